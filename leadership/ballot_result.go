@@ -116,7 +116,7 @@ func (s Snapshot) refuseBid(c AcquireCommand) error {
 	var detail string
 	switch in := cause.Left.Round(time.Millisecond); cause.Code {
 	case ReasonQuorum:
-		detail = fmt.Sprintf("%d members of the electorate of election %q are present, and %d must be; try again in %v", cause.Have, election, cause.Need, in)
+		detail = fmt.Sprintf("election %q needs %d members of its electorate present, and has %d; try again in %v", election, cause.Need, cause.Have, in)
 	case ReasonWitness:
 		detail = fmt.Sprintf("%q is a witness of election %q: it counts for the quorum, and never leads", c.CandidateID, election)
 	case ReasonOutranked:

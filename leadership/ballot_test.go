@@ -2,6 +2,11 @@ package leadership_test
 
 import (
 	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +32,46 @@ func bidder(id leadership.CandidateID, priority int64) leadership.AcquireCommand
 	c.Priority = priority
 	return c
 }
+
+// tried is s after a call that may be refused because it is not the caller's turn yet.
+func tried(t *testing.T, s leadership.Snapshot, later time.Duration, rule func(leadership.Snapshot) (leadership.Change, error)) leadership.Snapshot {
+	t.Helper()
+	s.Now = s.Now.Add(later)
+	if _, err := rule(s); err != nil {
+		if !errors.Is(err, leadership.LeaseHeld) {
+			t.Fatal(err)
+		}
+		return s
+	}
+	return play(t, s, 0, rule)
+}
+
+// releases ends the present lease.
+func releases(s leadership.Snapshot) func(leadership.Snapshot) (leadership.Change, error) {
+	r := s.Record
+	return func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Release(s, leadership.Renewal{Election: "jobs", CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token})
+	}
+}
+
+// refused is how the rule refuses.
+func refused(t *testing.T, s leadership.Snapshot, rule func(leadership.Snapshot) (leadership.Change, error)) *leadership.Error {
+	t.Helper()
+	ch, err := rule(s)
+	var e *leadership.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("it is not refused: %+v, %v", ch, err)
+	}
+	return e
+}
+
+// present lets the instance of the candidate know those members.
+func present(c leadership.AcquireCommand, members ...leadership.CandidateID) leadership.AcquireCommand {
+	c.Present = func(id leadership.CandidateID) bool { return slices.Contains(members, id) }
+	return c
+}
+
+var byPriority = leadership.BallotPolicy{Strategy: leadership.StrategyPriority}
 
 func asks(c leadership.AcquireCommand) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Acquire(s, c) }
@@ -97,5 +142,289 @@ func TestAGrantNeedsTheUnionOfTheMembersThatArePresent(t *testing.T) {
 	s = play(t, s, 0, by("ann"))
 	if s.Record.LeaderID != "ann" {
 		t.Errorf("two of three: %+v", s.Record)
+	}
+}
+
+// agent is a candidate that asks when it was told to.
+type agent struct {
+	leadership.AcquireCommand
+	next    time.Time
+	crashed bool // it has asked once, and does no more
+}
+
+// takeover lets agents ask until one leads. It returns when that was after the first asked, and how
+// many bids were written.
+func takeover(t *testing.T, s leadership.Snapshot, agents []*agent) (leader leadership.CandidateID, took time.Duration, writes int) {
+	t.Helper()
+	for start := s.Now; ; {
+		next := slices.MinFunc(agents, func(a, b *agent) int { return a.next.Compare(b.next) })
+		s.Now = next.next
+		ch, _, err := leadership.Codec{}.Decide(s, asks(next.AcquireCommand))
+		var e *leadership.Error
+		switch {
+		case err != nil && (!errors.As(err, &e) || e.RetryAfter <= 0):
+			t.Fatal(err)
+		case err != nil:
+		case ch.Record.LeaderID != "":
+			return ch.Record.LeaderID, s.Now.Sub(start), writes
+		default:
+			writes++
+			s.Record = ch.Committed(s.Now)
+			_, err := asks(next.AcquireCommand)(s) // as Service.Acquire refuses
+			if !errors.As(err, &e) {
+				t.Fatalf("asked again at once: %v", err)
+			}
+		}
+		if next.next = s.Now.Add(e.RetryAfter); next.crashed {
+			agents = slices.DeleteFunc(agents, func(a *agent) bool { return a == next })
+		}
+	}
+}
+
+// agents are n candidates that begin to ask within 100 ms, the best of them last in the list.
+func agents(chance *rand.Rand, start time.Time, n int) (all []*agent) {
+	for i := range n {
+		all = append(all, &agent{AcquireCommand: bidder(leadership.CandidateID(fmt.Sprintf("agent-%02d", i)), int64(i)), next: start.Add(time.Duration(chance.IntN(100_000)) * time.Microsecond)})
+	}
+	first := slices.MinFunc(all, func(a, b *agent) int { return a.next.Compare(b.next) })
+	first.next = start
+	return all
+}
+
+func TestTheWritesOfABallotGrowWithTheLogarithmOfTheInstances(t *testing.T) {
+	t.Parallel()
+	s := balloted(t, byPriority)
+	var writes, want float64
+	for n := 2; n <= 64; n++ {
+		for seed := range uint64(5) {
+			chance := rand.New(rand.NewPCG(seed, uint64(n)))
+			all := agents(chance, s.Now, n)
+			leader, took, wrote := takeover(t, s, all)
+			if best := all[n-1].CandidateID; leader != best || took != leadership.DefaultWindow {
+				t.Fatalf("%d instances, seed %d: %s leads after %v, want %s at the end of the window", n, seed, leader, took, best)
+			}
+			if most := 4*math.Log(float64(n)) + 4; float64(wrote) > most {
+				t.Errorf("%d instances, seed %d: %d writes, and at most %.0f are likely", n, seed, wrote, most)
+			}
+			writes, want = writes+float64(wrote), want+2*math.Log(float64(n))+1
+		}
+	}
+	if writes > 1.05*want {
+		t.Errorf("%.0f writes in all ballots, want at most about %.0f", writes, want)
+	}
+}
+
+func TestACrashedBidderCostsATurnAndTwoCostTwo(t *testing.T) {
+	t.Parallel()
+	s := balloted(t, byPriority)
+	for n := 3; n <= 20; n++ {
+		for crashed := range 3 {
+			all := agents(rand.New(rand.NewPCG(uint64(n), 2)), s.Now, n)
+			for _, a := range all[n-crashed:] {
+				a.crashed = true
+			}
+			if _, took, _ := takeover(t, s, all); took > leadership.DefaultWindow+time.Duration(crashed)*leadership.BidTurn {
+				t.Errorf("%d instances, of which the best %d crash: it takes %v", n, crashed, took)
+			}
+		}
+	}
+}
+
+func TestABidIsVoidFourSecondsAfterTheWindow(t *testing.T) {
+	s := balloted(t, byPriority)
+	s = play(t, s, 0, asks(bidder("bob", 9)))
+	void := leadership.DefaultWindow + 4*time.Second
+	if s := play(t, s, void, asks(bidder("ann", 1))); s.Record.LeaderID != "ann" {
+		t.Errorf("the ballot is open for long, and the turn of the better bid is over: %+v", s.Record)
+	}
+	s = play(t, s, void+time.Microsecond, asks(bidder("ann", 1)))
+	if s.Record.LeaderID != "" || !s.Record.Standing.Opened.Equal(s.Now) {
+		t.Fatalf("the only bid is void, and no new ballot opens: %+v", s.Record)
+	}
+	if e := refused(t, s, asks(bidder("ann", 1))); e.Reason != leadership.ReasonBallot || e.Cause.Of != 1 {
+		t.Errorf("a void bid counts: %+v", e.Cause)
+	}
+	if s = play(t, s, leadership.DefaultWindow, asks(bidder("ann", 1))); s.Record.LeaderID != "ann" {
+		t.Errorf("%+v", s.Record)
+	}
+}
+
+func TestTheOwnVoidBidOpensANewBallot(t *testing.T) {
+	s := balloted(t, byPriority)
+	s = play(t, s, 0, asks(bidder("ann", 1)))
+	if s = play(t, s, time.Minute, asks(bidder("ann", 1))); s.Record.LeaderID != "" || !s.Record.Standing.Opened.Equal(s.Now) {
+		t.Errorf("granted by a bid of a minute ago, without a ballot: %+v", s.Record)
+	}
+}
+
+func TestABidIsWrittenOnlyIfItIsOfUse(t *testing.T) {
+	t.Parallel()
+	open := balloted(t, byPriority)
+	for _, c := range []leadership.AcquireCommand{bidder("ann", 1), bidder("bob", 2), bidder("cy", 3)} {
+		open = play(t, open, 0, asks(c))
+	}
+	half := (leadership.DefaultWindow + 4*time.Second) / 2
+	for _, c := range []struct {
+		name  string
+		later time.Duration
+		ask   leadership.AcquireCommand
+		write bool
+	}{
+		{"the same again", half - time.Microsecond, bidder("cy", 3), false},
+		{"fewer than two are better, but with one of another use", 0, bidder("dee", 1), false},
+		{"better than one of two", 0, bidder("dee", 2), false}, // "bob" has the lower id
+		{"the second best", 0, bidder("abe", 2), true},
+		{"the best", 0, bidder("dee", 4), true},
+		{"another priority", 0, bidder("cy", 1), true},
+		{"a bid that misleads, though others are better", 0, bidder("ann", 0), true},
+		{"two are better, and it will be void", half, bidder("ann", 1), false},
+		{"a witness without a quorum", 0, func() leadership.AcquireCommand { c := caller("wit"); c.Role = leadership.RoleWitness; return c }(), false},
+	} {
+		s := open
+		s.Now = s.Now.Add(min(c.later, leadership.DefaultWindow-1))
+		if c.later >= half { // so that no turn has come, it has to be a ballot that waits
+			s.Record.Standing.Opened = s.Record.Standing.Opened.Add(c.later)
+			s.Now = open.Now.Add(c.later)
+		}
+		ch, err := asks(c.ask)(s)
+		if wrote := err == nil && ch.Quiet && !ch.Empty(); wrote != c.write {
+			t.Errorf("%s: written %t, want %t: %v", c.name, wrote, c.write, err)
+		}
+	}
+}
+
+func TestAnOlderBidIsWrittenAnewBeforeItIsVoid(t *testing.T) {
+	quorum := leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "cy")}
+	s := balloted(t, leadership.BallotPolicy{Quorum: quorum})
+	s = play(t, s, 0, asks(caller("ann")))
+	first := s.Record.Standing.Bids
+	for i := range 60 { // a minute of waiting for the quorum
+		e := refused(t, s, asks(caller("ann")))
+		if e.Reason != leadership.ReasonQuorum || e.Cause.Have != 1 || e.Cause.Need != 2 {
+			t.Fatalf("after %d calls: %+v", i, e.Cause)
+		}
+		s = tried(t, s, e.RetryAfter, asks(caller("ann")))
+	}
+	if s.Record.Standing.Bids == first || s.Record.Revision != 1 {
+		t.Errorf("%+v", s.Record)
+	}
+	if s = play(t, s, 0, asks(caller("bob"))); s.Record.LeaderID != "" { // it has waited for less long
+		t.Fatalf("%+v", s.Record)
+	}
+	e := refused(t, s, asks(caller("ann")))
+	if s = play(t, s, e.RetryAfter, asks(caller("ann"))); e.RetryAfter > leadership.DefaultWindow || s.Record.LeaderID != "ann" {
+		t.Errorf("the best does not lead once the quorum is complete: %+v", s.Record)
+	}
+}
+
+func TestFirstComeIsTheFirstThatAskedHoweverOftenItAsks(t *testing.T) {
+	s := balloted(t, leadership.BallotPolicy{Window: time.Second})
+	s = play(t, s, 0, asks(caller("zoe")))
+	waited := caller("bob")
+	waited.Waited = 5 * time.Millisecond // in line at its instance
+	s = play(t, s, 10*time.Millisecond, asks(waited))
+	s = tried(t, s, 10*time.Millisecond, asks(caller("zoe")))
+	s = tried(t, s, 980*time.Millisecond, asks(waited))
+	if s.Record.LeaderID != "" {
+		t.Fatalf("%+v", s.Record)
+	}
+	if s = play(t, s, 0, asks(caller("zoe"))); s.Record.LeaderID != "zoe" {
+		t.Errorf("%+v", s.Record)
+	}
+}
+
+func TestABidThatItsInstanceWithdrawsKeepsNoneWaiting(t *testing.T) {
+	s := balloted(t, byPriority)
+	s = play(t, s, 0, asks(bidder("cy", 3)))
+	s = play(t, s, 0, asks(bidder("bob", 2)))
+	instead := bidder("ann", 1)
+	instead.Withdraw = "cy"
+	s = play(t, s, 10*time.Millisecond, asks(instead))
+	if e := refused(t, s, asks(bidder("bob", 2))); e.Reason != leadership.ReasonBallot || e.RetryAfter != leadership.DefaultWindow-10*time.Millisecond {
+		t.Errorf("the candidate after it hears %+v", e.Cause)
+	}
+	s = balloted(t, byPriority)
+	s = play(t, s, 0, asks(bidder("cy", 3)))
+	s = play(t, s, 10*time.Millisecond, asks(instead))
+	if e := refused(t, s, asks(bidder("ann", 1))); e.RetryAfter != leadership.DefaultWindow-10*time.Millisecond {
+		t.Errorf("the window begins again: %+v", e.Cause)
+	}
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "ann") })
+	if s.Record.Standing.Bids != "" || !s.Record.Standing.Opened.IsZero() || s.Record.Revision != 1 {
+		t.Errorf("the last bid is withdrawn: %+v", s.Record)
+	}
+	if ch, err := leadership.Withdraw(s, "ann"); err != nil || !ch.Empty() {
+		t.Errorf("withdrawn again: %+v, %v", ch, err)
+	}
+}
+
+func TestARecordKeepsTheSixteenBestBids(t *testing.T) {
+	s := balloted(t, byPriority)
+	for i := range 40 { // each is better than all before
+		s = play(t, s, 0, asks(bidder(leadership.CandidateID(fmt.Sprintf("agent-%02d", i)), int64(i))))
+	}
+	e := refused(t, s, asks(bidder("agent-39", 39)))
+	if e.Cause.Of != 16 || strings.Contains(string(s.Record.Standing.Bids), "agent-23") || !strings.Contains(string(s.Record.Standing.Bids), "agent-24") {
+		t.Errorf("%+v: %s", e.Cause, s.Record.Standing.Bids)
+	}
+}
+
+// Bids that alone know a member are kept before better ones that add none.
+func TestTheSixteenBidsKeepTheMembersThatArePresent(t *testing.T) {
+	members := make([]string, 5)
+	for i := range members {
+		members[i] = fmt.Sprintf("member-%d", i)
+	}
+	policy := leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames(members...), Need: 5}}
+	s := balloted(t, policy)
+	for i := range 4 { // the worst candidates, each of which alone knows a member
+		s = play(t, s, 0, asks(present(bidder(leadership.CandidateID(fmt.Sprintf("a%d", i)), int64(-i)), leadership.CandidateID(members[i]))))
+	}
+	for i := range 30 {
+		s = play(t, s, 0, asks(bidder(leadership.CandidateID(fmt.Sprintf("b%02d", i)), int64(i+1))))
+	}
+	last := present(bidder("b29", 30), leadership.CandidateID(members[4]))
+	if s = play(t, s, leadership.DefaultWindow, asks(last)); s.Record.LeaderID != "b29" {
+		t.Errorf("the members of the worst bids were forgotten: %+v", s.Record)
+	}
+}
+
+func TestAStandingOrderAndANewPolicyEndTheBallot(t *testing.T) {
+	open := balloted(t, byPriority)
+	open = play(t, open, 0, asks(bidder("cy", 3)))
+	open = play(t, open, 0, asks(bidder("bob", 2)))
+	config := open.Record.Policy.Config
+	config.Ballot.Strategy = leadership.StrategyLeastLoaded
+	quorum := open.Record.Policy.Config
+	quorum.Ballot.Quorum.Electorate = leadership.NewNames("ann", "bob")
+	for name, rule := range map[string]func(leadership.Snapshot) (leadership.Change, error){
+		"the best is banned": ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Minute}),
+		"assigned":           ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute}),
+		"paused":             ordered(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Second}),
+		"another strategy": func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+		},
+		"a quorum": func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Configure(s, leadership.ConfigureCommand{Config: quorum})
+		},
+		"no ballot": func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Configure(s, leadership.ConfigureCommand{})
+		},
+		"deleted": func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Delete(s, leadership.DeleteCommand{})
+		},
+		"raised": func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Raise(s, leadership.RaiseCommand{Above: 100})
+		},
+	} {
+		s := play(t, open, 100*time.Millisecond, rule)
+		if s.Record.Standing.Bids != "" || !s.Record.Standing.Opened.IsZero() {
+			t.Errorf("%s: %+v", name, s.Record.Standing)
+		}
+	}
+	banned := play(t, open, 100*time.Millisecond, ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Minute}))
+	banned = play(t, banned, 0, asks(bidder("bob", 2)))
+	if e := refused(t, banned, asks(bidder("bob", 2))); e.Reason != leadership.ReasonBallot || e.Cause.Of != 1 {
+		t.Errorf("the bid of a banned candidate counts: %+v", e.Cause)
 	}
 }

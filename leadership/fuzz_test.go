@@ -26,6 +26,8 @@ func FuzzRules(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 1, 10, 2, 0, 31, 0, 1, 1, 3, 1, 0})
 	f.Add([]byte{5, 2, 0, 0, 0, 0, 4, 0, 200, 0, 1, 0, 6, 1, 0, 5, 0, 0, 0, 1, 30})
 	f.Add([]byte{0, 0, 0, 7, 0, 255, 0, 0, 255, 1, 0, 9, 1, 0, 9, 6, 3, 1, 5, 3, 1, 0, 2, 250})
+	f.Add([]byte{5, 12, 0, 0, 0, 0, 0, 17, 0, 0, 35, 1, 0, 35, 4, 0, 49, 1, 9, 1, 1, 0, 49, 1, 9, 1, 0}) // bids, a challenge, and both withdrawn
+	f.Add([]byte{5, 117, 0, 0, 224, 0, 0, 1, 1, 0, 1, 9, 0, 2, 0, 0, 2, 4, 8, 3, 0})                     // a quorum with a witness
 	f.Fuzz(func(t *testing.T, program []byte) {
 		for m := newMachine(t); len(program) >= 3; program = program[3:] {
 			m.step(program[0], program[1], program[2])
@@ -37,7 +39,7 @@ func FuzzRules(f *testing.F) {
 // mostly a few candidates ask and renew, each soon after the one before.
 func TestTheRulesHoldOnRandomWalks(t *testing.T) {
 	const walks, steps = 100, 200
-	terms, walked, retired := 0, 0, 0
+	terms, walked, retired, bids := 0, 0, 0, 0
 	for seed := range uint64(walks) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			chance := rand.New(rand.NewPCG(seed, 0))
@@ -52,12 +54,18 @@ func TestTheRulesHoldOnRandomWalks(t *testing.T) {
 					what = 8 // retire
 				}
 				m.step(what, mostly(4), mostly(40))
+				if m.snap.Record.Standing.Bids != "" {
+					bids++
+				}
 			}
 			terms, walked, retired = terms+len(m.terms), walked+steps, retired+m.retired
 		})
 	}
 	if terms < walked/20 {
 		t.Errorf("there were %d leases in %d steps: too few to say so", terms, walked)
+	}
+	if bids < walked/1000 {
+		t.Errorf("a ballot was open after %d of %d steps: too few to say so", bids, walked)
 	}
 	if retired < walked/1000 {
 		t.Errorf("%d elections were retired in %d steps: too few to say so", retired, walked)
@@ -84,7 +92,7 @@ func newMachine(t *testing.T) *machine {
 func (m *machine) step(what, who, wait byte) {
 	m.clock = m.clock.Add(time.Duration(wait) * 250 * time.Millisecond)
 	m.snap.Now = m.clock.Add(-time.Duration(who>>3) * guard / 64) // read at a server that is behind
-	switch what % 9 {
+	switch what % 10 {
 	case 6:
 		m.renewSlowly(who)
 		return
@@ -117,9 +125,9 @@ func (m *machine) decide(what, who byte) (leadership.Change, error) {
 		token--
 	}
 	lease := leadership.Renewal{Election: "jobs", CandidateID: id, KeyHash: key, Token: token}
-	switch what % 9 {
+	switch what % 10 {
 	case 0:
-		return leadership.Acquire(m.snap, leadership.AcquireCommand{CandidateID: id, KeyHash: key, LeaseDuration: time.Duration(who%4) * 10 * time.Second})
+		return leadership.Acquire(m.snap, acquisition(id, key, who))
 	case 1:
 		return leadership.Renew(m.snap, lease)
 	case 2:
@@ -135,10 +143,40 @@ func (m *machine) decide(what, who byte) (leadership.Change, error) {
 		return limited(m.snap, time.Duration(who%16)*time.Second)
 	case 8:
 		return m.retire()
+	case 9:
+		return leadership.Withdraw(m.snap, id)
 	}
 	return leadership.Configure(m.snap, leadership.ConfigureCommand{Config: leadership.Config{
-		LockDelay: time.Duration(who%3) * 20 * time.Second, RetireAfter: time.Duration(who/3%3) * time.Hour,
+		LockDelay: time.Duration(who%3) * 20 * time.Second, RetireAfter: time.Duration(who/3%3) * time.Hour, Ballot: balloting(who / 9),
 	}})
+}
+
+// acquisition is the call of a candidate that says something of itself, and seldom is a witness.
+func acquisition(id leadership.CandidateID, key leadership.KeyHash, who byte) leadership.AcquireCommand {
+	c := leadership.AcquireCommand{CandidateID: id, KeyHash: key, LeaseDuration: time.Duration(who%4) * 10 * time.Second, Secret: "0123456789abcdef"}
+	c.Priority, c.Load, c.Waited = int64(who>>4), int64(who>>5), time.Duration(who>>6)*time.Second
+	if who >= 224 {
+		c.Role = leadership.RoleWitness
+	}
+	if who%7 == 6 {
+		c.Withdraw = "b"
+	}
+	return c
+}
+
+// balloting is one of some policies; 0 is none.
+func balloting(n byte) leadership.BallotPolicy {
+	all := leadership.Strategies()
+	p := leadership.BallotPolicy{Strategy: all[int(n)%len(all)]}
+	ranked := p.Strategy == leadership.StrategyPriority || p.Strategy == leadership.StrategyCapability || p.Strategy == leadership.StrategyLeastLoaded
+	p.Preempt = ranked && n%2 == 1
+	if n >= 12 {
+		p.Quorum.Electorate = leadership.NewNames("a", "b", "c")
+	}
+	if n >= 24 {
+		p.Window = 20 * time.Second
+	}
+	return p
 }
 
 // retire holds the rule Retire to what it promises: it deletes only what had no leader for so long,
@@ -155,6 +193,7 @@ func (m *machine) retire() (leadership.Change, error) {
 	m.retired++
 	want := r
 	want.Deleted, want.Revision = true, r.Revision+1
+	want.Standing.Opened, want.Standing.Bids = time.Time{}, ""
 	if ch.Record != want {
 		m.Fatalf("retired it is %+v, want %+v", ch.Record, want)
 	}
@@ -230,7 +269,11 @@ func (m *machine) observe(ch leadership.Change) {
 				m.finish(e)
 			}
 		case leadership.EventUnlocked:
-			m.finish(e)
+			if e.PreviousLeaderID != "" {
+				m.finish(e)
+			} else if n := len(m.terms); n > 0 { // a wait after it
+				m.terms[n-1].end = time.Time{}
+			}
 		}
 		if e.Type != leadership.EventAcquired && e.Token != m.newest.Token {
 			m.Fatalf("%s changes the token from %d to %d", e.Type, m.newest.Token, e.Token)

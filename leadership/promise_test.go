@@ -15,7 +15,8 @@ import (
 // to this: a lease ends no earlier than its leader was told, but by its own release or an unlock;
 // after any other end no lease is granted before that instant; no candidate is granted against an
 // order, a cooldown or a missing approval, and none is refused without one; a call that is made
-// again changes nothing; and what is stored is read back as it was.
+// again changes nothing; and what is stored is read back as it was. Ballots and challenges are held
+// to their policy: see electorate.
 func TestNoCallEndsALeaseBeforeWhatItsLeaderWasTold(t *testing.T) {
 	courses, steps := uint64(300), 400
 	if testing.Short() {
@@ -32,6 +33,7 @@ func TestNoCallEndsALeaseBeforeWhatItsLeaderWasTold(t *testing.T) {
 	for what, least := range map[string]int{
 		"acquired": 40, "epoch": 1, "deposed": 3, "evicted": 2, "assigned": 2, "paused": 2, "resumed": 1, "banned": 2, "lifted": 1, "approved": 2,
 		"BANNED": 2, "ASSIGNED": 2, "PAUSED": 2, "APPROVAL": 1, "late": 1, "carried": 1, "repeated": 20, "unlocked": 1, "judged": 1, "tripped": 1,
+		"bid": 40, "BALLOT": 2, "OUTRANKED": 2, "QUORUM": 2, "WITNESS": 1, "NOT_ELIGIBLE": 1, "handingOver": 2, "goesOn": 1, "balloted": 10, "withdrawn": 2,
 	} {
 		if all[what] < least*int(courses)/10 {
 			t.Errorf("%s: %d times in %d courses, too few to say so", what, all[what], courses)
@@ -63,6 +65,7 @@ type course struct {
 	awaited  bool // an approval
 
 	report  leadership.Report // the leader's
+	voters  *voters
 	replays []call
 	last    string
 }
@@ -82,7 +85,7 @@ type order struct {
 
 func newCourse(t *testing.T, seed uint64) *course {
 	c := &course{
-		T: t, Rand: rand.New(rand.NewPCG(seed, 15)), tally: make(tally), orders: make(map[string]order),
+		T: t, Rand: rand.New(rand.NewPCG(seed, 15)), tally: make(tally), orders: make(map[string]order), voters: newVoters(),
 		snap: leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon.Add(time.Duration(seed) * 1001), Guard: guard},
 	}
 	c.do("configure", c.configure())
@@ -110,8 +113,10 @@ func (c *course) step() {
 	r := c.snap.Record
 	lease := leadership.Renewal{Election: "jobs", CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}
 	switch n := c.IntN(100); {
+	case n < 24:
+		c.campaign()
 	case n < 25:
-		c.acquire()
+		c.withdraw()
 	case n < 35:
 		c.do("renew", func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, lease) })
 	case n < 50:
@@ -159,6 +164,7 @@ func (c *course) configure() func(leadership.Snapshot) (leadership.Change, error
 		ErrorRate: pick(c, leadership.ErrorRate{}, leadership.ErrorRate{Max: 0.5, Min: 4}),
 		OnTrip:    pick(c, "", "", "", leadership.TripNotify), Cooldown: pick(c, 0, 5*time.Second, 30*time.Second),
 	}
+	config.Ballot = c.ballotPolicy()
 	if c.IntN(2) == 0 {
 		config.Term.Approval = leadership.ApprovalPolicy{Every: pick(c, 5*time.Second, 15*time.Second), Need: c.IntN(3)}
 	}
@@ -259,14 +265,23 @@ func (c *course) bars(candidate leadership.CandidateID, now time.Time) map[leade
 func (c *course) acquire() {
 	id := c.candidate()
 	cmd := leadership.AcquireCommand{CandidateID: id, KeyHash: hash(byte(c.IntN(2)) + id[0]), LeaseDuration: pick(c, 0, time.Second, 20*time.Second)}
+	c.candidacy(&cmd)
 	before := c.snap
+	c.voters.asks(before, cmd)
 	err := c.do("acquire", func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Acquire(s, cmd) })
 	why := leadership.Explain(before, id)
 	var e *leadership.Error
+	if errors.As(err, &e) && e.Code == leadership.NotEligible {
+		c.notEligible(before, cmd)
+	}
 	if !errors.As(err, &e) || e.Code != leadership.LeaseHeld {
 		return
 	}
 	c.tally[string(e.Reason)]++
+	if e.Reason == leadership.ReasonBallot || e.Reason == leadership.ReasonOutranked || e.Reason == leadership.ReasonQuorum || e.Reason == leadership.ReasonWitness {
+		c.waitsForBallot(before, cmd, e, why)
+		return
+	}
 	if !why.Leads && (len(why.Causes) == 0 || why.Causes[0].Code != e.Reason) {
 		c.fatalf("refused with %s, and explained as %+v", e.Reason, why)
 	}
@@ -373,6 +388,7 @@ func (c *course) observe(before leadership.Snapshot, ch leadership.Change) {
 	if err := leadership.VerifyAlone(c.snap); err != nil {
 		c.fatalf("%v", err)
 	}
+	c.voted(before, ch)
 	consent := false
 	for _, e := range ch.Events {
 		c.tally[string(e.Type)]++
@@ -470,6 +486,7 @@ func (c *course) move() {
 		}
 	}
 	c.snap.Record = ch.Record
+	c.voters = newVoters()
 	c.freeFrom = c.freeFrom.Add(ahead)
 	for name, o := range c.orders {
 		o.until = o.until.Add(ahead)

@@ -283,6 +283,7 @@ func FuzzTransfer(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 1, 10, 2, 0, 31, 0, 1, 1, 3, 1, 0, 0, 1, 200}, byte(1), byte(0))
 	f.Add([]byte{5, 2, 0, 0, 0, 0, 4, 0, 20, 5, 1, 0, 0, 1, 200, 5, 0, 0, 0, 1, 130}, byte(2), byte(3))
 	f.Add([]byte{0, 0, 0, 0, 0, 255, 0, 1, 255, 0, 0, 200, 0, 1, 9, 0, 1, 255, 0, 2, 255}, byte(1), byte(1))
+	f.Add([]byte("000!A0"), byte('A'), byte(1)) // raised, and unlocked before it was ever led
 	f.Fuzz(func(t *testing.T, program []byte, after, how byte) {
 		m := &machine{T: t, snap: leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}, clock: noon}
 		program = m.play(program, int(after%16))

@@ -165,6 +165,21 @@ func (h *Hub) Follow(l leadership.Lease) {
 	h.View(func(v *view.View, now time.Duration) { v.Follow(l, now) })
 }
 
+// RenewedHere returns the leases that this instance has granted or renewed; see view.View.
+func (h *Hub) RenewedHere() (all []view.Renewal) {
+	h.View(func(v *view.View, now time.Duration) { all = v.RenewedHere(now) })
+	return all
+}
+
+// RenewedElsewhere takes the news of leases that another instance has renewed; see view.View.
+func (h *Hub) RenewedElsewhere(all ...view.Renewal) {
+	h.View(func(v *view.View, now time.Duration) {
+		for _, r := range all {
+			v.RenewedElsewhere(r.Election, r.Token, r.Left, now)
+		}
+	})
+}
+
 // Publish passes events on, of this instance or another. It does not block. Events that are not
 // newer than the last one heard are ignored.
 func (h *Hub) Publish(events ...leadership.Event) {

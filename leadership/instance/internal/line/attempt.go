@@ -59,11 +59,12 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 	return nil, keep, false
 }
 
-// request is the call for a place. A bid of another candidate of the line is withdrawn by it.
+// request is the call for a place. It withdraws the bid of another candidate of the line, and the
+// challenge of one that has gone.
 func (l *Line) request(p *place, now time.Duration) leadership.AcquireRequest {
 	r := p.request
 	r.InLine = leadership.InLine{Waited: now - p.since, Present: l.common.present(r.Election)}
-	if l.claim.id != r.CandidateID && !l.claim.challenge {
+	if l.claim.id != r.CandidateID && (!l.claim.challenge || l.replaces(p, now)) {
 		r.InLine.Withdraw = l.claim.id
 	}
 	return r
@@ -82,9 +83,9 @@ func (l *Line) due(now time.Duration) time.Duration {
 	case best == nil:
 		return l.bars.over(now)
 	case l.seen.live:
-		return min(l.next, l.sooner(best))
+		return min(l.next, l.sooner(best, now))
 	}
-	return min(l.next, l.sooner(best), l.poll)
+	return min(l.next, l.sooner(best, now), l.poll)
 }
 
 // Finish takes the outcome of an attempt. It answers the callers for which that is the answer, and
@@ -156,7 +157,7 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 		a.place.told = refusal.Lease.Token
 	}
 	bids := ok && isBallot(refusal.Cause)
-	barred := ok && refusal.Cause != nil && !bids
+	barred := ok && isBar(refusal.Cause)
 	if !ok || refusal.Lease == nil || refusal.RetryAfter <= 0 && !barred {
 		l.next = now + view.Poll
 		return
@@ -183,7 +184,8 @@ func (l *Line) reschedule(now time.Duration) {
 	switch {
 	case l.election.Event() == nil && l.ballot.open():
 	case l.election.Event() == nil && open > now:
-		l.next = open + l.common.jitter(timerSpread)
+		l.end = open + l.common.jitter(timerSpread)
+		l.next = l.end
 	case l.election.Event() == nil:
 		l.next = now // it was released meanwhile
 	case version == l.seen.version: // it was heard in the very moment

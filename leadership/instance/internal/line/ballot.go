@@ -38,6 +38,12 @@ func isBallot(c *leadership.Cause) bool {
 	return false
 }
 
+// isBar reports whether an order, or the policy, stands against a grant. That a leader is safe from
+// better candidates does not.
+func isBar(c *leadership.Cause) bool {
+	return c != nil && !isBallot(c) && c.Code != leadership.ReasonHeld
+}
+
 // bidden takes a refusal because of a ballot.
 func (l *Line) bidden(a *Attempt, refusal *leadership.Error, now time.Duration) {
 	l.ballot = ballot{refusal: refusal, until: now + refusal.RetryAfter, asked: candidacy{a.Request.CandidateID, a.Request.Candidacy}}
@@ -49,15 +55,22 @@ func (l *Line) bidden(a *Attempt, refusal *leadership.Error, now time.Duration) 
 
 // sooner is when the store is asked for the best place before the line's time: at once in a ballot
 // for another candidate than before, or for one that counts as another; in a term, once for each
-// place that may challenge the leader. never if there is no such reason.
-func (l *Line) sooner(best *place) time.Duration {
+// place that may challenge the leader, and in place of a challenger that has gone. never if there
+// is no such reason.
+func (l *Line) sooner(best *place, now time.Duration) time.Duration {
 	switch {
-	case l.ballot.open() && l.ballot.asked != best.candidacy():
+	case l.ballot.open() && l.ballot.asked != best.candidacy(), l.replaces(best, now):
 		return l.failures.again
 	case !l.ballot.open():
 		return l.challenges(best)
 	}
 	return never
+}
+
+// replaces reports whether an attempt for the place withdraws the challenge of a candidate that has
+// gone.
+func (l *Line) replaces(p *place, now time.Duration) bool {
+	return l.claim.challenge && p != nil && l.class(p) != ineligible && l.deserted(now, false)
 }
 
 // try is a term, and a rule, for which the store was asked for a place.
@@ -86,12 +99,32 @@ func safeFor(l leadership.Lease) time.Duration {
 	return l.AcquiredAt.Add(l.Config.Ballot.MinTerm).Sub(l.ReadAt)
 }
 
+// challenge notes whether the leader is challenged. If it is not any more, others may try again.
+func (l *Line) challenge(yes bool) {
+	if l.challenged && !yes {
+		l.rule.number++
+	}
+	l.challenged = yes
+}
+
+// challengedBy takes the store's word on which candidate challenges the leader; "" for none.
+func (l *Line) challengedBy(c leadership.CandidateID) {
+	l.challenge(c != "")
+	if l.claim.challenge && l.claim.id != c {
+		l.claim = claim{}
+	}
+}
+
 // tried takes note of a refusal during a term: whether the candidate has challenged the leader.
 func (l *Line) tried(a *Attempt, lease leadership.Lease) {
 	if lease.State != leadership.Held {
 		return
 	}
-	if l.challenged = lease.Challenger != ""; l.challenged && lease.Challenger == a.Request.CandidateID {
+	l.challengedBy(lease.Challenger)
+	if l.claim.challenge && l.claim.id == a.Request.InLine.Withdraw { // it cannot be withdrawn so
+		l.claim = claim{}
+	}
+	if lease.Challenger == a.Request.CandidateID {
 		l.claim = claim{place: a.place, id: a.Request.CandidateID, token: lease.Token, challenge: true}
 	}
 	if safeFor(lease) <= 0 {
@@ -113,8 +146,8 @@ type claim struct {
 // mayClaim notes that an attempt of unknown outcome may have left a bid or a challenge.
 func (l *Line) mayClaim(a *Attempt) {
 	if p := l.rule.policy; l.claim.id == "" && (p.HasBallot() || p.Preempt || !l.rule.known) {
-		_, token := l.election.Term()
-		l.claim = claim{place: a.place, id: a.Request.CandidateID, token: token, challenge: p.Preempt}
+		leader, token := l.election.Term()
+		l.claim = claim{place: a.place, id: a.Request.CandidateID, token: token, challenge: p.Preempt && leader != ""}
 	}
 }
 
@@ -158,7 +191,7 @@ func (l *Line) Withdrawal(now time.Duration, closed bool) (c leadership.Candidat
 	if l.claim.id == "" || l.asking != nil || now < l.claim.again && !closed || !l.deserted(now, closed) {
 		return "", false
 	}
-	if !l.claim.challenge && !closed && l.head(now) != nil {
+	if head := l.head(now); !closed && head != nil && l.class(head) != ineligible {
 		return "", false
 	}
 	return l.claim.id, true

@@ -10,13 +10,43 @@
 //	            end            |       head
 //	                           a place without a caller, kept for 5 s: skipped
 //
-// First come, first served, within an instance. Between instances the store decides: their heads
-// ask at about the same time, and one of them is first.
+// The head is the best place by the election's policy, as the store has last told it: by default,
+// and until that is known, the first that came. Between instances the store decides: their heads
+// ask at about the same time, and one of them is first, or the best of them wins a ballot.
+//
+// What a candidate said in its newest call counts. The best place is searched for when it goes or
+// the policy changes; one that joins is only compared with it. Behind all others, whatever the
+// strategy, come candidates that lack a required capability, as far as is known, and then
+// witnesses. Such a candidate is asked for once when it joins, so that the store can tell it. A
+// witness is asked for only if no candidate can be, and only if the policy has a quorum or is not
+// known.
 //
 // A place belongs to a candidate and its key. A candidate that asks again with the same key,
 // because a wait is over or a connection was cut, finds its old place if it comes within 5 s; two
 // calls that wait at the same time stand in one place and get one answer. A call without a key has
 // no place to come back to. A call whose client has disconnected is never granted a lease.
+//
+// # A ballot
+//
+// Where the policy asks for a ballot, an attempt in a vacant election is a bid. Its refusal says
+// when the candidate's turn comes, and the line asks for its best place at just that time. It asks
+// at once, with a bid that takes the place of the former:
+//
+//   - when a better candidate joins,
+//   - when the candidate that has bid has gone, or says something else of itself,
+//   - when a member of the electorate joins for which the ballot waits.
+//
+// So an instance has one bid. If a candidate that goes was the last, its bid is withdrawn by a call
+// of its own; if only its wait is over, once its place is forfeited. A wait that ends during a
+// ballot is refused with what the store said to the line's best candidate.
+//
+// # A better candidate than the leader
+//
+// Where the policy lets better candidates preempt the leader, the store is asked once in a term for
+// each candidate that becomes the best of the line, and once more when another's challenge is taken
+// back: no sooner than the leader's shortest term is over, and not while the leader is challenged.
+// If the challenger goes, the next best place takes the challenge over or takes it back, and if
+// there is none a call of its own does.
 //
 // # Orders
 //
@@ -73,6 +103,10 @@
 //	             the leader has gone          + 0 to 10 ms; nothing if the store said so here
 //	             the same, but expired        + the lock delay, and 0 to 10 ms
 //	             the same, but deposed        + what it was promised, the same, and 0 to 10 ms
+//	             the turn in a ballot         nothing
+//	             a better bid in a ballot     nothing
+//	             a better candidate than the  nothing; in a term of the shortest length,
+//	             leader, perhaps              at its end
 //	             an order's event             + 0 to 10 ms, once a lease may be had
 //	             an order's time is over      + 0 to 100 ms
 //	             deleted                      + 0 to 10 ms
@@ -84,9 +118,11 @@
 // The times that are added keep the heads of different instances apart. A lease that is renewed
 // through this instance moves the moment with every renewal, so that the store hears nothing from
 // the line. One that is renewed through another is looked at when it would have ended: once in a
-// lease.
+// lease, or never while news of the renewals come from the other instance (see package view).
 //
 // # What becomes of an attempt
+//
+// A candidate that the store refuses as not eligible is answered at once, and no other is.
 //
 // An attempt that has begun is finished, and its end is its caller's answer, also if the caller's
 // wait is over meanwhile. Attempts for one place use one key, so that one whose outcome is unknown

@@ -66,6 +66,7 @@ type Line struct {
 	seen     seen
 	term     leadership.Token // of the last leader whose places were looked for
 	next     time.Duration    // when the head asks
+	end      time.Duration    // so, if that is because a lease should be over
 	poll     time.Duration    // when it asks if not all events are heard and it has not asked before
 	failures failures
 }

@@ -23,6 +23,7 @@ type seen struct {
 	terms   int
 	orders  int
 	epoch   int
+	putOff  int
 	live    bool
 }
 
@@ -37,6 +38,9 @@ func (l *Line) notice(now time.Duration) {
 		} else {
 			l.heard(*e, l.seen.terms != last.terms, now)
 		}
+	}
+	if open := l.election.Open(); l.seen.putOff != last.putOff && l.next == l.end && l.next < open {
+		l.askAtEnd(open)
 	}
 	if l.seen.orders != last.orders {
 		l.unbar(eventSpread, now)
@@ -59,7 +63,7 @@ func (l *Line) notice(now time.Duration) {
 // see takes note of the view as it is.
 func (l *Line) see() {
 	v := l.common.View
-	l.seen = seen{l.election.Version(), l.election.Terms(), l.election.Orders(), v.Epoch(), v.Live()}
+	l.seen = seen{l.election.Version(), l.election.Terms(), l.election.Orders(), v.Epoch(), l.election.PutOff(), v.Live()}
 }
 
 // recognize lets the places of a new leader be asked for before their turn. A caller there may have
@@ -83,10 +87,10 @@ func (l *Line) learnt(now time.Duration) {
 	l.pollLater(now)
 	l.learnRule()
 	if known := l.election.Lease(); known != nil {
-		l.challenged = known.Challenger != ""
+		l.challengedBy(known.Challenger)
 	}
 	if open := l.election.Open(); open > now {
-		l.askAt(open + l.common.jitter(timerSpread))
+		l.askAtEnd(open)
 	} else {
 		l.askAt(now) // it was released here, and the others have not heard of it yet
 	}
@@ -117,13 +121,9 @@ func (l *Line) contest(e leadership.Event, changed bool) {
 	}
 	switch e.Type {
 	case leadership.EventHandingOver:
-		l.challenged = true
-	case leadership.EventGoesOn: // others may try again
-		l.challenged = false
-		l.rule.number++
-		if l.claim.challenge {
-			l.claim = claim{}
-		}
+		l.challenge(true)
+	case leadership.EventGoesOn:
+		l.challengedBy("")
 	case leadership.EventConfigured, leadership.EventRecreated:
 		l.rule.known, l.top.known = false, false
 	}
@@ -135,6 +135,12 @@ func (l *Line) askAt(at time.Duration) {
 		at = min(at, l.next)
 	}
 	l.next = at
+}
+
+// askAtEnd lets the head ask when the lease should be over.
+func (l *Line) askAtEnd(open time.Duration) {
+	l.end = open + l.common.jitter(timerSpread)
+	l.askAt(l.end)
 }
 
 // pollLater counts the time until the next poll anew.

@@ -234,8 +234,8 @@ func (q *Queue) Version() (n int) {
 	return n
 }
 
-// Position is where the candidate stands in the line for the election, from 1, and how many stand
-// there; 0 if it does not.
+// Position is where the candidate stands in the line for the election, as Stander.Position says,
+// and how many stand there; 0 if it does not.
 func (q *Queue) Position(e leadership.Election, c leadership.CandidateID) (position, of int) {
 	q.c.Hub.View(func(_ *view.View, now time.Duration) {
 		if r, ok := q.lines[e]; ok {

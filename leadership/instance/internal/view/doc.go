@@ -8,8 +8,9 @@
 //	Refused  ... to a candidate       --+            +--> After    watches and long polls
 //	Heard    an event                 --+--> View ---+--> Open     the line of candidates
 //	SetLive  are all events heard?    --+            +--> Next     what to look at, and why
-//	Looked   events from the history  --+
+//	Looked   events from the history  --+            +--> RenewedHere    news for the others
 //	Expired  the end of a lease       --+
+//	RenewedElsewhere  others' news    --+
 //
 // # Which knowledge counts
 //
@@ -43,7 +44,14 @@
 //	         is watched
 //	Failed   the last look has failed                      Look, a second later
 //
-// So a watcher of a lease that is renewed elsewhere costs 14 looks in an hour, and is told of its
+// While news come that another instance renews the lease (RenewedElsewhere), the moments of End and
+// Watcher, and Open, are put off: to the end that was told, Open to a second before it, or to an
+// eighth of a lease under 8 s. The news never make anything earlier, never put it off for more than
+// a lease, and count for a term that is known only. They are hints: readers are shown what the
+// store has said. When they stop, the look comes at the end that was told last. RenewedHere is what
+// an instance tells the others.
+//
+// Without news, a watcher of a lease that is renewed elsewhere costs 14 looks in an hour, and is told of its
 // end up to 6 min late if no event tells: if the instance that renewed it died together with the
 // leader.
 //

@@ -20,6 +20,9 @@ type end struct {
 	// when they began, and the end that the last one has promised; 0 if there was none since the
 	// last look.
 	since, promised time.Duration
+
+	token leadership.Token // of the last renewal here
+	lease time.Duration    // so, too
 }
 
 const (
@@ -66,6 +69,7 @@ func (e *Election) learnEnd(l leadership.Lease, from Source, now time.Duration) 
 		*t = end{revision: l.Revision, due: e.view.dueAfter(l.ExpiresIn, now), elsewhere: t.elsewhere}
 		if from == Committed {
 			t.elsewhere, t.since, t.promised = 0, now, now+l.ExpiresIn
+			e.noteRenewal(l, now)
 		}
 	default:
 		*t = end{}
@@ -82,6 +86,7 @@ func (e *Election) renewed(l leadership.Lease, now time.Duration) (left time.Dur
 		t.since = now
 	}
 	t.promised = now + l.ExpiresIn
+	e.noteRenewal(l, now)
 	moves := t.elsewhere >= moving && now-t.since < settled*l.LeaseDuration
 	switch {
 	case moves && e.waiters == 0 && !last(l):

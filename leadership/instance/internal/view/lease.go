@@ -64,11 +64,9 @@ func (v *View) Refused(refusal *leadership.Error, asked, now time.Duration) {
 	if !ok {
 		return
 	}
-	// With a cause, RetryAfter is that of an order or a ballot; within a lease it says from when on
-	// the leader can be challenged.
-	exact := refusal.Cause == nil && (l.State != leadership.Held || refusal.RetryAfter >= l.ExpiresIn)
-	if exact && l.State == leadership.Held {
-		v.guard = refusal.RetryAfter - l.ExpiresIn
+	exact := refusal.Cause == nil // else RetryAfter is that of an order or a ballot, or of a leader's shortest term
+	if l.State == leadership.Held && exact {
+		v.guard = max(refusal.RetryAfter-l.ExpiresIn, 0)
 	}
 	open := v.opens(l, now)
 	if refusal.RetryAfter > 0 && exact {

@@ -37,12 +37,19 @@ type View struct {
 	sweepAt   time.Duration          // no sweep before that
 	schedule  schedule
 	sooner    bool
-	reported  []leadership.Election // see Reported
+	reported  []leadership.Election  // see Reported
+	renewed   map[*Election]struct{} // see RenewedHere; some may have ended
+	thinAt    time.Duration          // no sooner those are dropped
 }
 
 // New returns a view that knows nothing.
 func New(c Config) *View {
-	return &View{c: c, live: c.Live, elections: make(map[leadership.Election]*Election), kept: make(map[*Election]struct{})}
+	return &View{
+		c: c, live: c.Live,
+		elections: make(map[leadership.Election]*Election),
+		kept:      make(map[*Election]struct{}),
+		renewed:   make(map[*Election]struct{}),
+	}
 }
 
 // Election is what the view knows of one election. It exists while there is anything to remember.
@@ -59,6 +66,7 @@ type Election struct {
 	newest  leadership.Revision // that was learnt or heard
 	changed time.Duration       // when any of these changed
 	open    time.Duration
+	putOff  int                 // counts how often open was put off
 	version int                 // counts what has changed for a line
 	terms   int                 // counts the changes of leader that were heard of
 	orders  int                 // counts the events that may have changed what bars a candidate
@@ -166,6 +174,7 @@ func (v *View) settle(e *Election) {
 	}
 	if e.lease == nil && e.reads == 0 && !e.listened() && e.end.revision == 0 {
 		delete(v.elections, e.name)
+		delete(v.renewed, e)
 	}
 	next, _ := e.next()
 	switch {

@@ -1,0 +1,237 @@
+package leadership_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"regent/leadership"
+)
+
+// A candidate that asks in each state of an election, under each strategy: it opens a ballot, or is
+// refused with the reason that counts before any ballot. A ballot that is opened is decided.
+func TestEachStateOpensABallotOrRefusesUnderEachStrategy(t *testing.T) {
+	t.Parallel()
+	type rule = func(leadership.Snapshot) (leadership.Change, error)
+	order := func(c leadership.OrderCommand) func(*testing.T, leadership.Snapshot) leadership.Snapshot {
+		return func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
+			return play(t, s, time.Second, ordered(c))
+		}
+	}
+	leads := func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
+		s = play(t, s, 0, asks(bidder("ann", 1)))
+		return play(t, s, time.Second, asks(bidder("ann", 1)))
+	}
+	after := func(rules ...rule) func(*testing.T, leadership.Snapshot) leadership.Snapshot {
+		return func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
+			s = leads(t, s)
+			for _, r := range rules {
+				s = play(t, s, time.Second, r)
+			}
+			return s
+		}
+	}
+	configure := func(s leadership.Snapshot) (leadership.Change, error) {
+		config := s.Record.Policy.Config
+		config.Description += "."
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+	}
+	end := func(s leadership.Snapshot) (leadership.Change, error) { return releases(s)(s) }
+	remove := func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+	}
+	later := func(d time.Duration, state func(*testing.T, leadership.Snapshot) leadership.Snapshot) func(*testing.T, leadership.Snapshot) leadership.Snapshot {
+		return func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
+			s = state(t, s)
+			s.Now = s.Now.Add(d)
+			return s
+		}
+	}
+	const lease = leadership.DefaultLeaseDuration
+	for name, c := range map[string]struct {
+		state  func(*testing.T, leadership.Snapshot) leadership.Snapshot
+		code   leadership.Code // "": a ballot opens
+		reason leadership.Reason
+		events int // of that change
+	}{
+		"configured":                 {func(_ *testing.T, s leadership.Snapshot) leadership.Snapshot { return s }, "", "", 0},
+		"held":                       {leads, leadership.LeaseHeld, leadership.ReasonHeld, 0},
+		"released":                   {after(end), "", "", 0},
+		"within the guard":           {later(lease, leads), leadership.LeaseHeld, leadership.ReasonLockDelay, 0},
+		"lapsed and not recorded":    {later(lease+guard, leads), "", "", 1},
+		"expired":                    {later(lease+guard, after()), "", "", 1},
+		"deleted by force":           {after(remove), leadership.ElectionDeleted, "", 0},
+		"recreated within the lease": {after(remove, configure), leadership.LeaseHeld, leadership.ReasonLockDelay, 0},
+		"recreated after it":         {later(lease+guard, after(remove, configure)), "", "", 0},
+		"unlocked":                   {after(unlocked), "", "", 0},
+		"raised": {after(func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Raise(s, leadership.RaiseCommand{Above: 90})
+		}), leadership.LeaseHeld, leadership.ReasonLockDelay, 0},
+		"raised long ago": {later(lease+guard, after(func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Raise(s, leadership.RaiseCommand{Above: 90})
+		})), "", "", 0},
+		"paused":              {order(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute}), leadership.LeaseHeld, leadership.ReasonPaused, 0},
+		"paused until now":    {later(time.Minute, order(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute})), "", "", 0},
+		"banned":              {order(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute}), leadership.LeaseHeld, leadership.ReasonBanned, 0},
+		"another banned":      {order(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "ann", For: time.Minute}), "", "", 0},
+		"assigned to another": {order(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Minute}), leadership.LeaseHeld, leadership.ReasonAssigned, 0},
+		"assigned":            {order(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute}), "", "", 0},
+		"evicted":             {later(lease+guard, after(ordered(leadership.OrderCommand{Kind: leadership.OrderEvict}))), "", "", 1},
+		"new epoch":           {after(ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true})), leadership.LeaseHeld, leadership.ReasonHeld, 0},
+		"carried": {func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
+			s = play(t, s, 0, asks(bidder("zoe", 9))) // a bid by the other store's clock
+			to := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: s.Now.Add(time.Second), Guard: guard}
+			return play(t, to, 0, func(to leadership.Snapshot) (leadership.Change, error) {
+				return leadership.Carry(to, leadership.CarryCommand{From: s})
+			})
+		}, "", "", 0},
+		"a ballot of long ago": {later(time.Hour, func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
+			return play(t, s, 0, asks(bidder("zoe", 9)))
+		}), "", "", 0},
+	} {
+		for _, strategy := range leadership.Strategies() {
+			s := balloted(t, ballotOf(strategy))
+			s.Guard = guard
+			s = c.state(t, s)
+			if c.code != "" {
+				if e := refused(t, s, asks(bidder("bob", 2))); e.Code != c.code || e.Reason != c.reason {
+					t.Errorf("%s, %s: refused with %s %s, want %s %s", name, strategy, e.Code, e.Reason, c.code, c.reason)
+				}
+				continue
+			}
+			token := s.Record.Token
+			s, events := playEvents(t, s, 0, asks(bidder("bob", 2)))
+			if r := s.Record; len(events) != c.events || r.LeaderID != "" || r.Standing.Bids == "" || !r.Standing.Opened.Equal(s.Now) {
+				t.Errorf("%s, %s: no ballot opens: %+v, %+v", name, strategy, events, r)
+			}
+			if e := refused(t, s, asks(bidder("bob", 2))); e.Reason != leadership.ReasonBallot || e.Cause.Of != 1 || e.RetryAfter != time.Second {
+				t.Errorf("%s, %s: its only bidder hears %v", name, strategy, e)
+			}
+			if x := leadership.Explain(s, "bob"); len(x.Causes) != 1 || x.Causes[0].Code != leadership.ReasonBallot || x.Causes[0].Position != 1 {
+				t.Errorf("%s, %s: explained as %+v", name, strategy, x.Causes)
+			}
+			if s = play(t, s, time.Second, asks(bidder("bob", 2))); s.Record.LeaderID != "bob" || s.Record.Token != token+1 || s.Record.Standing.Bids != "" {
+				t.Errorf("%s, %s: %+v", name, strategy, s.Record)
+			}
+		}
+	}
+}
+
+// The rules that have nothing to do with a ballot leave one as it is, or end it.
+func TestABallotUnderOtherRules(t *testing.T) {
+	s := balloted(t, leadership.BallotPolicy{Strategy: leadership.StrategyRandom, Window: time.Second})
+	c := bidder("ann", 1)
+	c.Secret = "0011223344556677"
+	s = play(t, s, 0, asks(c))
+	old := leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1}
+	for name, rule := range map[string]func(leadership.Snapshot) (leadership.Change, error){
+		"renew":   func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, old) },
+		"release": func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Release(s, old) },
+		"expire":  leadership.Expire,
+		"retire":  leadership.Retire,
+		"unlock":  unlocked,
+		"withdraw of another": func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Withdraw(s, "bob")
+		},
+		"configure the same": func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Configure(s, leadership.ConfigureCommand{Config: s.Record.Policy.Config})
+		},
+		"resume": ordered(leadership.OrderCommand{Kind: leadership.OrderResume}),
+	} {
+		if ch, err := rule(s); err == nil && !ch.Empty() {
+			t.Errorf("%s writes %+v", name, ch)
+		}
+	}
+	if err := leadership.Check(s, 0); !errors.Is(err, leadership.TokenStale) {
+		t.Error(err)
+	}
+}
+
+func TestTheDrawOfATermWasFixedWhenTheTermBeforeBegan(t *testing.T) {
+	s := balloted(t, leadership.BallotPolicy{Strategy: leadership.StrategyRandom})
+	with := func(secret string) leadership.AcquireCommand {
+		c := caller("ann")
+		c.Secret = secret
+		return c
+	}
+	s = play(t, s, 0, asks(with("0000000000000001")))
+	if s.Record.Standing.Secret != "0000000000000001" {
+		t.Errorf("the first ballot: %q", s.Record.Standing.Secret)
+	}
+	s = tried(t, s, time.Millisecond, asks(with("0000000000000002")))
+	s = play(t, s, leadership.DefaultWindow, asks(with("0000000000000003")))
+	if s.Record.LeaderID != "ann" || s.Record.Standing.Secret != "0000000000000003" {
+		t.Errorf("the secret of the next draw: %+v", s.Record)
+	}
+	l := s.Lease()
+	if d := l.Draw(); d != (leadership.Draw{Election: "jobs", Token: 2, Secret: "0000000000000003"}) {
+		t.Errorf("an instance ranks its line by %+v", d)
+	}
+	s = play(t, s, time.Second, releases(s))
+	s = play(t, s, 0, asks(with("0000000000000004")))
+	if s.Record.Standing.Secret != "0000000000000003" {
+		t.Errorf("the opener of a later ballot draws again: %q", s.Record.Standing.Secret)
+	}
+}
+
+func TestAServiceDrawsASecretForEachCall(t *testing.T) {
+	store := &slowStore{snap: leadership.Snapshot{Now: noon}}
+	s := leadership.New(store)
+	if _, err := s.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{
+		Config: leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyRandom, Window: leadership.NoWindow}},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for range 10 {
+		g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
+		if err != nil || len(g.DrawSecret) != 16 || seen[g.DrawSecret] {
+			t.Fatalf("%q, %v", g.DrawSecret, err)
+		}
+		seen[g.DrawSecret] = true
+		if _, err := s.Release(t.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRoundRobinThatIsConfiguredWhileACandidateLeadsGoesOnAfterIt(t *testing.T) {
+	s := held(t, time.Second)
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyRoundRobin}}})
+	})
+	s = play(t, s, time.Second, releases(s))
+	s = play(t, s, 0, asks(caller("ann")))
+	s = play(t, s, 0, asks(caller("bob")))
+	if s = play(t, s, leadership.DefaultWindow, asks(caller("bob"))); s.Record.LeaderID != "bob" {
+		t.Errorf("%+v", s.Record)
+	}
+}
+
+func TestExplainSaysHowACandidateStandsInABallot(t *testing.T) {
+	s := balloted(t, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "cy")}})
+	requireCause := func(id leadership.CandidateID, want leadership.Cause) {
+		t.Helper()
+		x := leadership.Explain(s, id)
+		if want.Left > 0 {
+			want.Until = s.Now.Add(want.Left)
+		}
+		if x.Leads || len(x.Causes) != 1 || x.Causes[0] != want {
+			t.Errorf("%s: explained as %+v, want %+v", id, x.Causes, want)
+		}
+	}
+	if x := leadership.Explain(s, "ann"); len(x.Causes) != 0 {
+		t.Errorf("nothing keeps the first that asks: %+v", x.Causes)
+	}
+	s = play(t, s, 0, asks(bidder("ann", 1)))
+	requireCause("ann", leadership.Cause{Code: leadership.ReasonQuorum, Position: 1, Of: 1, Have: 1, Need: 2, Left: leadership.DefaultWindow})
+	requireCause("dee", leadership.Cause{Code: leadership.ReasonQuorum, Have: 1, Need: 2})
+	s = play(t, s, 0, asks(bidder("bob", 2)))
+	requireCause("bob", leadership.Cause{Code: leadership.ReasonBallot, Position: 1, Of: 2, Left: leadership.DefaultWindow})
+	requireCause("ann", leadership.Cause{Code: leadership.ReasonOutranked, Position: 2, Of: 2, Left: leadership.DefaultWindow + leadership.BidTurn})
+	requireCause("dee", leadership.Cause{Code: leadership.ReasonBallot, Of: 2, Left: leadership.DefaultWindow})
+	s.Now = s.Now.Add(time.Minute)
+	if x := leadership.Explain(s, "ann"); len(x.Causes) != 0 {
+		t.Errorf("all bids are void: %+v", x.Causes)
+	}
+}

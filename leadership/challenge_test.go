@@ -1,0 +1,314 @@
+package leadership_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"regent/leadership"
+)
+
+// preemptible is ann's lease of 30 s with the priority 1, granted at noon in an election in which
+// better candidates preempt.
+func preemptible(t *testing.T, change func(*leadership.Config)) leadership.Snapshot {
+	t.Helper()
+	config := leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true}}
+	if change != nil {
+		change(&config)
+	}
+	s := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+	})
+	return play(t, s, 0, asks(bidder("ann", 1)))
+}
+
+func renews(s leadership.Snapshot) (leadership.Change, error) {
+	r := s.Record
+	return leadership.Renew(s, leadership.Renewal{Election: "jobs", CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token})
+}
+
+func withdraws(id leadership.CandidateID) func(leadership.Snapshot) (leadership.Change, error) {
+	return func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, id) }
+}
+
+func TestOnlyABetterCandidatePreempts(t *testing.T) {
+	t.Parallel()
+	with := func(c leadership.AcquireCommand, change func(*leadership.AcquireCommand)) leadership.AcquireCommand {
+		change(&c)
+		return c
+	}
+	for name, c := range map[string]struct {
+		config   func(*leadership.Config)
+		ask      leadership.AcquireCommand
+		preempts bool
+	}{
+		"a greater priority":               {nil, bidder("bob", 2), true},
+		"the same priority, a lower id":    {nil, bidder("abe", 1), false},
+		"a lower priority":                 {nil, bidder("bob", 0), false},
+		"another incarnation":              {nil, with(bidder("ann", 9), func(c *leadership.AcquireCommand) { c.KeyHash = hash('z') }), false},
+		"a witness":                        {nil, witness("wit"), false},
+		"no preemption":                    {func(c *leadership.Config) { c.Ballot.Preempt = false }, bidder("bob", 9), false},
+		"within minTerm":                   {func(c *leadership.Config) { c.Ballot.MinTerm = 2 * time.Second }, bidder("bob", 9), false},
+		"after minTerm":                    {func(c *leadership.Config) { c.Ballot.MinTerm = time.Second }, bidder("bob", 9), true},
+		"a smaller load than none":         {func(c *leadership.Config) { c.Ballot.Strategy = leadership.StrategyLeastLoaded }, bidder("bob", 9), false},
+		"more of the preferred":            {preferGPU, with(bidder("bob", 0), func(c *leadership.AcquireCommand) { c.Capabilities = "gpu" }), true},
+		"as many of the preferred":         {preferGPU, with(bidder("bob", 1), func(c *leadership.AcquireCommand) { c.Capabilities = "ssd" }), false},
+		"without the quorum":               {needTwo, present(bidder("bob", 9), "m1"), false},
+		"with the quorum at its instance":  {needTwo, present(bidder("bob", 9), "m1", "m2"), true},
+		"also if no ballot follows at all": {func(c *leadership.Config) { c.Ballot.Window = leadership.NoWindow }, bidder("bob", 9), true},
+	} {
+		s := preemptible(t, nil)
+		if c.config != nil {
+			config := s.Record.Policy.Config
+			c.config(&config)
+			s = granted(t, config)
+		}
+		ch, err := asks(c.ask)(at(s, s.Record.AcquiredAt.Add(time.Second)))
+		if challenged := err == nil && len(ch.Events) == 1 && ch.Events[0].Type == leadership.EventHandingOver; challenged != c.preempts || !challenged && !errors.Is(err, leadership.LeaseHeld) {
+			t.Errorf("%s: preempts %t, want %t: %v", name, challenged, c.preempts, err)
+		}
+	}
+}
+
+func preferGPU(c *leadership.Config) {
+	c.Ballot.Strategy, c.Ballot.Prefer = leadership.StrategyCapability, "gpu"
+}
+
+func needTwo(c *leadership.Config) {
+	c.Ballot.Window, c.Ballot.Quorum = 0, leadership.QuorumPolicy{Electorate: leadership.NewNames("m1", "m2", "m3")}
+}
+
+// granted is ann's lease, with the priority 1, under the configuration.
+func granted(t *testing.T, config leadership.Config) leadership.Snapshot {
+	t.Helper()
+	s := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+	})
+	ann := present(bidder("ann", 1), "m1", "m2")
+	if s = play(t, s, 0, asks(ann)); s.Record.LeaderID == "" {
+		s = play(t, s, leadership.DefaultWindow, asks(ann))
+	}
+	return s
+}
+
+func TestALeaderIsSafeForMinTermAndTheCandidateIsToldForHowLong(t *testing.T) {
+	s := preemptible(t, func(c *leadership.Config) { c.Ballot.MinTerm = 20 * time.Second })
+	s.Now = noon.Add(5 * time.Second)
+	e := refused(t, s, asks(bidder("bob", 2)))
+	if e.Reason != leadership.ReasonHeld || e.RetryAfter != 15*time.Second || e.Cause == nil || !e.Cause.Until.Equal(noon.Add(20*time.Second)) {
+		t.Errorf("got %+v with %+v", e, e.Cause)
+	}
+	if e := refused(t, s, asks(bidder("bob", 0))); e.RetryAfter != 25*time.Second+guard || e.Cause != nil {
+		t.Errorf("a candidate that is not better is told %+v with %+v", e, e.Cause)
+	}
+	x := leadership.Explain(s, "bob")
+	if len(x.Causes) != 2 || x.Causes[0].Code != leadership.ReasonHeld || x.Causes[1].Because == "" || x.Causes[1].Left != 15*time.Second {
+		t.Errorf("explained as %+v", x.Causes)
+	}
+	if s = play(t, s, e.RetryAfter, asks(bidder("bob", 2))); s.Record.Standing.Challenger != "bob" {
+		t.Errorf("and then: %+v", s.Record)
+	}
+	x = leadership.Explain(s, "ann")
+	if !x.Leads || len(x.Causes) != 1 || x.Causes[0].Code != leadership.ReasonOutranked || !x.Causes[0].Until.Equal(s.Record.EndsBy) {
+		t.Errorf("the leader is told %+v", x)
+	}
+}
+
+func TestAChallengeEndsTheTermAtThePromisedEndAndTheBetterCandidateFollows(t *testing.T) {
+	s := preemptible(t, func(c *leadership.Config) { c.Ballot.Window = 0 })
+	s = play(t, s, leadership.DefaultWindow, asks(bidder("ann", 1)))
+	s = play(t, s, 5*time.Second, renews)
+	promised := s.Record.LeaseEnd()
+	s, events := playEvents(t, s, time.Second, asks(bidder("bob", 2)))
+	if r := s.Record; !r.EndsBy.Equal(promised) || r.EndsBecause != leadership.EndsHandOver || r.LeaderID != "ann" || events[0].Detail != `{"because":"preempt","to":"bob"}` {
+		t.Fatalf("%+v, %+v", r, events)
+	}
+	if e := refused(t, s, asks(bidder("bob", 2))); e.Reason != leadership.ReasonHeld || e.RetryAfter != promised.Add(guard).Sub(s.Now) {
+		t.Errorf("asked again it hears %+v", e)
+	}
+	if e := refused(t, s, asks(bidder("cy", 3))); e.Reason != leadership.ReasonHeld {
+		t.Errorf("a third: %+v", e)
+	}
+	s = play(t, s, 20*time.Second, renews)
+	if !s.Record.LeaseEnd().Equal(promised) {
+		t.Errorf("renewed, the lease ends at %v, want %v", s.Record.LeaseEnd(), promised)
+	}
+	s.Now = promised.Add(guard)
+	for _, c := range []leadership.AcquireCommand{bidder("ann", 1), bidder("bob", 2), bidder("cy", 3)} {
+		s = tried(t, s, 0, asks(c))
+	}
+	if s = play(t, s, leadership.DefaultWindow, asks(bidder("cy", 3))); s.Record.LeaderID != "cy" || s.Record.Standing.Challenger != "" {
+		t.Errorf("the ballot after it decides among all: %+v", s.Record)
+	}
+}
+
+func TestAChallengeThatIsTakenBackGivesTheTermBackWhatItTook(t *testing.T) {
+	ban := leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute}
+	configure := func(change func(*leadership.Config)) func(leadership.Snapshot) (leadership.Change, error) {
+		return func(s leadership.Snapshot) (leadership.Change, error) {
+			config := s.Record.Policy.Config
+			change(&config)
+			return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+		}
+	}
+	for name, c := range map[string]struct {
+		rule    func(leadership.Snapshot) (leadership.Change, error)
+		because leadership.EndReason // of the end that stays
+		event   leadership.EventType
+	}{
+		"it goes away":               {withdraws("bob"), "", leadership.EventGoesOn},
+		"it is banned":               {ordered(ban), "", leadership.EventBanned},
+		"another is assigned":        {ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Minute}), leadership.EndsHandOver, leadership.EventAssigned},
+		"the leader is assigned":     {ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Minute}), "", leadership.EventAssigned},
+		"it is assigned":             {ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute}), leadership.EndsHandOver, leadership.EventAssigned},
+		"the election is paused":     {ordered(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute}), "", leadership.EventPaused},
+		"it is paused, and drained":  {ordered(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute, Mode: leadership.PauseDrain}), leadership.EndsDrained, leadership.EventPaused},
+		"the leader is evicted":      {ordered(leadership.OrderCommand{Kind: leadership.OrderEvict}), leadership.EndsEvicted, leadership.EventEvicted},
+		"no preemption any more":     {configure(func(c *leadership.Config) { c.Ballot.Preempt = false }), "", leadership.EventConfigured},
+		"other capabilities":         {configure(func(c *leadership.Config) { c.Ballot.Require = "gpu" }), "", leadership.EventConfigured},
+		"another description":        {configure(func(c *leadership.Config) { c.Description = "x" }), leadership.EndsHandOver, leadership.EventConfigured},
+		"the leader acquires anew":   {asks(bidder("ann", 9)), leadership.EndsHandOver, ""},
+		"its line bids a better one": {asks(instead(bidder("dee", 3), "bob")), leadership.EndsHandOver, ""},
+		"its line bids a worse one":  {asks(instead(bidder("dee", 0), "bob")), "", leadership.EventGoesOn},
+	} {
+		s := preemptible(t, nil)
+		s = play(t, s, 5*time.Second, asks(bidder("bob", 2)))
+		promised := noon.Add(30 * time.Second)
+		s, events := playEvents(t, s, time.Second, c.rule)
+		if r := s.Record; r.EndsBecause != c.because || c.because != "" && !r.EndsBy.Equal(promised) || r.LeaseEnd().Before(promised) {
+			t.Errorf("%s: ends by %v because %q, want %v because %q", name, r.EndsBy, r.EndsBecause, promised, c.because)
+		}
+		if len(events) != 1 && c.event != "" || c.event != "" && events[0].Type != c.event || c.event == "" && len(events) > 0 {
+			t.Errorf("%s: %+v", name, events)
+		}
+		s = play(t, s, time.Second, renews)
+		if goesOn := s.Record.LeaseEnd().After(promised); goesOn != (c.because == "") {
+			t.Errorf("%s: renewed, it ends at %v", name, s.Record.LeaseEnd())
+		}
+	}
+}
+
+func instead(c leadership.AcquireCommand, of leadership.CandidateID) leadership.AcquireCommand {
+	c.Withdraw = of
+	return c
+}
+
+// The end of a challenge is one among others: an earlier one stays, and with it its reason.
+func TestAChallengeOfATermThatEndsAnyway(t *testing.T) {
+	s := preemptible(t, func(c *leadership.Config) { c.Term.StuckAfter = time.Minute })
+	for range 5 { // no progress: the term ends in a minute
+		s = play(t, s, 8*time.Second, renews)
+	}
+	promised := s.Record.LeaseEnd()
+	s = play(t, s, time.Second, asks(bidder("bob", 2)))
+	if r := s.Record; !r.LeaseEnd().Equal(promised) || r.EndsBecause != leadership.EndsStuck {
+		t.Fatalf("%+v", r)
+	}
+	s = play(t, s, time.Second, reporting(t, 1, `{"progress":1}`)) // so it is not stuck
+	if r := s.Record; !r.LeaseEnd().Equal(promised) || r.EndsBecause != leadership.EndsHandOver {
+		t.Errorf("%+v", r)
+	}
+	s = play(t, s, time.Second, withdraws("bob"))
+	if r := s.Record; r.EndsBecause != leadership.EndsStuck || r.LeaseEnd().Before(promised) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestTheLeaderCountsWithWhatItSaidAtItsGrant(t *testing.T) {
+	s := preemptible(t, nil)
+	s, events := playEvents(t, s, time.Second, asks(bidder("ann", 9))) // it asks again
+	if len(events) != 0 {
+		t.Errorf("another priority of the leader is told: %+v", events)
+	}
+	if s = play(t, s, 0, asks(bidder("bob", 2))); s.Record.Standing.Challenger != "bob" {
+		t.Errorf("it outbids the others while it leads: %+v", s.Record)
+	}
+}
+
+func TestAPolicyThatBeginsToPreemptCountsFromTheNextGrant(t *testing.T) {
+	s := held(t, time.Second)
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Preempt: true}}})
+	})
+	if e := refused(t, s, asks(bidder("bob", 9))); e.Reason != leadership.ReasonHeld {
+		t.Errorf("%+v", e)
+	}
+	s = preemptible(t, preferGPU)
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+		config := s.Record.Policy.Config
+		config.Ballot.Prefer = "ssd"
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+	})
+	c := bidder("bob", 9)
+	c.Capabilities = "ssd"
+	if e := refused(t, s, asks(c)); e.Reason != leadership.ReasonHeld {
+		t.Errorf("what the leader has of the newly preferred is not known: %+v", e)
+	}
+}
+
+// A challenge whose term has ended is over with it, recorded or not.
+func TestAChallengeIsOverWithItsTerm(t *testing.T) {
+	for name, end := range map[string]func(leadership.Snapshot) (leadership.Change, error){
+		"released": func(s leadership.Snapshot) (leadership.Change, error) { return releases(s)(s) },
+		"unlocked": unlocked,
+		"deleted": func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+		},
+		"raised": func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Raise(s, leadership.RaiseCommand{Above: 100})
+		},
+		"expired": func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Expire(at(s, s.Record.LeaseEnd().Add(guard)))
+		},
+	} {
+		s := preemptible(t, nil)
+		s = play(t, s, 5*time.Second, asks(bidder("bob", 2)))
+		s = play(t, s, time.Second, end)
+		if r := s.Record; r.Standing.Challenger != "" || r.Standing.Elected != (leadership.Bid{}) || !r.EndsBy.IsZero() {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if ch, err := withdraws("bob")(s); err != nil || !ch.Empty() {
+			t.Errorf("%s: withdrawn afterwards: %+v, %v", name, ch, err)
+		}
+	}
+	s := preemptible(t, nil)
+	s = play(t, s, 5*time.Second, asks(bidder("bob", 2)))
+	s.Now = s.Record.LeaseEnd()
+	if ch, err := withdraws("bob")(s); err != nil || !ch.Empty() {
+		t.Errorf("at the end of the term: %+v, %v", ch, err)
+	}
+	to := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: s.Now.Add(-time.Hour), Guard: guard}
+	s.Now = s.Now.Add(-time.Second)
+	to = play(t, to, 0, func(to leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Carry(to, leadership.CarryCommand{From: s})
+	})
+	if to.Record.Standing.Challenger != "" || to.Record.Standing.Elected != (leadership.Bid{}) {
+		t.Errorf("carried: %+v", to.Record)
+	}
+}
+
+func TestACandidateWithoutWhatThePolicyRequiresIsRefusedAtOnce(t *testing.T) {
+	require := leadership.BallotPolicy{Require: leadership.NewNames("gpu", "eu")}
+	vacant := balloted(t, require)
+	fit := caller("ann")
+	fit.Capabilities = leadership.NewNames("eu", "gpu", "ssd")
+	lead := play(t, vacant, 0, asks(fit))
+	c := caller("bob")
+	c.Capabilities = leadership.NewNames("ssd", "eu")
+	for name, s := range map[string]leadership.Snapshot{"vacant": vacant, "held": lead, "lapsed": at(lead, noon.Add(time.Hour))} {
+		e := refused(t, s, asks(c))
+		if e.Code != leadership.NotEligible || e.RetryAfter != 0 || e.Detail != `"bob" cannot lead election "jobs": the policy requires capabilities that it does not have: gpu; waiting does not help` {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+	poorer := fit
+	poorer.Capabilities = ""
+	if s := play(t, lead, time.Second, asks(poorer)); s.Record.Token != 1 {
+		t.Errorf("the leader goes on: %+v", s.Record)
+	}
+	if e := refused(t, vacant, asks(witness("wit"))); e.Code != leadership.LeaseHeld {
+		t.Errorf("a witness needs no capability: %+v", e)
+	}
+}

@@ -1,0 +1,281 @@
+package line_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+)
+
+var preempting = leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true}
+
+// rules makes a candidate with that priority lead, through this instance.
+func (i *instance) rules(c leadership.CandidateID, priority int64) leadership.Grant {
+	i.Helper()
+	g, err := i.Service.Acquire(i.Context(), rated(c, priority))
+	if err != nil {
+		i.Fatal(err)
+	}
+	i.learns(g.Lease)
+	return g
+}
+
+// challenger is who the term of the present leader ends for.
+func (i *instance) challenger() leadership.CandidateID {
+	i.Helper()
+	l, err := i.Get(i.Context(), jobs)
+	if err != nil {
+		i.Fatal(err)
+	}
+	return l.Challenger
+}
+
+func (i *instance) wantsChallenger(want leadership.CandidateID, when string) {
+	i.Helper()
+	if got := i.challenger(); got != want {
+		i.Errorf("%s: the leader is challenged by %q, want %q", when, got, want)
+	}
+}
+
+func TestABetterCandidateChallengesTheLeaderOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.elects(preempting)
+		ann := i.rules("ann", 5)
+		i.waits(rated("low", 1))
+		i.wants(1, "as the line begins")
+		i.waits(rated("lower", 0))
+		i.wants(0, "for one that is not the best of the line")
+		i.waits(rated("middle", 3))
+		i.wants(1, "for a new best of the line")
+		i.renews(ann)
+		time.Sleep(lease / 3)
+		i.renews(ann)
+		i.wants(0, "while the leader renews")
+		i.wantsChallenger("", "of worse candidates")
+		challenged := time.Now()
+		bob := i.waits(rated("bob", 9))
+		i.wants(1, "for a better candidate")
+		i.wantsChallenger("bob", "of a better one")
+		time.Sleep(lease / 3)
+		i.renews(ann)
+		time.Sleep(lease / 3)
+		i.renews(ann)
+		i.wants(0, "while the term goes on to its end")
+		bob.leads()
+		if took := bob.ended.Sub(challenged); took < lease || took > lease+guard+100*time.Millisecond {
+			t.Errorf("bob leads after %v, want the end that was promised", took)
+		}
+		i.wants(1, "for the grant")
+	})
+}
+
+func TestALeaderIsSafeForTheShortestTerm(t *testing.T) {
+	const safe = 3 * lease
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		policy := preempting
+		policy.MinTerm = safe
+		i.elects(policy)
+		ann := i.rules("ann", 5)
+		bob := i.waits(rated("bob", 9))
+		i.wants(1, "as the line begins")
+		for now := time.Duration(0); now < safe-lease/3; now += lease / 3 {
+			time.Sleep(lease / 3)
+			i.renews(ann)
+			i.wants(0, "while the leader is safe")
+			i.wantsChallenger("", "while the leader is safe")
+		}
+		time.Sleep(lease/3 - time.Millisecond)
+		i.waits(rated("cy", 99))
+		i.wants(0, "while the leader is safe")
+		time.Sleep(10 * time.Millisecond)
+		i.wants(1, "when the leader is not safe any more")
+		i.wantsChallenger("cy", "then")
+		bob.waiting("for the end of the term")
+	})
+}
+
+func TestAChallengerThatGoesTakesItsChallengeWithIt(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.elects(preempting)
+		ann := i.rules("ann", 5)
+		i.waits(rated("low", 1))
+		bob := i.waits(rated("bob", 9))
+		i.wantsChallenger("bob", "as it comes")
+		i.called()
+		bob.cancel()
+		synctest.Wait()
+		i.wantsChallenger("", "when it has gone")
+		if n := i.withdrawn.Load(); n != 0 {
+			t.Errorf("withdrawn by %d calls of its own, want none", n)
+		}
+		i.wants(1, "for the next best, which takes it back")
+		for range 6 {
+			time.Sleep(lease / 3)
+			i.renews(ann)
+		}
+		i.wants(0, "while the leader goes on")
+	})
+}
+
+func TestTheNextBestTakesOverTheChallengeOfOneThatHasGone(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.elects(preempting)
+		i.rules("ann", 5)
+		bob := i.waits(rated("bob", 9))
+		i.waits(rated("cy", 7))
+		i.called()
+		bob.cancel()
+		synctest.Wait()
+		i.wantsChallenger("cy", "when the first has gone")
+		i.wants(1, "for the next best")
+		events, err := i.Events(t.Context(), leadership.EventsRequest{Election: jobs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := events[len(events)-1]; last.Type != leadership.EventHandingOver || len(events) != 3 {
+			t.Errorf("got %+v, want one event of the challenge", events)
+		}
+	})
+}
+
+func TestTheChallengeOfTheLastOfALineIsWithdrawn(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.elects(preempting)
+		i.rules("ann", 5)
+		bob := i.waits(rated("bob", 9))
+		i.wantsChallenger("bob", "as it comes")
+		bob.cancel()
+		synctest.Wait()
+		i.wantsChallenger("", "when it has gone")
+		if n := i.withdrawn.Load(); n != 1 {
+			t.Errorf("withdrawn by %d calls, want one", n)
+		}
+	})
+}
+
+func TestAChallengerThatWaitsAgainKeepsItsChallenge(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.elects(preempting)
+		ann := i.rules("ann", 5)
+		bob := keyed(rated("bob", 9))
+		bob.Wait = 2 * time.Second
+		for range 3 {
+			i.waits(bob).refused(leadership.LeaseHeld)
+			time.Sleep(time.Second)
+			i.wantsChallenger("bob", "between two calls")
+		}
+		i.renews(ann)
+		time.Sleep(10 * time.Second)
+		if n := i.withdrawn.Load(); n != 1 {
+			t.Errorf("withdrawn by %d calls, want one", n)
+		}
+	})
+}
+
+func TestABetterCandidateElsewhereTriesWhenAChallengerHasGone(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i, other := w.instance(), w.instance()
+		i.elects(preempting)
+		ann := i.rules("ann", 5)
+		bob := i.waits(rated("bob", 9))
+		time.Sleep(time.Second)
+		other.waits(rated("cy", 8))
+		i.wantsChallenger("bob", "before")
+		other.wants(1, "as its line begins")
+		time.Sleep(lease/3 - time.Second)
+		i.renews(ann)
+		bob.cancel()
+		time.Sleep(50 * time.Millisecond)
+		i.wantsChallenger("cy", "after")
+		other.wants(1, "after the challenger has gone")
+	})
+}
+
+// It may have been done: so it is taken back like one that was.
+func TestAChallengeOfUnknownOutcomeWhoseCandidateHasGoneIsTakenBack(t *testing.T) {
+	for name, done := range map[string]bool{"done": true, "not done": false} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *cluster) {
+				i := w.instance()
+				i.elects(preempting)
+				ann := i.rules("ann", 5)
+				i.waits(rated("low", 1))
+				i.called()
+				var bob *waiter
+				begun := make(chan struct{})
+				i.hooks(once(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
+					if done {
+						ask(ctx, r)
+					}
+					<-begun
+					bob.cancel()
+					return leadership.Grant{}, leadership.OutcomeUnknown
+				}))
+				bob = i.begins(rated("bob", 9))
+				close(begun)
+				time.Sleep(time.Second)
+				i.wantsChallenger("", "when the challenger has gone")
+				if n := i.called(); n > 3 {
+					t.Errorf("the store was asked %d times, want for the challenge and once or twice to take it back", n)
+				}
+				for range 4 {
+					time.Sleep(lease / 3)
+					i.renews(ann)
+				}
+				i.wants(0, "while the leader goes on")
+			})
+		})
+	}
+}
+
+func TestAPolicyThatBeginsToPreemptLetsTheBestTry(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		policy := preempting
+		policy.Preempt = false
+		i.elects(policy)
+		ann := i.rules("ann", 5)
+		i.waits(rated("bob", 9))
+		i.called()
+		i.elects(preempting)
+		time.Sleep(2 * time.Second)
+		i.renews(ann)
+		if n := i.called(); n < 1 || n > 2 {
+			t.Errorf("the store was asked %d times after a change of the policy, want once or twice", n)
+		}
+		i.wantsChallenger("", "of a leader that has told nothing of itself")
+	})
+}
+
+// When the leader may be challenged is no end of its lease.
+func TestTheEndOfALeaseIsNotTakenFromWhenItsLeaderIsSafe(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		policy := preempting
+		policy.MinTerm = 2 * time.Second
+		i.elects(policy)
+		i.rules("ann", 5)
+		i.waits(rated("bob", 1))
+		i.wants(1, "as the line begins")
+		time.Sleep(time.Second)
+		r := briefly(rated("cy", 0))
+		refusal := i.waits(r).refused(leadership.LeaseHeld)
+		if left := lease - time.Second - brief; refusal.RetryAfter < left || refusal.RetryAfter > left+guard {
+			t.Errorf("asking again may help in %v, want what is left of the lease", refusal.RetryAfter)
+		}
+		time.Sleep(2 * time.Second)
+		i.wants(1, "once the leader is not safe any more")
+		time.Sleep(lease / 2)
+		i.wants(0, "before the end")
+		time.Sleep(lease / 2)
+		i.wants(1, "at the end")
+	})
+}

@@ -1,0 +1,211 @@
+package leadership_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+)
+
+// randomBids are n bids of different candidates, with few different values, so that there are ties.
+func randomBids(chance *rand.Rand, n int) []leadership.Bid {
+	all := make([]leadership.Bid, n)
+	for i := range all {
+		all[i] = leadership.Bid{
+			CandidateID: leadership.CandidateID(fmt.Sprintf("%c%d", "aZ_."[chance.IntN(4)], i)), Witness: chance.IntN(8) == 0,
+			Priority: int64(chance.IntN(3) - 1), Load: int64(chance.IntN(3)), Preferred: chance.IntN(3),
+			Since: noon.Add(-time.Duration(chance.IntN(3)) * time.Second),
+		}
+	}
+	return all
+}
+
+func randomDraw(chance *rand.Rand) leadership.Draw {
+	return leadership.Draw{
+		Election: "jobs", Token: leadership.Token(1 + chance.IntN(100)), Secret: fmt.Sprint(chance.Uint64()), Last: leadership.CandidateID(fmt.Sprintf("%c", "aZ_.~"[chance.IntN(5)])),
+	}
+}
+
+func ids(bids []leadership.Bid) (all []leadership.CandidateID) {
+	for _, b := range bids {
+		all = append(all, b.CandidateID)
+	}
+	return all
+}
+
+// Rank is a strict order: the order in which bids come does not matter, each candidate is in it
+// once, and the loss of one changes nothing among the others.
+func TestRankIsOneOrderHoweverTheBidsCome(t *testing.T) {
+	t.Parallel()
+	for _, strategy := range leadership.Strategies() {
+		policy := leadership.BallotPolicy{Strategy: strategy}
+		for seed := range uint64(200) {
+			chance := rand.New(rand.NewPCG(seed, 16))
+			bids, draw := randomBids(chance, 1+chance.IntN(12)), randomDraw(chance)
+			ranked := ids(leadership.Rank(policy, draw, bids))
+			var candidates []leadership.CandidateID
+			for _, b := range bids {
+				if !b.Witness {
+					candidates = append(candidates, b.CandidateID)
+				}
+			}
+			sorted := slices.Clone(ranked)
+			slices.Sort(sorted)
+			if slices.Sort(candidates); !slices.Equal(sorted, candidates) {
+				t.Fatalf("%s, seed %d: %v are not the candidates %v", strategy, seed, ranked, candidates)
+			}
+			for range 5 {
+				chance.Shuffle(len(bids), func(i, j int) { bids[i], bids[j] = bids[j], bids[i] })
+				if got := ids(leadership.Rank(policy, draw, bids)); !slices.Equal(got, ranked) {
+					t.Fatalf("%s, seed %d: %v in another order, %v before", strategy, seed, got, ranked)
+				}
+			}
+			gone := bids[chance.IntN(len(bids))].CandidateID
+			left := slices.DeleteFunc(slices.Clone(bids), func(b leadership.Bid) bool { return b.CandidateID == gone })
+			want := slices.DeleteFunc(slices.Clone(ranked), func(id leadership.CandidateID) bool { return id == gone })
+			if got := ids(leadership.Rank(policy, draw, left)); !slices.Equal(got, want) {
+				t.Fatalf("%s, seed %d: without %s they are %v, want %v", strategy, seed, gone, got, want)
+			}
+		}
+	}
+}
+
+func TestBetterIsTotalAntisymmetricAndTransitive(t *testing.T) {
+	t.Parallel()
+	for _, strategy := range leadership.Strategies() {
+		policy := leadership.BallotPolicy{Strategy: strategy}
+		chance := rand.New(rand.NewPCG(1, 16))
+		for range 50 {
+			bids, draw := randomBids(chance, 8), randomDraw(chance)
+			for _, a := range bids {
+				if policy.Better(draw, a, a) {
+					t.Fatalf("%s: %+v is better than itself", strategy, a)
+				}
+				for _, b := range bids {
+					if a != b && policy.Better(draw, a, b) == policy.Better(draw, b, a) {
+						t.Fatalf("%s: of %+v and %+v not exactly one is better", strategy, a, b)
+					}
+					for _, c := range bids {
+						if policy.Better(draw, a, b) && policy.Better(draw, b, c) && !policy.Better(draw, a, c) {
+							t.Fatalf("%s: %v is better than %v, that than %v, and the first not than the last", strategy, a, b, c)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// The table in the documentation of Rank, line by line: who leads of two.
+func TestRankIsAsItsTableSays(t *testing.T) {
+	t.Parallel()
+	bid := func(id leadership.CandidateID, change func(*leadership.Bid)) leadership.Bid {
+		b := leadership.Bid{CandidateID: id, Since: noon}
+		if change != nil {
+			change(&b)
+		}
+		return b
+	}
+	priority := func(p int64) func(*leadership.Bid) { return func(b *leadership.Bid) { b.Priority = p } }
+	for _, c := range []struct {
+		name     string
+		strategy leadership.Strategy
+		last     leadership.CandidateID
+		bids     []leadership.Bid
+		want     string
+	}{
+		{"longest waited", leadership.StrategyFirstCome, "", []leadership.Bid{bid("a", nil), bid("b", func(b *leadership.Bid) { b.Since = noon.Add(-time.Microsecond) })}, "b a"},
+		{"no strategy is the first come", "", "", []leadership.Bid{bid("a", nil), bid("b", func(b *leadership.Bid) { b.Since = noon.Add(-time.Microsecond) })}, "b a"},
+		{"waited as long", leadership.StrategyFirstCome, "", []leadership.Bid{bid("b", nil), bid("a", nil)}, "a b"},
+		{"priority", leadership.StrategyPriority, "", []leadership.Bid{bid("a", priority(-1)), bid("b", nil), bid("c", priority(leadership.MaxPriority)), bid("d", priority(leadership.MinPriority))}, "c b a d"},
+		{"same priority", leadership.StrategyPriority, "", []leadership.Bid{bid("b", priority(1)), bid("a", priority(1))}, "a b"},
+		{"more preferred", leadership.StrategyCapability, "", []leadership.Bid{bid("a", priority(9)), bid("b", func(b *leadership.Bid) { b.Preferred = 1 })}, "b a"},
+		{"as many preferred", leadership.StrategyCapability, "", []leadership.Bid{bid("a", nil), bid("b", priority(1)), bid("c", priority(1))}, "b c a"},
+		{"least loaded", leadership.StrategyLeastLoaded, "", []leadership.Bid{bid("a", func(b *leadership.Bid) { b.Load = 2 }), bid("b", func(b *leadership.Bid) { b.Load = 1 })}, "b a"},
+		{"same load", leadership.StrategyLeastLoaded, "", []leadership.Bid{bid("b", nil), bid("a", priority(-1))}, "a b"},
+		{"the next in turn", leadership.StrategyRoundRobin, "b", []leadership.Bid{bid("a", nil), bid("b", nil), bid("c", nil)}, "c a b"},
+		{"after the last comes the first", leadership.StrategyRoundRobin, "c", []leadership.Bid{bid("b", nil), bid("a", nil), bid("c", nil)}, "a b c"},
+		{"nobody has led", leadership.StrategyRoundRobin, "", []leadership.Bid{bid("b", nil), bid("a", nil)}, "a b"},
+		{"the last leader has gone", leadership.StrategyRoundRobin, "bb", []leadership.Bid{bid("a", nil), bid("b", nil), bid("c", nil)}, "c a b"},
+		{"bytes, not letters", leadership.StrategyPriority, "", []leadership.Bid{bid("a", nil), bid("B", nil), bid("_", nil), bid("1", nil)}, "1 B _ a"},
+		{"a witness never wins", leadership.StrategyPriority, "", []leadership.Bid{bid("a", nil), bid("w", func(b *leadership.Bid) { b.Witness, b.Priority = true, 9 })}, "a"},
+	} {
+		got := strings.Trim(fmt.Sprint(ids(leadership.Rank(leadership.BallotPolicy{Strategy: c.strategy}, leadership.Draw{Election: "jobs", Token: 1, Last: c.last}, c.bids))), "[]")
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// The draw is what the documentation says, so that it can be repeated with any SHA-256.
+func TestARandomDrawIsTheDocumentedHash(t *testing.T) {
+	t.Parallel()
+	policy, draw := leadership.BallotPolicy{Strategy: leadership.StrategyRandom}, leadership.Draw{Election: "jobs", Token: 7, Secret: "0011223344556677"}
+	bids := randomBids(rand.New(rand.NewPCG(7, 16)), 12)
+	ranked := ids(leadership.Rank(policy, draw, bids))
+	of := func(id leadership.CandidateID) []byte {
+		sum := sha256.Sum256([]byte("jobs\x007\x000011223344556677\x00" + string(id)))
+		return sum[:]
+	}
+	if !slices.IsSortedFunc(ranked, func(a, b leadership.CandidateID) int { return bytes.Compare(of(a), of(b)) }) {
+		t.Errorf("%v are not in the order of their draws", ranked)
+	}
+}
+
+// A candidate that knows all but the secret, and may choose its id after all others, wins no more
+// often than any other; and so does a candidate that keeps its id, over many tokens.
+func TestADrawCannotBePredictedWithoutItsSecret(t *testing.T) {
+	t.Parallel()
+	const draws, others = 1000, 3
+	policy := leadership.BallotPolicy{Strategy: leadership.StrategyRandom}
+	chance := rand.New(rand.NewPCG(3, 16))
+	var late, same int
+	for n := range draws {
+		guess := leadership.Draw{Election: "jobs", Token: leadership.Token(n + 1), Secret: fmt.Sprintf("%016x", chance.Uint64())}
+		truth := guess
+		truth.Secret = fmt.Sprintf("%016x", chance.Uint64())
+		bids := make([]leadership.Bid, others, others+1)
+		for i := range bids {
+			bids[i].CandidateID = leadership.CandidateID(fmt.Sprintf("agent-%d", i))
+		}
+		chosen := leadership.CandidateID("late-0") // the first id that would win by the guess
+		for i := 0; leadership.Rank(policy, guess, append(bids, leadership.Bid{CandidateID: chosen}))[0].CandidateID != chosen; i++ {
+			chosen = leadership.CandidateID(fmt.Sprintf("late-%d", i))
+		}
+		ranked := leadership.Rank(policy, truth, append(bids, leadership.Bid{CandidateID: chosen}))
+		if ranked[0].CandidateID == chosen {
+			late++
+		}
+		if ranked[0].CandidateID == "agent-0" {
+			same++
+		}
+	}
+	for name, won := range map[string]int{"chosen late": late, "the same each time": same} {
+		if fair := draws / (others + 1); won < fair*8/10 || won > fair*12/10 {
+			t.Errorf("%s: it won %d of %d draws among %d, and %d would be fair", name, won, draws, others+1, fair)
+		}
+	}
+}
+
+func TestRoundRobinVisitsEachCandidateInTurn(t *testing.T) {
+	t.Parallel()
+	s := balloted(t, leadership.BallotPolicy{Strategy: leadership.StrategyRoundRobin})
+	all := []leadership.CandidateID{"ann", "bob", "cy", "dee"}
+	for round := range 3 * len(all) {
+		for _, id := range all {
+			s = tried(t, s, 0, asks(caller(id)))
+		}
+		s.Now = s.Now.Add(leadership.DefaultWindow)
+		want := all[round%len(all)]
+		if s = play(t, s, 0, asks(caller(want))); s.Record.LeaderID != want {
+			t.Fatalf("round %d: %q leads, want %q", round, s.Record.LeaderID, want)
+		}
+		s = play(t, s, time.Second, releases(s))
+	}
+}

@@ -84,7 +84,6 @@ type fleet struct {
 	members *memberBus
 	store   *memory.Store
 	reads   storetest.Counter
-	all     []*server
 	log     strings.Builder
 }
 
@@ -92,7 +91,7 @@ type server struct {
 	*instance.Instance
 	line *memberLine
 	asks storetest.Counter // of the store by this instance
-	kill func() // it dies, and says nothing
+	kill func()            // it dies, and says nothing
 	stop func()
 }
 

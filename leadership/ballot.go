@@ -28,6 +28,10 @@ type bids string
 
 func (b bids) list() []Bid { return readList[Bid](string(b)) }
 
+// Bids returns the bids as they were written, the best first, also those that are void by now; none
+// unless a ballot is open.
+func (r Record) Bids() []Bid { return r.Standing.Bids.list() }
+
 // ballot is an open ballot as one candidate sees it.
 type ballot struct {
 	policy BallotPolicy

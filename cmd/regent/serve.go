@@ -267,7 +267,7 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 		open, config.Members = append(open, bus), bus
 	}
 	if i, err = instance.New(config); err == nil {
-		err = errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch))
+		err = errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch), m.Members(i))
 	}
 	if err != nil {
 		closeBuses()

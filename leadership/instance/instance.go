@@ -253,6 +253,7 @@ func (i *Instance) heard(e leadership.Event) {
 func (i *Instance) learn(l leadership.Lease, err error, asked time.Duration) (leadership.Lease, error) {
 	if err == nil {
 		i.hub.Learn(l, view.Committed, asked)
+		i.roll.learn(l)
 	}
 	return l, err
 }

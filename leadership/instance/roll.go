@@ -266,6 +266,14 @@ func (c *company) Close() {
 	})
 }
 
+// learn tells the registry of a lease that a call was just answered with, if its election has a
+// quorum: so metrics show that the quorum is lost although no caller asks for the members.
+func (r *roll) learn(l leadership.Lease) {
+	if l.Config.Ballot.Quorum.Electorate != "" {
+		r.do(func(reg *members.Registry, now time.Duration) { reg.Lease(l, 0, now) })
+	}
+}
+
 // look tells the registry of the line and the term of an election.
 func (r *roll) look(e leadership.Election) {
 	r.stand(e)

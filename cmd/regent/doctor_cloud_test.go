@@ -95,7 +95,7 @@ func TestDoctorRefusesWhatIsNoService(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"--members topic": "a topic is named projects/P/topics/T",
-		"--events projects/p/topics/t --members projects/p/topics/t": "give each its own",
+		"--events projects/p/topics/one --members projects/p/topics/one": "give each its own",
 		"--service regent":                                      "is not projects/P/locations/L/services/S",
 		"--service http://example.com":                          "and not https://HOST",
 		"--service https://example.com/v1":                      "and not https://HOST",

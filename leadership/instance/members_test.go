@@ -84,14 +84,14 @@ type fleet struct {
 	members *memberBus
 	store   *memory.Store
 	reads   storetest.Counter
-	all     []*server
 	log     strings.Builder
 }
 
 type server struct {
 	*instance.Instance
 	line *memberLine
-	kill func() // it dies, and says nothing
+	asks storetest.Counter // of the store by this instance
+	kill func()            // it dies, and says nothing
 	stop func()
 }
 
@@ -112,7 +112,9 @@ func (f *fleet) start(name string) *server {
 	s := &server{line: &memberLine{f.members}}
 	var err error
 	s.Instance, err = instance.New(instance.Config{
-		Store: &storetest.Fake{Store: f.store.Open(), Around: f.reads.Count}, Name: name, Bus: f.events, Members: s.line,
+		Store: &storetest.Fake{Store: f.store.Open(), Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+			return f.reads.Count(ctx, c, func(ctx context.Context) error { return s.asks.Count(ctx, c, next) })
+		}}, Name: name, Bus: f.events, Members: s.line,
 		Now: func() time.Duration { return time.Since(begin) }, Log: slog.New(slog.NewTextHandler(&f.log, nil)),
 	})
 	if err != nil {
@@ -205,6 +207,7 @@ func TestMembersOfOneInstanceAreSeenAtTheOtherWithinTwoSeconds(t *testing.T) {
 		for _, s := range []*server{a, b} {
 			f.becomes(s, 2*time.Second+time.Second/10, "ann candidate 1", "fay follower 1", "lea leader 1")
 		}
+		time.Sleep(time.Second)
 		if _, m := f.nodes(b); m.Status != leadership.MembersHealthy || m.Participation != 1 || !m.Complete || m.LeaderID != "lea" || m.Token != 1 {
 			f.Errorf("the cluster is %+v", m)
 		}
@@ -239,13 +242,14 @@ func TestMembersCostTheStoreNothing(t *testing.T) {
 			f.Errorf("sheets took %v", n)
 		}
 		if n := f.members.took(); n > 8 {
-			f.Errorf("%d sheets were sent in 50 s, in which nothing has changed; one in 15 s and instance is enough", n)
+			f.Errorf("%d sheets were sent in 50 s, in which nothing has changed; each instance sends one in 15 s", n)
 		}
 		time.Sleep(time.Minute)
+		a.Release(f.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "lea", Key: g.Key, Token: g.Token})
 		f.members.took()
 		time.Sleep(10 * time.Minute)
 		if n := f.members.took(); n > 0 {
-			f.Errorf("without members %d sheets were sent", n)
+			f.Errorf("without members and leases %d sheets were sent", n)
 		}
 	})
 }
@@ -501,6 +505,54 @@ func TestAStreamKeepsItsReaderAMemberAndTellsOfTheOthers(t *testing.T) {
 		f.becomes(a, 10*time.Second, "lea leader 2")
 		if _, _, err := a.Watch(f.Context(), leadership.WatchRequest{Election: "jobs", Member: "a b"}); !errors.Is(err, leadership.InvalidArgument) {
 			f.Errorf("a member without a valid id: %v", err)
+		}
+	})
+}
+
+func TestAWaiterElsewhereNeedNotLookWhileSheetsTellOfRenewals(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		a, b := f.start("a"), f.start("b")
+		g, err := a.Acquire(f.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "lea", LeaseDuration: 30 * time.Second})
+		if err != nil {
+			f.Fatal(err)
+		}
+		lease := leadership.LeaseRequest{Election: "jobs", CandidateID: "lea", Key: g.Key, Token: g.Token}
+		granted := make(chan time.Time, 1)
+		go func() {
+			ask := leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: new(leadership.NewKey()), Wait: time.Minute}
+			for {
+				if _, err := b.Acquire(f.Context(), ask); !errors.Is(err, leadership.LeaseHeld) {
+					granted <- time.Now()
+					return
+				}
+			}
+		}()
+		renew := func(during time.Duration) {
+			f.Helper()
+			for begin := time.Now(); time.Since(begin) < during; {
+				time.Sleep(10 * time.Second)
+				if _, err := a.Renew(f.Context(), lease); err != nil {
+					f.Fatal(err)
+				}
+			}
+		}
+		renew(40 * time.Second)
+		b.asks.Take()
+		renew(10 * time.Minute)
+		if n := b.asks.Take(); n["Get"]+n["Update"] > 0 {
+			f.Errorf("in 10 min with sheets the instance with the waiter has asked the store %v", n)
+		}
+		b.line.setCut(true) // it goes on as without sheets
+		renew(10 * time.Minute)
+		if n := b.asks.Take(); n["Get"]+n["Update"] < 10 {
+			f.Errorf("in 10 min without sheets it has asked the store %v; the lease might have ended unseen", n)
+		}
+		b.line.setCut(false)
+		renew(time.Minute)
+		last := time.Now()
+		a.kill() // with its leader
+		if at := <-granted; at.Sub(last) < 30*time.Second || at.Sub(last) > 31*time.Second {
+			f.Errorf("leader and instance died, and the next is granted %v after the last renewal; the lease lasts 30 s", at.Sub(last))
 		}
 	})
 }

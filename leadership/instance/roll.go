@@ -36,6 +36,7 @@ type roll struct {
 	liveAt   time.Duration               // since when
 	whole    bool                        // a whole sheet is to be sent
 	ask      bool                        // and the others are to send theirs
+	paused   time.Duration               // until when nothing is sent, for it has failed
 	strange  int                         // messages that were no sheets
 	loggedAt time.Duration               // when one of them was logged
 }

@@ -10,6 +10,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/members"
+	"regent/leadership/instance/internal/view"
 )
 
 // MemberBus carries what instances tell each other of their members. A *pubsub.Messages is one.
@@ -97,7 +98,7 @@ func (r *roll) setLive(live bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.live, r.liveAt = live, r.now()
-	r.whole, r.ask = live, live
+	r.whole, r.ask, r.paused = live, live, 0
 }
 
 // hear takes a message of the topic.
@@ -111,7 +112,12 @@ func (r *roll) hear(message []byte) {
 			r.complain(err, now)
 		}
 	})
-	for range heard.Renewed {
+	if len(heard.Renewed) > 0 {
+		renewals := make([]view.Renewal, len(heard.Renewed))
+		for n, l := range heard.Renewed {
+			renewals[n] = view.Renewal{Election: l.Election, Token: l.Token, Left: l.Left}
+		}
+		r.hub.RenewedElsewhere(renewals...)
 	}
 }
 
@@ -129,9 +135,6 @@ func (r *roll) complain(err error, now time.Duration) {
 func (r *roll) send(ctx context.Context) {
 	var s sending
 	for r.pause(ctx) {
-		if r.now() < s.paused {
-			continue
-		}
 		for _, sheet := range r.sheets(&s) {
 			if err := r.bus.Publish(ctx, sheet); err != nil {
 				r.failed(ctx, &s, err)
@@ -156,27 +159,34 @@ func (r *roll) send(ctx context.Context) {
 type sending struct {
 	whole  time.Duration // when the next whole sheet is due
 	beat   time.Duration // when the renewed leases are told next
-	paused time.Duration // until when nothing is sent, for it has failed
-	failed bool          // and that was logged
-	sent   bool          // a sheet was, ever
+	failed bool          // the last one could not be sent, and that was logged
+	sent   bool          // one was, ever
 }
 
 // sheets returns those that are due.
 func (r *roll) sheets(s *sending) (due [][]byte) {
 	now := r.now()
+	r.mu.Lock()
+	paused, isWhole, ask := now < r.paused, r.whole || now >= s.whole, r.ask
+	if !paused {
+		r.whole, r.ask = false, false
+	}
+	r.mu.Unlock()
+	if paused {
+		return nil
+	}
 	var renewed []members.Renewed
-	if now >= s.beat {
+	if isWhole || now >= s.beat {
 		var beat time.Duration
 		renewed, beat = r.renewed()
 		s.beat = now + beat
 	}
 	r.do(func(reg *members.Registry, now time.Duration) {
-		if r.whole || now >= s.whole {
-			due = reg.WholeSheets(r.ask, renewed, now)
-			r.whole, r.ask, s.whole = false, false, now+wholeEvery
-			return
+		if isWhole {
+			due, s.whole = reg.WholeSheets(ask, renewed, now), now+wholeEvery
+		} else {
+			due = reg.ChangedSheets(renewed, now)
 		}
-		due = reg.ChangedSheets(renewed, now)
 	})
 	return due
 }
@@ -184,14 +194,18 @@ func (r *roll) sheets(s *sending) (due [][]byte) {
 // renewed returns the leases that were renewed here lately, and in what time to tell of them again:
 // in half of the shortest one, so that the other instances hear of it before the end that they know.
 func (r *roll) renewed() (all []members.Renewed, beat time.Duration) {
-	return nil, wholeEvery
+	beat = wholeEvery
+	for _, l := range r.hub.RenewedHere() {
+		all = append(all, members.Renewed{Election: l.Election, Token: l.Token, Left: l.Left})
+		beat = min(beat, l.Duration/2)
+	}
+	return all, max(beat, glance)
 }
 
 // failed notes that a sheet could not be sent: what it said comes with a whole one.
 func (r *roll) failed(ctx context.Context, s *sending, err error) {
-	s.paused = r.now() + failing
 	r.mu.Lock()
-	r.whole = true
+	r.whole, r.ask, r.paused = true, true, r.now()+failing
 	r.mu.Unlock()
 	if !s.failed && ctx.Err() == nil {
 		s.failed = true

@@ -51,6 +51,13 @@ func (r *Registry) write(e *election, c leadership.MemberChange) {
 	}
 }
 
+// touch notes that the members of an election have changed in any way.
+func (r *Registry) touch(e *election) {
+	if _, ok := r.touched[e.name]; !ok {
+		r.touched[e.name] = false
+	}
+}
+
 // Touched returns the elections whose members have changed in any way since it was called last, and
 // whether there is something new for Changes.
 func (r *Registry) Touched() map[leadership.Election]bool {

@@ -151,7 +151,7 @@ func (r *Registry) take(p *peer, s sheet, said part, now time.Duration) (err err
 		}
 		if said.Token > 0 && said.Token > p.terms[e] {
 			p.terms[e] = said.Token
-			r.touched[e.name] = r.touched[e.name]
+			r.touch(e)
 		}
 	}
 	for _, m := range said.Members {

@@ -284,7 +284,7 @@ func (r *Registry) Term(name leadership.Election, leader leadership.CandidateID,
 		r.outgoing.terms[e] = struct{}{}
 	}
 	e.leader, e.token = leader, token
-	r.touched[name] = r.touched[name]
+	r.touch(e)
 	if leader != "" {
 		n := r.node(name, leader)
 		n.leads = true
@@ -373,7 +373,7 @@ func (n *node) role() leadership.Role {
 // settle draws the conclusions from a change of a member. If it has gone, why says how, and that is
 // told after the delay, unless it has come back by then.
 func (r *Registry) settle(n *node, now time.Duration, why leadership.MemberChangeType, delay time.Duration) {
-	r.touched[n.election.name] = r.touched[n.election.name]
+	r.touch(n.election)
 	if n.isOwn() {
 		r.own[n] = struct{}{}
 	} else {

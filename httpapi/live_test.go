@@ -200,7 +200,8 @@ func TestAStreamTellsOfReportsWithoutAnID(t *testing.T) {
 	s.want("", "2", `"type":"released"`)
 }
 
-// tells reads on until the stream says that this member has come or gone. It tells of the leader, too.
+// tells reads on until the stream says that this member has come or gone. It tells of the leader,
+// too.
 func (r reader) tells(data string) {
 	r.t.Helper()
 	for {

@@ -25,13 +25,12 @@ type memberServer struct {
 	events chan string // messages of the stream
 	noNews bool        // it refuses streams
 
-	mu      sync.Mutex
-	token   int                // of the answers; guarded by mu
-	refuse  []http.HandlerFunc // answer the next joins; guarded by mu
-	joins   []wire.JoinRequest // guarded by mu
-	at      []time.Time        // of the joins; guarded by mu
-	leaves  int                // guarded by mu
-	streams int                // guarded by mu
+	mu     sync.Mutex
+	token  int                // of the answers; guarded by mu
+	refuse []http.HandlerFunc // answer the next joins; guarded by mu
+	joins  []wire.JoinRequest // guarded by mu
+	at     []time.Time        // of the joins; guarded by mu
+	leaves int                // guarded by mu
 }
 
 func (s *memberServer) answer(w http.ResponseWriter, r *http.Request) {

@@ -12,8 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"regent/httpapi"
 	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
+	"regent/store/memory"
 )
 
 // cluster is a server of which only what is about members works.
@@ -144,6 +148,53 @@ func TestJoinGivesUpIfTheServerDoesNotAnswerAtTheStart(t *testing.T) {
 	if !strings.Contains(r.err, "does not answer") && !strings.Contains(r.err, "did not answer") {
 		t.Errorf("it says %q", r.err)
 	}
+}
+
+// realServer serves an empty store on this machine's clock.
+func realServer(t *testing.T) []string {
+	t.Helper()
+	start := time.Now()
+	inst := newTestInstance(t, instance.Config{Store: memory.New(memory.Config{}), Now: func() time.Duration { return time.Since(start) }})
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: inst}))
+	t.Cleanup(server.Close)
+	return []string{"REGENT_SERVER=" + server.URL}
+}
+
+func TestMembersAreThoseThatTakePart(t *testing.T) {
+	t.Parallel()
+	env := realServer(t)
+	regent(t, env, "configure e --policy", `{"quorum":{"electorate":["ann","bob","w"],"need":2,"grace":"1ms"}}`).want(t, exitDone)
+	if r := regent(t, env, "acquire e --candidate ann --timeout 1s").want(t, exitHeld); !strings.Contains(r.err, "needs 2 members") {
+		t.Errorf("without a quorum: %s", r.err)
+	}
+	server, err := client.New(client.Config{Server: strings.TrimPrefix(env[0], "REGENT_SERVER=")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Join(t.Context(), leadership.JoinRequest{Election: "e", CandidateID: "w", Role: leadership.RoleWitness, TTL: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	regent(t, env, "acquire e --candidate ann --lease 1h --wait 1m").want(t, exitDone)
+	r := regent(t, env, "members e").want(t, exitDone)
+	for _, want := range []string{"ann  leader   1", "w    witness", "2 members, ann leads with fencing token 1", "quorum: 2 of 3 present, 2 needed, 1 may fail"} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("there is no %q in\n%s", want, r.out)
+		}
+	}
+	regent(t, env, "check e --token 1 --write").want(t, exitDone)
+	if err := server.Leave(t.Context(), leadership.LeaveRequest{Election: "e", CandidateID: "w"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 500 { // until the grace time is over
+		if r = regent(t, env, "check e --token 1 --write"); r.code == exitHeld {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if r.code != exitHeld || !strings.Contains(r.err, "read-only") {
+		t.Errorf("after the quorum is lost a check to write says %d, %s", r.code, r.err)
+	}
+	regent(t, env, "check e --token 1").want(t, exitDone)
 }
 
 // asked is what a command asked the server for.

@@ -96,7 +96,7 @@ func TestACandidateThatLacksACapabilityIsToldAtOnce(t *testing.T) {
 		who := client.Candidate{ID: "ann", Capabilities: []string{"eu"}}
 		began := time.Now()
 		_, err := over(t, server, who, sent.trip).Campaign(t.Context(), "reports")
-		if !errors.Is(err, leadership.NotEligible) || !strings.Contains(err.Error(), "[gpu]") {
+		if !errors.Is(err, leadership.NotEligible) || !strings.Contains(err.Error(), ": gpu;") {
 			t.Errorf("the campaign ends with %v, which does not say what is missing", err)
 		}
 		if len(sent.all) != 1 || time.Since(began) > time.Second {
@@ -148,7 +148,7 @@ func TestACandidateThatDoesNotWaitGivesUpForWantOfAQuorum(t *testing.T) {
 		if !errors.As(err, &refusal) || refusal.Reason != leadership.ReasonQuorum || refusal.Cause == nil || refusal.Cause.Need != 2 {
 			t.Errorf("it ends with %v", err)
 		}
-		if took := time.Since(began); took < 4*time.Second || took > 10*time.Second {
+		if took := time.Since(began); took < time.Second || took > 10*time.Second {
 			t.Errorf("it took %v, want three calls with the pauses that the server asks for", took)
 		}
 	})

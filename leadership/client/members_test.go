@@ -25,13 +25,12 @@ type memberServer struct {
 	events chan string // messages of the stream
 	noNews bool        // it refuses streams
 
-	mu      sync.Mutex
-	token   int                // of the answers; guarded by mu
-	refuse  []http.HandlerFunc // answer the next joins; guarded by mu
-	joins   []wire.JoinRequest // guarded by mu
-	at      []time.Time        // of the joins; guarded by mu
-	leaves  int                // guarded by mu
-	streams int                // guarded by mu
+	mu     sync.Mutex
+	token  int                // of the answers; guarded by mu
+	refuse []http.HandlerFunc // answer the next joins; guarded by mu
+	joins  []wire.JoinRequest // guarded by mu
+	at     []time.Time        // of the joins; guarded by mu
+	leaves int                // guarded by mu
 }
 
 func (s *memberServer) answer(w http.ResponseWriter, r *http.Request) {
@@ -269,7 +268,7 @@ func TestAWatchTellsOfMembersIfItIsAsked(t *testing.T) {
 		}
 		want := []string{"reports is at 1", "reports 2"}
 		if asked {
-			want = slices.Insert(want, 1, "{ID:node-2 Role:worker Change:vanished Token:7} after 1")
+			want = slices.Insert(want, 1, "{ID:node-2 Role:worker Change:vanished SeenToken:7} after 1")
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("asked %t: %q, want %q", asked, got, want)
@@ -375,6 +374,66 @@ func TestAWaitForFollowersEndsWithItsContext(t *testing.T) {
 		}
 		if err := l.AwaitFollowers(t.Context(), 0); !errors.Is(err, leadership.InvalidArgument) {
 			t.Errorf("to await nothing: %v", err)
+		}
+		l.Resign(t.Context())
+	})
+}
+
+func TestALeaderIsFollowedByTheMembersThatHaveJoined(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		lead(t, server.Client(named("old"))).Resign(t.Context())
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 2)
+		for _, id := range []leadership.CandidateID{"node-1", "node-2"} {
+			go func() { ended <- server.Client(client.Candidate{}).Member(ctx, "reports", client.MemberConfig{ID: id}) }()
+		}
+		time.Sleep(time.Second)
+		who := named("ann")
+		who.AwaitFollowers = 2
+		began := time.Now()
+		err := server.Client(who).Run(ctx, "reports", func(ctx context.Context, l *client.Lease) error {
+			m, err := server.Client(who).Members(ctx, "reports")
+			if err != nil || m.Status != leadership.MembersHealthy || len(m.Members) != 3 || m.Participation != 1 {
+				t.Errorf("members %+v, %v", m, err)
+			}
+			return nil
+		})
+		if took := time.Since(began); err != nil || took > 2*time.Second {
+			t.Errorf("Run returned %v after %v; want that members follow at once", err, took)
+		}
+		stop()
+		if err := errors.Join(<-ended, <-ended); err != nil {
+			t.Error(err)
+		}
+		if m, err := server.Client(who).Members(t.Context(), "reports"); err != nil || len(m.Members) != 0 {
+			t.Errorf("after they have left: %+v, %v", m, err)
+		}
+	})
+}
+
+func TestALeaderHearsOfAMemberThatVanishes(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		l := lead(t, server.Client(named("ann")))
+		time.AfterFunc(time.Second, func() {
+			_, err := server.Client(client.Candidate{}).Join(t.Context(), leadership.JoinRequest{Election: "reports", CandidateID: "worker-1", Role: leadership.RoleWorker, TTL: 10 * time.Second, SeenToken: 1})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		var got []string
+		for n, err := range server.Client(client.Candidate{}).Watch(t.Context(), client.WatchRequest{Election: "reports", Members: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n.Member != nil && n.Member.ID == "worker-1" {
+				got = append(got, fmt.Sprintf("%s %s %d", n.Member.Change, n.Member.Role, n.Member.SeenToken))
+			}
+			if len(got) == 2 {
+				break
+			}
+		}
+		if want := []string{"joined worker 1", "vanished worker 1"}; !slices.Equal(got, want) {
+			t.Errorf("it hears %q, want %q", got, want)
 		}
 		l.Resign(t.Context())
 	})

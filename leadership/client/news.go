@@ -16,7 +16,7 @@ func (w *watcher) receive(m message) error {
 		return w.receiveSnapshot(m)
 	case wire.StreamReady:
 		return w.receiveReady(m)
-	case streamMember:
+	case wire.StreamMember:
 		return w.receiveMember(m)
 	case wire.StreamEnd:
 		return w.receiveEnd(m)
@@ -26,16 +26,14 @@ func (w *watcher) receive(m message) error {
 	return nil // from a later version
 }
 
-// streamMember is the name of a message about a member. It has no id.
-const streamMember = "member"
-
 // receiveMember handles a member that has come or gone.
 func (w *watcher) receiveMember(m message) error {
 	if !w.request.Members {
 		return nil
 	}
-	var change MemberChange
-	err := wire.Unmarshal(m.data, &change)
+	var document wire.MemberChange
+	err := wire.Unmarshal(m.data, &document)
+	change := document.Leadership()
 	if err == nil {
 		err = change.ID.Validate()
 	}

@@ -43,28 +43,13 @@ type News struct {
 	Event *leadership.Event
 	// Member says that a member has come or gone. What happens while the watch is not connected is
 	// not told: read Members whenever WatchRequest.Connection is called with nil.
-	Member *MemberChange
+	Member *leadership.MemberChange
 	// Ready says that the state of every election was reported: there are no others.
 	Ready bool
 	// Cursor is the WatchRequest.After that continues after this item. It is "" for each Lease
 	// before Ready: a watch that stopped there begins anew.
 	Cursor string
 }
-
-// MemberChange says that a member of the watched election has come or gone.
-type MemberChange struct {
-	ID     leadership.CandidateID `json:"id"`
-	Role   leadership.Role        `json:"role"`
-	Change string                 `json:"change"`        // MemberJoined and so on
-	Token  leadership.Token       `json:"term,omitzero"` // the newest that it follows; 0 if that is not known
-}
-
-// How a member has come or gone. A server of a later version may send others.
-const (
-	MemberJoined   = "joined"
-	MemberLeft     = "left"
-	MemberVanished = "vanished" // it was not heard of any more
-)
 
 // Watch yields the present state and then each event as it happens: the events of one election
 // once, in order and without a gap. It reconnects and resumes when the connection breaks or falls

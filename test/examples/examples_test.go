@@ -569,7 +569,7 @@ func TestAgentThatIsNotEligibleIsToldAtOnce(t *testing.T) {
 		server := serve(t)
 		call(t, http.MethodPut, server+"/v1/elections/reports", `{"policy":{"strategy":"priority","require":["gpu"]}}`)
 		a := p.agent(t, server, []string{"REGENT_CAPABILITIES=eu"}, "true")
-		if a.exits(t, 2); !strings.Contains(a.log.String(), "requires [gpu]") {
+		if a.exits(t, 2); !strings.Contains(a.log.String(), ": gpu;") {
 			t.Errorf("the log does not say what is missing:\n%s", a.log)
 		}
 		b := p.agent(t, server, []string{"REGENT_CAPABILITIES=eu,gpu"}, "echo", "it leads")

@@ -8,7 +8,7 @@ import (
 const (
 	// maxBids is how many bids a record keeps.
 	maxBids = 16
-	// BidTurn is how long after a better bid's turn the next one's comes: so much a bidder that has
+	// BidTurn is how long after a better bid's turn the next one's comes: what a bidder that has
 	// crashed costs.
 	BidTurn = 200 * time.Millisecond
 	// bidKept is how long after the window a bid counts that its instance does not write anew.

@@ -66,8 +66,9 @@ func (s Snapshot) safe() (cause Cause) {
 	return cause
 }
 
-// Withdraw forgets the bid of a candidate that has gone, and its challenge: the leader goes on, with
-// an event. It writes nothing if there is neither.
+// Withdraw forgets the bid of a candidate that has gone, and its challenge: the leader goes on,
+// with an event. It writes nothing if there is neither. No caller may withdraw another one's: it is
+// for the instance in whose line the candidate stood.
 func Withdraw(s Snapshot, c CandidateID) (Change, error) {
 	ch := s.change()
 	standing := &ch.Record.Standing

@@ -42,7 +42,7 @@ func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) 
 }
 
 // Withdraw forgets the bid and the challenge of a candidate that has gone; see the rule of that
-// name. It is for an instance: no caller may withdraw another one's.
+// name.
 func (s *Service) Withdraw(ctx context.Context, e Election, c CandidateID) (Lease, error) {
 	if err := validateNames(e, c); err != nil {
 		return Lease{}, err

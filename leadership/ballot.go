@@ -71,13 +71,14 @@ func (s Snapshot) ballotOf(own Bid, withdraw CandidateID, secret string) ballot 
 		b.draw.Secret = secret
 	}
 	begun := false // a candidate has bid
+	var left []Bid // the bids that this one takes the place of
 	for _, bid := range s.liveBids() {
 		begun = begun || !bid.Witness
 		switch bid.CandidateID {
 		case own.CandidateID:
-			b.before = bid
+			b.before, left = bid, append(left, bid)
 		case withdraw:
-			b.gone = true
+			b.gone, left = true, append(left, bid)
 		default:
 			b.others = append(b.others, bid)
 		}
@@ -98,8 +99,32 @@ func (s Snapshot) ballotOf(own Bid, withdraw CandidateID, secret string) ballot 
 		b.opened = b.own.At
 	case b.completesLate(s.Now):
 		b.opened = later(s.Now, quorumRetry-p.window())
+	default:
+		b.opened = b.opened.Add(p.given(b.draw, left, &b.own, b.others))
 	}
 	return b
+}
+
+// given is how much later the turns begin once the bids of left are given up, for own unless that is
+// nil: a turn for each place by which another bidder moves up. The bidder does not know of that, and
+// asks at the turn of its former place. A worse one, to which that place was told before the better
+// one came, must not be granted at that very moment.
+func (p BallotPolicy) given(d Draw, left []Bid, own *Bid, others []Bid) (delay time.Duration) {
+	for _, bid := range others {
+		up := 0
+		for _, former := range left {
+			if !former.Witness && p.Better(d, former, bid) {
+				up++
+			}
+		}
+		if own != nil && !own.Witness && p.Better(d, *own, bid) {
+			up--
+		}
+		if !bid.Witness {
+			delay = max(delay, time.Duration(up)*BidTurn)
+		}
+	}
+	return delay
 }
 
 // liveBids are the bids that are not void.

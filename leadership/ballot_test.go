@@ -366,6 +366,45 @@ func TestABidThatItsInstanceWithdrawsKeepsNoneWaiting(t *testing.T) {
 	}
 }
 
+// The second of two was told a turn before a better one came between it and the best; that one was
+// told the same turn.
+func TestABidderThatMovesUpUnawaresIsNotPassedAtItsTurn(t *testing.T) {
+	const second = leadership.DefaultWindow + leadership.BidTurn
+	instead, lower := bidder("dee", 1), bidder("cy", 0)
+	instead.Withdraw = "cy"
+	for what, gives := range map[string]func(leadership.Snapshot) (leadership.Change, error){
+		"withdrawn":                         func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "cy") },
+		"replaced by one that is no better": asks(instead),
+		"lowered":                           asks(lower),
+	} {
+		s := balloted(t, byPriority)
+		opened := s.Now
+		s = play(t, s, 0, asks(bidder("cy", 9)))
+		s = play(t, s, 0, asks(bidder("ann", 2)))
+		s = play(t, s, 50*time.Millisecond, asks(bidder("bob", 3)))
+		if e := refused(t, s, asks(bidder("bob", 3))); e.RetryAfter != second-50*time.Millisecond {
+			t.Fatalf("the second is told %+v", e.Cause)
+		}
+		s = play(t, s, 50*time.Millisecond, gives)
+		s = tried(t, at(s, opened), second, asks(bidder("ann", 2)))
+		if s.Record.LeaderID != "" {
+			t.Errorf("%s: %s was granted, and bob is better and asks now", what, s.Record.LeaderID)
+			continue
+		}
+		if s = tried(t, s, 0, asks(bidder("bob", 3))); s.Record.LeaderID != "bob" {
+			t.Errorf("%s: bob is not granted at the turn that it was told", what)
+		}
+	}
+	s := balloted(t, byPriority)
+	s = play(t, s, 0, asks(bidder("bob", 3)))
+	s = play(t, s, 0, asks(bidder("ann", 2)))
+	before := s.Record.Standing.Opened
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "ann") })
+	if !s.Record.Standing.Opened.Equal(before) {
+		t.Error("the last bid is withdrawn, and the others have to wait")
+	}
+}
+
 func TestARecordKeepsTheSixteenBestBids(t *testing.T) {
 	s := balloted(t, byPriority)
 	for i := range 40 { // each is better than all before

@@ -489,7 +489,7 @@ func (m *Ballot) key(s ballotState) string {
 	turns := m.Policy.Window + time.Duration(len(m.Candidates))*leadership.BidTurn
 	for i, bids := range [][]leadership.Bid{bidsOf(r), s.heard, s.bids} {
 		opened := []time.Time{r.Standing.Opened, s.since, {}}[i]
-		if m.Bug != VoidCounts && i < 2 { // one that is void makes no difference
+		if i == 1 { // what is void in the record should make no difference
 			bids = slices.DeleteFunc(slices.Clone(bids), func(bid leadership.Bid) bool { return s.now.Sub(bid.At) > m.kept() })
 		}
 		if len(bids) > 0 && i < 2 {

@@ -43,6 +43,15 @@ type copied struct {
 	seq  int64 // of the sheet that has said so
 }
 
+// ended is how the member has gone if its instance, which goes on, says that it is not there any
+// more: a join was not repeated in time, a stream has ended, or the member has left the line.
+func (c *copied) ended() leadership.MemberChangeType {
+	if c.joined {
+		return leadership.MemberVanished
+	}
+	return leadership.MemberLeft
+}
+
 // Heard is what a sheet says beside its members.
 type Heard struct {
 	Ask     bool // for a whole sheet
@@ -127,7 +136,7 @@ func (r *Registry) sweep(p *peer, now time.Duration) {
 	for n, c := range p.copies {
 		if c.seq < p.whole.first {
 			r.forget(n, c)
-			r.settle(n, now, leadership.MemberVanished, 0)
+			r.settle(n, now, c.ended(), 0)
 		}
 	}
 }
@@ -141,8 +150,9 @@ func (r *Registry) take(p *peer, s sheet, said part, now time.Duration) (err err
 	}
 	for _, id := range said.Gone {
 		if n := r.find(said.Election, id); n != nil && n.copies[p] != nil && n.copies[p].seq < s.Seq {
-			r.forget(n, n.copies[p])
-			r.settle(n, now, leadership.MemberVanished, 0)
+			c := n.copies[p]
+			r.forget(n, c)
+			r.settle(n, now, c.ended(), 0)
 		}
 	}
 	if e, ok := r.elections[said.Election]; ok || len(said.Members) > 0 {

@@ -128,6 +128,34 @@ func TestTheMembersOfAnInstanceThatFallsSilentCountForFortySeconds(t *testing.T)
 	w.has(b, "it is heard again", "fay follower 1")
 }
 
+func TestOtherInstancesTellAMemberThatHasLeftFromOneThatHasVanished(t *testing.T) {
+	for what, sheets := range map[string]func(*members.Registry, time.Duration) [][]byte{
+		"changes": func(r *members.Registry, now time.Duration) [][]byte { return r.ChangedSheets(nil, now) },
+		"a whole": func(r *members.Registry, now time.Duration) [][]byte { return r.WholeSheets(false, nil, now) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t)
+			a, b := w.registry("a"), w.registry("b")
+			for _, id := range []leadership.CandidateID{"fay", "gus"} {
+				if err := a.Open(jobs, id, 1, w.now); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.join(a, "hal", leadership.RoleWorker, 1)
+			w.tell(a, b)
+			next := watch(b)
+			a.Close(jobs, "fay", w.now)
+			for range 2 {
+				w.pass(15 * time.Second)
+				w.send(b, sheets(a, w.now)...)
+			}
+			if diff := cmp.Diff([]string{"fay follower left", "hal worker vanished"}, changes(b, &next)); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestAGoodbyeRemovesTheMembersOfAnInstanceAtOnce(t *testing.T) {
 	w := newWorld(t)
 	a, b, c := w.registry("a"), w.registry("b"), w.registry("c")

@@ -8,14 +8,14 @@ import (
 const (
 	// maxBids is how many bids a record keeps.
 	maxBids = 16
-	// BidTurn is how long after a better bid's turn the next one's comes: what a bidder that has
-	// crashed costs.
+	// BidTurn is how long after a better bid's turn the next one's comes. So much time a bidder
+	// that has crashed costs.
 	BidTurn = 200 * time.Millisecond
 	// bidKept is how long after the window a bid counts that its instance does not write anew.
 	bidKept = 4 * time.Second
-	// enoughBids is how many better bids let a candidate wait for its turn without a bid of its own,
-	// so that the writes of a ballot do not grow with the number of instances. With one of them
-	// only, a crash of the best bidder would leave the next to chance.
+	// enoughBids is how many better bids let a candidate wait for its turn without a bid of its
+	// own, so that the writes of a ballot do not grow with the number of instances. With one of
+	// them only, a crash of the best bidder would leave the next to chance.
 	enoughBids = 2
 	// quorumRetry is how soon a candidate asks again once the window is over and members are
 	// missing. Bids must not become void meanwhile. If a bid completes the quorum that late, the

@@ -34,9 +34,7 @@ func (a *api) batchCheckTokens(w http.ResponseWriter, r *http.Request) error {
 	if err := batchCall(w, r, &body); err != nil {
 		return err
 	}
-	read := func(v wire.Check) (leadership.TokenCheck, error) {
-		return leadership.TokenCheck{Election: v.Election, Token: v.FencingToken}, nil
-	}
+	read := func(v wire.Check) (leadership.TokenCheck, error) { return v.Leadership(v.Election) }
 	b := newBatch(body.Checks, read)
 	if err := b.run(r.Context(), a.service.BatchCheckTokens); err != nil {
 		return err

@@ -200,6 +200,56 @@ func TestAStreamTellsOfReportsWithoutAnID(t *testing.T) {
 	s.want("", "2", `"type":"released"`)
 }
 
+// tells reads on until the stream says that this member has come or gone. It tells of the leader,
+// too.
+func (r reader) tells(data string) {
+	r.t.Helper()
+	for {
+		switch e, ok := r.next(); {
+		case !ok || e.name != "member" || e.id != "":
+			r.t.Fatalf("got %+v, %t; want members, and %s among them", e, ok, data)
+		case e.data == data:
+			return
+		}
+	}
+}
+
+func TestAStreamTellsOfMembersWithoutAnID(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	l.lead("ann")
+	s := l.stream("/v1/elections/planner/events")
+	s.want("snapshot", "1", `"leaderId":"ann"`)
+	follower := l.stream("/v1/elections/planner/events?member=bob")
+	follower.want("snapshot", "1", `"leaderId":"ann"`)
+	s.tells(`{"id":"bob","role":"follower","change":"joined","term":1}`)
+	l.open("POST", "/v1/elections/planner:join", `{"candidateId":"cy","role":"worker","ttl":"30s"}`)
+	for _, s := range []reader{s, follower} {
+		s.tells(`{"id":"cy","role":"worker","change":"joined"}`)
+	}
+	acknowledged := func(want string) {
+		t.Helper()
+		var a wire.Acknowledgement
+		if err := json.NewDecoder(l.open("POST", "/v1/elections/planner:awaitAcknowledgement", `{"fencingToken":1,"need":1}`).Body).Decode(&a); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(a.Acknowledged, a.Follow, a.Missing); got != want {
+			t.Errorf("who follows: %s, want %s", got, want)
+		}
+	}
+	acknowledged("true [bob] [cy]")
+	var members wire.Members
+	if err := json.NewDecoder(l.open("GET", "/v1/elections/planner/members", "").Body).Decode(&members); err != nil {
+		t.Fatal(err)
+	}
+	if members.ClusterSize != 3 || members.Leader != "ann" || members.Term != 1 || members.Nodes[1].ID != "bob" || members.Nodes[1].Role != leadership.RoleFollower {
+		t.Errorf("the members are %+v", members)
+	}
+	l.open("POST", "/v1/elections/planner:leave", `{"candidateId":"cy"}`)
+	s.tells(`{"id":"cy","role":"worker","change":"left"}`)
+	acknowledged("true [bob] []")
+}
+
 func TestAStreamResumesWithoutAGap(t *testing.T) {
 	t.Parallel()
 	l := newLive(t, httpapi.Config{})

@@ -76,7 +76,7 @@ func mayLast(r *http.Request) bool {
 	}
 	switch r.Method {
 	case http.MethodPost:
-		return strings.HasSuffix(r.URL.Path, wire.Acquire)
+		return strings.HasSuffix(r.URL.Path, wire.Acquire) || strings.HasSuffix(r.URL.Path, wire.AwaitAcknowledgement)
 	case http.MethodGet:
 		return strings.HasSuffix(r.URL.Path, wire.Events) || strings.Contains(r.URL.RawQuery, "wait=")
 	}

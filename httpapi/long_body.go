@@ -11,8 +11,9 @@ import (
 // A body of this length usually arrives together with the header.
 const mostEarly = 2 << 10
 
-// mayWait reports whether an acquire may wait. To find out, it reads the body for the handler, if
-// the body is short: a goroutine for a call that does not wait costs a quarter of its CPU time.
+// mayWait reports whether a call with a body may wait. To find out, it reads the body for the
+// handler, if the body is short: a goroutine for a call that does not wait costs a quarter of its
+// CPU time.
 func mayWait(r *http.Request) bool {
 	if r.ContentLength <= 0 || r.ContentLength > mostEarly || r.Header["Expect"] != nil {
 		return true

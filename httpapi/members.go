@@ -21,11 +21,16 @@ func (a *api) join(w http.ResponseWriter, r *http.Request) error {
 	if err := call(w, r, &body); err != nil {
 		return err
 	}
-	reading, err := a.service.Join(r.Context(), body.Leadership(election(r)))
+	e, err := open(r)
 	if err != nil {
 		return err
 	}
-	return answerReading(w, r, reading, nil)
+	request, err := body.Leadership(e)
+	if err != nil {
+		return err
+	}
+	reading, err := a.service.Join(r.Context(), request)
+	return answerReading(w, r, reading, err)
 }
 
 func (a *api) leave(w http.ResponseWriter, r *http.Request) error {
@@ -33,10 +38,14 @@ func (a *api) leave(w http.ResponseWriter, r *http.Request) error {
 	if err := call(w, r, &body); err != nil {
 		return err
 	}
-	if err := a.service.Leave(r.Context(), leadership.LeaveRequest{Election: election(r), CandidateID: body.CandidateID}); err != nil {
+	request := leadership.LeaveRequest{Election: election(r), CandidateID: body.CandidateID}
+	if err := request.Validate(); err != nil {
 		return err
 	}
-	return ok(w, wire.Left{Election: election(r)})
+	if err := a.service.Leave(r.Context(), request); err != nil {
+		return err
+	}
+	return ok(w, wire.Left{Election: request.Election})
 }
 
 func (a *api) members(w http.ResponseWriter, r *http.Request) error {
@@ -55,7 +64,10 @@ func (a *api) awaitAcknowledgement(w http.ResponseWriter, r *http.Request) error
 	if err := call(w, r, &body); err != nil {
 		return err
 	}
-	request := body.Leadership(election(r))
+	request, err := body.Leadership(election(r))
+	if err != nil {
+		return err
+	}
 	ctx, cancel := a.patience(w, r, request.Wait)
 	defer cancel()
 	acknowledgement, err := a.service.AwaitAcknowledgement(ctx, request)

@@ -219,7 +219,7 @@ func TestWrongFieldsAreRefused(t *testing.T) {
 		{name: "a check of nothing", request: toCheck, body: `{}`, status: 400, code: wrong, detail: "fencingToken is missing", where: "/fencingToken"},
 		{name: "a long lock", request: toConfigure, body: `{"lockDelay":"25h"}`, status: 400, code: wrong, detail: "lockDelay is from 0s to 24h", where: "/lockDelay"},
 		{name: "a negative lock", request: toConfigure, body: `{"lockDelay":"-1s"}`, status: 400, code: wrong, detail: "lockDelay is from 0s", where: "/lockDelay"},
-		{name: "an unknown policy", request: toConfigure, body: `{"policy":{"strategy":"random"}}`, status: 400, code: wrong, detail: `unknown field "strategy"; the fields here are maxTerm, approval, stuckAfter`, where: "/policy/strategy"},
+		{name: "an unknown policy", request: toConfigure, body: `{"policy":{"term":"1h"}}`, status: 400, code: wrong, detail: `unknown field "term"; the fields here are strategy, require, prefer`, where: "/policy/term"},
 		{name: "an unknown setting", request: toConfigure, body: `{"quorum":{}}`, status: 400, code: wrong, detail: `unknown field "quorum"; the fields here are leaseDuration, maxLeaseDuration, lockDelay`, where: "/quorum"},
 		{name: "an empty batch", request: toBatch, body: `{"renewals":[]}`, status: 400, code: wrong, detail: "from 1 to 500 elections, this one has 0", where: "/renewals"},
 		{name: "no batch", request: toChecks, body: `{}`, status: 400, code: wrong, detail: "checks is missing", where: "/checks"},

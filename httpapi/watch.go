@@ -54,9 +54,14 @@ func (a *api) missed(w http.ResponseWriter, r *http.Request, from watching) ([]m
 // which it began.
 func watchRequest(r *http.Request) (leadership.WatchRequest, error) {
 	request := leadership.WatchRequest{Election: election(r)}
-	values, err := query(r, "after")
+	values, err := query(r, "after", "member")
 	if err != nil {
 		return request, err
+	}
+	if values.Has("member") {
+		if request.Member, err = member(r, values.Get("member")); err != nil {
+			return request, err
+		}
 	}
 	id, err := lastEventID(r)
 	switch {
@@ -71,6 +76,18 @@ func watchRequest(r *http.Request) (leadership.WatchRequest, error) {
 	return request, err
 }
 
+// member returns the id by which the reader of a stream is a member of the election.
+func member(r *http.Request, id string) (leadership.CandidateID, error) {
+	if _, err := open(r); err != nil {
+		return "", err
+	}
+	c := leadership.CandidateID(id)
+	if err := c.Validate(); err != nil {
+		return "", wrong("member", "member is the candidate id of a stream's reader: %v", err)
+	}
+	return c, nil
+}
+
 // watching is the source of a stream of one election.
 type watching struct {
 	*instance.Watch
@@ -78,11 +95,15 @@ type watching struct {
 }
 
 func (w watching) next(ctx context.Context) ([]message, error) {
-	events, report, err := w.Listen(ctx)
-	if report != nil {
-		return []message{w.encoded.report(report)}, nil
+	news, err := w.Listen(ctx)
+	if news.Report != nil {
+		return []message{w.encoded.report(news.Report)}, nil
 	}
-	return w.messages(events), err
+	messages := w.messages(news.Events)
+	for _, c := range news.Members {
+		messages = append(messages, message{name: wire.StreamMember, data: wire.NewMemberChange(c)})
+	}
+	return messages, err
 }
 
 func (w watching) cursor() string { return streamID(w.After()) }

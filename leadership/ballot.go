@@ -8,7 +8,7 @@ import (
 const (
 	// maxBids is how many bids a record keeps.
 	maxBids = 16
-	// BidTurn is how long after a better bid's turn the next one's comes: so much a bidder that has
+	// BidTurn is how long after a better bid's turn the next one's comes: what a bidder that has
 	// crashed costs.
 	BidTurn = 200 * time.Millisecond
 	// bidKept is how long after the window a bid counts that its instance does not write anew.
@@ -27,6 +27,10 @@ const (
 type bids string
 
 func (b bids) list() []Bid { return readList[Bid](string(b)) }
+
+// Bids returns the bids as they were written, the best first, also those that are void by now; none
+// unless a ballot is open.
+func (r Record) Bids() []Bid { return r.Standing.Bids.list() }
 
 // ballot is an open ballot as one candidate sees it.
 type ballot struct {
@@ -67,13 +71,14 @@ func (s Snapshot) ballotOf(own Bid, withdraw CandidateID, secret string) ballot 
 		b.draw.Secret = secret
 	}
 	begun := false // a candidate has bid
+	var left []Bid // the bids that this one takes the place of
 	for _, bid := range s.liveBids() {
 		begun = begun || !bid.Witness
 		switch bid.CandidateID {
 		case own.CandidateID:
-			b.before = bid
+			b.before, left = bid, append(left, bid)
 		case withdraw:
-			b.gone = true
+			b.gone, left = true, append(left, bid)
 		default:
 			b.others = append(b.others, bid)
 		}
@@ -94,8 +99,32 @@ func (s Snapshot) ballotOf(own Bid, withdraw CandidateID, secret string) ballot 
 		b.opened = b.own.At
 	case b.completesLate(s.Now):
 		b.opened = later(s.Now, quorumRetry-p.window())
+	default:
+		b.opened = b.opened.Add(p.given(b.draw, left, &b.own, b.others))
 	}
 	return b
+}
+
+// given is how much later the turns begin once the bids of left are given up, for own unless that is
+// nil: a turn for each place by which another bidder moves up. The bidder does not know of that, and
+// asks at the turn of its former place. A worse one, to which that place was told before the better
+// one came, must not be granted at that very moment.
+func (p BallotPolicy) given(d Draw, left []Bid, own *Bid, others []Bid) (delay time.Duration) {
+	for _, bid := range others {
+		up := 0
+		for _, former := range left {
+			if !former.Witness && p.Better(d, former, bid) {
+				up++
+			}
+		}
+		if own != nil && !own.Witness && p.Better(d, *own, bid) {
+			up--
+		}
+		if !bid.Witness {
+			delay = max(delay, time.Duration(up)*BidTurn)
+		}
+	}
+	return delay
 }
 
 // liveBids are the bids that are not void.
@@ -173,10 +202,13 @@ func (b ballot) use() bool {
 func (b ballot) kept() []Bid {
 	all := b.all()
 	slices.SortFunc(all, func(x, y Bid) int {
-		if b.policy.Better(b.draw, x, y) {
+		switch {
+		case b.policy.Better(b.draw, x, y):
 			return -1
+		case b.policy.Better(b.draw, y, x):
+			return 1
 		}
-		return 1
+		return 0
 	})
 	for len(all) > maxBids {
 		i := len(all) - 1

@@ -66,8 +66,8 @@ func TestACallThatHasChallengedIsRefusedAsHeld(t *testing.T) {
 	}
 }
 
-// A grant, a bid and a challenge whose reply was lost: the same call again does what the first would
-// have done, and nothing twice.
+// A grant, a bid and a challenge whose reply was lost: the same call again does what the first
+// would have done, and nothing twice.
 func TestALostReplyOfABallotCostsNothing(t *testing.T) {
 	lost := errors.New("lost")
 	policy := leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Preempt: true}

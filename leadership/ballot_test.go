@@ -344,6 +344,14 @@ func TestABidThatItsInstanceWithdrawsKeepsNoneWaiting(t *testing.T) {
 		t.Errorf("the candidate after it hears %+v", e.Cause)
 	}
 	s = balloted(t, byPriority)
+	for _, c := range []leadership.AcquireCommand{bidder("cy", 3), bidder("dee", 4), bidder("eve", 5)} {
+		s = play(t, s, 0, asks(c))
+	}
+	s = play(t, s, 0, asks(instead)) // though two are better than it
+	if e := refused(t, s, asks(bidder("dee", 4))); e.Cause.Of != 3 || strings.Contains(string(s.Record.Standing.Bids), "cy") {
+		t.Errorf("the bid stays: %+v, %s", e.Cause, s.Record.Standing.Bids)
+	}
+	s = balloted(t, byPriority)
 	s = play(t, s, 0, asks(bidder("cy", 3)))
 	s = play(t, s, 10*time.Millisecond, asks(instead))
 	if e := refused(t, s, asks(bidder("ann", 1))); e.RetryAfter != leadership.DefaultWindow-10*time.Millisecond {
@@ -355,6 +363,45 @@ func TestABidThatItsInstanceWithdrawsKeepsNoneWaiting(t *testing.T) {
 	}
 	if ch, err := leadership.Withdraw(s, "ann"); err != nil || !ch.Empty() {
 		t.Errorf("withdrawn again: %+v, %v", ch, err)
+	}
+}
+
+// The second of two was told a turn before a better one came between it and the best; that one was
+// told the same turn.
+func TestABidderThatMovesUpUnawaresIsNotPassedAtItsTurn(t *testing.T) {
+	const second = leadership.DefaultWindow + leadership.BidTurn
+	instead, lower := bidder("dee", 1), bidder("cy", 0)
+	instead.Withdraw = "cy"
+	for what, gives := range map[string]func(leadership.Snapshot) (leadership.Change, error){
+		"withdrawn":                         func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "cy") },
+		"replaced by one that is no better": asks(instead),
+		"lowered":                           asks(lower),
+	} {
+		s := balloted(t, byPriority)
+		opened := s.Now
+		s = play(t, s, 0, asks(bidder("cy", 9)))
+		s = play(t, s, 0, asks(bidder("ann", 2)))
+		s = play(t, s, 50*time.Millisecond, asks(bidder("bob", 3)))
+		if e := refused(t, s, asks(bidder("bob", 3))); e.RetryAfter != second-50*time.Millisecond {
+			t.Fatalf("the second is told %+v", e.Cause)
+		}
+		s = play(t, s, 50*time.Millisecond, gives)
+		s = tried(t, at(s, opened), second, asks(bidder("ann", 2)))
+		if s.Record.LeaderID != "" {
+			t.Errorf("%s: %s was granted, and bob is better and asks now", what, s.Record.LeaderID)
+			continue
+		}
+		if s = tried(t, s, 0, asks(bidder("bob", 3))); s.Record.LeaderID != "bob" {
+			t.Errorf("%s: bob is not granted at the turn that it was told", what)
+		}
+	}
+	s := balloted(t, byPriority)
+	s = play(t, s, 0, asks(bidder("bob", 3)))
+	s = play(t, s, 0, asks(bidder("ann", 2)))
+	before := s.Record.Standing.Opened
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "ann") })
+	if !s.Record.Standing.Opened.Equal(before) {
+		t.Error("the last bid is withdrawn, and the others have to wait")
 	}
 }
 

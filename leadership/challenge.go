@@ -66,8 +66,9 @@ func (s Snapshot) safe() (cause Cause) {
 	return cause
 }
 
-// Withdraw forgets the bid of a candidate that has gone, and its challenge: the leader goes on, with
-// an event. It writes nothing if there is neither.
+// Withdraw forgets the bid of a candidate that has gone, and its challenge: the leader goes on,
+// with an event. It writes nothing if there is neither. No caller may withdraw another one's: it is
+// for the instance in whose line the candidate stood.
 func Withdraw(s Snapshot, c CandidateID) (Change, error) {
 	ch := s.change()
 	standing := &ch.Record.Standing
@@ -78,11 +79,17 @@ func Withdraw(s Snapshot, c CandidateID) (Change, error) {
 		return ch, nil
 	}
 	all := standing.Bids.list()
-	left := slices.DeleteFunc(slices.Clone(all), func(b Bid) bool { return b.CandidateID == c })
-	if len(left) == len(all) {
+	i := slices.IndexFunc(all, func(b Bid) bool { return b.CandidateID == c })
+	if i < 0 {
 		return Change{}, nil
 	}
-	if standing.Bids = bids(writeList(left)); len(left) == 0 {
+	others := slices.Concat(all[:i], all[i+1:])
+	live := s.liveBids()
+	if at := slices.Index(live, all[i]); at >= 0 {
+		delay := s.Record.Policy.Ballot.given(s.Record.draw(), live[at:at+1], nil, slices.Delete(slices.Clone(live), at, at+1))
+		standing.Opened = standing.Opened.Add(delay)
+	}
+	if standing.Bids = bids(writeList(others)); len(others) == 0 {
 		standing.closeBallot()
 	}
 	ch.Quiet = true

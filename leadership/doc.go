@@ -10,10 +10,11 @@
 //
 //   - The store alone knows which candidate leads. Its clock alone decides whether a lease has
 //     ended: no process's wall clock is ever compared with anything.
-//   - The rules in this package alone decide: Acquire, Renew, Release, StepDown, RequestApproval,
-//     Order, Judge, Expire, Retire, Lapse, Check, Configure, Delete, Unlock, Carry and Raise. They
-//     are pure: a Snapshot and a command go in, a Change or an error comes out. A Store runs them
-//     inside one transaction. Simulators, checkers and fuzzers run the very same functions.
+//   - The rules in this package alone decide: Acquire, Withdraw, Renew, Release, StepDown,
+//     RequestApproval, Order, Judge, Expire, Retire, Lapse, Check, Configure, Delete, Unlock, Carry
+//     and Raise. They are pure: a Snapshot and a command go in, a Change or an error comes out. A
+//     Store runs them inside one transaction. Simulators, checkers and fuzzers run the very same
+//     functions.
 //   - The leader decides when it stops: at its own deadline, which lies before the end that the
 //     store knows.
 //
@@ -156,6 +157,50 @@
 // after the ban. A longer lease after a probation begins with the leader's next report or acquire.
 //
 // Explain says why a candidate does not lead. Acquire refuses by the same reasons.
+//
+// # Who should lead
+//
+// Without a policy the first candidate that asks is granted. BallotPolicy says otherwise: a
+// Strategy says which of two candidates is the better one, by what they say of themselves
+// (Candidacy); Rank has the table. A candidate without a capability that the policy requires is
+// refused at once, with NotEligible. A witness is never granted.
+//
+// Candidates of several instances meet in a ballot, in the record and only while no candidate
+// leads. The first call of a vacant election opens it and writes a bid, by a quiet change. With a
+// window of 300 ms, and candidates of the priorities 5, 9, 7 and 1:
+//
+//	ms   0  priority 5 bids: the ballot is open           told to ask again at 300 (BALLOT)
+//	    20  priority 9 bids                               at 300 (BALLOT)
+//	    30  priority 7 bids; one is better                at 500 (OUTRANKED)
+//	    40  priority 1 writes nothing: three are better   at 900 (OUTRANKED)
+//	   300  9 asks, and is granted; had it crashed:
+//	   500  7 is granted, or, had that crashed, too:
+//	   700  5 is granted, and so on
+//
+// So the best leads at the end of the window, and each better bidder that has crashed costs 200 ms
+// (BidTurn). A candidate with two better live bids need not write its own, because its turn comes
+// by the bids of the others; so the writes of a ballot grow with the logarithm of the instances. A
+// bid is void 4 s after the window: its instance writes it anew, or withdraws it. The record keeps
+// 16. A new policy, a standing order, a deletion, and a move of the election end a ballot; the next
+// call opens another.
+//
+// The event of the grant tells in its detail what each candidate had to offer and, of a random
+// draw, the secret: anybody can repeat the result with Rank. Rank also says what a candidate can
+// and cannot do to steer a draw.
+//
+// Where the policy says preempt, a better candidate need not wait for the leader to stop: its
+// challenge lets the term end, at the end that the leader was promised and never earlier, and the
+// ballot after that decides. It must be better by what the strategy counts; a lower id alone is not
+// enough. The leader counts with what it said when it was granted, and is safe until minTerm after
+// the grant. A challenger that goes away, or that an order bars, takes its challenge with it, as
+// does a policy that changes.
+//
+// A quorum lets a candidate be granted only while enough members of an electorate are present. Each
+// bid names the members that its instance has heard of lately; the union of the live bids counts,
+// each member once. If the quorum is complete only after the window, the best bidder is granted,
+// and the others wait for it for a second. A challenge needs a quorum at the challenger's own
+// instance. A quorum is a policy. It keeps a leader from working for too few, and is no part of
+// what keeps leaders apart: that is the store, whose grants are the same without it.
 //
 // # Outcomes
 //

@@ -16,8 +16,8 @@ type Cause struct {
 	Override OverrideID    // the standing order
 	Actor    string        // that gave it
 	Because  string        // what that principal said
-	Position int           // with IN_LINE, BALLOT and OUTRANKED: from 1
-	Of       int           // with IN_LINE: how many stand in line at this instance; with BALLOT and OUTRANKED: how many have bid
+	Position int           // in line, or with BALLOT, OUTRANKED and QUORUM among the bids, from 1; 0 if it is not known
+	Of       int           // with IN_LINE: how many stand in line at this instance; in a ballot: how many have bid
 	Have     int           // with QUORUM: how many members are present
 	Need     int           // with QUORUM: how many must be
 }

@@ -55,8 +55,8 @@ type Lease struct {
 	Config  Config
 	Deleted bool
 
-	// DrawSecret and LastLeader are of the Draw of the next term. They are for instances, which rank
-	// the candidates in their lines: no caller may be shown the secret.
+	// DrawSecret and LastLeader are of the Draw of the next term. They are for instances, which
+	// rank the candidates in their lines: no caller may be shown the secret.
 	DrawSecret string
 	LastLeader CandidateID
 	// Challenger is the better candidate for which the present term ends.

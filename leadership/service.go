@@ -42,12 +42,12 @@ func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) 
 }
 
 // Withdraw forgets the bid and the challenge of a candidate that has gone; see the rule of that
-// name. It is for an instance: no caller may withdraw another one's.
+// name.
 func (s *Service) Withdraw(ctx context.Context, e Election, c CandidateID) (Lease, error) {
 	if err := validateNames(e, c); err != nil {
 		return Lease{}, err
 	}
-	return s.lease(ctx, e, func(snap Snapshot) (Change, error) { return Withdraw(snap, c) })
+	return s.lease(ExpectChange(ctx), e, func(snap Snapshot) (Change, error) { return Withdraw(snap, c) })
 }
 
 // Renew keeps the caller's lease; see the rule of that name.

@@ -570,7 +570,7 @@ func TestAnElectionThatNeedsANewerProgramIsNeitherMovedNorRaised(t *testing.T) {
 		_, err := ahead.Update(t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
 			ch, err := leadership.Configure(s, leadership.ConfigureCommand{})
 			if e == "new" {
-				ch.Record.Needs, ch.Record.Policy.Unknown = newer.Version, `{"strategy":"priority"}`
+				ch.Record.Needs, ch.Record.Policy.Unknown = newer.Version, `{"colour":"red"}`
 			}
 			return ch, err
 		})

@@ -1,126 +1,150 @@
 # The alerts. Each has its section in the runbook, README.md, named after its key.
 
 locals {
-  alerts = {
+  limits = var.alert_thresholds
+
+  # An alert fires once the value has been above the threshold for so many seconds: the largest value of the metric's
+  # series, at once, unless a row says otherwise.
+  situations = {
     no-leader = {
       title     = "No leader"
       severity  = "CRITICAL"
-      metric    = local.metrics.leaderless
-      threshold = var.alert_thresholds.leaderless_seconds
-      query     = "max(${local.series.leaderless}) > ${var.alert_thresholds.leaderless_seconds}"
-      seconds   = 0
-      means     = "An election with candidates has had no leader for more than ${var.alert_thresholds.leaderless_seconds} s."
+      metric    = "leaderless"
+      threshold = local.limits.leaderless_seconds
+      means     = "An election with candidates has had no leader for more than ${local.limits.leaderless_seconds} s."
     }
     flapping = {
       title     = "Leadership flaps"
       severity  = "WARNING"
-      metric    = local.metrics.flapping
-      threshold = var.alert_thresholds.flapping_elections
-      query     = "max(${local.series.flapping}) > ${var.alert_thresholds.flapping_elections}"
-      seconds   = 0
-      means     = "More elections than ${var.alert_thresholds.flapping_elections} change their leader repeatedly: each more than five times within 10 minutes."
+      metric    = "flapping"
+      threshold = local.limits.flapping_elections
+      means     = "More elections than ${local.limits.flapping_elections} change their leader repeatedly: each more than five times within 10 minutes."
+    }
+    many-elections = {
+      title     = "One election after the other"
+      severity  = "WARNING"
+      metric    = "grants"
+      threshold = local.limits.elections_per_hour
+      means     = "An election has had more grants within an hour than ${local.limits.elections_per_hour}."
     }
     split-brain = {
       title     = "Two think that they lead"
       severity  = "CRITICAL"
-      metric    = local.metrics.splitbrain
-      threshold = var.alert_thresholds.splitbrain_acts
-      query     = "sum(increase(${local.series.splitbrain}[5m])) > ${var.alert_thresholds.splitbrain_acts}"
-      seconds   = 0
+      metric    = "splitbrain"
+      value     = "sum(increase(${local.series.splitbrain}[5m]))"
+      threshold = local.limits.splitbrain_acts
       means     = "A caller acts under an older fencing token although a newer one has been granted."
     }
     deposed = {
       title     = "A leader was deposed"
       severity  = "WARNING"
-      metric    = local.metrics.changes
-      threshold = var.alert_thresholds.deposed_leaders
-      query     = "sum(increase(${local.series.deposed}[10m])) > ${var.alert_thresholds.deposed_leaders}"
-      seconds   = 0
-      means     = "More leaders than ${var.alert_thresholds.deposed_leaders} did not do within 10 minutes what the policy of their election wants: no progress, over a budget, too many errors, or bad verdicts."
+      metric    = "changes"
+      value     = "sum(increase(${local.series.deposed}[10m]))"
+      threshold = local.limits.deposed_leaders
+      means     = "More leaders than ${local.limits.deposed_leaders} did not do within 10 minutes what the policy of their election wants: no progress, over a budget, too many errors, or bad verdicts."
     }
     approval-waits = {
       title     = "An approval waits"
       severity  = "WARNING"
-      metric    = local.metrics.approval_age
-      threshold = var.alert_thresholds.approval_seconds
-      query     = "max(${local.series.approval_age}) > ${var.alert_thresholds.approval_seconds}"
-      seconds   = 0
-      means     = "An election has waited for an operator's approval for more than ${var.alert_thresholds.approval_seconds} s."
+      metric    = "approval_age"
+      threshold = local.limits.approval_seconds
+      means     = "An election has waited for an operator's approval for more than ${local.limits.approval_seconds} s."
     }
     paused = {
       title     = "An election is paused"
       severity  = "WARNING"
-      metric    = local.metrics.pause_age
-      threshold = var.alert_thresholds.paused_seconds
-      query     = "max(${local.series.pause_age}) > ${var.alert_thresholds.paused_seconds}"
-      seconds   = 0
-      means     = "Operators have paused an election for more than ${var.alert_thresholds.paused_seconds} s; meanwhile no candidate is granted."
+      metric    = "pause_age"
+      threshold = local.limits.paused_seconds
+      means     = "Operators have paused an election for more than ${local.limits.paused_seconds} s; meanwhile no candidate is granted."
+    }
+    read-only = {
+      title     = "An election is read-only"
+      severity  = "ERROR"
+      metric    = "readonly"
+      threshold = 0
+      seconds   = local.limits.readonly_seconds
+      means     = "For ${local.limits.readonly_seconds} s too few members of an election's electorate have been present, so the check of a token for a write answers READ_ONLY."
+    }
+    low-participation = {
+      title     = "Few members take part"
+      severity  = "WARNING"
+      metric    = "participation"
+      query     = "min(${local.series.participation}) < ${local.limits.participation}"
+      threshold = local.limits.participation
+      seconds   = 300
+      means     = "For five minutes less than ${local.limits.participation * 100} % of an election's electorate has been present or, without one, of its members has followed the leader."
     }
     contention = {
       title     = "Contention"
       severity  = "WARNING"
-      metric    = local.metrics.contention
-      threshold = var.alert_thresholds.contention_per_second
-      query     = "sum(rate(${local.series.contention}[5m])) > ${var.alert_thresholds.contention_per_second}"
-      seconds   = 0
-      means     = "More than ${var.alert_thresholds.contention_per_second} attempts to lead are refused each second."
+      metric    = "contention"
+      value     = "sum(rate(${local.series.contention}[5m]))"
+      threshold = local.limits.contention_per_second
+      means     = "More than ${local.limits.contention_per_second} attempts to lead are refused each second."
     }
     slow-transition = {
       title     = "Slow change of leader"
       severity  = "WARNING"
-      metric    = local.metrics.transitions
-      threshold = var.alert_thresholds.transition_seconds
-      query     = "histogram_quantile(0.99, sum by (le) (rate(${local.series.transitions_bucket}[10m]))) > ${var.alert_thresholds.transition_seconds}"
-      seconds   = 0
-      means     = "From the end of one term to the next grant it took more than ${var.alert_thresholds.transition_seconds} s."
+      metric    = "transitions"
+      value     = "histogram_quantile(0.99, sum by (le) (rate(${local.series.transitions_bucket}[10m])))"
+      threshold = local.limits.transition_seconds
+      means     = "From the end of one term to the next grant it took more than ${local.limits.transition_seconds} s."
     }
     unannounced-events = {
       title     = "Events are not announced"
       severity  = "ERROR"
-      metric    = local.metrics.unannounced
-      threshold = var.alert_thresholds.unannounced_seconds
-      query     = "max(${local.series.unannounced}) > ${var.alert_thresholds.unannounced_seconds}"
-      seconds   = 0
-      means     = "An event has waited more than ${var.alert_thresholds.unannounced_seconds} s to be announced."
+      metric    = "unannounced"
+      threshold = local.limits.unannounced_seconds
+      means     = "An event has waited more than ${local.limits.unannounced_seconds} s to be announced."
     }
     cut-off = {
-      title     = "An instance is cut off from events"
+      title     = "An instance is cut off from the others"
       severity  = "WARNING"
-      metric    = local.metrics.troubles
+      metric    = "troubles"
+      value     = "max(${local.series.troubles_own})"
       threshold = 0
-      query     = "max(${local.series.troubles_own}) > 0"
       seconds   = 300
-      means     = "For five minutes an instance could not announce its events, or has not heard those of others."
+      means     = "For five minutes an instance could not announce its events, or has not heard those of others, or of their members."
     }
     errors = {
       title     = "Requests fail"
       severity  = "ERROR"
-      metric    = local.metrics.operations
-      threshold = var.alert_thresholds.error_ratio
+      metric    = "operations"
+      threshold = local.limits.error_ratio
       query = join(" ", [ # not by HTTP status: an instance that stops answers all who wait with 503, and that is no fault
-        "sum(rate(${local.series.operations_failed}[5m])) / sum(rate(${local.series.operations}[5m])) > ${var.alert_thresholds.error_ratio}",
+        "sum(rate(${local.series.operations_failed}[5m])) / sum(rate(${local.series.operations}[5m])) > ${local.limits.error_ratio}",
         "and sum(increase(${local.series.operations_failed}[5m])) >= 5", # few operations make no ratio
       ])
       seconds = 60
-      means   = "More than ${var.alert_thresholds.error_ratio * 100} % of the operations fail because of the service."
+      means   = "More than ${local.limits.error_ratio * 100} % of the operations fail because of the service."
     }
     unverified-callers = {
       title     = "Callers are not verified"
       severity  = "CRITICAL"
-      metric    = local.metrics.unverified
+      metric    = "unverified"
       threshold = 0
-      query     = "max(${local.series.unverified}) > 0"
-      seconds   = 0
       means     = "Cloud Run does not verify callers, so Regent refuses every call."
     }
     silence = {
       title     = "No instance reports"
       severity  = "ERROR"
-      metric    = local.metrics.leaderless
-      threshold = var.alert_thresholds.silence_seconds
+      metric    = "leaderless"
       query     = "absent(${local.series.leaderless})"
-      seconds   = var.alert_thresholds.silence_seconds
-      means     = "No instance has reported any metric for more than ${var.alert_thresholds.silence_seconds} s, so no other alert can fire."
+      threshold = local.limits.silence_seconds
+      seconds   = local.limits.silence_seconds
+      means     = "No instance has reported any metric for more than ${local.limits.silence_seconds} s, so no other alert can fire."
+    }
+  }
+
+  alerts = {
+    for name, s in local.situations : name => {
+      title     = s.title
+      severity  = s.severity
+      metric    = local.metrics[s.metric]
+      threshold = s.threshold
+      query     = try(s.query, "${try(s.value, "max(${local.series[s.metric]})")} > ${s.threshold}")
+      seconds   = try(s.seconds, 0)
+      means     = s.means
     }
   }
 

@@ -7,12 +7,22 @@ locals {
     { title = "Acts under an older token, in 5 min", queries = { "$${op}" = "sum by (op) (increase(${local.series.splitbrain}[5m]))" } },
     { title = "Changes, per minute", queries = { "$${type}" = "60 * sum by (type) (rate(${local.series.changes}[5m]))" } },
     { title = "Elections that flap", queries = { "most" = "max(${local.series.flapping})" } },
+    { title = "Most grants of one election, in an hour (6: or more)", queries = { "most" = "max(${local.series.grants})" } },
     { title = "Change of leader (s)", queries = {
       "median" = "histogram_quantile(0.5, sum by (le) (rate(${local.series.transitions_bucket}[10m])))"
       "99 %"   = "histogram_quantile(0.99, sum by (le) (rate(${local.series.transitions_bucket}[10m])))"
     } },
+    { title = "Ballot, from the first bid to the grant (s)", queries = {
+      "median" = "histogram_quantile(0.5, sum by (le) (rate(${local.series.ballots_bucket}[10m])))"
+      "99 %"   = "histogram_quantile(0.99, sum by (le) (rate(${local.series.ballots_bucket}[10m])))"
+    } },
+    { title = "Bids of a ballot", queries = { "mean" = "sum(rate(${local.series.bids}[10m])) / sum(rate(${local.series.ballots_count}[10m]))" } },
     { title = "Length of terms (s), median", queries = { "$${end}" = "histogram_quantile(0.5, sum by (le, end) (rate(${local.series.terms_bucket}[1h])))" } },
     { title = "Terms that a limit or an order ended, per hour", queries = { "$${because}" = "3600 * sum by (because) (rate(${local.series.limited}[1h]))" } },
+    { title = "Terms that end for a better candidate, per hour", queries = { "all" = "3600 * sum(rate(${local.series.preemptions}[1h]))" } },
+    { title = "Members by role", queries = { "$${role}" = "sum by (role) (${local.series.members})" } },
+    { title = "Lowest participation of an election (0 to 1)", queries = { "lowest" = "min(${local.series.participation})" } },
+    { title = "Elections that are read-only", queries = { "most" = "max(${local.series.readonly})" } },
     { title = "Elections that wait for operators", queries = { "paused" = "max(${local.series.paused})", "for an approval" = "max(${local.series.approvals})" } },
     { title = "The longest of these (s)", queries = { "paused" = "max(${local.series.pause_age})", "for an approval" = "max(${local.series.approval_age})" } },
     { title = "Work that leaders report, per minute", queries = {
@@ -23,9 +33,13 @@ locals {
     { title = "Tokens of language models that leaders report, per minute", queries = { "tokens" = "60 * sum(rate(${local.series.reported_tokens}[5m]))" } },
     { title = "Lease operations, per second", queries = { "$${op} $${outcome}" = "sum by (op, outcome) (rate(${local.series.operations}[5m]))" } },
     { title = "Contention, per second", queries = { "$${reason}" = "sum by (reason) (rate(${local.series.contention}[5m]))" } },
-    { title = "Who waits and who watches", queries = { "waiting" = "sum(${local.series.waiting})", "watching" = "sum(${local.series.watchers})" } },
+    { title = "Calls that wait", queries = {
+      "for the lease"                = "sum(${local.series.waiting})"
+      "for changes"                  = "sum(${local.series.watchers})"
+      "for members to follow a term" = "sum(${local.series.acknowledging})"
+    } },
     { title = "Oldest event that is not announced (s)", queries = { "oldest" = "max(${local.series.unannounced})" } },
-    { title = "Instances that are cut off from events", queries = { "$${reason}" = "sum by (reason) (${local.series.troubles})" } },
+    { title = "Instances that are cut off from the others", queries = { "$${reason}" = "sum by (reason) (${local.series.troubles})" } },
     { title = "Store, 99 % (s)", queries = { "$${op}" = "histogram_quantile(0.99, sum by (le, op) (rate(${local.series.stored_bucket}[5m])))" } },
     { title = "Renewals in one batch, 90 %", queries = { "renewals" = "histogram_quantile(0.9, sum by (le) (rate(${local.series.batches_bucket}[5m])))" } },
     { title = "Renewals put off under load (0 to 1)", queries = { "furthest" = "max(${local.series.stretch})" } },

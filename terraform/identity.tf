@@ -56,12 +56,22 @@ resource "google_project_iam_member" "listener" {
   member  = google_service_account.server.member
 }
 
-# On the one topic: publish to it, and (as a subscriber, which on a topic means no more than that) attach a subscription.
+# On the topic of events: publish to it, and (as a subscriber, which on a topic means no more than that) attach a subscription.
 resource "google_pubsub_topic_iam_member" "server" {
   for_each = toset(["roles/pubsub.publisher", "roles/pubsub.subscriber"])
 
   project = var.project_id
   topic   = google_pubsub_topic.events.name
+  role    = each.value
+  member  = google_service_account.server.member
+}
+
+# The same on the topic of members.
+resource "google_pubsub_topic_iam_member" "members" {
+  for_each = toset(var.members ? ["roles/pubsub.publisher", "roles/pubsub.subscriber"] : [])
+
+  project = var.project_id
+  topic   = google_pubsub_topic.members[0].name
   role    = each.value
   member  = google_service_account.server.member
 }

@@ -8,6 +8,7 @@ locals {
 
   audience = coalesce(var.audience, var.domain == null ? "${var.name}.${var.project_id}" : "https://${var.domain}")
   topic    = "projects/${var.project_id}/topics/${google_pubsub_topic.events.name}"
+  members  = var.members ? "projects/${var.project_id}/topics/${google_pubsub_topic.members[0].name}" : "none"
 
   # In the form of `regent serve --store`.
   store = local.on_firestore ? (

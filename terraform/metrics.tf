@@ -3,20 +3,28 @@
 
 locals {
   metric_spellings = {
+    acknowledging   = { otlp = "regent.acknowledgements.waiting", prometheus = "regent_acknowledgements_waiting" }
     approvals       = { otlp = "regent.approvals.waiting", prometheus = "regent_approvals_waiting" }
     approval_age    = { otlp = "regent.approvals.waiting.age", prometheus = "regent_approvals_waiting_age_seconds" }
+    ballots         = { otlp = "regent.ballots.duration", prometheus = "regent_ballots_duration_seconds" }
     batches         = { otlp = "regent.store.batch.size", prometheus = "regent_store_batch_size" }
+    bids            = { otlp = "regent.ballots.bids", prometheus = "regent_ballots_bids_total" }
     cached          = { otlp = "regent.cache.reads", prometheus = "regent_cache_reads_total" }
     changes         = { otlp = "regent.leadership.changes", prometheus = "regent_leadership_changes_total" }
     contention      = { otlp = "regent.lease.contention", prometheus = "regent_lease_contention_total" }
     displaced       = { otlp = "regent.connections.displaced", prometheus = "regent_connections_displaced_total" }
     elections       = { otlp = "regent.elections", prometheus = "regent_elections" }
     flapping        = { otlp = "regent.elections.flapping", prometheus = "regent_elections_flapping" }
+    grants          = { otlp = "regent.elections.grants", prometheus = "regent_elections_grants" }
     leaderless      = { otlp = "regent.elections.leaderless", prometheus = "regent_elections_leaderless_seconds" }
     limited         = { otlp = "regent.leadership.terms.limited", prometheus = "regent_leadership_terms_limited_total" }
+    members         = { otlp = "regent.members", prometheus = "regent_members" }
     operations      = { otlp = "regent.lease.operations", prometheus = "regent_lease_operations_total" }
+    participation   = { otlp = "regent.elections.participation", prometheus = "regent_elections_participation" }
     paused          = { otlp = "regent.elections.paused", prometheus = "regent_elections_paused" }
     pause_age       = { otlp = "regent.elections.paused.age", prometheus = "regent_elections_paused_age_seconds" }
+    preemptions     = { otlp = "regent.leadership.preemptions", prometheus = "regent_leadership_preemptions_total" }
+    readonly        = { otlp = "regent.elections.readonly", prometheus = "regent_elections_readonly" }
     refused         = { otlp = "regent.requests.refused", prometheus = "regent_requests_refused_total" }
     reported_calls  = { otlp = "regent.reported.calls", prometheus = "regent_reported_calls_total" }
     reported_errors = { otlp = "regent.reported.errors", prometheus = "regent_reported_errors_total" }
@@ -39,8 +47,9 @@ locals {
   # A histogram is queried by its buckets or its count.
   series = merge(
     { for key, name in local.metrics : key => "{\"${name}\", \"job\"=\"${var.name}\"}" },
-    { for key in ["batches", "stored", "terms", "transitions"] : "${key}_bucket" => "{\"${local.metrics[key]}_bucket\", \"job\"=\"${var.name}\"}" },
+    { for key in ["ballots", "batches", "stored", "terms", "transitions"] : "${key}_bucket" => "{\"${local.metrics[key]}_bucket\", \"job\"=\"${var.name}\"}" },
     {
+      ballots_count   = "{\"${local.metrics.ballots}_count\", \"job\"=\"${var.name}\"}"
       requests_bucket = "{\"${local.metrics.requests}_bucket\", \"job\"=\"${var.name}\"}"
       requests_all    = "{\"${local.metrics.requests}_count\", \"job\"=\"${var.name}\"}"
       requests_failed = "{\"${local.metrics.requests}_count\", \"job\"=\"${var.name}\", \"${local.status_label}\"=~\"5..\"}"
@@ -48,7 +57,7 @@ locals {
       # A leader that the policy has ended, or would have (onTrip notify).
       deposed = "{\"${local.metrics.changes}\", \"job\"=\"${var.name}\", \"type\"=~\"deposed|tripped\"}"
 
-      troubles_own = "{\"${local.metrics.troubles}\", \"job\"=\"${var.name}\", \"reason\"=~\"cannot_announce|cannot_hear\"}"
+      troubles_own = "{\"${local.metrics.troubles}\", \"job\"=\"${var.name}\", \"reason\"=~\"cannot_announce|cannot_hear|cannot_hear_members\"}"
 
       operations_failed = "{\"${local.metrics.operations}\", \"job\"=\"${var.name}\", \"outcome\"=~\"internal|store_unavailable|outcome_unknown|record_corrupt\"}"
     },

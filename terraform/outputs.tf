@@ -22,7 +22,7 @@ output "agent_environment" {
 }
 
 output "settings" {
-  description = "The service's environment variables; with them, `regent migrate` and `regent doctor` use the same store and topic."
+  description = "The service's environment variables; with them, `regent migrate` and `regent doctor` use the same store and topics."
   value       = local.settings
 }
 
@@ -39,6 +39,11 @@ output "store" {
 output "topic" {
   description = "The topic on which changes are announced, in the form of --events."
   value       = local.topic
+}
+
+output "members_topic" {
+  description = "The topic on which instances tell each other of members, in the form of --members; none without members."
+  value       = local.members
 }
 
 output "server_service_account" {

@@ -13,6 +13,7 @@ locals {
   settings = merge({
     REGENT_STORE         = local.store
     REGENT_EVENTS        = local.topic
+    REGENT_MEMBERS       = local.members
     REGENT_HISTORY       = "${var.history_hours}h"
     REGENT_CACHE_EXPIRY  = "${var.cache_expiry_seconds}s"
     REGENT_STREAM_LIMIT  = "${var.stream_limit_seconds}s"
@@ -159,6 +160,7 @@ resource "google_cloud_run_v2_service" "main" {
     google_project_iam_member.firestore,
     google_project_iam_member.listener,
     google_project_iam_member.telemetry,
+    google_pubsub_topic_iam_member.members,
     google_pubsub_topic_iam_member.server,
     google_secret_manager_secret_iam_member.policy,
     google_secret_manager_secret_version.policy,

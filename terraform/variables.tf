@@ -196,6 +196,13 @@ variable "topic_retention_hours" {
   }
 }
 
+variable "members" {
+  description = "Whether instances tell each other, over a topic of its own, which members are present and which leases were renewed. Without, each instance knows the members at itself only: with several instances, an election with a quorum may find none and become read-only."
+  type        = bool
+  default     = true
+  nullable    = false
+}
+
 variable "topic_storage_regions" {
   description = "The regions in which Pub/Sub may keep messages; by default the serving regions."
   type        = list(string)
@@ -540,10 +547,13 @@ variable "alert_thresholds" {
   type = object({
     leaderless_seconds    = optional(number, 60)   # an election with candidates has had no leader for longer
     flapping_elections    = optional(number, 0)    # more elections than this change their leader repeatedly
+    elections_per_hour    = optional(number, 1)    # an election has had more grants than this within an hour; 6: never
     splitbrain_acts       = optional(number, 0)    # more acts than this, in 5 min, under a token that was no longer the newest
     deposed_leaders       = optional(number, 0)    # more leaders than this, in 10 min, were no good by their policy
     approval_seconds      = optional(number, 900)  # an election has waited for an approval for longer
     paused_seconds        = optional(number, 3600) # an election has been paused for longer
+    readonly_seconds      = optional(number, 120)  # an election has been read-only, for want of a quorum, for longer
+    participation         = optional(number, 0.5)  # a lower part of an election's electorate, or members, took part for 5 min
     contention_per_second = optional(number, 5)    # more attempts to lead than this were refused, on average of 5 min
     transition_seconds    = optional(number, 30)   # 1 % of the changes of leader within 10 min took longer
     unannounced_seconds   = optional(number, 60)   # an event has waited longer to be announced
@@ -562,12 +572,20 @@ variable "alert_thresholds" {
     error_message = "alert_thresholds.error_ratio must be a ratio of all requests, below 1; write 1 % as 0.01."
   }
   validation {
+    condition     = var.alert_thresholds.participation <= 1
+    error_message = "alert_thresholds.participation must be a part of the members, from 0 to 1; write 50 % as 0.5, and 0 for no alert."
+  }
+  validation {
+    condition     = contains([1, 2, 3, 4, 5, 6], var.alert_thresholds.elections_per_hour)
+    error_message = "alert_thresholds.elections_per_hour must be a whole number from 1 to 6; with 6 the alert never fires, for instances count no further."
+  }
+  validation {
     condition     = alltrue([for s in [var.alert_thresholds.leaderless_seconds, var.alert_thresholds.transition_seconds, var.alert_thresholds.unannounced_seconds] : s >= 1])
     error_message = "alert_thresholds of leaderless_seconds, transition_seconds and unannounced_seconds must be 1 or more; below, each ordinary change of leader would fire."
   }
   validation {
-    condition     = var.alert_thresholds.silence_seconds >= 60 && var.alert_thresholds.silence_seconds % 60 == 0
-    error_message = "alert_thresholds.silence_seconds must be a multiple of 60, because metrics arrive a few times a minute; 300 is five minutes."
+    condition     = alltrue([for s in [var.alert_thresholds.silence_seconds, var.alert_thresholds.readonly_seconds] : s >= 60 && s % 60 == 0])
+    error_message = "alert_thresholds of silence_seconds and readonly_seconds must be multiples of 60, because metrics arrive a few times a minute; 300 is five minutes."
   }
 }
 

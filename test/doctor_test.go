@@ -13,13 +13,13 @@ func TestTheDoctorFindsWhatServeNeeds(t *testing.T) {
 	for name, c := range map[string]struct {
 		in     func(testing.TB) place
 		checks int
-	}{"file": {inFile, 17}, "firestore": {inFirestore, 16}, "spanner": {inSpanner, 16}} {
+	}{"file": {inFile, 20}, "firestore": {inFirestore, 19}, "spanner": {inSpanner, 19}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := c.in(t)
 			p.serve(t).kill() // it has served before
 			topic := "projects/" + emulators.Name(t) + "/topics/regent"
-			out, code := examine(t, p.withEnv("PUBSUB_EMULATOR_HOST="+emulators.PubSub(t)), "--events", topic)
+			out, code := examine(t, p.withEnv("PUBSUB_EMULATOR_HOST="+emulators.PubSub(t)), "--events", topic, "--members", topic+"-members")
 			checks := strings.Count(out, " ok ")
 			if code != 0 || checks != c.checks || strings.Contains(out, "FAILED") {
 				t.Errorf("exit code %d, %d checks are ok:\n%s", code, checks, out)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,7 @@ func (f *candidateFlags) add(c *cli, cmd *cobra.Command) {
 
 func (c *cli) acquireCommand() *cobra.Command {
 	var who candidateFlags
+	var worth candidacyFlags
 	var lease, wait time.Duration
 	var metadata []byte
 	var note string
@@ -33,10 +35,16 @@ func (c *cli) acquireCommand() *cobra.Command {
 the answer is lost, ask again with the same candidate and key to get the same lease. Without a key, the server chooses one
 and it is printed only this once. If another candidate leads, the exit code is 3.
 
-With --wait the candidate waits in line while another one leads, first come first served, and retries while the server
-cannot be reached. If it does not lead when the time is over, the exit code is 6. An interrupt makes it leave the line.`,
+With --wait the candidate waits in line while another one leads, and retries while the server cannot be reached. If it does
+not lead when the time is over, the exit code is 6. An interrupt makes it leave the line.
+
+Who leads next is the election's policy: the one that has waited longest or, where that says so, the one with the greatest
+--priority, the most --capabilities, or the smallest --load. There candidates bid for a moment, 300ms unless the policy says
+otherwise, and without --wait the command asks again when its turn comes, for up to --timeout. A candidate without a
+capability that the policy requires is refused at once, with exit code 1.`,
 		Example: `  regent acquire reports --candidate agent-1 --lease 30s --metadata '{"address":"10.0.0.7:8080"}'
-  regent acquire reports --candidate agent-2 --wait 5m`,
+  regent acquire reports --candidate agent-2 --wait 5m
+  regent acquire reports --candidate agent-3 --wait forever --priority 10 --capabilities gpu,eu`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key, err := c.key(who.key)
 			if err != nil {
@@ -49,10 +57,12 @@ cannot be reached. If it does not lead when the time is over, the exit code is 6
 				LeaseDuration: lease,
 				Metadata:      metadata,
 				Note:          note,
+				Candidacy:     worth.of(who.id),
 			}, wait)
 		},
 	}
 	who.add(c, cmd)
+	worth.add(c, cmd)
 	cmd.Flags().Var(&value[time.Duration]{&lease, "", "DURATION", parseLease}, "lease", "how long the lease lasts, from 1s to 24h (default: as the election is configured)")
 	cmd.Flags().Var(&value[[]byte]{&metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that describes the leader, such as its address")
 	cmd.Flags().StringVar(&note, "note", "", "what the candidate will do with the lease, in at most 256 bytes; readers see it while the lease lasts")
@@ -67,12 +77,28 @@ func (c *cli) acquire(ctx context.Context, r leadership.AcquireRequest, wait tim
 		return c.acquireWithin(ctx, r, wait)
 	}
 	return c.ask(ctx, func(ctx context.Context, server *client.Client) error {
-		grant, err := server.Acquire(ctx, r)
+		grant, err := acquireInTurn(ctx, server, r)
 		if err != nil {
 			return err
 		}
 		return c.printGrant(grant, r.Key == nil)
 	})
+}
+
+// acquireInTurn asks and, if that was a bid, asks again whenever the turn of the candidate comes
+// before ctx ends.
+func acquireInTurn(ctx context.Context, server *client.Client, r leadership.AcquireRequest) (leadership.Grant, error) {
+	for {
+		grant, err := server.Acquire(ctx, r)
+		var refusal *leadership.Error
+		if !errors.As(err, &refusal) || refusal.Reason != leadership.ReasonBallot && refusal.Reason != leadership.ReasonOutranked {
+			return grant, err
+		}
+		if end, ok := ctx.Deadline(); ok && time.Until(end) < refusal.RetryAfter {
+			return grant, err
+		}
+		sleep(ctx, max(refusal.RetryAfter, time.Millisecond))
+	}
 }
 
 func (c *cli) renewCommand() *cobra.Command {
@@ -127,17 +153,20 @@ func (c *cli) addToken(cmd *cobra.Command, token *leadership.Token) {
 
 func (c *cli) checkCommand() *cobra.Command {
 	var token leadership.Token
+	var write bool
 	cmd := &cobra.Command{
-		Use:   "check ELECTION --token N",
+		Use:   "check ELECTION --token N [--write]",
 		Short: "Check whether a fencing token is the current leader's",
-		Long:  "Check whether a fencing token is the current leader's. If it is not, the exit code is 3: do not act on it.",
+		Long: `Check whether a fencing token is the current leader's. If it is not, the exit code is 3: do not act on it. With --write it is 3,
+too, while the election is read-only because too few members of its electorate are present.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := leadership.TokenCheck{Election: leadership.Election(args[0]), Token: token}
+			r := leadership.TokenCheck{Election: leadership.Election(args[0]), Token: token, Write: write}
 			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
 				return server.CheckToken(ctx, r)
 			})
 		},
 	}
 	c.addToken(cmd, &token)
+	cmd.Flags().BoolVar(&write, "write", false, "check that the holder may write, too")
 	return c.remote(cmd)
 }

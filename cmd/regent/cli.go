@@ -47,7 +47,7 @@ Exit codes:
   0  done
   1  another error
   2  the command line or a setting is wrong
-  3  another candidate holds the lease, or the token is not the leader's
+  3  another candidate holds the lease, or the token is not the leader's or must not write
   4  the lease is lost: stop acting as leader
   5  the server or its store could not be reached
   6  the wait for the lease timed out
@@ -84,8 +84,8 @@ func (c *cli) root() *cobra.Command {
 		&cobra.Group{ID: groupOverrule, Title: "To overrule:"},
 		&cobra.Group{ID: groupService, Title: "The service:"},
 	)
-	c.add(root, groupAgent, c.acquireCommand(), c.renewCommand(), c.releaseCommand(), c.checkCommand(), c.runCommand())
-	c.add(root, groupOperator, c.statusCommand(), c.listCommand(), c.historyCommand(), c.watchCommand(), c.configureCommand(), c.deleteCommand(), c.unlockCommand())
+	c.add(root, groupAgent, c.acquireCommand(), c.renewCommand(), c.releaseCommand(), c.checkCommand(), c.runCommand(), c.joinCommand())
+	c.add(root, groupOperator, c.statusCommand(), c.membersCommand(), c.listCommand(), c.historyCommand(), c.watchCommand(), c.configureCommand(), c.deleteCommand(), c.unlockCommand())
 	c.add(root, groupOverrule, append(c.orderCommands(), c.overridesCommand(), c.judgeCommand(), c.whyCommand())...)
 	c.add(root, groupService, c.serveCommand(), c.doctorCommand(), c.migrateCommand(), c.raiseCommand())
 	c.add(root, "", c.versionCommand(), c.licensesCommand(), c.completionCommand())

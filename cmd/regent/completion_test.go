@@ -28,7 +28,7 @@ func TestElectionsAreCompletedFromTheServer(t *testing.T) {
 	for _, args := range []string{"acquire reports", "acquire repairs", "acquire backups", "configure rest"} {
 		regent(t, env, args).want(t, exitDone)
 	}
-	for _, command := range []string{"status", "acquire", "renew", "release", "check", "history", "watch", "configure", "delete"} {
+	for _, command := range []string{"status", "acquire", "renew", "release", "check", "history", "watch", "configure", "delete", "members", "join"} {
 		want := []string{"repairs\tagent-1", "reports\tagent-1"}
 		if diff := cmp.Diff(want, offers(t, env, command, "rep")); diff != "" {
 			t.Errorf("%s rep (-want +got)\n%s", command, diff)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -29,25 +30,29 @@ const (
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
-	s := doctorSettings{events: noEvents, auth: authPlatform}
+	s := doctorSettings{events: noEvents, members: noMembers, auth: authPlatform}
 	cmd := &cobra.Command{
-		Use:   "doctor --store STORE [--events TOPIC] [--events-endpoint HOST:PORT] [--service SERVICE,…]",
+		Use:   "doctor --store STORE [--events TOPIC] [--events-endpoint HOST:PORT] [--members TOPIC] [--service SERVICE,…]",
 		Short: "Check that a store, a topic and a Cloud Run service work",
 		Long: `Check that this machine and its credentials can do with a store and a topic what serve does: read, grant, renew, release,
 read the history, publish, subscribe and receive. It prints how long each step takes, and how far the clocks of the store's
-servers differ. It uses the election regent.doctor, whose token rises with each run, and a subscription of its own, which it
-deletes.
+servers differ. It uses the election regent.doctor, whose token rises with each run, and a subscription of its own to each
+topic, which it deletes. To the topic of members it publishes nothing.
+
+With a topic of events, and so perhaps several instances, and none of members it reads all elections, and warns if one
+has a quorum: each instance then counts the members at itself only.
 
 A local store's folder is read and verified first, and not used if it is damaged. That is possible while no server serves
 it; a server verifies it when it starts. To look at it in the meantime, stop the server, copy the folder, and start it again.
 
 On Google Cloud it also looks at what no emulator has: the indexes and the TTL policy of a Firestore database, the regions
-that a topic is stored in, and whether strangers may call a Cloud Run service. That takes rights to read them
+that a topic is stored in, the rights on the topic of members and what keeps its messages, and whether strangers may call a Cloud Run service. That takes rights to read them
 (roles/datastore.viewer, roles/pubsub.viewer, roles/run.viewer), so run it as a person, too; what it lacks a right for is
 "not checked".
 
 If a check fails, the exit code is 1.`,
 		Example: `  regent doctor --store firestore:PROJECT/regent --events projects/PROJECT/topics/regent
+  regent doctor --store firestore:PROJECT/regent --members projects/PROJECT/topics/regent-members
   regent doctor --store file:/var/lib/regent/leases
   regent doctor --store firestore:PROJECT/regent --service projects/PROJECT/locations/europe-west1/services/regent`,
 		Args: noArguments,
@@ -62,12 +67,14 @@ If a check fails, the exit code is 1.`,
 	cmd.Flags().Var(&value[string]{&s.store, "", "STORE", parseText}, "store", "the store, as for serve")
 	cmd.Flags().Var(&value[string]{&s.events, noEvents, "TOPIC", parseText}, "events", "the topic, as for serve")
 	cmd.Flags().Var(&value[string]{&s.endpoint, "", "HOST:PORT", parseText}, "events-endpoint", "what to publish through, as for serve")
+	cmd.Flags().Var(&value[string]{&s.members, noMembers, "TOPIC", parseText}, "members", "the topic of members, as for serve")
 	cmd.Flags().Var(&value[[]string]{&s.services, "", "SERVICE,…", parseTexts}, "service", "Cloud Run services, as projects/P/locations/L/services/S, or addresses, as https://HOST")
 	cmd.Flags().Var(&value[string]{&s.auth, authPlatform, "HOW", parseText}, "auth", "how the services authenticate callers, as for serve")
 	c.complete(cmd, "auth", authPlatform, authOIDC)
 	c.require(cmd, "store", "REGENT_STORE")
 	c.from(cmd, "events", "REGENT_EVENTS")
 	c.from(cmd, "events-endpoint", "REGENT_EVENTS_ENDPOINT")
+	c.from(cmd, "members", "REGENT_MEMBERS")
 	c.from(cmd, "auth", "REGENT_AUTH")
 	return cmd
 }
@@ -83,9 +90,12 @@ type doctorReport struct {
 func (c *cli) examine(ctx context.Context, s doctorSettings, project *cloud.Client) error {
 	x := &doctorReport{id: "doctor-" + rand.Text(), rows: [][]string{{"CHECK", "RESULT", "TOOK", ""}}}
 	ctx = leadership.WithRequestID(ctx, x.id)
-	x.examineStore(ctx, s.store, readDetail(s.store, c.env))
+	x.examineStore(ctx, s, readDetail(s.store, c.env))
 	if s.events != noEvents {
 		x.examineTopic(ctx, pubsub.Config{Topic: s.events, PublishEndpoint: s.endpoint})
+	}
+	if s.members != noMembers {
+		x.examineMembers(ctx, s.members)
 	}
 	x.examineProject(ctx, s, project, c.env)
 	if err := c.printTable(x.rows); err != nil {
@@ -144,7 +154,8 @@ func remedy(err error) string {
 }
 
 // examineStore uses a store as serve does. readShows is what a read shows beside that it works.
-func (x *doctorReport) examineStore(ctx context.Context, spec, readShows string) {
+func (x *doctorReport) examineStore(ctx context.Context, settings doctorSettings, readShows string) {
+	spec := settings.store
 	if strings.HasPrefix(spec, "file:") {
 		sound := x.check(ctx, "verify the folder", 1, func(context.Context) (string, error) { return store.Check(spec) })
 		if !sound {
@@ -187,6 +198,9 @@ func (x *doctorReport) examineStore(ctx context.Context, spec, readShows string)
 		err := clock.get(ctx, s)
 		return clock.String(), errors.Join(err, clock.verdict())
 	})
+	if settings.countsApart() {
+		x.examineQuorums(ctx, s)
+	}
 }
 
 func (x *doctorReport) examineLease(ctx context.Context, s leadership.Store, clock *clockWatch) {
@@ -286,25 +300,17 @@ func (x *doctorReport) examineTopic(ctx context.Context, c pubsub.Config) {
 		return
 	}
 	defer bus.Close()
-	listening, stop := context.WithCancel(ctx)
-	live, heard, ended := make(chan struct{}, 1), make(chan leadership.Event, doctorRounds), make(chan error, 1)
-	go func() {
-		ended <- bus.Run(listening, func(e leadership.Event) {
+	heard := make(chan leadership.Event, doctorRounds)
+	live, ended, stop := hearing(ctx, func(ctx context.Context, live func(bool)) error {
+		return bus.Run(ctx, func(e leadership.Event) {
 			if e.RequestID == x.id {
 				select {
 				case heard <- e:
 				default:
 				}
 			}
-		}, func(is bool) {
-			if is {
-				select {
-				case live <- struct{}{}:
-				default:
-				}
-			}
-		})
-	}()
+		}, live)
+	})
 	ready := x.check(ctx, "subscribe", 1, func(ctx context.Context) (string, error) { return "", receive(ctx, live, ended) })
 	published := x.news.Revision > 0 && x.check(ctx, "publish", 1, func(ctx context.Context) (string, error) {
 		_, err := bus.Publish(ctx, []leadership.Event{x.news})
@@ -316,6 +322,77 @@ func (x *doctorReport) examineTopic(ctx context.Context, c pubsub.Config) {
 	stop()
 	if ready {
 		x.check(ctx, "delete the subscription", 1, func(context.Context) (string, error) { return "", <-ended })
+	}
+}
+
+// hearing runs what hears a topic until stop is called. live gets a value once it hears, and ended
+// the one that run returns.
+func hearing(ctx context.Context, run func(ctx context.Context, live func(bool)) error) (live <-chan struct{}, ended <-chan error, stop func()) {
+	ctx, stop = context.WithCancel(ctx)
+	hears, over := make(chan struct{}, 1), make(chan error, 1)
+	go func() {
+		over <- run(ctx, func(is bool) {
+			if is {
+				select {
+				case hears <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}()
+	return hears, over, stop
+}
+
+// examineMembers subscribes to a topic of members. It publishes nothing: instances would have to
+// make sense of it.
+func (x *doctorReport) examineMembers(ctx context.Context, topic string) {
+	var bus *pubsub.Messages
+	opened := x.check(ctx, "open the topic of members", 1, func(ctx context.Context) (detail string, err error) {
+		bus, err = pubsub.OpenMessages(ctx, pubsub.Config{Topic: topic, Instance: "doctor"})
+		return topic, err
+	})
+	if !opened {
+		return
+	}
+	defer bus.Close()
+	live, ended, stop := hearing(ctx, func(ctx context.Context, live func(bool)) error { return bus.Run(ctx, func([]byte) {}, live) })
+	ready := x.check(ctx, "subscribe to members", 1, func(ctx context.Context) (string, error) { return "", receive(ctx, live, ended) })
+	stop()
+	if ready {
+		x.check(ctx, "delete that subscription", 1, func(context.Context) (string, error) { return "", <-ended })
+	}
+}
+
+// examineQuorums looks for elections with a quorum, whose members may be at several instances that
+// do not tell each other.
+func (x *doctorReport) examineQuorums(ctx context.Context, s leadership.Store) {
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	f := cloud.Finding{Check: "quorums", Verdict: cloud.OK, Text: "no election has one, so that no instance has to know the members at the others"}
+	switch found, first, err := quorums(ctx, s); {
+	case err != nil:
+		f.Verdict, f.Text = cloud.Unchecked, remedy(err)
+	case found > 0:
+		f.Verdict, f.Text = cloud.Warning, fmt.Sprintf("%d elections, such as %q, have a quorum, and instances do not tell each other which members are present: give serve --members TOPIC, unless all members call one instance", found, first)
+	}
+	x.add(f)
+}
+
+// quorums counts the elections with a quorum, and returns the first of them.
+func quorums(ctx context.Context, s leadership.Store) (found int, first leadership.Election, err error) {
+	for next := leadership.Election(""); ; {
+		page, err := s.List(ctx, "", next, leadership.MaxPageSize)
+		if err != nil {
+			return 0, "", err
+		}
+		for _, snap := range page.Snapshots {
+			if !snap.Record.Deleted && snap.Record.Policy.Ballot.Quorum.Size() > 0 {
+				found, first = found+1, cmp.Or(first, snap.Record.Election)
+			}
+		}
+		if next = page.Next; next == "" {
+			return found, first, nil
+		}
 	}
 }
 

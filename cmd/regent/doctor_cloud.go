@@ -15,12 +15,21 @@ type doctorSettings struct {
 	store    string // see store.Open
 	events   string // see pubsub.ParseTopic, or noEvents
 	endpoint string // that instances publish through; "" for Google's choice
+	members  string // see serviceSettings
 	services []string
 	auth     string // of the services
 }
 
+// countsApart reports whether several instances may serve, and each counts the members at itself.
+func (s doctorSettings) countsApart() bool {
+	return s.events != noEvents && s.members == noMembers && !serviceSettings{store: s.store}.local()
+}
+
 // validate returns an error if a setting is none.
 func (s doctorSettings) validate() error {
+	if _, err := (serviceSettings{events: s.events, members: s.members}).withMembers(); err != nil {
+		return err
+	}
 	if err := checkEndpoint(s.endpoint, s.events); err != nil {
 		return err
 	}
@@ -85,6 +94,14 @@ func (x *doctorReport) examineProject(ctx context.Context, s doctorSettings, pro
 		x.add(cloud.Finding{Check: "order across regions", Verdict: cloud.Unchecked, Text: "an emulator has no regions"})
 	default:
 		x.add(project.Topic(ctx, s.events, s.endpoint))
+	}
+	_, _, noTopic = pubsub.ParseTopic(s.members) // or noMembers
+	switch {
+	case noTopic != nil:
+	case env["PUBSUB_EMULATOR_HOST"] != "":
+		x.add(cloud.Finding{Check: "rights on the topic of members", Verdict: cloud.Unchecked, Text: "an emulator has no rights"})
+	default:
+		x.add(project.Members(ctx, s.members)...)
 	}
 	for _, service := range s.services {
 		if cloud.IsService(service) {

@@ -63,7 +63,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, new(timedOut)):
 		return exitTimedOut
-	case errors.Is(err, leadership.LeaseHeld), errors.Is(err, leadership.TokenStale):
+	case errors.Is(err, leadership.LeaseHeld), errors.Is(err, leadership.TokenStale), errors.Is(err, leadership.ReadOnly):
 		return exitHeld
 	case errors.Is(err, leadership.LeaseLost):
 		return exitLost

@@ -23,6 +23,7 @@ func TestEachCodeHasAnExitCode(t *testing.T) {
 		leadership.InvalidArgument:  exitUsage,
 		leadership.LeaseHeld:        exitHeld,
 		leadership.TokenStale:       exitHeld,
+		leadership.ReadOnly:         exitHeld,
 		leadership.LeaseLost:        exitLost,
 		leadership.StoreUnavailable: exitUnreachable,
 		leadership.RecordTooNew:     exitUnreachable,

@@ -23,19 +23,36 @@ var settings = []setting{
 	{"max-lease", func(wanted *leadership.Config, now leadership.Config) { wanted.MaxLeaseDuration = now.MaxLeaseDuration }},
 	{"lock-delay", func(wanted *leadership.Config, now leadership.Config) { wanted.LockDelay = now.LockDelay }},
 	{"retire-after", func(wanted *leadership.Config, now leadership.Config) { wanted.RetireAfter = now.RetireAfter }},
-	{"policy", func(wanted *leadership.Config, now leadership.Config) { wanted.Term = now.Term }},
+	{"policy", func(wanted *leadership.Config, now leadership.Config) {
+		wanted.Term, wanted.Ballot = now.Term, now.Ballot
+	}},
 	{"description", func(wanted *leadership.Config, now leadership.Config) { wanted.Description = now.Description }},
 }
 
 func (c *cli) configureCommand() *cobra.Command {
 	var wanted leadership.ConfigureRequest
+	var policy leadership.Config // its Term and Ballot
 	cmd := &cobra.Command{
 		Use:   "configure ELECTION [--lease DURATION] [--max-lease DURATION] [--lock-delay DURATION] [--retire-after DURATION] [--policy JSON] [--description TEXT]",
 		Short: "Create an election, or change its configuration",
 		Long: `Create an election, change its configuration, or restore a deleted one. Settings that are not given stay as they are. The
-present lease keeps its duration; the next one gets the new duration.`,
+present lease keeps its duration; the next one gets the new duration.
+
+The policy is given as a whole, as the API takes it; {} is none. Who should lead:
+  strategy  firstCome (default), priority, capability, leastLoaded, random or roundRobin
+  require   capabilities without which a candidate is refused; prefer: with strategy capability, those that count
+  window    how long candidates bid once no candidate leads, up to 30s (default: 300ms, and 0s for firstCome)
+  preempt   true: a better candidate ends the term of a leader that has led for minTerm, at the end that it was promised
+  quorum    {"electorate":[ids],"need":"majority" or a number,"grace":"10s"}: no lease is granted while fewer of the electorate
+            are present, and after grace the election is read-only; see 'regent members' and 'regent check --write'
+What limits a term: maxTerm, approval, stuckAfter, budget, errorRate, onTrip, cooldown, verdicts.`,
+		Example: `  regent configure reports --policy '{"strategy":"priority","window":"10s"}'
+  regent configure reports --policy '{"strategy":"capability","require":["gpu"],"prefer":["eu"],"preempt":true,"minTerm":"5m"}'
+  regent configure reports --policy '{"quorum":{"electorate":["node-1","node-2","witness-1"],"need":"majority"}}'
+  regent configure reports --policy '{"maxTerm":"8h","stuckAfter":"5m"}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wanted.Election = leadership.Election(args[0])
+			wanted.Config.Term, wanted.Config.Ballot = policy.Term, policy.Ballot
 			kept := slices.DeleteFunc(slices.Clone(settings), func(s setting) bool { return cmd.Flags().Changed(s.flag) })
 			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
 				return configure(ctx, server, wanted, kept)
@@ -46,7 +63,7 @@ present lease keeps its duration; the next one gets the new duration.`,
 	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.MaxLeaseDuration, "", "DURATION", parseMaxLease}, "max-lease", "the longest lease that a candidate may ask for, up to 24h, or none (default for a new election: none)")
 	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LockDelay, "", "DURATION", parseLockDelay}, "lock-delay", "how long the election stays vacant after a lease that ended without a release, up to 24h (default for a new election: 0s)")
 	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.RetireAfter, "", "DURATION", parseRetireAfter}, "retire-after", "how long the election may be vacant before it is deleted, from 1h to 87600h (ten years); 0s keeps it for ever (default for a new election: 0s)")
-	cmd.Flags().Var(&value[leadership.TermPolicy]{&wanted.Config.Term, "", "JSON", parsePolicy}, "policy", "the limits of a term, as the API takes them, such as {\"maxTerm\":\"8h\",\"stuckAfter\":\"5m\"}; {} for none")
+	cmd.Flags().Var(&value[leadership.Config]{&policy, "", "JSON", parsePolicy}, "policy", "who should lead, and the limits of a term, as the API takes them, such as {\"strategy\":\"priority\",\"maxTerm\":\"8h\"}; {} for none")
 	cmd.Flags().StringVar(&wanted.Config.Description, "description", "", "what the election is for, in at most 256 bytes; an empty text removes it")
 	addCondition(cmd, &wanted.IfRevision)
 	return c.remote(cmd)

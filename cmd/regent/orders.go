@@ -335,6 +335,10 @@ func sentence(cause leadership.Cause, id leadership.CandidateID) string {
 		leadership.ReasonInLine:      fmt.Sprintf("it waits in line, at place %d of %d", cause.Position, cause.Of),
 		leadership.ReasonNotAsking:   "it does not ask for the lease at the server that was asked",
 		leadership.ReasonRights:      "its caller may not lead this election",
+		leadership.ReasonBallot:      fmt.Sprintf("it has the best of %d bids, and bids are still collected", cause.Of),
+		leadership.ReasonOutranked:   fmt.Sprintf("it has bid, and is at place %d of %d; if those before it have gone, its turn comes", cause.Position, cause.Of),
+		leadership.ReasonQuorum:      fmt.Sprintf("%d members of the electorate are present, and %d are needed", cause.Have, cause.Need),
+		leadership.ReasonWitness:     "it is a witness, which never leads",
 	}[cause.Code]
 	if text == "" {
 		text = string(cause.Code)
@@ -345,6 +349,9 @@ func sentence(cause leadership.Cause, id leadership.CandidateID) string {
 		text += fmt.Sprintf("; its lease ends in %s unless it renews it", remaining(cause.Left))
 	case cause.Code == leadership.ReasonApproval:
 		text += " within " + remaining(cause.Left)
+	case cause.Code == leadership.ReasonOutranked:
+		text += " in " + remaining(cause.Left)
+	case cause.Code == leadership.ReasonQuorum, cause.Code == leadership.ReasonWitness:
 	default:
 		text += ", for another " + remaining(cause.Left)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -106,7 +107,7 @@ func leaseRows(l leadership.Lease) [][]string {
 	if l.Config.RetireAfter > 0 {
 		row("retire after", l.Config.RetireAfter.String())
 	}
-	if l.Config.Term != (leadership.TermPolicy{}) {
+	if l.Config.Term != (leadership.TermPolicy{}) || l.Config.Ballot != (leadership.BallotPolicy{}) {
 		policy, _ := wire.Marshal(wire.NewLease(l).Configuration.Policy) // it has no value without a JSON form
 		row("policy", string(policy))
 	}
@@ -159,12 +160,53 @@ func (c *cli) printEvents(events []leadership.Event) error {
 		return printDocuments(c, events, wire.NewEvent)
 	}
 	rows := [][]string{{"REVISION", "AT", "TYPE", "LEADER", "BEFORE", "TOKEN"}}
+	bids := false
 	for _, e := range events {
-		rows = append(rows, []string{
-			fmt.Sprint(e.Revision), formatTime(e.At), string(e.Type), orDash(e.LeaderID), orDash(e.PreviousLeaderID), fmt.Sprint(e.Token),
-		})
+		row := []string{fmt.Sprint(e.Revision), formatTime(e.At), string(e.Type), orDash(e.LeaderID), orDash(e.PreviousLeaderID), fmt.Sprint(e.Token)}
+		if won := howWon(e); won != "" {
+			row, bids = append(row, won), true
+		}
+		rows = append(rows, row)
+	}
+	if bids {
+		rows[0] = append(rows[0], "WON BY")
 	}
 	return c.printTable(rows)
+}
+
+// howWon says how the leader of an acquired event has won its ballot, and "" if there was none.
+func howWon(e leadership.Event) string {
+	var detail struct {
+		Bids, Place int
+		Strategy    string
+		Winner      struct {
+			Draw                                string
+			Load, Preferred, Priority, WaitedMs *int64
+		}
+	}
+	if e.Type != leadership.EventAcquired || e.Detail == "" || json.Unmarshal([]byte(e.Detail), &detail) != nil || detail.Strategy == "" {
+		return ""
+	}
+	text := detail.Strategy
+	switch w := detail.Winner; {
+	case w.Preferred != nil:
+		text += fmt.Sprintf(" (%d preferred)", *w.Preferred)
+	case w.Priority != nil:
+		text += fmt.Sprintf(" %d", *w.Priority)
+	case w.Load != nil:
+		text += fmt.Sprintf(" %d", *w.Load)
+	case w.Draw != "":
+		text += " " + w.Draw
+	case w.WaitedMs != nil:
+		text += " " + remaining(time.Duration(*w.WaitedMs)*time.Millisecond)
+	}
+	switch {
+	case detail.Place > 1:
+		text += fmt.Sprintf(", place %d of %d", detail.Place, detail.Bids)
+	case detail.Bids > 1:
+		text += fmt.Sprintf(", best of %d", detail.Bids)
+	}
+	return printable(text)
 }
 
 func stateOf(l leadership.Lease) string {

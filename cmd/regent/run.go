@@ -38,6 +38,11 @@ JSON object of at most 2 KiB such as {"progress":412,"tokensUsed":81000,"health"
 A file that is no report is ignored, and the log says so once. With --progress-from-output each line on standard output is
 progress; standard output is then a pipe, even if regent's own is a terminal.
 
+Who leads next is the election's policy: see --priority, --capabilities and --load, and 'regent configure --help'. With
+--await-followers N the command starts only once N members follow the new token ('regent join', or the SDK); the lease is
+renewed meanwhile. If too few do within the duration of the lease, regent releases it, so that another candidate may lead,
+and ends with exit code 120 or, with --restart, waits again.
+
 The log says when the end of the term changes, as when an operator evicts the leader. A lease whose term has run out for
 want of progress or of an approval is not released: it ends by itself, so that the election's policy takes effect. When an
 operator begins a new epoch, the token in the command's environment is stale, and the command cannot learn another one:
@@ -56,7 +61,7 @@ as the other user, as in sudo regent run …: it can stop what it starts.
 Exit codes: the command's own, or 128+N if signal N killed it, and
   3  another candidate leads (with --no-wait)    6  the wait is over, and another candidate led
   5  the server could not be reached
-  120  leadership was lost, or its term has ended, and the command was stopped
+  120  leadership was lost, its term has ended, or too few members followed, and the command was stopped or not started
   121  the lease could not be renewed in time, and the command was stopped
   122  no guard could be started, and the command was stopped or not started
   125  regent could not run the command
@@ -76,6 +81,7 @@ const (
 
 type runFlags struct {
 	candidate client.Candidate
+	worth     candidacyFlags
 	wait      time.Duration
 	noWait    bool
 	grace     time.Duration
@@ -85,6 +91,7 @@ type runFlags struct {
 
 	reportFile         string
 	progressFromOutput bool
+	awaitFollowers     int
 }
 
 func (c *cli) runCommand() *cobra.Command {
@@ -95,6 +102,7 @@ func (c *cli) runCommand() *cobra.Command {
 		Long:  runHelp,
 		Example: `  regent run reports -- ./make-reports --all
   regent run reports --lease 10s --restart -- sh -c 'exec worker --token "$REGENT_FENCING_TOKEN"'
+  regent run reports --priority cksum --await-followers 2 -- ./coordinate
   regent run nightly --no-wait -- ./backup`,
 		Args:              electionAndCommand,
 		ValidArgsFunction: c.completeElection,
@@ -110,6 +118,7 @@ func (c *cli) runCommand() *cobra.Command {
 	c.from(cmd, "candidate", "REGENT_CANDIDATE")
 	flags.Var(&value[time.Duration]{&f.candidate.LeaseDuration, "", "DURATION", parseLease}, "lease", "how long the lease lasts, from 1s to 24h (default: as the election is configured)")
 	flags.Var(&value[[]byte]{&f.candidate.Metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that describes the leader, such as its address")
+	f.worth.add(c, cmd)
 	flags.Var(&value[time.Duration]{&f.wait, "forever", "DURATION", parseWait}, "wait", "how long to wait in line while another candidate leads, up to 24h, or forever")
 	c.complete(cmd, "wait", "30s", "5m", "forever")
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait in line")
@@ -118,8 +127,17 @@ func (c *cli) runCommand() *cobra.Command {
 	flags.BoolVar(&f.newPrivileges, "allow-new-privileges", false, "let set-uid programs such as sudo work in the command; such a process may outlive the lease")
 	flags.StringVar(&f.reportFile, "report-file", "", "a file with a JSON report that the command rewrites; it is sent with renewals")
 	flags.BoolVar(&f.progressFromOutput, "progress-from-output", false, "report each line that the command prints as progress")
+	flags.Var(&value[int]{&f.awaitFollowers, "", "N", parseFollowers}, "await-followers", "start the command only once N members follow the new token (default: at once)")
 	c.addRemote(cmd)
 	return cmd
+}
+
+func parseFollowers(text string) (int, error) {
+	n, err := parseCount(text)
+	if err == nil && n > leadership.MaxMembers {
+		err = fmt.Errorf("must be %d at most", leadership.MaxMembers)
+	}
+	return n, err
 }
 
 func electionAndCommand(cmd *cobra.Command, args []string) error {
@@ -182,6 +200,10 @@ func (c *cli) run(ctx context.Context, f runFlags, args []string) error {
 	if err := f.validate(); err != nil {
 		return err
 	}
+	if f.worth.priority.cksum && f.candidate.ID == "" {
+		f.candidate.ID = client.DefaultCandidateID(ctx)
+	}
+	f.worth.addTo(&f.candidate)
 	r, err := c.newRunner(f, leadership.Election(args[0]), args[1:])
 	if err != nil {
 		return err

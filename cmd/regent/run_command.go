@@ -127,7 +127,7 @@ func (r *runner) run(ctx context.Context) error {
 			return err
 		}
 		begun := boottime.Now()
-		end, err := r.term(lease)
+		end, err := r.awaitedTerm(ctx, lease)
 		ending := lease.EndsBy()
 		if errors.Is(end.Err, leash.ErrDeadline) && ending.MustRunOut() {
 			lease.LetEnd()
@@ -137,7 +137,7 @@ func (r *runner) run(ctx context.Context) error {
 		if err != nil || !r.again(end) {
 			return cmp.Or(err, r.outcome(end, ending))
 		}
-		if end.Err != nil && !errors.Is(end.Err, leash.ErrGuard) || boottime.Now()-begun >= longRun {
+		if end.Err != nil && !errors.Is(end.Err, leash.ErrGuard) && !errors.Is(end.Err, client.ErrNotFollowed) || boottime.Now()-begun >= longRun {
 			pauses = 0
 			continue
 		}
@@ -235,6 +235,29 @@ func (r *runner) term(lease *client.Lease) (end leash.End, err error) {
 			return end, err
 		}
 	}
+}
+
+// awaitedTerm is term, once so many members follow the lease as the flags say.
+func (r *runner) awaitedTerm(ctx context.Context, lease *client.Lease) (end leash.End, err error) {
+	if r.awaitFollowers == 0 {
+		return r.term(lease)
+	}
+	r.log.Info("waiting for members to follow the token", "election", r.election, "token", lease.Token(), "members", r.awaitFollowers)
+	ctx, heard := r.untilSignal(ctx)
+	limited, cancel := context.WithTimeoutCause(ctx, lease.Duration(), client.ErrNotFollowed)
+	defer cancel()
+	err = lease.AwaitFollowers(limited, r.awaitFollowers)
+	signal := heard()
+	switch {
+	case signal != nil:
+		return end, exitStatus{code: exitSignal + int(signal.(syscall.Signal))}
+	case err == nil:
+		return r.term(lease)
+	case errors.Is(err, client.ErrNotFollowed), !lease.Valid():
+		r.log.Warn("the command was not started", "election", r.election, "reason", err)
+		return leash.End{Err: err}, nil
+	}
+	return end, err
 }
 
 // errNewEpoch stops a command whose token is stale. It has the token in its environment and cannot
@@ -358,6 +381,8 @@ func (r *runner) outcome(end leash.End, ending client.Ending) error {
 		return exitStatus{code: end.Code}
 	case errors.Is(end.Err, leash.ErrGuard):
 		return exitStatus{exitNoGuard, fmt.Errorf("the command was stopped or not started: %w", end.Err)}
+	case errors.Is(end.Err, client.ErrNotFollowed):
+		return exitStatus{exitLeadershipLost, fmt.Errorf("the command was not started: fewer than %d members followed the fencing token of election %q within the duration of its lease", r.awaitFollowers, r.election)}
 	case errors.Is(end.Err, client.ErrDeposed):
 		return exitStatus{exitLeadershipLost, fmt.Errorf("the policy of election %q has ended the term, and the command was stopped: %s", r.election, detail(end.Err))}
 	case errors.Is(end.Err, client.ErrLost):

@@ -73,6 +73,25 @@ func TestSignalDuringTheGrantReleasesTheLease(t *testing.T) {
 	}
 }
 
+func TestSignalWhileFollowersAreAwaitedEndsTheRun(t *testing.T) {
+	t.Parallel()
+	server := clienttest.New(t)
+	r := &runner{cli: &cli{timeout: time.Second}, election: "reports", signals: make(chan os.Signal, 16), log: slog.New(slog.DiscardHandler)}
+	r.wait, r.awaitFollowers = forever, 1
+	r.server = server.Client(client.Candidate{})
+	lease, err := r.campaign(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.signals <- syscall.SIGTERM
+	_, err = r.awaitedTerm(context.Background(), lease)
+	var end exitStatus
+	if !errors.As(err, &end) || end.code != exitSignal+int(syscall.SIGTERM) || !lease.Valid() {
+		t.Errorf("it returned %v; want that SIGTERM ended it, and that the lease is still to be released", err)
+	}
+	r.resign(lease)
+}
+
 func TestBlockedLogDoesNotBlockTheWriter(t *testing.T) {
 	t.Parallel()
 	in, out := io.Pipe()

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -34,7 +35,7 @@ import (
 func (c *cli) serveCommand() *cobra.Command {
 	var s serviceSettings
 	cmd := &cobra.Command{
-		Use:   "serve [--listen HOST:PORT] [--store STORE] [--events TOPIC]",
+		Use:   "serve [--listen HOST:PORT] [--store STORE] [--events TOPIC] [--members TOPIC]",
 		Short: "Run the service",
 		Long: `Run the service until SIGINT or SIGTERM. Calls under way may finish; a second signal stops it at once.
 If the store fails for good, serve exits with code 5, for a supervisor to restart it.
@@ -48,6 +49,10 @@ Stores:
 Events:
   none                                         events stay in this process; right for memory: and file:
   projects/P/topics/T                          a Pub/Sub topic for the instances on one store, and for your own subscriptions
+
+Members:
+  none                                         each instance knows only the members that call it; right for one instance
+  projects/P/topics/T                          a Pub/Sub topic of its own, over which the instances tell each other
 
 Who may call:
   --auth none                                  every program on this machine; pages in a browser may not call, and the service
@@ -82,6 +87,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.store, "", "STORE", parseText}, "store", "the store of the leases (default: a folder in the user's state folder)")
 	cmd.Flags().Var(&value[string]{&s.events, "", "TOPIC", parseText}, "events", "where changes are announced (default "+noEvents+")")
 	cmd.Flags().Var(&value[string]{&s.eventsEndpoint, "", "HOST:PORT", parseText}, "events-endpoint", "the regional Pub/Sub endpoint that all instances publish through, if they run in several regions, such as europe-west4-pubsub.googleapis.com:443 (default: that of the nearest region)")
+	cmd.Flags().Var(&value[string]{&s.members, "", "TOPIC", parseText}, "members", "where instances tell each other of the members of elections (default "+noMembers+")")
 	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", parseHistory}, "history", "how long events are kept, 1h or more (default 720h)")
 	cmd.Flags().Var(&value[time.Duration]{&s.cacheExpiry, "", "DURATION", parseCacheExpiry}, "cache-expiry", "how old a read without consistency=strong may be, 10s at most (default 5s)")
 	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", parseStreamLimit}, "stream-limit", "how long a stream lasts before its reader must resume; less than the request limit of a proxy in front (default 4m30s)")
@@ -101,6 +107,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "store", "REGENT_STORE")
 	c.from(cmd, "events", "REGENT_EVENTS")
 	c.from(cmd, "events-endpoint", "REGENT_EVENTS_ENDPOINT")
+	c.from(cmd, "members", "REGENT_MEMBERS")
 	c.from(cmd, "history", "REGENT_HISTORY")
 	c.from(cmd, "cache-expiry", "REGENT_CACHE_EXPIRY")
 	c.from(cmd, "stream-limit", "REGENT_STREAM_LIMIT")
@@ -193,11 +200,11 @@ func (c *cli) makeStateFolder(path string) error {
 
 // serveStore serves until ctx ends, or the store or the server fails.
 func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name string, at *endpoint, s serviceSettings, leases leadership.Store) error {
-	inst, closeBus, err := c.newInstance(ctx, m, name, s, leases)
+	inst, closeBuses, err := c.newInstance(ctx, m, name, s, leases)
 	if err != nil {
 		return err
 	}
-	defer closeBus()
+	defer closeBuses()
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { inst.Run(background) })
@@ -235,21 +242,38 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	return errors.Join(failure, err)
 }
 
-// newInstance returns an instance with a unique name. closeBus must be called after it has run.
-func (c *cli) newInstance(ctx context.Context, m *measures, name string, s serviceSettings, leases leadership.Store) (i *instance.Instance, closeBus func() error, err error) {
+// newInstance returns an instance with a unique name. closeBuses must be called after it has run.
+func (c *cli) newInstance(ctx context.Context, m *measures, name string, s serviceSettings, leases leadership.Store) (i *instance.Instance, closeBuses func(), err error) {
 	config := instance.Config{Store: leases, Name: name, Alone: s.local(), CacheExpiry: s.cacheExpiry, Log: m.log}
-	closeBus = func() error { return nil }
+	var open []io.Closer
+	closeBuses = func() {
+		for _, bus := range open {
+			bus.Close()
+		}
+	}
 	if s.events != noEvents {
 		bus, err := pubsub.Open(ctx, pubsub.Config{Topic: s.events, Instance: config.Name, PublishEndpoint: s.eventsEndpoint, Log: m.log})
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w; check --events, --events-endpoint and the credentials, or give --events %s", err, noEvents)
 		}
-		config.Bus, closeBus = m.Bus(bus), bus.Close
+		open, config.Bus = append(open, bus), m.Bus(bus)
 	}
-	if i, err = instance.New(config); err != nil {
-		return nil, closeBus, err
+	if s.members != noMembers {
+		bus, err := pubsub.OpenMessages(ctx, pubsub.Config{Topic: s.members, Instance: config.Name, Log: m.log})
+		if err != nil {
+			closeBuses()
+			return nil, nil, fmt.Errorf("%w; check --members and the credentials, or give --members %s", err, noMembers)
+		}
+		open, config.Members = append(open, bus), bus
 	}
-	return i, closeBus, errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch))
+	if i, err = instance.New(config); err == nil {
+		err = errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch), m.Members(i))
+	}
+	if err != nil {
+		closeBuses()
+		return nil, nil, err
+	}
+	return i, closeBuses, nil
 }
 
 // instanceName returns the revision of the service on Cloud Run, where every machine is called
@@ -294,7 +318,7 @@ func brokenError(ctx context.Context, leases leadership.Store) error {
 
 // greet logs the address and the store.
 func (c *cli) greet(log *slog.Logger, at *endpoint, s serviceSettings) {
-	log.Info("serving", "address", at.Addr().String(), "scheme", at.scheme(), "store", s.store, "events", s.events, "auth", s.access.auth, "version", currentBuild().Version)
+	log.Info("serving", "address", at.Addr().String(), "scheme", at.scheme(), "store", s.store, "events", s.events, "members", s.members, "auth", s.access.auth, "version", currentBuild().Version)
 	if strings.HasPrefix(s.store, "memory:") {
 		log.Warn("the leases are in memory: a restart forgets them, and their fencing tokens start from 1 again")
 	}

@@ -21,7 +21,10 @@ type serviceSettings struct {
 	listen string // HOST:PORT
 	store  string // see store.Open
 	events string // see pubsub.ParseTopic, or noEvents
-	dev    bool
+	// members is the topic over which instances tell each other of members; see pubsub.ParseTopic, or
+	// noMembers.
+	members string
+	dev     bool
 	// eventsEndpoint is what events are published through; see pubsub.ParseEndpoint. "" for the
 	// nearest region.
 	eventsEndpoint string
@@ -43,6 +46,9 @@ type serviceSettings struct {
 // noEvents means that events stay in their process.
 const noEvents = "none"
 
+// noMembers means that each instance knows its own members alone.
+const noMembers = "none"
+
 const defaultListen = "127.0.0.1:8080"
 
 // resolve fills in defaults and refuses settings with surprising effects.
@@ -63,6 +69,9 @@ func (s serviceSettings) resolve(env map[string]string) (serviceSettings, error)
 	if s, err = s.withEvents(); err != nil {
 		return s, err
 	}
+	if s, err = s.withMembers(); err != nil {
+		return s, err
+	}
 	if s, err = s.withStore(env); err != nil {
 		return s, err
 	}
@@ -80,6 +89,22 @@ func (s serviceSettings) withEvents() (serviceSettings, error) {
 	}
 	if _, _, err := pubsub.ParseTopic(s.events); err != nil {
 		return s, usagef("--events %s: %w; or give %s, and events stay in this process", s.events, err, noEvents)
+	}
+	return s, nil
+}
+
+// withMembers resolves where instances tell each other of members. Events have another topic:
+// subscribers of theirs would hear what is none.
+func (s serviceSettings) withMembers() (serviceSettings, error) {
+	s.members = cmp.Or(s.members, noMembers)
+	if s.members == noMembers {
+		return s, nil
+	}
+	if _, _, err := pubsub.ParseTopic(s.members); err != nil {
+		return s, usagef("--members %s: %w; or give %s, and each instance knows only the members that call it", s.members, err, noMembers)
+	}
+	if s.members == s.events {
+		return s, usagef("--members and --events name one topic, %s; give each its own: they have other messages", s.members)
 	}
 	return s, nil
 }

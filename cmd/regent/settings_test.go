@@ -63,6 +63,8 @@ func TestAWrongVariableIsNamed(t *testing.T) {
 		{"REGENT_LISTEN=8080", "serve --store memory:"},
 		{"PORT=http", "serve --store memory:"},
 		{"REGENT_EVENTS=changes", "serve --store memory:"},
+		{"REGENT_MEMBERS=members", "serve --store memory:"},
+		{"REGENT_MEMBERS=projects/p/topics/regent", "serve --store memory: --events projects/p/topics/regent"},
 		{"REGENT_EVENTS_ENDPOINT=europe-west4", "serve --store memory: --events projects/p/topics/regent"},
 		{"REGENT_EVENTS_ENDPOINT=https://europe-west4-pubsub.googleapis.com", "doctor --store memory: --events projects/p/topics/regent"},
 		{"REGENT_EVENTS_ENDPOINT=europe-west4-pubsub.googleapis.com:443", "serve --store memory:"},

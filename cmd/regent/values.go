@@ -135,14 +135,14 @@ func parseOverride(text string) (leadership.OverrideID, error) {
 	return leadership.OverrideID(id), err
 }
 
-// parsePolicy reads the member policy of a configuration as the API takes it.
-func parsePolicy(text string) (leadership.TermPolicy, error) {
+// parsePolicy reads the member policy of a configuration as the API takes it. The result has
+// nothing else.
+func parsePolicy(text string) (leadership.Config, error) {
 	var body wire.ConfigureRequest
 	if err := wire.Decode([]byte(`{"policy":`+text+`}`), &body); err != nil {
-		return leadership.TermPolicy{}, fmt.Errorf("must be a JSON object as the API takes it, such as {\"maxTerm\":\"8h\"}, or {} for none: %w", err)
+		return leadership.Config{}, fmt.Errorf("must be a JSON object as the API takes it, such as {\"maxTerm\":\"8h\"}, or {} for none: %w", err)
 	}
-	config, err := body.Leadership()
-	return config.Term, err
+	return body.Leadership()
 }
 
 func parseTimeout(text string) (time.Duration, error) {

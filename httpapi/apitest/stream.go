@@ -60,6 +60,7 @@ func (c *Contract) checkEvent(event string) error {
 		wire.StreamSnapshot: "Reading",
 		wire.StreamReady:    "StreamReady",
 		wire.StreamReport:   "StreamReport",
+		wire.StreamMember:   "StreamMember",
 		wire.StreamEnd:      "StreamEnd",
 	}[fields["event"]]
 	if !ok {

@@ -89,10 +89,15 @@ func (c *Client) Read(ctx context.Context, r leadership.ReadRequest) (leadership
 		query.Set("consistency", "strong")
 	}
 	setNumber(query, "minRevision", int64(r.Known))
+	return c.reading(ctx, r, call{name: "read", method: http.MethodGet, query: query})
+}
+
+// reading makes a call whose reply is an election that may be stale.
+func (c *Client) reading(ctx context.Context, r leadership.ReadRequest, k call) (leadership.Reading, error) {
 	var answer wire.Lease
 	var header http.Header
-	err := c.about(ctx, r.Election, call{name: "read", method: http.MethodGet, query: query, answer: &answer, replyHeader: &header})
-	if err != nil {
+	k.answer, k.replyHeader = &answer, &header
+	if err := c.about(ctx, r.Election, k); err != nil {
 		return leadership.Reading{}, err
 	}
 	lease, err := answer.Leadership()
@@ -100,7 +105,7 @@ func (c *Client) Read(ctx context.Context, r leadership.ReadRequest) (leadership
 		err = matchReading(r, lease, answer.MaxStalenessMs)
 	}
 	if err != nil {
-		return leadership.Reading{}, misread("read", false, err)
+		return leadership.Reading{}, misread(k.name, k.mutates, err)
 	}
 	bound := time.Duration(answer.MaxStalenessMs) * time.Millisecond
 	return leadership.Reading{Lease: lease, Age: age(header, bound), Bound: bound}, nil

@@ -19,17 +19,19 @@ import (
 // leader has stopped.
 //
 // Errors: ctx's, if it ended first; errors that another call would not change, such as
-// leadership.InvalidArgument, leadership.ElectionDeleted or wire.PermissionDenied; after
-// Candidate.Rounds calls the error of the last one, leadership.LeaseHeld or other. A campaign that
-// fails leaves no lease behind if the server can be reached: a lease that was granted at the last
-// moment is released. Otherwise such a lease expires.
+// leadership.InvalidArgument, leadership.ElectionDeleted, wire.PermissionDenied or
+// leadership.NotEligible, which says what the candidate lacks; after Candidate.Rounds calls the
+// error of the last one, leadership.LeaseHeld or other. A campaign that fails leaves no lease
+// behind if the server can be reached: a lease that was granted at the last moment is released.
+// Otherwise such a lease expires.
 func (c *Client) Campaign(ctx context.Context, election leadership.Election) (*Lease, error) {
 	return c.campaign(ctx, context.WithoutCancel(ctx), election, leadership.MaxWait)
 }
 
 // TryAcquire is a Campaign that does not wait in line: it returns leadership.LeaseHeld at once if
-// another candidate leads. Without Candidate.Rounds it makes up to three calls while there is no
-// answer.
+// another candidate leads. Where candidates bid, it takes part in the ballot, and asks again when
+// its turn comes: after the window of the election's policy, up to 30 s. Without Candidate.Rounds
+// it makes up to three calls while there is no answer, or only that of a ballot.
 func (c *Client) TryAcquire(ctx context.Context, election leadership.Election) (*Lease, error) {
 	return c.campaign(ctx, context.WithoutCancel(ctx), election, 0)
 }
@@ -82,7 +84,7 @@ type campaigner struct {
 
 	sent    time.Duration // when the last call began
 	backoff backoff
-	failure error // of the last call; nil if it was answered
+	failure error // of the last call; nil if it was answered, unless only that the ballot is open
 	unknown bool  // a lease may have been granted in a call whose outcome is unknown
 }
 
@@ -98,11 +100,24 @@ func (k *campaigner) run(ctx, within context.Context) (*Lease, error) {
 			return l, nil
 		case ctx.Err() != nil:
 			return nil, k.stopped(context.Cause(ctx))
-		case held && k.wait == 0, !held && !over && !transient(err), round == k.rounds:
+		case held && k.wait == 0 && turnOf(err) == 0, !held && !over && !transient(err), round == k.rounds:
 			return nil, err
 		}
 		sleep(ctx, k.pause(err, held))
 	}
+}
+
+// turnOf returns when a candidate that has bid should ask again, and 0 for any other error.
+func turnOf(err error) time.Duration {
+	var e *leadership.Error
+	if !errors.As(err, &e) || e.Code != leadership.LeaseHeld {
+		return 0
+	}
+	switch e.Reason {
+	case leadership.ReasonBallot, leadership.ReasonOutranked, leadership.ReasonQuorum:
+		return e.RetryAfter
+	}
+	return 0
 }
 
 // errLate says that the leader's deadline had passed when the reply with its grant arrived.
@@ -118,7 +133,7 @@ func (k *campaigner) stopped(cause error) error {
 }
 
 func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
-	k.request.Wait, k.sent = k.wait, k.clock()
+	k.request.Wait, k.request.Candidacy, k.sent = k.wait, k.candidate.candidacy(), k.clock()
 	grant, err := k.Acquire(ctx, k.request)
 	if err != nil {
 		k.note(ctx, err)
@@ -158,16 +173,21 @@ func (k *campaigner) note(ctx context.Context, err error) {
 		return // the end of ctx is the reason
 	}
 	passed := transient(err)
-	if passed && k.failure == nil {
+	if passed && (k.failure == nil || turnOf(k.failure) > 0) {
 		k.log.Warn("no answer to the campaign; retrying", "reason", err)
 	}
-	if k.failure = nil; passed {
+	if k.failure = nil; passed || k.wait == 0 && turnOf(err) > 0 {
 		k.failure = err
 	}
 }
 
-// pause returns the time until the next call: none after a call that waited in line for its time.
+// pause returns the time until the next call: none after a call that waited in line for its time,
+// and exactly until its turn for a candidate that has bid without waiting.
 func (k *campaigner) pause(err error, held bool) time.Duration {
+	if turn := turnOf(err); k.wait == 0 && turn > 0 {
+		k.backoff = backoff{}
+		return turn
+	}
 	if held && k.clock()-k.sent >= k.wait/2 {
 		k.backoff = backoff{}
 		return 0

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // Candidate says which candidate campaigns with a Client, and how. The zero value works.
@@ -31,10 +32,47 @@ type Candidate struct {
 	// Rounds limits the number of calls of Campaign, each of which waits in line for up to a
 	// minute; 0 for no limit.
 	Rounds int
+
+	// What follows counts where the election's policy says so, as long as the candidate waits: see
+	// leadership.Rank.
+
+	// Role is leadership.RoleCandidate, which "" stands for, or RoleWitness: it stands in line,
+	// counts for the quorum, and is never granted the lease.
+	Role leadership.Role
+	// Priority is from leadership.MinPriority to MaxPriority; a greater one is better. See also
+	// CksumPriority.
+	Priority int64
+	// Capabilities are at most leadership.MaxCapabilities names, such as "gpu". A candidate that
+	// lacks one that the policy requires is refused at once with leadership.NotEligible.
+	Capabilities []string
+	// Load, if set, is asked before each call of a campaign; the newest answer counts, for up to a
+	// minute. It is from 0 to leadership.MaxLoad; a smaller one is better. It must return soon.
+	Load func() int64
+
+	// AwaitFollowers is how many members must follow the new token before Run calls its function;
+	// 0 for none. Run gives a lease back that is not followed so within its duration. See
+	// Lease.AwaitFollowers.
+	AwaitFollowers int
+}
+
+// candidacy is what the next call says of the candidate.
+func (c Candidate) candidacy() leadership.Candidacy {
+	own := leadership.Candidacy{Role: c.Role, Priority: c.Priority, Capabilities: leadership.NewNames(c.Capabilities...)}
+	if c.Load != nil {
+		own.Load = c.Load()
+	}
+	return own
 }
 
 func (c Candidate) validate() error {
+	for _, name := range c.Capabilities {
+		if leadership.CandidateID(name).Validate() != nil {
+			return invalid("capabilities", "a capability is a name of A-Z, a-z, 0-9 and \"._@:-\", not %s", wire.Quote(name))
+		}
+	}
 	switch {
+	case c.AwaitFollowers < 0 || c.AwaitFollowers > leadership.MaxMembers:
+		return invalid("awaitFollowers", "the number of followers to await must be from 0 to %d, not %d", leadership.MaxMembers, c.AwaitFollowers)
 	case c.Margin < 0:
 		return invalid("margin", "the margin must be 0s or more, not %v", c.Margin)
 	case c.LeaseDuration > 0 && c.Margin >= c.LeaseDuration:
@@ -120,4 +158,28 @@ func instanceID(ctx context.Context, server metadataServer) string {
 		return ""
 	}
 	return id[max(len(id)-12, 0):]
+}
+
+// CksumPriority returns a priority that every program computes alike from the candidate's id, and
+// that no candidate has to be given: the checksum that POSIX's cksum prints for the id without an
+// end of line, less 2^31. In a shell: $(($(printf %s "$id" | cksum | cut -d' ' -f1) - 2147483648)).
+func CksumPriority(id leadership.CandidateID) int64 {
+	const polynomial = 0x04C11DB7
+	var sum uint32
+	add := func(b byte) {
+		sum ^= uint32(b) << 24
+		for range 8 {
+			carry := sum>>31 == 1
+			if sum <<= 1; carry {
+				sum ^= polynomial
+			}
+		}
+	}
+	for _, b := range []byte(id) {
+		add(b)
+	}
+	for length := len(id); length > 0; length >>= 8 {
+		add(byte(length))
+	}
+	return int64(^sum) + leadership.MinPriority
 }

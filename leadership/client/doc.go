@@ -56,6 +56,16 @@
 // value keeps it, and what it writes is refused: read Lease.Token for each piece of work that may
 // begin after a checkpoint.
 //
+// # Who leads, and who follows
+//
+// Candidate.Priority, Capabilities and Load say what the candidate is worth, where the election's
+// policy asks for it: see leadership.Rank. A better candidate may end the term of a leader that the
+// policy lets it preempt, with NoticeHandOver; NoticeGoesOn says that it has gone again.
+//
+// Member keeps a program a member of an election: it tells the server which token it follows. With
+// Candidate.AwaitFollowers Run calls its function only once so many members follow the new token,
+// so that no follower still obeys the former leader when the new one begins.
+//
 // # Tokens
 //
 // A request that was sent just before may still arrive later. Send the Token with each write, and

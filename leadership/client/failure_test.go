@@ -45,6 +45,15 @@ func calls() map[string]struct {
 			_, err := c.Delete(ctx, leadership.DeleteRequest{Election: "planner"})
 			return err
 		}},
+		"join": {true, func(ctx context.Context, c *client.Client) error {
+			_, err := c.Join(ctx, leadership.JoinRequest{Election: "planner", CandidateID: "agent-7"})
+			return err
+		}},
+		"members": {false, func(ctx context.Context, c *client.Client) error { _, err := c.Members(ctx, "planner"); return err }},
+		"await acknowledgement": {false, func(ctx context.Context, c *client.Client) error {
+			_, err := c.AwaitAcknowledgement(ctx, leadership.AcknowledgementRequest{Election: "planner", Token: 1, Need: 1})
+			return err
+		}},
 		"check": {false, func(ctx context.Context, c *client.Client) error { _, err := c.CheckToken(ctx, check); return err }},
 		"batch check": {false, func(ctx context.Context, c *client.Client) error {
 			_, err := c.BatchCheckTokens(ctx, []leadership.TokenCheck{check})

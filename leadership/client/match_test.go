@@ -30,7 +30,7 @@ func TestALeaseOfAnotherRequestIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	ours := leaseOf("planner", "agent-7", "1")
 	vacant := `{"election":"planner","state":"vacant","fencingToken":1,"revision":2,"leaseDuration":"30s","configuration":{"leaseDuration":"30s","lockDelay":"0s"}}`
-	one := []string{"acquire", "renew", "release", "check", "get", "read", "configure", "delete"}
+	one := []string{"acquire", "renew", "release", "check", "get", "read", "configure", "delete", "join"}
 	for _, c := range []struct {
 		name, lease string
 		refused     []string // of the calls above; the others accept it

@@ -16,12 +16,34 @@ func (w *watcher) receive(m message) error {
 		return w.receiveSnapshot(m)
 	case wire.StreamReady:
 		return w.receiveReady(m)
+	case wire.StreamMember:
+		return w.receiveMember(m)
 	case wire.StreamEnd:
 		return w.receiveEnd(m)
 	case "":
 		return w.receiveEvent(m)
 	}
 	return nil // from a later version
+}
+
+// receiveMember handles a member that has come or gone.
+func (w *watcher) receiveMember(m message) error {
+	if !w.request.Members {
+		return nil
+	}
+	var document wire.MemberChange
+	err := wire.Unmarshal(m.data, &document)
+	change := document.Leadership()
+	if err == nil {
+		err = change.ID.Validate()
+	}
+	if err == nil && change.Change == "" {
+		err = errors.New("it does not say what has changed")
+	}
+	if err != nil {
+		return badMessage(m, err)
+	}
+	return w.emit(News{Member: &change, Cursor: w.cursor})
 }
 
 // badMessage returns the error of a message that no Regent server sends or that was not asked for.

@@ -25,7 +25,7 @@ type NoticeKind string
 const (
 	NoticeEvicted     NoticeKind = "evicted"     // an operator ends the term
 	NoticeDrained     NoticeKind = "drained"     // an operator pauses the election, and ends the term
-	NoticeHandOver    NoticeKind = "handOver"    // the lease passes to another candidate
+	NoticeHandOver    NoticeKind = "handOver"    // the lease passes to another candidate: a better one, or one that an operator has named
 	NoticeMaxTerm     NoticeKind = "maxTerm"     // the policy limits the term
 	NoticeApprovalDue NoticeKind = "approvalDue" // the term ends unless operators approve; see Lease.RequestApproval
 	NoticeStuck       NoticeKind = "stuck"       // the term ends with this lease unless new progress is reported

@@ -10,7 +10,8 @@ import (
 // Observe yields who leads an election: first the present state, as an event without a Type, and
 // then each event as it happens, once, in order and without a gap. A broken connection is restored,
 // and events in between are not lost. It is Watch for one election; see there for the errors that
-// end it. An election that does not exist yields nothing until it does.
+// end it. An election that does not exist yields nothing until it does. To hear of its members,
+// too, Watch it with WatchRequest.Members.
 func (c *Client) Observe(ctx context.Context, election leadership.Election) iter.Seq2[leadership.Event, error] {
 	return func(yield func(leadership.Event, error) bool) {
 		if election == "" { // Watch takes "" for all elections

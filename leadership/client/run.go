@@ -30,6 +30,10 @@ const (
 // waits for it even then, and reports it in the log and as ErrOverran. If lead panics, so does Run,
 // and the lease is left to expire.
 //
+// With Candidate.AwaitFollowers it calls lead only once so many members follow the new token. If
+// too few do within the duration of the lease, it releases the lease, so that another candidate may
+// try, and returns ErrNotFollowed.
+//
 // Run returns nil if lead returned nil while it led, or after ctx ended. Its errors are Campaign's,
 // lead's and, joined with it, ErrLost or ErrExpired if the lease was over before lead returned. To
 // lead whenever possible, call Run again:
@@ -45,7 +49,9 @@ func (c *Client) Run(ctx context.Context, election leadership.Election, lead fun
 		return err
 	}
 	defer l.cancel(errPanicked) // no effect on a lease that has ended
-	err = l.callLead(lead)
+	if err = l.awaitFollowers(l.Context()); err == nil {
+		err = l.callLead(lead)
+	}
 	late := c.clock() >= l.end()
 	cause, own := l.ending()
 
@@ -72,7 +78,7 @@ var errPanicked = errors.New("the leader's function panicked")
 
 // over returns the error of a Run whose lease was over before lead returned err.
 func over(err, cause error) error {
-	if err == context.Canceled { // says less than the cause
+	if err == context.Canceled || err == cause { // says no more than the cause
 		return cause
 	}
 	return errors.Join(cause, err)

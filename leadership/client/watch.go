@@ -21,6 +21,12 @@ type WatchRequest struct {
 	// After is the Cursor of the last News that was seen: the watch continues after it. For one
 	// election it is a revision, and "0" is before the first. "" begins with the present state.
 	After string
+	// Member, if it is not empty, is a follower of the one election that is watched, for as long as
+	// the watch is connected: it follows the token of the last event that it was sent. See Member,
+	// which needs no open connection.
+	Member leadership.CandidateID
+	// Members asks for News of members of the one election that is watched.
+	Members bool
 	// Connection, if set, is called with nil when the watch is connected, and with an error each
 	// time the connection was lost or could not be made, before the next try. A server that ends a
 	// stream because of its age, or because it shuts down, is no error. It is called between two
@@ -28,13 +34,16 @@ type WatchRequest struct {
 	Connection func(error)
 }
 
-// News is one item of a Watch: one of Lease, Event and Ready.
+// News is one item of a Watch: one of Lease, Event, Member and Ready.
 type News struct {
 	// Lease is the state of an election when the watch begins. A deleted election is reported only
 	// if it alone is watched.
 	Lease *leadership.Lease
 	// Event is what has happened.
 	Event *leadership.Event
+	// Member says that a member has come or gone. What happens while the watch is not connected is
+	// not told: read Members whenever WatchRequest.Connection is called with nil.
+	Member *leadership.MemberChange
 	// Ready says that the state of every election was reported: there are no others.
 	Ready bool
 	// Cursor is the WatchRequest.After that continues after this item. It is "" for each Lease
@@ -114,6 +123,12 @@ func (w *watcher) run(ctx context.Context) error {
 // begin validates the request, whose cursor is sent in a header.
 func (w *watcher) begin() error {
 	r := w.request
+	if r.Election == "" && (r.Member != "" || r.Members) {
+		return invalid("member", "members are those of one election; name it, or leave Member and Members out")
+	}
+	if r.Member != "" && r.Member.Validate() != nil {
+		return invalid("member", "%v", r.Member.Validate())
+	}
 	if r.Election == "" {
 		if r.After != "" && !validCursor(r.After) {
 			return invalid("after", "after must be the cursor of the last item, not %s; omit it to begin with the present state", wire.Quote(r.After))
@@ -176,6 +191,7 @@ func (w *watcher) listen(ctx context.Context) error {
 func (w *watcher) call() call {
 	k := call{name: "watch", method: http.MethodGet, path: wire.PathEvents, query: url.Values{}}
 	setText(k.query, "prefix", w.request.Prefix)
+	setText(k.query, "member", string(w.request.Member))
 	if e := w.request.Election; e != "" {
 		k.path = wire.Path(e, wire.Events)
 	}

@@ -390,9 +390,17 @@ func (g *Guarded) Events(ctx context.Context, r leadership.EventsRequest) ([]lea
 	return guarded(ctx, g, wire.VerbEvents, Op{Election: r.Election, N: 1}, g.service.Events, r)
 }
 
-// Watch implements Service.
+// Watch implements Service. A watch that makes its caller a member needs the right to join, too.
 func (g *Guarded) Watch(ctx context.Context, r leadership.WatchRequest) (reading leadership.Reading, watch *Watch, err error) {
-	watch, err = opened(ctx, g, wire.VerbWatch, Op{Election: r.Election}, func() (watch *Watch, err error) {
+	op := Op{Election: r.Election, Candidate: r.Member}
+	if r.Member != "" {
+		var joined entered
+		if joined, err = g.enter(ctx, wire.VerbJoin, op); err != nil { // it counts for no call: the watch does
+			return reading, nil, err
+		}
+		defer func() { joined.done(err) }()
+	}
+	watch, err = opened(ctx, g, wire.VerbWatch, op, func() (watch *Watch, err error) {
 		reading, watch, err = g.service.Watch(ctx, r)
 		return watch, err
 	})

@@ -151,6 +151,45 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 	}
 }
 
+func TestAStreamThatMakesItsReaderAMemberNeedsTheRightToJoin(t *testing.T) {
+	t.Parallel()
+	may := wire.VerbJoin
+	spy := &gate{name: "a", refuse: func(op instance.Op) error {
+		if op.Candidate == "bob" && op.Verb == may {
+			return errRefused
+		}
+		return nil
+	}}
+	s, told := newGuarded(t, spy)
+	watch := func(id leadership.CandidateID) error {
+		*told = nil
+		_, watch, err := s.Watch(t.Context(), leadership.WatchRequest{Election: "jobs", Member: id})
+		if err == nil {
+			watch.Close()
+		}
+		return err
+	}
+	if err := watch("ann"); err != nil || len(*told) != 4 || !strings.HasPrefix((*told)[0], "a in join jobs") || !strings.HasPrefix((*told)[1], "a in watch jobs") {
+		t.Errorf("%v; the gate was told %q, want of a join and a watch, and of the end of both", err, *told)
+	}
+	for _, op := range spy.ops {
+		if wantN := map[wire.Verb]int{wire.VerbWatch: 1}[op.Verb]; op.Candidate != "ann" || op.N != wantN {
+			t.Errorf("%s enters as %+v, want as ann, and to count for %d calls", op.Verb, op, wantN)
+		}
+	}
+	for _, may = range []wire.Verb{wire.VerbJoin, wire.VerbWatch} {
+		if err := watch("bob"); !errors.Is(err, errRefused) {
+			t.Errorf("without the right to %s: %v", may, err)
+		}
+	}
+	if want := []string{"a in join jobs <nil>", "a out join jobs refused"}; !slices.Equal(*told, want) {
+		t.Errorf("told %q, want %q", *told, want)
+	}
+	if err := watch(""); err != nil || len(*told) != 2 {
+		t.Errorf("a stream without a member: %v, told %q", err, *told)
+	}
+}
+
 func TestACallPassesTheGatesInOrderAndLeavesThemInReverse(t *testing.T) {
 	t.Parallel()
 	s, told := newGuarded(t, &gate{name: "a"}, &gate{name: "b"})

@@ -33,6 +33,8 @@ type Config struct {
 	Name string
 	// Bus carries the events of other instances; nil for none.
 	Bus Bus
+	// Members carries what the instances know of members; nil for none: then each knows its own.
+	Members MemberBus
 	// Alone says that no other process changes the store, so that nothing is missed without a Bus.
 	// Otherwise, without one, an instance looks for itself from time to time.
 	Alone bool
@@ -57,6 +59,7 @@ type Instance struct {
 	hub     *hub.Hub
 	queue   *line.Queue
 	outbox  *outbox.Outbox // nil without a bus
+	roll    *roll
 	bus     Bus
 	alone   bool
 	deaf    atomic.Bool // the bus may miss events
@@ -81,8 +84,9 @@ func New(c Config) (*Instance, error) {
 		return nil, err
 	}
 	i.queue = line.NewQueue(line.Config{
-		Acquire: i.acquire, Release: i.Release, Withdraw: i.withdraw, Hub: i.hub, Jitter: jitter(c.Alone),
+		Acquire: i.acquire, Release: i.Release, Withdraw: i.withdraw, Present: i.present, Hub: i.hub, Jitter: jitter(c.Alone),
 	})
+	i.roll = newRoll(c, i.hub, i.queue, i.log)
 	if c.Bus != nil {
 		i.deaf.Store(true)
 		i.outbox = outbox.New(outbox.Config{Store: c.Store, Topic: c.Bus, Found: i.hub.Publish, Clock: c.Now, Log: c.Log})
@@ -118,6 +122,10 @@ const grace = 2 * time.Second
 func (i *Instance) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { i.hub.Run(ctx) })
+	all.Go(func() { i.roll.run(ctx) })
+	if bus := i.roll.bus; bus != nil {
+		all.Go(func() { i.note(bus.Run(ctx, i.roll.hear, i.roll.setLive)) })
+	}
 	if i.bus != nil {
 		all.Go(func() { i.note(i.outbox.Run(ctx)) })
 		all.Go(func() { i.note(i.bus.Run(ctx, i.heard, i.setLive)) })
@@ -169,24 +177,28 @@ const (
 	// OthersCannotAnnounce: events that another instance committed stood in the outbox when this
 	// one looked, for longer than an announcement takes.
 	OthersCannotAnnounce Trouble = "others_cannot_announce"
+	// CannotHearMembers: what other instances tell of their members does not reach this one.
+	CannotHearMembers Trouble = "cannot_hear_members"
 )
 
 // Troubles returns all that there are.
-func Troubles() []Trouble { return []Trouble{CannotAnnounce, CannotHear, OthersCannotAnnounce} }
+func Troubles() []Trouble {
+	return []Trouble{CannotAnnounce, CannotHear, OthersCannotAnnounce, CannotHearMembers}
+}
 
 // Troubles returns what does not work now.
 func (i *Instance) Troubles() (all []Trouble) {
-	if i.outbox == nil {
-		return nil
-	}
-	if i.outbox.CannotAnnounce() != nil {
+	if i.outbox != nil && i.outbox.CannotAnnounce() != nil {
 		all = append(all, CannotAnnounce)
 	}
 	if i.deaf.Load() {
 		all = append(all, CannotHear)
 	}
-	if i.outbox.OthersLeave() && !i.alone { // of one that is alone it was an earlier process
+	if i.outbox != nil && i.outbox.OthersLeave() && !i.alone { // of one that is alone it was an earlier process
 		all = append(all, OthersCannotAnnounce)
+	}
+	if i.roll.deaf() && !i.alone {
+		all = append(all, CannotHearMembers)
 	}
 	return all
 }
@@ -194,6 +206,8 @@ func (i *Instance) Troubles() (all []Trouble) {
 // describe says what a trouble means for callers.
 func (i *Instance) describe(t Trouble) string {
 	switch {
+	case t == CannotHearMembers:
+		return "other instances tell nothing of their members: those that are known are the ones of this instance, and a quorum that counts on others is lost"
 	case t == CannotAnnounce && i.alone:
 		return "events cannot be announced: what changes here is announced later"
 	case t == CannotAnnounce:
@@ -239,6 +253,7 @@ func (i *Instance) heard(e leadership.Event) {
 func (i *Instance) learn(l leadership.Lease, err error, asked time.Duration) (leadership.Lease, error) {
 	if err == nil {
 		i.hub.Learn(l, view.Committed, asked)
+		i.roll.learn(l)
 	}
 	return l, err
 }

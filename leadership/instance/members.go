@@ -4,22 +4,146 @@ import (
 	"context"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/hub"
 )
 
-// Join makes the caller a member.
+// Join makes the caller a member until its ttl has passed, and reads the election, from the cache if
+// it can. Errors: those of Read, so NotFound for an election that was never seen, or is deleted;
+// LimitExceeded if this instance has no room.
 func (i *Instance) Join(ctx context.Context, r leadership.JoinRequest) (leadership.Reading, error) {
-	return leadership.Reading{}, leadership.RefuseMember(r)
+	if err := r.Validate(); err != nil {
+		return leadership.Reading{}, err
+	}
+	reading, err := i.Read(ctx, leadership.ReadRequest{Election: r.Election})
+	if err == nil {
+		err = i.roll.join(r, reading)
+	}
+	return reading, err
 }
 
-// Leave ends a membership.
-func (i *Instance) Leave(context.Context, leadership.LeaveRequest) error { return nil }
-
-// Members reads an election with its members.
-func (i *Instance) Members(context.Context, leadership.Election) (leadership.Members, error) {
-	return leadership.Members{}, leadership.StoreUnavailable
+// Leave ends a membership that Join began, at this instance or at another. Idempotent.
+func (i *Instance) Leave(_ context.Context, r leadership.LeaveRequest) error {
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	i.roll.leave(r)
+	return nil
 }
 
-// AwaitAcknowledgement waits until enough members follow a token.
-func (i *Instance) AwaitAcknowledgement(context.Context, leadership.AcknowledgementRequest) (leadership.Acknowledgement, error) {
-	return leadership.Acknowledgement{}, leadership.StoreUnavailable
+// Members reads an election, from the cache if it can, with its members. Errors are those of Read.
+func (i *Instance) Members(ctx context.Context, e leadership.Election) (leadership.Members, error) {
+	reading, err := i.Read(ctx, leadership.ReadRequest{Election: e})
+	if err != nil {
+		return leadership.Members{}, err
+	}
+	l := reading.Lease
+	all, status := i.roll.members(l, reading.Age)
+	m := leadership.Members{
+		Election: e, LeaderID: l.LeaderID, Token: l.Token, Status: leadership.MembersHealthy, Participation: status.Participation,
+		Complete: i.roll.complete(), ReadOnly: status.ReadOnly, Members: all,
+	}
+	q := l.Config.Ballot.Quorum
+	if need := q.Needed(); need > 0 {
+		m.Quorum = &leadership.QuorumStatus{Size: q.Size(), Need: need, Present: status.Present, ToleratedFailures: q.ToleratedFailures()}
+	}
+	switch {
+	case m.Quorum != nil && m.Quorum.Present < m.Quorum.Need:
+		m.Status = leadership.MembersNoQuorum
+	case l.LeaderID == "":
+		m.Status = leadership.MembersNoLeader
+	case status.Diverged:
+		m.Status = leadership.MembersDiverged
+	}
+	return m, nil
+}
+
+// AwaitAcknowledgement waits until enough members, the leader not among them, follow the token or a
+// later one, and says which do. It answers without enough of them when r.Wait is over. A candidate
+// in line follows the token that its instance knows. The store is read once at most.
+//
+// Errors: those of CheckToken, so TokenStale if the token is not that of the present leader, or
+// ceases to be: then no acknowledgement of it is of use; the cause of Drain.
+func (i *Instance) AwaitAcknowledgement(ctx context.Context, r leadership.AcknowledgementRequest) (leadership.Acknowledgement, error) {
+	if err := r.Validate(); err != nil {
+		return leadership.Acknowledgement{}, err
+	}
+	reading, err := i.Read(ctx, leadership.ReadRequest{Election: r.Election})
+	if err != nil {
+		return leadership.Acknowledgement{}, err
+	}
+	l := reading.Lease
+	if l.LeaderID == "" || l.Token != r.Token { // it may have been granted since
+		if l, err = i.service.CheckToken(ctx, leadership.TokenCheck{Election: r.Election, Token: r.Token}); err != nil {
+			return leadership.Acknowledgement{}, err
+		}
+	}
+	if r.Wait > 0 {
+		watch := i.hub.Watch(r.Election, l.Revision) // so that the end of the term is heard of
+		defer watch.Close()
+	}
+	waiting, cancel := context.WithTimeout(ctx, r.Wait)
+	defer cancel()
+	var a leadership.Acknowledgement
+	stale := false
+	err = i.roll.until(waiting, r.Election, func() bool {
+		a, stale = i.roll.acknowledgement(r, l)
+		return a.Done || stale
+	})
+	switch {
+	case stale:
+		_, err = i.service.CheckToken(ctx, leadership.TokenCheck{Election: r.Election, Token: r.Token})
+	case ctx.Err() == nil && waiting.Err() != nil:
+		err = nil
+	}
+	return a, err
+}
+
+// CheckToken asks the store whether a token is the present leader's; see leadership.Service. For a
+// caller that is going to write it also says ReadOnly while the election has lost its quorum, as far
+// as this instance knows.
+func (i *Instance) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
+	l, err := i.service.CheckToken(ctx, r)
+	if err == nil && r.Write {
+		err = i.roll.refuseWrite(l)
+	}
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	return l, nil
+}
+
+// BatchCheckTokens asks the store of many tokens; see CheckToken.
+func (i *Instance) BatchCheckTokens(ctx context.Context, batch []leadership.TokenCheck) ([]leadership.Result, error) {
+	results, err := i.service.BatchCheckTokens(ctx, batch)
+	for n := range results {
+		if results[n].Err == nil && batch[n].Write {
+			if err := i.roll.refuseWrite(results[n].Lease); err != nil {
+				results[n] = leadership.Result{Err: err}
+			}
+		}
+	}
+	return results, err
+}
+
+// present reports whether the instance has heard of the member lately, for a candidate's bid.
+func (i *Instance) present(e leadership.Election, id leadership.CandidateID) bool {
+	return i.roll.present(e, id)
+}
+
+// MemberStats returns how many members are at this instance, by their role, and, of all elections
+// with members that it knows, how many are read-only, and the lowest participation: 1 if there is
+// none.
+func (i *Instance) MemberStats() (byRole map[leadership.Role]int64, readOnly int64, lowest float64) {
+	return i.roll.stats()
+}
+
+// accompany returns what tells a watch of changes of members. With r.Member, that is a follower while
+// the watch is open; it is refused if there is no room.
+func (i *Instance) accompany(r leadership.WatchRequest, seen leadership.Token) (hub.Members, error) {
+	if r.Member != "" {
+		if err := r.Member.Validate(); err != nil {
+			return nil, &leadership.Error{Code: leadership.InvalidArgument, Field: "member", Detail: err.Error()}
+		}
+	}
+	return i.roll.accompany(r, seen)
 }

@@ -65,16 +65,6 @@ func (i *Instance) Release(ctx context.Context, r leadership.LeaseRequest) (lead
 	return i.learn(l, err, asked)
 }
 
-// CheckToken asks the store whether a token is the present leader's; see leadership.Service.
-func (i *Instance) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
-	return i.service.CheckToken(ctx, r)
-}
-
-// BatchCheckTokens asks the store of many tokens; see leadership.Service.
-func (i *Instance) BatchCheckTokens(ctx context.Context, batch []leadership.TokenCheck) ([]leadership.Result, error) {
-	return i.service.BatchCheckTokens(ctx, batch)
-}
-
 // Configure sets an election's configuration; see leadership.Service.
 func (i *Instance) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
 	asked := i.now()

@@ -94,23 +94,33 @@ func (i *Instance) settle(ctx context.Context, r leadership.ReadRequest, reading
 
 // Watch returns a watch on the events of one election, to be closed by its owner, and the election
 // as it was a moment ago; see package hub. Of one that was never seen, and may come yet, the
-// reading has no revision; a deleted one can be watched too. Errors: RevisionMismatch if the
-// election has not come to the revision to resume from; those of Read.
+// reading has no revision; a deleted one can be watched too. With r.Member, that is a follower of
+// the election while the watch is open, and follows the token of the last event that the watch has
+// returned. Errors: RevisionMismatch if the election has not come to the revision to resume from;
+// LimitExceeded if there is no room for the member; those of Read.
 func (i *Instance) Watch(ctx context.Context, r leadership.WatchRequest) (leadership.Reading, *hub.Watch, error) {
-	reading, err := i.present(ctx, leadership.ReadRequest{Election: r.Election, Known: r.After})
+	reading, err := i.found(ctx, leadership.ReadRequest{Election: r.Election, Known: r.After})
 	if err != nil {
 		return reading, nil, err
 	}
+	after, seen := reading.Revision, reading.Token
 	if r.Resume {
-		return reading, i.hub.Watch(r.Election, r.After), nil
+		after, seen = r.After, 0
 	}
-	watch := i.hub.Watch(r.Election, reading.Revision)
-	watch.Seen(reading.Lease)
+	members, err := i.accompany(r, seen)
+	if err != nil {
+		return reading, nil, err
+	}
+	watch := i.hub.Watch(r.Election, after)
+	watch.Tell(members)
+	if !r.Resume {
+		watch.Seen(reading.Lease)
+	}
 	return reading, watch, nil
 }
 
-// present reads an election that may be deleted, or may not exist yet.
-func (i *Instance) present(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
+// found reads an election that may be deleted, or may not exist yet.
+func (i *Instance) found(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
 	reading, err := i.Read(ctx, r)
 	var refusal *leadership.Error
 	switch {

@@ -26,7 +26,8 @@ func told(t *testing.T, w *instance.Watch, within time.Duration) *instance.Repor
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	events, report, err := w.Listen(ctx)
+	news, err := w.Listen(ctx)
+	events, report := news.Events, news.Report
 	if len(events) > 0 || err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("told of %v, %v", events, err)
 	}

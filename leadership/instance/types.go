@@ -8,6 +8,8 @@ import (
 type (
 	// Watch gets every event of one election after a revision: once, in order and without a gap.
 	Watch = hub.Watch
+	// News is what Watch.Listen returns.
+	News = hub.News
 	// Report is what a leader has said of its work, as Watch.Listen returns it.
 	Report = view.Report
 	// Feed gets every event of all elections whose names begin with a prefix.

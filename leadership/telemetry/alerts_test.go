@@ -44,6 +44,23 @@ func TestEveryAlertUsesAnExistingMetric(t *testing.T) {
 	}
 }
 
+func TestFewMembersCrossTheThresholdOfTheirAlert(t *testing.T) {
+	a := alerts(t)["low-participation"]
+	story(t, func(w *telemetrytest.Fixture) {
+		w.Lead("jobs", "ann")
+		join(w, "jobs", "flo", leadership.RoleFollower, 0)
+		w.Settle(2 * time.Second)
+		if part := w.Read()[a.Metric]; part < a.Threshold || part > 0.5 {
+			t.Errorf("one of two follows, and %s is %v, below %v", a.Metric, part, a.Threshold)
+		}
+		join(w, "jobs", "fox", leadership.RoleFollower, 0)
+		w.Settle(2 * time.Second)
+		if part := w.Read()[a.Metric]; part >= a.Threshold {
+			t.Errorf("one of three follows, and %s is %v, not below %v", a.Metric, part, a.Threshold)
+		}
+	})
+}
+
 // Each situation that pages an operator crosses the threshold that Terraform sets, and not a moment
 // before.
 func TestEachSituationCrossesTheThresholdOfItsAlert(t *testing.T) {
@@ -60,6 +77,16 @@ func TestEachSituationCrossesTheThresholdOfItsAlert(t *testing.T) {
 		"flapping": {
 			almost: func(w *telemetrytest.Fixture) { w.Flap("reports", 5, time.Second) },
 			enough: func(w *telemetrytest.Fixture) { w.Flap("reports", 1, time.Second) },
+		},
+		"many-elections": {
+			almost: func(w *telemetrytest.Fixture) { w.Flap("jobs", 1, time.Second); w.Flap("reports", 1, time.Second) },
+			enough: func(w *telemetrytest.Fixture) { w.Settle(59 * time.Minute); w.Flap("jobs", 1, time.Second) },
+		},
+		"read-only": {
+			almost: func(w *telemetrytest.Fixture) { w.Keep(quorum(w, "jobs"), time.Minute) },
+			enough: func(w *telemetrytest.Fixture) {
+				w.Keep(quorum(w, "reports"), 80*time.Second) // its witness does not join again
+			},
 		},
 		"contention": {
 			almost: func(w *telemetrytest.Fixture) { w.Contend("planner", 5*int(window.Seconds()), 200*time.Millisecond) },

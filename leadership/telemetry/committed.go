@@ -19,6 +19,7 @@ func (m *Metrics) committed(ctx context.Context, tx transaction, after leadershi
 		events[i] = e
 	}
 	m.count(ctx, tx, events)
+	m.vote(ctx, tx, events)
 	m.report(ctx, tx)
 	m.elections.learn(tx.before)
 	m.elections.hear(events...)
@@ -43,6 +44,34 @@ func (m *Metrics) count(ctx context.Context, tx transaction, events []leadership
 			m.transitioned(ctx, tx, e.At)
 		}
 	}
+}
+
+// vote counts bids, times ballots, and counts terms that end for a better candidate.
+func (m *Metrics) vote(ctx context.Context, tx transaction, events []leadership.Event) {
+	before := tx.before.Record
+	if tx.bid() {
+		m.bids.Add(ctx, 1)
+	}
+	for _, e := range events {
+		switch {
+		case e.Type == leadership.EventAcquired && !before.Standing.Opened.IsZero():
+			m.ballot.Record(ctx, max(e.At.Sub(before.Standing.Opened), 0).Seconds())
+		case e.Type == leadership.EventHandingOver && detailOf(e).Because == becausePreempt:
+			m.preempted.Add(ctx, 1)
+		}
+	}
+}
+
+// becausePreempt is, in the detail of a handingOver, that a better candidate has come.
+const becausePreempt = "preempt"
+
+// bid reports whether the transaction wrote a bid, and did not only take one back.
+func (tx transaction) bid() bool {
+	if tx.change.Record.Standing.Bids == tx.before.Record.Standing.Bids {
+		return false // as of nearly all transactions
+	}
+	before := tx.before.Record.Bids()
+	return slices.ContainsFunc(tx.change.Record.Bids(), func(b leadership.Bid) bool { return !slices.Contains(before, b) })
 }
 
 // limitedBy returns why a term ended before its leader's time; "" if it did not. A leader that is

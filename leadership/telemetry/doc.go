@@ -17,6 +17,13 @@
 // numbers are above those of the report that the record had before, whichever instance took that.
 // So a leader that moves to another instance is not counted twice.
 //
+// A bid is counted by the instance that wrote it, and a ballot is timed by the one that committed
+// the grant, between two times of the store's clock. A write that only takes a bid back is none.
+//
+// Members are counted by the instance that they are at. What instances tell each other of members
+// is not counted again; it decides participation and which elections are read-only, so that each
+// instance shows what it knows: take the lowest participation, and the most elections.
+//
 // The gauges of elections are what one instance knows, from each answer of the store and from each
 // event that other instances announce. All instances on one store know about the same: take the
 // largest value, and not the sum. Pauses and approvals that wait are among them; the election that

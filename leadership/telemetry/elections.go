@@ -129,6 +129,7 @@ type stopped struct {
 // counts sums up all elections.
 type counts struct {
 	held, vacant, flapping int
+	grants                 int // the most of one election within the last hour; 0 if none has had two
 	stopped                [len(stops)]stopped
 }
 
@@ -147,6 +148,9 @@ func (es *elections) count() counts {
 		}
 		if s.flaps(now) {
 			c.flapping++
+		}
+		if n := s.lately(now); n > 1 {
+			c.grants = max(c.grants, n)
 		}
 	}
 	return c

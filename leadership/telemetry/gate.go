@@ -20,7 +20,7 @@ const (
 )
 
 // Enter implements instance.Gate. It counts operations, waiting candidates, open streams and long
-// polls, and acts under old tokens. It refuses nothing.
+// polls, waits for acknowledgements, and acts under old tokens. It refuses nothing.
 func (m *Metrics) Enter(ctx context.Context, op instance.Op) (done func(error), err error) {
 	switch {
 	case m.idle:
@@ -34,8 +34,12 @@ func (m *Metrics) Enter(ctx context.Context, op instance.Op) (done func(error), 
 			m.waiting.Add(-1)
 		}, nil
 	case op.Waits:
-		m.watchers.Add(1)
-		return func(error) { m.watchers.Add(-1) }, nil
+		open := &m.watchers
+		if op.Verb == wire.VerbAcknowledgement {
+			open = &m.followed
+		}
+		open.Add(1)
+		return func(error) { open.Add(-1) }, nil
 	case op.Metric == "":
 		return nil, nil
 	}

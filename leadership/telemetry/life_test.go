@@ -73,7 +73,7 @@ func TestEveryMetricFollowsTheLifeOfAnElection(t *testing.T) {
 			"regent.lease.operations{op=release,outcome=ok}": 1,
 		})
 		step("seven seconds later the next leader", func() { time.Sleep(7 * time.Second); bob = w.Lead("jobs", "bob") }, map[string]float64{
-			"regent.leadership.changes{type=acquired}": 1, "regent.elections{state=held}": 1, "regent.elections{state=vacant}": -1,
+			"regent.leadership.changes{type=acquired}": 1, "regent.elections{state=held}": 1, "regent.elections{state=vacant}": -1, "regent.elections.grants": 2,
 			"regent.leadership.transition.duration:count{after=released}": 1, "regent.leadership.transition.duration:sum{after=released}": 7,
 			"regent.lease.operations{op=acquire,outcome=ok}": 1,
 		})
@@ -92,7 +92,7 @@ func TestEveryMetricFollowsTheLifeOfAnElection(t *testing.T) {
 			}
 		}, map[string]float64{
 			"regent.leadership.changes{type=acquired}": 1, "regent.leadership.changes{type=configured}": 1, "regent.elections{state=held}": 1,
-			"regent.elections{state=vacant}": -1, "regent.elections.leaderless": -62,
+			"regent.elections{state=vacant}": -1, "regent.elections.leaderless": -62, "regent.elections.grants": 1,
 			"regent.leadership.transition.duration:count{after=expired}": 1, "regent.leadership.transition.duration:sum{after=expired}": 62,
 			"regent.lease.operations{op=acquire,outcome=ok}": 1, "regent.lease.operations{op=configure,outcome=ok}": 1,
 		})
@@ -440,7 +440,7 @@ func TestEventsOfOtherInstancesMoveGaugesAndNoCounter(t *testing.T) {
 		w.Settle(90 * time.Second)
 		want(w, w.Read().Since(before), map[string]float64{"regent.elections{state=vacant}": 1, "regent.elections.leaderless": 90})
 		w.Metrics.Bus(deliver{event(3, leadership.EventAcquired, 2, "bob", "")}).Run(w.Context(), func(leadership.Event) {}, func(bool) {})
-		want(w, w.Read().Since(before), map[string]float64{"regent.elections{state=held}": 1})
+		want(w, w.Read().Since(before), map[string]float64{"regent.elections{state=held}": 1, "regent.elections.grants": 2})
 	})
 }
 

@@ -33,6 +33,9 @@ type Metrics struct {
 	changes    metric.Int64Counter
 	terms      metric.Float64Histogram
 	limited    metric.Int64Counter
+	bids       metric.Int64Counter
+	preempted  metric.Int64Counter
+	ballot     metric.Float64Histogram
 	transition metric.Float64Histogram
 	splitBrain metric.Int64Counter
 	operations metric.Int64Counter
@@ -46,6 +49,7 @@ type Metrics struct {
 	measured    atomic.Pointer[store] // nil until there is one
 	waiting     atomic.Int64
 	watchers    atomic.Int64
+	followed    atomic.Int64 // calls that wait for acknowledgements
 	unannounced atomic.Int64 // the age in nanoseconds; -1 until the outbox was read
 }
 
@@ -64,6 +68,7 @@ func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, e
 	m.changes, m.splitBrain, m.operations = b.counter(nameChanges), b.counter(nameSplitBrain), b.counter(nameOperations)
 	m.contention, m.refusals = b.counter(nameContention), b.counter(nameRefused)
 	m.displaced, m.limited = b.counter(nameDisplaced), b.counter(nameLimited)
+	m.bids, m.preempted, m.ballot = b.counter(nameBids), b.counter(namePreemptions), b.seconds(nameBallot)
 	m.reported = []reported{
 		{b.counter(nameTasks), func(c leadership.Counters) int64 { return c.Tasks }},
 		{b.counter(nameTokens), func(c leadership.Counters) int64 { return c.TokensUsed }},
@@ -79,7 +84,7 @@ func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, e
 // observe registers the gauges, which are read at each collection.
 func (m *Metrics) observe(b *builder) {
 	known, flapping, waiting, watchers := b.gauge(nameElections), b.gauge(nameFlapping), b.gauge(nameWaiting), b.gauge(nameWatchers)
-	halted, asking := b.gauge(namePaused), b.gauge(nameApprovals)
+	halted, asking, followed, grants := b.gauge(namePaused), b.gauge(nameApprovals), b.gauge(nameFollowed), b.gauge(nameGrants)
 	longest, unannounced := b.age(nameLeaderless), b.age(nameUnannounced)
 	haltedFor, askingFor := b.age(namePausedAge), b.age(nameApprovalsAge)
 	held, vacant := with("state", leadership.Held), with("state", leadership.Vacant)
@@ -88,6 +93,7 @@ func (m *Metrics) observe(b *builder) {
 		o.ObserveInt64(known, int64(c.held), held)
 		o.ObserveInt64(known, int64(c.vacant), vacant)
 		o.ObserveInt64(flapping, int64(c.flapping))
+		o.ObserveInt64(grants, int64(c.grants))
 		o.ObserveFloat64(longest, c.stopped[leaderless].longest.Seconds())
 		o.ObserveInt64(halted, int64(c.stopped[paused].n))
 		o.ObserveFloat64(haltedFor, c.stopped[paused].longest.Seconds())
@@ -95,11 +101,12 @@ func (m *Metrics) observe(b *builder) {
 		o.ObserveFloat64(askingFor, c.stopped[unapproved].longest.Seconds())
 		o.ObserveInt64(waiting, m.waiting.Load())
 		o.ObserveInt64(watchers, m.watchers.Load())
+		o.ObserveInt64(followed, m.followed.Load())
 		if age := m.unannounced.Load(); age >= 0 {
 			o.ObserveFloat64(unannounced, time.Duration(age).Seconds())
 		}
 		return nil
-	}, known, flapping, waiting, watchers, longest, halted, haltedFor, asking, askingFor, unannounced)
+	}, known, flapping, grants, waiting, watchers, followed, longest, halted, haltedFor, asking, askingFor, unannounced)
 }
 
 // How an election that seems to stand still is checked.

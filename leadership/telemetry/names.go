@@ -53,9 +53,17 @@ const (
 	nameTerm         = "regent.leadership.term.duration"
 	nameTransition   = "regent.leadership.transition.duration"
 	nameLimited      = "regent.leadership.terms.limited"
+	namePreemptions  = "regent.leadership.preemptions"
+	nameBids         = "regent.ballots.bids"
+	nameBallot       = "regent.ballots.duration"
 	nameElections    = "regent.elections"
 	nameLeaderless   = "regent.elections.leaderless"
 	nameFlapping     = "regent.elections.flapping"
+	nameGrants       = "regent.elections.grants"
+	nameReadOnly     = "regent.elections.readonly"
+	nameLowest       = "regent.elections.participation"
+	nameMembers      = "regent.members"
+	nameFollowed     = "regent.acknowledgements.waiting"
 	namePaused       = "regent.elections.paused"
 	namePausedAge    = "regent.elections.paused.age"
 	nameApprovals    = "regent.approvals.waiting"
@@ -81,7 +89,7 @@ const (
 
 // Catalogue returns Regent's own metrics, ordered by name. Those of HTTP are OpenTelemetry's.
 func Catalogue() []Metric {
-	all := slices.Concat(leaderships(), elected(), reports(), calls(), parts())
+	all := slices.Concat(leaderships(), ballots(), elected(), members(), reports(), calls(), parts())
 	slices.SortFunc(all, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
@@ -111,6 +119,40 @@ func leaderships() []Metric {
 	}}
 }
 
+// ballots are counted by the instance that committed the bid, or the grant.
+func ballots() []Metric {
+	return []Metric{{
+		Name: nameBids, Kind: Counter, Unit: "{bid}",
+		Description: "Bids that this instance wrote. Sum over instances. For those of one ballot, divide by the number of ballots.",
+	}, {
+		Name: nameBallot, Kind: Histogram, Unit: "s",
+		Description: "From the first bid of a ballot to its grant: the window of the policy, and as long as the best bidders are gone or the quorum is missing.",
+		Buckets:     []float64{0.1, 0.25, 0.35, 0.5, 0.75, 1, 1.5, 2.5, 5, 10, 20, 30, 60, 300},
+	}, {
+		Name: namePreemptions, Kind: Counter, Unit: "{term}",
+		Description: "Terms that end because a better candidate has come. One whose candidate goes away again goes on, and is among them.",
+	}}
+}
+
+// members are gauges of what an instance knows of members.
+func members() []Metric {
+	return []Metric{{
+		Name: nameMembers, Kind: Gauge, Unit: "{member}", Labels: []Label{{"role", texts(roles...)}},
+		Description: "Members of elections that wait, have joined or follow a stream at this instance. A leader that does none of these is not " +
+			"among them. Sum over instances.",
+	}, {
+		Name: nameLowest, Kind: Gauge, Unit: "{part}",
+		Description: "The lowest participation of an election: the part of its electorate that is present or, without one, the part of its members that " +
+			"follow the leader's token. 1: there is none below, as far as this instance knows.",
+	}, {
+		Name: nameReadOnly, Kind: Gauge, Unit: "{election}",
+		Description: "Elections that are read-only, because too few members of the electorate have been present, as far as this instance knows.",
+	}, {
+		Name: nameFollowed, Kind: Gauge, Unit: "{call}",
+		Description: "Calls on this instance that wait until enough members follow a token.",
+	}}
+}
+
 // elected are gauges of what an instance knows.
 func elected() []Metric {
 	return []Metric{{
@@ -124,6 +166,9 @@ func elected() []Metric {
 	}, {
 		Name: nameFlapping, Kind: Gauge, Unit: "{election}",
 		Description: "Elections with more than 5 grants within the last 10 minutes.",
+	}, {
+		Name: nameGrants, Kind: Gauge, Unit: "{grant}",
+		Description: "The most grants that one election has had within the last hour; 6 stands for all from 6 on. 0: none has had more than one.",
 	}, {
 		Name: namePaused, Kind: Gauge, Unit: "{election}",
 		Description: "Elections that operators have paused, as far as this instance knows.",
@@ -163,8 +208,8 @@ func calls() []Metric {
 		Description: "Calls of agents and operators by outcome. Each part of a batch counts by itself.",
 	}, {
 		Name: nameContention, Kind: Counter, Unit: "{refusal}", Labels: []Label{{"reason", append(why, reasonConflict)}},
-		Description: "Acquires that were refused because another candidate leads, or none may lead yet, or an operator or the policy is against it; " +
-			"and transactions that the store repeated because of another (conflict).",
+		Description: "Acquires that were refused because another candidate leads, or none may lead yet, or a ballot is open, or an operator or the " +
+			"policy is against it; and transactions that the store repeated because of another (conflict).",
 	}, {
 		Name: nameWaiting, Kind: Gauge, Unit: "{candidate}",
 		Description: "Candidates that wait on this instance.",
@@ -206,7 +251,7 @@ func parts() []Metric {
 	}, {
 		Name: nameTroubles, Kind: Gauge, Unit: "{trouble}", Labels: []Label{{"reason", texts(instance.Troubles()...)}},
 		Description: "Why this instance says that it is degraded, 1 for each reason that holds: it cannot announce events, it cannot hear those " +
-			"of others, or it finds events that another instance has left behind.",
+			"of others or what they say of members, or it finds events that another instance has left behind.",
 	}}
 }
 
@@ -218,6 +263,7 @@ var (
 		leadership.EventAssigned, leadership.EventEvicted, leadership.EventPaused, leadership.EventResumed,
 		leadership.EventBanned, leadership.EventLifted, leadership.EventApproved,
 		leadership.EventApprovalRequested, leadership.EventEpoch, leadership.EventJudged, leadership.EventTripped, leadership.EventDeposed,
+		leadership.EventHandingOver, leadership.EventGoesOn,
 	}
 	endReasons = []leadership.EndReason{
 		leadership.EndsMaxTerm, leadership.EndsApproval, leadership.EndsStuck, leadership.EndsEvicted, leadership.EndsDrained,
@@ -227,6 +273,10 @@ var (
 	refusals = []leadership.Reason{
 		leadership.ReasonHeld, leadership.ReasonIncarnation, leadership.ReasonLockDelay,
 		leadership.ReasonPaused, leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonApproval,
+		leadership.ReasonBallot, leadership.ReasonOutranked, leadership.ReasonQuorum, leadership.ReasonWitness,
+	}
+	roles = []leadership.Role{
+		leadership.RoleLeader, leadership.RoleCandidate, leadership.RoleWitness, leadership.RoleWorker, leadership.RoleFollower,
 	}
 )
 

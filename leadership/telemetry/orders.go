@@ -71,6 +71,7 @@ type detail struct {
 	Have        int                   `json:"have"`
 	Need        int                   `json:"need"`
 	EndsBecause leadership.EndReason  `json:"endsBecause"`
+	Because     string                `json:"because"`
 }
 
 // detailOf reads what it can; another form of the text gives nothing.

@@ -183,6 +183,16 @@ func (s *standing) flaps(now time.Time) bool {
 	return !oldest.IsZero() && now.Sub(oldest) <= flapWithin
 }
 
+// lately returns how many of the remembered grants came within the last hour.
+func (s *standing) lately(now time.Time) (n int) {
+	for _, at := range s.grants {
+		if !at.IsZero() && now.Sub(at) <= time.Hour {
+			n++
+		}
+	}
+	return n
+}
+
 // paused returns since when no candidate has been granted, by an operator's order.
 func (s *standing) paused(now time.Time) (since time.Time, ok bool) {
 	return s.orders.pausedAt, s.state != deleted && s.orders.paused(now)
@@ -193,7 +203,8 @@ func (s *standing) unapproved(time.Time) (since time.Time, ok bool) {
 	return s.orders.asked, s.state != deleted && !s.orders.asked.IsZero()
 }
 
-// notable reports whether the election may be flapping, leaderless, or waiting for an operator.
+// notable reports whether the election may be flapping, leaderless, or waiting for an operator, or
+// has had more than one leader lately.
 func (s *standing) notable(now time.Time) bool {
-	return s.wanted(now) || s.flaps(now) || s.state == vacant && ranOut(s.ended) || s.orders.paused(now) || !s.orders.asked.IsZero()
+	return s.wanted(now) || s.lately(now) > 1 || s.state == vacant && ranOut(s.ended) || s.orders.paused(now) || !s.orders.asked.IsZero()
 }

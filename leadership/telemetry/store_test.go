@@ -178,7 +178,7 @@ func TestEachReasonOfBeingDegradedHasASeries(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := w.Read()
-		if got["regent.events.troubles{reason=cannot_hear}"] != 1 || got.Sum("regent.events.troubles") != 1 || len(instance.Troubles()) != 3 {
+		if got["regent.events.troubles{reason=cannot_hear}"] != 1 || got.Sum("regent.events.troubles") != 1 || len(instance.Troubles()) != 4 {
 			t.Errorf("got %v", got)
 		}
 		for _, of := range instance.Troubles() {

@@ -114,6 +114,9 @@ func (o *object) lease(w *Lease) {
 	o.optionalInstant("endsBy", w.EndsBy)
 	o.optional("endsBecause", string(w.EndsBecause))
 	o.optionalInteger("endsInMs", w.EndsInMs)
+	if w.Succession != nil {
+		o.any("succession", w.Succession)
+	}
 	o.optionalValue("metadata", w.Metadata)
 	o.optional("note", w.Note)
 	o.optionalValue("report", w.Report)

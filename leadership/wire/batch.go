@@ -109,7 +109,7 @@ type Check struct {
 func NewChecks(batch []leadership.TokenCheck) Checks {
 	w := Checks{Checks: make(Entries[Check], len(batch))}
 	for i, r := range batch {
-		w.Checks[i].Value = Check{Election: r.Election, TokenCheck: TokenCheck{FencingToken: r.Token}}
+		w.Checks[i].Value = Check{Election: r.Election, TokenCheck: NewTokenCheck(r)}
 	}
 	return w
 }

@@ -13,7 +13,7 @@ import (
 func TestMalformedRequestIsRefusedWithAReason(t *testing.T) {
 	t.Parallel()
 	const key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
-	const fields = "candidateId, key, leaseDuration, metadata, note, wait"
+	const fields = "candidateId, key, leaseDuration, metadata, note, wait, role, priority, capabilities, load"
 	for _, c := range []struct{ name, body, field, detail string }{
 		{"no bytes", "", "", "the body is empty; send a JSON object"},
 		{"spaces", " \r\n\t", "", "the body is empty; send a JSON object"},

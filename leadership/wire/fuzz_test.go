@@ -18,6 +18,8 @@ func FuzzDecodeAcquire(f *testing.F) {
 	f.Add([]byte(`{"candidateId":"a","candidateId":"b"}`))
 	f.Add([]byte(`{"candidateId":null,"metadata":{"x":1e400}}`))
 	f.Add([]byte(`{"candidateId":"a","key":"b","leaseDuration":"30s","metadata":{"a":"1" , "b":"2"},"note":"n","wait":"1s"}`))
+	f.Add([]byte(`{"candidateId":"a","role":"witness","priority":7,"capabilities":["gpu" ,"eu"],"load":3}`))
+	f.Add([]byte(`{"candidateId":"a","role":"","priority":-2147483649,"capabilities":["gpu",7],"load":1.5}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		requestAlike(t, body)
 		var w AcquireRequest
@@ -58,6 +60,7 @@ func FuzzDecodeLeaseRequest(f *testing.F) {
 func FuzzDecodeTokenCheck(f *testing.F) {
 	f.Add([]byte(`{"fencingToken":4}`))
 	f.Add([]byte(`{"fencingToken":"4"}`))
+	f.Add([]byte(`{"fencingToken":4,"use":"write"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var w TokenCheck
 		if accepted(t, body, &w) {
@@ -71,6 +74,9 @@ func FuzzDecodeConfigure(f *testing.F) {
 	f.Add([]byte(`{"leaseDuration":"90s","lockDelay":"0.5s"}`))
 	f.Add([]byte(`{"leaseDuration":"0s","lockDelay":"-1ns"}`))
 	f.Add([]byte(`{"policy":{"maxTerm":"8h","approval":{"every":"1h","need":2},"stuckAfter":"5m","budget":{"tokensUsed":7},"errorRate":{"max":0.5,"min":20},"onTrip":"notify","cooldown":"10m","verdicts":2}}`))
+	f.Add([]byte(`{"policy":{"strategy":"capability","require":["gpu"],"prefer":["eu","ssd"],"window":"1.5s","preempt":true,"minTerm":"5m","quorum":{"electorate":["a","b"],"need":"majority","grace":"10s"}}}`))
+	f.Add([]byte(`{"policy":{"strategy":"","require":["a","a"],"window":"-1ms","quorum":{"electorate":[],"need":1.5,"grace":"0s"}}}`))
+	f.Add([]byte(`{"policy":{"window":"0s","quorum":{"electorate":["a"],"need":1}}}`))
 	f.Add([]byte(`{"policy":{"approval":{"need":-1},"budget":{},"errorRate":{"max":1e308}}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var w ConfigureRequest
@@ -102,6 +108,31 @@ func FuzzDecodeOrder(f *testing.F) {
 			return
 		}
 		again(t, NewOrderRequest(r.OrderCommand))
+	})
+}
+
+func FuzzDecodeMembership(f *testing.F) {
+	f.Add([]byte(`{"candidateId":"node-2","role":"follower","ttl":"30s","seenToken":4,"note":"shard 3"}`))
+	f.Add([]byte(`{"candidateId":"","role":"king","ttl":"-9s","seenToken":0}`))
+	f.Add([]byte(`{"fencingToken":7,"need":2,"wait":"10s"}`))
+	f.Add([]byte(`{"fencingToken":7,"need":0,"wait":"1.5ms"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var join JoinRequest
+		if accepted(t, body, &join) {
+			if r, err := join.Leadership("planner"); err != nil {
+				requireInvalid(t, err)
+			} else {
+				again(t, NewJoinRequest(r))
+			}
+		}
+		var question AcknowledgementRequest
+		if accepted(t, body, &question) {
+			if r, err := question.Leadership("planner"); err != nil {
+				requireInvalid(t, err)
+			} else {
+				again(t, NewAcknowledgementRequest(r))
+			}
+		}
 	})
 }
 
@@ -140,7 +171,8 @@ func FuzzDecodeIsStrict(f *testing.F) {
 	f.Add([]byte(`{"candidateId":"a","key":null}`))
 	f.Add([]byte(`{"candidateId":"\ud83d"}`))
 	f.Add([]byte(` {"candidate\u0049d" : "a\u0000"} `))
-	known := []string{"candidateId", "key", "leaseDuration", "metadata", "wait"}
+	f.Add([]byte(`{"candidateId":"a","note":"n","role":"witness","priority":-7,"capabilities":[],"load":0}`))
+	known := []string{"candidateId", "key", "leaseDuration", "metadata", "note", "wait", "role", "priority", "capabilities", "load"}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var got, lenient AcquireRequest
 		if !accepted(t, body, &got) {
@@ -187,7 +219,8 @@ func FuzzMarshal(f *testing.F) {
 			l.Metadata, _ = json.Marshal(map[string]string{leader: state})
 			l.EndsBy, l.EndsBecause, l.EndsInMs = l.AcquiredAt, leadership.EndReason(key), ms
 			l.Report, l.ReportedAt, l.ReportAgeMs = l.Metadata, l.LastHeartbeat, n
-			l.Configuration.Policy = &Policy{MaxTerm: Duration(d), Budget: &Budget{Calls: n}, ErrorRate: &ErrorRate{Max: float64(ms) / 7, Min: n}}
+			l.Succession = &Succession{leadership.CandidateID(key)}
+			l.Configuration.Policy = &Policy{Strategy: new(leadership.Strategy(state)), Window: new(Duration(d)), Require: []string{leader}, Quorum: &Quorum{Electorate: []string{key}, Need: 2}, MaxTerm: Duration(d), Budget: &Budget{Calls: n}, ErrorRate: &ErrorRate{Max: float64(ms) / 7, Min: n}}
 			l.Overrides = []Override{{ID: leadership.OverrideID(key), Actor: leader, Reason: state, Since: l.AcquiredAt, Until: l.LastHeartbeat, UntilMs: ms}}
 		}
 		event := Event{Election: l.Election, Revision: l.Revision, At: l.AcquiredAt, LeaderID: l.LeaderID, Reason: key, Detail: l.Metadata}

@@ -29,6 +29,7 @@ type Lease struct {
 	EndsBy          time.Time              `json:"endsBy,omitzero"` // no renewal goes beyond it
 	EndsBecause     leadership.EndReason   `json:"endsBecause,omitzero"`
 	EndsInMs        int64                  `json:"endsInMs,omitzero"` // rounded down; with endsBy
+	Succession      *Succession            `json:"succession,omitzero"`
 	Metadata        jsontext.Value         `json:"metadata,omitzero"` // an object
 	Note            string                 `json:"note,omitzero"`
 	Report          jsontext.Value         `json:"report,omitzero"`      // the leader's last, an object
@@ -42,6 +43,11 @@ type Lease struct {
 	// this time before it was sent, and may not be any more. It is left out of a lease that was
 	// read from the store.
 	MaxStalenessMs int64 `json:"maxStalenessMs,omitzero"`
+}
+
+// Succession is what is to follow the present term.
+type Succession struct {
+	To leadership.CandidateID `json:"to"` // the better candidate for which the term ends
 }
 
 // NewLease writes a lease.
@@ -73,6 +79,9 @@ func NewLease(l leadership.Lease) Lease {
 	if l.State == leadership.Held {
 		rest := [...]int64{millisDown(l.ExpiresIn), millisDown(l.RenewIn)} // one allocation, not two
 		w.ExpiresInMs, w.RenewInMs = &rest[0], &rest[1]
+	}
+	if l.Challenger != "" {
+		w.Succession = &Succession{l.Challenger}
 	}
 	if l.Overrides != "" {
 		w.Overrides = NewOverrides(l.Overrides.At(l.ReadAt)).Overrides
@@ -131,6 +140,7 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 		EndsBy:          w.EndsBy,
 		EndsBecause:     w.EndsBecause,
 		EndsIn:          fromMillis(w.EndsInMs),
+		Challenger:      given(w.Succession).To,
 		Config:          w.Configuration.leadership(),
 		Deleted:         w.Deleted,
 		Ticket:          w.ticket(),

@@ -12,18 +12,22 @@ type JoinRequest struct {
 	CandidateID leadership.CandidateID `json:"candidateId"`
 	Role        leadership.Role        `json:"role"`
 	TTL         Duration               `json:"ttl"`
-	SeenToken   leadership.Token       `json:"seenToken,omitzero"`
+	SeenToken   *leadership.Token      `json:"seenToken,omitzero"`
 	Note        string                 `json:"note,omitzero"`
 }
 
 // NewJoinRequest writes a request.
 func NewJoinRequest(r leadership.JoinRequest) JoinRequest {
-	return JoinRequest{CandidateID: r.CandidateID, Role: r.Role, TTL: Duration(r.TTL), SeenToken: r.SeenToken, Note: r.Note}
+	return JoinRequest{CandidateID: r.CandidateID, Role: r.Role, TTL: Duration(r.TTL), SeenToken: optional(r.SeenToken), Note: r.Note}
 }
 
 // Leadership reads a request about the election.
-func (w JoinRequest) Leadership(e leadership.Election) leadership.JoinRequest {
-	return leadership.JoinRequest{Election: e, CandidateID: w.CandidateID, Role: w.Role, TTL: time.Duration(w.TTL), SeenToken: w.SeenToken, Note: w.Note}
+func (w JoinRequest) Leadership(e leadership.Election) (leadership.JoinRequest, error) {
+	r := leadership.JoinRequest{Election: e, CandidateID: w.CandidateID, Role: w.Role, TTL: time.Duration(w.TTL), SeenToken: given(w.SeenToken), Note: w.Note}
+	if isEmpty(w.SeenToken) {
+		return r, malformed("/seenToken", "seenToken is a fencing token, from 1, not 0; leave it out if the member follows none yet")
+	}
+	return r, r.Validate()
 }
 
 // LeaveRequest is the body of a leave.
@@ -121,8 +125,12 @@ func NewAcknowledgementRequest(r leadership.AcknowledgementRequest) Acknowledgem
 }
 
 // Leadership reads a request about the election.
-func (w AcknowledgementRequest) Leadership(e leadership.Election) leadership.AcknowledgementRequest {
-	return leadership.AcknowledgementRequest{Election: e, Token: w.FencingToken, Need: w.Need, Wait: time.Duration(w.Wait)}
+func (w AcknowledgementRequest) Leadership(e leadership.Election) (leadership.AcknowledgementRequest, error) {
+	r := leadership.AcknowledgementRequest{Election: e, Token: w.FencingToken, Need: w.Need, Wait: time.Duration(w.Wait)}
+	if err := validateWait(w.Wait); err != nil {
+		return r, err
+	}
+	return r, r.Validate()
 }
 
 // Acknowledgement is the reply to that question.
@@ -155,15 +163,34 @@ func emptyNotNull[T any](all []T) []T {
 
 // Quorum is which members must be present.
 type Quorum struct {
-	Electorate []string `json:"electorate"`
-	Need       Need     `json:"need,omitzero"`
-	Grace      Duration `json:"grace,omitzero"`
+	Electorate []string  `json:"electorate"`
+	Need       Need      `json:"need,omitzero"`
+	Grace      *Duration `json:"grace,omitzero"`
 }
 
-// Need is how many members must be present: "majority", which is 0, or a number.
+func (w Quorum) leadership() (q leadership.QuorumPolicy, err error) {
+	const electorate = "/policy/quorum/electorate"
+	switch {
+	case len(w.Electorate) == 0:
+		return q, malformed(electorate, "policy.quorum.electorate names 1 to %d members; leave quorum out if none is asked for", leadership.MaxElectorate)
+	case w.Need < 0:
+		return q, malformed("/policy/quorum/need", `policy.quorum.need is "majority", or how many members must be present: an integer from 1 to the size of the electorate`)
+	case isEmpty(w.Grace):
+		return q, malformed("/policy/quorum/grace", "policy.quorum.grace is from 1ms to %v, not 0s; leave it out for %v", Duration(leadership.MaxGrace), Duration(leadership.DefaultGrace))
+	}
+	q = leadership.QuorumPolicy{Need: int(w.Need), Grace: time.Duration(given(w.Grace))}
+	q.Electorate, err = names(electorate, leadership.MaxCandidateLength, w.Electorate)
+	return q, err
+}
+
+// Need is how many members must be present: "majority", which is 0, or a number. It is negative for
+// anything else: a client does as well without what a newer server may send.
 type Need int
 
 const majority = `"majority"`
+
+// IsZero keeps the majority from being left out.
+func (n Need) IsZero() bool { return false }
 
 // MarshalJSON implements json.Marshaler.
 func (n Need) MarshalJSON() ([]byte, error) {
@@ -175,24 +202,29 @@ func (n Need) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *Need) UnmarshalJSON(text []byte) error {
+	*n = -1
 	if string(text) == majority {
 		*n = 0
-		return nil
+	} else if v, err := strconv.ParseInt(string(text), 10, 32); err == nil && v > 0 {
+		*n = Need(v)
 	}
-	v, err := strconv.ParseInt(string(text), 10, 32)
-	if err != nil || v < 1 {
-		return sentence(`must be "majority" or how many members must be present, from 1, not ` + Quote(string(text)))
-	}
-	*n = Need(v)
 	return nil
 }
 
-// names reads a list of names.
-func names(pointer string, all []string) (leadership.Names, error) {
-	for _, name := range all {
-		if err := leadership.CandidateID(name).Validate(); err != nil {
-			return "", malformed(pointer, "%s is no name: use A-Z, a-z, 0-9 and \"._@:-\"", Quote(name))
+// names reads a list of names, each once and of so many bytes at most.
+func names(pointer string, limit int, all []string) (leadership.Names, error) {
+	seen := make(map[string]bool, len(all))
+	for i, name := range all {
+		at := pointer + "/" + strconv.Itoa(i)
+		switch {
+		case name == "":
+			return "", malformed(at, "a name is empty; use A-Z, a-z, 0-9 and \"._@:-\", or leave it out")
+		case len(name) > limit || leadership.CandidateID(name).Validate() != nil:
+			return "", malformed(at, "%s is no name: use up to %d of A-Z, a-z, 0-9 and \"._@:-\"", Quote(name), limit)
+		case seen[name]:
+			return "", malformed(at, "%s is there twice; name it once", Quote(name))
 		}
+		seen[name] = true
 	}
 	return leadership.NewNames(all...), nil
 }

@@ -192,18 +192,22 @@ type Cause struct {
 	UntilMs  int64                  `json:"untilMs,omitzero"`  // what is left, rounded up
 	Position int                    `json:"position,omitzero"` // in line or among the bids, from 1
 	Of       int                    `json:"of,omitzero"`
-	Have     int                    `json:"have,omitzero"` // members that are present
+	Have     *int                   `json:"have,omitzero"` // members that are present, with need
 	Need     int                    `json:"need,omitzero"` // members that must be
 }
 
 func newCause(c leadership.Cause) Cause {
-	return Cause{c.Code, c.LeaderID, c.Override, c.Actor, c.Because, c.Until.UTC(), millisUp(c.Left), c.Position, c.Of, c.Have, c.Need}
+	w := Cause{c.Code, c.LeaderID, c.Override, c.Actor, c.Because, c.Until.UTC(), millisUp(c.Left), c.Position, c.Of, nil, c.Need}
+	if c.Need > 0 {
+		w.Have = &c.Have
+	}
+	return w
 }
 
 func (w Cause) leadership() leadership.Cause {
 	return leadership.Cause{
 		Code: w.Code, LeaderID: w.LeaderID, Override: w.Override, Actor: w.By, Because: w.Reason, Until: w.Until,
-		Left: fromMillis(w.UntilMs), Position: w.Position, Of: w.Of, Have: w.Have, Need: w.Need,
+		Left: fromMillis(w.UntilMs), Position: w.Position, Of: w.Of, Have: given(w.Have), Need: w.Need,
 	}
 }
 
@@ -236,13 +240,13 @@ func (w Explanation) Leadership() leadership.Explanation {
 
 // Policy says who should lead an election, and limits the terms of its leaders.
 type Policy struct {
-	Strategy leadership.Strategy `json:"strategy,omitzero"`
-	Require  []string            `json:"require,omitzero"`
-	Prefer   []string            `json:"prefer,omitzero"`
-	Window   *Duration           `json:"window,omitzero"`
-	Preempt  bool                `json:"preempt,omitzero"`
-	MinTerm  Duration            `json:"minTerm,omitzero"`
-	Quorum   *Quorum             `json:"quorum,omitzero"`
+	Strategy *leadership.Strategy `json:"strategy,omitzero"`
+	Require  []string             `json:"require,omitzero"`
+	Prefer   []string             `json:"prefer,omitzero"`
+	Window   *Duration            `json:"window,omitzero"`
+	Preempt  bool                 `json:"preempt,omitzero"`
+	MinTerm  Duration             `json:"minTerm,omitzero"`
+	Quorum   *Quorum              `json:"quorum,omitzero"`
 
 	MaxTerm    Duration          `json:"maxTerm,omitzero"`
 	Approval   *Approval         `json:"approval,omitzero"`
@@ -281,14 +285,14 @@ func newPolicy(c leadership.Config) *Policy {
 		return nil
 	}
 	w := &Policy{
-		Strategy: b.Strategy, Require: b.Require.List(), Prefer: b.Prefer.List(), Preempt: b.Preempt, MinTerm: Duration(b.MinTerm),
+		Strategy: optional(b.Strategy), Require: b.Require.List(), Prefer: b.Prefer.List(), Preempt: b.Preempt, MinTerm: Duration(b.MinTerm),
 		MaxTerm: Duration(p.MaxTerm), StuckAfter: Duration(p.StuckAfter), OnTrip: p.OnTrip, Cooldown: Duration(p.Cooldown), Verdicts: p.Verdicts,
 	}
 	if b.Window != 0 {
 		w.Window = new(max(Duration(b.Window), 0)) // NoWindow is 0s
 	}
 	if q := b.Quorum; q.Electorate != "" {
-		w.Quorum = &Quorum{q.Electorate.List(), Need(q.Need), Duration(q.Grace)}
+		w.Quorum = &Quorum{q.Electorate.List(), Need(q.Need), optional(Duration(q.Grace))}
 	}
 	if p.Approval.Every > 0 {
 		w.Approval = &Approval{Duration(p.Approval.Every), p.Approval.Need}
@@ -323,24 +327,36 @@ func (w *Policy) ballot() (p leadership.BallotPolicy, err error) {
 	if w == nil {
 		return p, nil
 	}
-	p = leadership.BallotPolicy{Strategy: w.Strategy, Window: time.Duration(given(w.Window)), Preempt: w.Preempt, MinTerm: time.Duration(w.MinTerm)}
-	if w.Window != nil && *w.Window == 0 {
-		p.Window = leadership.NoWindow
+	p = leadership.BallotPolicy{Strategy: given(w.Strategy), Preempt: w.Preempt, MinTerm: time.Duration(w.MinTerm)}
+	if isEmpty(w.Strategy) {
+		return p, malformed("/policy/strategy", "policy.strategy is empty; it is one of %v, or left out", leadership.Strategies())
 	}
-	if p.Require, err = names("/policy/require", w.Require); err != nil {
+	if p.Window, err = window(w.Window); err != nil {
 		return p, err
 	}
-	if p.Prefer, err = names("/policy/prefer", w.Prefer); err != nil {
+	if p.Require, err = names("/policy/require", leadership.MaxCapabilityLength, w.Require); err != nil {
+		return p, err
+	}
+	if p.Prefer, err = names("/policy/prefer", leadership.MaxCapabilityLength, w.Prefer); err != nil {
 		return p, err
 	}
 	if w.Quorum != nil {
-		p.Quorum = leadership.QuorumPolicy{Need: int(w.Quorum.Need), Grace: time.Duration(w.Quorum.Grace)}
-		p.Quorum.Electorate, err = names("/policy/quorum/electorate", w.Quorum.Electorate)
-		if err == nil && p.Quorum.Electorate == "" {
-			err = malformed("/policy/quorum/electorate", "policy.quorum.electorate names 1 to %d members; leave quorum out if none is asked for", leadership.MaxElectorate)
-		}
+		p.Quorum, err = w.Quorum.leadership()
 	}
 	return p, err
+}
+
+// window reads a window: 0 if it was left out, and NoWindow for 0 s.
+func window(d *Duration) (time.Duration, error) {
+	switch {
+	case d == nil:
+		return 0, nil
+	case *d < 0: // one of these is NoWindow
+		return 0, malformed("/policy/window", "policy.window is from 0s to %v, not %v", Duration(leadership.MaxWindow), *d)
+	case *d == 0:
+		return leadership.NoWindow, nil
+	}
+	return time.Duration(*d), nil
 }
 
 func rawReport(t leadership.ReportText) jsontext.Value { return rawObject([]byte(t)) }

@@ -41,6 +41,12 @@ func limited() leadership.Lease {
 		Budget: leadership.Counters{Progress: 1, Tasks: 2, TokensUsed: 1<<53 - 1, Calls: 4, Errors: 5}, ErrorRate: leadership.ErrorRate{Max: 0.1, Min: 20},
 		OnTrip: leadership.TripNotify, Cooldown: 10 * time.Minute, Verdicts: 3,
 	}
+	l.Config.Ballot = leadership.BallotPolicy{
+		Strategy: leadership.StrategyCapability, Require: leadership.NewNames("gpu"), Prefer: leadership.NewNames("eu", "ssd"), Window: 1500 * time.Millisecond,
+		Preempt: true, MinTerm: 5 * time.Minute,
+		Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("a", "b", "c"), Need: 2, Grace: leadership.DefaultGrace},
+	}
+	l.Challenger = "agent-9"
 	l.Overrides = leadership.NewOverrides([]leadership.Override{
 		{ID: "pause-3", Kind: leadership.OverridePause, Mode: leadership.PauseDrain, Actor: "ann@example.com", Reason: "<the> \"sale\"", Since: l.AcquiredAt, Until: l.ReadAt.Add(time.Hour)},
 		{ID: "cooldown-agent-8", Kind: leadership.OverrideCooldown, CandidateID: "agent-8", Actor: "policy", Reason: "calls", Since: l.AcquiredAt, Until: l.ReadAt.Add(time.Minute)},
@@ -57,7 +63,7 @@ func TestEveryErrorIsReadAsItWasWritten(t *testing.T) {
 				RetryAfter: 1234 * time.Millisecond, Lease: &lease,
 				Cause: &leadership.Cause{
 					Code: leadership.ReasonBanned, Until: lease.ReadAt.Add(time.Second), Left: time.Second, LeaderID: "agent-7",
-					Override: "ban-3", Actor: "ann@example.com", Because: "it hangs", Position: 3, Of: 12,
+					Override: "ban-3", Actor: "ann@example.com", Because: "it hangs", Position: 3, Of: 12, Have: 1, Need: 2,
 				},
 			}
 			got := writtenAndRead(t, fmt.Errorf("somewhere: %w", sent))
@@ -187,6 +193,8 @@ func TestOrdersAndExplanationsAreReadAsTheyWereWritten(t *testing.T) {
 		{Code: leadership.ReasonBanned, Until: at.Add(time.Second), Left: time.Second, Override: "ban-3", Actor: "ann", Because: "it hangs"},
 		{Code: leadership.ReasonHeld, LeaderID: "agent-7", Until: at.Add(time.Minute), Left: time.Minute},
 		{Code: leadership.ReasonInLine, Position: 3, Of: 12},
+		{Code: leadership.ReasonOutranked, Position: 2, Of: 3, Left: time.Second, Until: at.Add(time.Second)},
+		{Code: leadership.ReasonQuorum, Have: 0, Need: 2, Position: 1, Of: 1},
 	}}
 	text, err := Marshal(NewExplanation(sent))
 	if err != nil {
@@ -219,7 +227,7 @@ func TestReplyOfANewerServerIsRead(t *testing.T) {
 		}
 	}
 	for known, newer := range map[string]string{
-		`"overrides":[{`: `"overrides":[{"future":[],`, `"policy":{`: `"policy":{"quorum":{},`, `"budget":{`: `"budget":{"gpuHours":7,`, `"endsBecause":"approval"`: `"endsBecause":"approval","until":7`,
+		`"overrides":[{`: `"overrides":[{"future":[],`, `"policy":{`: `"policy":{"future":{},`, `"succession":{`: `"succession":{"phase":"loading",`, `"budget":{`: `"budget":{"gpuHours":7,`, `"endsBecause":"approval"`: `"endsBecause":"approval","until":7`,
 	} {
 		text := strings.Replace(string(text), known, newer, 1)
 		var w Lease
@@ -230,7 +238,8 @@ func TestReplyOfANewerServerIsRead(t *testing.T) {
 		}
 	}
 	var w Lease
-	unknown := strings.NewReplacer(`"report":{`, `"report":{"future":{},`, `"kind":"pause"`, `"kind":"future"`, `"endsBecause":"approval"`, `"endsBecause":"future"`).Replace(string(text))
+	unknown := strings.NewReplacer(`"report":{`, `"report":{"future":{},`, `"kind":"pause"`, `"kind":"future"`, `"endsBecause":"approval"`, `"endsBecause":"future"`,
+		`"strategy":"capability"`, `"strategy":"future"`, `"need":2,"grace"`, `"need":{"of":"each region"},"grace"`).Replace(string(text))
 	if err := Unmarshal([]byte(unknown), &w); err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func (s *scan) leaseRequest(e *leadership.Election) (w LeaseRequest) {
 }
 
 func (s *scan) acquireRequest() (w AcquireRequest) {
-	const candidate, key, duration, metadata, note, wait = 1, 2, 4, 8, 16, 32
+	const candidate, key, duration, metadata, note, wait, role, priority, load, capabilities = 1, 2, 4, 8, 16, 32, 64, 128, 256, 512
 	var had, member members
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
@@ -97,6 +97,14 @@ func (s *scan) acquireRequest() (w AcquireRequest) {
 			member, w.Note = note, string(s.raw())
 		case "wait":
 			member, w.Wait = wait, s.duration()
+		case "role":
+			member, w.Role = role, new(leadership.Role(s.raw()))
+		case "priority":
+			member, w.Priority = priority, s.number()
+		case "load":
+			member, w.Load = load, s.number()
+		case "capabilities":
+			member, w.Capabilities = capabilities, s.strings()
 		default:
 			member = 0
 		}

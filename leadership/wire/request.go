@@ -18,7 +18,7 @@ type AcquireRequest struct {
 	Metadata      jsontext.Value         `json:"metadata,omitzero"` // see leadership.ParseMetadata
 	Note          string                 `json:"note,omitzero"`
 	Wait          Duration               `json:"wait,omitzero"`
-	Role          leadership.Role        `json:"role,omitzero"`
+	Role          *leadership.Role       `json:"role,omitzero"`
 	Priority      int64                  `json:"priority,omitzero"`
 	Capabilities  []string               `json:"capabilities,omitzero"`
 	Load          int64                  `json:"load,omitzero"`
@@ -32,7 +32,7 @@ func NewAcquireRequest(r leadership.AcquireRequest) AcquireRequest {
 		Metadata:      rawObject(r.Metadata),
 		Note:          r.Note,
 		Wait:          Duration(r.Wait),
-		Role:          r.Role,
+		Role:          optional(r.Role),
 		Priority:      r.Priority,
 		Capabilities:  r.Capabilities.List(),
 		Load:          r.Load,
@@ -51,18 +51,20 @@ func (w AcquireRequest) Leadership(e leadership.Election) (leadership.AcquireReq
 		Metadata:    []byte(w.Metadata),
 		Note:        w.Note,
 		Wait:        time.Duration(w.Wait),
-		Candidacy:   leadership.Candidacy{Role: w.Role, Priority: w.Priority, Load: w.Load},
+		Candidacy:   leadership.Candidacy{Role: given(w.Role), Priority: w.Priority, Load: w.Load},
+	}
+	if isEmpty(w.Role) {
+		return leadership.AcquireRequest{}, malformed("/role", "role is empty; it is %q or %q, or left out", leadership.RoleCandidate, leadership.RoleWitness)
 	}
 	var err error
-	if r.Capabilities, err = names("/capabilities", w.Capabilities); err != nil {
+	if r.Capabilities, err = names("/capabilities", leadership.MaxCapabilityLength, w.Capabilities); err != nil {
 		return leadership.AcquireRequest{}, err
 	}
 	if r.LeaseDuration, err = leaseDuration(w.LeaseDuration); err != nil {
 		return leadership.AcquireRequest{}, err
 	}
-	if r.Wait < 0 || r.Wait > leadership.MaxWait || r.Wait%time.Millisecond != 0 {
-		return leadership.AcquireRequest{}, malformed("/wait",
-			"wait is from 0s to %v in whole milliseconds, not %v; to wait for longer, ask again", Duration(leadership.MaxWait), w.Wait)
+	if err := validateWait(w.Wait); err != nil {
+		return leadership.AcquireRequest{}, err
 	}
 	if w.Key != nil {
 		key, err := parseKey(*w.Key)
@@ -100,7 +102,7 @@ func (w LeaseRequest) Leadership(e leadership.Election) (leadership.LeaseRequest
 // TokenCheck is the body of a check.
 type TokenCheck struct {
 	FencingToken leadership.Token `json:"fencingToken"`
-	Use          string           `json:"use,omitzero"` // UseRead, which is the default, or UseWrite
+	Use          *string          `json:"use,omitzero"` // UseRead, which is the default, or UseWrite
 }
 
 // What a token is checked for.
@@ -113,17 +115,27 @@ const (
 func NewTokenCheck(c leadership.TokenCheck) TokenCheck {
 	w := TokenCheck{FencingToken: c.Token}
 	if c.Write {
-		w.Use = UseWrite
+		w.Use = new(UseWrite)
 	}
 	return w
 }
 
 // Leadership reads a check about the election.
 func (w TokenCheck) Leadership(e leadership.Election) (leadership.TokenCheck, error) {
-	if w.Use != "" && w.Use != UseRead && w.Use != UseWrite {
-		return leadership.TokenCheck{}, malformed("/use", "use is %q or %q, not %s", UseRead, UseWrite, Quote(w.Use))
+	use := given(w.Use)
+	if w.Use != nil && use != UseRead && use != UseWrite {
+		return leadership.TokenCheck{}, malformed("/use", "use is %q or %q, or left out, not %s", UseRead, UseWrite, Quote(use))
 	}
-	return leadership.TokenCheck{Election: e, Token: w.FencingToken, Write: w.Use == UseWrite}, nil
+	return leadership.TokenCheck{Election: e, Token: w.FencingToken, Write: use == UseWrite}, nil
+}
+
+// validateWait checks how long a call is to wait. The field is one of the body here; package
+// leadership calls it as the parameter of a read is called.
+func validateWait(d Duration) error {
+	if d < 0 || time.Duration(d) > leadership.MaxWait || time.Duration(d)%time.Millisecond != 0 {
+		return malformed("/wait", "wait is from 0s to %v in whole milliseconds, not %v; to wait for longer, ask again", Duration(leadership.MaxWait), d)
+	}
+	return nil
 }
 
 // leaseDuration returns 0 for a field that was left out. "0s" is refused: it does not mean the

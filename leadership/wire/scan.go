@@ -88,6 +88,19 @@ func (s *scan) number() (n int64) {
 	return n
 }
 
+// strings returns an array of strings.
+func (s *scan) strings() []string {
+	all := []string{}
+	s.expect('[')
+	for !s.failed && !s.skip(']') {
+		if len(all) > 0 {
+			s.expect(',')
+		}
+		all = append(all, string(s.raw()))
+	}
+	return all
+}
+
 func (s *scan) truth() bool {
 	const yes = "true"
 	s.space()

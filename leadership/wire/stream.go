@@ -13,6 +13,7 @@ const (
 	StreamSnapshot = "snapshot" // an election at the start of the stream: a Lease
 	StreamReady    = "ready"    // after the last snapshot; see StreamStart
 	StreamReport   = "report"   // the leader has reported; see StreamReported. It has no id
+	StreamMember   = "member"   // a member has come or gone; see MemberChange. It has no id
 	StreamEnd      = "end"      // the last message; resume from its id: a StreamStop
 )
 
@@ -31,6 +32,24 @@ type StreamReported struct {
 // NewStreamReported writes a report.
 func NewStreamReported(r leadership.ReportText, at time.Time, token leadership.Token) StreamReported {
 	return StreamReported{rawReport(r), at.UTC(), token}
+}
+
+// MemberChange says that a member has come or gone.
+type MemberChange struct {
+	ID     leadership.CandidateID      `json:"id"`
+	Role   leadership.Role             `json:"role"`
+	Change leadership.MemberChangeType `json:"change"`
+	Term   leadership.Token            `json:"term,omitzero"` // the token that it follows, or did, as far as it has said
+}
+
+// NewMemberChange writes a change.
+func NewMemberChange(c leadership.MemberChange) MemberChange {
+	return MemberChange{c.ID, c.Role, c.Change, c.SeenToken}
+}
+
+// Leadership reads a change.
+func (w MemberChange) Leadership() leadership.MemberChange {
+	return leadership.MemberChange{ID: w.ID, Role: w.Role, Change: w.Change, SeenToken: w.Term}
 }
 
 // StreamStop says why a stream ends.

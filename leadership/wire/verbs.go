@@ -190,7 +190,7 @@ var rows = []Row{
 	{
 		Verb: VerbBatchCheckTokens, Method: http.MethodPost, Path: PathBatchCheckTokens, Type: ContentType,
 		Roles: checks, Cost: CostRead, Repeat: RepeatRead, Parts: VerbCheckToken,
-		Does: "Body `{checks: [{election, fencingToken}]}`, up to 500. A result for each.",
+		Does: "Body `{checks: [{election, fencingToken, use?}]}`, up to 500. A result for each.",
 	},
 	{
 		Verb: VerbRead, Method: http.MethodGet, Path: pathElection, Type: ContentType, Scope: ScopeElection,
@@ -210,7 +210,7 @@ var rows = []Row{
 	{
 		Verb: VerbWatch, Method: http.MethodGet, Path: pathElection + Events, Type: StreamType, Scope: ScopeElection,
 		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Waits: true,
-		Does: "A stream of the events of one election (`Accept: text/event-stream`), after `Last-Event-ID` or `?after=REVISION`.",
+		Does: "A stream of the events of one election (`Accept: text/event-stream`), after `Last-Event-ID` or `?after=REVISION`. With `?member=ID` its reader is a follower while it is open.",
 	},
 	{
 		Verb: VerbWatchAll, Method: http.MethodGet, Path: PathEvents, Type: StreamType, Scope: ScopePrefix,

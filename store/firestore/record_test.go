@@ -25,9 +25,9 @@ func heldRecord() leadership.Record {
 		Needs:    1,
 		Policy: leadership.Policy{
 			Config:  leadership.Config{LeaseDuration: 45 * time.Second, LockDelay: 1500 * time.Millisecond},
-			Unknown: `{"strategy":"priority"}`,
+			Unknown: `{"colour":"red"}`,
 		},
-		Standing:      leadership.Standing{Unknown: `{"bids":[{"n":1.0}]}`},
+		Standing:      leadership.Standing{Unknown: `{"weather":[{"n":1.0}]}`},
 		EndsBy:        epoch.Add(time.Hour),
 		EndsBecause:   leadership.EndsMaxTerm,
 		LeaderID:      "agent-7b3f",

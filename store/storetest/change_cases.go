@@ -12,8 +12,8 @@ import (
 
 // Members that no program of this version knows.
 const (
-	unknownPolicy   = `{"colour":"<blue>","limit":1.50}`
-	unknownStanding = `{"bids":[{"n":9007199254740993}]}`
+	unknownPolicy   = `{"colour":"<blue>","weight":1.50}`
+	unknownStanding = `{"weather":[{"n":9007199254740993}]}`
 )
 
 // kinds are changes of each kind that a Change can be. Each is made of a lease that ann holds, and
@@ -36,7 +36,7 @@ var kinds = []struct {
 	}},
 	{"a quiet change of the standing", func(s leadership.Snapshot) (leadership.Change, error) {
 		ch := leadership.Change{Record: s.Record, Quiet: true}
-		ch.Record.Standing.Unknown = `{"bids":[]}`
+		ch.Record.Standing.Unknown = `{"weather":[]}`
 		return ch, nil
 	}},
 	{"events", limit(2*time.Hour, leadership.EndsMaxTerm)},

@@ -46,6 +46,7 @@ func runUpgrade(t *testing.T, h Harness) {
 		"two versions of the program share the data until one uses what the other must not ignore": (*fleet).upgrade,
 		"an older program refuses, by name, an election that is to be retired":                     (*fleet).firstRefusesWhatRetires,
 		"an older program refuses, by name, an election with an order, and renews others":          (*fleet).secondRefusesWhatIsOrdered,
+		"an older program refuses, by name, an election with a ballot or a challenge":              (*fleet).thirdRefusesBallots,
 		"what stands in an election is the same when the store is opened again":                    (*fleet).reopened,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,12 +62,12 @@ func (f *fleet) upgrade() {
 	f.update(f.as(older), jobs, acquire("ann", time.Minute))
 	f.update(f.as(newer), jobs, carrying(unknownPolicy, unknownStanding, 0))
 	f.olderKeepsWhatItDoesNotKnow()
-	f.update(f.as(newer), jobs, carrying(`{"strategy":"priority"}`, unknownStanding, newer.Version))
+	f.update(f.as(newer), jobs, carrying(`{"colour":"red"}`, unknownStanding, newer.Version))
 	f.olderRefusesByName()
 	f.backing.Advance(f, 2*time.Minute)
 	f.olderRefusesByName()
 	got := f.update(f.as(newer), jobs, acquire("cid", time.Minute)).Record
-	if got.Token != 3 || got.Policy.Unknown != `{"strategy":"priority"}` || got.Needs != newer.Version {
+	if got.Token != 3 || got.Policy.Unknown != `{"colour":"red"}` || got.Needs != newer.Version {
 		f.Errorf("the newer program goes on: got %+v", got)
 	}
 	f.update(f.as(newer), jobs, carrying("", "", 0))
@@ -164,6 +165,59 @@ func (f *fleet) secondRefusesWhatIsOrdered() {
 	}
 }
 
+// third is the program that knows no ballots and no challenges.
+var third = leadership.Codec{Version: 3}
+
+// thirdRefusesBallots keeps an older program from granting to the first that asks.
+func (f *fleet) thirdRefusesBallots() {
+	const balloted, challenged = "balloted", "challenged"
+	for e, c := range map[leadership.Election]leadership.Config{balloted: byPriority(time.Minute), challenged: preempting()} {
+		f.update(f.as(older), e, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Configure(s, leadership.ConfigureCommand{Config: c})
+		})
+	}
+	f.opened(balloted, challenged)
+	want := make(map[leadership.Election]leadership.Record)
+	for _, e := range []leadership.Election{balloted, challenged} {
+		want[e] = f.get(f.as(older), e).Record
+	}
+	s := leadership.New(f.as(third))
+	for e := range want {
+		ask := candidate("cid", 9)
+		ask.Election = e
+		if _, err := s.Acquire(f.Context(), ask); !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(err.Error(), fmt.Sprintf("%q", e)) {
+			f.Errorf("acquire %s by the older program: got %v, want %s and the name", e, err, leadership.RecordTooNew)
+		}
+		if _, err := s.Withdraw(f.Context(), e, "bob"); !errors.Is(err, leadership.RecordTooNew) {
+			f.Errorf("withdrawal from %s by the older program: got %v, want %s", e, err, leadership.RecordTooNew)
+		}
+	}
+	for e := range want {
+		if diff := cmp.Diff(rounded(want[e]), rounded(f.get(f.as(older), e).Record)); diff != "" {
+			f.Errorf("the older program has changed %s (-before +after):\n%s", e, diff)
+		}
+	}
+}
+
+// opened leaves bids in the first election, and a leader with a challenger in the second.
+func (f *fleet) opened(balloted, challenged leadership.Election) {
+	f.Helper()
+	s := leadership.New(f.as(older))
+	for _, e := range []leadership.Election{balloted, challenged} {
+		for i, id := range []string{"ann", "bob"} {
+			ask := candidate(id, int64(i))
+			ask.Election = e
+			if _, err := s.Acquire(f.Context(), ask); err != nil && !errors.Is(err, leadership.LeaseHeld) {
+				f.Fatal(err)
+			}
+		}
+	}
+	r, held := f.get(f.as(older), balloted).Record, f.get(f.as(older), challenged).Record
+	if len(bidders(r)) != 2 || held.LeaderID != "ann" || held.Standing.Challenger != "bob" {
+		f.Fatalf("got %+v\nand %+v", r, held)
+	}
+}
+
 // reopened has an election with a leader and one without, in which as much stands as can.
 func (f *fleet) reopened() {
 	s := leadership.New(f.as(older))
@@ -198,13 +252,17 @@ func (f *fleet) reopened() {
 		}}))
 	}
 	report("deposed", `{"progress":9,"tokensUsed":101}`)
-	for _, e := range []leadership.Election{jobs, "deposed"} {
+	for e, c := range map[leadership.Election]leadership.Config{"balloted": byPriority(time.Minute), "challenged": preempting()} {
+		must(s.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}}))
+	}
+	f.opened("balloted", "challenged")
+	for _, e := range []leadership.Election{jobs, "deposed", "balloted", "challenged"} {
 		want := f.get(f.as(older), e)
 		f.restart()
 		if diff := cmp.Diff(rounded(want.Record), rounded(f.get(f.as(older), e).Record)); diff != "" {
 			f.Errorf("%s, opened again (-before +after):\n%s", e, diff)
 		}
-		if got := f.get(f.as(older), e).Record.Standing; got != want.Record.Standing || got.Overrides == "" {
+		if got := f.get(f.as(older), e).Record.Standing; got != want.Record.Standing || got == (leadership.Standing{}) {
 			f.Errorf("%s, opened again: got %+v\nwant %+v", e, got, want.Record.Standing)
 		}
 	}

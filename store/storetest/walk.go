@@ -117,13 +117,17 @@ func (w *randomWalk) command() (string, command) {
 	token := max(w.tokens[who], 1)
 	lease := leadership.LeaseRequest{Election: jobs, CandidateID: leadership.CandidateID(who), Key: key, Token: token, Ticket: w.ticket()}
 	ctx := w.Context()
-	switch w.rand.IntN(13) {
+	switch w.rand.IntN(16) {
 	case 0, 1, 2, 3:
 		ask := leadership.AcquireRequest{Election: jobs, CandidateID: leadership.CandidateID(who), Key: &key}
 		ask.LeaseDuration = time.Duration(1+2*w.rand.IntN(2)) * gridHalf
 		ask.Metadata = fmt.Appendf(nil, `{"n":%d}`, w.rand.IntN(2))
 		ask.Note = []string{"", "page 1", "page 2"}[w.rand.IntN(3)]
-		return fmt.Sprintf("acquire by %s for %v", who, ask.LeaseDuration), func(s leadership.Store) (leadership.Lease, error) {
+		ask.Priority = w.rand.Int64N(3)
+		if w.rand.IntN(8) == 0 {
+			ask.Role = leadership.RoleWitness
+		}
+		return fmt.Sprintf("acquire by %s for %v with %+v", who, ask.LeaseDuration, ask.Candidacy), func(s leadership.Store) (leadership.Lease, error) {
 			g, err := leadership.New(s).Acquire(ctx, ask)
 			return g.Lease, err
 		}
@@ -156,6 +160,10 @@ func (w *randomWalk) command() (string, command) {
 			ch.Record.Policy.Unknown, ch.Record.Standing.Unknown = members, members
 			return ch, nil
 		})
+	case 12:
+		return fmt.Sprintf("withdrawal of %s", who), func(s leadership.Store) (leadership.Lease, error) {
+			return leadership.New(s).Withdraw(ctx, jobs, leadership.CandidateID(who))
+		}
 	}
 	return w.configuration(ctx)
 }
@@ -170,6 +178,9 @@ func (w *randomWalk) direct(decide func(leadership.Snapshot) (leadership.Change,
 
 func (w *randomWalk) configuration(ctx context.Context) (string, command) {
 	c := leadership.Config{LeaseDuration: gridHalf, LockDelay: time.Duration(w.rand.IntN(2)) * 2 * gridHalf, Description: []string{"", "für alle <&>"}[w.rand.IntN(2)]}
+	if w.rand.IntN(2) == 0 { // a window would end by the clock of the store, which is not the model's
+		c.Ballot = leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true}
+	}
 	return fmt.Sprintf("configure %+v", c), func(s leadership.Store) (leadership.Lease, error) {
 		return leadership.New(s).Configure(ctx, leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
 	}
@@ -184,8 +195,8 @@ func outcome(l leadership.Lease, err error) string {
 	case err != nil:
 		return err.Error()
 	}
-	return fmt.Sprintf("%s %s token=%d revision=%d lease=%v metadata=%s config=%+v deleted=%v locked=%v ends=%s",
-		l.State, l.LeaderID, l.Token, l.Revision, l.LeaseDuration, l.Metadata, l.Config, l.Deleted, l.LockedFor > 0, l.EndsBecause)
+	return fmt.Sprintf("%s %s token=%d revision=%d lease=%v metadata=%s config=%+v deleted=%v locked=%v ends=%s challenger=%s",
+		l.State, l.LeaderID, l.Token, l.Revision, l.LeaseDuration, l.Metadata, l.Config, l.Deleted, l.LockedFor > 0, l.EndsBecause, l.Challenger)
 }
 
 func (w *randomWalk) sameHistory() {

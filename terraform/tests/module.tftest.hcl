@@ -214,6 +214,10 @@ run "behind_a_load_balancer" {
     condition     = google_pubsub_topic.events.message_storage_policy[0].allowed_persistence_regions == tolist(["europe-west4", "europe-west3"])
     error_message = "messages are kept in other regions"
   }
+  assert {
+    condition     = google_pubsub_topic.members[0].message_storage_policy == google_pubsub_topic.events.message_storage_policy
+    error_message = "members are known in other regions"
+  }
 }
 
 run "watched_from_outside" {
@@ -246,12 +250,20 @@ run "alerts" {
   }
 
   assert {
-    condition     = keys(google_monitoring_alert_policy.main) == ["approval-waits", "contention", "cut-off", "deposed", "errors", "flapping", "no-leader", "paused", "silence", "slow-transition", "split-brain", "unannounced-events", "unverified-callers"]
+    condition     = keys(google_monitoring_alert_policy.main) == ["approval-waits", "contention", "cut-off", "deposed", "errors", "flapping", "low-participation", "many-elections", "no-leader", "paused", "read-only", "silence", "slow-transition", "split-brain", "unannounced-events", "unverified-callers"]
     error_message = "an alert is missing"
   }
   assert {
     condition     = output.alerts["no-leader"].query == "max({\"regent.elections.leaderless\", \"job\"=\"regent\"}) > 45"
     error_message = "the threshold that was given is not the alert's"
+  }
+  assert {
+    condition     = output.alerts["low-participation"].query == "min({\"regent.elections.participation\", \"job\"=\"regent\"}) < 0.5"
+    error_message = "the alert fires while enough take part"
+  }
+  assert {
+    condition     = output.alerts["read-only"].threshold == 0 && output.alerts["read-only"].seconds == 120
+    error_message = "an election is read-only for minutes, and no alert fires"
   }
   assert {
     condition     = output.alerts["slow-transition"].threshold == 30
@@ -300,6 +312,23 @@ run "stopped_and_without_protection" {
   assert {
     condition     = google_cloud_run_v2_service.main["europe-west1"].scaling[0].manual_instance_count == 0
     error_message = "an instance is still running"
+  }
+}
+
+run "members_stay_at_their_instance" {
+  command = plan
+
+  variables {
+    members = false
+  }
+
+  assert {
+    condition     = length(google_pubsub_topic.members) + length(google_pubsub_topic_iam_member.members) == 0
+    error_message = "there is a topic that nothing uses"
+  }
+  assert {
+    condition     = output.settings.REGENT_MEMBERS == "none" && output.members_topic == "none"
+    error_message = "an instance looks for a topic that is not there"
   }
 }
 

@@ -53,6 +53,9 @@
 // Not in the model: the store's guard (its one clock is right), renewals of several elections,
 // leases of different durations, and changes of the configuration.
 //
+// Ballots, preemption and quorums have a model of their own, Ballot, with one clock and the record
+// itself as the state.
+//
 // # Why the search ends
 //
 // There is no horizon. Rules and deadlines know only differences of times, so a state has ages and

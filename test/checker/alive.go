@@ -18,8 +18,8 @@ const (
 // LV checks that with faults over some candidate leads, and that without faults leadership does not
 // change.
 //
-// A violation is a time as long as the election's longest lease, its longest lock delay and a
-// second, in which some candidate was willing without a break, in which no fault lasted, and in
+// A violation is a time as long as the election's longest lease, its longest lock delay, a ballot
+// with a turn for each candidate, and a second, in which some candidate was willing without a break, in which no fault lasted, and in
 // which certainly no one led: it comes after the last lease can have ended, by what was answered,
 // and before the next can have been granted. Slack is by how much the clocks of the store and of
 // the recording may differ meanwhile.
@@ -30,7 +30,8 @@ const (
 // A time in which an operator's order stands, or an approval is awaited, counts as a fault; and a
 // candidate that was deposed counts as unwilling from then on.
 //
-// An election without a willing candidate is not checked. All calls on the others must be recorded.
+// An election without a willing candidate is not checked; one that asks for a quorum only for
+// changes without need. All calls on the others must be recorded.
 func LV(r Recording, slack time.Duration) Report {
 	truth, report := truthOf(r.History)
 	willing := make(map[leadership.Election][]Willing)
@@ -59,7 +60,7 @@ func barredIn(events []leadership.Event, line []commit, slack time.Duration) (fa
 	}
 	for i, e := range events {
 		switch e.Type { // the leader may stop, and release its lease, before it ends
-		case leadership.EventEvicted, leadership.EventPaused, leadership.EventAssigned:
+		case leadership.EventEvicted, leadership.EventPaused, leadership.EventAssigned, leadership.EventHandingOver:
 			if n := slices.IndexFunc(events[i:], ends); n >= 0 {
 				lasts(i, line[i+n].latest)
 			} else {
@@ -107,6 +108,8 @@ type liveness struct {
 	willing   []Willing
 
 	lease, delay time.Duration // the longest in any answer
+	ballot       time.Duration // that one may last, if no member has to be present
+	quorum       bool
 	end          time.Duration // when the last call was answered
 }
 
@@ -120,12 +123,34 @@ func (l *liveness) measure() {
 		}
 	}
 	l.lease = max(l.lease, leadership.MinLeaseDuration)
+	l.ballots()
+}
+
+// ballots finds out how long a ballot may last: the window, and a turn for each candidate.
+func (l *liveness) ballots() {
+	candidates := make(map[leadership.CandidateID]bool)
+	for _, c := range l.calls {
+		if c.Verb == Acquire {
+			candidates[c.Candidate] = true
+		}
+	}
+	for _, c := range l.calls {
+		if c.Answer == nil || !c.Answer.Config.Ballot.HasBallot() {
+			continue
+		}
+		p := c.Answer.Config.Ballot
+		l.ballot = max(l.ballot, cmp.Or(max(p.Window, 0), leadership.DefaultWindow)+time.Duration(len(candidates))*leadership.BidTurn)
+		l.quorum = l.quorum || p.Quorum.Electorate != ""
+	}
 }
 
 // checkLed looks for times in which a candidate should have led. Before the first term there is no
 // leader.
 func (l *liveness) checkLed(report *Report, e leadership.Election, terms []term) {
-	bound := l.lease + l.delay + grace + l.slack
+	if l.quorum {
+		return
+	}
+	bound := l.lease + l.delay + l.ballot + grace + l.slack
 	free := time.Duration(0)
 	deposed := make(map[string]bool) // they may be banned for long, each time for longer
 	for i := range len(terms) + 1 {

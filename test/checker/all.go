@@ -31,6 +31,7 @@ func All(r Recording, slack, guard time.Duration) Findings {
 		{"Own", Own(r)},
 		{"OV", OV(r, guard)},
 		{"Limits", Limits(r, guard)},
+		{"CH", CH(r, guard)},
 		{"Linear", Linear(r, guard)},
 	}
 }

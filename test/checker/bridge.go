@@ -53,7 +53,8 @@ func (p *search) adopted(r leadership.Record, in step, guard time.Duration) (lea
 		return c.Report != "" && c.Asked <= in.span.until && c.Key.Equal(r.KeyHash) && c.mayBeat(r.LeaderID, r.Token)
 	})
 	brought := slices.ContainsFunc(p.lost, func(c Call) bool { return c.Report == a.Report })
-	if guard == 0 && !reported || a.Report != r.Standing.Report && !brought && !shown {
+	handsOver := r.EndsBecause == leadership.EndsHandOver && a.EndsBecause == leadership.EndsHandOver // at the end of a heartbeat that is not known
+	if guard == 0 && !reported && !handsOver || a.Report != r.Standing.Report && !brought && !shown {
 		return r, false
 	}
 	if a.Report != "" && (reported || !shown) {
@@ -67,6 +68,8 @@ func (p *search) adopted(r leadership.Record, in step, guard time.Duration) (lea
 		e.Approval = a.EndsBy
 	case leadership.EndsStuck:
 		e.Stuck = a.EndsBy
+	case leadership.EndsHandOver:
+		e.Challenged = a.EndsBy
 	case "":
 	default:
 		e.Ordered, e.Because = a.EndsBy, a.EndsBecause

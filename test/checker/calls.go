@@ -44,9 +44,11 @@ type Call struct {
 	// acquire: what was asked for; 0 as configured
 	Lease    time.Duration       `json:"lease,omitzero"`
 	Metadata leadership.Metadata `json:"metadata,omitempty"`
-	Config   leadership.Config   `json:"config,omitzero"`
-	If       leadership.Revision `json:"if,omitzero"`     // configure, delete: the condition
-	Force    bool                `json:"force,omitempty"` // delete
+	// acquire: what the candidate said of itself
+	Candidacy leadership.Candidacy `json:"candidacy,omitzero"`
+	Config    leadership.Config    `json:"config,omitzero"`
+	If        leadership.Revision  `json:"if,omitzero"`     // configure, delete: the condition
+	Force     bool                 `json:"force,omitempty"` // delete
 	// unlock: what the operator acknowledged
 	Acknowledge string `json:"acknowledge,omitempty"`
 	// renew: what the leader says of its work
@@ -64,6 +66,10 @@ type Call struct {
 	Answered time.Duration `json:"answered"` // Forever if the answer was lost
 	// why it was not done; "" if it was; OutcomeUnknown if that is unknown
 	Code leadership.Code `json:"code,omitempty"`
+	// why it was refused, in more detail
+	Because leadership.Reason `json:"because,omitempty"`
+	// in how long the caller was told to ask again
+	Again time.Duration `json:"again,omitzero"`
 	// acquire: in the queue; if it was refused, for how long it was ready to wait
 	Waited time.Duration `json:"waited,omitzero"`
 	// the election as the answer shows it, done or refused; nil if it does not
@@ -106,6 +112,16 @@ type Willing struct {
 	Until    time.Duration       `json:"until"` // Forever if to the end
 }
 
+// Present is a time during which a member of an election may count as present: until the last
+// instance that had heard of it has forgotten it. If there is one for an election, all of the
+// election's members are recorded.
+type Present struct {
+	Member   leadership.CandidateID `json:"member"`
+	Election leadership.Election    `json:"election"`
+	From     time.Duration          `json:"from"`
+	Until    time.Duration          `json:"until"`
+}
+
 // done reports whether the caller was told that it was done.
 func (c Call) done() bool { return c.Code == "" && c.Answered != Forever }
 
@@ -113,7 +129,7 @@ func (c Call) done() bool { return c.Code == "" && c.Answered != Forever }
 func (c Call) refused() bool {
 	switch c.Code {
 	case leadership.InvalidArgument, leadership.NotFound, leadership.LeaseHeld, leadership.LeaseLost, leadership.TokenStale, leadership.ElectionDeleted,
-		leadership.RevisionMismatch, leadership.LimitExceeded, leadership.RecordCorrupt, leadership.StoreUnavailable,
+		leadership.RevisionMismatch, leadership.LimitExceeded, leadership.RecordCorrupt, leadership.StoreUnavailable, leadership.NotEligible, leadership.ReadOnly,
 		wire.Unauthenticated, wire.PermissionDenied, wire.RateLimited, wire.Draining:
 		return c.Answered != Forever
 	}

@@ -15,6 +15,7 @@
 //	Own     a leader is not kept waiting for its own lease
 //	OV      no lease is granted against an operator's order, or the policy's cooldown
 //	Limits  no lease lasts beyond what limits its term, and no promise is shortened
+//	CH      the best candidate is chosen, with the members that have to be present
 //	Linear  the rules themselves, run one after the other in some order, give exactly these
 //	        answers and this history
 //

@@ -23,6 +23,7 @@ type fleet struct {
 	Lost                      float64       // of the replies
 	Guard                     time.Duration // of the store; if there is one, a commit takes a while
 	Orders                    bool          // operators and verifiers act, and leaders report
+	Ballots                   bool          // policies say who should lead
 	Seed                      uint64
 }
 
@@ -138,6 +139,9 @@ func (w *scene) choose(c *client, asked time.Duration) checker.Call {
 		if w.Orders {
 			call.Config.Term = w.policy()
 		}
+		if w.Ballots {
+			call.Config.Ballot = w.ballot()
+		}
 	case n < 125:
 		call.Verb, call.Force = checker.Delete, w.rng.IntN(2) == 0
 	case n < 128: // with what the last refusal asked for, which may not be enough any more
@@ -155,6 +159,9 @@ func (w *scene) choose(c *client, asked time.Duration) checker.Call {
 	case c.token == 0:
 		call.Verb, call.Lease = checker.Acquire, []time.Duration{0, 0, s, 2 * s}[w.rng.IntN(4)]
 		call.Metadata = []leadership.Metadata{"", "", `{"at":"here"}`}[w.rng.IntN(3)]
+		if w.Ballots {
+			call.Candidacy = candidacyOf(c.id)
+		}
 	case n < 920:
 		call.Verb = checker.Renew
 		if w.Orders && n%3 == 0 {
@@ -163,11 +170,49 @@ func (w *scene) choose(c *client, asked time.Duration) checker.Call {
 		}
 	case n < 940:
 		call.Verb, call.Lease, call.Metadata = checker.Acquire, 3*s, `{"at":"there"}`
+		if w.Ballots {
+			call.Candidacy = candidacyOf(c.id)
+		}
 	default:
 		call.Verb = checker.Release
 		w.stop(c, asked)
 	}
 	return call
+}
+
+// ballot is a policy that some candidates are not good enough for.
+func (w *scene) ballot() (p leadership.BallotPolicy) {
+	p.Strategy = leadership.Strategies()[w.rng.IntN(len(leadership.Strategies()))]
+	p.Window = []time.Duration{0, 0, leadership.NoWindow, s}[w.rng.IntN(4)]
+	if w.rng.IntN(3) == 0 {
+		p.Require = leadership.NewNames("gpu")
+	}
+	switch p.Strategy {
+	case leadership.StrategyCapability:
+		p.Prefer = leadership.NewNames("fast", "near")
+		fallthrough
+	case leadership.StrategyPriority, leadership.StrategyLeastLoaded:
+		if p.Preempt = w.rng.IntN(2) == 0; p.Preempt && w.rng.IntN(2) == 0 {
+			p.MinTerm = 2 * s
+		}
+	}
+	if p.Window != leadership.NoWindow && w.rng.IntN(4) == 0 {
+		p.Quorum = leadership.QuorumPolicy{Electorate: leadership.NewNames("agent-0", "agent-1", "agent-2")}
+	}
+	return p
+}
+
+// candidacyOf is what a candidate always says of itself.
+func candidacyOf(id leadership.CandidateID) (c leadership.Candidacy) {
+	n := int64(id[len(id)-1] - '0')
+	c.Priority, c.Load = n%3, (7-n)%4
+	if n%4 > 0 {
+		c.Capabilities = leadership.NewNames([]string{"gpu", "fast", "near"}[:n%4]...)
+	}
+	if n == 4 {
+		c.Role = leadership.RoleWitness
+	}
+	return c
 }
 
 // policy is limits that a short run comes to.
@@ -229,6 +274,9 @@ func (w *scene) send(c *client, call checker.Call) {
 		c.free = call.Answered
 		if call.Code == leadership.LeaseHeld {
 			c.free += time.Duration(w.rng.Int64N(int64(2 * s)))
+			if w.Ballots && w.rng.IntN(3) > 0 {
+				c.free = call.Answered + min(call.Again, 2*s)
+			}
 		}
 		c.buried = call.Code == leadership.ElectionDeleted
 		w.learn(c, call)
@@ -270,7 +318,7 @@ func (w *scene) do(c *client, call checker.Call) checker.Call {
 	case err == nil:
 		call.Answer = &lease
 	case refused:
-		call.Code, call.Answer = refusal.Code, refusal.Lease
+		call.Code, call.Answer, call.Because, call.Again = refusal.Code, refusal.Lease, refusal.Reason, refusal.RetryAfter
 		if call.Verb == checker.Unlock && w.sentences != nil {
 			_, w.sentences[call.Election], _ = strings.Cut(refusal.Detail, "with exactly this acknowledge: ")
 		}
@@ -285,7 +333,7 @@ func (w *scene) call(ctx context.Context, c *client, call checker.Call) (leaders
 	switch call.Verb {
 	case checker.Acquire:
 		g, err := w.service.Acquire(ctx, leadership.AcquireRequest{
-			Election: call.Election, CandidateID: call.Candidate, Key: &c.key, LeaseDuration: call.Lease, Metadata: []byte(call.Metadata),
+			Election: call.Election, CandidateID: call.Candidate, Key: &c.key, LeaseDuration: call.Lease, Metadata: []byte(call.Metadata), Candidacy: call.Candidacy,
 		})
 		return g.Lease, err
 	case checker.Renew:

@@ -47,6 +47,12 @@ const Patience = 30 * time.Second
 // not tell, and from reports, whose answers may be lost. In these cases it is taken from the next
 // answer that shows it; Limits checks it.
 //
+// # Ballots
+//
+// A candidate that is refused may have bid, which leaves no event, or have recorded the end of a
+// lease, or have challenged the leader. Which of the bidders is granted is not decided here: see
+// CH.
+//
 // # Limits of the recording
 //
 // An election without a recorded call is left out. If some callers were not recorded, such as an

@@ -16,8 +16,8 @@ import (
 //     nothing.
 //   - What was refused is not in the history. The end of a lease may be, because a late renewal
 //     may be the first to find it over; and so may a change of a lease that came too late to
-//     renew it, and the end of a term by the report of a renewal that is refused for it. A request
-//     that waited was sent more than once, and is not checked.
+//     renew it, and the end of a term by the report of a renewal that is refused for it, or for a
+//     better candidate. A request that waited was sent more than once, and is not checked.
 func ID(r Recording) Report {
 	truth, report := truthOf(r.History)
 	made := madeBy(r.History)
@@ -81,6 +81,19 @@ func explicit(c leadership.Config) leadership.Config {
 	if c.Term.OnTrip == leadership.TripStepDown {
 		c.Term.OnTrip = ""
 	}
+	b := &c.Ballot
+	if b.Strategy == leadership.StrategyFirstCome {
+		b.Strategy = ""
+	}
+	switch {
+	case b.Window == 0 && b.HasBallot():
+		b.Window = leadership.DefaultWindow
+	case b.Window == leadership.NoWindow && b.Strategy == "":
+		b.Window = 0
+	}
+	if b.Quorum.Electorate != "" {
+		b.Quorum.Grace = cmp.Or(b.Quorum.Grace, leadership.DefaultGrace)
+	}
 	return c
 }
 
@@ -101,7 +114,8 @@ func (t truth) deleted(e leadership.Election, at leadership.Revision) bool {
 func checkUnmade(report *Report, c Call, made []leadership.Event) {
 	for _, e := range made {
 		late := c.Code == leadership.LeaseLost && (e.Type == leadership.EventUpdated || e.Type == leadership.EventDeposed)
-		if e.Election == c.Election && !ranOut(e) && !late {
+		challenged := c.Verb == Acquire && c.Code == leadership.LeaseHeld && e.Type == leadership.EventHandingOver
+		if e.Election == c.Election && !ranOut(e) && !late && !challenged {
 			report.add(Denied, "%v: %s", c, shown(e))
 		}
 	}

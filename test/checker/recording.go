@@ -25,6 +25,7 @@ type Recording struct {
 	Writes     []Write            `json:"writes,omitempty"`
 	Faults     []Fault            `json:"faults,omitempty"`
 	Willing    []Willing          `json:"willing,omitempty"`
+	Present    []Present          `json:"present,omitempty"`
 }
 
 // Consumer is told of changes.

@@ -90,6 +90,15 @@ const (
 	Fallen    Kind = "fallen"    // a counter was
 )
 
+// The violations of CH, beside Untrue, Twice, TooSoon, Needless, Phantom and Shortened.
+const (
+	Witness    Kind = "a witness leads"
+	Ineligible Kind = "not eligible"   // the winner lacks what the policy requires
+	Misranked  Kind = "misranked"      // the ranking that the grant tells of cannot be repeated
+	Passed     Kind = "passed over"    // a better candidate waited, and was not counted
+	Few        Kind = "without quorum" // too few members were present
+)
+
 // The violations of Linear.
 const (
 	Illegal   Kind = "illegal"    // no order of the calls lets the rules give these answers

@@ -20,7 +20,9 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 			named.Token = s.Record.Token
 			return leadership.Renew(s, named)
 		}
-		return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: c.Candidate, KeyHash: c.Key, LeaseDuration: c.Lease, Metadata: c.Metadata})
+		return c.acquire(s, leadership.AcquireCommand{
+			CandidateID: c.Candidate, KeyHash: c.Key, LeaseDuration: c.Lease, Metadata: c.Metadata, Candidacy: c.Candidacy,
+		})
 	case Renew:
 		named.Report = c.Report
 		return leadership.Renew(s, named)
@@ -55,11 +57,51 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 	return leadership.Change{}, leadership.NotFound
 }
 
+// acquire runs the rule for a call. One that was refused has not challenged the leader: a challenge
+// is a step by itself.
+func (c Call) acquire(s leadership.Snapshot, cmd leadership.AcquireCommand) (leadership.Change, error) {
+	granted := c.Code == ""
+	ch, err := acquire(s, granted, cmd)
+	if err == nil && !granted && len(ch.Events) > 0 && ch.Record.LeaderID != "" && s.Record.Policy.Ballot.Quorum.Electorate != "" {
+		return leadership.Change{}, leadership.LeaseHeld // its instance may have known of too few members
+	}
+	return ch, err
+}
+
+// acquire runs the rule. Bids, and the members that are present, are not recorded: where there is a
+// ballot, a call that was granted is taken for one whose turn had come, and any other for a bid. CH
+// checks the choice.
+func acquire(s leadership.Snapshot, granted bool, cmd leadership.AcquireCommand) (leadership.Change, error) {
+	policy := s.Record.Policy
+	ballot := &s.Record.Policy.Ballot
+	switch {
+	case granted:
+		ballot.Window, ballot.Quorum = leadership.NoWindow, leadership.QuorumPolicy{}
+	case s.Live():
+		ballot.Quorum = leadership.QuorumPolicy{} // or no candidate would be a challenger
+	}
+	ch, err := leadership.Acquire(s, cmd)
+	if !ch.Empty() {
+		standing := &ch.Record.Standing
+		ch.Record.Policy = policy
+		standing.Opened, standing.Bids, standing.Secret = time.Time{}, "", ""
+	}
+	return ch, err
+}
+
 // codeFor is the code that the caller receives for what the rule did. A renewal whose report ends
-// the term is refused, though the change was made; without an answer either will do.
+// the term is refused, though the change was made; without an answer either will do. So is a
+// candidate that has bid, or challenged the leader. A check for a write is refused if the instance
+// finds too few members, which no rule knows.
 func (c Call) codeFor(ch leadership.Change, err error) leadership.Code {
-	if err == nil && c.Verb == Renew && c.Answer != nil && !ch.Empty() && ch.Record.LeaderID == "" {
+	switch {
+	case err != nil:
+	case c.Verb == Renew && c.Answer != nil && !ch.Empty() && ch.Record.LeaderID == "":
 		return leadership.LeaseLost
+	case c.Verb == Acquire && !(ch.Record.LeaderID == c.Candidate && ch.Record.KeyHash.Equal(c.Key)):
+		return leadership.LeaseHeld
+	case c.Verb == Check && c.Code == leadership.ReadOnly:
+		return c.Code
 	}
 	return codeOf(err)
 }
@@ -90,7 +132,17 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 	case leadership.EventAcquired:
 		// no one else has this key: unrecorded leases are told apart by their tokens
 		key := leadership.KeyHash{1}
-		return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: e.LeaderID, KeyHash: key, LeaseDuration: p.foreign[e.Token]})
+		return acquire(s, true, leadership.AcquireCommand{
+			CandidateID: e.LeaderID, KeyHash: key, LeaseDuration: p.foreign[e.Token], Candidacy: candidacyOf(e, r.Policy.Ballot),
+		})
+	case leadership.EventHandingOver:
+		challenger := leadership.Candidacy{Priority: leadership.MaxPriority, Capabilities: union(r.Policy.Ballot.Require, r.Policy.Ballot.Prefer)}
+		return acquire(s, false, leadership.AcquireCommand{CandidateID: challengerOf(e), KeyHash: leadership.KeyHash{1}, Candidacy: challenger})
+	case leadership.EventGoesOn:
+		if s.Record.Standing.Challenger != "" { // another of its line may have taken its place, without an event
+			s.Record.Standing.Challenger = challengerOf(e)
+		}
+		return leadership.Withdraw(s, challengerOf(e))
 	case leadership.EventConfigured, leadership.EventRecreated:
 		return leadership.Configure(s, leadership.ConfigureCommand{Config: p.configAt(e.Revision, r.Policy.Config)})
 	case leadership.EventDeleted:
@@ -163,6 +215,8 @@ func sameEvents(rule, history []leadership.Event) bool {
 			e.Actor = history[i].Actor
 		}
 		switch e.Type { // a heartbeat may be missing that moved the instant in it
+		case leadership.EventAcquired: // CH
+			e.Detail = history[i].Detail
 		case leadership.EventUnlocked, leadership.EventApprovalRequested:
 			e.Reason, e.Detail = history[i].Reason, history[i].Detail
 		case leadership.EventEvicted, leadership.EventLifted:

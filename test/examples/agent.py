@@ -24,6 +24,10 @@ LEASE_LOST and ELECTION_DELETED end it at once; after no answer, or any other, i
 reason EPOCH an operator has begun a new epoch: the lease goes on under the token that the answer names, once a renewal with it succeeds.
 Then `lease.token` rises, and a command, which cannot learn a new token, is stopped and started anew.
 
+Where the election's policy asks what a candidate is worth, `lead` takes it: `priority=10` or `priority="cksum"`, `capabilities=["gpu"]`, and
+`load=queue_length`, a number or a function that is asked before each call. The program takes REGENT_PRIORITY, REGENT_CAPABILITIES
+(gpu,eu) and REGENT_LOAD. A candidate that lacks a capability that the policy requires is refused.
+
 What the leader does may be reported: `lease.report(progress=412, health="ok")`, or in the file that REGENT_REPORT_FILE names, as a JSON
 object that the command rewrites. A report that is refused does not end the lease. `lease.ends_because` and `lease.ends_in()` say whether
 and when the term ends however often it is renewed, as when an operator evicts the leader.
@@ -54,7 +58,7 @@ import sys
 import threading
 import time
 import urllib.parse
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, Iterable, TypeVar
 
 DRIFT = 0.999  # a clock may be wrong by 0.1 %; what was waited is by two clocks, the server's and ours
 MARGIN = 0.1  # of the lease, a second at most: how long before its end the deadline is
@@ -204,14 +208,18 @@ class Lease:
             self.why = self.why or why
 
 
-def lead(server: str, election: str, work: Callable[[Lease], T], *, candidate: str = "", stopped: Question = lambda: False) -> T:
+def lead(server: str, election: str, work: Callable[[Lease], T], *, candidate: str = "", stopped: Question = lambda: False,
+         priority: int | str = 0, capabilities: Iterable[str] = (), load: int | Callable[[], int] = 0) -> T:
     """Waits until it leads, calls `work(lease)` while the lease is kept in the background, then releases it.
 
     `work` returns soon after `lease.valid()` became false, or when it is done, and has by then stopped all that it has started: only
     then is the lease released. Returns what `work` returned. `stopped` is called while it waits. Raises LeaseLost if the lease ended
     before the work, Stopped, and Refused. Each call is another incarnation with a key of its own, for a key is spent with its release.
+
+    Of the rest what the election's policy asks for counts: the greater priority, from -2^31 to 2^31-1 ("cksum" is cksum_priority of the
+    candidate), the capabilities, the smaller load.
     """
-    agent = _Agent(server, election, candidate or default_candidate())
+    agent = _Agent(server, election, candidate or default_candidate(), priority, capabilities, load)
     lease = agent.campaign(stopped)
     done = threading.Event()
     keeper = threading.Thread(target=agent.keep, args=(lease, done), daemon=True)
@@ -234,6 +242,19 @@ def default_candidate() -> str:
     return re.sub(r"[^A-Za-z0-9._@:-]", "-", host)[:100] + "-" + secrets.token_hex(5)
 
 
+def cksum_priority(candidate: str) -> int:
+    """The checksum that `printf %s CANDIDATE | cksum` prints, less 2^31: a priority that every program computes alike."""
+    text, length, crc = candidate.encode(), len(candidate.encode()), 0
+    while length:
+        text += bytes([length & 0xFF])
+        length >>= 8
+    for byte in text:
+        crc ^= byte << 24
+        for _ in range(8):
+            crc = (crc << 1 ^ (0x04C11DB7 if crc & 1 << 31 else 0)) & 0xFFFFFFFF
+    return (crc ^ 0xFFFFFFFF) - 2**31
+
+
 def _is_here(host: str) -> bool:
     """Whether the host is this machine."""
     try:
@@ -245,7 +266,8 @@ def _is_here(host: str) -> bool:
 class _Agent:
     """One incarnation of a candidate. Its key is in no log, no environment and on no command line."""
 
-    def __init__(self, server: str, election: str, candidate: str) -> None:
+    def __init__(self, server: str, election: str, candidate: str, priority: int | str = 0, capabilities: Iterable[str] = (),
+                 load: int | Callable[[], int] = 0) -> None:
         try:
             url = urllib.parse.urlsplit(server)
             url.port  # which only now is looked at
@@ -265,18 +287,30 @@ class _Agent:
         self._connect = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
         self._address, self._path = url.netloc, f"{url.path.rstrip('/')}/v1/elections/{election}"
         self._election, self._candidate, self._key = election, candidate, secrets.token_urlsafe(32)
+        self._priority = cksum_priority(candidate) if priority == "cksum" else priority
+        self._capabilities, self._load = sorted(set(capabilities)), load if callable(load) else lambda: load
+        if type(self._priority) is not int:
+            raise Refused(f"{priority!r} is no priority; set REGENT_PRIORITY to an integer, or to cksum")
+        for name in self._capabilities:
+            if not re.fullmatch(r"[A-Za-z0-9._@:-]{1,64}", name):
+                raise Refused(f"{name!r} is no capability; set REGENT_CAPABILITIES to names such as gpu,eu")
+
+    def _worth(self) -> Reply:
+        """Members of an acquire: what the candidate is worth now."""
+        worth = {"priority": self._priority, "capabilities": self._capabilities, "load": self._load()}
+        return {name: value for name, value in worth.items() if value}
 
     def campaign(self, stopped: Question) -> Lease:
         """Waits until it leads. The same key keeps the place in the queue, and finds a grant whose reply was lost."""
         tries = 0
         while not stopped():
             sent = boottime()
-            status, reply = self._ask("acquire", {"wait": f"{WAIT:.0f}s"}, WAIT + 10, stopped)
+            status, reply = self._ask("acquire", {"wait": f"{WAIT:.0f}s", **self._worth()}, WAIT + 10, stopped)
             lease = Lease(self._election, self._candidate, reply.get("fencingToken", 0))
             if status == 200 and lease.extend(sent, reply):
                 return lease
             why = reply.get("detail") or f"the answer is {status}; is this the address of a Regent server?"
-            if reply.get("code") == "ELECTION_DELETED" or (400 <= status < 500 and status not in (408, 409, 429)):
+            if reply.get("code") in ("ELECTION_DELETED", "NOT_ELIGIBLE") or (400 <= status < 500 and status not in (408, 409, 429)):
                 raise Refused(why)
             tries = 0 if boottime() - sent >= WAIT else tries + 1  # a call that took its time was pause enough
             if tries == 1:
@@ -491,9 +525,20 @@ def log(text: str) -> None:
 USAGE = """usage: agent.py ELECTION -- COMMAND [ARGUMENT...]
 
 Runs COMMAND while it leads ELECTION. REGENT_SERVER is the server (http://127.0.0.1:8080), REGENT_CANDIDATE the name to lead by.
+REGENT_PRIORITY (a number, or cksum), REGENT_CAPABILITIES (gpu,eu) and REGENT_LOAD count where the election's policy says so.
 With REGENT_REPORT_FILE it reports what COMMAND writes there: a JSON object such as {"progress": 412, "health": "ok"}.
 The command finds REGENT_ELECTION, REGENT_FENCING_TOKEN, REGENT_CANDIDATE_ID and REGENT_SERVER in its environment.
 Exit codes: the command's own; 2 wrong use; 4 the lease was lost; 128 + n ended by signal n."""
+
+
+def _settings() -> dict[str, Any]:
+    """What the environment says of the candidate."""
+    priority, names, load = (os.environ.get(f"REGENT_{name}", "") for name in ("PRIORITY", "CAPABILITIES", "LOAD"))
+    if priority and priority != "cksum" and not re.fullmatch(r"-?[0-9]{1,10}", priority):
+        raise Refused(f"{priority!r} is no priority; set REGENT_PRIORITY to an integer, or to cksum")
+    if load and not re.fullmatch(r"[0-9]{1,10}", load):
+        raise Refused(f"{load!r} is no load; set REGENT_LOAD to an integer, 0 or more")
+    return {"priority": priority if priority == "cksum" else int(priority or 0), "capabilities": names.split(",") if names else (), "load": int(load or 0)}
 
 
 def main(arguments: list[str]) -> int:
@@ -513,7 +558,7 @@ def main(arguments: list[str]) -> int:
     try:
         if shutil.which(command[0]) is None:
             raise Refused(f"{command[0]!r} is no command that can be run; name one after --")
-        code = lead(server, election, lambda lease: run(lease, command, stopped), candidate=candidate, stopped=stopped)
+        code = lead(server, election, lambda lease: run(lease, command, stopped), candidate=candidate, stopped=stopped, **_settings())
     except Refused as e:
         log(str(e))
         return 2

@@ -12,6 +12,9 @@
 # LEASE_LOST and the reason EPOCH an operator has begun a new epoch: the lease goes on under the token that the answer names, once a
 # renewal with it succeeds; the command, which cannot learn a new token, is stopped then and started anew.
 #
+# Where the election's policy asks what a candidate is worth: REGENT_PRIORITY is a number, a greater one is better, or cksum, the checksum
+# of the candidate's name less 2^31; REGENT_CAPABILITIES are names such as gpu,eu; REGENT_LOAD is a number, and a smaller one is better.
+#
 # If REGENT_REPORT_FILE names a file, the command reports what it does by rewriting it: a JSON object such as {"progress":412} of at most
 # 2 KiB, whose counters must not fall, not even when the command is started anew. A report that is refused does not end the lease.
 #
@@ -23,7 +26,7 @@
 set -u +a +x # the key is neither in an environment nor in a trace
 declare +x key=""
 declare -A reply=()
-now=0 sent=0 signal=0 work="" token="" ticket="" status="" deadline=0 grace=0 patience=0 renew_at=0 why=""
+now=0 sent=0 signal=0 work="" token="" ticket="" status="" deadline=0 grace=0 patience=0 renew_at=0 why="" worth=""
 report="" told="" plain=0 because="" ends=0 again=""
 
 say() { (echo "agent.sh: $*" >&2 &); } # in the background: a stopped reader must not hold the leader up
@@ -51,8 +54,23 @@ settle() { # ARGUMENT...: reads the command line and the environment
   for tool in curl setsid base64 "$3"; do
     type -P "$tool" >/dev/null || fail "'$tool' is no command that can be run; install it, or name another after --"
   done
+  weigh
   now || fail "there is no /proc/uptime; use agent.py"
   server=${server%/}
+}
+
+weigh() { # sets worth to the members of an acquire that say what the candidate is worth
+  local priority=${REGENT_PRIORITY:-} names=${REGENT_CAPABILITIES:-} load=${REGENT_LOAD:-}
+  if [[ $priority == cksum ]]; then
+    priority=$(printf %s "$candidate" | cksum) || fail "there is no cksum; set REGENT_PRIORITY to a number"
+    priority=$((${priority%% *} - 2147483648))
+  fi
+  [[ $priority =~ ^(-?(0|[1-9][0-9]{0,9}))?$ ]] || fail "'$priority' is no priority; set REGENT_PRIORITY to an integer, or to cksum"
+  [[ $names =~ ^([A-Za-z0-9._@:-]{1,64}(,[A-Za-z0-9._@:-]{1,64})*)?$ ]] ||
+    fail "'$names' are no capabilities; set REGENT_CAPABILITIES to names such as gpu,eu"
+  [[ $load =~ ^(0|[1-9][0-9]{0,9})?$ ]] || fail "'$load' is no load; set REGENT_LOAD to an integer, 0 or more"
+  worth=${priority:+,\"priority\":$priority}${load:+,\"load\":$load}
+  [[ -z $names ]] || worth+=",\"capabilities\":[\"${names//,/\",\"}\"]"
 }
 
 ask() { # QUESTION VERB MILLISECONDS MEMBERS: sends a request; sets sent, status and reply. Gives up when the answer to the question is no.
@@ -115,11 +133,11 @@ take() { # moves the deadline, if the reply is a success and ours, and is not to
 campaign() { # waits until it leads; the same key keeps the place in the queue, and finds a grant whose reply was lost
   local tries=0 retry_at
   while willing; do
-    ask willing acquire 40000 ',"wait":"30s"'
+    ask willing acquire 40000 ",\"wait\":\"30s\"$worth"
     token=${reply[fencingToken]:-}
     take && return
     case "$status ${reply[code]:-}" in
-      *'"ELECTION_DELETED"') fail "$why" ;;
+      *'"ELECTION_DELETED"' | *'"NOT_ELIGIBLE"') fail "$why" ;;
       408* | 409* | 429*) ;;
       4*) fail "$why" ;;
     esac

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -394,6 +395,10 @@ func TestWrongUseIsAnsweredWithAdvice(t *testing.T) {
 			{nil, nil, "usage: " + p.file + " ELECTION -- COMMAND"},
 			{nil, []string{"reports"}, "usage: "},
 			{nil, []string{"reports", "true", "x"}, "usage: "},
+			{[]string{"REGENT_PRIORITY=high"}, []string{"reports", "--", "true"}, "set REGENT_PRIORITY"},
+			{[]string{"REGENT_PRIORITY=9999999999"}, []string{"reports", "--", "true"}, "priority is from -2147483648"},
+			{[]string{"REGENT_CAPABILITIES=gpu,,eu"}, []string{"reports", "--", "true"}, "set REGENT_CAPABILITIES"},
+			{[]string{"REGENT_LOAD=-1"}, []string{"reports", "--", "true"}, "set REGENT_LOAD"},
 			{nil, []string{"Reports!", "--", "true"}, "a name is 1 to 128 of a-z"},
 			{nil, []string{"réports", "--", "true"}, "a name is 1 to 128 of a-z"},
 			{nil, []string{"regent.relay", "--", "true"}, "choose another name"},
@@ -540,6 +545,36 @@ func TestDeadlineCountsFromSendingAndWaiting(t *testing.T) {
 				}
 				a.exits(t, 4)
 			})
+		}
+	})
+}
+
+func TestAgentSaysWhatItIsWorth(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		tap := newTap(t, serve(t), nil)
+		p.agent(t, tap.URL, []string{"REGENT_CANDIDATE=agent-1", "REGENT_PRIORITY=cksum", "REGENT_CAPABILITIES=eu,gpu", "REGENT_LOAD=3"}, "true").exits(t, 0)
+		p.agent(t, tap.URL, []string{"REGENT_CANDIDATE=agent-1", "REGENT_PRIORITY=-7"}, "true").exits(t, 0)
+		p.agent(t, tap.URL, nil, "true").exits(t, 0)
+		want := []request{{Priority: 3074249056 - 1<<31, Load: 3, Capabilities: []string{"eu", "gpu"}}, {Priority: -7}, {}}
+		for i, r := range tap.of("acquire") {
+			if r.Priority != want[i].Priority || r.Load != want[i].Load || !slices.Equal(r.Capabilities, want[i].Capabilities) {
+				t.Errorf("acquire %d says %+v, not %+v", i+1, r, want[i])
+			}
+		}
+	})
+}
+
+func TestAgentThatIsNotEligibleIsToldAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		call(t, http.MethodPut, server+"/v1/elections/reports", `{"policy":{"strategy":"priority","require":["gpu"]}}`)
+		a := p.agent(t, server, []string{"REGENT_CAPABILITIES=eu"}, "true")
+		if a.exits(t, 2); !strings.Contains(a.log.String(), ": gpu;") {
+			t.Errorf("the log does not say what is missing:\n%s", a.log)
+		}
+		b := p.agent(t, server, []string{"REGENT_CAPABILITIES=eu,gpu"}, "echo", "it leads")
+		if b.exits(t, 0); !strings.Contains(b.log.String(), "it leads") {
+			t.Errorf("it does not lead:\n%s", b.log)
 		}
 	})
 }

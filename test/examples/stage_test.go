@@ -372,6 +372,8 @@ type request struct {
 	verb                   string
 	CandidateID, Key, Wait string
 	Ticket                 string
+	Priority, Load         int
+	Capabilities           []string
 	FencingToken           int
 	status                 int           // of the reply
 	at                     time.Duration // of the reply, on boottime's clock

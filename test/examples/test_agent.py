@@ -17,6 +17,26 @@ def reply(**changes):
     return {"election": "reports", "leaderId": "ann", "fencingToken": 7, "expiresInMs": 30000, "renewInMs": 10000, **changes}
 
 
+class Worth(unittest.TestCase):
+    def test_the_checksum_is_that_of_cksum(self):
+        for text, crc in (("123456789", 930766865), ("a", 1220704766), ("agent-1", 3074249056), ("", 4294967295)):
+            self.assertEqual(agent.cksum_priority(text), crc - 2**31)
+
+    def test_the_load_is_asked_before_each_call(self):
+        loads = iter((7, 5))
+        ours = agent._Agent("http://127.0.0.1", "reports", "ann", "cksum", ("gpu", "eu", "gpu"), lambda: next(loads))
+        self.assertEqual(ours._worth(), {"priority": agent.cksum_priority("ann"), "capabilities": ["eu", "gpu"], "load": 7})
+        self.assertEqual(ours._worth()["load"], 5)
+
+    def test_what_is_no_worth_is_refused(self):
+        for priority, names in (("high", ()), (1.5, ()), (0, ("a b",)), (0, ("",))):
+            with self.subTest((priority, names)), self.assertRaises(agent.Refused):
+                agent._Agent("http://127.0.0.1", "reports", "ann", priority, names)
+
+    def test_a_candidate_that_says_nothing_sends_nothing(self):
+        self.assertEqual(agent._Agent("http://127.0.0.1", "reports", "ann")._worth(), {})
+
+
 class Rule(unittest.TestCase):
     def setUp(self):
         self.clock = Clock()

@@ -29,6 +29,7 @@ type Plan struct {
 	Pace      time.Duration // between two calls of an agent, on average
 	Servers   int
 	Elections []leadership.Election
+	Ballots   map[leadership.Election]leadership.BallotPolicy // of some of them
 	Groups    []Group
 	Wrappers  []Wrapper
 	Faults    []Fault
@@ -69,6 +70,7 @@ func NewPlan(store Store, seed uint64, can Abilities, lease time.Duration) Plan 
 	}
 	d.agents()
 	d.faults()
+	d.ballots()
 	return d.plan
 }
 
@@ -164,6 +166,64 @@ func (d *drawer) join(group int, m record.Member) {
 	t.Members = append(t.Members, m)
 }
 
+// ballots draws who should lead, for about half of the elections, and what candidates say of
+// themselves. The runs of a wrapper say nothing: they are the last choice.
+func (d *drawer) ballots() {
+	d.plan.Ballots = map[leadership.Election]leadership.BallotPolicy{}
+	for _, e := range d.plan.Elections {
+		if d.rand.IntN(2) == 0 {
+			d.plan.Ballots[e] = d.ballot(e)
+		}
+	}
+	for i := range d.plan.Groups {
+		for j := range d.plan.Groups[i].Members {
+			m := &d.plan.Groups[i].Members[j]
+			m.Candidacy = leadership.Candidacy{Priority: d.rand.Int64N(4), Load: d.rand.Int64N(4), Capabilities: "gpu"}
+			if d.rand.IntN(2) == 0 {
+				m.Candidacy.Capabilities = "fast gpu"
+			}
+			if m.Role == record.Caller && d.rand.IntN(4) == 0 {
+				m.Candidacy.Capabilities = ""
+			}
+		}
+	}
+}
+
+func (d *drawer) ballot(e leadership.Election) (p leadership.BallotPolicy) {
+	all := leadership.Strategies()
+	p.Strategy = all[d.rand.IntN(len(all))]
+	p.Window = []time.Duration{0, 100 * time.Millisecond, 500 * time.Millisecond}[d.rand.IntN(3)]
+	runs := slices.ContainsFunc(d.plan.Wrappers, func(w Wrapper) bool { return w.Election == e })
+	if d.rand.IntN(4) == 0 && !runs {
+		p.Require = "gpu"
+	}
+	switch p.Strategy {
+	case leadership.StrategyCapability:
+		p.Prefer = "fast"
+		fallthrough
+	case leadership.StrategyPriority, leadership.StrategyLeastLoaded:
+		if p.Preempt = d.rand.IntN(3) == 0; p.Preempt && d.rand.IntN(2) == 0 {
+			p.MinTerm = d.plan.Lease
+		}
+	}
+	if names := d.members(e); p.HasBallot() && d.rand.IntN(5) == 0 && len(names) > 1 {
+		p.Quorum = leadership.QuorumPolicy{Electorate: leadership.NewNames(names...), Need: 2}
+	}
+	return p
+}
+
+// members are the candidates of an election that lead by themselves.
+func (d *drawer) members(e leadership.Election) (names []string) {
+	for _, t := range d.plan.Groups {
+		for _, m := range t.Members {
+			if m.Election == e && (m.Role == record.Campaigner || m.Role == record.Steady || m.Role == record.Caller) {
+				names = append(names, m.Name)
+			}
+		}
+	}
+	return names[:min(len(names), leadership.MaxElectorate)]
+}
+
 // Candidates is how many want to lead.
 func (p Plan) Candidates() int {
 	n := len(p.Wrappers)
@@ -204,6 +264,11 @@ func (p Plan) String() string {
 	}
 	for _, w := range p.Wrappers {
 		fmt.Fprintf(&b, "\n%s: %s at %d, command %q", w.Name, w.Election, w.Server, w.Mode)
+	}
+	for _, e := range p.Elections {
+		if ballot, ok := p.Ballots[e]; ok {
+			fmt.Fprintf(&b, "\n%s: %+v", e, ballot)
+		}
 	}
 	for _, f := range p.Faults {
 		fmt.Fprintf(&b, "\n%v", f)

@@ -55,6 +55,8 @@ func Properties() []Property {
 		"a program decides only on what it understands",
 		"an operator's order stands",
 		"every call passes every gate",
+		"the best candidate leads",
+		"a quorum is asked for",
 	}
 }
 

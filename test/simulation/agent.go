@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"regent/leadership"
@@ -29,6 +30,8 @@ type agent struct {
 	willing bool
 	wanted  time.Duration // since when it is willing
 	late    bool          // the last grant was heard of when it was over
+
+	candidacy leadership.Candidacy
 
 	keyless bool          // the service chooses its keys
 	margin  time.Duration // the time that it needs to stop
@@ -155,13 +158,50 @@ func (a *agent) begin() {
 	a.leading, a.owed = false, ""
 	a.wants(true)
 	a.key, a.failed, a.late = a.s.key(), 0, false
+	if a.s.plan.ballot != (leadership.BallotPolicy{}) && a.s.w.chance(0.3) { // it has other work now
+		a.candidacy.Load = a.s.w.random.Int64N(3)
+	}
 	a.campaign()
+}
+
+// stands draws what it says of itself. With a ballot, some have no chance, and the last may be a
+// witness.
+func (a *agent) stands(n int) {
+	w, p := a.s.w, a.s.plan
+	if p.ballot == (leadership.BallotPolicy{}) {
+		return
+	}
+	a.candidacy = leadership.Candidacy{Priority: w.random.Int64N(3), Load: w.random.Int64N(3)}
+	var capabilities []string
+	for _, name := range []string{"far", "fast", "gpu", "near"} {
+		if w.chance(0.5) || name == "gpu" && n == 0 {
+			capabilities = append(capabilities, name)
+		}
+	}
+	a.candidacy.Capabilities = leadership.NewNames(capabilities...)
+	if n > 1 && n == p.agents-1 && w.chance(0.5) {
+		a.candidacy.Role = leadership.RoleWitness
+	}
+}
+
+// eligible reports whether it may lead at all.
+func (a *agent) eligible() bool {
+	require := a.s.plan.ballot.Require.List()
+	lacks := slices.ContainsFunc(require, func(name string) bool { return !a.candidacy.Capabilities.Has(name) })
+	return a.candidacy.Role != leadership.RoleWitness && !lacks
+}
+
+// bids reports whether a candidate was refused because a ballot is open.
+func bids(r leadership.Reason) bool {
+	return slices.Contains([]leadership.Reason{leadership.ReasonBallot, leadership.ReasonOutranked, leadership.ReasonQuorum, leadership.ReasonWitness}, r)
 }
 
 // campaign asks to lead.
 func (a *agent) campaign() {
-	r := leadership.AcquireRequest{Election: a.election, CandidateID: a.name, LeaseDuration: a.s.length(), Wait: a.s.plan.wait}
-	c := checker.Call{Verb: checker.Acquire, Lease: r.LeaseDuration}
+	r := leadership.AcquireRequest{
+		Election: a.election, CandidateID: a.name, LeaseDuration: a.s.length(), Wait: a.s.plan.wait, Candidacy: a.candidacy,
+	}
+	c := checker.Call{Verb: checker.Acquire, Lease: r.LeaseDuration, Candidacy: r.Candidacy}
 	if !a.keyless {
 		r.Key, c.Key = new(a.key), a.key.Hash()
 	}
@@ -206,6 +246,11 @@ func (a *agent) acquires(r leadership.AcquireRequest) serving {
 // answered takes the answer to a campaign.
 func (a *agent) answered(sent time.Duration, g leadership.Grant, err error) {
 	if err != nil {
+		if refusal, ok := errors.AsType[*leadership.Error](err); ok && bids(refusal.Reason) {
+			a.failed = 0
+			a.after(refusal.RetryAfter, a.campaign) // its turn
+			return
+		}
 		if errors.Is(err, leadership.LeaseHeld) && a.now()-sent >= a.s.plan.wait/2 && a.s.plan.wait > 0 {
 			a.failed = 0
 			a.campaign()

@@ -14,7 +14,7 @@ func (s *simulation) settling() time.Duration { return 10*time.Minute + s.patien
 // patience is the longest time without a leader while candidates are willing: the lease that has to
 // run out, its lock delay, and a second; more for candidates that poll instead of waiting in line.
 func (s *simulation) patience() time.Duration {
-	d := s.plan.lease + s.plan.lockDelay + s.data.guard() + time.Second
+	d := s.plan.lease + s.plan.lockDelay + s.data.guard() + time.Second + s.plan.turns()
 	if s.plan.wait == 0 {
 		d += 10 * time.Second
 	}
@@ -23,6 +23,7 @@ func (s *simulation) patience() time.Duration {
 
 // watch checks from now on that each election has a leader, except for short times.
 func (s *simulation) watch() {
+	s.truth.settled = true
 	for _, e := range s.names {
 		s.watchOver(e, s.w.now)
 	}
@@ -36,7 +37,7 @@ func (s *simulation) watchOver(e leadership.Election, led time.Duration) {
 	willing := false
 	for _, a := range s.of(e) {
 		s.held(a)
-		willing = willing || a.willing && a.frozen < s.w.now && !s.barred(a)
+		willing = willing || a.willing && a.frozen < s.w.now && a.eligible() && !s.barred(a)
 		if a.left() > 0 {
 			led = s.w.now
 		}

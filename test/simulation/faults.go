@@ -18,11 +18,12 @@ func (s *simulation) begin() {
 	for _, e := range s.names {
 		s.configure(e, s.plan.lockDelay)
 		for n := range s.plan.agents {
-			a := &agent{s: s, name: leadership.CandidateID([]string{"ann", "bob", "cy", "dee", "eve", "fay"}[n]), election: e, clock: s.clock()}
+			a := &agent{s: s, name: leadership.CandidateID(agentNames[n]), election: e, clock: s.clock()}
 			a.keyless = a.clock.rate <= exact+exact/leadership.Drift && s.w.chance(s.plan.keyless) // else it would not wait for its answers
 			if s.plan.margins {
 				a.margin = s.w.upTo(s.plan.shortestTrial() / 10).Truncate(time.Millisecond)
 			}
+			a.stands(n)
 			s.agents = append(s.agents, a)
 			s.w.after(s.w.upTo(10*time.Second), a.begin)
 		}
@@ -133,7 +134,7 @@ func (s *simulation) unlock(e leadership.Election, acknowledge string) {
 // configure repeats the call until it is done.
 func (s *simulation) configure(e leadership.Election, lockDelay time.Duration) {
 	s.w.tell("%s: an operator configures a lock delay of %v", e, lockDelay)
-	i, c := s.any(), leadership.Config{LeaseDuration: s.plan.lease, LockDelay: lockDelay, Term: s.plan.policy}
+	i, c := s.any(), leadership.Config{LeaseDuration: s.plan.lease, LockDelay: lockDelay, Term: s.plan.policy, Ballot: s.plan.ballot}
 	at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Configure, Election: e, Config: c})
 	i.call(s.record.id(at), func(ctx context.Context) {
 		asked := i.now()

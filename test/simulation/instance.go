@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"regent/leadership"
@@ -51,7 +52,7 @@ func (i *instance) begin() {
 	i.budgets = make(map[leadership.Election]*budget)
 	i.drawn = make(map[leadership.KeyHash]*caller)
 	i.view = instancetest.NewView(instancetest.ViewConfig{Expiry: cacheExpiry, Size: 2, Jitter: s.w.upTo, Live: true})
-	i.common = &instancetest.Lines{Jitter: s.w.upTo, Key: i.drawKey, View: i.view}
+	i.common = &instancetest.Lines{Jitter: s.w.upTo, Key: i.drawKey, View: i.view, Present: i.present}
 	i.lines = make(map[leadership.Election]*queue)
 	i.newest = make(map[leadership.Election]leadership.Revision)
 	i.shown = make(map[leadership.Election]leadership.Revision)
@@ -62,6 +63,13 @@ func (i *instance) begin() {
 func (i *instance) listens() {
 	i.liveSince = i.s.w.now
 	i.hearing = i.s.record.listens(i.hearing, fmt.Sprintf("instance %d since %v", i.number, i.s.w.now), i.s.data)
+}
+
+// present reports whether the member stands in line at this instance: what instances tell each
+// other of members is not simulated.
+func (i *instance) present(e leadership.Election, member leadership.CandidateID) bool {
+	q, ok := i.lines[e]
+	return ok && slices.ContainsFunc(q.stand.spots, func(p *spot) bool { return p.candidate == member && p.callers > 0 })
 }
 
 // drawKey draws the key of a caller that joins a line without one.
@@ -286,6 +294,7 @@ func (q *queue) drive() {
 // withdraw takes back what the store has of a candidate that has gone.
 func (q *queue) withdraw(ctx context.Context, gone leadership.CandidateID) {
 	alive, asked := q.i.alive(), q.i.now()
+	q.i.s.figures.Withdrawn++
 	l, err := q.i.service.Withdraw(ctx, q.election, gone)
 	if !alive() {
 		return

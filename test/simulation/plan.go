@@ -31,6 +31,7 @@ type plan struct {
 	margins                      bool          // agents need time to stop
 
 	policy leadership.TermPolicy
+	ballot leadership.BallotPolicy // who should lead
 
 	drift  bool // clocks are not exact
 	faults faults
@@ -93,7 +94,62 @@ func (w *timeline) draw() plan {
 	if p.faults.people = w.chance(0.3); w.chance(0.3) {
 		p.policy = w.drawPolicy(p.lease)
 	}
+	if w.chance(0.4) {
+		p.ballot = w.drawBallot(p)
+	}
 	return p
+}
+
+// drawBallot draws who should lead, and how many must be present.
+func (w *timeline) drawBallot(p plan) (b leadership.BallotPolicy) {
+	all := leadership.Strategies()
+	b.Strategy = all[w.random.IntN(len(all))]
+	if w.chance(0.8) {
+		b.Window = w.upTo(2 * time.Second).Truncate(time.Millisecond)
+	} else {
+		b.Window = leadership.NoWindow
+	}
+	if w.chance(0.2) {
+		b.Require = "gpu"
+	}
+	switch b.Strategy {
+	case leadership.StrategyCapability:
+		b.Prefer = "far fast near"
+		fallthrough
+	case leadership.StrategyPriority, leadership.StrategyLeastLoaded:
+		if b.Preempt = w.chance(0.5); b.Preempt && w.chance(0.5) {
+			b.MinTerm = max(w.upTo(3*p.lease), time.Second).Truncate(time.Millisecond)
+		}
+	}
+	if b.HasBallot() && w.chance(0.3) {
+		electorate := agentNames[:p.agents]
+		b.Quorum = leadership.QuorumPolicy{Electorate: leadership.NewNames(electorate...), Need: w.random.IntN(2)}
+	}
+	return b
+}
+
+// agentNames are the candidates of each election.
+var agentNames = []string{"ann", "bob", "cy", "dee", "eve", "fay"}
+
+// turns is how long a ballot may last when all goes well: the window, and a turn for each better
+// bidder that has gone. One that asks for a quorum asks again until there is one.
+func (p plan) turns() time.Duration {
+	if !p.ballot.HasBallot() {
+		return 0
+	}
+	d := windowOf(p.ballot) + time.Duration(p.agents)*leadership.BidTurn + time.Second
+	if p.ballot.Quorum.Electorate != "" {
+		d += 10 * time.Second
+	}
+	return d
+}
+
+// windowOf is how long bids are collected.
+func windowOf(b leadership.BallotPolicy) time.Duration {
+	if b.Window == 0 && b.HasBallot() {
+		return leadership.DefaultWindow
+	}
+	return max(b.Window, 0)
 }
 
 // drawPolicy draws limits of a term that some leaders come to.
@@ -159,6 +215,6 @@ func (p plan) shortestTrial() time.Duration {
 
 // String is the plan in a line.
 func (p plan) String() string {
-	return fmt.Sprintf("%d elections, %d agents, %d instances, %v, lease %v, lock delay %v, terms of %v, waits of %v, a fault in %v, %.2f without keys, lengths %t, margins %t, limits %+v, %+v",
-		p.elections, p.agents, p.instances, p.store, p.lease, p.lockDelay, p.term, p.wait, p.mean, p.keyless, p.lengths, p.margins, p.policy, p.faults)
+	return fmt.Sprintf("%d elections, %d agents, %d instances, %v, lease %v, lock delay %v, terms of %v, waits of %v, a fault in %v, %.2f without keys, lengths %t, margins %t, limits %+v, ballots %+v, %+v",
+		p.elections, p.agents, p.instances, p.store, p.lease, p.lockDelay, p.term, p.wait, p.mean, p.keyless, p.lengths, p.margins, p.policy, p.ballot, p.faults)
 }

@@ -68,7 +68,7 @@ func (r *record) answered(at int, a reply) {
 		c.Waited = r.wait
 	}
 	if refusal, ok := errors.AsType[*leadership.Error](a.err); ok {
-		c.Answer = refusal.Lease
+		c.Answer, c.Because, c.Again = refusal.Lease, refusal.Reason, refusal.RetryAfter
 	}
 }
 
@@ -94,7 +94,7 @@ func (r *record) write(who string, w fence.Mark, newest leadership.Token, admitt
 
 // willing records how long an agent wanted to lead, until now.
 func (r *record) willing(a *agent, since time.Duration) {
-	if r != nil && r.wait > 0 && !r.skewed { // a candidate that does not stand in line only looks now and then
+	if r != nil && r.wait > 0 && !r.skewed && a.eligible() { // a candidate that does not stand in line only looks now and then
 		r.recording.Willing = append(r.recording.Willing, checker.Willing{Who: string(a.name), Election: a.election, From: since, Until: r.w.now})
 	}
 }

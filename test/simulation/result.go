@@ -34,6 +34,10 @@ type Figures struct {
 	Orders      int // of operators, and verdicts
 	Epochs      int // that leaders heard of
 	Deposed     int // leaders
+	Bids        int // that were written
+	Ballots     int // that ended with a grant
+	Preempted   int // leaders
+	Withdrawn   int // bids and challenges, by instances
 	Reports     int // of leaders
 	Orphans     int // leases that a line released, because no caller was told their keys
 	Twice       int // campaigns of which there were two at a time
@@ -72,6 +76,10 @@ func (f Figures) Plus(g Figures) Figures {
 	f.Orders += g.Orders
 	f.Epochs += g.Epochs
 	f.Deposed += g.Deposed
+	f.Bids += g.Bids
+	f.Ballots += g.Ballots
+	f.Preempted += g.Preempted
+	f.Withdrawn += g.Withdrawn
 	f.Reports += g.Reports
 	f.Orphans += g.Orphans
 	f.Twice += g.Twice

@@ -25,7 +25,7 @@ type simulation struct {
 	figures   Figures
 	keys      uint64
 	calm      bool    // without faults
-	ordered   bool    // orders and limits may bar candidates: a line need not ask for them
+	ordered   bool    // orders and limits may bar candidates, or another is better: a line need not ask for them
 	closed    bool    // the run is over
 	record    *record // nil: nothing is recorded
 }
@@ -82,7 +82,8 @@ func newSimulation(c Config) *simulation {
 		s.plan.faults.doubled = 0
 	}
 	s.ordered = s.plan.faults.people || s.plan.policy != (leadership.TermPolicy{})
-	s.calm = s.plan.faults.none() && !s.plan.faults.operators && !s.ordered
+	s.calm = s.plan.faults.none() && !s.plan.faults.operators && !s.ordered && !s.plan.ballot.Preempt
+	s.ordered = s.ordered || s.plan.ballot != (leadership.BallotPolicy{})
 	w.tell("seed %d: %v", c.Seed, s.plan)
 	s.truth = &truth{
 		w: w, figures: &s.figures, skewed: s.plan.faults.storeLeaps, believers: s.of, replaced: make(map[leadership.EventID]time.Duration),

@@ -35,6 +35,9 @@ func TestAllHoldsWhateverGoesWrong(t *testing.T) {
 	if (total.Epochs == 0 || total.Deposed == 0 || total.Reports == 0) && *seeds >= 60 {
 		t.Error("no leader went on under the next token, or reported, or was deposed")
 	}
+	if (total.Ballots == 0 || total.Bids == 0 || total.Preempted == 0) && *seeds >= 60 {
+		t.Error("no candidate has bid, or none has won, or none has preempted a leader")
+	}
 	t.Logf("%+v", total)
 }
 

@@ -163,7 +163,7 @@ func (q *queue) expectAttempt() {
 		return
 	}
 	r := s.data.row(q.election).record
-	if r.LeaderID != "" || r.Deleted {
+	if r.LeaderID != "" || r.Deleted || s.plan.ballot != (leadership.BallotPolicy{}) { // with a ballot it asks when its turn comes
 		return
 	}
 	begun, since, alive := q.begun, s.w.now, i.alive()

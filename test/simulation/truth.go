@@ -20,6 +20,7 @@ const (
 	ID  Property = "ID: the same call again does what once would have done"
 	BS  Property = "BS: what an instance shows was true within its stated age, and never goes back"
 	OV  Property = "OV: no lease is granted against an order that stands"
+	CH  Property = "CH: the best candidate that has bid leads, in its turn and with a quorum"
 	LV  Property = "LV: without faults a willing candidate leads before long, and no leader changes without need"
 )
 
@@ -40,6 +41,7 @@ type truth struct {
 	figures     *Figures
 	slack       time.Duration // by which the clocks of the store's servers differ
 	skewed      bool          // the store's clock leaps: ME-2 cannot be kept
+	settled     bool          // nothing goes wrong any more
 	elections   map[leadership.Election]*reign
 	replaced    map[leadership.EventID]time.Duration    // when each change was made
 	grants      map[leadership.KeyHash]leadership.Token // the newest of each key
@@ -64,6 +66,7 @@ type reign struct {
 	lock     time.Duration // after a lease that was not released
 	late     time.Time     // when it had ended, if the last heartbeat came after that and no caller was told that it counts
 	free     bool          // it was released
+	ballot   ballot
 }
 
 func (t *truth) reign(e leadership.Election) *reign {
@@ -99,6 +102,9 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 			t.expired(r, before, now)
 		case leadership.EventAcquired:
 			t.granted(r, before, now, at)
+			t.chosen(before, event, decided)
+		case leadership.EventHandingOver:
+			t.preempted(before, event, decided)
 		case leadership.EventDeposed:
 			t.deposed(r, before, now, event)
 		case leadership.EventEpoch:
@@ -107,6 +113,7 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 			t.unlock(r, event)
 		}
 	}
+	t.bid(before, now, decided)
 	if now.LeaderID == "" {
 		r.leader = ""
 		return

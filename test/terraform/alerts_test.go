@@ -46,7 +46,7 @@ func (p plan) pointsToTheRunbook(t *testing.T) {
 			t.Errorf("%s looks at other services too: %s", r.Address, query)
 		}
 	}
-	if alerts != 13 {
+	if alerts != 16 {
 		t.Errorf("there are %d alerts", alerts)
 	}
 	if !sections["unreachable"] {

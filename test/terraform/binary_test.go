@@ -106,7 +106,7 @@ func (p plan) starts(t *testing.T, service resource, env map[string]string) {
 func TestBinaryRefusesWrongEnvironment(t *testing.T) {
 	t.Parallel()
 	needTerraform(t) // without it there is nothing to compare with
-	for _, wrong := range []string{"REGENT_EVENTS=regent", "REGENT_EVENTS_ENDPOINT=europe-west4", "REGENT_HISTORY=30d", "REGENT_CACHE_EXPIRY=11s", "REGENT_STREAM_LIMIT=-1s", "REGENT_MAX_CONCURRENCY=1"} {
+	for _, wrong := range []string{"REGENT_EVENTS=regent", "REGENT_MEMBERS=regent", "REGENT_EVENTS_ENDPOINT=europe-west4", "REGENT_HISTORY=30d", "REGENT_CACHE_EXPIRY=11s", "REGENT_STREAM_LIMIT=-1s", "REGENT_MAX_CONCURRENCY=1"} {
 		name, _, _ := strings.Cut(wrong, "=")
 		flag := "--" + strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "REGENT_"), "_", "-"))
 		said := ask(t, []string{"REGENT_STORE=memory:", "REGENT_LISTEN=127.0.0.1:0", wrong}, "serve")

@@ -79,6 +79,7 @@ func TestPlanOfEachExample(t *testing.T) {
 			p.hearsByTheRightsThatTheCodeNames(t)
 			p.setsWhatTheBinaryReads(t)
 			p.publishesThroughOneEndpoint(t)
+			p.keepsNoMembers(t)
 			p.mountsAPolicy(t)
 			p.preparesTheStore(t)
 			if example == "firestore" { // which changes no threshold
@@ -195,10 +196,28 @@ func (p plan) hearsByTheRightsThatTheCodeNames(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("the listener's permissions are not what hearing takes (-code +terraform):\n%s", d)
 	}
-	for _, role := range []string{"roles/pubsub.publisher", "roles/pubsub.subscriber"} {
-		binding := p.one(t, fmt.Sprintf("google_pubsub_topic_iam_member.server[%q]", role))
-		if binding.Values["topic"] != "regent" {
-			t.Errorf("%s is for topic %v", binding.Address, binding.Values["topic"])
+	for name, topic := range map[string]string{"server": "regent", "members": "regent-members"} {
+		for _, role := range []string{"roles/pubsub.publisher", "roles/pubsub.subscriber"} {
+			binding := p.one(t, fmt.Sprintf("google_pubsub_topic_iam_member.%s[%q]", name, role))
+			if binding.Values["topic"] != topic || binding.Values["role"] != role {
+				t.Errorf("%s gives %v for topic %v", binding.Address, binding.Values["role"], binding.Values["topic"])
+			}
+		}
+	}
+}
+
+// keepsNoMembers checks that the topic of members keeps no message that was delivered, and that
+// each service uses it, and not the one of events.
+func (p plan) keepsNoMembers(t *testing.T) {
+	t.Helper()
+	topic := p.one(t, "google_pubsub_topic.members[0]")
+	if kept := topic.Values["message_retention_duration"]; kept != nil {
+		t.Errorf("the topic of members keeps messages for %v", kept)
+	}
+	for _, s := range p.services() {
+		env := p.environment(s)
+		if env["REGENT_MEMBERS"] != "projects/"+project+"/topics/regent-members" || env["REGENT_EVENTS"] == env["REGENT_MEMBERS"] {
+			t.Errorf("%s exchanges members over %q, and events over %q", s.Address, env["REGENT_MEMBERS"], env["REGENT_EVENTS"])
 		}
 	}
 }

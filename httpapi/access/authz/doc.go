@@ -29,16 +29,22 @@
 // election is configured is always allowed.
 //
 //	role        may
-//	candidate   acquire, renew, release, step down and ask for approval under its own ids; read
-//	            the election, its history, its stream and its overrides; ask why a candidate does
-//	            not lead; check tokens
-//	observer    read elections, their lists, histories, streams and overrides; ask why a
-//	            candidate does not lead; check tokens
+//	candidate   acquire, renew, release, step down, ask for approval, join and leave under its own
+//	            ids, and read a stream as a member by one; read the election, its members, its
+//	            history, its stream and its overrides; ask why a candidate does not lead, and which
+//	            members follow a token; check tokens
+//	observer    read elections, their lists, members, histories, streams and overrides; ask why a
+//	            candidate does not lead, and which members follow a token; check tokens
 //	verifier    check tokens; judge
 //	scheduler   tick
 //	operator    what an observer may; configure; tick; order: assign, evict, pause, resume, ban,
 //	            approve, lift
 //	admin       what an operator may; judge; delete; unlock
+//
+// Followers, workers and witnesses have the role candidate, for their own ids: what keeps a witness
+// from leading is that it asks as one. Who counts for a quorum is no secret and no right: the
+// electorate, and the ids, roles and notes of members, are for all that may read the election. A
+// principal counts as a member of the electorate only by an id that is its own.
 //
 // Which role may make which call stands in wire.Verbs. Limits change what a principal may ask of
 // one instance; see limit.Limits.

@@ -1,6 +1,7 @@
 package authz_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authz"
@@ -42,7 +43,7 @@ func TestAStrangerCannotTellWhetherAnElectionExists(t *testing.T) {
 			adapt := strings.NewReplacer("{e}", election, "{c}", "ann", "{k}", leadership.NewKey().Text())
 			r := httptest.NewRequest(c.method, adapt.Replace(c.path), strings.NewReader(adapt.Replace(c.body)))
 			r.Header.Set("Content-Type", wire.ContentType)
-			r.Header.Set("Accept", "*/*")
+			r.Header.Set("Accept", cmp.Or(c.stream, "*/*"))
 			if strings.Contains(c.path, "wait=") {
 				r.Header.Set("If-None-Match", `"1"`)
 			}
@@ -203,7 +204,7 @@ func TestRefusedAndPrivilegedCallsLeaveARecord(t *testing.T) {
 		{Principal: "scheduler@test", Verb: wire.VerbTick, RequestID: "id-scheduler"},
 		{Principal: "observer@test", Verb: wire.VerbWatchAll, Code: wire.PermissionDenied, RequestID: "id-observer"},
 	}
-	if diff := cmp.Diff(want, *h.records); diff != "" {
+	if diff := gocmp.Diff(want, *h.records); diff != "" {
 		t.Errorf("the records (-want +got):\n%s", diff)
 	}
 }

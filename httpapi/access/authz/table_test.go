@@ -54,6 +54,7 @@ var cases = []struct {
 	{"list", wire.VerbList, "GET", "/v1/elections", "", ""},
 	{"history", wire.VerbEvents, "GET", "/v1/elections/{e}/events", "", ""},
 	{"watch", wire.VerbWatch, "GET", "/v1/elections/{e}/events", "", wire.StreamType},
+	{"watch as a member", wire.VerbWatch, "GET", "/v1/elections/{e}/events?member={c}", "", wire.StreamType},
 	{"watch all", wire.VerbWatchAll, "GET", "/v1/events?prefix={e}", "", wire.StreamType},
 	{"watch all of all", wire.VerbWatchAll, "GET", "/v1/events", "", wire.StreamType},
 	{"configure", wire.VerbConfigure, "PUT", "/v1/elections/{e}", `{"leaseDuration":"30s"}`, ""},
@@ -71,6 +72,10 @@ var cases = []struct {
 	{"step down", wire.VerbStepDown, "POST", "/v1/elections/{e}:stepDown", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"reason":"no memory"}`, ""},
 	{"request approval", wire.VerbRequestApproval, "POST", "/v1/elections/{e}:requestApproval", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"note":"step 3"}`, ""},
 	{"explain", wire.VerbExplain, "GET", "/v1/elections/{e}/candidates/{c}:explain", "", ""},
+	{"join", wire.VerbJoin, "POST", "/v1/elections/{e}:join", `{"candidateId":"{c}","role":"follower","ttl":"30s"}`, ""},
+	{"leave", wire.VerbLeave, "POST", "/v1/elections/{e}:leave", `{"candidateId":"{c}"}`, ""},
+	{"members", wire.VerbMembers, "GET", "/v1/elections/{e}/members", "", ""},
+	{"await acknowledgement", wire.VerbAcknowledgement, "POST", "/v1/elections/{e}:awaitAcknowledgement", `{"fencingToken":1,"need":1,"wait":"1ms"}`, ""},
 	{"tick", wire.VerbTick, "POST", "/v1/maintenance:tick", "", ""},
 }
 
@@ -79,7 +84,7 @@ var cases = []struct {
 func TestTheTableOfRightsIsAsWritten(t *testing.T) {
 	t.Parallel()
 	var table bytes.Buffer
-	fmt.Fprintf(&table, "%-20s %-12s %-12s", "call", "election", "candidate")
+	fmt.Fprintf(&table, "%-22s %-12s %-12s", "call", "election", "candidate")
 	who := append([]string{"nobody"}, names()...)
 	for _, role := range who {
 		fmt.Fprintf(&table, " %-10s", role)
@@ -90,7 +95,7 @@ func TestTheTableOfRightsIsAsWritten(t *testing.T) {
 				if candidate == "bob" && !strings.Contains(c.path+c.body, "{c}") || election == "foreign" && !strings.Contains(c.path+c.body, "{e}") {
 					continue
 				}
-				fmt.Fprintf(&table, "\n%-20s %-12s %-12s", c.call, election, candidate)
+				fmt.Fprintf(&table, "\n%-22s %-12s %-12s", c.call, election, candidate)
 				for _, role := range who {
 					fmt.Fprintf(&table, " %-10s", ask(t, role, c.method, c.path, c.body, c.stream, election, candidate))
 				}

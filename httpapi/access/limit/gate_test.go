@@ -109,6 +109,20 @@ func TestACallerThatExceedsItsRateIsRefusedUntilThereIsRoom(t *testing.T) {
 			_, _, err := s.Watch(ctx, leadership.WatchRequest{})
 			return err
 		},
+		"watch as a member": func(s *instance.Guarded, ctx context.Context) error {
+			_, _, err := s.Watch(ctx, leadership.WatchRequest{Member: "ann"})
+			return err
+		},
+		"join": func(s *instance.Guarded, ctx context.Context) error {
+			_, err := s.Join(ctx, leadership.JoinRequest{})
+			return err
+		},
+		"leave":   func(s *instance.Guarded, ctx context.Context) error { return s.Leave(ctx, leadership.LeaveRequest{}) },
+		"members": func(s *instance.Guarded, ctx context.Context) error { _, err := s.Members(ctx, ""); return err },
+		"await acknowledgement": func(s *instance.Guarded, ctx context.Context) error {
+			_, err := s.AwaitAcknowledgement(ctx, leadership.AcknowledgementRequest{Wait: 1})
+			return err
+		},
 		"feed": func(s *instance.Guarded, ctx context.Context) error {
 			f, err := s.Feed(ctx, "", instance.Cursor{})
 			if err == nil {
@@ -204,6 +218,12 @@ func TestStreamsAndLongPollsAreLimited(t *testing.T) {
 		wantLimited(t, "the third stream", err)
 		_, _, err = s.Await(ann, leadership.ReadRequest{Election: "reports"}, time.Second)
 		wantLimited(t, "a long poll beside two streams", err)
+		_, err = s.AwaitAcknowledgement(ann, leadership.AcknowledgementRequest{Election: "reports", Token: 1, Need: 1, Wait: time.Second})
+		wantLimited(t, "an awaited acknowledgement beside two streams", err)
+		_, err = s.AwaitAcknowledgement(ann, leadership.AcknowledgementRequest{Election: "reports", Token: 1, Need: 1})
+		if errors.Is(err, wire.RateLimited) {
+			t.Errorf("an acknowledgement that is not awaited: %v", err)
+		}
 		first.Close()
 		first.Close() // twice is once
 		third, err := open()

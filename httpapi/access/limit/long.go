@@ -13,9 +13,9 @@ const longPart = 80
 
 // Long is an instance.Gate that keeps room for short calls where a platform bounds how many
 // requests an instance handles at a time, such as Cloud Run by its concurrency. Calls that go on
-// for long, of all principals together, take up to 80 % of these: waiting candidates, long polls
-// and streams. If they took all, renewals would have to wait in front of the instance, where no
-// Gate sees them.
+// for long, of all principals together, take up to 80 % of these: waiting candidates, long polls,
+// awaited acknowledgements and streams. If they took all, renewals would have to wait in front of
+// the instance, where no Gate sees them.
 type Long struct {
 	most    int64
 	open    atomic.Int64

@@ -62,8 +62,10 @@ func TestLongCallsOfAllPrincipalsTogetherLeaveRoomForRenewals(t *testing.T) {
 		wantLimited(t, "a stream", err)
 		_, err = s.Feed(ctx, "", instance.Cursor{})
 		wantLimited(t, "a stream of all", err)
-		if *refused != 4 {
-			t.Errorf("%d refusals were told, want 4", *refused)
+		_, err = s.AwaitAcknowledgement(ctx, leadership.AcknowledgementRequest{Election: "reports", Token: lead.Token, Need: 1, Wait: time.Minute})
+		wantLimited(t, "an awaited acknowledgement", err)
+		if *refused != 5 {
+			t.Errorf("%d refusals were told, want 5", *refused)
 		}
 		if _, err := s.Renew(ctx, leadership.LeaseRequest{Election: "reports", CandidateID: "ann", Key: lead.Key, Token: lead.Token}); err != nil {
 			t.Errorf("a renewal: %v", err)

@@ -92,7 +92,7 @@ func (c *Checks) join(ctx context.Context, w fence.Mark) (a *ask, own bool, err 
 func (c *Checks) carryOut(ctx context.Context, a *ask) {
 	ctx, cancel := context.WithTimeout(ctx, c.maxAge)
 	defer cancel()
-	l, err := c.regent.CheckToken(ctx, leadership.TokenCheck{Election: a.mark.Election, Token: a.mark.Token})
+	l, err := c.regent.CheckToken(ctx, leadership.TokenCheck{Election: a.mark.Election, Token: a.mark.Token, Write: c.write})
 	seen, err := interpret(a.mark, l, err)
 	c.record(a, seen, err)
 	close(a.done)
@@ -106,7 +106,7 @@ func interpret(w fence.Mark, l leadership.Lease, err error) (seen leadership.Lea
 		return l, nil
 	case err == nil:
 		return seen, unknown("Regent's answer is not about token %d of election %q", w.Token, w.Election)
-	case errors.Is(err, leadership.TokenStale):
+	case errors.Is(err, leadership.TokenStale), errors.Is(err, leadership.ReadOnly):
 		if e, ok := errors.AsType[*leadership.Error](err); ok && e.Lease != nil && e.Lease.Election == w.Election {
 			seen = *e.Lease
 		}

@@ -39,6 +39,10 @@ type ChecksConfig struct {
 	// most MaxMaxAge; 0 for DefaultMaxAge. A former leader may get in for that long if no news
 	// arrives.
 	MaxAge time.Duration
+	// Write asks whether the leader may write: Regent also refuses, with ReadOnly, while the
+	// election has lost its quorum. An answer from before that is believed for MaxAge, too. A Gate
+	// before handlers that only read takes Checks without Write: reads go on.
+	Write bool
 	// Elections is how many elections are remembered; 0 for DefaultElections. A forgotten one costs
 	// a call.
 	Elections int
@@ -69,8 +73,8 @@ func (c ChecksConfig) validate() error {
 //     and only until news of a later leader or of the end of the lease arrives.
 //   - A token that was overtaken stays stale for ever: tokens never come back. The newest token of
 //     an election, one number, is enough to refuse all lower ones.
-//   - A token that was never granted, or whose lease seems to be over, is not remembered: that may
-//     change at any moment.
+//   - A token that was never granted, or whose lease seems to be over, is not remembered, nor that
+//     the election is read-only: that may change at any moment.
 //
 // Concurrent checks of one token share a call; but an answer that is not remembered is only for
 // those that came before the call was made. If Regent cannot be reached, or takes longer than
@@ -80,6 +84,7 @@ func (c ChecksConfig) validate() error {
 type Checks struct {
 	regent    Regent
 	maxAge    time.Duration
+	write     bool
 	elections int
 	most      int
 	now       func() time.Duration
@@ -99,6 +104,7 @@ func NewChecks(config ChecksConfig) (*Checks, error) {
 	c := &Checks{
 		regent:    config.Regent,
 		maxAge:    cmp.Or(config.MaxAge, DefaultMaxAge),
+		write:     config.Write,
 		elections: cmp.Or(config.Elections, DefaultElections),
 		most:      cmp.Or(config.Asks, DefaultAsks),
 		now:       config.Now,
@@ -116,7 +122,8 @@ func (c *Checks) Wait() { c.asks.Wait() }
 
 // Check returns nil if w's token is the current leader's, as far as described above. It blocks
 // until that is known, Regent has failed, or ctx ends. Errors: TokenStale (stop acting as leader);
-// InvalidArgument, as for Mark.Admit; StoreUnavailable if it is not known.
+// ReadOnly, with ChecksConfig.Write (the leader must not write now); InvalidArgument, as for
+// Mark.Admit; StoreUnavailable if it is not known.
 func (c *Checks) Check(ctx context.Context, w fence.Mark) error {
 	if _, err := (fence.Mark{}).Admit(w); err != nil {
 		return err

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +34,8 @@ type fixture struct {
 	lease leadership.Lease
 	err   error
 	asked int
+
+	readOnly atomic.Bool
 }
 
 // withFixture runs the test in a bubble. Leader 33 has a lease of an hour.
@@ -91,6 +95,8 @@ func (w *fixture) CheckToken(ctx context.Context, r leadership.TokenCheck) (lead
 		return leadership.Lease{}, &leadership.Error{Code: leadership.NotFound}
 	case r.Token != l.Token || l.State != leadership.Held:
 		return leadership.Lease{}, &leadership.Error{Code: leadership.TokenStale, Lease: &l, Detail: "Regent says so"}
+	case r.Write && w.readOnly.Load():
+		return leadership.Lease{}, &leadership.Error{Code: leadership.ReadOnly, Lease: &l, Detail: "1 of 3 members is present", RetryAfter: time.Second}
 	}
 	return l, nil
 }
@@ -134,6 +140,35 @@ func (w *fixture) wantAsked(want int) {
 	if w.asked != want {
 		w.t.Errorf("Regent was asked %d times, want %d", w.asked, want)
 	}
+}
+
+func TestAWriteIsRefusedWhileTheElectionIsReadOnly(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{Write: true}, func(t *testing.T, w *fixture) {
+		h := gate(t, httpfence.Config{Check: w.Checks})
+		wantStatus(t, send(h, command(33)), http.StatusOK)
+		w.readOnly.Store(true)
+		wantStatus(t, send(h, command(33)), http.StatusOK) // the answer is believed for MaxAge
+		time.Sleep(httpfence.DefaultMaxAge)
+		for range 2 {
+			reply := send(h, command(33))
+			wantStatus(t, reply, http.StatusConflict)
+			refusal := wantRefusal(t, httpfence.Refusal(reply), leadership.ReadOnly)
+			if got := reply.Header.Get("Retry-After"); got != "1" || refusal.RetryAfter != time.Second || refusal.Lease.Token != 33 {
+				t.Errorf("Retry-After %q, and the refusal is %+v", got, refusal)
+			}
+		}
+		w.wantStale(w.check(32), 33)
+		w.wantAsked(3) // that it is read-only is not remembered, and the token is
+		w.readOnly.Store(false)
+		wantStatus(t, send(h, command(33)), http.StatusOK)
+	})
+}
+
+func TestAReadGoesOnWhileTheElectionIsReadOnly(t *testing.T) {
+	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
+		w.readOnly.Store(true)
+		w.wantIn(w.check(33))
+	})
 }
 
 func TestAnswerIsReusedWithinMaxAge(t *testing.T) {

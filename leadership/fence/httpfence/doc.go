@@ -23,7 +23,9 @@
 //     with a token that was never granted.
 //   - Checks: Regent is asked (:checkToken) whether the token is the current leader's, and the
 //     answer is believed for a short time. This works for a service without storage. It refuses a
-//     former leader soon, not at once.
+//     former leader soon, not at once. With ChecksConfig.Write Regent is asked as well whether the
+//     leader may write, which it may not while the election has lost its quorum: the answer is then
+//     409 with READ_ONLY, and the sender may try again.
 //
 // With both, the check comes first, so that only a granted token raises the mark. In any case put
 // the Gate behind authentication: a fencing token is not a secret, and proves nothing about its

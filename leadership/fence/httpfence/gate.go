@@ -13,8 +13,9 @@ import (
 
 // Checker checks whether a mark's token is the current leader's. *Checks implements it.
 type Checker interface {
-	// Check returns nil if it is, and an error with the code TokenStale if it is not. Any other
-	// error means that it could not find out.
+	// Check returns nil if it is, an error with the code TokenStale if it is not, and one with the
+	// code ReadOnly if it is and must not write now. Any other error means that it could not find
+	// out.
 	Check(ctx context.Context, w fence.Mark) error
 }
 

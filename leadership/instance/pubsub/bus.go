@@ -58,8 +58,11 @@ const (
 	publishTimeout = 5 * time.Second // of one request, with the library's own retries
 )
 
-// Bus is one instance's connection to the topic. Its methods may be called concurrently.
-type Bus struct {
+// Bus is one instance's connection to a topic of events. Its methods may be called concurrently.
+type Bus struct{ *connection }
+
+// connection is one instance's connection to a topic.
+type connection struct {
 	topic     string
 	project   string // projects/P
 	instance  string
@@ -68,13 +71,21 @@ type Bus struct {
 	options   []option.ClientOption
 	log       *slog.Logger
 	publisher *apiv1.TopicAdminClient
-	doubt     chan struct{} // of one: Publish did not find the topic
+	doubt     chan struct{} // of one: a publication did not find the topic
 }
 
 // Open returns a bus, which the caller must close. It fails only for a wrong configuration or
 // missing credentials: while the service is out of reach or the topic is gone, Publish fails and
 // Run waits. On an emulator it creates the topic if that takes at most 5 s.
 func Open(ctx context.Context, c Config) (*Bus, error) {
+	connection, err := connect(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &Bus{connection}, nil
+}
+
+func connect(ctx context.Context, c Config) (*connection, error) {
 	project, _, err := ParseTopic(c.Topic)
 	if err != nil {
 		return nil, err
@@ -86,7 +97,7 @@ func Open(ctx context.Context, c Config) (*Bus, error) {
 	if err := c.checkEndpoint(emulator); err != nil {
 		return nil, err
 	}
-	b := &Bus{
+	b := &connection{
 		topic:     c.Topic,
 		project:   "projects/" + project,
 		instance:  c.Instance,
@@ -124,18 +135,18 @@ func (c Config) checkEndpoint(emulator string) error {
 
 // Bound returns within what time Run notices a break that shows itself only by silence, other than
 // the loss of the subscription.
-func (b *Bus) Bound() time.Duration { return b.probe + b.probeTimeout() }
+func (c *connection) Bound() time.Duration { return c.probe + c.probeTimeout() }
 
 // LossBound returns within what time Run notices that its subscription is of no use: that its topic
 // was deleted, or the right to it was lost.
-func (b *Bus) LossBound() time.Duration { return rarely*b.probe + b.probeTimeout() }
+func (c *connection) LossBound() time.Duration { return rarely*c.probe + c.probeTimeout() }
 
-func (b *Bus) probeTimeout() time.Duration { return b.probe / 2 }
+func (c *connection) probeTimeout() time.Duration { return c.probe / 2 }
 
 // Close closes the connection that publishes; Publish fails from then on. A Run ends with its own
 // context.
-func (b *Bus) Close() error {
-	if err := b.publisher.Close(); err != nil {
+func (c *connection) Close() error {
+	if err := c.publisher.Close(); err != nil {
 		return fmt.Errorf("pubsub: %w", err)
 	}
 	return nil
@@ -160,8 +171,8 @@ func connectionOptions(emulator string) []option.ClientOption {
 }
 
 // subscriber returns a client with one connection of its own, which a stream and its probes share.
-func (b *Bus) subscriber(ctx context.Context) (*apiv1.SubscriptionAdminClient, error) {
-	options := append(slices.Clip(b.options), option.WithGRPCConnectionPool(1))
+func (c *connection) subscriber(ctx context.Context) (*apiv1.SubscriptionAdminClient, error) {
+	options := append(slices.Clip(c.options), option.WithGRPCConnectionPool(1))
 	client, err := apiv1.NewSubscriptionAdminClient(ctx, options...)
 	if err != nil {
 		return nil, err
@@ -172,12 +183,12 @@ func (b *Bus) subscriber(ctx context.Context) (*apiv1.SubscriptionAdminClient, e
 }
 
 // createTopic is for an emulator, which starts with no topics.
-func (b *Bus) createTopic(ctx context.Context) {
+func (c *connection) createTopic(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, emulatorTimeout)
 	defer cancel()
-	_, err := b.publisher.CreateTopic(ctx, &pubsubpb.Topic{Name: b.topic})
+	_, err := c.publisher.CreateTopic(ctx, &pubsubpb.Topic{Name: c.topic})
 	if err != nil && status.Code(err) != codes.AlreadyExists {
-		b.log.WarnContext(ctx, "the emulator's topic is not created", "topic", b.topic, "cause", err)
+		c.log.WarnContext(ctx, "the emulator's topic is not created", "topic", c.topic, "cause", err)
 	}
 }
 
@@ -210,19 +221,24 @@ func batchOf(events []leadership.Event) []leadership.Event {
 }
 
 func (b *Bus) publish(ctx context.Context, events []leadership.Event) error {
-	r := &pubsubpb.PublishRequest{Topic: b.topic}
+	var messages []*pubsubpb.PubsubMessage
 	for _, e := range events {
 		m, err := encode(e)
 		if err != nil {
 			return err
 		}
-		r.Messages = append(r.Messages, m)
+		messages = append(messages, m)
 	}
+	return b.send(ctx, messages)
+}
+
+// send publishes messages by one request, which takes 5 s at most.
+func (c *connection) send(ctx context.Context, messages []*pubsubpb.PubsubMessage) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	_, err := b.publisher.Publish(ctx, r)
+	_, err := c.publisher.Publish(ctx, &pubsubpb.PublishRequest{Topic: c.topic, Messages: messages})
 	if status.Code(err) == codes.NotFound {
-		signal(b.doubt)
+		signal(c.doubt)
 	}
 	return withContext(ctx, err)
 }

@@ -1,4 +1,5 @@
-// Package pubsub carries events between the instances on one store, over Google Cloud Pub/Sub.
+// Package pubsub carries events between the instances on one store, over Google Cloud Pub/Sub, and,
+// over a topic of their own, messages about members.
 //
 //	instance A                Pub/Sub                           instances
 //
@@ -81,6 +82,11 @@
 // The library's Subscriber is not used either: it reopens streams by itself for ever and reports
 // nothing, it orders messages only after the server has said that there is an order, and it ends
 // only when all callbacks have.
+//
+// # Messages about members
+//
+// Messages carries texts of any kind, which have no order, no attributes and no outbox behind them:
+// one that could not be published is not sent again. It hears as Bus does, by the same session.
 //
 // # Subscriptions
 //

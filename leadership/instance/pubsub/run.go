@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -26,11 +27,22 @@ import (
 // Run ends within 3 s of ctx: it stops hearing and deletes the subscription. Its error says that
 // the subscription could not be deleted; Pub/Sub then deletes it after a day.
 func (b *Bus) Run(ctx context.Context, hear func(leadership.Event), live func(bool)) error {
-	h := &hearing{Bus: b, hear: hear, tell: live}
-	h.name.Store(new(b.newSubscription()))
+	return b.run(ctx, &hearing{what: "events", ordered: true, tell: live, hear: func(m *pubsubpb.PubsubMessage) error {
+		e, err := decode(m)
+		if err == nil {
+			hear(e)
+		}
+		return err
+	}})
+}
+
+// run hears messages until ctx ends.
+func (c *connection) run(ctx context.Context, h *hearing) error {
+	h.connection = c
+	h.name.Store(new(c.newSubscription()))
 	var tending sync.WaitGroup
 	tending.Go(func() { h.tend(ctx) })
-	delay := b.backoff()
+	delay := c.backoff()
 	for ctx.Err() == nil {
 		err := h.session(ctx)
 		if h.lasted() {
@@ -44,21 +56,25 @@ func (b *Bus) Run(ctx context.Context, hear func(leadership.Event), live func(bo
 }
 
 // backoff returns the pauses between two sessions: from a 32nd of probe up to probe.
-func (b *Bus) backoff() backoff.Backoff {
-	return backoff.Backoff{Min: b.probe / 40, Max: b.probe * 4 / 5} // a quarter more or less
+func (c *connection) backoff() backoff.Backoff {
+	return backoff.Backoff{Min: c.probe / 40, Max: c.probe * 4 / 5} // a quarter more or less
 }
 
 // hearing is one Run.
 type hearing struct {
-	*Bus
+	*connection
+	what    string // is heard, in words
+	ordered bool   // messages of one key come in order
+	// hear takes a message. The error says why it is of no use.
+	hear func(*pubsubpb.PubsubMessage) error
+	tell func(live bool)
+
 	name     atomic.Pointer[string] // of the subscription
 	forsaken []string               // former subscriptions, to be deleted
-	hear     func(leadership.Event)
-	tell     func(live bool)
 
 	since     time.Time  // when live began; zero while deaf
 	cause     codes.Code // of being deaf, as it was last logged
-	strangers int        // messages that were no events
+	strangers int        // messages that were of no use
 	logged    time.Time  // when one of them was logged
 }
 
@@ -68,7 +84,7 @@ func (h *hearing) lasted() bool { return !h.since.IsZero() && time.Since(h.since
 // live says that hearing has begun.
 func (h *hearing) live(ctx context.Context) {
 	h.since, h.cause = time.Now(), codes.OK
-	h.log.LogAttrs(ctx, slog.LevelInfo, "events are heard",
+	h.log.LogAttrs(ctx, slog.LevelInfo, h.what+" are heard",
 		slog.String("topic", h.topic), slog.String("subscription", h.subscription()))
 	h.tell(true)
 }
@@ -77,7 +93,7 @@ func (h *hearing) live(ctx context.Context) {
 func (h *hearing) deaf(ctx context.Context, err error) {
 	if cause := status.Code(err); ctx.Err() == nil && (!h.since.IsZero() || cause != h.cause) {
 		h.cause = cause
-		h.log.LogAttrs(ctx, slog.LevelWarn, "events are not heard", slog.String("topic", h.topic), slog.Any("cause", err))
+		h.log.LogAttrs(ctx, slog.LevelWarn, h.what+" are not heard", slog.String("topic", h.topic), slog.Any("cause", err))
 	}
 	if !h.since.IsZero() {
 		h.since = time.Time{}

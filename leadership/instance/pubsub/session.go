@@ -103,16 +103,14 @@ func (s *session) receive(ctx context.Context) error {
 	}
 }
 
-// take hears messages and has all of them acknowledged, also those that are no events. If too many
+// take hears messages and has all of them acknowledged, also those that are of no use. If too many
 // acknowledgements wait, Pub/Sub delivers these messages again.
 func (s *session) take(ctx context.Context, messages []*pubsubpb.ReceivedMessage) {
 	ids := make([]string, 0, len(messages))
 	for _, m := range messages {
 		ids = append(ids, m.GetAckId())
-		if e, err := decode(m.GetMessage()); err != nil {
+		if err := s.hear(m.GetMessage()); err != nil {
 			s.strange(ctx, m.GetMessage().GetMessageId(), err)
-		} else {
-			s.hear(e)
 		}
 	}
 	select {

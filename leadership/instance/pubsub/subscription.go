@@ -39,13 +39,13 @@ func labels() map[string]string {
 }
 
 // newSubscription returns a name that no other call returns.
-func (b *Bus) newSubscription() string {
+func (c *connection) newSubscription() string {
 	const longest = 200 // of the readable part
 	id := "regent-"
-	if instance := strings.Map(idRune, b.instance); instance != "" {
+	if instance := strings.Map(idRune, c.instance); instance != "" {
 		id += instance[:min(len(instance), longest)] + "-"
 	}
-	return b.project + "/subscriptions/" + id + strings.ToLower(rand.Text()[:16])
+	return c.project + "/subscriptions/" + id + strings.ToLower(rand.Text()[:16])
 }
 
 // subscribe makes sure that the subscription exists and belongs to the topic.
@@ -71,7 +71,7 @@ func (h *hearing) create(ctx context.Context, client *apiv1.SubscriptionAdminCli
 		Name:                     h.subscription(),
 		Topic:                    h.topic,
 		Labels:                   labels(),
-		EnableMessageOrdering:    true,
+		EnableMessageOrdering:    h.ordered,
 		AckDeadlineSeconds:       int32(ackDeadline / time.Second),
 		MessageRetentionDuration: durationpb.New(retention),
 		ExpirationPolicy:         &pubsubpb.ExpirationPolicy{Ttl: durationpb.New(unused)},
@@ -153,13 +153,13 @@ const strayAfter = 4 * defaultHeartbeat
 // Sweep deletes the topic's stray subscriptions: those that instances have made and that had no
 // heartbeat for two hours. It returns how many it deleted, also with an error. It reads the
 // subscriptions of the whole project. Run sweeps once when it begins.
-func (b *Bus) Sweep(ctx context.Context) (deleted int, err error) {
-	client, err := b.subscriber(ctx)
+func (c *connection) Sweep(ctx context.Context) (deleted int, err error) {
+	client, err := c.subscriber(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("pubsub: sweep: %w", err)
 	}
 	defer client.Close()
-	strays, err := b.strays(ctx, client)
+	strays, err := c.strays(ctx, client)
 	for _, name := range strays {
 		if err = remove(ctx, client, name); err != nil {
 			break
@@ -172,20 +172,20 @@ func (b *Bus) Sweep(ctx context.Context) (deleted int, err error) {
 	return deleted, nil
 }
 
-func (b *Bus) strays(ctx context.Context, client *apiv1.SubscriptionAdminClient) (names []string, err error) {
-	for s, err := range client.ListSubscriptions(ctx, &pubsubpb.ListSubscriptionsRequest{Project: b.project, PageSize: 1000}).All() {
+func (c *connection) strays(ctx context.Context, client *apiv1.SubscriptionAdminClient) (names []string, err error) {
+	for s, err := range client.ListSubscriptions(ctx, &pubsubpb.ListSubscriptionsRequest{Project: c.project, PageSize: 1000}).All() {
 		if err != nil {
 			return nil, err
 		}
-		if b.isStray(s) {
+		if c.isStray(s) {
 			names = append(names, s.GetName())
 		}
 	}
 	return names, nil
 }
 
-func (b *Bus) isStray(s *pubsubpb.Subscription) bool {
-	if s.GetTopic() != b.topic || s.GetLabels()[kindLabel] != kindInstance {
+func (c *connection) isStray(s *pubsubpb.Subscription) bool {
+	if s.GetTopic() != c.topic || s.GetLabels()[kindLabel] != kindInstance {
 		return false
 	}
 	seconds, err := strconv.ParseInt(s.GetLabels()[heartbeatLabel], 10, 64)

@@ -27,6 +27,7 @@ import (
 
 	"regent/httpapi"
 	"regent/httpapi/timing"
+	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/telemetry"
 	"regent/leadership/telemetry/export"
@@ -120,6 +121,13 @@ func environ() map[string]string {
 // secretKey is a key that must be nowhere.
 const secretKey = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTEyMzQ"
 
+// membership knows no member.
+type membership struct{}
+
+func (membership) MemberStats() (byRole map[leadership.Role]int64, readOnly int64, lowest float64) {
+	return nil, 0, 1
+}
+
 // use makes some calls of a server whose telemetry goes through the pipeline.
 func use(t *testing.T, p *export.Pipeline) {
 	t.Helper()
@@ -132,6 +140,9 @@ func use(t *testing.T, p *export.Pipeline) {
 		t.Fatal(err)
 	}
 	if err := m.Latch(func() bool { return true }); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Members(membership{}); err != nil {
 		t.Fatal(err)
 	}
 	api := httpapi.New(httpapi.Config{Service: instance.Guard(i, m)})
@@ -230,7 +241,7 @@ func (c *collector) holdsMetrics(t *testing.T) {
 		switch unit, ok := units[m.Name]; {
 		case m.Name == "regent.cache.reads", m.Name == "regent.events.unannounced.age", m.Name == "regent.events.troubles", m.Name == "regent.renewals.stretch",
 			m.Name == "regent.callers.unverified": // not read here
-		case m.Name == "regent.leadership.transition.duration": // and there was but one term
+		case m.Name == "regent.leadership.transition.duration", m.Name == "regent.ballots.duration": // there was but one term, and no ballot
 		case !ok || unit != m.Unit:
 			t.Errorf("%s came: %t, in %q; want it in %q", m.Name, ok, unit, m.Unit)
 		}

@@ -56,6 +56,9 @@ func On(t *testing.T, store leadership.Store) *Fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := w.Metrics.Members(i); err != nil {
+		t.Fatal(err)
+	}
 	w.Service = instance.Guard(i, w.Metrics)
 	ctx, cancel := context.WithCancel(context.Background())
 	w.all.Go(func() { i.Run(ctx) })

@@ -12,6 +12,7 @@ module "regent" {
   spanner_processing_units = 1000
   scheduler_region         = "europe-west3"
   events_region            = "europe-west4" # one for all instances: Pub/Sub orders events only among what one region was sent
+  members                  = true           # or a quorum would count the members of one instance only; these need no order
   domain                   = var.domain
   ingress                  = "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"
   invokers                 = var.agents

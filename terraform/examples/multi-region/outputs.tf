@@ -18,6 +18,11 @@ output "topic" {
   value       = module.regent.topic
 }
 
+output "members_topic" {
+  description = "The topic on which instances tell each other of members."
+  value       = module.regent.members_topic
+}
+
 output "load_balancer_address" {
   description = "The address for the domain's A record."
   value       = module.regent.load_balancer_address

@@ -18,6 +18,11 @@ output "topic" {
   value       = module.regent.topic
 }
 
+output "members_topic" {
+  description = "The topic on which instances tell each other of members."
+  value       = module.regent.members_topic
+}
+
 output "repository" {
   description = "The repository for the image."
   value       = module.regent.repository

@@ -84,9 +84,9 @@ func (c *caller) acquire(ctx context.Context) {
 	defer cancel()
 	sent := c.recorder.Now()
 	grant, err := c.server().Acquire(ctx, leadership.AcquireRequest{
-		Election: c.Election, CandidateID: candidate(c.Name), Key: &c.key, LeaseDuration: c.Lease, Wait: wait,
+		Election: c.Election, CandidateID: candidate(c.Name), Key: &c.key, LeaseDuration: c.Lease, Wait: wait, Candidacy: c.Candidacy,
 	})
-	c.lost = err != nil && !errors.Is(err, leadership.LeaseHeld)
+	c.lost = err != nil && !errors.Is(err, leadership.LeaseHeld) && !errors.Is(err, leadership.NotEligible)
 	switch {
 	case err == nil:
 		if c.token > 0 && grant.Token != c.token {
@@ -213,7 +213,7 @@ func (p *agent) readOnce(ctx context.Context, r leadership.ReadRequest, known ma
 func (p *agent) operate(ctx context.Context) {
 	for ctx.Err() == nil {
 		e := p.Elections[p.rand.IntN(len(p.Elections))]
-		c := leadership.Config{LeaseDuration: p.Lease, LockDelay: time.Duration(p.rand.IntN(4)) * 50 * time.Millisecond}
+		c := leadership.Config{LeaseDuration: p.Lease, LockDelay: time.Duration(p.rand.IntN(4)) * 50 * time.Millisecond, Ballot: p.Ballots[e]}
 		for asked := false; !asked && ctx.Err() == nil; {
 			asked = p.configure(ctx, e, c) == nil
 			p.rest(ctx, p.Pace)

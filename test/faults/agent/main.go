@@ -87,7 +87,10 @@ func (t *group) agent(i int, m record.Member) (*agent, error) {
 		}
 		c := client.Config{
 			Server: line.URL(), Log: t.log.With("server", s), Silence: 3 * time.Second,
-			Candidate: client.Candidate{ID: candidate(m.Name), LeaseDuration: t.Lease},
+			Candidate: client.Candidate{
+				ID: candidate(m.Name), LeaseDuration: t.Lease,
+				Priority: m.Candidacy.Priority, Capabilities: m.Candidacy.Capabilities.List(), Load: func() int64 { return m.Candidacy.Load },
+			},
 		}
 		if m.Role != record.Campaigner && m.Role != record.Steady {
 			c.HTTP = &http.Client{Timeout: t.patience() + returnWait}

@@ -55,7 +55,7 @@ func readBody(call *checker.Call, body []byte) error {
 		if err != nil || r.Key == nil {
 			return fmt.Errorf("an acquire without a key: %w", err)
 		}
-		call.Candidate, call.Key, call.Lease, call.Waited = r.CandidateID, r.Key.Hash(), r.LeaseDuration, r.Wait
+		call.Candidate, call.Key, call.Lease, call.Waited, call.Candidacy = r.CandidateID, r.Key.Hash(), r.LeaseDuration, r.Wait, r.Candidacy
 	case checker.Renew, checker.Release:
 		var w wire.LeaseRequest
 		if err := json.Unmarshal(body, &w); err != nil {
@@ -101,7 +101,7 @@ func read(call *checker.Call, status int, answer []byte) error {
 			}
 		}
 		refusal := p.Leadership()
-		call.Code, call.Answer = refusal.Code, refusal.Lease
+		call.Code, call.Answer, call.Because, call.Again = refusal.Code, refusal.Lease, refusal.Reason, refusal.RetryAfter
 		return nil
 	}
 	var grant wire.Grant

@@ -29,6 +29,8 @@ type Config struct {
 	Offset    time.Duration // by which the time namespace of the process shifts its clock
 	Seed      uint64
 	Members   []Member
+	// Ballots say who should lead the elections that have one.
+	Ballots map[leadership.Election]leadership.BallotPolicy
 
 	Lie  time.Duration // for how long leaders believe on when their lease has told them that it is over
 	Deaf bool          // watchers do not tell of one event in ten
@@ -53,6 +55,8 @@ type Member struct {
 	Role     Role
 	Election leadership.Election // "" for all: of watchers only
 	Server   int                 // which; Any for one after the other
+	// what it says of itself where it asks to lead
+	Candidacy leadership.Candidacy
 }
 
 // Any is no particular server.

@@ -25,6 +25,25 @@ func TestOperationsCostWhatTestdataSays(t *testing.T) {
 	})
 }
 
+// Only the order in which each candidate is better than all before it lets all of them write.
+func TestATakeoverByBallotCostsTwoRPCsForEachBidAndTheGrant(t *testing.T) {
+	onEach(t, func(t *testing.T, p Place) {
+		found, err := Ballots(t.Context(), p, ballotSizes()...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			if f.Release.RPCs() != 2 || f.Bids.RPCs() > 2*f.Instances || f.Grant.RPCs() != 2 {
+				t.Errorf("%+v; want 2 RPCs for the release and the grant, and for each bid at most", f)
+			}
+			if want := min(f.Instances, 2); !f.Worst && f.Writes != want || f.Worst && f.Writes != f.Instances {
+				t.Errorf("%d of the bids were written, if the best comes last %t, over %d instances; want %d, or all", f.Writes, f.Worst, f.Instances, want)
+			}
+		}
+		compare(t, "ballots-"+string(p.kind), BallotsTable(p.kind, found))
+	})
+}
+
 func TestRenewalsThroughSeveralInstancesCostWhatTheyCostThroughOne(t *testing.T) {
 	onEach(t, func(t *testing.T, p Place) {
 		found, err := InTurn(t.Context(), p, 36, fleets()...)

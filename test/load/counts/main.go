@@ -58,6 +58,7 @@ type Found struct {
 	Growth     []Growth
 	Crowds     []Crowd
 	Turns      []Turns // an hour of a leader
+	Ballots    []Takeover
 }
 
 const readers = 100
@@ -80,6 +81,7 @@ func Measure(ctx context.Context, kind emulators.Kind, host string) (Found, erro
 		}},
 		{"readers", func(p Place) (err error) { found.Readers, err = Readers(ctx, p, readers, time.Hour); return err }},
 		{"renewals in turn", func(p Place) (err error) { found.Turns, err = InTurn(ctx, p, beatsAnHour, fleets()...); return err }},
+		{"ballots", func(p Place) (err error) { found.Ballots, err = Ballots(ctx, p, ballotSizes()...); return err }},
 		{"growth", func(p Place) (err error) { found.Growth, err = Grow(ctx, p, growthSizes(kind)...); return err }},
 		{"renewals together", func(p Place) (err error) { found.Crowds, err = Together(ctx, p, crowds...); return err }},
 	} {

@@ -37,7 +37,7 @@ func Operations(ctx context.Context, p Place) ([]Operation, error) {
 		return nil, err
 	}
 	s := &script{ctx: ctx, handle: h, inst: inst, service: leadership.New(h), ann: newAgent("ann"), bob: newAgent("bob")}
-	for _, act := range []func() error{s.lead, s.batch, s.read, s.handOver, s.runOut, s.reports, s.people, s.announce, s.process} {
+	for _, act := range []func() error{s.lead, s.batch, s.read, s.handOver, s.runOut, s.reports, s.people, s.candidacies, s.announce, s.process} {
 		if err := act(); err != nil {
 			return nil, err
 		}
@@ -155,10 +155,23 @@ func (s *script) read() error {
 		}),
 		s.counted("read, not in the cache", first),
 		s.counted("read, in the cache", first),
+		s.counted("joining, asking who is a member, and leaving", s.member),
 		s.counted("first watch on an election", s.watch),
 		s.counted("each further watch on it", s.watch),
 		s.counted(fmt.Sprintf("list of %d elections", many), func() error { _, err := s.service.List(s.ctx, leadership.ListRequest{Prefix: "e"}); return err }),
 	)
+}
+
+// member joins, asks for the members, and leaves. The election is in the cache.
+func (s *script) member() error {
+	join := leadership.JoinRequest{Election: "jobs", CandidateID: "fay", Role: leadership.RoleFollower, TTL: time.Minute, SeenToken: 1}
+	if _, err := s.inst.Join(s.ctx, join); err != nil {
+		return err
+	}
+	if _, err := s.inst.Members(s.ctx, "jobs"); err != nil {
+		return err
+	}
+	return s.inst.Leave(s.ctx, leadership.LeaveRequest{Election: "jobs", CandidateID: "fay"})
 }
 
 // watch begins to watch. The watch stays open.

@@ -118,3 +118,49 @@ func (s *script) people() error {
 		}),
 	)
 }
+
+// candidacies lets candidates bid while nobody leads, and challenge a leader.
+func (s *script) candidacies() error {
+	const vacant, held = "balloted", "challenged"
+	configured := func(e leadership.Election, p leadership.BallotPolicy) func() error {
+		return func() error {
+			cmd := leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: time.Hour, Ballot: p}}
+			_, err := s.service.Configure(s.ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: cmd})
+			return err
+		}
+	}
+	refused := func(e leadership.Election, id leadership.CandidateID, priority int64) func() error {
+		a := newAgent(id)
+		return func() error {
+			ask := a.ask(e)
+			ask.Priority = priority
+			if _, err := s.service.Acquire(bidding(s.ctx), ask); !errors.Is(err, leadership.LeaseHeld) {
+				return fmt.Errorf("it was not refused: %w", err)
+			}
+			return nil
+		}
+	}
+	withdrawn := func(e leadership.Election, id leadership.CandidateID) func() error {
+		return func() error { _, err := s.service.Withdraw(s.ctx, e, id); return err }
+	}
+	return all(
+		configured(vacant, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.MaxWindow}),
+		s.counted("bid, the first of a ballot", refused(vacant, "one", 1)),
+		s.counted("bid after it", refused(vacant, "two", 2)),
+		s.counted("bid that two others outrank", refused(vacant, "nil", 0)),
+		s.counted("withdrawal of a bid", withdrawn(vacant, "two")),
+		configured(held, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true}),
+		s.acquire(s.ann, held),
+		s.counted("preemption: a better candidate asks", func() error {
+			ask := s.bob.ask(held)
+			ask.Priority = 1
+			if _, err := s.service.Acquire(s.ctx, ask); !errors.Is(err, leadership.LeaseHeld) {
+				return fmt.Errorf("it was not refused: %w", err)
+			}
+			return nil
+		}),
+		s.counted("preemption: the leader's first renewal after it", s.renew(s.ann, held, 1)),
+		s.counted("preemption: each further renewal until its end", s.renew(s.ann, held, 1)),
+		s.counted("preemption: the better candidate goes away", withdrawn(held, s.bob.id)),
+	)
+}

@@ -66,6 +66,11 @@ func (f Found) check() error {
 			return fmt.Errorf("%s: a renewal of %d leaders at the same time costs %v calls, want half of %v at most", f.Kind, c.Leaders, c.PerRenewal(), alone)
 		}
 	}
+	for _, t := range f.Ballots {
+		if t.Release.RPCs() != 2 || t.Bids.RPCs() > 2*t.Instances || t.Grant.RPCs() != 2 {
+			return fmt.Errorf("%s: a takeover by ballot over %d instances costs %+v, want 2 RPCs for the release, each bid and the grant at most", f.Kind, t.Instances, t)
+		}
+	}
 	for _, t := range f.Turns {
 		if t.Cost.RPCs() != f.Turns[0].Cost.RPCs() || t.Cost.Read != f.Turns[0].Cost.Read || t.Cost.Written != beatsAnHour {
 			return fmt.Errorf("%s: renewals through %d instances cost %+v an hour, through one %+v", f.Kind, t.Instances, t.Cost, f.Turns[0].Cost)
@@ -91,6 +96,7 @@ func (r report) data() map[string]any {
 		"HandOverWritten": r.f.Held.HandOver.Written,
 		"Firestore":       OperationsTable(r.f.Kind, r.f.Operations),
 		"Spanner":         OperationsTable(r.s.Kind, r.s.Operations),
+		"Ballots":         r.ballots(),
 		"Waiting":         r.waiting(),
 		"Elections":       r.elections(),
 		"Together":        r.together(),
@@ -160,6 +166,19 @@ func (f Found) more(stretch int) Cost {
 		base = stretch - 1
 	}
 	return f.Held.Stretches[stretch].AnHour().minus(f.Held.Stretches[base].AnHour())
+}
+
+// ballots is what changes of leader by a ballot cost.
+func (r report) ballots() string {
+	t := newTable("RPCs of a change of leader by ballot, and of these how many bids write", "Firestore: release", "bids", "written", "grant", "Spanner: release", "bids", "written", "grant")
+	for i, f := range r.f.Ballots {
+		row := []string{f.name()}
+		for _, f := range []Takeover{f, r.s.Ballots[i]} {
+			row = append(row, count(f.Release.RPCs()), count(f.Bids.RPCs()), count(f.Writes), count(f.Grant.RPCs()))
+		}
+		t.add(row...)
+	}
+	return t.String()
 }
 
 // waiting is how the cost grows with the waiting candidates.

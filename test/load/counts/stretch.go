@@ -39,14 +39,16 @@ type Held struct {
 	HandOver Cost
 	// some leases at another instance, where candidates wait, while the leader renews at the first
 	Elsewhere Cost
+	// the same while the instances tell each other which leases they have renewed
+	Told Cost
 }
 
 // Hold keeps one election held at a whole instance, with as many waiting and watching as the
 // stretches say; agents that have come stay. Each stretch takes twelve seconds.
 func Hold(ctx context.Context, p Place, stretches []Stretch) (held Held, err error) {
 	ctx, end := context.WithCancel(ctx)
-	topic := newBus()
-	here, err := raise(ctx, p, topic, "here")
+	topic, sheets := newBus(), newMemberBus()
+	here, err := raise(ctx, p, topic, sheets, "here")
 	if err != nil {
 		end()
 		return Held{}, err
@@ -59,7 +61,10 @@ func Hold(ctx context.Context, p Place, stretches []Stretch) (held Held, err err
 	if held.Stretches, err = here.stretches(ctx, stretches); err != nil {
 		return Held{}, err
 	}
-	if held.Elsewhere, err = here.elsewhere(ctx, p, topic); err != nil {
+	if held.Elsewhere, err = here.elsewhere(ctx, p, topic, nil); err != nil {
+		return Held{}, err
+	}
+	if held.Told, err = here.elsewhere(ctx, p, topic, sheets); err != nil {
 		return Held{}, err
 	}
 	held.HandOver, err = here.handOver(ctx)
@@ -81,12 +86,17 @@ type site struct {
 
 const contested leadership.Election = "contested"
 
-func raise(ctx context.Context, p Place, b *bus, name string) (*site, error) {
+// raise starts an instance. Without a bus for members it hears nothing of other instances' renewals.
+func raise(ctx context.Context, p Place, b *bus, sheets *memberBus, name string) (*site, error) {
 	h, err := p.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	inst, err := instance.New(instance.Config{Store: h, Name: name, Bus: b})
+	c := instance.Config{Store: h, Name: name, Bus: b}
+	if sheets != nil {
+		c.Members = sheets
+	}
+	inst, err := instance.New(c)
 	if err != nil {
 		h.Close()
 		return nil, err
@@ -235,9 +245,9 @@ func (s *site) handOver(ctx context.Context) (Cost, error) {
 }
 
 // elsewhere is what some leases cost an instance where ten candidates wait, but not the leader.
-func (s *site) elsewhere(ctx context.Context, p Place, b *bus) (cost Cost, err error) {
+func (s *site) elsewhere(ctx context.Context, p Place, b *bus, sheets *memberBus) (cost Cost, err error) {
 	ctx, end := context.WithCancel(ctx)
-	there, err := raise(ctx, p, b, "there")
+	there, err := raise(ctx, p, b, sheets, "there")
 	if err != nil {
 		end()
 		return Cost{}, err
@@ -245,7 +255,7 @@ func (s *site) elsewhere(ctx context.Context, p Place, b *bus) (cost Cost, err e
 	defer func() { err = errors.Join(err, there.lower()) }()
 	defer end()
 	for i := range 10 {
-		a := newAgent(leadership.CandidateID(fmt.Sprintf("far%d", i)))
+		a := newAgent(leadership.CandidateID(fmt.Sprintf("far%d-%t", i, sheets != nil)))
 		there.crowd.Go(func() { there.wait(ctx, a) })
 	}
 	if err := s.keep(ctx, 1); err != nil {

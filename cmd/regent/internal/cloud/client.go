@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -63,14 +64,30 @@ func (r refusal) Error() string { return fmt.Sprintf("%d: %s", r.status, r.text)
 
 // get reads a resource of an API into answer. path begins with a slash and is escaped.
 func (c *Client) get(ctx context.Context, api, path string, answer any) error {
+	return c.call(ctx, http.MethodGet, api, path, nil, answer)
+}
+
+// ask reads what an API answers to a question, which is sent as JSON.
+func (c *Client) ask(ctx context.Context, api, path string, question, answer any) error {
+	text, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	return c.call(ctx, http.MethodPost, api, path, bytes.NewReader(text), answer)
+}
+
+func (c *Client) call(ctx context.Context, method, api, path string, content io.Reader, answer any) error {
 	caller, err := c.caller(ctx)
 	if err != nil {
 		return err
 	}
 	base := cmp.Or(c.Base, "https://"+api+".googleapis.com")
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, base+path, content)
 	if err != nil {
 		return err
+	}
+	if content != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	resp, err := caller.Do(req)
 	if err != nil {

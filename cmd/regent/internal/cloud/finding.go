@@ -8,6 +8,7 @@ type Verdict string
 const (
 	OK        Verdict = "ok"
 	NotOK     Verdict = "FAILED"
+	Warning   Verdict = "warning" // it works, and perhaps not as it is meant
 	Unchecked Verdict = "not checked"
 )
 

@@ -193,6 +193,16 @@ func (h *Hub) Publish(events ...leadership.Event) {
 	h.feeds.hear(events)
 }
 
+// MembersChanged wakes the watches of an election, to ask for changes of its members. It does not
+// block.
+func (h *Hub) MembersChanged(e leadership.Election) {
+	h.mu.Lock()
+	defer h.unlock()
+	if a, ok := h.audiences[e]; ok {
+		h.mu.wake(&a.news)
+	}
+}
+
 // SetLive says whether the hub is told of every event from now on. Every call wakes all listeners.
 // If the hub is told of every event, it looks into the history once, because some may have been
 // missed before; if not, it looks each view.Poll.

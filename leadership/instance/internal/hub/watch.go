@@ -22,7 +22,26 @@ type Watch struct {
 	report   *view.Report  // the last that was returned or seen
 	reportAt time.Duration // no other report is returned before that
 
-	closed func()
+	members Members // nil for none
+	closed  func()
+}
+
+// Members has the changes of an election's members for a Watch. Its methods do not block.
+type Members interface {
+	// Sent says under which token the last event was that the watch has returned.
+	Sent(leadership.Token)
+	// Changes returns the changes since it was called last. MembersChanged of the hub is called
+	// when there are new ones.
+	Changes() []leadership.MemberChange
+	// Close is called once, when the watch is closed.
+	Close()
+}
+
+// News is what Listen returns: one of them.
+type News struct {
+	Events  []leadership.Event // they are shared, and must not be changed
+	Report  *view.Report
+	Members []leadership.MemberChange // so, too
 }
 
 // Watch returns a watch on the events after the revision, 0 for all. The caller must close it. The
@@ -45,10 +64,17 @@ func (w *Watch) Close() {
 			w.election = nil
 		}
 	})
+	if w.members != nil {
+		w.members.Close()
+		w.members = nil
+	}
 	if w.closed != nil {
 		w.closed()
 	}
 }
+
+// Tell has Listen return changes of members. It is set before the Watch is used.
+func (w *Watch) Tell(m Members) { w.members = m }
 
 // OnClose has do called by Close. There is one for each Watch, and it is set before the Watch is
 // used.
@@ -85,25 +111,30 @@ func (w *Watch) Next(ctx context.Context) ([]leadership.Event, error) {
 // reportEvery is how often a watch returns a report at most.
 const reportEvery = time.Second
 
-// Listen is Next that returns reports as well, each after the events that are there: those that
-// this instance learns of, because the leader renews here or because a reader asked. If they come
-// more often than once a second, only the last is returned.
-func (w *Watch) Listen(ctx context.Context) ([]leadership.Event, *view.Report, error) {
+// Listen is Next that returns changes of members and reports as well, each after the events that are
+// there. Of reports it returns those that this instance learns of, because the leader renews here or
+// because a reader asked. If they come more often than once a second, only the last is returned.
+func (w *Watch) Listen(ctx context.Context) (News, error) {
 	for {
-		events, news, _, err := w.ready(ctx)
+		events, wake, _, err := w.ready(ctx)
 		if len(events) > 0 || err != nil {
-			return events, nil, err
+			return News{Events: events}, err
+		}
+		if w.members != nil {
+			if changes := w.members.Changes(); len(changes) > 0 {
+				return News{Members: changes}, nil
+			}
 		}
 		report, left := w.reported()
 		if report != nil {
-			return nil, report, nil
+			return News{Report: report}, nil
 		}
 		var due time.Time
 		if left > 0 {
 			due = time.Now().Add(left)
 		}
-		if err := w.hub.wait(ctx, news, due); err != nil {
-			return nil, nil, err
+		if err := w.hub.wait(ctx, wake, due); err != nil {
+			return News{}, err
 		}
 	}
 }
@@ -141,6 +172,9 @@ func (w *Watch) ready(ctx context.Context) (events []leadership.Event, news <-ch
 	}
 	if n := len(events); n > 0 {
 		w.after = events[n-1].Revision
+		if w.members != nil {
+			w.members.Sent(events[n-1].Token)
+		}
 	}
 	return events, news, failed, err
 }

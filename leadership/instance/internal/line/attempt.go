@@ -24,6 +24,8 @@ type Attempt struct {
 	Request leadership.AcquireRequest
 	Caller  *Caller
 	Began   time.Duration // right before the store is asked
+	// Writes says that the store will most likely write: a bid, or the grant to the best bidder.
+	Writes bool
 
 	place  *place
 	orders int // the election's, when the attempt began
@@ -54,7 +56,7 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 	}
 	if p := l.asking; p != nil {
 		l.next = never
-		return &Attempt{Request: l.request(p, now), Caller: p.callers[len(p.callers)-1], place: p, orders: l.seen.orders}, 0, false
+		return &Attempt{Request: l.request(p, now), Caller: p.callers[len(p.callers)-1], Writes: l.writes(), place: p, orders: l.seen.orders}, 0, false
 	}
 	return nil, keep, false
 }

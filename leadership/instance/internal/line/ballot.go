@@ -53,6 +53,14 @@ func (l *Line) bidden(a *Attempt, refusal *leadership.Error, now time.Duration) 
 	l.claim = claim{place: a.place, id: a.Request.CandidateID, token: refusal.Lease.Token}
 }
 
+// writes reports whether the next attempt will most likely bid or be granted in a ballot. At the
+// turn of a candidate that others outrank one of them leads, most likely.
+func (l *Line) writes() bool {
+	leader, _ := l.election.Term()
+	best := !l.ballot.open() || l.ballot.refusal.Reason == leadership.ReasonBallot
+	return leader == "" && l.rule.known && l.rule.policy.HasBallot() && best
+}
+
 // sooner is when the store is asked for the best place before the line's time: at once in a ballot
 // for another candidate than before, or for one that counts as another; in a term, once for each
 // place that may challenge the leader, and in place of a challenger that has gone. never if there

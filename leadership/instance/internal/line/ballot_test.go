@@ -179,6 +179,31 @@ func TestTheBestOfAllInstancesLeadsAfterTheWindow(t *testing.T) {
 	})
 }
 
+func TestTheStoreIsToldToExpectABidAndTheGrantToTheBest(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		all, ann := w.ballots(2, byPriority)
+		best, second := all[0], all[1]
+		expected := make(map[leadership.CandidateID][]bool)
+		for _, i := range all {
+			i.hooks(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
+				expected[r.CandidateID] = append(expected[r.CandidateID], leadership.ChangeExpected(ctx))
+				return ask(ctx, r)
+			})
+		}
+		high := best.waits(rated("high", 2))
+		low := second.waits(rated("low", 1))
+		best.releases(ann)
+		high.leads()
+		low.waiting("though it is second")
+		low.cancel()
+		synctest.Wait()
+		// under a leader, for the bid, and for the grant
+		if got, want := fmt.Sprint(expected), "map[high:[false true true] low:[false true]]"; got != want {
+			t.Errorf("a change was expected: %s, want %s", got, want)
+		}
+	})
+}
+
 func TestABetterCandidateThatComesDuringABallotBidsAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		all, ann := w.ballots(1, byPriority)

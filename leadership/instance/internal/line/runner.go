@@ -59,7 +59,11 @@ func (r *runner) withdraw(gone leadership.CandidateID) {
 // carryOut makes an attempt.
 func (r *runner) carryOut(a *Attempt) {
 	a.Began = r.q.c.Hub.Now()
-	o := r.ask(a.Caller.Client().(*call).ctx, a.Request)
+	ctx := a.Caller.Client().(*call).ctx
+	if a.Writes {
+		ctx = leadership.ExpectChange(ctx)
+	}
+	o := r.ask(ctx, a.Request)
 	r.q.c.Hub.View(func(_ *view.View, now time.Duration) { r.line.Finish(a, o, now) })
 }
 

@@ -141,6 +141,9 @@ func (v *View) Listened(name leadership.Election) bool {
 
 func (e *Election) listened() bool { return e.waiters+e.watchers > 0 }
 
+// Find returns the election; nil if it is not remembered.
+func (v *View) Find(name leadership.Election) *Election { return v.elections[name] }
+
 // Name returns the election's name.
 func (e *Election) Name() leadership.Election { return e.name }
 

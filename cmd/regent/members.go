@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/wire"
+)
+
+func (c *cli) membersCommand() *cobra.Command {
+	return c.remote(&cobra.Command{
+		Use:   "members ELECTION",
+		Short: "Show an election as a cluster: who takes part, and which leader each follows",
+		Long: `Show the members of an election: its leader, the candidates and witnesses that wait, and those that have joined. TERM is the
+fencing token that a member follows, as far as it has said; HEARD, how long ago it was last heard of; POSITION, its place in
+the line of its instance. A member that is not heard of any more vanishes.
+
+The last lines say how the cluster stands:
+  healthy   the leader leads, and no member follows another token
+  diverged  a member still follows another token than the leader's
+  noLeader  no candidate leads
+  noQuorum  fewer members of the electorate are present than the policy needs: none is granted the lease
+  participation   the part of the electorate that is present; without an electorate, of the members that follow the leader
+  incomplete      only the members at the instance that was asked are shown: its server has no topic for the others`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+				m, err := server.Members(ctx, leadership.Election(args[0]))
+				if err != nil {
+					return err
+				}
+				return c.printMembers(m)
+			})
+		},
+	})
+}
+
+func (c *cli) printMembers(m leadership.Members) error {
+	if c.output == document {
+		return printDocuments(c, []leadership.Members{m}, wire.NewMembers)
+	}
+	rows := [][]string{{"ID", "ROLE", "TERM", "HEARD", "POSITION", "NOTE"}}
+	for _, one := range m.Members {
+		rows = append(rows, []string{
+			string(one.ID), string(one.Role), numberOrDash(int64(one.SeenToken)), remaining(one.HeardAgo) + " ago", numberOrDash(int64(one.Position)), printable(one.Note),
+		})
+	}
+	if err := c.printTable(rows); err != nil {
+		return err
+	}
+	return c.printLines(membersSummary(m))
+}
+
+func numberOrDash(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+// membersSummary says how a cluster stands.
+func membersSummary(m leadership.Members) []string {
+	leader := "no leader"
+	if m.LeaderID != "" {
+		leader = fmt.Sprintf("%s leads with fencing token %d", m.LeaderID, m.Token)
+	}
+	text := fmt.Sprintf("%s: %d members, %s, participation %.0f %%", m.Status, len(m.Members), leader, 100*m.Participation)
+	if !m.Complete {
+		text += "; incomplete"
+	}
+	lines := []string{text}
+	if q := m.Quorum; q != nil {
+		text = fmt.Sprintf("quorum: %d of %d present, %d needed, %d may fail", q.Present, q.Size, q.Need, q.ToleratedFailures)
+		if m.ReadOnly {
+			text += "; read-only: do not write"
+		}
+		lines = append(lines, text)
+	}
+	return lines
+}
+
+func (c *cli) joinCommand() *cobra.Command {
+	var config client.MemberConfig
+	cmd := &cobra.Command{
+		Use:   "join ELECTION ID [--role follower|worker|witness] [--ttl DURATION] [--note TEXT]",
+		Short: "Be a member of an election until interrupted",
+		Long: `Be a member of an election, so that 'regent members' shows it, leaders can wait for it (see 'regent run --help',
+--await-followers), and an electorate counts it as present. It prints who leads, and each change of that, until SIGINT or
+SIGTERM; then it leaves. If it is killed, it vanishes once --ttl is over. A member follows each new fencing token at once.
+
+A follower obeys the leader, a worker does its tasks, and a witness counts for the quorum without leading; to Regent they
+differ in nothing else. The id must not be that of another member or candidate.
+
+With --output json each line is a document: {"election":…,"leader":…,"term":…}, without a leader while there is none.`,
+		Example: `  regent join reports node-2
+  regent join reports worker-17 --role worker --note "shard 3"
+  regent join reports witness-1 --role witness --ttl 10s`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fmt.Errorf("join takes two arguments, the election's name and the member's id, but got %d", len(args))
+			}
+			if err := leadership.CandidateID(args[1]).Validate(); err != nil {
+				return err
+			}
+			return oneElection(cmd, args[:1])
+		},
+		ValidArgsFunction: c.completeElection,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			config.ID = leadership.CandidateID(args[1])
+			return c.join(cmd.Context(), leadership.Election(args[0]), config)
+		},
+	}
+	config.Role = leadership.RoleFollower
+	cmd.Flags().Var(&value[leadership.Role]{&config.Role, string(config.Role), "ROLE", parseMemberRole}, "role", "follower, worker or witness")
+	cmd.Flags().Var(&value[time.Duration]{&config.TTL, "30s", "DURATION", parseTTL}, "ttl", "how long the member counts after it was last heard of, from 10s to 5m; it joins again every third of it")
+	cmd.Flags().StringVar(&config.Note, "note", "", "what the member does, for people: one line of at most 256 bytes")
+	c.complete(cmd, "role", string(leadership.RoleFollower), string(leadership.RoleWorker), string(leadership.RoleWitness))
+	return c.remote(cmd)
+}
+
+func parseMemberRole(text string) (leadership.Role, error) {
+	switch role := leadership.Role(text); role {
+	case leadership.RoleFollower, leadership.RoleWorker, leadership.RoleWitness:
+		return role, nil
+	}
+	return "", errors.New("must be follower, worker or witness")
+}
+
+func parseTTL(text string) (time.Duration, error) {
+	return parseDuration(text, leadership.MinMemberTTL, leadership.MaxMemberTTL)
+}
+
+// joinedDocument is a line of join.
+type joinedDocument struct {
+	Election leadership.Election    `json:"election"`
+	Leader   leadership.CandidateID `json:"leader,omitzero"`
+	Term     leadership.Token       `json:"term"`
+}
+
+// join is a member until a signal comes, or an error that stays. It fails if the server does not
+// answer within --timeout at the start.
+func (c *cli) join(ctx context.Context, e leadership.Election, config client.MemberConfig) error {
+	server, err := c.connectWith(client.Config{Log: newLogTo(c.err, isTerminal(c.err), "")})
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal ends the process
+	member, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(c.timeout, func() { cancel(c.noAnswer()) })
+	defer late.Stop()
+	config.Told = func(leader leadership.CandidateID, token leadership.Token) {
+		late.Stop()
+		if err := c.printJoined(joinedDocument{e, leader, token}); err != nil {
+			cancel(err)
+		}
+	}
+	err = server.Member(member, e, config)
+	if err == nil && ctx.Err() == nil {
+		err = context.Cause(member)
+	}
+	return err
+}
+
+func (c *cli) printJoined(d joinedDocument) error {
+	if c.output == document {
+		return printDocuments(c, []joinedDocument{d}, func(d joinedDocument) joinedDocument { return d })
+	}
+	text := "No candidate leads."
+	if d.Leader != "" {
+		text = fmt.Sprintf("Candidate %s leads with fencing token %d.", d.Leader, d.Term)
+	}
+	return c.printLines([]string{text})
+}

@@ -1,0 +1,260 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+// Join makes the caller a member of an election until r.TTL is over, and returns who leads, as a
+// read does: see Read. Join again to stay, or use Member. LimitExceeded: the instance has no room.
+func (c *Client) Join(ctx context.Context, r leadership.JoinRequest) (leadership.Reading, error) {
+	return c.reading(ctx, leadership.ReadRequest{Election: r.Election}, call{
+		name: "join", method: http.MethodPost, suffix: wire.Join, mutates: wire.VerbJoin.Row().Changes(), body: wire.NewJoinRequest(r),
+	})
+}
+
+// Leave ends a membership at once. To leave twice is like once.
+func (c *Client) Leave(ctx context.Context, r leadership.LeaveRequest) error {
+	var answer wire.Left
+	k := call{
+		name: "leave", method: http.MethodPost, suffix: wire.Leave, mutates: wire.VerbLeave.Row().Changes(),
+		body: wire.LeaveRequest{CandidateID: r.CandidateID}, answer: &answer,
+	}
+	if err := c.about(ctx, r.Election, k); err != nil {
+		return err
+	}
+	return k.matchElection(answer.Election, r.Election)
+}
+
+// Members reads an election as a cluster: its members with their roles, what token each follows,
+// the quorum, and a status.
+func (c *Client) Members(ctx context.Context, e leadership.Election) (leadership.Members, error) {
+	var answer wire.Members
+	k := call{name: "members", method: http.MethodGet, suffix: wire.AllMembers, answer: &answer}
+	if err := c.about(ctx, e, k); err != nil {
+		return leadership.Members{}, err
+	}
+	if answer.Status == "" {
+		return leadership.Members{}, misread(k.name, k.mutates, errors.New("it has no status"))
+	}
+	return answer.Leadership(), k.matchElection(answer.Election, e)
+}
+
+// AwaitAcknowledgement says which members follow a token, and which do not. With a Wait it blocks
+// until r.Need of them do, for up to that time; too few are no error: see Acknowledgement.Done.
+func (c *Client) AwaitAcknowledgement(ctx context.Context, r leadership.AcknowledgementRequest) (leadership.Acknowledgement, error) {
+	var answer wire.Acknowledgement
+	k := call{
+		name: "await acknowledgement", method: http.MethodPost, suffix: wire.AwaitAcknowledgement, wait: min(max(r.Wait, 0), leadership.MaxWait),
+		body: wire.NewAcknowledgementRequest(r), answer: &answer,
+	}
+	if err := c.about(ctx, r.Election, k); err != nil {
+		return leadership.Acknowledgement{}, err
+	}
+	err := k.matchElection(answer.Election, r.Election)
+	if err == nil && answer.FencingToken != r.Token {
+		err = misread(k.name, k.mutates, expected{election: r.Election, held: true, token: r.Token}.match(
+			leadership.Lease{Election: r.Election, State: leadership.Held, Token: answer.FencingToken}))
+	}
+	return answer.Leadership(), err
+}
+
+// matchElection returns an error if a reply is about another election than the call.
+func (k call) matchElection(got, want leadership.Election) error {
+	if err := (expected{election: want}).match(leadership.Lease{Election: got}); err != nil {
+		return misread(k.name, k.mutates, err)
+	}
+	return nil
+}
+
+// MemberConfig says which member a program is, and how.
+type MemberConfig struct {
+	// ID must be unique among the members of the election, candidates included. "" selects the id
+	// of the Client's Candidate.
+	ID leadership.CandidateID
+	// Role is leadership.RoleFollower, which "" stands for, RoleWorker or RoleWitness.
+	Role leadership.Role
+	// TTL is how long the member counts unless it joins again, from leadership.MinMemberTTL to
+	// MaxMemberTTL; 0 for 30 s. A member that has died vanishes after it.
+	TTL  time.Duration
+	Note string // for people: one line of at most 256 bytes
+	// SeenToken, if set, returns the newest fencing token that the member follows; 0 for none. It
+	// is asked every second. Without it a member follows the newest token that it has heard of.
+	SeenToken func() leadership.Token
+	// Told, if set, is called with the leader, which is "" for none, and the newest token: when the
+	// member has joined, and when it hears of a change. It must return soon: the next join waits.
+	Told func(leader leadership.CandidateID, token leadership.Token)
+}
+
+const (
+	// defaultTTL of a member.
+	defaultTTL = 30 * time.Second
+	// seenEvery is how often MemberConfig.SeenToken is asked.
+	seenEvery = time.Second
+	// leaveTimeout limits the call of a member that leaves.
+	leaveTimeout = 5 * time.Second
+)
+
+// Member keeps the program a member of the election until ctx ends, and leaves it then. It blocks:
+// call it on a goroutine of its own. It joins again every third of the TTL, a little earlier at
+// random, and at once when it follows another token. It watches the election to hear of one; where
+// that is not possible it hears of it when it joins.
+//
+// It returns nil when ctx ends, and otherwise an error that another call would not change, such as
+// leadership.InvalidArgument or wire.PermissionDenied. It goes on while the server cannot be
+// reached, has no room for more members, or knows no such election.
+func (c *Client) Member(ctx context.Context, election leadership.Election, config MemberConfig) error {
+	if config.ID == "" {
+		config.ID = c.candidateID(ctx)
+	}
+	m := member{Client: c, config: config, heard: make(chan leadership.Event, 1), request: leadership.JoinRequest{
+		Election: election, CandidateID: config.ID, Role: cmp.Or(config.Role, leadership.RoleFollower),
+		TTL: cmp.Or(config.TTL, defaultTTL), Note: config.Note,
+	}}
+	if err := m.request.Validate(); err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() { m.watch(watching) })
+	defer beside.Wait()
+	defer stop()
+	return m.run(ctx)
+}
+
+// member keeps one membership.
+type member struct {
+	*Client
+	config  MemberConfig
+	request leadership.JoinRequest
+	heard   chan leadership.Event // capacity 1: the newest that was not looked at
+	backoff backoff
+	failed  bool // the last join did
+
+	answered, unknown bool // a join was answered; one may have arrived
+
+	now  news
+	at   leadership.Revision // of that
+	told *news               // nil for nothing yet
+}
+
+// news is what a member has heard of.
+type news struct {
+	leader leadership.CandidateID
+	token  leadership.Token
+}
+
+// watch hears of changes until ctx ends, or the watch does for good.
+func (m *member) watch(ctx context.Context) {
+	for event, err := range m.Observe(ctx, m.request.Election) {
+		if err != nil {
+			m.log.Debug("the member hears of a new leader only when it joins", "election", m.request.Election, "reason", err)
+			return
+		}
+		select {
+		case <-m.heard:
+		default:
+		}
+		m.heard <- event
+	}
+}
+
+func (m *member) run(ctx context.Context) error {
+	defer m.leave(ctx)
+	for {
+		pause, err := m.join(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		m.rest(ctx, pause)
+	}
+}
+
+// join joins once, and returns the time until the next call, or an error that would stay.
+func (m *member) join(ctx context.Context) (pause time.Duration, err error) {
+	if m.config.SeenToken != nil {
+		m.request.SeenToken = m.config.SeenToken()
+	}
+	reading, err := m.Join(ctx, m.request)
+	if err != nil {
+		m.unknown = m.unknown || errors.Is(err, leadership.OutcomeUnknown)
+		if !transient(err) && !errors.Is(err, leadership.LimitExceeded) && !errors.Is(err, leadership.NotFound) {
+			return 0, err
+		}
+		if !m.failed && ctx.Err() == nil {
+			m.log.Warn("the member could not join; trying again", "election", m.request.Election, "member", m.request.CandidateID, "reason", err)
+		}
+		m.failed = true
+		return m.backoff.after(err), nil
+	}
+	m.backoff, m.failed, m.answered = backoff{}, false, true
+	if m.hear(reading.Revision, reading.LeaderID, reading.Token) {
+		return 0, nil // it has to say so
+	}
+	return early(m.request.TTL / 3), nil
+}
+
+// hear takes what the member has heard of, and reports whether it now follows another token.
+func (m *member) hear(at leadership.Revision, leader leadership.CandidateID, token leadership.Token) (follows bool) {
+	if at > m.at || at == m.at && token >= m.now.token {
+		m.at, m.now = at, news{leader, token}
+	}
+	m.tell()
+	if m.config.SeenToken == nil && token > m.request.SeenToken {
+		m.request.SeenToken = token
+		return true
+	}
+	return false
+}
+
+// tell calls Told if there is something to tell, once the member has joined.
+func (m *member) tell() {
+	if now := m.now; m.config.Told != nil && m.answered && (m.told == nil || *m.told != now) {
+		m.told = &now
+		m.config.Told(now.leader, now.token)
+	}
+}
+
+// rest returns when the member has to join again.
+func (m *member) rest(ctx context.Context, pause time.Duration) {
+	due, look := time.After(pause), time.NewTicker(seenEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-due:
+			return
+		case <-look.C:
+			if m.config.SeenToken != nil && m.config.SeenToken() != m.request.SeenToken {
+				return
+			}
+		case e := <-m.heard:
+			if m.hear(e.Revision, e.LeaderID, e.Token) {
+				return
+			}
+		}
+	}
+}
+
+// leave ends the membership. If the call fails, the TTL does.
+func (m *member) leave(ctx context.Context) {
+	if !m.answered && !m.unknown {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	defer cancel()
+	if err := m.Leave(ctx, leadership.LeaveRequest{Election: m.request.Election, CandidateID: m.request.CandidateID}); err != nil {
+		m.log.Debug("the member could not leave; it vanishes when its time is over", "election", m.request.Election, "reason", err)
+	}
+}

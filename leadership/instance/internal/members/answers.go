@@ -1,0 +1,218 @@
+package members
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+// record is a member as one instance, or all together, know it.
+type record struct {
+	role     leadership.Role
+	seen     leadership.Token
+	heard    time.Duration
+	position int
+	note     string
+	noted    time.Duration // when the note was heard
+	joined   bool          // it keeps its membership by joining again
+	inLine   bool          // it stands in line, and follows the token that its instance knows
+}
+
+var ranks = map[leadership.Role]int{
+	leadership.RoleLeader: 5, leadership.RoleCandidate: 4, leadership.RoleWitness: 3, leadership.RoleWorker: 2, leadership.RoleFollower: 1,
+}
+
+// add adds what another instance, or another way of being there, says of the same member.
+func (a *record) add(b record) {
+	if ranks[b.role] > ranks[a.role] {
+		a.role = b.role
+	}
+	if b.note != "" && (a.note == "" || b.noted > a.noted) {
+		a.note, a.noted = b.note, b.noted
+	}
+	if b.position > 0 && (a.position == 0 || b.position < a.position) {
+		a.position = b.position
+	}
+	a.seen, a.heard = max(a.seen, b.seen), max(a.heard, b.heard)
+	a.joined, a.inLine = a.joined || b.joined, a.inLine || b.inLine
+}
+
+// local adds to all in which ways the member is here; one that is connected is heard of now. What
+// it follows because it stands in line is left out.
+func (n *node) local(all *record, now time.Duration) {
+	if j := n.joined; j.role != "" {
+		all.add(record{role: j.role, seen: j.seen, heard: j.heard, note: j.note, noted: j.heard, joined: true})
+	}
+	if s := n.stream; s.counts {
+		heard := now
+		if s.open == 0 {
+			heard = s.closed
+		}
+		all.add(record{role: leadership.RoleFollower, seen: s.seen, heard: heard})
+	}
+	if p := n.place; p.role != "" {
+		all.add(record{role: p.role, heard: now, position: p.position, inLine: true})
+	}
+}
+
+// gather adds to all what is known of the member, here and from others.
+func (n *node) gather(all *record, now time.Duration) {
+	n.local(all, now)
+	if n.place.role != "" {
+		all.seen = max(all.seen, n.election.token)
+	}
+	for p, c := range n.copies {
+		known := c.record
+		if known.inLine {
+			known.seen = max(known.seen, p.terms[n.election])
+		}
+		all.add(known)
+	}
+	if n.leads {
+		all.add(record{role: leadership.RoleLeader, seen: n.election.token})
+	}
+}
+
+// member returns the member, without what this instance believes of the leader; ok is false if it is
+// absent.
+func (n *node) member(now time.Duration) (m record, ok bool) {
+	leads := n.leads
+	n.leads = false
+	n.gather(&m, now)
+	n.leads = leads
+	return m, m.role != ""
+}
+
+// Members returns the members of an election in the order of their ids, each once. The election is as
+// the store has described it so long ago; its leader is one of them.
+func (r *Registry) Members(l leadership.Lease, age, now time.Duration) []leadership.Member {
+	known := make(map[leadership.CandidateID]record)
+	if e, ok := r.elections[l.Election]; ok {
+		for id, n := range e.nodes {
+			if m, ok := n.member(now); ok {
+				known[id] = m
+			}
+		}
+	}
+	if l.LeaderID != "" {
+		m := known[l.LeaderID]
+		m.add(record{role: leadership.RoleLeader, seen: l.Token, heard: now - age - l.ReadAt.Sub(l.LastHeartbeat)})
+		known[l.LeaderID] = m
+	}
+	all := make([]leadership.Member, 0, len(known))
+	for id, m := range known {
+		all = append(all, leadership.Member{
+			ID: id, Role: m.role, SeenToken: m.seen, HeardAgo: max(now-m.heard, 0), Position: m.position, Note: m.note,
+		})
+	}
+	slices.SortFunc(all, func(a, b leadership.Member) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// Present reports whether the candidate is a member of the election now.
+func (r *Registry) Present(name leadership.Election, id leadership.CandidateID) bool {
+	n := r.find(name, id)
+	return n != nil && n.shown != ""
+}
+
+// Status is how the members of an election stand to its leader and its quorum.
+type Status struct {
+	Present       int  // of the electorate
+	ReadOnly      bool // the quorum was lost for longer than the grace time, while the election had its leader
+	Participation float64
+	Diverged      bool // a member follows another token than the leader's
+}
+
+// Status sums up the members of an election that the store has described so long ago.
+func (r *Registry) Status(l leadership.Lease, members []leadership.Member, age, now time.Duration) Status {
+	s := Status{Participation: 1}
+	follow := 0
+	for _, m := range members {
+		switch {
+		case m.ID == l.LeaderID || m.SeenToken == l.Token:
+			follow++
+		case m.SeenToken != 0 && l.LeaderID != "":
+			s.Diverged = true
+		}
+	}
+	if len(members) > 0 {
+		s.Participation = float64(follow) / float64(len(members))
+	}
+	q := l.Config.Ballot.Quorum
+	if q.Needed() == 0 {
+		return s
+	}
+	present, lost := r.quorum(l.Election, q, l.LeaderID, now)
+	s.Present, s.Participation = present, float64(present)/float64(q.Size())
+	s.ReadOnly = l.LeaderID != "" && min(lost, age+l.ReadAt.Sub(l.AcquiredAt)) > q.Grace
+	return s
+}
+
+// quorum returns how many of the electorate are present, the leader among them, and for how long
+// fewer than the policy needs have been; 0 if enough are. A member that was never heard of counts
+// as absent since the registry began.
+func (r *Registry) quorum(name leadership.Election, q leadership.QuorumPolicy, leader leadership.CandidateID, now time.Duration) (present int, lost time.Duration) {
+	var absent []time.Duration
+	for _, member := range q.Electorate.List() {
+		id := leadership.CandidateID(member)
+		n := r.find(name, id)
+		switch {
+		case id == leader || n != nil && n.shown != "":
+			present++
+			absent = append(absent, 0)
+		case n != nil:
+			absent = append(absent, now-n.goneAt)
+		default:
+			absent = append(absent, now-r.began)
+		}
+	}
+	if present >= q.Needed() {
+		return present, 0
+	}
+	slices.Sort(absent)
+	return present, absent[q.Needed()-1] // before that, so many were present
+}
+
+// Stats is what metrics show of the members.
+type Stats struct {
+	Own      map[leadership.Role]int64 // members that are at this instance
+	ReadOnly int64                     // elections
+	Lowest   float64                   // participation of an election; 1 if there is none
+}
+
+// Stats sums up all elections that have members.
+func (r *Registry) Stats(now time.Duration) Stats {
+	all := Stats{Own: make(map[leadership.Role]int64), Lowest: 1}
+	for n := range r.own {
+		all.Own[n.shown]++
+	}
+	for _, e := range r.elections {
+		if e.present == 0 || e.lease == nil {
+			continue
+		}
+		l := *e.lease
+		if e.token != l.Token || e.leader == "" {
+			l.Token, l.LeaderID = e.token, e.leader
+			l.AcquiredAt = l.ReadAt
+		}
+		s := r.Status(l, r.Members(l, now-e.leaseAt, now), now-e.leaseAt, now)
+		if all.Lowest = min(all.Lowest, s.Participation); s.ReadOnly {
+			all.ReadOnly++
+		}
+	}
+	return all
+}
+
+// Size is how much is remembered.
+type Size struct {
+	Own, Remote int // members, at this instance and at others
+	Instances   int // others
+	Elections   int
+}
+
+// Size returns how much is remembered.
+func (r *Registry) Size() Size {
+	return Size{len(r.own), r.incoming.copies, len(r.incoming.peers), len(r.elections)}
+}

@@ -1,0 +1,83 @@
+package members
+
+import (
+	"math"
+	"time"
+
+	"regent/leadership"
+)
+
+const (
+	// logged is for how long changes are kept for the watchers, who are told of each at once: once
+	// or twice as long, and no more than maxLog of one election. One that comes later misses some.
+	logged = time.Minute
+	maxLog = leadership.MaxMembers
+)
+
+// Watch keeps the changes of an election from now on. Unwatch ends that.
+func (r *Registry) Watch(name leadership.Election) { r.election(name).watchers++ }
+
+// Unwatch ends a Watch.
+func (r *Registry) Unwatch(name leadership.Election) {
+	e := r.elections[name]
+	if e.watchers--; e.watchers == 0 {
+		e.first += uint64(len(e.log))
+		e.log = nil
+		r.tidy(e)
+	}
+}
+
+// Newest, as a number to ask Changes with, returns none.
+const Newest = math.MaxUint64
+
+// Changes returns the changes of a watched election from that number on, and the number to ask with
+// next. They are shared and must not be changed.
+func (r *Registry) Changes(name leadership.Election, from uint64) (changes []leadership.MemberChange, next uint64) {
+	e := r.elections[name]
+	next = e.first + uint64(len(e.log))
+	from = min(max(from, e.first), next)
+	return e.log[from-e.first : len(e.log) : len(e.log)], next
+}
+
+// write logs a change for the watchers.
+func (r *Registry) write(e *election, c leadership.MemberChange) {
+	if e.watchers == 0 {
+		return
+	}
+	r.touched[e.name] = true
+	e.log = append(e.log, c)
+	if over := len(e.log) - maxLog; over > 0 {
+		e.log, e.first = e.log[over:], e.first+uint64(over)
+	}
+}
+
+// touch notes that the members of an election have changed in any way.
+func (r *Registry) touch(e *election) {
+	if _, ok := r.touched[e.name]; !ok {
+		r.touched[e.name] = false
+	}
+}
+
+// Touched returns the elections whose members have changed in any way since it was called last, and
+// whether there is something new for Changes.
+func (r *Registry) Touched() map[leadership.Election]bool {
+	touched := r.touched
+	if len(touched) > 0 {
+		r.touched = make(map[leadership.Election]bool)
+	}
+	return touched
+}
+
+// cutLogs forgets the changes that the watchers have had time for.
+func (r *Registry) cutLogs(now time.Duration) {
+	if now < r.cutAt {
+		return
+	}
+	r.cutAt = now + logged
+	for _, e := range r.elections {
+		if e.recent > e.first {
+			e.log, e.first = e.log[e.recent-e.first:], e.recent
+		}
+		e.recent = e.first + uint64(len(e.log))
+	}
+}

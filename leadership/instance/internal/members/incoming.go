@@ -1,0 +1,227 @@
+package members
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"regent/leadership"
+)
+
+const (
+	maxPeers  = 256
+	maxCopies = 2 * leadership.MaxMembers  // of one instance
+	maxAll    = 10 * leadership.MaxMembers // of all instances together
+	// moved is by how much later a member must have joined at another instance for this one to
+	// forget it: more than a sheet takes, or both would.
+	moved = 3 * time.Second
+)
+
+// incoming is what the sheets of the other instances have said.
+type incoming struct {
+	peers  map[string]*peer
+	copies int // of all of them
+}
+
+// peer is another instance.
+type peer struct {
+	heard time.Duration
+	seq   int64 // the newest that was heard
+	gone  bool  // it has said so
+	whole struct {
+		first, of int64
+		got       map[int64]struct{}
+	}
+	copies map[*node]*copied
+	terms  map[*election]leadership.Token // that it knows, of elections with members in its line
+}
+
+// copied is a member at another instance.
+type copied struct {
+	record
+	peer *peer
+	seq  int64 // of the sheet that has said so
+}
+
+// Heard is what a sheet says beside its members.
+type Heard struct {
+	Ask     bool // for a whole sheet
+	Renewed []Renewed
+}
+
+// errTooMany refuses the sheet of an instance beyond maxPeers.
+var errTooMany = fmt.Errorf("it comes from one instance more than the %d that are remembered", maxPeers)
+
+// Hear takes a sheet. The error says why it is none, or that some of it is not remembered. What is
+// old, and what this instance has sent itself, is ignored.
+func (r *Registry) Hear(data []byte, now time.Duration) (Heard, error) {
+	s, err := decode(data)
+	if err != nil || s.From == r.name {
+		return Heard{}, err
+	}
+	p, ok := r.incoming.peers[s.From]
+	if !ok {
+		if len(r.incoming.peers) >= maxPeers {
+			return Heard{}, errTooMany
+		}
+		p = &peer{copies: make(map[*node]*copied), terms: make(map[*election]leadership.Token)}
+		r.incoming.peers[s.From] = p
+	}
+	if p.gone || !p.next(s) {
+		return Heard{}, nil
+	}
+	p.heard = now
+	if s.Bye {
+		p.gone = true
+		r.forgetAll(p, now, Linger) // its callers mostly come back through another instance
+		return Heard{}, nil
+	}
+	heard := Heard{Ask: s.Ask}
+	for _, l := range s.Renewed {
+		heard.Renewed = append(heard.Renewed, Renewed{l.Election, l.Token, time.Duration(l.LeftMS) * time.Millisecond})
+	}
+	for _, part := range s.Elections {
+		err = cmp.Or(err, r.take(p, s, part, now))
+	}
+	if p.complete() {
+		r.sweep(p, now)
+	}
+	return heard, err
+}
+
+// next reports whether a sheet is newer than those that were heard, or a missing piece.
+func (p *peer) next(s sheet) bool {
+	w := &p.whole
+	switch {
+	case s.Whole == nil:
+		if s.Seq <= p.seq {
+			return false
+		}
+	case s.Whole.First < w.first:
+		return false
+	default:
+		if s.Whole.First > w.first {
+			w.first, w.of, w.got = s.Whole.First, s.Whole.Of, make(map[int64]struct{})
+		}
+		if _, again := w.got[s.Seq]; again || w.got == nil {
+			return false
+		}
+		w.got[s.Seq] = struct{}{}
+	}
+	p.seq = max(p.seq, s.Seq)
+	return true
+}
+
+// complete reports whether all pieces of the whole sheet have come, once.
+func (p *peer) complete() bool {
+	w := &p.whole
+	if w.got == nil || int64(len(w.got)) < w.of {
+		return false
+	}
+	w.got = nil
+	return true
+}
+
+// sweep forgets the members that are missing in a whole sheet.
+func (r *Registry) sweep(p *peer, now time.Duration) {
+	for n, c := range p.copies {
+		if c.seq < p.whole.first {
+			r.forget(n, c)
+			r.settle(n, now, leadership.MemberVanished, 0)
+		}
+	}
+}
+
+// take takes what a sheet says of one election.
+func (r *Registry) take(p *peer, s sheet, said part, now time.Duration) (err error) {
+	for _, d := range said.Left {
+		if n := r.find(said.Election, d.ID); n != nil {
+			r.leave(n, since(d.AgoMS, now), now)
+		}
+	}
+	for _, id := range said.Gone {
+		if n := r.find(said.Election, id); n != nil && n.copies[p] != nil && n.copies[p].seq < s.Seq {
+			r.forget(n, n.copies[p])
+			r.settle(n, now, leadership.MemberVanished, 0)
+		}
+	}
+	if e, ok := r.elections[said.Election]; ok || len(said.Members) > 0 {
+		if !ok {
+			e = r.election(said.Election)
+		}
+		if said.Token > 0 && said.Token > p.terms[e] {
+			p.terms[e] = said.Token
+			r.touch(e)
+		}
+	}
+	for _, m := range said.Members {
+		err = cmp.Or(err, r.copy(p, s.Seq, said.Election, m, now))
+	}
+	if e, ok := r.elections[said.Election]; ok {
+		r.tidy(e)
+	}
+	return err
+}
+
+// errFull says that the members of another instance are not remembered.
+var errFull = fmt.Errorf("it has more members than the %d of one instance, or %d of all, that are remembered", maxCopies, maxAll)
+
+// copy remembers a member at another instance.
+func (r *Registry) copy(p *peer, seq int64, name leadership.Election, m entry, now time.Duration) error {
+	if ranks[m.Role] == 0 || m.Role == leadership.RoleLeader {
+		return nil // of a later version
+	}
+	n := r.node(name, m.ID)
+	c := n.copies[p]
+	switch {
+	case c == nil && (len(p.copies) >= maxCopies || r.incoming.copies >= maxAll):
+		if n.shown == "" && n.was == "" {
+			r.drop(n)
+		}
+		return errFull
+	case c == nil:
+		c = &copied{peer: p}
+		if n.copies == nil {
+			n.copies = make(map[*peer]*copied)
+		}
+		n.copies[p], p.copies[n] = c, c
+		r.incoming.copies++
+	case c.seq > seq:
+		return nil
+	}
+	heard := since(m.AgoMS, now)
+	c.seq, c.record = seq, record{
+		role: m.Role, seen: m.Seen, heard: heard, position: m.Position, note: m.Note, noted: heard, joined: m.Joined, inLine: m.InLine,
+	}
+	if m.Joined && n.joined.role != "" && n.joined.heard+moved < heard {
+		r.part(n)
+	}
+	r.settle(n, now, "", 0)
+	return nil
+}
+
+// forget forgets a member at another instance. The caller settles it.
+func (r *Registry) forget(n *node, c *copied) {
+	delete(n.copies, c.peer)
+	delete(c.peer.copies, n)
+	r.incoming.copies--
+}
+
+// forgetAll forgets all members at another instance.
+func (r *Registry) forgetAll(p *peer, now, delay time.Duration) {
+	for n, c := range p.copies {
+		r.forget(n, c)
+		r.settle(n, now, leadership.MemberVanished, delay)
+	}
+	clear(p.terms)
+}
+
+// tick forgets instances that were not heard of.
+func (in *incoming) tick(r *Registry, now time.Duration) {
+	for name, p := range in.peers {
+		if now-p.heard >= Stale {
+			r.forgetAll(p, now, 0)
+			delete(in.peers, name)
+		}
+	}
+}

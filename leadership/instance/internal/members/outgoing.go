@@ -1,0 +1,203 @@
+package members
+
+import (
+	"encoding/json"
+	"time"
+
+	"regent/leadership"
+)
+
+// outgoing is what the next sheet of changes has to say.
+type outgoing struct {
+	seq   int64
+	nodes map[*node]struct{}     // that may have changed
+	terms map[*election]struct{} // whose token has, while members stand in line
+	left  map[leadership.Election]map[leadership.CandidateID]time.Duration
+	count int // of left
+}
+
+func newOutgoing() outgoing {
+	return outgoing{
+		nodes: make(map[*node]struct{}), terms: make(map[*election]struct{}),
+		left: make(map[leadership.Election]map[leadership.CandidateID]time.Duration),
+	}
+}
+
+// changed notes a member that may have changed.
+func (o *outgoing) changed(r *Registry, n *node) {
+	if r.name != "" && (n.isOwn() || n.sent.role != "") {
+		o.nodes[n] = struct{}{}
+	}
+}
+
+// leave notes a member that has left. If too many leave at once, the others forget some of them
+// only when their ttl has passed.
+func (o *outgoing) leave(name leadership.Election, id leadership.CandidateID, now time.Duration) {
+	if o.count >= leadership.MaxMembers {
+		return
+	}
+	if o.left[name] == nil {
+		o.left[name] = make(map[leadership.CandidateID]time.Duration)
+	}
+	o.left[name][id] = now
+	o.count++
+}
+
+// Renewed is a lease that an instance has renewed lately.
+type Renewed struct {
+	Election leadership.Election
+	Token    leadership.Token
+	Left     time.Duration
+}
+
+// ChangedSheets returns sheets of what has changed since the last ones, none if nothing has, and of the
+// leases that were renewed here.
+func (r *Registry) ChangedSheets(renewed []Renewed, now time.Duration) [][]byte {
+	var b builder
+	b.changes(r, now)
+	b.renewed(renewed)
+	return r.number(b.finish(), false)
+}
+
+// WholeSheets returns sheets of all that this instance knows of its members, and of the leases that
+// were renewed here. With ask, the others are asked to send theirs, too. Without, there are none if
+// there is nothing to say.
+func (r *Registry) WholeSheets(ask bool, renewed []Renewed, now time.Duration) [][]byte {
+	var b builder
+	b.left(r, now)
+	for n := range r.own {
+		b.member(n, now)
+	}
+	for n := range r.outgoing.nodes {
+		n.sent = n.comparable(now) // what it has ceased to be is missing in the whole
+	}
+	r.outgoing.nodes, r.outgoing.terms = newOutgoing().nodes, newOutgoing().terms
+	b.renewed(renewed)
+	pieces := b.finish()
+	if ask && len(pieces) == 0 {
+		pieces = []sheet{{}}
+	}
+	if ask {
+		pieces[0].Ask = true
+	}
+	return r.number(pieces, true)
+}
+
+// Bye returns the last sheet.
+func (r *Registry) Bye() []byte { return r.number([]sheet{{Bye: true}}, false)[0] }
+
+// Changed reports whether ChangedSheets has changes of members to tell.
+func (r *Registry) Changed() bool {
+	return len(r.outgoing.nodes)+len(r.outgoing.terms)+r.outgoing.count > 0
+}
+
+// number numbers the sheets, and encodes them.
+func (r *Registry) number(pieces []sheet, isWhole bool) (encoded [][]byte) {
+	first := r.outgoing.seq + 1
+	for _, s := range pieces {
+		r.outgoing.seq++
+		s.Version, s.From, s.Seq = sheetVersion, r.name, r.outgoing.seq
+		if isWhole {
+			s.Whole = &whole{first, int64(len(pieces))}
+		}
+		data, err := json.Marshal(s)
+		if err != nil {
+			panic(err) // it has texts and numbers alone
+		}
+		encoded = append(encoded, data)
+	}
+	return encoded
+}
+
+// comparable is what a sheet says of a member at this instance, but for what changes all the time;
+// zero if it is not here.
+func (n *node) comparable(now time.Duration) record {
+	var all record
+	n.local(&all, now)
+	all.heard, all.noted, all.position = 0, 0, 0
+	return all
+}
+
+// builder collects what sheets say, in pieces of a bounded size.
+type builder struct {
+	pieces []sheet
+	parts  map[leadership.Election]int // in the last piece
+	size   int
+}
+
+// room makes room for so many bytes in the last piece.
+func (b *builder) room(size int) *sheet {
+	if len(b.pieces) == 0 || b.size+size > maxPiece {
+		b.pieces = append(b.pieces, sheet{})
+		b.parts, b.size = make(map[leadership.Election]int), 0
+	}
+	b.size += size
+	return &b.pieces[len(b.pieces)-1]
+}
+
+// part is the part for an election, with room for so many bytes.
+func (b *builder) part(e leadership.Election, size int) *part {
+	s := b.room(size)
+	i, ok := b.parts[e]
+	if !ok {
+		b.size += perPart + len(e)
+		i = len(s.Elections)
+		b.parts[e] = i
+		s.Elections = append(s.Elections, part{Election: e})
+	}
+	return &s.Elections[i]
+}
+
+func (b *builder) member(n *node, now time.Duration) {
+	var all record
+	n.local(&all, now)
+	m := entry{ID: n.id, Role: all.role, Seen: all.seen, AgoMS: ago(now - all.heard), Position: all.position, Note: all.note, Joined: all.joined, InLine: all.inLine}
+	p := b.part(n.election.name, m.size())
+	p.Members = append(p.Members, m)
+	if len(n.election.line) > 0 {
+		p.Token = n.election.token
+	}
+	n.sent = n.comparable(now)
+}
+
+func (b *builder) changes(r *Registry, now time.Duration) {
+	b.left(r, now)
+	for n := range r.outgoing.nodes {
+		switch is := n.comparable(now); {
+		case is == n.sent:
+		case is.role == "":
+			p := b.part(n.election.name, departed{ID: n.id}.size())
+			p.Gone = append(p.Gone, n.id)
+			n.sent = is
+		default:
+			b.member(n, now)
+		}
+	}
+	for e := range r.outgoing.terms {
+		b.part(e.name, 0).Token = e.token
+	}
+	clear(r.outgoing.nodes)
+	clear(r.outgoing.terms)
+}
+
+func (b *builder) left(r *Registry, now time.Duration) {
+	for e, ids := range r.outgoing.left {
+		for id, at := range ids {
+			d := departed{id, ago(now - at)}
+			p := b.part(e, d.size())
+			p.Left = append(p.Left, d)
+		}
+	}
+	clear(r.outgoing.left)
+	r.outgoing.count = 0
+}
+
+func (b *builder) renewed(all []Renewed) {
+	for _, l := range all {
+		w := lease{l.Election, l.Token, max(l.Left.Milliseconds(), 0)}
+		s := b.room(w.size())
+		s.Renewed = append(s.Renewed, w)
+	}
+}
+
+func (b *builder) finish() []sheet { return b.pieces }

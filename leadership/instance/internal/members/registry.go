@@ -1,0 +1,443 @@
+package members
+
+import (
+	"maps"
+	"time"
+
+	"regent/leadership"
+)
+
+const (
+	// Linger is for how long a member counts after its stream has ended. One that has left the line,
+	// or whose instance or term has ended, does not count any more, but that it has gone is told
+	// only if it has not come back in this time.
+	Linger = 5 * time.Second
+	// Stale is for how long the members of another instance count after it was heard of last.
+	Stale = 40 * time.Second
+	// remembered is for how long it is known when a member has gone: the longest grace time of a
+	// quorum.
+	remembered = leadership.MaxGrace
+
+	maxAbsent = 2 * leadership.MaxMembers // members that have gone lately
+)
+
+// Registry is what one instance knows of the members of all elections.
+type Registry struct {
+	name      string // of this instance in its sheets; "" if there are none
+	began     time.Duration
+	elections map[leadership.Election]*election
+	own       map[*node]struct{} // that are here in any way
+	absent    map[*node]struct{} // that have gone lately
+	members   int                // that have joined or follow a stream here
+	standing  int                // that stand in line here
+	touched   map[leadership.Election]bool
+	cutAt     time.Duration // when the logs are cut next
+	outgoing  outgoing
+	incoming  incoming
+}
+
+// New returns a registry that begins now. Name tells its sheets from those of other instances and
+// of other processes; without one it makes no sheets.
+func New(name string, now time.Duration) *Registry {
+	return &Registry{
+		name:      name,
+		began:     now,
+		elections: make(map[leadership.Election]*election),
+		own:       make(map[*node]struct{}),
+		absent:    make(map[*node]struct{}),
+		touched:   make(map[leadership.Election]bool),
+		outgoing:  newOutgoing(),
+		incoming:  incoming{peers: make(map[string]*peer)},
+	}
+}
+
+// election is one election that has members, had some lately, or is watched.
+type election struct {
+	name    leadership.Election
+	nodes   map[leadership.CandidateID]*node
+	present int // how many of the nodes are members now
+	line    map[*node]struct{}
+	leader  leadership.CandidateID // as far as is known; "" for none
+	token   leadership.Token       // the newest that is known
+	lease   *leadership.Lease      // as the store has described it last; nil if it has not
+	leaseAt time.Duration          // when that was
+
+	watchers int
+	log      []leadership.MemberChange // while there are watchers
+	first    uint64                    // the number of log[0]
+	recent   uint64                    // the number of the first since the log was cut
+}
+
+// node is a candidate that is a member of an election, or was lately.
+type node struct {
+	election *election
+	id       leadership.CandidateID
+
+	joined joined
+	stream stream
+	place  place
+	leads  bool
+	copies map[*peer]*copied // from the sheets of others
+
+	shown  leadership.Role             // as which it is present; "" if it is absent
+	was    leadership.Role             // before it went; "" if it has never gone
+	saw    leadership.Token            // what it followed then
+	goneAt time.Duration               // so, too
+	why    leadership.MemberChangeType // so, too
+	tellAt time.Duration               // when that is told; 0 if it was, or if there is nothing to tell
+	sent   record                      // in the last sheet; the zero record if it was not there
+}
+
+// joined is a membership that a member keeps by joining again.
+type joined struct {
+	role         leadership.Role // "" for none
+	seen         leadership.Token
+	note         string
+	heard, until time.Duration
+}
+
+// stream is the open streams of a member.
+type stream struct {
+	open   int
+	seen   leadership.Token
+	closed time.Duration // when the last one was; with none open it counts for Linger
+	counts bool
+}
+
+// place is a member's place in line.
+type place struct {
+	role     leadership.Role // "" for none
+	position int
+}
+
+// Stander is a candidate or a witness that stands in line at this instance.
+type Stander struct {
+	CandidateID leadership.CandidateID
+	Role        leadership.Role
+	Position    int
+}
+
+func (r *Registry) election(name leadership.Election) *election {
+	e, ok := r.elections[name]
+	if !ok {
+		e = &election{name: name, nodes: make(map[leadership.CandidateID]*node), line: make(map[*node]struct{})}
+		r.elections[name] = e
+	}
+	return e
+}
+
+func (r *Registry) node(name leadership.Election, id leadership.CandidateID) *node {
+	e := r.election(name)
+	n, ok := e.nodes[id]
+	if !ok {
+		n = &node{election: e, id: id}
+		e.nodes[id] = n
+	}
+	return n
+}
+
+// find returns nil if there is no such node.
+func (r *Registry) find(name leadership.Election, id leadership.CandidateID) *node {
+	if e, ok := r.elections[name]; ok {
+		return e.nodes[id]
+	}
+	return nil
+}
+
+// kept reports whether the member has joined or follows a stream here.
+func (n *node) kept() bool { return n.joined.role != "" || n.stream.counts }
+
+// isOwn reports whether the member is at this instance in any way that its sheets tell of.
+func (n *node) isOwn() bool { return n.kept() || n.place.role != "" }
+
+// Join makes a member until its ttl has passed, or refuses it if there is no room.
+func (r *Registry) Join(j leadership.JoinRequest, now time.Duration) error {
+	if n := r.find(j.Election, j.CandidateID); (n == nil || !n.kept()) && r.members >= leadership.MaxMembers {
+		return leadership.RefuseMember(j)
+	}
+	n := r.node(j.Election, j.CandidateID)
+	kept := n.kept()
+	n.joined = joined{role: j.Role, seen: j.SeenToken, note: j.Note, heard: now, until: now + j.TTL}
+	r.count(n, kept)
+	r.settle(n, now, "", 0)
+	return nil
+}
+
+// Leave ends a membership that Join began, here and, by the next sheet, at the other instances.
+// Idempotent.
+func (r *Registry) Leave(name leadership.Election, id leadership.CandidateID, now time.Duration) {
+	if r.name != "" {
+		r.outgoing.leave(name, id, now)
+	}
+	if n := r.find(name, id); n != nil {
+		r.leave(n, now, now)
+	}
+}
+
+// leave ends the memberships of all instances that were kept before the moment.
+func (r *Registry) leave(n *node, before, now time.Duration) {
+	for _, c := range n.copies {
+		if c.joined && c.heard <= before {
+			r.forget(n, c)
+		}
+	}
+	if n.joined.heard <= before {
+		r.part(n)
+	}
+	r.settle(n, now, leadership.MemberLeft, 0)
+}
+
+// part ends the membership of one that has joined here.
+func (r *Registry) part(n *node) {
+	kept := n.kept()
+	n.joined = joined{}
+	r.count(n, kept)
+}
+
+// Open makes a follower of the reader of a stream, which has seen the token, or refuses it if there
+// is no room. Close ends it.
+func (r *Registry) Open(name leadership.Election, id leadership.CandidateID, seen leadership.Token, now time.Duration) error {
+	if n := r.find(name, id); (n == nil || !n.kept()) && r.members >= leadership.MaxMembers {
+		return leadership.RefuseMember(leadership.JoinRequest{Election: name, CandidateID: id})
+	}
+	n := r.node(name, id)
+	kept := n.kept()
+	n.stream.counts = true
+	n.stream.open++
+	n.stream.seen = max(n.stream.seen, seen)
+	r.count(n, kept)
+	r.settle(n, now, "", 0)
+	return nil
+}
+
+// Seen says that the reader of a stream was sent an event of the token.
+func (r *Registry) Seen(name leadership.Election, id leadership.CandidateID, seen leadership.Token, now time.Duration) {
+	if n := r.find(name, id); n != nil && seen > n.stream.seen {
+		n.stream.seen = seen
+		r.settle(n, now, "", 0)
+	}
+}
+
+// Close says that a stream has ended.
+func (r *Registry) Close(name leadership.Election, id leadership.CandidateID, now time.Duration) {
+	if n := r.find(name, id); n != nil {
+		n.stream.open--
+		n.stream.closed = now
+	}
+}
+
+// Stand says which candidates and witnesses stand in the line for an election now.
+func (r *Registry) Stand(name leadership.Election, line []Stander, now time.Duration) {
+	if len(line) == 0 && r.elections[name] == nil {
+		return
+	}
+	e := r.election(name)
+	gone := maps.Clone(e.line)
+	for _, s := range line {
+		n := e.nodes[s.CandidateID]
+		switch _, before := gone[n]; {
+		case n != nil && n.place.role != "" && !before: // another incarnation of it stands before
+			continue
+		case n == nil || n.place.role == "":
+			if r.standing >= leadership.MaxMembers {
+				continue
+			}
+			n = r.node(name, s.CandidateID)
+			e.line[n] = struct{}{}
+			r.standing++
+		}
+		delete(gone, n)
+		news := n.place.role != s.Role
+		n.place = place{s.Role, s.Position}
+		if news {
+			r.settle(n, now, "", 0)
+		}
+	}
+	for n := range gone {
+		delete(e.line, n)
+		n.place = place{}
+		r.standing--
+		r.settle(n, now, leadership.MemberLeft, Linger) // it may ask again, or lead
+	}
+	r.tidy(e)
+}
+
+// Lines returns the elections in whose lines members stood at the last Stand.
+func (r *Registry) Lines() (names []leadership.Election) {
+	for name, e := range r.elections {
+		if len(e.line) > 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Term says which candidate leads the election, "" for none, under which token. Of an election
+// without members it remembers nothing.
+func (r *Registry) Term(name leadership.Election, leader leadership.CandidateID, token leadership.Token, now time.Duration) {
+	e, ok := r.elections[name]
+	if !ok || token < e.token || token == e.token && (leader != "" || e.leader == "") {
+		return // it is not newer
+	}
+	former := e.nodes[e.leader]
+	if e.token != token && len(e.line) > 0 {
+		r.outgoing.terms[e] = struct{}{}
+	}
+	e.leader, e.token = leader, token
+	r.touch(e)
+	if leader != "" {
+		n := r.node(name, leader)
+		n.leads = true
+		r.settle(n, now, "", 0)
+	}
+	if former != nil && former.id != leader {
+		former.leads = false
+		r.settle(former, now, leadership.MemberLeft, Linger) // it may stand in line again
+	}
+}
+
+// Lease says how an election is, as the store has said it so long ago. It is Term with the policy.
+func (r *Registry) Lease(l leadership.Lease, age, now time.Duration) {
+	e, ok := r.elections[l.Election]
+	if !ok {
+		return
+	}
+	r.Term(l.Election, l.LeaderID, l.Token, now)
+	e.lease, e.leaseAt = &l, now-age
+}
+
+// Token is the newest token of an election that is known here; 0 if the election has no members.
+func (r *Registry) Token(name leadership.Election) leadership.Token {
+	if e, ok := r.elections[name]; ok {
+		return e.token
+	}
+	return 0
+}
+
+// Tracked returns the elections whose terms matter: those with members and those that are watched.
+func (r *Registry) Tracked() (names []leadership.Election) {
+	for name, e := range r.elections {
+		if e.present > 0 || e.watchers > 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Tick forgets what is over. Call it once a second.
+func (r *Registry) Tick(now time.Duration) {
+	for n := range r.own {
+		kept := n.kept()
+		why := leadership.MemberChangeType("")
+		if n.joined.role != "" && now >= n.joined.until {
+			n.joined, why = joined{}, leadership.MemberVanished
+		}
+		if n.stream.counts && n.stream.open == 0 && now >= n.stream.closed+Linger {
+			n.stream, why = stream{}, leadership.MemberLeft
+		}
+		if why != "" {
+			r.count(n, kept)
+			r.settle(n, now, why, 0)
+		}
+	}
+	r.incoming.tick(r, now)
+	r.cutLogs(now)
+	for n := range r.absent {
+		if n.tellAt > 0 && now >= n.tellAt {
+			r.tell(n)
+		}
+		if n.tellAt == 0 && now >= n.goneAt+remembered {
+			r.drop(n)
+		}
+	}
+}
+
+// count counts the members that have joined or follow a stream: kept is whether n did before a
+// change.
+func (r *Registry) count(n *node, kept bool) {
+	switch {
+	case n.kept() && !kept:
+		r.members++
+	case !n.kept() && kept:
+		r.members--
+	}
+}
+
+// role is the first of the roles that the member has anywhere; "" if it is absent.
+func (n *node) role() leadership.Role {
+	var all record
+	n.gather(&all, 0)
+	return all.role
+}
+
+// settle draws the conclusions from a change of a member. If it has gone, why says how, and that is
+// told after the delay, unless it has come back by then.
+func (r *Registry) settle(n *node, now time.Duration, why leadership.MemberChangeType, delay time.Duration) {
+	r.touch(n.election)
+	if n.isOwn() {
+		r.own[n] = struct{}{}
+	} else {
+		delete(r.own, n)
+	}
+	r.outgoing.changed(r, n)
+	switch role := n.role(); {
+	case role != "":
+		r.arrive(n, role)
+	case n.shown != "":
+		n.election.present--
+		n.was, n.shown = n.shown, ""
+		n.goneAt, n.why, n.tellAt = now, why, now+delay
+		r.absent[n] = struct{}{}
+		if delay == 0 {
+			r.tell(n)
+		}
+		if len(r.absent) > maxAbsent && n.tellAt == 0 {
+			r.drop(n)
+		}
+	case n.was == "": // it never was a member
+		r.drop(n)
+	case n.tellAt > 0 && why == leadership.MemberLeft && delay == 0:
+		n.why = why
+		r.tell(n)
+	}
+}
+
+func (r *Registry) arrive(n *node, role leadership.Role) {
+	var all record
+	n.gather(&all, 0)
+	n.saw = all.seen
+	back := n.shown != "" || n.tellAt > 0
+	if n.shown == "" {
+		n.election.present++
+		delete(r.absent, n)
+	}
+	n.shown, n.tellAt = role, 0
+	if !back {
+		r.write(n.election, leadership.MemberChange{ID: n.id, Role: role, Change: leadership.MemberJoined, SeenToken: n.saw})
+	}
+}
+
+// tell tells that a member has gone.
+func (r *Registry) tell(n *node) {
+	n.tellAt = 0
+	r.write(n.election, leadership.MemberChange{ID: n.id, Role: n.was, Change: n.why, SeenToken: n.saw})
+}
+
+// drop forgets a node.
+func (r *Registry) drop(n *node) {
+	delete(r.absent, n)
+	delete(n.election.nodes, n.id)
+	r.tidy(n.election)
+}
+
+// tidy forgets an election of which nothing is left.
+func (r *Registry) tidy(e *election) {
+	if len(e.nodes) > 0 || e.watchers > 0 {
+		return
+	}
+	delete(r.elections, e.name)
+	delete(r.outgoing.terms, e)
+	for _, p := range r.incoming.peers {
+		delete(p.terms, e)
+	}
+}

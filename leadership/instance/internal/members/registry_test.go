@@ -1,0 +1,346 @@
+package members_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/members"
+)
+
+const jobs leadership.Election = "jobs"
+
+// world is some registries, and the clock that all of them are told.
+type world struct {
+	*testing.T
+	now time.Duration
+	all []*members.Registry
+}
+
+func newWorld(t *testing.T) *world {
+	t.Parallel()
+	return &world{T: t, now: time.Hour}
+}
+
+// registry returns a registry that begins now.
+func (w *world) registry(name string) *members.Registry {
+	r := members.New(name, w.now)
+	w.all = append(w.all, r)
+	return r
+}
+
+// pass lets time pass, second by second.
+func (w *world) pass(d time.Duration) {
+	for end := w.now + d; w.now < end; {
+		w.now = min(w.now+time.Second, end)
+		for _, r := range w.all {
+			r.Tick(w.now)
+		}
+	}
+}
+
+func (w *world) join(r *members.Registry, id leadership.CandidateID, role leadership.Role, seen leadership.Token) {
+	w.Helper()
+	j := leadership.JoinRequest{Election: jobs, CandidateID: id, Role: role, TTL: 30 * time.Second, SeenToken: seen}
+	if err := r.Join(j, w.now); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// send lets one registry hear sheets of another.
+func (w *world) send(to *members.Registry, sheets ...[]byte) {
+	w.Helper()
+	for _, s := range sheets {
+		if _, err := to.Hear(s, w.now); err != nil {
+			w.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+// tell sends what has changed at one registry to another.
+func (w *world) tell(from, to *members.Registry) {
+	w.Helper()
+	w.send(to, from.ChangedSheets(nil, w.now)...)
+}
+
+// held is the election as its leader holds it.
+func held(leader leadership.CandidateID, token leadership.Token) leadership.Lease {
+	at := time.Unix(1000, 0)
+	return leadership.Lease{
+		Election: jobs, State: leadership.Held, LeaderID: leader, Token: token, Revision: 1,
+		AcquiredAt: at.Add(-time.Hour), LastHeartbeat: at, ReadAt: at,
+	}
+}
+
+// members are those of a registry, as "id role token".
+func (w *world) members(r *members.Registry, l leadership.Lease) []string {
+	all := []string{}
+	for _, m := range r.Members(l, 0, w.now) {
+		all = append(all, fmt.Sprintf("%s %s %d", m.ID, m.Role, m.SeenToken))
+	}
+	return all
+}
+
+func (w *world) has(r *members.Registry, what string, want ...string) {
+	w.Helper()
+	if diff := cmp.Diff(append([]string{}, want...), w.members(r, leadership.Lease{Election: jobs})); diff != "" {
+		w.Errorf("%s: the members (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestAMemberCountsUntilItsTTLHasPassed(t *testing.T) {
+	w := newWorld(t)
+	r := w.registry("a")
+	w.join(r, "fay", leadership.RoleFollower, 7)
+	w.pass(29 * time.Second)
+	w.join(r, "fay", leadership.RoleFollower, 8)
+	w.pass(29 * time.Second)
+	w.has(r, "it has joined again", "fay follower 8")
+	w.pass(time.Second)
+	w.has(r, "its ttl has passed")
+	w.join(r, "wes", leadership.RoleWorker, 0)
+	r.Leave(jobs, "wes", w.now)
+	r.Leave(jobs, "wes", w.now)
+	w.has(r, "it has left")
+}
+
+func TestTheReaderOfAStreamFollowsWhatItWasSent(t *testing.T) {
+	w := newWorld(t)
+	r := w.registry("a")
+	for range 2 {
+		if err := r.Open(jobs, "fay", 3, w.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Seen(jobs, "fay", 5, w.now)
+	r.Seen(jobs, "fay", 4, w.now)
+	w.pass(time.Hour)
+	r.Close(jobs, "fay", w.now)
+	w.pass(time.Hour)
+	w.has(r, "one of its streams is open", "fay follower 5")
+	r.Close(jobs, "fay", w.now)
+	w.pass(members.Linger - time.Second)
+	w.has(r, "it may come back at once", "fay follower 5")
+	w.pass(time.Second)
+	w.has(r, "it has not come back")
+}
+
+func TestThoseInLineFollowTheTokenThatTheirInstanceKnows(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.registry("a"), w.registry("b")
+	line := []members.Stander{{CandidateID: "ann", Role: leadership.RoleCandidate, Position: 1}, {CandidateID: "wit", Role: leadership.RoleWitness}}
+	a.Stand(jobs, line, w.now)
+	a.Term(jobs, "lea", 7, w.now)
+	w.tell(a, b)
+	for _, r := range []*members.Registry{a, b} {
+		if diff := cmp.Diff([]string{"ann candidate 7", "lea leader 7", "wit witness 7"}, w.members(r, held("lea", 7))); diff != "" {
+			t.Errorf("the members (-want +got):\n%s", diff)
+		}
+	}
+	a.Term(jobs, "leo", 8, w.now)
+	sheets := a.ChangedSheets(nil, w.now)
+	if len(sheets) != 1 || len(sheets[0]) > 200 {
+		t.Errorf("a new token is told by %d sheets, of which the first is %s", len(sheets), sheets[0])
+	}
+	w.send(b, sheets...)
+	if diff := cmp.Diff([]string{"ann candidate 8", "leo leader 8", "wit witness 8"}, w.members(b, held("leo", 8))); diff != "" {
+		t.Errorf("after the next grant (-want +got):\n%s", diff)
+	}
+	a.Stand(jobs, nil, w.now)
+	w.tell(a, b)
+	w.has(a, "the line is empty")
+	w.has(b, "the line is empty")
+}
+
+func TestAMemberInSeveralWaysIsOneWithTheFirstOfItsRoles(t *testing.T) {
+	roles := []leadership.Role{leadership.RoleFollower, leadership.RoleWorker, leadership.RoleWitness, leadership.RoleCandidate}
+	for i, more := range roles {
+		for _, less := range roles[:i+1] {
+			t.Run(fmt.Sprintf("%s and %s", more, less), func(t *testing.T) {
+				w := newWorld(t)
+				a, b := w.registry("a"), w.registry("b")
+				be := func(r *members.Registry, role leadership.Role, seen leadership.Token) {
+					if role == leadership.RoleCandidate {
+						r.Stand(jobs, []members.Stander{{CandidateID: "ann", Role: role, Position: 1}}, w.now)
+						return
+					}
+					w.join(r, "ann", role, seen)
+				}
+				be(a, more, 4)
+				be(b, less, 5)
+				w.tell(b, a)
+				want := fmt.Sprintf("ann %s 5", more)
+				if less == leadership.RoleCandidate {
+					want = "ann candidate 0"
+				}
+				if got := w.members(a, held("", 0)); len(got) != 1 || got[0] != want {
+					t.Errorf("the members are %q, want %q", got, want)
+				}
+				if got := w.members(a, held("ann", 9)); len(got) != 1 || got[0] != "ann leader 9" {
+					t.Errorf("while it leads the members are %q", got)
+				}
+			})
+		}
+	}
+}
+
+func TestOneMemberMoreThanThereIsRoomForIsRefusedByName(t *testing.T) {
+	w := newWorld(t)
+	r := w.registry("")
+	for n := range leadership.MaxMembers {
+		if n%2 == 0 {
+			w.join(r, leadership.CandidateID(fmt.Sprintf("n%d", n)), leadership.RoleFollower, 0)
+		} else if err := r.Open(jobs, leadership.CandidateID(fmt.Sprintf("n%d", n)), 0, w.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j := leadership.JoinRequest{Election: "other", CandidateID: "late", Role: leadership.RoleWorker, TTL: time.Minute}
+	err := r.Join(j, w.now)
+	if want := leadership.RefuseMember(j); err == nil || err.Error() != want.Error() || !errors.Is(err, leadership.LimitExceeded) {
+		t.Errorf("member 10,001: %v, want %v", err, want)
+	}
+	if err := r.Open("other", "late", 0, w.now); !errors.Is(err, leadership.LimitExceeded) {
+		t.Errorf("stream 10,001: %v", err)
+	}
+	w.join(r, "n0", leadership.RoleWorker, 0) // it is one already
+	if err := r.Open(jobs, "n0", 0, w.now); err != nil {
+		t.Errorf("a member that opens a stream: %v", err)
+	}
+	r.Leave(jobs, "n2", w.now)
+	if err := r.Join(j, w.now); err != nil {
+		t.Errorf("after another has left: %v", err)
+	}
+}
+
+// watch begins a watch, and returns the number of its next change.
+func watch(r *members.Registry) uint64 {
+	r.Watch(jobs)
+	_, next := r.Changes(jobs, members.Newest)
+	return next
+}
+
+// changes are those since the number, as "id role change".
+func changes(r *members.Registry, from *uint64) []string {
+	var news []leadership.MemberChange
+	news, *from = r.Changes(jobs, *from)
+	all := []string{}
+	for _, c := range news {
+		all = append(all, fmt.Sprintf("%s %s %s", c.ID, c.Role, c.Change))
+	}
+	return all
+}
+
+func TestWatchersAreToldOnceWhoHasComeAndGone(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.registry("a"), w.registry("b")
+	w.join(a, "old", leadership.RoleWorker, 0)
+	next := watch(a)
+	told := func(what string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(append([]string{}, want...), changes(a, &next)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	told("nothing has happened")
+	w.join(a, "fay", leadership.RoleFollower, 1)
+	w.join(a, "fay", leadership.RoleWorker, 2)
+	w.join(b, "fay", leadership.RoleWorker, 2)
+	w.join(b, "bob", leadership.RoleWitness, 2)
+	w.tell(b, a)
+	told("two have come", "fay follower joined", "bob witness joined")
+	a.Leave(jobs, "old", w.now)
+	b.Leave(jobs, "bob", w.now)
+	w.tell(b, a)
+	told("two have left", "old worker left", "bob witness left")
+	w.pass(31 * time.Second)
+	told("the others are forgotten when their ttl has passed; at the other instance that is still to be told")
+	w.tell(b, a)
+	told("the last has vanished", "fay worker vanished")
+	a.Stand(jobs, []members.Stander{{CandidateID: "ann", Role: leadership.RoleCandidate, Position: 1}}, w.now)
+	a.Stand(jobs, nil, w.now)
+	a.Term(jobs, "ann", 3, w.now)
+	told("a candidate comes, and leads", "ann candidate joined")
+	a.Term(jobs, "", 3, w.now)
+	w.pass(members.Linger - time.Second)
+	a.Stand(jobs, []members.Stander{{CandidateID: "ann", Role: leadership.RoleCandidate, Position: 1}}, w.now)
+	told("its term ends, and it stands in line again")
+	a.Stand(jobs, nil, w.now)
+	w.pass(members.Linger)
+	told("it does not ask again", "ann candidate left")
+	a.Unwatch(jobs)
+}
+
+func TestQuorumIsLostForAsLongAsTooFewWerePresent(t *testing.T) {
+	w := newWorld(t)
+	r := w.registry("")
+	l := held("n1", 7)
+	l.Config.Ballot.Quorum = leadership.QuorumPolicy{Electorate: leadership.NewNames("n1", "n2", "n3"), Grace: 10 * time.Second}
+	is := func(what string, present int, readOnly bool) {
+		t.Helper()
+		s := r.Status(l, r.Members(l, 0, w.now), 0, w.now)
+		if s.Present != present || s.ReadOnly != readOnly {
+			t.Errorf("%s: %d are present, and read-only is %v; want %d and %v", what, s.Present, s.ReadOnly, present, readOnly)
+		}
+	}
+	is("the instance has just begun", 1, false)
+	w.pass(11 * time.Second)
+	is("the others never came", 1, true)
+	w.join(r, "n2", leadership.RoleFollower, 7)
+	is("one comes", 2, false)
+	w.join(r, "n4", leadership.RoleFollower, 7)
+	w.pass(30 * time.Second)
+	is("it has just gone", 1, false)
+	w.pass(10 * time.Second)
+	is("for the grace time", 1, false)
+	w.pass(time.Second)
+	is("for longer", 1, true)
+	w.join(r, "n3", leadership.RoleWitness, 7)
+	is("a witness comes", 2, false)
+	r.Leave(jobs, "n3", w.now)
+	w.pass(5 * time.Second)
+	is("and goes: the grace time begins anew", 1, false)
+	w.pass(6 * time.Second)
+	is("for longer", 1, true)
+	l.AcquiredAt = l.ReadAt.Add(-9 * time.Second)
+	is("while the leader was granted lately", 1, false)
+	l.LeaderID, l.State = "", leadership.Vacant
+	is("while there is no leader", 0, false)
+}
+
+func TestStatusTellsParticipationAndWhetherAMemberFollowsAnotherToken(t *testing.T) {
+	w := newWorld(t)
+	r := w.registry("")
+	w.join(r, "n1", leadership.RoleFollower, 7)
+	w.join(r, "n2", leadership.RoleFollower, 0)
+	l := held("lea", 7)
+	s := r.Status(l, r.Members(l, 0, w.now), 0, w.now)
+	if s.Diverged || s.Participation != 2.0/3 {
+		t.Errorf("one has not said what it follows: %+v", s)
+	}
+	w.join(r, "n2", leadership.RoleFollower, 6)
+	if s := r.Status(l, r.Members(l, 0, w.now), 0, w.now); !s.Diverged {
+		t.Errorf("one follows the former leader: %+v", s)
+	}
+	if s := r.Status(leadership.Lease{Election: "none"}, nil, 0, w.now); s.Participation != 1 {
+		t.Errorf("without members: %+v", s)
+	}
+}
+
+func TestWhatIsOverIsForgotten(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.registry("a"), w.registry("b")
+	w.join(a, "fay", leadership.RoleFollower, 1)
+	w.join(b, "bob", leadership.RoleFollower, 1)
+	w.tell(b, a)
+	if got := a.Size(); got != (members.Size{Own: 1, Remote: 1, Instances: 1, Elections: 1}) {
+		t.Errorf("it remembers %+v", got)
+	}
+	w.pass(time.Hour)
+	if got := a.Size(); got != (members.Size{}) {
+		t.Errorf("an hour later it remembers %+v", got)
+	}
+}

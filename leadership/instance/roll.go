@@ -1,0 +1,315 @@
+package instance
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/line"
+	"regent/leadership/instance/internal/members"
+	"regent/leadership/instance/internal/view"
+)
+
+// roll drives the registry of members: it locks it, tells it of lines, terms and the time, exchanges
+// its sheets with other instances, and wakes those who wait for its changes.
+type roll struct {
+	bus   MemberBus // nil for none
+	hub   *hub.Hub
+	lines *line.Queue
+	now   func() time.Duration
+	log   *slog.Logger
+	alone bool
+
+	mu       sync.Mutex // guards all below; no other mutex is taken while it is held
+	registry *members.Registry
+	news     map[leadership.Election]struct{} // whose watches are to be told at the next tick
+	waits    map[leadership.Election]*wait
+	seen     map[leadership.Election]int // the version of the lines when Present looked last
+	version  int                         // of the lines, when they were read last
+	linesAt  time.Duration               // so, too
+	live     bool                        // sheets are heard
+	liveAt   time.Duration               // since when
+	whole    bool                        // a whole sheet is to be sent
+	ask      bool                        // and the others are to send theirs
+	paused   time.Duration               // until when nothing is sent, for it has failed
+	strange  int                         // messages that were no sheets
+	loggedAt time.Duration               // when one of them was logged
+}
+
+// wait wakes those who wait for changes of an election's members.
+type wait struct {
+	waiters int
+	changed chan struct{} // closed at the next change
+}
+
+func newRoll(c Config, h *hub.Hub, lines *line.Queue, log *slog.Logger) *roll {
+	name := ""
+	if c.Members != nil {
+		name = rand.Text()
+	}
+	return &roll{
+		bus: c.Members, hub: h, lines: lines, now: c.Now, log: log, alone: c.Alone,
+		registry: members.New(name, c.Now()),
+		news:     make(map[leadership.Election]struct{}),
+		waits:    make(map[leadership.Election]*wait),
+		seen:     make(map[leadership.Election]int),
+	}
+}
+
+// do calls f with the registry and the time, and then wakes those who wait for what f has changed.
+func (r *roll) do(f func(reg *members.Registry, now time.Duration)) {
+	r.mu.Lock()
+	f(r.registry, r.now())
+	touched := r.registry.Touched()
+	for e := range touched {
+		if w, ok := r.waits[e]; ok {
+			close(w.changed)
+			w.changed = make(chan struct{})
+		}
+	}
+	for e, news := range touched {
+		if news {
+			r.news[e] = struct{}{}
+		}
+	}
+	r.mu.Unlock()
+}
+
+func (r *roll) join(j leadership.JoinRequest, reading leadership.Reading) (err error) {
+	r.do(func(reg *members.Registry, now time.Duration) {
+		if err = reg.Join(j, now); err == nil {
+			reg.Lease(reading.Lease, reading.Age, now)
+		}
+	})
+	return err
+}
+
+func (r *roll) leave(l leadership.LeaveRequest) {
+	r.do(func(reg *members.Registry, now time.Duration) { reg.Leave(l.Election, l.CandidateID, now) })
+}
+
+// members returns the members of an election that was read so long ago.
+func (r *roll) members(l leadership.Lease, age time.Duration) (all []leadership.Member, status members.Status) {
+	r.look(l.Election)
+	r.do(func(reg *members.Registry, now time.Duration) {
+		reg.Lease(l, age, now)
+		all = reg.Members(l, age, now)
+		status = reg.Status(l, all, age, now)
+	})
+	return all, status
+}
+
+// refuseWrite refuses to write while the election has lost its quorum.
+func (r *roll) refuseWrite(l leadership.Lease) error {
+	q := l.Config.Ballot.Quorum
+	if q.Needed() == 0 {
+		return nil
+	}
+	_, status := r.members(l, 0)
+	if !status.ReadOnly {
+		return nil
+	}
+	return &leadership.Error{Code: leadership.ReadOnly, Lease: &l, Detail: fmt.Sprintf(
+		"election %q is read-only: %d of the %d members of its electorate are present, as far as this instance knows, and it needs %d; do not write until enough of them are back",
+		l.Election, status.Present, q.Size(), q.Needed())}
+}
+
+// acknowledgement says which members follow the token; stale reports whether a later one is known.
+func (r *roll) acknowledgement(q leadership.AcknowledgementRequest, l leadership.Lease) (a leadership.Acknowledgement, stale bool) {
+	r.look(q.Election)
+	a = leadership.Acknowledgement{Election: q.Election, Token: q.Token, Need: q.Need, Complete: r.complete()}
+	r.do(func(reg *members.Registry, now time.Duration) {
+		for _, m := range reg.Members(l, 0, now) {
+			switch {
+			case m.ID == l.LeaderID:
+			case m.SeenToken >= q.Token:
+				a.Follow = append(a.Follow, m.ID)
+			default:
+				a.Missing = append(a.Missing, m.ID)
+			}
+		}
+		stale = reg.Token(q.Election) > q.Token
+	})
+	a.Done = len(a.Follow) >= q.Need
+	return a, stale
+}
+
+// until blocks until done, which it calls again after each change of the election's members. Errors:
+// ctx's, and the cause of Drain.
+func (r *roll) until(ctx context.Context, e leadership.Election, done func() bool) error {
+	r.mu.Lock()
+	w, ok := r.waits[e]
+	if !ok {
+		w = &wait{changed: make(chan struct{})}
+		r.waits[e] = w
+	}
+	w.waiters++
+	r.registry.Watch(e) // so that its terms matter
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.registry.Unwatch(e)
+		if w.waiters--; w.waiters == 0 {
+			delete(r.waits, e)
+		}
+	}()
+	for {
+		r.mu.Lock()
+		changed := w.changed
+		r.mu.Unlock()
+		if done() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.hub.Done():
+			return r.hub.Cause()
+		}
+	}
+}
+
+// present reports whether the candidate is a member. A line that has changed is read first. It is
+// called within the store's transactions, once for each member of an electorate.
+func (r *roll) present(e leadership.Election, id leadership.CandidateID) (here bool) {
+	version := r.lines.Version()
+	r.mu.Lock()
+	seen, ok := r.seen[e]
+	r.mu.Unlock()
+	if !ok || seen != version {
+		r.stand(e)
+		r.mu.Lock()
+		r.seen[e] = version
+		r.mu.Unlock()
+	}
+	r.do(func(reg *members.Registry, _ time.Duration) { here = reg.Present(e, id) })
+	return here
+}
+
+// stats is MemberStats of the instance.
+func (r *roll) stats() (byRole map[leadership.Role]int64, readOnly int64, lowest float64) {
+	var s members.Stats
+	r.do(func(reg *members.Registry, now time.Duration) { s = reg.Stats(now) })
+	return s.Own, s.ReadOnly, s.Lowest
+}
+
+// complete reports whether the members of all instances are known, as far as can be known: after it
+// has begun to hear, the instance asks the others for theirs.
+func (r *roll) complete() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.alone || r.live && r.now() >= r.liveAt+answered
+}
+
+// deaf reports whether sheets should be heard, and are not.
+func (r *roll) deaf() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bus != nil && !r.live
+}
+
+// company tells one watch of members, and the registry of the watch.
+type company struct {
+	*roll
+	request leadership.WatchRequest
+	next    uint64 // of the changes
+}
+
+// accompany begins the company of a watch. It refuses a member for which there is no room.
+func (r *roll) accompany(request leadership.WatchRequest, seen leadership.Token) (c *company, err error) {
+	c = &company{roll: r, request: request, next: members.Newest}
+	r.do(func(reg *members.Registry, now time.Duration) {
+		if request.Member != "" {
+			err = reg.Open(request.Election, request.Member, seen, now)
+		}
+		if err == nil {
+			reg.Watch(request.Election)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.terms(request.Election) // or the leader would come later
+	c.Changes()
+	return c, nil
+}
+
+// Sent implements hub.Members.
+func (c *company) Sent(t leadership.Token) {
+	if c.request.Member != "" {
+		c.do(func(reg *members.Registry, now time.Duration) { reg.Seen(c.request.Election, c.request.Member, t, now) })
+	}
+}
+
+// Changes implements hub.Members.
+func (c *company) Changes() (changes []leadership.MemberChange) {
+	c.do(func(reg *members.Registry, _ time.Duration) {
+		changes, c.next = reg.Changes(c.request.Election, c.next)
+	})
+	return changes
+}
+
+// Close implements hub.Members.
+func (c *company) Close() {
+	c.do(func(reg *members.Registry, now time.Duration) {
+		if c.request.Member != "" {
+			reg.Close(c.request.Election, c.request.Member, now)
+		}
+		reg.Unwatch(c.request.Election)
+	})
+}
+
+// learn tells the registry of a lease that a call was just answered with, if its election has a
+// quorum: so metrics show that the quorum is lost although no caller asks for the members.
+func (r *roll) learn(l leadership.Lease) {
+	if l.Config.Ballot.Quorum.Electorate != "" {
+		r.do(func(reg *members.Registry, now time.Duration) { reg.Lease(l, 0, now) })
+	}
+}
+
+// look tells the registry of the line and the term of an election.
+func (r *roll) look(e leadership.Election) {
+	r.stand(e)
+	r.terms(e)
+}
+
+func (r *roll) stand(e leadership.Election) {
+	var standing []members.Stander
+	for _, s := range r.lines.Standing(e) {
+		standing = append(standing, members.Stander{CandidateID: s.CandidateID, Role: s.Role, Position: s.Position})
+	}
+	r.do(func(reg *members.Registry, now time.Duration) { reg.Stand(e, standing, now) })
+}
+
+// terms tells the registry of the terms of elections, as far as the view knows them.
+func (r *roll) terms(elections ...leadership.Election) {
+	type term struct {
+		leader leadership.CandidateID
+		token  leadership.Token
+		lease  *view.Lease
+	}
+	known := make(map[leadership.Election]term)
+	r.hub.View(func(v *view.View, _ time.Duration) {
+		for _, name := range elections {
+			if e := v.Find(name); e != nil {
+				leader, token := e.Term()
+				known[name] = term{leader, token, e.Lease()}
+			}
+		}
+	})
+	r.do(func(reg *members.Registry, now time.Duration) {
+		for name, t := range known {
+			reg.Term(name, t.leader, t.token, now)
+			if t.lease != nil && t.lease.Absent == nil {
+				reg.Lease(t.lease.Lease, now-t.lease.Asked, now)
+			}
+		}
+	})
+}

@@ -1,0 +1,214 @@
+package instance
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/members"
+	"regent/leadership/instance/internal/view"
+)
+
+// MemberBus carries what instances tell each other of their members. A *pubsub.Messages is one.
+// Messages may be lost, repeated, and overtake each other.
+type MemberBus interface {
+	// Publish sends a message to all instances, maybe this one, too.
+	Publish(ctx context.Context, message []byte) error
+	// Run hears messages until ctx ends, and reports whether it hears all of them.
+	Run(ctx context.Context, hear func(message []byte), live func(bool)) error
+}
+
+const (
+	// glance is how often the registry is told of the time, and how long changes are collected
+	// before the other instances are told.
+	glance = time.Second
+	// linesEvery is how often all lines are read: places in them are given up without notice.
+	linesEvery = 5 * time.Second
+	// wholeEvery is how often all members are told.
+	wholeEvery = 15 * time.Second
+	// answered is how long after an instance has begun to hear the others have told it of their
+	// members.
+	answered = 2 * time.Second
+	// failing is how long nothing is sent after a failure.
+	failing = 5 * time.Second
+	// byeTimeout bounds the last sheet.
+	byeTimeout = time.Second
+)
+
+// run drives the registry until ctx ends.
+func (r *roll) run(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	if r.bus != nil {
+		all.Go(func() { r.send(ctx) })
+	}
+	for r.pause(ctx) {
+		r.tick()
+	}
+}
+
+// pause blocks for a glance, and reports whether ctx lasts.
+func (r *roll) pause(ctx context.Context) bool {
+	select {
+	case <-time.After(glance):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// tick tells the registry of what has changed.
+func (r *roll) tick() {
+	version := r.lines.Version()
+	read := false
+	var stood, tracked []leadership.Election
+	r.do(func(reg *members.Registry, now time.Duration) {
+		if read = r.version != version || now-r.linesAt >= linesEvery; read {
+			r.version, r.linesAt = version, now
+			stood = reg.Lines()
+			clear(r.seen)
+		}
+	})
+	if read {
+		for _, e := range append(stood, r.lines.Elections()...) {
+			r.stand(e)
+		}
+	}
+	r.do(func(reg *members.Registry, _ time.Duration) { tracked = reg.Tracked() })
+	if len(tracked) > 0 {
+		r.terms(tracked...)
+	}
+	var news []leadership.Election
+	r.do(func(reg *members.Registry, now time.Duration) { reg.Tick(now) })
+	r.mu.Lock()
+	news = slices.Collect(maps.Keys(r.news))
+	clear(r.news)
+	r.mu.Unlock()
+	for _, e := range news {
+		r.hub.MembersChanged(e)
+	}
+}
+
+// setLive sets whether sheets are heard.
+func (r *roll) setLive(live bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.live, r.liveAt = live, r.now()
+	r.whole, r.ask, r.paused = live, live, 0
+}
+
+// hear takes a message of the topic.
+func (r *roll) hear(message []byte) {
+	var heard members.Heard
+	var err error
+	r.do(func(reg *members.Registry, now time.Duration) {
+		heard, err = reg.Hear(message, now)
+		r.whole = r.whole || heard.Ask
+		if err != nil {
+			r.complain(err, now)
+		}
+	})
+	if len(heard.Renewed) > 0 {
+		renewals := make([]view.Renewal, len(heard.Renewed))
+		for n, l := range heard.Renewed {
+			renewals[n] = view.Renewal{Election: l.Election, Token: l.Token, Left: l.Left}
+		}
+		r.hub.RenewedElsewhere(renewals...)
+	}
+}
+
+// complain logs that a message is no sheet, or not remembered, at most once a minute. The mutex is
+// held.
+func (r *roll) complain(err error, now time.Duration) {
+	if r.strange++; r.strange == 1 || now >= r.loggedAt+time.Minute {
+		r.loggedAt = now
+		r.log.LogAttrs(context.Background(), slog.LevelWarn, "a message of the topic of members is no sheet, or too much",
+			slog.Int("soFar", r.strange), slog.Any("cause", err))
+	}
+}
+
+// send sends sheets until ctx ends, and then the last one.
+func (r *roll) send(ctx context.Context) {
+	var s sending
+	for r.pause(ctx) {
+		for _, sheet := range r.sheets(&s) {
+			if err := r.bus.Publish(ctx, sheet); err != nil {
+				r.failed(ctx, &s, err)
+				break
+			}
+			s.sent, s.failed = true, false
+		}
+	}
+	if !s.sent {
+		return
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), byeTimeout)
+	defer cancel()
+	var bye []byte
+	r.do(func(reg *members.Registry, _ time.Duration) { bye = reg.Bye() })
+	if err := r.bus.Publish(late, bye); err != nil {
+		r.log.LogAttrs(late, slog.LevelInfo, "the other instances are not told that this one ends; they forget its members after a while", slog.Any("cause", err))
+	}
+}
+
+// sending is what the sender knows of its sheets.
+type sending struct {
+	whole  time.Duration // when the next whole sheet is due
+	beat   time.Duration // when the renewed leases are told next
+	failed bool          // the last one could not be sent, and that was logged
+	sent   bool          // one was, ever
+}
+
+// sheets returns those that are due.
+func (r *roll) sheets(s *sending) (due [][]byte) {
+	now := r.now()
+	r.mu.Lock()
+	paused, isWhole, ask := now < r.paused, r.whole || now >= s.whole, r.ask
+	if !paused {
+		r.whole, r.ask = false, false
+	}
+	r.mu.Unlock()
+	if paused {
+		return nil
+	}
+	var renewed []members.Renewed
+	if isWhole || now >= s.beat {
+		var beat time.Duration
+		renewed, beat = r.renewed()
+		s.beat = now + beat
+	}
+	r.do(func(reg *members.Registry, now time.Duration) {
+		if isWhole {
+			due, s.whole = reg.WholeSheets(ask, renewed, now), now+wholeEvery
+		} else {
+			due = reg.ChangedSheets(renewed, now)
+		}
+	})
+	return due
+}
+
+// renewed returns the leases that were renewed here lately, and in what time to tell of them again:
+// in half of the shortest one, so that the other instances hear of it before the end that they know.
+func (r *roll) renewed() (all []members.Renewed, beat time.Duration) {
+	beat = wholeEvery
+	for _, l := range r.hub.RenewedHere() {
+		all = append(all, members.Renewed{Election: l.Election, Token: l.Token, Left: l.Left})
+		beat = min(beat, l.Duration/2)
+	}
+	return all, max(beat, glance)
+}
+
+// failed notes that a sheet could not be sent: what it said comes with a whole one.
+func (r *roll) failed(ctx context.Context, s *sending, err error) {
+	r.mu.Lock()
+	r.whole, r.ask, r.paused = true, true, r.now()+failing
+	r.mu.Unlock()
+	if !s.failed && ctx.Err() == nil {
+		s.failed = true
+		r.log.LogAttrs(ctx, slog.LevelWarn, "other instances are not told of the members of this one; it goes on trying", slog.Any("cause", err))
+	}
+}

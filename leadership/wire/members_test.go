@@ -1,0 +1,203 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+)
+
+// sentAndRead writes a document, reads it as the other side does, and returns it.
+func sentAndRead[T any](t *testing.T, sent T, read func([]byte, any) error) (got T) {
+	t.Helper()
+	text, err := Marshal(sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := read(text, &got); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return got
+}
+
+func TestMembersAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []leadership.Members{
+		{Election: "planner", Status: leadership.MembersNoLeader, Participation: 1},
+		{
+			Election: "planner", LeaderID: "a", Token: 7, Status: leadership.MembersNoQuorum, Participation: 1.0 / 3, Complete: true, ReadOnly: true,
+			Quorum: &leadership.QuorumStatus{Size: 3, Need: 2, Present: 1, ToleratedFailures: 1},
+			Members: []leadership.Member{
+				{ID: "a", Role: leadership.RoleLeader, SeenToken: 7, HeardAgo: 900 * time.Millisecond},
+				{ID: "b", Role: leadership.RoleCandidate, Position: 1},
+				{ID: "c", Role: leadership.RoleWorker, SeenToken: 6, HeardAgo: time.Second, Note: "shard <3>"},
+			},
+		},
+	} {
+		if diff := cmp.Diff(sent, sentAndRead(t, NewMembers(sent), Unmarshal).Leadership()); diff != "" {
+			t.Errorf("sent (-) and received (+) differ:\n%s", diff)
+		}
+	}
+	text, err := Marshal(NewMembers(leadership.Members{Election: "planner", Members: []leadership.Member{{ID: "a", Role: leadership.RoleFollower}}}))
+	if err != nil || !strings.Contains(string(text), `"position":null`) || !strings.Contains(string(text), `"term":0,"status"`) {
+		t.Errorf("a member that does not wait is written as %s, %v", text, err)
+	}
+}
+
+func TestRequestsAboutMembersAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []leadership.JoinRequest{
+		{Election: "planner", CandidateID: "b", Role: leadership.RoleFollower, TTL: 10 * time.Second},
+		{Election: "planner", CandidateID: "b", Role: leadership.RoleWitness, TTL: 5 * time.Minute, SeenToken: 7, Note: "shard 3"},
+	} {
+		got, err := sentAndRead(t, NewJoinRequest(sent), Decode).Leadership("planner")
+		if diff := cmp.Diff(sent, got); err != nil || diff != "" {
+			t.Errorf("%v; sent (-) and received (+) differ:\n%s", err, diff)
+		}
+	}
+	for _, sent := range []leadership.AcknowledgementRequest{
+		{Election: "planner", Token: 7, Need: 1}, {Election: "planner", Token: leadership.MaxToken, Need: leadership.MaxMembers, Wait: leadership.MaxWait},
+	} {
+		got, err := sentAndRead(t, NewAcknowledgementRequest(sent), Decode).Leadership("planner")
+		if diff := cmp.Diff(sent, got); err != nil || diff != "" {
+			t.Errorf("%v; sent (-) and received (+) differ:\n%s", err, diff)
+		}
+	}
+	for _, sent := range []leadership.Acknowledgement{
+		{Election: "planner", Token: 7, Need: 2, Follow: []leadership.CandidateID{}, Missing: []leadership.CandidateID{"b", "c"}},
+		{Election: "planner", Token: 7, Need: 1, Done: true, Complete: true, Follow: []leadership.CandidateID{"b"}, Missing: []leadership.CandidateID{}},
+	} {
+		if diff := cmp.Diff(sent, sentAndRead(t, NewAcknowledgement(sent), Unmarshal).Leadership()); diff != "" {
+			t.Errorf("sent (-) and received (+) differ:\n%s", diff)
+		}
+	}
+	for _, sent := range []leadership.MemberChange{
+		{ID: "b", Role: leadership.RoleWorker, Change: leadership.MemberVanished, SeenToken: 7}, {ID: "b", Role: leadership.RoleFollower, Change: leadership.MemberJoined},
+	} {
+		if diff := cmp.Diff(sent, sentAndRead(t, NewMemberChange(sent), Unmarshal).Leadership()); diff != "" {
+			t.Errorf("sent (-) and received (+) differ:\n%s", diff)
+		}
+	}
+	for _, sent := range []leadership.TokenCheck{{Election: "planner", Token: 7}, {Election: "planner", Token: 7, Write: true}} {
+		got, err := sentAndRead(t, NewTokenCheck(sent), Decode).Leadership("planner")
+		batch := sentAndRead(t, NewChecks([]leadership.TokenCheck{sent}), Decode).Checks[0]
+		inBatch, errInBatch := batch.Value.Leadership(batch.Value.Election)
+		if got != sent || inBatch != sent || err != nil || errInBatch != nil || batch.Err != nil {
+			t.Errorf("sent %+v; read alone %+v, %v, and in a batch %+v, %v", sent, got, err, inBatch, errInBatch)
+		}
+	}
+}
+
+func TestCandidaciesAndBallotPoliciesAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []leadership.Candidacy{
+		{},
+		{Role: leadership.RoleWitness, Priority: leadership.MinPriority},
+		{Role: leadership.RoleCandidate, Priority: leadership.MaxPriority, Load: leadership.MaxLoad, Capabilities: leadership.NewNames("gpu", "eu")},
+	} {
+		request := leadership.AcquireRequest{Election: "planner", CandidateID: "a", Candidacy: sent}
+		got, err := sentAndRead(t, NewAcquireRequest(request), Decode).Leadership("planner")
+		if err != nil || got.Candidacy != sent {
+			t.Errorf("sent %+v, and received %+v, %v", sent, got.Candidacy, err)
+		}
+	}
+	names := leadership.NewNames("a", "b", "c")
+	for _, sent := range []leadership.BallotPolicy{
+		{},
+		{Window: leadership.NoWindow},
+		{Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true},
+		{Strategy: leadership.StrategyPriority, Window: leadership.MaxWindow, Preempt: true, MinTerm: time.Hour},
+		{Strategy: leadership.StrategyCapability, Require: names, Prefer: names},
+		{Quorum: leadership.QuorumPolicy{Electorate: names}},
+		{Quorum: leadership.QuorumPolicy{Electorate: names, Need: 3, Grace: time.Millisecond}},
+	} {
+		config := leadership.Config{LeaseDuration: time.Second, Ballot: sent}
+		got, err := sentAndRead(t, NewConfigureRequest(config), Decode).Leadership()
+		if diff := cmp.Diff(config, got); err != nil || diff != "" {
+			t.Errorf("%v; configured (-) and received (+) differ:\n%s", err, diff)
+		}
+		lease, err := sentAndRead(t, NewLease(leadership.Lease{Election: "planner", State: leadership.Vacant, Config: config}), Unmarshal).Leadership()
+		if diff := cmp.Diff(config, lease.Config); err != nil || diff != "" {
+			t.Errorf("%v; in a lease sent (-) and received (+) differ:\n%s", err, diff)
+		}
+	}
+}
+
+// A client of an older version hears reasons and numbers that it does not know.
+func TestARefusalForAnUnknownReasonIsRead(t *testing.T) {
+	t.Parallel()
+	p, err := DecodeProblem([]byte(`{"code":"LEASE_HELD","detail":"wait","reason":"FUTURE","retryAfterMs":450,
+		"cause":{"code":"FUTURE","untilMs":450,"position":2,"of":3,"have":0,"need":2,"weight":{"a":[7]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &leadership.Error{
+		Code: leadership.LeaseHeld, Detail: "wait", Reason: "FUTURE", RetryAfter: 450 * time.Millisecond,
+		Cause: &leadership.Cause{Code: "FUTURE", Left: 450 * time.Millisecond, Position: 2, Of: 3, Need: 2},
+	}
+	if diff := cmp.Diff(want, p.Leadership()); diff != "" {
+		t.Errorf("want (-) and read (+) differ:\n%s", diff)
+	}
+}
+
+func TestThatNoMemberIsPresentIsWritten(t *testing.T) {
+	t.Parallel()
+	text, err := Marshal(NewProblem(&leadership.Error{Code: leadership.LeaseHeld, Reason: leadership.ReasonQuorum, Cause: &leadership.Cause{Code: leadership.ReasonQuorum, Need: 2}}))
+	if err != nil || !strings.Contains(string(text), `"have":0,"need":2`) {
+		t.Errorf("written as %s, %v", text, err)
+	}
+}
+
+// A candidate that knew it could choose an id that wins the next draw.
+func TestTheSecretOfADrawIsInNoDocument(t *testing.T) {
+	t.Parallel()
+	const secret = "c2VjcmV0"
+	l := limited()
+	l.DrawSecret, l.LastLeader = secret, "last-leader"
+	refusal := &leadership.Error{Code: leadership.LeaseHeld, Lease: &l}
+	for _, document := range []any{
+		new(NewLease(l)), new(NewReading(leadership.Reading{Lease: l})), new(NewGrant(leadership.Grant{Lease: l})),
+		new(NewProblem(refusal)), NewPage(leadership.Page{Leases: []leadership.Lease{l}}),
+	} {
+		text, err := Marshal(document)
+		if err != nil || strings.Contains(string(text), secret) || strings.Contains(string(text), "last-leader") {
+			t.Errorf("%T has it: %s, %v", document, text, err)
+		}
+	}
+}
+
+// longest is as many names as are allowed, each as long as is allowed.
+func longest(n, length int) leadership.Names {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("%02d", i)+strings.Repeat("x", length-2))
+	}
+	return leadership.NewNames(all...)
+}
+
+func TestTheLongestRequestsFitIntoABody(t *testing.T) {
+	t.Parallel()
+	capabilities := longest(leadership.MaxCapabilities, leadership.MaxCapabilityLength)
+	config := limited().Config
+	config.Description = strings.Repeat("\"", 256) // each takes two bytes
+	config.Ballot.Require, config.Ballot.Prefer = capabilities, capabilities
+	config.Ballot.Quorum.Electorate = longest(leadership.MaxElectorate, leadership.MaxCandidateLength)
+	acquire := leadership.AcquireRequest{
+		CandidateID: leadership.CandidateID(strings.Repeat("x", leadership.MaxCandidateLength)), Key: new(leadership.Key{1}), LeaseDuration: time.Hour, Wait: time.Minute,
+		Metadata: []byte(`{"a":"` + strings.Repeat("x", leadership.MaxMetadataBytes-8) + `"}`), Note: config.Description,
+		Candidacy: leadership.Candidacy{Role: leadership.RoleCandidate, Priority: leadership.MinPriority, Load: leadership.MaxLoad, Capabilities: capabilities},
+	}
+	if err := acquire.Validate(); err == nil || !strings.Contains(err.Error(), "election") {
+		t.Errorf("the acquire is refused for %v, want for its election only", err)
+	}
+	for _, document := range []any{NewConfigureRequest(config), NewAcquireRequest(acquire)} {
+		text, err := Marshal(document)
+		if err != nil || len(text) > MaxBody*3/4 {
+			t.Errorf("%T has %d bytes, %v; want at most three quarters of %d, so that spaces fit in, too", document, len(text), err, MaxBody)
+		}
+	}
+}

@@ -1,0 +1,400 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"regent/leadership"
+)
+
+// window is that of the ballots in these cases. They let the time pass at once.
+const window = leadership.MaxWindow
+
+// byPriority is a configuration with a ballot.
+func byPriority(lease time.Duration) leadership.Config {
+	return leadership.Config{LeaseDuration: lease, Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: window}}
+}
+
+// candidate is one with a key of its own and that priority.
+func candidate(id string, priority int64) leadership.AcquireRequest {
+	return leadership.AcquireRequest{
+		Election: jobs, CandidateID: leadership.CandidateID(id), Key: keyOf(id), Candidacy: leadership.Candidacy{Priority: priority},
+	}
+}
+
+// bid is a call of a candidate that must not be granted now, for that reason.
+func (t *term) bid(r leadership.AcquireRequest, reason leadership.Reason, events ...string) {
+	t.Helper()
+	what := fmt.Sprintf("bid by %s", r.CandidateID)
+	t.do(what, leadership.LeaseHeld, func(s *leadership.Service) (leadership.Lease, error) {
+		_, err := s.Acquire(t.Context(), r)
+		if e, ok := errors.AsType[*leadership.Error](err); ok && (e.Reason != reason || e.RetryAfter <= 0 || e.Cause == nil && reason != leadership.ReasonHeld) {
+			t.Errorf("%s is refused for %s, %+v, to come back after %v; want %s", what, e.Reason, e.Cause, e.RetryAfter, reason)
+		}
+		return leadership.Lease{}, err
+	}, events...)
+}
+
+// elect lets the candidates bid, the window pass, and the first of them be granted. Bids that are
+// void by then, because the machine is slow, are made again.
+func (t *term) elect(all ...leadership.AcquireRequest) leadership.Lease {
+	t.Helper()
+	const rounds = 20
+	for range rounds {
+		for i, r := range slices.Concat(all, all[:1]) {
+			t.steps++
+			var g leadership.Grant
+			err := t.eventually(func() (err error) {
+				g, err = t.services[t.steps%2].Acquire(t.Context(), r)
+				return err
+			})
+			switch {
+			case err == nil && r.CandidateID == all[0].CandidateID:
+				t.ticket = g.Ticket
+				t.do("a read", "", func(s *leadership.Service) (leadership.Lease, error) { return s.Get(t.Context(), jobs) }, "acquired")
+				return g.Lease
+			case !errors.Is(err, leadership.LeaseHeld):
+				t.Fatalf("bid %d, by %s: %+v, %v", i, r.CandidateID, g, err)
+			}
+			t.stores[0].check()
+			if i == len(all)-1 {
+				t.advance(window)
+			}
+		}
+	}
+	t.Fatalf("%s is not granted in %d ballots: %+v", all[0].CandidateID, rounds, t.get(t.a, jobs).Record.Standing)
+	return leadership.Lease{}
+}
+
+// bidders are the candidates whose bids the record has, the best first.
+func bidders(r leadership.Record) (names []string) {
+	var all []leadership.Bid
+	if r.Standing.Bids != "" {
+		if err := json.Unmarshal([]byte(r.Standing.Bids), &all); err != nil {
+			return []string{err.Error()}
+		}
+	}
+	for _, b := range all {
+		names = append(names, string(b.CandidateID))
+	}
+	return names
+}
+
+// bid expects those bids in the record, through both handles.
+func (t *term) bids(want ...string) {
+	t.Helper()
+	for _, s := range []leadership.Store{t.a, t.b} {
+		if got := bidders(t.get(s, jobs).Record); !slices.Equal(got, want) {
+			t.Errorf("the bids are %v, want %v", got, want)
+		}
+	}
+}
+
+func (t *term) withdraw(candidate string, events ...string) {
+	t.Helper()
+	for range 2 { // as if the reply was lost
+		t.do("withdrawal of "+candidate, "", func(s *leadership.Service) (leadership.Lease, error) {
+			return s.Withdraw(t.Context(), jobs, leadership.CandidateID(candidate))
+		}, events...)
+		events = nil
+	}
+}
+
+var ballotCases = []contractCase{
+	{"a bid leaves the token, the revision, the events and the last heartbeat as they are", func(h *handles) {
+		t := newTerm(h, byPriority(time.Hour))
+		l := t.elect(candidate("ann", 1))
+		t.do("release", "", func(s *leadership.Service) (leadership.Lease, error) {
+			return s.Release(t.Context(), leaseOf(jobs, "ann", 1))
+		}, "released")
+		before := t.get(t.a, jobs).Record
+		t.bid(candidate("bob", 1), leadership.ReasonBallot)
+		t.bid(candidate("cid", 2), leadership.ReasonBallot)
+		t.bid(candidate("bob", 1), leadership.ReasonOutranked)
+		t.bids("cid", "bob")
+		after := t.get(t.b, jobs).Record
+		after.Standing = before.Standing
+		if !sameRecord(after, before) {
+			t.Errorf("bids have changed the record: got %+v\nwant %+v", after, before)
+		}
+		for _, s := range t.services {
+			c := leaseOf(jobs, "ann", 1)
+			c.Ticket = l.Ticket
+			if l, err := s.Renew(t.Context(), c); !errors.Is(err, leadership.LeaseLost) {
+				t.Errorf("after the release it renews: %+v, %v", l, err)
+			}
+		}
+	}},
+	{"a candidate that two bids outrank, and one under a leader, write nothing", func(h *handles) {
+		t := newTerm(h, byPriority(time.Hour))
+		t.bid(candidate("bob", 8), leadership.ReasonBallot)
+		t.bid(candidate("ann", 9), leadership.ReasonBallot)
+		t.bid(candidate("cid", 7), leadership.ReasonOutranked)
+		t.bids("ann", "bob")
+		t.elect(candidate("ann", 9), candidate("bob", 8))
+		t.bids()
+		t.bid(candidate("bob", 8), leadership.ReasonHeld)
+		t.bids()
+		for range 2 {
+			t.report("ann", 1, "", "")
+		}
+	}},
+	{"a lease that ran out is recorded as expired together with the first bid for the next", func(h *handles) {
+		t := newTerm(h, byPriority(time.Minute))
+		t.elect(candidate("ann", 1))
+		t.advance(2 * time.Minute)
+		t.bid(candidate("bob", 1), leadership.ReasonBallot, "expired")
+		t.bids("bob")
+		if ch := t.stores[t.steps%2].change; len(ch.Events) != 1 || len(bidders(ch.Record)) != 1 {
+			t.Errorf("it is not one change: %+v", ch)
+		}
+		t.elect(candidate("cid", 2), candidate("bob", 1))
+	}},
+	{"bids that come at the same moment are all in the record, through any handle", func(h *handles) { h.bidTogether() }},
+	{"the grant after a ballot forgets the bids, and its ticket renews through any handle", func(h *handles) {
+		t := newTerm(h, byPriority(time.Hour))
+		l := t.elect(candidate("cid", 3), candidate("ann", 1), candidate("bob", 2))
+		t.bids()
+		if r := t.get(t.b, jobs).Record; l.Token != 1 || r.LeaderID != "cid" || !r.Standing.Opened.IsZero() {
+			t.Errorf("after the grant: %+v", r)
+		}
+		for range 4 {
+			t.report("cid", 1, "", "")
+		}
+	}},
+	{"a withdrawn bid counts no more, and without any the ballot is closed", func(h *handles) {
+		t := newTerm(h, byPriority(time.Hour))
+		t.bid(candidate("ann", 1), leadership.ReasonBallot)
+		t.bid(candidate("bob", 2), leadership.ReasonBallot)
+		t.withdraw("bob")
+		t.bids("ann")
+		next := candidate("cid", 0)
+		next.InLine.Withdraw = "ann"
+		t.bid(next, leadership.ReasonBallot)
+		t.bids("cid")
+		t.withdraw("cid")
+		if r := t.get(t.b, jobs).Record; r.Standing != (leadership.Standing{}) {
+			t.Errorf("the ballot is open: %+v", r.Standing)
+		}
+		t.withdraw("ann")
+	}},
+	{"a challenge ends the term at the promised end, and no renewal passes it, through any handle", func(h *handles) {
+		t := newTerm(h, preempting())
+		t.ticket = t.acquireAs(candidate("ann", 1)).Ticket
+		t.advance(20 * time.Minute)
+		t.bid(candidate("bob", 2), leadership.ReasonHeld, "handingOver")
+		t.bid(candidate("cid", 3), leadership.ReasonHeld)
+		t.ends(leadership.EndsHandOver, 40*time.Minute)
+		for i := range 6 {
+			if i == 3 {
+				t.advance(20 * time.Minute)
+			}
+			l := t.report("ann", 1, "", "")
+			if left := time.Duration(40-i/3*20) * time.Minute; l.ExpiresIn > left || l.EndsIn != l.ExpiresIn || l.Challenger != "bob" {
+				t.Errorf("renewal %d: %v left, %v until its end, challenged by %q; want %v at most, and bob", i, l.ExpiresIn, l.EndsIn, l.Challenger, left)
+			}
+		}
+		t.advance(21 * time.Minute)
+		for range 2 {
+			t.report("ann", 1, "", leadership.LeaseLost)
+		}
+		t.acquireAs(candidate("bob", 2), "expired")
+	}},
+	{"a challenge that is withdrawn is forgotten, and the lease goes on", func(h *handles) {
+		t := newTerm(h, preempting())
+		t.ticket = t.acquireAs(candidate("ann", 1)).Ticket
+		t.bid(candidate("bob", 2), leadership.ReasonHeld, "handingOver")
+		t.withdraw("bob", "goesOn")
+		t.advance(40 * time.Minute)
+		for range 3 {
+			if l := t.report("ann", 1, "", ""); l.ExpiresIn < time.Hour-slack || !l.EndsBy.IsZero() || l.Challenger != "" {
+				t.Errorf("renewed: %+v", l)
+			}
+		}
+		t.bid(candidate("ann0", 1), leadership.ReasonHeld) // not better by its id alone
+	}},
+	{"a witness bids for the quorum, and is never granted", func(h *handles) {
+		c := byPriority(time.Hour)
+		c.Ballot.Quorum = leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "wit")}
+		t := newTerm(h, c)
+		wit := candidate("wit", 9)
+		wit.Role = leadership.RoleWitness
+		t.bid(candidate("ann", 1), leadership.ReasonQuorum)
+		t.bid(wit, leadership.ReasonWitness)
+		t.bids("ann", "wit")
+		l := t.elect(candidate("ann", 1), wit)
+		if l.LeaderID != "ann" {
+			t.Errorf("got %+v", l)
+		}
+		t.bids()
+	}},
+	{"the secret of the next draw, and the last leader, are kept from grant to grant", func(h *handles) {
+		t := newTerm(h, byPriority(time.Hour))
+		token := leadership.Token(0)
+		for _, strategy := range []leadership.Strategy{leadership.StrategyRandom, leadership.StrategyRoundRobin} {
+			c := byPriority(time.Hour)
+			c.Ballot.Strategy = strategy
+			t.configure(c, "configured")
+			for range 2 {
+				t.elect(candidate("ann", 0))
+				token++
+				t.do("release", "", func(s *leadership.Service) (leadership.Lease, error) {
+					return s.Release(t.Context(), leaseOf(jobs, "ann", token))
+				}, "released")
+				l := t.get(t.b, jobs).Lease()
+				if (l.DrawSecret != "") != (strategy == leadership.StrategyRandom) || (l.LastLeader == "ann") != (strategy == leadership.StrategyRoundRobin) {
+					t.Errorf("%s: the secret is %q, the last leader %q", strategy, l.DrawSecret, l.LastLeader)
+				}
+			}
+		}
+	}},
+	{"on a random walk of ballots the record is what the rules decided, through any handle", func(h *handles) { newTerm(h, byPriority(time.Minute)).walkBallots(60) }},
+}
+
+// preempting is a configuration without a ballot, in which a better candidate ends the term.
+func preempting() leadership.Config {
+	return leadership.Config{LeaseDuration: time.Hour, Ballot: leadership.BallotPolicy{
+		Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true,
+	}}
+}
+
+// acquireAs is a call that is granted, with an event after those that are given.
+func (t *term) acquireAs(r leadership.AcquireRequest, before ...string) leadership.Lease {
+	t.Helper()
+	return t.do(fmt.Sprintf("acquire by %s", r.CandidateID), "", func(s *leadership.Service) (leadership.Lease, error) {
+		g, err := s.Acquire(t.Context(), r)
+		return g.Lease, err
+	}, append(before, "acquired")...)
+}
+
+// bidTogether lets candidates bid at the same time, of which each adds a member to the quorum, so
+// that no bid can be left out.
+func (h *handles) bidTogether() {
+	names := []string{"ann", "bob", "cid", "dan", "eve", "fay"}
+	c := byPriority(time.Hour)
+	c.Ballot.Quorum = leadership.QuorumPolicy{Electorate: leadership.NewNames(names...), Need: len(names)}
+	services := []*leadership.Service{leadership.New(h.a), leadership.New(h.b)}
+	for round := range 3 {
+		e := leadership.Election(fmt.Sprintf("together-%d", round))
+		h.update(h.a, e, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Configure(s, leadership.ConfigureCommand{Config: c})
+		})
+		var all sync.WaitGroup
+		for i, name := range names {
+			all.Go(func() {
+				ask := candidate(name, int64(i))
+				ask.Election = e
+				err := h.eventually(func() error { _, err := services[i%2].Acquire(h.Context(), ask); return err })
+				if !errors.Is(err, leadership.LeaseHeld) {
+					h.Errorf("bid by %s: %v", name, err)
+				}
+			})
+		}
+		all.Wait()
+		got := h.get(h.a, e)
+		if bids := bidders(got.Record); len(bids) != len(names) || bids[0] != "fay" {
+			h.Errorf("the bids are %v, want those of %v, the last first", bids, names)
+		}
+		if events := h.events(h.b, e); got.Record.Revision != 1 || len(events) != 1 {
+			h.Errorf("revision %d and %d events after bids, want 1", got.Record.Revision, len(events))
+		}
+	}
+}
+
+// walkBallots makes random calls about ballots. The store that each goes through holds it to the
+// whole record that the rules decided on.
+func (t *term) walkBallots(steps int) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(16, 1))
+	token, bids := leadership.Token(0), 0
+	for i := range steps {
+		id := []string{"ann", "bob", "cid", "wit"}[random.IntN(4)]
+		what, call := t.ballotStep(random, id, &token)
+		if what == "" {
+			t.advance([]time.Duration{5 * time.Second, window - time.Second, window, window + time.Second, 2 * time.Minute}[random.IntN(5)])
+			continue
+		}
+		t.steps++
+		err := t.eventually(func() error { return call(t.services[t.steps%2]) })
+		if err != nil && !isAny(err, leadership.LeaseHeld, leadership.LeaseLost, leadership.NotEligible) {
+			t.Fatalf("step %d, %s: %v", i, what, err)
+		}
+		t.stores[0].check()
+		r := t.get(t.b, jobs).Record
+		if bids += len(bidders(r)); r.LeaderID == "wit" || r.LeaderID != "" && len(bidders(r)) > 0 {
+			t.Errorf("step %d, %s: %+v", i, what, r)
+		}
+		if events := t.events(t.b, jobs); len(events) != int(r.Revision) {
+			t.Errorf("step %d, %s: %d events at revision %d", i, what, len(events), r.Revision)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	if bids == 0 {
+		t.Error("the walk has had no bid")
+	}
+}
+
+// ballotStep picks what a candidate does next; "" for to let time pass.
+func (t *term) ballotStep(random *rand.Rand, id string, token *leadership.Token) (string, func(*leadership.Service) error) {
+	ctx := t.Context()
+	switch random.IntN(14) {
+	case 0, 1:
+		return "", nil
+	case 2:
+		return "withdrawal of " + id, func(s *leadership.Service) error {
+			_, err := s.Withdraw(ctx, jobs, leadership.CandidateID(id))
+			return err
+		}
+	case 3:
+		return "release by " + id, func(s *leadership.Service) error {
+			_, err := s.Release(ctx, leaseOf(jobs, id, max(*token, 1)))
+			return err
+		}
+	case 4, 5:
+		return "renewal by " + id, func(s *leadership.Service) error {
+			c := leaseOf(jobs, id, max(*token, 1))
+			c.Ticket = t.ticket
+			l, err := s.Renew(ctx, c)
+			if err == nil {
+				t.ticket = l.Ticket
+			}
+			return err
+		}
+	case 6:
+		c := byPriority(time.Minute)
+		switch b := &c.Ballot; random.IntN(4) {
+		case 0:
+			b.Preempt, b.MinTerm = true, time.Duration(random.IntN(2))*time.Minute
+		case 1:
+			b.Quorum = leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "wit")}
+		case 2:
+			b.Strategy, b.Window = leadership.Strategies()[random.IntN(len(leadership.Strategies()))], []time.Duration{leadership.NoWindow, window}[random.IntN(2)]
+		default:
+			b.Require = leadership.NewNames("gpu")
+		}
+		return fmt.Sprintf("configure %+v", c.Ballot), func(s *leadership.Service) error {
+			_, err := s.Configure(ctx, leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+			return err
+		}
+	}
+	ask := candidate(id, random.Int64N(3))
+	ask.Load, ask.Capabilities = random.Int64N(3), []leadership.Names{"gpu", "cpu gpu", "cpu"}[random.IntN(3)]
+	ask.InLine.Withdraw = leadership.CandidateID([]string{"", "", "ann"}[random.IntN(3)])
+	if id == "wit" {
+		ask.Role = leadership.RoleWitness
+	}
+	return fmt.Sprintf("acquire by %s with %+v", id, ask.Candidacy), func(s *leadership.Service) error {
+		g, err := s.Acquire(ctx, ask)
+		if err == nil {
+			*token, t.ticket = g.Token, g.Ticket
+		}
+		return err
+	}
+}

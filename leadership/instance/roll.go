@@ -15,8 +15,8 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// roll drives the registry of members: it locks it, tells it of lines, terms and the time, exchanges
-// its sheets with other instances, and wakes those who wait for its changes.
+// roll drives the registry of members: it locks it, tells it of lines, terms and the time,
+// exchanges its sheets with other instances, and wakes those who wait for its changes.
 type roll struct {
 	bus   MemberBus // nil for none
 	hub   *hub.Hub
@@ -37,8 +37,8 @@ type roll struct {
 	whole    bool                        // a whole sheet is to be sent
 	ask      bool                        // and the others are to send theirs
 	paused   time.Duration               // until when nothing is sent, for it has failed
-	strange  int                         // messages that were no sheets
-	loggedAt time.Duration               // when one of them was logged
+	logged   bool                        // a message that was no sheet
+	loggedAt time.Duration               // when that was, last
 }
 
 // wait wakes those who wait for changes of an election's members.
@@ -139,8 +139,8 @@ func (r *roll) acknowledgement(q leadership.AcknowledgementRequest, l leadership
 	return a, stale
 }
 
-// until blocks until done, which it calls again after each change of the election's members. Errors:
-// ctx's, and the cause of Drain.
+// until blocks until done, which it calls again after each change of the election's members.
+// Errors: ctx's, and the cause of Drain.
 func (r *roll) until(ctx context.Context, e leadership.Election, done func() bool) error {
 	r.mu.Lock()
 	w, ok := r.waits[e]

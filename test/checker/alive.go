@@ -19,8 +19,8 @@ const (
 // change.
 //
 // A violation is a time as long as the election's longest lease, its longest lock delay, a ballot
-// with a turn for each candidate, and a second, in which some candidate was willing without a break, in which no fault lasted, and in
-// which certainly no one led: it comes after the last lease can have ended, by what was answered,
+// with a turn for each candidate, and a second, in which some candidate was willing without a
+// break, in which no fault lasted, and in which certainly no one led: it comes after the last lease can have ended, by what was answered,
 // and before the next can have been granted. Slack is by how much the clocks of the store and of
 // the recording may differ meanwhile.
 //

@@ -60,8 +60,8 @@
 //	                                another instance
 //	candidates that an order bars   one attempt for each of them, or one for all if it bars all,
 //	                                and event of an order
-//	a lease that another instance   nothing, while sheets tell that it was renewed; when they stop,
-//	renews, with candidates here    one look at the end that was told last
+//	a lease that another instance   nothing, while sheets tell that it was renewed; when
+//	renews, with candidates here    they stop, one look at the end that was told last
 //	members                         one read in each cache expiry of an election that is joined or
 //	                                whose members are read
 //	a held election that is idle    nothing

@@ -145,7 +145,7 @@ func TestAGoodbyeRemovesTheMembersOfAnInstanceAtOnce(t *testing.T) {
 	w.join(c, "gus", leadership.RoleFollower, 1)
 	w.tell(c, b)
 	w.pass(5 * time.Second)
-	want := []string{"fay follower joined", "gus follower joined", "fay follower vanished"}
+	want := []string{"fay follower joined", "fay follower vanished", "gus follower joined"}
 	if diff := cmp.Diff(want, changes(b, &next)); diff != "" {
 		t.Errorf("one came back through another instance; told (-want +got):\n%s", diff)
 	}

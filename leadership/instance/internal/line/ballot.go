@@ -97,7 +97,7 @@ func (l *Line) challenges(p *place) time.Duration {
 	if p.tried == l.try(known.Token) || p.request.CandidateID == known.LeaderID || l.class(p) != eligible {
 		return never
 	}
-	return max(known.Learnt+safeFor(known.Lease), l.failures.again)
+	return max(known.Learnt+safeFor(known.Lease), p.retry, l.failures.again)
 }
 
 func (l *Line) try(t leadership.Token) try { return try{t, l.rule.number} }
@@ -123,8 +123,10 @@ func (l *Line) challengedBy(c leadership.CandidateID) {
 	}
 }
 
-// tried takes note of a refusal during a term: whether the candidate has challenged the leader.
-func (l *Line) tried(a *Attempt, lease leadership.Lease) {
+// tried takes note of a refusal during a term: whether the candidate has challenged the leader. One
+// that could not, for want of members, tries again when the refusal says.
+func (l *Line) tried(a *Attempt, refusal *leadership.Error, now time.Duration) {
+	lease := *refusal.Lease
 	if lease.State != leadership.Held {
 		return
 	}
@@ -135,7 +137,10 @@ func (l *Line) tried(a *Attempt, lease leadership.Lease) {
 	if lease.Challenger == a.Request.CandidateID {
 		l.claim = claim{place: a.place, id: a.Request.CandidateID, token: lease.Token, challenge: true}
 	}
-	if safeFor(lease) <= 0 {
+	switch {
+	case refusal.Cause != nil && refusal.Cause.Need > 0:
+		a.place.retry = now + refusal.RetryAfter
+	case safeFor(lease) <= 0:
 		a.place.tried = l.try(lease.Token)
 	}
 }

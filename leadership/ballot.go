@@ -105,10 +105,10 @@ func (s Snapshot) ballotOf(own Bid, withdraw CandidateID, secret string) ballot 
 	return b
 }
 
-// given is how much later the turns begin once the bids of left are given up, for own unless that is
-// nil: a turn for each place by which another bidder moves up. The bidder does not know of that, and
-// asks at the turn of its former place. A worse one, to which that place was told before the better
-// one came, must not be granted at that very moment.
+// given is how much later the turns begin once the bids of left are given up, for own unless that
+// is nil: a turn for each place by which another bidder moves up. The bidder does not know of that,
+// and asks at the turn of its former place. A worse one, to which that place was told before the
+// better one came, must not be granted at that very moment.
 func (p BallotPolicy) given(d Draw, left []Bid, own *Bid, others []Bid) (delay time.Duration) {
 	for _, bid := range others {
 		up := 0

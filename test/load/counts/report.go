@@ -157,7 +157,7 @@ func (r report) hours() string {
 	add("at most: an election with waiting candidates at another instance than the one that renews it", func(f Found) Cost {
 		return f.operation(refusedName).scaled(attemptsAnHour, 1)
 	})
-	add("the same while the instances tell each other of renewals (`--members`)", func(f Found) Cost { return f.Held.Told.scaled(leasesAnHour, stretchLeases) })
+	add("at most: the same while the instances tell each other of renewals (`--members`)", func(f Found) Cost { return f.Held.Told.scaled(leasesAnHour, stretchLeases) })
 	add("an instance, whatever it serves: reading the outbox", func(f Found) Cost { return f.operation(lookName).scaled(looksAnHour, 1) })
 	return t.String()
 }

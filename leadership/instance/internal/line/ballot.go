@@ -47,9 +47,6 @@ func isBar(c *leadership.Cause) bool {
 // bidden takes a refusal because of a ballot.
 func (l *Line) bidden(a *Attempt, refusal *leadership.Error, now time.Duration) {
 	l.ballot = ballot{refusal: refusal, until: now + refusal.RetryAfter, asked: candidacy{a.Request.CandidateID, a.Request.Candidacy}}
-	if a.Request.InLine.Withdraw != "" && refusal.Reason == leadership.ReasonOutranked {
-		l.ballot.until += leadership.BidTurn // better bidders may not know yet that they are a turn earlier
-	}
 	l.claim = claim{place: a.place, id: a.Request.CandidateID, token: refusal.Lease.Token}
 }
 

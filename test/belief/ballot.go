@@ -482,14 +482,14 @@ func (m *Ballot) key(s ballotState) string {
 		}
 		return min(s.now.Sub(t), most)
 	}
-	fmt.Fprint(&b, r.LeaderID, r.Standing.Challenger, r.EndsBecause, r.Standing.Elected)
+	fmt.Fprint(&b, r.LeaderID, r.Standing.Challenger, r.EndsBecause, r.Standing.Elected.CandidateID)
 	if r.LeaderID != "" {
 		fmt.Fprint(&b, " ", age(r.LeaseEnd(), 0), age(r.HeartbeatAt, m.Lease), age(r.AcquiredAt, m.Policy.MinTerm), age(r.EndsBy, 0))
 	}
 	turns := m.Policy.Window + time.Duration(len(m.Candidates))*leadership.BidTurn
 	for i, bids := range [][]leadership.Bid{bidsOf(r), s.heard, s.bids} {
 		opened := []time.Time{r.Standing.Opened, s.since, {}}[i]
-		if i == 1 { // what is void in the record should make no difference
+		if i == 1 || i == 0 && m.Policy.Quorum.Electorate != "" { // void bids make no difference, which the smaller models find out
 			bids = slices.DeleteFunc(slices.Clone(bids), func(bid leadership.Bid) bool { return s.now.Sub(bid.At) > m.kept() })
 		}
 		if len(bids) > 0 && i < 2 {

@@ -80,15 +80,12 @@ func QuickBallots() []Ballot {
 	outside.Quorum = leadership.QuorumPolicy{Electorate: "bob cy eve"}
 	both := preempt
 	both.Quorum = quorum.Quorum
-	fine := leadership.BallotPolicy{Strategy: leadership.StrategyLeastLoaded, Window: 400 * time.Millisecond}
 	one, two := leadership.Candidacy{Priority: 1}, leadership.Candidacy{Priority: 2}
 	witness := leadership.Candidacy{Role: leadership.RoleWitness, Priority: 9}
 	return []Ballot{
 		{"two bid", second, 2 * second, priority, []Bidder{{0, one}, {1, two}}, ""},
-		{"two bid, turn by turn", leadership.BidTurn, second, fine, []Bidder{{0, leadership.Candidacy{Load: 7}}, {1, leadership.Candidacy{Load: 3}}}, ""},
 		{"three bid, two of them are equal", second, second, priority, []Bidder{{0, one}, {1, two}, {1, two}}, ""},
 		{"a quorum with a witness", second, second, quorum, []Bidder{{0, one}, {1, two}, {1, witness}}, ""},
-		{"three bid, turn by turn", leadership.BidTurn, second, fine, []Bidder{{0, leadership.Candidacy{Load: 7}}, {1, leadership.Candidacy{Load: 3}}, {1, leadership.Candidacy{Load: 5}}}, ""},
 		{"a quorum, and a candidate outside of it", second, second, outside, []Bidder{{0, one}, {0, two}, {1, two}}, ""},
 		{"preemption with a quorum", second, 2 * second, both, []Bidder{{0, one}, {1, two}, {1, witness}}, ""},
 		{"preemption", second, 3 * second, preempt, []Bidder{{0, one}, {1, two}}, ""},

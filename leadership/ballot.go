@@ -21,6 +21,10 @@ const (
 	// missing. Bids must not become void meanwhile. If a bid completes the quorum that late, the
 	// turns of the others than the best begin so long after it: by then the best has asked again.
 	quorumRetry = time.Second
+	// maxDelay is by how much bidders that go, or count for less than before, put the turns of a
+	// ballot off in all: as if all had gone. Without a limit, candidates that say something else in
+	// each call would keep the ballot open for ever.
+	maxDelay = maxBids * BidTurn
 )
 
 // bids are the bids of an open ballot, the best first, as a JSON array; "" if there is none.
@@ -36,7 +40,8 @@ func (r Record) Bids() []Bid { return r.Standing.Bids.list() }
 type ballot struct {
 	policy BallotPolicy
 	draw   Draw
-	opened time.Time // the window begins
+	opened time.Time     // the window begins
+	delay  time.Duration // by which it was put off
 	own    Bid
 	before Bid   // of the candidate, as it was written last; zero if it was not
 	others []Bid // that count now, without that of the candidate and what it withdraws
@@ -66,7 +71,7 @@ func (c AcquireCommand) present(q QuorumPolicy) uint32 {
 func (s Snapshot) ballotOf(own Bid, withdraw CandidateID, secret string) ballot {
 	r := s.Record
 	p := r.Policy.Ballot
-	b := ballot{policy: p, draw: r.draw(), opened: r.Standing.Opened, own: own}
+	b := ballot{policy: p, draw: r.draw(), opened: r.Standing.Opened, delay: r.Standing.Delay, own: own}
 	if b.draw.Secret == "" && p.Strategy == StrategyRandom {
 		b.draw.Secret = secret
 	}
@@ -96,11 +101,11 @@ func (s Snapshot) ballotOf(own Bid, withdraw CandidateID, secret string) ballot 
 	}
 	switch {
 	case !begun: // nothing that counts is left of an earlier ballot
-		b.opened = b.own.At
+		b.opened, b.delay = b.own.At, 0
 	case b.completesLate(s.Now):
 		b.opened = later(s.Now, quorumRetry-p.window())
 	default:
-		b.opened = b.opened.Add(p.given(b.draw, left, &b.own, b.others))
+		b.opened, b.delay = putOff(b.opened, b.delay, p.given(b.draw, left, &b.own, b.others))
 	}
 	return b
 }
@@ -125,6 +130,12 @@ func (p BallotPolicy) given(d Draw, left []Bid, own *Bid, others []Bid) (delay t
 		}
 	}
 	return delay
+}
+
+// putOff puts the turns off, as far as maxDelay allows.
+func putOff(opened time.Time, delay, by time.Duration) (time.Time, time.Duration) {
+	by = min(by, max(maxDelay-delay, 0))
+	return opened.Add(by), delay + by
 }
 
 // liveBids are the bids that are not void.
@@ -226,7 +237,7 @@ func (b ballot) kept() []Bid {
 // write puts the candidate's bid among the others.
 func (c *Change) write(b ballot) {
 	s := &c.Record.Standing
-	s.Opened, s.Bids = b.opened, bids(writeList(b.kept()))
+	s.Opened, s.Delay, s.Bids = b.opened, b.delay, bids(writeList(b.kept()))
 	if b.policy.Strategy == StrategyRandom {
 		s.Secret = secret(b.draw.Secret)
 	}
@@ -234,7 +245,7 @@ func (c *Change) write(b ballot) {
 }
 
 // closeBallot forgets the bids.
-func (s *Standing) closeBallot() { s.Opened, s.Bids = time.Time{}, "" }
+func (s *Standing) closeBallot() { s.Opened, s.Delay, s.Bids = time.Time{}, 0, "" }
 
 // vote grants the lease if it is the candidate's turn, and otherwise writes its bid, if that is of
 // use. ch has the end of the last lease, if it ran out.

@@ -405,6 +405,31 @@ func TestABidderThatMovesUpUnawaresIsNotPassedAtItsTurn(t *testing.T) {
 	}
 }
 
+// Whichever of them asks is granted once the turns are not put off any more.
+func TestABallotEndsThoughItsCandidatesSaySomethingElseInEachCall(t *testing.T) {
+	s := balloted(t, byPriority)
+	s = play(t, s, 0, asks(bidder("bob", 5)))
+	opened, delay := s.Now, leadership.BidTurn*16
+	for i := int64(0); s.Record.LeaderID == ""; i++ {
+		s = tried(t, s, 10*time.Millisecond, asks(bidder([]leadership.CandidateID{"ann", "cy", "dee"}[i%3], 9-i*7%10)))
+		if ballot := s.Now.Sub(opened); ballot > leadership.DefaultWindow+delay+4*leadership.BidTurn {
+			t.Fatalf("no candidate leads after %v: %s", ballot, s.Record.Standing.Bids)
+		}
+	}
+	s = balloted(t, byPriority)
+	s = play(t, s, 0, asks(bidder("bob", 5)))
+	opened = s.Now
+	for s.Now.Sub(opened) < 10*time.Second { // candidates come and go all the time
+		s = tried(t, s, 10*time.Millisecond, asks(bidder("ann", 9)))
+		s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "ann") })
+		s = tried(t, s, 10*time.Millisecond, asks(bidder("cy", 4)))
+		if s.Record.LeaderID != "" {
+			return
+		}
+	}
+	t.Errorf("no candidate leads: %v, %s", s.Record.Standing.Opened.Sub(opened), s.Record.Standing.Bids)
+}
+
 func TestARecordKeepsTheSixteenBestBids(t *testing.T) {
 	s := balloted(t, byPriority)
 	for i := range 40 { // each is better than all before

@@ -56,7 +56,7 @@ func fullest() (Policy, Standing) {
 		Probation: probation{aMoment, MaxLeaseDuration.Milliseconds()}, Deposed: deposed{MaxToken, why.why},
 	}
 	bid := Bid{id(0), true, MinPriority, MaxLoad, MaxCapabilities, aMoment, aMoment, 1<<MaxElectorate - 1}
-	s.Elected, s.Challenger, s.Opened, s.Secret, s.LastLeader = bid, id(1), aMoment, secret(newSecret()), id(2)
+	s.Elected, s.Challenger, s.Opened, s.Delay, s.Secret, s.LastLeader = bid, id(1), aMoment, maxDelay, secret(newSecret()), id(2)
 	var all []Bid
 	for i := range maxBids {
 		bid.CandidateID = id(i)
@@ -149,7 +149,7 @@ func TestOlderProgramRefusesARecordWithAnyMemberOfATermOrABallot(t *testing.T) {
 			t.Errorf("%s is not used any more: %+v, %v", full.name, carried, err)
 		}
 	}
-	if len(members[termVersion]) != 20 || len(members[ballotVersion]) != 15 {
+	if len(members[termVersion]) != 20 || len(members[ballotVersion]) != 16 {
 		t.Errorf("members of a term and of a ballot: %v", members)
 	}
 }
@@ -297,6 +297,7 @@ func TestRecordThatDisagreesWithItsTermIsNotTrusted(t *testing.T) {
 		"vacant with a challenger":               {vacant, func(r *Record) { r.Standing.Challenger = "bob" }},
 		"bids of no ballot":                      {vacant, func(r *Record) { r.Standing.Bids = `[{"candidateId":"ann"}]` }},
 		"a ballot without bids":                  {vacant, func(r *Record) { r.Standing.Opened = aMoment }},
+		"a delay without bids":                   {vacant, func(r *Record) { r.Standing.Delay = BidTurn }},
 		"a leader and bids":                      {held, func(r *Record) { r.Standing.Bids, r.Standing.Opened = `[{"candidateId":"ann"}]`, aMoment }},
 		"another was elected than leads":         {held, func(r *Record) { r.Standing.Elected.CandidateID = "bob" }},
 		"a challenger without an end":            {held, func(r *Record) { r.Standing.Challenger = "bob" }},

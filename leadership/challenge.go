@@ -94,7 +94,7 @@ func Withdraw(s Snapshot, c CandidateID) (Change, error) {
 	live := s.liveBids()
 	if at := slices.Index(live, all[i]); at >= 0 {
 		delay := s.Record.Policy.Ballot.given(s.Record.draw(), live[at:at+1], nil, slices.Delete(slices.Clone(live), at, at+1))
-		standing.Opened = standing.Opened.Add(delay)
+		standing.Opened, standing.Delay = putOff(standing.Opened, standing.Delay, delay)
 	}
 	if standing.Bids = bids(writeList(others)); len(others) == 0 {
 		standing.closeBallot()

@@ -193,7 +193,7 @@ func (m *machine) retire() (leadership.Change, error) {
 	m.retired++
 	want := r
 	want.Deleted, want.Revision = true, r.Revision+1
-	want.Standing.Opened, want.Standing.Bids = time.Time{}, ""
+	want.Standing.Opened, want.Standing.Delay, want.Standing.Bids = time.Time{}, 0, ""
 	if ch.Record != want {
 		m.Fatalf("retired it is %+v, want %+v", ch.Record, want)
 	}

@@ -62,8 +62,10 @@ type Standing struct {
 	Elected    Bid         // what the leader said of itself, if the policy lets better candidates preempt it
 	Challenger CandidateID // the better candidate for which the term ends
 
-	// Of a vacancy: the bids, and when the first of them was written.
+	// Of a vacancy: the bids, and when the first of them was written. Opened was put off by Delay
+	// since, because bidders have gone.
 	Opened time.Time
+	Delay  time.Duration
 	Bids   bids
 
 	Secret     secret      // of the next draw
@@ -117,6 +119,7 @@ func standingMembers(s *Standing) []member {
 		{name: "elected", needs: ballotVersion, field: value(&s.Elected)},
 		{name: "challenger", needs: ballotVersion, field: value(&s.Challenger)},
 		{name: "ballotOpened", needs: ballotVersion, field: value(&s.Opened)},
+		{name: "ballotDelayMs", needs: ballotVersion, field: (*milliseconds)(&s.Delay)},
 		{name: "bids", needs: ballotVersion, field: listField[Bid]{(*string)(&s.Bids), maxBids, Bid.validate}},
 		{name: "secret", needs: ballotVersion, field: value(&s.Secret)},
 		{name: "lastLeader", needs: ballotVersion, field: value(&s.LastLeader)},

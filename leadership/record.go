@@ -222,7 +222,7 @@ func (s Snapshot) validate() error {
 		return fmt.Errorf("a lock of %v is impossible", r.LockFor)
 	case r.Standing.Deposed.Token > r.Token:
 		return fmt.Errorf("fencing token %d was deposed, and the newest is %d", r.Standing.Deposed.Token, r.Token)
-	case r.Standing.Opened.IsZero() != (r.Standing.Bids == ""):
+	case r.Standing.Opened.IsZero() != (r.Standing.Bids == ""), r.Standing.Delay > 0 && r.Standing.Bids == "":
 		return errors.New("of a ballot and its bids, one is missing")
 	case r.EndedAt.After(s.Now.Add(clockTolerance)):
 		return errors.New("its last lease ended in the future")

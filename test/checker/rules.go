@@ -84,7 +84,7 @@ func acquire(s leadership.Snapshot, granted bool, cmd leadership.AcquireCommand)
 	if !ch.Empty() {
 		standing := &ch.Record.Standing
 		ch.Record.Policy = policy
-		standing.Opened, standing.Bids, standing.Secret = time.Time{}, "", ""
+		standing.Opened, standing.Delay, standing.Bids, standing.Secret = time.Time{}, 0, "", ""
 	}
 	return ch, err
 }

@@ -193,7 +193,10 @@ func (m *member) join(ctx context.Context) (pause time.Duration, err error) {
 		if !transient(err) && !errors.Is(err, leadership.LimitExceeded) && !errors.Is(err, leadership.NotFound) {
 			return 0, err
 		}
-		if !m.failed && ctx.Err() == nil {
+		if ctx.Err() != nil {
+			return 0, nil
+		}
+		if !m.failed {
 			m.log.Warn("the member could not join; trying again", "election", m.request.Election, "member", m.request.CandidateID, "reason", err)
 		}
 		m.failed = true

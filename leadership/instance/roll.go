@@ -115,8 +115,8 @@ func (r *roll) refuseWrite(l leadership.Lease) error {
 		return nil
 	}
 	return &leadership.Error{Code: leadership.ReadOnly, Lease: &l, Detail: fmt.Sprintf(
-		"election %q is read-only: %d of the %d members of its electorate are present, as far as this instance knows, and it needs %d; do not write until enough of them are back",
-		l.Election, status.Present, q.Size(), q.Needed())}
+		"election %q is read-only: it needs %d of the %d members of its electorate present, and has %d, as far as this instance knows; do not write until enough of them are back",
+		l.Election, q.Needed(), q.Size(), status.Present)}
 }
 
 // acknowledgement says which members follow the token; stale reports whether a later one is known.

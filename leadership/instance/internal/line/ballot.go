@@ -235,7 +235,7 @@ func (b *ballot) explain(e *leadership.Error, p *place, now time.Duration) strin
 	name, left := b.refusal.Lease.Election, cause.Left.Round(time.Millisecond)
 	switch cause.Code {
 	case leadership.ReasonQuorum:
-		return fmt.Sprintf("of the electorate of election %q %d members are present, and %d are needed", name, cause.Have, cause.Need)
+		return fmt.Sprintf("election %q needs %d members of its electorate present, and has %d", name, cause.Need, cause.Have)
 	case leadership.ReasonWitness:
 		return fmt.Sprintf("%q is a witness of election %q, and is never granted it", p.request.CandidateID, name)
 	case leadership.ReasonOutranked:

@@ -484,13 +484,18 @@ func (m *Ballot) key(s ballotState) string {
 		fmt.Fprint(&b, " ", age(r.LeaseEnd(), 0), age(r.HeartbeatAt, m.Lease), age(r.AcquiredAt, m.Policy.MinTerm), age(r.EndsBy, 0))
 	}
 	turns := m.Policy.Window + time.Duration(len(m.Candidates))*leadership.BidTurn
+	// Turns may begin ever later while better bidders come and go. Those that begin later than two
+	// turns from now are not told apart, or there would be no end of states.
+	begins := func(opened time.Time) time.Duration {
+		return max(age(opened, turns), -2*leadership.BidTurn)
+	}
 	for i, bids := range [][]leadership.Bid{bidsOf(r), s.heard, s.bids} {
 		opened := []time.Time{r.Standing.Opened, s.since, {}}[i]
 		if i == 1 || i == 0 && m.Policy.Quorum.Electorate != "" { // void bids make no difference, which the smaller models find out
 			bids = slices.DeleteFunc(slices.Clone(bids), func(bid leadership.Bid) bool { return s.now.Sub(bid.At) > m.kept() })
 		}
 		if len(bids) > 0 && i < 2 {
-			fmt.Fprint(&b, " ", age(opened, turns))
+			fmt.Fprint(&b, " ", begins(opened))
 		}
 		for _, bid := range bids {
 			fmt.Fprint(&b, " ", bid.CandidateID, bid.Present, age(bid.At, m.kept()+1))

@@ -43,7 +43,7 @@ func TestWrongCandidaciesAreRefused(t *testing.T) {
 		`"capabilities":` + quoted(33):             {"/capabilities", "capabilities has at most 32 names, not 33"},
 		`"capabilities":["gpu","a b"]`:             {"/capabilities/1", `"a b" is no name: use up to 64 of A-Z, a-z, 0-9`},
 		`"capabilities":["gpu",""]`:                {"/capabilities/1", "a name is empty"},
-		`"capabilities":["gpu","eu","gpu"]`:        {"/capabilities/2", `"gpu" is there twice; name it once`},
+		`"capabilities":["gpu","eu","gpu"]`:        {"/capabilities/2", `"gpu" is there twice in capabilities; name it once`},
 		`"capabilities":["` + tooLong(65) + `"]`:   {"/capabilities/0", "is no name: use up to 64"},
 		`"capabilities":["gpu",7]`:                 {"/capabilities/1", "must be a string, not a number"},
 		`"capabilities":"gpu"`:                     {"/capabilities", "capabilities must be an array, not a string"},
@@ -66,7 +66,7 @@ func TestWrongBallotPoliciesAreRefused(t *testing.T) {
 	quorum := func(fields string) string { return `"quorum":{"electorate":["a","b","c"],` + fields + `}` }
 	var requests []bad
 	for fields, c := range map[string][2]string{
-		`"strategy":"best"`:                      {"strategy", `policy.strategy is one of [firstCome priority capability leastLoaded random roundRobin], not "best"`},
+		`"strategy":"best"`:                      {"strategy", `policy.strategy is firstCome, priority, capability, leastLoaded, random or roundRobin, not "best"`},
 		`"strategy":""`:                          {"strategy", "policy.strategy is empty"},
 		`"strategy":7`:                           {"strategy", "strategy must be a string, not a number"},
 		`"window":"-1s"`:                         {"window", "policy.window is from 0s to 30s, not -1s"},

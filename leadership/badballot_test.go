@@ -39,7 +39,7 @@ func TestBadBallotPoliciesAndCandidaciesAreRefusedWithTheirSentence(t *testing.T
 		field, says string
 		err         error
 	}{
-		{"policy.strategy", `policy.strategy is one of [firstCome priority capability leastLoaded random roundRobin], not "bully"`, policy(func(p *leadership.BallotPolicy) { p.Strategy = "bully" })},
+		{"policy.strategy", `policy.strategy is firstCome, priority, capability, leastLoaded, random or roundRobin, not "bully"`, policy(func(p *leadership.BallotPolicy) { p.Strategy = "bully" })},
 		{"policy.prefer", `policy.prefer counts with the strategy "capability" only; choose it, or leave prefer out`, policy(func(p *leadership.BallotPolicy) { p.Prefer = "gpu" })},
 		{"policy.prefer", "a name of policy.prefer is 1 to 64 of A-Z", policy(func(p *leadership.BallotPolicy) { p.Strategy, p.Prefer = leadership.StrategyCapability, "a/b" })},
 		{"policy.require", "policy.require has at most 32 names, not 33", policy(func(p *leadership.BallotPolicy) { p.Require = names(33, 3) })},

@@ -8,14 +8,14 @@ import (
 const (
 	// maxBids is how many bids a record keeps.
 	maxBids = 16
-	// BidTurn is how long after a better bid's turn the next one's comes: what a bidder that has
-	// crashed costs.
+	// BidTurn is how long after a better bid's turn the next one's comes. So much time a bidder
+	// that has crashed costs.
 	BidTurn = 200 * time.Millisecond
 	// bidKept is how long after the window a bid counts that its instance does not write anew.
 	bidKept = 4 * time.Second
-	// enoughBids is how many better bids let a candidate wait for its turn without a bid of its own,
-	// so that the writes of a ballot do not grow with the number of instances. With one of them
-	// only, a crash of the best bidder would leave the next to chance.
+	// enoughBids is how many better bids let a candidate wait for its turn without a bid of its
+	// own, so that the writes of a ballot do not grow with the number of instances. With one of
+	// them only, a crash of the best bidder would leave the next to chance.
 	enoughBids = 2
 	// quorumRetry is how soon a candidate asks again once the window is over and members are
 	// missing. Bids must not become void meanwhile. If a bid completes the quorum that late, the
@@ -110,10 +110,10 @@ func (s Snapshot) ballotOf(own Bid, withdraw CandidateID, secret string) ballot 
 	return b
 }
 
-// given is how much later the turns begin once the bids of left are given up, for own unless that is
-// nil: a turn for each place by which another bidder moves up. The bidder does not know of that, and
-// asks at the turn of its former place. A worse one, to which that place was told before the better
-// one came, must not be granted at that very moment.
+// given is how much later the turns begin once the bids of left are given up, for own unless that
+// is nil: a turn for each place by which another bidder moves up. The bidder does not know of that,
+// and asks at the turn of its former place. A worse one, to which that place was told before the
+// better one came, must not be granted at that very moment.
 func (p BallotPolicy) given(d Draw, left []Bid, own *Bid, others []Bid) (delay time.Duration) {
 	for _, bid := range others {
 		up := 0

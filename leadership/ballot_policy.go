@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"time"
 )
 
@@ -97,8 +98,9 @@ func (p BallotPolicy) explicit() BallotPolicy {
 func (p BallotPolicy) validate() (field string, err error) {
 	ranked := p.Strategy == StrategyPriority || p.Strategy == StrategyCapability || p.Strategy == StrategyLeastLoaded
 	switch {
-	case p.Strategy != "" && !isStrategy(p.Strategy):
-		return "policy.strategy", fmt.Errorf("policy.strategy is one of %v, not %s", Strategies(), shown(string(p.Strategy)))
+	case p.Strategy != "" && !slices.Contains(Strategies(), p.Strategy):
+		return "policy.strategy", fmt.Errorf("policy.strategy is %s, %s, %s, %s, %s or %s, not %s", StrategyFirstCome, StrategyPriority,
+			StrategyCapability, StrategyLeastLoaded, StrategyRandom, StrategyRoundRobin, shown(string(p.Strategy)))
 	case p.Prefer != "" && p.Strategy != StrategyCapability:
 		return "policy.prefer", fmt.Errorf("policy.prefer counts with the strategy %q only; choose it, or leave prefer out", StrategyCapability)
 	case p.Window != NoWindow && (p.Window < 0 || p.Window > MaxWindow):
@@ -150,15 +152,6 @@ func (q QuorumPolicy) validate() (field string, err error) {
 		return "policy.quorum.grace", fmt.Errorf("policy.quorum.grace is in whole milliseconds, not %v", q.Grace)
 	}
 	return "", nil
-}
-
-func isStrategy(s Strategy) bool {
-	for _, known := range Strategies() {
-		if s == known {
-			return true
-		}
-	}
-	return false
 }
 
 // Size is how many members the electorate has; 0 if no quorum is asked for.

@@ -20,8 +20,9 @@ func (s Snapshot) challenge(c AcquireCommand, held Cause) (Change, error) {
 	r := s.Record
 	challenger := r.Standing.Challenger
 	gone := challenger != "" && challenger == c.Withdraw
+	have, need := count(c.present(r.Policy.Ballot.Quorum)), r.Policy.Ballot.Quorum.Needed()
 	switch safe := s.safe(); {
-	case gone && (safe.Left > 0 || !s.outranks(c)):
+	case gone && (safe.Left > 0 || have < need || !s.outranks(c)):
 		return Withdraw(s, challenger)
 	case !s.outranks(c), challenger != "" && !gone:
 		return Change{}, s.refuseHeld(c.CandidateID, held.Left, held.Code)
@@ -29,6 +30,12 @@ func (s Snapshot) challenge(c AcquireCommand, held Cause) (Change, error) {
 		err := s.refuse(LeaseHeld, "%q leads election %q, and is safe from better candidates for another %v; try again then",
 			r.LeaderID, r.Election, safe.Left.Round(time.Millisecond))
 		err.Reason, err.RetryAfter, err.Cause = safe.Code, min(safe.Left, held.Left), &safe
+		return Change{}, err
+	case have < need:
+		err := s.refuse(LeaseHeld, "%q leads election %q; %q is better, and may preempt it once %d members of the electorate are present at its instance, which knows of %d",
+			r.LeaderID, r.Election, c.CandidateID, need, have)
+		held.Have, held.Need = have, need
+		err.Reason, err.RetryAfter, err.Cause = held.Code, min(DefaultGrace, held.Left), &held
 		return Change{}, err
 	}
 	ch := s.change()
@@ -45,13 +52,13 @@ func (s Snapshot) challenge(c AcquireCommand, held Cause) (Change, error) {
 	return ch, nil
 }
 
-// outranks reports whether the candidate may preempt the present leader.
+// outranks reports whether the candidate is better than the present leader, where that counts.
 func (s Snapshot) outranks(c AcquireCommand) bool {
 	r := s.Record
 	p, leader := r.Policy.Ballot, r.Standing.Elected
 	own := c.Candidacy.Bid(c.CandidateID, p, s.Now)
 	return p.Preempt && !own.Witness && r.LeaderID != c.CandidateID && leader.CandidateID != "" &&
-		p.compareKeys(r.draw(), own, leader) < 0 && count(c.present(p.Quorum)) >= p.Quorum.Needed()
+		p.compareKeys(r.draw(), own, leader) < 0
 }
 
 // safe is until when no candidate may preempt the present leader; zero if one may.

@@ -116,6 +116,22 @@ func TestALeaderIsSafeForMinTermAndTheCandidateIsToldForHowLong(t *testing.T) {
 	}
 }
 
+func TestAChallengerWithoutAQuorumIsToldWhatIsMissing(t *testing.T) {
+	config := preemptible(t, nil).Record.Policy.Config
+	needTwo(&config)
+	s := granted(t, config)
+	s.Now = s.Now.Add(time.Second)
+	e := refused(t, s, asks(present(bidder("bob", 9), "m1")))
+	if e.Reason != leadership.ReasonHeld || e.Cause == nil || e.Cause.Have != 1 || e.Cause.Need != 2 || e.RetryAfter != leadership.DefaultGrace {
+		t.Errorf("got %+v with %+v", e, e.Cause)
+	}
+	s = play(t, s, time.Second, asks(present(bidder("bob", 9), "m1", "m2")))
+	s = play(t, s, time.Second, asks(instead(present(bidder("dee", 9), "m1"), "bob")))
+	if s.Record.Standing.Challenger != "" {
+		t.Errorf("the challenge passes to a candidate without a quorum: %+v", s.Record)
+	}
+}
+
 func TestAChallengeEndsTheTermAtThePromisedEndAndTheBetterCandidateFollows(t *testing.T) {
 	s := preemptible(t, func(c *leadership.Config) { c.Ballot.Window = 0 })
 	s = play(t, s, leadership.DefaultWindow, asks(bidder("ann", 1)))

@@ -185,7 +185,7 @@
 // call opens another.
 //
 // The event of the grant tells in its detail what each candidate had to offer and, of a random
-// draw, the secret: anybody can repeat the result with Rank. Rank also says what a candidate can
+// draw, the secret: a reader can repeat the result with Rank. Rank also says what a candidate can
 // and cannot do to steer a draw.
 //
 // Where the policy says preempt, a better candidate need not wait for the leader to stop: its

@@ -18,8 +18,8 @@ type Cause struct {
 	Because  string        // what that principal said
 	Position int           // in line, or with BALLOT, OUTRANKED and QUORUM among the bids, from 1; 0 if it is not known
 	Of       int           // with IN_LINE: how many stand in line at this instance; in a ballot: how many have bid
-	Have     int           // with QUORUM: how many members are present
-	Need     int           // with QUORUM: how many must be
+	Have     int           // with QUORUM, and with HELD for a challenger without one: how many members are present
+	Need     int           // so, too: how many must be
 }
 
 // Explanation says whether a candidate leads and, if not, why.

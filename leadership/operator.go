@@ -16,9 +16,11 @@ type ConfigureCommand struct {
 // Configure sets the configuration. A lease that is held keeps its duration; the next one gets the
 // new default. A limit of the term that is no longer configured is lifted at once; a new one counts
 // from the next grant. Bids that were written count no more: the next one opens a ballot by the new
-// rules. If they change, a challenge is taken back, and who may preempt the leader is as relax
-// says. A lock that is running does not end earlier or later. With a RetireAfter the
-// vacancy counts from now, so that an election that was brought back is not retired at once.
+// rules. If the rules of ballots change, a challenge is taken back; a better candidate that still
+// waits may challenge again. A lock that is running does not end earlier or later. With a
+// RetireAfter the vacancy counts from now, so that an election that was brought back is not retired
+// at once.
+//
 // Idempotent: writes nothing if the configuration is already set, and then ignores the condition
 // (RFC 9110 §13.1.1 lets a server answer so).
 //

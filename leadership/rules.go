@@ -90,7 +90,7 @@ func (r Record) yields(now time.Time) EndReason {
 // To the leader itself (same candidate, same key, before the end) it is a renewal: same token. It
 // then also takes over a longer lease duration and other metadata, with an event. A shorter
 // duration waits for the next grant: if the reply were lost, the leader would go on believing in
-// the longer one.
+// the longer one. So does another Candidacy: a leader counts with what it said at its grant.
 //
 // A candidate that asks for more than Config.MaxLeaseDuration is refused, whether the election is
 // held or not. A leader may repeat what it was granted before the limit became lower.

@@ -199,7 +199,8 @@ type fleet struct {
 	released time.Duration // when the last release began
 	stall    atomic.Int64  // the longest time for which this process stood still, since the release
 
-	mu       sync.Mutex                        // guards all below
+	mu       sync.Mutex // guards all below
+	under    map[*attempt]leadership.Election
 	attempts map[leadership.Election][]attempt // since the last release
 	grants   map[leadership.Election]chan attempt
 	bidders  map[leadership.CandidateID]*bidder
@@ -211,7 +212,7 @@ type fleet struct {
 func newFleet(t testing.TB, open opening, n int) *fleet {
 	t.Helper()
 	f := &fleet{
-		t: t, attempts: make(map[leadership.Election][]attempt), grants: make(map[leadership.Election]chan attempt),
+		t: t, under: make(map[*attempt]leadership.Election), attempts: make(map[leadership.Election][]attempt), grants: make(map[leadership.Election]chan attempt),
 		bidders: make(map[leadership.CandidateID]*bidder), leader: make(map[leadership.Election]leadership.LeaseRequest), leads: make(map[leadership.Election]int),
 	}
 	on := newTopic(t)
@@ -281,6 +282,9 @@ func (f *fleet) observe(ctx context.Context, i int, c storetest.Call, next func(
 		return next(ctx)
 	}
 	a := attempt{site: i, began: boottime.Now()}
+	f.mu.Lock()
+	f.under[&a] = c.Election
+	f.mu.Unlock()
 	decide := *c.Decide
 	*c.Decide = func(s leadership.Snapshot) (ch leadership.Change, err error) {
 		a.decided, a.seen = boottime.Now(), s
@@ -290,6 +294,7 @@ func (f *fleet) observe(ctx context.Context, i int, c storetest.Call, next func(
 	a.err = next(ctx)
 	a.ended = boottime.Now()
 	f.mu.Lock()
+	delete(f.under, &a)
 	f.attempts[c.Election] = append(f.attempts[c.Election], a)
 	granted := f.grants[c.Election]
 	f.mu.Unlock()
@@ -422,7 +427,7 @@ func (f *fleet) handOver(e leadership.Election, meanwhile func()) attempt {
 		f.t.Fatalf("release: %v", err)
 	}
 	meanwhile()
-	for began := boottime.Now(); boottime.Now()-began < time.Minute; {
+	for began := boottime.Now(); boottime.Now()-began < 5*time.Minute; {
 		select {
 		case grant := <-f.grants[e]:
 			f.led(e, grant)
@@ -434,7 +439,7 @@ func (f *fleet) handOver(e leadership.Election, meanwhile func()) attempt {
 			}
 		}
 	}
-	f.t.Fatalf("no candidate is granted within a minute:\n%s", f.told(e))
+	f.t.Fatalf("no candidate is granted within five minutes:\n%s", f.told(e))
 	return attempt{}
 }
 
@@ -542,6 +547,12 @@ func (f *fleet) slow(e leadership.Election, at int) bool {
 	const much = leadership.BidTurn / 4
 	if time.Duration(f.stall.Load()) > much {
 		return true
+	}
+	now := boottime.Now()
+	for a, of := range f.under { // what it did is written only once it has ended
+		if of == e && a.site == at && now-a.began > much {
+			return true
+		}
 	}
 	return slices.ContainsFunc(f.attempts[e], func(a attempt) bool { return a.site == at && (a.ended-a.began > much || a.err != nil && again(a.err)) })
 }

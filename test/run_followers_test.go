@@ -36,7 +36,7 @@ func TestALeaseThatIsNotFollowedIsReleased(t *testing.T) {
 	t.Parallel()
 	s := inFile(t).serve(t)
 	r := runScript(t, s.URL, "e --lease 1s --await-followers 1", "echo it runs")
-	if r.end(120); r.text("out") != "" || !strings.Contains(r.text("err"), "fewer than 1 members followed") {
+	if r.end(120); r.text("out") != "" || !strings.Contains(r.text("err"), "--await-followers asks for 1") {
 		t.Errorf("it prints %q, and says\n%s", r.text("out"), r.text("err"))
 	}
 	if l, err := s.client.Get(t.Context(), "e"); err != nil || l.State != leadership.Vacant || l.Token != 1 {

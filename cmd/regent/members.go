@@ -72,7 +72,11 @@ func membersSummary(m leadership.Members) []string {
 	if m.LeaderID != "" {
 		leader = fmt.Sprintf("%s leads with fencing token %d", m.LeaderID, m.Token)
 	}
-	text := fmt.Sprintf("%s: %d members, %s, participation %.0f %%", m.Status, len(m.Members), leader, 100*m.Participation)
+	members := "1 member"
+	if n := len(m.Members); n != 1 {
+		members = fmt.Sprintf("%d members", n)
+	}
+	text := fmt.Sprintf("%s: %s, %s, participation %.0f %%", m.Status, members, leader, 100*m.Participation)
 	if !m.Complete {
 		text += "; incomplete"
 	}
@@ -146,7 +150,7 @@ type joinedDocument struct {
 }
 
 // join is a member until a signal comes, or an error that stays. It fails if the server does not
-// answer within --timeout at the start.
+// answer within --timeout at the start, or answers that it has no such election or no room.
 func (c *cli) join(ctx context.Context, e leadership.Election, config client.MemberConfig) error {
 	server, err := c.connectWith(client.Config{Log: newLogTo(c.err, isTerminal(c.err), "")})
 	if err != nil {
@@ -159,7 +163,14 @@ func (c *cli) join(ctx context.Context, e leadership.Election, config client.Mem
 	defer cancel(nil)
 	late := time.AfterFunc(c.timeout, func() { cancel(c.noAnswer()) })
 	defer late.Stop()
+	joined := false
+	config.Failed = func(err error) {
+		if !joined && (errors.Is(err, leadership.NotFound) || errors.Is(err, leadership.LimitExceeded)) {
+			cancel(err)
+		}
+	}
 	config.Told = func(leader leadership.CandidateID, token leadership.Token) {
+		joined = true
 		late.Stop()
 		if err := c.printJoined(joinedDocument{e, leader, token}); err != nil {
 			cancel(err)

@@ -150,6 +150,14 @@ func TestJoinGivesUpIfTheServerDoesNotAnswerAtTheStart(t *testing.T) {
 	}
 }
 
+func TestJoinSaysAtOnceThatTheElectionWasNeverSeen(t *testing.T) {
+	t.Parallel()
+	r := regent(t, realServer(t), "join nosuch node-2").want(t, exitOther)
+	if !strings.Contains(r.err, `election "nosuch" was never seen`) || strings.Contains(r.err, "did not answer") {
+		t.Errorf("it says %q", r.err)
+	}
+}
+
 // realServer serves an empty store on this machine's clock.
 func realServer(t *testing.T) []string {
 	t.Helper()
@@ -287,7 +295,7 @@ func TestWhySaysWhatABallotIsWaitingFor(t *testing.T) {
 	}{
 		{leadership.Cause{Code: leadership.ReasonBallot, Position: 1, Of: 3, Left: 300 * time.Millisecond}, "It has the best of 3 bids, and bids are still collected, for another 300ms."},
 		{leadership.Cause{Code: leadership.ReasonOutranked, Position: 2, Of: 3, Left: 200 * time.Millisecond}, "It has bid, and is at place 2 of 3; if those before it have gone, its turn comes in 200ms."},
-		{leadership.Cause{Code: leadership.ReasonQuorum, Have: 1, Need: 2, Left: 2 * time.Second}, "1 members of the electorate are present, and 2 are needed."},
+		{leadership.Cause{Code: leadership.ReasonQuorum, Have: 1, Need: 2, Left: 2 * time.Second}, "The election needs 2 members of its electorate present, and has 1."},
 		{leadership.Cause{Code: leadership.ReasonWitness, Left: 2 * time.Second}, "It is a witness, which never leads."},
 	} {
 		if got := sentence(c.cause, "a"); got != c.want {

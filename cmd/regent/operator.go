@@ -41,7 +41,7 @@ present lease keeps its duration; the next one gets the new duration.
 The policy is given as a whole, as the API takes it; {} is none. Who should lead:
   strategy  firstCome (default), priority, capability, leastLoaded, random or roundRobin
   require   capabilities without which a candidate is refused; prefer: with strategy capability, those that count
-  window    how long candidates bid once no candidate leads, up to 30s (default: 300ms, and 0s for firstCome)
+  window    how long candidates bid once no candidate leads, up to 30s (default: 300ms; for firstCome without quorum 0s)
   preempt   true: a better candidate ends the term of a leader that has led for minTerm, at the end that it was promised
   quorum    {"electorate":[ids],"need":"majority" or a number,"grace":"10s"}: no lease is granted while fewer of the electorate
             are present, and after grace the election is read-only; see 'regent members' and 'regent check --write'

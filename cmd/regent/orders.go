@@ -337,7 +337,7 @@ func sentence(cause leadership.Cause, id leadership.CandidateID) string {
 		leadership.ReasonRights:      "its caller may not lead this election",
 		leadership.ReasonBallot:      fmt.Sprintf("it has the best of %d bids, and bids are still collected", cause.Of),
 		leadership.ReasonOutranked:   fmt.Sprintf("it has bid, and is at place %d of %d; if those before it have gone, its turn comes", cause.Position, cause.Of),
-		leadership.ReasonQuorum:      fmt.Sprintf("%d members of the electorate are present, and %d are needed", cause.Have, cause.Need),
+		leadership.ReasonQuorum:      fmt.Sprintf("the election needs %d members of its electorate present, and has %d", cause.Need, cause.Have),
 		leadership.ReasonWitness:     "it is a witness, which never leads",
 	}[cause.Code]
 	if text == "" {

@@ -382,7 +382,7 @@ func (r *runner) outcome(end leash.End, ending client.Ending) error {
 	case errors.Is(end.Err, leash.ErrGuard):
 		return exitStatus{exitNoGuard, fmt.Errorf("the command was stopped or not started: %w", end.Err)}
 	case errors.Is(end.Err, client.ErrNotFollowed):
-		return exitStatus{exitLeadershipLost, fmt.Errorf("the command was not started: fewer than %d members followed the fencing token of election %q within the duration of its lease", r.awaitFollowers, r.election)}
+		return exitStatus{exitLeadershipLost, fmt.Errorf("the command was not started: too few members followed the fencing token of election %q within the duration of its lease; --await-followers asks for %d", r.election, r.awaitFollowers)}
 	case errors.Is(end.Err, client.ErrDeposed):
 		return exitStatus{exitLeadershipLost, fmt.Errorf("the policy of election %q has ended the term, and the command was stopped: %s", r.election, detail(end.Err))}
 	case errors.Is(end.Err, client.ErrLost):

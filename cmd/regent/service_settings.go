@@ -21,8 +21,8 @@ type serviceSettings struct {
 	listen string // HOST:PORT
 	store  string // see store.Open
 	events string // see pubsub.ParseTopic, or noEvents
-	// members is the topic over which instances tell each other of members; see pubsub.ParseTopic, or
-	// noMembers.
+	// members is the topic over which instances tell each other of members; see pubsub.ParseTopic,
+	// or noMembers.
 	members string
 	dev     bool
 	// eventsEndpoint is what events are published through; see pubsub.ParseEndpoint. "" for the

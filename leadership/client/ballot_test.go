@@ -194,7 +194,11 @@ func TestALeaderIsToldThatABetterCandidateSucceedsIt(t *testing.T) {
 		l := lead(t, agent)
 		next := make(chan *client.Lease)
 		go func() { next <- lead(t, server.Client(byPriority("bob", 2))) }()
-		<-l.Context().Done()
+		select {
+		case <-l.Context().Done():
+		case <-time.After(time.Hour):
+			t.Fatal("the term goes on")
+		}
 		if got := kinds(heard.take()); !slices.Equal(got, []client.NoticeKind{client.NoticeHandOver}) {
 			t.Errorf("it is told %v", got)
 		}
@@ -203,6 +207,24 @@ func TestALeaderIsToldThatABetterCandidateSucceedsIt(t *testing.T) {
 		}
 		l.Resign(t.Context())
 		(<-next).Resign(t.Context())
+	})
+}
+
+func TestALeaderGoesOnWhenTheBetterCandidateHasGoneAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		vote(t, server, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Preempt: true})
+		agent, heard := noticing(t, server, byPriority("ann", 1))
+		l := lead(t, agent)
+		ctx, stop := context.WithTimeout(t.Context(), 12*time.Second) // the leader renews once
+		defer stop()
+		if _, err := server.Client(byPriority("bob", 2)).Campaign(ctx, "reports"); err == nil {
+			t.Error("the better candidate leads at once")
+		}
+		time.Sleep(time.Minute)
+		if got := kinds(heard.take()); !slices.Equal(got, []client.NoticeKind{client.NoticeHandOver, client.NoticeGoesOn}) || !l.Valid() {
+			t.Errorf("it is told %v; valid: %t", got, l.Valid())
+		}
+		l.Resign(t.Context())
 	})
 }
 

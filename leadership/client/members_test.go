@@ -142,8 +142,10 @@ func TestAMemberFollowsANewTokenAtOnce(t *testing.T) {
 	}}
 	joined(t, s, config, func(stop func() error) {
 		s.events <- snapshot("reports", 1)
+		synctest.Wait()
 		n, began := len(s.seen()), time.Now()
 		s.events <- acquired(2, "", 7)
+		synctest.Wait() // of two that come together it tells the last
 		s.events <- acquired(3, "bob", 8)
 		synctest.Wait()
 		if seen := s.seen()[n:]; !slices.Equal(seen, []string{"8"}) || time.Since(began) > 0 {

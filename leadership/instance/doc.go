@@ -26,9 +26,24 @@
 //	line      in what order the candidates of this instance are asked for
 //	outbox    what was committed and not announced yet
 //	renewals  when a renewal is sent, and together with which others
+//	members   which members this instance and, as far as it hears, the others have; see there
 //	topic     nothing: what it tells is a hint that the store has more
 //
-// Several instances on one store know nothing of each other but the events that they hear.
+// Several instances on one store know nothing of each other but the events that they hear and, over
+// a second topic, what they tell each other of members (Config.Members): which there are, and which
+// leases they renew, so that no other instance looks at the ends of these. All of that is in
+// memory, and costs the store nothing.
+//
+// # When sheets of members do not arrive
+//
+// Then an instance knows its own members alone, and says so (Members.Complete, CannotHearMembers).
+// Those of the others count for another 40 s. Of an electorate it then counts what it knows: in a
+// minority no candidate is granted, and writers are refused (leadership.ReadOnly) after the grace
+// time. That is a policy and may be wrong in either direction; the store alone keeps leaders apart.
+//
+// A member that was never heard of counts as absent since the instance began, and the grace time
+// runs from the grant at the earliest. An instance that begins asks the others for their members,
+// and has heard of them within two seconds.
 //
 // # What an instance costs the store
 //
@@ -45,5 +60,9 @@
 //	                                another instance
 //	candidates that an order bars   one attempt for each of them, or one for all if it bars all,
 //	                                and event of an order
+//	a lease that another instance   nothing, while sheets tell that it was renewed; when
+//	renews, with candidates here    they stop, one look at the end that was told last
+//	members                         one read in each cache expiry of an election that is joined or
+//	                                whose members are read
 //	a held election that is idle    nothing
 package instance

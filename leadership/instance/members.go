@@ -7,8 +7,8 @@ import (
 	"regent/leadership/instance/internal/hub"
 )
 
-// Join makes the caller a member until its ttl has passed, and reads the election, from the cache if
-// it can. Errors: those of Read, so NotFound for an election that was never seen, or is deleted;
+// Join makes the caller a member until its ttl has passed, and reads the election, from the cache
+// if it can. Errors: those of Read, so NotFound for an election that was never seen, or is deleted;
 // LimitExceeded if this instance has no room.
 func (i *Instance) Join(ctx context.Context, r leadership.JoinRequest) (leadership.Reading, error) {
 	if err := r.Validate(); err != nil {
@@ -99,8 +99,8 @@ func (i *Instance) AwaitAcknowledgement(ctx context.Context, r leadership.Acknow
 }
 
 // CheckToken asks the store whether a token is the present leader's; see leadership.Service. For a
-// caller that is going to write it also says ReadOnly while the election has lost its quorum, as far
-// as this instance knows.
+// caller that is going to write it also says ReadOnly while the election has lost its quorum, as
+// far as this instance knows.
 func (i *Instance) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
 	l, err := i.service.CheckToken(ctx, r)
 	if err == nil && r.Write {
@@ -137,8 +137,8 @@ func (i *Instance) MemberStats() (byRole map[leadership.Role]int64, readOnly int
 	return i.roll.stats()
 }
 
-// accompany returns what tells a watch of changes of members. With r.Member, that is a follower while
-// the watch is open; it is refused if there is no room.
+// accompany returns what tells a watch of changes of members. With r.Member, that is a follower
+// while the watch is open; it is refused if there is no room.
 func (i *Instance) accompany(r leadership.WatchRequest, seen leadership.Token) (hub.Members, error) {
 	if r.Member != "" {
 		if err := r.Member.Validate(); err != nil {

@@ -323,7 +323,7 @@ func TestJunkOnTheTopicOfMembersIsIgnoredAndLoggedOnce(t *testing.T) {
 			foreign.Publish(f.Context(), fmt.Appendf(nil, "junk %d", n))
 		}
 		a.stop()
-		if got := strings.Count(f.log.String(), "soFar="); got != 1 {
+		if got := strings.Count(f.log.String(), "level=WARN"); got != 1 {
 			f.Errorf("it is logged %d times:\n%s", got, &f.log)
 		}
 	})
@@ -451,6 +451,21 @@ func TestAnAcknowledgementOfATokenThatIsOverIsRefused(t *testing.T) {
 		request.Token = 7
 		if _, err := a.AwaitAcknowledgement(f.Context(), request); !errors.Is(err, leadership.TokenStale) {
 			f.Errorf("of a token that was never granted: %v", err)
+		}
+	})
+}
+
+func TestTheEndOfAnInstanceEndsTheWaitForAcknowledgements(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		a := f.start("a")
+		g := f.lead(a, "lea")
+		go func() {
+			time.Sleep(time.Second)
+			a.Drain(f.Context(), errCut)
+		}()
+		request := leadership.AcknowledgementRequest{Election: "jobs", Token: g.Token, Need: 1, Wait: time.Minute}
+		if _, err := a.AwaitAcknowledgement(f.Context(), request); !errors.Is(err, errCut) {
+			f.Errorf("it ends with %v, want the cause", err)
 		}
 	})
 }

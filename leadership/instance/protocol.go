@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/line"
 )
 
 // Acquire asks for the lease; see leadership.Service. With r.Wait it stands in line while another
@@ -119,7 +120,7 @@ func (i *Instance) RequestApproval(ctx context.Context, r leadership.ApprovalNot
 
 // Explain says why a candidate does not lead, by one strong read; see leadership.Service. Of one
 // that does not, it says from memory where it stands in the line of this instance, or that it does
-// not: it may ask at another.
+// not: it may ask at another. A witness that stands there is said to be one.
 func (i *Instance) Explain(ctx context.Context, r leadership.ExplainRequest) (leadership.Explanation, error) {
 	x, err := i.service.Explain(ctx, r)
 	if err != nil || x.Leads {
@@ -128,6 +129,8 @@ func (i *Instance) Explain(ctx context.Context, r leadership.ExplainRequest) (le
 	here := leadership.Cause{Code: leadership.ReasonNotAsking}
 	if position, of := i.queue.Position(r.Election, r.CandidateID); position > 0 {
 		here = leadership.Cause{Code: leadership.ReasonInLine, Position: position, Of: of}
+	} else if slices.ContainsFunc(i.queue.Standing(r.Election), func(s line.Stander) bool { return s.CandidateID == r.CandidateID }) {
+		here = leadership.Cause{Code: leadership.ReasonWitness}
 	}
 	at := slices.IndexFunc(x.Causes, func(c leadership.Cause) bool { return c.Code == leadership.ReasonProbation })
 	if at < 0 {

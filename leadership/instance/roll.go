@@ -15,8 +15,8 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// roll drives the registry of members: it locks it, tells it of lines, terms and the time, exchanges
-// its sheets with other instances, and wakes those who wait for its changes.
+// roll drives the registry of members: it locks it, tells it of lines, terms and the time,
+// exchanges its sheets with other instances, and wakes those who wait for its changes.
 type roll struct {
 	bus   MemberBus // nil for none
 	hub   *hub.Hub
@@ -37,8 +37,8 @@ type roll struct {
 	whole    bool                        // a whole sheet is to be sent
 	ask      bool                        // and the others are to send theirs
 	paused   time.Duration               // until when nothing is sent, for it has failed
-	strange  int                         // messages that were no sheets
-	loggedAt time.Duration               // when one of them was logged
+	logged   bool                        // a message that was no sheet
+	loggedAt time.Duration               // when that was, last
 }
 
 // wait wakes those who wait for changes of an election's members.
@@ -115,8 +115,8 @@ func (r *roll) refuseWrite(l leadership.Lease) error {
 		return nil
 	}
 	return &leadership.Error{Code: leadership.ReadOnly, Lease: &l, Detail: fmt.Sprintf(
-		"election %q is read-only: %d of the %d members of its electorate are present, as far as this instance knows, and it needs %d; do not write until enough of them are back",
-		l.Election, status.Present, q.Size(), q.Needed())}
+		"election %q is read-only: it needs %d of the %d members of its electorate present, and has %d, as far as this instance knows; do not write until enough of them are back",
+		l.Election, q.Needed(), q.Size(), status.Present)}
 }
 
 // acknowledgement says which members follow the token; stale reports whether a later one is known.
@@ -139,8 +139,8 @@ func (r *roll) acknowledgement(q leadership.AcknowledgementRequest, l leadership
 	return a, stale
 }
 
-// until blocks until done, which it calls again after each change of the election's members. Errors:
-// ctx's, and the cause of Drain.
+// until blocks until done, which it calls again after each change of the election's members.
+// Errors: ctx's, and the cause of Drain.
 func (r *roll) until(ctx context.Context, e leadership.Election, done func() bool) error {
 	r.mu.Lock()
 	w, ok := r.waits[e]

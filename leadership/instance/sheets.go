@@ -105,13 +105,15 @@ func (r *roll) setLive(live bool) {
 func (r *roll) hear(message []byte) {
 	var heard members.Heard
 	var err error
+	complain := false
 	r.do(func(reg *members.Registry, now time.Duration) {
 		heard, err = reg.Hear(message, now)
 		r.whole = r.whole || heard.Ask
-		if err != nil {
-			r.complain(err, now)
-		}
+		complain = err != nil && r.isNews(now)
 	})
+	if complain {
+		r.log.LogAttrs(context.Background(), slog.LevelWarn, "a message of the topic of members is no sheet, or too much", slog.Any("cause", err))
+	}
 	if len(heard.Renewed) > 0 {
 		renewals := make([]view.Renewal, len(heard.Renewed))
 		for n, l := range heard.Renewed {
@@ -121,14 +123,14 @@ func (r *roll) hear(message []byte) {
 	}
 }
 
-// complain logs that a message is no sheet, or not remembered, at most once a minute. The mutex is
-// held.
-func (r *roll) complain(err error, now time.Duration) {
-	if r.strange++; r.strange == 1 || now >= r.loggedAt+time.Minute {
-		r.loggedAt = now
-		r.log.LogAttrs(context.Background(), slog.LevelWarn, "a message of the topic of members is no sheet, or too much",
-			slog.Int("soFar", r.strange), slog.Any("cause", err))
+// isNews reports whether the last failure of that kind was logged a minute ago, or never. Call with
+// mu held.
+func (r *roll) isNews(now time.Duration) bool {
+	if r.logged && now < r.loggedAt+time.Minute {
+		return false
 	}
+	r.logged, r.loggedAt = true, now
+	return true
 }
 
 // send sends sheets until ctx ends, and then the last one.
@@ -192,7 +194,8 @@ func (r *roll) sheets(s *sending) (due [][]byte) {
 }
 
 // renewed returns the leases that were renewed here lately, and in what time to tell of them again:
-// in half of the shortest one, so that the other instances hear of it before the end that they know.
+// in half of the shortest one, so that the other instances hear of it before the end that they
+// know.
 func (r *roll) renewed() (all []members.Renewed, beat time.Duration) {
 	beat = wholeEvery
 	for _, l := range r.hub.RenewedHere() {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"regent/leadership"
@@ -222,7 +223,7 @@ func names(pointer string, limit int, all []string) (leadership.Names, error) {
 		case len(name) > limit || leadership.CandidateID(name).Validate() != nil:
 			return "", malformed(at, "%s is no name: use up to %d of A-Z, a-z, 0-9 and \"._@:-\"", Quote(name), limit)
 		case seen[name]:
-			return "", malformed(at, "%s is there twice; name it once", Quote(name))
+			return "", malformed(at, "%s is there twice in %s; name it once", Quote(name), strings.ReplaceAll(pointer[1:], "/", "."))
 		}
 		seen[name] = true
 	}

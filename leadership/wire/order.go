@@ -329,7 +329,7 @@ func (w *Policy) ballot() (p leadership.BallotPolicy, err error) {
 	}
 	p = leadership.BallotPolicy{Strategy: given(w.Strategy), Preempt: w.Preempt, MinTerm: time.Duration(w.MinTerm)}
 	if isEmpty(w.Strategy) {
-		return p, malformed("/policy/strategy", "policy.strategy is empty; it is one of %v, or left out", leadership.Strategies())
+		return p, malformed("/policy/strategy", "policy.strategy is empty; name one such as %q, or leave it out", leadership.StrategyPriority)
 	}
 	if p.Window, err = window(w.Window); err != nil {
 		return p, err

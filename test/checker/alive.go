@@ -19,10 +19,10 @@ const (
 // change.
 //
 // A violation is a time as long as the election's longest lease, its longest lock delay, a ballot
-// with a turn for each candidate, and a second, in which some candidate was willing without a break, in which no fault lasted, and in
-// which certainly no one led: it comes after the last lease can have ended, by what was answered,
-// and before the next can have been granted. Slack is by how much the clocks of the store and of
-// the recording may differ meanwhile.
+// with a turn for each candidate, and a second, in which some candidate was willing without a
+// break, in which no fault lasted, and in which certainly no one led: it comes after the last lease
+// can have ended, by what was answered, and before the next can have been granted. Slack is by how
+// much the clocks of the store and of the recording may differ meanwhile.
 //
 // Another is a release or an expiry during which the leader was willing, if there was no fault for
 // a lease and a second before it.

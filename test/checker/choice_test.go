@@ -18,8 +18,8 @@ func said(priority int64, capabilities ...string) leadership.Candidacy {
 	return leadership.Candidacy{Priority: priority, Capabilities: leadership.NewNames(capabilities...)}
 }
 
-// elected is three terms: of cy, the best of three that bid; of ann, because bob, who is better, has
-// crashed; and of dot, who has preempted ann.
+// elected is three terms: of cy, the best of three that bid; of ann, because bob, which is better,
+// has crashed; and of dot, which has preempted ann.
 func elected(tb testing.TB) checker.Recording {
 	p := newPlay(tb)
 	ballot := leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: s, Require: "gpu", Preempt: true, MinTerm: 5 * s}

@@ -39,7 +39,7 @@ func (s *session) place(ctx context.Context) (env map[string]string, args []stri
 	}
 	env["PUBSUB_EMULATOR_HOST"] = s.setup.PubSub
 	s.emulators["topic"] = s.setup.frozen(s.setup.PubSub)
-	return env, append(args, "--events", "projects/"+s.id+"/topics/leadership"), s.announce(ctx)
+	return env, append(args, "--events", "projects/"+s.id+"/topics/leadership", "--members", membersTopic(s.id)), s.announce(ctx)
 }
 
 // announce creates the topic, and listens to it until the run is over.

@@ -20,6 +20,7 @@ import (
 // topic is a Pub/Sub topic of the run's own, with a subscriber that suffers no faults.
 type topic struct {
 	name         string
+	members      string // another topic, over which the servers tell each other of members
 	subscription string
 	conn         *grpc.ClientConn
 }
@@ -32,15 +33,19 @@ func newTopic(ctx context.Context, host, project string) (*topic, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &topic{name: "projects/" + project + "/topics/leadership", subscription: "projects/" + project + "/subscriptions/" + subscriber, conn: conn}
-	if _, err := pubsubpb.NewPublisherClient(conn).CreateTopic(ctx, &pubsubpb.Topic{Name: t.name}); err != nil {
-		return t, err
+	t := &topic{name: "projects/" + project + "/topics/leadership", members: membersTopic(project), subscription: "projects/" + project + "/subscriptions/" + subscriber, conn: conn}
+	for _, name := range []string{t.name, t.members} {
+		if _, err := pubsubpb.NewPublisherClient(conn).CreateTopic(ctx, &pubsubpb.Topic{Name: name}); err != nil {
+			return t, err
+		}
 	}
 	_, err = pubsubpb.NewSubscriberClient(conn).CreateSubscription(ctx, &pubsubpb.Subscription{
 		Name: t.subscription, Topic: t.name, EnableMessageOrdering: true, AckDeadlineSeconds: 30,
 	})
 	return t, err
 }
+
+func membersTopic(project string) string { return "projects/" + project + "/topics/members" }
 
 // consume records the elections' events that the topic delivers, until ctx ends. A failed pull is
 // repeated.
@@ -79,6 +84,9 @@ func (t *topic) pull(ctx context.Context, client pubsubpb.SubscriberClient, b *n
 func (t *topic) close(ctx context.Context) error {
 	defer t.conn.Close()
 	_, err := pubsubpb.NewSubscriberClient(t.conn).DeleteSubscription(ctx, &pubsubpb.DeleteSubscriptionRequest{Subscription: t.subscription})
-	_, again := pubsubpb.NewPublisherClient(t.conn).DeleteTopic(ctx, &pubsubpb.DeleteTopicRequest{Topic: t.name})
-	return errors.Join(err, again)
+	for _, name := range []string{t.name, t.members} {
+		_, again := pubsubpb.NewPublisherClient(t.conn).DeleteTopic(ctx, &pubsubpb.DeleteTopicRequest{Topic: name})
+		err = errors.Join(err, again)
+	}
+	return err
 }

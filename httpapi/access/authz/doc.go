@@ -31,8 +31,8 @@
 //	role        may
 //	candidate   acquire, renew, release, step down, ask for approval, join and leave under its own
 //	            ids, and read a stream as a member by one; read the election, its members, its
-//	            history, its stream and its overrides; ask why a candidate does not lead, and which
-//	            members follow a token; check tokens
+//	            history, its stream and its overrides; ask why a candidate does not lead, and
+//	            which members follow a token; check tokens
 //	observer    read elections, their lists, members, histories, streams and overrides; ask why a
 //	            candidate does not lead, and which members follow a token; check tokens
 //	verifier    check tokens; judge

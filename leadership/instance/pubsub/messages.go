@@ -12,8 +12,8 @@ import (
 // concurrently.
 type Messages struct{ *connection }
 
-// OpenMessages is Open for such a topic. There is no order to keep, so Config.PublishEndpoint is not
-// needed.
+// OpenMessages is Open for such a topic. There is no order to keep, so Config.PublishEndpoint is
+// not needed.
 func OpenMessages(ctx context.Context, c Config) (*Messages, error) {
 	connection, err := connect(ctx, c)
 	if err != nil {
@@ -22,8 +22,8 @@ func OpenMessages(ctx context.Context, c Config) (*Messages, error) {
 	return &Messages{connection}, nil
 }
 
-// Publish sends a message of at most 10 MB to all instances, this one too, and waits for 5 s at most
-// until Pub/Sub has acknowledged it. After an error it may have been sent nevertheless.
+// Publish sends a message of at most 10 MB to all instances, this one too, and waits for 5 s at
+// most until Pub/Sub has acknowledged it. After an error it may have been sent nevertheless.
 func (m *Messages) Publish(ctx context.Context, message []byte) error {
 	if err := m.send(ctx, []*pubsubpb.PubsubMessage{{Data: message}}); err != nil {
 		return fmt.Errorf("pubsub: publish a message of %d bytes: %w", len(message), err)

@@ -56,8 +56,8 @@ func (p Place) Open(ctx context.Context) (Handle, error) {
 	return Handle{Store: s, Tally: tally}, nil
 }
 
-// warm lets a store that gives tickets read their secret, or make it. On a busy machine it gives the
-// first leases without.
+// warm lets a store that gives tickets read their secret, or make it. On a busy machine it gives
+// the first leases without.
 func (p Place) warm(ctx context.Context, service *leadership.Service) error {
 	for p.kind == emulators.KindFirestore {
 		a := newAgent("warm")

@@ -58,6 +58,9 @@ func (f Found) check() error {
 		}
 	}
 	attempts := f.Held.Elsewhere.Calls["BatchGetDocuments"] + f.Held.Elsewhere.Calls["ExecuteStreamingSql"]
+	if told := f.Held.Told.RPCs(); told > f.Held.Elsewhere.RPCs() {
+		return fmt.Errorf("%s: an instance that is told of renewals makes %d calls in %d leases, and one that is not %d", f.Kind, told, stretchLeases, f.Held.Elsewhere.RPCs())
+	}
 	if most := stretchLeases*beats/(beats-1) + 1; attempts > most {
 		return fmt.Errorf("%s: at another instance there were %d attempts in %d leases, want at most %d", f.Kind, attempts, stretchLeases, most)
 	}
@@ -154,6 +157,7 @@ func (r report) hours() string {
 	add("at most: an election with waiting candidates at another instance than the one that renews it", func(f Found) Cost {
 		return f.operation(refusedName).scaled(attemptsAnHour, 1)
 	})
+	add("at most: the same while the instances tell each other of renewals (`--members`)", func(f Found) Cost { return f.Held.Told.scaled(leasesAnHour, stretchLeases) })
 	add("an instance, whatever it serves: reading the outbox", func(f Found) Cost { return f.operation(lookName).scaled(looksAnHour, 1) })
 	return t.String()
 }

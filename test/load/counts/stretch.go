@@ -86,7 +86,7 @@ type site struct {
 
 const contested leadership.Election = "contested"
 
-// raise starts an instance. Without a bus for members it hears nothing of other instances' renewals.
+// raise starts an instance. Without a bus for members it hears nothing of renewals at others.
 func raise(ctx context.Context, p Place, b *bus, sheets *memberBus, name string) (*site, error) {
 	h, err := p.Open(ctx)
 	if err != nil {

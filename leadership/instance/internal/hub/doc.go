@@ -54,6 +54,11 @@
 // when this process learns of a new one: from the renewal, if the leader renews here, or from a
 // read. No read is made for it, and one that another follows within a second may not be told.
 //
+// # Members
+//
+// A watch may tell changes of members as well (Tell), which are no events either. The hub knows
+// nothing of them: it wakes the watches of an election (MembersChanged), and they ask.
+//
 // # When the history is read
 //
 // Reads are shared: those who want the same at the same time make one.

@@ -111,9 +111,10 @@ func (w *Watch) Next(ctx context.Context) ([]leadership.Event, error) {
 // reportEvery is how often a watch returns a report at most.
 const reportEvery = time.Second
 
-// Listen is Next that returns changes of members and reports as well, each after the events that are
-// there. Of reports it returns those that this instance learns of, because the leader renews here or
-// because a reader asked. If they come more often than once a second, only the last is returned.
+// Listen is Next that returns changes of members and reports as well, each after the events that
+// are there. Of reports it returns those that this instance learns of, because the leader renews
+// here or because a reader asked. If they come more often than once a second, only the last is
+// returned.
 func (w *Watch) Listen(ctx context.Context) (News, error) {
 	for {
 		events, wake, _, err := w.ready(ctx)

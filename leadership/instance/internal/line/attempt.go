@@ -169,7 +169,7 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 		l.bidden(a, refusal, now)
 	}
 	l.reschedule(now)
-	l.tried(a, *refusal.Lease)
+	l.tried(a, refusal, now)
 	if barred && a.orders == l.election.Orders() {
 		l.barred(a.Request.CandidateID, refusal, now)
 	}

@@ -47,9 +47,6 @@ func isBar(c *leadership.Cause) bool {
 // bidden takes a refusal because of a ballot.
 func (l *Line) bidden(a *Attempt, refusal *leadership.Error, now time.Duration) {
 	l.ballot = ballot{refusal: refusal, until: now + refusal.RetryAfter, asked: candidacy{a.Request.CandidateID, a.Request.Candidacy}}
-	if a.Request.InLine.Withdraw != "" && refusal.Reason == leadership.ReasonOutranked {
-		l.ballot.until += leadership.BidTurn // better bidders may not know yet that they are a turn earlier
-	}
 	l.claim = claim{place: a.place, id: a.Request.CandidateID, token: refusal.Lease.Token}
 }
 
@@ -97,7 +94,7 @@ func (l *Line) challenges(p *place) time.Duration {
 	if p.tried == l.try(known.Token) || p.request.CandidateID == known.LeaderID || l.class(p) != eligible {
 		return never
 	}
-	return max(known.Learnt+safeFor(known.Lease), l.failures.again)
+	return max(known.Learnt+safeFor(known.Lease), p.retry, l.failures.again)
 }
 
 func (l *Line) try(t leadership.Token) try { return try{t, l.rule.number} }
@@ -123,8 +120,10 @@ func (l *Line) challengedBy(c leadership.CandidateID) {
 	}
 }
 
-// tried takes note of a refusal during a term: whether the candidate has challenged the leader.
-func (l *Line) tried(a *Attempt, lease leadership.Lease) {
+// tried takes note of a refusal during a term: whether the candidate has challenged the leader. One
+// that could not, for want of members, tries again when the refusal says.
+func (l *Line) tried(a *Attempt, refusal *leadership.Error, now time.Duration) {
+	lease := *refusal.Lease
 	if lease.State != leadership.Held {
 		return
 	}
@@ -135,7 +134,10 @@ func (l *Line) tried(a *Attempt, lease leadership.Lease) {
 	if lease.Challenger == a.Request.CandidateID {
 		l.claim = claim{place: a.place, id: a.Request.CandidateID, token: lease.Token, challenge: true}
 	}
-	if safeFor(lease) <= 0 {
+	switch {
+	case refusal.Cause != nil && refusal.Cause.Need > 0:
+		a.place.retry = now + refusal.RetryAfter
+	case safeFor(lease) <= 0:
 		a.place.tried = l.try(lease.Token)
 	}
 }
@@ -233,7 +235,7 @@ func (b *ballot) explain(e *leadership.Error, p *place, now time.Duration) strin
 	name, left := b.refusal.Lease.Election, cause.Left.Round(time.Millisecond)
 	switch cause.Code {
 	case leadership.ReasonQuorum:
-		return fmt.Sprintf("of the electorate of election %q %d members are present, and %d are needed", name, cause.Have, cause.Need)
+		return fmt.Sprintf("election %q needs %d members of its electorate present, and has %d", name, cause.Need, cause.Have)
 	case leadership.ReasonWitness:
 		return fmt.Sprintf("%q is a witness of election %q, and is never granted it", p.request.CandidateID, name)
 	case leadership.ReasonOutranked:

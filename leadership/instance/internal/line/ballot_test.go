@@ -257,8 +257,11 @@ func TestABidderThatLeavesIsReplacedByTheNextBid(t *testing.T) {
 		released := time.Now()
 		i.releases(ann)
 		time.Sleep(window / 2)
+		i.called()
 		bob.cancel()
 		dee.leads()
+		synctest.Wait()
+		i.wants(1, "for cy's bid, which leaves dee, that may not know of it yet, a turn")
 		if took := dee.ended.Sub(released); took > window+leadership.BidTurn+20*time.Millisecond {
 			t.Errorf("dee leads after %v, want a turn after the window at most: bob has gone", took)
 		}

@@ -78,8 +78,8 @@ func (c *course) led(after leadership.Token, within time.Duration) bool {
 	return false
 }
 
-// Whatever comes and goes during a ballot, one leads soon after it, and the store is not asked again
-// and again.
+// Whatever comes and goes during a ballot, one leads soon after it, and the store is not asked
+// again and again.
 func TestABallotEndsWhateverComesAndGoes(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {

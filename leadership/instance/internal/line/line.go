@@ -106,6 +106,7 @@ type place struct {
 	unknown error            // of the last attempt, if its outcome is unknown
 	told    leadership.Token // of the lease that the last attempt was refused for
 	tried   try              // the last term in which the store was asked to let it challenge the leader
+	retry   time.Duration    // no sooner it challenges the leader
 	awaited bool             // the wait of its last caller was over, so that it may be back at once
 	removed bool             // from the line
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/line"
 )
 
 var preempting = leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true}
@@ -277,5 +278,29 @@ func TestTheEndOfALeaseIsNotTakenFromWhenItsLeaderIsSafe(t *testing.T) {
 		i.wants(0, "before the end")
 		time.Sleep(lease / 2)
 		i.wants(1, "at the end")
+	})
+}
+
+func TestACandidateThatMayNotPreemptForWantOfMembersTriesAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		present := false
+		i := w.instance(func(c *line.Config) {
+			c.Present = func(leadership.Election, leadership.CandidateID) bool { return present }
+		})
+		i.elects(preempting)
+		ann := i.rules("ann", 5)
+		policy := preempting
+		policy.Window, policy.Quorum.Electorate = 0, leadership.NewNames("zoe")
+		i.elects(policy)
+		i.waits(rated("bob", 9))
+		i.wants(1, "as the line begins")
+		i.wantsChallenger("", "while no member is present")
+		present = true
+		for range 3 {
+			time.Sleep(lease / 3)
+			i.renews(ann)
+		}
+		i.wants(1, "again")
+		i.wantsChallenger("bob", "once a member is present")
 	})
 }

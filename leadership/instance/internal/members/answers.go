@@ -75,8 +75,8 @@ func (n *node) gather(all *record, now time.Duration) {
 	}
 }
 
-// member returns the member, without what this instance believes of the leader; ok is false if it is
-// absent.
+// member returns the member, without what this instance believes of the leader; ok is false if it
+// is absent.
 func (n *node) member(now time.Duration) (m record, ok bool) {
 	leads := n.leads
 	n.leads = false
@@ -85,8 +85,8 @@ func (n *node) member(now time.Duration) (m record, ok bool) {
 	return m, m.role != ""
 }
 
-// Members returns the members of an election in the order of their ids, each once. The election is as
-// the store has described it so long ago; its leader is one of them.
+// Members returns the members of an election in the order of their ids, each once. The election is
+// as the store has described it so long ago; its leader is one of them.
 func (r *Registry) Members(l leadership.Lease, age, now time.Duration) []leadership.Member {
 	known := make(map[leadership.CandidateID]record)
 	if e, ok := r.elections[l.Election]; ok {

@@ -16,9 +16,11 @@
 //	it waits       while it stands in line; it follows the token that its instance knows
 //	it leads       while its term lasts
 //
-// A stream or a wait that has ended counts for another 5 s (Linger): most clients come back at once.
-// A member that is there in several ways, or at several instances, is one member, with the first of
-// the roles leader, candidate, witness, worker and follower that it has anywhere.
+// A stream that has ended counts for another 5 s (Linger): most readers come back at once. A place
+// in line is kept as long by the line itself. That a candidate has left it, or that the instance of
+// a member has ended, is told to watchers only if it has not come back after 5 s. A member that is
+// there in several ways, or at several instances, is one member, with the first of the roles
+// leader, candidate, witness, worker and follower that it has anywhere.
 //
 // # Sheets
 //

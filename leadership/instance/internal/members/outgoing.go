@@ -50,8 +50,8 @@ type Renewed struct {
 	Left     time.Duration
 }
 
-// ChangedSheets returns sheets of what has changed since the last ones, none if nothing has, and of the
-// leases that were renewed here.
+// ChangedSheets returns sheets of what has changed since the last ones, none if nothing has, and of
+// the leases that were renewed here.
 func (r *Registry) ChangedSheets(renewed []Renewed, now time.Duration) [][]byte {
 	var b builder
 	b.changes(r, now)

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// Linger is for how long a member counts after its stream has ended. One that has left the line,
-	// or whose instance or term has ended, does not count any more, but that it has gone is told
-	// only if it has not come back in this time.
+	// Linger is for how long a member counts after its stream has ended. One that has left the
+	// line, or whose instance or term has ended, does not count any more, but that it has gone is
+	// told only if it has not come back in this time.
 	Linger = 5 * time.Second
 	// Stale is for how long the members of another instance count after it was heard of last.
 	Stale = 40 * time.Second

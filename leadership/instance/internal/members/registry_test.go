@@ -3,6 +3,7 @@ package members_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -223,7 +224,7 @@ func watch(r *members.Registry) uint64 {
 	return next
 }
 
-// changes are those since the number, as "id role change".
+// changes are those since the number, as "id role change", sorted.
 func changes(r *members.Registry, from *uint64) []string {
 	var news []leadership.MemberChange
 	news, *from = r.Changes(jobs, *from)
@@ -231,6 +232,7 @@ func changes(r *members.Registry, from *uint64) []string {
 	for _, c := range news {
 		all = append(all, fmt.Sprintf("%s %s %s", c.ID, c.Role, c.Change))
 	}
+	slices.Sort(all)
 	return all
 }
 
@@ -251,11 +253,11 @@ func TestWatchersAreToldOnceWhoHasComeAndGone(t *testing.T) {
 	w.join(b, "fay", leadership.RoleWorker, 2)
 	w.join(b, "bob", leadership.RoleWitness, 2)
 	w.tell(b, a)
-	told("two have come", "fay follower joined", "bob witness joined")
+	told("two have come", "bob witness joined", "fay follower joined")
 	a.Leave(jobs, "old", w.now)
 	b.Leave(jobs, "bob", w.now)
 	w.tell(b, a)
-	told("two have left", "old worker left", "bob witness left")
+	told("two have left", "bob witness left", "old worker left")
 	w.pass(31 * time.Second)
 	told("the others are forgotten when their ttl has passed; at the other instance that is still to be told")
 	w.tell(b, a)

@@ -184,9 +184,9 @@
 // 16. A new policy, a standing order, a deletion, and a move of the election end a ballot; the next
 // call opens another.
 //
-// The event of the grant tells in its detail what each candidate had to offer and, of a random
-// draw, the secret: a reader can repeat the result with Rank. Rank also says what a candidate can
-// and cannot do to steer a draw.
+// The event of the grant tells in its detail what each bid had to offer and, of a random draw, the
+// secret: a reader can repeat the result with Rank. An instance bids only the best candidate of its
+// own line. Rank also says what a candidate can and cannot do to steer a draw.
 //
 // Where the policy says preempt, a better candidate need not wait for the leader to stop: its
 // challenge lets the term end, at the end that the leader was promised and never earlier, and the

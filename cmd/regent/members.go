@@ -149,8 +149,8 @@ type joinedDocument struct {
 	Term     leadership.Token       `json:"term"`
 }
 
-// join is a member until a signal comes, or an error that stays. It fails if the server does not
-// answer within --timeout at the start, or answers that it has no such election or no room.
+// join is a member until a signal comes, or an error that stays. It fails if it has not joined
+// within --timeout at the start; the election may be created meanwhile.
 func (c *cli) join(ctx context.Context, e leadership.Election, config client.MemberConfig) error {
 	server, err := c.connectWith(client.Config{Log: newLogTo(c.err, isTerminal(c.err), "")})
 	if err != nil {
@@ -163,24 +163,23 @@ func (c *cli) join(ctx context.Context, e leadership.Election, config client.Mem
 	defer cancel(nil)
 	late := time.AfterFunc(c.timeout, func() { cancel(c.noAnswer()) })
 	defer late.Stop()
-	joined := false
-	config.Failed = func(err error) {
-		if !joined && (errors.Is(err, leadership.NotFound) || errors.Is(err, leadership.LimitExceeded)) {
-			cancel(err)
-		}
-	}
+	var failed error // of the last join
+	config.Failed = func(err error) { failed = err }
 	config.Told = func(leader leadership.CandidateID, token leadership.Token) {
-		joined = true
 		late.Stop()
+		failed = nil
 		if err := c.printJoined(joinedDocument{e, leader, token}); err != nil {
 			cancel(err)
 		}
 	}
 	err = server.Member(member, e, config)
-	if err == nil && ctx.Err() == nil {
-		err = context.Cause(member)
+	switch {
+	case err != nil || ctx.Err() != nil:
+		return err
+	case errors.Is(failed, leadership.NotFound), errors.Is(failed, leadership.LimitExceeded):
+		return failed // the server has answered
 	}
-	return err
+	return context.Cause(member)
 }
 
 func (c *cli) printJoined(d joinedDocument) error {

@@ -91,7 +91,7 @@ type MemberConfig struct {
 	// Told, if set, is called with the leader, which is "" for none, and the newest token: when the
 	// member has joined, and when it hears of a change. It must return soon: the next join waits.
 	Told func(leader leadership.CandidateID, token leadership.Token)
-	// Failed, if set, is called with the error of each join that is tried again.
+	// Failed, if set, is called with the error of each join that is tried again. It must return soon.
 	Failed func(error)
 }
 
@@ -193,16 +193,13 @@ func (m *member) join(ctx context.Context) (pause time.Duration, err error) {
 		if !transient(err) && !errors.Is(err, leadership.LimitExceeded) && !errors.Is(err, leadership.NotFound) {
 			return 0, err
 		}
-		if ctx.Err() != nil {
-			return 0, nil
+		if m.config.Failed != nil && ctx.Err() == nil {
+			m.config.Failed(err)
 		}
-		if !m.failed {
+		if !m.failed && ctx.Err() == nil {
 			m.log.Warn("the member could not join; trying again", "election", m.request.Election, "member", m.request.CandidateID, "reason", err)
 		}
 		m.failed = true
-		if m.config.Failed != nil {
-			m.config.Failed(err)
-		}
 		return m.backoff.after(err), nil
 	}
 	m.backoff, m.failed, m.answered = backoff{}, false, true

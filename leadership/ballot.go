@@ -55,7 +55,7 @@ func (s Snapshot) ballot(c AcquireCommand) ballot {
 	p := s.Record.Policy.Ballot
 	own := c.Candidacy.Bid(c.CandidateID, p, later(s.Now, -c.Waited))
 	own.At = later(s.Now, 0)
-	own.Present = c.present(p.Quorum)
+	own.Present, own.Instance = c.present(p.Quorum), c.Instance
 	return s.ballotOf(own, c.Withdraw, c.Secret)
 }
 
@@ -79,10 +79,10 @@ func (s Snapshot) ballotOf(own Bid, withdraw CandidateID, secret string) ballot 
 	var left []Bid // the bids that this one takes the place of
 	for _, bid := range s.liveBids() {
 		begun = begun || !bid.Witness
-		switch bid.CandidateID {
-		case own.CandidateID:
+		switch {
+		case bid.CandidateID == own.CandidateID:
 			b.before, left = bid, append(left, bid)
-		case withdraw:
+		case bid.CandidateID == withdraw && bid.Instance == own.Instance:
 			b.gone, left = true, append(left, bid)
 		default:
 			b.others = append(b.others, bid)

@@ -41,6 +41,10 @@ type BallotPolicy struct {
 // QuorumPolicy lets a candidate be granted only while enough members of the electorate are
 // present, and makes the election read-only when too few have been for the grace time. It is a
 // policy, and no part of what keeps leaders apart: that is the store.
+//
+// A ballot keeps 16 bids, and with them the members that their instances have heard of. So members
+// of a larger quorum wait or join, or ask at one of a few instances: of many that only ask without
+// waiting, some may not be counted.
 type QuorumPolicy struct {
 	Electorate Names         // candidate ids, at most MaxElectorate; "": no quorum is asked for
 	Need       int           // 1 to the size of the electorate; 0: the majority

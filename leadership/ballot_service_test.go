@@ -55,10 +55,10 @@ func TestACallThatHasChallengedIsRefusedAsHeld(t *testing.T) {
 	if !errors.As(err, &e) || e.Reason != leadership.ReasonHeld || e.Lease.Challenger != "bob" || e.RetryAfter != leadership.DefaultLeaseDuration+guard {
 		t.Errorf("got %+v", err)
 	}
-	if l, err := s.Withdraw(t.Context(), "jobs", "bob"); err != nil || l.Challenger != "" || !l.EndsBy.IsZero() || l.LeaderID != "ann" {
+	if l, err := s.Withdraw(t.Context(), "jobs", "bob", 0); err != nil || l.Challenger != "" || !l.EndsBy.IsZero() || l.LeaderID != "ann" {
 		t.Errorf("withdrawn: %+v, %v", l, err)
 	}
-	if _, err := s.Withdraw(t.Context(), "jobs", "a b"); !errors.Is(err, leadership.InvalidArgument) {
+	if _, err := s.Withdraw(t.Context(), "jobs", "a b", 0); !errors.Is(err, leadership.InvalidArgument) {
 		t.Error(err)
 	}
 	if n := len(store.events); store.events[n-1].Type != leadership.EventGoesOn {
@@ -96,10 +96,10 @@ func TestALostReplyOfABallotCostsNothing(t *testing.T) {
 		t.Errorf("a challenge: %+v, then %+v, %v", first.Record, second.Record, err)
 	}
 	store.lost = lost
-	if _, err = s.Withdraw(t.Context(), "jobs", "bob"); !errors.Is(err, lost) {
+	if _, err = s.Withdraw(t.Context(), "jobs", "bob", 0); !errors.Is(err, lost) {
 		t.Error(err)
 	}
-	if _, err = s.Withdraw(t.Context(), "jobs", "bob"); err != nil { // there is nothing to write, and no reply to lose
+	if _, err = s.Withdraw(t.Context(), "jobs", "bob", 0); err != nil { // there is nothing to write, and no reply to lose
 		t.Error(err)
 	}
 	if r := store.snap.Record; r.Revision != first.Record.Revision+1 || r.Standing.Challenger != "" {

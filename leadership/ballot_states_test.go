@@ -131,7 +131,7 @@ func TestABallotUnderOtherRules(t *testing.T) {
 		"retire":  leadership.Retire,
 		"unlock":  unlocked,
 		"withdraw of another": func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Withdraw(s, "bob")
+			return leadership.Withdraw(s, "bob", 0)
 		},
 		"configure the same": func(s leadership.Snapshot) (leadership.Change, error) {
 			return leadership.Configure(s, leadership.ConfigureCommand{Config: s.Record.Policy.Config})

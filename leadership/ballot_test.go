@@ -122,7 +122,7 @@ func TestABetterCandidateEndsTheTermAndTakesItsChallengeWithIt(t *testing.T) {
 	if !s.Record.EndsBy.Equal(promised) || s.Record.EndsBecause != leadership.EndsHandOver || events[0].Type != leadership.EventHandingOver {
 		t.Fatalf("%+v, %+v", s.Record, events)
 	}
-	s, events = playEvents(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "bob") })
+	s, events = playEvents(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "bob", 0) })
 	if !s.Record.EndsBy.IsZero() || events[0].Type != leadership.EventGoesOn {
 		t.Errorf("%+v, %+v", s.Record, events)
 	}
@@ -357,11 +357,11 @@ func TestABidThatItsInstanceWithdrawsKeepsNoneWaiting(t *testing.T) {
 	if e := refused(t, s, asks(bidder("ann", 1))); e.RetryAfter != leadership.DefaultWindow-10*time.Millisecond {
 		t.Errorf("the window begins again: %+v", e.Cause)
 	}
-	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "ann") })
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "ann", 0) })
 	if s.Record.Standing.Bids != "" || !s.Record.Standing.Opened.IsZero() || s.Record.Revision != 1 {
 		t.Errorf("the last bid is withdrawn: %+v", s.Record)
 	}
-	if ch, err := leadership.Withdraw(s, "ann"); err != nil || !ch.Empty() {
+	if ch, err := leadership.Withdraw(s, "ann", 0); err != nil || !ch.Empty() {
 		t.Errorf("withdrawn again: %+v, %v", ch, err)
 	}
 }
@@ -373,7 +373,7 @@ func TestABidderThatMovesUpUnawaresIsNotPassedAtItsTurn(t *testing.T) {
 	instead, lower := bidder("dee", 1), bidder("cy", 0)
 	instead.Withdraw = "cy"
 	for what, gives := range map[string]func(leadership.Snapshot) (leadership.Change, error){
-		"withdrawn":                         func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "cy") },
+		"withdrawn":                         func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "cy", 0) },
 		"replaced by one that is no better": asks(instead),
 		"lowered":                           asks(lower),
 	} {
@@ -399,7 +399,7 @@ func TestABidderThatMovesUpUnawaresIsNotPassedAtItsTurn(t *testing.T) {
 	s = play(t, s, 0, asks(bidder("bob", 3)))
 	s = play(t, s, 0, asks(bidder("ann", 2)))
 	before := s.Record.Standing.Opened
-	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "ann") })
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "ann", 0) })
 	if !s.Record.Standing.Opened.Equal(before) {
 		t.Error("the last bid is withdrawn, and the others have to wait")
 	}
@@ -421,7 +421,7 @@ func TestABallotEndsThoughItsCandidatesSaySomethingElseInEachCall(t *testing.T) 
 	opened = s.Now
 	for s.Now.Sub(opened) < 10*time.Second { // candidates come and go all the time
 		s = tried(t, s, 10*time.Millisecond, asks(bidder("ann", 9)))
-		s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "ann") })
+		s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "ann", 0) })
 		s = tried(t, s, 10*time.Millisecond, asks(bidder("cy", 4)))
 		if s.Record.LeaderID != "" {
 			return

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -55,8 +56,8 @@ func fullest() (Policy, Standing) {
 		Ends:     ends{aMoment, aMoment, aMoment, aMoment, EndsHandOver, aMoment}, Verdicts: verdicts{digests(MaxVerdicts), digests(MaxVerdicts)},
 		Probation: probation{aMoment, MaxLeaseDuration.Milliseconds()}, Deposed: deposed{MaxToken, why.why},
 	}
-	bid := Bid{id(0), true, MinPriority, MaxLoad, MaxCapabilities, aMoment, aMoment, 1<<MaxElectorate - 1}
-	s.Elected, s.Challenger, s.Opened, s.Delay, s.Secret, s.LastLeader = bid, id(1), aMoment, maxDelay, secret(newSecret()), id(2)
+	bid := Bid{id(0), true, MinPriority, MaxLoad, MaxCapabilities, aMoment, aMoment, 1<<MaxElectorate - 1, math.MaxUint32}
+	s.Elected, s.Challenger, s.ChallengerAt, s.Opened, s.Delay, s.Secret, s.LastLeader = bid, id(1), math.MaxUint32, aMoment, maxDelay, secret(newSecret()), id(2)
 	var all []Bid
 	for i := range maxBids {
 		bid.CandidateID = id(i)
@@ -149,7 +150,7 @@ func TestOlderProgramRefusesARecordWithAnyMemberOfATermOrABallot(t *testing.T) {
 			t.Errorf("%s is not used any more: %+v, %v", full.name, carried, err)
 		}
 	}
-	if len(members[termVersion]) != 20 || len(members[ballotVersion]) != 16 {
+	if len(members[termVersion]) != 20 || len(members[ballotVersion]) != 17 {
 		t.Errorf("members of a term and of a ballot: %v", members)
 	}
 }

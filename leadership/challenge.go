@@ -10,7 +10,7 @@ import (
 // candidate is better and the policy says so. The leader counts with what it said when it was
 // granted, whatever it has said since: so neither can outbid the other for ever. One challenge is
 // enough; the ballot after the term decides among all. A challenge of a candidate that this one
-// withdraws becomes its own, or is taken back.
+// withdraws becomes its own, or is taken back; one that it made through another instance goes on.
 //
 // With a quorum the candidate's instance alone must know enough members: if fewer are present, no
 // candidate could follow.
@@ -19,12 +19,14 @@ import (
 func (s Snapshot) challenge(c AcquireCommand, held Cause) (Change, error) {
 	r := s.Record
 	challenger := r.Standing.Challenger
-	gone := challenger != "" && challenger == c.Withdraw
+	own := r.Standing.ChallengerAt == c.Instance
+	gone := challenger != "" && challenger == c.Withdraw && own
+	moved := challenger != "" && challenger == c.CandidateID && !own
 	have, need := count(c.present(r.Policy.Ballot.Quorum)), r.Policy.Ballot.Quorum.Needed()
 	switch safe := s.safe(); {
 	case gone && (safe.Left > 0 || have < need || !s.outranks(c)):
-		return Withdraw(s, challenger)
-	case !s.outranks(c), challenger != "" && !gone:
+		return Withdraw(s, challenger, c.Instance)
+	case !s.outranks(c), challenger != "" && !gone && !moved:
 		return Change{}, s.refuseHeld(c.CandidateID, held.Left, held.Code)
 	case safe.Left > 0:
 		err := s.refuse(LeaseHeld, "%q leads election %q, and is safe from better candidates for another %v; try again then",
@@ -39,8 +41,8 @@ func (s Snapshot) challenge(c AcquireCommand, held Cause) (Change, error) {
 		return Change{}, err
 	}
 	ch := s.change()
-	ch.Record.Standing.Challenger = c.CandidateID
-	if gone {
+	ch.Record.Standing.Challenger, ch.Record.Standing.ChallengerAt = c.CandidateID, c.Instance
+	if gone || moved {
 		ch.Quiet = true
 		return ch, nil
 	}
@@ -75,18 +77,19 @@ func (s Snapshot) safe() (cause Cause) {
 
 // Withdraw forgets the bid of a candidate that has gone, and its challenge: the leader goes on,
 // with an event. It writes nothing if there is neither. No caller may withdraw another one's: it is
-// for the instance in whose line the candidate stood.
-func Withdraw(s Snapshot, c CandidateID) (Change, error) {
+// for the instance in whose line the candidate stood, and does nothing if the candidate has asked
+// through another since.
+func Withdraw(s Snapshot, c CandidateID, instance uint32) (Change, error) {
 	ch := s.change()
 	standing := &ch.Record.Standing
-	if s.Live() && standing.Challenger == c {
+	if s.Live() && standing.Challenger == c && standing.ChallengerAt == instance {
 		ch.unchallenge()
 		ch.announce(EventGoesOn, "")
 		ch.Events[0].Detail = preemption(c)
 		return ch, nil
 	}
 	all := standing.Bids.list()
-	i := slices.IndexFunc(all, func(b Bid) bool { return b.CandidateID == c })
+	i := slices.IndexFunc(all, func(b Bid) bool { return b.CandidateID == c && b.Instance == instance })
 	if i < 0 {
 		return Change{}, nil
 	}
@@ -109,7 +112,7 @@ func preemption(to CandidateID) string { return fmt.Sprintf(`{"because":"preempt
 // unchallenge lifts the end that a challenge has set.
 func (c *Change) unchallenge() {
 	s := &c.Record.Standing
-	s.Challenger, s.Ends.Challenged = "", time.Time{}
+	s.Challenger, s.ChallengerAt, s.Ends.Challenged = "", 0, time.Time{}
 	c.limit(c.Record.LeaseEnd())
 }
 

@@ -29,7 +29,7 @@ func renews(s leadership.Snapshot) (leadership.Change, error) {
 }
 
 func withdraws(id leadership.CandidateID) func(leadership.Snapshot) (leadership.Change, error) {
-	return func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, id) }
+	return func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, id, 0) }
 }
 
 func TestOnlyABetterCandidatePreempts(t *testing.T) {

@@ -144,7 +144,7 @@ func (m *machine) decide(what, who byte) (leadership.Change, error) {
 	case 8:
 		return m.retire()
 	case 9:
-		return leadership.Withdraw(m.snap, id)
+		return leadership.Withdraw(m.snap, id, 0)
 	}
 	return leadership.Configure(m.snap, leadership.ConfigureCommand{Config: leadership.Config{
 		LockDelay: time.Duration(who%3) * 20 * time.Second, RetireAfter: time.Duration(who/3%3) * time.Hour, Ballot: balloting(who / 9),

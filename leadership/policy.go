@@ -61,6 +61,8 @@ type Standing struct {
 	EpochFrom  Token       // of the leader's grant, if operators have begun new epochs since
 	Elected    Bid         // what the leader said of itself, if the policy lets better candidates preempt it
 	Challenger CandidateID // the better candidate for which the term ends
+	// ChallengerAt is InLine.Instance of the challenger's call.
+	ChallengerAt uint32
 
 	// Of a vacancy: the bids, and when the first of them was written. Opened was put off by Delay
 	// since, because bidders have gone.
@@ -118,6 +120,7 @@ func standingMembers(s *Standing) []member {
 		{name: "deposed", needs: termVersion, field: value(&s.Deposed)},
 		{name: "elected", needs: ballotVersion, field: value(&s.Elected)},
 		{name: "challenger", needs: ballotVersion, field: value(&s.Challenger)},
+		{name: "challengerAt", needs: ballotVersion, field: value(&s.ChallengerAt)},
 		{name: "ballotOpened", needs: ballotVersion, field: value(&s.Opened)},
 		{name: "ballotDelayMs", needs: ballotVersion, field: (*milliseconds)(&s.Delay)},
 		{name: "bids", needs: ballotVersion, field: listField[Bid]{(*string)(&s.Bids), maxBids, Bid.validate}},
@@ -161,7 +164,7 @@ func (s Standing) vacated() Standing {
 	s.Note = ""
 	s.Ends, s.Report, s.ReportedAt, s.Verdicts = ends{}, "", time.Time{}, verdicts{}
 	s.Probation, s.Notified, s.EpochFrom = probation{}, false, 0
-	s.Elected, s.Challenger = Bid{}, ""
+	s.Elected, s.Challenger, s.ChallengerAt = Bid{}, "", 0
 	if s.Approval.Asked = false; !s.Approval.Awaited {
 		s.Approval = approval{}
 	}

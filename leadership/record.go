@@ -260,7 +260,7 @@ func (s Snapshot) validateHeld() error {
 		return errors.New("it has a leader and bids")
 	case r.Standing.Elected != (Bid{}) && r.Standing.Elected.CandidateID != r.LeaderID:
 		return fmt.Errorf("%q was elected, and %q leads", r.Standing.Elected.CandidateID, r.LeaderID)
-	case (r.Standing.Challenger == "") != r.Standing.Ends.Challenged.IsZero():
+	case (r.Standing.Challenger == "") != r.Standing.Ends.Challenged.IsZero(), r.Standing.ChallengerAt != 0 && r.Standing.Challenger == "":
 		return errors.New("of a challenge and the end that it sets, one is missing")
 	case r.EndsBy.IsZero() && r.Standing.Ends != (ends{}):
 		return errors.New("its term is limited, and its lease has no latest end")

@@ -28,7 +28,10 @@ type AcquireRequest struct {
 
 // InLine is what an instance adds to the call of a candidate that stands in its line.
 type InLine struct {
-	Waited time.Duration // since the candidate began to wait
+	// Instance tells the instances apart: 0, or a number that each draws. A candidate that has come
+	// back through another instance is not withdrawn by the former one.
+	Instance uint32
+	Waited   time.Duration // since the candidate began to wait
 	// Withdraw is a candidate of the same line that has bid and has gone since; or empty.
 	Withdraw CandidateID
 	// Present reports whether the instance has heard of the member lately. nil: of none.

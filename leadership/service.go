@@ -41,13 +41,13 @@ func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) 
 	return Grant{Lease: snap.leaders(), Key: key}, nil
 }
 
-// Withdraw forgets the bid and the challenge of a candidate that has gone; see the rule of that
-// name.
-func (s *Service) Withdraw(ctx context.Context, e Election, c CandidateID) (Lease, error) {
+// Withdraw forgets the bid and the challenge of a candidate that has gone from that instance; see
+// the rule of that name.
+func (s *Service) Withdraw(ctx context.Context, e Election, c CandidateID, instance uint32) (Lease, error) {
 	if err := validateNames(e, c); err != nil {
 		return Lease{}, err
 	}
-	return s.lease(ExpectChange(ctx), e, func(snap Snapshot) (Change, error) { return Withdraw(snap, c) })
+	return s.lease(ExpectChange(ctx), e, func(snap Snapshot) (Change, error) { return Withdraw(snap, c, instance) })
 }
 
 // Renew keeps the caller's lease; see the rule of that name.

@@ -283,7 +283,7 @@ func (c *Change) relax(before BallotPolicy) {
 	}
 	ballot := r.Policy.Ballot
 	if ballot != before {
-		e.Challenged, r.Standing.Challenger = time.Time{}, ""
+		e.Challenged, r.Standing.Challenger, r.Standing.ChallengerAt = time.Time{}, "", 0
 	}
 	if !ballot.Preempt || ballot.Prefer != before.Prefer {
 		r.Standing.Elected = Bid{}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,6 +62,7 @@ type Instance struct {
 	outbox  *outbox.Outbox // nil without a bus
 	roll    *roll
 	bus     Bus
+	number  uint32 // drawn, to tell its bids from those of other instances
 	alone   bool
 	deaf    atomic.Bool // the bus may miss events
 
@@ -76,7 +78,7 @@ func New(c Config) (*Instance, error) {
 	if c.Now == nil {
 		c.Now = boottime.Now
 	}
-	i := &Instance{bus: c.Bus, alone: c.Alone, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now}
+	i := &Instance{number: rand.Uint32(), bus: c.Bus, alone: c.Alone, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now}
 	i.service = leadership.New(gathered(c), publisher{i})
 	var err error
 	i.hub, err = hub.New(hub.Config{Store: i.service, Live: c.Alone, Expiry: c.CacheExpiry, Now: c.Now, Log: c.Log})
@@ -84,7 +86,7 @@ func New(c Config) (*Instance, error) {
 		return nil, err
 	}
 	i.queue = line.NewQueue(line.Config{
-		Acquire: i.acquire, Release: i.Release, Withdraw: i.withdraw, Present: i.present, Hub: i.hub, Jitter: jitter(c.Alone),
+		Acquire: i.acquire, Release: i.Release, Withdraw: i.service.Withdraw, Instance: i.number, Present: i.present, Hub: i.hub, Jitter: jitter(c.Alone),
 	})
 	i.roll = newRoll(c, i.hub, i.queue, i.log)
 	if c.Bus != nil {

@@ -31,11 +31,6 @@ func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (le
 	return g, err
 }
 
-// withdraw takes back the bid, or the challenge, of a candidate that has left the line.
-func (i *Instance) withdraw(ctx context.Context, e leadership.Election, c leadership.CandidateID) (leadership.Lease, error) {
-	return i.service.Withdraw(ctx, e, c)
-}
-
 // Renew keeps the caller's lease; see leadership.Service.
 func (i *Instance) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	asked := i.now()

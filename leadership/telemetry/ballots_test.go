@@ -91,7 +91,7 @@ func TestABidThatIsTakenBackIsNoBid(t *testing.T) {
 		bid(w, "jobs", "ann", 1)
 		bid(w, "jobs", "bob", 2)
 		for _, gone := range []leadership.CandidateID{"ann", "bob"} {
-			if _, err := leadership.New(w.Metrics.Store(store)).Withdraw(t.Context(), "jobs", gone); err != nil {
+			if _, err := leadership.New(w.Metrics.Store(store)).Withdraw(t.Context(), "jobs", gone, 0); err != nil {
 				t.Fatal(err)
 			}
 		}

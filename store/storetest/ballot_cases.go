@@ -99,7 +99,7 @@ func (t *term) withdraw(candidate string, events ...string) {
 	t.Helper()
 	for range 2 { // as if the reply was lost
 		t.do("withdrawal of "+candidate, "", func(s *leadership.Service) (leadership.Lease, error) {
-			return s.Withdraw(t.Context(), jobs, leadership.CandidateID(candidate))
+			return s.Withdraw(t.Context(), jobs, leadership.CandidateID(candidate), 0)
 		}, events...)
 		events = nil
 	}
@@ -349,7 +349,7 @@ func (t *term) ballotStep(random *rand.Rand, id string, token *leadership.Token)
 		return "", nil
 	case 2:
 		return "withdrawal of " + id, func(s *leadership.Service) error {
-			_, err := s.Withdraw(ctx, jobs, leadership.CandidateID(id))
+			_, err := s.Withdraw(ctx, jobs, leadership.CandidateID(id), 0)
 			return err
 		}
 	case 3:

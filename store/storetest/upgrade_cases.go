@@ -188,7 +188,7 @@ func (f *fleet) thirdRefusesBallots() {
 		if _, err := s.Acquire(f.Context(), ask); !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(err.Error(), fmt.Sprintf("%q", e)) {
 			f.Errorf("acquire %s by the older program: got %v, want %s and the name", e, err, leadership.RecordTooNew)
 		}
-		if _, err := s.Withdraw(f.Context(), e, "bob"); !errors.Is(err, leadership.RecordTooNew) {
+		if _, err := s.Withdraw(f.Context(), e, "bob", 0); !errors.Is(err, leadership.RecordTooNew) {
 			f.Errorf("withdrawal from %s by the older program: got %v, want %s", e, err, leadership.RecordTooNew)
 		}
 	}

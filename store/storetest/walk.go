@@ -162,7 +162,7 @@ func (w *randomWalk) command() (string, command) {
 		})
 	case 12:
 		return fmt.Sprintf("withdrawal of %s", who), func(s leadership.Store) (leadership.Lease, error) {
-			return leadership.New(s).Withdraw(ctx, jobs, leadership.CandidateID(who))
+			return leadership.New(s).Withdraw(ctx, jobs, leadership.CandidateID(who), 0)
 		}
 	}
 	return w.configuration(ctx)

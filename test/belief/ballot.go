@@ -350,7 +350,7 @@ func (m *Ballot) leader(s ballotState, who int, visit func(string, ballotState, 
 
 // withdraw lets an instance withdraw a candidate that has gone.
 func (m *Ballot) withdraw(s ballotState, id leadership.CandidateID, visit func(string, ballotState, Property)) {
-	ch, err := leadership.Withdraw(s.snapshot(), id)
+	ch, err := leadership.Withdraw(s.snapshot(), id, 0)
 	if err != nil || ch.Empty() {
 		return
 	}

@@ -142,7 +142,7 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 		if s.Record.Standing.Challenger != "" { // another of its line may have taken its place, without an event
 			s.Record.Standing.Challenger = challengerOf(e)
 		}
-		return leadership.Withdraw(s, challengerOf(e))
+		return leadership.Withdraw(s, challengerOf(e), 0)
 	case leadership.EventConfigured, leadership.EventRecreated:
 		return leadership.Configure(s, leadership.ConfigureCommand{Config: p.configAt(e.Revision, r.Policy.Config)})
 	case leadership.EventDeleted:

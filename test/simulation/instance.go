@@ -52,7 +52,7 @@ func (i *instance) begin() {
 	i.budgets = make(map[leadership.Election]*budget)
 	i.drawn = make(map[leadership.KeyHash]*caller)
 	i.view = instancetest.NewView(instancetest.ViewConfig{Expiry: cacheExpiry, Size: 2, Jitter: s.w.upTo, Live: true})
-	i.common = &instancetest.Lines{Jitter: s.w.upTo, Key: i.drawKey, View: i.view, Present: i.present}
+	i.common = &instancetest.Lines{Instance: uint32(i.number) + 1, Jitter: s.w.upTo, Key: i.drawKey, View: i.view, Present: i.present}
 	i.lines = make(map[leadership.Election]*queue)
 	i.newest = make(map[leadership.Election]leadership.Revision)
 	i.shown = make(map[leadership.Election]leadership.Revision)
@@ -295,7 +295,7 @@ func (q *queue) drive() {
 func (q *queue) withdraw(ctx context.Context, gone leadership.CandidateID) {
 	alive, asked := q.i.alive(), q.i.now()
 	q.i.s.figures.Withdrawn++
-	l, err := q.i.service.Withdraw(ctx, q.election, gone)
+	l, err := q.i.service.Withdraw(ctx, q.election, gone, q.i.common.Instance)
 	if !alive() {
 		return
 	}

@@ -141,7 +141,7 @@ func (s *script) candidacies() error {
 		}
 	}
 	withdrawn := func(e leadership.Election, id leadership.CandidateID) func() error {
-		return func() error { _, err := s.service.Withdraw(s.ctx, e, id); return err }
+		return func() error { _, err := s.service.Withdraw(s.ctx, e, id, 0); return err }
 	}
 	return all(
 		configured(vacant, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.MaxWindow}),

@@ -65,7 +65,7 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 // challenge of one that has gone.
 func (l *Line) request(p *place, now time.Duration) leadership.AcquireRequest {
 	r := p.request
-	r.InLine = leadership.InLine{Waited: now - p.since, Present: l.common.present(r.Election)}
+	r.InLine = leadership.InLine{Instance: l.common.Instance, Waited: now - p.since, Present: l.common.present(r.Election)}
 	if l.claim.id != r.CandidateID && (!l.claim.challenge || l.replaces(p, now)) {
 		r.InLine.Withdraw = l.claim.id
 	}

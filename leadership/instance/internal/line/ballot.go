@@ -88,7 +88,10 @@ type try struct {
 // once, after the leader's shortest term. never if it was asked already, or need not be.
 func (l *Line) challenges(p *place) time.Duration {
 	known := l.election.Lease()
-	if !l.rule.policy.Preempt || l.challenged || known == nil || known.State != leadership.Held {
+	if !l.rule.policy.Preempt || known == nil || known.State != leadership.Held {
+		return never
+	}
+	if elsewhere := known.Challenger == p.request.CandidateID && !l.claim.challenge; l.challenged && !elsewhere {
 		return never
 	}
 	if p.tried == l.try(known.Token) || p.request.CandidateID == known.LeaderID || l.class(p) != eligible {

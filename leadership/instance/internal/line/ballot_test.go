@@ -336,11 +336,11 @@ func TestABidWhoseWithdrawalFailsIsWithdrawnAgain(t *testing.T) {
 		var tries atomic.Int64
 		i := w.instance(func(c *line.Config) {
 			withdraw := c.Withdraw
-			c.Withdraw = func(ctx context.Context, e leadership.Election, id leadership.CandidateID) (leadership.Lease, error) {
+			c.Withdraw = func(ctx context.Context, e leadership.Election, id leadership.CandidateID, instance uint32) (leadership.Lease, error) {
 				if tries.Add(1) == 1 {
 					return leadership.Lease{}, leadership.OutcomeUnknown
 				}
-				return withdraw(ctx, e, id)
+				return withdraw(ctx, e, id, instance)
 			}
 		})
 		i.elects(byPriority)
@@ -651,6 +651,28 @@ func TestPositionsDoNotTellASecretDraw(t *testing.T) {
 			if at, _ := all[0].queue.Position(jobs, s.CandidateID); s.Position != n+1 || at != n+1 {
 				t.Errorf("number %d of those that came is said to be number %d, and %d", n+1, s.Position, at)
 			}
+		}
+	})
+}
+
+// The bid is that of the instance through which the candidate asked last.
+func TestACandidateThatComesBackThroughAnotherInstanceKeepsItsBid(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		policy := byPriority
+		policy.Window = 20 * time.Second
+		all, ann := w.ballots(2, policy)
+		bob := keyed(rated("bob", 9))
+		first := all[0].waits(bob)
+		all[0].releases(ann)
+		synctest.Wait()
+		released := time.Now()
+		time.Sleep(12 * time.Second)
+		second := all[1].waits(bob)
+		synctest.Wait()
+		first.cancel()
+		second.leads()
+		if took := second.ended.Sub(released); took > policy.Window+100*time.Millisecond {
+			t.Errorf("bob leads %v after the first bid, want the window", took)
 		}
 	})
 }

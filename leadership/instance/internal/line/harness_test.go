@@ -134,11 +134,11 @@ func (w *cluster) instance(change ...func(*line.Config)) *instance {
 			i.given.Add(1)
 			return i.Service.Release(ctx, r)
 		},
-		Withdraw: func(ctx context.Context, e leadership.Election, c leadership.CandidateID) (leadership.Lease, error) {
+		Withdraw: func(ctx context.Context, e leadership.Election, c leadership.CandidateID, instance uint32) (leadership.Lease, error) {
 			i.withdrawn.Add(1)
-			return i.Service.Withdraw(ctx, e, c)
+			return i.Service.Withdraw(ctx, e, c, instance)
 		},
-		Hub: i.hub,
+		Hub: i.hub, Instance: uint32(len(w.instances) + 1),
 	}
 	for _, f := range change {
 		f(&c)

@@ -15,6 +15,8 @@ const keep = 5 * time.Second
 
 // Common is the state that all lines of an instance share.
 type Common struct {
+	// Instance is leadership.InLine.Instance of each attempt.
+	Instance uint32
 	// Jitter draws a duration from 0 up to the limit, which is positive.
 	Jitter func(limit time.Duration) time.Duration
 	// Key draws a key for a candidate that came without one.

@@ -304,3 +304,24 @@ func TestACandidateThatMayNotPreemptForWantOfMembersTriesAgain(t *testing.T) {
 		i.wantsChallenger("bob", "once a member is present")
 	})
 }
+
+func TestAChallengerThatComesBackThroughAnotherInstanceKeepsItsChallenge(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i, other := w.instance(), w.instance()
+		i.elects(preempting)
+		ann := i.rules("ann", 5)
+		bob := keyed(rated("bob", 9))
+		first := i.waits(bob)
+		i.wantsChallenger("bob", "of a better one")
+		time.Sleep(lease / 3)
+		i.renews(ann)
+		second := other.waits(bob)
+		synctest.Wait()
+		first.cancel()
+		synctest.Wait()
+		i.wantsChallenger("bob", "which waits elsewhere now")
+		time.Sleep(lease / 3)
+		i.renews(ann)
+		second.leads()
+	})
+}

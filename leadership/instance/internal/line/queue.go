@@ -21,15 +21,17 @@ type Config struct {
 	Acquire func(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
 	// Release gives back a lease that no caller can use: leadership.Service.Release.
 	Release func(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
-	// Withdraw takes back the bid, or the challenge, of a candidate that has gone:
-	// leadership.Service.Withdraw.
-	Withdraw func(context.Context, leadership.Election, leadership.CandidateID) (leadership.Lease, error)
+	// Withdraw takes back the bid, or the challenge, of a candidate that has gone from this
+	// instance: leadership.Service.Withdraw.
+	Withdraw func(ctx context.Context, e leadership.Election, c leadership.CandidateID, instance uint32) (leadership.Lease, error)
 	// Present reports whether the instance has heard of a member of the election lately; nil: of
 	// none. It is called within the store's transactions, and must not block.
 	Present func(leadership.Election, leadership.CandidateID) bool
 	// Hub has the view that the lines read, and the clock. When it is closed, the waiting
 	// candidates are answered with its cause.
 	Hub *hub.Hub
+	// Instance is leadership.InLine.Instance of each attempt.
+	Instance uint32
 	// Jitter draws a duration from 0 up to the limit, which is positive; nil draws them evenly.
 	Jitter func(limit time.Duration) time.Duration
 }
@@ -56,7 +58,7 @@ func NewQueue(c Config) *Queue {
 		c:       c,
 		closing: make(chan struct{}),
 		ended:   make(chan struct{}),
-		common:  Common{Jitter: c.Jitter, Key: leadership.NewKey, Present: c.Present},
+		common:  Common{Instance: c.Instance, Jitter: c.Jitter, Key: leadership.NewKey, Present: c.Present},
 		lines:   make(map[leadership.Election]*runner),
 	}
 	c.Hub.View(func(v *view.View, _ time.Duration) { q.common.View = v })
@@ -165,7 +167,7 @@ func (q *Queue) begin(first *Caller, request leadership.AcquireRequest, now time
 // ask asks the store without a place in line.
 func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	asked := q.c.Hub.Now()
-	r.InLine = leadership.InLine{Present: q.common.present(r.Election)}
+	r.InLine = leadership.InLine{Instance: q.common.Instance, Present: q.common.present(r.Election)}
 	grant, err := q.c.Acquire(ctx, r)
 	if err == nil {
 		q.c.Hub.Learn(grant.Lease, view.Read, asked)
@@ -202,7 +204,7 @@ func (q *Queue) withdraw(e leadership.Election, c leadership.CandidateID) error 
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackTimeout)
 	defer cancel()
 	asked := q.c.Hub.Now()
-	lease, err := q.c.Withdraw(ctx, e, c)
+	lease, err := q.c.Withdraw(ctx, e, c, q.common.Instance)
 	if err == nil {
 		q.c.Hub.Learn(lease, view.Read, asked)
 	}

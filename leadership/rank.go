@@ -70,9 +70,9 @@ type Draw struct {
 // The draw of a candidate is the SHA-256 of the election, the token in decimal, Draw.Secret and the
 // candidate's id, with a zero byte between two. The secret is drawn by the instance that grants the
 // term before, or that opens the first ballot, and is told only with the next grant. So a candidate
-// that chooses its id late cannot steer the draw, and after it any reader can repeat it. A candidate
-// that bids under many ids has many draws; an instance, and an operator who reads the store, know
-// the secret.
+// that chooses its id late cannot steer the draw, and after it any reader can repeat it. A
+// candidate that bids under many ids has many draws; an instance, and an operator who reads the
+// store, know the secret.
 func Rank(p BallotPolicy, d Draw, bids []Bid) []Bid {
 	ranked := slices.DeleteFunc(slices.Clone(bids), func(b Bid) bool { return b.Witness })
 	slices.SortFunc(ranked, func(a, b Bid) int { return p.compare(d, a, b) })

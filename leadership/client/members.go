@@ -91,7 +91,8 @@ type MemberConfig struct {
 	// Told, if set, is called with the leader, which is "" for none, and the newest token: when the
 	// member has joined, and when it hears of a change. It must return soon: the next join waits.
 	Told func(leader leadership.CandidateID, token leadership.Token)
-	// Failed, if set, is called with the error of each join that is tried again. It must return soon.
+	// Failed, if set, is called with the error of each join that is tried again. It must return
+	// soon.
 	Failed func(error)
 }
 

@@ -34,15 +34,17 @@ func (s *simulation) watchOver(e leadership.Election, led time.Duration) {
 	if s.closed {
 		return
 	}
-	willing := false
+	willing := 0
 	for _, a := range s.of(e) {
 		s.held(a)
-		willing = willing || a.willing && a.frozen < s.w.now && a.eligible() && !s.barred(a)
+		if a.willing && a.frozen < s.w.now && a.eligible() && !s.barred(a) {
+			willing++
+		}
 		if a.left() > 0 {
 			led = s.w.now
 		}
 	}
-	if !willing {
+	if willing < max(1, s.plan.ballot.Quorum.Needed()) {
 		led = s.w.now
 	}
 	if alone := s.w.now - led; alone > s.patience() {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/instancetest"
 )
 
 // kind is the kind of a store's transactions.
@@ -202,6 +203,15 @@ func (p plan) shortest() time.Duration {
 		return p.lease / 2
 	}
 	return p.lease
+}
+
+// pause is how long a line may take between two looks at the store: an election that lacks its
+// quorum is asked for every second, so that no bid becomes void.
+func (p plan) pause() time.Duration {
+	if p.ballot.Quorum.Needed() > 0 {
+		return time.Second
+	}
+	return min(p.shortest(), instancetest.Poll)
 }
 
 // shortestTrial is shortest, or the lease of a candidate on probation where there may be one. An

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/instance/instancetest"
 )
 
 // stand is a model of a line, as the documentation of package line describes it: first come, first
@@ -95,7 +94,7 @@ func (q *queue) inTurn(c *caller) {
 	if first := q.stand.first(); first != c.spot && !q.outOfTurn(c.spot) && !s.ordered {
 		s.truth.accuse(LV, "%s: instance %d asks for %s, and %s came first", q.election, q.i.number, c.spot.candidate, first.candidate)
 	}
-	if !q.i.budget(q.election).spend(s.w.now, min(s.plan.shortest(), instancetest.Poll), s.truth.reign(q.election).revision) {
+	if !q.i.budget(q.election).spend(s.w.now, s.plan.pause(), s.truth.reign(q.election).revision) {
 		s.truth.accuse(LV, "%s: instance %d asks the store too often", q.election, q.i.number)
 	}
 }

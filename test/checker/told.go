@@ -118,6 +118,9 @@ func lengthsOf(truth truth, calls []Call) map[grantID][]time.Duration {
 		}
 	}
 	for id, by := range keys {
+		if len(lengths[id]) == 0 { // its length is not known any more
+			continue
+		}
 		for _, c := range calls {
 			if c.Verb != Acquire || !c.unknown() || c.Election != id.election || c.Candidate != by.Candidate || c.Key != by.Key {
 				continue

@@ -87,14 +87,15 @@ func (b *budget) spend(now, period time.Duration, newest leadership.Revision) bo
 	return b.left >= 0
 }
 
-// inTurn checks that an attempt obeys the order of the line, and its budget.
+// inTurn checks that an attempt obeys the order of the line, and its budget. One for a candidate
+// that is not eligible is its own call's, which is answered at once.
 func (q *queue) inTurn(c *caller) {
 	s := q.i.s
 	c.spot.attempts++
 	if first := q.stand.first(); first != c.spot && !q.outOfTurn(c.spot) && !s.ordered {
 		s.truth.accuse(LV, "%s: instance %d asks for %s, and %s came first", q.election, q.i.number, c.spot.candidate, first.candidate)
 	}
-	if !q.i.budget(q.election).spend(s.w.now, s.plan.pause(), s.truth.reign(q.election).revision) {
+	if c.agent.eligible() && !q.i.budget(q.election).spend(s.w.now, s.plan.pause(), s.truth.reign(q.election).revision) {
 		s.truth.accuse(LV, "%s: instance %d asks the store too often", q.election, q.i.number)
 	}
 }

@@ -237,7 +237,8 @@ func (x *choice) passed(e leadership.Event, b shownBallot, c leadership.Candidac
 	winner := c.Bid(e.LeaderID, x.policy, time.Time{})
 	for _, told := range x.calls {
 		if told.Verb != Acquire || told.Because != leadership.ReasonBallot || told.Waited > 0 || told.Answer == nil || told.Candidate == e.LeaderID ||
-			!told.Answer.ReadAt.Before(e.At.Add(-x.guard)) || told.Answer.Revision < x.since.Revision || e.At.Sub(told.Answer.ReadAt) > x.bidKept() {
+			!told.Answer.ReadAt.Before(e.At.Add(-x.guard)) || told.Answer.Revision < x.since.Revision || e.At.Sub(told.Answer.ReadAt) > x.bidKept() ||
+			slices.ContainsFunc(x.calls, func(c Call) bool { return c.supersedes(told, e) }) {
 			continue
 		}
 		said := x.candidacies(told.Candidate, e)
@@ -250,6 +251,13 @@ func (x *choice) passed(e leadership.Event, b shownBallot, c leadership.Candidac
 			return
 		}
 	}
+}
+
+// supersedes reports whether the call was answered after the former one of its candidate, and before
+// the grant. It may have waited for a moment and gone, and its bid with it.
+func (c Call) supersedes(former Call, grant leadership.Event) bool {
+	return c.Verb == Acquire && c.Candidate == former.Candidate && c.Answer != nil &&
+		c.Answer.ReadAt.After(former.Answer.ReadAt) && c.Answer.ReadAt.Before(grant.At)
 }
 
 // again reports whether the call came when the former one's caller was told to ask again, and told

@@ -253,8 +253,8 @@ func (x *choice) passed(e leadership.Event, b shownBallot, c leadership.Candidac
 	}
 }
 
-// supersedes reports whether the call was answered after the former one of its candidate, and before
-// the grant. It may have waited for a moment and gone, and its bid with it.
+// supersedes reports whether the call was answered after the former one of its candidate, and
+// before the grant. It may have waited for a moment and gone, and its bid with it.
 func (c Call) supersedes(former Call, grant leadership.Event) bool {
 	return c.Verb == Acquire && c.Candidate == former.Candidate && c.Answer != nil &&
 		c.Answer.ReadAt.After(former.Answer.ReadAt) && c.Answer.ReadAt.Before(grant.At)

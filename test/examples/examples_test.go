@@ -294,7 +294,7 @@ func TestEpochOfAnotherLeaseIsNotFollowed(t *testing.T) {
 func TestEvictedLeaderStopsAndSaysWhy(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		server := serve(t)
-		election := configure(t, server, 3*time.Second)
+		election := configure(t, server, 8*time.Second)
 		pulse := newPulse(t)
 		a := p.agent(t, server, nil, pulse.command(":")...)
 		until(t, "it leads", func() bool { return pulse.last().token == 1 })

@@ -182,6 +182,8 @@ func longTests() []goTest {
 		{"./test", "TestTooManyConnectionsCostNoLease|TestANoisyTenantCostsNoOtherTenantALease|" +
 			"TestAnIssuerMayChangeItsKey|TestTheBinaryIsTheSameWhereverItIsBuilt"},
 		{"./test", "TestWhatAnInstanceCannotAnnounceIsHeardAndAnnouncedByAnother|TestAnInstanceThatHearsNothingSeesWhatOthersChange"},
+		{"./test", "TestTheBestBidderAliveLeadsAfterEveryTakeover|TestTenInstancesOnOneDocumentElectByOneBallot|" +
+			"TestManyCandidatesCostATakeoverAsManyCallsAsTwo"},
 		{"./test/faults", "TestALieIsFound|TestABugOfTheServerIsFound|TestNoLeaderIsKeptWaitingByAServerThatStops"},
 	}
 }

@@ -181,8 +181,8 @@ func longTests() []goTest {
 			"TestAChangeAtOneInstanceIsSeenAtTheOther|TestWithoutEventsReadsStayWithinTheirBoundAndStreamsGetEverything"},
 		{"./test", "TestTooManyConnectionsCostNoLease|TestANoisyTenantCostsNoOtherTenantALease|" +
 			"TestAnIssuerMayChangeItsKey|TestTheBinaryIsTheSameWhereverItIsBuilt"},
-		{"./test", "TestWhatAnInstanceCannotAnnounceIsHeardAndAnnouncedByAnother|TestAnInstanceThatHearsNothingSeesWhatOthersChange"},
-		{"./test", "TestTheBestBidderAliveLeadsAfterEveryTakeover|TestTenInstancesOnOneDocumentElectByOneBallot|" +
+		{"./test", "TestWhatAnInstanceCannotAnnounceIsHeardAndAnnouncedByAnother|TestAnInstanceThatHearsNothingSeesWhatOthersChange|" +
+			"TestTheBestBidderAliveLeadsAfterEveryTakeover|TestTenInstancesOnOneDocumentElectByOneBallot|" +
 			"TestManyCandidatesCostATakeoverAsManyCallsAsTwo"},
 		{"./test/faults", "TestALieIsFound|TestABugOfTheServerIsFound|TestNoLeaderIsKeptWaitingByAServerThatStops"},
 	}

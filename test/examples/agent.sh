@@ -293,6 +293,7 @@ while [[ -n $again ]]; do # once, and anew in each new epoch
   [[ -z ${ended:-} ]] && willing && now && ((now < deadline - grace)) || again=""
 done
 if [[ -z ${ended:-} ]] && willing; then
+  [[ $status != 200 || -z $because ]] || ! near || why="its term has ended: $because" # the last answer may have come too late for notice
   say "the lease is lost, and the command stopped: $why"
   exit 4
 fi

@@ -145,7 +145,7 @@ func TestWrongCallsAboutMembersAreRefused(t *testing.T) {
 		{name: "a note of two lines", request: toJoin, body: join(`"worker"`, `"30s"`, `,"note":"a\nb"`), status: 400, code: wrong, where: "/note", detail: "note is one line of text"},
 		{name: "a long note", request: toJoin, body: join(`"worker"`, `"30s"`, `,"note":"`+tooLong(257)+`"`), status: 400, code: wrong, where: "/note", detail: "at most 256 bytes"},
 		{name: "a member with a key", request: toJoin, body: join(`"worker"`, `"30s"`, `,"key":"`+key+`"`), status: 400, code: wrong, where: "/key", detail: `unknown field "key"; the fields here are candidateId, role, ttl, seenToken, note`},
-		{name: "joining what is Regent's", request: "POST /v1/elections/regent.relay:join", body: join(`"worker"`, `"30s"`, ""), status: 400, code: wrong, where: "election", detail: "reserved for Regent itself"},
+		{name: "joining an election of Regent's own", request: "POST /v1/elections/regent.relay:join", body: join(`"worker"`, `"30s"`, ""), status: 400, code: wrong, where: "election", detail: "reserved for Regent itself"},
 		{name: "joining a bad name", request: "POST /v1/elections/Planner:join", body: join(`"worker"`, `"30s"`, ""), status: 400, code: wrong, where: "election", detail: `has "P" at position 1`},
 		{name: "joining with a condition", request: toJoin, body: join(`"worker"`, `"30s"`, ""), headers: []string{"If-None-Match", `"1"`}, status: 400, code: wrong, where: "If-None-Match", detail: "If-None-Match is for reads"},
 		{name: "joining with GET", request: "GET " + toPlanner + ":join", status: 405, code: wire.MethodNotAllowed, detail: "this path allows POST"},
@@ -175,7 +175,7 @@ func TestWrongCallsAboutMembersAreRefused(t *testing.T) {
 		{name: "a stream of a bad member", request: stream + "?member=node%202", headers: accept, status: 400, code: wrong, where: "member", detail: `has " " at position 5`},
 		{name: "a stream of an empty member", request: stream + "?member=", headers: accept, status: 400, code: wrong, where: "member", detail: "member is the candidate id of a stream's reader"},
 		{name: "a stream of two members", request: stream + "?member=a&member=b", headers: accept, status: 400, code: wrong, where: "member", detail: "member occurs 2 times"},
-		{name: "a stream of a member of what is Regent's", request: "GET /v1/elections/regent.relay/events?member=a", headers: accept, status: 400, code: wrong, where: "election", detail: "reserved for Regent itself"},
+		{name: "a stream of a member of an election of Regent's own", request: "GET /v1/elections/regent.relay/events?member=a", headers: accept, status: 400, code: wrong, where: "election", detail: "reserved for Regent itself"},
 		{name: "a history of a member", request: stream + "?member=a", status: 400, code: wrong, detail: `query parameter "member" is unknown`},
 		{name: "a stream of all for a member", request: "GET /v1/events?member=a", headers: accept, status: 400, code: wrong, detail: `query parameter "member" is unknown`},
 	})

@@ -20,7 +20,7 @@ import (
 	"regent/store/memory"
 )
 
-// cluster is a server of which only what is about members works.
+// cluster is a server that answers only the calls about members.
 type cluster struct {
 	members string // the answer of :members
 
@@ -222,7 +222,7 @@ func asked(t *testing.T, env []string, args string) (body wire.AcquireRequest) {
 	defer server.Close()
 	r := regent(t, append(env, "REGENT_SERVER="+server.URL), args).want(t, exitOther)
 	if !strings.Contains(r.err, "[gpu]") {
-		t.Errorf("%s: %q does not say what is missing", args, r.err)
+		t.Errorf("%s: %q does not name the missing part", args, r.err)
 	}
 	return body
 }

@@ -94,7 +94,7 @@ func (s serviceSettings) withEvents() (serviceSettings, error) {
 }
 
 // withMembers resolves where instances tell each other of members. Events have another topic:
-// subscribers of theirs would hear what is none.
+// subscribers of theirs would hear messages that are no events.
 func (s serviceSettings) withMembers() (serviceSettings, error) {
 	s.members = cmp.Or(s.members, noMembers)
 	if s.members == noMembers {

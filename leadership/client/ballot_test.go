@@ -97,7 +97,7 @@ func TestACandidateThatLacksACapabilityIsToldAtOnce(t *testing.T) {
 		began := time.Now()
 		_, err := over(t, server, who, sent.trip).Campaign(t.Context(), "reports")
 		if !errors.Is(err, leadership.NotEligible) || !strings.Contains(err.Error(), ": gpu;") {
-			t.Errorf("the campaign ends with %v, which does not say what is missing", err)
+			t.Errorf("the campaign ends with %v, which does not name the missing capability", err)
 		}
 		if len(sent.all) != 1 || time.Since(began) > time.Second {
 			t.Errorf("it took %d calls and %v", len(sent.all), time.Since(began))

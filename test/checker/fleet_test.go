@@ -107,7 +107,7 @@ func (w *scene) turn() {
 		p.do()
 	}
 	if w.rng.IntN(8) == 0 {
-		w.service.Expire(w.tb.Context(), w.pick()) //nolint:errcheck // it does what it can
+		w.service.Expire(w.tb.Context(), w.pick()) //nolint:errcheck // a refusal is as good a step as a change
 	}
 	call := w.choose(c, asked)
 	w.send(c, call)

@@ -570,7 +570,7 @@ func TestAgentThatIsNotEligibleIsToldAtOnce(t *testing.T) {
 		call(t, http.MethodPut, server+"/v1/elections/reports", `{"policy":{"strategy":"priority","require":["gpu"]}}`)
 		a := p.agent(t, server, []string{"REGENT_CAPABILITIES=eu"}, "true")
 		if a.exits(t, 2); !strings.Contains(a.log.String(), ": gpu;") {
-			t.Errorf("the log does not say what is missing:\n%s", a.log)
+			t.Errorf("the log does not name the missing capability:\n%s", a.log)
 		}
 		b := p.agent(t, server, []string{"REGENT_CAPABILITIES=eu,gpu"}, "echo", "it leads")
 		if b.exits(t, 0); !strings.Contains(b.log.String(), "it leads") {

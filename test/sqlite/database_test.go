@@ -40,7 +40,7 @@ func onEach(t *testing.T, test func(*testing.T, *database)) {
 			t.Parallel()
 			source := os.Getenv("REGENT_POSTGRES")
 			if source == "" {
-				t.Skip("REGENT_POSTGRES is not set")
+				t.Skip("SKIPPED, NOT PROVED: set REGENT_POSTGRES to the URL of a PostgreSQL database")
 			}
 			d := &database{impatient: "SET LOCAL lock_timeout = 20", sequence: "BIGSERIAL PRIMARY KEY", isolation: &sql.TxOptions{Isolation: level}}
 			d.open(t, "postgres", source)

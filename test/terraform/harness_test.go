@@ -124,7 +124,7 @@ func needTerraform(t *testing.T) {
 	if os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" {
 		t.Fatal(missing)
 	}
-	t.Skip(missing)
+	t.Skip("SKIPPED, NOT PROVED: " + missing)
 }
 
 // run runs Terraform, and returns what it printed.

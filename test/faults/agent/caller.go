@@ -242,7 +242,7 @@ func (p *agent) order(ctx context.Context, e leadership.Election) {
 func (p *agent) gives(ctx context.Context, e leadership.Election, c leadership.OrderCommand) {
 	ctx, cancel := p.within(ctx, p.patience())
 	defer cancel()
-	p.server().Order(ctx, leadership.OrderRequest{Election: e, OrderCommand: c}) //nolint:errcheck // see above
+	p.server().Order(ctx, leadership.OrderRequest{Election: e, OrderCommand: c}) //nolint:errcheck // the history shows whether it was done
 }
 
 func (p *agent) configure(ctx context.Context, e leadership.Election, c leadership.Config) error {

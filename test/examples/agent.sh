@@ -177,7 +177,6 @@ notice() { # says that the end of the term has changed; that of a leader that co
   local new=$because
   [[ $new != stuck ]] || near || new=""
   why="no renewal was answered in time"
-  [[ -z $new ]] || ! near || why="its term has ended: $new"
   [[ $new != "$noticed" ]] || return
   noticed=$new
   if [[ -n $new ]]; then say "the term of $election ends in $((ends / 1000)) s: $new"; else say "the term of $election goes on"; fi
@@ -293,7 +292,7 @@ while [[ -n $again ]]; do # once, and anew in each new epoch
   [[ -z ${ended:-} ]] && willing && now && ((now < deadline - grace)) || again=""
 done
 if [[ -z ${ended:-} ]] && willing; then
-  [[ $status != 200 || -z $because ]] || ! near || why="its term has ended: $because" # the last answer may have come too late for notice
+  [[ $status != 200 || -z $because ]] || ! near || why="its term has ended: $because"
   say "the lease is lost, and the command stopped: $why"
   exit 4
 fi

@@ -123,12 +123,20 @@ func checkUnmade(report *Report, c Call, made []leadership.Event) {
 
 // checkOnce checks that a request has made no more changes than it was sent.
 func checkOnce(report *Report, c Call, made []leadership.Event, sent int) {
-	count := make(map[leadership.EventType]int)
+	type change struct {
+		leadership.EventType
+		leadership.Token // while it waits, a candidate may challenge one leader after the other
+	}
+	count := make(map[change]int)
 	for _, e := range made {
 		if e.Election != c.Election {
 			continue
 		}
-		if count[e.Type]++; count[e.Type] == sent+1 {
+		of := change{EventType: e.Type}
+		if e.Type == leadership.EventHandingOver {
+			of.Token = e.Token
+		}
+		if count[of]++; count[of] == sent+1 {
 			report.add(Twice, "%v, which was sent %d times: %s", c, sent, shown(e))
 		}
 	}

@@ -211,7 +211,7 @@ func (p *search) resolve() {
 				break
 			}
 		}
-		if !applied && c.mayBeat(c.Candidate, c.Token) {
+		if (!applied || c.Verb == Acquire) && c.mayBeat(c.Candidate, c.Token) { // a grant may have been asked for twice
 			p.lost = append(p.lost, c)
 		}
 	}

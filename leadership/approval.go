@@ -88,6 +88,8 @@ func (c *Change) approve(s Snapshot, cmd OrderCommand) error {
 		return nil
 	}
 	switch {
+	case cmd.Token == r.Token && r.yielded():
+		return s.refuse(TokenStale, "the leader of election %q has yielded to its successor, so there is nothing to approve; the next leader has another fencing token", r.Election)
 	case cmd.Token == r.Token && r.LeaderID == "" && !a.Awaited:
 		return s.refuse(TokenStale, "election %q has no leader, and its next one needs no approval before it is granted the lease", r.Election)
 	case cmd.Token != r.Token:

@@ -24,6 +24,8 @@ func (s Snapshot) challenge(c AcquireCommand, held Cause) (Change, error) {
 	moved := challenger != "" && challenger == c.CandidateID && !own
 	have, need := count(c.present(r.Policy.Ballot.Quorum)), r.Policy.Ballot.Quorum.Needed()
 	switch safe := s.safe(); {
+	case r.yielded():
+		return Change{}, s.refuseHeld(c.CandidateID, held.Left, held.Code)
 	case gone && (safe.Left > 0 || have < need || !s.outranks(c)):
 		return Withdraw(s, challenger, c.Instance)
 	case !s.outranks(c), challenger != "" && !gone && !moved:
@@ -82,7 +84,7 @@ func (s Snapshot) safe() (cause Cause) {
 func Withdraw(s Snapshot, c CandidateID, instance uint32) (Change, error) {
 	ch := s.change()
 	standing := &ch.Record.Standing
-	if s.Live() && standing.Challenger == c && standing.ChallengerAt == instance {
+	if s.Live() && !s.Record.yielded() && standing.Challenger == c && standing.ChallengerAt == instance {
 		ch.unchallenge()
 		ch.announce(EventGoesOn, "")
 		ch.Events[0].Detail = preemption(c)
@@ -116,11 +118,18 @@ func (c *Change) unchallenge() {
 	c.limit(c.Record.LeaseEnd())
 }
 
-// dropBarredChallenge takes the challenge of a candidate back that a standing order bars. The
-// order's event tells of it.
-func (c *Change) dropBarredChallenge(now time.Time) {
+// dropBarred takes the challenge of a candidate back that a standing order bars, and forgets the
+// successor that the leader has named; the leader's term ends all the same. The order's event tells
+// of it.
+func (c *Change) dropBarred(now time.Time) {
 	s := c.Record.Standing
-	if s.Challenger != "" && slices.ContainsFunc(s.overrides(now), func(o Override) bool { return o.bars(s.Challenger) }) {
+	barred := func(id CandidateID) bool {
+		return id != "" && slices.ContainsFunc(s.overrides(now), func(o Override) bool { return o.bars(id) })
+	}
+	if barred(s.Challenger) {
 		c.unchallenge()
+	}
+	if barred(s.Succession.To) && !c.Record.yielded() {
+		c.Record.Standing.Succession = succession{Since: s.Succession.Since, Ends: s.Succession.Ends}
 	}
 }

@@ -125,6 +125,9 @@ func (c Change) checkPromise(before Record) error {
 	if before.LeaderID == "" || after.LeaderID != before.LeaderID || after.KeyHash != before.KeyHash {
 		return nil
 	}
+	if after.yielded() && !before.yielded() { // the leader has given up what it was promised
+		return nil
+	}
 	if after.HeartbeatAt.Before(before.HeartbeatAt) {
 		after.HeartbeatAt = before.HeartbeatAt
 	}

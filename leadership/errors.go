@@ -27,6 +27,10 @@ const (
 	RecordTooNew     Code = "RECORD_TOO_NEW"    // the record needs a newer program; nothing was done; try again until your own deadline
 	StoreUnavailable Code = "STORE_UNAVAILABLE" // nothing was done; try again until your own deadline
 	NotEligible      Code = "NOT_ELIGIBLE"      // the candidate lacks what the policy requires; waiting does not help
+	NotReady         Code = "NOT_READY"         // the leader, or its successor, has not said that it is ready
+	DepthExceeded    Code = "DEPTH_EXCEEDED"    // the election is as deep in the tree as its limits allow
+	IndexMismatch    Code = "INDEX_MISMATCH"    // the journal has entries that the caller does not know of
+	PayloadTooLarge  Code = "PAYLOAD_TOO_LARGE" // the data is larger than may be kept; put it elsewhere, and send its uri
 	ReadOnly         Code = "READ_ONLY"         // too few members of the electorate are present: do not write
 	OutcomeUnknown   Code = "OUTCOME_UNKNOWN"   // it may have been done; the same call again finds out
 )
@@ -49,6 +53,7 @@ const (
 	ReasonBallot      Reason = "BALLOT"            // bids are collected, and the candidate's is the best so far
 	ReasonOutranked   Reason = "OUTRANKED"         // better candidates have bid
 	ReasonQuorum      Reason = "QUORUM"            // too few members of the electorate are present
+	ReasonParent      Reason = "PARENT"            // the election's parent has no leader
 	ReasonWitness     Reason = "WITNESS"           // the candidate is a witness, which never leads
 )
 
@@ -76,6 +81,7 @@ type Error struct {
 	RetryAfter time.Duration // when asking again may help; zero if that is not known
 	Lease      *Lease        // the election as it was found, where that helps
 	Oldest     Revision      // with HistoryCompacted of one election: the oldest revision that can still be read
+	Index      Index         // with IndexMismatch: of the journal's last entry; with HistoryCompacted of a journal: of its snapshot
 }
 
 // Error returns the code and the sentence.

@@ -37,8 +37,11 @@ const (
 	EventTripped           EventType = "tripped"           // the leader's work is not as its policy wants it; it goes on
 	EventDeposed           EventType = "deposed"           // so, and PreviousLeaderID's term has ended
 
-	EventHandingOver EventType = "handingOver" // the term of LeaderID ends at the end already promised, for a better candidate
+	EventHandingOver EventType = "handingOver" // the term of LeaderID ends at the end already promised, for a successor
 	EventGoesOn      EventType = "goesOn"      // that candidate has gone, and LeaderID goes on
+	EventReady       EventType = "ready"       // the successor is ready, or the leader is that had to say so
+	EventYielded     EventType = "yielded"     // LeaderID has stopped, and only its successor can take the lease
+	EventDelegated   EventType = "delegated"   // LeaderID has made an election for a part of its task
 )
 
 // Event is one revision of an election. It is written in the transaction of its change, and never

@@ -61,6 +61,14 @@ type Lease struct {
 	LastLeader CandidateID
 	// Challenger is the better candidate for which the present term ends.
 	Challenger CandidateID
+	// Succession is the hand-over that is under way.
+	Succession Succession
+	// Unready says that the leader has not said that it is ready, and the policy wants it to.
+	Unready bool
+	// Parent is the lease that this one stands on.
+	Parent Parent
+	// PreviousEnd is why the last term ended; for what a leader inherits.
+	PreviousEnd EndReason
 
 	// Overrides are the standing orders, in the answer to an order and to who asks for them.
 	Overrides Overrides
@@ -131,6 +139,8 @@ func (l *Lease) hold(s Snapshot) {
 	r := s.Record
 	l.State, l.LeaderID, l.LeaseDuration, l.Metadata = Held, r.LeaderID, r.LeaseDuration, r.Metadata
 	l.Note, l.Challenger = r.Standing.Note, r.Standing.Challenger
+	l.Succession, l.Unready, l.Parent = s.succession(), r.Standing.Unready, r.Standing.Parent
+	l.PreviousEnd = r.Standing.Ended.because(r.Token - 1)
 	if l.Report = r.Standing.Report; l.Report != "" {
 		l.ReportedAt = r.Standing.ReportedAt
 		l.ReportAge = max(s.Now.Sub(l.ReportedAt), 0)

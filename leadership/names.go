@@ -148,3 +148,18 @@ type KeyHash [sha256.Size]byte
 
 // Equal compares in constant time.
 func (h KeyHash) Equal(other KeyHash) bool { return subtle.ConstantTimeCompare(h[:], other[:]) == 1 }
+
+// MarshalText implements encoding.TextMarshaler: base64url, for a record's carried parts.
+func (h KeyHash) MarshalText() ([]byte, error) {
+	return base64.RawURLEncoding.AppendEncode(nil, h[:]), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (h *KeyHash) UnmarshalText(text []byte) error {
+	raw, err := base64.RawURLEncoding.DecodeString(string(text))
+	if err != nil || len(raw) != len(h) {
+		return errors.New("a key's hash is 32 bytes in base64url")
+	}
+	copy(h[:], raw)
+	return nil
+}

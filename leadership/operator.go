@@ -43,6 +43,9 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 	}
 	ch.Record.Deleted, ch.Record.Policy.Config = false, c.Config.explicit()
 	ch.Record.Standing.closeBallot() // what a bid counts for is another now
+	if c.Config.Delegation != r.Policy.Delegation {
+		ch.Record.Standing.Delegated = delegated{}
+	}
 	ch.countVacancy(s.Now)
 	ch.announce(event, "")
 	ch.relax(r.Policy.Ballot.explicit())
@@ -156,6 +159,7 @@ func Unlock(s Snapshot, c UnlockCommand) (Change, error) {
 	switch {
 	case s.Live():
 		ch.Record = r.vacated(s.Now, 0)
+		ch.Record.Standing.Ended = ended{r.Token, EndsUnlocked}
 	case r.LeaderID != "":
 		ch.expire(s.Guard)
 		previous = ""

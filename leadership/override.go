@@ -289,7 +289,7 @@ func Order(s Snapshot, c OrderCommand) (Change, error) {
 	if err := s.require(c.IfRevision); err != nil {
 		return Change{}, err
 	}
-	ch.dropBarredChallenge(s.Now)
+	ch.dropBarred(s.Now)
 	for i := recorded; i < len(ch.Events); i++ {
 		ch.Events[i].Reason, ch.Events[i].Actor = c.Reason, c.Actor
 	}

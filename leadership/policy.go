@@ -29,6 +29,13 @@ type Config struct {
 	Term TermPolicy
 	// Ballot says which candidate should lead.
 	Ballot BallotPolicy
+	// Promotion lets a new leader not be ready until it says so: see SayReady.
+	Promotion bool
+	// LeadersOf, if it is not empty, lets only candidates lead that lead an election whose name
+	// begins so: see Via.
+	LeadersOf string
+	// Delegation limits what the leader may delegate, and names the parent of a delegated election.
+	Delegation Delegation
 	// Description tells people what the election is for: one line of at most 256 bytes.
 	Description string
 }
@@ -57,6 +64,9 @@ type Standing struct {
 	ReportedAt time.Time
 	Verdicts   verdicts
 	Probation  probation
+	Succession succession
+	Parent     Parent      // the lease that this one stands on
+	Unready    bool        // with Config.Promotion: the leader has not said that it is ready
 	Notified   bool        // it has tripped, and the policy only tells of it
 	EpochFrom  Token       // of the leader's grant, if operators have begun new epochs since
 	Elected    Bid         // what the leader said of itself, if the policy lets better candidates preempt it
@@ -73,7 +83,9 @@ type Standing struct {
 	Secret     secret      // of the next draw
 	LastLeader CandidateID // with StrategyRoundRobin
 
-	Deposed deposed // the last term, until the next grant
+	Deposed   deposed // the last term, until the next grant
+	Ended     ended   // why the last term has ended; kept during the next one
+	Delegated delegated
 
 	Unknown string // as in Policy
 }
@@ -92,6 +104,11 @@ const termVersion Version = 3
 // older one would grant to the first that asks.
 const ballotVersion Version = 4
 
+// successionVersion is the first version of the program that knows hand-overs, leases that stand on
+// others, and delegation. An older one would grant a yielded lease to anyone, or let a lease outlive
+// its parent's.
+const successionVersion Version = 5
+
 // policyMembers are the members of a policy, bound to the fields of p.
 func policyMembers(p *Policy) []member {
 	return slices.Concat([]member{
@@ -100,6 +117,9 @@ func policyMembers(p *Policy) []member {
 		{name: "retireAfterMs", needs: limitsVersion, field: (*longMilliseconds)(&p.RetireAfter)},
 		{name: "description", field: (*text)(&p.Description)},
 		{name: "maxLeaseDurationMs", needs: limitsVersion, field: (*milliseconds)(&p.MaxLeaseDuration)},
+		{name: "promotion", needs: successionVersion, field: value(&p.Promotion)},
+		{name: "leadersOf", needs: successionVersion, field: (*text)(&p.LeadersOf)},
+		{name: "delegation", needs: successionVersion, field: value(&p.Delegation)},
 	}, termMembers(&p.Term), ballotMembers(&p.Ballot))
 }
 
@@ -126,12 +146,19 @@ func standingMembers(s *Standing) []member {
 		{name: "bids", needs: ballotVersion, field: listField[Bid]{(*string)(&s.Bids), maxBids, Bid.validate}},
 		{name: "secret", needs: ballotVersion, field: value(&s.Secret)},
 		{name: "lastLeader", needs: ballotVersion, field: value(&s.LastLeader)},
+		{name: "succession", needs: successionVersion, field: value(&s.Succession)},
+		{name: "parent", needs: successionVersion, field: value(&s.Parent)},
+		{name: "unready", needs: successionVersion, field: value(&s.Unready)},
+		{name: "ended", field: value(&s.Ended)},
+		{name: "delegated", needs: successionVersion, field: value(&s.Delegated)},
 	}
 }
 
 // granted is s after a grant. Orders that are over, and trips of long ago, are forgotten.
-func (s Standing) granted(c AcquireCommand, p BallotPolicy, now time.Time) Standing {
+func (s Standing) granted(c AcquireCommand, config Config, now time.Time) Standing {
+	p := config.Ballot
 	s.Note = c.Note
+	s.Parent, s.Unready = c.Parent.Parent, config.Promotion
 	s.closeBallot()
 	if p.Preempt {
 		s.Elected = c.Candidacy.Bid(c.CandidateID, p, time.Time{})
@@ -165,6 +192,7 @@ func (s Standing) vacated() Standing {
 	s.Ends, s.Report, s.ReportedAt, s.Verdicts = ends{}, "", time.Time{}, verdicts{}
 	s.Probation, s.Notified, s.EpochFrom = probation{}, false, 0
 	s.Elected, s.Challenger, s.ChallengerAt = Bid{}, "", 0
+	s.Succession, s.Parent, s.Unready = succession{}, Parent{}, false
 	if s.Approval.Asked = false; !s.Approval.Awaited {
 		s.Approval = approval{}
 	}
@@ -174,7 +202,7 @@ func (s Standing) vacated() Standing {
 // ofTerm reports whether s has parts that only a leader's term has.
 func (s Standing) ofTerm() bool {
 	return s.Ends != (ends{}) || s.Report != "" || !s.ReportedAt.IsZero() || s.Verdicts != (verdicts{}) ||
-		s.Probation != (probation{}) || s.Notified || s.EpochFrom != 0 || s.Elected != (Bid{}) || s.Challenger != ""
+		s.Succession != (succession{}) || s.Parent != (Parent{}) || s.Unready || s.Probation != (probation{}) || s.Notified || s.EpochFrom != 0 || s.Elected != (Bid{}) || s.Challenger != ""
 }
 
 // bars names all that bars candidates from grants, whatever the clock of the store.
@@ -246,6 +274,9 @@ func (c Config) validate() (field string, err error) {
 		return field, err
 	}
 	if field, err := c.Ballot.validate(); err != nil {
+		return field, err
+	}
+	if field, err := c.validateHierarchy(); err != nil {
 		return field, err
 	}
 	if err := validateText(c.Description); err != nil {

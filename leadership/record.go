@@ -62,6 +62,15 @@ const (
 	EndsParent   EndReason = "parent"   // the lease that this one stands on ends
 )
 
+// How a term has ended that did not end at its EndsBy, beside the reasons above.
+const (
+	EndsReleased EndReason = "released"
+	EndsExpired  EndReason = "expired" // it was not renewed in time
+	EndsDeposed  EndReason = "deposed"
+	EndsDeleted  EndReason = "deleted"
+	EndsUnlocked EndReason = "unlocked"
+)
+
 // maxEndReasonBytes bounds reasons, of later versions too.
 const maxEndReasonBytes = 64
 
@@ -262,10 +271,14 @@ func (s Snapshot) validateHeld() error {
 		return fmt.Errorf("%q was elected, and %q leads", r.Standing.Elected.CandidateID, r.LeaderID)
 	case (r.Standing.Challenger == "") != r.Standing.Ends.Challenged.IsZero(), r.Standing.ChallengerAt != 0 && r.Standing.Challenger == "":
 		return errors.New("of a challenge and the end that it sets, one is missing")
-	case r.EndsBy.IsZero() && r.Standing.Ends != (ends{}):
+	case r.yielded() && r.EndsBy.After(r.Standing.Succession.Yielded):
+		return errors.New("its leader has yielded, and its lease lasts for longer")
+	case r.EndsBy.IsZero() && r.Standing.limited():
 		return errors.New("its term is limited, and its lease has no latest end")
 	case r.Standing.EpochFrom >= r.Token:
 		return fmt.Errorf("it goes on from fencing token %d, and has fencing token %d", r.Standing.EpochFrom, r.Token)
+	case r.Standing.Succession.To == r.LeaderID, r.Standing.Succession.Ready == r.LeaderID:
+		return fmt.Errorf("%q leads, and is its own successor", r.LeaderID)
 	case len(r.EndsBecause) > maxEndReasonBytes:
 		return fmt.Errorf("the reason for the end of its lease has %d bytes", len(r.EndsBecause))
 	}

@@ -22,6 +22,11 @@ type AcquireRequest struct {
 	Wait time.Duration
 	// Candidacy counts where the election's policy asks for it.
 	Candidacy
+	// Via is the lease that the candidate holds in another election, and on which this one shall
+	// stand. Zero: on none.
+	Via Via
+	// Inherit asks for the last checkpoint, too: see Ledger. A Service alone does not look at it.
+	Inherit bool
 	// InLine is set by the instance in whose line the candidate stands.
 	InLine InLine
 }
@@ -47,7 +52,8 @@ type AcquireCommand struct {
 	Note          string        // so, too
 	Candidacy
 	InLine
-	Secret string // of the draw after this term, or of this one if it is the first
+	Parent ParentLease // that of AcquireRequest.Via, or of the election's parent, as it is now
+	Secret string      // of the draw after this term, or of this one if it is the first
 }
 
 // MaxWait is how long a candidate may stand in line, or a reader wait for news, in one call. To
@@ -88,6 +94,9 @@ func (r AcquireRequest) command() (AcquireCommand, Key, error) {
 	if field, err := r.Candidacy.validate(); err != nil {
 		return AcquireCommand{}, none, invalid(field, err)
 	}
+	if field, err := r.Via.validate(); err != nil {
+		return AcquireCommand{}, none, invalid(field, err)
+	}
 	return AcquireCommand{
 		CandidateID:   r.CandidateID,
 		KeyHash:       key.Hash(),
@@ -108,6 +117,8 @@ type Grant struct {
 	// leader may count its deadline from the moment it sent the request plus Waited (×0.998): the
 	// lease was granted no earlier. See Deadline.
 	Waited time.Duration
+	// Inherited is what the last leader left behind, if the request asked for it and there is some.
+	Inherited *Inheritance
 }
 
 // ReadRequest asks for an election as it is, or as it was a moment ago.
@@ -197,6 +208,21 @@ func (t Token) validate() error {
 		return fmt.Errorf("a fencing token is an integer from 1 to %d, not %d", MaxToken, t)
 	}
 	return nil
+}
+
+// HandOverRequest names the successor of the caller's term.
+type HandOverRequest struct {
+	LeaseRequest
+	To     CandidateID   // "": the best candidate that waits, as far as the Instance knows; a Service alone knows none
+	Within time.Duration // as in HandOverCommand; 0: DefaultWithin
+	Reason string
+}
+
+// ReadyRequest says that the caller has loaded what it needs to lead.
+type ReadyRequest struct {
+	Election    Election
+	CandidateID CandidateID
+	Key         Key
 }
 
 // ConfigureRequest sets an election's configuration.

@@ -23,8 +23,9 @@ func (c *Change) announce(t EventType, previous CandidateID) {
 
 // vacate ends the lease in c.Record.
 func (c *Change) vacate(t EventType, endedAt time.Time, lockFor time.Duration) {
-	previous := c.Record.LeaderID
+	previous, because := c.Record.LeaderID, c.Record.endedBecause(endedAt)
 	c.Record = c.Record.vacated(endedAt, lockFor)
+	c.Record.Standing.Ended = endedBy(t, c.Record.Token, because)
 	c.announce(t, previous)
 }
 
@@ -110,11 +111,17 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	if err := s.refuseLonger(c); err != nil {
 		return Change{}, err
 	}
-	if s.Live() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash) {
+	if s.Live() && !r.yielded() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash) {
 		return reacquire(s, c), nil
 	}
 	if err := s.refuseIneligible(c); err != nil {
 		return Change{}, err
+	}
+	if err := s.refuseOrphan(c); err != nil {
+		return Change{}, err
+	}
+	if s.takesOver(c) {
+		return s.takeOver(c)
 	}
 	if barriers := s.barriers(c.CandidateID); len(barriers) > 0 {
 		if only := barriers[0]; only.Code == ReasonHeld && r.Policy.Ballot.Preempt {
@@ -140,7 +147,7 @@ func (c *Change) grant(cmd AcquireCommand, now time.Time) {
 	r := &c.Record
 	r.Token++
 	r.LeaderID, r.KeyHash, r.Metadata = cmd.CandidateID, cmd.KeyHash, cmd.Metadata
-	r.Standing = r.Standing.granted(cmd, r.Policy.Ballot, now)
+	r.Standing = r.Standing.granted(cmd, r.Policy.Config, now)
 	r.LeaseDuration = cmd.LeaseDuration
 	if r.LeaseDuration == 0 {
 		r.LeaseDuration = r.Policy.leaseDuration()
@@ -156,6 +163,7 @@ func (c *Change) grant(cmd AcquireCommand, now time.Time) {
 func reacquire(s Snapshot, cmd AcquireCommand) Change {
 	ch := s.heartbeat()
 	r := &ch.Record
+	ch.moveOn(cmd.Parent)
 	ch.passProbation(s.Now)
 	if !r.Standing.Probation.Until.IsZero() {
 		cmd.LeaseDuration = min(cmd.LeaseDuration, ProbationLease)
@@ -197,6 +205,9 @@ type Renewal struct {
 	Ticket Ticket
 	// Report is what the leader says of its work; empty if nothing. A store's Renew takes none.
 	Report ReportText
+	// Parent is the lease that this one stands on, as it is now; zero if that was not looked up. A
+	// store's Renew takes none.
+	Parent ParentLease
 }
 
 // holds reports whether the record has the lease that c names, ended or not.
@@ -221,10 +232,11 @@ func (c Renewal) after(r Record) Renewal {
 //
 // Errors: LeaseLost, with the election as it is; InvalidArgument, if a counter has fallen.
 func Renew(s Snapshot, c Renewal) (Change, error) {
-	if !c.holds(s.Record) || !s.Live() {
+	if !c.holds(s.Record) || !s.Live() || s.Record.yielded() {
 		return Change{}, s.refuseLost(c)
 	}
 	ch := s.heartbeat()
+	ch.moveOn(c.Parent)
 	if c.Report == "" {
 		return ch, nil
 	}
@@ -318,8 +330,10 @@ func Lapse(s Snapshot, token Token, late, before time.Time) (Change, error) {
 func Check(s Snapshot, token Token) error {
 	r := s.Record
 	switch {
-	case token == r.Token && s.Live():
+	case token == r.Token && s.Live() && !r.yielded():
 		return nil
+	case token == r.Token && s.Live():
+		return s.refuse(TokenStale, "the leader of election %q with fencing token %d has yielded to its successor; do not act on it", r.Election, token)
 	case token > r.Token:
 		return s.refuse(TokenStale, "fencing token %d of election %q was never granted; the newest is %d", token, r.Election, r.Token)
 	case token == r.Token:

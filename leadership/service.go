@@ -17,6 +17,7 @@ import (
 type Service struct {
 	store      Store
 	publishers []Publisher
+	peers      Peers
 }
 
 // New returns a service on the store that tells the publishers of each change it makes. Closing the
@@ -31,7 +32,18 @@ func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) 
 	if err != nil {
 		return Grant{}, err
 	}
+	if r.Via != (Via{}) {
+		if cmd.Parent, err = s.held(ctx, r.Via, r.CandidateID); err != nil {
+			return Grant{}, err
+		}
+	}
 	snap, err := s.update(ctx, r.Election, func(snap Snapshot) (Change, error) { return Acquire(snap, cmd) })
+	if needs, ok := errors.AsType[*needsParent](err); ok {
+		if cmd.Parent, err = s.parent(ctx, needs.parent); err != nil {
+			return Grant{}, err
+		}
+		snap, err = s.update(ctx, r.Election, func(snap Snapshot) (Change, error) { return Acquire(snap, cmd) })
+	}
 	if err != nil {
 		return Grant{}, err
 	}
@@ -75,6 +87,9 @@ func (s *Service) renewed(ctx context.Context, c Renewal, a Renewed) (Lease, err
 	case err == nil:
 		snap, err = s.settle(ctx, snap, a.Before)
 	}
+	if err == nil {
+		snap, err = s.follow(ctx, snap, c)
+	}
 	if err != nil {
 		return Lease{}, err
 	}
@@ -104,7 +119,7 @@ func (s *Service) BatchRenew(ctx context.Context, batch []LeaseRequest) ([]Resul
 	var open []int // leases for which the store has to be asked once more
 	answers := s.renewPlain(ctx, leases)
 	for i := range answers {
-		if a := &answers[i]; a.Err == nil && inTime(a.Snapshot, a.Before) {
+		if a := &answers[i]; a.Err == nil && inTime(a.Snapshot, a.Before) && !a.Snapshot.Record.followsUp() {
 			results[place[i]].Lease = a.Snapshot.leaders()
 		} else {
 			open = append(open, i)
@@ -162,6 +177,9 @@ func (s *Service) CheckToken(ctx context.Context, r TokenCheck) (Lease, error) {
 	}
 	if err := Check(snap, r.Token); err != nil {
 		return Lease{}, err
+	}
+	if r.Write && snap.Record.Standing.Unready {
+		return Lease{}, snap.refuse(NotReady, "the leader of election %q has not said that it is ready; do not write yet", r.Election)
 	}
 	return snap.Lease(), nil
 }
@@ -323,6 +341,9 @@ func (s *Service) Configure(ctx context.Context, r ConfigureRequest) (Lease, err
 	}
 	if field, err := r.Config.validate(); err != nil {
 		return Lease{}, invalid(field, err)
+	}
+	if parent := r.Config.Delegation.Parent; parent != "" && !r.Election.childOf(parent) {
+		return Lease{}, invalid("policy.delegation.parent", fmt.Errorf("the parent of election %q is what stands before the last dot of its name, and not %q", r.Election, parent))
 	}
 	if err := validateCondition(r.IfRevision); err != nil {
 		return Lease{}, err

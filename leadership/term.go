@@ -199,12 +199,20 @@ func (e ends) validate() error {
 	return validateInstants(e.Term, e.Approval, e.Stuck, e.Ordered, e.Challenged)
 }
 
-// first is the earliest of them; zero if there is none.
-func (e ends) first() (at time.Time, because EndReason) {
+// limited reports whether anything sets a latest end of the present term.
+func (s Standing) limited() bool {
+	at, _ := s.end()
+	return !at.IsZero()
+}
+
+// end is the earliest of what ends the present term; zero if there is none.
+func (s Standing) end() (at time.Time, because EndReason) {
+	e := s.Ends
 	for _, end := range []struct {
 		at      time.Time
 		because EndReason
-	}{{e.Ordered, e.Because}, {e.Stuck, EndsStuck}, {e.Approval, EndsApproval}, {e.Term, EndsMaxTerm}, {e.Challenged, EndsHandOver}} {
+	}{{e.Ordered, e.Because}, {e.Stuck, EndsStuck}, {e.Approval, EndsApproval}, {e.Term, EndsMaxTerm},
+		{s.Parent.Until, EndsParent}, {e.Challenged, EndsHandOver}, {s.Succession.Ends, EndsHandOver}, {s.Succession.Yielded, EndsHandOver}} {
 		if !end.at.IsZero() && (at.IsZero() || end.at.Before(at)) {
 			at, because = end.at, end.because
 		}
@@ -216,7 +224,8 @@ func (e ends) first() (at time.Time, because EndReason) {
 // jumped while the lease stood still.
 func (s Standing) TermMoved(by time.Duration) Standing {
 	e := &s.Ends
-	for _, end := range []*time.Time{&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &e.Challenged, &s.Probation.Until, &s.Approval.Done} {
+	for _, end := range []*time.Time{&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &e.Challenged, &s.Probation.Until, &s.Approval.Done,
+		&s.Succession.Since, &s.Succession.Ends, &s.Succession.Yielded, &s.Parent.Until} {
 		if !end.IsZero() {
 			*end = later(*end, by)
 		}
@@ -250,14 +259,14 @@ func (c *Change) begin(now time.Time) {
 		e.Stuck = later(now, p.StuckAfter)
 	}
 	c.Record.Standing.Ends = e
-	c.Record.EndsBy, c.Record.EndsBecause = e.first()
+	c.Record.EndsBy, c.Record.EndsBecause = c.Record.Standing.end()
 }
 
 // limit makes EndsBy the earliest of the ends, but never earlier than what the leader was promised:
 // the end of the lease as it was before the change.
 func (c *Change) limit(promised time.Time) {
 	r := &c.Record
-	if r.EndsBy, r.EndsBecause = r.Standing.Ends.first(); r.EndsBy.IsZero() {
+	if r.EndsBy, r.EndsBecause = r.Standing.end(); r.EndsBy.IsZero() {
 		return
 	}
 	if r.EndsBy.Before(promised) {

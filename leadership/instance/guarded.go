@@ -34,11 +34,29 @@ type Protocol interface {
 	StepDown(context.Context, leadership.StepDownRequest) (leadership.Lease, error)
 	RequestApproval(context.Context, leadership.ApprovalNote) (leadership.Lease, error)
 	Explain(context.Context, leadership.ExplainRequest) (leadership.Explanation, error)
+
+	HandOver(context.Context, leadership.HandOverRequest) (leadership.Lease, error)
+	SayReady(context.Context, leadership.ReadyRequest) (leadership.Lease, error)
+	Yield(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
+	Delegate(context.Context, leadership.DelegateRequest) (leadership.Lease, error)
+}
+
+// Ledger is what leaders leave behind for their successors. A *leadership.Ledger and a
+// *client.Client implement it too.
+type Ledger interface {
+	PutCheckpoint(context.Context, leadership.CheckpointRequest) (leadership.Checkpoint, error)
+	Checkpoint(context.Context, leadership.Election) (leadership.Checkpoint, error)
+	OpenJournal(context.Context, leadership.LeaseRequest) (leadership.JournalHead, error)
+	AppendJournal(context.Context, leadership.AppendRequest) (leadership.JournalHead, error)
+	ReadJournal(context.Context, leadership.JournalRequest) (leadership.JournalPage, error)
+	SnapshotJournal(context.Context, leadership.SnapshotRequest) (leadership.JournalHead, error)
+	ReadSnapshot(context.Context, leadership.Election) (leadership.JournalSnapshot, error)
 }
 
 // Service is what a door, such as the REST API, calls: an *Instance, or a *Guarded before it.
 type Service interface {
 	Protocol
+	Ledger
 
 	// Campaign is Acquire for a request with Wait. The grant is nil if there is an error. With
 	// pointers the stack of a call stays small; ten thousand may wait.
@@ -60,6 +78,10 @@ type Service interface {
 	Members(context.Context, leadership.Election) (leadership.Members, error)
 	// AwaitAcknowledgement waits until enough members follow a token, and says which.
 	AwaitAcknowledgement(context.Context, leadership.AcknowledgementRequest) (leadership.Acknowledgement, error)
+	// Tree reads an election and what was delegated below it, the parents before their children.
+	Tree(context.Context, leadership.Election) (leadership.Tree, error)
+	// FollowJournal opens a stream of the entries of a journal.
+	FollowJournal(context.Context, leadership.JournalRequest) (*JournalFeed, error)
 	// Tick announces events that were left behind, records leases that ran out unseen, and retires
 	// elections.
 	Tick(context.Context) (Ticked, error)

@@ -30,6 +30,10 @@ type Bus interface {
 // Config says how to make an Instance. Store is required.
 type Config struct {
 	Store leadership.Store
+	// Journal keeps checkpoints and journals, in the same place as Store; nil for none.
+	Journal leadership.Journal
+	// Peers are other services, whose leases a candidate may name; nil for none.
+	Peers leadership.Peers
 	// Name is a candidate id that no other instance has.
 	Name string
 	// Bus carries the events of other instances; nil for none.
@@ -57,6 +61,7 @@ func (i *Instance) CacheReads() (hits, misses, shared int64) { return i.hub.Read
 // same time. Without Run it decides and reads, and nothing happens by itself.
 type Instance struct {
 	service *leadership.Service
+	ledger  *leadership.Ledger // nil if there is no journal
 	hub     *hub.Hub
 	queue   *line.Queue
 	outbox  *outbox.Outbox // nil without a bus
@@ -79,7 +84,10 @@ func New(c Config) (*Instance, error) {
 		c.Now = boottime.Now
 	}
 	i := &Instance{number: rand.Uint32(), bus: c.Bus, alone: c.Alone, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now}
-	i.service = leadership.New(gathered(c), publisher{i})
+	i.service = leadership.New(gathered(c), publisher{i}).WithPeers(c.Peers)
+	if c.Journal != nil {
+		i.ledger = leadership.NewLedger(i.service, c.Journal)
+	}
 	var err error
 	i.hub, err = hub.New(hub.Config{Store: i.service, Live: c.Alone, Expiry: c.CacheExpiry, Now: c.Now, Log: c.Log})
 	if err != nil {

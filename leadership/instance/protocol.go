@@ -27,6 +27,11 @@ func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (le
 	asked := i.now()
 	g, err := i.service.Acquire(ctx, r)
 	i.learn(g.Lease, err, asked)
+	if err == nil && r.Inherit {
+		if g.Inherited, err = i.inherit(ctx, g); err != nil {
+			return leadership.Grant{}, err
+		}
+	}
 	g.Lease = i.load.stretch(g.Lease, i.now())
 	return g, err
 }

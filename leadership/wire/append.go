@@ -48,6 +48,9 @@ func AppendGrant(text []byte, w *Grant) ([]byte, error) {
 	o.lease(&w.Lease)
 	o.optional("key", w.Key)
 	o.optionalInteger("waitedMs", w.WaitedMs)
+	if w.Inherited != nil {
+		o.any("inherited", w.Inherited)
+	}
 	return o.end()
 }
 
@@ -116,6 +119,12 @@ func (o *object) lease(w *Lease) {
 	o.optionalInteger("endsInMs", w.EndsInMs)
 	if w.Succession != nil {
 		o.any("succession", w.Succession)
+	}
+	if w.Ready != nil {
+		o.any("ready", *w.Ready)
+	}
+	if w.Via != nil {
+		o.any("via", w.Via)
 	}
 	o.optionalValue("metadata", w.Metadata)
 	o.optional("note", w.Note)

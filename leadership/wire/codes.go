@@ -13,7 +13,7 @@ const (
 	MethodNotAllowed     leadership.Code = "METHOD_NOT_ALLOWED"
 	NotAcceptable        leadership.Code = "NOT_ACCEPTABLE"
 	RequestTimeout       leadership.Code = "REQUEST_TIMEOUT"
-	PayloadTooLarge      leadership.Code = "PAYLOAD_TOO_LARGE"
+	PayloadTooLarge                      = leadership.PayloadTooLarge
 	URITooLong           leadership.Code = "URI_TOO_LONG"
 	UnsupportedMediaType leadership.Code = "UNSUPPORTED_MEDIA_TYPE"
 	RateLimited          leadership.Code = "RATE_LIMITED"
@@ -46,6 +46,9 @@ func Meanings() []Meaning {
 		{leadership.TokenStale, http.StatusConflict, "Token stale", "the token is not that of the current leader; do not act on it"},
 		{leadership.ElectionDeleted, http.StatusConflict, "Election deleted", "an operator brings the election back by configuring it"},
 		{leadership.NotEligible, http.StatusConflict, "Not eligible", "the candidate lacks what the policy of the election requires; waiting does not help"},
+		{leadership.NotReady, http.StatusConflict, "Not ready", "the leader, or its successor, has not said that it is ready; try again later"},
+		{leadership.DepthExceeded, http.StatusConflict, "Depth exceeded", "the election is as deep as its limits allow; its leader does the work itself"},
+		{leadership.IndexMismatch, http.StatusConflict, "Index mismatch", "the journal has entries that you do not know of; read them, and go on from there"},
 		{leadership.ReadOnly, http.StatusConflict, "Read-only", "too few members of the election's electorate are present: do not write; reads go on"},
 		{leadership.LimitExceeded, http.StatusConflict, "Limit exceeded", "there is no room for more; end something first"},
 		{leadership.HistoryCompacted, http.StatusGone, "History compacted", "the requested events are no longer kept; read the election and go on from its revision"},

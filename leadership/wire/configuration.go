@@ -37,6 +37,9 @@ func (w Configuration) leadership() leadership.Config {
 		Description:      w.Description,
 		Term:             w.Policy.term(),
 		Ballot:           ballot,
+		Promotion:        given(w.Policy).Promotion,
+		LeadersOf:        given(w.Policy).LeadersOf,
+		Delegation:       leadership.Delegation(given(given(w.Policy).Delegation)),
 	}
 }
 
@@ -81,6 +84,7 @@ func (w ConfigureRequest) Leadership() (leadership.Config, error) {
 	return leadership.Config{
 		LeaseDuration: d, MaxLeaseDuration: most, LockDelay: time.Duration(w.LockDelay), RetireAfter: time.Duration(w.RetireAfter),
 		Description: w.Description, Term: w.Policy.term(), Ballot: ballot,
+		Promotion: given(w.Policy).Promotion, LeadersOf: given(w.Policy).LeadersOf, Delegation: leadership.Delegation(given(given(w.Policy).Delegation)),
 	}, nil
 }
 

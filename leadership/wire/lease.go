@@ -30,6 +30,8 @@ type Lease struct {
 	EndsBecause     leadership.EndReason   `json:"endsBecause,omitzero"`
 	EndsInMs        int64                  `json:"endsInMs,omitzero"` // rounded down; with endsBy
 	Succession      *Succession            `json:"succession,omitzero"`
+	Ready           *bool                  `json:"ready,omitzero"`    // false until the leader says so, with the policy promotion
+	Via             *Via                   `json:"via,omitzero"`      // the lease that this one stands on
 	Metadata        jsontext.Value         `json:"metadata,omitzero"` // an object
 	Note            string                 `json:"note,omitzero"`
 	Report          jsontext.Value         `json:"report,omitzero"`      // the leader's last, an object
@@ -43,11 +45,6 @@ type Lease struct {
 	// this time before it was sent, and may not be any more. It is left out of a lease that was
 	// read from the store.
 	MaxStalenessMs int64 `json:"maxStalenessMs,omitzero"`
-}
-
-// Succession is what is to follow the present term.
-type Succession struct {
-	To leadership.CandidateID `json:"to"` // the better candidate for which the term ends
 }
 
 // NewLease writes a lease.
@@ -80,8 +77,11 @@ func NewLease(l leadership.Lease) Lease {
 		rest := [...]int64{millisDown(l.ExpiresIn), millisDown(l.RenewIn)} // one allocation, not two
 		w.ExpiresInMs, w.RenewInMs = &rest[0], &rest[1]
 	}
-	if l.Challenger != "" {
-		w.Succession = &Succession{l.Challenger}
+	if w.Succession = newSuccession(l.Succession); w.Succession == nil && l.Challenger != "" {
+		w.Succession = &Succession{To: l.Challenger, UntilMs: w.EndsInMs}
+	}
+	if w.Via = newVia(l.Parent.Peer, l.Parent.Election, l.Parent.Token); l.Unready {
+		w.Ready = new(false)
 	}
 	if l.Overrides != "" {
 		w.Overrides = NewOverrides(l.Overrides.At(l.ReadAt)).Overrides
@@ -141,6 +141,9 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 		EndsBecause:     w.EndsBecause,
 		EndsIn:          fromMillis(w.EndsInMs),
 		Challenger:      given(w.Succession).To,
+		Succession:      w.Succession.leadership(),
+		Unready:         w.Ready != nil && !*w.Ready,
+		Parent:          leadership.Parent{Peer: given(w.Via).Peer, Election: given(w.Via).Election, Token: given(w.Via).FencingToken},
 		Config:          w.Configuration.leadership(),
 		Deleted:         w.Deleted,
 		Ticket:          w.ticket(),
@@ -178,7 +181,7 @@ func optionalMillis(ms *int64) time.Duration {
 
 // NewGrant writes a grant, its key too.
 func NewGrant(g leadership.Grant) Grant {
-	return Grant{Lease: NewLease(g.Lease), Key: g.Key.Text(), WaitedMs: millisDown(g.Waited)}
+	return Grant{Lease: NewLease(g.Lease), Key: g.Key.Text(), WaitedMs: millisDown(g.Waited), Inherited: newInheritance(g.Inherited)}
 }
 
 // Grant is the reply to an acquire.
@@ -188,4 +191,6 @@ type Grant struct {
 	// WaitedMs is how long the request waited in line before the store was asked for this lease,
 	// rounded down.
 	WaitedMs int64 `json:"waitedMs,omitzero"`
+	// Inherited is what the last leader left behind, if the request asked for it.
+	Inherited *Inheritance `json:"inherited,omitzero"`
 }

@@ -248,6 +248,10 @@ type Policy struct {
 	MinTerm  Duration             `json:"minTerm,omitzero"`
 	Quorum   *Quorum              `json:"quorum,omitzero"`
 
+	Promotion  bool        `json:"promotion,omitzero"`
+	LeadersOf  string      `json:"leadersOf,omitzero"`
+	Delegation *Delegation `json:"delegation,omitzero"`
+
 	MaxTerm    Duration          `json:"maxTerm,omitzero"`
 	Approval   *Approval         `json:"approval,omitzero"`
 	StuckAfter Duration          `json:"stuckAfter,omitzero"`
@@ -281,10 +285,11 @@ type ErrorRate struct {
 
 func newPolicy(c leadership.Config) *Policy {
 	p, b := c.Term, c.Ballot
-	if p == (leadership.TermPolicy{}) && b == (leadership.BallotPolicy{}) {
+	if p == (leadership.TermPolicy{}) && b == (leadership.BallotPolicy{}) && !c.Promotion && c.LeadersOf == "" && c.Delegation == (leadership.Delegation{}) {
 		return nil
 	}
 	w := &Policy{
+		Promotion: c.Promotion, LeadersOf: c.LeadersOf, Delegation: (*Delegation)(optional(c.Delegation)),
 		Strategy: optional(b.Strategy), Require: b.Require.List(), Prefer: b.Prefer.List(), Preempt: b.Preempt, MinTerm: Duration(b.MinTerm),
 		MaxTerm: Duration(p.MaxTerm), StuckAfter: Duration(p.StuckAfter), OnTrip: p.OnTrip, Cooldown: Duration(p.Cooldown), Verdicts: p.Verdicts,
 	}

@@ -41,6 +41,17 @@ const (
 	Leave                = ":leave"
 	AllMembers           = "/members"
 	AwaitAcknowledgement = ":awaitAcknowledgement"
+
+	HandOver       = ":handOver"
+	SayReady       = ":ready"
+	Yield          = ":yield"
+	Delegate       = ":delegate"
+	TreePath       = "/tree"
+	CheckpointPath = "/checkpoint"
+	JournalPath    = "/journal"
+	Open           = ":open"
+	Append         = ":append"
+	SnapshotPath   = "/snapshot"
 )
 
 // Path returns the path of the election or, with one of the suffixes above, of something that

@@ -29,7 +29,10 @@ type Problem struct {
 	// OldestRevision is the first revision that can still be read, of an election whose older
 	// history is no longer kept.
 	OldestRevision leadership.Revision `json:"oldestRevision,omitzero"`
-	Cause          *Cause              `json:"cause,omitzero"` // with a reason that an order or a policy is behind
+	// Index is, with INDEX_MISMATCH, that of the journal's last entry and, with HISTORY_COMPACTED of
+	// a journal, that of its snapshot.
+	Index leadership.Index `json:"index,omitzero"`
+	Cause *Cause           `json:"cause,omitzero"` // with a reason that an order or a policy is behind
 	*Lease
 }
 
@@ -67,6 +70,7 @@ func NewProblem(err error) Problem {
 		RetryAfterMs: millisUp(retryAfter(e)),
 
 		OldestRevision: e.Oldest,
+		Index:          e.Index,
 	}
 	if p.Detail == "" {
 		p.Detail = m.Advice
@@ -102,6 +106,7 @@ func (p Problem) Leadership() *leadership.Error {
 		Reason:     p.Reason,
 		RetryAfter: fromMillis(p.RetryAfterMs),
 		Oldest:     p.OldestRevision,
+		Index:      p.Index,
 	}
 	if len(p.Errors) > 0 {
 		e.Field = p.Errors[0].field()

@@ -22,6 +22,8 @@ type AcquireRequest struct {
 	Priority      int64                  `json:"priority,omitzero"`
 	Capabilities  []string               `json:"capabilities,omitzero"`
 	Load          int64                  `json:"load,omitzero"`
+	Via           *Via                   `json:"via,omitzero"`
+	Inherit       bool                   `json:"inherit,omitzero"`
 }
 
 // NewAcquireRequest writes a request.
@@ -36,6 +38,8 @@ func NewAcquireRequest(r leadership.AcquireRequest) AcquireRequest {
 		Priority:      r.Priority,
 		Capabilities:  r.Capabilities.List(),
 		Load:          r.Load,
+		Via:           newVia(r.Via.Peer, r.Via.Election, r.Via.Token),
+		Inherit:       r.Inherit,
 	}
 	if r.Key != nil {
 		w.Key = new(r.Key.Text())
@@ -52,6 +56,11 @@ func (w AcquireRequest) Leadership(e leadership.Election) (leadership.AcquireReq
 		Note:        w.Note,
 		Wait:        time.Duration(w.Wait),
 		Candidacy:   leadership.Candidacy{Role: given(w.Role), Priority: w.Priority, Load: w.Load},
+		Via:         leadership.Via{Peer: given(w.Via).Peer, Election: given(w.Via).Election, Token: given(w.Via).FencingToken},
+		Inherit:     w.Inherit,
+	}
+	if w.Via != nil && w.Via.Election == "" {
+		return leadership.AcquireRequest{}, malformed("/via/election", "via.election is empty; name the election that you lead, or leave via out")
 	}
 	if isEmpty(w.Role) {
 		return leadership.AcquireRequest{}, malformed("/role", "role is empty; it is %q or %q, or left out", leadership.RoleCandidate, leadership.RoleWitness)

@@ -13,6 +13,7 @@ const (
 	StreamSnapshot = "snapshot" // an election at the start of the stream: a Lease
 	StreamReady    = "ready"    // after the last snapshot; see StreamStart
 	StreamReport   = "report"   // the leader has reported; see StreamReported. It has no id
+	StreamEntry    = "entry"    // an entry of a journal; see JournalEntry
 	StreamMember   = "member"   // a member has come or gone; see MemberChange. It has no id
 	StreamEnd      = "end"      // the last message; resume from its id: a StreamStop
 )

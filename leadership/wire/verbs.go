@@ -40,6 +40,19 @@ const (
 	VerbLeave            Verb = "leave"
 	VerbMembers          Verb = "members"
 	VerbAcknowledgement  Verb = "awaitAcknowledgement"
+	VerbHandOver         Verb = "handOver"
+	VerbSayReady         Verb = "sayReady"
+	VerbYield            Verb = "yield"
+	VerbDelegate         Verb = "delegate"
+	VerbTree             Verb = "tree"
+	VerbPutCheckpoint    Verb = "putCheckpoint"
+	VerbCheckpoint       Verb = "checkpoint"
+	VerbOpenJournal      Verb = "openJournal"
+	VerbAppendJournal    Verb = "appendJournal"
+	VerbJournal          Verb = "journal"
+	VerbFollowJournal    Verb = "followJournal"
+	VerbSnapshotJournal  Verb = "snapshotJournal"
+	VerbReadSnapshot     Verb = "readSnapshot"
 	VerbTick             Verb = "tick"
 	VerbLive             Verb = "live"
 	VerbReady            Verb = "ready"
@@ -283,6 +296,71 @@ var rows = []Row{
 		Verb: VerbAcknowledgement, Method: http.MethodPost, Path: pathElection + AwaitAcknowledgement, Type: ContentType, Scope: ScopeElection,
 		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Waits: true,
 		Does: "Body `{fencingToken, need, wait?}`. Which members follow the token, and which do not; with `wait` once so many do.",
+	},
+	{
+		Verb: VerbHandOver, Method: http.MethodPost, Path: pathElection + HandOver, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "handOver", Repeat: RepeatYes, AsCandidate: true,
+		Does: "Body `{candidateId, key, fencingToken, to?, within?, reason?}`. Names the successor of the present term, which ends within that time; without `to` the best candidate that waits.",
+	},
+	{
+		Verb: VerbSayReady, Method: http.MethodPost, Path: pathElection + SayReady, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "sayReady", Repeat: RepeatYes, AsCandidate: true,
+		Does: "Body `{candidateId, key}`. The successor, or with the policy `promotion` a new leader, has loaded what it needs.",
+	},
+	{
+		Verb: VerbYield, Method: http.MethodPost, Path: pathElection + Yield, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "yield", Repeat: RepeatYes, AsCandidate: true,
+		Does: "Body `{candidateId, key, fencingToken}`. The leader has stopped: only its successor can take the lease, with its next acquire and no vacancy between. `NOT_READY` while that is not ready.",
+	},
+	{
+		Verb: VerbDelegate, Method: http.MethodPost, Path: pathElection + Delegate, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "delegate", Repeat: RepeatYes, AsCandidate: true,
+		Does: "Body `{candidateId, key, fencingToken, child, limits?: {depth?, children?, budget?}}`. Makes the election `{election}.{child}` for a part of the leader's task; its leases end with the leader's. `DEPTH_EXCEEDED` or `LIMIT_EXCEEDED` beyond the limits.",
+	},
+	{
+		Verb: VerbTree, Method: http.MethodGet, Path: pathElection + TreePath, Type: ContentType, Scope: ScopeElection,
+		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
+		Does: "The election and what was delegated below it.",
+	},
+	{
+		Verb: VerbPutCheckpoint, Method: http.MethodPut, Path: pathElection + CheckpointPath, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "checkpoint", Repeat: RepeatYes, AsCandidate: true,
+		Does: "Body `{candidateId, key, fencingToken, task?, data | uri, sha256?}`, up to 64 KiB of JSON. What a successor shall go on from. `TOKEN_STALE` once a later leader has inherited.",
+	},
+	{
+		Verb: VerbCheckpoint, Method: http.MethodGet, Path: pathElection + CheckpointPath, Type: ContentType, Scope: ScopeElection,
+		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
+		Does: "The checkpoint, and who put it.",
+	},
+	{
+		Verb: VerbOpenJournal, Method: http.MethodPost, Path: pathElection + JournalPath + Open, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "journalOpen", Repeat: RepeatYes, AsCandidate: true,
+		Does: "Body `{candidateId, key, fencingToken}`. From then on no earlier leader can append: `{index, snapshotIndex}` is complete.",
+	},
+	{
+		Verb: VerbAppendJournal, Method: http.MethodPost, Path: pathElection + JournalPath + Append, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "journalAppend", Repeat: RepeatYes, AsCandidate: true,
+		Does: "Body `{candidateId, key, fencingToken, after, entries: [{type?, data}]}`, up to 500 entries and 512 KiB. All or none, right after the index `after`; `INDEX_MISMATCH` with the present index.",
+	},
+	{
+		Verb: VerbJournal, Method: http.MethodGet, Path: pathElection + JournalPath, Type: ContentType, Scope: ScopeElection,
+		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
+		Does: "The entries after an index: `?after=INDEX&limit=`. With `&member=ID&applied=INDEX` the reader is a follower that has applied so much. `HISTORY_COMPACTED` where only a snapshot is kept.",
+	},
+	{
+		Verb: VerbFollowJournal, Method: http.MethodGet, Path: pathElection + JournalPath, Type: StreamType, Scope: ScopeElection,
+		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Waits: true,
+		Does: "A stream of the entries (`Accept: text/event-stream`), after `Last-Event-ID` or `?after=INDEX`.",
+	},
+	{
+		Verb: VerbSnapshotJournal, Method: http.MethodPut, Path: pathElection + JournalPath + SnapshotPath, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "journalSnapshot", Repeat: RepeatYes, AsCandidate: true,
+		Does: "Body `{candidateId, key, fencingToken, upTo, data | uri}`, up to 512 KiB of JSON. Stands for the entries up to that index, which are deleted.",
+	},
+	{
+		Verb: VerbReadSnapshot, Method: http.MethodGet, Path: pathElection + JournalPath + SnapshotPath, Type: ContentType, Scope: ScopeElection,
+		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
+		Does: "The newest snapshot of the journal: `{upTo, fencingToken, at, data | uri}`.",
 	},
 	{
 		Verb: VerbTick, Method: http.MethodPost, Path: PathTick, Type: ContentType,

@@ -1,0 +1,138 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+// HandOver names the successor of the caller's term; see leadership.HandOver. Without r.To it is the
+// best candidate that waits; NotEligible if there is none.
+func (c *Client) HandOver(ctx context.Context, r leadership.HandOverRequest) (leadership.Lease, error) {
+	return c.lease(ctx, expected{election: r.Election}, post("hand over", wire.VerbHandOver, wire.HandOver, wire.NewHandOverRequest(r)))
+}
+
+// SayReady says that the caller, a successor or a new leader, has loaded what it needs; see
+// leadership.SayReady.
+func (c *Client) SayReady(ctx context.Context, r leadership.ReadyRequest) (leadership.Lease, error) {
+	return c.lease(ctx, expected{election: r.Election}, post("say ready", wire.VerbSayReady, wire.SayReady, wire.NewReadyRequest(r)))
+}
+
+// Yield says that the caller has stopped, so that its successor may lead; see leadership.Yield.
+func (c *Client) Yield(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+	return c.lease(ctx, expected{election: r.Election}, post("yield", wire.VerbYield, wire.Yield, wire.NewHolder(r)))
+}
+
+// Delegate makes an election for a part of the caller's task, and returns it; see
+// leadership.Delegate.
+func (c *Client) Delegate(ctx context.Context, r leadership.DelegateRequest) (leadership.Lease, error) {
+	k := post("delegate", wire.VerbDelegate, wire.Delegate, wire.NewDelegateRequest(r))
+	var answer wire.Lease
+	k.answer = &answer
+	if err := c.about(ctx, r.Election, k); err != nil {
+		return leadership.Lease{}, err
+	}
+	lease, err := answer.Leadership()
+	if err == nil {
+		err = expected{election: leadership.Election(string(r.Election) + "." + r.Child)}.match(lease)
+	}
+	if err != nil {
+		return leadership.Lease{}, misread(k.name, k.mutates, err)
+	}
+	return lease, nil
+}
+
+// Tree reads an election and what was delegated below it, the parents before their children.
+func (c *Client) Tree(ctx context.Context, e leadership.Election) (leadership.Tree, error) {
+	var answer wire.Tree
+	k := call{name: "tree", method: http.MethodGet, suffix: wire.TreePath, answer: &answer}
+	if err := c.about(ctx, e, k); err != nil {
+		return leadership.Tree{}, err
+	}
+	tree, err := answer.Leadership()
+	if err != nil {
+		return tree, misread(k.name, k.mutates, err)
+	}
+	return tree, k.matchElection(answer.Election, e)
+}
+
+// post is a call with a body.
+func post(name string, verb wire.Verb, suffix string, body any) call {
+	row := verb.Row()
+	return call{name: name, method: row.Method, suffix: suffix, mutates: row.Changes(), body: body}
+}
+
+// PutCheckpoint replaces the checkpoint of the election; see leadership.Ledger.
+func (c *Client) PutCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
+	var answer wire.Checkpoint
+	k := post("put checkpoint", wire.VerbPutCheckpoint, wire.CheckpointPath, wire.NewCheckpointRequest(r))
+	k.answer = &answer
+	if err := c.about(ctx, r.Election, k); err != nil {
+		return leadership.Checkpoint{}, err
+	}
+	return answer.Leadership(), k.matchElection(answer.Election, r.Election)
+}
+
+// Checkpoint reads the checkpoint of an election. NotFound: it has none.
+func (c *Client) Checkpoint(ctx context.Context, e leadership.Election) (leadership.Checkpoint, error) {
+	var answer wire.Checkpoint
+	k := call{name: "checkpoint", method: http.MethodGet, suffix: wire.CheckpointPath, answer: &answer}
+	if err := c.about(ctx, e, k); err != nil {
+		return leadership.Checkpoint{}, err
+	}
+	return answer.Leadership(), k.matchElection(answer.Election, e)
+}
+
+// OpenJournal keeps earlier leaders from appending to the journal, and returns where it stands; see
+// leadership.Ledger.
+func (c *Client) OpenJournal(ctx context.Context, r leadership.LeaseRequest) (leadership.JournalHead, error) {
+	return c.journalHead(ctx, r.Election, post("open journal", wire.VerbOpenJournal, wire.JournalPath+wire.Open, wire.NewHolder(r)))
+}
+
+// AppendJournal adds entries to the journal, all or none; see leadership.Ledger.
+func (c *Client) AppendJournal(ctx context.Context, r leadership.AppendRequest) (leadership.JournalHead, error) {
+	return c.journalHead(ctx, r.Election, post("append to journal", wire.VerbAppendJournal, wire.JournalPath+wire.Append, wire.NewAppendRequest(r)))
+}
+
+// SnapshotJournal puts a snapshot in the place of the first entries; see leadership.Ledger.
+func (c *Client) SnapshotJournal(ctx context.Context, r leadership.SnapshotRequest) (leadership.JournalHead, error) {
+	return c.journalHead(ctx, r.Election, post("put snapshot", wire.VerbSnapshotJournal, wire.JournalPath+wire.SnapshotPath, wire.NewSnapshotRequest(r)))
+}
+
+func (c *Client) journalHead(ctx context.Context, e leadership.Election, k call) (leadership.JournalHead, error) {
+	var answer wire.JournalHead
+	k.answer = &answer
+	if err := c.about(ctx, e, k); err != nil {
+		return leadership.JournalHead{}, err
+	}
+	return answer.Leadership(), k.matchElection(answer.Election, e)
+}
+
+// ReadSnapshot reads the newest snapshot of a journal. NotFound: it has none.
+func (c *Client) ReadSnapshot(ctx context.Context, e leadership.Election) (leadership.JournalSnapshot, error) {
+	var answer wire.JournalSnapshot
+	k := call{name: "read snapshot", method: http.MethodGet, suffix: wire.JournalPath + wire.SnapshotPath, answer: &answer}
+	if err := c.about(ctx, e, k); err != nil {
+		return leadership.JournalSnapshot{}, err
+	}
+	return answer.Leadership(), k.matchElection(answer.Election, e)
+}
+
+// ReadJournal reads a part of a journal: entries in their order and without a gap.
+// HistoryCompacted: they are only to be had as a snapshot.
+func (c *Client) ReadJournal(ctx context.Context, r leadership.JournalRequest) (leadership.JournalPage, error) {
+	query := url.Values{}
+	setNumber(query, "after", int64(r.After))
+	setNumber(query, "limit", int64(r.Limit))
+	setText(query, "member", string(r.Member))
+	setNumber(query, "applied", int64(r.Applied))
+	var answer wire.JournalPage
+	k := call{name: "journal", method: http.MethodGet, suffix: wire.JournalPath, query: query, answer: &answer}
+	if err := c.about(ctx, r.Election, k); err != nil {
+		return leadership.JournalPage{}, err
+	}
+	return answer.Leadership(), k.matchElection(answer.Election, r.Election)
+}

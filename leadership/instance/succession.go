@@ -1,0 +1,79 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+
+	"regent/leadership"
+)
+
+// HandOver names the successor of the caller's term; see leadership.Service. Without r.To it is the
+// first in this instance's line or, if none waits here, the best candidate that another instance
+// tells of.
+//
+// Error: NotEligible, if no candidate waits; those of leadership.Service.
+func (i *Instance) HandOver(ctx context.Context, r leadership.HandOverRequest) (leadership.Lease, error) {
+	if r.To == "" {
+		var known bool
+		if r.To, known = i.next(ctx, r.Election, r.CandidateID); !known {
+			return leadership.Lease{}, &leadership.Error{Code: leadership.NotEligible, Detail: fmt.Sprintf(
+				"no other candidate waits for election %q; release the lease, or name the successor", r.Election)}
+		}
+	}
+	asked := i.now()
+	l, err := i.service.HandOver(ctx, r)
+	return i.learn(l, err, asked)
+}
+
+// next is the best candidate that waits, other than the leader: the first in line here or, if none
+// waits here, at another instance.
+func (i *Instance) next(ctx context.Context, e leadership.Election, leader leadership.CandidateID) (best leadership.CandidateID, known bool) {
+	place := 0
+	better := func(id leadership.CandidateID, position int) {
+		if id != leader && position > 0 && (place == 0 || position < place) {
+			best, place = id, position
+		}
+	}
+	for _, s := range i.queue.Standing(e) {
+		better(s.CandidateID, s.Position)
+	}
+	if best != "" {
+		return best, true
+	}
+	m, err := i.Members(ctx, e)
+	if err != nil {
+		return "", false
+	}
+	for _, one := range m.Members {
+		if one.Role == leadership.RoleCandidate {
+			better(one.ID, one.Position)
+		}
+	}
+	return best, best != ""
+}
+
+// SayReady says that the caller has loaded what it needs to lead; see leadership.Service.
+func (i *Instance) SayReady(ctx context.Context, r leadership.ReadyRequest) (leadership.Lease, error) {
+	asked := i.now()
+	l, err := i.service.SayReady(ctx, r)
+	return i.learn(l, err, asked)
+}
+
+// Yield says that the caller has stopped; see leadership.Service.
+func (i *Instance) Yield(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+	asked := i.now()
+	l, err := i.service.Yield(ctx, r)
+	return i.learn(l, err, asked)
+}
+
+// Delegate makes an election for a part of the caller's task; see leadership.Service.
+func (i *Instance) Delegate(ctx context.Context, r leadership.DelegateRequest) (leadership.Lease, error) {
+	asked := i.now()
+	l, err := i.service.Delegate(ctx, r)
+	return i.learn(l, err, asked)
+}
+
+// Tree reads an election and what was delegated below it; see leadership.Service.
+func (i *Instance) Tree(ctx context.Context, e leadership.Election) (leadership.Tree, error) {
+	return i.service.Tree(ctx, e)
+}

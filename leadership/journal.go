@@ -1,0 +1,340 @@
+package leadership
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Limits of a journal and of a checkpoint.
+const (
+	MaxEntries         = 500       // of one append
+	MaxAppendBytes     = 512 << 10 // of the data of one append, together
+	MaxEntryTypeBytes  = 64
+	MaxSnapshotBytes   = 512 << 10
+	MaxCheckpointBytes = 64 << 10
+	MaxURIBytes        = 2 << 10
+	MaxTaskBytes       = 256
+	// MaxLogBytes is the most that the text, the body or a segment of a log may have, encoded.
+	MaxLogBytes = 640 << 10
+	// MaxReadBytes is about how much one call of Journal.Segments reads.
+	MaxReadBytes = 4 << 20
+)
+
+// Index counts the entries of a journal, from 1, without a gap.
+type Index int64
+
+// LogKind is which of an election's logs it is.
+type LogKind string
+
+// The kinds of logs.
+const (
+	LogCheckpoint LogKind = "checkpoint"
+	LogJournal    LogKind = "journal"
+)
+
+// LogID names a log.
+type LogID struct {
+	Election Election
+	Kind     LogKind
+}
+
+// Journal keeps what leaders leave behind for their successors, beside the Store, in the same place:
+// for each log a head, which guards it, and segments. It never touches the record of an election.
+// Several processes may have a Journal each on the same data. Its errors are those of a Store:
+// StoreUnavailable if nothing was done, OutcomeUnknown, RecordCorrupt.
+//
+// A log is never deleted, not with its election either.
+type Journal interface {
+	// Amend is the transaction that decides. It reads the head of the log, runs decide, and writes
+	// the change, all or nothing, in isolation from every other Amend of that log. A log never
+	// written has an empty head. decide may run more than once; it must be pure.
+	//
+	// It returns the log as it now is. A handle may remember the head that it wrote last and run
+	// decide on that, if the change is then written only while the log still has that head. If it
+	// has another, or if decide has returned an error or no change, the handle reads and decides
+	// anew.
+	Amend(ctx context.Context, id LogID, decide func(Log) (LogChange, error)) (Log, error)
+
+	// Look reads the head of a log, strongly: it sees every change that was reported as done before
+	// the call.
+	Look(ctx context.Context, id LogID) (Log, error)
+
+	// Segments reads up to limit segments that have an entry after the index, in their order: the
+	// first has the next entry, if that was written and not trimmed. They are fewer, but at least
+	// one if there is one, if they have more than MaxReadBytes together. All that was reported as
+	// done before the call is seen.
+	Segments(ctx context.Context, id LogID, after Index, limit int) ([]Segment, error)
+
+	// Snapshot reads the snapshot of a log; a zero Segment if it has none.
+	Snapshot(ctx context.Context, id LogID) (Segment, error)
+
+	// Trim deletes segments that have no entry after the index, the snapshot not among them. It is
+	// for what a snapshot stands for; it may leave some.
+	Trim(ctx context.Context, id LogID, upTo Index) error
+
+	// Logs reads up to limit names of logs that come after the given one, in the order of elections
+	// and then kinds. LogID{} comes before all.
+	Logs(ctx context.Context, after LogID, limit int) ([]LogID, error)
+}
+
+// Log is the head of a log at one moment. Its Text is what guards the log, and Body what else the
+// head has. A store reads neither.
+type Log struct {
+	ID   LogID
+	Text string // a JSON object; "" if the log was never written
+	Body string
+	// WrittenAt is when this head was committed, by the store's clock; zero if the log was never
+	// written.
+	WrittenAt time.Time
+}
+
+// LogChange is what a rule wants written. A change without a Text is none.
+type LogChange struct {
+	Text string
+	Body string
+	Add  []Segment // with their places in the log; a snapshot takes the place of the one before
+}
+
+// Segment is a run of entries that were appended together or, with First 0, a snapshot that stands
+// for all entries up to Last.
+type Segment struct {
+	First, Last Index
+	Data        string    // a JSON array of entries or, in a snapshot, what it holds
+	At          time.Time // when it was committed, by the store's clock; the store sets it
+}
+
+// Entry is one entry of a journal.
+type Entry struct {
+	Index Index           `json:"-"`
+	Token Token           `json:"token"`
+	At    time.Time       `json:"-"`
+	Type  string          `json:"type,omitempty"`
+	Data  json.RawMessage `json:"data"`
+}
+
+// Entries are the entries of a segment.
+func (s Segment) Entries() ([]Entry, error) {
+	var all []Entry
+	if err := json.Unmarshal([]byte(s.Data), &all); err != nil || s.First < 1 || Index(len(all)) != s.Last-s.First+1 {
+		return nil, fmt.Errorf("the entries %d to %d cannot be read (%w)", s.First, s.Last, errors.Join(err, RecordCorrupt))
+	}
+	for i := range all {
+		all[i].Index, all[i].At = s.First+Index(i), s.At
+	}
+	return all, nil
+}
+
+// Mark is the highest token under which a log was written, with the key of its leader: no other may
+// write. It is raised when a leader opens the log, before that leader reads it, so that nothing of
+// an earlier one can land afterwards.
+type Mark struct {
+	Token Token   `json:"token,omitempty"`
+	Key   KeyHash `json:"key,omitzero"`
+}
+
+// journalHead is the text of a journal's head.
+type journalHead struct {
+	Mark
+	Index    Index    `json:"index,omitempty"`    // of the last entry
+	Snapshot Index    `json:"snapshot,omitempty"` // the entries up to it may be trimmed
+	Last     appended `json:"last,omitzero"`
+}
+
+// appended is the last append, to know it when it is repeated.
+type appended struct {
+	After Index  `json:"after"`
+	Sum   string `json:"sum"` // of its entries
+}
+
+// checkpointHead is the text of a checkpoint's head.
+type checkpointHead struct {
+	Mark
+	Left *left `json:"left,omitempty"` // nil if none was put yet
+}
+
+// left is a checkpoint without its data, which is the body.
+type left struct {
+	Token    Token       `json:"token"`
+	LeaderID CandidateID `json:"leaderId"`
+	Task     string      `json:"task,omitempty"`
+	URI      string      `json:"uri,omitempty"`
+	SHA256   string      `json:"sha256,omitempty"`
+	At       time.Time   `json:"at,omitzero"` // zero if this head was written with it
+}
+
+// readHead reads the text of a head into it.
+func (l Log) readHead(head any) error {
+	if l.Text == "" {
+		return nil
+	}
+	if err := decodeStrictly([]byte(l.Text), head); err != nil {
+		return &Error{Code: RecordCorrupt, Detail: fmt.Sprintf("the head of the %s of election %q cannot be read: %v", l.ID.Kind, l.ID.Election, err)}
+	}
+	return nil
+}
+
+func headText(head any) string {
+	text, _ := encodeJSON(head) // heads always have a JSON form
+	return string(text)
+}
+
+// stale refuses a leader whose log a later one has opened.
+func (m Mark) stale(id LogID, token Token) error {
+	return &Error{Code: TokenStale, Detail: fmt.Sprintf(
+		"a leader with fencing token %d has opened the %s of election %q since; stop acting with fencing token %d", m.Token, id.Kind, id.Election, token)}
+}
+
+// admit returns whether the leader may write at once. If not, and without an error, its lease has
+// to be verified first.
+func (m Mark) admit(id LogID, c Renewal) (bool, error) {
+	switch {
+	case m.Token > c.Token:
+		return false, m.stale(id, c.Token)
+	case m.Token == c.Token && !m.Key.Equal(c.KeyHash):
+		return false, &Error{Code: LeaseLost, Detail: fmt.Sprintf("the lease of election %q with fencing token %d was granted with another key", id.Election, c.Token)}
+	}
+	return m.Token == c.Token, nil
+}
+
+// errUnopened says that the caller's lease has to be verified, and the mark raised.
+var errUnopened = errors.New("the log is not opened by this leader")
+
+// raise puts the mark of a leader, whose lease was verified, into the head of a log.
+func (m *Mark) raise(id LogID, c Renewal) (raised bool, err error) {
+	if open, err := m.admit(id, c); open || err != nil {
+		return false, err
+	}
+	*m = Mark{c.Token, c.KeyHash}
+	return true, nil
+}
+
+// openJournal raises the journal's mark.
+func openJournal(l Log, c Renewal) (LogChange, error) {
+	var h journalHead
+	if err := l.readHead(&h); err != nil {
+		return LogChange{}, err
+	}
+	if raised, err := h.raise(l.ID, c); !raised {
+		return LogChange{}, err
+	}
+	return LogChange{Text: headText(h)}, nil
+}
+
+// appendEntries adds entries after the given index.
+//
+// Errors: TokenStale; IndexMismatch, with the present index; errUnopened.
+func appendEntries(l Log, c Renewal, after Index, entries []Entry) (LogChange, error) {
+	var h journalHead
+	if err := l.readHead(&h); err != nil {
+		return LogChange{}, err
+	}
+	if open, err := h.admit(l.ID, c); err != nil {
+		return LogChange{}, err
+	} else if !open {
+		return LogChange{}, errUnopened
+	}
+	data, err := encodeJSON(entries)
+	if err != nil {
+		return LogChange{}, invalid("entries", err)
+	}
+	sum := sha256.Sum256(data)
+	last := appended{After: after, Sum: base64.RawURLEncoding.EncodeToString(sum[:])}
+	end := after + Index(len(entries))
+	switch {
+	case h.Index == end && h.Last == last: // the reply was lost
+		return LogChange{}, nil
+	case h.Index != after:
+		return LogChange{}, mismatch(l.ID.Election, h.Index, after)
+	}
+	h.Index, h.Last = end, last
+	return LogChange{Text: headText(h), Add: []Segment{{First: after + 1, Last: end, Data: string(data)}}}, nil
+}
+
+// mismatch refuses an index.
+func mismatch(e Election, have, named Index) error {
+	return &Error{Code: IndexMismatch, Index: have, Detail: fmt.Sprintf(
+		"the journal of election %q is at index %d, not %d; read what follows the index that you know, and go on from there", e, have, named)}
+}
+
+// snapJournal puts a snapshot in the place of the entries up to an index.
+//
+// Errors: TokenStale; IndexMismatch, if there are not so many entries; errUnopened.
+func snapJournal(l Log, c Renewal, upTo Index, data string) (LogChange, error) {
+	var h journalHead
+	if err := l.readHead(&h); err != nil {
+		return LogChange{}, err
+	}
+	if open, err := h.admit(l.ID, c); err != nil {
+		return LogChange{}, err
+	} else if !open {
+		return LogChange{}, errUnopened
+	}
+	switch {
+	case upTo > h.Index:
+		return LogChange{}, mismatch(l.ID.Election, h.Index, upTo)
+	case upTo <= h.Snapshot:
+		return LogChange{}, nil // a later one stands, or this one
+	}
+	h.Snapshot = upTo
+	return LogChange{Text: headText(h), Add: []Segment{{Last: upTo, Data: data}}}, nil
+}
+
+// putCheckpoint replaces the checkpoint.
+//
+// Errors: TokenStale; errUnopened.
+func putCheckpoint(l Log, c Renewal, p Checkpoint) (LogChange, error) {
+	var h checkpointHead
+	if err := l.readHead(&h); err != nil {
+		return LogChange{}, err
+	}
+	if open, err := h.admit(l.ID, c); err != nil {
+		return LogChange{}, err
+	} else if !open {
+		return LogChange{}, errUnopened
+	}
+	h.Left = &left{Token: c.Token, LeaderID: c.CandidateID, Task: p.Task, URI: p.URI, SHA256: p.SHA256}
+	return LogChange{Text: headText(h), Body: string(p.Data)}, nil
+}
+
+// openCheckpoint raises the checkpoint's mark; what the log has then is the last that an earlier
+// leader has put.
+func openCheckpoint(l Log, c Renewal) (LogChange, error) {
+	var h checkpointHead
+	if err := l.readHead(&h); err != nil {
+		return LogChange{}, err
+	}
+	if raised, err := h.raise(l.ID, c); !raised {
+		return LogChange{}, err
+	}
+	if h.Left != nil && h.Left.At.IsZero() {
+		h.Left.At = l.WrittenAt
+	}
+	return LogChange{Text: headText(h), Body: l.Body}, nil
+}
+
+// RaisedLog is the head of a log whose mark is at least the token, for a store whose elections were
+// raised after a restore.
+func RaisedLog(l Log, token Token) (LogChange, error) {
+	var mark *Mark
+	var head any
+	if l.ID.Kind == LogJournal {
+		h := &journalHead{}
+		head, mark = h, &h.Mark
+	} else {
+		h := &checkpointHead{}
+		head, mark = h, &h.Mark
+	}
+	if err := l.readHead(head); err != nil || mark.Token >= token {
+		return LogChange{}, err
+	}
+	mark.Token, mark.Key = token, KeyHash{}
+	if h, ok := head.(*checkpointHead); ok && h.Left != nil && h.Left.At.IsZero() {
+		h.Left.At = l.WrittenAt
+	}
+	return LogChange{Text: headText(head), Body: l.Body}, nil
+}

@@ -1,0 +1,113 @@
+package leadership
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// MaxPeerLength is how long the name of a peer may be.
+const MaxPeerLength = 64
+
+// Via names a lease that a candidate holds in another election, so that another lease may stand on
+// it.
+type Via struct {
+	Peer     string // another service, as this one's operator has named it; "": this one
+	Election Election
+	Token    Token
+}
+
+func (v Via) validate() (field string, err error) {
+	if v == (Via{}) {
+		return "", nil
+	}
+	if err := v.Election.Validate(); err != nil {
+		return "via.election", err
+	}
+	if err := v.Token.validate(); err != nil {
+		return "via.fencingToken", err
+	}
+	return "via.peer", validatePeer(v.Peer)
+}
+
+// validatePeer accepts "", which is this service.
+func validatePeer(name string) error {
+	if name != "" && (len(name) > MaxPeerLength || CandidateID(name).Validate() != nil) {
+		return fmt.Errorf("a peer's name is 1 to %d of A-Z, a-z, 0-9 and \"._@:-\", not %s", MaxPeerLength, shown(name))
+	}
+	return nil
+}
+
+// Parent is the lease that the present one stands on, and the end that it was known to have.
+type Parent struct {
+	Peer     string    `json:"peer,omitempty"`
+	Election Election  `json:"election,omitempty"`
+	Token    Token     `json:"token,omitempty"`
+	Until    time.Time `json:"until,omitzero"` // by this store's clock
+}
+
+func (p Parent) validate() error {
+	if err := p.Election.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case p.Token < 1 || p.Token > MaxToken || p.Until.IsZero():
+		return errors.New("a parent has no fencing token, or no end")
+	case validatePeer(p.Peer) != nil:
+		return validatePeer(p.Peer)
+	}
+	return validateInstants(p.Until)
+}
+
+// ParentLease is a Parent as it is now, with the candidate that leads it.
+type ParentLease struct {
+	Parent
+	LeaderID CandidateID
+}
+
+// moveOn lets a lease that stands on another one last as long as that one does now. Another term of
+// the parent is another parent: then the lease ends at the end that was known.
+func (c *Change) moveOn(p ParentLease) {
+	at := &c.Record.Standing.Parent
+	if p.Token == 0 || at.Peer != p.Peer || at.Election != p.Election || at.Token != p.Token || !p.Until.After(at.Until) {
+		return
+	}
+	promised := c.Before
+	at.Until = p.Until
+	c.limit(promised)
+}
+
+// needsParent says that a rule has to be run again with the lease of that election.
+type needsParent struct{ parent Election }
+
+func (e *needsParent) Error() string { return fmt.Sprintf("the lease of %q is needed", e.parent) }
+
+// refuseOrphan returns why the candidate's lease has no parent to stand on, where it needs one.
+func (s Snapshot) refuseOrphan(c AcquireCommand) error {
+	r, p := s.Record, c.Parent
+	switch of := r.Policy.LeadersOf; {
+	case c.witness():
+		return nil
+	case of != "" && p.Token == 0:
+		return s.refuse(NotEligible, "only the leader of an election whose name begins with %q can lead election %q; send via with that election and its fencing token", of, r.Election)
+	case of != "" && !strings.HasPrefix(string(p.Election), of):
+		return s.refuse(NotEligible, "election %q, which via names, does not begin with %q; lead one that does", p.Election, of)
+	}
+	switch parent := r.Policy.Delegation.Parent; {
+	case parent != "" && (p.Token == 0 || p.Peer != "" || p.Election != parent):
+		return &needsParent{parent}
+	case parent != "" && p.LeaderID == "":
+		return s.refuseParent(parent)
+	case p.Token > 0 && !s.Now.Before(p.Until):
+		return s.refuse(NotEligible, "the lease of election %q with fencing token %d has ended, so no lease can stand on it", p.Election, p.Token)
+	}
+	return nil
+}
+
+// refuseParent tells a candidate that the parent of the election has no leader.
+func (s Snapshot) refuseParent(parent Election) error {
+	err := s.refuse(LeaseHeld, "election %q is a part of election %q, which has no leader; try again once it has one", s.Record.Election, parent)
+	err.Reason, err.RetryAfter, err.Cause = ReasonParent, time.Second, &Cause{Code: ReasonParent}
+	return err
+}

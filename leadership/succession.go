@@ -1,0 +1,289 @@
+package leadership
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Limits of a hand-over.
+const (
+	MinWithin     = time.Second
+	MaxWithin     = 10 * time.Minute
+	DefaultWithin = 30 * time.Second
+	// YieldWindow is how long after a yield the successor may take the lease. Then the line goes on.
+	YieldWindow = 10 * time.Second
+)
+
+// succession is a hand-over of the present term, as far as the leader and its successor have come.
+// Who the successor is may also follow from an order or a challenge: see Record.successor.
+type succession struct {
+	To      CandidateID `json:"to,omitempty"`     // named by the leader
+	Since   time.Time   `json:"since,omitzero"`   // when that was
+	Ends    time.Time   `json:"ends,omitzero"`    // the latest end of the term that it sets
+	Ready   CandidateID `json:"ready,omitempty"`  // the candidate that is ready to take the lease over
+	Key     KeyHash     `json:"key,omitzero"`     // of that incarnation; no other takes it
+	Yielded time.Time   `json:"yielded,omitzero"` // the leader has stopped; until then Ready may take the lease
+}
+
+func (s succession) validate() error {
+	for _, c := range []CandidateID{s.To, s.Ready} {
+		if c == "" {
+			continue
+		}
+		if err := c.Validate(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case (s.Ready == "") != (s.Key == KeyHash{}):
+		return errors.New("of a successor that is ready and its key, one is missing")
+	case !s.Yielded.IsZero() && s.Ready == "", s.To != "" && (s.Ends.IsZero() || s.Since.IsZero()):
+		return errors.New("a hand-over has no successor, or no end")
+	}
+	return validateInstants(s.Since, s.Ends, s.Yielded)
+}
+
+// yielded reports whether the leader has stopped, so that its successor may take the lease.
+func (r Record) yielded() bool { return !r.Standing.Succession.Yielded.IsZero() }
+
+// successor is the candidate that the present leader is to hand over to; "" if there is none. An
+// operator's order comes first, then the leader's own choice, then a better candidate.
+func (s Snapshot) successor() CandidateID {
+	r := s.Record
+	if r.yielded() {
+		return r.Standing.Succession.Ready
+	}
+	for _, o := range r.Standing.overrides(s.Now) {
+		if o.Kind == OverrideAssign && o.CandidateID != r.LeaderID {
+			return o.CandidateID
+		}
+	}
+	if to := r.Standing.Succession.To; to != "" {
+		return to
+	}
+	return r.Standing.Challenger
+}
+
+// Succession is a hand-over that is under way, as callers see it.
+type Succession struct {
+	To      CandidateID   // the successor; "" if there is no hand-over
+	Since   time.Time     // when the leader, or an operator, named it; zero of a challenger
+	Left    time.Duration // until the present term ends, whether or not the successor is ready
+	Ready   bool          // the successor has loaded what it needs
+	Yielded bool          // the leader has stopped, and the successor may acquire
+}
+
+// succession is the hand-over that is under way.
+func (s Snapshot) succession() (n Succession) {
+	n.To = s.successor()
+	if n.To == "" || !s.Live() {
+		return Succession{}
+	}
+	now := s.Record.Standing.Succession
+	if n.To == now.To {
+		n.Since = now.Since
+	}
+	for _, o := range s.Record.Standing.overrides(s.Now) {
+		if o.Kind == OverrideAssign && o.CandidateID == n.To {
+			n.Since = o.Since
+		}
+	}
+	n.Left = max(s.Record.EndsBy.Sub(s.Now), 0)
+	n.Ready, n.Yielded = now.Ready == n.To, s.Record.yielded()
+	return n
+}
+
+// HandOverCommand names the successor of the caller's term.
+type HandOverCommand struct {
+	Renewal
+	To     CandidateID
+	Within time.Duration // the term ends so long from now at the latest: MinWithin to MaxWithin
+	Reason string        // for people: one line of at most MaxReasonBytes bytes; may be empty
+}
+
+func (c HandOverCommand) validate() (field string, err error) {
+	if err := c.To.Validate(); err != nil {
+		return "to", err
+	}
+	switch {
+	case c.To == c.CandidateID:
+		return "to", errors.New("to is another candidate than the leader")
+	case c.Within < MinWithin || c.Within > MaxWithin || c.Within%time.Millisecond != 0:
+		return "within", fmt.Errorf("within is from %s to %s in whole milliseconds, not %s", spoken(MinWithin), spoken(MaxWithin), spoken(c.Within))
+	}
+	if err := validateText(c.Reason); err != nil {
+		return "reason", fmt.Errorf("reason is %w", err)
+	}
+	return "", nil
+}
+
+// HandOver names the candidate that the caller's term is handed over to. The term ends within the
+// time given, but not before the end that the leader was promised: then the line goes on, whether
+// or not the successor has come. Another successor may be named while the leader has not yielded;
+// the time counts anew then. Idempotent for the same successor.
+//
+// Errors: LeaseLost; LeaseHeld, with what bars the successor; NotEligible, if an order has named
+// another one.
+func HandOver(s Snapshot, c HandOverCommand) (Change, error) {
+	r := s.Record
+	if !c.holds(r) || !s.Live() || r.yielded() {
+		return Change{}, s.refuseLost(c.Renewal)
+	}
+	for _, barrier := range s.barriers(c.To) {
+		switch barrier.Code {
+		case ReasonAssigned:
+			return Change{}, s.refuse(NotEligible, "an operator has assigned election %q to %q; hand it over to no other", r.Election, barrier.Only)
+		case ReasonBanned, ReasonPaused:
+			return Change{}, s.refuseBarred(c.To, []Cause{barrier})
+		}
+	}
+	if r.Standing.Succession.To == c.To {
+		return Change{}, nil
+	}
+	ch := s.change()
+	promised, now := r.LeaseEnd(), &ch.Record.Standing.Succession
+	next := succession{To: c.To, Since: later(s.Now, 0), Ends: later(s.Now, c.Within)}
+	if next.Ends.Before(promised) {
+		next.Ends = later(promised, 0)
+	}
+	if now.Ready == c.To {
+		next.Ready, next.Key = now.Ready, now.Key
+	}
+	*now = next
+	ch.limit(promised)
+	ch.announce(EventHandingOver, "")
+	e := &ch.Events[0]
+	e.Reason, e.Detail = c.Reason, fmt.Sprintf(`{"because":"handOver","endsBy":%q,"to":%q}`, stamp(ch.Record.EndsBy), c.To)
+	return ch, nil
+}
+
+// ReadyCommand says that its caller has loaded what it needs to lead.
+type ReadyCommand struct {
+	CandidateID CandidateID
+	KeyHash     KeyHash
+}
+
+// SayReady notes that the successor may take the lease over or, with Config.Promotion, that the
+// leader itself is ready. The incarnation of the successor that says so first is the one: no other
+// can take its place. Idempotent.
+//
+// Errors: NotEligible, if the caller is neither; LeaseHeld with ReasonIncarnation.
+func SayReady(s Snapshot, c ReadyCommand) (Change, error) {
+	r := s.Record
+	ch := s.change()
+	now := &ch.Record.Standing.Succession
+	switch {
+	case !s.exists():
+		return Change{}, s.refuseUnseen()
+	case s.Live() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash):
+		if !r.Standing.Unready {
+			return Change{}, nil
+		}
+		ch.Record.Standing.Unready = false
+	case !s.Live() || s.successor() != c.CandidateID:
+		return Change{}, s.refuse(NotEligible, "%q is not the successor in election %q; wait for a hand-over to it, which its events tell of, or acquire", c.CandidateID, r.Election)
+	case now.Ready == c.CandidateID && now.Key.Equal(c.KeyHash):
+		return Change{}, nil
+	case now.Ready == c.CandidateID:
+		err := s.refuse(LeaseHeld, "%q is ready to lead election %q already, with another key", c.CandidateID, r.Election)
+		err.Reason, err.RetryAfter = ReasonIncarnation, max(r.LeaseEnd().Sub(s.Now), 0)
+		return Change{}, err
+	default:
+		now.Ready, now.Key = c.CandidateID, c.KeyHash
+	}
+	ch.announce(EventReady, "")
+	ch.Events[0].Detail = fmt.Sprintf(`{"candidateId":%q}`, c.CandidateID)
+	return ch, nil
+}
+
+// Yield says that the leader has stopped: from now on it must not act. The successor takes the
+// lease with its next acquire, in one commit with the end of this term. If it has not come within
+// YieldWindow, and by the end of the lease, the line goes on.
+//
+// As Release does, it leaves a term that is over as it is.
+//
+// Errors: NotReady, while the successor has not said that it is ready, or if a limit ends the term
+// within half a lease: release then; LeaseLost.
+func Yield(s Snapshot, c Renewal) (Change, error) {
+	r := s.Record
+	c = c.after(r)
+	switch now := r.Standing.Succession; {
+	case c.Token > r.Token, c.Token == r.Token && r.LeaderID != "" && !c.holds(r):
+		return Change{}, s.refuseLost(c)
+	case c.Token < r.Token, r.LeaderID == "", r.yielded():
+		return Change{}, nil
+	case !s.Live():
+		return Change{}, s.refuseLost(c)
+	case now.Ready == "" || now.Ready != s.successor():
+		return Change{}, s.refuse(NotReady, "the successor in election %q is not ready; go on until it is, or release the lease", r.Election)
+	case r.yields(s.Now) != "":
+		return Change{}, s.refuse(NotReady, "the term in election %q ends for another reason (%s); release the lease", r.Election, r.EndsBecause)
+	}
+	ch := s.change()
+	now := &ch.Record.Standing.Succession
+	if now.Yielded = later(s.Now, YieldWindow); r.LeaseEnd().Before(now.Yielded) {
+		now.Yielded = later(r.LeaseEnd(), 0)
+	}
+	ch.Record.EndsBy, ch.Record.EndsBecause = ch.Record.Standing.end() // no promise is broken: the leader gives it up
+	ch.announce(EventYielded, "")
+	ch.Events[0].Detail = fmt.Sprintf(`{"to":%q}`, now.Ready)
+	return ch, nil
+}
+
+// takesOver reports whether the candidate is the successor to which the leader has yielded.
+func (s Snapshot) takesOver(c AcquireCommand) bool {
+	now := s.Record.Standing.Succession
+	return s.Live() && s.Record.yielded() && now.Ready == c.CandidateID && now.Key.Equal(c.KeyHash) && !c.witness()
+}
+
+// takeOver ends the term of the leader that has yielded, and grants the lease to its successor: no
+// reader sees a vacancy between. Standing orders and the quorum count as for any candidate.
+func (s Snapshot) takeOver(c AcquireCommand) (Change, error) {
+	for _, barrier := range s.barriers(c.CandidateID) {
+		if barrier.Code != ReasonHeld {
+			return Change{}, s.refuseBarred(c.CandidateID, []Cause{barrier})
+		}
+	}
+	q := s.Record.Policy.Ballot.Quorum
+	if have, need := count(c.present(q)), q.Needed(); have < need {
+		err := s.refuse(LeaseHeld, "%q may take election %q over once %d members of the electorate are present at its instance, which knows of %d", c.CandidateID, s.Record.Election, need, have)
+		err.Reason, err.RetryAfter, err.Cause = ReasonQuorum, quorumRetry, &Cause{Code: ReasonQuorum, Have: have, Need: need}
+		return Change{}, err
+	}
+	ch := s.change()
+	ch.Record.Standing.endProbation(s.Record.LeaderID, s.Now)
+	ch.vacate(EventReleased, s.Now, 0)
+	ch.Record.Standing.Ended = ended{ch.Record.Token, EndsHandOver}
+	ch.Events[0].Detail = fmt.Sprintf(`{"endsBecause":%q,"to":%q}`, EndsHandOver, c.CandidateID)
+	ch.grant(c, s.Now)
+	return ch, nil
+}
+
+// ended is why the last term ended, for the one that inherits from it. The zero value is a release.
+type ended struct {
+	Token   Token     `json:"token,omitempty"`
+	Because EndReason `json:"because,omitempty"`
+}
+
+// endedBy is why a term ended with an event of the type.
+func endedBy(t EventType, token Token, because EndReason) ended {
+	switch t {
+	case EventReleased:
+		return ended{}
+	case EventExpired:
+		return ended{token, cmp.Or(because, EndsExpired)}
+	case EventDeposed:
+		return ended{token, EndsDeposed}
+	}
+	return ended{token, EndsDeleted}
+}
+
+// because is why the term with the token ended, as far as that is known.
+func (e ended) because(t Token) EndReason {
+	if e.Token == t {
+		return e.Because
+	}
+	return EndsReleased
+}

@@ -1,0 +1,227 @@
+package wire
+
+import (
+	"time"
+
+	"regent/leadership"
+)
+
+// Succession is a hand-over that is under way.
+type Succession struct {
+	To      leadership.CandidateID `json:"to"`
+	Since   time.Time              `json:"since,omitzero"` // left out if a better candidate has challenged the leader
+	UntilMs int64                  `json:"untilMs"`        // what is left of the present term, rounded down
+	Ready   bool                   `json:"ready"`          // the successor has loaded what it needs
+	Yielded bool                   `json:"yielded,omitzero"`
+}
+
+func newSuccession(s leadership.Succession) *Succession {
+	if s.To == "" {
+		return nil
+	}
+	return &Succession{s.To, s.Since.UTC(), millisDown(s.Left), s.Ready, s.Yielded}
+}
+
+func (w *Succession) leadership() leadership.Succession {
+	if w == nil {
+		return leadership.Succession{}
+	}
+	return leadership.Succession{To: w.To, Since: w.Since, Left: fromMillis(w.UntilMs), Ready: w.Ready, Yielded: w.Yielded}
+}
+
+// Via names a lease that another one stands on.
+type Via struct {
+	Election     leadership.Election `json:"election"`
+	FencingToken leadership.Token    `json:"fencingToken"`
+	Peer         string              `json:"peer,omitzero"` // another service, as this one's operator has named it
+}
+
+func newVia(peer string, e leadership.Election, t leadership.Token) *Via {
+	if e == "" {
+		return nil
+	}
+	return &Via{e, t, peer}
+}
+
+// HandOverRequest is the body that names a successor.
+type HandOverRequest struct {
+	CandidateID  leadership.CandidateID  `json:"candidateId"`
+	Key          string                  `json:"key"`
+	FencingToken leadership.Token        `json:"fencingToken"`
+	To           *leadership.CandidateID `json:"to,omitzero"`
+	Within       *Duration               `json:"within,omitzero"`
+	Reason       string                  `json:"reason,omitzero"`
+}
+
+// NewHandOverRequest writes a request.
+func NewHandOverRequest(r leadership.HandOverRequest) HandOverRequest {
+	return HandOverRequest{r.CandidateID, r.Key.Text(), r.Token, optional(r.To), optional(Duration(r.Within)), r.Reason}
+}
+
+// Leadership reads a request about the election.
+func (w HandOverRequest) Leadership(e leadership.Election) (leadership.HandOverRequest, error) {
+	r := leadership.HandOverRequest{To: given(w.To), Within: time.Duration(given(w.Within)), Reason: w.Reason}
+	switch {
+	case isEmpty(w.To):
+		return r, malformed("/to", "to is empty; name the successor, or leave it out for the best candidate that waits")
+	case isEmpty(w.Within):
+		return r, malformed("/within", "within is from %v to %v, not 0s; leave it out for %v", Duration(leadership.MinWithin), Duration(leadership.MaxWithin), Duration(leadership.DefaultWithin))
+	}
+	var err error
+	r.LeaseRequest, err = LeaseRequest{CandidateID: w.CandidateID, Key: w.Key, FencingToken: w.FencingToken}.Leadership(e)
+	return r, err
+}
+
+// ReadyRequest is the body of a caller that has loaded what it needs.
+type ReadyRequest struct {
+	CandidateID leadership.CandidateID `json:"candidateId"`
+	Key         string                 `json:"key"`
+}
+
+// NewReadyRequest writes a request.
+func NewReadyRequest(r leadership.ReadyRequest) ReadyRequest {
+	return ReadyRequest{r.CandidateID, r.Key.Text()}
+}
+
+// Leadership reads a request about the election.
+func (w ReadyRequest) Leadership(e leadership.Election) (leadership.ReadyRequest, error) {
+	key, err := parseKey(w.Key)
+	return leadership.ReadyRequest{Election: e, CandidateID: w.CandidateID, Key: key}, err
+}
+
+// Holder is the body of a call that names a lease and nothing else.
+type Holder struct {
+	CandidateID  leadership.CandidateID `json:"candidateId"`
+	Key          string                 `json:"key"`
+	FencingToken leadership.Token       `json:"fencingToken"`
+}
+
+// NewHolder writes a request.
+func NewHolder(r leadership.LeaseRequest) Holder { return Holder{r.CandidateID, r.Key.Text(), r.Token} }
+
+// Leadership reads a request about the election.
+func (w Holder) Leadership(e leadership.Election) (leadership.LeaseRequest, error) {
+	return LeaseRequest{CandidateID: w.CandidateID, Key: w.Key, FencingToken: w.FencingToken}.Leadership(e)
+}
+
+// DelegateRequest is the body that makes an election for a part of a task.
+type DelegateRequest struct {
+	CandidateID  leadership.CandidateID `json:"candidateId"`
+	Key          string                 `json:"key"`
+	FencingToken leadership.Token       `json:"fencingToken"`
+	Child        string                 `json:"child"`
+	Limits       *Limits                `json:"limits,omitzero"`
+}
+
+// Limits are what the leader of a delegated election may delegate in turn. What is left out is as
+// leadership.AsParent says.
+type Limits struct {
+	Depth    *int   `json:"depth,omitzero"`
+	Children *int   `json:"children,omitzero"`
+	Budget   *int64 `json:"budget,omitzero"`
+}
+
+// NewDelegateRequest writes a request.
+func NewDelegateRequest(r leadership.DelegateRequest) DelegateRequest {
+	w := DelegateRequest{CandidateID: r.CandidateID, Key: r.Key.Text(), FencingToken: r.Token, Child: r.Child}
+	var l Limits
+	if r.Limits.Depth != leadership.AsParent {
+		l.Depth = &r.Limits.Depth
+	}
+	if r.Limits.Children != leadership.AsParent {
+		l.Children = &r.Limits.Children
+	}
+	if r.Limits.Budget != leadership.AsParent {
+		l.Budget = &r.Limits.Budget
+	}
+	if l != (Limits{}) {
+		w.Limits = &l
+	}
+	return w
+}
+
+// Leadership reads a request about the election.
+func (w DelegateRequest) Leadership(e leadership.Election) (leadership.DelegateRequest, error) {
+	r := leadership.DelegateRequest{Child: w.Child, Limits: leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent, Budget: leadership.AsParent}}
+	l := given(w.Limits)
+	for _, limit := range []struct {
+		name  string
+		given *int
+		into  *int
+	}{{"depth", l.Depth, &r.Limits.Depth}, {"children", l.Children, &r.Limits.Children}} {
+		if limit.given == nil {
+			continue
+		}
+		if *limit.given < 0 {
+			return r, malformed("/limits/"+limit.name, "limits.%s is 0 or more, not %d", limit.name, *limit.given)
+		}
+		*limit.into = *limit.given
+	}
+	if l.Budget != nil {
+		if *l.Budget < 0 {
+			return r, malformed("/limits/budget", "limits.budget is 0 or more, not %d", *l.Budget)
+		}
+		r.Limits.Budget = *l.Budget
+	}
+	var err error
+	r.LeaseRequest, err = Holder{w.CandidateID, w.Key, w.FencingToken}.Leadership(e)
+	return r, err
+}
+
+// Delegation is what an election's leader may delegate, in total.
+type Delegation struct {
+	Parent   leadership.Election `json:"parent,omitzero"`
+	Depth    int                 `json:"depth,omitzero"`
+	Children int                 `json:"children,omitzero"`
+	Budget   int64               `json:"budget,omitzero"`
+}
+
+// Tree is an election with what was delegated below it.
+type Tree struct {
+	Lease
+	Complete bool   `json:"complete"` // on the root: nothing was cut off
+	Children []Node `json:"children"`
+}
+
+// Node is one election of a tree, below the root.
+type Node struct {
+	Lease
+	Children []Node `json:"children"`
+}
+
+// NewTree writes a tree.
+func NewTree(t leadership.Tree) Tree {
+	below := make(map[leadership.Election][]leadership.Lease)
+	for _, l := range t.Leases[1:] {
+		below[l.Config.Delegation.Parent] = append(below[l.Config.Delegation.Parent], l)
+	}
+	var children func(leadership.Election) []Node
+	children = func(e leadership.Election) []Node {
+		all := []Node{}
+		for _, l := range below[e] {
+			all = append(all, Node{NewLease(l), children(l.Election)})
+		}
+		return all
+	}
+	root := t.Leases[0]
+	return Tree{NewLease(root), t.Complete, children(root.Election)}
+}
+
+// Leadership reads a tree.
+func (w Tree) Leadership() (leadership.Tree, error) {
+	root, err := w.Lease.Leadership()
+	t := leadership.Tree{Leases: []leadership.Lease{root}, Complete: w.Complete}
+	var add func([]Node)
+	add = func(all []Node) {
+		for _, n := range all {
+			l, failed := n.Lease.Leadership()
+			if failed != nil && err == nil {
+				err = failed
+			}
+			t.Leases = append(t.Leases, l)
+			add(n.Children)
+		}
+	}
+	add(w.Children)
+	return t, err
+}

@@ -87,6 +87,15 @@ func (s *Store) LogEnd() (at int64) {
 	return at
 }
 
+// Sequence is that of the last commit, after all calls that wait.
+func (s *Store) Sequence() (sequence uint64) {
+	s.writer.do(context.Background(), func(*batch) error {
+		sequence = s.writer.log.sequence
+		return nil
+	})
+	return sequence
+}
+
 // Log is the number of the present log, after all calls that wait.
 func (s *Store) Log() (number uint64) {
 	for range 2 { // the second begins when the first has ended

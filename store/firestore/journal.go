@@ -22,6 +22,7 @@ const (
 	firstField = "firstIndex"
 	lastField  = "lastIndex"
 	dataField  = "data"
+	atField    = "at" // of a copy: when it was committed where it comes from; else missing, and that is the update_time
 )
 
 var _ leadership.Journal = (*Store)(nil)
@@ -164,12 +165,16 @@ func encodeHead(h head) values {
 }
 
 func encodeSegment(s leadership.Segment) values {
-	return values{
+	v := values{
 		schemaField: integer(logSchema),
 		firstField:  integer(int64(s.First)),
 		lastField:   integer(int64(s.Last)),
 		dataField:   text(s.Data),
 	}
+	if !s.At.IsZero() {
+		v[atField] = instant(s.At)
+	}
+	return v
 }
 
 // corruptLog is the error of a log of which a part cannot be read.

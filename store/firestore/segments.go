@@ -81,7 +81,10 @@ func (s *Store) decodeSegment(id leadership.LogID, r reading) (leadership.Segmen
 		First: leadership.Index(f.integer(firstField)),
 		Last:  leadership.Index(f.integer(lastField)),
 		Data:  f.text(dataField),
-		At:    r.updated(),
+		At:    f.sparse(atField),
+	}
+	if segment.At.IsZero() {
+		segment.At = r.updated()
 	}
 	if s.database.segment(id, placeOf(segment)) != r.doc.Name {
 		f.fail(fmt.Errorf("its indices, %d and %d, are not those of its name", segment.First, segment.Last))

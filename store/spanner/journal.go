@@ -89,9 +89,13 @@ func (a *amendment) write(ctx context.Context, tx *spanner.ReadWriteTransaction)
 		if segment.First == 0 {
 			place = snapshotPlace
 		}
+		at := spanner.CommitTimestamp
+		if !segment.At.IsZero() {
+			at = segment.At.Truncate(time.Microsecond)
+		}
 		mutations = append(mutations, spanner.InsertOrUpdateMap(segmentsTable, map[string]any{
 			"cluster_id": string(id.Election), "kind": string(id.Kind), "place": int64(place),
-			"first_index": int64(segment.First), "last_index": int64(segment.Last), "data": segment.Data, "committed_at": spanner.CommitTimestamp,
+			"first_index": int64(segment.First), "last_index": int64(segment.Last), "data": segment.Data, "committed_at": at,
 		}))
 	}
 	return tx.BufferWrite(mutations)

@@ -24,7 +24,8 @@ const (
 	// may have, encoded.
 	MaxLogBytes = 640 << 10
 	// MaxReadBytes is about how much one call of Journal.Segments reads: one segment more, at most.
-	MaxReadBytes = 4 << 20
+	// That and a head fit into a message of 4 MiB, the most that Firestore's emulator takes.
+	MaxReadBytes = 2 << 20
 )
 
 // Index counts the entries of a journal, from 1, without a gap.

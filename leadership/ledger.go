@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Ledger is what leaders leave behind: checkpoints and journals. It validates, verifies leases, and
@@ -83,7 +84,10 @@ func compact(field string, data json.RawMessage, most int) (json.RawMessage, err
 	if err := json.Compact(&b, data); err != nil {
 		return nil, invalid(field, fmt.Errorf("%s is JSON: %w", field, err))
 	}
-	if b.Len() > most {
+	switch {
+	case !utf8.Valid(b.Bytes()):
+		return nil, invalid(field, fmt.Errorf("%s is JSON in UTF-8, and this one has other bytes", field))
+	case b.Len() > most:
 		return nil, TooLarge(field, b.Len(), most)
 	}
 	return b.Bytes(), nil
@@ -122,23 +126,22 @@ func (l *Ledger) write(ctx context.Context, id LogID, c Renewal, open func(Log, 
 	if !errors.Is(err, errUnopened) {
 		return log, err
 	}
-	if err := l.open(ctx, id, c, open); err != nil {
+	if _, err := l.open(ctx, id, c, open); err != nil {
 		return Log{}, err
 	}
 	return l.journal.Amend(ctx, id, rule)
 }
 
 // open verifies the lease, and raises the log's mark to its token.
-func (l *Ledger) open(ctx context.Context, id LogID, c Renewal, rule func(Log, Renewal) (LogChange, error)) error {
+func (l *Ledger) open(ctx context.Context, id LogID, c Renewal, rule func(Log, Renewal) (LogChange, error)) (Log, error) {
 	snap, err := l.service.store.Get(ctx, id.Election)
 	if err != nil {
-		return err
+		return Log{}, err
 	}
 	if !c.holds(snap.Record) || !snap.Live() || snap.Record.yielded() {
-		return snap.refuseLost(c)
+		return Log{}, snap.refuseLost(c)
 	}
-	_, err = l.journal.Amend(ctx, id, func(log Log) (LogChange, error) { return rule(log, c) })
-	return err
+	return l.journal.Amend(ctx, id, func(log Log) (LogChange, error) { return rule(log, c) })
 }
 
 // checkpoint is what the log has.
@@ -213,11 +216,11 @@ func (l *Ledger) OpenJournal(ctx context.Context, r LeaseRequest) (JournalHead, 
 	if err != nil {
 		return JournalHead{}, err
 	}
-	id := LogID{r.Election, LogJournal}
-	if err := l.open(ctx, id, c, openJournal); err != nil {
+	log, err := l.open(ctx, LogID{r.Election, LogJournal}, c, openJournal)
+	if err != nil {
 		return JournalHead{}, err
 	}
-	return l.Head(ctx, r.Election)
+	return log.journal()
 }
 
 // Head reads where a journal stands, strongly.
@@ -409,12 +412,27 @@ func (l *Ledger) ReadJournal(ctx context.Context, r JournalRequest) (JournalPage
 	if err != nil {
 		return JournalPage{}, err
 	}
-	id := LogID{r.Election, LogJournal}
-	segments, err := l.journal.Segments(ctx, id, r.After, limit)
+	page, err := l.page(ctx, r, limit)
+	if err == nil && len(page.Entries) == 0 && r.After < page.Index && r.After >= page.Snapshot {
+		page, err = l.page(ctx, r, limit) // they may have been appended between the two reads
+	}
+	switch {
+	case err != nil, len(page.Entries) > 0, r.After >= page.Index:
+		return page, err
+	case r.After < page.Snapshot:
+		return page, &Error{Code: HistoryCompacted, Index: page.Snapshot, Detail: fmt.Sprintf(
+			"the journal of election %q is kept from index %d; read its snapshot, and go on after %d", r.Election, page.Snapshot+1, page.Snapshot)}
+	}
+	return page, &Error{Code: RecordCorrupt, Detail: fmt.Sprintf("the journal of election %q is at index %d, and entry %d is missing", r.Election, page.Index, r.After+1)}
+}
+
+// page reads the entries that are there, and then the head, so that a trim between is noticed.
+func (l *Ledger) page(ctx context.Context, r JournalRequest, limit int) (JournalPage, error) {
+	segments, err := l.journal.Segments(ctx, LogID{r.Election, LogJournal}, r.After, limit)
 	if err != nil {
 		return JournalPage{}, err
 	}
-	head, err := l.Head(ctx, r.Election) // after the entries, so that a trim between is noticed
+	head, err := l.Head(ctx, r.Election)
 	page := JournalPage{JournalHead: head}
 	if err != nil {
 		return page, err
@@ -434,12 +452,5 @@ func (l *Ledger) ReadJournal(ctx context.Context, r JournalRequest) (JournalPage
 			}
 		}
 	}
-	switch {
-	case len(page.Entries) > 0, r.After >= head.Index:
-		return page, nil
-	case r.After < head.Snapshot:
-		return page, &Error{Code: HistoryCompacted, Index: head.Snapshot, Detail: fmt.Sprintf(
-			"the journal of election %q is kept from index %d; read its snapshot, and go on after %d", r.Election, head.Snapshot+1, head.Snapshot)}
-	}
-	return page, &Error{Code: RecordCorrupt, Detail: fmt.Sprintf("the journal of election %q is at index %d, and entry %d is missing", r.Election, head.Index, next)}
+	return page, nil
 }

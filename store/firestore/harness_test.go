@@ -24,6 +24,8 @@ func TestStore(t *testing.T) { storetest.RunStore(t, fresh) }
 
 func TestProtocol(t *testing.T) { storetest.RunProtocol(t, fresh) }
 
+func TestJournal(t *testing.T) { storetest.RunJournal(t, fresh) }
+
 func TestStoreOnANamedDatabase(t *testing.T) { storetest.RunStore(t, freshNamed) }
 
 func TestProtocolOnANamedDatabase(t *testing.T) { storetest.RunProtocol(t, freshNamed) }

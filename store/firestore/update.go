@@ -174,8 +174,8 @@ func (s *Store) commitChange(
 
 // committed is when a commit was made.
 type committed struct {
-	at      time.Time // the commit
-	updated time.Time // update_time of the first document written
+	at            time.Time // the commit
+	updated, last time.Time // update_time of the first and of the last document written
 }
 
 // commit sends writes that are done together or not at all.
@@ -191,7 +191,8 @@ func (s *Store) commit(ctx context.Context, writes ...*firestorepb.Write) (commi
 	if len(reply.WriteResults) != len(writes) {
 		return committed{}, errIncomplete
 	}
-	return committed{at: timeOf(reply.CommitTime), updated: timeOf(reply.WriteResults[0].UpdateTime)}, nil
+	first, last := reply.WriteResults[0], reply.WriteResults[len(writes)-1]
+	return committed{at: timeOf(reply.CommitTime), updated: timeOf(first.UpdateTime), last: timeOf(last.UpdateTime)}, nil
 }
 
 // put replaces a document.
@@ -203,11 +204,15 @@ func put(name string, v values, condition *firestorepb.Precondition) *firestorep
 }
 
 // asSeen is the condition that the document has not been written since it was read.
-func (d document) asSeen() *firestorepb.Precondition {
-	if d.updated.IsZero() {
+func (d document) asSeen() *firestorepb.Precondition { return unchangedSince(d.updated) }
+
+// unchangedSince is the condition that a document still has that update_time; zero: that there is
+// no such document.
+func unchangedSince(updated time.Time) *firestorepb.Precondition {
+	if updated.IsZero() {
 		return absent()
 	}
-	return &firestorepb.Precondition{ConditionType: &firestorepb.Precondition_UpdateTime{UpdateTime: stamp(d.updated)}}
+	return &firestorepb.Precondition{ConditionType: &firestorepb.Precondition_UpdateTime{UpdateTime: stamp(updated)}}
 }
 
 func absent() *firestorepb.Precondition {

@@ -17,6 +17,8 @@ func TestStore(t *testing.T) { storetest.RunStore(t, harness) }
 
 func TestProtocol(t *testing.T) { storetest.RunProtocol(t, harness) }
 
+func TestJournal(t *testing.T) { storetest.RunJournal(t, harness) }
+
 func BenchmarkSpanner(b *testing.B) { storetest.Bench(b, harness) }
 
 // harness gives each case a database of its own: the emulator runs one read-write transaction at a

@@ -80,8 +80,16 @@ func (l *Line) due(now time.Duration) time.Duration {
 	if l.preferred() != nil {
 		return l.failures.again
 	}
+	if p := l.successor(now); p != nil {
+		return max(p.retry, l.failures.again)
+	}
 	best := l.best(now)
 	switch {
+	case l.election.Yielded(now) != "": // nothing to ask for but the successor
+		if l.seen.live {
+			return l.next
+		}
+		return min(l.next, l.poll)
 	case best == nil:
 		return l.bars.over(now)
 	case l.seen.live:
@@ -158,7 +166,7 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 	if ok && refusal.Lease != nil {
 		a.place.told = refusal.Lease.Token
 	}
-	bids := ok && isBallot(refusal.Cause)
+	bids := ok && isBallot(refusal.Cause) && refusal.Lease != nil && refusal.Lease.State == leadership.Vacant
 	barred := ok && isBar(refusal.Cause)
 	if !ok || refusal.Lease == nil || refusal.RetryAfter <= 0 && !barred {
 		l.next = now + view.Poll
@@ -170,6 +178,7 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 	}
 	l.reschedule(now)
 	l.tried(a, refusal, now)
+	l.passed(a, refusal)
 	if barred && a.orders == l.election.Orders() {
 		l.barred(a.Request.CandidateID, refusal, now)
 	}

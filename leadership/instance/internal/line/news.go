@@ -107,6 +107,8 @@ func (l *Line) heard(e leadership.Event, changed bool, now time.Duration) {
 		l.askAt(min(l.next, open+l.common.jitter(eventSpread)))
 	case changed, e.Type == leadership.EventDeleted, e.Type == leadership.EventUnlocked:
 		l.askAt(open + l.common.jitter(eventSpread))
+	case e.Type == leadership.EventYielded: // the lease ends sooner; before that it is the successor's
+		l.askAtEnd(open)
 	case e.Type == leadership.EventConfigured: // the lock delay may have become shorter
 		l.askAt(min(l.next, now+l.common.jitter(soon)))
 	case l.next == never && l.asking == nil: // it came during an attempt, and the answer counts less
@@ -121,7 +123,7 @@ func (l *Line) contest(e leadership.Event, changed bool) {
 	}
 	switch e.Type {
 	case leadership.EventHandingOver:
-		l.challenge(true)
+		l.challenge(l.challenged || view.Preempts(e))
 	case leadership.EventGoesOn:
 		l.challengedBy("")
 	case leadership.EventConfigured, leadership.EventRecreated:

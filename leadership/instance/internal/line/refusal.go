@@ -26,6 +26,9 @@ func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
 	e := &leadership.Error{Code: leadership.LeaseHeld, Reason: leadership.ReasonHeld, RetryAfter: max(l.election.Open()-now, 0)}
 	if known := l.election.Lease(); known != nil {
 		e.Lease = new(aged(known.Lease, now-known.Learnt))
+		if known.State == leadership.Held {
+			e.Lease.Succession = l.election.Succession(now)
+		}
 	}
 	leader := l.election.Leader()
 	var what string
@@ -35,6 +38,8 @@ func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
 		what = b.explain(e, p.request.CandidateID, now)
 	case l.ballot.open():
 		what = l.ballot.explain(e, p, now)
+	case l.election.Yielded(now) != "":
+		what = fmt.Sprintf("%q has yielded election %q to %q", leader, name, l.election.Yielded(now))
 	case leader == p.request.CandidateID:
 		e.Reason = leadership.ReasonIncarnation
 		what = fmt.Sprintf("%q leads election %q, with another key", leader, name)

@@ -79,7 +79,7 @@ func startServer(t *testing.T, c *clock) []string {
 	t.Helper()
 	leases := memory.New(memory.Config{Now: c.Now})
 	start := c.Now()
-	inst := newTestInstance(t, instance.Config{Store: leases, Now: func() time.Duration { return c.Now().Sub(start) }})
+	inst := newTestInstance(t, instance.Config{Store: leases, Journal: leases, Now: func() time.Duration { return c.Now().Sub(start) }})
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: inst}))
 	t.Cleanup(server.Close)
 	return []string{"REGENT_SERVER=" + server.URL}

@@ -60,6 +60,10 @@ Who may call:
   --auth platform                              callers that Cloud Run's IAM admits, as the policy allows
   --auth oidc                                  callers with a token (RS256) of an issuer for an audience, as the policy allows
 
+Peers are other services, such as the one of a whole company for those of its regions. A candidate here may name a lease
+that it holds there ('regent acquire --via'), and its own then ends with that one. Each peer is asked with :checkToken; it
+must let this service read: --peer-audience and --peer-token-file say with which identity.
+
 With --tls-cert and --tls-key, PEM files, it serves HTTPS (TLS 1.2 or later, HTTP/2). Changed files are used within seconds,
 without a restart.
 
@@ -88,6 +92,9 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.events, "", "TOPIC", parseText}, "events", "where changes are announced (default "+noEvents+")")
 	cmd.Flags().Var(&value[string]{&s.eventsEndpoint, "", "HOST:PORT", parseText}, "events-endpoint", "the regional Pub/Sub endpoint that all instances publish through, if they run in several regions, such as europe-west4-pubsub.googleapis.com:443 (default: that of the nearest region)")
 	cmd.Flags().Var(&value[string]{&s.members, "", "TOPIC", parseText}, "members", "where instances tell each other of the members of elections (default "+noMembers+")")
+	cmd.Flags().Var(named{&s.peers.urls, "NAME=URL"}, "peer", "another service, whose leases candidates here may name; may be given several times, https:// unless it is on this machine")
+	cmd.Flags().Var(named{&s.peers.audiences, "NAME=AUDIENCE"}, "peer-audience", "identify this service to that peer by an ID token for this audience from Google Cloud's metadata server")
+	cmd.Flags().Var(named{&s.peers.files, "NAME=FILE"}, "peer-token-file", "identify this service to that peer by the ID token in this file, which is read for each request")
 	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", parseHistory}, "history", "how long events are kept, 1h or more (default 720h)")
 	cmd.Flags().Var(&value[time.Duration]{&s.cacheExpiry, "", "DURATION", parseCacheExpiry}, "cache-expiry", "how old a read without consistency=strong may be, 10s at most (default 5s)")
 	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", parseStreamLimit}, "stream-limit", "how long a stream lasts before its reader must resume; less than the request limit of a proxy in front (default 4m30s)")
@@ -108,6 +115,9 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "events", "REGENT_EVENTS")
 	c.from(cmd, "events-endpoint", "REGENT_EVENTS_ENDPOINT")
 	c.from(cmd, "members", "REGENT_MEMBERS")
+	c.from(cmd, "peer", "REGENT_PEERS")
+	c.from(cmd, "peer-audience", "REGENT_PEER_AUDIENCES")
+	c.from(cmd, "peer-token-file", "REGENT_PEER_TOKEN_FILES")
 	c.from(cmd, "history", "REGENT_HISTORY")
 	c.from(cmd, "cache-expiry", "REGENT_CACHE_EXPIRY")
 	c.from(cmd, "stream-limit", "REGENT_STREAM_LIMIT")
@@ -154,7 +164,7 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 	case err != nil:
 		return err
 	}
-	return errors.Join(c.serveStore(ctx, m, who, name, at, s, m.Store(leases)), leases.Close())
+	return errors.Join(c.serveStore(ctx, m, who, name, at, s, leases), leases.Close())
 }
 
 // whenDone calls do in a goroutine when ctx is done. The returned function waits until it has
@@ -200,7 +210,9 @@ func (c *cli) makeStateFolder(path string) error {
 
 // serveStore serves until ctx ends, or the store or the server fails.
 func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name string, at *endpoint, s serviceSettings, leases leadership.Store) error {
-	inst, closeBuses, err := c.newInstance(ctx, m, name, s, leases)
+	journal, _ := leases.(leadership.Journal)
+	leases = m.Store(leases)
+	inst, closeBuses, err := c.newInstance(ctx, m, name, s, leases, m.Journal(journal))
 	if err != nil {
 		return err
 	}
@@ -243,8 +255,11 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 }
 
 // newInstance returns an instance with a unique name. closeBuses must be called after it has run.
-func (c *cli) newInstance(ctx context.Context, m *measures, name string, s serviceSettings, leases leadership.Store) (i *instance.Instance, closeBuses func(), err error) {
-	config := instance.Config{Store: leases, Name: name, Alone: s.local(), CacheExpiry: s.cacheExpiry, Log: m.log}
+func (c *cli) newInstance(ctx context.Context, m *measures, name string, s serviceSettings, leases leadership.Store, journal leadership.Journal) (i *instance.Instance, closeBuses func(), err error) {
+	config := instance.Config{Store: leases, Journal: journal, Name: name, Alone: s.local(), CacheExpiry: s.cacheExpiry, Log: m.log}
+	if config.Peers, err = s.peers.peers(); err != nil {
+		return nil, nil, err
+	}
 	var open []io.Closer
 	closeBuses = func() {
 		for _, bus := range open {

@@ -53,12 +53,20 @@ func (p *play) at(now time.Duration, c checker.Call) {
 }
 
 func (p *play) recording() checker.Recording {
-	events, err := p.service.Events(p.tb.Context(), leadership.EventsRequest{Election: "planner", Limit: leadership.MaxPageSize})
-	if err != nil && !errors.Is(err, leadership.NotFound) {
-		p.tb.Fatal(err)
-	}
 	r := p.recorded
-	r.History, r.Calls = events, slices.Clone(r.Calls)
+	r.Calls = slices.Clone(r.Calls)
+	seen := make(map[leadership.Election]bool)
+	for _, c := range r.Calls {
+		if seen[c.Election] {
+			continue
+		}
+		seen[c.Election] = true
+		events, err := p.service.Events(p.tb.Context(), leadership.EventsRequest{Election: c.Election, Limit: leadership.MaxPageSize})
+		if err != nil && !errors.Is(err, leadership.NotFound) {
+			p.tb.Fatal(err)
+		}
+		r.History = append(r.History, events...)
+	}
 	return r
 }
 

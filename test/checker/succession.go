@@ -196,7 +196,8 @@ func leftAfter(e leadership.Event, calls []Call) time.Time {
 //
 //   - the end that they were known to have is one that they were promised. Not checked if a
 //     heartbeat of the parent may have been lost, or is not recorded, or the parent is a peer's;
-//   - where a policy says whose leaders may lead, the leader led that election with that token.
+//   - where a policy says whose leaders may lead, the leader led that election with that token;
+//   - what an election delegates is counted, and within the limits that are known.
 //
 // That no lease lasts beyond that end is checked by Limits, and what its leader believes by ME2.
 func PA(r Recording) Report {
@@ -211,6 +212,10 @@ func PA(r Recording) Report {
 		if c.beat() {
 			recorded[grantID{c.Election, c.Answer.Token}] = true
 		}
+	}
+	configs := configsOf(truth, r.Calls)
+	for _, e := range truth.elections() {
+		checkDelegated(&report, truth[e], configs)
 	}
 	for _, c := range r.Calls {
 		if !c.shows() || c.Answer.State != leadership.Held || c.Answer.Parent.Token == 0 || c.Answer.Parent.Peer != "" {
@@ -230,6 +235,37 @@ func PA(r Recording) Report {
 		}
 	}
 	return report
+}
+
+// checkDelegated counts what an election has delegated since its limits were configured.
+func checkDelegated(report *Report, events []leadership.Event, configs map[leadership.EventID]leadership.Config) {
+	var limits leadership.Delegation
+	var children int
+	var budget int64
+	for _, e := range events {
+		if configures(e) {
+			if now := configs[e.ID()].Delegation; now != limits {
+				limits, children, budget = now, 0, 0
+			}
+		}
+		if e.Type != leadership.EventDelegated {
+			continue
+		}
+		report.Checked++
+		var d struct {
+			Budget int64
+			Depth  int
+		}
+		if err := json.Unmarshal([]byte(e.Detail), &d); err != nil {
+			report.add(Untrue, "%s says %s", shown(e), e.Detail)
+			continue
+		}
+		children, budget = children+1, budget+d.Budget
+		most := limits.Limits()
+		if children > most.Children || d.Depth >= most.Depth || most.Budget > 0 && budget > most.Budget {
+			report.add(Unlimited, "%s says %s, and its limits are %+v, of which %d of the budget are used", shown(e), e.Detail, most, budget)
+		}
+	}
 }
 
 // byLeader reports whether a leader has named its successor itself.

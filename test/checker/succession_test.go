@@ -185,3 +185,91 @@ func TestLeasesThatOutliveTheirParentsAreFound(t *testing.T) {
 		c.runOn(t, underParent)
 	}
 }
+
+// parts is an election of ann, which delegates two parts of it. bob leads one of them, and ann's
+// lease ends.
+func parts(tb testing.TB) checker.Recording {
+	p := newPlay(tb)
+	part := func(name string, budget int64) checker.Call {
+		return checker.Call{
+			Verb: checker.Delegate, Candidate: "ann", Token: 1, Child: leadership.Election("planner." + name),
+			Limits: leadership.Limits{Depth: leadership.AsParent, Children: 1, Budget: budget},
+		}
+	}
+	limits := leadership.Delegation{Depth: 1, Children: 2, Budget: 10}
+	p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: 10 * s, Delegation: limits}}) // r1: revision 1
+	p.at(2*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                                     // r2: revision 2, until 12 s
+	p.at(3*s, part("a", 6))                                                                                              // r3: revision 3
+	p.at(4*s, part("a", 6))                                                                                              // r4: the same again
+	p.at(5*s, part("b", 5))                                                                                              // r5: beyond the budget
+	p.at(6*s, part("b", 4))                                                                                              // r6: revision 4
+	p.at(7*s, part("c", 0))                                                                                              // r7: too many
+	p.at(8*s, checker.Call{Verb: checker.Acquire, Candidate: "bob", Election: "planner.a"})                              // r8: until 12 s
+	p.at(9*s, checker.Call{Verb: checker.Renew, Candidate: "bob", Election: "planner.a", Token: 1})                      // r9: until 12 s
+	p.at(10*s, checker.Call{Verb: checker.Release, Candidate: "ann", Token: 1})                                          // r10: revision 5
+	p.at(11*s, checker.Call{Verb: checker.Acquire, Candidate: "cy", Election: "planner.b"})                              // r11: refused
+	p.at(13*s, checker.Call{Verb: checker.Renew, Candidate: "bob", Election: "planner.a", Token: 1})                     // r12: refused
+	return p.recording()
+}
+
+func TestHistoriesOfDelegationsAreWhatTheRulesSay(t *testing.T) {
+	t.Parallel()
+	r := parts(t)
+	if err := checker.All(r, 10*ms, 0).Err(); err != nil {
+		t.Error(err)
+	}
+	for n, want := range map[int]leadership.Code{5: leadership.LimitExceeded, 7: leadership.LimitExceeded, 11: leadership.LeaseHeld, 12: leadership.LeaseLost} {
+		if c := call(r, n); c.Code != want {
+			t.Errorf("%v: want %s", c, want)
+		}
+	}
+	if end := call(r, 9).Answer.LeaseExpiration.Sub(begin); end != 12*s {
+		t.Errorf("a part's lease lasts until %v, and that of the whole until 12s", end)
+	}
+	if n := pa(r).Checked; n < 4 {
+		t.Errorf("%d delegations and leases were checked", n)
+	}
+}
+
+func TestDelegationsBeyondTheirLimitsAreFound(t *testing.T) {
+	t.Parallel()
+	for _, c := range []wrongCase{
+		{"a child beyond the budget", pa, says(4, `"budget":4`, `"budget":5`), kindsOf(checker.Unlimited)},
+		{"a child that is too deep", pa, says(4, `"depth":0`, `"depth":1`), kindsOf(checker.Unlimited)},
+		{"one more child", pa, func(r *checker.Recording) {
+			call(*r, 1).Config.Delegation.Children = 1
+			call(*r, 1).Answer.Config.Delegation.Children = 1
+			for i := range r.Calls {
+				if a := r.Calls[i].Answer; a != nil {
+					a.Config.Delegation.Children = 1
+				}
+			}
+		}, kindsOf(checker.Unlimited)},
+	} {
+		c.runOn(t, parts)
+	}
+}
+
+// A successor that is ready still waits for the yield, and no other incarnation is ready in its
+// place.
+func TestSuccessionIsNeitherTakenEarlyNorStolen(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t)
+	p.at(s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                         // r1
+	p.at(2*s, checker.Call{Verb: checker.HandOver, Candidate: "ann", Token: 1, To: "bob"}) // r2
+	p.at(3*s, checker.Call{Verb: checker.Ready, Candidate: "bob"})                         // r3
+	p.at(4*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                       // r4: refused
+	p.as(5*s, "thief", checker.Call{Verb: checker.Ready, Candidate: "bob"})                // r5: refused
+	p.at(6*s, checker.Call{Verb: checker.Yield, Candidate: "ann", Token: 1})               // r6
+	p.as(7*s, "thief", checker.Call{Verb: checker.Acquire, Candidate: "bob"})              // r7: refused
+	p.at(8*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                       // r8: token 2
+	r := p.recording()
+	if err := checker.All(r, 10*ms, 0).Err(); err != nil {
+		t.Error(err)
+	}
+	for n, c := range r.Calls {
+		if refused := n == 3 || n == 4 || n == 6; refused != (c.Code == leadership.LeaseHeld) {
+			t.Errorf("call %d: %v", n+1, c)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package leadership
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -19,9 +20,10 @@ const (
 	MaxCheckpointBytes = 64 << 10
 	MaxURIBytes        = 2 << 10
 	MaxTaskBytes       = 256
-	// MaxLogBytes is the most that the text, the body or a segment of a log may have, encoded.
+	// MaxLogBytes is the most that the head of a log (its text and body together) or one segment
+	// may have, encoded.
 	MaxLogBytes = 640 << 10
-	// MaxReadBytes is about how much one call of Journal.Segments reads.
+	// MaxReadBytes is about how much one call of Journal.Segments reads: one segment more, at most.
 	MaxReadBytes = 4 << 20
 )
 
@@ -43,18 +45,24 @@ type LogID struct {
 	Kind     LogKind
 }
 
+// Compare orders logs by their elections, and then by their kinds.
+func (id LogID) Compare(other LogID) int {
+	return cmp.Or(cmp.Compare(id.Election, other.Election), cmp.Compare(id.Kind, other.Kind))
+}
+
 // Journal keeps what leaders leave behind for their successors, beside the Store, in the same place:
 // for each log a head, which guards it, and segments. It never touches the record of an election.
 // Several processes may have a Journal each on the same data. Its errors are those of a Store:
 // StoreUnavailable if nothing was done, OutcomeUnknown, RecordCorrupt.
 //
-// A log is never deleted, not with its election either.
+// A log is never deleted, not with its election either. Texts are valid UTF-8 without NUL, and are
+// kept as they are.
 type Journal interface {
 	// Amend is the transaction that decides. It reads the head of the log, runs decide, and writes
 	// the change, all or nothing, in isolation from every other Amend of that log. A log never
 	// written has an empty head. decide may run more than once; it must be pure.
 	//
-	// It returns the log as it now is. A handle may remember the head that it wrote last and run
+	// It returns an error of decide as it is, and else the log as it now is. A handle may remember the head that it wrote last and run
 	// decide on that, if the change is then written only while the log still has that head. If it
 	// has another, or if decide has returned an error or no change, the handle reads and decides
 	// anew.
@@ -97,15 +105,19 @@ type Log struct {
 type LogChange struct {
 	Text string
 	Body string
-	Add  []Segment // with their places in the log; a snapshot takes the place of the one before
+	// Add are segments with their places in the log; a snapshot takes the place of the one before.
+	// They are MaxBatch/2 at most, and have no more together than one read of segments returns.
+	Add []Segment
 }
 
 // Segment is a run of entries that were appended together or, with First 0, a snapshot that stands
 // for all entries up to Last.
 type Segment struct {
 	First, Last Index
-	Data        string    // a JSON array of entries or, in a snapshot, what it holds
-	At          time.Time // when it was committed, by the store's clock; the store sets it
+	Data        string // a JSON array of entries or, in a snapshot, what it holds
+	// At is when it was committed, by the store's clock. The store sets it, unless it is set: a copy
+	// of a log in another store keeps its times, to the microsecond.
+	At time.Time
 }
 
 // Entry is one entry of a journal.

@@ -1,4 +1,4 @@
-// Package memory is the reference implementation of leadership.Store: everything in one process,
+// Package memory is the reference implementation of leadership.Store and Journal: everything in one process,
 // behind one mutex, lost when the process ends. The other stores must answer as this one does. It
 // serves tests, simulations and first steps.
 package memory
@@ -47,6 +47,7 @@ type data struct {
 	records   map[leadership.Election]stored
 	events    map[leadership.Election][]leadership.Event
 	announced map[leadership.EventID]bool
+	logs      map[leadership.LogID]logData
 }
 
 // stored is a record as it is stored: Policy and Standing only as their text.
@@ -69,6 +70,7 @@ func New(c Config) *Store {
 		records:   make(map[leadership.Election]stored),
 		events:    make(map[leadership.Election][]leadership.Event),
 		announced: make(map[leadership.EventID]bool),
+		logs:      make(map[leadership.LogID]logData),
 	}}
 }
 

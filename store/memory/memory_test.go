@@ -12,6 +12,8 @@ import (
 
 func TestTheStoreKeepsItsContract(t *testing.T) { storetest.RunStore(t, backing) }
 
+func TestTheJournalKeepsItsContract(t *testing.T) { storetest.RunJournal(t, backing) }
+
 func TestTheProtocolHoldsOnMemory(t *testing.T) { storetest.RunProtocol(t, backing) }
 
 func BenchmarkMemory(b *testing.B) { storetest.Bench(b, backing) }

@@ -1,0 +1,136 @@
+package memory
+
+import (
+	"context"
+	"slices"
+
+	"regent/leadership"
+)
+
+// logData is a log as it is stored.
+type logData struct {
+	head     leadership.Log
+	snapshot leadership.Segment
+	segments []leadership.Segment // in order
+}
+
+var _ leadership.Journal = (*Store)(nil)
+
+// look runs a read of a log.
+func (s *Store) look(ctx context.Context, id leadership.LogID, read func(logData)) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	s.data.mu.Lock()
+	defer s.data.mu.Unlock()
+	read(s.data.log(id))
+	return nil
+}
+
+// log is a log, empty if it was never written; mu must be held.
+func (d *data) log(id leadership.LogID) logData {
+	l := d.logs[id]
+	l.head.ID = id
+	return l
+}
+
+// Amend implements leadership.Journal.
+func (s *Store) Amend(ctx context.Context, id leadership.LogID, decide func(leadership.Log) (leadership.LogChange, error)) (leadership.Log, error) {
+	if err := s.ready(ctx); err != nil {
+		return leadership.Log{}, err
+	}
+	d := s.data
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l, now := d.log(id), d.now().Round(0)
+	ch, err := decide(l.head)
+	if err != nil {
+		return leadership.Log{}, err
+	}
+	if ch.Text == "" {
+		return l.head, nil
+	}
+	l.head = leadership.Log{ID: id, Text: ch.Text, Body: ch.Body, WrittenAt: now}
+	l.segments = slices.Clone(l.segments)
+	for _, segment := range ch.Add {
+		if segment.At.IsZero() {
+			segment.At = now
+		}
+		l.put(segment)
+	}
+	d.logs[id] = l
+	return l.head, nil
+}
+
+// put puts a segment in its place.
+func (l *logData) put(s leadership.Segment) {
+	if s.First == 0 {
+		l.snapshot = s
+		return
+	}
+	at := l.behind(s.First - 1)
+	if at < len(l.segments) && l.segments[at].First == s.First {
+		l.segments[at] = s
+		return
+	}
+	l.segments = slices.Insert(l.segments, at, s)
+}
+
+// behind is the place of the first segment with an entry after the index.
+func (l *logData) behind(after leadership.Index) int {
+	at, _ := slices.BinarySearchFunc(l.segments, after+1, func(s leadership.Segment, i leadership.Index) int { return int(s.Last - i) })
+	return at
+}
+
+// Look implements leadership.Journal.
+func (s *Store) Look(ctx context.Context, id leadership.LogID) (head leadership.Log, err error) {
+	err = s.look(ctx, id, func(l logData) { head = l.head })
+	return head, err
+}
+
+// Segments implements leadership.Journal.
+func (s *Store) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) (found []leadership.Segment, err error) {
+	err = s.look(ctx, id, func(l logData) {
+		size := 0
+		for _, segment := range l.segments[l.behind(after):] {
+			if size += len(segment.Data); len(found) >= limit || size > leadership.MaxReadBytes && len(found) > 0 {
+				break
+			}
+			found = append(found, segment)
+		}
+	})
+	return found, err
+}
+
+// Snapshot implements leadership.Journal.
+func (s *Store) Snapshot(ctx context.Context, id leadership.LogID) (snapshot leadership.Segment, err error) {
+	err = s.look(ctx, id, func(l logData) { snapshot = l.snapshot })
+	return snapshot, err
+}
+
+// Trim implements leadership.Journal.
+func (s *Store) Trim(ctx context.Context, id leadership.LogID, upTo leadership.Index) error {
+	return s.look(ctx, id, func(l logData) {
+		if at := l.behind(upTo); at > 0 {
+			l.segments = slices.Clone(l.segments[at:])
+			s.data.logs[id] = l
+		}
+	})
+}
+
+// Logs implements leadership.Journal.
+func (s *Store) Logs(ctx context.Context, after leadership.LogID, limit int) ([]leadership.LogID, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	s.data.mu.Lock()
+	defer s.data.mu.Unlock()
+	var ids []leadership.LogID
+	for id := range s.data.logs {
+		if id.Compare(after) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, leadership.LogID.Compare)
+	return ids[:min(len(ids), limit)], nil
+}

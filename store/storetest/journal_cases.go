@@ -1,0 +1,740 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+)
+
+// journalCase is one sentence of the Journal contract.
+type journalCase struct {
+	rule string
+	run  func(*logs)
+}
+
+// logs is one case's journal, opened twice.
+type logs struct {
+	*handles
+	a, b leadership.Journal
+}
+
+// RunJournal checks each sentence of the contract of a store's Journal, and a Ledger on it. The
+// handles of the harness must be Journals, too.
+func RunJournal(t *testing.T, h Harness) {
+	for _, cases := range [][]journalCase{amendCases, segmentCases, logCases, ledgerCases} {
+		for _, c := range cases {
+			t.Run(c.rule, func(t *testing.T) {
+				t.Parallel()
+				backing := h(t)
+				s := &handles{TB: t, backing: backing, a: backing.Open(t), b: backing.Open(t)}
+				c.run(&logs{handles: s, a: journalOf(t, s.a), b: journalOf(t, s.b)})
+				if t.Failed() {
+					t.Logf("the rule: %s", c.rule)
+				}
+			})
+		}
+	}
+}
+
+func journalOf(t testing.TB, s leadership.Store) leadership.Journal {
+	t.Helper()
+	j, is := s.(leadership.Journal)
+	if !is {
+		t.Fatalf("%T is no leadership.Journal", s)
+	}
+	return j
+}
+
+// The logs of most cases.
+var (
+	journal    = leadership.LogID{Election: jobs, Kind: leadership.LogJournal}
+	checkpoint = leadership.LogID{Election: jobs, Kind: leadership.LogCheckpoint}
+)
+
+// awkward is content that a store must not touch: no JSON, and every kind of quote.
+const awkward = "a 'b' \"c\" `d` \\ \\u0041 % ; -- <&> \t\n\r ä 漢 🙂 \u2028 \ufeff \x7f"
+
+// amend changes a log through the handle.
+func (l *logs) amend(j leadership.Journal, id leadership.LogID, ch leadership.LogChange) leadership.Log {
+	l.Helper()
+	log, err := j.Amend(l.Context(), id, func(leadership.Log) (leadership.LogChange, error) { return ch, nil })
+	if err != nil {
+		l.Fatalf("amend %v: %v", id, err)
+	}
+	return log
+}
+
+func (l *logs) look(j leadership.Journal, id leadership.LogID) leadership.Log {
+	l.Helper()
+	log, err := j.Look(l.Context(), id)
+	if err != nil {
+		l.Fatalf("look at %v: %v", id, err)
+	}
+	return log
+}
+
+func (l *logs) segments(j leadership.Journal, id leadership.LogID, after leadership.Index, limit int) []leadership.Segment {
+	l.Helper()
+	found, err := j.Segments(l.Context(), id, after, limit)
+	if err != nil {
+		l.Fatalf("segments of %v after %d: %v", id, after, err)
+	}
+	return found
+}
+
+func (l *logs) snapshot(j leadership.Journal, id leadership.LogID) leadership.Segment {
+	l.Helper()
+	s, err := j.Snapshot(l.Context(), id)
+	if err != nil {
+		l.Fatalf("snapshot of %v: %v", id, err)
+	}
+	return s
+}
+
+// names reads the names of all logs, so many at a time.
+func (l *logs) names(limit int) (all []leadership.LogID) {
+	l.Helper()
+	var after leadership.LogID
+	for range 100 {
+		page, err := l.b.Logs(l.Context(), after, limit)
+		switch {
+		case err != nil:
+			l.Fatalf("logs after %v: %v", after, err)
+		case len(page) > limit:
+			l.Fatalf("logs after %v: %d of them, and the limit is %d", after, len(page), limit)
+		case len(page) == 0:
+			return all
+		}
+		all, after = append(all, page...), page[len(page)-1]
+	}
+	l.Fatal("the list of logs does not end")
+	return nil
+}
+
+// same expects two heads to be one.
+func (l *logs) same(what string, got, want leadership.Log) {
+	l.Helper()
+	if got.ID != want.ID || got.Text != want.Text || got.Body != want.Body || !got.WrittenAt.Equal(want.WrittenAt) {
+		l.Errorf("%s: got %+v, want %+v", what, got, want)
+	}
+}
+
+// never expects that the log was never written.
+func (l *logs) never(what string, id leadership.LogID) {
+	l.Helper()
+	for _, j := range []leadership.Journal{l.a, l.b} {
+		if got := l.look(j, id); got.ID != id || got.Text != "" || got.Body != "" || !got.WrittenAt.IsZero() {
+			l.Errorf("%s: got head %+v, want an empty one", what, got)
+		}
+		if got := l.segments(j, id, 0, 10); len(got) > 0 {
+			l.Errorf("%s: got segments %+v, want none", what, got)
+		}
+		if got := l.snapshot(j, id); got.Last != 0 || got.Data != "" {
+			l.Errorf("%s: got snapshot %+v, want none", what, got)
+		}
+	}
+	if got := l.names(10); slices.Contains(got, id) {
+		l.Errorf("%s: it is among the logs: %v", what, got)
+	}
+}
+
+// run is a segment with a text.
+func run(first, last leadership.Index, data string) leadership.Segment {
+	return leadership.Segment{First: first, Last: last, Data: data}
+}
+
+// spans are the places of segments, as "first-last".
+func spans(all []leadership.Segment) (spans []string) {
+	for _, s := range all {
+		spans = append(spans, fmt.Sprintf("%d-%d", s.First, s.Last))
+	}
+	return spans
+}
+
+var amendCases = []journalCase{
+	{"a log never written has an empty head", func(l *logs) {
+		l.never("at first", journal)
+		log, err := l.a.Amend(l.Context(), journal, func(log leadership.Log) (leadership.LogChange, error) {
+			if log.ID != journal || log.Text != "" || log.Body != "" || !log.WrittenAt.IsZero() {
+				l.Errorf("decide got %+v, want an empty head", log)
+			}
+			return leadership.LogChange{}, nil
+		})
+		if err != nil {
+			l.Fatal(err)
+		}
+		l.same("a change without a text", log, leadership.Log{ID: journal})
+		l.never("after a change without a text", journal)
+	}},
+	{"what was reported as done is seen by every later call through every handle", func(l *logs) {
+		for i := range 5 {
+			here, there := l.a, l.b
+			if i%2 == 1 {
+				here, there = l.b, l.a
+			}
+			n := leadership.Index(i + 1)
+			log := l.amend(here, journal, leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, i), Body: fmt.Sprint(i), Add: []leadership.Segment{run(n, n, "x"), {Last: n, Data: fmt.Sprint(i)}}})
+			if want := fmt.Sprintf(`{"n":%d}`, i); log.ID != journal || log.Text != want || log.Body != fmt.Sprint(i) {
+				l.Fatalf("amend returned %+v, want text %s", log, want)
+			}
+			for _, j := range []leadership.Journal{here, there} {
+				l.same("look", l.look(j, journal), log)
+				if got := l.segments(j, journal, 0, 100); len(got) != i+1 || got[i].Last != n {
+					l.Errorf("after change %d: got segments %v", i, spans(got))
+				}
+				if got := l.snapshot(j, journal); got.First != 0 || got.Last != n || got.Data != fmt.Sprint(i) {
+					l.Errorf("after change %d: got snapshot %+v", i, got)
+				}
+			}
+		}
+	}},
+	{"nothing is written if decide returns an error, which is returned as it is, or no change", func(l *logs) {
+		before := l.amend(l.a, journal, leadership.LogChange{Text: `{"n":1}`, Body: "b", Add: []leadership.Segment{run(1, 1, "x")}})
+		refused := errors.New("refused")
+		change := leadership.LogChange{Text: `{"n":2}`, Body: "c", Add: []leadership.Segment{run(2, 2, "y"), {Last: 1, Data: "z"}}}
+		for _, j := range []leadership.Journal{l.a, l.b} {
+			if _, err := j.Amend(l.Context(), journal, func(leadership.Log) (leadership.LogChange, error) { return change, refused }); err != refused { //nolint:errorlint // as it is
+				l.Errorf("got error %v, want that of decide itself", err)
+			}
+			none := change
+			none.Text = ""
+			l.same("a change without a text", l.amend(j, journal, none), before)
+		}
+		l.same("afterwards", l.look(l.b, journal), before)
+		if got := spans(l.segments(l.b, journal, 0, 10)); !slices.Equal(got, []string{"1-1"}) {
+			l.Errorf("got segments %v, want 1-1", got)
+		}
+		if got := l.snapshot(l.b, journal); got.Last != 0 {
+			l.Errorf("got snapshot %+v, want none", got)
+		}
+	}},
+	{"a change takes the place of the whole head, and leaves segments that it does not name", func(l *logs) {
+		l.amend(l.a, journal, leadership.LogChange{Text: `{"n":1}`, Body: "b", Add: []leadership.Segment{run(1, 2, "x"), {Last: 1, Data: "z"}}})
+		log := l.amend(l.b, journal, leadership.LogChange{Text: `{"n":2}`})
+		if log.Text != `{"n":2}` || log.Body != "" {
+			l.Errorf("got %+v, want the new text and no body", log)
+		}
+		l.same("look", l.look(l.a, journal), log)
+		if got, s := spans(l.segments(l.a, journal, 0, 10)), l.snapshot(l.a, journal); !slices.Equal(got, []string{"1-2"}) || s.Last != 1 || s.Data != "z" {
+			l.Errorf("got segments %v, snapshot %+v", got, s)
+		}
+	}},
+	{"a handle that remembers a head which is out of date decides anew", func(l *logs) {
+		outdated := errors.New("outdated")
+		for i := range 4 {
+			here, there := l.a, l.b
+			if i%2 == 1 {
+				here, there = l.b, l.a
+			}
+			l.amend(here, journal, leadership.LogChange{Text: fmt.Sprintf(`{"from":"here %d"}`, i)}) // which it may remember
+			want := fmt.Sprintf(`{"from":"there %d"}`, i)
+			l.amend(there, journal, leadership.LogChange{Text: want, Body: "b"})
+			log, err := here.Amend(l.Context(), journal, func(log leadership.Log) (ch leadership.LogChange, err error) {
+				switch {
+				case log.Text == want:
+					return leadership.LogChange{Text: `{"from":"last"}`, Body: log.Body + "!"}, nil
+				case i < 2:
+					return ch, outdated
+				}
+				return ch, nil
+			})
+			if err != nil || log.Text != `{"from":"last"}` || log.Body != "b!" {
+				l.Errorf("got %+v, %v; want a decision on the head of the other handle", log, err)
+			}
+			l.same("afterwards", l.look(there, journal), log)
+		}
+	}},
+	{"no change of a log is lost, however many are made at once, and each is there as a whole", func(l *logs) {
+		callers, each := 4, 50
+		if testing.Short() {
+			each = 10
+		}
+		var wg sync.WaitGroup
+		for c := range callers {
+			j := l.a
+			if c%2 == 1 {
+				j = l.b
+			}
+			wg.Go(func() {
+				for i := range each {
+					if err := l.eventually(func() error { return l.add(j, fmt.Sprintf("%d/%d", c, i)) }); err != nil {
+						l.Errorf("caller %d, change %d: %v", c, i, err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		var names []string
+		if err := json.Unmarshal([]byte(l.look(l.b, journal).Body), &names); err != nil {
+			l.Fatal(err)
+		}
+		if len(names) != callers*each {
+			l.Errorf("the head has %d changes, want %d", len(names), callers*each)
+		}
+		all := l.segments(l.a, journal, 0, 1000)
+		if len(all) != len(names) {
+			l.Fatalf("there are %d segments for %d changes", len(all), len(names))
+		}
+		for i, s := range all {
+			if s.First != leadership.Index(i+1) || s.Last != s.First || s.Data != names[i] {
+				l.Fatalf("segment %d is %+v, and the head has %q there", i+1, s, names[i])
+			}
+			if i > 0 && s.At.Before(all[i-1].At) {
+				l.Errorf("segment %d was written at %v, and the one before at %v", s.First, s.At, all[i-1].At)
+			}
+		}
+	}},
+	{"a log has the time of its commit by the store's clock, which never goes back", func(l *logs) {
+		var last leadership.Log
+		for i := range 6 {
+			here, there := l.a, l.b
+			if i%2 == 1 {
+				here, there = l.b, l.a
+			}
+			before := l.get(l.handles.a, jobs)
+			n := leadership.Index(i + 1)
+			log := l.amend(here, journal, leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, i), Add: []leadership.Segment{run(n, n, "x"), {Last: n, Data: "s"}}})
+			after := l.get(l.handles.b, jobs)
+			if log.WrittenAt.Before(before.Now.Add(-before.Guard-time.Microsecond)) || log.WrittenAt.After(after.Now.Add(after.Guard+time.Microsecond)) {
+				l.Errorf("written at %v, between %v and %v of the store's clock", log.WrittenAt, before.Now, after.Now)
+			}
+			if log.WrittenAt.Before(last.WrittenAt) {
+				l.Errorf("written at %v, after a change at %v", log.WrittenAt, last.WrittenAt)
+			}
+			if last = log; i == 3 {
+				l.backing.Advance(l, time.Minute)
+				l.same("a look", l.look(there, journal), log)
+			}
+			if s := l.segments(there, journal, n-1, 1); len(s) != 1 || !s[0].At.Equal(log.WrittenAt) {
+				l.Errorf("the head is of %v, its segment %+v", log.WrittenAt, s)
+			}
+			if s := l.snapshot(there, journal); !s.At.Equal(log.WrittenAt) {
+				l.Errorf("the head is of %v, its snapshot of %v", log.WrittenAt, s.At)
+			}
+		}
+	}},
+	{"a segment keeps the time that a copy brings with it", func(l *logs) {
+		at := time.Date(2024, 2, 29, 12, 0, 0, 123456000, time.UTC)
+		log := l.amend(l.a, journal, leadership.LogChange{Text: "{}", Add: []leadership.Segment{
+			{First: 1, Last: 1, Data: "x", At: at}, {First: 2, Last: 2, Data: "y"}, {Last: 1, Data: "s", At: at.Add(time.Second)},
+		}})
+		if got := l.segments(l.b, journal, 0, 10); len(got) != 2 || !got[0].At.Equal(at) || !got[1].At.Equal(log.WrittenAt) {
+			l.Errorf("got %+v, want times %v and %v", got, at, log.WrittenAt)
+		}
+		if got := l.snapshot(l.b, journal); !got.At.Equal(at.Add(time.Second)) {
+			l.Errorf("got snapshot %+v, want time %v", got, at.Add(time.Second))
+		}
+	}},
+	{"a call whose context has ended does nothing, and says why", func(l *logs) {
+		ctx, cancel := context.WithCancel(l.Context())
+		cancel()
+		for call, err := range l.calls(ctx) {
+			l.unavailable(call, err, context.Canceled)
+		}
+		l.never("afterwards", journal)
+	}},
+	{"a context that ends while the change is decided stops it, or leaves it unknown, and never half done", func(l *logs) {
+		ctx, cancel := context.WithCancel(l.Context())
+		_, err := l.a.Amend(ctx, journal, func(leadership.Log) (leadership.LogChange, error) {
+			cancel()
+			return leadership.LogChange{Text: "{}", Add: []leadership.Segment{run(1, 1, "x")}}, nil
+		})
+		if err != nil && !again(err) {
+			l.Errorf("got %v", err)
+		}
+		l.amend(l.b, checkpoint, leadership.LogChange{Text: "{}"}) // a store that writes in turn is past it now
+		written := l.look(l.b, journal).Text != ""
+		if n := len(l.segments(l.b, journal, 0, 10)); n == 1 != written && n > 0 {
+			l.Errorf("written: %v, and there are %d segments", written, n)
+		}
+		if err == nil && !written || isAny(err, leadership.StoreUnavailable) && written {
+			l.Errorf("%v, and written: %v", err, written)
+		}
+	}},
+	{"a closed store refuses", func(l *logs) {
+		for _, s := range []leadership.Store{l.handles.a, l.handles.b} {
+			if err := s.Close(); err != nil {
+				l.Fatal(err)
+			}
+		}
+		for call, err := range l.calls(l.Context()) {
+			l.unavailable(call, err, nil)
+		}
+	}},
+	{"what was done is there after all handles were closed", func(l *logs) {
+		want := l.amend(l.a, journal, leadership.LogChange{Text: `{"n":1}`, Body: awkward, Add: []leadership.Segment{run(1, 3, awkward), {Last: 2, Data: awkward}}})
+		kept := l.amend(l.a, checkpoint, leadership.LogChange{Text: `{"n":2}`})
+		segments, snapshot := l.segments(l.a, journal, 0, 10), l.snapshot(l.a, journal)
+		l.handles.a.Close()
+		l.handles.b.Close()
+		l.b = journalOf(l, l.backing.Open(l))
+		l.same("the journal", l.look(l.b, journal), want)
+		l.same("the checkpoint", l.look(l.b, checkpoint), kept)
+		if diff := cmp.Diff(l.segments(l.b, journal, 0, 10), segments); diff != "" {
+			l.Error(diff)
+		}
+		if diff := cmp.Diff(l.snapshot(l.b, journal), snapshot); diff != "" {
+			l.Error(diff)
+		}
+		if got := l.names(10); !slices.Equal(got, []leadership.LogID{checkpoint, journal}) {
+			l.Errorf("got logs %v", got)
+		}
+	}},
+}
+
+// add adds a name to the journal's head, unless it is there, and a segment with it.
+func (l *logs) add(j leadership.Journal, name string) error {
+	_, err := j.Amend(l.Context(), journal, func(log leadership.Log) (leadership.LogChange, error) {
+		var names []string
+		if log.Body != "" {
+			if err := json.Unmarshal([]byte(log.Body), &names); err != nil {
+				return leadership.LogChange{}, err
+			}
+		}
+		if slices.Contains(names, name) {
+			return leadership.LogChange{}, nil
+		}
+		names = append(names, name)
+		body, err := json.Marshal(names)
+		at := leadership.Index(len(names))
+		return leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, at), Body: string(body), Add: []leadership.Segment{run(at, at, name)}}, err
+	})
+	return err
+}
+
+// calls makes every call of the first handle, and returns their errors.
+func (l *logs) calls(ctx context.Context) map[string]error {
+	_, amend := l.a.Amend(ctx, journal, func(leadership.Log) (leadership.LogChange, error) {
+		l.Error("decide was called")
+		return leadership.LogChange{Text: "{}"}, nil
+	})
+	_, look := l.a.Look(ctx, journal)
+	_, segments := l.a.Segments(ctx, journal, 0, 1)
+	_, snapshot := l.a.Snapshot(ctx, journal)
+	_, logs := l.a.Logs(ctx, leadership.LogID{}, 1)
+	return map[string]error{
+		"amend": amend, "look": look, "segments": segments, "snapshot": snapshot, "trim": l.a.Trim(ctx, journal, 1), "logs": logs,
+	}
+}
+
+var segmentCases = []journalCase{
+	{"segments are read in order, from the one with the next entry, up to a limit", func(l *logs) {
+		all := []leadership.Segment{run(1, 3, "a"), run(4, 4, "b"), run(5, 9, "c"), run(10, 10, "d"), run(11, 510, "e"), run(511, 512, "f")}
+		for i, s := range all {
+			l.amend(l.a, journal, leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, i), Add: []leadership.Segment{s}})
+			l.amend(l.a, leadership.LogID{Election: jobs + "-2", Kind: leadership.LogJournal}, leadership.LogChange{Text: "{}", Add: []leadership.Segment{run(s.First, s.Last, "other")}})
+		}
+		for _, c := range []struct {
+			after leadership.Index
+			limit int
+			want  []leadership.Segment
+		}{
+			{0, 100, all},
+			{0, 1, all[:1]},
+			{0, 3, all[:3]},
+			{1, 100, all},
+			{2, 2, all[:2]},
+			{3, 100, all[1:]},
+			{4, 2, all[2:4]},
+			{7, 1, all[2:3]},
+			{9, 100, all[3:]},
+			{10, 1, all[4:5]},
+			{400, 5, all[4:]},
+			{510, 5, all[5:]},
+			{511, 5, all[5:]},
+			{512, 5, nil},
+			{1 << 40, 5, nil},
+			{0, 6, all},
+			{0, 5, all[:5]},
+		} {
+			got := l.segments(l.b, journal, c.after, c.limit)
+			if !slices.Equal(spans(got), spans(c.want)) {
+				l.Errorf("after %d, limit %d: got %v, want %v", c.after, c.limit, spans(got), spans(c.want))
+				continue
+			}
+			for i := range got {
+				if got[i].Data != c.want[i].Data {
+					l.Errorf("after %d: segment %d-%d has %q, want %q", c.after, got[i].First, got[i].Last, got[i].Data, c.want[i].Data)
+				}
+			}
+		}
+	}},
+	{"one read of segments is bounded in bytes, and goes on where it ended", func(l *logs) {
+		const count = 10
+		data := strings.Repeat("0123456789abcdef", leadership.MaxLogBytes/16)
+		for i := leadership.Index(1); i <= count; i++ {
+			l.amend(l.a, journal, leadership.LogChange{Text: "{}", Add: []leadership.Segment{run(i, i, data)}})
+		}
+		var after leadership.Index
+		reads := 0
+		for ; after < count; reads++ {
+			page := l.segments(l.b, journal, after, 100)
+			if len(page) == 0 {
+				l.Fatalf("nothing after %d", after)
+			}
+			if n := len(page) - 1; n*len(data) > leadership.MaxReadBytes {
+				l.Errorf("%d segments of %d bytes in one read, and %d bytes is about how much it may have", n+1, len(data), leadership.MaxReadBytes)
+			}
+			for _, s := range page {
+				if s.First != after+1 || s.Data != data {
+					l.Fatalf("after %d: segment %d-%d with %d bytes", after, s.First, s.Last, len(s.Data))
+				}
+				after = s.Last
+			}
+		}
+		if reads < 2 {
+			l.Errorf("all was read at once")
+		}
+	}},
+	{"a change may add as much as one read returns", func(l *logs) {
+		data := strings.Repeat("x", leadership.MaxLogBytes)
+		change := leadership.LogChange{Text: "{}", Add: []leadership.Segment{{Last: 3, Data: "s"}}}
+		i := leadership.Index(1)
+		for size := 0; size < leadership.MaxReadBytes; size += len(data) {
+			change.Add = append(change.Add, run(i, i, data))
+			i++
+		}
+		for ; len(change.Add) < leadership.MaxBatch/2; i++ {
+			change.Add = append(change.Add, run(i, i, fmt.Sprint(i)))
+		}
+		l.amend(l.a, journal, change)
+		var after leadership.Index
+		for after < i-1 {
+			page := l.segments(l.b, journal, after, 1000)
+			if len(page) == 0 || page[0].First != after+1 {
+				l.Fatalf("after %d: %v", after, spans(page))
+			}
+			after = page[len(page)-1].Last
+		}
+		if got := l.snapshot(l.b, journal); got.Last != 3 || got.Data != "s" {
+			l.Errorf("got snapshot %+v", got)
+		}
+	}},
+	{"a head and a segment may have as much as a log may", func(l *logs) {
+		large := strings.Repeat("0123456789abcdef", leadership.MaxLogBytes/16)
+		text := `{"x":"` + strings.Repeat("x", leadership.MaxLogBytes-8) + `"}`
+		for _, ch := range []leadership.LogChange{
+			{Text: text},
+			{Text: "{}", Body: large[2:]},
+			{Text: "{}", Add: []leadership.Segment{run(1, 500, large)}},
+			{Text: "{}", Add: []leadership.Segment{{Last: 500, Data: large}}},
+		} {
+			log := l.amend(l.a, journal, ch)
+			if log.Text != ch.Text || log.Body != ch.Body {
+				l.Errorf("amend returned a text of %d bytes and a body of %d, want %d and %d", len(log.Text), len(log.Body), len(ch.Text), len(ch.Body))
+			}
+			if got := l.look(l.b, journal); got.Text != ch.Text || got.Body != ch.Body {
+				l.Errorf("look returned a text of %d bytes and a body of %d, want %d and %d", len(got.Text), len(got.Body), len(ch.Text), len(ch.Body))
+			}
+		}
+		if got := l.segments(l.b, journal, 0, 1); len(got) != 1 || got[0].Data != large {
+			l.Errorf("the segment is not as it was written")
+		}
+		if got := l.snapshot(l.b, journal); got.Data != large {
+			l.Errorf("the snapshot is not as it was written")
+		}
+	}},
+	{"a store keeps what it is given as it is", func(l *logs) {
+		for _, data := range []string{awkward, "", "null", "[1,2]", `{"a":"b"}`, "\"", "0", " ", strings.Repeat("'", 3000)} {
+			text := string(must(json.Marshal(map[string]string{"x": data})))
+			log := l.amend(l.a, journal, leadership.LogChange{Text: text, Body: data, Add: []leadership.Segment{run(1, 1, data), {Last: 1, Data: data}}})
+			if log.Text != text || log.Body != data {
+				l.Errorf("amend returned text %q, body %q; want %q and %q", log.Text, log.Body, text, data)
+			}
+			l.same("look", l.look(l.b, journal), log)
+			if got := l.segments(l.b, journal, 0, 1); len(got) != 1 || got[0].Data != data {
+				l.Errorf("got segments %+v, want data %q", got, data)
+			}
+			if got := l.snapshot(l.b, journal); got.Last != 1 || got.Data != data {
+				l.Errorf("got snapshot %+v, want data %q", got, data)
+			}
+		}
+	}},
+	{"a snapshot takes the place of the one before, and is no segment", func(l *logs) {
+		l.amend(l.a, journal, leadership.LogChange{Text: "{}", Add: []leadership.Segment{run(1, 5, "x")}})
+		for _, s := range []leadership.Segment{{Last: 3, Data: "a"}, {Last: 5, Data: "b"}} {
+			l.amend(l.a, journal, leadership.LogChange{Text: "{}", Add: []leadership.Segment{s}})
+			if got := l.snapshot(l.b, journal); got.First != 0 || got.Last != s.Last || got.Data != s.Data {
+				l.Errorf("got %+v, want %+v", got, s)
+			}
+		}
+		if got := spans(l.segments(l.b, journal, 0, 10)); !slices.Equal(got, []string{"1-5"}) {
+			l.Errorf("got segments %v, want 1-5", got)
+		}
+	}},
+	{"trim deletes whole segments up to the index, never one with a later entry, and never the snapshot", func(l *logs) {
+		ch := leadership.LogChange{Text: `{"n":1}`, Body: "b", Add: []leadership.Segment{run(1, 3, "a"), run(4, 6, "b"), run(7, 9, "c"), run(10, 10, "d"), {Last: 9, Data: "s"}}}
+		log := l.amend(l.a, journal, ch)
+		other := leadership.LogID{Election: jobs + "-2", Kind: leadership.LogJournal}
+		l.amend(l.a, other, ch)
+		for _, c := range []struct {
+			upTo leadership.Index
+			want []string
+		}{
+			{0, []string{"1-3", "4-6", "7-9", "10-10"}},
+			{2, []string{"1-3", "4-6", "7-9", "10-10"}},
+			{3, []string{"4-6", "7-9", "10-10"}},
+			{8, []string{"7-9", "10-10"}},
+			{8, []string{"7-9", "10-10"}},
+			{9, []string{"10-10"}},
+			{10, nil},
+			{10, nil},
+		} {
+			l.trim(journal, c.upTo, len(c.want))
+			if got := spans(l.segments(l.b, journal, 0, 10)); !slices.Equal(got, c.want) {
+				l.Errorf("trimmed up to %d: got %v, want %v", c.upTo, got, c.want)
+			}
+		}
+		l.same("the head", l.look(l.b, journal), log)
+		if got := l.snapshot(l.b, journal); got.Last != 9 || got.Data != "s" {
+			l.Errorf("got snapshot %+v", got)
+		}
+		if got := l.segments(l.b, other, 0, 10); len(got) != 4 {
+			l.Errorf("of another log: got %v", spans(got))
+		}
+		l.amend(l.b, journal, leadership.LogChange{Text: `{"n":2}`, Add: []leadership.Segment{run(11, 12, "e")}})
+		if got := spans(l.segments(l.a, journal, 10, 10)); !slices.Equal(got, []string{"11-12"}) {
+			l.Errorf("after the trim: got %v, want 11-12", got)
+		}
+		never := leadership.LogID{Election: "never", Kind: leadership.LogJournal}
+		if err := l.a.Trim(l.Context(), never, 5); err != nil {
+			l.Errorf("of a log never written: %v", err)
+		}
+		l.never("of a log never written", never)
+	}},
+}
+
+// trim trims a log until it has no more than so many segments: a store may leave some at first.
+func (l *logs) trim(id leadership.LogID, upTo leadership.Index, left int) {
+	l.Helper()
+	for range 20 {
+		if err := l.a.Trim(l.Context(), id, upTo); err != nil {
+			l.Fatalf("trim up to %d: %v", upTo, err)
+		}
+		if len(l.segments(l.b, id, 0, 100)) <= left {
+			return
+		}
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+var logCases = []journalCase{
+	{"logs are listed in the order of elections and then kinds, after a name, up to a limit", func(l *logs) {
+		var want []leadership.LogID
+		for _, e := range []leadership.Election{"a", "a-b", "a.b", "a.b.c", "a0", "ab", "b"} {
+			for _, kind := range []leadership.LogKind{leadership.LogCheckpoint, leadership.LogJournal} {
+				if e == "a0" && kind == leadership.LogCheckpoint || e == "ab" && kind == leadership.LogJournal {
+					continue
+				}
+				id := leadership.LogID{Election: e, Kind: kind}
+				l.amend(l.a, id, leadership.LogChange{Text: fmt.Sprintf(`{"of":%q}`, e), Add: []leadership.Segment{run(1, 1, "x"), run(2, 2, "y"), {Last: 1, Data: "s"}}})
+				want = append(want, id)
+			}
+		}
+		l.update(l.handles.a, "c", put(time.Second)) // which has no log
+		for _, limit := range []int{1, 2, 5, 100} {
+			if got := l.names(limit); !slices.Equal(got, want) {
+				l.Errorf("%d at a time: got %v, want %v", limit, got, want)
+			}
+		}
+		for _, c := range []struct {
+			after leadership.LogID
+			want  leadership.LogID
+		}{
+			{leadership.LogID{Election: "a.b", Kind: leadership.LogCheckpoint}, leadership.LogID{Election: "a.b", Kind: leadership.LogJournal}},
+			{leadership.LogID{Election: "a.a", Kind: leadership.LogJournal}, leadership.LogID{Election: "a.b", Kind: leadership.LogCheckpoint}},
+			{leadership.LogID{Election: "a.b.c", Kind: leadership.LogJournal}, leadership.LogID{Election: "a0", Kind: leadership.LogJournal}},
+		} {
+			if got, err := l.b.Logs(l.Context(), c.after, 1); err != nil || len(got) != 1 || got[0] != c.want {
+				l.Errorf("after %v: got %v, %v; want %v", c.after, got, err, c.want)
+			}
+		}
+		for _, id := range want {
+			if got := l.look(l.b, id); got.Text != fmt.Sprintf(`{"of":%q}`, id.Election) {
+				l.Errorf("%v has the head %+v", id, got)
+			}
+		}
+	}},
+	{"the two logs of an election know nothing of each other", func(l *logs) {
+		l.amend(l.a, journal, leadership.LogChange{Text: `{"n":1}`, Body: "j", Add: []leadership.Segment{run(1, 1, "j"), {Last: 1, Data: "s"}}})
+		l.never("a checkpoint beside a journal", checkpoint)
+		l.amend(l.b, checkpoint, leadership.LogChange{Text: `{"n":2}`, Body: "c"})
+		if got := l.look(l.a, journal); got.Text != `{"n":1}` || got.Body != "j" {
+			l.Errorf("got %+v", got)
+		}
+		if got := l.segments(l.a, checkpoint, 0, 10); len(got) > 0 {
+			l.Errorf("the checkpoint has segments %v", spans(got))
+		}
+	}},
+	{"a log never touches its election, and an election never its logs", func(l *logs) {
+		l.amend(l.a, journal, leadership.LogChange{Text: `{"n":1}`, Add: []leadership.Segment{run(1, 1, "j")}})
+		if got := l.get(l.handles.b, jobs).Record; got.Revision != 0 {
+			l.Errorf("an election never seen: got %+v", got)
+		}
+		if got := l.list("", "", 10); len(got) > 0 {
+			l.Errorf("elections are listed: %v", got)
+		}
+		want := l.update(l.handles.a, jobs, acquire("ann", time.Hour)).Record
+		log := l.look(l.b, journal)
+		for i := range leadership.Index(3) {
+			log = l.amend(l.b, journal, leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, i), Body: "b", Add: []leadership.Segment{run(i+2, i+2, "k")}})
+		}
+		l.update(l.handles.b, jobs, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
+		if got := l.get(l.handles.a, jobs).Record; !sameRecord(got, want) {
+			l.Errorf("got %+v\nwant %+v", got, want)
+		}
+		if got := l.events(l.handles.a, jobs); len(got) != 1 {
+			l.Errorf("got events %v", got)
+		}
+		l.same("the journal", l.look(l.a, journal), log)
+	}},
+	{"a log is kept over the release, the end and the deletion of its election, and over its history", func(l *logs) {
+		change := leadership.LogChange{Text: `{"n":1}`, Body: awkward, Add: []leadership.Segment{run(1, 2, "x"), {Last: 1, Data: "s"}}}
+		journalHead, checkpointHead := l.amend(l.a, journal, change), l.amend(l.a, checkpoint, leadership.LogChange{Text: `{"n":2}`, Body: "c"})
+		kept := func(what string) {
+			l.Helper()
+			l.same(what+": the journal", l.look(l.b, journal), journalHead)
+			l.same(what+": the checkpoint", l.look(l.b, checkpoint), checkpointHead)
+			if s, all := l.snapshot(l.b, journal), l.segments(l.b, journal, 0, 10); s.Data != "s" || len(all) != 1 || all[0].Data != "x" {
+				l.Errorf("%s: got snapshot %+v, segments %+v", what, s, all)
+			}
+		}
+		l.update(l.handles.a, jobs, acquire("ann", time.Hour))
+		kept("acquired")
+		l.update(l.handles.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Release(s, renewalOf(jobs, "ann", 1))
+		})
+		kept("released")
+		l.update(l.handles.a, jobs, acquire("bob", time.Minute))
+		l.backing.Advance(l, time.Hour)
+		l.update(l.handles.a, jobs, acquire("cid", time.Minute))
+		kept("expired")
+		l.update(l.handles.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+		})
+		kept("deleted")
+		l.backing.Advance(l, 3*History)
+		if l.backing.Compact != nil {
+			l.backing.Compact(l)
+		}
+		l.update(l.handles.a, jobs, put(2*time.Second))
+		kept("its history has gone")
+	}},
+}

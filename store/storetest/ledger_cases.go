@@ -1,0 +1,358 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"regent/leadership"
+)
+
+// terms are leaders one after the other, each through its own service, with ledgers on both handles.
+type terms struct {
+	*logs
+	service [2]*leadership.Service
+	ledger  [2]*leadership.Ledger
+}
+
+func (l *logs) terms() *terms {
+	t := &terms{logs: l}
+	for i, s := range []leadership.Store{l.handles.a, l.handles.b} {
+		t.service[i] = leadership.New(s)
+		t.ledger[i] = leadership.NewLedger(t.service[i], journalOf(l, s))
+	}
+	return t
+}
+
+// grant makes the candidate lead through the handle, for an hour.
+func (t *terms) grant(handle int, candidate string) leadership.Grant {
+	t.Helper()
+	key := leadership.NewKey()
+	g, err := t.service[handle].Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: leadership.CandidateID(candidate), Key: &key, LeaseDuration: long})
+	if err != nil {
+		t.Fatalf("acquire by %s: %v", candidate, err)
+	}
+	return g
+}
+
+// leaseIn names a granted lease.
+func leaseIn(g leadership.Grant) leadership.LeaseRequest {
+	return leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}
+}
+
+// expire lets every lease end.
+func (t *terms) expire() {
+	t.Helper()
+	t.backing.Advance(t, long+time.Hour)
+}
+
+// entries are so many, the first of which has the given number.
+func entries(from, count int) (all []leadership.Entry) {
+	for i := range count {
+		all = append(all, leadership.Entry{Type: "put", Data: fmt.Appendf(nil, `{"n":%d}`, from+i)})
+	}
+	return all
+}
+
+func (t *terms) append(handle int, g leadership.Grant, after leadership.Index, all []leadership.Entry) (leadership.JournalHead, error) {
+	return t.ledger[handle].AppendJournal(t.Context(), leadership.AppendRequest{LeaseRequest: leaseIn(g), After: after, Entries: all})
+}
+
+// appended expects an append to succeed.
+func (t *terms) appended(handle int, g leadership.Grant, after leadership.Index, count int) {
+	t.Helper()
+	h, err := t.append(handle, g, after, entries(int(after)+1, count))
+	if err != nil || h.Index != after+leadership.Index(count) || h.Token != g.Token {
+		t.Fatalf("append of %d entries after %d with token %d: got %+v, %v", count, after, g.Token, h, err)
+	}
+}
+
+// read reads a journal to its end.
+func (t *terms) read(handle int, after leadership.Index, limit int) (all []leadership.Entry) {
+	t.Helper()
+	for range 1000 {
+		page, err := t.ledger[handle].ReadJournal(t.Context(), leadership.JournalRequest{Election: jobs, After: after, Limit: limit})
+		switch {
+		case err != nil:
+			t.Fatalf("read after %d: %v", after, err)
+		case len(page.Entries) == 0 && page.Index > after:
+			t.Fatalf("read after %d: nothing, and the journal is at %d", after, page.Index)
+		case len(page.Entries) == 0:
+			return all
+		}
+		for _, e := range page.Entries {
+			if after++; e.Index != after {
+				t.Fatalf("entry %d where %d was due", e.Index, after)
+			}
+		}
+		all = append(all, page.Entries...)
+	}
+	t.Fatal("the journal does not end")
+	return nil
+}
+
+// has expects the journal to have the numbers from one to the other, each at its index.
+func (t *terms) has(handle int, from, to int) {
+	t.Helper()
+	all := t.read(handle, leadership.Index(from-1), 7)
+	if len(all) != to-from+1 {
+		t.Fatalf("got %d entries after %d, want %d", len(all), from-1, to-from+1)
+	}
+	for i, e := range all {
+		if want := fmt.Sprintf(`{"n":%d}`, from+i); string(e.Data) != want || e.Type != "put" || e.Token == 0 || e.At.IsZero() {
+			t.Errorf("entry %d is %+v, want %s", e.Index, e, want)
+		}
+	}
+}
+
+func (t *terms) refused(what string, err error, code leadership.Code) *leadership.Error {
+	t.Helper()
+	if !errors.Is(err, code) {
+		t.Fatalf("%s: got %v, want %s", what, err, code)
+	}
+	e, _ := errors.AsType[*leadership.Error](err)
+	return e
+}
+
+func (t *terms) put(handle int, g leadership.Grant, data string) (leadership.Checkpoint, error) {
+	return t.ledger[handle].PutCheckpoint(t.Context(), leadership.CheckpointRequest{LeaseRequest: leaseIn(g), Task: "task", Data: json.RawMessage(data)})
+}
+
+var ledgerCases = []journalCase{
+	{"what a leader has appended is read through every handle, in order and without a gap", func(l *logs) {
+		t := l.terms()
+		ann := t.grant(0, "ann")
+		h, err := t.ledger[0].OpenJournal(t.Context(), leaseIn(ann))
+		if err != nil || h.Index != 0 || h.Token != ann.Token || h.Snapshot != 0 {
+			t.Fatalf("open: got %+v, %v", h, err)
+		}
+		for after, count := range []int{1, 0, 5, 0, 0, 0, 0, 13} {
+			if count > 0 {
+				t.appended(0, ann, leadership.Index(after-min(after, 1)), count)
+			}
+		}
+		t.has(1, 1, 19)
+		t.has(0, 4, 19)
+		if got := t.read(1, 19, 5); len(got) > 0 {
+			t.Errorf("after the end: got %v", got)
+		}
+		if h, err := t.ledger[1].Head(t.Context(), jobs); err != nil || h.Index != 19 || h.Token != ann.Token {
+			t.Errorf("head: got %+v, %v", h, err)
+		}
+	}},
+	{"a leader that has not opened the journal does so by its first append", func(l *logs) {
+		t := l.terms()
+		ann := t.grant(0, "ann")
+		t.appended(0, ann, 0, 3)
+		t.appended(1, ann, 3, 2)
+		t.has(0, 1, 5)
+		thief := ann
+		thief.Key = leadership.NewKey()
+		_, err := t.append(1, thief, 5, entries(6, 1))
+		t.refused("another key", err, leadership.LeaseLost)
+		later := ann
+		later.Token++
+		_, err = t.append(1, later, 5, entries(6, 1))
+		if err == nil {
+			t.Errorf("a token never granted was taken")
+		}
+		t.has(0, 1, 5)
+	}},
+	{"a repeated append gives the same answer and appends nothing; any other is refused with the present index", func(l *logs) {
+		t := l.terms()
+		ann := t.grant(0, "ann")
+		t.appended(0, ann, 0, 3)
+		for handle := range 2 {
+			t.appended(handle, ann, 0, 3) // the same again
+		}
+		_, err := t.append(1, ann, 0, entries(2, 3))
+		if e := t.refused("other entries at that place", err, leadership.IndexMismatch); e.Index != 3 {
+			t.Errorf("got index %d, want 3", e.Index)
+		}
+		_, err = t.append(1, ann, 5, entries(6, 1))
+		if e := t.refused("beyond the end", err, leadership.IndexMismatch); e.Index != 3 {
+			t.Errorf("got index %d, want 3", e.Index)
+		}
+		t.appended(1, ann, 3, 2)
+		t.appended(0, ann, 3, 2)
+		t.has(0, 1, 5)
+	}},
+	{"once a successor has opened the journal no earlier leader appends, and nothing is missing", func(l *logs) {
+		t := l.terms()
+		ann := t.grant(0, "ann")
+		t.appended(0, ann, 0, 3)
+		t.expire()
+		bob := t.grant(1, "bob")
+		t.appended(0, ann, 3, 2) // late, and before the successor has looked
+		h, err := t.ledger[1].OpenJournal(t.Context(), leaseIn(bob))
+		if err != nil || h.Index != 5 || h.Token != bob.Token {
+			t.Fatalf("open by the successor: got %+v, %v; want index 5", h, err)
+		}
+		_, err = t.append(0, ann, 5, entries(6, 1))
+		t.refused("append by the earlier leader", err, leadership.TokenStale)
+		_, err = t.ledger[0].SnapshotJournal(t.Context(), leadership.SnapshotRequest{LeaseRequest: leaseIn(ann), UpTo: 2, Data: json.RawMessage("1")})
+		t.refused("snapshot by the earlier leader", err, leadership.TokenStale)
+		_, err = t.ledger[0].OpenJournal(t.Context(), leaseIn(ann))
+		t.refused("open by the earlier leader", err, leadership.LeaseLost)
+		t.appended(1, bob, 5, 2)
+		t.has(0, 1, 7)
+		_, err = t.append(0, ann, 3, entries(4, 2))
+		t.refused("a late repetition", err, leadership.TokenStale)
+	}},
+	{"a successor that appends without opening also ends the appends of the leader before", func(l *logs) {
+		t := l.terms()
+		ann := t.grant(0, "ann")
+		t.appended(0, ann, 0, 3)
+		t.expire()
+		bob := t.grant(1, "bob")
+		t.appended(1, bob, 3, 1)
+		_, err := t.append(0, ann, 4, entries(5, 1))
+		t.refused("append by the earlier leader", err, leadership.TokenStale)
+		t.has(0, 1, 4)
+	}},
+	{"entries that a snapshot stands for are deleted, and a reader of them is told where to start", func(l *logs) {
+		t := l.terms()
+		ann := t.grant(0, "ann")
+		for after := 0; after < 12; after += 4 {
+			t.appended(0, ann, leadership.Index(after), 4)
+		}
+		if _, err := t.ledger[1].ReadSnapshot(t.Context(), jobs); !errors.Is(err, leadership.NotFound) {
+			t.Errorf("no snapshot yet: got %v", err)
+		}
+		snap := func(handle int, upTo leadership.Index, data string) (leadership.JournalHead, error) {
+			return t.ledger[handle].SnapshotJournal(t.Context(), leadership.SnapshotRequest{LeaseRequest: leaseIn(ann), UpTo: upTo, Data: json.RawMessage(data)})
+		}
+		_, err := snap(0, 13, "1")
+		if e := t.refused("a snapshot beyond the end", err, leadership.IndexMismatch); e.Index != 12 {
+			t.Errorf("got index %d, want 12", e.Index)
+		}
+		for range 2 {
+			if h, err := snap(0, 6, `{"sum":21}`); err != nil || h.Snapshot != 6 || h.Index != 12 {
+				t.Fatalf("snapshot: got %+v, %v", h, err)
+			}
+		}
+		s, err := t.ledger[1].ReadSnapshot(t.Context(), jobs)
+		if err != nil || s.UpTo != 6 || string(s.Data) != `{"sum":21}` || s.Token != ann.Token || s.At.IsZero() {
+			t.Errorf("read snapshot: got %+v, %v", s, err)
+		}
+		_, err = t.ledger[1].ReadJournal(t.Context(), leadership.JournalRequest{Election: jobs})
+		if e := t.refused("from the beginning", err, leadership.HistoryCompacted); e.Index != 6 {
+			t.Errorf("got index %d, want 6", e.Index)
+		}
+		t.has(1, 7, 12)
+		t.appended(1, ann, 12, 3)
+		if h, err := snap(1, 3, `"old"`); err != nil || h.Snapshot != 6 { // a later one stands
+			t.Errorf("an older snapshot: got %+v, %v", h, err)
+		}
+		if h, err := snap(1, 15, `"all"`); err != nil || h.Snapshot != 15 {
+			t.Errorf("a snapshot of all: got %+v, %v", h, err)
+		}
+		if s, err := t.ledger[0].ReadSnapshot(t.Context(), jobs); err != nil || s.UpTo != 15 || string(s.Data) != `"all"` {
+			t.Errorf("read snapshot: got %+v, %v", s, err)
+		}
+		if got := t.read(0, 15, 10); len(got) > 0 {
+			t.Errorf("after the end: got %v", got)
+		}
+		t.appended(0, ann, 15, 2)
+		t.has(1, 16, 17)
+	}},
+	{"an append may have 500 entries, and a snapshot and an append 512 KiB", func(l *logs) {
+		t := l.terms()
+		ann := t.grant(0, "ann")
+		t.appended(0, ann, 0, leadership.MaxEntries)
+		t.has(1, 1, leadership.MaxEntries)
+		large := make([]leadership.Entry, leadership.MaxEntries)
+		each := leadership.MaxAppendBytes / len(large)
+		for i := range large {
+			large[i] = leadership.Entry{Type: strings.Repeat(`"`, leadership.MaxEntryTypeBytes), Data: json.RawMessage(`"` + strings.Repeat("x", each-2) + `"`)}
+		}
+		for range 2 {
+			if h, err := t.append(0, ann, leadership.MaxEntries, large); err != nil || h.Index != 2*leadership.MaxEntries {
+				t.Fatalf("append of %d entries with %d bytes each: got %+v, %v", len(large), each, h, err)
+			}
+		}
+		for i, e := range t.read(1, leadership.MaxEntries, 500) {
+			if e.Type != large[i].Type || string(e.Data) != string(large[i].Data) {
+				t.Fatalf("entry %d is not as it was appended", e.Index)
+			}
+		}
+		one := json.RawMessage(`"` + strings.Repeat("é", leadership.MaxAppendBytes/2-1) + `"`)
+		if h, err := t.append(1, ann, 2*leadership.MaxEntries, []leadership.Entry{{Data: one}}); err != nil || h.Index != 2*leadership.MaxEntries+1 {
+			t.Fatalf("append of one entry of %d bytes: got %+v, %v", len(one), h, err)
+		}
+		if _, err := t.ledger[0].SnapshotJournal(t.Context(), leadership.SnapshotRequest{LeaseRequest: leaseIn(ann), UpTo: 2 * leadership.MaxEntries, Data: one}); err != nil {
+			t.Fatalf("snapshot of %d bytes: %v", len(one), err)
+		}
+		if s, err := t.ledger[1].ReadSnapshot(t.Context(), jobs); err != nil || string(s.Data) != string(one) {
+			t.Errorf("read snapshot: %d bytes, %v", len(s.Data), err)
+		}
+		if got := t.read(1, 2*leadership.MaxEntries, 10); len(got) != 1 || string(got[0].Data) != string(one) {
+			t.Errorf("got %d entries", len(got))
+		}
+	}},
+	{"a checkpoint is inherited with who left it, and no earlier leader puts one afterwards", func(l *logs) {
+		t := l.terms()
+		ann := t.grant(0, "ann")
+		if left, err := t.ledger[0].Inherit(t.Context(), ann); err != nil || left != nil {
+			t.Errorf("the first leader inherits %+v, %v", left, err)
+		}
+		if _, err := t.ledger[1].Checkpoint(t.Context(), jobs); !errors.Is(err, leadership.NotFound) {
+			t.Errorf("none was put: got %v", err)
+		}
+		for i, data := range []string{"1", `{"x":"<&>"}`} {
+			p, err := t.put(i, ann, data)
+			if err != nil || p.Token != ann.Token || p.LeaderID != "ann" || string(p.Data) != data || p.At.IsZero() || p.Task != "task" {
+				t.Fatalf("put: got %+v, %v", p, err)
+			}
+		}
+		want, err := t.ledger[1].Checkpoint(t.Context(), jobs)
+		if err != nil || string(want.Data) != `{"x":"<&>"}` {
+			t.Fatalf("get: %+v, %v", want, err)
+		}
+		t.expire()
+		bob := t.grant(1, "bob")
+		left, err := t.ledger[1].Inherit(t.Context(), bob)
+		if err != nil || left == nil || left.Token != ann.Token || left.LeaderID != "ann" || string(left.Data) != string(want.Data) || !left.At.Equal(want.At) {
+			t.Fatalf("inherit: got %+v, %v; want %+v", left, err, want)
+		}
+		_, err = t.put(0, ann, `"late"`)
+		t.refused("put by the earlier leader", err, leadership.TokenStale)
+		for handle := range 2 {
+			if got, err := t.ledger[handle].Checkpoint(t.Context(), jobs); err != nil || string(got.Data) != string(want.Data) || !got.At.Equal(want.At) || got.LeaderID != "ann" {
+				t.Errorf("afterwards: got %+v, %v; want %+v", got, err, want)
+			}
+		}
+		if p, err := t.put(0, bob, `"bob's"`); err != nil || p.Token != bob.Token {
+			t.Errorf("put by the successor: got %+v, %v", p, err)
+		}
+		if left, err := t.ledger[0].Inherit(t.Context(), bob); err != nil || left != nil {
+			t.Errorf("a leader inherits its own checkpoint: %+v, %v", left, err)
+		}
+	}},
+	{"a leader that comes back inherits what stands, and a put that comes late is never read", func(l *logs) {
+		t := l.terms()
+		ann := t.grant(0, "ann")
+		if _, err := t.put(0, ann, "1"); err != nil {
+			t.Fatal(err)
+		}
+		t.expire()
+		bob := t.grant(1, "bob")
+		if _, err := t.put(0, ann, "2"); err != nil { // late, and before the successor has looked
+			t.Fatalf("put by a leader that no successor has shut out yet: %v", err)
+		}
+		if left, err := t.ledger[1].Inherit(t.Context(), bob); err != nil || left == nil || string(left.Data) != "2" {
+			t.Errorf("inherit: got %+v, %v; want what was put last", left, err)
+		}
+		_, err := t.put(0, ann, "3")
+		t.refused("put by the earlier leader", err, leadership.TokenStale)
+		data := json.RawMessage(`"` + strings.Repeat("x", leadership.MaxCheckpointBytes-2) + `"`)
+		if _, err := t.put(1, bob, string(data)); err != nil {
+			t.Fatalf("put of %d bytes: %v", len(data), err)
+		}
+		if got, err := t.ledger[0].Checkpoint(t.Context(), jobs); err != nil || string(got.Data) != string(data) {
+			t.Errorf("got %d bytes, %v", len(got.Data), err)
+		}
+	}},
+}

@@ -51,7 +51,7 @@ func (s *Service) parentLease(ctx context.Context, v Via) (ParentLease, error) {
 	if s.peers == nil {
 		return ParentLease{}, invalid("via.peer", fmt.Errorf("this service has no peer %s; its operator names peers", shown(v.Peer)))
 	}
-	now, err := s.Now(ctx) // before the peer is asked: so its lease ends no earlier than is computed here
+	snap, err := s.store.Get(ctx, "now") // before the peer is asked: so its lease ends no earlier than is computed here
 	if err != nil {
 		return ParentLease{}, err
 	}
@@ -60,7 +60,7 @@ func (s *Service) parentLease(ctx context.Context, v Via) (ParentLease, error) {
 		return ParentLease{}, err
 	}
 	left := l.ExpiresIn - l.ExpiresIn/Drift
-	until := now.Add(left).UTC().Truncate(instantPrecision)
+	until := snap.Now.Add(left - snap.Guard).UTC().Truncate(instantPrecision)
 	return ParentLease{Parent: Parent{v.Peer, v.Election, v.Token, until}, LeaderID: l.LeaderID}, nil
 }
 
@@ -101,12 +101,18 @@ func (s *Service) follow(ctx context.Context, snap Snapshot, c Renewal) (Snapsho
 	}
 	parent, err := s.parentLease(ctx, Via{at.Peer, at.Election, at.Token})
 	if err != nil || !parent.Until.After(at.Until) {
+		if !snap.Now.Before(at.Until) { // a lease of a peer, and the store has been away: see TermMoved
+			return Snapshot{}, snap.refuseLost(c)
+		}
 		return snap, nil //nolint:nilerr // the lease was renewed, up to the end that is known
 	}
 	c.Parent, c.Report, c.Ticket = parent, "", snap.Ticket
 	moved, err := s.update(ExpectHeld(ctx, c), c.Election, func(snap Snapshot) (Change, error) { return Renew(snap, c) })
-	if err != nil {
-		return snap, nil //nolint:nilerr // so, too
+	switch {
+	case errors.Is(err, LeaseLost):
+		return Snapshot{}, err
+	case err != nil:
+		return snap, nil //nolint:nilerr // as above
 	}
 	return moved, nil
 }
@@ -135,7 +141,12 @@ func (s *Service) Delegate(ctx context.Context, r DelegateRequest) (Lease, error
 	if field, err := r.Limits.validate(); err != nil {
 		return Lease{}, invalid(field, err)
 	}
-	command := DelegateCommand{Renewal: c, Child: child, Limits: r.Limits}
+	found, err := s.store.Get(ctx, child)
+	if err != nil {
+		return Lease{}, err
+	}
+	command := DelegateCommand{Renewal: c, Child: child, Limits: r.Limits, Is: found.Record.Policy.Delegation}
+	command.Exists = found.exists() && !found.Record.Deleted
 	for {
 		parent, err := s.update(ExpectChange(ctx), r.Election, func(snap Snapshot) (Change, error) { return Delegate(snap, command) })
 		missing, ok := errors.AsType[*needsChild](err)

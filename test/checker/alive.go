@@ -30,8 +30,8 @@ const (
 // A time in which an operator's order stands, or an approval is awaited, counts as a fault; and a
 // candidate that was deposed counts as unwilling from then on.
 //
-// An election without a willing candidate is not checked; one that asks for a quorum only for
-// changes without need. All calls on the others must be recorded.
+// An election without a willing candidate is not checked; one that asks for a quorum, or whose
+// leases stand on others, only for changes without need. All calls on the others must be recorded.
 func LV(r Recording, slack time.Duration) Report {
 	truth, report := truthOf(r.History)
 	willing := make(map[leadership.Election][]Willing)
@@ -109,7 +109,7 @@ type liveness struct {
 
 	lease, delay time.Duration // the longest in any answer
 	ballot       time.Duration // that one may last, if no member has to be present
-	quorum       bool
+	quorum       bool          // or another condition that candidates alone cannot meet
 	end          time.Duration // when the last call was answered
 }
 
@@ -135,7 +135,11 @@ func (l *liveness) ballots() {
 		}
 	}
 	for _, c := range l.calls {
-		if c.Answer == nil || !c.Answer.Config.Ballot.HasBallot() {
+		if c.Answer == nil {
+			continue
+		}
+		l.quorum = l.quorum || c.Answer.Config.LeadersOf != "" || c.Answer.Config.Delegation.Parent != ""
+		if !c.Answer.Config.Ballot.HasBallot() {
 			continue
 		}
 		p := c.Answer.Config.Ballot

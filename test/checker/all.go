@@ -32,6 +32,8 @@ func All(r Recording, slack, guard time.Duration) Findings {
 		{"OV", OV(r, guard)},
 		{"Limits", Limits(r, guard)},
 		{"CH", CH(r, guard)},
+		{"HO", HO(r, guard)},
+		{"PA", PA(r)},
 		{"Linear", Linear(r, guard)},
 	}
 }

@@ -14,7 +14,10 @@ import (
 //
 //   - the first answer, to any caller, that shows a higher token, or that shows the lease to have
 //     run out or to be released. A deletion by force ends no belief: the next token does;
-//   - the lease, counted from the last answer that let it start anew. Slack is by how much the
+//   - the first answer, to any caller, that shows that its leader has yielded; and the call by which
+//     it did;
+//   - the lease, counted from the last answer that let it start anew, and no longer than what
+//     limited it by that answer. Slack is by how much the
 //     clocks of the store and of the recording may differ during a lease. A lease without such
 //     an answer is not checked.
 //
@@ -26,6 +29,7 @@ import (
 // acknowledged that.
 func ME2(r Recording, slack time.Duration) Report {
 	truth, report := truthOf(r.History)
+	yields := yieldsOf(truth, r.Calls)
 	over, unlocked, reign := endingsOf(r.Calls, truth.allTerms()), truth.unlocked(), truth.reign()
 	beats := make(map[grantID][]Call)
 	for _, c := range r.Calls {
@@ -39,7 +43,10 @@ func ME2(r Recording, slack time.Duration) Report {
 		id := grantID{b.Election, b.Token}
 		told, isTold := over.after(reign.of(id))
 		end, isKnown := lastsUntil(beats[id], b.Until)
+		yielded, isYielded := yields[id]
 		switch {
+		case isYielded && b.Until > yielded:
+			report.add(Outlived, "%+v, and its leader asked at %v to yield", b, yielded)
 		case isTold && b.Until > told && !unlocked[id]:
 			report.add(Outlived, "%+v, and a caller was told at %v that it was over", b, told)
 		case isKnown && b.Until > end+slack:
@@ -54,10 +61,37 @@ func ME2(r Recording, slack time.Duration) Report {
 func lastsUntil(beats []Call, asked time.Duration) (end time.Duration, known bool) {
 	for _, c := range beats {
 		if c.Asked <= asked {
-			end, known = max(end, c.Answered+c.Answer.LeaseDuration), true
+			end, known = max(end, c.Answered+c.lasts()), true
 		}
 	}
 	return end, known
+}
+
+// lasts is how long the lease of an answer lasts that lets it start anew.
+func (c Call) lasts() time.Duration {
+	a := c.Answer
+	return min(a.LeaseDuration, a.LeaseExpiration.Sub(a.LastHeartbeat))
+}
+
+// yieldsOf is, for each token whose leader has yielded, when the leader asked to: by then it has
+// stopped. If several calls asked, as after a lost reply, the first counts.
+func yieldsOf(t truth, calls []Call) map[grantID]time.Duration {
+	yielded := make(map[grantID]bool)
+	for e, events := range t {
+		for _, event := range events {
+			if event.Type == leadership.EventYielded {
+				yielded[grantID{e, event.Token}] = true
+			}
+		}
+	}
+	asked := make(map[grantID]time.Duration)
+	for _, c := range calls {
+		id := grantID{c.Election, c.Token}
+		if at, known := asked[id]; c.Verb == Yield && yielded[id] && !c.refused() && (!known || c.Asked < at) {
+			asked[id] = c.Asked
+		}
+	}
+	return asked
 }
 
 // endings is, for each election, by when the lease of each token and all before it were over.
@@ -78,7 +112,7 @@ func endingsOf(calls []Call, terms map[grantID]term) endings {
 			continue
 		}
 		id := grantID{c.Election, c.Answer.Token}
-		if c.Answer.State == leadership.Held || slices.Contains(forced, terms[id].ended.Type) {
+		if c.Answer.State == leadership.Held && !c.Answer.Succession.Yielded || slices.Contains(forced, terms[id].ended.Type) {
 			id.token-- // this token exists, so the one before is over
 		}
 		if by, ok := first[id]; !ok || c.Answered < by {

@@ -69,7 +69,16 @@ func (p *search) adopted(r leadership.Record, in step, guard time.Duration) (lea
 	case leadership.EndsStuck:
 		e.Stuck = a.EndsBy
 	case leadership.EndsHandOver:
-		e.Challenged = a.EndsBy
+		switch now := &r.Standing.Succession; {
+		case !now.Yielded.IsZero():
+			now.Yielded = a.EndsBy
+		case now.To != "":
+			now.Ends = a.EndsBy
+		default:
+			e.Challenged = a.EndsBy
+		}
+	case leadership.EndsParent:
+		r.Standing.Parent.Until = a.EndsBy
 	case "":
 	default:
 		e.Ordered, e.Because = a.EndsBy, a.EndsBecause

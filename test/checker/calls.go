@@ -27,6 +27,11 @@ const (
 	Judge           Verb = "judge"
 	StepDown        Verb = "stepDown"
 	RequestApproval Verb = "requestApproval"
+
+	HandOver Verb = "handOver"
+	Ready    Verb = "ready"
+	Yield    Verb = "yield"
+	Delegate Verb = "delegate" // as the parent's election sees it
 )
 
 // Call is one call of the service, as its caller saw it. A call that a client repeats by itself,
@@ -39,16 +44,26 @@ type Call struct {
 	Election  leadership.Election    `json:"election"`
 	Candidate leadership.CandidateID `json:"candidate,omitempty"`
 	Key       leadership.KeyHash     `json:"key,omitzero"` // of the incarnation that asked
-	// renew, release, checkToken: the one that was named
+	// renew, release, checkToken, handOver, yield, delegate: the one that was named
 	Token leadership.Token `json:"token,omitzero"`
 	// acquire: what was asked for; 0 as configured
 	Lease    time.Duration       `json:"lease,omitzero"`
 	Metadata leadership.Metadata `json:"metadata,omitempty"`
 	// acquire: what the candidate said of itself
 	Candidacy leadership.Candidacy `json:"candidacy,omitzero"`
-	Config    leadership.Config    `json:"config,omitzero"`
-	If        leadership.Revision  `json:"if,omitzero"`     // configure, delete: the condition
-	Force     bool                 `json:"force,omitempty"` // delete
+	// acquire: the lease on which the other one shall stand
+	Via leadership.Via `json:"via,omitzero"`
+	// checkToken: for a write
+	Write bool `json:"write,omitempty"`
+	// handOver: the successor, and within which time
+	To     leadership.CandidateID `json:"to,omitempty"`
+	Within time.Duration          `json:"within,omitzero"`
+	// delegate
+	Child  leadership.Election `json:"child,omitempty"`
+	Limits leadership.Limits   `json:"limits,omitzero"`
+	Config leadership.Config   `json:"config,omitzero"`
+	If     leadership.Revision `json:"if,omitzero"`     // configure, delete: the condition
+	Force  bool                `json:"force,omitempty"` // delete
 	// unlock: what the operator acknowledged
 	Acknowledge string `json:"acknowledge,omitempty"`
 	// renew: what the leader says of its work
@@ -58,7 +73,7 @@ type Call struct {
 	// judge; its token is Token
 	Verdict leadership.Verdict `json:"verdict,omitempty"`
 	Actor   string             `json:"actor,omitempty"`
-	// judge: the evidence; stepDown; requestApproval: the note
+	// judge: the evidence; stepDown; handOver; requestApproval: the note
 	Reason string        `json:"reason,omitempty"`
 	For    time.Duration `json:"for,omitzero"` // stepDown
 
@@ -74,6 +89,8 @@ type Call struct {
 	Waited time.Duration `json:"waited,omitzero"`
 	// the election as the answer shows it, done or refused; nil if it does not
 	Answer *leadership.Lease `json:"answer,omitempty"`
+	// what its lease stands on, if the answer was lost and another shows it; Linear finds it out
+	Stands leadership.Parent `json:"-"`
 }
 
 // Belief is a time during which a candidate believed that it led: from when it learned of the grant
@@ -130,6 +147,7 @@ func (c Call) refused() bool {
 	switch c.Code {
 	case leadership.InvalidArgument, leadership.NotFound, leadership.LeaseHeld, leadership.LeaseLost, leadership.TokenStale, leadership.ElectionDeleted,
 		leadership.RevisionMismatch, leadership.LimitExceeded, leadership.RecordCorrupt, leadership.StoreUnavailable, leadership.NotEligible, leadership.ReadOnly,
+		leadership.NotReady, leadership.DepthExceeded,
 		wire.Unauthenticated, wire.PermissionDenied, wire.RateLimited, wire.Draining:
 		return c.Answered != Forever
 	}
@@ -156,6 +174,9 @@ func (c Call) mayBeat(who leadership.CandidateID, t leadership.Token) bool {
 	told := c.refused() || c.done() && c.Answer != nil
 	return !told && c.Candidate == who && (c.Verb == Acquire || c.Verb == Renew && c.Token == t)
 }
+
+// standsOn reports whether the answer is that of a heartbeat of a lease that stands on another one.
+func (c Call) standsOn() bool { return c.beat() && c.Answer.Parent.Token > 0 }
 
 // at is the store's time of what the answer shows.
 func (c Call) at() time.Time {

@@ -79,10 +79,12 @@ func (x *choice) follow(e leadership.Event) {
 		if x.policy.Strategy == leadership.StrategyRoundRobin {
 			x.last = e.LeaderID
 		}
-	case e.Type == leadership.EventHandingOver:
+	case e.Type == leadership.EventHandingOver && !byLeader(e):
 		x.report.Checked++
 		x.preempted(e)
 		x.handing = e
+	case e.Type == leadership.EventYielded:
+		x.handing = leadership.Event{} // the leader has given up what it was promised
 	case e.Type == leadership.EventGoesOn:
 		if x.handing.Revision == 0 { // its candidate may be another one of the same line
 			x.report.add(Untrue, "%s says %s, and no such challenge stood", shown(e), e.Detail)
@@ -115,7 +117,7 @@ func (x *choice) granted(e leadership.Event) {
 			x.report.add(Ineligible, "%s was granted, and the policy requires %v", shown(e), lacks)
 		}
 	}
-	if !x.policy.HasBallot() {
+	if !x.policy.HasBallot() || handedTo(x.since) == e.LeaderID && x.since.Revision == e.Revision-1 {
 		return
 	}
 	b, err := ballotOf(e)
@@ -272,7 +274,7 @@ func (x *choice) bidKept() time.Duration { return max(x.policy.Window, 0) + 4*ti
 
 // preempted checks a challenge.
 func (x *choice) preempted(e leadership.Event) {
-	id := challengerOf(e)
+	id := successorOf(e)
 	challenger, leader := x.candidacies(id, e), x.candidacies(x.begun.LeaderID, x.begun)
 	switch {
 	case x.begun.Revision == 0 || e.LeaderID != x.begun.LeaderID || id == "" || id == e.LeaderID:
@@ -365,8 +367,8 @@ func candidacyOf(e leadership.Event, p leadership.BallotPolicy) leadership.Candi
 	return leadership.Candidacy{Priority: b.Winner.Priority, Load: b.Winner.Load, Capabilities: capabilities}
 }
 
-// challengerOf is the candidate for which a term ends, or goes on.
-func challengerOf(e leadership.Event) leadership.CandidateID {
+// successorOf is the candidate for which a term ends, or goes on.
+func successorOf(e leadership.Event) leadership.CandidateID {
 	var detail struct{ To leadership.CandidateID }
 	if json.Unmarshal([]byte(e.Detail), &detail) != nil {
 		return ""

@@ -16,6 +16,8 @@
 //	OV      no lease is granted against an operator's order, or the policy's cooldown
 //	Limits  no lease lasts beyond what limits its term, and no promise is shortened
 //	CH      the best candidate is chosen, with the members that have to be present
+//	HO      a term is handed over in its steps, without a gap, and to no other candidate
+//	PA      a lease that stands on another one is its leader's, and does not outlive it
 //	Linear  the rules themselves, run one after the other in some order, give exactly these
 //	        answers and this history
 //

@@ -21,6 +21,8 @@ import (
 // An epoch gives the next token to the leader itself, without a gap; what was promised under the
 // token before still binds the next grant. So does what was promised to a leader that was deposed.
 //
+// A leader that yields gives up what it was promised: that binds no grant any more.
+//
 // An operator who unlocks the election lets the next lease be granted at once. That must have been
 // acknowledged, with an instant that is not before that end: see Unacknowledged.
 //
@@ -55,6 +57,7 @@ type exclusion struct {
 	grant leadership.Event // of the present lease; zero if there is none
 	free  time.Time        // no lease may be granted before
 	owed  time.Time        // what the leader was promised under its tokens before
+	gave  time.Time        // when the leader yielded; zero if it has not
 	delay time.Duration    // the lock delay, as configured
 }
 
@@ -72,6 +75,8 @@ func (g *exclusion) follow(e leadership.Event, delay time.Duration) {
 		g.epoch(e)
 	case e.Type == leadership.EventUnlocked:
 		g.unlock(e)
+	case e.Type == leadership.EventYielded:
+		g.gave = e.At
 	case ends(e):
 		g.end(e)
 	case configures(e):
@@ -86,7 +91,7 @@ func (g *exclusion) begin(e leadership.Event) {
 	case e.At.Before(g.free):
 		g.report.add(TooSoon, "%s was granted before %s", shown(e), stamp(g.free))
 	}
-	g.grant, g.owed = e, time.Time{}
+	g.grant, g.owed, g.gave = e, time.Time{}, time.Time{}
 }
 
 // epoch gives the next token to the leader that leads, without a gap. What it was promised under
@@ -104,6 +109,9 @@ func (g *exclusion) end(e leadership.Event) {
 		g.report.add(Untrue, "%s ends a lease that %q did not hold", shown(e), e.PreviousLeaderID)
 	}
 	promised := later(g.promises[grantID{e.Election, e.Token}], g.owed)
+	if !g.gave.IsZero() {
+		promised = g.gave
+	}
 	switch {
 	case e.Type == leadership.EventReleased:
 		g.free = e.At

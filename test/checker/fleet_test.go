@@ -24,6 +24,7 @@ type fleet struct {
 	Guard                     time.Duration // of the store; if there is one, a commit takes a while
 	Orders                    bool          // operators and verifiers act, and leaders report
 	Ballots                   bool          // policies say who should lead
+	Succession                bool          // leaders hand over, and leases stand on others
 	Seed                      uint64
 }
 
@@ -94,6 +95,7 @@ type client struct {
 	seen     leadership.Token
 	mine     leadership.Token // that it held last
 	done     int64            // progress, as it reports it
+	hands    leadership.Succession
 }
 
 // turn makes one call, of the agent that is free first.
@@ -142,6 +144,12 @@ func (w *scene) choose(c *client, asked time.Duration) checker.Call {
 		if w.Ballots {
 			call.Config.Ballot = w.ballot()
 		}
+		if w.Succession {
+			call.Config.Promotion = w.rng.IntN(3) == 0
+			if c.election == "planner-1" && w.rng.IntN(2) > 0 {
+				call.Config.LeadersOf = "planner-0"
+			}
+		}
 	case n < 125:
 		call.Verb, call.Force = checker.Delete, w.rng.IntN(2) == 0
 	case n < 128: // with what the last refusal asked for, which may not be enough any more
@@ -153,6 +161,13 @@ func (w *scene) choose(c *client, asked time.Duration) checker.Call {
 	case w.Orders && n < 185 && c.token > 0:
 		call.Verb, call.Reason, call.For = checker.StepDown, "it has nothing to do", []time.Duration{0, s, 3 * s}[n%3]
 		w.stop(c, asked)
+	case w.Succession && c.token == 0 && (n > 900 || n > 300 && c.hands.To == c.id && !c.hands.Ready):
+		call.Verb, call.Token = checker.Ready, 0
+	case w.Succession && c.token > 0 && n < 700 && c.hands.Ready:
+		call.Verb = checker.Yield
+		w.stop(c, call.Asked)
+	case w.Succession && c.token > 0 && n < 250:
+		w.handOver(c, &call)
 	case c.token == 0 && c.seen > 0 && n < 300: // too late, or with a lease that is not its own
 		call.Token = cmp.Or(c.mine, c.seen)
 		call.Verb = []checker.Verb{checker.Renew, checker.Renew, checker.Release}[n%3]
@@ -162,6 +177,7 @@ func (w *scene) choose(c *client, asked time.Duration) checker.Call {
 		if w.Ballots {
 			call.Candidacy = candidacyOf(c.id)
 		}
+		call.Via = w.via(c)
 	case n < 920:
 		call.Verb = checker.Renew
 		if w.Orders && n%3 == 0 {
@@ -178,6 +194,42 @@ func (w *scene) choose(c *client, asked time.Duration) checker.Call {
 		w.stop(c, asked)
 	}
 	return call
+}
+
+// handOver is a step of a leader that hands over.
+func (w *scene) handOver(c *client, call *checker.Call) {
+	switch w.rng.IntN(5) {
+	case 0:
+		call.Verb, call.Within = checker.HandOver, time.Duration(1+w.rng.IntN(4))*s
+		for _, other := range w.clients {
+			if other.election == c.election && other.id != c.id && (call.To == "" || w.rng.IntN(3) == 0) {
+				call.To = other.id
+			}
+		}
+		if call.To == "" {
+			call.To = "agent-9"
+		}
+	case 1:
+		call.Verb = checker.Ready
+		call.Token = 0
+	case 2:
+		call.Verb, call.Write = checker.Check, true
+	case 3:
+		call.Verb = checker.Yield
+		w.stop(c, call.Asked)
+	default:
+		call.Verb = checker.Renew
+	}
+}
+
+// via is the lease that the candidate holds elsewhere.
+func (w *scene) via(c *client) (v leadership.Via) {
+	for _, other := range w.clients {
+		if c.election == "planner-1" && other.election == "planner-0" && other.id == c.id && other.token > 0 {
+			v = leadership.Via{Election: other.election, Token: other.token}
+		}
+	}
+	return v
 }
 
 // ballot is a policy that some candidates are not good enough for.
@@ -282,7 +334,7 @@ func (w *scene) send(c *client, call checker.Call) {
 		w.learn(c, call)
 	}
 	w.recorded.Calls = append(w.recorded.Calls, call)
-	if call.Verb == checker.Release || call.Verb == checker.StepDown {
+	if call.Verb == checker.Release || call.Verb == checker.StepDown || call.Verb == checker.Yield && call.Code != leadership.NotReady {
 		c.id, c.token = "", 0 // its key is spent
 	}
 	if c.token > 0 && call.Asked < c.until && w.rng.IntN(3) == 0 {
@@ -333,7 +385,7 @@ func (w *scene) call(ctx context.Context, c *client, call checker.Call) (leaders
 	switch call.Verb {
 	case checker.Acquire:
 		g, err := w.service.Acquire(ctx, leadership.AcquireRequest{
-			Election: call.Election, CandidateID: call.Candidate, Key: &c.key, LeaseDuration: call.Lease, Metadata: []byte(call.Metadata), Candidacy: call.Candidacy,
+			Election: call.Election, CandidateID: call.Candidate, Key: &c.key, LeaseDuration: call.Lease, Metadata: []byte(call.Metadata), Candidacy: call.Candidacy, Via: call.Via,
 		})
 		return g.Lease, err
 	case checker.Renew:
@@ -352,7 +404,16 @@ func (w *scene) call(ctx context.Context, c *client, call checker.Call) (leaders
 	case checker.Release:
 		return w.service.Release(ctx, named)
 	case checker.Check:
-		return w.service.CheckToken(ctx, leadership.TokenCheck{Election: call.Election, Token: call.Token})
+		return w.service.CheckToken(ctx, leadership.TokenCheck{Election: call.Election, Token: call.Token, Write: call.Write})
+	case checker.HandOver:
+		return w.service.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: named, To: call.To, Within: call.Within, Reason: call.Reason})
+	case checker.Ready:
+		return w.service.SayReady(ctx, leadership.ReadyRequest{Election: call.Election, CandidateID: call.Candidate, Key: c.key})
+	case checker.Delegate:
+		parent := string(call.Election) + "."
+		return w.service.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: named, Child: strings.TrimPrefix(string(call.Child), parent), Limits: call.Limits})
+	case checker.Yield:
+		return w.service.Yield(ctx, named)
 	case checker.Get:
 		return w.service.Get(ctx, call.Election)
 	case checker.Configure:
@@ -371,7 +432,7 @@ func (w *scene) call(ctx context.Context, c *client, call checker.Call) (leaders
 // learn is what the client makes of an answer.
 func (w *scene) learn(c *client, call checker.Call) {
 	if call.Answer != nil {
-		c.seen = call.Answer.Token
+		c.seen, c.hands = call.Answer.Token, call.Answer.Succession
 	}
 	beat := call.Verb == checker.Acquire || call.Verb == checker.Renew
 	switch {

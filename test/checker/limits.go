@@ -13,7 +13,8 @@ import (
 //
 //   - no lease is told to last beyond its EndsBy;
 //   - no promise is shortened: of two answers about one token, the later one shows no earlier end
-//     of the lease, whatever operators have ordered between them;
+//     of the lease, whatever operators have ordered between them. A leader that has yielded has
+//     given it up;
 //   - no term goes beyond the maximum of its policy, nor beyond its approval;
 //   - a leader without progress is out: its lease never lasts for longer than the policy allows
 //     after the grant, or after the first answer with the progress that it has;
@@ -41,7 +42,7 @@ func Limits(r Recording, guard time.Duration) Report {
 		}
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(views), grantID.compare) {
-		x.checkForward(views[id])
+		x.checkForward(slices.DeleteFunc(slices.Clone(views[id]), func(c Call) bool { return c.Answer.Succession.Yielded }))
 		for _, c := range views[id] {
 			x.checkEnd(id, c)
 		}
@@ -150,6 +151,9 @@ func (x limits) checkEnd(id grantID, c Call) {
 	p, from := span.policy, span.granted.At.Add(x.guard)
 	if !a.EndsBy.IsZero() && a.LeaseExpiration.After(a.EndsBy) {
 		x.report.add(Unlimited, "%v: its lease ends at %s, and may not last beyond %s", c, stamp(a.LeaseExpiration), stamp(a.EndsBy))
+	}
+	if a.Parent.Token > 0 && a.LeaseExpiration.After(a.Parent.Until) {
+		x.report.add(Unlimited, "%v: its lease ends at %s, and it stands on one that ends at %s", c, stamp(a.LeaseExpiration), stamp(a.Parent.Until))
 	}
 	if p.MaxTerm > 0 && a.LeaseExpiration.After(from.Add(p.MaxTerm)) {
 		x.report.add(Unlimited, "%v: its lease ends at %s, and its term began at %s and has %v", c, stamp(a.LeaseExpiration), stamp(span.granted.At), p.MaxTerm)

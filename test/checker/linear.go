@@ -178,10 +178,23 @@ func (p *search) take(s state, in step, guard time.Duration) (state, bool) {
 
 // try takes the step with the heartbeats that are known.
 func (p *search) try(s state, in step, guard time.Duration) (state, bool) {
+	s.record = in.movedOn(s.record)
 	moments := append(in.decided(s.record), in.at)
 	if read := later(s.wrote, s.record.HeartbeatAt); guard > 0 && len(in.events) > 0 && read.Before(in.at) {
 		moments = append(moments, read)
 	}
+	if slices.ContainsFunc(in.events, byLeader) { // its end may be that of a heartbeat that is not known: only if no moment explains it
+		in.exact = true
+		if after, ok := p.at(s, in, append([]time.Time{in.at}, moments...), guard); ok {
+			return after, true
+		}
+		in.exact = false
+	}
+	return p.at(s, in, moments, guard)
+}
+
+// at takes the step as decided at one of the moments.
+func (p *search) at(s state, in step, moments []time.Time, guard time.Duration) (state, bool) {
 	for _, now := range moments {
 		if after, ok := p.decide(leadership.Snapshot{Record: s.locked(in), Now: now, Guard: guard}, in); ok {
 			next := s.after(after, in)
@@ -190,6 +203,21 @@ func (p *search) try(s state, in step, guard time.Duration) (state, bool) {
 		}
 	}
 	return s, false
+}
+
+// movedOn is the record with the later end of the lease that its own stands on, if the answer shows
+// one that the heartbeat before has brought, and that no other has shown.
+func (in step) movedOn(r leadership.Record) leadership.Record {
+	a, at := in.answer, r.Standing.Parent
+	if a == nil || a.State != leadership.Held || a.Token != r.Token || at.Token == 0 || in.call.beat() || !a.Parent.Until.After(at.Until) {
+		return r
+	}
+	named := leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Parent: leadership.ParentLease{Parent: a.Parent}}
+	if ch, err := leadership.Renew(leadership.Snapshot{Record: r, Now: r.HeartbeatAt}, named); err == nil {
+		ch.Record.HeartbeatAt = r.HeartbeatAt
+		return ch.Record
+	}
+	return r
 }
 
 // decided are instants at which the step was decided, if it shows that: what the rules compute from
@@ -202,7 +230,11 @@ func (in step) decided(r leadership.Record) (all []time.Time) {
 	}
 	a, p := in.answer, r.Policy.Term
 	switch {
+	case in.call.Verb == HandOver && len(in.events) > 0:
+		all = append(all, endsByOf(in.events[0]).Add(-cmp.Or(in.call.Within, leadership.DefaultWithin)))
 	case a == nil || a.State != leadership.Held:
+	case in.call.Verb == Yield:
+		all = append(all, a.EndsBy.Add(-leadership.YieldWindow))
 	case in.call.Report != "":
 		all = append(all, a.ReportedAt)
 	case in.call.Verb == Acquire && a.Token != r.Token:
@@ -248,7 +280,7 @@ func (p *search) decide(s leadership.Snapshot, in step) (leadership.Record, bool
 	} else {
 		ch, err = in.call.decide(s)
 	}
-	if in.call.codeFor(ch, err) != in.call.Code || !sameEvents(ch.Events, in.events) {
+	if in.call.codeFor(ch, err) != in.call.Code || !sameEvents(ch.Events, in.events, in.exact) {
 		return s.Record, false
 	}
 	if !ch.Empty() {

@@ -65,11 +65,30 @@ func checkMade(report *Report, c Call, t truth, terms map[grantID]term) {
 		report.add(Missing, "%v: the history has no end of the lease", c)
 	case c.Verb == Delete && !t.deleted(c.Election, c.Answer.Revision):
 		report.add(Missing, "%v: the history has no deletion", c)
+	case c.Verb == HandOver && !t.tells(c, leadership.EventHandingOver, c.To), c.Verb == Yield && !t.tells(c, leadership.EventYielded, "") && !(granted && term.over()):
+		report.add(Missing, "%v: the history has no such hand-over", c)
+	case c.Verb == Ready && c.Answer.LeaderID != c.Candidate && !t.tells(c, leadership.EventReady, c.Candidate):
+		report.add(Missing, "%v: the history has no such successor", c)
 	case c.Verb == Configure && (!exists || t.deleted(c.Election, c.Answer.Revision)):
 		report.add(Missing, "%v: the history has no configuration", c)
 	case c.Verb == Configure && c.Answer.Config != explicit(c.Config):
 		report.add(Untrue, "%v: the configuration is %+v, and %+v was asked for", c, c.Answer.Config, explicit(c.Config))
 	}
+}
+
+// tells reports whether the history has an event of the type, and about the successor if one is
+// given, in the term and up to the revision that the answer shows.
+func (t truth) tells(c Call, of leadership.EventType, to leadership.CandidateID) bool {
+	for r := min(c.Answer.Revision, leadership.Revision(len(t[c.Election]))); r > 0; r-- {
+		e := t[c.Election][r-1]
+		switch {
+		case e.Type == of && (to == "" || successorOf(e) == to || readyOf(e) == to):
+			return true
+		case e.Type == leadership.EventAcquired:
+			return false
+		}
+	}
+	return false
 }
 
 // explicit is a configuration as answers show it.

@@ -99,6 +99,15 @@ const (
 	Few        Kind = "without quorum" // too few members were present
 )
 
+// The violations of HO and PA, beside Unlimited and Untrue.
+const (
+	Unready   Kind = "not ready"   // a leader yielded, and no successor was ready
+	Unasked   Kind = "not yielded" // a lease was handed over, and its leader had not yielded
+	Stolen    Kind = "stolen"      // another candidate, or another incarnation, has the successor's place
+	Unstopped Kind = "goes on"     // a leader led after it had yielded
+	Gap       Kind = "a vacancy"   // a hand-over has one
+)
+
 // The violations of Linear.
 const (
 	Illegal   Kind = "illegal"    // no order of the calls lets the rules give these answers

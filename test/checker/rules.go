@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -21,10 +22,10 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 			return leadership.Renew(s, named)
 		}
 		return c.acquire(s, leadership.AcquireCommand{
-			CandidateID: c.Candidate, KeyHash: c.Key, LeaseDuration: c.Lease, Metadata: c.Metadata, Candidacy: c.Candidacy,
+			CandidateID: c.Candidate, KeyHash: c.Key, LeaseDuration: c.Lease, Metadata: c.Metadata, Candidacy: c.Candidacy, Parent: c.parent(s),
 		})
 	case Renew:
-		named.Report = c.Report
+		named.Report, named.Parent = c.Report, c.parent(s)
 		return leadership.Renew(s, named)
 	case Release:
 		return leadership.Release(s, named)
@@ -45,9 +46,17 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 		return leadership.StepDown(s, leadership.StepDownCommand{Renewal: named, Reason: c.Reason, For: c.For})
 	case RequestApproval:
 		return leadership.RequestApproval(s, leadership.ApprovalRequest{Renewal: named, Note: c.Reason})
+	case HandOver:
+		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: named, To: c.To, Within: cmp.Or(c.Within, leadership.DefaultWithin), Reason: c.Reason})
+	case Ready:
+		return leadership.SayReady(s, leadership.ReadyCommand{CandidateID: c.Candidate, KeyHash: c.Key})
+	case Yield:
+		return leadership.Yield(s, named)
+	case Delegate: // the child that was counted last exists
+		return leadership.Delegate(s, leadership.DelegateCommand{Renewal: named, Child: c.Child, Limits: c.Limits, Made: s.Record.Standing.Delegated.Last})
 	case Check:
 		if seen {
-			return leadership.Change{}, leadership.Check(s, c.Token)
+			return leadership.Change{}, c.check(s)
 		}
 	case Get:
 		if seen && !s.Record.Deleted {
@@ -55,6 +64,38 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 		}
 	}
 	return leadership.Change{}, leadership.NotFound
+}
+
+// check is the rule, and what a service says to a caller that is going to write.
+func (c Call) check(s leadership.Snapshot) error {
+	err := leadership.Check(s, c.Token)
+	if err == nil && c.Write && s.Record.Standing.Unready {
+		return leadership.NotReady
+	}
+	return err
+}
+
+// parent is the lease that the candidate's stands on, as the service has read it: what the answer
+// shows or, where it shows none, as it must have been for this answer.
+func (c Call) parent(s leadership.Snapshot) leadership.ParentLease {
+	soon := s.Now.Add(time.Hour)
+	p := leadership.ParentLease{Parent: leadership.Parent{Peer: c.Via.Peer, Election: c.Via.Election, Token: c.Via.Token, Until: soon}, LeaderID: c.Candidate}
+	if of := s.Record.Policy.Delegation.Parent; of != "" {
+		p.Parent = leadership.Parent{Election: of, Token: 1, Until: soon}
+	}
+	switch a := c.Answer; {
+	case c.Code == "" && a != nil && a.Parent.Token > 0:
+		p.Parent = a.Parent
+	case c.Stands.Token > 0:
+		p.Parent = c.Stands
+	case c.Verb == Renew, p.Token == 0:
+		return leadership.ParentLease{}
+	case c.Code == leadership.NotEligible && p.Token > 0:
+		p.Until = s.Now
+	case c.Because == leadership.ReasonParent:
+		p.LeaderID = ""
+	}
+	return p
 }
 
 // acquire runs the rule for a call. One that was refused has not challenged the leader: a challenge
@@ -124,6 +165,9 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 			return judged(s, events[0])
 		}
 		if e.RequestID != "" && !s.Live() {
+			if r.EndsBecause == leadership.EndsParent && limitOf(e) == "" { // the renewal was to move the end on
+				s.Record.EndsBy = s.Record.EndsBy.Add(1)
+			}
 			return leadership.Lapse(s, r.Token, r.HeartbeatAt, r.LeaseEnd())
 		}
 		return leadership.Expire(s)
@@ -132,17 +176,24 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 	case leadership.EventAcquired:
 		// no one else has this key: unrecorded leases are told apart by their tokens
 		key := leadership.KeyHash{1}
+		if s.Live() { // it takes over
+			key = r.Standing.Succession.Key
+		}
 		return acquire(s, true, leadership.AcquireCommand{
 			CandidateID: e.LeaderID, KeyHash: key, LeaseDuration: p.foreign[e.Token], Candidacy: candidacyOf(e, r.Policy.Ballot),
+			Parent: leadership.ParentLease{Parent: p.parentOf(e.Token), LeaderID: e.LeaderID},
 		})
-	case leadership.EventHandingOver:
+	case leadership.EventHandingOver, leadership.EventReady, leadership.EventYielded, leadership.EventDelegated:
+		if ch, err, ok := handed(s, e); ok {
+			return ch, err
+		}
 		challenger := leadership.Candidacy{Priority: leadership.MaxPriority, Capabilities: union(r.Policy.Ballot.Require, r.Policy.Ballot.Prefer)}
-		return acquire(s, false, leadership.AcquireCommand{CandidateID: challengerOf(e), KeyHash: leadership.KeyHash{1}, Candidacy: challenger})
+		return acquire(s, false, leadership.AcquireCommand{CandidateID: successorOf(e), KeyHash: leadership.KeyHash{1}, Candidacy: challenger})
 	case leadership.EventGoesOn:
 		if s.Record.Standing.Challenger != "" { // another of its line may have taken its place, without an event
-			s.Record.Standing.Challenger = challengerOf(e)
+			s.Record.Standing.Challenger = successorOf(e)
 		}
-		return leadership.Withdraw(s, challengerOf(e), 0)
+		return leadership.Withdraw(s, successorOf(e), 0)
 	case leadership.EventConfigured, leadership.EventRecreated:
 		return leadership.Configure(s, leadership.ConfigureCommand{Config: p.configAt(e.Revision, r.Policy.Config)})
 	case leadership.EventDeleted:
@@ -162,6 +213,39 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 		return leadership.Order(s, order)
 	}
 	return leadership.Change{}, leadership.NotFound
+}
+
+// handed repeats a step of a hand-over, or a delegation, by its event.
+func handed(s leadership.Snapshot, e leadership.Event) (ch leadership.Change, err error, ok bool) {
+	r := s.Record
+	named := leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}
+	switch {
+	case e.Type == leadership.EventReady:
+		c := leadership.ReadyCommand{CandidateID: readyOf(e), KeyHash: leadership.KeyHash{1}}
+		if c.CandidateID == r.LeaderID {
+			c.KeyHash = r.KeyHash
+		}
+		ch, err = leadership.SayReady(s, c)
+	case e.Type == leadership.EventYielded:
+		ch, err = leadership.Yield(s, named)
+	case e.Type == leadership.EventDelegated:
+		var d struct {
+			Budget int64
+			Child  leadership.Election
+			Depth  int
+		}
+		if err := json.Unmarshal([]byte(e.Detail), &d); err != nil {
+			return ch, err, true
+		}
+		ch, err = leadership.Delegate(s, leadership.DelegateCommand{
+			Renewal: named, Child: d.Child, Limits: leadership.Limits{Depth: d.Depth, Budget: d.Budget}, Made: r.Standing.Delegated.Last,
+		})
+	case byLeader(e):
+		ch, err = leadership.HandOver(s, leadership.HandOverCommand{Renewal: named, To: successorOf(e), Within: endsByOf(e).Sub(s.Now), Reason: e.Reason})
+	default:
+		return ch, nil, false
+	}
+	return ch, err, true
 }
 
 // judged repeats a verdict by its event.
@@ -205,7 +289,7 @@ func (p *search) configAt(from leadership.Revision, was leadership.Config) leade
 }
 
 // sameEvents compares what a rule writes with the history, except for what only a store knows.
-func sameEvents(rule, history []leadership.Event) bool {
+func sameEvents(rule, history []leadership.Event, exact bool) bool {
 	if len(rule) != len(history) {
 		return false
 	}
@@ -217,6 +301,10 @@ func sameEvents(rule, history []leadership.Event) bool {
 		switch e.Type { // a heartbeat may be missing that moved the instant in it
 		case leadership.EventAcquired: // CH
 			e.Detail = history[i].Detail
+		case leadership.EventHandingOver:
+			if !exact && byLeader(e) && successorOf(e) == successorOf(history[i]) {
+				e.Detail = history[i].Detail
+			}
 		case leadership.EventUnlocked, leadership.EventApprovalRequested:
 			e.Reason, e.Detail = history[i].Reason, history[i].Detail
 		case leadership.EventEvicted, leadership.EventLifted:
@@ -246,6 +334,7 @@ func agrees(a *leadership.Lease, s leadership.Snapshot) bool {
 		a.LeaseDuration == want.LeaseDuration && a.Metadata == want.Metadata && a.Config == want.Config && a.Deleted == want.Deleted &&
 		a.EndsBy.Equal(want.EndsBy) && a.EndsBecause == want.EndsBecause && a.Report == want.Report &&
 		a.LastHeartbeat.Equal(want.LastHeartbeat) && a.LeaseExpiration.Equal(want.LeaseExpiration) &&
+		a.Succession.Yielded == want.Succession.Yielded && a.Succession.Ready == want.Succession.Ready && a.Unready == want.Unready && a.Parent == want.Parent &&
 		rounded < millisecond && remains(a)
 }
 

@@ -39,6 +39,12 @@ func keyOf(who leadership.CandidateID) (k leadership.Key) {
 // at makes a call that is asked for 5 ms before, and answered 5 ms after.
 func (p *play) at(now time.Duration, c checker.Call) {
 	p.tb.Helper()
+	p.as(now, c.Candidate, c)
+}
+
+// as is at, by a candidate that has the key of another one.
+func (p *play) as(now time.Duration, key leadership.CandidateID, c checker.Call) {
+	p.tb.Helper()
 	p.calls++
 	p.now = now
 	c.Caller, c.Request, c.Asked, c.Answered = string(c.Candidate), fmt.Sprint("r", p.calls), now-5*ms, now+5*ms
@@ -46,19 +52,30 @@ func (p *play) at(now time.Duration, c checker.Call) {
 		c.Election = "planner"
 	}
 	if c.Candidate != "" {
-		c.Key = keyOf(c.Candidate).Hash()
+		c.Key = keyOf(key).Hash()
 	}
 	w := &scene{tb: p.tb, service: p.service}
-	p.recorded.Calls = append(p.recorded.Calls, w.do(&client{key: keyOf(c.Candidate)}, c))
+	if c = w.do(&client{key: keyOf(key)}, c); c.Verb == checker.Delegate && c.Code == "" {
+		c.Answer = nil // it is the child's
+	}
+	p.recorded.Calls = append(p.recorded.Calls, c)
 }
 
 func (p *play) recording() checker.Recording {
-	events, err := p.service.Events(p.tb.Context(), leadership.EventsRequest{Election: "planner", Limit: leadership.MaxPageSize})
-	if err != nil && !errors.Is(err, leadership.NotFound) {
-		p.tb.Fatal(err)
-	}
 	r := p.recorded
-	r.History, r.Calls = events, slices.Clone(r.Calls)
+	r.Calls = slices.Clone(r.Calls)
+	seen := make(map[leadership.Election]bool)
+	for _, c := range r.Calls {
+		if seen[c.Election] {
+			continue
+		}
+		seen[c.Election] = true
+		events, err := p.service.Events(p.tb.Context(), leadership.EventsRequest{Election: c.Election, Limit: leadership.MaxPageSize})
+		if err != nil && !errors.Is(err, leadership.NotFound) {
+			p.tb.Fatal(err)
+		}
+		r.History = append(r.History, events...)
+	}
 	return r
 }
 

@@ -19,6 +19,7 @@ type step struct {
 	events []leadership.Event // that it wrote to the history
 	span   span               // when it was done, on the recording's clock
 	adopts bool               // its answer was taken for what limits the lease
+	exact  bool               // the end that a hand-over sets is as its event says
 	after  int                // so many steps come before it, by the store's time
 }
 
@@ -58,7 +59,8 @@ type group struct {
 func (g group) last() leadership.Event { return g.events[len(g.events)-1] }
 
 // groupsOf splits a history into transactions: the end of a lease that ran out is written together
-// with what follows, and a new epoch or a trip with what it comes from.
+// with what follows, a new epoch or a trip with what it comes from, and the end of a term that was
+// handed over with the grant to the successor.
 func groupsOf(history []leadership.Event) []group {
 	var groups []group
 	for _, e := range history {
@@ -82,6 +84,8 @@ func together(a, b leadership.Event) bool {
 		return b.Type == leadership.EventEpoch
 	case leadership.EventJudged, leadership.EventUpdated:
 		return tripped
+	case leadership.EventReleased:
+		return handedTo(a) != "" && b.Type == leadership.EventAcquired
 	}
 	return ranOut(a)
 }
@@ -173,6 +177,14 @@ func (c Call) fits(t leadership.EventType) bool {
 		return t == leadership.EventDeleted
 	case Unlock:
 		return t == leadership.EventUnlocked
+	case HandOver:
+		return t == leadership.EventHandingOver
+	case Ready:
+		return t == leadership.EventReady
+	case Yield:
+		return t == leadership.EventYielded
+	case Delegate:
+		return t == leadership.EventDelegated
 	}
 	return false
 }
@@ -206,10 +218,15 @@ func (p *search) resolve() {
 			if !g.taken && c.fits(g.last().Type) {
 				g.taken, applied = true, true
 				c := c
-				c.Code, c.Answer = "", nil
+				c.Code, c.Answer, c.Stands = "", nil, p.parentOf(g.last().Token)
 				p.add(step{call: c, events: g.events}, c.Asked)
 				break
 			}
+		}
+		if c.standsOn() { // it renews, and moves the end on in a second transaction
+			first := c
+			first.Code, first.Answer = leadership.OutcomeUnknown, nil
+			p.lost = append(p.lost, first)
 		}
 		if (!applied || c.Verb == Acquire) && c.mayBeat(c.Candidate, c.Token) { // a grant may have been asked for twice
 			p.lost = append(p.lost, c)
@@ -227,6 +244,16 @@ func (p *search) rest() {
 			p.add(step{events: g.events}, math.MinInt64)
 		}
 	}
+}
+
+// parentOf is what a token's lease stands on, with the earliest end that an answer shows.
+func (p *search) parentOf(t leadership.Token) (earliest leadership.Parent) {
+	for _, c := range p.calls {
+		if a := c.Answer; a != nil && a.Token == t && a.State == leadership.Held && a.Parent.Token > 0 && (earliest.Token == 0 || a.Parent.Until.Before(earliest.Until)) {
+			earliest = a.Parent
+		}
+	}
+	return earliest
 }
 
 // durationOf is the length of a token's lease, if an answer shows it.

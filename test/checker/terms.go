@@ -57,6 +57,15 @@ func limitOf(e leadership.Event) leadership.EndReason {
 	return detail.Because
 }
 
+// handedTo is the candidate that takes over from a leader whose term the event ends; "" if it ends
+// otherwise.
+func handedTo(e leadership.Event) leadership.CandidateID {
+	if e.Type != leadership.EventReleased || limitOf(e) != leadership.EndsHandOver {
+		return ""
+	}
+	return successorOf(e)
+}
+
 // reigns is, for each token that an epoch began, the token before, with which the same leader led.
 func (t truth) reigns() map[grantID]leadership.Token {
 	earlier := make(map[grantID]leadership.Token)

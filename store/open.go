@@ -100,7 +100,7 @@ func Check(spec string) (found string, err error) {
 }
 
 // opened keeps a nil pointer from becoming an interface that is not nil.
-func opened[S leadership.Store](s S, err error) (leadership.Store, error) {
+func opened[S Store](s S, err error) (Store, error) {
 	if err != nil {
 		return nil, err
 	}

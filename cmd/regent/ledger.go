@@ -29,13 +29,18 @@ func (f *dataFlags) add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("file", "uri")
 }
 
-// read reads a file of at most so many bytes, or standard input, unless key is read from it too.
-func (c *cli) readData(path string, most int, key keyFlags) ([]byte, error) {
+// keyBeside is requireKey for a command that reads data from a file, or standard input, too.
+func (c *cli) keyBeside(file string, key keyFlags) (leadership.Key, error) {
+	if file == "-" && key.file == "-" {
+		return leadership.Key{}, usagef("the data and the key cannot both come from standard input; give --file FILE, or the key by REGENT_KEY or --key-file FILE")
+	}
+	return c.requireKey(key)
+}
+
+// readData reads a file of at most so many bytes, or standard input.
+func (c *cli) readData(path string, most int) ([]byte, error) {
 	in, name := c.in, "standard input"
-	switch {
-	case path == "-" && key.file == "-":
-		return nil, usagef("the data and the key cannot both come from standard input; give --file FILE, or the key by REGENT_KEY or --key-file FILE")
-	case path != "-":
+	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, usagef("--file: %w", err)
@@ -55,11 +60,11 @@ func (c *cli) readData(path string, most int, key keyFlags) ([]byte, error) {
 
 // json reads one JSON value; nil if there is a URI in its place. Spaces do not count against most
 // later, so that the file may have some more.
-func (f dataFlags) json(c *cli, most int, key keyFlags) (json.RawMessage, error) {
+func (f dataFlags) json(c *cli, most int) (json.RawMessage, error) {
 	if f.uri != "" {
 		return nil, nil
 	}
-	b, err := c.readData(f.file, 4*most, key)
+	b, err := c.readData(f.file, 4*most)
 	if err != nil {
 		return nil, err
 	}
@@ -131,11 +136,11 @@ leader has taken over, the exit code is 3: nothing was written, and this leader 
 		Example: `  echo '{"done":412}' | regent checkpoint put reports --candidate agent-1 --token 7 --task "shard 3"
   regent checkpoint put reports --candidate agent-1 --token 7 --uri gs://bucket/state.json --sha256 "$sum"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := c.requireKey(who.key)
+			key, err := c.keyBeside(data.file, who.key)
 			if err != nil {
 				return err
 			}
-			if r.Data, err = data.json(c, leadership.MaxCheckpointBytes, who.key); err != nil {
+			if r.Data, err = data.json(c, leadership.MaxCheckpointBytes); err != nil {
 				return err
 			}
 			r.Election, r.CandidateID, r.Key, r.URI = leadership.Election(args[0]), who.id, key, data.uri
@@ -206,12 +211,12 @@ are added at its end: repeated, they are added twice.`,
 		Example: `  echo '{"set":"a","to":1}' | regent journal append state --candidate agent-1 --token 7
   regent journal append state --candidate agent-1 --token 7 --after 41 --type put --file entries.jsonl`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key, err := c.requireKey(who.key)
+			key, err := c.keyBeside(file, who.key)
 			if err != nil {
 				return err
 			}
 			r.Election, r.CandidateID, r.Key = leadership.Election(args[0]), who.id, key
-			if r.Entries, err = c.readEntries(file, kind, who.key); err != nil {
+			if r.Entries, err = c.readEntries(file, kind); err != nil {
 				return err
 			}
 			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
@@ -239,8 +244,8 @@ are added at its end: repeated, they are added twice.`,
 }
 
 // readEntries reads JSON values, one after the other.
-func (c *cli) readEntries(file, kind string, key keyFlags) ([]leadership.Entry, error) {
-	b, err := c.readData(file, 4*leadership.MaxAppendBytes, key)
+func (c *cli) readEntries(file, kind string) ([]leadership.Entry, error) {
+	b, err := c.readData(file, 4*leadership.MaxAppendBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -375,11 +380,11 @@ needs them gets the snapshot. A snapshot that does not reach as far as the prese
 				return usageError{missing(s)}
 			}
 		}
-		key, err := c.requireKey(who.key)
+		key, err := c.keyBeside(data.file, who.key)
 		if err != nil {
 			return err
 		}
-		if r.Data, err = data.json(c, leadership.MaxSnapshotBytes, who.key); err != nil {
+		if r.Data, err = data.json(c, leadership.MaxSnapshotBytes); err != nil {
 			return err
 		}
 		r.CandidateID, r.Key, r.URI = who.id, key, data.uri

@@ -112,5 +112,15 @@ func (p peers) Check(ctx context.Context, peer string, c leadership.TokenCheck) 
 	if err == nil || errors.Is(err, leadership.TokenStale) || errors.Is(err, leadership.NotFound) {
 		return l, err
 	}
-	return leadership.Lease{}, fmt.Errorf("peer %s cannot say whether election %q is led with fencing token %d: %w: %v", peer, c.Election, c.Token, leadership.StoreUnavailable, err)
+	return leadership.Lease{}, fmt.Errorf("peer %s: %v: %w", peer, err, &leadership.Error{Code: leadership.StoreUnavailable, Detail: fmt.Sprintf(
+		"peer %s %s, so it is not known whether election %q is led there with fencing token %d; try again until your own deadline", peer, silence(err), c.Election, c.Token)})
+}
+
+// silence says why a peer does not answer a question. It names no address.
+func silence(err error) string {
+	var code leadership.Code
+	if errors.As(err, &code) && code != leadership.StoreUnavailable {
+		return "answers " + string(code)
+	}
+	return "does not answer"
 }

@@ -109,12 +109,12 @@ func TestAJournalIsAppendedReadAndCompacted(t *testing.T) {
 	if r := regent(t, env, "journal snapshot state").want(t, exitOther); !strings.Contains(r.err, "no snapshot") {
 		t.Errorf("%q", r.err)
 	}
-	regentReading(t, `{"sum":3}`, ann, "journal snapshot state --up-to 2").want(t, exitDone).has(t, "index 4 snapshot up to 2")
-	regent(t, env, "journal snapshot state").want(t, exitDone).has(t, `up to 2 fencing token 1 put 2026-03-01T12:00:00Z data {"sum":3}`)
-	if r := regent(t, env, "journal read state").want(t, exitOther); !strings.Contains(r.err, "go on after 2") {
+	regentReading(t, `{"sum":3}`, ann, "journal snapshot state --up-to 3").want(t, exitDone).has(t, "index 4 snapshot up to 3")
+	regent(t, env, "journal snapshot state").want(t, exitDone).has(t, `up to 3 fencing token 1 put 2026-03-01T12:00:00Z data {"sum":3}`)
+	if r := regent(t, env, "journal read state").want(t, exitOther); !strings.Contains(r.err, "go on after 3") {
 		t.Errorf("%q", r.err)
 	}
-	regent(t, env, "journal read state --after 2").want(t, exitDone).has(t, `3 2026-03-01T12:00:00Z 1 put "text"`)
+	regent(t, env, "journal read state --after 3").want(t, exitDone).has(t, `4 2026-03-01T12:00:00Z 1 - 4`)
 
 	regent(t, ann, "release state").want(t, exitDone)
 	regent(t, bob, "acquire state").want(t, exitDone)

@@ -57,6 +57,10 @@ func Properties() []Property {
 		"every call passes every gate",
 		"the best candidate leads",
 		"a quorum is asked for",
+		"a term is handed over to one successor",
+		"a lease ends with the one that it stands on",
+		"what is delegated is limited",
+		"a log is its leader's alone",
 	}
 }
 

@@ -312,7 +312,7 @@ func TestALeaderBeginsOnlyOnceItIsFollowed(t *testing.T) {
 		who.AwaitFollowers = 2
 		began := time.Now()
 		agent := followed(t, server, who, func(r wire.AcknowledgementRequest) int {
-			if r.FencingToken != 1 || r.Need != 2 {
+			if r.FencingToken == nil || *r.FencingToken != 1 || r.Need != 2 {
 				t.Errorf("it asks who follows with %+v", r)
 			}
 			return int(time.Since(began) / (10 * time.Second))

@@ -11,10 +11,10 @@
 //   - The store alone knows which candidate leads. Its clock alone decides whether a lease has
 //     ended: no process's wall clock is ever compared with anything.
 //   - The rules in this package alone decide: Acquire, Withdraw, Renew, Release, StepDown,
-//     RequestApproval, Order, Judge, Expire, Retire, Lapse, Check, Configure, Delete, Unlock, Carry,
-//     Raise, HandOver, SayReady, Yield, Delegate and MakeChild. They are pure: a Snapshot and a command go in, a Change or an error comes out. A
-//     Store runs them inside one transaction. Simulators, checkers and fuzzers run the very same
-//     functions.
+//     RequestApproval, Order, Judge, Expire, Retire, Lapse, Check, Configure, Delete, Unlock,
+//     Carry, Raise, HandOver, SayReady, Yield, Delegate and MakeChild. They are pure: a Snapshot
+//     and a command go in, a Change or an error comes out. A Store runs them inside one
+//     transaction. Simulators, checkers and fuzzers run the very same functions.
 //   - The leader decides when it stops: at its own deadline, which lies before the end that the
 //     store knows.
 //
@@ -225,17 +225,17 @@
 // Nothing waits for a process that has died. Without a yield the term ends by the time of the
 // hand-over, or earlier by itself. After a yield the successor has YieldWindow, but no longer than
 // the lease had; then the lease ends as any other, and the line goes on. The successor of an assign
-// order, and a better candidate whose challenge ends the term, may say that they are ready, too, and
-// the leader may yield to them. An order comes first, then the leader's choice, then a challenge.
-// An order that bars the successor takes the hand-over back.
+// order, and a better candidate whose challenge ends the term, may say that they are ready, too,
+// and the leader may yield to them. An order comes first, then the leader's choice, then a
+// challenge. An order that bars the successor takes the hand-over back.
 //
 // A yield is the one way in which a lease gets shorter than was promised, because its leader gives
 // the promise up. So a caller that has sent one must not act as the leader again before every copy
 // of it was answered, as with a release. A release after a yield changes nothing: the lease is left
 // to the successor.
 //
-// With Config.Promotion a leader is not ready until it says so, with the same call; checkToken for a
-// write refuses its token with NotReady until then.
+// With Config.Promotion a leader is not ready until it says so, with the same call; checkToken for
+// a write refuses its token with NotReady until then.
 //
 // # What a leader leaves behind
 //
@@ -254,7 +254,8 @@
 //
 // An append names the index that it follows, and is all or nothing. The same append again has the
 // same answer as long as it is the last one. A snapshot stands for all entries up to an index that
-// the journal has, and they are deleted; a reader of them is told where to start (HistoryCompacted).
+// the journal has, and they are deleted; a reader of them is told where to start
+// (HistoryCompacted).
 //
 // # Leases that stand on others
 //
@@ -262,15 +263,15 @@
 // it (Via), on one that the same candidate holds; in an election that was delegated, on that of its
 // parent, whichever candidate has it. A grant needs the parent's lease by a strong read. The lease
 // ends when the parent's was known to end; each renewal reads the parent again, and then moves its
-// own end on. Another term of the parent is another parent: a lease never outlives the term on which
-// it stands by more than was known. The parent may be in another service, a peer, which answers with
-// the time that remains; that counts from before the call, by this store's clock, less Drift and the
-// guard.
+// own end on. Another term of the parent is another parent: a lease never outlives the term on
+// which it stands by more than was known. The parent may be in another service, a peer, which
+// answers with the time that remains; that counts from before the call, by this store's clock, less
+// Drift and the guard.
 //
 // Delegate makes an election for a part of the leader's task, as "task.part". Depth, number of
 // children and budget are limited, copied down, and counted in the parent's record before the child
-// is made. If a process dies in between, the next call makes the child. A child that exists is never
-// counted again.
+// is made. If a process dies in between, the next call makes the child. A child that exists is
+// never counted again.
 //
 // # Outcomes
 //

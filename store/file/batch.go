@@ -2,6 +2,7 @@ package file
 
 import (
 	"errors"
+	"maps"
 	"time"
 
 	"regent/leadership"
@@ -23,6 +24,7 @@ type batch struct {
 	frame   []byte
 	empty   int // the length of a frame that changes nothing
 	changed map[leadership.Election]*entry
+	logs    map[leadership.LogID]*logEntry
 	events  []span  // of new events in frame, in order
 	dropped []place // of forgotten events
 
@@ -32,7 +34,7 @@ type batch struct {
 type span struct{ from, to int }
 
 func newBatch(t *table, h history.Span, c leadership.Codec) *batch {
-	return &batch{table: t, history: h, codec: c, changed: make(map[leadership.Election]*entry)}
+	return &batch{table: t, history: h, codec: c, changed: make(map[leadership.Election]*entry), logs: make(map[leadership.LogID]*logEntry)}
 }
 
 // begin makes the batch an empty one at the given instant.
@@ -46,10 +48,19 @@ func (b *batch) begin(now time.Time) {
 	b.empty = len(b.frame)
 	b.events, b.dropped = b.events[:0], b.dropped[:0]
 	clear(b.changed)
+	clear(b.logs)
 }
 
 // changes reports whether the batch changes anything.
 func (b *batch) changes() bool { return len(b.frame) > b.empty }
+
+// format is the version of a log that can have the batch.
+func (b *batch) format() uint32 {
+	if len(b.logs) > 0 {
+		return withLogs
+	}
+	return plain
+}
 
 // apply changes the tables once the frame is durable. The caller holds their mutex.
 func (b *batch) apply() {
@@ -61,6 +72,7 @@ func (b *batch) apply() {
 	for _, n := range b.changed {
 		t.put(n)
 	}
+	maps.Copy(t.logs, b.logs)
 	t.last = b.now
 }
 
@@ -86,14 +98,14 @@ func (b *batch) own(e leadership.Election) *entry {
 	return n
 }
 
-// decide runs a caller's decision. A panic becomes an error and is kept for that caller alone.
-func (b *batch) decide(snap leadership.Snapshot, decide func(leadership.Snapshot) (leadership.Change, error)) (ch leadership.Change, err error) {
+// decideIn runs a caller's decision. A panic becomes an error and is kept for that caller alone.
+func decideIn[S, C any](b *batch, present S, decide func(S) (C, error)) (ch C, err error) {
 	defer func() {
 		if b.panicked = recover(); b.panicked != nil {
 			err = errors.New("file: the decision panicked")
 		}
 	}()
-	return decide(snap)
+	return decide(present)
 }
 
 // update decides on an election, and adds the change to the batch. If it returns an error it has
@@ -103,7 +115,7 @@ func (b *batch) update(e leadership.Election, decide func(leadership.Snapshot) (
 	if err != nil {
 		return snap, err
 	}
-	ch, carried, err := b.codec.Decide(snap, func(s leadership.Snapshot) (leadership.Change, error) { return b.decide(s, decide) })
+	ch, carried, err := b.codec.Decide(snap, func(s leadership.Snapshot) (leadership.Change, error) { return decideIn(b, s, decide) })
 	if err != nil || ch.Empty() {
 		return snap, err
 	}

@@ -42,7 +42,7 @@ func (c *checkpoints) rotate(l *log, t *table) error {
 	if l.at < c.due || c.done != nil {
 		return nil
 	}
-	next, err := createLog(l.folder, l.id, l.number+1, l.sequence+1)
+	next, err := createLog(l.folder, fileHead{kindLog, t.format(), l.head.id, l.head.number + 1, l.sequence + 1})
 	if err != nil {
 		c.due = l.at + c.least
 		c.ended(result{err: err})
@@ -56,7 +56,7 @@ func (c *checkpoints) rotate(l *log, t *table) error {
 	*l = *next
 	c.due = max(c.least, c.snapshot)
 	c.done = make(chan result, 1)
-	h, frozen, done := fileHead{kindSnapshot, l.id, l.number, l.sequence}, t.frozen(), c.done
+	h, frozen, done := fileHead{kindSnapshot, t.format(), l.head.id, l.head.number, l.sequence}, t.frozen(), c.done
 	go func() {
 		size, err := frozen.write(l.folder, h)
 		done <- result{size, err}
@@ -87,7 +87,7 @@ func (c *checkpoints) wait() error {
 func (t *table) frozen() *table {
 	return &table{
 		entries: maps.Clone(t.entries), events: pages{list: slices.Clone(t.events.list)},
-		last: t.last, pruned: t.pruned, boot: t.boot, anchor: t.anchor,
+		logs: maps.Clone(t.logs), last: t.last, pruned: t.pruned, boot: t.boot, anchor: t.anchor,
 	}
 }
 
@@ -138,6 +138,11 @@ func (t *table) encode(h fileHead, write func([]byte) error) error {
 	}
 	for _, n := range t.entries {
 		if err := add(n.encode); err != nil {
+			return err
+		}
+	}
+	for _, l := range t.logs {
+		if err := l.encode(add); err != nil {
 			return err
 		}
 	}

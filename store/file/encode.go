@@ -24,6 +24,9 @@ const (
 	tagPruned
 	tagPage
 	tagEnd
+	tagLog
+	tagSegment
+	tagTrimmed
 )
 
 func appendText[T ~string](b []byte, s T) []byte {

@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -86,11 +87,20 @@ func (s *Store) LogEnd() (at int64) {
 	return at
 }
 
+// Sequence is that of the last commit, after all calls that wait.
+func (s *Store) Sequence() (sequence uint64) {
+	s.writer.do(context.Background(), func(*batch) error {
+		sequence = s.writer.log.sequence
+		return nil
+	})
+	return sequence
+}
+
 // Log is the number of the present log, after all calls that wait.
 func (s *Store) Log() (number uint64) {
 	for range 2 { // the second begins when the first has ended
 		s.writer.do(context.Background(), func(*batch) error {
-			number = s.writer.log.number
+			number = s.writer.log.head.number
 			return nil
 		})
 	}
@@ -153,6 +163,15 @@ func RoundTrip(payload []byte) (again []byte, err error) {
 			e, err := decodeEvent(from[:len(from)-len(d.rest)])
 			d.check(err)
 			again = appendEvent(append(again, kind), &e)
+		case tagLog:
+			l := d.log()
+			again = appendLog(again, &l)
+		case tagSegment:
+			id, s := d.segment()
+			again = appendSegment(again, id, &s)
+		case tagTrimmed:
+			id := d.logID()
+			again = binary.AppendVarint(appendLogID(again, tagTrimmed, id), d.varint())
 		default:
 			d.fail("another entry")
 		}

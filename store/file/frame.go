@@ -8,12 +8,24 @@ import (
 	"slices"
 )
 
-// version is the version of the format. Every file names its own; see formats.
-const version = 1
+// The versions of the format; nothing was released before the first. Every file names its own, the
+// lowest that has what is in it, so that a program that knows only that one can use the folder.
+const (
+	plain    = 1
+	withLogs = 2 // also checkpoints and journals of elections
+)
 
 // formats are the versions that this program reads. A new one is added with what reads the one
-// before; nothing was released before version 1.
-func formats() []uint32 { return []uint32{version} }
+// before.
+func formats() []uint32 { return []uint32{plain, withLogs} }
+
+// format is the version of a file that has all of the table.
+func (t *table) format() uint32 {
+	if len(t.logs) > 0 {
+		return withLogs
+	}
+	return plain
+}
 
 // The kinds of files.
 const (
@@ -44,6 +56,7 @@ func (id identity) seed() uint32 { return crc32.Checksum(id[:], castagnoli) }
 // fileHead is the beginning of every file.
 type fileHead struct {
 	kind     string
+	format   uint32
 	id       identity
 	number   uint64
 	sequence uint64
@@ -51,7 +64,7 @@ type fileHead struct {
 
 func (h fileHead) encode() []byte {
 	b := append(make([]byte, 0, headSize), h.kind...)
-	b = binary.BigEndian.AppendUint32(b, version)
+	b = binary.BigEndian.AppendUint32(b, h.format)
 	b = append(b, h.id[:]...)
 	b = binary.BigEndian.AppendUint64(b, h.number)
 	b = binary.BigEndian.AppendUint64(b, h.sequence)
@@ -70,7 +83,7 @@ func decodeHead(kind, name string, b []byte) (fileHead, error) {
 	if crc32.Checksum(b[:headSize-4], castagnoli) != binary.BigEndian.Uint32(b[headSize-4:]) {
 		return fileHead{}, damaged(name, "the checksum of its head is wrong")
 	}
-	return fileHead{kind, identity(b[12:28]), binary.BigEndian.Uint64(b[28:]), binary.BigEndian.Uint64(b[36:])}, nil
+	return fileHead{kind, v, identity(b[12:28]), binary.BigEndian.Uint64(b[28:]), binary.BigEndian.Uint64(b[36:])}, nil
 }
 
 // damage is the error of a file whose content is wrong.
@@ -111,6 +124,7 @@ func aligned(n int) int { return (n + alignment - 1) &^ (alignment - 1) }
 // frames reads the frames of a file, one after the other.
 type frames struct {
 	name     string
+	head     fileHead
 	seed     uint32
 	content  []byte // of the file; a multiple of alignment
 	at       int    // where the next frame begins

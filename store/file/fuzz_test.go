@@ -92,7 +92,7 @@ func TestEntriesKeepEveryField(t *testing.T) {
 // FuzzReplay expects every payload to be read, or refused, without a panic.
 func FuzzReplay(f *testing.F) {
 	f.Add(file.Entries(leadership.Record{Election: "jobs", Token: 1, Revision: 1}, leadership.Carried{Needs: 1}, leadership.Event{Election: "jobs", Revision: 1}))
-	for _, entry := range []string{"\x04\x04jobs\x02", "\x05\x04jobs\x02", "\x06\x04jobs\x02", "\x07\x01b\x00\x00", "\x08\x00\x00", "\x09\x01\x00", "\x0a", "\x0b"} {
+	for _, entry := range []string{"\x04\x04jobs\x02", "\x05\x04jobs\x02", "\x06\x04jobs\x02", "\x07\x01b\x00\x00", "\x08\x00\x00", "\x09\x01\x00", "\x0a", "\x0b\x04jobs\x07journal\x00\x00\x02{}\x00", "\x0c\x04jobs\x07journal\x02\x02\x00\x00\x01x", "\x0d\x04jobs\x07journal\x02", "\x0e"} {
 		f.Add([]byte("\x00\x00" + entry))
 	}
 	f.Fuzz(func(_ *testing.T, payload []byte) { file.Replay(payload) })

@@ -15,6 +15,7 @@ type loaded struct {
 	table     *table
 	id        identity
 	log       uint64   // the newest; 0 if nothing is in the folder yet
+	head      fileHead // of the newest log
 	sequence  uint64   // of the last commit
 	at, size  int64    // where the log's next frame begins, and up to where it is filled with zeros
 	torn      *torn    // a frame of the log; nil if all are whole
@@ -128,7 +129,7 @@ func (l *loaded) open(kind, name string, number uint64) (*frames, error) {
 		return nil, damaged(name, "it is number %d", h.number)
 	}
 	l.id = h.id
-	return &frames{name: name, seed: h.id.seed(), content: content, at: headSize, sequence: h.sequence}, nil
+	return &frames{name: name, head: h, seed: h.id.seed(), content: content, at: headSize, sequence: h.sequence}, nil
 }
 
 func (l *loaded) readSnapshot(n uint64) error {
@@ -162,6 +163,7 @@ func (l *loaded) readLog(n uint64) (ended bool, err error) {
 		return false, damaged(f.name, "it begins after commit %d, and what is before it ends with commit %d", f.sequence, l.sequence)
 	}
 	ended, err = l.replay(f)
+	l.head = f.head
 	l.log, l.at, l.size, l.sequence, l.torn = n, int64(f.at), int64(len(f.content)), f.sequence, f.torn
 	if ended && !zero(f.content[f.at:]) {
 		err = f.damaged("something follows its end")
@@ -229,9 +231,9 @@ func (l *loaded) mend() (made *log, err error) {
 		}
 	}
 	if l.log == 0 {
-		made, err = createLog(l.path, newIdentity(), 1, 0)
+		made, err = createLog(l.path, fileHead{kind: kindLog, format: plain, id: newIdentity(), number: 1})
 	} else {
-		made, err = openLog(l.path, l.id, l.log, l.sequence, l.at, l.size)
+		made, err = openLog(l.path, l.head, l.sequence, l.at, l.size)
 	}
 	if err != nil {
 		return nil, err

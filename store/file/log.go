@@ -12,9 +12,8 @@ import (
 type log struct {
 	folder   string
 	path     string
-	id       identity
-	seed     uint32 // of id
-	number   uint64
+	head     fileHead
+	seed     uint32 // of the store's id
 	sequence uint64 // of the last commit
 	disk     disk
 	info     os.FileInfo // of the file
@@ -42,20 +41,20 @@ func newIdentity() (id identity) {
 	return id
 }
 
-// createLog makes an empty log that begins after the given commit, durably.
-func createLog(folder string, id identity, number, sequence uint64) (*log, error) {
+// createLog makes an empty log with the head, durably.
+func createLog(folder string, h fileHead) (*log, error) {
 	content := make([]byte, step)
-	copy(content, fileHead{kindLog, id, number, sequence}.encode())
-	name := filepath.Join(folder, logName(number))
+	copy(content, h.encode())
+	name := filepath.Join(folder, logName(h.number))
 	if err := writeFile(name, func(write func([]byte) error) error { return write(content) }); err != nil {
 		return nil, err
 	}
-	return openLog(folder, id, number, sequence, headSize, step)
+	return openLog(folder, h, h.sequence, headSize, step)
 }
 
 // openLog opens a log that was read up to the given place.
-func openLog(folder string, id identity, number, sequence uint64, at, size int64) (*log, error) {
-	path := filepath.Join(folder, logName(number))
+func openLog(folder string, h fileHead, sequence uint64, at, size int64) (*log, error) {
+	path := filepath.Join(folder, logName(h.number))
 	f, err := os.OpenFile(path, os.O_RDWR|noFollow, 0)
 	if err != nil {
 		return nil, err
@@ -65,7 +64,7 @@ func openLog(folder string, id identity, number, sequence uint64, at, size int64
 		f.Close()
 		return nil, err
 	}
-	return &log{folder: folder, path: path, id: id, seed: id.seed(), number: number, sequence: sequence, disk: diskFile{f}, info: info, at: at, size: size}, nil
+	return &log{folder: folder, path: path, head: h, seed: h.id.seed(), sequence: sequence, disk: diskFile{f}, info: info, at: at, size: size}, nil
 }
 
 // append writes a frame and makes it durable: one write and one sync, if there is space that is
@@ -86,6 +85,24 @@ func (l *log) append(frame []byte) error {
 	}
 	l.at = next
 	l.sequence++
+	return nil
+}
+
+// allow makes the file one of that version of the format, durably, before it has anything that an
+// earlier version has not.
+func (l *log) allow(format uint32) error {
+	if l.head.format >= format {
+		return nil
+	}
+	h := l.head
+	h.format = format
+	if _, err := l.disk.WriteAt(h.encode(), 0); err != nil {
+		return err
+	}
+	if err := l.disk.SyncData(); err != nil {
+		return err
+	}
+	l.head = h
 	return nil
 }
 
@@ -159,7 +176,7 @@ func (l *log) writeState(closed bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	h := fileHead{kind: kindState, id: l.id, sequence: l.sequence}
+	h := fileHead{kind: kindState, format: plain, id: l.head.id, sequence: l.sequence}
 	if closed {
 		h.number = 1
 	}

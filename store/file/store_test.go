@@ -17,6 +17,8 @@ import (
 
 func TestTheStoreKeepsItsContract(t *testing.T) { storetest.RunStore(t, backing) }
 
+func TestTheJournalKeepsItsContract(t *testing.T) { storetest.RunJournal(t, backing) }
+
 func TestTheProtocolHoldsOnFile(t *testing.T) { storetest.RunProtocol(t, backing) }
 
 func BenchmarkFile(b *testing.B) { storetest.Bench(b, backing) }

@@ -20,6 +20,7 @@ type table struct {
 	waiting map[leadership.Election]bool // have events that are not announced
 	retire  retirement.Plan
 	events  pages
+	logs    map[leadership.LogID]*logEntry
 
 	last   time.Time // of the last commit
 	pruned time.Time // of the newest event that was deleted
@@ -51,6 +52,7 @@ func newTable() *table {
 		held:    make(map[leadership.Election]bool),
 		waiting: make(map[leadership.Election]bool),
 		retire:  make(retirement.Plan),
+		logs:    make(map[leadership.LogID]*logEntry),
 	}
 }
 
@@ -181,6 +183,12 @@ func (t *table) replayEntry(d *decoder) (last bool) {
 		t.pruned = d.instant()
 	case tagPage:
 		t.replayPage(d)
+	case tagLog:
+		t.replayLog(d)
+	case tagSegment:
+		t.replaySegment(d)
+	case tagTrimmed:
+		t.replayTrim(d)
 	case tagEnd:
 		return true
 	default:

@@ -14,8 +14,11 @@ import (
 	"regent/store/internal/history"
 )
 
-// maxJobs is how many calls there are in one commit at most.
-const maxJobs = 1024
+// Limits of one commit.
+const (
+	maxJobs   = 1024    // calls
+	maxCommit = 4 << 20 // bytes, after which no other call joins it
+)
 
 var errClosed = unavailable(errors.New("the store is closed"))
 
@@ -184,9 +187,11 @@ func (w *writer) loop() {
 		if len(batch) == 0 {
 			return
 		}
-		w.commit(batch)
+		for jobs := slices.DeleteFunc(batch, func(j *job) bool { return j.taken.Swap(true) }); len(jobs) > 0; {
+			jobs = w.commit(jobs)
+			w.tend()
+		}
 		clear(batch)
-		w.tend()
 	}
 }
 
@@ -215,20 +220,21 @@ func (w *writer) next() []*job {
 	return batch
 }
 
-// commit runs the jobs, makes their changes durable, and then answers all of them.
-func (w *writer) commit(jobs []*job) {
-	taken := slices.DeleteFunc(jobs, func(j *job) bool { return j.taken.Swap(true) })
-	var err error
+// commit runs the first jobs, makes their changes durable, and then answers them. It returns the
+// others, which are too many bytes for one commit.
+func (w *writer) commit(jobs []*job) (rest []*job) {
+	n, err := len(jobs), error(nil)
 	if failed := w.failed.Load(); failed != nil {
 		err = *failed
-	} else if err = w.write(taken); err != nil {
+	} else if n, err = w.write(jobs); err != nil {
 		w.fail(err)
 		err = fmt.Errorf("file: commit: %w: %w", leadership.OutcomeUnknown, err)
 	}
-	for _, j := range taken {
+	for _, j := range jobs[:n] {
 		j.err = cmp.Or(err, j.decided)
 		close(j.done)
 	}
+	return jobs[n:]
 }
 
 // fail ends the use of the folder.
@@ -238,28 +244,32 @@ func (w *writer) fail(err error) {
 	close(w.broken)
 }
 
-// write decides the jobs and makes their changes durable. After an error the folder cannot be
-// relied on.
-func (w *writer) write(jobs []*job) error {
+// write decides the first jobs and makes their changes durable. It returns how many it decided.
+// After an error the folder cannot be relied on.
+func (w *writer) write(jobs []*job) (decided int, err error) {
 	b := w.batch
 	b.begin(w.moments.begin())
 	defer w.moments.end()
-	for _, j := range jobs {
-		j.decide(b)
+	for decided < len(jobs) && len(b.frame) < maxCommit {
+		jobs[decided].decide(b)
+		decided++
 	}
 	if !b.changes() {
-		return nil
+		return decided, nil
 	}
 	if err := w.log.inPlace(); err != nil {
-		return fmt.Errorf("the folder was moved, removed or replaced: bring it back first, because a new one would grant tokens again: %w", err)
+		return decided, fmt.Errorf("the folder was moved, removed or replaced: bring it back first, because a new one would grant tokens again: %w", err)
+	}
+	if err := w.log.allow(b.format()); err != nil {
+		return decided, err
 	}
 	if err := w.log.append(b.frame); err != nil {
-		return err
+		return decided, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b.apply()
-	return nil
+	return decided, nil
 }
 
 // tend does the work that a commit has put off, while no caller waits for it.

@@ -1,0 +1,277 @@
+package file
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"regent/leadership"
+)
+
+// record of a log: its head, its snapshot and its segments. Once it is in a table it is never
+// changed, but for segments that are appended behind the end of its slice.
+type logEntry struct {
+	head     leadership.Log
+	snapshot leadership.Segment
+	segments []leadership.Segment // in order
+}
+
+var _ leadership.Journal = (*Store)(nil)
+
+// put puts a segment in its place. It changes no segment that another copy of the entry has.
+func (l *logEntry) put(s leadership.Segment) {
+	at := l.behind(s.First - 1)
+	switch {
+	case s.First == 0:
+		l.snapshot = s
+	case at == len(l.segments):
+		l.segments = append(l.segments, s)
+	case l.segments[at].First == s.First:
+		l.segments = slices.Clone(l.segments)
+		l.segments[at] = s
+	default:
+		l.segments = slices.Insert(slices.Clone(l.segments), at, s)
+	}
+}
+
+// trim deletes the segments up to the index. It reports whether there were any.
+func (l *logEntry) trim(upTo leadership.Index) bool {
+	at := l.behind(upTo)
+	if at > 0 {
+		l.segments = slices.Clone(l.segments[at:]) // so that the deleted ones leave the memory
+	}
+	return at > 0
+}
+
+// behind is the place of the first segment with an entry after the index.
+func (l *logEntry) behind(after leadership.Index) int {
+	at, _ := slices.BinarySearchFunc(l.segments, after, func(s leadership.Segment, i leadership.Index) int {
+		return cmp.Compare(s.Last, i+1)
+	})
+	return at
+}
+
+// log is a log as the batch has it so far.
+func (b *batch) log(id leadership.LogID) *logEntry {
+	if l := b.logs[id]; l != nil {
+		return l
+	}
+	return b.table.log(id)
+}
+
+// ownLog returns a log for the batch to change.
+func (b *batch) ownLog(id leadership.LogID) *logEntry {
+	if b.logs[id] == nil {
+		own := *b.table.log(id)
+		b.logs[id] = &own
+	}
+	return b.logs[id]
+}
+
+// log returns a log of the table, an empty one if it was never written.
+func (t *table) log(id leadership.LogID) *logEntry {
+	if l := t.logs[id]; l != nil {
+		return l
+	}
+	return &logEntry{head: leadership.Log{ID: id}}
+}
+
+// amend decides on a log, and adds the change to the batch. If it returns an error it has added
+// nothing.
+func (b *batch) amend(id leadership.LogID, decide func(leadership.Log) (leadership.LogChange, error)) (leadership.Log, error) {
+	head := b.log(id).head
+	ch, err := decideIn(b, head, decide)
+	if err != nil {
+		return leadership.Log{}, err
+	}
+	if ch.Text == "" {
+		return head, nil
+	}
+	if err := sound(id, ch); err != nil {
+		return leadership.Log{}, err
+	}
+	l := b.ownLog(id)
+	l.head = leadership.Log{ID: id, Text: ch.Text, Body: ch.Body, WrittenAt: b.now}
+	b.frame = appendLog(b.frame, &l.head)
+	for _, s := range ch.Add {
+		if s.At.IsZero() {
+			s.At = b.now
+		}
+		l.put(s)
+		b.frame = appendSegment(b.frame, id, &s)
+	}
+	return l.head, nil
+}
+
+// sound returns an error if a change could make a sector of zeros, or has a segment that cannot be.
+func sound(id leadership.LogID, ch leadership.LogChange) error {
+	texts := []string{ch.Text, ch.Body}
+	for _, s := range ch.Add {
+		if s.First < 0 || s.Last < max(s.First, 1) {
+			return fmt.Errorf("file: the %s of %q: there is no segment from %d to %d", id.Kind, id.Election, s.First, s.Last)
+		}
+		texts = append(texts, s.Data)
+	}
+	if slices.ContainsFunc(texts, func(s string) bool { return strings.ContainsRune(s, 0) }) {
+		return fmt.Errorf("file: the %s of %q: one of its texts has a zero byte", id.Kind, id.Election)
+	}
+	return nil
+}
+
+// trim deletes segments of a log.
+func (b *batch) trim(id leadership.LogID, upTo leadership.Index) {
+	if b.log(id).behind(upTo) > 0 && b.ownLog(id).trim(upTo) {
+		b.frame = binary.AppendVarint(appendLogID(b.frame, tagTrimmed, id), int64(upTo))
+	}
+}
+
+// Amend implements leadership.Journal.
+func (s *Store) Amend(ctx context.Context, id leadership.LogID, decide func(leadership.Log) (leadership.LogChange, error)) (leadership.Log, error) {
+	var after leadership.Log
+	err := s.writer.do(ctx, func(b *batch) (err error) {
+		after, err = b.amend(id, decide)
+		return err
+	})
+	if err != nil {
+		return leadership.Log{}, err
+	}
+	return after, nil
+}
+
+// Trim implements leadership.Journal.
+func (s *Store) Trim(ctx context.Context, id leadership.LogID, upTo leadership.Index) error {
+	return s.writer.do(ctx, func(b *batch) error {
+		b.trim(id, upTo)
+		return nil
+	})
+}
+
+// Look implements leadership.Journal.
+func (s *Store) Look(ctx context.Context, id leadership.LogID) (head leadership.Log, err error) {
+	err = s.view(ctx, func(t *table, _ time.Time) error {
+		head = t.log(id).head
+		return nil
+	})
+	return head, err
+}
+
+// Segments implements leadership.Journal.
+func (s *Store) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) (found []leadership.Segment, err error) {
+	err = s.view(ctx, func(t *table, _ time.Time) error {
+		l, size := t.log(id), 0
+		for _, segment := range l.segments[l.behind(after):] {
+			if size += len(segment.Data); len(found) >= limit || size > leadership.MaxReadBytes && len(found) > 0 {
+				break
+			}
+			found = append(found, segment)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Snapshot implements leadership.Journal.
+func (s *Store) Snapshot(ctx context.Context, id leadership.LogID) (snapshot leadership.Segment, err error) {
+	err = s.view(ctx, func(t *table, _ time.Time) error {
+		snapshot = t.log(id).snapshot
+		return nil
+	})
+	return snapshot, err
+}
+
+// Logs implements leadership.Journal.
+func (s *Store) Logs(ctx context.Context, after leadership.LogID, limit int) (ids []leadership.LogID, err error) {
+	err = s.view(ctx, func(t *table, _ time.Time) error {
+		for id := range t.logs {
+			if id.Compare(after) > 0 {
+				ids = append(ids, id)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(ids, leadership.LogID.Compare)
+	return ids[:min(len(ids), max(limit, 0))], err
+}
+
+// appendLogID begins an entry of a log.
+func appendLogID(b []byte, t tag, id leadership.LogID) []byte {
+	return appendText(appendElection(b, t, id.Election), id.Kind)
+}
+
+func appendLog(b []byte, l *leadership.Log) []byte {
+	return appendText(appendText(appendInstant(appendLogID(b, tagLog, l.ID), l.WrittenAt), l.Text), l.Body)
+}
+
+func appendSegment(b []byte, id leadership.LogID, s *leadership.Segment) []byte {
+	b = appendLogID(b, tagSegment, id)
+	b = binary.AppendVarint(binary.AppendVarint(b, int64(s.First)), int64(s.Last))
+	return appendText(appendInstant(b, s.At), s.Data)
+}
+
+func (d *decoder) logID() leadership.LogID {
+	return leadership.LogID{Election: leadership.Election(d.text()), Kind: leadership.LogKind(d.text())}
+}
+
+// log decodes what appendLog wrote after the tag.
+func (d *decoder) log() (l leadership.Log) {
+	l.ID, l.WrittenAt, l.Text, l.Body = d.logID(), d.instant(), string(d.text()), string(d.text())
+	if l.Text == "" {
+		d.fail("a log has no text")
+	}
+	return l
+}
+
+// segment decodes what appendSegment wrote after the tag.
+func (d *decoder) segment() (id leadership.LogID, s leadership.Segment) {
+	id = d.logID()
+	s = leadership.Segment{First: leadership.Index(d.varint()), Last: leadership.Index(d.varint()), At: d.instant(), Data: string(d.text())}
+	if s.First < 0 || s.Last < max(s.First, 1) {
+		d.fail(fmt.Sprintf("a segment goes from %d to %d", s.First, s.Last))
+	}
+	return id, s
+}
+
+// replayLog replaces the head of a log.
+func (t *table) replayLog(d *decoder) {
+	if head := d.log(); d.err == nil {
+		l := t.log(head.ID)
+		l.head, t.logs[head.ID] = head, l
+	}
+}
+
+// replaySegment puts a segment in its place in a log.
+func (t *table) replaySegment(d *decoder) {
+	id, s := d.segment()
+	if l := t.logs[id]; l != nil {
+		l.put(s)
+	} else {
+		d.fail(fmt.Sprintf("a segment belongs to the %s of %q, which is not there", id.Kind, id.Election))
+	}
+}
+
+// replayTrim deletes segments of a log.
+func (t *table) replayTrim(d *decoder) {
+	id, upTo := d.logID(), leadership.Index(d.varint())
+	if l := t.logs[id]; l == nil || !l.trim(upTo) {
+		d.fail(fmt.Sprintf("segments of the %s of %q are deleted that are not there", id.Kind, id.Election))
+	}
+}
+
+// encode passes the parts of a log to add.
+func (l *logEntry) encode(add func(func([]byte) []byte) error) error {
+	err := add(func(b []byte) []byte { return appendLog(b, &l.head) })
+	if err == nil && l.snapshot.Last > 0 {
+		err = add(func(b []byte) []byte { return appendSegment(b, l.head.ID, &l.snapshot) })
+	}
+	for i := range l.segments {
+		if err != nil {
+			return err
+		}
+		err = add(func(b []byte) []byte { return appendSegment(b, l.head.ID, &l.segments[i]) })
+	}
+	return err
+}

@@ -15,10 +15,10 @@
 //	                                         the last, with 20 digits; 0 for the snapshot
 //
 // Nothing is ever deleted but events, by the database itself (see History), and segments that a
-// snapshot stands for. To edit the first
-// document by hand extends its lease, since its update_time moves. A field that this package does
-// not know makes it refuse the record: labels and the like belong elsewhere. policy and standing
-// are texts that only leadership.Codec looks into; a new member of theirs is no new field.
+// snapshot stands for. To edit the first document by hand extends its lease, since its update_time
+// moves. A field that this package does not know makes it refuse the record: labels and the like
+// belong elsewhere. policy and standing are texts that only leadership.Codec looks into; a new
+// member of theirs is no new field.
 //
 // # Guards
 //
@@ -81,10 +81,10 @@
 // not known, the answer is ErrNotRenewed, and the caller's Update reads.
 //
 // A renewal with a report changes more, so the rule has to decide on it; so does one that moves on
-// with the lease of a parent. It decides on the version
-// that is known, at the latest time of Firestore that any reply brought, and the whole document is
-// written under the same guard. If the rule refuses, or wants an event, Update reads and decides
-// again: what is known may be out of date.
+// with the lease of a parent. It decides on the version that is known, at the latest time of
+// Firestore that any reply brought, and the whole document is written under the same guard. If the
+// rule refuses, or wants an event, Update reads and decides again: what is known may be out of
+// date.
 //
 // With each heartbeat a Store also gives the leader a ticket: the lease document and its
 // update_time, sealed. A Store to which the leader brings it knows the lease, too, though another

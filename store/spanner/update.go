@@ -24,7 +24,8 @@ type attempt struct {
 // all: an attempt that is refused neither waits for the leader's renewals nor holds them up. Else a
 // read-write transaction decides again, by one query and one Commit; between the two the row is
 // locked, and only the decision is made. With leadership.ExpectChange, and for a renewal with a
-// report or a parent's lease, it decides at once, and if nothing is to be written the Commit is a Rollback.
+// report or a parent's lease, it decides at once, and if nothing is to be written the Commit is a
+// Rollback.
 func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -569,5 +572,36 @@ func TestWrongSuccessionsAreRefused(t *testing.T) {
 		{name: "a journal with a condition", request: get("/journal"), headers: condition, status: 400, code: wrong, where: "If-Match", detail: "reads take If-None-Match"},
 		{name: "a journal with POST", request: to("/journal"), body: `{}`, status: 405, code: wire.MethodNotAllowed, detail: "this path allows GET"},
 		{name: "a journal in another format", request: get("/journal"), headers: []string{"Accept", "text/csv"}, status: 406, code: wire.NotAcceptable, detail: "application/json or text/event-stream"},
+	})
+}
+
+// slow is a body that arrives after a while.
+type slow struct {
+	io.Reader
+	after time.Duration
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	time.Sleep(s.after)
+	s.after = 0
+	return s.Reader.Read(p)
+}
+
+func (m *membered) PutCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
+	m.note(ctx, r.Election)
+	return leadership.Checkpoint{Election: r.Election, Token: r.Token, LeaderID: r.CandidateID, Data: r.Data, At: time.Unix(1, 0)}, m.err
+}
+
+// A large body may take as long as the service: that has all of its time when the body has arrived.
+func TestTimeForACallWithALargeBodyBeginsWhenItHasArrived(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, w := newMembered(t)
+		body := leads(`"data":1`)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, toPlanner+"/checkpoint", &slow{strings.NewReader(body), 3 * time.Minute})
+		r.Header.Set("Content-Type", wire.ContentType)
+		if a := w.send(r, body); a.status != http.StatusOK || m.left != time.Minute { // the request timeout of the fixture
+			t.Errorf("answered %d %s, with %v left for the service", a.status, a.body, m.left)
+		}
 	})
 }

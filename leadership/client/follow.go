@@ -95,7 +95,7 @@ func (f *journalReader) follow(ctx context.Context) error {
 func (f *journalReader) retry(ctx context.Context, read func(context.Context) error) error {
 	for {
 		if ctx.Err() != nil {
-			return fmt.Errorf("client: follow: %w", context.Cause(ctx))
+			return fmt.Errorf("client: follow: %w", ctx.Err())
 		}
 		began := time.Now()
 		err := read(ctx)

@@ -258,6 +258,16 @@ func (i *Instance) heard(e leadership.Event) {
 	i.hub.Publish(e)
 }
 
+// hint remembers the lease that a caller which does not lead has been answered with: this instance
+// does not look after its end.
+func (i *Instance) hint(l leadership.Lease, err error, asked time.Duration) (leadership.Lease, error) {
+	if err == nil {
+		i.hub.Learn(l, view.Read, asked)
+		i.roll.learn(l)
+	}
+	return l, err
+}
+
 // learn remembers the lease that a call of this instance has just been answered with, and when the
 // call began.
 func (i *Instance) learn(l leadership.Lease, err error, asked time.Duration) (leadership.Lease, error) {

@@ -2,7 +2,9 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"regent/leadership"
 )
@@ -81,11 +83,31 @@ func (i *Instance) FollowJournal(ctx context.Context, r leadership.JournalReques
 	return &JournalFeed{instance: i, request: r, page: &page}, nil
 }
 
-// inherit reads what the last leader left behind, for one that was just granted the lease. If that
-// fails, the caller asks again with its key: it has the lease.
-func (i *Instance) inherit(ctx context.Context, g leadership.Grant) (*leadership.Inheritance, error) {
-	if i.ledger == nil {
-		return nil, errNoJournal
+// inheriting bounds how long a new leader waits for what the last one left behind, and giveBack how
+// long a release takes that only the instance waits for.
+const (
+	inheriting = 5 * time.Second
+	giveBack   = 2 * time.Second
+)
+
+// inherit reads what the last leader left behind, for a leader that was just granted the lease. If
+// that fails, a caller that knows its key asks again; the lease of another is released.
+func (i *Instance) inherit(ctx context.Context, g *leadership.Grant, knows bool) (err error) {
+	reading, cancel := context.WithTimeout(ctx, inheriting)
+	defer cancel()
+	if g.Inherited, err = i.ledger.Inherit(reading, *g); err == nil {
+		return nil
 	}
-	return i.ledger.Inherit(ctx, g)
+	if !knows {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBack)
+		defer cancel()
+		_, released := i.Release(late, leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token})
+		i.note(released)
+		return fmt.Errorf("instance: what the last leader of election %q left behind could not be read, so the lease was given back: %w", g.Election, err)
+	}
+	if errors.Is(err, leadership.RecordCorrupt) {
+		return err
+	}
+	return fmt.Errorf("instance: %w: %q leads election %q, and what the last leader left behind could not be read; ask again with the same key: %v",
+		leadership.OutcomeUnknown, g.LeaderID, g.Election, err)
 }

@@ -124,7 +124,7 @@ func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
 	case o.Err == nil:
 		l.answered(p, now)
 		l.common.View.Learn(o.Grant.Lease, view.Read, a.Began, now)
-		l.ballot, l.claim = ballot{}, claim{}
+		l.ballot, l.claim, l.parent = ballot{}, claim{}, parent{election: l.parent.election}
 		l.reschedule(now)
 		l.settle(p, func(c *Caller) { c.granted(o.Grant, a.Began) })
 	case errors.Is(o.Err, leadership.LeaseHeld):
@@ -168,6 +168,9 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 	}
 	bids := ok && isBallot(refusal.Cause) && refusal.Lease != nil && refusal.Lease.State == leadership.Vacant
 	barred := ok && isBar(refusal.Cause)
+	if !barred || refusal.Cause.Code != leadership.ReasonParent {
+		l.parent = parent{election: l.parent.election}
+	}
 	if !ok || refusal.Lease == nil || refusal.RetryAfter <= 0 && !barred {
 		l.next = now + view.Poll
 		return

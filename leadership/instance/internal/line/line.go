@@ -63,6 +63,7 @@ type Line struct {
 	bars       bars
 	ballot     ballot
 	claim      claim
+	parent     parent
 	challenged bool // the present leader is, by a candidate here or elsewhere
 
 	seen     seen

@@ -22,7 +22,7 @@ locals {
     { title = "Terms that end for a better candidate, per hour", queries = { "all" = "3600 * sum(rate(${local.series.preemptions}[1h]))" } },
     { title = "Hand-overs, per hour", queries = { "$${outcome}" = "3600 * sum by (outcome) (rate(${local.series.handovers}[1h]))" } },
     { title = "Hand-over (s), 90 %", queries = {
-      "from the naming of the successor" = "histogram_quantile(0.9, sum by (le) (rate(${local.series.handover_bucket}[1h])))"
+      "from the naming of the successor"  = "histogram_quantile(0.9, sum by (le) (rate(${local.series.handover_bucket}[1h])))"
       "from the end of the leader's work" = "histogram_quantile(0.9, sum by (le) (rate(${local.series.handover_gap_bucket}[1h])))"
     } },
     { title = "Checkpoints and journals, 99 % (s)", queries = { "$${op}" = "histogram_quantile(0.99, sum by (le, op) (rate(${local.series.ledger_bucket}[5m])))" } },

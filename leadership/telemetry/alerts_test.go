@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -61,6 +62,27 @@ func TestFewMembersCrossTheThresholdOfTheirAlert(t *testing.T) {
 	})
 }
 
+// behind is a follower of a journal that so many entries are missing.
+type behind int64
+
+func (b behind) JournalStats() (followers, lag int64) { return 1, int64(b) }
+
+func TestAFollowerThatLagsCrossesTheThresholdOfItsAlert(t *testing.T) {
+	a := alerts(t)["journal-lag"]
+	for lag, above := range map[behind]bool{1000: false, 1001: true} {
+		t.Run(fmt.Sprint(lag), func(t *testing.T) {
+			story(t, func(w *telemetrytest.Fixture) {
+				if err := w.Metrics.Followers(lag); err != nil {
+					t.Fatal(err)
+				}
+				if got := w.Read(); got[a.Metric] != float64(lag) || got[a.Metric] > a.Threshold != above || got["regent.journal.followers"] != 1 {
+					t.Errorf("%s is %v, with a threshold of %v", a.Metric, got[a.Metric], a.Threshold)
+				}
+			})
+		})
+	}
+}
+
 // Each situation that pages an operator crosses the threshold that Terraform sets, and not a moment
 // before.
 func TestEachSituationCrossesTheThresholdOfItsAlert(t *testing.T) {
@@ -116,6 +138,18 @@ func TestEachSituationCrossesTheThresholdOfItsAlert(t *testing.T) {
 				w.Settle(3599 * time.Second)
 			},
 			enough: func(w *telemetrytest.Fixture) { w.Settle(5 * time.Second) },
+		},
+		"hand-over": {
+			almost: func(w *telemetrytest.Fixture) {
+				ann := w.Lead("jobs", "ann")
+				handOver(w, ann, "bob", time.Second)
+				w.Release(ann)
+			},
+			enough: func(w *telemetrytest.Fixture) {
+				handOver(w, w.Lead("jobs", "ann"), "bob", time.Second)
+				w.Settle(time.Minute)
+			},
+			label: "outcome=timed_out",
 		},
 		"split-brain": {
 			almost: func(w *telemetrytest.Fixture) { w.Flap("jobs", 2, time.Minute) },

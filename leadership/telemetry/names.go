@@ -90,6 +90,8 @@ const (
 	nameLedger       = "regent.ledger.duration"
 	nameLedgerSize   = "regent.ledger.size"
 	nameEntries      = "regent.journal.entries"
+	nameFollows      = "regent.journal.followers"
+	nameLag          = "regent.journal.lag"
 	nameCache        = "regent.cache.reads"
 	nameUnannounced  = "regent.events.unannounced.age"
 	nameRefused      = "regent.requests.refused"
@@ -176,6 +178,12 @@ func ledgers() []Metric {
 	}, {
 		Name: nameEntries, Kind: Counter, Unit: "{entry}",
 		Description: "Entries that leaders have appended to journals through this instance. Sum over instances. One whose append was repeated counts twice.",
+	}, {
+		Name: nameFollows, Kind: Gauge, Unit: "{follower}",
+		Description: "Members that follow a journal at this instance and say how far they have applied it. Sum over instances.",
+	}, {
+		Name: nameLag, Kind: Gauge, Unit: "{entry}",
+		Description: "How many entries the slowest of them has not applied yet, as far as this instance knows. 0: there is none, or it has applied all.",
 	}}
 }
 

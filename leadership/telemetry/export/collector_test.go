@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -128,6 +129,8 @@ func (membership) MemberStats() (byRole map[leadership.Role]int64, readOnly int6
 	return nil, 0, 1
 }
 
+func (membership) JournalStats() (followers, lag int64) { return 0, 0 }
+
 // use makes some calls of a server whose telemetry goes through the pipeline.
 func use(t *testing.T, p *export.Pipeline) {
 	t.Helper()
@@ -143,7 +146,7 @@ func use(t *testing.T, p *export.Pipeline) {
 	if err := m.Latch(func() bool { return true }); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Members(membership{}); err != nil {
+	if err := errors.Join(m.Members(membership{}), m.Followers(membership{})); err != nil {
 		t.Fatal(err)
 	}
 	api := httpapi.New(httpapi.Config{Service: instance.Guard(i, m)})

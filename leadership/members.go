@@ -61,6 +61,8 @@ type Member struct {
 	HeardAgo  time.Duration // since it was last heard of
 	Position  int           // in line at its instance, from 1; 0 if it does not stand there
 	Note      string
+	Applied   Index // of the journal, as far as it has said; 0: it has not
+	Lag       Index // how many entries are not applied yet, as far as the instance knows; 0 unless it follows the journal
 }
 
 // MembersStatus sums the state of a cluster up.
@@ -87,6 +89,7 @@ type Members struct {
 	Complete bool
 	Quorum   *QuorumStatus // nil if no quorum is asked for
 	ReadOnly bool          // the quorum has been lost for longer than the grace time
+	Journal  Index         // of the journal's last entry, as far as the instance knows; 0 if it does not
 	Members  []Member      // in the order of their ids
 }
 
@@ -98,17 +101,25 @@ type QuorumStatus struct {
 	ToleratedFailures int // of Size
 }
 
-// AcknowledgementRequest asks which members follow a token.
+// AcknowledgementRequest asks which members follow a token, or have applied a journal, or both.
 type AcknowledgementRequest struct {
-	Election Election
-	Token    Token
-	Need     int           // how many must: 1 to MaxMembers
-	Wait     time.Duration // for so many to follow: 0 to MaxWait
+	Election     Election
+	Token        Token         // 0, if there is a JournalIndex: any
+	JournalIndex Index         // 0: none is asked for
+	Need         int           // how many must: 1 to MaxMembers
+	Wait         time.Duration // for so many to follow: 0 to MaxWait
 }
 
 // Validate returns what is wrong with the request, with the code InvalidArgument.
 func (r AcknowledgementRequest) Validate() error {
-	if err := (TokenCheck{Election: r.Election, Token: r.Token}).validate(); err != nil {
+	if r.JournalIndex < 0 {
+		return invalid("journalIndex", fmt.Errorf("journalIndex is the index of an entry, or left out, and not %d", r.JournalIndex))
+	}
+	if r.Token == 0 && r.JournalIndex > 0 {
+		if err := r.Election.Validate(); err != nil {
+			return invalid("election", err)
+		}
+	} else if err := (TokenCheck{Election: r.Election, Token: r.Token}).validate(); err != nil {
 		return err
 	}
 	if r.Need < 1 || r.Need > MaxMembers {
@@ -120,15 +131,16 @@ func (r AcknowledgementRequest) Validate() error {
 	return nil
 }
 
-// Acknowledgement says which members follow a token. The leader is not among them.
+// Acknowledgement says which members follow what was asked for. The leader is not among them.
 type Acknowledgement struct {
-	Election Election
-	Token    Token
-	Need     int
-	Done     bool // enough follow
-	Complete bool // as in Members
-	Follow   []CandidateID
-	Missing  []CandidateID
+	Election     Election
+	Token        Token
+	JournalIndex Index
+	Need         int
+	Done         bool // enough follow
+	Complete     bool // as in Members
+	Follow       []CandidateID
+	Missing      []CandidateID
 }
 
 // RefuseMember refuses a member because the instance has no room for it.

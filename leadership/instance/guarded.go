@@ -102,6 +102,8 @@ type Op struct {
 	// Batch is of a batch and its parts, the same of all; nil of other calls.
 	Batch *Batch
 	N     int // how many calls it counts for; 0 for a part, which its batch has counted
+	// Bytes is how much data a leader leaves behind, and Entries in how many entries of its journal.
+	Bytes, Entries int
 	// Reason is why, in the caller's words, for audits. It is not checked yet.
 	Reason string
 }

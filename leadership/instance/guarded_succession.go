@@ -40,7 +40,9 @@ func (g *Guarded) Tree(ctx context.Context, e leadership.Election) (leadership.T
 
 // PutCheckpoint implements Ledger.
 func (g *Guarded) PutCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
-	return guarded(ctx, g, wire.VerbPutCheckpoint, leaseOp(r.LeaseRequest), g.service.PutCheckpoint, r)
+	op := leaseOp(r.LeaseRequest)
+	op.Bytes = len(r.Data)
+	return guarded(ctx, g, wire.VerbPutCheckpoint, op, g.service.PutCheckpoint, r)
 }
 
 // Checkpoint implements Ledger.
@@ -55,7 +57,12 @@ func (g *Guarded) OpenJournal(ctx context.Context, r leadership.LeaseRequest) (l
 
 // AppendJournal implements Ledger.
 func (g *Guarded) AppendJournal(ctx context.Context, r leadership.AppendRequest) (leadership.JournalHead, error) {
-	return guarded(ctx, g, wire.VerbAppendJournal, leaseOp(r.LeaseRequest), g.service.AppendJournal, r)
+	op := leaseOp(r.LeaseRequest)
+	op.Entries = len(r.Entries)
+	for _, e := range r.Entries {
+		op.Bytes += len(e.Data)
+	}
+	return guarded(ctx, g, wire.VerbAppendJournal, op, g.service.AppendJournal, r)
 }
 
 // ReadJournal implements Ledger. A reader that is a follower needs the right to join, too.
@@ -88,7 +95,9 @@ func (g *Guarded) FollowJournal(ctx context.Context, r leadership.JournalRequest
 
 // SnapshotJournal implements Ledger.
 func (g *Guarded) SnapshotJournal(ctx context.Context, r leadership.SnapshotRequest) (leadership.JournalHead, error) {
-	return guarded(ctx, g, wire.VerbSnapshotJournal, leaseOp(r.LeaseRequest), g.service.SnapshotJournal, r)
+	op := leaseOp(r.LeaseRequest)
+	op.Bytes = len(r.Data)
+	return guarded(ctx, g, wire.VerbSnapshotJournal, op, g.service.SnapshotJournal, r)
 }
 
 // ReadSnapshot implements Ledger.

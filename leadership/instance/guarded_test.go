@@ -124,6 +124,25 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 			s.AwaitAcknowledgement(ctx, leadership.AcknowledgementRequest{Election: "e", Token: 7, Wait: 1e6})
 		}, instance.Op{Election: "e", Waits: true, N: 1}, wire.VerbAcknowledgement},
 		{func() { s.Tick(ctx) }, instance.Op{N: 1}, wire.VerbTick},
+		{func() { s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbHandOver},
+		{func() { s.SayReady(ctx, leadership.ReadyRequest{Election: "e", CandidateID: "ann"}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbSayReady},
+		{func() { s.Yield(ctx, lease) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbYield},
+		{func() { s.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbDelegate},
+		{func() { s.Tree(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbTree},
+		{func() {
+			s.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Data: []byte("{}")})
+		}, instance.Op{Election: "e", Candidate: "ann", Token: 7, Bytes: 2, N: 1}, wire.VerbPutCheckpoint},
+		{func() { s.Checkpoint(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbCheckpoint},
+		{func() { s.OpenJournal(ctx, lease) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbOpenJournal},
+		{func() {
+			s.AppendJournal(ctx, leadership.AppendRequest{LeaseRequest: lease, Entries: []leadership.Entry{{Data: []byte("1")}, {Data: []byte("23")}}})
+		}, instance.Op{Election: "e", Candidate: "ann", Token: 7, Entries: 2, Bytes: 3, N: 1}, wire.VerbAppendJournal},
+		{func() { s.ReadJournal(ctx, leadership.JournalRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbJournal},
+		{func() { s.FollowJournal(ctx, leadership.JournalRequest{Election: "e"}) }, instance.Op{Election: "e", Waits: true, N: 1}, wire.VerbFollowJournal},
+		{func() {
+			s.SnapshotJournal(ctx, leadership.SnapshotRequest{LeaseRequest: lease, Data: []byte("{}")})
+		}, instance.Op{Election: "e", Candidate: "ann", Token: 7, Bytes: 2, N: 1}, wire.VerbSnapshotJournal},
+		{func() { s.ReadSnapshot(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbReadSnapshot},
 	} {
 		spy.ops = nil
 		c.call()

@@ -28,7 +28,8 @@ func newConfiguration(c leadership.Config) Configuration {
 }
 
 func (w Configuration) leadership() leadership.Config {
-	ballot, _ := w.Policy.ballot() // the server has checked it
+	ballot, _ := w.Policy.ballot() // the server has checked these
+	leadersOf, delegation, _ := w.Policy.hierarchy()
 	return leadership.Config{
 		LeaseDuration:    time.Duration(w.LeaseDuration),
 		MaxLeaseDuration: time.Duration(w.MaxLeaseDuration),
@@ -38,8 +39,8 @@ func (w Configuration) leadership() leadership.Config {
 		Term:             w.Policy.term(),
 		Ballot:           ballot,
 		Promotion:        given(w.Policy).Promotion,
-		LeadersOf:        given(w.Policy).LeadersOf,
-		Delegation:       leadership.Delegation(given(given(w.Policy).Delegation)),
+		LeadersOf:        leadersOf,
+		Delegation:       delegation,
 	}
 }
 
@@ -81,10 +82,14 @@ func (w ConfigureRequest) Leadership() (leadership.Config, error) {
 	if err != nil {
 		return leadership.Config{}, err
 	}
+	leadersOf, delegation, err := w.Policy.hierarchy()
+	if err != nil {
+		return leadership.Config{}, err
+	}
 	return leadership.Config{
 		LeaseDuration: d, MaxLeaseDuration: most, LockDelay: time.Duration(w.LockDelay), RetireAfter: time.Duration(w.RetireAfter),
 		Description: w.Description, Term: w.Policy.term(), Ballot: ballot,
-		Promotion: given(w.Policy).Promotion, LeadersOf: given(w.Policy).LeadersOf, Delegation: leadership.Delegation(given(given(w.Policy).Delegation)),
+		Promotion: given(w.Policy).Promotion, LeadersOf: leadersOf, Delegation: delegation,
 	}, nil
 }
 

@@ -13,7 +13,7 @@ import (
 func TestMalformedRequestIsRefusedWithAReason(t *testing.T) {
 	t.Parallel()
 	const key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
-	const fields = "candidateId, key, leaseDuration, metadata, note, wait, role, priority, capabilities, load"
+	const fields = "candidateId, key, leaseDuration, metadata, note, wait, role, priority, capabilities, load, via, inherit"
 	for _, c := range []struct{ name, body, field, detail string }{
 		{"no bytes", "", "", "the body is empty; send a JSON object"},
 		{"spaces", " \r\n\t", "", "the body is empty; send a JSON object"},
@@ -60,6 +60,12 @@ func TestMalformedRequestIsRefusedWithAReason(t *testing.T) {
 		{"an endless duration", `{"candidateId":"a","leaseDuration":"9223372036854775808s"}`, "/leaseDuration", "must be a duration"},
 		{"a lease of no duration", `{"candidateId":"a","leaseDuration":"0s"}`, "/leaseDuration", "from 1s to 24h, not 0s"},
 		{"a short key", `{"candidateId":"a","key":"AAAA"}`, "/key", "a key is 32 random bytes"},
+		{"a lease to stand on without a token", `{"candidateId":"a","via":{"election":"b"}}`, "/via/fencingToken", "fencingToken is missing; this request requires it"},
+		{"a lease to stand on with token 0", `{"candidateId":"a","via":{"election":"b","fencingToken":0}}`, "/via/fencingToken", `the token of your lease of "b", an integer from 1, not 0`},
+		{"a lease to stand on in no election", `{"candidateId":"a","via":{"election":"","fencingToken":7}}`, "/via/election", "via.election is empty; name the election that you lead"},
+		{"a lease to stand on at no peer", `{"candidateId":"a","via":{"election":"b","fencingToken":7,"peer":""}}`, "/via/peer", "via.peer is empty; name another service, or leave it out for this one"},
+		{"a key in a lease to stand on", `{"candidateId":"a","via":{"election":"b","fencingToken":7,"key":"` + key + `"}}`, "/via/key", `unknown field "key"; the fields here are election, fencingToken, peer`},
+		{"a text to inherit", `{"candidateId":"a","inherit":"yes"}`, "/inherit", "inherit must be true or false, not a string"},
 		{"a padded key", `{"candidateId":"a","key":"` + key + `="}`, "/key", "a key is 32 random bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -20,6 +20,8 @@ func FuzzDecodeAcquire(f *testing.F) {
 	f.Add([]byte(`{"candidateId":"a","key":"b","leaseDuration":"30s","metadata":{"a":"1" , "b":"2"},"note":"n","wait":"1s"}`))
 	f.Add([]byte(`{"candidateId":"a","role":"witness","priority":7,"capabilities":["gpu" ,"eu"],"load":3}`))
 	f.Add([]byte(`{"candidateId":"a","role":"","priority":-2147483649,"capabilities":["gpu",7],"load":1.5}`))
+	f.Add([]byte(`{"candidateId":"a","via":{"election":"orders.eu","fencingToken":7,"peer":"eu"},"inherit":true}`))
+	f.Add([]byte(`{"candidateId":"a","via":{"election":"","fencingToken":0,"peer":""},"inherit":false}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		requestAlike(t, body)
 		var w AcquireRequest
@@ -78,6 +80,9 @@ func FuzzDecodeConfigure(f *testing.F) {
 	f.Add([]byte(`{"policy":{"strategy":"","require":["a","a"],"window":"-1ms","quorum":{"electorate":[],"need":1.5,"grace":"0s"}}}`))
 	f.Add([]byte(`{"policy":{"window":"0s","quorum":{"electorate":["a"],"need":1}}}`))
 	f.Add([]byte(`{"policy":{"approval":{"need":-1},"budget":{},"errorRate":{"max":1e308}}}`))
+	f.Add([]byte(`{"policy":{"promotion":true,"leadersOf":"orders.","delegation":{"depth":2,"children":3,"budget":100}}}`))
+	f.Add([]byte(`{"policy":{"leadersOf":"","delegation":{"parent":"plan","depth":0,"children":0,"budget":0}}}`))
+	f.Add([]byte(`{"policy":{"delegation":{"parent":"","depth":0}}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var w ConfigureRequest
 		if !accepted(t, body, &w) {
@@ -116,6 +121,8 @@ func FuzzDecodeMembership(f *testing.F) {
 	f.Add([]byte(`{"candidateId":"","role":"king","ttl":"-9s","seenToken":0}`))
 	f.Add([]byte(`{"fencingToken":7,"need":2,"wait":"10s"}`))
 	f.Add([]byte(`{"fencingToken":7,"need":0,"wait":"1.5ms"}`))
+	f.Add([]byte(`{"journalIndex":40,"need":2,"wait":"10s"}`))
+	f.Add([]byte(`{"fencingToken":0,"journalIndex":-1,"need":2}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var join JoinRequest
 		if accepted(t, body, &join) {
@@ -134,6 +141,56 @@ func FuzzDecodeMembership(f *testing.F) {
 			}
 		}
 	})
+}
+
+func FuzzDecodeSuccession(f *testing.F) {
+	const leads = `"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":4`
+	f.Add([]byte(`{` + leads + `}`))
+	f.Add([]byte(`{` + leads + `,"to":"agent-8","within":"30s","reason":"a new version"}`))
+	f.Add([]byte(`{` + leads + `,"to":"","within":"0s","reason":""}`))
+	f.Add([]byte(`{"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"}`))
+	f.Add([]byte(`{` + leads + `,"child":"part-1","limits":{"depth":0,"children":2,"budget":9007199254740991}}`))
+	f.Add([]byte(`{` + leads + `,"child":"","limits":{"depth":-1,"children":null}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		readAgain(t, body, HandOverRequest.Leadership, NewHandOverRequest)
+		readAgain(t, body, ReadyRequest.Leadership, NewReadyRequest)
+		readAgain(t, body, Holder.Leadership, NewHolder)
+		readAgain(t, body, DelegateRequest.Leadership, NewDelegateRequest)
+	})
+}
+
+func FuzzDecodeLedger(f *testing.F) {
+	const leads = `"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":4`
+	f.Add([]byte(`{` + leads + `,"task":"page 3","data":{"done":[1,2],"a":null}}`))
+	f.Add([]byte(`{` + leads + `,"uri":"gs://b/o","sha256":"00"}`))
+	f.Add([]byte(`{` + leads + `,"uri":"","sha256":"","data":null}`))
+	f.Add([]byte(`{` + leads + `,"after":0,"entries":[{"type":"put","data":"x"},{"data":[[]]}]}`))
+	f.Add([]byte(`{` + leads + `,"after":-1,"entries":[{},null]}`))
+	f.Add([]byte(`{` + leads + `,"upTo":40,"data":{"a":"\u005b\"["}}`))
+	f.Add([]byte(`{` + leads + `,"upTo":0,"data":1,"uri":"x:y"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		readAgain(t, body, CheckpointRequest.Leadership, NewCheckpointRequest)
+		readAgain(t, body, AppendRequest.Leadership, NewAppendRequest)
+		readAgain(t, body, SnapshotRequest.Leadership, NewSnapshotRequest)
+	})
+}
+
+// readAgain reads a request, and sees to it that it is written as it was read.
+func readAgain[W, R any](t *testing.T, body []byte, read func(W, leadership.Election) (R, error), write func(R) W) {
+	t.Helper()
+	var w W
+	if !accepted(t, body, &w) {
+		return
+	}
+	r, err := read(w, "planner")
+	if err != nil {
+		requireInvalid(t, err)
+		return
+	}
+	again(t, write(r))
+	if r2, err := read(write(r), "planner"); err != nil || !cmp.Equal(r, r2) {
+		t.Errorf("%s is read as %+v, and again as %+v, %v", body, r, r2, err)
+	}
 }
 
 func FuzzDecodeRenewals(f *testing.F) {
@@ -172,7 +229,8 @@ func FuzzDecodeIsStrict(f *testing.F) {
 	f.Add([]byte(`{"candidateId":"\ud83d"}`))
 	f.Add([]byte(` {"candidate\u0049d" : "a\u0000"} `))
 	f.Add([]byte(`{"candidateId":"a","note":"n","role":"witness","priority":-7,"capabilities":[],"load":0}`))
-	known := []string{"candidateId", "key", "leaseDuration", "metadata", "note", "wait", "role", "priority", "capabilities", "load"}
+	f.Add([]byte(`{"candidateId":"a","via":{"election":"b","fencingToken":3,"peer":"eu"},"inherit":true}`))
+	known := []string{"candidateId", "key", "leaseDuration", "metadata", "note", "wait", "role", "priority", "capabilities", "load", "via", "inherit"}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var got, lenient AcquireRequest
 		if !accepted(t, body, &got) {
@@ -219,13 +277,20 @@ func FuzzMarshal(f *testing.F) {
 			l.Metadata, _ = json.Marshal(map[string]string{leader: state})
 			l.EndsBy, l.EndsBecause, l.EndsInMs = l.AcquiredAt, leadership.EndReason(key), ms
 			l.Report, l.ReportedAt, l.ReportAgeMs = l.Metadata, l.LastHeartbeat, n
-			l.Succession = &Succession{leadership.CandidateID(key)}
-			l.Configuration.Policy = &Policy{Strategy: new(leadership.Strategy(state)), Window: new(Duration(d)), Require: []string{leader}, Quorum: &Quorum{Electorate: []string{key}, Need: 2}, MaxTerm: Duration(d), Budget: &Budget{Calls: n}, ErrorRate: &ErrorRate{Max: float64(ms) / 7, Min: n}}
+			l.Succession = &Succession{To: leadership.CandidateID(key), Since: l.AcquiredAt, UntilMs: ms, Ready: n%2 == 0, Yielded: n%3 == 0}
+			l.Ready, l.Via = new(ms%2 == 0), &Via{leadership.Election(leader), leadership.Token(n), &key}
+			l.Configuration.Policy = &Policy{Promotion: true, LeadersOf: &leader, Delegation: &Delegation{Parent: &l.Election, Depth: new(int(ms)), Budget: &n}, Strategy: new(leadership.Strategy(state)), Window: new(Duration(d)), Require: []string{leader}, Quorum: &Quorum{Electorate: []string{key}, Need: 2}, MaxTerm: Duration(d), Budget: &Budget{Calls: n}, ErrorRate: &ErrorRate{Max: float64(ms) / 7, Min: n}}
 			l.Overrides = []Override{{ID: leadership.OverrideID(key), Actor: leader, Reason: state, Since: l.AcquiredAt, Until: l.LastHeartbeat, UntilMs: ms}}
 		}
 		event := Event{Election: l.Election, Revision: l.Revision, At: l.AcquiredAt, LeaderID: l.LeaderID, Reason: key, Detail: l.Metadata}
-		allAlike(t, &l, &Grant{Lease: l, Key: key, WaitedMs: ms}, &event, &Result{Election: l.Election, Lease: &l})
-		readAlike(t, Grant{Lease: l, Key: key, WaitedMs: ms})
+		grant := Grant{Lease: l, Key: key, WaitedMs: ms}
+		if flag {
+			grant.Inherited = &Inheritance{FencingToken: l.FencingToken, LeaderID: l.LeaderID, Task: key, At: l.AcquiredAt, EndedBecause: l.EndsBecause, Data: l.Metadata}
+		}
+		allAlike(t, &l, &grant, &event, &Result{Election: l.Election, Lease: &l})
+		readAlike(t, grant)
+		readAlike(t, Checkpoint{Election: l.Election, FencingToken: l.FencingToken, LeaderID: l.LeaderID, Task: key, At: l.AcquiredAt, Data: l.Metadata, URI: leader})
+		readAlike(t, JournalPage{JournalHead{l.Election, l.FencingToken, leadership.Index(ms), leadership.Index(n)}, []JournalEntry{{Index: leadership.Index(n), Type: key, At: l.AcquiredAt, Data: l.Metadata}}})
 		problem := NewProblem(&leadership.Error{Code: leadership.LeaseHeld, Detail: leader})
 		problem.Lease, problem.Cause = &l, &Cause{Code: leadership.ReasonBanned, By: leader, Reason: key, Until: l.AcquiredAt, UntilMs: n}
 		readAlike(t, problem)

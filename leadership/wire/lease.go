@@ -77,10 +77,8 @@ func NewLease(l leadership.Lease) Lease {
 		rest := [...]int64{millisDown(l.ExpiresIn), millisDown(l.RenewIn)} // one allocation, not two
 		w.ExpiresInMs, w.RenewInMs = &rest[0], &rest[1]
 	}
-	if w.Succession = newSuccession(l.Succession); w.Succession == nil && l.Challenger != "" {
-		w.Succession = &Succession{To: l.Challenger, UntilMs: w.EndsInMs}
-	}
-	if w.Via = newVia(l.Parent.Peer, l.Parent.Election, l.Parent.Token); l.Unready {
+	w.Succession, w.Via = newSuccession(l.Succession), newVia(l.Parent.Peer, l.Parent.Election, l.Parent.Token)
+	if l.Unready {
 		w.Ready = new(false)
 	}
 	if l.Overrides != "" {
@@ -140,10 +138,9 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 		EndsBy:          w.EndsBy,
 		EndsBecause:     w.EndsBecause,
 		EndsIn:          fromMillis(w.EndsInMs),
-		Challenger:      given(w.Succession).To,
 		Succession:      w.Succession.leadership(),
 		Unready:         w.Ready != nil && !*w.Ready,
-		Parent:          leadership.Parent{Peer: given(w.Via).Peer, Election: given(w.Via).Election, Token: given(w.Via).FencingToken},
+		Parent:          leadership.Parent{Peer: given(given(w.Via).Peer), Election: given(w.Via).Election, Token: given(w.Via).FencingToken},
 		Config:          w.Configuration.leadership(),
 		Deleted:         w.Deleted,
 		Ticket:          w.ticket(),

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -9,7 +10,8 @@ import (
 	"regent/leadership"
 )
 
-// Limits of the bodies of checkpoints, appends and snapshots.
+// Limits of the bodies of checkpoints, appends and snapshots, with room for what is beside the data
+// and for some white space in it.
 const (
 	MaxCheckpointBody = leadership.MaxCheckpointBytes + MaxBody
 	MaxAppendBody     = leadership.MaxAppendBytes + leadership.MaxEntries*(leadership.MaxEntryTypeBytes+32) + MaxBody
@@ -23,19 +25,65 @@ type CheckpointRequest struct {
 	FencingToken leadership.Token       `json:"fencingToken"`
 	Task         string                 `json:"task,omitzero"`
 	Data         jsontext.Value         `json:"data,omitzero"`
-	URI          string                 `json:"uri,omitzero"`
-	SHA256       string                 `json:"sha256,omitzero"`
+	URI          *string                `json:"uri,omitzero"`
+	SHA256       *string                `json:"sha256,omitzero"`
 }
 
 // NewCheckpointRequest writes a request.
 func NewCheckpointRequest(r leadership.CheckpointRequest) CheckpointRequest {
-	return CheckpointRequest{r.CandidateID, r.Key.Text(), r.Token, r.Task, jsontext.Value(r.Data), r.URI, r.SHA256}
+	return CheckpointRequest{r.CandidateID, r.Key.Text(), r.Token, r.Task, jsontext.Value(r.Data), optional(r.URI), optional(r.SHA256)}
 }
 
 // Leadership reads a request about the election.
 func (w CheckpointRequest) Leadership(e leadership.Election) (leadership.CheckpointRequest, error) {
-	lease, err := Holder{w.CandidateID, w.Key, w.FencingToken}.Leadership(e)
-	return leadership.CheckpointRequest{LeaseRequest: lease, Task: w.Task, Data: json.RawMessage(w.Data), URI: w.URI, SHA256: w.SHA256}, err
+	r := leadership.CheckpointRequest{Task: w.Task, Data: json.RawMessage(w.Data), URI: given(w.URI), SHA256: given(w.SHA256)}
+	if isEmpty(w.SHA256) {
+		return r, malformed("/sha256", "sha256 is empty; send 64 hexadecimal digits, or leave it out")
+	}
+	err := dataOrURI(w.Data, w.URI)
+	if err != nil {
+		return r, err
+	}
+	r.LeaseRequest, err = Holder{w.CandidateID, w.Key, w.FencingToken}.Leadership(e)
+	return r, err
+}
+
+// dataOrURI accepts a body with one of them.
+func dataOrURI(data jsontext.Value, uri *string) error {
+	switch {
+	case isEmpty(uri):
+		return malformed("/uri", "uri is empty; say where the data is, or send data and leave uri out")
+	case data == nil && uri == nil:
+		return malformed("/data", "data is missing; send it or, if it is elsewhere, its uri")
+	case data != nil && uri != nil:
+		return malformed("/data", "there are both data and a uri; send one of them")
+	}
+	return shallow("/data", data)
+}
+
+// MaxDepth is how many arrays and objects the data of a caller may nest, far less than JSON parsers
+// bear.
+const MaxDepth = 100
+
+// shallow accepts JSON that nests no more than MaxDepth arrays and objects.
+func shallow(pointer string, data jsontext.Value) error {
+	depth, text := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case text:
+		case c == '[', c == '{':
+			if depth++; depth > MaxDepth {
+				return malformed(pointer, "data nests more than %d arrays and objects; send it flatter, or as one string", MaxDepth)
+			}
+		case c == ']', c == '}':
+			depth--
+		}
+	}
+	return nil
 }
 
 // Checkpoint is what a leader has left behind of its task.
@@ -135,11 +183,18 @@ func NewAppendRequest(r leadership.AppendRequest) AppendRequest {
 
 // Leadership reads a request about the election.
 func (w AppendRequest) Leadership(e leadership.Election) (leadership.AppendRequest, error) {
-	lease, err := Holder{w.CandidateID, w.Key, w.FencingToken}.Leadership(e)
-	r := leadership.AppendRequest{LeaseRequest: lease, After: w.After}
-	for _, one := range w.Entries {
-		r.Entries = append(r.Entries, leadership.Entry{Type: one.Type, Data: json.RawMessage(one.Data)})
+	r := leadership.AppendRequest{After: w.After, Entries: make([]leadership.Entry, len(w.Entries))}
+	if w.After < 0 {
+		return r, malformed("/after", "after is the index of the last entry that you know, or 0 if there is none, and not %d", w.After)
 	}
+	for i, one := range w.Entries {
+		if err := shallow("/entries/"+strconv.Itoa(i)+"/data", one.Data); err != nil {
+			return r, err
+		}
+		r.Entries[i] = leadership.Entry{Type: one.Type, Data: json.RawMessage(one.Data)}
+	}
+	var err error
+	r.LeaseRequest, err = Holder{w.CandidateID, w.Key, w.FencingToken}.Leadership(e)
 	return r, err
 }
 
@@ -193,18 +248,23 @@ type SnapshotRequest struct {
 	FencingToken leadership.Token       `json:"fencingToken"`
 	UpTo         leadership.Index       `json:"upTo"`
 	Data         jsontext.Value         `json:"data,omitzero"`
-	URI          string                 `json:"uri,omitzero"`
+	URI          *string                `json:"uri,omitzero"`
 }
 
 // NewSnapshotRequest writes a request.
 func NewSnapshotRequest(r leadership.SnapshotRequest) SnapshotRequest {
-	return SnapshotRequest{r.CandidateID, r.Key.Text(), r.Token, r.UpTo, jsontext.Value(r.Data), r.URI}
+	return SnapshotRequest{r.CandidateID, r.Key.Text(), r.Token, r.UpTo, jsontext.Value(r.Data), optional(r.URI)}
 }
 
 // Leadership reads a request about the election.
 func (w SnapshotRequest) Leadership(e leadership.Election) (leadership.SnapshotRequest, error) {
-	lease, err := Holder{w.CandidateID, w.Key, w.FencingToken}.Leadership(e)
-	return leadership.SnapshotRequest{LeaseRequest: lease, UpTo: w.UpTo, Data: json.RawMessage(w.Data), URI: w.URI}, err
+	r := leadership.SnapshotRequest{UpTo: w.UpTo, Data: json.RawMessage(w.Data), URI: given(w.URI)}
+	err := dataOrURI(w.Data, w.URI)
+	if err != nil {
+		return r, err
+	}
+	r.LeaseRequest, err = Holder{w.CandidateID, w.Key, w.FencingToken}.Leadership(e)
+	return r, err
 }
 
 // JournalSnapshot stands for the entries of a journal up to an index.

@@ -49,16 +49,22 @@ type Member struct {
 	LastHeartbeatAgoMs int64                  `json:"lastHeartbeatAgoMs"`
 	Position           *int                   `json:"position"` // in line at its instance, from 1; null if it does not wait
 	Note               string                 `json:"note,omitzero"`
+	Applied            *leadership.Index      `json:"applied,omitzero"` // of the journal; left out if it does not follow that
+	Lag                *leadership.Index      `json:"lag,omitzero"`     // how many entries it has not applied; with applied
 }
 
 // NewMember writes a member.
 func NewMember(m leadership.Member) Member {
-	return Member{m.ID, m.Role, m.SeenToken, millisUp(m.HeardAgo), optional(m.Position), m.Note}
+	w := Member{ID: m.ID, Role: m.Role, Term: m.SeenToken, LastHeartbeatAgoMs: millisUp(m.HeardAgo), Position: optional(m.Position), Note: m.Note}
+	if m.Applied > 0 || m.Lag > 0 {
+		w.Applied, w.Lag = &m.Applied, &m.Lag
+	}
+	return w
 }
 
 // Leadership reads a member.
 func (w Member) Leadership() leadership.Member {
-	return leadership.Member{ID: w.ID, Role: w.Role, SeenToken: w.Term, HeardAgo: fromMillis(w.LastHeartbeatAgoMs), Position: given(w.Position), Note: w.Note}
+	return leadership.Member{ID: w.ID, Role: w.Role, SeenToken: w.Term, HeardAgo: fromMillis(w.LastHeartbeatAgoMs), Position: given(w.Position), Note: w.Note, Applied: given(w.Applied), Lag: given(w.Lag)}
 }
 
 // Members is an election as a cluster: the reply to a read of its members.
@@ -72,6 +78,7 @@ type Members struct {
 	Complete      bool                     `json:"complete"`
 	ReadOnly      bool                     `json:"readOnly,omitzero"`
 	Quorum        *QuorumStatus            `json:"quorum,omitzero"`
+	JournalIndex  leadership.Index         `json:"journalIndex,omitzero"` // of the journal's last entry, as far as the instance knows
 	Nodes         []Member                 `json:"nodes"`
 }
 
@@ -87,7 +94,7 @@ type QuorumStatus struct {
 func NewMembers(m leadership.Members) Members {
 	w := Members{
 		Election: m.Election, ClusterSize: len(m.Members), Leader: m.LeaderID, Term: m.Token, Status: m.Status,
-		Participation: m.Participation, Complete: m.Complete, ReadOnly: m.ReadOnly, Nodes: []Member{},
+		Participation: m.Participation, Complete: m.Complete, ReadOnly: m.ReadOnly, JournalIndex: m.Journal, Nodes: []Member{},
 	}
 	if m.Quorum != nil {
 		w.Quorum = new(QuorumStatus(*m.Quorum))
@@ -102,7 +109,7 @@ func NewMembers(m leadership.Members) Members {
 func (w Members) Leadership() leadership.Members {
 	m := leadership.Members{
 		Election: w.Election, LeaderID: w.Leader, Token: w.Term, Status: w.Status,
-		Participation: w.Participation, Complete: w.Complete, ReadOnly: w.ReadOnly,
+		Participation: w.Participation, Complete: w.Complete, ReadOnly: w.ReadOnly, Journal: w.JournalIndex,
 	}
 	if w.Quorum != nil {
 		m.Quorum = new(leadership.QuorumStatus(*w.Quorum))
@@ -113,21 +120,31 @@ func (w Members) Leadership() leadership.Members {
 	return m
 }
 
-// AcknowledgementRequest is the body of a question which members follow a token.
+// AcknowledgementRequest is the body of a question which members follow a token, have applied a
+// journal up to an index, or both. It asks for one of them at least.
 type AcknowledgementRequest struct {
-	FencingToken leadership.Token `json:"fencingToken"`
-	Need         int              `json:"need"`
-	Wait         Duration         `json:"wait,omitzero"`
+	FencingToken *leadership.Token `json:"fencingToken,omitzero"`
+	JournalIndex *leadership.Index `json:"journalIndex,omitzero"`
+	Need         int               `json:"need"`
+	Wait         Duration          `json:"wait,omitzero"`
 }
 
 // NewAcknowledgementRequest writes a request.
 func NewAcknowledgementRequest(r leadership.AcknowledgementRequest) AcknowledgementRequest {
-	return AcknowledgementRequest{FencingToken: r.Token, Need: r.Need, Wait: Duration(r.Wait)}
+	return AcknowledgementRequest{FencingToken: optional(r.Token), JournalIndex: optional(r.JournalIndex), Need: r.Need, Wait: Duration(r.Wait)}
 }
 
 // Leadership reads a request about the election.
 func (w AcknowledgementRequest) Leadership(e leadership.Election) (leadership.AcknowledgementRequest, error) {
-	r := leadership.AcknowledgementRequest{Election: e, Token: w.FencingToken, Need: w.Need, Wait: time.Duration(w.Wait)}
+	r := leadership.AcknowledgementRequest{Election: e, Token: given(w.FencingToken), JournalIndex: given(w.JournalIndex), Need: w.Need, Wait: time.Duration(w.Wait)}
+	switch {
+	case w.FencingToken == nil && w.JournalIndex == nil:
+		return r, malformed("/fencingToken", "fencingToken is missing; send the token that members are to follow, or the journalIndex that they are to have applied, or both")
+	case isEmpty(w.FencingToken):
+		return r, malformed("/fencingToken", "fencingToken is an integer from 1, not 0; leave it out if you ask for a journalIndex alone")
+	case isEmpty(w.JournalIndex):
+		return r, malformed("/journalIndex", "journalIndex is the index of an entry, from 1, not 0; leave it out if you ask for a token alone")
+	}
 	if err := validateWait(w.Wait); err != nil {
 		return r, err
 	}
@@ -137,7 +154,8 @@ func (w AcknowledgementRequest) Leadership(e leadership.Election) (leadership.Ac
 // Acknowledgement is the reply to that question.
 type Acknowledgement struct {
 	Election     leadership.Election      `json:"election"`
-	FencingToken leadership.Token         `json:"fencingToken"`
+	FencingToken leadership.Token         `json:"fencingToken,omitzero"`
+	JournalIndex leadership.Index         `json:"journalIndex,omitzero"`
 	Need         int                      `json:"need"`
 	Acknowledged bool                     `json:"acknowledged"`
 	Complete     bool                     `json:"complete"`
@@ -147,12 +165,12 @@ type Acknowledgement struct {
 
 // NewAcknowledgement writes an acknowledgement.
 func NewAcknowledgement(a leadership.Acknowledgement) Acknowledgement {
-	return Acknowledgement{a.Election, a.Token, a.Need, a.Done, a.Complete, emptyNotNull(a.Follow), emptyNotNull(a.Missing)}
+	return Acknowledgement{a.Election, a.Token, a.JournalIndex, a.Need, a.Done, a.Complete, emptyNotNull(a.Follow), emptyNotNull(a.Missing)}
 }
 
 // Leadership reads an acknowledgement.
 func (w Acknowledgement) Leadership() leadership.Acknowledgement {
-	return leadership.Acknowledgement{Election: w.Election, Token: w.FencingToken, Need: w.Need, Done: w.Acknowledged, Complete: w.Complete, Follow: w.Follow, Missing: w.Missing}
+	return leadership.Acknowledgement{Election: w.Election, Token: w.FencingToken, JournalIndex: w.JournalIndex, Need: w.Need, Done: w.Acknowledged, Complete: w.Complete, Follow: w.Follow, Missing: w.Missing}
 }
 
 func emptyNotNull[T any](all []T) []T {

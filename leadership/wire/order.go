@@ -249,7 +249,7 @@ type Policy struct {
 	Quorum   *Quorum              `json:"quorum,omitzero"`
 
 	Promotion  bool        `json:"promotion,omitzero"`
-	LeadersOf  string      `json:"leadersOf,omitzero"`
+	LeadersOf  *string     `json:"leadersOf,omitzero"`
 	Delegation *Delegation `json:"delegation,omitzero"`
 
 	MaxTerm    Duration          `json:"maxTerm,omitzero"`
@@ -289,7 +289,7 @@ func newPolicy(c leadership.Config) *Policy {
 		return nil
 	}
 	w := &Policy{
-		Promotion: c.Promotion, LeadersOf: c.LeadersOf, Delegation: (*Delegation)(optional(c.Delegation)),
+		Promotion: c.Promotion, LeadersOf: optional(c.LeadersOf), Delegation: newDelegation(c.Delegation),
 		Strategy: optional(b.Strategy), Require: b.Require.List(), Prefer: b.Prefer.List(), Preempt: b.Preempt, MinTerm: Duration(b.MinTerm),
 		MaxTerm: Duration(p.MaxTerm), StuckAfter: Duration(p.StuckAfter), OnTrip: p.OnTrip, Cooldown: Duration(p.Cooldown), Verdicts: p.Verdicts,
 	}
@@ -349,6 +349,18 @@ func (w *Policy) ballot() (p leadership.BallotPolicy, err error) {
 		p.Quorum, err = w.Quorum.leadership()
 	}
 	return p, err
+}
+
+// hierarchy is what the policy says of other elections.
+func (w *Policy) hierarchy() (leadersOf string, d leadership.Delegation, err error) {
+	if w == nil {
+		return "", d, nil
+	}
+	if isEmpty(w.LeadersOf) {
+		return "", d, malformed("/policy/leadersOf", `policy.leadersOf is empty; name the beginning of elections, such as "orders.", or leave it out`)
+	}
+	d, err = w.Delegation.leadership()
+	return given(w.LeadersOf), d, err
 }
 
 // window reads a window: 0 if it was left out, and NoWindow for 0 s.

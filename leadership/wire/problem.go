@@ -170,7 +170,7 @@ func DecodeProblem(body []byte) (Problem, error) {
 // isParameter reports whether a field of that name is outside of the body.
 func isParameter(field string) bool {
 	switch field {
-	case "election", "prefix", "pageSize", "pageToken", "after", "limit", "consistency", "minRevision", "wait", "force", "member",
+	case "election", "prefix", "pageSize", "pageToken", "after", "limit", "consistency", "minRevision", "wait", "force", "member", "applied",
 		LastEventIDHeader, "If-Match", "If-None-Match":
 		return true
 	}

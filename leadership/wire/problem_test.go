@@ -46,7 +46,9 @@ func limited() leadership.Lease {
 		Preempt: true, MinTerm: 5 * time.Minute,
 		Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("a", "b", "c"), Need: 2, Grace: leadership.DefaultGrace},
 	}
-	l.Challenger = "agent-9"
+	l.Config.Promotion, l.Config.Delegation = true, leadership.Delegation{Parent: "plan", Depth: 0, Children: 3, Budget: 1 << 52}
+	l.Succession = leadership.Succession{To: "agent-9", Since: l.LastHeartbeat, Left: l.EndsIn, Ready: true, Yielded: true}
+	l.Unready, l.Parent = true, leadership.Parent{Peer: "eu", Election: "plan", Token: 12}
 	l.Overrides = leadership.NewOverrides([]leadership.Override{
 		{ID: "pause-3", Kind: leadership.OverridePause, Mode: leadership.PauseDrain, Actor: "ann@example.com", Reason: "<the> \"sale\"", Since: l.AcquiredAt, Until: l.ReadAt.Add(time.Hour)},
 		{ID: "cooldown-agent-8", Kind: leadership.OverrideCooldown, CandidateID: "agent-8", Actor: "policy", Reason: "calls", Since: l.AcquiredAt, Until: l.ReadAt.Add(time.Minute)},
@@ -60,7 +62,7 @@ func TestEveryErrorIsReadAsItWasWritten(t *testing.T) {
 		for _, lease := range []leadership.Lease{held(), vacant(), limited()} {
 			sent := &leadership.Error{
 				Code: m.Code, Detail: "because", Field: "leaseDuration", Reason: leadership.ReasonLockDelay,
-				RetryAfter: 1234 * time.Millisecond, Lease: &lease,
+				RetryAfter: 1234 * time.Millisecond, Lease: &lease, Index: 41, Oldest: 3,
 				Cause: &leadership.Cause{
 					Code: leadership.ReasonBanned, Until: lease.ReadAt.Add(time.Second), Left: time.Second, LeaderID: "agent-7",
 					Override: "ban-3", Actor: "ann@example.com", Because: "it hangs", Position: 3, Of: 12, Have: 1, Need: 2,

@@ -56,16 +56,15 @@ func (w AcquireRequest) Leadership(e leadership.Election) (leadership.AcquireReq
 		Note:        w.Note,
 		Wait:        time.Duration(w.Wait),
 		Candidacy:   leadership.Candidacy{Role: given(w.Role), Priority: w.Priority, Load: w.Load},
-		Via:         leadership.Via{Peer: given(w.Via).Peer, Election: given(w.Via).Election, Token: given(w.Via).FencingToken},
 		Inherit:     w.Inherit,
-	}
-	if w.Via != nil && w.Via.Election == "" {
-		return leadership.AcquireRequest{}, malformed("/via/election", "via.election is empty; name the election that you lead, or leave via out")
 	}
 	if isEmpty(w.Role) {
 		return leadership.AcquireRequest{}, malformed("/role", "role is empty; it is %q or %q, or left out", leadership.RoleCandidate, leadership.RoleWitness)
 	}
 	var err error
+	if r.Via, err = w.Via.leadership(); err != nil {
+		return leadership.AcquireRequest{}, err
+	}
 	if r.Capabilities, err = names("/capabilities", leadership.MaxCapabilityLength, w.Capabilities); err != nil {
 		return leadership.AcquireRequest{}, err
 	}

@@ -66,7 +66,7 @@ const (
 	StopLimit     StopReason = "limit"     // it has lasted as long as a stream may
 	StopDraining  StopReason = "draining"  // this instance is shutting down; resume at another
 	StopSlow      StopReason = "slow"      // it was read more slowly than events came
-	StopCompacted StopReason = "compacted" // some events are no longer kept; start without a cursor
+	StopCompacted StopReason = "compacted" // some events are no longer kept; start without a cursor, in a journal with its snapshot
 )
 
 // ParseLastEventID reads the revision up to which a stream of one election was read. The error has
@@ -80,4 +80,15 @@ func ParseLastEventID(id string) (leadership.Revision, error) {
 	}
 	return 0, malformed(LastEventIDHeader, "%s must be the id of the last event that was read, a revision, not %s; leave it out to start with a snapshot",
 		LastEventIDHeader, Quote(id))
+}
+
+// ParseLastEntryID reads the index up to which a stream of a journal was read. The error has the
+// code InvalidArgument.
+func ParseLastEntryID(id string) (leadership.Index, error) {
+	r, err := ParseLastEventID(id)
+	if err != nil {
+		return 0, malformed(LastEventIDHeader, "%s must be the id of the last entry that was read, its index, not %s; leave it out, and send after, to start elsewhere",
+			LastEventIDHeader, Quote(id))
+	}
+	return leadership.Index(r), nil
 }

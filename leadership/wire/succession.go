@@ -33,14 +33,30 @@ func (w *Succession) leadership() leadership.Succession {
 type Via struct {
 	Election     leadership.Election `json:"election"`
 	FencingToken leadership.Token    `json:"fencingToken"`
-	Peer         string              `json:"peer,omitzero"` // another service, as this one's operator has named it
+	Peer         *string             `json:"peer,omitzero"` // another service, as this one's operator has named it
 }
 
 func newVia(peer string, e leadership.Election, t leadership.Token) *Via {
 	if e == "" {
 		return nil
 	}
-	return &Via{e, t, peer}
+	return &Via{e, t, optional(peer)}
+}
+
+// leadership reads the via of a request. The values that package leadership has for none are
+// refused: a lease that was to stand on another one must not stand alone.
+func (w *Via) leadership() (v leadership.Via, err error) {
+	switch {
+	case w == nil:
+		return v, nil
+	case w.Election == "":
+		return v, malformed("/via/election", "via.election is empty; name the election that you lead, or leave via out")
+	case w.FencingToken < 1:
+		return v, malformed("/via/fencingToken", "via.fencingToken is the token of your lease of %s, an integer from 1, not %d", Quote(string(w.Election)), w.FencingToken)
+	case isEmpty(w.Peer):
+		return v, malformed("/via/peer", "via.peer is empty; name another service, or leave it out for this one")
+	}
+	return leadership.Via{Peer: given(w.Peer), Election: w.Election, Token: w.FencingToken}, nil
 }
 
 // HandOverRequest is the body that names a successor.
@@ -50,22 +66,24 @@ type HandOverRequest struct {
 	FencingToken leadership.Token        `json:"fencingToken"`
 	To           *leadership.CandidateID `json:"to,omitzero"`
 	Within       *Duration               `json:"within,omitzero"`
-	Reason       string                  `json:"reason,omitzero"`
+	Reason       *string                 `json:"reason,omitzero"`
 }
 
 // NewHandOverRequest writes a request.
 func NewHandOverRequest(r leadership.HandOverRequest) HandOverRequest {
-	return HandOverRequest{r.CandidateID, r.Key.Text(), r.Token, optional(r.To), optional(Duration(r.Within)), r.Reason}
+	return HandOverRequest{r.CandidateID, r.Key.Text(), r.Token, optional(r.To), optional(Duration(r.Within)), optional(r.Reason)}
 }
 
 // Leadership reads a request about the election.
 func (w HandOverRequest) Leadership(e leadership.Election) (leadership.HandOverRequest, error) {
-	r := leadership.HandOverRequest{To: given(w.To), Within: time.Duration(given(w.Within)), Reason: w.Reason}
+	r := leadership.HandOverRequest{To: given(w.To), Within: time.Duration(given(w.Within)), Reason: given(w.Reason)}
 	switch {
 	case isEmpty(w.To):
 		return r, malformed("/to", "to is empty; name the successor, or leave it out for the best candidate that waits")
 	case isEmpty(w.Within):
 		return r, malformed("/within", "within is from %v to %v, not 0s; leave it out for %v", Duration(leadership.MinWithin), Duration(leadership.MaxWithin), Duration(leadership.DefaultWithin))
+	case isEmpty(w.Reason):
+		return r, malformed("/reason", "reason is empty; say why, or leave it out")
 	}
 	var err error
 	r.LeaseRequest, err = LeaseRequest{CandidateID: w.CandidateID, Key: w.Key, FencingToken: w.FencingToken}.Leadership(e)
@@ -168,12 +186,43 @@ func (w DelegateRequest) Leadership(e leadership.Election) (leadership.DelegateR
 	return r, err
 }
 
-// Delegation is what an election's leader may delegate, in total.
+// Delegation is what an election's leader may delegate, in total. Without a parent a limit that is
+// left out is the default; with one it is none, and 0 says so.
 type Delegation struct {
-	Parent   leadership.Election `json:"parent,omitzero"`
-	Depth    int                 `json:"depth,omitzero"`
-	Children int                 `json:"children,omitzero"`
-	Budget   int64               `json:"budget,omitzero"`
+	Parent   *leadership.Election `json:"parent,omitzero"`
+	Depth    *int                 `json:"depth,omitzero"`
+	Children *int                 `json:"children,omitzero"`
+	Budget   *int64               `json:"budget,omitzero"`
+}
+
+func newDelegation(d leadership.Delegation) *Delegation {
+	switch {
+	case d == leadership.Delegation{}:
+		return nil
+	case d.Parent == "":
+		return &Delegation{nil, optional(d.Depth), optional(d.Children), optional(d.Budget)}
+	}
+	return &Delegation{&d.Parent, &d.Depth, &d.Children, &d.Budget}
+}
+
+func (w *Delegation) leadership() (d leadership.Delegation, err error) {
+	if w == nil {
+		return d, nil
+	}
+	d = leadership.Delegation{Parent: given(w.Parent), Depth: given(w.Depth), Children: given(w.Children), Budget: given(w.Budget)}
+	const at, without = "/policy/delegation/", "is 1 or more in an election without a parent, not 0; leave it out for"
+	switch {
+	case isEmpty(w.Parent):
+		return d, malformed(at+"parent", "policy.delegation.parent is empty; name the election of which this one is a part, or leave it out")
+	case w.Parent != nil:
+	case isEmpty(w.Depth):
+		return d, malformed(at+"depth", "policy.delegation.depth %s %d", without, leadership.DefaultDepth)
+	case isEmpty(w.Children):
+		return d, malformed(at+"children", "policy.delegation.children %s %d", without, leadership.DefaultChildren)
+	case isEmpty(w.Budget):
+		return d, malformed(at+"budget", "policy.delegation.budget %s no limit", without)
+	}
+	return d, nil
 }
 
 // Tree is an election with what was delegated below it.

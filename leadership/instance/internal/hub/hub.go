@@ -91,10 +91,11 @@ type Hub struct {
 	looks     map[lookKey]*look
 }
 
-// audience is the line and the watches to wake when there is news of an election.
+// audience is the lines and the watches to wake when there is news of an election.
 type audience struct {
-	line chan struct{} // of one; nil if no line waits
-	news broadcast     // for the watches
+	line  chan struct{}              // of one; nil if no line waits
+	parts map[chan struct{}]struct{} // of the lines that wait for this election to have a leader
+	news  broadcast                  // for the watches
 }
 
 // New returns a hub. The error names an invalid part of the Config.
@@ -246,17 +247,42 @@ func (h *Hub) Unwait(e *view.Election) {
 	h.tidy(e.Name())
 }
 
+// Attend lets the line of another election listen to this one, of which that is a part: wake is
+// sent to as for Wait. Call it, and Unattend, from within View.
+func (h *Hub) Attend(e leadership.Election, wake chan struct{}) *view.Election {
+	a := h.audience(e)
+	if a.parts == nil {
+		a.parts = make(map[chan struct{}]struct{})
+	}
+	a.parts[wake] = struct{}{}
+	return h.view.Wait(e)
+}
+
+// Unattend ends the listening.
+func (h *Hub) Unattend(e *view.Election, wake chan struct{}) {
+	delete(h.audiences[e.Name()].parts, wake)
+	h.view.Unwait(e)
+	h.tidy(e.Name())
+}
+
 // wake wakes all listeners of an election. Call with the mutex held, as all methods below.
 func (h *Hub) wake(e leadership.Election) {
 	if a, ok := h.audiences[e]; ok {
-		signal(a.line)
+		a.wakeLines()
 		h.mu.wake(&a.news)
 	}
 }
 
 func (h *Hub) wakeLine(e leadership.Election) {
 	if a, ok := h.audiences[e]; ok {
-		signal(a.line)
+		a.wakeLines()
+	}
+}
+
+func (a *audience) wakeLines() {
+	signal(a.line)
+	for part := range a.parts {
+		signal(part)
 	}
 }
 

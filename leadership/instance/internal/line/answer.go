@@ -63,6 +63,7 @@ func aged(l leadership.Lease, by time.Duration) leadership.Lease {
 	l.RenewIn = max(l.RenewIn-by, 0)
 	l.LockedFor = max(l.LockedFor-by, 0)
 	l.EndsIn = max(l.EndsIn-by, 0)
+	l.Succession.Left = max(l.Succession.Left-by, 0)
 	if l.Report != "" {
 		l.ReportAge += by
 	}

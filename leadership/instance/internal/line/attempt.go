@@ -80,8 +80,16 @@ func (l *Line) due(now time.Duration) time.Duration {
 	if l.preferred() != nil {
 		return l.failures.again
 	}
+	if p := l.successor(now); p != nil {
+		return max(p.retry, l.failures.again)
+	}
 	best := l.best(now)
 	switch {
+	case l.election.Yielded(now) != "": // nothing to ask for but the successor
+		if l.seen.live {
+			return l.next
+		}
+		return min(l.next, l.poll)
 	case best == nil:
 		return l.bars.over(now)
 	case l.seen.live:
@@ -116,7 +124,7 @@ func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
 	case o.Err == nil:
 		l.answered(p, now)
 		l.common.View.Learn(o.Grant.Lease, view.Read, a.Began, now)
-		l.ballot, l.claim = ballot{}, claim{}
+		l.ballot, l.claim, l.parent = ballot{}, claim{}, parent{election: l.parent.election}
 		l.reschedule(now)
 		l.settle(p, func(c *Caller) { c.granted(o.Grant, a.Began) })
 	case errors.Is(o.Err, leadership.LeaseHeld):
@@ -158,8 +166,11 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 	if ok && refusal.Lease != nil {
 		a.place.told = refusal.Lease.Token
 	}
-	bids := ok && isBallot(refusal.Cause)
+	bids := ok && isBallot(refusal.Cause) && refusal.Lease != nil && refusal.Lease.State == leadership.Vacant
 	barred := ok && isBar(refusal.Cause)
+	if !barred || refusal.Cause.Code != leadership.ReasonParent {
+		l.parent = parent{election: l.parent.election}
+	}
 	if !ok || refusal.Lease == nil || refusal.RetryAfter <= 0 && !barred {
 		l.next = now + view.Poll
 		return
@@ -170,6 +181,7 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 	}
 	l.reschedule(now)
 	l.tried(a, refusal, now)
+	l.passed(a, refusal)
 	if barred && a.orders == l.election.Orders() {
 		l.barred(a.Request.CandidateID, refusal, now)
 	}

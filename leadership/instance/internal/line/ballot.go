@@ -88,7 +88,7 @@ type try struct {
 // once, after the leader's shortest term. never if it was asked already, or need not be.
 func (l *Line) challenges(p *place) time.Duration {
 	known := l.election.Lease()
-	if !l.rule.policy.Preempt || known == nil || known.State != leadership.Held {
+	if !l.rule.policy.Preempt || known == nil || known.State != leadership.Held || known.Succession.Yielded {
 		return never
 	}
 	if elsewhere := known.Challenger == p.request.CandidateID && !l.claim.challenge; l.challenged && !elsewhere {

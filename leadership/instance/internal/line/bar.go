@@ -78,6 +78,9 @@ func (l *Line) barred(c leadership.CandidateID, refusal *leadership.Error, now t
 		l.bars.own[c] = b
 	case cause.Code == leadership.ReasonAssigned:
 		l.bars.only = b
+	case cause.Code == leadership.ReasonParent:
+		l.bars.all, most = b, view.Poll
+		left = l.orphaned(refusal)
 	default:
 		l.bars.all, most = b, view.Poll
 	}

@@ -63,6 +63,7 @@ type Line struct {
 	bars       bars
 	ballot     ballot
 	claim      claim
+	parent     parent
 	challenged bool // the present leader is, by a candidate here or elsewhere
 
 	seen     seen
@@ -108,7 +109,8 @@ type place struct {
 	unknown error            // of the last attempt, if its outcome is unknown
 	told    leadership.Token // of the lease that the last attempt was refused for
 	tried   try              // the last term in which the store was asked to let it challenge the leader
-	retry   time.Duration    // no sooner it challenges the leader
+	retry   time.Duration    // no sooner it challenges the leader, or takes the lease over
+	passed  leadership.Token // of the last yielded lease that the store refused to it
 	awaited bool             // the wait of its last caller was over, so that it may be back at once
 	removed bool             // from the line
 }
@@ -130,6 +132,8 @@ func (l *Line) Join(c *Caller, r leadership.AcquireRequest, now time.Duration) {
 		l.wake()
 	case l.class(p) == ineligible: // it is told so at once
 		l.prefer(p)
+		l.wake()
+	case p == l.successor(now):
 		l.wake()
 	case l.adds(p):
 		l.next = min(l.next, now)
@@ -270,6 +274,9 @@ func (l *Line) preferred() *place {
 // none.
 func (l *Line) head(now time.Duration) *place {
 	if p := l.preferred(); p != nil {
+		return p
+	}
+	if p := l.successor(now); p != nil {
 		return p
 	}
 	return l.best(now)

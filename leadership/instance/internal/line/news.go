@@ -25,6 +25,7 @@ type seen struct {
 	epoch   int
 	putOff  int
 	live    bool
+	parent  int // the version of the parent
 }
 
 // notice looks at what was learnt and heard since it was last called, and says when the head asks.
@@ -41,6 +42,9 @@ func (l *Line) notice(now time.Duration) {
 	}
 	if open := l.election.Open(); l.seen.putOff != last.putOff && l.next == l.end && l.next < open {
 		l.askAtEnd(open)
+	}
+	if l.seen.parent != last.parent {
+		l.adopt(now)
 	}
 	if l.seen.orders != last.orders {
 		l.unbar(eventSpread, now)
@@ -63,7 +67,7 @@ func (l *Line) notice(now time.Duration) {
 // see takes note of the view as it is.
 func (l *Line) see() {
 	v := l.common.View
-	l.seen = seen{l.election.Version(), l.election.Terms(), l.election.Orders(), v.Epoch(), l.election.PutOff(), v.Live()}
+	l.seen = seen{l.election.Version(), l.election.Terms(), l.election.Orders(), v.Epoch(), l.election.PutOff(), v.Live(), l.parent.version()}
 }
 
 // recognize lets the places of a new leader be asked for before their turn. A caller there may have
@@ -102,11 +106,14 @@ func (l *Line) heard(e leadership.Event, changed bool, now time.Duration) {
 	switch open := max(l.election.Open(), now); {
 	case changed && e.LeaderID != "":
 		l.bars.all, l.top.known = nil, false // or there would be no leader
+		l.parent = parent{election: l.parent.election}
 		l.askAt(now + soon/2 + l.common.jitter(soon/2))
 	case e.Type == leadership.EventExpired:
 		l.askAt(min(l.next, open+l.common.jitter(eventSpread)))
 	case changed, e.Type == leadership.EventDeleted, e.Type == leadership.EventUnlocked:
 		l.askAt(open + l.common.jitter(eventSpread))
+	case e.Type == leadership.EventYielded: // the lease ends sooner; before that it is the successor's
+		l.askAtEnd(open)
 	case e.Type == leadership.EventConfigured: // the lock delay may have become shorter
 		l.askAt(min(l.next, now+l.common.jitter(soon)))
 	case l.next == never && l.asking == nil: // it came during an attempt, and the answer counts less
@@ -121,7 +128,7 @@ func (l *Line) contest(e leadership.Event, changed bool) {
 	}
 	switch e.Type {
 	case leadership.EventHandingOver:
-		l.challenge(true)
+		l.challenge(l.challenged || view.Preempts(e))
 	case leadership.EventGoesOn:
 		l.challengedBy("")
 	case leadership.EventConfigured, leadership.EventRecreated:

@@ -247,6 +247,16 @@ func (q *Queue) Position(e leadership.Election, c leadership.CandidateID) (posit
 	return position, of
 }
 
+// Next is the best candidate of the line to hand the leader's lease over to, as Line.Next says.
+func (q *Queue) Next(e leadership.Election, leader leadership.CandidateID) (next leadership.CandidateID) {
+	q.c.Hub.View(func(_ *view.View, now time.Duration) {
+		if r, ok := q.lines[e]; ok {
+			next = r.line.Next(leader, now)
+		}
+	})
+	return next
+}
+
 // Close answers all waiting callers with the cause, now and later, and begins no more attempts; an
 // attempt that is under way is finished, and its callers get its outcome. It returns when all are
 // answered, or with ctx's error when ctx ends. A second call waits like the first, and its cause is

@@ -26,6 +26,9 @@ func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
 	e := &leadership.Error{Code: leadership.LeaseHeld, Reason: leadership.ReasonHeld, RetryAfter: max(l.election.Open()-now, 0)}
 	if known := l.election.Lease(); known != nil {
 		e.Lease = new(aged(known.Lease, now-known.Learnt))
+		if known.State == leadership.Held {
+			e.Lease.Succession = l.election.Succession(now)
+		}
 	}
 	leader := l.election.Leader()
 	var what string
@@ -35,6 +38,8 @@ func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
 		what = b.explain(e, p.request.CandidateID, now)
 	case l.ballot.open():
 		what = l.ballot.explain(e, p, now)
+	case l.election.Yielded(now) != "":
+		what = fmt.Sprintf("%q has yielded election %q to %q", leader, name, l.election.Yielded(now))
 	case leader == p.request.CandidateID:
 		e.Reason = leadership.ReasonIncarnation
 		what = fmt.Sprintf("%q leads election %q, with another key", leader, name)
@@ -71,6 +76,8 @@ func (b *bar) explain(e *leadership.Error, c leadership.CandidateID, now time.Du
 		what = fmt.Sprintf("election %q is paused for another %v", name, left)
 	case leadership.ReasonApproval:
 		return fmt.Sprintf("the last term of election %q ended because no operator had approved of it, and it is granted again once it is approved", name)
+	case leadership.ReasonParent:
+		return fmt.Sprintf("election %q is a part of election %q, which has no leader", name, b.refusal.Lease.Config.Delegation.Parent)
 	default:
 		return fmt.Sprintf("%q is not granted election %q, for the reason %s", c, name, cause.Code)
 	}

@@ -12,8 +12,9 @@ import (
 type runner struct {
 	q        *Queue
 	election *view.Election
-	line     *Line         // guarded by the hub's View
-	wake     chan struct{} // of one: there is something to do sooner than it knows
+	line     *Line          // guarded by the hub's View
+	wake     chan struct{}  // of one: there is something to do sooner than it knows
+	parent   *view.Election // to which the line listens, too; nil for none. So guarded, too
 }
 
 // run asks the store for one head after the other, until the line is empty.
@@ -42,6 +43,7 @@ func (r *runner) turn() (gone leadership.CandidateID, a *Attempt, idle time.Dura
 			return
 		}
 		a, idle, over = r.line.Turn(now, closed)
+		r.attend(over)
 		if over {
 			delete(r.q.lines, r.election.Name())
 			r.q.c.Hub.Unwait(r.election)
@@ -49,6 +51,23 @@ func (r *runner) turn() (gone leadership.CandidateID, a *Attempt, idle time.Dura
 		}
 	})
 	return gone, a, idle, over
+}
+
+// attend lets the line listen to its parent while it waits for that. Call it from within View.
+func (r *runner) attend(over bool) {
+	want := r.line.Parent()
+	if over {
+		want = ""
+	}
+	if r.parent != nil && r.parent.Name() != want {
+		r.q.c.Hub.Unattend(r.parent, r.wake)
+		r.parent = nil
+		r.line.Attend(nil)
+	}
+	if r.parent == nil && want != "" {
+		r.parent = r.q.c.Hub.Attend(want, r.wake)
+		r.line.Attend(r.parent)
+	}
 }
 
 func (r *runner) withdraw(gone leadership.CandidateID) {

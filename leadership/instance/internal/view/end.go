@@ -122,10 +122,15 @@ func (v *View) Follow(l leadership.Lease, now time.Duration) {
 	}
 }
 
-// hearEnd forgets a lease if the event says that its term has ended or that another has begun.
-func (e *Election) hearEnd(event leadership.Event) {
+// hearEnd forgets a lease if the event says that its term has ended or that another has begun. One
+// whose leader has yielded ends soon.
+func (e *Election) hearEnd(event leadership.Event, now time.Duration) {
 	if event.Revision > e.end.revision && (event.LeaderID == "" || event.Type == leadership.EventAcquired) {
 		e.end = end{}
+		return
+	}
+	if event.Type == leadership.EventYielded && event.Revision > e.end.revision && e.end.revision > 0 {
+		e.end.due = min(e.end.due, e.view.dueAfter(leadership.YieldWindow, now))
 	}
 }
 

@@ -216,7 +216,12 @@ func (v *View) Looked(name leadership.Election, look Look, events []leadership.E
 		wake = e.hearOrder(event) || wake
 	}
 	if n := len(events); n > 0 && events[n-1].Revision > e.newest {
-		e.hearEnd(events[n-1])
+		for _, earlier := range events[:n-1] {
+			if earlier.Revision > e.newest {
+				e.hearSuccession(earlier, now)
+			}
+		}
+		e.hearEnd(events[n-1], now)
 		e.hear(events[n-1], now)
 	}
 	v.settle(e)

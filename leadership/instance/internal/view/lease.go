@@ -33,6 +33,7 @@ func (l *Lease) Aged(by time.Duration) leadership.Lease {
 	aged.RenewIn = max(aged.RenewIn-by, 0)
 	aged.LockedFor = max(aged.LockedFor-by, 0)
 	aged.EndsIn = max(aged.EndsIn-by, 0)
+	aged.Succession.Left = max(aged.Succession.Left-by, 0)
 	if aged.Report != "" {
 		aged.ReportAge += by
 	}
@@ -112,6 +113,7 @@ func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exa
 	default:
 		e.lease, e.event, e.newest, e.changed, e.open = nil, nil, l.Revision, now, open
 		e.ordered = min(e.ordered, e.newest)
+		e.succession.learnt(l, now)
 		if e.version++; e.wanted() || e.reads > 0 {
 			e.lease = &Lease{Lease: l, Asked: asked, Learnt: now}
 		}
@@ -149,7 +151,7 @@ func (v *View) Heard(event leadership.Event, now time.Duration) (news bool) {
 	if !ok {
 		return false
 	}
-	e.hearEnd(event)
+	e.hearEnd(event, now)
 	news = e.hearOrder(event)
 	if event.Revision > e.newest {
 		e.hear(event, now)
@@ -174,7 +176,7 @@ func (e *Election) hear(event leadership.Event, now time.Duration) {
 	case same:
 	case epoch: // its lease has begun anew, so it ends no sooner than was known
 		e.open = max(e.open, now+soon)
-	case event.LeaderID != "":
+	case event.LeaderID != "", handedOver(event): // the successor leads by the next event
 		e.open = now + soon
 	case event.Type == leadership.EventDeposed && e.lease != nil: // it may believe until its end
 		e.open = max(e.open, now)
@@ -183,6 +185,7 @@ func (e *Election) hear(event leadership.Event, now time.Duration) {
 	default:
 		e.open = now
 	}
+	e.hearSuccession(event, now)
 	if !same && !epoch {
 		e.terms++
 	}
@@ -209,7 +212,8 @@ func mayUnbar(t leadership.EventType) bool {
 	switch t {
 	case leadership.EventAcquired, leadership.EventUpdated, leadership.EventReleased, leadership.EventExpired,
 		leadership.EventUnlocked, leadership.EventApprovalRequested, leadership.EventJudged,
-		leadership.EventTripped, leadership.EventDeposed, leadership.EventHandingOver, leadership.EventGoesOn:
+		leadership.EventTripped, leadership.EventDeposed, leadership.EventHandingOver, leadership.EventGoesOn,
+		leadership.EventReady, leadership.EventYielded, leadership.EventDelegated:
 		return false
 	}
 	return true
@@ -225,8 +229,10 @@ func (e *Election) forget(now time.Duration) {
 		e.lease = nil
 		delete(e.view.kept, e)
 	}
+	e.succession = succession{}
 	if e.lease != nil {
 		e.newest = e.lease.Revision
+		e.succession.learnt(e.lease.Lease, e.lease.Learnt)
 	}
 	e.ordered = min(e.ordered, e.newest)
 	e.changed = now
@@ -272,10 +278,10 @@ func (e *Election) Term() (leadership.CandidateID, leadership.Token) {
 	return leader, token
 }
 
-// Leads reports whether the candidate leads, as far as is known. Once its lease may be over, it is
-// a candidate like the others.
+// Leads reports whether the candidate leads, as far as is known. Once it has yielded, or its lease
+// may be over, it is a candidate like the others.
 func (e *Election) Leads(c leadership.CandidateID, now time.Duration) bool {
-	return e.Leader() == c && now < e.open
+	return e.Leader() == c && now < e.open && !e.succession.Yielded
 }
 
 // Event is the newest that was heard, if the store has not been asked since; otherwise nil.

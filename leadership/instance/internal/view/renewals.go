@@ -25,6 +25,10 @@ const (
 func (e *Election) noteRenewal(l leadership.Lease, now time.Duration) {
 	e.end.token, e.end.lease = l.Token, l.LeaseDuration
 	v := e.view
+	if l.Succession.Yielded { // it was not renewed
+		delete(v.renewed, e)
+		return
+	}
 	if _, ok := v.renewed[e]; ok {
 		return
 	}
@@ -73,7 +77,7 @@ func (v *View) RenewedElsewhere(name leadership.Election, token leadership.Token
 	if !ok || !e.listened() || e.lease == nil || e.lease.State != leadership.Held || e.lease.Token != token {
 		return
 	}
-	if leader, known, _ := e.leads(); leader == "" || known != token {
+	if leader, known, _ := e.leads(); leader == "" || known != token || e.succession.Yielded {
 		return
 	}
 	left = min(left, e.lease.LeaseDuration)

@@ -72,6 +72,8 @@ type Election struct {
 	orders  int                 // counts the events that may have changed what bars a candidate
 	ordered leadership.Revision // of the newest of them
 
+	succession succession
+
 	end     end
 	history *history // while there are watchers
 	report  *Report  // so, too

@@ -1,0 +1,52 @@
+package line
+
+import (
+	"time"
+
+	"regent/leadership"
+)
+
+// successor is the place of the candidate to which the leader has yielded: it is asked for at once,
+// wherever it stands, and no other is. nil if it does not stand here, cannot be asked for, or was
+// refused the lease already: it may be another incarnation than the one that said it was ready.
+func (l *Line) successor(now time.Duration) *place {
+	to := l.election.Yielded(now)
+	if to == "" {
+		return nil
+	}
+	_, token := l.election.Term()
+	for p := range l.each() {
+		if p.request.CandidateID == to && p.passed != token && p.request.Role != leadership.RoleWitness && l.mayAsk(p, now) {
+			return p
+		}
+	}
+	return nil
+}
+
+// passed notes that the store has refused a yielded lease to a place. One that lacks members of the
+// electorate only asks again.
+func (l *Line) passed(a *Attempt, refusal *leadership.Error) {
+	short := refusal.Cause != nil && refusal.Cause.Need > 0
+	if refusal.Lease.Succession.Yielded && !short {
+		a.place.passed = refusal.Lease.Token
+	}
+}
+
+// Next is the best candidate to hand the lease over to: the first that would be asked for, but the
+// leader, that the store has not barred as far as is known, and that has a key of its own. Without
+// one it could not say that it is ready. "" if there is none.
+func (l *Line) Next(leader leadership.CandidateID, now time.Duration) leadership.CandidateID {
+	var best *place
+	for p := range l.each() {
+		switch {
+		case p.drawn, p.request.CandidateID == leader, p.forfeit(now), l.class(p) != eligible:
+		case l.bars.of(p.request.CandidateID, now) != nil:
+		case best == nil || l.precedes(p, best):
+			best = p
+		}
+	}
+	if best == nil {
+		return ""
+	}
+	return best.request.CandidateID
+}

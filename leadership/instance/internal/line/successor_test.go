@@ -1,0 +1,334 @@
+package line_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+)
+
+// handsOver lets the leader name its successor, through this instance.
+func (i *instance) handsOver(g leadership.Grant, to leadership.CandidateID, within time.Duration) {
+	i.Helper()
+	l, err := i.HandOver(context.Background(), leadership.HandOverRequest{LeaseRequest: of(g), To: to, Within: within})
+	if err != nil {
+		i.Fatal(err)
+	}
+	i.learns(l)
+}
+
+// saysReady lets the successor say that it is ready.
+func (i *instance) saysReady(r leadership.AcquireRequest) {
+	i.Helper()
+	if _, err := i.SayReady(context.Background(), leadership.ReadyRequest{Election: jobs, CandidateID: r.CandidateID, Key: *r.Key}); err != nil {
+		i.Fatal(err)
+	}
+}
+
+// yields lets the leader stop.
+func (i *instance) yields(g leadership.Grant) {
+	i.Helper()
+	l, err := i.Yield(context.Background(), of(g))
+	if err != nil {
+		i.Fatal(err)
+	}
+	i.learns(l)
+}
+
+// called returns how often all queues have asked the store since that was asked last.
+func (w *cluster) called() (n int64) {
+	synctest.Wait()
+	for _, i := range w.instances {
+		n += i.called()
+	}
+	return n
+}
+
+func TestTheSuccessorIsAskedForAtOnceWhereverItStands(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		ann := i.leads("ann")
+		bob := i.waits(request("bob"))
+		cy := keyed(request("cy"))
+		waits := i.waits(cy)
+		dee := i.waits(request("dee"))
+		i.handsOver(ann, "cy", leadership.DefaultWithin)
+		time.Sleep(time.Second)
+		i.saysReady(cy)
+		time.Sleep(time.Second)
+		i.called()
+		before := time.Now()
+		i.yields(ann)
+		if g := waits.leads(); g.Token != ann.Token+1 {
+			t.Errorf("token %d, want %d", g.Token, ann.Token+1)
+		}
+		if took := waits.ended.Sub(before); took != 0 {
+			t.Errorf("the successor leads %v after the yield, want at once", took)
+		}
+		i.wants(1, "for the successor")
+		bob.waiting("by the hand-over")
+		dee.waiting("by the hand-over")
+	})
+}
+
+func TestNoOtherCandidateIsAskedForWhileTheLeaseIsYielded(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		a, b := w.instance(), w.instance()
+		ann := a.leads("ann")
+		cy := keyed(request("cy"))
+		gone := b.waits(cy)
+		first := a.waits(request("bob"))
+		b.waits(request("dee"))
+		a.handsOver(ann, "cy", leadership.DefaultWithin)
+		a.saysReady(cy)
+		gone.cancel() // killed before the yield
+		time.Sleep(time.Second)
+		w.called()
+		a.yields(ann)
+		a.waits(request("eve"))
+		b.waits(request("fay"))
+		time.Sleep(leadership.YieldWindow - time.Millisecond)
+		if n := w.called(); n != 0 {
+			t.Errorf("the store was asked %d times while the lease was yielded, want 0", n)
+		}
+		first.waiting("before the end")
+		time.Sleep(200 * time.Millisecond)
+		synctest.Wait()
+		if l, err := a.Get(t.Context(), jobs); err != nil || l.State != leadership.Held || l.LeaderID == "ann" {
+			t.Errorf("after the end: %+v, %v; want another leader", l, err)
+		}
+		if n := w.called(); n > 3 {
+			t.Errorf("the store was asked %d times at the end", n)
+		}
+	})
+}
+
+func TestASuccessorThatComesAfterTheYieldIsAskedForAtOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		a, b := w.instance(), w.instance()
+		ann := a.leads("ann")
+		a.waits(request("bob"))
+		b.waits(request("dee"))
+		cy := keyed(request("cy"))
+		a.handsOver(ann, "cy", leadership.DefaultWithin)
+		b.saysReady(cy)
+		a.yields(ann)
+		time.Sleep(5 * time.Second)
+		w.called()
+		waits := b.waits(cy)
+		waits.leads()
+		waits.after(0, 0)
+		b.wants(1, "for the successor")
+	})
+}
+
+func TestAnotherIncarnationOfTheSuccessorIsRefusedLikeTheOthers(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		ann := i.leads("ann")
+		thief := i.waits(keyed(request("cy")))
+		cy := keyed(request("cy"))
+		i.handsOver(ann, "cy", leadership.DefaultWithin)
+		i.saysReady(cy)
+		i.called()
+		i.yields(ann)
+		time.Sleep(time.Second)
+		thief.waiting("with another key")
+		i.wants(1, "for the candidate with another key")
+		waits := i.waits(cy)
+		waits.leads()
+		waits.after(0, 0)
+		i.wants(2, "for the one that is ready, and then for the other, which may have the new lease")
+		thief.waiting("with another key")
+	})
+}
+
+func TestAHandOverCostsOneCallOverManyInstancesAndCandidates(t *testing.T) {
+	const instances, candidates = 5, 200
+	in(t, func(t *testing.T, w *cluster) {
+		for range instances {
+			w.instance()
+		}
+		first, last := w.instances[0], w.instances[instances-1]
+		g, err := first.Service.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", LeaseDuration: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.learns(g.Lease)
+		for n := range candidates {
+			w.instances[n%instances].waits(request(leadership.CandidateID(fmt.Sprint("agent-", n))))
+		}
+		cy := keyed(request("cy"))
+		waits := last.waits(cy)
+		time.Sleep(2 * time.Second)
+		w.called()
+		first.handsOver(g, "cy", leadership.DefaultWithin)
+		time.Sleep(time.Second)
+		last.saysReady(cy)
+		time.Sleep(time.Second)
+		first.yields(g)
+		time.Sleep(20 * time.Millisecond)
+		waits.leads()
+		if n := w.called(); n != 1 {
+			t.Errorf("a hand-over has asked the store %d times, want once", n)
+		}
+		time.Sleep(time.Second)
+		if n := w.called(); n > instances-1 {
+			t.Errorf("the store was asked %d times for the end of the new lease, want once by each other instance", n)
+		}
+	})
+}
+
+func TestAChallengedLeaderMayYieldEarly(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		a, b := w.instance(), w.instance()
+		a.elects(preempting)
+		ann := a.rules("ann", 5)
+		low := a.waits(rated("low", 1))
+		bob := keyed(rated("bob", 9))
+		waits := b.waits(bob)
+		a.wantsChallenger("bob", "as it comes")
+		b.saysReady(bob)
+		w.called()
+		a.yields(ann)
+		time.Sleep(20 * time.Millisecond)
+		waits.leads()
+		if n := w.called(); n != 1 {
+			t.Errorf("the store was asked %d times, want once", n)
+		}
+		low.waiting("by the hand-over")
+	})
+}
+
+func TestALeaderMayYieldEarlyToTheCandidateThatAnOperatorHasAssigned(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		ann := i.leads("ann")
+		bob := i.waits(request("bob"))
+		cy := keyed(request("cy"))
+		waits := i.waits(cy)
+		i.orders(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Hour})
+		i.saysReady(cy)
+		time.Sleep(time.Second)
+		i.called()
+		before := time.Now()
+		i.yields(ann)
+		waits.leads()
+		if took := waits.ended.Sub(before); took != 0 {
+			t.Errorf("the successor leads %v after the yield, want at once", took)
+		}
+		i.wants(1, "for the successor")
+		bob.waiting("by the hand-over")
+	})
+}
+
+func TestAWaitThatEndsDuringAHandOverSaysSo(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		a, b := w.instance(), w.instance()
+		ann := a.leads("ann")
+		short := func(c leadership.CandidateID, wait time.Duration) leadership.AcquireRequest {
+			r := keyed(request(c))
+			r.Wait = wait
+			return r
+		}
+		cy := short("cy", 3*time.Second)
+		waits := b.waits(cy)
+		other := b.waits(short("bob", 6*time.Second))
+		a.handsOver(ann, "cy", 20*time.Second)
+		time.Sleep(time.Second)
+		named := waits.refused(leadership.LeaseHeld)
+		if s := named.Lease.Succession; s.To != "cy" || s.Ready || s.Yielded || s.Left > 17100*time.Millisecond || s.Left < 17*time.Second {
+			t.Errorf("the successor was told %+v", s)
+		}
+		a.saysReady(cy)
+		a.yields(ann)
+		refusal := other.refused(leadership.LeaseHeld)
+		if s := refusal.Lease.Succession; refusal.Reason != leadership.ReasonHeld || s.To != "cy" || !s.Ready || !s.Yielded {
+			t.Errorf("another candidate was told %+v: %v", s, refusal)
+		}
+	})
+}
+
+// Whatever comes and goes during a hand-over, the successor leads at once if it is there, another
+// candidate in time if it is not, and the store is not asked again and again.
+func TestAHandOverEndsWhateverComesAndGoes(t *testing.T) {
+	for seed := range uint64(40) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			in(t, func(t *testing.T, w *cluster) {
+				c := &course{cluster: w, random: rand.New(rand.NewPCG(seed, 17))}
+				for range 1 + c.random.IntN(3) {
+					w.instance()
+				}
+				if strategies := leadership.Strategies(); c.random.IntN(2) == 0 {
+					c.policy.Strategy = strategies[c.random.IntN(len(strategies))]
+				}
+				c.some().elects(c.policy)
+				c.comes()
+				if !c.led(0, 2*time.Second) {
+					t.Fatal("nobody leads")
+				}
+				for range 15 {
+					c.handOver(t)
+				}
+			})
+		})
+	}
+}
+
+// handOver is one term that is handed over, mostly.
+func (c *course) handOver(t *testing.T) {
+	leader := c.leader
+	for range 5 {
+		c.comes()
+	}
+	time.Sleep(time.Duration(c.random.IntN(1500)) * time.Millisecond)
+	c.number++
+	to := keyed(request(leadership.CandidateID(fmt.Sprint("next-", c.number))))
+	to.LeaseDuration = time.Hour
+	at := c.some()
+	var there *waiter
+	join := func(r leadership.AcquireRequest) *waiter {
+		one := at.waits(r)
+		c.waiting = append(c.waiting, one)
+		return one
+	}
+	if c.random.IntN(2) == 0 {
+		there = join(to)
+	}
+	if c.random.IntN(3) == 0 {
+		c.waiting = append(c.waiting, c.some().waits(keyed(to))) // a thief
+	}
+	c.some().handsOver(leader, to.CandidateID, time.Duration(1+c.random.IntN(60))*time.Second)
+	time.Sleep(time.Duration(c.random.IntN(900)) * time.Millisecond)
+	at.saysReady(to)
+	c.comes()
+	time.Sleep(time.Duration(c.random.IntN(50)) * time.Millisecond)
+	killed := c.random.IntN(3) == 0
+	if killed && there != nil {
+		there.cancel()
+		there = nil
+	}
+	c.called()
+	c.some().yields(leader)
+	if c.random.IntN(2) == 0 {
+		c.comes()
+	}
+	if !killed {
+		if there == nil {
+			time.Sleep(time.Duration(c.random.IntN(int(leadership.YieldWindow / 2))))
+			there = join(to)
+		}
+		if !c.led(leader.Token, 30*time.Millisecond) || c.leader.LeaderID != to.CandidateID {
+			t.Fatalf("token %d: the successor %s is there, and %s leads", leader.Token, to.CandidateID, c.leader.LeaderID)
+		}
+	} else if !c.led(leader.Token, leadership.YieldWindow+3*time.Second) {
+		t.Fatalf("nobody leads after token %d, whose successor has gone", leader.Token)
+	}
+	if n := c.called(); n > 40 {
+		t.Fatalf("the store was asked %d times in a hand-over", n)
+	}
+}

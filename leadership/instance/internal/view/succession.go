@@ -1,0 +1,115 @@
+package view
+
+import (
+	"encoding/json"
+	"time"
+
+	"regent/leadership"
+)
+
+// succession is the hand-over of the present term, as the store or events have told of it.
+type succession struct {
+	leadership.Succession
+	ends time.Duration // when Left is over
+}
+
+// learnt takes the store's word.
+func (s *succession) learnt(l leadership.Lease, now time.Duration) {
+	*s = succession{l.Succession, now + l.Succession.Left}
+}
+
+// handing is what an event of a hand-over says in its detail.
+type handing struct {
+	Because     string                 `json:"because"`
+	EndsBecause leadership.EndReason   `json:"endsBecause"`
+	To          leadership.CandidateID `json:"to"`
+	CandidateID leadership.CandidateID `json:"candidateId"`
+	EndsBy      time.Time              `json:"endsBy"`
+}
+
+func detail(e leadership.Event) (h handing) {
+	if e.Detail != "" {
+		_ = json.Unmarshal([]byte(e.Detail), &h) // what cannot be read says nothing
+	}
+	return h
+}
+
+// Preempts reports whether the event says that a better candidate has challenged the leader.
+func Preempts(e leadership.Event) bool {
+	return e.Type == leadership.EventHandingOver && detail(e).Because == "preempt"
+}
+
+// handedOver reports whether the event tells of the end of a term whose successor was granted the
+// lease in the same commit.
+func handedOver(e leadership.Event) bool {
+	return e.Type == leadership.EventReleased && detail(e).EndsBecause == leadership.EndsHandOver
+}
+
+// heard takes the word of an event of the same term.
+func (s *succession) heard(e leadership.Event, now time.Duration) {
+	h := detail(e)
+	switch e.Type {
+	case leadership.EventHandingOver:
+		ready := s.Ready && s.To == h.To
+		*s = succession{Succession: leadership.Succession{To: h.To, Since: e.At, Ready: ready}}
+		if s.ends = now; h.EndsBy.After(e.At) {
+			s.ends += h.EndsBy.Sub(e.At)
+		}
+	case leadership.EventReady:
+		switch {
+		case h.CandidateID == "" || h.CandidateID == e.LeaderID: // the leader itself is
+		case h.CandidateID != s.To:
+			*s = succession{Succession: leadership.Succession{To: h.CandidateID, Ready: true}, ends: s.ends}
+		default:
+			s.Ready = true
+		}
+	case leadership.EventYielded:
+		if h.To != s.To {
+			*s = succession{ends: now + leadership.YieldWindow}
+		}
+		s.To, s.Ready, s.Yielded = h.To, true, true
+		s.ends = min(max(s.ends, now), now+leadership.YieldWindow)
+	default:
+		if !s.Yielded && (mayUnbar(e.Type) || e.Type == leadership.EventGoesOn) {
+			*s = succession{} // an order may have named another successor, or none
+		}
+	}
+}
+
+// Succession is the hand-over of the present term, as far as is known.
+func (e *Election) Succession(now time.Duration) leadership.Succession {
+	s := e.succession.Succession
+	s.Left = max(e.succession.ends-now, 0)
+	return s
+}
+
+// Yielded is the successor to which the present leader has yielded, as far as is known: until the
+// lease ends, no other candidate is granted it. "" if it has not.
+func (e *Election) Yielded(now time.Duration) leadership.CandidateID {
+	if s := e.succession; s.Yielded && now < e.open && e.Leader() != "" {
+		return s.To
+	}
+	return ""
+}
+
+// hearSuccession takes what an event that is newer than the known state says of the hand-over. After
+// a yield the lease ends soon, and no renewal moves that on.
+func (e *Election) hearSuccession(event leadership.Event, now time.Duration) {
+	leader, token, known := e.leads()
+	if !known || event.LeaderID != leader || event.Token != token {
+		e.succession = succession{}
+	}
+	if event.LeaderID == "" {
+		return
+	}
+	e.succession.heard(event, now)
+	if event.Type != leadership.EventYielded {
+		return
+	}
+	left := e.view.guard + leadership.YieldWindow
+	if e.lease != nil {
+		left += e.lease.Config.LockDelay
+	}
+	e.open = min(e.open, now+left)
+	delete(e.view.renewed, e)
+}

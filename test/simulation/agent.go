@@ -199,9 +199,9 @@ func bids(r leadership.Reason) bool {
 // campaign asks to lead.
 func (a *agent) campaign() {
 	r := leadership.AcquireRequest{
-		Election: a.election, CandidateID: a.name, LeaseDuration: a.s.length(), Wait: a.s.plan.wait, Candidacy: a.candidacy,
+		Election: a.election, CandidateID: a.name, LeaseDuration: a.s.length(), Wait: a.s.plan.wait, Candidacy: a.candidacy, Via: a.via(),
 	}
-	c := checker.Call{Verb: checker.Acquire, Lease: r.LeaseDuration, Candidacy: r.Candidacy}
+	c := checker.Call{Verb: checker.Acquire, Lease: r.LeaseDuration, Candidacy: r.Candidacy, Via: r.Via}
 	if !a.keyless {
 		r.Key, c.Key = new(a.key), a.key.Hash()
 	}
@@ -337,6 +337,10 @@ func (a *agent) renewed(sent time.Duration, l leadership.Lease, err error) {
 				a.s.truth.accuse(ME2, "%s: %s believes again in token %d, which it had ceased to believe in", a.election, a.name, a.token)
 			}
 			a.s.truth.believes(a)
+			if l.Succession.Ready {
+				a.yields()
+				return
+			}
 			a.renewAfter(l.RenewIn)
 			return
 		}

@@ -44,7 +44,7 @@ func (s *simulation) watchOver(e leadership.Election, led time.Duration) {
 			led = s.w.now
 		}
 	}
-	if willing < max(1, s.plan.ballot.Quorum.Needed()) {
+	if willing < max(1, s.plan.ballot.Quorum.Needed()) || s.stands(e) {
 		led = s.w.now
 	}
 	if alone := s.w.now - led; alone > s.patience() {

@@ -135,6 +135,7 @@ func (s *simulation) unlock(e leadership.Election, acknowledge string) {
 func (s *simulation) configure(e leadership.Election, lockDelay time.Duration) {
 	s.w.tell("%s: an operator configures a lock delay of %v", e, lockDelay)
 	i, c := s.any(), leadership.Config{LeaseDuration: s.plan.lease, LockDelay: lockDelay, Term: s.plan.policy, Ballot: s.plan.ballot}
+	s.under(e, &c)
 	at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Configure, Election: e, Config: c})
 	i.call(s.record.id(at), func(ctx context.Context) {
 		asked := i.now()
@@ -153,10 +154,23 @@ func (s *simulation) reigns(a *agent) {
 	token, life := a.token, a.life
 	still := func() bool { return a.life == life && a.leading && a.token == token }
 	s.w.after(s.w.upTo(s.plan.lease), func() { a.does(func() { s.works(a, still) }) })
+	if s.plan.handing.promotion {
+		s.w.after(s.w.upTo(s.plan.lease), func() {
+			a.does(func() {
+				if still() {
+					a.saysReady()
+				}
+			})
+		})
+	}
 	if s.plan.term > 0 {
 		s.w.after(s.w.about(s.plan.term), func() {
 			a.does(func() {
-				if still() {
+				switch {
+				case !still():
+				case s.w.chance(s.plan.handing.share):
+					a.handsOver()
+				default:
 					a.resign()
 				}
 			})

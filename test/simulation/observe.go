@@ -83,7 +83,11 @@ func (i *instance) shows(r leadership.Reading, least leadership.Revision) leader
 		t.accuse(BS, "%s: instance %d shows revision %d as %v old, and it was replaced %v ago", r.Election, i.number, r.Revision, r.Age, now-at)
 	}
 	if truth := t.reign(r.Election); r.Bound > 0 && !t.skewed && r.State == leadership.Held && r.Token == truth.token && truth.late.IsZero() {
-		if end := truth.end.Sub(epoch) + t.slack; now+i.clock.until(r.ExpiresIn)-i.clock.until(drift(r)) > end {
+		end := truth.end.Sub(epoch) + t.slack
+		if truth.yielded && r.Revision < truth.yieldedAt { // it is as the leader was promised
+			end = truth.gave.Sub(epoch) + t.slack
+		}
+		if now+i.clock.until(r.ExpiresIn)-i.clock.until(drift(r)) > end {
 			t.accuse(BS, "%s: instance %d shows a lease as lasting another %v, and it ends at %v", r.Election, i.number, r.ExpiresIn, end)
 		}
 	}

@@ -34,6 +34,8 @@ type plan struct {
 	policy leadership.TermPolicy
 	ballot leadership.BallotPolicy // who should lead
 
+	handing handing
+
 	drift  bool // clocks are not exact
 	faults faults
 	mean   time.Duration // between two faults of one kind, for one part
@@ -98,6 +100,7 @@ func (w *timeline) draw() plan {
 	if w.chance(0.4) {
 		p.ballot = w.drawBallot(p)
 	}
+	p.handing = w.drawHanding()
 	return p
 }
 
@@ -225,6 +228,6 @@ func (p plan) shortestTrial() time.Duration {
 
 // String is the plan in a line.
 func (p plan) String() string {
-	return fmt.Sprintf("%d elections, %d agents, %d instances, %v, lease %v, lock delay %v, terms of %v, waits of %v, a fault in %v, %.2f without keys, lengths %t, margins %t, limits %+v, ballots %+v, %+v",
-		p.elections, p.agents, p.instances, p.store, p.lease, p.lockDelay, p.term, p.wait, p.mean, p.keyless, p.lengths, p.margins, p.policy, p.ballot, p.faults)
+	return fmt.Sprintf("%d elections, %d agents, %d instances, %v, lease %v, lock delay %v, terms of %v, waits of %v, a fault in %v, %.2f without keys, lengths %t, margins %t, limits %+v, ballots %+v, hand-overs %+v, %+v",
+		p.elections, p.agents, p.instances, p.store, p.lease, p.lockDelay, p.term, p.wait, p.mean, p.keyless, p.lengths, p.margins, p.policy, p.ballot, p.handing, p.faults)
 }

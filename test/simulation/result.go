@@ -39,6 +39,11 @@ type Figures struct {
 	Preempted   int // leaders
 	Withdrawn   int // bids and challenges, by instances
 	Reports     int // of leaders
+	HandOvers   int // that leaders began
+	Ready       int // successors, and leaders
+	Yields      int
+	TakenOver   int // leases, by successors
+	Stood       int // changes of leases that stand on others
 	Orphans     int // leases that a line released, because no caller was told their keys
 	Twice       int // campaigns of which there were two at a time
 	Keyless     int // grants with a key that the service chose
@@ -81,6 +86,11 @@ func (f Figures) Plus(g Figures) Figures {
 	f.Preempted += g.Preempted
 	f.Withdrawn += g.Withdrawn
 	f.Reports += g.Reports
+	f.HandOvers += g.HandOvers
+	f.Ready += g.Ready
+	f.Yields += g.Yields
+	f.TakenOver += g.TakenOver
+	f.Stood += g.Stood
 	f.Orphans += g.Orphans
 	f.Twice += g.Twice
 	f.Keyless += g.Keyless

@@ -82,20 +82,20 @@ func newSimulation(c Config) *simulation {
 		s.plan.faults.doubled = 0
 	}
 	s.ordered = s.plan.faults.people || s.plan.policy != (leadership.TermPolicy{})
-	s.calm = s.plan.faults.none() && !s.plan.faults.operators && !s.ordered && !s.plan.ballot.Preempt
-	s.ordered = s.ordered || s.plan.ballot != (leadership.BallotPolicy{})
+	s.calm = s.plan.faults.none() && !s.plan.faults.operators && !s.ordered && !s.plan.ballot.Preempt && s.plan.handing == (handing{})
+	s.ordered = s.ordered || s.plan.ballot != (leadership.BallotPolicy{}) || s.plan.handing != (handing{})
 	w.tell("seed %d: %v", c.Seed, s.plan)
 	s.truth = &truth{
 		w: w, figures: &s.figures, skewed: s.plan.faults.storeLeaps, believers: s.of, replaced: make(map[leadership.EventID]time.Duration),
 		elections: make(map[leadership.Election]*reign), grants: make(map[leadership.KeyHash]leadership.Token),
 		keys:         make(map[tokenOf]leadership.KeyHash),
-		acknowledged: make(map[string]bool), unlocked: make(map[tokenOf]bool),
+		acknowledged: make(map[string]bool), unlocked: make(map[tokenOf]bool), lasted: make(map[tokenOf]time.Time),
 	}
 	s.data = &data{w: w, kind: s.plan.store, faults: &s.plan.faults, figures: &s.figures, truth: s.truth, elections: make(map[leadership.Election]*row)}
 	s.truth.slack, s.data.record = s.data.guard(), s.record
 	s.bus = bus{s: s, published: make(map[leadership.Election]leadership.Revision)}
 	for n := range s.plan.elections {
-		s.names = append(s.names, leadership.Election(fmt.Sprint("election-", n+1)))
+		s.names = append(s.names, s.plan.name(n, leadership.Election(fmt.Sprint("election-", n+1))))
 	}
 	return s
 }

@@ -38,6 +38,9 @@ func TestAllHoldsWhateverGoesWrong(t *testing.T) {
 	if (total.Ballots == 0 || total.Bids == 0 || total.Preempted == 0) && *seeds >= 60 {
 		t.Error("no candidate has bid, or none has won, or none has preempted a leader")
 	}
+	if (total.TakenOver == 0 || total.Stood == 0) && *seeds >= 60 {
+		t.Error("no leader has handed over, or no lease stood on another one")
+	}
 	t.Logf("%+v", total)
 }
 

@@ -95,7 +95,7 @@ func (q *queue) inTurn(c *caller) {
 	if first := q.stand.first(); first != c.spot && !q.outOfTurn(c.spot) && !s.ordered {
 		s.truth.accuse(LV, "%s: instance %d asks for %s, and %s came first", q.election, q.i.number, c.spot.candidate, first.candidate)
 	}
-	if c.agent.eligible() && !q.i.budget(q.election).spend(s.w.now, s.plan.pause(), s.truth.reign(q.election).revision) {
+	if c.agent.eligible() && !s.stands(q.election) && !q.i.budget(q.election).spend(s.w.now, s.plan.pause(), s.truth.reign(q.election).revision) {
 		s.truth.accuse(LV, "%s: instance %d asks the store too often", q.election, q.i.number)
 	}
 }
@@ -163,7 +163,7 @@ func (q *queue) expectAttempt() {
 		return
 	}
 	r := s.data.row(q.election).record
-	if r.LeaderID != "" || r.Deleted || s.plan.ballot != (leadership.BallotPolicy{}) { // with a ballot it asks when its turn comes
+	if r.LeaderID != "" || r.Deleted || s.plan.ballot != (leadership.BallotPolicy{}) || s.stands(q.election) { // with a ballot it asks when its turn comes, and a part when the whole has a leader
 		return
 	}
 	begun, since, alive := q.begun, s.w.now, i.alive()

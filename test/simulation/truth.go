@@ -53,6 +53,7 @@ type truth struct {
 	// what operators have acknowledged, to unlock an election, and the tokens after which they have
 	acknowledged map[string]bool
 	unlocked     map[tokenOf]bool
+	lasted       map[tokenOf]time.Time // the latest end that the lease of a token was ever to have
 }
 
 // reign is the true state of an election.
@@ -67,6 +68,11 @@ type reign struct {
 	late     time.Time     // when it had ended, if the last heartbeat came after that and no caller was told that it counts
 	free     bool          // it was released
 	ballot   ballot
+	// of the present term
+	successor leadership.KeyHash // that is ready
+	yielded   bool
+	gave      time.Time // the end that the leader has given up
+	yieldedAt leadership.Revision
 }
 
 func (t *truth) reign(e leadership.Election) *reign {
@@ -101,10 +107,21 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 			t.involuntary++
 			t.expired(r, before, now)
 		case leadership.EventAcquired:
+			if before.LeaderID != "" && r.free && ch.Events[0].Type == leadership.EventReleased {
+				t.takenOver(r, now)
+			} else {
+				t.chosen(before, event, decided)
+			}
 			t.granted(r, before, now, at)
-			t.chosen(before, event, decided)
+			r.successor, r.yielded, r.gave = leadership.KeyHash{}, false, time.Time{}
 		case leadership.EventHandingOver:
-			t.preempted(before, event, decided)
+			if strings.Contains(event.Detail, "preempt") {
+				t.preempted(before, event, decided)
+			}
+		case leadership.EventReady:
+			t.ready(r, now, event)
+		case leadership.EventYielded:
+			t.gaveUp(r, now, event)
 		case leadership.EventDeposed:
 			t.deposed(r, before, now, event)
 		case leadership.EventEpoch:
@@ -138,6 +155,7 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 			t.accuse(ME1, "%s: the lease of token %d was to end at %v, and that of the next ends at %v", e, before.Token, r.end.Sub(epoch), end.Sub(epoch))
 		}
 		r.start, r.end = at, end
+		t.lasts(now, end)
 		return
 	}
 	if end := now.LeaseEnd(); r.late.IsZero() {
@@ -145,7 +163,15 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 			t.accuse(ME1, "%s: an order lets the lease of token %d end at %v, and %v was promised", e, now.Token, end.Sub(epoch), r.end.Sub(epoch))
 		}
 		r.end = end
+		t.lasts(now, end)
 	}
+}
+
+// lasts notes until when a lease is to last, and checks it against the one that it stands on.
+func (t *truth) lasts(now leadership.Record, end time.Time) {
+	id := tokenOf{now.Election, now.Token}
+	t.lasted[id] = latest(t.lasted[id], end)
+	t.within(now, end)
 }
 
 // deposed notes the end of a term by its policy. Its leader may miss that until the promised end.

@@ -1,0 +1,233 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"regent/leadership"
+	"regent/test/checker"
+)
+
+// handing is what is drawn of hand-overs, and of leases that stand on others.
+type handing struct {
+	share     float64 // of the leaders that hand over when their term is over
+	promotion bool    // leaders have to say that they are ready
+	tree      bool    // the second election is for leaders of the first; the third is a part of the first
+}
+
+// drawHanding draws hand-overs and trees.
+func (w *timeline) drawHanding() (h handing) {
+	if w.chance(0.5) {
+		h.share = w.between(0, time.Second).Seconds()
+	}
+	h.promotion, h.tree = w.chance(0.2), w.chance(0.3)
+	return h
+}
+
+// partOf is the election of which the other one is a part; "" if it is none.
+func (p plan) partOf(n int) leadership.Election {
+	if p.handing.tree && n == 2 {
+		return first
+	}
+	return ""
+}
+
+// first is the election on whose leases others stand.
+const first = leadership.Election("election-1")
+
+// name is that of an election.
+func (p plan) name(n int, plain leadership.Election) leadership.Election {
+	if of := p.partOf(n); of != "" {
+		return of + ".part"
+	}
+	return plain
+}
+
+// stands reports whether the leases of an election stand on others.
+func (s *simulation) stands(e leadership.Election) bool { return s.plan.handing.tree && e != first }
+
+// under puts the parents of an election into its configuration.
+func (s *simulation) under(e leadership.Election, c *leadership.Config) {
+	switch c.Promotion = s.plan.handing.promotion; {
+	case !s.stands(e):
+	case strings.HasPrefix(string(e), string(first)+"."):
+		c.Delegation = leadership.Delegation{Parent: first, Children: 1}
+	default:
+		c.LeadersOf = string(first)
+	}
+}
+
+// via is the lease that the candidate of the same name leads the first election by.
+func (a *agent) via() (v leadership.Via) {
+	if !a.s.stands(a.election) {
+		return v
+	}
+	for _, other := range a.s.of(first) {
+		if other.name == a.name && other.left() > 0 {
+			v = leadership.Via{Election: first, Token: other.token}
+		}
+	}
+	return v
+}
+
+// aside makes a call beside the one that the agent waits for. Without an answer nothing comes of it.
+func (a *agent) aside(c checker.Call, do func(context.Context, *instance) (leadership.Lease, error), heard func(leadership.Lease, error)) {
+	life, i := a.life, a.s.any()
+	recorded, alive := a.s.record.asked(a, c), i.alive()
+	answer := func(l leadership.Lease, err error) {
+		if !alive() {
+			return
+		}
+		a.s.send(func() {
+			if a.life == life {
+				a.does(func() {
+					if a.s.record != nil && a.s.record.recording.Calls[recorded].Answered != checker.Forever {
+						return // a second answer
+					}
+					a.s.record.answered(recorded, reply{lease: &l, err: err})
+					heard(l, err)
+				})
+			}
+		})
+	}
+	a.s.send(func() {
+		if !alive() {
+			return
+		}
+		i.does(func() {
+			i.call(a.s.record.id(recorded), func(ctx context.Context) {
+				asked := i.now()
+				l, err := do(ctx, i)
+				if err == nil && i.ours(ctx) {
+					i.learn(l, asked)
+				}
+				answer(l, err)
+			})
+		})
+	})
+}
+
+// named is the present lease in a call.
+func (a *agent) named() leadership.LeaseRequest {
+	return leadership.LeaseRequest{Election: a.election, CandidateID: a.name, Key: a.key, Token: a.token}
+}
+
+// handsOver names a successor and goes on until that is ready. It may be one that never comes.
+func (a *agent) handsOver() {
+	w := a.s.w
+	others := a.s.of(a.election)
+	to := others[w.random.IntN(len(others))]
+	if to == a || a.left() == 0 {
+		return
+	}
+	a.s.figures.HandOvers++
+	r := leadership.HandOverRequest{LeaseRequest: a.named(), To: to.name, Within: max(w.about(3*a.s.plan.lease), leadership.MinWithin).Truncate(time.Millisecond)}
+	r.Within = min(r.Within, leadership.MaxWithin)
+	c := checker.Call{Verb: checker.HandOver, Key: a.key.Hash(), Token: a.token, To: r.To, Within: r.Within}
+	a.aside(c, func(ctx context.Context, i *instance) (leadership.Lease, error) { return i.service.HandOver(ctx, r) }, func(_ leadership.Lease, err error) {
+		if err == nil && w.chance(0.9) {
+			w.after(w.upTo(a.s.plan.lease/4), func() { to.does(to.saysReady) })
+		}
+	})
+}
+
+// saysReady says so, with the key with which the candidate campaigns, or leads.
+func (a *agent) saysReady() {
+	if a.keyless {
+		return
+	}
+	r := leadership.ReadyRequest{Election: a.election, CandidateID: a.name, Key: a.key}
+	c := checker.Call{Verb: checker.Ready, Key: a.key.Hash()}
+	a.aside(c, func(ctx context.Context, i *instance) (leadership.Lease, error) { return i.service.SayReady(ctx, r) }, func(_ leadership.Lease, err error) {
+		if err == nil {
+			a.s.figures.Ready++
+		}
+	})
+}
+
+// yields stops, and lets its successor lead. It asks until it is answered.
+func (a *agent) yields() {
+	if a.left() == 0 {
+		return
+	}
+	a.s.w.tell("%s: %s yields", a.election, a.name)
+	a.ceases()
+	a.wants(false)
+	a.failed = 0
+	a.yield()
+}
+
+func (a *agent) yield() {
+	r := a.named()
+	c := checker.Call{Verb: checker.Yield, Key: r.Key.Hash(), Token: a.token}
+	later := func() { a.after(a.pace(), a.yield) }
+	a.ask(c, 10*time.Second, func(i *instance, id string, answer func(reply, func())) {
+		i.call(id, func(ctx context.Context) {
+			asked := i.now()
+			l, err := i.service.Yield(ctx, r)
+			if err == nil && i.ours(ctx) {
+				i.learn(l, asked)
+			}
+			answer(reply{lease: &l, err: err}, func() {
+				switch {
+				case err == nil, errors.Is(err, leadership.LeaseLost):
+					a.after(a.s.w.upTo(5*time.Second), a.begin)
+				case errors.Is(err, leadership.NotReady):
+					a.release()
+				default:
+					later()
+				}
+			})
+		})
+	}, later)
+}
+
+// ready notes which incarnation is the successor.
+func (t *truth) ready(r *reign, now leadership.Record, e leadership.Event) {
+	if strings.Contains(e.Detail, `"candidateId":"`+string(e.LeaderID)+`"`) {
+		return // it is the leader
+	}
+	r.successor = now.Standing.Succession.Key
+	if r.yielded {
+		t.accuse(ME1, "%s: after the yield of token %d another successor is ready: %s", e.Election, e.Token, e.Detail)
+	}
+}
+
+// gaveUp notes a yield: what the leader was promised counts no more, and it has stopped.
+func (t *truth) gaveUp(r *reign, now leadership.Record, e leadership.Event) {
+	t.figures.Yields++
+	if r.successor == (leadership.KeyHash{}) {
+		t.accuse(ME1, "%s: token %d is yielded, and no successor is ready", e.Election, e.Token)
+	}
+	r.yielded, r.gave, r.end, r.yieldedAt = true, r.end, now.LeaseEnd(), e.Revision
+	if t.skewed {
+		return
+	}
+	for _, a := range t.believers(e.Election) {
+		if left := a.left(); left > 0 && a.token <= now.Token && a.token >= r.first {
+			t.accuse(ME2, "%s: %s has yielded, and believes in token %d for another %v", e.Election, a.name, a.token, left)
+		}
+	}
+}
+
+// takenOver checks a grant to a successor, in the same instant as the end of the term before.
+func (t *truth) takenOver(r *reign, now leadership.Record) {
+	t.figures.TakenOver++
+	if !r.yielded || now.KeyHash != r.successor {
+		t.accuse(ME1, "%s: token %d was handed over to %q; yielded is %t, and the successor has that key: %t", now.Election, now.Token, now.LeaderID, r.yielded, now.KeyHash == r.successor)
+	}
+}
+
+// within checks that a lease that stands on another one lasts no longer than that was ever to last.
+func (t *truth) within(now leadership.Record, end time.Time) {
+	p := now.Standing.Parent
+	if p.Token == 0 || now.LeaderID == "" {
+		return
+	}
+	t.figures.Stood++
+	if last, ok := t.lasted[tokenOf{p.Election, p.Token}]; !ok || end.After(last) && !t.skewed {
+		t.accuse(ME1, "%s: the lease of token %d ends at %v, and that which it stands on was never to last beyond %v (%t)", now.Election, now.Token, end.Sub(epoch), last.Sub(epoch), ok)
+	}
+}

@@ -27,6 +27,7 @@
 //	outbox    what was committed and not announced yet
 //	renewals  when a renewal is sent, and together with which others
 //	members   which members this instance and, as far as it hears, the others have; see there
+//	journals  what the streams of a journal share: a window on its newest entries
 //	topic     nothing: what it tells is a hint that the store has more
 //
 // Several instances on one store know nothing of each other but the events that they hear and, over
@@ -44,6 +45,25 @@
 // A member that was never heard of counts as absent since the instance began, and the grace time
 // runs from the grant at the earliest. An instance that begins asks the others for their members,
 // and has heard of them within two seconds.
+//
+// # Followers of a journal
+//
+// All streams of one journal at an instance share one follow. It looks at the journal's head once a
+// second, and reads new entries once for all, into a window of 1024 entries and 1 MiB. A stream
+// that begins before the window, or falls behind it, reads the store by itself until it is there.
+// An append at this instance wakes the follow at once; of one at another the sheets of members tell
+// within 0.1 s. If these are lost, the next look finds it.
+//
+//	appends, and other       wake     +--------+    window    streams here
+//	instances' sheets   ------------> | follow | ---------->  each gets every index
+//	                                  +--------+              once, in order
+//	                 head, once a second |    ^ new entries, once
+//	                                     v    |
+//	                                     store
+//
+// A reader that names itself (JournalRequest.Member) is a member while its stream is open, or for
+// 30 s after a page. How far it has applied the journal is in the sheets, so every instance can say
+// which members lag, and AwaitAcknowledgement can wait for them.
 //
 // # What an instance costs the store
 //
@@ -64,5 +84,11 @@
 //	renews, with candidates here    they stop, one look at the end that was told last
 //	members                         one read in each cache expiry of an election that is joined or
 //	                                whose members are read
+//	a hand-over                     the leader's and the successor's calls, and one attempt for the
+//	                                successor; no other candidate is asked for
+//	candidates of an election       one attempt for each instance after 1, 2, 4 ... 30 s, and when
+//	whose parent has no leader      the parent has one
+//	a journal that is followed      one look at its head a second for each instance, and one read
+//	                                of new entries; two reads at most for a stream that begins
 //	a held election that is idle    nothing
 package instance

@@ -48,6 +48,20 @@
 // If the challenger goes, the next best place takes the challenge over or takes it back, and if
 // there is none a call of its own does.
 //
+// # A hand-over
+//
+// While the leader has yielded, as far as is known, the line asks for the successor at once,
+// wherever it stands, whatever the strategy says, and also if it comes only then. It asks for no
+// other candidate until the lease ends. The store refuses a successor with another key than the one that
+// said it was ready; that place is not asked for again in this term. If the successor is gone, the
+// line goes on at the end of the lease, as after any other.
+//
+// # A parent without a leader
+//
+// The lease of an election that was delegated stands on that of its parent. If the parent has no
+// leader, no candidate is asked for until an event says that it has one, to which the line listens
+// (Parent, Attend), or for 1, 2, 4 ... 30 s.
+//
 // # Orders
 //
 // The store refuses a candidate because of an order, or of the policy after a trip, with a Cause.
@@ -111,6 +125,9 @@
 //	             an order's time is over      + 0 to 100 ms
 //	             deleted                      + 0 to 10 ms
 //	             another leads                + 0.5 to 1 s, to learn the end: no lease is shorter
+//	             yielded, to one that is      nothing
+//	             here
+//	             the parent has a leader      + 0 to 10 ms
 //	             configured                   + 0 to 1 s
 //	             the hub is not live          5 s after the store was last heard of
 //	             the hub is live (anew)       + 0 to 1 s, for something may have been missed

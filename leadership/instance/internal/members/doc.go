@@ -14,6 +14,8 @@
 //	               this one forgets it when it hears of that
 //	a stream       while it is open
 //	it waits       while it stands in line; it follows the token that its instance knows
+//	it reads the   while its stream is open, or for 30 s after a page; it says how far it has
+//	journal        applied it
 //	it leads       while its term lasts
 //
 // A stream that has ended counts for another 5 s (Linger): most readers come back at once. A place
@@ -26,6 +28,7 @@
 //
 //	change   what has changed at an instance since its last sheet; a second after it has
 //	whole    all that it knows, in pieces; every 15 s while it has members
+//	         appends to journals are told in one, 0.1 s after another at the earliest
 //	bye      the instance ends: its members are forgotten at once
 //	ask      on any of them: the instance has just begun to hear, send a whole one
 //

@@ -24,6 +24,7 @@
 //	                       |                 or that the policy has ended the term: ErrDeposed
 //	                       +--> ErrExpired   the deadline has passed; a *TermError if it was that
 //	                       |                 of the term
+//	                       +--> ErrOrphaned  the lease that it stands on has ended
 //	                       +--> ErrResigned
 //
 // The deadline is leadership.Deadline: counted from before the request was sent, on a clock that
@@ -65,6 +66,43 @@
 // Member keeps a program a member of an election: it tells the server which token it follows. With
 // Candidate.AwaitFollowers Run calls its function only once so many members follow the new token,
 // so that no follower still obeys the former leader when the new one begins.
+//
+// # Handing over
+//
+// A leader that is about to end can let its successor get ready first, so that there is no vacancy:
+//
+//	leader     HandOver(ctx, "") ------- leads on ------+ stops, Resign: yields
+//	                |                                   |        |
+//	            "handingOver"                        "ready"  "yielded"
+//	                v                                   |        v
+//	successor  waits: OnSuccession loads its state -----+   acquires at once, with the next token
+//
+// Lease.HandOver returns when the successor is ready; end the work then as ever. Run does all of it
+// when its context ends, if Candidate.HandOverWithin is set. A waiting candidate watches the
+// election's events beside its call, from the second on that it waits, to hear that it was named;
+// where it may not, it hears of it when its wait is over, within a minute. Whoever fails at any
+// point, no belief goes beyond its deadline: from the yield on the leader's lease counts as over, and
+// the successor's begins with its own grant. Without a successor that is ready the lease is released.
+// Where an operator or a better candidate ends the term, the successor is named so, too, and
+// Lease.Succession tells of it: a leader that resigns early lets it take over at once.
+//
+// Where the election's policy has promotion, Config.OnPromotion prepares a new leader before the
+// election may be written to.
+//
+// # What a leader leaves behind
+//
+// Lease.Checkpoint keeps up to 64 KiB for the next leader, which has them from Lease.Inherited if
+// Candidate.Inherit is set: with its grant, and so that no late checkpoint of the former leader can
+// follow. Lease.Journal opens a log that only the present leader can append to; what Append returns
+// as done is durable. Client.Follow is a loop over it, for any process: each index once, in order,
+// whichever instance serves it.
+//
+// # Leases that stand on others
+//
+// Candidate.Via is a lease of the same process that the new one stands on: a regional leader that
+// leads the world, too. The SDK names it in each call, and the new lease ends with it at the latest,
+// checked whenever the new one is asked. Lease.Delegate makes an election for a part of the leader's
+// task, whose leases end with this one by the store's clock; Client.Tree reads them all.
 //
 // # Tokens
 //

@@ -106,3 +106,102 @@ func ExampleClient_Observe() {
 	// agent-1 leads with token 1
 	// the election is vacant
 }
+
+// Hand the lease over before a shutdown: the successor is ready before the leader stops.
+func ExampleLease_HandOver() {
+	server := clienttest.Start()
+	defer server.Close()
+	ctx := context.Background()
+
+	config := server.Config()
+	config.Candidate = client.Candidate{ID: "agent-2"}
+	config.OnSuccession = func(_ context.Context, s client.Succession) error {
+		fmt.Printf("%s loads what %s has\n", s.CandidateID, s.LeaderID)
+		return nil
+	}
+	successor, err := client.New(config)
+	if err != nil {
+		log.Fatal(err)
+	}
+	first, err := server.Client(client.Candidate{ID: "agent-1"}).Campaign(ctx, "reports")
+	if err != nil {
+		log.Fatal(err)
+	}
+	led := make(chan error)
+	go func() {
+		led <- successor.Run(ctx, "reports", func(_ context.Context, l *client.Lease) error {
+			fmt.Println("agent-2 leads with token", l.Token())
+			return nil
+		})
+	}()
+
+	for err = first.HandOver(ctx, ""); errors.Is(err, leadership.NotEligible); err = first.HandOver(ctx, "") {
+		time.Sleep(10 * time.Millisecond) // no candidate waits yet
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("agent-1 leads until it resigns:", first.Valid())
+	if err := first.Resign(ctx); err != nil {
+		log.Fatal(err)
+	}
+	if err := <-led; err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// agent-2 loads what agent-1 has
+	// agent-1 leads until it resigns: true
+	// agent-2 leads with token 2
+}
+
+// Append to the journal as the leader, and follow it in any process.
+func ExampleClient_Follow() {
+	server := clienttest.Start()
+	defer server.Close()
+	ctx := context.Background()
+
+	agent := server.Client(client.Candidate{ID: "agent-1"})
+	err := agent.Run(ctx, "accounts", func(ctx context.Context, l *client.Lease) error {
+		journal, err := l.Journal(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = journal.Append(ctx, client.Entry{Type: "open", Data: "ann"}, client.Entry{Type: "pay", Data: map[string]int{"ann": 30}})
+		return err
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for item, err := range agent.Follow(ctx, "accounts", 0) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(item.Index(), item.Entry.Type, string(item.Entry.Data))
+		if item.Index() == 2 {
+			break
+		}
+	}
+	// Output:
+	// 1 open "ann"
+	// 2 pay {"ann":30}
+}
+
+// A leader finds out where the last one has stopped.
+func ExampleLease_Inherited() {
+	server := clienttest.Start()
+	defer server.Close()
+
+	for _, id := range []leadership.CandidateID{"agent-1", "agent-2"} {
+		agent := server.Client(client.Candidate{ID: id, Inherit: true})
+		err := agent.Run(context.Background(), "reports", func(ctx context.Context, l *client.Lease) error {
+			if last := l.Inherited(); last != nil {
+				fmt.Printf("%s goes on where %s has stopped: %s %s\n", id, last.LeaderID, last.Task, last.Data)
+			}
+			return l.Checkpoint(ctx, "pages", map[string]int{"next": 4})
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output: agent-2 goes on where agent-1 has stopped: pages {"next":4}
+}

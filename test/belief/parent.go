@@ -1,0 +1,132 @@
+package belief
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+// Parents is the model of a lease that stands on another one. The parent's is granted, renewed and
+// released, to one candidate and then to others; the child's leader reads the parent at any time,
+// and acquires or renews by what it has read any time later.
+type Parents struct {
+	Lease   int // seconds
+	Horizon int // so many seconds are looked at
+	Bug     Bug
+}
+
+// WithinParent is the property of Parents.
+const WithinParent Property = "no lease lasts longer than the one that it stands on was ever to last"
+
+// The bugs of a lease that stands on another one.
+const (
+	EndOfParentIgnored Bug = "a lease does not end with the one that it stands on"
+	AnotherTermCounts  Bug = "a lease goes on because another term of its parent has begun"
+)
+
+// mostTerms is how many terms of the parent are looked at.
+const mostTerms = 3
+
+// family is a parent, a child, and what the child's leader has read of the parent.
+type family struct {
+	now           int8
+	parent, child int32 // the numbers of their records
+	read          leadership.ParentLease
+	last          [mostTerms + 1]int8 // the latest end that each of the parent's terms was to have
+}
+
+// Search visits all that can be reached within the horizon, nearest first, or stops where the
+// property does not hold.
+func (m Parents) Search() (r Result) {
+	store := handing{number: make(map[leadership.Record]int32)}
+	config := leadership.Policy{Config: leadership.Config{LeaseDuration: time.Duration(m.Lease) * second}}
+	above := leadership.Record{Election: "reports", Policy: config}
+	below := leadership.Record{Election: "pages", Policy: config}
+	below.Policy.LeadersOf = "reports"
+	all, from, how := []family{{parent: store.remember(above), child: store.remember(below)}}, []int{-1}, []string{""}
+	known := map[family]bool{all[0]: true}
+	for at := 0; at < len(all); at++ {
+		if c := store.records[all[at].child]; c.LeaderID != "" {
+			r.Believing++
+		}
+		m.next(&store, all[at], func(to family, text string) {
+			r.Steps++
+			if known[to] || r.Broken != "" {
+				return
+			}
+			known[to] = true
+			all, from, how = append(all, to), append(from, at), append(how, fmt.Sprintf("%d s: %s", to.now, text))
+			if c := store.records[to.child]; c.LeaderID != "" && c.LeaseEnd().After(now.Add(time.Duration(to.last[c.Standing.Parent.Token])*second)) {
+				r.Broken = WithinParent
+				for n := len(all) - 1; n > 0; n = from[n] {
+					r.Trace = append(r.Trace, how[n])
+				}
+				slices.Reverse(r.Trace)
+			}
+		})
+		if r.Broken != "" {
+			break
+		}
+	}
+	r.States = len(all)
+	return r
+}
+
+// next calls visit with every state that a step leads to.
+func (m Parents) next(store *handing, s family, visit func(family, string)) {
+	at := now.Add(time.Duration(s.now) * second)
+	if int(s.now) < m.Horizon {
+		after := s
+		after.now++
+		visit(after, "a second has passed")
+	}
+	parent := leadership.Snapshot{Record: store.records[s.parent], Now: at}
+	child := leadership.Snapshot{Record: store.records[s.child], Now: at}
+	above := func(ch leadership.Change, err error, text string) {
+		if err != nil || ch.Empty() || ch.Record.Token > mostTerms {
+			return
+		}
+		after, r := s, ch.Committed(at)
+		after.parent = store.remember(r)
+		if r.LeaderID != "" {
+			after.last[r.Token] = max(after.last[r.Token], int8(r.LeaseEnd().Sub(now)/second))
+		}
+		visit(after, text)
+	}
+	below := func(ch leadership.Change, err error, text string) {
+		if err != nil || ch.Empty() || ch.Record.Token > mostTerms {
+			return
+		}
+		r := ch.Committed(at)
+		if m.Bug == EndOfParentIgnored && r.LeaderID != "" {
+			r.EndsBy, r.EndsBecause = time.Time{}, ""
+		}
+		after := s
+		after.child = store.remember(r)
+		visit(after, text)
+	}
+	for i := range parties {
+		ch, err := leadership.Acquire(parent, leadership.AcquireCommand{CandidateID: "ann", KeyHash: partyKey(i)})
+		above(ch, err, "the parent is acquired, or renewed")
+	}
+	p := parent.Record
+	named := leadership.Renewal{Election: p.Election, CandidateID: p.LeaderID, KeyHash: p.KeyHash, Token: p.Token}
+	ch, err := leadership.Release(parent, named)
+	above(ch, err, "the parent is released")
+
+	if parent.Live() {
+		after := s
+		after.read = leadership.ParentLease{Parent: leadership.Parent{Election: p.Election, Token: p.Token, Until: p.LeaseEnd()}, LeaderID: p.LeaderID}
+		visit(after, "the child's leader reads the parent")
+	}
+	ch, err = leadership.Acquire(child, leadership.AcquireCommand{CandidateID: "ann", KeyHash: partyKey(ann), Parent: s.read})
+	below(ch, err, "the child is acquired, or renewed")
+	c, read := child.Record, s.read
+	if m.Bug == AnotherTermCounts {
+		read.Token = c.Standing.Parent.Token
+	}
+	ch, err = leadership.Renew(child, leadership.Renewal{Election: c.Election, CandidateID: c.LeaderID, KeyHash: c.KeyHash, Token: c.Token, Parent: read})
+	below(ch, err, "the child is renewed")
+}

@@ -1,0 +1,373 @@
+package belief
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"regent/leadership"
+)
+
+// Succession is the model of a hand-over: ann leads, and may hand over to bob; a thief has bob's
+// name and another key, and its answers do not matter. Each is one incarnation, which is done when it has stopped to lead. Calls
+// are under way for as long as they like, their answers are lost, and they arrive again. All clocks
+// are exact.
+type Succession struct {
+	Lease   int // seconds
+	Horizon int // so many seconds are looked at
+	Bug     Bug
+	Only    Property // to check; "" for all
+}
+
+// The properties of a hand-over, beside NeverTwo and NoneAfterEnd.
+const (
+	StopsAtYield Property = "no leader believes that it leads once its yield is done"
+	YieldedFirst Property = "no lease that lasts is granted, but to a successor after the leader's yield"
+	NotStolen    Property = "no incarnation takes over but the one that said first that it is ready"
+)
+
+// The bugs of a hand-over.
+const (
+	GrantedEarly Bug = "a successor that is ready is granted the lease before the leader has yielded"
+	GoesOn       Bug = "a leader goes on after its yield"
+	ReadyStolen  Bug = "another incarnation of the successor becomes ready in its place"
+	TakenByName  Bug = "the successor is known by its name alone"
+)
+
+// The calls of a hand-over, beside acquire and renew.
+const (
+	handOver verb = iota + release + 1
+	sayReady
+	yield
+	verbs
+)
+
+var handVerbs = [...]string{acquire: "acquire", renew: "renew", handOver: "handOver", sayReady: "ready", yield: "yield"}
+
+// The parties.
+const (
+	ann = iota
+	bob
+	thief
+	parties
+)
+
+var partyNames = [parties]string{"ann", "bob", "the thief"}
+
+// party is all that matters of one. Instants are seconds from the beginning.
+type party struct {
+	call   verb // under way, or answered
+	done   bool // it was answered
+	yes    bool // so
+	sent   int8 // when the clock was read before the call
+	left   int8 // of the lease, as the answer has it
+	got    int8 // the token in the answer
+	until  int8 // it believes that it leads before that instant
+	token  int8 // of the lease that it was granted last; 0: none
+	over   bool // it has stopped, and does not lead again
+	killed bool
+}
+
+// handState is the store and the parties.
+type handState struct {
+	now     int8
+	record  int32 // the number of the record
+	first   int8  // 1 + the party that was ready first in this term; 0: none
+	parties [parties]party
+}
+
+// handing is a search of the model.
+type handing struct {
+	model   Succession
+	records []leadership.Record
+	number  map[leadership.Record]int32
+	all     []handState
+	from    []int
+	how     []string
+	known   map[handState]bool
+	served  map[handInput]handAnswer
+	broken  Property
+}
+
+// Search visits all that can be reached within the horizon, nearest first, or stops where a
+// property does not hold.
+func (m Succession) Search() Result {
+	x := handing{model: m, number: make(map[leadership.Record]int32), known: make(map[handState]bool), served: make(map[handInput]handAnswer)}
+	begin := handState{record: x.remember(leadership.Record{Election: "reports", Policy: leadership.Policy{Config: leadership.Config{LeaseDuration: time.Duration(m.Lease) * second}}})}
+	x.add(begin, -1, "")
+	var r Result
+	for at := 0; at < len(x.all) && x.broken == ""; at++ {
+		s := x.all[at]
+		for _, p := range s.parties {
+			if p.until > s.now {
+				r.Believing++
+				break
+			}
+		}
+		x.next(s, func(to handState, how string) {
+			if r.Trace != nil {
+				return
+			}
+			r.Steps++
+			if x.add(to, at, how); x.broken != "" {
+				r.Trace = append(x.trace(at), fmt.Sprintf("%d s: %s", to.now, how))
+			}
+		})
+	}
+	r.States, r.Broken = len(x.all), x.broken
+	return r
+}
+
+// trace is a shortest way to the state of that number.
+func (x *handing) trace(at int) (lines []string) {
+	for ; at > 0; at = x.from[at] {
+		lines = append(lines, fmt.Sprintf("%d s: %s", x.all[at].now, x.how[at]))
+	}
+	slices.Reverse(lines)
+	return lines
+}
+
+// remember numbers a record. Revisions and events make no difference to the rules.
+func (x *handing) remember(r leadership.Record) int32 {
+	r.Revision = 1
+	if r.Token == 0 {
+		r.Revision = 0
+	}
+	n, ok := x.number[r]
+	if !ok {
+		n = int32(len(x.records))
+		x.records, x.number[r] = append(x.records, r), n
+	}
+	return n
+}
+
+func (x *handing) add(s handState, from int, how string) {
+	if x.known[s] {
+		return
+	}
+	x.known[s] = true
+	x.all, x.from, x.how = append(x.all, s), append(x.from, from), append(x.how, how)
+	x.check(s)
+}
+
+// breaks notes that a property does not hold.
+func (x *handing) breaks(p Property) {
+	if x.broken == "" && (x.model.Only == "" || x.model.Only == p) {
+		x.broken = p
+	}
+}
+
+// check checks a state.
+func (x *handing) check(s handState) {
+	believers, snap := 0, x.snapshot(s)
+	for i, p := range s.parties {
+		if p.until <= s.now {
+			continue
+		}
+		if believers++; !snap.Live() || snap.Record.KeyHash != partyKey(i) {
+			x.breaks(NoneAfterEnd)
+		} else if !snap.Record.Standing.Succession.Yielded.IsZero() {
+			x.breaks(StopsAtYield)
+		}
+	}
+	if believers > 1 {
+		x.breaks(NeverTwo)
+	}
+}
+
+func (x *handing) snapshot(s handState) leadership.Snapshot {
+	return leadership.Snapshot{Record: x.records[s.record], Now: now.Add(time.Duration(s.now) * second)}
+}
+
+func partyKey(i int) leadership.KeyHash { return leadership.KeyHash{byte(i + 1)} }
+
+func partyID(i int) leadership.CandidateID {
+	return [parties]leadership.CandidateID{"ann", "bob", "bob"}[i]
+}
+
+// next calls visit with every state that a step leads to.
+func (x *handing) next(s handState, visit func(handState, string)) {
+	if int(s.now) < x.model.Horizon {
+		after := s
+		after.now++
+		visit(after, "a second has passed")
+	}
+	for i := range s.parties {
+		x.acts(s, i, visit)
+		p := s.parties[i]
+		for _, v := range p.copies(i) {
+			after := s
+			x.serve(&after, i, v)
+			visit(after, fmt.Sprintf("a copy of %s's %s arrives", partyNames[i], handVerbs[v]))
+		}
+		if p.killed || p.call == silence {
+			continue
+		}
+		after := s
+		if !p.done {
+			a := &after.parties[i]
+			a.yes, a.left, a.got = x.serve(&after, i, p.call)
+			a.done = true
+			visit(after, fmt.Sprintf("the %s of %s reaches the store; done: %t", handVerbs[p.call], partyNames[i], a.yes))
+		} else {
+			x.hear(&after, i)
+			visit(after, fmt.Sprintf("%s hears the answer to its %s", partyNames[i], handVerbs[p.call]))
+		}
+		after = s
+		after.parties[i].call, after.parties[i].done = silence, false
+		visit(after, fmt.Sprintf("%s waits no longer for the answer to its %s", partyNames[i], handVerbs[p.call]))
+	}
+}
+
+// copies are the calls of which a copy may arrive at any time, and bring no answer.
+func (p party) copies(i int) []verb {
+	switch {
+	case i != ann:
+		return []verb{acquire, sayReady}
+	case p.over:
+		return []verb{acquire, yield}
+	}
+	return []verb{acquire}
+}
+
+// acts is what a party may do by itself.
+func (x *handing) acts(s handState, i int, visit func(handState, string)) {
+	p := s.parties[i]
+	if p.killed || i == thief { // copies of the thief's calls are enough
+		return
+	}
+	killed := s
+	killed.parties[i] = party{killed: true, over: p.over, token: p.token}
+	visit(killed, partyNames[i]+" is killed")
+	if p.call != silence {
+		return
+	}
+	send := func(v verb) {
+		after := s
+		a := &after.parties[i]
+		a.call, a.done, a.sent = v, false, s.now
+		visit(after, fmt.Sprintf("%s looks at its clock and sends a %s", partyNames[i], handVerbs[v]))
+	}
+	switch leads := p.until > s.now; {
+	case leads:
+		send(renew)
+		if i == ann {
+			send(handOver)
+			if x.model.Bug == GoesOn {
+				send(yield)
+			}
+			after := s
+			after.parties[i].until, after.parties[i].over = 0, true
+			visit(after, partyNames[i]+" has stopped its work")
+		}
+	case p.over:
+		send(yield)
+	case p.token == 0:
+		send(acquire)
+		if i != ann {
+			send(sayReady)
+		}
+	}
+}
+
+// handInput is what a call does depends on, and handAnswer what it does.
+type handInput struct {
+	record     int32
+	now, first int8
+	party      int8
+	verb       verb
+	token      int8
+}
+
+type handAnswer struct {
+	record      int32
+	first       int8
+	yes         bool
+	left, token int8
+	broken      Property
+}
+
+// serve lets a call reach the store. It returns whether it was done, and what is left of the lease
+// then, with its token.
+func (x *handing) serve(s *handState, i int, v verb) (yes bool, left, token int8) {
+	in := handInput{s.record, s.now, s.first, int8(i), v, max(s.parties[i].token, 1)}
+	a, ok := x.served[in]
+	if !ok {
+		a = x.decide(in)
+		x.served[in] = a
+	}
+	if a.broken != "" {
+		x.breaks(a.broken)
+	}
+	s.record, s.first = a.record, a.first
+	return a.yes, a.left, a.token
+}
+
+// decide runs the real rules.
+func (x *handing) decide(in handInput) handAnswer {
+	no := handAnswer{record: in.record, first: in.first}
+	before := x.records[in.record]
+	snap := leadership.Snapshot{Record: before, Now: now.Add(time.Duration(in.now) * second)}
+	was, to := snap, &snap.Record.Standing.Succession
+	named := leadership.Renewal{Election: before.Election, CandidateID: partyID(int(in.party)), KeyHash: partyKey(int(in.party)), Token: leadership.Token(in.token)}
+	var ch leadership.Change
+	var err error
+	switch in.verb {
+	case acquire:
+		if x.model.Bug == GrantedEarly && to.Ready != "" && to.Yielded.IsZero() {
+			to.Yielded = before.LeaseEnd()
+		}
+		if x.model.Bug == TakenByName && to.Ready == named.CandidateID {
+			to.Key = named.KeyHash
+		}
+		ch, err = leadership.Acquire(snap, leadership.AcquireCommand{CandidateID: named.CandidateID, KeyHash: named.KeyHash})
+	case renew:
+		ch, err = leadership.Renew(snap, named)
+	case handOver:
+		ch, err = leadership.HandOver(snap, leadership.HandOverCommand{Renewal: named, To: partyID(bob), Within: time.Duration(x.model.Lease) * second})
+	case sayReady:
+		if x.model.Bug == ReadyStolen && to.Yielded.IsZero() && to.Key != named.KeyHash {
+			to.Ready, to.Key = "", leadership.KeyHash{}
+		}
+		ch, err = leadership.SayReady(snap, leadership.ReadyCommand{CandidateID: named.CandidateID, KeyHash: named.KeyHash})
+	case yield:
+		ch, err = leadership.Yield(snap, named)
+	}
+	if err != nil {
+		return no
+	}
+	after := before
+	if !ch.Empty() {
+		after = ch.Committed(snap.Now)
+	}
+	if after.Token > before.Token {
+		switch {
+		case !was.Live():
+		case before.Standing.Succession.Yielded.IsZero():
+			no.broken = YieldedFirst
+		case in.first != in.party+1:
+			no.broken = NotStolen
+		}
+		no.first = 0
+	}
+	if in.verb == sayReady && no.first == 0 && after.Standing.Succession.Ready != "" {
+		no.first = in.party + 1
+	}
+	no.record, no.yes = x.remember(after), true
+	no.left, no.token = int8(after.LeaseEnd().Sub(snap.Now)/second), int8(after.Token)
+	return no
+}
+
+// hear lets a party learn the answer to its call.
+func (x *handing) hear(s *handState, i int) {
+	p := &s.parties[i]
+	switch {
+	case p.call == acquire && p.yes:
+		p.until, p.token = p.sent+p.left, p.got
+	case p.call == renew && p.yes:
+		p.until = max(p.until, p.sent+p.left)
+	case p.call == renew:
+		p.until, p.over = 0, true
+	}
+	p.call, p.done, p.yes, p.left, p.got = silence, false, false, 0, 0
+}

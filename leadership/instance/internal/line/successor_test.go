@@ -320,7 +320,7 @@ func (c *course) handOver(t *testing.T) {
 	if !killed {
 		if there == nil {
 			time.Sleep(time.Duration(c.random.IntN(int(leadership.YieldWindow / 2))))
-			there = join(to)
+			join(to)
 		}
 		if !c.led(leader.Token, 30*time.Millisecond) || c.leader.LeaderID != to.CandidateID {
 			t.Fatalf("token %d: the successor %s is there, and %s leads", leader.Token, to.CandidateID, c.leader.LeaderID)

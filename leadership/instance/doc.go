@@ -84,8 +84,8 @@
 //	renews, with candidates here    they stop, one look at the end that was told last
 //	members                         one read in each cache expiry of an election that is joined or
 //	                                whose members are read
-//	a hand-over                     the leader's and the successor's calls, and one attempt for the
-//	                                successor; no other candidate is asked for
+//	a hand-over                     the leader's and the successor's calls, and one attempt for
+//	                                the successor; no other candidate is asked for
 //	candidates of an election       one attempt for each instance after 1, 2, 4 ... 30 s, and when
 //	whose parent has no leader      the parent has one
 //	a journal that is followed      one look at its head a second for each instance, and one read

@@ -345,6 +345,33 @@ func TestAFollowerThatATrimHasPassedIsToldWhereToGoOn(t *testing.T) {
 	})
 }
 
+func TestAFollowThatATrimHasPassedGoesOnAfterTheSnapshot(t *testing.T) {
+	withJournals(t, func(b *books) {
+		i, c, _ := b.start("a")
+		other, _, _ := b.start("b")
+		b.leads(other)
+		b.appends(other, 2)
+		passed := b.follows(i, 2, "")
+		c.failing(leadership.StoreUnavailable)
+		b.appends(other, 8)
+		b.snapshot(other, 10)
+		time.Sleep(3 * time.Second)
+		c.failing(nil)
+		time.Sleep(2 * time.Second)
+		at, err := passed.now()
+		if refusal, _ := errors.AsType[*leadership.Error](err); at != 2 || refusal == nil || refusal.Code != leadership.HistoryCompacted || refusal.Index != 10 {
+			b.Fatalf("a follower that was passed is at %d: %v", at, err)
+		}
+		next := b.follows(i, 10, "")
+		b.appends(other, 3)
+		time.Sleep(2 * time.Second)
+		b.wantsAt(next, 13, "after the snapshot")
+		if n := c.looks.Load() + c.reads.Load(); n > 20 {
+			b.Errorf("the store was asked %d times", n)
+		}
+	})
+}
+
 func TestFollowersWaitForAStoreThatCannotBeReached(t *testing.T) {
 	withJournals(t, func(b *books) {
 		i, c, _ := b.start("a")

@@ -36,8 +36,8 @@ func (i *Instance) OpenJournal(ctx context.Context, r leadership.LeaseRequest) (
 	return i.ledger.OpenJournal(ctx, r)
 }
 
-// AppendJournal adds entries to a journal; see leadership.Ledger. Followers at this instance hear of
-// them at once.
+// AppendJournal adds entries to a journal; see leadership.Ledger. Followers at this instance hear
+// of them at once.
 func (i *Instance) AppendJournal(ctx context.Context, r leadership.AppendRequest) (leadership.JournalHead, error) {
 	if i.ledger == nil {
 		return leadership.JournalHead{}, errNoJournal

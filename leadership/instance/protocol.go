@@ -10,9 +10,10 @@ import (
 
 // Acquire asks for the lease; see leadership.Service. With r.Wait it stands in line while another
 // candidate leads; see package line.
+//
 // With r.Inherit the grant comes with what the last leader left behind. If that cannot be read, the
-// caller gets the error, and asks again with its key: it has the lease. A lease whose key the caller
-// does not know is released.
+// caller gets the error, and asks again with its key: it has the lease. A lease whose key the
+// caller does not know is released.
 func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	if r.Inherit && i.ledger == nil {
 		return leadership.Grant{}, errNoJournal

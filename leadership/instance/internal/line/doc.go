@@ -52,9 +52,9 @@
 //
 // While the leader has yielded, as far as is known, the line asks for the successor at once,
 // wherever it stands, whatever the strategy says, and also if it comes only then. It asks for no
-// other candidate until the lease ends. The store refuses a successor with another key than the one that
-// said it was ready; that place is not asked for again in this term. If the successor is gone, the
-// line goes on at the end of the lease, as after any other.
+// other candidate until the lease ends. The store refuses a successor with another key than the one
+// that said it was ready; that place is not asked for again in this term. If the successor is gone,
+// the line goes on at the end of the lease, as after any other.
 //
 // # A parent without a leader
 //

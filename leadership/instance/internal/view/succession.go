@@ -92,8 +92,8 @@ func (e *Election) Yielded(now time.Duration) leadership.CandidateID {
 	return ""
 }
 
-// hearSuccession takes what an event that is newer than the known state says of the hand-over. After
-// a yield the lease ends soon, and no renewal moves that on.
+// hearSuccession takes what an event that is newer than the known state says of the hand-over.
+// After a yield the lease ends soon, and no renewal moves that on.
 func (e *Election) hearSuccession(event leadership.Event, now time.Duration) {
 	leader, token, known := e.leads()
 	if !known || event.LeaderID != leader || event.Token != token {

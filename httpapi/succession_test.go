@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -364,15 +365,15 @@ func TestStreamOfAJournalResumesAfterTheEntryThatWasReadLast(t *testing.T) {
 // compacting is a Journal that another instance compacts while a follower waits.
 type compacting struct {
 	leadership.Journal
-	reads   int
+	looks   atomic.Int32
 	compact func()
 }
 
-func (c *compacting) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) ([]leadership.Segment, error) {
-	if c.reads++; c.reads == 2 {
+func (c *compacting) Look(ctx context.Context, id leadership.LogID) (leadership.Log, error) {
+	if c.looks.Add(1) == 2 { // the first was that of the stream's beginning
 		c.compact()
 	}
-	return c.Journal.Segments(ctx, id, after, limit)
+	return c.Journal.Look(ctx, id)
 }
 
 func TestStreamOfAJournalEndsWhereOnlyASnapshotIsKept(t *testing.T) {

@@ -55,8 +55,9 @@ type Candidate struct {
 	AwaitFollowers int
 
 	// HandOverWithin is how long a hand-over may take, from leadership.MinWithin to MaxWithin: the
-	// present term ends then. 0 for leadership.DefaultWithin in Lease.HandOver, and for no hand-over
-	// when the context of Run ends: Run then releases the lease, and its function stops at once.
+	// present term ends then. 0 for leadership.DefaultWithin in Lease.HandOver, and for no
+	// hand-over when the context of Run ends: Run then releases the lease, and its function stops
+	// at once.
 	HandOverWithin time.Duration
 	// Inherit asks for the checkpoint that the last leader has left, in the election's grant: see
 	// Lease.Inherited. It costs the store a read and a write more.
@@ -65,8 +66,8 @@ type Candidate struct {
 	// election's policy may ask for it (leadersOf). The candidate must have the id of that lease,
 	// which "" selects, and both clients the same Clock.
 	Via *Lease
-	// ViaPeer is the name under which the service knows the one that has granted Via; "" if both are
-	// the same service.
+	// ViaPeer is the name under which the service knows the one that has granted Via; "" if both
+	// are the same service.
 	ViaPeer string
 }
 

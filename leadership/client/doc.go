@@ -81,10 +81,10 @@
 // when its context ends, if Candidate.HandOverWithin is set. A waiting candidate watches the
 // election's events beside its call, from the second on that it waits, to hear that it was named;
 // where it may not, it hears of it when its wait is over, within a minute. Whoever fails at any
-// point, no belief goes beyond its deadline: from the yield on the leader's lease counts as over, and
-// the successor's begins with its own grant. Without a successor that is ready the lease is released.
-// Where an operator or a better candidate ends the term, the successor is named so, too, and
-// Lease.Succession tells of it: a leader that resigns early lets it take over at once.
+// point, no belief goes beyond its deadline: from the yield on the leader's lease counts as over,
+// and the successor's begins with its own grant. Without a successor that is ready the lease is
+// released. Where an operator or a better candidate ends the term, the successor is named so, too,
+// and Lease.Succession tells of it: a leader that resigns early lets it take over at once.
 //
 // Where the election's policy has promotion, Config.OnPromotion prepares a new leader before the
 // election may be written to.
@@ -100,9 +100,9 @@
 // # Leases that stand on others
 //
 // Candidate.Via is a lease of the same process that the new one stands on: a regional leader that
-// leads the world, too. The SDK names it in each call, and the new lease ends with it at the latest,
-// checked whenever the new one is asked. Lease.Delegate makes an election for a part of the leader's
-// task, whose leases end with this one by the store's clock; Client.Tree reads them all.
+// leads the world, too. The SDK names it in each call, and the new lease ends with it at the
+// latest, checked whenever the new one is asked. Lease.Delegate makes an election for a part of the
+// leader's task, whose leases end with this one by the store's clock; Client.Tree reads them all.
 //
 // # Tokens
 //

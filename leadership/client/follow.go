@@ -32,11 +32,11 @@ func (i JournalItem) Index() leadership.Index {
 	return i.Entry.Index
 }
 
-// Follow yields the entries of an election's journal after an index, 0 for all, and then each one as
-// it is appended: once, in order and without a gap, whichever instance serves it. It reconnects and
-// resumes as Watch does. If entries that come next are only to be had as a snapshot, because the
-// leader has put one, it yields that first and goes on behind it. It reads no faster than the loop.
-// A journal without entries yields nothing until it has some.
+// Follow yields the entries of an election's journal after an index, 0 for all, and then each one
+// as it is appended: once, in order and without a gap, whichever instance serves it. It reconnects
+// and resumes as Watch does. If entries that come next are only to be had as a snapshot, because
+// the leader has put one, it yields that first and goes on behind it. It reads no faster than the
+// loop. A journal without entries yields nothing until it has some.
 //
 // Unless the caller leaves the loop, the last iteration has an error and no item: ctx's, or a
 // permanent one, such as leadership.InvalidArgument, wire.PermissionDenied, and
@@ -46,9 +46,9 @@ func (c *Client) Follow(ctx context.Context, election leadership.Election, after
 	return c.FollowAs(ctx, election, after, "")
 }
 
-// FollowAs is Follow for a member of the election: it tells, at most once a second, up to which item
-// the loop has done its work. Members shows how far it lags behind, and AwaitAcknowledgement can
-// wait for it.
+// FollowAs is Follow for a member of the election: it tells, at most once a second, up to which
+// item the loop has done its work. Members shows how far it lags behind, and AwaitAcknowledgement
+// can wait for it.
 func (c *Client) FollowAs(ctx context.Context, election leadership.Election, after leadership.Index, member leadership.CandidateID) iter.Seq2[JournalItem, error] {
 	return func(yield func(JournalItem, error) bool) {
 		f := &journalReader{client: c, election: election, member: member, last: after, yield: yield}
@@ -90,8 +90,8 @@ func (f *journalReader) follow(ctx context.Context) error {
 	return f.retry(ctx, f.listen)
 }
 
-// retry calls read until it returns nil or an error that would stay. Entries that are only to be had
-// as a snapshot are passed on as one.
+// retry calls read until it returns nil or an error that would stay. Entries that are only to be
+// had as a snapshot are passed on as one.
 func (f *journalReader) retry(ctx context.Context, read func(context.Context) error) error {
 	for {
 		if ctx.Err() != nil {
@@ -267,8 +267,8 @@ func (f *journalReader) receive(m message) error {
 }
 
 const (
-	// tellEvery is how often a follower may say how far it is, and stayEvery how often it says so to
-	// stay a member.
+	// tellEvery is how often a follower may say how far it is, and stayEvery how often it says so
+	// to stay a member.
 	tellEvery = time.Second
 	stayEvery = defaultTTL / 3
 )

@@ -161,9 +161,9 @@ func (l *Lease) succeeded() (now leadership.Succession, changed <-chan struct{})
 	return l.handOver.now, l.handOver.changed
 }
 
-// Succession returns the hand-over of the term as far as the leader has heard of it: its own, or one
-// that an operator or a better candidate has begun. To is empty if there is none. Left is 0: see
-// EndsBy.
+// Succession returns the hand-over of the term as far as the leader has heard of it: its own, or
+// one that an operator or a better candidate has begun. To is empty if there is none. Left is 0:
+// see EndsBy.
 func (l *Lease) Succession() leadership.Succession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -244,8 +244,8 @@ func (l *Lease) during(ctx context.Context) (context.Context, context.CancelFunc
 
 // persist makes a call in the leader's name, and repeats it while the server cannot be reached,
 // could do nothing, or has not answered, until ctx or the lease ends. If it returns
-// leadership.OutcomeUnknown, the call may have been carried out. A leader that hears from the answer
-// that its lease is lost stops.
+// leadership.OutcomeUnknown, the call may have been carried out. A leader that hears from the
+// answer that its lease is lost stops.
 func persist[T any](ctx context.Context, l *Lease, call func(context.Context, leadership.LeaseRequest) (T, error)) (answer T, err error) {
 	ctx, cancel := l.during(ctx)
 	defer cancel()

@@ -30,7 +30,8 @@ func (l *Lease) Checkpoint(ctx context.Context, task string, data any) error {
 	return l.checkpoint(ctx, leadership.CheckpointRequest{Task: task, Data: text})
 }
 
-// CheckpointAt is Checkpoint for data that is elsewhere. sha256 is its sum in hexadecimal, or empty.
+// CheckpointAt is Checkpoint for data that is elsewhere. sha256 is its sum in hexadecimal, or
+// empty.
 func (l *Lease) CheckpointAt(ctx context.Context, task, uri, sha256 string) error {
 	return l.checkpoint(ctx, leadership.CheckpointRequest{Task: task, URI: uri, SHA256: sha256})
 }
@@ -126,8 +127,8 @@ func (j *Journal) Append(ctx context.Context, entries ...Entry) (leadership.Inde
 }
 
 // Snapshot puts a snapshot in the place of all entries up to an index: data is anything that
-// encoding/json can write, at most leadership.MaxSnapshotBytes of it. Those entries are deleted, and
-// readers that need them get the snapshot instead. Errors: those of Append.
+// encoding/json can write, at most leadership.MaxSnapshotBytes of it. Those entries are deleted,
+// and readers that need them get the snapshot instead. Errors: those of Append.
 func (j *Journal) Snapshot(ctx context.Context, upTo leadership.Index, data any) error {
 	text, err := encoded("data", data)
 	if err != nil {

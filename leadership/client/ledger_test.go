@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"regent/leadership"
@@ -332,5 +333,34 @@ func TestAMemberThatFollowsSaysHowFarItIs(t *testing.T) {
 			t.Errorf("the loop ends with %v", err)
 		}
 		l.Resign(t.Context())
+	})
+}
+
+func journalEntry(i int) string {
+	return fmt.Sprintf("id: %d\nevent: entry\ndata: {\"index\":%d,\"fencingToken\":1,\"at\":\"2027-03-01T12:00:00Z\",\"data\":%d}\n\n", i, i, i)
+}
+
+func TestAFollowerPassesOverWhatItHasAndAsksAgainForWhatIsLeftOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := &scriptedServer{acts: []http.HandlerFunc{
+			replying(http.StatusOK, "application/json", `{"election":"reports","index":1,"snapshotIndex":0,"entries":[{"index":1,"fencingToken":1,"at":"2027-03-01T12:00:00Z","data":1}]}`),
+			breaking(journalEntry(1), journalEntry(2)),
+			problem(http.StatusServiceUnavailable, "STORE_UNAVAILABLE"),
+			streaming(journalEntry(2), journalEntry(3), journalEntry(5)),
+			streaming(journalEntry(4), end("limit", "4")),
+			streaming(journalEntry(5), journalEntry(7)), // 6 is left out twice
+			streaming(journalEntry(8)),
+		}}
+		var got []leadership.Index
+		var last error
+		for item, err := range server.client(t).Follow(t.Context(), "reports", 0) {
+			if last = err; err == nil {
+				got = append(got, item.Index())
+			}
+		}
+		if fmt.Sprint(got) != "[1 2 3 4 5]" || !errors.Is(last, leadership.StoreUnavailable) {
+			t.Errorf("the loop has %v and ends with %v", got, last)
+		}
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// HandOver names the successor of the caller's term; see leadership.HandOver. Without r.To it is the
-// best candidate that waits; NotEligible if there is none.
+// HandOver names the successor of the caller's term; see leadership.HandOver. Without r.To it is
+// the best candidate that waits; NotEligible if there is none.
 func (c *Client) HandOver(ctx context.Context, r leadership.HandOverRequest) (leadership.Lease, error) {
 	return c.lease(ctx, expected{election: r.Election}, post("hand over", wire.VerbHandOver, wire.HandOver, wire.NewHandOverRequest(r)))
 }

@@ -10,8 +10,8 @@ import (
 	"regent/leadership/client"
 )
 
-// Map is a map of which each program of a fleet has a copy, in step with the election's journal. The
-// leader sets keys; it follows its own journal, too.
+// Map is a map of which each program of a fleet has a copy, in step with the election's journal.
+// The leader sets keys; it follows its own journal, too.
 type Map struct {
 	mu     sync.Mutex
 	values map[string]string

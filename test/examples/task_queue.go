@@ -10,8 +10,8 @@ import (
 	"regent/leadership/client"
 )
 
-// Tasks is a queue that its leader hands out to the workers of an election. Who has which task is in
-// the journal, so that the next leader knows; workers follow the journal to learn of theirs. The
+// Tasks is a queue that its leader hands out to the workers of an election. Who has which task is
+// in the journal, so that the next leader knows; workers follow the journal to learn of theirs. The
 // tasks of a worker that leaves or vanishes go to others.
 type Tasks struct {
 	agent *client.Client

@@ -1,62 +1,88 @@
 package storetest
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
-	"slices"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"regent/leadership"
 )
 
-// BenchJournal measures how fast one leader appends to its journal, without a pause: 1, 10 and 500
-// entries of 100 bytes at a time. An append comes after the one before, so there is one at a time.
-// In each round a renewal and an append of each size are done in turn, and of each the median
-// counts: times depend on the machine, and their ratio to that of the renewal less so.
-func BenchJournal(b *testing.B, h Harness) {
-	store := h(b).Open(b)
-	service, key := leadership.New(store), leadership.NewKey()
-	g, err := service.Acquire(b.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", Key: &key, LeaseDuration: long})
-	if err != nil {
-		b.Fatal(err)
+// snapshotEvery is after how many appends BenchJournal puts a snapshot, as a leader does that goes
+// on appending.
+const snapshotEvery = 50
+
+// BenchJournal measures a Ledger on the store: appends of 1, 10 and 500 entries of about 100 bytes
+// each, by one leader and by so many at a time, each on a journal of its own with a snapshot every
+// 50 appends. An operation is one append.
+func BenchJournal(b *testing.B, h Harness, leaders ...int) {
+	if len(leaders) == 0 {
+		leaders = []int{1, 64}
 	}
-	lease := leadership.LeaseRequest{Election: jobs, CandidateID: "ann", Key: key, Token: g.Token}
-	ledger := leadership.NewLedger(service, journalOf(b, store))
-	if _, err := ledger.OpenJournal(b.Context(), lease); err != nil {
-		b.Fatal(err)
-	}
-	data := json.RawMessage(`"` + strings.Repeat("x", 98) + `"`)
-	var at leadership.Index
-	sizes := []int{0, 1, 10, leadership.MaxEntries} // 0 stands for a renewal
-	took := make([][]time.Duration, len(sizes))
-	for b.Loop() {
-		for i, n := range sizes {
-			begin := time.Now()
-			if n == 0 {
-				_, err = service.Renew(b.Context(), lease)
-			} else {
-				var head leadership.JournalHead
-				entries := slices.Repeat([]leadership.Entry{{Type: "put", Data: data}}, n)
-				head, err = ledger.AppendJournal(b.Context(), leadership.AppendRequest{LeaseRequest: lease, After: at, Entries: entries})
-				at = head.Index
-			}
-			if took[i] = append(took[i], time.Since(begin)); err != nil {
-				b.Fatal(err)
-			}
+	for _, n := range leaders {
+		for _, entries := range []int{1, 10, leadership.MaxEntries} {
+			b.Run(fmt.Sprintf("append/leaders=%d/entries=%d", n, entries), func(b *testing.B) { benchJournal(b, h, n, entries) })
 		}
 	}
-	median := func(i int) float64 {
-		slices.Sort(took[i])
-		return took[i][len(took[i])/2].Seconds()
+}
+
+func benchJournal(b *testing.B, h Harness, leaders, entries int) {
+	store := h(b).Open(b)
+	service := leadership.New(store)
+	ledger := leadership.NewLedger(service, journalOf(b, store))
+	all := make([]leadership.Entry, entries)
+	for i := range all {
+		all[i] = leadership.Entry{Type: "put", Data: fmt.Appendf(nil, `{"key":"task-%07d","owner":"agent-%04d","state":"running","attempt":%d,"note":"as before"}`, i, i, i)}
 	}
-	renewal := median(0)
-	b.ReportMetric(1/renewal, "renewals/s")
-	for i, n := range sizes[1:] {
-		each := median(i + 1)
-		b.ReportMetric(1/each, fmt.Sprintf("appends-of-%d/s", n))
-		b.ReportMetric(float64(n)/each, fmt.Sprintf("entries-of-%d/s", n))
-		b.ReportMetric(each/renewal, fmt.Sprintf("renewals/append-of-%d", n))
+	leases := make([]leadership.LeaseRequest, leaders)
+	for i := range leases {
+		key := leadership.NewKey()
+		g, err := service.Acquire(b.Context(), leadership.AcquireRequest{Election: leadership.Election(fmt.Sprintf("e%04d", i)), CandidateID: "ann", Key: &key, LeaseDuration: long})
+		if err != nil {
+			b.Fatal(err)
+		}
+		leases[i] = leaseIn(g)
 	}
+	var left, refused atomic.Int64
+	left.Store(int64(b.N))
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for _, lease := range leases {
+		wg.Go(func() {
+			for after, n := leadership.Index(0), 1; left.Add(-1) >= 0; n++ {
+				err := persist(&refused, func() error {
+					_, err := ledger.AppendJournal(b.Context(), leadership.AppendRequest{LeaseRequest: lease, After: after, Entries: all})
+					return err
+				})
+				after += leadership.Index(entries)
+				if err == nil && n%snapshotEvery == 0 {
+					err = persist(&refused, func() error { return snap(b.Context(), ledger, lease, after) })
+				}
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "appends/s")
+	b.ReportMetric(float64(b.N*entries)/b.Elapsed().Seconds(), "entries/s")
+	b.ReportMetric(float64(refused.Load())/float64(b.N), "refused/op")
+}
+
+func snap(ctx context.Context, l *leadership.Ledger, lease leadership.LeaseRequest, upTo leadership.Index) error {
+	_, err := l.SnapshotJournal(ctx, leadership.SnapshotRequest{LeaseRequest: lease, UpTo: upTo, Data: []byte(`{"tasks":[]}`)})
+	return err
+}
+
+// persist makes a call again as often as the store was too busy for it, and counts that.
+func persist(refused *atomic.Int64, call func() error) error {
+	err := call()
+	for ; again(err); err = call() {
+		refused.Add(1)
+	}
+	return err
 }

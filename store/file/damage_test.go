@@ -392,7 +392,7 @@ func TestAFolderOfAnUnknownVersionIsRefusedByName(t *testing.T) {
 	for _, name := range []string{"state", "log-0000000002", "snapshot-0000000002"} {
 		path := copied(t, u.path)
 		rewrite(t, path, name, func(b []byte) []byte { b[11] = 7; return b })
-		u.refused(path, name+" is of version 7", name+": its format has version 7, and this program reads [1]: use the version of regent that wrote it, or a newer one")
+		u.refused(path, name+" is of version 7", name+": its format has version 7, and this program reads [1 2]: use the version of regent that wrote it, or a newer one")
 	}
 }
 

@@ -66,7 +66,7 @@ func (u *used) live(calls int) {
 			lease.Token = l.Token
 		}
 		ctx := leadership.WithRequestID(u.t.Context(), fmt.Sprintf("%032x", u.random.Uint64()))
-		switch u.random.IntN(6) { // a refused call changes nothing
+		switch u.random.IntN(8) { // a refused call changes nothing
 		case 0, 1:
 			metadata := fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("y", u.random.IntN(1000)))
 			u.service.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: lease.CandidateID, Key: &key, LeaseDuration: 5 * time.Minute, Metadata: metadata})
@@ -91,6 +91,37 @@ func (u *used) live(calls int) {
 			if err := u.MarkAnnounced(ctx, ids); err != nil {
 				u.t.Fatal(err)
 			}
+		case 6:
+			u.amend(leadership.LogID{Election: e, Kind: leadership.LogCheckpoint})
+		case 7:
+			u.amend(leadership.LogID{Election: e, Kind: leadership.LogJournal})
+		}
+	}
+}
+
+// amend changes a log: mostly it adds a segment, and now and then it puts a snapshot and trims.
+func (u *used) amend(id leadership.LogID) {
+	u.t.Helper()
+	before, err := u.Segments(u.t.Context(), id, 0, 1000)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	var end leadership.Index
+	if n := len(before); n > 0 {
+		end = before[n-1].Last
+	}
+	data := fmt.Sprintf(`[{"x":%q}]`, strings.Repeat("z", u.random.IntN(60)))
+	ch := leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, u.random.IntN(100)), Body: data[u.random.IntN(2)*len(data):]}
+	ch.Add = append(ch.Add, leadership.Segment{First: end + 1, Last: end + leadership.Index(1+u.random.IntN(3)), Data: data})
+	if u.random.IntN(4) == 0 && end > 0 {
+		ch.Add = append(ch.Add, leadership.Segment{Last: end, Data: data})
+	}
+	if _, err := u.Amend(u.t.Context(), id, func(leadership.Log) (leadership.LogChange, error) { return ch, nil }); err != nil {
+		u.t.Fatal(err)
+	}
+	if len(ch.Add) > 1 {
+		if err := u.Trim(u.t.Context(), id, end); err != nil {
+			u.t.Fatal(err)
 		}
 	}
 }
@@ -129,6 +160,19 @@ func dump(t testing.TB, s *file.Store) string {
 	}
 	for _, e := range waiting {
 		fmt.Fprintln(&b, "waits", e.ID())
+	}
+	ids, err := s.Logs(t.Context(), leadership.LogID{}, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		head, err := s.Look(t.Context(), id)
+		snapshot, err2 := s.Snapshot(t.Context(), id)
+		segments, err3 := s.Segments(t.Context(), id, 0, 1000)
+		if err := errors.Join(err, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%+v %+v %+v\n", head, snapshot, segments)
 	}
 	recent, err := s.Between(newest.Add(-leadership.MinHistory/2), newest)
 	fmt.Fprintln(&b, recent, err)

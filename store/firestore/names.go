@@ -59,7 +59,7 @@ func (d database) log(id leadership.LogID) string {
 func parseLog(name string) (id leadership.LogID, ok bool) {
 	e, kind, ok := strings.Cut(path.Base(name), kindMark)
 	id = leadership.LogID{Election: leadership.Election(e), Kind: leadership.LogKind(kind)}
-	return id, ok && id.Election.Validate() == nil
+	return id, ok && id.Election.Validate() == nil && kind != "" && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
 // segment is the name of the segment of a log that is kept at the place; see placeOf.

@@ -59,7 +59,8 @@ func (c Config) database() (database, error) {
 	return database("projects/" + c.Project + "/databases/" + name), nil
 }
 
-// Store is a leadership.Store, and a leadership.Journal, on a Firestore database. It may be used from many goroutines.
+// Store is a leadership.Store, and a leadership.Journal, on a Firestore database. It may be used
+// from many goroutines.
 type Store struct {
 	client   *apiv1.Client
 	database database

@@ -1,0 +1,205 @@
+package file_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"regent/leadership"
+)
+
+var journal = leadership.LogID{Election: "jobs", Kind: leadership.LogJournal}
+
+// appendTo adds a segment to the journal.
+func (u *used) appendTo(n leadership.Index, data string) error {
+	_, err := u.Amend(u.t.Context(), journal, func(leadership.Log) (leadership.LogChange, error) {
+		return leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, n), Add: []leadership.Segment{{First: n, Last: n, Data: data}}}, nil
+	})
+	return err
+}
+
+// versionOf is the version of the format that a file names.
+func versionOf(t testing.TB, path, name string) uint32 {
+	t.Helper()
+	return binary.BigEndian.Uint32(read(t, path, name)[8:])
+}
+
+// An older program reads version 1 alone, and so refuses the folder by name.
+func TestAFolderHasVersionTwoFromItsFirstLogOn(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	if _, err := u.service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	if v := versionOf(t, u.path, "log-0000000001"); v != 1 {
+		t.Errorf("without a log: version %d, want 1", v)
+	}
+	var at []uint32
+	u.Watch(func(call string) error {
+		at = append(at, versionOf(t, u.path, "log-0000000001"))
+		return nil
+	})
+	if err := u.appendTo(1, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(at) != "[1 2 2 2]" { // write and sync of the head, then of the commit
+		t.Errorf("before each write and sync of the first: versions %v, want [1 2 2 2]", at)
+	}
+	at = nil
+	if err := u.appendTo(2, "y"); err != nil || len(at) != 2 {
+		t.Errorf("the second: %d writes and syncs, %v; want one of each", len(at), err)
+	}
+	want := dump(t, u.Store)
+	if got := u.reopened(copied(t, u.path)); got != want {
+		t.Errorf("opened again: got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestAFolderKeepsVersionTwoOverACheckpoint(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 3000)
+	if err := u.appendTo(1, strings.Repeat("x", 5000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Checkpointed(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"log-0000000002", "snapshot-0000000002"} {
+		if v := versionOf(t, u.path, name); v != 2 {
+			t.Errorf("%s has version %d, want 2", name, v)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(u.path, "log-0000000001")); err == nil {
+		t.Error("the log before the checkpoint is still there")
+	}
+	want := dump(t, u.Store)
+	if got := u.reopened(copied(t, u.path)); got != want || !strings.Contains(got, strings.Repeat("x", 5000)) {
+		t.Errorf("opened again: got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// An append shares its commit with the calls that wait beside it.
+func TestAnAppendIsAShareOfACommit(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	if err := u.appendTo(1, "x"); err != nil {
+		t.Fatal(err)
+	}
+	before := u.Sequence()
+	release := u.Hold()
+	answers := make(chan error, 12)
+	for i := range 10 {
+		id := leadership.LogID{Election: leadership.Election(fmt.Sprint("e", i)), Kind: leadership.LogJournal}
+		go func() {
+			_, err := u.Amend(t.Context(), id, func(leadership.Log) (leadership.LogChange, error) {
+				return leadership.LogChange{Text: "{}", Add: []leadership.Segment{{First: 1, Last: 1, Data: "x"}}}, nil
+			})
+			answers <- err
+		}()
+	}
+	for _, candidate := range []string{"ann", "bob"} {
+		r := ask(candidate)
+		r.Election = leadership.Election(candidate)
+		go func() { _, err := u.service.Acquire(t.Context(), r); answers <- err }()
+	}
+	queued(t, u.Store, 12)
+	release()
+	for range 12 {
+		if err := <-answers; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := u.Sequence() - before; got != 1 {
+		t.Errorf("12 calls took %d commits, want 1", got)
+	}
+}
+
+// A commit is bounded, so that many large appends at once do not have to be in memory together.
+func TestLargeAppendsThatWaitTogetherTakeSeveralCommits(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	if err := u.appendTo(1, "x"); err != nil {
+		t.Fatal(err)
+	}
+	const many = 20
+	data := strings.Repeat("x", leadership.MaxLogBytes)
+	before := u.Sequence()
+	release := u.Hold()
+	answers := make(chan error, many)
+	for i := range many {
+		id := leadership.LogID{Election: leadership.Election(fmt.Sprint("e", i)), Kind: leadership.LogJournal}
+		go func() {
+			_, err := u.Amend(t.Context(), id, func(leadership.Log) (leadership.LogChange, error) {
+				return leadership.LogChange{Text: "{}", Add: []leadership.Segment{{First: 1, Last: 1, Data: data}}}, nil
+			})
+			answers <- err
+		}()
+	}
+	queued(t, u.Store, many)
+	release()
+	for range many {
+		if err := <-answers; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := u.Sequence() - before; got != 3 { // 7 of them exceed 4 MiB
+		t.Errorf("%d appends of %d bytes took %d commits, want 3", many, len(data), got)
+	}
+	want := dump(t, u.Store)
+	if got := u.reopened(copied(t, u.path)); got != want {
+		t.Error("opened again: it is not as it was")
+	}
+}
+
+func TestALogWithAZeroByteIsRefusedAndNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	before := u.LogEnd()
+	for i, ch := range []leadership.LogChange{
+		{Text: "{\x00}"},
+		{Text: "{}", Body: strings.Repeat("\x00", 600)},
+		{Text: "{}", Add: []leadership.Segment{{First: 1, Last: 1, Data: "\x00"}}},
+		{Text: "{}", Add: []leadership.Segment{{First: 2, Last: 1, Data: "x"}}},
+		{Text: "{}", Add: []leadership.Segment{{First: 0, Last: 0, Data: "x"}}},
+	} {
+		if _, err := u.Amend(t.Context(), journal, func(leadership.Log) (leadership.LogChange, error) { return ch, nil }); err == nil {
+			t.Errorf("change %d was written", i)
+		}
+	}
+	if u.LogEnd() != before {
+		t.Error("something was written")
+	}
+}
+
+// What is deleted leaves the memory and the folder.
+func TestWhatIsTrimmedIsGoneFromTheNextSnapshot(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	data := strings.Repeat("x", 100_000)
+	for n := range leadership.Index(20) {
+		if err := u.appendTo(n+1, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := u.Trim(t.Context(), journal, 19); err != nil {
+		t.Fatal(err)
+	}
+	u.Close()
+	u.config.Checkpoint = 3000
+	u.open(u.path)
+	if err := u.appendTo(21, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Checkpointed(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(read(t, u.path, "snapshot-0000000002")); n > 2*len(data) {
+		t.Errorf("the snapshot has %d bytes, and the segments left have %d", n, len(data))
+	}
+	if got, err := u.Segments(t.Context(), journal, 0, 100); err != nil || len(got) != 2 || got[0].First != 20 {
+		t.Errorf("got %d segments, %v", len(got), err)
+	}
+}

@@ -42,15 +42,31 @@ func (i *Instance) AppendJournal(ctx context.Context, r leadership.AppendRequest
 	if i.ledger == nil {
 		return leadership.JournalHead{}, errNoJournal
 	}
-	return i.ledger.AppendJournal(ctx, r)
+	h, err := i.ledger.AppendJournal(ctx, r)
+	if err == nil {
+		i.journals.tell(r.Election, h.Index)
+		i.roll.appended(r.Election, h.Index)
+	}
+	return h, err
 }
 
-// ReadJournal reads a part of a journal; see leadership.Ledger.
+// ReadJournal reads a part of a journal; see leadership.Ledger. With r.Member the reader is a
+// follower for 30 s, or for as long as it has joined, and has applied the entries up to r.Applied.
+//
+// Errors: those of leadership.Ledger; LimitExceeded if this instance has no room for a member.
 func (i *Instance) ReadJournal(ctx context.Context, r leadership.JournalRequest) (leadership.JournalPage, error) {
 	if i.ledger == nil {
 		return leadership.JournalPage{}, errNoJournal
 	}
-	return i.ledger.ReadJournal(ctx, r)
+	page, err := i.ledger.ReadJournal(ctx, r)
+	if err != nil {
+		return page, err
+	}
+	if r.Member != "" {
+		err = i.roll.applied(r)
+	}
+	i.roll.stands(r.Election, page.Index) // of which it remembers nothing without members
+	return page, err
 }
 
 // SnapshotJournal puts a snapshot; see leadership.Ledger.
@@ -69,18 +85,37 @@ func (i *Instance) ReadSnapshot(ctx context.Context, e leadership.Election) (lea
 	return i.ledger.ReadSnapshot(ctx, e)
 }
 
-// FollowJournal opens a stream of the entries after r.After, to be closed by its owner.
+// FollowJournal opens a stream of the entries after r.After, to be closed by its owner. With
+// r.Member the reader is a follower while the stream is open, and has applied the entries up to
+// r.Applied; it says by ReadJournal, or by another stream, that it has applied more.
 //
 // Errors: those of ReadJournal.
 func (i *Instance) FollowJournal(ctx context.Context, r leadership.JournalRequest) (*JournalFeed, error) {
 	if i.ledger == nil {
 		return nil, errNoJournal
 	}
-	page, err := i.ledger.ReadJournal(ctx, r)
-	if err != nil {
+	if err := r.Validate(); err != nil {
 		return nil, err
 	}
-	return &JournalFeed{instance: i, request: r, page: &page}, nil
+	feed, err := i.journals.open(ctx, r)
+	if err != nil || r.Member == "" {
+		return feed, err
+	}
+	if feed.left, err = i.roll.follow(r); err != nil {
+		feed.left = func() {}
+		feed.Close()
+		return nil, err
+	}
+	return feed, nil
+}
+
+// JournalStats returns how many streams of journals are open, and by how many entries the member at
+// this instance that lags most is behind, as far as is known.
+func (i *Instance) JournalStats() (feeds, lag int64) {
+	if i.ledger == nil {
+		return 0, 0
+	}
+	return i.journals.stats(), int64(i.roll.lag())
 }
 
 // inheriting bounds how long a new leader waits for what the last one left behind, and giveBack how

@@ -94,7 +94,8 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
-// add puts commands under another one, which may be the root. An error before a command runs is a usage error.
+// add puts commands under another one, which may be the root. An error before a command runs is a
+// usage error.
 func (c *cli) add(parent *cobra.Command, group string, commands ...*cobra.Command) {
 	for _, cmd := range commands {
 		cmd.GroupID = group

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -183,7 +185,7 @@ func (c *cli) journalCommand() *cobra.Command {
 order: each entry has an index, from 1, without a gap. What append reports as done is durable. Once a later leader has
 opened the journal, or has appended to it, no earlier one can append any more. A snapshot stands for the first entries,
 which are then deleted.`,
-		c.journalAppendCommand(), c.journalReadCommand(), c.journalSnapshotCommand())
+		c.journalAppendCommand(), c.journalReadCommand(), c.journalFollowCommand(), c.journalSnapshotCommand())
 }
 
 // parseIndex accepts 0 as well: the beginning of the journal.
@@ -338,6 +340,110 @@ func (c *cli) printEntries(entries []leadership.Entry) error {
 		rows = append(rows, entryRow(e))
 	}
 	return c.printTable(rows)
+}
+
+func (c *cli) journalFollowCommand() *cobra.Command {
+	f := follower{}
+	cmd := &cobra.Command{
+		Use:   "follow ELECTION [--after INDEX] [--member ID] [--count N]",
+		Short: "Show the entries of a journal as they are appended",
+		Long: `Show the entries of a journal, and then each one as it is appended, until SIGINT or SIGTERM: once, in order and without a gap,
+over broken connections too; --timeout applies to the first answer. Where the first entries are only kept as a snapshot, that
+comes in their place. With --member the reader is a member of the election that has applied what was printed: 'regent members'
+shows how far it lags behind.
+
+With --output json each line is a document: {"entry":…} or {"snapshot":…}.`,
+		Example: `  regent journal follow state --after 41
+  regent journal follow state --member replica-2 --output json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.follow(cmd.Context(), leadership.Election(args[0]), f)
+		},
+	}
+	cmd.Flags().Var(&value[leadership.Index]{&f.after, "0", "INDEX", parseIndex}, "after", "only entries after this one")
+	cmd.Flags().Var(&value[leadership.CandidateID]{&f.member, "", "ID", parseCandidate}, "member", "the id of the member that follows")
+	cmd.Flags().Var(&value[int]{&f.count, "", "N", parseCount}, "count", "end after N lines (default: never)")
+	return c.remote(cmd)
+}
+
+// follower says what is to be followed.
+type follower struct {
+	after  leadership.Index
+	member leadership.CandidateID
+	count  int // of lines; 0 for no limit
+}
+
+type itemDocument struct {
+	Entry    *wire.JournalEntry    `json:"entry,omitzero"`
+	Snapshot *wire.JournalSnapshot `json:"snapshot,omitzero"`
+}
+
+func newItemDocument(i client.JournalItem) (d itemDocument) {
+	if i.Entry != nil {
+		d.Entry = new(wire.NewJournalEntry(*i.Entry))
+	}
+	if i.Snapshot != nil {
+		d.Snapshot = new(wire.NewJournalSnapshot(*i.Snapshot))
+	}
+	return d
+}
+
+// follow prints items until a signal comes, count items were printed, or a permanent error.
+func (c *cli) follow(ctx context.Context, e leadership.Election, f follower) error {
+	server, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if err := c.ask(ctx, func(ctx context.Context, server *client.Client) error { // or a wrong address would be tried for ever
+		_, err := server.ReadJournal(ctx, leadership.JournalRequest{Election: e, After: f.after, Limit: 1})
+		if errors.Is(err, leadership.HistoryCompacted) {
+			err = nil // a snapshot comes first
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal ends the process
+	show := c.itemPrinter()
+	for item, err := range server.FollowAs(ctx, e, f.after, f.member) {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil {
+			err = show(item)
+			f.count--
+		}
+		if err != nil || f.count == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cli) itemPrinter() func(client.JournalItem) error {
+	if c.output == document {
+		return func(i client.JournalItem) error { return printDocuments(c, []client.JournalItem{i}, newItemDocument) }
+	}
+	table := columns{widths: []int{5, 20, 5, 8, 4}}
+	begun := false
+	return func(i client.JournalItem) error {
+		text := ""
+		if !begun {
+			text, begun = table.line(entryHeader), true
+		}
+		if s := i.Snapshot; s != nil {
+			data := string(s.Data)
+			if s.URI != "" {
+				data = s.URI
+			}
+			text += table.line([]string{fmt.Sprint(s.UpTo), formatTime(s.At), fmt.Sprint(s.Token), "SNAPSHOT", printable(data)})
+		} else {
+			text += table.line(entryRow(*i.Entry))
+		}
+		_, err := fmt.Fprint(c.out, text)
+		return err
+	}
 }
 
 func (c *cli) journalSnapshotCommand() *cobra.Command {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/wire"
@@ -61,6 +63,16 @@ type peerSettings struct {
 	urls      map[string]string // by name
 	audiences map[string]string // of ID tokens from the metadata server
 	files     map[string]string // with an ID token
+}
+
+// addTo adds the flags of peers.
+func (s *peerSettings) addTo(c *cli, cmd *cobra.Command) {
+	cmd.Flags().Var(named{&s.urls, "NAME=URL"}, "peer", "another service, whose leases candidates here may name; may be given several times, https:// unless it is on this machine")
+	cmd.Flags().Var(named{&s.audiences, "NAME=AUDIENCE"}, "peer-audience", "identify this service to that peer by an ID token for this audience from Google Cloud's metadata server")
+	cmd.Flags().Var(named{&s.files, "NAME=FILE"}, "peer-token-file", "identify this service to that peer by the ID token in this file, which is read for each request")
+	c.from(cmd, "peer", "REGENT_PEERS")
+	c.from(cmd, "peer-audience", "REGENT_PEER_AUDIENCES")
+	c.from(cmd, "peer-token-file", "REGENT_PEER_TOKEN_FILES")
 }
 
 // peers are those of the settings, to be asked by the service. It is nil if there is none.

@@ -50,6 +50,10 @@ Another signal skips the wait. A waiting 'regent run' is ready to take over at o
 command has ended with exit code 0; its environment has REGENT_ELECTION, REGENT_CANDIDATE_ID, REGENT_SERVER and, of the
 present leader, REGENT_LEADER_ID and REGENT_LEADER_TOKEN. It is killed if the candidate is not to take over any more.
 
+With --inherit the file that REGENT_INHERITED_FILE names has the checkpoint of the last leader, as 'regent acquire --inherit
+--output json' shows it; without a checkpoint there is no such variable. No earlier leader can put another one then.
+The command has no key, so it cannot put one of its own with 'regent checkpoint put'; a program that uses the SDK can.
+
 The log says when the end of the term changes, as when an operator evicts the leader. A lease whose term has run out for
 want of progress or of an approval is not released: it ends by itself, so that the election's policy takes effect. When an
 operator begins a new epoch, the token in the command's environment is stale, and the command cannot learn another one:
@@ -146,6 +150,7 @@ func (c *cli) runCommand() *cobra.Command {
 	flags.BoolVar(&f.handsOver, "hand-over", false, "on SIGTERM or SIGINT hand over to a candidate that waits, before the command is stopped")
 	flags.Var(&value[time.Duration]{&f.within, leadership.DefaultWithin.String(), "DURATION", parseWithin}, "within", "with --hand-over: how long that may take, from 1s to 10m")
 	flags.StringVar(&f.onSuccession, "on-succession", "", "a shell `COMMAND` that loads what the command needs, while another candidate leads that is to hand over to this one")
+	flags.BoolVar(&f.candidate.Inherit, "inherit", false, "give the command the checkpoint of the last leader, in the file REGENT_INHERITED_FILE")
 	c.addRemote(cmd)
 	return cmd
 }

@@ -297,6 +297,11 @@ func (r *runner) lead(lease *client.Lease) (leash.End, error) {
 	if err != nil {
 		return leash.End{}, err
 	}
+	inherited, remove, err := inheritedFile(lease)
+	if err != nil {
+		return leash.End{}, exitStatus{exitNotRun, fmt.Errorf("the inherited checkpoint could not be written: %w", err)}
+	}
+	defer remove()
 	token := lease.Token()
 	log := r.log.With("election", lease.Election(), "token", token)
 	if r.reporter != nil {
@@ -312,7 +317,7 @@ func (r *runner) lead(lease *client.Lease) (leash.End, error) {
 	}
 	end, err := leash.Run(lease.Context(), leash.Config{
 		Path: r.path, Args: r.args, Files: r.files,
-		Env: r.commandEnv(lease, token), DeadlineVariable: "REGENT_DEADLINE_FILE", NewPrivileges: r.newPrivileges,
+		Env: append(r.commandEnv(lease, token), inherited...), DeadlineVariable: "REGENT_DEADLINE_FILE", NewPrivileges: r.newPrivileges,
 		Deadline: lease.Deadline, Moved: lease.Extended(), Grace: grace, Stop: stop,
 		Signals: signals, Log: log,
 	})

@@ -13,6 +13,7 @@ import (
 	"regent/cmd/regent/internal/leash"
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/leadership/wire"
 )
 
 // relay passes signals on to the command until it is over. The first SIGTERM or SIGINT begins a
@@ -102,4 +103,28 @@ func (r *runner) prepare(ctx context.Context, s client.Succession) error {
 		return fmt.Errorf("--on-succession: %w", cmp.Or(context.Cause(ctx), err))
 	}
 	return nil
+}
+
+// inheritedFile writes what the last leader has left to a file, which remove deletes, and returns
+// the variable that names it; none if there is nothing.
+func inheritedFile(lease *client.Lease) (variables []string, remove func(), err error) {
+	left := lease.Inherited()
+	if left == nil {
+		return nil, func() {}, nil
+	}
+	text, err := wire.Marshal(wire.NewGrant(leadership.Grant{Inherited: left}).Inherited)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := os.CreateTemp("", "regent-inherited-*.json") // for its user alone
+	if err != nil {
+		return nil, nil, err
+	}
+	remove = func() { os.Remove(f.Name()) }
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Close()); err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return []string{"REGENT_INHERITED_FILE=" + f.Name()}, remove, nil
 }

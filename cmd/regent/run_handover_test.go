@@ -168,3 +168,31 @@ func TestASecondSignalDoesNotWaitForTheSuccessor(t *testing.T) {
 		t.Errorf("the log does not say so:\n%s", log)
 	}
 }
+
+func TestARunGivesItsCommandTheInheritedCheckpoint(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, "--store", "memory:")
+	const show = `if [ -n "$REGENT_INHERITED_FILE" ]; then cat "$REGENT_INHERITED_FILE"; else echo nothing; fi`
+	r := startRun(t, append(p.env, "REGENT_INHERITED_FILE=/etc/passwd"), "reports", "--inherit", "--", "sh", "-c", show)
+	r.says(t, "nothing")
+	r.ends(t, exitDone)
+	ann := append(p.env, "REGENT_CANDIDATE=ann", "REGENT_KEY="+testKey(1), "REGENT_TOKEN=2")
+	regent(t, ann, "acquire reports").want(t, exitDone)
+	regentReading(t, `{"done":4}`, ann, "checkpoint put reports --task nightly").want(t, exitDone)
+	regent(t, ann, "release reports").want(t, exitDone)
+	r = startRun(t, p.env, "reports", "--inherit", "--", "sh", "-c", show+"; echo; echo $REGENT_INHERITED_FILE")
+	if !r.lines.Scan() {
+		t.Fatal(r.logged())
+	}
+	var got wire.Inheritance
+	if err := json.Unmarshal([]byte(r.lines.Text()), &got); err != nil || got.LeaderID != "ann" || got.Task != "nightly" || string(got.Data) != `{"done":4}` || got.EndedBecause != "released" {
+		t.Errorf("%s (%v)", r.lines.Text(), err)
+	}
+	r.says(t, "")
+	r.lines.Scan()
+	file := r.lines.Text()
+	r.ends(t, exitDone)
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("%q is left: %v", file, err)
+	}
+}

@@ -92,9 +92,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.events, "", "TOPIC", parseText}, "events", "where changes are announced (default "+noEvents+")")
 	cmd.Flags().Var(&value[string]{&s.eventsEndpoint, "", "HOST:PORT", parseText}, "events-endpoint", "the regional Pub/Sub endpoint that all instances publish through, if they run in several regions, such as europe-west4-pubsub.googleapis.com:443 (default: that of the nearest region)")
 	cmd.Flags().Var(&value[string]{&s.members, "", "TOPIC", parseText}, "members", "where instances tell each other of the members of elections (default "+noMembers+")")
-	cmd.Flags().Var(named{&s.peers.urls, "NAME=URL"}, "peer", "another service, whose leases candidates here may name; may be given several times, https:// unless it is on this machine")
-	cmd.Flags().Var(named{&s.peers.audiences, "NAME=AUDIENCE"}, "peer-audience", "identify this service to that peer by an ID token for this audience from Google Cloud's metadata server")
-	cmd.Flags().Var(named{&s.peers.files, "NAME=FILE"}, "peer-token-file", "identify this service to that peer by the ID token in this file, which is read for each request")
+	s.peers.addTo(c, cmd)
 	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", parseHistory}, "history", "how long events are kept, 1h or more (default 720h)")
 	cmd.Flags().Var(&value[time.Duration]{&s.cacheExpiry, "", "DURATION", parseCacheExpiry}, "cache-expiry", "how old a read without consistency=strong may be, 10s at most (default 5s)")
 	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", parseStreamLimit}, "stream-limit", "how long a stream lasts before its reader must resume; less than the request limit of a proxy in front (default 4m30s)")
@@ -115,9 +113,6 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "events", "REGENT_EVENTS")
 	c.from(cmd, "events-endpoint", "REGENT_EVENTS_ENDPOINT")
 	c.from(cmd, "members", "REGENT_MEMBERS")
-	c.from(cmd, "peer", "REGENT_PEERS")
-	c.from(cmd, "peer-audience", "REGENT_PEER_AUDIENCES")
-	c.from(cmd, "peer-token-file", "REGENT_PEER_TOKEN_FILES")
 	c.from(cmd, "history", "REGENT_HISTORY")
 	c.from(cmd, "cache-expiry", "REGENT_CACHE_EXPIRY")
 	c.from(cmd, "stream-limit", "REGENT_STREAM_LIMIT")
@@ -183,7 +178,7 @@ func whenDone(ctx context.Context, do func()) (wait func()) {
 	}
 }
 
-func (c *cli) openStore(ctx context.Context, log *slog.Logger, s serviceSettings) (leadership.Store, error) {
+func (c *cli) openStore(ctx context.Context, log *slog.Logger, s serviceSettings) (store.Store, error) {
 	if path, ok := strings.CutPrefix(s.store, "file:"); ok {
 		if err := c.makeStateFolder(path); err != nil {
 			return nil, err
@@ -209,10 +204,9 @@ func (c *cli) makeStateFolder(path string) error {
 }
 
 // serveStore serves until ctx ends, or the store or the server fails.
-func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name string, at *endpoint, s serviceSettings, leases leadership.Store) error {
-	journal, _ := leases.(leadership.Journal)
-	leases = m.Store(leases)
-	inst, closeBuses, err := c.newInstance(ctx, m, name, s, leases, m.Journal(journal))
+func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name string, at *endpoint, s serviceSettings, opened store.Store) error {
+	leases := m.Store(opened)
+	inst, closeBuses, err := c.newInstance(ctx, m, name, s, leases, m.Journal(opened))
 	if err != nil {
 		return err
 	}
@@ -282,7 +276,7 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 		open, config.Members = append(open, bus), bus
 	}
 	if i, err = instance.New(config); err == nil {
-		err = errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch), m.Members(i))
+		err = errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch), m.Members(i), m.Followers(i))
 	}
 	if err != nil {
 		closeBuses()

@@ -116,6 +116,11 @@ func TestAJournalIsAppendedReadAndCompacted(t *testing.T) {
 	}
 	regent(t, env, "journal read state --after 3").want(t, exitDone).has(t, `4 2026-03-01T12:00:00Z 1 - 4`)
 
+	regent(t, env, "journal follow state --count 2").want(t, exitDone).has(t, `3 2026-03-01T12:00:00Z 1 SNAPSHOT {"sum":3} 4 2026-03-01T12:00:00Z 1 - 4`)
+	if r := regent(t, env, "journal follow state --after 3 --count 1 --output json").want(t, exitDone); !strings.HasPrefix(r.out, `{"entry":{"index":4,`) {
+		t.Errorf("as documents:\n%s", r.out)
+	}
+
 	regent(t, ann, "release state").want(t, exitDone)
 	regent(t, bob, "acquire state").want(t, exitDone)
 	regentReading(t, "5", bob, "journal append state").want(t, exitDone).has(t, "index 5")

@@ -82,7 +82,7 @@ func TestAWrongCommandLineIsOneSentenceAndAHint(t *testing.T) {
 		{"checkpoint put e --candidate a --token 1 --key " + testKey(1) + " --file f --uri u:v", "none of the others can be"},
 		{"checkpoint put e --candidate a --token 1 --key-file -", "cannot both come from standard input"},
 		{"checkpoint put e --candidate a --token 1 --key " + testKey(1), "the data is not JSON"},
-		{"journal", "journal needs a command: append, read, snapshot"},
+		{"journal", "journal needs a command: append, read, follow, snapshot"},
 		{"journal append e --candidate a --token 1 --after -1", "an index is an integer, 0 or more"},
 		{"journal read e --limit 0", "must be an integer, 1 or more"},
 		{"journal snapshot e --file f", "--file puts a snapshot; say for which entries it stands, with --up-to"},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,25 +63,30 @@ func TestFewMembersCrossTheThresholdOfTheirAlert(t *testing.T) {
 	})
 }
 
-// behind is a follower of a journal that so many entries are missing.
-type behind int64
-
-func (b behind) JournalStats() (followers, lag int64) { return 1, int64(b) }
-
 func TestAFollowerThatLagsCrossesTheThresholdOfItsAlert(t *testing.T) {
 	a := alerts(t)["journal-lag"]
-	for lag, above := range map[behind]bool{1000: false, 1001: true} {
-		t.Run(fmt.Sprint(lag), func(t *testing.T) {
-			story(t, func(w *telemetrytest.Fixture) {
-				if err := w.Metrics.Followers(lag); err != nil {
-					t.Fatal(err)
-				}
-				if got := w.Read(); got[a.Metric] != float64(lag) || got[a.Metric] > a.Threshold != above || got["regent.journal.followers"] != 1 {
-					t.Errorf("%s is %v, with a threshold of %v", a.Metric, got[a.Metric], a.Threshold)
-				}
-			})
-		})
-	}
+	story(t, func(w *telemetrytest.Fixture) {
+		ann := w.Lead("jobs", "ann")
+		head := leadership.JournalHead{}
+		for range 3 {
+			var err error
+			r := leadership.AppendRequest{LeaseRequest: ann, After: head.Index, Entries: slices.Repeat([]leadership.Entry{{Data: []byte("1")}}, leadership.MaxEntries)}
+			if head, err = w.Service.AppendJournal(w.Context(), r); err != nil {
+				w.Fatal(err)
+			}
+		}
+		for _, applied := range []leadership.Index{500, 499} {
+			id := leadership.CandidateID(fmt.Sprint("follower-", applied))
+			join(w, "jobs", id, leadership.RoleFollower, 0)
+			if _, err := w.Service.ReadJournal(w.Context(), leadership.JournalRequest{Election: "jobs", After: applied, Member: id, Applied: applied}); err != nil {
+				w.Fatal(err)
+			}
+			w.Settle(2 * time.Second)
+			if lag := w.Read()[a.Metric]; lag != float64(head.Index-applied) || lag > a.Threshold != (applied < 500) {
+				w.Errorf("applied to %d of %d: %s is %v, with a threshold of %v", applied, head.Index, a.Metric, lag, a.Threshold)
+			}
+		}
+	})
 }
 
 // Each situation that pages an operator crosses the threshold that Terraform sets, and not a moment

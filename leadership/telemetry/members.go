@@ -35,8 +35,8 @@ func (m *Metrics) Members(of Membership) error {
 
 // Followers is what an instance knows of the members that follow journals.
 type Followers interface {
-	// JournalStats returns how many members that follow a journal are at the instance itself, and how
-	// many entries the slowest of them has not applied yet.
+	// JournalStats returns how many streams of journals are open at the instance itself, and how
+	// many entries the slowest of the members that follow one here has not applied yet.
 	JournalStats() (followers, lag int64)
 }
 

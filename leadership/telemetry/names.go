@@ -180,10 +180,11 @@ func ledgers() []Metric {
 		Description: "Entries that leaders have appended to journals through this instance. Sum over instances. One whose append was repeated counts twice.",
 	}, {
 		Name: nameFollows, Kind: Gauge, Unit: "{follower}",
-		Description: "Members that follow a journal at this instance and say how far they have applied it. Sum over instances.",
+		Description: "Streams of journals that are open at this instance. Sum over instances.",
 	}, {
 		Name: nameLag, Kind: Gauge, Unit: "{entry}",
-		Description: "How many entries the slowest of them has not applied yet, as far as this instance knows. 0: there is none, or it has applied all.",
+		Description: "How many entries of its journal the slowest member that follows one here has not applied yet, as far as this instance knows. 0: " +
+			"there is none, or it has applied all.",
 	}}
 }
 

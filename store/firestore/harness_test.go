@@ -32,7 +32,7 @@ func TestProtocolOnANamedDatabase(t *testing.T) { storetest.RunProtocol(t, fresh
 
 func BenchmarkFirestore(b *testing.B) { storetest.Bench(b, fresh) }
 
-func BenchmarkAppends(b *testing.B) { storetest.BenchAppends(b, fresh) }
+func BenchmarkAppendsBesideRenewals(b *testing.B) { storetest.BenchAppendsBesideRenewals(b, fresh) }
 
 // fresh is a backing on the default database of an unused project of the emulator.
 func fresh(tb testing.TB) storetest.Backing {

@@ -4,6 +4,7 @@ package telemetrytest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -57,7 +58,7 @@ func On(t *testing.T, store leadership.Store) *Fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Metrics.Members(i); err != nil {
+	if err := errors.Join(w.Metrics.Members(i), w.Metrics.Followers(i)); err != nil {
 		t.Fatal(err)
 	}
 	w.Service = instance.Guard(i, w.Metrics)

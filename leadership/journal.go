@@ -116,8 +116,8 @@ type LogChange struct {
 type Segment struct {
 	First, Last Index
 	Data        string // a JSON array of entries or, in a snapshot, what it holds
-	// At is when it was committed, by the store's clock. The store sets it, unless it is set: a copy
-	// of a log in another store keeps its times, to the microsecond.
+	// At is when it was committed, by the store's clock. The store sets it, unless it is set: the
+	// copy of a log in another store keeps its times, to the microsecond.
 	At time.Time
 }
 
@@ -330,8 +330,8 @@ func openCheckpoint(l Log, c Renewal) (LogChange, error) {
 	return LogChange{Text: headText(h), Body: l.Body}, nil
 }
 
-// RaisedLog is the change of a log after which no leader can write in it whose token is not above the
-// given one: for a store whose elections were raised after a restore, or that is being moved.
+// RaisedLog is the change of a log after which no leader can write in it whose token is not above
+// the given one: for a store whose elections were raised after a restore, or that is being moved.
 func RaisedLog(l Log, token Token) (LogChange, error) {
 	var mark *Mark
 	var head any

@@ -8,8 +8,8 @@ import (
 	"regent/leadership"
 )
 
-// Fake is a store, with its journal, whose calls a test observes, answers itself, lets fail, or carries out at another
-// time. It takes the place of a type of one's own for each of that.
+// Fake is a store, with its journal, whose calls a test observes, answers itself, lets fail, or
+// carries out at another time. It takes the place of a type of one's own for each of that.
 type Fake struct {
 	leadership.Store
 	// Around is called in the place of each call of the store but Close. It calls next, or does

@@ -97,7 +97,8 @@ func (t *truth) journals(store *file.Store, p plan) error {
 	return nil
 }
 
-// wholeJournal expects a journal to be as it was after n changes, trimmed at least up to that entry.
+// wholeJournal expects a journal to be as it was after n changes, trimmed at least up to the given
+// entry.
 func wholeJournal(store *file.Store, id leadership.LogID, n int, trimmed leadership.Index) error {
 	head, err := store.Look(context.Background(), id)
 	segments, err2 := store.Segments(context.Background(), id, 0, everything)

@@ -153,6 +153,7 @@ func (c *Change) epoch(now time.Time) error {
 	r.Token++
 	r.AcquiredAt, r.HeartbeatAt = now, now
 	r.Standing.EpochFrom = cmp.Or(r.Standing.EpochFrom, from)
+	r.Standing.Ended = ended{from, EndsEpoch}
 	c.Heartbeat = true
 	c.announce(EventEpoch, r.LeaderID)
 	c.explain("", fmt.Sprintf(`{"from":%d}`, from))

@@ -24,7 +24,7 @@ func (s Snapshot) challenge(c AcquireCommand, held Cause) (Change, error) {
 	moved := challenger != "" && challenger == c.CandidateID && !own
 	have, need := count(c.present(r.Policy.Ballot.Quorum)), r.Policy.Ballot.Quorum.Needed()
 	switch safe := s.safe(); {
-	case r.yielded():
+	case r.yielded(), r.Standing.Succession.To != "" && challenger == "": // the term ends anyway
 		return Change{}, s.refuseHeld(c.CandidateID, held.Left, held.Code)
 	case gone && (safe.Left > 0 || have < need || !s.outranks(c)):
 		return Withdraw(s, challenger, c.Instance)
@@ -114,13 +114,15 @@ func preemption(to CandidateID) string { return fmt.Sprintf(`{"because":"preempt
 // unchallenge lifts the end that a challenge has set.
 func (c *Change) unchallenge() {
 	s := &c.Record.Standing
+	if now := &s.Succession; now.Ready == s.Challenger && now.Ready != now.To && !c.Record.yielded() {
+		now.Ready, now.Key = "", KeyHash{}
+	}
 	s.Challenger, s.ChallengerAt, s.Ends.Challenged = "", 0, time.Time{}
 	c.limit(c.Record.LeaseEnd())
 }
 
-// dropBarred takes the challenge of a candidate back that a standing order bars, and forgets the
-// successor that the leader has named; the leader's term ends all the same. The order's event tells
-// of it.
+// dropBarred takes back the challenge of a candidate that a standing order bars, and a hand-over to
+// such a candidate: the leader goes on. The order's event tells of it.
 func (c *Change) dropBarred(now time.Time) {
 	s := c.Record.Standing
 	barred := func(id CandidateID) bool {
@@ -130,6 +132,7 @@ func (c *Change) dropBarred(now time.Time) {
 		c.unchallenge()
 	}
 	if barred(s.Succession.To) && !c.Record.yielded() {
-		c.Record.Standing.Succession = succession{Since: s.Succession.Since, Ends: s.Succession.Ends}
+		c.Record.Standing.Succession = succession{}
+		c.limit(c.Record.LeaseEnd())
 	}
 }

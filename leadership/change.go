@@ -88,6 +88,9 @@ func (c Change) check(s Snapshot) error {
 	if err := c.checkPromise(before); err != nil {
 		return err
 	}
+	if err := c.checkSuccessor(s); err != nil {
+		return err
+	}
 	s.Record = after
 	return VerifyAlone(s)
 }
@@ -133,6 +136,22 @@ func (c Change) checkPromise(before Record) error {
 	}
 	if end, promised := after.LeaseEnd(), before.LeaseEnd(); end.Before(promised) {
 		return fmt.Errorf("the lease ends at %s, and its leader was told %s", stamp(end), stamp(promised))
+	}
+	return nil
+}
+
+// checkSuccessor checks that a lease that goes on passes to the successor that its leader has
+// yielded to, and to no other, and that no yield is taken back.
+func (c Change) checkSuccessor(s Snapshot) error {
+	before, after := s.Record, c.Record
+	same := after.LeaderID == before.LeaderID && after.KeyHash == before.KeyHash
+	switch to := before.Standing.Succession; {
+	case !s.Live() || after.LeaderID == "":
+		return nil
+	case !same && (!before.yielded() || after.LeaderID != to.Ready || after.KeyHash != to.Key):
+		return fmt.Errorf("%q is granted the lease of %q, which has not yielded to it", after.LeaderID, before.LeaderID)
+	case same && before.yielded() && (!after.yielded() || after.Token > before.Token):
+		return fmt.Errorf("%q has yielded, and leads again", before.LeaderID)
 	}
 	return nil
 }

@@ -116,6 +116,9 @@ type DelegateCommand struct {
 	Limits Limits
 	// Made is a child that is known to exist, so that it need not be remembered any more.
 	Made Election
+	// Exists says that there is an election of the child's name already, delegated as Is.
+	Exists bool
+	Is     Delegation
 }
 
 // validateHierarchy checks the parts of a Config that are about other elections.
@@ -138,12 +141,13 @@ func (e Election) childOf(parent Election) bool {
 }
 
 // Delegate counts a child of the election, whose leader the caller is, against the election's
-// limits. Idempotent for the child that was counted last.
+// limits. Idempotent for a child that exists, and for the one that was counted last.
 //
-// Errors: LeaseLost; DepthExceeded; LimitExceeded.
+// Errors: LeaseLost; InvalidArgument, if there is an election of that name which was not delegated
+// so; DepthExceeded; LimitExceeded.
 func Delegate(s Snapshot, c DelegateCommand) (Change, error) {
 	r := s.Record
-	if !c.holds(r) || !s.Live() || r.yielded() {
+	if !s.leads(c.Renewal) {
 		return Change{}, s.refuseLost(c.Renewal)
 	}
 	now, most := r.Standing.Delegated, r.Policy.Delegation.Limits()
@@ -151,7 +155,9 @@ func Delegate(s Snapshot, c DelegateCommand) (Change, error) {
 	left := most.Budget - now.Budget
 	bounded := most.Budget > 0 || r.Policy.Delegation.Parent != ""
 	switch {
-	case now.Last == c.Child && now.Limits == limits:
+	case c.Exists && c.Is != limits.below(r.Election):
+		return Change{}, refuseChild(c.Child)
+	case c.Exists, now.Last == c.Child && now.Limits == limits:
 		return Change{}, nil
 	case now.Last != "" && now.Last != c.Made && now.Last != c.Child:
 		return Change{}, &needsChild{now.Last, now.Limits}
@@ -185,12 +191,19 @@ type needsChild struct {
 
 func (e *needsChild) Error() string { return fmt.Sprintf("%q has to be made first", e.child) }
 
+// below is the part of a child's configuration that limits what it may delegate.
+func (l Limits) below(parent Election) Delegation {
+	return Delegation{Parent: parent, Depth: l.Depth, Children: l.Children, Budget: l.Budget}
+}
+
 // child is the configuration of a child: the lengths of its parent's, and its own limits.
 func (c Config) child(parent Election, l Limits) Config {
-	return Config{
-		LeaseDuration: c.LeaseDuration, MaxLeaseDuration: c.MaxLeaseDuration, LockDelay: c.LockDelay,
-		Delegation: Delegation{Parent: parent, Depth: l.Depth, Children: l.Children, Budget: l.Budget},
-	}
+	return Config{LeaseDuration: c.LeaseDuration, MaxLeaseDuration: c.MaxLeaseDuration, LockDelay: c.LockDelay, Delegation: l.below(parent)}
+}
+
+// refuseChild refuses to delegate an election that exists and was not delegated so.
+func refuseChild(e Election) error {
+	return invalid("child", fmt.Errorf("election %q exists already, with another parent or other limits; choose another name", e))
 }
 
 // MakeChild creates an election that was delegated, if it was never seen. It leaves one that exists
@@ -203,7 +216,7 @@ func MakeChild(s Snapshot, config Config) (Change, error) {
 	case s.exists() && !r.Deleted && r.Policy.Delegation == config.Delegation:
 		return Change{}, nil
 	case s.exists() && !r.Deleted:
-		return Change{}, invalid("child", fmt.Errorf("election %q exists already, with another parent or other limits; choose another name", r.Election))
+		return Change{}, refuseChild(r.Election)
 	}
 	return Configure(s, ConfigureCommand{Config: config})
 }

@@ -40,7 +40,7 @@ func (s Snapshot) cause(code Reason, until time.Time) Cause {
 func Explain(s Snapshot, c CandidateID) Explanation {
 	s = s.ended()
 	x := Explanation{Election: s.Record.Election, CandidateID: c, ReadAt: s.Now}
-	x.Leads = s.Live() && s.Record.LeaderID == c
+	x.Leads = s.Live() && !s.Record.yielded() && s.Record.LeaderID == c
 	if !x.Leads {
 		x.Causes = append(s.barriers(c), s.lineUp(c)...)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -70,7 +71,7 @@ func oneOf(data json.RawMessage, uri string, most int) (json.RawMessage, error) 
 	case (len(data) == 0) == (uri == ""):
 		return nil, invalid("data", errors.New("send data, or the uri of where it is"))
 	case uri != "":
-		if len(uri) > MaxURIBytes || strings.ContainsFunc(uri, func(c rune) bool { return c <= ' ' || c == 0x7f }) || !strings.Contains(uri, ":") {
+		if len(uri) > MaxURIBytes || !utf8.ValidString(uri) || strings.ContainsFunc(uri, func(c rune) bool { return unicode.IsControl(c) || unicode.IsSpace(c) }) || !strings.Contains(uri, ":") {
 			return nil, invalid("uri", fmt.Errorf("uri is a URI of at most %d bytes, without spaces", MaxURIBytes))
 		}
 		return nil, nil
@@ -80,14 +81,14 @@ func oneOf(data json.RawMessage, uri string, most int) (json.RawMessage, error) 
 
 // compact is the JSON without spaces, if it has at most so many bytes then.
 func compact(field string, data json.RawMessage, most int) (json.RawMessage, error) {
+	if !utf8.Valid(data) {
+		return nil, invalid(field, fmt.Errorf("%s is JSON in UTF-8", field))
+	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, data); err != nil {
 		return nil, invalid(field, fmt.Errorf("%s is JSON: %w", field, err))
 	}
-	switch {
-	case !utf8.Valid(b.Bytes()):
-		return nil, invalid(field, fmt.Errorf("%s is JSON in UTF-8, and this one has other bytes", field))
-	case b.Len() > most:
+	if b.Len() > most {
 		return nil, TooLarge(field, b.Len(), most)
 	}
 	return b.Bytes(), nil
@@ -138,7 +139,7 @@ func (l *Ledger) open(ctx context.Context, id LogID, c Renewal, rule func(Log, R
 	if err != nil {
 		return Log{}, err
 	}
-	if !c.holds(snap.Record) || !snap.Live() || snap.Record.yielded() {
+	if !snap.leads(c) {
 		return Log{}, snap.refuseLost(c)
 	}
 	return l.journal.Amend(ctx, id, func(log Log) (LogChange, error) { return rule(log, c) })
@@ -405,52 +406,54 @@ type JournalPage struct {
 // ReadJournal reads entries, in their order and without a gap, fewer than there are if they are
 // large. It is strong: what was acknowledged before is seen.
 //
-// Error: HistoryCompacted, if entries that were asked for are only to be had as a snapshot; its
-// Index is that of the snapshot.
+// Errors: HistoryCompacted, if entries that were asked for are only to be had as a snapshot; its
+// Index is that of the snapshot. IndexMismatch, if the journal has not so many entries: it was
+// restored from a backup, or the reader means another one.
 func (l *Ledger) ReadJournal(ctx context.Context, r JournalRequest) (JournalPage, error) {
 	limit, err := r.validate()
 	if err != nil {
 		return JournalPage{}, err
 	}
-	page, err := l.page(ctx, r, limit)
-	if err == nil && len(page.Entries) == 0 && r.After < page.Index && r.After >= page.Snapshot {
-		page, err = l.page(ctx, r, limit) // they may have been appended between the two reads
+	for again := false; ; again = true {
+		page, err := l.readJournal(ctx, r.Election, r.After, limit)
+		switch {
+		case err != nil, len(page.Entries) > 0, page.Index == r.After:
+			return page, err
+		case page.Index < r.After:
+			return page, &Error{Code: IndexMismatch, Index: page.Index, Detail: fmt.Sprintf(
+				"the journal of election %q ends at index %d, before %d; if it was restored from a backup, read it anew from its snapshot or from the start", r.Election, page.Index, r.After)}
+		case r.After < page.Snapshot:
+			return page, &Error{Code: HistoryCompacted, Index: page.Snapshot, Detail: fmt.Sprintf(
+				"the journal of election %q is kept from index %d; read its snapshot, and go on after %d", r.Election, page.Snapshot+1, page.Snapshot)}
+		case again: // the entry was there before the second read began
+			return page, &Error{Code: RecordCorrupt, Detail: fmt.Sprintf("the journal of election %q is at index %d, and entry %d is missing", r.Election, page.Index, r.After+1)}
+		}
 	}
-	switch {
-	case err != nil, len(page.Entries) > 0, r.After >= page.Index:
-		return page, err
-	case r.After < page.Snapshot:
-		return page, &Error{Code: HistoryCompacted, Index: page.Snapshot, Detail: fmt.Sprintf(
-			"the journal of election %q is kept from index %d; read its snapshot, and go on after %d", r.Election, page.Snapshot+1, page.Snapshot)}
-	}
-	return page, &Error{Code: RecordCorrupt, Detail: fmt.Sprintf("the journal of election %q is at index %d, and entry %d is missing", r.Election, page.Index, r.After+1)}
 }
 
-// page reads the entries that are there, and then the head, so that a trim between is noticed.
-func (l *Ledger) page(ctx context.Context, r JournalRequest, limit int) (JournalPage, error) {
-	segments, err := l.journal.Segments(ctx, LogID{r.Election, LogJournal}, r.After, limit)
+// readJournal reads the entries that follow the index without a gap, and then the head, so that a
+// trim in between is noticed.
+func (l *Ledger) readJournal(ctx context.Context, e Election, after Index, limit int) (JournalPage, error) {
+	segments, err := l.journal.Segments(ctx, LogID{e, LogJournal}, after, limit)
 	if err != nil {
 		return JournalPage{}, err
 	}
-	head, err := l.Head(ctx, r.Election)
-	page := JournalPage{JournalHead: head}
-	if err != nil {
+	var page JournalPage
+	if page.JournalHead, err = l.Head(ctx, e); err != nil {
 		return page, err
 	}
-	next := r.After + 1
+	next := after + 1
 	for _, s := range segments {
 		all, err := s.Entries()
 		if err != nil {
-			return page, &Error{Code: RecordCorrupt, Detail: fmt.Sprintf("the journal of election %q: %v", r.Election, err)}
+			return page, &Error{Code: RecordCorrupt, Detail: fmt.Sprintf("the journal of election %q: %v", e, err)}
 		}
 		if s.First > next {
 			break
 		}
-		for _, e := range all[min(next-s.First, Index(len(all))):] {
-			if len(page.Entries) < limit {
-				page.Entries, next = append(page.Entries, e), e.Index+1
-			}
-		}
+		all = all[min(next-s.First, Index(len(all))):]
+		all = all[:min(limit-len(page.Entries), len(all))]
+		page.Entries, next = append(page.Entries, all...), next+Index(len(all))
 	}
 	return page, nil
 }

@@ -83,7 +83,8 @@ type needsParent struct{ parent Election }
 
 func (e *needsParent) Error() string { return fmt.Sprintf("the lease of %q is needed", e.parent) }
 
-// refuseOrphan returns why the candidate's lease has no parent to stand on, where it needs one.
+// refuseOrphan returns why the lease that the candidate names, or names none, is not one that a
+// lease of this election can stand on.
 func (s Snapshot) refuseOrphan(c AcquireCommand) error {
 	r, p := s.Record, c.Parent
 	switch of := r.Policy.LeadersOf; {
@@ -93,14 +94,23 @@ func (s Snapshot) refuseOrphan(c AcquireCommand) error {
 		return s.refuse(NotEligible, "only the leader of an election whose name begins with %q can lead election %q; send via with that election and its fencing token", of, r.Election)
 	case of != "" && !strings.HasPrefix(string(p.Election), of):
 		return s.refuse(NotEligible, "election %q, which via names, does not begin with %q; lead one that does", p.Election, of)
-	}
-	switch parent := r.Policy.Delegation.Parent; {
-	case parent != "" && (p.Token == 0 || p.Peer != "" || p.Election != parent):
-		return &needsParent{parent}
-	case parent != "" && p.LeaderID == "":
-		return s.refuseParent(parent)
-	case p.Token > 0 && !s.Now.Before(p.Until):
+	case r.Policy.Delegation.Parent == "" && p.Token > 0 && !s.Now.Before(p.Until):
 		return s.refuse(NotEligible, "the lease of election %q with fencing token %d has ended, so no lease can stand on it", p.Election, p.Token)
+	}
+	return nil
+}
+
+// refuseAlone returns why no lease can be granted in an election that is a part of another one: its
+// parent has no leader, or has to be looked up first.
+func (s Snapshot) refuseAlone(c AcquireCommand) error {
+	p, parent := c.Parent, s.Record.Policy.Delegation.Parent
+	switch {
+	case parent == "" || c.witness():
+		return nil
+	case p.Token == 0 || p.Peer != "" || p.Election != parent:
+		return &needsParent{parent}
+	case p.LeaderID == "" || !s.Now.Before(p.Until):
+		return s.refuseParent(parent)
 	}
 	return nil
 }

@@ -69,6 +69,7 @@ const (
 	EndsDeposed  EndReason = "deposed"
 	EndsDeleted  EndReason = "deleted"
 	EndsUnlocked EndReason = "unlocked"
+	EndsEpoch    EndReason = "epoch" // the same leader goes on under the next token
 )
 
 // maxEndReasonBytes bounds reasons, of later versions too.
@@ -231,6 +232,8 @@ func (s Snapshot) validate() error {
 		return fmt.Errorf("a lock of %v is impossible", r.LockFor)
 	case r.Standing.Deposed.Token > r.Token:
 		return fmt.Errorf("fencing token %d was deposed, and the newest is %d", r.Standing.Deposed.Token, r.Token)
+	case r.Standing.Ended.Token > r.Token:
+		return fmt.Errorf("the term of fencing token %d has ended, and the newest is %d", r.Standing.Ended.Token, r.Token)
 	case r.Standing.Opened.IsZero() != (r.Standing.Bids == ""), r.Standing.Delay > 0 && r.Standing.Bids == "":
 		return errors.New("of a ballot and its bids, one is missing")
 	case r.EndedAt.After(s.Now.Add(clockTolerance)):

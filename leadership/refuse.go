@@ -19,12 +19,14 @@ func (s Snapshot) refuseUnseen() error {
 // wait.
 func (s Snapshot) refuseHeld(by CandidateID, left time.Duration, reason Reason) error {
 	r := s.Record
-	if reason == ReasonHeld && s.Live() && r.LeaderID == by {
+	if reason == ReasonHeld && s.Live() && !r.yielded() && r.LeaderID == by {
 		reason = ReasonIncarnation
 	}
 	in := left.Round(time.Millisecond)
 	var detail string
 	switch {
+	case reason != ReasonLockDelay && s.Live() && r.yielded():
+		detail = fmt.Sprintf("%q has yielded election %q to %q, which takes it over within %v; try again then", r.LeaderID, r.Election, s.successor(), in)
 	case reason == ReasonLockDelay && r.LeaderID != "" && r.Policy.LockDelay == 0:
 		detail = fmt.Sprintf("the lease of %q on election %q has just ended; the next is granted in %v, for the clocks of the store's servers may differ; try again then", r.LeaderID, r.Election, in)
 	case reason == ReasonLockDelay:
@@ -78,6 +80,8 @@ func (s Snapshot) refuseLost(c Renewal) error {
 		err := s.refuse(LeaseLost, "the lease of election %q with fencing token %d was ended, as its policy says: %s; stop acting as its leader", r.Election, c.Token, deposed.Why)
 		err.Reason, err.Cause = ReasonDeposed, &Cause{Code: ReasonDeposed, Actor: "policy", Because: deposed.Why}
 		return err
+	case s.Live() && c.holds(r) && r.yielded():
+		return s.refuse(LeaseLost, "the lease of election %q with fencing token %d was yielded to %q: stop acting as its leader", r.Election, c.Token, s.successor())
 	case r.Deleted:
 		return s.refuse(LeaseLost, "election %q is deleted: stop acting as its leader", r.Election)
 	case c.holds(r):

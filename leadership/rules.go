@@ -129,8 +129,8 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 		}
 		return Change{}, s.refuseBarred(c.CandidateID, barriers)
 	}
-	if r.Token >= MaxToken {
-		return Change{}, Corrupt(r.Election, fmt.Errorf("there is no fencing token after %d", r.Token))
+	if err := s.refuseGrant(c); err != nil {
+		return Change{}, err
 	}
 	ch := s.change()
 	if r.LeaderID != "" {
@@ -141,6 +141,14 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	}
 	ch.grant(c, s.Now)
 	return ch, nil
+}
+
+// refuseGrant returns why there is no grant though nothing stands against the candidate.
+func (s Snapshot) refuseGrant(c AcquireCommand) error {
+	if s.Record.Token >= MaxToken {
+		return Corrupt(s.Record.Election, fmt.Errorf("there is no fencing token after %d", s.Record.Token))
+	}
+	return s.refuseAlone(c)
 }
 
 func (c *Change) grant(cmd AcquireCommand, now time.Time) {
@@ -232,7 +240,7 @@ func (c Renewal) after(r Record) Renewal {
 //
 // Errors: LeaseLost, with the election as it is; InvalidArgument, if a counter has fallen.
 func Renew(s Snapshot, c Renewal) (Change, error) {
-	if !c.holds(s.Record) || !s.Live() || s.Record.yielded() {
+	if !s.leads(c) {
 		return Change{}, s.refuseLost(c)
 	}
 	ch := s.heartbeat()
@@ -249,7 +257,8 @@ func Renew(s Snapshot, c Renewal) (Change, error) {
 // Release ends the caller's lease, so that the next candidate need not wait. It leaves a lease that
 // has ended already as it is, whichever candidate leads now: a second release does what the first
 // did. A lease that has run out without a record of it is recorded as expired. A lease that goes on
-// in a new epoch may be released under its earlier token.
+// in a new epoch may be released under its earlier token. A lease that its leader has yielded is
+// left to the successor.
 //
 // A release shortly before an end for want of progress or of an approval leaves behind what that
 // end would: a cooldown, or the wait for an approval. Otherwise leaders that obey their deadlines
@@ -266,7 +275,7 @@ func Release(s Snapshot, c Renewal) (Change, error) {
 	switch {
 	case c.Token > r.Token, c.Token == r.Token && r.LeaderID != "" && !c.holds(r):
 		return Change{}, s.refuseLost(c)
-	case c.Token < r.Token || r.LeaderID == "":
+	case c.Token < r.Token || r.LeaderID == "", s.Live() && r.yielded():
 		return Change{}, nil
 	}
 	ch := s.change()

@@ -39,14 +39,17 @@ func (s succession) validate() error {
 	switch {
 	case (s.Ready == "") != (s.Key == KeyHash{}):
 		return errors.New("of a successor that is ready and its key, one is missing")
-	case !s.Yielded.IsZero() && s.Ready == "", s.To != "" && (s.Ends.IsZero() || s.Since.IsZero()):
-		return errors.New("a hand-over has no successor, or no end")
+	case !s.Yielded.IsZero() && s.Ready == "", (s.To == "") != s.Ends.IsZero(), (s.To == "") != s.Since.IsZero():
+		return errors.New("a hand-over has no successor, no beginning, or no end")
 	}
 	return validateInstants(s.Since, s.Ends, s.Yielded)
 }
 
 // yielded reports whether the leader has stopped, so that its successor may take the lease.
 func (r Record) yielded() bool { return !r.Standing.Succession.Yielded.IsZero() }
+
+// leads reports whether c names the lease of the present leader, which has not yielded.
+func (s Snapshot) leads(c Renewal) bool { return c.holds(s.Record) && s.Live() && !s.Record.yielded() }
 
 // successor is the candidate that the present leader is to hand over to; "" if there is none. An
 // operator's order comes first, then the leader's own choice, then a better candidate.
@@ -128,7 +131,7 @@ func (c HandOverCommand) validate() (field string, err error) {
 // another one.
 func HandOver(s Snapshot, c HandOverCommand) (Change, error) {
 	r := s.Record
-	if !c.holds(r) || !s.Live() || r.yielded() {
+	if !s.leads(c.Renewal) {
 		return Change{}, s.refuseLost(c.Renewal)
 	}
 	for _, barrier := range s.barriers(c.To) {
@@ -177,7 +180,7 @@ func SayReady(s Snapshot, c ReadyCommand) (Change, error) {
 	switch {
 	case !s.exists():
 		return Change{}, s.refuseUnseen()
-	case s.Live() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash):
+	case s.Live() && !r.yielded() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash):
 		if !r.Standing.Unready {
 			return Change{}, nil
 		}
@@ -202,10 +205,12 @@ func SayReady(s Snapshot, c ReadyCommand) (Change, error) {
 // lease with its next acquire, in one commit with the end of this term. If it has not come within
 // YieldWindow, and by the end of the lease, the line goes on.
 //
-// As Release does, it leaves a term that is over as it is.
+// As Release does, it leaves a term that is over as it is. A caller that has sent a yield must not
+// act as the leader again before each yield that it sent was answered: a copy that is still under
+// way counts when it arrives.
 //
-// Errors: NotReady, while the successor has not said that it is ready, or if a limit ends the term
-// within half a lease: release then; LeaseLost.
+// Errors: NotReady, while the successor has not said that it is ready, or is barred, or if a limit
+// ends the term within half a lease: release then; LeaseLost.
 func Yield(s Snapshot, c Renewal) (Change, error) {
 	r := s.Record
 	c = c.after(r)
@@ -221,6 +226,9 @@ func Yield(s Snapshot, c Renewal) (Change, error) {
 	case r.yields(s.Now) != "":
 		return Change{}, s.refuse(NotReady, "the term in election %q ends for another reason (%s); release the lease", r.Election, r.EndsBecause)
 	}
+	if why, barred := s.barrier(r.Standing.Succession.Ready); barred {
+		return Change{}, s.refuse(NotReady, "the successor in election %q cannot be granted the lease now (%s); go on, name another one, or release the lease", r.Election, why.Code)
+	}
 	ch := s.change()
 	now := &ch.Record.Standing.Succession
 	if now.Yielded = later(s.Now, YieldWindow); r.LeaseEnd().Before(now.Yielded) {
@@ -232,6 +240,16 @@ func Yield(s Snapshot, c Renewal) (Change, error) {
 	return ch, nil
 }
 
+// barrier is the first of what stands against a grant to the candidate, beside the present leader.
+func (s Snapshot) barrier(c CandidateID) (first Cause, barred bool) {
+	for _, one := range s.barriers(c) {
+		if one.Code != ReasonHeld {
+			return one, true
+		}
+	}
+	return Cause{}, false
+}
+
 // takesOver reports whether the candidate is the successor to which the leader has yielded.
 func (s Snapshot) takesOver(c AcquireCommand) bool {
 	now := s.Record.Standing.Succession
@@ -241,10 +259,11 @@ func (s Snapshot) takesOver(c AcquireCommand) bool {
 // takeOver ends the term of the leader that has yielded, and grants the lease to its successor: no
 // reader sees a vacancy between. Standing orders and the quorum count as for any candidate.
 func (s Snapshot) takeOver(c AcquireCommand) (Change, error) {
-	for _, barrier := range s.barriers(c.CandidateID) {
-		if barrier.Code != ReasonHeld {
-			return Change{}, s.refuseBarred(c.CandidateID, []Cause{barrier})
-		}
+	if why, barred := s.barrier(c.CandidateID); barred {
+		return Change{}, s.refuseBarred(c.CandidateID, []Cause{why})
+	}
+	if err := s.refuseGrant(c); err != nil {
+		return Change{}, err
 	}
 	q := s.Record.Policy.Ballot.Quorum
 	if have, need := count(c.present(q)), q.Needed(); have < need {
@@ -261,10 +280,18 @@ func (s Snapshot) takeOver(c AcquireCommand) (Change, error) {
 	return ch, nil
 }
 
-// ended is why the last term ended, for the one that inherits from it. The zero value is a release.
+// ended is why the last term ended, for the leader that inherits from it. Of a release it says
+// nothing, so that most records need not have it.
 type ended struct {
 	Token   Token     `json:"token,omitempty"`
-	Because EndReason `json:"because,omitempty"`
+	Because EndReason `json:"because,omitempty"` // "": not known
+}
+
+func (e ended) validate() error {
+	if len(e.Because) > maxEndReasonBytes {
+		return fmt.Errorf("the reason for the end of the last term has %d bytes", len(e.Because))
+	}
+	return e.Token.validate()
 }
 
 // endedBy is why a term ended with an event of the type.

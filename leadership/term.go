@@ -205,14 +205,18 @@ func (s Standing) limited() bool {
 	return !at.IsZero()
 }
 
-// end is the earliest of what ends the present term; zero if there is none.
+// end is the earliest of what ends the present term; zero if there is none. Once the leader has
+// yielded nothing else counts: it has stopped.
 func (s Standing) end() (at time.Time, because EndReason) {
+	if at := s.Succession.Yielded; !at.IsZero() {
+		return at, EndsHandOver
+	}
 	e := s.Ends
 	for _, end := range []struct {
 		at      time.Time
 		because EndReason
 	}{{e.Ordered, e.Because}, {e.Stuck, EndsStuck}, {e.Approval, EndsApproval}, {e.Term, EndsMaxTerm},
-		{s.Parent.Until, EndsParent}, {e.Challenged, EndsHandOver}, {s.Succession.Ends, EndsHandOver}, {s.Succession.Yielded, EndsHandOver}} {
+		{s.Parent.Until, EndsParent}, {e.Challenged, EndsHandOver}, {s.Succession.Ends, EndsHandOver}} {
 		if !end.at.IsZero() && (at.IsZero() || end.at.Before(at)) {
 			at, because = end.at, end.because
 		}
@@ -221,11 +225,15 @@ func (s Standing) end() (at time.Time, because EndReason) {
 }
 
 // TermMoved is s with what limits the present term that much later, for a store whose clock has
-// jumped while the lease stood still.
+// jumped while the lease stood still. The lease of a peer has not stood still: its end stays.
 func (s Standing) TermMoved(by time.Duration) Standing {
 	e := &s.Ends
-	for _, end := range []*time.Time{&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &e.Challenged, &s.Probation.Until, &s.Approval.Done,
-		&s.Succession.Since, &s.Succession.Ends, &s.Succession.Yielded, &s.Parent.Until} {
+	all := []*time.Time{&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &e.Challenged, &s.Probation.Until, &s.Approval.Done,
+		&s.Succession.Since, &s.Succession.Ends, &s.Succession.Yielded}
+	if s.Parent.Peer == "" {
+		all = append(all, &s.Parent.Until)
+	}
+	for _, end := range all {
 		if !end.IsZero() {
 			*end = later(*end, by)
 		}
@@ -296,6 +304,9 @@ func (c *Change) relax(before BallotPolicy) {
 	}
 	if !ballot.Preempt || ballot.Prefer != before.Prefer {
 		r.Standing.Elected = Bid{}
+	}
+	if !r.Policy.Promotion {
+		r.Standing.Unready = false
 	}
 	if ballot.Strategy == StrategyRoundRobin && r.LeaderID != "" {
 		r.Standing.LastLeader = r.LeaderID

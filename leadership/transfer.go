@@ -57,6 +57,9 @@ func Carry(s Snapshot, c CarryCommand) (Change, error) {
 		if ch.Record.Token <= from.Token { // else it has a history of its own here, and only its revision is behind
 			ch.Record.Token, ch.Record.Policy, ch.Record.Deleted = from.Token, from.Policy, from.Deleted
 			ch.Record.Standing, ch.Record.Needs = from.Standing.vacated().moved(s.Now.Sub(c.From.Now)), from.Needs
+			if from.LeaderID != "" {
+				ch.Record.Standing.Ended = ended{from.Token, EndsExpired} // its leader cannot renew here
+			}
 		}
 		ch.Record.Revision = max(s.Record.Revision, from.Revision+carryRoom-1) // announce adds one
 	}
@@ -75,8 +78,8 @@ func (s Snapshot) has(from Record) bool {
 	if r.Token < from.Token || r.Revision <= from.Revision {
 		return false
 	}
-	return r.Token > from.Token || from.Deleted ||
-		!r.Deleted && r.Policy.explicit() == from.Policy.explicit() && r.Standing.bars() == from.Standing.bars()
+	return r.Token > from.Token || from.Deleted || !r.Deleted && r.Policy.explicit() == from.Policy.explicit() &&
+		r.Standing.bars() == from.Standing.bars() && r.Standing.Delegated == from.Standing.Delegated
 }
 
 // barred returns how long no other candidate may lead if the present leader stops without a word.
@@ -171,6 +174,7 @@ func Raise(s Snapshot, c RaiseCommand) (Change, error) {
 		return ch.trusted(s)
 	}
 	ch.lock(s.Now, lock)
+	ch.Record.Standing.Ended = ended{Token: ch.Record.Token} // how the last forgotten term ended is not known
 	ch.announce(s.transferred(r), "")
 	return ch.trusted(s)
 }

@@ -157,7 +157,7 @@ type ApprovalRequest struct {
 func RequestApproval(s Snapshot, c ApprovalRequest) (Change, error) {
 	r := s.Record
 	switch {
-	case !c.holds(r) || !s.Live():
+	case !s.leads(c.Renewal):
 		return Change{}, s.refuseLost(c.Renewal)
 	case r.Policy.Term.Approval.Every == 0:
 		return Change{}, invalid("election", fmt.Errorf("election %q needs no approval; its policy has no approval.every", r.Election))

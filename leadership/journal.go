@@ -116,8 +116,8 @@ type LogChange struct {
 type Segment struct {
 	First, Last Index
 	Data        string // a JSON array of entries or, in a snapshot, what it holds
-	// At is when it was committed, by the store's clock. The store sets it, unless it is set: a copy
-	// of a log in another store keeps its times, to the microsecond.
+	// At is when it was committed, by the store's clock. The store sets it, unless it is set: the
+	// copy of a log in another store keeps its times, to the microsecond.
 	At time.Time
 }
 

@@ -88,10 +88,7 @@ func compact(field string, data json.RawMessage, most int) (json.RawMessage, err
 	if err := json.Compact(&b, data); err != nil {
 		return nil, invalid(field, fmt.Errorf("%s is JSON: %w", field, err))
 	}
-	switch {
-	case !utf8.Valid(b.Bytes()):
-		return nil, invalid(field, fmt.Errorf("%s is JSON in UTF-8, and this one has other bytes", field))
-	case b.Len() > most:
+	if b.Len() > most {
 		return nil, TooLarge(field, b.Len(), most)
 	}
 	return b.Bytes(), nil

@@ -120,7 +120,8 @@
 //
 // An append to the journal of an election, and a put of its checkpoint, is a call like any other:
 // it has its share of a commit together with the renewals that wait. A commit that has reached
-// 4 MiB takes no further call. All segments that were not trimmed are in memory, uncompressed, and in
-// every snapshot of the folder: a leader that appends must also put snapshots of its journal, which
-// delete the entries before. A journal that grows for ever takes as much memory as it has bytes.
+// 4 MiB takes no further call. All segments that were not trimmed are in memory, uncompressed, and
+// in every snapshot of the folder: a leader that appends must also put snapshots of its journal,
+// which delete the entries before. A journal that grows for ever takes as much memory as it has
+// bytes.
 package file

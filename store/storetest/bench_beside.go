@@ -11,10 +11,10 @@ import (
 	"regent/leadership"
 )
 
-// BenchAppendsBesideRenewals measures how fast one leader appends to its journal, without a pause: 1, 10 and 500
-// entries of 100 bytes at a time. An append comes after the one before, so there is one at a time.
-// In each round a renewal and an append of each size are done in turn, and of each the median
-// counts: times depend on the machine, and their ratio to that of the renewal less so.
+// BenchAppendsBesideRenewals measures how fast one leader appends to its journal, without a pause:
+// 1, 10 and 500 entries of 100 bytes at a time. An append comes after the one before, so there is
+// one at a time. In each round a renewal and an append of each size are done in turn, and of each
+// the median counts: times depend on the machine, and their ratio to that of the renewal less so.
 func BenchAppendsBesideRenewals(b *testing.B, h Harness) {
 	store := h(b).Open(b)
 	service, key := leadership.New(store), leadership.NewKey()

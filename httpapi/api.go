@@ -103,7 +103,9 @@ func (a *api) handlers() handlers {
 // route gives each row its handler. It returns an error for a row and a handler that do not fit.
 func (a *api) route(rows []wire.Row, all handlers) error {
 	a.router.Use(middleware.GetHead)
-	refused := func(h handler) []offer { return []offer{{wire.ContentType, h, 0}, {wire.StreamType, h, 0}} }
+	refused := func(h handler) []offer {
+		return []offer{{wire.ContentType, h, 0, true}, {wire.StreamType, h, 0, true}}
+	}
 	a.router.NotFound(a.handle(refused(notFound)))
 	a.router.MethodNotAllowed(a.handle(refused(a.methodNotAllowed)))
 
@@ -114,14 +116,14 @@ func (a *api) route(rows []wire.Row, all handlers) error {
 			return err
 		}
 		within := a.timeout
-		if row.Waits {
+		if row.Waits || row.Large {
 			within = 0
 		}
 		if a.knock != nil && (row.Method == http.MethodPost || row.Method == http.MethodPut) {
 			h = a.knocking(&row, h)
 		}
 		route := [2]string{row.Method, row.Path}
-		routes[route] = append(routes[route], offer{row.Type, h, within})
+		routes[route] = append(routes[route], offer{row.Type, h, within, row.Conditional})
 	}
 	for verb := range all {
 		if !slices.ContainsFunc(rows, func(r wire.Row) bool { return r.Verb == verb }) {

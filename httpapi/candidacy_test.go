@@ -166,7 +166,7 @@ func TestWrongCallsAboutMembersAreRefused(t *testing.T) {
 		{name: "acknowledgement in an hour", request: toAwait, body: `{"fencingToken":1,"need":1,"wait":"61s"}`, status: 400, code: wrong, where: "/wait", detail: "wait is from 0s to 60s in whole milliseconds, not 61s"},
 		{name: "acknowledgement before now", request: toAwait, body: `{"fencingToken":1,"need":1,"wait":"-1s"}`, status: 400, code: wrong, where: "/wait", detail: "wait is from 0s to 60s"},
 		{name: "acknowledgement in a fine time", request: toAwait, body: `{"fencingToken":1,"need":1,"wait":"1.5ms"}`, status: 400, code: wrong, where: "/wait", detail: "in whole milliseconds"},
-		{name: "acknowledgement by", request: toAwait, body: `{"fencingToken":1,"need":1,"role":"worker"}`, status: 400, code: wrong, where: "/role", detail: `unknown field "role"; the fields here are fencingToken, need, wait`},
+		{name: "acknowledgement by", request: toAwait, body: `{"fencingToken":1,"need":1,"role":"worker"}`, status: 400, code: wrong, where: "/role", detail: `unknown field "role"; the fields here are fencingToken, journalIndex, need, wait`},
 
 		{name: "a check to delete", request: toCheck, body: `{"fencingToken":1,"use":"delete"}`, status: 400, code: wrong, where: "/use", detail: `use is "read" or "write", or left out, not "delete"`},
 		{name: "a check for nothing", request: toCheck, body: `{"fencingToken":1,"use":""}`, status: 400, code: wrong, where: "/use", detail: `use is "read" or "write"`},

@@ -26,6 +26,7 @@ type offer struct {
 	contentType string // "" if Accept does not matter
 	answer      handler
 	within      time.Duration // the time for its calls of the service; 0: the handler bounds them
+	conditional bool          // the call takes If-Match
 }
 
 // knocking asks whether the caller may send a body at all, before it is read.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -50,6 +51,7 @@ type fixture struct {
 	t        *testing.T
 	handler  http.Handler
 	service  *leadership.Service
+	ledger   *leadership.Ledger
 	clock    *clock
 	contract *apitest.Contract
 	log      *bytes.Buffer
@@ -61,6 +63,7 @@ func newFixture(t *testing.T) *fixture {
 	store := memory.New(memory.Config{Now: c.Now})
 	w := newFixtureOn(t, httpapi.Config{Service: newInstance(t, store, c)})
 	w.service, w.clock = leadership.New(store), c
+	w.ledger = leadership.NewLedger(w.service, store)
 	return w
 }
 
@@ -68,7 +71,8 @@ func newFixture(t *testing.T) *fixture {
 func newInstance(t testing.TB, store leadership.Store, c *clock) *instance.Instance {
 	t.Helper()
 	start := c.Now()
-	i, err := instance.New(instance.Config{Store: store, Alone: true, Now: func() time.Duration { return c.Now().Sub(start) }})
+	journal, _ := store.(leadership.Journal)
+	i, err := instance.New(instance.Config{Store: store, Journal: journal, Alone: true, Now: func() time.Duration { return c.Now().Sub(start) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,8 +156,8 @@ func (w *fixture) send(request *http.Request, body string) answer {
 	return a
 }
 
-// state is all that the store has of the elections and their histories, so that a test sees whether
-// anything was changed.
+// state is all that the store has of the elections, their histories, checkpoints and journals, so
+// that a test sees whether anything was changed.
 func (w *fixture) state() string {
 	w.t.Helper()
 	ctx := context.Background()
@@ -162,14 +166,24 @@ func (w *fixture) state() string {
 		w.t.Fatal(err)
 	}
 	var histories [][]leadership.Event
+	var logs []any
 	for _, l := range page.Leases {
 		events, err := w.service.Events(ctx, leadership.EventsRequest{Election: l.Election})
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		histories = append(histories, events)
+		checkpoint, err := w.ledger.Checkpoint(ctx, l.Election)
+		if err != nil && !errors.Is(err, leadership.NotFound) {
+			w.t.Fatal(err)
+		}
+		journal, err := w.ledger.ReadJournal(ctx, leadership.JournalRequest{Election: l.Election})
+		if err != nil && !errors.Is(err, leadership.HistoryCompacted) {
+			w.t.Fatal(err)
+		}
+		logs = append(logs, checkpoint, journal)
 	}
-	text, err := json.Marshal([]any{page, histories})
+	text, err := json.Marshal([]any{page, histories, logs})
 	if err != nil {
 		w.t.Fatal(err)
 	}

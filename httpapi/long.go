@@ -78,7 +78,8 @@ func mayLast(r *http.Request) bool {
 	case http.MethodPost:
 		return strings.HasSuffix(r.URL.Path, wire.Acquire) || strings.HasSuffix(r.URL.Path, wire.AwaitAcknowledgement)
 	case http.MethodGet:
-		return strings.HasSuffix(r.URL.Path, wire.Events) || strings.Contains(r.URL.RawQuery, "wait=")
+		journal := strings.HasSuffix(r.URL.Path, wire.JournalPath) && strings.Contains(r.Header.Get("Accept"), wire.StreamType)
+		return journal || strings.HasSuffix(r.URL.Path, wire.Events) || strings.Contains(r.URL.RawQuery, "wait=")
 	}
 	return false
 }

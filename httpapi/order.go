@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -25,12 +24,6 @@ func (a *api) orderHandlers() handlers {
 		all[wire.Verb(kind)] = a.order(kind)
 	}
 	return all
-}
-
-// isOrder reports whether a path is that of an operator's order, which takes a condition.
-func isOrder(path string) bool {
-	_, verb, _ := strings.Cut(path, ":")
-	return slices.Contains(leadership.Orders(), leadership.OrderKind(verb))
 }
 
 // change answers a call whose body B asks for a change R of the election in the path.

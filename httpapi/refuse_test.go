@@ -282,11 +282,11 @@ func TestWrongParametersAreRefused(t *testing.T) {
 		{name: "a condition without quotes", request: toConfigure, body: `{}`, headers: []string{"If-Match", "1"}, status: 400, code: wrong, detail: "If-Match must be one entity tag", where: "If-Match"},
 		{name: "a condition on nothing", request: toConfigure, body: `{}`, headers: []string{"If-Match", `"0"`}, status: 400, code: wrong, detail: "If-Match must be one entity tag", where: "If-Match"},
 		{name: "If-None-Match of a configuration", request: toConfigure, body: `{}`, headers: []string{"If-None-Match", "*"}, status: 400, code: wrong, detail: "If-None-Match is for reads, and this is a PUT; leave it out", where: "If-None-Match"},
-		{name: "If-None-Match of a delete", request: toDelete + "?force=true", headers: []string{"If-None-Match", `"1"`}, status: 400, code: wrong, detail: "that you expect in the If-Match", where: "If-None-Match"},
+		{name: "If-None-Match of a delete", request: toDelete + "?force=true", headers: []string{"If-None-Match", `"1"`}, status: 400, code: wrong, detail: "that you expect in If-Match", where: "If-None-Match"},
 		{name: "If-None-Match of a renewal", request: toRenew, body: asLeader, headers: []string{"If-None-Match", `"1"`}, status: 400, code: wrong, detail: "and this is a POST", where: "If-None-Match"},
-		{name: "If-Match of an acquire", request: toAcquire, body: candidate, headers: []string{"If-Match", `"1"`}, status: 400, code: wrong, detail: "If-Match is for PUT, DELETE and operators' orders, and this is a POST; leave it out", where: "If-Match"},
-		{name: "If-Match of a batch", request: toBatch, body: `{"renewals":[]}`, headers: []string{"If-Match", "*"}, status: 400, code: wrong, detail: "and this is a POST", where: "If-Match"},
-		{name: "If-Match of a read", request: "GET /v1/elections/planner", headers: []string{"If-Match", `"1"`}, status: 400, code: wrong, detail: "and this is a GET", where: "If-Match"},
+		{name: "If-Match of an acquire", request: toAcquire, body: candidate, headers: []string{"If-Match", `"1"`}, status: 400, code: wrong, detail: "If-Match is for operators, who configure or delete an election or give an order; leave it out", where: "If-Match"},
+		{name: "If-Match of a batch", request: toBatch, body: `{"renewals":[]}`, headers: []string{"If-Match", "*"}, status: 400, code: wrong, detail: "If-Match is for operators", where: "If-Match"},
+		{name: "If-Match of a read", request: "GET /v1/elections/planner", headers: []string{"If-Match", `"1"`}, status: 400, code: wrong, detail: "If-Match is for operators", where: "If-Match"},
 		{name: "a stale condition", request: toDelete + "?force=true", headers: []string{"If-Match", `"7"`}, status: 412, code: leadership.RevisionMismatch, detail: "at revision 1, not 7"},
 	})
 }

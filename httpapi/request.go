@@ -38,19 +38,18 @@ func admit(r *http.Request, offers []offer) (offer, error) {
 			return offer{}, refuse(leadership.InvalidArgument, "a %s of this API has no body", r.Method)
 		}
 	}
-	return o, checkCondition(r)
+	return o, o.checkCondition(r)
 }
 
-// checkCondition refuses a condition that the method does not take: it would be surprising to
-// ignore it.
-func checkCondition(r *http.Request) error {
+// checkCondition refuses a condition that the call does not take: it would be surprising to ignore
+// it.
+func (o offer) checkCondition(r *http.Request) error {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
-	changes := r.Method == http.MethodPut || r.Method == http.MethodDelete || isOrder(r.URL.Path)
 	switch {
 	case !reads && r.Header["If-None-Match"] != nil:
-		return wrong("If-None-Match", "If-None-Match is for reads, and this is a %s; leave it out, or send the revision that you expect in the If-Match of a PUT or DELETE", r.Method)
-	case !changes && r.Header["If-Match"] != nil:
-		return wrong("If-Match", "If-Match is for PUT, DELETE and operators' orders, and this is a %s; leave it out", r.Method)
+		return wrong("If-None-Match", "If-None-Match is for reads, and this is a %s; leave it out, or send the revision that you expect in If-Match, where the call takes it", r.Method)
+	case !o.conditional && r.Header["If-Match"] != nil:
+		return wrong("If-Match", "If-Match is for operators, who configure or delete an election or give an order; leave it out: reads take If-None-Match, and a leader's calls are guarded by its fencing token")
 	}
 	return nil
 }
@@ -180,10 +179,14 @@ const ownPrefix = "regent."
 // caller may lead or configure them.
 func open(r *http.Request) (leadership.Election, error) {
 	e := election(r)
+	return e, refuseReserved("election", e)
+}
+
+func refuseReserved(field string, e leadership.Election) error {
 	if strings.HasPrefix(string(e), ownPrefix) {
-		return e, wrong("election", "names that begin with %q are reserved for Regent itself; choose another name", ownPrefix)
+		return wrong(field, "names that begin with %q are reserved for Regent itself; choose another name", ownPrefix)
 	}
-	return e, nil
+	return nil
 }
 
 // notFound answers a path that the API does not have.

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"regent/leadership"
@@ -15,18 +17,31 @@ func (a *api) successionHandlers() handlers {
 		wire.VerbHandOver: change(a, wire.HandOverRequest.Leadership, instance.Service.HandOver),
 		wire.VerbSayReady: change(a, wire.ReadyRequest.Leadership, instance.Service.SayReady),
 		wire.VerbYield:    change(a, wire.Holder.Leadership, instance.Service.Yield),
-		wire.VerbDelegate: change(a, wire.DelegateRequest.Leadership, instance.Service.Delegate),
+		wire.VerbDelegate: change(a, delegateRequest, instance.Service.Delegate),
 		wire.VerbTree:     look(a, instance.Service.Tree, wire.NewTree),
 
-		wire.VerbPutCheckpoint:   write(a, wire.MaxCheckpointBody, wire.CheckpointRequest.Leadership, instance.Service.PutCheckpoint, wire.NewCheckpoint),
-		wire.VerbCheckpoint:      look(a, instance.Service.Checkpoint, wire.NewCheckpoint),
-		wire.VerbOpenJournal:     write(a, wire.MaxBody, wire.Holder.Leadership, instance.Service.OpenJournal, wire.NewJournalHead),
-		wire.VerbAppendJournal:   write(a, wire.MaxAppendBody, wire.AppendRequest.Leadership, instance.Service.AppendJournal, wire.NewJournalHead),
-		wire.VerbSnapshotJournal: write(a, wire.MaxSnapshotBody, wire.SnapshotRequest.Leadership, instance.Service.SnapshotJournal, wire.NewJournalHead),
-		wire.VerbReadSnapshot:    look(a, instance.Service.ReadSnapshot, wire.NewJournalSnapshot),
-		wire.VerbJournal:         a.journal,
-		wire.VerbFollowJournal:   a.followJournal,
+		wire.VerbPutCheckpoint: write(a, largest{wire.MaxCheckpointBody, "put larger data elsewhere, and send its uri"},
+			wire.CheckpointRequest.Leadership, instance.Service.PutCheckpoint, wire.NewCheckpoint),
+		wire.VerbCheckpoint: look(a, instance.Service.Checkpoint, wire.NewCheckpoint),
+		wire.VerbOpenJournal: write(a, largest{wire.MaxBody, "send the lease alone"},
+			wire.Holder.Leadership, instance.Service.OpenJournal, wire.NewJournalHead),
+		wire.VerbAppendJournal: write(a, largest{wire.MaxAppendBody, "append the entries in parts"},
+			wire.AppendRequest.Leadership, instance.Service.AppendJournal, wire.NewJournalHead),
+		wire.VerbSnapshotJournal: write(a, largest{wire.MaxSnapshotBody, "put larger data elsewhere, and send its uri"},
+			wire.SnapshotRequest.Leadership, instance.Service.SnapshotJournal, wire.NewJournalHead),
+		wire.VerbReadSnapshot:  look(a, instance.Service.ReadSnapshot, wire.NewJournalSnapshot),
+		wire.VerbJournal:       a.journal,
+		wire.VerbFollowJournal: a.followJournal,
 	}
+}
+
+// delegateRequest reads a delegation. A leader of "regent" may not make the elections of Regent
+// itself.
+func delegateRequest(body wire.DelegateRequest, e leadership.Election) (leadership.DelegateRequest, error) {
+	if err := refuseReserved("child", e+"."+leadership.Election(body.Child)); err != nil {
+		return leadership.DelegateRequest{}, err
+	}
+	return body.Leadership(e)
 }
 
 // look answers a read of what belongs to the election in the path.
@@ -43,25 +58,35 @@ func look[R, W any](a *api, read func(instance.Service, context.Context, leaders
 	}
 }
 
+// largest is how many bytes a body may have, and what to do if there are more.
+type largest struct {
+	bytes  int64
+	advice string
+}
+
 // write answers a leader that leaves something behind.
-func write[B, Q, R, W any](a *api, limit int64, read func(B, leadership.Election) (Q, error), do func(instance.Service, context.Context, Q) (R, error), show func(R) W) handler {
+func write[B, Q, R, W any](a *api, most largest, read func(B, leadership.Election) (Q, error), do func(instance.Service, context.Context, Q) (R, error), show func(R) W) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := noQuery(r); err != nil {
-			return err
-		}
-		var body B
-		if err := decode(w, r, limit, &body); err != nil {
 			return err
 		}
 		e, err := open(r)
 		if err != nil {
 			return err
 		}
+		var body B
+		if err := decode(w, r, most.bytes, &body); errors.Is(err, wire.PayloadTooLarge) {
+			return refuse(wire.PayloadTooLarge, "the body of this call must not exceed %d bytes; %s", most.bytes, most.advice)
+		} else if err != nil {
+			return err
+		}
 		request, err := read(body, e)
 		if err != nil {
 			return err
 		}
-		result, err := do(a.service, r.Context(), request)
+		ctx, cancel := a.patience(w, r, 0)
+		defer cancel()
+		result, err := do(a.service, ctx, request)
 		if err != nil {
 			return err
 		}
@@ -69,9 +94,17 @@ func write[B, Q, R, W any](a *api, limit int64, read func(B, leadership.Election
 	}
 }
 
+// journal reads a page of a journal.
 func (a *api) journal(w http.ResponseWriter, r *http.Request) error {
-	request, err := journalRequest(r)
+	values, err := query(r, "after", "limit", "member", "applied")
 	if err != nil {
+		return err
+	}
+	request, err := journalRequest(r, values)
+	if err != nil {
+		return err
+	}
+	if request.Limit, err = pageSize(values, "limit"); err != nil {
 		return err
 	}
 	page, err := a.service.ReadJournal(r.Context(), request)
@@ -81,61 +114,67 @@ func (a *api) journal(w http.ResponseWriter, r *http.Request) error {
 	return ok(w, wire.NewJournalPage(page))
 }
 
-// journalRequest reads the query of a read of a journal. The header of a stream that resumes
-// overrides the parameter with which it began.
-func journalRequest(r *http.Request) (leadership.JournalRequest, error) {
+// journalRequest reads what a page and a stream of a journal have in common.
+func journalRequest(r *http.Request, values url.Values) (leadership.JournalRequest, error) {
 	request := leadership.JournalRequest{Election: election(r)}
-	values, err := query(r, "after", "limit", "member", "applied")
-	if err != nil {
+	var err error
+	if request.After, err = index(values, "after"); err != nil {
+		return request, err
+	}
+	if request.Applied, err = index(values, "applied"); err != nil {
 		return request, err
 	}
 	if values.Has("member") {
 		if request.Member, err = member(r, values.Get("member")); err != nil {
 			return request, err
 		}
-	}
-	id, err := lastEventID(r)
-	if err != nil {
-		return request, err
-	}
-	if id != "" {
-		values.Set("after", id)
-	}
-	for _, p := range []struct {
-		name string
-		into *leadership.Index
-	}{{"after", &request.After}, {"applied", &request.Applied}} {
-		if !values.Has(p.name) {
-			continue
-		}
-		n, err := strconv.ParseInt(values.Get(p.name), 10, 64)
-		if err != nil || n < 0 {
-			return request, wrong(p.name, "%s is the index of an entry, 0 or more, not %s", p.name, wire.Quote(values.Get(p.name)))
-		}
-		*p.into = leadership.Index(n)
-	}
-	if values.Has("limit") {
-		if request.Limit, err = strconv.Atoi(values.Get("limit")); err != nil || request.Limit < 1 {
-			return request, wrong("limit", "limit is from 1 to %d, not %s", leadership.MaxPageSize, wire.Quote(values.Get("limit")))
-		}
+	} else if values.Has("applied") {
+		return request, wrong("applied", "applied says how far a member is; name the member, too")
 	}
 	return request, request.Validate()
 }
 
-// followJournal streams the entries of a journal after an index.
+// index reads a parameter that is the index of an entry; 0 if it is missing.
+func index(values url.Values, name string) (leadership.Index, error) {
+	n, err := integer(values, name)
+	if err == nil && n < 0 {
+		err = wrong(name, "%s is the index of an entry, or 0, and not %d", name, n)
+	}
+	return leadership.Index(n), err
+}
+
+// followJournal streams the entries of a journal after an index. The header of a reader that
+// resumes overrides the parameter with which it began.
 func (a *api) followJournal(w http.ResponseWriter, r *http.Request) error {
-	request, err := journalRequest(r)
+	values, err := query(r, "after", "member", "applied")
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.patience(w, r, 0)
-	defer cancel()
-	feed, err := a.service.FollowJournal(ctx, request)
+	request, err := journalRequest(r, values)
+	if err != nil {
+		return err
+	}
+	id, err := lastEventID(r)
+	if err == nil && id != "" {
+		request.After, err = wire.ParseLastEntryID(id)
+	}
+	if err != nil {
+		return err
+	}
+	feed, err := a.beginFollow(w, r, request)
 	if err != nil {
 		return err
 	}
 	defer feed.Close()
 	return a.stream(w, r, &following{feed, request.After}, nil)
+}
+
+// beginFollow opens the source of a stream. The history may not be kept: that is an error, and no
+// stream.
+func (a *api) beginFollow(w http.ResponseWriter, r *http.Request, request leadership.JournalRequest) (*instance.JournalFeed, error) {
+	ctx, cancel := a.patience(w, r, 0)
+	defer cancel()
+	return a.service.FollowJournal(ctx, request)
 }
 
 // following is the source of a stream of a journal.

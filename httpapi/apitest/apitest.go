@@ -113,6 +113,13 @@ func (c *Contract) check(x Exchange) error {
 	if x.Request.Method == http.MethodHead {
 		return nil
 	}
+	if x.Header.Get("Content-Type") == wire.StreamType {
+		for event := range strings.SplitSeq(strings.TrimSuffix(string(x.Body), "\n\n"), "\n\n") {
+			if err := c.checkEvent(event); event != "" && err != nil {
+				return fmt.Errorf("the contract has no such event of a stream: %w\n%s", err, event)
+			}
+		}
+	}
 	return openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: in,
 		Status:                 x.Status,
@@ -120,7 +127,7 @@ func (c *Contract) check(x Exchange) error {
 		Body:                   io.NopCloser(bytes.NewReader(x.Body)),
 		Options: &openapi3filter.Options{
 			IncludeResponseStatus: true,
-			ExcludeResponseBody:   x.Header.Get("Content-Type") == wire.StreamType, // checked as it is read; see stream
+			ExcludeResponseBody:   x.Header.Get("Content-Type") == wire.StreamType, // checked above, or as it is read: see stream
 		},
 	})
 }

@@ -61,6 +61,7 @@ func (c *Contract) checkEvent(event string) error {
 		wire.StreamReady:    "StreamReady",
 		wire.StreamReport:   "StreamReport",
 		wire.StreamMember:   "StreamMember",
+		wire.StreamEntry:    "JournalEntry",
 		wire.StreamEnd:      "StreamEnd",
 	}[fields["event"]]
 	if !ok {

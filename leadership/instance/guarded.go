@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,7 +103,9 @@ type Op struct {
 	// Batch is of a batch and its parts, the same of all; nil of other calls.
 	Batch *Batch
 	N     int // how many calls it counts for; 0 for a part, which its batch has counted
-	// Bytes is how much data a leader leaves behind, and Entries in how many entries of its journal.
+	// Further is of a right that a call needs beside its own: it is no call.
+	Further bool
+	// Bytes is how much data a leader leaves behind, Entries in how many entries of its journal.
 	Bytes, Entries int
 	// Reason is why, in the caller's words, for audits. It is not checked yet.
 	Reason string
@@ -303,6 +306,9 @@ func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (lea
 		}
 		return *grant, nil
 	}
+	if err := g.stands(ctx, &r); err != nil {
+		return leadership.Grant{}, err
+	}
 	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, N: 1}
 	grant, err := guarded(ctx, g, wire.VerbAcquire, op, g.service.Acquire, r)
 	if err == nil {
@@ -313,9 +319,12 @@ func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (lea
 
 // Campaign implements Service.
 func (g *Guarded) Campaign(ctx context.Context, r *leadership.AcquireRequest) (*leadership.Grant, error) {
+	if err := g.stands(ctx, r); err != nil {
+		return nil, err
+	}
 	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, Waits: r.Validate() == nil, N: 1}
 	if op.Waits {
-		ctx = g.rechecked(ctx, op)
+		ctx = g.rechecked(ctx, op, r)
 	}
 	grant, err := guarded(ctx, g, wire.VerbAcquire, op, g.service.Campaign, r)
 	if err == nil {
@@ -337,9 +346,9 @@ func (g *Guarded) witnessed(ctx context.Context, op Op, grant *leadership.Grant)
 // recheckKey is of the context of a candidate that waits: a func() error that asks the gates again.
 type recheckKey struct{}
 
-func (g *Guarded) rechecked(ctx context.Context, op Op) context.Context {
+func (g *Guarded) rechecked(ctx context.Context, op Op, r *leadership.AcquireRequest) context.Context {
 	op.Row = g.rows[wire.VerbAcquire]
-	return context.WithValue(ctx, recheckKey{}, func() error { return g.recheck(ctx, op) })
+	return context.WithValue(ctx, recheckKey{}, func() error { return cmp.Or(g.recheck(ctx, op), g.standsStill(ctx, r)) })
 }
 
 // recheck asks the gates again whether the candidate of the context may lead.

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"slices"
 
 	"regent/leadership"
 	"regent/leadership/wire"
@@ -28,14 +29,64 @@ func (g *Guarded) Yield(ctx context.Context, r leadership.LeaseRequest) (leaders
 	return guarded(ctx, g, wire.VerbYield, op, g.service.Yield, r)
 }
 
-// Delegate implements Protocol.
+// Delegate implements Protocol. Its caller must be allowed to acquire the child by the same
+// candidate id: so no call makes an election that its caller could not make by itself.
 func (g *Guarded) Delegate(ctx context.Context, r leadership.DelegateRequest) (leadership.Lease, error) {
-	return guarded(ctx, g, wire.VerbDelegate, leaseOp(r.LeaseRequest), g.service.Delegate, r)
+	return guarded(ctx, g, wire.VerbDelegate, leaseOp(r.LeaseRequest), func(ctx context.Context, r leadership.DelegateRequest) (l leadership.Lease, err error) {
+		child := leadership.Election(string(r.Election) + "." + r.Child)
+		in, err := g.enter(ctx, wire.VerbAcquire, Op{Election: child, Candidate: r.CandidateID, N: 1, Further: true})
+		if err != nil {
+			return l, err
+		}
+		defer func() { in.done(err) }()
+		return g.service.Delegate(ctx, r)
+	}, r)
 }
 
-// Tree implements Service.
+// stands asks the gates whether the caller may be the candidate that leads the election which a via
+// names. A lease at another service is that service's to judge.
+func (g *Guarded) stands(ctx context.Context, r *leadership.AcquireRequest) error {
+	if !standsHere(r.Via) {
+		return nil
+	}
+	in, err := g.enter(ctx, wire.VerbRenew, viaOp(r))
+	in.done(err)
+	return err
+}
+
+func standsHere(v leadership.Via) bool { return v.Election != "" && v.Peer == "" }
+
+func viaOp(r *leadership.AcquireRequest) Op {
+	return Op{Election: r.Via.Election, Candidate: r.CandidateID, Further: true}
+}
+
+// standsStill is stands for a candidate that has waited. It leaves no trace.
+func (g *Guarded) standsStill(ctx context.Context, r *leadership.AcquireRequest) error {
+	if !standsHere(r.Via) {
+		return nil
+	}
+	op := viaOp(r)
+	op.Row = g.rows[wire.VerbRenew]
+	return g.recheck(ctx, op)
+}
+
+// Tree implements Service. What the caller may not read is left out, with what is below it.
 func (g *Guarded) Tree(ctx context.Context, e leadership.Election) (leadership.Tree, error) {
-	return guarded(ctx, g, wire.VerbTree, Op{Election: e, N: 1}, g.service.Tree, e)
+	t, err := guarded(ctx, g, wire.VerbTree, Op{Election: e, N: 1}, g.service.Tree, e)
+	if err != nil || len(g.filters) == 0 {
+		return t, err
+	}
+	op, shown := Op{Row: g.rows[wire.VerbTree]}, map[leadership.Election]bool{e: true}
+	all := t.Leases
+	t.Leases = nil
+	for i, l := range all {
+		visible := func(f Filter) bool { return f.Visible(ctx, op, l.Election) }
+		if i == 0 || shown[l.Config.Delegation.Parent] && !slices.ContainsFunc(g.filters, func(f Filter) bool { return !visible(f) }) {
+			shown[l.Election] = true
+			t.Leases = append(t.Leases, l)
+		}
+	}
+	return t, nil
 }
 
 // PutCheckpoint implements Ledger.

@@ -71,6 +71,8 @@ type Instance struct {
 	alone   bool
 	deaf    atomic.Bool // the bus may miss events
 
+	journals *journals // so, too
+
 	storeTime atomic.Pointer[time.Time] // a time that the store has said
 	load      load
 	log       *slog.Logger
@@ -97,6 +99,10 @@ func New(c Config) (*Instance, error) {
 		Acquire: i.acquire, Release: i.Release, Withdraw: i.service.Withdraw, Instance: i.number, Present: i.present, Hub: i.hub, Jitter: jitter(c.Alone),
 	})
 	i.roll = newRoll(c, i.hub, i.queue, i.log)
+	if i.ledger != nil {
+		i.journals = newJournals(i.ledger, i.hub, i.roll.stands, i.log)
+		i.roll.told = i.journals.tell
+	}
 	if c.Bus != nil {
 		i.deaf.Store(true)
 		i.outbox = outbox.New(outbox.Config{Store: c.Store, Topic: c.Bus, Found: i.hub.Publish, Clock: c.Now, Log: c.Log})
@@ -148,6 +154,9 @@ func (i *Instance) Run(ctx context.Context) {
 	})
 	all.Wait()
 	i.hub.WaitReads()
+	if i.journals != nil {
+		i.journals.running.Wait()
+	}
 }
 
 // note logs work that could not be finished at the end.
@@ -256,6 +265,16 @@ func (p publisher) Publish(events ...leadership.Event) {
 func (i *Instance) heard(e leadership.Event) {
 	i.outbox.Heard(e)
 	i.hub.Publish(e)
+}
+
+// hint remembers the lease that a caller which does not lead has been answered with: this instance
+// does not look after its end.
+func (i *Instance) hint(l leadership.Lease, err error, asked time.Duration) (leadership.Lease, error) {
+	if err == nil {
+		i.hub.Learn(l, view.Read, asked)
+		i.roll.learn(l)
+	}
+	return l, err
 }
 
 // learn remembers the lease that a call of this instance has just been answered with, and when the

@@ -2,43 +2,57 @@ package instance
 
 import (
 	"context"
-	"time"
 
 	"regent/leadership"
 )
 
-// journalLook is how often a follower looks for entries that another instance has appended.
-const journalLook = time.Second
-
 // JournalFeed gets every entry of a journal after an index: once, in order and without a gap. It
 // belongs to one goroutine.
 type JournalFeed struct {
-	instance *Instance
+	journals *journals
+	follow   *follow
 	request  leadership.JournalRequest
 	page     *leadership.JournalPage // read, and not returned yet
+	left     func()                  // ends what makes the reader a member
 	closed   func()
 }
 
-// Next blocks until there are entries, and returns them, or until ctx ends. Errors are those of
-// ReadJournal, and the cause of Drain.
+// Next blocks until there are entries, and returns them, or until ctx ends. A reader that is slow
+// gets its entries from the store. While the store cannot be reached, it waits for it.
+//
+// Errors: HistoryCompacted, if the next entries are only to be had as a snapshot; the others of
+// ReadJournal; the cause of Drain.
 func (f *JournalFeed) Next(ctx context.Context) (leadership.JournalPage, error) {
 	for {
+		if err := f.journals.hub.Cause(); err != nil {
+			return leadership.JournalPage{}, err
+		}
 		if p := f.page; p != nil {
 			if f.page = nil; len(p.Entries) > 0 {
 				f.request.After = p.Entries[len(p.Entries)-1].Index
 				return *p, nil
 			}
 		}
+		page, more, err := f.journals.page(f.follow, f.request)
+		switch {
+		case err != nil:
+			return leadership.JournalPage{}, err
+		case more == nil && page == nil: // it is behind the window
+			if page, err = f.journals.read(ctx, f.request); err != nil {
+				return leadership.JournalPage{}, err
+			}
+			f.page = page
+			continue
+		case page != nil:
+			f.page = page
+			continue
+		}
 		select {
+		case <-more:
 		case <-ctx.Done():
 			return leadership.JournalPage{}, ctx.Err()
-		case <-time.After(journalLook):
+		case <-f.journals.hub.Done():
 		}
-		page, err := f.instance.ledger.ReadJournal(ctx, f.request)
-		if err != nil {
-			return page, err
-		}
-		f.page = &page
 	}
 }
 
@@ -47,6 +61,11 @@ func (f *JournalFeed) OnClose(closed func()) { f.closed = closed }
 
 // Close ends the feed. Idempotent.
 func (f *JournalFeed) Close() {
+	if f.follow != nil {
+		f.journals.leave(f.follow)
+		f.left()
+		f.follow = nil
+	}
 	if f.closed != nil {
 		f.closed()
 		f.closed = nil

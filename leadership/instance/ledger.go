@@ -2,7 +2,9 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"regent/leadership"
 )
@@ -40,15 +42,31 @@ func (i *Instance) AppendJournal(ctx context.Context, r leadership.AppendRequest
 	if i.ledger == nil {
 		return leadership.JournalHead{}, errNoJournal
 	}
-	return i.ledger.AppendJournal(ctx, r)
+	h, err := i.ledger.AppendJournal(ctx, r)
+	if err == nil {
+		i.journals.tell(r.Election, h.Index)
+		i.roll.appended(r.Election, h.Index)
+	}
+	return h, err
 }
 
-// ReadJournal reads a part of a journal; see leadership.Ledger.
+// ReadJournal reads a part of a journal; see leadership.Ledger. With r.Member the reader is a
+// follower for 30 s, or for as long as it has joined, and has applied the entries up to r.Applied.
+//
+// Errors: those of leadership.Ledger; LimitExceeded if this instance has no room for a member.
 func (i *Instance) ReadJournal(ctx context.Context, r leadership.JournalRequest) (leadership.JournalPage, error) {
 	if i.ledger == nil {
 		return leadership.JournalPage{}, errNoJournal
 	}
-	return i.ledger.ReadJournal(ctx, r)
+	page, err := i.ledger.ReadJournal(ctx, r)
+	if err != nil {
+		return page, err
+	}
+	if r.Member != "" {
+		err = i.roll.applied(r)
+	}
+	i.roll.stands(r.Election, page.Index) // of which it remembers nothing without members
+	return page, err
 }
 
 // SnapshotJournal puts a snapshot; see leadership.Ledger.
@@ -67,25 +85,64 @@ func (i *Instance) ReadSnapshot(ctx context.Context, e leadership.Election) (lea
 	return i.ledger.ReadSnapshot(ctx, e)
 }
 
-// FollowJournal opens a stream of the entries after r.After, to be closed by its owner.
+// FollowJournal opens a stream of the entries after r.After, to be closed by its owner. With
+// r.Member the reader is a follower while the stream is open, and has applied the entries up to
+// r.Applied; it says by ReadJournal, or by another stream, that it has applied more.
 //
 // Errors: those of ReadJournal.
 func (i *Instance) FollowJournal(ctx context.Context, r leadership.JournalRequest) (*JournalFeed, error) {
 	if i.ledger == nil {
 		return nil, errNoJournal
 	}
-	page, err := i.ledger.ReadJournal(ctx, r)
-	if err != nil {
+	if err := r.Validate(); err != nil {
 		return nil, err
 	}
-	return &JournalFeed{instance: i, request: r, page: &page}, nil
+	feed, err := i.journals.open(ctx, r)
+	if err != nil || r.Member == "" {
+		return feed, err
+	}
+	if feed.left, err = i.roll.follow(r); err != nil {
+		feed.left = func() {}
+		feed.Close()
+		return nil, err
+	}
+	return feed, nil
 }
 
-// inherit reads what the last leader left behind, for one that was just granted the lease. If that
-// fails, the caller asks again with its key: it has the lease.
-func (i *Instance) inherit(ctx context.Context, g leadership.Grant) (*leadership.Inheritance, error) {
+// JournalStats returns how many streams of journals are open, and by how many entries the member at
+// this instance that lags most is behind, as far as is known.
+func (i *Instance) JournalStats() (feeds, lag int64) {
 	if i.ledger == nil {
-		return nil, errNoJournal
+		return 0, 0
 	}
-	return i.ledger.Inherit(ctx, g)
+	return i.journals.stats(), int64(i.roll.lag())
+}
+
+// inheriting bounds how long a new leader waits for what the last one left behind, and giveBack how
+// long a release takes that only the instance waits for.
+const (
+	inheriting = 5 * time.Second
+	giveBack   = 2 * time.Second
+)
+
+// inherit reads what the last leader left behind, for a leader that was just granted the lease. If
+// that fails, a caller that knows its key asks again; the lease of another is released.
+func (i *Instance) inherit(ctx context.Context, g *leadership.Grant, knows bool) (err error) {
+	reading, cancel := context.WithTimeout(ctx, inheriting)
+	defer cancel()
+	if g.Inherited, err = i.ledger.Inherit(reading, *g); err == nil {
+		return nil
+	}
+	if !knows {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBack)
+		defer cancel()
+		_, released := i.Release(late, leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token})
+		i.note(released)
+		return fmt.Errorf("instance: what the last leader of election %q left behind could not be read, so the lease was given back: %w", g.Election, err)
+	}
+	if errors.Is(err, leadership.RecordCorrupt) {
+		return err
+	}
+	return fmt.Errorf("instance: %w: %q leads election %q, and what the last leader left behind could not be read; ask again with the same key: %v",
+		leadership.OutcomeUnknown, g.LeaderID, g.Election, err)
 }

@@ -40,7 +40,7 @@ func (i *Instance) Members(ctx context.Context, e leadership.Election) (leadersh
 	all, status := i.roll.members(l, reading.Age)
 	m := leadership.Members{
 		Election: e, LeaderID: l.LeaderID, Token: l.Token, Status: leadership.MembersHealthy, Participation: status.Participation,
-		Complete: i.roll.complete(), ReadOnly: status.ReadOnly, Members: all,
+		Complete: i.roll.complete(), ReadOnly: status.ReadOnly, Journal: i.roll.journal(e), Members: all,
 	}
 	q := l.Config.Ballot.Quorum
 	if need := q.Needed(); need > 0 {
@@ -58,7 +58,8 @@ func (i *Instance) Members(ctx context.Context, e leadership.Election) (leadersh
 }
 
 // AwaitAcknowledgement waits until enough members, the leader not among them, follow the token or a
-// later one, and says which do. It answers without enough of them when r.Wait is over. A candidate
+// later one, and have applied the journal up to the index, where these are asked for. It says which
+// do. It answers without enough of them when r.Wait is over. A candidate
 // in line follows the token that its instance knows. The store is read once at most.
 //
 // Errors: those of CheckToken, so TokenStale if the token is not that of the present leader, or
@@ -72,7 +73,7 @@ func (i *Instance) AwaitAcknowledgement(ctx context.Context, r leadership.Acknow
 		return leadership.Acknowledgement{}, err
 	}
 	l := reading.Lease
-	if l.LeaderID == "" || l.Token != r.Token { // it may have been granted since
+	if r.Token > 0 && (l.LeaderID == "" || l.Token != r.Token) { // it may have been granted since
 		if l, err = i.service.CheckToken(ctx, leadership.TokenCheck{Election: r.Election, Token: r.Token}); err != nil {
 			return leadership.Acknowledgement{}, err
 		}

@@ -10,13 +10,36 @@ import (
 
 // Acquire asks for the lease; see leadership.Service. With r.Wait it stands in line while another
 // candidate leads; see package line.
+// With r.Inherit the grant comes with what the last leader left behind. If that cannot be read, the
+// caller gets the error, and asks again with its key: it has the lease. A lease whose key the caller
+// does not know is released.
 func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
-	return i.queue.Acquire(ctx, r)
+	if r.Inherit && i.ledger == nil {
+		return leadership.Grant{}, errNoJournal
+	}
+	g, err := i.queue.Acquire(ctx, r)
+	if err == nil && r.Inherit {
+		err = i.inherit(ctx, &g, r.Key != nil)
+	}
+	if err != nil {
+		return leadership.Grant{}, err
+	}
+	return g, nil
 }
 
 // Campaign implements Service.
 func (i *Instance) Campaign(ctx context.Context, r *leadership.AcquireRequest) (*leadership.Grant, error) {
-	return i.queue.Stand(ctx, r)
+	if r.Inherit && i.ledger == nil {
+		return nil, errNoJournal
+	}
+	g, err := i.queue.Stand(ctx, r)
+	if err == nil && r.Inherit {
+		err = i.inherit(ctx, g, r.Key != nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // acquire is one attempt. A candidate whose rights went while it stood in line is refused.
@@ -27,11 +50,6 @@ func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (le
 	asked := i.now()
 	g, err := i.service.Acquire(ctx, r)
 	i.learn(g.Lease, err, asked)
-	if err == nil && r.Inherit {
-		if g.Inherited, err = i.inherit(ctx, g); err != nil {
-			return leadership.Grant{}, err
-		}
-	}
 	g.Lease = i.load.stretch(g.Lease, i.now())
 	return g, err
 }

@@ -24,6 +24,8 @@ type roll struct {
 	now   func() time.Duration
 	log   *slog.Logger
 	alone bool
+	soon  chan struct{}                               // of one: changes are to be told without delay
+	told  func(leadership.Election, leadership.Index) // hears where other instances say that a journal stands; nil if there are none
 
 	mu       sync.Mutex // guards all below; no other mutex is taken while it is held
 	registry *members.Registry
@@ -58,6 +60,7 @@ func newRoll(c Config, h *hub.Hub, lines *line.Queue, log *slog.Logger) *roll {
 		news:     make(map[leadership.Election]struct{}),
 		waits:    make(map[leadership.Election]*wait),
 		seen:     make(map[leadership.Election]int),
+		soon:     make(chan struct{}, 1),
 	}
 }
 
@@ -104,6 +107,54 @@ func (r *roll) members(l leadership.Lease, age time.Duration) (all []leadership.
 	return all, status
 }
 
+// stands notes where a journal stands.
+func (r *roll) stands(e leadership.Election, i leadership.Index) {
+	r.do(func(reg *members.Registry, _ time.Duration) { reg.Journal(e, i) })
+}
+
+// appended notes where a journal stands after an append at this instance, and tells the others.
+func (r *roll) appended(e leadership.Election, i leadership.Index) {
+	r.do(func(reg *members.Registry, _ time.Duration) { reg.Appended(e, i) })
+	if r.bus != nil {
+		select {
+		case r.soon <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// applied notes how far a follower of a journal is that reads it page by page.
+func (r *roll) applied(q leadership.JournalRequest) (err error) {
+	r.do(func(reg *members.Registry, now time.Duration) {
+		err = reg.Applied(q.Election, q.Member, q.Applied, now)
+	})
+	return err
+}
+
+// follow makes the reader of a stream of a journal a follower, until left is called.
+func (r *roll) follow(q leadership.JournalRequest) (left func(), err error) {
+	r.do(func(reg *members.Registry, now time.Duration) {
+		if err = reg.Open(q.Election, q.Member, 0, now); err == nil {
+			err = reg.Applied(q.Election, q.Member, q.Applied, now)
+		}
+	})
+	return func() {
+		r.do(func(reg *members.Registry, now time.Duration) { reg.Close(q.Election, q.Member, now) })
+	}, err
+}
+
+// journal is where a journal stands, as far as is known.
+func (r *roll) journal(e leadership.Election) (i leadership.Index) {
+	r.do(func(reg *members.Registry, _ time.Duration) { i = reg.JournalIndex(e) })
+	return i
+}
+
+// lag is by how many entries of a journal the members here lag at most.
+func (r *roll) lag() (i leadership.Index) {
+	r.do(func(reg *members.Registry, _ time.Duration) { i = reg.Lag() })
+	return i
+}
+
 // refuseWrite refuses to write while the election has lost its quorum.
 func (r *roll) refuseWrite(l leadership.Lease) error {
 	q := l.Config.Ballot.Quorum
@@ -119,21 +170,22 @@ func (r *roll) refuseWrite(l leadership.Lease) error {
 		l.Election, q.Needed(), q.Size(), status.Present)}
 }
 
-// acknowledgement says which members follow the token; stale reports whether a later one is known.
+// acknowledgement says which members follow the token, and have applied the journal; stale reports
+// whether a later token is known.
 func (r *roll) acknowledgement(q leadership.AcknowledgementRequest, l leadership.Lease) (a leadership.Acknowledgement, stale bool) {
 	r.look(q.Election)
-	a = leadership.Acknowledgement{Election: q.Election, Token: q.Token, Need: q.Need, Complete: r.complete()}
+	a = leadership.Acknowledgement{Election: q.Election, Token: q.Token, JournalIndex: q.JournalIndex, Need: q.Need, Complete: r.complete()}
 	r.do(func(reg *members.Registry, now time.Duration) {
 		for _, m := range reg.Members(l, 0, now) {
 			switch {
 			case m.ID == l.LeaderID:
-			case m.SeenToken >= q.Token:
+			case m.SeenToken >= q.Token && m.Applied >= q.JournalIndex:
 				a.Follow = append(a.Follow, m.ID)
 			default:
 				a.Missing = append(a.Missing, m.ID)
 			}
 		}
-		stale = reg.Token(q.Election) > q.Token
+		stale = q.Token > 0 && reg.Token(q.Election) > q.Token
 	})
 	a.Done = len(a.Follow) >= q.Need
 	return a, stale

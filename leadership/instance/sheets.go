@@ -23,6 +23,8 @@ type MemberBus interface {
 }
 
 const (
+	// hurry is how soon after another a sheet may follow that tells of an append to a journal.
+	hurry = 100 * time.Millisecond
 	// glance is how often the registry is told of the time, and how long changes are collected
 	// before the other instances are told.
 	glance = time.Second
@@ -55,6 +57,25 @@ func (r *roll) run(ctx context.Context) {
 func (r *roll) pause(ctx context.Context) bool {
 	select {
 	case <-time.After(glance):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// hurry blocks for a glance, or less if there is something to tell without delay, and reports
+// whether ctx lasts.
+func (r *roll) hurry(ctx context.Context) bool {
+	least := time.After(hurry)
+	select {
+	case <-time.After(glance):
+		return true
+	case <-r.soon:
+	case <-ctx.Done():
+		return false
+	}
+	select {
+	case <-least:
 		return true
 	case <-ctx.Done():
 		return false
@@ -114,6 +135,11 @@ func (r *roll) hear(message []byte) {
 	if complain {
 		r.log.LogAttrs(context.Background(), slog.LevelWarn, "a message of the topic of members is no sheet, or too much", slog.Any("cause", err))
 	}
+	if r.told != nil {
+		for _, j := range heard.Journals {
+			r.told(j.Election, j.Index)
+		}
+	}
 	if len(heard.Renewed) > 0 {
 		renewals := make([]view.Renewal, len(heard.Renewed))
 		for n, l := range heard.Renewed {
@@ -136,7 +162,7 @@ func (r *roll) isNews(now time.Duration) bool {
 // send sends sheets until ctx ends, and then the last one.
 func (r *roll) send(ctx context.Context) {
 	var s sending
-	for r.pause(ctx) {
+	for r.hurry(ctx) {
 		for _, sheet := range r.sheets(&s) {
 			if err := r.bus.Publish(ctx, sheet); err != nil {
 				r.failed(ctx, &s, err)

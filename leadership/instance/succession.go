@@ -8,8 +8,8 @@ import (
 )
 
 // HandOver names the successor of the caller's term; see leadership.Service. Without r.To it is the
-// first in this instance's line or, if none waits here, the best candidate that another instance
-// tells of.
+// best in this instance's line that can lead and has a key of its own or, if none waits here, the
+// first at another instance that tells of its line.
 //
 // Error: NotEligible, if no candidate waits; those of leadership.Service.
 func (i *Instance) HandOver(ctx context.Context, r leadership.HandOverRequest) (leadership.Lease, error) {
@@ -28,25 +28,22 @@ func (i *Instance) HandOver(ctx context.Context, r leadership.HandOverRequest) (
 // next is the best candidate that waits, other than the leader: the first in line here or, if none
 // waits here, at another instance.
 func (i *Instance) next(ctx context.Context, e leadership.Election, leader leadership.CandidateID) (best leadership.CandidateID, known bool) {
-	place := 0
-	better := func(id leadership.CandidateID, position int) {
-		if id != leader && position > 0 && (place == 0 || position < place) {
-			best, place = id, position
-		}
-	}
-	for _, s := range i.queue.Standing(e) {
-		better(s.CandidateID, s.Position)
-	}
-	if best != "" {
+	if best = i.queue.Next(e, leader); best != "" {
 		return best, true
 	}
 	m, err := i.Members(ctx, e)
 	if err != nil {
 		return "", false
 	}
+	here := make(map[leadership.CandidateID]bool)
+	for _, s := range i.queue.Standing(e) {
+		here[s.CandidateID] = true
+	}
+	place := 0
 	for _, one := range m.Members {
-		if one.Role == leadership.RoleCandidate {
-			better(one.ID, one.Position)
+		waits := one.Role == leadership.RoleCandidate && one.Position > 0 && one.ID != leader && !here[one.ID]
+		if waits && (place == 0 || one.Position < place) {
+			best, place = one.ID, one.Position
 		}
 	}
 	return best, best != ""
@@ -56,7 +53,7 @@ func (i *Instance) next(ctx context.Context, e leadership.Election, leader leade
 func (i *Instance) SayReady(ctx context.Context, r leadership.ReadyRequest) (leadership.Lease, error) {
 	asked := i.now()
 	l, err := i.service.SayReady(ctx, r)
-	return i.learn(l, err, asked)
+	return i.hint(l, err, asked)
 }
 
 // Yield says that the caller has stopped; see leadership.Service.
@@ -69,8 +66,8 @@ func (i *Instance) Yield(ctx context.Context, r leadership.LeaseRequest) (leader
 // Delegate makes an election for a part of the caller's task; see leadership.Service.
 func (i *Instance) Delegate(ctx context.Context, r leadership.DelegateRequest) (leadership.Lease, error) {
 	asked := i.now()
-	l, err := i.service.Delegate(ctx, r)
-	return i.learn(l, err, asked)
+	l, err := i.service.Delegate(ctx, r) // the lease is the child's
+	return i.hint(l, err, asked)
 }
 
 // Tree reads an election and what was delegated below it; see leadership.Service.

@@ -23,7 +23,7 @@ const (
 // polls, waits for acknowledgements, and acts under old tokens. It refuses nothing.
 func (m *Metrics) Enter(ctx context.Context, op instance.Op) (done func(error), err error) {
 	switch {
-	case m.idle:
+	case m.idle, op.Further:
 		return nil, nil
 	case op.Waits && op.Cost == wire.CostCampaign:
 		m.waiting.Add(1)

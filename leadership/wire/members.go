@@ -141,7 +141,7 @@ func (w AcknowledgementRequest) Leadership(e leadership.Election) (leadership.Ac
 	case w.FencingToken == nil && w.JournalIndex == nil:
 		return r, malformed("/fencingToken", "fencingToken is missing; send the token that members are to follow, or the journalIndex that they are to have applied, or both")
 	case isEmpty(w.FencingToken):
-		return r, malformed("/fencingToken", "fencingToken is an integer from 1, not 0; leave it out if you ask for a journalIndex alone")
+		return r, malformed("/fencingToken", "a fencing token is an integer from 1, not 0; leave it out if you ask for a journalIndex alone")
 	case isEmpty(w.JournalIndex):
 		return r, malformed("/journalIndex", "journalIndex is the index of an entry, from 1, not 0; leave it out if you ask for a token alone")
 	}

@@ -125,6 +125,8 @@ type Row struct {
 	AsCandidate bool // the caller acts as a candidate, which must be its own
 	Creates     bool // the call creates the election if it does not exist
 	Audited     bool // the call leaves an audit record even if it is allowed
+	Conditional bool // the call takes If-Match
+	Large       bool // the body may be large: the time for the call begins when it has arrived
 	Parts       Verb // of a batch: the verb of each part, which asks for admission by itself
 }
 
@@ -157,6 +159,7 @@ var (
 	leads    = []Role{RoleCandidate}
 	checks   = []Role{RoleCandidate, RoleObserver, RoleVerifier, RoleOperator, RoleAdmin}
 	reads    = []Role{RoleCandidate, RoleObserver, RoleOperator, RoleAdmin}
+	inherits = []Role{RoleCandidate, RoleOperator, RoleAdmin} // reads what leaders leave behind, which may be confidential
 	surveys  = []Role{RoleObserver, RoleOperator, RoleAdmin}
 	operates = []Role{RoleOperator, RoleAdmin}
 	deletes  = []Role{RoleAdmin}
@@ -169,7 +172,7 @@ var (
 func order(v Verb, suffix, does string) Row {
 	return Row{
 		Verb: v, Method: http.MethodPost, Path: pathElection + suffix, Type: ContentType, Scope: ScopeElection,
-		Roles: operates, Cost: CostRead, Metric: string(v), Repeat: RepeatYes, Audited: true, Does: does,
+		Roles: operates, Cost: CostRead, Metric: string(v), Repeat: RepeatYes, Audited: true, Conditional: true, Does: does,
 	}
 }
 
@@ -178,7 +181,7 @@ var rows = []Row{
 	{
 		Verb: VerbAcquire, Method: http.MethodPost, Path: pathElection + Acquire, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostCampaign, Metric: "acquire", Repeat: RepeatWithKey, Waits: true, AsCandidate: true, Creates: true,
-		Does: "Body `{candidateId, key?, leaseDuration?, wait?, metadata?, note?, priority?, capabilities?, load?, role?}`. The lease, or `LEASE_HELD` with who leads, the time left and the reason. With `wait` the candidate waits for its turn.",
+		Does: "Body `{candidateId, key?, leaseDuration?, wait?, metadata?, note?, priority?, capabilities?, load?, role?, via?, inherit?}`. The lease, or `LEASE_HELD` with who leads, the time left and the reason. With `wait` the candidate waits for its turn. With `inherit` the answer has what the last leader left behind; with `via` the lease stands on another one.",
 	},
 	{
 		Verb: VerbRenew, Method: http.MethodPost, Path: pathElection + Renew, Type: ContentType, Scope: ScopeElection,
@@ -193,7 +196,7 @@ var rows = []Row{
 	{
 		Verb: VerbCheckToken, Method: http.MethodPost, Path: pathElection + CheckToken, Type: ContentType, Scope: ScopeElection,
 		Roles: checks, Cost: CostRead, Metric: "check", Repeat: RepeatRead,
-		Does: "Body `{fencingToken, use?}`. The lease, or `TOKEN_STALE` with the current token. With `use` `write` also `READ_ONLY`, while too few members are present.",
+		Does: "Body `{fencingToken, use?}`. The lease, or `TOKEN_STALE` with the current token. With `use` `write` also `READ_ONLY`, while too few members are present, and `NOT_READY`, until a new leader is ready.",
 	},
 	{
 		Verb: VerbBatchRenew, Method: http.MethodPost, Path: PathBatchRenew, Type: ContentType,
@@ -232,12 +235,12 @@ var rows = []Row{
 	},
 	{
 		Verb: VerbConfigure, Method: http.MethodPut, Path: pathElection, Type: ContentType, Scope: ScopeElection,
-		Roles: operates, Cost: CostRead, Metric: "configure", Repeat: RepeatYes, Creates: true, Audited: true,
+		Roles: operates, Cost: CostRead, Metric: "configure", Repeat: RepeatYes, Creates: true, Audited: true, Conditional: true,
 		Does: "Body `{leaseDuration?, maxLeaseDuration?, lockDelay?, retireAfter?, description?, policy?}`. Creates an election, changes its configuration, or restores a deleted one. `If-Match` makes it conditional.",
 	},
 	{
 		Verb: VerbDelete, Method: http.MethodDelete, Path: pathElection, Type: ContentType, Scope: ScopeElection,
-		Roles: deletes, Cost: CostRead, Metric: "delete", Repeat: RepeatYes, Audited: true,
+		Roles: deletes, Cost: CostRead, Metric: "delete", Repeat: RepeatYes, Audited: true, Conditional: true,
 		Does: "Deletes an election; its token and revision go on if it is restored. `?force=true` deletes it while someone leads.",
 	},
 	{
@@ -295,7 +298,7 @@ var rows = []Row{
 	{
 		Verb: VerbAcknowledgement, Method: http.MethodPost, Path: pathElection + AwaitAcknowledgement, Type: ContentType, Scope: ScopeElection,
 		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Waits: true,
-		Does: "Body `{fencingToken, need, wait?}`. Which members follow the token, and which do not; with `wait` once so many do.",
+		Does: "Body `{fencingToken?, journalIndex?, need, wait?}`, one of the first two at least. Which members follow the token and have applied the journal so far, and which do not; with `wait` once so many do.",
 	},
 	{
 		Verb: VerbHandOver, Method: http.MethodPost, Path: pathElection + HandOver, Type: ContentType, Scope: ScopeElection,
@@ -314,53 +317,53 @@ var rows = []Row{
 	},
 	{
 		Verb: VerbDelegate, Method: http.MethodPost, Path: pathElection + Delegate, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "delegate", Repeat: RepeatYes, AsCandidate: true,
+		Roles: leads, Cost: CostRenewal, Metric: "delegate", Repeat: RepeatYes, AsCandidate: true, Audited: true,
 		Does: "Body `{candidateId, key, fencingToken, child, limits?: {depth?, children?, budget?}}`. Makes the election `{election}.{child}` for a part of the leader's task; its leases end with the leader's. `DEPTH_EXCEEDED` or `LIMIT_EXCEEDED` beyond the limits.",
 	},
 	{
 		Verb: VerbTree, Method: http.MethodGet, Path: pathElection + TreePath, Type: ContentType, Scope: ScopeElection,
 		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
-		Does: "The election and what was delegated below it.",
+		Does: "The election and what was delegated below it, as far as the caller may read it: `{…, complete, children: [{…, children}]}`.",
 	},
 	{
 		Verb: VerbPutCheckpoint, Method: http.MethodPut, Path: pathElection + CheckpointPath, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "checkpoint", Repeat: RepeatYes, AsCandidate: true,
-		Does: "Body `{candidateId, key, fencingToken, task?, data | uri, sha256?}`, up to 64 KiB of JSON. What a successor shall go on from. `TOKEN_STALE` once a later leader has inherited.",
+		Roles: leads, Cost: CostRenewal, Metric: "checkpoint", Repeat: RepeatYes, AsCandidate: true, Large: true,
+		Does: "Body `{candidateId, key, fencingToken, task?, data or uri, sha256?}`, the data up to 64 KiB of JSON. What a successor is to go on from. `TOKEN_STALE` once a later leader has inherited.",
 	},
 	{
 		Verb: VerbCheckpoint, Method: http.MethodGet, Path: pathElection + CheckpointPath, Type: ContentType, Scope: ScopeElection,
-		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
-		Does: "The checkpoint, and who put it.",
+		Roles: inherits, Cost: CostRead, Repeat: RepeatRead,
+		Does: "The checkpoint, `{fencingToken, leaderId, task?, at, data or uri, sha256?}`.",
 	},
 	{
 		Verb: VerbOpenJournal, Method: http.MethodPost, Path: pathElection + JournalPath + Open, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "journalOpen", Repeat: RepeatYes, AsCandidate: true,
-		Does: "Body `{candidateId, key, fencingToken}`. From then on no earlier leader can append: `{index, snapshotIndex}` is complete.",
+		Roles: leads, Cost: CostRenewal, Metric: "journalOpen", Repeat: RepeatYes, AsCandidate: true, Large: true,
+		Does: "Body `{candidateId, key, fencingToken}`. From then on no earlier leader can append: what is read up to `index` is complete. Answers `{index, snapshotIndex}`.",
 	},
 	{
 		Verb: VerbAppendJournal, Method: http.MethodPost, Path: pathElection + JournalPath + Append, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "journalAppend", Repeat: RepeatYes, AsCandidate: true,
+		Roles: leads, Cost: CostRenewal, Metric: "journalAppend", Repeat: RepeatYes, AsCandidate: true, Large: true,
 		Does: "Body `{candidateId, key, fencingToken, after, entries: [{type?, data}]}`, up to 500 entries and 512 KiB. All or none, right after the index `after`; `INDEX_MISMATCH` with the present index.",
 	},
 	{
 		Verb: VerbJournal, Method: http.MethodGet, Path: pathElection + JournalPath, Type: ContentType, Scope: ScopeElection,
-		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
-		Does: "The entries after an index: `?after=INDEX&limit=`. With `&member=ID&applied=INDEX` the reader is a follower that has applied so much. `HISTORY_COMPACTED` where only a snapshot is kept.",
+		Roles: inherits, Cost: CostRead, Repeat: RepeatRead,
+		Does: "The entries after an index: `?after=INDEX&limit=`, up to some 4 MiB. With `&member=ID&applied=INDEX` the reader is a follower that has applied so much. `HISTORY_COMPACTED` where only a snapshot is kept.",
 	},
 	{
 		Verb: VerbFollowJournal, Method: http.MethodGet, Path: pathElection + JournalPath, Type: StreamType, Scope: ScopeElection,
-		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Waits: true,
-		Does: "A stream of the entries (`Accept: text/event-stream`), after `Last-Event-ID` or `?after=INDEX`.",
+		Roles: inherits, Cost: CostRead, Repeat: RepeatRead, Waits: true,
+		Does: "A stream of the entries (`Accept: text/event-stream`), after `Last-Event-ID` or `?after=INDEX`. With `?member=ID&applied=INDEX` its reader is a follower while it is open.",
 	},
 	{
 		Verb: VerbSnapshotJournal, Method: http.MethodPut, Path: pathElection + JournalPath + SnapshotPath, Type: ContentType, Scope: ScopeElection,
-		Roles: leads, Cost: CostRenewal, Metric: "journalSnapshot", Repeat: RepeatYes, AsCandidate: true,
-		Does: "Body `{candidateId, key, fencingToken, upTo, data | uri}`, up to 512 KiB of JSON. Stands for the entries up to that index, which are deleted.",
+		Roles: leads, Cost: CostRenewal, Metric: "journalSnapshot", Repeat: RepeatYes, AsCandidate: true, Large: true,
+		Does: "Body `{candidateId, key, fencingToken, upTo, data or uri}`, the data up to 512 KiB of JSON. Stands for the entries up to that index, which are deleted.",
 	},
 	{
 		Verb: VerbReadSnapshot, Method: http.MethodGet, Path: pathElection + JournalPath + SnapshotPath, Type: ContentType, Scope: ScopeElection,
-		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
-		Does: "The newest snapshot of the journal: `{upTo, fencingToken, at, data | uri}`.",
+		Roles: inherits, Cost: CostRead, Repeat: RepeatRead,
+		Does: "The newest snapshot of the journal: `{upTo, fencingToken, at, data or uri}`.",
 	},
 	{
 		Verb: VerbTick, Method: http.MethodPost, Path: PathTick, Type: ContentType,

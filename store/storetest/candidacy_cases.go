@@ -81,12 +81,12 @@ var candidacyCases = []protocolCase{
 			p.Fatal(err)
 		}
 		p.asks(p.b, p.rated("ann0", 1), leadership.LeaseHeld)
-		if l := p.get(); !l.EndsBy.IsZero() || l.Challenger != "" {
+		if l := p.get(); !l.EndsBy.IsZero() || l.Succession.To != "" {
 			p.Errorf("an equal candidate has ended the term: %+v", l)
 		}
 		p.asks(p.b, p.rated("bob", 2), leadership.LeaseHeld)
 		l := p.get()
-		if l.EndsBecause != leadership.EndsHandOver || l.Challenger != "bob" || l.EndsIn-l.ExpiresIn > time.Millisecond {
+		if l.EndsBecause != leadership.EndsHandOver || l.Succession.To != "bob" || l.EndsIn-l.ExpiresIn > time.Millisecond {
 			p.Errorf("challenged by bob: %+v", l)
 		}
 		p.about("the rest of the term", l.EndsIn, time.Hour)

@@ -29,16 +29,18 @@
 // election is configured is always allowed.
 //
 //	role        may
-//	candidate   acquire, renew, release, step down, ask for approval, join and leave under its own
-//	            ids, and read a stream as a member by one; read the election, its members, its
-//	            history, its stream and its overrides; ask why a candidate does not lead, and
-//	            which members follow a token; check tokens
-//	observer    read elections, their lists, members, histories, streams and overrides; ask why a
-//	            candidate does not lead, and which members follow a token; check tokens
+//	candidate   acquire, renew, release, step down, ask for approval, hand over, say that it is
+//	            ready, yield, delegate, leave checkpoints and journals behind, join and leave under
+//	            its own ids, and read a stream as a member by one; read the election, what was
+//	            delegated below it, its members, its history, its stream, its overrides, its
+//	            checkpoint and its journal; ask why a candidate does not lead, and which members
+//	            follow a token; check tokens
+//	observer    read elections, their lists, trees, members, histories, streams and overrides; ask
+//	            why a candidate does not lead, and which members follow a token; check tokens
 //	verifier    check tokens; judge
 //	scheduler   tick
-//	operator    what an observer may; configure; tick; order: assign, evict, pause, resume, ban,
-//	            approve, lift
+//	operator    what an observer may; read checkpoints and journals; configure; tick; order: assign,
+//	            evict, pause, resume, ban, approve, lift
 //	admin       what an operator may; judge; delete; unlock
 //
 // Followers, workers and witnesses have the role candidate, for their own ids: what keeps a witness
@@ -46,13 +48,21 @@
 // electorate, and the ids, roles and notes of members, are for all that may read the election. A
 // principal counts as a member of the electorate only by an id that is its own.
 //
+// What leaders leave behind, in a checkpoint or a journal, may be confidential: unlike metadata and
+// reports it is not for observers. All that may lead an election may read it.
+//
+// Some calls touch a second election, and ask for a right over that, too. A lease that stands on
+// another one (via) needs the right to lead that one by the same candidate id, a delegation the
+// right to acquire the child by it. A tree leaves out what the caller may not read. A lease at a
+// peer is the peer's to judge. Which lease another one stands on is for all that may read that one.
+//
 // Which role may make which call stands in wire.Verbs. Limits change what a principal may ask of
 // one instance; see limit.Limits.
 //
 // A Gate asks the policy about every call, and about a waiting candidate once more before each
 // attempt to grant it the lease. It leaves a Record of each call that it refuses (one for all parts
-// of a batch), of each acquire that was answered with a lease, and of each call that needs a
-// verifier, an operator or an admin, with the reason that its caller gave.
+// of a batch), of each acquire that was answered with a lease, of each delegation, and of each call
+// that needs a verifier, an operator or an admin, with the reason that its caller gave.
 //
 // It also knows which candidates may lead, for the question why one does not.
 package authz

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -289,5 +290,101 @@ func TestTheActorOfAnOrderIsTheVerifiedCaller(t *testing.T) {
 	}
 	if status, text := post("/v1/elections/own:ban", `{"candidateId":"ann","for":"1h","reason":"x"}`); status != http.StatusOK || !strings.Contains(text, `"actor":"admin@test"`) {
 		t.Errorf("without an actor: %d %s", status, text)
+	}
+}
+
+// lead makes a candidate lead, by the gate, and returns its lease as a request has it.
+func (g gated) lead(t *testing.T, who, election, candidate string) leadership.LeaseRequest {
+	t.Helper()
+	grant, err := g.service.Acquire(by(t, who), leadership.AcquireRequest{Election: leadership.Election(election), CandidateID: leadership.CandidateID(candidate)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leadership.LeaseRequest{Election: grant.Election, CandidateID: grant.LeaderID, Key: grant.Key, Token: grant.Token}
+}
+
+func TestALeaderDelegatesOnlyWhatItMayAcquire(t *testing.T) {
+	t.Parallel()
+	h := guarded(t, `
+grants:
+  - {principals: [ann@test], roles: [candidate], elections: [plan, "plan.a*", "wide*"], candidates: [ann]}
+  - {principals: [ann@test], roles: [candidate], elections: ["plan.b*"], candidates: [ann-b]}
+  - {principals: [ann@test], roles: [observer], elections: ["*"]}
+`)
+	plan, wide := h.lead(t, "ann", "plan", "ann"), h.lead(t, "ann", "wide", "ann")
+	*h.records = nil
+	for _, c := range []struct {
+		lease leadership.LeaseRequest
+		child string
+		may   bool
+	}{{plan, "a", true}, {plan, "a", true}, {plan, "b", false}, {plan, "c", false}, {wide, "c", true}} {
+		_, err := h.service.Delegate(by(t, "ann"), leadership.DelegateRequest{LeaseRequest: c.lease, Child: c.child, Limits: leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent}})
+		if c.may != (err == nil) || !c.may && !errors.Is(err, wire.PermissionDenied) {
+			t.Errorf("%s delegates %q: %v, want it allowed: %v", c.lease.Election, c.child, err, c.may)
+		}
+		if _, err := h.instance.Get(t.Context(), leadership.Election(string(c.lease.Election)+"."+c.child)); c.may != (err == nil) {
+			t.Errorf("%s.%s: %v", c.lease.Election, c.child, err)
+		}
+	}
+	var left []string
+	for _, r := range *h.records {
+		left = append(left, fmt.Sprintf("%s %s %s", r.Verb, r.Election, r.Code))
+	}
+	want := []string{"delegate plan ", "delegate plan ", "acquire plan.b PERMISSION_DENIED", "delegate plan PERMISSION_DENIED", "acquire plan.c PERMISSION_DENIED", "delegate plan PERMISSION_DENIED", "delegate wide "}
+	if diff := gocmp.Diff(want, left); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+}
+
+func TestALeaseStandsOnlyOnOneThatTheCallerMayHold(t *testing.T) {
+	t.Parallel()
+	h := guarded(t, `
+grants:
+  - {principals: [ann@test], roles: [candidate], elections: ["*"], candidates: [ann]}
+  - {principals: [bob@test], roles: [candidate], elections: [global], candidates: ["*"]}
+  - {principals: [bob@test], roles: [candidate], elections: [orders.eu], candidates: [bob]}
+`)
+	lease := h.lead(t, "ann", "orders.eu", "ann")
+	acquire := func(who string, wait time.Duration) error {
+		_, err := h.service.Acquire(by(t, who), leadership.AcquireRequest{Election: "global", CandidateID: "ann", Wait: wait, Via: leadership.Via{Election: lease.Election, Token: lease.Token}})
+		return err
+	}
+	for _, wait := range []time.Duration{0, time.Second} {
+		if err := acquire("bob", wait); !errors.Is(err, wire.PermissionDenied) || !strings.Contains(err.Error(), `bob@test may not renew election "orders.eu" as "ann"`) {
+			t.Errorf("bob, who may not be ann there: %v", err)
+		}
+	}
+	if err := acquire("ann", time.Second); err != nil {
+		t.Errorf("ann: %v", err)
+	}
+}
+
+func TestATreeLeavesOutWhatTheCallerMayNotRead(t *testing.T) {
+	t.Parallel()
+	h := guarded(t, `
+grants:
+  - {principals: [ann@test], roles: [candidate], elections: ["*"], candidates: [ann]}
+  - {principals: [bob@test], roles: [observer], elections: [plan, "plan.a*", plan.b.x]}
+  - {principals: [cy@test], roles: [verifier], elections: ["plan*"]}
+`)
+	child := func(parent leadership.LeaseRequest, name string) leadership.LeaseRequest {
+		l, err := h.service.Delegate(by(t, "ann"), leadership.DelegateRequest{LeaseRequest: parent, Child: name, Limits: leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h.lead(t, "ann", string(l.Election), "ann")
+	}
+	plan := h.lead(t, "ann", "plan", "ann")
+	child(child(plan, "a"), "x")
+	child(child(plan, "b"), "x")
+	for who, want := range map[string]string{"ann": "plan plan.a plan.a.x plan.b plan.b.x", "bob": "plan plan.a plan.a.x", "cy": ""} {
+		tree, err := h.service.Tree(by(t, who), "plan")
+		var names []string
+		for _, l := range tree.Leases {
+			names = append(names, string(l.Election))
+		}
+		if got := strings.Join(names, " "); got != want || (want == "") != errors.Is(err, wire.PermissionDenied) {
+			t.Errorf("%s is shown %q, %v; want %q", who, got, err, want)
+		}
 	}
 }

@@ -239,3 +239,55 @@ func isSorted(names []string) bool {
 	}
 	return true
 }
+
+// So does one that may no longer lead the election that its lease would stand on.
+func TestAWaiterWhoseParentWasTakenAwayIsNotGranted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		parse := func(elections string) *authz.Policy {
+			p, err := authz.ParsePolicy([]byte("grants: [{principals: [leader@test, bob@test], roles: [candidate], elections: ["+elections+"], candidates: [\"*\"]}]"), authz.Admitted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		var policy atomic.Pointer[authz.Policy]
+		policy.Store(parse("global, orders.eu"))
+		start := time.Now()
+		inst, err := instance.New(instance.Config{
+			Store: memory.New(memory.Config{}), Name: "test", Alone: true, Now: func() time.Duration { return time.Since(start) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+		var running sync.WaitGroup
+		running.Go(func() { inst.Run(ctx) })
+		defer func() { stop(); running.Wait() }()
+		service := instance.Guard(inst, authz.NewGate(policy.Load, func(context.Context, authz.Record) {}))
+
+		leader, err := service.Acquire(by(t, "leader"), leadership.AcquireRequest{Election: "global", CandidateID: "leader"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		parent, err := service.Acquire(by(t, "bob"), leadership.AcquireRequest{Election: "orders.eu", CandidateID: "bob", LeaseDuration: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			_, err := service.Acquire(by(t, "bob"), leadership.AcquireRequest{
+				Election: "global", CandidateID: "bob", Wait: time.Minute, Via: leadership.Via{Election: "orders.eu", Token: parent.Token},
+			})
+			if !errors.Is(err, wire.PermissionDenied) {
+				t.Errorf("bob, who may no longer lead orders.eu, got %v, want %s", err, wire.PermissionDenied)
+			}
+		})
+		synctest.Wait()
+		policy.Store(parse("global"))
+		if _, err := service.Release(by(t, "leader"), leadership.LeaseRequest{Election: "global", CandidateID: "leader", Key: leader.Key, Token: leader.Token}); err != nil {
+			t.Fatal(err)
+		}
+		waiting.Wait()
+	})
+}

@@ -76,6 +76,23 @@ var cases = []struct {
 	{"leave", wire.VerbLeave, "POST", "/v1/elections/{e}:leave", `{"candidateId":"{c}"}`, ""},
 	{"members", wire.VerbMembers, "GET", "/v1/elections/{e}/members", "", ""},
 	{"await acknowledgement", wire.VerbAcknowledgement, "POST", "/v1/elections/{e}:awaitAcknowledgement", `{"fencingToken":1,"need":1,"wait":"1ms"}`, ""},
+	{"acquire via own", wire.VerbAcquire, "POST", "/v1/elections/{e}:acquire", `{"candidateId":"{c}","via":{"election":"own","fencingToken":1}}`, ""},
+	{"acquire via foreign", wire.VerbAcquire, "POST", "/v1/elections/{e}:acquire", `{"candidateId":"{c}","via":{"election":"foreign","fencingToken":1}}`, ""},
+	{"hand over", wire.VerbHandOver, "POST", "/v1/elections/{e}:handOver", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"to":"bob"}`, ""},
+	{"say ready", wire.VerbSayReady, "POST", "/v1/elections/{e}:ready", `{"candidateId":"{c}","key":"{k}"}`, ""},
+	{"yield", wire.VerbYield, "POST", "/v1/elections/{e}:yield", `{"candidateId":"{c}","key":"{k}","fencingToken":1}`, ""},
+	{"delegate", wire.VerbDelegate, "POST", "/v1/elections/{e}:delegate", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"child":"part"}`, ""},
+	{"tree", wire.VerbTree, "GET", "/v1/elections/{e}/tree", "", ""},
+	{"put checkpoint", wire.VerbPutCheckpoint, "PUT", "/v1/elections/{e}/checkpoint", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"data":1}`, ""},
+	{"checkpoint", wire.VerbCheckpoint, "GET", "/v1/elections/{e}/checkpoint", "", ""},
+	{"open journal", wire.VerbOpenJournal, "POST", "/v1/elections/{e}/journal:open", `{"candidateId":"{c}","key":"{k}","fencingToken":1}`, ""},
+	{"append journal", wire.VerbAppendJournal, "POST", "/v1/elections/{e}/journal:append", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"after":0,"entries":[{"data":1}]}`, ""},
+	{"journal", wire.VerbJournal, "GET", "/v1/elections/{e}/journal", "", ""},
+	{"journal as a member", wire.VerbJournal, "GET", "/v1/elections/{e}/journal?member={c}&applied=0", "", ""},
+	{"follow journal", wire.VerbFollowJournal, "GET", "/v1/elections/{e}/journal", "", wire.StreamType},
+	{"follow as a member", wire.VerbFollowJournal, "GET", "/v1/elections/{e}/journal?member={c}", "", wire.StreamType},
+	{"snapshot journal", wire.VerbSnapshotJournal, "PUT", "/v1/elections/{e}/journal/snapshot", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"upTo":1,"data":1}`, ""},
+	{"read snapshot", wire.VerbReadSnapshot, "GET", "/v1/elections/{e}/journal/snapshot", "", ""},
 	{"tick", wire.VerbTick, "POST", "/v1/maintenance:tick", "", ""},
 }
 
@@ -189,7 +206,8 @@ type gated struct {
 
 func guarded(t *testing.T, text string) gated {
 	t.Helper()
-	inst, err := instance.New(instance.Config{Store: memory.New(memory.Config{}), Name: "test", Alone: true})
+	store := memory.New(memory.Config{})
+	inst, err := instance.New(instance.Config{Store: store, Journal: store, Name: "test", Alone: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,9 @@
 // a number of waiting candidates, of open streams and of elections that it may have. A call beyond
 // that is refused with RATE_LIMITED and the time after which to come again; nothing was done. A
 // batch counts for as many calls as it has parts: one that is bigger than the bucket passes when
-// that is full, and later calls wait until it is paid for. An election counts for a day after its
-// principal has used it last, unless the principal deletes it.
+// that is full, and later calls wait until it is paid for. A call that leaves data behind counts
+// once more for each 64 KiB. An election counts for a day after its principal has used it last, by
+// acquiring, configuring or delegating it, unless the principal deletes it.
 //
 // Renewals and releases have a bucket of their own, and places of their own among the calls that an
 // instance makes at the same time. So a flood of other calls, of one principal or of a thousand,

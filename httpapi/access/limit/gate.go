@@ -49,7 +49,8 @@ func New(c Config) *Gate {
 	return g
 }
 
-// Enter implements instance.Gate. A batch counts as a whole, for as many calls as it has parts.
+// Enter implements instance.Gate. A batch counts as a whole, for as many calls as it has parts, and
+// a call of a leader that leaves data behind once more for each 64 KiB.
 func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err error) {
 	if op.N == 0 || op.Cost == "" {
 		return nil, nil
@@ -57,7 +58,7 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 	who, _ := authn.From(ctx)
 	a := g.accounts.of(who.String())
 	perSecond, bucket := a.rate(op.Cost)
-	if after, ok := take(bucket, op.N, paid(ctx)); !ok {
+	if after, ok := take(bucket, op.N+op.Bytes/bytesPerCall, paid(ctx)); !ok {
 		return nil, g.refuse(ctx, false, after, tooOften(op), perSecond)
 	}
 	if op.Creates && !a.hasRoom(op.Election) {
@@ -83,6 +84,9 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 		}
 	}, nil
 }
+
+// bytesPerCall is after how much data that a leader leaves behind its call counts once more.
+const bytesPerCall = 64 << 10
 
 // place finds room for the call: among the waiting candidates or the streams of its principal, or
 // among the calls of the instance that are under way.

@@ -432,3 +432,51 @@ func TestAnElectionThatIsNotUsedForADayCountsNoMore(t *testing.T) {
 		}
 	})
 }
+
+// A leader that leaves much data behind has used up its calls sooner.
+func TestDataThatIsLeftBehindCountsByItsSize(t *testing.T) {
+	bubble(t, limit.Limits{Renewals: 10}, func(t *testing.T, s *instance.Guarded) {
+		ctx := by(t.Context(), "ann")
+		add := func(size int) error {
+			_, err := s.AppendJournal(ctx, leadership.AppendRequest{Entries: []leadership.Entry{{Data: make([]byte, size)}}})
+			return err
+		}
+		for range 2 { // 9 calls each, of the 20 that two seconds have
+			if err := add(512 << 10); errors.Is(err, wire.RateLimited) {
+				t.Fatal(err)
+			}
+		}
+		if after := wantLimited(t, "the third large append", add(512<<10)); after != 700*time.Millisecond {
+			t.Errorf("it may come again after %v, when 9 calls are due again: 700ms", after)
+		}
+		for range 2 {
+			if err := add(100); errors.Is(err, wire.RateLimited) {
+				t.Errorf("a small append: %v", err)
+			}
+		}
+		wantLimited(t, "the third small append", add(100))
+	})
+}
+
+// An election that was delegated counts for its leader as one that it has acquired.
+func TestDelegatedElectionsCount(t *testing.T) {
+	bubble(t, limit.Limits{Elections: 2}, func(t *testing.T, s *instance.Guarded) {
+		ctx := by(t.Context(), "ann")
+		g, err := acquire(s, ctx, "plan", "ann", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		delegate := func(child string) error {
+			_, err := s.Delegate(ctx, leadership.DelegateRequest{
+				LeaseRequest: leadership.LeaseRequest{Election: "plan", CandidateID: "ann", Key: g.Key, Token: g.Token}, Child: child,
+			})
+			return err
+		}
+		for _, child := range []string{"a", "a"} {
+			if err := delegate(child); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantLimited(t, "the third election", delegate("b"))
+	})
+}

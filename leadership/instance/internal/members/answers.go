@@ -18,6 +18,7 @@ type record struct {
 	noted    time.Duration // when the note was heard
 	joined   bool          // it keeps its membership by joining again
 	inLine   bool          // it stands in line, and follows the token that its instance knows
+	reader                 // of the journal
 }
 
 var ranks = map[leadership.Role]int{
@@ -37,6 +38,7 @@ func (a *record) add(b record) {
 	}
 	a.seen, a.heard = max(a.seen, b.seen), max(a.heard, b.heard)
 	a.joined, a.inLine = a.joined || b.joined, a.inLine || b.inLine
+	a.follows, a.applied = a.follows || b.follows, max(a.applied, b.applied)
 }
 
 // local adds to all in which ways the member is here; one that is connected is heard of now. What
@@ -51,6 +53,9 @@ func (n *node) local(all *record, now time.Duration) {
 			heard = s.closed
 		}
 		all.add(record{role: leadership.RoleFollower, seen: s.seen, heard: heard})
+	}
+	if n.kept() {
+		all.add(record{reader: n.reader})
 	}
 	if p := n.place; p.role != "" {
 		all.add(record{role: p.role, heard: now, position: p.position, inLine: true})
@@ -101,11 +106,16 @@ func (r *Registry) Members(l leadership.Lease, age, now time.Duration) []leaders
 		m.add(record{role: leadership.RoleLeader, seen: l.Token, heard: now - age - l.ReadAt.Sub(l.LastHeartbeat)})
 		known[l.LeaderID] = m
 	}
+	journal := r.JournalIndex(l.Election)
 	all := make([]leadership.Member, 0, len(known))
 	for id, m := range known {
-		all = append(all, leadership.Member{
-			ID: id, Role: m.role, SeenToken: m.seen, HeardAgo: max(now-m.heard, 0), Position: m.position, Note: m.note,
-		})
+		one := leadership.Member{
+			ID: id, Role: m.role, SeenToken: m.seen, HeardAgo: max(now-m.heard, 0), Position: m.position, Note: m.note, Applied: m.applied,
+		}
+		if m.follows {
+			one.Lag = max(journal-m.applied, 0)
+		}
+		all = append(all, one)
 	}
 	slices.SortFunc(all, func(a, b leadership.Member) int { return cmp.Compare(a.ID, b.ID) })
 	return all

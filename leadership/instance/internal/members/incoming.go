@@ -54,8 +54,15 @@ func (c *copied) ended() leadership.MemberChangeType {
 
 // Heard is what a sheet says beside its members.
 type Heard struct {
-	Ask     bool // for a whole sheet
-	Renewed []Renewed
+	Ask      bool // for a whole sheet
+	Renewed  []Renewed
+	Journals []Journal
+}
+
+// Journal is where the journal of an election stands after an append.
+type Journal struct {
+	Election leadership.Election
+	Index    leadership.Index
 }
 
 // errTooMany refuses the sheet of an instance beyond maxPeers.
@@ -90,6 +97,9 @@ func (r *Registry) Hear(data []byte, now time.Duration) (Heard, error) {
 		heard.Renewed = append(heard.Renewed, Renewed{l.Election, l.Token, time.Duration(l.LeftMS) * time.Millisecond})
 	}
 	for _, part := range s.Elections {
+		if part.Journal > 0 {
+			heard.Journals = append(heard.Journals, Journal{part.Election, part.Journal})
+		}
 		err = cmp.Or(err, r.take(p, s, part, now))
 	}
 	if p.complete() {
@@ -164,6 +174,7 @@ func (r *Registry) take(p *peer, s sheet, said part, now time.Duration) (err err
 			r.touch(e)
 		}
 	}
+	r.Journal(said.Election, said.Journal)
 	for _, m := range said.Members {
 		err = cmp.Or(err, r.copy(p, s.Seq, said.Election, m, now))
 	}
@@ -202,7 +213,9 @@ func (r *Registry) copy(p *peer, seq int64, name leadership.Election, m entry, n
 	heard := since(m.AgoMS, now)
 	c.seq, c.record = seq, record{
 		role: m.Role, seen: m.Seen, heard: heard, position: m.Position, note: m.Note, noted: heard, joined: m.Joined, inLine: m.InLine,
+		reader: reader{m.Follows, m.Applied},
 	}
+	r.Journal(name, m.Applied)
 	if m.Joined && n.joined.role != "" && n.joined.heard+moved < heard {
 		r.part(n)
 	}

@@ -14,12 +14,15 @@ type outgoing struct {
 	terms map[*election]struct{} // whose token has, while members stand in line
 	left  map[leadership.Election]map[leadership.CandidateID]time.Duration
 	count int // of left
+
+	journals map[leadership.Election]leadership.Index // that have grown by appends at this instance
 }
 
 func newOutgoing() outgoing {
 	return outgoing{
 		nodes: make(map[*node]struct{}), terms: make(map[*election]struct{}),
-		left: make(map[leadership.Election]map[leadership.CandidateID]time.Duration),
+		left:     make(map[leadership.Election]map[leadership.CandidateID]time.Duration),
+		journals: make(map[leadership.Election]leadership.Index),
 	}
 }
 
@@ -55,6 +58,7 @@ type Renewed struct {
 func (r *Registry) ChangedSheets(renewed []Renewed, now time.Duration) [][]byte {
 	var b builder
 	b.changes(r, now)
+	b.journals(r)
 	b.renewed(renewed)
 	return r.number(b.finish(), false)
 }
@@ -72,6 +76,7 @@ func (r *Registry) WholeSheets(ask bool, renewed []Renewed, now time.Duration) [
 		n.sent = n.comparable(now) // what it has ceased to be is missing in the whole
 	}
 	r.outgoing.nodes, r.outgoing.terms = newOutgoing().nodes, newOutgoing().terms
+	b.journals(r)
 	b.renewed(renewed)
 	pieces := b.finish()
 	if ask && len(pieces) == 0 {
@@ -88,7 +93,7 @@ func (r *Registry) Bye() []byte { return r.number([]sheet{{Bye: true}}, false)[0
 
 // Changed reports whether ChangedSheets has changes of members to tell.
 func (r *Registry) Changed() bool {
-	return len(r.outgoing.nodes)+len(r.outgoing.terms)+r.outgoing.count > 0
+	return len(r.outgoing.nodes)+len(r.outgoing.terms)+len(r.outgoing.journals)+r.outgoing.count > 0
 }
 
 // number numbers the sheets, and encodes them.
@@ -151,7 +156,7 @@ func (b *builder) part(e leadership.Election, size int) *part {
 func (b *builder) member(n *node, now time.Duration) {
 	var all record
 	n.local(&all, now)
-	m := entry{ID: n.id, Role: all.role, Seen: all.seen, AgoMS: ago(now - all.heard), Position: all.position, Note: all.note, Joined: all.joined, InLine: all.inLine}
+	m := entry{ID: n.id, Role: all.role, Seen: all.seen, AgoMS: ago(now - all.heard), Position: all.position, Note: all.note, Joined: all.joined, InLine: all.inLine, Follows: all.follows, Applied: all.applied}
 	p := b.part(n.election.name, m.size())
 	p.Members = append(p.Members, m)
 	if len(n.election.line) > 0 {
@@ -178,6 +183,13 @@ func (b *builder) changes(r *Registry, now time.Duration) {
 	}
 	clear(r.outgoing.nodes)
 	clear(r.outgoing.terms)
+}
+
+func (b *builder) journals(r *Registry) {
+	for e, i := range r.outgoing.journals {
+		b.part(e, 0).Journal = i
+	}
+	clear(r.outgoing.journals)
 }
 
 func (b *builder) left(r *Registry, now time.Duration) {

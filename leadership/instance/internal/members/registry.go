@@ -61,6 +61,7 @@ type election struct {
 	token   leadership.Token       // the newest that is known
 	lease   *leadership.Lease      // as the store has described it last; nil if it has not
 	leaseAt time.Duration          // when that was
+	journal leadership.Index       // of the journal's last entry, as far as is known
 
 	watchers int
 	log      []leadership.MemberChange // while there are watchers
@@ -75,6 +76,7 @@ type node struct {
 
 	joined joined
 	stream stream
+	reader reader
 	place  place
 	leads  bool
 	copies map[*peer]*copied // from the sheets of others
@@ -103,6 +105,17 @@ type stream struct {
 	closed time.Duration // when the last one was; with none open it counts for Linger
 	counts bool
 }
+
+// reader is how far a member has applied the journal of the election. It counts while the member
+// has joined or follows a stream.
+type reader struct {
+	follows bool
+	applied leadership.Index
+}
+
+// reading is for how long a member that reads a journal page by page counts after a page, unless it
+// has joined for longer.
+const reading = 30 * time.Second
 
 // place is a member's place in line.
 type place struct {
@@ -224,6 +237,62 @@ func (r *Registry) Close(name leadership.Election, id leadership.CandidateID, no
 		n.stream.open--
 		n.stream.closed = now
 	}
+}
+
+// Applied says that a member has applied the journal up to an index, and follows it. One that is no
+// member yet becomes a follower for a while, or is refused if there is no room.
+func (r *Registry) Applied(name leadership.Election, id leadership.CandidateID, i leadership.Index, now time.Duration) error {
+	n := r.find(name, id)
+	switch {
+	case n == nil || n.joined.role == "" && n.stream.open == 0:
+		j := leadership.JoinRequest{Election: name, CandidateID: id, Role: leadership.RoleFollower, TTL: reading}
+		if err := r.Join(j, now); err != nil {
+			return err
+		}
+		n = r.node(name, id)
+	case n.joined.role != "":
+		n.joined.heard, n.joined.until = now, max(n.joined.until, now+reading)
+	}
+	n.reader = reader{true, max(n.reader.applied, i)}
+	r.Journal(name, i)
+	r.settle(n, now, "", 0)
+	return nil
+}
+
+// Journal says where the journal of an election stands. Of an election without members it remembers
+// nothing.
+func (r *Registry) Journal(name leadership.Election, i leadership.Index) {
+	if e, ok := r.elections[name]; ok {
+		e.journal = max(e.journal, i)
+	}
+}
+
+// Appended says where the journal stands after an append at this instance; the next sheet tells of
+// it.
+func (r *Registry) Appended(name leadership.Election, i leadership.Index) {
+	r.Journal(name, i)
+	if o := &r.outgoing; r.name != "" && (len(o.journals) < leadership.MaxMembers || o.journals[name] > 0) {
+		o.journals[name] = max(o.journals[name], i)
+	}
+}
+
+// JournalIndex is where the journal of an election stands, as far as is known; 0 if it is not.
+func (r *Registry) JournalIndex(name leadership.Election) leadership.Index {
+	e, ok := r.elections[name]
+	if !ok {
+		return 0
+	}
+	return e.journal
+}
+
+// Lag is by how many entries of a journal a member at this instance lags at most.
+func (r *Registry) Lag() (most leadership.Index) {
+	for n := range r.own {
+		if n.reader.follows {
+			most = max(most, n.election.journal-n.reader.applied)
+		}
+	}
+	return most
 }
 
 // Stand says which candidates and witnesses stand in the line for an election now.
@@ -360,6 +429,7 @@ func (r *Registry) count(n *node, kept bool) {
 		r.members++
 	case !n.kept() && kept:
 		r.members--
+		n.reader = reader{}
 	}
 }
 

@@ -39,6 +39,7 @@ type part struct {
 	Token    leadership.Token         `json:"t,omitzero"` // that the instance knows, if members stand in line
 	Members  []entry                  `json:"m,omitzero"`
 	Gone     []leadership.CandidateID `json:"gone,omitzero"` // they are not at this instance any more
+	Journal  leadership.Index         `json:"x,omitzero"`    // its last entry, if the instance has appended some
 	Left     []departed               `json:"left,omitzero"` // they have left, wherever they had joined
 }
 
@@ -52,6 +53,8 @@ type entry struct {
 	Note     string                 `json:"n,omitzero"`
 	Joined   bool                   `json:"j,omitzero"`
 	InLine   bool                   `json:"l,omitzero"`
+	Follows  bool                   `json:"f,omitzero"` // the journal
+	Applied  leadership.Index       `json:"a,omitzero"` // of it
 }
 
 // departed is a member that has left.
@@ -140,11 +143,14 @@ func (p part) validate() error {
 	wrong := func(id leadership.CandidateID) error {
 		return fmt.Errorf("it has an impossible member %.64q of election %q", id, p.Election)
 	}
+	if p.Journal < 0 {
+		return fmt.Errorf("it has a journal of election %q with the index %d", p.Election, p.Journal)
+	}
 	if !isToken(p.Token) {
 		return fmt.Errorf("it has the fencing token %d of election %q", p.Token, p.Election)
 	}
 	for _, m := range p.Members {
-		if m.ID.Validate() != nil || !isToken(m.Seen) || m.AgoMS < 0 || m.AgoMS > maxAgo || m.Position < 0 || len(m.Note) > maxNote {
+		if m.ID.Validate() != nil || !isToken(m.Seen) || m.AgoMS < 0 || m.AgoMS > maxAgo || m.Position < 0 || m.Applied < 0 || len(m.Note) > maxNote {
 			return wrong(m.ID)
 		}
 	}

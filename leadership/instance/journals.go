@@ -1,0 +1,311 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/hub"
+)
+
+const (
+	// journalLook is how often the head of a journal is looked at that has feeds, for entries that
+	// another instance has appended and not told of.
+	journalLook = time.Second
+	// journalPause is how long after another read the entries that were told of are read.
+	journalPause = 50 * time.Millisecond
+	// journalTimeout bounds one read.
+	journalTimeout = 10 * time.Second
+	// A window has so many entries, and about so many bytes of them, at most. A feed that is
+	// further behind reads the store by itself.
+	windowEntries = 1024
+	windowBytes   = 1 << 20
+)
+
+// journals lets the feeds of one journal share what is read of it: for each journal with feeds
+// there is one follow.
+//
+//	feeds ------+
+//	feeds ------+--- follow ---> one look at the head a second; the new entries, once
+//	feeds ------+       ^
+//	                    |
+//	  appends here, and what other instances tell of theirs
+type journals struct {
+	ledger  *leadership.Ledger
+	hub     *hub.Hub                                    // whose end is that of all feeds
+	learnt  func(leadership.Election, leadership.Index) // is told where a journal stands
+	log     *slog.Logger
+	running sync.WaitGroup // follows
+
+	mu      sync.Mutex // guards all below, and the follows
+	follows map[leadership.Election]*follow
+}
+
+// follow is what the feeds of one journal share: a window on its newest entries.
+type follow struct {
+	election leadership.Election
+	wake     chan struct{} // of one: the journal was told to be further
+	end      context.CancelFunc
+
+	feeds  int
+	known  bool                   // head and next are
+	head   leadership.JournalHead // as it was read last
+	next   leadership.Index       // of the entry after the window
+	window []leadership.Entry     // the entries before next, without a gap
+	bytes  int                    // of their data
+	told   leadership.Index       // that the journal has, as an instance has said
+	err    error                  // why there are no more entries
+	more   chan struct{}          // closed when there are, or err is set
+}
+
+func newJournals(l *leadership.Ledger, h *hub.Hub, learnt func(leadership.Election, leadership.Index), log *slog.Logger) *journals {
+	return &journals{ledger: l, hub: h, learnt: learnt, log: log, follows: make(map[leadership.Election]*follow)}
+}
+
+// open opens a feed. If the window does not reach back to where it begins, it reads the store.
+func (j *journals) open(ctx context.Context, r leadership.JournalRequest) (*JournalFeed, error) {
+	if err := j.hub.Cause(); err != nil {
+		return nil, err
+	}
+	f := &JournalFeed{journals: j, follow: j.join(r.Election), request: r, left: func() {}}
+	j.mu.Lock()
+	covered := f.follow.known && r.After >= f.follow.first()-1
+	j.mu.Unlock()
+	if covered {
+		return f, nil
+	}
+	page, err := j.read(ctx, r)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	f.page = page
+	j.mu.Lock()
+	f.follow.begin(page.JournalHead)
+	j.mu.Unlock()
+	return f, nil
+}
+
+// join adds a feed to the follow of a journal, and begins it if it is the first.
+func (j *journals) join(e leadership.Election) *follow {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f, ok := j.follows[e]
+	if !ok {
+		ctx, end := context.WithCancel(context.Background())
+		f = &follow{election: e, wake: make(chan struct{}, 1), end: end, more: make(chan struct{})}
+		j.follows[e] = f
+		j.running.Go(func() { j.run(ctx, f) })
+	}
+	f.feeds++
+	return f
+}
+
+// leave removes a feed. The last one ends the follow.
+func (j *journals) leave(f *follow) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if f.feeds--; f.feeds > 0 {
+		return
+	}
+	f.end()
+	if j.follows[f.election] == f {
+		delete(j.follows, f.election)
+	}
+}
+
+// tell says that a journal has so many entries, so that its feeds get them at once.
+func (j *journals) tell(e leadership.Election, i leadership.Index) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if f, ok := j.follows[e]; ok && i > f.told {
+		f.told = i
+		select {
+		case f.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// first is the index of the first entry in the window.
+func (f *follow) first() leadership.Index { return f.next - leadership.Index(len(f.window)) }
+
+// begin lets the window begin after the last entry.
+func (f *follow) begin(head leadership.JournalHead) {
+	if !f.known {
+		f.known, f.head, f.next = true, head, head.Index+1
+	}
+}
+
+// page returns the entries after those that a feed has. Without any, more is closed when there may
+// be some; it is nil if the window does not reach back so far.
+func (j *journals) page(f *follow, r leadership.JournalRequest) (page *leadership.JournalPage, more <-chan struct{}, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch from := r.After + 1; {
+	case f.known && from < f.first():
+		return nil, nil, nil
+	case f.known && from < f.next:
+		limit := r.Limit
+		if limit == 0 {
+			limit = leadership.DefaultPageSize
+		}
+		rest := f.window[from-f.first():]
+		return &leadership.JournalPage{JournalHead: f.head, Entries: rest[:min(len(rest), limit):min(len(rest), limit)]}, nil, nil
+	case f.err != nil:
+		return nil, nil, f.err
+	}
+	return nil, f.more, nil
+}
+
+// read reads the store for one feed.
+func (j *journals) read(ctx context.Context, r leadership.JournalRequest) (*leadership.JournalPage, error) {
+	page, err := j.ledger.ReadJournal(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	j.learnt(r.Election, page.Index)
+	return &page, nil
+}
+
+// run reads what is new until ctx ends, or the instance drains.
+func (j *journals) run(ctx context.Context, f *follow) {
+	defer f.end()
+	look := time.NewTimer(journalLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-f.wake:
+			if !j.further(f) {
+				continue
+			}
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		case <-j.hub.Done():
+			return
+		}
+		if err := j.look(ctx, f); err != nil {
+			j.fail(f, err)
+			return
+		}
+		look.Reset(journalLook)
+		select {
+		case <-time.After(journalPause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// further reports whether the journal was told to be further than the window.
+func (j *journals) further(f *follow) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return !f.known || f.told >= f.next
+}
+
+// look enters the new entries into the window. The error is one that asking again would not mend.
+func (j *journals) look(ctx context.Context, f *follow) error {
+	for {
+		page, err := j.newer(ctx, f)
+		refusal, _ := errors.AsType[*leadership.Error](err)
+		switch {
+		case err == nil:
+			j.learnt(f.election, page.Index)
+			if j.enter(f, page) {
+				return nil
+			}
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, leadership.HistoryCompacted) && refusal != nil: // feeds that are behind are told so when they read
+			j.mu.Lock()
+			f.restart(refusal.Index + 1)
+			j.mu.Unlock()
+		case errors.Is(err, leadership.RecordCorrupt), errors.Is(err, leadership.RecordTooNew):
+			return err
+		default:
+			j.log.LogAttrs(ctx, slog.LevelDebug, "a journal cannot be read; its followers wait", slog.String("election", string(f.election)), slog.Any("cause", err))
+			return nil
+		}
+	}
+}
+
+// newer reads what follows on the window. Unless the journal was told to be further, it looks at
+// the head first.
+func (j *journals) newer(ctx context.Context, f *follow) (page leadership.JournalPage, err error) {
+	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
+	defer cancel()
+	j.mu.Lock()
+	known, next, told := f.known, f.next, f.told
+	j.mu.Unlock()
+	if !known || told < next {
+		page.JournalHead, err = j.ledger.Head(ctx, f.election)
+	}
+	if err == nil && known && max(told, page.Index) >= next {
+		page, err = j.ledger.ReadJournal(ctx, leadership.JournalRequest{Election: f.election, After: next - 1, Limit: leadership.MaxPageSize})
+	}
+	return page, err
+}
+
+// enter takes what was read, and reports whether that was all.
+func (j *journals) enter(f *follow, page leadership.JournalPage) (all bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f.begin(page.JournalHead)
+	f.head, f.told = page.JournalHead, min(f.told, page.Index)
+	if page.Index < f.next-1 { // the store was put back
+		f.restart(page.Index + 1)
+	}
+	for _, e := range page.Entries {
+		if e.Index == f.next {
+			f.window, f.bytes, f.next = append(f.window, e), f.bytes+len(e.Data), e.Index+1
+		}
+	}
+	drop := 0
+	for len(f.window)-drop > windowEntries || f.bytes > windowBytes {
+		f.bytes -= len(f.window[drop].Data)
+		drop++
+	}
+	f.window = f.window[drop:]
+	if len(page.Entries) > 0 {
+		f.broadcast()
+	}
+	return len(page.Entries) == 0 || f.next > page.Index
+}
+
+// restart empties the window, which goes on with that entry.
+func (f *follow) restart(next leadership.Index) {
+	f.window, f.bytes, f.next = nil, 0, next
+	f.broadcast()
+}
+
+// broadcast wakes all feeds that wait.
+func (f *follow) broadcast() {
+	close(f.more)
+	f.more = make(chan struct{})
+}
+
+// fail ends a follow with an error, for the feeds that have all of its entries.
+func (j *journals) fail(f *follow, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	f.err = err
+	f.broadcast()
+	if j.follows[f.election] == f {
+		delete(j.follows, f.election) // the next feed begins another
+	}
+}
+
+// stats returns how many feeds there are.
+func (j *journals) stats() (feeds int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, f := range j.follows {
+		feeds += int64(f.feeds)
+	}
+	return feeds
+}

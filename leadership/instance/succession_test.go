@@ -1,0 +1,212 @@
+package instance_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance"
+)
+
+// leaves lets ann lead, leave a checkpoint, and release.
+func (b *books) leaves(i *instance.Instance) {
+	b.Helper()
+	b.leads(i)
+	if _, err := i.PutCheckpoint(b.Context(), leadership.CheckpointRequest{LeaseRequest: b.holder(), Task: "sums", Data: json.RawMessage(`{"done":7}`)}); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := i.Release(b.Context(), b.holder()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *books) read(i *instance.Instance) leadership.Lease {
+	b.Helper()
+	l, err := i.Get(b.Context(), "jobs")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
+func TestALeaderThatCouldNotInheritAsksAgainWithItsKey(t *testing.T) {
+	for _, wait := range []time.Duration{0, time.Minute} {
+		t.Run(fmt.Sprint("wait=", wait), func(t *testing.T) {
+			withJournals(t, func(b *books) {
+				i, c, _ := b.start("a")
+				b.leaves(i)
+				r := leadership.AcquireRequest{Election: "jobs", CandidateID: "bob", Key: new(leadership.NewKey()), LeaseDuration: time.Hour, Wait: wait, Inherit: true}
+				c.failing(leadership.StoreUnavailable)
+				if _, err := i.Acquire(b.Context(), r); !errors.Is(err, leadership.OutcomeUnknown) {
+					b.Fatalf("%v, want an unknown outcome", err)
+				}
+				if l := b.read(i); l.LeaderID != "bob" || l.Token != 2 {
+					b.Errorf("%s leads with token %d, want bob with 2", l.LeaderID, l.Token)
+				}
+				c.failing(nil)
+				for range 2 {
+					g, err := i.Acquire(b.Context(), r)
+					if err != nil || g.Token != 2 || g.Inherited == nil || string(g.Inherited.Data) != `{"done":7}` || g.Inherited.LeaderID != "ann" {
+						b.Fatalf("again: %+v, %v", g, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestALeaseIsGivenBackIfItsCallerGotNoKeyAndNoInheritance(t *testing.T) {
+	for _, wait := range []time.Duration{0, time.Minute} {
+		t.Run(fmt.Sprint("wait=", wait), func(t *testing.T) {
+			withJournals(t, func(b *books) {
+				i, c, _ := b.start("a")
+				b.leaves(i)
+				r := leadership.AcquireRequest{Election: "jobs", CandidateID: "bob", LeaseDuration: time.Hour, Wait: wait, Inherit: true}
+				c.failing(leadership.StoreUnavailable)
+				if _, err := i.Acquire(b.Context(), r); !errors.Is(err, leadership.StoreUnavailable) {
+					b.Fatalf("%v, want that the store cannot be reached", err)
+				}
+				if l := b.read(i); l.State != leadership.Vacant || l.Token != 2 {
+					b.Errorf("%+v, want a lease that was given back", l)
+				}
+				c.failing(nil)
+				if g, err := i.Acquire(b.Context(), r); err != nil || g.Inherited == nil || g.Inherited.Task != "sums" {
+					b.Errorf("again: %+v, %v", g, err)
+				}
+			})
+		})
+	}
+}
+
+func TestWithoutAJournalNoLeaseIsGrantedThatCouldNotInherit(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		s := f.start("a")
+		r := leadership.AcquireRequest{Election: "jobs", CandidateID: "bob", Wait: time.Second, Inherit: true}
+		_, err := s.Acquire(f.Context(), r)
+		_, alsoErr := s.Campaign(f.Context(), &r)
+		if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(alsoErr, leadership.StoreUnavailable) {
+			f.Errorf("%v, %v", err, alsoErr)
+		}
+		if l, err := s.Get(f.Context(), "jobs"); !errors.Is(err, leadership.NotFound) {
+			f.Errorf("%+v, %v: something was granted", l, err)
+		}
+	})
+}
+
+// waits lets a candidate wait, and returns what became of it.
+func (b *books) waits(i *instance.Instance, r leadership.AcquireRequest) (granted chan error) {
+	granted = make(chan error, 1)
+	r.Election, r.Wait, r.LeaseDuration = "jobs", leadership.MaxWait, time.Hour
+	ctx := b.Context()
+	go func() {
+		_, err := i.Acquire(ctx, r)
+		granted <- err
+	}()
+	synctest.Wait()
+	return granted
+}
+
+func TestAHandOverWithoutANameIsToTheBestThatCanSayThatItIsReady(t *testing.T) {
+	withJournals(t, func(b *books) {
+		i, _, _ := b.start("a")
+		other, _, _ := b.start("b")
+		b.leads(i)
+		ask := func(want leadership.CandidateID) {
+			b.Helper()
+			l, err := i.HandOver(context.Background(), leadership.HandOverRequest{LeaseRequest: b.holder()})
+			if want == "" {
+				if !errors.Is(err, leadership.NotEligible) {
+					b.Errorf("%v, want that no candidate waits", err)
+				}
+				return
+			}
+			if err != nil || l.Succession.To != want {
+				b.Errorf("handed over to %+v, %v; want %s", l.Succession, err, want)
+			}
+		}
+		ask("")
+		key := func() *leadership.Key { return new(leadership.NewKey()) }
+		b.waits(i, leadership.AcquireRequest{CandidateID: "keyless"})
+		ask("")
+		b.waits(other, leadership.AcquireRequest{CandidateID: "elsewhere", Key: key()})
+		time.Sleep(3 * time.Second)
+		ask("elsewhere")
+		b.waits(i, leadership.AcquireRequest{CandidateID: "witness", Key: key(), Candidacy: leadership.Candidacy{Role: leadership.RoleWitness}})
+		b.waits(i, leadership.AcquireRequest{CandidateID: "bob", Key: key()})
+		b.waits(i, leadership.AcquireRequest{CandidateID: "cy", Key: key()})
+		ask("bob")
+	})
+}
+
+func TestAHandOverBetweenInstancesLeavesNoVacancy(t *testing.T) {
+	withJournals(t, func(b *books) {
+		i, _, _ := b.start("a")
+		other, _, _ := b.start("b")
+		b.leads(i)
+		_, watch, err := other.Watch(b.Context(), leadership.WatchRequest{Election: "jobs"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer watch.Close()
+		key := leadership.NewKey()
+		granted := b.waits(other, leadership.AcquireRequest{CandidateID: "bob", Key: &key})
+		if _, err := i.HandOver(b.Context(), leadership.HandOverRequest{LeaseRequest: b.holder(), To: "bob"}); err != nil {
+			b.Fatal(err)
+		}
+		synctest.Wait()
+		if l, err := other.Read(b.Context(), leadership.ReadRequest{Election: "jobs"}); err != nil || l.Succession.To != "bob" || l.Succession.Ready {
+			b.Errorf("a cached read shows %+v, %v", l.Succession, err)
+		}
+		if _, err := other.SayReady(b.Context(), leadership.ReadyRequest{Election: "jobs", CandidateID: "bob", Key: key}); err != nil {
+			b.Fatal(err)
+		}
+		l, err := i.Renew(b.Context(), b.holder())
+		if err != nil || !l.Succession.Ready {
+			b.Errorf("the leader is told %+v, %v", l.Succession, err)
+		}
+		before := time.Now()
+		if _, err := i.Yield(b.Context(), b.holder()); err != nil {
+			b.Fatal(err)
+		}
+		if err := <-granted; err != nil {
+			b.Fatal(err)
+		}
+		if took := time.Since(before); took > 20*time.Millisecond {
+			b.Errorf("the successor leads after %v", took)
+		}
+		if l, err := other.Read(b.Context(), leadership.ReadRequest{Election: "jobs"}); err != nil || l.LeaderID != "bob" || l.Token != 2 || l.Succession.To != "" {
+			b.Errorf("after it: %+v, %v", l, err)
+		}
+	})
+}
+
+func TestTheLeaseOfADelegatedElectionIsNotLookedAfterByItsParentsInstance(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		a, b := f.start("a"), f.start("b")
+		g := f.lead(a, "ann")
+		limits := leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent, Budget: leadership.AsParent}
+		r := leadership.DelegateRequest{Child: "part", Limits: limits}
+		r.LeaseRequest = leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}
+		if _, err := a.Delegate(f.Context(), r); err != nil {
+			f.Fatal(err)
+		}
+		if _, err := b.Acquire(f.Context(), leadership.AcquireRequest{Election: "jobs.part", CandidateID: "cy", LeaseDuration: 30 * time.Second}); err != nil {
+			f.Fatal(err)
+		}
+		if l, err := a.Delegate(f.Context(), r); err != nil || l.LeaderID != "cy" {
+			f.Fatalf("again: %+v, %v", l, err)
+		}
+		b.kill()
+		a.asks.Take()
+		time.Sleep(50 * time.Second)
+		synctest.Wait()
+		if n := a.asks.Take()["Update"]; n != 0 {
+			f.Errorf("the instance that has delegated has looked after the end of a lease that it did not grant: %d updates", n)
+		}
+	})
+}

@@ -64,6 +64,11 @@ func fullest() (Policy, Standing) {
 		all = append(all, bid)
 	}
 	s.Bids = bids(writeList(all))
+	s.Succession = succession{id(3), aMoment, aMoment, id(4), Key{1}.Hash(), aMoment}
+	s.Parent = Parent{strings.Repeat("p", MaxPeerLength), longElection(1), MaxToken, aMoment}
+	s.Unready, s.Ended = true, ended{MaxToken, EndsHandOver}
+	s.Delegated = delegated{MaxChildren, MaxBudget, longElection(2), Limits{MaxDepth, MaxChildren, MaxBudget}}
+	p.Promotion, p.Delegation = true, Delegation{longElection(3), MaxDepth, MaxChildren, MaxBudget}
 	var orders []Override
 	for i := 0; ; i++ {
 		o := Override{
@@ -80,6 +85,10 @@ func fullest() (Policy, Standing) {
 		}
 		orders = append(orders, o)
 	}
+}
+
+func longElection(i int) Election {
+	return Election(strings.Repeat("e", MaxElectionLength-2) + fmt.Sprintf("%02d", i))
 }
 
 // longNames is a set of so many names of so many bytes.
@@ -110,7 +119,7 @@ func TestEverythingTogetherFitsAndIsReadBack(t *testing.T) {
 	}
 	carried, err := Codec{}.Encode(&r)
 	t.Logf("policy %d, standing %d bytes", len(carried.Policy), len(carried.Standing))
-	if err != nil || carried.Needs != ballotVersion {
+	if err != nil || carried.Needs != successionVersion {
 		t.Fatalf("needs %d, %v", carried.Needs, err)
 	}
 	read := Record{Election: "jobs"}
@@ -119,10 +128,11 @@ func TestEverythingTogetherFitsAndIsReadBack(t *testing.T) {
 	}
 }
 
-// Each new member alone: an older program refuses the record by name, and accepts it again once the
+// Each later member alone: an older program refuses the record by name, and accepts it again once the
 // member is not used any more.
-func TestOlderProgramRefusesARecordWithAnyMemberOfATermOrABallot(t *testing.T) {
+func TestOlderProgramRefusesARecordWithAnyLaterMember(t *testing.T) {
 	policy, standing := fullest()
+	policy.LeadersOf = "orders." // it does not go with a parent
 	members := make(map[Version][]string)
 	fullPolicy, fullStanding := policyMembers(&policy), standingMembers(&standing)
 	for i, full := range slices.Concat(fullPolicy, fullStanding) {
@@ -150,8 +160,8 @@ func TestOlderProgramRefusesARecordWithAnyMemberOfATermOrABallot(t *testing.T) {
 			t.Errorf("%s is not used any more: %+v, %v", full.name, carried, err)
 		}
 	}
-	if len(members[termVersion]) != 20 || len(members[ballotVersion]) != 17 {
-		t.Errorf("members of a term and of a ballot: %v", members)
+	if len(members[termVersion]) != 20 || len(members[ballotVersion]) != 17 || len(members[successionVersion]) != 7 {
+		t.Errorf("members of a term, of a ballot and of a succession: %v", members)
 	}
 }
 
@@ -279,11 +289,51 @@ func TestCodecRefusesMembersOfABallotThatNoProgramWrites(t *testing.T) {
 	}
 }
 
+func TestCodecRefusesMembersOfASuccessionThatNoProgramWrites(t *testing.T) {
+	const at = `"2026-01-01T00:00:00Z"`
+	key := encoded(Key{1}.Hash())
+	fine := `{"delegated":{"children":1,"last":"jobs.a","limits":{"depth":1}},"ended":{"token":1,"because":"expired"},` +
+		`"parent":{"election":"orders","token":1,"until":` + at + `},` +
+		`"succession":{"to":"bob","since":` + at + `,"ends":` + at + `,"ready":"bob","key":` + key + `,"yielded":` + at + `}}`
+	if err := (Codec{}).Decode(&Record{Election: "jobs"}, Carried{Standing: fine, Needs: 5}); err != nil {
+		t.Fatal(err)
+	}
+	for name, standing := range map[string]string{
+		"an empty hand-over":                `{"succession":{}}`,
+		"a hand-over without a beginning":   `{"succession":{"to":"bob","ends":` + at + `}}`,
+		"a hand-over without an end":        `{"succession":{"to":"bob","since":` + at + `}}`,
+		"an end of no hand-over":            `{"succession":{"ends":` + at + `}}`,
+		"a successor without a key":         `{"succession":{"ready":"bob"}}`,
+		"a key of no successor":             `{"succession":{"key":` + key + `}}`,
+		"a short key":                       `{"succession":{"ready":"bob","key":"AAAA"}}`,
+		"a yield to no successor":           `{"succession":{"to":"bob","since":` + at + `,"ends":` + at + `,"yielded":` + at + `}}`,
+		"a successor that is no name":       `{"succession":{"ready":"a b","key":` + key + `}}`,
+		"a hand-over in another zone":       `{"succession":{"to":"bob","since":"2026-01-01T00:00:00+02:13","ends":` + at + `}}`,
+		"a parent without a name":           `{"parent":{"token":1,"until":` + at + `}}`,
+		"a parent without a token":          `{"parent":{"election":"orders","until":` + at + `}}`,
+		"a parent without an end":           `{"parent":{"election":"orders","token":1}}`,
+		"a parent of a peer without a form": `{"parent":{"peer":"a b","election":"orders","token":1,"until":` + at + `}}`,
+		"a parent in nanoseconds":           `{"parent":{"election":"orders","token":1,"until":"2026-01-01T00:00:00.000000001Z"}}`,
+		"no children":                       `{"delegated":{"last":"jobs.a"}}`,
+		"a child without a name":            `{"delegated":{"children":1}}`,
+		"a negative budget":                 `{"delegated":{"children":1,"budget":-1,"last":"jobs.a"}}`,
+		"negative limits":                   `{"delegated":{"children":1,"last":"jobs.a","limits":{"depth":-1}}}`,
+		"ready as a false":                  `{"unready":false}`,
+		"an end of no term":                 `{"ended":{"because":"expired"}}`,
+	} {
+		r := Record{Election: "jobs"}
+		if err := (Codec{}).Decode(&r, Carried{Standing: standing, Needs: 5}); !errors.Is(err, RecordCorrupt) {
+			t.Errorf("%s: got %+v, %v", name, r.Standing, err)
+		}
+	}
+}
+
 func TestRecordThatDisagreesWithItsTermIsNotTrusted(t *testing.T) {
 	held := Record{
 		Election: "jobs", Token: 2, Revision: 2, LeaderID: "ann", KeyHash: Key{1}.Hash(), LeaseDuration: time.Minute, AcquiredAt: aMoment, HeartbeatAt: aMoment,
 	}
 	vacant := Record{Election: "jobs", Token: 2, Revision: 2, EndedAt: aMoment}
+	handingOver := succession{To: "bob", Since: aMoment, Ends: aMoment}
 	for name, c := range map[string]struct {
 		record Record
 		spoil  func(*Record)
@@ -305,7 +355,19 @@ func TestRecordThatDisagreesWithItsTermIsNotTrusted(t *testing.T) {
 		"a challenge without a challenger": {held, func(r *Record) {
 			r.Standing.Ends.Challenged, r.EndsBy, r.EndsBecause = aMoment, aMoment, EndsHandOver
 		}},
-		"a strategy that there is not": {vacant, func(r *Record) { r.Policy.Ballot.Strategy = "loudest" }},
+		"a term has ended that was not yet": {vacant, func(r *Record) { r.Standing.Ended = ended{3, EndsExpired} }},
+		"vacant and handed over":            {vacant, func(r *Record) { r.Standing.Succession = handingOver }},
+		"vacant with a parent":              {vacant, func(r *Record) { r.Standing.Parent = Parent{Election: "orders", Token: 1, Until: aMoment} }},
+		"vacant and not ready":              {vacant, func(r *Record) { r.Standing.Unready = true }},
+		"its parent ends and it does not":   {held, func(r *Record) { r.Standing.Parent = Parent{Election: "orders", Token: 1, Until: aMoment} }},
+		"a hand-over that does not end it":  {held, func(r *Record) { r.Standing.Succession = handingOver }},
+		"its own successor":                 {held, func(r *Record) { r.Standing.Succession.Ready = "ann" }},
+		"yielded, and it lasts on": {held, func(r *Record) {
+			r.Standing.Succession.Yielded, r.EndsBy, r.EndsBecause = aMoment, aMoment.Add(1), EndsHandOver
+		}},
+		"both a parent and a leadersOf":      {vacant, func(r *Record) { r.Policy.LeadersOf, r.Policy.Delegation.Parent = "orders.", "all" }},
+		"a leadersOf that no name begins so": {vacant, func(r *Record) { r.Policy.LeadersOf = "-" }},
+		"a strategy that there is not":       {vacant, func(r *Record) { r.Policy.Ballot.Strategy = "loudest" }},
 	} {
 		if err := VerifyAlone(Snapshot{Record: c.record, Now: aMoment}); err != nil {
 			t.Fatal(err)
@@ -334,6 +396,48 @@ func TestChangeThatShortensAPromiseIsRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "its leader was told") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Two leaders are worse than none: whatever a rule may say, this is not written.
+func TestChangeThatPassesALiveLeaseToAnyButTheSuccessorIsRefused(t *testing.T) {
+	held := Snapshot{Now: aMoment, Record: Record{
+		Election: "jobs", Token: 1, Revision: 1, LeaderID: "ann", KeyHash: Key{1}.Hash(), LeaseDuration: time.Minute, AcquiredAt: aMoment, HeartbeatAt: aMoment,
+	}}
+	yielded := held
+	yielded.Record.Standing.Succession = succession{Ready: "bob", Key: Key{2}.Hash(), Yielded: aMoment.Add(time.Second)}
+	yielded.Record.EndsBy, yielded.Record.EndsBecause = aMoment.Add(time.Second), EndsHandOver
+	for name, c := range map[string]struct {
+		s    Snapshot
+		to   CandidateID
+		key  byte
+		says string
+	}{
+		"to the successor":                       {yielded, "bob", 2, ""},
+		"without a yield":                        {held, "bob", 2, "has not yielded"},
+		"to another incarnation of the leader":   {held, "ann", 9, "has not yielded"},
+		"to another candidate":                   {yielded, "cy", 3, "has not yielded to it"},
+		"to another incarnation":                 {yielded, "bob", 9, "has not yielded to it"},
+		"back to the leader under another token": {yielded, "ann", 1, "leads again"},
+	} {
+		_, _, err := Codec{}.Decide(c.s, func(s Snapshot) (Change, error) {
+			ch := s.change()
+			ch.vacate(EventReleased, s.Now, 0)
+			ch.grant(AcquireCommand{CandidateID: c.to, KeyHash: Key{c.key}.Hash()}, s.Now)
+			return ch, nil
+		})
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+	}
+	_, _, err := Codec{}.Decide(yielded, func(s Snapshot) (Change, error) {
+		ch := s.change()
+		ch.Record.Standing.Succession, ch.Record.EndsBy, ch.Record.EndsBecause = succession{}, time.Time{}, ""
+		ch.announce(EventGoesOn, "")
+		return ch, nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "leads again") {
+		t.Errorf("a yield is taken back: %v", err)
 	}
 }
 

@@ -11,10 +11,10 @@
 //   - The store alone knows which candidate leads. Its clock alone decides whether a lease has
 //     ended: no process's wall clock is ever compared with anything.
 //   - The rules in this package alone decide: Acquire, Withdraw, Renew, Release, StepDown,
-//     RequestApproval, Order, Judge, Expire, Retire, Lapse, Check, Configure, Delete, Unlock, Carry
-//     and Raise. They are pure: a Snapshot and a command go in, a Change or an error comes out. A
-//     Store runs them inside one transaction. Simulators, checkers and fuzzers run the very same
-//     functions.
+//     RequestApproval, Order, Judge, Expire, Retire, Lapse, Check, Configure, Delete, Unlock,
+//     Carry, Raise, HandOver, SayReady, Yield, Delegate and MakeChild. They are pure: a Snapshot
+//     and a command go in, a Change or an error comes out. A Store runs them inside one
+//     transaction. Simulators, checkers and fuzzers run the very same functions.
 //   - The leader decides when it stops: at its own deadline, which lies before the end that the
 //     store knows.
 //
@@ -84,8 +84,8 @@
 //
 // EndsBy is an instant that no renewal passes, with a reason (Record.EndsBecause): a maximum term,
 // a missing approval, an eviction, a hand-over. It lies no earlier than the end that the leader was
-// already promised, unless the leader agrees. A leader needs no logic for it: the remaining time
-// that it is told obeys EndsBy already.
+// already promised, unless the leader agrees, by its release or its yield. A leader needs no logic
+// for it: the remaining time that it is told obeys EndsBy already.
 //
 // Replies carry the time that remains (Lease.ExpiresIn), never an instant to compare a local clock
 // with. A leader must stop at its Deadline: sent + ExpiresIn×0.999 − margin. It reads sent before
@@ -110,6 +110,8 @@
 //	stuck      so long after the last progress that the leader reported
 //	evicted, drained, handOver
 //	           the end already promised, by an operator's order
+//	handOver   so long after the leader has named its successor
+//	parent     the end of the lease that this one stands on, as it is known
 //
 // An end counts for one term. Configure lifts at once what the policy no longer limits; what it
 // limits anew counts from the next grant.
@@ -202,6 +204,75 @@
 // instance. A quorum is a policy. It keeps a leader from working for too few, and is no part of
 // what keeps leaders apart: that is the store, whose grants are the same without it.
 //
+// # Succession
+//
+// A leader that wants to stop hands over in two phases:
+//
+//	leader                          successor
+//	  handOver to: the term ends,     loads what it needs, while the leader goes on
+//	    within 30 s by default
+//	                                  ready: its key is noted, and no other incarnation takes part
+//	  stops its work
+//	  yield: it has stopped, and
+//	    nothing undoes that
+//	                                  acquire: "released" and "acquired" in one commit
+//
+// No reader sees a vacancy, and no other candidate slips in. From the yield on, the leader's
+// renewals are refused with LeaseLost, its token is stale, and each candidate is told LeaseHeld but
+// the successor with its key. A successor that an order bars is refused as it would be at any time;
+// so is one without the quorum that the policy asks for.
+//
+// Nothing waits for a process that has died. Without a yield the term ends by the time of the
+// hand-over, or earlier by itself. After a yield the successor has YieldWindow, but no longer than
+// the lease had; then the lease ends as any other, and the line goes on. The successor of an assign
+// order, and a better candidate whose challenge ends the term, may say that they are ready, too,
+// and the leader may yield to them. An order comes first, then the leader's choice, then a
+// challenge. An order that bars the successor takes the hand-over back.
+//
+// A yield is the one way in which a lease gets shorter than was promised, because its leader gives
+// the promise up. So a caller that has sent one must not act as the leader again before every copy
+// of it was answered, as with a release. A release after a yield changes nothing: the lease is left
+// to the successor.
+//
+// With Config.Promotion a leader is not ready until it says so, with the same call; checkToken for
+// a write refuses its token with NotReady until then.
+//
+// # What a leader leaves behind
+//
+// A Ledger keeps two logs for each election beside its record, in the Journal of the same store: a
+// checkpoint, which is replaced as a whole, and a journal, to which entries are appended. A log is
+// guarded by a mark of its own, the highest token that has opened it, with the key of that leader:
+//
+//	open     a strong read verifies the lease; then the mark is raised, if no higher one is there
+//	write    only under the mark, without a read of the lease
+//
+// So a new leader opens the log before it reads it. What it reads is complete: whatever its
+// predecessor sends afterwards is refused with TokenStale. Until then a paused leader may still
+// write, which harms nothing, because the next leader reads it. A log outlives releases, deletions
+// and moves. A store that was restored raises the marks together with the tokens; what was appended
+// since the backup is lost, so followers of a journal start anew then.
+//
+// An append names the index that it follows, and is all or nothing. The same append again has the
+// same answer as long as it is the last one. A snapshot stands for all entries up to an index that
+// the journal has, and they are deleted; a reader of them is told where to start
+// (HistoryCompacted).
+//
+// # Leases that stand on others
+//
+// A lease may stand on another lease: where Config.LeadersOf says so, or where its candidate wants
+// it (Via), on one that the same candidate holds; in an election that was delegated, on that of its
+// parent, whichever candidate has it. A grant needs the parent's lease by a strong read. The lease
+// ends when the parent's was known to end; each renewal reads the parent again, and then moves its
+// own end on. Another term of the parent is another parent: a lease never outlives the term on
+// which it stands by more than was known. The parent may be in another service, a peer, which
+// answers with the time that remains; that counts from before the call, by this store's clock, less
+// Drift and the guard.
+//
+// Delegate makes an election for a part of the leader's task, as "task.part". Depth, number of
+// children and budget are limited, copied down, and counted in the parent's record before the child
+// is made. If a process dies in between, the next call makes the child. A child that exists is
+// never counted again.
+//
 // # Outcomes
 //
 // There are three, not two: done, refused, and unknown (the reply was lost). Unknown is an error of
@@ -215,7 +286,8 @@
 // except for a gap where an election came from another store or was raised after a backup was
 // restored. A plain renewal leaves no event. Each term has exactly one event that begins it
 // ("acquired") and one that ends it ("released", "expired", "deposed", "deleted" or "unlocked"); a
-// new epoch ("epoch") ends one and begins the next. An event may
+// new epoch ("epoch") ends one and begins the next. A hand-over adds "handingOver", "ready" and
+// "yielded", of the term that goes on until "released", and a delegation "delegated". An event may
 // say which principal made the change, why, and more in detail. Later versions add types of events:
 // readers ignore those that they do not know.
 //

@@ -24,7 +24,8 @@ const (
 	// may have, encoded.
 	MaxLogBytes = 640 << 10
 	// MaxReadBytes is about how much one call of Journal.Segments reads: one segment more, at most.
-	MaxReadBytes = 4 << 20
+	// That and a head fit into a message of 4 MiB, the most that Firestore's emulator takes.
+	MaxReadBytes = 2 << 20
 )
 
 // Index counts the entries of a journal, from 1, without a gap.
@@ -115,8 +116,8 @@ type LogChange struct {
 type Segment struct {
 	First, Last Index
 	Data        string // a JSON array of entries or, in a snapshot, what it holds
-	// At is when it was committed, by the store's clock. The store sets it, unless it is set: a copy
-	// of a log in another store keeps its times, to the microsecond.
+	// At is when it was committed, by the store's clock. The store sets it, unless it is set: the
+	// copy of a log in another store keeps its times, to the microsecond.
 	At time.Time
 }
 
@@ -329,8 +330,8 @@ func openCheckpoint(l Log, c Renewal) (LogChange, error) {
 	return LogChange{Text: headText(h), Body: l.Body}, nil
 }
 
-// RaisedLog is the head of a log whose mark is at least the token, for a store whose elections were
-// raised after a restore.
+// RaisedLog is the change of a log after which no leader can write in it whose token is not above
+// the given one: for a store whose elections were raised after a restore, or that is being moved.
 func RaisedLog(l Log, token Token) (LogChange, error) {
 	var mark *Mark
 	var head any
@@ -341,12 +342,74 @@ func RaisedLog(l Log, token Token) (LogChange, error) {
 		h := &checkpointHead{}
 		head, mark = h, &h.Mark
 	}
-	if err := l.readHead(head); err != nil || mark.Token >= token {
+	if err := l.readHead(head); err != nil || l.Text == "" || mark.Token > token || *mark == (Mark{Token: token}) {
 		return LogChange{}, err
 	}
-	mark.Token, mark.Key = token, KeyHash{}
+	*mark = Mark{Token: token}
 	if h, ok := head.(*checkpointHead); ok && h.Left != nil && h.Left.At.IsZero() {
 		h.Left.At = l.WrittenAt
 	}
 	return LogChange{Text: headText(head), Body: l.Body}, nil
+}
+
+// LogCopy is a log of another store, which nothing writes any more (see RaisedLog), or its next
+// part, to be copied.
+type LogCopy struct {
+	Log
+	Snapshot Segment   // of a journal; zero if it has none
+	Next     []Segment // of a journal, those that follow what LogCopied returned
+}
+
+// LogCopied returns the index after which a copy goes on, and whether all of it is there.
+//
+// Error: RecordCorrupt, if what is there is something else than a beginning of the copy, or the
+// copy with what was written since.
+func LogCopied(there Log, c LogCopy) (after Index, all bool, err error) {
+	if c.ID.Kind != LogJournal {
+		var have, from checkpointHead
+		err := errors.Join(there.readHead(&have), c.readHead(&from))
+		return 0, have.Token > from.Token || there.Text == c.Text && there.Body == c.Body, err
+	}
+	var have, from journalHead
+	if err := errors.Join(there.readHead(&have), c.readHead(&from)); err != nil {
+		return 0, false, err
+	}
+	switch {
+	case there.Text == c.Text, have.Token > from.Token && have.Index >= from.Index:
+		return have.Index, true, nil
+	case have.Token > from.Token, have.Index > from.Index, have.Snapshot > from.Snapshot:
+		return 0, false, &Error{Code: RecordCorrupt, Detail: fmt.Sprintf(
+			"the journal of election %q is at index %d and fencing token %d in one store, and at index %d and fencing token %d in the one that it is to be moved to, where it has gone on by itself",
+			c.ID.Election, from.Index, from.Token, have.Index, have.Token)}
+	}
+	return max(have.Index, from.Snapshot), false, nil
+}
+
+// CopyLog is the change by which a copy of a log goes on.
+//
+// Errors: as those of LogCopied.
+func CopyLog(there Log, c LogCopy) (LogChange, error) {
+	after, all, err := LogCopied(there, c)
+	if err != nil || all {
+		return LogChange{}, err
+	}
+	if c.ID.Kind != LogJournal {
+		return LogChange{Text: c.Text, Body: c.Body}, nil
+	}
+	var h journalHead
+	if err := c.readHead(&h); err != nil {
+		return LogChange{}, err
+	}
+	ch := LogChange{Add: c.Next}
+	if c.Snapshot.Last > 0 {
+		ch.Add = append(ch.Add[:len(ch.Add):len(ch.Add)], c.Snapshot)
+	}
+	if n := len(c.Next); n > 0 {
+		after = c.Next[n-1].Last
+	}
+	if after < h.Index { // more is to follow, and this much is a journal until then
+		h.Index, h.Last = after, appended{}
+	}
+	ch.Text, ch.Body = headText(h), c.Body
+	return ch, nil
 }

@@ -130,7 +130,9 @@ func (c *course) voted(before leadership.Snapshot, ch leadership.Change) {
 			*v = *newVoters()
 			v.said[e.LeaderID] = said
 		case leadership.EventHandingOver:
-			c.preempted(before, e)
+			if !strings.Contains(e.Detail, `"because":"handOver"`) {
+				c.preempted(before, e)
+			}
 		case leadership.EventConfigured, leadership.EventRecreated, leadership.EventDeleted, leadership.EventPaused, leadership.EventBanned, leadership.EventAssigned:
 			v.calls, v.opened = make(map[leadership.CandidateID]vote), time.Time{}
 		}
@@ -149,7 +151,7 @@ func (c *course) elected(before leadership.Snapshot, e leadership.Event) {
 			c.fatalf("granted without %s", name)
 		}
 	}
-	if !p.HasBallot() {
+	if !p.HasBallot() || before.Live() { // it takes over
 		return
 	}
 	c.tally["balloted"]++
@@ -212,6 +214,10 @@ func (c *course) notEligible(before leadership.Snapshot, cmd leadership.AcquireC
 		if !cmd.Capabilities.Has(name) {
 			return
 		}
+	}
+	p := before.Record.Policy
+	if of := p.LeadersOf; of != "" && cmd.Parent.Token == 0 || p.Delegation.Parent == "" && cmd.Parent.Token > 0 && !before.Now.Before(cmd.Parent.Until) {
+		return
 	}
 	c.fatalf("%+v is not eligible", cmd)
 }

@@ -12,8 +12,9 @@ import (
 )
 
 // TestNoCallEndsALeaseBeforeWhatItsLeaderWasTold plays random courses of all rules, and holds them
-// to this: a lease ends no earlier than its leader was told, but by its own release or an unlock;
-// after any other end no lease is granted before that instant; no candidate is granted against an
+// to this: a lease ends no earlier than its leader was told, but by its own release, its yield or an
+// unlock; a yielded lease passes to its successor alone, with its key, and its leader never leads
+// again; no lease lasts for longer than the one that it stands on was known to; after any other end no lease is granted before that instant; no candidate is granted against an
 // order, a cooldown or a missing approval, and none is refused without one; a call that is made
 // again changes nothing; and what is stored is read back as it was. Ballots and challenges are held
 // to their policy: see electorate.
@@ -34,6 +35,7 @@ func TestNoCallEndsALeaseBeforeWhatItsLeaderWasTold(t *testing.T) {
 		"acquired": 40, "epoch": 1, "deposed": 3, "evicted": 2, "assigned": 2, "paused": 2, "resumed": 1, "banned": 2, "lifted": 1, "approved": 2,
 		"BANNED": 2, "ASSIGNED": 2, "PAUSED": 2, "APPROVAL": 1, "late": 1, "carried": 1, "repeated": 20, "unlocked": 1, "judged": 1, "tripped": 1,
 		"bid": 40, "BALLOT": 2, "OUTRANKED": 2, "QUORUM": 2, "WITNESS": 1, "NOT_ELIGIBLE": 1, "handingOver": 2, "goesOn": 1, "balloted": 10, "withdrawn": 2,
+		"ready": 2, "yielded": 2, "takenOver": 1, "heldBack": 2, "parented": 10, "movedOn": 2, "PARENT": 1,
 	} {
 		if all[what] < least*int(courses)/10 {
 			t.Errorf("%s: %d times in %d courses, too few to say so", what, all[what], courses)
@@ -64,10 +66,20 @@ type course struct {
 	orders   map[string]order
 	awaited  bool // an approval
 
+	ready, heir incarnation            // the one that is ready, and the one that the leader has yielded to
+	parent      leadership.ParentLease // that the call under way has brought
+	parentEnd   time.Time              // of the lease that the present one stands on, as it was known; zero if it stands on none
+
 	report  leadership.Report // the leader's
 	voters  *voters
 	replays []call
 	last    string
+}
+
+// incarnation is a candidate with its key.
+type incarnation struct {
+	id  leadership.CandidateID
+	key leadership.KeyHash
 }
 
 // call is one that was made under a token.
@@ -110,6 +122,7 @@ func (c *course) wait() {
 
 func (c *course) step() {
 	c.wait()
+	c.parent = leadership.ParentLease{}
 	r := c.snap.Record
 	lease := leadership.Renewal{Election: "jobs", CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}
 	switch n := c.IntN(100); {
@@ -117,7 +130,11 @@ func (c *course) step() {
 		c.campaign()
 	case n < 25:
 		c.withdraw()
+	case n < 30:
+		c.succeed(lease)
 	case n < 35:
+		lease.Parent = c.parentNow()
+		c.parent = lease.Parent
 		c.do("renew", func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, lease) })
 	case n < 50:
 		c.renewWithReport(lease)
@@ -165,6 +182,13 @@ func (c *course) configure() func(leadership.Snapshot) (leadership.Change, error
 		OnTrip:    pick(c, "", "", "", leadership.TripNotify), Cooldown: pick(c, 0, 5*time.Second, 30*time.Second),
 	}
 	config.Ballot = c.ballotPolicy()
+	config.Promotion = c.IntN(4) == 0
+	switch c.IntN(6) {
+	case 0:
+		config.LeadersOf = "root"
+	case 1:
+		config.Delegation.Parent = "root"
+	}
 	if c.IntN(2) == 0 {
 		config.Term.Approval = leadership.ApprovalPolicy{Every: pick(c, 5*time.Second, 15*time.Second), Need: c.IntN(3)}
 	}
@@ -266,7 +290,15 @@ func (c *course) acquire() {
 	id := c.candidate()
 	cmd := leadership.AcquireCommand{CandidateID: id, KeyHash: hash(byte(c.IntN(2)) + id[0]), LeaseDuration: pick(c, 0, time.Second, 20*time.Second)}
 	c.candidacy(&cmd)
-	before := c.snap
+	c.acquireAs(cmd)
+}
+
+func (c *course) acquireAs(cmd leadership.AcquireCommand) {
+	before, id := c.snap, cmd.CandidateID
+	if cmd.Parent = c.parentOf(before, cmd); cmd.Parent.Token > 0 {
+		c.tally["parented"]++
+	}
+	c.parent = cmd.Parent
 	c.voters.asks(before, cmd)
 	err := c.do("acquire", func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Acquire(s, cmd) })
 	why := leadership.Explain(before, id)
@@ -278,6 +310,19 @@ func (c *course) acquire() {
 		return
 	}
 	c.tally[string(e.Reason)]++
+	switch {
+	case e.Reason == leadership.ReasonParent:
+		if p := cmd.Parent; before.Record.Policy.Delegation.Parent == "" || p.LeaderID != "" && before.Now.Before(p.Until) {
+			c.fatalf("refused for want of a parent: %+v", p)
+		}
+		return
+	case before.Live() && c.heir != incarnation{}:
+		if c.heir == (incarnation{id, cmd.KeyHash}) && e.Reason == leadership.ReasonHeld && cmd.Role != leadership.RoleWitness {
+			c.fatalf("the successor is refused: %v", err)
+		}
+		c.tally["heldBack"]++
+		return
+	}
 	if e.Reason == leadership.ReasonBallot || e.Reason == leadership.ReasonOutranked || e.Reason == leadership.ReasonQuorum || e.Reason == leadership.ReasonWitness {
 		c.waitsForBallot(before, cmd, e, why)
 		return
@@ -389,11 +434,12 @@ func (c *course) observe(before leadership.Snapshot, ch leadership.Change) {
 		c.fatalf("%v", err)
 	}
 	c.voted(before, ch)
+	c.observeParent(before)
 	consent := false
 	for _, e := range ch.Events {
 		c.tally[string(e.Type)]++
 		c.observeEvent(before, e)
-		consent = consent || e.Type == leadership.EventReleased || e.Type == leadership.EventUnlocked
+		consent = consent || e.Type == leadership.EventReleased || e.Type == leadership.EventUnlocked || e.Type == leadership.EventYielded
 		if e.Type == leadership.EventAcquired {
 			c.granted(before, r)
 			return
@@ -408,7 +454,10 @@ func (c *course) observe(before leadership.Snapshot, ch leadership.Change) {
 		if c.freeFrom = c.told; consent {
 			c.freeFrom = time.Time{}
 		}
-	case r.LeaseEnd().Before(c.told):
+		c.ready, c.heir = incarnation{}, incarnation{}
+	case c.heir != incarnation{} && ch.Heartbeat:
+		c.fatalf("the leader has yielded, and leads on")
+	case r.LeaseEnd().Before(c.told) && !consent:
 		c.fatalf("the lease was to end at %v, and ends at %v", c.told, r.LeaseEnd())
 	}
 }
@@ -416,6 +465,10 @@ func (c *course) observe(before leadership.Snapshot, ch leadership.Change) {
 func (c *course) observeEvent(before leadership.Snapshot, e leadership.Event) {
 	policy := before.Record.Policy.Term
 	switch e.Type {
+	case leadership.EventYielded:
+		if c.heir = c.ready; c.heir == (incarnation{}) || !strings.Contains(e.Detail, string(c.heir.id)) {
+			c.fatalf("yielded, and %+v is ready: %s", c.ready, e.Detail)
+		}
 	case leadership.EventDeposed:
 		at := before.Now
 		if !before.Live() || c.last == "lapse" {
@@ -460,9 +513,14 @@ func (c *course) granted(before leadership.Snapshot, r leadership.Record) {
 	if before.Record.LeaderID != "" {
 		free = c.told
 	}
-	if before.Now.Before(free) {
+	successor := before.Live() && c.heir == incarnation{r.LeaderID, r.KeyHash} && c.heir != incarnation{}
+	if before.Now.Before(free) && !successor {
 		c.fatalf("granted, and the leader before may believe until %v", free)
 	}
+	if successor {
+		c.tally["takenOver"]++
+	}
+	c.ready, c.heir = incarnation{}, incarnation{}
 	if bars := c.bars(r.LeaderID, before.Now); len(bars) > 0 {
 		c.fatalf("granted against %v: %+v", bars, c.orders)
 	}
@@ -486,6 +544,7 @@ func (c *course) move() {
 		}
 	}
 	c.snap.Record = ch.Record
+	c.ready, c.heir, c.parentEnd = incarnation{}, incarnation{}, time.Time{}
 	c.voters = newVoters()
 	c.freeFrom = c.freeFrom.Add(ahead)
 	for name, o := range c.orders {

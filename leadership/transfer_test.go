@@ -66,6 +66,14 @@ func opensAfter(s leadership.Snapshot) time.Duration {
 	return 0
 }
 
+// nextGrant is the lease of the next leader, once one can be granted.
+func nextGrant(t *testing.T, s leadership.Snapshot) leadership.Lease {
+	t.Helper()
+	s.Record.Deleted = false
+	s.Now = s.Now.Add(opensAfter(s))
+	return done(t, s, byBob).Lease()
+}
+
 func TestACarriedElectionGoesOnAndIsGrantedWhenTheOldLeaseIsOver(t *testing.T) {
 	const slack = time.Second
 	lockDelay := done(t, held(t, 0), configured(time.Minute))
@@ -77,20 +85,27 @@ func TestACarriedElectionGoesOnAndIsGrantedWhenTheOldLeaseIsOver(t *testing.T) {
 		from  leadership.Snapshot
 		event leadership.EventType
 		opens time.Duration
+		// because is why the last term ended, as the next leader is told.
+		because leadership.EndReason
 	}{
-		"never seen":              {elsewhere(), "", 0},
-		"configured, never led":   {done(t, elsewhere(), configured(time.Minute)), leadership.EventConfigured, 0},
-		"released":                {done(t, held(t, time.Second), released), leadership.EventConfigured, 0},
-		"held":                    {held(t, 10*time.Second), leadership.EventConfigured, 20*time.Second + 2*guard + slack},
-		"held, with a lock delay": {lockDelay, leadership.EventConfigured, 90*time.Second + 2*guard + slack},
-		"run out, locked":         {expired, leadership.EventConfigured, 50*time.Second + 2*guard + slack},
-		"run out, open":           {over, leadership.EventConfigured, 0},
-		"deleted by force":        {done(t, held(t, 10*time.Second), deleted), leadership.EventDeleted, 20*time.Second + 2*guard + slack},
+		"never seen":              {elsewhere(), "", 0, ""},
+		"configured, never led":   {done(t, elsewhere(), configured(time.Minute)), leadership.EventConfigured, 0, ""},
+		"released":                {done(t, held(t, time.Second), released), leadership.EventConfigured, 0, leadership.EndsReleased},
+		"held":                    {held(t, 10*time.Second), leadership.EventConfigured, 20*time.Second + 2*guard + slack, leadership.EndsExpired},
+		"held, with a lock delay": {lockDelay, leadership.EventConfigured, 90*time.Second + 2*guard + slack, leadership.EndsExpired},
+		"run out, locked":         {expired, leadership.EventConfigured, 50*time.Second + 2*guard + slack, leadership.EndsExpired},
+		"run out, open":           {over, leadership.EventConfigured, 0, leadership.EndsExpired},
+		"deleted by force":        {done(t, held(t, 10*time.Second), deleted), leadership.EventDeleted, 20*time.Second + 2*guard + slack, leadership.EndsDeleted},
+		"yielded":                 {yielded(t), leadership.EventConfigured, 10*time.Second + 2*guard + slack, leadership.EndsExpired},
 	} {
 		got := carried(t, elsewhere(), c.from)
 		want := leadership.Record{Election: "jobs", Token: c.from.Record.Token, Policy: c.from.Record.Policy, Deleted: c.from.Record.Deleted}
 		rest := got.Record
 		rest.Revision, rest.EndedAt, rest.LockFor = 0, time.Time{}, 0
+		if because := nextGrant(t, got).PreviousEnd; because != c.because {
+			t.Errorf("%s: the next leader is told that the last term was ended by %q, want %q", name, because, c.because)
+		}
+		rest.Standing.Ended = want.Standing.Ended
 		if diff := cmp.Diff(want, rest); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

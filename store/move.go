@@ -26,7 +26,7 @@ type Passage struct {
 }
 
 // PlanMove returns what Move would do, and writes nothing. Errors are as those of Move.
-func PlanMove(ctx context.Context, from, to leadership.Store) ([]Passage, error) {
+func PlanMove(ctx context.Context, from, to Store) ([]Passage, error) {
 	names, err := movable(ctx, from)
 	if err != nil {
 		return nil, err
@@ -43,6 +43,9 @@ func PlanMove(ctx context.Context, from, to leadership.Store) ([]Passage, error)
 		}
 		plan = append(plan, p)
 	}
+	if err := planLogs(ctx, from, to, &refused); err != nil {
+		return nil, err
+	}
 	return plan, refused.err()
 }
 
@@ -50,7 +53,8 @@ func PlanMove(ctx context.Context, from, to leadership.Store) ([]Passage, error)
 // their tokens, revisions, policies and standings, and without their leases. No token and no
 // revision goes back. No lease is granted in the new store before the one that the old store knows
 // would have ended. In the old store each election becomes a tombstone, so that a server that was
-// forgotten there never grants it again.
+// forgotten there never grants it again. Then all checkpoints and journals are copied, with their
+// marks, and compared; in the old store no leader can write in them any more.
 //
 // No server may use either store meanwhile. Move notices if the old one is used all the same, and
 // then begins with the election anew. Only a lease that is renewed there between two attempts at a
@@ -63,7 +67,7 @@ func PlanMove(ctx context.Context, from, to leadership.Store) ([]Passage, error)
 // or if an election has a leader in the new store, it returns an error with the code RecordCorrupt,
 // RecordTooNew or LeaseHeld that names them, and writes nothing. Other errors are those of the
 // stores, and some elections may then have been moved.
-func Move(ctx context.Context, from, to leadership.Store) ([]Passage, error) {
+func Move(ctx context.Context, from, to Store) ([]Passage, error) {
 	plan, err := PlanMove(ctx, from, to)
 	if err != nil {
 		return nil, err
@@ -74,7 +78,7 @@ func Move(ctx context.Context, from, to leadership.Store) ([]Passage, error) {
 		}
 		plan[i].Present = p.Present
 	}
-	return plan, nil
+	return plan, moveLogs(ctx, from, to)
 }
 
 // movable lists a store of which every record can be trusted.
@@ -294,7 +298,7 @@ func samePath(a, b string) bool {
 
 // OpenExisting is Open for an existing store: it creates no folder, and refuses memory. If there
 // is no such folder, the error is fs.ErrNotExist by errors.Is.
-func OpenExisting(ctx context.Context, spec string, c Config) (leadership.Store, error) {
+func OpenExisting(ctx context.Context, spec string, c Config) (Store, error) {
 	t, err := parse(spec)
 	if err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ var elections = []leadership.Election{
 }
 
 // populate brings the elections of an empty store into their states.
-func populate(t *testing.T, s leadership.Store, advance func(time.Duration)) {
+func populate(t *testing.T, s Store, advance func(time.Duration)) {
 	t.Helper()
 	service := leadership.New(s)
 	acquire := func(e leadership.Election, lease time.Duration) leadership.Grant {
@@ -100,6 +100,7 @@ func populate(t *testing.T, s leadership.Store, advance func(time.Duration)) {
 		acquire(e, time.Hour)
 	}
 	remove("deleted.held")
+	leave(t, s)
 }
 
 // contents are all elections of a store, by name.
@@ -130,12 +131,15 @@ func tryAcquire(t *testing.T, s leadership.Store, e leadership.Election) (token 
 }
 
 // moveAll moves everything, and holds the new store against what the old one had.
-func moveAll(t *testing.T, from, to leadership.Store) {
+func moveAll(t *testing.T, from, to Store) {
 	t.Helper()
-	before := contents(t, from)
+	before, logs := contents(t, from), logsOf(t, from)
 	moved, err := Move(t.Context(), from, to)
 	if err != nil || len(moved) != len(before) {
 		t.Fatalf("moved %v, %v; want %d", moved, err, len(before))
+	}
+	if diff := cmp.Diff(logs, logsOf(t, to)); diff != "" {
+		t.Errorf("logs (-old +new):\n%s", diff)
 	}
 	after, left := contents(t, to), contents(t, from)
 	for e, b := range before {
@@ -218,7 +222,7 @@ func TestElectionsInEveryStateComeThroughEveryStoreAndHome(t *testing.T) {
 
 // brittle is a store whose calls are counted together with another's. The one with the number at
 // fails: before anything is done, or after.
-func brittle(store leadership.Store, calls *int, at int, after bool) leadership.Store {
+func brittle(store Store, calls *int, at int, after bool) Store {
 	return &storetest.Fake{Store: store, Around: func(ctx context.Context, _ storetest.Call, next func(context.Context) error) error {
 		*calls++
 		switch {
@@ -244,7 +248,7 @@ func TestAMoveThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
 	}
 	from, to := scene()
 	moveAll(t, from, to)
-	wantFrom, wantTo := contents(t, from), contents(t, to)
+	wantFrom, wantTo, wantLogs := contents(t, from), contents(t, to), logsOf(t, to)
 	for _, after := range []bool{false, true} {
 		for at, cut := 1, true; cut; at++ {
 			from, to := scene()
@@ -259,7 +263,7 @@ func TestAMoveThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
 					t.Fatalf("again after call %d: %v", at, err)
 				}
 			}
-			if diff := cmp.Diff(wantFrom, contents(t, from)) + cmp.Diff(wantTo, contents(t, to)); diff != "" {
+			if diff := cmp.Diff(wantFrom, contents(t, from)) + cmp.Diff(wantTo, contents(t, to)) + cmp.Diff(wantLogs, logsOf(t, to)) + cmp.Diff(wantLogs, logsOf(t, from)); diff != "" {
 				t.Fatalf("cut at call %d, done %v (-want +got):\n%s", at, after, diff)
 			}
 		}
@@ -297,7 +301,7 @@ func TestWhatCannotBeTrustedStopsAMoveBeforeItBegins(t *testing.T) {
 		populate(t, from.Store, c.advance)
 		before := contents(t, from.Store)
 		spoil(from, to)
-		for _, try := range []func(context.Context, leadership.Store, leadership.Store) ([]Passage, error){PlanMove, Move} {
+		for _, try := range []func(context.Context, Store, Store) ([]Passage, error){PlanMove, Move} {
 			if moved, err := try(t.Context(), from, to); !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), `"held"`) {
 				t.Errorf("%s: moved %v, %v", name, moved, err)
 			}
@@ -310,7 +314,7 @@ func TestWhatCannotBeTrustedStopsAMoveBeforeItBegins(t *testing.T) {
 
 // spoilt is a store with a record that cannot be trusted.
 type spoilt struct {
-	leadership.Store
+	Store
 	hidden, corrupt, orphan leadership.Election
 }
 
@@ -444,7 +448,7 @@ func (c *contest) operate(s leadership.Store) {
 }
 
 // served is a store that is in use between any two calls.
-func served(store leadership.Store, meanwhile func()) leadership.Store {
+func served(store Store, meanwhile func()) Store {
 	return &storetest.Fake{Store: store, Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
 		if c.Method == "Get" || c.Method == "Update" {
 			meanwhile()
@@ -483,7 +487,7 @@ func TestMoveAtAnyTimeLowersNoTokenAndGrantsNoLeaseTooEarly(t *testing.T) {
 }
 
 // move moves while, at times, a forgotten server goes on.
-func (c *contest) move(from, to leadership.Store) {
+func (c *contest) move(from, to Store) {
 	was := contents(c.T, from)["jobs"].Record
 	forgotten := c.rand.IntN(2) == 0
 	meanwhile := func() {

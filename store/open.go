@@ -20,6 +20,12 @@ import (
 	"regent/store/spanner"
 )
 
+// Store is what every store is: elections, and what their leaders leave behind.
+type Store interface {
+	leadership.Store
+	leadership.Journal
+}
+
 // Config has the settings that all stores have in common; its zero value works.
 type Config struct {
 	// History is how long events are kept, leadership.MinHistory or more; 0 for
@@ -38,7 +44,7 @@ type Config struct {
 //
 // The caller must close the store. A malformed spec or an invalid Config is an error with the code
 // InvalidArgument that says how a valid one looks; any other error is the store's own.
-func Open(ctx context.Context, spec string, c Config) (leadership.Store, error) {
+func Open(ctx context.Context, spec string, c Config) (Store, error) {
 	t, err := parse(spec)
 	if err != nil {
 		return nil, err
@@ -94,7 +100,7 @@ func Check(spec string) (found string, err error) {
 }
 
 // opened keeps a nil pointer from becoming an interface that is not nil.
-func opened[S leadership.Store](s S, err error) (leadership.Store, error) {
+func opened[S Store](s S, err error) (Store, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -35,14 +35,15 @@ type Raised struct {
 }
 
 // Raise brings the elections of a store that was restored from a backup past every revision and
-// token that was seen after the backup; see leadership.Raise. No server may use the store
-// meanwhile.
+// token that was seen after the backup; see leadership.Raise. So it does with the marks of their
+// checkpoints and journals: no leader from before the backup can write in them. No server may use
+// the store meanwhile.
 //
 // First it reads everything. If Above is too low for an election, it returns an error with the code
 // InvalidArgument, about the one that is furthest, and writes nothing; so too, with RecordTooNew,
 // if an election needs a newer program. If it is interrupted, make the same call again: it
 // continues. Once servers use the store again the same call is refused, or does nothing.
-func Raise(ctx context.Context, s leadership.Store, r Raising) (Raised, error) {
+func Raise(ctx context.Context, s Store, r Raising) (Raised, error) {
 	elections, untrusted, err := names(ctx, s, r.Prefix)
 	if err != nil {
 		return Raised{}, err
@@ -56,6 +57,9 @@ func Raise(ctx context.Context, s leadership.Store, r Raising) (Raised, error) {
 	elections, corrupt, err := r.check(ctx, s, slices.Compact(elections))
 	done := Raised{Untrusted: append(untrusted, corrupt...)}
 	if err != nil {
+		return done, err
+	}
+	if err := r.raiseLogs(ctx, s); err != nil {
 		return done, err
 	}
 	for _, e := range elections {

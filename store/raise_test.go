@@ -142,7 +142,7 @@ func TestReaderFromBeforeAMoveIsToldToBeginAnew(t *testing.T) {
 func TestARaiseThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
 	t.Parallel()
 	raising := Raising{Prefix: "held", Elections: []leadership.Election{"late"}, Above: 500}
-	scene := func() leadership.Store {
+	scene := func() Store {
 		c := &clock{}
 		s := c.memory(0)
 		populate(t, s, c.advance)

@@ -26,6 +26,8 @@ var arrows = []arrow{
 	{"regent/leadership/fence", []string{"regent/leadership"}, "the rule of a fence knows no place where marks are kept"},
 	{"regent/leadership/fence/httpfence", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/fence", "regent/leadership/wire"}, "a service that is guarded brings in no server of Regent's"},
 	{"regent/leadership/fence/firestorefence", []string{"regent/leadership", "regent/leadership/fence", "cloud.google.com/go/firestore/...", "google.golang.org/..."}, "a fence knows its database and the domain"},
+	{"regent/leadership/fence/bigqueryfence", []string{"regent/leadership/fence"}, "a fence knows the mark, and no client"},
+	{"regent/leadership/fence/pubsubfence", []string{"regent/leadership", "regent/leadership/fence", "cloud.google.com/go/pubsub/v2"}, "a fence knows its messages and the domain"},
 	{"regent/leadership/fence/spannerfence", []string{"regent/leadership", "regent/leadership/fence", "cloud.google.com/go/spanner/..."}, "a fence knows its database and the domain"},
 	{"regent/leadership/fence/sqlfence", []string{"regent/leadership", "regent/leadership/fence"}, "a fence knows the mark, and no driver"},
 	{"regent/leadership/fence/storagefence", []string{"regent/leadership", "regent/leadership/fence"}, "a fence knows the mark, and no SDK"},

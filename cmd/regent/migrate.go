@@ -73,7 +73,7 @@ func (c *cli) migrate(ctx context.Context, m migration) error {
 }
 
 func (c *cli) move(ctx context.Context, m migration) error {
-	return c.between(ctx, m, func(from, to leadership.Store) error {
+	return c.between(ctx, m, func(from, to store.Store) error {
 		moved, err := store.Move(ctx, from, to)
 		switch {
 		case errors.Is(err, leadership.RecordCorrupt), errors.Is(err, leadership.LeaseHeld):
@@ -87,7 +87,7 @@ func (c *cli) move(ctx context.Context, m migration) error {
 }
 
 func (c *cli) planMove(ctx context.Context, m migration) error {
-	return c.between(ctx, m, func(from, to leadership.Store) error {
+	return c.between(ctx, m, func(from, to store.Store) error {
 		plan, err := store.PlanMove(ctx, from, to)
 		for _, p := range plan {
 			if _, err := fmt.Fprintln(c.out, plannedLine(p)); err != nil {
@@ -98,7 +98,7 @@ func (c *cli) planMove(ctx context.Context, m migration) error {
 	})
 }
 
-func (c *cli) between(ctx context.Context, m migration, do func(from, to leadership.Store) error) error {
+func (c *cli) between(ctx context.Context, m migration, do func(from, to store.Store) error) error {
 	from, err := store.OpenExisting(ctx, m.from, store.Config{})
 	if err != nil {
 		return storeError{m.from, err}
@@ -113,7 +113,7 @@ func (c *cli) between(ctx context.Context, m migration, do func(from, to leaders
 
 // openTarget opens the store to move into. A dry run creates no file: a missing file counts as an
 // empty store.
-func openTarget(ctx context.Context, m migration) (leadership.Store, error) {
+func openTarget(ctx context.Context, m migration) (store.Store, error) {
 	if !m.dryRun {
 		return store.Open(ctx, m.store, store.Config{})
 	}

@@ -37,7 +37,7 @@
 // Numbers are big-endian. Every file begins with 48 bytes:
 //
 //	 0  8  "regent" and the kind of the file: "LG", "SN" or "ST"
-//	 8  4  version of the format: 1
+//	 8  4  version of the format: 2 if the file may have logs of elections, else 1
 //	12 16  id of the store, random, the same in all its files
 //	28  8  number of the log or snapshot; in state 1 if the store was closed, else 0
 //	36  8  sequence of the last commit before the log, in the snapshot, or before the close
@@ -69,6 +69,12 @@
 //	8 forgotten  instant                                             of the newest such event
 //	9 page       compressed events, in the order of commits          (5, 8, 9 in snapshots)
 //	10 end       the log goes on in the next one; or the snapshot is complete
+//	11 log       election, kind, instant, text, body                 replaces its head
+//	12 segment   election, kind, first, last, instant, data          replaces one with that first
+//	13 trimmed   election, kind, index                               all segments up to it
+//
+// A log gets version 2, durably, before its first commit with an entry from 11 on; until then a
+// program that knows only version 1 can use the folder. Such a program refuses version 2 by name.
 //
 // A log is filled with zeros ahead, a mebibyte at a time, which is synced before a frame is written
 // there. So a commit changes no metadata, and the length of a log is a multiple of a mebibyte.
@@ -109,4 +115,13 @@
 // are older, the oldest first and a hundred at most, announced or not. The newest always stays: the
 // record is compared with it. An election that no longer changes keeps its events. In memory,
 // events are compressed in pages of 256, in the order of their commits.
+//
+// # Checkpoints and journals
+//
+// An append to the journal of an election, and a put of its checkpoint, is a call like any other:
+// it has its share of a commit together with the renewals that wait. A commit that has reached
+// 4 MiB takes no further call. All segments that were not trimmed are in memory, uncompressed, and
+// in every snapshot of the folder: a leader that appends must also put snapshots of its journal,
+// which delete the entries before. A journal that grows for ever takes as much memory as it has
+// bytes.
 package file

@@ -2,7 +2,6 @@ package file
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -171,7 +170,7 @@ func RoundTrip(payload []byte) (again []byte, err error) {
 			again = appendSegment(again, id, &s)
 		case tagTrimmed:
 			id := d.logID()
-			again = binary.AppendVarint(appendLogID(again, tagTrimmed, id), d.varint())
+			again = appendTrim(again, id, leadership.Index(d.varint()))
 		default:
 			d.fail("another entry")
 		}
@@ -183,6 +182,12 @@ func RoundTrip(payload []byte) (again []byte, err error) {
 func Entries(r leadership.Record, c leadership.Carried, e leadership.Event) []byte {
 	b := appendHeartbeat(appendRecord(nil, &r, c), &r)
 	return appendEvent(append(b, tagEvent), &e)
+}
+
+// LogEntries encodes a log, a segment of it, and that it was trimmed.
+func LogEntries(l leadership.Log, s leadership.Segment, upTo leadership.Index) []byte {
+	b := appendSegment(appendLog(nil, &l), l.ID, &s)
+	return appendTrim(b, l.ID, upTo)
 }
 
 // Replay repeats what a payload says in an empty table.

@@ -110,7 +110,7 @@ func (u *used) amend(id leadership.LogID) {
 	if n := len(before); n > 0 {
 		end = before[n-1].Last
 	}
-	data := fmt.Sprintf(`[{"x":%q}]`, strings.Repeat("z", u.random.IntN(300)))
+	data := fmt.Sprintf(`[{"x":%q}]`, strings.Repeat("z", u.random.IntN(60)))
 	ch := leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, u.random.IntN(100)), Body: data[u.random.IntN(2)*len(data):]}
 	ch.Add = append(ch.Add, leadership.Segment{First: end + 1, Last: end + leadership.Index(1+u.random.IntN(3)), Data: data})
 	if u.random.IntN(4) == 0 && end > 0 {

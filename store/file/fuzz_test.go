@@ -31,6 +31,9 @@ func FuzzEntries(f *testing.F) {
 	} {
 		f.Add(file.Entries(r, carried, event))
 	}
+	for _, payload := range logPayloads() {
+		f.Add(payload)
+	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		if again, err := file.RoundTrip(payload); err == nil && !bytes.Equal(again, payload) {
 			t.Fatalf("%x is written again as %x", payload, again)
@@ -85,6 +88,39 @@ func TestEntriesKeepEveryField(t *testing.T) {
 		seen[string(payload)] = i
 		if again, err := file.RoundTrip(payload); err != nil || !bytes.Equal(again, payload) {
 			t.Errorf("change %d: %x is written again as %x, %v", i, payload, again, err)
+		}
+	}
+}
+
+// logPayloads are entries of logs that differ in one field each.
+func logPayloads() (all [][]byte) {
+	day := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	id := leadership.LogID{Election: "jobs", Kind: leadership.LogJournal}
+	for _, l := range []leadership.Log{
+		{ID: id, Text: "{}"},
+		{ID: id, Text: "{}", Body: "b"},
+		{ID: id, Text: "{}", WrittenAt: day},
+		{ID: leadership.LogID{Election: "jobs", Kind: leadership.LogCheckpoint}, Text: "{}"},
+		{ID: leadership.LogID{Election: "job", Kind: leadership.LogJournal}, Text: "{}"},
+		{ID: id, Text: `{"a":"<\u2028"}`},
+	} {
+		for _, s := range []leadership.Segment{{First: 1, Last: 1}, {First: 1, Last: 2}, {Last: 2}, {First: 1, Last: 1, Data: "x"}, {First: 1, Last: 1, At: day}} {
+			all = append(all, file.LogEntries(l, s, 7))
+		}
+	}
+	return append(all, file.LogEntries(leadership.Log{ID: id, Text: "{}"}, leadership.Segment{First: 1, Last: 1}, 8))
+}
+
+func TestEntriesKeepEveryFieldOfALog(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]int)
+	for i, payload := range logPayloads() {
+		if other, known := seen[string(payload)]; known {
+			t.Errorf("log %d has the form of log %d", i, other)
+		}
+		seen[string(payload)] = i
+		if again, err := file.RoundTrip(payload); err != nil || !bytes.Equal(again, payload) {
+			t.Errorf("log %d: %x is written again as %x, %v", i, payload, again, err)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"regent/leadership"
 )
 
-// record of a log: its head, its snapshot and its segments. Once it is in a table it is never
+// logEntry is a log: its head, its snapshot and its segments. Once it is in a table it is never
 // changed, but for segments that are appended behind the end of its slice.
 type logEntry struct {
 	head     leadership.Log
@@ -125,7 +125,7 @@ func sound(id leadership.LogID, ch leadership.LogChange) error {
 // trim deletes segments of a log.
 func (b *batch) trim(id leadership.LogID, upTo leadership.Index) {
 	if b.log(id).behind(upTo) > 0 && b.ownLog(id).trim(upTo) {
-		b.frame = binary.AppendVarint(appendLogID(b.frame, tagTrimmed, id), int64(upTo))
+		b.frame = appendTrim(b.frame, id, upTo)
 	}
 }
 
@@ -210,6 +210,10 @@ func appendSegment(b []byte, id leadership.LogID, s *leadership.Segment) []byte 
 	b = appendLogID(b, tagSegment, id)
 	b = binary.AppendVarint(binary.AppendVarint(b, int64(s.First)), int64(s.Last))
 	return appendText(appendInstant(b, s.At), s.Data)
+}
+
+func appendTrim(b []byte, id leadership.LogID, upTo leadership.Index) []byte {
+	return binary.AppendVarint(appendLogID(b, tagTrimmed, id), int64(upTo))
 }
 
 func (d *decoder) logID() leadership.LogID {

@@ -1,5 +1,5 @@
-// Package firestore keeps elections in Firestore. A lease is one document; a renewal needs
-// one write and no read.
+// Package firestore keeps elections in Firestore, and what their leaders leave behind. A lease is
+// one document; a renewal needs one write and no read.
 //
 // # Documents
 //
@@ -9,11 +9,16 @@
 //	                                         names sort as revisions do
 //	leadership/{election}/history/newest     revision and token of the newest event, with which
 //	                                         the record is compared
+//	leadershipLogs/{election}!{kind}         the head of a log: text, body; kind is checkpoint or
+//	                                         journal
+//	leadershipLogs/…/segments/{index}        entries that were appended together, by the index of
+//	                                         the last, with 20 digits; 0 for the snapshot
 //
-// Nothing is ever deleted but events, by the database itself; see History. To edit the first
-// document by hand extends its lease, since its update_time moves. A field that this package does
-// not know makes it refuse the record: labels and the like belong elsewhere. policy and standing
-// are texts that only leadership.Codec looks into; a new member of theirs is no new field.
+// Nothing is ever deleted but events, by the database itself (see History), and segments that a
+// snapshot stands for. To edit the first document by hand extends its lease, since its update_time
+// moves. A field that this package does not know makes it refuse the record: labels and the like
+// belong elsewhere. policy and standing are texts that only leadership.Codec looks into; a new
+// member of theirs is no new field.
 //
 // # Guards
 //
@@ -56,16 +61,30 @@
 // stays, and is what the record is checked against. Since counts on nothing that is older than
 // Config.History, be it there or not.
 //
+// # Logs
+//
+// A change of a log is one Commit: its segments, and its head on the condition that its update_time
+// is still the one that was read. A Store remembers the heads that it last read or wrote to change
+// them (10,000 of them, with 64 MiB together), so that the next change needs no read; if another
+// process has changed the head meanwhile, the Commit fails, and the Store reads and decides anew.
+// The lease document has no part in it. writes counts the changes, since a change that leaves text
+// and body as they are would leave update_time, too. A segment is as old as its document, unless a
+// copy brought another time with it, in the field at.
+//
+// A document has at most 1 MiB, so a head and a segment of a log may each have
+// leadership.MaxLogBytes.
+//
 // # Renewals without a read
 //
 // A Store remembers the leases that it last read or wrote, with their update_time. A renewal of a
 // remembered lease is sent with that update_time as its guard. If the guard fails, or the lease is
 // not known, the answer is ErrNotRenewed, and the caller's Update reads.
 //
-// A renewal with a report changes more, so the rule has to decide on it. It decides on the version
-// that is known, at the latest time of Firestore that any reply brought, and the whole document is
-// written under the same guard. If the rule refuses, or wants an event, Update reads and decides
-// again: what is known may be out of date.
+// A renewal with a report changes more, so the rule has to decide on it; so does one that moves on
+// with the lease of a parent. It decides on the version that is known, at the latest time of
+// Firestore that any reply brought, and the whole document is written under the same guard. If the
+// rule refuses, or wants an event, Update reads and decides again: what is known may be out of
+// date.
 //
 // With each heartbeat a Store also gives the leader a ticket: the lease document and its
 // update_time, sealed. A Store to which the leader brings it knows the lease, too, though another
@@ -98,6 +117,11 @@
 //	Since                    RunQuery, one for each      found  0
 //	                         1000 events
 //	MarkAnnounced, n ≤ 500   BatchWrite                  0      n
+//	Amend                    Commit                      0      1 + segments
+//	with an unknown head     BatchGetDocuments, Commit   1      1 + segments
+//	Look, Snapshot           BatchGetDocuments           1      0
+//	Segments, Logs           RunQuery                    found  0
+//	Trim, for each 500       RunQuery, BatchWrite        found  found (deletes)
 //
 // Firestore bills by document: an agent that renews every 10 s makes 260,000 writes a month. Other
 // traffic on the lease document costs tries: one that comes second in a race pays its two reads
@@ -110,9 +134,11 @@
 // # Limits
 //
 // Firestore bears about one sustained write a second to one document. Leases under 3 s, renewed
-// every third of that, exceed it; they work, until they do not. Different elections do not disturb
-// each other, up to 500 changes of leader a second: so many writes it takes to documents with an
-// index over a field that only grows, as requestedAt is, and retireAt.
+// every third of that, exceed it; they work, until they do not. So do checkpoints and appends that
+// come more often: a leader that has much to append does so in batches, of up to 500 entries.
+// Different elections do not disturb each other, up to 500 changes of leader a second: so many
+// writes it takes to documents with an index over a field that only grows, as requestedAt is, and
+// retireAt.
 //
 // # Setting up
 //
@@ -128,7 +154,10 @@
 //	leaderId      an ascending index: of scope collection
 //	retireAt      an ascending index: of scope collection
 //
-// All other fields of the two collections may be exempt from indexing, and deleteAfter should: an
+// The collections leadershipLogs and segments are read by name alone and need no index: all their
+// fields should be exempt, for an index over a text of 640 KiB costs, and serves nothing.
+//
+// All other fields of leadership and events may be exempt from indexing, and deleteAfter should: an
 // index over a time makes writes slower and dearer, and is not used.
 //
 // renewalDue must be exempt: every renewal changes it, and would write two index entries over a
@@ -143,6 +172,8 @@
 // google-cloud-resource-prefix and x-goog-request-params, as Google's front end requires it.
 //
 // # The emulator
+//
+// It takes no message of more than 4 MiB, where Firestore takes 10.
 //
 // It shows the documents of one commit one after the other, where Firestore shows all at once. A
 // record that does not fit its history is therefore read a few times more before it is called

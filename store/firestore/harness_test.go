@@ -24,11 +24,15 @@ func TestStore(t *testing.T) { storetest.RunStore(t, fresh) }
 
 func TestProtocol(t *testing.T) { storetest.RunProtocol(t, fresh) }
 
+func TestJournal(t *testing.T) { storetest.RunJournal(t, fresh) }
+
 func TestStoreOnANamedDatabase(t *testing.T) { storetest.RunStore(t, freshNamed) }
 
 func TestProtocolOnANamedDatabase(t *testing.T) { storetest.RunProtocol(t, freshNamed) }
 
 func BenchmarkFirestore(b *testing.B) { storetest.Bench(b, fresh) }
+
+func BenchmarkAppendsBesideRenewals(b *testing.B) { storetest.BenchAppendsBesideRenewals(b, fresh) }
 
 // fresh is a backing on the default database of an unused project of the emulator.
 func fresh(tb testing.TB) storetest.Backing {

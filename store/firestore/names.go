@@ -2,6 +2,7 @@ package firestore
 
 import (
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
@@ -16,11 +17,20 @@ const (
 	nameField         = "__name__"   // how a query calls a document's name
 
 	secretDocument = "leadershipTickets/secret"
+
+	logsCollection     = "leadershipLogs" // of the heads of logs
+	segmentsCollection = "segments"       // below the head of a log
+	// kindMark stands between the election and the kind in the id of a log's document. It sorts
+	// before all characters of an election's name, so that logs sort as their elections do.
+	kindMark = "!"
 )
 
 // revisionDigits is the number of digits of an event's document id, so that names sort as revisions
 // do.
 const revisionDigits = 20
+
+// indexDigits is the number of digits of a segment's document id, for the same reason.
+const indexDigits = 20
 
 // database names a Firestore database: projects/P/databases/D.
 type database string
@@ -39,6 +49,22 @@ func (d database) newest(e leadership.Election) string {
 
 func (d database) event(id leadership.EventID) string {
 	return fmt.Sprintf("%s/%s/%0*d", d.lease(id.Election), eventsCollection, revisionDigits, id.Revision)
+}
+
+func (d database) log(id leadership.LogID) string {
+	return d.documents() + "/" + logsCollection + "/" + string(id.Election) + kindMark + string(id.Kind)
+}
+
+// parseLog reads the name of the head of a log; ok is false if it is the name of anything else.
+func parseLog(name string) (id leadership.LogID, ok bool) {
+	e, kind, ok := strings.Cut(path.Base(name), kindMark)
+	id = leadership.LogID{Election: leadership.Election(e), Kind: leadership.LogKind(kind)}
+	return id, ok && id.Election.Validate() == nil && kind != "" && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// segment is the name of the segment of a log that is kept at the place; see placeOf.
+func (d database) segment(id leadership.LogID, place leadership.Index) string {
+	return fmt.Sprintf("%s/%s/%0*d", d.log(id), segmentsCollection, indexDigits, place)
 }
 
 // afterEvents sorts after the names of all events of an election, and before those of the next.

@@ -27,6 +27,8 @@ type query struct {
 	afterAt    time.Time // (with by: among those with this timestamp, and whatever has a later one),
 	before     string    // and only names before this one; "" for no bound
 	limit      int
+	bytes      int  // no more documents than have so much data together, but one; 0: no bound
+	namesOnly  bool // without the fields of the documents
 }
 
 // findings is the result of a query.
@@ -38,11 +40,17 @@ type findings struct {
 // run returns what the query finds, strongly. Each reading has its own time; of later ones it is no
 // earlier.
 func (s *Store) run(ctx context.Context, q query) (findings, error) {
-	return s.find(ctx, q.parent, q.structured())
+	return s.findWithin(ctx, q.parent, q.structured(), q.bytes)
 }
 
 // find is run for a query in Firestore's own form, below the document parent.
 func (s *Store) find(ctx context.Context, parent string, q *firestorepb.StructuredQuery) (findings, error) {
+	return s.findWithin(ctx, parent, q, 0)
+}
+
+// findWithin is find for no more documents than have so many bytes of data together, but at least
+// one; 0: no bound. It then gives the rest of the answer up.
+func (s *Store) findWithin(ctx context.Context, parent string, q *firestorepb.StructuredQuery, bytes int) (findings, error) {
 	ctx, cancel := context.WithTimeout(ctx, rpcTimeout)
 	defer cancel()
 	stream, err := s.client.RunQuery(ctx, &firestorepb.RunQueryRequest{
@@ -53,6 +61,7 @@ func (s *Store) find(ctx context.Context, parent string, q *firestorepb.Structur
 		return findings{}, err
 	}
 	var found findings
+	size := 0
 	for {
 		reply, err := stream.Recv()
 		switch {
@@ -67,6 +76,9 @@ func (s *Store) find(ctx context.Context, parent string, q *firestorepb.Structur
 			found.at = timeOf(reply.ReadTime)
 		}
 		if reply.Document != nil { // else the reply is only of progress
+			if size += len(reply.Document.Fields[dataField].GetStringValue()); bytes > 0 && size > bytes && len(found.docs) > 0 {
+				return found, nil
+			}
 			found.docs = append(found.docs, reading{doc: reply.Document, at: timeOf(reply.ReadTime)})
 		}
 	}
@@ -77,6 +89,9 @@ func (q query) structured() *firestorepb.StructuredQuery {
 		From:    []*firestorepb.StructuredQuery_CollectionSelector{{CollectionId: q.collection, AllDescendants: q.everywhere}},
 		OrderBy: []*firestorepb.StructuredQuery_Order{ascending(nameField)},
 		Limit:   wrapperspb.Int32(int32(min(q.limit, maxPage))),
+	}
+	if q.namesOnly {
+		sq.Select = &firestorepb.StructuredQuery_Projection{Fields: []*firestorepb.StructuredQuery_FieldReference{field(nameField)}}
 	}
 	var filters []*firestorepb.StructuredQuery_Filter
 	if q.onlyWith != "" {

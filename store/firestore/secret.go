@@ -190,7 +190,7 @@ func (s *Store) secret(ctx context.Context) (keys keyring, at time.Time, err err
 			secretKeyField: bytesValue(next.raw),
 			formerField:    bytesValue(previous.raw),
 			createdField:   instant(r.at),
-		}, document{updated: r.updated()}.asSeen()))
+		}, unchangedSince(r.updated())))
 		switch {
 		case err == nil:
 			return keyring{newest: next, previous: previous}, r.at, nil

@@ -59,13 +59,15 @@ func (c Config) database() (database, error) {
 	return database("projects/" + c.Project + "/databases/" + name), nil
 }
 
-// Store is a leadership.Store on a Firestore database. It may be used from many goroutines.
+// Store is a leadership.Store, and a leadership.Journal, on a Firestore database. It may be used
+// from many goroutines.
 type Store struct {
 	client   *apiv1.Client
 	database database
 	history  history.Span
 	codec    leadership.Codec
 	memory   *memory
+	heads    *heads
 	sealer   sealer
 	looks    outboxLooks
 	calls    calls.Gate
@@ -89,7 +91,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("firestore: open %s: %w", db, err)
 	}
-	return &Store{client: client, database: db, history: span, codec: cfg.Codec, memory: newMemory(memorySize)}, nil
+	return &Store{
+		client: client, database: db, history: span, codec: cfg.Codec,
+		memory: newMemory(memorySize), heads: newHeads(headsSize, headsBytes),
+	}, nil
 }
 
 // Close waits for the calls under way and closes the connection. Later calls get StoreUnavailable.

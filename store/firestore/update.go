@@ -26,8 +26,8 @@ const (
 )
 
 // Update reads and commits: one BatchGetDocuments and, if there is something to write, one Commit.
-// A renewal of leadership.ExpectHeld with a report is one Commit without a read, as in Renew, if
-// the lease is known as it is in the store.
+// A renewal of leadership.ExpectHeld with a report, or with the lease of a parent, is one Commit
+// without a read, as in Renew, if the lease is known as it is in the store.
 func (s *Store) Update(
 	ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error),
 ) (leadership.Snapshot, error) {
@@ -36,7 +36,7 @@ func (s *Store) Update(
 		return leadership.Snapshot{}, unavailable(ctx, operation, err)
 	}
 	defer s.calls.Leave()
-	if c, expected := leadership.HeldExpected(ctx); expected && c.Election == e && c.Report != "" {
+	if c, expected := leadership.HeldExpected(ctx); expected && c.Election == e && (c.Report != "" || c.Parent.Token > 0) {
 		if after, err := s.updateUnread(ctx, c, decide); !errors.Is(err, leadership.ErrNotRenewed) {
 			return after, err
 		}
@@ -75,8 +75,8 @@ func (s *Store) Update(
 // updateUnread lets the rule decide on the version of the lease that the renewal's ticket or this
 // handle has, and commits under the guard of that version. The error is ErrNotRenewed, and nothing
 // was done, if the version is not known or no longer the store's, or if the rule makes anything of
-// it but a heartbeat without events: only a read can tell then. A renewal without a report does not
-// come here, because Renew has tried that.
+// it but a heartbeat without events: only a read can tell then. A plain renewal does not come here,
+// because Renew has tried that.
 func (s *Store) updateUnread(
 	ctx context.Context, c leadership.Renewal, decide func(leadership.Snapshot) (leadership.Change, error),
 ) (leadership.Snapshot, error) {
@@ -174,8 +174,8 @@ func (s *Store) commitChange(
 
 // committed is when a commit was made.
 type committed struct {
-	at      time.Time // the commit
-	updated time.Time // update_time of the first document written
+	at            time.Time // the commit
+	updated, last time.Time // update_time of the first and of the last document written
 }
 
 // commit sends writes that are done together or not at all.
@@ -191,7 +191,8 @@ func (s *Store) commit(ctx context.Context, writes ...*firestorepb.Write) (commi
 	if len(reply.WriteResults) != len(writes) {
 		return committed{}, errIncomplete
 	}
-	return committed{at: timeOf(reply.CommitTime), updated: timeOf(reply.WriteResults[0].UpdateTime)}, nil
+	first, last := reply.WriteResults[0], reply.WriteResults[len(writes)-1]
+	return committed{at: timeOf(reply.CommitTime), updated: timeOf(first.UpdateTime), last: timeOf(last.UpdateTime)}, nil
 }
 
 // put replaces a document.
@@ -203,11 +204,15 @@ func put(name string, v values, condition *firestorepb.Precondition) *firestorep
 }
 
 // asSeen is the condition that the document has not been written since it was read.
-func (d document) asSeen() *firestorepb.Precondition {
-	if d.updated.IsZero() {
+func (d document) asSeen() *firestorepb.Precondition { return unchangedSince(d.updated) }
+
+// unchangedSince is the condition that a document still has that update_time; zero: that there is
+// no such document.
+func unchangedSince(updated time.Time) *firestorepb.Precondition {
+	if updated.IsZero() {
 		return absent()
 	}
-	return &firestorepb.Precondition{ConditionType: &firestorepb.Precondition_UpdateTime{UpdateTime: stamp(d.updated)}}
+	return &firestorepb.Precondition{ConditionType: &firestorepb.Precondition_UpdateTime{UpdateTime: stamp(updated)}}
 }
 
 func absent() *firestorepb.Precondition {

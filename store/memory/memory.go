@@ -1,6 +1,6 @@
-// Package memory is the reference implementation of leadership.Store and Journal: everything in one process,
-// behind one mutex, lost when the process ends. The other stores must answer as this one does. It
-// serves tests, simulations and first steps.
+// Package memory is the reference implementation of leadership.Store and leadership.Journal:
+// everything in one process, behind one mutex, lost when the process ends. The other stores must
+// answer as this one does. It serves tests, simulations and first steps.
 package memory
 
 import (

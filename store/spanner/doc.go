@@ -1,5 +1,5 @@
 // Package spanner keeps leases in Cloud Spanner: for a leadership that must outlive a region, or
-// where Spanner is there already. It implements leadership.Store.
+// where Spanner is there already. It implements leadership.Store and leadership.Journal.
 //
 // # Layout
 //
@@ -17,9 +17,14 @@
 //	                   shard and committed_at have an index, for Since
 //	                   delete_after is set once there is a later event: by it Spanner deletes
 //	                   events that are too old
+//	LeadershipLogs     a row for the head of each log, by election and kind, for ever
+//	LeadershipLogSegments
+//	                   a row for what was appended together, by the index of its last entry;
+//	                   0 for the snapshot. Interleaved in LeadershipLogs, so that an append
+//	                   commits in one place, and a part of a log is a range of keys
 //
 // A change and its events lie next to each other, so that they commit in one place, and Spanner
-// itself refuses to delete an election that has a history. Names come first in both keys, and a
+// itself refuses to delete an election that has a history. Names come first in all keys, and a
 // shard in the index by time: nothing begins with a time or a counter, at which all writes would
 // meet, but the index over retire_at, which few changes write. The JSON of the metadata is kept in
 // Spanner's form, and brought back into leadership's when it is read.
@@ -33,7 +38,8 @@
 // retire_at and the indexes for the tick came without a new version. On tables that lack them,
 // which `regent migrate` mends too, Held reads the whole table, and a RetireAfter is refused; all
 // else works. Programs that do not know retire_at refuse the elections that use it, by
-// Record.Needs.
+// Record.Needs. So did the tables of logs: without them no log was ever written, a change of one is
+// refused with what to do, and all else works.
 //
 // # Time
 //
@@ -78,6 +84,10 @@
 //	Held, Retirable                       ExecuteStreamingSql, by an index each
 //	Get, List, Events, Since              ExecuteStreamingSql, outside of any transaction
 //	Unannounced                           the same, and goes on behind a corrupt event
+//	Amend, of a log                       StreamingRead, Commit (Rollback if nothing is written)
+//	Look, Segments, Snapshot              StreamingRead, outside of any transaction
+//	Trim                                  BeginTransaction, Commit (one mutation: a range of keys)
+//	Logs                                  ExecuteStreamingSql, outside of any transaction
 //
 // The first call of a client creates its session, with one more RPC. An aborted transaction runs
 // again, with all its RPCs. The Rollback is sent because a read-write transaction has locked what

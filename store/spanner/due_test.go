@@ -37,7 +37,8 @@ func changeTables(t *testing.T, cfg Config, ddl ...string) {
 func TestTablesWithoutWhatTheTickNeedsServeAllButRetirements(t *testing.T) {
 	t.Parallel()
 	cfg := migrated(t)
-	changeTables(t, cfg, "DROP INDEX LeadershipHeld", "DROP INDEX LeadershipRetirable", "ALTER TABLE Leadership DROP COLUMN retire_at")
+	changeTables(t, cfg, "DROP TABLE LeadershipLogSegments", "DROP TABLE LeadershipLogs",
+		"DROP INDEX LeadershipHeld", "DROP INDEX LeadershipRetirable", "ALTER TABLE Leadership DROP COLUMN retire_at")
 	s := opened(t, cfg)
 	leases := granted(t, s, 3)
 	service := leadership.New(s)

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Migrate creates the tables, or brings those of the version before, or without the indexes for the
-// tick, up to SchemaVersion, and notes that version. On an emulator it creates the instance and the
+// Migrate creates the tables, or brings those of the version before, or without what came since,
+// up to SchemaVersion, and notes that version. On an emulator it creates the instance and the
 // database too; on Cloud Spanner these cost money and are for an operator to create on purpose.
 // Idempotent. A database of any other version is refused.
 func Migrate(ctx context.Context, cfg Config) error {
@@ -46,7 +46,7 @@ func migrate(ctx context.Context, cfg Config, admin *database.DatabaseAdminClien
 	version, err := schemaVersion(ctx, client)
 	whole := version == SchemaVersion
 	if err == nil && whole {
-		whole, err = indexed(ctx, client)
+		whole, err = complete(ctx, client)
 	}
 	if err == nil && version <= SchemaVersion && !whole {
 		err = createTables(ctx, cfg.Database, admin, client)
@@ -57,10 +57,10 @@ func migrate(ctx context.Context, cfg Config, admin *database.DatabaseAdminClien
 	return checkSchema(ctx, client, cfg.Database)
 }
 
-// indexed reports whether the last statement of schema.sql was carried out. It came without a new
-// version, so tables of SchemaVersion may lack it.
-func indexed(ctx context.Context, client *spanner.Client) (bool, error) {
-	query := spanner.NewStatement("SELECT COUNT(*) FROM INFORMATION_SCHEMA.INDEXES WHERE INDEX_NAME = 'LeadershipRetirable'")
+// complete reports whether the last statement of schema.sql was carried out. It came without a new
+// version, so a database of SchemaVersion may lack it.
+func complete(ctx context.Context, client *spanner.Client) (bool, error) {
+	query := spanner.NewStatement("SELECT COUNT(*) FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_NAME = '" + segmentsTable + "'")
 	var n int64
 	err := client.Single().QueryWithOptions(ctx, query, spanner.QueryOptions{RequestTag: tag("migrate")}).Do(func(r *spanner.Row) error {
 		return r.Columns(&n)

@@ -90,3 +90,28 @@ ALTER TABLE LeadershipEvents ADD COLUMN IF NOT EXISTS detail STRING(MAX);
 ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS retire_at TIMESTAMP;
 CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipHeld ON Leadership (cluster_id, leader_id);
 CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipRetirable ON Leadership (retire_at);
+
+-- What leaders leave behind for their successors: a row for each log of an election, of the kind "checkpoint" or "journal", for ever. They
+-- came without a new version: tables that were created before lack them until `regent migrate` ran.
+-- text: JSON text that guards the log; body: what else it holds. Only the program looks into both.
+CREATE TABLE IF NOT EXISTS LeadershipLogs (
+  cluster_id     STRING(128) NOT NULL,
+  kind           STRING(32) NOT NULL,
+  schema_version INT64 NOT NULL,
+  text           STRING(MAX) NOT NULL,
+  body           STRING(MAX) NOT NULL,
+  written_at     TIMESTAMP NOT NULL OPTIONS (allow_commit_timestamp = true),
+) PRIMARY KEY (cluster_id, kind);
+
+-- The entries of logs, as they were appended together. A snapshot stands for all entries up to last_index.
+-- place: last_index, or 0 for the snapshot, of which there is one at most.
+CREATE TABLE IF NOT EXISTS LeadershipLogSegments (
+  cluster_id   STRING(128) NOT NULL,
+  kind         STRING(32) NOT NULL,
+  place        INT64 NOT NULL,
+  first_index  INT64 NOT NULL,
+  last_index   INT64 NOT NULL,
+  data         STRING(MAX) NOT NULL,
+  committed_at TIMESTAMP NOT NULL OPTIONS (allow_commit_timestamp = true),
+) PRIMARY KEY (cluster_id, kind, place),
+  INTERLEAVE IN PARENT LeadershipLogs ON DELETE NO ACTION;

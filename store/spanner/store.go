@@ -20,7 +20,7 @@ import (
 // runs ahead can do harm, and only by as much. 50 ms leaves room.
 const Guard = 50 * time.Millisecond
 
-// Store is a leadership.Store on Cloud Spanner.
+// Store is a leadership.Store, and a leadership.Journal, on Cloud Spanner.
 type Store struct {
 	client   *spanner.Client
 	timeout  time.Duration

@@ -17,7 +17,11 @@ func TestStore(t *testing.T) { storetest.RunStore(t, harness) }
 
 func TestProtocol(t *testing.T) { storetest.RunProtocol(t, harness) }
 
+func TestJournal(t *testing.T) { storetest.RunJournal(t, harness) }
+
 func BenchmarkSpanner(b *testing.B) { storetest.Bench(b, harness) }
+
+func BenchmarkAppendsBesideRenewals(b *testing.B) { storetest.BenchAppendsBesideRenewals(b, harness) }
 
 // harness gives each case a database of its own: the emulator runs one read-write transaction at a
 // time per database.

@@ -24,7 +24,8 @@ type attempt struct {
 // all: an attempt that is refused neither waits for the leader's renewals nor holds them up. Else a
 // read-write transaction decides again, by one query and one Commit; between the two the row is
 // locked, and only the decision is made. With leadership.ExpectChange, and for a renewal with a
-// report, it decides at once, and if nothing is to be written the Commit is a Rollback.
+// report or a parent's lease, it decides at once, and if nothing is to be written the Commit is a
+// Rollback.
 func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
@@ -59,11 +60,11 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 	return a.committed(at), nil
 }
 
-// changeExpected reports whether the Update will most likely write. A renewal without a report is
-// one that Renew did not find, and will most likely be refused.
+// changeExpected reports whether the Update will most likely write. A plain renewal is one that
+// Renew did not find, and will most likely be refused.
 func changeExpected(ctx context.Context) bool {
 	held, expected := leadership.HeldExpected(ctx)
-	return leadership.ChangeExpected(ctx) || expected && held.Report != ""
+	return leadership.ChangeExpected(ctx) || expected && (held.Report != "" || held.Parent.Token > 0)
 }
 
 func (a *attempt) decide(

@@ -8,8 +8,8 @@ import (
 	"regent/leadership"
 )
 
-// Fake is a store whose calls a test observes, answers itself, lets fail, or carries out at another
-// time. It takes the place of a type of one's own for each of that.
+// Fake is a store, with its journal, whose calls a test observes, answers itself, lets fail, or
+// carries out at another time. It takes the place of a type of one's own for each of that.
 type Fake struct {
 	leadership.Store
 	// Around is called in the place of each call of the store but Close. It calls next, or does
@@ -30,7 +30,7 @@ type Call struct {
 
 // Writes reports whether the call can change something.
 func (c Call) Writes() bool {
-	return c.Method == "Update" || c.Method == "Renew" || c.Method == "MarkAnnounced"
+	return slices.Contains([]string{"Update", "Renew", "MarkAnnounced", "Amend", "Trim"}, c.Method)
 }
 
 func around[T any](ctx context.Context, f *Fake, c Call, do func(context.Context) (T, error)) (T, error) {
@@ -120,4 +120,50 @@ func (f *Fake) MarkAnnounced(ctx context.Context, ids []leadership.EventID) erro
 		return struct{}{}, f.Store.MarkAnnounced(ctx, ids)
 	})
 	return err
+}
+
+// journal is the store's Journal, which every store of this module is.
+func (f *Fake) journal() leadership.Journal { return f.Store.(leadership.Journal) }
+
+// Amend implements leadership.Journal.
+func (f *Fake) Amend(ctx context.Context, id leadership.LogID, decide func(leadership.Log) (leadership.LogChange, error)) (leadership.Log, error) {
+	return around(ctx, f, Call{Method: "Amend", Election: id.Election}, func(ctx context.Context) (leadership.Log, error) {
+		return f.journal().Amend(ctx, id, decide)
+	})
+}
+
+// Look implements leadership.Journal.
+func (f *Fake) Look(ctx context.Context, id leadership.LogID) (leadership.Log, error) {
+	return around(ctx, f, Call{Method: "Look", Election: id.Election}, func(ctx context.Context) (leadership.Log, error) {
+		return f.journal().Look(ctx, id)
+	})
+}
+
+// Segments implements leadership.Journal.
+func (f *Fake) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) ([]leadership.Segment, error) {
+	return around(ctx, f, Call{Method: "Segments", Election: id.Election}, func(ctx context.Context) ([]leadership.Segment, error) {
+		return f.journal().Segments(ctx, id, after, limit)
+	})
+}
+
+// Snapshot implements leadership.Journal.
+func (f *Fake) Snapshot(ctx context.Context, id leadership.LogID) (leadership.Segment, error) {
+	return around(ctx, f, Call{Method: "Snapshot", Election: id.Election}, func(ctx context.Context) (leadership.Segment, error) {
+		return f.journal().Snapshot(ctx, id)
+	})
+}
+
+// Trim implements leadership.Journal.
+func (f *Fake) Trim(ctx context.Context, id leadership.LogID, upTo leadership.Index) error {
+	_, err := around(ctx, f, Call{Method: "Trim", Election: id.Election}, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, f.journal().Trim(ctx, id, upTo)
+	})
+	return err
+}
+
+// Logs implements leadership.Journal.
+func (f *Fake) Logs(ctx context.Context, after leadership.LogID, limit int) ([]leadership.LogID, error) {
+	return around(ctx, f, Call{Method: "Logs"}, func(ctx context.Context) ([]leadership.LogID, error) {
+		return f.journal().Logs(ctx, after, limit)
+	})
 }

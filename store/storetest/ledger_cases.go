@@ -10,7 +10,7 @@ import (
 	"regent/leadership"
 )
 
-// terms are leaders one after the other, each through its own service, with ledgers on both handles.
+// terms are leaders one after the other, with a service and a ledger on both handles.
 type terms struct {
 	*logs
 	service [2]*leadership.Service

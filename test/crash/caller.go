@@ -57,8 +57,10 @@ func (c *caller) step() error {
 		return c.release(e)
 	case p < 70 && leads:
 		return c.renew(e)
-	case p < 78:
+	case p < 73:
 		return c.configure(e)
+	case p < 78:
+		return c.journal()
 	case p < 82:
 		return c.remove(e)
 	case p < 86:

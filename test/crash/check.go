@@ -61,7 +61,7 @@ func (t *truth) hold(store *file.Store, s *seen, p plan, otherBoot bool) error {
 	if err != nil {
 		return err
 	}
-	if err := t.announced(s, p, n); err != nil {
+	if err := errors.Join(t.announced(s, p, n), t.journals(store, p)); err != nil {
 		return err
 	}
 	last, late := t.instant(least), s.now

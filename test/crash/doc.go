@@ -30,9 +30,10 @@
 //
 // Each image is opened as any user opens it, and compared with the truth, which comes from the
 // answers alone. It must be the store as it was after one of its commits: no acknowledged one may
-// be missing, none may be there that was not requested yet, and none in part. Another candidate
-// then asks for each lease, in the writer's boot or in another one, and must be refused every lease
-// that is not free.
+// be missing, none may be there that was not requested yet, and none in part. So it is with the
+// journal that each caller has, its head, segments and snapshot. Another candidate then asks for
+// each lease, in the writer's boot or in another one, and must be refused every lease that is not
+// free.
 //
 // Then the disk itself is bad. A bit of any file is flipped, a page zeroed; a file lacks one of its
 // writes, is an older copy of itself, ends too early, or is missing; two files have each other's

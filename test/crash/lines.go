@@ -22,6 +22,9 @@ type line struct {
 	// asked: the id of the call that drew the key
 	Key   string               `json:"key,omitempty"`
 	Marks []leadership.EventID `json:"marks,omitempty"` // asked: what to mark as announced
+	// asked: whose journal gets its change of that number
+	Journal string `json:"journal,omitempty"`
+	Change  int    `json:"change,omitempty"`
 
 	Leases []leadership.Lease `json:"leases,omitempty"` // told: the elections as they are now
 	Events []leadership.Event `json:"events,omitempty"` // told: what the call has changed

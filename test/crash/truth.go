@@ -186,6 +186,11 @@ func (t *truth) clock(p plan) time.Duration {
 			latest = max(latest, r.clock)
 		}
 	}
+	for _, call := range t.calls {
+		if call.Journal != "" && call.at < p.At && call.told != never {
+			latest = max(latest, time.Duration(call.answer.Reading))
+		}
+	}
 	for _, c := range t.commits {
 		if c.asked < p.At && !t.anchor.IsZero() {
 			latest = max(latest, c.at.Sub(t.anchor))

@@ -46,6 +46,12 @@
 //   - If the mark does not outlive the process (Memory), a restarted process knows no leader until
 //     the first command arrives.
 //
+// # Reads
+//
+// With Config.ReadsPass requests with GET and HEAD pass without a check. What that saves depends on
+// how often an election is written to: an answer of Regent is believed for MaxAge, so of many
+// requests within that time only the first costs a call (BenchmarkShareOfCallsSaved).
+//
 // # Batches
 //
 // One request is one comparison, whatever is in its body: a thousand operations of one leader cost

@@ -40,6 +40,12 @@ type Config struct {
 	// leader run in parallel, as without Serial. It needs Marks.
 	Serial bool
 
+	// ReadsPass lets requests with the methods GET and HEAD pass without headers and without a check,
+	// so that reads go on whichever process leads, and cost no call to Regent. It is for handlers
+	// whose GET and HEAD change nothing, and that take no other method from a header or a query. A
+	// request that asks for another protocol (Upgrade), as a WebSocket does, is checked.
+	ReadsPass bool
+
 	// Refused, if set, is called for each request that was refused, with the error and the causes
 	// that the reply hides, for logs and metrics. It may be called concurrently.
 	Refused func(*http.Request, error)
@@ -84,8 +90,8 @@ func New(c Config) (*Gate, error) {
 }
 
 // Wrap returns a handler that refuses a request as the package describes, or lets next answer it.
-// Wrap handlers that change something, whatever the method; reads need no leader. All handlers of
-// one Gate share its Serial order.
+// Wrap handlers that change something, whatever the method; reads need no leader, and with ReadsPass
+// are not checked. All handlers of one Gate share its Serial order.
 func (g *Gate) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.handle(w, r, next); err != nil {
@@ -98,6 +104,10 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 // handle admits the request and calls next. An error means that it was not admitted, and that
 // nothing was answered.
 func (g *Gate) handle(w http.ResponseWriter, r *http.Request, next http.Handler) error {
+	if g.config.ReadsPass && reads(r) {
+		next.ServeHTTP(w, r)
+		return nil
+	}
 	mark, err := Parse(r.Header)
 	if err != nil {
 		return err
@@ -113,6 +123,11 @@ func (g *Gate) handle(w http.ResponseWriter, r *http.Request, next http.Handler)
 	defer leave()
 	next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, markKey{}, mark)))
 	return nil
+}
+
+// reads reports whether the request changes nothing, by its method (RFC 9110 §9.2.1).
+func reads(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && len(r.Header.Values("Upgrade")) == 0
 }
 
 // maxResource is the longest name of a resource in bytes: the sender must not choose how much

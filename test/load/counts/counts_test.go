@@ -22,7 +22,26 @@ func TestOperationsCostWhatTestdataSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		compare(t, string(p.kind), OperationsTable(p.kind, done))
+		t.Run("what a leader leaves behind costs what is promised", func(t *testing.T) { promised(t, Found{Kind: p.kind, Operations: done}) })
 	})
+}
+
+// promised holds the counts to what is promised of what a leader leaves behind: testdata may be
+// written anew, and this may not.
+func promised(t *testing.T, found Found) {
+	more := found.operation(inheritName).minus(found.operation(grantName))
+	if more.Read != 1 || more.Written != 1 || more.RPCs() != 2 {
+		t.Errorf("a grant that inherits costs %+v more than one that does not; want a read and a write, in 2 RPCs", more)
+	}
+	want := map[string][2]int{putAgainName: {1, 1}, putUnknownName: {2, 1}, appendName: {1, 2}, appendMostName: {1, 2}, appendRepeatName: {1, 0}}
+	if found.Kind == emulators.KindSpanner {
+		want = map[string][2]int{putAgainName: {2, 1}, putUnknownName: {2, 1}, appendName: {2, 2}, appendMostName: {2, 2}, appendRepeatName: {2, 0}}
+	}
+	for name, want := range want {
+		if got := found.operation(name); got.RPCs() != want[0] || got.Written != want[1] {
+			t.Errorf("%s: %+v; want %d RPCs and %d writes", name, got, want[0], want[1])
+		}
+	}
 }
 
 // Only the order in which each candidate is better than all before it lets all of them write.

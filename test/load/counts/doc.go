@@ -15,12 +15,13 @@
 //	                    that a query found; a query that finds nothing counts as one, as
 //	                    it is charged
 //	           written  a write of a commit or batch that was done; several changes of one
-//	                    document in one write are one
+//	                    document in one write are one, and a deletion is one
 //	Spanner    read     a row that a statement returned, also by THEN RETURN. A row that is
 //	                    only looked at within a statement cannot be seen from here: in a
 //	                    decision it is the newest event, which comes back in the
 //	                    election's row
-//	           written  a row of a mutation, and each row that a statement changed
+//	           written  a row of a mutation, and each row that a statement changed. A range
+//	                    of rows that is deleted does not count
 //
 // The parts:
 //

@@ -32,12 +32,15 @@ func Operations(ctx context.Context, p Place) ([]Operation, error) {
 		return nil, err
 	}
 	defer h.Close()
-	inst, err := instance.New(instance.Config{Store: h, Name: "regent-test", Alone: true})
+	inst, err := instance.New(instance.Config{Store: h, Journal: h, Name: "regent-test", Alone: true})
 	if err != nil {
 		return nil, err
 	}
-	s := &script{ctx: ctx, handle: h, inst: inst, service: leadership.New(h), ann: newAgent("ann"), bob: newAgent("bob")}
-	for _, act := range []func() error{s.lead, s.batch, s.read, s.handOver, s.runOut, s.reports, s.people, s.candidacies, s.announce, s.process} {
+	s := &script{ctx: ctx, place: p, handle: h, inst: inst, service: leadership.New(h), ann: newAgent("ann"), bob: newAgent("bob")}
+	for _, act := range []func() error{
+		s.lead, s.batch, s.read, s.handOver, s.runOut, s.reports, s.people, s.candidacies,
+		s.successions, s.checkpoints, s.journals, s.hierarchy, s.announce, s.process,
+	} {
 		if err := act(); err != nil {
 			return nil, err
 		}
@@ -48,6 +51,7 @@ func Operations(ctx context.Context, p Place) ([]Operation, error) {
 // script does operations and keeps what they cost.
 type script struct {
 	ctx      context.Context
+	place    Place
 	handle   Handle
 	inst     *instance.Instance
 	service  *leadership.Service

@@ -30,9 +30,15 @@ func NewPlace(ctx context.Context, kind emulators.Kind, host string) (Place, err
 	return p, nil
 }
 
+// keeper keeps elections, and what their leaders leave behind.
+type keeper interface {
+	leadership.Store
+	leadership.Journal
+}
+
 // Handle is a store whose calls are counted.
 type Handle struct {
-	leadership.Store
+	keeper
 	*Tally
 }
 
@@ -53,7 +59,7 @@ func (p Place) Open(ctx context.Context) (Handle, error) {
 		return Handle{}, fmt.Errorf("the first grant: %w", err)
 	}
 	tally.Take()
-	return Handle{Store: s, Tally: tally}, nil
+	return Handle{keeper: s, Tally: tally}, nil
 }
 
 // warm lets a store that gives tickets read their secret, or make it. On a busy machine it gives
@@ -72,7 +78,7 @@ func (p Place) warm(ctx context.Context, service *leadership.Service) error {
 	return nil
 }
 
-func (p Place) open(ctx context.Context, options []grpc.DialOption) (leadership.Store, error) {
+func (p Place) open(ctx context.Context, options []grpc.DialOption) (keeper, error) {
 	if p.kind == emulators.KindSpanner {
 		return spanner.Open(ctx, p.spanner(options))
 	}

@@ -1,0 +1,122 @@
+package bigqueryfence_test
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"regent/leadership"
+	"regent/leadership/fence"
+	"regent/leadership/fence/bigqueryfence"
+)
+
+var mark = fence.Mark{Election: "planner", Token: 34}
+
+func Example() {
+	script, err := bigqueryfence.Script("ops.fences", "DECLARE today DATE DEFAULT CURRENT_DATE();\nINSERT INTO ops.plans (day, plan) VALUES (today, @plan)")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Print(script)
+	// Output:
+	// BEGIN TRANSACTION;
+	// ASSERT (SELECT COUNT(*) FROM `ops.fences` WHERE resource = @regent_resource AND election = @regent_election) = 1
+	//   AS 'regent: the resource has no mark of this election; run the Setup of bigqueryfence once';
+	// UPDATE `ops.fences` SET fencing_token = @regent_fencing_token
+	//   WHERE resource = @regent_resource AND election = @regent_election AND fencing_token <= @regent_fencing_token;
+	// ASSERT @@row_count = 1
+	//   AS 'regent TOKEN_STALE: a later leader has written; stop acting as leader';
+	// BEGIN
+	// DECLARE today DATE DEFAULT CURRENT_DATE();
+	// INSERT INTO ops.plans (day, plan) VALUES (today, @plan);
+	// END;
+	// COMMIT TRANSACTION;
+}
+
+func TestTheStatementsRunBehindTheAssertionsInOneTransaction(t *testing.T) {
+	t.Parallel()
+	for _, statements := range []string{"DELETE FROM t WHERE TRUE", "DELETE FROM t WHERE TRUE;", " DELETE FROM t WHERE TRUE ;\n"} {
+		script, err := bigqueryfence.Script("p-1.d.t", statements)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := -1
+		for _, part := range []string{
+			"BEGIN TRANSACTION;", "= 1\n  AS 'regent: ", "UPDATE `p-1.d.t` SET fencing_token = ", "fencing_token <= @", "ASSERT @@row_count = 1", "TOKEN_STALE", "DELETE FROM t", "COMMIT TRANSACTION;",
+		} {
+			at := strings.Index(script, part)
+			if at <= last || strings.Count(script, part) != 1 {
+				t.Errorf("%q stands at %d, after %d, in\n%s", part, at, last, script)
+			}
+			last = at
+		}
+	}
+}
+
+func TestEachParameterOfAScriptIsGiven(t *testing.T) {
+	t.Parallel()
+	given, err := bigqueryfence.Parameters("plans", mark)
+	if err != nil || given["regent_resource"] != "plans" || given["regent_election"] != "planner" || given["regent_fencing_token"] != int64(34) {
+		t.Fatalf("got %v, %v", given, err)
+	}
+	script, _ := bigqueryfence.Script("d.t", "SELECT 1")
+	setup, err := bigqueryfence.Setup("d.t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var used []string
+	for _, m := range regexp.MustCompile(`@(regent_\w+)`).FindAllStringSubmatch(script+setup, -1) {
+		if used = append(used, m[1]); given[m[1]] == nil {
+			t.Errorf("@%s is not given", m[1])
+		}
+	}
+	for name := range given {
+		if !slices.Contains(used, name) {
+			t.Errorf("@%s is not used", name)
+		}
+	}
+	if _, err := bigqueryfence.Parameters("plans", fence.Mark{Election: "planner"}); !errors.Is(err, leadership.InvalidArgument) {
+		t.Errorf("without a token: %v", err)
+	}
+}
+
+func TestWhatWouldBreakOutOfTheScriptIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{"", "t", "d.t`; DROP TABLE x; --", "`d.t`", "a.b.c.d", "d..t", "d.t\n", "d.*"} {
+		if script, err := bigqueryfence.Script(table, "SELECT 1"); err == nil {
+			t.Errorf("table %q: %s", table, script)
+		}
+		if script, err := bigqueryfence.Setup(table); err == nil {
+			t.Errorf("table %q: %s", table, script)
+		}
+	}
+	for _, statements := range []string{"", " \n", "COMMIT", "DELETE FROM t WHERE TRUE; commit ; SELECT 1", "begin  transaction; SELECT 1", "ROLLBACK TRANSACTION"} {
+		if script, err := bigqueryfence.Script("d.t", statements); err == nil {
+			t.Errorf("statements %q: %s", statements, script)
+		}
+	}
+}
+
+func TestOnlyTheFailedAssertionOfTheMarkIsStale(t *testing.T) {
+	t.Parallel()
+	script, _ := bigqueryfence.Script("d.t", "SELECT 1")
+	said := regexp.MustCompile(`AS '([^']*)'`).FindAllStringSubmatch(script, -1)
+	if len(said) != 2 {
+		t.Fatal(script)
+	}
+	for text, want := range map[string]bool{
+		"googleapi: Error 400: Query error: " + said[1][1] + " at [6:1]":                 true,
+		"googleapi: Error 400: Query error: " + said[0][1] + " at [2:1]":                 false,
+		"googleapi: Error 400: Transaction is aborted due to concurrent update, aborted": false,
+	} {
+		if got := bigqueryfence.Stale(fmt.Errorf("run: %w", errors.New(text))); got != want {
+			t.Errorf("%s: stale %t, want %t", text, got, want)
+		}
+	}
+	if bigqueryfence.Stale(nil) {
+		t.Error("no error is stale")
+	}
+}

@@ -1,0 +1,205 @@
+package pubsubfence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"cloud.google.com/go/pubsub/v2"
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"cloud.google.com/go/pubsub/v2/pstest"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"regent/leadership"
+	"regent/leadership/fence"
+	"regent/leadership/fence/pubsubfence"
+)
+
+func stamped(t *testing.T, token leadership.Token, data string) *pubsub.Message {
+	t.Helper()
+	m := &pubsub.Message{Data: []byte(data)}
+	if err := pubsubfence.Stamp(m, fence.Mark{Election: "planner", Token: token}); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// receiver is a fence before a handler that notes what it handles.
+type receiver struct {
+	receive func(context.Context, *pubsub.Message)
+	mu      sync.Mutex // guards what follows
+	handled []string
+	refused []error
+}
+
+func newReceiver(t *testing.T, c pubsubfence.Config) *receiver {
+	t.Helper()
+	r := new(receiver)
+	c.Election = "planner"
+	c.Refused = func(_ *pubsub.Message, err error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.refused = append(r.refused, err)
+	}
+	f, err := pubsubfence.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.receive = f.Wrap(func(ctx context.Context, m *pubsub.Message) {
+		w, _ := pubsubfence.FromContext(ctx)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.handled = append(r.handled, fmt.Sprintf("%s by %d", m.Data, w.Token))
+		m.Ack()
+	})
+	return r
+}
+
+func TestMessagesOfOlderTokensAreNotHandled(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, pubsubfence.Config{})
+	for _, m := range []*pubsub.Message{
+		stamped(t, 33, "a"), stamped(t, 33, "b"), stamped(t, 34, "c"), stamped(t, 33, "late"), stamped(t, 34, "d"), stamped(t, 1, "very late"), stamped(t, 40, "e"),
+	} {
+		r.receive(t.Context(), m)
+	}
+	if want := []string{"a by 33", "b by 33", "c by 34", "d by 34", "e by 40"}; !slices.Equal(r.handled, want) {
+		t.Errorf("handled %q, want %q", r.handled, want)
+	}
+	if len(r.refused) != 2 || !errors.Is(r.refused[0], leadership.TokenStale) || !errors.Is(r.refused[1], leadership.TokenStale) {
+		t.Errorf("refused %v", r.refused)
+	}
+}
+
+func TestResourcesHaveMarksOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, pubsubfence.Config{Resource: func(m *pubsub.Message) string { return string(m.Data[:1]) }})
+	for _, m := range []*pubsub.Message{stamped(t, 34, "a1"), stamped(t, 33, "b1"), stamped(t, 33, "a2")} {
+		r.receive(t.Context(), m)
+	}
+	if want := []string{"a1 by 34", "b1 by 33"}; !slices.Equal(r.handled, want) {
+		t.Errorf("handled %q, want %q", r.handled, want)
+	}
+}
+
+func TestAMessageWithoutAValidStampIsNotHandled(t *testing.T) {
+	t.Parallel()
+	valid := map[string]string{"election": "planner", "fencingToken": "34"}
+	for name, c := range map[string]struct {
+		attribute, value, field string
+	}{
+		"no token":                {"fencingToken", "", "fencingToken"},
+		"a token of another form": {"fencingToken", "034", "fencingToken"},
+		"a token with a sign":     {"fencingToken", "+34", "fencingToken"},
+		"a token of zero":         {"fencingToken", "0", "fencingToken"},
+		"a token that is no int":  {"fencingToken", "1e3", "fencingToken"},
+		"too high a token":        {"fencingToken", "9007199254740992", "fencingToken"},
+		"far too high a token":    {"fencingToken", strings.Repeat("9", 100), "fencingToken"},
+		"no election":             {"election", "", "election"},
+		"another election":        {"election", "gardener", "election"},
+		"no possible election":    {"election", "-", "election"},
+	} {
+		r := newReceiver(t, pubsubfence.Config{})
+		m := &pubsub.Message{Attributes: map[string]string{}}
+		for k, v := range valid {
+			m.Attributes[k] = v
+		}
+		m.Attributes[c.attribute] = c.value
+		r.receive(t.Context(), m)
+		var e *leadership.Error
+		if len(r.handled) > 0 || len(r.refused) != 1 || !errors.As(r.refused[0], &e) || e.Code != leadership.InvalidArgument || e.Field != c.field {
+			t.Errorf("%s: handled %q, refused %v", name, r.handled, r.refused)
+		}
+		r.receive(t.Context(), stamped(t, 1, "later"))
+		if len(r.handled) != 1 {
+			t.Errorf("%s: it has raised the mark: %v", name, r.refused)
+		}
+	}
+	if err := pubsubfence.Stamp(new(pubsub.Message), fence.Mark{Election: "planner"}); !errors.Is(err, leadership.InvalidArgument) {
+		t.Errorf("a stamp without a token: %v", err)
+	}
+	if _, err := pubsubfence.New(pubsubfence.Config{}); err == nil {
+		t.Error("a fence without an election")
+	}
+}
+
+// failing are Marks that cannot be raised once.
+type failing struct{ calls int }
+
+func (f *failing) Raise(context.Context, string, fence.Mark) error {
+	if f.calls++; f.calls == 1 {
+		return leadership.StoreUnavailable
+	}
+	return nil
+}
+
+// Pub/Sub sees which messages are acknowledged: late ones are, and do not come again; one whose mark
+// could not be raised comes again, and is handled then.
+func TestALateMessageIsAcknowledgedAndOneThatCouldNotBeComparedComesAgain(t *testing.T) {
+	t.Parallel()
+	server := pstest.NewServer()
+	defer server.Close()
+	conn, err := grpc.NewClient("passthrough:///"+server.Addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	client, err := pubsub.NewClient(t.Context(), "p", option.WithGRPCConn(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const topic, subscription = "projects/p/topics/commands", "projects/p/subscriptions/worker"
+	if _, err := client.TopicAdminClient.CreateTopic(t.Context(), &pubsubpb.Topic{Name: topic}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.SubscriptionAdminClient.CreateSubscription(t.Context(), &pubsubpb.Subscription{Name: subscription, Topic: topic, AckDeadlineSeconds: 600}); err != nil {
+		t.Fatal(err)
+	}
+	marks := new(failing)
+	for _, c := range []struct {
+		marks  pubsubfence.Marks
+		tokens []leadership.Token
+		want   []string
+	}{
+		{nil, []leadership.Token{34, 33, 35}, []string{"34 by 34", "35 by 35"}},
+		{marks, []leadership.Token{36}, []string{"36 by 36"}},
+	} {
+		r := newReceiver(t, pubsubfence.Config{Marks: c.marks})
+		var ids []string
+		for _, token := range c.tokens { // one after the other: their order counts
+			m := stamped(t, token, fmt.Sprint(token))
+			ids = append(ids, server.Publish(topic, m.Data, m.Attributes))
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			sub := client.Subscriber(subscription)
+			sub.ReceiveSettings.NumGoroutines = 1
+			go func() {
+				done <- sub.Receive(ctx, func(ctx context.Context, m *pubsub.Message) {
+					before := marks.calls
+					r.receive(ctx, m)
+					if c.marks == nil || before > 0 {
+						cancel()
+					}
+				})
+			}()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+		}
+		if !slices.Equal(r.handled, c.want) {
+			t.Errorf("handled %q, want %q; refused %v", r.handled, c.want, r.refused)
+		}
+		for i, id := range ids {
+			if m := server.Message(id); m.Acks != 1 {
+				t.Errorf("the message of token %d was acknowledged %d times", c.tokens[i], m.Acks)
+			}
+		}
+	}
+}

@@ -1,0 +1,364 @@
+package leadership
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// kept is a log, and what was added to it.
+type kept struct {
+	Log
+	added []Segment
+}
+
+// amend does what a store does with the change of a rule.
+func (k *kept) amend(rule func(Log) (LogChange, error)) (LogChange, error) {
+	ch, err := rule(k.Log)
+	if err == nil && ch.Text != "" {
+		k.Text, k.Body, k.WrittenAt = ch.Text, ch.Body, aMoment
+		k.added = append(k.added, ch.Add...)
+	}
+	return ch, err
+}
+
+func newLog(kind LogKind) *kept { return &kept{Log: Log{ID: LogID{"jobs", kind}}} }
+
+func leaderOf(token Token) Renewal {
+	return Renewal{Election: "jobs", CandidateID: CandidateID(fmt.Sprintf("leader-%d", token)), KeyHash: Key{byte(token)}.Hash(), Token: token}
+}
+
+func opens(c Renewal) func(Log) (LogChange, error) {
+	return func(l Log) (LogChange, error) { return openJournal(l, c) }
+}
+
+func appends(c Renewal, after Index, data ...string) func(Log) (LogChange, error) {
+	var all []Entry
+	for _, d := range data {
+		all = append(all, Entry{Token: c.Token, Type: "put", Data: json.RawMessage(d)})
+	}
+	return func(l Log) (LogChange, error) { return appendEntries(l, c, after, all) }
+}
+
+func snaps(c Renewal, upTo Index, data string) func(Log) (LogChange, error) {
+	return func(l Log) (LogChange, error) { return snapJournal(l, c, upTo, data) }
+}
+
+func puts(c Renewal, data string) func(Log) (LogChange, error) {
+	return func(l Log) (LogChange, error) {
+		return putCheckpoint(l, c, Checkpoint{Task: "t", Data: json.RawMessage(data)})
+	}
+}
+
+func inherits(c Renewal) func(Log) (LogChange, error) {
+	return func(l Log) (LogChange, error) { return openCheckpoint(l, c) }
+}
+
+func TestOnlyTheLeaderThatOpenedALogLastWritesToIt(t *testing.T) {
+	otherKey := leaderOf(6)
+	otherKey.KeyHash = Key{9}.Hash()
+	for _, kind := range []LogKind{LogJournal, LogCheckpoint} {
+		opens, writes := opens, func(c Renewal) func(Log) (LogChange, error) { return appends(c, 1, `1`) }
+		if kind == LogCheckpoint {
+			opens, writes = inherits, func(c Renewal) func(Log) (LogChange, error) { return puts(c, `1`) }
+		}
+		for name, c := range map[string]struct {
+			rule func(Log) (LogChange, error)
+			want error
+		}{
+			"a late write of the leader before":        {writes(leaderOf(5)), TokenStale},
+			"a late write of one long before":          {writes(leaderOf(1)), TokenStale},
+			"the leader before opens":                  {opens(leaderOf(5)), TokenStale},
+			"a write with another key":                 {writes(otherKey), LeaseLost},
+			"another key opens":                        {opens(otherKey), LeaseLost},
+			"a write of a later leader, not yet known": {writes(leaderOf(7)), errUnopened},
+			"its own write":                            {writes(leaderOf(6)), nil},
+		} {
+			log := newLog(kind)
+			first := writes(leaderOf(5))
+			if kind == LogJournal {
+				first = appends(leaderOf(5), 0, `0`)
+			}
+			for _, rule := range []func(Log) (LogChange, error){opens(leaderOf(5)), first, opens(leaderOf(6))} {
+				if _, err := log.amend(rule); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := *log
+			if _, err := log.amend(c.rule); !errors.Is(err, c.want) {
+				t.Errorf("%s, %s: %v, want %v", kind, name, err, c.want)
+			}
+			if c.want != nil && log.Log != before.Log {
+				t.Errorf("%s, %s: it was refused, and the log is %+v", kind, name, log.Log)
+			}
+		}
+		log := newLog(kind)
+		if _, err := log.amend(writes(leaderOf(5))); !errors.Is(err, errUnopened) {
+			t.Errorf("%s: never opened: %v", kind, err)
+		}
+		log.amend(opens(leaderOf(6)))
+		if ch, err := log.amend(opens(leaderOf(6))); err != nil || ch.Text != "" {
+			t.Errorf("%s: opened again it writes %+v, %v", kind, ch, err)
+		}
+	}
+}
+
+func TestAnAppendIsGuardedByItsIndexAndCountsOnceHoweverOftenItIsSent(t *testing.T) {
+	log, ann := newLog(LogJournal), leaderOf(5)
+	for _, rule := range []func(Log) (LogChange, error){opens(ann), appends(ann, 0, `1`, `2`), appends(ann, 2, `3`)} {
+		if _, err := log.amend(rule); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(log.added); n != 2 || log.added[0].First != 1 || log.added[0].Last != 2 || log.added[1].First != 3 || log.added[1].Last != 3 {
+		t.Fatalf("added %+v", log.added)
+	}
+	all, err := log.added[0].Entries()
+	if err != nil || len(all) != 2 || all[1].Index != 2 || all[1].Token != 5 || all[1].Type != "put" || string(all[1].Data) != `2` {
+		t.Errorf("read back as %+v, %v", all, err)
+	}
+	before := log.Log
+	if ch, err := log.amend(appends(ann, 2, `3`)); err != nil || ch.Text != "" || len(ch.Add) > 0 {
+		t.Errorf("the last append again writes %+v, %v", ch, err)
+	}
+	for what, rule := range map[string]func(Log) (LogChange, error){
+		"the append before, again":         appends(ann, 0, `1`, `2`),
+		"another entry at the same place":  appends(ann, 2, `4`),
+		"one more entry at the same place": appends(ann, 2, `3`, `4`),
+		"beyond the end":                   appends(ann, 4, `5`),
+	} {
+		_, err := log.amend(rule)
+		var e *Error
+		if !errors.As(err, &e) || e.Code != IndexMismatch || e.Index != 3 || log.Log != before {
+			t.Errorf("%s: %v; the log is %+v", what, err, log.Log)
+		}
+	}
+	log.amend(snaps(ann, 3, `{}`))
+	if ch, err := log.amend(appends(ann, 2, `3`)); err != nil || ch.Text != "" {
+		t.Errorf("the last append again, after a snapshot: %+v, %v", ch, err)
+	}
+	bob := leaderOf(6)
+	log.amend(opens(bob))
+	if _, err := log.amend(appends(ann, 2, `3`)); !errors.Is(err, TokenStale) {
+		t.Errorf("the last append again, after the next leader has opened: %v", err)
+	}
+	if _, err := log.amend(appends(bob, 2, `3`)); !errors.Is(err, IndexMismatch) {
+		t.Errorf("the same entries by another leader: %v", err)
+	}
+}
+
+func TestASnapshotStandsForEntriesThatThereAre(t *testing.T) {
+	log, ann := newLog(LogJournal), leaderOf(5)
+	log.amend(opens(ann))
+	log.amend(appends(ann, 0, `1`, `2`, `3`))
+	_, err := log.amend(snaps(ann, 4, `{}`))
+	var e *Error
+	if !errors.As(err, &e) || e.Code != IndexMismatch || e.Index != 3 {
+		t.Errorf("beyond the index: %v", err)
+	}
+	for _, c := range []struct {
+		upTo  Index
+		wrote bool
+		want  Index
+	}{{2, true, 2}, {2, false, 2}, {1, false, 2}, {3, true, 3}} {
+		ch, err := log.amend(snaps(ann, c.upTo, `{}`))
+		h, herr := log.journal()
+		if err != nil || herr != nil || (ch.Text != "") != c.wrote || h.Snapshot != c.want || h.Index != 3 {
+			t.Errorf("up to %d: wrote %+v, %v; the head is %+v", c.upTo, ch, err, h)
+		}
+		if c.wrote && (len(ch.Add) != 1 || ch.Add[0].First != 0 || ch.Add[0].Last != c.upTo) {
+			t.Errorf("up to %d: added %+v", c.upTo, ch.Add)
+		}
+	}
+}
+
+func TestACheckpointIsInheritedAsItWasWhenTheMarkWasRaised(t *testing.T) {
+	log := newLog(LogCheckpoint)
+	log.amend(inherits(leaderOf(5)))
+	if p, err := log.checkpoint(); err != nil || p.Token != 0 {
+		t.Errorf("nothing was put: %+v, %v", p, err)
+	}
+	log.amend(puts(leaderOf(5), `{"n":1}`))
+	if _, err := log.amend(inherits(leaderOf(7))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := log.amend(puts(leaderOf(5), `{"n":2}`)); !errors.Is(err, TokenStale) {
+		t.Errorf("a late put: %v", err)
+	}
+	p, err := log.checkpoint()
+	if err != nil || string(p.Data) != `{"n":1}` || p.Token != 5 || p.LeaderID != "leader-5" || p.Task != "t" || !p.At.Equal(aMoment) {
+		t.Errorf("inherited %+v, %v", p, err)
+	}
+	log.WrittenAt = aMoment.Add(1) // of the head with the new mark
+	if again, err := log.checkpoint(); err != nil || !again.At.Equal(p.At) {
+		t.Errorf("it was put at %v, and now at %v, %v", p.At, again.At, err)
+	}
+}
+
+func TestALogOfARestoredStoreIsClosedToAllLeadersOfBefore(t *testing.T) {
+	for _, kind := range []LogKind{LogJournal, LogCheckpoint} {
+		log, ann := newLog(kind), leaderOf(5)
+		write := appends(ann, 0, `1`)
+		if kind == LogJournal {
+			log.amend(opens(ann))
+		} else {
+			log.amend(inherits(ann))
+			write = puts(ann, `1`)
+		}
+		log.amend(write)
+		body := log.Body
+		raise := func(l Log) (LogChange, error) { return RaisedLog(l, 1000) }
+		if ch, err := log.amend(raise); err != nil || ch.Text == "" || ch.Body != body {
+			t.Fatalf("%s: %+v, %v", kind, ch, err)
+		}
+		if ch, err := log.amend(raise); err != nil || ch.Text != "" {
+			t.Errorf("%s: again: %+v, %v", kind, ch, err)
+		}
+		for _, token := range []Token{5, 1000} {
+			one := leaderOf(token)
+			if _, err := log.amend(opens(one)); kind == LogJournal && err == nil {
+				t.Errorf("token %d opens it", token)
+			}
+			if _, err := log.amend(inherits(one)); kind == LogCheckpoint && err == nil {
+				t.Errorf("token %d inherits it", token)
+			}
+		}
+		next := opens(leaderOf(1001))
+		if kind == LogCheckpoint {
+			next = inherits(leaderOf(1001))
+		}
+		if _, err := log.amend(next); err != nil {
+			t.Errorf("%s: the next leader: %v", kind, err)
+		}
+	}
+}
+
+// scripted is a journal of which the head is read after something has happened.
+type scripted struct {
+	Journal
+	log     *kept
+	between func() // runs once, between a read of segments and one of the head
+}
+
+func (s *scripted) Segments(_ context.Context, _ LogID, after Index, _ int) (found []Segment, err error) {
+	for _, one := range s.log.added {
+		if one.First > 0 && one.Last > after {
+			found = append(found, one)
+		}
+	}
+	return found, nil
+}
+
+func (s *scripted) Look(context.Context, LogID) (Log, error) {
+	if s.between != nil {
+		s.between()
+		s.between = nil
+	}
+	return s.log.Log, nil
+}
+
+func TestAReaderOfAJournalSeesEachEntryOrIsToldWhereToStart(t *testing.T) {
+	ann := leaderOf(5)
+	for name, c := range map[string]struct {
+		after   Index
+		limit   int
+		between func(*kept)
+		want    int // entries
+		err     error
+		at      Index // that the error names
+	}{
+		"all":                          {0, 10, nil, 3, nil, 0},
+		"some":                         {0, 2, nil, 2, nil, 0},
+		"from the middle of a segment": {1, 10, nil, 2, nil, 0},
+		"after the end":                {3, 10, nil, 0, nil, 0},
+		"beyond the end":               {4, 10, nil, 0, IndexMismatch, 3},
+		"one is appended meanwhile":    {3, 10, func(k *kept) { k.amend(appends(ann, 3, `4`)) }, 1, nil, 0},
+		"trimmed meanwhile":            {0, 10, func(k *kept) { k.amend(snaps(ann, 2, `0`)); k.added = k.added[1:] }, 3, nil, 0},
+	} {
+		log := newLog(LogJournal)
+		for _, rule := range []func(Log) (LogChange, error){opens(ann), appends(ann, 0, `1`, `2`), appends(ann, 2, `3`)} {
+			if _, err := log.amend(rule); err != nil {
+				t.Fatal(err)
+			}
+		}
+		journal := &scripted{log: log}
+		if c.between != nil {
+			journal.between = func() { c.between(log) }
+		}
+		page, err := NewLedger(nil, journal).ReadJournal(t.Context(), JournalRequest{Election: "jobs", After: c.after, Limit: c.limit})
+		var e *Error
+		if !errors.Is(err, c.err) || len(page.Entries) != c.want || c.err != nil && (!errors.As(err, &e) || e.Index != c.at) {
+			t.Errorf("%s: got %+v, %v", name, page, err)
+		}
+		for i, one := range page.Entries {
+			if one.Index != c.after+1+Index(i) {
+				t.Errorf("%s: entry %d stands at place %d", name, one.Index, i)
+			}
+		}
+	}
+	log := newLog(LogJournal)
+	log.amend(opens(ann))
+	log.amend(appends(ann, 0, `1`, `2`))
+	log.amend(appends(ann, 2, `3`))
+	log.amend(snaps(ann, 2, `0`))
+	trimmed := &scripted{log: log}
+	log.added = log.added[1:]
+	_, err := NewLedger(nil, trimmed).ReadJournal(t.Context(), JournalRequest{Election: "jobs"})
+	if e := new(Error); !errors.As(err, &e) || e.Code != HistoryCompacted || e.Index != 2 {
+		t.Errorf("trimmed: %v", err)
+	}
+	log.added = nil // lost
+	if _, err := NewLedger(nil, trimmed).ReadJournal(t.Context(), JournalRequest{Election: "jobs", After: 2}); !errors.Is(err, RecordCorrupt) {
+		t.Errorf("an entry is lost: %v", err)
+	}
+}
+
+func TestAHeadThatCannotBeReadIsRefused(t *testing.T) {
+	for _, text := range []string{`{`, `{"x":1}`, `{"index":"1"}`, `[]`, `{"token":1,"key":"AAAA"}`} {
+		log := Log{ID: LogID{"jobs", LogJournal}, Text: text}
+		for what, rule := range map[string]func(Log) (LogChange, error){
+			"open": opens(leaderOf(5)), "append": appends(leaderOf(5), 0, `1`), "snapshot": snaps(leaderOf(5), 1, `1`),
+			"raise": func(l Log) (LogChange, error) { return RaisedLog(l, 9) },
+		} {
+			if ch, err := rule(log); !errors.Is(err, RecordCorrupt) || ch.Text != "" {
+				t.Errorf("%s of %s: %+v, %v", what, text, ch, err)
+			}
+		}
+	}
+	for _, s := range []Segment{{1, 2, `[{"token":1,"data":1}]`, aMoment}, {1, 1, `{`, aMoment}, {0, 1, `[{"token":1,"data":1}]`, aMoment}} {
+		if all, err := s.Entries(); !errors.Is(err, RecordCorrupt) {
+			t.Errorf("%+v is read as %+v, %v", s, all, err)
+		}
+	}
+}
+
+// What callers may send fits into what stores must take.
+func TestTheLargestAppendFitsIntoASegment(t *testing.T) {
+	each := MaxAppendBytes / MaxEntries
+	var r AppendRequest
+	r.Token = MaxToken
+	for range MaxEntries {
+		r.Entries = append(r.Entries, Entry{Type: strings.Repeat(`"`, MaxEntryTypeBytes), Data: json.RawMessage(`"` + strings.Repeat("<", each-2) + `"`)})
+	}
+	all, err := r.entries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, ann := newLog(LogJournal), leaderOf(5)
+	log.amend(opens(ann))
+	ch, err := log.amend(func(l Log) (LogChange, error) { return appendEntries(l, ann, 0, all) })
+	if err != nil || len(ch.Add[0].Data) > MaxLogBytes {
+		t.Errorf("%d bytes, %v; want at most %d", len(ch.Add[0].Data), err, MaxLogBytes)
+	}
+	read, err := ch.Add[0].Entries()
+	if err != nil || len(read) != MaxEntries || string(read[7].Data) != string(r.Entries[7].Data) {
+		t.Errorf("read back: %d entries, %v", len(read), err)
+	}
+	left := headText(checkpointHead{Left: &left{MaxToken, CandidateID(strings.Repeat("c", 128)), strings.Repeat(`"`, 256), strings.Repeat(`"`, MaxURIBytes), strings.Repeat("0", 64), aMoment}})
+	if len(left) > MaxLogBytes {
+		t.Errorf("the head of a checkpoint has %d bytes", len(left))
+	}
+}

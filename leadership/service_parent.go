@@ -1,0 +1,117 @@
+package leadership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Peers are other services of the same kind, which their operator has named.
+type Peers interface {
+	// Check asks the peer for the lease of the election, if the token is that of its present
+	// leader. The answer's ExpiresIn counts from an instant after the call.
+	Check(ctx context.Context, peer string, c TokenCheck) (Lease, error)
+}
+
+// WithPeers returns the service with peers that a candidate's Via may name.
+func (s *Service) WithPeers(p Peers) *Service {
+	with := *s
+	with.peers = p
+	return &with
+}
+
+// held looks the lease up that a candidate says it holds, strongly.
+//
+// Errors: NotEligible, if it does not hold it; InvalidArgument, if there is no such peer.
+func (s *Service) held(ctx context.Context, v Via, by CandidateID) (ParentLease, error) {
+	p, err := s.parentLease(ctx, v)
+	switch {
+	case errors.Is(err, TokenStale), errors.Is(err, NotFound), err == nil && p.LeaderID != by:
+		return ParentLease{}, &Error{Code: NotEligible, Detail: fmt.Sprintf(
+			"%q does not lead election %q with fencing token %d, which via names; acquire there first, and send its token", by, v.Election, v.Token)}
+	case err != nil:
+		return ParentLease{}, err
+	}
+	return p, nil
+}
+
+// parentLease reads the lease with the token, strongly. Its end is one by this store's clock.
+func (s *Service) parentLease(ctx context.Context, v Via) (ParentLease, error) {
+	if v.Peer == "" {
+		snap, err := s.look(ctx, v.Election)
+		if err == nil {
+			err = Check(snap, v.Token)
+		}
+		if err != nil {
+			return ParentLease{}, err
+		}
+		return snap.asParent(), nil
+	}
+	if s.peers == nil {
+		return ParentLease{}, invalid("via.peer", fmt.Errorf("this service has no peer %s; its operator names peers", shown(v.Peer)))
+	}
+	snap, err := s.store.Get(ctx, "now") // before the peer is asked: so its lease ends no earlier than is computed here
+	if err != nil {
+		return ParentLease{}, err
+	}
+	l, err := s.peers.Check(ctx, v.Peer, TokenCheck{Election: v.Election, Token: v.Token})
+	if err != nil {
+		return ParentLease{}, err
+	}
+	left := l.ExpiresIn - l.ExpiresIn/Drift
+	until := snap.Now.Add(left - snap.Guard).UTC().Truncate(instantPrecision)
+	return ParentLease{Parent: Parent{v.Peer, v.Election, v.Token, until}, LeaderID: l.LeaderID}, nil
+}
+
+// asParent is the present lease as one that others may stand on.
+func (s Snapshot) asParent() ParentLease {
+	r := s.Record
+	if !s.Live() || r.yielded() {
+		return ParentLease{Parent: Parent{Election: r.Election, Token: max(r.Token, 1), Until: later(s.Now, 0)}}
+	}
+	return ParentLease{Parent: Parent{Election: r.Election, Token: r.Token, Until: r.LeaseEnd().UTC().Truncate(instantPrecision)}, LeaderID: r.LeaderID}
+}
+
+// parent reads the present lease of the election that another one is a part of. LeaderID is empty
+// if there is none.
+func (s *Service) parent(ctx context.Context, e Election) (ParentLease, error) {
+	snap, err := s.store.Get(ctx, e)
+	if err != nil {
+		return ParentLease{}, err
+	}
+	snap.Record.Election = e
+	return snap.asParent(), nil
+}
+
+// followsUp reports whether a renewal of the lease needs more than a heartbeat.
+func (r Record) followsUp() bool { return r.Standing.Parent.Token > 0 || r.yielded() }
+
+// follow lets a lease that was just renewed, and that stands on another one, last as long as that
+// one does. If its parent has ended, or cannot be read, it ends when it was to. A leader that has
+// yielded is told so.
+func (s *Service) follow(ctx context.Context, snap Snapshot, c Renewal) (Snapshot, error) {
+	r := snap.Record
+	if r.yielded() {
+		return Snapshot{}, snap.refuseLost(c)
+	}
+	at := r.Standing.Parent
+	if at.Token == 0 {
+		return snap, nil
+	}
+	parent, err := s.parentLease(ctx, Via{at.Peer, at.Election, at.Token})
+	if err != nil || !parent.Until.After(at.Until) {
+		if !snap.Now.Before(at.Until) { // a lease of a peer, and the store has been away: see TermMoved
+			return Snapshot{}, snap.refuseLost(c)
+		}
+		return snap, nil //nolint:nilerr // the lease was renewed, up to the end that is known
+	}
+	c.Parent, c.Report, c.Ticket = parent, "", snap.Ticket
+	moved, err := s.update(ExpectHeld(ctx, c), c.Election, func(snap Snapshot) (Change, error) { return Renew(snap, c) })
+	switch {
+	case errors.Is(err, LeaseLost):
+		return Snapshot{}, err
+	case err != nil:
+		return snap, nil //nolint:nilerr // as above
+	}
+	return moved, nil
+}

@@ -1,0 +1,48 @@
+package leadership
+
+import (
+	"context"
+	"time"
+)
+
+// HandOver names the successor of the caller's term; see the rule of that name.
+func (s *Service) HandOver(ctx context.Context, r HandOverRequest) (Lease, error) {
+	c, err := r.renewal()
+	if err != nil {
+		return Lease{}, err
+	}
+	command := HandOverCommand{Renewal: c, To: r.To, Within: r.within(), Reason: r.Reason}
+	if field, err := command.validate(); err != nil {
+		return Lease{}, invalid(field, err)
+	}
+	return s.lease(ExpectChange(ctx), c.Election, func(snap Snapshot) (Change, error) { return HandOver(snap, command) })
+}
+
+func (r HandOverRequest) within() time.Duration {
+	if r.Within == 0 {
+		return DefaultWithin
+	}
+	return r.Within
+}
+
+// SayReady says that the caller, a successor or a new leader, has loaded what it needs; see the
+// rule of that name.
+func (s *Service) SayReady(ctx context.Context, r ReadyRequest) (Lease, error) {
+	if err := validateNames(r.Election, r.CandidateID); err != nil {
+		return Lease{}, err
+	}
+	if err := r.Key.validate(); err != nil {
+		return Lease{}, invalid("key", err)
+	}
+	c := ReadyCommand{CandidateID: r.CandidateID, KeyHash: r.Key.Hash()}
+	return s.lease(ExpectChange(ctx), r.Election, func(snap Snapshot) (Change, error) { return SayReady(snap, c) })
+}
+
+// Yield says that the caller has stopped, so that its successor may lead; see the rule of that name.
+func (s *Service) Yield(ctx context.Context, r LeaseRequest) (Lease, error) {
+	c, err := r.renewal()
+	if err != nil {
+		return Lease{}, err
+	}
+	return s.lease(ExpectChange(ctx), c.Election, func(snap Snapshot) (Change, error) { return Yield(snap, c) })
+}

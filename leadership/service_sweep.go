@@ -1,0 +1,85 @@
+package leadership
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+)
+
+// Expire records that the election's lease has run out, if it has.
+func (s *Service) Expire(ctx context.Context, e Election) (Lease, error) {
+	if err := e.Validate(); err != nil {
+		return Lease{}, invalid("election", err)
+	}
+	return s.lease(ctx, e, Expire)
+}
+
+// ExpireAll records each lease that has run out unrecorded, for a service that was asleep when it
+// happened. It reads the elections that have a leader and no others, and leaves out those whose
+// record cannot be trusted or needs a newer program. It returns how many it recorded, also with an
+// error: one election that fails or is slow does not stop the others, and the error is the first.
+func (s *Service) ExpireAll(ctx context.Context) (expired int, err error) {
+	var failed error
+	var after Election
+	for {
+		held, err := s.store.Held(ctx, after, MaxPageSize)
+		if err != nil {
+			return expired, cmp.Or(failed, err)
+		}
+		var over []Election
+		for _, snap := range held.Snapshots {
+			if snap.over() {
+				over = append(over, snap.Record.Election)
+			}
+		}
+		n, err := s.changeAll(ctx, over, Expire)
+		expired, failed = expired+n, cmp.Or(failed, err, ctx.Err())
+		if after = held.Next; after == "" || ctx.Err() != nil {
+			return expired, failed
+		}
+	}
+}
+
+// RetireAll deletes the elections that have been vacant for too long; see the rule Retire. It
+// returns how many it deleted, also with an error, as ExpireAll does.
+func (s *Service) RetireAll(ctx context.Context) (retired int, err error) {
+	now, err := s.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		due, err := s.store.Retirable(ctx, now, MaxPageSize)
+		if err != nil {
+			return retired, err
+		}
+		n, err := s.changeAll(ctx, due, Retire)
+		retired += n
+		if err != nil || n == 0 || len(due) < MaxPageSize {
+			return retired, err
+		}
+	}
+}
+
+// changeAll runs a rule on each of the elections, a few at a time, and returns how many it changed.
+// The error is the first. One that needs a newer program is left to it.
+func (s *Service) changeAll(ctx context.Context, all []Election, rule func(Snapshot) (Change, error)) (changed int, err error) {
+	var mu sync.Mutex // guards changed and err
+	each(len(all), func(i int) {
+		wrote := false
+		_, failed := s.update(ctx, all[i], func(snap Snapshot) (Change, error) {
+			ch, err := rule(snap)
+			wrote = !ch.Empty()
+			return ch, err
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		if failed == nil && wrote {
+			changed++
+		}
+		if !errors.Is(failed, RecordTooNew) {
+			err = cmp.Or(err, failed)
+		}
+	})
+	return changed, err
+}

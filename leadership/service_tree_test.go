@@ -1,0 +1,386 @@
+package leadership_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/store/memory"
+)
+
+// tree is a service on a store in memory, whose clock the test moves.
+type tree struct {
+	*testing.T
+	*leadership.Service
+	store leadership.Store
+	now   time.Time
+	peer  leadership.Lease // what the one peer answers
+	lost  bool             // the peer cannot be reached
+	stale bool             // the peer says so
+}
+
+func newTree(t *testing.T) *tree {
+	tr := &tree{T: t, now: noon}
+	store := memory.New(memory.Config{Now: func() time.Time { return tr.now }})
+	t.Cleanup(func() { store.Close() })
+	tr.store = store
+	tr.Service = leadership.New(store).WithPeers(tr)
+	return tr
+}
+
+// Check implements leadership.Peers.
+func (tr *tree) Check(_ context.Context, peer string, c leadership.TokenCheck) (leadership.Lease, error) {
+	switch {
+	case peer != "eu":
+		return leadership.Lease{}, &leadership.Error{Code: leadership.InvalidArgument, Field: "via.peer", Detail: "no such peer"}
+	case tr.lost:
+		return leadership.Lease{}, leadership.StoreUnavailable
+	case tr.stale || c.Token != tr.peer.Token:
+		return leadership.Lease{}, leadership.TokenStale
+	}
+	return tr.peer, nil
+}
+
+func (tr *tree) configure(e leadership.Election, c leadership.Config) {
+	tr.Helper()
+	if _, err := tr.Configure(tr.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}}); err != nil {
+		tr.Fatal(err)
+	}
+}
+
+func (tr *tree) ask(e leadership.Election, id leadership.CandidateID, lease time.Duration, via leadership.Via) (leadership.Grant, error) {
+	key := leadership.Key{id[0]}
+	return tr.Acquire(tr.Context(), leadership.AcquireRequest{Election: e, CandidateID: id, Key: &key, LeaseDuration: lease, Via: via})
+}
+
+func (tr *tree) grant(e leadership.Election, id leadership.CandidateID, lease time.Duration, via leadership.Via) leadership.Grant {
+	tr.Helper()
+	g, err := tr.ask(e, id, lease, via)
+	if err != nil {
+		tr.Fatalf("%s acquires %s: %v", id, e, err)
+	}
+	return g
+}
+
+func lease(g leadership.Grant) leadership.LeaseRequest {
+	return leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}
+}
+
+// left is what a renewal leaves of the lease.
+func (tr *tree) left(g leadership.Grant) time.Duration {
+	tr.Helper()
+	l, err := tr.Renew(tr.Context(), lease(g))
+	if err != nil {
+		tr.Fatalf("%s renews %s: %v", g.LeaderID, g.Election, err)
+	}
+	return l.ExpiresIn
+}
+
+func (tr *tree) wantLeft(what string, g leadership.Grant, want time.Duration) {
+	tr.Helper()
+	if got := tr.left(g); got != want {
+		tr.Errorf("%s: %v are left, want %v", what, got, want)
+	}
+}
+
+func TestOnlyLeadersOfTheElectionsThatThePolicyNamesLead(t *testing.T) {
+	tr := newTree(t)
+	tr.configure("global", leadership.Config{LeadersOf: "orders."})
+	eu := tr.grant("orders.eu", "ann", time.Minute, leadership.Via{})
+	other := tr.grant("stock.eu", "ann", time.Minute, leadership.Via{})
+	for what, c := range map[string]struct {
+		id  leadership.CandidateID
+		via leadership.Via
+	}{
+		"without via":             {"ann", leadership.Via{}},
+		"a leader of another":     {"ann", leadership.Via{Election: "stock.eu", Token: other.Token}},
+		"another candidate":       {"bob", leadership.Via{Election: "orders.eu", Token: eu.Token}},
+		"a token never granted":   {"ann", leadership.Via{Election: "orders.eu", Token: 9}},
+		"an election never seen":  {"ann", leadership.Via{Election: "orders.us", Token: 1}},
+		"a token that is too low": {"ann", leadership.Via{Election: "global", Token: 1}},
+	} {
+		if _, err := tr.ask("global", c.id, 0, c.via); !errors.Is(err, leadership.NotEligible) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	g := tr.grant("global", "ann", 0, leadership.Via{Election: "orders.eu", Token: eu.Token})
+	if g.Parent.Election != "orders.eu" || g.Parent.Token != eu.Token {
+		t.Errorf("it stands on %+v", g.Parent)
+	}
+	if _, err := tr.Release(t.Context(), lease(eu)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.ask("global", "bob", 0, leadership.Via{Election: "orders.eu", Token: eu.Token}); !errors.Is(err, leadership.NotEligible) {
+		t.Errorf("a lease that was released: %v", err)
+	}
+}
+
+func TestALeaseThatStandsOnAnotherLastsAsLongAsThatIsKnownToAndMovesOnWithIt(t *testing.T) {
+	tr := newTree(t)
+	parent := tr.grant("orders.eu", "ann", 30*time.Second, leadership.Via{})
+	tr.now = tr.now.Add(10 * time.Second)
+	g := tr.grant("global", "ann", time.Minute, leadership.Via{Election: "orders.eu", Token: parent.Token})
+	if g.ExpiresIn != 20*time.Second || g.EndsBecause != leadership.EndsParent {
+		t.Errorf("%v are left, %s", g.ExpiresIn, g.EndsBecause)
+	}
+	tr.wantLeft("the parent stands still", g, 20*time.Second)
+	tr.left(parent)
+	tr.wantLeft("the parent was renewed", g, 30*time.Second)
+	tr.now = tr.now.Add(20 * time.Second)
+	if _, err := tr.Release(t.Context(), lease(parent)); err != nil {
+		t.Fatal(err)
+	}
+	tr.wantLeft("the parent has ended early", g, 10*time.Second)
+	tr.grant("orders.eu", "ann", time.Hour, leadership.Via{})
+	tr.wantLeft("another term of the parent", g, 10*time.Second)
+	tr.now = tr.now.Add(10 * time.Second)
+	if _, err := tr.Renew(t.Context(), lease(g)); !errors.Is(err, leadership.LeaseLost) {
+		t.Errorf("after the end that was known: %v", err)
+	}
+	// So, too, in a batch.
+	tr.now = tr.now.Add(time.Hour)
+	parent = tr.grant("orders.eu", "bob", time.Minute, leadership.Via{})
+	g = tr.grant("global", "bob", 2*time.Minute, leadership.Via{Election: "orders.eu", Token: parent.Token})
+	tr.now = tr.now.Add(30 * time.Second)
+	for range 2 { // the parent may be renewed after its child
+		results, err := tr.BatchRenew(t.Context(), []leadership.LeaseRequest{lease(parent), lease(g)})
+		if err != nil || results[0].Err != nil || results[1].Err != nil || results[1].Lease.ExpiresIn > results[0].Lease.ExpiresIn {
+			t.Fatalf("got %+v, %v", results, err)
+		}
+		if left := results[1].Lease.ExpiresIn; left != time.Minute && left != 30*time.Second {
+			t.Errorf("%v are left", left)
+		}
+	}
+	tr.wantLeft("after two batches", g, time.Minute)
+}
+
+func TestALeaseOnAYieldedOneEnds(t *testing.T) {
+	tr := newTree(t)
+	parent := tr.grant("orders.eu", "ann", 30*time.Second, leadership.Via{})
+	g := tr.grant("global", "ann", time.Minute, leadership.Via{Election: "orders.eu", Token: parent.Token})
+	if _, err := tr.HandOver(t.Context(), leadership.HandOverRequest{LeaseRequest: lease(parent), To: "bob"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.SayReady(t.Context(), leadership.ReadyRequest{Election: "orders.eu", CandidateID: "bob", Key: leadership.Key{'b'}}); err != nil {
+		t.Fatal(err)
+	}
+	tr.now = tr.now.Add(5 * time.Second)
+	if _, err := tr.Yield(t.Context(), lease(parent)); err != nil {
+		t.Fatal(err)
+	}
+	tr.wantLeft("yielded", g, 25*time.Second)
+	for what, err := range map[string]error{
+		"one renewal": func() error { _, err := tr.Renew(t.Context(), lease(parent)); return err }(),
+		"a batch": func() error {
+			results, err := tr.BatchRenew(t.Context(), []leadership.LeaseRequest{lease(parent)})
+			return errors.Join(err, results[0].Err)
+		}(),
+	} {
+		if !errors.Is(err, leadership.LeaseLost) {
+			t.Errorf("%s of the yielded lease: %v", what, err)
+		}
+	}
+	tr.grant("orders.eu", "bob", 0, leadership.Via{})
+	tr.wantLeft("the successor leads", g, 25*time.Second)
+}
+
+func TestALeaseOnAPeersLastsAsLongAsThePeerSays(t *testing.T) {
+	tr := newTree(t)
+	tr.peer = leadership.Lease{Election: "orders.eu", State: leadership.Held, LeaderID: "ann", Token: 7, ExpiresIn: 10 * time.Second}
+	via := leadership.Via{Peer: "eu", Election: "orders.eu", Token: 7}
+	if _, err := tr.ask("global", "bob", 0, via); !errors.Is(err, leadership.NotEligible) {
+		t.Errorf("another candidate: %v", err)
+	}
+	drift := tr.peer.ExpiresIn / leadership.Drift
+	g := tr.grant("global", "ann", time.Minute, via)
+	if g.ExpiresIn != 10*time.Second-drift {
+		t.Errorf("%v are left", g.ExpiresIn)
+	}
+	tr.now = tr.now.Add(5 * time.Second)
+	tr.wantLeft("the peer's was renewed", g, 10*time.Second-drift)
+	tr.lost = true
+	tr.now = tr.now.Add(5 * time.Second)
+	tr.wantLeft("the peer cannot be reached", g, 5*time.Second-drift)
+	tr.lost, tr.stale = false, true
+	tr.wantLeft("the peer's has ended", g, 5*time.Second-drift)
+}
+
+// After a boot the local store lets leases begin anew, with their ends as far away as they were. The
+// lease of a peer has gone on meanwhile.
+func TestALeaseOnAPeersIsNotRenewedOnItsOldEndAfterABoot(t *testing.T) {
+	tr := newTree(t)
+	tr.peer = leadership.Lease{Election: "orders.eu", State: leadership.Held, LeaderID: "ann", Token: 7, ExpiresIn: 10 * time.Second}
+	g := tr.grant("global", "ann", 2*time.Hour, leadership.Via{Peer: "eu", Election: "orders.eu", Token: 7})
+	tr.now = tr.now.Add(time.Hour)
+	_, err := tr.store.Update(t.Context(), "global", func(s leadership.Snapshot) (leadership.Change, error) {
+		ch := leadership.Change{Record: s.Record}
+		r := &ch.Record
+		was := r.Standing.Parent
+		if r.Standing = r.Standing.TermMoved(time.Hour); r.Standing.Parent != was {
+			t.Errorf("the parent was %+v, and is %+v", was, r.Standing.Parent)
+		}
+		r.EndsBy = r.EndsBy.Add(time.Hour)
+		r.Revision++
+		ch.Events = []leadership.Event{{Election: "global", Revision: r.Revision, Type: "moved", LeaderID: "ann", Token: r.Token}}
+		return ch, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.lost = true
+	if _, err := tr.Renew(t.Context(), lease(g)); !errors.Is(err, leadership.LeaseLost) {
+		t.Errorf("the peer cannot be reached: %v", err)
+	}
+	tr.lost = false
+	tr.wantLeft("the peer says that it goes on", g, 10*time.Second-tr.peer.ExpiresIn/leadership.Drift)
+}
+
+func (tr *tree) delegate(g leadership.Grant, child string, l leadership.Limits) (leadership.Lease, error) {
+	return tr.Delegate(tr.Context(), leadership.DelegateRequest{LeaseRequest: lease(g), Child: child, Limits: l})
+}
+
+var asParent = leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent, Budget: leadership.AsParent}
+
+func TestLimitsOfATreeAreCopiedDownAndCounted(t *testing.T) {
+	tr := newTree(t)
+	tr.configure("task", leadership.Config{LeaseDuration: 20 * time.Second, Delegation: leadership.Delegation{Depth: 2, Children: 2, Budget: 100}})
+	root := tr.grant("task", "ann", 0, leadership.Via{})
+	for what, c := range map[string]struct {
+		limits leadership.Limits
+		want   leadership.Code
+	}{
+		"too deep":          {leadership.Limits{Depth: 2}, leadership.DepthExceeded},
+		"too many children": {leadership.Limits{Children: 3}, leadership.LimitExceeded},
+		"too much budget":   {leadership.Limits{Budget: 101}, leadership.LimitExceeded},
+	} {
+		if _, err := tr.delegate(root, "a", c.limits); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	a, err := tr.delegate(root, "a", leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent, Budget: 60})
+	want := leadership.Delegation{Parent: "task", Depth: 1, Children: 2, Budget: 60}
+	if err != nil || a.Election != "task.a" || a.Config.Delegation != want || a.Config.LeaseDuration != 20*time.Second {
+		t.Fatalf("got %+v, %v; want %+v", a, err, want)
+	}
+	if _, err := tr.delegate(root, "b", leadership.Limits{Budget: 41}); !errors.Is(err, leadership.LimitExceeded) {
+		t.Errorf("more than is left: %v", err)
+	}
+	if _, err := tr.delegate(root, "b", leadership.Limits{Budget: 40}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.delegate(root, "c", leadership.Limits{}); !errors.Is(err, leadership.LimitExceeded) {
+		t.Errorf("a third child: %v", err)
+	}
+	child := tr.grant("task.a", "bob", 0, leadership.Via{})
+	grandchild, err := tr.delegate(child, "x", asParent)
+	if want := (leadership.Delegation{Parent: "task.a", Children: 2}); err != nil || grandchild.Config.Delegation != want {
+		t.Fatalf("got %+v, %v; want %+v", grandchild, err, want)
+	}
+	leaf := tr.grant("task.a.x", "cy", 0, leadership.Via{})
+	if _, err := tr.delegate(leaf, "y", asParent); !errors.Is(err, leadership.DepthExceeded) {
+		t.Errorf("below the last level: %v", err)
+	}
+	all, err := tr.Tree(t.Context(), "task")
+	if names := electionsOf(all); err != nil || !all.Complete || names != "task task.a task.a.x task.b " {
+		t.Errorf("the tree is %s, %v", names, err)
+	}
+}
+
+func electionsOf(all leadership.Tree) (names string) {
+	for _, l := range all.Leases {
+		names += string(l.Election) + " "
+	}
+	return names
+}
+
+func TestDelegatingAgainCountsNothing(t *testing.T) {
+	tr := newTree(t)
+	tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 2, Budget: 10}})
+	root := tr.grant("task", "ann", 0, leadership.Via{})
+	for range 3 {
+		for _, child := range []string{"a", "b"} {
+			if _, err := tr.delegate(root, child, leadership.Limits{Budget: 5}); err != nil {
+				t.Fatalf("%s: %v", child, err)
+			}
+		}
+	}
+	_, err := tr.delegate(root, "a", leadership.Limits{Budget: 4})
+	var e *leadership.Error
+	if !errors.As(err, &e) || e.Code != leadership.InvalidArgument || e.Field != "child" {
+		t.Errorf("with other limits: %v", err)
+	}
+	if _, err := tr.Release(t.Context(), lease(root)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.delegate(root, "a", leadership.Limits{Budget: 5}); !errors.Is(err, leadership.LeaseLost) {
+		t.Errorf("by a former leader: %v", err)
+	}
+}
+
+// The instance dies after the count and before the child is made: the next call makes it, whichever
+// call that is, and nothing is counted twice.
+func TestAChildThatWasCountedAndNotMadeIsMadeByTheNextCall(t *testing.T) {
+	for _, next := range []string{"a", "b"} {
+		tr := newTree(t)
+		tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 2}})
+		root := tr.grant("task", "ann", 0, leadership.Via{})
+		store := &dying{Store: tr.store}
+		_, err := leadership.New(store).Delegate(t.Context(), leadership.DelegateRequest{LeaseRequest: lease(root), Child: "a"})
+		if !errors.Is(err, leadership.StoreUnavailable) {
+			t.Fatal(err)
+		}
+		for _, child := range []string{next, "a", "b"} {
+			if _, err := tr.delegate(root, child, leadership.Limits{}); err != nil {
+				t.Fatalf("%s: %v", child, err)
+			}
+		}
+		all, err := tr.Tree(t.Context(), "task")
+		if names := electionsOf(all); err != nil || names != "task task.a task.b " {
+			t.Errorf("the tree is %s, %v", names, err)
+		}
+	}
+}
+
+func TestAChildIsLedOnlyWhileItsParentIs(t *testing.T) {
+	tr := newTree(t)
+	root := tr.grant("task", "ann", 30*time.Second, leadership.Via{})
+	if _, err := tr.delegate(root, "a", asParent); err != nil {
+		t.Fatal(err)
+	}
+	child := tr.grant("task.a", "bob", time.Minute, leadership.Via{})
+	if child.ExpiresIn != 30*time.Second || child.Parent.Election != "task" {
+		t.Errorf("%v are left, on %+v", child.ExpiresIn, child.Parent)
+	}
+	if _, err := tr.Release(t.Context(), lease(root)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.Release(t.Context(), lease(child)); err != nil {
+		t.Fatal(err)
+	}
+	var e *leadership.Error
+	if _, err := tr.ask("task.a", "cy", 0, leadership.Via{}); !errors.As(err, &e) || e.Code != leadership.LeaseHeld || e.Reason != leadership.ReasonParent || e.RetryAfter == 0 {
+		t.Errorf("without a leader of the parent: %v", err)
+	}
+	if _, err := tr.Delete(t.Context(), leadership.DeleteRequest{Election: "task"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.ask("task.a", "cy", 0, leadership.Via{}); !errors.As(err, &e) || e.Reason != leadership.ReasonParent {
+		t.Errorf("the parent is deleted: %v", err)
+	}
+}
+
+// dying is a store whose process dies before it makes the second change.
+type dying struct {
+	leadership.Store
+	changes int
+}
+
+func (d *dying) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	if d.changes++; d.changes > 1 {
+		return leadership.Snapshot{}, fmt.Errorf("%w: it has died", leadership.StoreUnavailable)
+	}
+	return d.Store.Update(ctx, e, decide)
+}

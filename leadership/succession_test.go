@@ -1,0 +1,576 @@
+package leadership_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+)
+
+// The lease of ann, who has the key 'a', is handed over to bob, who has the key 'b'.
+
+func annsLease(s leadership.Snapshot) leadership.Renewal {
+	return leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: s.Record.Token}
+}
+
+func handOver(to leadership.CandidateID, within time.Duration) func(leadership.Snapshot) (leadership.Change, error) {
+	return func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: annsLease(s), To: to, Within: within, Reason: "an upgrade"})
+	}
+}
+
+func ready(id leadership.CandidateID, key byte) func(leadership.Snapshot) (leadership.Change, error) {
+	return func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.SayReady(s, leadership.ReadyCommand{CandidateID: id, KeyHash: hash(key)})
+	}
+}
+
+func yield(s leadership.Snapshot) (leadership.Change, error) {
+	return leadership.Yield(s, annsLease(s))
+}
+
+func acquire(id leadership.CandidateID, key byte) func(leadership.Snapshot) (leadership.Change, error) {
+	return func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: id, KeyHash: hash(key)})
+	}
+}
+
+// handingOver is ann's lease of 30 s, 5 s after its grant, handed over within a minute; bob is
+// ready; and ann has yielded.
+func handingOver(t *testing.T) leadership.Snapshot {
+	return done(t, held(t, 5*time.Second), handOver("bob", time.Minute))
+}
+
+func bobIsReady(t *testing.T) leadership.Snapshot { return done(t, handingOver(t), ready("bob", 'b')) }
+
+func yielded(t *testing.T) leadership.Snapshot { return done(t, bobIsReady(t), yield) }
+
+// decided is what a store would write.
+func decided(s leadership.Snapshot, rule func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, leadership.Change, error) {
+	ch, _, err := leadership.Codec{}.Decide(s, rule)
+	if err != nil {
+		return s, ch, err
+	}
+	return apply(s, ch), ch, nil
+}
+
+func wantRefusal(t *testing.T, what string, s leadership.Snapshot, rule func(leadership.Snapshot) (leadership.Change, error), code leadership.Code, reason leadership.Reason) {
+	t.Helper()
+	_, ch, err := decided(s, rule)
+	var e *leadership.Error
+	if !errors.As(err, &e) || e.Code != code || e.Reason != reason || !ch.Empty() {
+		t.Errorf("%s: got %+v, %v; want %s %s", what, ch.Events, err, code, reason)
+	}
+}
+
+func TestAHandOverEndsTheTermWithinItsTimeAndNeverBeforeThePromise(t *testing.T) {
+	for within, want := range map[time.Duration]time.Duration{time.Second: 30 * time.Second, time.Minute: 65 * time.Second} {
+		s := done(t, held(t, 5*time.Second), handOver("bob", within))
+		l := s.Lease()
+		if end := noon.Add(want); !s.Record.EndsBy.Equal(end) || l.EndsBecause != leadership.EndsHandOver || l.Succession.To != "bob" || l.Succession.Left != want-5*time.Second || l.Succession.Ready {
+			t.Errorf("within %v it ends at %v, %+v; want %v", within, s.Record.EndsBy, l.Succession, end)
+		}
+		s.Now = s.Now.Add(time.Second)
+		if ch, err := handOver("bob", within)(s); err != nil || !ch.Empty() {
+			t.Errorf("the same again writes %+v, %v", ch, err)
+		}
+		s = done(t, s, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, annsLease(s)) })
+		if end := s.Record.LeaseEnd(); end.After(noon.Add(want)) || within > time.Second && !end.Equal(noon.Add(36*time.Second)) {
+			t.Errorf("renewed, it ends at %v", end)
+		}
+	}
+}
+
+func TestTheSuccessorTakesAYieldedLeaseInOneCommit(t *testing.T) {
+	s, ch, err := decided(yielded(t), acquire("bob", 'b'))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(ch.Events); n != 2 || ch.Events[0].Type != leadership.EventReleased || ch.Events[1].Type != leadership.EventAcquired || !ch.Heartbeat {
+		t.Fatalf("got %+v", ch)
+	}
+	if e := ch.Events[0]; e.PreviousLeaderID != "ann" || e.Token != 1 || e.Detail != `{"endsBecause":"handOver","to":"bob"}` {
+		t.Errorf("ann's term ends with %+v", e)
+	}
+	r, l := s.Record, s.Lease()
+	if r.LeaderID != "bob" || r.Token != 2 || !r.EndsBy.IsZero() || l.PreviousEnd != leadership.EndsHandOver || l.Succession != (leadership.Succession{}) {
+		t.Errorf("bob has %+v, and is told %+v", r, l)
+	}
+	if err := leadership.Check(s, 1); !errors.Is(err, leadership.TokenStale) {
+		t.Errorf("ann's token: %v", err)
+	}
+}
+
+func TestAYieldIsTheLastWordOfItsLeader(t *testing.T) {
+	s := yielded(t)
+	if err := leadership.Check(s, 1); !errors.Is(err, leadership.TokenStale) {
+		t.Errorf("its token: %v", err)
+	}
+	if l := s.Lease(); l.State != leadership.Held || l.LeaderID != "ann" || !l.Succession.Yielded || !l.Succession.Ready || l.Succession.Left != leadership.YieldWindow {
+		t.Errorf("a reader sees %+v", l)
+	}
+	renewal := annsLease(s)
+	wantRefusal(t, "renew", s, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, renewal) }, leadership.LeaseLost, "")
+	withReport := renewal
+	withReport.Report = `{"tasks":1}`
+	wantRefusal(t, "report", s, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, withReport) }, leadership.LeaseLost, "")
+	wantRefusal(t, "hand over to another", s, handOver("cy", time.Minute), leadership.LeaseLost, "")
+	wantRefusal(t, "delegate", s, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Delegate(s, leadership.DelegateCommand{Renewal: renewal, Child: "jobs.a"})
+	}, leadership.LeaseLost, "")
+	wantRefusal(t, "ask for an approval", s, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.RequestApproval(s, leadership.ApprovalRequest{Renewal: renewal, Note: "may I"})
+	}, leadership.LeaseLost, "")
+	wantRefusal(t, "acquire with its key", s, acquire("ann", 'a'), leadership.LeaseHeld, leadership.ReasonHeld)
+	wantRefusal(t, "acquire with another key", s, acquire("ann", 'x'), leadership.LeaseHeld, leadership.ReasonHeld)
+	wantRefusal(t, "a new epoch", s, ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true}), leadership.TokenStale, "")
+	wantRefusal(t, "a verdict", s, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Judge(s, leadership.JudgeCommand{Token: 1, Verdict: leadership.VerdictBad, Evidence: "seen", Actor: "v"})
+	}, leadership.TokenStale, "")
+	for what, rule := range map[string]func(leadership.Snapshot) (leadership.Change, error){
+		"yield again": yield,
+		"release":     released,
+		"step down": func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.StepDown(s, leadership.StepDownCommand{Renewal: renewal, Reason: "tired", For: time.Minute})
+		},
+	} {
+		if _, ch, err := decided(s, rule); err != nil || !ch.Empty() {
+			t.Errorf("%s: got %+v, %v; the lease is its successor's", what, ch, err)
+		}
+	}
+}
+
+func TestNoOtherTakesAYieldedLease(t *testing.T) {
+	s := yielded(t)
+	for what, c := range map[string]leadership.AcquireCommand{
+		"another candidate":            {CandidateID: "cy", KeyHash: hash('c')},
+		"another with bob's key":       {CandidateID: "cy", KeyHash: hash('b')},
+		"bob with another key":         {CandidateID: "bob", KeyHash: hash('x')},
+		"bob as a witness":             {CandidateID: "bob", KeyHash: hash('b'), Candidacy: leadership.Candidacy{Role: leadership.RoleWitness}},
+		"another that withdraws bob":   {CandidateID: "cy", KeyHash: hash('c'), InLine: leadership.InLine{Withdraw: "bob"}},
+		"another with a high priority": {CandidateID: "cy", KeyHash: hash('c'), Candidacy: leadership.Candidacy{Priority: 9}},
+	} {
+		wantRefusal(t, what, s, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Acquire(s, c) }, leadership.LeaseHeld, leadership.ReasonHeld)
+	}
+	wantRefusal(t, "ready with another key", s, ready("bob", 'x'), leadership.LeaseHeld, leadership.ReasonIncarnation)
+	wantRefusal(t, "ready as another", s, ready("cy", 'c'), leadership.NotEligible, "")
+}
+
+func TestAfterASuccessorThatDoesNotComeTheLineGoesOn(t *testing.T) {
+	s := yielded(t)
+	end := s.Record.LeaseEnd()
+	if want := s.Now.Add(leadership.YieldWindow); !end.Equal(want) {
+		t.Errorf("the lease ends at %v, want %v", end, want)
+	}
+	s.Now = end
+	wantRefusal(t, "bob, too late", s, acquire("bob", 'b'), leadership.LeaseHeld, leadership.ReasonLockDelay)
+	s.Now = end.Add(guard)
+	s, ch, err := decided(s, acquire("cy", 'c'))
+	if err != nil || len(ch.Events) != 2 || ch.Events[0].Type != leadership.EventExpired || s.Record.LeaderID != "cy" || s.Record.Token != 2 {
+		t.Errorf("got %+v, %v", ch.Events, err)
+	}
+}
+
+func TestAYieldNeverMakesALeaseLonger(t *testing.T) {
+	s := bobIsReady(t)
+	s.Now = noon.Add(29 * time.Second)
+	if end := done(t, s, yield).Record.LeaseEnd(); !end.Equal(noon.Add(30 * time.Second)) {
+		t.Errorf("it ends at %v", end)
+	}
+	s.Now = noon.Add(30 * time.Second)
+	wantRefusal(t, "after the end", s, yield, leadership.LeaseLost, "")
+}
+
+func TestAYieldNeedsASuccessorThatIsReady(t *testing.T) {
+	wantRefusal(t, "without a hand-over", held(t, time.Second), yield, leadership.NotReady, "")
+	wantRefusal(t, "before it is ready", handingOver(t), yield, leadership.NotReady, "")
+	wantRefusal(t, "another was named since", done(t, bobIsReady(t), handOver("cy", time.Minute)), yield, leadership.NotReady, "")
+	stranger := annsLease(bobIsReady(t))
+	stranger.KeyHash = hash('x')
+	wantRefusal(t, "another key", bobIsReady(t), func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Yield(s, stranger) }, leadership.LeaseLost, "")
+	assigned := done(t, handingOver(t), ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Minute}))
+	assigned = done(t, assigned, ready("cy", 'c'))
+	banned := done(t, assigned, ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Minute}))
+	wantRefusal(t, "to a banned one", banned, yield, leadership.NotReady, "")
+	if s := done(t, assigned, yield); s.Lease().Succession.To != "cy" {
+		t.Errorf("to an assigned one: %+v", s.Lease().Succession)
+	}
+}
+
+// What an operator orders, in each state of a hand-over: who may lead next, and how.
+func TestOrdersBindAHandOverInEveryState(t *testing.T) {
+	const (
+		goesOn   = "ann goes on"
+		toBob    = "bob may be yielded to, or take the lease"
+		toCy     = "cy may be yielded to"
+		waits    = "no candidate may take the lease before its end"
+		refusal  = "refused"
+		vacant   = "vacant"
+		notBob   = "the hand-over stands, and bob is barred"
+		promised = 30 * time.Second
+	)
+	states := map[string]func(*testing.T) leadership.Snapshot{"named": handingOver, "ready": bobIsReady, "yielded": yielded}
+	for name, c := range map[string]struct {
+		rule func(leadership.Snapshot) (leadership.Change, error)
+		// want in the states named and ready, and in yielded.
+		want, yielded string
+	}{
+		"assign to bob": {ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Hour}), toBob, toBob},
+		"assign to cy":  {ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Hour}), toCy, waits},
+		"assign to ann": {ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Hour}), goesOn, waits},
+		"ban bob":       {ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour}), goesOn, waits},
+		"ban cy":        {ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Hour}), toBob, toBob},
+		"freeze":        {ordered(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour}), goesOn, waits},
+		"drain":         {ordered(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain}), notBob, waits},
+		"evict":         {ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 1}), toBob, toBob},
+		"evict and ban": {ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 1, Ban: time.Hour}), toBob, toBob},
+		"approve":       {ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true}), toBob, refusal},
+		"configure":     {configured(time.Second), toBob, toBob},
+		"delete": {func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Delete(s, leadership.DeleteCommand{})
+		}, refusal, refusal},
+		"delete by force":        {deleted, vacant, vacant},
+		"unlock":                 {unlocked, vacant, vacant},
+		"resume what is no more": {ordered(leadership.OrderCommand{Kind: leadership.OrderResume}), toBob, toBob},
+	} {
+		for state, make := range states {
+			what := name + ", " + state
+			before := make(t)
+			s, _, err := decided(before, c.rule)
+			want := c.want
+			if state == "yielded" {
+				want = c.yielded
+			}
+			if err != nil || want == refusal {
+				if want != refusal || err == nil {
+					t.Errorf("%s: %v, want: %s", what, err, want)
+				}
+				continue
+			}
+			if vacated := s.Record.LeaderID == ""; vacated || want == vacant {
+				if !vacated || want != vacant {
+					t.Errorf("%s: vacant: %t, want: %s", what, vacated, want)
+				}
+				continue
+			}
+			if state != "yielded" && s.Record.LeaseEnd().Before(noon.Add(promised)) {
+				t.Errorf("%s: the lease ends at %v, and %v was promised", what, s.Record.LeaseEnd(), noon.Add(promised))
+			}
+			if state == "yielded" && !s.Record.LeaseEnd().Equal(before.Record.LeaseEnd()) {
+				t.Errorf("%s: the lease ends at %v, and ended at %v", what, s.Record.LeaseEnd(), before.Record.LeaseEnd())
+			}
+			to := s.Lease().Succession.To
+			switch {
+			case state == "yielded":
+				_, _, err := decided(s, acquire("bob", 'b'))
+				if (err == nil) != (want == toBob) {
+					t.Errorf("%s: bob acquires: %v, want: %s", what, err, want)
+				}
+			case want == goesOn && (to != "" || !s.Record.EndsBy.IsZero()), want == toBob && to != "bob", want == toCy && to != "cy", want == notBob && to == "bob":
+				t.Errorf("%s: the successor is %q, and the term ends by %v, want: %s", what, to, s.Record.EndsBy, want)
+			case want == toBob && state == "ready":
+				if _, _, err := decided(s, func(s leadership.Snapshot) (leadership.Change, error) { return yield(s) }); err != nil {
+					t.Errorf("%s: ann yields: %v", what, err)
+				}
+			}
+			if _, _, err := decided(s, acquire("cy", 'c')); !errors.Is(err, leadership.LeaseHeld) {
+				t.Errorf("%s: cy acquires: %v", what, err)
+			}
+		}
+	}
+}
+
+func TestTheQuorumBindsTheSuccessor(t *testing.T) {
+	s := done(t, bobIsReady(t), func(s leadership.Snapshot) (leadership.Change, error) {
+		config := leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "cy")}}}
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+	})
+	s = done(t, s, yield)
+	wantRefusal(t, "alone", s, acquire("bob", 'b'), leadership.LeaseHeld, leadership.ReasonQuorum)
+	with := leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b'), InLine: leadership.InLine{Present: func(id leadership.CandidateID) bool { return id == "cy" }}}
+	if _, ch, err := decided(s, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Acquire(s, with) }); err != nil || len(ch.Events) != 2 {
+		t.Errorf("with another: %+v, %v", ch.Events, err)
+	}
+}
+
+func TestABetterCandidateDoesNotShortenAHandOver(t *testing.T) {
+	s := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}
+	s = done(t, s, func(s leadership.Snapshot) (leadership.Change, error) {
+		ballot := leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Preempt: true, Window: leadership.NoWindow}
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Ballot: ballot}})
+	})
+	for s.Record.LeaderID == "" {
+		s = done(t, s, acquire("ann", 'a'))
+		s.Now = s.Now.Add(time.Second)
+	}
+	better := func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "cy", KeyHash: hash('c'), Candidacy: leadership.Candidacy{Priority: 9}})
+	}
+	wantRefusal(t, "during a hand-over", done(t, s, handOver("bob", time.Minute)), better, leadership.LeaseHeld, leadership.ReasonHeld)
+
+	s = done(t, s, better) // the challenger is a successor, too
+	if to := s.Lease().Succession.To; to != "cy" {
+		t.Fatalf("the successor is %q", to)
+	}
+	s = done(t, s, ready("cy", 'c'))
+	if _, ch, err := decided(done(t, s, yield), better); err != nil || len(ch.Events) != 2 || ch.Record.LeaderID != "cy" {
+		t.Errorf("the challenger takes over: %+v, %v", ch.Events, err)
+	}
+	gone := done(t, s, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "cy", 0) })
+	gone = done(t, gone, better)
+	wantRefusal(t, "an incarnation of a former challenge", gone, yield, leadership.NotReady, "")
+}
+
+func TestAHandOverToABarredCandidateIsRefused(t *testing.T) {
+	s := held(t, time.Second)
+	banned := done(t, s, ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute}))
+	wantRefusal(t, "banned", banned, handOver("bob", time.Minute), leadership.LeaseHeld, leadership.ReasonBanned)
+	paused := done(t, s, ordered(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute}))
+	wantRefusal(t, "paused", paused, handOver("bob", time.Minute), leadership.LeaseHeld, leadership.ReasonPaused)
+	assigned := done(t, s, ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Minute}))
+	wantRefusal(t, "assigned to another", assigned, handOver("bob", time.Minute), leadership.NotEligible, "")
+	if _, _, err := decided(assigned, handOver("cy", time.Minute)); err != nil {
+		t.Errorf("assigned to it: %v", err)
+	}
+}
+
+func TestALeaderIsNotReadyBeforeItSaysSoWherePolicyWantsThat(t *testing.T) {
+	promoted := func(on bool) func(leadership.Snapshot) (leadership.Change, error) {
+		return func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Promotion: on}})
+		}
+	}
+	s := done(t, elsewhere(), promoted(true))
+	s = done(t, s, acquire("ann", 'a'))
+	if !s.Lease().Unready {
+		t.Error("it is ready from the start")
+	}
+	wantRefusal(t, "with another key", s, ready("ann", 'x'), leadership.NotEligible, "")
+	told, ch, err := decided(s, ready("ann", 'a'))
+	if err != nil || told.Lease().Unready || len(ch.Events) != 1 || ch.Events[0].Type != leadership.EventReady {
+		t.Errorf("it says so: %+v, %v", ch, err)
+	}
+	if ch, err := ready("ann", 'a')(told); err != nil || !ch.Empty() {
+		t.Errorf("again: %+v, %v", ch, err)
+	}
+	if done(t, s, promoted(false)).Lease().Unready {
+		t.Error("it is not ready though the policy does not ask")
+	}
+	if s := done(t, held(t, 0), promoted(true)); s.Lease().Unready {
+		t.Error("a leader of before is not ready")
+	}
+}
+
+func TestTheLastTokenIsNotHandedOver(t *testing.T) {
+	s := yielded(t)
+	s.Record.Token = leadership.MaxToken
+	s.Record.Revision = leadership.Revision(leadership.MaxToken)
+	wantRefusal(t, "the last token", s, acquire("bob", 'b'), leadership.RecordCorrupt, "")
+}
+
+// badRequests are refused by the name of the field, as the API spells it, before the store is asked.
+func TestBadRequestsOfASuccessionNameTheField(t *testing.T) {
+	s, ctx := leadership.New(nil), t.Context()
+	ledger := leadership.NewLedger(s, nil)
+	lease := leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: leadership.Key{1}, Token: 1}
+	long := strings.Repeat("x", 1<<20)
+	wrong := func(change func(*leadership.LeaseRequest)) leadership.LeaseRequest {
+		r := lease
+		change(&r)
+		return r
+	}
+	noKey := wrong(func(r *leadership.LeaseRequest) { r.Key = leadership.Key{} })
+	for _, c := range []struct {
+		field string
+		call  func() error
+	}{
+		{"election", func() error {
+			_, err := s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: wrong(func(r *leadership.LeaseRequest) { r.Election = "-" }), To: "bob"})
+			return err
+		}},
+		{"fencingToken", func() error {
+			_, err := s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: wrong(func(r *leadership.LeaseRequest) { r.Token = 0 }), To: "bob"})
+			return err
+		}},
+		{"key", func() error {
+			_, err := s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: noKey, To: "bob"})
+			return err
+		}},
+		{"to", func() error { _, err := s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease}); return err }},
+		{"to", func() error {
+			_, err := s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease, To: "a b"})
+			return err
+		}},
+		{"to", func() error {
+			_, err := s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease, To: "ann"})
+			return err
+		}},
+		{"within", func() error {
+			_, err := s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease, To: "bob", Within: time.Second - 1})
+			return err
+		}},
+		{"within", func() error {
+			_, err := s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease, To: "bob", Within: 10*time.Minute + time.Millisecond})
+			return err
+		}},
+		{"within", func() error {
+			_, err := s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease, To: "bob", Within: time.Second + 1})
+			return err
+		}},
+		{"reason", func() error {
+			_, err := s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease, To: "bob", Reason: "a\nb"})
+			return err
+		}},
+		{"candidateId", func() error {
+			_, err := s.SayReady(ctx, leadership.ReadyRequest{Election: "jobs", Key: lease.Key})
+			return err
+		}},
+		{"key", func() error {
+			_, err := s.SayReady(ctx, leadership.ReadyRequest{Election: "jobs", CandidateID: "ann"})
+			return err
+		}},
+		{"key", func() error { _, err := s.Yield(ctx, noKey); return err }},
+		{"child", func() error { _, err := s.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: lease}); return err }},
+		{"child", func() error {
+			_, err := s.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: lease, Child: "a.b"})
+			return err
+		}},
+		{"child", func() error {
+			_, err := s.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: lease, Child: long})
+			return err
+		}},
+		{"limits.depth", func() error {
+			_, err := s.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: lease, Child: "a", Limits: leadership.Limits{Depth: 33}})
+			return err
+		}},
+		{"limits.children", func() error {
+			_, err := s.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: lease, Child: "a", Limits: leadership.Limits{Children: -2}})
+			return err
+		}},
+		{"limits.budget", func() error {
+			_, err := s.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: lease, Child: "a", Limits: leadership.Limits{Budget: -2}})
+			return err
+		}},
+		{"via.election", func() error {
+			return leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Via: leadership.Via{Token: 1}}.Validate()
+		}},
+		{"via.fencingToken", func() error {
+			return leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Via: leadership.Via{Election: "orders"}}.Validate()
+		}},
+		{"via.peer", func() error {
+			return leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Via: leadership.Via{Peer: "a b", Election: "orders", Token: 1}}.Validate()
+		}},
+		{"via.peer", func() error {
+			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Via: leadership.Via{Peer: "eu", Election: "orders", Token: 1}})
+			return err
+		}},
+		{"policy.leadersOf", func() error { return configures(s, t, leadership.Config{LeadersOf: "Orders."}) }},
+		{"policy.leadersOf", func() error {
+			return configures(s, t, leadership.Config{LeadersOf: "orders.", Delegation: leadership.Delegation{Parent: "all"}})
+		}},
+		{"policy.delegation", func() error { return configures(s, t, leadership.Config{Delegation: leadership.Delegation{Depth: -1}}) }},
+		{"policy.delegation.parent", func() error {
+			return configures(s, t, leadership.Config{Delegation: leadership.Delegation{Parent: "all"}})
+		}},
+		{"task", func() error {
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Task: long[:257], Data: []byte(`1`)})
+			return err
+		}},
+		{"data", func() error {
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease})
+			return err
+		}},
+		{"data", func() error {
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Data: []byte(`1`), URI: "gs://b/o"})
+			return err
+		}},
+		{"data", func() error {
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Data: []byte(`{`)})
+			return err
+		}},
+		{"data", func() error {
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Data: []byte("\"\xff\"")})
+			return err
+		}},
+		{"uri", func() error {
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, URI: "gs://b /o"})
+			return err
+		}},
+		{"sha256", func() error {
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, URI: "gs://b/o", SHA256: "00"})
+			return err
+		}},
+		{"sha256", func() error {
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Data: []byte(`1`), SHA256: strings.Repeat("00", 32)})
+			return err
+		}},
+		{"after", func() error {
+			_, err := ledger.AppendJournal(ctx, leadership.AppendRequest{LeaseRequest: lease, After: -1})
+			return err
+		}},
+		{"entries", func() error {
+			_, err := ledger.AppendJournal(ctx, leadership.AppendRequest{LeaseRequest: lease})
+			return err
+		}},
+		{"entries", func() error {
+			_, err := ledger.AppendJournal(ctx, leadership.AppendRequest{LeaseRequest: lease, Entries: make([]leadership.Entry, 501)})
+			return err
+		}},
+		{"entries/1/type", func() error {
+			_, err := ledger.AppendJournal(ctx, leadership.AppendRequest{LeaseRequest: lease, Entries: []leadership.Entry{{Data: []byte(`1`)}, {Type: long[:65], Data: []byte(`1`)}}})
+			return err
+		}},
+		{"entries/0/data", func() error {
+			_, err := ledger.AppendJournal(ctx, leadership.AppendRequest{LeaseRequest: lease, Entries: []leadership.Entry{{Data: []byte(`x`)}}})
+			return err
+		}},
+		{"upTo", func() error {
+			_, err := ledger.SnapshotJournal(ctx, leadership.SnapshotRequest{LeaseRequest: lease, Data: []byte(`1`)})
+			return err
+		}},
+		{"after", func() error { return leadership.JournalRequest{Election: "jobs", After: -1}.Validate() }},
+		{"applied", func() error { return leadership.JournalRequest{Election: "jobs", Applied: 1}.Validate() }},
+		{"member", func() error { return leadership.JournalRequest{Election: "jobs", Member: "a b"}.Validate() }},
+		{"limit", func() error { return leadership.JournalRequest{Election: "jobs", Limit: 1001}.Validate() }},
+	} {
+		var e *leadership.Error
+		if err := c.call(); !errors.As(err, &e) || e.Code != leadership.InvalidArgument || e.Field != c.field || e.Detail == "" {
+			t.Errorf("got %v of %q, want %s of %q", err, fieldOf(err), leadership.InvalidArgument, c.field)
+		}
+	}
+	for field, call := range map[string]func() error{
+		"data": func() error {
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Data: []byte(`"` + long[:64<<10] + `"`)})
+			return err
+		},
+		"entries": func() error {
+			half := leadership.Entry{Data: []byte(`"` + long[:300<<10] + `"`)}
+			_, err := ledger.AppendJournal(ctx, leadership.AppendRequest{LeaseRequest: lease, Entries: []leadership.Entry{half, half}})
+			return err
+		},
+		"entries/0/data": func() error {
+			_, err := ledger.AppendJournal(ctx, leadership.AppendRequest{LeaseRequest: lease, Entries: []leadership.Entry{{Data: []byte(`"` + long + `"`)}}})
+			return err
+		},
+	} {
+		if err := call(); !errors.Is(err, leadership.PayloadTooLarge) || fieldOf(err) != field {
+			t.Errorf("too much: got %v of %q, want %s of %q", err, fieldOf(err), leadership.PayloadTooLarge, field)
+		}
+	}
+}
+
+func configures(s *leadership.Service, t *testing.T, config leadership.Config) error {
+	_, err := s.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: config}})
+	return err
+}
+
+func fieldOf(err error) string {
+	var e *leadership.Error
+	if !errors.As(err, &e) {
+		return fmt.Sprint(err)
+	}
+	return e.Field
+}

@@ -1,0 +1,68 @@
+package firestore
+
+import (
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"regent/leadership"
+)
+
+// How much a handle remembers of the heads of logs. A head that was forgotten costs its next change
+// one read.
+const (
+	headsSize  = 10_000
+	headsBytes = 64 << 20 // of their texts and bodies
+)
+
+// heads are those of the logs that a handle last read or wrote to change them, so that the next
+// change is one write without a read. As with memory, the guard in the store decides whether it
+// counts.
+type heads struct {
+	mu    sync.Mutex // guards all below
+	known *simplelru.LRU[leadership.LogID, head]
+	bytes int // of the known ones
+	most  int // bytes
+}
+
+// newHeads returns a memory of so many heads, at least 1, that have so many bytes together.
+func newHeads(size, bytes int) *heads {
+	h := &heads{most: bytes}
+	known, err := simplelru.NewLRU(size, func(_ leadership.LogID, left head) { h.bytes -= left.size() })
+	if err != nil {
+		panic(err) // the size is below 1
+	}
+	h.known = known
+	return h
+}
+
+// remember keeps a head, unless a later version is known.
+func (h *heads) remember(seen head) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	id := seen.log.ID
+	if known, ok := h.known.Peek(id); ok && known.log.WrittenAt.After(seen.log.WrittenAt) {
+		return
+	}
+	h.known.Remove(id) // Add would not tell that it replaces one
+	h.known.Add(id, seen)
+	for h.bytes += seen.size(); h.bytes > h.most; {
+		h.known.RemoveOldest()
+	}
+}
+
+// get returns the version of a head that is known; ok is false if there is none.
+func (h *heads) get(id leadership.LogID) (known head, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.known.Get(id)
+}
+
+// forget drops a version that is no longer the store's.
+func (h *heads) forget(seen head) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if known, ok := h.known.Peek(seen.log.ID); ok && known.log.WrittenAt.Equal(seen.log.WrittenAt) {
+		h.known.Remove(seen.log.ID)
+	}
+}

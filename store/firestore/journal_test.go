@@ -1,0 +1,348 @@
+package firestore_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+
+	"cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"regent/leadership"
+	"regent/store/firestore"
+	"regent/store/storetest"
+)
+
+// ledgerCalls are those of a leader.
+type ledgerCalls struct {
+	*leadership.Ledger
+	ctx   context.Context
+	lease leadership.LeaseRequest
+}
+
+// ledger is a leader's on a handle, which need not be that of its grant.
+func ledger(t *testing.T, s *firestore.Store, lease leadership.LeaseRequest) ledgerCalls {
+	return ledgerCalls{leadership.NewLedger(leadership.New(s), s), t.Context(), lease}
+}
+
+func (l ledgerCalls) put(data string) error {
+	_, err := l.PutCheckpoint(l.ctx, leadership.CheckpointRequest{LeaseRequest: l.lease, Data: json.RawMessage(data)})
+	return err
+}
+
+func (l ledgerCalls) append(after leadership.Index, data string) error {
+	_, err := l.AppendJournal(l.ctx, leadership.AppendRequest{
+		LeaseRequest: l.lease, After: after, Entries: []leadership.Entry{{Data: json.RawMessage(data)}},
+	})
+	return err
+}
+
+// commits records the documents of each Commit.
+type commits struct {
+	mu    sync.Mutex
+	names [][]string // guarded by mu
+}
+
+func (c *commits) option() grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if r, is := req.(*firestorepb.CommitRequest); is {
+			var names []string
+			for _, w := range r.Writes {
+				_, name, _ := strings.Cut(w.GetUpdate().GetName(), "/documents/")
+				names = append(names, name)
+			}
+			c.mu.Lock()
+			c.names = append(c.names, names)
+			c.mu.Unlock()
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	})
+}
+
+func (c *commits) take() [][]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	taken := c.names
+	c.names = nil
+	return taken
+}
+
+func TestACheckpointOrAnAppendIsOneCommitOfTheHeadAndItsSegmentsAndNeverOfTheLease(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	rpcs, written := new(storetest.RPCs), new(commits)
+	here, there := p.open(t, grpc.WithStatsHandler(rpcs), written.option()), p.open(t)
+	ann := acquired(t, there, "jobs")
+	before := p.read(t, p.lease("jobs"))
+	one, other := ledger(t, here, ann.lease("jobs", 1)), ledger(t, there, ann.lease("jobs", 1))
+	const (
+		read, commit = "BatchGetDocuments", "Commit"
+		checkpoint   = "leadershipLogs/jobs!checkpoint"
+		journal      = "leadershipLogs/jobs!journal"
+	)
+	segment := func(i int) string { return fmt.Sprintf("%s/segments/%020d", journal, i) }
+	for _, c := range []struct {
+		what string
+		do   func() error
+		rpcs []string
+		docs [][]string
+	}{
+		{"the first checkpoint of a term, with a look at the lease", func() error { return one.put("1") }, []string{read, read, commit, commit}, [][]string{{checkpoint}, {checkpoint}}},
+		{"a checkpoint", func() error { return one.put("2") }, []string{commit}, [][]string{{checkpoint}}},
+		{"the same again", func() error { return one.put("2") }, []string{commit}, [][]string{{checkpoint}}},
+		{"after one through another handle", func() error { return errors.Join(other.put("3"), one.put("4")) }, []string{commit, read, commit}, [][]string{{checkpoint}, {checkpoint}}},
+		{"the first append of a term, with a look at the lease", func() error { return one.append(0, "1") }, []string{read, read, commit, commit}, [][]string{{journal}, {segment(1), journal}}},
+		{"an append", func() error { return one.append(1, "2") }, []string{commit}, [][]string{{segment(2), journal}}},
+		{"the same again", func() error { return one.append(1, "2") }, []string{read}, nil},
+		{"after one through another handle", func() error { return errors.Join(other.append(2, "3"), one.append(3, "4")) }, []string{read, commit}, [][]string{{segment(4), journal}}},
+		{"a read", func() error {
+			_, err := one.ReadJournal(t.Context(), leadership.JournalRequest{Election: "jobs"})
+			return err
+		}, []string{"RunQuery", read}, nil},
+		{"a look at the checkpoint", func() error { _, err := one.Ledger.Checkpoint(t.Context(), "jobs"); return err }, []string{read}, nil},
+	} {
+		rpcs.Take()
+		written.take()
+		if err := c.do(); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		if diff := cmp.Diff(c.rpcs, rpcs.Take()); diff != "" {
+			t.Errorf("%s: RPCs (-want +got):\n%s", c.what, diff)
+		}
+		if diff := cmp.Diff(c.docs, written.take()); diff != "" {
+			t.Errorf("%s: documents (-want +got):\n%s", c.what, diff)
+		}
+	}
+	if after := p.read(t, p.lease("jobs")); !after.UpdateTime.AsTime().Equal(before.UpdateTime.AsTime()) {
+		t.Error("the lease's document was written")
+	}
+}
+
+func TestAHandleThatDoesNotKnowTheHeadReadsItOnceForACheckpoint(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	rpcs := new(storetest.RPCs)
+	here, there := p.open(t), p.open(t, grpc.WithStatsHandler(rpcs))
+	ann := acquired(t, here, "jobs")
+	if err := ledger(t, here, ann.lease("jobs", 1)).put("1"); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][]string{{"BatchGetDocuments", "Commit"}, {"Commit"}} {
+		rpcs.Take()
+		if err := ledger(t, there, ann.lease("jobs", 1)).put(fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, rpcs.Take()); diff != "" {
+			t.Errorf("put %d: RPCs (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+func TestACheckpointThatIsPutAgainHasTheTimeOfTheLastPut(t *testing.T) {
+	t.Parallel()
+	s := newProject(t).open(t)
+	l := ledger(t, s, acquired(t, s, "jobs").lease("jobs", 1))
+	var last leadership.Checkpoint
+	for range 3 {
+		if err := l.put("1"); err != nil {
+			t.Fatal(err)
+		}
+		p, err := l.Ledger.Checkpoint(t.Context(), "jobs")
+		if err != nil || !p.At.After(last.At) {
+			t.Errorf("put at %v, %v; want a time after %v", p.At, err, last.At)
+		}
+		last = p
+	}
+}
+
+func TestAnAppendWhoseReplyIsLostIsUnknownAndTheSameAgainFindsOut(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{true, false} {
+		for _, code := range []codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Internal} {
+			t.Run(fmt.Sprintf("%v, head known %v", code, known), func(t *testing.T) {
+				t.Parallel()
+				f, p := new(faults), newProject(t)
+				s := p.open(t, f.option())
+				ann := acquired(t, s, "jobs")
+				l := ledger(t, s, ann.lease("jobs", 1))
+				if err := l.append(0, "1"); err != nil {
+					t.Fatal(err)
+				}
+				if !known {
+					l = ledger(t, p.open(t, f.option()), ann.lease("jobs", 1))
+				}
+				f.plant("Commit", replyLost(code))
+				if err := l.append(1, "2"); !errors.Is(err, leadership.OutcomeUnknown) {
+					t.Fatalf("got %v, want OUTCOME_UNKNOWN", err)
+				}
+				if err := l.append(1, "2"); err != nil {
+					t.Fatalf("the same again: %v", err)
+				}
+				if err := l.append(2, "3"); err != nil {
+					t.Fatalf("the next: %v", err)
+				}
+				page, err := l.ReadJournal(t.Context(), leadership.JournalRequest{Election: "jobs"})
+				if err != nil || len(page.Entries) != 3 {
+					t.Errorf("got %d entries, %v; want 3", len(page.Entries), err)
+				}
+			})
+		}
+	}
+}
+
+func TestAnAppendThatFirestoreRefusesForNowWasNotDone(t *testing.T) {
+	t.Parallel()
+	f := new(faults)
+	s := newProject(t).open(t, f.option())
+	l := ledger(t, s, acquired(t, s, "jobs").lease("jobs", 1))
+	if err := l.append(0, "1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []codes.Code{codes.ResourceExhausted, codes.PermissionDenied, codes.InvalidArgument} {
+		f.plant("Commit", refusedFirst(code))
+		if err := l.append(1, "2"); !errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.OutcomeUnknown) {
+			t.Errorf("%v: got %v, want STORE_UNAVAILABLE", code, err)
+		}
+	}
+	for i, code := range []codes.Code{codes.Aborted, codes.FailedPrecondition} { // contention is tried again
+		f.plant("Commit", refusedFirst(code))
+		if err := l.append(leadership.Index(i+1), "2"); err != nil {
+			t.Errorf("%v: %v", code, err)
+		}
+	}
+	f.plant("BatchGetDocuments", refusedFirst(codes.Unavailable))
+	if h, err := l.Head(t.Context(), "jobs"); err != nil || h.Index != 3 {
+		t.Errorf("got %+v, %v; want index 3", h, err)
+	}
+}
+
+func TestALogThatCannotBeReadIsCorruptAndNotOverwritten(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	s := p.open(t)
+	ann := acquired(t, s, "jobs")
+	journal := p.database() + "/documents/leadershipLogs/jobs!journal"
+	if err := errors.Join(ledger(t, s, ann.lease("jobs", 1)).append(0, "1"), ledger(t, s, ann.lease("jobs", 1)).append(1, "2")); err != nil {
+		t.Fatal(err)
+	}
+	id := leadership.LogID{Election: "jobs", Kind: leadership.LogJournal}
+	head, first := p.read(t, journal), p.read(t, journal+"/segments/00000000000000000001")
+	for what, v := range map[string]values{
+		"another schema":   {"schema": integer(99)},
+		"an unknown field": {"colour": text("red")},
+		"another type":     {"text": integer(1)},
+		"a missing field":  {"writes": nil},
+	} {
+		for name := range v {
+			if v[name] == nil {
+				delete(v, name)
+			}
+			p.write(t, journal, v, name)
+		}
+		wrote := p.read(t, journal).UpdateTime.AsTime()
+		if _, err := s.Look(t.Context(), id); !errors.Is(err, leadership.RecordCorrupt) {
+			t.Errorf("%s: look: got %v, want RECORD_CORRUPT", what, err)
+		}
+		if err := ledger(t, s, ann.lease("jobs", 1)).append(2, "3"); !errors.Is(err, leadership.RecordCorrupt) {
+			t.Errorf("%s: append: got %v, want RECORD_CORRUPT", what, err)
+		}
+		if !p.read(t, journal).UpdateTime.AsTime().Equal(wrote) {
+			t.Errorf("%s: it was overwritten", what)
+		}
+		p.write(t, journal, head.Fields)
+	}
+	p.write(t, journal+"/segments/00000000000000000001", first.Fields)
+	p.write(t, journal+"/segments/00000000000000000002", values{"firstIndex": integer(1)}, "lastIndex")
+	if _, err := s.Segments(t.Context(), id, 0, 10); !errors.Is(err, leadership.RecordCorrupt) {
+		t.Errorf("a segment without an index: got %v, want RECORD_CORRUPT", err)
+	}
+	p.write(t, journal+"/segments/00000000000000000002", first.Fields)
+	if _, err := s.Segments(t.Context(), id, 0, 10); !errors.Is(err, leadership.RecordCorrupt) {
+		t.Errorf("a segment of another name: got %v, want RECORD_CORRUPT", err)
+	}
+}
+
+func TestLogsLeavesOutDocumentsThatAreNoLogs(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	s := p.open(t)
+	for _, name := range []string{"a", "A!journal", "jobs", "zz", "zzz!", "jobs!!"} {
+		p.write(t, p.database()+"/documents/leadershipLogs/"+name, values{"x": integer(1)})
+	}
+	want := []leadership.LogID{{Election: "b", Kind: leadership.LogJournal}, {Election: "jobs", Kind: leadership.LogCheckpoint}}
+	for _, id := range want {
+		if _, err := s.Amend(t.Context(), id, func(leadership.Log) (leadership.LogChange, error) {
+			return leadership.LogChange{Text: "{}"}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, limit := range []int{2, 3, 10} {
+		got, err := s.Logs(t.Context(), leadership.LogID{}, limit)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("limit %d: %v (-want +got):\n%s", limit, err, diff)
+		}
+	}
+}
+
+func TestTrimDeletesMoreThanAPage(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	rpcs := new(storetest.RPCs)
+	s := p.open(t, grpc.WithStatsHandler(rpcs))
+	id := leadership.LogID{Election: "jobs", Kind: leadership.LogJournal}
+	const each, changes = 200, 3
+	for i := range changes {
+		ch := leadership.LogChange{Text: "{}", Add: []leadership.Segment{{Last: 1, Data: "s"}}}
+		for n := range each {
+			at := leadership.Index(i*each + n + 1)
+			ch.Add = append(ch.Add, leadership.Segment{First: at, Last: at, Data: "x"})
+		}
+		if _, err := s.Amend(t.Context(), id, func(leadership.Log) (leadership.LogChange, error) { return ch, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rpcs.Take()
+	if err := s.Trim(t.Context(), id, each*changes-1); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"RunQuery", "BatchWrite", "RunQuery", "BatchWrite"}, rpcs.Take()); diff != "" {
+		t.Errorf("RPCs (-want +got):\n%s", diff)
+	}
+	left, err := s.Segments(t.Context(), id, 0, 1000)
+	if err != nil || len(left) != 1 || left[0].Last != each*changes {
+		t.Errorf("%d segments are left, %v; want the last", len(left), err)
+	}
+	if snapshot, err := s.Snapshot(t.Context(), id); err != nil || snapshot.Data != "s" {
+		t.Errorf("got snapshot %+v, %v", snapshot, err)
+	}
+}
+
+func TestTheDocumentsOfLogsAreThoseThatTheDocumentationNames(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	s := p.open(t)
+	if _, err := s.Amend(t.Context(), leadership.LogID{Election: "jobs", Kind: leadership.LogJournal}, func(leadership.Log) (leadership.LogChange, error) {
+		return leadership.LogChange{Text: "{}", Body: "b", Add: []leadership.Segment{{First: 1, Last: 3, Data: "[]"}, {Last: 2, Data: "s"}}}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	journal := p.database() + "/documents/leadershipLogs/jobs!journal"
+	for name, want := range map[string]values{
+		journal: {"schema": integer(1), "text": text("{}"), "body": text("b"), "writes": integer(1)},
+		journal + "/segments/00000000000000000003": {"schema": integer(1), "firstIndex": integer(1), "lastIndex": integer(3), "data": text("[]")},
+		journal + "/segments/00000000000000000000": {"schema": integer(1), "firstIndex": integer(0), "lastIndex": integer(2), "data": text("s")},
+	} {
+		got := p.read(t, name).Fields
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: got %v, want %v", path.Base(name), got, want)
+		}
+	}
+}

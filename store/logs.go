@@ -1,0 +1,174 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"regent/leadership"
+)
+
+// eachLog calls do for every log of the store.
+func eachLog(ctx context.Context, j leadership.Journal, do func(leadership.LogID) error) error {
+	var after leadership.LogID
+	for {
+		ids, err := j.Logs(ctx, after, leadership.MaxPageSize)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		for _, id := range ids {
+			if err := do(id); err != nil {
+				return fmt.Errorf("the %s of election %q: %w", id.Kind, id.Election, err)
+			}
+		}
+		after = ids[len(ids)-1]
+	}
+}
+
+// raiseLogs raises the marks of the logs of all elections that are chosen.
+func (r Raising) raiseLogs(ctx context.Context, s Store) error {
+	return eachLog(ctx, s, func(id leadership.LogID) error {
+		if !strings.HasPrefix(string(id.Election), r.Prefix) && !slices.Contains(r.Elections, id.Election) {
+			return nil
+		}
+		_, err := s.Amend(ctx, id, func(l leadership.Log) (leadership.LogChange, error) {
+			return leadership.RaisedLog(l, leadership.Token(r.Above))
+		})
+		return err
+	})
+}
+
+// planLogs collects the logs that cannot be moved.
+func planLogs(ctx context.Context, from, to Store, refused *refusals) error {
+	return eachLog(ctx, from, func(id leadership.LogID) error {
+		old, err := from.Look(ctx, id)
+		if err != nil {
+			return err
+		}
+		there, err := to.Look(ctx, id)
+		if err != nil {
+			return err
+		}
+		after, all, err := leadership.LogCopied(there, leadership.LogCopy{Log: old})
+		if err == nil && !all {
+			err = samePart(ctx, from, to, id, after)
+		}
+		if refused.take(id.Election, err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// moveLogs copies all logs, after the elections: those have no leader any more.
+func moveLogs(ctx context.Context, from, to Store) error {
+	return eachLog(ctx, from, func(id leadership.LogID) error {
+		snap, err := from.Get(ctx, id.Election)
+		if err != nil {
+			return err
+		}
+		// From here on no leader that ever was can write in the log, in either store.
+		old, err := from.Amend(ctx, id, func(l leadership.Log) (leadership.LogChange, error) {
+			return leadership.RaisedLog(l, snap.Record.Token)
+		})
+		if err != nil {
+			return err
+		}
+		return moveLog(ctx, from, to, leadership.LogCopy{Log: old})
+	})
+}
+
+// moveLog copies a log, a part at a time. After each part the copy is a whole journal, if a shorter
+// one.
+func moveLog(ctx context.Context, from, to Store, c leadership.LogCopy) (err error) {
+	if c.Snapshot, err = from.Snapshot(ctx, c.ID); err != nil {
+		return err
+	}
+	for {
+		there, err := to.Look(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		after, all, err := leadership.LogCopied(there, c)
+		switch {
+		case err != nil:
+			return err
+		case all && there.Text != c.Text:
+			return nil // it was moved before, and is in use
+		case all:
+			return sameLog(ctx, from, to, c)
+		}
+		if err := samePart(ctx, from, to, c.ID, after); err != nil {
+			return err
+		}
+		if c.Next, err = from.Segments(ctx, c.ID, after, leadership.MaxBatch/2-1); err != nil {
+			return err
+		}
+		if _, err := to.Amend(ctx, c.ID, func(l leadership.Log) (leadership.LogChange, error) { return leadership.CopyLog(l, c) }); err != nil {
+			return err
+		}
+	}
+}
+
+// differs is the error of a log that the new store has otherwise.
+func differs(id leadership.LogID) error {
+	return &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf(
+		"the %s of election %q is not the same in the two stores: the new one has something else in its place; move to another store", id.Kind, id.Election)}
+}
+
+// samePart compares the last segment that was copied before with its original.
+func samePart(ctx context.Context, from, to Store, id leadership.LogID, after leadership.Index) error {
+	if after == 0 {
+		return nil
+	}
+	there, err := to.Segments(ctx, id, after-1, 1)
+	if err != nil {
+		return err
+	}
+	old, err := from.Segments(ctx, id, after-1, 1)
+	if err == nil && len(there) > 0 && len(old) > 0 && !sameSegment(there[0], old[0]) {
+		err = differs(id)
+	}
+	return err
+}
+
+// sameLog compares a log with its copy.
+func sameLog(ctx context.Context, from, to Store, c leadership.LogCopy) error {
+	head, err := to.Look(ctx, c.ID)
+	snapshot, err2 := to.Snapshot(ctx, c.ID)
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	if head.Text != c.Text || head.Body != c.Body || !sameSegment(snapshot, c.Snapshot) {
+		return differs(c.ID)
+	}
+	if err := to.Trim(ctx, c.ID, c.Snapshot.Last); err != nil { // what was copied before there was this snapshot
+		return err
+	}
+	for after := c.Snapshot.Last; ; {
+		old, err := from.Segments(ctx, c.ID, after, leadership.MaxBatch)
+		if err != nil {
+			return err
+		}
+		there, err := to.Segments(ctx, c.ID, after, leadership.MaxBatch)
+		if err != nil {
+			return err
+		}
+		n := min(len(old), len(there)) // stores may bound a page otherwise
+		switch {
+		case len(old)+len(there) == 0:
+			return nil
+		case n == 0 || !slices.EqualFunc(old[:n], there[:n], sameSegment):
+			return differs(c.ID)
+		}
+		after = old[n-1].Last
+	}
+}
+
+// sameSegment compares segments with the precision of all stores.
+func sameSegment(a, b leadership.Segment) bool {
+	return a.First == b.First && a.Last == b.Last && a.Data == b.Data && a.At.Sub(b.At).Abs() <= time.Microsecond
+}

@@ -1,0 +1,201 @@
+package spanner
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"cloud.google.com/go/spanner"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+
+	"regent/leadership"
+)
+
+var journalID = leadership.LogID{Election: "e000", Kind: leadership.LogJournal}
+
+// writing changes a log to the text.
+func writing(text string, add ...leadership.Segment) func(leadership.Log) (leadership.LogChange, error) {
+	return func(leadership.Log) (leadership.LogChange, error) {
+		return leadership.LogChange{Text: text, Add: add}, nil
+	}
+}
+
+func TestAChangeOfALogIsOneReadAndOneCommit(t *testing.T) {
+	t.Parallel()
+	s, calls := counted(t)
+	segment := func(i leadership.Index) leadership.Segment {
+		return leadership.Segment{First: i, Last: i, Data: "x"}
+	}
+	refused := errors.New("refused")
+	for _, c := range []struct {
+		what string
+		do   func() error
+		want []string
+	}{
+		{"the first change", func() error { _, err := s.Amend(t.Context(), journalID, writing("1", segment(1))); return err }, []string{readKeys, commit}},
+		{"a change", func() error { _, err := s.Amend(t.Context(), journalID, writing("2", segment(2))); return err }, []string{readKeys, commit}},
+		{"a change without a text", func() error { _, err := s.Amend(t.Context(), journalID, writing("")); return err }, []string{readKeys, rollback}},
+		{"a refusal", func() error {
+			_, err := s.Amend(t.Context(), journalID, func(leadership.Log) (leadership.LogChange, error) { return leadership.LogChange{}, refused })
+			if err == refused { //nolint:errorlint // as it is
+				return nil
+			}
+			return err
+		}, []string{readKeys, rollback}},
+		{"look", func() error { _, err := s.Look(t.Context(), journalID); return err }, []string{readKeys}},
+		{"segments", func() error { _, err := s.Segments(t.Context(), journalID, 0, 10); return err }, []string{readKeys}},
+		{"snapshot", func() error { _, err := s.Snapshot(t.Context(), journalID); return err }, []string{readKeys}},
+		{"trim", func() error { return s.Trim(t.Context(), journalID, 1) }, []string{"BeginTransaction", commit}},
+		{"logs", func() error { _, err := s.Logs(t.Context(), leadership.LogID{}, 10); return err }, []string{statement}},
+	} {
+		got := during(calls, func() {
+			if err := c.do(); err != nil {
+				t.Errorf("%s: %v", c.what, err)
+			}
+		})
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", c.what, diff)
+		}
+	}
+}
+
+func TestAChangeOfALogIsDoneOrRefusedOrUnknownAsAChangeOfAnElection(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		replies []reply
+		want    leadership.Code // "" for done
+		done    bool
+	}{
+		"refused for good":                         {[]reply{{answer: codes.PermissionDenied}}, leadership.StoreUnavailable, false},
+		"aborted, then done":                       {[]reply{{answer: codes.Aborted}}, "", true},
+		"done, and the reply is lost":              {[]reply{{lose: true, answer: codes.DeadlineExceeded}}, leadership.OutcomeUnknown, true},
+		"not done, and the reply is lost":          {[]reply{{answer: codes.DeadlineExceeded}}, leadership.OutcomeUnknown, false},
+		"reply lost, asked again, and then denied": {[]reply{{lose: true, answer: codes.Unavailable}, {answer: codes.PermissionDenied}}, leadership.OutcomeUnknown, true},
+		"reply lost, and decided again":            {lostThenAborted(), "", true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			n := new(network)
+			s, whole := unreliable(t, n)
+			key := leadership.NewKey()
+			g, err := leadership.New(whole).Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &key})
+			if err != nil {
+				t.Fatal(err)
+			}
+			add := func(s *Store, after leadership.Index) (leadership.JournalHead, error) {
+				return leadership.NewLedger(leadership.New(s), s).AppendJournal(t.Context(), leadership.AppendRequest{
+					LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: key, Token: g.Token},
+					After:        after, Entries: []leadership.Entry{{Data: json.RawMessage("1")}},
+				})
+			}
+			if _, err := add(whole, 0); err != nil {
+				t.Fatal(err)
+			}
+			n.plan(c.replies...)
+			if _, err := add(s, 1); c.want == "" && err != nil || c.want != "" && !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			want := leadership.Index(1)
+			if c.done {
+				want = 2
+			}
+			head, err := leadership.NewLedger(leadership.New(whole), whole).Head(t.Context(), "jobs")
+			if err != nil || head.Index != want {
+				t.Errorf("the journal is at %d, %v; want %d", head.Index, err, want)
+			}
+			n.plan()
+			if head, err := add(s, 1); err != nil || head.Index != 2 {
+				t.Errorf("the same again: got %+v, %v; want index 2", head, err)
+			}
+		})
+	}
+}
+
+// TestTablesWithoutLogsServeAllElectionsAndSayWhatAJournalNeeds has tables as they were before.
+func TestTablesWithoutLogsServeAllElectionsAndSayWhatAJournalNeeds(t *testing.T) {
+	t.Parallel()
+	cfg := migrated(t)
+	changeTables(t, cfg, "DROP TABLE LeadershipLogSegments", "DROP TABLE LeadershipLogs")
+	s := opened(t, cfg)
+	leases := granted(t, s, 1)
+	if a := s.Renew(t.Context(), leases)[0]; a.Err != nil {
+		t.Errorf("renew: %v", a.Err)
+	}
+	if log, err := s.Look(t.Context(), journalID); err != nil || log != (leadership.Log{ID: journalID}) {
+		t.Errorf("look: got %+v, %v; want an empty head", log, err)
+	}
+	if got, err := s.Segments(t.Context(), journalID, 0, 10); err != nil || len(got) != 0 {
+		t.Errorf("segments: got %v, %v", got, err)
+	}
+	if got, err := s.Snapshot(t.Context(), journalID); err != nil || got != (leadership.Segment{}) {
+		t.Errorf("snapshot: got %v, %v", got, err)
+	}
+	if got, err := s.Logs(t.Context(), leadership.LogID{}, 10); err != nil || len(got) != 0 {
+		t.Errorf("logs: got %v, %v", got, err)
+	}
+	if err := s.Trim(t.Context(), journalID, 5); err != nil {
+		t.Errorf("trim: %v", err)
+	}
+	if _, err := s.Amend(t.Context(), journalID, writing("1")); !errors.Is(err, leadership.StoreUnavailable) || !strings.Contains(err.Error(), "regent migrate") {
+		t.Errorf("amend: got %v, want an error that says what to do", err)
+	}
+	if err := Migrate(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Amend(t.Context(), journalID, writing("1")); err != nil {
+		t.Errorf("once the tables were migrated: %v", err)
+	}
+}
+
+func TestALogThatCannotBeReadIsCorruptAndNotOverwritten(t *testing.T) {
+	t.Parallel()
+	cfg := migrated(t)
+	s, hand := opened(t, cfg), client(t, cfg)
+	if _, err := s.Amend(t.Context(), journalID, writing("1", leadership.Segment{First: 1, Last: 2, Data: "x"})); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, hand, "UPDATE LeadershipLogSegments SET last_index = 3 WHERE TRUE", nil)
+	if got, err := s.Segments(t.Context(), journalID, 0, 10); !errors.Is(err, leadership.RecordCorrupt) {
+		t.Errorf("segments: got %v, %v; want RECORD_CORRUPT", got, err)
+	}
+	execute(t, hand, "UPDATE LeadershipLogs SET schema_version = 99 WHERE TRUE", nil)
+	if _, err := s.Look(t.Context(), journalID); !errors.Is(err, leadership.RecordCorrupt) {
+		t.Errorf("look: got %v, want RECORD_CORRUPT", err)
+	}
+	if _, err := s.Amend(t.Context(), journalID, writing("2")); !errors.Is(err, leadership.RecordCorrupt) {
+		t.Errorf("amend: got %v, want RECORD_CORRUPT", err)
+	}
+	rows, text := 0, ""
+	err := hand.Single().Read(t.Context(), "LeadershipLogs", spanner.AllKeys(), []string{"text"}).Do(func(r *spanner.Row) error {
+		rows++
+		return r.Columns(&text)
+	})
+	if err != nil || rows != 1 || text != "1" {
+		t.Errorf("%d rows, the last with %q, %v; want one with its text", rows, text, err)
+	}
+}
+
+// The store does not check what Spanner itself prevents; this checks that Spanner does.
+func TestSpannerItselfKeepsALogFromBeingLostOrDatedAhead(t *testing.T) {
+	t.Parallel()
+	cfg := migrated(t)
+	s, hand := opened(t, cfg), client(t, cfg)
+	if _, err := s.Amend(t.Context(), journalID, writing("1", leadership.Segment{First: 1, Last: 2, Data: "x"})); err != nil {
+		t.Fatal(err)
+	}
+	for what, sql := range map[string]string{
+		"a head with segments is not deleted":  "DELETE FROM LeadershipLogs WHERE TRUE",
+		"a head does not lie in the future":    "UPDATE LeadershipLogs SET written_at = TIMESTAMP_ADD(CURRENT_TIMESTAMP(), INTERVAL 1 HOUR) WHERE TRUE",
+		"a segment does not lie in the future": "UPDATE LeadershipLogSegments SET committed_at = TIMESTAMP_ADD(CURRENT_TIMESTAMP(), INTERVAL 1 HOUR) WHERE TRUE",
+		"a text is not missing":                "UPDATE LeadershipLogs SET text = NULL WHERE TRUE",
+		"no segment has no head":               "INSERT INTO LeadershipLogSegments (cluster_id, kind, place, first_index, last_index, data, committed_at) VALUES ('x', 'journal', 1, 1, 1, 'x', PENDING_COMMIT_TIMESTAMP())",
+	} {
+		if n, err := try(t.Context(), hand, sql, nil); err == nil {
+			t.Errorf("%s: %d rows changed, want an error", what, n)
+		} else if code := spanner.ErrCode(err); code == codes.Unavailable {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}

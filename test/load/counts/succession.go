@@ -1,0 +1,189 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance"
+)
+
+// The names of the operations of which a test holds more than that they cost what testdata says.
+const (
+	putAgainName     = "checkpoint, each further one of a term"
+	putUnknownName   = "checkpoint, through a server that has not had one"
+	grantName        = "grant of a vacant election, without inheriting"
+	inheritName      = "grant of a vacant election that inherits a checkpoint"
+	appendName       = "append of an entry to a journal"
+	appendMostName   = "append of 500 entries"
+	appendRepeatName = "append repeated, whose reply was lost"
+)
+
+// hour configures an election with leases that outlast the counting.
+func (s *script) hour(e leadership.Election, change func(*leadership.Config)) func() error {
+	return func() error {
+		cmd := leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: time.Hour}}
+		if change != nil {
+			change(&cmd.Config)
+		}
+		_, err := s.service.Configure(s.ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: cmd})
+		return err
+	}
+}
+
+// successions lets ann hand over to bob, in two phases.
+func (s *script) successions() error {
+	const e = "succession"
+	ready := func(a agent) func() error {
+		return func() error {
+			_, err := s.service.SayReady(s.ctx, leadership.ReadyRequest{Election: e, CandidateID: a.id, Key: a.key})
+			return err
+		}
+	}
+	return all(
+		s.hour(e, nil), s.acquire(s.ann, e),
+		s.counted("hand-over: the leader names its successor", func() error {
+			_, err := s.service.HandOver(s.ctx, leadership.HandOverRequest{LeaseRequest: s.ann.lease(e, 1), To: s.bob.id})
+			return err
+		}),
+		s.counted("hand-over: a renewal meanwhile", s.renew(s.ann, e, 1)),
+		s.counted("hand-over: the successor is ready", ready(s.bob)),
+		s.counted("hand-over: the same again", ready(s.bob)),
+		s.counted("hand-over: the leader yields", func() error { _, err := s.service.Yield(s.ctx, s.ann.lease(e, 1)); return err }),
+		s.counted("hand-over: the successor takes over", s.acquire(s.bob, e)),
+		s.hour("promoted", func(c *leadership.Config) { c.Promotion = true }), s.acquire(s.ann, "promoted"),
+		s.counted("promotion: the leader is ready", func() error {
+			_, err := s.service.SayReady(s.ctx, leadership.ReadyRequest{Election: "promoted", CandidateID: s.ann.id, Key: s.ann.key})
+			return err
+		}),
+	)
+}
+
+// checkpoints lets leaders leave checkpoints for each other.
+func (s *script) checkpoints() error {
+	const e = "checkpoints"
+	put := func(h Handle, data string) error {
+		_, err := ledgerOn(h).PutCheckpoint(s.ctx, leadership.CheckpointRequest{LeaseRequest: s.ann.lease(e, 1), Task: "count", Data: json.RawMessage(data)})
+		return err
+	}
+	puts := func(data string) func() error { return func() error { return put(s.handle, data) } }
+	grant := func(a agent, inherit bool) func(Handle) error {
+		return func(h Handle) error {
+			inst, err := instance.New(instance.Config{Store: h, Journal: h, Name: "regent-other", Alone: true})
+			if err != nil {
+				return err
+			}
+			ask := a.ask(e)
+			ask.Inherit = inherit
+			g, err := inst.Acquire(s.ctx, ask)
+			if err == nil && inherit != (g.Inherited != nil) {
+				err = fmt.Errorf("it inherits %+v", g.Inherited)
+			}
+			return err
+		}
+	}
+	release := func(a agent, token leadership.Token) func() error {
+		return func() error { _, err := s.service.Release(s.ctx, a.lease(e, token)); return err }
+	}
+	return all(
+		s.hour(e, nil), s.acquire(s.ann, e),
+		s.counted("checkpoint, the first of a term", puts("1")),
+		s.counted(putAgainName, puts("2")),
+		s.elsewhere(putUnknownName, func(h Handle) error { return put(h, "3") }),
+		s.counted("checkpoint, after one through another server", puts("4")),
+		s.counted("reading a checkpoint", func() error { _, err := ledgerOn(s.handle).Checkpoint(s.ctx, e); return err }),
+		release(s.ann, 1),
+		s.elsewhere(grantName, grant(s.bob, false)),
+		release(s.bob, 2),
+		s.elsewhere(inheritName, grant(s.bob, true)),
+	)
+}
+
+// ledgerOn is a ledger on a handle.
+func ledgerOn(h Handle) *leadership.Ledger { return leadership.NewLedger(leadership.New(h), h) }
+
+// elsewhere is counted through another handle, as another server has it.
+func (s *script) elsewhere(name string, do func(Handle) error) func() error {
+	return func() error {
+		other, err := s.place.Open(s.ctx)
+		if err != nil {
+			return err
+		}
+		defer other.Close()
+		if err := do(other); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		asked, relay := other.Take()
+		s.done = append(s.done, Operation{name, asked.plus(relay)})
+		return nil
+	}
+}
+
+// journals lets a leader write a journal, and a reader follow it.
+func (s *script) journals() error {
+	const e = "journals"
+	ledger := ledgerOn(s.handle)
+	add := func(after leadership.Index, n int) func() error {
+		entries := make([]leadership.Entry, n)
+		for i := range entries {
+			entries[i] = leadership.Entry{Type: "put", Data: json.RawMessage(`{"key":"a","value":1}`)}
+		}
+		return func() error {
+			_, err := ledger.AppendJournal(s.ctx, leadership.AppendRequest{LeaseRequest: s.ann.lease(e, 1), After: after, Entries: entries})
+			return err
+		}
+	}
+	read := func(after leadership.Index) func() error {
+		return func() error {
+			_, err := ledger.ReadJournal(s.ctx, leadership.JournalRequest{Election: e, After: after, Limit: leadership.MaxPageSize})
+			return err
+		}
+	}
+	return all(
+		s.hour(e, nil), s.acquire(s.ann, e),
+		s.counted("opening a journal", func() error { _, err := ledger.OpenJournal(s.ctx, s.ann.lease(e, 1)); return err }),
+		s.counted(appendName, add(0, 1)),
+		s.counted(appendMostName, add(1, leadership.MaxEntries)),
+		s.counted(appendRepeatName, add(1, leadership.MaxEntries)),
+		add(501, 1), add(502, 1),
+		s.counted("reading a journal with 4 appends", read(0)),
+		s.counted("reading a journal at its end", read(503)),
+		s.counted("snapshot of a journal with 4 appends, of which it deletes 3", func() error {
+			_, err := ledger.SnapshotJournal(s.ctx, leadership.SnapshotRequest{LeaseRequest: s.ann.lease(e, 1), UpTo: 502, Data: json.RawMessage("1")})
+			return err
+		}),
+		s.counted("reading the snapshot", func() error { _, err := ledger.ReadSnapshot(s.ctx, e); return err }),
+	)
+}
+
+// hierarchy lets leases stand on others.
+func (s *script) hierarchy() error {
+	const top, part, region = "tree", "tree.part", "region"
+	via := func(e, of leadership.Election) func() error {
+		return func() error {
+			ask := s.ann.ask(e)
+			ask.Via = leadership.Via{Election: of, Token: 1}
+			_, err := s.service.Acquire(s.ctx, ask)
+			return err
+		}
+	}
+	delegate := func() error {
+		_, err := s.service.Delegate(s.ctx, leadership.DelegateRequest{
+			LeaseRequest: s.ann.lease(top, 1), Child: "part", Limits: leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent, Budget: leadership.AsParent},
+		})
+		return err
+	}
+	return all(
+		s.hour(top, nil), s.acquire(s.ann, top),
+		s.counted("delegating a part of a task", delegate),
+		s.counted("the same again, whose reply was lost", delegate),
+		s.counted("grant of a delegated election", s.acquire(s.bob, part)),
+		s.counted("renewal of its lease, while the parent's stays as it is", s.renew(s.bob, part, 1)),
+		s.renew(s.ann, top, 1),
+		s.counted("renewal of its lease, after the parent's was renewed", s.renew(s.bob, part, 1)),
+		s.hour(region, func(c *leadership.Config) { c.LeadersOf = "tre" }),
+		s.counted("grant by the lease of another election (via)", via(region, top)),
+		s.counted("tree of two elections", func() error { _, err := s.service.Tree(s.ctx, top); return err }),
+	)
+}

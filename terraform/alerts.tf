@@ -90,6 +90,22 @@ locals {
       threshold = local.limits.transition_seconds
       means     = "From the end of one term to the next grant it took more than ${local.limits.transition_seconds} s."
     }
+    hand-over = {
+      title     = "A hand-over is not completed"
+      severity  = "WARNING"
+      metric    = "handovers"
+      value     = "sum(increase(${local.series.handovers_late}[10m]))"
+      threshold = local.limits.unfinished_handovers
+      means     = "More hand-overs than ${local.limits.unfinished_handovers} ran out of time within 10 minutes: the term has ended without the successor that was named."
+    }
+    journal-lag = {
+      title     = "A follower lags behind its journal"
+      severity  = "WARNING"
+      metric    = "journal_lag"
+      threshold = local.limits.journal_lag_entries
+      seconds   = 300
+      means     = "For five minutes a follower of a journal has been more than ${local.limits.journal_lag_entries} entries behind."
+    }
     unannounced-events = {
       title     = "Events are not announced"
       severity  = "ERROR"

@@ -20,6 +20,17 @@ locals {
     { title = "Length of terms (s), median", queries = { "$${end}" = "histogram_quantile(0.5, sum by (le, end) (rate(${local.series.terms_bucket}[1h])))" } },
     { title = "Terms that a limit or an order ended, per hour", queries = { "$${because}" = "3600 * sum by (because) (rate(${local.series.limited}[1h]))" } },
     { title = "Terms that end for a better candidate, per hour", queries = { "all" = "3600 * sum(rate(${local.series.preemptions}[1h]))" } },
+    { title = "Hand-overs, per hour", queries = { "$${outcome}" = "3600 * sum by (outcome) (rate(${local.series.handovers}[1h]))" } },
+    { title = "Hand-over (s), 90 %", queries = {
+      "from the naming of the successor"  = "histogram_quantile(0.9, sum by (le) (rate(${local.series.handover_bucket}[1h])))"
+      "from the end of the leader's work" = "histogram_quantile(0.9, sum by (le) (rate(${local.series.handover_gap_bucket}[1h])))"
+    } },
+    { title = "Checkpoints and journals, 99 % (s)", queries = { "$${op}" = "histogram_quantile(0.99, sum by (le, op) (rate(${local.series.ledger_bucket}[5m])))" } },
+    { title = "Size of what is kept, 90 % (bytes)", queries = { "$${op}" = "histogram_quantile(0.9, sum by (le, op) (rate(${local.series.ledger_size_bucket}[5m])))" } },
+    { title = "Entries of journals, per second", queries = { "appended" = "sum(rate(${local.series.entries}[5m]))" } },
+    { title = "Followers of journals", queries = { "followers" = "sum(${local.series.journal_follows})" } },
+    { title = "Entries that the slowest of them is behind", queries = { "entries" = "max(${local.series.journal_lag})" } },
+    { title = "Delegated elections", queries = { "elections" = "max(${local.series.delegated})", "levels of the deepest" = "max(${local.series.depth})" } },
     { title = "Members by role", queries = { "$${role}" = "sum by (role) (${local.series.members})" } },
     { title = "Lowest participation of an election (0 to 1)", queries = { "lowest" = "min(${local.series.participation})" } },
     { title = "Elections that are read-only", queries = { "most" = "max(${local.series.readonly})" } },

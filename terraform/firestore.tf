@@ -94,9 +94,10 @@ resource "google_firestore_index" "outbox" {
   }
 }
 
-# No other field is queried. Of these renewalDue matters most: every renewal changes it.
+# No other field is queried. Of these renewalDue matters most: every renewal changes it. Checkpoints and the entries of
+# journals are large, and read by name alone.
 resource "google_firestore_field" "exempt" {
-  for_each = local.on_firestore ? toset(["leadership", "events", "history"]) : []
+  for_each = local.on_firestore ? toset(["leadership", "events", "history", "leadershipLogs", "segments"]) : []
 
   project    = var.project_id
   database   = google_firestore_database.main[0].name

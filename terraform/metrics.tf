@@ -12,11 +12,21 @@ locals {
     cached          = { otlp = "regent.cache.reads", prometheus = "regent_cache_reads_total" }
     changes         = { otlp = "regent.leadership.changes", prometheus = "regent_leadership_changes_total" }
     contention      = { otlp = "regent.lease.contention", prometheus = "regent_lease_contention_total" }
+    delegated       = { otlp = "regent.elections.delegated", prometheus = "regent_elections_delegated" }
+    depth           = { otlp = "regent.elections.depth", prometheus = "regent_elections_depth" }
     displaced       = { otlp = "regent.connections.displaced", prometheus = "regent_connections_displaced_total" }
     elections       = { otlp = "regent.elections", prometheus = "regent_elections" }
+    entries         = { otlp = "regent.journal.entries", prometheus = "regent_journal_entries_total" }
     flapping        = { otlp = "regent.elections.flapping", prometheus = "regent_elections_flapping" }
     grants          = { otlp = "regent.elections.grants", prometheus = "regent_elections_grants" }
+    handovers       = { otlp = "regent.handovers", prometheus = "regent_handovers_total" }
+    handover        = { otlp = "regent.handovers.duration", prometheus = "regent_handovers_duration_seconds" }
+    handover_gap    = { otlp = "regent.handovers.gap", prometheus = "regent_handovers_gap_seconds" }
+    journal_follows = { otlp = "regent.journal.followers", prometheus = "regent_journal_followers" }
+    journal_lag     = { otlp = "regent.journal.lag", prometheus = "regent_journal_lag" }
     leaderless      = { otlp = "regent.elections.leaderless", prometheus = "regent_elections_leaderless_seconds" }
+    ledger          = { otlp = "regent.ledger.duration", prometheus = "regent_ledger_duration_seconds" }
+    ledger_size     = { otlp = "regent.ledger.size", prometheus = "regent_ledger_size_bytes" }
     limited         = { otlp = "regent.leadership.terms.limited", prometheus = "regent_leadership_terms_limited_total" }
     members         = { otlp = "regent.members", prometheus = "regent_members" }
     operations      = { otlp = "regent.lease.operations", prometheus = "regent_lease_operations_total" }
@@ -47,12 +57,14 @@ locals {
   # A histogram is queried by its buckets or its count.
   series = merge(
     { for key, name in local.metrics : key => "{\"${name}\", \"job\"=\"${var.name}\"}" },
-    { for key in ["ballots", "batches", "stored", "terms", "transitions"] : "${key}_bucket" => "{\"${local.metrics[key]}_bucket\", \"job\"=\"${var.name}\"}" },
+    { for key in ["ballots", "batches", "handover", "handover_gap", "ledger", "ledger_size", "stored", "terms", "transitions"] : "${key}_bucket" => "{\"${local.metrics[key]}_bucket\", \"job\"=\"${var.name}\"}" },
     {
       ballots_count   = "{\"${local.metrics.ballots}_count\", \"job\"=\"${var.name}\"}"
       requests_bucket = "{\"${local.metrics.requests}_bucket\", \"job\"=\"${var.name}\"}"
       requests_all    = "{\"${local.metrics.requests}_count\", \"job\"=\"${var.name}\"}"
       requests_failed = "{\"${local.metrics.requests}_count\", \"job\"=\"${var.name}\", \"${local.status_label}\"=~\"5..\"}"
+
+      handovers_late = "{\"${local.metrics.handovers}\", \"job\"=\"${var.name}\", \"outcome\"=\"timed_out\"}"
 
       # A leader that the policy has ended, or would have (onTrip notify).
       deposed = "{\"${local.metrics.changes}\", \"job\"=\"${var.name}\", \"type\"=~\"deposed|tripped\"}"

@@ -22,6 +22,9 @@ locals {
     REGENT_POLICY        = "${local.policy_folder}/${local.policy_file}"
 
     REGENT_MAX_CONCURRENCY = tostring(var.concurrency) # long calls leave a part of it to renewals
+    }, length(var.peers) == 0 ? {} : {
+    REGENT_PEERS          = join(",", [for name, peer in var.peers : "${name}=${peer.url}"])
+    REGENT_PEER_AUDIENCES = join(",", [for name, peer in var.peers : "${name}=${coalesce(peer.audience, peer.url)}"])
     }, var.events_region == null ? {} : {
     REGENT_EVENTS_ENDPOINT = "${var.events_region}-pubsub.googleapis.com:443"
     }, var.auth == "platform" && var.domain != null ? {

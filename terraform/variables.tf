@@ -203,6 +203,22 @@ variable "members" {
   nullable    = false
 }
 
+variable "peers" {
+  description = "Other Regents by name, whose leases candidates here may name with via, such as those of its regions for a global one. Regent asks them with its service account's identity, which must be among their invokers and have a grant in their policy: observer for the elections. Without an audience, it is the URL."
+  type        = map(object({ url = string, audience = optional(string) }))
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for name, p in var.peers : can(regex("^[A-Za-z0-9._@:-]{1,64}$", name))])
+    error_message = "peers contains a name that candidates cannot give; it has 1 to 64 of A-Z, a-z, 0-9 and ._@:-, such as eu."
+  }
+  validation {
+    condition     = alltrue([for p in var.peers : can(regex("^https://[^,?# ]+$", p.url)) && (p.audience == null || can(regex("^[^, ]+$", p.audience)))])
+    error_message = "peers contains a url that is not https://HOST, or an audience with a comma or a space; give the output url of that Regent, and its output audience."
+  }
+}
+
 variable "topic_storage_regions" {
   description = "The regions in which Pub/Sub may keep messages; by default the serving regions."
   type        = list(string)
@@ -552,6 +568,8 @@ variable "alert_thresholds" {
     deposed_leaders       = optional(number, 0)    # more leaders than this, in 10 min, were no good by their policy
     approval_seconds      = optional(number, 900)  # an election has waited for an approval for longer
     paused_seconds        = optional(number, 3600) # an election has been paused for longer
+    unfinished_handovers  = optional(number, 0)    # more hand-overs than this ran out of time within 10 min
+    journal_lag_entries   = optional(number, 1000) # a follower of a journal has been more entries behind for 5 min
     readonly_seconds      = optional(number, 120)  # an election has been read-only, for want of a quorum, for longer
     participation         = optional(number, 0.5)  # a lower part of an election's electorate, or members, took part for 5 min
     contention_per_second = optional(number, 5)    # more attempts to lead than this were refused, on average of 5 min

@@ -17,8 +17,13 @@ type candidateFlags struct {
 }
 
 func (f *candidateFlags) add(c *cli, cmd *cobra.Command) {
-	cmd.Flags().Var(&value[leadership.CandidateID]{&f.id, "", "ID", parseCandidate}, "candidate", "the candidate's id")
+	f.addOptional(cmd)
 	c.require(cmd, "candidate", "REGENT_CANDIDATE")
+}
+
+// addOptional is add for a command that does not always need a candidate.
+func (f *candidateFlags) addOptional(cmd *cobra.Command) {
+	cmd.Flags().Var(&value[leadership.CandidateID]{&f.id, "", "ID", parseCandidate}, "candidate", "the candidate's id")
 	f.key.add(cmd)
 }
 
@@ -28,6 +33,8 @@ func (c *cli) acquireCommand() *cobra.Command {
 	var lease, wait time.Duration
 	var metadata []byte
 	var note string
+	var via leadership.Via
+	var inherit bool
 	cmd := &cobra.Command{
 		Use:   "acquire ELECTION --candidate ID",
 		Short: "Ask to lead an election",
@@ -41,10 +48,15 @@ not lead when the time is over, the exit code is 6. An interrupt makes it leave 
 Who leads next is the election's policy: the one that has waited longest or, where that says so, the one with the greatest
 --priority, the most --capabilities, or the smallest --load. There candidates bid for a moment, 300ms unless the policy says
 otherwise, and without --wait the command asks again when its turn comes, for up to --timeout. A candidate without a
-capability that the policy requires is refused at once, with exit code 1.`,
+capability that the policy requires is refused at once, with exit code 1.
+
+With --via the lease stands on another one that the same candidate holds, and ends with that at the latest: where the policy
+"leadersOf" names elections, only their leaders can lead this one. With --inherit the answer has the checkpoint that the
+last leader has left ('regent checkpoint'), and no earlier leader can put another one any more.`,
 		Example: `  regent acquire reports --candidate agent-1 --lease 30s --metadata '{"address":"10.0.0.7:8080"}'
   regent acquire reports --candidate agent-2 --wait 5m
-  regent acquire reports --candidate agent-3 --wait forever --priority 10 --capabilities gpu,eu`,
+  regent acquire reports --candidate agent-3 --wait forever --priority 10 --capabilities gpu,eu
+  regent acquire orders --candidate agent-4 --via orders.eu:7 --inherit`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key, err := c.key(who.key)
 			if err != nil {
@@ -58,6 +70,8 @@ capability that the policy requires is refused at once, with exit code 1.`,
 				Metadata:      metadata,
 				Note:          note,
 				Candidacy:     worth.of(who.id),
+				Via:           via,
+				Inherit:       inherit,
 			}, wait)
 		},
 	}
@@ -66,9 +80,15 @@ capability that the policy requires is refused at once, with exit code 1.`,
 	cmd.Flags().Var(&value[time.Duration]{&lease, "", "DURATION", parseLease}, "lease", "how long the lease lasts, from 1s to 24h (default: as the election is configured)")
 	cmd.Flags().Var(&value[[]byte]{&metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that describes the leader, such as its address")
 	cmd.Flags().StringVar(&note, "note", "", "what the candidate will do with the lease, in at most 256 bytes; readers see it while the lease lasts")
+	addVia(cmd, &via)
+	cmd.Flags().BoolVar(&inherit, "inherit", false, "get the checkpoint of the last leader with the lease")
 	cmd.Flags().Var(&value[time.Duration]{&wait, "0s", "DURATION", parseWait}, "wait", "how long to wait in line while another candidate leads, up to 24h, or forever; --timeout is added")
 	c.complete(cmd, "wait", "30s", "5m", "forever")
 	return c.remote(cmd)
+}
+
+func addVia(cmd *cobra.Command, via *leadership.Via) {
+	cmd.Flags().Var(&value[leadership.Via]{via, "", "[PEER/]ELECTION:TOKEN", parseVia}, "via", "the lease that this one stands on: its election and fencing token, and the peer if it is at another service")
 }
 
 // acquire asks once or, with a wait, until the candidate leads or the wait is over.
@@ -158,7 +178,8 @@ func (c *cli) checkCommand() *cobra.Command {
 		Use:   "check ELECTION --token N [--write]",
 		Short: "Check whether a fencing token is the current leader's",
 		Long: `Check whether a fencing token is the current leader's. If it is not, the exit code is 3: do not act on it. With --write it is 3,
-too, while the election is read-only because too few members of its electorate are present.`,
+too, while the election is read-only because too few members of its electorate are present, and until its leader has said
+that it is ready, where the policy asks for that.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := leadership.TokenCheck{Election: leadership.Election(args[0]), Token: token, Write: write}
 			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {

@@ -47,7 +47,7 @@ Exit codes:
   0  done
   1  another error
   2  the command line or a setting is wrong
-  3  another candidate holds the lease, or the token is not the leader's or must not write
+  3  another candidate holds the lease, the token is not the leader's or must not write, or a successor is not ready
   4  the lease is lost: stop acting as leader
   5  the server or its store could not be reached
   6  the wait for the lease timed out
@@ -85,7 +85,8 @@ func (c *cli) root() *cobra.Command {
 		&cobra.Group{ID: groupService, Title: "The service:"},
 	)
 	c.add(root, groupAgent, c.acquireCommand(), c.renewCommand(), c.releaseCommand(), c.checkCommand(), c.runCommand(), c.joinCommand())
-	c.add(root, groupOperator, c.statusCommand(), c.membersCommand(), c.listCommand(), c.historyCommand(), c.watchCommand(), c.configureCommand(), c.deleteCommand(), c.unlockCommand())
+	c.add(root, groupAgent, c.handOverCommand(), c.readyCommand(), c.yieldCommand(), c.checkpointCommand(), c.journalCommand(), c.delegateCommand())
+	c.add(root, groupOperator, c.statusCommand(), c.membersCommand(), c.listCommand(), c.treeCommand(), c.historyCommand(), c.watchCommand(), c.configureCommand(), c.deleteCommand(), c.unlockCommand())
 	c.add(root, groupOverrule, append(c.orderCommands(), c.overridesCommand(), c.judgeCommand(), c.whyCommand())...)
 	c.add(root, groupService, c.serveCommand(), c.doctorCommand(), c.migrateCommand(), c.raiseCommand())
 	c.add(root, "", c.versionCommand(), c.licensesCommand(), c.completionCommand())
@@ -93,8 +94,8 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
-// add puts commands under root. An error before a command runs is a usage error.
-func (c *cli) add(root *cobra.Command, group string, commands ...*cobra.Command) {
+// add puts commands under another one, which may be the root. An error before a command runs is a usage error.
+func (c *cli) add(parent *cobra.Command, group string, commands ...*cobra.Command) {
 	for _, cmd := range commands {
 		cmd.GroupID = group
 		cmd.DisableFlagsInUseLine = true
@@ -103,7 +104,7 @@ func (c *cli) add(root *cobra.Command, group string, commands ...*cobra.Command)
 			c.started = true
 			return run(cmd, args)
 		}
-		root.AddCommand(cmd)
+		parent.AddCommand(cmd)
 	}
 }
 

@@ -28,10 +28,15 @@ func TestElectionsAreCompletedFromTheServer(t *testing.T) {
 	for _, args := range []string{"acquire reports", "acquire repairs", "acquire backups", "configure rest"} {
 		regent(t, env, args).want(t, exitDone)
 	}
-	for _, command := range []string{"status", "acquire", "renew", "release", "check", "history", "watch", "configure", "delete", "members", "join"} {
+	for _, command := range []string{"status", "acquire", "renew", "release", "check", "history", "watch", "configure", "delete", "members", "join", "hand-over", "ready", "yield", "delegate", "tree"} {
 		want := []string{"repairs\tagent-1", "reports\tagent-1"}
 		if diff := cmp.Diff(want, offers(t, env, command, "rep")); diff != "" {
 			t.Errorf("%s rep (-want +got)\n%s", command, diff)
+		}
+	}
+	for _, args := range [][]string{{"checkpoint", "get"}, {"journal", "read"}, {"journal", "append"}} {
+		if got := offers(t, env, append(args, "rep")...); len(got) != 2 {
+			t.Errorf("%s rep: %q, want the two elections", args, got)
 		}
 	}
 	if diff := cmp.Diff([]string{"rest\tvacant"}, offers(t, env, "status", "res")); diff != "" {

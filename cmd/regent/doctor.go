@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -35,12 +36,15 @@ func (c *cli) doctorCommand() *cobra.Command {
 		Use:   "doctor --store STORE [--events TOPIC] [--events-endpoint HOST:PORT] [--members TOPIC] [--service SERVICE,…]",
 		Short: "Check that a store, a topic and a Cloud Run service work",
 		Long: `Check that this machine and its credentials can do with a store and a topic what serve does: read, grant, renew, release,
-read the history, publish, subscribe and receive. It prints how long each step takes, and how far the clocks of the store's
+read the history, keep a checkpoint and a journal, publish, subscribe and receive. It prints how long each step takes, and how far the clocks of the store's
 servers differ. It uses the election regent.doctor, whose token rises with each run, and a subscription of its own to each
 topic, which it deletes. To the topic of members it publishes nothing.
 
 With a topic of events, and so perhaps several instances, and none of members it reads all elections, and warns if one
 has a quorum: each instance then counts the members at itself only.
+
+With --peer it asks each of these services, with the identity that serve has there if this is run as its principal. A peer
+must let that read the election regent.doctor, or all.
 
 A local store's folder is read and verified first, and not used if it is damaged. That is possible while no server serves
 it; a server verifies it when it starts. To look at it in the meantime, stop the server, copy the folder, and start it again.
@@ -68,6 +72,7 @@ If a check fails, the exit code is 1.`,
 	cmd.Flags().Var(&value[string]{&s.events, noEvents, "TOPIC", parseText}, "events", "the topic, as for serve")
 	cmd.Flags().Var(&value[string]{&s.endpoint, "", "HOST:PORT", parseText}, "events-endpoint", "what to publish through, as for serve")
 	cmd.Flags().Var(&value[string]{&s.members, noMembers, "TOPIC", parseText}, "members", "the topic of members, as for serve")
+	s.peers.addTo(c, cmd)
 	cmd.Flags().Var(&value[[]string]{&s.services, "", "SERVICE,…", parseTexts}, "service", "Cloud Run services, as projects/P/locations/L/services/S, or addresses, as https://HOST")
 	cmd.Flags().Var(&value[string]{&s.auth, authPlatform, "HOW", parseText}, "auth", "how the services authenticate callers, as for serve")
 	c.complete(cmd, "auth", authPlatform, authOIDC)
@@ -97,6 +102,7 @@ func (c *cli) examine(ctx context.Context, s doctorSettings, project *cloud.Clie
 	if s.members != noMembers {
 		x.examineMembers(ctx, s.members)
 	}
+	x.examinePeers(ctx, s.peers)
 	x.examineProject(ctx, s, project, c.env)
 	if err := c.printTable(x.rows); err != nil {
 		return err
@@ -162,7 +168,7 @@ func (x *doctorReport) examineStore(ctx context.Context, settings doctorSettings
 			return
 		}
 	}
-	var s leadership.Store
+	var s store.Store
 	opened := x.check(ctx, "open the store", 1, func(ctx context.Context) (detail string, err error) {
 		s, err = store.OpenExisting(ctx, spec, store.Config{})
 		return spec, err
@@ -203,7 +209,7 @@ func (x *doctorReport) examineStore(ctx context.Context, settings doctorSettings
 	}
 }
 
-func (x *doctorReport) examineLease(ctx context.Context, s leadership.Store, clock *clockWatch) {
+func (x *doctorReport) examineLease(ctx context.Context, s store.Store, clock *clockWatch) {
 	service := leadership.New(s)
 	key := leadership.NewKey()
 	var grant leadership.Grant
@@ -228,6 +234,7 @@ func (x *doctorReport) examineLease(ctx context.Context, s leadership.Store, clo
 		clock.see(l.ReadAt)
 		return "", err
 	})
+	x.examineLedger(ctx, leadership.NewLedger(service, s), s, lease())
 	x.check(ctx, "release", 1, func(ctx context.Context) (string, error) {
 		l, err := service.Release(ctx, lease())
 		clock.see(l.ReadAt)
@@ -240,6 +247,57 @@ func (x *doctorReport) examineLease(ctx context.Context, s leadership.Store, clo
 		}
 		return "", err
 	})
+}
+
+// examineLedger leaves a checkpoint, and an entry in the journal that a snapshot replaces.
+func (x *doctorReport) examineLedger(ctx context.Context, ledger *leadership.Ledger, j leadership.Journal, lease leadership.LeaseRequest) {
+	x.check(ctx, "checkpoint", 1, func(ctx context.Context) (string, error) {
+		_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Task: "doctor", Data: []byte(`{}`)})
+		if err == nil {
+			_, err = ledger.Checkpoint(ctx, lease.Election)
+		}
+		return "", err
+	})
+	var head leadership.JournalHead
+	kept := x.check(ctx, "journal", 1, func(ctx context.Context) (_ string, err error) {
+		if head, err = ledger.OpenJournal(ctx, lease); err != nil {
+			return "", err
+		}
+		entry := leadership.Entry{Type: "doctor", Data: []byte(`{}`)}
+		if head, err = ledger.AppendJournal(ctx, leadership.AppendRequest{LeaseRequest: lease, After: head.Index, Entries: []leadership.Entry{entry}}); err != nil {
+			return "", err
+		}
+		if _, err = ledger.ReadJournal(ctx, leadership.JournalRequest{Election: lease.Election, After: head.Index - 1}); err != nil {
+			return "", err
+		}
+		_, err = ledger.SnapshotJournal(ctx, leadership.SnapshotRequest{LeaseRequest: lease, UpTo: head.Index, Data: []byte(`{}`)})
+		return fmt.Sprintf("at index %d", head.Index), err
+	})
+	if !kept {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
+	if err := j.Trim(ctx, leadership.LogID{Election: lease.Election, Kind: leadership.LogJournal}, head.Index); err != nil {
+		x.add(cloud.Finding{Check: "trim the journal", Verdict: cloud.Warning, Text: "entries that a snapshot stands for are not deleted, and cost storage; nothing else depends on it: " + remedy(err)})
+	}
+}
+
+// examinePeers asks each peer for the doctor's own election, which it need not have.
+func (x *doctorReport) examinePeers(ctx context.Context, s peerSettings) {
+	all, err := s.peers()
+	if err != nil || all == nil { // they were validated
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.urls)) {
+		x.check(ctx, "peer "+name, 1, func(ctx context.Context) (string, error) {
+			_, err := all.Check(ctx, name, leadership.TokenCheck{Election: doctorElection, Token: 1})
+			if errors.Is(err, leadership.TokenStale) || errors.Is(err, leadership.NotFound) {
+				err = nil // an answer
+			}
+			return s.urls[name], err
+		})
+	}
 }
 
 // clockWatch compares the store's times in the order in which it reported them.

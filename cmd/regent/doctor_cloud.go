@@ -18,6 +18,7 @@ type doctorSettings struct {
 	members  string // see serviceSettings
 	services []string
 	auth     string // of the services
+	peers    peerSettings
 }
 
 // countsApart reports whether several instances may serve, and each counts the members at itself.
@@ -31,6 +32,9 @@ func (s doctorSettings) validate() error {
 		return err
 	}
 	if err := checkEndpoint(s.endpoint, s.events); err != nil {
+		return err
+	}
+	if _, err := s.peers.peers(); err != nil {
 		return err
 	}
 	if len(s.services) == 0 && s.auth == authNone { // of a service of this machine's own, which is not examined

@@ -40,7 +40,7 @@ func TestDoctorSaysWhetherALocalStoreIsSound(t *testing.T) {
 	regent(t, p.env, "acquire reports --candidate ann").want(t, exitDone)
 	says(t, path, exitOther, "in use by another process", "verify the folder  FAILED", "stop that one")
 	p.end(t, syscall.SIGTERM)
-	says(t, path, exitDone, "elections: 1, events: 1, commits: 2, the last at 20", "; closed cleanly", "fencing token 1 of election regent.doctor")
+	says(t, path, exitDone, "elections: 1, events: 1, commits: 2, the last at 20", "; closed cleanly", "fencing token 1 of election regent.doctor", "checkpoint         ok", "journal            ok", "at index 1")
 
 	p = startProcess(t, "--store", "file:"+path)
 	p.end(t, syscall.SIGKILL)
@@ -58,4 +58,13 @@ func TestDoctorSaysWhetherALocalStoreIsSound(t *testing.T) {
 	changeLog(t, path, func(b []byte) { b[100] ^= 1 })
 	says(t, path, exitOther, "verify the folder  FAILED", path+" is damaged", "log-0000000001: at byte 48", "Restore a backup, with fencing tokens above every one ever seen", "1 of 1 checks failed")
 	says(t, path+"-not", exitOther, "verify the folder  FAILED", "there is no folder "+path+"-not", "regent serve creates it", "1 of 1 checks failed")
+}
+
+func TestDoctorAsksThePeers(t *testing.T) {
+	t.Parallel()
+	peer := strings.TrimPrefix(startServer(t, newClock())[0], "REGENT_SERVER=")
+	r := regent(t, nil, "doctor --store memory: --peer eu="+peer+" --peer us=http://127.0.0.1:1").want(t, exitOther)
+	r.has(t, "peer eu ok")
+	r.has(t, "peer us FAILED")
+	r.has(t, "peer us does not answer")
 }

@@ -63,7 +63,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, new(timedOut)):
 		return exitTimedOut
-	case errors.Is(err, leadership.LeaseHeld), errors.Is(err, leadership.TokenStale), errors.Is(err, leadership.ReadOnly):
+	case errors.Is(err, leadership.LeaseHeld), errors.Is(err, leadership.TokenStale), errors.Is(err, leadership.ReadOnly), errors.Is(err, leadership.NotReady):
 		return exitHeld
 	case errors.Is(err, leadership.LeaseLost):
 		return exitLost

@@ -24,6 +24,7 @@ func TestEachCodeHasAnExitCode(t *testing.T) {
 		leadership.LeaseHeld:        exitHeld,
 		leadership.TokenStale:       exitHeld,
 		leadership.ReadOnly:         exitHeld,
+		leadership.NotReady:         exitHeld,
 		leadership.LeaseLost:        exitLost,
 		leadership.StoreUnavailable: exitUnreachable,
 		leadership.RecordTooNew:     exitUnreachable,

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"regent/cmd/regent/internal/leash"
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -22,6 +24,9 @@ import (
 const beRegent = "BE_REGENT=1"
 
 func TestMain(m *testing.M) {
+	if code, played := leash.Main(os.Args, slog.New(slog.DiscardHandler)); played { // a guard, which has no environment
+		os.Exit(code)
+	}
 	if slices.Contains(os.Environ(), beRegent) {
 		main()
 	}
@@ -79,7 +84,7 @@ func startServer(t *testing.T, c *clock) []string {
 	t.Helper()
 	leases := memory.New(memory.Config{Now: c.Now})
 	start := c.Now()
-	inst := newTestInstance(t, instance.Config{Store: leases, Now: func() time.Duration { return c.Now().Sub(start) }})
+	inst := newTestInstance(t, instance.Config{Store: leases, Journal: leases, Now: func() time.Duration { return c.Now().Sub(start) }})
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: inst}))
 	t.Cleanup(server.Close)
 	return []string{"REGENT_SERVER=" + server.URL}

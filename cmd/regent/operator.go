@@ -24,14 +24,20 @@ var settings = []setting{
 	{"lock-delay", func(wanted *leadership.Config, now leadership.Config) { wanted.LockDelay = now.LockDelay }},
 	{"retire-after", func(wanted *leadership.Config, now leadership.Config) { wanted.RetireAfter = now.RetireAfter }},
 	{"policy", func(wanted *leadership.Config, now leadership.Config) {
-		wanted.Term, wanted.Ballot = now.Term, now.Ballot
+		takePolicy(wanted, now)
 	}},
 	{"description", func(wanted *leadership.Config, now leadership.Config) { wanted.Description = now.Description }},
 }
 
+// takePolicy sets what the flag policy is about.
+func takePolicy(to *leadership.Config, from leadership.Config) {
+	to.Term, to.Ballot = from.Term, from.Ballot
+	to.Promotion, to.LeadersOf, to.Delegation = from.Promotion, from.LeadersOf, from.Delegation
+}
+
 func (c *cli) configureCommand() *cobra.Command {
 	var wanted leadership.ConfigureRequest
-	var policy leadership.Config // its Term and Ballot
+	var policy leadership.Config
 	cmd := &cobra.Command{
 		Use:   "configure ELECTION [--lease DURATION] [--max-lease DURATION] [--lock-delay DURATION] [--retire-after DURATION] [--policy JSON] [--description TEXT]",
 		Short: "Create an election, or change its configuration",
@@ -45,14 +51,18 @@ The policy is given as a whole, as the API takes it; {} is none. Who should lead
   preempt   true: a better candidate ends the term of a leader that has led for minTerm, at the end that it was promised
   quorum    {"electorate":[ids],"need":"majority" or a number,"grace":"10s"}: no lease is granted while fewer of the electorate
             are present, and after grace the election is read-only; see 'regent members' and 'regent check --write'
+  leadersOf "orders.": only leaders of elections whose names begin so can lead this one ('regent acquire --via')
+  promotion true: a new leader must not write until it has said that it is ready ('regent ready', 'regent check --write')
+  delegation {"depth":2,"children":8,"budget":50000}: what its leader may delegate ('regent delegate')
 What limits a term: maxTerm, approval, stuckAfter, budget, errorRate, onTrip, cooldown, verdicts.`,
 		Example: `  regent configure reports --policy '{"strategy":"priority","window":"10s"}'
   regent configure reports --policy '{"strategy":"capability","require":["gpu"],"prefer":["eu"],"preempt":true,"minTerm":"5m"}'
   regent configure reports --policy '{"quorum":{"electorate":["node-1","node-2","witness-1"],"need":"majority"}}'
-  regent configure reports --policy '{"maxTerm":"8h","stuckAfter":"5m"}'`,
+  regent configure reports --policy '{"maxTerm":"8h","stuckAfter":"5m"}'
+  regent configure orders --policy '{"leadersOf":"orders."}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wanted.Election = leadership.Election(args[0])
-			wanted.Config.Term, wanted.Config.Ballot = policy.Term, policy.Ballot
+			takePolicy(&wanted.Config, policy)
 			kept := slices.DeleteFunc(slices.Clone(settings), func(s setting) bool { return cmd.Flags().Changed(s.flag) })
 			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
 				return configure(ctx, server, wanted, kept)

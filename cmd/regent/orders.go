@@ -258,7 +258,7 @@ func (c *cli) whyElection(ctx context.Context, server *client.Client, e leadersh
 		w.Overrides = wire.NewOverrides(all).Overrides
 		return printDocuments(c, []wire.Lease{w}, func(w wire.Lease) wire.Lease { return w })
 	}
-	lines := []string{standing(l)}
+	lines := append([]string{standing(l)}, successionLines(l)...)
 	for _, o := range all {
 		lines = append(lines, orderSentence(o))
 	}
@@ -288,6 +288,23 @@ func standing(l leadership.Lease) string {
 		return fmt.Sprintf("No candidate leads; after the last lease none is granted for another %s.", remaining(l.LockedFor))
 	}
 	return "No candidate leads."
+}
+
+// successionLines say what the leader's term stands on, and what is to follow it.
+func successionLines(l leadership.Lease) (lines []string) {
+	if l.State != leadership.Held {
+		return nil
+	}
+	if l.Unready {
+		lines = append(lines, "It has not said yet that it is ready, so it must not write.")
+	}
+	if l.Parent.Election != "" {
+		lines = append(lines, fmt.Sprintf("Its lease stands on that of %s, and ends with it at the latest.", viaText(l.Parent)))
+	}
+	if s := l.Succession; s.To != "" {
+		lines = append(lines, fmt.Sprintf("It hands over %s; its term ends in %s, whether or not the successor has come.", successionText(l), remaining(s.Left)))
+	}
+	return lines
 }
 
 // orderSentence says a standing order in words.
@@ -338,6 +355,7 @@ func sentence(cause leadership.Cause, id leadership.CandidateID) string {
 		leadership.ReasonBallot:      fmt.Sprintf("it has the best of %d bids, and bids are still collected", cause.Of),
 		leadership.ReasonOutranked:   fmt.Sprintf("it has bid, and is at place %d of %d; if those before it have gone, its turn comes", cause.Position, cause.Of),
 		leadership.ReasonQuorum:      fmt.Sprintf("the election needs %d members of its electorate present, and has %d", cause.Need, cause.Have),
+		leadership.ReasonParent:      "the election is a part of another one, which has no leader",
 		leadership.ReasonWitness:     "it is a witness, which never leads",
 	}[cause.Code]
 	if text == "" {

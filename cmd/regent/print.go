@@ -71,6 +71,9 @@ func (c *cli) printGrant(g leadership.Grant, withKey bool) error {
 func (c *cli) printGranted(g leadership.Grant, withKey bool) error {
 	w := wire.NewGrant(g)
 	rows := leaseRows(g.Lease)
+	if g.Inherited != nil {
+		rows = append(rows, inheritedRows(*g.Inherited)...)
+	}
 	if withKey {
 		rows = append(rows, []string{"key", w.Key})
 	} else {
@@ -80,6 +83,18 @@ func (c *cli) printGranted(g leadership.Grant, withKey bool) error {
 		return printDocuments(c, []wire.Grant{w}, func(w wire.Grant) wire.Grant { return w })
 	}
 	return c.printTable(rows)
+}
+
+func inheritedRows(i leadership.Inheritance) (rows [][]string) {
+	because := ""
+	if i.EndedBecause != "" {
+		because = ", whose term ended (" + string(i.EndedBecause) + ")"
+	}
+	rows = append(rows, []string{"inherited", fmt.Sprintf("from %s with fencing token %d, put %s%s", i.LeaderID, i.Token, formatTime(i.At), because)})
+	for _, row := range checkpointRows(i.Checkpoint)[4:] {
+		rows = append(rows, []string{"inherited " + row[0], row[1]})
+	}
+	return rows
 }
 
 func (c *cli) printLease(l leadership.Lease) error {
@@ -107,9 +122,9 @@ func leaseRows(l leadership.Lease) [][]string {
 	if l.Config.RetireAfter > 0 {
 		row("retire after", l.Config.RetireAfter.String())
 	}
-	if l.Config.Term != (leadership.TermPolicy{}) || l.Config.Ballot != (leadership.BallotPolicy{}) {
-		policy, _ := wire.Marshal(wire.NewLease(l).Configuration.Policy) // it has no value without a JSON form
-		row("policy", string(policy))
+	if policy := wire.NewLease(l).Configuration.Policy; policy != nil {
+		text, _ := wire.Marshal(policy) // it has no value without a JSON form
+		row("policy", string(text))
 	}
 	if l.Config.Description != "" {
 		row("description", printable(l.Config.Description))
@@ -121,6 +136,15 @@ func leaseRows(l leadership.Lease) [][]string {
 	}
 	if l.EndsBecause != "" {
 		row("ends in", remaining(l.EndsIn)+" at the latest ("+string(l.EndsBecause)+")")
+	}
+	if l.Succession.To != "" {
+		row("hand-over", successionText(l))
+	}
+	if l.Unready {
+		row("ready", "no: it must not write yet")
+	}
+	if l.Parent.Election != "" {
+		row("via", viaText(l.Parent))
 	}
 	if l.Report != "" {
 		row("report", printable(string(l.Report))+", "+remaining(l.ReportAge)+" ago")
@@ -138,6 +162,26 @@ func leaseRows(l leadership.Lease) [][]string {
 		row("metadata", printable(string(l.Metadata)))
 	}
 	return rows
+}
+
+// successionText says how far a hand-over is.
+func successionText(l leadership.Lease) string {
+	s := l.Succession
+	switch {
+	case s.Yielded:
+		return fmt.Sprintf("to %s, which may acquire now", s.To)
+	case s.Ready:
+		return fmt.Sprintf("to %s, which is ready", s.To)
+	}
+	return fmt.Sprintf("to %s, which is not ready yet", s.To)
+}
+
+func viaText(p leadership.Parent) string {
+	text := fmt.Sprintf("%s:%d", p.Election, p.Token)
+	if p.Peer != "" {
+		text = p.Peer + "/" + text
+	}
+	return text
 }
 
 func (c *cli) printLeases(leases []leadership.Lease) error {
@@ -160,15 +204,20 @@ func (c *cli) printEvents(events []leadership.Event) error {
 		return printDocuments(c, events, wire.NewEvent)
 	}
 	rows := [][]string{{"REVISION", "AT", "TYPE", "LEADER", "BEFORE", "TOKEN"}}
-	bids := false
+	won, told := false, false
 	for _, e := range events {
 		row := []string{fmt.Sprint(e.Revision), formatTime(e.At), string(e.Type), orDash(e.LeaderID), orDash(e.PreviousLeaderID), fmt.Sprint(e.Token)}
-		if won := howWon(e); won != "" {
-			row, bids = append(row, won), true
+		if how := howWon(e); how != "" {
+			row, won = append(row, how), true
+		} else if what := tells(e); what != "" {
+			row, told = append(row, what), true
 		}
 		rows = append(rows, row)
 	}
-	if bids {
+	switch {
+	case told:
+		rows[0] = append(rows[0], "WHAT")
+	case won:
 		rows[0] = append(rows[0], "WON BY")
 	}
 	return c.printTable(rows)
@@ -205,6 +254,33 @@ func howWon(e leadership.Event) string {
 		text += fmt.Sprintf(", place %d of %d", detail.Place, detail.Bids)
 	case detail.Bids > 1:
 		text += fmt.Sprintf(", best of %d", detail.Bids)
+	}
+	return printable(text)
+}
+
+// tells says what an event of a hand-over, or of a delegation, is about; "" for any other.
+func tells(e leadership.Event) string {
+	var detail struct {
+		To, CandidateID, Child string
+		Because                string
+		EndsBy                 time.Time
+	}
+	if e.Detail == "" || json.Unmarshal([]byte(e.Detail), &detail) != nil {
+		return ""
+	}
+	text := ""
+	switch d := detail; {
+	case e.Type == leadership.EventHandingOver && d.To != "":
+		text = "to " + d.To
+		if !d.EndsBy.IsZero() {
+			text += ", by " + formatTime(d.EndsBy) + " at the latest"
+		}
+	case (e.Type == leadership.EventYielded || e.Type == leadership.EventReleased) && d.To != "":
+		text = "to " + d.To
+	case e.Type == leadership.EventReady:
+		text = d.CandidateID
+	case e.Type == leadership.EventDelegated:
+		text = d.Child
 	}
 	return printable(text)
 }

@@ -43,6 +43,17 @@ Who leads next is the election's policy: see --priority, --capabilities and --lo
 renewed meanwhile. If too few do within the duration of the lease, regent releases it, so that another candidate may lead,
 and ends with exit code 120 or, with --restart, waits again.
 
+With --hand-over the first SIGTERM or SIGINT does not stop the command yet. Regent names the best candidate that waits as its
+successor, and the command goes on until that is ready, for half of --within at most; then it is stopped, and the lease
+passes to the successor without a vacancy. If no candidate waits, the command is stopped at once, as without --hand-over.
+Another signal skips the wait. A waiting 'regent run' is ready to take over at once or, with --on-succession, once that
+command has ended with exit code 0; its environment has REGENT_ELECTION, REGENT_CANDIDATE_ID, REGENT_SERVER and, of the
+present leader, REGENT_LEADER_ID and REGENT_LEADER_TOKEN. It is killed if the candidate is not to take over any more.
+
+With --inherit the file that REGENT_INHERITED_FILE names has the checkpoint of the last leader, as 'regent acquire --inherit
+--output json' shows it; without a checkpoint there is no such variable. No earlier leader can put another one then.
+The command has no key, so it cannot put one of its own with 'regent checkpoint put'; a program that uses the SDK can.
+
 The log says when the end of the term changes, as when an operator evicts the leader. A lease whose term has run out for
 want of progress or of an approval is not released: it ends by itself, so that the election's policy takes effect. When an
 operator begins a new epoch, the token in the command's environment is stale, and the command cannot learn another one:
@@ -92,10 +103,14 @@ type runFlags struct {
 	reportFile         string
 	progressFromOutput bool
 	awaitFollowers     int
+
+	handsOver    bool
+	within       time.Duration // of the hand-over
+	onSuccession string        // a shell command
 }
 
 func (c *cli) runCommand() *cobra.Command {
-	f := runFlags{wait: forever, grace: derivedGrace}
+	f := runFlags{wait: forever, grace: derivedGrace, within: leadership.DefaultWithin}
 	cmd := &cobra.Command{
 		Use:   "run ELECTION [flags] -- COMMAND...",
 		Short: "Run a command only while leading",
@@ -103,12 +118,16 @@ func (c *cli) runCommand() *cobra.Command {
 		Example: `  regent run reports -- ./make-reports --all
   regent run reports --lease 10s --restart -- sh -c 'exec worker --token "$REGENT_FENCING_TOKEN"'
   regent run reports --priority cksum --await-followers 2 -- ./coordinate
+  regent run reports --hand-over --within 1m --on-succession './load-cache' -- ./serve-reports
   regent run nightly --no-wait -- ./backup`,
 		Args:              electionAndCommand,
 		ValidArgsFunction: c.completeElection,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.noWait && cmd.Flags().Changed("wait") {
 				return usagef("give --no-wait or --wait, not both")
+			}
+			if !f.handsOver && cmd.Flags().Changed("within") {
+				return usagef("--within is for --hand-over, which is not given")
 			}
 			return c.run(cmd.Context(), f, args)
 		},
@@ -128,6 +147,10 @@ func (c *cli) runCommand() *cobra.Command {
 	flags.StringVar(&f.reportFile, "report-file", "", "a file with a JSON report that the command rewrites; it is sent with renewals")
 	flags.BoolVar(&f.progressFromOutput, "progress-from-output", false, "report each line that the command prints as progress")
 	flags.Var(&value[int]{&f.awaitFollowers, "", "N", parseFollowers}, "await-followers", "start the command only once N members follow the new token (default: at once)")
+	flags.BoolVar(&f.handsOver, "hand-over", false, "on SIGTERM or SIGINT hand over to a candidate that waits, before the command is stopped")
+	flags.Var(&value[time.Duration]{&f.within, leadership.DefaultWithin.String(), "DURATION", parseWithin}, "within", "with --hand-over: how long that may take, from 1s to 10m")
+	flags.StringVar(&f.onSuccession, "on-succession", "", "a shell `COMMAND` that loads what the command needs, while another candidate leads that is to hand over to this one")
+	flags.BoolVar(&f.candidate.Inherit, "inherit", false, "give the command the checkpoint of the last leader, in the file REGENT_INHERITED_FILE")
 	c.addRemote(cmd)
 	return cmd
 }
@@ -204,6 +227,9 @@ func (c *cli) run(ctx context.Context, f runFlags, args []string) error {
 		f.candidate.ID = client.DefaultCandidateID(ctx)
 	}
 	f.worth.addTo(&f.candidate)
+	if f.handsOver {
+		f.candidate.HandOverWithin = f.within
+	}
 	r, err := c.newRunner(f, leadership.Election(args[0]), args[1:])
 	if err != nil {
 		return err

@@ -42,13 +42,17 @@ type runner struct {
 func (c *cli) newRunner(f runFlags, e leadership.Election, args []string) (*runner, error) {
 	r := &runner{cli: c, runFlags: f, election: e, args: args, signals: make(chan os.Signal, 16), logOut: newAsyncWriter(c.err), noticed: make(chan struct{}, 1)}
 	r.log = newLogTo(r.logOut, isTerminal(c.err), "")
-	var err error
-	r.server, err = c.connectWith(client.Config{
+	config := client.Config{
 		HTTP:      &http.Client{Timeout: c.timeout + leadership.MaxWait},
 		Candidate: f.candidate,
 		Log:       r.log,
 		OnNotice:  r.notice,
-	})
+	}
+	if f.onSuccession != "" {
+		config.OnSuccession = r.prepare
+	}
+	var err error
+	r.server, err = c.connectWith(config)
 	if err != nil {
 		return nil, err
 	}
@@ -293,6 +297,11 @@ func (r *runner) lead(lease *client.Lease) (leash.End, error) {
 	if err != nil {
 		return leash.End{}, err
 	}
+	inherited, remove, err := inheritedFile(lease)
+	if err != nil {
+		return leash.End{}, exitStatus{exitNotRun, fmt.Errorf("the inherited checkpoint could not be written: %w", err)}
+	}
+	defer remove()
 	token := lease.Token()
 	log := r.log.With("election", lease.Election(), "token", token)
 	if r.reporter != nil {
@@ -301,14 +310,20 @@ func (r *runner) lead(lease *client.Lease) (leash.End, error) {
 	stop, over := make(chan error, 1), make(chan struct{})
 	var attending sync.WaitGroup
 	attending.Go(func() { r.attend(lease, token, stop, over) })
-	defer attending.Wait()
-	defer close(over)
+	signals, left := r.signals, []os.Signal(nil)
+	if r.handsOver {
+		signals = make(chan os.Signal, cap(r.signals))
+		attending.Go(func() { left = r.relay(lease, signals, over) })
+	}
 	end, err := leash.Run(lease.Context(), leash.Config{
 		Path: r.path, Args: r.args, Files: r.files,
-		Env: r.commandEnv(lease, token), DeadlineVariable: "REGENT_DEADLINE_FILE", NewPrivileges: r.newPrivileges,
+		Env: append(r.commandEnv(lease, token), inherited...), DeadlineVariable: "REGENT_DEADLINE_FILE", NewPrivileges: r.newPrivileges,
 		Deadline: lease.Deadline, Moved: lease.Extended(), Grace: grace, Stop: stop,
-		Signals: r.signals, Log: log,
+		Signals: signals, Log: log,
 	})
+	close(over)
+	attending.Wait()
+	end.Passed = append(end.Passed, left...)
 	if err != nil {
 		return end, exitStatus{exitNotRun, fmt.Errorf("the command could not be run: %w", err)}
 	}
@@ -328,12 +343,19 @@ func (r *runner) commandEnv(l *client.Lease, token leadership.Token) []string {
 	if r.reporter != nil && r.reporter.path != "" {
 		ours = append(ours, "REGENT_REPORT_FILE="+r.reporter.path)
 	}
-	replaced := []string{"REGENT_ELECTION", "REGENT_FENCING_TOKEN", "REGENT_CANDIDATE_ID", "REGENT_SERVER", "REGENT_DEADLINE_FILE", "REGENT_REPORT_FILE", "REGENT_KEY", "REGENT_TOKEN"}
-	theirs := slices.DeleteFunc(slices.Clone(r.environ), func(entry string) bool {
+	return append(r.publicEnv(), ours...)
+}
+
+// publicEnv returns regent's environment without secrets, and without what it sets for commands.
+func (r *runner) publicEnv() []string {
+	replaced := []string{
+		"REGENT_ELECTION", "REGENT_FENCING_TOKEN", "REGENT_CANDIDATE_ID", "REGENT_SERVER", "REGENT_DEADLINE_FILE", "REGENT_REPORT_FILE",
+		"REGENT_INHERITED_FILE", "REGENT_LEADER_ID", "REGENT_LEADER_TOKEN", "REGENT_KEY", "REGENT_TOKEN",
+	}
+	return slices.DeleteFunc(slices.Clone(r.environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.Contains(replaced, name)
 	})
-	return append(theirs, ours...)
 }
 
 // releaseLimit is how long a release may take beyond the end of the lease.

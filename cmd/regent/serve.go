@@ -60,6 +60,10 @@ Who may call:
   --auth platform                              callers that Cloud Run's IAM admits, as the policy allows
   --auth oidc                                  callers with a token (RS256) of an issuer for an audience, as the policy allows
 
+Peers are other services, such as the one of a whole company for those of its regions. A candidate here may name a lease
+that it holds there ('regent acquire --via'), and its own then ends with that one. Each peer is asked with :checkToken; it
+must let this service read: --peer-audience and --peer-token-file say with which identity.
+
 With --tls-cert and --tls-key, PEM files, it serves HTTPS (TLS 1.2 or later, HTTP/2). Changed files are used within seconds,
 without a restart.
 
@@ -88,6 +92,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.events, "", "TOPIC", parseText}, "events", "where changes are announced (default "+noEvents+")")
 	cmd.Flags().Var(&value[string]{&s.eventsEndpoint, "", "HOST:PORT", parseText}, "events-endpoint", "the regional Pub/Sub endpoint that all instances publish through, if they run in several regions, such as europe-west4-pubsub.googleapis.com:443 (default: that of the nearest region)")
 	cmd.Flags().Var(&value[string]{&s.members, "", "TOPIC", parseText}, "members", "where instances tell each other of the members of elections (default "+noMembers+")")
+	s.peers.addTo(c, cmd)
 	cmd.Flags().Var(&value[time.Duration]{&s.history, "", "DURATION", parseHistory}, "history", "how long events are kept, 1h or more (default 720h)")
 	cmd.Flags().Var(&value[time.Duration]{&s.cacheExpiry, "", "DURATION", parseCacheExpiry}, "cache-expiry", "how old a read without consistency=strong may be, 10s at most (default 5s)")
 	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", parseStreamLimit}, "stream-limit", "how long a stream lasts before its reader must resume; less than the request limit of a proxy in front (default 4m30s)")
@@ -154,7 +159,7 @@ func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 	case err != nil:
 		return err
 	}
-	return errors.Join(c.serveStore(ctx, m, who, name, at, s, m.Store(leases)), leases.Close())
+	return errors.Join(c.serveStore(ctx, m, who, name, at, s, leases), leases.Close())
 }
 
 // whenDone calls do in a goroutine when ctx is done. The returned function waits until it has
@@ -173,7 +178,7 @@ func whenDone(ctx context.Context, do func()) (wait func()) {
 	}
 }
 
-func (c *cli) openStore(ctx context.Context, log *slog.Logger, s serviceSettings) (leadership.Store, error) {
+func (c *cli) openStore(ctx context.Context, log *slog.Logger, s serviceSettings) (store.Store, error) {
 	if path, ok := strings.CutPrefix(s.store, "file:"); ok {
 		if err := c.makeStateFolder(path); err != nil {
 			return nil, err
@@ -199,8 +204,9 @@ func (c *cli) makeStateFolder(path string) error {
 }
 
 // serveStore serves until ctx ends, or the store or the server fails.
-func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name string, at *endpoint, s serviceSettings, leases leadership.Store) error {
-	inst, closeBuses, err := c.newInstance(ctx, m, name, s, leases)
+func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name string, at *endpoint, s serviceSettings, opened store.Store) error {
+	leases := m.Store(opened)
+	inst, closeBuses, err := c.newInstance(ctx, m, name, s, leases, m.Journal(opened))
 	if err != nil {
 		return err
 	}
@@ -243,8 +249,11 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 }
 
 // newInstance returns an instance with a unique name. closeBuses must be called after it has run.
-func (c *cli) newInstance(ctx context.Context, m *measures, name string, s serviceSettings, leases leadership.Store) (i *instance.Instance, closeBuses func(), err error) {
-	config := instance.Config{Store: leases, Name: name, Alone: s.local(), CacheExpiry: s.cacheExpiry, Log: m.log}
+func (c *cli) newInstance(ctx context.Context, m *measures, name string, s serviceSettings, leases leadership.Store, journal leadership.Journal) (i *instance.Instance, closeBuses func(), err error) {
+	config := instance.Config{Store: leases, Journal: journal, Name: name, Alone: s.local(), CacheExpiry: s.cacheExpiry, Log: m.log}
+	if config.Peers, err = s.peers.peers(); err != nil {
+		return nil, nil, err
+	}
 	var open []io.Closer
 	closeBuses = func() {
 		for _, bus := range open {
@@ -267,7 +276,7 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 		open, config.Members = append(open, bus), bus
 	}
 	if i, err = instance.New(config); err == nil {
-		err = errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch), m.Members(i))
+		err = errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch), m.Members(i), m.Followers(i))
 	}
 	if err != nil {
 		closeBuses()

@@ -29,6 +29,7 @@ type serviceSettings struct {
 	// nearest region.
 	eventsEndpoint string
 	access         accessSettings
+	peers          peerSettings
 
 	certificate certificateSettings
 	hosts       []string // names under which the service is called, without access control
@@ -70,6 +71,9 @@ func (s serviceSettings) resolve(env map[string]string) (serviceSettings, error)
 		return s, err
 	}
 	if s, err = s.withMembers(); err != nil {
+		return s, err
+	}
+	if _, err := s.peers.peers(); err != nil {
 		return s, err
 	}
 	if s, err = s.withStore(env); err != nil {

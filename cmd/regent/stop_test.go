@@ -21,6 +21,7 @@ import (
 	"regent/leadership/instance"
 	"regent/leadership/telemetry"
 	"regent/leadership/telemetry/export"
+	"regent/store"
 	"regent/store/memory"
 	"regent/store/storetest"
 )
@@ -90,7 +91,7 @@ func TestCallsThatHangInTheStoreAreAnsweredBeforeTheEnd(t *testing.T) {
 }
 
 // failed is a store that has failed for good.
-type failed struct{ leadership.Store }
+type failed struct{ store.Store }
 
 func (failed) Broken() <-chan struct{} {
 	c := make(chan struct{})

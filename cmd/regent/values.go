@@ -64,6 +64,26 @@ func parseToken(text string) (leadership.Token, error) {
 	return leadership.Token(n), nil
 }
 
+func parseVia(text string) (v leadership.Via, err error) {
+	rest := text
+	if peer, after, found := strings.Cut(text, "/"); found {
+		v.Peer, rest = peer, after
+		if leadership.CandidateID(peer).Validate() != nil {
+			return v, fmt.Errorf("%q is not the name of a peer", peer)
+		}
+	}
+	election, token, found := strings.Cut(rest, ":")
+	if !found {
+		return v, errors.New("must be ELECTION:TOKEN, or PEER/ELECTION:TOKEN, such as orders.eu:7")
+	}
+	v.Election = leadership.Election(election)
+	if err := v.Election.Validate(); err != nil {
+		return v, err
+	}
+	v.Token, err = parseToken(token)
+	return v, err
+}
+
 // parseRevision accepts 0 as well: the beginning of the history.
 func parseRevision(text string) (leadership.Revision, error) {
 	n, err := strconv.ParseInt(text, 10, 64)

@@ -44,23 +44,70 @@ func (c *Client) campaign(ctx, within context.Context, election leadership.Elect
 	if err := c.candidate.validate(); err != nil {
 		return nil, err
 	}
+	if parent := c.candidate.Via; parent != nil {
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(parent.ctx, func() { cancel(fmt.Errorf("%w: %w", ErrOrphaned, context.Cause(parent.ctx))) })()
+	}
 	k := campaigner{Client: c, wait: c.boundWait(wait), rounds: c.candidate.Rounds, request: leadership.AcquireRequest{
 		Election:      election,
 		CandidateID:   c.candidateID(ctx),
 		Key:           new(leadership.NewKey()),
 		LeaseDuration: c.candidate.LeaseDuration,
 		Metadata:      c.candidate.Metadata,
+		Inherit:       c.candidate.Inherit,
 	}}
 	if wait == 0 && k.rounds == 0 {
 		k.rounds = triesWithoutWait
 	}
 	k.log = c.log.With("election", election, "candidate", k.request.CandidateID)
-	l, err := k.run(ctx, within)
+	l, err := k.attended(ctx, within)
 	if err != nil {
 		k.abandon(ctx)
 		return nil, err
 	}
+	if err := l.promote(ctx); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+		defer cancel()
+		return nil, errors.Join(err, l.Resign(ctx))
+	}
 	return l, nil
+}
+
+// attended is run, while the candidate looks after a hand-over to it.
+func (k *campaigner) attended(ctx, within context.Context) (*Lease, error) {
+	attending, stop := context.WithCancel(ctx)
+	k.heir = &heir{
+		client: k.Client, log: k.log, ctx: attending,
+		request: leadership.ReadyRequest{Election: k.request.Election, CandidateID: k.request.CandidateID, Key: *k.request.Key},
+	}
+	var beside sync.WaitGroup
+	if k.wait > 0 && k.candidate.Role != leadership.RoleWitness {
+		beside.Go(func() { k.heir.attend(attending) })
+	}
+	defer k.heir.loading.Wait()
+	defer beside.Wait()
+	defer stop()
+	return k.run(ctx, within)
+}
+
+// promote says that the new leader is ready, where the election's policy asks for that.
+func (l *Lease) promote(ctx context.Context) error {
+	if !l.unready {
+		return nil
+	}
+	ctx, cancel := l.during(ctx)
+	defer cancel()
+	if prepare := l.client.onPromotion; prepare != nil {
+		if err := prepare(ctx, l); err != nil {
+			return about(l.named(), err)
+		}
+	}
+	_, err := persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+		return l.client.SayReady(ctx, leadership.ReadyRequest{Election: r.Election, CandidateID: r.CandidateID, Key: r.Key})
+	})
+	return err
 }
 
 // boundWait shortens a wait to half the Timeout of the caller's http.Client, which would otherwise
@@ -81,6 +128,7 @@ type campaigner struct {
 	wait    time.Duration
 	rounds  int
 	log     *slog.Logger
+	heir    *heir
 
 	sent    time.Duration // when the last call began
 	backoff backoff
@@ -100,6 +148,9 @@ func (k *campaigner) run(ctx, within context.Context) (*Lease, error) {
 			return l, nil
 		case ctx.Err() != nil:
 			return nil, k.stopped(context.Cause(ctx))
+		case k.heir.due(): // its own lease waits for it
+			round--
+			continue
 		case held && k.wait == 0 && turnOf(err) == 0, !held && !over && !transient(err), round == k.rounds:
 			return nil, err
 		}
@@ -133,10 +184,19 @@ func (k *campaigner) stopped(cause error) error {
 }
 
 func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
-	k.request.Wait, k.request.Candidacy, k.sent = k.wait, k.candidate.candidacy(), k.clock()
-	grant, err := k.Acquire(ctx, k.request)
+	if err := k.standOn(k.candidate.Via); err != nil {
+		return nil, err
+	}
+	call, end, claims := k.heir.begin(ctx)
+	defer end()
+	if k.request.Wait = k.wait; claims {
+		k.request.Wait = 0
+	}
+	k.request.Candidacy, k.sent = k.candidate.candidacy(), k.clock()
+	grant, err := k.Acquire(call, k.request)
 	if err != nil {
-		k.note(ctx, err)
+		k.heir.refused(err)
+		k.note(call, err)
 		return nil, err
 	}
 	k.unknown = true // until the caller has the lease
@@ -160,14 +220,26 @@ func (k *campaigner) ask(ctx, within context.Context) (*Lease, error) {
 	return l, nil
 }
 
+// standOn names the lease that the new one shall stand on.
+func (k *campaigner) standOn(parent *Lease) error {
+	if parent == nil {
+		return nil
+	}
+	if cause, _ := parent.ending(); cause != nil {
+		return fmt.Errorf("client: campaign for election %q: %w: %w", k.request.Election, ErrOrphaned, cause)
+	}
+	k.request.Via = leadership.Via{Peer: k.candidate.ViaPeer, Election: parent.Election(), Token: parent.Token()}
+	return nil
+}
+
 // note records a call that returned no lease. A refusal shows that no earlier call was granted; a
 // call that was not made shows nothing.
 func (k *campaigner) note(ctx context.Context, err error) {
 	switch {
-	case errors.Is(err, leadership.OutcomeUnknown):
-		k.unknown = true
 	case errors.Is(err, leadership.LeaseHeld):
 		k.unknown = false
+	case errors.Is(err, leadership.OutcomeUnknown), k.request.Inherit: // what is inherited is read after the grant
+		k.unknown = true
 	}
 	if ctx.Err() != nil {
 		return // the end of ctx is the reason
@@ -234,10 +306,11 @@ const maxLookPause = 500 * time.Millisecond
 // ends; in that case the lease expires, and the error says why. Resigning twice, or from a lost
 // lease, is no error. A lease whose deadline has passed because its term has ended without progress
 // or without an approval is not released but ends by itself: see Ending.MustRunOut.
+//
+// After HandOver, and wherever else there is a successor that is ready, the lease passes to it: no
+// other candidate can come between.
 func (l *Lease) Resign(ctx context.Context) error {
-	return l.resign(ctx, func(ctx context.Context, r leadership.LeaseRequest) error {
-		return l.client.release(ctx, r, l.client.Release)
-	})
+	return l.resign(ctx, l.giveUp)
 }
 
 // LetEnd stops renewing, and leaves the lease to end by itself instead of releasing it. Everything
@@ -291,8 +364,11 @@ type identity struct {
 }
 
 func (c *Client) candidateID(ctx context.Context) leadership.CandidateID {
-	if c.candidate.ID != "" {
+	switch {
+	case c.candidate.ID != "":
 		return c.candidate.ID
+	case c.candidate.Via != nil:
+		return c.candidate.Via.CandidateID()
 	}
 	c.id.once.Do(func() { c.id.id = DefaultCandidateID(ctx) })
 	return c.id.id

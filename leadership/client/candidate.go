@@ -53,6 +53,21 @@ type Candidate struct {
 	// 0 for none. Run gives a lease back that is not followed so within its duration. See
 	// Lease.AwaitFollowers.
 	AwaitFollowers int
+
+	// HandOverWithin is how long a hand-over may take, from leadership.MinWithin to MaxWithin: the
+	// present term ends then. 0 for leadership.DefaultWithin in Lease.HandOver, and for no hand-over
+	// when the context of Run ends: Run then releases the lease, and its function stops at once.
+	HandOverWithin time.Duration
+	// Inherit asks for the checkpoint that the last leader has left, in the election's grant: see
+	// Lease.Inherited. It costs the store a read and a write more.
+	Inherit bool
+	// Via is a lease on which the new one shall stand: it ends with that one at the latest. The
+	// election's policy may ask for it (leadersOf). The candidate must have the id of that lease,
+	// which "" selects, and both clients the same Clock.
+	Via *Lease
+	// ViaPeer is the name under which the service knows the one that has granted Via; "" if both are
+	// the same service.
+	ViaPeer string
 }
 
 // candidacy is what the next call says of the candidate.
@@ -77,6 +92,12 @@ func (c Candidate) validate() error {
 		return invalid("margin", "the margin must be 0s or more, not %v", c.Margin)
 	case c.LeaseDuration > 0 && c.Margin >= c.LeaseDuration:
 		return invalid("margin", "a margin of %v leaves nothing of a lease of %v; ask for a longer lease, or use a shorter margin", c.Margin, c.LeaseDuration)
+	case c.HandOverWithin != 0 && (c.HandOverWithin < leadership.MinWithin || c.HandOverWithin > leadership.MaxWithin || c.HandOverWithin%time.Millisecond != 0):
+		return invalid("handOverWithin", "a hand-over takes %v to %v in whole milliseconds, or 0s for none, not %v", leadership.MinWithin, leadership.MaxWithin, c.HandOverWithin)
+	case c.Via == nil && c.ViaPeer != "":
+		return invalid("via.peer", "the peer %q needs the lease that it has granted; set Via", c.ViaPeer)
+	case c.Via != nil && c.ID != "" && c.ID != c.Via.CandidateID():
+		return invalid("candidateId", "the candidate %q cannot stand on the lease of %q; leave the id out", c.ID, c.Via.CandidateID())
 	case c.Rounds < 0:
 		return invalid("rounds", "rounds must be 0 or more, not %d", c.Rounds)
 	}

@@ -47,6 +47,19 @@ type Config struct {
 	// goroutine beside the one that renews. It may block: that delays further notices and no
 	// renewal. It may be called after the lease is over.
 	OnNotice func(Notice)
+	// OnSuccession, if set, is called on a candidate that waits in Run or Campaign when the present
+	// leader is to hand over to it: it loads what the successor needs. Once it returns nil, the
+	// candidate says that it is ready; the leader then stops, and the lease passes to the candidate.
+	// After an error it waits in line as before. Without it the candidate is ready at once. ctx ends
+	// when the candidate is not to take over any more, or leads for another reason; the campaign
+	// returns only after OnSuccession has returned.
+	OnSuccession func(context.Context, Succession) error
+	// OnPromotion, if set, prepares a new leader where the election's policy asks for that
+	// (promotion): Run and Campaign call it after the grant. Once it returns nil, the leader says
+	// that it is ready, so that the election may be written to, and Run calls its function. After an
+	// error the lease is released, and the error is returned. ctx ends when the lease does. Without
+	// it the leader is ready at once.
+	OnPromotion func(context.Context, *Lease) error
 	// Clock counts deadlines. It must be monotonic, must not be set by anything, and must run while
 	// the machine is suspended. Nil for boottime.Now. A test in a synctest bubble uses the bubble's
 	// time; see package clienttest.
@@ -68,8 +81,12 @@ type Client struct {
 	id        *identity // if the candidate has none
 	groups    *groups   // of its leases, shared with the clients that As returns
 	log       *slog.Logger
-	onNotice  func(Notice) // nil for none
-	clock     func() time.Duration
+	onNotice  func(Notice) // nil for none, as the next two
+
+	onSuccession func(context.Context, Succession) error
+	onPromotion  func(context.Context, *Lease) error
+
+	clock func() time.Duration
 }
 
 const (
@@ -97,6 +114,7 @@ func New(c Config) (*Client, error) {
 	client := &Client{
 		template: template, json: []string{wire.ContentType}, buffers: &sync.Pool{New: func() any { return new(bytes.Buffer) }}, limit: defaultLimit, silence: cmp.Or(c.Silence, defaultSilence),
 		token: c.Token, candidate: c.Candidate, id: &identity{}, groups: &groups{}, log: cmp.Or(c.Log, slog.Default()), onNotice: c.OnNotice, clock: c.Clock,
+		onSuccession: c.OnSuccession, onPromotion: c.OnPromotion,
 	}
 	if client.clock == nil {
 		client.clock = boottime.Now

@@ -25,9 +25,8 @@ func (l *Lease) AwaitFollowers(ctx context.Context, need int) error {
 	if err := (leadership.AcknowledgementRequest{Election: l.Election(), Token: l.Token(), Need: need}).Validate(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })()
+	ctx, cancel := l.during(ctx)
+	defer cancel()
 	for p := (backoff{}); ; {
 		began := l.client.clock()
 		request := leadership.AcknowledgementRequest{Election: l.Election(), Token: l.Token(), Need: need, Wait: l.client.boundWait(leadership.MaxWait)}

@@ -190,6 +190,7 @@ func (k *keeper) renewed(sent time.Duration, lease leadership.Lease) (next plan)
 		k.post(Notice{Kind: NoticeNewEpoch})
 	}
 	k.noteEnd(now)
+	k.hear(lease.Revision, func(leadership.Succession) leadership.Succession { return lease.Succession })
 	select {
 	case k.extended <- struct{}{}:
 	default:
@@ -228,14 +229,14 @@ func (k *keeper) extend(sent, now time.Duration, answer leadership.Lease) (left 
 func early(d time.Duration) time.Duration { return d - rand.N(d/10+1) }
 
 // lose ends the lease because the server said so.
-func (k *keeper) lose(err error) {
+func (l *Lease) lose(err error) {
 	cause := lostBecause(err)
 	if errors.Is(cause, ErrDeposed) {
-		k.post(Notice{Kind: NoticeTripped})
+		l.post(Notice{Kind: NoticeTripped})
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.finish(k.because(ErrLost, cause), ErrLost)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.finish(l.because(ErrLost, cause), ErrLost)
 }
 
 // failed records a renewal that failed or whose outcome is unknown. It says nothing about who

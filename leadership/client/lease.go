@@ -22,6 +22,8 @@ var (
 	// ErrDeposed is an ErrLost too: the election's policy has ended the term. The *leadership.Error
 	// beside it says why.
 	ErrDeposed = errors.New("the election's policy has ended the term")
+	// ErrOrphaned: the lease that this one stands on has ended. See Candidate.Via.
+	ErrOrphaned = errors.New("the lease that this one stands on has ended")
 )
 
 // Lease is the leadership of an election while it lasts. A goroutine renews it until it is lost or
@@ -52,12 +54,18 @@ type Lease struct {
 	belief  leadership.Belief // on the client's clock; guarded by mu
 	failure error             // of the last renewal; nil if it was answered; guarded by mu
 	over    error             // why it has ended; nil until then; guarded by mu
-	// which of the three errors above that is; nil if another context ended; guarded by mu
+	// which of the errors above that is; nil if another context ended; guarded by mu
 	own      error
 	released bool      // the server has answered its release; guarded by mu
 	ends     termEnd   // as the last answer says; guarded by mu
 	reports  reporting // guarded by mu
 	notices  notices
+	handOver handOver // guarded by mu
+
+	parent     *Lease                  // on which this one stands, and whose mu is locked after this one's; nil for none
+	parentHook func() bool             // ends the attention to it
+	inherited  *leadership.Inheritance // nil for none
+	unready    bool                    // the policy waits for the leader to be ready; of the grant
 }
 
 // newLease returns the lease that was granted in reply to a request sent at that time; it may be
@@ -76,14 +84,20 @@ func (c *Client) newLease(ctx context.Context, sent time.Duration, g leadership.
 		ticket:   g.Ticket,
 		extended: make(chan struct{}, 1),
 		kept:     make(chan struct{}),
+
+		parent: c.candidate.Via, inherited: g.Inherited, unready: g.Unready,
 	}
 	now := c.clock()
 	l.belief = leadership.Believe(sent, now, g, margin)
 	l.ends = newTermEnd(sent, min(g.Waited, now-sent), g.Lease)
+	l.handOver.now, l.handOver.at = g.Succession, g.Revision
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.alarm = time.AfterFunc(min(l.belief.Left(now), maxSleep), l.look)
+	if l.parent != nil {
+		l.parentHook = context.AfterFunc(l.parent.ctx, l.look)
+	}
 	return l, nil
 }
 
@@ -132,6 +146,11 @@ func (l *Lease) remaining(now time.Duration) time.Duration {
 	if l.over == nil && l.ctx.Err() != nil {
 		l.finish(context.Cause(l.ctx), nil) // of the parent context
 	}
+	if l.over == nil && l.parent != nil {
+		if cause := l.parent.overAt(now); cause != nil {
+			l.finish(l.because(ErrOrphaned, cause), ErrOrphaned)
+		}
+	}
 	left := l.belief.Left(now)
 	switch {
 	case l.over != nil:
@@ -143,12 +162,23 @@ func (l *Lease) remaining(now time.Duration) time.Duration {
 	return left
 }
 
+// overAt returns why the lease is over at now, and nil while it lasts.
+func (l *Lease) overAt(now time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remaining(now)
+	return l.over
+}
+
 // finish ends the lease. Call with mu held.
 func (l *Lease) finish(cause, own error) {
 	if l.over == nil {
 		l.over, l.own = cause, own
 		l.belief.End()
 		l.alarm.Stop()
+		if l.parentHook != nil {
+			l.parentHook()
+		}
 		l.cancel(cause)
 	}
 }
@@ -221,8 +251,8 @@ func (b leaseContext) Done() <-chan struct{} {
 	return b.Context.Done()
 }
 
-// ending returns why the lease has ended (nil while it lasts), and which of the three errors above
-// that is (nil if another context ended).
+// ending returns why the lease has ended (nil while it lasts), and which of the errors above that
+// is (nil if another context ended).
 func (l *Lease) ending() (cause, own error) {
 	now := l.client.clock()
 	l.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -59,9 +60,9 @@ func (c *Client) AwaitAcknowledgement(ctx context.Context, r leadership.Acknowle
 		return leadership.Acknowledgement{}, err
 	}
 	err := k.matchElection(answer.Election, r.Election)
-	if err == nil && answer.FencingToken != r.Token {
-		err = misread(k.name, k.mutates, expected{election: r.Election, held: true, token: r.Token}.match(
-			leadership.Lease{Election: r.Election, State: leadership.Held, Token: answer.FencingToken}))
+	if err == nil && (answer.FencingToken != r.Token || answer.JournalIndex != r.JournalIndex) {
+		err = misread(k.name, k.mutates, fmt.Errorf("it is about fencing token %d and index %d, not %d and %d",
+			answer.FencingToken, answer.JournalIndex, r.Token, r.JournalIndex))
 	}
 	return answer.Leadership(), err
 }

@@ -301,7 +301,7 @@ func followed(t *testing.T, server *clienttest.Server, who client.Candidate, fol
 		for end := time.Now().Add(time.Duration(body.Wait)); n < body.Need && time.Now().Before(end) && r.Context().Err() == nil; n = follow(body) {
 			rest(r, time.Second)
 		}
-		answer := fmt.Sprintf(`{"election":"reports","fencingToken":%d,"need":%d,"acknowledged":%t,"complete":true,"follow":[],"missing":[]}`, body.FencingToken, body.Need, n >= body.Need)
+		answer := fmt.Sprintf(`{"election":"reports","fencingToken":%d,"need":%d,"acknowledged":%t,"complete":true,"follow":[],"missing":[]}`, *body.FencingToken, body.Need, n >= body.Need)
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(answer))}, nil
 	})
 }
@@ -312,7 +312,7 @@ func TestALeaderBeginsOnlyOnceItIsFollowed(t *testing.T) {
 		who.AwaitFollowers = 2
 		began := time.Now()
 		agent := followed(t, server, who, func(r wire.AcknowledgementRequest) int {
-			if r.FencingToken != 1 || r.Need != 2 {
+			if r.FencingToken == nil || *r.FencingToken != 1 || r.Need != 2 {
 				t.Errorf("it asks who follows with %+v", r)
 			}
 			return int(time.Since(began) / (10 * time.Second))

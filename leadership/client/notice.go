@@ -25,7 +25,7 @@ type NoticeKind string
 const (
 	NoticeEvicted     NoticeKind = "evicted"     // an operator ends the term
 	NoticeDrained     NoticeKind = "drained"     // an operator pauses the election, and ends the term
-	NoticeHandOver    NoticeKind = "handOver"    // the lease passes to another candidate: a better one, or one that an operator has named
+	NoticeHandOver    NoticeKind = "handOver"    // the lease passes to another candidate: see Lease.Succession
 	NoticeMaxTerm     NoticeKind = "maxTerm"     // the policy limits the term
 	NoticeApprovalDue NoticeKind = "approvalDue" // the term ends unless operators approve; see Lease.RequestApproval
 	NoticeStuck       NoticeKind = "stuck"       // the term ends with this lease unless new progress is reported
@@ -87,6 +87,8 @@ func (e *TermError) why() string {
 		return "an operator has paused the election"
 	case leadership.EndsHandOver:
 		return "the lease passes to another candidate"
+	case leadership.EndsParent:
+		return "the lease that this one stands on has ended, or could not be read"
 	}
 	return fmt.Sprint(e.Because)
 }
@@ -110,10 +112,11 @@ func newTermEnd(sent, waited time.Duration, answer leadership.Lease) termEnd {
 func (e termEnd) cuts(b leadership.Belief) bool { return e.because != "" && b.LeaseEnd() >= e.on }
 
 // kind is the notice of this end; empty if it needs none. Each report of progress moves the end of
-// a leader that could be stuck: it needs a notice only when it is near.
+// a leader that could be stuck: it needs a notice only when it is near. That of a lease that stands
+// on another one moves with each renewal, and needs none.
 func (e termEnd) kind(b leadership.Belief) NoticeKind {
 	switch {
-	case e.because == leadership.EndsStuck && !e.cuts(b):
+	case e.because == leadership.EndsStuck && !e.cuts(b), e.because == leadership.EndsParent:
 		return ""
 	case e.because == leadership.EndsApproval:
 		return NoticeApprovalDue

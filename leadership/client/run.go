@@ -34,9 +34,13 @@ const (
 // too few do within the duration of the lease, it releases the lease, so that another candidate may
 // try, and returns ErrNotFollowed.
 //
+// With Candidate.HandOverWithin the end of ctx does not end the context of lead at once: Run first
+// hands over, as Lease.HandOver does, to the best candidate that waits. lead goes on until that one
+// is ready, for half of that time at most; if no candidate waits, its context ends at once.
+//
 // Run returns nil if lead returned nil while it led, or after ctx ended. Its errors are Campaign's,
-// lead's and, joined with it, ErrLost or ErrExpired if the lease was over before lead returned. To
-// lead whenever possible, call Run again:
+// lead's and, joined with it, ErrLost, ErrExpired or ErrOrphaned if the lease was over before lead
+// returned. To lead whenever possible, call Run again:
 //
 //	for ctx.Err() == nil {
 //		if err := c.Run(ctx, "reports", lead); err != nil {
@@ -44,13 +48,19 @@ const (
 //		}
 //	}
 func (c *Client) Run(ctx context.Context, election leadership.Election, lead func(context.Context, *Lease) error) error {
-	l, err := c.campaign(ctx, ctx, election, leadership.MaxWait)
+	within := ctx
+	if c.candidate.HandOverWithin > 0 {
+		within = context.WithoutCancel(ctx)
+	}
+	l, err := c.campaign(ctx, within, election, leadership.MaxWait)
 	if err != nil {
 		return err
 	}
 	defer l.cancel(errPanicked) // no effect on a lease that has ended
-	if err = l.awaitFollowers(l.Context()); err == nil {
+	if err = l.awaitFollowers(ctx); err == nil {
+		handedOver := l.handOverAtEnd(ctx)
 		err = l.callLead(lead)
+		handedOver()
 	}
 	late := c.clock() >= l.end()
 	cause, own := l.ending()

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+
+	"regent/leadership"
 )
 
 // message is one event of a stream.
@@ -25,9 +27,9 @@ type events struct {
 	next  message
 }
 
-// maxMessage limits one event and one line, in bytes. The longest event that a server sends is a
-// lease with 4 KiB of metadata.
-const maxMessage = 256 << 10
+// maxMessage limits one event and one line, in bytes. The longest event that a server sends is an
+// entry of a journal.
+const maxMessage = leadership.MaxAppendBytes + 64<<10
 
 var (
 	byteOrderMark = []byte("\ufeff")

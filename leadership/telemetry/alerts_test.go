@@ -2,7 +2,9 @@ package telemetry_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,6 +59,32 @@ func TestFewMembersCrossTheThresholdOfTheirAlert(t *testing.T) {
 		w.Settle(2 * time.Second)
 		if part := w.Read()[a.Metric]; part >= a.Threshold {
 			t.Errorf("one of three follows, and %s is %v, not below %v", a.Metric, part, a.Threshold)
+		}
+	})
+}
+
+func TestAFollowerThatLagsCrossesTheThresholdOfItsAlert(t *testing.T) {
+	a := alerts(t)["journal-lag"]
+	story(t, func(w *telemetrytest.Fixture) {
+		ann := w.Lead("jobs", "ann")
+		head := leadership.JournalHead{}
+		for range 3 {
+			var err error
+			r := leadership.AppendRequest{LeaseRequest: ann, After: head.Index, Entries: slices.Repeat([]leadership.Entry{{Data: []byte("1")}}, leadership.MaxEntries)}
+			if head, err = w.Service.AppendJournal(w.Context(), r); err != nil {
+				w.Fatal(err)
+			}
+		}
+		for _, applied := range []leadership.Index{500, 499} {
+			id := leadership.CandidateID(fmt.Sprint("follower-", applied))
+			join(w, "jobs", id, leadership.RoleFollower, 0)
+			if _, err := w.Service.ReadJournal(w.Context(), leadership.JournalRequest{Election: "jobs", After: applied, Member: id, Applied: applied}); err != nil {
+				w.Fatal(err)
+			}
+			w.Settle(2 * time.Second)
+			if lag := w.Read()[a.Metric]; lag != float64(head.Index-applied) || lag > a.Threshold != (applied < 500) {
+				w.Errorf("applied to %d of %d: %s is %v, with a threshold of %v", applied, head.Index, a.Metric, lag, a.Threshold)
+			}
 		}
 	})
 }
@@ -116,6 +144,18 @@ func TestEachSituationCrossesTheThresholdOfItsAlert(t *testing.T) {
 				w.Settle(3599 * time.Second)
 			},
 			enough: func(w *telemetrytest.Fixture) { w.Settle(5 * time.Second) },
+		},
+		"hand-over": {
+			almost: func(w *telemetrytest.Fixture) {
+				ann := w.Lead("jobs", "ann")
+				handOver(w, ann, "bob", time.Second)
+				w.Release(ann)
+			},
+			enough: func(w *telemetrytest.Fixture) {
+				handOver(w, w.Lead("jobs", "ann"), "bob", time.Second)
+				w.Settle(time.Minute)
+			},
+			label: "outcome=timed_out",
 		},
 		"split-brain": {
 			almost: func(w *telemetrytest.Fixture) { w.Flap("jobs", 2, time.Minute) },

@@ -20,6 +20,7 @@ func (m *Metrics) committed(ctx context.Context, tx transaction, after leadershi
 	}
 	m.count(ctx, tx, events)
 	m.vote(ctx, tx, events)
+	m.handedOver(ctx, tx, events)
 	m.report(ctx, tx)
 	m.elections.learn(tx.before)
 	m.elections.hear(events...)
@@ -33,7 +34,7 @@ func (m *Metrics) count(ctx context.Context, tx transaction, events []leadership
 		switch {
 		case e.PreviousLeaderID != "":
 			at := tx.ended()
-			if e.Type == leadership.EventEpoch { // its leader goes on, in another term
+			if e.Type == leadership.EventEpoch || e.Type == leadership.EventReleased { // its leader goes on in another term, or a successor
 				at = e.At
 			}
 			m.terms.Record(ctx, max(at.Sub(before.AcquiredAt), 0).Seconds(), with("end", e.Type))

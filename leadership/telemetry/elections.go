@@ -20,6 +20,7 @@ type elections struct {
 	known        *simplelru.LRU[leadership.Election, *standing]
 	eyed         map[*standing]struct{} // notable ones
 	held, vacant int
+	deep         [leadership.MaxDepth + 2]int // those with a leader, or vacant, at each depth
 }
 
 func newElections(size int) *elections {
@@ -42,9 +43,36 @@ func (es *elections) learn(snaps ...leadership.Snapshot) {
 	for _, snap := range snaps {
 		es.clock.set(snap.Now)
 		if s := es.standing(snap.Record.Election, snap.Record.Revision); s != nil {
-			es.change(s, func() { s.learn(snap) })
+			depth := es.depth(snap.Record.Policy.Delegation.Parent)
+			es.change(s, func() {
+				s.learn(snap)
+				s.depth = depth
+			})
 		}
 	}
+}
+
+// depth is that of an election with the parent. Call with mu held.
+func (es *elections) depth(parent leadership.Election) int {
+	if parent == "" {
+		return 0
+	}
+	above, ok := es.known.Peek(parent)
+	if !ok {
+		return 1
+	}
+	return min(above.depth+1, len(es.deep)-1)
+}
+
+// yielded returns when the leader has yielded by the last change of the election; zero if that is
+// not known, or was another change.
+func (es *elections) yielded(e leadership.Election, last leadership.Revision) (at time.Time) {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	if s, ok := es.known.Peek(e); ok && s.yielded == last {
+		at = s.yieldedAt
+	}
+	return at
 }
 
 // hear remembers events that any instance has committed. Old ones are dropped.
@@ -130,6 +158,7 @@ type stopped struct {
 type counts struct {
 	held, vacant, flapping int
 	grants                 int // the most of one election within the last hour; 0 if none has had two
+	delegated, depth       int // elections that were delegated, and how deep the deepest is
 	stopped                [len(stops)]stopped
 }
 
@@ -137,6 +166,11 @@ func (es *elections) count() counts {
 	es.mu.Lock()
 	defer es.mu.Unlock()
 	c, now := counts{held: es.held, vacant: es.vacant}, es.clock.now()
+	for depth, n := range es.deep {
+		if depth > 0 && n > 0 {
+			c.delegated, c.depth = c.delegated+n, depth
+		}
+	}
 	for s := range es.eyed {
 		if !s.notable(now) {
 			delete(es.eyed, s)
@@ -193,7 +227,10 @@ func (es *elections) add(s *standing, n int) {
 		es.held += n
 	case vacant:
 		es.vacant += n
+	default:
+		return
 	}
+	es.deep[s.depth] += n
 }
 
 // clock returns the store's time without asking: the last that it told, and the monotonic time

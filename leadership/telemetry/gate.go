@@ -42,6 +42,12 @@ func (m *Metrics) Enter(ctx context.Context, op instance.Op) (done func(error), 
 		return func(error) { open.Add(-1) }, nil
 	case op.Metric == "":
 		return nil, nil
+	case slices.Contains(ledgerOps(), op.Metric):
+		began := time.Now()
+		return func(err error) {
+			m.operated(ctx, op, err)
+			m.left(ctx, op, time.Since(began), err)
+		}, nil
 	}
 	return func(err error) { m.operated(ctx, op, err) }, nil
 }
@@ -65,6 +71,17 @@ func (m *Metrics) operated(ctx context.Context, op instance.Op, err error) {
 	if op.Token > 0 && m.late(op, refusal) {
 		m.splitBrain.Add(ctx, 1, with("op", op.Metric))
 	}
+}
+
+// left measures what a leader has left behind.
+func (m *Metrics) left(ctx context.Context, op instance.Op, took time.Duration, err error) {
+	if err != nil {
+		return
+	}
+	label := with("op", op.Metric)
+	m.ledger.Record(ctx, took.Seconds(), label)
+	m.ledgerSize.Record(ctx, int64(op.Bytes), label)
+	m.entries.Add(ctx, int64(op.Entries))
 }
 
 // underWay is how long after a grant an act under the token before may have been sent in time.

@@ -32,3 +32,23 @@ func (m *Metrics) Members(of Membership) error {
 	}, present, halted, lowest)
 	return errors.Join(b.failed...)
 }
+
+// Followers is what an instance knows of the members that follow journals.
+type Followers interface {
+	// JournalStats returns how many members that follow a journal are at the instance itself, and how
+	// many entries the slowest of them has not applied yet.
+	JournalStats() (followers, lag int64)
+}
+
+// Followers measures how far followers of journals are, at each collection.
+func (m *Metrics) Followers(of Followers) error {
+	b := newBuilder(m.meter)
+	follow, behind := b.gauge(nameFollows), b.gauge(nameLag)
+	b.callback(func(_ context.Context, o metric.Observer) error {
+		followers, lag := of.JournalStats()
+		o.ObserveInt64(follow, followers)
+		o.ObserveInt64(behind, lag)
+		return nil
+	}, follow, behind)
+	return errors.Join(b.failed...)
+}

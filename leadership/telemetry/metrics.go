@@ -37,6 +37,12 @@ type Metrics struct {
 	preempted  metric.Int64Counter
 	ballot     metric.Float64Histogram
 	transition metric.Float64Histogram
+	handOvers  metric.Int64Counter
+	handOver   metric.Float64Histogram
+	gap        metric.Float64Histogram
+	ledger     metric.Float64Histogram
+	ledgerSize metric.Int64Histogram
+	entries    metric.Int64Counter
 	splitBrain metric.Int64Counter
 	operations metric.Int64Counter
 	contention metric.Int64Counter
@@ -69,6 +75,8 @@ func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, e
 	m.contention, m.refusals = b.counter(nameContention), b.counter(nameRefused)
 	m.displaced, m.limited = b.counter(nameDisplaced), b.counter(nameLimited)
 	m.bids, m.preempted, m.ballot = b.counter(nameBids), b.counter(namePreemptions), b.seconds(nameBallot)
+	m.handOvers, m.handOver, m.gap = b.counter(nameHandOvers), b.seconds(nameHandOver), b.seconds(nameHandOverGap)
+	m.ledger, m.ledgerSize, m.entries = b.seconds(nameLedger), b.sizes(nameLedgerSize), b.counter(nameEntries)
 	m.reported = []reported{
 		{b.counter(nameTasks), func(c leadership.Counters) int64 { return c.Tasks }},
 		{b.counter(nameTokens), func(c leadership.Counters) int64 { return c.TokensUsed }},
@@ -85,6 +93,7 @@ func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, e
 func (m *Metrics) observe(b *builder) {
 	known, flapping, waiting, watchers := b.gauge(nameElections), b.gauge(nameFlapping), b.gauge(nameWaiting), b.gauge(nameWatchers)
 	halted, asking, followed, grants := b.gauge(namePaused), b.gauge(nameApprovals), b.gauge(nameFollowed), b.gauge(nameGrants)
+	delegated, depth := b.gauge(nameDelegated), b.gauge(nameDepth)
 	longest, unannounced := b.age(nameLeaderless), b.age(nameUnannounced)
 	haltedFor, askingFor := b.age(namePausedAge), b.age(nameApprovalsAge)
 	held, vacant := with("state", leadership.Held), with("state", leadership.Vacant)
@@ -94,6 +103,8 @@ func (m *Metrics) observe(b *builder) {
 		o.ObserveInt64(known, int64(c.vacant), vacant)
 		o.ObserveInt64(flapping, int64(c.flapping))
 		o.ObserveInt64(grants, int64(c.grants))
+		o.ObserveInt64(delegated, int64(c.delegated))
+		o.ObserveInt64(depth, int64(c.depth))
 		o.ObserveFloat64(longest, c.stopped[leaderless].longest.Seconds())
 		o.ObserveInt64(halted, int64(c.stopped[paused].n))
 		o.ObserveFloat64(haltedFor, c.stopped[paused].longest.Seconds())
@@ -106,7 +117,7 @@ func (m *Metrics) observe(b *builder) {
 			o.ObserveFloat64(unannounced, time.Duration(age).Seconds())
 		}
 		return nil
-	}, known, flapping, grants, waiting, watchers, followed, longest, halted, haltedFor, asking, askingFor, unannounced)
+	}, known, flapping, grants, delegated, depth, waiting, watchers, followed, longest, halted, haltedFor, asking, askingFor, unannounced)
 }
 
 // How an election that seems to stand still is checked.

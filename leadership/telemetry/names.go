@@ -22,8 +22,11 @@ type Metric struct {
 // Prometheus returns the metric's name in Prometheus.
 func (m Metric) Prometheus() string {
 	name := strings.ReplaceAll(m.Name, ".", "_")
-	if m.Unit == "s" {
+	switch m.Unit {
+	case "s":
 		name += "_seconds"
+	case "By":
+		name += "_bytes"
 	}
 	if m.Kind == Counter {
 		name += "_total"
@@ -56,7 +59,12 @@ const (
 	namePreemptions  = "regent.leadership.preemptions"
 	nameBids         = "regent.ballots.bids"
 	nameBallot       = "regent.ballots.duration"
+	nameHandOvers    = "regent.handovers"
+	nameHandOver     = "regent.handovers.duration"
+	nameHandOverGap  = "regent.handovers.gap"
 	nameElections    = "regent.elections"
+	nameDelegated    = "regent.elections.delegated"
+	nameDepth        = "regent.elections.depth"
 	nameLeaderless   = "regent.elections.leaderless"
 	nameFlapping     = "regent.elections.flapping"
 	nameGrants       = "regent.elections.grants"
@@ -79,6 +87,11 @@ const (
 	nameWatchers     = "regent.watchers"
 	nameStore        = "regent.store.duration"
 	nameBatch        = "regent.store.batch.size"
+	nameLedger       = "regent.ledger.duration"
+	nameLedgerSize   = "regent.ledger.size"
+	nameEntries      = "regent.journal.entries"
+	nameFollows      = "regent.journal.followers"
+	nameLag          = "regent.journal.lag"
 	nameCache        = "regent.cache.reads"
 	nameUnannounced  = "regent.events.unannounced.age"
 	nameRefused      = "regent.requests.refused"
@@ -89,7 +102,7 @@ const (
 
 // Catalogue returns Regent's own metrics, ordered by name. Those of HTTP are OpenTelemetry's.
 func Catalogue() []Metric {
-	all := slices.Concat(leaderships(), ballots(), elected(), members(), reports(), calls(), parts())
+	all := slices.Concat(leaderships(), ballots(), handOvers(), elected(), ledgers(), members(), reports(), calls(), parts())
 	slices.SortFunc(all, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
@@ -112,8 +125,8 @@ func leaderships() []Metric {
 		Name: nameLimited, Kind: Counter, Unit: "{term}", Labels: []Label{{"because", texts(endReasons...)}},
 		Description: "Terms that ended because a policy or an order limited them, by what did: endsBecause of the lease.",
 	}, {
-		Name: nameSplitBrain, Kind: Counter, Unit: "{act}", Labels: []Label{{"op", []string{wire.VerbRenew.Row().Metric, wire.VerbCheckToken.Row().Metric, wire.VerbRequestApproval.Row().Metric}}},
-		Description: "Acts under an old fencing token, 5 s or more after a newer one was granted: renewals and requests by a leader that believes it still leads, " +
+		Name: nameSplitBrain, Kind: Counter, Unit: "{act}", Labels: []Label{{"op", actingOps()}},
+		Description: "Acts under an old fencing token, 5 s or more after a newer one was granted: renewals and other calls by a leader that believes it still leads, " +
 			"or checks of what it has sent. They were refused, so that nothing that checks tokens was harmed. Each one is a leader that did " +
 			"not stop in time, or a caller that keeps using an old token.",
 	}}
@@ -131,6 +144,46 @@ func ballots() []Metric {
 	}, {
 		Name: namePreemptions, Kind: Counter, Unit: "{term}",
 		Description: "Terms that end because a better candidate has come. One whose candidate goes away again goes on, and is among them.",
+	}}
+}
+
+// handOvers are counted by the instance that committed the change.
+func handOvers() []Metric {
+	return []Metric{{
+		Name: nameHandOvers, Kind: Counter, Unit: "{handover}", Labels: []Label{{"outcome", texts(handOverOutcomes...)}},
+		Description: "Hand-overs: started, when a leader has named its successor; completed, when a successor has taken the lease over without a " +
+			"vacancy, also where an order or a better candidate has started it; timed_out, when the term ran out with a successor named; " +
+			"released, when the leader has ended it without one. Sum over instances.",
+	}, {
+		Name: nameHandOver, Kind: Histogram, Unit: "s",
+		Description: "Of hand-overs that were completed: from when the leader named its successor to the successor's grant.",
+		Buckets:     []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60, 120, 300, 600},
+	}, {
+		Name: nameHandOverGap, Kind: Histogram, Unit: "s",
+		Description: "So, too: from when the leader had stopped to the successor's grant.",
+		Buckets:     []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
+	}}
+}
+
+// ledgers are counted by the instance that answers the call.
+func ledgers() []Metric {
+	return []Metric{{
+		Name: nameLedger, Kind: Histogram, Unit: "s", Labels: []Label{{"op", ledgerOps()}},
+		Description: "Duration of calls that put a checkpoint, or append to a journal or put its snapshot, if they succeed.",
+		Buckets:     []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
+	}, {
+		Name: nameLedgerSize, Kind: Histogram, Unit: "By", Labels: []Label{{"op", ledgerOps()}},
+		Description: "Size of the data in such a call: the JSON of a checkpoint or a snapshot, or of all entries of an append. 0: it names a URI.",
+		Buckets:     []float64{0, 256, 1 << 10, 4 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10},
+	}, {
+		Name: nameEntries, Kind: Counter, Unit: "{entry}",
+		Description: "Entries that leaders have appended to journals through this instance. Sum over instances. One whose append was repeated counts twice.",
+	}, {
+		Name: nameFollows, Kind: Gauge, Unit: "{follower}",
+		Description: "Members that follow a journal at this instance and say how far they have applied it. Sum over instances.",
+	}, {
+		Name: nameLag, Kind: Gauge, Unit: "{entry}",
+		Description: "How many entries the slowest of them has not applied yet, as far as this instance knows. 0: there is none, or it has applied all.",
 	}}
 }
 
@@ -181,6 +234,12 @@ func elected() []Metric {
 	}, {
 		Name: nameApprovalsAge, Kind: Gauge, Unit: "s",
 		Description: "The longest time that one of them has waited. 0: there is none.",
+	}, {
+		Name: nameDelegated, Kind: Gauge, Unit: "{election}",
+		Description: "Elections that a leader has delegated, as far as this instance knows.",
+	}, {
+		Name: nameDepth, Kind: Gauge, Unit: "{level}",
+		Description: "How many levels the deepest of them is below an election that was not delegated, as far as this instance knows. 0: there is none.",
 	}}
 }
 
@@ -264,6 +323,7 @@ var (
 		leadership.EventBanned, leadership.EventLifted, leadership.EventApproved,
 		leadership.EventApprovalRequested, leadership.EventEpoch, leadership.EventJudged, leadership.EventTripped, leadership.EventDeposed,
 		leadership.EventHandingOver, leadership.EventGoesOn,
+		leadership.EventReady, leadership.EventYielded, leadership.EventDelegated,
 	}
 	endReasons = []leadership.EndReason{
 		leadership.EndsMaxTerm, leadership.EndsApproval, leadership.EndsStuck, leadership.EndsEvicted, leadership.EndsDrained,
@@ -273,8 +333,10 @@ var (
 	refusals = []leadership.Reason{
 		leadership.ReasonHeld, leadership.ReasonIncarnation, leadership.ReasonLockDelay,
 		leadership.ReasonPaused, leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonApproval,
-		leadership.ReasonBallot, leadership.ReasonOutranked, leadership.ReasonQuorum, leadership.ReasonWitness,
+		leadership.ReasonBallot, leadership.ReasonOutranked, leadership.ReasonQuorum, leadership.ReasonParent, leadership.ReasonWitness,
 	}
+	handOverOutcomes = []handOverOutcome{handOverStarted, handOverCompleted, handOverTimedOut, handOverReleased}
+
 	roles = []leadership.Role{
 		leadership.RoleLeader, leadership.RoleCandidate, leadership.RoleWitness, leadership.RoleWorker, leadership.RoleFollower,
 	}
@@ -282,7 +344,26 @@ var (
 
 // storeOps returns the calls of a store.
 func storeOps() []string {
-	return texts(storeGet, storeList, storeHeld, storeRetirable, storeUpdate, storeRenew, storeEvents, storeSince, storeUnannounced, storeMark)
+	return texts(storeGet, storeList, storeHeld, storeRetirable, storeUpdate, storeRenew, storeEvents, storeSince, storeUnannounced, storeMark,
+		journalAmend, journalLook, journalSegments, journalSnapshot, journalTrim, journalLogs)
+}
+
+// actingOps returns the operations of a caller that acts under a token.
+func actingOps() []string {
+	verbs := []wire.Verb{
+		wire.VerbRenew, wire.VerbCheckToken, wire.VerbRequestApproval, wire.VerbHandOver, wire.VerbDelegate,
+		wire.VerbPutCheckpoint, wire.VerbOpenJournal, wire.VerbAppendJournal, wire.VerbSnapshotJournal,
+	}
+	all := make([]string, len(verbs))
+	for i, v := range verbs {
+		all[i] = v.Row().Metric
+	}
+	return all
+}
+
+// ledgerOps returns the operations that leave data behind.
+func ledgerOps() []string {
+	return []string{wire.VerbPutCheckpoint.Row().Metric, wire.VerbAppendJournal.Row().Metric, wire.VerbSnapshotJournal.Row().Metric}
 }
 
 // storeOutcomes returns the outcomes of a call of a store.

@@ -73,7 +73,7 @@ func TestEachEventReasonAndEndHasItsSeries(t *testing.T) {
 	}
 	for name, want := range map[string][]string{
 		"regent.leadership.changes":       declared(t, "EventType", ""),
-		"regent.leadership.terms.limited": declared(t, "EndReason", ""),
+		"regent.leadership.terms.limited": declared(t, "EndReason", "The reasons for an EndsBy."),
 		"regent.lease.contention":         append(reasons, "conflict"),
 	} {
 		if diff := gocmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(labels[name]))); diff != "" {

@@ -37,6 +37,11 @@ type standing struct {
 	grants [flapGrants + 1]time.Time // the newest, first the last
 	epoch  leadership.Token          // the newest that the leader was given in the place of an older one
 
+	yieldedAt time.Time           // when the leader has last yielded
+	yielded   leadership.Revision // of that
+
+	depth int // levels below an election that was not delegated, as far as that is known
+
 	orders orders
 
 	waiting int       // candidates
@@ -91,6 +96,9 @@ func (s *standing) hear(e leadership.Event) {
 	}
 	s.grant(e.Token, e.At)
 	s.orders.hear(e)
+	if e.Type == leadership.EventYielded {
+		s.yieldedAt, s.yielded = e.At, e.Revision
+	}
 	switch {
 	case e.Type == leadership.EventDeleted:
 		s.state = deleted

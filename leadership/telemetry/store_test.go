@@ -22,12 +22,21 @@ import (
 
 func TestTheProtocolHoldsOnAMeasuredStore(t *testing.T) { storetest.RunProtocol(t, measured) }
 
+func TestAMeasuredJournalKeepsTheContract(t *testing.T) { storetest.RunJournal(t, measured) }
+
+// both is a store with its journal.
+type both struct {
+	leadership.Store
+	leadership.Journal
+}
+
 func measured(testing.TB) storetest.Backing {
 	var ahead atomic.Int64
 	first := memory.New(memory.Config{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }, History: storetest.History})
 	return storetest.Backing{
 		Open: func(t testing.TB) leadership.Store {
-			s := newMetrics(t).Store(first.Open())
+			m, plain := newMetrics(t), first.Open()
+			s := both{m.Store(plain), m.Journal(plain)}
 			t.Cleanup(func() { s.Close() })
 			return s
 		},

@@ -51,3 +51,15 @@ run "multi_region" {
     error_message = "the thresholds are not those of the example"
   }
 }
+
+run "regional_leaders" {
+  command = plan
+  module {
+    source = "./examples/regional-leaders"
+  }
+
+  assert {
+    condition     = output.store == "firestore:my-project/regent" && output.stores == { eu = "firestore:my-project/regent-eu", us = "firestore:my-project/regent-us" }
+    error_message = "each Regent does not have a store of its own"
+  }
+}

@@ -75,7 +75,7 @@ run "on_firestore" {
     error_message = "the history cannot be queried over all elections"
   }
   assert {
-    condition     = length(google_firestore_field.event["deleteAfter"].index_config[0].indexes) == 0 && length(google_firestore_field.exempt) == 3
+    condition     = length(google_firestore_field.event["deleteAfter"].index_config[0].indexes) == 0 && length(google_firestore_field.exempt) == 5
     error_message = "a field that is never queried has an index"
   }
   assert {
@@ -87,12 +87,32 @@ run "on_firestore" {
     error_message = "not each invoker has exactly the invoker role"
   }
   assert {
+    condition     = !can(output.settings.REGENT_PEERS)
+    error_message = "there is a peer without peers"
+  }
+  assert {
     condition     = length(google_compute_backend_service.main) == 0 && output.load_balancer_address == null
     error_message = "there is a load balancer without a domain"
   }
   assert {
     condition     = length(google_monitoring_uptime_check_config.ready) == 0
     error_message = "there is an uptime check although uptime_check is off"
+  }
+}
+
+run "peers" {
+  command = apply
+
+  variables {
+    peers = {
+      us = { url = "https://regent.us.example.com" }
+      eu = { url = "https://regent.eu.example.com", audience = "regent-eu.my-project" }
+    }
+  }
+
+  assert {
+    condition     = output.settings.REGENT_PEERS == "eu=https://regent.eu.example.com,us=https://regent.us.example.com" && output.settings.REGENT_PEER_AUDIENCES == "eu=regent-eu.my-project,us=https://regent.us.example.com"
+    error_message = "the peers are not as serve wants them"
   }
 }
 

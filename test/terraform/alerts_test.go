@@ -31,10 +31,7 @@ func (p plan) pointsToTheRunbook(t *testing.T) {
 		sections[anchor(heading[1])] = true
 	}
 	alerts := 0
-	for _, r := range p.resources {
-		if r.Type != "google_monitoring_alert_policy" {
-			continue
-		}
+	for _, r := range p.main("google_monitoring_alert_policy") {
 		alerts++
 		content, _ := in(r.Values, "documentation", 0, "content").(string)
 		_, section, found := strings.Cut(content, "terraform/README.md#")
@@ -46,7 +43,7 @@ func (p plan) pointsToTheRunbook(t *testing.T) {
 			t.Errorf("%s looks at other services too: %s", r.Address, query)
 		}
 	}
-	if alerts != 16 {
+	if alerts != 18 {
 		t.Errorf("there are %d alerts", alerts)
 	}
 	if !sections["unreachable"] {
@@ -102,7 +99,7 @@ func TestMetricsHavePrometheusNames(t *testing.T) {
 		t.Fatalf("found %d metrics only", len(spellings))
 	}
 	for _, s := range spellings {
-		bare := strings.TrimSuffix(strings.TrimSuffix(s[2], "_total"), "_seconds")
+		bare := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(s[2], "_total"), "_seconds"), "_bytes")
 		if bare != strings.ReplaceAll(s[1], ".", "_") {
 			t.Errorf("%s is spelt %s", s[1], s[2])
 		}

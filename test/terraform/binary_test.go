@@ -71,9 +71,23 @@ func (p plan) environment(service resource) map[string]string {
 	env := map[string]string{}
 	all, _ := in(service.Values, "template", 0, "containers", 0, "env").([]any)
 	for _, v := range all {
-		env[in(v, "name").(string)] = in(v, "value").(string)
+		value, known := in(v, "value").(string)
+		if !known && in(v, "name") == "REGENT_PEERS" { // before there are any
+			value = regexp.MustCompile(`=[^,]+`).ReplaceAllString(p.audiencesOfPeers(all), "=https://regent.example.com")
+		}
+		env[in(v, "name").(string)] = value
 	}
 	return env
+}
+
+// audiencesOfPeers is known when their addresses are not.
+func (p plan) audiencesOfPeers(environment []any) string {
+	for _, v := range environment {
+		if in(v, "name") == "REGENT_PEER_AUDIENCES" {
+			return in(v, "value").(string)
+		}
+	}
+	return ""
 }
 
 // starts runs the service as Cloud Run would, but on an address in use: by the time it says so, it
@@ -106,8 +120,9 @@ func (p plan) starts(t *testing.T, service resource, env map[string]string) {
 func TestBinaryRefusesWrongEnvironment(t *testing.T) {
 	t.Parallel()
 	needTerraform(t) // without it there is nothing to compare with
-	for _, wrong := range []string{"REGENT_EVENTS=regent", "REGENT_MEMBERS=regent", "REGENT_EVENTS_ENDPOINT=europe-west4", "REGENT_HISTORY=30d", "REGENT_CACHE_EXPIRY=11s", "REGENT_STREAM_LIMIT=-1s", "REGENT_MAX_CONCURRENCY=1"} {
+	for _, wrong := range []string{"REGENT_EVENTS=regent", "REGENT_MEMBERS=regent", "REGENT_EVENTS_ENDPOINT=europe-west4", "REGENT_HISTORY=30d", "REGENT_CACHE_EXPIRY=11s", "REGENT_STREAM_LIMIT=-1s", "REGENT_MAX_CONCURRENCY=1", "REGENT_PEERS=eu"} {
 		name, _, _ := strings.Cut(wrong, "=")
+		name = strings.TrimSuffix(name, "S")
 		flag := "--" + strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "REGENT_"), "_", "-"))
 		said := ask(t, []string{"REGENT_STORE=memory:", "REGENT_LISTEN=127.0.0.1:0", wrong}, "serve")
 		if !strings.Contains(said, name) && !strings.Contains(said, flag) {

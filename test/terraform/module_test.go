@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var examples = []string{"firestore", "spanner", "multi-region"}
+var examples = []string{"firestore", "spanner", "multi-region", "regional-leaders"}
 
 func TestModuleIsFormatted(t *testing.T) {
 	t.Parallel()
@@ -100,7 +100,7 @@ func TestVariablesAreTypedDescribedAndValidated(t *testing.T) {
 
 func TestOutputsAreDescribed(t *testing.T) {
 	t.Parallel()
-	for _, folder := range []string{"", "/examples/firestore", "/examples/spanner", "/examples/multi-region"} {
+	for _, folder := range []string{"", "/examples/firestore", "/examples/spanner", "/examples/multi-region", "/examples/regional-leaders"} {
 		for _, o := range declaration.FindAllStringSubmatch(read(t, repository+"/terraform"+folder+"/outputs.tf"), -1) {
 			if !strings.Contains(o[3], "description = ") {
 				t.Errorf("output %q of the module%s has no description", o[2], folder)

@@ -96,10 +96,8 @@ func TestPlanOfEachExample(t *testing.T) {
 func (p plan) publishesThroughOneEndpoint(t *testing.T) {
 	t.Helper()
 	var endpoints []string
-	for _, r := range p.resources {
-		if r.Type == "google_cloud_run_v2_service" {
-			endpoints = append(endpoints, p.environment(r)["REGENT_EVENTS_ENDPOINT"])
-		}
+	for _, r := range p.services() {
+		endpoints = append(endpoints, p.environment(r)["REGENT_EVENTS_ENDPOINT"])
 	}
 	all := slices.Compact(slices.Sorted(slices.Values(endpoints)))
 	regional := regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]+-pubsub\.googleapis\.com:443$`)
@@ -257,9 +255,12 @@ func (p plan) one(t *testing.T, address string) resource {
 	return p.resources[i]
 }
 
-// services are the Cloud Run services.
-func (p plan) services() []resource {
-	return slices.DeleteFunc(slices.Clone(p.resources), func(r resource) bool { return r.Type != "google_cloud_run_v2_service" })
+// services are the Cloud Run services of the example's main module.
+func (p plan) services() []resource { return p.main("google_cloud_run_v2_service") }
+
+// main are the resources of a type, without those of modules beside the main one.
+func (p plan) main(kind string) []resource {
+	return slices.DeleteFunc(slices.Clone(p.resources), func(r resource) bool { return r.Type != kind || strings.HasPrefix(r.Address, "module.") })
 }
 
 // in returns the value at the path, of names and indexes, below v.

@@ -42,7 +42,8 @@ func New(t testing.TB) *Server {
 // Start starts a server outside a test, for example in an example. The caller must close it.
 func Start() *Server {
 	s := &Server{start: time.Now(), links: map[net.Conn]bool{}, dials: make(chan net.Conn)}
-	service, err := instance.New(instance.Config{Store: memory.New(memory.Config{}), Name: "clienttest", Alone: true, Now: s.clock})
+	store := memory.New(memory.Config{})
+	service, err := instance.New(instance.Config{Store: store, Journal: store, Name: "clienttest", Alone: true, Now: s.clock})
 	if err != nil {
 		panic(err) // fixed arguments: cannot fail
 	}

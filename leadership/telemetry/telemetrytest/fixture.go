@@ -4,6 +4,7 @@ package telemetrytest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,7 +41,7 @@ type Fixture struct {
 // New starts an instance that runs until the test ends.
 func New(t *testing.T) *Fixture { return On(t, memory.New(memory.Config{})) }
 
-// On is New on a store.
+// On is New on a store. Checkpoints and journals are kept there, too, if it can.
 func On(t *testing.T, store leadership.Store) *Fixture {
 	t.Helper()
 	w := &Fixture{T: t, reader: sdkmetric.NewManualReader(), keys: make(map[leadership.CandidateID]leadership.Key)}
@@ -50,13 +51,14 @@ func On(t *testing.T, store leadership.Store) *Fixture {
 		t.Fatal(err)
 	}
 	begin := time.Now()
+	journal, _ := store.(leadership.Journal)
 	i, err := instance.New(instance.Config{
-		Store: w.Metrics.Store(store), Name: "a", Alone: true, Now: func() time.Duration { return time.Since(begin) },
+		Store: w.Metrics.Store(store), Journal: w.Metrics.Journal(journal), Name: "a", Alone: true, Now: func() time.Duration { return time.Since(begin) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Metrics.Members(i); err != nil {
+	if err := errors.Join(w.Metrics.Members(i), w.Metrics.Followers(i)); err != nil {
 		t.Fatal(err)
 	}
 	w.Service = instance.Guard(i, w.Metrics)
@@ -72,11 +74,12 @@ func On(t *testing.T, store leadership.Store) *Fixture {
 
 // Acquire asks for the lease.
 func (w *Fixture) Acquire(e leadership.Election, c leadership.CandidateID, wait time.Duration) (leadership.LeaseRequest, error) {
-	g, err := w.Service.Acquire(w.Context(), leadership.AcquireRequest{Election: e, CandidateID: c, Key: new(w.key(c)), Wait: wait})
+	g, err := w.Service.Acquire(w.Context(), leadership.AcquireRequest{Election: e, CandidateID: c, Key: new(w.Key(c)), Wait: wait})
 	return leadership.LeaseRequest{Election: e, CandidateID: c, Key: g.Key, Token: g.Token}, err
 }
 
-func (w *Fixture) key(c leadership.CandidateID) leadership.Key {
+// Key returns the key of a candidate.
+func (w *Fixture) Key(c leadership.CandidateID) leadership.Key {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, ok := w.keys[c]; !ok {

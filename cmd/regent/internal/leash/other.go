@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"os/exec"
 )
 
 // Signals are the signals that the caller of Run passes on.
@@ -19,3 +20,6 @@ func Run(context.Context, Config) (End, error) {
 
 // Main does nothing on this system.
 func Main([]string, *slog.Logger) (code int, played bool) { return 0, false }
+
+// OwnGroup does nothing: a command that is killed leaves what it has started.
+func OwnGroup(*exec.Cmd) {}

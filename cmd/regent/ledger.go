@@ -1,0 +1,525 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/wire"
+)
+
+// dataFlags name the data that a leader leaves behind.
+type dataFlags struct {
+	file string
+	uri  string
+}
+
+func (f *dataFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.file, "file", "-", "`FILE` with the data, as JSON; - is standard input")
+	cmd.Flags().StringVar(&f.uri, "uri", "", "where the data is, instead of the data itself")
+	cmd.MarkFlagsMutuallyExclusive("file", "uri")
+}
+
+// keyBeside is requireKey for a command that reads data from a file, or standard input, too.
+func (c *cli) keyBeside(file string, key keyFlags) (leadership.Key, error) {
+	if file == "-" && key.file == "-" {
+		return leadership.Key{}, usagef("the data and the key cannot both come from standard input; give --file FILE, or the key by REGENT_KEY or --key-file FILE")
+	}
+	return c.requireKey(key)
+}
+
+// readData reads a file of at most so many bytes, or standard input.
+func (c *cli) readData(path string, most int) ([]byte, error) {
+	in, name := c.in, "standard input"
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, usagef("--file: %w", err)
+		}
+		defer f.Close()
+		in, name = f, path
+	}
+	b, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
+	case len(b) > most:
+		return nil, usagef("%s has more than %d bytes; put the data elsewhere, and give --uri", name, most)
+	}
+	return b, nil
+}
+
+// json reads one JSON value; nil if there is a URI in its place. Spaces do not count against most
+// later, so that the file may have some more.
+func (f dataFlags) json(c *cli, most int) (json.RawMessage, error) {
+	if f.uri != "" {
+		return nil, nil
+	}
+	b, err := c.readData(f.file, 4*most)
+	if err != nil {
+		return nil, err
+	}
+	if b = bytes.TrimSpace(b); !json.Valid(b) {
+		return nil, usagef("the data is not JSON; text is, between quotation marks, as jq -R . makes it")
+	}
+	return b, nil
+}
+
+// family is a command that only has others below it.
+func (c *cli) family(name, short, long string, commands ...*cobra.Command) *cobra.Command {
+	parent := &cobra.Command{Use: name, Short: short, Long: long}
+	var names []string
+	for _, one := range commands {
+		names = append(names, one.Name())
+	}
+	parent.RunE = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usagef("%s has no command %q, only %s", name, args[0], strings.Join(names, ", "))
+		}
+		return usagef("%s needs a command: %s", name, strings.Join(names, ", "))
+	}
+	c.add(parent, "", commands...)
+	return parent
+}
+
+func (c *cli) checkpointCommand() *cobra.Command {
+	return c.family("checkpoint", "Leave the state of a task to the next leader", `A checkpoint is what a leader leaves to its successors: up to 64 KiB of JSON, or a URI. Each election has one, which the
+next put replaces. It outlives leases, and the deletion of its election. A leader that acquires with --inherit gets it, and
+from then on no earlier leader can put another one.`,
+		c.checkpointGetCommand(), c.checkpointPutCommand())
+}
+
+func (c *cli) checkpointGetCommand() *cobra.Command {
+	var bare bool
+	cmd := &cobra.Command{
+		Use:   "get ELECTION [--data]",
+		Short: "Show the checkpoint of an election",
+		Long: `Show the checkpoint of an election, and which leader has put it. Any caller that may read the election can do this; a leader
+that wants to go on from it acquires with --inherit, so that no late checkpoint follows.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+				p, err := server.Checkpoint(ctx, leadership.Election(args[0]))
+				switch {
+				case err != nil:
+					return err
+				case !bare:
+					return c.printCheckpoint(p)
+				case p.URI != "":
+					return fmt.Errorf("the checkpoint has no data, but is at %s", p.URI)
+				}
+				return c.printLines([]string{string(p.Data)})
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&bare, "data", false, "print the data alone, as JSON")
+	return c.remote(cmd)
+}
+
+func (c *cli) checkpointPutCommand() *cobra.Command {
+	var who candidateFlags
+	var data dataFlags
+	var r leadership.CheckpointRequest
+	cmd := &cobra.Command{
+		Use:   "put ELECTION --candidate ID --token N [--file FILE | --uri URI] [--task TEXT]",
+		Short: "Replace the checkpoint of an election, as its leader",
+		Long: `Replace the checkpoint of an election, as its leader, by the JSON on standard input or in a file, or by a URI. If a later
+leader has taken over, the exit code is 3: nothing was written, and this leader must stop. The same command again is safe.`,
+		Example: `  echo '{"done":412}' | regent checkpoint put reports --candidate agent-1 --token 7 --task "shard 3"
+  regent checkpoint put reports --candidate agent-1 --token 7 --uri gs://bucket/state.json --sha256 "$sum"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key, err := c.keyBeside(data.file, who.key)
+			if err != nil {
+				return err
+			}
+			if r.Data, err = data.json(c, leadership.MaxCheckpointBytes); err != nil {
+				return err
+			}
+			r.Election, r.CandidateID, r.Key, r.URI = leadership.Election(args[0]), who.id, key, data.uri
+			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+				p, err := server.PutCheckpoint(ctx, r)
+				if err != nil {
+					return err
+				}
+				return c.printCheckpoint(p)
+			})
+		},
+	}
+	who.add(c, cmd)
+	c.addToken(cmd, &r.Token)
+	data.add(cmd)
+	cmd.Flags().StringVar(&r.Task, "task", "", "the task that it is about: one line of at most 256 bytes")
+	cmd.Flags().StringVar(&r.SHA256, "sha256", "", "the SHA-256 of what is at the URI, in hexadecimal")
+	return c.remote(cmd)
+}
+
+func (c *cli) printCheckpoint(p leadership.Checkpoint) error {
+	if c.output == document {
+		return printDocuments(c, []leadership.Checkpoint{p}, wire.NewCheckpoint)
+	}
+	return c.printTable(checkpointRows(p))
+}
+
+func checkpointRows(p leadership.Checkpoint) [][]string {
+	rows := [][]string{{"election", string(p.Election)}, {"leader", string(p.LeaderID)}, {"fencing token", fmt.Sprint(p.Token)}, {"put", formatTime(p.At)}}
+	for _, optional := range [][]string{{"task", p.Task}, {"data", string(p.Data)}, {"uri", p.URI}, {"sha256", p.SHA256}} {
+		if optional[1] != "" {
+			rows = append(rows, []string{optional[0], printable(optional[1])})
+		}
+	}
+	return rows
+}
+
+func (c *cli) journalCommand() *cobra.Command {
+	return c.family("journal", "Replicate what leaders do, in order", `A journal is a list of entries that the leaders of an election append, under their fencing tokens, and that followers read in
+order: each entry has an index, from 1, without a gap. What append reports as done is durable. Once a later leader has
+opened the journal, or has appended to it, no earlier one can append any more. A snapshot stands for the first entries,
+which are then deleted.`,
+		c.journalAppendCommand(), c.journalReadCommand(), c.journalFollowCommand(), c.journalSnapshotCommand())
+}
+
+// parseIndex accepts 0 as well: the beginning of the journal.
+func parseIndex(text string) (leadership.Index, error) {
+	n, err := parseRevision(text)
+	if err != nil {
+		return 0, errors.New("an index is an integer, 0 or more")
+	}
+	return leadership.Index(n), nil
+}
+
+func (c *cli) journalAppendCommand() *cobra.Command {
+	var who candidateFlags
+	var file, kind string
+	var r leadership.AppendRequest
+	cmd := &cobra.Command{
+		Use:   "append ELECTION --candidate ID --token N [--after INDEX] [--type TYPE] [--file FILE]",
+		Short: "Add entries to the journal of an election, as its leader",
+		Long: `Add each JSON value on standard input, or in a file, as an entry of the journal: up to 500 with 512 KiB, all or none. It
+prints the index of the last one. If a later leader has opened the journal, the exit code is 3: this leader must stop.
+
+With --after, the entries are added only if that is the index of the last one; the same command again, after an answer that
+was lost, adds them once. Without it the journal is opened first, which keeps earlier leaders from appending, and the entries
+are added at its end: repeated, they are added twice.`,
+		Example: `  echo '{"set":"a","to":1}' | regent journal append state --candidate agent-1 --token 7
+  regent journal append state --candidate agent-1 --token 7 --after 41 --type put --file entries.jsonl`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key, err := c.keyBeside(file, who.key)
+			if err != nil {
+				return err
+			}
+			r.Election, r.CandidateID, r.Key = leadership.Election(args[0]), who.id, key
+			if r.Entries, err = c.readEntries(file, kind); err != nil {
+				return err
+			}
+			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+				if !cmd.Flags().Changed("after") {
+					head, err := server.OpenJournal(ctx, r.LeaseRequest)
+					if err != nil {
+						return err
+					}
+					r.After = head.Index
+				}
+				head, err := server.AppendJournal(ctx, r)
+				if err != nil {
+					return err
+				}
+				return c.printHead(head)
+			})
+		},
+	}
+	who.add(c, cmd)
+	c.addToken(cmd, &r.Token)
+	cmd.Flags().Var(&value[leadership.Index]{&r.After, "", "INDEX", parseIndex}, "after", "the index of the last entry, 0 if there is none (default: whatever it is)")
+	cmd.Flags().StringVar(&kind, "type", "", "the `TYPE` of the entries: at most 64 bytes of your choice")
+	cmd.Flags().StringVar(&file, "file", "-", "`FILE` with the JSON values; - is standard input")
+	return c.remote(cmd)
+}
+
+// readEntries reads JSON values, one after the other.
+func (c *cli) readEntries(file, kind string) ([]leadership.Entry, error) {
+	b, err := c.readData(file, 4*leadership.MaxAppendBytes)
+	if err != nil {
+		return nil, err
+	}
+	var all []leadership.Entry
+	for d := json.NewDecoder(bytes.NewReader(b)); ; {
+		var data json.RawMessage
+		switch err := d.Decode(&data); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, usagef("entry %d is not JSON: %w; text is, between quotation marks, as jq -R . makes it", len(all)+1, err)
+		}
+		all = append(all, leadership.Entry{Type: kind, Data: data})
+	}
+}
+
+func (c *cli) printHead(h leadership.JournalHead) error {
+	if c.output == document {
+		return printDocuments(c, []leadership.JournalHead{h}, wire.NewJournalHead)
+	}
+	rows := [][]string{{"election", string(h.Election)}, {"index", fmt.Sprint(h.Index)}}
+	if h.Snapshot > 0 {
+		rows = append(rows, []string{"snapshot", fmt.Sprintf("up to %d", h.Snapshot)})
+	}
+	return c.printTable(rows)
+}
+
+func (c *cli) journalReadCommand() *cobra.Command {
+	var r leadership.JournalRequest
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "read ELECTION [--after INDEX] [--limit N]",
+		Short: "Show the entries of a journal",
+		Long: `Show the entries of a journal. Where the first ones are only kept as a snapshot, the exit code is 1, and the error says after
+which index to begin; 'regent journal snapshot' shows it. With --output json each line is an entry.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Election = leadership.Election(args[0])
+			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+				entries, err := readJournal(ctx, server, r, limit)
+				if err != nil {
+					return err
+				}
+				return c.printEntries(entries)
+			})
+		},
+	}
+	cmd.Flags().Var(&value[leadership.Index]{&r.After, "0", "INDEX", parseIndex}, "after", "only entries after this one")
+	cmd.Flags().Var(&value[int]{&limit, "", "N", parseCount}, "limit", "at most so many (default: all)")
+	return c.remote(cmd)
+}
+
+// readJournal reads so many entries at most, or all that there are when it begins. limit 0: all.
+func readJournal(ctx context.Context, server *client.Client, r leadership.JournalRequest, limit int) ([]leadership.Entry, error) {
+	var entries []leadership.Entry
+	for {
+		r.Limit = leadership.MaxPageSize
+		if limit > 0 {
+			r.Limit = min(limit-len(entries), r.Limit)
+		}
+		page, err := server.ReadJournal(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, page.Entries...)
+		if len(page.Entries) == 0 || limit > 0 && len(entries) == limit {
+			return entries, nil
+		}
+		if r.After = entries[len(entries)-1].Index; r.After >= page.Index {
+			return entries, nil
+		}
+	}
+}
+
+var entryHeader = []string{"INDEX", "AT", "TOKEN", "TYPE", "DATA"}
+
+func entryRow(e leadership.Entry) []string {
+	kind := "-"
+	if e.Type != "" {
+		kind = printable(e.Type)
+	}
+	return []string{fmt.Sprint(e.Index), formatTime(e.At), fmt.Sprint(e.Token), kind, printable(string(e.Data))}
+}
+
+func (c *cli) printEntries(entries []leadership.Entry) error {
+	if c.output == document {
+		return printDocuments(c, entries, wire.NewJournalEntry)
+	}
+	rows := [][]string{entryHeader}
+	for _, e := range entries {
+		rows = append(rows, entryRow(e))
+	}
+	return c.printTable(rows)
+}
+
+func (c *cli) journalFollowCommand() *cobra.Command {
+	f := follower{}
+	cmd := &cobra.Command{
+		Use:   "follow ELECTION [--after INDEX] [--member ID] [--count N]",
+		Short: "Show the entries of a journal as they are appended",
+		Long: `Show the entries of a journal, and then each one as it is appended, until SIGINT or SIGTERM: once, in order and without a gap,
+over broken connections too; --timeout applies to the first answer. Where the first entries are only kept as a snapshot, that
+comes in their place. With --member the reader is a member of the election that has applied what was printed: 'regent members'
+shows how far it lags behind.
+
+With --output json each line is a document: {"entry":…} or {"snapshot":…}.`,
+		Example: `  regent journal follow state --after 41
+  regent journal follow state --member replica-2 --output json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.follow(cmd.Context(), leadership.Election(args[0]), f)
+		},
+	}
+	cmd.Flags().Var(&value[leadership.Index]{&f.after, "0", "INDEX", parseIndex}, "after", "only entries after this one")
+	cmd.Flags().Var(&value[leadership.CandidateID]{&f.member, "", "ID", parseCandidate}, "member", "the id of the member that follows")
+	cmd.Flags().Var(&value[int]{&f.count, "", "N", parseCount}, "count", "end after N lines (default: never)")
+	return c.remote(cmd)
+}
+
+// follower says what is to be followed.
+type follower struct {
+	after  leadership.Index
+	member leadership.CandidateID
+	count  int // of lines; 0 for no limit
+}
+
+type itemDocument struct {
+	Entry    *wire.JournalEntry    `json:"entry,omitzero"`
+	Snapshot *wire.JournalSnapshot `json:"snapshot,omitzero"`
+}
+
+func newItemDocument(i client.JournalItem) (d itemDocument) {
+	if i.Entry != nil {
+		d.Entry = new(wire.NewJournalEntry(*i.Entry))
+	}
+	if i.Snapshot != nil {
+		d.Snapshot = new(wire.NewJournalSnapshot(*i.Snapshot))
+	}
+	return d
+}
+
+// follow prints items until a signal comes, count items were printed, or a permanent error.
+func (c *cli) follow(ctx context.Context, e leadership.Election, f follower) error {
+	server, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if err := c.ask(ctx, func(ctx context.Context, server *client.Client) error { // or a wrong address would be tried for ever
+		_, err := server.ReadJournal(ctx, leadership.JournalRequest{Election: e, After: f.after, Limit: 1})
+		if errors.Is(err, leadership.HistoryCompacted) {
+			err = nil // a snapshot comes first
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal ends the process
+	show := c.itemPrinter()
+	for item, err := range server.FollowAs(ctx, e, f.after, f.member) {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil {
+			err = show(item)
+			f.count--
+		}
+		if err != nil || f.count == 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cli) itemPrinter() func(client.JournalItem) error {
+	if c.output == document {
+		return func(i client.JournalItem) error { return printDocuments(c, []client.JournalItem{i}, newItemDocument) }
+	}
+	table := columns{widths: []int{5, 20, 5, 8, 4}}
+	begun := false
+	return func(i client.JournalItem) error {
+		text := ""
+		if !begun {
+			text, begun = table.line(entryHeader), true
+		}
+		if s := i.Snapshot; s != nil {
+			data := string(s.Data)
+			if s.URI != "" {
+				data = s.URI
+			}
+			text += table.line([]string{fmt.Sprint(s.UpTo), formatTime(s.At), fmt.Sprint(s.Token), "SNAPSHOT", printable(data)})
+		} else {
+			text += table.line(entryRow(*i.Entry))
+		}
+		_, err := fmt.Fprint(c.out, text)
+		return err
+	}
+}
+
+func (c *cli) journalSnapshotCommand() *cobra.Command {
+	var who candidateFlags
+	var data dataFlags
+	var r leadership.SnapshotRequest
+	cmd := &cobra.Command{
+		Use:   "snapshot ELECTION [--up-to INDEX --candidate ID --token N [--file FILE | --uri URI]]",
+		Short: "Show the snapshot of a journal or, as its leader, put another one",
+		Long: `Show the newest snapshot of a journal or, with --up-to, put another one as the leader: the JSON on standard input or in a
+file, of at most 512 KiB, or a URI. It stands for the entries up to that index, which are then deleted: a follower that
+needs them gets the snapshot. A snapshot that does not reach as far as the present one changes nothing.`,
+		Example: `  regent journal snapshot state --output json
+  regent journal snapshot state --up-to 40 --candidate agent-1 --token 7 --file state.json`,
+	}
+	cmd.Flags().Var(&value[leadership.Index]{&r.UpTo, "", "INDEX", parseUpTo}, "up-to", "the index of the last entry that the snapshot stands for")
+	who.addOptional(cmd)
+	c.from(cmd, "candidate", "REGENT_CANDIDATE")
+	cmd.Flags().Var(&value[leadership.Token]{&r.Token, "", "N", parseToken}, "token", "the fencing token that came with the lease")
+	c.from(cmd, "token", "REGENT_TOKEN")
+	data.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r.Election = leadership.Election(args[0])
+		if r.UpTo == 0 {
+			for _, flag := range []string{"file", "uri"} {
+				if cmd.Flags().Changed(flag) {
+					return usagef("--%s puts a snapshot; say for which entries it stands, with --up-to", flag)
+				}
+			}
+			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+				s, err := server.ReadSnapshot(ctx, r.Election)
+				if err != nil {
+					return err
+				}
+				return c.printSnapshot(s)
+			})
+		}
+		for _, s := range []source{{flag: "candidate", variable: "REGENT_CANDIDATE"}, {flag: "token", variable: "REGENT_TOKEN"}} {
+			if !cmd.Flags().Changed(s.flag) {
+				return usageError{missing(s)}
+			}
+		}
+		key, err := c.keyBeside(data.file, who.key)
+		if err != nil {
+			return err
+		}
+		if r.Data, err = data.json(c, leadership.MaxSnapshotBytes); err != nil {
+			return err
+		}
+		r.CandidateID, r.Key, r.URI = who.id, key, data.uri
+		return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+			head, err := server.SnapshotJournal(ctx, r)
+			if err != nil {
+				return err
+			}
+			return c.printHead(head)
+		})
+	}
+	return c.remote(cmd)
+}
+
+func parseUpTo(text string) (leadership.Index, error) {
+	n, err := parseIndex(text)
+	if err != nil || n == 0 {
+		return 0, errors.New("must be the index of an entry, 1 or more")
+	}
+	return n, nil
+}
+
+func (c *cli) printSnapshot(s leadership.JournalSnapshot) error {
+	if c.output == document {
+		return printDocuments(c, []leadership.JournalSnapshot{s}, wire.NewJournalSnapshot)
+	}
+	rows := [][]string{{"election", string(s.Election)}, {"up to", fmt.Sprint(s.UpTo)}, {"fencing token", fmt.Sprint(s.Token)}, {"put", formatTime(s.At)}}
+	if s.URI != "" {
+		return c.printTable(append(rows, []string{"uri", printable(s.URI)}))
+	}
+	return c.printTable(append(rows, []string{"data", printable(string(s.Data))}))
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/wire"
+)
+
+func (c *cli) handOverCommand() *cobra.Command {
+	var r leadership.HandOverRequest
+	cmd := &cobra.Command{
+		Use:   "hand-over ELECTION --candidate ID --token N [--to ID] [--within DURATION]",
+		Short: "Name the successor of the present term",
+		Long: `Name the successor of the present term, as its leader. The leader goes on until the successor has loaded what it needs
+('regent ready'); 'regent status' shows that. Then it stops, and says so with 'regent yield': the successor leads with its
+next acquire, without a vacancy, and no other candidate can come between. If the successor does not come, the term ends all
+the same within the time given, and the line goes on.
+
+Without --to it is the best candidate that waits in line; if none waits, the exit code is 1: release the lease instead.
+'regent run --hand-over' does all of this when it is told to end.`,
+		Example: `  regent hand-over reports --candidate agent-1 --token 7
+  regent hand-over reports --candidate agent-1 --token 7 --to agent-2 --within 2m --reason "this host is drained"`,
+	}
+	cmd.Flags().Var(&value[leadership.CandidateID]{&r.To, "", "ID", parseCandidate}, "to", "the successor (default: the best candidate that waits)")
+	cmd.Flags().Var(&value[time.Duration]{&r.Within, leadership.DefaultWithin.String(), "DURATION", parseWithin}, "within", "how long the hand-over may take, from 1s to 10m; the term ends then, but not before the end that was promised")
+	cmd.Flags().StringVar(&r.Reason, "reason", "", "why, for the election's history: one line of at most 256 bytes")
+	return c.leaseCommand(cmd, func(server *client.Client, ctx context.Context, lease leadership.LeaseRequest) (leadership.Lease, error) {
+		r.LeaseRequest = lease
+		return server.HandOver(ctx, r)
+	})
+}
+
+func parseWithin(text string) (time.Duration, error) {
+	return parseDuration(text, leadership.MinWithin, leadership.MaxWithin)
+}
+
+func (c *cli) readyCommand() *cobra.Command {
+	var who candidateFlags
+	cmd := &cobra.Command{
+		Use:   "ready ELECTION --candidate ID",
+		Short: "Say that a successor, or a new leader, has loaded what it needs",
+		Long: `Say that the candidate has loaded what it needs to lead. A successor that a leader has named says so before the leader stops,
+with the key under which it is going to lead: no other key can take its place then. It waits in line meanwhile, with
+'regent acquire --wait' under the same key. Where the policy of the election has "promotion":true, a new leader says so too:
+until then 'regent check --write' refuses its token.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			key, err := c.requireKey(who.key)
+			if err != nil {
+				return err
+			}
+			r := leadership.ReadyRequest{Election: leadership.Election(args[0]), CandidateID: who.id, Key: key}
+			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
+				return server.SayReady(ctx, r)
+			})
+		},
+	}
+	who.add(c, cmd)
+	return c.remote(cmd)
+}
+
+func (c *cli) yieldCommand() *cobra.Command {
+	return c.leaseCommand(&cobra.Command{
+		Use:   "yield ELECTION --candidate ID --token N",
+		Short: "Stop leading in favour of a successor that is ready",
+		Long: `Say that the leader has stopped, so that its successor can lead. From then on the leader must not act. Only the successor
+that has said 'regent ready' is granted the lease, in one step with the end of this term; if it does not come within 10s, or
+the end of the lease, the line goes on. While no successor is ready the exit code is 3: go on, or release the lease.`,
+	}, (*client.Client).Yield)
+}
+
+func (c *cli) delegateCommand() *cobra.Command {
+	r := leadership.DelegateRequest{Limits: leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent, Budget: leadership.AsParent}}
+	cmd := &cobra.Command{
+		Use:   "delegate ELECTION --child NAME --candidate ID --token N [--depth N] [--children N] [--budget N]",
+		Short: "Make an election for a part of the leader's task",
+		Long: `Make the election ELECTION.NAME for a part of the task, as the leader of ELECTION. Its candidates acquire it as any other, and
+a lease there ends with the leader's at the latest. The leader of the child may delegate in turn, within the limits given
+here, which are counted against those of the parent: the policy "delegation" of an election that was not delegated has
+them, by default 8 levels, 64 children and no budget. The same command again changes nothing.`,
+		Example: `  regent delegate research --child sources --candidate agent-1 --token 7 --depth 2 --children 8 --budget 50000
+  regent acquire research.sources --candidate agent-4`,
+	}
+	cmd.Flags().StringVar(&r.Child, "child", "", "the last part of the `NAME` of the election that is made")
+	cmd.Flags().Var(&value[int]{&r.Limits.Depth, "", "N", parseLimit}, "depth", "how many levels there may be below the child (default: one less than below its parent)")
+	cmd.Flags().Var(&value[int]{&r.Limits.Children, "", "N", parseLimit}, "children", "how many elections its leader may delegate (default: as many as the parent's)")
+	cmd.Flags().Var(&value[int64]{&r.Limits.Budget, "", "N", parseLimit64}, "budget", "what the child gets of the parent's budget, in units of your choice (default: nothing)")
+	c.require(cmd, "child", "")
+	return c.leaseCommand(cmd, func(server *client.Client, ctx context.Context, lease leadership.LeaseRequest) (leadership.Lease, error) {
+		r.LeaseRequest = lease
+		return server.Delegate(ctx, r)
+	})
+}
+
+func parseLimit(text string) (int, error) {
+	n, err := parseLimit64(text)
+	return int(min(n, 1<<31-1)), err
+}
+
+func parseLimit64(text string) (int64, error) {
+	n, err := parseRevision(text)
+	if err != nil {
+		return 0, errors.New("must be an integer, 0 or more")
+	}
+	return int64(n), nil
+}
+
+func (c *cli) treeCommand() *cobra.Command {
+	return c.remote(&cobra.Command{
+		Use:   "tree ELECTION",
+		Short: "Draw an election with what was delegated below it",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+				t, err := server.Tree(ctx, leadership.Election(args[0]))
+				if err != nil {
+					return err
+				}
+				return c.printTree(t)
+			})
+		},
+	})
+}
+
+func (c *cli) printTree(t leadership.Tree) error {
+	if c.output == document {
+		return printDocuments(c, []leadership.Tree{t}, wire.NewTree)
+	}
+	below := map[leadership.Election][]leadership.Lease{}
+	for _, l := range t.Leases[1:] {
+		below[l.Config.Delegation.Parent] = append(below[l.Config.Delegation.Parent], l)
+	}
+	rows := [][]string{{"ELECTION", "STATE", "LEADER", "TOKEN", "EXPIRES IN", "MAY DELEGATE"}}
+	var draw func(l leadership.Lease, before, after string)
+	draw = func(l leadership.Lease, before, after string) {
+		rows = append(rows, append([]string{before + string(l.Election)}, treeCells(l)...))
+		children := below[l.Election]
+		for i, child := range children {
+			if i == len(children)-1 {
+				draw(child, after+"└─ ", after+"   ")
+			} else {
+				draw(child, after+"├─ ", after+"│  ")
+			}
+		}
+	}
+	draw(t.Leases[0], "", "")
+	if err := c.printTable(rows); err != nil || t.Complete {
+		return err
+	}
+	return c.printLines([]string{fmt.Sprintf("There are more: the first %d elections are shown.", len(t.Leases))})
+}
+
+func treeCells(l leadership.Lease) []string {
+	leader, expires := "-", "-"
+	if l.State == leadership.Held {
+		leader, expires = string(l.LeaderID), remaining(l.ExpiresIn)
+	}
+	limits := l.Config.Delegation.Limits()
+	may := "-"
+	if limits.Depth > 0 && limits.Children > 0 {
+		may = fmt.Sprintf("%d, %d levels deep", limits.Children, limits.Depth)
+		if limits.Depth == 1 {
+			may = fmt.Sprintf("%d, 1 level deep", limits.Children)
+		}
+	}
+	if limits.Budget > 0 {
+		may += fmt.Sprintf(", budget %d", limits.Budget)
+	}
+	return []string{stateOf(l), leader, fmt.Sprint(l.Token), expires, may}
+}

@@ -1,0 +1,289 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+// JournalItem is one item of a journal: a Snapshot or an Entry.
+type JournalItem struct {
+	// Snapshot stands for all entries up to its UpTo, those that were yielded before included: what
+	// was built from them is to be replaced by it.
+	Snapshot *leadership.JournalSnapshot
+	Entry    *leadership.Entry
+}
+
+// Index is that of the entry, or of the last one that the snapshot stands for.
+func (i JournalItem) Index() leadership.Index {
+	if i.Snapshot != nil {
+		return i.Snapshot.UpTo
+	}
+	return i.Entry.Index
+}
+
+// Follow yields the entries of an election's journal after an index, 0 for all, and then each one as
+// it is appended: once, in order and without a gap, whichever instance serves it. It reconnects and
+// resumes as Watch does. If entries that come next are only to be had as a snapshot, because the
+// leader has put one, it yields that first and goes on behind it. It reads no faster than the loop.
+// A journal without entries yields nothing until it has some.
+//
+// Unless the caller leaves the loop, the last iteration has an error and no item: ctx's, or a
+// permanent one, such as leadership.InvalidArgument, wire.PermissionDenied, and
+// leadership.IndexMismatch if the journal has not reached the index after: its store was restored,
+// or is another one.
+func (c *Client) Follow(ctx context.Context, election leadership.Election, after leadership.Index) iter.Seq2[JournalItem, error] {
+	return c.FollowAs(ctx, election, after, "")
+}
+
+// FollowAs is Follow for a member of the election: it tells, at most once a second, up to which item
+// the loop has done its work. Members shows how far it lags behind, and AwaitAcknowledgement can
+// wait for it.
+func (c *Client) FollowAs(ctx context.Context, election leadership.Election, after leadership.Index, member leadership.CandidateID) iter.Seq2[JournalItem, error] {
+	return func(yield func(JournalItem, error) bool) {
+		f := &journalReader{client: c, election: election, member: member, last: after, yield: yield}
+		if err := f.follow(ctx); err != errLeft {
+			yield(JournalItem{}, err)
+		}
+	}
+}
+
+// journalReader passes the items of a journal on. Only its telling is used by another goroutine.
+type journalReader struct {
+	client   *Client
+	election leadership.Election
+	member   leadership.CandidateID
+	yield    func(JournalItem, error) bool
+
+	last    leadership.Index // of the items that were passed on
+	applied atomic.Int64     // so, and the loop has done its work
+	missing leadership.Index // the entry that was left out last
+	backoff backoff
+}
+
+// follow returns an error that would stay, errLeft, or ctx's. It never returns nil.
+func (f *journalReader) follow(ctx context.Context) error {
+	if err := f.request(0).Validate(); err != nil {
+		return err
+	}
+	f.applied.Store(int64(f.last))
+	if err := f.retry(ctx, f.begin); err != nil {
+		return err
+	}
+	telling, stop := context.WithCancel(ctx)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer stop()
+	if f.member != "" {
+		beside.Go(func() { f.tell(telling) })
+	}
+	return f.retry(ctx, f.listen)
+}
+
+// retry calls read until it returns nil or an error that would stay. Entries that are only to be had
+// as a snapshot are passed on as one.
+func (f *journalReader) retry(ctx context.Context, read func(context.Context) error) error {
+	for {
+		if ctx.Err() != nil {
+			return fmt.Errorf("client: follow: %w", ctx.Err())
+		}
+		began := time.Now()
+		err := read(ctx)
+		if errors.Is(err, leadership.HistoryCompacted) {
+			if err = f.catchUp(ctx); err == nil {
+				continue
+			}
+		}
+		var last permanentError
+		switch {
+		case err == nil, err == errLeft:
+			return err
+		case ctx.Err() != nil:
+			continue
+		case errors.As(err, &last):
+			return last.error
+		case !passes(err):
+			return err
+		case time.Since(began) > maxPause:
+			f.backoff = backoff{}
+		}
+		sleep(ctx, f.backoff.after(err))
+	}
+}
+
+// passes reports whether a read of a journal, or the end of a stream, is to be followed by another.
+func passes(err error) bool {
+	var ended streamEnded
+	var reply *ReplyError
+	return errors.As(err, &ended) || errors.As(err, &reply) && reply.Status < 300 || transient(err)
+}
+
+func (f *journalReader) request(limit int) leadership.JournalRequest {
+	r := leadership.JournalRequest{Election: f.election, After: f.last, Limit: limit, Member: f.member}
+	if f.member != "" {
+		r.Applied = leadership.Index(f.applied.Load())
+	}
+	return r
+}
+
+// begin reads the first page, which tells whether the journal has reached the index at all.
+func (f *journalReader) begin(ctx context.Context) error {
+	page, err := f.client.ReadJournal(ctx, f.request(0))
+	switch {
+	case err != nil:
+		return err
+	case page.Index < f.last:
+		return permanentError{&leadership.Error{Code: leadership.IndexMismatch, Index: page.Index, Detail: fmt.Sprintf(
+			"the journal of election %q is at index %d, and %d was asked for; its store was restored or is another one: begin again from 0", f.election, page.Index, f.last)}}
+	}
+	return f.takeAll(page.Entries)
+}
+
+// readUpTo passes items on until that index.
+func (f *journalReader) readUpTo(ctx context.Context, end leadership.Index) error {
+	for f.last < end {
+		err := f.retry(ctx, func(ctx context.Context) error {
+			page, err := f.client.ReadJournal(ctx, f.request(int(min(end-f.last, leadership.MaxPageSize))))
+			if err == nil && len(page.Entries) == 0 {
+				err = permanentError{misread("journal", false, fmt.Errorf("it has no entry after %d, and %d was written", f.last, end))}
+			}
+			if err != nil {
+				return err
+			}
+			return f.takeAll(page.Entries)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *journalReader) takeAll(entries []leadership.Entry) error {
+	for i := range entries {
+		if err := f.take(&entries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take passes an entry on if it is the next one.
+func (f *journalReader) take(e *leadership.Entry) error {
+	switch next := f.last + 1; {
+	case e.Index < next:
+		return nil
+	case e.Index > next && f.missing == next:
+		return permanentError{misread("follow", false, fmt.Errorf("entry %d of the journal of election %q was left out twice", next, f.election))}
+	case e.Index > next:
+		f.missing = next
+		return misread("follow", false, fmt.Errorf("entry %d of the journal of election %q was left out", next, f.election))
+	}
+	return f.emit(JournalItem{Entry: e})
+}
+
+func (f *journalReader) emit(i JournalItem) error {
+	f.backoff = backoff{}
+	f.last = i.Index()
+	if !f.yield(i, nil) {
+		return errLeft
+	}
+	f.applied.Store(int64(f.last))
+	return nil
+}
+
+// catchUp passes the snapshot on, behind which the journal goes on.
+func (f *journalReader) catchUp(ctx context.Context) error {
+	s, err := f.client.ReadSnapshot(ctx, f.election)
+	switch {
+	case err != nil:
+		return err
+	case s.UpTo <= f.last:
+		return misread("read snapshot", false, fmt.Errorf("it ends at %d, and entries after %d are said to be had as a snapshot only", s.UpTo, f.last))
+	}
+	return f.emit(JournalItem{Snapshot: &s})
+}
+
+// listen connects and passes entries on until the connection ends. It never returns nil.
+func (f *journalReader) listen(ctx context.Context) error {
+	s, err := f.client.open(ctx, f.stream())
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	for {
+		m, err := s.next()
+		if err == nil {
+			err = f.receive(m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// stream is the call for a stream of what follows.
+func (f *journalReader) stream() call {
+	after := strconv.FormatInt(int64(f.last), 10)
+	k := call{name: "follow", method: http.MethodGet, path: wire.Path(f.election, wire.JournalPath), query: url.Values{"after": {after}}}
+	setText(k.query, "member", string(f.member))
+	if f.member != "" {
+		setNumber(k.query, "applied", f.applied.Load())
+	}
+	k.header = map[string]string{"Accept": wire.StreamType, "Accept-Encoding": "identity"}
+	return k
+}
+
+func (f *journalReader) receive(m message) error {
+	switch m.name {
+	case wire.StreamEntry:
+		var document wire.JournalEntry
+		if err := wire.Unmarshal(m.data, &document); err != nil {
+			return badMessage(m, err)
+		}
+		e := document.Leadership()
+		if m.id != strconv.FormatInt(int64(e.Index), 10) {
+			return badMessage(m, fmt.Errorf("it has index %d, but its id is %s", e.Index, wire.Quote(m.id)))
+		}
+		return f.take(&e)
+	case wire.StreamEnd:
+		var stop wire.StreamStop
+		if err := wire.Unmarshal(m.data, &stop); err != nil {
+			return badMessage(m, err)
+		}
+		return streamEnded{stop.Reason}
+	}
+	return nil // from a later version
+}
+
+const (
+	// tellEvery is how often a follower may say how far it is, and stayEvery how often it says so to
+	// stay a member.
+	tellEvery = time.Second
+	stayEvery = defaultTTL / 3
+)
+
+// tell says how far the member is, until ctx ends.
+func (f *journalReader) tell(ctx context.Context) {
+	told, since := leadership.Index(f.applied.Load()), time.Duration(0)
+	for ; ctx.Err() == nil; since += tellEvery {
+		applied := leadership.Index(f.applied.Load())
+		if applied != told || since >= stayEvery {
+			_, err := f.client.ReadJournal(ctx, leadership.JournalRequest{Election: f.election, After: applied, Limit: 1, Member: f.member, Applied: applied})
+			if err == nil || errors.Is(err, leadership.HistoryCompacted) {
+				told, since = applied, 0
+			}
+		}
+		sleep(ctx, tellEvery)
+	}
+}

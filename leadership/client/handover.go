@@ -1,0 +1,282 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"regent/leadership"
+)
+
+// HandOver hands the term over to another candidate, in two phases. It names the successor, which
+// then loads what it needs, and blocks until that is ready; the leader goes on meanwhile, and the
+// lease is renewed. When it returns nil, stop what acts as leader and end the work as ever: by
+// returning from Run's function, or by Resign. The lease then passes to the successor without a
+// vacancy. Without to it is the best candidate that waits in line.
+//
+// From the first call on the term ends: Candidate.HandOverWithin after it at the latest, 0 for
+// leadership.DefaultWithin, but not before the end that the lease had. HandOver waits for half of
+// that time and leaves the other half for stopping.
+//
+// Errors: leadership.NotEligible, if no candidate waits or an operator has assigned the election to
+// another one; the term goes on then. leadership.NotReady, if the successor was not ready in time:
+// end the work all the same; the lease passes to the successor if it is ready by then, and is
+// released otherwise. leadership.LeaseHeld with what bars the successor. The cause, if the lease or
+// ctx ended before.
+func (l *Lease) HandOver(ctx context.Context, to leadership.CandidateID) error {
+	lease, err := persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+		l.mayYield()
+		return l.client.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: r, To: to, Within: l.client.candidate.HandOverWithin})
+	})
+	if err != nil {
+		return err
+	}
+	l.client.logOf(l).Info("handing over", "to", lease.Succession.To, "left", lease.Succession.Left)
+	l.hear(lease.Revision, func(leadership.Succession) leadership.Succession { return lease.Succession })
+	return l.awaitReady(ctx, lease.Succession.Left/2)
+}
+
+// awaitReady blocks until the successor is ready, for as long as given.
+func (l *Lease) awaitReady(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := l.during(ctx)
+	defer cancel()
+	late := errors.New("the successor is not ready in time")
+	ctx, stop := context.WithTimeoutCause(ctx, patience, late)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer stop()
+	beside.Go(func() { l.watchSuccession(ctx) })
+	for {
+		now, changed := l.succeeded()
+		if now.Ready {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); cause != late {
+				return about(l.named(), cause)
+			}
+			return about(l.named(), &leadership.Error{Code: leadership.NotReady, Detail: fmt.Sprintf(
+				"the successor %q is not ready after %v, and the term ends; stop, and end the work", now.To, patience)})
+		}
+	}
+}
+
+// watchSuccession hears of the successor by the election's events, which are sooner than the
+// answers to renewals. Where they cannot be watched, those have to do.
+func (l *Lease) watchSuccession(ctx context.Context) {
+	for news, err := range l.client.Watch(ctx, WatchRequest{Election: l.Election()}) {
+		switch e := news.Event; {
+		case err != nil && ctx.Err() == nil:
+			l.client.logOf(l).Debug("the leader hears of its successor only when it renews", "reason", err)
+		case e != nil && e.LeaderID == l.CandidateID():
+			l.hear(e.Revision, func(s leadership.Succession) leadership.Succession { return successionAfter(s, *e) })
+		case news.Lease != nil && news.Lease.LeaderID == l.CandidateID():
+			l.hear(news.Lease.Revision, func(leadership.Succession) leadership.Succession { return news.Lease.Succession })
+		}
+	}
+}
+
+// successionAfter returns the hand-over of a term after an event.
+func successionAfter(s leadership.Succession, e leadership.Event) leadership.Succession {
+	var detail struct {
+		To          leadership.CandidateID `json:"to"`
+		CandidateID leadership.CandidateID `json:"candidateId"`
+		EndsBy      time.Time              `json:"endsBy"`
+	}
+	_ = json.Unmarshal([]byte(e.Detail), &detail) // what cannot be read names no successor
+	to := detail.To
+	if e.Type == leadership.EventAssigned {
+		to = detail.CandidateID
+	}
+	switch e.Type {
+	case leadership.EventHandingOver, leadership.EventAssigned:
+		if to == "" || to == e.LeaderID || to == s.To {
+			return s
+		}
+		s = leadership.Succession{To: to, Since: e.At}
+		if !detail.EndsBy.IsZero() {
+			s.Left = max(detail.EndsBy.Sub(e.At), 0) // both by the store's clock
+		}
+		return s
+	case leadership.EventReady:
+		if detail.CandidateID != e.LeaderID { // or the leader itself has said so
+			s.To, s.Ready = detail.CandidateID, true
+		}
+		return s
+	case leadership.EventYielded:
+		s.To, s.Ready, s.Yielded = to, true, true
+		return s
+	case leadership.EventGoesOn, leadership.EventAcquired:
+		return leadership.Succession{}
+	}
+	if e.LeaderID == "" {
+		return leadership.Succession{}
+	}
+	return s
+}
+
+// handOver is what a leader has heard of the hand-over of its term.
+type handOver struct {
+	now     leadership.Succession
+	at      leadership.Revision // of that
+	may     bool                // it has named a successor, or may have
+	changed chan struct{}       // closed at the next change; nil if nothing waits for it
+}
+
+// newer reports whether what is known at a revision replaces what was known at another. An answer
+// that was given without a read of the election has nothing of the hand-over.
+func newer(at, known leadership.Revision, now leadership.Succession) bool {
+	return at > known || at == known && now.To != ""
+}
+
+// hear takes what was heard of the hand-over at a revision.
+func (l *Lease) hear(at leadership.Revision, change func(leadership.Succession) leadership.Succession) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := &l.handOver
+	now := change(h.now)
+	if !newer(at, h.at, now) {
+		return
+	}
+	h.now, h.at = now, at
+	if h.changed != nil {
+		close(h.changed)
+		h.changed = nil
+	}
+}
+
+// succeeded returns the hand-over as far as it has come, and a channel that is closed when it
+// changes.
+func (l *Lease) succeeded() (now leadership.Succession, changed <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.handOver.changed == nil {
+		l.handOver.changed = make(chan struct{})
+	}
+	return l.handOver.now, l.handOver.changed
+}
+
+// Succession returns the hand-over of the term as far as the leader has heard of it: its own, or one
+// that an operator or a better candidate has begun. To is empty if there is none. Left is 0: see
+// EndsBy.
+func (l *Lease) Succession() leadership.Succession {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.handOver.now
+	now.Left = 0
+	return now
+}
+
+// mayYield notes that the server may know of a successor from now on.
+func (l *Lease) mayYield() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.handOver.may = true
+}
+
+// yields reports whether the term may end with a yield.
+func (l *Lease) yields() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.handOver.may || l.handOver.now.To != ""
+}
+
+// giveUp yields to the successor if there is one that is ready, and releases the lease otherwise.
+// The server decides which it is: a yield that it refuses has changed nothing.
+func (l *Lease) giveUp(ctx context.Context, r leadership.LeaseRequest) error {
+	if l.yields() {
+		err := l.client.release(ctx, r, l.client.Yield)
+		switch {
+		case err == nil:
+			l.client.logOf(l).Info("yielded")
+			return nil
+		case errors.Is(err, leadership.LeaseLost), transient(err), ctx.Err() != nil:
+			return err
+		}
+	}
+	return l.client.release(ctx, r, l.client.Release)
+}
+
+// handOverAtEnd hands over when ctx ends, for as long as the Candidate says, and only then ends the
+// lease. Call stop once, when the leader's function has returned.
+func (l *Lease) handOverAtEnd(ctx context.Context) (stop func()) {
+	within := l.client.candidate.HandOverWithin
+	if within == 0 {
+		return func() {}
+	}
+	handing, cancel := context.WithCancel(l.Context())
+	done := make(chan struct{})
+	unused := context.AfterFunc(ctx, func() {
+		defer close(done)
+		handing, cancel := context.WithTimeout(handing, within/2)
+		defer cancel()
+		err := l.HandOver(handing, "")
+		switch log := l.client.logOf(l); {
+		case errors.Is(err, leadership.NotEligible):
+			log.Info("there is no successor; the lease will be released")
+		case err != nil && l.Valid():
+			log.Warn("the lease could not be handed over yet; it will be released unless the successor is ready", "reason", err)
+		}
+		l.cancel(context.Cause(ctx))
+	})
+	return func() {
+		cancel()
+		if !unused() {
+			<-done
+		}
+	}
+}
+
+// during returns a context that ends with ctx and with the lease.
+func (l *Lease) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
+	return ctx, func() {
+		unhook()
+		cancel(nil)
+	}
+}
+
+// persist makes a call in the leader's name, and repeats it while the server cannot be reached,
+// could do nothing, or has not answered, until ctx or the lease ends. If it returns
+// leadership.OutcomeUnknown, the call may have been carried out. A leader that hears from the answer
+// that its lease is lost stops.
+func persist[T any](ctx context.Context, l *Lease, call func(context.Context, leadership.LeaseRequest) (T, error)) (answer T, err error) {
+	ctx, cancel := l.during(ctx)
+	defer cancel()
+	for p := (backoff{}); ; sleep(ctx, p.after(err)) {
+		r := l.named()
+		switch last := err; {
+		case !l.Valid():
+			cause, _ := l.ending()
+			return answer, joined(cause, last)
+		case ctx.Err() != nil:
+			return answer, about(r, joined(context.Cause(ctx), last))
+		}
+		if answer, err = call(ctx, r); err == nil {
+			return answer, nil
+		}
+		_, epoch := epochOf(err, r)
+		switch stale := errors.Is(err, leadership.TokenStale) && l.Token() > r.Token; {
+		case epoch, stale, transient(err): // the next renewal brings the token of a new epoch
+		case errors.Is(err, leadership.LeaseLost):
+			l.lose(err)
+			return answer, about(r, err)
+		default:
+			return answer, about(r, err)
+		}
+	}
+}
+
+// joined adds the error of the last call, if there was one, to the reason for making no other.
+func joined(reason, last error) error {
+	if last == nil {
+		return reason
+	}
+	return fmt.Errorf("%w: %w", reason, last)
+}

@@ -1,0 +1,417 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/client/clienttest"
+	"regent/leadership/wire"
+)
+
+// waiting campaigns as the candidate, and returns where its lease arrives.
+func waiting(t *testing.T, c *client.Client) <-chan *client.Lease {
+	granted := make(chan *client.Lease, 1)
+	go func() {
+		defer close(granted)
+		l, err := c.Campaign(t.Context(), "reports")
+		if err != nil {
+			t.Errorf("the candidate that waits: %v", err)
+			return
+		}
+		granted <- l
+	}()
+	time.Sleep(3 * time.Second) // it stands in line
+	return granted
+}
+
+// follower is a client that is told of successions.
+func follower(t *testing.T, server *clienttest.Server, id leadership.CandidateID, load func(context.Context, client.Succession) error) *client.Client {
+	t.Helper()
+	config := server.Config()
+	config.Candidate, config.OnSuccession = named(id), load
+	c, err := client.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// history is the types of the election's events.
+func history(t *testing.T, server *clienttest.Server) (types []leadership.EventType) {
+	t.Helper()
+	events, err := server.Client(client.Candidate{}).Events(t.Context(), leadership.EventsRequest{Election: "reports"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		types = append(types, e.Type)
+	}
+	return types
+}
+
+var handedOver = []leadership.EventType{
+	leadership.EventAcquired, leadership.EventHandingOver, leadership.EventReady, leadership.EventYielded, leadership.EventReleased, leadership.EventAcquired,
+}
+
+func TestALeaseIsHandedOverToTheCandidateThatWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		first := lead(t, server.Client(named("ann")))
+		var told client.Succession
+		next := waiting(t, follower(t, server, "bob", func(_ context.Context, s client.Succession) error {
+			told = s
+			time.Sleep(5 * time.Second) // it loads
+			return nil
+		}))
+		began := time.Now()
+		if err := first.HandOver(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(began); d < 5*time.Second || d > 6*time.Second || !first.Valid() {
+			t.Errorf("HandOver returned after %v; the leader leads: %t", d, first.Valid())
+		}
+		if told.LeaderID != "ann" || told.Token != 1 || told.Election != "reports" || told.CandidateID != "bob" || told.Left < 25*time.Second {
+			t.Errorf("the successor is told %+v", told)
+		}
+		if s := first.Succession(); s.To != "bob" || !s.Ready {
+			t.Errorf("the leader knows of %+v", s)
+		}
+		if err := first.Resign(t.Context()); err != nil || first.Valid() {
+			t.Errorf("after the end of the work: %v, valid: %t", err, first.Valid())
+		}
+		second := <-next
+		if second == nil || second.Token() != 2 || !second.Valid() {
+			t.Fatalf("the successor has %+v", second)
+		}
+		if d := time.Since(began); d > 7*time.Second {
+			t.Errorf("the successor leads after %v", d)
+		}
+		if got := history(t, server); !slices.Equal(got, handedOver) {
+			t.Errorf("the history is %v", got)
+		}
+		second.Resign(t.Context())
+	})
+}
+
+func TestRunHandsOverWhenItsContextEndsAndACandidateWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		who := named("ann")
+		who.HandOverWithin = 20 * time.Second
+		ctx, stop := context.WithCancel(t.Context())
+		var loaded, stopped time.Time
+		led := make(chan error, 1)
+		go func() {
+			led <- server.Client(who).Run(ctx, "reports", func(ctx context.Context, l *client.Lease) error {
+				<-ctx.Done()
+				stopped = time.Now()
+				time.Sleep(time.Second) // it drains
+				if l.Valid() {
+					t.Error("the lease of a leader that was told to stop is valid")
+				}
+				return nil
+			})
+		}()
+		time.Sleep(time.Second)
+		next := waiting(t, follower(t, server, "bob", func(context.Context, client.Succession) error {
+			time.Sleep(4 * time.Second)
+			loaded = time.Now()
+			return nil
+		}))
+		stop()
+		if err := <-led; err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+		second := <-next
+		if stopped.Before(loaded) || stopped.Sub(loaded) > time.Second {
+			t.Errorf("the leader stopped %v after its successor had loaded", stopped.Sub(loaded))
+		}
+		if got := history(t, server); !slices.Equal(got, handedOver) {
+			t.Errorf("the history is %v", got)
+		}
+		second.Resign(t.Context())
+	})
+}
+
+func TestRunReleasesAtOnceIfNoCandidateWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		who := named("ann")
+		who.HandOverWithin = 20 * time.Second
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(5*time.Second, stop)
+		began := time.Now()
+		err := server.Client(who).Run(ctx, "reports", func(ctx context.Context, _ *client.Lease) error { <-ctx.Done(); return nil })
+		if d := time.Since(began); err != nil || d > 6*time.Second {
+			t.Errorf("Run returned %v after %v", err, d)
+		}
+		if got := history(t, server); !slices.Equal(got, []leadership.EventType{leadership.EventAcquired, leadership.EventReleased}) {
+			t.Errorf("the history is %v", got)
+		}
+	})
+}
+
+func TestASuccessorThatIsNotReadyInTimeLetsTheLeaderRelease(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		who := named("ann")
+		who.HandOverWithin = 20 * time.Second
+		first := lead(t, server.Client(who))
+		cancelled := make(chan time.Duration, 1)
+		next := waiting(t, follower(t, server, "bob", func(ctx context.Context, _ client.Succession) error {
+			began := time.Now()
+			<-ctx.Done()
+			cancelled <- time.Since(began)
+			return ctx.Err()
+		}))
+		began := time.Now()
+		// the lease had 27 s left: EndsBy is no sooner than that
+		if err := first.HandOver(t.Context(), "bob"); !errors.Is(err, leadership.NotReady) || time.Since(began) > 15*time.Second {
+			t.Errorf("HandOver returned %v after %v", err, time.Since(began))
+		}
+		if !first.Valid() {
+			t.Error("the leader does not lead any more")
+		}
+		first.Resign(t.Context())
+		second := <-next
+		if second == nil || second.Token() != 2 {
+			t.Fatalf("the next leader has %+v", second)
+		}
+		if d := <-cancelled; d > 16*time.Second {
+			t.Errorf("what loads was cancelled after %v", d)
+		}
+		second.Resign(t.Context())
+	})
+}
+
+func TestAHandOverNeedsACandidateThatWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		l := lead(t, server.Client(named("ann")))
+		if err := l.HandOver(t.Context(), ""); !errors.Is(err, leadership.NotEligible) {
+			t.Errorf("HandOver returned %v", err)
+		}
+		time.Sleep(time.Hour)
+		if !l.Valid() || l.EndsBy().Because != "" {
+			t.Errorf("the term ends though it was not handed over: %+v", l.EndsBy())
+		}
+		l.Resign(t.Context())
+		if err := l.HandOver(t.Context(), "bob"); !errors.Is(err, client.ErrResigned) {
+			t.Errorf("after its end: %v", err)
+		}
+	})
+}
+
+// The replies to the three calls of a hand-over are lost, each twice.
+func TestAHandOverWhoseRepliesAreLostIsDoneOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		var lost [3]atomic.Int32
+		losing := func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			for i, suffix := range []string{wire.HandOver, wire.SayReady, wire.Yield} {
+				if strings.HasSuffix(r.URL.Path, suffix) && lost[i].Add(1) <= 2 {
+					return nil, errLostReply
+				}
+			}
+			return response, err
+		}
+		first := lead(t, over(t, server, named("ann"), losing))
+		next := waiting(t, over(t, server, named("bob"), losing))
+		if err := first.HandOver(t.Context(), ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		second := <-next
+		if got := history(t, server); !slices.Equal(got, handedOver) {
+			t.Errorf("the history is %v", got)
+		}
+		for i := range lost {
+			if n := lost[i].Load(); n < 3 && i != 1 { // the leader may yield before the successor asks again
+				t.Errorf("call %d was made %d times", i, n)
+			}
+		}
+		second.Resign(t.Context())
+	})
+}
+
+// A renewal that was sent before the yield is answered after it.
+func TestALateRenewalDoesNotReviveALeaseThatWasYielded(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		var hold atomic.Bool
+		first := lead(t, over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if strings.HasSuffix(r.URL.Path, wire.Renew) && hold.Load() {
+				time.Sleep(5 * time.Second)
+			}
+			return response, err
+		}))
+		next := waiting(t, server.Client(named("bob")))
+		if err := first.HandOver(t.Context(), "bob"); err != nil {
+			t.Fatal(err)
+		}
+		hold.Store(true)
+		for !renewing(first) {
+			time.Sleep(time.Second)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		first.Resign(ctx)
+		for range 30 {
+			if first.Valid() || first.Remaining() != 0 || first.Context().Err() == nil {
+				t.Fatal("a lease that was yielded is valid")
+			}
+			time.Sleep(time.Second)
+		}
+		if second := <-next; second != nil {
+			second.Resign(t.Context())
+		}
+	})
+}
+
+// renewing waits until a renewal should be under way.
+func renewing(l *client.Lease) bool { return l.Remaining() < l.Duration()*2/3 }
+
+func TestALeaderWhoseSuccessorDiesReleasesToTheNext(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		first := lead(t, server.Client(named("ann")))
+		dying, kill := context.WithCancel(t.Context())
+		died := make(chan struct{})
+		go func() {
+			defer close(died)
+			_, _ = server.Client(named("bob")).Campaign(dying, "reports")
+		}()
+		time.Sleep(3 * time.Second)
+		if err := first.HandOver(t.Context(), "bob"); err != nil {
+			t.Fatal(err)
+		}
+		kill()
+		<-died
+		next := waiting(t, server.Client(named("cy")))
+		began := time.Now()
+		first.Resign(t.Context())
+		third := <-next
+		if third == nil || third.Token() != 2 {
+			t.Fatalf("the next leader has %+v", third)
+		}
+		if d := time.Since(began); d > leadership.YieldWindow+time.Second {
+			t.Errorf("it was %v until the next leader", d)
+		}
+		third.Resign(t.Context())
+	})
+}
+
+func TestALeaderThatIsCutOffWhileItHandsOverStopsAtItsDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		first := lead(t, server.Client(named("ann")))
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = follower(t, server, "bob", func(ctx context.Context, _ client.Succession) error { <-ctx.Done(); return ctx.Err() }).Campaign(ctx, "reports")
+		}()
+		time.Sleep(3 * time.Second)
+		time.AfterFunc(2*time.Second, server.Cut)
+		began := time.Now()
+		err := first.HandOver(t.Context(), "bob")
+		if err == nil {
+			t.Error("the hand-over is said to be ready")
+		}
+		<-first.Context().Done()
+		if d := time.Since(began); d > 30*time.Second {
+			t.Errorf("the leader stopped after %v", d)
+		}
+		stop()
+		<-done
+	})
+}
+
+func TestASuccessorThatAnOperatorHasNamedTakesOverEarly(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		var notices atomic.Int32
+		config := server.Config()
+		config.Candidate = named("ann")
+		config.OnNotice = func(n client.Notice) {
+			if n.Kind == client.NoticeHandOver {
+				notices.Add(1)
+			}
+		}
+		ann, err := client.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := lead(t, ann)
+		loaded := make(chan client.Succession, 1)
+		next := waiting(t, follower(t, server, "bob", func(_ context.Context, s client.Succession) error { loaded <- s; return nil }))
+		if _, err := ann.Order(t.Context(), leadership.OrderRequest{Election: "reports", OrderCommand: leadership.OrderCommand{
+			Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Hour, Reason: "maintenance", Actor: "olga",
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		if s := <-loaded; s.LeaderID != "ann" {
+			t.Errorf("the successor is told %+v", s)
+		}
+		time.Sleep(15 * time.Second) // the leader renews, and hears of it
+		if s := first.Succession(); s.To != "bob" || !s.Ready || notices.Load() != 1 {
+			t.Errorf("the leader knows of %+v after %d notices", s, notices.Load())
+		}
+		first.Resign(t.Context())
+		second := <-next
+		if second == nil || second.Token() != 2 {
+			t.Fatalf("the successor has %+v", second)
+		}
+		if got := history(t, server); !slices.Contains(got, leadership.EventYielded) {
+			t.Errorf("the history is %v", got)
+		}
+		second.Resign(t.Context())
+	})
+}
+
+func TestALeaderWithPromotionIsReadyOnceItsHookHasReturned(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		observer := server.Client(client.Candidate{})
+		if _, err := observer.Configure(t.Context(), leadership.ConfigureRequest{Election: "reports", ConfigureCommand: leadership.ConfigureCommand{
+			Config: leadership.Config{LeaseDuration: 30 * time.Second, Promotion: true},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		check := func(token leadership.Token) error {
+			_, err := observer.CheckToken(t.Context(), leadership.TokenCheck{Election: "reports", Token: token, Write: true})
+			return err
+		}
+		config := server.Config()
+		config.Candidate = named("ann")
+		config.OnPromotion = func(_ context.Context, l *client.Lease) error {
+			time.Sleep(time.Minute) // the lease is renewed meanwhile
+			if err := check(l.Token()); !errors.Is(err, leadership.NotReady) {
+				t.Errorf("before it is ready: %v", err)
+			}
+			return nil
+		}
+		ann, err := client.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ann.Run(t.Context(), "reports", func(_ context.Context, l *client.Lease) error { return check(l.Token()) }); err != nil {
+			t.Errorf("when it leads: %v", err)
+		}
+		broken := errors.New("no state")
+		config.OnPromotion = func(context.Context, *client.Lease) error { return broken }
+		if ann, err = client.New(config); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := ann.Campaign(t.Context(), "reports"); !errors.Is(err, broken) || l != nil || leader(t, server) != "" {
+			t.Errorf("a leader that cannot be ready: %v, %v; %q leads", l, err, leader(t, server))
+		}
+		bob := lead(t, server.Client(named("bob")))
+		if err := check(bob.Token()); err != nil {
+			t.Errorf("without a hook: %v", err)
+		}
+		bob.Resign(t.Context())
+	})
+}

@@ -1,0 +1,171 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"sync"
+
+	"regent/leadership"
+)
+
+// Inherited returns the checkpoint that the last leader had left when this lease was granted, and
+// why its term ended; nil if there is none, or if Candidate.Inherit is not set.
+func (l *Lease) Inherited() *leadership.Inheritance { return l.inherited }
+
+// Checkpoint replaces the election's checkpoint, for the next leader to inherit: data is anything
+// that encoding/json can write, at most leadership.MaxCheckpointBytes of it (a json.RawMessage is
+// taken as it is), and task one line that says what it is about. It blocks until it is durable. It
+// is repeated while the server cannot be reached, until ctx or the lease ends.
+//
+// Errors: leadership.TokenStale, once a later leader has inherited; leadership.LeaseLost;
+// leadership.PayloadTooLarge, for which CheckpointAt is the remedy; leadership.OutcomeUnknown; the
+// cause, if the lease or ctx has ended.
+func (l *Lease) Checkpoint(ctx context.Context, task string, data any) error {
+	text, err := encoded("data", data)
+	if err != nil {
+		return err
+	}
+	return l.checkpoint(ctx, leadership.CheckpointRequest{Task: task, Data: text})
+}
+
+// CheckpointAt is Checkpoint for data that is elsewhere. sha256 is its sum in hexadecimal, or empty.
+func (l *Lease) CheckpointAt(ctx context.Context, task, uri, sha256 string) error {
+	return l.checkpoint(ctx, leadership.CheckpointRequest{Task: task, URI: uri, SHA256: sha256})
+}
+
+func (l *Lease) checkpoint(ctx context.Context, c leadership.CheckpointRequest) error {
+	_, err := persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Checkpoint, error) {
+		c.LeaseRequest = r
+		return l.client.PutCheckpoint(ctx, c)
+	})
+	return err
+}
+
+// Entry is an entry to append to a journal.
+type Entry struct {
+	Type string // at most leadership.MaxEntryTypeBytes bytes; may be empty
+	Data any    // anything that encoding/json can write; a json.RawMessage is taken as it is
+}
+
+// Journal is the journal of an election, to which its leader appends. Its methods may be called
+// concurrently; appends are made one after the other.
+type Journal struct {
+	lease *Lease
+	turn  chan struct{} // capacity 1: holds a value while an append is under way
+
+	mu    sync.Mutex
+	index leadership.Index // guarded by mu
+}
+
+// Journal opens the election's journal for the leader: no earlier leader can append to it any more,
+// so what Read returns then is complete. It is repeated as Checkpoint is, with the same errors.
+func (l *Lease) Journal(ctx context.Context) (*Journal, error) {
+	head, err := persist(ctx, l, l.client.OpenJournal)
+	if err != nil {
+		return nil, err
+	}
+	return &Journal{lease: l, turn: make(chan struct{}, 1), index: head.Index}, nil
+}
+
+// Index returns the index of the last entry that the leader knows of; 0 if there is none.
+func (j *Journal) Index() leadership.Index {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.index
+}
+
+func (j *Journal) moveTo(i leadership.Index) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.index = max(j.index, i)
+}
+
+// Append adds entries after Index, all or none, and returns the index of the last one. What it
+// returns as done is durable. It takes up to leadership.MaxEntries entries with
+// leadership.MaxAppendBytes of data, and never splits what it is given. It is repeated while the
+// server cannot be reached or has not answered, until ctx or the lease ends.
+//
+// After leadership.OutcomeUnknown the entries may be in the journal, or may still get there. The
+// same call again finds out, and appends them once; a call with others is refused with
+// leadership.IndexMismatch if they are there. Lease.Journal opens the journal anew, with the index
+// that it has then.
+//
+// Errors: those of Lease.Checkpoint.
+func (j *Journal) Append(ctx context.Context, entries ...Entry) (leadership.Index, error) {
+	r := leadership.AppendRequest{}
+	for i, e := range entries {
+		text, err := encoded(fmt.Sprintf("entries/%d/data", i), e.Data)
+		if err != nil {
+			return 0, err
+		}
+		r.Entries = append(r.Entries, leadership.Entry{Type: e.Type, Data: text})
+	}
+	select {
+	case j.turn <- struct{}{}:
+		defer func() { <-j.turn }()
+	case <-ctx.Done():
+		return 0, about(j.lease.named(), context.Cause(ctx))
+	}
+	r.After = j.Index()
+	end := r.After + leadership.Index(len(entries))
+	head, err := persist(ctx, j.lease, func(ctx context.Context, lease leadership.LeaseRequest) (leadership.JournalHead, error) {
+		r.LeaseRequest = lease
+		head, err := j.lease.client.AppendJournal(ctx, r)
+		if err == nil && head.Index != end {
+			err = misread("append to journal", true, fmt.Errorf("it says index %d, not %d", head.Index, end))
+		}
+		return head, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	j.moveTo(head.Index)
+	return head.Index, nil
+}
+
+// Snapshot puts a snapshot in the place of all entries up to an index: data is anything that
+// encoding/json can write, at most leadership.MaxSnapshotBytes of it. Those entries are deleted, and
+// readers that need them get the snapshot instead. Errors: those of Append.
+func (j *Journal) Snapshot(ctx context.Context, upTo leadership.Index, data any) error {
+	text, err := encoded("data", data)
+	if err != nil {
+		return err
+	}
+	return j.snapshot(ctx, leadership.SnapshotRequest{UpTo: upTo, Data: text})
+}
+
+// SnapshotAt is Snapshot for data that is elsewhere.
+func (j *Journal) SnapshotAt(ctx context.Context, upTo leadership.Index, uri string) error {
+	return j.snapshot(ctx, leadership.SnapshotRequest{UpTo: upTo, URI: uri})
+}
+
+func (j *Journal) snapshot(ctx context.Context, s leadership.SnapshotRequest) error {
+	_, err := persist(ctx, j.lease, func(ctx context.Context, r leadership.LeaseRequest) (leadership.JournalHead, error) {
+		s.LeaseRequest = r
+		return j.lease.client.SnapshotJournal(ctx, s)
+	})
+	return err
+}
+
+// Read yields what the journal has after an index, up to Index as it is when the loop begins: a
+// snapshot if the first of these entries are only to be had as one, and then each entry once, in
+// order and without a gap. An error is the last iteration.
+func (j *Journal) Read(ctx context.Context, after leadership.Index) iter.Seq2[JournalItem, error] {
+	return func(yield func(JournalItem, error) bool) {
+		f := &journalReader{client: j.lease.client, election: j.lease.Election(), last: after, yield: yield}
+		if err := f.readUpTo(ctx, j.Index()); err != nil && err != errLeft {
+			yield(JournalItem{}, err)
+		}
+	}
+}
+
+// encoded is the JSON text of a value.
+func encoded(field string, v any) (json.RawMessage, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, invalid(field, "%s: %v", field, err)
+	}
+	return text, nil
+}

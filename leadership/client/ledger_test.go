@@ -1,0 +1,336 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/client/clienttest"
+	"regent/leadership/wire"
+)
+
+func TestACheckpointIsInheritedByTheNextLeader(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		who := named("ann")
+		who.Inherit = true
+		first := lead(t, server.Client(who))
+		if first.Inherited() != nil {
+			t.Errorf("the first leader inherits %+v", first.Inherited())
+		}
+		if err := first.Checkpoint(t.Context(), "page 3", map[string]int{"page": 3}); err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Checkpoint(t.Context(), "all", strings.Repeat("x", leadership.MaxCheckpointBytes)); !errors.Is(err, leadership.PayloadTooLarge) {
+			t.Errorf("a checkpoint that is too large: %v", err)
+		}
+		if err := first.Checkpoint(t.Context(), "all", make(chan int)); !errors.Is(err, leadership.InvalidArgument) {
+			t.Errorf("a checkpoint that is no JSON: %v", err)
+		}
+		first.Resign(t.Context())
+		if err := first.Checkpoint(t.Context(), "page 4", 4); !errors.Is(err, client.ErrResigned) {
+			t.Errorf("after its end: %v", err)
+		}
+		who.ID = "bob"
+		second := lead(t, server.Client(who))
+		if i := second.Inherited(); i == nil || i.LeaderID != "ann" || i.Task != "page 3" || string(i.Data) != `{"page":3}` || i.Token != 1 || i.EndedBecause != leadership.EndsReleased {
+			t.Errorf("the next leader inherits %+v", i)
+		}
+		if err := second.CheckpointAt(t.Context(), "page 5", "gs://b/o", ""); err != nil {
+			t.Error(err)
+		}
+		second.Resign(t.Context())
+		if c, err := server.Client(client.Candidate{}).Checkpoint(t.Context(), "reports"); err != nil || c.URI != "gs://b/o" {
+			t.Errorf("the checkpoint is %+v, %v", c, err)
+		}
+	})
+}
+
+// A leader that was stopped puts a checkpoint, and appends, when the next one leads.
+func TestAPausedLeaderWritesNothingAfterTheNextHasOpened(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		var hold atomic.Bool
+		free := make(chan struct{})
+		first := lead(t, over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if hold.Load() {
+				<-free
+			}
+			return send()
+		}))
+		j, err := first.Journal(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.Append(t.Context(), client.Entry{Data: 1}); err != nil {
+			t.Fatal(err)
+		}
+		hold.Store(true)
+		failed := make(chan error, 2)
+		go func() {
+			_, err := j.Append(context.WithoutCancel(t.Context()), client.Entry{Data: "late"})
+			failed <- err
+		}()
+		go func() { failed <- first.Checkpoint(context.WithoutCancel(t.Context()), "late", 1) }()
+		time.Sleep(time.Minute)
+		who := named("bob")
+		who.Inherit = true
+		second := lead(t, server.Client(who))
+		next, err := second.Journal(t.Context())
+		if err != nil || next.Index() != 1 {
+			t.Fatalf("the next leader opens the journal at %v, %v", next, err)
+		}
+		close(free)
+		for range 2 {
+			if err := <-failed; err == nil {
+				t.Error("the former leader has written")
+			}
+		}
+		if i, err := next.Append(t.Context(), client.Entry{Data: 2}); err != nil || i != 2 {
+			t.Errorf("the next leader appends at %d, %v", i, err)
+		}
+		for item, err := range next.Read(t.Context(), 0) {
+			if err != nil || string(item.Entry.Data) == `"late"` {
+				t.Errorf("the journal has %+v, %v", item, err)
+			}
+		}
+		if c, err := server.Client(client.Candidate{}).Checkpoint(t.Context(), "reports"); !errors.Is(err, leadership.NotFound) {
+			t.Errorf("there is a checkpoint %+v, %v", c, err)
+		}
+		second.Resign(t.Context())
+	})
+}
+
+func TestAnAppendWhoseReplyIsLostIsMadeOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		calls := 0
+		l := lead(t, over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if strings.HasSuffix(r.URL.Path, wire.JournalPath+wire.Append) {
+				if calls++; calls%3 != 0 {
+					return nil, errLostReply
+				}
+			}
+			return response, err
+		}))
+		j, err := l.Journal(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 10 {
+			if at, err := j.Append(t.Context(), client.Entry{Type: "n", Data: 2 * i}, client.Entry{Data: 2*i + 1}); err != nil || int(at) != 2*i+2 || j.Index() != at {
+				t.Fatalf("append %d: %d, %v", i, at, err)
+			}
+		}
+		n := 0
+		for item, err := range j.Read(t.Context(), 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(item.Entry.Data) != fmt.Sprint(n) || int(item.Entry.Index) != n+1 {
+				t.Errorf("entry %d is %+v", n, item.Entry)
+			}
+			n++
+		}
+		if n != 20 || calls != 30 {
+			t.Errorf("the journal has %d entries after %d calls", n, calls)
+		}
+		l.Resign(t.Context())
+	})
+}
+
+func TestAnAppendOfUnknownOutcomeIsFoundOutByTheSameCall(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		var lose atomic.Bool
+		l := lead(t, over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			response, err := send()
+			if strings.HasSuffix(r.URL.Path, wire.Append) && lose.Load() {
+				return nil, errLostReply
+			}
+			return response, err
+		}))
+		j, err := l.Journal(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lose.Store(true)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := j.Append(short, client.Entry{Data: "a"}); !errors.Is(err, leadership.OutcomeUnknown) || j.Index() != 0 {
+			t.Errorf("without an answer: %v, index %d", err, j.Index())
+		}
+		lose.Store(false)
+		if _, err := j.Append(t.Context(), client.Entry{Data: "b"}); !errors.Is(err, leadership.IndexMismatch) {
+			t.Errorf("another append: %v", err)
+		}
+		if at, err := j.Append(t.Context(), client.Entry{Data: "a"}); err != nil || at != 1 {
+			t.Errorf("the same append: %d, %v", at, err)
+		}
+		if at, err := j.Append(t.Context(), client.Entry{Data: "b"}); err != nil || at != 2 {
+			t.Errorf("the next append: %d, %v", at, err)
+		}
+		many := make([]client.Entry, leadership.MaxEntries+1)
+		if _, err := j.Append(t.Context(), many...); !errors.Is(err, leadership.InvalidArgument) || j.Index() != 2 {
+			t.Errorf("more entries than one append takes: %v, index %d", err, j.Index())
+		}
+		l.Resign(t.Context())
+	})
+}
+
+// A follower's connections break all the time, leaders change, and the journal is compacted.
+func TestAFollowerSeesEveryIndexOnceOverCutsLeadersAndSnapshots(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		const each, leaders = 60, 3
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		done := make(chan int, 3)
+		for n, after := range []leadership.Index{0, 0, 25} {
+			calls := 0
+			reader := over(t, server, named("cy"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+				calls++
+				if n == 1 && calls%4 == 0 {
+					return nil, errLostReply
+				}
+				response, err := send()
+				if err == nil && r.Header.Get("Accept") == "text/event-stream" {
+					response.Body = cutAfter(response.Body, 40+calls*97%1500)
+				}
+				return response, err
+			})
+			go func() {
+				time.Sleep(time.Duration(after) * time.Second) // until there is such an entry
+				last, snapshots := after, 0
+				for item, err := range reader.Follow(ctx, "reports", after) {
+					if err != nil {
+						t.Errorf("reader %d: %v", n, err)
+						break
+					}
+					if s := item.Snapshot; s != nil {
+						if snapshots++; s.UpTo <= last || string(s.Data) != fmt.Sprint(s.UpTo) {
+							t.Errorf("reader %d: a snapshot %+v after %d", n, s, last)
+						}
+					} else if e := item.Entry; e.Index != last+1 || string(e.Data) != fmt.Sprint(e.Index) {
+						t.Errorf("reader %d: entry %+v after %d", n, e, last)
+					}
+					if last = item.Index(); last == each*leaders {
+						break
+					}
+				}
+				if calls < 5 {
+					t.Errorf("reader %d has made %d calls", n, calls)
+				}
+				done <- int(last)
+			}()
+		}
+		at := leadership.Index(0)
+		for n := range leaders {
+			l := lead(t, server.Client(named(leadership.CandidateID(fmt.Sprintf("leader-%d", n)))))
+			j, err := l.Journal(t.Context())
+			if err != nil || j.Index() != at {
+				t.Fatalf("leader %d begins at %d, %v", n, j.Index(), err)
+			}
+			for range each {
+				if at, err = j.Append(t.Context(), client.Entry{Data: int(at) + 1}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(300 * time.Millisecond)
+			}
+			if err := j.Snapshot(t.Context(), at-5, int(at-5)); err != nil {
+				t.Fatal(err)
+			}
+			l.Resign(t.Context())
+		}
+		for range cap(done) {
+			if last := <-done; last != each*leaders {
+				t.Errorf("a reader ends at %d", last)
+			}
+		}
+		// one that begins now catches up from the snapshot
+		var items []string
+		for item, err := range server.Client(client.Candidate{}).Follow(ctx, "reports", 3) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := json.Marshal(item.Snapshot != nil)
+			items = append(items, fmt.Sprintf("%s %d", text, item.Index()))
+			if item.Index() == each*leaders {
+				break
+			}
+		}
+		if want := "true 175,false 176,false 177,false 178,false 179,false 180"; strings.Join(items, ",") != want {
+			t.Errorf("a late reader gets %v, want %s", items, want)
+		}
+		for _, err := range server.Client(client.Candidate{}).Follow(ctx, "reports", 500) {
+			if !errors.Is(err, leadership.IndexMismatch) {
+				t.Errorf("a reader of another journal: %v", err)
+			}
+			break
+		}
+	})
+}
+
+// cutAfter breaks a body off after so many bytes.
+func cutAfter(body io.ReadCloser, n int) io.ReadCloser {
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(io.LimitReader(body, int64(n)), iotest.ErrReader(io.ErrUnexpectedEOF)), body}
+}
+
+func TestAMemberThatFollowsSaysHowFarItIs(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		l := lead(t, server.Client(named("ann")))
+		j, err := l.Journal(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var applied atomic.Int64
+		reader := over(t, server, named("cy"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if q := r.URL.Query(); q.Get("member") == "cy" && q.Get("applied") != "" {
+				n, _ := strconv.ParseInt(q.Get("applied"), 10, 64)
+				if n < applied.Load() {
+					t.Errorf("it says %d after %d", n, applied.Load())
+				}
+				applied.Store(n)
+			}
+			return send()
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			var last error
+			for _, err := range reader.FollowAs(ctx, "reports", 0, "cy") {
+				last = err
+				time.Sleep(10 * time.Second) // it works on it
+			}
+			ended <- last
+		}()
+		for i := range 3 {
+			if _, err := j.Append(t.Context(), client.Entry{Data: i}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(15 * time.Second)
+		if n := applied.Load(); n != 1 {
+			t.Errorf("while it works on the second entry it says that it has applied %d", n)
+		}
+		time.Sleep(20 * time.Second)
+		if n := applied.Load(); n != 3 {
+			t.Errorf("when it has worked on all it says that it has applied %d", n)
+		}
+		stop()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("the loop ends with %v", err)
+		}
+		l.Resign(t.Context())
+	})
+}

@@ -1,0 +1,19 @@
+variable "project_id" {
+  description = "The project to deploy to."
+  type        = string
+}
+
+variable "image" {
+  description = "Regent's image, pinned."
+  type        = string
+}
+
+variable "agents" {
+  description = "IAM members that may call the service. policy.yaml says what they may do."
+  type        = list(string)
+}
+
+variable "notification_emails" {
+  description = "E-mail addresses for alerts."
+  type        = list(string)
+}

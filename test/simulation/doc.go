@@ -35,8 +35,9 @@
 // them (then two may believe, if the operator has acknowledged that). Operators assign, evict,
 // pause, ban, approve and begin new epochs, verifiers judge, and leaders report: some are stuck,
 // and some are over their budget. Leaders hand over, to successors that come, die, or are other
-// incarnations by then; leases stand on others, by via and by delegation. Which of these happen in a run, and how often, is drawn for each
-// run: a run in which everything happens at once hides as much as it shows.
+// incarnations by then; leases stand on others, by via and by delegation. Which of these happen in
+// a run, and how often, is drawn for each run: a run in which everything happens at once hides as
+// much as it shows.
 //
 // # What is checked
 //

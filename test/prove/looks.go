@@ -175,7 +175,8 @@ func longTests() []goTest {
 		{"./test", "TestACommandIsGoneBeforeItsLeaseEnds|TestACommandIsGoneBeforeItsLeaseEndsWhenTheStoreIsAway"},
 		{"./test", "TestEveryChangeIsAnnouncedWhateverIsKilled"},
 		{"./test", "TestNoFencedUpdateIsLost|TestNothingAcknowledgedIsLostWhenTheServerIsKilled|" +
-			"TestAHandOverThatIsCutAtAnyStepMakesNoSecondLeader|TestAJournalIsFollowedThroughEveryCut"},
+			"TestAHandOverThatIsCutAtAnyStepMakesNoSecondLeader|TestAHandOverShowsNoVacancyToAHundredWatchers|" +
+			"TestAJournalIsFollowedThroughEveryCut"},
 		{"./test", "TestACallCutAnywhereAndRepeatedIsDoneOnce|TestAWaiterThatIsCutOffAndComesBackIsGrantedOnce|" +
 			"TestManyCandidatesAtTwoServersElectOneLeaderEach|TestAnInstanceThatStopsLosesNoWaiterOrWatcher"},
 		{"./test", "TestACrowdCostsTheStoreNothingWhileItWaits|TestAnIdleElectionCostsItsRenewalsAlone|" +

@@ -56,6 +56,9 @@
 // Ballots, preemption and quorums have a model of their own, Ballot, with one clock and the record
 // itself as the state.
 //
+// A hand-over has one, Succession, and leases that stand on others have one, Parents: both with one
+// clock, the record itself as the state, and a horizon.
+//
 // # Why the search ends
 //
 // There is no horizon. Rules and deadlines know only differences of times, so a state has ages and

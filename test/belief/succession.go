@@ -9,9 +9,9 @@ import (
 )
 
 // Succession is the model of a hand-over: ann leads, and may hand over to bob; a thief has bob's
-// name and another key, and its answers do not matter. Each is one incarnation, which is done when it has stopped to lead. Calls
-// are under way for as long as they like, their answers are lost, and they arrive again. All clocks
-// are exact.
+// name and another key, and its answers do not matter. Each is one incarnation, which is done when
+// it has stopped to lead. Calls are under way for as long as they like, their answers are lost, and
+// they arrive again. All clocks are exact.
 type Succession struct {
 	Lease   int // seconds
 	Horizon int // so many seconds are looked at

@@ -14,8 +14,8 @@ import (
 //
 //   - the first answer, to any caller, that shows a higher token, or that shows the lease to have
 //     run out or to be released. A deletion by force ends no belief: the next token does;
-//   - the first answer, to any caller, that shows that its leader has yielded; and the call by which
-//     it did;
+//   - the first answer, to any caller, that shows that its leader has yielded; and the call by
+//     which it did;
 //   - the lease, counted from the last answer that let it start anew, and no longer than what
 //     limited it by that answer. Slack is by how much the
 //     clocks of the store and of the recording may differ during a lease. A lease without such

@@ -21,7 +21,8 @@
 //	Linear  the rules themselves, run one after the other in some order, give exactly these
 //	        answers and this history
 //
-// All runs them. Picture draws how far Linear came.
+// Journals does the same as Linear for journals and checkpoints, by a model of its own. All runs
+// the others. Picture draws how far Linear came.
 //
 // # What it goes by
 //

@@ -391,8 +391,8 @@ func (b *between) Look(ctx context.Context, id leadership.LogID) (leadership.Log
 	return b.Journal.Look(ctx, id)
 }
 
-// Whatever comes between the calls of the store that a leader needs to inherit, it inherits the last
-// checkpoint that was put.
+// Whatever comes between the calls of the store that a leader needs to inherit, it inherits the
+// last checkpoint that was put.
 func TestNoCheckpointIsPutAfterItWasInherited(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -174,7 +174,9 @@ func longTests() []goTest {
 	return []goTest{
 		{"./test", "TestACommandIsGoneBeforeItsLeaseEnds|TestACommandIsGoneBeforeItsLeaseEndsWhenTheStoreIsAway"},
 		{"./test", "TestEveryChangeIsAnnouncedWhateverIsKilled"},
-		{"./test", "TestNoFencedUpdateIsLost|TestNothingAcknowledgedIsLostWhenTheServerIsKilled"},
+		{"./test", "TestNoFencedUpdateIsLost|TestNothingAcknowledgedIsLostWhenTheServerIsKilled|" +
+			"TestAHandOverThatIsCutAtAnyStepMakesNoSecondLeader|TestAHandOverShowsNoVacancyToAHundredWatchers|" +
+			"TestAJournalIsFollowedThroughEveryCut"},
 		{"./test", "TestACallCutAnywhereAndRepeatedIsDoneOnce|TestAWaiterThatIsCutOffAndComesBackIsGrantedOnce|" +
 			"TestManyCandidatesAtTwoServersElectOneLeaderEach|TestAnInstanceThatStopsLosesNoWaiterOrWatcher"},
 		{"./test", "TestACrowdCostsTheStoreNothingWhileItWaits|TestAnIdleElectionCostsItsRenewalsAlone|" +

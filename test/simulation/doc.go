@@ -34,8 +34,10 @@
 // changes the configuration, deletes elections while they are held, brings them back, and unlocks
 // them (then two may believe, if the operator has acknowledged that). Operators assign, evict,
 // pause, ban, approve and begin new epochs, verifiers judge, and leaders report: some are stuck,
-// and some are over their budget. Which of these happen in a run, and how often, is drawn for each
-// run: a run in which everything happens at once hides as much as it shows.
+// and some are over their budget. Leaders hand over, to successors that come, die, or are other
+// incarnations by then; leases stand on others, by via and by delegation. Which of these happen in
+// a run, and how often, is drawn for each run: a run in which everything happens at once hides as
+// much as it shows.
 //
 // # What is checked
 //

@@ -72,7 +72,8 @@ func (a *agent) via() (v leadership.Via) {
 	return v
 }
 
-// aside makes a call beside the one that the agent waits for. Without an answer nothing comes of it.
+// aside makes a call beside the one that the agent waits for. Without an answer nothing comes of
+// it.
 func (a *agent) aside(c checker.Call, do func(context.Context, *instance) (leadership.Lease, error), heard func(leadership.Lease, error)) {
 	life, i := a.life, a.s.any()
 	recorded, alive := a.s.record.asked(a, c), i.alive()

@@ -1,0 +1,285 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/boottime"
+	"regent/leadership/client"
+	"regent/test/checker"
+	"regent/test/machine"
+)
+
+// The steps of a hand-over. After each of them, one of the parties is killed.
+var handOverSteps = []string{"named", "ready", "drained", "yielded", "taken over"}
+
+// succession is one hand-over: ann leads, bob is to succeed it, and cy waits in line.
+type succession struct {
+	t        *testing.T
+	server   func() *client.Client // of the server that runs now
+	election leadership.Election
+	ann, bob leadership.LeaseRequest
+	recorder recorder
+}
+
+// recorder takes down the calls.
+type recorder struct {
+	mu    sync.Mutex
+	calls []checker.Call
+}
+
+// do makes a call, and again while its outcome is unknown or there is no server. It reports what
+// came of it.
+func (s *succession) do(c checker.Call, who leadership.LeaseRequest, do func(context.Context, *client.Client) (leadership.Lease, error)) (leadership.Lease, error) {
+	s.t.Helper()
+	ctx := within(s.t, patience)
+	c.Caller, c.Election, c.Candidate, c.Key = string(who.CandidateID), s.election, who.CandidateID, who.Key.Hash()
+	for {
+		try := c
+		try.Asked = boottime.Now()
+		l, err := do(ctx, s.server())
+		try.Answered = boottime.Now()
+		var refusal *leadership.Error
+		switch {
+		case err == nil:
+			try.Answer = &l
+		case errors.As(err, &refusal):
+			try.Code, try.Answer, try.Because = refusal.Code, refusal.Lease, refusal.Reason
+		default:
+			try.Code, try.Answered = leadership.OutcomeUnknown, checker.Forever
+		}
+		s.recorder.mu.Lock()
+		s.recorder.calls = append(s.recorder.calls, try)
+		s.recorder.mu.Unlock()
+		if err == nil || refusal != nil && refusal.Code != leadership.OutcomeUnknown && refusal.Code != leadership.StoreUnavailable && refusal.Code != "DRAINING" {
+			return l, err
+		}
+		if ctx.Err() != nil {
+			s.t.Errorf("%v: %v", c, err)
+			return l, err
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+const (
+	handOverLease  = 5 * time.Second
+	handOverWithin = 6 * time.Second
+)
+
+func (s *succession) acquire(who *leadership.LeaseRequest, wait time.Duration) error {
+	r := leadership.AcquireRequest{Election: s.election, CandidateID: who.CandidateID, Key: &who.Key, LeaseDuration: handOverLease, Wait: wait}
+	l, err := s.do(checker.Call{Verb: checker.Acquire, Lease: r.LeaseDuration, Waited: wait}, *who, func(ctx context.Context, c *client.Client) (leadership.Lease, error) {
+		g, err := c.Acquire(ctx, r)
+		return g.Lease, err
+	})
+	who.Token = l.Token
+	return err
+}
+
+func (s *succession) renew() error {
+	_, err := s.do(checker.Call{Verb: checker.Renew, Token: s.ann.Token}, s.ann, func(ctx context.Context, c *client.Client) (leadership.Lease, error) { return c.Renew(ctx, s.ann) })
+	return err
+}
+
+// step takes the step of that number.
+func (s *succession) step(n int) error {
+	var err error
+	switch n {
+	case 0:
+		_, err = s.do(checker.Call{Verb: checker.HandOver, Token: s.ann.Token, To: s.bob.CandidateID, Within: handOverWithin}, s.ann, func(ctx context.Context, c *client.Client) (leadership.Lease, error) {
+			return c.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: s.ann, To: s.bob.CandidateID, Within: handOverWithin})
+		})
+	case 1:
+		_, err = s.do(checker.Call{Verb: checker.Ready}, s.bob, func(ctx context.Context, c *client.Client) (leadership.Lease, error) {
+			return c.SayReady(ctx, leadership.ReadyRequest{Election: s.election, CandidateID: s.bob.CandidateID, Key: s.bob.Key})
+		})
+	case 2:
+		err = s.renew()
+	case 3:
+		_, err = s.do(checker.Call{Verb: checker.Yield, Token: s.ann.Token}, s.ann, func(ctx context.Context, c *client.Client) (leadership.Lease, error) { return c.Yield(ctx, s.ann) })
+	case 4:
+		err = s.acquire(&s.bob, 0)
+	}
+	return err
+}
+
+// Each step of a hand-over, and after it the leader, the successor or the server is killed, or the
+// server in the middle of the next one: there are never two leaders; what was left undone ends at
+// the end that was set, and then the line goes on; a hand-over that is completed has no gap, and no
+// watcher sees one.
+func TestAHandOverThatIsCutAtAnyStepMakesNoSecondLeader(t *testing.T) {
+	machine.Share(t)
+	for _, c := range []struct {
+		name string
+		in   func(testing.TB) place
+	}{{"file", inFile}, {"firestore", inFirestore}, {"spanner", inSpanner}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			in := c.in(t)
+			var mu sync.Mutex
+			server := in.serve(t)
+			now := func() *client.Client { mu.Lock(); defer mu.Unlock(); return server.client }
+			cut := func(t *testing.T, after time.Duration) {
+				<-time.After(after)
+				mu.Lock()
+				defer mu.Unlock()
+				server.kill()
+				server = in.serve(t)
+			}
+			var all sync.WaitGroup
+			for n, step := range handOverSteps {
+				for _, victim := range []string{"no party", "leader", "successor"} {
+					all.Go(func() {
+						s := newSuccession(t, now, fmt.Sprintf("%s-%d-%s", c.name, n, victim[:2]))
+						s.run(fmt.Sprintf("%s; then %s is killed", step, victim), n, victim)
+					})
+				}
+			}
+			all.Wait()
+			random := rand.New(rand.NewPCG(17, 6))
+			for n, step := range handOverSteps[1:] {
+				for k := range machine.Size(1, 8) {
+					s := newSuccession(t, now, fmt.Sprintf("%s-%d-server-%d", c.name, n, k))
+					for before := range n + 1 {
+						s.must(s.step(before))
+					}
+					done := make(chan error)
+					go func() { done <- s.step(n + 1) }()
+					cut(t, time.Duration(random.IntN(8))*time.Millisecond)
+					s.finish(fmt.Sprintf("%s, and the server is killed meanwhile: %v", step, <-done))
+				}
+			}
+		})
+	}
+}
+
+func newSuccession(t *testing.T, server func() *client.Client, name string) *succession {
+	s := &succession{t: t, server: server, election: leadership.Election(name)}
+	s.ann = leadership.LeaseRequest{Election: s.election, CandidateID: "ann", Key: leadership.NewKey()}
+	s.bob = leadership.LeaseRequest{Election: s.election, CandidateID: "bob", Key: leadership.NewKey()}
+	s.must(s.acquire(&s.ann, 0))
+	return s
+}
+
+func (s *succession) must(err error) {
+	if err != nil {
+		s.t.Errorf("%s: %v", s.election, err)
+	}
+}
+
+// run takes the steps up to one, kills the victim, and lets the others go on.
+func (s *succession) run(what string, upTo int, victim string) {
+	for n := range upTo + 1 {
+		s.must(s.step(n))
+	}
+	for n := upTo + 1; n < len(handOverSteps); n++ {
+		byBob := n == 1 || n == 4
+		if victim == "leader" && !byBob || victim == "successor" && byBob {
+			break // it waits for one that is gone
+		}
+		s.must(s.step(n))
+	}
+	s.finish(what)
+}
+
+// finish lets cy wait until it leads, and checks what has happened.
+func (s *succession) finish(what string) {
+	cy := leadership.LeaseRequest{Election: s.election, CandidateID: "cy", Key: leadership.NewKey()}
+	for s.acquire(&cy, leadership.MaxWait) != nil && !s.t.Failed() {
+		continue
+	}
+	events, err := s.server().Events(within(s.t, patience), leadership.EventsRequest{Election: s.election, Limit: leadership.MaxPageSize})
+	if err != nil {
+		s.t.Errorf("%s: %v", what, err)
+		return
+	}
+	r := checker.Recording{History: events, Calls: s.recorder.calls}
+	const guard = 50 * time.Millisecond
+	for name, report := range map[string]checker.Report{"ME1": checker.ME1(r, guard), "HO": checker.HO(r, guard), "FT": checker.FT(r), "RC": checker.RC(r), "Limits": checker.Limits(r, guard)} {
+		if err := report.Err(); err != nil {
+			s.t.Errorf("%s: %s: %v", what, name, err)
+		}
+	}
+	i := slices.IndexFunc(events, func(e leadership.Event) bool { return e.Type == leadership.EventHandingOver })
+	end := slices.IndexFunc(events, func(e leadership.Event) bool {
+		return e.Type == leadership.EventReleased || e.Type == leadership.EventExpired
+	})
+	if i < 0 || end < i {
+		s.t.Errorf("%s: no term was handed over, or it never ended: %+v", what, events)
+		return
+	}
+	if lasted := events[end].At.Sub(events[i].At); lasted > handOverLease+handOverWithin+patience {
+		s.t.Errorf("%s: the term went on for %v after the hand-over began", what, lasted)
+	}
+}
+
+// A hand-over that is completed is one instant: a hundred watchers, and readers of the store, see
+// one leader and then the next, and never a vacancy.
+func TestAHandOverShowsNoVacancyToAHundredWatchers(t *testing.T) {
+	machine.Share(t)
+	server := inFile(t).serve(t)
+	s := newSuccession(t, func() *client.Client { return server.client }, "watched")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var watching, connected sync.WaitGroup
+	for range 100 {
+		connected.Add(1)
+		watching.Go(func() {
+			var known leadership.Revision
+			var once sync.Once
+			r := client.WatchRequest{Election: s.election, Connection: func(error) { once.Do(connected.Done) }}
+			for n, err := range server.client.Watch(ctx, r) {
+				switch e := n.Event; {
+				case err != nil && ctx.Err() == nil:
+					t.Error(err)
+				case err != nil:
+				case n.Lease != nil:
+					known = n.Lease.Revision
+				case e != nil && e.Revision != known+1:
+					t.Errorf("after revision %d comes %d", known, e.Revision)
+				case e != nil:
+					if known = e.Revision; e.Type == leadership.EventAcquired && e.LeaderID == "bob" {
+						return
+					}
+				}
+			}
+		})
+	}
+	connected.Wait()
+	reading := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-reading:
+					return
+				default:
+				}
+				if l, err := server.client.Get(ctx, s.election); err != nil || l.State != leadership.Held {
+					t.Errorf("a reader saw %s of %q: %v", l.State, l.LeaderID, err)
+					return
+				}
+			}
+		})
+	}
+	for n := range handOverSteps {
+		s.must(s.step(n))
+	}
+	watching.Wait()
+	close(reading)
+	readers.Wait()
+	events := verifyHistory(t.Context(), t, server, s.election)
+	at := slices.IndexFunc(events, func(e leadership.Event) bool { return e.Type == leadership.EventReleased })
+	if at < 0 || len(events) < at+2 || events[at+1].Type != leadership.EventAcquired || !events[at].At.Equal(events[at+1].At) {
+		t.Errorf("the end of one term and the begin of the next are not one instant: %+v", events)
+	}
+}

@@ -63,10 +63,10 @@ type Journal interface {
 	// the change, all or nothing, in isolation from every other Amend of that log. A log never
 	// written has an empty head. decide may run more than once; it must be pure.
 	//
-	// It returns an error of decide as it is, and else the log as it now is. A handle may remember the head that it wrote last and run
-	// decide on that, if the change is then written only while the log still has that head. If it
-	// has another, or if decide has returned an error or no change, the handle reads and decides
-	// anew.
+	// It returns an error of decide as it is, and else the log as it now is. A handle may remember
+	// the head that it wrote last and run decide on that, if the change is then written only while
+	// the log still has that head. If it has another, or if decide has returned an error or no
+	// change, the handle reads and decides anew.
 	Amend(ctx context.Context, id LogID, decide func(Log) (LogChange, error)) (Log, error)
 
 	// Look reads the head of a log, strongly: it sees every change that was reported as done before
@@ -142,12 +142,13 @@ func (s Segment) Entries() ([]Entry, error) {
 	return all, nil
 }
 
-// Mark is the highest token under which a log was written, with the key of its leader: no other may
-// write. It is raised when a leader opens the log, before that leader reads it, so that nothing of
-// an earlier one can land afterwards.
+// Mark is the highest token under which a log was written, with its leader and that one's key: no
+// other may write. It is raised when a leader opens the log, before that leader reads it, so that
+// nothing of an earlier one can land afterwards.
 type Mark struct {
-	Token Token   `json:"token,omitempty"`
-	Key   KeyHash `json:"key,omitzero"`
+	Token  Token       `json:"token,omitempty"`
+	Leader CandidateID `json:"leader,omitempty"`
+	Key    KeyHash     `json:"key,omitzero"`
 }
 
 // journalHead is the text of a journal's head.
@@ -208,8 +209,9 @@ func (m Mark) admit(id LogID, c Renewal) (bool, error) {
 	switch {
 	case m.Token > c.Token:
 		return false, m.stale(id, c.Token)
-	case m.Token == c.Token && !m.Key.Equal(c.KeyHash):
-		return false, &Error{Code: LeaseLost, Detail: fmt.Sprintf("the lease of election %q with fencing token %d was granted with another key", id.Election, c.Token)}
+	case m.Token == c.Token && (m.Leader != c.CandidateID || !m.Key.Equal(c.KeyHash)):
+		return false, &Error{Code: LeaseLost, Detail: fmt.Sprintf(
+			"the lease of election %q with fencing token %d is not that of %q with this key, or the store was moved or restored since; stop acting as its leader, and acquire again", id.Election, c.Token, c.CandidateID)}
 	}
 	return m.Token == c.Token, nil
 }
@@ -222,7 +224,7 @@ func (m *Mark) raise(id LogID, c Renewal) (raised bool, err error) {
 	if open, err := m.admit(id, c); open || err != nil {
 		return false, err
 	}
-	*m = Mark{c.Token, c.KeyHash}
+	*m = Mark{c.Token, c.CandidateID, c.KeyHash}
 	return true, nil
 }
 

@@ -407,8 +407,8 @@ type JournalPage struct {
 // large. It is strong: what was acknowledged before is seen.
 //
 // Errors: HistoryCompacted, if entries that were asked for are only to be had as a snapshot; its
-// Index is that of the snapshot. IndexMismatch, if the journal has not so many entries: it was
-// restored from a backup, or the reader means another one.
+// Index is that of the snapshot. IndexMismatch, if the journal has not so many entries as were asked
+// for or applied: it was restored from a backup, or the reader means another one.
 func (l *Ledger) ReadJournal(ctx context.Context, r JournalRequest) (JournalPage, error) {
 	limit, err := r.validate()
 	if err != nil {
@@ -416,12 +416,14 @@ func (l *Ledger) ReadJournal(ctx context.Context, r JournalRequest) (JournalPage
 	}
 	for again := false; ; again = true {
 		page, err := l.readJournal(ctx, r.Election, r.After, limit)
-		switch {
-		case err != nil, len(page.Entries) > 0, page.Index == r.After:
+		switch known := max(r.After, r.Applied); {
+		case err != nil:
 			return page, err
-		case page.Index < r.After:
+		case page.Index < known:
 			return page, &Error{Code: IndexMismatch, Index: page.Index, Detail: fmt.Sprintf(
-				"the journal of election %q ends at index %d, before %d; if it was restored from a backup, read it anew from its snapshot or from the start", r.Election, page.Index, r.After)}
+				"the journal of election %q ends at index %d, before %d; if it was restored from a backup, read it anew from its snapshot or from the start", r.Election, page.Index, known)}
+		case len(page.Entries) > 0, page.Index == r.After:
+			return page, nil
 		case r.After < page.Snapshot:
 			return page, &Error{Code: HistoryCompacted, Index: page.Snapshot, Detail: fmt.Sprintf(
 				"the journal of election %q is kept from index %d; read its snapshot, and go on after %d", r.Election, page.Snapshot+1, page.Snapshot)}

@@ -139,8 +139,8 @@ func (f *failing) Raise(context.Context, string, fence.Mark) error {
 	return nil
 }
 
-// Pub/Sub sees which messages are acknowledged: late ones are, and do not come again; one whose mark
-// could not be raised comes again, and is handled then.
+// Pub/Sub sees which messages are acknowledged: late ones are, and do not come again; one whose
+// mark could not be raised comes again, and is handled then.
 func TestALateMessageIsAcknowledgedAndOneThatCouldNotBeComparedComesAgain(t *testing.T) {
 	t.Parallel()
 	server := pstest.NewServer()

@@ -12,7 +12,7 @@ import (
 // staleText and unguardedText are what the assertions say. BigQuery repeats them in its error.
 const (
 	staleText     = "regent TOKEN_STALE: a later leader has written; stop acting as leader"
-	unguardedText = "regent: the resource has no mark of this election; run the Setup of bigqueryfence once"
+	unguardedText = "regent: the resource has no mark of this election; run Setup of bigqueryfence once"
 )
 
 var (

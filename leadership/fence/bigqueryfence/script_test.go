@@ -25,7 +25,7 @@ func Example() {
 	// BEGIN TRANSACTION;
 	// ASSERT (SELECT COUNT(*) FROM `ops.fences`
 	//   WHERE resource = @regent_resource AND election = @regent_election) = 1
-	//   AS 'regent: the resource has no mark of this election; run the Setup of bigqueryfence once';
+	//   AS 'regent: the resource has no mark of this election; run Setup of bigqueryfence once';
 	// UPDATE `ops.fences` SET fencing_token = @regent_fencing_token
 	//   WHERE resource = @regent_resource AND election = @regent_election
 	//   AND fencing_token <= @regent_fencing_token;

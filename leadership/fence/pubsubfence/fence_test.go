@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -107,9 +108,7 @@ func TestAMessageWithoutAValidStampIsNotHandled(t *testing.T) {
 	} {
 		r := newReceiver(t, pubsubfence.Config{})
 		m := &pubsub.Message{Attributes: map[string]string{}}
-		for k, v := range valid {
-			m.Attributes[k] = v
-		}
+		maps.Copy(m.Attributes, valid)
 		m.Attributes[c.attribute] = c.value
 		r.receive(t.Context(), m)
 		var e *leadership.Error

@@ -51,10 +51,10 @@ func (id LogID) Compare(other LogID) int {
 	return cmp.Or(cmp.Compare(id.Election, other.Election), cmp.Compare(id.Kind, other.Kind))
 }
 
-// Journal keeps what leaders leave behind for their successors, beside the Store, in the same place:
-// for each log a head, which guards it, and segments. It never touches the record of an election.
-// Several processes may have a Journal each on the same data. Its errors are those of a Store:
-// StoreUnavailable if nothing was done, OutcomeUnknown, RecordCorrupt.
+// Journal keeps what leaders leave behind for their successors, beside the Store, in the same
+// place: for each log a head, which guards it, and segments. It never touches the record of an
+// election. Several processes may have a Journal each on the same data. Its errors are those of a
+// Store: StoreUnavailable if nothing was done, OutcomeUnknown, RecordCorrupt.
 //
 // A log is never deleted, not with its election either. Texts are valid UTF-8 without NUL, and are
 // kept as they are.

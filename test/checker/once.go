@@ -142,18 +142,21 @@ func checkUnmade(report *Report, c Call, made []leadership.Event) {
 
 // checkOnce checks that a request has made no more changes than it was sent.
 func checkOnce(report *Report, c Call, made []leadership.Event, sent int) {
+	// An acquire may wait, and meanwhile find several leases over, or challenge a leader and take
+	// that back, again and again.
 	type change struct {
 		leadership.EventType
-		leadership.Token // while it waits, a candidate may challenge one leader after the other
+		leadership.Token
 	}
 	count := make(map[change]int)
 	for _, e := range made {
-		if e.Election != c.Election {
-			continue
-		}
 		of := change{EventType: e.Type}
-		if e.Type == leadership.EventHandingOver {
+		if c.Verb == Acquire && ranOut(e) {
 			of.Token = e.Token
+		}
+		challenge := e.Type == leadership.EventHandingOver || e.Type == leadership.EventGoesOn
+		if e.Election != c.Election || c.Verb == Acquire && challenge {
+			continue
 		}
 		if count[of]++; count[of] == sent+1 {
 			report.add(Twice, "%v, which was sent %d times: %s", c, sent, shown(e))

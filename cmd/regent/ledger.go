@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +40,7 @@ func (c *cli) keyBeside(file string, key keyFlags) (leadership.Key, error) {
 	return c.requireKey(key)
 }
 
-// readData reads a file of at most so many bytes, or standard input.
+// readData reads a file of at most so many bytes in UTF-8, or standard input.
 func (c *cli) readData(path string, most int) ([]byte, error) {
 	in, name := c.in, "standard input"
 	if path != "-" {
@@ -56,6 +57,8 @@ func (c *cli) readData(path string, most int) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	case len(b) > most:
 		return nil, usagef("%s has more than %d bytes; put the data elsewhere, and give --uri", name, most)
+	case !utf8.Valid(b):
+		return nil, usagef("%s is not in UTF-8; write other bytes as text, such as base64", name)
 	}
 	return b, nil
 }

@@ -129,6 +129,20 @@ func TestAJournalIsAppendedReadAndCompacted(t *testing.T) {
 	}
 }
 
+func TestDataThatIsNotUTF8IsNotChangedButRefused(t *testing.T) {
+	t.Parallel()
+	env, ann, _ := two(t)
+	regent(t, ann, "acquire state").want(t, exitDone)
+	for _, args := range []string{"journal append state", "journal append state --after 0", "checkpoint put state"} {
+		if r := regentReading(t, "\"\xff\"", ann, args).want(t, exitUsage); !strings.Contains(r.err, "standard input is not in UTF-8") {
+			t.Errorf("%s: %q", args, r.err)
+		}
+	}
+	if r := regent(t, env, "journal read state --output json").want(t, exitDone); r.out != "" {
+		t.Errorf("appended: %s", r.out)
+	}
+}
+
 func TestAllPagesOfAJournalAreRead(t *testing.T) {
 	t.Parallel()
 	env, ann, _ := two(t)

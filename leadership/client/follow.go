@@ -49,6 +49,8 @@ func (c *Client) Follow(ctx context.Context, election leadership.Election, after
 // FollowAs is Follow for a member of the election: it tells, at most once a second, up to which
 // item the loop has done its work. Members shows how far it lags behind, and AwaitAcknowledgement
 // can wait for it.
+// What it has told never goes back while the member is known: one that has lost its state, and
+// begins anew, takes another id.
 func (c *Client) FollowAs(ctx context.Context, election leadership.Election, after leadership.Index, member leadership.CandidateID) iter.Seq2[JournalItem, error] {
 	return func(yield func(JournalItem, error) bool) {
 		f := &journalReader{client: c, election: election, member: member, last: after, yield: yield}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"unicode/utf8"
 
 	"regent/leadership"
 )
@@ -165,8 +166,11 @@ func (j *Journal) Read(ctx context.Context, after leadership.Index) iter.Seq2[Jo
 // encoded is the JSON text of a value.
 func encoded(field string, v any) (json.RawMessage, error) {
 	text, err := json.Marshal(v)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, invalid(field, "%s: %v", field, err)
+	case !utf8.Valid(text): // of a json.RawMessage
+		return nil, invalid(field, "%s is not in UTF-8", field)
 	}
 	return text, nil
 }

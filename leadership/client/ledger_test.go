@@ -38,6 +38,16 @@ func TestACheckpointIsInheritedByTheNextLeader(t *testing.T) {
 		if err := first.Checkpoint(t.Context(), "all", make(chan int)); !errors.Is(err, leadership.InvalidArgument) {
 			t.Errorf("a checkpoint that is no JSON: %v", err)
 		}
+		if err := first.Checkpoint(t.Context(), "all", json.RawMessage("\"\xff\"")); !errors.Is(err, leadership.InvalidArgument) {
+			t.Errorf("a checkpoint that is not in UTF-8: %v", err)
+		}
+		whole := strings.Repeat("<", leadership.MaxCheckpointBytes-2) // encoding/json escapes it
+		if err := first.Checkpoint(t.Context(), "page 3", whole); err != nil {
+			t.Errorf("as much as may be left behind: %v", err)
+		}
+		if err := first.Checkpoint(t.Context(), "page 3", map[string]int{"page": 3}); err != nil {
+			t.Fatal(err)
+		}
 		first.Resign(t.Context())
 		if err := first.Checkpoint(t.Context(), "page 4", 4); !errors.Is(err, client.ErrResigned) {
 			t.Errorf("after its end: %v", err)

@@ -72,8 +72,13 @@ func unasked(ctx context.Context, v Via, err error) error {
 	if ctx.Err() != nil || errors.Is(err, TokenStale) || errors.Is(err, NotFound) || errors.Is(err, InvalidArgument) {
 		return err
 	}
-	return fmt.Errorf("ask peer %s: %v: %w", shown(v.Peer), err, &Error{Code: NotEligible, RetryAfter: time.Second, Detail: fmt.Sprintf(
-		"peer %s cannot be asked now whether election %q is led there with fencing token %d, as via says; try again", shown(v.Peer), v.Election, v.Token)})
+	why := fmt.Sprintf("it is not known whether election %q is led there with fencing token %d; try again", v.Election, v.Token)
+	if refusal, ok := errors.AsType[*Error](err); ok {
+		why = refusal.Detail
+	}
+	return fmt.Errorf("ask a peer: %v: %w", err, &Error{
+		Code: NotEligible, RetryAfter: time.Second, Detail: fmt.Sprintf("peer %s cannot be asked now: %s", shown(v.Peer), why),
+	})
 }
 
 // asParent is the present lease as one that others may stand on.

@@ -221,7 +221,7 @@ func TestACandidateWhosePeerCannotBeAskedIsRefusedForNow(t *testing.T) {
 	tr.lost = true
 	_, err := tr.ask("global", "ann", 0, via)
 	e, ok := errors.AsType[*leadership.Error](err)
-	if !ok || e.Code != leadership.NotEligible || e.RetryAfter != time.Second || !strings.Contains(e.Detail, `peer "eu" cannot be asked now`) || !strings.HasSuffix(e.Detail, "try again") {
+	if !ok || e.Code != leadership.NotEligible || e.RetryAfter != time.Second || !strings.Contains(e.Detail, `peer "eu" cannot be asked now: `) || !strings.HasSuffix(e.Detail, "try again") {
 		t.Errorf("got %v, want NOT_ELIGIBLE for a second", err)
 	}
 	if errors.Is(err, leadership.StoreUnavailable) {

@@ -14,11 +14,11 @@
 //	leadershipLogs/…/segments/{index}        entries that were appended together, by the index of
 //	                                         the last, with 20 digits; 0 for the snapshot
 //
-// The store deletes nothing. The database itself deletes events (see History), and what is left of
-// segments that were trimmed (see Logs), by TTL policies. To edit the first document by hand extends its lease, since its update_time
-// moves. A field that this package does not know makes it refuse the record: labels and the like
-// belong elsewhere. policy and standing are texts that only leadership.Codec looks into; a new
-// member of theirs is no new field.
+// This package deletes nothing. By TTL policies the database itself deletes events (see History)
+// and what is left of trimmed segments (see Logs). To edit the first document by hand extends its
+// lease, since its update_time moves. A field that this package does not know makes it refuse the
+// record: labels and the like belong elsewhere. policy and standing are texts that only
+// leadership.Codec looks into; a new member of theirs is no new field.
 //
 // # Guards
 //
@@ -71,8 +71,8 @@
 // and body as they are would leave update_time, too. A segment is as old as its document, unless a
 // copy brought another time with it, in the field at.
 //
-// A segment that is trimmed is replaced by {schema, deleteAfter}, due at once, which a TTL policy of
-// the database deletes, usually within a day: a right to delete segments would be one to delete
+// A segment that is trimmed is replaced by {schema, deleteAfter}, due at once, which a TTL policy
+// of the database deletes, usually within a day: a right to delete segments would be one to delete
 // leases, since IAM does not tell collections apart. Until then Trim, by a handle that has not
 // trimmed the log yet, and a read of segments that begins below them pass over such documents, and
 // each costs a read; a read that finds nothing else goes on where the snapshot ends.

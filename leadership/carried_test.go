@@ -128,8 +128,8 @@ func TestEverythingTogetherFitsAndIsReadBack(t *testing.T) {
 	}
 }
 
-// Each later member alone: an older program refuses the record by name, and accepts it again once the
-// member is not used any more.
+// Each later member alone: an older program refuses the record by name, and accepts it again once
+// the member is not used any more.
 func TestOlderProgramRefusesARecordWithAnyLaterMember(t *testing.T) {
 	policy, standing := fullest()
 	policy.LeadersOf = "orders." // it does not go with a parent

@@ -51,10 +51,10 @@ func (id LogID) Compare(other LogID) int {
 	return cmp.Or(cmp.Compare(id.Election, other.Election), cmp.Compare(id.Kind, other.Kind))
 }
 
-// Journal keeps what leaders leave behind for their successors, beside the Store, in the same place:
-// for each log a head, which guards it, and segments. It never touches the record of an election.
-// Several processes may have a Journal each on the same data. Its errors are those of a Store:
-// StoreUnavailable if nothing was done, OutcomeUnknown, RecordCorrupt.
+// Journal keeps what leaders leave behind for their successors, beside the Store, in the same
+// place: for each log a head, which guards it, and segments. It never touches the record of an
+// election. Several processes may have a Journal each on the same data. Its errors are those of a
+// Store: StoreUnavailable if nothing was done, OutcomeUnknown, RecordCorrupt.
 //
 // A log is never deleted, not with its election either. Texts are valid UTF-8 without NUL, and are
 // kept as they are.
@@ -63,10 +63,10 @@ type Journal interface {
 	// the change, all or nothing, in isolation from every other Amend of that log. A log never
 	// written has an empty head. decide may run more than once; it must be pure.
 	//
-	// It returns an error of decide as it is, and else the log as it now is. A handle may remember the head that it wrote last and run
-	// decide on that, if the change is then written only while the log still has that head. If it
-	// has another, or if decide has returned an error or no change, the handle reads and decides
-	// anew.
+	// It returns an error of decide as it is, and else the log as it now is. A handle may remember
+	// the head that it wrote last and run decide on that, if the change is then written only while
+	// the log still has that head. If it has another, or if decide has returned an error or no
+	// change, the handle reads and decides anew.
 	Amend(ctx context.Context, id LogID, decide func(Log) (LogChange, error)) (Log, error)
 
 	// Look reads the head of a log, strongly: it sees every change that was reported as done before

@@ -105,8 +105,8 @@ const termVersion Version = 3
 const ballotVersion Version = 4
 
 // successionVersion is the first version of the program that knows hand-overs, leases that stand on
-// others, and delegation. An older one would grant a yielded lease to anyone, or let a lease outlive
-// its parent's.
+// others, and delegation. An older one would grant a yielded lease to anyone, or let a lease
+// outlive its parent's.
 const successionVersion Version = 5
 
 // policyMembers are the members of a policy, bound to the fields of p.

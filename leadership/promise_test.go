@@ -12,12 +12,13 @@ import (
 )
 
 // TestNoCallEndsALeaseBeforeWhatItsLeaderWasTold plays random courses of all rules, and holds them
-// to this: a lease ends no earlier than its leader was told, but by its own release, its yield or an
-// unlock; a yielded lease passes to its successor alone, with its key, and its leader never leads
-// again; no lease lasts for longer than the one that it stands on was known to; after any other end no lease is granted before that instant; no candidate is granted against an
-// order, a cooldown or a missing approval, and none is refused without one; a call that is made
-// again changes nothing; and what is stored is read back as it was. Ballots and challenges are held
-// to their policy: see electorate.
+// to this: a lease ends no earlier than its leader was told, but by its own release, its yield or
+// an unlock; a yielded lease passes to its successor alone, with its key, and its leader never
+// leads again; no lease lasts for longer than the one that it stands on was known to; after any
+// other end no lease is granted before that instant; no candidate is granted against an order, a
+// cooldown or a missing approval, and none is refused without one; a call that is made again
+// changes nothing; and what is stored is read back as it was. Ballots and challenges are held to
+// their policy: see electorate.
 func TestNoCallEndsALeaseBeforeWhatItsLeaderWasTold(t *testing.T) {
 	courses, steps := uint64(300), 400
 	if testing.Short() {

@@ -38,7 +38,8 @@ func (s *Service) SayReady(ctx context.Context, r ReadyRequest) (Lease, error) {
 	return s.lease(ExpectChange(ctx), r.Election, func(snap Snapshot) (Change, error) { return SayReady(snap, c) })
 }
 
-// Yield says that the caller has stopped, so that its successor may lead; see the rule of that name.
+// Yield says that the caller has stopped, so that its successor may lead; see the rule of that
+// name.
 func (s *Service) Yield(ctx context.Context, r LeaseRequest) (Lease, error) {
 	c, err := r.renewal()
 	if err != nil {

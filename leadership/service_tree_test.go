@@ -244,8 +244,8 @@ func TestACandidateWhosePeerCannotBeAskedIsRefusedForNow(t *testing.T) {
 	}
 }
 
-// After a boot the local store lets leases begin anew, with their ends as far away as they were. The
-// lease of a peer has gone on meanwhile.
+// After a boot the local store lets leases begin anew, with their ends as far away as they were.
+// The lease of a peer has gone on meanwhile.
 func TestALeaseOnAPeersIsNotRenewedOnItsOldEndAfterABoot(t *testing.T) {
 	tr := newTree(t)
 	tr.peer = leadership.Lease{Election: "orders.eu", State: leadership.Held, LeaderID: "ann", Token: 7, ExpiresIn: 10 * time.Second}

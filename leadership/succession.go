@@ -12,7 +12,8 @@ const (
 	MinWithin     = time.Second
 	MaxWithin     = 10 * time.Minute
 	DefaultWithin = 30 * time.Second
-	// YieldWindow is how long after a yield the successor may take the lease. Then the line goes on.
+	// YieldWindow is how long after a yield the successor may take the lease. Then the line goes
+	// on.
 	YieldWindow = 10 * time.Second
 )
 

@@ -371,7 +371,8 @@ func TestTheLastTokenIsNotHandedOver(t *testing.T) {
 	wantRefusal(t, "the last token", s, acquire("bob", 'b'), leadership.RecordCorrupt, "")
 }
 
-// badRequests are refused by the name of the field, as the API spells it, before the store is asked.
+// badRequests are refused by the name of the field, as the API spells it, before the store is
+// asked.
 func TestBadRequestsOfASuccessionNameTheField(t *testing.T) {
 	s, ctx := leadership.New(nil), t.Context()
 	ledger := leadership.NewLedger(s, nil)

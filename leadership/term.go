@@ -215,8 +215,15 @@ func (s Standing) end() (at time.Time, because EndReason) {
 	for _, end := range []struct {
 		at      time.Time
 		because EndReason
-	}{{e.Ordered, e.Because}, {e.Stuck, EndsStuck}, {e.Approval, EndsApproval}, {e.Term, EndsMaxTerm},
-		{s.Parent.Until, EndsParent}, {e.Challenged, EndsHandOver}, {s.Succession.Ends, EndsHandOver}} {
+	}{
+		{e.Ordered, e.Because},
+		{e.Stuck, EndsStuck},
+		{e.Approval, EndsApproval},
+		{e.Term, EndsMaxTerm},
+		{s.Parent.Until, EndsParent},
+		{e.Challenged, EndsHandOver},
+		{s.Succession.Ends, EndsHandOver},
+	} {
 		if !end.at.IsZero() && (at.IsZero() || end.at.Before(at)) {
 			at, because = end.at, end.because
 		}
@@ -228,8 +235,10 @@ func (s Standing) end() (at time.Time, because EndReason) {
 // jumped while the lease stood still. The lease of a peer has not stood still: its end stays.
 func (s Standing) TermMoved(by time.Duration) Standing {
 	e := &s.Ends
-	all := []*time.Time{&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &e.Challenged, &s.Probation.Until, &s.Approval.Done,
-		&s.Succession.Since, &s.Succession.Ends, &s.Succession.Yielded}
+	all := []*time.Time{
+		&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &e.Challenged, &s.Probation.Until, &s.Approval.Done,
+		&s.Succession.Since, &s.Succession.Ends, &s.Succession.Yielded,
+	}
 	if s.Parent.Peer == "" {
 		all = append(all, &s.Parent.Until)
 	}

@@ -14,10 +14,9 @@
 // written to it. Mark.Admit is the whole rule. What differs is where the mark is kept, and how it
 // is compared and raised in one step with the write that it protects; a check that comes first and
 // a write that comes later are defeated by a pause between them. The packages below do it inside a
-// Firestore or Spanner transaction of the caller, in an SQL statement, in a script of BigQuery, with a
-// precondition of Cloud Storage, and in front of an HTTP handler or a Pub/Sub subscriber. Guard does
-// it in memory, for a resource that lives in
-// one process.
+// Firestore or Spanner transaction of the caller, in an SQL statement, in a script of BigQuery,
+// with a precondition of Cloud Storage, and in front of an HTTP handler or a Pub/Sub subscriber.
+// Guard does it in memory, for a resource that lives in one process.
 //
 // The first write of a new leader raises the mark, not its election. Until then its predecessor may
 // still write: that destroys nothing that the new leader did, but data that the new leader has

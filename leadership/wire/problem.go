@@ -29,8 +29,8 @@ type Problem struct {
 	// OldestRevision is the first revision that can still be read, of an election whose older
 	// history is no longer kept.
 	OldestRevision leadership.Revision `json:"oldestRevision,omitzero"`
-	// Index is with INDEX_MISMATCH that of the journal's last entry, and with HISTORY_COMPACTED of a
-	// journal that of its snapshot.
+	// Index is with INDEX_MISMATCH that of the journal's last entry, and with HISTORY_COMPACTED of
+	// a journal that of its snapshot.
 	Index leadership.Index `json:"index,omitzero"`
 	Cause *Cause           `json:"cause,omitzero"` // with a reason that an order or a policy is behind
 	*Lease

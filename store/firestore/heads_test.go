@@ -19,14 +19,14 @@ func TestHeadsAreForgottenBeyondTheirNumberAndTheirBytes(t *testing.T) {
 	h := newHeads(3, 100)
 	known := func(want string) {
 		t.Helper()
-		got := ""
+		var got strings.Builder
 		for _, e := range []leadership.Election{"a", "b", "c", "d"} {
 			if _, ok := h.known.Peek(headOf(e, 0, 0).log.ID); ok {
-				got += string(e)
+				got.WriteString(string(e))
 			}
 		}
-		if got != want {
-			t.Errorf("it knows %q, want %q", got, want)
+		if got.String() != want {
+			t.Errorf("it knows %q, want %q", got.String(), want)
 		}
 		sum := 0
 		for _, one := range h.known.Values() {

@@ -228,7 +228,7 @@ func runLogs(t *testing.T, seed uint64, terms int) []checker.LogCall {
 	done := make(chan struct{})
 	for range 2 {
 		readers.Go(func() {
-			for n := 0; n < 40; n++ {
+			for range 40 {
 				select {
 				case <-done:
 					return

@@ -61,7 +61,7 @@ const Patience = 30 * time.Second
 // renewed because its machine was restarted is not known here.
 func Linear(r Recording, guard time.Duration) Report {
 	truth, report := truthOf(r.History)
-	for _, p := range searchesOf(truth, r) {
+	for _, p := range searchesOf(truth, r, guard) {
 		report.Checked += len(p.steps)
 		p.check(&report, guard)
 	}
@@ -93,7 +93,7 @@ func (p *search) check(report *Report, guard time.Duration) {
 }
 
 // searchesOf makes a search for each election that was called on.
-func searchesOf(t truth, r Recording) []*search {
+func searchesOf(t truth, r Recording, guard time.Duration) []*search {
 	calls := make(map[leadership.Election][]Call)
 	for _, c := range r.Calls {
 		calls[c.Election] = append(calls[c.Election], c)
@@ -101,7 +101,7 @@ func searchesOf(t truth, r Recording) []*search {
 	commits := commitsOf(t, r)
 	var searches []*search
 	for _, e := range slices.Sorted(maps.Keys(calls)) {
-		searches = append(searches, newSearch(e, calls[e], t[e], commits[e]))
+		searches = append(searches, newSearch(e, calls[e], t[e], commits[e], guard))
 	}
 	return searches
 }

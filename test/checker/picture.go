@@ -40,7 +40,7 @@ func key(op porcupine.Operation) string { return fmt.Sprint(op.ClientId, op.Call
 // orders, step by step, and the states between them. It takes up to twice Patience.
 func Picture(w io.Writer, r Recording, e leadership.Election, guard time.Duration) error {
 	truth, _ := truthOf(r.History)
-	for _, p := range searchesOf(truth, r) {
+	for _, p := range searchesOf(truth, r, guard) {
 		if p.election != e {
 			continue
 		}

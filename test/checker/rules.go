@@ -86,8 +86,10 @@ func (c Call) parent(s leadership.Snapshot) leadership.ParentLease {
 	switch a := c.Answer; {
 	case c.Code == "" && a != nil && a.Parent.Token > 0:
 		p.Parent = a.Parent
-	case c.Stands.Token > 0:
+	case c.Stands.Election != "":
 		p.Parent = c.Stands
+	case c.Stands.Token > 0 && p.Token > 0: // its end alone is known
+		p.Until = c.Stands.Until
 	case c.Verb == Renew, p.Token == 0:
 		return leadership.ParentLease{}
 	case c.Code == leadership.NotEligible && p.Token > 0:

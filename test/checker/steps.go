@@ -47,6 +47,7 @@ type search struct {
 	lost []Call
 	// leases without any recorded call, with their length
 	foreign map[leadership.Token]time.Duration
+	guard   time.Duration // of the store
 	back    time.Duration // by how much the store's time may go back
 }
 
@@ -91,8 +92,8 @@ func together(a, b leadership.Event) bool {
 }
 
 // newSearch finds out what became of each call.
-func newSearch(e leadership.Election, calls []Call, history []leadership.Event, commits []commit) *search {
-	p := &search{election: e, groups: groupsOf(history), commits: commits, foreign: make(map[leadership.Token]time.Duration)}
+func newSearch(e leadership.Election, calls []Call, history []leadership.Event, commits []commit, guard time.Duration) *search {
+	p := &search{election: e, guard: guard, groups: groupsOf(history), commits: commits, foreign: make(map[leadership.Token]time.Duration)}
 	for i, c := range calls {
 		p.calls = append(p.calls, c.normal(i))
 		p.end = max(p.end, c.Asked+1)
@@ -219,6 +220,9 @@ func (p *search) resolve() {
 				g.taken, applied = true, true
 				c := c
 				c.Code, c.Answer, c.Stands = "", nil, p.parentOf(g.last().Token)
+				if c.Stands.Token == 0 {
+					c.Stands = p.parentAtEnd(g.last().Token)
+				}
 				p.add(step{call: c, events: g.events}, c.Asked)
 				break
 			}
@@ -254,6 +258,24 @@ func (p *search) parentOf(t leadership.Token) (earliest leadership.Parent) {
 		}
 	}
 	return earliest
+}
+
+// parentAtEnd is what a lease stands on that no answer shows, if it has ended with that: the end is
+// then the latest with which the lease was over when that was recorded, and with which the next one
+// could be granted.
+func (p *search) parentAtEnd(t leadership.Token) leadership.Parent {
+	for _, g := range p.groups {
+		e := g.events[0]
+		if e.Token != t || !ranOut(e) || limitOf(e) != leadership.EndsParent {
+			continue
+		}
+		until := e.At.Add(-p.guard)
+		if begins(g.last()) {
+			until = until.Add(-p.configAt(e.Revision, leadership.Config{}).LockDelay)
+		}
+		return leadership.Parent{Token: 1, Until: until.Truncate(time.Microsecond)}
+	}
+	return leadership.Parent{}
 }
 
 // durationOf is the length of a token's lease, if an answer shows it.

@@ -30,17 +30,17 @@
 //
 //	role        may
 //	candidate   acquire, renew, release, step down, ask for approval, hand over, say that it is
-//	            ready, yield, delegate, leave checkpoints and journals behind, join and leave under
-//	            its own ids, and read a stream as a member by one; read the election, what was
-//	            delegated below it, its members, its history, its stream, its overrides, its
+//	            ready, yield, delegate, leave checkpoints and journals behind, join and leave
+//	            under its own ids, and read a stream as a member by one; read the election, what
+//	            was delegated below it, its members, its history, its stream, its overrides, its
 //	            checkpoint and its journal; ask why a candidate does not lead, and which members
 //	            follow a token; check tokens
 //	observer    read elections, their lists, trees, members, histories, streams and overrides; ask
 //	            why a candidate does not lead, and which members follow a token; check tokens
 //	verifier    check tokens; judge
 //	scheduler   tick
-//	operator    what an observer may; read checkpoints and journals; configure; tick; order: assign,
-//	            evict, pause, resume, ban, approve, lift
+//	operator    what an observer may; read checkpoints and journals; configure; tick; order:
+//	            assign, evict, pause, resume, ban, approve, lift
 //	admin       what an operator may; judge; delete; unlock
 //
 // Followers, workers and witnesses have the role candidate, for their own ids: what keeps a witness

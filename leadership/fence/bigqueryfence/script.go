@@ -12,7 +12,7 @@ import (
 // staleText and unguardedText are what the assertions say. BigQuery repeats them in its error.
 const (
 	staleText     = "regent TOKEN_STALE: a later leader has written; stop acting as leader"
-	unguardedText = "regent: the resource has no mark of this election; run the Setup of bigqueryfence once"
+	unguardedText = "regent: the resource has no mark of this election; run Setup of bigqueryfence once"
 )
 
 var (
@@ -36,8 +36,8 @@ func Setup(table string) (string, error) {
 }
 
 // Script returns the statements in a transaction that commits only if no later leader has written.
-// The statements must not begin or end a transaction. They may declare variables, and may have named
-// parameters besides those of Parameters.
+// The statements must not begin or end a transaction. They may declare variables, and may have
+// named parameters besides those of Parameters.
 func Script(table, statements string) (string, error) {
 	switch {
 	case !tableName.MatchString(table):
@@ -48,10 +48,12 @@ func Script(table, statements string) (string, error) {
 		return "", errors.New("bigqueryfence: the statements begin or end a transaction; leave that to the script, which guards them in one of its own")
 	}
 	guard := strings.ReplaceAll("BEGIN TRANSACTION;\n"+
-		"ASSERT (SELECT COUNT(*) FROM `TABLE` WHERE resource = @regent_resource AND election = @regent_election) = 1\n"+
+		"ASSERT (SELECT COUNT(*) FROM `TABLE`\n"+
+		"  WHERE resource = @regent_resource AND election = @regent_election) = 1\n"+
 		"  AS '"+unguardedText+"';\n"+
 		"UPDATE `TABLE` SET fencing_token = @regent_fencing_token\n"+
-		"  WHERE resource = @regent_resource AND election = @regent_election AND fencing_token <= @regent_fencing_token;\n"+
+		"  WHERE resource = @regent_resource AND election = @regent_election\n"+
+		"  AND fencing_token <= @regent_fencing_token;\n"+
 		"ASSERT @@row_count = 1\n"+
 		"  AS '"+staleText+"';\n", "TABLE", table)
 	return guard + "BEGIN\n" + strings.TrimRight(strings.TrimSpace(statements), ";") + ";\nEND;\nCOMMIT TRANSACTION;\n", nil

@@ -23,10 +23,12 @@ func Example() {
 	fmt.Print(script)
 	// Output:
 	// BEGIN TRANSACTION;
-	// ASSERT (SELECT COUNT(*) FROM `ops.fences` WHERE resource = @regent_resource AND election = @regent_election) = 1
-	//   AS 'regent: the resource has no mark of this election; run the Setup of bigqueryfence once';
+	// ASSERT (SELECT COUNT(*) FROM `ops.fences`
+	//   WHERE resource = @regent_resource AND election = @regent_election) = 1
+	//   AS 'regent: the resource has no mark of this election; run Setup of bigqueryfence once';
 	// UPDATE `ops.fences` SET fencing_token = @regent_fencing_token
-	//   WHERE resource = @regent_resource AND election = @regent_election AND fencing_token <= @regent_fencing_token;
+	//   WHERE resource = @regent_resource AND election = @regent_election
+	//   AND fencing_token <= @regent_fencing_token;
 	// ASSERT @@row_count = 1
 	//   AS 'regent TOKEN_STALE: a later leader has written; stop acting as leader';
 	// BEGIN

@@ -40,10 +40,10 @@ type Config struct {
 	// leader run in parallel, as without Serial. It needs Marks.
 	Serial bool
 
-	// ReadsPass lets requests with the methods GET and HEAD pass without headers and without a check,
-	// so that reads go on whichever process leads, and cost no call to Regent. It is for handlers
-	// whose GET and HEAD change nothing, and that take no other method from a header or a query. A
-	// request that asks for another protocol (Upgrade), as a WebSocket does, is checked.
+	// ReadsPass lets requests with the methods GET and HEAD pass without headers and without a
+	// check, so that reads go on whichever process leads, and cost no call to Regent. It is for
+	// handlers whose GET and HEAD change nothing, and that take no other method from a header or a
+	// query. A request that asks for another protocol (Upgrade), as a WebSocket does, is checked.
 	ReadsPass bool
 
 	// Refused, if set, is called for each request that was refused, with the error and the causes
@@ -90,8 +90,8 @@ func New(c Config) (*Gate, error) {
 }
 
 // Wrap returns a handler that refuses a request as the package describes, or lets next answer it.
-// Wrap handlers that change something, whatever the method; reads need no leader, and with ReadsPass
-// are not checked. All handlers of one Gate share its Serial order.
+// Wrap handlers that change something, whatever the method; reads need no leader, and with
+// ReadsPass are not checked. All handlers of one Gate share its Serial order.
 func (g *Gate) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.handle(w, r, next); err != nil {

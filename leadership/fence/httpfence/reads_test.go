@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"path"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -146,7 +147,7 @@ func TestReadsThatPassSaveCallsInProportionWhereRequestsAreFew(t *testing.T) {
 // headers; it adds its own credentials.
 func Example_reverseProxy() {
 	vertex := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Println("Vertex AI is asked:", r.Method, r.URL.Path, r.Header.Get("Authorization"), r.Header.Get(httpfence.TokenHeader) == "")
+		fmt.Println("Vertex AI is asked:", r.Method, path.Base(r.URL.Path), r.Header.Get("Authorization"), r.Header.Get(httpfence.TokenHeader) == "")
 	}))
 	defer vertex.Close()
 	target, _ := url.Parse(vertex.URL)
@@ -181,11 +182,11 @@ func Example_reverseProxy() {
 	reply.Body.Close()
 	fmt.Println("a read:", reply.StatusCode)
 	// Output:
-	// Vertex AI is asked: POST /v1/projects/p/locations/europe-west1/endpoints/7:predict Bearer of-the-proxy true
+	// Vertex AI is asked: POST 7:predict Bearer of-the-proxy true
 	// 33 200
-	// Vertex AI is asked: POST /v1/projects/p/locations/europe-west1/endpoints/7:predict Bearer of-the-proxy true
+	// Vertex AI is asked: POST 7:predict Bearer of-the-proxy true
 	// 34 200
 	// 33 409
-	// Vertex AI is asked: GET /v1/projects/p/locations/europe-west1/endpoints/7 Bearer of-the-proxy true
+	// Vertex AI is asked: GET 7 Bearer of-the-proxy true
 	// a read: 200
 }

@@ -16,10 +16,11 @@
 //
 // # Limits
 //
-// The comparison is one step and the handler's own write is another: a message of leader 33 that was
-// admitted, and then delays, writes after one of leader 34. If the handler writes to a database,
-// compare the mark of FromContext once more in the transaction of that write, by a package beside
-// this one. The Fence then saves the transactions of messages that are known to be late.
+// The comparison is one step and the handler's own write is another: a message of leader 33 that
+// was admitted, and then delays, writes after one of leader 34. If the handler writes to a
+// database, compare the mark of FromContext once more in the transaction of that write, by a
+// package beside this one. The Fence then saves the transactions of messages that are known to be
+// late.
 //
 // Without Marks a Fence remembers in memory. A process that has just started knows no leader, and
 // two processes that receive from one subscription know different ones: give both Marks that they

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -107,9 +108,7 @@ func TestAMessageWithoutAValidStampIsNotHandled(t *testing.T) {
 	} {
 		r := newReceiver(t, pubsubfence.Config{})
 		m := &pubsub.Message{Attributes: map[string]string{}}
-		for k, v := range valid {
-			m.Attributes[k] = v
-		}
+		maps.Copy(m.Attributes, valid)
 		m.Attributes[c.attribute] = c.value
 		r.receive(t.Context(), m)
 		var e *leadership.Error
@@ -139,8 +138,8 @@ func (f *failing) Raise(context.Context, string, fence.Mark) error {
 	return nil
 }
 
-// Pub/Sub sees which messages are acknowledged: late ones are, and do not come again; one whose mark
-// could not be raised comes again, and is handled then.
+// Pub/Sub sees which messages are acknowledged: late ones are, and do not come again; one whose
+// mark could not be raised comes again, and is handled then.
 func TestALateMessageIsAcknowledgedAndOneThatCouldNotBeComparedComesAgain(t *testing.T) {
 	t.Parallel()
 	server := pstest.NewServer()

@@ -20,7 +20,7 @@ import (
 //
 // Errors: ctx's, if it ended first; errors that another call would not change, such as
 // leadership.InvalidArgument, leadership.ElectionDeleted, wire.PermissionDenied or
-// leadership.NotEligible, which says what the candidate lacks (with a RetryAfter it is asked again);
+// leadership.NotEligible, which says what the candidate lacks (one with a RetryAfter is retried);
 // after Candidate.Rounds calls the error of the last one, leadership.LeaseHeld or other. A campaign
 // that fails leaves no lease behind if the server can be reached: a lease that was granted at the
 // last moment is released. Otherwise such a lease expires.

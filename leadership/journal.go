@@ -143,12 +143,13 @@ func (s Segment) Entries() ([]Entry, error) {
 	return all, nil
 }
 
-// Mark is the highest token under which a log was written, with the key of its leader: no other may
-// write. It is raised when a leader opens the log, before that leader reads it, so that nothing of
-// an earlier one can land afterwards.
+// Mark is the highest token under which a log was written, with its leader and that one's key: no
+// other may write. It is raised when a leader opens the log, before that leader reads it, so that
+// nothing of an earlier one can land afterwards.
 type Mark struct {
-	Token Token   `json:"token,omitempty"`
-	Key   KeyHash `json:"key,omitzero"`
+	Token  Token       `json:"token,omitempty"`
+	Leader CandidateID `json:"leader,omitempty"`
+	Key    KeyHash     `json:"key,omitzero"`
 }
 
 // journalHead is the text of a journal's head.
@@ -209,8 +210,9 @@ func (m Mark) admit(id LogID, c Renewal) (bool, error) {
 	switch {
 	case m.Token > c.Token:
 		return false, m.stale(id, c.Token)
-	case m.Token == c.Token && !m.Key.Equal(c.KeyHash):
-		return false, &Error{Code: LeaseLost, Detail: fmt.Sprintf("the lease of election %q with fencing token %d was granted with another key", id.Election, c.Token)}
+	case m.Token == c.Token && (m.Leader != c.CandidateID || !m.Key.Equal(c.KeyHash)):
+		return false, &Error{Code: LeaseLost, Detail: fmt.Sprintf(
+			"the lease of election %q with fencing token %d is not that of %q with this key, or the store was moved or restored since; stop acting as its leader, and acquire again", id.Election, c.Token, c.CandidateID)}
 	}
 	return m.Token == c.Token, nil
 }
@@ -223,7 +225,7 @@ func (m *Mark) raise(id LogID, c Renewal) (raised bool, err error) {
 	if open, err := m.admit(id, c); open || err != nil {
 		return false, err
 	}
-	*m = Mark{c.Token, c.KeyHash}
+	*m = Mark{c.Token, c.CandidateID, c.KeyHash}
 	return true, nil
 }
 

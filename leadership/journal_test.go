@@ -60,6 +60,8 @@ func inherits(c Renewal) func(Log) (LogChange, error) {
 func TestOnlyTheLeaderThatOpenedALogLastWritesToIt(t *testing.T) {
 	otherKey := leaderOf(6)
 	otherKey.KeyHash = Key{9}.Hash()
+	otherName := leaderOf(6)
+	otherName.CandidateID = "another"
 	for _, kind := range []LogKind{LogJournal, LogCheckpoint} {
 		opens, writes := opens, func(c Renewal) func(Log) (LogChange, error) { return appends(c, 1, `1`) }
 		if kind == LogCheckpoint {
@@ -74,6 +76,8 @@ func TestOnlyTheLeaderThatOpenedALogLastWritesToIt(t *testing.T) {
 			"the leader before opens":                  {opens(leaderOf(5)), TokenStale},
 			"a write with another key":                 {writes(otherKey), LeaseLost},
 			"another key opens":                        {opens(otherKey), LeaseLost},
+			"a write under another name":               {writes(otherName), LeaseLost},
+			"another name opens":                       {opens(otherName), LeaseLost},
 			"a write of a later leader, not yet known": {writes(leaderOf(7)), errUnopened},
 			"its own write":                            {writes(leaderOf(6)), nil},
 		} {

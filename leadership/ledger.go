@@ -76,11 +76,16 @@ func oneOf(data json.RawMessage, uri string, most int) (json.RawMessage, error) 
 		}
 		return nil, nil
 	}
-	return compact("data", data, most)
+	data, err := compact("data", data)
+	if err == nil && len(data) > most {
+		err = &Error{Code: PayloadTooLarge, Field: "data", Detail: fmt.Sprintf(
+			"data has at most %d bytes of JSON, and this one has %d; put it elsewhere, and send its uri", most, len(data))}
+	}
+	return data, err
 }
 
-// compact is the JSON without spaces, if it has at most so many bytes then.
-func compact(field string, data json.RawMessage, most int) (json.RawMessage, error) {
+// compact is the JSON without spaces.
+func compact(field string, data json.RawMessage) (json.RawMessage, error) {
 	if !utf8.Valid(data) {
 		return nil, invalid(field, fmt.Errorf("%s is JSON in UTF-8", field))
 	}
@@ -88,16 +93,7 @@ func compact(field string, data json.RawMessage, most int) (json.RawMessage, err
 	if err := json.Compact(&b, data); err != nil {
 		return nil, invalid(field, fmt.Errorf("%s is JSON: %w", field, err))
 	}
-	if b.Len() > most {
-		return nil, TooLarge(field, b.Len(), most)
-	}
 	return b.Bytes(), nil
-}
-
-// TooLarge refuses what has more bytes than may be kept.
-func TooLarge(field string, have, most int) error {
-	return &Error{Code: PayloadTooLarge, Field: field, Detail: fmt.Sprintf(
-		"%s has at most %d bytes of JSON, and this one has %d; put it elsewhere, and send its uri", field, most, have)}
 }
 
 // PutCheckpoint replaces the checkpoint of the election. The caller's lease is verified when it
@@ -262,7 +258,7 @@ func (r AppendRequest) entries() ([]Entry, error) {
 		if len(e.Type) > MaxEntryTypeBytes || validateText(e.Type) != nil {
 			return nil, invalid(field+"/type", fmt.Errorf("type is one line of at most %d bytes", MaxEntryTypeBytes))
 		}
-		data, err := compact(field+"/data", e.Data, MaxAppendBytes)
+		data, err := compact(field+"/data", e.Data)
 		if err != nil {
 			return nil, err
 		}
@@ -271,7 +267,7 @@ func (r AppendRequest) entries() ([]Entry, error) {
 	}
 	if size > MaxAppendBytes {
 		return nil, &Error{Code: PayloadTooLarge, Field: "entries", Detail: fmt.Sprintf(
-			"the data of one append has at most %d bytes of JSON together, and this one has %d; append it in parts", MaxAppendBytes, size)}
+			"the data of one append has at most %d bytes of JSON together, and this one has %d; append it in parts, or put it elsewhere and append where it is", MaxAppendBytes, size)}
 	}
 	return all, nil
 }
@@ -407,8 +403,8 @@ type JournalPage struct {
 // large. It is strong: what was acknowledged before is seen.
 //
 // Errors: HistoryCompacted, if entries that were asked for are only to be had as a snapshot; its
-// Index is that of the snapshot. IndexMismatch, if the journal has not so many entries: it was
-// restored from a backup, or the reader means another one.
+// Index is that of the snapshot. IndexMismatch, if the journal has not so many entries as were asked
+// for or applied: it was restored from a backup, or the reader means another one.
 func (l *Ledger) ReadJournal(ctx context.Context, r JournalRequest) (JournalPage, error) {
 	limit, err := r.validate()
 	if err != nil {
@@ -416,12 +412,14 @@ func (l *Ledger) ReadJournal(ctx context.Context, r JournalRequest) (JournalPage
 	}
 	for again := false; ; again = true {
 		page, err := l.readJournal(ctx, r.Election, r.After, limit)
-		switch {
-		case err != nil, len(page.Entries) > 0, page.Index == r.After:
+		switch known := max(r.After, r.Applied); {
+		case err != nil:
 			return page, err
-		case page.Index < r.After:
+		case page.Index < known:
 			return page, &Error{Code: IndexMismatch, Index: page.Index, Detail: fmt.Sprintf(
-				"the journal of election %q ends at index %d, before %d; if it was restored from a backup, read it anew from its snapshot or from the start", r.Election, page.Index, r.After)}
+				"the journal of election %q ends at index %d, before %d; if it was restored from a backup, read it anew from its snapshot or from the start", r.Election, page.Index, known)}
+		case len(page.Entries) > 0, page.Index == r.After:
+			return page, nil
 		case r.After < page.Snapshot:
 			return page, &Error{Code: HistoryCompacted, Index: page.Snapshot, Detail: fmt.Sprintf(
 				"the journal of election %q is kept from index %d; read its snapshot, and go on after %d", r.Election, page.Snapshot+1, page.Snapshot)}

@@ -105,8 +105,8 @@ func (c *cli) checkpointGetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get ELECTION [--data]",
 		Short: "Show the checkpoint of an election",
-		Long: `Show the checkpoint of an election, and which leader has put it. Any caller that may read the election can do this; a leader
-that wants to go on from it acquires with --inherit, so that no late checkpoint follows.`,
+		Long: `Show the checkpoint of an election, and which leader has put it. Any caller that may lead or operate the election can do this;
+a leader that wants to go on from it acquires with --inherit, so that no late checkpoint follows.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
 				p, err := server.Checkpoint(ctx, leadership.Election(args[0]))

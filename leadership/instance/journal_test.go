@@ -509,6 +509,37 @@ func TestAFollowerSaysHowFarItHasAppliedTheJournal(t *testing.T) {
 	})
 }
 
+func TestAReaderThatKnowsMoreThanTheJournalHasIsTold(t *testing.T) {
+	withJournals(t, func(b *books) {
+		i, _, _ := b.start("a")
+		b.leads(i)
+		b.appends(i, 10)
+		for _, others := range []string{"alone", "beside another stream"} {
+			for name, r := range map[string]leadership.JournalRequest{
+				"it has read more":         {Election: "jobs", After: 12},
+				"it says it applied more":  {Election: "jobs", After: 10, Member: "bob", Applied: 12},
+				"so, from the beginning":   {Election: "jobs", Member: "bob", Applied: 12},
+				"far beyond what there is": {Election: "jobs", After: 1 << 40, Member: "bob", Applied: 1 << 40},
+			} {
+				if _, err := i.ReadJournal(b.Context(), r); !errors.Is(err, leadership.IndexMismatch) {
+					b.Errorf("%s, a page, %s: %v, want INDEX_MISMATCH", others, name, err)
+				}
+				feed, err := i.FollowJournal(b.Context(), r)
+				if !errors.Is(err, leadership.IndexMismatch) {
+					b.Errorf("%s, a stream, %s: %v, want INDEX_MISMATCH", others, name, err)
+				}
+				if err == nil {
+					feed.Close()
+				}
+			}
+			b.follows(i, 10, "")
+		}
+		if m, err := i.Members(b.Context(), "jobs"); err != nil || m.Journal > 10 || len(m.Members) != 1 {
+			b.Errorf("the members are %+v at index %d, %v; want the leader alone, and at most 10", m.Members, m.Journal, err)
+		}
+	})
+}
+
 func TestAnAcknowledgementMayBeOfAnIndexOfTheJournal(t *testing.T) {
 	withJournals(t, func(b *books) {
 		i, _, _ := b.start("a")

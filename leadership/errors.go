@@ -26,7 +26,7 @@ const (
 	LimitExceeded    Code = "LIMIT_EXCEEDED"    // there is no room for more; end something first
 	RecordTooNew     Code = "RECORD_TOO_NEW"    // the record needs a newer program; nothing was done; try again until your own deadline
 	StoreUnavailable Code = "STORE_UNAVAILABLE" // nothing was done; try again until your own deadline
-	NotEligible      Code = "NOT_ELIGIBLE"      // the candidate lacks what the policy requires; waiting does not help
+	NotEligible      Code = "NOT_ELIGIBLE"      // the candidate lacks what the policy requires; waiting helps only if there is a RetryAfter
 	NotReady         Code = "NOT_READY"         // the leader, or its successor, has not said that it is ready
 	DepthExceeded    Code = "DEPTH_EXCEEDED"    // the election is as deep in the tree as its limits allow
 	IndexMismatch    Code = "INDEX_MISMATCH"    // the journal has entries that the caller does not know of

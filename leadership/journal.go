@@ -75,15 +75,16 @@ type Journal interface {
 
 	// Segments reads up to limit segments that have an entry after the index, in their order: the
 	// first has the next entry, if that was written and not trimmed. They are fewer, but at least
-	// one if there is one, if they have more than MaxReadBytes together. All that was reported as
-	// done before the call is seen.
+	// one if there is one, if they have more than MaxReadBytes together, or if some between them
+	// were trimmed. If the next entry was trimmed, the first may be one that follows the snapshot.
+	// All that was reported as done before the call is seen.
 	Segments(ctx context.Context, id LogID, after Index, limit int) ([]Segment, error)
 
 	// Snapshot reads the snapshot of a log; a zero Segment if it has none.
 	Snapshot(ctx context.Context, id LogID) (Segment, error)
 
-	// Trim deletes segments that have no entry after the index, the snapshot not among them. It is
-	// for what a snapshot stands for; it may leave some.
+	// Trim deletes segments that have no entry after the index, the snapshot not among them: none
+	// of them is read any more. It is for what a snapshot stands for; it may leave some.
 	Trim(ctx context.Context, id LogID, upTo Index) error
 
 	// Logs reads up to limit names of logs that come after the given one, in the order of elections

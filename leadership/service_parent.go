@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Peers are other services of the same kind, which their operator has named.
@@ -22,7 +23,8 @@ func (s *Service) WithPeers(p Peers) *Service {
 
 // held looks the lease up that a candidate says it holds, strongly.
 //
-// Errors: NotEligible, if it does not hold it; InvalidArgument, if there is no such peer.
+// Errors: NotEligible, if it does not hold it or, with RetryAfter, if the peer cannot be asked now;
+// InvalidArgument, if there is no such peer.
 func (s *Service) held(ctx context.Context, v Via, by CandidateID) (ParentLease, error) {
 	p, err := s.parentLease(ctx, v)
 	switch {
@@ -56,11 +58,27 @@ func (s *Service) parentLease(ctx context.Context, v Via) (ParentLease, error) {
 	}
 	l, err := s.peers.Check(ctx, v.Peer, TokenCheck{Election: v.Election, Token: v.Token})
 	if err != nil {
-		return ParentLease{}, err
+		return ParentLease{}, unasked(ctx, v, err)
 	}
 	left := l.ExpiresIn - l.ExpiresIn/Drift
 	until := snap.Now.Add(left - snap.Guard).UTC().Truncate(instantPrecision)
 	return ParentLease{Parent: Parent{v.Peer, v.Election, v.Token, until}, LeaderID: l.LeaderID}, nil
+}
+
+// unasked returns the error of a question to a peer. One that the peer did not answer is of this
+// candidate only, and not of the store: candidates that name no peer, or another, must not wait
+// behind it.
+func unasked(ctx context.Context, v Via, err error) error {
+	if ctx.Err() != nil || errors.Is(err, TokenStale) || errors.Is(err, NotFound) || errors.Is(err, InvalidArgument) {
+		return err
+	}
+	why := fmt.Sprintf("it is not known whether election %q is led there with fencing token %d; try again", v.Election, v.Token)
+	if refusal, ok := errors.AsType[*Error](err); ok {
+		why = refusal.Detail
+	}
+	return fmt.Errorf("ask a peer: %v: %w", err, &Error{
+		Code: NotEligible, RetryAfter: time.Second, Detail: fmt.Sprintf("peer %s cannot be asked now: %s", shown(v.Peer), why),
+	})
 }
 
 // asParent is the present lease as one that others may stand on.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ type tree struct {
 	peer  leadership.Lease // what the one peer answers
 	lost  bool             // the peer cannot be reached
 	stale bool             // the peer says so
+	gone  func()           // if set, cancels the call while the peer is asked
 }
 
 func newTree(t *testing.T) *tree {
@@ -32,7 +34,11 @@ func newTree(t *testing.T) *tree {
 }
 
 // Check implements leadership.Peers.
-func (tr *tree) Check(_ context.Context, peer string, c leadership.TokenCheck) (leadership.Lease, error) {
+func (tr *tree) Check(ctx context.Context, peer string, c leadership.TokenCheck) (leadership.Lease, error) {
+	if tr.gone != nil {
+		tr.gone()
+		return leadership.Lease{}, ctx.Err()
+	}
 	switch {
 	case peer != "eu":
 		return leadership.Lease{}, &leadership.Error{Code: leadership.InvalidArgument, Field: "via.peer", Detail: "no such peer"}
@@ -206,6 +212,36 @@ func TestALeaseOnAPeersLastsAsLongAsThePeerSays(t *testing.T) {
 	tr.wantLeft("the peer cannot be reached", g, 5*time.Second-drift)
 	tr.lost, tr.stale = false, true
 	tr.wantLeft("the peer's has ended", g, 5*time.Second-drift)
+}
+
+func TestACandidateWhosePeerCannotBeAskedIsRefusedForNow(t *testing.T) {
+	tr := newTree(t)
+	tr.peer = leadership.Lease{Election: "orders.eu", State: leadership.Held, LeaderID: "ann", Token: 7, ExpiresIn: 10 * time.Second}
+	via := leadership.Via{Peer: "eu", Election: "orders.eu", Token: 7}
+	tr.lost = true
+	_, err := tr.ask("global", "ann", 0, via)
+	e, ok := errors.AsType[*leadership.Error](err)
+	if !ok || e.Code != leadership.NotEligible || e.RetryAfter != time.Second || !strings.Contains(e.Detail, `peer "eu" cannot be asked now: `) || !strings.HasSuffix(e.Detail, "try again") {
+		t.Errorf("got %v, want NOT_ELIGIBLE for a second", err)
+	}
+	if errors.Is(err, leadership.StoreUnavailable) {
+		t.Errorf("%v is of the store, for which all candidates wait", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	tr.gone = cancel
+	_, err = tr.Acquire(ctx, leadership.AcquireRequest{Election: "global", CandidateID: "ann", Via: via})
+	if !errors.Is(err, context.Canceled) || errors.Is(err, leadership.NotEligible) {
+		t.Errorf("the caller has gone: got %v", err)
+	}
+	tr.gone = nil
+	if _, err := tr.ask("global", "ann", 0, leadership.Via{Peer: "us", Election: "orders.eu", Token: 7}); !errors.Is(err, leadership.InvalidArgument) {
+		t.Errorf("no such peer: got %v", err)
+	}
+	tr.lost, tr.stale = false, true
+	_, err = tr.ask("global", "ann", 0, via)
+	if e, ok := errors.AsType[*leadership.Error](err); !ok || e.Code != leadership.NotEligible || e.RetryAfter != 0 {
+		t.Errorf("the peer says no: got %v, want NOT_ELIGIBLE for good", err)
+	}
 }
 
 // After a boot the local store lets leases begin anew, with their ends as far away as they were.

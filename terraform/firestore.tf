@@ -58,6 +58,20 @@ resource "google_firestore_field" "event" {
   }
 }
 
+# What is left of trimmed entries of journals ends as events do, since the service has no right to delete documents.
+resource "google_firestore_field" "segment" {
+  count = local.on_firestore ? 1 : 0
+
+  project    = var.project_id
+  database   = google_firestore_database.main[0].name
+  collection = "segments"
+  field      = "deleteAfter"
+
+  index_config {}
+
+  ttl_config {}
+}
+
 # The tick queries which elections have a leader, and which are to be retired. No renewal changes these fields.
 resource "google_firestore_field" "lease" {
   for_each = local.on_firestore ? toset(["leaderId", "retireAt"]) : []

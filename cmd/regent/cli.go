@@ -49,7 +49,7 @@ Exit codes:
   2  the command line or a setting is wrong
   3  another candidate holds the lease, the token is not the leader's or must not write, or a successor is not ready
   4  the lease is lost: stop acting as leader
-  5  the server or its store could not be reached
+  5  the server, its store or the peer of a --via could not be reached
   6  the wait for the lease timed out
 'regent run' returns the exit code of its command; see 'regent run --help' for that, and for 120 to 127.
 

@@ -62,6 +62,7 @@ func TestDoctorLooksAtAProject(t *testing.T) {
 	want := `field events.unannounced: FAILED
 field events.requestedAt: FAILED
 field events.deleteAfter: FAILED
+field segments.deleteAfter: FAILED
 field leadership.leaderId: FAILED
 field leadership.retireAt: FAILED
 field leadership.renewalDue: ok
@@ -72,7 +73,7 @@ expiry of members' subscriptions: ok
 service regent: ok
 invokers: ok
 call without a token: FAILED`
-	if strings.Join(got, "\n") != want || x.failed != 7 {
+	if strings.Join(got, "\n") != want || x.failed != 8 {
 		t.Errorf("%d failed:\n%s\nwant\n%s", x.failed, strings.Join(got, "\n"), want)
 	}
 }

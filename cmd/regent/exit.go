@@ -86,7 +86,13 @@ func stdoutClosed(err error) bool {
 
 func unreachable(err error) bool {
 	return errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.RecordTooNew) || errors.Is(err, leadership.OutcomeUnknown) ||
-		errors.Is(err, wire.Draining) || errors.Is(err, wire.RequestTimeout) || errors.Is(err, context.DeadlineExceeded) || noServer(err) != nil
+		errors.Is(err, wire.Draining) || errors.Is(err, wire.RequestTimeout) || errors.Is(err, context.DeadlineExceeded) || noServer(err) != nil || peerAway(err)
+}
+
+// peerAway reports whether the server could not ask the peer that via names.
+func peerAway(err error) bool {
+	refusal, ok := errors.AsType[*leadership.Error](err)
+	return ok && refusal.Code == leadership.NotEligible && refusal.RetryAfter > 0
 }
 
 // storeError says that this process could not open or prepare a store.

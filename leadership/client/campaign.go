@@ -20,10 +20,10 @@ import (
 //
 // Errors: ctx's, if it ended first; errors that another call would not change, such as
 // leadership.InvalidArgument, leadership.ElectionDeleted, wire.PermissionDenied or
-// leadership.NotEligible, which says what the candidate lacks; after Candidate.Rounds calls the
-// error of the last one, leadership.LeaseHeld or other. A campaign that fails leaves no lease
-// behind if the server can be reached: a lease that was granted at the last moment is released.
-// Otherwise such a lease expires.
+// leadership.NotEligible, which says what the candidate lacks (one with a RetryAfter is retried);
+// after Candidate.Rounds calls the error of the last one, leadership.LeaseHeld or other. A campaign
+// that fails leaves no lease behind if the server can be reached: a lease that was granted at the
+// last moment is released. Otherwise such a lease expires.
 func (c *Client) Campaign(ctx context.Context, election leadership.Election) (*Lease, error) {
 	return c.campaign(ctx, context.WithoutCancel(ctx), election, leadership.MaxWait)
 }

@@ -215,6 +215,33 @@ func TestLeaseGrantedAfterAWaitLastsItsFullTime(t *testing.T) {
 	})
 }
 
+func TestACampaignAsksAgainWhenThePeerThatItsViaNamesCouldNotBeAsked(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		asked := 0
+		c := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if !strings.HasSuffix(r.URL.Path, wire.Acquire) {
+				return send()
+			}
+			if asked++; asked > 2 {
+				return send()
+			}
+			body := `{"type":"about:blank","title":"No","status":409,"detail":"no","code":"NOT_ELIGIBLE","retryAfterMs":1000}`
+			return &http.Response{
+				StatusCode: http.StatusConflict, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: io.NopCloser(strings.NewReader(body)),
+			}, nil
+		})
+		began := time.Now()
+		lease, err := c.Campaign(t.Context(), "reports")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lease.Resign(t.Context())
+		if d := time.Since(began); asked != 3 || d < 2*time.Second {
+			t.Errorf("it asked %d times within %v; want 3, with a second between them at least", asked, d)
+		}
+	})
+}
+
 func TestCampaignEndsWithAPermanentError(t *testing.T) {
 	for _, c := range []struct {
 		name     string

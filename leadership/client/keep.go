@@ -283,7 +283,8 @@ func transient(err error) bool {
 	case !errors.As(err, &code):
 		return false
 	// a server that may not know a new signing key yet says when to retry
-	case code == wire.Unauthenticated:
+	case code == wire.Unauthenticated,
+		code == leadership.NotEligible: // a peer of the server could not be asked
 		return retryAfter(err) > 0
 	}
 	return transientStatus(wire.MeaningOf(code).Status)

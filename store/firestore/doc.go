@@ -14,11 +14,11 @@
 //	leadershipLogs/…/segments/{index}        entries that were appended together, by the index of
 //	                                         the last, with 20 digits; 0 for the snapshot
 //
-// Nothing is ever deleted but events, by the database itself (see History), and segments that a
-// snapshot stands for. To edit the first document by hand extends its lease, since its update_time
-// moves. A field that this package does not know makes it refuse the record: labels and the like
-// belong elsewhere. policy and standing are texts that only leadership.Codec looks into; a new
-// member of theirs is no new field.
+// This package deletes nothing. By TTL policies the database itself deletes events (see History)
+// and what is left of trimmed segments (see Logs). To edit the first document by hand extends its
+// lease, since its update_time moves. A field that this package does not know makes it refuse the
+// record: labels and the like belong elsewhere. policy and standing are texts that only
+// leadership.Codec looks into; a new member of theirs is no new field.
 //
 // # Guards
 //
@@ -71,6 +71,12 @@
 // and body as they are would leave update_time, too. A segment is as old as its document, unless a
 // copy brought another time with it, in the field at.
 //
+// A segment that is trimmed is replaced by {schema, deleteAfter}, due at once, which a TTL policy
+// of the database deletes, usually within a day: a right to delete segments would be one to delete
+// leases, since IAM does not tell collections apart. Until then Trim, by a handle that has not
+// trimmed the log yet, and a read of segments that begins below them pass over such documents, and
+// each costs a read; a read that finds nothing else goes on where the snapshot ends.
+//
 // A document has at most 1 MiB, so a head and a segment of a log may each have
 // leadership.MaxLogBytes.
 //
@@ -121,7 +127,8 @@
 //	with an unknown head     BatchGetDocuments, Commit   1      1 + segments
 //	Look, Snapshot           BatchGetDocuments           1      0
 //	Segments, Logs           RunQuery                    found  0
-//	Trim, for each 500       RunQuery, BatchWrite        found  found (deletes)
+//	Segments, all trimmed    RunQuery, three times       found  0
+//	Trim, for each 500       RunQuery, BatchWrite        found  found
 //
 // Firestore bills by document: an agent that renews every 10 s makes 260,000 writes a month. Other
 // traffic on the lease document costs tries: one that comes second in a race pays its two reads
@@ -147,6 +154,10 @@
 //
 //	unannounced   ascending indexes: of scope collection group and of scope collection
 //	requestedAt   an ascending index: of scope collection group
+//	deleteAfter   a TTL policy, and no index
+//
+// and for the collection group segments:
+//
 //	deleteAfter   a TTL policy, and no index
 //
 // It has these indexes by itself, unless they are exempt, for the collection group leadership:

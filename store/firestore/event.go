@@ -23,7 +23,7 @@ const (
 	// requestedAt is when Firestore received the commit, somewhat before it was made. It stands in
 	// for the create_time, which cannot be queried.
 	requestedField = "requestedAt"
-	// deleteAfter is for the database's TTL policy: from then on the event need not be kept.
+	// deleteAfter is for the database's TTL policies: from then on the document need not be kept.
 	deleteField = "deleteAfter"
 	// unannounced is true until the event is marked as announced, and then removed, so that its
 	// index holds only events that are still to be announced.

@@ -6,14 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"regent/leadership"
 	"regent/store/firestore"
@@ -292,29 +296,72 @@ func TestLogsLeavesOutDocumentsThatAreNoLogs(t *testing.T) {
 	}
 }
 
-func TestTrimDeletesMoreThanAPage(t *testing.T) {
-	t.Parallel()
-	p := newProject(t)
-	rpcs := new(storetest.RPCs)
-	s := p.open(t, grpc.WithStatsHandler(rpcs))
+// noDeletion refuses what the role that terraform gives the service has no right to.
+func noDeletion() grpc.DialOption {
+	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		writes, is := req.(interface{ GetWrites() []*firestorepb.Write })
+		if is && slices.ContainsFunc(writes.GetWrites(), func(w *firestorepb.Write) bool { return w.GetDelete() != "" }) {
+			return status.Error(codes.PermissionDenied, "datastore.entities.delete is missing")
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	})
+}
+
+// trimmable writes a journal of so many segments of one entry, and a snapshot.
+func trimmable(t *testing.T, s *firestore.Store, n int, snapshot leadership.Index) leadership.LogID {
+	t.Helper()
 	id := leadership.LogID{Election: "jobs", Kind: leadership.LogJournal}
-	const each, changes = 200, 3
-	for i := range changes {
-		ch := leadership.LogChange{Text: "{}", Add: []leadership.Segment{{Last: 1, Data: "s"}}}
-		for n := range each {
-			at := leadership.Index(i*each + n + 1)
-			ch.Add = append(ch.Add, leadership.Segment{First: at, Last: at, Data: "x"})
+	for at := 1; at <= n; {
+		ch := leadership.LogChange{Text: "{}", Add: []leadership.Segment{{Last: snapshot, Data: "s"}}}
+		for ; at <= n && len(ch.Add) <= 200; at++ {
+			ch.Add = append(ch.Add, leadership.Segment{First: leadership.Index(at), Last: leadership.Index(at), Data: "x"})
 		}
 		if _, err := s.Amend(t.Context(), id, func(leadership.Log) (leadership.LogChange, error) { return ch, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	rpcs.Take()
-	if err := s.Trim(t.Context(), id, each*changes-1); err != nil {
-		t.Fatal(err)
+	return id
+}
+
+func TestTrimNeedsNoRightToDeleteAndLeavesADocumentThatIsDue(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	rpcs := new(storetest.RPCs)
+	s := p.open(t, grpc.WithStatsHandler(rpcs), noDeletion())
+	const each, changes = 200, 3
+	id := trimmable(t, s, each*changes, 1)
+	segment := func(i int) string {
+		return fmt.Sprintf("%s/documents/leadershipLogs/jobs!journal/segments/%020d", p.database(), i)
 	}
-	if diff := cmp.Diff([]string{"RunQuery", "BatchWrite", "RunQuery", "BatchWrite"}, rpcs.Take()); diff != "" {
-		t.Errorf("RPCs (-want +got):\n%s", diff)
+	head := p.read(t, p.database()+"/documents/leadershipLogs/jobs!journal").UpdateTime.AsTime()
+	trim := func(s *firestore.Store, upTo leadership.Index, want ...string) {
+		t.Helper()
+		rpcs.Take()
+		if err := s.Trim(t.Context(), id, upTo); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, rpcs.Take(), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("RPCs (-want +got):\n%s", diff)
+		}
+	}
+	trim(s, each*changes-2, "RunQuery", "BatchWrite", "RunQuery", "BatchWrite")
+	wrote := map[int]time.Time{}
+	for _, i := range []int{1, 500, 501, each*changes - 2} {
+		left := p.read(t, segment(i))
+		wrote[i] = left.UpdateTime.AsTime()
+		if due := dueOf(t, left); len(left.Fields) != 2 || due.After(wrote[i]) || due.Before(head.Add(-time.Minute)) {
+			t.Errorf("segment %d became %v at %v; want a schema and a time to be deleted at once", i, left.Fields, wrote[i])
+		}
+	}
+	trim(s, each*changes-2) // it remembers
+	other := p.open(t, grpc.WithStatsHandler(rpcs), noDeletion())
+	trim(other, each*changes-2, "RunQuery", "RunQuery")
+	trim(other, each*changes-1, "RunQuery", "BatchWrite")
+	trim(s, each*changes-1, "RunQuery")
+	for i, at := range wrote {
+		if again := p.read(t, segment(i)).UpdateTime.AsTime(); !again.Equal(at) {
+			t.Errorf("segment %d was written at %v, and again at %v", i, at, again)
+		}
 	}
 	left, err := s.Segments(t.Context(), id, 0, 1000)
 	if err != nil || len(left) != 1 || left[0].Last != each*changes {
@@ -323,6 +370,86 @@ func TestTrimDeletesMoreThanAPage(t *testing.T) {
 	if snapshot, err := s.Snapshot(t.Context(), id); err != nil || snapshot.Data != "s" {
 		t.Errorf("got snapshot %+v, %v", snapshot, err)
 	}
+}
+
+func TestSegmentsPassesOverTrimmedOnesWhateverTheLimit(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	rpcs := new(storetest.RPCs)
+	s := p.open(t, grpc.WithStatsHandler(rpcs))
+	id := trimmable(t, s, 30, 20)
+	if err := s.Trim(t.Context(), id, 20); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		after       leadership.Index
+		limit       int
+		first, last leadership.Index
+		rpcs        int
+	}{
+		{0, 1, 21, 21, 3},
+		{0, 5, 21, 25, 3},
+		{0, 20, 21, 30, 3},
+		{0, 21, 21, 21, 1}, // with one that is there, it does not go on
+		{0, 100, 21, 30, 1},
+		{18, 5, 21, 23, 1},
+		{20, 5, 21, 25, 1},
+		{29, 5, 30, 30, 1},
+	} {
+		rpcs.Take()
+		found, err := s.Segments(t.Context(), id, c.after, c.limit)
+		if err != nil || len(found) != int(c.last-c.first+1) || found[0].First != c.first || found[len(found)-1].Last != c.last {
+			t.Errorf("%d after %d: got %v, %v; want %d to %d", c.limit, c.after, found, err, c.first, c.last)
+		}
+		if got := rpcs.Take(); len(got) != c.rpcs {
+			t.Errorf("%d after %d: %v; want %d RPCs", c.limit, c.after, got, c.rpcs)
+		}
+	}
+	if err := s.Trim(t.Context(), id, 30); err != nil { // past the snapshot
+		t.Fatal(err)
+	}
+	for _, limit := range []int{1, 4, 10, 30, 31} {
+		if found, err := s.Segments(t.Context(), id, 0, limit); err != nil || len(found) != 0 {
+			t.Errorf("all are trimmed, limit %d: got %v, %v", limit, found, err)
+		}
+	}
+}
+
+func TestAReadBelowTheSnapshotIsToldOfItAfterATrimAndAfterItsDocumentsAreDeleted(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	s := p.open(t, noDeletion())
+	ann := acquired(t, s, "jobs")
+	l := ledger(t, s, ann.lease("jobs", 1))
+	for i := range leadership.Index(5) {
+		if err := l.append(i, "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := l.SnapshotJournal(t.Context(), leadership.SnapshotRequest{LeaseRequest: l.lease, UpTo: 3, Data: json.RawMessage("1")}); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := s.Segments(t.Context(), leadership.LogID{Election: "jobs", Kind: leadership.LogJournal}, 0, 10); err != nil || len(found) != 2 {
+		t.Fatalf("got %v, %v; want that the snapshot trims", found, err)
+	}
+	read := func(what string) {
+		for _, limit := range []int{1, 2, 3, 100} {
+			for after := range leadership.Index(3) {
+				_, err := l.ReadJournal(t.Context(), leadership.JournalRequest{Election: "jobs", After: after, Limit: limit})
+				if e, ok := errors.AsType[*leadership.Error](err); !ok || e.Code != leadership.HistoryCompacted || e.Index != 3 {
+					t.Errorf("%s: %d after %d: got %v, want HISTORY_COMPACTED", what, limit, after, err)
+				}
+			}
+		}
+		if page, err := l.ReadJournal(t.Context(), leadership.JournalRequest{Election: "jobs", After: 3}); err != nil || len(page.Entries) != 2 {
+			t.Errorf("%s: after the snapshot: got %+v, %v; want 2 entries", what, page, err)
+		}
+	}
+	read("trimmed")
+	for i := 1; i <= 3; i++ { // as the TTL policy does
+		p.remove(t, fmt.Sprintf("%s/documents/leadershipLogs/jobs!journal/segments/%020d", p.database(), i))
+	}
+	read("deleted")
 }
 
 func TestTheDocumentsOfLogsAreThoseThatTheDocumentationNames(t *testing.T) {

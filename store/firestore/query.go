@@ -27,8 +27,8 @@ type query struct {
 	afterAt    time.Time // (with by: among those with this timestamp, and whatever has a later one),
 	before     string    // and only names before this one; "" for no bound
 	limit      int
-	bytes      int  // no more documents than have so much data together, but one; 0: no bound
-	namesOnly  bool // without the fields of the documents
+	bytes      int    // no more documents than have so much data together, but one; 0: no bound
+	only       string // of the documents' fields only this one, nameField for none; "": all
 }
 
 // findings is the result of a query.
@@ -90,8 +90,8 @@ func (q query) structured() *firestorepb.StructuredQuery {
 		OrderBy: []*firestorepb.StructuredQuery_Order{ascending(nameField)},
 		Limit:   wrapperspb.Int32(int32(min(q.limit, maxPage))),
 	}
-	if q.namesOnly {
-		sq.Select = &firestorepb.StructuredQuery_Projection{Fields: []*firestorepb.StructuredQuery_FieldReference{field(nameField)}}
+	if q.only != "" {
+		sq.Select = &firestorepb.StructuredQuery_Projection{Fields: []*firestorepb.StructuredQuery_FieldReference{field(q.only)}}
 	}
 	var filters []*firestorepb.StructuredQuery_Filter
 	if q.onlyWith != "" {

@@ -3,6 +3,7 @@ package firestore
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 
@@ -22,7 +23,8 @@ func placeOf(s leadership.Segment) leadership.Index {
 	return s.Last
 }
 
-// Segments is one RunQuery, of which no more is received than it may return.
+// Segments is one RunQuery, of which no more is received than it may return. If all that it finds
+// was trimmed, there are two more: one for where the snapshot ends, and one from there on.
 func (s *Store) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) ([]leadership.Segment, error) {
 	operation := fmt.Sprintf("read the entries of the %s of %q", id.Kind, id.Election)
 	if err := s.begin(ctx); err != nil {
@@ -32,23 +34,63 @@ func (s *Store) Segments(ctx context.Context, id leadership.LogID, after leaders
 	if limit < 1 {
 		return nil, nil
 	}
-	found, err := s.run(ctx, query{
+	q := query{
 		parent:     s.database.log(id),
 		collection: segmentsCollection,
 		after:      s.database.segment(id, max(after, snapshotPlace)),
-		limit:      limit,
+		limit:      min(limit, maxPage),
 		bytes:      leadership.MaxReadBytes,
+	}
+	for {
+		found, err := s.run(ctx, q)
+		if err != nil {
+			return nil, unavailable(ctx, operation, err)
+		}
+		var segments []leadership.Segment
+		for _, r := range found.docs {
+			q.after = r.doc.Name
+			if emptied(r.doc.Fields) {
+				continue
+			}
+			segment, err := s.decodeSegment(id, r)
+			if err != nil {
+				return nil, corruptLog(operation, id, err)
+			}
+			segments = append(segments, segment)
+		}
+		if len(segments) > 0 || len(found.docs) < q.limit {
+			return segments, nil
+		}
+		end, err := s.snapshotEnd(ctx, operation, id)
+		if err != nil {
+			return nil, err
+		}
+		q.after = max(q.after, s.database.segment(id, end))
+	}
+}
+
+// snapshotEnd returns the last entry that the snapshot of a log stands for, 0 if there is none, by
+// one RunQuery that does not fetch the snapshot's data. The error has a code.
+func (s *Store) snapshotEnd(ctx context.Context, operation string, id leadership.LogID) (leadership.Index, error) {
+	found, err := s.run(ctx, query{
+		parent:     s.database.log(id),
+		collection: segmentsCollection,
+		before:     s.database.segment(id, snapshotPlace+1),
+		limit:      1,
+		only:       lastField,
 	})
 	if err != nil {
-		return nil, unavailable(ctx, operation, err)
+		return 0, unavailable(ctx, operation, err)
 	}
-	segments := make([]leadership.Segment, len(found.docs))
-	for i, r := range found.docs {
-		if segments[i], err = s.decodeSegment(id, r); err != nil {
-			return nil, corruptLog(operation, id, err)
-		}
+	if len(found.docs) == 0 {
+		return 0, nil
 	}
-	return segments, nil
+	f := readFields(found.docs[0].doc.Fields)
+	end := f.integer(lastField)
+	if err := f.done(); err != nil {
+		return 0, corruptLog(operation, id, fmt.Errorf("its snapshot: %w", err))
+	}
+	return leadership.Index(end), nil
 }
 
 // Snapshot is one BatchGetDocuments.
@@ -95,36 +137,45 @@ func (s *Store) decodeSegment(id leadership.LogID, r reading) (leadership.Segmen
 	return segment, nil
 }
 
-// trimPage is how many segments are deleted at once.
+// trimPage is how many segments are emptied at once.
 const trimPage = 500
 
-// Trim is one RunQuery of their names for each trimPage of segments, and one BatchWrite.
+// Trim is one RunQuery for each trimPage of documents, of one field of them, and one BatchWrite if
+// there is a segment among them. It begins behind what this handle has trimmed before.
+//
+// It deletes nothing, since a service that may delete a segment may delete a lease: it leaves an
+// emptied document in the place of each, which the database deletes by its TTL policy.
 func (s *Store) Trim(ctx context.Context, id leadership.LogID, upTo leadership.Index) error {
 	operation := fmt.Sprintf("trim the %s of %q", id.Kind, id.Election)
 	if err := s.begin(ctx); err != nil {
 		return unavailable(ctx, operation, err)
 	}
 	defer s.calls.Leave()
-	if upTo <= snapshotPlace {
+	trimmed, _ := s.trimmed.Get(id)
+	if upTo <= max(trimmed, snapshotPlace) {
 		return nil
 	}
+	q := query{
+		parent:     s.database.log(id),
+		collection: segmentsCollection,
+		after:      s.database.segment(id, max(trimmed, snapshotPlace)),
+		before:     s.database.segment(id, upTo+1),
+		limit:      trimPage,
+		only:       deleteField,
+	}
 	for {
-		found, err := s.run(ctx, query{
-			parent:     s.database.log(id),
-			collection: segmentsCollection,
-			after:      s.database.segment(id, snapshotPlace),
-			before:     s.database.segment(id, upTo+1),
-			limit:      trimPage,
-			namesOnly:  true,
-		})
+		found, err := s.run(ctx, q)
 		if err != nil {
 			return unavailable(ctx, operation, err)
 		}
-		deletions := make([]*firestorepb.Write, len(found.docs))
-		for i, r := range found.docs {
-			deletions[i] = &firestorepb.Write{Operation: &firestorepb.Write_Delete{Delete: r.doc.Name}}
+		var writes []*firestorepb.Write
+		for _, r := range found.docs {
+			q.after = r.doc.Name
+			if !emptied(r.doc.Fields) {
+				writes = append(writes, put(r.doc.Name, emptySegment(found.at), nil))
+			}
 		}
-		results, err := s.batchWrite(ctx, deletions)
+		results, err := s.batchWrite(ctx, writes)
 		if err != nil {
 			return unwritten(ctx, operation, err)
 		}
@@ -134,10 +185,19 @@ func (s *Store) Trim(ctx context.Context, id leadership.LogID, upTo leadership.I
 			}
 		}
 		if len(found.docs) < trimPage {
+			s.trimmed.Add(id, upTo)
 			return nil
 		}
 	}
 }
+
+// emptySegment is what Trim leaves of a segment until the database deletes it.
+func emptySegment(due time.Time) values {
+	return values{schemaField: integer(logSchema), deleteField: instant(due)}
+}
+
+// emptied reports whether a document is what Trim has left of a segment.
+func emptied(v values) bool { return v[deleteField] != nil && v[dataField] == nil }
 
 // Logs is one RunQuery, or more if there are documents that are no logs.
 func (s *Store) Logs(ctx context.Context, after leadership.LogID, limit int) ([]leadership.LogID, error) {
@@ -146,7 +206,7 @@ func (s *Store) Logs(ctx context.Context, after leadership.LogID, limit int) ([]
 		return nil, unavailable(ctx, operation, err)
 	}
 	defer s.calls.Leave()
-	q := query{parent: s.database.documents(), collection: logsCollection, namesOnly: true}
+	q := query{parent: s.database.documents(), collection: logsCollection, only: nameField}
 	if after != (leadership.LogID{}) {
 		q.after = s.database.log(after)
 	}

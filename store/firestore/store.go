@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apiv1 "cloud.google.com/go/firestore/apiv1"
+	lru "github.com/hashicorp/golang-lru/v2"
 	"google.golang.org/grpc"
 
 	"regent/leadership"
@@ -68,6 +69,7 @@ type Store struct {
 	codec    leadership.Codec
 	memory   *memory
 	heads    *heads
+	trimmed  *lru.Cache[leadership.LogID, leadership.Index] // up to where this handle has trimmed the log
 	sealer   sealer
 	looks    outboxLooks
 	calls    calls.Gate
@@ -91,9 +93,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("firestore: open %s: %w", db, err)
 	}
+	trimmed, err := lru.New[leadership.LogID, leadership.Index](headsSize)
+	if err != nil {
+		panic(err) // the size is below 1
+	}
 	return &Store{
 		client: client, database: db, history: span, codec: cfg.Codec,
-		memory: newMemory(memorySize), heads: newHeads(headsSize, headsBytes),
+		memory: newMemory(memorySize), heads: newHeads(headsSize, headsBytes), trimmed: trimmed,
 	}, nil
 }
 

@@ -67,6 +67,10 @@ run "on_firestore" {
     error_message = "the one TTL field is not deleteAfter"
   }
   assert {
+    condition     = google_firestore_field.segment[0].collection == "segments" && google_firestore_field.segment[0].field == "deleteAfter" && length(google_firestore_field.segment[0].ttl_config) == 1 && length(google_firestore_field.segment[0].index_config[0].indexes) == 0
+    error_message = "trimmed segments of journals do not end by deleteAfter"
+  }
+  assert {
     condition     = google_firestore_field.event["unannounced"].index_config[0].indexes[*].query_scope == tolist(["COLLECTION", "COLLECTION_GROUP"])
     error_message = "the outbox cannot be queried in both scopes"
   }

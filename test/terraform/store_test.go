@@ -1,13 +1,12 @@
 package terraform
 
 import (
-	"cmp"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp"
 )
 
 // preparesTheStore compares with what the store of the plan needs.
@@ -33,7 +32,7 @@ func createsTheTables(t *testing.T, ddl []string) {
 	comment := regexp.MustCompile(`(?m)^--.*\n`)
 	want := strings.Fields(comment.ReplaceAllString(read(t, repository+"/store/spanner/schema.sql"), ""))
 	got := strings.Fields(strings.Join(ddl, ";\n") + ";")
-	if d := gocmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("the tables are not those of schema.sql (-schema.sql +terraform):\n%s", d)
 	}
 	if len(ddl) < 5 {
@@ -45,9 +44,13 @@ func createsTheTables(t *testing.T, ddl []string) {
 func (p plan) preparesTheFields(t *testing.T) {
 	t.Helper()
 	_, text, _ := strings.Cut(read(t, repository+"/store/firestore/doc.go"), "# Setting up")
-	asked := map[string][]string{}
-	for _, line := range regexp.MustCompile(`(?m)^//\t(\w+) +(.+)$`).FindAllStringSubmatch(text, -1) {
-		field, words := line[1], line[2]
+	asked, group := map[string][]string{}, ""
+	for _, line := range regexp.MustCompile(`(?m)^//\t(\w+) +(.+)$|collection group (\w+):$`).FindAllStringSubmatch(text, -1) {
+		if line[3] != "" {
+			group = line[3]
+			continue
+		}
+		field, words := group+"."+line[1], line[2]
 		asked[field] = []string{}
 		for phrase, setting := range map[string]string{
 			"of scope collection group":      "ASCENDING COLLECTION_GROUP",
@@ -60,19 +63,14 @@ func (p plan) preparesTheFields(t *testing.T) {
 		}
 		slices.Sort(asked[field])
 	}
-	group := map[string]string{"leaderId": "leadership", "retireAt": "leadership"} // of all others it is events
 	planned := map[string][]string{}
 	for _, r := range p.resources {
 		if r.Type != "google_firestore_field" || r.Values["field"] == "*" {
 			continue
 		}
-		field := r.Values["field"].(string)
-		if want := cmp.Or(group[field], "events"); r.Values["collection"] != want {
-			t.Errorf("%s is in the collection group %v, want %s", r.Address, r.Values["collection"], want)
-		}
-		planned[field] = settings(r)
+		planned[r.Values["collection"].(string)+"."+r.Values["field"].(string)] = settings(r)
 	}
-	if d := gocmp.Diff(asked, planned); d != "" || len(asked) != 5 {
+	if d := cmp.Diff(asked, planned); d != "" || len(asked) != 6 {
 		t.Errorf("Firestore is not set up as store/firestore/doc.go has it (-doc +terraform):\n%s", d)
 	}
 }

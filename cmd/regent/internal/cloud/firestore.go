@@ -25,6 +25,7 @@ var fields = []field{
 	{"events", "unannounced", []string{collection, collectionGroup}, false},
 	{"events", "requestedAt", []string{collectionGroup}, false},
 	{"events", "deleteAfter", nil, true},
+	{"segments", "deleteAfter", nil, true},
 	{"leadership", "leaderId", []string{collection}, false},
 	{"leadership", "retireAt", []string{collection}, false},
 	{"leadership", "renewalDue", nil, false},
@@ -82,7 +83,7 @@ func (f field) judge(check string, is fieldAnswer) Finding {
 	}
 	switch {
 	case f.ttl && is.TTLConfig == nil:
-		wrong = append(wrong, "it has no TTL policy, so that old events are never deleted: add one")
+		wrong = append(wrong, "it has no TTL policy, so that what is due is never deleted: add one")
 	case f.ttl && is.TTLConfig.State != "ACTIVE":
 		wrong = append(wrong, fmt.Sprintf("its TTL policy is %s: wait until it is ACTIVE", is.TTLConfig.State))
 	}

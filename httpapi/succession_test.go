@@ -290,7 +290,7 @@ func TestLargeDataIsRefusedWithWhatToDo(t *testing.T) {
 		{"/checkpoint", `"data":` + text(leadership.MaxCheckpointBytes+1), "/data", "data has at most 65536 bytes of JSON, and this one has 65537; put it elsewhere, and send its uri"},
 		{"/checkpoint", `"data":` + text(wire.MaxCheckpointBody), "", "the body of this call must not exceed 81920 bytes; put larger data elsewhere, and send its uri"},
 		{"/journal:append", entries(8, leadership.MaxAppendBytes/8+1), "/entries", "at most 524288 bytes of JSON together, and this one has 524296; append it in parts"},
-		{"/journal:append", entries(1, leadership.MaxAppendBytes+1), "/entries", "this one has 524289; append it in parts, or put it elsewhere and append where it is"},
+		{"/journal:append", entries(1, leadership.MaxAppendBytes+1), "/entries/0/data", "this one has 524289; put it elsewhere, and append where it is"},
 		{"/journal:append", entries(1, wire.MaxAppendBody), "", "the body of this call must not exceed 588672 bytes; append the entries in parts"},
 		{"/journal/snapshot", `"upTo":1,"data":` + text(leadership.MaxSnapshotBytes+1), "/data", "data has at most 524288 bytes of JSON"},
 		{"/journal/snapshot", `"upTo":1,"data":` + text(wire.MaxSnapshotBody), "", "the body of this call must not exceed 540672 bytes; put larger data elsewhere"},

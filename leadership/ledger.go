@@ -262,12 +262,16 @@ func (r AppendRequest) entries() ([]Entry, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(data) > MaxAppendBytes {
+			return nil, &Error{Code: PayloadTooLarge, Field: field + "/data", Detail: fmt.Sprintf(
+				"the data of an entry has at most %d bytes of JSON, and this one has %d; put it elsewhere, and append where it is", MaxAppendBytes, len(data))}
+		}
 		size += len(data)
 		all[i] = Entry{Token: r.Token, Type: e.Type, Data: data}
 	}
 	if size > MaxAppendBytes {
 		return nil, &Error{Code: PayloadTooLarge, Field: "entries", Detail: fmt.Sprintf(
-			"the data of one append has at most %d bytes of JSON together, and this one has %d; append it in parts, or put it elsewhere and append where it is", MaxAppendBytes, size)}
+			"the data of one append has at most %d bytes of JSON together, and this one has %d; append it in parts", MaxAppendBytes, size)}
 	}
 	return all, nil
 }

@@ -545,3 +545,39 @@ func TestAnAcknowledgementMayBeOfAnIndexOfTheJournal(t *testing.T) {
 		}
 	})
 }
+
+func TestAFollowerCannotHaveAppliedMoreThanTheJournalHas(t *testing.T) {
+	withJournals(t, func(b *books) {
+		i, _, _ := b.start("a")
+		b.leads(i)
+		b.appends(i, 10)
+		b.follows(i, 10, "bob") // the feed's window begins at the end
+		refused := func(what string, err error) {
+			b.Helper()
+			if e, ok := errors.AsType[*leadership.Error](err); !ok || e.Code != leadership.IndexMismatch || e.Index != 10 {
+				b.Errorf("%s: %v, want %s with index 10", what, err, leadership.IndexMismatch)
+			}
+		}
+		_, err := i.ReadJournal(b.Context(), leadership.JournalRequest{Election: "jobs", After: 10, Member: "cy", Applied: 11})
+		refused("a page", err)
+		for _, r := range []leadership.JournalRequest{
+			{Election: "jobs", After: 10, Member: "cy", Applied: 11},
+			{Election: "jobs", After: 11, Member: "cy", Applied: 11},
+			{Election: "jobs", After: 11},
+		} {
+			feed, err := i.FollowJournal(b.Context(), r)
+			if err == nil {
+				feed.Close()
+			}
+			refused("a stream", err)
+		}
+		a, err := i.AwaitAcknowledgement(b.Context(), leadership.AcknowledgementRequest{Election: "jobs", JournalIndex: 11, Need: 1})
+		if err != nil || a.Done {
+			b.Errorf("an entry that does not exist: %+v, %v", a, err)
+		}
+		m, err := i.Members(b.Context(), "jobs")
+		if err != nil || m.Journal != 10 || len(m.Members) != 2 {
+			b.Errorf("the members are %+v at index %d, %v; want ann and bob at 10", m.Members, m.Journal, err)
+		}
+	})
+}

@@ -65,14 +65,15 @@ func newJournals(l *leadership.Ledger, h *hub.Hub, learnt func(leadership.Electi
 	return &journals{ledger: l, hub: h, learnt: learnt, log: log, follows: make(map[leadership.Election]*follow)}
 }
 
-// open opens a feed. If the window does not reach back to where it begins, it reads the store.
+// open opens a feed. If it does not begin within the window, it reads the store, which refuses one
+// that begins beyond the end.
 func (j *journals) open(ctx context.Context, r leadership.JournalRequest) (*JournalFeed, error) {
 	if err := j.hub.Cause(); err != nil {
 		return nil, err
 	}
 	f := &JournalFeed{journals: j, follow: j.join(r.Election), request: r, left: func() {}}
 	j.mu.Lock()
-	covered := f.follow.known && r.After >= f.follow.first()-1
+	covered := f.follow.known && r.After >= f.follow.first()-1 && r.After < f.follow.next
 	j.mu.Unlock()
 	if covered {
 		return f, nil

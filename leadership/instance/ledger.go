@@ -53,7 +53,8 @@ func (i *Instance) AppendJournal(ctx context.Context, r leadership.AppendRequest
 // ReadJournal reads a part of a journal; see leadership.Ledger. With r.Member the reader is a
 // follower for 30 s, or for as long as it has joined, and has applied the entries up to r.Applied.
 //
-// Errors: those of leadership.Ledger; LimitExceeded if this instance has no room for a member.
+// Errors: those of leadership.Ledger; IndexMismatch, if the journal has not so many entries;
+// LimitExceeded if this instance has no room for a member.
 func (i *Instance) ReadJournal(ctx context.Context, r leadership.JournalRequest) (leadership.JournalPage, error) {
 	if i.ledger == nil {
 		return leadership.JournalPage{}, errNoJournal
@@ -63,10 +64,23 @@ func (i *Instance) ReadJournal(ctx context.Context, r leadership.JournalRequest)
 		return page, err
 	}
 	if r.Member != "" {
+		if err := refuseAhead(r, page.Index); err != nil {
+			return leadership.JournalPage{}, err
+		}
 		err = i.roll.applied(r)
 	}
 	i.roll.stands(r.Election, page.Index) // of which it remembers nothing without members
 	return page, err
+}
+
+// refuseAhead refuses a follower that says it has applied more than the journal has: it would count
+// as one that has applied entries that do not exist yet.
+func refuseAhead(r leadership.JournalRequest, at leadership.Index) error {
+	if r.Applied <= at {
+		return nil
+	}
+	return &leadership.Error{Code: leadership.IndexMismatch, Index: at, Detail: fmt.Sprintf(
+		"%q cannot have applied entry %d: the journal of election %q ends at index %d; if it was restored from a backup, begin anew", r.Member, r.Applied, r.Election, at)}
 }
 
 // SnapshotJournal puts a snapshot; see leadership.Ledger.
@@ -96,6 +110,15 @@ func (i *Instance) FollowJournal(ctx context.Context, r leadership.JournalReques
 	}
 	if err := r.Validate(); err != nil {
 		return nil, err
+	}
+	if r.Applied > r.After { // and no feed begins beyond the end
+		head, err := i.ledger.Head(ctx, r.Election)
+		if err != nil {
+			return nil, err
+		}
+		if err := refuseAhead(r, head.Index); err != nil {
+			return nil, err
+		}
 	}
 	feed, err := i.journals.open(ctx, r)
 	if err != nil || r.Member == "" {

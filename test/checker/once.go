@@ -144,7 +144,7 @@ func checkUnmade(report *Report, c Call, made []leadership.Event) {
 func checkOnce(report *Report, c Call, made []leadership.Event, sent int) {
 	type change struct {
 		leadership.EventType
-		leadership.Token // while it waits, a candidate may challenge one leader after the other
+		leadership.Token // while it waits, a candidate may challenge one leader after the other, or record their ends
 	}
 	count := make(map[change]int)
 	for _, e := range made {
@@ -152,7 +152,7 @@ func checkOnce(report *Report, c Call, made []leadership.Event, sent int) {
 			continue
 		}
 		of := change{EventType: e.Type}
-		if e.Type == leadership.EventHandingOver {
+		if e.Type == leadership.EventHandingOver || ranOut(e) {
 			of.Token = e.Token
 		}
 		if count[of]++; count[of] == sent+1 {

@@ -21,6 +21,9 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 			named.Token = s.Record.Token
 			return leadership.Renew(s, named)
 		}
+		if c.shared(s.Record) {
+			return leadership.Change{Record: s.Record}, nil
+		}
 		return c.acquire(s, leadership.AcquireCommand{
 			CandidateID: c.Candidate, KeyHash: c.Key, LeaseDuration: c.Lease, Metadata: c.Metadata, Candidacy: c.Candidacy, Parent: c.parent(s),
 		})
@@ -64,6 +67,14 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 		}
 	}
 	return leadership.Change{}, leadership.NotFound
+}
+
+// shared reports whether the answer is that of another call with the same key, which was granted:
+// both were waiting.
+func (c Call) shared(r leadership.Record) bool {
+	a := c.Answer
+	return c.Code == "" && a != nil && r.LeaderID == c.Candidate && r.KeyHash.Equal(c.Key) && r.Token == a.Token &&
+		r.HeartbeatAt.Equal(r.AcquiredAt) && a.LastHeartbeat.Equal(r.AcquiredAt)
 }
 
 // check is the rule, and what a service says to a caller that is going to write.

@@ -260,18 +260,25 @@ func (p *search) parentOf(t leadership.Token) (earliest leadership.Parent) {
 	return earliest
 }
 
-// parentAtEnd is what a lease stands on that no answer shows, if it has ended with that: the end is
-// then the latest with which the lease was over when that was recorded, and with which the next one
-// could be granted.
+// parentAtEnd is what a lease stands on that no answer shows, if it has ended with that: the end
+// follows from an answer that shows for how long the election is locked. Without one it is the
+// latest with which the lease was over when that was recorded, and with which the next one could be
+// granted.
 func (p *search) parentAtEnd(t leadership.Token) leadership.Parent {
 	for _, g := range p.groups {
 		e := g.events[0]
 		if e.Token != t || !ranOut(e) || limitOf(e) != leadership.EndsParent {
 			continue
 		}
+		lock := p.guard + p.configAt(e.Revision, leadership.Config{}).LockDelay
 		until := e.At.Add(-p.guard)
 		if begins(g.last()) {
-			until = until.Add(-p.configAt(e.Revision, leadership.Config{}).LockDelay)
+			until = e.At.Add(-lock)
+		}
+		for _, c := range p.calls {
+			if a := c.Answer; a != nil && c.shows() && a.State == leadership.Vacant && a.Token == t && a.LockedFor > 0 {
+				until = a.ReadAt.Add(a.LockedFor - lock)
+			}
 		}
 		return leadership.Parent{Token: 1, Until: until.Truncate(time.Microsecond)}
 	}
@@ -308,6 +315,9 @@ func (p *search) unconfirmed(r leadership.Record, by time.Duration) int {
 	for _, c := range p.lost {
 		if c.Asked <= by && c.Key.Equal(r.KeyHash) && c.mayBeat(r.LeaderID, r.Token) {
 			n++
+			if r.Standing.Parent.Token > 0 && c.Verb == Renew && c.Answered == Forever { // the end is moved on in a second transaction
+				n++
+			}
 		}
 	}
 	return n

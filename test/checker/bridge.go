@@ -19,18 +19,24 @@ func (p *search) bridge(s state, in step, guard time.Duration) (state, bool) {
 		return s, false
 	}
 	for _, at := range explanations(r, in, guard) {
+		end := at.Add(r.LeaseDuration)
 		if told := shows(in, at); told && at.Before(s.seen.Add(-guard)) {
 			continue
 		} else if !told {
 			at = later(at, s.seen)
 		}
+		if r.Standing.Parent.Token > 0 && !shows(in, at) {
+			at = later(at, r.HeartbeatAt.Add(tick)) // it may only have moved on what the lease stands on
+		}
 		need := max(beats(s.sure.Add(r.LeaseDuration), at, r.LeaseDuration), s.loose)
-		late := !s.over.IsZero() && at.Add(r.LeaseDuration).After(s.over)
-		if !at.After(r.HeartbeatAt) || at.After(in.at.Add(guard)) || need > left || late {
+		if !at.After(r.HeartbeatAt) || at.After(in.at.Add(guard)) || need > left {
 			continue
 		}
 		bridged := s
-		for _, record := range p.renewals(r, in, at) {
+		for _, record := range p.renewals(r, in, at, end) {
+			if !s.over.IsZero() && record.LeaseEnd().After(s.over) {
+				continue
+			}
 			bridged.record, bridged.loose = record, need
 			if after, ok := p.try(bridged, in, guard); ok {
 				return after, true
@@ -87,8 +93,23 @@ func (p *search) adopted(r leadership.Record, in step, guard time.Duration) (lea
 }
 
 // renewals are what an unconfirmed heartbeat may have made of the record: it may have brought one
-// of the reports whose answers were lost.
-func (p *search) renewals(r leadership.Record, in step, at time.Time) []leadership.Record {
+// of the reports whose answers were lost, and of a lease that stands on another one it may have
+// moved on the end: to that which explains what was seen, or beyond the end of the lease.
+func (p *search) renewals(r leadership.Record, in step, at, end time.Time) (all []leadership.Record) {
+	all = p.reported(r, in, at)
+	if r.Standing.Parent.Token == 0 {
+		return all
+	}
+	for _, until := range []time.Time{end, later(end, at.Add(r.LeaseDuration).Add(time.Microsecond))} {
+		if moved, ok := standsUntil(r, until); ok {
+			all = append(all, p.reported(moved, in, at)...)
+		}
+	}
+	return all
+}
+
+// reported are what a heartbeat may have made of the record, with any of the reports.
+func (p *search) reported(r leadership.Record, in step, at time.Time) []leadership.Record {
 	plain := r
 	plain.HeartbeatAt = at
 	all, tried := []leadership.Record{plain}, map[leadership.ReportText]bool{"": true}
@@ -115,11 +136,13 @@ func shows(in step, at time.Time) bool {
 	return in.answer != nil && in.answer.State == leadership.Held && in.answer.LastHeartbeat.Equal(at)
 }
 
+// tick is the shortest time.
+const tick = time.Nanosecond
+
 // explanations are the instants of a heartbeat that could explain what was seen, the earliest of
 // each kind: the one that is shown; one with which the lease still lasted; one with which the next
 // grant was not yet allowed.
 func explanations(r leadership.Record, in step, guard time.Duration) []time.Time {
-	const tick = time.Nanosecond
 	if a := in.answer; a != nil && a.State == leadership.Held && a.Token == r.Token && !in.call.beat() {
 		return []time.Time{a.LastHeartbeat}
 	}
@@ -133,6 +156,9 @@ func explanations(r leadership.Record, in step, guard time.Duration) []time.Time
 	if a := in.answer; a != nil && a.LockedFor > 0 {
 		left := a.LockedFor - millisecond
 		instants = append([]time.Time{locked.Add(left), guarded.Add(left)}, instants...)
+	}
+	if r.Standing.Parent.Token > 0 {
+		instants = append(instants, r.HeartbeatAt.Add(tick)) // at once
 	}
 	return slices.CompactFunc(instants, time.Time.Equal)
 }

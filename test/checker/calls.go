@@ -175,8 +175,8 @@ func (c Call) mayBeat(who leadership.CandidateID, t leadership.Token) bool {
 	return !told && c.Candidate == who && (c.Verb == Acquire || c.Verb == Renew && c.Token == t)
 }
 
-// standsOn reports whether the answer is that of a heartbeat of a lease that stands on another one.
-func (c Call) standsOn() bool { return c.beat() && c.Answer.Parent.Token > 0 }
+// standsOn reports whether the answer is that of a renewal of a lease that stands on another one.
+func (c Call) standsOn() bool { return c.Verb == Renew && c.beat() && c.Answer.Parent.Token > 0 }
 
 // at is the store's time of what the answer shows.
 func (c Call) at() time.Time {

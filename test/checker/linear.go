@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -42,6 +43,10 @@ const Patience = 30 * time.Second
 // it, and never to carry a lease over an end at which it was seen to be over. If its instant is not
 // shown, the earliest is taken that explains what was seen; a later answer may still move it. That
 // is less strict than trying every instant, and reports nothing wrongly.
+//
+// A renewal of a lease that stands on another one is two heartbeats: the second moves the end on. If
+// its outcome is unknown, both may have been committed, with the end that explains what was seen; a
+// later answer may show a later one.
 //
 // What limits a lease is computed from when a change was decided, which a store with a guard does
 // not tell, and from reports, whose answers may be lost. In these cases it is taken from the next
@@ -196,7 +201,9 @@ func (p *search) try(s state, in step, guard time.Duration) (state, bool) {
 // at takes the step as decided at one of the moments.
 func (p *search) at(s state, in step, moments []time.Time, guard time.Duration) (state, bool) {
 	for _, now := range moments {
-		if after, ok := p.decide(leadership.Snapshot{Record: s.locked(in), Now: now, Guard: guard}, in); ok {
+		snap := leadership.Snapshot{Record: s.locked(in), Now: now, Guard: guard}
+		snap.Record = p.unbarred(snap, in)
+		if after, ok := p.decide(snap, in); ok {
 			next := s.after(after, in)
 			next.unsure = after.LeaderID == "" && (s.unsure || p.endsUnsure(s, in))
 			return next, true
@@ -212,12 +219,28 @@ func (in step) movedOn(r leadership.Record) leadership.Record {
 	if a == nil || a.State != leadership.Held || a.Token != r.Token || at.Token == 0 || in.call.beat() || !a.Parent.Until.After(at.Until) {
 		return r
 	}
-	named := leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Parent: leadership.ParentLease{Parent: a.Parent}}
-	if ch, err := leadership.Renew(leadership.Snapshot{Record: r, Now: r.HeartbeatAt}, named); err == nil {
-		ch.Record.HeartbeatAt = r.HeartbeatAt
-		return ch.Record
+	if moved, ok := standsUntil(r, a.Parent.Until); ok {
+		return moved
 	}
 	return r
+}
+
+// standsUntil is the record with a later end of the lease that its own stands on, rounded up to
+// what stores keep.
+func standsUntil(r leadership.Record, until time.Time) (leadership.Record, bool) {
+	p := r.Standing.Parent
+	if short := until.Truncate(time.Microsecond); short.Before(until) {
+		until = short.Add(time.Microsecond)
+	}
+	if !until.After(p.Until) {
+		return r, false
+	}
+	p.Until = until
+	live := r.LeaseEnd().Add(-tick)
+	named := leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Parent: leadership.ParentLease{Parent: p}}
+	ch, err := leadership.Renew(leadership.Snapshot{Record: r, Now: live}, named)
+	ch.Record.HeartbeatAt = r.HeartbeatAt
+	return ch.Record, err == nil
 }
 
 // decided are instants at which the step was decided, if it shows that: what the rules compute from
@@ -269,6 +292,45 @@ func (s state) locked(in step) leadership.Record {
 	}
 	r.LockFor = max(r.LockFor, in.at.Add(a.LockedFor-millisecond+1).Sub(r.EndedAt))
 	return r
+}
+
+// unbarred is the record without the bar of the candidate that is granted the lease, if that may be
+// over: it counts from when its trip was decided, some time before the commit.
+func (p *search) unbarred(s leadership.Snapshot, in step) leadership.Record {
+	r := s.Record
+	n := len(in.events)
+	if s.Guard == 0 || r.Standing.Breakers == "" || n == 0 || in.events[n-1].Type != leadership.EventAcquired {
+		return r
+	}
+	by := in.events[n-1].LeaderID
+	for _, o := range s.Orders().List() {
+		if o.Kind == leadership.OverrideCooldown && o.CandidateID == by && !o.Until.After(s.Now.Add(p.tripTook(by, r.Revision))) {
+			r.Standing.Breakers = replaced(r.Standing.Breakers, stamp(o.Until), stamp(s.Now.Truncate(time.Microsecond)))
+		}
+	}
+	return r
+}
+
+func replaced[S ~string](s S, before, after string) S {
+	return S(strings.ReplaceAll(string(s), before, after))
+}
+
+// tripTook is how long the last trip of the candidate may have taken from its decision to its
+// commit.
+func (p *search) tripTook(by leadership.CandidateID, until leadership.Revision) (took time.Duration) {
+	for _, g := range p.groups {
+		e := g.last()
+		if e.Type != leadership.EventDeposed || e.PreviousLeaderID != by || e.Revision > until {
+			continue
+		}
+		took = 0
+		for _, c := range p.calls {
+			if c.Request != "" && c.Request == e.RequestID && !ranOut(e) {
+				took = max(p.commits[e.Revision-1].latest-c.Asked, 0)
+			}
+		}
+	}
+	return took
 }
 
 // decide runs the rule, commits its change, and compares.

@@ -21,6 +21,9 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 			named.Token = s.Record.Token
 			return leadership.Renew(s, named)
 		}
+		if c.shared(s.Record) {
+			return leadership.Change{Record: s.Record}, nil
+		}
 		return c.acquire(s, leadership.AcquireCommand{
 			CandidateID: c.Candidate, KeyHash: c.Key, LeaseDuration: c.Lease, Metadata: c.Metadata, Candidacy: c.Candidacy, Parent: c.parent(s),
 		})
@@ -64,6 +67,14 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 		}
 	}
 	return leadership.Change{}, leadership.NotFound
+}
+
+// shared reports whether the answer is that of another call with the same key, which was granted:
+// both were waiting.
+func (c Call) shared(r leadership.Record) bool {
+	a := c.Answer
+	return c.Code == "" && a != nil && r.LeaderID == c.Candidate && r.KeyHash.Equal(c.Key) && r.Token == a.Token &&
+		r.HeartbeatAt.Equal(r.AcquiredAt) && a.LastHeartbeat.Equal(r.AcquiredAt)
 }
 
 // check is the rule, and what a service says to a caller that is going to write.
@@ -190,7 +201,7 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 			return ch, err
 		}
 		challenger := leadership.Candidacy{Priority: leadership.MaxPriority, Capabilities: union(r.Policy.Ballot.Require, r.Policy.Ballot.Prefer)}
-		return acquire(s, false, leadership.AcquireCommand{CandidateID: successorOf(e), KeyHash: leadership.KeyHash{1}, Candidacy: challenger})
+		return acquire(s, false, leadership.AcquireCommand{CandidateID: successorOf(e), KeyHash: leadership.KeyHash{1}, Candidacy: challenger, Parent: anyParent(s, successorOf(e))})
 	case leadership.EventGoesOn:
 		if s.Record.Standing.Challenger != "" { // another of its line may have taken its place, without an event
 			s.Record.Standing.Challenger = successorOf(e)
@@ -215,6 +226,15 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 		return leadership.Order(s, order)
 	}
 	return leadership.Change{}, leadership.NotFound
+}
+
+// anyParent is a lease on which one of the election may stand.
+func anyParent(s leadership.Snapshot, by leadership.CandidateID) leadership.ParentLease {
+	of := cmp.Or(s.Record.Policy.Delegation.Parent, leadership.Election(s.Record.Policy.LeadersOf))
+	if of == "" {
+		return leadership.ParentLease{}
+	}
+	return leadership.ParentLease{Parent: leadership.Parent{Election: of, Token: 1, Until: s.Now.Add(time.Hour)}, LeaderID: by}
 }
 
 // handed repeats a step of a hand-over, or a delegation, by its event.

@@ -260,20 +260,27 @@ func (p *search) parentOf(t leadership.Token) (earliest leadership.Parent) {
 	return earliest
 }
 
-// parentAtEnd is what a lease stands on that no answer shows, if it has ended with that: the end is
-// then the latest with which the lease was over when that was recorded, and with which the next one
-// could be granted.
+// parentAtEnd is what a lease stands on that no answer shows, if it has ended with that: the end
+// follows from an answer that shows for how long the election is locked. Without one, any end after
+// the grant agrees with all that was seen.
 func (p *search) parentAtEnd(t leadership.Token) leadership.Parent {
+	var granted time.Time
 	for _, g := range p.groups {
+		if last := g.last(); begins(last) && last.Token == t {
+			granted = last.At
+		}
 		e := g.events[0]
 		if e.Token != t || !ranOut(e) || limitOf(e) != leadership.EndsParent {
 			continue
 		}
-		until := e.At.Add(-p.guard)
-		if begins(g.last()) {
-			until = until.Add(-p.configAt(e.Revision, leadership.Config{}).LockDelay)
+		until := granted.Truncate(time.Microsecond).Add(time.Microsecond)
+		lock := p.guard + p.configAt(e.Revision, leadership.Config{}).LockDelay
+		for _, c := range p.calls {
+			if a := c.Answer; a != nil && c.shows() && a.State == leadership.Vacant && a.Token == t && a.LockedFor > 0 {
+				until = a.ReadAt.Add(a.LockedFor - lock).Truncate(time.Microsecond)
+			}
 		}
-		return leadership.Parent{Token: 1, Until: until.Truncate(time.Microsecond)}
+		return leadership.Parent{Token: 1, Until: until}
 	}
 	return leadership.Parent{}
 }
@@ -308,6 +315,9 @@ func (p *search) unconfirmed(r leadership.Record, by time.Duration) int {
 	for _, c := range p.lost {
 		if c.Asked <= by && c.Key.Equal(r.KeyHash) && c.mayBeat(r.LeaderID, r.Token) {
 			n++
+			if r.Standing.Parent.Token > 0 && c.Verb == Renew && c.Answered == Forever { // the end is moved on in a second transaction
+				n++
+			}
 		}
 	}
 	return n

@@ -183,9 +183,10 @@ func (h *handing) goesOn(c Call) {
 }
 
 // leftAfter is until when the successor may take the lease after a yield, as an answer shows it.
+// What a candidate was told while it waited may be older.
 func leftAfter(e leadership.Event, calls []Call) time.Time {
 	for _, c := range calls {
-		if a := c.Answer; a != nil && a.State == leadership.Held && a.Token == e.Token && a.Succession.Yielded {
+		if a := c.Answer; a != nil && c.shows() && a.Revision >= e.Revision && a.State == leadership.Held && a.Token == e.Token && a.Succession.Yielded {
 			return a.LeaseExpiration
 		}
 	}

@@ -1,0 +1,153 @@
+package checker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/test/checker"
+)
+
+// region is a lease of ann until 16 s, and another one that stands on it: until 12 s, and from its
+// renewal at 7 s on for as long as the region's.
+func region(tb testing.TB, lease time.Duration) *play {
+	p := newPlay(tb)
+	p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: lease, LockDelay: s, LeadersOf: "reg"}}) // r1
+	p.at(2*s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Election: "region", Lease: 10 * s})                             // r2
+	p.at(5*s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Via: leadership.Via{Election: "region", Token: 1}})             // r3
+	p.at(6*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Election: "region", Token: 1})                                    // r4
+	p.at(7*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})                                                        // r5
+	return p
+}
+
+func TestLostRenewalMayHaveMovedTheEndOnWithTheParent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		lease time.Duration
+		then  func(*play) // r6 and on
+	}{
+		{"a release after the known end", 30 * s, func(p *play) {
+			p.at(14*s, checker.Call{Verb: checker.Release, Candidate: "ann", Token: 1})
+		}},
+		{"a lock that is longer", 30 * s, func(p *play) {
+			p.at(16*s+ms, checker.Call{Verb: checker.Release, Candidate: "ann", Token: 1})
+			p.at(16*s+100*ms, checker.Call{Verb: checker.Get})
+		}},
+		{"an end by itself", 8 * s, func(p *play) {
+			p.at(17*s, checker.Call{Verb: checker.Release, Candidate: "ann", Token: 1})
+		}},
+	} {
+		p := region(t, c.lease)
+		c.then(p)
+		r := p.recording()
+		if err := linear(r).Err(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		lose(&r, 5)
+		if err := linear(r).Err(); err != nil {
+			t.Errorf("%s, the renewal being lost: %v", c.name, err)
+		}
+		without(&r, 5)
+		if diff := cmp.Diff(kindsOf(checker.Illegal), kinds(linear(r))); diff != "" {
+			t.Errorf("%s, without a renewal: (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestEndOfALeaseThatNoAnswerShowsFollowsFromItsLock(t *testing.T) {
+	t.Parallel()
+	p := region(t, 30*s)
+	p.at(16*s+200*ms, checker.Call{Verb: checker.Get})                                 // r6: a lock until 17 s
+	p.at(16*s+300*ms, checker.Call{Verb: checker.Release, Candidate: "ann", Token: 1}) // r7
+	p.at(16*s+400*ms, checker.Call{Verb: checker.Get})                                 // r8
+	r := p.recording()
+	lose(&r, 3)
+	without(&r, 5)
+	if err := linear(r).Err(); err != nil {
+		t.Error(err)
+	}
+	call(r, 6).Answer.LockedFor -= ms
+	if diff := cmp.Diff(kindsOf(checker.Illegal), kinds(linear(r))); diff != "" {
+		t.Errorf("two locks of different lengths: (-want +got):\n%s", diff)
+	}
+}
+
+// Two calls of ann with one key were waiting, and asked for leases of different lengths.
+func TestAnswerToTwoWaitingCallsIsThatOfOne(t *testing.T) {
+	t.Parallel()
+	r := fourTerms(t)
+	joined := *call(r, 15)
+	joined.Request, joined.Lease = "joined", 20*s
+	r.Calls = append(r.Calls, joined)
+	if err := checker.All(r, 10*ms, 0).Err(); err != nil {
+		t.Error(err)
+	}
+	a := *joined.Answer
+	a.LastHeartbeat, a.LeaseExpiration = a.LastHeartbeat.Add(1), a.LeaseExpiration.Add(1)
+	r.Calls[len(r.Calls)-1].Answer = &a
+	if diff := cmp.Diff(kindsOf(checker.Illegal), kinds(linear(r))); diff != "" {
+		t.Errorf("another heartbeat, which is no longer: (-want +got):\n%s", diff)
+	}
+}
+
+func TestWaitingCandidateMayRecordTheEndsOfSeveralTerms(t *testing.T) {
+	t.Parallel()
+	r := fourTerms(t)
+	r.History[4].Type, r.History[4].RequestID = leadership.EventExpired, "r5"
+	if err := checker.ID(r).Err(); err != nil {
+		t.Error(err)
+	}
+	r.History[4].Token = 1
+	if got := kinds(checker.ID(r)); len(got) == 0 || got[0] != checker.Twice {
+		t.Errorf("the same end twice: %v", got)
+	}
+}
+
+func TestWhatAWaitingCandidateWasToldIsNoYield(t *testing.T) {
+	t.Parallel()
+	r := handedOver(t)
+	told := *call(r, 18)
+	told.Verb, told.Candidate, told.Request, told.Code, told.Waited = checker.Acquire, "eve", "told", leadership.LeaseHeld, s
+	told.Answer = new(*told.Answer)
+	told.Answer.Succession.Yielded = true
+	r.Calls = append([]checker.Call{told}, r.Calls...)
+	if err := ho(r).Err(); err != nil {
+		t.Error(err)
+	}
+	r.History[12].At, r.History[13].At = begin.Add(37*s-1), begin.Add(39*s)
+	if diff := cmp.Diff(kindsOf(checker.Stolen), kinds(ho(r))); diff != "" {
+		t.Errorf("a grant to another in the successor's time: (-want +got):\n%s", diff)
+	}
+}
+
+// The store's clocks differ by up to 50 ms, so a trip may be decided before it is committed.
+func TestBarCountsFromWhenTheTripWasDecided(t *testing.T) {
+	t.Parallel()
+	const guard = 50 * ms
+	p := newPlay(t)
+	policy := leadership.TermPolicy{Budget: leadership.Counters{Calls: 1}, Cooldown: 60 * s}
+	p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: 8 * s, Term: policy}}) // r1
+	p.at(2*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                              // r2
+	p.at(4*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1, Report: `{"progress":0,"calls":2}`})  // r3: it trips
+	p.at(64*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                             // r4
+	r := p.recording()
+	call(r, 3).Answer.LockedFor += guard
+	if err := checker.Linear(r, guard).Err(); err != nil {
+		t.Error(err)
+	}
+	for early, want := range map[time.Duration][]checker.Kind{10 * ms: nil, 11 * ms: kindsOf(checker.Illegal)} {
+		now := begin.Add(64*s - early)
+		c := call(r, 4)
+		a := *c.Answer
+		a.AcquiredAt, a.LastHeartbeat, a.ReadAt = now, now, now
+		a.LeaseExpiration = now.Add(a.LeaseDuration)
+		c.Answer, c.Asked = &a, c.Asked-20*ms
+		r.History[len(r.History)-1].At = now
+		if diff := cmp.Diff(want, kinds(checker.Linear(r, guard))); diff != "" {
+			t.Errorf("%v early: (-want +got):\n%s%v", early, diff, checker.Linear(r, guard).Err())
+		}
+	}
+}

@@ -309,7 +309,7 @@ func TestAnInstanceThatHearsNoSheetsSaysSo(t *testing.T) {
 		a.line.setCut(false)
 		f.join(b, "gus", 1)
 		f.becomes(a, 2*time.Second+time.Second/10, "gus follower 1", "lea leader 1") // it asks for a whole sheet
-		time.Sleep(time.Second)
+		time.Sleep(3 * time.Second)
 		complete("connected again", true)
 	})
 }

@@ -44,9 +44,9 @@ const Patience = 30 * time.Second
 // shown, the earliest is taken that explains what was seen; a later answer may still move it. That
 // is less strict than trying every instant, and reports nothing wrongly.
 //
-// A renewal of a lease that stands on another one is two heartbeats: the second moves the end on. If
-// its outcome is unknown, both may have been committed, with the end that explains what was seen; a
-// later answer may show a later one.
+// A renewal of a lease that stands on another one is two heartbeats: the second moves the end on.
+// If its outcome is unknown, both may have been committed, with the end that explains what was
+// seen; a later answer may show a later one.
 //
 // What limits a lease is computed from when a change was decided, which a store with a guard does
 // not tell, and from reports, whose answers may be lost. In these cases it is taken from the next

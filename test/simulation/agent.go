@@ -184,10 +184,12 @@ func (a *agent) stands(n int) {
 	}
 }
 
-// eligible reports whether it may lead at all.
-func (a *agent) eligible() bool {
-	require := a.s.plan.ballot.Require.List()
-	lacks := slices.ContainsFunc(require, func(name string) bool { return !a.candidacy.Capabilities.Has(name) })
+// eligible reports whether it may lead at all, once the election is configured.
+func (a *agent) eligible() bool { return a.eligibleBy(a.s.plan.ballot) }
+
+// eligibleBy reports whether it may lead by that policy.
+func (a *agent) eligibleBy(p leadership.BallotPolicy) bool {
+	lacks := slices.ContainsFunc(p.Require.List(), func(name string) bool { return !a.candidacy.Capabilities.Has(name) })
 	return a.candidacy.Role != leadership.RoleWitness && !lacks
 }
 

@@ -47,7 +47,7 @@ func (t *truth) bid(before, now leadership.Record, decided time.Time) {
 // comes in its turn; enough members are present; and a better bidder that waits was counted.
 func (t *truth) chosen(before leadership.Record, e leadership.Event, decided time.Time) {
 	p, r := before.Policy.Ballot, t.reign(e.Election)
-	if a := t.agent(e.Election, e.LeaderID); !a.eligible() {
+	if a := t.agent(e.Election, e.LeaderID); !a.eligibleBy(p) {
 		t.accuse(CH, "%s: token %d was granted to %q, which is %+v", e.Election, e.Token, e.LeaderID, a.candidacy)
 	}
 	if !p.HasBallot() {

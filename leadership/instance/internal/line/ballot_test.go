@@ -460,6 +460,25 @@ func TestAWitnessIsNeverAskedForWhereACandidateStands(t *testing.T) {
 	})
 }
 
+func TestACandidateThatComesToALineOfWitnessesIsAskedForAtOnce(t *testing.T) {
+	for name, policy := range map[string]leadership.BallotPolicy{
+		"first come": {Window: leadership.NoWindow},
+		"priority":   {Strategy: leadership.StrategyPriority, Window: leadership.NoWindow},
+		"ballot":     {Strategy: leadership.StrategyPriority, Window: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *cluster) {
+				all, ann := w.ballots(1, policy)
+				i := all[0]
+				i.waits(attends("wit"))
+				i.releases(ann)
+				time.Sleep(1500 * time.Millisecond)
+				i.waits(request("bob")).after(0, max(policy.Window, 0)+time.Second/10)
+			})
+		})
+	}
+}
+
 func TestALineOfWitnessesCostsNothingWithoutAQuorum(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()

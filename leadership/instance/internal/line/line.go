@@ -138,8 +138,8 @@ func (l *Line) Join(c *Caller, r leadership.AcquireRequest, now time.Duration) {
 	case l.adds(p):
 		l.next = min(l.next, now)
 		l.wake()
-	case l.callers == 1 || l.bars.any() && l.bars.of(r.CandidateID, now) == nil:
-		l.wake() // it may be the first that the store can be asked for
+	case l.callers == 1 || l.best(now) == p:
+		l.wake() // it is the first, or the one that the store is to be asked for
 	case l.ballot.open() || l.rule.policy.Preempt:
 		l.wake() // it may be better
 	}

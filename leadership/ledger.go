@@ -407,8 +407,8 @@ type JournalPage struct {
 // large. It is strong: what was acknowledged before is seen.
 //
 // Errors: HistoryCompacted, if entries that were asked for are only to be had as a snapshot; its
-// Index is that of the snapshot. IndexMismatch, if the journal has not so many entries as were asked
-// for or applied: it was restored from a backup, or the reader means another one.
+// Index is that of the snapshot. IndexMismatch, if the journal has not so many entries as were
+// asked for or applied: it was restored from a backup, or the reader means another one.
 func (l *Ledger) ReadJournal(ctx context.Context, r JournalRequest) (JournalPage, error) {
 	limit, err := r.validate()
 	if err != nil {

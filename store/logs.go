@@ -107,8 +107,41 @@ func moveLog(ctx context.Context, from, to Store, c leadership.LogCopy) (err err
 		if c.Next, err = from.Segments(ctx, c.ID, after, leadership.MaxBatch/2-1); err != nil {
 			return err
 		}
+		if err := reached(ctx, to, c); err != nil {
+			return err
+		}
 		if _, err := to.Amend(ctx, c.ID, func(l leadership.Log) (leadership.LogChange, error) { return leadership.CopyLog(l, c) }); err != nil {
 			return err
+		}
+	}
+}
+
+// aheadLimit is how far ahead of the new store's clock a move waits for it.
+const aheadLimit = time.Minute
+
+// reached waits until the clock of the new store has come to what the next part of a copy was
+// written at: Spanner refuses a time that is yet to come.
+func reached(ctx context.Context, to Store, c leadership.LogCopy) error {
+	newest := c.Snapshot.At
+	for _, segment := range c.Next {
+		newest = slices.MaxFunc([]time.Time{newest, segment.At}, time.Time.Compare)
+	}
+	for {
+		now, err := to.Get(ctx, c.ID.Election)
+		if err != nil {
+			return err
+		}
+		switch ahead := newest.Sub(now.Now); {
+		case ahead <= 0:
+			return nil
+		case ahead > aheadLimit:
+			return fmt.Errorf("it was written %v later than the new store's clock shows, because the old one's is ahead: move again after that time", ahead.Round(time.Second))
+		default:
+			select {
+			case <-time.After(ahead):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 	}
 }

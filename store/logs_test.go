@@ -10,7 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"regent/emulators"
 	"regent/leadership"
+	"regent/store/memory"
+	"regent/store/spanner"
 )
 
 // termOf is a lease of ann's, as populate grants them.
@@ -225,4 +228,48 @@ func TestAfterARaiseNoEarlierLeaderWritesInALog(t *testing.T) {
 		t.Fatal(g, err)
 	}
 	grow(t, s, leadership.LeaseRequest{Election: "held", CandidateID: "bob", Key: leadership.Key{2}, Token: g.Token}, 9, 1)
+}
+
+// Spanner refuses a time that is yet to come.
+func TestALogFromAClockThatIsAheadIsMovedOnceTheNewStoreHasReachedIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		ahead time.Duration
+		error string
+	}{
+		{2 * time.Second, ""},
+		{time.Hour, "later than the new store's clock shows"},
+	} {
+		t.Run(fmt.Sprint(c.ahead), func(t *testing.T) {
+			t.Parallel()
+			database := spanner.Config{Database: "projects/regent-test/instances/" + emulators.Name(t) + "/databases/test", EmulatorHost: emulators.Spanner(t)}
+			if err := spanner.Migrate(t.Context(), database); err != nil {
+				t.Fatal(err)
+			}
+			to, err := spanner.Open(t.Context(), database)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer to.Close()
+			from := memory.New(memory.Config{Now: func() time.Time { return time.Now().Add(c.ahead) }})
+			ask := leadership.AcquireRequest{Election: "held", CandidateID: "ann", Key: &leadership.Key{1}, LeaseDuration: time.Hour}
+			if _, err := leadership.New(from).Acquire(t.Context(), ask); err != nil {
+				t.Fatal(err)
+			}
+			grow(t, from, termOf("held", 1), 0, 3)
+			_, err = Move(t.Context(), from, to)
+			if c.error != "" {
+				if err == nil || !strings.Contains(err.Error(), c.error) {
+					t.Errorf("got %v, want %q", err, c.error)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(logsOf(t, from), logsOf(t, to)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }

@@ -49,7 +49,8 @@ func (s *Store) find(ctx context.Context, parent string, q *firestorepb.Structur
 }
 
 // findWithin is find for no more documents than have so many bytes of data together, but at least
-// one; 0: no bound. It then gives the rest of the answer up.
+// one; 0: no bound. It then gives the rest of the answer up. From the emulator it receives the rest
+// all the same: the emulator would often close the connection, with all calls on it.
 func (s *Store) findWithin(ctx context.Context, parent string, q *firestorepb.StructuredQuery, bytes int) (findings, error) {
 	ctx, cancel := context.WithTimeout(ctx, rpcTimeout)
 	defer cancel()
@@ -61,7 +62,7 @@ func (s *Store) findWithin(ctx context.Context, parent string, q *firestorepb.St
 		return findings{}, err
 	}
 	var found findings
-	size := 0
+	size, full := 0, false
 	for {
 		reply, err := stream.Recv()
 		switch {
@@ -75,11 +76,15 @@ func (s *Store) findWithin(ctx context.Context, parent string, q *firestorepb.St
 		if found.at.IsZero() {
 			found.at = timeOf(reply.ReadTime)
 		}
-		if reply.Document != nil { // else the reply is only of progress
-			if size += len(reply.Document.Fields[dataField].GetStringValue()); bytes > 0 && size > bytes && len(found.docs) > 0 {
-				return found, nil
-			}
+		if reply.Document == nil || full {
+			continue // the reply is only of progress, or of the rest
+		}
+		size += len(reply.Document.Fields[dataField].GetStringValue())
+		switch full = bytes > 0 && size > bytes && len(found.docs) > 0; {
+		case !full:
 			found.docs = append(found.docs, reading{doc: reply.Document, at: timeOf(reply.ReadTime)})
+		case !s.emulated:
+			return found, nil
 		}
 	}
 }

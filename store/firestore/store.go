@@ -64,6 +64,7 @@ func (c Config) database() (database, error) {
 // from many goroutines.
 type Store struct {
 	client   *apiv1.Client
+	emulated bool
 	database database
 	history  history.Span
 	codec    leadership.Codec
@@ -89,7 +90,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("firestore: %w", err)
 	}
-	client, err := dial(ctx, db, cmp.Or(cfg.Emulator, os.Getenv("FIRESTORE_EMULATOR_HOST")), cfg.DialOptions)
+	emulator := cmp.Or(cfg.Emulator, os.Getenv("FIRESTORE_EMULATOR_HOST"))
+	client, err := dial(ctx, db, emulator, cfg.DialOptions)
 	if err != nil {
 		return nil, fmt.Errorf("firestore: open %s: %w", db, err)
 	}
@@ -98,7 +100,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		panic(err) // the size is below 1
 	}
 	return &Store{
-		client: client, database: db, history: span, codec: cfg.Codec,
+		client: client, emulated: emulator != "", database: db, history: span, codec: cfg.Codec,
 		memory: newMemory(memorySize), heads: newHeads(headsSize, headsBytes), trimmed: trimmed,
 	}, nil
 }

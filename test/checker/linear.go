@@ -50,7 +50,8 @@ const Patience = 30 * time.Second
 //
 // What limits a lease is computed from when a change was decided, which a store with a guard does
 // not tell, and from reports, whose answers may be lost. In these cases it is taken from the next
-// answer that shows it; Limits checks it.
+// answer that shows it; Limits checks it. If none does, the lease may have ended sooner, once, by
+// as much as the change may have taken.
 //
 // # Ballots
 //
@@ -128,6 +129,8 @@ type state struct {
 	loose int
 	// It has ended, and may have had unconfirmed heartbeats: its lock may be longer than is known.
 	unsure bool
+	// the token of a lease that ended sooner than its last change seemed to say
+	hastened leadership.Token
 }
 
 // model is the rules, in the form that the library needs.
@@ -172,13 +175,15 @@ func (p *search) take(s state, in step, guard time.Duration) (state, bool) {
 	if after, ok := p.bridge(s, in, guard); ok {
 		return after, true
 	}
-	if s.record, in.adopts = p.adopted(s.record, in, guard); !in.adopts {
-		return s, false
+	for _, limited := range append(p.adopted(s, in, guard), p.sooner(s, in, guard)...) {
+		if after, ok := p.try(limited, in, guard); ok {
+			return after, true
+		}
+		if after, ok := p.bridge(limited, in, guard); ok {
+			return after, true
+		}
 	}
-	if after, ok := p.try(s, in, guard); ok {
-		return after, true
-	}
-	return p.bridge(s, in, guard)
+	return s, false
 }
 
 // try takes the step with the heartbeats that are known.
@@ -304,7 +309,7 @@ func (p *search) unbarred(s leadership.Snapshot, in step) leadership.Record {
 	}
 	by := in.events[n-1].LeaderID
 	for _, o := range s.Orders().List() {
-		if o.Kind == leadership.OverrideCooldown && o.CandidateID == by && !o.Until.After(s.Now.Add(p.tripTook(by, r.Revision))) {
+		if o.Kind == leadership.OverrideCooldown && o.CandidateID == by && !o.Until.After(s.Now.Add(p.tripTook(by, r.Revision)+s.Guard)) {
 			r.Standing.Breakers = replaced(r.Standing.Breakers, stamp(o.Until), stamp(s.Now.Truncate(time.Microsecond)))
 		}
 	}
@@ -316,7 +321,7 @@ func replaced[S ~string](s S, before, after string) S {
 }
 
 // tripTook is how long the last trip of the candidate may have taken from its decision to its
-// commit.
+// commit, on the recording's clock.
 func (p *search) tripTook(by leadership.CandidateID, until leadership.Revision) (took time.Duration) {
 	for _, g := range p.groups {
 		e := g.last()

@@ -154,3 +154,19 @@ func TestWaitingCandidateMayChallengeSeveralLeaders(t *testing.T) {
 		wrongCase{"two successors by one acquire", checker.ID, by("r20", 5, 11), kindsOf(checker.Denied, checker.Denied, checker.Twice)},
 	)
 }
+
+func TestSuccessorOfALeaderThatNamesNoneIsTheOneInTheHistory(t *testing.T) {
+	to := func(who leadership.CandidateID, lost bool) func(*checker.Recording) {
+		return func(r *checker.Recording) {
+			if call(*r, 7).To = who; lost {
+				lose(r, 7)
+			}
+		}
+	}
+	cases(t, handedOver, // r7 is a hand-over to bob
+		wrongCase{"none", linear, to("", false), nil},
+		wrongCase{"none, and the reply was lost", linear, to("", true), nil},
+		wrongCase{"another one", linear, to("cy", false), kindsOf(checker.Illegal)},
+		wrongCase{"another one, and the reply was lost", linear, to("cy", true), kindsOf(checker.Illegal)},
+	)
+}

@@ -338,6 +338,19 @@ func (p *search) tripTook(by leadership.CandidateID, until leadership.Revision) 
 	return took
 }
 
+// named is the call, with the successor that was chosen for a leader that has named none.
+func (in step) named() Call {
+	c := in.call
+	switch a := in.answer; {
+	case c.Verb != HandOver || c.To != "":
+	case len(in.events) > 0:
+		c.To = successorOf(in.events[0])
+	case a != nil:
+		c.To = a.Succession.To
+	}
+	return c
+}
+
 // decide runs the rule, commits its change, and compares.
 func (p *search) decide(s leadership.Snapshot, in step) (leadership.Record, bool) {
 	var ch leadership.Change
@@ -345,7 +358,7 @@ func (p *search) decide(s leadership.Snapshot, in step) (leadership.Record, bool
 	if in.call.Verb == "" {
 		ch, err = p.unasked(s, in.events)
 	} else {
-		ch, err = in.call.decide(s)
+		ch, err = in.named().decide(s)
 	}
 	if in.call.codeFor(ch, err) != in.call.Code || !sameEvents(ch.Events, in.events, in.exact) {
 		return s.Record, false

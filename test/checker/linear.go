@@ -299,15 +299,19 @@ func (s state) locked(in step) leadership.Record {
 	return r
 }
 
-// unbarred is the record without the bar of the candidate that is granted the lease, if that may be
-// over: it counts from when its trip was decided, some time before the commit.
+// unbarred is the record without the bar of the candidate that is granted the lease, or challenges
+// its leader, if that may be over: it counts from when its trip was decided, some time before the
+// commit.
 func (p *search) unbarred(s leadership.Snapshot, in step) leadership.Record {
 	r := s.Record
 	n := len(in.events)
-	if s.Guard == 0 || r.Standing.Breakers == "" || n == 0 || in.events[n-1].Type != leadership.EventAcquired {
+	if s.Guard == 0 || r.Standing.Breakers == "" || n == 0 {
 		return r
 	}
-	by := in.events[n-1].LeaderID
+	by := successorOf(in.events[n-1])
+	if in.events[n-1].Type == leadership.EventAcquired {
+		by = in.events[n-1].LeaderID
+	}
 	for _, o := range s.Orders().List() {
 		if o.Kind == leadership.OverrideCooldown && o.CandidateID == by && !o.Until.After(s.Now.Add(p.tripTook(by, r.Revision)+s.Guard)) {
 			r.Standing.Breakers = replaced(r.Standing.Breakers, stamp(o.Until), stamp(s.Now.Truncate(time.Microsecond)))

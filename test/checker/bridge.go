@@ -46,9 +46,9 @@ func (p *search) bridge(s state, in step, guard time.Duration) (state, bool) {
 	return s, false
 }
 
-// adopted is the state with what limits its lease, and with the leader's report, as the answer shows
-// them, if that cannot be known otherwise: a renewal with a report may have been made, or the change
-// that set the limit was decided some time before its commit.
+// adopted is the state with what limits its lease, and with the leader's report, as the answer
+// shows them, if that cannot be known otherwise: a renewal with a report may have been made, or the
+// change that set the limit was decided some time before its commit.
 func (p *search) adopted(s state, in step, guard time.Duration) []state {
 	a, r := in.answer, s.record
 	if a == nil || a.State != leadership.Held || a.Token != in.tokenAfter(r) || a.LeaderID != r.LeaderID {

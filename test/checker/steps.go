@@ -156,8 +156,8 @@ func (p *search) claim(c Call, at time.Time) []leadership.Event {
 	return g.events
 }
 
-// fits reports whether the call can have made a transaction that ends with the event. A renewal that
-// came too late is taken back by itself.
+// fits reports whether the call can have made a transaction that ends with the event. A renewal
+// that came too late is taken back by itself.
 func (c Call) fits(e leadership.Event) bool {
 	t := e.Type
 	switch c.Verb {

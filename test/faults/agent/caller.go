@@ -108,7 +108,8 @@ func (c *caller) acquire(ctx context.Context) {
 	}
 }
 
-// named reports whether the candidate is the successor, by a refusal. It keeps its key from then on.
+// named reports whether the candidate is the successor, by a refusal. It keeps its key from then
+// on.
 func (c *caller) named(err error) bool {
 	refusal, ok := errors.AsType[*leadership.Error](err)
 	return ok && refusal.Lease != nil && refusal.Lease.Succession.To == candidate(c.Name)

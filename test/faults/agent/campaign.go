@@ -10,8 +10,8 @@ import (
 	"regent/test/faults/record"
 )
 
-// campaign leads over and over: half of the times by Run, half by Campaign and Resign. Where leaders
-// hand over it does so every other time.
+// campaign leads over and over: half of the times by Run, half by Campaign and Resign. Where
+// leaders hand over it does so every other time.
 func (p *agent) campaign(ctx context.Context) {
 	for ctx.Err() == nil {
 		if p.rand.IntN(2) == 0 {

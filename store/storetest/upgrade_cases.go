@@ -47,6 +47,7 @@ func runUpgrade(t *testing.T, h Harness) {
 		"an older program refuses, by name, an election that is to be retired":                     (*fleet).firstRefusesWhatRetires,
 		"an older program refuses, by name, an election with an order, and renews others":          (*fleet).secondRefusesWhatIsOrdered,
 		"an older program refuses, by name, an election with a ballot or a challenge":              (*fleet).thirdRefusesBallots,
+		"an older program refuses, by name, an election that is handed over, and renews others":    (*fleet).fourthRefusesSuccessions,
 		"what stands in an election is the same when the store is opened again":                    (*fleet).reopened,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,6 +197,42 @@ func (f *fleet) thirdRefusesBallots() {
 		if diff := cmp.Diff(rounded(want[e]), rounded(f.get(f.as(older), e).Record)); diff != "" {
 			f.Errorf("the older program has changed %s (-before +after):\n%s", e, diff)
 		}
+	}
+}
+
+// fourth is the program that knows no successions.
+var fourth = leadership.Codec{Version: 4}
+
+func (f *fleet) fourthRefusesSuccessions() {
+	const handed, plain = "handed", "plain"
+	for _, e := range []leadership.Election{handed, plain} {
+		f.update(f.as(older), e, acquire("ann", time.Minute))
+	}
+	f.update(f.as(older), handed, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: renewalOf(handed, "ann", 1), To: "bob", Within: time.Minute})
+	})
+	f.update(f.as(older), handed, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.SayReady(s, leadership.ReadyCommand{CandidateID: "bob", KeyHash: hashOf("bob")})
+	})
+	before := f.get(f.as(older), handed).Record
+	s := leadership.New(f.as(fourth))
+	ask := candidate("bob", 0)
+	ask.Election = handed
+	_, acquired := s.Acquire(f.Context(), ask)
+	held := leadership.LeaseRequest{Election: handed, CandidateID: "ann", Key: *keyOf("ann"), Token: 1}
+	_, renewed := s.Renew(f.Context(), held)
+	_, released := s.Release(f.Context(), held)
+	for call, err := range map[string]error{"acquire": acquired, "renew": renewed, "release": released} {
+		if !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(fmt.Sprint(err), handed) {
+			f.Errorf("%s by the older program: got %v, want %s and the name", call, err, leadership.RecordTooNew)
+		}
+	}
+	held.Election = plain
+	if _, err := s.Renew(f.Context(), held); err != nil {
+		f.Errorf("another election: the older program cannot renew: %v", err)
+	}
+	if diff := cmp.Diff(rounded(before), rounded(f.get(f.as(older), handed).Record)); diff != "" {
+		f.Errorf("the older program has changed it (-before +after):\n%s", diff)
 	}
 }
 

@@ -46,13 +46,13 @@ func (p *search) bridge(s state, in step, guard time.Duration) (state, bool) {
 	return s, false
 }
 
-// adopted is the record with what limits its lease, and with the leader's report, as the answer
+// adopted is the state with what limits its lease, and with the leader's report, as the answer
 // shows them, if that cannot be known otherwise: a renewal with a report may have been made, or the
 // change that set the limit was decided some time before its commit.
-func (p *search) adopted(r leadership.Record, in step, guard time.Duration) (leadership.Record, bool) {
-	a := in.answer
-	if a == nil || in.adopts || a.State != leadership.Held || a.Token != r.Token || a.LeaderID != r.LeaderID {
-		return r, false
+func (p *search) adopted(s state, in step, guard time.Duration) []state {
+	a, r := in.answer, s.record
+	if a == nil || a.State != leadership.Held || a.Token != in.tokenAfter(r) || a.LeaderID != r.LeaderID {
+		return nil
 	}
 	shown := in.call.Verb == Renew && in.call.Report == a.Report
 	reported := slices.ContainsFunc(p.lost, func(c Call) bool {
@@ -61,35 +61,92 @@ func (p *search) adopted(r leadership.Record, in step, guard time.Duration) (lea
 	brought := slices.ContainsFunc(p.lost, func(c Call) bool { return c.Report == a.Report })
 	handsOver := r.EndsBecause == leadership.EndsHandOver && a.EndsBecause == leadership.EndsHandOver // at the end of a heartbeat that is not known
 	if guard == 0 && !reported && !handsOver || a.Report != r.Standing.Report && !brought && !shown {
-		return r, false
+		return nil
 	}
 	if a.Report != "" && (reported || !shown) {
-		r.Standing.Report, r.Standing.ReportedAt = a.Report, a.ReportedAt
+		s.record.Standing.Report, s.record.Standing.ReportedAt = a.Report, a.ReportedAt
 	}
+	return []state{s.limited(a.EndsBy, a.EndsBecause)}
+}
+
+// tokenAfter is the token of the present leader after the step.
+func (in step) tokenAfter(r leadership.Record) leadership.Token {
+	if n := len(in.events); n > 0 && in.events[n-1].Type == leadership.EventEpoch {
+		return r.Token + 1
+	}
+	return r.Token
+}
+
+// limited is the state with a lease that ends at the latest then, and why.
+func (s state) limited(by time.Time, because leadership.EndReason) state {
+	r := &s.record
 	e := &r.Standing.Ends
-	switch r.EndsBy, r.EndsBecause = a.EndsBy, a.EndsBecause; a.EndsBecause {
+	switch r.EndsBy, r.EndsBecause = by, because; because {
 	case leadership.EndsMaxTerm:
-		e.Term = a.EndsBy
+		e.Term = by
 	case leadership.EndsApproval:
-		e.Approval = a.EndsBy
+		e.Approval = by
 	case leadership.EndsStuck:
-		e.Stuck = a.EndsBy
+		e.Stuck = by
 	case leadership.EndsHandOver:
 		switch now := &r.Standing.Succession; {
 		case !now.Yielded.IsZero():
-			now.Yielded = a.EndsBy
+			now.Yielded = by
 		case now.To != "":
-			now.Ends = a.EndsBy
+			now.Ends = by
 		default:
-			e.Challenged = a.EndsBy
+			e.Challenged = by
 		}
 	case leadership.EndsParent:
-		r.Standing.Parent.Until = a.EndsBy
+		r.Standing.Parent.Until = by
 	case "":
 	default:
-		e.Ordered, e.Because = a.EndsBy, a.EndsBecause
+		e.Ordered, e.Because = by, because
 	}
-	return r, true
+	return s
+}
+
+// sooner are the states in which the lease had ended so much sooner as the step shows. On a store
+// with a guard the end was computed when the change that set it was decided, which is not known if
+// its answer was lost.
+func (p *search) sooner(s state, in step, guard time.Duration) (all []state) {
+	r := s.record
+	if guard == 0 || s.hastened == r.Token || r.LeaderID == "" || r.EndsBy.IsZero() || !r.EndsBy.Equal(r.LeaseEnd()) {
+		return nil
+	}
+	free := in.at.Add(-guard - r.Policy.LockDelay)
+	if a := in.answer; a != nil && a.State == leadership.Vacant && a.Token == r.Token {
+		free = free.Add(a.LockedFor)
+	}
+	took := p.took(r)
+	if took == 0 {
+		return nil
+	}
+	earliest := r.EndsBy.Add(-took - guard)
+	for _, end := range []time.Time{in.at, in.at.Add(-guard), free} {
+		if end = end.Truncate(time.Microsecond); end.Before(r.EndsBy) && !end.Before(earliest) {
+			hastened := s.limited(end, r.EndsBecause)
+			hastened.hastened = r.Token
+			all = append(all, hastened)
+		}
+	}
+	return all
+}
+
+// took is how long a change of the lease whose answer was lost may have taken until its commit.
+func (p *search) took(r leadership.Record) (took time.Duration) {
+	for _, g := range p.groups {
+		e := g.last()
+		if e.Token != r.Token || e.Revision > r.Revision || e.RequestID == "" {
+			continue
+		}
+		for _, c := range p.calls {
+			if c.Request == e.RequestID && c.unknown() {
+				took = max(took, p.commits[e.Revision-1].latest-c.Asked)
+			}
+		}
+	}
+	return took
 }
 
 // renewals are what an unconfirmed heartbeat may have made of the record: it may have brought one

@@ -50,7 +50,8 @@ const Patience = 30 * time.Second
 //
 // What limits a lease is computed from when a change was decided, which a store with a guard does
 // not tell, and from reports, whose answers may be lost. In these cases it is taken from the next
-// answer that shows it; Limits checks it.
+// answer that shows it; Limits checks it. If none does, the lease may have ended sooner, once, by
+// as much as the change may have taken.
 //
 // # Ballots
 //
@@ -128,6 +129,8 @@ type state struct {
 	loose int
 	// It has ended, and may have had unconfirmed heartbeats: its lock may be longer than is known.
 	unsure bool
+	// the token of a lease that ended sooner than its last change seemed to say
+	hastened leadership.Token
 }
 
 // model is the rules, in the form that the library needs.
@@ -172,13 +175,15 @@ func (p *search) take(s state, in step, guard time.Duration) (state, bool) {
 	if after, ok := p.bridge(s, in, guard); ok {
 		return after, true
 	}
-	if s.record, in.adopts = p.adopted(s.record, in, guard); !in.adopts {
-		return s, false
+	for _, limited := range append(p.adopted(s, in, guard), p.sooner(s, in, guard)...) {
+		if after, ok := p.try(limited, in, guard); ok {
+			return after, true
+		}
+		if after, ok := p.bridge(limited, in, guard); ok {
+			return after, true
+		}
 	}
-	if after, ok := p.try(s, in, guard); ok {
-		return after, true
-	}
-	return p.bridge(s, in, guard)
+	return s, false
 }
 
 // try takes the step with the heartbeats that are known.
@@ -294,17 +299,21 @@ func (s state) locked(in step) leadership.Record {
 	return r
 }
 
-// unbarred is the record without the bar of the candidate that is granted the lease, if that may be
-// over: it counts from when its trip was decided, some time before the commit.
+// unbarred is the record without the bar of the candidate that is granted the lease, or challenges
+// its leader, if that may be over: it counts from when its trip was decided, some time before the
+// commit.
 func (p *search) unbarred(s leadership.Snapshot, in step) leadership.Record {
 	r := s.Record
 	n := len(in.events)
-	if s.Guard == 0 || r.Standing.Breakers == "" || n == 0 || in.events[n-1].Type != leadership.EventAcquired {
+	if s.Guard == 0 || r.Standing.Breakers == "" || n == 0 {
 		return r
 	}
-	by := in.events[n-1].LeaderID
+	by := successorOf(in.events[n-1])
+	if in.events[n-1].Type == leadership.EventAcquired {
+		by = in.events[n-1].LeaderID
+	}
 	for _, o := range s.Orders().List() {
-		if o.Kind == leadership.OverrideCooldown && o.CandidateID == by && !o.Until.After(s.Now.Add(p.tripTook(by, r.Revision))) {
+		if o.Kind == leadership.OverrideCooldown && o.CandidateID == by && !o.Until.After(s.Now.Add(p.tripTook(by, r.Revision)+s.Guard)) {
 			r.Standing.Breakers = replaced(r.Standing.Breakers, stamp(o.Until), stamp(s.Now.Truncate(time.Microsecond)))
 		}
 	}
@@ -316,7 +325,7 @@ func replaced[S ~string](s S, before, after string) S {
 }
 
 // tripTook is how long the last trip of the candidate may have taken from its decision to its
-// commit.
+// commit, on the recording's clock.
 func (p *search) tripTook(by leadership.CandidateID, until leadership.Revision) (took time.Duration) {
 	for _, g := range p.groups {
 		e := g.last()
@@ -333,6 +342,19 @@ func (p *search) tripTook(by leadership.CandidateID, until leadership.Revision) 
 	return took
 }
 
+// named is the call, with the successor that was chosen for a leader that has named none.
+func (in step) named() Call {
+	c := in.call
+	switch a := in.answer; {
+	case c.Verb != HandOver || c.To != "":
+	case len(in.events) > 0:
+		c.To = successorOf(in.events[0])
+	case a != nil:
+		c.To = a.Succession.To
+	}
+	return c
+}
+
 // decide runs the rule, commits its change, and compares.
 func (p *search) decide(s leadership.Snapshot, in step) (leadership.Record, bool) {
 	var ch leadership.Change
@@ -340,7 +362,7 @@ func (p *search) decide(s leadership.Snapshot, in step) (leadership.Record, bool
 	if in.call.Verb == "" {
 		ch, err = p.unasked(s, in.events)
 	} else {
-		ch, err = in.call.decide(s)
+		ch, err = in.named().decide(s)
 	}
 	if in.call.codeFor(ch, err) != in.call.Code || !sameEvents(ch.Events, in.events, in.exact) {
 		return s.Record, false

@@ -18,7 +18,6 @@ type step struct {
 	at     time.Time          // the store's time; zero if the answer does not tell it
 	events []leadership.Event // that it wrote to the history
 	span   span               // when it was done, on the recording's clock
-	adopts bool               // its answer was taken for what limits the lease
 	exact  bool               // the end that a hand-over sets is as its event says
 	after  int                // so many steps come before it, by the store's time
 }
@@ -150,20 +149,22 @@ func (p *search) claim(c Call, at time.Time) []leadership.Event {
 		return nil
 	}
 	g := &p.groups[i]
-	if last := g.last(); last.Revision != c.Answer.Revision || last.RequestID != c.Request || !last.At.Equal(at) || !c.fits(last.Type) {
+	if last := g.last(); last.Revision != c.Answer.Revision || last.RequestID != c.Request || !last.At.Equal(at) || !c.fits(last) {
 		return nil
 	}
 	g.taken = true
 	return g.events
 }
 
-// fits reports whether the call can have made a transaction that ends with the event.
-func (c Call) fits(t leadership.EventType) bool {
+// fits reports whether the call can have made a transaction that ends with the event. A renewal
+// that came too late is taken back by itself.
+func (c Call) fits(e leadership.Event) bool {
+	t := e.Type
 	switch c.Verb {
 	case Acquire:
 		return t == leadership.EventAcquired || t == leadership.EventUpdated
 	case Renew:
-		return c.Report != "" && (t == leadership.EventUpdated || t == leadership.EventTripped || t == leadership.EventDeposed)
+		return c.Report != "" && !ranOut(e) && (t == leadership.EventUpdated || t == leadership.EventTripped || t == leadership.EventDeposed)
 	case Order:
 		return slices.Contains(eventsOf[c.Order.Kind], t)
 	case Judge:
@@ -216,7 +217,7 @@ func (p *search) resolve() {
 		}
 		applied := false
 		for _, g := range byRequest[c.Request] {
-			if !g.taken && c.fits(g.last().Type) {
+			if !g.taken && c.fits(g.last()) {
 				g.taken, applied = true, true
 				c := c
 				c.Code, c.Answer, c.Stands = "", nil, p.parentOf(g.last().Token)

@@ -33,8 +33,9 @@ func HO(r Recording, guard time.Duration) Report {
 	for _, e := range truth.elections() {
 		h.begin()
 		h.assigned = nil
+		calls := callsOf(r.Calls, e)
 		for i, event := range truth[e] {
-			h.follow(event, truth[e][i+1:], callsOf(r.Calls, e))
+			h.follow(event, truth[e][i+1:], calls)
 		}
 	}
 	for _, c := range r.Calls {

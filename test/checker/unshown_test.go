@@ -138,7 +138,7 @@ func TestBarCountsFromWhenTheTripWasDecided(t *testing.T) {
 	if err := checker.Linear(r, guard).Err(); err != nil {
 		t.Error(err)
 	}
-	for early, want := range map[time.Duration][]checker.Kind{10 * ms: nil, 11 * ms: kindsOf(checker.Illegal)} {
+	for early, want := range map[time.Duration][]checker.Kind{10*ms + guard: nil, 11*ms + guard: kindsOf(checker.Illegal)} {
 		now := begin.Add(64*s - early)
 		c := call(r, 4)
 		a := *c.Answer

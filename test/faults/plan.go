@@ -30,9 +30,11 @@ type Plan struct {
 	Servers   int
 	Elections []leadership.Election
 	Ballots   map[leadership.Election]leadership.BallotPolicy // of some of them
-	Groups    []Group
-	Wrappers  []Wrapper
-	Faults    []Fault
+	// Successors are the candidates of the elections whose leaders hand over: of some of them.
+	Successors map[leadership.Election][]leadership.CandidateID
+	Groups     []Group
+	Wrappers   []Wrapper
+	Faults     []Fault
 }
 
 // Group is one process with several agents.
@@ -71,6 +73,7 @@ func NewPlan(store Store, seed uint64, can Abilities, lease time.Duration) Plan 
 	d.agents()
 	d.faults()
 	d.ballots()
+	d.successors()
 	return d.plan
 }
 
@@ -212,6 +215,20 @@ func (d *drawer) ballot(e leadership.Election) (p leadership.BallotPolicy) {
 	return p
 }
 
+// successors draws whose leaders hand over: in the first election, where they come and go, most
+// often.
+func (d *drawer) successors() {
+	d.plan.Successors = map[leadership.Election][]leadership.CandidateID{}
+	for i, e := range d.plan.Elections {
+		if d.rand.IntN(3+2*i) > 1 {
+			continue
+		}
+		for _, name := range d.members(e) {
+			d.plan.Successors[e] = append(d.plan.Successors[e], leadership.CandidateID(name))
+		}
+	}
+}
+
 // members are the candidates of an election that lead by themselves.
 func (d *drawer) members(e leadership.Election) (names []string) {
 	for _, t := range d.plan.Groups {
@@ -268,6 +285,9 @@ func (p Plan) String() string {
 	for _, e := range p.Elections {
 		if ballot, ok := p.Ballots[e]; ok {
 			fmt.Fprintf(&b, "\n%s: %+v", e, ballot)
+		}
+		if len(p.Successors[e]) > 0 {
+			fmt.Fprintf(&b, "\n%s: leaders hand over", e)
 		}
 	}
 	for _, f := range p.Faults {

@@ -47,6 +47,24 @@ func TestPlansTryEverythingThatCanGoWrong(t *testing.T) {
 	}
 }
 
+func TestLeadersOfSomeElectionsHandOver(t *testing.T) {
+	t.Parallel()
+	handing, not := 0, 0
+	for seed := range uint64(1000) {
+		p := faults.NewPlan(faults.File, seed, able, 0)
+		for _, e := range p.Elections {
+			if len(p.Successors[e]) > 1 {
+				handing++
+			} else {
+				not++
+			}
+		}
+	}
+	if handing < 500 || not < 500 {
+		t.Errorf("in 1000 plans, leaders of %d elections hand over, and those of %d do not", handing, not)
+	}
+}
+
 func TestAPlanAsksForNothingThatTheMachineCannotDo(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(1000) {

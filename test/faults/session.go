@@ -130,7 +130,7 @@ func (s *session) startAgents(ctx context.Context) error {
 	for i, p := range s.plan.Groups {
 		t := &group{Group: p, session: s, config: record.Config{
 			Name: p.Name, Elections: s.plan.Elections, Lease: s.plan.Lease, Pace: s.plan.Pace, Offset: p.Offset, Seed: s.plan.Seed + uint64(i)<<32,
-			Members: p.Members, Ballots: s.plan.Ballots, Lie: s.lie.Belief, Deaf: s.lie.Deaf,
+			Members: p.Members, Ballots: s.plan.Ballots, Successors: s.plan.Successors, Lie: s.lie.Belief, Deaf: s.lie.Deaf,
 		}}
 		if err := s.connect(t); err != nil {
 			return err

@@ -18,6 +18,7 @@ type Result struct {
 	Unknown    int             // calls whose answer was lost
 	Changes    int             // revisions
 	Leaders    int             // changes of leader: grants but for the first of each election
+	Yields     int             // terms that were given up to a successor that was ready
 	Deliveries int             // events that consumers got
 	Duplicates int             // of them
 	Faults     map[Kind]int    // that were planned, and happened
@@ -160,6 +161,9 @@ func resultOf(p Plan, r checker.Recording) Result {
 	for _, e := range r.History {
 		if e.Type == leadership.EventAcquired && led[e.Election] {
 			result.Leaders++
+		}
+		if e.Type == leadership.EventYielded {
+			result.Yields++
 		}
 		led[e.Election] = led[e.Election] || e.Type == leadership.EventAcquired
 	}

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 )
@@ -13,7 +14,8 @@ type process struct {
 	w     *timeline
 	ctx   context.Context              // has the process
 	next  func() (time.Duration, bool) // goes on until it waits again
-	pass  func(time.Duration) bool     // lets time go by; called from within
+	yield func(time.Duration) bool     // lets time go by; called from within
+	stop  func()                       // ends it, wherever it waits
 	step  func()
 	owner owner
 	do    func(context.Context) // nil once it is done
@@ -43,18 +45,41 @@ func (w *timeline) idle() *process {
 	}
 	p := &process{w: w}
 	p.ctx = context.WithValue(context.Background(), processKey{}, p)
-	p.next, _ = iter.Pull(p.live)
+	p.next, p.stop = iter.Pull(p.live)
 	p.step = p.goOn
+	w.started = append(w.started, p)
 	return p
 }
 
-// live runs one function after the other.
-func (p *process) live(pass func(time.Duration) bool) {
-	p.pass = pass
+// end ends all processes, which would otherwise keep all that they know.
+func (w *timeline) end() {
+	for _, p := range w.started {
+		p.stop()
+	}
+}
+
+// errEnded ends a process that waits.
+var errEnded = errors.New("the run is over")
+
+// live runs one function after the other, until the run is over.
+func (p *process) live(yield func(time.Duration) bool) {
+	defer func() {
+		if r := recover(); r != nil && r != errEnded {
+			panic(r)
+		}
+	}()
+	p.yield = yield
 	for {
 		p.do(p.ctx)
 		p.do, p.owner = nil, nil
-		pass(0)
+		p.pass(0)
+	}
+}
+
+// pass lets time go by.
+func (p *process) pass(d time.Duration) {
+	if !p.yield(d) {
+		panic(errEnded)
 	}
 }
 

@@ -92,9 +92,10 @@ func (r *record) write(who string, w fence.Mark, newest leadership.Token, admitt
 	}
 }
 
-// willing records how long an agent wanted to lead, until now.
+// willing records how long an agent wanted to lead, until now. One that does not stand in line only
+// looks now and then, and one whose clock is too fast gives up leases that last.
 func (r *record) willing(a *agent, since time.Duration) {
-	if r != nil && r.wait > 0 && !r.skewed && a.eligible() { // a candidate that does not stand in line only looks now and then
+	if r != nil && r.wait > 0 && !r.skewed && a.eligible() && !a.hasty() {
 		r.recording.Willing = append(r.recording.Willing, checker.Willing{Who: string(a.name), Election: a.election, From: since, Until: r.w.now})
 	}
 }

@@ -43,6 +43,7 @@ type Config struct {
 // Run runs the elections, agents and faults that the seed draws; the last minutes have no faults.
 func Run(c Config) Result {
 	s := newSimulation(c)
+	defer s.w.end()
 	drawn := s.plan.String()
 	s.begin()
 	quiet := s.settling() + 4*s.patience() + time.Minute

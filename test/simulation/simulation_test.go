@@ -4,6 +4,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"runtime"
 	"testing"
 
 	"regent/test/simulation"
@@ -42,6 +43,21 @@ func TestAllHoldsWhateverGoesWrong(t *testing.T) {
 		t.Error("no leader has handed over, or no lease stood on another one")
 	}
 	t.Logf("%+v", total)
+}
+
+// It is not parallel, so that no other test starts or ends goroutines meanwhile.
+func TestRunsLeaveNoGoroutineBehind(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for seed := range uint64(10) {
+		simulation.Run(simulation.Config{Seed: seed, Leases: 30})
+	}
+	for range 1000 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		runtime.Gosched() // those that have ended may still be counted
+	}
+	t.Errorf("%d goroutines are left of 10 runs", runtime.NumGoroutine()-before)
 }
 
 func TestTheSameSeedIsTheSameRun(t *testing.T) {

@@ -183,10 +183,10 @@ func (q *queue) expectAttempt() {
 }
 
 // expectReleased checks a refusal: a line that is refused because of a lease that it was granted
-// itself, under a key that no caller was told, must give that lease back.
+// itself, under a key that no caller was told, must give that lease back, unless it has just ended.
 func (q *queue) expectReleased(err error, given bool) {
 	refusal, ok := errors.AsType[*leadership.Error](err)
-	if !ok || refusal.Code != leadership.LeaseHeld || refusal.Lease == nil || given {
+	if !ok || refusal.Code != leadership.LeaseHeld || refusal.Lease == nil || refusal.Lease.State != leadership.Held || given {
 		return
 	}
 	r := q.i.s.data.row(q.election).record

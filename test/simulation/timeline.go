@@ -16,6 +16,7 @@ type timeline struct {
 	count  uint64 // of what has happened
 
 	processes []*process // that have nothing to do
+	started   []*process // all of them
 
 	digest uint64    // of all that has happened
 	log    io.Writer // nil: no log

@@ -297,10 +297,10 @@ func (t *truth) heard(e leadership.Event, committed []leadership.Event) {
 }
 
 // answered checks an answer of the service: no heartbeat counts that came after the end of its
-// lease, and no two keys have the same token.
+// lease, and no two keys have the same token. An earlier heartbeat may be answered later than that.
 func (t *truth) answered(l leadership.Lease, key leadership.KeyHash) {
 	r := t.reign(l.Election)
-	if l.State != leadership.Held || l.Token == r.token && !r.late.IsZero() && r.end.Equal(l.LeaseExpiration) {
+	if l.State != leadership.Held || l.Token == r.token && !r.late.IsZero() && !l.ReadAt.Before(r.late) {
 		t.accuse(ME1, "%s: a heartbeat of token %d counts that came when its lease was over", l.Election, l.Token)
 	}
 	if holder, ok := t.keys[tokenOf{l.Election, l.Token}]; ok && holder != key {

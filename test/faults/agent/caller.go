@@ -26,6 +26,7 @@ type caller struct {
 	token leadership.Token // of what it leads or has led; 0 for none under this key
 	spent bool             // a release was sent
 	lost  bool             // the reply to its last acquire
+	yield bool             // it gives its lease up to a successor that is ready
 	last  leadership.Token
 	term  *term // what it believes in; nil for nothing
 }
@@ -47,6 +48,8 @@ func (c *caller) work(ctx context.Context) {
 	}()
 	for ctx.Err() == nil {
 		switch n := c.rand.IntN(100); {
+		case c.spent && c.yield:
+			c.yields(ctx)
 		case c.spent:
 			c.release(ctx)
 		case n < 10:
@@ -55,6 +58,7 @@ func (c *caller) work(ctx context.Context) {
 			c.check(ctx)
 		case c.token == 0:
 			c.acquire(ctx)
+		case n < 25 && c.handsOver(ctx):
 		case n < 35:
 			c.release(ctx)
 		case n < 45:
@@ -94,8 +98,53 @@ func (c *caller) acquire(ctx context.Context) {
 		}
 		c.token, c.last = grant.Token, grant.Token
 		c.believe(leadership.Deadline(sent, min(grant.Waited, c.recorder.Now()-sent), grant.ExpiresIn, 0))
+	case errors.Is(err, leadership.LeaseHeld) && c.named(err):
+		if c.token > 0 {
+			c.lose()
+		}
+		c.ready(context.WithoutCancel(ctx))
 	case errors.Is(err, leadership.LeaseHeld):
 		c.lose()
+	}
+}
+
+// named reports whether the candidate is the successor, by a refusal. It keeps its key from then
+// on.
+func (c *caller) named(err error) bool {
+	refusal, ok := errors.AsType[*leadership.Error](err)
+	return ok && refusal.Lease != nil && refusal.Lease.Succession.To == candidate(c.Name)
+}
+
+// ready says so, as the successor.
+func (c *caller) ready(ctx context.Context) {
+	ctx, cancel := c.within(ctx, c.patience())
+	defer cancel()
+	_, _ = c.server().SayReady(ctx, leadership.ReadyRequest{Election: c.Election, CandidateID: candidate(c.Name), Key: c.key}) // it acquires all the same
+}
+
+// handsOver names a successor, and reports whether it did. The leader goes on until that is ready.
+func (c *caller) handsOver(ctx context.Context) bool {
+	to := c.successor()
+	if to == "" {
+		return false
+	}
+	ctx, cancel := c.within(ctx, c.patience())
+	defer cancel()
+	_, _ = c.server().HandOver(ctx, leadership.HandOverRequest{LeaseRequest: c.request(), To: to, Within: c.handingOver()}) // the next renewal shows it
+	return true
+}
+
+// yields gives the lease up to the successor, and asks until it is answered.
+func (c *caller) yields(ctx context.Context) {
+	c.disbelieve()
+	c.spent, c.yield = true, true
+	ctx, cancel := c.within(ctx, c.patience())
+	defer cancel()
+	switch _, err := c.server().Yield(ctx, c.request()); {
+	case err == nil, errors.Is(err, leadership.LeaseLost):
+		c.lose()
+	case errors.Is(err, leadership.NotReady):
+		c.yield = false
 	}
 }
 
@@ -107,6 +156,9 @@ func (c *caller) renew(ctx context.Context) {
 	switch {
 	case err == nil:
 		c.believe(leadership.Deadline(sent, 0, lease.ExpiresIn, 0))
+		if lease.Succession.Ready {
+			c.yields(context.WithoutCancel(ctx))
+		}
 	case errors.Is(err, leadership.LeaseLost):
 		c.lose()
 	}
@@ -128,7 +180,7 @@ func (c *caller) release(ctx context.Context) {
 // lose gives up the key.
 func (c *caller) lose() {
 	c.disbelieve()
-	c.key, c.token, c.spent = leadership.NewKey(), 0, false
+	c.key, c.token, c.spent, c.yield = leadership.NewKey(), 0, false, false
 }
 
 func (c *caller) request() leadership.LeaseRequest {

@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"sync"
 	"time"
 
+	"regent/leadership"
 	"regent/leadership/client"
 	"regent/test/faults/record"
 )
 
-// campaign leads over and over: half of the times by Run, half by Campaign and Resign.
+// campaign leads over and over: half of the times by Run, half by Campaign and Resign. Where
+// leaders hand over it does so every other time.
 func (p *agent) campaign(ctx context.Context) {
 	for ctx.Err() == nil {
 		if p.rand.IntN(2) == 0 {
@@ -26,9 +29,31 @@ func (p *agent) campaign(ctx context.Context) {
 
 // term leads for a while, or until the lease is over.
 func (p *agent) term(ctx context.Context, l *client.Lease) {
-	ctx, enough := context.WithTimeout(ctx, p.patienceInOffice())
+	ctx, enough := context.WithCancel(ctx)
+	var leaving sync.WaitGroup
+	defer leaving.Wait()
 	defer enough()
+	to, patience := p.successor(), p.patienceInOffice()
+	leaving.Go(func() {
+		sleep(ctx, patience)
+		if to != "" && p.Role != record.Steady {
+			_ = l.HandOver(ctx, to) // the term ends, whether the successor is ready or not
+		}
+		enough()
+	})
 	p.lead(p.Election, l.Token(), func() bool { return ctx.Err() == nil && l.Valid() })
+}
+
+// successor draws the candidate to hand over to, which may be one that does not come; "" for none.
+func (p *agent) successor() leadership.CandidateID {
+	all := p.Successors[p.Election]
+	if len(all) == 0 || p.rand.IntN(2) == 0 {
+		return ""
+	}
+	if to := all[p.rand.IntN(len(all))]; to != candidate(p.Name) {
+		return to
+	}
+	return ""
 }
 
 // patienceInOffice is how long a leader leads if nothing happens.

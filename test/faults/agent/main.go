@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"regent/leadership"
 	"regent/leadership/client"
 	"regent/test/faults/record"
 )
@@ -73,6 +74,9 @@ func obey(lines *bufio.Scanner, quiet, stop func()) {
 	stop()
 }
 
+// handingOver is how long a term goes on at most after a hand-over has begun.
+func (t *group) handingOver() time.Duration { return max(2*t.Lease, leadership.MinWithin) }
+
 // patience is the timeout of one call without the SDK, beside its wait.
 func (t *group) patience() time.Duration { return t.Lease }
 
@@ -88,7 +92,7 @@ func (t *group) agent(i int, m record.Member) (*agent, error) {
 		c := client.Config{
 			Server: line.URL(), Log: t.log.With("server", s), Silence: 3 * time.Second,
 			Candidate: client.Candidate{
-				ID: candidate(m.Name), LeaseDuration: t.Lease,
+				ID: candidate(m.Name), LeaseDuration: t.Lease, HandOverWithin: t.handingOver(),
 				Priority: m.Candidacy.Priority, Capabilities: m.Candidacy.Capabilities.List(), Load: func() int64 { return m.Candidacy.Load },
 			},
 		}

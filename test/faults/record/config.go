@@ -31,6 +31,8 @@ type Config struct {
 	Members   []Member
 	// Ballots say who should lead the elections that have one.
 	Ballots map[leadership.Election]leadership.BallotPolicy
+	// Successors are the candidates of the elections whose leaders hand over.
+	Successors map[leadership.Election][]leadership.CandidateID
 
 	Lie  time.Duration // for how long leaders believe on when their lease has told them that it is over
 	Deaf bool          // watchers do not tell of one event in ten

@@ -86,10 +86,6 @@ func (l *logs) look(j leadership.Journal, id leadership.LogID) leadership.Log {
 func (l *logs) segments(j leadership.Journal, id leadership.LogID, after leadership.Index, limit int) []leadership.Segment {
 	l.Helper()
 	found, err := j.Segments(l.Context(), id, after, limit)
-	// Firestore's emulator may end a connection during a large answer.
-	for again := 0; errors.Is(err, leadership.StoreUnavailable) && again < 3; again++ {
-		found, err = j.Segments(l.Context(), id, after, limit)
-	}
 	if err != nil {
 		l.Fatalf("segments of %v after %d: %v", id, after, err)
 	}

@@ -316,7 +316,8 @@ type SnapshotRequest struct {
 	URI  string          // where it is
 }
 
-// SnapshotJournal puts a snapshot, and deletes the entries that it stands for. Idempotent.
+// SnapshotJournal puts a snapshot, and deletes the entries that it stands for. Idempotent: of
+// snapshots up to the same index the first one stands.
 //
 // Errors: IndexMismatch, if the journal has not so many entries; TokenStale; LeaseLost;
 // InvalidArgument; PayloadTooLarge.

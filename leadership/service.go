@@ -50,6 +50,9 @@ func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) 
 	if r := snap.Record; r.LeaderID != cmd.CandidateID || !r.KeyHash.Equal(cmd.KeyHash) { // it has bid, or challenged
 		return Grant{}, snap.refuseWaiting(cmd)
 	}
+	if !snap.Live() { // it was granted, but its latest end came before the commit
+		return Grant{}, &Error{Code: OutcomeUnknown, Detail: fmt.Sprintf("the grant of election %q reached the store when its lease had to be over; ask again", r.Election)}
+	}
 	return Grant{Lease: snap.leaders(), Key: key}, nil
 }
 

@@ -98,6 +98,21 @@ func TestARenewalThatIsCommittedAfterTheEndIsTakenBackAndLost(t *testing.T) {
 	}
 }
 
+// Its latest end was set when it was decided, and has passed when it is committed.
+func TestAGrantThatIsCommittedAfterItsLatestEndIsNoLease(t *testing.T) {
+	store := &slowStore{snap: leadership.Snapshot{Now: noon, Guard: guard}}
+	store.snap.Record.Policy.Term.MaxTerm = time.Minute
+	s, key := leadership.New(store), leadership.NewKey()
+	ask := leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &key}
+	store.commit = 2 * time.Minute
+	if g, err := s.Acquire(t.Context(), ask); !errors.Is(err, leadership.OutcomeUnknown) {
+		t.Errorf("got %+v, %v; want %s", g.Lease, err, leadership.OutcomeUnknown)
+	}
+	if g, err := s.Acquire(t.Context(), ask); err != nil || g.State != leadership.Held || g.Token != 2 {
+		t.Errorf("asked again: got %+v, %v", g.Lease, err)
+	}
+}
+
 func TestARenewalThatIsCommittedJustInTimeStands(t *testing.T) {
 	store, s, lease := slow(t)
 	store.commit = time.Second - time.Nanosecond

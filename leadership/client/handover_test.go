@@ -248,7 +248,9 @@ func TestRunGoesOnWithTheSuccessorThatItsFunctionHasNamed(t *testing.T) {
 		gone := make(chan struct{})
 		go func() {
 			defer close(gone)
-			_, _ = server.Client(named("bob")).Campaign(other, "reports") // first in line
+			if l, err := server.Client(named("bob")).Campaign(other, "reports"); err == nil { // first in line
+				l.Resign(t.Context())
+			}
 		}()
 		time.Sleep(time.Second)
 		next := waiting(t, follower(t, server, "cy", func(context.Context, client.Succession) error { time.Sleep(3 * time.Second); return nil }))

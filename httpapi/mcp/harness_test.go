@@ -1,0 +1,161 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"regent/httpapi"
+	"regent/httpapi/access/authn"
+	"regent/httpapi/mcp"
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/instance"
+	"regent/store/memory"
+)
+
+// fleet is some instances on a store in memory, each with a door.
+type fleet struct {
+	t     *testing.T
+	store *memory.Store
+	start time.Time
+	gates []instance.Gate
+}
+
+// bubble runs a test with a fleet in a synctest bubble.
+func bubble(t *testing.T, test func(*testing.T, *fleet)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		test(t, &fleet{t: t, store: memory.New(memory.Config{}), start: time.Now()})
+	})
+}
+
+func (f *fleet) clock() time.Duration { return time.Since(f.start) }
+
+// api starts another instance, and returns its REST API.
+func (f *fleet) api() http.Handler {
+	f.t.Helper()
+	i, err := instance.New(instance.Config{Store: f.store, Journal: f.store, Name: "mcp", Alone: true, Now: f.clock})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ran := make(chan struct{})
+	go func() {
+		defer close(ran)
+		i.Run(ctx)
+	}()
+	f.t.Cleanup(func() {
+		stop()
+		<-ran
+	})
+	return httpapi.New(httpapi.Config{Service: instance.Guard(i, f.gates...)})
+}
+
+// door starts another instance with a door.
+func (f *fleet) door() *mcp.Door {
+	f.t.Helper()
+	d, err := mcp.NewDoor(mcp.DoorConfig{
+		API: f.api(), Version: "test", Clock: f.clock,
+		Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, f.store) },
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(d.Close)
+	return d
+}
+
+// as makes requests as a principal that was authenticated.
+type as struct {
+	principal authn.Principal
+	handler   http.Handler
+}
+
+func (a as) RoundTrip(r *http.Request) (*http.Response, error) {
+	return mcp.Inside(a.handler).RoundTrip(r.WithContext(authn.With(r.Context(), a.principal)))
+}
+
+func ann() authn.Principal { return authn.Principal{Issuer: "https://issuer.test", Subject: "ann"} }
+func bob() authn.Principal { return authn.Principal{Issuer: "https://issuer.test", Subject: "bob"} }
+
+// model is a client of a door or a session.
+type model struct {
+	t       *testing.T
+	session *sdk.ClientSession
+}
+
+// connect connects a model to a door, as a principal.
+func connect(t *testing.T, door http.Handler, p authn.Principal) *model {
+	t.Helper()
+	return over(t, &sdk.StreamableClientTransport{
+		Endpoint: "http://localhost/mcp", HTTPClient: &http.Client{Transport: as{p, door}}, MaxRetries: -1, DisableStandaloneSSE: true,
+	})
+}
+
+func over(t *testing.T, transport sdk.Transport) *model {
+	t.Helper()
+	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	session, err := c.Connect(t.Context(), transport, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { session.Close() })
+	return &model{t, session}
+}
+
+type args = map[string]any
+
+// call calls a tool, and returns its answer, or its refusal.
+func (m *model) call(tool string, in any) (out args, refusal string) {
+	m.t.Helper()
+	result, err := m.session.CallTool(m.t.Context(), &sdk.CallToolParams{Name: tool, Arguments: in})
+	if err != nil {
+		m.t.Fatalf("%s: %v", tool, err)
+	}
+	text := result.Content[0].(*sdk.TextContent).Text
+	if result.IsError {
+		if result.StructuredContent != nil {
+			m.t.Errorf("%s: a refusal has structured content: %v", tool, result.StructuredContent)
+		}
+		return nil, text
+	}
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		m.t.Fatalf("%s: %v in %s", tool, err, text)
+	}
+	return out, ""
+}
+
+// must calls a tool that succeeds.
+func (m *model) must(tool string, in any) args {
+	m.t.Helper()
+	out, refusal := m.call(tool, in)
+	if refusal != "" {
+		m.t.Fatalf("%s: %s", tool, refusal)
+	}
+	return out
+}
+
+// election reads an election from the store.
+func (f *fleet) election(e leadership.Election) leadership.Lease {
+	f.t.Helper()
+	l, err := leadership.New(f.store).Get(f.t.Context(), e)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return l
+}
+
+// local returns a function that connects clients to an API of the fleet.
+func (f *fleet) local(api http.Handler) func(client.Config) (*client.Client, error) {
+	return func(c client.Config) (*client.Client, error) {
+		c.Server, c.HTTP, c.Clock = "http://localhost", &http.Client{Transport: as{ann(), api}}, f.clock
+		return client.New(c)
+	}
+}

@@ -140,7 +140,7 @@ func principalOf(ctx context.Context) string {
 
 // actor is who gives an order where callers are not authenticated. Elsewhere the API knows.
 func actor(ctx context.Context) string {
-	if _, ok := authn.From(ctx); ok {
+	if leadership.Actor(ctx) != "" {
 		return ""
 	}
 	return "mcp"

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -79,7 +80,11 @@ type as struct {
 }
 
 func (a as) RoundTrip(r *http.Request) (*http.Response, error) {
-	return mcp.Inside(a.handler).RoundTrip(r.WithContext(authn.With(r.Context(), a.principal)))
+	ctx := authn.With(r.Context(), a.principal)
+	if a.principal != (authn.Principal{}) {
+		ctx = leadership.WithActor(ctx, a.principal.String())
+	}
+	return mcp.Inside(a.handler).RoundTrip(r.WithContext(ctx))
 }
 
 func ann() authn.Principal { return authn.Principal{Issuer: "https://issuer.test", Subject: "ann"} }
@@ -157,5 +162,39 @@ func (f *fleet) local(api http.Handler) func(client.Config) (*client.Client, err
 	return func(c client.Config) (*client.Client, error) {
 		c.Server, c.HTTP, c.Clock = "http://localhost", &http.Client{Transport: as{ann(), api}}, f.clock
 		return client.New(c)
+	}
+}
+
+func newStore() *memory.Store { return memory.New(memory.Config{}) }
+
+func (f *fleet) revision(e leadership.Election) leadership.Revision { return f.election(e).Revision }
+
+// configure configures an election.
+func (f *fleet) configure(e leadership.Election, c leadership.Config) {
+	f.t.Helper()
+	if _, err := leadership.New(f.store).Configure(f.t.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// abandon makes a call in an older version of the protocol, which knows no end of a call, and goes
+// away.
+func abandon(t *testing.T, door http.Handler, after time.Duration, tool string, in any) {
+	ctx, cancel := context.WithTimeout(t.Context(), after)
+	defer cancel()
+	body, err := json.Marshal(args{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": args{"name": tool, "arguments": in}})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/mcp", bytes.NewReader(body))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {"2025-06-18"}}
+	if response, err := mcp.Inside(door).RoundTrip(r); err == nil {
+		response.Body.Close()
+		t.Errorf("the call was answered: %s", response.Status)
 	}
 }

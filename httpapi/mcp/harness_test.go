@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -160,7 +161,7 @@ func (f *fleet) election(e leadership.Election) leadership.Lease {
 // local returns a function that connects clients to an API of the fleet.
 func (f *fleet) local(api http.Handler) func(client.Config) (*client.Client, error) {
 	return func(c client.Config) (*client.Client, error) {
-		c.Server, c.HTTP, c.Clock = "http://localhost", &http.Client{Transport: as{ann(), api}}, f.clock
+		c.Server, c.HTTP, c.Clock, c.Log = "http://localhost", &http.Client{Transport: as{ann(), api}}, f.clock, slog.New(slog.DiscardHandler)
 		return client.New(c)
 	}
 }
@@ -198,3 +199,43 @@ func abandon(t *testing.T, door http.Handler, after time.Duration, tool string, 
 		t.Errorf("the call was answered: %s", response.Status)
 	}
 }
+
+// journal leads an election, and appends the numbers up to n to its journal, the first of which it
+// then replaces by a snapshot.
+func (f *fleet) journal(api http.Handler, e leadership.Election, n, snapshot int) (*client.Lease, *client.Journal) {
+	f.t.Helper()
+	c, err := f.local(api)(client.Config{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	l, err := c.Campaign(f.t.Context(), e)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	j, err := l.Journal(f.t.Context())
+	sum := 0
+	for i := 1; i <= n && err == nil; i++ {
+		_, err = j.Append(f.t.Context(), client.Entry{Data: i})
+		if i <= snapshot {
+			sum += i
+		}
+	}
+	if err == nil {
+		err = j.Snapshot(f.t.Context(), leadership.Index(snapshot), args{"sum": sum})
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return l, j
+}
+
+// plain is an API whose callers are not authenticated.
+func (f *fleet) plain() http.Handler {
+	api := f.api()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { api.ServeHTTP(w, r.WithContext(unnamed{r.Context()})) })
+}
+
+// unnamed is a context without values.
+type unnamed struct{ context.Context }
+
+func (unnamed) Value(any) any { return nil }

@@ -85,16 +85,16 @@ func (d *desk) checkLead(in *leadInput) error {
 	if err := checkWait(in.Wait); err != nil {
 		return err
 	}
-	if in.Keep == nil {
-		in.Keep = new(wire.Duration(defaultKeep))
-		return nil
-	}
-	keep := time.Duration(*in.Keep)
 	switch {
+	case in.Keep == nil && d.shared:
+		in.Keep = new(wire.Duration(defaultKeep))
+	case in.Keep == nil:
+		in.Keep = new(wire.Duration(0)) // until the session ends
 	case !d.shared:
 		return invalid("keep", "keep is for a server over HTTP; this process leads until the session ends, so leave it out")
-	case keep < minKeep || keep > maxKeep:
-		return invalid("keep", "keep is from %v to %v, not %v; lead on with a call of leading at least so often", minKeep, maxKeep, keep)
+	}
+	if keep := time.Duration(*in.Keep); d.shared && (keep < minKeep || keep > maxKeep) {
+		return invalid("keep", "keep is from %v to %v, not %v; call leading at least so often", minKeep, maxKeep, keep)
 	}
 	return nil
 }

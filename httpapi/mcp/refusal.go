@@ -31,7 +31,7 @@ func refusal(err error) error {
 	if e, ok := errors.AsType[*leadership.Error](err); ok {
 		text, after = e.Detail, e.RetryAfter
 	}
-	if text == "" {
+	if text == "" || text == string(code) {
 		text = wire.MeaningOf(code).Advice
 	}
 	text = strings.TrimPrefix(text, string(code)+": ")

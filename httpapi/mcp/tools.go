@@ -87,9 +87,9 @@ func tools() []tool {
 			"Campaign for an election and, once granted, keep leading in the background. Returns the handle that the other tools need, and the fencing token, which must go with every write that a leader makes. "+
 				"If another candidate leads, LEASE_HELD says which, and for how long: do not act as leader then; use watch, why_not, or lead again with a longer wait. "+
 				"Leadership can end at any time: ask leading right before each step that matters, and call stop_leading as soon as the work is done.", (*desk).lead),
-		define("leading", "Still leading?", repeats, wire.VerbRenew,
+		define("leading", "Still leading?", repeats, wire.VerbRead,
 			"Whether this leadership still lasts, its present fencing token, how long it is certain without another renewal, when it has to end, and what has happened since the last call. Ask right before each step that matters. If the answer is false, stop acting as leader at once.", (*desk).leading),
-		define("report", "Report progress", repeats, wire.VerbRenew,
+		define("report", "Report progress", repeats, wire.VerbRead,
 			"Tell readers of the election, and its policy, how the work goes. Counters are totals of this leadership and never fall. The report travels with one of the next renewals. Where the policy has stuckAfter, a leader without new progress loses the lease.", (*desk).report),
 		define("stop_leading", "Stop leading", replaces, wire.VerbRelease,
 			"Release the lease, so that the next candidate leads at once. Stop everything that acts as leader before. With a reason the election's history keeps it.", (*desk).stopLeading),

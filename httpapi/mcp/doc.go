@@ -22,9 +22,10 @@
 //	renews ................ renews ............. stops renewing: the lease ends by itself, unless
 //	         for keep after each call            another instance goes on with it
 //
-// Several instances may so renew one lease. Each confirms by a strong read, before it answers a call
-// with a handle, that the lease is still the caller's: another one may have ended it. stop_leading
-// releases.
+// Several instances may so renew one lease. Each confirms by a strong read, before it answers a
+// call with a handle, that the lease is still the caller's: another one may have ended it.
+// stop_leading releases.
 //
-// A model is slow. What it was told may be over when it acts on it: only the fencing token protects.
+// A model is slow. What it was told may be over when it acts on it: only the fencing token
+// protects.
 package mcp

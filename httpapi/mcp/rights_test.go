@@ -23,8 +23,8 @@ import (
 // rights is a gate with a policy that a test changes.
 type rights struct{ current atomic.Pointer[authz.Policy] }
 
-// give lets ann have a role over the elections whose names begin with own, as candidates whose names
-// begin with ann. olga may lead all elections.
+// give lets ann have a role over the elections whose names begin with own, as candidates whose
+// names begin with ann. olga may lead all elections.
 func (r *rights) give(t *testing.T, role wire.Role) {
 	t.Helper()
 	over := map[wire.Role]string{
@@ -78,8 +78,8 @@ func inputs(election string, handle any) map[string]args {
 	}
 }
 
-// Every tool, every role, over elections of its own and over others. A caller whose role has changed
-// still has the handle of its lease.
+// Every tool, every role, over elections of its own and over others. A caller whose role has
+// changed still has the handle of its lease.
 func TestEachRoleMayCallTheToolsOfItsVerbs(t *testing.T) {
 	verbs := mcp.Verbs()
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(verbs)), slices.Sorted(maps.Keys(inputs("", nil)))); diff != "" {

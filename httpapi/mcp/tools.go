@@ -32,9 +32,9 @@ type desk struct {
 
 // terms are the leases of all callers, or of the one.
 type terms interface {
-	// reserve keeps a place for a new lease, or returns one that the caller has already. done must be
-	// called once: with nil it gives the place back; with a lease it puts that there, and returns
-	// its handle, or gives the place back with an error.
+	// reserve keeps a place for a new lease, or returns one that the caller has already. done must
+	// be called once: with nil it gives the place back; with a lease it puts that there, and
+	// returns its handle, or gives the place back with an error.
 	reserve(ctx context.Context, in leadInput) (held *term, handle string, done func(*term) (string, error), err error)
 	// find returns a lease that was confirmed, or is over. LeaseLost: it is over, and not known
 	// here.

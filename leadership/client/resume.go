@@ -11,10 +11,10 @@ import (
 // key is a secret: a process that has it can renew and release the lease.
 func (l *Lease) Credentials() leadership.LeaseRequest { return l.named() }
 
-// Resume goes on with a lease that was granted to another Client, even in another process: it renews
-// the lease under its key, and then keeps it as Campaign does. The Client's Candidate gives the
-// margin; the lease keeps the candidate's id that it was granted to. If an operator has begun a new
-// epoch meanwhile, the lease has the new token. The lease outlives ctx, as that of Campaign.
+// Resume goes on with a lease that was granted to another Client, even in another process: it
+// renews the lease under its key, and then keeps it as Campaign does. The Client's Candidate gives
+// the margin; the lease keeps the candidate's id that it was granted to. If an operator has begun a
+// new epoch meanwhile, the lease has the new token. The lease outlives ctx, as that of Campaign.
 //
 // Two processes may keep the same lease; each learns only by its own renewals that the other one
 // has resigned, and believes until then that it leads. A process that ends such a lease for itself

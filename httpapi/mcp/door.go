@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"regent/httpapi/access/authn"
@@ -95,13 +96,9 @@ type requestKey struct{}
 
 // ServeHTTP implements http.Handler.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := readBody(w, r)
 	if err != nil {
-		problem := &leadership.Error{Code: wire.RequestTimeout}
-		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			problem = &leadership.Error{Code: wire.PayloadTooLarge, Detail: fmt.Sprintf("a request has at most %d bytes; send less in one call", tooLarge.Limit)}
-		}
-		p := wire.NewProblem(problem)
+		p := wire.NewProblem(err)
 		p.Write(w, p)
 		return
 	}
@@ -112,6 +109,21 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context()))
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	d.handler.ServeHTTP(w, r)
+}
+
+// readBody reads the body of a request: one JSON value, if there is one.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, &leadership.Error{Code: wire.PayloadTooLarge, Detail: fmt.Sprintf("a request has at most %d bytes; send less in one call", tooLarge.Limit)}
+	}
+	switch {
+	case err != nil:
+		return nil, wire.RequestTimeout
+	case len(body) > 0 && !jsontext.Value(body).IsValid(): // the library reads what comes first, and no further
+		return nil, &leadership.Error{Code: leadership.InvalidArgument, Detail: "the body is not one JSON value in UTF-8 whose names are there once; send a message of JSON-RPC 2.0"}
+	}
+	return body, nil
 }
 
 // begin returns a context that ends with the call of the tool, and with the request that brought

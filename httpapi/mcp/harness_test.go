@@ -239,3 +239,21 @@ func (f *fleet) plain() http.Handler {
 type unnamed struct{ context.Context }
 
 func (unnamed) Value(any) any { return nil }
+
+// fuzzed returns a door that lives longer than its test.
+func (f *fleet) fuzzed() *mcp.Door {
+	store := newStore()
+	i, err := instance.New(instance.Config{Store: store, Journal: store, Name: "mcp", Alone: true})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	go i.Run(context.Background())
+	d, err := mcp.NewDoor(mcp.DoorConfig{
+		API:    httpapi.New(httpapi.Config{Service: i}),
+		Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, store) },
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return d
+}

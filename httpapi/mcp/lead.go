@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -221,6 +223,9 @@ type stopOutput struct {
 }
 
 func (d *desk) stopLeading(ctx context.Context, in stopInput) (stopOutput, error) {
+	if strings.ContainsFunc(in.Reason, unicode.IsControl) { // the SDK would release the lease without it
+		return stopOutput{}, invalid("reason", "a reason is one line of text, without control characters")
+	}
 	end := (*client.Lease).Resign
 	if in.Reason != "" {
 		end = func(l *client.Lease, ctx context.Context) error { return l.StepDown(ctx, in.Reason, 0) }

@@ -21,6 +21,9 @@ import (
 	"regent/leadership/wire"
 )
 
+// Path is where a Door stands in a service.
+const Path = "/mcp"
+
 // DoorConfig says what a Door stands on. API and Secret are required.
 type DoorConfig struct {
 	// API is the REST API of this process, which takes its caller from the context of a request:

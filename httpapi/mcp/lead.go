@@ -160,13 +160,13 @@ func (d *desk) leading(ctx context.Context, in handled) (leadingOutput, error) {
 	var over *overError
 	switch {
 	case errors.As(err, &over):
-		return leadingOutput{standing: over.standing, Notices: []notice{}, Why: over.Error()}, nil
+		return leadingOutput{standing: over.standing, Notices: []notice{}, Why: refusal(over.err).Error()}, nil
 	case err != nil:
 		return leadingOutput{}, err
 	}
 	out := leadingOutput{standing: t.standing(), Notices: t.heard()}
 	if !out.Leading {
-		out.Why = fmt.Sprint(context.Cause(t.lease.Context()))
+		out.Why = strings.TrimPrefix(fmt.Sprint(context.Cause(t.lease.Context())), "client: ")
 	}
 	return out, nil
 }

@@ -113,7 +113,7 @@ func (s *Session) reserve(_ context.Context, in leadInput) (*term, string, func(
 		return nil, "", nil, fmt.Errorf("%w: another call of lead for election %q is under way; wait for its answer", leadership.LeaseHeld, in.Election)
 	case there && before.lease.Valid():
 		if in.CandidateID != "" && in.CandidateID != before.lease.CandidateID() {
-			return nil, "", nil, fmt.Errorf("%w: this process leads election %q already, as %q; stop leading it first, or leave candidateId out", leadership.LeaseHeld, in.Election, before.lease.CandidateID())
+			return nil, "", nil, invalid("candidateId", "this process leads election %q already, as %q; stop leading it first, or leave candidateId out", in.Election, before.lease.CandidateID())
 		}
 		return before, string(in.Election), nil, nil
 	}

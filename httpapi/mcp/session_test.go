@@ -70,7 +70,7 @@ func TestAModelLeadsOverStdin(t *testing.T) {
 		if again := m.must("lead", args{"election": "reports"}); again["fencingToken"] != 1.0 || again["leading"] != true {
 			t.Errorf("lead again answers %v", again)
 		}
-		if _, refusal := m.call("lead", args{"election": "reports", "candidateId": "another"}); !begins(refusal, leadership.LeaseHeld) {
+		if _, refusal := m.call("lead", args{"election": "reports", "candidateId": "another"}); !begins(refusal, leadership.InvalidArgument) || !strings.Contains(refusal, "already") {
 			t.Errorf("as another candidate: %s", refusal)
 		}
 		m.must("stop_leading", args{"handle": "reports"})

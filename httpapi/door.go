@@ -36,7 +36,8 @@ func (a *api) door(h http.Handler) http.HandlerFunc {
 		case n > wire.MaxURI:
 			err = refuse(wire.URITooLong, "a path and its query must not exceed %d bytes, this one has %d", wire.MaxURI, n)
 		default:
-			// the door may be a router of the same kind, which must not find this one in the context
+			// the door may be a router of the same kind, which must not find this one in the
+			// context
 			ctx := context.WithValue(leadership.WithRequestID(r.Context(), id), chi.RouteCtxKey, nil)
 			err = withoutPanic(func() error {
 				h.ServeHTTP(e, r.WithContext(ctx))

@@ -186,8 +186,8 @@ func (a *access) refusedCall(ctx context.Context, quota bool) {
 	a.Refused(ctx, why)
 }
 
-// wrap authenticates callers before the API or one of its doors is called, except for health and the
-// specification.
+// wrap authenticates callers before the API or one of its doors is called, except for health and
+// the specification.
 func (a *access) wrap(api http.Handler, doors map[string]http.Handler) http.Handler {
 	if a.who == nil {
 		return api

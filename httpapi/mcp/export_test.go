@@ -20,3 +20,22 @@ func Verbs() map[string]wire.Verb {
 
 // MaxBody is the most that a request may have.
 const MaxBody = maxBody
+
+// Row is a tool as the table of README.md has it.
+type Row struct {
+	Name, Changes, Does string
+	Roles               []string
+}
+
+// Rows returns the rows of all tools.
+func Rows() (all []Row) {
+	changes := map[effect]string{reads: "no", repeats: "yes", adds: "once", replaces: "ends"}
+	for _, t := range tools() {
+		r := Row{Name: t.name, Changes: changes[t.effect], Does: t.does}
+		for _, role := range t.verb.Row().Roles {
+			r.Roles = append(r.Roles, string(role))
+		}
+		all = append(all, r)
+	}
+	return all
+}

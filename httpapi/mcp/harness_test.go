@@ -257,3 +257,13 @@ func (f *fleet) fuzzed() *mcp.Door {
 	}
 	return d
 }
+
+// text calls a tool with arguments as JSON, and returns its answer or its refusal.
+func (m *model) text(tool, in string) string {
+	m.t.Helper()
+	result, err := m.session.CallTool(m.t.Context(), &sdk.CallToolParams{Name: tool, Arguments: json.RawMessage(in)})
+	if err != nil {
+		m.t.Fatalf("%s %s: %v", tool, in, err)
+	}
+	return result.Content[0].(*sdk.TextContent).Text
+}

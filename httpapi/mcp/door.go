@@ -109,7 +109,9 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	connection := http.NewResponseController(w)
 	connection.SetReadDeadline(time.Time{}) // an error of these two means that there are no deadlines
 	connection.SetWriteDeadline(time.Now().Add(maxWait + answerTime))
-	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context()))
+	ctx, cancel := outlasting(r.Context())
+	defer cancel()
+	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	d.handler.ServeHTTP(w, r)
 }
@@ -129,19 +131,35 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
+// lastWord is how long a call has to say why it has ended, after its request has: the server may be
+// about to stop.
+const lastWord = time.Second
+
+// outlasting returns a context for the library, which drops the answer of a call when its request
+// ends. No request lasts for ever, not even one that listens for news of the tools.
+func outlasting(request context.Context) (context.Context, context.CancelFunc) {
+	ctx := context.WithValue(context.WithoutCancel(request), requestKey{}, request)
+	ctx, cancel := context.WithTimeout(ctx, maxWait+answerTime)
+	stop := context.AfterFunc(request, func() { time.AfterFunc(lastWord, cancel) })
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
 // begin returns a context that ends with the call of the tool, and with the request that brought
-// it: the library does not end the calls of older versions of the protocol then.
+// it, for the same cause.
 func begin(ctx context.Context) (context.Context, context.CancelFunc) {
-	call, cancel := context.WithTimeout(caller(ctx), maxWait+answerTime)
-	stops := []func() bool{context.AfterFunc(ctx, cancel)}
+	call, end := context.WithCancelCause(caller(ctx))
+	stops := []func() bool{context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })}
 	if request, ok := ctx.Value(requestKey{}).(context.Context); ok {
-		stops = append(stops, context.AfterFunc(request, cancel))
+		stops = append(stops, context.AfterFunc(request, func() { end(context.Cause(request)) }))
 	}
 	return call, func() {
 		for _, stop := range stops {
 			stop()
 		}
-		cancel()
+		end(nil)
 	}
 }
 

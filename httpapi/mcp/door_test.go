@@ -1,6 +1,9 @@
 package mcp_test
 
 import (
+	"context"
+	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -8,6 +11,7 @@ import (
 
 	"regent/httpapi/access/authn"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // begins reports whether a refusal begins with a code, and says more.
@@ -269,6 +273,36 @@ func TestACampaignEndsWithItsRequest(t *testing.T) {
 		time.Sleep(time.Minute)
 		if l := f.election("reports"); l.Token != 1 {
 			t.Errorf("a caller that had gone was granted the lease: %+v", l)
+		}
+	})
+}
+
+func TestACallThatWaitsIsAnsweredWhenTheServerStops(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		door := f.door()
+		connect(t, door, ann()).must("lead", args{"election": "reports"})
+		for tool, in := range map[string]args{"watch": {"election": "reports", "wait": "5m"}, "lead": {"election": "reports", "wait": "5m"}} {
+			ctx, stop := context.WithCancelCause(t.Context())
+			go func() {
+				time.Sleep(time.Second)
+				stop(wire.Draining)
+			}()
+			body, _ := json.Marshal(args{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": args{"name": tool, "arguments": in}})
+			if status, answer := post(ctx, door, "POST", string(body), nil); status != 200 || !strings.Contains(answer, `"text":"DRAINING: `) {
+				t.Errorf("%s: %d %s", tool, status, answer)
+			}
+		}
+	})
+}
+
+func TestNoRequestLastsForEver(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		began := time.Now()
+		meta := args{"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": args{"name": "x", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": args{}}
+		body, _ := json.Marshal(args{"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": args{"_meta": meta, "notifications": args{"toolsListChanged": true}}})
+		status, answer := post(t.Context(), f.door(), "POST", string(body), http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"subscriptions/listen"}})
+		if took := time.Since(began); status != 200 || took > 6*time.Minute {
+			t.Errorf("%d after %v: %s", status, took, answer)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"reflect"
 	"time"
@@ -160,6 +161,9 @@ func (d *desk) handler(t tool) sdk.ToolHandler {
 				result.Content = []sdk.Content{&sdk.TextContent{Text: string(text)}}
 				result.StructuredContent = json.RawMessage(text)
 			}
+		}
+		if err != nil && errors.Is(context.Cause(ctx), wire.Draining) {
+			err = wire.Draining
 		}
 		code := codeOf(err)
 		if err != nil {

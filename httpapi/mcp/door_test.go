@@ -115,6 +115,21 @@ func TestAnyInstanceGoesOnWithAHandle(t *testing.T) {
 	})
 }
 
+// The server would refuse a report in which a counter has fallen.
+func TestAReportHasWhatOtherInstancesWereTold(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		one, two := connect(t, f.door(), ann()), connect(t, f.door(), ann())
+		handle := one.must("lead", args{"election": "reports", "leaseDuration": "10s"})["handle"]
+		two.must("report", args{"handle": handle, "progress": 5, "tasks": 2})
+		time.Sleep(time.Minute)
+		one.must("report", args{"handle": handle, "progress": 6, "health": "ok"})
+		time.Sleep(time.Minute)
+		if r := f.election("reports").Report.Report(); r.Progress != 6 || r.Tasks != 2 || r.Health != "ok" {
+			t.Errorf("the report is %+v", r)
+		}
+	})
+}
+
 // Were it only told at the next renewal, the caller could lead for some seconds beside the next
 // leader.
 func TestAnInstanceNoticesAtOnceThatAnotherOneHasStoppedTheLease(t *testing.T) {

@@ -36,7 +36,7 @@ type Session struct {
 	mu      sync.Mutex
 	terms   map[leadership.Election]*term // nil while a call campaigns; guarded by mu
 	closing bool                          // guarded by mu
-	end     context.Context               // of the session
+	end     context.Context               // of the session, when the process is told to end
 	leads   sync.WaitGroup                // calls that campaign
 }
 
@@ -61,10 +61,8 @@ func (s *Session) connect(c client.Config) (*client.Client, error) {
 // Run serves until the input ends or ctx does, and then releases all leases. It returns nil after
 // the end of the input.
 func (s *Session) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	end, cancel := context.WithCancel(ctx)
-	s.end = end
+	s.end = ctx
 	err := newServer(s.desk, s.config.Version).Run(ctx, &sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxBody})
-	cancel()
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		err = nil
 	}
@@ -91,7 +89,7 @@ func (s *Session) close() error {
 	return errors.Join(errs...)
 }
 
-// begin implements the function of the desk.
+// begin returns the context of a call. The library ends it with the input, but not with the session.
 func (s *Session) begin(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.end, cancel)

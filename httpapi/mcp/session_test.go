@@ -111,24 +111,32 @@ func TestAllLeasesAreReleasedWhenTheSessionEnds(t *testing.T) {
 }
 
 func TestASessionThatEndsWhileItWaitsLeavesNoLeaseBehind(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fleet) {
-		api := f.api()
-		held := f.open(f.begin(api))
-		held.must("lead", args{"election": "reports"})
-		p := f.begin(api)
-		m := f.open(p)
-		go m.session.CallTool(context.Background(), &sdk.CallToolParams{Name: "lead", Arguments: args{"election": "reports", "candidateId": "bob", "wait": "5m"}})
-		time.Sleep(time.Second)
-		p.in.Close()
-		if err := <-p.done; err != nil {
-			t.Errorf("the session ended with %v", err)
-		}
-		held.must("stop_leading", args{"handle": "reports"})
-		time.Sleep(time.Minute)
-		if l := f.election("reports"); l.Token != 1 {
-			t.Errorf("the session that had ended leads: %+v", l)
-		}
-	})
+	for name, end := range map[string]func(*process){
+		"the input ends":      func(p *process) { p.in.Close() },
+		"the process is told": func(p *process) { p.stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fleet) {
+				api := f.api()
+				held := f.open(f.begin(api))
+				held.must("lead", args{"election": "reports"})
+				p := f.begin(api)
+				m := f.open(p)
+				go m.session.CallTool(context.Background(), &sdk.CallToolParams{Name: "lead", Arguments: args{"election": "reports", "candidateId": "bob", "wait": "5m"}})
+				time.Sleep(time.Second)
+				began := time.Now()
+				end(p)
+				if err := <-p.done; err != nil || time.Since(began) > time.Second {
+					t.Errorf("the session ended with %v, after %v", err, time.Since(began))
+				}
+				held.must("stop_leading", args{"handle": "reports"})
+				time.Sleep(time.Minute)
+				if l := f.election("reports"); l.Token != 1 {
+					t.Errorf("the session that had ended leads: %+v", l)
+				}
+			})
+		})
+	}
 }
 
 // A client may start the process once to see what it can do, and once more to use it.

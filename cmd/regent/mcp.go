@@ -56,16 +56,19 @@ func (c *cli) serveModel(ctx context.Context, candidate leadership.CandidateID, 
 	defer stop()
 	out := newAsyncWriter(c.err) // a program that does not read it must not stop the renewals
 	defer out.drain()
-	s, err := mcp.NewSession(mcp.SessionConfig{
+	log := newLogTo(out, isTerminal(c.err), "")
+	calls, err := c.connectWith(client.Config{HTTP: &http.Client{Timeout: c.timeout}, Log: log})
+	if err != nil {
+		return err
+	}
+	s := mcp.NewSession(mcp.SessionConfig{
+		Calls: calls,
 		Connect: func(config client.Config) (*client.Client, error) {
 			config.HTTP = &http.Client{Timeout: c.timeout + leadership.MaxWait}
 			return c.connectWith(config)
 		},
-		Candidate: candidate, Actor: c.actor(actor), Version: currentBuild().Version, Log: newLogTo(out, isTerminal(c.err), ""),
+		Candidate: candidate, Actor: c.actor(actor), Version: currentBuild().Version, Log: log,
 	})
-	if err != nil {
-		return err
-	}
 	return s.Run(ctx, io.NopCloser(c.in), unclosed{c.out})
 }
 

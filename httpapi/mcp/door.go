@@ -102,6 +102,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := readBody(w, r)
 	if err != nil {
 		p := wire.NewProblem(err)
+		p.RequestID = leadership.RequestID(r.Context())
 		p.Write(w, p)
 		return
 	}
@@ -116,8 +117,11 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.handler.ServeHTTP(w, r)
 }
 
-// readBody reads the body of a request: one JSON value, if there is one.
+// readBody reads the body of a request for the tools: one JSON value, if there is one.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.URL.Path != Path {
+		return nil, &leadership.Error{Code: leadership.NotFound, Detail: "there is nothing here; the tools are at " + Path}
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &leadership.Error{Code: wire.PayloadTooLarge, Detail: fmt.Sprintf("a request has at most %d bytes; send less in one call", tooLarge.Limit)}

@@ -21,10 +21,16 @@ import (
 	"regent/store/memory"
 )
 
+// store is where a fleet keeps its leases.
+type store interface {
+	leadership.Store
+	leadership.Journal
+}
+
 // fleet is some instances on a store in memory, each with a door.
 type fleet struct {
 	t     *testing.T
-	store *memory.Store
+	store store
 	start time.Time
 	gates []instance.Gate
 }
@@ -166,7 +172,7 @@ func (f *fleet) local(api http.Handler) func(client.Config) (*client.Client, err
 	}
 }
 
-func newStore() *memory.Store { return memory.New(memory.Config{}) }
+func newStore() store { return memory.New(memory.Config{}) }
 
 func (f *fleet) revision(e leadership.Election) leadership.Revision { return f.election(e).Revision }
 
@@ -242,7 +248,7 @@ func (unnamed) Value(any) any { return nil }
 
 // fuzzed returns a door that lives longer than its test.
 func (f *fleet) fuzzed() *mcp.Door {
-	store := newStore()
+	store := f.store
 	i, err := instance.New(instance.Config{Store: store, Journal: store, Name: "mcp", Alone: true})
 	if err != nil {
 		f.t.Fatal(err)

@@ -74,7 +74,8 @@ func TestWrongArgumentsAreRefusedWithASentence(t *testing.T) {
 			{"watch", args{}, "election is missing"},
 			{"watch", args{"election": ""}, "needs a name"},
 			{"watch", args{"election": "reports", "afterRevision": -1}, "revision"},
-			{"watch", args{"election": "reports", "wait": "1h"}, "from 0s to 5m0s"},
+			{"watch", args{"election": "reports", "wait": "1h"}, "from 1s to 5m0s"},
+			{"watch", args{"election": "reports", "wait": "0s"}, "from 1s to 5m0s"},
 			{"checkpoint_put", args{"handle": handle}, "send data"},
 			{"checkpoint_put", args{"handle": handle, "data": 1, "uri": "gs://x"}, "send data"},
 			{"checkpoint_put", args{"handle": handle, "data": 1, "sha256": strings.Repeat("a", 64)}, "leave it out"},
@@ -180,6 +181,17 @@ func TestABadRequestIsRefusedAndHarmsNoOther(t *testing.T) {
 			}
 		}
 		connect(t, door, ann()).must("lead", args{"election": "reports"})
+	})
+}
+
+func TestThereIsNothingBelowTheTools(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		r := httptest.NewRequest("POST", mcp.Path+"/x", strings.NewReader("{}"))
+		w := httptest.NewRecorder()
+		f.door().ServeHTTP(w, r)
+		if p, ok := wire.ReadProblem(w.Header(), w.Body.Bytes()); !ok || p.Code != leadership.NotFound {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
 	})
 }
 

@@ -84,7 +84,7 @@ func (d *desk) checkLead(in *leadInput) error {
 	if err := in.Election.Validate(); err != nil {
 		return invalid("election", "%v", err)
 	}
-	if err := checkWait(in.Wait); err != nil {
+	if err := checkWait(in.Wait, 0); err != nil {
 		return err
 	}
 	switch {
@@ -101,9 +101,9 @@ func (d *desk) checkLead(in *leadInput) error {
 	return nil
 }
 
-func checkWait(wait wire.Duration) error {
-	if d := time.Duration(wait); d < 0 || d > maxWait {
-		return invalid("wait", "wait is from 0s to %v, not %v; to wait for longer, call again", maxWait, d)
+func checkWait(wait wire.Duration, least time.Duration) error {
+	if d := time.Duration(wait); d < least || d > maxWait {
+		return invalid("wait", "wait is from %v to %v, not %v; to wait for longer, call again", least, maxWait, d)
 	}
 	return nil
 }
@@ -119,7 +119,9 @@ func (d *desk) campaign(ctx context.Context, in leadInput) (*term, error) {
 		return nil, err
 	}
 	if in.Wait == 0 {
-		t.lease, err = c.TryAcquire(ctx, in.Election)
+		within, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		t.lease, err = c.TryAcquire(within, in.Election)
 		return t, err
 	}
 	within, cancel := context.WithTimeout(ctx, time.Duration(in.Wait))

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -158,7 +159,7 @@ const defaultWatch = 30 * time.Second
 func (d *desk) watch(ctx context.Context, in watchInput) (watchOutput, error) {
 	wait := defaultWatch
 	if in.Wait != nil {
-		if err := checkWait(*in.Wait); err != nil {
+		if err := checkWait(*in.Wait, time.Second); err != nil {
 			return watchOutput{}, err
 		}
 		wait = time.Duration(*in.Wait)
@@ -173,7 +174,7 @@ func (d *desk) watch(ctx context.Context, in watchInput) (watchOutput, error) {
 	}
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	var trouble error // of the last connection
+	trouble := fmt.Errorf("%w: the server has not answered in time", leadership.StoreUnavailable) // nil while connected
 	r.Connection = func(err error) { trouble = err }
 	for news, err := range d.calls.Watch(within, r) {
 		switch {

@@ -15,9 +15,11 @@ import (
 	"regent/leadership/client"
 )
 
-// SessionConfig says what a Session stands on. Connect is required.
+// SessionConfig says what a Session stands on. Calls and Connect are required.
 type SessionConfig struct {
-	// Connect returns a client of the server.
+	// Calls makes the calls that need no lease.
+	Calls *client.Client
+	// Connect returns another client of the server, for a lease.
 	Connect func(client.Config) (*client.Client, error)
 	// Candidate is the id of the candidate, unless a call of lead says another one; "" for one that
 	// no other process has.
@@ -41,15 +43,11 @@ type Session struct {
 }
 
 // NewSession returns a session.
-func NewSession(c SessionConfig) (*Session, error) {
+func NewSession(c SessionConfig) *Session {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	s := &Session{config: c, terms: map[leadership.Election]*term{}}
-	calls, err := c.Connect(client.Config{Log: c.Log})
-	if err != nil {
-		return nil, err
-	}
-	s.desk = &desk{calls: calls, connect: s.connect, begin: s.begin, actor: func(context.Context) string { return c.Actor }, terms: s, log: c.Log}
-	return s, nil
+	s.desk = &desk{calls: c.Calls, connect: s.connect, begin: s.begin, actor: func(context.Context) string { return c.Actor }, terms: s, log: c.Log}
+	return s
 }
 
 func (s *Session) connect(c client.Config) (*client.Client, error) {
@@ -89,7 +87,8 @@ func (s *Session) close() error {
 	return errors.Join(errs...)
 }
 
-// begin returns the context of a call. The library ends it with the input, but not with the session.
+// begin returns the context of a call. The library ends it with the input, but not with the
+// session.
 func (s *Session) begin(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.end, cancel)

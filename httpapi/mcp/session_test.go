@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -29,10 +30,12 @@ type process struct {
 // begin starts a session on an API.
 func (f *fleet) begin(api http.Handler) *process {
 	f.t.Helper()
-	s, err := mcp.NewSession(mcp.SessionConfig{Connect: f.local(api), Candidate: "agent", Actor: "olga", Version: "test"})
+	connect := f.local(api)
+	calls, err := connect(client.Config{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	s := mcp.NewSession(mcp.SessionConfig{Calls: calls, Connect: connect, Candidate: "agent", Actor: "olga", Version: "test"})
 	hear, say := io.Pipe()
 	read, write := io.Pipe()
 	ctx, stop := context.WithCancel(f.t.Context())
@@ -185,26 +188,37 @@ func TestTwoCallsOfLeadAreOneCampaign(t *testing.T) {
 
 func TestAnUnreachableServerIsSaidPlainly(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
-		s, err := mcp.NewSession(mcp.SessionConfig{Connect: func(c client.Config) (*client.Client, error) {
-			c.Server, c.Clock = "http://localhost", f.clock
-			c.HTTP = &http.Client{Transport: failing{}}
-			return client.New(c)
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		hear, say := io.Pipe()
-		read, write := io.Pipe()
-		go s.Run(t.Context(), hear, write)
-		m := over(t, &sdk.IOTransport{Reader: read, Writer: say})
-		for tool, in := range map[string]args{"lead": {"election": "reports"}, "who_leads": {"election": "reports"}, "watch": {"election": "reports", "wait": "1s"}} {
-			if _, refusal := m.call(tool, in); !strings.Contains(refusal, "no route") || !begins(refusal, leadership.StoreUnavailable) && !begins(refusal, leadership.OutcomeUnknown) {
-				t.Errorf("%s: %s", tool, refusal)
+		for name, api := range map[string]http.RoundTripper{
+			"there is no way":  unreachable(func(*http.Request) error { return errors.New("no route") }),
+			"it never answers": unreachable(func(r *http.Request) error { <-r.Context().Done(); return errors.New("no route") }),
+		} {
+			connect := func(c client.Config) (*client.Client, error) {
+				c.Server, c.Clock, c.Log = "http://localhost", f.clock, slog.New(slog.DiscardHandler)
+				c.HTTP = &http.Client{Transport: api, Timeout: 15 * time.Second}
+				return client.New(c)
+			}
+			calls, err := connect(client.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			hear, say := io.Pipe()
+			read, write := io.Pipe()
+			go mcp.NewSession(mcp.SessionConfig{Calls: calls, Connect: connect}).Run(t.Context(), hear, write)
+			m := over(t, &sdk.IOTransport{Reader: read, Writer: say})
+			for tool, in := range map[string]args{"lead": {"election": "reports"}, "who_leads": {"election": "reports"}, "watch": {"election": "reports", "wait": "1s"}} {
+				began := time.Now()
+				_, refusal := m.call(tool, in)
+				if !strings.Contains(refusal, "no route") && !strings.Contains(refusal, "deadline") && !strings.Contains(refusal, "in time") || !begins(refusal, leadership.StoreUnavailable) && !begins(refusal, leadership.OutcomeUnknown) {
+					t.Errorf("%s, %s: %s", name, tool, refusal)
+				}
+				if took := time.Since(began); took > 50*time.Second { // many clients wait for a minute
+					t.Errorf("%s, %s: answered after %v", name, tool, took)
+				}
 			}
 		}
 	})
 }
 
-type failing struct{}
+type unreachable func(*http.Request) error
 
-func (failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("no route") }
+func (u unreachable) RoundTrip(r *http.Request) (*http.Response, error) { return nil, u(r) }

@@ -80,6 +80,9 @@ func TestWatchWaitsForTheNextChange(t *testing.T) {
 		if now := m.must("watch", args{"election": "reports", "wait": "1s"}); now["changed"] != false || now["revision"] != 2.0 {
 			t.Errorf("watch from now on answers %v", now)
 		}
+		if out := m.must("watch", args{"election": "nothing-yet", "wait": "1s"}); out["changed"] != false || out["revision"] != 0.0 {
+			t.Errorf("watch of an election that is not there yet answers %v", out)
+		}
 		if _, refusal := m.call("watch", args{"election": "reports", "afterRevision": 99}); !begins(refusal, leadership.RevisionMismatch) {
 			t.Errorf("watch after a revision that is not: %s", refusal)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -122,9 +123,7 @@ func TestWrongArgumentsAreRefusedWithASentence(t *testing.T) {
 func post(ctx context.Context, door http.Handler, method, body string, header http.Header) (status int, answer string) {
 	r := httptest.NewRequestWithContext(ctx, method, "/mcp", strings.NewReader(body))
 	r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	w := httptest.NewRecorder()
 	door.ServeHTTP(w, r)
 	return w.Code, w.Body.String()

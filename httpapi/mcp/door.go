@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,6 +88,7 @@ func NewDoor(c DoorConfig) (*Door, error) {
 func (d *Door) connect(c client.Config) (*client.Client, error) {
 	c.Server, c.HTTP = "http://localhost", &http.Client{Transport: inside{d.config.API}}
 	c.Log, c.Clock = slog.New(slog.DiscardHandler), d.config.Clock // the API logs
+	c.Candidate.ID = cmp.Or(c.Candidate.ID, leadership.CandidateID("mcp-"+strings.ToLower(rand.Text())))
 	return client.New(c)
 }
 

@@ -246,12 +246,13 @@ type unnamed struct{ context.Context }
 
 func (unnamed) Value(any) any { return nil }
 
-// fuzzed returns a door that lives longer than its test.
-func (f *fleet) fuzzed() *mcp.Door {
-	store := f.store
+// newDoor returns a door that lives longer than its test, in real time.
+func newDoor(t testing.TB) *mcp.Door {
+	t.Helper()
+	store := newStore()
 	i, err := instance.New(instance.Config{Store: store, Journal: store, Name: "mcp", Alone: true})
 	if err != nil {
-		f.t.Fatal(err)
+		t.Fatal(err)
 	}
 	go i.Run(context.Background())
 	d, err := mcp.NewDoor(mcp.DoorConfig{
@@ -259,7 +260,7 @@ func (f *fleet) fuzzed() *mcp.Door {
 		Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, store) },
 	})
 	if err != nil {
-		f.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return d
 }

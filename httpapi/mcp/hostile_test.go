@@ -228,7 +228,7 @@ func FuzzDoor(f *testing.F) {
 			t.Skip() // it may lead
 		}
 		if door == nil {
-			door = (&fleet{t: t, store: newStore()}).fuzzed()
+			door = newDoor(t)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond) // a call may wait
 		defer cancel()

@@ -245,7 +245,9 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	case <-ctx.Done():
 	}
 	ready.drain()
-	beside.close()
+	var closing sync.WaitGroup
+	closing.Go(beside.close) // a call under way may delay it, until the server hurries
+	defer closing.Wait()
 	late, release := context.WithTimeout(background, finishTimeout+answerTimeout)
 	defer release()
 	drained := make(chan struct{})

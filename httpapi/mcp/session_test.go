@@ -222,3 +222,30 @@ func TestAnUnreachableServerIsSaidPlainly(t *testing.T) {
 type unreachable func(*http.Request) error
 
 func (u unreachable) RoundTrip(r *http.Request) (*http.Response, error) { return nil, u(r) }
+
+// The library of the SDK tries again for as long as the lease lasts.
+func TestACallIsAnsweredInTimeThoughTheServerIsGone(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		api := f.api()
+		var gone atomic.Bool
+		m := f.open(f.begin(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if gone.Load() {
+				panic(http.ErrAbortHandler)
+			}
+			api.ServeHTTP(w, r)
+		})))
+		m.must("lead", args{"election": "reports", "leaseDuration": "1h"})
+		gone.Store(true)
+		for tool, in := range map[string]args{
+			"checkpoint_put": {"handle": "reports", "data": 1}, "journal_append": {"handle": "reports", "entries": []any{args{"data": 1}}},
+			"stop_leading": {"handle": "reports"},
+		} {
+			began := time.Now()
+			_, refusal := m.call(tool, in)
+			if took := time.Since(began); refusal == "" || took > 50*time.Second {
+				t.Errorf("%s: after %v: %s", tool, took, refusal)
+			}
+		}
+		gone.Store(false)
+	})
+}

@@ -69,6 +69,16 @@ type tool struct {
 	call              func(context.Context, *desk, []byte) (any, error)
 }
 
+// limit is how long a call may take. Many clients give up after a minute, unless they were told to
+// wait.
+func (t tool) limit() time.Duration {
+	switch t.verb {
+	case wire.VerbAcquire, wire.VerbWatch:
+		return maxWait + answerTime
+	}
+	return answerTime
+}
+
 // define returns a row whose call takes an In and answers an Out. A field without omitzero is
 // required.
 func define[In, Out any](name, title string, e effect, v wire.Verb, does string, call func(*desk, context.Context, In) (Out, error)) tool {
@@ -148,7 +158,9 @@ func newServer(d *desk, version string) *sdk.Server {
 func (d *desk) handler(t tool) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		began := time.Now()
-		ctx, cancel := d.begin(ctx)
+		ctx, end := d.begin(ctx)
+		defer end()
+		ctx, cancel := context.WithTimeout(ctx, t.limit())
 		defer cancel()
 		arguments := []byte(r.Params.Arguments)
 		if len(arguments) == 0 || string(arguments) == "null" {

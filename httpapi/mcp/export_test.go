@@ -1,7 +1,11 @@
 package mcp
 
 import (
+	"encoding/json"
 	"net/http"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"regent/leadership/wire"
 )
@@ -38,4 +42,50 @@ func Rows() (all []Row) {
 		all = append(all, r)
 	}
 	return all
+}
+
+// resolved is what a tool says of its input and its output.
+type resolved struct{ in, out *jsonschema.Resolved }
+
+var schemas = sync.OnceValues(func() (map[string]resolved, error) {
+	all := map[string]resolved{}
+	for _, t := range tools() {
+		var r resolved
+		for s, into := range map[*object]**jsonschema.Resolved{new(schemaOf(t.in)): &r.in, new(schemaOf(t.out)): &r.out} {
+			text, err := json.Marshal(*s)
+			if err != nil {
+				return nil, err
+			}
+			var schema jsonschema.Schema
+			if err := json.Unmarshal(text, &schema); err != nil {
+				return nil, err
+			}
+			if *into, err = schema.Resolve(nil); err != nil {
+				return nil, err
+			}
+		}
+		all[t.name] = r
+	}
+	return all, nil
+})
+
+// Fits returns an error if what a tool was sent, and was done, or what it has answered, is not as
+// its schemas say.
+func Fits(tool string, in, out any) error {
+	all, err := schemas()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	var sent any
+	if err := json.Unmarshal(text, &sent); err != nil {
+		return err
+	}
+	if err := all[tool].in.Validate(sent); err != nil {
+		return err
+	}
+	return all[tool].out.Validate(out)
 }

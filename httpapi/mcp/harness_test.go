@@ -141,6 +141,9 @@ func (m *model) call(tool string, in any) (out args, refusal string) {
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
 		m.t.Fatalf("%s: %v in %s", tool, err, text)
 	}
+	if err := mcp.Fits(tool, in, map[string]any(out)); err != nil {
+		m.t.Errorf("%s: its call, or its answer, is not as its schema says: %v\n%v\n%s", tool, err, in, text)
+	}
 	return out, ""
 }
 

@@ -44,7 +44,7 @@ type DoorConfig struct {
 type Door struct {
 	config  DoorConfig
 	handler http.Handler
-	seals   seals
+	seals   *seals
 	desk    *desk
 
 	mu     sync.Mutex
@@ -70,7 +70,7 @@ type kept struct {
 // NewDoor returns a door. Close it before the API ends.
 func NewDoor(c DoorConfig) (*Door, error) {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	d := &Door{config: c, seals: seals{secret: c.Secret}, terms: map[leadership.Key]*kept{}, counts: map[string]int{}}
+	d := &Door{config: c, seals: newSeals(c.Secret), terms: map[leadership.Key]*kept{}, counts: map[string]int{}}
 	calls, err := d.connect(client.Config{})
 	if err != nil {
 		return nil, err
@@ -325,13 +325,17 @@ func (d *Door) find(ctx context.Context, text string) (*term, error) {
 	}
 	defer func() { <-k.turn }()
 	err = d.confirm(ctx, k, h)
-	if errors.Is(err, leadership.LeaseLost) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.drop(k)
-		return nil, &overError{standing{Election: h.lease.Election, CandidateID: h.lease.CandidateID, FencingToken: h.lease.Token}, err}
+	if !errors.Is(err, leadership.LeaseLost) {
+		return k.term, err
 	}
-	return k.term, err
+	over := &overError{standing: standing{Election: h.lease.Election, CandidateID: h.lease.CandidateID, FencingToken: h.lease.Token}, err: err}
+	if k.term != nil {
+		over.standing, over.notices = k.term.standing(), k.term.heard()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.drop(k)
+	return nil, over
 }
 
 // confirm sees to it that the lease is kept here, and is still the caller's in the store: another
@@ -343,22 +347,27 @@ func (d *Door) confirm(ctx context.Context, k *kept, h handle) error {
 		case err != nil && !errors.Is(err, leadership.NotFound):
 			return err
 		case err == nil && l.State == leadership.Held && l.LeaderID == own.CandidateID() && l.Token == own.Token():
-			return own.Report(known(l))
+			_ = own.Report(known(l)) // it was valid once
+			return nil
 		}
 		k.term.lease.LetEnd()
 	}
 	next := &term{keep: h.keep}
 	if k.term != nil {
-		h.lease.Token, next.notices = k.term.lease.Token(), k.term.heard()
+		h.lease.Token = k.term.lease.Token()
 	}
 	c, err := d.connect(client.Config{OnNotice: next.note})
 	if err == nil {
 		next.lease, err = c.Resume(ctx, h.lease)
 	}
-	if err == nil {
-		k.term = next
+	if err != nil {
+		return err
 	}
-	return err
+	if k.term != nil {
+		next.recall(k.term.heard())
+	}
+	k.term = next
+	return nil
 }
 
 // known are the counters of the report that the server has: another instance may have brought it
@@ -406,7 +415,8 @@ func (d *Door) Close() {
 // overError says that a lease is over.
 type overError struct {
 	standing
-	err error
+	notices []notice // since the caller has asked last
+	err     error
 }
 
 func (e *overError) Error() string { return e.err.Error() }

@@ -262,11 +262,26 @@ func TestALeaderHearsOfTheEndOfItsTerm(t *testing.T) {
 			t.Errorf("the notice comes twice: %v", out)
 		}
 		time.Sleep(30 * time.Second)
-		if out := m.must("leading", args{"handle": led["handle"]}); out["leading"] != false {
+		out = m.must("leading", args{"handle": led["handle"]})
+		if out["leading"] != false || !strings.Contains(out["why"].(string), "Stop acting as leader") {
 			t.Errorf("after the term: %v", out)
 		}
 		if _, refusal := m.call("lead", args{"election": "reports", "candidateId": led["candidateId"]}); !begins(refusal, leadership.LeaseHeld) || !strings.Contains(refusal, "nonsense") {
 			t.Errorf("lead: %s", refusal)
+		}
+	})
+}
+
+func TestALeaderThatAsksLateHearsWhatHasHappened(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		door := f.door()
+		m := connect(t, door, ann())
+		led := m.must("lead", args{"election": "reports", "leaseDuration": "30s", "keep": "1h"})
+		connect(t, door, bob()).must("evict", args{"election": "reports", "fencingToken": 1, "reason": "it writes nonsense"})
+		time.Sleep(10 * time.Minute)
+		out := m.must("leading", args{"handle": led["handle"]})
+		if notices := out["notices"].([]any); out["leading"] != false || len(notices) != 1 || notices[0].(args)["kind"] != "evicted" {
+			t.Errorf("leading answers %v", out)
 		}
 	})
 }

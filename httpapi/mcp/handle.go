@@ -10,7 +10,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"regent/leadership"
@@ -41,14 +40,22 @@ const maxHandle = 1024
 // seals seals handles under a key that all instances on a store derive from its secret.
 type seals struct {
 	secret func(context.Context) ([]byte, error)
+	turn   chan struct{} // capacity 1: holds a value while under is used
 
-	mu    sync.Mutex  // held while the store is asked for the secret
-	under cipher.AEAD // nil until the store has answered; guarded by mu
+	under cipher.AEAD // nil until the store has told the secret
+}
+
+func newSeals(secret func(context.Context) ([]byte, error)) *seals {
+	return &seals{secret: secret, turn: make(chan struct{}, 1)}
 }
 
 func (s *seals) cipher(ctx context.Context) (cipher.AEAD, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	if s.under != nil {
 		return s.under, nil
 	}

@@ -39,6 +39,13 @@ func (t *term) note(n client.Notice) {
 	t.notices = t.notices[max(len(t.notices)-maxNotices, 0):]
 }
 
+// recall puts earlier notices before those of this term.
+func (t *term) recall(earlier []notice) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.notices = append(earlier, t.notices...)
+}
+
 // heard returns the notices since the last call.
 func (t *term) heard() []notice {
 	t.mu.Lock()

@@ -37,11 +37,6 @@ type Config struct {
 	// refused. Of the Op it gets the verb, and the election in the path. The gates of the service
 	// decide again, when all of the call is known.
 	Knock func(context.Context, instance.Op) (context.Context, error)
-	// Doors are other ways to call the service, by the path that each stands at, such as "/mcp";
-	// all below that is its own, too, but not for "/". A request that comes to one has been checked
-	// as those of the API are: its host and its origin, and an id is in its context. The door knows
-	// no route of the API. Its panics are answered and logged.
-	Doors map[string]http.Handler
 	// RequestTimeout bounds the calls of the service that one request makes, in addition to the
 	// time that it asks to wait: 10 s if it is zero.
 	RequestTimeout time.Duration
@@ -90,7 +85,6 @@ func New(c Config) http.Handler {
 	if err := a.route(wire.Verbs(), a.handlers()); err != nil {
 		panic(err)
 	}
-	a.mount(c.Doors)
 	return a.router
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -61,7 +60,7 @@ func (a *api) handle(offers []offer) http.HandlerFunc {
 		id := requestID(r)
 		setHeaders(w.Header(), id)
 		e := &exchange{ResponseWriter: w, status: http.StatusOK}
-		err := a.keepPagesOut(r, strings.HasPrefix(r.URL.Path, wire.PathGuarded))
+		err := a.keepPagesOut(r)
 		if err == nil {
 			err = answer(e, r, id, offers)
 		}
@@ -97,8 +96,9 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// withoutPanic calls do. A panic becomes an error.
-func withoutPanic(do func() error) (err error) {
+// answer makes the checks that are the same for all requests and then calls the handler of the
+// offer that the caller likes best. A panic becomes an error.
+func answer(w http.ResponseWriter, r *http.Request, id string, offers []offer) (err error) {
 	defer func() {
 		switch v := recover(); v {
 		case nil:
@@ -108,25 +108,17 @@ func withoutPanic(do func() error) (err error) {
 			err = &panicked{v, debug.Stack()}
 		}
 	}()
-	return do()
-}
-
-// answer makes the checks that are the same for all requests and then calls the handler of the
-// offer that the caller likes best.
-func answer(w http.ResponseWriter, r *http.Request, id string, offers []offer) error {
-	return withoutPanic(func() error {
-		o, err := admit(r, offers)
-		if err != nil {
-			return err
-		}
-		ctx := leadership.WithRequestID(r.Context(), id)
-		if o.within > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, o.within)
-			defer cancel()
-		}
-		return o.answer(w, r.WithContext(ctx))
-	})
+	o, err := admit(r, offers)
+	if err != nil {
+		return err
+	}
+	ctx := leadership.WithRequestID(r.Context(), id)
+	if o.within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.within)
+		defer cancel()
+	}
+	return o.answer(w, r.WithContext(ctx))
 }
 
 // exchange remembers how a request was answered.

@@ -15,14 +15,13 @@ import (
 // been sent by another site, or by a site whose name has come to mean this machine (DNS rebinding).
 // Programs are not concerned: they send neither Origin nor Sec-Fetch-Site.
 
-// keepPagesOut refuses a call that a page of another origin makes, if its path is guarded. Reads
-// are refused, too: the page could not see the answer, but a stream or a long poll would take a
-// place.
-func (a *api) keepPagesOut(r *http.Request, guarded bool) error {
+// keepPagesOut refuses a call that a page of another origin makes. Reads are refused, too: the page
+// could not see the answer, but a stream or a long poll would take a place.
+func (a *api) keepPagesOut(r *http.Request) error {
 	if a.hosts != nil && !a.hosts(r.Host) {
 		return refuse(wire.PermissionDenied, "this server has no access control and answers under IP addresses and localhost only, not under %s; call it at http://127.0.0.1, or start it with --allow-host and that name", wire.Quote(r.Host))
 	}
-	if !guarded || r.Header["Origin"] == nil && r.Header["Sec-Fetch-Site"] == nil {
+	if r.Header["Origin"] == nil && r.Header["Sec-Fetch-Site"] == nil || !strings.HasPrefix(r.URL.Path, wire.PathGuarded) {
 		return nil
 	}
 	changing := *r

@@ -186,30 +186,19 @@ func (a *access) refusedCall(ctx context.Context, quota bool) {
 	a.Refused(ctx, why)
 }
 
-// wrap authenticates callers before the API or one of its doors is called, except for health and
-// the specification.
-func (a *access) wrap(api http.Handler, doors map[string]http.Handler) http.Handler {
+// wrap authenticates callers before the API is called, except for health and the specification.
+func (a *access) wrap(api http.Handler) http.Handler {
 	if a.who == nil {
 		return api
 	}
 	asked := authn.Require(a.who, a.refused)(api)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, wire.PathGuarded) || leadsTo(doors, r.URL.Path) {
+		if strings.HasPrefix(r.URL.Path, wire.PathGuarded) {
 			asked.ServeHTTP(w, r)
 			return
 		}
 		api.ServeHTTP(w, r)
 	})
-}
-
-// leadsTo reports whether a path is that of a door, or below it.
-func leadsTo(doors map[string]http.Handler, path string) bool {
-	for at := range doors {
-		if path == at || at != "/" && strings.HasPrefix(path, at+"/") {
-			return true
-		}
-	}
-	return false
 }
 
 // audit logs a call that was refused, privileged, or answered with a lease.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"regent/httpapi"
+	"regent/httpapi/kubernetes"
 	"regent/httpapi/mcp"
 	"regent/leadership"
 )
@@ -18,6 +19,13 @@ type doors struct {
 // openDoors opens the doors that the settings ask for. config is that of the API.
 func openDoors(s serviceSettings, config httpapi.Config, journal leadership.Journal) (*doors, error) {
 	d := &doors{handlers: map[string]http.Handler{}}
+	if s.kubernetes {
+		d.handlers[kubernetes.Path] = kubernetes.New(kubernetes.Config{
+			Service:     config.Service,
+			Secret:      func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, journal) },
+			StreamLimit: config.StreamLimit,
+		})
+	}
 	if s.mcp {
 		if err := d.openMCP(config, journal); err != nil {
 			return nil, err

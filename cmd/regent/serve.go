@@ -24,6 +24,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"regent/httpapi"
+	"regent/httpapi/kubernetes"
 	"regent/httpapi/mcp"
 	"regent/httpapi/timing"
 	"regent/leadership"
@@ -108,6 +109,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[[]string]{&s.hosts, "", "NAME,…", parseTexts}, "allow-host", "with --auth none: names under which a proxy on this machine or a container calls the service")
 	cmd.Flags().Var(&value[string]{&s.metricsListen, "", "HOST:PORT", parseText}, "metrics-listen", "where to serve metrics to Prometheus, at /metrics (default: nowhere)")
 	c.complete(cmd, "auth", authNone, authPlatform, authOIDC)
+	cmd.Flags().BoolVar(&s.kubernetes, "kubernetes", false, "also serve Leases to Kubernetes clients, below "+kubernetes.Path+"; see 'regent kubeconfig'")
 	cmd.Flags().BoolVar(&s.mcp, "mcp", false, "also serve tools for language models, at "+mcp.Path)
 	cmd.Flags().BoolVar(&s.dev, "dev", false, "allow emulators, and serve this machine only")
 	c.from(cmd, "listen", "REGENT_LISTEN")
@@ -128,6 +130,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "tls-key", "REGENT_TLS_KEY")
 	c.from(cmd, "allow-host", "REGENT_ALLOW_HOST")
 	c.from(cmd, "metrics-listen", "REGENT_METRICS_LISTEN")
+	c.from(cmd, "kubernetes", "REGENT_KUBERNETES")
 	c.from(cmd, "mcp", "REGENT_MCP")
 }
 

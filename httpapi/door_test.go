@@ -52,7 +52,7 @@ func TestADoorIsServedUnderItsPathAndTheRequestHasItsID(t *testing.T) {
 		}
 	}
 	w := doors(t, nil)
-	if a := w.do("GET", "/elsewhere", ""); a.status != 404 {
+	if a := w.through(request(t, "GET", "127.0.0.1", "/elsewhere", "")); a.status != 404 {
 		t.Errorf("another path: %d %s", a.status, a.body)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net/http"
 
 	"regent/httpapi"
 	"regent/httpapi/kubernetes"
@@ -12,22 +11,23 @@ import (
 
 // doors are the ways to call the service beside the REST API.
 type doors struct {
-	handlers map[string]http.Handler // by path; see httpapi.Config.Doors
-	closers  []func()
+	byPath  map[string]httpapi.Door
+	closers []func()
 }
 
 // openDoors opens the doors that the settings ask for. config is that of the API.
-func openDoors(s serviceSettings, config httpapi.Config, journal leadership.Journal) (*doors, error) {
-	d := &doors{handlers: map[string]http.Handler{}}
+func openDoors(s serviceSettings, who *access, config httpapi.Config, journal leadership.Journal) (*doors, error) {
+	d := &doors{byPath: map[string]httpapi.Door{}}
 	if s.kubernetes {
-		d.handlers[kubernetes.Path] = kubernetes.New(kubernetes.Config{
+		door := kubernetes.New(kubernetes.Config{
 			Service:     config.Service,
 			Secret:      func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, journal) },
 			StreamLimit: config.StreamLimit,
 		})
+		d.byPath[kubernetes.Path] = who.door(httpapi.Door{Handler: door, Refuse: kubernetes.Refuse})
 	}
 	if s.mcp {
-		if err := d.openMCP(config, journal); err != nil {
+		if err := d.openMCP(who, config, journal); err != nil {
 			return nil, err
 		}
 	}
@@ -43,7 +43,7 @@ func (d *doors) close() {
 
 // openMCP opens the door for language models. It calls the API without a network: the host and the
 // origin of its own requests were checked before.
-func (d *doors) openMCP(config httpapi.Config, journal leadership.Journal) error {
+func (d *doors) openMCP(who *access, config httpapi.Config, journal leadership.Journal) error {
 	config.Hosts, config.Ready = nil, nil
 	door, err := mcp.NewDoor(mcp.DoorConfig{
 		API:     httpapi.New(config),
@@ -54,7 +54,7 @@ func (d *doors) openMCP(config httpapi.Config, journal leadership.Journal) error
 	if err != nil {
 		return err
 	}
-	d.handlers[mcp.Path] = door
+	d.byPath[mcp.Path] = who.door(httpapi.Door{Handler: door})
 	d.closers = append(d.closers, door.Close)
 	return nil
 }

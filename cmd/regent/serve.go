@@ -228,14 +228,14 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	ready := &readiness{store: leases, instance: inst, latch: who.latch, crowd: crowd{log: m.log, count: m.Displaced}}
 	service := instance.Guard(inst, append(who.gates(s.maxConcurrency), m)...) // refused calls are no operations
 	config := httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), Knock: who.knock(), StreamLimit: s.streamLimit}
-	beside, err := openDoors(s, config, journal)
+	beside, err := openDoors(s, who, config, journal)
 	if err != nil {
 		return err
 	}
 	defer beside.close()
-	config.Doors = beside.handlers
+	config.Doors = beside.byPath
 	api := httpapi.New(config)
-	server, hurry := newServer(timing.Handler(m.pipeline.Meters, m.pipeline.Tracers, api, who.wrap(api, beside.handlers)), ready.crowd.displaced, m.log)
+	server, hurry := newServer(timing.Handler(m.pipeline.Meters, m.pipeline.Tracers, api, who.wrap(api)), ready.crowd.displaced, m.log)
 	done := make(chan error, 1)
 	go func() { done <- at.serve(server.Server) }()
 	c.greet(m.log, at, s)

@@ -140,3 +140,6 @@ func reply(w http.ResponseWriter, code int, v any) {
 	w.WriteHeader(code)
 	w.Write(body) // an error means that the caller is gone
 }
+
+// Refuse answers with an error as an API server does. It is for what stands before the door.
+func Refuse(w http.ResponseWriter, err error) { refusalOf("", err).write(w) }

@@ -189,6 +189,9 @@ func actor(ctx context.Context) string {
 // reserve implements terms.
 func (d *Door) reserve(ctx context.Context, in leadInput) (*term, string, func(*term) (string, error), error) {
 	principal := principalOf(ctx)
+	if _, err := d.seals.cipher(ctx); err != nil { // before a lease is granted that could have no handle
+		return nil, "", nil, err
+	}
 	if err := d.count(principal, 1); err != nil {
 		return nil, "", nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"regent/httpapi/access/authn"
+	"regent/httpapi/mcp"
 	"regent/leadership"
 	"regent/leadership/wire"
 )
@@ -203,6 +204,28 @@ func TestAHandleOfAnotherStoreIsRefused(t *testing.T) {
 		if _, refusal := connect(t, other.door(), ann()).call("leading", args{"handle": handle}); !begins(refusal, leadership.InvalidArgument) {
 			t.Errorf("%s", refusal)
 		}
+	})
+}
+
+func TestWithoutTheSecretOfTheStoreNoLeaseIsGranted(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		down := true
+		door, err := mcp.NewDoor(mcp.DoorConfig{API: f.api(), Clock: f.clock, Secret: func(ctx context.Context) ([]byte, error) {
+			if down {
+				return nil, leadership.StoreUnavailable
+			}
+			return leadership.SharedSecret(ctx, f.store)
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer door.Close()
+		m := connect(t, door, ann())
+		if _, refusal := m.call("lead", args{"election": "reports"}); !begins(refusal, leadership.StoreUnavailable) || f.token("reports") != 0 {
+			t.Errorf("lead: %s; token %d", refusal, f.token("reports"))
+		}
+		down = false
+		m.must("lead", args{"election": "reports"})
 	})
 }
 

@@ -71,9 +71,6 @@ type route struct {
 
 // streamed reports whether the reply is a stream, which may last for minutes.
 func (r route) streamed(request *http.Request) bool {
-	if watch := request.URL.RawQuery != "" && request.URL.Query().Get("watch") == "true"; watch && strings.HasSuffix(r.path, "/*") {
-		return true // of the Kubernetes door
-	}
 	if r.door && request.URL.RawQuery != "" {
 		if watch := request.URL.Query().Get("watch"); watch == "true" || watch == "1" {
 			return true

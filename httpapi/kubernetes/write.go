@@ -197,6 +197,9 @@ func (d *Door) renew(ctx context.Context, a attempt, id leadership.CandidateID, 
 		return leadership.Lease{}, err
 	}
 	was, want := extraOf(known.Metadata), a.extra(id)
+	if _, err := want.metadata(a.name); err != nil {
+		return leadership.Lease{}, err // before anything is written
+	}
 	same := maps.Equal(was.Labels, want.Labels) && maps.Equal(was.Annotations, want.Annotations)
 	l, err := d.config.Service.Renew(ctx, leadership.LeaseRequest{Election: a.election, CandidateID: id, Key: key, Token: known.Token})
 	if err == nil && (!same || a.duration() > known.LeaseDuration) {

@@ -353,7 +353,7 @@ func TestAWatchTellsOfEveryChangeAndResumes(t *testing.T) {
 		}
 		f.now = f.now.Add(time.Second)
 		f.want(200, "DELETE", one, nil)
-		if kind, o := next(); kind != "DELETED" || at(o, "metadata", "name") != "jobs" {
+		if kind, o := next(); kind != "DELETED" || at(o, "metadata", "name") != "jobs" || at(o, "metadata", "annotations", "regent/fencing-token") != "1" {
 			t.Errorf("%q: got %s %v", selector, kind, o)
 		}
 		if selector == "" {

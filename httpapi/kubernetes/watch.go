@@ -147,6 +147,9 @@ func (t *watching) pass(ctx context.Context, changes []change) error {
 		l := reading.Lease
 		if gone {
 			l = leadership.Lease{Election: c.election}
+			if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Lease != nil {
+				l = *refused.Lease
+			}
 		}
 		one := row{newLease(k, l, c.version), l}
 		kind := "MODIFIED"

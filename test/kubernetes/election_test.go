@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
@@ -29,6 +30,14 @@ import (
 // serve serves the store through a fresh instance.
 func serve(t *testing.T, store *memory.Store) *httptest.Server {
 	t.Helper()
+	server := httptest.NewServer(api(t, store))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	return server
+}
+
+// api returns the handler of a fresh instance on the store.
+func api(t *testing.T, store *memory.Store) http.Handler {
+	t.Helper()
 	i, err := instance.New(instance.Config{Store: store, Journal: store, Alone: true})
 	if err != nil {
 		t.Fatal(err)
@@ -37,9 +46,8 @@ func serve(t *testing.T, store *memory.Store) *httptest.Server {
 	ran := make(chan struct{})
 	go func() { defer close(ran); i.Run(ctx) }()
 	d := door.New(door.Config{Service: i, Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, store) }})
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: i, Doors: map[string]httpapi.Door{door.Path: {Handler: d, Refuse: door.Refuse}}}))
-	t.Cleanup(func() { cancel(); <-ran; server.CloseClientConnections(); server.Close() })
-	return server
+	t.Cleanup(func() { cancel(); <-ran })
+	return httpapi.New(httpapi.Config{Service: i, Doors: map[string]httpapi.Door{door.Path: {Handler: d, Refuse: door.Refuse}}})
 }
 
 func clientTo(t *testing.T, url string) kubernetes.Interface {
@@ -149,6 +157,67 @@ func TestAnInformerSeesWhatChanges(t *testing.T) {
 		cancel() // which releases it
 	}
 	<-ended
+}
+
+func TestALeaderAndAnInformerGoOnOverARestartOfTheServer(t *testing.T) {
+	t.Parallel()
+	store := memory.New(memory.Config{})
+	var current atomic.Value
+	current.Store(api(t, store))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { current.Load().(http.Handler).ServeHTTP(w, r) }))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	factory := informers.NewSharedInformerFactory(clientTo(t, server.URL), 0)
+	seen := make(chan string, 100)
+	tell := func(o any) {
+		l := o.(*coordination.Lease)
+		seen <- l.Name + " " + *l.Spec.HolderIdentity
+	}
+	informer := factory.Coordination().V1().Leases().Informer()
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, o any) { tell(o) }}); err != nil {
+		t.Fatal(err)
+	}
+	factory.Start(t.Context().Done())
+	expect := func(want string) {
+		t.Helper()
+		for {
+			select {
+			case got := <-seen:
+				if got == want {
+					return
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("the informer never saw %q", want)
+			}
+		}
+	}
+	leases := clientTo(t, server.URL).CoordinationV1().Leases("default")
+	claim := func(name string) *coordination.Lease {
+		t.Helper()
+		holder, seconds := "ann", int32(3600)
+		l, err := leases.Create(t.Context(), &coordination.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordination.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	first := claim("first")
+	expect("first ann")
+	current.Store(api(t, store)) // an instance that remembers nothing
+	server.CloseClientConnections()
+	renewed, err := leases.Update(t.Context(), first, metav1.UpdateOptions{})
+	for range 10 { // as an elector does: its connection was cut
+		if err == nil {
+			break
+		}
+		if first, err = leases.Get(t.Context(), "first", metav1.GetOptions{}); err == nil {
+			renewed, err = leases.Update(t.Context(), first, metav1.UpdateOptions{})
+		}
+	}
+	if err != nil || *renewed.Spec.LeaseTransitions != 0 {
+		t.Errorf("the leader's renewal after the restart: %+v, %v", renewed, err)
+	}
+	claim("second")
+	expect("second ann")
 }
 
 func TestAManagerOfControllerRuntimeLeads(t *testing.T) {

@@ -80,9 +80,9 @@ func TestElectorsOfClientGoLeadOneAfterTheOther(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		led := make(chan struct{})
 		elect(ctx, t, url, identity, func(ctx context.Context) {
+			defer close(led) // the elector does not wait for this function
 			most.Store(max(most.Load(), leading.Add(1)))
 			defer leading.Add(-1)
-			close(led)
 			cancel()
 			<-ctx.Done()
 		})
@@ -194,7 +194,14 @@ func TestALeaderAndAnInformerGoOnOverARestartOfTheServer(t *testing.T) {
 	claim := func(name string) *coordination.Lease {
 		t.Helper()
 		holder, seconds := "ann", int32(3600)
-		l, err := leases.Create(t.Context(), &coordination.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordination.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds}}, metav1.CreateOptions{})
+		wanted := &coordination.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordination.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds}}
+		l, err := leases.Create(t.Context(), wanted, metav1.CreateOptions{})
+		for range 10 { // the connection may be one that was cut
+			if err == nil || apierrors.IsAlreadyExists(err) {
+				return l
+			}
+			l, err = leases.Create(t.Context(), wanted, metav1.CreateOptions{})
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 race: export CGO_ENABLED := 1
 
 # Tests that need heavy dependencies have modules of their own. They are run and checked with all the rest.
-MODULES := test/sqlite test/terraform test/generated test/load/etcd
+MODULES := test/sqlite test/terraform test/generated test/kubernetes test/load/etcd
 EACH    := for module in $(MODULES); do cd $(CURDIR)/$$module; echo "in $$module:";
 
 PKG      ?= ./...
@@ -89,6 +89,6 @@ fuzz: ## run each fuzz target for FUZZTIME (30s)
 emulators: ## start the emulators, print their variables, and run until interrupted
 	@go run ./cmd/emulators
 
-generate: ## rewrite the tables of httpapi/README.md, and the licenses of the modules in the binary
-	go test ./httpapi -run Readme -update
+generate: ## rewrite the tables of httpapi/README.md and httpapi/mcp/README.md, and the licenses of the modules in the binary
+	go test ./httpapi ./httpapi/mcp -run Readme -update
 	go test ./cmd/regent -run LicensesAreThose -update

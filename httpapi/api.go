@@ -37,6 +37,9 @@ type Config struct {
 	// refused. Of the Op it gets the verb, and the election in the path. The gates of the service
 	// decide again, when all of the call is known.
 	Knock func(context.Context, instance.Op) (context.Context, error)
+	// Doors are mounted beside the API, by their paths: each serves its path and all paths below
+	// it, but "/" itself alone.
+	Doors map[string]Door
 	// RequestTimeout bounds the calls of the service that one request makes, in addition to the
 	// time that it asks to wait: 10 s if it is zero.
 	RequestTimeout time.Duration
@@ -84,6 +87,12 @@ func New(c Config) http.Handler {
 	}
 	if err := a.route(wire.Verbs(), a.handlers()); err != nil {
 		panic(err)
+	}
+	for path, door := range c.Doors {
+		a.router.Handle(path, a.door(door))
+		if path != "/" {
+			a.router.Handle(path+"/*", a.door(door))
+		}
 	}
 	return a.router
 }

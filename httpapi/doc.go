@@ -13,6 +13,8 @@
 //
 // Pages of other origins that a browser shows are kept out, in origin.go. There is no CORS.
 //
+// Other doors may stand beside the API, in door.go: package mcp is one.
+//
 // openapi.yaml is the contract, written by hand and served at /openapi.yaml. README.md is the
 // reference for users. Tests hold the contract to the table of verbs, to the codes of package wire
 // and, with package apitest, to every exchange that they make.

@@ -60,7 +60,7 @@ func (a *api) handle(offers []offer) http.HandlerFunc {
 		id := requestID(r)
 		setHeaders(w.Header(), id)
 		e := &exchange{ResponseWriter: w, status: http.StatusOK}
-		err := a.keepPagesOut(r)
+		err := a.keepPagesOut(r, false)
 		if err == nil {
 			err = answer(e, r, id, offers)
 		}
@@ -96,18 +96,21 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
+// orPanicked makes an error of a panic. It panics on to abort the reply.
+func orPanicked(err error, value any) error {
+	switch value {
+	case nil:
+		return err
+	case http.ErrAbortHandler:
+		panic(value)
+	}
+	return &panicked{value, debug.Stack()}
+}
+
 // answer makes the checks that are the same for all requests and then calls the handler of the
 // offer that the caller likes best. A panic becomes an error.
 func answer(w http.ResponseWriter, r *http.Request, id string, offers []offer) (err error) {
-	defer func() {
-		switch v := recover(); v {
-		case nil:
-		case http.ErrAbortHandler:
-			panic(v)
-		default:
-			err = &panicked{v, debug.Stack()}
-		}
-	}()
+	defer func() { err = orPanicked(err, recover()) }()
 	o, err := admit(r, offers)
 	if err != nil {
 		return err

@@ -16,12 +16,16 @@ import (
 // Programs are not concerned: they send neither Origin nor Sec-Fetch-Site.
 
 // keepPagesOut refuses a call that a page of another origin makes. Reads are refused, too: the page
-// could not see the answer, but a stream or a long poll would take a place.
-func (a *api) keepPagesOut(r *http.Request) error {
+// could not see the answer, but a stream or a long poll would take a place. At a door a link of
+// another page may be followed: a door may be a page itself.
+func (a *api) keepPagesOut(r *http.Request, door bool) error {
 	if a.hosts != nil && !a.hosts(r.Host) {
 		return refuse(wire.PermissionDenied, "this server has no access control and answers under IP addresses and localhost only, not under %s; call it at http://127.0.0.1, or start it with --allow-host and that name", wire.Quote(r.Host))
 	}
-	if r.Header["Origin"] == nil && r.Header["Sec-Fetch-Site"] == nil || !strings.HasPrefix(r.URL.Path, wire.PathGuarded) {
+	if r.Header["Origin"] == nil && r.Header["Sec-Fetch-Site"] == nil || !door && !strings.HasPrefix(r.URL.Path, wire.PathGuarded) {
+		return nil
+	}
+	if door && r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
 		return nil
 	}
 	changing := *r

@@ -25,8 +25,8 @@ func refuse(code leadership.Code, format string, args ...any) error {
 
 // admit makes the checks that are the same for all requests, and chooses an offer.
 func admit(r *http.Request, offers []offer) (offer, error) {
-	if n := len(r.RequestURI); n > wire.MaxURI {
-		return offer{}, refuse(wire.URITooLong, "a path and its query must not exceed %d bytes, this one has %d", wire.MaxURI, n)
+	if err := checkURI(r); err != nil {
+		return offer{}, err
 	}
 	o, err := choose(r.Header["Accept"], offers)
 	if err != nil {
@@ -39,6 +39,13 @@ func admit(r *http.Request, offers []offer) (offer, error) {
 		}
 	}
 	return o, o.checkCondition(r)
+}
+
+func checkURI(r *http.Request) error {
+	if n := len(r.RequestURI); n > wire.MaxURI {
+		return refuse(wire.URITooLong, "a path and its query must not exceed %d bytes, this one has %d", wire.MaxURI, n)
+	}
+	return nil
 }
 
 // checkCondition refuses a condition that the call does not take: it would be surprising to ignore

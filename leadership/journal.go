@@ -336,6 +336,9 @@ func openCheckpoint(l Log, c Renewal) (LogChange, error) {
 // RaisedLog is the change of a log after which no leader can write in it whose token is not above
 // the given one: for a store whose elections were raised after a restore, or that is being moved.
 func RaisedLog(l Log, token Token) (LogChange, error) {
+	if l.ID.Kind == LogSecret { // it has no leader
+		return LogChange{}, nil
+	}
 	var mark *Mark
 	var head any
 	if l.ID.Kind == LogJournal {
@@ -368,6 +371,9 @@ type LogCopy struct {
 // Error: RecordCorrupt, if what is there is something else than a beginning of the copy, or the
 // copy with what was written since.
 func LogCopied(there Log, c LogCopy) (after Index, all bool, err error) {
+	if c.ID.Kind == LogSecret { // a store that has one already keeps it: it may be in use
+		return 0, there.Text != "", nil
+	}
 	if c.ID.Kind != LogJournal {
 		var have, from checkpointHead
 		err := errors.Join(there.readHead(&have), c.readHead(&from))

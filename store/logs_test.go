@@ -273,3 +273,29 @@ func TestALogFromAClockThatIsAheadIsMovedOnceTheNewStoreHasReachedIt(t *testing.
 		})
 	}
 }
+
+func TestTheSharedSecretMovesAndSurvivesARaise(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	from, to, used := c.memory(0), c.memory(0), c.memory(0)
+	secret := func(s Store) string {
+		t.Helper()
+		got, err := leadership.SharedSecret(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(got)
+	}
+	want, own := secret(from), secret(used)
+	if _, err := Raise(t.Context(), from, Raising{Above: 1000}); err != nil || secret(from) != want {
+		t.Errorf("after a raise: %v, or another secret", err)
+	}
+	for range 2 {
+		if _, err := Move(t.Context(), from, to); err != nil || secret(to) != want || secret(from) != want {
+			t.Errorf("after a move: %v, or another secret", err)
+		}
+	}
+	if _, err := Move(t.Context(), from, used); err != nil || secret(used) != own {
+		t.Errorf("a store that has one of its own keeps it: %v", err)
+	}
+}

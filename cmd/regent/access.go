@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"regent/httpapi"
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authz"
 	"regent/httpapi/access/limit"
@@ -199,6 +200,23 @@ func (a *access) wrap(api http.Handler) http.Handler {
 		}
 		api.ServeHTTP(w, r)
 	})
+}
+
+// door authenticates the callers of a door whose errors have a form of their own.
+func (a *access) door(d httpapi.Door) httpapi.Door {
+	if a.who == nil {
+		return d
+	}
+	refuse := d.Refuse
+	if refuse == nil {
+		refuse = func(w http.ResponseWriter, err error) {
+			p := wire.NewProblem(err)
+			p.RequestID = w.Header().Get(wire.RequestIDHeader)
+			p.Write(w, p)
+		}
+	}
+	d.Handler = authn.RequireAs(a.who, a.refused, refuse)(d.Handler)
+	return d
 }
 
 // audit logs a call that was refused, privileged, or answered with a lease.

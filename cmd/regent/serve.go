@@ -24,6 +24,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"regent/httpapi"
+	"regent/httpapi/kubernetes"
+	"regent/httpapi/mcp"
 	"regent/httpapi/timing"
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -107,6 +109,8 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[[]string]{&s.hosts, "", "NAME,…", parseTexts}, "allow-host", "with --auth none: names under which a proxy on this machine or a container calls the service")
 	cmd.Flags().Var(&value[string]{&s.metricsListen, "", "HOST:PORT", parseText}, "metrics-listen", "where to serve metrics to Prometheus, at /metrics (default: nowhere)")
 	c.complete(cmd, "auth", authNone, authPlatform, authOIDC)
+	cmd.Flags().BoolVar(&s.kubernetes, "kubernetes", false, "also serve Leases to Kubernetes clients, below "+kubernetes.Path+"; see 'regent kubeconfig'")
+	cmd.Flags().BoolVar(&s.mcp, "mcp", false, "also serve tools for language models, at "+mcp.Path)
 	cmd.Flags().BoolVar(&s.dev, "dev", false, "allow emulators, and serve this machine only")
 	c.from(cmd, "listen", "REGENT_LISTEN")
 	c.from(cmd, "store", "REGENT_STORE")
@@ -126,6 +130,8 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "tls-key", "REGENT_TLS_KEY")
 	c.from(cmd, "allow-host", "REGENT_ALLOW_HOST")
 	c.from(cmd, "metrics-listen", "REGENT_METRICS_LISTEN")
+	c.from(cmd, "kubernetes", "REGENT_KUBERNETES")
+	c.from(cmd, "mcp", "REGENT_MCP")
 }
 
 // serve runs the service until ctx ends, a signal comes, or the store has failed for good.
@@ -205,8 +211,8 @@ func (c *cli) makeStateFolder(path string) error {
 
 // serveStore serves until ctx ends, or the store or the server fails.
 func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name string, at *endpoint, s serviceSettings, opened store.Store) error {
-	leases := m.Store(opened)
-	inst, closeBuses, err := c.newInstance(ctx, m, name, s, leases, m.Journal(opened))
+	leases, journal := m.Store(opened), m.Journal(opened)
+	inst, closeBuses, err := c.newInstance(ctx, m, name, s, leases, journal)
 	if err != nil {
 		return err
 	}
@@ -221,7 +227,14 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	defer cancel()
 	ready := &readiness{store: leases, instance: inst, latch: who.latch, crowd: crowd{log: m.log, count: m.Displaced}}
 	service := instance.Guard(inst, append(who.gates(s.maxConcurrency), m)...) // refused calls are no operations
-	api := httpapi.New(httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), Knock: who.knock(), StreamLimit: s.streamLimit})
+	config := httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), Knock: who.knock(), StreamLimit: s.streamLimit}
+	beside, err := openDoors(s, who, config, journal)
+	if err != nil {
+		return err
+	}
+	defer beside.close()
+	config.Doors = beside.byPath
+	api := httpapi.New(config)
 	server, hurry := newServer(timing.Handler(m.pipeline.Meters, m.pipeline.Tracers, api, who.wrap(api)), ready.crowd.displaced, m.log)
 	done := make(chan error, 1)
 	go func() { done <- at.serve(server.Server) }()
@@ -235,6 +248,9 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	case <-ctx.Done():
 	}
 	ready.drain()
+	var closing sync.WaitGroup
+	closing.Go(beside.close) // a call under way may delay it, until the server hurries
+	defer closing.Wait()
 	late, release := context.WithTimeout(background, finishTimeout+answerTimeout)
 	defer release()
 	drained := make(chan struct{})

@@ -35,6 +35,8 @@ type serviceSettings struct {
 	hosts       []string // names under which the service is called, without access control
 
 	metricsListen string // HOST:PORT; "" for none
+	kubernetes    bool   // also serve Leases as a Kubernetes API server does
+	mcp           bool   // also serve tools for language models
 
 	history     time.Duration // see store.Config
 	cacheExpiry time.Duration // see instance.Config

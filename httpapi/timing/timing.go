@@ -66,10 +66,16 @@ const server = "regent:80"
 type route struct {
 	path               string
 	streams, documents bool
+	door               bool // what lies below the path is known to the door alone
 }
 
 // streamed reports whether the reply is a stream, which may last for minutes.
 func (r route) streamed(request *http.Request) bool {
+	if r.door && request.URL.RawQuery != "" {
+		if watch := request.URL.Query().Get("watch"); watch == "true" || watch == "1" {
+			return true
+		}
+	}
 	asked := strings.Contains(strings.Join(request.Header.Values("Accept"), ","), wire.StreamType)
 	return request.Method == http.MethodGet && r.streams && (asked || !r.documents)
 }
@@ -92,6 +98,9 @@ func routesOf(api http.Handler) routes {
 	}
 	for _, one := range rs.router.Routes() {
 		r := route{path: constraint.ReplaceAllString(one.Pattern, "{$1}")}
+		if strings.HasSuffix(r.path, "/*") {
+			r.door, r.streams, r.documents = true, true, true
+		}
 		for _, row := range wire.Verbs() {
 			if row.Path == r.path && row.Method == http.MethodGet {
 				r.streams = r.streams || row.Type == wire.StreamType

@@ -148,6 +148,11 @@ type reporting struct {
 	never   time.Duration         // until then there are none, unless they are urgent
 }
 
+// begin goes on from what the server knows already of a lease that is resumed.
+func (r *reporting) begin(known leadership.ReportText) {
+	r.all, r.text, r.told = known.Report(), known, known
+}
+
 // next returns the report for the renewal that is about to be sent; empty if it goes without.
 func (r *reporting) next(now time.Duration, urgent bool) []byte {
 	r.sending = ""

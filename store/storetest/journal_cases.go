@@ -705,6 +705,31 @@ var logCases = []journalCase{
 		}
 		l.same("the journal", l.look(l.a, journal), log)
 	}},
+	{"the shared secret is made once, and every handle returns the same", func(l *logs) {
+		secrets := make([]string, 8)
+		var asking sync.WaitGroup
+		for i := range secrets {
+			asking.Go(func() {
+				j := []leadership.Journal{l.a, l.b}[i%2]
+				secret, err := leadership.SharedSecret(l.Context(), j)
+				if err != nil || len(secret) != 32 {
+					l.Errorf("got %d bytes, %v; want 32", len(secret), err)
+				}
+				secrets[i] = string(secret)
+			})
+		}
+		asking.Wait()
+		if one := slices.Compact(secrets); len(one) != 1 || one[0] == string(make([]byte, 32)) {
+			l.Errorf("got %d secrets, want one, of random bytes", len(one))
+		}
+		if got := l.names(10); len(got) != 1 || got[0].Kind != leadership.LogSecret {
+			l.Fatalf("it is kept in %v", got)
+		}
+		l.amend(l.a, l.names(1)[0], leadership.LogChange{Text: `{"secret":"YWJj"}`})
+		if _, err := leadership.SharedSecret(l.Context(), l.b); !errors.Is(err, leadership.RecordCorrupt) {
+			l.Errorf("of three bytes: got %v, want %v", err, leadership.RecordCorrupt)
+		}
+	}},
 	{"a log is kept over the release, the end and the deletion of its election, and over its history", func(l *logs) {
 		change := leadership.LogChange{Text: `{"n":1}`, Body: awkward, Add: []leadership.Segment{run(1, 2, "x"), {Last: 1, Data: "s"}}}
 		journalHead, checkpointHead := l.amend(l.a, journal, change), l.amend(l.a, checkpoint, leadership.LogChange{Text: `{"n":2}`, Body: "c"})

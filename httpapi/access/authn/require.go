@@ -16,6 +16,16 @@ import (
 // refused, if it is not nil, is called before each refusal. Its request has the id of the problem
 // (leadership.RequestID). It must not pass on any header of the request: the token is among them.
 func Require(a Authenticator, refused func(*http.Request, error)) func(http.Handler) http.Handler {
+	return RequireAs(a, refused, func(w http.ResponseWriter, err error) {
+		p := wire.NewProblem(err)
+		p.RequestID = w.Header().Get(wire.RequestIDHeader)
+		p.Write(w, p)
+	})
+}
+
+// RequireAs is Require for a door whose errors have another form: write answers with the error,
+// under headers that are already set.
+func RequireAs(a Authenticator, refused func(*http.Request, error), write func(http.ResponseWriter, error)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			p, err := a.Authenticate(r)
@@ -31,30 +41,31 @@ func Require(a Authenticator, refused func(*http.Request, error)) func(http.Hand
 			if refused != nil {
 				refused(r, err)
 			}
-			answer(w, r, err)
+			setHeaders(w.Header(), r, err)
+			write(w, err)
 		})
 	}
 }
 
-// requestID returns the caller's id if it is valid, or a fresh one.
+// requestID returns the id that the request has already, the caller's id if it is valid, or a fresh
+// one.
 func requestID(r *http.Request) string {
+	if id := leadership.RequestID(r.Context()); id != "" {
+		return id
+	}
 	if ids := r.Header.Values(wire.RequestIDHeader); len(ids) == 1 && wire.ValidRequestID(ids[0]) {
 		return ids[0]
 	}
 	return rand.Text()
 }
 
-// answer writes why the request was refused.
-func answer(w http.ResponseWriter, r *http.Request, err error) {
-	p := wire.NewProblem(err)
-	p.RequestID = leadership.RequestID(r.Context())
-	h := w.Header()
-	if p.Code == wire.Unauthenticated {
+// setHeaders sets the headers of a refusal.
+func setHeaders(h http.Header, r *http.Request, err error) {
+	if wire.NewProblem(err).Code == wire.Unauthenticated {
 		h.Set("WWW-Authenticate", challenge(r.Header))
 	}
-	h.Set(wire.RequestIDHeader, p.RequestID)
+	h.Set(wire.RequestIDHeader, leadership.RequestID(r.Context()))
 	h.Set("Cache-Control", "no-store")
-	p.Write(w, p)
 }
 
 // challenge returns the header that asks for a token. It says that the token was wrong only if

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+
+	"regent/httpapi"
+	"regent/httpapi/kubernetes"
+	"regent/httpapi/mcp"
+	"regent/leadership"
+)
+
+// doors are the ways to call the service beside the REST API.
+type doors struct {
+	byPath  map[string]httpapi.Door
+	closers []func()
+}
+
+// openDoors opens the doors that the settings ask for. config is that of the API.
+func openDoors(s serviceSettings, who *access, config httpapi.Config, journal leadership.Journal) (*doors, error) {
+	d := &doors{byPath: map[string]httpapi.Door{}}
+	if s.kubernetes {
+		door := kubernetes.New(kubernetes.Config{
+			Service:     config.Service,
+			Secret:      func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, journal) },
+			StreamLimit: config.StreamLimit,
+		})
+		d.byPath[kubernetes.Path] = who.door(httpapi.Door{Handler: door, Refuse: kubernetes.Refuse})
+	}
+	if s.mcp {
+		if err := d.openMCP(who, config, journal); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// close ends what the doors do in the background. It may be called again.
+func (d *doors) close() {
+	for _, end := range d.closers {
+		end()
+	}
+}
+
+// openMCP opens the door for language models. It calls the API without a network: the host and the
+// origin of its own requests were checked before.
+func (d *doors) openMCP(who *access, config httpapi.Config, journal leadership.Journal) error {
+	config.Hosts, config.Ready = nil, nil
+	door, err := mcp.NewDoor(mcp.DoorConfig{
+		API:     httpapi.New(config),
+		Secret:  func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, journal) },
+		Version: currentBuild().Version,
+		Log:     config.Log,
+	})
+	if err != nil {
+		return err
+	}
+	d.byPath[mcp.Path] = who.door(httpapi.Door{Handler: door})
+	d.closers = append(d.closers, door.Close)
+	return nil
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.yaml.in/yaml/v3"
+
+	"regent/httpapi/mcp"
+)
+
+// openWriter leaves the input of a process open.
+type openWriter struct{ *os.File }
+
+func (openWriter) Close() error { return nil }
+
+// modelOf starts "regent mcp", as a program that runs a model does. The returned function ends its
+// input.
+func modelOf(t *testing.T, env []string, more ...string) (m *sdk.ClientSession, cmd *exec.Cmd, endInput func() error) {
+	t.Helper()
+	cmd = exec.CommandContext(t.Context(), os.Args[0], append([]string{"mcp"}, more...)...)
+	cmd.Env, cmd.Stderr = append(env, beRegent, "HOME="+t.TempDir()), os.Stderr
+	hears, says, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdin = hears
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	hears.Close()
+	t.Cleanup(func() { says.Close() })
+	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	if m, err = c.Connect(t.Context(), &sdk.IOTransport{Reader: out, Writer: openWriter{says}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return m, cmd, says.Close
+}
+
+func TestAModelLeadsThroughAProcessOfItsOwn(t *testing.T) {
+	t.Parallel()
+	env := startServer(t, newClock())
+	for name, end := range map[string]func(*exec.Cmd, func() error) error{
+		"end of input": func(_ *exec.Cmd, endInput func() error) error { return endInput() },
+		"SIGTERM":      func(cmd *exec.Cmd, _ func() error) error { return cmd.Process.Signal(syscall.SIGTERM) },
+		"SIGINT":       func(cmd *exec.Cmd, _ func() error) error { return cmd.Process.Signal(os.Interrupt) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, cmd, endInput := modelOf(t, env, "--candidate", "agent-7")
+			election := strings.ToLower(strings.ReplaceAll(name, " ", "-"))
+			r, err := m.CallTool(t.Context(), &sdk.CallToolParams{Name: "lead", Arguments: map[string]any{"election": election, "leaseDuration": "1h"}})
+			if err != nil || r.IsError || r.StructuredContent.(map[string]any)["candidateId"] != "agent-7" {
+				t.Fatalf("lead: %v, %+v", err, r)
+			}
+			if err := end(cmd, endInput); err != nil {
+				t.Fatal(err)
+			}
+			_ = m.Wait() // the session has ended with its process
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("the process ended with %v", err)
+			}
+			if r := regent(t, env, "status "+election).want(t, exitDone); !strings.Contains(r.out, "vacant") {
+				t.Errorf("afterwards: %s", r.out)
+			}
+		})
+	}
+}
+
+func TestTheSkillNamesEveryToolAndNoOther(t *testing.T) {
+	t.Parallel()
+	text := regent(t, nil, "skill").want(t, exitDone).out
+	m, _, _ := modelOf(t, []string{"REGENT_SERVER=http://127.0.0.1:1"})
+	list, err := m.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, tool := range list.Tools {
+		there[tool.Name] = true
+	}
+	named := map[string]bool{}
+	_, tools, _ := strings.Cut(text, "\n## Tools\n")
+	tools, _, _ = strings.Cut(tools, "\n## ")
+	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*) \\|").FindAllStringSubmatch(tools, -1) {
+		for _, name := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[1], -1) {
+			named[name[1]] = true
+		}
+	}
+	if !maps.Equal(there, named) {
+		t.Errorf("the skill has the tools %v; there are %v", slices.Sorted(maps.Keys(named)), slices.Sorted(maps.Keys(there)))
+	}
+}
+
+func TestTheSkillHasItsNameAndCommandsThatAreRight(t *testing.T) {
+	t.Parallel()
+	text := regent(t, nil, "skill").want(t, exitDone).out
+	_, head, _ := strings.Cut(text, "---\n")
+	head, _, ok := strings.Cut(head, "\n---\n")
+	var about struct{ Name, Description string }
+	if err := yaml.Unmarshal([]byte(head), &about); !ok || err != nil || about.Name != "regent" || len(about.Description) < 50 || len(about.Description) > 1024 {
+		t.Errorf("%v: %+v", err, about)
+	}
+	commands := regexp.MustCompile(`(?m)^regent ([^#\n]*)`).FindAllStringSubmatch(text, -1)
+	if len(commands) < 5 {
+		t.Errorf("%d commands", len(commands))
+	}
+	for _, line := range commands {
+		root := newCLI(system{}).root()
+		cmd, rest, err := root.Find(strings.Fields(line[1]))
+		if err == nil {
+			err = cmd.ParseFlags(rest)
+		}
+		if err == nil {
+			err = cmd.Args(cmd, cmd.Flags().Args())
+		}
+		if err != nil {
+			t.Errorf("%s: %v", line[0], err)
+		}
+	}
+}
+
+// modelAt connects a model to the door of a server.
+func modelAt(t *testing.T, server string) *sdk.ClientSession {
+	t.Helper()
+	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	m, err := c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: server + mcp.Path, MaxRetries: -1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// ask calls a tool that succeeds.
+func ask(t *testing.T, m *sdk.ClientSession, tool string, in map[string]any) map[string]any {
+	t.Helper()
+	r, err := m.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: in})
+	if err != nil || r.IsError {
+		t.Fatalf("%s: %v, %+v", tool, err, r)
+	}
+	return r.StructuredContent.(map[string]any)
+}
+
+func TestAModelLeadsOnOverARestartOfTheServer(t *testing.T) {
+	t.Parallel()
+	store := "file:" + filepath.Join(t.TempDir(), "leases")
+	first := startProcess(t, "--mcp", "--store", store)
+	at := func(p *process) string { return strings.TrimPrefix(p.env[0], "REGENT_SERVER=") }
+	led := ask(t, modelAt(t, at(first)), "lead", map[string]any{"election": "reports", "leaseDuration": "1h"})
+	if state := first.end(t, syscall.SIGTERM); state.ExitCode() != exitDone {
+		t.Errorf("the server ended with %v", state)
+	}
+	second := startProcess(t, "--mcp", "--store", store)
+	m := modelAt(t, at(second))
+	if out := ask(t, m, "leading", map[string]any{"handle": led["handle"]}); out["leading"] != true || out["fencingToken"] != 1.0 {
+		t.Errorf("after the restart: %v", out)
+	}
+	ask(t, m, "stop_leading", map[string]any{"handle": led["handle"]})
+	if r := regent(t, second.env, "history reports").want(t, exitDone); strings.Count(r.out, "\n") != 3 {
+		t.Errorf("the history has more than the grant and the release:\n%s", r.out)
+	}
+}
+
+func TestTheDoorForModelsIsClosedUnlessItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		flags []string
+		host  string
+		want  int
+	}{
+		{nil, "", http.StatusNotFound},
+		{[]string{"--mcp"}, "", http.StatusMethodNotAllowed},
+		{[]string{"--mcp"}, "evil.test", http.StatusForbidden},
+		{[]string{"--mcp", "--allow-host", "proxy.test"}, "proxy.test", http.StatusMethodNotAllowed},
+	} {
+		p := startProcess(t, append(c.flags, "--store", "memory:")...)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimPrefix(p.env[0], "REGENT_SERVER=")+mcp.Path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = c.host
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != c.want {
+			t.Errorf("%v, Host %q: %s; want %d", c.flags, c.host, response.Status, c.want)
+		}
+		p.end(t, syscall.SIGTERM)
+	}
+}

@@ -1,0 +1,117 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+)
+
+// The content types of bodies.
+const (
+	typeJSON      = "application/json"
+	typeProtobuf  = "application/vnd.kubernetes.protobuf"
+	typeMerge     = "application/merge-patch+json"
+	typeStrategic = "application/strategic-merge-patch+json"
+)
+
+// maxBody is the most that a body may have.
+const maxBody = 64 << 10
+
+// deleteOptions is what is looked at of metav1.DeleteOptions.
+type deleteOptions struct {
+	Preconditions struct {
+		UID             string `json:"uid"`
+		ResourceVersion string `json:"resourceVersion"`
+	} `json:"preconditions"`
+	DryRun []string `json:"dryRun"`
+}
+
+// read reads the body of a request of one of the content types.
+func read(w http.ResponseWriter, r *http.Request, allowed ...string) (contentType string, body []byte, err error) {
+	contentType, _, err = mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || !slices.Contains(allowed, contentType) || r.Header.Get("Content-Encoding") != "" {
+		return "", nil, refuse(http.StatusUnsupportedMediaType, "", "the body of the request was in an unknown format; accepted media types include: %s, without a Content-Encoding", strings.Join(allowed, ", "))
+	}
+	body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	switch {
+	case errors.As(err, new(*http.MaxBytesError)):
+		return "", nil, refuse(http.StatusRequestEntityTooLarge, "", "a Lease has at most %d bytes here", maxBody)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "", nil, refuse(http.StatusBadRequest, "", "the body did not arrive in time, and nothing was done")
+	case err != nil:
+		return "", nil, refuse(http.StatusBadRequest, "", "the body ended too early")
+	}
+	return contentType, body, nil
+}
+
+// readLease reads the Lease in a body.
+func readLease(w http.ResponseWriter, r *http.Request) (l lease, err error) {
+	contentType, body, err := read(w, r, typeJSON, typeProtobuf)
+	if err != nil {
+		return l, err
+	}
+	if contentType == typeProtobuf {
+		l, err = protobufLease(body)
+	} else {
+		err = json.Unmarshal(body, &l)
+	}
+	return l, l.checkRead(err)
+}
+
+// checkRead refuses what is no Lease.
+func (l lease) checkRead(err error) error {
+	switch {
+	case err != nil:
+		return refuse(http.StatusBadRequest, "", "the object provided is unrecognized: %v", err)
+	case l.Kind != "" && l.Kind != "Lease", l.APIVersion != "" && l.APIVersion != apiVersion:
+		return refuse(http.StatusBadRequest, "", "the object provided is a %q of %q, and this path takes a Lease of %s", cut(l.Kind), cut(l.APIVersion), apiVersion)
+	}
+	return nil
+}
+
+// readOptions reads the body of a deletion, if there is one.
+func readOptions(w http.ResponseWriter, r *http.Request) (o deleteOptions, err error) {
+	if r.ContentLength == 0 {
+		return o, nil
+	}
+	contentType, body, err := read(w, r, typeJSON, typeProtobuf)
+	if err != nil {
+		return o, err
+	}
+	switch {
+	case len(body) == 0:
+	case contentType == typeProtobuf:
+		o, err = protobufOptions(body)
+	default:
+		err = json.Unmarshal(body, &o)
+	}
+	if err != nil {
+		err = refuse(http.StatusBadRequest, "", "the options of the deletion are unrecognized: %v", err)
+	}
+	return o, err
+}
+
+// merge applies a merge patch (RFC 7386) to a document.
+func merge(target, patch any) any {
+	changes, ok := patch.(map[string]any)
+	if !ok {
+		return patch
+	}
+	merged, ok := target.(map[string]any)
+	if !ok {
+		merged = map[string]any{}
+	}
+	for name, change := range changes {
+		if change == nil {
+			delete(merged, name)
+		} else {
+			merged[name] = merge(merged[name], change)
+		}
+	}
+	return merged
+}

@@ -1,0 +1,35 @@
+// Package kubernetes serves elections as Leases of coordination.k8s.io/v1, so that programs that
+// elect their leader through a Lease (client-go, controller-runtime, other languages' clients) and
+// kubectl work with a Regent server unchanged.
+//
+// A Lease NAMESPACE/NAME is the election k8s.NAMESPACE.NAME, which all doors see. The server
+// decides: it takes the holder's identity, the lease duration, labels and annotations from a
+// client, and its times and transitions from the store. leaseTransitions is the fencing token less
+// one.
+//
+// # What a write means
+//
+//	holder wanted | the store says            | call of the service, or the answer
+//	--------------+---------------------------+-----------------------------------------
+//	none          | vacant                    | none
+//	none          | held by this caller       | Release; else 403
+//	X             | held by X for this caller | Renew; and Acquire for other labels
+//	X             | held by X for another one | 403
+//	X             | held by Y                 | 409, whatever the client's clock says
+//	X             | vacant                    | Acquire; 409 if the client read it before
+//	              |                           | the last lease ended
+//
+// What was read before a write chooses the call alone. The call is decided in the store's
+// transaction, by the key and the token of the lease.
+//
+// The key of a holder never leaves the server: it is derived from the secret of the store, the
+// principal, the election and the holder's identity. So any instance can renew, also after a
+// restart, and no other principal can.
+//
+// # Versions
+//
+// A resource version is an instant of the store's clock in microseconds: of the last heartbeat of a
+// lease, of the read of a vacant one, and of the cursor of a feed in lists and watches. A write is
+// refused if the Lease was written after that instant. A watch tells of every change, and not of
+// renewals, which are no changes.
+package kubernetes

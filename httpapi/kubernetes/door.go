@@ -1,0 +1,182 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"regent/httpapi/access/authn"
+	"regent/leadership"
+	"regent/leadership/instance"
+)
+
+// Path is where the door stands in a service.
+const Path = "/apis"
+
+// Config says what a Door stands on. Service and Secret are required.
+type Config struct {
+	// Service decides. Put gates before it with instance.Guard.
+	Service instance.Service
+	// Secret returns the secret that all instances on the store share: leadership.SharedSecret.
+	Secret func(context.Context) ([]byte, error)
+	// Timeout bounds the calls of the service that one request makes: 10 s if it is zero.
+	Timeout time.Duration
+	// StreamLimit is how long a watch lasts at most, before its client watches on: 270 s if it is
+	// zero.
+	StreamLimit time.Duration
+	// BookmarkEvery is how often a silent watch sends a bookmark: 30 s if it is zero.
+	BookmarkEvery time.Duration
+}
+
+// Door serves Leases. The callers of the requests must have been authenticated, and foreign hosts
+// and origins kept out.
+type Door struct {
+	config Config
+
+	mu     sync.Mutex
+	secret []byte // nil until the first need; guarded by mu
+}
+
+// New returns a door.
+func New(c Config) *Door {
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
+	c.StreamLimit = cmp.Or(c.StreamLimit, 270*time.Second)
+	c.BookmarkEvery = cmp.Or(c.BookmarkEvery, 30*time.Second)
+	return &Door{config: c}
+}
+
+// ServeHTTP implements http.Handler.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name, err := d.serve(w, r)
+	if err != nil {
+		refusalOf(name, err).write(w)
+	}
+}
+
+// serve answers a request, or returns why it did not and the Lease that it is about.
+func (d *Door) serve(w http.ResponseWriter, r *http.Request) (name string, err error) {
+	part := strings.Split(strings.Trim(strings.TrimPrefix(r.URL.Path, Path), "/"), "/")
+	if err := acceptable(r); err != nil {
+		return "", err
+	}
+	switch {
+	case len(part) == 1 && part[0] == "":
+		return "", document(w, r, groups)
+	case len(part) == 1 && part[0] == group:
+		return "", document(w, r, leasesGroup)
+	case len(part) == 2 && part[0] == group && part[1] == "v1":
+		return "", document(w, r, resources)
+	case len(part) < 3 || part[0] != group || part[1] != "v1":
+		return "", noSuchResource()
+	}
+	switch part = part[2:]; {
+	case len(part) == 1 && part[0] == "leases":
+		return "", d.collection(w, r, "")
+	case len(part) == 3 && part[0] == "namespaces" && part[2] == "leases":
+		return "", d.collection(w, r, part[1])
+	case len(part) == 4 && part[0] == "namespaces" && part[2] == "leases":
+		return part[3], d.object(w, r, key{part[1], part[3]})
+	}
+	return "", noSuchResource()
+}
+
+// collection serves the Leases of a namespace; "" for all.
+func (d *Door) collection(w http.ResponseWriter, r *http.Request, namespace string) error {
+	switch {
+	case r.Method == http.MethodPost && namespace != "":
+		return d.create(w, r, namespace)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return refuse(http.StatusMethodNotAllowed, "", "the server does not allow this method on the requested resource; delete Leases one by one")
+	}
+	return d.survey(w, r, namespace)
+}
+
+// object serves one Lease.
+func (d *Door) object(w http.ResponseWriter, r *http.Request, k key) error {
+	e, err := k.election()
+	if err != nil {
+		return err
+	}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		if wantsWatch(r) {
+			return d.survey(w, r, k.namespace)
+		}
+		return d.get(w, r, k, e)
+	}
+	if err := refuseDryRun(r); err != nil {
+		return err
+	}
+	switch r.Method {
+	case http.MethodPut:
+		return d.update(w, r, k, e)
+	case http.MethodPatch:
+		return d.patch(w, r, k, e)
+	case http.MethodDelete:
+		return d.remove(w, r, k, e)
+	}
+	return refuse(http.StatusMethodNotAllowed, k.name, "the server does not allow this method on the requested resource")
+}
+
+func refuseDryRun(r *http.Request) error {
+	if r.URL.Query().Has("dryRun") {
+		return refuse(http.StatusBadRequest, "", "there is no dry run here: only the store can tell what it grants; send the request without dryRun")
+	}
+	return nil
+}
+
+// get reads a Lease. A waiting elector asks so every few seconds, and costs the store nothing: the
+// instance hears of every change.
+func (d *Door) get(w http.ResponseWriter, r *http.Request, k key, e leadership.Election) error {
+	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	defer cancel()
+	reading, err := d.config.Service.Read(ctx, leadership.ReadRequest{Election: e})
+	if err != nil {
+		return err
+	}
+	show(w, r, http.StatusOK, k, reading.Lease)
+	return nil
+}
+
+// show answers with a Lease, or with a table of one.
+func show(w http.ResponseWriter, r *http.Request, code int, k key, l leadership.Lease) {
+	one := newLease(k, l, version(written(l)))
+	if version, as := asTable(r); as {
+		reply(w, code, newTable(version, one.Metadata.ResourceVersion, r, []row{{one, l}}))
+		return
+	}
+	reply(w, code, one)
+}
+
+// keyFor returns the key of a holder: it depends on the caller, so that no other caller renews or
+// releases its lease, whatever identity it names.
+func (d *Door) keyFor(ctx context.Context, e leadership.Election, identity string) (leadership.Key, error) {
+	d.mu.Lock()
+	secret := d.secret
+	d.mu.Unlock()
+	if secret == nil {
+		made, err := d.config.Secret(ctx)
+		if err != nil {
+			return leadership.Key{}, err
+		}
+		d.mu.Lock()
+		d.secret, secret = made, made
+		d.mu.Unlock()
+	}
+	principal, _ := authn.From(ctx)
+	var info strings.Builder
+	for _, part := range []string{"regent kubernetes holder", principal.Pinned(), string(e), identity} {
+		info.WriteString(lengthOf(part))
+		info.WriteString(part)
+	}
+	text, err := hkdf.Key(sha256.New, secret, nil, info.String(), leadership.KeySize)
+	return leadership.Key(text), err
+}
+
+// lengthOf keeps the parts of a text apart.
+func lengthOf(part string) string { return strconv.Itoa(len(part)) + ":" }

@@ -1,0 +1,399 @@
+package kubernetes_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"regent/httpapi/access/authn"
+	"regent/httpapi/kubernetes"
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/store/memory"
+)
+
+// counted counts the calls of a store that cost something.
+type counted struct {
+	leadership.Store
+	calls atomic.Int64
+}
+
+func (c *counted) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	c.calls.Add(1)
+	return c.Store.Update(ctx, e, decide)
+}
+
+func (c *counted) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	c.calls.Add(1)
+	return c.Store.Get(ctx, e)
+}
+
+func (c *counted) Renew(ctx context.Context, all []leadership.Renewal) []leadership.Renewed {
+	c.calls.Add(1)
+	return c.Store.Renew(ctx, all)
+}
+
+// fixture is a door on a store in memory.
+type fixture struct {
+	*testing.T
+	door    http.Handler
+	service instance.Service
+	store   *counted
+	now     time.Time
+	journal *memory.Store
+	as      authn.Principal
+}
+
+func newFixture(t *testing.T, gates ...instance.Gate) *fixture {
+	t.Helper()
+	f := &fixture{T: t, now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}
+	f.journal = memory.New(memory.Config{Now: func() time.Time { return f.now }})
+	f.store = &counted{Store: f.journal}
+	f.restart(gates...)
+	return f
+}
+
+// restart gives the fixture another instance, which remembers nothing.
+func (f *fixture) restart(gates ...instance.Gate) {
+	f.Helper()
+	start := f.now
+	i, err := instance.New(instance.Config{Store: f.store, Journal: f.journal, Alone: true, Now: func() time.Duration { return f.now.Sub(start) }})
+	if err != nil {
+		f.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan struct{})
+	go func() { defer close(ran); i.Run(ctx) }()
+	f.Cleanup(func() { cancel(); <-ran })
+	f.service = instance.Guard(i, gates...)
+	f.door = kubernetes.New(kubernetes.Config{Service: f.service, Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, f.journal) }})
+}
+
+const (
+	leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+	one    = leases + "/jobs"
+)
+
+type object = map[string]any
+
+// do sends a request. A text is sent as it is, anything else as JSON.
+func (f *fixture) do(method, target string, body any, headers ...string) (int, object) {
+	f.Helper()
+	text, is := body.(string)
+	if !is && body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			f.Fatal(err)
+		}
+		text = string(b)
+	}
+	r := httptest.NewRequestWithContext(authn.With(f.Context(), f.as), method, target, strings.NewReader(text))
+	if text != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	f.door.ServeHTTP(w, r)
+	var answer object
+	if err := json.NewDecoder(bytes.NewReader(w.Body.Bytes())).Decode(&answer); err != nil || w.Header().Get("Content-Type") != "application/json" {
+		f.Fatalf("%s %s: %d %s (%v), content type %q", method, target, w.Code, w.Body, err, w.Header().Get("Content-Type"))
+	}
+	if w.Code >= 400 && (answer["kind"] != "Status" || answer["status"] != "Failure" || answer["code"] != float64(w.Code) || answer["reason"] == nil || answer["message"] == "") {
+		f.Errorf("%s %s: %d is no Status: %s", method, target, w.Code, w.Body)
+	}
+	return w.Code, answer
+}
+
+// want is do for a request that is answered with that status.
+func (f *fixture) want(status int, method, target string, body any, headers ...string) object {
+	f.Helper()
+	got, answer := f.do(method, target, body, headers...)
+	if got != status {
+		f.Fatalf("%s %s: %d %v, want %d", method, target, got, answer, status)
+	}
+	return answer
+}
+
+// at reads a value in a document, by the names on the way to it.
+func at(o any, path ...string) any {
+	for _, name := range path {
+		m, _ := o.(object)
+		o = m[name]
+	}
+	return o
+}
+
+func claim(holder string) object {
+	return object{"metadata": object{"name": "jobs", "namespace": "default"}, "spec": object{
+		"holderIdentity": holder, "leaseDurationSeconds": 15, "acquireTime": "2001-01-01T00:00:00.000000Z", "renewTime": "2001-01-01T00:00:00.000000Z", "leaseTransitions": 0,
+	}}
+}
+
+// by is a Lease as it was read, for another holder.
+func by(o object, holder string) object {
+	var copied object
+	text, _ := json.Marshal(o)
+	_ = json.Unmarshal(text, &copied)
+	copied["spec"].(object)["holderIdentity"] = holder
+	return copied
+}
+
+func TestALeaseIsClaimedRenewedTakenOverAndReleased(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	if s := f.want(404, "GET", one, nil); s["reason"] != "NotFound" {
+		t.Errorf("got %v", s)
+	}
+	first := f.want(201, "POST", leases, claim("ann_1"))
+	if at(first, "spec", "leaseTransitions") != 0.0 || at(first, "metadata", "annotations", "regent/fencing-token") != "1" || at(first, "spec", "acquireTime") != "2027-03-01T12:00:00.000000Z" {
+		t.Errorf("the store's time and token are not in %v", first)
+	}
+	if s := f.want(409, "POST", leases, claim("bob")); s["reason"] != "AlreadyExists" {
+		t.Errorf("got %v", s)
+	}
+	f.now = f.now.Add(5 * time.Second)
+	renewed := f.want(200, "PUT", one, first)
+	if at(renewed, "spec", "renewTime") != "2027-03-01T12:00:05.000000Z" || at(renewed, "spec", "acquireTime") != at(first, "spec", "acquireTime") || at(renewed, "metadata", "resourceVersion") == at(first, "metadata", "resourceVersion") {
+		t.Errorf("renewed: %v", renewed)
+	}
+	if s := f.want(409, "PUT", one, first); s["reason"] != "Conflict" {
+		t.Errorf("with an old version: %v", s)
+	}
+	f.now = f.now.Add(14 * time.Second)
+	if s := f.want(409, "PUT", one, by(f.want(200, "GET", one, nil), "bob")); s["reason"] != "Conflict" || !strings.Contains(s["message"].(string), "another 1000 ms") {
+		t.Errorf("before the end: %v", s)
+	}
+	f.now = f.now.Add(1100 * time.Millisecond)
+	if s := f.want(409, "PUT", one, renewed); s["reason"] != "Conflict" {
+		t.Errorf("a late renewal: %v", s)
+	}
+	second := f.want(200, "PUT", one, by(f.want(200, "GET", one, nil), "bob"))
+	if at(second, "spec", "leaseTransitions") != 1.0 || at(second, "metadata", "annotations", "regent/fencing-token") != "2" || at(second, "spec", "holderIdentity") != "bob" {
+		t.Errorf("taken over: %v", second)
+	}
+	released := f.want(200, "PUT", one, by(second, ""))
+	if at(released, "spec", "holderIdentity") != "" || at(released, "spec", "leaseTransitions") != 1.0 {
+		t.Errorf("released: %v", released)
+	}
+	l, err := f.service.Get(t.Context(), "k8s.default.jobs")
+	if err != nil || l.State != leadership.Vacant || l.Token != 2 {
+		t.Errorf("the election is %+v, %v", l, err)
+	}
+}
+
+func TestTransitionsGoOnAfterADeletion(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.want(201, "POST", leases, claim("ann"))
+	if s := f.want(200, "DELETE", one, nil); s["status"] != "Success" || at(s, "details", "uid") == nil {
+		t.Errorf("got %v", s)
+	}
+	f.want(404, "GET", one, nil)
+	f.want(404, "DELETE", one, nil)
+	if s := f.want(409, "POST", leases, claim("bob")); s["reason"] != "AlreadyExists" {
+		t.Errorf("while the deleted lease would last: %v", s)
+	}
+	f.now = f.now.Add(16 * time.Second)
+	if l := f.want(200, "PUT", one, by(f.want(200, "GET", one, nil), "bob")); at(l, "spec", "leaseTransitions") != 1.0 {
+		t.Errorf("got %v", l)
+	}
+}
+
+func TestAnotherPrincipalNeitherRenewsNorReleases(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.as = authn.Principal{Issuer: "i", Subject: "ann"}
+	l := f.want(201, "POST", leases, claim("agent"))
+	f.as.Subject = "eve"
+	f.now = f.now.Add(time.Second)
+	before := f.want(200, "GET", one, nil)
+	for _, body := range []object{l, by(l, "")} {
+		if s := f.want(403, "PUT", one, body); s["reason"] != "Forbidden" {
+			t.Errorf("got %v", s)
+		}
+	}
+	f.want(403, "PATCH", one, object{"metadata": object{"labels": object{"a": "b"}}}, "Content-Type", "application/merge-patch+json")
+	if after := f.want(200, "GET", one, nil); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("it is now %v, and was %v", after, before)
+	}
+	f.as.Subject = "ann"
+	f.restart()
+	f.want(200, "PUT", one, l) // also through an instance that has never seen it
+}
+
+func TestAReleaseThatIsRefusedIsForbiddenAndNoConflict(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	l := f.want(201, "POST", leases, claim("ann"))
+	f.now = f.now.Add(time.Second)
+	f.want(200, "PUT", one, l)
+	if s := f.want(403, "PUT", one, by(l, "")); s["reason"] != "Forbidden" {
+		t.Errorf("got %v", s)
+	}
+}
+
+func TestAWaitingElectorCostsTheStoreNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	l := f.want(201, "POST", leases, claim("ann"))
+	f.want(200, "GET", one, nil)
+	f.store.calls.Store(0)
+	const rounds = 100
+	for range rounds {
+		f.now = f.now.Add(2 * time.Second)
+		l = f.want(200, "PUT", one, l)
+		for range 10 {
+			f.want(200, "GET", one, nil)
+		}
+	}
+	if n := f.store.calls.Load(); n != rounds {
+		t.Errorf("%d renewals and 10 times as many polls cost %d calls of the store, want one for each renewal", rounds, n)
+	}
+}
+
+func TestLabelsAndLongIdentitiesAreKeptWhileTheLeaderLeads(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const holder = "system:serviceaccount/ann é"
+	c := claim(holder)
+	c["metadata"].(object)["labels"] = object{"app": "x"}
+	c["metadata"].(object)["annotations"] = object{"note": "y", "regent/fencing-token": "99"}
+	l := f.want(201, "POST", leases, c)
+	f.now = f.now.Add(time.Second)
+	l["metadata"].(object)["labels"] = object{"app": "z"}
+	l = f.want(200, "PUT", one, l)
+	got := f.want(200, "GET", one, nil)
+	if at(got, "spec", "holderIdentity") != holder || at(got, "metadata", "labels", "app") != "z" || at(got, "metadata", "annotations", "note") != "y" || at(got, "metadata", "annotations", "regent/fencing-token") != "1" {
+		t.Errorf("got %v", got)
+	}
+	f.want(200, "PUT", one, by(l, ""))
+	if got := f.want(200, "GET", one, nil); at(got, "metadata", "labels") != nil {
+		t.Errorf("of a vacant lease: %v", got)
+	}
+}
+
+func TestAPatchRenewsAndIsRefusedToAFieldManagerThatDoesNotHold(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.want(201, "POST", leases, claim("ann"))
+	renew := object{"spec": object{"renewTime": "2027-03-01T12:00:00.1+00:00"}}
+	merge := []string{"Content-Type", "application/merge-patch+json"}
+	f.now = f.now.Add(10 * time.Second)
+	if l := f.want(200, "PATCH", one+"?fieldManager=ann", renew, merge...); at(l, "spec", "renewTime") != "2027-03-01T12:00:10.000000Z" {
+		t.Errorf("got %v", l)
+	}
+	f.want(409, "PATCH", one+"?fieldManager=bob", renew, merge...)
+	f.want(409, "PATCH", one+"?fieldManager=bob", object{"spec": object{"holderIdentity": "bob"}}, merge...)
+	f.now = f.now.Add(16 * time.Second)
+	f.want(200, "PATCH", one+"?fieldManager=bob", object{"spec": object{"holderIdentity": "bob", "leaseDurationSeconds": 20}}, "Content-Type", "application/strategic-merge-patch+json")
+	f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": nil}}, merge...)
+	if l := f.want(200, "GET", one, nil); at(l, "spec", "holderIdentity") != "" {
+		t.Errorf("got %v", l)
+	}
+}
+
+// stream opens a watch, and returns a function that reads its next event.
+func (f *fixture) stream(query string) (next func() (kind string, o object)) {
+	f.Helper()
+	server := httptest.NewServer(f.door)
+	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+	f.Cleanup(func() { cancel(); server.CloseClientConnections(); server.Close() })
+	r, _ := http.NewRequestWithContext(ctx, "GET", server.URL+leases+"?watch=true&"+query, nil)
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if response.StatusCode != 200 {
+		text, _ := io.ReadAll(response.Body)
+		f.Fatalf("watch %s: %d %s", query, response.StatusCode, text)
+	}
+	d := json.NewDecoder(response.Body)
+	return func() (string, object) {
+		f.Helper()
+		var e struct {
+			Type   string
+			Object object
+		}
+		if err := d.Decode(&e); err != nil {
+			f.Fatalf("watch %s: %v", query, err)
+		}
+		return e.Type, e.Object
+	}
+}
+
+func TestAWatchTellsOfEveryChangeAndResumes(t *testing.T) {
+	t.Parallel()
+	for _, selector := range []string{"", "&fieldSelector=metadata.name%3Djobs"} {
+		f := newFixture(t)
+		f.want(201, "POST", leases, claim("ann"))
+		next := f.stream("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true" + selector)
+		if kind, o := next(); kind != "ADDED" || at(o, "spec", "holderIdentity") != "ann" {
+			t.Errorf("%q: got %s %v", selector, kind, o)
+		}
+		kind, mark := next()
+		if kind != "BOOKMARK" || at(mark, "metadata", "annotations", "k8s.io/initial-events-end") != "true" {
+			t.Errorf("%q: got %s %v", selector, kind, mark)
+		}
+		f.now = f.now.Add(time.Second)
+		f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": ""}}, "Content-Type", "application/merge-patch+json")
+		kind, o := next()
+		if kind != "MODIFIED" || at(o, "spec", "holderIdentity") != "" {
+			t.Errorf("%q: got %s %v", selector, kind, o)
+		}
+		f.now = f.now.Add(time.Second)
+		f.want(200, "DELETE", one, nil)
+		if kind, o := next(); kind != "DELETED" || at(o, "metadata", "name") != "jobs" || at(o, "metadata", "annotations", "regent/fencing-token") != "1" {
+			t.Errorf("%q: got %s %v", selector, kind, o)
+		}
+		if selector == "" {
+			f.now = f.now.Add(time.Second)
+			if kind, o := f.stream("resourceVersion=" + at(mark, "metadata", "resourceVersion").(string))(); kind != "DELETED" {
+				t.Errorf("resumed: got %s %v", kind, o)
+			}
+		}
+	}
+}
+
+func TestAListHasTheLeasesThatAreSelected(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for i, name := range []string{"a", "b.c", "d"} {
+		c := claim("ann")
+		c["metadata"] = object{"name": name, "labels": object{"n": strconv.Itoa(i)}}
+		f.want(201, "POST", strings.Replace(leases, "default", "ns"+strconv.Itoa(i%2), 1), c)
+	}
+	if _, err := f.service.Acquire(t.Context(), leadership.AcquireRequest{Election: "other", CandidateID: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	const all = "/apis/coordination.k8s.io/v1/leases"
+	for target, want := range map[string]string{
+		all: "a d b.c", all + "?labelSelector=n+in+(0,1),n!%3D0": "b.c", all + "?fieldSelector=metadata.name%3Dd": "d", all + "?labelSelector=!n": "",
+		strings.Replace(leases, "default", "ns0", 1): "a d", strings.Replace(leases, "default", "ns9", 1): "",
+		strings.Replace(leases, "default", "ns1", 1) + "?fieldSelector=metadata.name%3Db.c": "b.c",
+	} {
+		l := f.want(200, "GET", target, nil)
+		var got []string
+		for _, item := range l["items"].([]any) {
+			got = append(got, at(item, "metadata", "name").(string))
+		}
+		if strings.Join(got, " ") != want || l["kind"] != "LeaseList" || at(l, "metadata", "resourceVersion") == nil {
+			t.Errorf("%s: got %v, want %s", target, l, want)
+		}
+	}
+	l := f.want(200, "GET", all, nil, "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")
+	cells := l["rows"].([]any)[0].(object)["cells"].([]any)
+	if l["kind"] != "Table" || fmt.Sprint(cells) != "[a ann 1 15s 0s]" {
+		t.Errorf("got %v", l)
+	}
+}

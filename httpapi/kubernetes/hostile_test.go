@@ -1,0 +1,177 @@
+package kubernetes_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"regent/httpapi/kubernetes"
+)
+
+// field is a field of a protobuf message: a text or a message, or a number.
+func field(n protowire.Number, value any) []byte {
+	switch v := value.(type) {
+	case int:
+		return protowire.AppendVarint(protowire.AppendTag(nil, n, protowire.VarintType), uint64(v))
+	case string:
+		return protowire.AppendString(protowire.AppendTag(nil, n, protowire.BytesType), v)
+	}
+	return protowire.AppendBytes(protowire.AppendTag(nil, n, protowire.BytesType), value.([]byte))
+}
+
+func join(parts ...[]byte) (all []byte) {
+	for _, part := range parts {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// protobufClaim is claim as client-go sends it.
+func protobufClaim(holder string) string {
+	meta := join(field(1, "jobs"), field(3, "default"), field(11, join(field(1, "app"), field(2, "x"))))
+	spec := join(field(1, holder), field(2, 15), field(3, join(field(1, 1000), field(2, 5))), field(4, join(field(1, 1000))), field(5, 0))
+	raw := join(field(1, meta), field(2, spec))
+	return "k8s\x00" + string(join(field(1, join(field(1, "coordination.k8s.io/v1"), field(2, "Lease"))), field(2, raw), field(3, ""), field(4, "")))
+}
+
+const protobuf = "application/vnd.kubernetes.protobuf"
+
+func TestAClaimInProtobufIsAnsweredInJSON(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	l := f.want(201, "POST", leases, protobufClaim("ann"), "Content-Type", protobuf, "Accept", protobuf+",application/json")
+	if at(l, "spec", "holderIdentity") != "ann" || at(l, "spec", "leaseDurationSeconds") != 15.0 || at(l, "metadata", "labels", "app") != "x" {
+		t.Errorf("got %v", l)
+	}
+	options := "k8s\x00" + string(join(field(1, join(field(1, "v1"), field(2, "DeleteOptions"))), field(2, field(2, field(1, "another uid")))))
+	f.want(409, "DELETE", one, options, "Content-Type", protobuf)
+	f.want(200, "DELETE", one, "k8s\x00"+string(field(1, field(2, "DeleteOptions"))), "Content-Type", protobuf)
+}
+
+func TestABadRequestIsRefusedAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	l := f.want(201, "POST", leases, claim("ann"))
+	before := fmt.Sprint(f.want(200, "GET", one, nil))
+	with := func(path string, value any) object {
+		o := by(l, "ann")
+		names := strings.Split(path, ".")
+		m := o
+		for _, name := range names[:len(names)-1] {
+			m = m[name].(object)
+		}
+		m[names[len(names)-1]] = value
+		return o
+	}
+	merge := "application/merge-patch+json"
+	long := strings.Repeat("x", 70<<10)
+	for _, c := range []struct {
+		status         int
+		method, target string
+		body           any
+		headers        []string
+	}{
+		{422, "PUT", one, with("metadata.resourceVersion", ""), nil},
+		{422, "PUT", one, with("metadata.resourceVersion", "0"), nil},
+		{422, "PUT", one, with("metadata.resourceVersion", "-1"), nil},
+		{422, "PUT", one, with("metadata.resourceVersion", "01"), nil},
+		{422, "PUT", one, with("metadata.resourceVersion", "99999999999999999999"), nil},
+		{400, "PUT", one, with("metadata.name", "other"), nil},
+		{400, "PUT", one, with("metadata.namespace", "other"), nil},
+		{400, "PUT", one, with("kind", "Pod"), nil},
+		{400, "PUT", one, with("apiVersion", "coordination.k8s.io/v1beta1"), nil},
+		{422, "PUT", one, with("spec.leaseDurationSeconds", 0), nil},
+		{422, "PUT", one, with("spec.leaseDurationSeconds", -5), nil},
+		{422, "PUT", one, with("spec.leaseDurationSeconds", 90000), nil},
+		{400, "PUT", one, with("spec.leaseDurationSeconds", "15"), nil},
+		{422, "PUT", one, with("spec.leaseTransitions", -1), nil},
+		{422, "PUT", one, with("spec.strategy", "OldestEmulationVersion"), nil},
+		{422, "PUT", one, with("spec.preferredHolder", "bob"), nil},
+		{400, "PUT", one, with("spec.renewTime", "yesterday"), nil},
+		{422, "PUT", one, with("spec.holderIdentity", strings.Repeat("x", 1025)), nil},
+		{422, "PUT", one, with("metadata.finalizers", []string{"x"}), nil},
+		{422, "PUT", one, with("metadata.ownerReferences", []object{{"kind": "Pod"}}), nil},
+		{422, "PUT", one, with("metadata.annotations", object{"a": strings.Repeat("x", 5000)}), nil},
+		{400, "PUT", one + "?dryRun=All", l, nil},
+		{415, "PUT", one, l, []string{"Content-Type", "text/plain"}},
+		{415, "PUT", one, l, []string{"Content-Type", "application/yaml"}},
+		{415, "PUT", one, l, []string{"Content-Encoding", "gzip"}},
+		{406, "PUT", one, l, []string{"Accept", "application/yaml"}},
+		{413, "PUT", one, long, nil},
+		{400, "PUT", one, "{", nil},
+		{400, "PUT", one, "[]", nil},
+		{400, "PUT", one, "k8s\x00\xff", []string{"Content-Type", protobuf}},
+		{400, "PUT", one, "{}", []string{"Content-Type", protobuf}},
+		{404, "PUT", leases + "/never", object{"metadata": object{"resourceVersion": "5"}, "spec": object{"holderIdentity": "x"}}, nil},
+		{415, "PATCH", one, "[]", []string{"Content-Type", "application/json-patch+json"}},
+		{415, "PATCH", one, "{}", []string{"Content-Type", "application/apply-patch+yaml"}},
+		{400, "PATCH", one, "[]", []string{"Content-Type", merge}},
+		{400, "PATCH", one, object{"spec": 5}, []string{"Content-Type", merge}},
+		{422, "POST", leases, object{"metadata": object{"generateName": "x-"}}, nil},
+		{422, "POST", leases, object{"metadata": object{"name": "A"}}, nil},
+		{422, "POST", leases, object{"metadata": object{"name": strings.Repeat("x", 130)}}, nil},
+		{400, "POST", leases, object{"metadata": object{"name": "new", "resourceVersion": "5"}}, nil},
+		{422, "GET", strings.Replace(one, "default", "a.b", 1), nil, nil},
+		{405, "POST", one, l, nil},
+		{405, "DELETE", leases, nil, nil},
+		{405, "POST", "/apis/coordination.k8s.io/v1/leases", l, nil},
+		{404, "GET", "/apis/apps/v1/deployments", nil, nil},
+		{404, "GET", one + "/status", nil, nil},
+		{404, "GET", strings.Replace(leases, "leases", "pods", 1), nil, nil},
+		{400, "GET", leases + "?fieldSelector=spec.holderIdentity%3Dx", nil, nil},
+		{400, "GET", leases + "?labelSelector=a+b+c", nil, nil},
+		{422, "GET", leases + "?watch=1&resourceVersion=x", nil, nil},
+		{422, "GET", leases + "?watch=1&sendInitialEvents=true", nil, nil},
+		{410, "GET", leases + "?watch=1&resourceVersion=9223372036854775", nil, nil},
+		{409, "DELETE", one, object{"preconditions": object{"uid": "x"}}, nil},
+		{400, "DELETE", one, object{"dryRun": []string{"All"}}, nil},
+	} {
+		if status, answer := f.do(c.method, c.target, c.body, c.headers...); status != c.status {
+			t.Errorf("%s %s %.200v %v: %d %v, want %d", c.method, c.target, c.body, c.headers, status, answer["message"], c.status)
+		}
+	}
+	if after := fmt.Sprint(f.want(200, "GET", one, nil)); after != before {
+		t.Errorf("it is now %s, and was %s", after, before)
+	}
+}
+
+// FuzzBody sends bodies that no client of Kubernetes writes: each is answered, and with a document.
+func FuzzBody(f *testing.F) {
+	f.Add(protobufClaim("ann"), true)
+	f.Add("k8s\x00\x12\x05\x0a\xff\xff\xff\xff", true)
+	f.Add(`{"spec":{"holderIdentity":"ann"}}`, false)
+	f.Fuzz(func(t *testing.T, body string, binary bool) {
+		w := newFixture(t)
+		contentType := "application/json"
+		if binary {
+			contentType = protobuf
+		}
+		for _, method := range []string{"POST", "PUT", "DELETE"} {
+			target := one
+			if method == "POST" {
+				target = leases
+			}
+			r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+			r.Header.Set("Content-Type", contentType)
+			answer := httptest.NewRecorder()
+			w.door.ServeHTTP(answer, r)
+			if !json.Valid(answer.Body.Bytes()) || answer.Code >= 500 {
+				t.Errorf("%s %q: %d %s", method, body, answer.Code, answer.Body)
+			}
+		}
+	})
+}
+
+func TestWhatStandsBeforeTheDoorRefusesAsAnAPIServerDoes(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	kubernetes.Refuse(w, fmt.Errorf("secret"))
+	var s object
+	if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil || s["reason"] != "InternalError" || strings.Contains(w.Body.String(), "secret") {
+		t.Errorf("got %s", w.Body)
+	}
+}

@@ -1,0 +1,208 @@
+package kubernetes
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// client-go sends protobuf unless it is told otherwise: the four bytes of magic, and then a message
+// Unknown whose field raw has the object. What is needed of an object is read here, field by field.
+
+var magic = []byte("k8s\x00")
+
+var errProtobuf = errors.New("the body is not an object in protobuf as Kubernetes writes it")
+
+// fields calls do for each field of a message: with its bytes, or with its number.
+func fields(message []byte, do func(field protowire.Number, text []byte, number uint64) error) error {
+	for len(message) > 0 {
+		field, kind, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return errProtobuf
+		}
+		message = message[n:]
+		var text []byte
+		var number uint64
+		switch kind {
+		case protowire.BytesType:
+			text, n = protowire.ConsumeBytes(message)
+		case protowire.VarintType:
+			number, n = protowire.ConsumeVarint(message)
+		default:
+			n = protowire.ConsumeFieldValue(field, kind, message)
+		}
+		if n < 0 {
+			return errProtobuf
+		}
+		message = message[n:]
+		if kind != protowire.BytesType && kind != protowire.VarintType {
+			continue
+		}
+		if err := do(field, text, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unwrap returns the object in a body, and its kind.
+func unwrap(body []byte) (kind string, raw []byte, err error) {
+	message, ok := bytes.CutPrefix(body, magic)
+	if !ok {
+		return "", nil, errProtobuf
+	}
+	err = fields(message, func(field protowire.Number, text []byte, _ uint64) error {
+		switch field {
+		case 1: // TypeMeta
+			return fields(text, func(field protowire.Number, text []byte, _ uint64) error {
+				if field == 2 {
+					kind = string(text)
+				}
+				return nil
+			})
+		case 2:
+			raw = text
+		case 3:
+			if len(text) > 0 {
+				return fmt.Errorf("%w: its content is encoded as %q", errProtobuf, cut(string(text)))
+			}
+		}
+		return nil
+	})
+	return kind, raw, err
+}
+
+func protobufLease(body []byte) (l lease, err error) {
+	kind, raw, err := unwrap(body)
+	if err != nil {
+		return l, err
+	}
+	l.Kind, l.APIVersion = kind, apiVersion
+	err = fields(raw, func(field protowire.Number, text []byte, _ uint64) error {
+		switch field {
+		case 1:
+			return l.Metadata.protobuf(text)
+		case 2:
+			return l.Spec.protobuf(text)
+		}
+		return nil
+	})
+	return l, err
+}
+
+func (m *meta) protobuf(message []byte) error {
+	return fields(message, func(field protowire.Number, text []byte, _ uint64) error {
+		if !utf8.Valid(text) && (field <= 6 || field == 14) {
+			return errProtobuf
+		}
+		switch field {
+		case 1:
+			m.Name = string(text)
+		case 2:
+			m.GenerateName = string(text)
+		case 3:
+			m.Namespace = string(text)
+		case 5:
+			m.UID = string(text)
+		case 6:
+			m.ResourceVersion = string(text)
+		case 11:
+			return entry(&m.Labels, text)
+		case 12:
+			return entry(&m.Annotations, text)
+		case 13:
+			m.OwnerReferences = append(m.OwnerReferences, nil)
+		case 14:
+			m.Finalizers = append(m.Finalizers, string(text))
+		}
+		return nil
+	})
+}
+
+// entry adds an entry of a map.
+func entry(m *map[string]string, message []byte) error {
+	var pair [2]string
+	err := fields(message, func(field protowire.Number, text []byte, _ uint64) error {
+		if field == 1 || field == 2 {
+			pair[field-1] = string(text)
+		}
+		return nil
+	})
+	if err != nil || !utf8.ValidString(pair[0]) || !utf8.ValidString(pair[1]) {
+		return errProtobuf
+	}
+	if *m == nil {
+		*m = map[string]string{}
+	}
+	(*m)[pair[0]] = pair[1]
+	return nil
+}
+
+func (s *spec) protobuf(message []byte) error {
+	return fields(message, func(field protowire.Number, text []byte, number uint64) (err error) {
+		if !utf8.Valid(text) && (field == 1 || field == 6 || field == 7) {
+			return errProtobuf
+		}
+		switch field {
+		case 1:
+			s.HolderIdentity = new(string(text))
+		case 2:
+			s.LeaseDurationSeconds = new(int32(number))
+		case 3:
+			s.AcquireTime, err = instant(text)
+		case 4:
+			s.RenewTime, err = instant(text)
+		case 5:
+			s.LeaseTransitions = new(int64(int32(number)))
+		case 6:
+			s.Strategy = new(string(text))
+		case 7:
+			s.PreferredHolder = new(string(text))
+		}
+		return err
+	})
+}
+
+func instant(message []byte) (*microTime, error) {
+	var seconds, nanos int64
+	err := fields(message, func(field protowire.Number, _ []byte, number uint64) error {
+		switch field {
+		case 1:
+			seconds = int64(number)
+		case 2:
+			nanos = int64(int32(number))
+		}
+		return nil
+	})
+	return &microTime{time.Unix(seconds, nanos)}, err
+}
+
+// protobufOptions reads DeleteOptions.
+func protobufOptions(body []byte) (o deleteOptions, err error) {
+	_, raw, err := unwrap(body)
+	if err != nil {
+		return o, err
+	}
+	err = fields(raw, func(field protowire.Number, text []byte, _ uint64) error {
+		switch field {
+		case 2:
+			return fields(text, func(field protowire.Number, text []byte, _ uint64) error {
+				switch field {
+				case 1:
+					o.Preconditions.UID = string(text)
+				case 2:
+					o.Preconditions.ResourceVersion = string(text)
+				}
+				return nil
+			})
+		case 5:
+			o.DryRun = append(o.DryRun, string(text))
+		}
+		return nil
+	})
+	return o, err
+}

@@ -1,0 +1,196 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance"
+)
+
+// wantsWatch reports whether a request is for a watch.
+func wantsWatch(r *http.Request) bool {
+	watch, err := strconv.ParseBool(r.URL.Query().Get("watch"))
+	return err == nil && watch
+}
+
+// survey serves a list or a watch.
+func (d *Door) survey(w http.ResponseWriter, r *http.Request, namespace string) error {
+	s, err := selects(r, namespace)
+	if err == nil {
+		err = s.validate()
+	}
+	if err != nil {
+		return err
+	}
+	if wantsWatch(r) {
+		return d.watch(w, r, s)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	defer cancel()
+	from, err := d.source(ctx, s, instance.Cursor{})
+	if err != nil {
+		return err
+	}
+	from.close()
+	rows, err := d.list(ctx, s)
+	if err != nil {
+		return err
+	}
+	if version, as := asTable(r); as {
+		reply(w, http.StatusOK, newTable(version, from.version(), r, rows))
+		return nil
+	}
+	items := make([]lease, len(rows))
+	for i := range rows {
+		items[i] = rows[i].lease
+	}
+	reply(w, http.StatusOK, object{"kind": "LeaseList", "apiVersion": apiVersion, "metadata": listMeta{ResourceVersion: from.version()}, "items": items})
+	return nil
+}
+
+// list reads all Leases that are selected.
+func (d *Door) list(ctx context.Context, s selection) (rows []row, err error) {
+	if k, ok := s.one(); ok {
+		e, _ := k.election()
+		reading, err := d.config.Service.Read(ctx, leadership.ReadRequest{Election: e, Strong: true})
+		if errors.Is(err, leadership.NotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return s.add(nil, reading.Lease), nil
+	}
+	r := leadership.ListRequest{Prefix: s.prefix(), Limit: leadership.MaxPageSize}
+	for {
+		page, err := d.config.Service.List(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range page.Leases {
+			rows = s.add(rows, l)
+		}
+		if r.After = page.Next; r.After == "" {
+			return rows, nil
+		}
+	}
+}
+
+// add adds an election if it is a Lease that is selected.
+func (s selection) add(rows []row, l leadership.Lease) []row {
+	k, ok := keyOf(l.Election)
+	if !ok || l.Deleted || !s.has(k) {
+		return rows
+	}
+	one := newLease(k, l, version(written(l)))
+	if !s.matches(one.Metadata.Labels) {
+		return rows
+	}
+	return append(rows, row{one, l})
+}
+
+// source is where the changes of a watch come from: the feed of all elections with a prefix or, for
+// a client that may see one only, the watch of that one.
+type source struct {
+	feed  *instance.Feed
+	one   *instance.Watch
+	first leadership.Lease // of one: as it was when the watch began
+}
+
+// change is an election that has changed, and the version to watch on from.
+type change struct {
+	election leadership.Election
+	revision leadership.Revision
+	begun    bool // it did not exist before
+	version  string
+}
+
+// source opens a source of what comes after the cursor.
+func (d *Door) source(ctx context.Context, s selection, after instance.Cursor) (*source, error) {
+	if k, ok := s.one(); ok {
+		e, err := k.election()
+		if err != nil {
+			return nil, err
+		}
+		reading, watch, err := d.config.Service.Watch(ctx, leadership.WatchRequest{Election: e})
+		return &source{one: watch, first: reading.Lease}, err
+	}
+	feed, err := d.config.Service.Feed(ctx, s.prefix(), after)
+	return &source{feed: feed}, err
+}
+
+func (s *source) close() {
+	if s.feed != nil {
+		s.feed.Close()
+	}
+	if s.one != nil {
+		s.one.Close()
+	}
+}
+
+// version is where a client watches on that has seen all so far.
+func (s *source) version() string {
+	if s.feed != nil {
+		return versionOf(s.feed.Cursor())
+	}
+	if s.first.ReadAt.IsZero() {
+		return "1"
+	}
+	return version(s.first.ReadAt)
+}
+
+// next blocks until there are changes. Of several of one election it returns the last.
+func (s *source) next(ctx context.Context) (changes []change, err error) {
+	if s.one != nil {
+		events, err := s.one.Next(ctx)
+		for _, e := range events {
+			changes = note(changes, e, version(e.At))
+		}
+		return changes, err
+	}
+	items, err := s.feed.Next(ctx)
+	for _, item := range items {
+		changes = note(changes, item.Event, versionOf(item.Cursor))
+	}
+	return changes, err
+}
+
+func note(changes []change, e leadership.Event, version string) []change {
+	one := change{e.Election, e.Revision, e.Revision == 1 || e.Type == leadership.EventRecreated, version}
+	kept := changes[:0]
+	for _, other := range changes {
+		if other.election != e.Election {
+			kept = append(kept, other)
+			continue
+		}
+		one.begun = one.begun || other.begun
+	}
+	return append(kept, one)
+}
+
+// versionOf is the resource version of a cursor.
+func versionOf(c instance.Cursor) string {
+	at, err := time.Parse(time.RFC3339Nano, c.String())
+	if err != nil {
+		return "1"
+	}
+	return version(at)
+}
+
+// cursorOf is the cursor of a resource version.
+func cursorOf(v string) (instance.Cursor, error) {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n <= 0 || strings.HasPrefix(v, "+") {
+		return instance.Cursor{}, invalid("", "resourceVersion", "%q is not a version that this server gave", cut(v))
+	}
+	c, err := instance.ParseCursor(time.UnixMicro(n).UTC().Format(time.RFC3339Nano))
+	if err != nil {
+		return c, invalid("", "resourceVersion", "%q is not a version that this server gave", cut(v))
+	}
+	return c, nil
+}

@@ -1,0 +1,197 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance"
+)
+
+// watching is a watch under way.
+type watching struct {
+	door *Door
+	selection
+	r         *http.Request
+	w         http.ResponseWriter
+	table     string // the version of Tables to send; "" for Leases
+	bookmarks bool
+}
+
+// stall is how long a watch waits for a client that does not read.
+const stall = 10 * time.Second
+
+// watch serves a watch: first of what there is, if the client has seen nothing, and then of all
+// that changes. It ends after a while, and the client goes on from the last version.
+func (d *Door) watch(w http.ResponseWriter, r *http.Request, s selection) error {
+	q := r.URL.Query()
+	initial := q.Get("sendInitialEvents")
+	if initial != "" && q.Get("resourceVersionMatch") != "NotOlderThan" {
+		return invalid("", "resourceVersionMatch", "it must be NotOlderThan with sendInitialEvents")
+	}
+	if initial == "" && q.Has("resourceVersionMatch") {
+		return invalid("", "resourceVersionMatch", "it is forbidden for a watch without sendInitialEvents")
+	}
+	limit := d.config.StreamLimit
+	if seconds, err := strconv.Atoi(q.Get("timeoutSeconds")); err == nil && seconds > 0 {
+		limit = min(limit, time.Duration(min(seconds, 1<<20))*time.Second)
+	}
+	known := q.Get("resourceVersion")
+	all := initial == "true" || initial == "" && (known == "" || known == "0") // begin with what there is
+	var after instance.Cursor
+	if !all && known != "" && known != "0" {
+		var err error
+		if after, err = cursorOf(known); err != nil {
+			return err
+		}
+	}
+	opening, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	defer cancel()
+	from, err := d.source(opening, s, after)
+	if err != nil {
+		return expired(err)
+	}
+	defer from.close()
+	var rows []row
+	if _, one := s.one(); all || one {
+		if rows, err = d.list(opening, s); err != nil {
+			return err
+		}
+	}
+	t := &watching{door: d, selection: s, r: r, w: w, bookmarks: q.Get("allowWatchBookmarks") == "true"}
+	t.table, _ = asTable(r)
+	ctx, end := context.WithTimeout(r.Context(), limit)
+	defer end()
+	t.begin()
+	for _, one := range rows {
+		n, _ := strconv.ParseInt(known, 10, 64)
+		if !all && (initial == "false" && known == "" || written(one.election).UnixMicro() <= n) {
+			continue // the client has seen it
+		}
+		if t.send("ADDED", one) != nil {
+			return nil
+		}
+	}
+	if initial == "true" && t.bookmarks && t.bookmark(from.version(), map[string]string{initialEventsEnd: "true"}) != nil {
+		return nil
+	}
+	t.run(ctx, from)
+	return nil
+}
+
+// expired is the error of a version that a watch cannot go on from: too far back, or of another
+// store. The client reads everything anew.
+func expired(err error) error {
+	var refused *leadership.Error
+	if errors.As(err, &refused) && (refused.Code == leadership.HistoryCompacted || refused.Code == leadership.InvalidArgument && refused.Field == "after") {
+		return refuse(http.StatusGone, "", "too old resource version, or one of another store: %s", refused.Detail)
+	}
+	return err
+}
+
+// begin begins the reply. From then on it is too late for an error of its own.
+func (t *watching) begin() {
+	connection := http.NewResponseController(t.w)
+	connection.SetReadDeadline(time.Time{}) // an error means that the connection has no deadlines
+	t.w.Header().Set("Content-Type", typeJSON)
+	t.w.Header().Set("X-Accel-Buffering", "no") // tells nginx not to buffer
+	t.w.WriteHeader(http.StatusOK)
+	connection.SetWriteDeadline(time.Now().Add(stall))
+	connection.Flush()
+}
+
+// run passes on what changes until there is a reason to stop.
+func (t *watching) run(ctx context.Context, from *source) {
+	for ctx.Err() == nil {
+		waiting, cancel := context.WithTimeout(ctx, t.door.config.BookmarkEvery)
+		changes, err := from.next(waiting)
+		silent := waiting.Err() != nil
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && silent:
+			err = nil
+			if t.bookmarks && from.feed != nil {
+				err = t.bookmark(from.version(), nil)
+			}
+		case errors.Is(err, instance.ErrSlow), errors.Is(err, leadership.HistoryCompacted):
+			t.write("ERROR", refuse(http.StatusGone, "", "the watch was read too slowly, or too much has happened at once; read everything anew").document())
+			return
+		case err != nil:
+			return // the client comes again, to another instance or once the store is back
+		default:
+			err = t.pass(ctx, changes)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// pass sends elections as they are now, which is as their last change left them, or later.
+func (t *watching) pass(ctx context.Context, changes []change) error {
+	for _, c := range changes {
+		k, ok := keyOf(c.election)
+		if !ok || !t.has(k) {
+			continue
+		}
+		reading, err := t.door.config.Service.Read(ctx, leadership.ReadRequest{Election: c.election, Known: c.revision})
+		gone := errors.Is(err, leadership.NotFound)
+		if err != nil && !gone {
+			return err
+		}
+		l := reading.Lease
+		if gone {
+			l = leadership.Lease{Election: c.election}
+			if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Lease != nil {
+				l = *refused.Lease
+			}
+		}
+		one := row{newLease(k, l, c.version), l}
+		kind := "MODIFIED"
+		switch matching := t.matches(one.Metadata.Labels); {
+		case gone, !matching:
+			kind = "DELETED"
+		case c.begun, len(t.labels) > 0: // it may not have been selected before
+			kind = "ADDED"
+		}
+		if err := t.send(kind, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *watching) send(kind string, one row) error {
+	if t.table != "" {
+		return t.write(kind, newTable(t.table, one.Metadata.ResourceVersion, t.r, []row{one}))
+	}
+	return t.write(kind, one.lease)
+}
+
+// bookmark tells the client where to watch on from.
+func (t *watching) bookmark(version string, annotations map[string]string) error {
+	m := listMeta{ResourceVersion: version, Annotations: annotations}
+	if t.table != "" {
+		return t.write("BOOKMARK", table{Kind: "Table", APIVersion: "meta.k8s.io/" + t.table, Metadata: m, Columns: columns, Rows: []tableRow{}})
+	}
+	return t.write("BOOKMARK", object{"kind": "Lease", "apiVersion": apiVersion, "metadata": m, "spec": object{}})
+}
+
+// write sends an event. An error means that the client has left, or did not read in time.
+func (t *watching) write(kind string, v any) error {
+	connection := http.NewResponseController(t.w)
+	connection.SetWriteDeadline(time.Now().Add(stall))
+	if _, err := t.w.Write(text(object{"type": kind, "object": v})); err != nil {
+		return err
+	}
+	err := connection.Flush()
+	if t.r.ProtoMajor >= 2 && err == nil {
+		connection.SetWriteDeadline(time.Time{}) // HTTP/2 ends a stream at its deadline
+	}
+	return err
+}

@@ -1,0 +1,421 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"regent/leadership"
+)
+
+// attempt is a write of a Lease.
+type attempt struct {
+	key
+	election leadership.Election
+	want     lease
+	// patched says that the client sent a part of the Lease. Only then may it leave out the
+	// version.
+	patched bool
+}
+
+// validate checks what a client sent, as an API server would.
+func (a attempt) validate() error {
+	m, s := a.want.Metadata, a.want.Spec
+	switch {
+	case m.Name != "" && m.Name != a.name:
+		return refuse(http.StatusBadRequest, a.name, "the name of the object (%s) does not match the name on the URL (%s)", cut(m.Name), a.name)
+	case m.Namespace != "" && m.Namespace != a.namespace:
+		return refuse(http.StatusBadRequest, a.name, "the namespace of the object (%s) does not match the namespace on the URL (%s)", cut(m.Namespace), a.namespace)
+	case len(m.OwnerReferences) > 0:
+		return invalid(a.name, "metadata.ownerReferences", "a Lease has no owner here; leave it out")
+	case len(m.Finalizers) > 0:
+		return invalid(a.name, "metadata.finalizers", "a Lease has no finalizers here; leave them out")
+	case s.Strategy != nil || s.PreferredHolder != nil:
+		return invalid(a.name, "spec.strategy", "candidates elect their leader through this Lease themselves; leave out strategy and preferredHolder, or use Regent's own interface, where the service chooses")
+	case s.LeaseTransitions != nil && *s.LeaseTransitions < 0:
+		return invalid(a.name, "spec.leaseTransitions", "must be greater than or equal to 0")
+	case s.LeaseDurationSeconds != nil && *s.LeaseDurationSeconds <= 0:
+		return invalid(a.name, "spec.leaseDurationSeconds", "must be greater than 0")
+	case a.holder() != "" && a.duration() > leadership.MaxLeaseDuration:
+		return invalid(a.name, "spec.leaseDurationSeconds", "a lease has at most %d seconds", leadership.MaxLeaseDuration/time.Second)
+	}
+	if v := m.ResourceVersion; v != "" {
+		if n, err := strconv.ParseInt(v, 10, 64); err != nil || n < 0 || strconv.FormatInt(n, 10) != v {
+			return invalid(a.name, "metadata.resourceVersion", "%q is not a version that this server gave", cut(v))
+		}
+	}
+	return nil
+}
+
+// holder is the identity that shall hold the lease; "" to release it.
+func (a attempt) holder() string {
+	if a.want.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *a.want.Spec.HolderIdentity
+}
+
+// duration is the wanted one; 0 if the client leaves it to the election.
+func (a attempt) duration() time.Duration {
+	if a.want.Spec.LeaseDurationSeconds == nil {
+		return 0
+	}
+	return time.Duration(*a.want.Spec.LeaseDurationSeconds) * time.Second
+}
+
+// extra is what the leader's metadata shall have.
+func (a attempt) extra(id leadership.CandidateID) extra {
+	x := extra{Labels: a.want.Metadata.Labels, Annotations: withoutOwn(a.want.Metadata.Annotations)}
+	if string(id) != a.holder() {
+		x.HolderIdentity = a.holder()
+	}
+	return x
+}
+
+// outdated reports whether the Lease was written after the client read it.
+func (a attempt) outdated(at time.Time) bool {
+	v := a.want.Metadata.ResourceVersion
+	n, _ := strconv.ParseInt(v, 10, 64)
+	return v != "" && n < at.UnixMicro()
+}
+
+// errOutdated is what an API server says then.
+func (a attempt) errOutdated() error {
+	return conflict(a.name, "the object has been modified; please apply your changes to the latest version and try again")
+}
+
+// update serves PUT.
+func (d *Door) update(w http.ResponseWriter, r *http.Request, k key, e leadership.Election) error {
+	want, err := readLease(w, r)
+	if err != nil {
+		return err
+	}
+	a := attempt{key: k, election: e, want: want}
+	if err := a.validate(); err != nil {
+		return err
+	}
+	if want.Metadata.ResourceVersion == "" || want.Metadata.ResourceVersion == "0" {
+		return invalid(k.name, "metadata.resourceVersion", "must be specified for an update")
+	}
+	return d.write(w, r, a)
+}
+
+// write makes an attempt at a Lease that exists, and answers with what came of it.
+func (d *Door) write(w http.ResponseWriter, r *http.Request, a attempt) error {
+	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	defer cancel()
+	reading, err := d.config.Service.Read(ctx, leadership.ReadRequest{Election: a.election})
+	if err != nil {
+		return err
+	}
+	l, err := d.decide(ctx, a, reading.Lease)
+	if err != nil {
+		return err
+	}
+	show(w, r, http.StatusOK, a.key, l)
+	return nil
+}
+
+// decide makes the attempt. What was read chooses the call alone: each is guarded by the store's
+// transaction.
+func (d *Door) decide(ctx context.Context, a attempt, known leadership.Lease) (leadership.Lease, error) {
+	if a.holder() == "" {
+		return d.release(ctx, a)
+	}
+	id, err := candidate(a.name, a.holder())
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	holds := func() bool {
+		return known.State == leadership.Held && known.LeaderID == id && identity(known) == a.holder()
+	}
+	if !holds() || a.outdated(known.LastHeartbeat) || version(known.LastHeartbeat) != a.want.Metadata.ResourceVersion && !a.patched {
+		if known, err = d.settled(ctx, a.election); err != nil {
+			return leadership.Lease{}, err
+		}
+	}
+	switch {
+	case holds() && a.outdated(known.LastHeartbeat):
+		return leadership.Lease{}, a.errOutdated()
+	case holds():
+		return d.renew(ctx, a, id, known)
+	case known.State == leadership.Held:
+		return leadership.Lease{}, conflict(a.name, "%q holds the lease for another %d ms by the server's clock", identity(known), known.ExpiresIn.Milliseconds())
+	}
+	if late, err := d.ended(ctx, a, known); err != nil || late {
+		return leadership.Lease{}, orOutdated(err, a)
+	}
+	return d.acquire(ctx, a, id)
+}
+
+func orOutdated(err error, a attempt) error {
+	if err == nil {
+		err = a.errOutdated()
+	}
+	return err
+}
+
+// settled reads the election from the store. The end of a lease that has run out is recorded first,
+// if it was not yet.
+func (d *Door) settled(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+	reading, err := d.config.Service.Read(ctx, leadership.ReadRequest{Election: e, Strong: true})
+	if err != nil || !reading.Lapsed {
+		return reading.Lease, err
+	}
+	_, watch, err := d.config.Service.Watch(ctx, leadership.WatchRequest{Election: e}) // which records it
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	watch.Close()
+	reading, err = d.config.Service.Read(ctx, leadership.ReadRequest{Election: e, Strong: true})
+	return reading.Lease, err
+}
+
+// ended reports whether the client read a vacant election while it still had the lease that has
+// ended since: a late renewal revives no lease.
+func (d *Door) ended(ctx context.Context, a attempt, vacant leadership.Lease) (late bool, err error) {
+	if a.want.Metadata.ResourceVersion == "" || vacant.Revision == 0 {
+		return false, nil
+	}
+	events, err := d.config.Service.Events(ctx, leadership.EventsRequest{Election: a.election, After: vacant.Revision - 1, Limit: 1})
+	if err != nil || len(events) == 0 {
+		return false, err
+	}
+	return a.outdated(events[0].At), nil
+}
+
+// renew sends a heartbeat, with other labels and annotations or a longer duration if the client
+// wants them.
+func (d *Door) renew(ctx context.Context, a attempt, id leadership.CandidateID, known leadership.Lease) (leadership.Lease, error) {
+	key, err := d.keyFor(ctx, a.election, a.holder())
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	was, want := extraOf(known.Metadata), a.extra(id)
+	if _, err := want.metadata(a.name); err != nil {
+		return leadership.Lease{}, err // before anything is written
+	}
+	same := maps.Equal(was.Labels, want.Labels) && maps.Equal(was.Annotations, want.Annotations)
+	l, err := d.config.Service.Renew(ctx, leadership.LeaseRequest{Election: a.election, CandidateID: id, Key: key, Token: known.Token})
+	if err == nil && (!same || a.duration() > known.LeaseDuration) {
+		return d.acquire(ctx, a, id)
+	}
+	if err == nil && l.Metadata == "" {
+		l.Metadata = known.Metadata
+	}
+	return l, a.notYours(err, known.Token)
+}
+
+// notYours refuses another caller's lease: its holder would not have got an answer that says so.
+func (a attempt) notYours(err error, token leadership.Token) error {
+	refused, ok := errors.AsType[*leadership.Error](err)
+	if ok && (refused.Code == leadership.LeaseLost || refused.Reason == leadership.ReasonIncarnation) && refused.Lease != nil && refused.Lease.State == leadership.Held && refused.Lease.Token == token {
+		return refuse(http.StatusForbidden, a.name, "leases.coordination.k8s.io %q is forbidden: another caller holds this lease under that identity, and only it may renew or release it", a.name)
+	}
+	return err
+}
+
+// acquire asks for the lease.
+func (d *Door) acquire(ctx context.Context, a attempt, id leadership.CandidateID) (leadership.Lease, error) {
+	key, err := d.keyFor(ctx, a.election, a.holder())
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	metadata, err := a.extra(id).metadata(a.name)
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	g, err := d.config.Service.Acquire(ctx, leadership.AcquireRequest{Election: a.election, CandidateID: id, Key: &key, LeaseDuration: a.duration(), Metadata: metadata})
+	return g.Lease, err
+}
+
+// release ends the lease of the caller. Clients name no holder when they release, so the version
+// says which term is meant. A refusal is 403: client-go repeats the call at once on 409.
+func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error) {
+	known, err := d.settled(ctx, a.election)
+	if err != nil || known.State != leadership.Held {
+		return known, err
+	}
+	holder := identity(known)
+	key, err := d.keyFor(ctx, a.election, holder)
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	if a.outdated(known.LastHeartbeat) {
+		return leadership.Lease{}, refuse(http.StatusForbidden, a.name, "leases.coordination.k8s.io %q is forbidden: the object has been modified, and %q holds the lease; read it again before you release it", a.name, holder)
+	}
+	l, err := d.config.Service.Release(ctx, leadership.LeaseRequest{Election: a.election, CandidateID: known.LeaderID, Key: key, Token: known.Token})
+	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Code == leadership.LeaseLost {
+		return l, refuse(http.StatusForbidden, a.name, "leases.coordination.k8s.io %q is forbidden: another caller holds the lease, and only it may release it", a.name)
+	}
+	return l, err
+}
+
+// create serves POST.
+func (d *Door) create(w http.ResponseWriter, r *http.Request, namespace string) error {
+	if err := refuseDryRun(r); err != nil {
+		return err
+	}
+	want, err := readLease(w, r)
+	if err != nil {
+		return err
+	}
+	k := key{namespace, want.Metadata.Name}
+	if k.name == "" {
+		return invalid("", "metadata.name", "a Lease needs a name here; there is no generateName")
+	}
+	e, err := k.election()
+	if err != nil {
+		return err
+	}
+	a := attempt{key: k, election: e, want: want}
+	if err := a.validate(); err != nil {
+		return err
+	}
+	if want.Metadata.ResourceVersion != "" {
+		return refuse(http.StatusBadRequest, k.name, "resourceVersion should not be set on objects to be created")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	defer cancel()
+	l, err := d.begin(ctx, a)
+	if err != nil {
+		err = a.exists(err)
+		return named(k.name, err)
+	}
+	show(w, r, http.StatusCreated, k, l)
+	return nil
+}
+
+// named is the refusal of an error about a Lease that is not named in the path.
+func named(name string, err error) error { return refusalOf(name, err) }
+
+// exists is the error of a creation that came too late.
+func (a attempt) exists(err error) error {
+	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Code == leadership.LeaseHeld {
+		r := refuse(http.StatusConflict, a.name, "leases.coordination.k8s.io %q already exists: %s", a.name, refused.Detail)
+		r.reason = "AlreadyExists"
+		return r
+	}
+	return err
+}
+
+// begin creates the election of a Lease. One that was deleted begins again, with the next token, if
+// the caller may configure it.
+func (d *Door) begin(ctx context.Context, a attempt) (leadership.Lease, error) {
+	reading, err := d.config.Service.Read(ctx, leadership.ReadRequest{Election: a.election, Strong: true})
+	if err == nil {
+		r := refuse(http.StatusConflict, a.name, "leases.coordination.k8s.io %q already exists", a.name)
+		r.reason = "AlreadyExists"
+		return reading.Lease, r
+	}
+	var refused *leadership.Error
+	if !errors.As(err, &refused) || refused.Code != leadership.NotFound {
+		return leadership.Lease{}, err
+	}
+	deleted := refused.Lease != nil && refused.Lease.Deleted
+	if deleted || a.holder() == "" {
+		var c leadership.ConfigureRequest
+		if c.Election = a.election; a.holder() == "" {
+			c.Config.LeaseDuration = a.duration()
+		}
+		l, err := d.config.Service.Configure(ctx, c)
+		if err != nil || a.holder() == "" {
+			return l, err
+		}
+	}
+	id, err := candidate(a.name, a.holder())
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	return d.acquire(ctx, a, id)
+}
+
+// patch serves PATCH.
+func (d *Door) patch(w http.ResponseWriter, r *http.Request, k key, e leadership.Election) error {
+	_, body, err := read(w, r, typeMerge, typeStrategic)
+	if err != nil {
+		return err
+	}
+	var change map[string]any
+	if err := json.Unmarshal(body, &change); err != nil {
+		return refuse(http.StatusBadRequest, k.name, "the patch is no JSON object: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	defer cancel()
+	reading, err := d.config.Service.Read(ctx, leadership.ReadRequest{Election: e, Strong: true})
+	if err != nil {
+		return err
+	}
+	var now any
+	if err := json.Unmarshal(text(newLease(k, reading.Lease, "")), &now); err != nil {
+		return err
+	}
+	a := attempt{key: k, election: e, patched: true}
+	err = json.Unmarshal(text(merge(now, change)), &a.want)
+	if err := a.want.checkRead(err); err != nil {
+		return err
+	}
+	if err := a.validate(); err != nil {
+		return err
+	}
+	if _, described := change["metadata"]; described && a.holder() == "" && reading.State == leadership.Vacant {
+		return invalid(k.name, "metadata", "labels and annotations belong to the leader, and the lease is vacant; send them with a holder")
+	}
+	if err := a.checkManager(r, change, reading.Lease); err != nil {
+		return err
+	}
+	l, err := d.decide(ctx, a, reading.Lease)
+	if err != nil {
+		return err
+	}
+	show(w, r, http.StatusOK, k, l)
+	return nil
+}
+
+// checkManager refuses a renewal by a client that names itself as the field manager alone, if
+// another one holds the lease.
+func (a attempt) checkManager(r *http.Request, change map[string]any, now leadership.Lease) error {
+	fields, ok := change["spec"].(map[string]any)
+	if _, names := fields["holderIdentity"]; !ok || names || now.State != leadership.Held {
+		return nil
+	}
+	if manager := r.URL.Query().Get("fieldManager"); manager != "" && !strings.HasPrefix(manager, "kubectl") && manager != identity(now) {
+		return conflict(a.name, "%q holds the lease, and the patch of %q names no holder", identity(now), cut(manager))
+	}
+	return nil
+}
+
+// remove serves DELETE. The election leaves a tombstone: its fencing token never begins anew.
+func (d *Door) remove(w http.ResponseWriter, r *http.Request, k key, e leadership.Election) error {
+	options, err := readOptions(w, r)
+	if err != nil {
+		return err
+	}
+	if len(options.DryRun) > 0 {
+		return refuse(http.StatusBadRequest, k.name, "there is no dry run here; send the request without dryRun")
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
+	defer cancel()
+	reading, err := d.config.Service.Read(ctx, leadership.ReadRequest{Election: e, Strong: true})
+	if err != nil {
+		return err
+	}
+	uid := newLease(k, reading.Lease, "").Metadata.UID
+	a := attempt{key: k, want: lease{Metadata: meta{ResourceVersion: options.Preconditions.ResourceVersion}}}
+	if err := a.validate(); err != nil {
+		return err
+	}
+	if want := options.Preconditions.UID; want != "" && want != uid || reading.State == leadership.Held && a.outdated(reading.LastHeartbeat) {
+		return conflict(k.name, "a precondition failed: the Lease is another one, or was written since")
+	}
+	if _, err := d.config.Service.Delete(ctx, leadership.DeleteRequest{Election: e, DeleteCommand: leadership.DeleteCommand{Force: true}}); err != nil {
+		return err
+	}
+	reply(w, http.StatusOK, status{Kind: "Status", APIVersion: "v1", Status: "Success", Details: &details{Name: k.name, Group: group, Kind: "leases", UID: uid}, Code: http.StatusOK})
+	return nil
+}

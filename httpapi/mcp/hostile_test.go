@@ -1,0 +1,239 @@
+package mcp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"regent/httpapi/mcp"
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+func TestWrongArgumentsAreRefusedWithASentence(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		door := f.door()
+		m := connect(t, door, ann())
+		handle := m.must("lead", args{"election": "reports", "candidateId": "ann"})["handle"]
+		before := f.election("reports")
+		deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
+		for _, c := range []struct {
+			tool string
+			in   any
+			says string
+		}{
+			{"lead", nil, "election is missing"},
+			{"lead", args{}, "election is missing"},
+			{"lead", args{"election": ""}, "needs a name"},
+			{"lead", args{"election": "../etc"}, "a-z, 0-9"},
+			{"lead", args{"election": "Reports"}, "a-z, 0-9"},
+			{"lead", args{"election": strings.Repeat("x", 129)}, "at most 128"},
+			{"lead", args{"election": 7}, "must be a string"},
+			{"lead", args{"election": nil}, "leave it out"},
+			{"lead", args{"election": []string{"reports"}}, "must be a string"},
+			{"lead", args{"election": "e", "candidateId": "a/b"}, "A-Z, a-z, 0-9"},
+			{"lead", args{"election": "e", "leaseDuration": 30}, `a string such as "30s"`},
+			{"lead", args{"election": "e", "leaseDuration": "soon"}, "a duration such as"},
+			{"lead", args{"election": "e", "leaseDuration": "10ms"}, "1s"},
+			{"lead", args{"election": "e", "wait": "6m"}, "from 0s to 5m0s"},
+			{"lead", args{"election": "e", "wait": "-1s"}, "from 0s to 5m0s"},
+			{"lead", args{"election": "e", "keep": "9s"}, "from 10s to 1h0m0s"},
+			{"lead", args{"election": "e", "keep": "2h"}, "from 10s to 1h0m0s"},
+			{"lead", args{"election": "e", "keep": "0s"}, "from 10s to 1h0m0s"},
+			{"lead", args{"election": "e", "metadata": "x"}, "object"},
+			{"lead", args{"election": "e", "metadata": args{"x": strings.Repeat("x", 5000)}}, "4096"},
+			{"lead", args{"election": "e", "priority": 1.5}, "integer"},
+			{"lead", args{"election": "e", "priority": 1 << 40}, "2147483647"},
+			{"lead", args{"election": "e", "capabilities": []string{"g/pu"}}, "A-Z, a-z, 0-9"},
+			{"lead", args{"election": "e", "key": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"}, "unknown field"},
+			{"lead", args{"election": "e", "Election": "f"}, "unknown field"},
+			{"leading", args{}, "handle is missing"},
+			{"leading", args{"handle": "reports"}, "exactly as lead returned it"},
+			{"report", args{"handle": handle, "progress": -1}, "from 0"},
+			{"report", args{"handle": handle, "calls": 1, "errors": 2}, "more than"},
+			{"report", args{"handle": handle, "eta": "later"}, "eta is a duration"},
+			{"report", args{"handle": handle, "custom": strings.Split(strings.Repeat("x", 10), "")}, "object"},
+			{"report", args{"handle": handle, "custom": args{"x": strings.Repeat("x", 3000)}}, "2048"},
+			{"stop_leading", args{"handle": handle, "reason": strings.Repeat("x", 257)}, "256"},
+			{"stop_leading", args{"handle": handle, "reason": "two\nlines"}, "line"},
+			{"who_leads", args{"election": "E"}, "a-z, 0-9"},
+			{"why_not", args{"election": "reports"}, "candidateId is missing"},
+			{"history", args{"election": "reports", "afterRevision": -1}, "0 or more"},
+			{"history", args{"election": "reports", "limit": 0}, "from 1 to 1000"},
+			{"history", args{"election": "reports", "limit": 1001}, "from 1 to 1000"},
+			{"watch", args{}, "election is missing"},
+			{"watch", args{"election": ""}, "needs a name"},
+			{"watch", args{"election": "reports", "afterRevision": -1}, "revision"},
+			{"watch", args{"election": "reports", "wait": "1h"}, "from 1s to 5m0s"},
+			{"watch", args{"election": "reports", "wait": "0s"}, "from 1s to 5m0s"},
+			{"checkpoint_put", args{"handle": handle}, "send data"},
+			{"checkpoint_put", args{"handle": handle, "data": 1, "uri": "gs://x"}, "send data"},
+			{"checkpoint_put", args{"handle": handle, "data": 1, "sha256": strings.Repeat("a", 64)}, "leave it out"},
+			{"checkpoint_put", args{"handle": handle, "uri": "gs://x", "sha256": "abc"}, "64 hexadecimal digits"},
+			{"checkpoint_put", args{"handle": handle, "uri": "no uri"}, "URI"},
+			{"checkpoint_put", args{"handle": handle, "data": json.RawMessage(deep)}, "100"},
+			{"journal_append", args{"handle": handle, "entries": []any{}}, "entries"},
+			{"journal_append", args{"handle": handle, "entries": []any{args{"type": "x"}}}, "data is missing"},
+			{"journal_append", args{"handle": handle, "entries": []any{args{"data": 1, "type": strings.Repeat("x", 65)}}}, "64"},
+			{"journal_read", args{"election": "reports", "afterIndex": -1}, "or 0"},
+			{"check_token", args{"election": "reports"}, "fencingToken is missing"},
+			{"check_token", args{"election": "reports", "fencingToken": 0}, "from 1"},
+			{"check_token", args{"election": "reports", "fencingToken": "1"}, "must be a number"},
+			{"check_token", args{"election": "reports", "fencingToken": json.RawMessage("1e30")}, "integer"},
+			{"assign", args{"election": "reports", "candidateId": "cy", "for": "1h", "reason": ""}, "say why"},
+			{"assign", args{"election": "reports", "candidateId": "cy", "for": "721h", "reason": "x"}, "720h"},
+			{"evict", args{"election": "reports", "reason": "x"}, "fencingToken is missing"},
+			{"evict", args{"election": "reports", "fencingToken": 0, "reason": "x"}, "who_leads has it"},
+			{"evict", args{"election": "reports", "fencingToken": 1, "ban": "0s", "reason": "x"}, "leave it out"},
+			{"pause", args{"election": "reports", "for": "1h", "mode": "stop", "reason": "x"}, "freeze"},
+			{"resume", args{"election": "reports"}, "reason is missing"},
+			{"approve", args{"election": "reports", "fencingToken": 1, "for": "0s", "reason": "x"}, "leave it out"},
+		} {
+			out, refusal := m.call(c.tool, c.in)
+			if !begins(refusal, leadership.InvalidArgument) || !strings.Contains(refusal, c.says) {
+				t.Errorf("%s %.200s: %v %q; want %q", c.tool, fmt.Sprint(c.in), out, refusal, c.says)
+			}
+		}
+		tooMuch := args{"handle": handle, "data": strings.Repeat("x", leadership.MaxCheckpointBytes)}
+		if _, refusal := m.call("checkpoint_put", tooMuch); !begins(refusal, wire.PayloadTooLarge) || !strings.Contains(refusal, "uri") {
+			t.Errorf("checkpoint_put of 64 KiB and more: %s", refusal)
+		}
+		after := f.election("reports")
+		if after.Revision != before.Revision || after.State != leadership.Held {
+			t.Errorf("a refused call has changed the election:\n%+v\n%+v", before, after)
+		}
+		if out := m.must("leading", args{"handle": handle}); out["leading"] != true {
+			t.Errorf("%v", out)
+		}
+	})
+}
+
+// post sends a body to a door, and returns the status and the answer.
+func post(ctx context.Context, door http.Handler, method, body string, header http.Header) (status int, answer string) {
+	r := httptest.NewRequestWithContext(ctx, method, "/mcp", strings.NewReader(body))
+	r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+	maps.Copy(r.Header, header)
+	w := httptest.NewRecorder()
+	door.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+func TestABadRequestIsRefusedAndHarmsNoOther(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		door := f.door()
+		call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"who_leads","arguments":{"election":"reports"}}}`
+		for _, c := range []struct {
+			what, method, body string
+			header             http.Header
+			want               []int
+		}{
+			{"GET", "GET", "", nil, []int{405}},
+			{"DELETE", "DELETE", "", nil, []int{405}},
+			{"PUT", "PUT", call, nil, []int{405}},
+			{"no body", "POST", "", nil, []int{400}},
+			{"text", "POST", call, http.Header{"Content-Type": {"text/plain"}}, []int{415}},
+			{"a form", "POST", call, http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, []int{415}},
+			{"no content type", "POST", call, http.Header{"Content-Type": nil}, []int{415}},
+			{"accepts only HTML", "POST", call, http.Header{"Accept": {"text/html"}}, []int{400}},
+			{"another version", "POST", call, http.Header{"Mcp-Protocol-Version": {"1999-01-01"}}, []int{400}},
+			{"Last-Event-ID", "POST", call, http.Header{"Last-Event-Id": {"1"}}, []int{400}},
+			{"no JSON", "POST", "lead me", nil, []int{400}},
+			{"half an object", "POST", call[:40], nil, []int{400}},
+			{"two objects", "POST", call + call, nil, []int{400}},
+			{"an array of nothing", "POST", "[]", nil, []int{400}},
+			{"a batch", "POST", "[" + call + "]", http.Header{"Mcp-Protocol-Version": {"2025-11-25"}}, []int{400}},
+			{"null", "POST", "null", nil, []int{400}},
+			{"a number", "POST", "7", nil, []int{400}},
+			{"not UTF-8", "POST", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\xfe\"}", nil, []int{400}},
+			{"NUL", "POST", "\x00\x00", nil, []int{400}},
+			{"no JSON-RPC", "POST", `{"election":"reports"}`, nil, []int{400}},
+			{"JSON-RPC 1", "POST", strings.Replace(call, "2.0", "1.0", 1), nil, []int{400}},
+			{"an unknown method", "POST", strings.Replace(call, "tools/call", "tools/steal", 1), nil, []int{400}},
+			{"an object as id", "POST", strings.Replace(call, `"id":1`, `"id":{}`, 1), nil, []int{400}},
+			{"no name", "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, nil, []int{400, 200}},
+			{"an unknown tool", "POST", strings.Replace(call, "who_leads", "rm", 1), nil, []int{200}},
+			{"an array of arguments", "POST", strings.Replace(call, `{"election":"reports"}`, `["reports"]`, 1), nil, []int{200}},
+			{"deep arguments", "POST", strings.Replace(call, `"reports"`, strings.Repeat("[", 20000)+strings.Repeat("]", 20000), 1), nil, []int{200, 400}},
+			{"a name twice", "POST", strings.Replace(call, `{"election":"reports"}`, `{"election":"reports","election":"x"}`, 1), nil, []int{400}},
+			{"too much", "POST", call + strings.Repeat(" ", mcp.MaxBody), nil, []int{413}},
+			{"too much in the arguments", "POST", strings.Replace(call, "reports", strings.Repeat("x", mcp.MaxBody), 1), nil, []int{413}},
+			{"a session that is none", "POST", call, http.Header{"Mcp-Session-Id": {"x"}}, []int{200}},
+			{"the wrong header", "POST", call, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/list"}}, []int{400}},
+		} {
+			status, answer := post(t.Context(), door, c.method, c.body, c.header)
+			if !slices.Contains(c.want, status) || status != http.StatusOK && len(answer) < 5 {
+				t.Errorf("%s: %d %.200s; want %v", c.what, status, answer, c.want)
+			}
+			if status == http.StatusOK && !strings.Contains(answer, "error") && !strings.Contains(answer, `"isError":true`) {
+				t.Errorf("%s is done: %s", c.what, answer)
+			}
+		}
+		connect(t, door, ann()).must("lead", args{"election": "reports"})
+	})
+}
+
+func TestThereIsNothingBelowTheTools(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		r := httptest.NewRequest("POST", mcp.Path+"/x", strings.NewReader("{}"))
+		w := httptest.NewRecorder()
+		f.door().ServeHTTP(w, r)
+		if p, ok := wire.ReadProblem(w.Header(), w.Body.Bytes()); !ok || p.Code != leadership.NotFound {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
+}
+
+// The request of a caller that is slow, or gone, is not kept.
+func TestABodyThatDoesNotArriveIsARequestTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		r := httptest.NewRequest("POST", "/mcp", io.MultiReader(strings.NewReader("{"), broken{}))
+		w := httptest.NewRecorder()
+		f.door().ServeHTTP(w, r)
+		if p, ok := wire.ReadProblem(w.Header(), w.Body.Bytes()); !ok || p.Code != wire.RequestTimeout {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
+}
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, fmt.Errorf("i/o timeout") }
+
+// FuzzDoor sends any body: no election may come of it, and the next caller is served.
+func FuzzDoor(f *testing.F) {
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`))
+	for tool, in := range inputs("reports", "regent-lead-AAAA") {
+		body, err := json.Marshal(args{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": sdk.CallToolParams{Name: tool, Arguments: in}})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(bytes.ReplaceAll(body, []byte(`"lead"`), []byte(`"leadx"`)))
+	}
+	f.Add([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","id":"a","result":{}}`))
+	var door *mcp.Door
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if bytes.Contains(body, []byte(`lead"`)) {
+			t.Skip() // it may lead
+		}
+		if door == nil {
+			door = newDoor(t)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond) // a call may wait
+		defer cancel()
+		if status, answer := post(ctx, door, "POST", string(body), nil); status >= 500 {
+			t.Errorf("%d %s", status, answer)
+		}
+	})
+}

@@ -1,0 +1,108 @@
+package mcp
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+
+	"regent/httpapi/access/authn"
+	"regent/leadership"
+)
+
+// inside is a transport to a handler in the same process. The handler gets the context of the
+// request, and with it the caller that was authenticated.
+type inside struct{ handler http.Handler }
+
+// RoundTrip calls the handler. The body of the response is what the handler writes from then on.
+func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	r = r.WithContext(ctx)
+	r.Host, r.RequestURI, r.RemoteAddr = r.URL.Host, r.URL.RequestURI(), "inside"
+	if r.Body == nil {
+		r.Body = http.NoBody
+	}
+	out, in := io.Pipe()
+	w := &insideWriter{header: http.Header{}, body: in, begun: make(chan struct{})}
+	go func() {
+		defer cancel()
+		defer r.Body.Close()
+		defer func() {
+			// a handler panics only to end the connection; all other panics it answers itself
+			if recover() != nil {
+				in.CloseWithError(io.ErrUnexpectedEOF)
+			}
+			w.WriteHeader(http.StatusOK)
+			in.Close()
+		}()
+		i.handler.ServeHTTP(w, r)
+	}()
+	select {
+	case <-w.begun:
+	case <-ctx.Done(): // the handler ends soon, too
+		out.Close()
+		return nil, context.Cause(ctx)
+	}
+	return &http.Response{
+		Status: http.StatusText(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.sent, Body: insideBody{out, cancel}, ContentLength: -1, Request: r,
+	}, nil
+}
+
+// insideBody ends the handler's call when it is closed.
+type insideBody struct {
+	*io.PipeReader
+	cancel context.CancelFunc
+}
+
+func (b insideBody) Close() error {
+	b.cancel()
+	return b.PipeReader.Close()
+}
+
+// insideWriter passes on what the handler writes.
+type insideWriter struct {
+	header http.Header
+	body   *io.PipeWriter
+	begun  chan struct{} // closed once sent and status are set
+
+	once   sync.Once
+	sent   http.Header
+	status int
+}
+
+func (w *insideWriter) Header() http.Header { return w.header }
+
+func (w *insideWriter) WriteHeader(status int) {
+	w.once.Do(func() {
+		w.sent, w.status = w.header.Clone(), status
+		close(w.begun)
+	})
+}
+
+func (w *insideWriter) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(b)
+}
+
+// FlushError is for http.ResponseController: nothing is held back.
+func (w *insideWriter) FlushError() error {
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// caller returns a context with what a call needs of another one: who calls, and the id of the
+// request. A lease is renewed in such a context long after its call.
+func caller(ctx context.Context) context.Context {
+	clean := leadership.WithRequestID(context.Background(), leadership.RequestID(ctx))
+	if p, ok := authn.From(ctx); ok {
+		clean = authn.With(clean, p)
+	}
+	if actor := leadership.Actor(ctx); actor != "" {
+		clean = leadership.WithActor(clean, actor)
+	}
+	return clean
+}

@@ -1,0 +1,295 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/wire"
+)
+
+// maxWait is the longest wait of a call. minKeep, maxKeep and defaultKeep bound how long an
+// instance keeps leading after the last call with a handle.
+const (
+	maxWait     = 5 * time.Minute
+	minKeep     = 10 * time.Second
+	maxKeep     = time.Hour
+	defaultKeep = 2 * time.Minute
+)
+
+type leadInput struct {
+	Election      leadership.Election    `json:"election"`
+	CandidateID   leadership.CandidateID `json:"candidateId,omitzero"`
+	LeaseDuration wire.Duration          `json:"leaseDuration,omitzero"`
+	Wait          wire.Duration          `json:"wait,omitzero"`
+	Keep          *wire.Duration         `json:"keep,omitzero"`
+	Metadata      jsontext.Value         `json:"metadata,omitzero"`
+	Priority      int64                  `json:"priority,omitzero"`
+	Capabilities  []string               `json:"capabilities,omitzero"`
+	Inherit       bool                   `json:"inherit,omitzero"`
+}
+
+type leadOutput struct {
+	Handle string `json:"handle"`
+	standing
+	LeaseDuration wire.Duration `json:"leaseDuration"`
+	Keep          wire.Duration `json:"keep,omitzero"`
+	Inherited     *checkpoint   `json:"inherited,omitzero"`
+}
+
+// standing is how a leadership stands.
+type standing struct {
+	Leading      bool                   `json:"leading"`
+	Election     leadership.Election    `json:"election"`
+	CandidateID  leadership.CandidateID `json:"candidateId"`
+	FencingToken leadership.Token       `json:"fencingToken"`
+	LeadsForMs   int64                  `json:"leadsForMs"`
+	EndsBecause  leadership.EndReason   `json:"endsBecause,omitzero"`
+	EndsInMs     int64                  `json:"endsInMs,omitzero"`
+}
+
+// lead campaigns. Whatever happens, the caller gets a handle, or no lease is left behind.
+func (d *desk) lead(ctx context.Context, in leadInput) (leadOutput, error) {
+	if err := d.checkLead(&in); err != nil {
+		return leadOutput{}, err
+	}
+	held, handle, done, err := d.terms.reserve(ctx, in)
+	switch {
+	case err != nil:
+		return leadOutput{}, err
+	case held != nil:
+		return held.led(handle), nil
+	}
+	t, err := d.campaign(ctx, in)
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		_, _ = done(nil)
+	} else if handle, err = done(t); err == nil {
+		return t.led(handle), nil
+	}
+	return leadOutput{}, errors.Join(err, t.release(ctx))
+}
+
+// checkLead refuses what the server would not see.
+func (d *desk) checkLead(in *leadInput) error {
+	if err := in.Election.Validate(); err != nil {
+		return invalid("election", "%v", err)
+	}
+	if err := checkWait(in.Wait, 0); err != nil {
+		return err
+	}
+	switch {
+	case in.Keep == nil && d.shared:
+		in.Keep = new(wire.Duration(defaultKeep))
+	case in.Keep == nil:
+		in.Keep = new(wire.Duration(0)) // until the session ends
+	case !d.shared:
+		return invalid("keep", "keep is for a server over HTTP; this process leads until the session ends, so leave it out")
+	}
+	if keep := time.Duration(*in.Keep); d.shared && (keep < minKeep || keep > maxKeep) {
+		return invalid("keep", "keep is from %v to %v, not %v; call leading at least so often", minKeep, maxKeep, keep)
+	}
+	return nil
+}
+
+func checkWait(wait wire.Duration, least time.Duration) error {
+	if d := time.Duration(wait); d < least || d > maxWait {
+		return invalid("wait", "wait is from %v to %v, not %v; to wait for longer, call again", least, maxWait, d)
+	}
+	return nil
+}
+
+// campaign returns a new term.
+func (d *desk) campaign(ctx context.Context, in leadInput) (*term, error) {
+	t := &term{keep: time.Duration(*in.Keep)}
+	c, err := d.connect(client.Config{OnNotice: t.note, Candidate: client.Candidate{
+		ID: in.CandidateID, LeaseDuration: time.Duration(in.LeaseDuration), Metadata: in.Metadata,
+		Priority: in.Priority, Capabilities: in.Capabilities, Inherit: in.Inherit,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	if in.Wait == 0 {
+		within, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		t.lease, err = c.TryAcquire(within, in.Election)
+		return t, err
+	}
+	within, cancel := context.WithTimeout(ctx, time.Duration(in.Wait))
+	defer cancel()
+	t.lease, err = c.Campaign(within, in.Election)
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) && codeOf(err) == leadership.StoreUnavailable {
+		err = d.stillWaiting(ctx, in, err)
+	}
+	return t, err
+}
+
+// stillWaiting says why a campaign has waited in vain. Its error says only that the time is over.
+func (d *desk) stillWaiting(ctx context.Context, in leadInput, waited error) error {
+	lease, err := d.calls.Get(ctx, in.Election)
+	switch {
+	case err != nil && !errors.Is(err, leadership.NotFound):
+		return errors.Join(waited, err)
+	case err != nil || lease.State != leadership.Held:
+		return fmt.Errorf("%w: the wait of %v is over, and no lease was granted; why_not says what stands against it", leadership.LeaseHeld, in.Wait)
+	}
+	return &leadership.Error{Code: leadership.LeaseHeld, Lease: &lease, Detail: fmt.Sprintf(
+		"the wait of %v is over; %q leads election %q with fencing token %d, and its lease ends in %v unless it renews",
+		in.Wait, lease.LeaderID, in.Election, lease.Token, lease.ExpiresIn.Round(time.Millisecond))}
+}
+
+type handled struct {
+	Handle string `json:"handle"`
+}
+
+type leadingOutput struct {
+	standing
+	Notices []notice `json:"notices"`
+	Why     string   `json:"why,omitzero"`
+}
+
+func (d *desk) leading(ctx context.Context, in handled) (leadingOutput, error) {
+	t, err := d.terms.find(ctx, in.Handle)
+	var over *overError
+	switch {
+	case errors.As(err, &over):
+		return leadingOutput{standing: over.standing, Notices: append([]notice{}, over.notices...), Why: refusal(over.err).Error()}, nil
+	case err != nil:
+		return leadingOutput{}, err
+	}
+	out := leadingOutput{standing: t.standing(), Notices: t.heard()}
+	if !out.Leading {
+		out.Why = strings.TrimPrefix(fmt.Sprint(context.Cause(t.lease.Context())), "client: ")
+	}
+	return out, nil
+}
+
+type reportInput struct {
+	Handle string `json:"handle"`
+	reportFields
+}
+
+type reportFields struct {
+	Progress     int64          `json:"progress,omitzero"`
+	Tasks        int64          `json:"tasks,omitzero"`
+	TokensUsed   int64          `json:"tokensUsed,omitzero"`
+	Calls        int64          `json:"calls,omitzero"`
+	Errors       int64          `json:"errors,omitzero"`
+	ETA          string         `json:"eta,omitzero"`
+	Health       string         `json:"health,omitzero"`
+	Dependencies jsontext.Value `json:"dependencies,omitzero"`
+	Custom       jsontext.Value `json:"custom,omitzero"`
+}
+
+func (d *desk) report(ctx context.Context, in reportInput) (standing, error) {
+	text, err := wire.Marshal(in.reportFields)
+	if err != nil {
+		return standing{}, err
+	}
+	report, err := client.ParseReport(text)
+	if err != nil {
+		return standing{}, invalid("report", "%v", err)
+	}
+	t, err := d.leader(ctx, in.Handle)
+	if err != nil {
+		return standing{}, err
+	}
+	return t.standing(), t.lease.Report(report)
+}
+
+// leader returns a lease that lasts.
+func (d *desk) leader(ctx context.Context, handle string) (*term, error) {
+	t, err := d.terms.find(ctx, handle)
+	if err == nil && !t.lease.Valid() {
+		err = fmt.Errorf("%w: %w", leadership.LeaseLost, context.Cause(t.lease.Context()))
+	}
+	return t, err
+}
+
+type stopInput struct {
+	Handle string `json:"handle"`
+	Reason string `json:"reason,omitzero"`
+}
+
+type stopOutput struct {
+	Stopped bool `json:"stopped"`
+}
+
+func (d *desk) stopLeading(ctx context.Context, in stopInput) (stopOutput, error) {
+	if strings.ContainsFunc(in.Reason, unicode.IsControl) { // the SDK would release the lease without it
+		return stopOutput{}, invalid("reason", "a reason is one line of text, without control characters")
+	}
+	end := (*client.Lease).Resign
+	if in.Reason != "" {
+		end = func(l *client.Lease, ctx context.Context) error { return l.StepDown(ctx, in.Reason, 0) }
+	}
+	err := d.terms.stop(ctx, in.Handle, func(ctx context.Context, l *client.Lease) error { return end(l, ctx) })
+	return stopOutput{Stopped: err == nil}, err
+}
+
+type checkpointInput struct {
+	Handle string         `json:"handle"`
+	Task   string         `json:"task,omitzero"`
+	Data   jsontext.Value `json:"data,omitzero"`
+	URI    string         `json:"uri,omitzero"`
+	SHA256 string         `json:"sha256,omitzero"`
+}
+
+type doneOutput struct {
+	Done bool `json:"done"`
+}
+
+func (d *desk) putCheckpoint(ctx context.Context, in checkpointInput) (doneOutput, error) {
+	switch {
+	case (in.Data == nil) == (in.URI == ""):
+		return doneOutput{}, invalid("data", "send data or, if it is elsewhere, its uri")
+	case in.SHA256 != "" && in.URI == "":
+		return doneOutput{}, invalid("sha256", "sha256 is of what is at a uri; leave it out")
+	}
+	t, err := d.leader(ctx, in.Handle)
+	if err != nil {
+		return doneOutput{}, err
+	}
+	if in.URI != "" {
+		err = t.lease.CheckpointAt(ctx, in.Task, in.URI, in.SHA256)
+	} else {
+		err = t.lease.Checkpoint(ctx, in.Task, in.Data)
+	}
+	return doneOutput{err == nil}, err
+}
+
+type appendInput struct {
+	Handle  string     `json:"handle"`
+	Entries []newEntry `json:"entries"`
+}
+
+type newEntry struct {
+	Type string         `json:"type,omitzero"`
+	Data jsontext.Value `json:"data"`
+}
+
+type indexOutput struct {
+	Index leadership.Index `json:"index"`
+}
+
+func (d *desk) appendJournal(ctx context.Context, in appendInput) (indexOutput, error) {
+	t, err := d.leader(ctx, in.Handle)
+	if err != nil {
+		return indexOutput{}, err
+	}
+	var entries []client.Entry
+	for _, e := range in.Entries {
+		entries = append(entries, client.Entry{Type: e.Type, Data: e.Data})
+	}
+	index, err := t.append(ctx, entries)
+	return indexOutput{index}, err
+}

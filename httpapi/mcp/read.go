@@ -1,0 +1,277 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/wire"
+)
+
+type about struct {
+	Election leadership.Election `json:"election"`
+}
+
+// election is an election as a model reads it.
+type election struct {
+	Election       leadership.Election    `json:"election"`
+	State          leadership.State       `json:"state"`
+	LeaderID       leadership.CandidateID `json:"leaderId,omitzero"`
+	FencingToken   leadership.Token       `json:"fencingToken"`
+	Revision       leadership.Revision    `json:"revision"`
+	ExpiresInMs    int64                  `json:"expiresInMs,omitzero"`
+	LockedForMs    int64                  `json:"lockedForMs,omitzero"`
+	EndsBecause    leadership.EndReason   `json:"endsBecause,omitzero"`
+	EndsInMs       int64                  `json:"endsInMs,omitzero"`
+	Metadata       jsontext.Value         `json:"metadata,omitzero"`
+	Note           string                 `json:"note,omitzero"`
+	Report         jsontext.Value         `json:"report,omitzero"`
+	ReportAgeMs    int64                  `json:"reportAgeMs,omitzero"`
+	MaxStalenessMs int64                  `json:"maxStalenessMs,omitzero"`
+}
+
+func newElection(l leadership.Lease, bound time.Duration) election {
+	w := wire.NewReading(leadership.Reading{Lease: l, Bound: bound})
+	e := election{
+		Election: w.Election, State: w.State, LeaderID: w.LeaderID, FencingToken: w.FencingToken, Revision: w.Revision, LockedForMs: w.LockedForMs,
+		EndsBecause: w.EndsBecause, EndsInMs: w.EndsInMs, Metadata: w.Metadata, Note: w.Note, Report: w.Report, ReportAgeMs: w.ReportAgeMs, MaxStalenessMs: w.MaxStalenessMs,
+	}
+	if w.ExpiresInMs != nil {
+		e.ExpiresInMs = *w.ExpiresInMs
+	}
+	return e
+}
+
+func (d *desk) whoLeads(ctx context.Context, in about) (election, error) {
+	r, err := d.calls.Read(ctx, leadership.ReadRequest{Election: in.Election})
+	if err != nil {
+		return election{}, err
+	}
+	return newElection(r.Lease, r.Bound), nil
+}
+
+type whyInput struct {
+	Election    leadership.Election    `json:"election"`
+	CandidateID leadership.CandidateID `json:"candidateId"`
+}
+
+type whyOutput struct {
+	Leads   bool    `json:"leads"`
+	Reasons []cause `json:"reasons"`
+}
+
+type cause struct {
+	Code     leadership.Reason      `json:"code"`
+	LeaderID leadership.CandidateID `json:"leaderId,omitzero"`
+	Override leadership.OverrideID  `json:"override,omitzero"`
+	By       string                 `json:"by,omitzero"`
+	Reason   string                 `json:"reason,omitzero"`
+	UntilMs  int64                  `json:"untilMs,omitzero"`
+	Position int                    `json:"position,omitzero"`
+	Of       int                    `json:"of,omitzero"`
+	Have     *int                   `json:"have,omitzero"`
+	Need     int                    `json:"need,omitzero"`
+}
+
+func (d *desk) whyNot(ctx context.Context, in whyInput) (whyOutput, error) {
+	x, err := d.calls.Explain(ctx, leadership.ExplainRequest{Election: in.Election, CandidateID: in.CandidateID})
+	out := whyOutput{Leads: x.Leads, Reasons: []cause{}}
+	for _, c := range wire.NewExplanation(x).Reasons {
+		out.Reasons = append(out.Reasons, cause{c.Code, c.LeaderID, c.Override, c.By, c.Reason, c.UntilMs, c.Position, c.Of, c.Have, c.Need})
+	}
+	return out, err
+}
+
+type historyInput struct {
+	Election      leadership.Election `json:"election"`
+	AfterRevision leadership.Revision `json:"afterRevision,omitzero"`
+	Limit         *int                `json:"limit,omitzero"`
+}
+
+type historyOutput struct {
+	Events   []event             `json:"events"`
+	Revision leadership.Revision `json:"revision"`
+}
+
+// event is a change of an election.
+type event struct {
+	Revision       leadership.Revision    `json:"revision"`
+	Type           leadership.EventType   `json:"type"`
+	At             time.Time              `json:"at"`
+	LeaderID       leadership.CandidateID `json:"leaderId,omitzero"`
+	PreviousLeader leadership.CandidateID `json:"previousLeader,omitzero"`
+	FencingToken   leadership.Token       `json:"fencingToken"`
+	Actor          string                 `json:"actor,omitzero"`
+	Reason         string                 `json:"reason,omitzero"`
+	Detail         jsontext.Value         `json:"detail,omitzero"`
+}
+
+func newEvent(e leadership.Event) event {
+	w := wire.NewEvent(e)
+	return event{w.Revision, w.Type, w.At, w.LeaderID, w.PreviousLeaderID, w.FencingToken, w.Actor, w.Reason, w.Detail}
+}
+
+func (d *desk) history(ctx context.Context, in historyInput) (historyOutput, error) {
+	limit, err := pageSize(in.Limit)
+	if err != nil {
+		return historyOutput{}, err
+	}
+	events, err := d.calls.Events(ctx, leadership.EventsRequest{Election: in.Election, After: in.AfterRevision, Limit: limit})
+	out := historyOutput{Events: []event{}, Revision: in.AfterRevision}
+	for _, e := range events {
+		out.Events, out.Revision = append(out.Events, newEvent(e)), e.Revision
+	}
+	return out, err
+}
+
+// pageSize returns the limit of a page. The client leaves out a 0.
+func pageSize(limit *int) (int, error) {
+	switch {
+	case limit == nil:
+		return leadership.DefaultPageSize, nil
+	case *limit < 1 || *limit > leadership.MaxPageSize:
+		return 0, invalid("limit", "limit is from 1 to %d, not %d", leadership.MaxPageSize, *limit)
+	}
+	return *limit, nil
+}
+
+type watchInput struct {
+	Election      leadership.Election  `json:"election"`
+	AfterRevision *leadership.Revision `json:"afterRevision,omitzero"`
+	Wait          *wire.Duration       `json:"wait,omitzero"`
+}
+
+type watchOutput struct {
+	Changed  bool                `json:"changed"`
+	Event    *event              `json:"event,omitzero"`
+	Revision leadership.Revision `json:"revision"`
+}
+
+// defaultWatch is how long watch waits unless it is told: within the limits of most clients.
+const defaultWatch = 30 * time.Second
+
+func (d *desk) watch(ctx context.Context, in watchInput) (watchOutput, error) {
+	wait := defaultWatch
+	if in.Wait != nil {
+		if err := checkWait(*in.Wait, time.Second); err != nil {
+			return watchOutput{}, err
+		}
+		wait = time.Duration(*in.Wait)
+	}
+	r := client.WatchRequest{Election: in.Election}
+	var out watchOutput
+	if in.Election == "" {
+		return out, invalid("election", "%v", in.Election.Validate()) // a watch of all is another right
+	}
+	if in.AfterRevision != nil {
+		out.Revision, r.After = *in.AfterRevision, strconv.FormatInt(int64(*in.AfterRevision), 10)
+	}
+	within, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	trouble := fmt.Errorf("%w: the server has not answered in time", leadership.StoreUnavailable) // nil while connected
+	r.Connection = func(err error) { trouble = err }
+	for news, err := range d.calls.Watch(within, r) {
+		switch {
+		case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+			return out, trouble
+		case err != nil:
+			return out, err
+		case news.Event != nil:
+			return watchOutput{true, new(newEvent(*news.Event)), news.Event.Revision}, nil
+		case news.Lease != nil:
+			out.Revision = news.Lease.Revision
+		}
+	}
+	return out, nil
+}
+
+func (d *desk) checkpoint(ctx context.Context, in about) (checkpoint, error) {
+	p, err := d.calls.Checkpoint(ctx, in.Election)
+	if err != nil {
+		return checkpoint{}, err
+	}
+	return newCheckpoint(p), nil
+}
+
+type journalInput struct {
+	Election   leadership.Election `json:"election"`
+	AfterIndex leadership.Index    `json:"afterIndex,omitzero"`
+	Limit      *int                `json:"limit,omitzero"`
+}
+
+type journalOutput struct {
+	Snapshot *snapshot        `json:"snapshot,omitzero"`
+	Entries  []entry          `json:"entries"`
+	Index    leadership.Index `json:"index"`
+	More     bool             `json:"more"`
+}
+
+type snapshot struct {
+	UpTo leadership.Index `json:"upTo"`
+	At   time.Time        `json:"at"`
+	Data jsontext.Value   `json:"data,omitzero"`
+	URI  string           `json:"uri,omitzero"`
+}
+
+type entry struct {
+	Index        leadership.Index `json:"index"`
+	FencingToken leadership.Token `json:"fencingToken"`
+	At           time.Time        `json:"at"`
+	Type         string           `json:"type,omitzero"`
+	Data         jsontext.Value   `json:"data"`
+}
+
+func (d *desk) readJournal(ctx context.Context, in journalInput) (journalOutput, error) {
+	out := journalOutput{Entries: []entry{}}
+	limit, err := pageSize(in.Limit)
+	if err != nil {
+		return out, err
+	}
+	r := leadership.JournalRequest{Election: in.Election, After: in.AfterIndex, Limit: limit}
+	page, err := d.calls.ReadJournal(ctx, r)
+	if errors.Is(err, leadership.HistoryCompacted) {
+		s, err := d.calls.ReadSnapshot(ctx, in.Election)
+		if err != nil {
+			return out, err
+		}
+		out.Snapshot = &snapshot{s.UpTo, s.At.UTC(), jsontext.Value(s.Data), s.URI}
+		r.After = s.UpTo
+		if page, err = d.calls.ReadJournal(ctx, r); err != nil {
+			return out, err
+		}
+	} else if err != nil {
+		return out, err
+	}
+	last := r.After
+	for _, e := range page.Entries {
+		out.Entries = append(out.Entries, entry{e.Index, e.Token, e.At.UTC(), e.Type, jsontext.Value(e.Data)})
+		last = e.Index
+	}
+	out.Index, out.More = page.Index, last < page.Index
+	return out, nil
+}
+
+type tokenInput struct {
+	Election     leadership.Election `json:"election"`
+	FencingToken leadership.Token    `json:"fencingToken"`
+	Write        bool                `json:"write,omitzero"`
+}
+
+type tokenOutput struct {
+	Current bool `json:"current"`
+	election
+}
+
+func (d *desk) checkToken(ctx context.Context, in tokenInput) (tokenOutput, error) {
+	l, err := d.calls.CheckToken(ctx, leadership.TokenCheck{Election: in.Election, Token: in.FencingToken, Write: in.Write})
+	if err != nil {
+		return tokenOutput{}, err
+	}
+	return tokenOutput{true, newElection(l, 0)}, nil
+}

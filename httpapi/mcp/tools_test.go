@@ -1,0 +1,189 @@
+package mcp_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+)
+
+func TestAModelThatDoesNotLeadLearnsWhoDoes(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		door := f.door()
+		m, other := connect(t, door, ann()), connect(t, door, bob())
+		m.must("lead", args{"election": "reports", "candidateId": "ann", "leaseDuration": "30s", "metadata": args{"address": "10.0.0.7"}})
+		_, refusal := other.call("lead", args{"election": "reports", "candidateId": "bob"})
+		if !begins(refusal, leadership.LeaseHeld) || !strings.Contains(refusal, `"ann" leads`) || !strings.Contains(refusal, "Do not act as leader") {
+			t.Errorf("lead: %s", refusal)
+		}
+		began := time.Now()
+		_, refusal = other.call("lead", args{"election": "reports", "candidateId": "bob", "wait": "90s"})
+		if !begins(refusal, leadership.LeaseHeld) || !strings.Contains(refusal, `"ann" leads`) || !strings.Contains(refusal, "fencing token 1") || time.Since(began) < 90*time.Second {
+			t.Errorf("lead with a wait of 90s, after %v: %s", time.Since(began), refusal)
+		}
+		who := other.must("who_leads", args{"election": "reports"})
+		if who["leaderId"] != "ann" || who["fencingToken"] != 1.0 || who["metadata"].(args)["address"] != "10.0.0.7" || who["expiresInMs"].(float64) > 30000 {
+			t.Errorf("who_leads answers %v", who)
+		}
+		why := other.must("why_not", args{"election": "reports", "candidateId": "bob"})
+		if reasons := why["reasons"].([]any); why["leads"] != false || len(reasons) == 0 || reasons[0].(args)["code"] != "HELD" {
+			t.Errorf("why_not answers %v", why)
+		}
+		if out := other.must("check_token", args{"election": "reports", "fencingToken": 1, "write": true}); out["current"] != true {
+			t.Errorf("check_token answers %v", out)
+		}
+	})
+}
+
+func TestALeadThatWaitsGetsItsTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		door := f.door()
+		held := connect(t, door, ann()).must("lead", args{"election": "reports"})
+		won := make(chan args)
+		go func() {
+			won <- connect(t, door, bob()).must("lead", args{"election": "reports", "candidateId": "bob", "wait": "5m"})
+		}()
+		time.Sleep(100 * time.Second) // beyond the longest wait of one call of the API
+		connect(t, door, ann()).must("stop_leading", args{"handle": held["handle"]})
+		if led := <-won; led["fencingToken"] != 2.0 || led["candidateId"] != "bob" {
+			t.Errorf("lead answers %v", led)
+		}
+	})
+}
+
+func TestWatchWaitsForTheNextChange(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		door := f.door()
+		m := connect(t, door, ann())
+		led := m.must("lead", args{"election": "reports"})
+		time.Sleep(time.Second)
+		next := make(chan args)
+		go func() {
+			next <- connect(t, door, bob()).must("watch", args{"election": "reports", "wait": "5m"})
+		}()
+		time.Sleep(2 * time.Minute)
+		m.must("stop_leading", args{"handle": led["handle"], "reason": "lunch"})
+		seen := <-next
+		if event, _ := seen["event"].(args); seen["changed"] != true || seen["revision"] != 2.0 || event["type"] != "released" || event["reason"] != "lunch" || event["previousLeader"] == nil {
+			t.Errorf("watch answers %v", seen)
+		}
+		first := m.must("watch", args{"election": "reports", "afterRevision": 0})
+		if event, _ := first["event"].(args); event["type"] != "acquired" || first["revision"] != 1.0 {
+			t.Errorf("watch after 0 answers %v", first)
+		}
+		began := time.Now()
+		none := m.must("watch", args{"election": "reports", "afterRevision": 2})
+		if none["changed"] != false || none["revision"] != 2.0 || none["event"] != nil || time.Since(began) != 30*time.Second {
+			t.Errorf("watch without a change answers %v after %v", none, time.Since(began))
+		}
+		if now := m.must("watch", args{"election": "reports", "wait": "1s"}); now["changed"] != false || now["revision"] != 2.0 {
+			t.Errorf("watch from now on answers %v", now)
+		}
+		if out := m.must("watch", args{"election": "nothing-yet", "wait": "1s"}); out["changed"] != false || out["revision"] != 0.0 {
+			t.Errorf("watch of an election that is not there yet answers %v", out)
+		}
+		if _, refusal := m.call("watch", args{"election": "reports", "afterRevision": 99}); !begins(refusal, leadership.RevisionMismatch) {
+			t.Errorf("watch after a revision that is not: %s", refusal)
+		}
+	})
+}
+
+func TestALeaderLeavesACheckpointAndAJournalBehind(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		door := f.door()
+		m := connect(t, door, ann())
+		if _, refusal := m.call("checkpoint_get", args{"election": "reports"}); !begins(refusal, leadership.NotFound) {
+			t.Errorf("checkpoint_get: %s", refusal)
+		}
+		led := m.must("lead", args{"election": "reports", "candidateId": "ann"})
+		handle := led["handle"]
+		m.must("checkpoint_put", args{"handle": handle, "task": "the yearly report", "data": args{"page": 7, "open": []any{"graph", nil}}})
+		if at := m.must("journal_append", args{"handle": handle, "entries": []any{args{"type": "page", "data": 1}, args{"data": "two"}}}); at["index"] != 2.0 {
+			t.Errorf("journal_append answers %v", at)
+		}
+		if at := connect(t, f.door(), ann()).must("journal_append", args{"handle": handle, "entries": []any{args{"data": args{"n": 3}}}}); at["index"] != 3.0 {
+			t.Errorf("journal_append at another instance answers %v", at)
+		}
+		_, refusal := m.call("journal_append", args{"handle": handle, "entries": []any{args{"data": 4}}})
+		if !begins(refusal, leadership.IndexMismatch) || !strings.Contains(refusal, "Read the journal") {
+			t.Errorf("journal_append without the entry of the other instance: %s", refusal)
+		}
+		if at := m.must("journal_append", args{"handle": handle, "entries": []any{args{"data": 4}}}); at["index"] != 4.0 {
+			t.Errorf("journal_append, decided again, answers %v", at)
+		}
+		page := m.must("journal_read", args{"election": "reports", "afterIndex": 1, "limit": 2})
+		entries := page["entries"].([]any)
+		if page["index"] != 4.0 || page["more"] != true || len(entries) != 2 || entries[0].(args)["data"] != "two" || entries[1].(args)["fencingToken"] != 1.0 {
+			t.Errorf("journal_read answers %v", page)
+		}
+		m.must("stop_leading", args{"handle": handle})
+		next := connect(t, door, bob()).must("lead", args{"election": "reports", "candidateId": "bob", "inherit": true})
+		left, _ := next["inherited"].(args)
+		if left["task"] != "the yearly report" || left["leaderId"] != "ann" || left["data"].(args)["page"] != 7.0 {
+			t.Errorf("lead answers %v", next)
+		}
+		if p := m.must("checkpoint_get", args{"election": "reports"}); p["fencingToken"] != 1.0 {
+			t.Errorf("checkpoint_get answers %v", p)
+		}
+		if _, refusal := m.call("checkpoint_put", args{"handle": handle, "data": 8}); !begins(refusal, leadership.LeaseLost) {
+			t.Errorf("a late checkpoint: %s", refusal)
+		}
+		at := args{"handle": next["handle"], "uri": "gs://bucket/state", "sha256": strings.Repeat("ab", 32)}
+		connect(t, door, bob()).must("checkpoint_put", at)
+		if p := m.must("checkpoint_get", args{"election": "reports"}); p["uri"] != at["uri"] || p["sha256"] != at["sha256"] {
+			t.Errorf("checkpoint_get answers %v", p)
+		}
+	})
+}
+
+func TestAJournalBeginsWithItsSnapshot(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		api := f.api()
+		m := f.open(f.begin(api))
+		l, j := f.journal(api, "reports", 5, 3)
+		defer l.Resign(t.Context())
+		page := m.must("journal_read", args{"election": "reports"})
+		snapshot, _ := page["snapshot"].(args)
+		entries := page["entries"].([]any)
+		if snapshot["upTo"] != 3.0 || snapshot["data"].(args)["sum"] != 6.0 || len(entries) != 2 || entries[0].(args)["index"] != 4.0 || page["more"] != false || page["index"] != float64(j.Index()) {
+			t.Errorf("journal_read answers %v", page)
+		}
+	})
+}
+
+func TestOperatorsOverrule(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		door := f.door()
+		m, olga := connect(t, door, ann()), connect(t, door, bob())
+		m.must("lead", args{"election": "reports", "candidateId": "ann", "leaseDuration": "30s"})
+		olga.must("pause", args{"election": "reports", "for": "1h", "mode": "drain", "reason": "the sale"})
+		why := m.must("why_not", args{"election": "reports", "candidateId": "cy"})
+		if r := why["reasons"].([]any)[0].(args); r["code"] != "PAUSED" || r["reason"] != "the sale" || r["by"] != bob().String() {
+			t.Errorf("why_not answers %v", why)
+		}
+		olga.must("resume", args{"election": "reports", "reason": "the sale is over"})
+		out := olga.must("assign", args{"election": "reports", "candidateId": "cy", "for": "1h", "reason": "cy has the cache"})
+		if out["endsBecause"] != "handOver" {
+			t.Errorf("assign answers %v", out)
+		}
+		h := m.must("history", args{"election": "reports", "limit": 2})
+		if events := h["events"].([]any); len(events) != 2 || events[1].(args)["type"] != "paused" || events[1].(args)["actor"] != bob().String() || h["revision"] != 2.0 {
+			t.Errorf("history answers %v", h)
+		}
+		if _, refusal := olga.call("evict", args{"election": "reports", "fencingToken": 7, "reason": "x"}); !begins(refusal, leadership.TokenStale) {
+			t.Errorf("evict of another term: %s", refusal)
+		}
+	})
+}
+
+func TestWithoutAuthenticationAnOrderNamesItsDoor(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		m := f.open(f.begin(f.plain()))
+		m.must("lead", args{"election": "reports"})
+		m.must("pause", args{"election": "reports", "for": "1h", "reason": "lunch"})
+		if events := m.must("history", args{"election": "reports"})["events"].([]any); events[1].(args)["actor"] != "olga" {
+			t.Errorf("history answers %v", events)
+		}
+	})
+}

@@ -1,0 +1,252 @@
+package kubernetes
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"regent/httpapi"
+	door "regent/httpapi/kubernetes"
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/store/memory"
+)
+
+// serve serves the store through a fresh instance.
+func serve(t *testing.T, store *memory.Store) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(api(t, store))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	return server
+}
+
+// api returns the handler of a fresh instance on the store.
+func api(t *testing.T, store *memory.Store) http.Handler {
+	t.Helper()
+	i, err := instance.New(instance.Config{Store: store, Journal: store, Alone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan struct{})
+	go func() { defer close(ran); i.Run(ctx) }()
+	d := door.New(door.Config{Service: i, Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, store) }})
+	t.Cleanup(func() { cancel(); <-ran })
+	return httpapi.New(httpapi.Config{Service: i, Doors: map[string]httpapi.Door{door.Path: {Handler: d, Refuse: door.Refuse}}})
+}
+
+func clientTo(t *testing.T, url string) kubernetes.Interface {
+	t.Helper()
+	c, err := kubernetes.NewForConfig(&rest.Config{Host: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// elect runs an elector of client-go until ctx ends.
+func elect(ctx context.Context, t *testing.T, url, identity string, lead func(context.Context)) {
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "jobs"}, Client: clientTo(t, url).CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}
+	leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
+		Lock: lock, LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 200 * time.Millisecond, ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: lead, OnStoppedLeading: func() {}},
+	})
+}
+
+func TestElectorsOfClientGoLeadOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	store := memory.New(memory.Config{})
+	url := serve(t, store).URL
+	var leading, most atomic.Int32
+	for round, identity := range []string{"ann_1", "bob_2"} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		led := make(chan struct{})
+		elect(ctx, t, url, identity, func(ctx context.Context) {
+			defer close(led) // the elector does not wait for this function
+			most.Store(max(most.Load(), leading.Add(1)))
+			defer leading.Add(-1)
+			cancel()
+			<-ctx.Done()
+		})
+		cancel()
+		<-led
+		l, err := clientTo(t, url).CoordinationV1().Leases("default").Get(t.Context(), "jobs", metav1.GetOptions{})
+		if err != nil || *l.Spec.HolderIdentity != "" || int(*l.Spec.LeaseTransitions) != round {
+			t.Errorf("after the release of %s: %+v, %v", identity, l, err)
+		}
+	}
+	if most.Load() != 1 {
+		t.Errorf("%d lead at a time", most.Load())
+	}
+}
+
+func TestATypedClientTakesOverOnlyWhenTheServerSaysSo(t *testing.T) {
+	t.Parallel()
+	leases := clientTo(t, serve(t, memory.New(memory.Config{})).URL).CoordinationV1().Leases("default")
+	holder, seconds := "ann", int32(30)
+	made, err := leases.Create(t.Context(), &coordination.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: "jobs", Labels: map[string]string{"app": "x"}},
+		Spec:       coordination.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := leases.Update(t.Context(), made, metav1.UpdateOptions{}); err != nil {
+		t.Errorf("renew: %v", err)
+	}
+	other := "bob"
+	made.Spec.HolderIdentity = &other
+	if _, err := leases.Update(t.Context(), made, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+		t.Errorf("take over: %v, want a conflict", err)
+	}
+	if err := leases.Delete(t.Context(), "jobs", metav1.DeleteOptions{}); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+	if _, err := leases.Get(t.Context(), "jobs", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("get: %v, want not found", err)
+	}
+}
+
+func TestAnInformerSeesWhatChanges(t *testing.T) {
+	t.Parallel()
+	url := serve(t, memory.New(memory.Config{})).URL
+	factory := informers.NewSharedInformerFactory(clientTo(t, url), 0)
+	informer := factory.Coordination().V1().Leases()
+	seen := make(chan string, 100)
+	tell := func(o any) { seen <- *o.(*coordination.Lease).Spec.HolderIdentity }
+	if _, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, o any) { tell(o) }}); err != nil {
+		t.Fatal(err)
+	}
+	factory.Start(t.Context().Done())
+	if !cache.WaitForCacheSync(t.Context().Done(), informer.Informer().HasSynced) {
+		t.Fatal("it never synced")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		elect(ctx, t, url, "ann", func(ctx context.Context) { <-ctx.Done() })
+	}()
+	for _, want := range []string{"ann", ""} {
+		for got := "none"; got != want; {
+			select {
+			case got = <-seen:
+			case <-time.After(time.Minute):
+				t.Fatalf("the informer never saw the holder %q", want)
+			}
+		}
+		cancel() // which releases it
+	}
+	<-ended
+}
+
+func TestALeaderAndAnInformerGoOnOverARestartOfTheServer(t *testing.T) {
+	t.Parallel()
+	store := memory.New(memory.Config{})
+	var current atomic.Value
+	current.Store(api(t, store))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { current.Load().(http.Handler).ServeHTTP(w, r) }))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	factory := informers.NewSharedInformerFactory(clientTo(t, server.URL), 0)
+	seen := make(chan string, 100)
+	tell := func(o any) {
+		l := o.(*coordination.Lease)
+		seen <- l.Name + " " + *l.Spec.HolderIdentity
+	}
+	informer := factory.Coordination().V1().Leases().Informer()
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, o any) { tell(o) }}); err != nil {
+		t.Fatal(err)
+	}
+	factory.Start(t.Context().Done())
+	expect := func(want string) {
+		t.Helper()
+		for {
+			select {
+			case got := <-seen:
+				if got == want {
+					return
+				}
+			case <-time.After(time.Minute):
+				t.Fatalf("the informer never saw %q", want)
+			}
+		}
+	}
+	leases := clientTo(t, server.URL).CoordinationV1().Leases("default")
+	claim := func(name string) *coordination.Lease {
+		t.Helper()
+		holder, seconds := "ann", int32(3600)
+		wanted := &coordination.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordination.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds}}
+		l, err := leases.Create(t.Context(), wanted, metav1.CreateOptions{})
+		for range 10 { // the connection may be one that was cut
+			if err == nil || apierrors.IsAlreadyExists(err) {
+				return l
+			}
+			l, err = leases.Create(t.Context(), wanted, metav1.CreateOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	first := claim("first")
+	expect("first ann")
+	current.Store(api(t, store)) // an instance that remembers nothing
+	server.CloseClientConnections()
+	renewed, err := leases.Update(t.Context(), first, metav1.UpdateOptions{})
+	for range 10 { // as an elector does: its connection was cut
+		if err == nil {
+			break
+		}
+		if first, err = leases.Get(t.Context(), "first", metav1.GetOptions{}); err == nil {
+			renewed, err = leases.Update(t.Context(), first, metav1.UpdateOptions{})
+		}
+	}
+	if err != nil || *renewed.Spec.LeaseTransitions != 0 {
+		t.Errorf("the leader's renewal after the restart: %+v, %v", renewed, err)
+	}
+	claim("second")
+	expect("second ann")
+}
+
+func TestAManagerOfControllerRuntimeLeads(t *testing.T) {
+	t.Parallel()
+	config := &rest.Config{Host: serve(t, memory.New(memory.Config{})).URL}
+	manager, err := ctrl.NewManager(config, ctrl.Options{
+		LeaderElection: true, LeaderElectionConfig: config, LeaderElectionID: "manager", LeaderElectionNamespace: "default",
+		LeaderElectionReleaseOnCancel: true, Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	go func() {
+		<-manager.Elected()
+		cancel()
+	}()
+	if err := manager.Start(ctx); err != nil {
+		t.Errorf("the manager: %v", err)
+	}
+	if ctx.Err() != context.Canceled {
+		t.Error("it never led")
+	}
+}

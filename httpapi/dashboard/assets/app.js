@@ -12,7 +12,7 @@ function show() {
   const text = connected ? 'Live' : heard ? `Disconnected: what you see is ${span(now() - heard)} old. Trying again.` : 'Not connected. Trying again.';
   if (live.textContent !== text) live.textContent = text;
 }
-setInterval(show, 1000);
+const showing = setInterval(show, 1000);
 
 // stream reads a stream and opens it again, whatever ended it. Its reader gets the last id.
 export function stream(url, handlers) {
@@ -36,8 +36,8 @@ export function stream(url, handlers) {
 }
 
 function signIn(e) {
-  status(false);
-  document.getElementById('live').textContent = 'Not signed in';
+  clearInterval(showing);
+  live.textContent = 'Not signed in';
   main.replaceChildren(h('h1', {}, 'Sign in'), h('div', {class: 'notice'}, h('p', {class: 'problem'}, e.message),
     h('p', {}, 'This server verifies its callers, and a browser sends no token by itself. Open the page through a proxy that adds yours:'),
     h('pre', {tabindex: '0'}, 'gcloud run services proxy SERVICE --region REGION --port 8081\nopen http://127.0.0.1:8081/ui/'),
@@ -48,7 +48,7 @@ async function start() {
   const at = location.pathname.match(/^\/ui\/elections\/([^/]+)$/), name = at && decodeURIComponent(at[1]);
   let visitor;
   try { visitor = await call('/ui/visitor' + (name ? '?election=' + encodeURIComponent(name) : '')); } catch (e) {
-    if (e.status === 401 || e.status === 403) { clearInterval(0); return signIn(e); }
+    if (e.status === 401 || e.status === 403) return signIn(e);
     status(false);
     return setTimeout(start, 2000);
   }

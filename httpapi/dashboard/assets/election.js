@@ -27,7 +27,7 @@ export function election(main, name, visitor, stream) {
     time.set(l.state === 'held' ? now() + l.expiresInMs : 0, millis(l.leaseDuration));
     late = l.state === 'held' ? now() + l.renewInMs + 1500 : 0;
     lease.replaceChildren(...dl([['Leader', l.leaderId ?? 'none'], ['Fencing token', String(l.fencingToken)], ['Led since', clock(l.acquiredAt)], ['Last heartbeat', clock(l.lastHeartbeat)],
-      ['Ends by', l.endsBy && `${clock(l.endsBy)} because of ${l.endsBecause}`], ['Successor', l.succession && `${l.succession.to}${l.succession.ready ? ', ready' : ''}`],
+      ['Ends by', l.endsBy && `${clock(l.endsBy)} (${l.endsBecause})`], ['Successor', l.succession && `${l.succession.to}${l.succession.ready ? ', ready' : ''}`],
       ['Ready', l.ready === false ? 'not yet' : ''], ['Locked for', l.lockedForMs ? span(l.lockedForMs) : ''], ['Revision', String(l.revision)],
       ['Lease', l.leaseDuration], ['Policy', l.configuration.policy && JSON.stringify(l.configuration.policy)], ['About', l.configuration.description]]));
     report(l.report, l.reportedAt);

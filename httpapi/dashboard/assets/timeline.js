@@ -30,5 +30,5 @@ export function timeline(events) {
   const words = t => `Token ${t.token}: ${t.leader} from ${clock(t.from)} ${t.to ? `to ${clock(t.to)}, ${t.why}` : 'until now'}`;
   const bars = all.map(t => s('rect', {class: t.to ? 'term past' : 'term', x: (t.from - start) * wide, y: 12, height: 28, rx: 2, width: Math.max(2, ((t.to ?? end) - t.from) * wide - 1)}, s('title', {}, words(t))));
   return h('div', {}, s('svg', {viewBox: '0 0 1000 56', preserveAspectRatio: 'none', role: 'img', 'aria-label': `${all.length} terms, as listed below`}, s('line', {class: 'axis', x1: 0, x2: 1000, y1: 48, y2: 48}), ...bars),
-    h('details', {}, h('summary', {}, `The last ${all.length} terms in words`), h('ul', {class: 'plain'}, all.toReversed().map(t => h('li', {}, words(t))))));
+    h('details', {}, h('summary', {}, 'The terms in words'), h('ul', {class: 'plain'}, all.toReversed().map(t => h('li', {}, words(t))))));
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 )
 
@@ -139,7 +141,11 @@ func TestThePageFollowsElectionsOverARestartOfTheServer(t *testing.T) {
 	run(t, ctx, chromedp.Navigate(s.url), says("ann"), says("Live"))
 	s.post("backups:acquire", `{"candidateId":"bob","leaseDuration":"1h"}`)
 	run(t, ctx, says("bob"))
+	axe(t, ctx)
 	shot(t, ctx, "fleet")
+	run(t, ctx, dark())
+	axe(t, ctx)
+	shot(t, ctx, "fleet-dark")
 	s.stop()
 	run(t, ctx, says("Disconnected: what you see is"))
 	s.start()
@@ -169,7 +175,11 @@ func TestAnOrderSaysWhatWillHappenAndIsGivenWithItsReason(t *testing.T) {
 		chromedp.Click("dialog [data-send]"), says("needs no approval"), chromedp.Click("dialog button[type=button]"), chromedp.WaitNotPresent("dialog"))
 	give("assign", chromedp.SendKeys("dialog [name=candidateId]", "bob"))
 	give("evict", says("Nothing takes an eviction back"))
+	axe(t, ctx)
 	shot(t, ctx, "election")
+	run(t, ctx, dark())
+	axe(t, ctx)
+	shot(t, ctx, "election-dark")
 	run(t, ctx, chromedp.EmulateViewport(400, 800))
 	fits, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("document.documentElement.scrollWidth <= 400"))
 	if err != nil {
@@ -179,4 +189,49 @@ func TestAnOrderSaysWhatWillHappenAndIsGivenWithItsReason(t *testing.T) {
 	if !fits {
 		t.Error("the page is wider than a screen of 400 pixels")
 	}
+}
+
+// dark lets the browser prefer dark pages.
+func dark() step {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
+		return err
+	})
+}
+
+// axe looks for what keeps people from using the page, with axe-core from npm: it is too large, and
+// under another license, to be kept here.
+func axe(t *testing.T, ctx context.Context) {
+	t.Helper()
+	const dir = "../../.build/axe"
+	text, err := os.ReadFile(dir + "/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		if out, err := exec.CommandContext(t.Context(), "npm", "install", "--no-save", "--prefix", dir, "axe-core@4.14.1").CombinedOutput(); err != nil {
+			t.Fatalf("axe-core is fetched by npm: %v: %s", err, out)
+		}
+		if text, err = os.ReadFile(dir + "/node_modules/axe-core/axe.min.js"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](string(text)+"; true")); err != nil {
+		t.Fatal(err)
+	}
+	run(t, ctx, chromedp.WaitVisible("main h1"))
+	if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("window.found = undefined; axe.run().then(r => { window.found = r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.target + ' ' + n.failureSummary).join(', ')).join('; ') || 'clean' }); true")); err != nil {
+		t.Fatal(err)
+	}
+	found, err := chromedp.Run(ctx, chromedp.Poll[string]("window.found", chromedp.WithPollingTimeout(time.Minute)))
+	if err != nil || found != "clean" {
+		t.Errorf("axe: %v %s", err, found)
+	}
+}
+
+func TestAThousandElectionsAreShownAndSearched(t *testing.T) {
+	ctx, s := browser(t), newServer(t)
+	s.start()
+	for i := range 1000 {
+		s.post(fmt.Sprintf("job-%03d:acquire", i), `{"candidateId":"ann","leaseDuration":"1h"}`)
+	}
+	run(t, ctx, chromedp.Navigate(s.url), says("1000 of 1000"), chromedp.SendKeys("input[type=search]", "job-777"), says("1 of 1000"), says("job-777"))
+	shot(t, ctx, "thousand")
 }

@@ -38,7 +38,10 @@ export function election(main, name, visitor, stream) {
 
   // part reads one part, and says in its place why that failed.
   async function part(id, rest, f) {
-    try { parts[id].replaceChildren(f(await call(path(name, rest)))); } catch (e) { parts[id].replaceChildren(none(e.status === 404 ? 'None.' : e.message)); }
+    try {
+      const made = f(await call(path(name, rest)));
+      if (made.textContent !== parts[id].textContent) parts[id].replaceChildren(made); // else a button would lose its focus
+    } catch (e) { parts[id].replaceChildren(none(e.status === 404 ? 'None.' : e.message)); }
   }
   async function refresh() {
     if (reading) { again = true; return; }

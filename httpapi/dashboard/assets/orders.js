@@ -13,14 +13,18 @@ const kinds = {
 };
 
 // orders shows a button for each order. One that the visitor may not give is disabled, and says so.
+// The buttons are made once: one that was replaced between press and release would lose a click.
 export function orders(into, l, visitor, done) {
-  const focused = document.activeElement?.dataset?.order;
-  into.replaceChildren(...Object.entries(kinds).map(([kind, k]) => {
-    const why = !visitor.may.includes(kind) ? 'Your role does not allow this.' : k.held && l.state !== 'held' ? 'There is no leader.' : '';
-    return h('button', {'data-order': kind, disabled: why !== '', title: why, onclick: () => ask(kind, k, l, visitor, done)}, k.text);
-  }));
-  if (!Object.keys(kinds).some(kind => visitor.may.includes(kind))) into.append(h('span', {class: 'dim'}, 'You may look; orders need the role operator.'));
-  if (focused) into.querySelector(`[data-order=${focused}]`)?.focus();
+  into.lease = l;
+  if (!into.querySelector('[data-order]')) {
+    into.replaceChildren(...Object.entries(kinds).map(([kind, k]) => h('button', {'data-order': kind, onclick: () => ask(kind, k, into.lease, visitor, done)}, k.text)));
+    if (!Object.keys(kinds).some(kind => visitor.may.includes(kind))) into.append(h('span', {class: 'dim'}, 'You may look; orders need the role operator.'));
+  }
+  for (const b of into.querySelectorAll('[data-order]')) {
+    const kind = b.dataset.order;
+    b.title = !visitor.may.includes(kind) ? 'Your role does not allow this.' : kinds[kind].held && l.state !== 'held' ? 'There is no leader.' : '';
+    b.disabled = b.title !== '';
+  }
 }
 
 // override shows a standing order, with a button that lifts it.

@@ -15,7 +15,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 race: export CGO_ENABLED := 1
 
 # Tests that need heavy dependencies have modules of their own. They are run and checked with all the rest.
-MODULES := test/sqlite test/terraform test/generated test/kubernetes test/load/etcd
+MODULES := test/dashboard test/sqlite test/terraform test/generated test/kubernetes test/load/etcd
 EACH    := for module in $(MODULES); do cd $(CURDIR)/$$module; echo "in $$module:";
 
 PKG      ?= ./...

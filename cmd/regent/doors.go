@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"regent/httpapi"
+	"regent/httpapi/dashboard"
 	"regent/httpapi/kubernetes"
 	"regent/httpapi/mcp"
 	"regent/leadership"
@@ -16,7 +17,7 @@ type doors struct {
 }
 
 // openDoors opens the doors that the settings ask for. config is that of the API.
-func openDoors(s serviceSettings, who *access, config httpapi.Config, journal leadership.Journal) (*doors, error) {
+func openDoors(s serviceSettings, who *access, rights dashboard.Rights, config httpapi.Config, journal leadership.Journal) (*doors, error) {
 	d := &doors{byPath: map[string]httpapi.Door{}}
 	if s.kubernetes {
 		door := kubernetes.New(kubernetes.Config{
@@ -25,6 +26,11 @@ func openDoors(s serviceSettings, who *access, config httpapi.Config, journal le
 			StreamLimit: config.StreamLimit,
 		})
 		d.byPath[kubernetes.Path] = who.door(httpapi.Door{Handler: door, Refuse: kubernetes.Refuse})
+	}
+	if s.ui {
+		// The files hold no secret: a visitor without a credential is told there how to sign in.
+		page := httpapi.Door{Handler: dashboard.New(who.door(httpapi.Door{Handler: dashboard.Visitor(rights)}).Handler)}
+		d.byPath[dashboard.Path], d.byPath["/"] = page, page
 	}
 	if s.mcp {
 		if err := d.openMCP(who, config, journal); err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"regent/httpapi"
+	"regent/httpapi/dashboard"
 	"regent/httpapi/kubernetes"
 	"regent/httpapi/mcp"
 	"regent/httpapi/timing"
@@ -110,6 +111,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.metricsListen, "", "HOST:PORT", parseText}, "metrics-listen", "where to serve metrics to Prometheus, at /metrics (default: nowhere)")
 	c.complete(cmd, "auth", authNone, authPlatform, authOIDC)
 	cmd.Flags().BoolVar(&s.kubernetes, "kubernetes", false, "also serve Leases to Kubernetes clients, below "+kubernetes.Path+"; see 'regent kubeconfig'")
+	cmd.Flags().BoolVar(&s.ui, "ui", true, "also serve the dashboard, at "+dashboard.Path)
 	cmd.Flags().BoolVar(&s.mcp, "mcp", false, "also serve tools for language models, at "+mcp.Path)
 	cmd.Flags().BoolVar(&s.dev, "dev", false, "allow emulators, and serve this machine only")
 	c.from(cmd, "listen", "REGENT_LISTEN")
@@ -131,6 +133,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "allow-host", "REGENT_ALLOW_HOST")
 	c.from(cmd, "metrics-listen", "REGENT_METRICS_LISTEN")
 	c.from(cmd, "kubernetes", "REGENT_KUBERNETES")
+	c.from(cmd, "ui", "REGENT_UI")
 	c.from(cmd, "mcp", "REGENT_MCP")
 }
 
@@ -228,7 +231,7 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	ready := &readiness{store: leases, instance: inst, latch: who.latch, crowd: crowd{log: m.log, count: m.Displaced}}
 	service := instance.Guard(inst, append(who.gates(s.maxConcurrency), m)...) // refused calls are no operations
 	config := httpapi.Config{Service: service, Log: m.log, Ready: ready.check, Hosts: s.answers(), Knock: who.knock(), StreamLimit: s.streamLimit}
-	beside, err := openDoors(s, who, config, journal)
+	beside, err := openDoors(s, who, service, config, journal)
 	if err != nil {
 		return err
 	}

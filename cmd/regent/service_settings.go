@@ -36,6 +36,7 @@ type serviceSettings struct {
 
 	metricsListen string // HOST:PORT; "" for none
 	kubernetes    bool   // also serve Leases as a Kubernetes API server does
+	ui            bool   // also serve the dashboard
 	mcp           bool   // also serve tools for language models
 
 	history     time.Duration // see store.Config

@@ -85,3 +85,9 @@ func (g *Guarded) discreet(ctx context.Context, e leadership.Election, err error
 	kept.Detail = fmt.Sprintf("election %q is not granted to the candidate now, by an order (%s); ask an operator which, or try again later", e, refusal.Reason)
 	return &kept
 }
+
+// May reports whether the gates would let the caller make a call about the election; "" for one
+// about all elections. It leaves no record, and counts against no limit.
+func (g *Guarded) May(ctx context.Context, verb wire.Verb, e leadership.Election) bool {
+	return g.may(ctx, verb, Op{Election: e})
+}

@@ -1,0 +1,101 @@
+package dashboard
+
+import (
+	"context"
+	"embed"
+	"mime"
+	"net/http"
+	"path"
+
+	"regent/httpapi/access/authn"
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+// Paths of the page.
+const (
+	Path        = "/ui"
+	PathVisitor = Path + "/visitor"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// policy allows the page its own files and calls of its own origin, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+
+// Rights says what a caller may do. An *instance.Guarded implements it.
+type Rights interface {
+	// May reports whether the caller of the context may make a call about the election; of a call
+	// about all elections it is "".
+	May(ctx context.Context, verb wire.Verb, e leadership.Election) bool
+}
+
+// New returns the page. visitor answers at PathVisitor: a Visitor behind whatever finds out who
+// calls.
+func New(visitor http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+PathVisitor, visitor)
+	mux.HandleFunc("GET "+Path+"/assets/{file}", func(w http.ResponseWriter, r *http.Request) { send(w, r.PathValue("file")) })
+	shell := func(w http.ResponseWriter, _ *http.Request) { send(w, "index.html") }
+	mux.HandleFunc("GET "+Path+"/{$}", shell)
+	mux.HandleFunc("GET "+Path+"/elections/{election}", shell)
+	mux.Handle("GET "+Path, http.RedirectHandler(Path+"/", http.StatusFound))
+	mux.Handle("GET /{$}", http.RedirectHandler(Path+"/", http.StatusFound))
+	return mux
+}
+
+// send answers with a file.
+func send(w http.ResponseWriter, file string) {
+	text, err := assets.ReadFile("assets/" + file)
+	if err != nil {
+		http.Error(w, "there is no such file; the dashboard is at "+Path+"/", http.StatusNotFound)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", mime.TypeByExtension(path.Ext(file)))
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.Write(text) // an error means that the caller has left
+}
+
+// visit is what the page is told of its visitor.
+type visit struct {
+	Principal string      `json:"principal,omitzero"` // left out if callers are not verified
+	May       []wire.Verb `json:"may"`
+}
+
+// asked are the calls that the page makes.
+var asked = []wire.Verb{
+	wire.VerbList, wire.VerbWatchAll, wire.VerbRead, wire.VerbWatch, wire.VerbCheckpoint, wire.VerbJournal,
+	wire.VerbAssign, wire.VerbEvict, wire.VerbPause, wire.VerbResume, wire.VerbBan, wire.VerbApprove, wire.VerbLift,
+}
+
+// Visitor says who the caller is, and which calls it may make about the election in the query or,
+// without one, about all elections. It makes none of them, and leaves no audit record.
+func Visitor(rights Rights) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e := leadership.Election(r.URL.Query().Get("election"))
+		if err := e.Validate(); e != "" && err != nil {
+			p := wire.NewProblem(&leadership.Error{Code: leadership.InvalidArgument, Field: "election", Detail: err.Error()})
+			p.Write(w, p)
+			return
+		}
+		answer := visit{May: []wire.Verb{}}
+		if who, known := authn.From(r.Context()); known && who != (authn.Principal{}) {
+			answer.Principal = who.String()
+		}
+		for _, verb := range asked {
+			if rights.May(r.Context(), verb, e) {
+				answer.May = append(answer.May, verb)
+			}
+		}
+		body, err := wire.Marshal(answer)
+		if err != nil {
+			panic(err) // texts can always be encoded
+		}
+		w.Header().Set("Content-Type", wire.ContentType)
+		w.Write(body) // an error means that the caller has left
+	})
+}

@@ -11,14 +11,20 @@ import (
 // best in this instance's line that can lead and has a key of its own or, if none waits here, the
 // first at another instance that tells of its line.
 //
+// If the successor waits in this instance's line, the incarnation that waits is the successor, and
+// no other of its candidate id. If it does not, it is the one that first says it is ready.
+//
 // Error: NotEligible, if no candidate waits; those of leadership.Service.
 func (i *Instance) HandOver(ctx context.Context, r leadership.HandOverRequest) (leadership.Lease, error) {
 	if r.To == "" {
 		var known bool
-		if r.To, known = i.next(ctx, r.Election, r.CandidateID); !known {
+		if r.To, r.ToKey, known = i.next(ctx, r.Election, r.CandidateID); !known {
 			return leadership.Lease{}, &leadership.Error{Code: leadership.NotEligible, Detail: fmt.Sprintf(
-				"no other candidate waits for election %q, as far as this instance knows; release the lease, or name the successor with to", r.Election)}
+				"no other candidate waits for election %q, as far as this instance knows (it knows of those at other instances only if all run with --members); name the successor with to, or release the lease", r.Election)}
 		}
+	}
+	if r.ToKey == (leadership.KeyHash{}) {
+		r.ToKey = i.queue.KeyOf(r.Election, r.To)
 	}
 	asked := i.now()
 	l, err := i.service.HandOver(ctx, r)
@@ -26,14 +32,14 @@ func (i *Instance) HandOver(ctx context.Context, r leadership.HandOverRequest) (
 }
 
 // next is the best candidate that waits, other than the leader: the first in line here or, if none
-// waits here, at another instance.
-func (i *Instance) next(ctx context.Context, e leadership.Election, leader leadership.CandidateID) (best leadership.CandidateID, known bool) {
-	if best = i.queue.Next(e, leader); best != "" {
-		return best, true
+// waits here, at another instance, of which its key is not known.
+func (i *Instance) next(ctx context.Context, e leadership.Election, leader leadership.CandidateID) (best leadership.CandidateID, key leadership.KeyHash, known bool) {
+	if best, key = i.queue.Next(e, leader); best != "" {
+		return best, key, true
 	}
 	m, err := i.Members(ctx, e)
 	if err != nil {
-		return "", false
+		return "", key, false
 	}
 	here := make(map[leadership.CandidateID]bool)
 	for _, s := range i.queue.Standing(e) {
@@ -46,7 +52,7 @@ func (i *Instance) next(ctx context.Context, e leadership.Election, leader leade
 			best, place = one.ID, one.Position
 		}
 	}
-	return best, best != ""
+	return best, key, best != ""
 }
 
 // SayReady says that the caller has loaded what it needs to lead; see leadership.Service. While

@@ -35,7 +35,7 @@ func (l *Line) passed(a *Attempt, refusal *leadership.Error) {
 // Next is the best candidate to hand the lease over to: the first that would be asked for, but the
 // leader, that the store has not barred as far as is known, and that has a key of its own. Without
 // one it could not say that it is ready. "" if there is none.
-func (l *Line) Next(leader leadership.CandidateID, now time.Duration) leadership.CandidateID {
+func (l *Line) Next(leader leadership.CandidateID, now time.Duration) (leadership.CandidateID, leadership.KeyHash) {
 	var best *place
 	for p := range l.each() {
 		switch {
@@ -46,7 +46,18 @@ func (l *Line) Next(leader leadership.CandidateID, now time.Duration) leadership
 		}
 	}
 	if best == nil {
-		return ""
+		return "", leadership.KeyHash{}
 	}
-	return best.request.CandidateID
+	return best.request.CandidateID, best.request.Key.Hash()
+}
+
+// KeyOf is the key of the candidate that waits, or may be back at once, with one of its own: of
+// several that of the first. Zero if it does not.
+func (l *Line) KeyOf(c leadership.CandidateID, now time.Duration) leadership.KeyHash {
+	for p := range l.each() {
+		if p.request.CandidateID == c && !p.drawn && !p.forfeit(now) && p.request.Role != leadership.RoleWitness {
+			return p.request.Key.Hash()
+		}
+	}
+	return leadership.KeyHash{}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,8 +90,11 @@ func TestWithoutAJournalNoLeaseIsGrantedThatCouldNotInherit(t *testing.T) {
 		r := leadership.AcquireRequest{Election: "jobs", CandidateID: "bob", Wait: time.Second, Inherit: true}
 		_, err := s.Acquire(f.Context(), r)
 		_, alsoErr := s.Campaign(f.Context(), &r)
-		if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(alsoErr, leadership.StoreUnavailable) {
-			f.Errorf("%v, %v", err, alsoErr)
+		_, journalErr := s.OpenJournal(f.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: leadership.NewKey(), Token: 1})
+		for _, err := range []error{err, alsoErr, journalErr} { // lasting: no caller asks again
+			if !errors.Is(err, leadership.InvalidArgument) || !strings.Contains(err.Error(), "Config.Journal") {
+				f.Errorf("%v", err)
+			}
 		}
 		if l, err := s.Get(f.Context(), "jobs"); !errors.Is(err, leadership.NotFound) {
 			f.Errorf("%+v, %v: something was granted", l, err)

@@ -309,7 +309,9 @@ type JournalSnapshot struct {
 }
 
 // sum stands for what the snapshot holds, whichever leader has put it.
-func (s JournalSnapshot) sum() string { return sumOf([]byte(headText(JournalSnapshot{Data: s.Data, URI: s.URI}))) }
+func (s JournalSnapshot) sum() string {
+	return sumOf([]byte(headText(JournalSnapshot{Data: s.Data, URI: s.URI})))
+}
 
 // SnapshotRequest puts a snapshot in the place of the entries up to an index.
 type SnapshotRequest struct {

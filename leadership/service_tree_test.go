@@ -408,6 +408,68 @@ func TestAChildIsLedOnlyWhileItsParentIs(t *testing.T) {
 	}
 }
 
+// A child that is granted the last moments of a parent that dies would change its leader again and
+// again until the parent is gone.
+func TestNoLeaseIsGrantedOnOneThatIsAboutToEnd(t *testing.T) {
+	for parent, least := range map[time.Duration]time.Duration{30 * time.Second: time.Second, time.Second: 500 * time.Millisecond} {
+		tr := newTree(t)
+		root := tr.grant("task", "ann", parent, leadership.Via{})
+		if _, err := tr.delegate(root, "a", asParent); err != nil {
+			t.Fatal(err)
+		}
+		tr.configure("global", leadership.Config{LeadersOf: "task"})
+		via := leadership.Via{Election: "task", Token: root.Token}
+		tr.now = tr.now.Add(parent - least)
+		var e *leadership.Error
+		if _, err := tr.ask("task.a", "bob", 0, leadership.Via{}); !errors.As(err, &e) || e.Code != leadership.LeaseHeld || e.Reason != leadership.ReasonParent || e.RetryAfter != time.Second || !strings.Contains(e.Detail, "unless it is renewed") {
+			t.Errorf("on one of %v with %v left: %v", parent, least, err)
+		}
+		if _, err := tr.ask("global", "ann", 0, via); !errors.As(err, &e) || e.Code != leadership.NotEligible || e.RetryAfter != time.Second {
+			t.Errorf("by via, on one of %v with %v left: %v", parent, least, err)
+		}
+		if x, err := tr.Explain(t.Context(), leadership.ExplainRequest{Election: "task.a", CandidateID: "bob"}); err != nil || len(x.Causes) != 1 || x.Causes[0].Code != leadership.ReasonParent {
+			t.Errorf("explained as %+v, %v", x.Causes, err)
+		}
+		tr.now = tr.now.Add(-time.Millisecond)
+		if g := tr.grant("task.a", "bob", 0, leadership.Via{}); g.ExpiresIn != least+time.Millisecond {
+			t.Errorf("a millisecond earlier %v are granted", g.ExpiresIn)
+		}
+		tr.grant("global", "ann", 0, via)
+	}
+}
+
+func TestExplainSaysThatTheParentHasNoLeader(t *testing.T) {
+	tr := newTree(t)
+	root := tr.grant("task", "ann", 30*time.Second, leadership.Via{})
+	if _, err := tr.delegate(root, "a", asParent); err != nil {
+		t.Fatal(err)
+	}
+	codes := func() (all string) {
+		t.Helper()
+		x, err := tr.Explain(t.Context(), leadership.ExplainRequest{Election: "task.a", CandidateID: "bob"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range x.Causes {
+			all += string(c.Code) + " "
+		}
+		return all
+	}
+	if got := codes(); got != "" {
+		t.Errorf("while the parent is led: %s", got)
+	}
+	if _, err := tr.Release(t.Context(), lease(root)); err != nil {
+		t.Fatal(err)
+	}
+	ban := leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute, Reason: "a bug", Actor: "dee"}
+	if _, err := tr.Order(t.Context(), leadership.OrderRequest{Election: "task.a", OrderCommand: ban}); err != nil {
+		t.Fatal(err)
+	}
+	if got := codes(); got != "BANNED PARENT " {
+		t.Errorf("explained as %s", got)
+	}
+}
+
 // dying is a store whose process dies before it makes the second change.
 type dying struct {
 	leadership.Store

@@ -23,10 +23,10 @@ func (l *Line) successor(now time.Duration) *place {
 	return nil
 }
 
-// passed notes that the store has refused a yielded lease to a place. One that lacks members of the
-// electorate only asks again.
+// passed notes that the store has refused a yielded lease to a place. One that only lacks members of
+// the electorate, or a parent whose lease goes on, asks again.
 func (l *Line) passed(a *Attempt, refusal *leadership.Error) {
-	short := refusal.Cause != nil && refusal.Cause.Need > 0
+	short := refusal.Cause != nil && (refusal.Cause.Need > 0 || refusal.Cause.Code == leadership.ReasonParent)
 	if refusal.Lease.Succession.Yielded && !short {
 		a.place.passed = refusal.Lease.Token
 	}

@@ -326,7 +326,13 @@ func (l *Line) abandon(p *place, now time.Duration) {
 		return
 	}
 	l.remove(p)
-	if p.unknown == nil {
+	l.bereave(p)
+}
+
+// bereave keeps the key of a place that is gone, if no caller knows it and the place may have been
+// granted the lease.
+func (l *Line) bereave(p *place) {
+	if !p.drawn || p.unknown == nil {
 		return
 	}
 	if l.orphans == nil {

@@ -95,13 +95,15 @@ func (l *Line) due(now time.Duration) time.Duration {
 	case l.seen.live:
 		return min(l.next, l.sooner(best, now))
 	}
-	return min(l.next, l.sooner(best, now), l.poll)
+	_, look := l.expected(now)
+	return min(l.next, l.sooner(best, now), l.poll, look)
 }
 
 // Finish takes the outcome of an attempt. It answers the callers for which that is the answer, and
 // those that only waited for its end.
 func (l *Line) Finish(a *Attempt, o Outcome, now time.Duration) {
 	l.asking = nil
+	l.looked(a.place, now)
 	l.finish(a, o, now)
 	for _, c := range slices.Clone(a.place.callers) {
 		if why := c.client.Gone(); why != nil {

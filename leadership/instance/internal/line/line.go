@@ -64,6 +64,7 @@ type Line struct {
 	ballot     ballot
 	claim      claim
 	parent     parent
+	heir       heir
 	challenged bool // the present leader is, by a candidate here or elsewhere
 
 	seen     seen
@@ -291,6 +292,9 @@ func (l *Line) head(now time.Duration) *place {
 		return p
 	}
 	if p := l.successor(now); p != nil {
+		return p
+	}
+	if p, at := l.expected(now); p != nil && at <= now && now < l.next {
 		return p
 	}
 	return l.best(now)

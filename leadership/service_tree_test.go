@@ -332,6 +332,45 @@ func electionsOf(all leadership.Tree) (names string) {
 	return names
 }
 
+// A tree is read in a bounded number of pages, however many elections there are below its root.
+func TestATreeIsReadWithinItsLimits(t *testing.T) {
+	tr := newTree(t)
+	counted := &pages{Store: tr.store}
+	reader := leadership.New(counted)
+	wants := func(what string, elections, most int, complete bool) {
+		t.Helper()
+		counted.n = 0
+		all, err := reader.Tree(t.Context(), "task")
+		if err != nil || len(all.Leases) != elections || all.Complete != complete || counted.n > most {
+			t.Errorf("%s: %d elections in %d pages, complete is %v, %v; want %d in %d at most, %v", what, len(all.Leases), counted.n, all.Complete, err, elections, most, complete)
+		}
+	}
+	makes := func(prefix string, n int, of leadership.Election) {
+		t.Helper()
+		for i := range n {
+			tr.configure(leadership.Election(fmt.Sprintf("%s%05d", prefix, i)), leadership.Config{Delegation: leadership.Delegation{Parent: of}})
+		}
+	}
+	tr.configure("task", leadership.Config{})
+	makes("task.b", leadership.MaxTree-1, "task")
+	wants("a full tree", leadership.MaxTree, 1, true)
+	makes("task.c", 1, "task")
+	wants("one child more", leadership.MaxTree, 1, false)
+	makes("task.a", leadership.MaxTreeReads, "")
+	wants("behind elections that are no children", 1, 1+leadership.MaxTreeReads/leadership.MaxPageSize, false)
+}
+
+// pages counts the pages that are read.
+type pages struct {
+	leadership.Store
+	n int
+}
+
+func (p *pages) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+	p.n++
+	return p.Store.List(ctx, prefix, after, limit)
+}
+
 func TestDelegatingAgainCountsNothing(t *testing.T) {
 	tr := newTree(t)
 	tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 2, Budget: 10}})

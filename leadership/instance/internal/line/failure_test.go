@@ -70,8 +70,8 @@ func TestAnAttemptWhoseOutcomeIsUnknownIsRepeatedWithTheSameKey(t *testing.T) {
 	}
 }
 
-// errElsewhere is the refusal of a candidate that does not lead the election which its via names: the
-// store was not asked for the lease.
+// errElsewhere is the refusal of a candidate that does not lead the election which its via names:
+// the store was not asked for the lease.
 var errElsewhere = &leadership.Error{Code: leadership.NotEligible, Detail: "it does not lead there"}
 
 func TestARefusalElsewhereDoesNotSettleAnAttemptOfUnknownOutcome(t *testing.T) {

@@ -40,8 +40,8 @@ type heir struct {
 	next  time.Duration
 }
 
-// expected is the place of the candidate that the leader is to hand over to, if the line has to look
-// for itself whether it has yielded; nil otherwise. at is when to look.
+// expected is the place of the candidate that the leader is to hand over to, if the line has to
+// look for itself whether it has yielded; nil otherwise. at is when to look.
 func (l *Line) expected(now time.Duration) (p *place, at time.Duration) {
 	s := l.election.Succession(now)
 	if l.seen.live || s.To == "" || s.Yielded || s.Left <= 0 {
@@ -70,8 +70,8 @@ func (l *Line) looked(p *place, now time.Duration) {
 	}
 }
 
-// passed notes that the store has refused a yielded lease to a place. One that only lacks members of
-// the electorate, or a parent whose lease goes on, asks again.
+// passed notes that the store has refused a yielded lease to a place. One that only lacks members
+// of the electorate, or a parent whose lease goes on, asks again.
 func (l *Line) passed(a *Attempt, refusal *leadership.Error) {
 	short := refusal.Cause != nil && (refusal.Cause.Need > 0 || refusal.Cause.Code == leadership.ReasonParent)
 	if refusal.Lease.Succession.Yielded && !short {

@@ -18,28 +18,26 @@ import (
 func (i *Instance) HandOver(ctx context.Context, r leadership.HandOverRequest) (leadership.Lease, error) {
 	if r.To == "" {
 		var known bool
-		if r.To, r.ToKey, known = i.next(ctx, r.Election, r.CandidateID); !known {
+		if r.To, known = i.next(ctx, r.Election, r.CandidateID); !known {
 			return leadership.Lease{}, &leadership.Error{Code: leadership.NotEligible, Detail: fmt.Sprintf(
 				"no other candidate waits for election %q, as far as this instance knows (it knows of those at other instances only if all run with --members); name the successor with to, or release the lease", r.Election)}
 		}
 	}
-	if r.ToKey == (leadership.KeyHash{}) {
-		r.ToKey = i.queue.KeyOf(r.Election, r.To)
-	}
+	r.ToKey = i.queue.KeyOf(r.Election, r.To)
 	asked := i.now()
 	l, err := i.service.HandOver(ctx, r)
 	return i.learn(l, err, asked)
 }
 
 // next is the best candidate that waits, other than the leader: the first in line here or, if none
-// waits here, at another instance, of which its key is not known.
-func (i *Instance) next(ctx context.Context, e leadership.Election, leader leadership.CandidateID) (best leadership.CandidateID, key leadership.KeyHash, known bool) {
-	if best, key = i.queue.Next(e, leader); best != "" {
-		return best, key, true
+// waits here, at another instance.
+func (i *Instance) next(ctx context.Context, e leadership.Election, leader leadership.CandidateID) (best leadership.CandidateID, known bool) {
+	if best = i.queue.Next(e, leader); best != "" {
+		return best, true
 	}
 	m, err := i.Members(ctx, e)
 	if err != nil {
-		return "", key, false
+		return "", false
 	}
 	here := make(map[leadership.CandidateID]bool)
 	for _, s := range i.queue.Standing(e) {
@@ -52,7 +50,7 @@ func (i *Instance) next(ctx context.Context, e leadership.Election, leader leade
 			best, place = one.ID, one.Position
 		}
 	}
-	return best, key, best != ""
+	return best, best != ""
 }
 
 // SayReady says that the caller has loaded what it needs to lead; see leadership.Service. While

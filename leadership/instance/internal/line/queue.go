@@ -247,15 +247,14 @@ func (q *Queue) Position(e leadership.Election, c leadership.CandidateID) (posit
 	return position, of
 }
 
-// Next is the best candidate of the line to hand the leader's lease over to, and its key, as
-// Line.Next says.
-func (q *Queue) Next(e leadership.Election, leader leadership.CandidateID) (next leadership.CandidateID, key leadership.KeyHash) {
+// Next is the best candidate of the line to hand the leader's lease over to, as Line.Next says.
+func (q *Queue) Next(e leadership.Election, leader leadership.CandidateID) (next leadership.CandidateID) {
 	q.c.Hub.View(func(_ *view.View, now time.Duration) {
 		if r, ok := q.lines[e]; ok {
-			next, key = r.line.Next(leader, now)
+			next = r.line.Next(leader, now)
 		}
 	})
-	return next, key
+	return next
 }
 
 // KeyOf is the key of a candidate that waits, as Line.KeyOf says.

@@ -82,7 +82,7 @@ func (l *Line) passed(a *Attempt, refusal *leadership.Error) {
 // Next is the best candidate to hand the lease over to: the first that would be asked for, but the
 // leader, that the store has not barred as far as is known, and that has a key of its own. Without
 // one it could not say that it is ready. "" if there is none.
-func (l *Line) Next(leader leadership.CandidateID, now time.Duration) (leadership.CandidateID, leadership.KeyHash) {
+func (l *Line) Next(leader leadership.CandidateID, now time.Duration) leadership.CandidateID {
 	var best *place
 	for p := range l.each() {
 		switch {
@@ -93,18 +93,22 @@ func (l *Line) Next(leader leadership.CandidateID, now time.Duration) (leadershi
 		}
 	}
 	if best == nil {
-		return "", leadership.KeyHash{}
+		return ""
 	}
-	return best.request.CandidateID, best.request.Key.Hash()
+	return best.request.CandidateID
 }
 
-// KeyOf is the key of the candidate that waits, or may be back at once, with one of its own: of
-// several that of the first. Zero if it does not.
-func (l *Line) KeyOf(c leadership.CandidateID, now time.Duration) leadership.KeyHash {
+// KeyOf is the key of the candidate that waits with one of its own or, if none does, that may be
+// back at once: of several that of the first. Zero if it does not.
+func (l *Line) KeyOf(c leadership.CandidateID, now time.Duration) (key leadership.KeyHash) {
 	for p := range l.each() {
-		if p.request.CandidateID == c && !p.drawn && !p.forfeit(now) && p.request.Role != leadership.RoleWitness {
+		switch {
+		case p.request.CandidateID != c, p.drawn, p.forfeit(now), p.request.Role == leadership.RoleWitness:
+		case len(p.callers) > 0:
 			return p.request.Key.Hash()
+		case key == leadership.KeyHash{}:
+			key = p.request.Key.Hash()
 		}
 	}
-	return leadership.KeyHash{}
+	return key
 }

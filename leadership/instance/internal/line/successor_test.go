@@ -184,6 +184,29 @@ func TestAHandOverCostsOneCallOverManyInstancesAndCandidates(t *testing.T) {
 	})
 }
 
+func TestTheKeyOfACandidateIsThatOfTheIncarnationThatWaits(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.leads("ann")
+		dead, alive := keyed(request("bob")), keyed(request("bob"))
+		wants := func(what string, want leadership.KeyHash) {
+			t.Helper()
+			if got := i.queue.KeyOf(jobs, "bob"); got != want {
+				t.Errorf("%s: another key", what)
+			}
+		}
+		i.waits(request("bob"))
+		wants("without a key of its own", leadership.KeyHash{})
+		i.waits(dead).cancel()
+		synctest.Wait()
+		wants("it may be back", dead.Key.Hash())
+		i.waits(alive)
+		wants("it was started anew", alive.Key.Hash())
+		i.waits(keyed(request("bob")))
+		wants("another comes later", alive.Key.Hash())
+	})
+}
+
 // saysReadyHere is saysReady as the API does it: the instance learns what the store has answered.
 func (i *instance) saysReadyHere(r leadership.AcquireRequest) {
 	i.Helper()

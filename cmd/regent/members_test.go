@@ -260,7 +260,7 @@ func TestTheBetterCandidateWinsAndTheHistorySaysHow(t *testing.T) {
 		t.Errorf("the policy is lost:\n%s", r.out)
 	}
 	// the store's clock stands still: the ballot stays open
-	r = regent(t, env, "acquire e --candidate a --timeout 2s").want(t, exitHeld)
+	r = regent(t, env, "acquire e --candidate a --timeout 20s").want(t, exitHeld)
 	if !strings.Contains(r.err, "collects bids") {
 		t.Errorf("the refusal is %q", r.err)
 	}

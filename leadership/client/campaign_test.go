@@ -21,10 +21,12 @@ func TestACampaignWhoseRepliesAreLostIsGrantedOneLease(t *testing.T) {
 		left := 5
 		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 			response, err := send()
-			if left--; left < 0 {
-				return response, err
+			if strings.HasSuffix(r.URL.Path, wire.Acquire) {
+				if left--; left >= 0 {
+					return nil, errLostReply
+				}
 			}
-			return nil, errLostReply
+			return response, err
 		})
 		l := lead(t, agent)
 		if l.Token() != 1 || l.Remaining() < 28*time.Second {
@@ -44,9 +46,10 @@ func TestACampaignGoesOnWhenTheLeaseThatItFoundWasOver(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		left := 3
 		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if left--; left < 0 {
+			if !strings.HasSuffix(r.URL.Path, wire.Acquire) || left == 0 {
 				return send()
 			}
+			left--
 			return &http.Response{
 				StatusCode: http.StatusConflict, Header: http.Header{"Content-Type": {"application/problem+json"}},
 				Body: io.NopCloser(strings.NewReader(`{"type":"about:blank","title":"Lost","status":409,"detail":"it came late","code":"LEASE_LOST"}`)),
@@ -144,7 +147,7 @@ func TestReplyAfterTheDeadlineDoesNotMakeALeader(t *testing.T) {
 		slow := true
 		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 			response, err := send()
-			if slow {
+			if strings.HasSuffix(r.URL.Path, wire.Acquire) && slow {
 				slow = false
 				time.Sleep(29 * time.Second)
 			}

@@ -55,9 +55,9 @@ type Candidate struct {
 	AwaitFollowers int
 
 	// HandOverWithin is how long a hand-over may take, from leadership.MinWithin to MaxWithin: the
-	// present term ends then. 0 for leadership.DefaultWithin in Lease.HandOver, and for no
-	// hand-over when the context of Run ends: Run then releases the lease, and its function stops
-	// at once.
+	// present term ends then, and the leader waits for its successor for half of that. 0 for
+	// leadership.DefaultWithin in Lease.HandOver, and for 6 s when the context of Run ends.
+	// NoHandOver: Run then releases the lease at once.
 	HandOverWithin time.Duration
 	// Inherit asks for the checkpoint that the last leader has left, in the election's grant: see
 	// Lease.Inherited. It costs the store a read and a write more.
@@ -70,6 +70,10 @@ type Candidate struct {
 	// are the same service.
 	ViaPeer string
 }
+
+// NoHandOver as Candidate.HandOverWithin ends the context of Run's function as soon as that of Run
+// ends, and lets Run release the lease.
+const NoHandOver time.Duration = -1
 
 // candidacy is what the next call says of the candidate.
 func (c Candidate) candidacy() leadership.Candidacy {
@@ -93,8 +97,8 @@ func (c Candidate) validate() error {
 		return invalid("margin", "the margin must be 0s or more, not %v", c.Margin)
 	case c.LeaseDuration > 0 && c.Margin >= c.LeaseDuration:
 		return invalid("margin", "a margin of %v leaves nothing of a lease of %v; ask for a longer lease, or use a shorter margin", c.Margin, c.LeaseDuration)
-	case c.HandOverWithin != 0 && (c.HandOverWithin < leadership.MinWithin || c.HandOverWithin > leadership.MaxWithin || c.HandOverWithin%time.Millisecond != 0):
-		return invalid("handOverWithin", "a hand-over takes %v to %v in whole milliseconds, or 0s for none, not %v", leadership.MinWithin, leadership.MaxWithin, c.HandOverWithin)
+	case c.HandOverWithin != 0 && c.HandOverWithin != NoHandOver && (c.HandOverWithin < leadership.MinWithin || c.HandOverWithin > leadership.MaxWithin || c.HandOverWithin%time.Millisecond != 0):
+		return invalid("handOverWithin", "a hand-over takes %v to %v in whole milliseconds, 0s for the default, or NoHandOver, not %v", leadership.MinWithin, leadership.MaxWithin, c.HandOverWithin)
 	case c.Via == nil && c.ViaPeer != "":
 		return invalid("via.peer", "the peer %q needs the lease that it has granted; set Via", c.ViaPeer)
 	case c.Via != nil && c.ID != "" && c.ID != c.Via.CandidateID():

@@ -78,13 +78,14 @@
 //	successor  waits: OnSuccession loads its state -----+   acquires at once, with the next token
 //
 // Lease.HandOver returns when the successor is ready; end the work then as ever. Run does all of it
-// when its context ends, if Candidate.HandOverWithin is set. A waiting candidate watches the
-// election's events beside its call, from the second on that it waits, to hear that it was named;
-// where it may not, it hears of it when its wait is over, within a minute. Whoever fails at any
-// point, no belief goes beyond its deadline: from the yield on the leader's lease counts as over,
-// and the successor's begins with its own grant. Without a successor that is ready the lease is
-// released. Where an operator or a better candidate ends the term, the successor is named so, too,
-// and Lease.Succession tells of it: a leader that resigns early lets it take over at once.
+// when its context ends, and waits 3 s at most for the successor: see Run and NoHandOver. A waiting
+// candidate watches the election's events beside its call, from the second on that it waits, to
+// hear that it was named; where it may not, it hears of it when its wait is over, within a minute.
+// Whoever fails at any point, no belief goes beyond its deadline: from the yield on the leader's
+// lease counts as over, and the successor's begins with its own grant. Without a successor that is
+// ready the lease is released. Where an operator or a better candidate ends the term, the successor
+// is named so, too, and Lease.Succession tells of it: a leader that resigns early lets it take over
+// at once.
 //
 // Where the election's policy has promotion, Config.OnPromotion prepares a new leader before the
 // election may be written to.

@@ -79,15 +79,15 @@ func (f *journalReader) follow(ctx context.Context) error {
 		return err
 	}
 	f.applied.Store(int64(f.last))
-	if err := f.retry(ctx, f.begin); err != nil {
-		return err
-	}
 	telling, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	defer stop()
 	if f.member != "" {
-		beside.Go(func() { f.tell(telling) })
+		beside.Go(func() { f.tell(telling) }) // the loop may work on the first page for long
+	}
+	if err := f.retry(ctx, f.begin); err != nil {
+		return err
 	}
 	return f.retry(ctx, f.listen)
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,9 +28,13 @@ import (
 // released otherwise. leadership.LeaseHeld with what bars the successor. The cause, if the lease or
 // ctx ended before.
 func (l *Lease) HandOver(ctx context.Context, to leadership.CandidateID) error {
+	return l.handOverTo(ctx, to, max(l.client.candidate.HandOverWithin, 0))
+}
+
+func (l *Lease) handOverTo(ctx context.Context, to leadership.CandidateID, within time.Duration) error {
 	lease, err := persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 		l.mayYield()
-		return l.client.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: r, To: to, Within: l.client.candidate.HandOverWithin})
+		return l.client.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: r, To: to, Within: within})
 	})
 	if err != nil {
 		return err
@@ -202,11 +207,15 @@ func (l *Lease) giveUp(ctx context.Context, r leadership.LeaseRequest) error {
 	return l.client.release(ctx, r, l.client.Release)
 }
 
+// withinAtEnd is Candidate.HandOverWithin at the end of Run's context if none is set. The leader
+// waits for half of that: it leaves 7 s of the 10 s that Cloud Run gives after SIGTERM.
+const withinAtEnd = 6 * time.Second
+
 // handOverAtEnd hands over when ctx ends, for as long as the Candidate says, and only then ends the
 // lease. Call stop once, when the leader's function has returned.
 func (l *Lease) handOverAtEnd(ctx context.Context) (stop func()) {
-	within := l.client.candidate.HandOverWithin
-	if within == 0 {
+	within := cmp.Or(l.client.candidate.HandOverWithin, withinAtEnd)
+	if within == NoHandOver {
 		return func() {}
 	}
 	handing, cancel := context.WithCancel(l.Context())
@@ -215,10 +224,10 @@ func (l *Lease) handOverAtEnd(ctx context.Context) (stop func()) {
 		defer close(done)
 		handing, cancel := context.WithTimeout(handing, within/2)
 		defer cancel()
-		err := l.HandOver(handing, "")
+		err := l.handOverTo(handing, l.Succession().To, within) // the one that is named, if there is one
 		switch log := l.client.logOf(l); {
 		case errors.Is(err, leadership.NotEligible):
-			log.Info("there is no successor; the lease will be released")
+			log.Debug("there is no successor; the lease will be released")
 		case err != nil && l.Valid():
 			log.Warn("the lease could not be handed over yet; it will be released unless the successor is ready", "reason", err)
 		}

@@ -156,6 +156,139 @@ func TestRunReleasesAtOnceIfNoCandidateWaits(t *testing.T) {
 	})
 }
 
+// runUntil runs as the candidate until stop is called. stopped is when its function was told to
+// stop, and ended when Run returned.
+func runUntil(t *testing.T, c *client.Client) (stop context.CancelFunc, stopped, ended <-chan time.Time) {
+	ctx, stop := context.WithCancel(t.Context())
+	told, over := make(chan time.Time, 1), make(chan time.Time, 1)
+	go func() {
+		err := c.Run(ctx, "reports", func(ctx context.Context, _ *client.Lease) error {
+			<-ctx.Done()
+			told <- time.Now()
+			return nil
+		})
+		if err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+		over <- time.Now()
+	}()
+	time.Sleep(time.Second)
+	return stop, told, over
+}
+
+func TestRunHandsOverWithoutBeingAskedTo(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		stop, stopped, ended := runUntil(t, server.Client(named("ann")))
+		var loaded time.Time
+		next := waiting(t, follower(t, server, "bob", func(context.Context, client.Succession) error {
+			time.Sleep(2 * time.Second)
+			loaded = time.Now()
+			return nil
+		}))
+		stop()
+		<-ended
+		second := <-next
+		if at := <-stopped; at.Before(loaded) || at.Sub(loaded) > time.Second {
+			t.Errorf("the leader stopped %v after its successor had loaded", at.Sub(loaded))
+		}
+		if got := history(t, server); !slices.Equal(got, handedOver) {
+			t.Errorf("the history is %v", got)
+		}
+		second.Resign(t.Context())
+	})
+}
+
+func TestRunWaitsThreeSecondsForASuccessorThatIsNotReady(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		stop, stopped, ended := runUntil(t, server.Client(named("ann")))
+		next := waiting(t, follower(t, server, "bob", func(ctx context.Context, _ client.Succession) error { <-ctx.Done(); return ctx.Err() }))
+		began := time.Now()
+		stop()
+		if d := (<-stopped).Sub(began); d != 3*time.Second {
+			t.Errorf("the leader was told to stop after %v", d)
+		}
+		if d := (<-ended).Sub(began); d > 3*time.Second+500*time.Millisecond {
+			t.Errorf("Run returned after %v", d)
+		}
+		second := <-next
+		if got := history(t, server); slices.Contains(got, leadership.EventYielded) {
+			t.Errorf("the history is %v", got)
+		}
+		second.Resign(t.Context())
+	})
+}
+
+func TestRunWhoseServerIsGoneReturnsWithinEightSeconds(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		stop, stopped, ended := runUntil(t, server.Client(named("ann")))
+		server.Cut()
+		began := time.Now()
+		stop()
+		if d := (<-stopped).Sub(began); d > 3*time.Second {
+			t.Errorf("the leader was told to stop after %v", d)
+		}
+		if d := (<-ended).Sub(began); d > 8*time.Second {
+			t.Errorf("Run returned after %v", d)
+		}
+	})
+}
+
+func TestRunGoesOnWithTheSuccessorThatItsFunctionHasNamed(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- server.Client(named("ann")).Run(ctx, "reports", func(ctx context.Context, l *client.Lease) error {
+				time.Sleep(10 * time.Second)
+				return l.HandOver(ctx, "cy")
+			})
+		}()
+		time.Sleep(time.Second)
+		other, cancel := context.WithCancel(t.Context())
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			if l, err := server.Client(named("bob")).Campaign(other, "reports"); err == nil { // first in line
+				l.Resign(t.Context())
+			}
+		}()
+		time.Sleep(time.Second)
+		next := waiting(t, follower(t, server, "cy", func(context.Context, client.Succession) error { time.Sleep(3 * time.Second); return nil }))
+		time.Sleep(6 * time.Second)
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+		second := <-next
+		if got := history(t, server); !slices.Equal(got, handedOver) {
+			t.Errorf("the history is %v", got)
+		}
+		cancel()
+		<-gone
+		second.Resign(t.Context())
+	})
+}
+
+func TestRunWithNoHandOverReleasesAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		who := named("ann")
+		who.HandOverWithin = client.NoHandOver
+		stop, stopped, ended := runUntil(t, server.Client(who))
+		next := waiting(t, follower(t, server, "bob", func(ctx context.Context, _ client.Succession) error { <-ctx.Done(); return ctx.Err() }))
+		began := time.Now()
+		stop()
+		<-ended
+		if d := (<-stopped).Sub(began); d != 0 {
+			t.Errorf("the leader was told to stop after %v", d)
+		}
+		second := <-next
+		if got := history(t, server); slices.Contains(got, leadership.EventHandingOver) {
+			t.Errorf("the history is %v", got)
+		}
+		second.Resign(t.Context())
+	})
+}
+
 func TestASuccessorThatIsNotReadyInTimeLetsTheLeaderRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		who := named("ann")

@@ -231,8 +231,8 @@ func (l *Lease) Extended() <-chan struct{} { return l.extended }
 // stopped or the machine suspended then, within a second of resuming. Err of a derived context does
 // not look at the clock: it ends when Done is closed.
 //
-// In Run it is derived from Run's context and ends with it. Otherwise it has the values of
-// Campaign's context, and outlives it.
+// It has the values of the context of Run or Campaign. In Run it ends after that context, as Run
+// says; otherwise it outlives it.
 func (l *Lease) Context() context.Context { return leaseContext{l.ctx, l} }
 
 // leaseContext is a context that ends as soon as its lease does, by the clock and not by a timer.

@@ -346,6 +346,44 @@ func TestAMemberThatFollowsSaysHowFarItIs(t *testing.T) {
 	})
 }
 
+func TestAMemberSaysHowFarItIsWhileItWorksOnTheFirstPage(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		l := lead(t, server.Client(named("ann")))
+		j, err := l.Journal(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			if _, err := j.Append(t.Context(), client.Entry{Data: i}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		applied := func() leadership.Index {
+			members, err := server.Client(client.Candidate{}).Members(t.Context(), "reports")
+			for _, m := range members.Members {
+				if m.ID == "cy" {
+					return m.Applied
+				}
+			}
+			t.Errorf("members %+v, %v, and cy is not among them", members, err)
+			return -1
+		}
+		for item, err := range server.Client(named("cy")).FollowAs(t.Context(), "reports", 0, "cy") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute) // it works on it, for longer than a member is known that says nothing
+			if got, want := applied(), item.Index()-1; got != want {
+				t.Errorf("while it works on entry %d it says that it has applied %d", item.Index(), got)
+			}
+			if item.Index() == 3 {
+				break
+			}
+		}
+		l.Resign(t.Context())
+	})
+}
+
 func journalEntry(i int) string {
 	return fmt.Sprintf("id: %d\nevent: entry\ndata: {\"index\":%d,\"fencingToken\":1,\"at\":\"2027-03-01T12:00:00Z\",\"data\":%d}\n\n", i, i, i)
 }

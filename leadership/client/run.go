@@ -24,8 +24,8 @@ const (
 // Run leads once: it campaigns as Campaign does, calls lead, waits for it to return, and then
 // releases the lease. It never releases the lease before.
 //
-// The context of lead ends at the deadline at the latest, and when ctx ends; context.Cause says
-// why. lead must then return within the Candidate's Margin. From that moment the lease is not
+// The context of lead ends at the deadline at the latest, and soon after ctx ends; context.Cause
+// says why. lead must then return within the Candidate's Margin. From that moment the lease is not
 // renewed, so a lead that does not return blocks other candidates only until the lease expires. Run
 // waits for it even then, and reports it in the log and as ErrOverran. If lead panics, so does Run,
 // and the lease is left to expire.
@@ -34,9 +34,17 @@ const (
 // too few do within the duration of the lease, it releases the lease, so that another candidate may
 // try, and returns ErrNotFollowed.
 //
-// With Candidate.HandOverWithin the end of ctx does not end the context of lead at once: Run first
-// hands over, as Lease.HandOver does, to the best candidate that waits. lead goes on until that one
-// is ready, for half of that time at most; if no candidate waits, its context ends at once.
+// When ctx ends, Run first hands over, as Lease.HandOver does, to the successor that is named or to
+// the best candidate that waits, so that its Config.OnSuccession loads what it needs while lead
+// still works. The context of lead ends once that candidate is ready, after 3 s at the latest, or
+// half of Candidate.HandOverWithin; after one call if no candidate waits or the server knows no
+// hand-over. The lease then passes to the candidate if it is ready, and is released otherwise.
+// Without an OnSuccession a candidate is ready at once, and a release is as fast: NoHandOver spares
+// two calls.
+//
+// So Run returns within 8 s of the end of ctx, and the time that lead takes to return: 3 s, and 5 s
+// for the release if the server does not answer. That suffices for the 10 s that Cloud Run leaves
+// after SIGTERM, if lead returns within the default Margin.
 //
 // Run returns nil if lead returned nil while it led, or after ctx ended. Its errors are Campaign's,
 // lead's and, joined with it, ErrLost, ErrExpired or ErrOrphaned if the lease was over before lead
@@ -49,7 +57,7 @@ const (
 //	}
 func (c *Client) Run(ctx context.Context, election leadership.Election, lead func(context.Context, *Lease) error) error {
 	within := ctx
-	if c.candidate.HandOverWithin > 0 {
+	if c.candidate.HandOverWithin != NoHandOver {
 		within = context.WithoutCancel(ctx)
 	}
 	l, err := c.campaign(ctx, within, election, leadership.MaxWait)

@@ -125,10 +125,10 @@ func TestANoticeThatBlocksDelaysNoRenewal(t *testing.T) {
 		config := server.Config()
 		config.Candidate = named("ann")
 		release := make(chan bool)
-		var kept []client.NoticeKind
+		heard := &noticeLog{}
 		config.OnNotice = func(n client.Notice) {
 			<-release
-			kept = append(kept, n.Kind)
+			heard.add(n)
 		}
 		c, err := client.New(config)
 		if err != nil {
@@ -140,9 +140,8 @@ func TestANoticeThatBlocksDelaysNoRenewal(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		requireValid(t, []*client.Lease{l})
 		close(release)
-		time.Sleep(time.Second)
-		if want := []client.NoticeKind{client.NoticeMaxTerm, client.NoticeDrained}; !slices.Equal(kept, want) {
-			t.Errorf("notices %v, want %v", kept, want)
+		if got, want := kinds(heard.take()), []client.NoticeKind{client.NoticeMaxTerm, client.NoticeDrained}; !slices.Equal(got, want) {
+			t.Errorf("notices %v, want %v", got, want)
 		}
 		l.Resign(t.Context())
 	})

@@ -23,24 +23,24 @@ import (
 // Guard is by how much the clocks of the store's servers may differ.
 func HO(r Recording, guard time.Duration) Report {
 	truth, report := truthOf(r.History)
-	asked := make(map[string]Call)
-	for _, c := range r.Calls {
-		if c.Request != "" {
-			asked[c.Request] = c
-		}
+	h := handing{
+		report: &report, guard: guard, asked: make(map[string]*Call), waits: make(map[grantID][]*leadership.Lease),
+		gaps: make(map[leadership.EventID]bool), yields: make(map[grantID]leadership.Event),
 	}
-	h := handing{report: &report, guard: guard, asked: asked, gaps: make(map[leadership.EventID]bool), yields: make(map[grantID]leadership.Event)}
+	for i := range r.Calls {
+		h.index(&r.Calls[i])
+	}
 	for _, e := range truth.elections() {
 		h.begin()
 		h.assigned = nil
-		calls := callsOf(r.Calls, e)
 		for i, event := range truth[e] {
-			h.follow(event, truth[e][i+1:], calls)
+			h.follow(event, truth[e][i+1:])
 		}
 	}
-	for _, c := range r.Calls {
+	for i := range r.Calls {
+		c := &r.Calls[i]
 		if c.Answer != nil && c.Answered != Forever {
-			h.shown(c, *c.Answer)
+			h.shown(c)
 		}
 		h.goesOn(c)
 	}
@@ -56,8 +56,9 @@ func HO(r Recording, guard time.Duration) Report {
 type handing struct {
 	report *Report
 	guard  time.Duration
-	asked  map[string]Call
-	gaps   map[leadership.EventID]bool // the ends of terms that were handed over
+	asked  map[string]*Call                // by the ids of the calls
+	waits  map[grantID][]*leadership.Lease // the answers that show a leader that has yielded
+	gaps   map[leadership.EventID]bool     // the ends of terms that were handed over
 	yields map[grantID]leadership.Event
 
 	assigned   []standing // by operators, ended or not
@@ -76,7 +77,18 @@ func (h *handing) begin() {
 	h.yielded, h.left, h.taken = leadership.Event{}, time.Time{}, leadership.Event{}
 }
 
-func (h *handing) follow(e leadership.Event, rest []leadership.Event, calls []Call) {
+// index makes what is looked for in the calls quick to find. There may be very many.
+func (h *handing) index(c *Call) {
+	if c.Request != "" {
+		h.asked[c.Request] = c
+	}
+	if a := c.Answer; a != nil && a.Succession.Yielded && a.State == leadership.Held && c.shows() {
+		id := grantID{c.Election, a.Token}
+		h.waits[id] = append(h.waits[id], a)
+	}
+}
+
+func (h *handing) follow(e leadership.Event, rest []leadership.Event) {
 	switch e.Type {
 	case leadership.EventAssigned:
 		h.assigned = append(h.assigned, standingOf(e))
@@ -98,7 +110,7 @@ func (h *handing) follow(e leadership.Event, rest []leadership.Event, calls []Ca
 			h.report.add(Unready, "%s says %s, and that candidate had not said that it is ready", shown(e), e.Detail)
 		}
 		h.yielded, h.yields[grantID{e.Election, e.Token}] = e, e
-		h.left = leftAfter(e, calls)
+		h.left = h.leftAfter(e)
 	case leadership.EventAcquired:
 		h.granted(e)
 		h.begin()
@@ -163,14 +175,14 @@ func (h *handing) granted(e leadership.Event) {
 }
 
 // shown checks what an answer tells.
-func (h *handing) shown(c Call, a leadership.Lease) {
-	if a.State == leadership.Vacant && h.gaps[leadership.EventID{Election: c.Election, Revision: a.Revision}] {
+func (h *handing) shown(c *Call) {
+	if a := c.Answer; a.State == leadership.Vacant && h.gaps[leadership.EventID{Election: c.Election, Revision: a.Revision}] {
 		h.report.add(Gap, "%v shows a vacancy within a hand-over", c)
 	}
 }
 
 // goesOn checks that a leader that has yielded is not treated as one.
-func (h *handing) goesOn(c Call) {
+func (h *handing) goesOn(c *Call) {
 	if !c.done() || c.Answer == nil || c.Verb != Check && !c.beat() {
 		return
 	}
@@ -185,9 +197,9 @@ func (h *handing) goesOn(c Call) {
 
 // leftAfter is until when the successor may take the lease after a yield, as an answer shows it.
 // What a candidate was told while it waited may be older.
-func leftAfter(e leadership.Event, calls []Call) time.Time {
-	for _, c := range calls {
-		if a := c.Answer; a != nil && c.shows() && a.Revision >= e.Revision && a.State == leadership.Held && a.Token == e.Token && a.Succession.Yielded {
+func (h *handing) leftAfter(e leadership.Event) time.Time {
+	for _, a := range h.waits[grantID{e.Election, e.Token}] {
+		if a.Revision >= e.Revision {
 			return a.LeaseExpiration
 		}
 	}

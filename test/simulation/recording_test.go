@@ -11,7 +11,8 @@ func TestWhatWasRecordedPassesEveryChecker(t *testing.T) {
 	t.Parallel()
 	calls := 0
 	var all checker.Recording
-	for seed := range uint64(*seeds / 3) {
+	// Half of the seeds: 28 is the first that catches the planted line-lease-made-up-from-event.
+	for seed := range uint64(*seeds / 2) {
 		r := simulation.Run(simulation.Config{Seed: seed, Leases: 30, Record: true})
 		if err := r.Err(); err != nil {
 			t.Error(err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -72,10 +73,22 @@ func (i *instance) elected(c leadership.CandidateID) leadership.Grant {
 }
 
 // asks is what was asked of the store in the name of candidates, in order.
-type asks struct{ all []leadership.AcquireRequest }
+type asks struct {
+	mu  sync.Mutex
+	all []leadership.AcquireRequest // guarded by mu
+}
+
+// first returns the first of them, which must be there.
+func (a *asks) first() leadership.AcquireRequest {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.all[0]
+}
 
 func (a *asks) hook(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
+	a.mu.Lock()
 	a.all = append(a.all, r)
+	a.mu.Unlock()
 	return ask(ctx, r)
 }
 
@@ -183,10 +196,13 @@ func TestTheStoreIsToldToExpectABidAndTheGrantToTheBest(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		all, ann := w.ballots(2, byPriority)
 		best, second := all[0], all[1]
-		expected := make(map[leadership.CandidateID][]bool)
+		var mu sync.Mutex
+		expected := make(map[leadership.CandidateID][]bool) // guarded by mu
 		for _, i := range all {
 			i.hooks(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
+				mu.Lock()
 				expected[r.CandidateID] = append(expected[r.CandidateID], leadership.ChangeExpected(ctx))
+				mu.Unlock()
 				return ask(ctx, r)
 			})
 		}
@@ -197,6 +213,8 @@ func TestTheStoreIsToldToExpectABidAndTheGrantToTheBest(t *testing.T) {
 		low.waiting("though it is second")
 		low.cancel()
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		// under a leader, for the bid, and for the grant
 		if got, want := fmt.Sprint(expected), "map[high:[false true true] low:[false true]]"; got != want {
 			t.Errorf("a change was expected: %s, want %s", got, want)
@@ -220,7 +238,7 @@ func TestABetterCandidateThatComesDuringABallotBidsAtOnce(t *testing.T) {
 		i.hooks(asked.hook)
 		cy := i.waits(rated("cy", 2))
 		i.wants(1, "for a better one")
-		if got := asked.all[0]; got.CandidateID != "cy" || got.InLine.Withdraw != "bob" {
+		if got := asked.first(); got.CandidateID != "cy" || got.InLine.Withdraw != "bob" {
 			t.Errorf("the bid is of %s and replaces that of %q", got.CandidateID, got.InLine.Withdraw)
 		}
 		cy.leads()

@@ -252,6 +252,10 @@ func TestJournalIsAppendedOnceAndReadInOrder(t *testing.T) {
 		t.Errorf("the snapshot: %+v", snapshot)
 	}
 	w.onPlanner("/journal:append", leads(`"after":3,"entries":[{"data":4}]`)).into(t, &head)
+	another := w.onPlanner("/journal/snapshot", leads(`"upTo":2,"data":{"sum":4}`))
+	if p := another.wantRefusal(t, leadership.InvalidArgument); !strings.Contains(p.Detail, "has another snapshot up to index 2 already") {
+		t.Errorf("another snapshot up to the same index: %+v", p)
+	}
 	w.onPlanner("/journal/snapshot", leads(`"upTo":3,"uri":"gs://bucket/3"`)).into(t, &head)
 	a := w.do("GET", toPlanner+"/journal?after=1", "")
 	if p := a.wantRefusal(t, leadership.HistoryCompacted); p.Index != 3 || p.OldestRevision != 0 {

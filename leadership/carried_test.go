@@ -64,7 +64,7 @@ func fullest() (Policy, Standing) {
 		all = append(all, bid)
 	}
 	s.Bids = bids(writeList(all))
-	s.Succession = succession{id(3), aMoment, aMoment, id(4), Key{1}.Hash(), aMoment}
+	s.Succession = succession{id(3), aMoment, aMoment, id(4), Key{1}.Hash(), aMoment, ""}
 	s.Parent = Parent{strings.Repeat("p", MaxPeerLength), longElection(1), MaxToken, aMoment}
 	s.Unready, s.Ended = true, ended{MaxToken, EndsHandOver}
 	s.Delegated = delegated{MaxChildren, MaxBudget, longElection(2), Limits{MaxDepth, MaxChildren, MaxBudget}}
@@ -304,6 +304,8 @@ func TestCodecRefusesMembersOfASuccessionThatNoProgramWrites(t *testing.T) {
 		"a hand-over without an end":        `{"succession":{"to":"bob","since":` + at + `}}`,
 		"an end of no hand-over":            `{"succession":{"ends":` + at + `}}`,
 		"a successor without a key":         `{"succession":{"ready":"bob"}}`,
+		"two successors with one key":       `{"succession":{"ready":"bob","bound":"bob","key":` + key + `}}`,
+		"a bound successor without a key":   `{"succession":{"bound":"bob"}}`,
 		"a key of no successor":             `{"succession":{"key":` + key + `}}`,
 		"a short key":                       `{"succession":{"ready":"bob","key":"AAAA"}}`,
 		"a yield to no successor":           `{"succession":{"to":"bob","since":` + at + `,"ends":` + at + `,"yielded":` + at + `}}`,

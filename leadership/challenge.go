@@ -114,8 +114,8 @@ func preemption(to CandidateID) string { return fmt.Sprintf(`{"because":"preempt
 // unchallenge lifts the end that a challenge has set.
 func (c *Change) unchallenge() {
 	s := &c.Record.Standing
-	if now := &s.Succession; now.Ready == s.Challenger && now.Ready != now.To && !c.Record.yielded() {
-		now.Ready, now.Key = "", KeyHash{}
+	if now := &s.Succession; now.bound() == s.Challenger && s.Challenger != now.To && !c.Record.yielded() {
+		now.unbind()
 	}
 	s.Challenger, s.ChallengerAt, s.Ends.Challenged = "", 0, time.Time{}
 	c.limit(c.Record.LeaseEnd())
@@ -131,8 +131,12 @@ func (c *Change) dropBarred(now time.Time) {
 	if barred(s.Challenger) {
 		c.unchallenge()
 	}
-	if barred(s.Succession.To) && !c.Record.yielded() {
-		c.Record.Standing.Succession = succession{}
+	next := &c.Record.Standing.Succession
+	if barred(next.bound()) && !c.Record.yielded() {
+		next.unbind()
+	}
+	if barred(next.To) && !c.Record.yielded() {
+		next.To, next.Since, next.Ends = "", time.Time{}, time.Time{}
 		c.limit(c.Record.LeaseEnd())
 	}
 }

@@ -53,7 +53,7 @@ const (
 	ReasonBallot      Reason = "BALLOT"            // bids are collected, and the candidate's is the best so far
 	ReasonOutranked   Reason = "OUTRANKED"         // better candidates have bid
 	ReasonQuorum      Reason = "QUORUM"            // too few members of the electorate are present
-	ReasonParent      Reason = "PARENT"            // the election's parent has no leader
+	ReasonParent      Reason = "PARENT"            // the election's parent has no leader, or one whose lease is about to end
 	ReasonWitness     Reason = "WITNESS"           // the candidate is a witness, which never leads
 )
 

@@ -63,6 +63,18 @@ func Explain(s Snapshot, c CandidateID) Explanation {
 	return x
 }
 
+// orphaned adds that the election's parent has no leader: behind the orders, before what is about
+// the line.
+func (x *Explanation) orphaned() {
+	at := slices.IndexFunc(x.Causes, func(c Cause) bool {
+		return !slices.Contains([]Reason{ReasonBanned, ReasonAssigned, ReasonPaused, ReasonApproval}, c.Code)
+	})
+	if at < 0 {
+		at = len(x.Causes)
+	}
+	x.Causes = slices.Insert(x.Causes, at, Cause{Code: ReasonParent})
+}
+
 // lineUp is how the candidate stands among those that want to lead: in the ballot, if one is open,
 // or against a leader that better candidates may preempt. What a candidate that has not bid has to
 // offer is not known here.

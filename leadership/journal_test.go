@@ -44,7 +44,9 @@ func appends(c Renewal, after Index, data ...string) func(Log) (LogChange, error
 }
 
 func snaps(c Renewal, upTo Index, data string) func(Log) (LogChange, error) {
-	return func(l Log) (LogChange, error) { return snapJournal(l, c, upTo, data) }
+	return func(l Log) (LogChange, error) {
+		return snapJournal(l, c, upTo, JournalSnapshot{Token: c.Token, Data: json.RawMessage(data)})
+	}
 }
 
 func puts(c Renewal, data string) func(Log) (LogChange, error) {

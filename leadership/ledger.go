@@ -308,6 +308,11 @@ type JournalSnapshot struct {
 	URI      string          `json:"uri,omitempty"`
 }
 
+// sum stands for what the snapshot holds, whichever leader has put it.
+func (s JournalSnapshot) sum() string {
+	return sumOf([]byte(headText(JournalSnapshot{Data: s.Data, URI: s.URI})))
+}
+
 // SnapshotRequest puts a snapshot in the place of the entries up to an index.
 type SnapshotRequest struct {
 	LeaseRequest
@@ -316,11 +321,12 @@ type SnapshotRequest struct {
 	URI  string          // where it is
 }
 
-// SnapshotJournal puts a snapshot, and deletes the entries that it stands for. Idempotent: of
-// snapshots up to the same index the first one stands.
+// SnapshotJournal puts a snapshot, and deletes the entries that it stands for. Idempotent. It does
+// nothing if there is one up to a later index, which stands for more.
 //
 // Errors: IndexMismatch, if the journal has not so many entries; TokenStale; LeaseLost;
-// InvalidArgument; PayloadTooLarge.
+// InvalidArgument, also if there is another snapshot up to the same index: a follower may have read
+// it; PayloadTooLarge.
 func (l *Ledger) SnapshotJournal(ctx context.Context, r SnapshotRequest) (JournalHead, error) {
 	c, err := r.renewal()
 	if err != nil {
@@ -333,9 +339,9 @@ func (l *Ledger) SnapshotJournal(ctx context.Context, r SnapshotRequest) (Journa
 	if err != nil {
 		return JournalHead{}, err
 	}
-	text := headText(JournalSnapshot{Token: r.Token, Data: data, URI: r.URI})
+	snapshot := JournalSnapshot{Token: r.Token, Data: data, URI: r.URI}
 	id := LogID{r.Election, LogJournal}
-	log, err := l.write(ctx, id, c, openJournal, func(log Log) (LogChange, error) { return snapJournal(log, c, r.UpTo, text) })
+	log, err := l.write(ctx, id, c, openJournal, func(log Log) (LogChange, error) { return snapJournal(log, c, r.UpTo, snapshot) })
 	if err != nil {
 		return JournalHead{}, err
 	}

@@ -154,6 +154,7 @@ type OrderCommand struct {
 	Ban         time.Duration // evict: how long its candidate is banned; 0: not
 	NewEpoch    bool          // approve: the leader goes on under the next token
 	Override    OverrideID    // lift
+	ToKey       KeyHash       // assign: as in HandOverCommand, for the term that it ends; set by an Instance
 	Reason      string        // for people: one line of 1 to MaxReasonBytes bytes
 	Actor       string        // the principal that gives the order
 	IfRevision  Revision      // as in ConfigureCommand
@@ -378,6 +379,9 @@ func (c *Change) assign(s Snapshot, cmd OrderCommand) {
 	}
 	if leader := c.Record.LeaderID; leader != "" && leader != cmd.CandidateID {
 		c.endsOrdered(EndsHandOver)
+		if !c.Record.yielded() {
+			c.Record.Standing.Succession.bind(cmd.CandidateID, cmd.ToKey)
+		}
 	} else {
 		c.endsNoLonger(EndsHandOver, s.Now)
 	}

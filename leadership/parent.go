@@ -64,7 +64,17 @@ func (p Parent) validate() error {
 type ParentLease struct {
 	Parent
 	LeaderID CandidateID
+	// Least is what must be left of it for a grant to stand on it; 0: anything. Otherwise one
+	// candidate after the other would be granted the last moments of a parent that dies.
+	Least time.Duration
 }
+
+// leastOf is ParentLease.Least for a parent of that lease duration: as long as the shortest lease,
+// and at most half of the parent's, which is always there while the parent is renewed.
+func leastOf(d time.Duration) time.Duration { return min(MinLeaseDuration, d/2) }
+
+// short reports whether too little is left for a grant.
+func (p ParentLease) short(now time.Time) bool { return !now.Add(p.Least).Before(p.Until) }
 
 // moveOn lets a lease that stands on another one last as long as that one does now. Another term of
 // the parent is another parent: then the lease ends at the end that was known.
@@ -96,6 +106,10 @@ func (s Snapshot) refuseOrphan(c AcquireCommand) error {
 		return s.refuse(NotEligible, "election %q, which via names, does not begin with %q; lead one that does", p.Election, of)
 	case r.Policy.Delegation.Parent == "" && p.Token > 0 && !s.Now.Before(p.Until):
 		return s.refuse(NotEligible, "the lease of election %q with fencing token %d has ended, so no lease can stand on it", p.Election, p.Token)
+	case r.Policy.Delegation.Parent == "" && p.Token > 0 && p.short(s.Now):
+		err := s.refuse(NotEligible, "the lease of election %q with fencing token %d ends in %v unless it is renewed: too soon for another to stand on it; renew it, and try again", p.Election, p.Token, p.Until.Sub(s.Now).Round(time.Millisecond))
+		err.RetryAfter = MinLeaseDuration
+		return err
 	}
 	return nil
 }
@@ -109,15 +123,20 @@ func (s Snapshot) refuseAlone(c AcquireCommand) error {
 		return nil
 	case p.Token == 0 || p.Peer != "" || p.Election != parent:
 		return &needsParent{parent}
-	case p.LeaderID == "" || !s.Now.Before(p.Until):
-		return s.refuseParent(parent)
+	case p.LeaderID == "" || p.short(s.Now):
+		return s.refuseParent(p)
 	}
 	return nil
 }
 
-// refuseParent tells a candidate that the parent of the election has no leader.
-func (s Snapshot) refuseParent(parent Election) error {
-	err := s.refuse(LeaseHeld, "election %q is a part of election %q, which has no leader; try again once it has one", s.Record.Election, parent)
-	err.Reason, err.RetryAfter, err.Cause = ReasonParent, time.Second, &Cause{Code: ReasonParent}
+// refuseParent tells a candidate that the parent of the election has no leader, or may have none
+// soon.
+func (s Snapshot) refuseParent(p ParentLease) error {
+	what := "which has no leader; try again once it has one"
+	if left := p.Until.Sub(s.Now); p.LeaderID != "" && left > 0 {
+		what = fmt.Sprintf("whose lease ends in %v unless it is renewed; try again then", left.Round(time.Millisecond))
+	}
+	err := s.refuse(LeaseHeld, "election %q is a part of election %q, %s", s.Record.Election, s.Record.Policy.Delegation.Parent, what)
+	err.Reason, err.RetryAfter, err.Cause = ReasonParent, MinLeaseDuration, &Cause{Code: ReasonParent}
 	return err
 }

@@ -280,7 +280,7 @@ func (s Snapshot) validateHeld() error {
 		return errors.New("its term is limited, and its lease has no latest end")
 	case r.Standing.EpochFrom >= r.Token:
 		return fmt.Errorf("it goes on from fencing token %d, and has fencing token %d", r.Standing.EpochFrom, r.Token)
-	case r.Standing.Succession.To == r.LeaderID, r.Standing.Succession.Ready == r.LeaderID:
+	case r.Standing.Succession.To == r.LeaderID, r.Standing.Succession.bound() == r.LeaderID:
 		return fmt.Errorf("%q leads, and is its own successor", r.LeaderID)
 	case len(r.EndsBecause) > maxEndReasonBytes:
 		return fmt.Errorf("the reason for the end of its lease has %d bytes", len(r.EndsBecause))

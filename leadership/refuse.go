@@ -59,7 +59,10 @@ func (s Snapshot) refuseLonger(c AcquireCommand) error {
 func (s Snapshot) refuseUnlock(reason Reason, until time.Time) error {
 	r := s.Record
 	risk := "its last leader may still act, because its lease ended without a release, or by force"
-	if s.Live() {
+	switch {
+	case s.Live() && r.yielded():
+		risk = fmt.Sprintf("%q has yielded it, and %q takes it over if it comes by the end of the lease", r.LeaderID, s.successor())
+	case s.Live():
 		risk = fmt.Sprintf("%q leads it, and goes on until it hears of the end of its lease", r.LeaderID)
 	}
 	err := s.refuse(LeaseHeld, "election %q is not unlocked: %s; if the next candidate shall lead all the same, repeat the call with exactly this acknowledge: %s",

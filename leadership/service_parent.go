@@ -62,7 +62,7 @@ func (s *Service) parentLease(ctx context.Context, v Via) (ParentLease, error) {
 	}
 	left := l.ExpiresIn - l.ExpiresIn/Drift
 	until := snap.Now.Add(left - snap.Guard).UTC().Truncate(instantPrecision)
-	return ParentLease{Parent: Parent{v.Peer, v.Election, v.Token, until}, LeaderID: l.LeaderID}, nil
+	return ParentLease{Parent: Parent{v.Peer, v.Election, v.Token, until}, LeaderID: l.LeaderID, Least: leastOf(l.LeaseDuration)}, nil
 }
 
 // unasked returns the error of a question to a peer. One that the peer did not answer is of this
@@ -87,7 +87,7 @@ func (s Snapshot) asParent() ParentLease {
 	if !s.Live() || r.yielded() {
 		return ParentLease{Parent: Parent{Election: r.Election, Token: max(r.Token, 1), Until: later(s.Now, 0)}}
 	}
-	return ParentLease{Parent: Parent{Election: r.Election, Token: r.Token, Until: r.LeaseEnd().UTC().Truncate(instantPrecision)}, LeaderID: r.LeaderID}
+	return ParentLease{Parent: Parent{Election: r.Election, Token: r.Token, Until: r.LeaseEnd().UTC().Truncate(instantPrecision)}, LeaderID: r.LeaderID, Least: leastOf(r.LeaseDuration)}
 }
 
 // parent reads the present lease of the election that another one is a part of. LeaderID is empty

@@ -151,7 +151,8 @@ func (s *Service) Overrides(ctx context.Context, e Election) ([]Override, error)
 	return snap.Orders().At(snap.Now), nil
 }
 
-// Explain says why a candidate does not lead, by one strong read; see the function of that name.
+// Explain says why a candidate does not lead, by one strong read, or two of an election that is a
+// part of another one; see the function of that name.
 func (s *Service) Explain(ctx context.Context, r ExplainRequest) (Explanation, error) {
 	if err := r.CandidateID.Validate(); err != nil {
 		return Explanation{}, invalid("candidateId", err)
@@ -160,5 +161,15 @@ func (s *Service) Explain(ctx context.Context, r ExplainRequest) (Explanation, e
 	if err != nil {
 		return Explanation{}, err
 	}
-	return Explain(snap, r.CandidateID), nil
+	x := Explain(snap, r.CandidateID)
+	if parent := snap.Record.Policy.Delegation.Parent; parent != "" && !snap.Live() {
+		p, err := s.parent(ctx, parent)
+		if err != nil {
+			return Explanation{}, err
+		}
+		if p.LeaderID == "" || p.short(snap.Now) {
+			x.orphaned()
+		}
+	}
+	return x, nil
 }

@@ -62,19 +62,26 @@ func (s *Service) makeChild(ctx context.Context, parent Config, of, child Electi
 	return s.lease(ExpectChange(ctx), child, func(snap Snapshot) (Change, error) { return MakeChild(snap, config) })
 }
 
-// MaxTree is how many elections a tree may have.
-const MaxTree = 1000
+// Limits of reading a tree.
+const (
+	MaxTree = 1000 // elections that a tree may have
+	// MaxTreeReads is how many elections are read for a tree. They are all whose names begin as
+	// those below the root do, delegated or not, deleted or not.
+	MaxTreeReads = 10 * MaxTree
+)
 
 // Tree is an election with what was delegated below it.
 type Tree struct {
 	Leases   []Lease // the parents before their children
-	Complete bool    // no more than MaxTree elections were there
+	Complete bool    // there were no more, and all that could have been were read
 }
 
-// errFullTree ends the walk of a tree that has MaxTree elections.
+// errFullTree ends the walk of a tree at its limits.
 var errFullTree = errors.New("the tree is full")
 
-// Tree reads an election and what was delegated below it, up to MaxTree elections.
+// Tree reads an election and what was delegated below it, up to MaxTree elections: one strong read,
+// and pages of MaxPageSize in the order of names, of MaxTreeReads elections in all. Not by a
+// parent's children: a large subtree hides those that come after it.
 func (s *Service) Tree(ctx context.Context, root Election) (Tree, error) {
 	top, err := s.Get(ctx, root)
 	if err != nil {
@@ -82,9 +89,12 @@ func (s *Service) Tree(ctx context.Context, root Election) (Tree, error) {
 	}
 	t := Tree{Leases: []Lease{top}}
 	in := map[Election]bool{root: true}
+	reads := 0
 	err = s.walk(ctx, string(root)+".", func(snap Snapshot) error {
 		r := snap.Record
-		switch {
+		switch reads++; {
+		case reads > MaxTreeReads:
+			return errFullTree
 		case r.Deleted || !in[r.Policy.Delegation.Parent]:
 			return nil
 		case len(t.Leases) == MaxTree:

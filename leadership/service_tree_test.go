@@ -332,6 +332,45 @@ func electionsOf(all leadership.Tree) (names string) {
 	return names
 }
 
+// A tree is read in a bounded number of pages, however many elections there are below its root.
+func TestATreeIsReadWithinItsLimits(t *testing.T) {
+	tr := newTree(t)
+	counted := &pages{Store: tr.store}
+	reader := leadership.New(counted)
+	wants := func(what string, elections, most int, complete bool) {
+		t.Helper()
+		counted.n = 0
+		all, err := reader.Tree(t.Context(), "task")
+		if err != nil || len(all.Leases) != elections || all.Complete != complete || counted.n > most {
+			t.Errorf("%s: %d elections in %d pages, complete is %v, %v; want %d in %d at most, %v", what, len(all.Leases), counted.n, all.Complete, err, elections, most, complete)
+		}
+	}
+	makes := func(prefix string, n int, of leadership.Election) {
+		t.Helper()
+		for i := range n {
+			tr.configure(leadership.Election(fmt.Sprintf("%s%05d", prefix, i)), leadership.Config{Delegation: leadership.Delegation{Parent: of}})
+		}
+	}
+	tr.configure("task", leadership.Config{})
+	makes("task.b", leadership.MaxTree-1, "task")
+	wants("a full tree", leadership.MaxTree, 1, true)
+	makes("task.c", 1, "task")
+	wants("one child more", leadership.MaxTree, 1, false)
+	makes("task.a", leadership.MaxTreeReads, "")
+	wants("behind elections that are no children", 1, 1+leadership.MaxTreeReads/leadership.MaxPageSize, false)
+}
+
+// pages counts the pages that are read.
+type pages struct {
+	leadership.Store
+	n int
+}
+
+func (p *pages) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+	p.n++
+	return p.Store.List(ctx, prefix, after, limit)
+}
+
 func TestDelegatingAgainCountsNothing(t *testing.T) {
 	tr := newTree(t)
 	tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 2, Budget: 10}})
@@ -405,6 +444,68 @@ func TestAChildIsLedOnlyWhileItsParentIs(t *testing.T) {
 	}
 	if _, err := tr.ask("task.a", "cy", 0, leadership.Via{}); !errors.As(err, &e) || e.Reason != leadership.ReasonParent {
 		t.Errorf("the parent is deleted: %v", err)
+	}
+}
+
+// A child that is granted the last moments of a parent that dies would change its leader again and
+// again until the parent is gone.
+func TestNoLeaseIsGrantedOnOneThatIsAboutToEnd(t *testing.T) {
+	for parent, least := range map[time.Duration]time.Duration{30 * time.Second: time.Second, time.Second: 500 * time.Millisecond} {
+		tr := newTree(t)
+		root := tr.grant("task", "ann", parent, leadership.Via{})
+		if _, err := tr.delegate(root, "a", asParent); err != nil {
+			t.Fatal(err)
+		}
+		tr.configure("global", leadership.Config{LeadersOf: "task"})
+		via := leadership.Via{Election: "task", Token: root.Token}
+		tr.now = tr.now.Add(parent - least)
+		var e *leadership.Error
+		if _, err := tr.ask("task.a", "bob", 0, leadership.Via{}); !errors.As(err, &e) || e.Code != leadership.LeaseHeld || e.Reason != leadership.ReasonParent || e.RetryAfter != time.Second || !strings.Contains(e.Detail, "unless it is renewed") {
+			t.Errorf("on one of %v with %v left: %v", parent, least, err)
+		}
+		if _, err := tr.ask("global", "ann", 0, via); !errors.As(err, &e) || e.Code != leadership.NotEligible || e.RetryAfter != time.Second {
+			t.Errorf("by via, on one of %v with %v left: %v", parent, least, err)
+		}
+		if x, err := tr.Explain(t.Context(), leadership.ExplainRequest{Election: "task.a", CandidateID: "bob"}); err != nil || len(x.Causes) != 1 || x.Causes[0].Code != leadership.ReasonParent {
+			t.Errorf("explained as %+v, %v", x.Causes, err)
+		}
+		tr.now = tr.now.Add(-time.Millisecond)
+		if g := tr.grant("task.a", "bob", 0, leadership.Via{}); g.ExpiresIn != least+time.Millisecond {
+			t.Errorf("a millisecond earlier %v are granted", g.ExpiresIn)
+		}
+		tr.grant("global", "ann", 0, via)
+	}
+}
+
+func TestExplainSaysThatTheParentHasNoLeader(t *testing.T) {
+	tr := newTree(t)
+	root := tr.grant("task", "ann", 30*time.Second, leadership.Via{})
+	if _, err := tr.delegate(root, "a", asParent); err != nil {
+		t.Fatal(err)
+	}
+	codes := func() (all string) {
+		t.Helper()
+		x, err := tr.Explain(t.Context(), leadership.ExplainRequest{Election: "task.a", CandidateID: "bob"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range x.Causes {
+			all += string(c.Code) + " "
+		}
+		return all
+	}
+	if got := codes(); got != "" {
+		t.Errorf("while the parent is led: %s", got)
+	}
+	if _, err := tr.Release(t.Context(), lease(root)); err != nil {
+		t.Fatal(err)
+	}
+	ban := leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute, Reason: "a bug", Actor: "dee"}
+	if _, err := tr.Order(t.Context(), leadership.OrderRequest{Election: "task.a", OrderCommand: ban}); err != nil {
+		t.Fatal(err)
+	}
+	if got := codes(); got != "BANNED PARENT " {
+		t.Errorf("explained as %s", got)
 	}
 }
 

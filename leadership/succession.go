@@ -26,10 +26,11 @@ type succession struct {
 	Ready   CandidateID `json:"ready,omitempty"`  // the candidate that is ready to take the lease over
 	Key     KeyHash     `json:"key,omitzero"`     // of that incarnation; no other takes it
 	Yielded time.Time   `json:"yielded,omitzero"` // the leader has stopped; until then Ready may take the lease
+	Bound   CandidateID `json:"bound,omitempty"`  // until one is ready: the candidate whose key Key is
 }
 
 func (s succession) validate() error {
-	for _, c := range []CandidateID{s.To, s.Ready} {
+	for _, c := range []CandidateID{s.To, s.Ready, s.Bound} {
 		if c == "" {
 			continue
 		}
@@ -38,13 +39,28 @@ func (s succession) validate() error {
 		}
 	}
 	switch {
-	case (s.Ready == "") != (s.Key == KeyHash{}):
-		return errors.New("of a successor that is ready and its key, one is missing")
+	case (s.bound() == "") != (s.Key == KeyHash{}):
+		return errors.New("of a successor and its key, one is missing")
+	case s.Ready != "" && s.Bound != "":
+		return errors.New("a successor is ready, and one is not")
 	case !s.Yielded.IsZero() && s.Ready == "", (s.To == "") != s.Ends.IsZero(), (s.To == "") != s.Since.IsZero():
 		return errors.New("a hand-over has no successor, no beginning, or no end")
 	}
 	return validateInstants(s.Since, s.Ends, s.Yielded)
 }
+
+// bound is the candidate of which one incarnation alone can be the successor, ready or not.
+func (s succession) bound() CandidateID { return cmp.Or(s.Ready, s.Bound) }
+
+// bind makes one incarnation of the candidate the successor, unless one is ready already.
+func (s *succession) bind(c CandidateID, key KeyHash) {
+	if s.Ready != c && key != (KeyHash{}) {
+		s.Bound, s.Key, s.Ready = c, key, ""
+	}
+}
+
+// unbind forgets which incarnation is the successor.
+func (s *succession) unbind() { s.Bound, s.Key, s.Ready = "", KeyHash{}, "" }
 
 // yielded reports whether the leader has stopped, so that its successor may take the lease.
 func (r Record) yielded() bool { return !r.Standing.Succession.Yielded.IsZero() }
@@ -103,6 +119,7 @@ func (s Snapshot) succession() (n Succession) {
 type HandOverCommand struct {
 	Renewal
 	To     CandidateID
+	ToKey  KeyHash       // of the incarnation that is meant; zero: of the first that says it is ready
 	Within time.Duration // the term ends so long from now at the latest: MinWithin to MaxWithin
 	Reason string        // for people: one line of at most MaxReasonBytes bytes; may be empty
 }
@@ -128,6 +145,10 @@ func (c HandOverCommand) validate() (field string, err error) {
 // or not the successor has come. Another successor may be named while the leader has not yielded;
 // the time counts anew then. Idempotent for the same successor.
 //
+// With ToKey the incarnation with that key is the successor, and no other of the same candidate id:
+// not one that a third party starts, and not one that the candidate itself starts after a crash.
+// Then the lease ends at EndsBy.
+//
 // Errors: LeaseLost; LeaseHeld, with what bars the successor; NotEligible, if an order has named
 // another one.
 func HandOver(s Snapshot, c HandOverCommand) (Change, error) {
@@ -152,9 +173,10 @@ func HandOver(s Snapshot, c HandOverCommand) (Change, error) {
 	if next.Ends.Before(promised) {
 		next.Ends = later(promised, 0)
 	}
-	if now.Ready == c.To {
-		next.Ready, next.Key = now.Ready, now.Key
+	if now.bound() == c.To {
+		next.Bound, next.Key, next.Ready = now.Bound, now.Key, now.Ready
 	}
+	next.bind(c.To, c.ToKey)
 	*now = next
 	ch.limit(promised)
 	ch.announce(EventHandingOver, "")
@@ -170,8 +192,8 @@ type ReadyCommand struct {
 }
 
 // SayReady notes that the successor may take the lease over or, with Config.Promotion, that the
-// leader itself is ready. The incarnation of the successor that says so first is the one: no other
-// can take its place. Idempotent.
+// leader itself is ready. If it is not said yet which incarnation of the successor is meant (see
+// HandOver), it is the one that says so first: no other can take its place. Idempotent.
 //
 // Errors: NotEligible, if the caller is neither; LeaseHeld with ReasonIncarnation.
 func SayReady(s Snapshot, c ReadyCommand) (Change, error) {
@@ -190,12 +212,12 @@ func SayReady(s Snapshot, c ReadyCommand) (Change, error) {
 		return Change{}, s.refuse(NotEligible, "%q is not the successor in election %q; wait for a hand-over to it, which its events tell of, or acquire", c.CandidateID, r.Election)
 	case now.Ready == c.CandidateID && now.Key.Equal(c.KeyHash):
 		return Change{}, nil
-	case now.Ready == c.CandidateID:
-		err := s.refuse(LeaseHeld, "%q is ready to lead election %q already, with another key", c.CandidateID, r.Election)
+	case now.bound() == c.CandidateID && !now.Key.Equal(c.KeyHash):
+		err := s.refuse(LeaseHeld, "the successor in election %q is %q with another key; wait in line as the other candidates do", r.Election, c.CandidateID)
 		err.Reason, err.RetryAfter = ReasonIncarnation, max(r.LeaseEnd().Sub(s.Now), 0)
 		return Change{}, err
 	default:
-		now.Ready, now.Key = c.CandidateID, c.KeyHash
+		now.Ready, now.Key, now.Bound = c.CandidateID, c.KeyHash, ""
 	}
 	ch.announce(EventReady, "")
 	ch.Events[0].Detail = fmt.Sprintf(`{"candidateId":%q}`, c.CandidateID)

@@ -283,6 +283,58 @@ func TestOrdersBindAHandOverInEveryState(t *testing.T) {
 	}
 }
 
+// handOverTo names one incarnation.
+func handOverTo(to leadership.CandidateID, key byte) func(leadership.Snapshot) (leadership.Change, error) {
+	return func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: annsLease(s), To: to, ToKey: hash(key), Within: time.Minute})
+	}
+}
+
+func TestNoOtherIncarnationTakesThePlaceOfTheOneThatWasNamed(t *testing.T) {
+	ownAgain := leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute, ToKey: hash('b')}
+	for what, s := range map[string]leadership.Snapshot{
+		"named by the leader":        done(t, held(t, 5*time.Second), handOverTo("bob", 'b')),
+		"named again, without a key": done(t, held(t, 5*time.Second), handOverTo("bob", 'b'), handOver("bob", time.Minute)),
+		"named after another":        done(t, held(t, 5*time.Second), handOverTo("cy", 'c'), handOverTo("bob", 'b')),
+		"assigned":                   done(t, held(t, 5*time.Second), ordered(ownAgain)),
+		"assigned after another":     done(t, held(t, 5*time.Second), handOverTo("cy", 'c'), ordered(ownAgain)),
+	} {
+		wantRefusal(t, what+": ready with another key", s, ready("bob", 'x'), leadership.LeaseHeld, leadership.ReasonIncarnation)
+		wantRefusal(t, what+": a yield before it is ready", s, yield, leadership.NotReady, "")
+		s = done(t, s, ready("bob", 'b'), yield)
+		wantRefusal(t, what+": another key takes over", s, acquire("bob", 'x'), leadership.LeaseHeld, leadership.ReasonHeld)
+		if s, _, err := decided(s, acquire("bob", 'b')); err != nil || s.Record.Token != 2 {
+			t.Errorf("%s: the named one acquires: %v", what, err)
+		}
+	}
+}
+
+func TestANamedSuccessorThatStartsAnewIsNotTheSuccessorAndTheTermEndsByItself(t *testing.T) {
+	s := done(t, held(t, 5*time.Second), handOverTo("bob", 'b'))
+	wantRefusal(t, "ready with its new key", s, ready("bob", 'n'), leadership.LeaseHeld, leadership.ReasonIncarnation)
+	s.Now = s.Record.EndsBy
+	if s.Live() {
+		t.Errorf("at %v the term goes on", s.Now)
+	}
+	s.Now = s.Now.Add(guard + time.Second)
+	if s, _, err := decided(s, acquire("bob", 'n')); err != nil || s.Record.LeaderID != "bob" {
+		t.Errorf("after it, as any other: %v", err)
+	}
+}
+
+func TestAnotherIncarnationMayBeNamedUntilOneIsReady(t *testing.T) {
+	s := done(t, held(t, 5*time.Second), handOverTo("bob", 'b'), handOverTo("cy", 'c'), handOverTo("bob", 'n'))
+	wantRefusal(t, "the first", s, ready("bob", 'b'), leadership.LeaseHeld, leadership.ReasonIncarnation)
+	s = done(t, s, ready("bob", 'n'), ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute, ToKey: hash('x')}))
+	if l := s.Lease(); !l.Succession.Ready {
+		t.Error("the assignment of another incarnation has taken the place of the one that is ready")
+	}
+	freed := done(t, handingOver(t), ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute}))
+	if l := freed.Lease(); l.Succession != (leadership.Succession{}) || !l.EndsBy.IsZero() {
+		t.Errorf("a banned successor leaves %+v behind", l.Succession)
+	}
+}
+
 func TestTheQuorumBindsTheSuccessor(t *testing.T) {
 	s := done(t, bobIsReady(t), func(s leadership.Snapshot) (leadership.Change, error) {
 		config := leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "cy")}}}

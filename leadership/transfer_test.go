@@ -27,13 +27,16 @@ func elsewhere() leadership.Snapshot {
 }
 
 // done is s after a command that cannot fail.
-func done(t *testing.T, s leadership.Snapshot, rule func(leadership.Snapshot) (leadership.Change, error)) leadership.Snapshot {
+func done(t *testing.T, s leadership.Snapshot, rules ...func(leadership.Snapshot) (leadership.Change, error)) leadership.Snapshot {
 	t.Helper()
-	ch, err := rule(s)
-	if err != nil {
-		t.Fatal(err)
+	for _, rule := range rules {
+		ch, err := rule(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s = apply(s, ch)
 	}
-	return apply(s, ch)
+	return s
 }
 
 func deleted(s leadership.Snapshot) (leadership.Change, error) {

@@ -190,3 +190,10 @@ func TestUnlockNeedsAReasonOfOneLine(t *testing.T) {
 		}
 	}
 }
+
+func TestTheRefusalToUnlockAYieldedLeaseNamesTheSuccessor(t *testing.T) {
+	_, err := unlock(yielded(t), "")
+	if err == nil || !strings.Contains(err.Error(), `"ann" has yielded it, and "bob" takes it over`) || sentence(err) == "" {
+		t.Errorf("refused with %v", err)
+	}
+}

@@ -30,7 +30,8 @@ type Bus interface {
 // Config says how to make an Instance. Store is required.
 type Config struct {
 	Store leadership.Store
-	// Journal keeps checkpoints and journals, in the same place as Store; nil for none.
+	// Journal keeps checkpoints and journals, in the same place as Store; nil for none: then calls
+	// about them are refused with InvalidArgument.
 	Journal leadership.Journal
 	// Peers are other services, whose leases a candidate may name; nil for none.
 	Peers leadership.Peers

@@ -9,8 +9,12 @@ import (
 	"regent/leadership"
 )
 
-// errNoJournal answers calls about checkpoints and journals where the store keeps none.
-var errNoJournal = fmt.Errorf("instance: %w: this store keeps no checkpoints and journals", leadership.StoreUnavailable)
+// errNoJournal answers calls about checkpoints and journals where none are kept. It is lasting: as
+// for a peer that the operator has not named, the request is wrong at this service.
+var errNoJournal = &leadership.Error{
+	Code:   leadership.InvalidArgument,
+	Detail: "this service keeps no checkpoints and no journals, and asking again does not help; its operator has to give it a store that does, as all stores of regent serve do (in Go: set instance.Config.Journal)",
+}
 
 // PutCheckpoint replaces the checkpoint of an election; see leadership.Ledger.
 func (i *Instance) PutCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {

@@ -104,8 +104,12 @@ func (i *Instance) Unlock(ctx context.Context, r leadership.UnlockRequest) (lead
 	return i.learn(l, err, asked)
 }
 
-// Order carries out an operator's order; see leadership.Service.
+// Order carries out an operator's order; see leadership.Service. An assigned candidate that waits
+// here is bound as in HandOver.
 func (i *Instance) Order(ctx context.Context, r leadership.OrderRequest) (leadership.Lease, error) {
+	if r.Kind == leadership.OrderAssign {
+		r.ToKey = i.queue.KeyOf(r.Election, r.CandidateID)
+	}
 	asked := i.now()
 	l, err := i.service.Order(ctx, r)
 	return i.learn(l, err, asked)

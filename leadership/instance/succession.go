@@ -11,15 +11,19 @@ import (
 // best in this instance's line that can lead and has a key of its own or, if none waits here, the
 // first at another instance that tells of its line.
 //
+// If the successor waits in this instance's line, the incarnation that waits is the successor, and
+// no other of its candidate id. If it does not, it is the one that first says it is ready.
+//
 // Error: NotEligible, if no candidate waits; those of leadership.Service.
 func (i *Instance) HandOver(ctx context.Context, r leadership.HandOverRequest) (leadership.Lease, error) {
 	if r.To == "" {
 		var known bool
 		if r.To, known = i.next(ctx, r.Election, r.CandidateID); !known {
 			return leadership.Lease{}, &leadership.Error{Code: leadership.NotEligible, Detail: fmt.Sprintf(
-				"no other candidate waits for election %q, as far as this instance knows; release the lease, or name the successor with to", r.Election)}
+				"no other candidate waits for election %q, as far as this instance knows (it knows of those at other instances only if all run with --members); name the successor with to, or release the lease", r.Election)}
 		}
 	}
+	r.ToKey = i.queue.KeyOf(r.Election, r.To)
 	asked := i.now()
 	l, err := i.service.HandOver(ctx, r)
 	return i.learn(l, err, asked)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,8 +90,11 @@ func TestWithoutAJournalNoLeaseIsGrantedThatCouldNotInherit(t *testing.T) {
 		r := leadership.AcquireRequest{Election: "jobs", CandidateID: "bob", Wait: time.Second, Inherit: true}
 		_, err := s.Acquire(f.Context(), r)
 		_, alsoErr := s.Campaign(f.Context(), &r)
-		if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(alsoErr, leadership.StoreUnavailable) {
-			f.Errorf("%v, %v", err, alsoErr)
+		_, journalErr := s.OpenJournal(f.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: leadership.NewKey(), Token: 1})
+		for _, err := range []error{err, alsoErr, journalErr} { // lasting: no caller asks again
+			if !errors.Is(err, leadership.InvalidArgument) || !strings.Contains(err.Error(), "Config.Journal") {
+				f.Errorf("%v", err)
+			}
 		}
 		if l, err := s.Get(f.Context(), "jobs"); !errors.Is(err, leadership.NotFound) {
 			f.Errorf("%+v, %v: something was granted", l, err)
@@ -210,6 +214,58 @@ func TestWhileTheSuccessorWaitsNoOtherIncarnationSaysThatItIsReady(t *testing.T)
 			b.Error(err)
 		}
 	})
+}
+
+func TestNoIncarnationElsewhereStealsTheSuccessionFromTheOneThatWaited(t *testing.T) {
+	withJournals(t, func(b *books) {
+		i, _, _ := b.start("a")
+		other, _, _ := b.start("b")
+		key, stolen := leadership.NewKey(), leadership.NewKey()
+		steals := func(how string) {
+			b.Helper()
+			var refused *leadership.Error
+			thief := leadership.ReadyRequest{Election: "jobs", CandidateID: "bob", Key: stolen}
+			if _, err := other.SayReady(b.Context(), thief); !errors.As(err, &refused) || refused.Code != leadership.LeaseHeld || refused.Reason != leadership.ReasonIncarnation {
+				b.Errorf("%s: another bob, at another instance: %v, want %s", how, err, leadership.ReasonIncarnation)
+			}
+		}
+		b.leads(i)
+		granted := b.waits(i, leadership.AcquireRequest{CandidateID: "bob", Key: &key})
+		if _, err := i.Order(b.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{
+			Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute, Reason: "an upgrade", Actor: "dee",
+		}}); err != nil {
+			b.Fatal(err)
+		}
+		steals("assigned")
+		if _, err := i.Order(b.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{
+			Kind: leadership.OrderLift, Override: b.order(i), Reason: "later", Actor: "dee",
+		}}); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := i.HandOver(b.Context(), leadership.HandOverRequest{LeaseRequest: b.holder(), To: "bob"}); err != nil {
+			b.Fatal(err)
+		}
+		steals("named")
+		if _, err := other.SayReady(b.Context(), leadership.ReadyRequest{Election: "jobs", CandidateID: "bob", Key: key}); err != nil {
+			b.Error(err)
+		}
+		if _, err := i.Yield(b.Context(), b.holder()); err != nil {
+			b.Fatal(err)
+		}
+		if err := <-granted; err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+// order is the one order that stands.
+func (b *books) order(i *instance.Instance) leadership.OverrideID {
+	b.Helper()
+	all, err := i.Overrides(b.Context(), "jobs")
+	if err != nil || len(all) != 1 {
+		b.Fatalf("%+v, %v; want one order", all, err)
+	}
+	return all[0].ID
 }
 
 func TestTheLeaseOfADelegatedElectionIsNotLookedAfterByItsParentsInstance(t *testing.T) {

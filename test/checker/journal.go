@@ -170,6 +170,8 @@ func (s logState) do(c LogCall) (logState, leadership.Code) {
 			return s, leadership.IndexMismatch
 		case c.After > s.snapshot:
 			s.snapshot, s.held = c.After, put
+		case c.After == s.snapshot && put != s.held:
+			return s, leadership.InvalidArgument
 		}
 	case PutCheckpoint:
 		s.held = put

@@ -95,13 +95,15 @@ func (l *Line) due(now time.Duration) time.Duration {
 	case l.seen.live:
 		return min(l.next, l.sooner(best, now))
 	}
-	return min(l.next, l.sooner(best, now), l.poll)
+	_, look := l.expected(now)
+	return min(l.next, l.sooner(best, now), l.poll, look)
 }
 
 // Finish takes the outcome of an attempt. It answers the callers for which that is the answer, and
 // those that only waited for its end.
 func (l *Line) Finish(a *Attempt, o Outcome, now time.Duration) {
 	l.asking = nil
+	l.looked(a.place, now)
 	l.finish(a, o, now)
 	for _, c := range slices.Clone(a.place.callers) {
 		if why := c.client.Gone(); why != nil {
@@ -130,11 +132,12 @@ func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
 	case errors.Is(o.Err, leadership.LeaseHeld):
 		l.answered(p, now)
 		l.held(a, o.Err, now)
+	case errors.Is(o.Err, leadership.NotEligible) && refusedElsewhere(o.Err):
+		l.unasked(p, o.Err, now)
 	case errors.Is(o.Err, leadership.NotEligible):
 		l.answered(p, now)
-		if refusal, ok := errors.AsType[*leadership.Error](o.Err); ok && refusal.Lease != nil {
-			l.common.View.Learn(*refusal.Lease, view.Read, a.Began, now)
-		}
+		refusal, _ := errors.AsType[*leadership.Error](o.Err)
+		l.common.View.Learn(*refusal.Lease, view.Read, a.Began, now)
 		l.reschedule(now)
 		l.settle(p, refuse)
 	case errors.Is(o.Err, leadership.ElectionDeleted), errors.Is(o.Err, leadership.RecordCorrupt):
@@ -149,6 +152,26 @@ func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
 		l.settle(p, refuse)
 		l.retryLater(now)
 	}
+}
+
+// refusedElsewhere reports whether the refusal is not the store's about this election: the lease
+// that the candidate names in another one, perhaps of another service, was looked up before.
+func refusedElsewhere(err error) bool {
+	refusal, ok := errors.AsType[*leadership.Error](err)
+	return !ok || refusal.Lease == nil
+}
+
+// unasked takes an attempt of which the store has heard nothing. It says nothing of the attempts
+// before: one of unknown outcome may still have been granted the lease, and a store that has failed
+// is left alone for as long as before.
+func (l *Line) unasked(p *place, err error, now time.Duration) {
+	l.reschedule(now)
+	l.next = max(l.next, l.failures.again)
+	if p.unknown != nil {
+		err = p.unknown
+	}
+	l.settle(p, func(c *Caller) { c.refused(err) })
+	l.bereave(p)
 }
 
 // answered notes that the store has answered.
@@ -247,7 +270,8 @@ func (l *Line) retryLater(now time.Duration) {
 // told, for its maker to release before Finish. After an answer no earlier attempt can be granted
 // any more.
 func (l *Line) Orphan(err error) (leadership.LeaseRequest, bool) {
-	if err != nil && !errors.Is(err, leadership.LeaseHeld) && !errors.Is(err, leadership.NotEligible) {
+	answered := err == nil || errors.Is(err, leadership.LeaseHeld) || errors.Is(err, leadership.NotEligible) && !refusedElsewhere(err)
+	if !answered {
 		return leadership.LeaseRequest{}, false
 	}
 	orphans := l.orphans

@@ -70,6 +70,54 @@ func TestAnAttemptWhoseOutcomeIsUnknownIsRepeatedWithTheSameKey(t *testing.T) {
 	}
 }
 
+// errElsewhere is the refusal of a candidate that does not lead the election which its via names:
+// the store was not asked for the lease.
+var errElsewhere = &leadership.Error{Code: leadership.NotEligible, Detail: "it does not lead there"}
+
+func TestARefusalElsewhereDoesNotSettleAnAttemptOfUnknownOutcome(t *testing.T) {
+	for name, ask := range map[string]leadership.AcquireRequest{"a key of its own": keyed(request("bob")), "a drawn key": request("bob")} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *cluster) {
+				i := w.instance()
+				leader := i.leads("ann")
+				bob, cy := i.waits(ask), i.waits(request("cy"))
+				i.hooks(fails(errLost, errElsewhere))
+				i.releases(leader)
+				time.Sleep(time.Second)
+				bob.refused(leadership.OutcomeUnknown)
+				time.Sleep(time.Second)
+				if ask.Key != nil { // bob leads, and may ask again
+					cy.waiting("though bob leads")
+					i.waits(ask).leads()
+					return
+				}
+				cy.leads()
+				if n := i.given.Load(); n != 1 {
+					t.Errorf("%d leases were given back, want bob's", n)
+				}
+			})
+		})
+	}
+}
+
+func TestARefusalElsewhereDoesNotCutShortThePauseAfterAFailure(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance(latest)
+		leader := i.leads("ann")
+		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
+		i.called()
+		i.hooks(fails(errDown, errDown, errDown, errDown, errElsewhere, errDown))
+		i.releases(leader)
+		time.Sleep(3200 * time.Millisecond) // after 0.2, 0.4, 0.8 and 1.6 s
+		bob.refused(leadership.NotEligible)
+		i.wants(6, "in 3.2 s")
+		time.Sleep(2900 * time.Millisecond)
+		i.wants(0, "in the next 3.2 s")
+		time.Sleep(time.Second)
+		cy.leads()
+	})
+}
+
 func TestRefusalOlderThanAHeardEventIsNotRepeatedAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()

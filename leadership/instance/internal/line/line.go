@@ -64,6 +64,7 @@ type Line struct {
 	ballot     ballot
 	claim      claim
 	parent     parent
+	heir       heir
 	challenged bool // the present leader is, by a candidate here or elsewhere
 
 	seen     seen
@@ -293,6 +294,9 @@ func (l *Line) head(now time.Duration) *place {
 	if p := l.successor(now); p != nil {
 		return p
 	}
+	if p, at := l.expected(now); p != nil && at <= now && now < l.next {
+		return p
+	}
 	return l.best(now)
 }
 
@@ -326,7 +330,13 @@ func (l *Line) abandon(p *place, now time.Duration) {
 		return
 	}
 	l.remove(p)
-	if p.unknown == nil {
+	l.bereave(p)
+}
+
+// bereave keeps the key of a place that is gone, if no caller knows it and the place may have been
+// granted the lease.
+func (l *Line) bereave(p *place) {
+	if !p.drawn || p.unknown == nil {
 		return
 	}
 	if l.orphans == nil {

@@ -257,6 +257,16 @@ func (q *Queue) Next(e leadership.Election, leader leadership.CandidateID) (next
 	return next
 }
 
+// KeyOf is the key of a candidate that waits, as Line.KeyOf says.
+func (q *Queue) KeyOf(e leadership.Election, c leadership.CandidateID) (key leadership.KeyHash) {
+	q.c.Hub.View(func(_ *view.View, now time.Duration) {
+		if r, ok := q.lines[e]; ok {
+			key = r.line.KeyOf(c, now)
+		}
+	})
+	return key
+}
+
 // Rival reports whether the candidate waits, as Line.Rival says.
 func (q *Queue) Rival(e leadership.Election, c leadership.CandidateID, key leadership.Key) (rival bool) {
 	q.c.Hub.View(func(*view.View, time.Duration) {

@@ -77,7 +77,7 @@ func (b *bar) explain(e *leadership.Error, c leadership.CandidateID, now time.Du
 	case leadership.ReasonApproval:
 		return fmt.Sprintf("the last term of election %q ended because no operator had approved of it, and it is granted again once it is approved", name)
 	case leadership.ReasonParent:
-		return fmt.Sprintf("election %q is a part of election %q, which has no leader", name, b.refusal.Lease.Config.Delegation.Parent)
+		return fmt.Sprintf("election %q is a part of election %q, which has no leader, or one whose lease is about to end", name, b.refusal.Lease.Config.Delegation.Parent)
 	default:
 		return fmt.Sprintf("%q is not granted election %q, for the reason %s", c, name, cause.Code)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/view"
 )
 
 // handsOver lets the leader name its successor, through this instance.
@@ -179,6 +180,104 @@ func TestAHandOverCostsOneCallOverManyInstancesAndCandidates(t *testing.T) {
 		time.Sleep(time.Second)
 		if n := w.called(); n > instances-1 {
 			t.Errorf("the store was asked %d times for the end of the new lease, want once by each other instance", n)
+		}
+	})
+}
+
+func TestTheKeyOfACandidateIsThatOfTheIncarnationThatWaits(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.leads("ann")
+		dead, alive := keyed(request("bob")), keyed(request("bob"))
+		wants := func(what string, want leadership.KeyHash) {
+			t.Helper()
+			if got := i.queue.KeyOf(jobs, "bob"); got != want {
+				t.Errorf("%s: another key", what)
+			}
+		}
+		i.waits(request("bob"))
+		wants("without a key of its own", leadership.KeyHash{})
+		i.waits(dead).cancel()
+		synctest.Wait()
+		wants("it may be back", dead.Key.Hash())
+		i.waits(alive)
+		wants("it was started anew", alive.Key.Hash())
+		i.waits(keyed(request("bob")))
+		wants("another comes later", alive.Key.Hash())
+	})
+}
+
+// saysReadyHere is saysReady as the API does it: the instance learns what the store has answered.
+func (i *instance) saysReadyHere(r leadership.AcquireRequest) {
+	i.Helper()
+	l, err := i.SayReady(context.Background(), leadership.ReadyRequest{Election: jobs, CandidateID: r.CandidateID, Key: *r.Key})
+	if err != nil {
+		i.Fatal(err)
+	}
+	i.hub.Learn(l, view.Read, i.hub.Now())
+}
+
+// deaf starts instances that hear nothing of each other.
+func (w *cluster) deaf() (a, b, c *instance) {
+	w.delay = 24 * time.Hour
+	a, b, c = w.instance(), w.instance(), w.instance()
+	for _, i := range w.instances {
+		i.hub.SetLive(false)
+	}
+	return a, b, c
+}
+
+func TestWithoutEventsASuccessorAtAnotherInstanceLeadsHalfASecondAfterTheYield(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		a, b, c := w.deaf()
+		ann := a.leadsFor("ann", 10*time.Minute)
+		b.waits(request("dee"))
+		cy := keyed(request("cy"))
+		waits := b.waits(cy)
+		bob := c.waits(request("bob"))
+		a.handsOver(ann, "cy", 5*time.Minute)
+		time.Sleep(8 * time.Second) // the next poll tells of the hand-over
+		w.called()
+		b.saysReadyHere(cy)
+		time.Sleep(10*time.Second + 100*time.Millisecond)
+		synctest.Wait()
+		if n := b.called(); n < 18 || n > 22 {
+			t.Errorf("in 10 s the successor's instance has asked the store %d times, want once in half a second", n)
+		}
+		if n := c.called(); n > 2 {
+			t.Errorf("in 10 s another instance has asked the store %d times, want once in 5 s", n)
+		}
+		before := time.Now()
+		a.yields(ann)
+		time.Sleep(time.Second)
+		waits.leads()
+		if took := waits.ended.Sub(before); took > 500*time.Millisecond {
+			t.Errorf("the successor leads %v after the yield, want half a second at most", took)
+		}
+		bob.waiting("by the hand-over")
+	})
+}
+
+func TestAHandOverThatIsNeverYieldedCostsABoundedNumberOfLooks(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		a, b, _ := w.deaf()
+		ann := a.leadsFor("ann", time.Hour)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		cy := keyed(request("cy"))
+		go func() {
+			for ctx.Err() == nil {
+				b.queue.Acquire(ctx, cy)
+			}
+		}()
+		synctest.Wait()
+		a.handsOver(ann, "cy", leadership.MaxWithin)
+		time.Sleep(10 * time.Minute)
+		b.saysReadyHere(cy)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if n := b.called(); n < 240 || n > 240+20*60/5 {
+			t.Errorf("the store was asked %d times in 20 minutes, want 240 times for the hand-over and once in 5 s", n)
 		}
 	})
 }

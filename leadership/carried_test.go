@@ -165,6 +165,37 @@ func TestOlderProgramRefusesARecordWithAnyLaterMember(t *testing.T) {
 	}
 }
 
+// A successor that is bound before it is ready is the one thing in a succession that the program
+// before does not know.
+func TestTheProgramBeforeRefusesABoundSuccessorUntilItIsReady(t *testing.T) {
+	before := Codec{Version: successionVersion}
+	named := succession{To: "bob", Since: aMoment, Ends: aMoment}
+	bound, ready := named, named
+	bound.bind("bob", Key{1}.Hash())
+	ready.Ready, ready.Key = "bob", Key{1}.Hash()
+	for name, c := range map[string]struct {
+		succession
+		needs Version
+	}{"named": {named, 5}, "bound": {bound, 6}, "ready": {ready, 5}, "bound without a hand-over": {succession{Bound: "bob", Key: Key{1}.Hash()}, 6}} {
+		r := Record{Election: "jobs", Standing: Standing{Succession: c.succession}}
+		carried, err := Codec{}.Encode(&r)
+		if err != nil || carried.Needs != c.needs || strings.Contains(carried.Standing, `"bound"`) != (c.needs > before.Version) {
+			t.Errorf("%s: written as %+v, %v; want version %d", name, carried, err, c.needs)
+		}
+		read := Record{Election: "jobs"}
+		if err := (Codec{}).Decode(&read, carried); err != nil || read != r {
+			t.Errorf("%s: read back as %+v, %v", name, read, err)
+		}
+		err = before.Decode(&read, carried)
+		if c.needs == before.Version && (err != nil || read != r) {
+			t.Errorf("%s: the program before reads %+v, %v", name, read, err)
+		}
+		if c.needs > before.Version && (!errors.Is(err, RecordTooNew) || !strings.Contains(err.Error(), "version 6")) {
+			t.Errorf("%s: the program before answers %v", name, err)
+		}
+	}
+}
+
 func TestCodecRefusesMembersOfATermThatNoProgramWrites(t *testing.T) {
 	override := `{"id":"ban-7","kind":"ban","candidateId":"ann","actor":"op","reason":"r","since":"2026-01-01T00:00:00Z","until":"2026-01-02T00:00:00Z"}`
 	fine := `{"overrides":[` + override + `]}`

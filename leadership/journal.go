@@ -157,7 +157,6 @@ type journalHead struct {
 	Mark
 	Index    Index    `json:"index,omitempty"`    // of the last entry
 	Snapshot Index    `json:"snapshot,omitempty"` // the entries up to it may be trimmed
-	Snapped  string   `json:"snapped,omitempty"`  // the sum of the snapshot
 	Last     appended `json:"last,omitzero"`
 }
 
@@ -259,7 +258,8 @@ func appendEntries(l Log, c Renewal, after Index, entries []Entry) (LogChange, e
 	if err != nil {
 		return LogChange{}, invalid("entries", err)
 	}
-	last := appended{After: after, Sum: sumOf(data)}
+	sum := sha256.Sum256(data)
+	last := appended{After: after, Sum: base64.RawURLEncoding.EncodeToString(sum[:])}
 	end := after + Index(len(entries))
 	switch {
 	case h.Index == end && h.Last == last: // the reply was lost
@@ -271,11 +271,6 @@ func appendEntries(l Log, c Renewal, after Index, entries []Entry) (LogChange, e
 	return LogChange{Text: headText(h), Add: []Segment{{First: after + 1, Last: end, Data: string(data)}}}, nil
 }
 
-func sumOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return base64.RawURLEncoding.EncodeToString(sum[:])
-}
-
 // mismatch refuses an index.
 func mismatch(e Election, have, named Index) error {
 	return &Error{Code: IndexMismatch, Index: have, Detail: fmt.Sprintf(
@@ -284,9 +279,8 @@ func mismatch(e Election, have, named Index) error {
 
 // snapJournal puts a snapshot in the place of the entries up to an index.
 //
-// Errors: TokenStale; IndexMismatch, if there are not so many entries; InvalidArgument, if there is
-// another snapshot up to that index; errUnopened.
-func snapJournal(l Log, c Renewal, upTo Index, snapshot JournalSnapshot) (LogChange, error) {
+// Errors: TokenStale; IndexMismatch, if there are not so many entries; errUnopened.
+func snapJournal(l Log, c Renewal, upTo Index, data string) (LogChange, error) {
 	var h journalHead
 	if err := l.readHead(&h); err != nil {
 		return LogChange{}, err
@@ -296,17 +290,14 @@ func snapJournal(l Log, c Renewal, upTo Index, snapshot JournalSnapshot) (LogCha
 	} else if !open {
 		return LogChange{}, errUnopened
 	}
-	sum := snapshot.sum()
 	switch {
 	case upTo > h.Index:
 		return LogChange{}, mismatch(l.ID.Election, h.Index, upTo)
-	case upTo == h.Snapshot && sum != h.Snapped:
-		return LogChange{}, invalid("upTo", fmt.Errorf("the journal of election %q has another snapshot up to index %d already, which stands; append, and put the snapshot up to a later index", l.ID.Election, upTo))
 	case upTo <= h.Snapshot:
 		return LogChange{}, nil // a later one stands, or this one
 	}
-	h.Snapshot, h.Snapped = upTo, sum
-	return LogChange{Text: headText(h), Add: []Segment{{Last: upTo, Data: headText(snapshot)}}}, nil
+	h.Snapshot = upTo
+	return LogChange{Text: headText(h), Add: []Segment{{Last: upTo, Data: data}}}, nil
 }
 
 // putCheckpoint replaces the checkpoint.

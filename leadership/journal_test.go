@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -44,9 +45,7 @@ func appends(c Renewal, after Index, data ...string) func(Log) (LogChange, error
 }
 
 func snaps(c Renewal, upTo Index, data string) func(Log) (LogChange, error) {
-	return func(l Log) (LogChange, error) {
-		return snapJournal(l, c, upTo, JournalSnapshot{Token: c.Token, Data: json.RawMessage(data)})
-	}
+	return func(l Log) (LogChange, error) { return snapJournal(l, c, upTo, data) }
 }
 
 func puts(c Renewal, data string) func(Log) (LogChange, error) {
@@ -177,6 +176,26 @@ func TestASnapshotStandsForEntriesThatThereAre(t *testing.T) {
 		}
 		if c.wrote && (len(ch.Add) != 1 || ch.Add[0].First != 0 || ch.Add[0].Last != c.upTo) {
 			t.Errorf("up to %d: added %+v", c.upTo, ch.Add)
+		}
+	}
+}
+
+// Heads have no version: a member more would be damage to the program before.
+func TestTheHeadOfALogHasTheMembersThatTheProgramBeforeReads(t *testing.T) {
+	journal, checkpoint, ann := newLog(LogJournal), newLog(LogCheckpoint), leaderOf(5)
+	for _, rule := range []func(Log) (LogChange, error){opens(ann), appends(ann, 0, `1`, `2`), snaps(ann, 1, `{}`)} {
+		journal.amend(rule)
+	}
+	for _, rule := range []func(Log) (LogChange, error){inherits(ann), puts(ann, `{"n":1}`), inherits(leaderOf(6))} {
+		checkpoint.amend(rule)
+	}
+	const key = `"[A-Za-z0-9_-]{43}"`
+	for log, want := range map[*kept]string{
+		journal:    `{"token":5,"leader":"leader-5","key":` + key + `,"index":2,"snapshot":1,"last":{"after":0,"sum":` + key + `}}`,
+		checkpoint: `{"token":6,"leader":"leader-6","key":` + key + `,"left":{"token":5,"leaderId":"leader-5","task":"t","at":"[^"]*"}}`,
+	} {
+		if !regexp.MustCompile("^" + want + "$").MatchString(log.Text) {
+			t.Errorf("the head of the %s is %s\nwant %s", log.ID.Kind, log.Text, want)
 		}
 	}
 }

@@ -308,11 +308,6 @@ type JournalSnapshot struct {
 	URI      string          `json:"uri,omitempty"`
 }
 
-// sum stands for what the snapshot holds, whichever leader has put it.
-func (s JournalSnapshot) sum() string {
-	return sumOf([]byte(headText(JournalSnapshot{Data: s.Data, URI: s.URI})))
-}
-
 // SnapshotRequest puts a snapshot in the place of the entries up to an index.
 type SnapshotRequest struct {
 	LeaseRequest
@@ -340,8 +335,17 @@ func (l *Ledger) SnapshotJournal(ctx context.Context, r SnapshotRequest) (Journa
 		return JournalHead{}, err
 	}
 	snapshot := JournalSnapshot{Token: r.Token, Data: data, URI: r.URI}
+	text := headText(snapshot)
 	id := LogID{r.Election, LogJournal}
-	log, err := l.write(ctx, id, c, openJournal, func(log Log) (LogChange, error) { return snapJournal(log, c, r.UpTo, snapshot) })
+	var stands bool // one up to that index, or a later one
+	log, err := l.write(ctx, id, c, openJournal, func(log Log) (LogChange, error) {
+		ch, err := snapJournal(log, c, r.UpTo, text)
+		stands = ch.Text == ""
+		return ch, err
+	})
+	if err == nil && stands {
+		err = l.sameSnapshot(ctx, r.Election, r.UpTo, snapshot)
+	}
 	if err != nil {
 		return JournalHead{}, err
 	}
@@ -350,6 +354,16 @@ func (l *Ledger) SnapshotJournal(ctx context.Context, r SnapshotRequest) (Journa
 		_ = l.journal.Trim(ctx, id, h.Snapshot) // the next snapshot deletes what this one leaves
 	}
 	return h, err
+}
+
+// sameSnapshot refuses a snapshot if there is another one up to the same index. That one does not
+// change any more, so it need not be read together with the head.
+func (l *Ledger) sameSnapshot(ctx context.Context, e Election, upTo Index, s JournalSnapshot) error {
+	is, err := l.ReadSnapshot(ctx, e)
+	if err == nil && is.UpTo == upTo && (is.URI != s.URI || !bytes.Equal(is.Data, s.Data)) {
+		err = invalid("upTo", fmt.Errorf("the journal of election %q has another snapshot up to index %d already, which stands; append, and put the snapshot up to a later index", e, upTo))
+	}
+	return err
 }
 
 // ReadSnapshot reads the newest snapshot of a journal. Error: NotFound, if there is none.

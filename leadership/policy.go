@@ -109,6 +109,10 @@ const ballotVersion Version = 4
 // outlive its parent's.
 const successionVersion Version = 5
 
+// boundVersion is the first version of the program that knows a successor that is bound by its key
+// before it is ready. An older one would let another incarnation say that it is ready.
+const boundVersion Version = 6
+
 // policyMembers are the members of a policy, bound to the fields of p.
 func policyMembers(p *Policy) []member {
 	return slices.Concat([]member{
@@ -146,7 +150,7 @@ func standingMembers(s *Standing) []member {
 		{name: "bids", needs: ballotVersion, field: listField[Bid]{(*string)(&s.Bids), maxBids, Bid.validate}},
 		{name: "secret", needs: ballotVersion, field: value(&s.Secret)},
 		{name: "lastLeader", needs: ballotVersion, field: value(&s.LastLeader)},
-		{name: "succession", needs: successionVersion, field: value(&s.Succession)},
+		{name: "succession", needs: s.Succession.needs(), field: value(&s.Succession)},
 		{name: "parent", needs: successionVersion, field: value(&s.Parent)},
 		{name: "unready", needs: successionVersion, field: value(&s.Unready)},
 		{name: "ended", field: value(&s.Ended)},

@@ -53,13 +53,8 @@ func (i *Instance) next(ctx context.Context, e leadership.Election, leader leade
 	return best, best != ""
 }
 
-// SayReady says that the caller has loaded what it needs to lead; see leadership.Service. While
-// another incarnation of the candidate waits in this instance's line, that one is the successor.
+// SayReady says that the caller has loaded what it needs to lead; see leadership.Service.
 func (i *Instance) SayReady(ctx context.Context, r leadership.ReadyRequest) (leadership.Lease, error) {
-	if i.queue.Rival(r.Election, r.CandidateID, r.Key) {
-		return leadership.Lease{}, &leadership.Error{Code: leadership.LeaseHeld, Reason: leadership.ReasonIncarnation, Detail: fmt.Sprintf(
-			"%q waits for election %q with another key, and is the successor; say ready with that key", r.CandidateID, r.Election)}
-	}
 	asked := i.now()
 	l, err := i.service.SayReady(ctx, r)
 	return i.hint(l, err, asked)

@@ -48,6 +48,7 @@ func runUpgrade(t *testing.T, h Harness) {
 		"an older program refuses, by name, an election with an order, and renews others":          (*fleet).secondRefusesWhatIsOrdered,
 		"an older program refuses, by name, an election with a ballot or a challenge":              (*fleet).thirdRefusesBallots,
 		"an older program refuses, by name, an election that is handed over, and renews others":    (*fleet).fourthRefusesSuccessions,
+		"an older program refuses, by name, a successor that is bound, until it is ready":          (*fleet).fifthRefusesBoundSuccessors,
 		"what stands in an election is the same when the store is opened again":                    (*fleet).reopened,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -208,30 +209,77 @@ func (f *fleet) fourthRefusesSuccessions() {
 	for _, e := range []leadership.Election{handed, plain} {
 		f.update(f.as(older), e, acquire("ann", time.Minute))
 	}
-	f.update(f.as(older), handed, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: renewalOf(handed, "ann", 1), To: "bob", Within: time.Minute})
-	})
-	f.update(f.as(older), handed, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.SayReady(s, leadership.ReadyCommand{CandidateID: "bob", KeyHash: hashOf("bob")})
-	})
-	before := f.get(f.as(older), handed).Record
-	s := leadership.New(f.as(fourth))
-	ask := candidate("bob", 0)
-	ask.Election = handed
-	_, acquired := s.Acquire(f.Context(), ask)
-	held := leadership.LeaseRequest{Election: handed, CandidateID: "ann", Key: *keyOf("ann"), Token: 1}
-	_, renewed := s.Renew(f.Context(), held)
-	_, released := s.Release(f.Context(), held)
-	for call, err := range map[string]error{"acquire": acquired, "renew": renewed, "release": released} {
-		if !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(fmt.Sprint(err), handed) {
-			f.Errorf("%s by the older program: got %v, want %s and the name", call, err, leadership.RecordTooNew)
-		}
-	}
-	held.Election = plain
-	if _, err := s.Renew(f.Context(), held); err != nil {
+	f.handOver(f.as(older), handed, leadership.KeyHash{})
+	f.sayReady(f.as(older), handed)
+	f.refusesSuccession(fourth, handed)
+	if _, err := leadership.New(f.as(fourth)).Renew(f.Context(), leaseOf(plain, "ann", 1)); err != nil {
 		f.Errorf("another election: the older program cannot renew: %v", err)
 	}
-	if diff := cmp.Diff(rounded(before), rounded(f.get(f.as(older), handed).Record)); diff != "" {
+}
+
+// fifth is the program that does not know which incarnation of a successor is bound before it is
+// ready.
+var fifth = leadership.Codec{Version: 5}
+
+// fifthRefusesBoundSuccessors keeps an older program from letting another incarnation take part. A
+// hand-over that binds none goes on at both, from either.
+func (f *fleet) fifthRefusesBoundSuccessors() {
+	const bound, free = "bound", "free"
+	for _, e := range []leadership.Election{bound, free} {
+		f.update(f.as(older), e, acquire("ann", time.Minute))
+	}
+	f.handOver(f.as(older), bound, hashOf("bob"))
+	f.handOver(f.as(older), free, leadership.KeyHash{})
+	f.refusesSuccession(fifth, bound)
+	f.sayReady(f.as(older), bound)
+	f.sayReady(f.as(fifth), free)
+	for e, program := range map[leadership.Election]leadership.Codec{bound: fifth, free: older} {
+		f.update(f.as(program), e, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Yield(s, renewalOf(e, "ann", 1))
+		})
+		if got := f.update(f.as(program), e, acquire("bob", time.Minute)).Record; got.LeaderID != "bob" || got.Token != 2 || got.Needs != 1 {
+			f.Errorf("%s: taken over as %+v", e, got)
+		}
+	}
+}
+
+// handOver has ann name bob as the successor, by that key unless it is zero.
+func (f *fleet) handOver(s leadership.Store, e leadership.Election, key leadership.KeyHash) {
+	f.Helper()
+	f.update(s, e, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: renewalOf(e, "ann", 1), To: "bob", ToKey: key, Within: time.Minute})
+	})
+}
+
+func (f *fleet) sayReady(s leadership.Store, e leadership.Election) {
+	f.Helper()
+	f.update(s, e, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.SayReady(s, leadership.ReadyCommand{CandidateID: "bob", KeyHash: hashOf("bob")})
+	})
+}
+
+// refusesSuccession makes the calls of a hand-over from ann to bob with an older program, and
+// expects the record to stay as it is.
+func (f *fleet) refusesSuccession(program leadership.Codec, e leadership.Election) {
+	f.Helper()
+	before := f.get(f.as(older), e).Record
+	s, ctx, held := leadership.New(f.as(program)), f.Context(), leaseOf(e, "ann", 1)
+	ask := candidate("bob", 0)
+	ask.Election = e
+	for name, call := range map[string]func() (leadership.Lease, error){
+		"acquire": func() (leadership.Lease, error) { g, err := s.Acquire(ctx, ask); return g.Lease, err },
+		"renew":   func() (leadership.Lease, error) { return s.Renew(ctx, held) },
+		"release": func() (leadership.Lease, error) { return s.Release(ctx, held) },
+		"yield":   func() (leadership.Lease, error) { return s.Yield(ctx, held) },
+		"ready": func() (leadership.Lease, error) {
+			return s.SayReady(ctx, leadership.ReadyRequest{Election: e, CandidateID: "bob", Key: *keyOf("another bob")})
+		},
+	} {
+		if _, err := call(); !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(fmt.Sprint(err), fmt.Sprintf("%q", e)) {
+			f.Errorf("%s by the older program: got %v, want %s and the name", name, err, leadership.RecordTooNew)
+		}
+	}
+	if diff := cmp.Diff(rounded(before), rounded(f.get(f.as(older), e).Record)); diff != "" {
 		f.Errorf("the older program has changed it (-before +after):\n%s", diff)
 	}
 }

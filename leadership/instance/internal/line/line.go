@@ -122,20 +122,6 @@ type identity struct {
 	key       leadership.Key
 }
 
-// Rival reports whether the candidate, which does not lead, waits with another key than this one,
-// and not with this one.
-func (l *Line) Rival(c leadership.CandidateID, key leadership.Key) bool {
-	if leader, _ := l.election.Term(); leader == c || l.named[identity{c, key}] != nil {
-		return false
-	}
-	for p := range l.each() {
-		if p.request.CandidateID == c && !p.drawn && len(p.callers) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // Join puts a caller in line. For one that comes back to an attempt of unknown outcome the store is
 // asked at once.
 func (l *Line) Join(c *Caller, r leadership.AcquireRequest, now time.Duration) {

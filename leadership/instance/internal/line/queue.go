@@ -267,16 +267,6 @@ func (q *Queue) KeyOf(e leadership.Election, c leadership.CandidateID) (key lead
 	return key
 }
 
-// Rival reports whether the candidate waits, as Line.Rival says.
-func (q *Queue) Rival(e leadership.Election, c leadership.CandidateID, key leadership.Key) (rival bool) {
-	q.c.Hub.View(func(*view.View, time.Duration) {
-		if r, ok := q.lines[e]; ok {
-			rival = r.line.Rival(c, key)
-		}
-	})
-	return rival
-}
-
 // Close answers all waiting callers with the cause, now and later, and begins no more attempts; an
 // attempt that is under way is finished, and its callers get its outcome. It returns when all are
 // answered, or with ctx's error when ctx ends. A second call waits like the first, and its cause is

@@ -200,6 +200,19 @@ func TestTheHeadOfALogHasTheMembersThatTheProgramBeforeReads(t *testing.T) {
 	}
 }
 
+// It does not know the kind of the secret, and takes every log that is no journal for a checkpoint.
+func TestTheProgramBeforeRaisesTheSharedSecretAsACheckpoint(t *testing.T) {
+	want := Key{7}
+	written := secretChange(want)
+	raised, err := RaisedLog(Log{ID: LogID{"regent.secret", LogCheckpoint}, Text: written.Text, Body: written.Body}, 1000)
+	if err != nil || raised.Text == written.Text {
+		t.Fatalf("raised as %+v, %v", raised, err)
+	}
+	if got, err := (Log{ID: secretLog, Text: raised.Text, Body: raised.Body}).secret(); err != nil || string(got) != string(want[:]) {
+		t.Errorf("the secret is another one: %v", err)
+	}
+}
+
 func TestACheckpointIsInheritedAsItWasWhenTheMarkWasRaised(t *testing.T) {
 	log := newLog(LogCheckpoint)
 	log.amend(inherits(leaderOf(5)))

@@ -2,7 +2,6 @@ package leadership
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 )
 
@@ -12,23 +11,19 @@ const LogSecret LogKind = "secret"
 // secretLog is where the secret is kept. It belongs to an election that no caller can lead.
 var secretLog = LogID{Election: "regent.secret", Kind: LogSecret}
 
-// sharedSecretBytes is the length of the secret.
-const sharedSecretBytes = 32
-
-// secretHead is the text of the secret's head.
-type secretHead struct {
-	Secret []byte `json:"secret"`
+// secretChange writes the secret as the body of its log, and its hash as the mark. So a program of
+// version 5, which does not know the log, takes it for a checkpoint: when it moves or raises the
+// store it writes another mark, and keeps the body.
+func secretChange(secret Key) LogChange {
+	return LogChange{Text: headText(Mark{Key: secret.Hash()}), Body: secret.Text()}
 }
 
 func (l Log) secret() ([]byte, error) {
-	var h secretHead
-	if err := l.readHead(&h); err != nil {
-		return nil, err
+	secret, err := ParseKey(l.Body)
+	if err != nil {
+		return nil, &Error{Code: RecordCorrupt, Detail: "the shared secret of the store cannot be read: it is not 32 bytes in base64url"}
 	}
-	if n := len(h.Secret); n != sharedSecretBytes {
-		return nil, &Error{Code: RecordCorrupt, Detail: fmt.Sprintf("the shared secret of the store has %d bytes, not %d", n, sharedSecretBytes)}
-	}
-	return h.Secret, nil
+	return secret[:], nil
 }
 
 // SharedSecret returns the secret that all programs on a store share: 32 random bytes, made by the
@@ -40,13 +35,12 @@ func (l Log) secret() ([]byte, error) {
 func SharedSecret(ctx context.Context, j Journal) ([]byte, error) {
 	log, err := j.Look(ctx, secretLog)
 	if err == nil && log.Text == "" {
-		made := make([]byte, sharedSecretBytes)
-		rand.Read(made) // it never fails
+		made := NewKey()
 		log, err = j.Amend(ctx, secretLog, func(l Log) (LogChange, error) {
 			if l.Text != "" {
 				return LogChange{}, nil
 			}
-			return LogChange{Text: headText(secretHead{made})}, nil
+			return secretChange(made), nil
 		})
 	}
 	if err != nil {

@@ -725,7 +725,7 @@ var logCases = []journalCase{
 		if got := l.names(10); len(got) != 1 || got[0].Kind != leadership.LogSecret {
 			l.Fatalf("it is kept in %v", got)
 		}
-		l.amend(l.a, l.names(1)[0], leadership.LogChange{Text: `{"secret":"YWJj"}`})
+		l.amend(l.a, l.names(1)[0], leadership.LogChange{Text: `{}`, Body: "YWJj"})
 		if _, err := leadership.SharedSecret(l.Context(), l.b); !errors.Is(err, leadership.RecordCorrupt) {
 			l.Errorf("of three bytes: got %v, want %v", err, leadership.RecordCorrupt)
 		}

@@ -477,6 +477,18 @@ func TestNoLeaseIsGrantedOnOneThatIsAboutToEnd(t *testing.T) {
 	}
 }
 
+func TestNoLeaseIsGrantedOnAPeersThatIsAboutToEnd(t *testing.T) {
+	tr := newTree(t)
+	tr.peer = leadership.Lease{Election: "orders.eu", State: leadership.Held, LeaderID: "ann", Token: 7, LeaseDuration: 30 * time.Second, ExpiresIn: time.Second}
+	via := leadership.Via{Peer: "eu", Election: "orders.eu", Token: 7}
+	var e *leadership.Error
+	if _, err := tr.ask("global", "ann", 0, via); !errors.As(err, &e) || e.Code != leadership.NotEligible || e.RetryAfter != time.Second {
+		t.Errorf("with a second left: %v", err)
+	}
+	tr.peer.ExpiresIn = 1100 * time.Millisecond
+	tr.grant("global", "ann", 0, via)
+}
+
 func TestExplainSaysThatTheParentHasNoLeader(t *testing.T) {
 	tr := newTree(t)
 	root := tr.grant("task", "ann", 30*time.Second, leadership.Via{})

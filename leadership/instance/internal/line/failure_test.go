@@ -118,6 +118,44 @@ func TestARefusalElsewhereDoesNotCutShortThePauseAfterAFailure(t *testing.T) {
 	})
 }
 
+func TestARefusalElsewhereDoesNotForgetAKeyThatMayHaveBeenGranted(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		leader := i.leads("ann")
+		bob, cy, dee := i.waits(request("bob")), i.waits(request("cy")), i.waits(request("dee"))
+		i.hooks(fails(errLost, errElsewhere))
+		i.releases(leader)
+		synctest.Wait()
+		bob.cancel()
+		bob.refused(leadership.OutcomeUnknown)
+		time.Sleep(2 * time.Second)
+		cy.refused(leadership.NotEligible)
+		dee.leads()
+		if n := i.given.Load(); n != 1 {
+			t.Errorf("%d leases were given back, want bob's", n)
+		}
+	})
+}
+
+func TestARefusalElsewhereAfterNewsLeavesTheStoreAloneForAsLongAsBefore(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i, j := w.instance(latest), w.instance()
+		leader := i.leads("ann")
+		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
+		i.hooks(fails(errDown, errDown, errDown, errDown, errElsewhere))
+		i.releases(leader)
+		time.Sleep(1600 * time.Millisecond) // after 0.2, 0.4 and 0.8 s; the next is to come 1.6 s later
+		i.called()
+		j.releases(j.leads("eve"))
+		time.Sleep(1200 * time.Millisecond)
+		bob.refused(leadership.NotEligible)
+		i.wants(1, "after the news, and before the pause is over")
+		cy.waiting("for the pause")
+		time.Sleep(time.Second)
+		cy.leads()
+	})
+}
+
 func TestRefusalOlderThanAHeardEventIsNotRepeatedAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()

@@ -276,10 +276,42 @@ func TestAHandOverThatIsNeverYieldedCostsABoundedNumberOfLooks(t *testing.T) {
 		b.saysReadyHere(cy)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if n := b.called(); n < 240 || n > 240+20*60/5 {
-			t.Errorf("the store was asked %d times in 20 minutes, want 240 times for the hand-over and once in 5 s", n)
+		if n := b.called(); n < 400 || n > 240+18*60/5 {
+			t.Errorf("the store was asked %d times in 20 minutes, want 240 times for the hand-over in two of them and about once in 5 s in the others", n)
 		}
 	})
+}
+
+func TestTheYieldIsNotLookedForWhereNoneCanBeSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		cy   leadership.AcquireRequest
+		live bool
+		hook hook
+		most int64
+	}{
+		"the successor has no key of its own": {request("cy"), false, nil, 3},
+		"all events are heard":                {keyed(request("cy")), true, nil, 0},
+		"the store is down":                   {keyed(request("cy")), false, always(errDown), 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, func(t *testing.T, w *cluster) {
+				a, b, _ := w.deaf()
+				ann := a.leadsFor("ann", 10*time.Minute)
+				b.waits(c.cy)
+				a.handsOver(ann, "cy", 5*time.Minute)
+				time.Sleep(8 * time.Second) // the next poll tells of the hand-over
+				b.hub.SetLive(c.live)
+				time.Sleep(2 * time.Second)
+				b.hooks(c.hook)
+				w.called()
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if n := b.called(); n > c.most {
+					t.Errorf("in 10 s the store was asked %d times, want %d at most", n, c.most)
+				}
+			})
+		})
+	}
 }
 
 func TestAChallengedLeaderMayYieldEarly(t *testing.T) {

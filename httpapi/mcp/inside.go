@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"regent/httpapi/access/authn"
 	"regent/leadership"
 )
@@ -20,7 +22,7 @@ func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	r = r.WithContext(ctx)
+	r = r.WithContext(withSpan(ctx))
 	r.Host, r.RequestURI, r.RemoteAddr = r.URL.Host, r.URL.RequestURI(), "inside"
 	if r.Body == nil {
 		r.Body = http.NoBody
@@ -94,8 +96,29 @@ func (w *insideWriter) FlushError() error {
 	return nil
 }
 
-// caller returns a context with what a call needs of another one: who calls, and the id of the
-// request. A lease is renewed in such a context long after its call.
+// requestSpan is the span of the request that brought a call of a tool.
+type requestSpan struct {
+	span trace.SpanContext
+	over <-chan struct{} // closed at the end of the request
+}
+
+type requestSpanKey struct{}
+
+// withSpan returns the context with the span of its request, unless that is over: the renewals of a
+// lease are no part of the call that began it.
+func withSpan(ctx context.Context) context.Context {
+	if request, ok := ctx.Value(requestSpanKey{}).(requestSpan); ok {
+		select {
+		case <-request.over:
+		default:
+			return trace.ContextWithSpanContext(ctx, request.span)
+		}
+	}
+	return ctx
+}
+
+// caller returns a context with what a call needs of another one: who calls, the id of the request,
+// and its span. A lease is renewed in such a context long after its call.
 func caller(ctx context.Context) context.Context {
 	clean := leadership.WithRequestID(context.Background(), leadership.RequestID(ctx))
 	if p, ok := authn.From(ctx); ok {
@@ -103,6 +126,9 @@ func caller(ctx context.Context) context.Context {
 	}
 	if actor := leadership.Actor(ctx); actor != "" {
 		clean = leadership.WithActor(clean, actor)
+	}
+	if request, ok := ctx.Value(requestKey{}).(context.Context); ok {
+		clean = context.WithValue(clean, requestSpanKey{}, requestSpan{trace.SpanContextFromContext(request), request.Done()})
 	}
 	return clean
 }

@@ -3,6 +3,7 @@ package test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"os/exec"
@@ -186,8 +187,17 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// The library refuses answers that do not match the schemas of their tools. It speaks the present
-// version of the protocol, and the one before, with sessions.
+// keepTranscript keeps the calls of a session, and their answers, for people who want to see one.
+func keepTranscript(t *testing.T, name string, lines []byte) {
+	t.Helper()
+	const dir = "../.build/mcp"
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, name+".jsonl"), lines, 0o644)); err != nil {
+		t.Error(err)
+	}
+}
+
+// The libraries refuse answers that do not match the schemas of their tools. One speaks the present
+// version of the protocol, and the one before, with sessions; v1, which most programs have, that one.
 func TestAClientOfAnotherImplementationLeads(t *testing.T) {
 	t.Parallel()
 	run := node(t)
@@ -198,9 +208,10 @@ func TestAClientOfAnotherImplementationLeads(t *testing.T) {
 	}
 	over := map[string][]string{"http": {s.URL + mcp.Path}, "stdio": {path, "mcp", "--server", s.URL}}
 	for how, where := range over {
-		for _, mode := range []string{"auto", "legacy", "2026-07-28"} {
+		for _, mode := range []string{"auto", "legacy", "2026-07-28", "v1"} {
 			t.Run(how+" "+mode, func(t *testing.T) {
 				out, err := run("client.mjs", append([]string{mode, how}, where...)...).Output()
+				keepTranscript(t, how+"-"+mode, out)
 				if err != nil {
 					t.Fatalf("%v after %s", err, out)
 				}

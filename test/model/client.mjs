@@ -1,12 +1,17 @@
-// Leads an election through a server of Regent's tools, and looks at everything on the way. It prints each answer as a
-// line of JSON. The library refuses answers that do not match the schemas of their tools.
+// Leads an election through a server of Regent's tools, and looks at everything on the way. It prints each call with its
+// answer as a line of JSON. The library refuses answers that do not match the schemas of their tools.
 //
 //	node client.mjs MODE http URL
 //	node client.mjs MODE stdio COMMAND ARGUMENT...
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-
+//
+// MODE is v1 for version 1 of the library, and otherwise how version 2 finds the version of the protocol.
 const [mode, how, where, ...rest] = process.argv.slice(2);
+const names = mode === 'v1'
+  ? ['sdk/client/index.js', 'sdk/client/streamableHttp.js', 'sdk/client/stdio.js']
+  : ['client', 'client/stdio'];
+const { Client, StreamableHTTPClientTransport, StdioClientTransport } =
+  Object.assign({}, ...await Promise.all(names.map((name) => import(`@modelcontextprotocol/${name}`))));
+
 const election = `${mode}-${how}`.replaceAll(/[^a-z0-9-]/g, '');
 const client = new Client({ name: 'test', version: '1' }, {
   versionNegotiation: { mode: mode === 'auto' || mode === 'legacy' ? mode : { pin: mode } },
@@ -18,7 +23,7 @@ await client.connect(how === 'http'
 const print = (name, answer) => console.log(JSON.stringify({ name, ...answer }));
 const call = async (name, input) => {
   const answer = await client.callTool({ name, arguments: input });
-  print(name, { refused: answer.isError ?? false, text: answer.content[0].text, answer: answer.structuredContent });
+  print(name, { input, refused: answer.isError ?? false, text: answer.content[0].text, answer: answer.structuredContent });
   return answer.structuredContent;
 };
 

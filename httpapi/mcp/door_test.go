@@ -15,10 +15,10 @@ import (
 	"regent/leadership/wire"
 )
 
-// begins reports whether a refusal begins with a code, and says more.
+// begins reports whether a refusal begins with a code, once, and says more.
 func begins(refusal string, code leadership.Code) bool {
 	rest, ok := strings.CutPrefix(refusal, string(code)+": ")
-	return ok && len(rest) > 20
+	return ok && len(rest) > 20 && !strings.Contains(rest, string(code)+":")
 }
 
 func TestAModelLeadsOverHTTP(t *testing.T) {

@@ -34,7 +34,7 @@ func refusal(err error) error {
 	if text == "" || text == string(code) {
 		text = wire.MeaningOf(code).Advice
 	}
-	text = strings.TrimPrefix(strings.TrimPrefix(text, string(code)+": "), "client: ")
+	text = strings.TrimPrefix(strings.ReplaceAll(text, string(code)+": ", ""), "client: ")
 	if after > 0 {
 		text += fmt.Sprintf("; that may change in %v", after.Round(time.Millisecond))
 	}

@@ -63,6 +63,8 @@ func (s *Session) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser)
 	err := newServer(s.desk, s.config.Version).Run(ctx, &sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxBody})
 	if errors.Is(err, io.EOF) || ctx.Err() != nil {
 		err = nil
+	} else if err != nil {
+		err = fmt.Errorf("the input is not the Model Context Protocol, or the output is closed: %w; a program that runs a model starts this command", err)
 	}
 	return errors.Join(err, s.close())
 }

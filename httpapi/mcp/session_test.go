@@ -87,10 +87,16 @@ func TestAModelLeadsOverStdin(t *testing.T) {
 }
 
 func TestAllLeasesAreReleasedWhenTheSessionEnds(t *testing.T) {
+	says := func(text string) func(*process, *model) {
+		return func(p *process, _ *model) { io.WriteString(p.in, text+"\n") }
+	}
 	for name, end := range map[string]func(*process, *model){
-		"the input ends":       func(p *process, _ *model) { p.in.Close() },
-		"the client closes it": func(_ *process, m *model) { m.session.Close() },
-		"the process is told":  func(p *process, _ *model) { p.stop() },
+		"the input ends":                        func(p *process, _ *model) { p.in.Close() },
+		"the client closes it":                  func(_ *process, m *model) { m.session.Close() },
+		"the process is told":                   func(p *process, _ *model) { p.stop() },
+		"wrong input: a word":                   says("hello"),
+		"wrong input: JSON that is no message":  says(`{"election":"reports"}`),
+		"wrong input: a message that is larger": says(`"` + strings.Repeat("x", mcp.MaxBody) + `"`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, f *fleet) {
@@ -100,7 +106,8 @@ func TestAllLeasesAreReleasedWhenTheSessionEnds(t *testing.T) {
 					m.must("lead", args{"election": e, "leaseDuration": "1h"})
 				}
 				end(p, m)
-				if err := <-p.done; err != nil {
+				err := <-p.done
+				if wrong := strings.HasPrefix(name, "wrong input"); wrong != (err != nil) || wrong && !strings.Contains(err.Error(), "is not the Model Context Protocol") {
 					t.Errorf("the session ended with %v", err)
 				}
 				for _, e := range []leadership.Election{"reports", "backups"} {

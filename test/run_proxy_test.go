@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -46,9 +47,8 @@ func newLeaseProxy(t testing.TB, target string) *leaseProxy {
 		ModifyResponse: p.learn,
 		ErrorHandler:   func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // as the server's end would be
 		Transport:      &http.Transport{MaxIdleConnsPerHost: 128},
-		ErrorLog:       nil,
+		ErrorLog:       log.New(io.Discard, "", 0), // what it would say is what the test does
 	})
-	p.Config.ErrorLog = nil
 	p.Config.Handler = p.hearing(p.Config.Handler)
 	t.Cleanup(p.CloseClientConnections)
 	return p

@@ -15,6 +15,7 @@ import (
 	"regent/leadership/instance"
 	"regent/leadership/wire"
 	"regent/store/memory"
+	"regent/test/processes"
 )
 
 func TestEachCodeHasAnExitCode(t *testing.T) {
@@ -87,12 +88,10 @@ func TestStoreFailureExitsAsUnreachable(t *testing.T) {
 
 func TestMissingServerExitsAsUnreachable(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := processes.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	listener.Close()
 	for _, args := range []string{"status e", "list", "history e", "acquire e --candidate a", "acquire e --candidate a --wait 1ms", "check e --token 1", "watch e", "watch --all"} {
 		r := regent(t, nil, args+" --server http://"+address).want(t, exitUnreachable)
 		if !strings.Contains(r.err, address) || !strings.Contains(r.err, "regent serve") {

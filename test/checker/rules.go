@@ -52,7 +52,7 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 	case HandOver:
 		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: named, To: c.To, Within: cmp.Or(c.Within, leadership.DefaultWithin), Reason: c.Reason})
 	case Ready:
-		return leadership.SayReady(s, leadership.ReadyCommand{CandidateID: c.Candidate, KeyHash: c.Key})
+		return c.ready(s)
 	case Yield:
 		return leadership.Yield(s, named)
 	case Delegate: // the child that was counted last exists
@@ -75,6 +75,16 @@ func (c Call) shared(r leadership.Record) bool {
 	a := c.Answer
 	return c.Code == "" && a != nil && r.LeaderID == c.Candidate && r.KeyHash.Equal(c.Key) && r.Token == a.Token &&
 		r.HeartbeatAt.Equal(r.AcquiredAt) && a.LastHeartbeat.Equal(r.AcquiredAt)
+}
+
+// ready runs the rule. Which incarnation of the successor is meant only its instance knows, so that
+// another one may be refused that the rule would take.
+func (c Call) ready(s leadership.Snapshot) (leadership.Change, error) {
+	ch, err := leadership.SayReady(s, leadership.ReadyCommand{CandidateID: c.Candidate, KeyHash: c.Key})
+	if err == nil && c.Code == leadership.LeaseHeld && c.Because == leadership.ReasonIncarnation && c.Candidate != s.Record.LeaderID {
+		return leadership.Change{}, leadership.LeaseHeld
+	}
+	return ch, err
 }
 
 // check is the rule, and what a service says to a caller that is going to write.

@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/test/faults/record"
+	"regent/test/processes"
 )
 
 // server is a `regent serve`, over all its lives.
@@ -33,14 +33,12 @@ type life struct {
 	offset time.Duration // of its clock; 0 for none
 }
 
-// newServer returns a server that is not started yet, on a port that was just free.
+// newServer returns a server that is not started yet.
 func (s *session) newServer(i int, env, args []string) (*server, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := processes.Address()
 	if err != nil {
 		return nil, err
 	}
-	address := listener.Addr().String()
-	listener.Close()
 	v := &server{session: s, name: serverName(i), address: address, env: env}
 	v.args = append([]string{"serve", "--dev", "--listen", address}, args...)
 	if v.proxy, err = record.NewProxy("director-"+v.name, address, s.recorder); err != nil {

@@ -218,6 +218,7 @@ type queue struct {
 	timer    int // the number of the one that counts
 
 	stand   stand
+	look    look
 	begun   int  // attempts so far
 	failing bool // the last of them
 }

@@ -95,9 +95,43 @@ func (q *queue) inTurn(c *caller) {
 	if first := q.stand.first(); first != c.spot && !q.outOfTurn(c.spot) && !s.ordered {
 		s.truth.accuse(LV, "%s: instance %d asks for %s, and %s came first", q.election, q.i.number, c.spot.candidate, first.candidate)
 	}
-	if c.agent.eligible() && !s.stands(q.election) && !q.i.budget(q.election).spend(s.w.now, s.plan.pause(), s.truth.reign(q.election).revision) {
+	if c.agent.eligible() && !s.stands(q.election) && !q.looks(c.spot) && !q.i.budget(q.election).spend(s.w.now, s.plan.pause(), s.truth.reign(q.election).revision) {
 		s.truth.accuse(LV, "%s: instance %d asks the store too often", q.election, q.i.number)
 	}
+}
+
+// look is the last attempt for a successor, without news of the yield that it waits for.
+type look struct {
+	to    leadership.CandidateID
+	token leadership.Token
+	at    time.Duration
+	count int
+}
+
+// How often a line looks: every half a second, for a minute after the successor was named and for
+// another after it is ready.
+const (
+	lookEvery = 500 * time.Millisecond
+	maxLooks  = 240
+)
+
+// looks reports whether an attempt may be such a look.
+func (q *queue) looks(p *spot) bool {
+	now := q.i.now()
+	s := q.view.Succession(now)
+	if q.i.view.Live() || s.To != p.candidate || s.Yielded || s.Left <= 0 {
+		return false
+	}
+	_, token := q.view.Term()
+	next := look{s.To, token, now, 1}
+	if last := q.look; last.to == next.to && last.token == next.token {
+		if now-last.at < lookEvery || last.count == maxLooks {
+			return false
+		}
+		next.count += last.count
+	}
+	q.look = next
+	return true
 }
 
 // outOfTurn reports whether an attempt for the spot may come before its turn: when an earlier one

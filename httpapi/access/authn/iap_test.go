@@ -19,6 +19,7 @@ import (
 const (
 	assertion = "X-Goog-IAP-JWT-Assertion"
 	byRun     = "/projects/123456789/locations/europe-west1/services/regent"
+	account   = "https://accounts.google.com|id-ann-agents.test"
 	byBackend = "/projects/123456789/global/backendServices/987654321"
 )
 
@@ -52,10 +53,10 @@ func TestAnAssertionNamesThePersonThatTheIDTokenNames(t *testing.T) {
 		claims       map[string]any
 		who, subject string
 	}{
-		{"by Cloud Run", nil, ann, "https://accounts.google.com|subject of " + ann},
-		{"by a load balancer", map[string]any{"aud": byBackend}, ann, "https://accounts.google.com|subject of " + ann},
-		{"just expired", map[string]any{"exp": time.Now().Unix() - 20}, ann, "https://accounts.google.com|subject of " + ann},
-		{"without an e-mail", map[string]any{"email": nil}, "https://accounts.google.com|subject of " + ann, "https://accounts.google.com|subject of " + ann},
+		{"by Cloud Run", nil, ann, account},
+		{"by a load balancer", map[string]any{"aud": byBackend}, ann, account},
+		{"just expired", map[string]any{"exp": time.Now().Unix() - 20}, ann, account},
+		{"without an e-mail", map[string]any{"email": nil}, account, account},
 		{"an identity provider of the project's", map[string]any{"sub": "securetoken.google.com/p/tenant:7"}, "https://cloud.google.com/iap|securetoken.google.com/p/tenant:7", "https://cloud.google.com/iap|securetoken.google.com/p/tenant:7"},
 		{"a workforce", map[string]any{"sub": "sts.google.com:AAF"}, "https://cloud.google.com/iap|sts.google.com:AAF", "https://cloud.google.com/iap|sts.google.com:AAF"},
 		{"a Google account without a number", map[string]any{"sub": "accounts.google.com:"}, "https://cloud.google.com/iap|accounts.google.com:", "https://cloud.google.com/iap|accounts.google.com:"},
@@ -74,7 +75,7 @@ func TestAnAssertionNamesThePersonThatTheIDTokenNames(t *testing.T) {
 
 	oidc := verifier(t, issuer)
 	person := must(asserting(t, proxy, oidc).Authenticate(request(assertion, proxy.Assertion(byRun, ann))))
-	if person.Issuer != "https://accounts.google.com" || person.Subject != "subject of "+ann || person.Email != ann {
+	if person.Issuer != "https://accounts.google.com" || person.Subject != "id-ann-agents.test" || person.Email != ann {
 		t.Errorf("the person is %+v", person)
 	}
 }
@@ -115,7 +116,7 @@ func TestAnAssertionIsTheOnlyIdentityOfItsRequest(t *testing.T) {
 
 // badAssertions has every known kind of bad assertion. Unless the signature is the fault, it is
 // good.
-func badAssertions(t *testing.T, p *issuertest.Proxy) []bad {
+func badAssertions(t testing.TB, p *issuertest.Proxy) []bad {
 	t.Helper()
 	key := p.Key()
 	good := p.Assertion(byRun, ann)

@@ -9,16 +9,20 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-// PathProxyKeys is the path of the keys of Identity-Aware Proxy.
-const PathProxyKeys = "/iap/verify/public_key-jwk"
+// Where the keys of Identity-Aware Proxy are, over https.
+const (
+	ProxyKeysHost = "www.gstatic.com"
+	PathProxyKeys = "/iap/verify/public_key-jwk"
+)
 
-// Proxy signs assertions as Google's Identity-Aware Proxy does. It is reached through its Transport
-// alone. All methods may be called at the same time.
+// Proxy signs assertions as Google's Identity-Aware Proxy does. It is reached through its Transport,
+// or serves as the handler of a server that stands in for ProxyKeysHost. All methods may be called at the same time.
 type Proxy struct {
 	tb testing.TB
 
@@ -87,7 +91,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case broken != nil:
 		broken.ServeHTTP(w, r)
-	case r.URL.Host == "www.gstatic.com" && r.URL.Scheme == "https" && r.URL.Path == PathProxyKeys:
+	case r.Host == ProxyKeysHost && r.URL.Scheme != "http" && r.URL.Path == PathProxyKeys:
 		w.Header().Set("Cache-Control", "public, max-age=3600")
 		set := []map[string]any{}
 		for _, k := range keys {
@@ -114,11 +118,14 @@ func ProxyJWK(k ProxyKey) map[string]any {
 	}
 }
 
+// AccountID returns the id of the Google account with that e-mail. Google's are numbers.
+func AccountID(email string) string { return "id-" + strings.ReplaceAll(email, "@", "-") }
+
 // Claims are those of a good assertion, issued now and valid for ten minutes.
 func (p *Proxy) Claims(audience, email string) map[string]any {
 	now := time.Now()
 	return map[string]any{
-		"iss": "https://cloud.google.com/iap", "sub": "accounts.google.com:subject of " + email, "aud": audience,
+		"iss": "https://cloud.google.com/iap", "sub": "accounts.google.com:" + AccountID(email), "aud": audience,
 		"email": email, "hd": "agents.test", "azp": audience,
 		"iat": now.Unix(), "exp": now.Add(10 * time.Minute).Unix(),
 	}

@@ -37,7 +37,8 @@ type accessSettings struct {
 	issuers   []string
 	policy    string // a file
 	probe     string // the service's own URL, for authPlatform; "" for the one that Cloud Run gives it
-	// proxies are the audiences of Identity-Aware Proxy in front of the service; see authn.IAPConfig.
+	// proxies are the audiences of Identity-Aware Proxy in front of the service; see
+	// authn.IAPConfig.
 	proxies []string
 }
 

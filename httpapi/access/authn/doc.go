@@ -15,7 +15,7 @@
 // error or log line, not even its header or a claim: errors consist of sentences of this package
 // and of what the operator configured.
 //
-// # What OIDC believes
+// # What OIDC and IAP believe
 //
 // The cheap checks come first, so that a made-up token costs next to nothing: the length and the
 // alphabet of the token; its header, where any algorithm but the one and any key or address of keys
@@ -24,8 +24,9 @@
 // because two readers could read two things.
 //
 // The signature is checked by go-jose, with RS256 as the only algorithm (ES256 for an assertion of
-// Identity-Aware Proxy) and the issuer's key as the only key. Everything else that go-jose could do with a token (other algorithms, encryption, keys
-// in headers, compression) is refused before it sees the token.
+// Identity-Aware Proxy) and the issuer's key as the only key. Everything else that go-jose could do
+// with a token (other algorithms, encryption, keys in headers, compression) is refused before it
+// sees the token.
 //
 // # Keys
 //

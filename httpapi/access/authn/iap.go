@@ -17,8 +17,8 @@ import (
 
 // IAPConfig says what Identity-Aware Proxy is in front of. Audiences and Other are required.
 type IAPConfig struct {
-	// Audiences are the accepted values of aud, exactly as Identity-Aware Proxy writes them: of Cloud
-	// Run's own /projects/NUMBER/locations/REGION/services/SERVICE, and of a load balancer's
+	// Audiences are the accepted values of aud, exactly as Identity-Aware Proxy writes them: of
+	// Cloud Run's own /projects/NUMBER/locations/REGION/services/SERVICE, and of a load balancer's
 	// /projects/NUMBER/global/backendServices/ID.
 	Audiences []string
 	// Other authenticates the requests that did not come through Identity-Aware Proxy.
@@ -98,8 +98,8 @@ func (c IAPConfig) validate() error {
 	return nil
 }
 
-// Authenticate verifies the assertion, or has the other Authenticator find out who calls if there is
-// none.
+// Authenticate verifies the assertion, or has the other Authenticator find out who calls if there
+// is none.
 func (i *IAP) Authenticate(r *http.Request) (Principal, error) {
 	values := r.Header.Values(iapAssertion)
 	switch {

@@ -43,8 +43,8 @@ type PlatformConfig struct {
 //   - If both headers are there, X-Serverless-Authorization counts, because Cloud Run checks that
 //     one. It is never ignored, however malformed: what Cloud Run does then is not documented.
 //   - If the marker is in both headers, the caller wrote one of them, and the request is refused.
-//   - A request with an assertion of Identity-Aware Proxy is refused: its token is of the proxy's own
-//     account. Put an IAP in front.
+//   - A request with an assertion of Identity-Aware Proxy is refused: its token is of the proxy's
+//     own account. Put an IAP in front.
 //
 // A caller that reaches a service whose IAM is off (it lets in allUsers, or checks no invoker) can
 // write the marker itself. So there is a latch, which closes on proof that the platform does not do

@@ -21,8 +21,9 @@ const (
 	PathProxyKeys = "/iap/verify/public_key-jwk"
 )
 
-// Proxy signs assertions as Google's Identity-Aware Proxy does. It is reached through its Transport,
-// or serves as the handler of a server that stands in for ProxyKeysHost. All methods may be called at the same time.
+// Proxy signs assertions as Google's Identity-Aware Proxy does. It is reached through its
+// Transport, or serves as the handler of a server that stands in for ProxyKeysHost. All methods may
+// be called at the same time.
 type Proxy struct {
 	tb testing.TB
 

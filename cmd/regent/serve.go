@@ -58,7 +58,7 @@ Members:
   projects/P/topics/T                          a Pub/Sub topic of its own, over which the instances tell each other
 
 Who may call:
-  --auth none                                  every program on this machine; pages in a browser may not call, and the service
+  --auth none                                  every program on this machine and, of pages in a browser, the dashboard; the service
                                                answers only under IP addresses, localhost and the names of --allow-host
   --auth platform                              callers that Cloud Run's IAM admits, as the policy allows
   --auth oidc                                  callers with a token (RS256) of an issuer for an audience, as the policy allows

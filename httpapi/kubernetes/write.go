@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -147,17 +148,15 @@ func (d *Door) decide(ctx context.Context, a attempt, known leadership.Lease) (l
 	case known.State == leadership.Held:
 		return leadership.Lease{}, conflict(a.name, "%q holds the lease for another %d ms by the server's clock", identity(known), known.ExpiresIn.Milliseconds())
 	}
-	if late, err := d.ended(ctx, a, known); err != nil || late {
-		return leadership.Lease{}, orOutdated(err, a)
+	if err := a.refuseLong(known.Config.Term); err != nil {
+		return leadership.Lease{}, err
+	}
+	if late, err := d.ended(ctx, a, known); err != nil {
+		return leadership.Lease{}, err
+	} else if late {
+		return leadership.Lease{}, a.errOutdated()
 	}
 	return d.acquire(ctx, a, id)
-}
-
-func orOutdated(err error, a attempt) error {
-	if err == nil {
-		err = a.errOutdated()
-	}
-	return err
 }
 
 // settled reads the election from the store. The end of a lease that has run out is recorded first,
@@ -205,10 +204,25 @@ func (d *Door) renew(ctx context.Context, a attempt, id leadership.CandidateID, 
 	if err == nil && (!same || a.duration() > known.LeaseDuration) {
 		return d.acquire(ctx, a, id)
 	}
+	if err == nil && a.short(l) {
+		return l, a.ending(l)
+	}
 	if err == nil && l.Metadata == "" {
 		l.Metadata = known.Metadata
 	}
 	return l, a.notYours(err, known.Token)
+}
+
+// short reports whether the lease ends before the time that its holder will count from the answer:
+// clients know no other end than that of the duration that they asked for. They must not be told
+// then that they lead.
+func (a attempt) short(l leadership.Lease) bool {
+	return l.LeaseExpiration.Before(l.LastHeartbeat.Add(a.duration()))
+}
+
+// ending refuses a renewal that cannot make the lease last as long as its holder would believe.
+func (a attempt) ending(l leadership.Lease) error {
+	return conflict(a.name, "the lease ends in %d ms (%s), and a renewal does not change that; stop before that end", l.ExpiresIn.Milliseconds(), cmp.Or(string(l.EndsBecause), "its holder is on probation"))
 }
 
 // notYours refuses another caller's lease: its holder would not have got an answer that says so.
@@ -231,7 +245,31 @@ func (d *Door) acquire(ctx context.Context, a attempt, id leadership.CandidateID
 		return leadership.Lease{}, err
 	}
 	g, err := d.config.Service.Acquire(ctx, leadership.AcquireRequest{Election: a.election, CandidateID: id, Key: &key, LeaseDuration: a.duration(), Metadata: metadata})
-	return g.Lease, err
+	if err != nil || !a.short(g.Lease) {
+		return g.Lease, err
+	}
+	if g.AcquiredAt.Before(g.LastHeartbeat) {
+		return g.Lease, a.ending(g.Lease)
+	}
+	if _, err := d.config.Service.Release(ctx, leadership.LeaseRequest{Election: a.election, CandidateID: id, Key: key, Token: g.Token}); err != nil {
+		return g.Lease, err
+	}
+	return g.Lease, a.tooLong(g.ExpiresIn)
+}
+
+// refuseLong refuses a lease that no term of the election lasts as long as.
+func (a attempt) refuseLong(t leadership.TermPolicy) error {
+	for _, most := range []time.Duration{t.MaxTerm, t.Approval.Every, t.StuckAfter} {
+		if 0 < most && most < a.duration() {
+			return a.tooLong(most)
+		}
+	}
+	return nil
+}
+
+// tooLong refuses a lease that would end before its holder believes so.
+func (a attempt) tooLong(most time.Duration) error {
+	return invalid(a.name, "spec.leaseDurationSeconds", "the election's policy lets this holder lead for %d ms now, and a Lease that it asks for must not be longer", most.Milliseconds())
 }
 
 // release ends the lease of the caller. Clients name no holder when they release, so the version

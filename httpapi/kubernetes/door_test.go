@@ -96,15 +96,10 @@ func (f *fixture) do(method, target string, body any, headers ...string) (int, o
 		}
 		text = string(b)
 	}
-	r := httptest.NewRequestWithContext(authn.With(f.Context(), f.as), method, target, strings.NewReader(text))
 	if text != "" {
-		r.Header.Set("Content-Type", "application/json")
+		headers = append([]string{"Content-Type", "application/json"}, headers...)
 	}
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	w := httptest.NewRecorder()
-	f.door.ServeHTTP(w, r)
+	w := f.send(method, target, text, headers...)
 	var answer object
 	if err := json.NewDecoder(bytes.NewReader(w.Body.Bytes())).Decode(&answer); err != nil || w.Header().Get("Content-Type") != "application/json" {
 		f.Fatalf("%s %s: %d %s (%v), content type %q", method, target, w.Code, w.Body, err, w.Header().Get("Content-Type"))
@@ -113,6 +108,17 @@ func (f *fixture) do(method, target string, body any, headers ...string) (int, o
 		f.Errorf("%s %s: %d is no Status: %s", method, target, w.Code, w.Body)
 	}
 	return w.Code, answer
+}
+
+// send sends a request.
+func (f *fixture) send(method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(authn.With(f.Context(), f.as), method, target, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	f.door.ServeHTTP(w, r)
+	return w
 }
 
 // want is do for a request that is answered with that status.

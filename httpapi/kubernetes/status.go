@@ -84,7 +84,7 @@ func notFound(name string) *refusal {
 
 // noSuchResource answers a path that is served to no client.
 func noSuchResource() *refusal {
-	return &refusal{code: http.StatusNotFound, reason: "NotFound", message: "the server could not find the requested resource; it has leases of " + apiVersion + " alone", details: &details{}}
+	return &refusal{code: http.StatusNotFound, reason: "NotFound", message: "the server could not find the requested resource; it has leases of " + apiVersion + " and no other", details: &details{}}
 }
 
 // conflict refuses a change that another one came before.

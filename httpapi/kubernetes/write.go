@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -50,7 +49,7 @@ func (a attempt) validate() error {
 			return invalid(a.name, "metadata.resourceVersion", "%q is not a version that this server gave", cut(v))
 		}
 	}
-	return nil
+	return m.validate(a.name)
 }
 
 // holder is the identity that shall hold the lease; "" to release it.
@@ -92,7 +91,7 @@ func (a attempt) errOutdated() error {
 
 // update serves PUT.
 func (d *Door) update(w http.ResponseWriter, r *http.Request, k key, e leadership.Election) error {
-	want, err := readLease(w, r)
+	want, err := d.readLease(w, r)
 	if err != nil {
 		return err
 	}
@@ -181,11 +180,17 @@ func (d *Door) ended(ctx context.Context, a attempt, vacant leadership.Lease) (l
 	if a.want.Metadata.ResourceVersion == "" || vacant.Revision == 0 {
 		return false, nil
 	}
-	events, err := d.config.Service.Events(ctx, leadership.EventsRequest{Election: a.election, After: vacant.Revision - 1, Limit: 1})
-	if err != nil || len(events) == 0 {
-		return false, err
+	at, err := d.changed(ctx, vacant)
+	return err == nil && a.outdated(at), err
+}
+
+// changed returns when the last event of an election was written.
+func (d *Door) changed(ctx context.Context, l leadership.Lease) (at time.Time, err error) {
+	events, err := d.config.Service.Events(ctx, leadership.EventsRequest{Election: l.Election, After: l.Revision - 1, Limit: 1})
+	if err == nil && len(events) > 0 {
+		at = events[0].At
 	}
-	return a.outdated(events[0].At), nil
+	return at, err
 }
 
 // renew sends a heartbeat, with other labels and annotations or a longer duration if the client
@@ -299,7 +304,7 @@ func (d *Door) create(w http.ResponseWriter, r *http.Request, namespace string) 
 	if err := refuseDryRun(r); err != nil {
 		return err
 	}
-	want, err := readLease(w, r)
+	want, err := d.readLease(w, r)
 	if err != nil {
 		return err
 	}
@@ -324,6 +329,9 @@ func (d *Door) create(w http.ResponseWriter, r *http.Request, namespace string) 
 	if err != nil {
 		err = a.exists(err)
 		return named(k.name, err)
+	}
+	if m := want.Metadata; a.holder() == "" && len(m.Labels)+len(withoutOwn(m.Annotations)) > 0 {
+		warn(w, "labels and annotations belong to the leader: without a holder, they are not kept")
 	}
 	show(w, r, http.StatusCreated, k, l)
 	return nil
@@ -380,8 +388,11 @@ func (d *Door) patch(w http.ResponseWriter, r *http.Request, k key, e leadership
 		return err
 	}
 	var change map[string]any
-	if err := json.Unmarshal(body, &change); err != nil {
-		return refuse(http.StatusBadRequest, k.name, "the patch is no JSON object: %v", err)
+	if err := decode(body, &change); err != nil || change == nil {
+		return refuse(http.StatusBadRequest, k.name, "the patch is not a JSON object: %v", cmp.Or(err, errors.New("it is null")))
+	}
+	if err := d.checkFields(w, r, body); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
 	defer cancel()
@@ -390,11 +401,11 @@ func (d *Door) patch(w http.ResponseWriter, r *http.Request, k key, e leadership
 		return err
 	}
 	var now any
-	if err := json.Unmarshal(text(newLease(k, reading.Lease, "")), &now); err != nil {
+	if err := decode(text(newLease(k, reading.Lease, "")), &now); err != nil {
 		return err
 	}
 	a := attempt{key: k, election: e, patched: true}
-	err = json.Unmarshal(text(merge(now, change)), &a.want)
+	err = decode(text(merge(now, change)), &a.want)
 	if err := a.want.checkRead(err); err != nil {
 		return err
 	}

@@ -47,7 +47,11 @@ func api(t *testing.T, store *memory.Store) http.Handler {
 	go func() { defer close(ran); i.Run(ctx) }()
 	d := door.New(door.Config{Service: i, Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, store) }})
 	t.Cleanup(func() { cancel(); <-ran })
-	return httpapi.New(httpapi.Config{Service: i, Doors: map[string]httpapi.Door{door.Path: {Handler: d, Refuse: door.Refuse}}})
+	doors := map[string]httpapi.Door{}
+	for _, path := range door.Paths() {
+		doors[path] = httpapi.Door{Handler: d, Refuse: door.Refuse}
+	}
+	return httpapi.New(httpapi.Config{Service: i, Doors: doors})
 }
 
 func clientTo(t *testing.T, url string) kubernetes.Interface {

@@ -6,6 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // object is a JSON object.
@@ -44,6 +47,26 @@ func documents() map[string]any {
 		"/openapi/v3":                           object{"paths": object{"apis/" + apiVersion: object{"serverRelativeURL": "/openapi/v3/apis/" + apiVersion + "?hash=" + hex.EncodeToString(sum[:])}}},
 		"/openapi/v3" + Path + "/" + apiVersion: json.RawMessage(openAPI),
 	}
+}
+
+// anyNamespace answers kubectl, which looks for the namespace of a Lease that it did not find: there
+// is every namespace, so that it says that there is no such Lease.
+func anyNamespace(name string) object {
+	return object{"kind": "Namespace", "apiVersion": "v1", "metadata": object{"name": name}}
+}
+
+// typeSwagger is the form in which kubectl reads the older OpenAPI document.
+const typeSwagger = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+
+// swagger answers with the older OpenAPI document, of version 2, and with nothing in it. kubectl
+// needs it to say that it does not know a kind and, until 1.26, to create anything.
+func swagger(w http.ResponseWriter, r *http.Request) error {
+	if r.Header.Get("Accept") != typeSwagger {
+		return document(w, r, object{"swagger": "2.0", "info": object{"title": "Leases of Regent", "version": "v1"}, "paths": object{}})
+	}
+	w.Header().Set("Content-Type", strings.Replace(typeSwagger, "@", ".", 1)) // kubectl reads it as a media type
+	_, err := w.Write(protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "2.0"))
+	return err
 }
 
 // document answers with what never changes.

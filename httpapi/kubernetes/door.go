@@ -64,6 +64,12 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) (name string, err e
 	if v, ok := d.documents[path]; ok {
 		return "", document(w, r, v)
 	}
+	if path == "/openapi/v2" {
+		return "", swagger(w, r)
+	}
+	if namespace, ok := strings.CutPrefix(path, "/api/v1/namespaces/"); ok && labelForm.MatchString(namespace) {
+		return "", document(w, r, anyNamespace(namespace))
+	}
 	rest, ok := strings.CutPrefix(path, Path+"/"+apiVersion+"/")
 	if !ok {
 		return "", noSuchResource()

@@ -234,7 +234,7 @@ func (a attempt) ending(l leadership.Lease) error {
 func (a attempt) notYours(err error, token leadership.Token) error {
 	refused, ok := errors.AsType[*leadership.Error](err)
 	if ok && (refused.Code == leadership.LeaseLost || refused.Reason == leadership.ReasonIncarnation) && refused.Lease != nil && refused.Lease.State == leadership.Held && refused.Lease.Token == token {
-		return refuse(http.StatusForbidden, a.name, "leases.coordination.k8s.io %q is forbidden: another caller holds this lease under that identity, and only it may renew or release it", a.name)
+		return forbidden(a.name, "another caller holds this lease under that identity, and only it may renew or release it")
 	}
 	return err
 }
@@ -290,11 +290,11 @@ func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error)
 		return leadership.Lease{}, err
 	}
 	if a.outdated(known.LastHeartbeat) {
-		return leadership.Lease{}, refuse(http.StatusForbidden, a.name, "leases.coordination.k8s.io %q is forbidden: the object has been modified, and %q holds the lease; read it again before you release it", a.name, holder)
+		return leadership.Lease{}, forbidden(a.name, "the object has been modified, and %q holds the lease; read it again before you release it", holder)
 	}
 	l, err := d.config.Service.Release(ctx, leadership.LeaseRequest{Election: a.election, CandidateID: known.LeaderID, Key: key, Token: known.Token})
 	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Code == leadership.LeaseLost {
-		return l, refuse(http.StatusForbidden, a.name, "leases.coordination.k8s.io %q is forbidden: another caller holds the lease, and only it may release it", a.name)
+		return l, forbidden(a.name, "another caller holds the lease, and only it may release it")
 	}
 	return l, err
 }

@@ -305,7 +305,7 @@ func (s *session) readsAndWrites() {
 	s.does("kubectl api-resources", "leases coordination.k8s.io/v1 true Lease")
 	s.does("kubectl api-versions", "coordination.k8s.io/v1\n")
 	s.does("kubectl label lease a app=y", "labeled")
-	s.does("kubectl annotate lease a note=z", "annotated")
+	s.does("kubectl annotate lease a note=z", " annotate")
 	s.does("kubectl get leases -l app=y -o name", "lease.coordination.k8s.io/a\n")
 	s.does(`kubectl patch lease a --type merge -p '{"spec":{"holderIdentity":""}}'`, "patched")
 	s.does(`kubectl patch lease a -p '{"spec":{"holderIdentity":"bob","leaseDurationSeconds":3600}}'`, "patched") // strategic

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -243,26 +244,42 @@ func FuzzBody(f *testing.F) {
 	f.Add(protobufClaim("ann"), true)
 	f.Add("k8s\x00\x12\x05\x0a\xff\xff\xff\xff", true)
 	f.Add(`{"spec":{"holderIdentity":"ann"}}`, false)
+	f.Add(`{"metadata":{"name":"jobs","labels":{"a":"b"},"resourceVersion":"1"},"spec":{"holderIdentity":"","leaseDurationSeconds":1}}`, false)
 	f.Fuzz(func(t *testing.T, body string, binary bool) {
 		w := newFixture(t)
 		contentType := "application/json"
 		if binary {
 			contentType = protobuf
 		}
-		for _, method := range []string{"POST", "PUT", "DELETE"} {
-			target := one
-			if method == "POST" {
-				target = leases
-			}
-			r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
-			r.Header.Set("Content-Type", contentType)
-			answer := httptest.NewRecorder()
-			w.door.ServeHTTP(answer, r)
-			if !json.Valid(answer.Body.Bytes()) || answer.Code >= 500 {
-				t.Errorf("%s %q: %d %s", method, body, answer.Code, answer.Body)
-			}
+		w.answered("POST", leases, body, "Content-Type", contentType)
+		w.answered("PUT", one, body, "Content-Type", contentType)
+		w.answered("PATCH", one, body, "Content-Type", "application/merge-patch+json")
+		w.answered("PATCH", one+"?fieldValidation=Strict", body, "Content-Type", "application/strategic-merge-patch+json")
+		w.answered("DELETE", one, body, "Content-Type", contentType)
+	})
+}
+
+// FuzzPathAndQuery asks for what no client of Kubernetes asks for.
+func FuzzPathAndQuery(f *testing.F) {
+	f.Add("namespaces/default/leases/jobs", "metadata.name=jobs", "a in (b,c),!d", "1", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	f.Add("leases", "metadata.namespace==x,", "(", "-0", "*/*")
+	f.Fuzz(func(t *testing.T, path, fields, labels, version, accept string) {
+		w := newFixture(t)
+		w.want(201, "POST", leases, claim("ann"))
+		query := "?" + url.Values{"fieldSelector": {fields}, "labelSelector": {labels}, "resourceVersion": {version}, "timeoutSeconds": {"1"}}.Encode()
+		for _, target := range []string{"/apis/coordination.k8s.io/v1/" + (&url.URL{Path: path}).EscapedPath(), leases} {
+			w.answered("GET", target+query, "", "Accept", accept)
 		}
 	})
+}
+
+// answered sends a request that must be answered with a document, and not by an error of the
+// server.
+func (f *fixture) answered(method, target, body string, headers ...string) {
+	f.Helper()
+	if w := f.send(method, target, body, headers...); !json.Valid(w.Body.Bytes()) || w.Code >= 500 {
+		f.Errorf("%s %s %q: %d %s", method, target, body, w.Code, w.Body)
+	}
 }
 
 func TestWhatStandsBeforeTheDoorRefusesAsAnAPIServerDoes(t *testing.T) {

@@ -1,0 +1,148 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordination "k8s.io/api/coordination/v1"
+
+	"regent/leadership"
+	"regent/test/checker"
+)
+
+var (
+	hours = flag.Int("hours", 0, "how many hours are simulated, each with the next seed; 0 for 1 with -short, and 12 without")
+	first = flag.Uint64("seed", 1, "the seed of the first hour")
+)
+
+// A seed says what goes wrong. Which of two goroutines is first at one instant it does not say.
+func TestElectorsOfClientGoNeverLeadTogetherInAnHourOfFaults(t *testing.T) {
+	t.Parallel()
+	n := *hours
+	if n == 0 {
+		if n = 12; testing.Short() {
+			n = 1
+		}
+	}
+	for seed := *first; seed < *first+uint64(n); seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { hour(t, seed) }) })
+	}
+}
+
+// hour simulates 55 minutes of faults and five without.
+func hour(t *testing.T, seed uint64) {
+	f, c := newFleet(t), newChance(seed)
+	ctx, cancel := context.WithCancel(t.Context())
+	var electors []*elector
+	var all sync.WaitGroup
+	for _, name := range []string{"ann", "bob", "eve"} {
+		e := &elector{fleet: f, chance: c, name: name, careful: true}
+		e.link = &link{fleet: f, chance: c, elector: e, weather: calm}
+		electors = append(electors, e)
+		all.Go(func() { e.live(ctx) })
+	}
+	faulty, heal := context.WithTimeout(ctx, 55*time.Minute)
+	defer heal()
+	var faults sync.WaitGroup
+	repeat := func(mean time.Duration, do func()) {
+		faults.Go(func() {
+			for sleep(faulty, c.about(mean)) {
+				do()
+			}
+		})
+	}
+	for _, e := range electors {
+		repeat(30*time.Second, func() { e.link.set(pick(c, weathers)); sleep(faulty, c.upTo(time.Minute)); e.link.set(calm) })
+		repeat(3*time.Minute, func() { e.pause(faulty, c.about(10*time.Second)) })
+		repeat(10*time.Minute, e.crash)
+	}
+	for n := range f.at {
+		repeat(4*time.Minute, func() { f.end(n); sleep(faulty, c.about(10*time.Second)); f.begin(n) })
+	}
+	repeat(10*time.Minute, func() { f.delete(c) })
+	all.Go(func() { f.compare(ctx) })
+	faults.Wait()
+	time.Sleep(3 * time.Minute) // what was under way arrives
+	settled := len(f.history())
+	time.Sleep(2 * time.Minute)
+	for _, e := range electors {
+		e.stop()
+	}
+	f.judge(electors, settled)
+	cancel()
+	all.Wait()
+	time.Sleep(time.Minute)
+}
+
+// delete deletes the Lease, as an operator may: its transitions go on.
+func (f *fleet) delete(c *chance) {
+	r, _ := http.NewRequest(http.MethodDelete, "http://127.0.0.1/apis/coordination.k8s.io/v1/namespaces/default/leases/jobs", nil)
+	_, _ = f.serve(pick(c, []int{0, 1}), r, nil)
+}
+
+// compare looks all the time at what the REST API and the door say about the token.
+func (f *fleet) compare(ctx context.Context) {
+	get := func(n int, target string, into any) bool {
+		r, _ := http.NewRequest(http.MethodGet, "http://127.0.0.1"+target, nil)
+		response, err := f.serve(n, r, nil)
+		return err == nil && response.StatusCode == http.StatusOK && decode(response, into) == nil
+	}
+	for n := 0; sleep(ctx, 7*time.Second); n = 1 - n {
+		var before, after struct {
+			FencingToken leadership.Token
+			LeaderID     string
+		}
+		var list coordination.LeaseList
+		const target = "/v1/elections/" + string(election) + "?consistency=strong"
+		if !get(n, target, &before) || !get(n, "/apis/coordination.k8s.io/v1/namespaces/default/leases?fieldSelector=metadata.name%3Djobs", &list) || !get(n, target, &after) || before != after || len(list.Items) == 0 {
+			continue // it is down, there is no Lease, or it has changed meanwhile
+		}
+		token, err := tokenOf(&list.Items[0])
+		if err != nil || token != before.FencingToken || *list.Items[0].Spec.HolderIdentity != before.LeaderID {
+			f.Errorf("the REST API says %+v, and the Lease %+v: %v", before, list.Items[0], err)
+		}
+		f.mu.Lock()
+		f.compared++
+		f.mu.Unlock()
+	}
+}
+
+// judge holds the hour to the promises.
+func (f *fleet) judge(electors []*elector, settled int) {
+	f.mu.Lock()
+	r := checker.Recording{Calls: f.calls}
+	f.mu.Unlock()
+	r.History = f.history()
+	last := r.History[len(r.History)-1]
+	if len(r.History) != settled || last.LeaderID == "" {
+		f.Errorf("leadership has changed in the two minutes in which all was well, or there is none: %+v", r.History[settled-1:])
+	}
+	var terms int
+	for _, e := range electors {
+		e.mu.Lock()
+		terms += e.terms
+		r.Beliefs = append(r.Beliefs, e.beliefs...)
+		e.mu.Unlock()
+	}
+	var got strings.Builder
+	for _, found := range []checker.Named{{Name: "ME1", Report: checker.ME1(r, 0)}, {Name: "ME2", Report: checker.ME2(r, 0)}, {Name: "FT", Report: checker.FT(r)}} {
+		if err := found.Err(); err != nil {
+			f.Errorf("%s: %v", found.Name, err)
+		}
+		fmt.Fprintf(&got, " %s looked at %d;", found.Name, found.Checked)
+	}
+	f.Logf("%d grants, %d terms, %d writes, refused %v, %d comparisons,%s", last.Token, terms, len(r.Calls), f.refusals, f.compared, got.String())
+	if last.Token < 20 || terms < 20 || f.compared < 100 || f.refusals[http.StatusConflict] == 0 {
+		f.Error("too little has happened to prove anything")
+	}
+}
+
+func decode(r *http.Response, into any) error { return json.NewDecoder(r.Body).Decode(into) }

@@ -7,12 +7,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	coordination "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 
 	"regent/leadership"
 	"regent/test/checker"
@@ -41,7 +43,8 @@ type elector struct {
 
 	mu       sync.Mutex // guards all below
 	identity string
-	token    leadership.Token // of its lease, as the server has told it
+	answer   leadership.Token // in the last answer that came
+	token    leadership.Token // of its lease
 	working  bool
 	since    time.Duration // of its work
 	beliefs  []checker.Belief
@@ -93,51 +96,55 @@ func (l *lock) shifted(r resourcelock.LeaderElectionRecord) resourcelock.LeaderE
 }
 
 // told keeps the token of a lease that was granted or renewed. client-go counts the transitions
-// itself, and must come to the same.
+// itself, and must come to the same, unless it has created a Lease that had been deleted: it cannot
+// know that.
 func (l *lock) told(r resourcelock.LeaderElectionRecord, err error) error {
 	if err != nil || r.HolderIdentity == "" {
 		return err
 	}
 	l.elector.mu.Lock()
 	defer l.elector.mu.Unlock()
-	l.elector.token = leadership.Token(r.LeaderTransitions) + 1
-	l.elector.fleet.mu.Lock()
-	defer l.elector.fleet.mu.Unlock()
-	if holder := l.elector.holders[l.elector.token]; holder != r.HolderIdentity {
-		l.elector.Errorf("%s counts %d transitions, and the server has told that token to %q", r.HolderIdentity, r.LeaderTransitions, holder)
+	l.elector.token = l.elector.answer
+	if n := leadership.Token(r.LeaderTransitions) + 1; n != l.elector.token && n != 1 {
+		l.elector.Errorf("%s counts %d transitions, and the server has told it the token %d", r.HolderIdentity, r.LeaderTransitions, l.elector.token)
 	}
 	return nil
 }
 
-// live runs one process after the other until ctx ends.
-func (e *elector) live(ctx context.Context) {
+// live runs one process after the other until ctx ends. While leaving lasts, they lead for a while
+// only.
+func (e *elector) live(ctx, leaving context.Context) {
 	for ctx.Err() == nil {
 		e.mu.Lock()
 		e.dead, e.number = false, e.number+1
 		e.identity = fmt.Sprintf("%s_%d", e.name, e.number)
 		e.mu.Unlock()
-		e.process(ctx, pick(e.chance, timings), e.of(0.5), pick(e.chance, []time.Duration{0, time.Hour, -time.Hour, 50 * 365 * 24 * time.Hour}))
+		e.process(ctx, leaving, pick(e.chance, timings), e.of(0.5), pick(e.chance, []time.Duration{0, time.Hour, -time.Hour, 50 * 365 * 24 * time.Hour}))
 		sleep(ctx, e.upTo(10*time.Second))
 	}
 }
 
 // process takes part in the election, term by term, until it crashes or ctx ends.
-func (e *elector) process(ctx context.Context, is timing, release bool, wrong time.Duration) {
+func (e *elector) process(ctx, leaving context.Context, is timing, release bool, wrong time.Duration) {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://127.0.0.1", Transport: e.link, Timeout: is.timeout})
 	if err != nil {
 		e.Error(err)
 		return
 	}
 	for !e.isDead() && ctx.Err() == nil {
-		term, cancel := context.WithCancel(context.WithValue(ctx, running{}, true))
+		term, cancel := context.WithCancel(klog.NewContext(context.WithValue(ctx, running{}, true), logr.Discard()))
 		l := &lock{elector: e, wrong: wrong, LeaseLock: &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "jobs"}, Client: client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: e.identity},
+			// All are one caller. Without a label of its own, an elector that was paused would
+			// release its successor's lease: client-go reads the Lease anew before it releases it,
+			// and names no holder.
+			Labels: map[string]string{"process": e.identity},
 		}}
 		e.mu.Lock()
 		e.kill = cancel
 		e.mu.Unlock()
-		go e.leave(term, cancel)
+		go e.leave(term, leaving, cancel)
 		leaderelection.RunOrDie(term, leaderelection.LeaderElectionConfig{
 			Lock: l, LeaseDuration: is.lease, RenewDeadline: is.renew, RetryPeriod: is.retry, ReleaseOnCancel: release,
 			Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: e.lead, OnStoppedLeading: func() {}},
@@ -148,8 +155,8 @@ func (e *elector) process(ctx context.Context, is timing, release bool, wrong ti
 }
 
 // leave ends the program's wish to lead after a while: it stops its work, and then says so.
-func (e *elector) leave(ctx context.Context, cancel func()) {
-	if sleep(ctx, e.about(5*time.Minute)) {
+func (e *elector) leave(ctx, leaving context.Context, cancel func()) {
+	if sleep(ctx, e.about(5*time.Minute)) && leaving.Err() == nil {
 		e.stop()
 		cancel()
 	}

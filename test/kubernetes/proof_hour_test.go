@@ -3,9 +3,11 @@ package kubernetes
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -47,10 +49,12 @@ func hour(t *testing.T, seed uint64) {
 		e := &elector{fleet: f, chance: c, name: name, careful: true}
 		e.link = &link{fleet: f, chance: c, elector: e, weather: calm}
 		electors = append(electors, e)
-		all.Go(func() { e.live(ctx) })
 	}
 	faulty, heal := context.WithTimeout(ctx, 55*time.Minute)
 	defer heal()
+	for _, e := range electors {
+		all.Go(func() { e.live(ctx, faulty) })
+	}
 	var faults sync.WaitGroup
 	repeat := func(mean time.Duration, do func()) {
 		faults.Go(func() {
@@ -77,6 +81,9 @@ func hour(t *testing.T, seed uint64) {
 		e.stop()
 	}
 	f.judge(electors, settled)
+	if t.Failed() {
+		f.keep()
+	}
 	cancel()
 	all.Wait()
 	time.Sleep(time.Minute)
@@ -85,15 +92,15 @@ func hour(t *testing.T, seed uint64) {
 // delete deletes the Lease, as an operator may: its transitions go on.
 func (f *fleet) delete(c *chance) {
 	r, _ := http.NewRequest(http.MethodDelete, "http://127.0.0.1/apis/coordination.k8s.io/v1/namespaces/default/leases/jobs", nil)
-	_, _ = f.serve(pick(c, []int{0, 1}), r, nil)
+	f.serve(pick(c, []int{0, 1}), r, nil)
 }
 
 // compare looks all the time at what the REST API and the door say about the token.
 func (f *fleet) compare(ctx context.Context) {
 	get := func(n int, target string, into any) bool {
 		r, _ := http.NewRequest(http.MethodGet, "http://127.0.0.1"+target, nil)
-		response, err := f.serve(n, r, nil)
-		return err == nil && response.StatusCode == http.StatusOK && decode(response, into) == nil
+		o := f.serve(n, r, nil)
+		return o.err == nil && o.response.StatusCode == http.StatusOK && json.Unmarshal(o.body, into) == nil
 	}
 	for n := 0; sleep(ctx, 7*time.Second); n = 1 - n {
 		var before, after struct {
@@ -145,4 +152,17 @@ func (f *fleet) judge(electors []*elector, settled int) {
 	}
 }
 
-func decode(r *http.Response, into any) error { return json.NewDecoder(r.Body).Decode(into) }
+// keep writes all requests of an hour that failed to a file.
+func (f *fleet) keep() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	file, err := os.CreateTemp("", "regent-kubernetes-hour-*.txt")
+	if err == nil {
+		_, err = file.WriteString(strings.Join(f.trace, "\n"))
+		err = errors.Join(err, file.Close())
+		f.Logf("all requests are in %s", file.Name())
+	}
+	if err != nil {
+		f.Error(err)
+	}
+}

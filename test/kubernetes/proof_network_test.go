@@ -6,15 +6,19 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	coordination "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"regent/httpapi"
 	door "regent/httpapi/kubernetes"
@@ -74,6 +78,7 @@ type fleet struct {
 	calls    []checker.Call
 	holders  map[leadership.Token]string // as told by the replies to writes
 	refusals map[int]int                 // of writes, by their status
+	trace    []string                    // of all requests
 	compared int                         // how often the REST API and the door were
 }
 
@@ -138,24 +143,53 @@ func (f *fleet) end(n int) {
 var errRefused = errors.New("connection refused")
 
 // serve lets an instance answer a request, and records what it answers to a write.
-func (f *fleet) serve(n int, r *http.Request, body []byte) (*http.Response, error) {
+func (f *fleet) serve(n int, r *http.Request, body []byte) outcome {
 	b := &f.at[n]
 	b.mu.Lock()
 	handler := b.handler
 	b.mu.Unlock()
 	if handler == nil {
-		return nil, errRefused
+		return outcome{err: errRefused}
 	}
 	r = r.Clone(context.Background()) // what has been sent arrives, though its sender gives up
 	r.Body, r.RequestURI, r.RemoteAddr, r.Host = io.NopCloser(bytes.NewReader(body)), r.URL.RequestURI(), "127.0.0.1:1", r.URL.Host
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
+	f.note(n, r, body, w)
 	if r.Method == http.MethodPut || r.Method == http.MethodPost {
 		f.wrote(w.Code, w.Body.Bytes())
 	}
 	response := w.Result()
 	response.Request = r
-	return response, nil
+	return outcome{response: response, body: w.Body.Bytes()}
+}
+
+// outcome is what came of a request.
+type outcome struct {
+	response *http.Response
+	body     []byte
+	err      error
+}
+
+// note keeps a line about a request, for the one that looks at an hour that failed.
+func (f *fleet) note(n int, r *http.Request, body []byte, w *httptest.ResponseRecorder) {
+	var in, out coordination.Lease
+	_, _, _ = scheme.Codecs.UniversalDeserializer().Decode(body, nil, &in)
+	_ = json.Unmarshal(w.Body.Bytes(), &out)
+	about := func(l coordination.Lease) string {
+		holder := "-"
+		if l.Spec.HolderIdentity != nil {
+			holder = strconv.Quote(*l.Spec.HolderIdentity)
+		}
+		return fmt.Sprintf("%s version %s token %s", holder, l.ResourceVersion, l.Annotations["regent/fencing-token"])
+	}
+	var refused metav1.Status
+	if w.Code >= 300 {
+		_ = json.Unmarshal(w.Body.Bytes(), &refused)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.trace = append(f.trace, fmt.Sprintf("%v instance %d: %s %s %s: %d %s %s", f.now(), n, r.Header.Get("From"), r.Method, about(in), w.Code, about(out), refused.Message))
 }
 
 // wrote records the answer to a write. The caller's name is the holder's, as far as it matters.
@@ -262,11 +296,6 @@ var (
 	errDead  = errors.New("the process has ended")
 )
 
-type outcome struct {
-	response *http.Response
-	err      error
-}
-
 // RoundTrip implements http.RoundTripper.
 func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
@@ -279,6 +308,7 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !l.elector.awake() {
 		return nil, errDead
 	}
+	r.Header.Set("From", fmt.Sprintf("%s sent at %v", l.elector.name, l.now())) // for the trace
 	l.mu.Lock()
 	w := l.weather
 	l.mu.Unlock()
@@ -286,13 +316,13 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	reset, lostReply := l.of(w.reset), l.of(w.lostReply)
 	send := func(after time.Duration) {
 		time.Sleep(after)
-		response, err := l.serve(l.instance(), r, body)
+		o := l.serve(l.instance(), r, body)
 		time.Sleep(l.upTo(w.late))
 		switch {
 		case reset:
-			came <- outcome{nil, errReset} // and nobody knows whether it was done
+			came <- outcome{err: errReset} // and nobody knows whether it was done
 		case !lostReply:
-			came <- outcome{response, err}
+			came <- o
 		}
 	}
 	switch {
@@ -319,8 +349,17 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := context.Cause(r.Context()); err != nil && l.elector.careful {
 		return nil, err
 	}
+	if r := first.response; r != nil && r.StatusCode < 300 {
+		_, token := l.read(first.body)
+		l.elector.mu.Lock()
+		l.elector.answer = token
+		l.elector.mu.Unlock()
+	}
 	return first.response, first.err
 }
+
+// CancelRequest does nothing: the context of a request does.
+func (l *link) CancelRequest(*http.Request) {}
 
 // instance picks one that serves: a load balancer is mostly right about that.
 func (l *link) instance() int {

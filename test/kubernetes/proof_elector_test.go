@@ -73,16 +73,20 @@ type lock struct {
 	*resourcelock.LeaseLock
 	elector *elector
 	wrong   time.Duration
+	created bool // and not read since
 }
 
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	if ctx.Value(running{}) == nil && l.elector.careful {
 		l.elector.stop()
 	}
-	return l.LeaseLock.Get(ctx)
+	record, raw, err := l.LeaseLock.Get(ctx)
+	l.created = l.created && err != nil
+	return record, raw, err
 }
 
 func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	l.created = true
 	return l.told(r, l.LeaseLock.Create(ctx, l.shifted(r)))
 }
 
@@ -96,8 +100,8 @@ func (l *lock) shifted(r resourcelock.LeaderElectionRecord) resourcelock.LeaderE
 }
 
 // told keeps the token of a lease that was granted or renewed. client-go counts the transitions
-// itself, and must come to the same, unless it has created a Lease that had been deleted: it cannot
-// know that.
+// itself, and must come to the same, but for a Lease that it has created: one that had been deleted
+// goes on with its transitions, as client-go does not know until it reads the Lease.
 func (l *lock) told(r resourcelock.LeaderElectionRecord, err error) error {
 	if err != nil || r.HolderIdentity == "" {
 		return err
@@ -105,7 +109,7 @@ func (l *lock) told(r resourcelock.LeaderElectionRecord, err error) error {
 	l.elector.mu.Lock()
 	defer l.elector.mu.Unlock()
 	l.elector.token = l.elector.answer
-	if n := leadership.Token(r.LeaderTransitions) + 1; n != l.elector.token && n != 1 {
+	if n := leadership.Token(r.LeaderTransitions) + 1; n != l.elector.token && !l.created {
 		l.elector.Errorf("%s counts %d transitions, and the server has told it the token %d", r.HolderIdentity, r.LeaderTransitions, l.elector.token)
 	}
 	return nil

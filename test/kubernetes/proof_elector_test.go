@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strconv"
 	"sync"
 	"time"
@@ -53,6 +54,13 @@ type elector struct {
 	kill     func()    // ends what still runs of it
 	number   int       // of processes so far
 	terms    int
+}
+
+// newElector returns an elector that does not take part yet.
+func newElector(f *fleet, c *chance, name string) *elector {
+	e := &elector{fleet: f, chance: c, name: name, identity: name + "_0", careful: true}
+	e.link = &link{fleet: f, chance: c, elector: e, weather: calm}
+	return e
 }
 
 // tokenOf is the fencing token of a Lease, which must be its transitions and one.
@@ -123,14 +131,14 @@ func (e *elector) live(ctx, leaving context.Context) {
 		e.dead, e.number = false, e.number+1
 		e.identity = fmt.Sprintf("%s_%d", e.name, e.number)
 		e.mu.Unlock()
-		e.process(ctx, leaving, pick(e.chance, timings), e.of(0.5), pick(e.chance, []time.Duration{0, time.Hour, -time.Hour, 50 * 365 * 24 * time.Hour}))
+		e.process(ctx, leaving, e.link, pick(e.chance, timings), e.of(0.5), pick(e.chance, []time.Duration{0, time.Hour, -time.Hour, 50 * 365 * 24 * time.Hour}))
 		sleep(ctx, e.upTo(10*time.Second))
 	}
 }
 
 // process takes part in the election, term by term, until it crashes or ctx ends.
-func (e *elector) process(ctx, leaving context.Context, is timing, release bool, wrong time.Duration) {
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://127.0.0.1", Transport: e.link, Timeout: is.timeout})
+func (e *elector) process(ctx, leaving context.Context, over http.RoundTripper, is timing, release bool, wrong time.Duration) {
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://127.0.0.1", Transport: over, Timeout: is.timeout})
 	if err != nil {
 		e.Error(err)
 		return

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -156,7 +157,7 @@ func (f *fleet) serve(n int, r *http.Request, body []byte) outcome {
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
 	f.note(n, r, body, w)
-	if r.Method == http.MethodPut || r.Method == http.MethodPost {
+	if strings.HasPrefix(r.URL.Path, door.Path) && (r.Method == http.MethodPut || r.Method == http.MethodPost) {
 		f.wrote(w.Code, w.Body.Bytes())
 	}
 	response := w.Result()

@@ -228,6 +228,13 @@ func (e *elector) isDead() bool {
 	return e.dead
 }
 
+// hear keeps the token of an answer.
+func (e *elector) hear(t leadership.Token) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.answer = t
+}
+
 // crash ends the process: it sends nothing more.
 func (e *elector) crash() {
 	e.mu.Lock()

@@ -211,10 +211,16 @@ func (f *fleet) compare(ctx context.Context) {
 	}
 }
 
-// recording is what has happened. The work that goes on is not in it.
-func (f *fleet) recording(electors []*elector) (r checker.Recording) {
+// recording is what has happened.
+func (f *fleet) recording(electors []*elector) checker.Recording {
 	f.Helper()
+	r := f.heard(electors)
 	r.History = f.history()
+	return r
+}
+
+// heard is what the electors have heard and believed. The work that goes on is not in it.
+func (f *fleet) heard(electors []*elector) (r checker.Recording) {
 	f.mu.Lock()
 	r.Calls = f.calls
 	f.mu.Unlock()

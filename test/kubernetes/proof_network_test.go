@@ -158,7 +158,7 @@ func (f *fleet) serve(n int, r *http.Request, body []byte) outcome {
 	handler.ServeHTTP(w, r)
 	f.note(n, r, body, w)
 	if strings.HasPrefix(r.URL.Path, door.Path) && (r.Method == http.MethodPut || r.Method == http.MethodPost) {
-		f.wrote(w.Code, w.Body.Bytes())
+		f.wrote(w.Code, w.Body.Bytes(), f.now(), f.now())
 	}
 	response := w.Result()
 	response.Request = r
@@ -193,8 +193,8 @@ func (f *fleet) note(n int, r *http.Request, body []byte, w *httptest.ResponseRe
 	f.trace = append(f.trace, fmt.Sprintf("%v instance %d: %s %s %s: %d %s %s", f.now(), n, r.Header.Get("From"), r.Method, about(in), w.Code, about(out), refused.Message))
 }
 
-// wrote records the answer to a write. The caller's name is the holder's, as far as it matters.
-func (f *fleet) wrote(status int, body []byte) {
+// wrote records the answer to a write.
+func (f *fleet) wrote(status int, body []byte, asked, answered time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if status >= 300 {
@@ -202,29 +202,34 @@ func (f *fleet) wrote(status int, body []byte) {
 		return
 	}
 	l, token := f.read(body)
-	now, holder := f.now(), *l.Spec.HolderIdentity
-	c := checker.Call{Caller: holder, Verb: checker.Renew, Election: election, Candidate: leadership.CandidateID(holder), Token: token, Asked: now, Answered: now}
-	c.Answer = &leadership.Lease{
-		Election: election, State: leadership.Vacant, Token: token, ReadAt: time.Now().Add(ahead),
-		LeaseDuration: time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second,
+	holder := *l.Spec.HolderIdentity
+	if before, known := f.holders[token]; known && holder != "" && before != holder {
+		f.Errorf("token %d was told to %q and to %q", token, before, holder)
 	}
-	switch {
-	case holder == "":
-		c.Verb = checker.Release
-	default:
-		if l.Spec.AcquireTime.Equal(l.Spec.RenewTime) {
-			c.Verb = checker.Acquire
-		}
-		c.Key = sha256.Sum256([]byte(holder))
-		c.Answer.State, c.Answer.LeaderID = leadership.Held, c.Candidate
-		c.Answer.AcquiredAt, c.Answer.LastHeartbeat = l.Spec.AcquireTime.Time, l.Spec.RenewTime.Time
-		c.Answer.LeaseExpiration = c.Answer.LastHeartbeat.Add(c.Answer.LeaseDuration)
-		if before, known := f.holders[token]; known && before != holder {
-			f.Errorf("token %d was told to %q and to %q", token, before, holder)
-		}
+	if holder != "" {
 		f.holders[token] = holder
 	}
-	f.calls = append(f.calls, c)
+	f.calls = append(f.calls, callOf(&l, token, asked, answered))
+}
+
+// callOf is the call that was answered with a Lease. It is told by the holder's name, as one knows
+// its key.
+func callOf(l *coordination.Lease, token leadership.Token, asked, answered time.Duration) checker.Call {
+	holder := *l.Spec.HolderIdentity
+	c := checker.Call{Caller: holder, Verb: checker.Release, Election: election, Candidate: leadership.CandidateID(holder), Token: token, Asked: asked, Answered: answered}
+	c.Answer = &leadership.Lease{Election: election, State: leadership.Vacant, Token: token, LeaseDuration: time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second}
+	if holder == "" {
+		return c
+	}
+	c.Verb = checker.Renew
+	if l.Spec.AcquireTime.Equal(l.Spec.RenewTime) {
+		c.Verb = checker.Acquire
+	}
+	c.Key = sha256.Sum256([]byte(holder))
+	c.Answer.State, c.Answer.LeaderID = leadership.Held, c.Candidate
+	c.Answer.AcquiredAt, c.Answer.LastHeartbeat = l.Spec.AcquireTime.Time, l.Spec.RenewTime.Time
+	c.Answer.LeaseExpiration = c.Answer.LastHeartbeat.Add(c.Answer.LeaseDuration)
+	return c
 }
 
 // read reads a Lease and its token, which it has twice.
@@ -352,9 +357,7 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if r := first.response; r != nil && r.StatusCode < 300 {
 		_, token := l.read(first.body)
-		l.elector.mu.Lock()
-		l.elector.answer = token
-		l.elector.mu.Unlock()
+		l.elector.hear(token)
 	}
 	return first.response, first.err
 }

@@ -139,6 +139,36 @@ func TestPeopleComeThroughIdentityAwareProxy(t *testing.T) {
 	}
 }
 
+// Each door knows the person.
+func TestAPersonBehindTheProxyHasItsRightsAtEachDoor(t *testing.T) {
+	t.Parallel()
+	a, proxy := behindProxy(t)
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pause","arguments":{"election":"own-1","for":"1h","mode":"drain","reason":"a test"}}}`
+	for _, c := range []struct {
+		who, method, path, body string
+		status                  int
+		says                    string
+	}{
+		{"observer@test", "GET", "/apis/coordination.k8s.io/v1/leases", "", http.StatusOK, "LeaseList"},
+		{"stranger@test", "GET", "/apis/coordination.k8s.io/v1/leases", "", http.StatusForbidden, `"reason":"Forbidden"`},
+		{"", "GET", "/apis/coordination.k8s.io/v1/leases", "", http.StatusUnauthorized, `"kind":"Status"`},
+		{"observer@test", "POST", "/mcp", call, http.StatusOK, "PERMISSION_DENIED"},
+		{"operator@test", "POST", "/mcp", call, http.StatusOK, `"structuredContent":{"election":"own-1"`},
+		{"", "POST", "/mcp", call, http.StatusUnauthorized, "has no token"},
+	} {
+		headers := []string{"Accept", "application/json, text/event-stream"}
+		if c.who != "" {
+			headers = append(headers, assertionHeader, a.secret(proxy.Assertion(forProxy, c.who)))
+		}
+		if r := a.ask("", c.method, c.path, c.body, headers...); r.status != c.status || !strings.Contains(r.body, c.says) {
+			t.Errorf("%s %s as %q: %d %s; want %d and %s", c.method, c.path, c.who, r.status, r.body, c.status, c.says)
+		}
+	}
+	if r := a.ask("", "GET", "/v1/elections/own-1/overrides", "", assertionHeader, a.secret(proxy.Assertion(forProxy, "observer@test"))); !strings.Contains(r.body, "https://accounts.google.com|id-operator-test") {
+		t.Errorf("the order is not the operator's: %s", r.body)
+	}
+}
+
 // A browser adds the cookie of Identity-Aware Proxy to whatever a page of another site sends, and
 // the proxy makes a good assertion of it. The page must not get through with it.
 func TestNoPageOfAnotherSiteUsesThePersonBehindTheProxy(t *testing.T) {

@@ -31,7 +31,7 @@ async function health() {
     } catch { /* trouble says so */ }
   }
   show();
-  setTimeout(health, trouble ? 3000 : 15000);
+  setTimeout(health, 5000);
 }
 
 function signIn(e) {

@@ -16,7 +16,7 @@ export function fleet(main, stream, status) {
   let filter = 'all', order = 'state', back = false, search = '', sort = true, shown = [];
   const body = h('div', {class: 'body', role: 'rowgroup'}), counted = h('span', {class: 'dim', role: 'status'});
 
-  const flapping = r => r.grants.filter(at => wall() - at < flap.within).length >= flap.terms;
+  const flapping = r => [...r.grants.values()].filter(at => wall() - at < flap.within).length >= flap.terms;
   const waiting = r => r.asked || r.lease.endsBecause === 'approval' && r.end - now() < 300000;
   const filters = {
     all: ['All', 'dim', () => true],
@@ -70,7 +70,7 @@ export function fleet(main, stream, status) {
     for (const e of entries) { const r = all.get(e.target.dataset.name); if (r) { r.inView = e.isIntersecting; dirty.add(r); } }
   });
   function row(name) {
-    const r = {name, grants: [], lease: {}, changed: 0, end: 0, due: 0, ask: 0, bar: bar(), chip: chip(), leader: h('span'), token: h('span', {class: 'num'}), line: h('span', {class: 'dim'}), when: h('span', {class: 'dim num'})};
+    const r = {name, grants: new Map(), lease: {}, changed: 0, end: 0, due: 0, ask: 0, bar: bar(), chip: chip(), leader: h('span'), token: h('span', {class: 'num'}), line: h('span', {class: 'dim'}), when: h('span', {class: 'dim num'})};
     const cells = {state: r.chip.e, name: h('a', {href: page(name)}, name), leader: r.leader, token: r.token, left: r.bar.e, line: r.line, changed: r.when};
     r.e = h('div', {role: 'row', 'data-name': name}, Object.entries(cells).map(([id, c]) => h('div', {role: 'cell', class: id}, c)));
     all.set(name, r);
@@ -89,7 +89,7 @@ export function fleet(main, stream, status) {
     r.end = held ? now() + lease.expiresInMs : 0;
     r.due = held ? now() + Math.max(1000, lease.renewInMs + 1500) : lease.lockedForMs ? now() + lease.lockedForMs : 0;
     const grant = lease.acquiredAt ? Date.parse(lease.acquiredAt) : 0;
-    if (grant && !r.grants.includes(grant)) r.grants.push(grant);
+    if (grant) r.grants.set(lease.fencingToken, grant);
     r.changed = Math.max(r.changed, grant);
     const policy = lease.configuration.policy ?? {};
     if (!known && held && (policy.approval || lease.fencingToken >= flap.terms && wall() - grant < flap.within)) histories.push(r);
@@ -100,7 +100,7 @@ export function fleet(main, stream, status) {
   // note takes what an event says beside the lease. The past is noted in the same way.
   function note(r, e) {
     const at = Date.parse(e.at);
-    if (e.type === 'acquired' && !r.grants.includes(at)) r.grants.push(at);
+    if (e.type === 'acquired') r.grants.set(e.fencingToken, at);
     if (e.type === 'approvalRequested') r.asked = true;
     if (['approved', 'acquired', 'released', 'expired', 'epoch'].includes(e.type)) r.asked = false;
     if (e.type === 'paused' || e.type === 'resumed') r.paused = e.type === 'paused';

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -114,7 +115,12 @@ func (p *tab) open(url string) { p.t.Helper(); p.do(chromedp.Navigate(url)) }
 func (p *tab) until(condition string, args ...any) {
 	p.t.Helper()
 	condition = fmt.Sprintf(condition, args...)
-	if _, err := chromedp.Run(p.ctx, chromedp.Poll[bool]("Boolean("+condition+")", chromedp.WithPollingTimeout(patience))); err != nil {
+	poll := chromedp.Poll[bool]("Boolean("+condition+")", chromedp.WithPollingTimeout(patience))
+	_, err := chromedp.Run(p.ctx, poll)
+	for err != nil && strings.Contains(err.Error(), "context") && p.ctx.Err() == nil { // another page has come
+		_, err = chromedp.Run(p.ctx, poll)
+	}
+	if err != nil {
 		text, _ := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.body.innerText"))
 		p.t.Fatalf("%s: %v; the page says: %s", condition, err, text)
 	}
@@ -213,4 +219,20 @@ func (p *tab) fits(of string) {
 	if wide := get[int](p, "document.documentElement.scrollWidth - innerWidth"); wide > 0 {
 		p.t.Errorf("%s is %d pixels wider than the screen", of, wide)
 	}
+}
+
+// front brings the page before the others.
+func front() step {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, page.BringToFront, cdp.Empty{})
+		return err
+	})
+}
+
+// replace replaces what a field has.
+func replace(selector, text string) step {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := chromedp.Evaluate[bool](fmt.Sprintf("(e => { e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); return true })(document.querySelector(%q))", text, selector))(ctx, t)
+		return err
+	})
 }

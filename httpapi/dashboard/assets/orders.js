@@ -7,11 +7,11 @@ const who = d => d.candidateId || 'this candidate';
 // kinds says of each order which fields it has and what will happen.
 const kinds = {
   assign: {text: 'Assign', fields: ['candidateId', 'for'], says: (l, d) => `Until ${d.until} only ${who(d)} is granted the lease.${l.leaderId && l.leaderId !== d.candidateId ? ' The present term ends.' + promised(l) : ''}`},
-  evict: {text: 'Evict', danger: true, fields: ['ban'], says: (l, d) => `The present term ends.${promised(l)} ${d.ban ? `It is not granted the lease again before ${d.until}.` : 'It may lead again unless you name a ban.'} Nothing takes an eviction back.`},
+  evict: {text: 'Evict', danger: true, term: true, fields: ['ban'], says: (l, d) => `The present term ends.${promised(l)} ${d.ban ? `It is not granted the lease again before ${d.until}.` : 'It may lead again unless you name a ban.'} Nothing takes an eviction back.`},
   pause: {text: 'Pause', fields: ['for', 'mode'], says: (l, d) => `Until ${d.until} no candidate is granted the lease. ${d.mode === 'drain' ? 'The present term ends.' + promised(l) : 'The present leader goes on.'}`},
   resume: {text: 'Resume', fields: [], says: () => 'The pause ends now, and candidates are granted the lease again.'},
   ban: {text: 'Ban', danger: true, fields: ['candidateId', 'for'], says: (_, d) => `Until ${d.until} ${who(d)} is not granted the lease. A term that it has goes on.`},
-  approve: {text: 'Approve', fields: ['for', 'newEpoch'], optional: true, says: (l, d) => `${l.leaderId ? `${l.leaderId}, the leader of token ${l.fencingToken},` : 'The next leader'} may go on${d.for ? ` until ${d.until}` : ' for as long as the policy says'}.${d.newEpoch ? ' It goes on under the next token: orders from before are stale.' : ''}`},
+  approve: {text: 'Approve', term: true, fields: ['for', 'newEpoch'], optional: true, says: (l, d) => `${l.leaderId ? `${l.leaderId}, the leader of token ${l.fencingToken},` : 'The next leader'} may go on${d.for ? ` until ${d.until}` : ' for as long as the policy says'}.${d.newEpoch ? ' It goes on under the next token: orders from before are stale.' : ''}`},
 };
 
 // bars says why an order makes no sense now; '' if it does.
@@ -24,8 +24,8 @@ function bars(kind, l, paused) {
 // orders shows a button for each order. One that the visitor may not give is disabled, and says so.
 // The buttons are made once: one that was replaced between press and release would lose a click.
 export function orders(visitor, done) {
-  let lease, paused = false;
-  const buttons = Object.entries(kinds).map(([kind, k]) => h('button', {'data-order': kind, disabled: true, onclick: () => ask(kind, k, lease, visitor, done)}, k.text));
+  let lease, paused = false, dialog;
+  const buttons = Object.entries(kinds).map(([kind, k]) => h('button', {'data-order': kind, disabled: true, onclick: () => { dialog = ask(kind, k, lease, visitor, done); }}, k.text));
   const note = h('p', {class: 'dim', id: 'orders-note'});
   const draw = () => {
     const barred = Object.keys(kinds).filter(kind => !visitor.may.includes(kind)), why = [];
@@ -40,7 +40,7 @@ export function orders(visitor, done) {
   };
   return {
     e: h('div', {class: 'orders', role: 'group', 'aria-label': 'Orders', 'aria-describedby': 'orders-note'}, h('div', {class: 'tools'}, buttons), note),
-    lease(l) { lease = l; draw(); },
+    lease(l) { lease = l; dialog?.(l); draw(); },
     standing(overrides) { paused = overrides.some(o => o.kind === 'pause'); if (lease) draw(); },
   };
 }
@@ -56,9 +56,11 @@ export function override(o, name, visitor, done) {
 const labels = {candidateId: 'Candidate', for: 'For how long', ban: 'Ban it for (optional)', mode: 'The present leader', newEpoch: 'Begin a new epoch, with the next token'};
 const help = 'such as 30s, 10m, 2h';
 
-// ask opens the dialog of an order. It stays open with the reason if the order is refused.
+// ask opens the dialog of an order. It stays open with the reason if the order is refused. The
+// result tells it of a newer lease: an order about a term that has ended would do nothing.
 function ask(kind, k, l, visitor, done) {
   const fields = {}, says = h('p', {class: 'says', id: 'order-says'}), problem = h('p', {class: 'problem', role: 'alert'}), opener = document.activeElement;
+  let present = l;
   for (const f of k.fields) {
     if (f === 'mode') fields[f] = h('select', {name: f}, h('option', {value: 'freeze'}, 'goes on'), h('option', {value: 'drain'}, 'ends its term'));
     else if (f === 'newEpoch') fields[f] = h('input', {type: 'checkbox', name: f});
@@ -69,7 +71,7 @@ function ask(kind, k, l, visitor, done) {
   const values = () => Object.fromEntries(Object.entries(fields).map(([f, e]) => [f, e.type === 'checkbox' ? e.checked || '' : e.value.trim()]).filter(([, v]) => v !== ''));
   const explain = () => {
     const d = values(), ms = millis(d.for ?? d.ban);
-    says.textContent = k.says(l, {...d, until: ms ? `${clock(wall() + ms)} (in ${span(ms)})` : '…'});
+    says.textContent = k.says(present, {...d, until: ms ? `${clock(wall() + ms)} (in ${span(ms)})` : '…'});
   };
   const label = (text, e) => e.type === 'checkbox' ? h('label', {class: 'check'}, e, text) : h('label', {}, text, e);
   const send = h('button', {class: k.danger ? 'danger' : 'primary', 'data-send': true}, k.text), dialog = h('dialog', {'aria-labelledby': 'order-title', 'aria-describedby': 'order-says'}, h('form', {oninput: explain, onsubmit: async e => {
@@ -90,4 +92,11 @@ function ask(kind, k, l, visitor, done) {
   document.body.append(dialog);
   explain();
   dialog.showModal();
+  return newer => {
+    present = newer;
+    if (k.term && newer.fencingToken !== l.fencingToken) {
+      problem.textContent = `The term of token ${l.fencingToken} has ended meanwhile: ${newer.leaderId ? `${newer.leaderId} leads with token ${newer.fencingToken}` : 'no candidate leads'}. Cancel, and look again.`;
+      send.disabled = true;
+    } else explain();
+  };
 }

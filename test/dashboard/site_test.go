@@ -162,7 +162,7 @@ func newSite(t *testing.T, policy string) *site {
 	running.Go(func() { inst.Run(ctx) })
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if who := s.who.Load(); who != nil {
-			r = r.WithContext(authn.With(r.Context(), *who))
+			r = r.WithContext(leadership.WithActor(authn.With(r.Context(), *who), who.String()))
 		}
 		api.ServeHTTP(w, r)
 	}))

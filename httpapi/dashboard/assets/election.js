@@ -30,7 +30,7 @@ export function election(main, name, visitor, stream) {
       h('div', {}, section('Report', parts.report), section('Checkpoint', parts.checkpoint), section('Journal', parts.journal), section('Elections below', parts.tree)),
       section('Events', h('div', {role: 'log', 'aria-label': 'Events'}, log))));
   parts.explain.replaceChildren();
-  let revision = 0, events = [], reading = false, again = false, late = 0, drawn = 0;
+  let revision = 0, events = [], reading = false, again = false, late = 0;
 
   const none = text => h('span', {class: 'dim'}, text);
   const list = (all, f, empty) => all?.length ? h('ul', {class: 'plain'}, all.map(f).map(c => h('li', {}, c))) : none(empty);
@@ -126,6 +126,6 @@ export function election(main, name, visitor, stream) {
     if (document.hidden) return;
     time.tick();
     if (late && late < now()) refresh();
-    if (drawn + 5000 < now()) { drawing.draw(); drawn = now(); }
+    drawing.draw();
   }, 250);
 }

@@ -22,21 +22,27 @@ function because(e) {
   return (e.type === 'epoch' ? 'new epoch' : why && why !== e.type ? `${e.type}, ${why}` : e.type) + (e.reason ? `: ${e.reason}` : '') + (e.actor && e.reason ? ` (${e.actor})` : '');
 }
 
-// timeline draws the terms, and lists them in words. draw is called again as time goes on.
+// timeline draws the terms, and lists them in words. draw is called again as time goes on: it draws
+// anew if that would be seen.
 export function timeline() {
   const drawn = h('div', {class: 'terms', role: 'img'}), axis = h('div', {class: 'axis', 'aria-hidden': 'true'}), rows = h('tbody'), older = h('tbody');
   const head = () => h('thead', {}, h('tr', {}, ['Token', 'Leader', 'Ended', 'Lasted', 'From'].map(t => h('th', {scope: 'col'}, t))));
   const more = h('details', {hidden: true}, h('summary', {}, 'Earlier terms'), h('table', {'aria-label': 'Earlier terms'}, head(), older));
   const e = h('div', {}, drawn, axis, h('div', {class: 'wide', tabindex: '0', role: 'region', 'aria-label': 'Terms'}, h('table', {'aria-label': 'Terms'}, head(), rows), more));
-  let all = [], listed = '';
+  let all = [], listed = '', drawnWide = 0, drawnWhole = 0;
   const row = t => h('tr', {}, h('td', {class: 'num'}, '#' + t.token), h('td', {class: 'id'}, t.leader), h('td', {class: t.to ? '' : 'good'}, t.why ?? 'leads'),
     h('td', {class: 'num'}, span((t.to ?? wall()) - t.from)), h('td', {class: 'num'}, when(t.from)));
 
   function draw() {
     const end = Math.max(wall(), all.at(-1)?.to ?? 0), start = all[0]?.from ?? end, whole = Math.max(end - start, 1000), part = ms => ms / whole * 100 + '%';
+    const lasting = rows.querySelector('td:nth-child(4)'), last = all.at(-1);
+    if (lasting) say(lasting, span((last.to ?? end) - last.from));
     drawn.hidden = axis.hidden = !all.length;
+    const wide = drawn.clientWidth;
+    if (wide === drawnWide && whole >= drawnWhole && whole < drawnWhole * 1.004) return;
+    drawnWide = wide;
+    drawnWhole = whole;
     drawn.setAttribute('aria-label', `${all.length} terms since ${clock(start)}, listed below`);
-    const wide = drawn.clientWidth || 1000;
     drawn.replaceChildren(...all.flatMap((t, i) => {
       const from = t.from - start, ms = (t.to ?? end) - t.from, room = ((all[i + 1]?.to ?? end) - (t.to ?? end)) / whole * wide;
       const e = h('div', {class: t.to ? 'term past' : 'term', title: `#${t.token} ${t.leader}, ${span(ms)}`}, ms / whole * wide > 44 ? h('span', {}, `#${t.token} ${t.leader}`) : '');
@@ -49,8 +55,6 @@ export function timeline() {
     }));
     const marks = Math.max(2, Math.min(6, Math.floor(wide / 150)));
     axis.replaceChildren(...Array.from({length: marks}, (_, i) => h('span', {}, i === marks - 1 ? 'now' : clock(start + whole * i / (marks - 1)))));
-    const lasting = rows.querySelector('td:nth-child(4)'), last = all.at(-1);
-    if (lasting) say(lasting, span((last.to ?? end) - last.from));
   }
   return {
     e, draw,
@@ -58,6 +62,7 @@ export function timeline() {
       all = terms(events);
       const newest = JSON.stringify(all);
       if (newest !== listed) {
+        drawnWhole = 0;
         const last = all.toReversed();
         rows.replaceChildren(...last.slice(0, 6).map(row));
         older.replaceChildren(...last.slice(6).map(row));

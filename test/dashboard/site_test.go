@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -153,7 +154,10 @@ func newSite(t *testing.T, policy string) *site {
 	api := httpapi.New(httpapi.Config{
 		Service: service, Doors: map[string]httpapi.Door{dashboard.Path: door, "/": door},
 		Ready: func(ctx context.Context) (string, error) {
-			_, err := s.store.List(ctx, "", "", 1)
+			_, err := s.store.Store.List(ctx, "", "", 1)
+			if s.store.down.Load() {
+				err = errors.New("the store does not answer")
+			}
 			return "", err
 		},
 	})

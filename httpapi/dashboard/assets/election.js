@@ -13,6 +13,9 @@ const marks = {
 
 const kept = {events: 200, listed: 50};
 
+// How often the parts are read of which no event tells.
+const silent = 30000;
+
 // election shows one election: its lease, its terms, its events, and what operators can do.
 export function election(main, name, visitor, stream) {
   document.title = `${name} · Regent`;
@@ -30,7 +33,7 @@ export function election(main, name, visitor, stream) {
       h('div', {}, section('Report', parts.report), section('Checkpoint', parts.checkpoint), section('Journal', parts.journal), section('Elections below', parts.tree)),
       section('Events', h('div', {role: 'log', 'aria-label': 'Events'}, log))));
   parts.explain.replaceChildren();
-  let revision = 0, events = [], reading = false, again = false, late = 0;
+  let revision = 0, events = [], reading = false, again = false, late = now() + 2000, due = 0;
 
   const none = text => h('span', {class: 'dim'}, text);
   const list = (all, f, empty) => all?.length ? h('ul', {class: 'plain'}, all.map(f).map(c => h('li', {}, c))) : none(empty);
@@ -84,13 +87,17 @@ export function election(main, name, visitor, stream) {
     reading = true;
     late = now() + 5000;
     try { draw(await call(path(name))); say(problem, ''); } catch (e) { say(problem, e.message); }
-    await Promise.all([
+    const all = [
       part('overrides', '/overrides', d => { buttons.standing(d.overrides); return list(d.overrides, o => override(o, name, visitor, refresh), 'None stands.'); }),
       part('members', '/members', members),
-      visitor.may.includes('checkpoint') ? part('checkpoint', '/checkpoint', d => h('div', {}, h('p', {}, h('b', {}, d.task ?? ''), ' ', none(`by ${d.leaderId}, token ${d.fencingToken}, `), when(d.at)), d.uri ? h('p', {class: 'id'}, d.uri) : json(d.data))) : show(parts.checkpoint, none('Your role does not allow reading it.')),
-      visitor.may.includes('journal') ? part('journal', '/journal?limit=1', d => h('dl', {}, dl([['Last index', String(d.index)], ['Snapshot up to', d.snapshotIndex ? String(d.snapshotIndex) : 'none'], ['Token', String(d.fencingToken || '')]]))) : show(parts.journal, none('Your role does not allow reading it.')),
-      part('tree', '/tree', d => h('div', {}, list(d.children, branch, 'None.'), d.complete ? '' : none('There are more.'))),
-    ]);
+    ];
+    if (due < now()) {
+      due = now() + silent;
+      all.push(visitor.may.includes('checkpoint') ? part('checkpoint', '/checkpoint', d => h('div', {}, h('p', {}, h('b', {}, d.task ?? ''), ' ', none(`by ${d.leaderId}, token ${d.fencingToken}, `), when(d.at)), d.uri ? h('p', {class: 'id'}, d.uri) : json(d.data))) : show(parts.checkpoint, none('Your role does not allow reading it.')));
+      all.push(visitor.may.includes('journal') ? part('journal', '/journal?limit=1', d => h('dl', {}, dl([['Last index', String(d.index)], ['Snapshot up to', d.snapshotIndex ? String(d.snapshotIndex) : 'none'], ['Token', String(d.fencingToken || '')]]))) : show(parts.journal, none('Your role does not allow reading it.')));
+      all.push(part('tree', '/tree', d => h('div', {}, list(d.children, branch, 'None.'), d.complete ? '' : none('There are more.'))));
+    }
+    await Promise.all(all);
     reading = false;
     if (again) { again = false; refresh(); }
   }
@@ -117,15 +124,15 @@ export function election(main, name, visitor, stream) {
     try { hear((await call(path(name, `/events?after=${Math.max(0, last - kept.events)}&limit=${kept.events}`))).events); } catch (e) { say(problem, e.message); }
   }
   stream(path(name, '/events'), {
-    snapshot: l => { draw(l); history(l.revision); refresh(); },
-    event: e => { hear([e]); refresh(); },
+    open: () => { due = 0; refresh(); },
+    snapshot: l => { draw(l); history(l.revision); },
+    event: e => { if (e.type === 'acquired' || e.type === 'delegated') due = 0; hear([e]); refresh(); },
     report: r => report(r.report, r.reportedAt), member: refresh, restart: () => { revision = 0; },
   });
-  refresh(); // one that does not exist yet has no snapshot
   setInterval(() => {
     if (document.hidden) return;
     time.tick();
-    if (late && late < now()) refresh();
+    if (late && late < now() || due && due < now()) refresh(); // also if no stream is to be had
     drawing.draw();
   }, 250);
 }

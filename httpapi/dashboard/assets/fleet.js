@@ -5,7 +5,7 @@ import {call} from './server.js';
 const flap = {terms: 4, within: 600000};
 
 // How often rows in view ask who waits, and the list is read where there is no stream.
-const every = {members: 15000, list: 5000};
+const every = {members: 30000, list: 5000};
 
 const columns = {state: 'State', name: 'Election', leader: 'Leader', token: 'Token', left: 'Time left', line: 'In line', changed: 'Last change'};
 

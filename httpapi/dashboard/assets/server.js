@@ -59,6 +59,7 @@ export function stream(url, handlers, status) {
     const r = await send(url, {signal: abort.signal, headers: {Accept: 'text/event-stream', ...(last && {'Last-Event-ID': last})}});
     if (!r.ok) throw await refused(r);
     status(true);
+    handlers.open?.();
     pause = 500;
     failed = 0;
     const reader = r.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -144,12 +144,19 @@ func get[T any](p *tab, expression string, args ...any) T {
 	return v
 }
 
-func click(selector string) step             { return chromedp.Click(selector) }
-func enter(selector, text string) step       { return chromedp.SendKeys(selector, text) }
-func keys(text string) step                  { return chromedp.KeyEvent(text) }
-func (p *tab) width(pixels int64)            { p.t.Helper(); p.do(chromedp.EmulateViewport(pixels, 900)) }
-func (p *tab) focused(expression string)     { p.t.Helper(); p.until("(e => %s)(document.activeElement)", expression) }
-func (p *tab) orders(kind string) (s string) { return fmt.Sprintf("button[data-order=%s]:not(:disabled)", kind) }
+func click(selector string) step       { return chromedp.Click(selector) }
+func enter(selector, text string) step { return chromedp.SendKeys(selector, text) }
+func keys(text string) step            { return chromedp.KeyEvent(text) }
+func (p *tab) width(pixels int64) { p.t.Helper(); p.do(chromedp.EmulateViewport(pixels, 900)) }
+
+func (p *tab) focused(expression string) {
+	p.t.Helper()
+	p.until("(e => %s)(document.activeElement)", expression)
+}
+
+func (p *tab) orders(kind string) (s string) {
+	return fmt.Sprintf("button[data-order=%s]:not(:disabled)", kind)
+}
 
 // scheme lets the browser prefer light or dark pages.
 func (p *tab) scheme(value string) {

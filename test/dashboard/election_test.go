@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // story makes an election that has all that a page can show: terms with reasons, members, a line, a
@@ -76,6 +78,11 @@ func TestOneElectionShowsAllThatIsKnownOfIt(t *testing.T) {
 	explain("agent-3", "agent-3 leads")
 	explain("agent-2", "BANNED", "by ann", "its disk fails", "more")
 	explain("agent-9", "HELD", "agent-3 leads")
+
+	// The first entries of the journal give way to a snapshot, which the page learns as it opens.
+	s.call("PUT", "planner/journal/snapshot", as("agent-3", 4, `,"upTo":1,"data":{}`))
+	p.do(chromedp.Reload())
+	p.says("#journal", "Last index2", "Snapshot up to1")
 
 	// What happens next is shown without a reload, and the drawing goes on.
 	s.post("planner:renew", as("agent-3", 4, `,"report":{"progress":500,"health":"tired"}`))

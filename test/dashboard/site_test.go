@@ -186,7 +186,10 @@ func (s *site) call(method, path, body string) string {
 	return callAt(s.t, s.url, method, path, body)
 }
 
-func (s *site) post(path, body string) string { s.t.Helper(); return s.call(http.MethodPost, path, body) }
+func (s *site) post(path, body string) string {
+	s.t.Helper()
+	return s.call(http.MethodPost, path, body)
+}
 
 func callAt(t *testing.T, url, method, path, body string) string {
 	t.Helper()

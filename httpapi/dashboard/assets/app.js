@@ -13,7 +13,7 @@ function show() {
   if (connected && !troubled) { fresh = now(); at = wall(); }
   const old = !connected || troubled;
   document.body.classList.toggle('old', Boolean(old));
-  say(live, connected ? troubled ? 'The server is in trouble' : degraded ? 'Live, degraded' : 'Live' : fresh ? 'Disconnected' : 'Not connected', old ? 'bad' : degraded ? 'warn' : 'good');
+  say(live, connected ? troubled ? 'In trouble' : degraded ? 'Live, degraded' : 'Live' : fresh ? 'Disconnected' : 'Not connected', old ? 'bad' : degraded ? 'warn' : 'good');
   const why = [connected ? trouble || degraded : reason].filter(Boolean).map(w => ` ${w[0].toUpperCase()}${w.slice(1).replace(/\.?$/, '.')}`);
   say(age, (old ? (fresh ? `What you see is ${span(now() - fresh)} old, as of ${clock(at)}.` : '') + (connected ? '' : ' Trying again.') : '') + why.join(''));
   age.hidden = !age.textContent;

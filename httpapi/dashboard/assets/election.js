@@ -16,6 +16,9 @@ const kept = {events: 200, listed: 50};
 // How often the parts are read of which no event tells.
 const silent = 30000;
 
+// After these events other orders may stand.
+const ordered = ['assigned', 'evicted', 'paused', 'resumed', 'banned', 'lifted', 'tripped', 'deposed', 'deleted'];
+
 // election shows one election: its lease, its terms, its events, and what operators can do.
 export function election(main, name, visitor, stream) {
   document.title = `${name} · Regent`;
@@ -24,7 +27,7 @@ export function election(main, name, visitor, stream) {
   const log = h('ol', {class: 'events'}), candidates = h('datalist', {id: 'candidates'}), problem = h('p', {class: 'problem', role: 'alert'});
   const section = (title, ...e) => h('section', {}, h('h2', {}, title), e);
   const who = h('input', {'aria-label': 'Candidate', placeholder: 'candidate id', required: true, list: 'candidates', autocapitalize: 'none', spellcheck: 'false'});
-  const buttons = orders(visitor, refresh);
+  const given = () => { standing = true; refresh(); }, buttons = orders(visitor, given);
   main.replaceChildren(h('nav', {'aria-label': 'Breadcrumb'}, h('a', {href: '/ui/'}, 'Elections'), h('span', {'aria-hidden': 'true'}, ' / ')), h('div', {class: 'title'}, h('h1', {class: 'id'}, name), state.e),
     h('section', {class: 'hero', 'aria-label': 'Lease'}, h('div', {class: 'lead'}, leader, token), time.e, notice, problem, facts, buttons.e, candidates),
     section('Terms', drawing.e),
@@ -33,7 +36,7 @@ export function election(main, name, visitor, stream) {
       h('div', {}, section('Report', parts.report), section('Checkpoint', parts.checkpoint), section('Journal', parts.journal), section('Elections below', parts.tree)),
       section('Events', h('div', {role: 'log', 'aria-label': 'Events'}, log))));
   parts.explain.replaceChildren();
-  let revision = 0, events = [], reading = false, again = false, late = now() + 2000, due = 0;
+  let revision = 0, events = [], reading = false, again = false, late = now() + 2000, due = 0, standing = true;
 
   const none = text => h('span', {class: 'dim'}, text);
   const list = (all, f, empty) => all?.length ? h('ul', {class: 'plain'}, all.map(f).map(c => h('li', {}, c))) : none(empty);
@@ -68,8 +71,8 @@ export function election(main, name, visitor, stream) {
   const report = (r, at) => show(parts.report, r ? h('div', {}, h('dl', {}, dl(values(r))), h('p', {class: 'dim'}, 'Reported at ', when(at))) : none('The leader has not reported.'));
 
   // part reads one part, and says in its place why that failed.
-  async function part(id, rest, f) {
-    try { show(parts[id], f(await call(path(name, rest)))); } catch (e) { show(parts[id], e.status === 404 ? none('None.') : h('span', {class: 'problem'}, e.message)); }
+  async function part(id, rest, f, read = call) {
+    try { show(parts[id], f(await read(path(name, rest)))); } catch (e) { show(parts[id], e.status === 404 ? none('None.') : h('span', {class: 'problem'}, e.message)); }
   }
   const node = n => h('tr', {}, h('td', {class: 'id'}, n.id), h('td', {}, n.position ? `${n.position}. in line` : n.role), h('td', {class: 'num'}, n.term ? '#' + n.term : ''),
     h('td', {class: 'num'}, n.applied === undefined ? '' : `${n.applied}${n.lag ? `, ${n.lag} behind` : ''}`), h('td', {}, n.note ?? ''));
@@ -80,6 +83,8 @@ export function election(main, name, visitor, stream) {
     return h('div', {}, h('p', {}, mark(good ? 'disc' : 'triangle', good ? 'good' : 'warn'), ` ${d.status}${d.readOnly ? ', read-only' : ''}${d.quorum ? `; ${d.quorum.present} of ${d.quorum.size} present, ${d.quorum.need} needed` : ''}${d.complete ? '' : '; there may be others'}`),
       d.nodes.length ? h('div', {class: 'wide', tabindex: '0', role: 'region', 'aria-label': 'Members'}, h('table', {'aria-label': 'Members'}, h('thead', {}, h('tr', {}, ['Id', 'Role', 'Follows', 'Applied', 'Note'].map(t => h('th', {scope: 'col'}, t)))), h('tbody', {}, d.nodes.map(node)))) : none('No member is known.'));
   };
+  // head reads where the journal ends. Its first entries may be kept as a snapshot alone.
+  const head = at => call(at + '/journal?limit=1').catch(e => { if (e.status !== 410) throw e; return call(`${at}/journal?limit=1&after=${e.doc.index}`); });
   const branch = c => h('div', {}, mark(c.leaderId ? 'disc' : 'ring', c.leaderId ? 'good' : 'bad'), ' ', h('a', {href: page(c.election)}, c.election), ' ', none(c.leaderId ?? 'no leader'), c.children?.length ? list(c.children, branch) : '');
 
   async function refresh() {
@@ -87,14 +92,15 @@ export function election(main, name, visitor, stream) {
     reading = true;
     late = now() + 5000;
     try { draw(await call(path(name))); say(problem, ''); } catch (e) { say(problem, e.message); }
-    const all = [
-      part('overrides', '/overrides', d => { buttons.standing(d.overrides); return list(d.overrides, o => override(o, name, visitor, refresh), 'None stands.'); }),
-      part('members', '/members', members),
-    ];
-    if (due < now()) {
+    const all = [part('members', '/members', members)], silence = due < now();
+    if (standing || silence) {
+      standing = false;
+      all.push(part('overrides', '/overrides', d => { buttons.standing(d.overrides); return list(d.overrides, o => override(o, name, visitor, given), 'None stands.'); }));
+    }
+    if (silence) {
       due = now() + silent;
       all.push(visitor.may.includes('checkpoint') ? part('checkpoint', '/checkpoint', d => h('div', {}, h('p', {}, h('b', {}, d.task ?? ''), ' ', none(`by ${d.leaderId}, token ${d.fencingToken}, `), when(d.at)), d.uri ? h('p', {class: 'id'}, d.uri) : json(d.data))) : show(parts.checkpoint, none('Your role does not allow reading it.')));
-      all.push(visitor.may.includes('journal') ? part('journal', '/journal?limit=1', d => h('dl', {}, dl([['Last index', String(d.index)], ['Snapshot up to', d.snapshotIndex ? String(d.snapshotIndex) : 'none'], ['Token', String(d.fencingToken || '')]]))) : show(parts.journal, none('Your role does not allow reading it.')));
+      all.push(visitor.may.includes('journal') ? part('journal', '', d => h('dl', {}, dl([['Last index', String(d.index)], ['Snapshot up to', d.snapshotIndex ? String(d.snapshotIndex) : 'none'], ['Token', String(d.fencingToken || '')]])), head) : show(parts.journal, none('Your role does not allow reading it.')));
       all.push(part('tree', '/tree', d => h('div', {}, list(d.children, branch, 'None.'), d.complete ? '' : none('There are more.'))));
     }
     await Promise.all(all);
@@ -126,7 +132,7 @@ export function election(main, name, visitor, stream) {
   stream(path(name, '/events'), {
     open: () => { due = 0; refresh(); },
     snapshot: l => { draw(l); history(l.revision); },
-    event: e => { if (e.type === 'acquired' || e.type === 'delegated') due = 0; hear([e]); refresh(); },
+    event: e => { if (e.type === 'acquired' || e.type === 'delegated') due = 0; standing ||= ordered.includes(e.type); hear([e]); refresh(); },
     report: r => report(r.report, r.reportedAt), member: refresh, restart: () => { revision = 0; },
   });
   setInterval(() => {

@@ -1,21 +1,21 @@
-// Refused is a call that was not answered with 2xx. Its message is for people.
+// Refused is a call that was not answered with 2xx. Its message is for people, doc the problem.
 export class Refused extends Error {
-  constructor(status, code, message) { super(message); Object.assign(this, {status, code}); }
+  constructor(status, message, doc = {}) { super(message); Object.assign(this, {status, doc}); }
 }
 
 // trouble is why what the server answers may be old, by the last call; "" if it may not.
 export let trouble = '';
 
 async function refused(r) {
-  if (r.type === 'opaqueredirect') return new Refused(401, 'UNAUTHENTICATED', 'The proxy before the server asks you to sign in again: reload this page.');
+  if (r.type === 'opaqueredirect') return new Refused(401, 'The proxy before the server asks you to sign in again: reload this page.');
   let doc = {};
   try { doc = await r.json(); } catch { /* a proxy's page */ }
-  return new Refused(r.status, doc.code ?? '', doc.detail ?? `The server answered with status ${r.status}.`);
+  return new Refused(r.status, doc.detail ?? `The server answered with status ${r.status}.`, doc);
 }
 
 async function send(path, options) {
   try { return await fetch(path, {redirect: 'manual', ...options}); } catch (e) {
-    throw e.name === 'AbortError' ? e : new Refused(0, 'OFFLINE', 'The server does not answer.');
+    throw e.name === 'AbortError' ? e : new Refused(0, 'The server does not answer.');
   }
 }
 
@@ -28,7 +28,7 @@ export async function call(path, body) {
     trouble = '';
     return answer;
   } catch (e) {
-    if (e.status === 0 || e.status >= 500) trouble = e.message;
+    if (e.status === 0 || e.status >= 500) trouble = e.doc.code === 'STORE_UNAVAILABLE' ? 'The server does not reach its store.' : e.message;
     throw e;
   }
 }
@@ -40,7 +40,7 @@ const silence = 40000;
 // the page is in the background: a browser opens few connections to one server. status is told
 // whether the stream is open, and if not, why.
 export function stream(url, handlers, status) {
-  let last = '', pause = 500, abort, timer, failed = 0;
+  let last = '', pause = 500, abort, timer, failed = 0, told = false;
   const restart = () => { last = ''; handlers.restart?.(); };
   const watch = () => { clearTimeout(timer); timer = setTimeout(() => abort.abort(), silence); };
   function take(message) {
@@ -51,7 +51,10 @@ export function stream(url, handlers, status) {
       if (line.startsWith('data: ')) data = line.slice(6);
     }
     const said = data && JSON.parse(data);
-    if (name === 'end') { if (said.reason === 'compacted') restart(); } else if (said) handlers[name]?.(said);
+    if (name === 'end') {
+      told = true;
+      if (said.reason === 'compacted') restart();
+    } else if (said) handlers[name]?.(said);
   }
   async function read() {
     abort = new AbortController();
@@ -76,13 +79,14 @@ export function stream(url, handlers, status) {
   async function open() {
     for (;;) {
       let why = '';
+      told = false;
       try { await read(); } catch (e) {
         why = e.name === 'AbortError' || e instanceof TypeError ? '' : e.message;
         if (e.status === 410 || e.status === 400 || ++failed > 4) restart(); // the cursor may be what is refused
       }
       clearTimeout(timer);
       if (document.hidden) await new Promise(shown => document.addEventListener('visibilitychange', shown, {once: true}));
-      else {
+      else if (!told) { // a server that ends a stream says so, and the next one begins at once
         status(false, why);
         await new Promise(over => setTimeout(over, pause));
         pause = Math.min(pause * 2, 8000);

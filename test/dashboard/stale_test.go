@@ -43,15 +43,18 @@ func TestAnOutageOfTheStoreIsSaidAndPasses(t *testing.T) {
 	one := p.another()
 	one.open(s.url + "/ui/elections/reports")
 	one.says(".hero", "ann")
+	one.says("#overrides", "None stands.")
+	one.says("#tree", "None.")
 	s.store.down.Store(true)
 	for _, page := range []*tab{p, one} {
 		page.do(front()) // a page in the background asks nothing
 		page.says("#live", "In trouble")
 		page.says("#age", "What you see is", "The server does not reach its store.")
 	}
+	one.says("#overrides", "None stands.") // what was read before stays, and is called old
 	one.shot("outage")
 	one.do(click(one.orders("pause")), enter("dialog [name=reason]", "go"), enter("dialog [name=actor]", "eve"), click("dialog [data-send]"))
-	one.says("dialog .problem", "the store does not answer")
+	one.says("dialog .problem", "The store does not answer.")
 	s.store.down.Store(false)
 	one.do(click("dialog [data-send]"))
 	one.says(".events", "eve: go")

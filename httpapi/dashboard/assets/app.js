@@ -14,7 +14,7 @@ function show() {
   const old = !connected || troubled;
   document.body.classList.toggle('old', Boolean(old));
   say(live, connected ? troubled ? 'In trouble' : degraded ? 'Live, degraded' : 'Live' : fresh ? 'Disconnected' : 'Not connected', old ? 'bad' : degraded ? 'warn' : 'good');
-  const why = [connected ? trouble || degraded : reason].filter(Boolean).map(w => ` ${w[0].toUpperCase()}${w.slice(1).replace(/\.?$/, '.')}`);
+  const why = [connected ? trouble || degraded : reason].filter(Boolean).map(w => ' ' + w);
   say(age, (old ? (fresh ? `What you see is ${span(now() - fresh)} old, as of ${clock(at)}.` : '') + (connected ? '' : ' Trying again.') : '') + why.join(''));
   age.hidden = !age.textContent;
 }
@@ -27,7 +27,7 @@ async function health() {
   if (!document.hidden && connected) {
     try {
       const is = await call('/health/ready');
-      degraded = is.status === 'degraded' ? `This instance is degraded: ${is.detail}` : '';
+      degraded = is.status === 'degraded' ? `This instance is degraded: ${is.detail}.` : '';
     } catch { /* trouble says so */ }
   }
   show();
@@ -39,7 +39,7 @@ function signIn(e) {
   main.replaceChildren(h('h1', {}, 'Sign in'), h('div', {class: 'notice'}, h('p', {class: 'problem'}, e.message),
     h('p', {}, 'This server verifies its callers, and a browser sends no token by itself. Open the page through a proxy that adds yours:'),
     h('pre', {tabindex: '0'}, 'gcloud run services proxy SERVICE --region REGION --port 8081\nopen http://127.0.0.1:8081/ui/'),
-    h('p', {}, 'or behind Identity-Aware Proxy. Your account needs the role observer or operator in the policy of the server.')));
+    h('p', {}, 'Or put Identity-Aware Proxy before the service. Your account needs the role observer or operator in the policy of the server.')));
 }
 
 // openOne asks for the name of an election, of a visitor that may not see them all.

@@ -23,7 +23,7 @@ const ordered = ['assigned', 'evicted', 'paused', 'resumed', 'banned', 'lifted',
 export function election(main, name, visitor, stream) {
   document.title = `${name} · Regent`;
   const time = bar(), state = chip(), leader = h('span', {class: 'leader id'}), token = h('span', {class: 'num token'}), notice = h('p', {class: 'ends', hidden: true}), facts = h('dl'), drawing = timeline();
-  const parts = Object.fromEntries(['report', 'overrides', 'members', 'checkpoint', 'journal', 'tree', 'explain'].map(id => [id, h('div', {id}, h('span', {class: 'dim'}, 'Reading…'))]));
+  const parts = Object.fromEntries(['report', 'overrides', 'members', 'checkpoint', 'journal', 'tree', 'explain'].map(id => [id, h('div', {id}, h('span', {class: 'dim', 'data-empty': true}, 'Reading…'))]));
   const log = h('ol', {class: 'events'}), candidates = h('datalist', {id: 'candidates'}), problem = h('p', {class: 'problem', role: 'alert'});
   const section = (title, ...e) => h('section', {}, h('h2', {}, title), e);
   const who = h('input', {'aria-label': 'Candidate', placeholder: 'candidate id', required: true, list: 'candidates', autocapitalize: 'none', spellcheck: 'false'});
@@ -41,7 +41,7 @@ export function election(main, name, visitor, stream) {
   const none = text => h('span', {class: 'dim'}, text);
   const list = (all, f, empty) => all?.length ? h('ul', {class: 'plain'}, all.map(f).map(c => h('li', {}, c))) : none(empty);
   const dl = all => all.filter(([, v]) => v !== undefined && v !== '').map(([k, v]) => h('div', {}, h('dt', {}, k), h('dd', {}, v)));
-  const text = v => typeof v === 'object' ? JSON.stringify(v) : String(v);
+  const text = v => typeof v === 'object' ? JSON.stringify(v) : /^\d+s$/.test(v) ? span(millis(v)) : String(v);
   const values = all => Object.entries(all).map(([k, v]) => [k, text(v)]);
   const json = v => h('pre', {tabindex: '0'}, JSON.stringify(v, null, 1));
   const show = (e, made) => { if (!made.isEqualNode(e.firstChild)) e.replaceChildren(made); }; // else a button would lose its focus
@@ -72,7 +72,11 @@ export function election(main, name, visitor, stream) {
 
   // part reads one part, and says in its place why that failed.
   async function part(id, rest, f, read = call) {
-    try { show(parts[id], f(await read(path(name, rest)))); } catch (e) { show(parts[id], e.status === 404 ? none('None.') : h('span', {class: 'problem'}, e.message)); }
+    try { show(parts[id], f(await read(path(name, rest)))); } catch (e) {
+      const known = !parts[id].querySelector('[data-empty]');
+      if (known && (e.status === 0 || e.status >= 500)) return; // the page says that it is old
+      show(parts[id], e.status === 404 ? none('None.') : h('span', {class: 'problem', 'data-empty': true}, e.message));
+    }
   }
   const node = n => h('tr', {}, h('td', {class: 'id'}, n.id), h('td', {}, n.position ? `${n.position}. in line` : n.role), h('td', {class: 'num'}, n.term ? '#' + n.term : ''),
     h('td', {class: 'num'}, n.applied === undefined ? '' : `${n.applied}${n.lag ? `, ${n.lag} behind` : ''}`), h('td', {}, n.note ?? ''));

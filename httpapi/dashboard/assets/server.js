@@ -1,6 +1,9 @@
+// sentence makes a sentence of a server's words.
+const sentence = text => text[0].toUpperCase() + text.slice(1).replace(/\.?$/, '.');
+
 // Refused is a call that was not answered with 2xx. Its message is for people, doc the problem.
 export class Refused extends Error {
-  constructor(status, message, doc = {}) { super(message); Object.assign(this, {status, doc}); }
+  constructor(status, message, doc = {}) { super(sentence(message)); Object.assign(this, {status, doc}); }
 }
 
 // trouble is why what the server answers may be old, by the last call; "" if it may not.

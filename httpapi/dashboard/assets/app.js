@@ -1,66 +1,78 @@
-import {call, h, now, span} from './lib.js';
+import {clock, h, now, say, span, wall} from './lib.js';
+import {call, stream, trouble} from './server.js';
 import {fleet} from './fleet.js';
 import {election} from './election.js';
 
-const main = document.getElementById('main'), live = document.getElementById('live');
-let heard = 0, connected = false;
+const main = document.getElementById('main'), live = document.getElementById('live'), age = document.getElementById('age');
+let fresh = 0, at = 0, connected = false, reason = '', degraded = '';
 
-// status says whether the page is live. What it shows is called old as soon as it may be.
-const status = up => { connected = up; if (up) heard = now(); show(); };
+// status says whether the page is live. Only the words are announced to a screen reader: the age,
+// which changes all the time, stands beside them.
 function show() {
-  live.className = connected ? '' : 'bad';
-  const text = connected ? 'Live' : heard ? `Disconnected: what you see is ${span(now() - heard)} old. Trying again.` : 'Not connected. Trying again.';
-  if (live.textContent !== text) live.textContent = text;
+  const troubled = connected && trouble;
+  if (connected && !troubled) { fresh = now(); at = wall(); }
+  const old = !connected || troubled;
+  document.body.classList.toggle('old', Boolean(old));
+  say(live, connected ? troubled ? 'In trouble' : degraded ? 'Live, degraded' : 'Live' : fresh ? 'Disconnected' : 'Not connected', old ? 'bad' : degraded ? 'warn' : 'good');
+  const why = [connected ? trouble || degraded : reason].filter(Boolean).map(w => ' ' + w);
+  say(age, (old ? (fresh ? `What you see is ${span(now() - fresh)} old, as of ${clock(at)}.` : '') + (connected ? '' : ' Trying again.') : '') + why.join(''));
+  age.hidden = !age.textContent;
 }
-const showing = setInterval(show, 1000);
+const status = (up, why = '') => {
+  if (up !== connected || why) { connected = up; reason = why; show(); }
+};
 
-// stream reads a stream and opens it again, whatever ended it. Its reader gets the last id.
-export function stream(url, handlers) {
-  let source, last = '', pause = 500;
-  const open = () => {
-    source = new EventSource(url + (last ? (url.includes('?') ? '&' : '?') + 'after=' + encodeURIComponent(last) : ''));
-    source.onopen = () => { pause = 500; status(true); };
-    const hear = f => m => { if (m.lastEventId) last = m.lastEventId; heard = now(); f?.(m.data && JSON.parse(m.data)); };
-    source.onmessage = hear(handlers.event);
-    for (const name of ['snapshot', 'ready', 'report', 'member']) source.addEventListener(name, hear(handlers[name]));
-    source.addEventListener('end', m => { if (JSON.parse(m.data).reason === 'compacted') { last = ''; handlers.restart?.(); } });
-    source.onerror = () => {
-      status(false);
-      source.close(); // its own attempts end at the first answer that is no stream
-      if (pause > 4000) { last = ''; handlers.restart?.(); } // the cursor may be what is refused
-      setTimeout(open, pause);
-      pause = Math.min(pause * 2, 8000);
-    };
-  };
-  open();
+// health asks the instance what it says of itself. Its answer is shared by all that ask within a second.
+async function health() {
+  if (!document.hidden && connected) {
+    try {
+      const is = await call('/health/ready');
+      degraded = is.status === 'degraded' ? `This instance is degraded: ${is.detail}.` : '';
+    } catch { /* trouble says so */ }
+  }
+  show();
+  setTimeout(health, 5000);
 }
 
 function signIn(e) {
-  clearInterval(showing);
-  live.textContent = 'Not signed in';
+  say(live, 'Not signed in', 'bad');
   main.replaceChildren(h('h1', {}, 'Sign in'), h('div', {class: 'notice'}, h('p', {class: 'problem'}, e.message),
     h('p', {}, 'This server verifies its callers, and a browser sends no token by itself. There are two ways to sign in:'),
     h('p', {}, 'With Google\u2019s Identity-Aware Proxy before the server, and serve --iap-audience, open the address of the proxy; if this is it, reload the page.'),
     h('p', {}, 'Or open the page through a proxy of your own that adds your token:'),
     h('pre', {tabindex: '0'}, 'gcloud run services proxy SERVICE --region REGION --port 8081\nopen http://127.0.0.1:8081/ui/'),
-    h('p', {}, 'An operator must have granted your account the role observer or operator in the policy.')));
+    h('p', {}, 'Your account needs the role observer or operator in the policy of the server.')));
+}
+
+// openOne asks for the name of an election, of a visitor that may not see them all.
+function openOne() {
+  const name = h('input', {name: 'election', required: true, pattern: '[a-z0-9]([a-z0-9._\\-]{0,126}[a-z0-9])?', autocapitalize: 'none', spellcheck: 'false'});
+  main.replaceChildren(h('h1', {}, 'Open an election'), h('div', {class: 'notice'}, h('p', {}, 'You may not list elections; that needs the role observer. One that you may read opens by its name:'),
+    h('form', {class: 'tools', onsubmit: e => { e.preventDefault(); location.href = '/ui/elections/' + name.value; }}, h('label', {}, 'Election ', name), h('button', {}, 'Open'))));
 }
 
 async function start() {
-  const at = location.pathname.match(/^\/ui\/elections\/([^/]+)$/), name = at && decodeURIComponent(at[1]);
+  const one = location.pathname.match(/^\/ui\/elections\/([^/]+)$/), name = one && decodeURIComponent(one[1]);
   let visitor;
   try { visitor = await call('/ui/visitor' + (name ? '?election=' + encodeURIComponent(name) : '')); } catch (e) {
     if (e.status === 401 || e.status === 403) return signIn(e);
-    status(false);
+    if (e.status === 400) return main.replaceChildren(h('h1', {}, 'No such election'), h('p', {class: 'notice'}, e.message));
+    status(false, e.message);
     return setTimeout(start, 2000);
   }
-  document.getElementById('visitor').textContent = visitor.principal ?? 'callers are not verified';
-  const need = name ? 'read' : 'watchAll';
-  if (!visitor.may.includes(need)) {
-    connected = true;
-    return main.replaceChildren(h('p', {class: 'notice'}, name ? 'You may not read this election.' :
-      'You may not watch all elections. Open one that you may read at /ui/elections/NAME, or ask an operator for the role observer.'));
+  say(document.getElementById('visitor'), visitor.principal ?? 'Callers are not verified');
+  setInterval(show, 1000);
+  health();
+  const open = (url, handlers) => stream(url, handlers, status);
+  if (name && !visitor.may.includes('read')) {
+    status(true);
+    return main.replaceChildren(h('h1', {}, name), h('p', {class: 'notice'}, 'You may not read this election. That needs the role observer for its name.'));
   }
-  (name ? election(main, name, visitor, stream) : fleet(main, stream));
+  if (name) return election(main, name, visitor, open);
+  if (visitor.may.includes('watchAll')) return fleet(main, open);
+  try { // a visitor with rights over some elections is shown those, which no stream has
+    await call('/v1/elections?pageSize=1');
+    fleet(main, undefined, status);
+  } catch { status(true); openOne(); }
 }
 start();

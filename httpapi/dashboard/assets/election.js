@@ -1,82 +1,148 @@
-import {bar, call, clock, h, millis, now, path, span} from './lib.js';
+import {bar, chip, clock, ending, h, heardAt, mark, millis, now, page, path, say, span, when} from './lib.js';
+import {call} from './server.js';
 import {orders, override} from './orders.js';
 import {timeline} from './timeline.js';
 
+// How each type of event is marked; others with a dim disc.
+const marks = {
+  acquired: ['disc', 'good'], epoch: ['disc', 'good'], recreated: ['disc', 'good'], approved: ['disc', 'good'], ready: ['disc', 'good'], resumed: ['disc', 'good'],
+  released: ['ring', 'info'], yielded: ['arrow', 'info'], handingOver: ['arrow', 'info'], goesOn: ['arrow', 'info'], assigned: ['arrow', 'info'],
+  expired: ['ring', 'bad'], deposed: ['ring', 'bad'], evicted: ['ring', 'bad'], deleted: ['square', 'bad'], unlocked: ['square', 'bad'],
+  tripped: ['triangle', 'warn'], judged: ['triangle', 'warn'], approvalRequested: ['diamond', 'warn'], paused: ['pause', 'warn'], banned: ['square', 'warn'],
+};
+
+const kept = {events: 200, listed: 50};
+
+// How often the parts are read of which no event tells.
+const silent = 30000;
+
+// After these events other orders may stand.
+const ordered = ['assigned', 'evicted', 'paused', 'resumed', 'banned', 'lifted', 'tripped', 'deposed', 'deleted'];
+
 // election shows one election: its lease, its terms, its events, and what operators can do.
 export function election(main, name, visitor, stream) {
-  const time = bar(), lease = h('dl'), buttons = h('div', {class: 'tools'}), drawing = h('div'), log = h('ul', {class: 'plain'});
-  const parts = Object.fromEntries(['report', 'overrides', 'members', 'checkpoint', 'journal', 'tree', 'explain'].map(id => [id, h('div', {id}, h('span', {class: 'dim'}, 'Reading…'))]));
-  const section = (title, e) => h('section', {}, h('h2', {}, title), e);
-  const who = h('input', {'aria-label': 'Candidate', placeholder: 'candidate id', required: true});
-  main.replaceChildren(h('p', {}, h('a', {href: '/ui/'}, '← All elections')), h('h1', {}, name), time.e, lease, buttons,
-    section('Terms', drawing), h('div', {class: 'cols'}, section('Standing orders', parts.overrides), section('Members and the line', parts.members),
-      section('Report', parts.report), section('Checkpoint', parts.checkpoint), section('Journal', parts.journal), section('Elections below', parts.tree)),
-    section('Why does a candidate not lead?', h('div', {}, h('form', {class: 'tools', onsubmit: e => { e.preventDefault(); explain(); }}, who, h('button', {}, 'Explain')), parts.explain)),
-    section('Events', log));
+  document.title = `${name} · Regent`;
+  const time = bar(), state = chip(), leader = h('span', {class: 'leader id'}), token = h('span', {class: 'num token'}), notice = h('p', {class: 'ends', hidden: true}), facts = h('dl'), drawing = timeline();
+  const parts = Object.fromEntries(['report', 'overrides', 'members', 'checkpoint', 'journal', 'tree', 'explain'].map(id => [id, h('div', {id}, h('span', {class: 'dim', 'data-empty': true}, 'Reading…'))]));
+  const log = h('ol', {class: 'events'}), candidates = h('datalist', {id: 'candidates'}), problem = h('p', {class: 'problem', role: 'alert'});
+  const section = (title, ...e) => h('section', {}, h('h2', {}, title), e);
+  const who = h('input', {'aria-label': 'Candidate', placeholder: 'candidate id', required: true, list: 'candidates', autocapitalize: 'none', spellcheck: 'false'});
+  const given = () => { standing = true; refresh(); }, buttons = orders(visitor, given);
+  main.replaceChildren(h('nav', {'aria-label': 'Breadcrumb'}, h('a', {href: '/ui/'}, 'Elections'), h('span', {'aria-hidden': 'true'}, ' / ')), h('div', {class: 'title'}, h('h1', {class: 'id'}, name), state.e),
+    h('section', {class: 'hero', 'aria-label': 'Lease'}, h('div', {class: 'lead'}, leader, token), time.e, notice, problem, facts, buttons.e, candidates),
+    section('Terms', drawing.e),
+    h('div', {class: 'cols'},
+      h('div', {}, section('Standing orders', parts.overrides), section('Members and the line', parts.members), section('Why does a candidate not lead?', h('form', {class: 'tools', onsubmit: e => { e.preventDefault(); explain(); }}, who, h('button', {}, 'Explain')), parts.explain)),
+      h('div', {}, section('Report', parts.report), section('Checkpoint', parts.checkpoint), section('Journal', parts.journal), section('Elections below', parts.tree)),
+      section('Events', h('div', {role: 'log', 'aria-label': 'Events'}, log))));
   parts.explain.replaceChildren();
-  let current, revision = 0, events = [], reading = false, again = false, late = 0;
+  let revision = 0, events = [], reading = false, again = false, late = now() + 2000, due = 0, standing = true;
 
-  const dl = pairs => pairs.filter(([, v]) => v !== undefined && v !== '').flatMap(([k, v]) => [h('dt', {}, k), h('dd', {}, v)]);
   const none = text => h('span', {class: 'dim'}, text);
   const list = (all, f, empty) => all?.length ? h('ul', {class: 'plain'}, all.map(f).map(c => h('li', {}, c))) : none(empty);
+  const dl = all => all.filter(([, v]) => v !== undefined && v !== '').map(([k, v]) => h('div', {}, h('dt', {}, k), h('dd', {}, v)));
+  const text = v => typeof v === 'object' ? JSON.stringify(v) : /^\d+s$/.test(v) ? span(millis(v)) : String(v);
+  const values = all => Object.entries(all).map(([k, v]) => [k, text(v)]);
+  const json = v => h('pre', {tabindex: '0'}, JSON.stringify(v, null, 1));
+  const show = (e, made) => { if (!made.isEqualNode(e.firstChild)) e.replaceChildren(made); }; // else a button would lose its focus
 
   function draw(l) {
     if (l.revision < revision) return;
-    current = l;
+    heardAt(l.readAt);
     revision = l.revision;
-    time.set(l.state === 'held' ? now() + l.expiresInMs : 0, millis(l.leaseDuration));
-    late = l.state === 'held' ? now() + l.renewInMs + 1500 : 0;
-    lease.replaceChildren(...dl([['Leader', l.leaderId ?? 'none'], ['Fencing token', String(l.fencingToken)], ['Led since', clock(l.acquiredAt)], ['Last heartbeat', clock(l.lastHeartbeat)],
-      ['Ends by', l.endsBy && `${clock(l.endsBy)} (${l.endsBecause})`], ['Successor', l.succession && `${l.succession.to}${l.succession.ready ? ', ready' : ''}`],
-      ['Ready', l.ready === false ? 'not yet' : ''], ['Locked for', l.lockedForMs ? span(l.lockedForMs) : ''], ['Revision', String(l.revision)],
-      ['Lease', l.leaseDuration], ['Policy', l.configuration.policy && JSON.stringify(l.configuration.policy)], ['About', l.configuration.description]]));
+    const held = l.state === 'held', end = held ? now() + l.expiresInMs : 0;
+    time.set(end, millis(l.leaseDuration));
+    time.tick();
+    late = held ? now() + Math.max(1000, l.renewInMs + 1500) : l.lockedForMs ? now() + l.lockedForMs : 0;
+    say(leader, l.leaderId ?? 'No leader', 'leader ' + (held ? 'id' : 'none'));
+    say(token, l.fencingToken ? `token ${l.fencingToken}` : '');
+    state.set(l.deleted ? ['square', 'bad', 'Deleted'] : !held ? ['ring', 'bad', l.lockedForMs ? `Locked for ${span(l.lockedForMs)}` : 'No leader'] : l.endsBecause === 'approval' ? ['diamond', 'warn', 'Leads, needs approval'] :
+      l.succession ? ['arrow', 'info', 'Hands over'] : ending(l) ? ['clock', 'info', 'Leads, term ends'] : ['disc', 'good', 'Leads']);
+    const soon = [l.endsBy && `The term ends by ${clock(l.endsBy)}, in ${span(l.endsInMs)}: ${l.endsBecause}.`, l.succession && `${l.succession.to} is to lead next, and is ${l.succession.ready ? 'ready' : 'not ready yet'}.`,
+      l.ready === false && 'The leader has not said yet that it is ready.'].filter(Boolean).join(' ');
+    say(notice, soon, ending(l) || l.succession ? 'ends' : 'ends dim');
+    notice.hidden = !soon;
+    facts.replaceChildren(...dl([['Led since', l.acquiredAt && when(l.acquiredAt)], ['Last heartbeat', l.lastHeartbeat && when(l.lastHeartbeat)], ['Lease', span(millis(l.leaseDuration))], ['Revision', String(l.revision)],
+      ['Stands on', l.via && h('a', {href: page(l.via.election)}, `${l.via.election} #${l.via.fencingToken}`)], ['Note', l.note], ['About', l.configuration.description],
+      ['Policy', l.configuration.policy && values(l.configuration.policy).map(p => p.join(' ')).join(' · ')], ['Metadata', l.metadata && values(l.metadata).map(p => p.join(' ')).join(' · ')]]));
     report(l.report, l.reportedAt);
-    if (l.leaderId && !who.value) who.value = l.leaderId;
-    orders(buttons, l, visitor, refresh);
+    buttons.lease(l);
   }
-  const report = (r, at) => parts.report.replaceChildren(r ? h('div', {}, h('pre', {tabindex: '0'}, JSON.stringify(r, null, 1)), none(clock(at))) : none('The leader has not reported.'));
+  const report = (r, at) => show(parts.report, r ? h('div', {}, h('dl', {}, dl(values(r))), h('p', {class: 'dim'}, 'Reported at ', when(at))) : none('The leader has not reported.'));
 
   // part reads one part, and says in its place why that failed.
-  async function part(id, rest, f) {
-    try {
-      const made = f(await call(path(name, rest)));
-      if (made.textContent !== parts[id].textContent) parts[id].replaceChildren(made); // else a button would lose its focus
-    } catch (e) { parts[id].replaceChildren(none(e.status === 404 ? 'None.' : e.message)); }
+  async function part(id, rest, f, read = call) {
+    try { show(parts[id], f(await read(path(name, rest)))); } catch (e) {
+      const known = !parts[id].querySelector('[data-empty]');
+      if (known && (e.status === 0 || e.status >= 500)) return; // the page says that it is old
+      show(parts[id], e.status === 404 ? none('None.') : h('span', {class: 'problem', 'data-empty': true}, e.message));
+    }
   }
+  const node = n => h('tr', {}, h('td', {class: 'id'}, n.id), h('td', {}, n.position ? `${n.position}. in line` : n.role), h('td', {class: 'num'}, n.term ? '#' + n.term : ''),
+    h('td', {class: 'num'}, n.applied === undefined ? '' : `${n.applied}${n.lag ? `, ${n.lag} behind` : ''}`), h('td', {}, n.note ?? ''));
+  const members = d => {
+    who.value ||= (d.nodes.find(n => n.position) ?? d.nodes[0])?.id ?? '';
+    candidates.replaceChildren(...d.nodes.map(n => h('option', {value: n.id})));
+    const good = d.status === 'healthy' && !d.readOnly;
+    return h('div', {}, h('p', {}, mark(good ? 'disc' : 'triangle', good ? 'good' : 'warn'), ` ${d.status}${d.readOnly ? ', read-only' : ''}${d.quorum ? `; ${d.quorum.present} of ${d.quorum.size} present, ${d.quorum.need} needed` : ''}${d.complete ? '' : '; there may be others'}`),
+      d.nodes.length ? h('div', {class: 'wide', tabindex: '0', role: 'region', 'aria-label': 'Members'}, h('table', {'aria-label': 'Members'}, h('thead', {}, h('tr', {}, ['Id', 'Role', 'Follows', 'Applied', 'Note'].map(t => h('th', {scope: 'col'}, t)))), h('tbody', {}, d.nodes.map(node)))) : none('No member is known.'));
+  };
+  // head reads where the journal ends. Its first entries may be kept as a snapshot alone.
+  const head = at => call(at + '/journal?limit=1').catch(e => { if (e.status !== 410) throw e; return call(`${at}/journal?limit=1&after=${e.doc.index}`); });
+  const branch = c => h('div', {}, mark(c.leaderId ? 'disc' : 'ring', c.leaderId ? 'good' : 'bad'), ' ', h('a', {href: page(c.election)}, c.election), ' ', none(c.leaderId ?? 'no leader'), c.children?.length ? list(c.children, branch) : '');
+
   async function refresh() {
     if (reading) { again = true; return; }
     reading = true;
     late = now() + 5000;
-    try { draw(await call(path(name))); } catch (e) { buttons.replaceChildren(h('p', {class: 'problem'}, e.message)); }
-    await Promise.all([
-      part('overrides', '/overrides', d => list(d.overrides, o => override(o, name, visitor, refresh), 'None stands.')),
-      part('members', '/members', d => h('div', {}, h('p', {}, `${d.status}${d.readOnly ? ', read-only' : ''}${d.quorum ? `; ${d.quorum.present} of ${d.quorum.size} present, ${d.quorum.need} needed` : ''}${d.complete ? '' : '; there may be others'}`),
-        list(d.nodes, n => `${n.id} · ${n.role}${n.position ? ` · ${n.position}. in line` : ''}${n.term ? ` · follows ${n.term}` : ''}${n.lag !== undefined ? ` · ${n.lag} entries behind` : ''} · heard ${span(n.lastHeartbeatAgoMs)} ago`, 'None.'))),
-      visitor.may.includes('checkpoint') ? part('checkpoint', '/checkpoint', d => h('div', {}, `By ${d.leaderId} with token ${d.fencingToken}, ${clock(d.at)}${d.task ? ': ' + d.task : ''}`, h('pre', {tabindex: '0'}, d.uri ?? JSON.stringify(d.data, null, 1)))) : parts.checkpoint.replaceChildren(none('You may not read it.')),
-      visitor.may.includes('journal') ? part('journal', '/journal?limit=1', d => none(`Index ${d.index}, snapshot at ${d.snapshotIndex}.`)) : parts.journal.replaceChildren(none('You may not read it.')),
-      part('tree', '/tree', d => list(d.children, c => h('a', {href: '/ui/elections/' + encodeURIComponent(c.election)}, `${c.election}: ${c.leaderId ?? 'no leader'}`), 'None.')),
-    ]);
+    try { draw(await call(path(name))); say(problem, ''); } catch (e) { say(problem, e.message); }
+    const all = [part('members', '/members', members)], silence = due < now();
+    if (standing || silence) {
+      standing = false;
+      all.push(part('overrides', '/overrides', d => { buttons.standing(d.overrides); return list(d.overrides, o => override(o, name, visitor, given), 'None stands.'); }));
+    }
+    if (silence) {
+      due = now() + silent;
+      all.push(visitor.may.includes('checkpoint') ? part('checkpoint', '/checkpoint', d => h('div', {}, h('p', {}, h('b', {}, d.task ?? ''), ' ', none(`by ${d.leaderId}, token ${d.fencingToken}, `), when(d.at)), d.uri ? h('p', {class: 'id'}, d.uri) : json(d.data))) : show(parts.checkpoint, none('Your role does not allow reading it.')));
+      all.push(visitor.may.includes('journal') ? part('journal', '', d => h('dl', {}, dl([['Last index', String(d.index)], ['Snapshot up to', d.snapshotIndex ? String(d.snapshotIndex) : 'none'], ['Token', String(d.fencingToken || '')]])), head) : show(parts.journal, none('Your role does not allow reading it.')));
+      all.push(part('tree', '/tree', d => h('div', {}, list(d.children, branch, 'None.'), d.complete ? '' : none('There are more.'))));
+    }
+    await Promise.all(all);
     reading = false;
     if (again) { again = false; refresh(); }
   }
   async function explain() {
-    await part('explain', '/candidates/' + encodeURIComponent(who.value) + ':explain', d => d.leads ? h('p', {}, 'It leads.') :
-      list(d.reasons, r => `${r.code}${r.leaderId ? ` by ${r.leaderId}` : ''}${r.by ? ` · ${r.by}` : ''}${r.reason ? `: ${r.reason}` : ''}${r.untilMs ? ` · for ${span(r.untilMs)} more` : ''}`, 'Nothing bars it.'));
+    await part('explain', '/candidates/' + encodeURIComponent(who.value) + ':explain', d => d.leads ? h('p', {}, mark('disc', 'good'), ` ${d.candidateId} leads.`) :
+      list(d.reasons, r => h('div', {}, h('b', {}, r.code), [r.leaderId && ` ${r.leaderId} leads`, r.position && ` place ${r.position} of ${r.of}`, r.need && ` ${r.have} of ${r.need} present`, r.by && ` by ${r.by}`, r.reason && `: ${r.reason}`, r.untilMs && ` · for ${span(r.untilMs)} more`].filter(Boolean).join('')), 'Nothing bars it.'));
   }
-  function hear(e) {
-    if (events.some(x => x.revision === e.revision)) return;
-    events = [...events, e].sort((a, b) => a.revision - b.revision).slice(-200);
-    drawing.replaceChildren(timeline(events));
-    log.replaceChildren(...events.slice(-50).reverse().map(x => h('li', {}, h('span', {class: 'dim'}, clock(x.at) + ' '), h('b', {}, x.type),
-      ` token ${x.fencingToken}${x.leaderId ? ' · ' + x.leaderId : ''}${x.actor ? ' · by ' + x.actor : ''}${x.reason ? ': ' + x.reason : ''}`)));
+
+  function line(e) {
+    const detail = e.detail && Object.keys(e.detail).length ? values(e.detail).map(p => p.join(' ')).join(' · ') : '';
+    return h('li', {'data-revision': String(e.revision)}, when(e.at), h('span', {class: 'type'}, mark(...(marks[e.type] ?? ['disc', 'dim'])), ' ', e.type),
+      h('span', {}, h('span', {class: 'id'}, e.leaderId ?? e.previousLeaderId ?? ''), h('span', {class: 'dim num'}, ` #${e.fencingToken}`), e.actor || e.reason ? h('div', {}, e.actor ? h('b', {}, e.actor) : '', e.actor && e.reason ? ': ' : '', e.reason ?? '') : '', detail ? h('div', {class: 'dim detail'}, detail) : ''));
+  }
+  // hear takes events in any order, and only what is new is drawn.
+  function hear(news) {
+    const known = new Set(events.map(e => e.revision)), fresh = news.filter(e => !known.has(e.revision));
+    if (!fresh.length) return;
+    events = [...events, ...fresh].sort((a, b) => a.revision - b.revision).slice(-kept.events);
+    drawing.set(events);
+    for (const e of fresh) log.insertBefore(line(e), [...log.children].find(c => Number(c.dataset.revision) < e.revision) ?? null);
+    while (log.children.length > kept.listed) log.lastChild.remove();
   }
   async function history(last) {
-    try { for (const e of (await call(path(name, `/events?after=${Math.max(0, last - 200)}&limit=200`))).events) hear(e); } catch (e) { log.replaceChildren(h('li', {class: 'problem'}, e.message)); }
+    try { hear((await call(path(name, `/events?after=${Math.max(0, last - kept.events)}&limit=${kept.events}`))).events); } catch (e) { say(problem, e.message); }
   }
   stream(path(name, '/events'), {
-    snapshot: l => { draw(l); history(l.revision); refresh(); },
-    event: e => { hear(e); refresh(); },
+    open: () => { due = 0; refresh(); },
+    snapshot: l => { draw(l); history(l.revision); },
+    event: e => { if (e.type === 'acquired' || e.type === 'delegated') due = 0; standing ||= ordered.includes(e.type); hear([e]); refresh(); },
     report: r => report(r.report, r.reportedAt), member: refresh, restart: () => { revision = 0; },
   });
-  setInterval(() => { if (document.hidden) return; time.tick(); if (late && late < now()) refresh(); }, 250);
+  setInterval(() => {
+    if (document.hidden) return;
+    time.tick();
+    if (late && late < now() || due && due < now()) refresh(); // also if no stream is to be had
+    drawing.draw();
+  }, 250);
 }

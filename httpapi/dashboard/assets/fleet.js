@@ -1,115 +1,220 @@
-import {bar, call, h, millis, now, path, span} from './lib.js';
+import {ago, bar, chip, count, ending, h, heardAt, millis, now, page, path, say, wall} from './lib.js';
+import {call} from './server.js';
 
+// An election flaps if it was granted so often within this time.
 const flap = {terms: 4, within: 600000};
 
+// How often rows in view ask who waits, and the list is read where there is no stream.
+const every = {members: 30000, list: 5000};
+
+const columns = {state: 'State', name: 'Election', leader: 'Leader', token: 'Token', left: 'Time left', line: 'In line', changed: 'Last change'};
+
 // fleet shows all elections. The one stream keeps them; leases in view are read again when their
-// next renewal is due, because renewals are no events.
-export function fleet(main, stream) {
-  const all = new Map(), dirty = new Set(), wanted = new Set();
-  let filter = 'all', order = 'name', search = '', sort = true;
-  const body = h('div', {class: 'body', role: 'rowgroup'}), count = h('span', {class: 'dim', role: 'status'});
+// next renewal is due, because renewals are no events. Without a stream it reads the list.
+export function fleet(main, stream, status) {
+  const all = new Map(), dirty = new Set(), wanted = new Set(), histories = [];
+  let filter = 'all', order = 'state', back = false, search = '', sort = true, shown = [];
+  const body = h('div', {class: 'body', role: 'rowgroup'}), counted = h('span', {class: 'dim', role: 'status'});
+
+  const flapping = r => [...r.grants.values()].filter(at => wall() - at < flap.within).length >= flap.terms;
+  const waiting = r => r.asked || r.lease.endsBecause === 'approval' && r.end - now() < 300000;
   const filters = {
-    all: ['All', () => true],
-    vacant: ['Without a leader', r => r.lease.state === 'vacant'],
-    flapping: ['Flapping', r => flapping(r)],
-    readOnly: ['Read-only', r => r.readOnly],
-    approval: ['Approval waiting', r => waiting(r)],
+    all: ['All', 'dim', () => true],
+    vacant: ['Without a leader', 'bad', r => r.lease.state === 'vacant'],
+    readOnly: ['Read-only', 'bad', r => r.readOnly],
+    approval: ['Approval waiting', 'warn', waiting],
+    flapping: ['Flapping', 'warn', flapping],
   };
-  const orders = {
-    name: (a, b) => a.name < b.name ? -1 : 1,
-    leader: (a, b) => (a.lease.leaderId ?? '').localeCompare(b.lease.leaderId ?? '') || orders.name(a, b),
+  // state says what to know of an election first: the lower its rank, the more it needs a person.
+  function state(r) {
+    const l = r.lease;
+    if (r.readOnly) return [0, ['square', 'bad', 'Read-only']];
+    if (l.state === 'vacant') return r.paused ? [2, ['pause', 'warn', 'Paused, no leader']] : l.lockedForMs ? [1, ['ring', 'bad', 'Locked, no leader']] : [1, ['ring', 'bad', 'No leader']];
+    if (waiting(r)) return [3, ['diamond', 'warn', 'Approval waiting']];
+    if (flapping(r)) return [4, ['triangle', 'warn', 'Flapping']];
+    if (l.succession) return [5, ['arrow', 'info', `Hands over to ${l.succession.to}`]];
+    if (ending(l)) return [6, ['clock', 'info', `Ends: ${l.endsBecause}`]];
+    return [9, ['disc', 'good', r.paused ? 'Leads, paused' : 'Leads']];
+  }
+  const by = {
+    state: (a, b) => state(a)[0] - state(b)[0],
+    name: () => 0,
+    leader: (a, b) => (a.lease.leaderId ?? '').localeCompare(b.lease.leaderId ?? ''),
     token: (a, b) => b.lease.fencingToken - a.lease.fencingToken,
+    left: (a, b) => a.end - b.end,
+    line: (a, b) => (b.waits ?? 0) - (a.waits ?? 0) || (b.members ?? 0) - (a.members ?? 0),
     changed: (a, b) => b.changed - a.changed,
   };
-  const flapping = r => r.grants.filter(at => Date.now() - at < flap.within).length >= flap.terms;
-  const waiting = r => r.asked || r.lease.endsBecause === 'approval' && r.end - now() < 300000;
-  const buttons = Object.entries(filters).map(([id, [text]]) => h('button', {'data-filter': id, 'aria-pressed': String(id === filter), onclick: () => {
-    filter = id;
-    for (const b of buttons) b.setAttribute('aria-pressed', String(b.dataset.filter === id));
-    arrange();
-  }}, text));
-  main.replaceChildren(h('h1', {}, 'Elections'),
-    h('div', {class: 'tools'}, h('input', {type: 'search', 'aria-label': 'Search elections and leaders', placeholder: 'Search', oninput: e => { search = e.target.value.toLowerCase(); arrange(); }}),
-      h('select', {'aria-label': 'Sort by', onchange: e => { order = e.target.value; arrange(); }},
-        h('option', {value: 'name'}, 'by name'), h('option', {value: 'leader'}, 'by leader'), h('option', {value: 'token'}, 'by token'), h('option', {value: 'changed'}, 'by last change')), buttons, count),
-    h('div', {role: 'table', 'aria-label': 'Elections'}, h('div', {role: 'rowgroup'}, h('div', {role: 'row', class: 'head'},
-      ['Election', 'Leader', 'Token', 'Time left', 'State'].map(t => h('span', {role: 'columnheader'}, t)))), body));
+
+  const tiles = Object.entries(filters).map(([id, [text, color]]) => {
+    const n = h('b', {class: 'num'}, '0'), e = h('button', {class: 'tile', 'data-filter': id, 'data-color': color, 'aria-pressed': String(id === filter), onclick: () => {
+      filter = id;
+      for (const t of tiles) t.e.setAttribute('aria-pressed', String(t.id === id));
+      arrange();
+    }}, n, h('span', {}, text));
+    return {id, e, n};
+  });
+  const heads = Object.entries(columns).map(([id, text]) => {
+    const e = h('div', {role: 'columnheader'}, h('button', {class: 'sort', 'data-sort': id, onclick: () => {
+      back = order === id && !back;
+      order = id;
+      arrange();
+    }}, text));
+    return {id, e};
+  });
+  main.replaceChildren(h('h1', {class: 'quiet'}, 'Elections'), h('div', {class: 'tiles', role: 'group', 'aria-label': 'Show'}, tiles.map(t => t.e)),
+    h('div', {class: 'tools'}, h('input', {type: 'search', 'aria-label': 'Search elections and leaders', placeholder: 'Search elections and leaders', oninput: e => { search = e.target.value.toLowerCase(); arrange(); }}), counted),
+    h('div', {class: 'table', role: 'table', 'aria-label': 'Elections'}, h('div', {role: 'rowgroup'}, h('div', {role: 'row', class: 'head'}, heads.map(t => t.e))), body));
 
   const seen = new IntersectionObserver(entries => {
     for (const e of entries) { const r = all.get(e.target.dataset.name); if (r) { r.inView = e.isIntersecting; dirty.add(r); } }
   });
   function row(name) {
-    const r = {name, grants: [], lease: {}, changed: 0, end: 0, due: 0, bar: bar()};
-    r.cells = [h('a', {href: '/ui/elections/' + encodeURIComponent(name)}, name), h('span'), h('span', {class: 'num'}), r.bar.e, h('span')];
-    r.e = h('div', {role: 'row', 'data-name': name}, r.cells.map(c => h('div', {role: 'cell'}, c)));
+    const r = {name, grants: new Map(), lease: {}, changed: 0, end: 0, due: 0, ask: 0, bar: bar(), chip: chip(), leader: h('span'), token: h('span', {class: 'num'}), line: h('span', {class: 'dim'}), when: h('span', {class: 'dim num'})};
+    const cells = {state: r.chip.e, name: h('a', {href: page(name)}, name), leader: r.leader, token: r.token, left: r.bar.e, line: r.line, changed: r.when};
+    r.e = h('div', {role: 'row', 'data-name': name}, Object.entries(cells).map(([id, c]) => h('div', {role: 'cell', class: id}, c)));
     all.set(name, r);
     seen.observe(r.e);
-    sort = true;
     return r;
   }
+  function forget(r) { all.delete(r.name); seen.unobserve(r.e); sort = true; }
+  function touch(r) { dirty.add(r); sort = true; }
+
   function learn(lease) {
-    const r = all.get(lease.election) ?? row(lease.election);
+    heardAt(lease.readAt);
+    const known = all.get(lease.election), r = known ?? row(lease.election);
     if (lease.revision < (r.lease.revision ?? 0)) return r;
+    const held = lease.state === 'held';
     r.lease = lease;
-    r.end = lease.state === 'held' ? now() + lease.expiresInMs : 0;
-    r.due = lease.state === 'held' ? now() + Math.max(1000, lease.renewInMs + 1500) : 0;
-    const grant = lease.acquiredAt && Date.parse(lease.acquiredAt);
-    if (grant && !r.grants.includes(grant)) r.grants.push(grant);
-    r.changed ||= grant || 0;
-    dirty.add(r);
+    r.end = held ? now() + lease.expiresInMs : 0;
+    r.due = held ? now() + Math.max(1000, lease.renewInMs + 1500) : lease.lockedForMs ? now() + lease.lockedForMs : 0;
+    const grant = lease.acquiredAt ? Date.parse(lease.acquiredAt) : 0;
+    if (grant) r.grants.set(lease.fencingToken, grant);
+    r.changed = Math.max(r.changed, grant);
+    const policy = lease.configuration.policy ?? {};
+    if (!known && held && (policy.approval || lease.fencingToken >= flap.terms && wall() - grant < flap.within)) histories.push(r);
+    if (!known && policy.quorum) look(r);
+    touch(r);
     return r;
   }
-  function draw(r) {
-    const l = r.lease, set = (i, text, css = '') => { const c = r.cells[i]; if (c.textContent !== text) c.textContent = text; c.className = css; };
-    set(1, l.leaderId ?? 'none', l.leaderId ? '' : 'warn');
-    set(2, String(l.fencingToken), 'num');
-    const [text, css] = r.readOnly ? ['read-only', 'bad'] : waiting(r) ? ['approval waiting', 'warn'] : flapping(r) ? ['flapping', 'warn'] :
-      l.state === 'vacant' ? ['without a leader', 'warn'] : l.succession ? ['hands over to ' + l.succession.to, ''] : l.endsBecause ? [`ends: ${l.endsBecause}`, 'dim'] : ['leads', 'good'];
-    set(4, text, css);
-    r.bar.set(r.end, millis(l.leaseDuration));
-    r.bar.tick();
-  }
-  function arrange() {
-    const keep = [...all.values()].filter(r => filters[filter][1](r) && (!search || r.name.includes(search) || (r.lease.leaderId ?? '').toLowerCase().includes(search)));
-    keep.sort(orders[order]);
-    body.replaceChildren(...keep.map(r => r.e));
-    count.textContent = `${keep.length} of ${all.size}`;
-    sort = false;
+  // note takes what an event says beside the lease. The past is noted in the same way.
+  function note(r, e) {
+    const at = Date.parse(e.at);
+    if (e.type === 'acquired') r.grants.set(e.fencingToken, at);
+    if (e.type === 'approvalRequested') r.asked = true;
+    if (['approved', 'acquired', 'released', 'expired', 'epoch'].includes(e.type)) r.asked = false;
+    if (e.type === 'paused' || e.type === 'resumed') r.paused = e.type === 'paused';
+    r.changed = Math.max(r.changed, at);
   }
   function event(e) {
     const r = all.get(e.election) ?? row(e.election);
     if (e.revision <= (r.lease.revision ?? 0)) return;
-    if (e.type === 'deleted') { all.delete(e.election); seen.unobserve(r.e); sort = true; return; }
-    if (e.type === 'acquired') r.grants.push(Date.parse(e.at));
-    if (e.type === 'approvalRequested') r.asked = true;
-    if (['approved', 'acquired', 'released', 'epoch'].includes(e.type)) r.asked = false;
-    r.changed = Date.parse(e.at);
+    if (e.type === 'deleted') return forget(r);
+    note(r, e);
     r.lease = {...r.lease, election: e.election, revision: e.revision, fencingToken: e.fencingToken, leaderId: e.leaderId, state: e.leaderId ? 'held' : 'vacant'};
     if (!e.leaderId) r.end = 0;
     r.due = 1; // the event does not say all
-    dirty.add(r);
-    sort ||= filter !== 'all' || order !== 'name';
+    r.ask = 1;
+    touch(r);
   }
-  stream('/v1/events', {snapshot: learn, event, ready: () => { sort = true; }, restart: () => { for (const r of all.values()) r.lease.revision = 0; }});
 
+  // history reads what happened lately to an election that may flap, wait for an approval or be
+  // paused, once: the page was not there to see it.
+  async function history() {
+    if (histories.reading) return;
+    const r = histories.pop();
+    if (!r) return;
+    histories.reading = true;
+    const after = Math.max(0, (r.lease.revision ?? 0) - 50);
+    try { for (const e of (await call(path(r.name, `/events?after=${after}&limit=50`))).events) if (e.revision <= r.lease.revision) note(r, e); } catch { /* it is not known, then */ }
+    histories.reading = false;
+    touch(r);
+    history();
+  }
   async function refresh(r) {
     wanted.add(r);
     r.due = now() + 5000;
-    try {
-      learn(await call(path(r.name)));
-      if (r.lease.configuration?.policy?.quorum) { r.readOnly = (await call(path(r.name, '/members'))).readOnly; dirty.add(r); }
-    } catch (e) { if (e.status === 404) { all.delete(r.name); sort = true; } } finally { wanted.delete(r); }
+    try { learn(await call(path(r.name))); } catch (e) { if (e.status === 404) forget(r); } finally { wanted.delete(r); }
   }
+  // look asks who waits and who is there. That is in the memory of the instances.
+  async function look(r) {
+    r.ask = now() + every.members;
+    try {
+      const m = await call(path(r.name, '/members'));
+      r.waits = m.nodes.filter(n => n.position).length;
+      r.members = m.clusterSize;
+      r.readOnly = m.readOnly;
+      touch(r);
+    } catch { /* the row shows none */ }
+  }
+
+  function draw(r) {
+    const l = r.lease;
+    if (l.state === 'vacant' && l.revision && !r.past) histories.push(r);
+    r.past = true;
+    r.chip.set(state(r)[1]);
+    say(r.leader, l.leaderId ?? '–', l.leaderId ? 'id' : 'dim');
+    say(r.token, l.fencingToken ? '#' + l.fencingToken : '–');
+    say(r.line, r.members === undefined ? '' : [r.waits && `${r.waits} in line`, r.members > 1 && count(r.members, 'member')].filter(Boolean).join(' · ') || '–');
+    r.bar.set(r.end, millis(l.leaseDuration));
+    tick(r);
+  }
+  function tick(r) {
+    r.bar.tick();
+    say(r.when, r.changed ? ago(wall() - r.changed) : '');
+  }
+  // arrange moves only the rows that are not where they belong.
+  function arrange() {
+    sort = false;
+    for (const t of tiles) {
+      const n = t.id === 'all' ? all.size : [...all.values()].filter(filters[t.id][2]).length;
+      say(t.n, String(n));
+      t.e.classList.toggle('some', n > 0);
+    }
+    for (const t of heads) t.id === order ? t.e.setAttribute('aria-sort', back ? 'descending' : 'ascending') : t.e.removeAttribute('aria-sort');
+    const keep = [...all.values()].filter(r => filters[filter][2](r) && (!search || r.name.includes(search) || (r.lease.leaderId ?? '').toLowerCase().includes(search)));
+    keep.sort((a, b) => (by[order](a, b) || (a.name < b.name ? -1 : 1)) * (back ? -1 : 1));
+    const focus = document.activeElement, stays = new Set(keep);
+    for (const r of shown) if (!stays.has(r)) r.e.remove();
+    let at = body.firstElementChild;
+    keep.forEach((r, i) => {
+      if (r.e === at) { at = at.nextElementSibling; return; }
+      if (at && at.nextElementSibling === r.e && keep[i + 1]?.e !== at) { const away = at; at = r.e.nextElementSibling; away.remove(); return; }
+      body.insertBefore(r.e, at);
+    });
+    if (document.activeElement !== focus && body.contains(focus)) focus.focus({preventScroll: true});
+    shown = keep;
+    say(counted, `${keep.length} of ${all.size}`);
+  }
+
+  // poll reads the list, page by page.
+  async function poll() {
+    try {
+      const found = new Set();
+      for (let token = ''; token !== undefined;) {
+        const p = await call('/v1/elections?pageSize=1000' + (token && '&pageToken=' + encodeURIComponent(token)));
+        for (const l of p.elections) { learn(l); found.add(l.election); }
+        token = p.nextPageToken;
+      }
+      for (const r of all.values()) if (!found.has(r.name)) forget(r);
+      status(true);
+    } catch (e) { status(false, e.message); }
+    setTimeout(poll, every.list);
+  }
+  if (!stream) poll();
+  stream?.('/v1/events', {snapshot: learn, event, ready: () => { sort = true; }, restart: () => { for (const r of all.values()) r.lease.revision = 0; }});
+
   setInterval(() => {
     if (document.hidden) return;
-    if (sort) arrange();
-    for (const r of dirty) if (r.inView) draw(r);
-    dirty.clear();
+    history();
+    if (sort && !body.matches(':active')) arrange(); // a row is not moved away under a click
+    for (const r of dirty) if (r.inView) { draw(r); dirty.delete(r); }
     const t = now();
-    for (const r of all.values()) {
+    for (const r of shown) {
       if (!r.inView) continue;
-      r.bar.tick();
+      tick(r);
       if (r.due && r.due < t && wanted.size < 4 && !wanted.has(r)) refresh(r);
+      if (r.ask < t) look(r);
     }
   }, 250);
 }

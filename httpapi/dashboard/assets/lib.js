@@ -1,6 +1,12 @@
 // h makes an element. Properties that begin with "on" are listeners; texts are never markup.
 export function h(tag, props = {}, ...children) {
-  const e = document.createElement(tag);
+  return fill(document.createElement(tag), props, children);
+}
+
+// svg makes an element of a drawing.
+const svg = (tag, props, ...children) => fill(document.createElementNS('http://www.w3.org/2000/svg', tag), props, children);
+
+function fill(e, props, children) {
   for (const [name, v] of Object.entries(props)) {
     if (v === undefined || v === false) continue;
     if (name.startsWith('on')) e.addEventListener(name.slice(2), v);
@@ -10,37 +16,72 @@ export function h(tag, props = {}, ...children) {
   return e;
 }
 
-// Refused is a call that was not answered with 2xx. Its message is for people.
-export class Refused extends Error {
-  constructor(status, code, message) { super(message); Object.assign(this, {status, code}); }
+// say changes a text if it is another one: what is the same is neither written nor read aloud again.
+export function say(e, text, css) {
+  if (e.textContent !== text) e.textContent = text;
+  if (css !== undefined && e.className !== css) e.className = css;
 }
 
-// call calls the API of this origin.
-export async function call(path, body) {
-  let r;
-  try {
-    r = await fetch(path, {redirect: 'manual', method: body ? 'POST' : 'GET', body: body && JSON.stringify(body), headers: body ? {'Content-Type': 'application/json'} : {}});
-  } catch { throw new Refused(0, 'OFFLINE', 'The server does not answer.'); }
-  if (r.type === 'opaqueredirect') throw new Refused(401, 'UNAUTHENTICATED', 'The proxy before the server asks you to sign in: reload this page.');
-  const text = await r.text();
-  let doc = {};
-  try { doc = JSON.parse(text); } catch { /* a proxy's page */ }
-  if (!r.ok) throw new Refused(r.status, doc.code ?? '', doc.detail ?? `The server answered with status ${r.status}.`);
-  return doc;
+// shapes tell states apart without their color.
+const shapes = {
+  disc: 'M8 3a5 5 0 1 1 0 10A5 5 0 0 1 8 3Z',
+  ring: 'M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2Zm0 2.2a3.8 3.8 0 1 0 0 7.6 3.8 3.8 0 0 0 0-7.6Z',
+  square: 'M3 3h10v10H3Z',
+  diamond: 'm8 1.5 6.5 6.5L8 14.5 1.5 8Z',
+  triangle: 'M8 2 15 14H1Z',
+  pause: 'M3.5 3h3v10h-3Zm6 0h3v10h-3Z',
+  arrow: 'M1 6.8h8.2L6.6 4.2 8.2 2.6 13.6 8l-5.4 5.4-1.6-1.6 2.6-2.6H1Z',
+  clock: 'M8 1.5a6.5 6.5 0 1 1 0 13 6.5 6.5 0 0 1 0-13Zm-1 2.8v4.3l3.2 2 .9-1.5-2.3-1.4V4.3Z',
+};
+
+// chip shows a state as a shape and a text.
+export function chip(initial = ['disc', 'dim', '']) {
+  const drawn = svg('path', {}), text = h('span'), e = h('span', {class: 'chip'}, svg('svg', {viewBox: '0 0 16 16', 'aria-hidden': 'true'}, drawn), text);
+  let last;
+  const set = ([shape, color, words]) => {
+    if (last !== shape) drawn.setAttribute('d', shapes[last = shape]);
+    if (e.className !== 'chip ' + color) e.className = 'chip ' + color;
+    say(text, words);
+  };
+  set(initial);
+  return {e, set};
 }
 
+export const mark = (shape, color) => svg('svg', {viewBox: '0 0 16 16', class: 'mark ' + color, 'aria-hidden': 'true'}, svg('path', {d: shapes[shape]}));
+
+// ending reports whether renewals no longer extend the lease: its end is near, or ordered.
+export const ending = l => l.endsBecause && l.endsBecause !== 'parent' && l.endsInMs <= l.expiresInMs + 1000;
+
+export const page = name => '/ui/elections/' + encodeURIComponent(name);
 export const path = (name, rest = '') => '/v1/elections/' + encodeURIComponent(name) + rest;
+export const count = (n, one, many = one + 's') => `${n} ${n === 1 ? one : many}`;
+export const now = () => performance.now();
+
+// The server's time, as far as its answers tell: one that took long shows a time that is past.
+let ahead;
+export const wall = () => Date.now() + (ahead ?? 0);
+export function heardAt(at) {
+  const d = Date.parse(at) - Date.now();
+  if (d > (ahead ?? -Infinity)) ahead = d;
+}
 
 // span says how long a number of milliseconds is.
 export function span(ms) {
-  const s = Math.max(0, Math.floor(ms / 1000));
-  if (s < 100) return s + ' s';
-  if (s < 6000) return Math.floor(s / 60) + ' min';
-  return s < 172800 ? Math.floor(s / 3600) + ' h' : Math.floor(s / 86400) + ' d';
+  const s = Math.max(0, Math.floor(ms / 1000)), two = (n, unit, rest, small) => rest ? `${n} ${unit} ${rest} ${small}` : `${n} ${unit}`;
+  if (s < 60) return s + ' s';
+  if (s < 600) return two(Math.floor(s / 60), 'min', s % 60, 's');
+  if (s < 3600) return Math.floor(s / 60) + ' min';
+  if (s < 172800) return two(Math.floor(s / 3600), 'h', Math.floor(s / 60) % 60, 'min');
+  return Math.floor(s / 86400) + ' d';
 }
 
-export const clock = at => at ? new Date(at).toLocaleString() : '';
-export const now = () => performance.now();
+// ago says roughly how long ago something was.
+export const ago = ms => (ms < 60000 ? span(ms) : span(ms).match(/^\d+ \w+/)[0]) + ' ago';
+
+const time = new Intl.DateTimeFormat(undefined, {hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23'});
+const day = new Intl.DateTimeFormat(undefined, {day: 'numeric', month: 'short'});
+export const clock = at => (new Date(at).toDateString() === new Date().toDateString() ? '' : day.format(new Date(at)) + ' ') + time.format(new Date(at));
+export const when = at => h('time', {datetime: new Date(at).toISOString(), title: new Date(at).toISOString()}, clock(at));
 
 // millis reads a duration such as "1h30m" or "30s".
 export function millis(text) {
@@ -50,23 +91,22 @@ export function millis(text) {
 
 // bar is what is left of a lease. The browser moves it without the script.
 export function bar() {
-  const fill = h('div', {class: 'fill'}), text = h('span', {class: 'num'});
-  const e = h('div', {class: 'bar'}, h('div', {class: 'track', 'aria-hidden': 'true'}, fill), text);
+  const left = h('div', {class: 'fill'}), text = h('span', {class: 'num'}), e = h('div', {class: 'bar'}, h('div', {class: 'track', 'aria-hidden': 'true'}, left), text);
   let until = 0, motion;
-  const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+  const still = matchMedia('(prefers-reduced-motion: reduce)');
   return {
     e,
     set(end, whole) {
       if (end === until) return;
       until = end;
       motion?.cancel();
-      const left = end - now(), part = `scaleX(${Math.min(1, Math.max(0, left / whole))})`;
-      if (left > 0 && still) fill.style.transform = part;
-      if (left > 0 && !still) motion = fill.animate([{transform: part}, {transform: 'scaleX(0)'}], {duration: left, fill: 'forwards'});
+      const ms = end - now(), part = `scaleX(${Math.min(1, Math.max(0, ms / whole))})`;
+      left.style.transform = ms > 0 && still.matches ? part : 'scaleX(0)';
+      if (ms > 0 && !still.matches) motion = left.animate([{transform: part}, {transform: 'scaleX(0)'}], {duration: ms, fill: 'forwards'});
     },
     tick() {
-      const left = until - now(), shown = !until ? '' : left > 0 ? span(left) : 'over?';
-      if (text.textContent !== shown) text.textContent = shown;
+      const ms = until - now();
+      say(text, !until ? '–' : ms > 0 ? span(ms) : 'over?');
     },
   };
 }

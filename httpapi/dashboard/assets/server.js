@@ -1,0 +1,101 @@
+// sentence makes a sentence of a server's words.
+const sentence = text => text[0].toUpperCase() + text.slice(1).replace(/\.?$/, '.');
+
+// Refused is a call that was not answered with 2xx. Its message is for people, doc the problem.
+export class Refused extends Error {
+  constructor(status, message, doc = {}) { super(sentence(message)); Object.assign(this, {status, doc}); }
+}
+
+// trouble is why what the server answers may be old, by the last call; "" if it may not.
+export let trouble = '';
+
+async function refused(r) {
+  if (r.type === 'opaqueredirect') return new Refused(401, 'The proxy before the server asks you to sign in again: reload this page.');
+  let doc = {};
+  try { doc = await r.json(); } catch { /* a proxy's page */ }
+  return new Refused(r.status, doc.detail ?? `The server answered with status ${r.status}.`, doc);
+}
+
+async function send(path, options) {
+  try { return await fetch(path, {redirect: 'manual', ...options}); } catch (e) {
+    throw e.name === 'AbortError' ? e : new Refused(0, 'The server does not answer.');
+  }
+}
+
+// call calls the API of this origin.
+export async function call(path, body) {
+  try {
+    const r = await send(path, body && {method: 'POST', body: JSON.stringify(body), headers: {'Content-Type': 'application/json'}});
+    if (!r.ok) throw await refused(r);
+    const answer = await r.json();
+    trouble = '';
+    return answer;
+  } catch (e) {
+    if (e.status === 0 || e.status >= 500) trouble = e.doc.code === 'STORE_UNAVAILABLE' ? 'The server does not reach its store.' : e.message;
+    throw e;
+  }
+}
+
+// A stream sends something every 15 s. One that is silent for longer is as good as closed.
+const silence = 40000;
+
+// stream reads a stream, and opens it again whatever ended it, after the last id. It is closed while
+// the page is in the background: a browser opens few connections to one server. status is told
+// whether the stream is open, and if not, why.
+export function stream(url, handlers, status) {
+  let last = '', pause = 500, abort, timer, failed = 0, told = false;
+  const restart = () => { last = ''; handlers.restart?.(); };
+  const watch = () => { clearTimeout(timer); timer = setTimeout(() => abort.abort(), silence); };
+  function take(message) {
+    let name = 'event', data = '';
+    for (const line of message.split('\n')) {
+      if (line.startsWith('id: ')) last = line.slice(4);
+      if (line.startsWith('event: ')) name = line.slice(7);
+      if (line.startsWith('data: ')) data = line.slice(6);
+    }
+    const said = data && JSON.parse(data);
+    if (name === 'end') {
+      told = true;
+      if (said.reason === 'compacted') restart();
+    } else if (said) handlers[name]?.(said);
+  }
+  async function read() {
+    abort = new AbortController();
+    watch();
+    const r = await send(url, {signal: abort.signal, headers: {Accept: 'text/event-stream', ...(last && {'Last-Event-ID': last})}});
+    if (!r.ok) throw await refused(r);
+    status(true);
+    handlers.open?.();
+    pause = 500;
+    failed = 0;
+    const reader = r.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let text = '';;) {
+      const {done, value} = await reader.read();
+      if (done) return;
+      watch();
+      status(true);
+      const messages = (text + value).split('\n\n');
+      text = messages.pop();
+      messages.forEach(take);
+    }
+  }
+  async function open() {
+    for (;;) {
+      let why = '';
+      told = false;
+      try { await read(); } catch (e) {
+        why = e.name === 'AbortError' || e instanceof TypeError ? '' : e.message;
+        if (e.status === 410 || e.status === 400 || ++failed > 4) restart(); // the cursor may be what is refused
+      }
+      clearTimeout(timer);
+      if (document.hidden) await new Promise(shown => document.addEventListener('visibilitychange', shown, {once: true}));
+      else if (!told) { // a server that ends a stream says so, and the next one begins at once
+        status(false, why);
+        await new Promise(over => setTimeout(over, pause));
+        pause = Math.min(pause * 2, 8000);
+      }
+    }
+  }
+  document.addEventListener('visibilitychange', () => { if (document.hidden) abort?.abort(); });
+  open();
+}

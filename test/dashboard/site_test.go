@@ -1,0 +1,292 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"regent/httpapi"
+	"regent/httpapi/access/authn"
+	"regent/httpapi/access/authz"
+	"regent/httpapi/access/limit"
+	"regent/httpapi/dashboard"
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/store/memory"
+)
+
+// Keys of two candidates.
+const (
+	key1 = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
+	key2 = "AQECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
+)
+
+// shelf is a store in memory that can be out of reach, and counts what reaches it.
+type shelf struct {
+	*memory.Store
+	down  atomic.Bool
+	mu    sync.Mutex
+	calls map[string]int // guarded by mu
+}
+
+func (s *shelf) called(op string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[op]++
+	if s.down.Load() {
+		return &leadership.Error{Code: leadership.StoreUnavailable, Detail: "the store does not answer"}
+	}
+	return nil
+}
+
+// taken returns the number of calls since the last time, by name.
+func (s *shelf) taken() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := s.calls
+	s.calls = map[string]int{}
+	return taken
+}
+
+func (s *shelf) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	if err := s.called("update"); err != nil {
+		return leadership.Snapshot{}, err
+	}
+	return s.Store.Update(ctx, e, decide)
+}
+
+func (s *shelf) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	if err := s.called("get"); err != nil {
+		return leadership.Snapshot{}, err
+	}
+	return s.Store.Get(ctx, e)
+}
+
+func (s *shelf) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+	if err := s.called("list"); err != nil {
+		return leadership.Listing{}, err
+	}
+	return s.Store.List(ctx, prefix, after, limit)
+}
+
+func (s *shelf) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
+	if err := s.called("events"); err != nil {
+		return nil, err
+	}
+	return s.Store.Events(ctx, e, after, limit)
+}
+
+func (s *shelf) Look(ctx context.Context, id leadership.LogID) (leadership.Log, error) {
+	if err := s.called("look"); err != nil {
+		return leadership.Log{}, err
+	}
+	return s.Store.Look(ctx, id)
+}
+
+func (s *shelf) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) ([]leadership.Segment, error) {
+	if err := s.called("segments"); err != nil {
+		return nil, err
+	}
+	return s.Store.Segments(ctx, id, after, limit)
+}
+
+// newClock returns a clock that shows another millisecond each time, so that a browser, which knows
+// no smaller unit, sees what was before what.
+func newClock() func() time.Time {
+	var mu sync.Mutex
+	var last time.Time
+	return func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		if next := last.Add(time.Millisecond); next.After(time.Now()) {
+			last = next
+		} else {
+			last = time.Now()
+		}
+		return last
+	}
+}
+
+// site is a server within the test.
+type site struct {
+	t     *testing.T
+	store *shelf
+	url   string
+	who   atomic.Pointer[authn.Principal] // of the visitor
+}
+
+var (
+	ann = &authn.Principal{Issuer: "i", Subject: "a", Email: "ann@example.com"}
+	bob = &authn.Principal{Issuer: "i", Subject: "b", Email: "bob@example.com"}
+)
+
+// newSite serves until the end of the test, without access control if there is no policy. Every
+// caller is bob, unless the test says otherwise.
+func newSite(t *testing.T, policy string) *site {
+	t.Helper()
+	s := &site{t: t, store: &shelf{Store: memory.New(memory.Config{Now: newClock()}), calls: map[string]int{}}}
+	inst, err := instance.New(instance.Config{Store: s.store, Journal: s.store, Name: "test", Alone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var gates []instance.Gate
+	if policy != "" {
+		rules, err := authz.ParsePolicy([]byte(policy), authz.Admitted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gates = append(gates, authz.NewGate(func() *authz.Policy { return rules }, func(context.Context, authz.Record) {}), limit.New(limit.Config{Limits: rules.Limits}))
+		s.who.Store(bob)
+	}
+	service := instance.Guard(inst, gates...)
+	door := httpapi.Door{Handler: dashboard.New(dashboard.Visitor(service))}
+	api := httpapi.New(httpapi.Config{
+		Service: service, Doors: map[string]httpapi.Door{dashboard.Path: door, "/": door},
+		Ready: func(ctx context.Context) (string, error) {
+			_, err := s.store.Store.List(ctx, "", "", 1)
+			if s.store.down.Load() {
+				err = errors.New("the store does not answer")
+			}
+			return "", err
+		},
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { inst.Run(ctx) })
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if who := s.who.Load(); who != nil {
+			r = r.WithContext(leadership.WithActor(authn.With(r.Context(), *who), who.String()))
+		}
+		api.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		stop()
+		running.Wait()
+		server.Close()
+	})
+	s.url = server.URL
+	return s
+}
+
+// call makes a call that must succeed.
+func (s *site) call(method, path, body string) string {
+	s.t.Helper()
+	return callAt(s.t, s.url, method, path, body)
+}
+
+func (s *site) post(path, body string) string {
+	s.t.Helper()
+	return s.call(http.MethodPost, path, body)
+}
+
+func callAt(t *testing.T, url, method, path, body string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url+"/v1/elections/"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var text bytes.Buffer
+	text.ReadFrom(answer.Body)
+	if answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: status %d: %s", method, path, answer.StatusCode, text.String())
+	}
+	return text.String()
+}
+
+// lead lets a candidate lead, for an hour.
+func (s *site) lead(election, candidate string) {
+	s.t.Helper()
+	s.post(election+":acquire", fmt.Sprintf(`{"candidateId":%q,"key":%q,"leaseDuration":"1h"}`, candidate, key1))
+}
+
+// as is a body of the leader.
+func as(candidate string, token int, more string) string {
+	return fmt.Sprintf(`{"candidateId":%q,"key":%q,"fencingToken":%d%s}`, candidate, key1, token, more)
+}
+
+// process is a regent that can be stopped and started again on the same store and address.
+type process struct {
+	t    *testing.T
+	url  string
+	args []string
+	cmd  *exec.Cmd
+}
+
+// built is the path of the program.
+var built = sync.OnceValues(func() (string, error) {
+	path, err := filepath.Abs("../../.build/dashboard-test/regent")
+	if err != nil {
+		return "", err
+	}
+	build := exec.Command("go", "build", "-o", path, "./cmd/regent")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
+
+// newProcess makes a process, which start starts, on a file of its own and a free port.
+func newProcess(t *testing.T, args ...string) *process {
+	t.Helper()
+	free := httptest.NewServer(http.NotFoundHandler())
+	free.Close()
+	s := &process{t: t, url: free.URL, args: append([]string{"serve", "--store", "file:" + filepath.Join(t.TempDir(), "store"), "--listen", strings.TrimPrefix(free.URL, "http://")}, args...)}
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *process) start() {
+	s.t.Helper()
+	path, err := built()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.cmd = exec.Command(path, s.args...)
+	log := &readyLog{t: s.t, serving: make(chan struct{})}
+	s.cmd.Stderr = log
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	<-log.serving
+}
+
+func (s *process) stop() {
+	if s.cmd != nil {
+		s.cmd.Process.Signal(os.Interrupt)
+		s.cmd.Wait()
+		s.cmd = nil
+	}
+}
+
+// readyLog passes a log on, and says when it says that the server serves.
+type readyLog struct {
+	t       *testing.T
+	serving chan struct{}
+	once    sync.Once
+}
+
+func (l *readyLog) Write(text []byte) (int, error) {
+	if bytes.Contains(text, []byte(`"serving"`)) {
+		l.once.Do(func() { close(l.serving) })
+	}
+	return l.t.Output().Write(text)
+}

@@ -1,0 +1,101 @@
+package dashboard
+
+import (
+	"testing"
+	"time"
+)
+
+func TestThePageFollowsElectionsOverARestartOfTheServer(t *testing.T) {
+	p, s := newTab(t), newProcess(t)
+	s.start()
+	callAt(t, s.url, "POST", "reports:acquire", `{"candidateId":"ann","leaseDuration":"10m"}`)
+	p.open(s.url)
+	p.says("[data-name=reports] .leader", "ann")
+	p.says("#live", "Live")
+	one := p.another()
+	one.open(s.url + "/ui/elections/reports")
+	one.says(".hero", "ann")
+	s.stop()
+	for _, page := range []*tab{p, one} {
+		page.says("#live", "Disconnected")
+		page.says("#age", "What you see is", "old, as of", "Trying again")
+		page.until("document.body.classList.contains('old')")
+	}
+	p.shot("disconnected")
+	p.axe("disconnected")
+	s.start()
+	callAt(t, s.url, "POST", "mail:acquire", `{"candidateId":"cid"}`)
+	callAt(t, s.url, "POST", "reports:pause", `{"for":"1h","reason":"after the restart","actor":"eve"}`)
+	p.says("[data-name=mail] .leader", "cid")
+	p.until("document.querySelectorAll('.body [role=row]').length == 2")
+	one.says(".events", "after the restart")
+	for _, page := range []*tab{p, one} {
+		page.says("#live", "Live")
+		page.until("!document.body.classList.contains('old') && document.querySelector('#age').hidden")
+	}
+}
+
+func TestAnOutageOfTheStoreIsSaidAndPasses(t *testing.T) {
+	p, s := newTab(t), newSite(t, "")
+	s.lead("reports", "ann")
+	p.open(s.url)
+	p.says("[data-name=reports] .leader", "ann")
+	one := p.another()
+	one.open(s.url + "/ui/elections/reports")
+	one.says(".hero", "ann")
+	one.says("#overrides", "None stands.")
+	one.says("#tree", "None.")
+	s.store.down.Store(true)
+	for _, page := range []*tab{p, one} {
+		page.do(front()) // a page in the background asks nothing
+		page.says("#live", "In trouble")
+		page.says("#age", "What you see is", "The server does not reach its store.")
+	}
+	one.says("#overrides", "None stands.") // what was read before stays, and is called old
+	one.shot("outage")
+	one.do(click(one.orders("pause")), enter("dialog [name=reason]", "go"), enter("dialog [name=actor]", "eve"), click("dialog [data-send]"))
+	one.says("dialog .problem", "The store does not answer.")
+	s.store.down.Store(false)
+	one.do(click("dialog [data-send]"))
+	one.says(".events", "eve: go")
+	for _, page := range []*tab{p, one} {
+		page.do(front())
+		page.until("document.querySelector('#live').textContent == 'Live' && !document.body.classList.contains('old')")
+	}
+}
+
+func TestTooManyStreamsAreSaidAndTriedAgain(t *testing.T) {
+	p, s := newTab(t), newSite(t, `
+grants: [{principals: [bob@example.com], roles: [operator, candidate], elections: ["*"]}]
+limits: [{principals: [bob@example.com], watchers: 1}]
+`)
+	s.lead("reports", "bob@example.com")
+	p.open(s.url)
+	p.says("[data-name=reports] .leader", "bob")
+	second := p.another()
+	second.open(s.url)
+	second.says("#live", "Not connected")
+	second.says("#age", "Trying again.", "You have 1 streams and long polls open")
+	second.shot("too-many-streams")
+	p.open("about:blank")
+	second.do(front())
+	second.says("[data-name=reports] .leader", "bob")
+	second.until("document.querySelector('#live').textContent == 'Live'")
+}
+
+func TestAStreamThatEndsIsResumedWithoutALoss(t *testing.T) {
+	p, s := newTab(t), newProcess(t, "--stream-limit", time.Second.String())
+	s.start()
+	callAt(t, s.url, "POST", "a:acquire", `{"candidateId":"ann","leaseDuration":"10m"}`)
+	p.open(s.url)
+	p.says("[data-name=a] .leader", "ann")
+	get[bool](p, "window.began = performance.now(), window.lost = '', new MutationObserver(() => { const s = document.querySelector('#live').textContent; if (s != 'Live') window.lost = s }).observe(document.querySelector('#live'), {childList: true, subtree: true, characterData: true}), true")
+	for _, name := range []string{"b", "c", "d"} {
+		callAt(t, s.url, "POST", name+":acquire", `{"candidateId":"ann","leaseDuration":"10m"}`)
+		p.says("[data-name="+name+"] .leader", "ann")
+		p.until("performance.now() - window.began > 1500 && (window.began = performance.now())") // the stream has ended meanwhile
+	}
+	if lost := get[string](p, "window.lost"); lost != "" {
+		t.Errorf("the page said %q, though the server only asked it to open the stream again", lost)
+	}
+}

@@ -164,6 +164,7 @@ func TestABadRequestIsRefusedAndChangesNothing(t *testing.T) {
 		{404, "GET", "/openapi/v3/apis/apps/v1", nil, nil},
 		{404, "GET", "/version", nil, nil},
 		{405, "POST", "/apis", "{}", nil},
+		{405, "POST", "/openapi/v2", "{}", []string{"Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}},
 		{404, "GET", strings.Replace(leases, "leases", "pods", 1), nil, nil},
 		{400, "GET", leases + "?fieldSelector=spec.holderIdentity%3Dx", nil, nil},
 		{400, "GET", leases + "?labelSelector=a+b+c", nil, nil},

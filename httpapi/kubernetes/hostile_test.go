@@ -135,6 +135,8 @@ func TestABadRequestIsRefusedAndChangesNothing(t *testing.T) {
 		{400, "PUT", one, "[]", nil},
 		{400, "PUT", one, "k8s\x00\xff", []string{"Content-Type", protobuf}},
 		{400, "PUT", one, "{}", []string{"Content-Type", protobuf}},
+		{400, "PUT", one, strings.Replace(protobufClaim("ann"), "Lease", "Leash", 1), []string{"Content-Type", protobuf}},
+		{400, "PUT", one, strings.Replace(protobufClaim("ann"), "k8s.io/v1", "k8s.io/v2", 1), []string{"Content-Type", protobuf}},
 		{404, "PUT", leases + "/never", object{"metadata": object{"resourceVersion": "5"}, "spec": object{"holderIdentity": "x"}}, nil},
 		{415, "PATCH", one, "[]", []string{"Content-Type", "application/json-patch+json"}},
 		{415, "PATCH", one, "{}", []string{"Content-Type", "application/apply-patch+yaml"}},

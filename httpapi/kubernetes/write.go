@@ -278,7 +278,9 @@ func (a attempt) tooLong(most time.Duration) error {
 }
 
 // release ends the lease of the caller. Clients name no holder when they release, so the version
-// says which term is meant. A refusal is 403: client-go repeats the call at once on 409.
+// says which term is meant, and the labels which process of the caller it was: client-go reads the
+// Lease anew before it releases it, even if another process holds it by now, and overwrites its own
+// labels alone. A refusal is 403: client-go repeats the call at once on 409.
 func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error) {
 	known, err := d.settled(ctx, a.election)
 	if err != nil || known.State != leadership.Held {
@@ -291,6 +293,9 @@ func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error)
 	}
 	if a.outdated(known.LastHeartbeat) {
 		return leadership.Lease{}, forbidden(a.name, "the object has been modified, and %q holds the lease; read it again before you release it", holder)
+	}
+	if !maps.Equal(a.want.Metadata.Labels, extraOf(known.Metadata).Labels) {
+		return leadership.Lease{}, forbidden(a.name, "%q holds the lease with other labels, so this is the release of another process", holder)
 	}
 	l, err := d.config.Service.Release(ctx, leadership.LeaseRequest{Election: a.election, CandidateID: known.LeaderID, Key: key, Token: known.Token})
 	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Code == leadership.LeaseLost {

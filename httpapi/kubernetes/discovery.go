@@ -49,8 +49,8 @@ func documents() map[string]any {
 	}
 }
 
-// anyNamespace answers kubectl, which looks for the namespace of a Lease that it did not find: there
-// is every namespace, so that it says that there is no such Lease.
+// anyNamespace answers kubectl, which looks for the namespace of a Lease that it did not find.
+// Every namespace exists, so it says that there is no such Lease.
 func anyNamespace(name string) object {
 	return object{"kind": "Namespace", "apiVersion": "v1", "metadata": object{"name": name}}
 }
@@ -59,12 +59,12 @@ func anyNamespace(name string) object {
 const typeSwagger = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 // swagger answers with the older OpenAPI document, of version 2, and with nothing in it. kubectl
-// needs it to say that it does not know a kind and, until 1.26, to create anything.
+// looks there for a kind that is nowhere else, and says clearly that there is none.
 func swagger(w http.ResponseWriter, r *http.Request) error {
-	if r.Header.Get("Accept") != typeSwagger {
+	if r.Method != http.MethodGet || r.Header.Get("Accept") != typeSwagger {
 		return document(w, r, object{"swagger": "2.0", "info": object{"title": "Leases of Regent", "version": "v1"}, "paths": object{}})
 	}
-	w.Header().Set("Content-Type", strings.Replace(typeSwagger, "@", ".", 1)) // kubectl reads it as a media type
+	w.Header().Set("Content-Type", strings.Replace(typeSwagger, "@", ".", 1)) // it must be a media type
 	_, err := w.Write(protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "2.0"))
 	return err
 }

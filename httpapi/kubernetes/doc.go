@@ -14,10 +14,16 @@
 //	none          | vacant                    | none
 //	none          | held by this caller       | Release; else 403
 //	X             | held by X for this caller | Renew; and Acquire for other labels
+//	              |                           | or a longer duration; 409 once the term must
+//	              |                           | end before the duration would
 //	X             | held by X for another one | 403
 //	X             | held by Y                 | 409, whatever the client's clock says
 //	X             | vacant                    | Acquire; 409 if the client read it before
-//	              |                           | the last lease ended
+//	              |                           | the last lease ended; 422 if no term lasts as
+//	              |                           | long as the wanted duration
+//
+// A client counts its duration from each answer that it takes for a grant or a renewal, and knows
+// of no other end. So no answer is one from which the lease lasts less.
 //
 // What was read before a write chooses the call alone. The call is decided in the store's
 // transaction, by the key and the token of the lease.

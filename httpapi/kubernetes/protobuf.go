@@ -49,17 +49,20 @@ func fields(message []byte, do func(field protowire.Number, text []byte, number 
 	return nil
 }
 
-// unwrap returns the object in a body, and its kind.
-func unwrap(body []byte) (kind string, raw []byte, err error) {
+// unwrap returns the object in a body, its version and its kind.
+func unwrap(body []byte) (version, kind string, raw []byte, err error) {
 	message, ok := bytes.CutPrefix(body, magic)
 	if !ok {
-		return "", nil, errProtobuf
+		return "", "", nil, errProtobuf
 	}
 	err = fields(message, func(field protowire.Number, text []byte, _ uint64) error {
 		switch field {
 		case 1: // TypeMeta
 			return fields(text, func(field protowire.Number, text []byte, _ uint64) error {
-				if field == 2 {
+				switch field {
+				case 1:
+					version = string(text)
+				case 2:
 					kind = string(text)
 				}
 				return nil
@@ -73,15 +76,15 @@ func unwrap(body []byte) (kind string, raw []byte, err error) {
 		}
 		return nil
 	})
-	return kind, raw, err
+	return version, kind, raw, err
 }
 
 func protobufLease(body []byte) (l lease, err error) {
-	kind, raw, err := unwrap(body)
+	version, kind, raw, err := unwrap(body)
 	if err != nil {
 		return l, err
 	}
-	l.Kind, l.APIVersion = kind, apiVersion
+	l.Kind, l.APIVersion = kind, version
 	err = fields(raw, func(field protowire.Number, text []byte, _ uint64) error {
 		switch field {
 		case 1:
@@ -183,7 +186,7 @@ func instant(message []byte) (*microTime, error) {
 
 // protobufOptions reads DeleteOptions.
 func protobufOptions(body []byte) (o deleteOptions, err error) {
-	_, raw, err := unwrap(body)
+	_, _, raw, err := unwrap(body)
 	if err != nil {
 		return o, err
 	}

@@ -17,7 +17,6 @@ import (
 
 func TestEachRoleMayDoWhatItsVerbsAllow(t *testing.T) {
 	t.Parallel()
-	const merge = "application/merge-patch+json"
 	const all = "discover "
 	for role, allowed := range map[wire.Role]string{
 		wire.RoleCandidate: all + "get watch resume claim takeOver renew annotate release",

@@ -295,7 +295,7 @@ func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error)
 		return leadership.Lease{}, forbidden(a.name, "the object has been modified, and %q holds the lease; read it again before you release it", holder)
 	}
 	if !maps.Equal(a.want.Metadata.Labels, extraOf(known.Metadata).Labels) {
-		return leadership.Lease{}, refuse(http.StatusForbidden, a.name, "leases.coordination.k8s.io %q is forbidden: %q holds the lease with other labels, so this is the release of another process", a.name, holder)
+		return leadership.Lease{}, forbidden(a.name, "%q holds the lease with other labels, so this is the release of another process", holder)
 	}
 	l, err := d.config.Service.Release(ctx, leadership.LeaseRequest{Election: a.election, CandidateID: known.LeaderID, Key: key, Token: known.Token})
 	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Code == leadership.LeaseLost {

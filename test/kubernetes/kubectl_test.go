@@ -27,8 +27,7 @@ const transcripts = "../../.build/kubectl"
 // machine has the programs that the tests run.
 type machine struct {
 	*testing.T
-	bin     string // a folder with regent and kubectl
-	kubectl string // its version
+	bin string // a folder with regent and kubectl
 }
 
 // newMachine builds the programs. Another kubectl than that of go.mod may be named by KUBECTL.

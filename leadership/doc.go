@@ -25,8 +25,9 @@
 //	cmd/regent          one binary: serves, and is typed by agents and operators
 //	  |     |
 //	  |     v
-//	  |   httpapi       a door: REST, and who may do what
-//	  |     |
+//	  |   httpapi       doors: REST, with who may do what, and beside it
+//	  |     |           httpapi/kubernetes (Leases), httpapi/mcp (language models)
+//	  |     |           and httpapi/dashboard (people)
 //	  v     v
 //	leadership          this package: types and rules, from the standard library alone
 //	  ^  ^              leadership/instance: one serving process, with the guarded service
@@ -34,6 +35,9 @@
 //	  |  +- all of them import leadership and leadership/wire
 //	  |
 //	store               memory, file, firestore, spanner: a Store each
+//
+// All doors stand on the same guarded service, so a caller has the same rights and limits at each,
+// and an election has one leader whichever door its candidates use.
 //
 // # States
 //

@@ -3,6 +3,7 @@
 
 locals {
   balanced = var.domain != null
+  proxied  = var.iap_domain != null
 }
 
 resource "google_compute_region_network_endpoint_group" "main" {
@@ -53,12 +54,79 @@ resource "google_compute_backend_service" "main" {
   }
 }
 
+# The same instances for people, who come with a browser. Identity-Aware Proxy signs them in.
+resource "google_compute_backend_service" "people" {
+  count = local.proxied ? 1 : 0
+
+  project               = var.project_id
+  name                  = "${var.name}-people"
+  protocol              = "HTTPS"
+  load_balancing_scheme = "EXTERNAL_MANAGED"
+
+  dynamic "backend" {
+    for_each = google_compute_region_network_endpoint_group.main
+    content {
+      group = backend.value.id
+    }
+  }
+
+  iap {
+    enabled = true
+  }
+
+  depends_on = [google_project_service.main]
+}
+
+# With auth = "platform", Cloud Run's IAM has to let the proxy pass. What counts to Regent is the person whom it names.
+resource "google_cloud_run_v2_service_iam_member" "proxy" {
+  for_each = local.proxied && var.auth == "platform" ? toset(var.regions) : []
+
+  project  = var.project_id
+  location = each.value
+  name     = google_cloud_run_v2_service.main[each.value].name
+  role     = "roles/run.invoker"
+  member   = "serviceAccount:service-${data.google_project.main[0].number}@gcp-sa-iap.iam.gserviceaccount.com"
+}
+
 resource "google_compute_url_map" "main" {
   count = local.balanced ? 1 : 0
 
   project         = var.project_id
   name            = var.name
   default_service = google_compute_backend_service.main[0].id
+
+  dynamic "host_rule" {
+    for_each = google_compute_backend_service.people
+    content {
+      hosts        = [var.iap_domain]
+      path_matcher = "people"
+    }
+  }
+
+  dynamic "path_matcher" {
+    for_each = google_compute_backend_service.people
+    content {
+      name            = "people"
+      default_service = path_matcher.value.id
+    }
+  }
+}
+
+resource "google_compute_managed_ssl_certificate" "people" {
+  count = local.proxied ? 1 : 0
+
+  project = var.project_id
+  name    = "${var.name}-people-${substr(sha256(var.iap_domain), 0, 8)}" # another domain, another certificate
+
+  managed {
+    domains = [var.iap_domain]
+  }
+
+  lifecycle {
+    create_before_destroy = true
+  }
+
+  depends_on = [google_project_service.main]
 }
 
 resource "google_compute_managed_ssl_certificate" "main" {
@@ -96,7 +164,7 @@ resource "google_compute_target_https_proxy" "main" {
   project          = var.project_id
   name             = var.name
   url_map          = google_compute_url_map.main[0].id
-  ssl_certificates = [google_compute_managed_ssl_certificate.main[0].id]
+  ssl_certificates = concat([google_compute_managed_ssl_certificate.main[0].id], google_compute_managed_ssl_certificate.people[*].id)
   ssl_policy       = google_compute_ssl_policy.main[0].id
 }
 

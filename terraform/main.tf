@@ -33,6 +33,7 @@ locals {
     local.on_firestore ? ["firestore.googleapis.com"] : [],
     local.on_spanner ? ["spanner.googleapis.com"] : [],
     var.domain == null ? [] : ["compute.googleapis.com"],
+    var.iap_domain == null ? [] : ["iap.googleapis.com"],
   )
 }
 

@@ -66,6 +66,11 @@ output "load_balancer_address" {
   value       = one(google_compute_global_address.main[*].address)
 }
 
+output "iap_audience" {
+  description = "The audience of Identity-Aware Proxy, for iap_audiences; null without iap_domain."
+  value       = local.proxied ? "/projects/${data.google_project.main[0].number}/global/backendServices/${google_compute_backend_service.people[0].generated_id}" : null
+}
+
 output "alerts" {
   description = "The alerts: metric, threshold, query, and for how many seconds the condition must hold."
   value = {

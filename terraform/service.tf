@@ -22,6 +22,12 @@ locals {
     REGENT_POLICY        = "${local.policy_folder}/${local.policy_file}"
 
     REGENT_MAX_CONCURRENCY = tostring(var.concurrency) # long calls leave a part of it to renewals
+
+    REGENT_UI         = tostring(var.ui)
+    REGENT_KUBERNETES = tostring(var.kubernetes)
+    REGENT_MCP        = tostring(var.mcp)
+    }, length(var.iap_audiences) == 0 ? {} : {
+    REGENT_IAP_AUDIENCE = join(",", var.iap_audiences)
     }, length(var.peers) == 0 ? {} : {
     REGENT_PEERS          = join(",", [for name, peer in var.peers : "${name}=${peer.url}"])
     REGENT_PEER_AUDIENCES = join(",", [for name, peer in var.peers : "${name}=${coalesce(peer.audience, peer.url)}"])

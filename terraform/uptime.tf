@@ -9,7 +9,7 @@ locals {
 }
 
 data "google_project" "main" {
-  count = var.uptime_check ? 1 : 0
+  count = var.uptime_check || local.proxied ? 1 : 0
 
   project_id = var.project_id
 }

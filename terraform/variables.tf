@@ -385,6 +385,56 @@ variable "domain" {
   }
 }
 
+# Doors.
+
+variable "ui" {
+  description = "Whether the service has the dashboard, at /ui. The policy decides what a visitor sees there and may do."
+  type        = bool
+  default     = true
+  nullable    = false
+}
+
+variable "kubernetes" {
+  description = "Whether the service also serves Leases to kubectl and Kubernetes clients, below /apis."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "mcp" {
+  description = "Whether the service also serves tools for language models, at /mcp."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "iap_domain" {
+  description = "A second host name of the load balancer, for people with a browser, behind Identity-Aware Proxy, such as regent-ui.example.com; none for no proxy. Agents keep to domain. You set its DNS record, and say who may pass the proxy: see the runbook."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.iap_domain == null || can(regex("^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\.)+[a-z]{2,63}$", var.iap_domain))
+    error_message = "iap_domain must be a host name without https:// and without a path, such as regent-ui.example.com."
+  }
+  validation {
+    condition     = var.iap_domain == null || var.domain != null && var.domain != var.iap_domain
+    error_message = "iap_domain is a second name of the load balancer; give domain as well, another one, because agents do not pass Identity-Aware Proxy."
+  }
+}
+
+variable "iap_audiences" {
+  description = "The audiences of Identity-Aware Proxy whose assertions the service believes: the output iap_audience, once it is known. Until then people who have passed the proxy are refused."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for a in var.iap_audiences : can(regex("^/projects/[0-9]+/[^, ]+$", a))])
+    error_message = "iap_audiences contains something else; write /projects/NUMBER/global/backendServices/ID, with the number of the project, as the output iap_audience has it."
+  }
+}
+
 # Access.
 
 variable "auth" {

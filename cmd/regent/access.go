@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -36,6 +37,9 @@ type accessSettings struct {
 	issuers   []string
 	policy    string // a file
 	probe     string // the service's own URL, for authPlatform; "" for the one that Cloud Run gives it
+	// proxies are the audiences of Identity-Aware Proxy in front of the service; see
+	// authn.IAPConfig.
+	proxies []string
 }
 
 // resolve fills in defaults and refuses settings that would let callers in by mistake. exposed says
@@ -73,8 +77,8 @@ func (s accessSettings) resolve(env map[string]string, exposed bool) (accessSett
 
 func (s accessSettings) checkNone(exposed bool) error {
 	switch {
-	case len(s.audiences) > 0 || len(s.issuers) > 0 || s.policy != "" || s.probe != "":
-		return usagef("--auth-audience, --auth-issuer, --auth-probe and --policy have no effect without authentication; give --auth %s or --auth %s, too", authPlatform, authOIDC)
+	case len(s.audiences) > 0 || len(s.issuers) > 0 || s.policy != "" || s.probe != "" || len(s.proxies) > 0:
+		return usagef("--auth-audience, --auth-issuer, --auth-probe, --iap-audience and --policy have no effect without authentication; give --auth %s or --auth %s, too", authPlatform, authOIDC)
 	case exposed:
 		return usagef("other machines can reach this address, and callers would not be authenticated; give --auth %s (behind Cloud Run's IAM) or --auth %s, or --listen %s",
 			authPlatform, authOIDC, defaultListen)
@@ -85,8 +89,8 @@ func (s accessSettings) checkNone(exposed bool) error {
 // access verifies callers and their rights. Without a policy everyone may do everything.
 type access struct {
 	who    authn.Authenticator
-	keep   func(context.Context) error // keeps the authenticator up to date; nil if it needs nothing
-	latch  func() string               // says why every call is refused; nil if that cannot be
+	keep   []func(context.Context) error // keep the authenticators up to date
+	latch  func() string                 // says why every call is refused; nil if that cannot be
 	policy *authz.File
 	limits *limit.Gate // nil without a policy
 	rights *authz.Gate // nil without a policy
@@ -102,13 +106,16 @@ func openAccess(ctx context.Context, s accessSettings, env map[string]string, m 
 	case authOIDC:
 		var o *authn.OIDC
 		if o, err = authn.NewOIDC(authn.OIDCConfig{Issuers: s.issuers, Audiences: s.audiences, Log: m.log}); err == nil {
-			a.who, a.keep = o, o.Run
+			a.who, a.keep = o, append(a.keep, o.Run)
 		}
 	default:
 		return a, nil
 	}
 	if err != nil {
 		return nil, usagef("--auth %s: %w", s.auth, err)
+	}
+	if err := a.openProxies(s); err != nil {
+		return nil, err
 	}
 	crowd := authz.Admitted
 	if s.auth == authOIDC {
@@ -133,15 +140,32 @@ func (a *access) openPlatform(ctx context.Context, s accessSettings, env map[str
 	if err := p.Start(ctx); err != nil {
 		return err
 	}
-	a.who, a.keep, a.latch = p, p.Run, p.Refusing
+	a.who, a.keep, a.latch = p, append(a.keep, p.Run), p.Refusing
 	return a.Latch(func() bool { return p.Latched() != "" })
+}
+
+// openProxies lets people in that come through Identity-Aware Proxy.
+func (a *access) openProxies(s accessSettings) error {
+	if len(s.proxies) == 0 {
+		return nil
+	}
+	i, err := authn.NewIAP(authn.IAPConfig{
+		Audiences: s.proxies, Other: a.who, Log: a.log,
+		// With other issuers an e-mail names no principal: see authn.OIDCConfig.
+		Emails: s.auth == authPlatform || slices.Equal(s.issuers, []string{defaultIssuer}),
+	})
+	if err != nil {
+		return usagef("--iap-audience: %w", err)
+	}
+	a.who, a.keep = i, append(a.keep, i.Run)
+	return nil
 }
 
 // run keeps keys and policy up to date until ctx ends.
 func (a *access) run(ctx context.Context) {
 	var running sync.WaitGroup
-	if a.keep != nil {
-		running.Go(func() { _ = a.keep(ctx) }) // the error of ctx
+	for _, keep := range a.keep {
+		running.Go(func() { _ = keep(ctx) }) // the error of ctx
 	}
 	if a.policy != nil {
 		running.Go(func() { a.policy.Run(ctx) })

@@ -25,7 +25,9 @@ func openDoors(s serviceSettings, who *access, rights dashboard.Rights, config h
 			Secret:      func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, journal) },
 			StreamLimit: config.StreamLimit,
 		})
-		d.byPath[kubernetes.Path] = who.door(httpapi.Door{Handler: door, Refuse: kubernetes.Refuse})
+		for _, path := range kubernetes.Paths() {
+			d.byPath[path] = who.door(httpapi.Door{Handler: door, Refuse: kubernetes.Refuse})
+		}
 	}
 	if s.ui {
 		// The files hold no secret: a visitor without a credential is told there how to sign in.

@@ -1,11 +1,18 @@
 package main
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
+
+// credentialVersion is the version of the form in which a client of Kubernetes gets its token from
+// a command.
+const credentialVersion = "client.authentication.k8s.io/v1"
 
 // kubeconfigCommand prints what points a client of Kubernetes at the server. It is written as JSON,
 // which every reader of YAML reads.
@@ -20,33 +27,94 @@ started with 'regent serve --kubernetes'. Nothing is sent to the server.
   regent kubeconfig --server https://regent.example.com > regent.kubeconfig
   kubectl --kubeconfig regent.kubeconfig get leases
 
-With --id-token-file, clients read the token from that file, and read it again when it has changed.`,
+The kubeconfig holds no token. With --audience, clients run 'regent kubeconfig credential' for one, and again when it
+expires: regent must be in their PATH. With --id-token-file, they read it from that file, and again when it has
+changed.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if _, err := c.connect(); err != nil { // it checks the address
 				return err
 			}
-			if c.bearer.audience != "" {
-				return usagef("a kubeconfig has no place for --audience: have a program keep an ID token in a file, and give --id-token-file")
-			}
-			user := map[string]any{}
-			if c.bearer.file != "" {
-				user["tokenFile"] = c.bearer.file
-			}
-			text, err := json.MarshalIndent(map[string]any{
+			return c.printJSON(map[string]any{
 				"apiVersion": "v1", "kind": "Config", "current-context": "regent",
 				"clusters": []any{map[string]any{"name": "regent", "cluster": map[string]any{"server": c.server}}},
-				"users":    []any{map[string]any{"name": "regent", "user": user}},
+				"users":    []any{map[string]any{"name": "regent", "user": c.bearer.kubernetesUser()}},
 				"contexts": []any{map[string]any{"name": "regent", "context": map[string]any{"cluster": "regent", "user": "regent", "namespace": namespace}}},
-			}, "", "  ")
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(c.out, string(text))
-			return err
+			})
 		},
 	}
 	cmd.Flags().Var(&value[string]{&namespace, "default", "NAME", parseText}, "namespace", "the namespace of clients that name none")
 	c.addRemote(cmd)
+	c.add(cmd, "", c.credentialCommand())
 	return cmd
+}
+
+// kubernetesUser is the user of a kubeconfig that identifies itself as f does.
+func (f bearerFlags) kubernetesUser() map[string]any {
+	switch {
+	case f.audience != "":
+		return map[string]any{"exec": map[string]any{
+			"apiVersion": credentialVersion, "command": "regent", "args": []string{"kubeconfig", "credential", "--audience", f.audience},
+			"interactiveMode": "Never", "provideClusterInfo": false,
+			"installHint": "regent must be in PATH: it gets the ID token for the Regent server",
+		}}
+	case f.file != "":
+		return map[string]any{"tokenFile": f.file}
+	}
+	return map[string]any{}
+}
+
+// credentialCommand prints the token of a client of Kubernetes.
+func (c *cli) credentialCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "credential (--audience AUDIENCE | --id-token-file FILE)",
+		Short: "Print an ID token as clients of Kubernetes read it",
+		Long: `Print an ID token as an ExecCredential of ` + credentialVersion + `, with the time until which a client may keep it.
+Clients run this command by themselves, as the kubeconfig tells them.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ask := c.bearer.token()
+			if ask == nil {
+				return usagef("give --audience AUDIENCE or --id-token-file FILE")
+			}
+			token, err := ask(cmd.Context())
+			if err != nil {
+				return err
+			}
+			status := map[string]any{"token": token}
+			if at, ok := useBefore(token); ok {
+				status["expirationTimestamp"] = at.UTC().Format(time.RFC3339)
+			}
+			return c.printJSON(map[string]any{"apiVersion": credentialVersion, "kind": "ExecCredential", "status": status})
+		},
+	}
+	c.addBearer(cmd)
+	return cmd
+}
+
+// useBefore returns when a token should be replaced: a minute before it expires. ok is false if it
+// does not say that. The server verifies the token, not this.
+func useBefore(token string) (at time.Time, ok bool) {
+	part := strings.Split(token, ".")
+	if len(part) != 3 {
+		return at, false
+	}
+	text, err := base64.RawURLEncoding.DecodeString(part[1])
+	var claims struct {
+		Expires int64 `json:"exp"`
+	}
+	if err != nil || json.Unmarshal(text, &claims) != nil || claims.Expires == 0 {
+		return at, false
+	}
+	return time.Unix(claims.Expires, 0).Add(-time.Minute), true
+}
+
+// printJSON prints a document for a program that reads it.
+func (c *cli) printJSON(v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(c.out, string(text))
+	return err
 }

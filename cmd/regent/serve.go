@@ -58,10 +58,17 @@ Members:
   projects/P/topics/T                          a Pub/Sub topic of its own, over which the instances tell each other
 
 Who may call:
-  --auth none                                  every program on this machine; pages in a browser may not call, and the service
+  --auth none                                  every program on this machine and, of pages in a browser, the dashboard; the service
                                                answers only under IP addresses, localhost and the names of --allow-host
   --auth platform                              callers that Cloud Run's IAM admits, as the policy allows
   --auth oidc                                  callers with a token (RS256) of an issuer for an audience, as the policy allows
+  --iap-audience, with either                  also people whose browser comes through Google's Identity-Aware Proxy; where a
+                                               request has its assertion, that alone says who calls
+
+Doors, beside REST:
+  /ui                                          the dashboard, unless --ui=false
+  /apis, with --kubernetes                     Leases, for kubectl and Kubernetes clients; see 'regent kubeconfig'
+  /mcp, with --mcp                             tools for language models; 'regent mcp' serves the same over stdio
 
 Peers are other services, such as the one of a whole company for those of its regions. A candidate here may name a lease
 that it holds there ('regent acquire --via'), and its own then ends with that one. Each peer is asked with :checkToken; it
@@ -104,6 +111,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[[]string]{&s.access.audiences, "", "AUDIENCE,…", parseTexts}, "auth-audience", "the audience of valid tokens, such as the URL of this service")
 	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "the issuer of valid tokens (default "+defaultIssuer+")")
 	cmd.Flags().Var(&value[string]{&s.access.probe, "", "URL", parseText}, "auth-probe", "with platform: the URL of this service, which is asked without a token to see that Cloud Run refuses that (default: the URL that Cloud Run gives it)")
+	cmd.Flags().Var(&value[[]string]{&s.access.proxies, "", "AUDIENCE,…", parseTexts}, "iap-audience", "also admit people who come through Google's Identity-Aware Proxy, whose assertions have this audience: /projects/NUMBER/locations/REGION/services/SERVICE")
 	cmd.Flags().Var(&value[string]{&s.access.policy, "", "FILE", parseText}, "policy", "a YAML file that says who may do what; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.cert, "", "FILE", parseText}, "tls-cert", "serve HTTPS with this certificate, in PEM, its issuers' after it; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.key, "", "FILE", parseText}, "tls-key", "the key of the certificate, in PEM")
@@ -127,6 +135,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "auth-audience", "REGENT_AUTH_AUDIENCE")
 	c.from(cmd, "auth-issuer", "REGENT_AUTH_ISSUER")
 	c.from(cmd, "auth-probe", "REGENT_AUTH_PROBE")
+	c.from(cmd, "iap-audience", "REGENT_IAP_AUDIENCE")
 	c.from(cmd, "policy", "REGENT_POLICY")
 	c.from(cmd, "tls-cert", "REGENT_TLS_CERT")
 	c.from(cmd, "tls-key", "REGENT_TLS_KEY")

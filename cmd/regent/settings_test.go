@@ -152,6 +152,8 @@ func TestServeRefusesUnsafeSettings(t *testing.T) {
 		{"the platform elsewhere", "serve --store memory: --auth platform --auth-audience a --policy p.yaml", nil, "this is not Cloud Run (K_SERVICE is not set); give --auth oidc"},
 		{"the platform's issuer", "serve --store memory: --auth platform --auth-issuer https://a.test", []string{"K_SERVICE=regent"}, "on Cloud Run the issuer is Google"},
 		{"the platform without an audience", "serve --store memory: --auth platform --policy p.yaml", []string{"K_SERVICE=regent"}, "--auth platform needs --auth-audience"},
+		{"Identity-Aware Proxy without --auth", "serve --store memory: --iap-audience /projects/1/global/backendServices/2", nil, "have no effect without authentication"},
+		{"Identity-Aware Proxy by the name of the project", "serve --listen 127.0.0.1:0 --store memory: --auth oidc --auth-audience a --policy p.yaml", []string{"REGENT_IAP_AUDIENCE=/projects/1/global/backendServices/2,/projects/my-project/global/backendServices/2"}, "--iap-audience: \"/projects/my-project/global/backendServices/2\" is not an audience of Identity-Aware Proxy: write /projects/NUMBER/"},
 		{"one request at a time", "serve --store memory: --max-concurrency 1", nil, "must be an integer, 2 or more: with one request at a time, no candidate could wait"},
 		{"no home", "serve", nil, "no home folder for the leases; give --store file:PATH"},
 	} {

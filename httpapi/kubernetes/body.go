@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -9,6 +8,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // The content types of bodies.
@@ -49,18 +51,25 @@ func read(w http.ResponseWriter, r *http.Request, allowed ...string) (contentTyp
 	return contentType, body, nil
 }
 
+// decode reads JSON. Names are case-sensitive, as they are for an API server.
+func decode(body []byte, into any) error {
+	return json.Unmarshal(body, into, jsontext.AllowDuplicateNames(true))
+}
+
 // readLease reads the Lease in a body.
-func readLease(w http.ResponseWriter, r *http.Request) (l lease, err error) {
+func (d *Door) readLease(w http.ResponseWriter, r *http.Request) (l lease, err error) {
 	contentType, body, err := read(w, r, typeJSON, typeProtobuf)
 	if err != nil {
 		return l, err
 	}
 	if contentType == typeProtobuf {
 		l, err = protobufLease(body)
-	} else {
-		err = json.Unmarshal(body, &l)
+		return l, l.checkRead(err)
 	}
-	return l, l.checkRead(err)
+	if err := l.checkRead(decode(body, &l)); err != nil {
+		return l, err
+	}
+	return l, d.checkFields(w, r, body)
 }
 
 // checkRead refuses what is no Lease.
@@ -88,7 +97,7 @@ func readOptions(w http.ResponseWriter, r *http.Request) (o deleteOptions, err e
 	case contentType == typeProtobuf:
 		o, err = protobufOptions(body)
 	default:
-		err = json.Unmarshal(body, &o)
+		err = decode(body, &o)
 	}
 	if err != nil {
 		err = refuse(http.StatusBadRequest, "", "the options of the deletion are unrecognized: %v", err)

@@ -16,9 +16,6 @@ import (
 	"regent/leadership/instance"
 )
 
-// Path is where the door stands in a service.
-const Path = "/apis"
-
 // Config says what a Door stands on. Service and Secret are required.
 type Config struct {
 	// Service decides. Put gates before it with instance.Guard.
@@ -37,7 +34,9 @@ type Config struct {
 // Door serves Leases. The callers of the requests must have been authenticated, and foreign hosts
 // and origins kept out.
 type Door struct {
-	config Config
+	config    Config
+	documents map[string]any // by path
+	fields    schema         // of a Lease
 
 	mu     sync.Mutex
 	secret []byte // nil until the first need; guarded by mu
@@ -48,7 +47,7 @@ func New(c Config) *Door {
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	c.StreamLimit = cmp.Or(c.StreamLimit, 270*time.Second)
 	c.BookmarkEvery = cmp.Or(c.BookmarkEvery, 30*time.Second)
-	return &Door{config: c}
+	return &Door{config: c, documents: documents(), fields: leaseSchema()}
 }
 
 // ServeHTTP implements http.Handler.
@@ -61,21 +60,21 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve answers a request, or returns why it did not and the Lease that it is about.
 func (d *Door) serve(w http.ResponseWriter, r *http.Request) (name string, err error) {
-	part := strings.Split(strings.Trim(strings.TrimPrefix(r.URL.Path, Path), "/"), "/")
-	if err := acceptable(r); err != nil {
-		return "", err
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	if v, ok := d.documents[path]; ok {
+		return "", document(w, r, v)
 	}
-	switch {
-	case len(part) == 1 && part[0] == "":
-		return "", document(w, r, groups)
-	case len(part) == 1 && part[0] == group:
-		return "", document(w, r, leasesGroup)
-	case len(part) == 2 && part[0] == group && part[1] == "v1":
-		return "", document(w, r, resources)
-	case len(part) < 3 || part[0] != group || part[1] != "v1":
+	if path == "/openapi/v2" {
+		return "", swagger(w, r)
+	}
+	if namespace, ok := strings.CutPrefix(path, "/api/v1/namespaces/"); ok && labelForm.MatchString(namespace) {
+		return "", document(w, r, anyNamespace(namespace))
+	}
+	rest, ok := strings.CutPrefix(path, Path+"/"+apiVersion+"/")
+	if !ok {
 		return "", noSuchResource()
 	}
-	switch part = part[2:]; {
+	switch part := strings.Split(rest, "/"); {
 	case len(part) == 1 && part[0] == "leases":
 		return "", d.collection(w, r, "")
 	case len(part) == 3 && part[0] == "namespaces" && part[2] == "leases":
@@ -88,6 +87,9 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) (name string, err e
 
 // collection serves the Leases of a namespace; "" for all.
 func (d *Door) collection(w http.ResponseWriter, r *http.Request, namespace string) error {
+	if err := acceptable(r); err != nil {
+		return err
+	}
 	switch {
 	case r.Method == http.MethodPost && namespace != "":
 		return d.create(w, r, namespace)
@@ -99,6 +101,9 @@ func (d *Door) collection(w http.ResponseWriter, r *http.Request, namespace stri
 
 // object serves one Lease.
 func (d *Door) object(w http.ResponseWriter, r *http.Request, k key) error {
+	if err := acceptable(r); err != nil {
+		return err
+	}
 	e, err := k.election()
 	if err != nil {
 		return err

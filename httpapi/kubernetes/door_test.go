@@ -96,15 +96,10 @@ func (f *fixture) do(method, target string, body any, headers ...string) (int, o
 		}
 		text = string(b)
 	}
-	r := httptest.NewRequestWithContext(authn.With(f.Context(), f.as), method, target, strings.NewReader(text))
 	if text != "" {
-		r.Header.Set("Content-Type", "application/json")
+		headers = append([]string{"Content-Type", "application/json"}, headers...)
 	}
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	w := httptest.NewRecorder()
-	f.door.ServeHTTP(w, r)
+	w := f.send(method, target, text, headers...)
 	var answer object
 	if err := json.NewDecoder(bytes.NewReader(w.Body.Bytes())).Decode(&answer); err != nil || w.Header().Get("Content-Type") != "application/json" {
 		f.Fatalf("%s %s: %d %s (%v), content type %q", method, target, w.Code, w.Body, err, w.Header().Get("Content-Type"))
@@ -113,6 +108,17 @@ func (f *fixture) do(method, target string, body any, headers ...string) (int, o
 		f.Errorf("%s %s: %d is no Status: %s", method, target, w.Code, w.Body)
 	}
 	return w.Code, answer
+}
+
+// send sends a request.
+func (f *fixture) send(method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(authn.With(f.Context(), f.as), method, target, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	f.door.ServeHTTP(w, r)
+	return w
 }
 
 // want is do for a request that is answered with that status.
@@ -396,4 +402,54 @@ func TestAListHasTheLeasesThatAreSelected(t *testing.T) {
 	if l["kind"] != "Table" || fmt.Sprint(cells) != "[a ann 1 15s 0s]" {
 		t.Errorf("got %v", l)
 	}
+}
+
+func TestAWatchOfOneLeaseThatResumesTellsThatItIsGone(t *testing.T) {
+	t.Parallel()
+	const selector = "&fieldSelector=metadata.name%3Djobs"
+	f := newFixture(t)
+	c := claim("ann")
+	c["metadata"].(object)["labels"] = object{"app": "x"}
+	made := at(f.want(201, "POST", leases, c), "metadata", "resourceVersion").(string)
+	f.now = f.now.Add(time.Second)
+	freed := at(f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": ""}}, "Content-Type", "application/merge-patch+json"), "metadata", "resourceVersion").(string)
+	if kind, o := f.stream("resourceVersion=" + made + selector + "&labelSelector=app%3Dx")(); kind != "DELETED" {
+		t.Errorf("without its label: got %s %v", kind, o)
+	}
+	f.now = f.now.Add(time.Second)
+	f.want(200, "DELETE", one, nil)
+	f.restart()
+	f.now = f.now.Add(time.Second)
+	next := f.stream("resourceVersion=" + freed + selector + "&allowWatchBookmarks=true")
+	kind, o := next()
+	if kind != "DELETED" || at(o, "metadata", "name") != "jobs" || at(o, "metadata", "annotations", "regent/fencing-token") != "1" {
+		t.Errorf("deleted: got %s %v", kind, o)
+	}
+	next = f.stream("resourceVersion=" + at(o, "metadata", "resourceVersion").(string) + selector)
+	f.now = f.now.Add(time.Minute)
+	f.want(201, "POST", leases, claim("bob"))
+	if kind, o := next(); kind != "ADDED" || at(o, "spec", "holderIdentity") != "bob" {
+		t.Errorf("after it has seen that: got %s %v", kind, o)
+	}
+}
+
+// fabric8 sends the whole Lease as a merge patch, with the version that it has read.
+func TestAMergePatchOfAWholeLeaseIsGuardedByItsVersion(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	merge := []string{"Content-Type", "application/merge-patch+json"}
+	first := f.want(201, "POST", leases, claim("ann"))
+	f.now = f.now.Add(5 * time.Second)
+	if l := f.want(200, "PATCH", one, first, merge...); at(l, "spec", "renewTime") != "2027-03-01T12:00:05.000000Z" {
+		t.Errorf("renewed: %v", l)
+	}
+	f.now = f.now.Add(5 * time.Second)
+	f.want(409, "PATCH", one, first, merge...)
+	f.want(409, "PATCH", one, by(f.want(200, "GET", one, nil), "bob"), merge...)
+	f.now = f.now.Add(11 * time.Second)
+	f.want(409, "PATCH", one, by(first, "bob"), merge...)
+	if l := f.want(200, "PATCH", one, by(f.want(200, "GET", one, nil), "bob"), merge...); at(l, "spec", "leaseTransitions") != 1.0 {
+		t.Errorf("taken over: %v", l)
+	}
+	f.want(200, "PATCH", one, by(f.want(200, "GET", one, nil), ""), merge...)
 }

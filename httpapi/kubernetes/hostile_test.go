@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -102,6 +105,32 @@ func TestABadRequestIsRefusedAndChangesNothing(t *testing.T) {
 		{415, "PUT", one, l, []string{"Content-Encoding", "gzip"}},
 		{406, "PUT", one, l, []string{"Accept", "application/yaml"}},
 		{413, "PUT", one, long, nil},
+		{413, "PUT", one, long, []string{"Content-Type", protobuf}},
+		{413, "PATCH", one, long, []string{"Content-Type", merge}},
+		{413, "DELETE", one, long, nil},
+		{415, "PUT", one, l, []string{"Content-Type", ""}},
+		{415, "PUT", one, l, []string{"Content-Type", "application/json;" + strings.Repeat("x", 9) + "=\""}},
+		{415, "POST", leases, l, []string{"Content-Type", merge}},
+		{415, "PATCH", one, protobufClaim("ann"), []string{"Content-Type", protobuf}},
+		{415, "PATCH", one, "{}", nil},
+		{415, "DELETE", one, "{}", []string{"Content-Type", "text/plain"}},
+		{406, "GET", one, nil, []string{"Accept", protobuf}},
+		{422, "PUT", one, with("metadata.labels", object{"$patch": "replace"}), nil},
+		{422, "PUT", one, with("metadata.labels", object{"a": "with space"}), nil},
+		{422, "PUT", one, with("metadata.annotations", object{"a b": ""}), nil},
+		{400, "PUT", one, with("metadata.labels", object{"a": 1}), nil},
+		{400, "PUT", one, with("spec.leaseDurationSeconds", 1<<40), nil},
+		{400, "PUT", one, with("spec.leaseDurationSeconds", 1.5), nil},
+		{400, "PUT", one, with("spec", []string{"x"}), nil},
+		{400, "PUT", one + "?fieldValidation=Strict", with("spec.holder", "bob"), nil},
+		{400, "PUT", one + "?fieldValidation=Strict", `{"spec":{"holderIdentity":"bob","holderIdentity":"bob"}}`, nil},
+		{422, "PUT", one + "?fieldValidation=strict", l, nil},
+		{400, "PUT", one, "", []string{"Content-Type", "application/json"}},
+		{422, "PUT", one, "null", nil},
+		{400, "PUT", one, `{"metadata":{"name":"\xff"}}`, nil},
+		{400, "PUT", one, strings.Repeat("[", 60000), nil},
+		{400, "PATCH", one, "null", []string{"Content-Type", merge}},
+		{400, "PATCH", one + "?fieldValidation=Strict", object{"spec": object{"holder": "bob"}}, []string{"Content-Type", merge}},
 		{400, "PUT", one, "{", nil},
 		{400, "PUT", one, "[]", nil},
 		{400, "PUT", one, "k8s\x00\xff", []string{"Content-Type", protobuf}},
@@ -121,6 +150,20 @@ func TestABadRequestIsRefusedAndChangesNothing(t *testing.T) {
 		{405, "POST", "/apis/coordination.k8s.io/v1/leases", l, nil},
 		{404, "GET", "/apis/apps/v1/deployments", nil, nil},
 		{404, "GET", one + "/status", nil, nil},
+		{404, "GET", "/api", nil, nil},
+		{404, "GET", "/api/v1/namespaces", nil, nil},
+		{404, "GET", "/api/v1/namespaces/a.b", nil, nil},
+		{404, "GET", "/api/v1/namespaces/default/pods", nil, nil},
+		{405, "POST", "/api/v1/namespaces/default", "{}", nil},
+		{404, "POST", "/api/v1/namespaces/default/events", "{}", nil},
+		{404, "GET", "/apis/coordination.k8s.io/v1beta1", nil, nil},
+		{404, "GET", "/apis/coordination.k8s.io/v1/leasecandidates", nil, nil},
+		{404, "GET", "/healthz", nil, []string{"Accept", "text/plain"}},
+		{406, "GET", "/openapi/v2", nil, []string{"Accept", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"}},
+		{406, "GET", "/openapi/v3", nil, []string{"Accept", "text/plain"}},
+		{404, "GET", "/openapi/v3/apis/apps/v1", nil, nil},
+		{404, "GET", "/version", nil, nil},
+		{405, "POST", "/apis", "{}", nil},
 		{404, "GET", strings.Replace(leases, "leases", "pods", 1), nil, nil},
 		{400, "GET", leases + "?fieldSelector=spec.holderIdentity%3Dx", nil, nil},
 		{400, "GET", leases + "?labelSelector=a+b+c", nil, nil},
@@ -130,12 +173,69 @@ func TestABadRequestIsRefusedAndChangesNothing(t *testing.T) {
 		{409, "DELETE", one, object{"preconditions": object{"uid": "x"}}, nil},
 		{400, "DELETE", one, object{"dryRun": []string{"All"}}, nil},
 	} {
+		f.now = f.now.Add(time.Millisecond) // so that a heartbeat would show
 		if status, answer := f.do(c.method, c.target, c.body, c.headers...); status != c.status {
 			t.Errorf("%s %s %.200v %v: %d %v, want %d", c.method, c.target, c.body, c.headers, status, answer["message"], c.status)
 		}
+		if after := fmt.Sprint(f.want(200, "GET", one, nil)); after != before {
+			t.Fatalf("%s %s %.200v %v: it is now %s, and was %s", c.method, c.target, c.body, c.headers, after, before)
+		}
 	}
-	if after := fmt.Sprint(f.want(200, "GET", one, nil)); after != before {
-		t.Errorf("it is now %s, and was %s", after, before)
+	if all := f.want(200, "GET", leases, nil)["items"].([]any); len(all) != 1 {
+		t.Errorf("now there are %v", all)
+	}
+}
+
+func TestStrangeFieldsAreRefusedOrWarnedOfAsTheClientWants(t *testing.T) {
+	t.Parallel()
+	const strange = `{"metadata":{"name":"jobs","managedFields":[{"anything":1}],"labels":{"any":"x"},"owner":"x"},"spec":{"holderIdentity":"ann","HolderIdentity":"bob","leaseDurationSeconds":15,"leaseDurationSeconds":16},"status":{}}`
+	warnings := []string{`299 - "unknown field \"metadata.owner\""`, `299 - "unknown field \"spec.HolderIdentity\""`, `299 - "duplicate field \"spec.leaseDurationSeconds\""`, `299 - "unknown field \"status\""`}
+	for mode, want := range map[string][]string{"": warnings, "Warn": warnings, "Ignore": nil} {
+		f := newFixture(t)
+		w := f.send("POST", leases+"?fieldValidation="+mode, strange, "Content-Type", "application/json")
+		if got := w.Header()["Warning"]; w.Code != 201 || !slices.Equal(got, want) || !strings.Contains(w.Body.String(), `"holderIdentity":"ann"`) {
+			t.Errorf("%q: %d %s, with the warnings %q, want %q", mode, w.Code, w.Body, got, want)
+		}
+	}
+	f := newFixture(t)
+	s := f.want(400, "POST", leases+"?fieldValidation=Strict", strange)
+	for _, field := range []string{"metadata.owner", "spec.HolderIdentity", "spec.leaseDurationSeconds", "status"} {
+		if !strings.Contains(s["message"].(string), field) {
+			t.Errorf("%q does not name %s", s["message"], field)
+		}
+	}
+	f.want(404, "GET", one, nil)
+	f.want(201, "POST", leases+"?fieldValidation=Strict", claim("ann"))
+	f.want(200, "PUT", one+"?fieldValidation=Strict", f.want(200, "GET", one, nil)) // what the server gives
+	many := object{}
+	for i := range 200 {
+		many[strings.Repeat("x\n", 50)+fmt.Sprint(i)] = 1
+	}
+	w := f.send("PATCH", one, string(must(json.Marshal(many))), "Content-Type", "application/merge-patch+json")
+	if got := w.Header()["Warning"]; w.Code != 200 || len(got) != 10 || len(got[0]) > 300 || strings.Contains(got[0], "\n") {
+		t.Errorf("%d, with the warnings %q", w.Code, got)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestLabelsOfALeaseWithoutAHolderAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for name, want := range map[string]int{"a": 1, "b": 0} {
+		c := object{"metadata": object{"name": name, "annotations": object{"regent/fencing-token": "0"}}}
+		if want > 0 {
+			c["metadata"].(object)["labels"] = object{"app": "x"}
+		}
+		w := f.send("POST", leases, string(must(json.Marshal(c))), "Content-Type", "application/json")
+		if w.Code != 201 || len(w.Header()["Warning"]) != want {
+			t.Errorf("%d %s, with the warnings %q", w.Code, w.Body, w.Header()["Warning"])
+		}
 	}
 }
 
@@ -144,26 +244,42 @@ func FuzzBody(f *testing.F) {
 	f.Add(protobufClaim("ann"), true)
 	f.Add("k8s\x00\x12\x05\x0a\xff\xff\xff\xff", true)
 	f.Add(`{"spec":{"holderIdentity":"ann"}}`, false)
+	f.Add(`{"metadata":{"name":"jobs","labels":{"a":"b"},"resourceVersion":"1"},"spec":{"holderIdentity":"","leaseDurationSeconds":1}}`, false)
 	f.Fuzz(func(t *testing.T, body string, binary bool) {
 		w := newFixture(t)
 		contentType := "application/json"
 		if binary {
 			contentType = protobuf
 		}
-		for _, method := range []string{"POST", "PUT", "DELETE"} {
-			target := one
-			if method == "POST" {
-				target = leases
-			}
-			r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
-			r.Header.Set("Content-Type", contentType)
-			answer := httptest.NewRecorder()
-			w.door.ServeHTTP(answer, r)
-			if !json.Valid(answer.Body.Bytes()) || answer.Code >= 500 {
-				t.Errorf("%s %q: %d %s", method, body, answer.Code, answer.Body)
-			}
+		w.answered("POST", leases, body, "Content-Type", contentType)
+		w.answered("PUT", one, body, "Content-Type", contentType)
+		w.answered("PATCH", one, body, "Content-Type", "application/merge-patch+json")
+		w.answered("PATCH", one+"?fieldValidation=Strict", body, "Content-Type", "application/strategic-merge-patch+json")
+		w.answered("DELETE", one, body, "Content-Type", contentType)
+	})
+}
+
+// FuzzPathAndQuery asks for what no client of Kubernetes asks for.
+func FuzzPathAndQuery(f *testing.F) {
+	f.Add("namespaces/default/leases/jobs", "metadata.name=jobs", "a in (b,c),!d", "1", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	f.Add("leases", "metadata.namespace==x,", "(", "-0", "*/*")
+	f.Fuzz(func(t *testing.T, path, fields, labels, version, accept string) {
+		w := newFixture(t)
+		w.want(201, "POST", leases, claim("ann"))
+		query := "?" + url.Values{"fieldSelector": {fields}, "labelSelector": {labels}, "resourceVersion": {version}, "timeoutSeconds": {"1"}}.Encode()
+		for _, target := range []string{"/apis/coordination.k8s.io/v1/" + (&url.URL{Path: path}).EscapedPath(), leases} {
+			w.answered("GET", target+query, "", "Accept", accept)
 		}
 	})
+}
+
+// answered sends a request that must be answered with a document, and not by an error of the
+// server.
+func (f *fixture) answered(method, target, body string, headers ...string) {
+	f.Helper()
+	if w := f.send(method, target, body, headers...); !json.Valid(w.Body.Bytes()) || w.Code >= 500 {
+		f.Errorf("%s %s %q: %d %s", method, target, body, w.Code, w.Body)
+	}
 }
 
 func TestWhatStandsBeforeTheDoorRefusesAsAnAPIServerDoes(t *testing.T) {

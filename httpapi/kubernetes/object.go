@@ -49,6 +49,24 @@ type meta struct {
 	Finalizers      []string          `json:"finalizers,omitempty"`
 }
 
+// validate checks labels and annotations.
+func (m meta) validate(name string) error {
+	for label, value := range m.Labels {
+		if !qualifiedForm.MatchString(label) {
+			return invalid(name, "metadata.labels", "%q is not the name of a label: it has up to 63 of A-Z, a-z, 0-9, '-', '_' and '.', with a prefix like example.com/ or without", cut(label))
+		}
+		if !valueForm.MatchString(value) {
+			return invalid(name, "metadata.labels", "%q is not the value of a label: it has up to 63 of A-Z, a-z, 0-9, '-', '_' and '.'", cut(value))
+		}
+	}
+	for annotation := range m.Annotations {
+		if !qualifiedForm.MatchString(annotation) {
+			return invalid(name, "metadata.annotations", "%q is not the name of an annotation: it has up to 63 of A-Z, a-z, 0-9, '-', '_' and '.', with a prefix like example.com/ or without", cut(annotation))
+		}
+	}
+	return nil
+}
+
 type spec struct {
 	HolderIdentity       *string    `json:"holderIdentity,omitempty"`
 	LeaseDurationSeconds *int32     `json:"leaseDurationSeconds,omitempty"`
@@ -75,6 +93,8 @@ const prefix = "k8s."
 
 var (
 	labelForm     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	valueForm     = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`)
+	qualifiedForm = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 	subdomainForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 )
 

@@ -18,60 +18,91 @@ import (
 func TestEachRoleMayDoWhatItsVerbsAllow(t *testing.T) {
 	t.Parallel()
 	const merge = "application/merge-patch+json"
+	const all = "discover "
 	for role, allowed := range map[wire.Role]string{
-		wire.RoleCandidate: "get watch claim renew release",
-		wire.RoleObserver:  "get list watch watchAll",
-		wire.RoleVerifier:  "",
-		wire.RoleScheduler: "",
-		wire.RoleOperator:  "get list watch watchAll configure",
-		wire.RoleAdmin:     "get list watch watchAll configure delete",
+		wire.RoleCandidate: all + "get watch resume claim takeOver renew annotate release",
+		wire.RoleObserver:  all + "get list watch resume watchAll",
+		wire.RoleVerifier:  all,
+		wire.RoleScheduler: all,
+		wire.RoleOperator:  all + "get list watch resume watchAll configure",
+		wire.RoleAdmin:     all + "get list watch resume watchAll configure delete",
 	} {
-		covers := `, elections: ["k8s.default.*"]`
-		switch role {
-		case wire.RoleCandidate:
-			covers += `, candidates: ["ann*"]`
-		case wire.RoleScheduler:
-			covers = ""
+		t.Run(string(role), func(t *testing.T) {
+			t.Parallel()
+			walk(t, role, strings.Fields(allowed))
+		})
+	}
+}
+
+// walk makes each call of the door as ann, in a role, and compares which are let in.
+func walk(t *testing.T, role wire.Role, allowed []string) {
+	const merge = "application/merge-patch+json"
+	covers := `, elections: ["k8s.default.*"]`
+	switch role {
+	case wire.RoleCandidate:
+		covers += `, candidates: ["ann*"]`
+	case wire.RoleScheduler:
+		covers = ""
+	}
+	p, err := authz.ParsePolicy(fmt.Appendf(nil, "grants:\n  - {principals: [olga@test], roles: [candidate, admin], elections: [\"*\"], candidates: [\"*\"]}\n  - {principals: [ann@test], roles: [%s]%s}\n", role, covers), authz.Admitted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := authz.NewGate(func() *authz.Policy { return p }, func(context.Context, authz.Record) {})
+	const single = leases + "?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Djobs"
+	for _, c := range []struct {
+		call, lease    string // held by olga, by the caller if it may (own), by none, or deleted
+		method, target string
+		body           any
+		contentType    string
+	}{
+		{"discover", "held", "GET", "/apis", nil, ""},
+		{"discover", "held", "GET", "/openapi/v3/apis/coordination.k8s.io/v1", nil, ""},
+		{"get", "held", "GET", one, nil, ""},
+		{"get", "held", "GET", leases + "?fieldSelector=metadata.name%3Djobs", nil, ""},
+		{"list", "held", "GET", leases, nil, ""},
+		{"listAllNamespaces", "held", "GET", "/apis/coordination.k8s.io/v1/leases", nil, ""},
+		{"watch", "held", "GET", single, nil, ""},
+		{"resume", "held", "GET", single + "&resourceVersion=1", nil, ""},
+		{"resume", "deleted", "GET", single + "&resourceVersion=1", nil, ""},
+		{"watchAll", "held", "GET", leases + "?watch=1&timeoutSeconds=1", nil, ""},
+		{"watchAllNamespaces", "held", "GET", "/apis/coordination.k8s.io/v1/leases?watch=1&timeoutSeconds=1", nil, ""},
+		{"claim", "held", "POST", leases, object{"metadata": object{"name": "new"}, "spec": object{"holderIdentity": "ann"}}, "application/json"},
+		{"claimForAnother", "held", "POST", leases, object{"metadata": object{"name": "new"}, "spec": object{"holderIdentity": "bob"}}, "application/json"},
+		{"configure", "held", "POST", leases, object{"metadata": object{"name": "new"}}, "application/json"},
+		{"takeOver", "vacant", "PATCH", one, object{"spec": object{"holderIdentity": "ann"}}, merge},
+		{"takeOverForAnother", "vacant", "PATCH", one, object{"spec": object{"holderIdentity": "bob"}}, merge},
+		{"renew", "own or vacant", "PATCH", one, object{"spec": object{"holderIdentity": "ann"}}, merge},
+		{"renewAnothers", "held", "PATCH", one, object{"spec": object{"renewTime": nil}}, merge},
+		{"annotate", "own", "PATCH", one, object{"metadata": object{"annotations": object{"a": "b"}}}, merge},
+		{"annotateAnothers", "held", "PATCH", one, object{"metadata": object{"annotations": object{"a": "b"}}}, merge},
+		{"release", "own", "PATCH", one, object{"spec": object{"holderIdentity": ""}}, merge},
+		{"releaseAnothers", "held", "PATCH", one, object{"spec": object{"holderIdentity": ""}}, merge},
+		{"delete", "held", "DELETE", one, nil, ""},
+		{"beginAgain", "deleted", "POST", leases, claim("ann"), "application/json"},
+		{"otherNamespace", "held", "GET", strings.Replace(one, "default", "other", 1), nil, ""},
+	} {
+		f := newFixture(t, gate)
+		ann, olga := authn.Principal{Issuer: "i", Subject: "ann", Email: "ann@test"}, authn.Principal{Issuer: "i", Subject: "olga", Email: "olga@test"}
+		if f.as = ann; strings.HasPrefix(c.lease, "own") {
+			f.do("POST", leases, claim("ann"))
 		}
-		p, err := authz.ParsePolicy(fmt.Appendf(nil, "grants:\n  - {principals: [olga@test], roles: [candidate, admin], elections: [\"*\"], candidates: [\"*\"]}\n  - {principals: [ann@test], roles: [%s]%s}\n", role, covers), authz.Admitted)
-		if err != nil {
-			t.Fatal(err)
+		f.as = olga
+		holder := "olga"
+		if strings.HasSuffix(c.lease, "vacant") {
+			holder = ""
 		}
-		gate := authz.NewGate(func() *authz.Policy { return p }, func(context.Context, authz.Record) {})
-		for _, c := range []struct {
-			call, method, target string
-			body                 any
-			contentType          string
-		}{
-			{"get", "GET", one, nil, ""},
-			{"list", "GET", leases, nil, ""},
-			{"watch", "GET", leases + "?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Djobs", nil, ""},
-			{"watchAll", "GET", leases + "?watch=1&timeoutSeconds=1", nil, ""},
-			{"claim", "POST", leases, object{"metadata": object{"name": "new"}, "spec": object{"holderIdentity": "ann"}}, "application/json"},
-			{"configure", "POST", leases, object{"metadata": object{"name": "new"}}, "application/json"},
-			{"renew", "PATCH", one, object{"spec": object{"holderIdentity": "ann"}}, merge},
-			{"release", "PATCH", one, object{"spec": object{"holderIdentity": ""}}, merge},
-			{"delete", "DELETE", one, nil, ""},
-			{"otherNamespace", "GET", "/apis/coordination.k8s.io/v1/namespaces/other/leases/jobs", nil, ""},
-		} {
-			f := newFixture(t, gate)
-			if c.call == "renew" || c.call == "release" { // its own
-				f.as = authn.Principal{Issuer: "i", Subject: "ann", Email: "ann@test"}
-				f.do("POST", leases, claim("ann"))
-			}
-			f.as = authn.Principal{Issuer: "i", Subject: "olga", Email: "olga@test"}
-			holder := "olga"
-			if c.call == "renew" {
-				holder = "" // a candidate may claim it
-			}
-			if status, _ := f.do("POST", leases, claim(holder)); status != 201 && status != 409 {
-				t.Fatalf("olga: %d", status)
-			}
-			f.as = authn.Principal{Issuer: "i", Subject: "ann", Email: "ann@test"}
-			want := slices.Contains(strings.Fields(allowed), c.call)
-			if got := f.passes(c.method, c.target, c.body, c.contentType); got != want {
-				t.Errorf("%s may %s: %v, want %v", role, c.call, got, want)
-			}
+		if status, _ := f.do("POST", leases, claim(holder)); status != 201 && status != 409 {
+			t.Fatalf("olga: %d", status)
+		}
+		if c.lease == "deleted" {
+			f.want(200, "DELETE", one, nil)
+			f.now = f.now.Add(time.Minute)
+		}
+		f.as = ann
+		want := slices.Contains(allowed, c.call)
+		if got := f.passes(c.method, c.target, c.body, c.contentType); got != want {
+			t.Errorf("%s may %s (%s): %v, want %v", role, c.call, c.lease, got, want)
 		}
 	}
 }

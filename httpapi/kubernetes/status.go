@@ -82,9 +82,18 @@ func notFound(name string) *refusal {
 	return refuse(http.StatusNotFound, name, "leases.coordination.k8s.io %q not found", name)
 }
 
+// forbidden refuses what the caller may not do. name is "" for several Leases.
+func forbidden(name, format string, args ...any) *refusal {
+	subject := "leases." + group
+	if name != "" {
+		subject += " " + strconv.Quote(name)
+	}
+	return refuse(http.StatusForbidden, name, "%s is forbidden: %s", subject, fmt.Sprintf(format, args...))
+}
+
 // noSuchResource answers a path that is served to no client.
 func noSuchResource() *refusal {
-	return &refusal{code: http.StatusNotFound, reason: "NotFound", message: "the server could not find the requested resource; it has leases of " + apiVersion + " alone", details: &details{}}
+	return &refusal{code: http.StatusNotFound, reason: "NotFound", message: "the server could not find the requested resource; it has leases of " + apiVersion + " and no other", details: &details{}}
 }
 
 // conflict refuses a change that another one came before.
@@ -106,10 +115,8 @@ func refusalOf(name string, err error) *refusal {
 		return invalid(name, "spec", "%s", p.Detail)
 	case leadership.LeaseHeld, leadership.LeaseLost, leadership.NotReady, leadership.RevisionMismatch:
 		return conflict(name, "%s", p.Detail)
-	case leadership.NotEligible, leadership.LimitExceeded, leadership.DepthExceeded:
-		return refuse(http.StatusForbidden, name, "leases.coordination.k8s.io %q is forbidden: %s", name, p.Detail)
-	case wire.PermissionDenied:
-		return refuse(http.StatusForbidden, name, "leases.coordination.k8s.io %q is forbidden: %s", name, p.Detail)
+	case leadership.NotEligible, leadership.LimitExceeded, leadership.DepthExceeded, wire.PermissionDenied:
+		return forbidden(name, "%s", p.Detail)
 	}
 	r := refuse(p.Status, name, "%s", p.Detail)
 	if p.Status == http.StatusTooManyRequests {

@@ -56,8 +56,15 @@ func (d *Door) watch(w http.ResponseWriter, r *http.Request, s selection) error 
 	}
 	defer from.close()
 	var rows []row
-	if _, one := s.one(); all || one {
+	_, one := s.one()
+	if all || one {
 		if rows, err = d.list(opening, s); err != nil {
+			return err
+		}
+	}
+	var gone time.Time // when the only Lease went, if it did
+	if one && !all && len(rows) == 0 && from.first.Revision > 0 {
+		if gone, err = d.changed(opening, from.first); err != nil {
 			return err
 		}
 	}
@@ -66,12 +73,16 @@ func (d *Door) watch(w http.ResponseWriter, r *http.Request, s selection) error 
 	ctx, end := context.WithTimeout(r.Context(), limit)
 	defer end()
 	t.begin()
+	seen, _ := strconv.ParseInt(known, 10, 64)
+	news := func(at time.Time) bool { return all || !(initial == "false" && known == "") && at.UnixMicro() > seen }
 	for _, one := range rows {
-		n, _ := strconv.ParseInt(known, 10, 64)
-		if !all && (initial == "false" && known == "" || written(one.election).UnixMicro() <= n) {
-			continue // the client has seen it
+		if news(written(one.election)) && t.send("ADDED", one) != nil {
+			return nil
 		}
-		if t.send("ADDED", one) != nil {
+	}
+	if !gone.IsZero() && news(gone) {
+		k, _ := s.one()
+		if t.send("DELETED", row{newLease(k, from.first, version(gone)), from.first}) != nil {
 			return nil
 		}
 	}

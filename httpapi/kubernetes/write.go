@@ -1,8 +1,8 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -49,7 +49,7 @@ func (a attempt) validate() error {
 			return invalid(a.name, "metadata.resourceVersion", "%q is not a version that this server gave", cut(v))
 		}
 	}
-	return nil
+	return m.validate(a.name)
 }
 
 // holder is the identity that shall hold the lease; "" to release it.
@@ -91,7 +91,7 @@ func (a attempt) errOutdated() error {
 
 // update serves PUT.
 func (d *Door) update(w http.ResponseWriter, r *http.Request, k key, e leadership.Election) error {
-	want, err := readLease(w, r)
+	want, err := d.readLease(w, r)
 	if err != nil {
 		return err
 	}
@@ -147,17 +147,15 @@ func (d *Door) decide(ctx context.Context, a attempt, known leadership.Lease) (l
 	case known.State == leadership.Held:
 		return leadership.Lease{}, conflict(a.name, "%q holds the lease for another %d ms by the server's clock", identity(known), known.ExpiresIn.Milliseconds())
 	}
-	if late, err := d.ended(ctx, a, known); err != nil || late {
-		return leadership.Lease{}, orOutdated(err, a)
+	if err := a.refuseLong(known.Config.Term); err != nil {
+		return leadership.Lease{}, err
+	}
+	if late, err := d.ended(ctx, a, known); err != nil {
+		return leadership.Lease{}, err
+	} else if late {
+		return leadership.Lease{}, a.errOutdated()
 	}
 	return d.acquire(ctx, a, id)
-}
-
-func orOutdated(err error, a attempt) error {
-	if err == nil {
-		err = a.errOutdated()
-	}
-	return err
 }
 
 // settled reads the election from the store. The end of a lease that has run out is recorded first,
@@ -182,11 +180,17 @@ func (d *Door) ended(ctx context.Context, a attempt, vacant leadership.Lease) (l
 	if a.want.Metadata.ResourceVersion == "" || vacant.Revision == 0 {
 		return false, nil
 	}
-	events, err := d.config.Service.Events(ctx, leadership.EventsRequest{Election: a.election, After: vacant.Revision - 1, Limit: 1})
-	if err != nil || len(events) == 0 {
-		return false, err
+	at, err := d.changed(ctx, vacant)
+	return err == nil && a.outdated(at), err
+}
+
+// changed returns when the last event of an election was written.
+func (d *Door) changed(ctx context.Context, l leadership.Lease) (at time.Time, err error) {
+	events, err := d.config.Service.Events(ctx, leadership.EventsRequest{Election: l.Election, After: l.Revision - 1, Limit: 1})
+	if err == nil && len(events) > 0 {
+		at = events[0].At
 	}
-	return a.outdated(events[0].At), nil
+	return at, err
 }
 
 // renew sends a heartbeat, with other labels and annotations or a longer duration if the client
@@ -205,17 +209,32 @@ func (d *Door) renew(ctx context.Context, a attempt, id leadership.CandidateID, 
 	if err == nil && (!same || a.duration() > known.LeaseDuration) {
 		return d.acquire(ctx, a, id)
 	}
+	if err == nil && a.short(l) {
+		return l, a.ending(l)
+	}
 	if err == nil && l.Metadata == "" {
 		l.Metadata = known.Metadata
 	}
 	return l, a.notYours(err, known.Token)
 }
 
+// short reports whether the lease ends before the time that its holder will count from the answer:
+// clients know no other end than that of the duration that they asked for. They must not be told
+// then that they lead.
+func (a attempt) short(l leadership.Lease) bool {
+	return l.LeaseExpiration.Before(l.LastHeartbeat.Add(a.duration()))
+}
+
+// ending refuses a renewal that cannot make the lease last as long as its holder would believe.
+func (a attempt) ending(l leadership.Lease) error {
+	return conflict(a.name, "the lease ends in %d ms (%s), and a renewal does not change that; stop before that end", l.ExpiresIn.Milliseconds(), cmp.Or(string(l.EndsBecause), "its holder is on probation"))
+}
+
 // notYours refuses another caller's lease: its holder would not have got an answer that says so.
 func (a attempt) notYours(err error, token leadership.Token) error {
 	refused, ok := errors.AsType[*leadership.Error](err)
 	if ok && (refused.Code == leadership.LeaseLost || refused.Reason == leadership.ReasonIncarnation) && refused.Lease != nil && refused.Lease.State == leadership.Held && refused.Lease.Token == token {
-		return refuse(http.StatusForbidden, a.name, "leases.coordination.k8s.io %q is forbidden: another caller holds this lease under that identity, and only it may renew or release it", a.name)
+		return forbidden(a.name, "another caller holds this lease under that identity, and only it may renew or release it")
 	}
 	return err
 }
@@ -231,7 +250,31 @@ func (d *Door) acquire(ctx context.Context, a attempt, id leadership.CandidateID
 		return leadership.Lease{}, err
 	}
 	g, err := d.config.Service.Acquire(ctx, leadership.AcquireRequest{Election: a.election, CandidateID: id, Key: &key, LeaseDuration: a.duration(), Metadata: metadata})
-	return g.Lease, err
+	if err != nil || !a.short(g.Lease) {
+		return g.Lease, err
+	}
+	if g.AcquiredAt.Before(g.LastHeartbeat) {
+		return g.Lease, a.ending(g.Lease)
+	}
+	if _, err := d.config.Service.Release(ctx, leadership.LeaseRequest{Election: a.election, CandidateID: id, Key: key, Token: g.Token}); err != nil {
+		return g.Lease, err
+	}
+	return g.Lease, a.tooLong(g.ExpiresIn)
+}
+
+// refuseLong refuses a lease that no term of the election lasts as long as.
+func (a attempt) refuseLong(t leadership.TermPolicy) error {
+	for _, most := range []time.Duration{t.MaxTerm, t.Approval.Every, t.StuckAfter} {
+		if 0 < most && most < a.duration() {
+			return a.tooLong(most)
+		}
+	}
+	return nil
+}
+
+// tooLong refuses a lease that would end before its holder believes so.
+func (a attempt) tooLong(most time.Duration) error {
+	return invalid(a.name, "spec.leaseDurationSeconds", "the election's policy lets this holder lead for %d ms now, and a Lease that it asks for must not be longer", most.Milliseconds())
 }
 
 // release ends the lease of the caller. Clients name no holder when they release, so the version
@@ -247,11 +290,11 @@ func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error)
 		return leadership.Lease{}, err
 	}
 	if a.outdated(known.LastHeartbeat) {
-		return leadership.Lease{}, refuse(http.StatusForbidden, a.name, "leases.coordination.k8s.io %q is forbidden: the object has been modified, and %q holds the lease; read it again before you release it", a.name, holder)
+		return leadership.Lease{}, forbidden(a.name, "the object has been modified, and %q holds the lease; read it again before you release it", holder)
 	}
 	l, err := d.config.Service.Release(ctx, leadership.LeaseRequest{Election: a.election, CandidateID: known.LeaderID, Key: key, Token: known.Token})
 	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Code == leadership.LeaseLost {
-		return l, refuse(http.StatusForbidden, a.name, "leases.coordination.k8s.io %q is forbidden: another caller holds the lease, and only it may release it", a.name)
+		return l, forbidden(a.name, "another caller holds the lease, and only it may release it")
 	}
 	return l, err
 }
@@ -261,7 +304,7 @@ func (d *Door) create(w http.ResponseWriter, r *http.Request, namespace string) 
 	if err := refuseDryRun(r); err != nil {
 		return err
 	}
-	want, err := readLease(w, r)
+	want, err := d.readLease(w, r)
 	if err != nil {
 		return err
 	}
@@ -286,6 +329,9 @@ func (d *Door) create(w http.ResponseWriter, r *http.Request, namespace string) 
 	if err != nil {
 		err = a.exists(err)
 		return named(k.name, err)
+	}
+	if m := want.Metadata; a.holder() == "" && len(m.Labels)+len(withoutOwn(m.Annotations)) > 0 {
+		warn(w, "labels and annotations belong to the leader: without a holder, they are not kept")
 	}
 	show(w, r, http.StatusCreated, k, l)
 	return nil
@@ -342,8 +388,11 @@ func (d *Door) patch(w http.ResponseWriter, r *http.Request, k key, e leadership
 		return err
 	}
 	var change map[string]any
-	if err := json.Unmarshal(body, &change); err != nil {
-		return refuse(http.StatusBadRequest, k.name, "the patch is no JSON object: %v", err)
+	if err := decode(body, &change); err != nil || change == nil {
+		return refuse(http.StatusBadRequest, k.name, "the patch is not a JSON object: %v", cmp.Or(err, errors.New("it is null")))
+	}
+	if err := d.checkFields(w, r, body); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
 	defer cancel()
@@ -352,11 +401,11 @@ func (d *Door) patch(w http.ResponseWriter, r *http.Request, k key, e leadership
 		return err
 	}
 	var now any
-	if err := json.Unmarshal(text(newLease(k, reading.Lease, "")), &now); err != nil {
+	if err := decode(text(newLease(k, reading.Lease, "")), &now); err != nil {
 		return err
 	}
 	a := attempt{key: k, election: e, patched: true}
-	err = json.Unmarshal(text(merge(now, change)), &a.want)
+	err = decode(text(merge(now, change)), &a.want)
 	if err := a.want.checkRead(err); err != nil {
 		return err
 	}

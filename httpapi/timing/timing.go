@@ -1,5 +1,6 @@
 // Package timing times and traces HTTP requests under the routes of the API. The metrics are those
-// that OpenTelemetry defines for HTTP servers.
+// that OpenTelemetry defines for HTTP servers. A door beside the API has two routes: its path, such
+// as /apis, and all that lies below it, /apis/*.
 package timing
 
 import (

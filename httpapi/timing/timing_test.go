@@ -46,7 +46,8 @@ func newEdge(t *testing.T, answer time.Duration) *edge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := httpapi.New(httpapi.Config{Service: instance.Guard(i, m)})
+	door := httpapi.Door{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })}
+	api := httpapi.New(httpapi.Config{Service: instance.Guard(i, m), Doors: map[string]httpapi.Door{"/apis": door, "/": door}})
 	timed := timing.Handler(meters, tracers, api, api)
 	server := httptest.NewUnstartedServer(timed)
 	server.Config = httpapi.Server(timed, nil).Server
@@ -126,6 +127,29 @@ func TestRequestsAreTimedUnderTheRoutesOfTheAPI(t *testing.T) {
 	want := []string{
 		"GET  404", "GET /v1/elections/{election} 200", "HEAD /v1/elections/{election} 200", "POST /v1/elections/{election}:acquire 200", "_OTHER  405",
 	}
+	if got := e.series(); !slices.Equal(got, want) {
+		t.Errorf("series\n%q\nwant\n%q", got, want)
+	}
+	for _, m := range e.collect() {
+		if d, ok := m.Data.(metricdata.Histogram[float64]); ok {
+			for _, p := range d.DataPoints {
+				noNames(t, m.Name, p.Attributes)
+			}
+		}
+	}
+}
+
+// What lies below the path of a door may hold names of elections.
+func TestADoorHasTwoRoutes(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 0)
+	e.do("GET", "/", "")
+	e.do("GET", "/apis", "")
+	for n := range 20 {
+		e.do("GET", fmt.Sprintf("/apis/coordination.k8s.io/v1/namespaces/a/leases/e-%d", n), "")
+		e.do("GET", fmt.Sprintf("/apis/x%%2Fe-%d?name=e-%d", n, n), "")
+	}
+	want := []string{"GET / 204", "GET /apis 204", "GET /apis/* 204"}
 	if got := e.series(); !slices.Equal(got, want) {
 		t.Errorf("series\n%q\nwant\n%q", got, want)
 	}

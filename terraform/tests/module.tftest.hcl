@@ -457,6 +457,83 @@ run "relies_on_iam_by_default" {
   }
 }
 
+run "has_the_dashboard_and_no_other_door_by_default" {
+  command = plan
+
+  assert {
+    condition     = output.settings.REGENT_UI == "true" && output.settings.REGENT_KUBERNETES == "false" && output.settings.REGENT_MCP == "false"
+    error_message = "the doors are not those of regent serve"
+  }
+  assert {
+    condition     = !contains(keys(output.settings), "REGENT_IAP_AUDIENCE") && output.iap_audience == null && length(google_compute_backend_service.people) == 0
+    error_message = "there is an Identity-Aware Proxy that was not asked for"
+  }
+}
+
+run "opens_the_doors" {
+  command = plan
+
+  variables {
+    ui         = false
+    kubernetes = true
+    mcp        = true
+  }
+
+  assert {
+    condition     = output.settings.REGENT_UI == "false" && output.settings.REGENT_KUBERNETES == "true" && output.settings.REGENT_MCP == "true"
+    error_message = "the doors are not those that were asked for"
+  }
+}
+
+run "signs_people_in_by_a_name_of_their_own" {
+  command = apply
+
+  variables {
+    regions       = ["europe-west1", "europe-west4"]
+    events_region = "europe-west1"
+    domain        = "regent.example.com"
+    iap_domain    = "regent-ui.example.com"
+    iap_audiences = ["/projects/123456789012/global/backendServices/7"]
+  }
+
+  assert {
+    condition     = google_compute_backend_service.people[0].iap[0].enabled && length(google_compute_backend_service.people[0].backend) == 2 && length(google_compute_backend_service.main[0].iap) == 0
+    error_message = "people do not pass the proxy, or agents do"
+  }
+  assert {
+    condition     = google_compute_url_map.main[0].default_service == google_compute_backend_service.main[0].id && one(one(google_compute_url_map.main[0].host_rule).hosts) == "regent-ui.example.com" && one(google_compute_url_map.main[0].path_matcher).default_service == google_compute_backend_service.people[0].id
+    error_message = "a name leads to the other's backend"
+  }
+  assert {
+    condition     = length(google_compute_target_https_proxy.main[0].ssl_certificates) == 2 && google_compute_managed_ssl_certificate.people[0].managed[0].domains[0] == "regent-ui.example.com"
+    error_message = "the name of people has no certificate"
+  }
+  assert {
+    condition     = output.settings.REGENT_IAP_AUDIENCE == "/projects/123456789012/global/backendServices/7" && startswith(output.iap_audience, "/projects/123456789012/global/backendServices/")
+    error_message = "the service does not believe the proxy, or the output is no audience"
+  }
+  assert {
+    condition     = google_cloud_run_v2_service_iam_member.proxy["europe-west4"].member == "serviceAccount:service-123456789012@gcp-sa-iap.iam.gserviceaccount.com" && contains(local.services, "iap.googleapis.com")
+    error_message = "the proxy cannot call the service"
+  }
+}
+
+run "lets_no_proxy_pass_iam_where_iam_is_off" {
+  command = plan
+
+  variables {
+    auth       = "oidc"
+    invokers   = []
+    domain     = "regent.example.com"
+    iap_domain = "regent-ui.example.com"
+  }
+
+  assert {
+    condition     = length(google_cloud_run_v2_service_iam_member.proxy) == 0 && google_compute_backend_service.people[0].iap[0].enabled
+    error_message = "the proxy has a right that it does not need, or is not there"
+  }
+}
+
 run "refuses_old_tls" {
   command = plan
 

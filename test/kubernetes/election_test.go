@@ -2,8 +2,12 @@ package kubernetes
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -47,7 +52,11 @@ func api(t *testing.T, store *memory.Store) http.Handler {
 	go func() { defer close(ran); i.Run(ctx) }()
 	d := door.New(door.Config{Service: i, Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, store) }})
 	t.Cleanup(func() { cancel(); <-ran })
-	return httpapi.New(httpapi.Config{Service: i, Doors: map[string]httpapi.Door{door.Path: {Handler: d, Refuse: door.Refuse}}})
+	doors := map[string]httpapi.Door{}
+	for _, path := range door.Paths() {
+		doors[path] = httpapi.Door{Handler: d, Refuse: door.Refuse}
+	}
+	return httpapi.New(httpapi.Config{Service: i, Doors: doors})
 }
 
 func clientTo(t *testing.T, url string) kubernetes.Interface {
@@ -164,7 +173,15 @@ func TestALeaderAndAnInformerGoOnOverARestartOfTheServer(t *testing.T) {
 	store := memory.New(memory.Config{})
 	var current atomic.Value
 	current.Store(api(t, store))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { current.Load().(http.Handler).ServeHTTP(w, r) }))
+	var listed, asList atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if q := r.URL.Query(); q.Get("sendInitialEvents") == "true" {
+			listed.Add(1)
+		} else if strings.HasSuffix(r.URL.Path, "/leases") && r.Method == http.MethodGet && !q.Has("watch") {
+			asList.Add(1)
+		}
+		current.Load().(http.Handler).ServeHTTP(w, r)
+	}))
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	factory := informers.NewSharedInformerFactory(clientTo(t, server.URL), 0)
 	seen := make(chan string, 100)
@@ -225,15 +242,35 @@ func TestALeaderAndAnInformerGoOnOverARestartOfTheServer(t *testing.T) {
 	}
 	claim("second")
 	expect("second ann")
+	if listed.Load() == 0 || asList.Load() != 0 {
+		t.Errorf("the informer asked for all Leases by %d watches and %d lists, want watches alone", listed.Load(), asList.Load())
+	}
 }
 
-func TestAManagerOfControllerRuntimeLeads(t *testing.T) {
+func TestAManagerOfControllerRuntimeLeadsByTheLinesOfTheReadme(t *testing.T) {
 	t.Parallel()
-	config := &rest.Config{Host: serve(t, memory.New(memory.Config{})).URL}
-	manager, err := ctrl.NewManager(config, ctrl.Options{
-		LeaderElection: true, LeaderElectionConfig: config, LeaderElectionID: "manager", LeaderElectionNamespace: "default",
-		LeaderElectionReleaseOnCancel: true, Metrics: metricsserver.Options{BindAddress: "0"},
-	})
+	source, err := os.ReadFile("election_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(block(t, "go")) {
+		if !strings.Contains(string(source), "\t"+line) {
+			t.Errorf("this line of the README is not tried: %s", line)
+		}
+	}
+	store := memory.New(memory.Config{})
+	kubeconfig := filepath.Join(t.TempDir(), "regent")
+	if err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"clusters":[{"name":"r","cluster":{"server":%q}}],"contexts":[{"name":"r","context":{"cluster":"r"}}],"current-context":"r"}`, serve(t, store).URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cluster := &rest.Config{Host: "http://127.0.0.1:1"} // of which the election needs nothing
+	options := ctrl.Options{LeaderElectionReleaseOnCancel: true, Metrics: metricsserver.Options{BindAddress: "0"}}
+	options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, "my-operator", "default"
+	options.LeaderElectionConfig, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manager, err := ctrl.NewManager(cluster, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,5 +285,8 @@ func TestAManagerOfControllerRuntimeLeads(t *testing.T) {
 	}
 	if ctx.Err() != context.Canceled {
 		t.Error("it never led")
+	}
+	if s, err := store.Get(t.Context(), "k8s.default.my-operator"); err != nil || s.Record.Token != 1 || s.Record.LeaderID != "" {
+		t.Errorf("the election is %+v, %v; want it released after its first term", s, err)
 	}
 }

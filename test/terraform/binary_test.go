@@ -120,7 +120,7 @@ func (p plan) starts(t *testing.T, service resource, env map[string]string) {
 func TestBinaryRefusesWrongEnvironment(t *testing.T) {
 	t.Parallel()
 	needTerraform(t) // without it there is nothing to compare with
-	for _, wrong := range []string{"REGENT_EVENTS=regent", "REGENT_MEMBERS=regent", "REGENT_EVENTS_ENDPOINT=europe-west4", "REGENT_HISTORY=30d", "REGENT_CACHE_EXPIRY=11s", "REGENT_STREAM_LIMIT=-1s", "REGENT_MAX_CONCURRENCY=1", "REGENT_PEERS=eu"} {
+	for _, wrong := range []string{"REGENT_EVENTS=regent", "REGENT_MEMBERS=regent", "REGENT_EVENTS_ENDPOINT=europe-west4", "REGENT_HISTORY=30d", "REGENT_CACHE_EXPIRY=11s", "REGENT_STREAM_LIMIT=-1s", "REGENT_MAX_CONCURRENCY=1", "REGENT_PEERS=eu", "REGENT_UI=on", "REGENT_KUBERNETES=yes", "REGENT_MCP=2", "REGENT_IAP_AUDIENCE=regent"} {
 		name, _, _ := strings.Cut(wrong, "=")
 		name = strings.TrimSuffix(name, "S")
 		flag := "--" + strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "REGENT_"), "_", "-"))

@@ -102,6 +102,11 @@ var hostile = []attack{
 	{refuses: "ingress", value: "INGRESS_TRAFFIC_INTERNAL_ONLY", says: "or give no domain", also: vars{"domain": "regent.example.com"}},
 	{refuses: "domain", value: "https://regent.example.com", says: "without https://"},
 	{refuses: "domain", value: "localhost", says: "such as regent.example.com"},
+	{refuses: "iap_domain", value: "https://regent-ui.example.com", says: "without https://", also: vars{"domain": "regent.example.com"}},
+	{refuses: "iap_domain", value: "regent-ui.example.com", says: "give domain as well", also: vars{}},
+	{refuses: "iap_domain", value: "regent.example.com", says: "another one", also: vars{"domain": "regent.example.com"}},
+	{refuses: "iap_audiences", value: []string{"https://regent-ui.example.com"}, says: "/projects/NUMBER/"},
+	{refuses: "iap_audiences", value: []string{"/projects/my-project/global/backendServices/7"}, says: "the number of the project"},
 	{refuses: "invokers", value: []string{}, says: "name at least one"},
 	{refuses: "invokers", value: []string{"allUsers"}, says: "name service accounts, users or groups"},
 	{refuses: "invokers", value: []string{"ALLUSERS"}, says: "name service accounts, users or groups"},
@@ -195,6 +200,7 @@ func TestValidVariablesAreAccepted(t *testing.T) {
 			"\nlimits: [{principals: ['*'], renewals: 7}, {principals: [a@example.com], campaigns: 1, reads: 2, waiters: 3, watchers: 4, elections: 5}]"},
 		{"image": "europe-docker.pkg.dev/p/r/regent@sha256:" + strings.Repeat("0", 64), "tick_schedule": "*/5 8-18 * * MON-FRI", "uptime_check": true},
 		{"regions": []string{"europe-west1", "europe-west4"}, "events_region": "europe-west4", "domain": "regent.example.com"},
+		{"domain": "regent.example.com", "iap_domain": "regent-ui.example.com", "iap_audiences": []string{"/projects/1/global/backendServices/7"}, "mcp": true, "kubernetes": true, "ui": false},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()

@@ -8,25 +8,29 @@
 //	                                       because of where the process runs
 //	OIDC      checked here                 against the keys of the configured issuers
 //
+// With either of the last two, IAP may be in front, for people with a browser: a request that came
+// through Google's Identity-Aware Proxy has an assertion of its own, which is checked here.
+//
 // A bearer token makes its reader the caller until it expires. So nothing of a token is in any
 // error or log line, not even its header or a claim: errors consist of sentences of this package
 // and of what the operator configured.
 //
-// # What OIDC believes
+// # What OIDC and IAP believe
 //
 // The cheap checks come first, so that a made-up token costs next to nothing: the length and the
-// alphabet of the token; its header, where any algorithm but RS256 and any key or address of keys
+// alphabet of the token; its header, where any algorithm but the one and any key or address of keys
 // that the token brings along is refused; its claims; only then the key and the signature. Numbers
 // must be integers and strings must be strings. A name that stands twice in an object is refused,
 // because two readers could read two things.
 //
-// The signature is checked by go-jose, with RS256 as the only algorithm and the issuer's key as the
-// only key. Everything else that go-jose could do with a token (other algorithms, encryption, keys
-// in headers, compression) is refused before it sees the token.
+// The signature is checked by go-jose, with RS256 as the only algorithm (ES256 for an assertion of
+// Identity-Aware Proxy) and the issuer's key as the only key. Everything else that go-jose could do
+// with a token (other algorithms, encryption, keys in headers, compression) is refused before it
+// sees the token.
 //
 // # Keys
 //
-// Each issuer has a keyring. OIDC.Run has one goroutine for each keyring, and only this goroutine
+// Each issuer has a keyring. Run has one goroutine for each keyring, and only this goroutine
 // talks to the issuer:
 //
 //	     start           4/5 of max-age are over, or a kid is unknown (at most once a minute)

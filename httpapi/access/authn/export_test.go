@@ -1,15 +1,13 @@
 package authn
 
 import (
-	"crypto/rsa"
-
 	"github.com/go-jose/go-jose/v4"
 )
 
 // OnVerify has f called at each verification of a signature. Call it before any token is checked.
 func OnVerify(o *OIDC, f func()) {
 	verify := o.verify
-	o.verify = func(signed *jose.JSONWebSignature, key *rsa.PublicKey) error {
+	o.verify = func(signed *jose.JSONWebSignature, key publicKey) error {
 		f()
 		return verify(signed, key)
 	}

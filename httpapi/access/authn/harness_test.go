@@ -48,7 +48,7 @@ func stopped(t testing.TB, issuer *issuertest.Issuer, change ...func(*authn.OIDC
 	return must(authn.NewOIDC(c))
 }
 
-func running(t testing.TB, o *authn.OIDC) {
+func running(t testing.TB, o interface{ Run(context.Context) error }) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- o.Run(ctx) }()

@@ -2,7 +2,7 @@ package authn
 
 import (
 	"context"
-	"crypto/rsa"
+	"crypto"
 	"log/slog"
 	"sync"
 	"time"
@@ -18,9 +18,14 @@ const (
 	firstWait = time.Second // after a look that failed; doubled each time, up to lookEvery
 )
 
+// publicKey is a key of any kind. All public keys of the standard library implement it.
+type publicKey interface {
+	Equal(crypto.PublicKey) bool
+}
+
 // keys are the keys that an issuer showed.
 type keys struct {
-	byID  map[string]*rsa.PublicKey
+	byID  map[string]publicKey
 	lasts time.Duration // how long until they should be read again
 }
 
@@ -96,7 +101,7 @@ func (k *keyring) begin() time.Time {
 // key returns the key of that name. If there is none it waits for the look that is under way, or
 // causes one unless there was one in the last minute. It returns when ctx ends, and after maxWait
 // in any case.
-func (k *keyring) key(ctx context.Context, id string) (*rsa.PublicKey, error) {
+func (k *keyring) key(ctx context.Context, id string) (publicKey, error) {
 	key, looking := k.find(id)
 	if key == nil && looking != nil {
 		ctx, cancel := context.WithTimeout(ctx, maxWait)
@@ -115,7 +120,7 @@ func (k *keyring) key(ctx context.Context, id string) (*rsa.PublicKey, error) {
 }
 
 // find returns the key, or the look that may find it, or neither.
-func (k *keyring) find(id string) (*rsa.PublicKey, <-chan struct{}) {
+func (k *keyring) find(id string) (publicKey, <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if key := k.lookUp(id); key != nil {
@@ -129,14 +134,14 @@ func (k *keyring) find(id string) (*rsa.PublicKey, <-chan struct{}) {
 }
 
 // current returns the key if the issuer showed it when it was asked last, else nil.
-func (k *keyring) current(id string) *rsa.PublicKey {
+func (k *keyring) current(id string) publicKey {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.lookUp(id)
 }
 
 // lookUp is current with mu held.
-func (k *keyring) lookUp(id string) *rsa.PublicKey {
+func (k *keyring) lookUp(id string) publicKey {
 	if k.tooOld() {
 		return nil
 	}

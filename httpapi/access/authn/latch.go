@@ -189,6 +189,9 @@ const (
 	itself
 )
 
+// iapAnswers is in what Identity-Aware Proxy answers by itself, such as the way to sign in.
+const iapAnswers = "X-Goog-Iap-Generated-Response"
+
 // probe makes a call without a token. The service repeats the call's id, and the platform does not.
 func probe(ctx context.Context, client *http.Client, url string) answerer {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -207,7 +210,7 @@ func probe(ctx context.Context, client *http.Client, url string) answerer {
 	switch {
 	case reply.Header.Get(wire.RequestIDHeader) == id:
 		return itself
-	case reply.StatusCode == http.StatusUnauthorized, reply.StatusCode == http.StatusForbidden:
+	case reply.StatusCode == http.StatusUnauthorized, reply.StatusCode == http.StatusForbidden, reply.Header.Get(iapAnswers) == "true":
 		return platform
 	}
 	return unclear

@@ -85,7 +85,12 @@ func (c *cloud) RoundTrip(r *http.Request) (*http.Response, error) {
 // What the front of a service may do with a call without a token.
 var (
 	guarded = func(w http.ResponseWriter, r *http.Request) { http.Error(w, "Forbidden", http.StatusForbidden) }
-	absent  = func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
+	// as Identity-Aware Proxy asks a browser to sign in
+	proxied = func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Goog-IAP-Generated-Response", "true")
+		http.Redirect(w, r, "https://accounts.google.com/o/oauth2/v2/auth", http.StatusFound)
+	}
+	absent = func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
 	// as the service itself answers
 	open = func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(wire.RequestIDHeader, r.Header.Get(wire.RequestIDHeader))
@@ -321,14 +326,16 @@ func TestAnUnclearProbeIsSoonRepeatedAndThenLogged(t *testing.T) {
 			t.Error("not latched by a probe that came through later")
 		}
 	})
-	synctest.Test(t, func(t *testing.T) {
-		_, log := started(t, &cloud{region: here, front: guarded})
-		time.Sleep(5 * time.Minute)
-		synctest.Wait()
-		if log.Len() > 0 {
-			t.Errorf("with clear verdicts it logged\n%s", log)
-		}
-	})
+	for _, front := range []http.HandlerFunc{guarded, proxied} {
+		synctest.Test(t, func(t *testing.T) {
+			_, log := started(t, &cloud{region: here, front: front})
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			if log.Len() > 0 {
+				t.Errorf("with clear verdicts it logged\n%s", log)
+			}
+		})
+	}
 }
 
 func TestWithoutAURLToProbeCallsAreAnsweredAndAWarningIsLogged(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
 )
 
 // PlatformConfig says where the process runs. All but Service and Audiences may be left out.
@@ -41,6 +43,8 @@ type PlatformConfig struct {
 //   - If both headers are there, X-Serverless-Authorization counts, because Cloud Run checks that
 //     one. It is never ignored, however malformed: what Cloud Run does then is not documented.
 //   - If the marker is in both headers, the caller wrote one of them, and the request is refused.
+//   - A request with an assertion of Identity-Aware Proxy is refused: its token is of the proxy's
+//     own account. Put an IAP in front.
 //
 // A caller that reaches a service whose IAM is off (it lets in allUsers, or checks no invoker) can
 // write the marker itself. So there is a latch, which closes on proof that the platform does not do
@@ -107,6 +111,10 @@ func (p *Platform) Authenticate(r *http.Request) (Principal, error) {
 	if err := p.latch.refuse(); err != nil {
 		return Principal{}, err
 	}
+	if len(r.Header.Values(iapAssertion)) > 0 {
+		// Cloud Run has checked the token of the proxy's own account, whoever the person is.
+		return Principal{}, refuse("the call came through Identity-Aware Proxy, whose assertions this server was not told to accept; its operator sets the audience of Identity-Aware Proxy")
+	}
 	header := authorization
 	if len(r.Header.Values(serverlessAuthorization)) > 0 {
 		header = serverlessAuthorization
@@ -115,7 +123,7 @@ func (p *Platform) Authenticate(r *http.Request) (Principal, error) {
 	if err != nil {
 		return Principal{}, err
 	}
-	t, err := parse(raw)
+	t, err := parse(raw, jose.RS256)
 	if err != nil {
 		return Principal{}, err
 	}
@@ -144,13 +152,14 @@ func (p *Platform) principal(c claims) (Principal, error) {
 	if !slices.Contains(google, c.issuer) {
 		return Principal{}, refuse("the issuer of the token must be %s", google[0])
 	}
-	if err := c.check(p.now(), p.audiences); err != nil {
+	if err := c.check(p.now(), leeway, p.audiences); err != nil {
 		return Principal{}, err
 	}
-	if c.email == "" {
+	email := c.verifiedEmail()
+	if email == "" {
 		return Principal{}, refuse("the token has no verified e-mail; ask the metadata server for format=full, or gcloud for --include-email")
 	}
-	return Principal{Issuer: google[0], Subject: c.subject, Email: c.email}, nil
+	return Principal{Issuer: google[0], Subject: c.subject, Email: email}, nil
 }
 
 // validateAudiences requires an audience: without one a token for any service would be accepted.

@@ -50,6 +50,7 @@ func TestPlatformBelievesWhatCloudRunHasChecked(t *testing.T) {
 		{"just expired", []string{authorization, bearer(checked(map[string]any{"exp": now - 50}))}, ""},
 
 		{"nothing", nil, "the request has no token"},
+		{"through Identity-Aware Proxy, whose own token Cloud Run has checked", []string{serverless, cut, assertion, "a.b.c"}, "came through Identity-Aware Proxy"},
 		{"a real signature", []string{authorization, bearer(whole)}, "not checked by the platform"},
 		{"a real signature in the header of Cloud Run", []string{serverless, bearer(whole)}, "not checked by the platform"},
 		{"a real signature where Cloud Run looks, and a forged one where not", []string{serverless, bearer(whole), authorization, cut}, "not checked by the platform"},
@@ -60,7 +61,7 @@ func TestPlatformBelievesWhatCloudRunHasChecked(t *testing.T) {
 		{"another scheme in the header of Cloud Run", []string{serverless, "Basic x"}, serverless + " must be"},
 		{"the header of Cloud Run twice", []string{serverless, cut, serverless, cut}, serverless + " is there more than once"},
 		{"Authorization twice", []string{authorization, cut, authorization, cut}, "more than once"},
-		{"IAP's header", []string{"X-Goog-IAP-JWT-Assertion", checked(nil)}, "the request has no token"},
+		{"IAP's header", []string{"X-Goog-IAP-JWT-Assertion", checked(nil)}, "came through Identity-Aware Proxy"},
 		{"names in headers", []string{"X-Goog-Authenticated-User-Email", "accounts.google.com:" + ann, "X-Forwarded-User", ann, "X-Forwarded-Email", ann, "X-Forwarded-For", "127.0.0.1"}, "the request has no token"},
 		{"half a marker", []string{authorization, cut[:len(cut)-1]}, "not checked by the platform"},
 		{"more than a marker", []string{authorization, cut + "A"}, "not checked by the platform"},

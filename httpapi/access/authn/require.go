@@ -72,7 +72,7 @@ func setHeaders(h http.Header, r *http.Request, err error) {
 // there was one (RFC 6750 §3.1).
 func challenge(h http.Header) string {
 	const realm = `Bearer realm="regent"`
-	if len(h.Values(authorization))+len(h.Values(serverlessAuthorization)) == 0 {
+	if len(h.Values(authorization))+len(h.Values(serverlessAuthorization))+len(h.Values(iapAssertion)) == 0 {
 		return realm
 	}
 	return realm + `, error="invalid_token"`

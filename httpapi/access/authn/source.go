@@ -2,6 +2,8 @@ package authn
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rsa"
 	"encoding/base64"
 	"encoding/json"
@@ -12,9 +14,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
 
 	"regent/leadership/wire"
 )
@@ -28,19 +33,18 @@ const (
 	maxLasts    = 24 * time.Hour
 )
 
-// source reads the keys that an issuer shows (OpenID Connect Discovery 1.0 §4). It believes no more
-// of what it reads than it must: bodies and numbers are bounded, redirects are not followed, and
-// only an issuer on loopback may speak http.
+// source reads the keys that an issuer shows. It believes no more of what it reads than it must:
+// bodies and numbers are bounded, redirects are not followed, and only an issuer on loopback may
+// speak http.
 type source struct {
 	issuer string
+	keysAt string                  // "" if the issuer says where (OpenID Connect Discovery 1.0 §4)
+	by     jose.SignatureAlgorithm // that the keys are for
 	client *http.Client
 }
 
-func newSource(issuer string, transport http.RoundTripper) source {
-	return source{issuer, &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+func newSource(issuer string, by jose.SignatureAlgorithm, transport http.RoundTripper) source {
+	return source{issuer: issuer, by: by, client: &http.Client{Transport: transport, CheckRedirect: noRedirect}}
 }
 
 // validateIssuer refuses an issuer that cannot be asked for its keys, or cannot be in a Principal.
@@ -69,9 +73,12 @@ func isLoopback(host string) bool {
 func (s source) read(ctx context.Context) (keys, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	at, err := s.discover(ctx)
-	if err != nil {
-		return keys{}, fmt.Errorf("discovery document: %w", err)
+	at := s.keysAt
+	if at == "" {
+		var err error
+		if at, err = s.discover(ctx); err != nil {
+			return keys{}, fmt.Errorf("discovery document: %w", err)
+		}
 	}
 	var set struct {
 		Keys []jwk `json:"keys"`
@@ -80,7 +87,7 @@ func (s source) read(ctx context.Context) (keys, error) {
 	if err != nil {
 		return keys{}, fmt.Errorf("key set: %w", err)
 	}
-	byID, err := usable(set.Keys)
+	byID, err := usable(set.Keys, s.by)
 	return keys{byID, lasts(header)}, err
 }
 
@@ -128,7 +135,7 @@ func (s source) get(ctx context.Context, from string, into any) (http.Header, er
 	return response.Header, json.Unmarshal(body, into)
 }
 
-// jwk is a key of a set (RFC 7517), as far as RS256 needs it.
+// jwk is a key of a set (RFC 7517), as far as RS256 and ES256 need it.
 type jwk struct {
 	Kind      string `json:"kty"`
 	Use       string `json:"use"`
@@ -136,34 +143,48 @@ type jwk struct {
 	ID        string `json:"kid"`
 	Modulus   string `json:"n"`
 	Exponent  string `json:"e"`
+	Curve     string `json:"crv"`
+	X         string `json:"x"`
+	Y         string `json:"y"`
 }
 
-// usable returns the keys that RS256 can be checked with; a set may have others. A set without any
-// is an error, so that it does not replace a set that had some.
+// usable returns the keys that the algorithm can be checked with; a set may have others. A set
+// without any is an error, so that it does not replace a set that had some.
 //
-// The keys are not read by go-jose: it fails on a whole set for one malformed key, and refuses keys
-// of more than 4096 bits.
-func usable(set []jwk) (map[string]*rsa.PublicKey, error) {
+// The keys are not read by go-jose: it fails on a whole set for one malformed key, and refuses RSA
+// keys of more than 4096 bits.
+func usable(set []jwk, by jose.SignatureAlgorithm) (map[string]publicKey, error) {
 	if len(set) > maxKeys {
 		return nil, fmt.Errorf("key set: it has %d keys, and %d are the most", len(set), maxKeys)
 	}
-	byID := map[string]*rsa.PublicKey{}
+	kind, read := "RSA key of 2048 to 8192 bits", jwk.rsa
+	if by == jose.ES256 {
+		kind, read = "P-256 key", jwk.p256
+	}
+	byID := map[string]publicKey{}
 	for _, j := range set {
-		if key := j.publicKey(); key != nil {
-			byID[j.ID] = key
+		if j.isFor(by) {
+			if key := read(j); key != nil {
+				byID[j.ID] = key
+			}
 		}
 	}
 	if len(byID) == 0 {
-		return nil, errors.New("key set: it has no RSA key of 2048 to 8192 bits with a kid")
+		return nil, fmt.Errorf("key set: it has no %s with a kid", kind)
 	}
 	return byID, nil
 }
 
-// publicKey returns nil for a key that is not for RS256, is too weak, or is so large that checking
-// a signature with it would cost too much.
-func (j jwk) publicKey() *rsa.PublicKey {
+// isFor reports whether nothing but its numbers can keep the key from serving.
+func (j jwk) isFor(by jose.SignatureAlgorithm) bool {
+	return (j.Use == "" || j.Use == "sig") && (j.Algorithm == "" || j.Algorithm == string(by)) && j.ID != "" && len(j.ID) <= maxKeyID
+}
+
+// rsa returns nil for a key that is too weak, or so large that checking a signature with it would
+// cost too much.
+func (j jwk) rsa() publicKey {
 	const minBits, maxBits, minExponent, maxExponent = 2048, 8192, 65537, 1<<31 - 1
-	if j.Kind != "RSA" || j.Use != "" && j.Use != "sig" || j.Algorithm != "" && j.Algorithm != "RS256" || j.ID == "" || len(j.ID) > maxKeyID {
+	if j.Kind != "RSA" {
 		return nil
 	}
 	n, badN := integer(j.Modulus)
@@ -175,6 +196,20 @@ func (j jwk) publicKey() *rsa.PublicKey {
 		return nil
 	}
 	return &rsa.PublicKey{N: n, E: int(e.Int64())}
+}
+
+// p256 returns nil unless the numbers are a point of the curve P-256, each in 32 bytes.
+func (j jwk) p256() publicKey {
+	x, badX := base64.RawURLEncoding.DecodeString(j.X)
+	y, badY := base64.RawURLEncoding.DecodeString(j.Y)
+	if j.Kind != "EC" || j.Curve != "P-256" || badX != nil || badY != nil || len(x) != 32 || len(y) != 32 {
+		return nil
+	}
+	key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), slices.Concat([]byte{4}, x, y))
+	if err != nil {
+		return nil
+	}
+	return key
 }
 
 func integer(s string) (*big.Int, error) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
 )
 
 // token is a well-formed bearer token. Nothing of it can be believed yet.
@@ -17,20 +19,21 @@ type token struct {
 type claims struct {
 	issuer    string
 	subject   string
-	email     string // "" unless the issuer says that it has verified it
+	email     string // "" if there is none that can name a principal
+	verified  bool   // the issuer says that it has verified the email
 	audiences []string
 	expires   time.Time
 	notBefore time.Time // zero if the token does not say
 	issuedAt  time.Time // zero if the token does not say
 }
 
-// parse reads a token. Its errors are for the caller.
-func parse(raw string) (token, error) {
+// parse reads a token that says it is signed by the algorithm. Its errors are for the caller.
+func parse(raw string, by jose.SignatureAlgorithm) (token, error) {
 	parts := strings.Split(raw, ".")
 	if len(parts) != 3 || slices.Contains(parts, "") || strings.ContainsFunc(raw, foreign) {
 		return token{}, refuse("this is not an ID token: an ID token has three parts of base64url without padding, with dots between them")
 	}
-	keyID, err := parseHeader(parts[0])
+	keyID, err := parseHeader(parts[0], by)
 	if err != nil {
 		return token{}, err
 	}
@@ -56,9 +59,9 @@ const maxKeyID = 128
 // what the rest means. No issuer of ID tokens needs them.
 var dangerous = []string{"jku", "jwk", "x5u", "x5c", "crit", "b64", "zip", "enc"}
 
-// parseHeader returns the name of the key. A token that is not plainly signed with RS256 is refused
-// here, before a key is looked for: the caller does not choose how its token is checked.
-func parseHeader(part string) (keyID string, err error) {
+// parseHeader returns the name of the key. A token that is not plainly signed by the one algorithm
+// is refused here, before a key is looked for: the caller does not choose how its token is checked.
+func parseHeader(part string, by jose.SignatureAlgorithm) (keyID string, err error) {
 	o, err := readObject(part)
 	if err != nil {
 		return "", refuse("the header of the token must be one JSON object in base64url with each name once")
@@ -67,8 +70,8 @@ func parseHeader(part string) (keyID string, err error) {
 	kind, badKind := o.text("typ")
 	keyID, badKey := o.text("kid")
 	switch {
-	case algorithm != "RS256":
-		return "", refuse("only tokens signed with RS256 are accepted; ask the identity provider for one")
+	case algorithm != string(by):
+		return "", refuse("only tokens signed with %s are accepted; ask the identity provider for one", by)
 	case slices.ContainsFunc(dangerous, o.has):
 		return "", refuse("the header of the token must have none of %s", strings.Join(dangerous, ", "))
 	case badKind != nil || !slices.Contains([]string{"", "jwt", "at+jwt"}, strings.TrimPrefix(strings.ToLower(kind), "application/")):
@@ -101,8 +104,8 @@ func parseClaims(part string) (claims, error) {
 	if c.subject == "" || len(c.subject) > maxSubject || !printable(c.subject) {
 		return claims{}, refuse("the claim sub of the token must be 1 to %d printable ASCII characters", maxSubject)
 	}
-	if email, _ := o.text("email"); o.isTrue("email_verified") && isEmail(email) {
-		c.email = email
+	if email, _ := o.text("email"); isEmail(email) {
+		c.email, c.verified = email, o.isTrue("email_verified")
 	}
 	return c, nil
 }
@@ -130,21 +133,30 @@ func isEmail(s string) bool {
 // leeway is how far the clocks of the issuer and the server may be apart.
 const leeway = 60 * time.Second
 
-// check requires that the token is for one of the audiences, and for now.
-func (c claims) check(now time.Time, audiences []string) error {
+// verifiedEmail returns the e-mail if the issuer says that it has verified it, else "".
+func (c claims) verifiedEmail() string {
+	if !c.verified {
+		return ""
+	}
+	return c.email
+}
+
+// check requires that the token is for one of the audiences, and for now, as far as two clocks can
+// be apart.
+func (c claims) check(now time.Time, apart time.Duration, audiences []string) error {
 	if !slices.ContainsFunc(c.audiences, func(a string) bool { return slices.Contains(audiences, a) }) {
 		return refuse("the token is for another audience; ask the identity provider for one whose audience is %s", strings.Join(audiences, " or "))
 	}
-	return c.checkTime(now)
+	return c.checkTime(now, apart)
 }
 
-func (c claims) checkTime(now time.Time) error {
+func (c claims) checkTime(now time.Time, apart time.Duration) error {
 	switch {
 	case c.expires.IsZero():
 		return refuse("the token has no claim exp; send one that expires")
-	case !now.Before(c.expires.Add(leeway)):
+	case !now.Before(c.expires.Add(apart)):
 		return refuse("the token has expired; get a new one")
-	case now.Add(leeway).Before(c.notBefore), now.Add(leeway).Before(c.issuedAt):
+	case now.Add(apart).Before(c.notBefore), now.Add(apart).Before(c.issuedAt):
 		return refuse("the token is not valid yet; wait, or set the clock of the machine that it comes from")
 	}
 	return nil

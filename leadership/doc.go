@@ -221,7 +221,8 @@
 //	    nothing undoes that
 //	                                  acquire: "released" and "acquired" in one commit
 //
-// No reader sees a vacancy, and no other candidate slips in. From the yield on, the leader's
+// If the successor waits at the instance that gets the hand-over, its key is noted by then. No
+// reader sees a vacancy, and no other candidate slips in. From the yield on, the leader's
 // renewals are refused with LeaseLost, its token is stale, and each candidate is told LeaseHeld but
 // the successor with its key. A successor that an order bars is refused as it would be at any time;
 // so is one without the quorum that the policy asks for.

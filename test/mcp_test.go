@@ -197,7 +197,8 @@ func keepTranscript(t *testing.T, name string, lines []byte) {
 }
 
 // The libraries refuse answers that do not match the schemas of their tools. One speaks the present
-// version of the protocol, and the one before, with sessions; v1, which most programs have, that one.
+// version of the protocol, and the one before, with sessions; v1, which most programs have, speaks
+// the latter.
 func TestAClientOfAnotherImplementationLeads(t *testing.T) {
 	t.Parallel()
 	run := node(t)

@@ -1,10 +1,19 @@
 package mcp_test
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	cmpdiff "github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
 	"regent/store/memory"
@@ -13,12 +22,17 @@ import (
 // counted is a store that counts what it is asked.
 type counted struct {
 	*memory.Store
-	reads, updates, renewals, logs atomic.Int64
+	reads, events, updates, renewals, looks, amends atomic.Int64
 }
 
 func (c *counted) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
 	c.reads.Add(1)
 	return c.Store.Get(ctx, e)
+}
+
+func (c *counted) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
+	c.events.Add(1)
+	return c.Store.Events(ctx, e, after, limit)
 }
 
 func (c *counted) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
@@ -32,46 +46,143 @@ func (c *counted) Renew(ctx context.Context, batch []leadership.Renewal) []leade
 }
 
 func (c *counted) Look(ctx context.Context, id leadership.LogID) (leadership.Log, error) {
-	c.logs.Add(1)
+	c.looks.Add(1)
 	return c.Store.Look(ctx, id)
 }
 
-// cost is how often the store was asked since the last time.
-type cost struct{ Reads, Updates, Renewals, Logs int64 }
-
-func (c *counted) take() cost {
-	return cost{c.reads.Swap(0), c.updates.Swap(0), c.renewals.Swap(0), c.logs.Swap(0)}
+func (c *counted) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) ([]leadership.Segment, error) {
+	c.looks.Add(1)
+	return c.Store.Segments(ctx, id, after, limit)
 }
 
-// Over HTTP each call with a handle is confirmed by the store. A process of its own asks it nothing
-// but renewals.
-func TestWhatCallsCostTheStore(t *testing.T) {
+func (c *counted) Amend(ctx context.Context, id leadership.LogID, decide func(leadership.Log) (leadership.LogChange, error)) (leadership.Log, error) {
+	writes := false
+	log, err := c.Store.Amend(ctx, id, func(l leadership.Log) (leadership.LogChange, error) {
+		ch, err := decide(l)
+		writes = err == nil && ch.Text != ""
+		return ch, err
+	})
+	if writes {
+		c.amends.Add(1)
+	} else {
+		c.looks.Add(1)
+	}
+	return log, err
+}
+
+// take returns how often the store was asked since the last time, in words.
+func (c *counted) take() string {
+	var all []string
+	for _, one := range []struct {
+		n    *atomic.Int64
+		what string
+	}{{&c.reads, "strong read"}, {&c.events, "read of events"}, {&c.updates, "transaction"}, {&c.renewals, "renewal"}, {&c.looks, "read of a log"}, {&c.amends, "write of a log"}} {
+		switch n := one.n.Swap(0); n {
+		case 0:
+		case 1:
+			all = append(all, "1 "+one.what)
+		default:
+			all = append(all, fmt.Sprintf("%d × %s", n, one.what))
+		}
+	}
+	return cmp.Or(strings.Join(all, ", "), "nothing")
+}
+
+// costs makes calls, and returns a row for each.
+func (f *fleet) costs() (rows []string) {
+	store := &counted{Store: f.store.(*memory.Store)}
+	f.store = store
+	door, other := connect(f.t, f.door(), ann()), connect(f.t, f.door(), ann())
+	own := f.open(f.begin(f.api()))
+	for _, m := range []*model{door, other} { // the secret of the store is read once by each instance
+		m.must("stop_leading", args{"handle": m.must("lead", args{"election": "before"})["handle"]})
+	}
+	f.configure("idle", leadership.Config{})
+	handles := map[*model]any{}
+	for _, one := range []struct {
+		m                 *model
+		tool, means, what string
+		in                args
+	}{
+		{door, "lead", "HTTP", "`lead`", args{"election": "reports", "leaseDuration": "1h", "keep": "1h"}},
+		{door, "leading", "HTTP", "`leading`", args{}},
+		{door, "report", "HTTP", "`report`", args{"progress": 1}},
+		{door, "checkpoint_put", "HTTP", "`checkpoint_put`, the first of a leader", args{"data": 1}},
+		{door, "checkpoint_put", "HTTP", "`checkpoint_put`", args{"data": 2}},
+		{door, "journal_append", "HTTP", "`journal_append`, the first of a leader at an instance", args{"entries": []any{args{"data": 1}}}},
+		{door, "journal_append", "HTTP", "`journal_append`", args{"entries": []any{args{"data": 2}}}},
+		{other, "leading", "HTTP", "`leading`, the first time at another instance", args{}},
+		{door, "stop_leading", "HTTP", "`stop_leading`", args{}},
+		{own, "lead", "stdin", "`lead`", args{"election": "backups", "leaseDuration": "1h"}},
+		{own, "leading", "stdin", "`leading`", args{}},
+		{own, "report", "stdin", "`report`", args{"progress": 1}},
+		{own, "checkpoint_put", "stdin", "`checkpoint_put`, the first of a leader", args{"data": 1}},
+		{own, "checkpoint_put", "stdin", "`checkpoint_put`", args{"data": 2}},
+		{own, "journal_append", "stdin", "`journal_append`, the first of a leader", args{"entries": []any{args{"data": 1}}}},
+		{own, "journal_append", "stdin", "`journal_append`", args{"entries": []any{args{"data": 2}}}},
+		{own, "who_leads", "either", "`who_leads`, of which the instance has heard nothing lately", args{"election": "idle"}},
+		{own, "who_leads", "either", "`who_leads`, otherwise", args{"election": "idle"}},
+		{own, "why_not", "either", "`why_not`", args{"election": "idle", "candidateId": "ann"}},
+		{own, "history", "either", "`history`", args{"election": "idle"}},
+		{own, "check_token", "either", "`check_token`", args{"election": "backups", "fencingToken": 1}},
+		{own, "watch", "either", "`watch` that waits for a minute", args{"election": "idle", "wait": "60s"}},
+		{own, "checkpoint_get", "either", "`checkpoint_get`", args{"election": "backups"}},
+		{own, "journal_read", "either", "`journal_read`", args{"election": "backups"}},
+		{door, "pause", "either", "`pause`", args{"election": "idle", "for": "1h", "reason": "a test"}},
+		{own, "stop_leading", "stdin", "`stop_leading`", args{}},
+	} {
+		switch one.tool {
+		case "leading", "report", "checkpoint_put", "journal_append", "stop_leading":
+			one.in["handle"] = cmp.Or(handles[one.m], handles[door])
+		}
+		synctest.Wait()
+		store.take()
+		out := one.m.must(one.tool, one.in)
+		synctest.Wait()
+		rows = append(rows, fmt.Sprintf("| MCP, %s | %s | %s |\n", one.means, one.what, store.take()))
+		if one.tool == "lead" {
+			handles[one.m] = out["handle"]
+		}
+	}
+	kind := func(row string) int {
+		return slices.IndexFunc([]string{"| MCP, HTTP", "| MCP, stdin", "| MCP, either"}, func(p string) bool { return strings.HasPrefix(row, p) })
+	}
+	slices.SortStableFunc(rows, func(a, b string) int { return kind(a) - kind(b) })
+	return rows
+}
+
+// A table of all doors: each has its own rows, and its own test of them.
+func TestReadmeOfAllDoorsSaysWhatCallsCost(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		const page = "../README.md"
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := strings.Join(f.costs(), "")
+		rows := regexp.MustCompile(`(?m)(^\| MCP, .*\n)+`)
+		got := rows.Find(text)
+		if *update {
+			err = os.WriteFile(page, rows.ReplaceAllLiteral(text, []byte(want)), 0o600)
+		}
+		if diff := cmpdiff.Diff(want, string(got)); err != nil || diff != "" && !*update {
+			t.Errorf("run go test ./httpapi/mcp -run Readme -update: %v (-counted +page)\n%s", err, diff)
+		}
+	})
+}
+
+// Between calls a leader costs its renewals alone.
+func TestALeaderOfEitherKindCostsItsRenewals(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		store := &counted{Store: f.store.(*memory.Store)}
 		f.store = store
-		door := f.door()
-		own, m := f.open(f.begin(f.api())), connect(t, door, ann())
-		time.Sleep(time.Minute)
+		connect(t, f.door(), ann()).must("lead", args{"election": "reports", "leaseDuration": "30s", "keep": "1h"})
+		f.open(f.begin(f.api())).must("lead", args{"election": "backups", "leaseDuration": "30s"})
 		store.take()
-
-		led := m.must("lead", args{"election": "reports", "leaseDuration": "30s", "keep": "1h"})
-		if got, want := store.take(), (cost{Updates: 1, Logs: 1}); got != want { // the log is the secret, once
-			t.Errorf("lead: %+v; want %+v", got, want)
-		}
-		m.must("leading", args{"handle": led["handle"]})
-		if got, want := store.take(), (cost{Reads: 1}); got != want {
-			t.Errorf("leading over HTTP: %+v; want %+v", got, want)
-		}
-		own.must("lead", args{"election": "backups", "leaseDuration": "30s"})
-		store.take()
-		own.must("leading", args{"handle": "backups"})
-		if got := store.take(); got != (cost{}) {
-			t.Errorf("leading in a process of its own: %+v; want nothing", got)
-		}
 		time.Sleep(10 * time.Minute)
-		// 2 leases of 30 s, each renewed after some 9 to 10 s
-		if got := store.take(); got.Renewals < 118 || got.Renewals > 140 || got.Updates > 2 {
-			t.Errorf("two leaders for ten minutes: %+v", got)
+		// each renewed after some 9 to 10 s
+		if n := store.renewals.Swap(0); n < 118 || n > 140 || store.updates.Swap(0) > 2 || store.take() != "nothing" {
+			t.Errorf("two leaders for ten minutes: %d renewals, %s", n, store.take())
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// advice is what a model should do after a refusal, where that is not what everybody would.
+// advice is what a model should do after a refusal with the code, beside what its text says.
 var advice = map[leadership.Code]string{
 	leadership.LeaseHeld:        "Do not act as leader. Call watch to learn of the next change, or lead with a longer wait; why_not says more.",
 	leadership.LeaseLost:        "Stop acting as leader now. To lead again, call lead.",

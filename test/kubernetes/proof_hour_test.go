@@ -79,12 +79,13 @@ func hour(t *testing.T, seed uint64) {
 	for _, e := range electors {
 		e.stop()
 	}
-	f.judge(electors, settled)
+	r := f.recording(electors)
+	cancel()
+	all.Wait()
+	f.judge(r, electors, settled)
 	if t.Failed() {
 		f.keep()
 	}
-	cancel()
-	all.Wait()
 	time.Sleep(time.Minute) // what is under way arrives
 }
 
@@ -232,9 +233,8 @@ func (f *fleet) heard(electors []*elector) (r checker.Recording) {
 	return r
 }
 
-// judge holds the hour to the promises.
-func (f *fleet) judge(electors []*elector, settled int) {
-	r := f.recording(electors)
+// judge holds the hour to the promises. Its history had so many events when all was well again.
+func (f *fleet) judge(r checker.Recording, electors []*elector, settled int) {
 	last := r.History[len(r.History)-1]
 	if len(r.History) != settled || last.LeaderID == "" {
 		f.Errorf("leadership has changed in the two minutes in which all was well, or there is none: %+v", r.History[settled-1:])
@@ -243,6 +243,10 @@ func (f *fleet) judge(electors []*elector, settled int) {
 	for _, e := range electors {
 		terms += e.terms
 	}
+	var led time.Duration
+	for _, b := range r.Beliefs {
+		led += b.Until - b.From
+	}
 	var got strings.Builder
 	for _, found := range []checker.Named{{Name: "ME1", Report: checker.ME1(r, 0)}, {Name: "ME2", Report: checker.ME2(r, 0)}, {Name: "FT", Report: checker.FT(r)}} {
 		if err := found.Err(); err != nil {
@@ -250,8 +254,8 @@ func (f *fleet) judge(electors []*elector, settled int) {
 		}
 		fmt.Fprintf(&got, " %s looked at %d;", found.Name, found.Checked)
 	}
-	f.Logf("%d grants, %d terms, %d writes, refused %v, %d comparisons,%s", last.Token, terms, len(r.Calls), f.refusals, f.compared, got.String())
-	if last.Token < 20 || terms < 20 || f.compared < 100 || f.refusals[http.StatusConflict] == 0 {
+	f.Logf("%d grants, %d terms, led for %v, %d writes, refused %v, %d comparisons,%s", last.Token, terms, led.Round(time.Second), len(r.Calls), f.refusals, f.compared, got.String())
+	if last.Token < 10 || terms < 10 || led < 10*time.Minute || f.compared < 100 || f.refusals[http.StatusConflict] == 0 {
 		f.Error("too little has happened for this hour to prove anything")
 	}
 }

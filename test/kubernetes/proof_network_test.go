@@ -172,7 +172,7 @@ type outcome struct {
 	err      error
 }
 
-// note keeps a line about a request, for the one that looks at an hour that failed.
+// note keeps a line about a request, for the file that an hour leaves if it fails.
 func (f *fleet) note(n int, r *http.Request, body []byte, w *httptest.ResponseRecorder) {
 	var in, out coordination.Lease
 	_, _, _ = scheme.Codecs.UniversalDeserializer().Decode(body, nil, &in)
@@ -212,8 +212,7 @@ func (f *fleet) wrote(status int, body []byte, asked, answered time.Duration) {
 	f.calls = append(f.calls, callOf(&l, token, asked, answered))
 }
 
-// callOf is the call that was answered with a Lease. It is told by the holder's name, as one knows
-// its key.
+// callOf is the call that was answered with a Lease. The holder's name stands for its key.
 func callOf(l *coordination.Lease, token leadership.Token, asked, answered time.Duration) checker.Call {
 	holder := *l.Spec.HolderIdentity
 	c := checker.Call{Caller: holder, Verb: checker.Release, Election: election, Candidate: leadership.CandidateID(holder), Token: token, Asked: asked, Answered: answered}
@@ -326,7 +325,7 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 		time.Sleep(l.upTo(w.late))
 		switch {
 		case reset:
-			came <- outcome{err: errReset} // and nobody knows whether it was done
+			came <- outcome{err: errReset} // it may have been done
 		case !lostReply:
 			came <- o
 		}
@@ -365,7 +364,7 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 // CancelRequest does nothing: the context of a request does.
 func (l *link) CancelRequest(*http.Request) {}
 
-// instance picks one that serves: a load balancer is mostly right about that.
+// instance picks one, as a load balancer does: it mostly serves.
 func (l *link) instance() int {
 	n := 0
 	if l.of(0.5) {

@@ -27,7 +27,7 @@ func TestAClientsClockEndsNoLeaseAndMakesNoneLonger(t *testing.T) {
 		t.Errorf("got %v", l)
 	}
 	l["spec"].(object)["renewTime"] = "2090-01-01T00:00:00.000000Z"
-	l = f.want(200, "PUT", one, l)
+	f.want(200, "PUT", one, l)
 	f.now = f.now.Add(15*time.Second + time.Millisecond)
 	if l = f.want(200, "PUT", one, by(f.want(200, "GET", one, nil), "bob")); at(l, "spec", "leaseTransitions") != 1.0 {
 		t.Errorf("after the end by the server's clock: %v", l)

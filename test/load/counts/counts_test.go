@@ -37,6 +37,9 @@ func promised(t *testing.T, found Found) {
 	if found.Kind == emulators.KindSpanner {
 		want = map[string][2]int{putAgainName: {2, 1}, putUnknownName: {2, 1}, appendName: {2, 2}, appendMostName: {2, 2}, appendRepeatName: {2, 0}}
 	}
+	if poll := found.operation(pollName); poll.RPCs() != 0 {
+		t.Errorf("a waiting elector's poll costs %+v, want nothing", poll)
+	}
 	for name, want := range want {
 		if got := found.operation(name); got.RPCs() != want[0] || got.Written != want[1] {
 			t.Errorf("%s: %+v; want %d RPCs and %d writes", name, got, want[0], want[1])

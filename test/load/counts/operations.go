@@ -39,7 +39,7 @@ func Operations(ctx context.Context, p Place) ([]Operation, error) {
 	s := &script{ctx: ctx, place: p, handle: h, inst: inst, service: leadership.New(h), ann: newAgent("ann"), bob: newAgent("bob")}
 	for _, act := range []func() error{
 		s.lead, s.batch, s.read, s.handOver, s.runOut, s.reports, s.people, s.candidacies,
-		s.successions, s.checkpoints, s.journals, s.hierarchy, s.announce, s.process,
+		s.successions, s.checkpoints, s.journals, s.hierarchy, s.announce, s.process, s.kubernetes,
 	} {
 		if err := act(); err != nil {
 			return nil, err

@@ -266,6 +266,7 @@ func TestAManagerOfControllerRuntimeLeadsByTheLinesOfTheReadme(t *testing.T) {
 	cluster := &rest.Config{Host: "http://127.0.0.1:1"} // of which the election needs nothing
 	options := ctrl.Options{LeaderElectionReleaseOnCancel: true, Metrics: metricsserver.Options{BindAddress: "0"}}
 	options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, "my-operator", "default"
+	options.RenewDeadline = new(8 * time.Second)
 	options.LeaderElectionConfig, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		t.Fatal(err)

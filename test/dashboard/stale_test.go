@@ -77,10 +77,21 @@ limits: [{principals: [bob@example.com], watchers: 1}]
 	second.says("#live", "Not connected")
 	second.says("#age", "Trying again.", "You have 1 streams and long polls open")
 	second.shot("too-many-streams")
-	p.open("about:blank")
+	// A page in the background gives up its stream, and says how old it is when it is back.
+	behind := func(is bool) {
+		get[bool](p, "Object.defineProperty(document, 'hidden', {value: %t, configurable: true}), document.dispatchEvent(new Event('visibilitychange')), true", is)
+	}
+	behind(true)
 	second.do(front())
 	second.says("[data-name=reports] .leader", "bob")
 	second.until("document.querySelector('#live').textContent == 'Live'")
+	behind(false)
+	p.do(front())
+	p.says("#live", "Disconnected")
+	p.says("#age", "What you see is", "You have 1 streams and long polls open")
+	second.open("about:blank")
+	p.do(front())
+	p.until("document.querySelector('#live').textContent == 'Live'")
 }
 
 func TestAStreamThatEndsIsResumedWithoutALoss(t *testing.T) {

@@ -31,7 +31,7 @@ export async function call(path, body) {
     trouble = '';
     return answer;
   } catch (e) {
-    if (e.status === 0 || e.status >= 500) trouble = e.doc.code === 'STORE_UNAVAILABLE' ? 'The server does not reach its store.' : e.message;
+    if (e.status === 0 || e.status > 500 && e.doc.code !== 'RECORD_TOO_NEW') trouble = e.doc.code === 'STORE_UNAVAILABLE' ? 'The server does not reach its store.' : e.message;
     throw e;
   }
 }
@@ -88,8 +88,10 @@ export function stream(url, handlers, status) {
         if (e.status === 410 || e.status === 400 || ++failed > 4) restart(); // the cursor may be what is refused
       }
       clearTimeout(timer);
-      if (document.hidden) await new Promise(shown => document.addEventListener('visibilitychange', shown, {once: true}));
-      else if (!told) { // a server that ends a stream says so, and the next one begins at once
+      if (document.hidden) {
+        status(false, 'This page was in the background.');
+        await new Promise(shown => document.addEventListener('visibilitychange', shown, {once: true}));
+      } else if (!told) { // a server that ends a stream says so, and the next one begins at once
         status(false, why);
         await new Promise(over => setTimeout(over, pause));
         pause = Math.min(pause * 2, 8000);

@@ -110,3 +110,33 @@ func TestAStreamThatEndsIsResumedWithoutALoss(t *testing.T) {
 		t.Errorf("the page said %q, though the server only asked it to open the stream again", lost)
 	}
 }
+
+func TestWhatIsNoLongerInTheStoreIsNoLongerShown(t *testing.T) {
+	p, s := newTab(t), newProcess(t, "--store", "memory:")
+	acquire := func(election, candidate string) {
+		t.Helper()
+		callAt(t, s.url, "POST", election+":acquire", `{"candidateId":"`+candidate+`","leaseDuration":"1h"}`)
+	}
+	s.start()
+	acquire("gone", "ann")
+	acquire("reports", "ann")
+	callAt(t, s.url, "POST", "reports:pause", `{"for":"1h","reason":"before","actor":"eve"}`)
+	p.open(s.url)
+	p.until("%s == 'gone reports'", names)
+	one := p.another()
+	one.open(s.url + "/ui/elections/reports")
+	one.says(".events", "eve: before")
+	s.stop()
+	for _, page := range []*tab{p, one} {
+		page.says("#live", "Disconnected")
+	}
+	s.start() // with nothing that was there before
+	acquire("reports", "bob")
+	p.do(front())
+	p.until("%s == 'reports'", names)
+	p.says("[data-name=reports] .leader", "bob")
+	one.do(front())
+	one.says(".hero", "bob", "token 1")
+	one.until("!document.querySelector('.events').textContent.includes('eve: before')")
+	one.says(".events", "bob")
+}

@@ -59,6 +59,7 @@ func TestAnEventOfOneElectionReadsWhatItMayChange(t *testing.T) {
 		get[bool](p, "window.began = performance.now(), true")
 		s.post("a:requestApproval", as("ann", 1, `,"note":"is this right?"`))
 		p.says(".events", "approvalRequested")
+		p.until("performance.getEntriesByType('resource').some(e => e.startTime > window.began && e.name.endsWith('/members'))")
 		settle(s, p)
 	}
 	asked := get[string](p, "[...new Set(performance.getEntriesByType('resource').filter(e => e.startTime > window.began).map(e => new URL(e.name).pathname).filter(p => p.startsWith('/v1/')))].sort().join(' ')")

@@ -77,10 +77,21 @@ limits: [{principals: [bob@example.com], watchers: 1}]
 	second.says("#live", "Not connected")
 	second.says("#age", "Trying again.", "You have 1 streams and long polls open")
 	second.shot("too-many-streams")
-	p.open("about:blank")
+	// A page in the background gives up its stream, and says how old it is when it is back.
+	behind := func(is bool) {
+		get[bool](p, "Object.defineProperty(document, 'hidden', {value: %t, configurable: true}), document.dispatchEvent(new Event('visibilitychange')), true", is)
+	}
+	behind(true)
 	second.do(front())
 	second.says("[data-name=reports] .leader", "bob")
 	second.until("document.querySelector('#live').textContent == 'Live'")
+	behind(false)
+	p.do(front())
+	p.says("#live", "Disconnected")
+	p.says("#age", "What you see is", "You have 1 streams and long polls open")
+	second.open("about:blank")
+	p.do(front())
+	p.until("document.querySelector('#live').textContent == 'Live'")
 }
 
 func TestAStreamThatEndsIsResumedWithoutALoss(t *testing.T) {
@@ -98,4 +109,34 @@ func TestAStreamThatEndsIsResumedWithoutALoss(t *testing.T) {
 	if lost := get[string](p, "window.lost"); lost != "" {
 		t.Errorf("the page said %q, though the server only asked it to open the stream again", lost)
 	}
+}
+
+func TestWhatIsNoLongerInTheStoreIsNoLongerShown(t *testing.T) {
+	p, s := newTab(t), newProcess(t, "--store", "memory:")
+	acquire := func(election, candidate string) {
+		t.Helper()
+		callAt(t, s.url, "POST", election+":acquire", `{"candidateId":"`+candidate+`","leaseDuration":"1h"}`)
+	}
+	s.start()
+	acquire("gone", "ann")
+	acquire("reports", "ann")
+	callAt(t, s.url, "POST", "reports:pause", `{"for":"1h","reason":"before","actor":"eve"}`)
+	p.open(s.url)
+	p.until("%s == 'gone reports'", names)
+	one := p.another()
+	one.open(s.url + "/ui/elections/reports")
+	one.says(".events", "eve: before")
+	s.stop()
+	for _, page := range []*tab{p, one} {
+		page.says("#live", "Disconnected")
+	}
+	s.start() // with nothing that was there before
+	acquire("reports", "bob")
+	p.do(front())
+	p.until("%s == 'reports'", names)
+	p.says("[data-name=reports] .leader", "bob")
+	one.do(front())
+	one.says(".hero", "bob", "token 1")
+	one.until("!document.querySelector('.events').textContent.includes('eve: before')")
+	one.says(".events", "bob")
 }

@@ -4,21 +4,23 @@ import {fleet} from './fleet.js';
 import {election} from './election.js';
 
 const main = document.getElementById('main'), live = document.getElementById('live'), age = document.getElementById('age');
-let fresh = 0, at = 0, connected = false, reason = '', degraded = '';
+// A server that was silent for so long may be gone: it says something every 15 s.
+const silence = 20000;
+
+let heard = 0, fresh = 0, at = 0, connected = false, reason = '', degraded = '';
 
 // status says whether the page is live. Only the words are announced to a screen reader: the age,
 // which changes all the time, stands beside them.
 function show() {
-  const troubled = connected && trouble;
-  if (connected && !troubled) { fresh = now(); at = wall(); }
-  const old = !connected || troubled;
+  const why = !connected ? reason : trouble || (now() - heard > silence ? 'The server says nothing.' : ''), old = !connected || why;
+  if (!old) { fresh = heard; at = wall(); }
   document.body.classList.toggle('old', Boolean(old));
-  say(live, connected ? troubled ? 'In trouble' : degraded ? 'Live, degraded' : 'Live' : fresh ? 'Disconnected' : 'Not connected', old ? 'bad' : degraded ? 'warn' : 'good');
-  const why = [connected ? trouble || degraded : reason].filter(Boolean).map(w => ' ' + w);
-  say(age, (old ? (fresh ? `What you see is ${span(now() - fresh)} old, as of ${clock(at)}.` : '') + (connected ? '' : ' Trying again.') : '') + why.join(''));
+  say(live, connected ? old ? 'In trouble' : degraded ? 'Live, degraded' : 'Live' : fresh ? 'Disconnected' : 'Not connected', old ? 'bad' : degraded ? 'warn' : 'good');
+  say(age, (old ? (fresh ? `What you see is ${span(now() - fresh)} old, as of ${clock(at)}.` : '') + (connected ? ' ' : ' Trying again. ') + why : degraded).trim());
   age.hidden = !age.textContent;
 }
 const status = (up, why = '') => {
+  if (up) heard = now();
   if (up !== connected || why) { connected = up; reason = why; show(); }
 };
 
@@ -61,18 +63,21 @@ async function start() {
     return setTimeout(start, 2000);
   }
   say(document.getElementById('visitor'), visitor.principal ?? 'Callers are not verified');
+  if (name && !visitor.may.includes('read')) {
+    live.hidden = true;
+    return main.replaceChildren(h('h1', {}, name), h('p', {class: 'notice'}, 'You may not read this election. That needs the role observer for its name.'));
+  }
   setInterval(show, 1000);
   health();
   const open = (url, handlers) => stream(url, handlers, status);
-  if (name && !visitor.may.includes('read')) {
-    status(true);
-    return main.replaceChildren(h('h1', {}, name), h('p', {class: 'notice'}, 'You may not read this election. That needs the role observer for its name.'));
-  }
   if (name) return election(main, name, visitor, open);
   if (visitor.may.includes('watchAll')) return fleet(main, open);
   try { // a visitor with rights over some elections is shown those, which no stream has
     await call('/v1/elections?pageSize=1');
     fleet(main, undefined, status);
-  } catch { status(true); openOne(); }
+  } catch {
+    live.hidden = age.hidden = true;
+    openOne();
+  }
 }
 start();

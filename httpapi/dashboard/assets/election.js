@@ -36,7 +36,7 @@ export function election(main, name, visitor, stream) {
       h('div', {}, section('Report', parts.report), section('Checkpoint', parts.checkpoint), section('Journal', parts.journal), section('Elections below', parts.tree)),
       section('Events', h('div', {role: 'log', 'aria-label': 'Events'}, log))));
   parts.explain.replaceChildren();
-  let revision = 0, events = [], reading = false, again = false, late = now() + 2000, due = 0, standing = true;
+  let revision = 0, events = [], reading = false, again = false, anew = false, late = now() + 2000, due = 0, standing = true;
 
   const none = text => h('span', {class: 'dim'}, text);
   const list = (all, f, empty) => all?.length ? h('ul', {class: 'plain'}, all.map(f).map(c => h('li', {}, c))) : none(empty);
@@ -135,9 +135,14 @@ export function election(main, name, visitor, stream) {
   }
   stream(path(name, '/events'), {
     open: () => { due = 0; refresh(); },
-    snapshot: l => { draw(l); history(l.revision); },
+    snapshot: l => {
+      if (anew) { revision = 0; events = []; log.replaceChildren(); }
+      anew = false;
+      draw(l);
+      history(l.revision);
+    },
     event: e => { if (e.type === 'acquired' || e.type === 'delegated') due = 0; standing ||= ordered.includes(e.type); hear([e]); refresh(); },
-    report: r => report(r.report, r.reportedAt), member: refresh, restart: () => { revision = 0; },
+    report: r => report(r.report, r.reportedAt), member: refresh, restart: () => { anew = true; },
   });
   setInterval(() => {
     if (document.hidden) return;

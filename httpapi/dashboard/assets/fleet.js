@@ -13,7 +13,7 @@ const columns = {state: 'State', name: 'Election', leader: 'Leader', token: 'Tok
 // next renewal is due, because renewals are no events. Without a stream it reads the list.
 export function fleet(main, stream, status) {
   const all = new Map(), dirty = new Set(), wanted = new Set(), histories = [];
-  let filter = 'all', order = 'state', back = false, search = '', sort = true, shown = [];
+  let filter = 'all', order = 'state', back = false, search = '', sort = true, shown = [], round = 0;
   const body = h('div', {class: 'body', role: 'rowgroup'}), counted = h('span', {class: 'dim', role: 'status'});
 
   const flapping = r => [...r.grants.values()].filter(at => wall() - at < flap.within).length >= flap.terms;
@@ -70,7 +70,7 @@ export function fleet(main, stream, status) {
     for (const e of entries) { const r = all.get(e.target.dataset.name); if (r) { r.inView = e.isIntersecting; dirty.add(r); } }
   });
   function row(name) {
-    const r = {name, grants: new Map(), lease: {}, changed: 0, end: 0, due: 0, ask: 0, bar: bar(), chip: chip(), leader: h('span'), token: h('span', {class: 'num'}), line: h('span', {class: 'dim'}), when: h('span', {class: 'dim num'})};
+    const r = {name, round, grants: new Map(), lease: {}, changed: 0, end: 0, due: 0, ask: 0, bar: bar(), chip: chip(), leader: h('span'), token: h('span', {class: 'num'}), line: h('span', {class: 'dim'}), when: h('span', {class: 'dim num'})};
     const cells = {state: r.chip.e, name: h('a', {href: page(name)}, name), leader: r.leader, token: r.token, left: r.bar.e, line: r.line, changed: r.when};
     r.e = h('div', {role: 'row', 'data-name': name}, Object.entries(cells).map(([id, c]) => h('div', {role: 'cell', class: id}, c)));
     all.set(name, r);
@@ -82,7 +82,7 @@ export function fleet(main, stream, status) {
 
   function learn(lease) {
     heardAt(lease.readAt);
-    const known = all.get(lease.election), r = known ?? row(lease.election);
+    const r = all.get(lease.election) ?? row(lease.election);
     if (lease.revision < (r.lease.revision ?? 0)) return r;
     const held = lease.state === 'held';
     r.lease = lease;
@@ -92,8 +92,12 @@ export function fleet(main, stream, status) {
     if (grant) r.grants.set(lease.fencingToken, grant);
     r.changed = Math.max(r.changed, grant);
     const policy = lease.configuration.policy ?? {};
-    if (!known && held && (policy.approval || lease.fencingToken >= flap.terms && wall() - grant < flap.within)) histories.push(r);
-    if (!known && policy.quorum) look(r);
+    if (r.learned !== round) { // the page was not there to see what happened
+      r.learned = round;
+      r.past = false;
+      if (held && (policy.approval || lease.fencingToken >= flap.terms && wall() - grant < flap.within)) histories.push(r);
+      if (policy.quorum) look(r);
+    }
     touch(r);
     return r;
   }
@@ -202,7 +206,15 @@ export function fleet(main, stream, status) {
     setTimeout(poll, every.list);
   }
   if (!stream) poll();
-  stream?.('/v1/events', {snapshot: learn, event, ready: () => { sort = true; }, restart: () => { for (const r of all.values()) r.lease.revision = 0; }});
+  stream?.('/v1/events', {
+    snapshot: l => { learn(l).round = round; },
+    event,
+    ready: () => { for (const r of all.values()) if (r.round !== round) forget(r); sort = true; },
+    restart: () => {
+      round++;
+      for (const r of all.values()) { r.lease.revision = 0; r.grants.clear(); }
+    },
+  });
 
   setInterval(() => {
     if (document.hidden) return;

@@ -59,7 +59,7 @@ const help = 'such as 30s, 10m, 2h';
 // ask opens the dialog of an order. It stays open with the reason if the order is refused. The
 // result tells it of a newer lease: an order about a term that has ended would do nothing.
 function ask(kind, k, l, visitor, done) {
-  const fields = {}, says = h('p', {class: 'says', id: 'order-says'}), problem = h('p', {class: 'problem', role: 'alert'}), opener = document.activeElement;
+  const fields = {}, says = h('p', {class: 'says', id: 'order-says'}), problem = h('p', {class: 'problem', role: 'alert'});
   let present = l;
   for (const f of k.fields) {
     if (f === 'mode') fields[f] = h('select', {name: f}, h('option', {value: 'freeze'}, 'goes on'), h('option', {value: 'drain'}, 'ends its term'));
@@ -88,7 +88,7 @@ function ask(kind, k, l, visitor, done) {
     } catch (err) { problem.textContent = err.message; } finally { send.disabled = false; }
   }}, h('h2', {id: 'order-title'}, `${k.text} `, h('span', {class: 'id'}, l.election)), says, Object.entries(fields).map(([f, e]) => label(labels[f], e)), label('Reason, for the history', reason),
     actor ? label('Your name', actor) : '', problem, h('footer', {}, h('button', {type: 'button', onclick: () => dialog.close()}, 'Cancel'), send)));
-  dialog.addEventListener('close', () => { dialog.remove(); opener?.focus(); });
+  dialog.addEventListener('close', () => dialog.remove());
   document.body.append(dialog);
   explain();
   dialog.showModal();

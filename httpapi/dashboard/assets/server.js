@@ -2,7 +2,7 @@
 const sentence = text => text[0].toUpperCase() + text.slice(1).replace(/\.?$/, '.');
 
 // Refused is a call that was not answered with 2xx. Its message is for people, doc the problem.
-export class Refused extends Error {
+class Refused extends Error {
   constructor(status, message, doc = {}) { super(sentence(message)); Object.assign(this, {status, doc}); }
 }
 
@@ -31,7 +31,7 @@ export async function call(path, body) {
     trouble = '';
     return answer;
   } catch (e) {
-    if (e.status === 0 || e.status >= 500) trouble = e.doc.code === 'STORE_UNAVAILABLE' ? 'The server does not reach its store.' : e.message;
+    if (e.status === 0 || e.status > 500 && e.doc.code !== 'RECORD_TOO_NEW') trouble = e.doc.code === 'STORE_UNAVAILABLE' ? 'The server does not reach its store.' : e.message;
     throw e;
   }
 }
@@ -39,11 +39,12 @@ export async function call(path, body) {
 // A stream sends something every 15 s. One that is silent for longer is as good as closed.
 const silence = 40000;
 
-// stream reads a stream, and opens it again whatever ended it, after the last id. It is closed while
-// the page is in the background: a browser opens few connections to one server. status is told
-// whether the stream is open, and if not, why.
+// stream reads a stream, and opens it again whatever ended it: after the last id or, if it failed,
+// from the beginning, which restart is told of. It is closed while the page is in the background: a
+// browser opens few connections to one server. status is told whether the stream is open, and if
+// not, why.
 export function stream(url, handlers, status) {
-  let last = '', pause = 500, abort, timer, failed = 0, told = false;
+  let last = '', pause = 500, abort, timer, told = false;
   const restart = () => { last = ''; handlers.restart?.(); };
   const watch = () => { clearTimeout(timer); timer = setTimeout(() => abort.abort(), silence); };
   function take(message) {
@@ -67,7 +68,6 @@ export function stream(url, handlers, status) {
     status(true);
     handlers.open?.();
     pause = 500;
-    failed = 0;
     const reader = r.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let text = '';;) {
       const {done, value} = await reader.read();
@@ -85,11 +85,13 @@ export function stream(url, handlers, status) {
       told = false;
       try { await read(); } catch (e) {
         why = e.name === 'AbortError' || e instanceof TypeError ? '' : e.message;
-        if (e.status === 410 || e.status === 400 || ++failed > 4) restart(); // the cursor may be what is refused
+        if (!document.hidden) restart(); // it may be another store, or the id may be what is refused
       }
       clearTimeout(timer);
-      if (document.hidden) await new Promise(shown => document.addEventListener('visibilitychange', shown, {once: true}));
-      else if (!told) { // a server that ends a stream says so, and the next one begins at once
+      if (document.hidden) {
+        status(false, 'This page was in the background.');
+        await new Promise(shown => document.addEventListener('visibilitychange', shown, {once: true}));
+      } else if (!told) { // a server that ends a stream says so, and the next one begins at once
         status(false, why);
         await new Promise(over => setTimeout(over, pause));
         pause = Math.min(pause * 2, 8000);

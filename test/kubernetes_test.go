@@ -28,6 +28,7 @@ type kubeLease struct {
 type kubeMeta struct {
 	Name            string            `json:"name,omitempty"`
 	ResourceVersion string            `json:"resourceVersion,omitempty"`
+	Labels          map[string]string `json:"labels,omitempty"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
 }
 
@@ -126,7 +127,7 @@ func TestALeaseIsTheSameAtEveryInstanceOnEveryStore(t *testing.T) {
 			a, b, restart := begin(t)
 			empty := b.kube(t, 200, "GET", "", nil)
 			next := b.watchKube(t, empty.Metadata.ResourceVersion)
-			claim := kubeLease{Metadata: kubeMeta{Name: "jobs"}, Spec: kubeSpec{Holder: "ann", Seconds: 3600}}
+			claim := kubeLease{Metadata: kubeMeta{Name: "jobs", Labels: map[string]string{"regent/process": "ann"}}, Spec: kubeSpec{Holder: "ann", Seconds: 3600}}
 
 			ann := a.kube(t, 201, "POST", "", claim)
 			if kind, l := next(); kind != "ADDED" || l.Spec.Holder != "ann" || l.Metadata.Annotations["regent/fencing-token"] != "1" {

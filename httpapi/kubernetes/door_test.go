@@ -141,17 +141,20 @@ func at(o any, path ...string) any {
 }
 
 func claim(holder string) object {
-	return object{"metadata": object{"name": "jobs", "namespace": "default"}, "spec": object{
+	return object{"metadata": object{"name": "jobs", "namespace": "default", "labels": object{"regent/process": holder}}, "spec": object{
 		"holderIdentity": holder, "leaseDurationSeconds": 15, "acquireTime": "2001-01-01T00:00:00.000000Z", "renewTime": "2001-01-01T00:00:00.000000Z", "leaseTransitions": 0,
 	}}
 }
 
-// by is a Lease as it was read, for another holder.
+// by is a Lease as it was read, for another holder; "" releases it.
 func by(o object, holder string) object {
 	var copied object
 	text, _ := json.Marshal(o)
 	_ = json.Unmarshal(text, &copied)
 	copied["spec"].(object)["holderIdentity"] = holder
+	if holder != "" {
+		copied["metadata"].(object)["labels"] = object{"regent/process": holder}
+	}
 	return copied
 }
 
@@ -277,7 +280,7 @@ func TestLabelsAndLongIdentitiesAreKeptWhileTheLeaderLeads(t *testing.T) {
 	c["metadata"].(object)["annotations"] = object{"note": "y", "regent/fencing-token": "99"}
 	l := f.want(201, "POST", leases, c)
 	f.now = f.now.Add(time.Second)
-	l["metadata"].(object)["labels"] = object{"app": "z"}
+	l["metadata"].(object)["labels"] = object{"app": "z", "regent/process": "1"}
 	l = f.want(200, "PUT", one, l)
 	got := f.want(200, "GET", one, nil)
 	if at(got, "spec", "holderIdentity") != holder || at(got, "metadata", "labels", "app") != "z" || at(got, "metadata", "annotations", "note") != "y" || at(got, "metadata", "annotations", "regent/fencing-token") != "1" {

@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -34,21 +35,23 @@ func TestAClientsClockEndsNoLeaseAndMakesNoneLonger(t *testing.T) {
 	}
 }
 
-// Without a label of its own, a process of client-go that was paused would release the lease of
-// another process of the same caller.
-func TestAReleaseWithOtherLabelsThanTheLeadersIsRefused(t *testing.T) {
+// A process of client-go that was paused would release the lease of another process of the same
+// caller.
+func TestAReleaseByAnotherProcessOrByNoneThatIsNamedIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.as = authn.Principal{Issuer: "i", Subject: "operator"}
 	labelled := func(l object, process string) object {
-		l["metadata"].(object)["labels"] = object{"process": process}
+		l["metadata"].(object)["labels"] = object{"app": "x", "regent/process": process}
 		return l
 	}
 	f.want(201, "POST", leases, labelled(claim("bob"), "bob"))
 	f.now = f.now.Add(time.Second)
 	read := f.want(200, "GET", one, nil)
-	if s := f.want(403, "PUT", one, labelled(by(read, ""), "ann")); s["reason"] != "Forbidden" {
-		t.Errorf("got %v", s)
+	for _, process := range []string{"ann", ""} {
+		if s := f.want(403, "PUT", one, labelled(by(read, ""), process)); s["reason"] != "Forbidden" || !strings.Contains(s["message"].(string), "regent/process") {
+			t.Errorf("got %v", s)
+		}
 	}
 	if l := f.want(200, "GET", one, nil); at(l, "spec", "holderIdentity") != "bob" {
 		t.Errorf("got %v", l)

@@ -277,10 +277,14 @@ func (a attempt) tooLong(most time.Duration) error {
 	return invalid(a.name, "spec.leaseDurationSeconds", "the election's policy lets this holder lead for %d ms now, and a Lease that it asks for must not be longer", most.Milliseconds())
 }
 
+// processLabel tells the processes of one caller apart: a label of the holder's, different in each.
+const processLabel = "regent/process"
+
 // release ends the lease of the caller. Clients name no holder when they release, so the version
-// says which term is meant, and the labels which process of the caller it was: client-go reads the
-// Lease anew before it releases it, even if another process holds it by now, and overwrites its own
-// labels alone. A refusal is 403: client-go repeats the call at once on 409.
+// says which term is meant, and processLabel which process of the caller it was: client-go reads
+// the Lease anew before it releases it, even if another process holds it by now, and overwrites its
+// own labels alone. A patch is not made of what was read, and needs no label. A refusal is 403:
+// client-go repeats the call at once on 409.
 func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error) {
 	known, err := d.settled(ctx, a.election)
 	if err != nil || known.State != leadership.Held {
@@ -291,11 +295,14 @@ func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error)
 	if err != nil {
 		return leadership.Lease{}, err
 	}
-	if a.outdated(known.LastHeartbeat) {
+	process := a.want.Metadata.Labels[processLabel]
+	switch {
+	case a.outdated(known.LastHeartbeat):
 		return leadership.Lease{}, forbidden(a.name, "the object has been modified, and %q holds the lease; read it again before you release it", holder)
-	}
-	if !maps.Equal(a.want.Metadata.Labels, extraOf(known.Metadata).Labels) {
-		return leadership.Lease{}, forbidden(a.name, "%q holds the lease with other labels, so this is the release of another process", holder)
+	case process == "" && !a.patched:
+		return leadership.Lease{}, forbidden(a.name, "a release does not say which process holds the lease, so it may be that of another one; give each process a label %q of its own, or let the lease of %q run out", processLabel, holder)
+	case process != extraOf(known.Metadata).Labels[processLabel]:
+		return leadership.Lease{}, forbidden(a.name, "%q holds the lease with another label %q, so this is the release of another process", holder, processLabel)
 	}
 	l, err := d.config.Service.Release(ctx, leadership.LeaseRequest{Election: a.election, CandidateID: known.LeaderID, Key: key, Token: known.Token})
 	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Code == leadership.LeaseLost {

@@ -72,7 +72,7 @@ func clientTo(t *testing.T, url string) kubernetes.Interface {
 func elect(ctx context.Context, t *testing.T, url, identity string, lead func(context.Context)) {
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "jobs"}, Client: clientTo(t, url).CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity}, Labels: map[string]string{"regent/process": identity},
 	}
 	leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
 		Lock: lock, LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 200 * time.Millisecond, ReleaseOnCancel: true,
@@ -267,6 +267,7 @@ func TestAManagerOfControllerRuntimeLeadsByTheLinesOfTheReadme(t *testing.T) {
 	options := ctrl.Options{LeaderElectionReleaseOnCancel: true, Metrics: metricsserver.Options{BindAddress: "0"}}
 	options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, "my-operator", "default"
 	options.RenewDeadline = new(8 * time.Second)
+	options.LeaderElectionLabels = map[string]string{"regent/process": "a"}
 	options.LeaderElectionConfig, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		t.Fatal(err)

@@ -148,10 +148,10 @@ func (e *elector) process(ctx, leaving context.Context, over http.RoundTripper, 
 		l := &lock{elector: e, wrong: wrong, LeaseLock: &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "jobs"}, Client: client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: e.identity},
-			// All are one caller. Without a label of its own, an elector that was paused would
-			// release its successor's lease: client-go reads the Lease anew before it releases it,
-			// and names no holder.
-			Labels: map[string]string{"process": e.identity},
+			// All are one caller. Without the label, an elector that was paused would release its
+			// successor's lease: client-go reads the Lease anew before it releases it, and names no
+			// holder.
+			Labels: map[string]string{"regent/process": e.identity},
 		}}
 		e.mu.Lock()
 		e.kill = cancel

@@ -32,6 +32,9 @@ func (s *script) kubernetes() error {
 				if method == http.MethodPut {
 					sent = last
 				}
+				if holder != "" {
+					sent["metadata"].(map[string]any)["labels"] = map[string]any{"regent/process": holder}
+				}
 				sent["spec"] = map[string]any{"holderIdentity": holder, "leaseDurationSeconds": 3600}
 				body, _ = json.Marshal(sent)
 			}

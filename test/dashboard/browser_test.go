@@ -124,7 +124,7 @@ func (p *tab) until(condition string, args ...any) {
 	condition = fmt.Sprintf(condition, args...)
 	poll := chromedp.Poll[bool]("Boolean("+condition+")", chromedp.WithPollingTimeout(patience))
 	_, err := chromedp.Run(p.ctx, poll)
-	for err != nil && strings.Contains(err.Error(), "context") && p.ctx.Err() == nil { // another page has come
+	for err != nil && (strings.Contains(err.Error(), "context") || strings.Contains(err.Error(), "navigated")) && p.ctx.Err() == nil { // another page has come
 		_, err = chromedp.Run(p.ctx, poll)
 	}
 	if err != nil {

@@ -199,8 +199,8 @@ func (p *tab) shot(name string) {
 	}
 }
 
-// axeCore is the text of axe-core, which npm gets once into .build, as the lock file says: it is too
-// large, and under another license, to be kept here.
+// axeCore is the text of axe-core, which npm gets once into .build, as the lock file says: it is
+// too large, and under another license, to be kept here.
 var axeCore = sync.OnceValues(func() (string, error) {
 	const dir = "../../.build/axe"
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -124,7 +124,7 @@ func (p *tab) until(condition string, args ...any) {
 	condition = fmt.Sprintf(condition, args...)
 	poll := chromedp.Poll[bool]("Boolean("+condition+")", chromedp.WithPollingTimeout(patience))
 	_, err := chromedp.Run(p.ctx, poll)
-	for err != nil && strings.Contains(err.Error(), "context") && p.ctx.Err() == nil { // another page has come
+	for err != nil && (strings.Contains(err.Error(), "context") || strings.Contains(err.Error(), "navigated")) && p.ctx.Err() == nil { // another page has come
 		_, err = chromedp.Run(p.ctx, poll)
 	}
 	if err != nil {
@@ -199,8 +199,8 @@ func (p *tab) shot(name string) {
 	}
 }
 
-// axeCore is the text of axe-core, which npm gets once into .build, as the lock file says: it is too
-// large, and under another license, to be kept here.
+// axeCore is the text of axe-core, which npm gets once into .build, as the lock file says: it is
+// too large, and under another license, to be kept here.
 var axeCore = sync.OnceValues(func() (string, error) {
 	const dir = "../../.build/axe"
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -69,6 +69,7 @@ func TestOneElectionShowsAllThatIsKnownOfIt(t *testing.T) {
 	p.until("document.querySelectorAll('.terms .term').length == 4 && document.querySelectorAll('.terms .past').length == 3")
 	p.until("document.querySelector('.terms').ariaLabel.startsWith('4 terms since')")
 
+	p.until("document.querySelector('[aria-label=Candidate]').value") // one is suggested, once
 	explain := func(candidate string, texts ...string) {
 		t.Helper()
 		get[bool](p, "document.querySelector('[aria-label=Candidate]').value = ''; true")

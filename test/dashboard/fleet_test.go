@@ -55,7 +55,7 @@ func TestTheFleetShowsWhatNeedsAPersonFirst(t *testing.T) {
 		p.says("[data-filter="+filter+"] b", fmt.Sprint(len(strings.Fields(want))))
 		p.until("document.querySelector('[data-filter=%s]').ariaPressed == 'true' && document.querySelectorAll('[aria-pressed=true]').length == 1", filter)
 	}
-	p.do(enter("input[type=search]", "bak"))
+	p.do(click("[data-filter=all]"), enter("input[type=search]", "bak"))
 	p.until("%s == 'backups'", names)
 	p.says(".tools [role=status]", "1 of 9")
 	p.shot("fleet-search")

@@ -36,7 +36,7 @@ export function election(main, name, visitor, stream) {
       h('div', {}, section('Report', parts.report), section('Checkpoint', parts.checkpoint), section('Journal', parts.journal), section('Elections below', parts.tree)),
       section('Events', h('div', {role: 'log', 'aria-label': 'Events'}, log))));
   parts.explain.replaceChildren();
-  let revision = 0, events = [], reading = false, again = false, anew = false, late = now() + 2000, due = 0, standing = true;
+  let revision = 0, events = [], reading = false, again = false, anew = false, late = now() + 2000, due = 0, standing = true, suggested = '';
 
   const none = text => h('span', {class: 'dim'}, text);
   const list = (all, f, empty) => all?.length ? h('ul', {class: 'plain'}, all.map(f).map(c => h('li', {}, c))) : none(empty);
@@ -81,7 +81,7 @@ export function election(main, name, visitor, stream) {
   const node = n => h('tr', {}, h('td', {class: 'id'}, n.id), h('td', {}, n.position ? `${n.position}. in line` : n.role), h('td', {class: 'num'}, n.term ? '#' + n.term : ''),
     h('td', {class: 'num'}, n.applied === undefined ? '' : `${n.applied}${n.lag ? `, ${n.lag} behind` : ''}`), h('td', {}, n.note ?? ''));
   const members = d => {
-    who.value ||= (d.nodes.find(n => n.position) ?? d.nodes[0])?.id ?? '';
+    if (!suggested) who.value ||= suggested = (d.nodes.find(n => n.position) ?? d.nodes[0])?.id ?? ''; // once: not while a person types
     candidates.replaceChildren(...d.nodes.map(n => h('option', {value: n.id})));
     const good = d.status === 'healthy' && !d.readOnly;
     return h('div', {}, h('p', {}, mark(good ? 'disc' : 'triangle', good ? 'good' : 'warn'), ` ${d.status}${d.readOnly ? ', read-only' : ''}${d.quorum ? `; ${d.quorum.present} of ${d.quorum.size} present, ${d.quorum.need} needed` : ''}${d.complete ? '' : '; there may be others'}`),

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"regent/httpapi/kubernetes"
-	"regent/test/machine"
 )
 
 // leases is where the door for clients of Kubernetes has the Leases of a namespace.
@@ -107,7 +106,7 @@ func (s *server) watchKube(t *testing.T, version string) (next func() (kind stri
 // An election through the door for clients of Kubernetes, over several instances on each store: the
 // instance that a client comes to makes no difference.
 func TestALeaseIsTheSameAtEveryInstanceOnEveryStore(t *testing.T) {
-	machine.Share(t)
+	t.Parallel()
 	for name, begin := range map[string]func(t *testing.T) (a, b *server, restart func() *server){
 		"file": func(t *testing.T) (a, b *server, restart func() *server) {
 			in := inFile(t).with("--kubernetes")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -28,15 +29,14 @@ func (s *script) kubernetes() error {
 		return func() error {
 			var body []byte
 			if method != http.MethodGet {
-				sent := map[string]any{"metadata": map[string]any{"name": "jobs"}}
+				meta := map[string]any{"name": "jobs"}
 				if method == http.MethodPut {
-					sent = last
+					meta = maps.Clone(last["metadata"].(map[string]any))
 				}
 				if holder != "" {
-					sent["metadata"].(map[string]any)["labels"] = map[string]any{"regent/process": holder}
+					meta["labels"] = map[string]any{"regent/process": holder}
 				}
-				sent["spec"] = map[string]any{"holderIdentity": holder, "leaseDurationSeconds": 3600}
-				body, _ = json.Marshal(sent)
+				body, _ = json.Marshal(map[string]any{"metadata": meta, "spec": map[string]any{"holderIdentity": holder, "leaseDurationSeconds": 3600}})
 			}
 			r := httptest.NewRequestWithContext(s.ctx, method, target, strings.NewReader(string(body)))
 			r.Header.Set("Content-Type", "application/json")

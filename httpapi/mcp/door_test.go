@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -291,6 +292,39 @@ func TestALeaderHearsOfTheEndOfItsTerm(t *testing.T) {
 		}
 		if _, refusal := m.call("lead", args{"election": "reports", "candidateId": led["candidateId"]}); !begins(refusal, leadership.LeaseHeld) || !strings.Contains(refusal, "nonsense") {
 			t.Errorf("lead: %s", refusal)
+		}
+	})
+}
+
+// With a lease of 24 hours the next renewal is hours away.
+func TestLeadingTellsOfTheEndOfTheTermBeforeTheNextRenewal(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		door := f.door()
+		m, olga := connect(t, door, ann()), connect(t, door, bob())
+		handle := args{"handle": m.must("lead", args{"election": "reports", "leaseDuration": "24h", "keep": "1h"})["handle"]}
+		tells := func(when, because string, kinds ...string) {
+			t.Helper()
+			synctest.Wait()
+			out := m.must("leading", handle)
+			var got []string
+			for _, n := range out["notices"].([]any) {
+				got = append(got, n.(args)["kind"].(string))
+			}
+			if now, _ := out["endsBecause"].(string); now != because || (out["endsInMs"] != nil) != (because != "") || !slices.Equal(got, kinds) {
+				t.Errorf("%s, leading answers %v", when, out)
+			}
+		}
+		tells("at first", "")
+		olga.must("pause", args{"election": "reports", "for": "12h", "mode": "drain", "reason": "the sale"})
+		tells("after pause", "drained", "drained")
+		tells("asked again", "drained")
+		olga.must("resume", args{"election": "reports", "reason": "the sale is over"})
+		tells("after resume", "", "goesOn")
+		olga.must("evict", args{"election": "reports", "fencingToken": 1, "reason": "it writes nonsense"})
+		tells("after evict", "evicted", "evicted")
+		for range 10 {
+			time.Sleep(59 * time.Minute) // one renewal among them
+			tells("later", "evicted")
 		}
 	})
 }

@@ -19,8 +19,17 @@ type term struct {
 	keep  time.Duration
 
 	mu      sync.Mutex
-	notices []notice        // since the caller has asked last; guarded by mu
-	journal *client.Journal // nil until it is used; guarded by mu
+	notices []notice          // since the caller has asked last; guarded by mu
+	end     client.NoticeKind // the last notice of the term's end; "" if it has none; guarded by mu
+	early   bool              // that came of a reading, before the next renewal; guarded by mu
+	read    *ending           // as the last reading says; nil before the first; guarded by mu
+	journal *client.Journal   // nil until it is used; guarded by mu
+}
+
+// ending is when and why a term ends; the zero ending is never.
+type ending struct {
+	because leadership.EndReason
+	left    time.Duration // when it was read
 }
 
 // maxNotices is how many notices wait for the caller.
@@ -35,8 +44,49 @@ type notice struct {
 func (t *term) note(n client.Notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	switch n.Kind {
+	case client.NoticeNewEpoch, client.NoticeTripped: // not about the end
+	case client.NoticeGoesOn:
+		t.end, t.early = "", false
+	default:
+		again := t.early && n.Kind == t.end
+		t.end, t.early = n.Kind, false
+		if again {
+			return
+		}
+	}
+	t.add(n)
+}
+
+// add keeps a notice for the caller. Call with mu held.
+func (t *term) add(n client.Notice) {
 	t.notices = append(t.notices, notice{n.Kind, n.Token, n.Left.Milliseconds()})
 	t.notices = t.notices[max(len(t.notices)-maxNotices, 0):]
+}
+
+// see takes the end of the term from a reading of the election: the next renewal may be hours away.
+func (t *term) see(l leadership.Lease, age time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := ending{l.EndsBecause, max(l.EndsIn-age, 0)}
+	t.read = &now
+	n := client.Notice{Kind: client.NoticeGoesOn, Token: l.Token}
+	switch now.because {
+	case leadership.EndsEvicted, leadership.EndsDrained, leadership.EndsHandOver, leadership.EndsMaxTerm:
+		n.Kind, n.Left = client.NoticeKind(now.because), now.left
+	case "":
+	default: // there is a notice only when such an end is near, which the renewals tell
+		return
+	}
+	switch {
+	case n.Kind == client.NoticeGoesOn && !t.early, n.Kind == t.end: // the renewals tell it, or have told it
+		return
+	case n.Kind == client.NoticeGoesOn:
+		t.end, t.early = "", false
+	default:
+		t.end, t.early = n.Kind, true
+	}
+	t.add(n)
 }
 
 // recall puts earlier notices before those of this term.
@@ -57,10 +107,16 @@ func (t *term) heard() []notice {
 
 func (t *term) standing() standing {
 	l := t.lease
-	left, ends := l.Remaining(), l.EndsBy()
+	left, by := l.Remaining(), l.EndsBy()
+	ends := ending{by.Because, by.Left}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.read != nil {
+		ends = *t.read
+	}
 	return standing{
 		Leading: left > 0, Election: l.Election(), CandidateID: l.CandidateID(), FencingToken: l.Token(),
-		LeadsForMs: left.Milliseconds(), EndsBecause: ends.Because, EndsInMs: ends.Left.Milliseconds(),
+		LeadsForMs: left.Milliseconds(), EndsBecause: ends.because, EndsInMs: ends.left.Milliseconds(),
 	}
 }
 

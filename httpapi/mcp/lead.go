@@ -27,7 +27,7 @@ const (
 type leadInput struct {
 	Election      leadership.Election    `json:"election"`
 	CandidateID   leadership.CandidateID `json:"candidateId,omitzero"`
-	LeaseDuration wire.Duration          `json:"leaseDuration,omitzero"`
+	LeaseDuration *wire.Duration         `json:"leaseDuration,omitzero"`
 	Wait          wire.Duration          `json:"wait,omitzero"`
 	Keep          *wire.Duration         `json:"keep,omitzero"`
 	Metadata      jsontext.Value         `json:"metadata,omitzero"`
@@ -87,6 +87,11 @@ func (d *desk) checkLead(in *leadInput) error {
 	if err := checkWait(in.Wait, 0); err != nil {
 		return err
 	}
+	if in.LeaseDuration == nil {
+		in.LeaseDuration = new(wire.Duration(0))
+	} else if d := time.Duration(*in.LeaseDuration); d < leadership.MinLeaseDuration || d > leadership.MaxLeaseDuration {
+		return invalid("leaseDuration", "leaseDuration is from %v to 24h, not %v; leave it out for what the election is configured to", leadership.MinLeaseDuration, d)
+	}
 	switch {
 	case in.Keep == nil && d.shared:
 		in.Keep = new(wire.Duration(defaultKeep))
@@ -112,7 +117,7 @@ func checkWait(wait wire.Duration, least time.Duration) error {
 func (d *desk) campaign(ctx context.Context, in leadInput) (*term, error) {
 	t := &term{keep: time.Duration(*in.Keep)}
 	c, err := d.connect(client.Config{OnNotice: t.note, Candidate: client.Candidate{
-		ID: in.CandidateID, LeaseDuration: time.Duration(in.LeaseDuration), Metadata: in.Metadata,
+		ID: in.CandidateID, LeaseDuration: time.Duration(*in.LeaseDuration), Metadata: in.Metadata,
 		Priority: in.Priority, Capabilities: in.Capabilities, Inherit: in.Inherit,
 	}})
 	if err != nil {

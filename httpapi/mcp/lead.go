@@ -173,7 +173,7 @@ func (d *desk) leading(ctx context.Context, in handled) (leadingOutput, error) {
 	}
 	out := leadingOutput{standing: t.standing(), Notices: t.heard()}
 	if !out.Leading {
-		out.Why = strings.TrimPrefix(fmt.Sprint(context.Cause(t.lease.Context())), "client: ")
+		out.Why = t.why()
 	}
 	return out, nil
 }
@@ -215,7 +215,7 @@ func (d *desk) report(ctx context.Context, in reportInput) (standing, error) {
 func (d *desk) leader(ctx context.Context, handle string) (*term, error) {
 	t, err := d.terms.find(ctx, handle)
 	if err == nil && !t.lease.Valid() {
-		err = fmt.Errorf("%w: %w", leadership.LeaseLost, context.Cause(t.lease.Context()))
+		err = t.lost()
 	}
 	return t, err
 }
@@ -269,7 +269,7 @@ func (d *desk) putCheckpoint(ctx context.Context, in checkpointInput) (doneOutpu
 	} else {
 		err = t.lease.Checkpoint(ctx, in.Task, in.Data)
 	}
-	return doneOutput{err == nil}, err
+	return doneOutput{err == nil}, t.failed(err)
 }
 
 type appendInput struct {
@@ -296,5 +296,5 @@ func (d *desk) appendJournal(ctx context.Context, in appendInput) (indexOutput, 
 		entries = append(entries, client.Entry{Type: e.Type, Data: e.Data})
 	}
 	index, err := t.append(ctx, entries)
-	return indexOutput{index}, err
+	return indexOutput{index}, t.failed(err)
 }

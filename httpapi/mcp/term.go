@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,6 +124,41 @@ func (t *term) standing() standing {
 
 func (t *term) led(handle string) leadOutput {
 	return leadOutput{Handle: handle, standing: t.standing(), LeaseDuration: wire.Duration(t.lease.Duration()), Keep: wire.Duration(t.keep), Inherited: inherited(t.lease.Inherited())}
+}
+
+// why says why the lease is over, without what the transport said of each try.
+func (t *term) why() string {
+	cause := context.Cause(t.lease.Context())
+	if ended, ok := errors.AsType[*client.TermError](cause); ok {
+		return ended.Error()
+	}
+	if errors.Is(cause, client.ErrExpired) {
+		return client.ErrExpired.Error()
+	}
+	if refused, ok := errors.AsType[*leadership.Error](cause); ok {
+		return refused.Detail
+	}
+	return strings.TrimPrefix(fmt.Sprint(cause), "client: ")
+}
+
+// lost refuses what only a leader may do.
+func (t *term) lost() *leadership.Error {
+	return &leadership.Error{Code: leadership.LeaseLost, Detail: fmt.Sprintf("the lease of election %q with fencing token %d is over: %s", t.lease.Election(), t.lease.Token(), t.why())}
+}
+
+// failed returns the error of a call that only a leader may make, and which the end of the lease
+// may have ended.
+func (t *term) failed(err error) error {
+	switch code := codeOf(err); {
+	case err == nil || t.lease.Valid():
+	case code == leadership.OutcomeUnknown:
+		lost := t.lost()
+		lost.Detail += "; this call may have been done before"
+		return lost
+	case code == leadership.StoreUnavailable, code == wire.Internal:
+		return t.lost()
+	}
+	return err
 }
 
 // releaseTimeout limits the release of a lease that no caller waits for.

@@ -167,7 +167,7 @@ func (d *desk) leading(ctx context.Context, in handled) (leadingOutput, error) {
 	var over *overError
 	switch {
 	case errors.As(err, &over):
-		return leadingOutput{standing: over.standing, Notices: append([]notice{}, over.notices...), Why: refusal(over.err).Error()}, nil
+		return leadingOutput{standing: over.standing, Notices: append([]notice{}, over.notices...), Why: refusal(wire.VerbRead, over.err).Error()}, nil
 	case err != nil:
 		return leadingOutput{}, err
 	}

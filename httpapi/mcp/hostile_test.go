@@ -63,6 +63,7 @@ func TestWrongArgumentsAreRefusedWithASentence(t *testing.T) {
 			{"lead", args{"election": "e", "Election": "f"}, "unknown field"},
 			{"leading", args{}, "handle is missing"},
 			{"leading", args{"handle": "reports"}, "exactly as lead returned it"},
+			{"leading", args{"handle": handle.(string) + "\n"}, "exactly as lead returned it"},
 			{"report", args{"handle": handle, "progress": -1}, "from 0"},
 			{"report", args{"handle": handle, "calls": 1, "errors": 2}, "more than"},
 			{"report", args{"handle": handle, "eta": "later"}, "eta is a duration"},

@@ -352,7 +352,7 @@ func (d *Door) confirm(ctx context.Context, k *kept, h handle) error {
 			return err
 		case err == nil && l.State == leadership.Held && l.LeaderID == own.CandidateID() && l.Token == own.Token():
 			_ = own.Report(known(l)) // it was valid once
-			k.term.see(l, time.Since(sent))
+			k.term.see(l, sent)
 			return nil
 		}
 		k.term.lease.LetEnd()

@@ -327,6 +327,14 @@ func TestLeadingTellsOfTheEndOfTheTermBeforeTheNextRenewal(t *testing.T) {
 			time.Sleep(59 * time.Minute) // one renewal among them
 			tells("later", "evicted")
 		}
+		out := args{"leading": true}
+		for out["leading"] == true {
+			time.Sleep(59 * time.Minute)
+			out = m.must("leading", handle)
+		}
+		if out["endsInMs"] != nil || time.Since(f.start) > 26*time.Hour {
+			t.Errorf("after the term, leading answers %v", out)
+		}
 	})
 }
 

@@ -215,7 +215,7 @@ func (d *desk) report(ctx context.Context, in reportInput) (standing, error) {
 func (d *desk) leader(ctx context.Context, handle string) (*term, error) {
 	t, err := d.terms.find(ctx, handle)
 	if err == nil && !t.lease.Valid() {
-		err = t.lost()
+		err = t.lost("")
 	}
 	return t, err
 }

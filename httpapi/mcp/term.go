@@ -28,10 +28,10 @@ type term struct {
 	journal *client.Journal   // nil until it is used; guarded by mu
 }
 
-// ending is when and why a term ends; the zero ending is never.
+// ending is why and when a term ends, no later than in the store.
 type ending struct {
-	because leadership.EndReason
-	left    time.Duration // when it was read
+	because leadership.EndReason // "" if it has no end
+	by      time.Time
 }
 
 // maxNotices is how many notices wait for the caller.
@@ -66,16 +66,16 @@ func (t *term) add(n client.Notice) {
 	t.notices = t.notices[max(len(t.notices)-maxNotices, 0):]
 }
 
-// see takes the end of the term from a reading of the election: the next renewal may be hours away.
-func (t *term) see(l leadership.Lease, age time.Duration) {
+// see takes the end of the term from a reading of the election that was asked for then: the next
+// renewal may be hours away.
+func (t *term) see(l leadership.Lease, asked time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := ending{l.EndsBecause, max(l.EndsIn-age, 0)}
-	t.read = &now
+	t.read = &ending{l.EndsBecause, asked.Add(l.EndsIn)}
 	n := client.Notice{Kind: client.NoticeGoesOn, Token: l.Token}
-	switch now.because {
+	switch l.EndsBecause {
 	case leadership.EndsEvicted, leadership.EndsDrained, leadership.EndsHandOver, leadership.EndsMaxTerm:
-		n.Kind, n.Left = client.NoticeKind(now.because), now.left
+		n.Kind, n.Left = client.NoticeKind(l.EndsBecause), max(time.Until(t.read.by), 0)
 	case "":
 	default: // there is a notice only when such an end is near, which the renewals tell
 		return
@@ -109,16 +109,18 @@ func (t *term) heard() []notice {
 
 func (t *term) standing() standing {
 	l := t.lease
-	left, by := l.Remaining(), l.EndsBy()
-	ends := ending{by.Because, by.Left}
+	left, ends := l.Remaining(), l.EndsBy()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.read != nil {
-		ends = *t.read
+		ends.Because, ends.Left = t.read.because, 0
+		if t.read.because != "" {
+			ends.Left = max(time.Until(t.read.by), 0)
+		}
 	}
 	return standing{
 		Leading: left > 0, Election: l.Election(), CandidateID: l.CandidateID(), FencingToken: l.Token(),
-		LeadsForMs: left.Milliseconds(), EndsBecause: ends.because, EndsInMs: ends.left.Milliseconds(),
+		LeadsForMs: left.Milliseconds(), EndsBecause: ends.Because, EndsInMs: ends.Left.Milliseconds(),
 	}
 }
 
@@ -129,21 +131,24 @@ func (t *term) led(handle string) leadOutput {
 // why says why the lease is over, without what the transport said of each try.
 func (t *term) why() string {
 	cause := context.Cause(t.lease.Context())
-	if ended, ok := errors.AsType[*client.TermError](cause); ok {
+	ended, endedTerm := errors.AsType[*client.TermError](cause)
+	refused, wasRefused := errors.AsType[*leadership.Error](cause)
+	switch expired := errors.Is(cause, client.ErrExpired); {
+	case endedTerm:
 		return ended.Error()
-	}
-	if errors.Is(cause, client.ErrExpired) {
+	case expired && wasRefused:
+		return client.ErrExpired.Error() + ": " + worded(refused)
+	case expired:
 		return client.ErrExpired.Error()
-	}
-	if refused, ok := errors.AsType[*leadership.Error](cause); ok {
-		return refused.Detail
+	case wasRefused:
+		return worded(refused)
 	}
 	return strings.TrimPrefix(fmt.Sprint(cause), "client: ")
 }
 
-// lost refuses what only a leader may do.
-func (t *term) lost() *leadership.Error {
-	return &leadership.Error{Code: leadership.LeaseLost, Detail: fmt.Sprintf("the lease of election %q with fencing token %d is over: %s", t.lease.Election(), t.lease.Token(), t.why())}
+// lost refuses what only a leader may do. and is what more there is to say; it may be empty.
+func (t *term) lost(and string) error {
+	return &leadership.Error{Code: leadership.LeaseLost, Detail: fmt.Sprintf("the lease of election %q with fencing token %d is over%s: %s", t.lease.Election(), t.lease.Token(), and, t.why())}
 }
 
 // failed returns the error of a call that only a leader may make, and which the end of the lease
@@ -152,11 +157,9 @@ func (t *term) failed(err error) error {
 	switch code := codeOf(err); {
 	case err == nil || t.lease.Valid():
 	case code == leadership.OutcomeUnknown:
-		lost := t.lost()
-		lost.Detail += "; this call may have been done before"
-		return lost
+		return t.lost(", and this call may have been done before")
 	case code == leadership.StoreUnavailable, code == wire.Internal:
-		return t.lost()
+		return t.lost("")
 	}
 	return err
 }

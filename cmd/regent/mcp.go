@@ -24,7 +24,9 @@ such as
   {"mcpServers": {"regent": {"command": "regent", "args": ["mcp", "--server", "https://regent.example.com"]}}}
 
 The process holds and renews the leases, so that the model never sees a key. It releases them when standard input ends, or
-at SIGTERM or SIGINT; if it is killed, they end by themselves. Nothing is sent to the server before the first call of a tool.
+at SIGTERM, SIGINT or SIGHUP; if it is killed, they end by themselves. A line that is no message of the protocol ends the
+session, and so does one of more than 1 MiB: the leases are released, and the process exits with an error. Nothing is sent
+to the server before the first call of a tool.
 
 A model is slow: what it was told may be over when it acts on it. Have the fencing token checked where the model's writes
 arrive, and let it call leading right before each step that matters. 'regent skill' prints instructions for it.
@@ -52,7 +54,7 @@ func (c *cli) mcpCommand() *cobra.Command {
 
 // serveModel serves one session, and releases its leases.
 func (c *cli) serveModel(ctx context.Context, candidate leadership.CandidateID, actor string) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	out := newAsyncWriter(c.err) // a program that does not read it must not stop the renewals
 	defer out.drain()

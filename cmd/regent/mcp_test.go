@@ -56,6 +56,7 @@ func TestAModelLeadsThroughAProcessOfItsOwn(t *testing.T) {
 	for name, end := range map[string]func(*exec.Cmd, func() error) error{
 		"end of input": func(_ *exec.Cmd, endInput func() error) error { return endInput() },
 		"SIGTERM":      func(cmd *exec.Cmd, _ func() error) error { return cmd.Process.Signal(syscall.SIGTERM) },
+		"SIGHUP":       func(cmd *exec.Cmd, _ func() error) error { return cmd.Process.Signal(syscall.SIGHUP) },
 		"SIGINT":       func(cmd *exec.Cmd, _ func() error) error { return cmd.Process.Signal(os.Interrupt) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -345,12 +345,14 @@ func (d *Door) find(ctx context.Context, text string) (*term, error) {
 // instance may have ended it. Call in the turn of k.
 func (d *Door) confirm(ctx context.Context, k *kept, h handle) error {
 	if k.term != nil && k.term.lease.Valid() {
+		sent := time.Now()
 		l, err := d.desk.calls.Get(ctx, h.lease.Election)
 		switch own := k.term.lease; {
 		case err != nil && !errors.Is(err, leadership.NotFound):
 			return err
 		case err == nil && l.State == leadership.Held && l.LeaderID == own.CandidateID() && l.Token == own.Token():
 			_ = own.Report(known(l)) // it was valid once
+			k.term.see(l, sent)
 			return nil
 		}
 		k.term.lease.LetEnd()

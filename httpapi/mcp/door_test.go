@@ -1,9 +1,11 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -295,6 +297,47 @@ func TestALeaderHearsOfTheEndOfItsTerm(t *testing.T) {
 	})
 }
 
+// With a lease of 24 hours the next renewal is hours away.
+func TestLeadingTellsOfTheEndOfTheTermBeforeTheNextRenewal(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		door := f.door()
+		m, olga := connect(t, door, ann()), connect(t, door, bob())
+		handle := args{"handle": m.must("lead", args{"election": "reports", "leaseDuration": "24h", "keep": "1h"})["handle"]}
+		tells := func(when, because string, kinds ...string) {
+			t.Helper()
+			synctest.Wait()
+			out := m.must("leading", handle)
+			var got []string
+			for _, n := range out["notices"].([]any) {
+				got = append(got, n.(args)["kind"].(string))
+			}
+			if now, _ := out["endsBecause"].(string); now != because || (out["endsInMs"] != nil) != (because != "") || !slices.Equal(got, kinds) {
+				t.Errorf("%s, leading answers %v", when, out)
+			}
+		}
+		tells("at first", "")
+		olga.must("pause", args{"election": "reports", "for": "12h", "mode": "drain", "reason": "the sale"})
+		tells("after pause", "drained", "drained")
+		tells("asked again", "drained")
+		olga.must("resume", args{"election": "reports", "reason": "the sale is over"})
+		tells("after resume", "", "goesOn")
+		olga.must("evict", args{"election": "reports", "fencingToken": 1, "reason": "it writes nonsense"})
+		tells("after evict", "evicted", "evicted")
+		for range 10 {
+			time.Sleep(59 * time.Minute) // one renewal among them
+			tells("later", "evicted")
+		}
+		out := args{"leading": true}
+		for out["leading"] == true {
+			time.Sleep(59 * time.Minute)
+			out = m.must("leading", handle)
+		}
+		if out["endsInMs"] != nil || time.Since(f.start) > 26*time.Hour {
+			t.Errorf("after the term, leading answers %v", out)
+		}
+	})
+}
+
 func TestALeaderThatAsksLateHearsWhatHasHappened(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		door := f.door()
@@ -326,6 +369,23 @@ func TestACampaignEndsWithItsRequest(t *testing.T) {
 		time.Sleep(time.Minute)
 		if l := f.election("reports"); l.Token != 1 {
 			t.Errorf("a caller that had gone was granted the lease: %+v", l)
+		}
+	})
+}
+
+func TestAWaitThatEndsIsNoFaultOfTheServer(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		log := &bytes.Buffer{}
+		f.log = log
+		m := connect(t, f.door(), ann())
+		m.must("lead", args{"election": "reports", "leaseDuration": "1h"})
+		if _, refusal := m.call("lead", args{"election": "reports", "wait": "90s"}); !begins(refusal, leadership.LeaseHeld) || !strings.Contains(refusal, "the wait of") {
+			t.Errorf("lead: %s", refusal)
+		}
+		m.must("watch", args{"election": "reports", "wait": "1s"})
+		synctest.Wait()
+		if log.Len() > 0 {
+			t.Errorf("the server warns of it:\n%s", log)
 		}
 	})
 }

@@ -97,7 +97,8 @@ func (s *seals) open(ctx context.Context, principal, text string) (handle, error
 	}
 	encoded, ok := strings.CutPrefix(text, handlePrefix)
 	box, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
-	if !ok || err != nil || len(text) > maxHandle || len(box) < under.NonceSize() {
+	lines := strings.ContainsAny(encoded, "\r\n") // which base64 skips
+	if !ok || err != nil || lines || len(text) > maxHandle || len(box) < under.NonceSize() {
 		return handle{}, errHandle
 	}
 	plain, err := under.Open(nil, box[:under.NonceSize()], box[under.NonceSize():], []byte(principal))

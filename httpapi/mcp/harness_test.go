@@ -2,8 +2,10 @@ package mcp_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"testing"
@@ -33,6 +35,7 @@ type fleet struct {
 	store store
 	start time.Time
 	gates []instance.Gate
+	log   io.Writer // gets what the APIs log, above Debug; nil for none
 }
 
 // bubble runs a test with a fleet in a synctest bubble.
@@ -63,7 +66,7 @@ func (f *fleet) api() http.Handler {
 		stop()
 		<-ran
 	})
-	return httpapi.New(httpapi.Config{Service: instance.Guard(i, f.gates...)})
+	return httpapi.New(httpapi.Config{Service: instance.Guard(i, f.gates...), Log: slog.New(slog.NewTextHandler(cmp.Or(f.log, io.Discard), nil))})
 }
 
 // door starts another instance with a door.

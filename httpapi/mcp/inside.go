@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -21,7 +22,8 @@ func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+	asked := r.Context()
+	ctx, cancel := departing(asked)
 	r = r.WithContext(withSpan(ctx))
 	r.Host, r.RequestURI, r.RemoteAddr = r.URL.Host, r.URL.RequestURI(), "inside"
 	if r.Body == nil {
@@ -44,14 +46,32 @@ func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	}()
 	select {
 	case <-w.begun:
-	case <-ctx.Done(): // the handler ends soon, too
+	case <-asked.Done(): // the handler ends soon, too
 		out.Close()
-		return nil, context.Cause(ctx)
+		return nil, context.Cause(asked)
 	}
 	return &http.Response{
 		Status: http.StatusText(w.status), StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: w.sent, Body: insideBody{out, cancel}, ContentLength: -1, Request: r,
 	}, nil
+}
+
+// departing returns a context that ends with ctx, as that of a server's request does when its
+// client goes away: a caller that has waited long enough is no fault of the handler. Other causes,
+// such as that the server stops, are kept.
+func departing(ctx context.Context) (context.Context, context.CancelFunc) {
+	call, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		cause := context.Cause(ctx)
+		if errors.Is(cause, context.DeadlineExceeded) {
+			cause = context.Canceled
+		}
+		end(cause)
+	})
+	return call, func() {
+		stop()
+		end(nil)
+	}
 }
 
 // insideBody ends the handler's call when it is closed.

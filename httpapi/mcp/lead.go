@@ -27,7 +27,7 @@ const (
 type leadInput struct {
 	Election      leadership.Election    `json:"election"`
 	CandidateID   leadership.CandidateID `json:"candidateId,omitzero"`
-	LeaseDuration wire.Duration          `json:"leaseDuration,omitzero"`
+	LeaseDuration *wire.Duration         `json:"leaseDuration,omitzero"`
 	Wait          wire.Duration          `json:"wait,omitzero"`
 	Keep          *wire.Duration         `json:"keep,omitzero"`
 	Metadata      jsontext.Value         `json:"metadata,omitzero"`
@@ -87,6 +87,11 @@ func (d *desk) checkLead(in *leadInput) error {
 	if err := checkWait(in.Wait, 0); err != nil {
 		return err
 	}
+	if in.LeaseDuration == nil {
+		in.LeaseDuration = new(wire.Duration(0))
+	} else if d := time.Duration(*in.LeaseDuration); d < leadership.MinLeaseDuration || d > leadership.MaxLeaseDuration {
+		return invalid("leaseDuration", "leaseDuration is from %v to 24h, not %v; leave it out for what the election is configured to", leadership.MinLeaseDuration, d)
+	}
 	switch {
 	case in.Keep == nil && d.shared:
 		in.Keep = new(wire.Duration(defaultKeep))
@@ -112,7 +117,7 @@ func checkWait(wait wire.Duration, least time.Duration) error {
 func (d *desk) campaign(ctx context.Context, in leadInput) (*term, error) {
 	t := &term{keep: time.Duration(*in.Keep)}
 	c, err := d.connect(client.Config{OnNotice: t.note, Candidate: client.Candidate{
-		ID: in.CandidateID, LeaseDuration: time.Duration(in.LeaseDuration), Metadata: in.Metadata,
+		ID: in.CandidateID, LeaseDuration: time.Duration(*in.LeaseDuration), Metadata: in.Metadata,
 		Priority: in.Priority, Capabilities: in.Capabilities, Inherit: in.Inherit,
 	}})
 	if err != nil {
@@ -162,13 +167,13 @@ func (d *desk) leading(ctx context.Context, in handled) (leadingOutput, error) {
 	var over *overError
 	switch {
 	case errors.As(err, &over):
-		return leadingOutput{standing: over.standing, Notices: append([]notice{}, over.notices...), Why: refusal(over.err).Error()}, nil
+		return leadingOutput{standing: over.standing, Notices: append([]notice{}, over.notices...), Why: refusal(wire.VerbRead, over.err).Error()}, nil
 	case err != nil:
 		return leadingOutput{}, err
 	}
 	out := leadingOutput{standing: t.standing(), Notices: t.heard()}
 	if !out.Leading {
-		out.Why = strings.TrimPrefix(fmt.Sprint(context.Cause(t.lease.Context())), "client: ")
+		out.Why = t.why()
 	}
 	return out, nil
 }
@@ -210,7 +215,7 @@ func (d *desk) report(ctx context.Context, in reportInput) (standing, error) {
 func (d *desk) leader(ctx context.Context, handle string) (*term, error) {
 	t, err := d.terms.find(ctx, handle)
 	if err == nil && !t.lease.Valid() {
-		err = fmt.Errorf("%w: %w", leadership.LeaseLost, context.Cause(t.lease.Context()))
+		err = t.lost("")
 	}
 	return t, err
 }
@@ -264,7 +269,7 @@ func (d *desk) putCheckpoint(ctx context.Context, in checkpointInput) (doneOutpu
 	} else {
 		err = t.lease.Checkpoint(ctx, in.Task, in.Data)
 	}
-	return doneOutput{err == nil}, err
+	return doneOutput{err == nil}, t.failed(err)
 }
 
 type appendInput struct {
@@ -291,5 +296,5 @@ func (d *desk) appendJournal(ctx context.Context, in appendInput) (indexOutput, 
 		entries = append(entries, client.Entry{Type: e.Type, Data: e.Data})
 	}
 	index, err := t.append(ctx, entries)
-	return indexOutput{index}, err
+	return indexOutput{index}, t.failed(err)
 }

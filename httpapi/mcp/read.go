@@ -119,6 +119,9 @@ func newEvent(e leadership.Event) event {
 
 func (d *desk) history(ctx context.Context, in historyInput) (historyOutput, error) {
 	limit, err := pageSize(in.Limit)
+	if err == nil {
+		err = checkAfter("afterRevision", "a revision", int64(in.AfterRevision))
+	}
 	if err != nil {
 		return historyOutput{}, err
 	}
@@ -139,6 +142,14 @@ func pageSize(limit *int) (int, error) {
 		return 0, invalid("limit", "limit is from 1 to %d, not %d", leadership.MaxPageSize, *limit)
 	}
 	return *limit, nil
+}
+
+// checkAfter refuses what the server would refuse by another name.
+func checkAfter(field, what string, n int64) error {
+	if n < 0 {
+		return invalid(field, "%s is %s, or 0 for before the first, not %d", field, what, n)
+	}
+	return nil
 }
 
 type watchInput struct {
@@ -170,6 +181,9 @@ func (d *desk) watch(ctx context.Context, in watchInput) (watchOutput, error) {
 		return out, invalid("election", "%v", in.Election.Validate()) // a watch of all is another right
 	}
 	if in.AfterRevision != nil {
+		if err := checkAfter("afterRevision", "a revision", int64(*in.AfterRevision)); err != nil {
+			return out, err
+		}
 		out.Revision, r.After = *in.AfterRevision, strconv.FormatInt(int64(*in.AfterRevision), 10)
 	}
 	within, cancel := context.WithTimeout(ctx, wait)
@@ -230,6 +244,9 @@ type entry struct {
 func (d *desk) readJournal(ctx context.Context, in journalInput) (journalOutput, error) {
 	out := journalOutput{Entries: []entry{}}
 	limit, err := pageSize(in.Limit)
+	if err == nil {
+		err = checkAfter("afterIndex", "an index", int64(in.AfterIndex))
+	}
 	if err != nil {
 		return out, err
 	}

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,25 +25,53 @@ var advice = map[leadership.Code]string{
 	wire.RateLimited:            "Make fewer calls, and this one again later.",
 }
 
-// refusal is an error as a model reads it: a code, what is wrong, and what to do.
-func refusal(err error) error {
+// adviceTo is what to do where it depends on the right that the caller of the tool needs.
+var adviceTo = map[wire.Verb]map[leadership.Code]string{
+	wire.VerbEvict:         {leadership.TokenStale: ordered},
+	wire.VerbApprove:       {leadership.TokenStale: ordered},
+	wire.VerbPutCheckpoint: {leadership.TokenStale: succeeded},
+	wire.VerbAppendJournal: {leadership.TokenStale: succeeded},
+}
+
+const (
+	ordered   = "Nothing was ordered. who_leads shows the present fencing token; give the order for that one only if you mean its term, too."
+	succeeded = "A later leader has taken over: stop acting as leader now. who_leads shows the present one."
+)
+
+// refusal is an error as a model reads it, of a tool with the verb: a code, what is wrong, and what
+// to do.
+func refusal(v wire.Verb, err error) error {
 	code, text := codeOf(err), err.Error()
 	var after time.Duration
 	if e, ok := errors.AsType[*leadership.Error](err); ok {
-		text, after = e.Detail, e.RetryAfter
+		text, after = worded(e), e.RetryAfter
 	}
 	if text == "" || text == string(code) {
 		text = wire.MeaningOf(code).Advice
 	}
 	text = strings.TrimPrefix(strings.ReplaceAll(text, string(code)+": ", ""), "client: ")
-	if after > 0 {
-		text += fmt.Sprintf("; that may change in %v", after.Round(time.Millisecond))
+	if in := fmt.Sprintf("in %v", after.Round(time.Millisecond)); after > 0 && !strings.Contains(text, in) {
+		text += "; that may change " + in
 	}
 	text = string(code) + ": " + strings.TrimSuffix(text, ".") + "."
-	if a := advice[code]; a != "" {
+	if a := cmp.Or(adviceTo[v][code], advice[code]); a != "" {
 		text += " " + a
 	}
 	return errors.New(text)
+}
+
+// worded is the detail of an error for a model, which has no key and no tool that acquires.
+func worded(e *leadership.Error) string {
+	switch {
+	case e.Code == leadership.LeaseHeld && e.Reason == leadership.ReasonIncarnation && e.Lease != nil:
+		return fmt.Sprintf("%q leads election %q already: go on with the handle that lead returned; without it, wait until the lease ends, in %v unless it is renewed",
+			e.Lease.LeaderID, e.Lease.Election, e.RetryAfter.Round(time.Millisecond))
+	case e.Code == leadership.LeaseLost: // the advice says what to do
+		what, _, _ := strings.Cut(e.Detail, "stop acting as its leader")
+		what, _, _ = strings.Cut(what, "stop what was begun")
+		return strings.TrimRight(what, " :;,")
+	}
+	return e.Detail
 }
 
 // codeOf returns the code of an error, and "" for none.

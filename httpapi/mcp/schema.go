@@ -65,7 +65,7 @@ var properties = map[string]property{
 	"sha256":         {"of what is at the uri, in hexadecimal", object{"pattern": "^[0-9A-Fa-f]{64}$"}},
 	"entries":        {"entries of the journal, in order", object{"maxItems": leadership.MaxEntries}},
 	"type":           {"its kind", nil},
-	"progress":       {"any number that rises with useful work", counter},
+	"progress":       {"any number that rises with useful work; one that is smaller than the last changes nothing", counter},
 	"tasks":          {"tasks done", counter},
 	"tokensUsed":     {"tokens of a language model that were used", counter},
 	"calls":          {"calls made", counter},

@@ -89,7 +89,7 @@ func TestToolsThatTakeSomethingAwaySaySo(t *testing.T) {
 func TestEveryCodeIsARefusalThatSaysWhatToDo(t *testing.T) {
 	for _, m := range wire.Meanings() {
 		for _, err := range []error{m.Code, &leadership.Error{Code: m.Code, Detail: "something is wrong; do this"}} {
-			text := refusal(err).Error()
+			text := refusal("", err).Error()
 			if rest, ok := strings.CutPrefix(text, string(m.Code)+": "); !ok || len(rest) < 15 || !strings.HasSuffix(text, ".") || strings.Contains(text, "..") || strings.Contains(rest, string(m.Code)) {
 				t.Errorf("%s", text)
 			}

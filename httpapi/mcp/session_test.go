@@ -256,3 +256,32 @@ func TestACallIsAnsweredInTimeThoughTheServerIsGone(t *testing.T) {
 		gone.Store(false)
 	})
 }
+
+func TestACallThatOutlivesItsLeaseSaysThatTheLeaseIsLost(t *testing.T) {
+	for tool, in := range map[string]args{
+		"checkpoint_put": {"handle": "reports", "data": 1}, "journal_append": {"handle": "reports", "entries": []any{args{"data": 1}}},
+	} {
+		t.Run(tool, func(t *testing.T) {
+			bubble(t, func(t *testing.T, f *fleet) {
+				api := f.api()
+				var gone atomic.Bool
+				m := f.open(f.begin(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if gone.Load() {
+						panic(http.ErrAbortHandler)
+					}
+					api.ServeHTTP(w, r)
+				})))
+				m.must("lead", args{"election": "reports", "leaseDuration": "6s"})
+				gone.Store(true)
+				for _, asItEnds := range []bool{true, false} {
+					if _, refusal := m.call(tool, in); !begins(refusal, leadership.LeaseLost) || strings.Contains(refusal, "http://") || strings.Contains(refusal, "may have been done") != asItEnds {
+						t.Errorf("as the lease ends, %v: %s", asItEnds, refusal)
+					}
+				}
+				if out := m.must("leading", args{"handle": "reports"}); out["leading"] != false || strings.Contains(out["why"].(string), "http://") {
+					t.Errorf("leading answers %v", out)
+				}
+			})
+		})
+	}
+}

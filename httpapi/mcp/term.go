@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,8 +21,17 @@ type term struct {
 	keep  time.Duration
 
 	mu      sync.Mutex
-	notices []notice        // since the caller has asked last; guarded by mu
-	journal *client.Journal // nil until it is used; guarded by mu
+	notices []notice          // since the caller has asked last; guarded by mu
+	end     client.NoticeKind // the last notice of the term's end; "" if it has none; guarded by mu
+	early   bool              // that came of a reading, before the next renewal; guarded by mu
+	read    *ending           // as the last reading says; nil before the first; guarded by mu
+	journal *client.Journal   // nil until it is used; guarded by mu
+}
+
+// ending is why and when a term ends, no later than in the store.
+type ending struct {
+	because leadership.EndReason // "" if it has no end
+	by      time.Time
 }
 
 // maxNotices is how many notices wait for the caller.
@@ -35,8 +46,49 @@ type notice struct {
 func (t *term) note(n client.Notice) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	switch n.Kind {
+	case client.NoticeNewEpoch, client.NoticeTripped: // not about the end
+	case client.NoticeGoesOn:
+		t.end, t.early = "", false
+	default:
+		again := t.early && n.Kind == t.end
+		t.end, t.early = n.Kind, false
+		if again {
+			return
+		}
+	}
+	t.add(n)
+}
+
+// add keeps a notice for the caller. Call with mu held.
+func (t *term) add(n client.Notice) {
 	t.notices = append(t.notices, notice{n.Kind, n.Token, n.Left.Milliseconds()})
 	t.notices = t.notices[max(len(t.notices)-maxNotices, 0):]
+}
+
+// see takes the end of the term from a reading of the election that was asked for then: the next
+// renewal may be hours away.
+func (t *term) see(l leadership.Lease, asked time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.read = &ending{l.EndsBecause, asked.Add(l.EndsIn)}
+	n := client.Notice{Kind: client.NoticeGoesOn, Token: l.Token}
+	switch l.EndsBecause {
+	case leadership.EndsEvicted, leadership.EndsDrained, leadership.EndsHandOver, leadership.EndsMaxTerm:
+		n.Kind, n.Left = client.NoticeKind(l.EndsBecause), max(time.Until(t.read.by), 0)
+	case "":
+	default: // there is a notice only when such an end is near, which the renewals tell
+		return
+	}
+	switch {
+	case n.Kind == client.NoticeGoesOn && !t.early, n.Kind == t.end: // the renewals tell it, or have told it
+		return
+	case n.Kind == client.NoticeGoesOn:
+		t.end, t.early = "", false
+	default:
+		t.end, t.early = n.Kind, true
+	}
+	t.add(n)
 }
 
 // recall puts earlier notices before those of this term.
@@ -58,6 +110,14 @@ func (t *term) heard() []notice {
 func (t *term) standing() standing {
 	l := t.lease
 	left, ends := l.Remaining(), l.EndsBy()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.read != nil {
+		ends.Because, ends.Left = t.read.because, 0
+		if t.read.because != "" {
+			ends.Left = max(time.Until(t.read.by), 0)
+		}
+	}
 	return standing{
 		Leading: left > 0, Election: l.Election(), CandidateID: l.CandidateID(), FencingToken: l.Token(),
 		LeadsForMs: left.Milliseconds(), EndsBecause: ends.Because, EndsInMs: ends.Left.Milliseconds(),
@@ -66,6 +126,42 @@ func (t *term) standing() standing {
 
 func (t *term) led(handle string) leadOutput {
 	return leadOutput{Handle: handle, standing: t.standing(), LeaseDuration: wire.Duration(t.lease.Duration()), Keep: wire.Duration(t.keep), Inherited: inherited(t.lease.Inherited())}
+}
+
+// why says why the lease is over, without what the transport said of each try.
+func (t *term) why() string {
+	cause := context.Cause(t.lease.Context())
+	ended, endedTerm := errors.AsType[*client.TermError](cause)
+	refused, wasRefused := errors.AsType[*leadership.Error](cause)
+	switch expired := errors.Is(cause, client.ErrExpired); {
+	case endedTerm:
+		return ended.Error()
+	case expired && wasRefused:
+		return client.ErrExpired.Error() + ": " + worded(refused)
+	case expired:
+		return client.ErrExpired.Error()
+	case wasRefused:
+		return worded(refused)
+	}
+	return strings.TrimPrefix(fmt.Sprint(cause), "client: ")
+}
+
+// lost refuses what only a leader may do. and is what more there is to say; it may be empty.
+func (t *term) lost(and string) error {
+	return &leadership.Error{Code: leadership.LeaseLost, Detail: fmt.Sprintf("the lease of election %q with fencing token %d is over%s: %s", t.lease.Election(), t.lease.Token(), and, t.why())}
+}
+
+// failed returns the error of a call that only a leader may make, and which the end of the lease
+// may have ended.
+func (t *term) failed(err error) error {
+	switch code := codeOf(err); {
+	case err == nil || t.lease.Valid():
+	case code == leadership.OutcomeUnknown:
+		return t.lost(", and this call may have been done before")
+	case code == leadership.StoreUnavailable, code == wire.Internal:
+		return t.lost("")
+	}
+	return err
 }
 
 // releaseTimeout limits the release of a lease that no caller waits for.

@@ -180,7 +180,7 @@ func (d *desk) handler(t tool) sdk.ToolHandler {
 		}
 		code := codeOf(err)
 		if err != nil {
-			result.SetError(refusal(err))
+			result.SetError(refusal(t.verb, err))
 		}
 		d.log.LogAttrs(ctx, slog.LevelDebug, "tool", slog.String("tool", t.name), slog.String("code", string(code)), slog.Duration("took", time.Since(began)))
 		return result, nil

@@ -141,9 +141,9 @@ func TestBooleansAndObjectsInARequest(t *testing.T) {
 		`{"vote":{"candidate":"a","candidate":"a"}}`: {"/vote/candidate", `the field "candidate" is there twice`},
 		`{"votes":{}}`: {"/votes", "votes must be an array, not an object"},
 		`{"votes":[{"candidate":"a"},{"weight":1}]}`:      {"/votes/1/candidate", "candidate is missing; this request requires it"},
-		`{"votes":[{"candidate":"a"},null]}`:              {"/votes/1", "1 must be an object, not null"},
+		`{"votes":[{"candidate":"a"},null]}`:              {"/votes/1", "votes/1 must be an object, not null"},
 		`{"votes":[{"candidate":"a"},{"candidate":[]}]}`:  {"/votes/1/candidate", "candidate must be a string, not an array"},
-		`{"waits":["a",null]}`:                            {"/waits/1", "1 must be a string, not null"},
+		`{"waits":["a",null]}`:                            {"/waits/1", "waits/1 must be a string, not null"},
 		`{"who":{"a":1}}`:                                 {"/who/a", `unknown field "a"; there are no fields here`},
 		`{"vote":` + strings.Repeat(`{"vote":`, 40) + `1`: {"/vote/vote", `unknown field "vote"`},
 	} {

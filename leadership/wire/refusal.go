@@ -28,7 +28,7 @@ func refusal(err error) error {
 	if !ok {
 		return malformed("", "the body cannot be read: %v", err)
 	}
-	at, name := shorten(semantic.JSONPointer), semantic.JSONPointer.LastToken()
+	at, name := shorten(semantic.JSONPointer), nameOf(semantic.JSONPointer)
 	kind := wrongKind{sent: semantic.JSONKind, field: semantic.GoType}
 	var own sentence
 	var refused *leadership.Error
@@ -50,6 +50,15 @@ func refusal(err error) error {
 		return malformed("", "send a JSON object, not %s", kindOf(kind.sent))
 	}
 	return malformed(at, "%s %v", name, kind)
+}
+
+// nameOf returns what an error calls a field: its name, and that of its array before its index.
+func nameOf(p jsontext.Pointer) string {
+	name := p.LastToken()
+	if _, err := strconv.Atoi(name); err == nil && p.Parent() != "" {
+		return p.Parent().LastToken() + "/" + name
+	}
+	return name
 }
 
 // sentence is an error in a field: the rest of a sentence that begins with the field's name.

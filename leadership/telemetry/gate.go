@@ -16,6 +16,7 @@ import (
 
 const (
 	outcomeOK      = "ok"
+	outcomeLeft    = "caller_left" // while it waited in line
 	reasonConflict = "conflict"
 )
 
@@ -55,7 +56,10 @@ func (m *Metrics) Enter(ctx context.Context, op instance.Op) (done func(error), 
 // operated counts an operation by its outcome.
 func (m *Metrics) operated(ctx context.Context, op instance.Op, err error) {
 	outcome := outcomeOK
-	if err != nil {
+	switch {
+	case errors.Is(err, leadership.ErrCallerLeft):
+		outcome = outcomeLeft
+	case err != nil:
 		var code leadership.Code
 		errors.As(err, &code)
 		outcome = lower(wire.MeaningOf(code).Code)

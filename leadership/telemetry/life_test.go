@@ -143,6 +143,29 @@ func TestAWaitingCandidateMakesAVacantElectionLeaderless(t *testing.T) {
 	})
 }
 
+// A candidate that goes is no failure of the server, for which there is an alert.
+func TestACallThatItsCallerGivesUpIsNoFailure(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
+		w.Lead("jobs", "ann")
+		ctx, leave := context.WithCancel(w.Context())
+		key := leadership.NewKey()
+		left := make(chan error, 1)
+		go func() {
+			_, err := w.Service.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: "bob", Key: &key, Wait: time.Minute})
+			left <- err
+		}()
+		w.Settle(time.Second)
+		leave()
+		if err := <-left; !errors.Is(err, leadership.ErrCallerLeft) || !errors.Is(err, context.Canceled) {
+			w.Errorf("the call: %v", err)
+		}
+		values(w, "after it", w.Read(), map[string]float64{
+			"regent.lease.operations{op=acquire,outcome=ok}": 1, "regent.lease.operations{op=acquire,outcome=caller_left}": 1,
+			"regent.lease.operations{op=acquire,outcome=store_unavailable}": 0,
+		})
+	})
+}
+
 func TestAnElectionIsLeaderlessSinceACandidateWaits(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		w.Lead("jobs", "ann")

@@ -372,7 +372,7 @@ func storeOutcomes() []string { return texts(done, refused, unavailable, unknown
 
 // outcomes returns the outcomes of an operation.
 func outcomes() []string {
-	all := []string{outcomeOK}
+	all := []string{outcomeOK, outcomeLeft}
 	for _, m := range wire.Meanings() {
 		all = append(all, lower(m.Code))
 	}

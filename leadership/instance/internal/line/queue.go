@@ -312,7 +312,7 @@ func (q *Queue) closed() error {
 
 // gone is the error of a call whose context has ended.
 func gone(ctx context.Context) error {
-	return fmt.Errorf("queue: %w: caller cancelled: %w", leadership.StoreUnavailable, ctx.Err())
+	return fmt.Errorf("queue: %w: %w: %w", leadership.StoreUnavailable, leadership.ErrCallerLeft, ctx.Err())
 }
 
 func signal(c chan struct{}) {

@@ -1,9 +1,13 @@
 package kubernetes_test
 
 import (
+	"maps"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"regent/leadership"
 )
 
 const typeMerge = "application/merge-patch+json"
@@ -124,5 +128,53 @@ func TestAWatchTellsOfManyChangesOfOneLeaseOnceIfTheyAreOver(t *testing.T) {
 	f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": ""}}, "Content-Type", typeMerge)
 	if kind, o := next(); kind != "MODIFIED" || at(o, "spec", "holderIdentity") != "" {
 		t.Errorf("then got %s %v", kind, o)
+	}
+}
+
+func TestACreationThatIsRefusedLeavesADeletedLeaseDeleted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.want(201, "POST", leases, claim("ann"))
+	f.want(200, "DELETE", one, nil)
+	large, long := claim("bob"), claim("bob")
+	large["metadata"].(object)["annotations"] = object{"a": strings.Repeat("x", 5<<10)}
+	long["spec"].(object)["holderIdentity"] = strings.Repeat("x", 2<<10)
+	for status, body := range map[int][]object{409: {claim("bob")}, 422: {large, long}} {
+		for _, one := range body {
+			f.want(status, "POST", leases, one)
+		}
+	}
+	f.want(404, "GET", one, nil)
+	f.now = f.now.Add(time.Minute)
+	f.want(422, "POST", leases, large)
+	f.want(404, "GET", one, nil)
+	events, err := f.service.Events(t.Context(), leadership.EventsRequest{Election: "k8s.default.jobs"})
+	if err != nil || len(events) != 2 || events[1].Type != leadership.EventDeleted {
+		t.Errorf("its history is %v, %v", events, err)
+	}
+	if l := f.want(201, "POST", leases, claim("bob")); at(l, "spec", "leaseTransitions") != 1.0 {
+		t.Errorf("got %v", l)
+	}
+}
+
+func TestAWriteOfAnotherObjectOrOfAVersionFromTheFutureIsRefused(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	held := f.want(201, "POST", leases, claim("ann"))
+	for _, holder := range []string{"ann", ""} {
+		for _, change := range []object{{"resourceVersion": "9223372036854775807"}, {"resourceVersion": text(f.now.Add(time.Minute).UnixMicro())}, {"uid": "9f989617-0000-8ffc-8136-681810e33822"}} {
+			for _, wanted := range []string{"ann", "bob", ""} {
+				o := by(f.want(200, "GET", one, nil), wanted)
+				maps.Copy(o["metadata"].(object), change)
+				f.want(409, "PUT", one, o)
+				f.want(409, "PATCH", one, object{"metadata": change, "spec": object{"holderIdentity": wanted}}, "Content-Type", typeMerge)
+			}
+			f.want(409, "DELETE", one, object{"preconditions": change})
+		}
+		f.now = f.now.Add(time.Second)
+		f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": ""}}, "Content-Type", typeMerge)
+		if holder == "" {
+			f.want(409, "DELETE", one, object{"preconditions": object{"resourceVersion": text(f.number(held))}})
+		}
 	}
 }

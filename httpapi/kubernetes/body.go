@@ -26,6 +26,7 @@ const maxBody = 64 << 10
 
 // deleteOptions is what is looked at of metav1.DeleteOptions.
 type deleteOptions struct {
+	Kind          string `json:"kind"`
 	Preconditions struct {
 		UID             string `json:"uid"`
 		ResourceVersion string `json:"resourceVersion"`
@@ -99,10 +100,27 @@ func readOptions(w http.ResponseWriter, r *http.Request) (o deleteOptions, err e
 	default:
 		err = decode(body, &o)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		err = refuse(http.StatusBadRequest, "", "the options of the deletion are unrecognized: %v", err)
+	case o.Kind != "" && o.Kind != "DeleteOptions":
+		err = refuse(http.StatusBadRequest, "", "the body of a deletion is a %q, and must be DeleteOptions, or empty", cut(o.Kind))
 	}
 	return o, err
+}
+
+// directive returns an instruction of a strategic merge patch, such as $patch; "" if it has none.
+func directive(patch any) string {
+	fields, _ := patch.(map[string]any)
+	for name, value := range fields {
+		if strings.HasPrefix(name, "$") {
+			return name
+		}
+		if below := directive(value); below != "" {
+			return below
+		}
+	}
+	return ""
 }
 
 // merge applies a merge patch (RFC 7386) to a document.

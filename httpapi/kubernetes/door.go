@@ -96,7 +96,7 @@ func (d *Door) collection(w http.ResponseWriter, r *http.Request, namespace stri
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return refuse(http.StatusMethodNotAllowed, "", "the server does not allow this method on the requested resource; delete Leases one by one")
 	}
-	return d.survey(w, r, namespace)
+	return d.survey(w, r, key{namespace: namespace})
 }
 
 // object serves one Lease.
@@ -110,7 +110,7 @@ func (d *Door) object(w http.ResponseWriter, r *http.Request, k key) error {
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		if wantsWatch(r) {
-			return d.survey(w, r, k.namespace)
+			return d.survey(w, r, k)
 		}
 		return d.get(w, r, k, e)
 	}

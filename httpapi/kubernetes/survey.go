@@ -18,9 +18,13 @@ func wantsWatch(r *http.Request) bool {
 	return err == nil && watch
 }
 
-// survey serves a list or a watch.
-func (d *Door) survey(w http.ResponseWriter, r *http.Request, namespace string) error {
-	s, err := selects(r, namespace)
+// survey serves a list or a watch: of one Lease, if the key names it, or of those of its namespace
+// or of all.
+func (d *Door) survey(w http.ResponseWriter, r *http.Request, k key) error {
+	s, err := selects(r, k)
+	if err == nil {
+		err = checkListing(r)
+	}
 	if err == nil {
 		err = s.validate()
 	}
@@ -51,6 +55,35 @@ func (d *Door) survey(w http.ResponseWriter, r *http.Request, namespace string) 
 		items[i] = rows[i].lease
 	}
 	reply(w, http.StatusOK, object{"kind": "LeaseList", "apiVersion": apiVersion, "metadata": listMeta{ResourceVersion: seen}, "items": items})
+	return nil
+}
+
+// checkListing refuses options of a list or a watch that are malformed, or that ask for what cannot
+// be given. A list is never divided, whatever its limit, and is as new as can be.
+func checkListing(r *http.Request) error {
+	q := r.URL.Query()
+	for _, name := range []string{"limit", "timeoutSeconds"} {
+		if n, err := strconv.ParseInt(q.Get(name), 10, 64); q.Get(name) != "" && (err != nil || n < 0) {
+			return refuse(http.StatusBadRequest, "", "%s is %q, and must be a whole number that is not negative", name, cut(q.Get(name)))
+		}
+	}
+	if wantsWatch(r) {
+		return nil
+	}
+	known, match := q.Get("resourceVersion"), q.Get("resourceVersionMatch")
+	switch {
+	case q.Get("continue") != "":
+		return refuse(http.StatusBadRequest, "", "continue is %q, and this server gives none: a list has all Leases; leave it out", cut(q.Get("continue")))
+	case match != "" && match != "NotOlderThan":
+		return refuse(http.StatusBadRequest, "", "resourceVersionMatch is %q, and a list is as new as can be; leave it out, or send NotOlderThan", cut(match))
+	case match != "" && known == "":
+		return refuse(http.StatusBadRequest, "", "resourceVersionMatch needs a resourceVersion")
+	case known == "" || known == "0":
+		return nil
+	}
+	if _, err := cursorOf(known); err != nil {
+		return refuse(http.StatusBadRequest, "", "resourceVersion: %q is not a version that this server gave", cut(known))
+	}
 	return nil
 }
 

@@ -439,13 +439,16 @@ func (d *Door) beginAgain(ctx context.Context, a attempt, id leadership.Candidat
 
 // patch serves PATCH.
 func (d *Door) patch(w http.ResponseWriter, r *http.Request, k key, e leadership.Election) error {
-	_, body, err := read(w, r, typeMerge, typeStrategic)
+	contentType, body, err := read(w, r, typeMerge, typeStrategic)
 	if err != nil {
 		return err
 	}
 	var change map[string]any
 	if err := decode(body, &change); err != nil || change == nil {
 		return refuse(http.StatusBadRequest, k.name, "the patch is not a JSON object: %v", cmp.Or(err, errors.New("it is null")))
+	}
+	if name := directive(change); name != "" && contentType == typeStrategic {
+		return refuse(http.StatusBadRequest, k.name, "the patch has the directive %s, and a strategic merge patch has none here: send the fields as they shall be, and null for those that shall go", cut(name))
 	}
 	if err := d.checkFields(w, r, body); err != nil {
 		return err

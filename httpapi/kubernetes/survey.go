@@ -3,13 +3,16 @@ package kubernetes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"regent/httpapi/access/authn"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 )
 
 // wantsWatch reports whether a request is for a watch.
@@ -32,13 +35,13 @@ func (d *Door) survey(w http.ResponseWriter, r *http.Request, k key) error {
 		return err
 	}
 	if wantsWatch(r) {
-		return d.watch(w, r, s)
+		return s.denied(r, "watch", d.watch(w, r, s))
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
 	defer cancel()
 	from, err := d.source(ctx, s, instance.Cursor{})
 	if err != nil {
-		return err
+		return s.denied(r, "list", err)
 	}
 	from.close()
 	rows, err := d.list(ctx, s)
@@ -56,6 +59,21 @@ func (d *Door) survey(w http.ResponseWriter, r *http.Request, k key) error {
 	}
 	reply(w, http.StatusOK, object{"kind": "LeaseList", "apiVersion": apiVersion, "metadata": listMeta{ResourceVersion: seen}, "items": items})
 	return nil
+}
+
+// denied is the error of a caller that may not read all Leases that may be selected, in the words of
+// Kubernetes.
+func (s selection) denied(r *http.Request, verb string, err error) error {
+	refused, ok := errors.AsType[*leadership.Error](err)
+	if _, one := s.one(); one || !ok || refused.Code != wire.PermissionDenied {
+		return err
+	}
+	scope := "at the cluster scope"
+	if s.namespace != "" {
+		scope = fmt.Sprintf("in the namespace %q", s.namespace)
+	}
+	who, _ := authn.From(r.Context())
+	return forbidden("", "User %q cannot %s resource \"leases\" in API group %q %s; an operator of this service can grant the role observer on the elections %s*", who, verb, group, scope, s.prefix())
 }
 
 // checkListing refuses options of a list or a watch that are malformed, or that ask for what cannot

@@ -80,3 +80,22 @@ func TestACredentialSaysUntilWhenItsTokenIsOfUse(t *testing.T) {
 		}
 	}
 }
+
+func TestAKubeconfigNamesTheTokenFileWhereverItIsReadAndNoNamespaceThatCannotBe(t *testing.T) {
+	t.Parallel()
+	here, err := filepath.Abs("token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := json.Marshal(here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := say(t, "kubeconfig", "--server", "https://regent.test", "--id-token-file", "token"); !bytes.Contains(text, want) {
+		t.Errorf("got %s, want the path %s", text, want)
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"kubeconfig", "--namespace", "A_b"}, system{strings.NewReader(""), &out, &errs, nil}); code == 0 || out.Len() > 0 || !strings.Contains(errs.String(), "A_b") {
+		t.Errorf("exit code %d: %s%s", code, out.String(), errs.String())
+	}
+}

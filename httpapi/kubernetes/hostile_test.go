@@ -329,3 +329,17 @@ func TestAMistakeInABodyIsToldWithoutNamesOfThisProgram(t *testing.T) {
 		}
 	}
 }
+
+func TestAMethodThatIsNotAllowedIsAnsweredWithThoseThatAre(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for target, want := range map[string]string{
+		"POST " + one: "GET, PUT, PATCH, DELETE", "DELETE " + leases: "GET, POST", "POST /apis/coordination.k8s.io/v1/leases": "GET", "POST /apis": "GET",
+	} {
+		method, path, _ := strings.Cut(target, " ")
+		w := f.send(method, path, "")
+		if got := w.Header().Get("Allow"); w.Code != 405 || got != want || !strings.Contains(w.Body.String(), want+"; ") {
+			t.Errorf("%s: %d, Allow %q, %s", target, w.Code, got, w.Body)
+		}
+	}
+}

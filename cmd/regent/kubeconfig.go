@@ -19,7 +19,7 @@ const credentialVersion = "client.authentication.k8s.io/v1"
 // kubeconfigCommand prints what points a client of Kubernetes at the server. It is written as JSON,
 // which every reader of YAML reads.
 func (c *cli) kubeconfigCommand() *cobra.Command {
-	namespace := "default"
+	namespace, authority := "default", ""
 	cmd := &cobra.Command{
 		Use:   "kubeconfig [--server URL] [--namespace NAME]",
 		Short: "Print a kubeconfig for the Leases of a server",
@@ -41,15 +41,22 @@ changed.`,
 			if err != nil {
 				return err
 			}
+			cluster := map[string]any{"server": c.server}
+			if authority != "" {
+				if cluster["certificate-authority"], err = filepath.Abs(authority); err != nil {
+					return err
+				}
+			}
 			return c.printJSON(map[string]any{
 				"apiVersion": "v1", "kind": "Config", "current-context": "regent",
-				"clusters": []any{map[string]any{"name": "regent", "cluster": map[string]any{"server": c.server}}},
+				"clusters": []any{map[string]any{"name": "regent", "cluster": cluster}},
 				"users":    []any{map[string]any{"name": "regent", "user": user}},
 				"contexts": []any{map[string]any{"name": "regent", "context": map[string]any{"cluster": "regent", "user": "regent", "namespace": namespace}}},
 			})
 		},
 	}
 	cmd.Flags().Var(&value[string]{&namespace, "default", "NAME", parseNamespace}, "namespace", "the namespace of clients that name none")
+	cmd.Flags().Var(&value[string]{&authority, "", "FILE", parseText}, "certificate-authority", "clients trust the certificates that those in this file have signed (default: those that the system trusts)")
 	c.addRemote(cmd)
 	c.add(cmd, "", c.credentialCommand())
 	return cmd

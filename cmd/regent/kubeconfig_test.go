@@ -81,7 +81,7 @@ func TestACredentialSaysUntilWhenItsTokenIsOfUse(t *testing.T) {
 	}
 }
 
-func TestAKubeconfigNamesTheTokenFileWhereverItIsReadAndNoNamespaceThatCannotBe(t *testing.T) {
+func TestAKubeconfigNamesFilesByTheirFullPathsAndNoNamespaceThatCannotBe(t *testing.T) {
 	t.Parallel()
 	here, err := filepath.Abs("token")
 	if err != nil {
@@ -91,8 +91,10 @@ func TestAKubeconfigNamesTheTokenFileWhereverItIsReadAndNoNamespaceThatCannotBe(
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := say(t, "kubeconfig", "--server", "https://regent.test", "--id-token-file", "token"); !bytes.Contains(text, want) {
-		t.Errorf("got %s, want the path %s", text, want)
+	for _, flag := range []string{"--id-token-file", "--certificate-authority"} {
+		if text := say(t, "kubeconfig", "--server", "https://regent.test", flag, "token"); !bytes.Contains(text, want) {
+			t.Errorf("%s: got %s, want the path %s", flag, text, want)
+		}
 	}
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"kubeconfig", "--namespace", "A_b"}, system{strings.NewReader(""), &out, &errs, nil}); code == 0 || out.Len() > 0 || !strings.Contains(errs.String(), "A_b") {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"net/http"
 
 	"regent/httpapi"
 	"regent/httpapi/dashboard"
 	"regent/httpapi/kubernetes"
 	"regent/httpapi/mcp"
 	"regent/leadership"
+	"regent/leadership/wire"
 )
 
 // doors are the ways to call the service beside the REST API.
@@ -18,7 +20,9 @@ type doors struct {
 
 // openDoors opens the doors that the settings ask for. config is that of the API.
 func openDoors(s serviceSettings, who *access, rights dashboard.Rights, config httpapi.Config, journal leadership.Journal) (*doors, error) {
-	d := &doors{byPath: map[string]httpapi.Door{}}
+	d := &doors{byPath: map[string]httpapi.Door{
+		kubernetes.Path: shut("--kubernetes"), mcp.Path: shut("--mcp"), dashboard.Path: shut("--ui"),
+	}}
 	if s.kubernetes {
 		door := kubernetes.New(kubernetes.Config{
 			Service:     config.Service,
@@ -40,6 +44,14 @@ func openDoors(s serviceSettings, who *access, rights dashboard.Rights, config h
 		}
 	}
 	return d, nil
+}
+
+// shut is a door that the settings do not ask for. It names the flag that opens it.
+func shut(flag string) httpapi.Door {
+	return httpapi.Door{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		p := wire.NewProblem(&leadership.Error{Code: leadership.NotFound, Detail: "this server does not serve this path; start it with " + flag})
+		p.Write(w, p)
+	})}
 }
 
 // close ends what the doors do in the background. It may be called again.

@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -17,7 +19,7 @@ const credentialVersion = "client.authentication.k8s.io/v1"
 // kubeconfigCommand prints what points a client of Kubernetes at the server. It is written as JSON,
 // which every reader of YAML reads.
 func (c *cli) kubeconfigCommand() *cobra.Command {
-	namespace := "default"
+	namespace, authority := "default", ""
 	cmd := &cobra.Command{
 		Use:   "kubeconfig [--server URL] [--namespace NAME]",
 		Short: "Print a kubeconfig for the Leases of a server",
@@ -35,33 +37,55 @@ changed.`,
 			if _, err := c.connect(); err != nil { // it checks the address
 				return err
 			}
+			user, err := c.bearer.kubernetesUser()
+			if err != nil {
+				return err
+			}
+			cluster := map[string]any{"server": c.server}
+			if authority != "" {
+				if cluster["certificate-authority"], err = filepath.Abs(authority); err != nil {
+					return err
+				}
+			}
 			return c.printJSON(map[string]any{
 				"apiVersion": "v1", "kind": "Config", "current-context": "regent",
-				"clusters": []any{map[string]any{"name": "regent", "cluster": map[string]any{"server": c.server}}},
-				"users":    []any{map[string]any{"name": "regent", "user": c.bearer.kubernetesUser()}},
+				"clusters": []any{map[string]any{"name": "regent", "cluster": cluster}},
+				"users":    []any{map[string]any{"name": "regent", "user": user}},
 				"contexts": []any{map[string]any{"name": "regent", "context": map[string]any{"cluster": "regent", "user": "regent", "namespace": namespace}}},
 			})
 		},
 	}
-	cmd.Flags().Var(&value[string]{&namespace, "default", "NAME", parseText}, "namespace", "the namespace of clients that name none")
+	cmd.Flags().Var(&value[string]{&namespace, "default", "NAME", parseNamespace}, "namespace", "the namespace of clients that name none")
+	cmd.Flags().Var(&value[string]{&authority, "", "FILE", parseText}, "certificate-authority", "clients trust the certificates that those in this file have signed (default: those that the system trusts)")
 	c.addRemote(cmd)
 	c.add(cmd, "", c.credentialCommand())
 	return cmd
 }
 
 // kubernetesUser is the user of a kubeconfig that identifies itself as f does.
-func (f bearerFlags) kubernetesUser() map[string]any {
+func (f bearerFlags) kubernetesUser() (map[string]any, error) {
 	switch {
 	case f.audience != "":
 		return map[string]any{"exec": map[string]any{
 			"apiVersion": credentialVersion, "command": "regent", "args": []string{"kubeconfig", "credential", "--audience", f.audience},
 			"interactiveMode": "Never", "provideClusterInfo": false,
 			"installHint": "regent must be in PATH: it gets the ID token for the Regent server",
-		}}
-	case f.file != "":
-		return map[string]any{"tokenFile": f.file}
+		}}, nil
+	case f.file != "": // clients read a relative path from where the kubeconfig lies
+		path, err := filepath.Abs(f.file)
+		return map[string]any{"tokenFile": path}, err
 	}
-	return map[string]any{}
+	return map[string]any{}, nil
+}
+
+// namespaceForm is the name of a namespace of Kubernetes.
+var namespaceForm = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+func parseNamespace(text string) (string, error) {
+	if !namespaceForm.MatchString(text) {
+		return "", fmt.Errorf("%q is not the name of a namespace: it has from 1 to 63 of a-z, 0-9 and '-', and begins and ends with a letter or digit", text)
+	}
+	return text, nil
 }
 
 // credentialCommand prints the token of a client of Kubernetes.

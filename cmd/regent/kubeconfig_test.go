@@ -80,3 +80,24 @@ func TestACredentialSaysUntilWhenItsTokenIsOfUse(t *testing.T) {
 		}
 	}
 }
+
+func TestAKubeconfigNamesFilesByTheirFullPathsAndNoNamespaceThatCannotBe(t *testing.T) {
+	t.Parallel()
+	here, err := filepath.Abs("token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := json.Marshal(here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range []string{"--id-token-file", "--certificate-authority"} {
+		if text := say(t, "kubeconfig", "--server", "https://regent.test", flag, "token"); !bytes.Contains(text, want) {
+			t.Errorf("%s: got %s, want the path %s", flag, text, want)
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"kubeconfig", "--namespace", "A_b"}, system{strings.NewReader(""), &out, &errs, nil}); code == 0 || out.Len() > 0 || !strings.Contains(errs.String(), "A_b") {
+		t.Errorf("exit code %d: %s%s", code, out.String(), errs.String())
+	}
+}

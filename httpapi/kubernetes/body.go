@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -26,6 +27,7 @@ const maxBody = 64 << 10
 
 // deleteOptions is what is looked at of metav1.DeleteOptions.
 type deleteOptions struct {
+	Kind          string `json:"kind"`
 	Preconditions struct {
 		UID             string `json:"uid"`
 		ResourceVersion string `json:"resourceVersion"`
@@ -56,6 +58,20 @@ func decode(body []byte, into any) error {
 	return json.Unmarshal(body, into, jsontext.AllowDuplicateNames(true))
 }
 
+// plain says what is wrong with JSON without the names of this program's types.
+func plain(err error) string {
+	mistaken, ok := errors.AsType[*json.SemanticError](err)
+	switch {
+	case !ok:
+		return err.Error()
+	case mistaken.JSONPointer == "":
+		return fmt.Sprintf("the body is no object, but a JSON value that begins with %q", mistaken.JSONKind.String())
+	case len(mistaken.JSONValue) > 0:
+		return fmt.Sprintf("%s cannot be %s", mistaken.JSONPointer, cut(string(mistaken.JSONValue)))
+	}
+	return fmt.Sprintf("%s cannot be of the JSON type %s", mistaken.JSONPointer, mistaken.JSONKind)
+}
+
 // readLease reads the Lease in a body.
 func (d *Door) readLease(w http.ResponseWriter, r *http.Request) (l lease, err error) {
 	contentType, body, err := read(w, r, typeJSON, typeProtobuf)
@@ -76,7 +92,7 @@ func (d *Door) readLease(w http.ResponseWriter, r *http.Request) (l lease, err e
 func (l lease) checkRead(err error) error {
 	switch {
 	case err != nil:
-		return refuse(http.StatusBadRequest, "", "the object provided is unrecognized: %v", err)
+		return refuse(http.StatusBadRequest, "", "the object provided is unrecognized: %s", plain(err))
 	case l.Kind != "" && l.Kind != "Lease", l.APIVersion != "" && l.APIVersion != apiVersion:
 		return refuse(http.StatusBadRequest, "", "the object provided is a %q of %q, and this path takes a Lease of %s", cut(l.Kind), cut(l.APIVersion), apiVersion)
 	}
@@ -99,10 +115,27 @@ func readOptions(w http.ResponseWriter, r *http.Request) (o deleteOptions, err e
 	default:
 		err = decode(body, &o)
 	}
-	if err != nil {
-		err = refuse(http.StatusBadRequest, "", "the options of the deletion are unrecognized: %v", err)
+	switch {
+	case err != nil:
+		err = refuse(http.StatusBadRequest, "", "the options of the deletion are unrecognized: %s", plain(err))
+	case o.Kind != "" && o.Kind != "DeleteOptions":
+		err = refuse(http.StatusBadRequest, "", "the body of a deletion is a %q, and must be DeleteOptions, or empty", cut(o.Kind))
 	}
 	return o, err
+}
+
+// directive returns an instruction of a strategic merge patch, such as $patch; "" if it has none.
+func directive(patch any) string {
+	fields, _ := patch.(map[string]any)
+	for name, value := range fields {
+		if strings.HasPrefix(name, "$") {
+			return name
+		}
+		if below := directive(value); below != "" {
+			return below
+		}
+	}
+	return ""
 }
 
 // merge applies a merge patch (RFC 7386) to a document.

@@ -72,7 +72,7 @@ func swagger(w http.ResponseWriter, r *http.Request) error {
 // document answers with what never changes.
 func document(w http.ResponseWriter, r *http.Request, v any) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return refuse(http.StatusMethodNotAllowed, "", "the server does not allow this method on the requested resource")
+		return notAllowed(w, "", "Leases are below %s", http.MethodGet)
 	}
 	if err := acceptable(r); err != nil {
 		return err

@@ -34,8 +34,15 @@
 //
 // # Versions
 //
-// A resource version is an instant of the store's clock in microseconds: of the last heartbeat of a
-// lease, of the read of a vacant one, and of the cursor of a feed in lists and watches. A write is
+// A resource version is an instant of the store's clock in microseconds. That of a Lease is its
+// last heartbeat or, if it is vacant, when it was read, in every answer and event. A write is
 // refused if the Lease was written after that instant. A watch tells of every change, and not of
 // renewals, which are no changes.
+//
+// No Lease in a list has a later version than the list, and no Lease in a watch a later one than
+// the next bookmark. The instance may not have heard yet of an earlier change of another Lease: it
+// knows of all up to the cursor of its feed only. So a watch of several Leases that resumes begins
+// 35 minutes before the version that the client names: a feed's cursor is never further behind but
+// while the store cannot be read, and then the versions in a watch stay within 35 minutes of it.
+// A client may be told again of what it knows, and misses nothing.
 package kubernetes

@@ -93,10 +93,12 @@ func (d *Door) collection(w http.ResponseWriter, r *http.Request, namespace stri
 	switch {
 	case r.Method == http.MethodPost && namespace != "":
 		return d.create(w, r, namespace)
+	case namespace == "" && r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return notAllowed(w, "", "create a Lease in a namespace: POST to %s/namespaces/NAMESPACE/leases", http.MethodGet)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		return refuse(http.StatusMethodNotAllowed, "", "the server does not allow this method on the requested resource; delete Leases one by one")
+		return notAllowed(w, "", "update and delete each Lease at %s/namespaces/NAMESPACE/leases/NAME", http.MethodGet, http.MethodPost)
 	}
-	return d.survey(w, r, namespace)
+	return d.survey(w, r, key{namespace: namespace})
 }
 
 // object serves one Lease.
@@ -110,7 +112,7 @@ func (d *Door) object(w http.ResponseWriter, r *http.Request, k key) error {
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		if wantsWatch(r) {
-			return d.survey(w, r, k.namespace)
+			return d.survey(w, r, k)
 		}
 		return d.get(w, r, k, e)
 	}
@@ -125,7 +127,15 @@ func (d *Door) object(w http.ResponseWriter, r *http.Request, k key) error {
 	case http.MethodDelete:
 		return d.remove(w, r, k, e)
 	}
-	return refuse(http.StatusMethodNotAllowed, k.name, "the server does not allow this method on the requested resource")
+	return notAllowed(w, k.name, "create a Lease by a POST to %s/namespaces/NAMESPACE/leases", http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodDelete)
+}
+
+// notAllowed refuses a method, and names those that are allowed. instead is what to do, with a verb
+// for the path below which everything stands.
+func notAllowed(w http.ResponseWriter, name, instead string, methods ...string) error {
+	allowed := strings.Join(methods, ", ")
+	w.Header().Set("Allow", allowed)
+	return refuse(http.StatusMethodNotAllowed, name, "the server does not allow this method on the requested resource, but %s; "+instead, allowed, Path+"/"+apiVersion)
 }
 
 func refuseDryRun(r *http.Request) error {

@@ -213,8 +213,9 @@ func TestTransitionsGoOnAfterADeletion(t *testing.T) {
 	if s := f.want(409, "POST", leases, claim("bob")); s["reason"] != "AlreadyExists" {
 		t.Errorf("while the deleted lease would last: %v", s)
 	}
+	f.want(404, "GET", one, nil) // what is refused leaves nothing
 	f.now = f.now.Add(16 * time.Second)
-	if l := f.want(200, "PUT", one, by(f.want(200, "GET", one, nil), "bob")); at(l, "spec", "leaseTransitions") != 1.0 {
+	if l := f.want(201, "POST", leases, claim("bob")); at(l, "spec", "leaseTransitions") != 1.0 {
 		t.Errorf("got %v", l)
 	}
 }
@@ -312,13 +313,19 @@ func TestAPatchRenewsAndIsRefusedToAFieldManagerThatDoesNotHold(t *testing.T) {
 	}
 }
 
-// stream opens a watch, and returns a function that reads its next event.
+// stream opens a watch of the namespace, and returns a function that reads its next event.
 func (f *fixture) stream(query string) (next func() (kind string, o object)) {
+	f.Helper()
+	return f.streamOf(leases, query)
+}
+
+// streamOf opens a watch of a path.
+func (f *fixture) streamOf(path, query string) (next func() (kind string, o object)) {
 	f.Helper()
 	server := httptest.NewServer(f.door)
 	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
 	f.Cleanup(func() { cancel(); server.CloseClientConnections(); server.Close() })
-	r, _ := http.NewRequestWithContext(ctx, "GET", server.URL+leases+"?watch=true&"+query, nil)
+	r, _ := http.NewRequestWithContext(ctx, "GET", server.URL+path+"?watch=true&"+query, nil)
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		f.Fatal(err)
@@ -455,4 +462,21 @@ func TestAMergePatchOfAWholeLeaseIsGuardedByItsVersion(t *testing.T) {
 		t.Errorf("taken over: %v", l)
 	}
 	f.want(200, "PATCH", one, by(f.want(200, "GET", one, nil), ""), merge...)
+}
+
+func TestAWatchOfANamedPathHasThatLeaseAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, name := range []string{"a", "jobs", "z"} {
+		c := claim("ann")
+		c["metadata"] = object{"name": name}
+		f.want(201, "POST", leases, c)
+	}
+	next := f.streamOf(one, "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+	if kind, o := next(); kind != "ADDED" || at(o, "metadata", "name") != "jobs" {
+		t.Errorf("got %s %v", kind, o)
+	}
+	if kind, o := next(); kind != "BOOKMARK" {
+		t.Errorf("then got %s %v", kind, o)
+	}
 }

@@ -173,6 +173,21 @@ func TestABadRequestIsRefusedAndChangesNothing(t *testing.T) {
 		{422, "GET", leases + "?watch=1&resourceVersion=x", nil, nil},
 		{422, "GET", leases + "?watch=1&sendInitialEvents=true", nil, nil},
 		{410, "GET", leases + "?watch=1&resourceVersion=9223372036854775", nil, nil},
+		{400, "GET", leases + "?limit=x", nil, nil},
+		{400, "GET", leases + "?limit=-1", nil, nil},
+		{200, "GET", leases + "?limit=500&resourceVersion=0&resourceVersionMatch=NotOlderThan&timeoutSeconds=10", nil, nil},
+		{400, "GET", leases + "?continue=x", nil, nil},
+		{400, "GET", leases + "?resourceVersion=abc", nil, nil},
+		{400, "GET", leases + "?resourceVersion=1&resourceVersionMatch=Foo", nil, nil},
+		{400, "GET", leases + "?resourceVersion=1&resourceVersionMatch=Exact", nil, nil},
+		{400, "GET", leases + "?resourceVersionMatch=NotOlderThan", nil, nil},
+		{400, "GET", leases + "?watch=1&timeoutSeconds=x", nil, nil},
+		{400, "GET", one + "?watch=1&fieldSelector=metadata.name%3Dother", nil, nil},
+		{400, "PATCH", one, object{"$patch": "replace", "spec": object{}}, []string{"Content-Type", "application/strategic-merge-patch+json"}},
+		{400, "PATCH", one, object{"spec": object{"$retainKeys": []string{"x"}}}, []string{"Content-Type", "application/strategic-merge-patch+json"}},
+		{400, "PATCH", one, object{"metadata": object{"$deleteFromPrimitiveList/finalizers": []string{"x"}}}, []string{"Content-Type", "application/strategic-merge-patch+json"}},
+		{400, "DELETE", one, object{"kind": "Pod", "apiVersion": "v1"}, nil},
+		{400, "DELETE", one, "k8s\x00\n\t\n\x02v1\x12\x03Pod\x12\x00", []string{"Content-Type", "application/vnd.kubernetes.protobuf"}},
 		{409, "DELETE", one, object{"preconditions": object{"uid": "x"}}, nil},
 		{400, "DELETE", one, object{"dryRun": []string{"All"}}, nil},
 	} {
@@ -292,5 +307,39 @@ func TestWhatStandsBeforeTheDoorRefusesAsAnAPIServerDoes(t *testing.T) {
 	var s object
 	if err := json.Unmarshal(w.Body.Bytes(), &s); err != nil || s["reason"] != "InternalError" || strings.Contains(w.Body.String(), "secret") {
 		t.Errorf("got %s", w.Body)
+	}
+}
+
+func TestAMistakeInABodyIsToldWithoutNamesOfThisProgram(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.want(201, "POST", leases, claim("ann"))
+	for body, want := range map[string]string{
+		`[]`: "no object", `{"spec":3}`: "/spec", `{"spec":{"leaseDurationSeconds":"x"}}`: "/spec/leaseDurationSeconds", `{"spec":{"renewTime":"x"}}`: "/spec/renewTime",
+		`{"spec":{"leaseDurationSeconds":99999999999}}`: "99999999999", `{"metadata":{"labels":{"a":true}}}`: "/metadata/labels/a", `{"preconditions":7,"spec":7}`: "cannot be",
+	} {
+		for _, method := range []string{"PUT", "DELETE"} {
+			if method == "DELETE" && !strings.Contains(body, "preconditions") {
+				continue
+			}
+			message := f.want(400, method, one, body)["message"].(string)
+			if !strings.Contains(message, want) || strings.Contains(message, "kubernetes.") || strings.Contains(message, "struct") || strings.Contains(message, "strconv") || strings.Contains(message, "Go ") {
+				t.Errorf("%s %s: %s", method, body, message)
+			}
+		}
+	}
+}
+
+func TestAMethodThatIsNotAllowedIsAnsweredWithThoseThatAre(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for target, want := range map[string]string{
+		"POST " + one: "GET, PUT, PATCH, DELETE", "DELETE " + leases: "GET, POST", "POST /apis/coordination.k8s.io/v1/leases": "GET", "POST /apis": "GET",
+	} {
+		method, path, _ := strings.Cut(target, " ")
+		w := f.send(method, path, "")
+		if got := w.Header().Get("Allow"); w.Code != 405 || got != want || !strings.Contains(w.Body.String(), want+"; ") {
+			t.Errorf("%s: %d, Allow %q, %s", target, w.Code, got, w.Body)
+		}
 	}
 }

@@ -216,10 +216,9 @@ func version(at time.Time) string { return strconv.FormatInt(max(at.UnixMicro(),
 // newLease returns an election as a Lease. It changes only when the election is written.
 func newLease(k key, l leadership.Lease, resourceVersion string) lease {
 	x := extraOf(l.Metadata)
-	sum := sha256.Sum256([]byte(l.Election))
 	m := meta{
 		Name: k.name, Namespace: k.namespace, ResourceVersion: resourceVersion, Labels: x.Labels,
-		UID:         uuid(sum[:16]),
+		UID:         k.uid(),
 		Annotations: map[string]string{tokenAnnotation: strconv.FormatInt(int64(l.Token), 10)},
 	}
 	maps.Copy(m.Annotations, withoutOwn(x.Annotations))
@@ -230,6 +229,13 @@ func newLease(k key, l leadership.Lease, resourceVersion string) lease {
 		s.AcquireTime, s.RenewTime = &microTime{l.AcquiredAt}, &microTime{l.LastHeartbeat}
 	}
 	return lease{Kind: "Lease", APIVersion: apiVersion, Metadata: m, Spec: s}
+}
+
+// uid is that of a Lease. It depends on the name alone: an election that was deleted begins again
+// as the same one.
+func (k key) uid() string {
+	sum := sha256.Sum256([]byte(prefix + k.namespace + "." + k.name))
+	return uuid(sum[:16])
 }
 
 // uuid writes 16 bytes as a UUID of version 8, which leaves their meaning to its maker.

@@ -186,9 +186,9 @@ func instant(message []byte) (*microTime, error) {
 
 // protobufOptions reads DeleteOptions.
 func protobufOptions(body []byte) (o deleteOptions, err error) {
-	_, _, raw, err := unwrap(body)
-	if err != nil {
-		return o, err
+	_, kind, raw, err := unwrap(body)
+	if o.Kind = kind; err != nil || kind != "" && kind != "DeleteOptions" {
+		return o, err // for the caller to refuse
 	}
 	err = fields(raw, func(field protowire.Number, text []byte, _ uint64) error {
 		switch field {

@@ -22,10 +22,10 @@ type requirement struct {
 	not    bool     // none of them; with nil values: the label must not be there
 }
 
-// selects reads the selectors of a request.
-func selects(r *http.Request, namespace string) (s selection, err error) {
+// selects reads the selectors of a request for the key in its path.
+func selects(r *http.Request, k key) (s selection, err error) {
 	q := r.URL.Query()
-	s.namespace = namespace
+	s.namespace, s.name = k.namespace, k.name
 	for term := range strings.SplitSeq(q.Get("fieldSelector"), ",") {
 		field, value, ok := strings.Cut(strings.Replace(term, "==", "=", 1), "=")
 		switch {

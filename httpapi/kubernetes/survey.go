@@ -3,13 +3,16 @@ package kubernetes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"regent/httpapi/access/authn"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 )
 
 // wantsWatch reports whether a request is for a watch.
@@ -18,9 +21,13 @@ func wantsWatch(r *http.Request) bool {
 	return err == nil && watch
 }
 
-// survey serves a list or a watch.
-func (d *Door) survey(w http.ResponseWriter, r *http.Request, namespace string) error {
-	s, err := selects(r, namespace)
+// survey serves a list or a watch: of one Lease, if the key names it, or of those of its namespace
+// or of all.
+func (d *Door) survey(w http.ResponseWriter, r *http.Request, k key) error {
+	s, err := selects(r, k)
+	if err == nil {
+		err = checkListing(r)
+	}
 	if err == nil {
 		err = s.validate()
 	}
@@ -28,28 +35,73 @@ func (d *Door) survey(w http.ResponseWriter, r *http.Request, namespace string) 
 		return err
 	}
 	if wantsWatch(r) {
-		return d.watch(w, r, s)
+		return s.denied(r, "watch", d.watch(w, r, s))
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), d.config.Timeout)
 	defer cancel()
 	from, err := d.source(ctx, s, instance.Cursor{})
 	if err != nil {
-		return err
+		return s.denied(r, "list", err)
 	}
 	from.close()
 	rows, err := d.list(ctx, s)
 	if err != nil {
 		return err
 	}
+	seen := latest(from.seen(), rows)
 	if version, as := asTable(r); as {
-		reply(w, http.StatusOK, newTable(version, from.version(), r, rows))
+		reply(w, http.StatusOK, newTable(version, seen, r, rows))
 		return nil
 	}
 	items := make([]lease, len(rows))
 	for i := range rows {
 		items[i] = rows[i].lease
 	}
-	reply(w, http.StatusOK, object{"kind": "LeaseList", "apiVersion": apiVersion, "metadata": listMeta{ResourceVersion: from.version()}, "items": items})
+	reply(w, http.StatusOK, object{"kind": "LeaseList", "apiVersion": apiVersion, "metadata": listMeta{ResourceVersion: seen}, "items": items})
+	return nil
+}
+
+// denied is the error of a caller that may not read all Leases that may be selected, in the words of
+// Kubernetes.
+func (s selection) denied(r *http.Request, verb string, err error) error {
+	refused, ok := errors.AsType[*leadership.Error](err)
+	if _, one := s.one(); one || !ok || refused.Code != wire.PermissionDenied {
+		return err
+	}
+	scope := "at the cluster scope"
+	if s.namespace != "" {
+		scope = fmt.Sprintf("in the namespace %q", s.namespace)
+	}
+	who, _ := authn.From(r.Context())
+	return forbidden("", "User %q cannot %s resource \"leases\" in API group %q %s; an operator of this service can grant the role observer on the elections %s*", who, verb, group, scope, s.prefix())
+}
+
+// checkListing refuses options of a list or a watch that are malformed, or that ask for what cannot
+// be given. A list is never divided, whatever its limit, and is as new as can be.
+func checkListing(r *http.Request) error {
+	q := r.URL.Query()
+	for _, name := range []string{"limit", "timeoutSeconds"} {
+		if n, err := strconv.ParseInt(q.Get(name), 10, 64); q.Get(name) != "" && (err != nil || n < 0) {
+			return refuse(http.StatusBadRequest, "", "%s is %q, and must be a whole number that is not negative", name, cut(q.Get(name)))
+		}
+	}
+	if wantsWatch(r) {
+		return nil
+	}
+	known, match := q.Get("resourceVersion"), q.Get("resourceVersionMatch")
+	switch {
+	case q.Get("continue") != "":
+		return refuse(http.StatusBadRequest, "", "continue is %q, and this server gives none: a list has all Leases; leave it out", cut(q.Get("continue")))
+	case match != "" && match != "NotOlderThan":
+		return refuse(http.StatusBadRequest, "", "resourceVersionMatch is %q, and a list is as new as can be; leave it out, or send NotOlderThan", cut(match))
+	case match != "" && known == "":
+		return refuse(http.StatusBadRequest, "", "resourceVersionMatch needs a resourceVersion")
+	case known == "" || known == "0":
+		return nil
+	}
+	if _, err := cursorOf(known); err != nil {
+		return refuse(http.StatusBadRequest, "", "resourceVersion: %q is not a version that this server gave", cut(known))
+	}
 	return nil
 }
 
@@ -102,12 +154,43 @@ type source struct {
 	first leadership.Lease // of one: as it was when the watch began
 }
 
-// change is an election that has changed, and the version to watch on from.
+// lag is how far back a watch of several Leases begins, from the version that it resumes from: that
+// may be of a Lease that has changed after another one of whose change the instance has not heard
+// yet. A feed hears of every change within half an hour.
+const lag = 35 * time.Minute
+
+// change is an election that has changed.
 type change struct {
 	election leadership.Election
 	revision leadership.Revision
 	begun    bool // it did not exist before
-	version  string
+	at       time.Time
+	most     time.Time // no version may be later; zero for no bound
+}
+
+// version is that of the Lease as it is now: of its last write, as far as a client that resumes
+// from there misses nothing.
+func (c change) version(now leadership.Lease) time.Time {
+	at := later(c.at, written(now))
+	if !c.most.IsZero() && at.After(c.most) {
+		return c.most
+	}
+	return at
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// latest is the version of a list: none of its Leases has a later one.
+func latest(seen time.Time, rows []row) string {
+	for _, one := range rows {
+		seen = later(seen, written(one.election))
+	}
+	return version(seen)
 }
 
 // source opens a source of what comes after the cursor.
@@ -133,15 +216,12 @@ func (s *source) close() {
 	}
 }
 
-// version is where a client watches on that has seen all so far.
-func (s *source) version() string {
+// seen is the instant up to which next has told of all changes.
+func (s *source) seen() time.Time {
 	if s.feed != nil {
-		return versionOf(s.feed.Cursor())
+		return instantOf(s.feed.Cursor())
 	}
-	if s.first.ReadAt.IsZero() {
-		return "1"
-	}
-	return version(s.first.ReadAt)
+	return s.first.ReadAt
 }
 
 // next blocks until there are changes. Of several of one election it returns the last.
@@ -149,19 +229,19 @@ func (s *source) next(ctx context.Context) (changes []change, err error) {
 	if s.one != nil {
 		events, err := s.one.Next(ctx)
 		for _, e := range events {
-			changes = note(changes, e, version(e.At))
+			changes = note(changes, e, time.Time{})
 		}
 		return changes, err
 	}
 	items, err := s.feed.Next(ctx)
 	for _, item := range items {
-		changes = note(changes, item.Event, versionOf(item.Cursor))
+		changes = note(changes, item.Event, instantOf(item.Cursor).Add(lag))
 	}
 	return changes, err
 }
 
-func note(changes []change, e leadership.Event, version string) []change {
-	one := change{e.Election, e.Revision, e.Revision == 1 || e.Type == leadership.EventRecreated, version}
+func note(changes []change, e leadership.Event, most time.Time) []change {
+	one := change{e.Election, e.Revision, e.Revision == 1 || e.Type == leadership.EventRecreated, e.At, most}
 	kept := changes[:0]
 	for _, other := range changes {
 		if other.election != e.Election {
@@ -173,22 +253,19 @@ func note(changes []change, e leadership.Event, version string) []change {
 	return append(kept, one)
 }
 
-// versionOf is the resource version of a cursor.
-func versionOf(c instance.Cursor) string {
-	at, err := time.Parse(time.RFC3339Nano, c.String())
-	if err != nil {
-		return "1"
-	}
-	return version(at)
+// instantOf is the instant of a cursor: of the store's clock, as its text says.
+func instantOf(c instance.Cursor) time.Time {
+	at, _ := time.Parse(time.RFC3339Nano, c.String())
+	return at
 }
 
-// cursorOf is the cursor of a resource version.
+// cursorOf is the cursor to resume from, for a client that has seen that resource version last.
 func cursorOf(v string) (instance.Cursor, error) {
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n <= 0 || strings.HasPrefix(v, "+") {
 		return instance.Cursor{}, invalid("", "resourceVersion", "%q is not a version that this server gave", cut(v))
 	}
-	c, err := instance.ParseCursor(time.UnixMicro(n).UTC().Format(time.RFC3339Nano))
+	c, err := instance.ParseCursor(time.UnixMicro(n).Add(-lag).UTC().Format(time.RFC3339Nano))
 	if err != nil {
 		return c, invalid("", "resourceVersion", "%q is not a version that this server gave", cut(v))
 	}

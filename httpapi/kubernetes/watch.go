@@ -19,6 +19,8 @@ type watching struct {
 	w         http.ResponseWriter
 	table     string // the version of Tables to send; "" for Leases
 	bookmarks bool
+	sent      map[leadership.Election]leadership.Revision // the revision of each Lease that was sent
+	last      time.Time                                   // the latest version that was sent
 }
 
 // stall is how long a watch waits for a client that does not read.
@@ -68,7 +70,7 @@ func (d *Door) watch(w http.ResponseWriter, r *http.Request, s selection) error 
 			return err
 		}
 	}
-	t := &watching{door: d, selection: s, r: r, w: w, bookmarks: q.Get("allowWatchBookmarks") == "true"}
+	t := &watching{door: d, selection: s, r: r, w: w, bookmarks: q.Get("allowWatchBookmarks") == "true", sent: map[leadership.Election]leadership.Revision{}}
 	t.table, _ = asTable(r)
 	ctx, end := context.WithTimeout(r.Context(), limit)
 	defer end()
@@ -76,17 +78,18 @@ func (d *Door) watch(w http.ResponseWriter, r *http.Request, s selection) error 
 	seen, _ := strconv.ParseInt(known, 10, 64)
 	news := func(at time.Time) bool { return all || !(initial == "false" && known == "") && at.UnixMicro() > seen }
 	for _, one := range rows {
-		if news(written(one.election)) && t.send("ADDED", one) != nil {
+		at := written(one.election)
+		if news(at) && t.send("ADDED", one, at) != nil {
 			return nil
 		}
 	}
 	if !gone.IsZero() && news(gone) {
 		k, _ := s.one()
-		if t.send("DELETED", row{newLease(k, from.first, version(gone)), from.first}) != nil {
+		if t.send("DELETED", row{newLease(k, from.first, version(gone)), from.first}, gone) != nil {
 			return nil
 		}
 	}
-	if initial == "true" && t.bookmarks && t.bookmark(from.version(), map[string]string{initialEventsEnd: "true"}) != nil {
+	if initial == "true" && t.bookmarks && t.bookmark(from, map[string]string{initialEventsEnd: "true"}) != nil {
 		return nil
 	}
 	t.run(ctx, from)
@@ -127,7 +130,7 @@ func (t *watching) run(ctx context.Context, from *source) {
 		case err != nil && silent:
 			err = nil
 			if t.bookmarks && from.feed != nil {
-				err = t.bookmark(from.version(), nil)
+				err = t.bookmark(from, nil)
 			}
 		case errors.Is(err, instance.ErrSlow), errors.Is(err, leadership.HistoryCompacted):
 			t.write("ERROR", refuse(http.StatusGone, "", "the watch was read too slowly, or too much has happened at once; read everything anew").document())
@@ -147,7 +150,7 @@ func (t *watching) run(ctx context.Context, from *source) {
 func (t *watching) pass(ctx context.Context, changes []change) error {
 	for _, c := range changes {
 		k, ok := keyOf(c.election)
-		if !ok || !t.has(k) {
+		if !ok || !t.has(k) || c.revision <= t.sent[c.election] {
 			continue
 		}
 		reading, err := t.door.config.Service.Read(ctx, leadership.ReadRequest{Election: c.election, Known: c.revision})
@@ -162,7 +165,9 @@ func (t *watching) pass(ctx context.Context, changes []change) error {
 				l = *refused.Lease
 			}
 		}
-		one := row{newLease(k, l, c.version), l}
+		l.Revision = max(l.Revision, c.revision)
+		at := c.version(l)
+		one := row{newLease(k, l, version(at)), l}
 		kind := "MODIFIED"
 		switch matching := t.matches(one.Metadata.Labels); {
 		case gone, !matching:
@@ -170,23 +175,25 @@ func (t *watching) pass(ctx context.Context, changes []change) error {
 		case c.begun, len(t.labels) > 0: // it may not have been selected before
 			kind = "ADDED"
 		}
-		if err := t.send(kind, one); err != nil {
+		if err := t.send(kind, one, at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *watching) send(kind string, one row) error {
+// send tells of a Lease, in its version.
+func (t *watching) send(kind string, one row, version time.Time) error {
+	t.sent[one.election.Election], t.last = one.election.Revision, later(t.last, version)
 	if t.table != "" {
 		return t.write(kind, newTable(t.table, one.Metadata.ResourceVersion, t.r, []row{one}))
 	}
 	return t.write(kind, one.lease)
 }
 
-// bookmark tells the client where to watch on from.
-func (t *watching) bookmark(version string, annotations map[string]string) error {
-	m := listMeta{ResourceVersion: version, Annotations: annotations}
+// bookmark tells the client where to watch on from: no earlier than any Lease that it was sent.
+func (t *watching) bookmark(from *source, annotations map[string]string) error {
+	m := listMeta{ResourceVersion: version(later(from.seen(), t.last)), Annotations: annotations}
 	if t.table != "" {
 		return t.write("BOOKMARK", table{Kind: "Table", APIVersion: "meta.k8s.io/" + t.table, Metadata: m, Columns: columns, Rows: []tableRow{}})
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"strconv"
@@ -84,6 +85,24 @@ func (a attempt) outdated(at time.Time) bool {
 	return v != "" && n < at.UnixMicro()
 }
 
+// clockSkew is by how much the clocks of a store's servers may differ: far more than they do.
+const clockSkew = 5 * time.Second
+
+// invented reports whether the client names a version from the future, which no server gave: it
+// would pass for newer than any write.
+func (a attempt) invented(now time.Time) bool {
+	n, _ := strconv.ParseInt(a.want.Metadata.ResourceVersion, 10, 64)
+	return n > now.Add(clockSkew).UnixMicro()
+}
+
+// checkUID refuses a write of another object.
+func (a attempt) checkUID() error {
+	if want := a.want.Metadata.UID; want != "" && want != a.uid() {
+		return conflict(a.name, "the UID in the precondition is %s, and that of the Lease is %s", cut(want), a.uid())
+	}
+	return nil
+}
+
 // errOutdated is what an API server says then.
 func (a attempt) errOutdated() error {
 	return conflict(a.name, "the object has been modified; please apply your changes to the latest version and try again")
@@ -101,6 +120,9 @@ func (d *Door) update(w http.ResponseWriter, r *http.Request, k key, e leadershi
 	}
 	if want.Metadata.ResourceVersion == "" || want.Metadata.ResourceVersion == "0" {
 		return invalid(k.name, "metadata.resourceVersion", "must be specified for an update")
+	}
+	if err := a.checkUID(); err != nil {
+		return err
 	}
 	return d.write(w, r, a)
 }
@@ -140,7 +162,7 @@ func (d *Door) decide(ctx context.Context, a attempt, known leadership.Lease) (l
 		}
 	}
 	switch {
-	case holds() && a.outdated(known.LastHeartbeat):
+	case a.invented(known.ReadAt), holds() && a.outdated(known.LastHeartbeat):
 		return leadership.Lease{}, a.errOutdated()
 	case holds():
 		return d.renew(ctx, a, id, known)
@@ -287,7 +309,10 @@ const processLabel = "regent/process"
 // client-go repeats the call at once on 409.
 func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error) {
 	known, err := d.settled(ctx, a.election)
-	if err != nil || known.State != leadership.Held {
+	switch {
+	case err == nil && a.invented(known.ReadAt):
+		return known, a.errOutdated()
+	case err != nil || known.State != leadership.Held:
 		return known, err
 	}
 	holder := identity(known)
@@ -355,11 +380,15 @@ func named(name string, err error) error { return refusalOf(name, err) }
 // exists is the error of a creation that came too late.
 func (a attempt) exists(err error) error {
 	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Code == leadership.LeaseHeld {
-		r := refuse(http.StatusConflict, a.name, "leases.coordination.k8s.io %q already exists: %s", a.name, refused.Detail)
-		r.reason = "AlreadyExists"
-		return r
+		return a.alreadyExists("%s", refused.Detail)
 	}
 	return err
+}
+
+func (a attempt) alreadyExists(format string, args ...any) error {
+	r := refuse(http.StatusConflict, a.name, "leases.coordination.k8s.io %q already exists: %s", a.name, fmt.Sprintf(format, args...))
+	r.reason = "AlreadyExists"
+	return r
 }
 
 // begin creates the election of a Lease. One that was deleted begins again, with the next token, if
@@ -367,41 +396,59 @@ func (a attempt) exists(err error) error {
 func (d *Door) begin(ctx context.Context, a attempt) (leadership.Lease, error) {
 	reading, err := d.config.Service.Read(ctx, leadership.ReadRequest{Election: a.election, Strong: true})
 	if err == nil {
-		r := refuse(http.StatusConflict, a.name, "leases.coordination.k8s.io %q already exists", a.name)
-		r.reason = "AlreadyExists"
-		return reading.Lease, r
+		return reading.Lease, a.alreadyExists("update it")
 	}
 	var refused *leadership.Error
 	if !errors.As(err, &refused) || refused.Code != leadership.NotFound {
 		return leadership.Lease{}, err
 	}
-	deleted := refused.Lease != nil && refused.Lease.Deleted
-	if deleted || a.holder() == "" {
-		var c leadership.ConfigureRequest
-		if c.Election = a.election; a.holder() == "" {
-			c.Config.LeaseDuration = a.duration()
-		}
-		l, err := d.config.Service.Configure(ctx, c)
-		if err != nil || a.holder() == "" {
-			return l, err
-		}
+	if a.holder() == "" {
+		c := leadership.ConfigureRequest{Election: a.election}
+		c.Config.LeaseDuration = a.duration()
+		return d.config.Service.Configure(ctx, c)
 	}
 	id, err := candidate(a.name, a.holder())
 	if err != nil {
 		return leadership.Lease{}, err
 	}
-	return d.acquire(ctx, a, id)
+	l, err := d.acquire(ctx, a, id)
+	if !errors.Is(err, leadership.ElectionDeleted) {
+		return l, err
+	}
+	return d.beginAgain(ctx, a, id)
+}
+
+// beginAgain brings a deleted election back for a caller that may lead it: its claim was refused
+// for the deletion alone.
+func (d *Door) beginAgain(ctx context.Context, a attempt, id leadership.CandidateID) (leadership.Lease, error) {
+	_, err := d.config.Service.Read(ctx, leadership.ReadRequest{Election: a.election, Strong: true})
+	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Lease != nil && refused.Lease.LockedFor > 0 {
+		return leadership.Lease{}, a.alreadyExists("its last lease was not released, and lasts another %d ms, though the Lease is deleted", refused.Lease.LockedFor.Milliseconds())
+	}
+	if _, err := d.config.Service.Configure(ctx, leadership.ConfigureRequest{Election: a.election}); err != nil {
+		return leadership.Lease{}, err
+	}
+	l, err := d.acquire(ctx, a, id)
+	if err != nil {
+		r := *refusalOf(a.name, a.exists(err))
+		r.message += "; the Lease was created all the same, without a holder"
+		return l, &r
+	}
+	return l, nil
 }
 
 // patch serves PATCH.
 func (d *Door) patch(w http.ResponseWriter, r *http.Request, k key, e leadership.Election) error {
-	_, body, err := read(w, r, typeMerge, typeStrategic)
+	contentType, body, err := read(w, r, typeMerge, typeStrategic)
 	if err != nil {
 		return err
 	}
 	var change map[string]any
 	if err := decode(body, &change); err != nil || change == nil {
 		return refuse(http.StatusBadRequest, k.name, "the patch is not a JSON object: %v", cmp.Or(err, errors.New("it is null")))
+	}
+	if name := directive(change); name != "" && contentType == typeStrategic {
+		return refuse(http.StatusBadRequest, k.name, "the patch has the directive %s, and a strategic merge patch has none here: send the fields as they shall be, and null for those that shall go", cut(name))
 	}
 	if err := d.checkFields(w, r, body); err != nil {
 		return err
@@ -424,10 +471,11 @@ func (d *Door) patch(w http.ResponseWriter, r *http.Request, k key, e leadership
 	if err := a.validate(); err != nil {
 		return err
 	}
-	if _, described := change["metadata"]; described && a.holder() == "" && reading.State == leadership.Vacant {
+	described, _ := change["metadata"].(map[string]any)
+	if (described["labels"] != nil || described["annotations"] != nil) && a.holder() == "" && reading.State == leadership.Vacant {
 		return invalid(k.name, "metadata", "labels and annotations belong to the leader, and the lease is vacant; send them with a holder")
 	}
-	if err := a.checkManager(r, change, reading.Lease); err != nil {
+	if err := cmp.Or(a.checkUID(), a.checkManager(r, change, reading.Lease)); err != nil {
 		return err
 	}
 	l, err := d.decide(ctx, a, reading.Lease)
@@ -466,17 +514,22 @@ func (d *Door) remove(w http.ResponseWriter, r *http.Request, k key, e leadershi
 	if err != nil {
 		return err
 	}
-	uid := newLease(k, reading.Lease, "").Metadata.UID
-	a := attempt{key: k, want: lease{Metadata: meta{ResourceVersion: options.Preconditions.ResourceVersion}}}
-	if err := a.validate(); err != nil {
+	a := attempt{key: k, election: e, want: lease{Metadata: meta{UID: options.Preconditions.UID, ResourceVersion: options.Preconditions.ResourceVersion}}}
+	if err := cmp.Or(a.validate(), a.checkUID()); err != nil {
 		return err
 	}
-	if want := options.Preconditions.UID; want != "" && want != uid || reading.State == leadership.Held && a.outdated(reading.LastHeartbeat) {
-		return conflict(k.name, "a precondition failed: the Lease is another one, or was written since")
+	written := reading.LastHeartbeat
+	if reading.State == leadership.Vacant && a.want.Metadata.ResourceVersion != "" {
+		if written, err = d.changed(ctx, reading.Lease); err != nil {
+			return err
+		}
+	}
+	if a.outdated(written) || a.invented(reading.ReadAt) {
+		return conflict(k.name, "the Lease was written since version %s, or this server never gave that version", a.want.Metadata.ResourceVersion)
 	}
 	if _, err := d.config.Service.Delete(ctx, leadership.DeleteRequest{Election: e, DeleteCommand: leadership.DeleteCommand{Force: true}}); err != nil {
 		return err
 	}
-	reply(w, http.StatusOK, status{Kind: "Status", APIVersion: "v1", Status: "Success", Details: &details{Name: k.name, Group: group, Kind: "leases", UID: uid}, Code: http.StatusOK})
+	reply(w, http.StatusOK, status{Kind: "Status", APIVersion: "v1", Status: "Success", Details: &details{Name: k.name, Group: group, Kind: "leases", UID: k.uid()}, Code: http.StatusOK})
 	return nil
 }

@@ -1,0 +1,180 @@
+package kubernetes_test
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"regent/leadership"
+)
+
+const typeMerge = "application/merge-patch+json"
+
+// number is the version of a document.
+func (f *fixture) number(o object) int64 {
+	f.Helper()
+	n, err := strconv.ParseInt(at(o, "metadata", "resourceVersion").(string), 10, 64)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return n
+}
+
+// text writes a version.
+func text(version int64) string { return strconv.FormatInt(version, 10) }
+
+func TestALeaseInAWatchHasTheVersionThatAGetGives(t *testing.T) {
+	t.Parallel()
+	for _, selector := range []string{"", "&fieldSelector=metadata.name%3Djobs"} {
+		f := newFixture(t)
+		f.want(201, "POST", leases, claim("ann"))
+		f.now = f.now.Add(5 * time.Second)
+		list := f.want(200, "GET", leases+"?"+selector, nil)
+		last := f.number(list["items"].([]any)[0].(object))
+		if f.number(list) < last {
+			t.Errorf("%q: the list has version %d, and its Lease %d", selector, f.number(list), last)
+		}
+		next := f.stream("sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true" + selector)
+		if _, o := next(); f.number(o) != last {
+			t.Errorf("%q: it begins with version %d, want %d", selector, f.number(o), last)
+		}
+		if kind, o := next(); kind != "BOOKMARK" || f.number(o) < last {
+			t.Errorf("%q: %s has version %d, and the Lease before it %d", selector, kind, f.number(o), last)
+		}
+		var seen object
+		for _, holder := range []string{"", "bob", "", "eve", "", "ann"} {
+			f.now = f.now.Add(time.Second)
+			written := f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": holder}}, "Content-Type", typeMerge)
+			if _, seen = next(); f.number(seen) != f.number(written) || f.number(seen) <= last || at(seen, "spec", "holderIdentity") != holder {
+				t.Errorf("%q: got %v after version %d, want %v", selector, seen, last, written)
+			}
+			last = f.number(seen)
+		}
+		f.now = f.now.Add(time.Second)
+		f.want(200, "PUT", one, by(seen, "ann"))
+	}
+}
+
+// An instance hears of changes that others make with a delay, or only from the history.
+func TestAWatchThatResumesFromALeaseMissesNoEarlierChangeThatComesLate(t *testing.T) {
+	t.Parallel()
+	for _, quiet := range []time.Duration{0, time.Second, 20 * time.Minute, 40 * time.Minute, 3 * time.Hour} {
+		f := newFixture(t)
+		f.want(201, "POST", leases, claim("ann"))
+		f.now = f.now.Add(time.Minute)
+		here := f.door
+		next := f.stream("allowWatchBookmarks=true")
+		next()
+		f.now = f.now.Add(10 * time.Second)
+		f.restart() // another instance: the first one does not hear of its changes
+		late := claim("bob")
+		late["metadata"] = object{"name": "late"}
+		f.want(201, "POST", leases, late)
+		f.now = f.now.Add(quiet)
+		f.door = here
+		f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": "ann"}}, "Content-Type", typeMerge)
+		f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": ""}}, "Content-Type", typeMerge)
+		var seen object
+		for at(seen, "spec", "holderIdentity") != "" {
+			_, seen = next()
+		}
+		if got, own := f.number(seen), f.now.UnixMicro(); got > own || got < own && quiet < 30*time.Minute {
+			t.Errorf("after %v: a Lease that was written at %d has version %d", quiet, own, got)
+		}
+		f.now = f.now.Add(time.Second)
+		f.restart()
+		next = f.stream("resourceVersion=" + text(f.number(seen)))
+		for found := false; !found; {
+			_, o := next()
+			found = at(o, "metadata", "name") == "late"
+		}
+	}
+}
+
+func TestVersionsOfALeaseDoNotGoBackWhenAWatchResumesElsewhere(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	l := f.want(201, "POST", leases, claim("ann"))
+	for range 3 {
+		f.now = f.now.Add(10 * time.Second)
+		l = f.want(200, "PUT", one, l)
+	}
+	f.restart()
+	_, o := f.stream("resourceVersion=" + text(f.number(l)))()
+	if f.number(o) != f.number(l) {
+		t.Errorf("resumed from %d, and got version %d", f.number(l), f.number(o))
+	}
+	f.now = f.now.Add(time.Second)
+	f.want(200, "PUT", one, o)
+}
+
+func TestAWatchTellsOfManyChangesOfOneLeaseOnceIfTheyAreOver(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first := f.number(f.want(201, "POST", leases, claim("ann")))
+	for range 150 { // more than a feed returns at once
+		for _, holder := range []string{"", "bob"} {
+			f.now = f.now.Add(time.Second)
+			f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": holder}}, "Content-Type", typeMerge)
+		}
+	}
+	next := f.stream("resourceVersion=" + text(first))
+	if _, o := next(); at(o, "spec", "leaseTransitions") != 150.0 {
+		t.Errorf("got %v", o)
+	}
+	f.now = f.now.Add(time.Second)
+	f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": ""}}, "Content-Type", typeMerge)
+	if kind, o := next(); kind != "MODIFIED" || at(o, "spec", "holderIdentity") != "" {
+		t.Errorf("then got %s %v", kind, o)
+	}
+}
+
+func TestACreationThatIsRefusedLeavesADeletedLeaseDeleted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.want(201, "POST", leases, claim("ann"))
+	f.want(200, "DELETE", one, nil)
+	large, long := claim("bob"), claim("bob")
+	large["metadata"].(object)["annotations"] = object{"a": strings.Repeat("x", 5<<10)}
+	long["spec"].(object)["holderIdentity"] = strings.Repeat("x", 2<<10)
+	for status, body := range map[int][]object{409: {claim("bob")}, 422: {large, long}} {
+		for _, one := range body {
+			f.want(status, "POST", leases, one)
+		}
+	}
+	f.want(404, "GET", one, nil)
+	f.now = f.now.Add(time.Minute)
+	f.want(422, "POST", leases, large)
+	f.want(404, "GET", one, nil)
+	events, err := f.service.Events(t.Context(), leadership.EventsRequest{Election: "k8s.default.jobs"})
+	if err != nil || len(events) != 2 || events[1].Type != leadership.EventDeleted {
+		t.Errorf("its history is %v, %v", events, err)
+	}
+	if l := f.want(201, "POST", leases, claim("bob")); at(l, "spec", "leaseTransitions") != 1.0 {
+		t.Errorf("got %v", l)
+	}
+}
+
+func TestAWriteOfAnotherObjectOrOfAVersionFromTheFutureIsRefused(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	held := f.want(201, "POST", leases, claim("ann"))
+	for _, holder := range []string{"ann", ""} {
+		for _, change := range []object{{"resourceVersion": "9223372036854775807"}, {"resourceVersion": text(f.now.Add(time.Minute).UnixMicro())}, {"uid": "9f989617-0000-8ffc-8136-681810e33822"}} {
+			for _, wanted := range []string{"ann", "bob", ""} {
+				o := by(f.want(200, "GET", one, nil), wanted)
+				maps.Copy(o["metadata"].(object), change)
+				f.want(409, "PUT", one, o)
+				f.want(409, "PATCH", one, object{"metadata": change, "spec": object{"holderIdentity": wanted}}, "Content-Type", typeMerge)
+			}
+			f.want(409, "DELETE", one, object{"preconditions": change})
+		}
+		f.now = f.now.Add(time.Second)
+		f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": ""}}, "Content-Type", typeMerge)
+		if holder == "" {
+			f.want(409, "DELETE", one, object{"preconditions": object{"resourceVersion": text(f.number(held))}})
+		}
+	}
+}

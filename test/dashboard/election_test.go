@@ -173,3 +173,35 @@ func TestARefusedOrderSaysWhyAndKeepsTheDialogOpen(t *testing.T) {
 	p.says("dialog .problem", "The term of token 1 has ended meanwhile: bob leads with token 2.")
 	p.until("document.querySelector('dialog [data-send]').disabled")
 }
+
+func TestAnOrderThatGetsNoAnswerIsTakenBackAndSaysWhatMayHaveHappened(t *testing.T) {
+	p, s := newTab(t), newSite(t, "")
+	s.lead("reports", "ann")
+	p.open(s.url + "/ui/elections/reports")
+	p.says("#overrides", "None stands.")
+	get[bool](p, `(() => { // the time for an order is over when the test says so
+		const timeout = AbortSignal.timeout.bind(AbortSignal); window.late = new AbortController()
+		AbortSignal.timeout = ms => ms == 30000 ? window.late.signal : timeout(ms); return true })()`)
+	const mayBe = "The order may have been carried out if it was sent."
+	s.hang("POST", ":pause")
+	p.do(click(p.orders("pause")), enter("dialog [name=reason]", "go"), enter("dialog [name=actor]", "eve"), click("dialog [data-send]"))
+	p.says("dialog [role=status]", "Waiting for the answer of the server")
+	p.until("document.querySelector('dialog [data-send]').disabled")
+	p.do(click("dialog [type=button]")) // Cancel
+	p.says("dialog .problem", "Cancelled.", mayBe)
+	p.until("!document.querySelector('dialog [role=status]').textContent && !document.querySelector('dialog [data-send]').disabled")
+	p.do(click("dialog [data-send]"))
+	p.says("dialog [role=status]", "Waiting for the answer of the server")
+	get[bool](p, "window.late.abort(), true")
+	p.says("dialog .problem", "The server does not answer within 30 s.", mayBe)
+	p.do(click("dialog [type=button]"))
+	p.until("!document.querySelector('dialog')")
+	// The browser has let both go: they are not carried out when the server answers again.
+	s.hang("", "")
+	get[bool](p, "window.late = new AbortController(), true")
+	p.give("ban", nil, enter("dialog [name=candidateId]", "bob"))
+	p.says("#overrides", "ban")
+	if got := s.call("GET", "reports/overrides", ""); strings.Contains(got, "pause") {
+		t.Errorf("an order that was cancelled stands: %s", got)
+	}
+}

@@ -1,22 +1,24 @@
 import {clock, h, now, say, span, wall} from './lib.js';
-import {call, stream, trouble} from './server.js';
+import {call, overdue, stream, trouble} from './server.js';
 import {fleet} from './fleet.js';
 import {election} from './election.js';
 
 const main = document.getElementById('main'), live = document.getElementById('live'), age = document.getElementById('age');
 // A server that was silent for so long may be gone: it says something every 15 s.
 const silence = 20000;
+const crowded = 'A read gets no answer. If many windows of this page are open, close some: a browser opens few connections to one server.';
 
-let heard = 0, fresh = 0, at = 0, connected = false, reason = '', degraded = '';
+let heard = 0, fresh = 0, connected = false, reason = '', degraded = '';
 
 // status says whether the page is live. Only the words are announced to a screen reader: the age,
 // which changes all the time, stands beside them.
 function show() {
-  const why = !connected ? reason : trouble || (now() - heard > silence ? 'The server says nothing.' : ''), old = !connected || why;
-  if (!old) { fresh = heard; at = wall(); }
+  const waits = overdue(), why = !connected ? reason : now() - heard > silence ? 'The server says nothing.' : waits ? crowded : trouble, old = !connected || why;
+  if (!old) fresh = heard;
+  if (waits) fresh = Math.min(fresh, waits);
   document.body.classList.toggle('old', Boolean(old));
   say(live, connected ? old ? 'In trouble' : degraded ? 'Live, degraded' : 'Live' : fresh ? 'Disconnected' : 'Not connected', old ? 'bad' : degraded ? 'warn' : 'good');
-  say(age, (old ? (fresh ? `What you see is ${span(now() - fresh)} old, as of ${clock(at)}.` : '') + (connected ? ' ' : ' Trying again. ') + why : degraded).trim());
+  say(age, (old ? (fresh ? `What you see is ${span(now() - fresh)} old, as of ${clock(wall() - (now() - fresh))}.` : '') + (connected ? ' ' : ' Trying again. ') + why : degraded).trim());
   age.hidden = !age.textContent;
 }
 const status = (up, why = '') => {

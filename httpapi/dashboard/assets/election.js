@@ -1,4 +1,4 @@
-import {bar, chip, clock, ending, h, heardAt, mark, millis, now, page, path, say, span, when} from './lib.js';
+import {bar, chip, clock, ending, h, heard, left, mark, millis, now, page, path, say, span, when} from './lib.js';
 import {call} from './server.js';
 import {orders, override} from './orders.js';
 import {timeline} from './timeline.js';
@@ -36,7 +36,7 @@ export function election(main, name, visitor, stream) {
       h('div', {}, section('Report', parts.report), section('Checkpoint', parts.checkpoint), section('Journal', parts.journal), section('Elections below', parts.tree)),
       section('Events', h('div', {role: 'log', 'aria-label': 'Events'}, log))));
   parts.explain.replaceChildren();
-  let revision = 0, events = [], reading = false, again = false, anew = false, late = now() + 2000, due = 0, standing = true, suggested = '';
+  let lease, revision = 0, events = [], reading = false, again = false, anew = false, late = now() + 2000, due = 0, standing = true, suggested = '';
 
   const none = text => h('span', {class: 'dim'}, text);
   const list = (all, f, empty) => all?.length ? h('ul', {class: 'plain'}, all.map(f).map(c => h('li', {}, c))) : none(empty);
@@ -48,25 +48,33 @@ export function election(main, name, visitor, stream) {
 
   function draw(l) {
     if (l.revision < revision) return;
-    heardAt(l.readAt);
+    heard(l);
     revision = l.revision;
+    lease = l;
     const held = l.state === 'held', end = held ? now() + l.expiresInMs : 0;
     time.set(end, millis(l.leaseDuration));
-    time.tick();
     late = held ? now() + Math.max(1000, l.renewInMs + 1500) : l.lockedForMs ? now() + l.lockedForMs : 0;
     say(leader, l.leaderId ?? 'No leader', 'leader ' + (held ? 'id' : 'none'));
     say(token, l.fencingToken ? `token ${l.fencingToken}` : '');
-    state.set(l.deleted ? ['square', 'bad', 'Deleted'] : !held ? ['ring', 'bad', l.lockedForMs ? `Locked for ${span(l.lockedForMs)}` : 'No leader'] : l.endsBecause === 'approval' ? ['diamond', 'warn', 'Leads, needs approval'] :
-      l.succession ? ['arrow', 'info', 'Hands over'] : ending(l) ? ['clock', 'info', 'Leads, term ends'] : ['disc', 'good', 'Leads']);
-    const soon = [l.endsBy && `The term ends by ${clock(l.endsBy)}, in ${span(l.endsInMs)}: ${l.endsBecause}.`, l.succession && `${l.succession.to} is to lead next, and is ${l.succession.ready ? 'ready' : 'not ready yet'}.`,
-      l.ready === false && 'The leader has not said yet that it is ready.'].filter(Boolean).join(' ');
-    say(notice, soon, ending(l) || l.succession ? 'ends' : 'ends dim');
-    notice.hidden = !soon;
+    tick();
     facts.replaceChildren(...dl([['Led since', l.acquiredAt && when(l.acquiredAt)], ['Last heartbeat', l.lastHeartbeat && when(l.lastHeartbeat)], ['Lease', span(millis(l.leaseDuration))], ['Revision', String(l.revision)],
       ['Stands on', l.via && h('a', {href: page(l.via.election)}, `${l.via.election} #${l.via.fencingToken}`)], ['Note', l.note], ['About', l.configuration.description],
       ['Policy', l.configuration.policy && values(l.configuration.policy).map(p => p.join(' ')).join(' · ')], ['Metadata', l.metadata && values(l.metadata).map(p => p.join(' ')).join(' · ')]]));
     report(l.report, l.reportedAt);
     buttons.lease(l);
+  }
+  // tick shows what moves with the clock.
+  function tick() {
+    time.tick();
+    const l = lease;
+    if (!l) return;
+    const held = l.state === 'held', locked = left(l, l.lockedForMs ?? 0);
+    state.set(l.deleted ? ['square', 'bad', 'Deleted'] : !held ? ['ring', 'bad', locked > 0 ? `Locked for ${span(locked)}` : 'No leader'] : l.endsBecause === 'approval' ? ['diamond', 'warn', 'Leads, needs approval'] :
+      l.succession ? ['arrow', 'info', 'Hands over'] : ending(l) ? ['clock', 'info', 'Leads, term ends'] : ['disc', 'good', 'Leads']);
+    const soon = [l.endsBy && `The term ends by ${clock(l.endsBy)}, in ${span(left(l, l.endsInMs))}: ${l.endsBecause}.`, l.succession && `${l.succession.to} is to lead next, and is ${l.succession.ready ? 'ready' : 'not ready yet'}.`,
+      l.ready === false && 'The leader has not said yet that it is ready.'].filter(Boolean).join(' ');
+    say(notice, soon, ending(l) || l.succession ? 'ends' : 'ends dim');
+    notice.hidden = !soon;
   }
   const report = (r, at) => show(parts.report, r ? h('div', {}, h('dl', {}, dl(values(r))), h('p', {class: 'dim'}, 'Reported at ', when(at))) : none('The leader has not reported.'));
 
@@ -95,6 +103,10 @@ export function election(main, name, visitor, stream) {
     if (reading) { again = true; return; }
     reading = true;
     late = now() + 5000;
+    try { await readAll(); } finally { reading = false; }
+    if (again) { again = false; refresh(); }
+  }
+  async function readAll() {
     try { draw(await call(path(name))); say(problem, ''); } catch (e) { say(problem, e.message); }
     const all = [part('members', '/members', members)], silence = due < now();
     if (standing || silence) {
@@ -108,8 +120,6 @@ export function election(main, name, visitor, stream) {
       all.push(part('tree', '/tree', d => h('div', {}, list(d.children, branch, 'None.'), d.complete ? '' : none('There are more.'))));
     }
     await Promise.all(all);
-    reading = false;
-    if (again) { again = false; refresh(); }
   }
   async function explain() {
     await part('explain', '/candidates/' + encodeURIComponent(who.value) + ':explain', d => d.leads ? h('p', {}, mark('disc', 'good'), ` ${d.candidateId} leads.`) :
@@ -146,7 +156,7 @@ export function election(main, name, visitor, stream) {
   });
   setInterval(() => {
     if (document.hidden) return;
-    time.tick();
+    tick();
     if (late && late < now() || due && due < now()) refresh(); // also if no stream is to be had
     drawing.draw();
   }, 250);

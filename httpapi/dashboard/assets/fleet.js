@@ -1,4 +1,4 @@
-import {ago, bar, chip, count, ending, h, heardAt, millis, now, page, path, say, wall} from './lib.js';
+import {ago, bar, chip, count, ending, h, heard, millis, now, page, path, say, wall} from './lib.js';
 import {call} from './server.js';
 
 // An election flaps if it was granted so often within this time.
@@ -81,7 +81,7 @@ export function fleet(main, stream, status) {
   function touch(r) { dirty.add(r); sort = true; }
 
   function learn(lease) {
-    heardAt(lease.readAt);
+    heard(lease);
     const r = all.get(lease.election) ?? row(lease.election);
     if (lease.revision < (r.lease.revision ?? 0)) return r;
     const held = lease.state === 'held';

@@ -60,10 +60,16 @@ export const now = () => performance.now();
 // The server's time, as far as its answers tell: one that took long shows a time that is past.
 let ahead;
 export const wall = () => Date.now() + (ahead ?? 0);
-export function heardAt(at) {
-  const d = Date.parse(at) - Date.now();
+
+// heard notes when the page heard of a lease, from which its lengths of time count.
+export function heard(lease) {
+  lease.heard = now();
+  const d = Date.parse(lease.readAt) - Date.now();
   if (d > (ahead ?? -Infinity)) ahead = d;
 }
+
+// left is what is left now of a length of time in a lease, in milliseconds.
+export const left = (lease, ms) => lease.heard + ms - now();
 
 // span says how long a number of milliseconds is.
 export function span(ms) {

@@ -56,11 +56,12 @@ function openOne() {
 }
 
 async function start() {
-  const one = location.pathname.match(/^\/ui\/elections\/([^/]+)$/), name = one && decodeURIComponent(one[1]);
-  let visitor;
+  const one = location.pathname.match(/^\/ui\/elections\/([^/]+)$/), none = why => main.replaceChildren(h('h1', {}, 'No such election'), h('p', {class: 'notice'}, why));
+  let visitor, name;
+  try { name = one && decodeURIComponent(one[1]); } catch { live.hidden = true; return none('The address is not the name of an election.'); }
   try { visitor = await call('/ui/visitor' + (name ? '?election=' + encodeURIComponent(name) : '')); } catch (e) {
     if (e.status === 401 || e.status === 403) return signIn(e);
-    if (e.status === 400) return main.replaceChildren(h('h1', {}, 'No such election'), h('p', {class: 'notice'}, e.message));
+    if (e.status === 400) { live.hidden = true; return none(e.message); }
     status(false, e.message);
     return setTimeout(start, 2000);
   }

@@ -1,4 +1,4 @@
-import {bar, chip, clock, ending, h, heard, left, mark, millis, now, page, path, say, span, when} from './lib.js';
+import {bar, chip, clock, ending, fleetPage, h, heard, left, mark, millis, neverLed, now, page, path, say, span, when} from './lib.js';
 import {call} from './server.js';
 import {orders, override} from './orders.js';
 import {timeline} from './timeline.js';
@@ -28,7 +28,7 @@ export function election(main, name, visitor, stream) {
   const section = (title, ...e) => h('section', {}, h('h2', {}, title), e);
   const who = h('input', {'aria-label': 'Candidate', placeholder: 'candidate id', required: true, list: 'candidates', autocapitalize: 'none', spellcheck: 'false'});
   const given = () => { standing = true; refresh(); }, buttons = orders(visitor, given);
-  main.replaceChildren(h('nav', {'aria-label': 'Breadcrumb'}, h('a', {href: '/ui/'}, 'Elections'), h('span', {'aria-hidden': 'true'}, ' / ')), h('div', {class: 'title'}, h('h1', {class: 'id'}, name), state.e),
+  main.replaceChildren(h('nav', {'aria-label': 'Breadcrumb'}, h('a', {href: fleetPage()}, 'Elections'), h('span', {'aria-hidden': 'true'}, ' / ')), h('div', {class: 'title'}, h('h1', {class: 'id'}, name), state.e),
     h('section', {class: 'hero', 'aria-label': 'Lease'}, h('div', {class: 'lead'}, leader, token), time.e, notice, problem, facts, buttons.e, candidates),
     section('Terms', drawing.e),
     h('div', {class: 'cols'},
@@ -36,7 +36,7 @@ export function election(main, name, visitor, stream) {
       h('div', {}, section('Report', parts.report), section('Checkpoint', parts.checkpoint), section('Journal', parts.journal), section('Elections below', parts.tree)),
       section('Events', h('div', {role: 'log', 'aria-label': 'Events'}, log))));
   parts.explain.replaceChildren();
-  let lease, revision = 0, events = [], reading = false, again = false, anew = false, late = now() + 2000, due = 0, standing = true, suggested = '';
+  let lease, readOnly = false, changes = Infinity, revision = 0, events = [], reading = false, again = false, anew = false, late = now() + 2000, due = 0, standing = true, suggested = '';
 
   const none = text => h('span', {class: 'dim'}, text);
   const list = (all, f, empty) => all?.length ? h('ul', {class: 'plain'}, all.map(f).map(c => h('li', {}, c))) : none(empty);
@@ -54,7 +54,7 @@ export function election(main, name, visitor, stream) {
     const held = l.state === 'held', end = held ? now() + l.expiresInMs : 0;
     time.set(end, millis(l.leaseDuration));
     late = held ? now() + Math.max(1000, l.renewInMs + 1500) : l.lockedForMs ? now() + l.lockedForMs : 0;
-    say(leader, l.leaderId ?? 'No leader', 'leader ' + (held ? 'id' : 'none'));
+    say(leader, l.leaderId ?? 'No leader', 'leader ' + (held ? 'id' : neverLed(l) ? 'dim' : 'none'));
     say(token, l.fencingToken ? `token ${l.fencingToken}` : '');
     tick();
     facts.replaceChildren(...dl([['Led since', l.acquiredAt && when(l.acquiredAt)], ['Last heartbeat', l.lastHeartbeat && when(l.lastHeartbeat)], ['Lease', span(millis(l.leaseDuration))], ['Revision', String(l.revision)],
@@ -63,14 +63,41 @@ export function election(main, name, visitor, stream) {
     report(l.report, l.reportedAt);
     buttons.lease(l);
   }
+  function condition(l) {
+    const locked = left(l, l.lockedForMs ?? 0);
+    if (l.deleted) return ['square', 'bad', 'Deleted'];
+    if (readOnly) return ['square', 'bad', l.leaderId ? 'Leads, read-only' : 'Read-only, no leader'];
+    if (l.state !== 'held') {
+      if (buttons.paused()) return ['pause', 'warn', 'Paused, no leader'];
+      if (locked > 0) return ['ring', 'bad', `Locked for ${span(locked)}`];
+      return neverLed(l) ? ['ring', 'dim', 'Never led'] : ['ring', 'bad', 'No leader'];
+    }
+    if (l.endsBecause === 'approval') return ['diamond', 'warn', 'Leads, needs approval'];
+    if (l.succession) return ['arrow', 'info', 'Hands over'];
+    if (ending(l)) return ['clock', 'info', 'Leads, term ends'];
+    return buttons.paused() ? ['pause', 'warn', 'Leads, paused'] : ['disc', 'good', 'Leads'];
+  }
+  // missing shows that there is no such election, until there is one.
+  function missing(why) {
+    lease = undefined;
+    revision = 0;
+    late = now() + 5000;
+    time.set(0, 1);
+    state.set(['ring', 'dim', 'Does not exist']);
+    say(leader, 'No such election', 'leader dim');
+    say(token, '');
+    facts.replaceChildren();
+    notice.hidden = true;
+    buttons.missing('Orders need an election, and this one does not exist.');
+    say(problem, why);
+  }
   // tick shows what moves with the clock.
   function tick() {
     time.tick();
+    buttons.draw();
     const l = lease;
     if (!l) return;
-    const held = l.state === 'held', locked = left(l, l.lockedForMs ?? 0);
-    state.set(l.deleted ? ['square', 'bad', 'Deleted'] : !held ? ['ring', 'bad', locked > 0 ? `Locked for ${span(locked)}` : 'No leader'] : l.endsBecause === 'approval' ? ['diamond', 'warn', 'Leads, needs approval'] :
-      l.succession ? ['arrow', 'info', 'Hands over'] : ending(l) ? ['clock', 'info', 'Leads, term ends'] : ['disc', 'good', 'Leads']);
+    state.set(condition(l));
     const soon = [l.endsBy && `The term ends by ${clock(l.endsBy)}, in ${span(left(l, l.endsInMs))}: ${l.endsBecause}.`, l.succession && `${l.succession.to} is to lead next, and is ${l.succession.ready ? 'ready' : 'not ready yet'}.`,
       l.ready === false && 'The leader has not said yet that it is ready.'].filter(Boolean).join(' ');
     say(notice, soon, ending(l) || l.succession ? 'ends' : 'ends dim');
@@ -91,6 +118,8 @@ export function election(main, name, visitor, stream) {
   const members = d => {
     if (!suggested) who.value ||= suggested = (d.nodes.find(n => n.position) ?? d.nodes[0])?.id ?? ''; // once: not while a person types
     candidates.replaceChildren(...d.nodes.map(n => h('option', {value: n.id})));
+    readOnly = d.readOnly ?? false;
+    tick();
     const good = d.status === 'healthy' && !d.readOnly;
     return h('div', {}, h('p', {}, mark(good ? 'disc' : 'triangle', good ? 'good' : 'warn'), ` ${d.status}${d.readOnly ? ', read-only' : ''}${d.quorum ? `; ${d.quorum.present} of ${d.quorum.size} present, ${d.quorum.need} needed` : ''}${d.complete ? '' : '; there may be others'}`),
       d.nodes.length ? h('div', {class: 'wide', tabindex: '0', role: 'region', 'aria-label': 'Members'}, h('table', {'aria-label': 'Members'}, h('thead', {}, h('tr', {}, ['Id', 'Role', 'Follows', 'Applied', 'Note'].map(t => h('th', {scope: 'col'}, t)))), h('tbody', {}, d.nodes.map(node)))) : none('No member is known.'));
@@ -107,11 +136,11 @@ export function election(main, name, visitor, stream) {
     if (again) { again = false; refresh(); }
   }
   async function readAll() {
-    try { draw(await call(path(name))); say(problem, ''); } catch (e) { say(problem, e.message); }
+    try { draw(await call(path(name))); say(problem, ''); } catch (e) { e.status === 404 ? missing(e.message) : say(problem, e.message); }
     const all = [part('members', '/members', members)], silence = due < now();
     if (standing || silence) {
       standing = false;
-      all.push(part('overrides', '/overrides', d => { buttons.standing(d.overrides); return list(d.overrides, o => override(o, name, visitor, given), 'None stands.'); }));
+      all.push(part('overrides', '/overrides', d => { changes = now() + Math.min(...d.overrides.map(o => o.untilMs)); buttons.standing(d.overrides); tick(); return list(d.overrides, o => override(o, name, visitor, given), 'None stands.'); }));
     }
     if (silence) {
       due = now() + silent;
@@ -157,6 +186,7 @@ export function election(main, name, visitor, stream) {
   setInterval(() => {
     if (document.hidden) return;
     tick();
+    if (changes < now()) { changes = Infinity; standing = true; refresh(); } // an order has run out: no event tells
     if (late && late < now() || due && due < now()) refresh(); // also if no stream is to be had
     drawing.draw();
   }, 250);

@@ -52,7 +52,14 @@ export const mark = (shape, color) => svg('svg', {viewBox: '0 0 16 16', class: '
 // ending reports whether renewals no longer extend the lease: its end is near, or ordered.
 export const ending = l => l.endsBecause && l.endsBecause !== 'parent' && l.endsInMs <= l.expiresInMs + 1000;
 
+// neverLed reports whether the election has had no leader yet.
+export const neverLed = l => l.state === 'vacant' && !l.fencingToken;
+
 export const page = name => '/ui/elections/' + encodeURIComponent(name);
+// The tab remembers what was chosen of the fleet, for the link back to it.
+export function keepQuery(query) { try { sessionStorage.setItem('fleet', query); } catch { /* the browser keeps nothing */ } }
+export function fleetPage() { try { return '/ui/' + (sessionStorage.getItem('fleet') ?? ''); } catch { return '/ui/'; } }
+
 export const path = (name, rest = '') => '/v1/elections/' + encodeURIComponent(name) + rest;
 export const count = (n, one, many = one + 's') => `${n} ${n === 1 ? one : many}`;
 export const now = () => performance.now();

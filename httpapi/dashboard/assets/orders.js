@@ -1,4 +1,4 @@
-import {clock, h, left, millis, path, say, span, wall, when} from './lib.js';
+import {clock, h, left, millis, now, path, say, span, wall, when} from './lib.js';
 import {call} from './server.js';
 
 const promised = l => {
@@ -23,6 +23,7 @@ const kinds = {
 // bars says why an order makes no sense now; '' if it does.
 function bars(kind, l, paused) {
   if (kind === 'evict' && l.state !== 'held') return 'Evict needs a leader.';
+  if (kind === 'approve' && l.state !== 'held' && !l.configuration.policy?.approval) return 'Approve needs a leader, or a policy that asks for approvals.';
   if (kind === 'resume' && !paused) return 'Resume needs a pause.';
   return '';
 }
@@ -30,24 +31,28 @@ function bars(kind, l, paused) {
 // orders shows a button for each order. One that the visitor may not give is disabled, and says so.
 // The buttons are made once: one that was replaced between press and release would lose a click.
 export function orders(visitor, done) {
-  let lease, paused = false, dialog;
+  let lease, pause = 0, dialog, missing = 'The election is not read yet.';
+  const paused = () => pause > now();
   const buttons = Object.entries(kinds).map(([kind, k]) => h('button', {'data-order': kind, disabled: true, onclick: () => { dialog = ask(kind, k, lease, visitor, done); }}, k.text));
   const note = h('p', {class: 'dim', id: 'orders-note'});
   const draw = () => {
     const barred = Object.keys(kinds).filter(kind => !visitor.may.includes(kind)), why = [];
     for (const b of buttons) {
-      const kind = b.dataset.order, bar = barred.includes(kind) ? 'Your role does not allow this.' : bars(kind, lease, paused);
+      const kind = b.dataset.order, bar = barred.includes(kind) ? 'Your role does not allow this.' : lease ? bars(kind, lease, paused()) : missing;
       b.disabled = bar !== '';
       b.title = bar;
-      if (bar && !barred.includes(kind)) why.push(bar);
+      if (bar && !barred.includes(kind) && !why.includes(bar)) why.push(bar);
     }
     if (barred.length) why.unshift(barred.length === buttons.length ? 'You may look; orders need the role operator.' : `Your role does not allow: ${barred.join(', ')}.`);
     if (note.textContent !== why.join(' ')) note.textContent = why.join(' ');
   };
   return {
     e: h('div', {class: 'orders', role: 'group', 'aria-label': 'Orders', 'aria-describedby': 'orders-note'}, h('div', {class: 'tools'}, buttons), note),
+    draw, paused,
     lease(l) { lease = l; dialog?.(l); draw(); },
-    standing(overrides) { paused = overrides.some(o => o.kind === 'pause'); if (lease) draw(); },
+    // missing says why there is no election that orders could be about.
+    missing(why) { lease = undefined; missing = why; draw(); },
+    standing(overrides) { pause = now() + Math.max(0, ...overrides.filter(o => o.kind === 'pause').map(o => o.untilMs)); draw(); },
   };
 }
 
@@ -60,7 +65,8 @@ export function override(o, name, visitor, done) {
 }
 
 const labels = {candidateId: 'Candidate', for: 'For how long', ban: 'Ban it for (optional)', mode: 'The present leader', newEpoch: 'Begin a new epoch, with the next token'};
-const help = 'such as 30s, 10m, 2h';
+const filled = {pattern: '.*\\S.*', title: 'more than spaces'};
+const help = 'such as 30s, 10m, 1h30m';
 
 // ask opens the dialog of an order. It stays open with the reason if the order is refused. The
 // result tells it of a newer lease: an order about a term that has ended would do nothing.
@@ -76,9 +82,10 @@ function ask(kind, k, l, visitor, done) {
     if (f === 'mode') fields[f] = h('select', {name: f}, h('option', {value: 'freeze'}, 'goes on'), h('option', {value: 'drain'}, 'ends its term'));
     else if (f === 'newEpoch') fields[f] = h('input', {type: 'checkbox', name: f});
     else if (f === 'candidateId') fields[f] = h('input', {name: f, required: true, list: 'candidates', autocapitalize: 'none', spellcheck: 'false'});
-    else fields[f] = h('input', {name: f, required: f === 'for' && !k.optional, value: f === 'for' && !k.optional ? '10m' : '', pattern: '([0-9.]+(h|m|s))+', title: help, placeholder: help});
+    else fields[f] = h('input', {name: f, required: f === 'for' && !k.optional, value: f === 'for' && !k.optional ? '10m' : '', pattern: '([0-9.]+(ms|h|m|s))+', title: help, placeholder: help});
   }
-  const reason = h('input', {name: 'reason', required: true, maxlength: '256'}), actor = visitor.principal ? undefined : h('input', {name: 'actor', required: true, autocomplete: 'name'});
+  if (fields.newEpoch && l.state === 'held' && !l.configuration.policy?.approval) fields.newEpoch.checked = fields.newEpoch.required = true; // there is nothing else to approve
+  const reason = h('input', {name: 'reason', required: true, maxlength: '256', ...filled}), actor = visitor.principal ? undefined : h('input', {name: 'actor', required: true, autocomplete: 'name', ...filled});
   const values = () => Object.fromEntries(Object.entries(fields).map(([f, e]) => [f, e.type === 'checkbox' ? e.checked || '' : e.value.trim()]).filter(([, v]) => v !== ''));
   const explain = () => {
     const d = values(), ms = millis(d.for ?? d.ban);

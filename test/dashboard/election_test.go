@@ -78,7 +78,7 @@ func TestOneElectionShowsAllThatIsKnownOfIt(t *testing.T) {
 	}
 	explain("agent-3", "agent-3 leads")
 	explain("agent-2", "BANNED", "by ann", "its disk fails", "more")
-	explain("agent-9", "HELD", "agent-3 leads")
+	explain("agent-9", "HELD", "another candidate leads", "agent-3 leads")
 
 	// The first entries of the journal give way to a snapshot, which the page learns as it opens.
 	s.call("PUT", "planner/journal/snapshot", as("agent-3", 4, `,"upTo":1,"data":{}`))

@@ -90,10 +90,14 @@ func TestEachColumnSortsBothWays(t *testing.T) {
 	} {
 		p.do(click("[data-sort=" + c.column + "]"))
 		p.until("%s == %q", names, c.up)
-		p.until("document.querySelector('[aria-sort=ascending] [data-sort=%s]')", c.column)
+		first, second := "ascending", "descending"
+		if c.column == "token" || c.column == "line" || c.column == "changed" { // the most comes first
+			first, second = second, first
+		}
+		p.until("document.querySelector('[aria-sort=%s] [data-sort=%s]')", first, c.column)
 		p.do(click("[data-sort=" + c.column + "]"))
 		p.until("%s == %q", names, c.down)
-		p.until("document.querySelector('[aria-sort=descending] [data-sort=%s]')", c.column)
+		p.until("document.querySelector('[aria-sort=%s] [data-sort=%s]')", second, c.column)
 	}
 }
 

@@ -65,7 +65,7 @@ async function start() {
     status(false, e.message);
     return setTimeout(start, 2000);
   }
-  say(document.getElementById('visitor'), visitor.principal ?? 'Callers are not verified');
+  say(document.getElementById('visitor'), `${visitor.principal ?? 'Callers are not verified'} · times of ${Intl.DateTimeFormat().resolvedOptions().timeZone}`);
   if (name && !visitor.may.includes('read')) {
     live.hidden = true;
     return main.replaceChildren(h('h1', {}, name), h('p', {class: 'notice'}, 'You may not read this election. That needs the role observer for its name.'));

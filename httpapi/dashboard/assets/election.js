@@ -11,6 +11,15 @@ const marks = {
   tripped: ['triangle', 'warn'], judged: ['triangle', 'warn'], approvalRequested: ['diamond', 'warn'], paused: ['pause', 'warn'], banned: ['square', 'warn'],
 };
 
+// codes says in words what bars a candidate, and how the members are.
+const codes = {
+  HELD: 'another candidate leads', OTHER_INCARNATION: 'it leads with another key', LOCK_DELAY: 'the lease is locked after its last term', PAUSED: 'the election is paused', BANNED: 'it is banned',
+  ASSIGNED: 'the election is assigned to another candidate', APPROVAL: 'an approval is awaited', BALLOT: 'bids are collected', OUTRANKED: 'better candidates have bid', QUORUM: 'too few members are present',
+  PARENT: 'the election above has no lasting leader', WITNESS: 'it is a witness, which never leads', PROBATION: 'its leases are short after a trip', IN_LINE: 'it waits behind others',
+  NOT_ASKING: 'it does not wait for the lease at this instance', RIGHTS: 'your policy does not let it lead',
+  noLeader: 'no member leads', noQuorum: 'too few members are present', diverged: 'a member follows another token than that of the leader',
+};
+
 const kept = {events: 200, listed: 50};
 
 // How often the parts are read of which no event tells.
@@ -121,7 +130,7 @@ export function election(main, name, visitor, stream) {
     readOnly = d.readOnly ?? false;
     tick();
     const good = d.status === 'healthy' && !d.readOnly;
-    return h('div', {}, h('p', {}, mark(good ? 'disc' : 'triangle', good ? 'good' : 'warn'), ` ${d.status}${d.readOnly ? ', read-only' : ''}${d.quorum ? `; ${d.quorum.present} of ${d.quorum.size} present, ${d.quorum.need} needed` : ''}${d.complete ? '' : '; there may be others'}`),
+    return h('div', {}, h('p', {}, mark(good ? 'disc' : 'triangle', good ? 'good' : 'warn'), ` ${d.status}${codes[d.status] ? ` (${codes[d.status]})` : ''}${d.readOnly ? ', read-only' : ''}${d.quorum ? `; ${d.quorum.present} of ${d.quorum.size} present, ${d.quorum.need} needed` : ''}${d.complete ? '' : '; there may be others'}`),
       d.nodes.length ? h('div', {class: 'wide', tabindex: '0', role: 'region', 'aria-label': 'Members'}, h('table', {'aria-label': 'Members'}, h('thead', {}, h('tr', {}, ['Id', 'Role', 'Follows', 'Applied', 'Note'].map(t => h('th', {scope: 'col'}, t)))), h('tbody', {}, d.nodes.map(node)))) : none('No member is known.'));
   };
   // head reads where the journal ends. Its first entries may be kept as a snapshot alone.
@@ -152,7 +161,7 @@ export function election(main, name, visitor, stream) {
   }
   async function explain() {
     await part('explain', '/candidates/' + encodeURIComponent(who.value) + ':explain', d => d.leads ? h('p', {}, mark('disc', 'good'), ` ${d.candidateId} leads.`) :
-      list(d.reasons, r => h('div', {}, h('b', {}, r.code), [r.leaderId && ` ${r.leaderId} leads`, r.position && ` place ${r.position} of ${r.of}`, r.need && ` ${r.have} of ${r.need} present`, r.by && ` by ${r.by}`, r.reason && `: ${r.reason}`, r.untilMs && ` · for ${span(r.untilMs)} more`].filter(Boolean).join('')), 'Nothing bars it.'));
+      list(d.reasons, r => h('div', {}, h('b', {}, r.code), [codes[r.code], r.leaderId && `${r.leaderId} leads`, r.position && `place ${r.position} of ${r.of}`, r.need && `${r.have} of ${r.need} present`, r.by && `by ${r.by}`, r.reason, r.untilMs && `for ${span(r.untilMs)} more`].filter(Boolean).map(t => ' · ' + t).join('')), 'Nothing bars it.'));
   }
 
   function line(e) {

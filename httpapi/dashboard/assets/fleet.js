@@ -7,6 +7,9 @@ const flap = {terms: 4, within: 600000};
 // How often rows in view ask who waits, and the list is read where there is no stream.
 const every = {members: 30000, list: 5000};
 
+// These sort from the most to the least at first.
+const falling = ['token', 'line', 'changed'];
+
 const columns = {state: 'State', name: 'Election', leader: 'Leader', token: 'Token', left: 'Time left', line: 'In line', changed: 'Last change'};
 
 // fleet shows all elections. The one stream keeps them; leases in view are read again when their
@@ -66,7 +69,7 @@ export function fleet(main, stream, status) {
     return {id, e, n};
   });
   const heads = Object.entries(columns).map(([id, text]) => {
-    const e = h('div', {role: 'columnheader'}, h('button', {class: 'sort', 'data-sort': id, onclick: () => {
+    const e = h('div', {role: 'columnheader', class: id}, h('button', {class: 'sort', 'data-sort': id, onclick: () => {
       back = order === id && !back;
       order = id;
       choose();
@@ -194,7 +197,7 @@ export function fleet(main, stream, status) {
       say(t.n, String(n));
       t.e.classList.toggle('some', n > 0);
     }
-    for (const t of heads) t.id === order ? t.e.setAttribute('aria-sort', back ? 'descending' : 'ascending') : t.e.removeAttribute('aria-sort');
+    for (const t of heads) t.id === order ? t.e.setAttribute('aria-sort', back === falling.includes(order) ? 'ascending' : 'descending') : t.e.removeAttribute('aria-sort');
     const keep = [...all.values()].filter(r => filters[filter][2](r) && (!search || r.name.includes(search) || (r.lease.leaderId ?? '').toLowerCase().includes(search)));
     keep.sort((a, b) => (by[order](a, b) || (a.name < b.name ? -1 : 1)) * (back ? -1 : 1));
     const focus = document.activeElement, stays = new Set(keep);

@@ -96,6 +96,8 @@ export function election(main, name, visitor, stream) {
     say(leader, 'No such election', 'leader dim');
     say(token, '');
     facts.replaceChildren();
+    report();
+    drawing.set(events);
     notice.hidden = true;
     buttons.missing('Orders need an election, and this one does not exist.');
     say(problem, why);

@@ -78,7 +78,7 @@ func TestOneElectionShowsAllThatIsKnownOfIt(t *testing.T) {
 	}
 	explain("agent-3", "agent-3 leads")
 	explain("agent-2", "BANNED", "by ann", "its disk fails", "more")
-	explain("agent-9", "HELD", "agent-3 leads")
+	explain("agent-9", "HELD", "another candidate leads", "agent-3 leads")
 
 	// The first entries of the journal give way to a snapshot, which the page learns as it opens.
 	s.call("PUT", "planner/journal/snapshot", as("agent-3", 4, `,"upTo":1,"data":{}`))
@@ -103,11 +103,19 @@ func TestAnElectionThatDoesNotExistYetAppears(t *testing.T) {
 	p, s := newTab(t), newSite(t, "")
 	p.open(s.url + "/ui/elections/later")
 	p.says(".hero .problem", "later")
+	p.says(".title", "Does not exist")
+	p.says("#orders-note", "Orders need an election, and this one does not exist.")
+	p.until("!document.querySelector('main').textContent.includes('Reading…')")
+	s.call("PUT", "later", "{}")
+	p.says(".title", "Never led")
+	p.until("!document.querySelector('.hero .none')")
 	s.lead("later", "ann")
 	p.says(".hero", "ann", "token 1")
 	p.until("!document.querySelector('.hero .problem').textContent")
-	p.open(s.url + "/ui/elections/NO%20NAME")
-	p.says("main", "No such election")
+	for _, wrong := range []string{"NO%20NAME", "%FF"} {
+		p.open(s.url + "/ui/elections/" + wrong)
+		p.says("main", "No such election")
+	}
 }
 
 // give gives an order by its button, after the page has said what it will do.
@@ -153,8 +161,10 @@ func TestARefusedOrderSaysWhyAndKeepsTheDialogOpen(t *testing.T) {
 	p, s := newTab(t), newSite(t, "")
 	s.lead("reports", "ann")
 	p.open(s.url + "/ui/elections/reports")
-	p.do(click(p.orders("approve")), enter("dialog [name=reason]", "go"), enter("dialog [name=actor]", "eve"), click("dialog [data-send]"))
-	p.says("dialog .problem", "needs no approval")
+	p.do(click(p.orders("pause")), replace("dialog [name=for]", "999999999999h"))
+	p.says("dialog .says", "Until … no candidate")
+	p.do(enter("dialog [name=reason]", "go"), enter("dialog [name=actor]", "eve"), click("dialog [data-send]"))
+	p.says("dialog .problem", "For must be")
 	p.until("document.querySelector('dialog [name=reason]').value == 'go' && !document.querySelector('dialog [data-send]').disabled")
 	p.shot("refused")
 	p.do(click("dialog [type=button]"))
@@ -162,8 +172,12 @@ func TestARefusedOrderSaysWhyAndKeepsTheDialogOpen(t *testing.T) {
 	// The browser itself refuses an order without a reason, and a duration that is none.
 	p.do(click(p.orders("pause")), click("dialog [data-send]"))
 	p.until("document.querySelector('dialog [name=reason]').matches(':invalid')")
+	p.do(enter("dialog [name=reason]", "   "))
+	p.until("document.querySelector('dialog [name=reason]').matches(':invalid')")
 	p.do(enter("dialog [name=for]", "x"))
 	p.until("document.querySelector('dialog [name=for]').matches(':invalid')")
+	p.do(replace("dialog [name=for]", "1500ms"))
+	p.until("document.querySelector('dialog [name=for]').matches(':valid')")
 	// An order about a term that ends meanwhile would do nothing, and the page says so.
 	p.do(click("dialog [type=button]"))
 	p.do(click(p.orders("evict")), enter("dialog [name=reason]", "slow"), enter("dialog [name=actor]", "eve"))
@@ -172,4 +186,60 @@ func TestARefusedOrderSaysWhyAndKeepsTheDialogOpen(t *testing.T) {
 	p.says(".hero", "token 2")
 	p.says("dialog .problem", "The term of token 1 has ended meanwhile: bob leads with token 2.")
 	p.until("document.querySelector('dialog [data-send]').disabled")
+	p.do(click("dialog [type=button]"), click(p.orders("evict")), enter("dialog [name=reason]", "slow"), enter("dialog [name=actor]", "eve"))
+	s.post("reports:release", as("bob", 2, ""))
+	p.says("dialog .problem", "The term of token 2 has ended meanwhile: no candidate leads.")
+	p.until("document.querySelector('dialog [data-send]').disabled")
+	p.do(click("dialog [type=button]"))
+	p.says("#orders-note", "Evict needs a leader. Resume needs a pause. Approve needs a leader, or a policy that asks for approvals.")
+}
+
+func TestAnOrderThatGetsNoAnswerIsTakenBackAndSaysWhatMayHaveHappened(t *testing.T) {
+	p, s := newTab(t), newSite(t, "")
+	s.lead("reports", "ann")
+	p.open(s.url + "/ui/elections/reports")
+	p.says("#overrides", "None stands.")
+	get[bool](p, `(() => { // the time for an order is over when the test says so
+		const timeout = AbortSignal.timeout.bind(AbortSignal); window.late = new AbortController()
+		AbortSignal.timeout = ms => ms == 30000 ? window.late.signal : timeout(ms); return true })()`)
+	const mayBe = "The order may have been carried out if it was sent."
+	s.hang("POST", ":pause")
+	p.do(click(p.orders("pause")), enter("dialog [name=reason]", "go"), enter("dialog [name=actor]", "eve"), click("dialog [data-send]"))
+	p.says("dialog [role=status]", "Waiting for the answer of the server")
+	p.until("document.querySelector('dialog [data-send]').disabled")
+	p.do(click("dialog [type=button]")) // Cancel
+	p.says("dialog .problem", "Cancelled.", mayBe)
+	p.until("!document.querySelector('dialog [role=status]').textContent && !document.querySelector('dialog [data-send]').disabled")
+	p.do(click("dialog [data-send]"))
+	p.says("dialog [role=status]", "Waiting for the answer of the server")
+	get[bool](p, "window.late.abort(), true")
+	p.says("dialog .problem", "The server does not answer within 30 s.", mayBe)
+	p.do(click("dialog [type=button]"))
+	p.until("!document.querySelector('dialog')")
+	// The browser has let both go: they are not carried out when the server answers again.
+	s.hang("", "")
+	get[bool](p, "window.late = new AbortController(), true")
+	p.give("ban", nil, enter("dialog [name=candidateId]", "bob"))
+	p.says("#overrides", "ban")
+	if got := s.call("GET", "reports/overrides", ""); strings.Contains(got, "pause") {
+		t.Errorf("an order that was cancelled stands: %s", got)
+	}
+}
+
+func TestTheHeadOfAnElectionSaysThatItIsReadOnlyOrPaused(t *testing.T) {
+	p, s := newTab(t), newSite(t, "")
+	fill(s)
+	p.open(s.url + "/ui/elections/cluster")
+	p.says(".title", "Leads, read-only")
+	p.open(s.url + "/ui/elections/lock")
+	p.says(".title", "Paused, no leader")
+	p.open(s.url + "/ui/elections/backups")
+	p.says(".title", "Leads")
+	s.post("backups:pause", `{"for":"5m","reason":"the database moves","actor":"ann"}`)
+	p.says(".title", "Leads, paused")
+	// A pause that runs out goes, though no event tells.
+	s.hang("GET", "")
+	get[bool](p, later)
+	p.until("document.querySelector('.title .chip').textContent == 'Leads'")
+	p.says("#orders-note", "Resume needs a pause.")
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // names are the elections that are listed, in their order.
@@ -88,10 +90,14 @@ func TestEachColumnSortsBothWays(t *testing.T) {
 	} {
 		p.do(click("[data-sort=" + c.column + "]"))
 		p.until("%s == %q", names, c.up)
-		p.until("document.querySelector('[aria-sort=ascending] [data-sort=%s]')", c.column)
+		first, second := "ascending", "descending"
+		if c.column == "token" || c.column == "line" || c.column == "changed" { // the most comes first
+			first, second = second, first
+		}
+		p.until("document.querySelector('[aria-sort=%s] [data-sort=%s]')", first, c.column)
 		p.do(click("[data-sort=" + c.column + "]"))
 		p.until("%s == %q", names, c.down)
-		p.until("document.querySelector('[aria-sort=descending] [data-sort=%s]')", c.column)
+		p.until("document.querySelector('[aria-sort=%s] [data-sort=%s]')", second, c.column)
 	}
 }
 
@@ -111,4 +117,59 @@ func TestEventsChangeTheFleetWithoutAReload(t *testing.T) {
 	s.post("mail:release", as("mx-1", 1, ""))
 	s.call("DELETE", "mail", "")
 	p.until("!document.querySelector('[data-name=mail]')")
+}
+
+func TestAPauseIsSeenByALaterVisitorAndGoesWhenItRunsOut(t *testing.T) {
+	p, s := newTab(t), newSite(t, "")
+	for _, name := range []string{"a", "b"} {
+		s.lead(name, "ann")
+		s.post(name+":pause", `{"for":"5m","reason":"the database moves","actor":"ann"}`)
+	}
+	p.open(s.url)
+	p.says("[data-name=a] .state", "Leads, paused")
+	p.says("[data-name=b] .state", "Leads, paused")
+	s.post("a:resume", `{"reason":"done","actor":"ann"}`)
+	p.until("document.querySelector('[data-name=a] .state').textContent == 'Leads'")
+	s.hang("GET", "")
+	get[bool](p, later)
+	p.until("document.querySelector('[data-name=b] .state').textContent == 'Leads'")
+}
+
+func TestAnElectionOutOfViewIsCountedAsReadOnly(t *testing.T) {
+	p, s := newTab(t), newSite(t, "")
+	for i := range 60 {
+		s.lead(fmt.Sprintf("a-%02d", i), "ann")
+	}
+	s.call("PUT", "z", `{"policy":{"quorum":{"electorate":["n1","n2","w"],"need":1,"grace":"1ms"}}}`)
+	s.post("z:acquire", `{"candidateId":"n1","leaseDuration":"1h","wait":"30s"}`)
+	p.open(s.url)
+	p.do(click("[data-sort=name]"))
+	p.says("[data-filter=all] b", "61")
+	p.says("[data-filter=readOnly] b", "0")
+	p.until("document.querySelector('[data-name=z]').getBoundingClientRect().top > innerHeight")
+	s.call("PUT", "z", `{"policy":{"quorum":{"electorate":["n1","n2","w"],"need":3,"grace":"1ms"}}}`)
+	get[bool](p, later) // the page asks again after half a minute
+	p.says("[data-filter=readOnly] b", "1")
+}
+
+func TestTheAddressKeepsWhatTheVisitorChose(t *testing.T) {
+	p, s := newTab(t), newSite(t, "")
+	for _, name := range []string{"a-1", "a-2", "b"} {
+		s.lead(name, "ann")
+	}
+	s.call("PUT", "a-new", "{}")
+	p.open(s.url)
+	p.says("[data-name=a-new] .state", "Never led")
+	p.says("[data-filter=vacant] b", "0") // that is no fault
+	p.do(enter("input[type=search]", " A- "), click("[data-sort=name]"), click("[data-sort=name]"))
+	p.until("%s == 'a-new a-2 a-1'", names)
+	p.do(click("[data-name=a-1] a"))
+	p.says("h1", "a-1")
+	p.do(click("nav a"))
+	p.until("%s == 'a-new a-2 a-1' && document.querySelector('input[type=search]').value == 'a-'", names)
+	p.do(click("[data-filter=vacant]"))
+	p.says("main", "No election matches")
+	p.do(chromedp.Reload())
+	p.until("document.querySelector('[data-filter=vacant]')?.ariaPressed == 'true'")
+	p.says("main", "No election matches")
 }

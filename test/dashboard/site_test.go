@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -124,6 +125,7 @@ type site struct {
 	store *shelf
 	url   string
 	who   atomic.Pointer[authn.Principal] // of the visitor
+	hung  atomic.Pointer[[2]string]       // the method, and the end of the path, of the browser's requests that get no answer
 }
 
 var (
@@ -165,6 +167,11 @@ func newSite(t *testing.T, policy string) *site {
 	var running sync.WaitGroup
 	running.Go(func() { inst.Run(ctx) })
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if hung := s.hung.Load(); hung != nil && r.Header.Get("Sec-Fetch-Mode") != "" && r.Method == hung[0] && strings.HasSuffix(r.URL.Path, hung[1]) {
+			io.Copy(io.Discard, r.Body) // else it is not seen that the browser gives up
+			<-r.Context().Done()
+			return
+		}
 		if who := s.who.Load(); who != nil {
 			r = r.WithContext(leadership.WithActor(authn.With(r.Context(), *who), who.String()))
 		}
@@ -179,6 +186,10 @@ func newSite(t *testing.T, policy string) *site {
 	s.url = server.URL
 	return s
 }
+
+// hang leaves the browser's requests without an answer that have this method and end of the path,
+// until the browser gives them up. Without a method the next requests are answered again.
+func (s *site) hang(method, end string) { s.hung.Store(&[2]string{method, end}) }
 
 // call makes a call that must succeed.
 func (s *site) call(method, path, body string) string {

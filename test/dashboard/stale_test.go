@@ -140,3 +140,45 @@ func TestWhatIsNoLongerInTheStoreIsNoLongerShown(t *testing.T) {
 	one.until("!document.querySelector('.events').textContent.includes('eve: before')")
 	one.says(".events", "bob")
 }
+
+func TestAReplyThatNeverComesIsSaidAndHoldsNothingUp(t *testing.T) {
+	p, s := newTab(t), newSite(t, "")
+	s.lead("reports", "ann")
+	p.open(s.url + "/ui/elections/reports")
+	p.says("#members", "ann")
+	p.says("#live", "Live")
+	s.hang("GET", "/members")
+	s.post("reports:pause", `{"for":"1h","reason":"x","actor":"eve"}`)
+	p.says("#age", "What you see is", "A read gets no answer. If many windows of this page are open, close some")
+	p.until("document.body.classList.contains('old')")
+	s.post("reports:resume", `{"reason":"x","actor":"eve"}`)
+	s.post("reports:release", as("ann", 1, ""))
+	s.lead("reports", "bob")
+	p.says(".hero", "bob", "token 2") // although that read hangs still
+	s.hang("", "")
+	p.says("#members", "bob")
+	p.until("document.querySelector('#live').textContent == 'Live' && !document.body.classList.contains('old')")
+}
+
+// later moves the clock of the page on by ten minutes.
+const later = `(() => { for (const c of [performance, Date]) { const now = c.now.bind(c); c.now = () => now() + 600000 } return true })()`
+
+func TestAPromisedEndIsThatOfTheReading(t *testing.T) {
+	p, s := newTab(t), newSite(t, "")
+	s.lead("reports", "ann")
+	s.post("reports:evict", `{"reason":"slow","actor":"eve"}`)
+	p.open(s.url + "/ui/elections/reports")
+	p.says(".ends", "The term ends by", "in 59 min")
+	p.do(click(p.orders("assign")), enter("dialog [name=candidateId]", "bob"))
+	p.says("dialog .says", "ann goes on until the end that it was promised", "in 59 min")
+	s.hang("GET", "")
+	get[bool](p, later)
+	p.says("dialog .says", "in 49 min")
+	p.says(".ends", "in 49 min")
+	p.do(click("dialog [type=button]"), click(p.orders("evict")))
+	p.says("dialog .says", "in 49 min")
+	for range 5 {
+		get[bool](p, later)
+	}
+	p.says("dialog .says", "The end that ann was promised has passed")
+}

@@ -1,22 +1,24 @@
 import {clock, h, now, say, span, wall} from './lib.js';
-import {call, stream, trouble} from './server.js';
+import {call, overdue, stream, trouble} from './server.js';
 import {fleet} from './fleet.js';
 import {election} from './election.js';
 
 const main = document.getElementById('main'), live = document.getElementById('live'), age = document.getElementById('age');
 // A server that was silent for so long may be gone: it says something every 15 s.
 const silence = 20000;
+const crowded = 'A read gets no answer. If many windows of this page are open, close some: a browser opens few connections to one server.';
 
-let heard = 0, fresh = 0, at = 0, connected = false, reason = '', degraded = '';
+let heard = 0, fresh = 0, connected = false, reason = '', degraded = '';
 
 // status says whether the page is live. Only the words are announced to a screen reader: the age,
 // which changes all the time, stands beside them.
 function show() {
-  const why = !connected ? reason : trouble || (now() - heard > silence ? 'The server says nothing.' : ''), old = !connected || why;
-  if (!old) { fresh = heard; at = wall(); }
+  const waits = overdue(), why = !connected ? reason : now() - heard > silence ? 'The server says nothing.' : waits ? crowded : trouble, old = !connected || why;
+  if (!old) fresh = heard;
+  if (waits) fresh = Math.min(fresh, waits);
   document.body.classList.toggle('old', Boolean(old));
   say(live, connected ? old ? 'In trouble' : degraded ? 'Live, degraded' : 'Live' : fresh ? 'Disconnected' : 'Not connected', old ? 'bad' : degraded ? 'warn' : 'good');
-  say(age, (old ? (fresh ? `What you see is ${span(now() - fresh)} old, as of ${clock(at)}.` : '') + (connected ? ' ' : ' Trying again. ') + why : degraded).trim());
+  say(age, (old ? (fresh ? `What you see is ${span(now() - fresh)} old, as of ${clock(wall() - (now() - fresh))}.` : '') + (connected ? ' ' : ' Trying again. ') + why : degraded).trim());
   age.hidden = !age.textContent;
 }
 const status = (up, why = '') => {
@@ -54,15 +56,16 @@ function openOne() {
 }
 
 async function start() {
-  const one = location.pathname.match(/^\/ui\/elections\/([^/]+)$/), name = one && decodeURIComponent(one[1]);
-  let visitor;
+  const one = location.pathname.match(/^\/ui\/elections\/([^/]+)$/), none = why => main.replaceChildren(h('h1', {}, 'No such election'), h('p', {class: 'notice'}, why));
+  let visitor, name;
+  try { name = one && decodeURIComponent(one[1]); } catch { live.hidden = true; return none('The address is not the name of an election.'); }
   try { visitor = await call('/ui/visitor' + (name ? '?election=' + encodeURIComponent(name) : '')); } catch (e) {
     if (e.status === 401 || e.status === 403) return signIn(e);
-    if (e.status === 400) return main.replaceChildren(h('h1', {}, 'No such election'), h('p', {class: 'notice'}, e.message));
+    if (e.status === 400) { live.hidden = true; return none(e.message); }
     status(false, e.message);
     return setTimeout(start, 2000);
   }
-  say(document.getElementById('visitor'), visitor.principal ?? 'Callers are not verified');
+  say(document.getElementById('visitor'), `${visitor.principal ?? 'Callers are not verified'} · times of ${Intl.DateTimeFormat().resolvedOptions().timeZone}`);
   if (name && !visitor.may.includes('read')) {
     live.hidden = true;
     return main.replaceChildren(h('h1', {}, name), h('p', {class: 'notice'}, 'You may not read this election. That needs the role observer for its name.'));

@@ -1,4 +1,4 @@
-import {bar, chip, clock, ending, h, heardAt, mark, millis, now, page, path, say, span, when} from './lib.js';
+import {bar, chip, clock, ending, fleetPage, h, heard, left, mark, millis, neverLed, now, page, path, say, span, when} from './lib.js';
 import {call} from './server.js';
 import {orders, override} from './orders.js';
 import {timeline} from './timeline.js';
@@ -9,6 +9,15 @@ const marks = {
   released: ['ring', 'info'], yielded: ['arrow', 'info'], handingOver: ['arrow', 'info'], goesOn: ['arrow', 'info'], assigned: ['arrow', 'info'],
   expired: ['ring', 'bad'], deposed: ['ring', 'bad'], evicted: ['ring', 'bad'], deleted: ['square', 'bad'], unlocked: ['square', 'bad'],
   tripped: ['triangle', 'warn'], judged: ['triangle', 'warn'], approvalRequested: ['diamond', 'warn'], paused: ['pause', 'warn'], banned: ['square', 'warn'],
+};
+
+// codes says in words what bars a candidate, and how the members are.
+const codes = {
+  HELD: 'another candidate leads', OTHER_INCARNATION: 'it leads with another key', LOCK_DELAY: 'the lease is locked after its last term', PAUSED: 'the election is paused', BANNED: 'it is banned',
+  ASSIGNED: 'the election is assigned to another candidate', APPROVAL: 'an approval is awaited', BALLOT: 'bids are collected', OUTRANKED: 'better candidates have bid', QUORUM: 'too few members are present',
+  PARENT: 'the election above has no lasting leader', WITNESS: 'it is a witness, which never leads', PROBATION: 'its leases are short after a trip', IN_LINE: 'it waits behind others',
+  NOT_ASKING: 'it does not wait for the lease at this instance', RIGHTS: 'your policy does not let it lead',
+  noLeader: 'no member leads', noQuorum: 'too few members are present', diverged: 'a member follows another token than that of the leader',
 };
 
 const kept = {events: 200, listed: 50};
@@ -28,7 +37,7 @@ export function election(main, name, visitor, stream) {
   const section = (title, ...e) => h('section', {}, h('h2', {}, title), e);
   const who = h('input', {'aria-label': 'Candidate', placeholder: 'candidate id', required: true, list: 'candidates', autocapitalize: 'none', spellcheck: 'false'});
   const given = () => { standing = true; refresh(); }, buttons = orders(visitor, given);
-  main.replaceChildren(h('nav', {'aria-label': 'Breadcrumb'}, h('a', {href: '/ui/'}, 'Elections'), h('span', {'aria-hidden': 'true'}, ' / ')), h('div', {class: 'title'}, h('h1', {class: 'id'}, name), state.e),
+  main.replaceChildren(h('nav', {'aria-label': 'Breadcrumb'}, h('a', {href: fleetPage()}, 'Elections'), h('span', {'aria-hidden': 'true'}, ' / ')), h('div', {class: 'title'}, h('h1', {class: 'id'}, name), state.e),
     h('section', {class: 'hero', 'aria-label': 'Lease'}, h('div', {class: 'lead'}, leader, token), time.e, notice, problem, facts, buttons.e, candidates),
     section('Terms', drawing.e),
     h('div', {class: 'cols'},
@@ -36,7 +45,7 @@ export function election(main, name, visitor, stream) {
       h('div', {}, section('Report', parts.report), section('Checkpoint', parts.checkpoint), section('Journal', parts.journal), section('Elections below', parts.tree)),
       section('Events', h('div', {role: 'log', 'aria-label': 'Events'}, log))));
   parts.explain.replaceChildren();
-  let revision = 0, events = [], reading = false, again = false, anew = false, late = now() + 2000, due = 0, standing = true, suggested = '';
+  let lease, readOnly = false, changes = Infinity, revision = 0, events = [], reading = false, again = false, anew = false, late = now() + 2000, due = 0, standing = true, suggested = '';
 
   const none = text => h('span', {class: 'dim'}, text);
   const list = (all, f, empty) => all?.length ? h('ul', {class: 'plain'}, all.map(f).map(c => h('li', {}, c))) : none(empty);
@@ -48,25 +57,62 @@ export function election(main, name, visitor, stream) {
 
   function draw(l) {
     if (l.revision < revision) return;
-    heardAt(l.readAt);
+    heard(l);
     revision = l.revision;
+    lease = l;
     const held = l.state === 'held', end = held ? now() + l.expiresInMs : 0;
     time.set(end, millis(l.leaseDuration));
-    time.tick();
     late = held ? now() + Math.max(1000, l.renewInMs + 1500) : l.lockedForMs ? now() + l.lockedForMs : 0;
-    say(leader, l.leaderId ?? 'No leader', 'leader ' + (held ? 'id' : 'none'));
+    say(leader, l.leaderId ?? 'No leader', 'leader ' + (held ? 'id' : neverLed(l) ? 'dim' : 'none'));
     say(token, l.fencingToken ? `token ${l.fencingToken}` : '');
-    state.set(l.deleted ? ['square', 'bad', 'Deleted'] : !held ? ['ring', 'bad', l.lockedForMs ? `Locked for ${span(l.lockedForMs)}` : 'No leader'] : l.endsBecause === 'approval' ? ['diamond', 'warn', 'Leads, needs approval'] :
-      l.succession ? ['arrow', 'info', 'Hands over'] : ending(l) ? ['clock', 'info', 'Leads, term ends'] : ['disc', 'good', 'Leads']);
-    const soon = [l.endsBy && `The term ends by ${clock(l.endsBy)}, in ${span(l.endsInMs)}: ${l.endsBecause}.`, l.succession && `${l.succession.to} is to lead next, and is ${l.succession.ready ? 'ready' : 'not ready yet'}.`,
-      l.ready === false && 'The leader has not said yet that it is ready.'].filter(Boolean).join(' ');
-    say(notice, soon, ending(l) || l.succession ? 'ends' : 'ends dim');
-    notice.hidden = !soon;
+    tick();
     facts.replaceChildren(...dl([['Led since', l.acquiredAt && when(l.acquiredAt)], ['Last heartbeat', l.lastHeartbeat && when(l.lastHeartbeat)], ['Lease', span(millis(l.leaseDuration))], ['Revision', String(l.revision)],
       ['Stands on', l.via && h('a', {href: page(l.via.election)}, `${l.via.election} #${l.via.fencingToken}`)], ['Note', l.note], ['About', l.configuration.description],
       ['Policy', l.configuration.policy && values(l.configuration.policy).map(p => p.join(' ')).join(' · ')], ['Metadata', l.metadata && values(l.metadata).map(p => p.join(' ')).join(' · ')]]));
     report(l.report, l.reportedAt);
     buttons.lease(l);
+  }
+  function condition(l) {
+    const locked = left(l, l.lockedForMs ?? 0);
+    if (l.deleted) return ['square', 'bad', 'Deleted'];
+    if (readOnly) return ['square', 'bad', l.leaderId ? 'Leads, read-only' : 'Read-only, no leader'];
+    if (l.state !== 'held') {
+      if (buttons.paused()) return ['pause', 'warn', 'Paused, no leader'];
+      if (locked > 0) return ['ring', 'bad', `Locked for ${span(locked)}`];
+      return neverLed(l) ? ['ring', 'dim', 'Never led'] : ['ring', 'bad', 'No leader'];
+    }
+    if (l.endsBecause === 'approval') return ['diamond', 'warn', 'Leads, needs approval'];
+    if (l.succession) return ['arrow', 'info', 'Hands over'];
+    if (ending(l)) return ['clock', 'info', 'Leads, term ends'];
+    return buttons.paused() ? ['pause', 'warn', 'Leads, paused'] : ['disc', 'good', 'Leads'];
+  }
+  // missing shows that there is no such election, until there is one.
+  function missing(why) {
+    lease = undefined;
+    revision = 0;
+    late = now() + 5000;
+    time.set(0, 1);
+    state.set(['ring', 'dim', 'Does not exist']);
+    say(leader, 'No such election', 'leader dim');
+    say(token, '');
+    facts.replaceChildren();
+    report();
+    drawing.set(events);
+    notice.hidden = true;
+    buttons.missing('Orders need an election, and this one does not exist.');
+    say(problem, why);
+  }
+  // tick shows what moves with the clock.
+  function tick() {
+    time.tick();
+    buttons.draw();
+    const l = lease;
+    if (!l) return;
+    state.set(condition(l));
+    const soon = [l.endsBy && `The term ends by ${clock(l.endsBy)}, in ${span(left(l, l.endsInMs))}: ${l.endsBecause}.`, l.succession && `${l.succession.to} is to lead next, and is ${l.succession.ready ? 'ready' : 'not ready yet'}.`,
+      l.ready === false && 'The leader has not said yet that it is ready.'].filter(Boolean).join(' ');
+    say(notice, soon, ending(l) || l.succession ? 'ends' : 'ends dim');
+    notice.hidden = !soon;
   }
   const report = (r, at) => show(parts.report, r ? h('div', {}, h('dl', {}, dl(values(r))), h('p', {class: 'dim'}, 'Reported at ', when(at))) : none('The leader has not reported.'));
 
@@ -83,8 +129,10 @@ export function election(main, name, visitor, stream) {
   const members = d => {
     if (!suggested) who.value ||= suggested = (d.nodes.find(n => n.position) ?? d.nodes[0])?.id ?? ''; // once: not while a person types
     candidates.replaceChildren(...d.nodes.map(n => h('option', {value: n.id})));
+    readOnly = d.readOnly ?? false;
+    tick();
     const good = d.status === 'healthy' && !d.readOnly;
-    return h('div', {}, h('p', {}, mark(good ? 'disc' : 'triangle', good ? 'good' : 'warn'), ` ${d.status}${d.readOnly ? ', read-only' : ''}${d.quorum ? `; ${d.quorum.present} of ${d.quorum.size} present, ${d.quorum.need} needed` : ''}${d.complete ? '' : '; there may be others'}`),
+    return h('div', {}, h('p', {}, mark(good ? 'disc' : 'triangle', good ? 'good' : 'warn'), ` ${d.status}${codes[d.status] ? ` (${codes[d.status]})` : ''}${d.readOnly ? ', read-only' : ''}${d.quorum ? `; ${d.quorum.present} of ${d.quorum.size} present, ${d.quorum.need} needed` : ''}${d.complete ? '' : '; there may be others'}`),
       d.nodes.length ? h('div', {class: 'wide', tabindex: '0', role: 'region', 'aria-label': 'Members'}, h('table', {'aria-label': 'Members'}, h('thead', {}, h('tr', {}, ['Id', 'Role', 'Follows', 'Applied', 'Note'].map(t => h('th', {scope: 'col'}, t)))), h('tbody', {}, d.nodes.map(node)))) : none('No member is known.'));
   };
   // head reads where the journal ends. Its first entries may be kept as a snapshot alone.
@@ -95,11 +143,15 @@ export function election(main, name, visitor, stream) {
     if (reading) { again = true; return; }
     reading = true;
     late = now() + 5000;
-    try { draw(await call(path(name))); say(problem, ''); } catch (e) { say(problem, e.message); }
+    try { await readAll(); } finally { reading = false; }
+    if (again) { again = false; refresh(); }
+  }
+  async function readAll() {
+    try { draw(await call(path(name))); say(problem, ''); } catch (e) { e.status === 404 ? missing(e.message) : say(problem, e.message); }
     const all = [part('members', '/members', members)], silence = due < now();
     if (standing || silence) {
       standing = false;
-      all.push(part('overrides', '/overrides', d => { buttons.standing(d.overrides); return list(d.overrides, o => override(o, name, visitor, given), 'None stands.'); }));
+      all.push(part('overrides', '/overrides', d => { changes = now() + Math.min(...d.overrides.map(o => o.untilMs)); buttons.standing(d.overrides); tick(); return list(d.overrides, o => override(o, name, visitor, given), 'None stands.'); }));
     }
     if (silence) {
       due = now() + silent;
@@ -108,12 +160,10 @@ export function election(main, name, visitor, stream) {
       all.push(part('tree', '/tree', d => h('div', {}, list(d.children, branch, 'None.'), d.complete ? '' : none('There are more.'))));
     }
     await Promise.all(all);
-    reading = false;
-    if (again) { again = false; refresh(); }
   }
   async function explain() {
     await part('explain', '/candidates/' + encodeURIComponent(who.value) + ':explain', d => d.leads ? h('p', {}, mark('disc', 'good'), ` ${d.candidateId} leads.`) :
-      list(d.reasons, r => h('div', {}, h('b', {}, r.code), [r.leaderId && ` ${r.leaderId} leads`, r.position && ` place ${r.position} of ${r.of}`, r.need && ` ${r.have} of ${r.need} present`, r.by && ` by ${r.by}`, r.reason && `: ${r.reason}`, r.untilMs && ` · for ${span(r.untilMs)} more`].filter(Boolean).join('')), 'Nothing bars it.'));
+      list(d.reasons, r => h('div', {}, h('b', {}, r.code), [codes[r.code], r.leaderId && `${r.leaderId} leads`, r.position && `place ${r.position} of ${r.of}`, r.need && `${r.have} of ${r.need} present`, r.by && `by ${r.by}`, r.reason, r.untilMs && `for ${span(r.untilMs)} more`].filter(Boolean).map(t => ' · ' + t).join('')), 'Nothing bars it.'));
   }
 
   function line(e) {
@@ -146,7 +196,8 @@ export function election(main, name, visitor, stream) {
   });
   setInterval(() => {
     if (document.hidden) return;
-    time.tick();
+    tick();
+    if (changes < now()) { changes = Infinity; standing = true; refresh(); } // an order has run out: no event tells
     if (late && late < now() || due && due < now()) refresh(); // also if no stream is to be had
     drawing.draw();
   }, 250);

@@ -1,4 +1,4 @@
-import {ago, bar, chip, count, ending, h, heardAt, millis, now, page, path, say, wall} from './lib.js';
+import {ago, bar, chip, count, ending, h, heard, keepQuery, millis, neverLed, now, page, path, say, wall} from './lib.js';
 import {call} from './server.js';
 
 // An election flaps if it was granted so often within this time.
@@ -7,20 +7,24 @@ const flap = {terms: 4, within: 600000};
 // How often rows in view ask who waits, and the list is read where there is no stream.
 const every = {members: 30000, list: 5000};
 
+// These sort from the most to the least at first.
+const falling = ['token', 'line', 'changed'];
+
 const columns = {state: 'State', name: 'Election', leader: 'Leader', token: 'Token', left: 'Time left', line: 'In line', changed: 'Last change'};
 
 // fleet shows all elections. The one stream keeps them; leases in view are read again when their
 // next renewal is due, because renewals are no events. Without a stream it reads the list.
 export function fleet(main, stream, status) {
   const all = new Map(), dirty = new Set(), wanted = new Set(), histories = [];
-  let filter = 'all', order = 'state', back = false, search = '', sort = true, shown = [], round = 0;
-  const body = h('div', {class: 'body', role: 'rowgroup'}), counted = h('span', {class: 'dim', role: 'status'});
+  const asked = new URLSearchParams(location.search);
+  let filter = asked.get('show') ?? 'all', order = asked.get('by') ?? 'state', back = asked.has('back'), search = asked.get('search') ?? '', sort = true, shown = [], round = 0, looking = 0;
+  const body = h('div', {class: 'body', role: 'rowgroup'}), nothing = h('p', {class: 'dim', hidden: true}), counted = h('span', {class: 'dim', role: 'status'});
 
   const flapping = r => [...r.grants.values()].filter(at => wall() - at < flap.within).length >= flap.terms;
   const waiting = r => r.asked || r.lease.endsBecause === 'approval' && r.end - now() < 300000;
   const filters = {
     all: ['All', 'dim', () => true],
-    vacant: ['Without a leader', 'bad', r => r.lease.state === 'vacant'],
+    vacant: ['Without a leader', 'bad', r => r.lease.state === 'vacant' && !neverLed(r.lease)],
     readOnly: ['Read-only', 'bad', r => r.readOnly],
     approval: ['Approval waiting', 'warn', waiting],
     flapping: ['Flapping', 'warn', flapping],
@@ -29,12 +33,13 @@ export function fleet(main, stream, status) {
   function state(r) {
     const l = r.lease;
     if (r.readOnly) return [0, ['square', 'bad', 'Read-only']];
-    if (l.state === 'vacant') return r.paused ? [2, ['pause', 'warn', 'Paused, no leader']] : l.lockedForMs ? [1, ['ring', 'bad', 'Locked, no leader']] : [1, ['ring', 'bad', 'No leader']];
+    if (neverLed(l) && !r.pause) return [8, ['ring', 'dim', 'Never led']];
+    if (l.state === 'vacant') return r.pause ? [2, ['pause', 'warn', 'Paused, no leader']] : l.lockedForMs ? [1, ['ring', 'bad', 'Locked, no leader']] : [1, ['ring', 'bad', 'No leader']];
     if (waiting(r)) return [3, ['diamond', 'warn', 'Approval waiting']];
     if (flapping(r)) return [4, ['triangle', 'warn', 'Flapping']];
     if (l.succession) return [5, ['arrow', 'info', `Hands over to ${l.succession.to}`]];
     if (ending(l)) return [6, ['clock', 'info', `Ends: ${l.endsBecause}`]];
-    return [9, ['disc', 'good', r.paused ? 'Leads, paused' : 'Leads']];
+    return r.pause ? [7, ['pause', 'warn', 'Leads, paused']] : [9, ['disc', 'good', 'Leads']];
   }
   const by = {
     state: (a, b) => state(a)[0] - state(b)[0],
@@ -46,25 +51,35 @@ export function fleet(main, stream, status) {
     changed: (a, b) => b.changed - a.changed,
   };
 
+  if (!filters[filter]) filter = 'all';
+  if (!by[order]) order = 'state';
+  // choose shows what the visitor has chosen, which the address keeps.
+  function choose() {
+    const q = new URLSearchParams({...(filter !== 'all' && {show: filter}), ...(order !== 'state' && {by: order}), ...(back && {back: ''}), ...(search && {search})});
+    window.history.replaceState(null, '', location.pathname + (q.size ? '?' + q : ''));
+    keepQuery(location.search);
+    arrange();
+  }
   const tiles = Object.entries(filters).map(([id, [text, color]]) => {
     const n = h('b', {class: 'num'}, '0'), e = h('button', {class: 'tile', 'data-filter': id, 'data-color': color, 'aria-pressed': String(id === filter), onclick: () => {
       filter = id;
       for (const t of tiles) t.e.setAttribute('aria-pressed', String(t.id === id));
-      arrange();
+      choose();
     }}, n, h('span', {}, text));
     return {id, e, n};
   });
   const heads = Object.entries(columns).map(([id, text]) => {
-    const e = h('div', {role: 'columnheader'}, h('button', {class: 'sort', 'data-sort': id, onclick: () => {
+    const e = h('div', {role: 'columnheader', class: id}, h('button', {class: 'sort', 'data-sort': id, onclick: () => {
       back = order === id && !back;
       order = id;
-      arrange();
+      choose();
     }}, text));
     return {id, e};
   });
   main.replaceChildren(h('h1', {class: 'quiet'}, 'Elections'), h('div', {class: 'tiles', role: 'group', 'aria-label': 'Show'}, tiles.map(t => t.e)),
-    h('div', {class: 'tools'}, h('input', {type: 'search', 'aria-label': 'Search elections and leaders', placeholder: 'Search elections and leaders', oninput: e => { search = e.target.value.toLowerCase(); arrange(); }}), counted),
-    h('div', {class: 'table', role: 'table', 'aria-label': 'Elections'}, h('div', {role: 'rowgroup'}, h('div', {role: 'row', class: 'head'}, heads.map(t => t.e))), body));
+    h('div', {class: 'tools'}, h('input', {type: 'search', 'aria-label': 'Search elections and leaders', placeholder: 'Search elections and leaders', value: search, oninput: e => { search = e.target.value.trim().toLowerCase(); choose(); }}), counted),
+    h('div', {class: 'table', role: 'table', 'aria-label': 'Elections'}, h('div', {role: 'rowgroup'}, h('div', {role: 'row', class: 'head'}, heads.map(t => t.e))), body), nothing);
+  keepQuery(location.search);
 
   const seen = new IntersectionObserver(entries => {
     for (const e of entries) { const r = all.get(e.target.dataset.name); if (r) { r.inView = e.isIntersecting; dirty.add(r); } }
@@ -81,7 +96,7 @@ export function fleet(main, stream, status) {
   function touch(r) { dirty.add(r); sort = true; }
 
   function learn(lease) {
-    heardAt(lease.readAt);
+    heard(lease);
     const r = all.get(lease.election) ?? row(lease.election);
     if (lease.revision < (r.lease.revision ?? 0)) return r;
     const held = lease.state === 'held';
@@ -107,7 +122,8 @@ export function fleet(main, stream, status) {
     if (e.type === 'acquired') r.grants.set(e.fencingToken, at);
     if (e.type === 'approvalRequested') r.asked = true;
     if (['approved', 'acquired', 'released', 'expired', 'epoch'].includes(e.type)) r.asked = false;
-    if (e.type === 'paused' || e.type === 'resumed') r.paused = e.type === 'paused';
+    if (e.type === 'paused') r.pause = {id: e.detail.override, until: now() + Date.parse(e.detail.until) - wall()};
+    if (e.type === 'resumed' || e.type === 'lifted' && e.detail.override === r.pause?.id) r.pause = undefined;
     r.changed = Math.max(r.changed, at);
   }
   function event(e) {
@@ -143,13 +159,19 @@ export function fleet(main, stream, status) {
   // look asks who waits and who is there. That is in the memory of the instances.
   async function look(r) {
     r.ask = now() + every.members;
+    looking++;
     try {
+      if (r.stands !== round) { // the page was not there to see what was ordered
+        const {overrides} = await call(path(r.name, '/overrides')), pause = overrides.find(o => o.kind === 'pause');
+        r.stands = round;
+        r.pause = pause && {id: pause.id, until: now() + pause.untilMs};
+      }
       const m = await call(path(r.name, '/members'));
       r.waits = m.nodes.filter(n => n.position).length;
       r.members = m.clusterSize;
       r.readOnly = m.readOnly;
       touch(r);
-    } catch { /* the row shows none */ }
+    } catch { /* the row shows none */ } finally { looking--; }
   }
 
   function draw(r) {
@@ -175,7 +197,7 @@ export function fleet(main, stream, status) {
       say(t.n, String(n));
       t.e.classList.toggle('some', n > 0);
     }
-    for (const t of heads) t.id === order ? t.e.setAttribute('aria-sort', back ? 'descending' : 'ascending') : t.e.removeAttribute('aria-sort');
+    for (const t of heads) t.id === order ? t.e.setAttribute('aria-sort', back === falling.includes(order) ? 'ascending' : 'descending') : t.e.removeAttribute('aria-sort');
     const keep = [...all.values()].filter(r => filters[filter][2](r) && (!search || r.name.includes(search) || (r.lease.leaderId ?? '').toLowerCase().includes(search)));
     keep.sort((a, b) => (by[order](a, b) || (a.name < b.name ? -1 : 1)) * (back ? -1 : 1));
     const focus = document.activeElement, stays = new Set(keep);
@@ -188,6 +210,8 @@ export function fleet(main, stream, status) {
     });
     if (document.activeElement !== focus && body.contains(focus)) focus.focus({preventScroll: true});
     shown = keep;
+    nothing.hidden = keep.length > 0;
+    say(nothing, !all.size ? 'There is no election yet.' : search ? `No election matches “${search}”.` : 'No election is in this state.');
     say(counted, `${keep.length} of ${all.size}`);
   }
 
@@ -222,6 +246,10 @@ export function fleet(main, stream, status) {
     if (sort && !body.matches(':active')) arrange(); // a row is not moved away under a click
     for (const r of dirty) if (r.inView) { draw(r); dirty.delete(r); }
     const t = now();
+    for (const r of all.values()) {
+      if (r.pause?.until < t) { r.pause = undefined; touch(r); } // no event tells
+      if (r.lease.configuration?.policy?.quorum && r.ask < t && looking < 4) look(r); // in view or not: it may be read-only
+    }
     for (const r of shown) {
       if (!r.inView) continue;
       tick(r);

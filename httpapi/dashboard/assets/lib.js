@@ -52,7 +52,14 @@ export const mark = (shape, color) => svg('svg', {viewBox: '0 0 16 16', class: '
 // ending reports whether renewals no longer extend the lease: its end is near, or ordered.
 export const ending = l => l.endsBecause && l.endsBecause !== 'parent' && l.endsInMs <= l.expiresInMs + 1000;
 
+// neverLed reports whether the election has had no leader yet.
+export const neverLed = l => l.state === 'vacant' && !l.fencingToken;
+
 export const page = name => '/ui/elections/' + encodeURIComponent(name);
+// The tab remembers what was chosen of the fleet, for the link back to it.
+export function keepQuery(query) { try { sessionStorage.setItem('fleet', query); } catch { /* the browser keeps nothing */ } }
+export function fleetPage() { try { return '/ui/' + (sessionStorage.getItem('fleet') ?? ''); } catch { return '/ui/'; } }
+
 export const path = (name, rest = '') => '/v1/elections/' + encodeURIComponent(name) + rest;
 export const count = (n, one, many = one + 's') => `${n} ${n === 1 ? one : many}`;
 export const now = () => performance.now();
@@ -60,10 +67,16 @@ export const now = () => performance.now();
 // The server's time, as far as its answers tell: one that took long shows a time that is past.
 let ahead;
 export const wall = () => Date.now() + (ahead ?? 0);
-export function heardAt(at) {
-  const d = Date.parse(at) - Date.now();
+
+// heard notes when the page heard of a lease, from which its lengths of time count.
+export function heard(lease) {
+  lease.heard = now();
+  const d = Date.parse(lease.readAt) - Date.now();
   if (d > (ahead ?? -Infinity)) ahead = d;
 }
+
+// left is what is left now of a length of time in a lease, in milliseconds.
+export const left = (lease, ms) => lease.heard + ms - now();
 
 // span says how long a number of milliseconds is.
 export function span(ms) {

@@ -1,7 +1,13 @@
-import {clock, h, millis, path, span, wall, when} from './lib.js';
+import {clock, h, left, millis, now, path, say, span, wall, when} from './lib.js';
 import {call} from './server.js';
 
-const promised = l => l.leaderId ? ` ${l.leaderId} goes on until the end that it was promised: ${clock(wall() + l.expiresInMs)} at the latest, in ${span(l.expiresInMs)}.` : ' No candidate leads now.';
+const promised = l => {
+  if (!l.leaderId) return ' No candidate leads now.';
+  const ms = left(l, l.expiresInMs), at = clock(wall() + ms);
+  return ms > 0 ? ` ${l.leaderId} goes on until the end that it was promised: ${at} at the latest, in ${span(ms)}.` : ` The end that ${l.leaderId} was promised has passed: ${at}, by the last reading.`;
+};
+// The furthest that a browser's calendar goes is some 275,000 years.
+const until = ms => ms > 0 && ms < 1e15 ? `${clock(wall() + ms)} (in ${span(ms)})` : '…';
 const who = d => d.candidateId || 'this candidate';
 
 // kinds says of each order which fields it has and what will happen.
@@ -17,6 +23,7 @@ const kinds = {
 // bars says why an order makes no sense now; '' if it does.
 function bars(kind, l, paused) {
   if (kind === 'evict' && l.state !== 'held') return 'Evict needs a leader.';
+  if (kind === 'approve' && l.state !== 'held' && !l.configuration.policy?.approval) return 'Approve needs a leader, or a policy that asks for approvals.';
   if (kind === 'resume' && !paused) return 'Resume needs a pause.';
   return '';
 }
@@ -24,24 +31,28 @@ function bars(kind, l, paused) {
 // orders shows a button for each order. One that the visitor may not give is disabled, and says so.
 // The buttons are made once: one that was replaced between press and release would lose a click.
 export function orders(visitor, done) {
-  let lease, paused = false, dialog;
+  let lease, pause = 0, dialog, missing = 'The election is not read yet.';
+  const paused = () => pause > now();
   const buttons = Object.entries(kinds).map(([kind, k]) => h('button', {'data-order': kind, disabled: true, onclick: () => { dialog = ask(kind, k, lease, visitor, done); }}, k.text));
   const note = h('p', {class: 'dim', id: 'orders-note'});
   const draw = () => {
     const barred = Object.keys(kinds).filter(kind => !visitor.may.includes(kind)), why = [];
     for (const b of buttons) {
-      const kind = b.dataset.order, bar = barred.includes(kind) ? 'Your role does not allow this.' : bars(kind, lease, paused);
+      const kind = b.dataset.order, bar = barred.includes(kind) ? 'Your role does not allow this.' : lease ? bars(kind, lease, paused()) : missing;
       b.disabled = bar !== '';
       b.title = bar;
-      if (bar && !barred.includes(kind)) why.push(bar);
+      if (bar && !barred.includes(kind) && !why.includes(bar)) why.push(bar);
     }
     if (barred.length) why.unshift(barred.length === buttons.length ? 'You may look; orders need the role operator.' : `Your role does not allow: ${barred.join(', ')}.`);
     if (note.textContent !== why.join(' ')) note.textContent = why.join(' ');
   };
   return {
     e: h('div', {class: 'orders', role: 'group', 'aria-label': 'Orders', 'aria-describedby': 'orders-note'}, h('div', {class: 'tools'}, buttons), note),
+    draw, paused,
     lease(l) { lease = l; dialog?.(l); draw(); },
-    standing(overrides) { paused = overrides.some(o => o.kind === 'pause'); if (lease) draw(); },
+    // missing says why there is no election that orders could be about.
+    missing(why) { lease = undefined; missing = why; draw(); },
+    standing(overrides) { pause = now() + Math.max(0, ...overrides.filter(o => o.kind === 'pause').map(o => o.untilMs)); draw(); },
   };
 }
 
@@ -54,49 +65,72 @@ export function override(o, name, visitor, done) {
 }
 
 const labels = {candidateId: 'Candidate', for: 'For how long', ban: 'Ban it for (optional)', mode: 'The present leader', newEpoch: 'Begin a new epoch, with the next token'};
-const help = 'such as 30s, 10m, 2h';
+const filled = {pattern: '.*\\S.*', title: 'more than spaces'};
+const help = 'such as 30s, 10m, 1h30m';
 
 // ask opens the dialog of an order. It stays open with the reason if the order is refused. The
 // result tells it of a newer lease: an order about a term that has ended would do nothing.
 function ask(kind, k, l, visitor, done) {
   const fields = {}, says = h('p', {class: 'says', id: 'order-says'}), problem = h('p', {class: 'problem', role: 'alert'});
-  let present = l;
+  const waits = h('p', {role: 'status'}), cancel = h('button', {type: 'button'}, 'Cancel');
+  let present = l, pending;
+  const wait = () => {
+    say(waits, pending ? 'Waiting for the answer of the server…' : '');
+    explain();
+  };
   for (const f of k.fields) {
     if (f === 'mode') fields[f] = h('select', {name: f}, h('option', {value: 'freeze'}, 'goes on'), h('option', {value: 'drain'}, 'ends its term'));
     else if (f === 'newEpoch') fields[f] = h('input', {type: 'checkbox', name: f});
     else if (f === 'candidateId') fields[f] = h('input', {name: f, required: true, list: 'candidates', autocapitalize: 'none', spellcheck: 'false'});
-    else fields[f] = h('input', {name: f, required: f === 'for' && !k.optional, value: f === 'for' && !k.optional ? '10m' : '', pattern: '([0-9.]+(h|m|s))+', title: help, placeholder: help});
+    else fields[f] = h('input', {name: f, required: f === 'for' && !k.optional, value: f === 'for' && !k.optional ? '10m' : '', pattern: '([0-9.]+(ms|h|m|s))+', title: help, placeholder: help});
   }
-  const reason = h('input', {name: 'reason', required: true, maxlength: '256'}), actor = visitor.principal ? undefined : h('input', {name: 'actor', required: true, autocomplete: 'name'});
+  if (fields.newEpoch && l.state === 'held' && !l.configuration.policy?.approval) fields.newEpoch.checked = fields.newEpoch.required = true; // there is nothing else to approve
+  const reason = h('input', {name: 'reason', required: true, maxlength: '256', ...filled}), actor = visitor.principal ? undefined : h('input', {name: 'actor', required: true, autocomplete: 'name', ...filled});
   const values = () => Object.fromEntries(Object.entries(fields).map(([f, e]) => [f, e.type === 'checkbox' ? e.checked || '' : e.value.trim()]).filter(([, v]) => v !== ''));
   const explain = () => {
     const d = values(), ms = millis(d.for ?? d.ban);
-    says.textContent = k.says(present, {...d, until: ms ? `${clock(wall() + ms)} (in ${span(ms)})` : '…'});
+    say(says, k.says(present, {...d, until: until(ms)}));
+    const over = k.term && (bars(kind, present) || present.fencingToken !== l.fencingToken);
+    send.disabled = Boolean(pending || over);
+    if (over && !pending) say(problem, `The term of token ${l.fencingToken} has ended meanwhile: ${present.leaderId ? `${present.leaderId} leads with token ${present.fencingToken}` : 'no candidate leads'}. Cancel, and look again.`);
   };
   const label = (text, e) => e.type === 'checkbox' ? h('label', {class: 'check'}, e, text) : h('label', {}, text, e);
   const send = h('button', {class: k.danger ? 'danger' : 'primary', 'data-send': true}, k.text), dialog = h('dialog', {'aria-labelledby': 'order-title', 'aria-describedby': 'order-says'}, h('form', {oninput: explain, onsubmit: async e => {
     e.preventDefault();
-    send.disabled = true;
-    problem.textContent = '';
+    if (send.disabled) return;
+    pending = new AbortController();
+    wait();
+    say(problem, '');
     const body = {...values(), ...k.fixed, reason: reason.value};
     if (actor) body.actor = actor.value;
     if (kind === 'approve' || kind === 'evict') body.fencingToken = l.fencingToken; // the term that the visitor sees
     try {
-      await call(path(l.election, ':' + kind), body);
+      await call(path(l.election, ':' + kind), body, pending.signal);
       dialog.close();
       done();
-    } catch (err) { problem.textContent = err.message; } finally { send.disabled = false; }
+    } catch (err) {
+      problem.textContent = err.message;
+      if (err.status === 0) {
+        problem.append(' The order may have been carried out if it was sent. Look at the events before you give it again.');
+        done();
+      }
+    } finally {
+      pending = undefined;
+      wait();
+    }
   }}, h('h2', {id: 'order-title'}, `${k.text} `, h('span', {class: 'id'}, l.election)), says, Object.entries(fields).map(([f, e]) => label(labels[f], e)), label('Reason, for the history', reason),
-    actor ? label('Your name', actor) : '', problem, h('footer', {}, h('button', {type: 'button', onclick: () => dialog.close()}, 'Cancel'), send)));
-  dialog.addEventListener('close', () => dialog.remove());
+    actor ? label('Your name', actor) : '', problem, waits, h('footer', {}, cancel, send)));
+  // While an order waits for its answer, the first Cancel takes it back, and the dialog says what may
+  // have happened; the next closes it.
+  cancel.addEventListener('click', () => pending ? pending.abort() : dialog.close());
+  dialog.addEventListener('cancel', e => { if (pending) { e.preventDefault(); pending.abort(); } });
+  const moving = setInterval(explain, 1000); // what it says moves with the clock
+  dialog.addEventListener('close', () => { clearInterval(moving); pending?.abort(); dialog.remove(); });
   document.body.append(dialog);
   explain();
   dialog.showModal();
   return newer => {
     present = newer;
-    if (k.term && newer.fencingToken !== l.fencingToken) {
-      problem.textContent = `The term of token ${l.fencingToken} has ended meanwhile: ${newer.leaderId ? `${newer.leaderId} leads with token ${newer.fencingToken}` : 'no candidate leads'}. Cancel, and look again.`;
-      send.disabled = true;
-    } else explain();
+    explain();
   };
 }

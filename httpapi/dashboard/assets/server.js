@@ -1,3 +1,5 @@
+import {now} from './lib.js';
+
 // sentence makes a sentence of a server's words.
 const sentence = text => text[0].toUpperCase() + text.slice(1).replace(/\.?$/, '.');
 
@@ -9,6 +11,21 @@ class Refused extends Error {
 // trouble is why what the server answers may be old, by the last call; "" if it may not.
 export let trouble = '';
 
+// How long a call may take, and after how much of it what the page shows is called old.
+const patience = {read: 10000, order: 30000, overdue: 5000};
+
+// unanswered are the reads that wait for an answer, or got none when they last waited for one: since
+// when, and when they were last tried.
+const unanswered = new Map();
+
+// overdue returns since when the read that is longest overdue waits for an answer; undefined if none
+// is. A read that was not tried again for a minute no longer matters to the page.
+export function overdue() {
+  for (const [path, r] of unanswered) if (now() - r.tried > 60000) unanswered.delete(path);
+  const since = Math.min(...[...unanswered.values()].map(r => r.since));
+  return now() - since > patience.overdue ? since : undefined;
+}
+
 async function refused(r) {
   if (r.type === 'opaqueredirect') return new Refused(401, 'The proxy before the server asks you to sign in again: reload this page.');
   let doc = {};
@@ -18,19 +35,29 @@ async function refused(r) {
 
 async function send(path, options) {
   try { return await fetch(path, {redirect: 'manual', ...options}); } catch (e) {
-    throw e.name === 'AbortError' ? e : new Refused(0, 'The server does not answer.');
+    throw e.name === 'AbortError' || e.name === 'TimeoutError' ? e : new Refused(0, 'The server does not answer.');
   }
 }
 
-// call calls the API of this origin.
-export async function call(path, body) {
+// call calls the API of this origin: a read, or an order if there is a body. It fails with status 0 if
+// no answer comes in time, or if cancelled aborts it; an order may have been carried out then.
+export async function call(path, body, cancelled) {
+  const limit = body ? patience.order : patience.read;
+  let signal = AbortSignal.timeout(limit);
+  if (cancelled) signal = AbortSignal.any([signal, cancelled]);
+  if (!body) unanswered.set(path, {since: unanswered.get(path)?.since ?? now(), tried: now()});
   try {
-    const r = await send(path, body && {method: 'POST', body: JSON.stringify(body), headers: {'Content-Type': 'application/json'}});
+    const r = await send(path, {signal, ...(body && {method: 'POST', body: JSON.stringify(body), headers: {'Content-Type': 'application/json'}})});
     if (!r.ok) throw await refused(r);
     const answer = await r.json();
     trouble = '';
+    unanswered.delete(path);
     return answer;
-  } catch (e) {
+  } catch (cause) {
+    let e = cause;
+    if (cancelled?.aborted) throw new Refused(0, 'Cancelled.');
+    if (signal.aborted) e = new Refused(0, `The server does not answer within ${limit / 1000} s.`);
+    else unanswered.delete(path);
     if (e.status === 0 || e.status > 500 && e.doc.code !== 'RECORD_TOO_NEW') trouble = e.doc.code === 'STORE_UNAVAILABLE' ? 'The server does not reach its store.' : e.message;
     throw e;
   }

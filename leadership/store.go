@@ -171,8 +171,8 @@ const MaxBatch = 500
 // be: nothing was written. An Update with the rule Renew finds out why, or renews.
 var ErrNotRenewed = errors.New("not renewed")
 
-// ErrCallerLeft marks, beside StoreUnavailable, the error of a call that waited in line and that its
-// caller has given up: no fault of the store, nor of the server.
+// ErrCallerLeft marks, beside StoreUnavailable, the error of a call that waited in line until its
+// caller gave it up: no fault of the store, nor of the server.
 var ErrCallerLeft = errors.New("caller cancelled")
 
 // Renewed is the answer to one Renewal.

@@ -68,7 +68,7 @@ func TestAWatchThatResumesFromALeaseMissesNoEarlierChangeThatComesLate(t *testin
 		next := f.stream("allowWatchBookmarks=true")
 		next()
 		f.now = f.now.Add(10 * time.Second)
-		f.restart() // another instance: the first one does not hear of its changes
+		f.restart()       // another instance: the first one does not hear of its changes
 		late := claim("") // which does not change again
 		late["metadata"] = object{"name": "late"}
 		f.want(201, "POST", leases, late)

@@ -36,6 +36,9 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 func (c *cli) report(cmd *cobra.Command, err error) int {
 	if err != nil && !c.started {
 		err = usageError{err}
+		if mistake, _, ok := strings.Cut(err.Error(), ": strconv.ParseBool:"); ok { // of a flag
+			err = usagef("%s: must be true or false", mistake)
+		}
 	}
 	code := exitCode(err)
 	if code == exitDone || nothingToSay(err) {

@@ -242,6 +242,9 @@ func TestCommandsSendNothingOverPlainHTTPToAnotherMachine(t *testing.T) {
 	}
 	regent(t, env, "list --insecure").want(t, exitUnreachable)
 	regent(t, append(env, "REGENT_INSECURE=true"), "list").want(t, exitUnreachable)
+	if r := regent(t, env, "list --insecure=perhaps").want(t, exitUsage); !strings.Contains(r.err, `"perhaps" for "--insecure" flag: must be true or false`) {
+		t.Errorf("%q does not say what the flag may be", r.err)
+	}
 	if r := regent(t, append(env, "REGENT_INSECURE=perhaps"), "list").want(t, exitUsage); !strings.Contains(r.err, `REGENT_INSECURE: "perhaps" must be true or false`) {
 		t.Errorf("%q does not name the variable and what it may be", r.err)
 	}

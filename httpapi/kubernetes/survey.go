@@ -61,8 +61,8 @@ func (d *Door) survey(w http.ResponseWriter, r *http.Request, k key) error {
 	return nil
 }
 
-// denied is the error of a caller that may not read all Leases that may be selected, in the words of
-// Kubernetes.
+// denied is the error of a caller that may not read all Leases that may be selected, in the words
+// of Kubernetes.
 func (s selection) denied(r *http.Request, verb string, err error) error {
 	refused, ok := errors.AsType[*leadership.Error](err)
 	if _, one := s.one(); one || !ok || refused.Code != wire.PermissionDenied {

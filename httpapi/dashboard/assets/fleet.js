@@ -122,8 +122,8 @@ export function fleet(main, stream, status) {
     if (e.type === 'acquired') r.grants.set(e.fencingToken, at);
     if (e.type === 'approvalRequested') r.asked = true;
     if (['approved', 'acquired', 'released', 'expired', 'epoch'].includes(e.type)) r.asked = false;
-    if (e.type === 'paused') r.pause = {id: e.detail.override, until: now() + Date.parse(e.detail.until) - wall()};
-    if (e.type === 'resumed' || e.type === 'lifted' && e.detail.override === r.pause?.id) r.pause = undefined;
+    if (e.type === 'paused') r.pause = {id: e.detail?.override, until: now() + Date.parse(e.detail?.until) - wall()};
+    if (e.type === 'resumed' || e.type === 'lifted' && e.detail?.override === r.pause?.id) r.pause = undefined;
     r.changed = Math.max(r.changed, at);
   }
   function event(e) {

@@ -66,7 +66,7 @@ func TestWatchesOfOneInstanceCostTheStoreWhatOneCosts(t *testing.T) {
 	if got, want := f.take(), (cost{Lists: 1}); got != want {
 		t.Errorf("a list beside a watch: %+v, want %+v", got, want)
 	}
-	f.now = f.now.Add(time.Second)
+	f.pass(time.Second)
 	f.want(200, "PUT", one, by(l, ""))
 	for _, next := range watches {
 		if kind, o := next(); kind != "MODIFIED" && kind != "ADDED" || at(o, "spec", "holderIdentity") != "" {

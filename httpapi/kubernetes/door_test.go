@@ -48,15 +48,21 @@ type fixture struct {
 	door    http.Handler
 	service instance.Service
 	store   *counted
-	now     time.Time
+	passed  atomic.Int64 // nanoseconds since the beginning
 	journal *memory.Store
 	as      authn.Principal
 }
 
+func (f *fixture) now() time.Time {
+	return time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(f.passed.Load()))
+}
+
+func (f *fixture) pass(d time.Duration) { f.passed.Add(int64(d)) }
+
 func newFixture(t *testing.T, gates ...instance.Gate) *fixture {
 	t.Helper()
-	f := &fixture{T: t, now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}
-	f.journal = memory.New(memory.Config{Now: func() time.Time { return f.now }})
+	f := &fixture{T: t}
+	f.journal = memory.New(memory.Config{Now: func() time.Time { return f.now() }})
 	f.store = &counted{Store: f.journal}
 	f.restart(gates...)
 	return f
@@ -65,8 +71,8 @@ func newFixture(t *testing.T, gates ...instance.Gate) *fixture {
 // restart gives the fixture another instance, which remembers nothing.
 func (f *fixture) restart(gates ...instance.Gate) {
 	f.Helper()
-	start := f.now
-	i, err := instance.New(instance.Config{Store: f.store, Journal: f.journal, Alone: true, Now: func() time.Duration { return f.now.Sub(start) }})
+	start := f.now()
+	i, err := instance.New(instance.Config{Store: f.store, Journal: f.journal, Alone: true, Now: func() time.Duration { return f.now().Sub(start) }})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -171,7 +177,7 @@ func TestALeaseIsClaimedRenewedTakenOverAndReleased(t *testing.T) {
 	if s := f.want(409, "POST", leases, claim("bob")); s["reason"] != "AlreadyExists" {
 		t.Errorf("got %v", s)
 	}
-	f.now = f.now.Add(5 * time.Second)
+	f.pass(5 * time.Second)
 	renewed := f.want(200, "PUT", one, first)
 	if at(renewed, "spec", "renewTime") != "2027-03-01T12:00:05.000000Z" || at(renewed, "spec", "acquireTime") != at(first, "spec", "acquireTime") || at(renewed, "metadata", "resourceVersion") == at(first, "metadata", "resourceVersion") {
 		t.Errorf("renewed: %v", renewed)
@@ -179,11 +185,11 @@ func TestALeaseIsClaimedRenewedTakenOverAndReleased(t *testing.T) {
 	if s := f.want(409, "PUT", one, first); s["reason"] != "Conflict" {
 		t.Errorf("with an old version: %v", s)
 	}
-	f.now = f.now.Add(14 * time.Second)
+	f.pass(14 * time.Second)
 	if s := f.want(409, "PUT", one, by(f.want(200, "GET", one, nil), "bob")); s["reason"] != "Conflict" || !strings.Contains(s["message"].(string), "another 1000 ms") {
 		t.Errorf("before the end: %v", s)
 	}
-	f.now = f.now.Add(1100 * time.Millisecond)
+	f.pass(1100 * time.Millisecond)
 	if s := f.want(409, "PUT", one, renewed); s["reason"] != "Conflict" {
 		t.Errorf("a late renewal: %v", s)
 	}
@@ -214,7 +220,7 @@ func TestTransitionsGoOnAfterADeletion(t *testing.T) {
 		t.Errorf("while the deleted lease would last: %v", s)
 	}
 	f.want(404, "GET", one, nil) // what is refused leaves nothing
-	f.now = f.now.Add(16 * time.Second)
+	f.pass(16 * time.Second)
 	if l := f.want(201, "POST", leases, claim("bob")); at(l, "spec", "leaseTransitions") != 1.0 {
 		t.Errorf("got %v", l)
 	}
@@ -226,7 +232,7 @@ func TestAnotherPrincipalNeitherRenewsNorReleases(t *testing.T) {
 	f.as = authn.Principal{Issuer: "i", Subject: "ann"}
 	l := f.want(201, "POST", leases, claim("agent"))
 	f.as.Subject = "eve"
-	f.now = f.now.Add(time.Second)
+	f.pass(time.Second)
 	before := f.want(200, "GET", one, nil)
 	for _, body := range []object{l, by(l, "")} {
 		if s := f.want(403, "PUT", one, body); s["reason"] != "Forbidden" {
@@ -246,7 +252,7 @@ func TestAReleaseThatIsRefusedIsForbiddenAndNoConflict(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	l := f.want(201, "POST", leases, claim("ann"))
-	f.now = f.now.Add(time.Second)
+	f.pass(time.Second)
 	f.want(200, "PUT", one, l)
 	if s := f.want(403, "PUT", one, by(l, "")); s["reason"] != "Forbidden" {
 		t.Errorf("got %v", s)
@@ -261,7 +267,7 @@ func TestAWaitingElectorCostsTheStoreNothing(t *testing.T) {
 	f.store.calls.Store(0)
 	const rounds = 100
 	for range rounds {
-		f.now = f.now.Add(2 * time.Second)
+		f.pass(2 * time.Second)
 		l = f.want(200, "PUT", one, l)
 		for range 10 {
 			f.want(200, "GET", one, nil)
@@ -280,7 +286,7 @@ func TestLabelsAndLongIdentitiesAreKeptWhileTheLeaderLeads(t *testing.T) {
 	c["metadata"].(object)["labels"] = object{"app": "x"}
 	c["metadata"].(object)["annotations"] = object{"note": "y", "regent/fencing-token": "99"}
 	l := f.want(201, "POST", leases, c)
-	f.now = f.now.Add(time.Second)
+	f.pass(time.Second)
 	l["metadata"].(object)["labels"] = object{"app": "z", "regent/process": "1"}
 	l = f.want(200, "PUT", one, l)
 	got := f.want(200, "GET", one, nil)
@@ -299,13 +305,13 @@ func TestAPatchRenewsAndIsRefusedToAFieldManagerThatDoesNotHold(t *testing.T) {
 	f.want(201, "POST", leases, claim("ann"))
 	renew := object{"spec": object{"renewTime": "2027-03-01T12:00:00.1+00:00"}}
 	merge := []string{"Content-Type", "application/merge-patch+json"}
-	f.now = f.now.Add(10 * time.Second)
+	f.pass(10 * time.Second)
 	if l := f.want(200, "PATCH", one+"?fieldManager=ann", renew, merge...); at(l, "spec", "renewTime") != "2027-03-01T12:00:10.000000Z" {
 		t.Errorf("got %v", l)
 	}
 	f.want(409, "PATCH", one+"?fieldManager=bob", renew, merge...)
 	f.want(409, "PATCH", one+"?fieldManager=bob", object{"spec": object{"holderIdentity": "bob"}}, merge...)
-	f.now = f.now.Add(16 * time.Second)
+	f.pass(16 * time.Second)
 	f.want(200, "PATCH", one+"?fieldManager=bob", object{"spec": object{"holderIdentity": "bob", "leaseDurationSeconds": 20}}, "Content-Type", "application/strategic-merge-patch+json")
 	f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": nil}}, merge...)
 	if l := f.want(200, "GET", one, nil); at(l, "spec", "holderIdentity") != "" {
@@ -361,19 +367,19 @@ func TestAWatchTellsOfEveryChangeAndResumes(t *testing.T) {
 		if kind != "BOOKMARK" || at(mark, "metadata", "annotations", "k8s.io/initial-events-end") != "true" {
 			t.Errorf("%q: got %s %v", selector, kind, mark)
 		}
-		f.now = f.now.Add(time.Second)
+		f.pass(time.Second)
 		f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": ""}}, "Content-Type", "application/merge-patch+json")
 		kind, o := next()
 		if kind != "MODIFIED" || at(o, "spec", "holderIdentity") != "" {
 			t.Errorf("%q: got %s %v", selector, kind, o)
 		}
-		f.now = f.now.Add(time.Second)
+		f.pass(time.Second)
 		f.want(200, "DELETE", one, nil)
 		if kind, o := next(); kind != "DELETED" || at(o, "metadata", "name") != "jobs" || at(o, "metadata", "annotations", "regent/fencing-token") != "1" {
 			t.Errorf("%q: got %s %v", selector, kind, o)
 		}
 		if selector == "" {
-			f.now = f.now.Add(time.Second)
+			f.pass(time.Second)
 			if kind, o := f.stream("resourceVersion=" + at(mark, "metadata", "resourceVersion").(string))(); kind != "DELETED" {
 				t.Errorf("resumed: got %s %v", kind, o)
 			}
@@ -421,22 +427,22 @@ func TestAWatchOfOneLeaseThatResumesTellsThatItIsGone(t *testing.T) {
 	c := claim("ann")
 	c["metadata"].(object)["labels"] = object{"app": "x"}
 	made := at(f.want(201, "POST", leases, c), "metadata", "resourceVersion").(string)
-	f.now = f.now.Add(time.Second)
+	f.pass(time.Second)
 	freed := at(f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": ""}}, "Content-Type", "application/merge-patch+json"), "metadata", "resourceVersion").(string)
 	if kind, o := f.stream("resourceVersion=" + made + selector + "&labelSelector=app%3Dx")(); kind != "DELETED" {
 		t.Errorf("without its label: got %s %v", kind, o)
 	}
-	f.now = f.now.Add(time.Second)
+	f.pass(time.Second)
 	f.want(200, "DELETE", one, nil)
 	f.restart()
-	f.now = f.now.Add(time.Second)
+	f.pass(time.Second)
 	next := f.stream("resourceVersion=" + freed + selector + "&allowWatchBookmarks=true")
 	kind, o := next()
 	if kind != "DELETED" || at(o, "metadata", "name") != "jobs" || at(o, "metadata", "annotations", "regent/fencing-token") != "1" {
 		t.Errorf("deleted: got %s %v", kind, o)
 	}
 	next = f.stream("resourceVersion=" + at(o, "metadata", "resourceVersion").(string) + selector)
-	f.now = f.now.Add(time.Minute)
+	f.pass(time.Minute)
 	f.want(201, "POST", leases, claim("bob"))
 	if kind, o := next(); kind != "ADDED" || at(o, "spec", "holderIdentity") != "bob" {
 		t.Errorf("after it has seen that: got %s %v", kind, o)
@@ -449,14 +455,14 @@ func TestAMergePatchOfAWholeLeaseIsGuardedByItsVersion(t *testing.T) {
 	f := newFixture(t)
 	merge := []string{"Content-Type", "application/merge-patch+json"}
 	first := f.want(201, "POST", leases, claim("ann"))
-	f.now = f.now.Add(5 * time.Second)
+	f.pass(5 * time.Second)
 	if l := f.want(200, "PATCH", one, first, merge...); at(l, "spec", "renewTime") != "2027-03-01T12:00:05.000000Z" {
 		t.Errorf("renewed: %v", l)
 	}
-	f.now = f.now.Add(5 * time.Second)
+	f.pass(5 * time.Second)
 	f.want(409, "PATCH", one, first, merge...)
 	f.want(409, "PATCH", one, by(f.want(200, "GET", one, nil), "bob"), merge...)
-	f.now = f.now.Add(11 * time.Second)
+	f.pass(11 * time.Second)
 	f.want(409, "PATCH", one, by(first, "bob"), merge...)
 	if l := f.want(200, "PATCH", one, by(f.want(200, "GET", one, nil), "bob"), merge...); at(l, "spec", "leaseTransitions") != 1.0 {
 		t.Errorf("taken over: %v", l)

@@ -191,7 +191,7 @@ func TestABadRequestIsRefusedAndChangesNothing(t *testing.T) {
 		{409, "DELETE", one, object{"preconditions": object{"uid": "x"}}, nil},
 		{400, "DELETE", one, object{"dryRun": []string{"All"}}, nil},
 	} {
-		f.now = f.now.Add(time.Millisecond) // so that a heartbeat would show
+		f.pass(time.Millisecond) // so that a heartbeat would show
 		if status, answer := f.do(c.method, c.target, c.body, c.headers...); status != c.status {
 			t.Errorf("%s %s %.200v %v: %d %v, want %d", c.method, c.target, c.body, c.headers, status, answer["message"], c.status)
 		}

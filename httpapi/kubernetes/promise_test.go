@@ -32,14 +32,14 @@ func TestARenewalIsAConflictOnceTheLeaseCannotLastAsLongAsItsHolderWouldBelieve(
 			t.Parallel()
 			f := newFixture(t)
 			l := f.want(201, "POST", leases, claim("ann"))
-			f.now = f.now.Add(2 * time.Second)
+			f.pass(2 * time.Second)
 			f.want(200, "PUT", one, l)
 			order.Reason, order.Actor = "test", "olga"
 			if _, err := f.service.Order(t.Context(), leadership.OrderRequest{Election: "k8s.default.jobs", OrderCommand: order}); err != nil {
 				t.Fatal(err)
 			}
 			for range 4 { // as client-go does, within its deadline for renewals
-				f.now = f.now.Add(2 * time.Second)
+				f.pass(2 * time.Second)
 				s := f.want(409, "PUT", one, by(f.want(200, "GET", one, nil), "ann"))
 				if s["reason"] != "Conflict" || !strings.Contains(s["message"].(string), "the lease ends in") {
 					t.Errorf("got %v", s)
@@ -95,7 +95,7 @@ func TestAHolderOnProbationIsNotToldThatItLeads(t *testing.T) {
 	if _, err := f.service.Judge(t.Context(), leadership.JudgeRequest{Election: "k8s.default.jobs", JudgeCommand: leadership.JudgeCommand{Token: 1, Verdict: leadership.VerdictBad, Evidence: "test", Actor: "olga"}}); err != nil {
 		t.Fatal(err)
 	}
-	f.now = f.now.Add(time.Minute)
+	f.pass(time.Minute)
 	wanted["metadata"] = f.want(200, "GET", one, nil)["metadata"]
 	if s := f.want(422, "PUT", one, wanted); !strings.Contains(s["message"].(string), "10000 ms") {
 		t.Errorf("got %v", s)

@@ -14,7 +14,7 @@ func TestAClientsClockEndsNoLeaseAndMakesNoneLonger(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.want(201, "POST", leases, claim("ann"))
-	f.now = f.now.Add(14 * time.Second)
+	f.pass(14 * time.Second)
 	for _, clock := range []string{"2001-01-01T00:00:00.000000Z", "2027-03-01T12:00:16.000000Z", "2090-01-01T00:00:00.000000Z"} {
 		l := by(f.want(200, "GET", one, nil), "bob")
 		spec := l["spec"].(object)
@@ -29,7 +29,7 @@ func TestAClientsClockEndsNoLeaseAndMakesNoneLonger(t *testing.T) {
 	}
 	l["spec"].(object)["renewTime"] = "2090-01-01T00:00:00.000000Z"
 	f.want(200, "PUT", one, l)
-	f.now = f.now.Add(15*time.Second + time.Millisecond)
+	f.pass(15*time.Second + time.Millisecond)
 	if l = f.want(200, "PUT", one, by(f.want(200, "GET", one, nil), "bob")); at(l, "spec", "leaseTransitions") != 1.0 {
 		t.Errorf("after the end by the server's clock: %v", l)
 	}
@@ -46,7 +46,7 @@ func TestAReleaseByAnotherProcessOrByNoneThatIsNamedIsRefused(t *testing.T) {
 		return l
 	}
 	f.want(201, "POST", leases, labelled(claim("bob"), "bob"))
-	f.now = f.now.Add(time.Second)
+	f.pass(time.Second)
 	read := f.want(200, "GET", one, nil)
 	for _, process := range []string{"ann", ""} {
 		if s := f.want(403, "PUT", one, labelled(by(read, ""), process)); s["reason"] != "Forbidden" || !strings.Contains(s["message"].(string), "regent/process") {
@@ -67,7 +67,7 @@ func TestALeaseThatIsCreatedAgainGoesOnWithItsTransitions(t *testing.T) {
 	l := f.want(201, "POST", leases, claim("ann"))
 	f.want(200, "PUT", one, by(l, ""))
 	f.want(200, "DELETE", one, nil)
-	f.now = f.now.Add(time.Second)
+	f.pass(time.Second)
 	l = f.want(201, "POST", leases, claim("bob"))
 	for _, l := range []object{l, f.want(200, "GET", one, nil)} {
 		if at(l, "spec", "leaseTransitions") != 1.0 || at(l, "metadata", "annotations", "regent/fencing-token") != "2" {

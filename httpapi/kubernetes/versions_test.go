@@ -30,7 +30,7 @@ func TestALeaseInAWatchHasTheVersionThatAGetGives(t *testing.T) {
 	for _, selector := range []string{"", "&fieldSelector=metadata.name%3Djobs"} {
 		f := newFixture(t)
 		f.want(201, "POST", leases, claim("ann"))
-		f.now = f.now.Add(5 * time.Second)
+		f.pass(5 * time.Second)
 		list := f.want(200, "GET", leases+"?"+selector, nil)
 		last := f.number(list["items"].([]any)[0].(object))
 		if f.number(list) < last {
@@ -45,14 +45,14 @@ func TestALeaseInAWatchHasTheVersionThatAGetGives(t *testing.T) {
 		}
 		var seen object
 		for _, holder := range []string{"", "bob", "", "eve", "", "ann"} {
-			f.now = f.now.Add(time.Second)
+			f.pass(time.Second)
 			written := f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": holder}}, "Content-Type", typeMerge)
 			if _, seen = next(); f.number(seen) != f.number(written) || f.number(seen) <= last || at(seen, "spec", "holderIdentity") != holder {
 				t.Errorf("%q: got %v after version %d, want %v", selector, seen, last, written)
 			}
 			last = f.number(seen)
 		}
-		f.now = f.now.Add(time.Second)
+		f.pass(time.Second)
 		f.want(200, "PUT", one, by(seen, "ann"))
 	}
 }
@@ -63,16 +63,16 @@ func TestAWatchThatResumesFromALeaseMissesNoEarlierChangeThatComesLate(t *testin
 	for _, quiet := range []time.Duration{0, time.Second, 20 * time.Minute, 40 * time.Minute, 3 * time.Hour} {
 		f := newFixture(t)
 		f.want(201, "POST", leases, claim("ann"))
-		f.now = f.now.Add(time.Minute)
+		f.pass(time.Minute)
 		here := f.door
 		next := f.stream("allowWatchBookmarks=true")
 		next()
-		f.now = f.now.Add(10 * time.Second)
+		f.pass(10 * time.Second)
 		f.restart()       // another instance: the first one does not hear of its changes
 		late := claim("") // which does not change again
 		late["metadata"] = object{"name": "late"}
 		f.want(201, "POST", leases, late)
-		f.now = f.now.Add(quiet)
+		f.pass(quiet)
 		f.door = here
 		f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": "ann"}}, "Content-Type", typeMerge)
 		f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": ""}}, "Content-Type", typeMerge)
@@ -80,10 +80,10 @@ func TestAWatchThatResumesFromALeaseMissesNoEarlierChangeThatComesLate(t *testin
 		for at(seen, "spec", "holderIdentity") != "" {
 			_, seen = next()
 		}
-		if got, own := f.number(seen), f.now.UnixMicro(); got > own || got < own && quiet < 30*time.Minute {
+		if got, own := f.number(seen), f.now().UnixMicro(); got > own || got < own && quiet < 30*time.Minute {
 			t.Errorf("after %v: a Lease that was written at %d has version %d", quiet, own, got)
 		}
-		f.now = f.now.Add(time.Second)
+		f.pass(time.Second)
 		f.restart()
 		next = f.stream("resourceVersion=" + text(f.number(seen)))
 		last := claim("ann")
@@ -105,7 +105,7 @@ func TestVersionsOfALeaseDoNotGoBackWhenAWatchResumesElsewhere(t *testing.T) {
 	f := newFixture(t)
 	l := f.want(201, "POST", leases, claim("ann"))
 	for range 3 {
-		f.now = f.now.Add(10 * time.Second)
+		f.pass(10 * time.Second)
 		l = f.want(200, "PUT", one, l)
 	}
 	f.restart()
@@ -113,7 +113,7 @@ func TestVersionsOfALeaseDoNotGoBackWhenAWatchResumesElsewhere(t *testing.T) {
 	if f.number(o) != f.number(l) {
 		t.Errorf("resumed from %d, and got version %d", f.number(l), f.number(o))
 	}
-	f.now = f.now.Add(time.Second)
+	f.pass(time.Second)
 	f.want(200, "PUT", one, o)
 }
 
@@ -123,7 +123,7 @@ func TestAWatchTellsOfManyChangesOfOneLeaseOnceIfTheyAreOver(t *testing.T) {
 	first := f.number(f.want(201, "POST", leases, claim("ann")))
 	for range 150 { // more than a feed returns at once
 		for _, holder := range []string{"", "bob"} {
-			f.now = f.now.Add(time.Second)
+			f.pass(time.Second)
 			f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": holder}}, "Content-Type", typeMerge)
 		}
 	}
@@ -131,7 +131,7 @@ func TestAWatchTellsOfManyChangesOfOneLeaseOnceIfTheyAreOver(t *testing.T) {
 	if _, o := next(); at(o, "spec", "leaseTransitions") != 150.0 {
 		t.Errorf("got %v", o)
 	}
-	f.now = f.now.Add(time.Second)
+	f.pass(time.Second)
 	f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": ""}}, "Content-Type", typeMerge)
 	if kind, o := next(); kind != "MODIFIED" || at(o, "spec", "holderIdentity") != "" {
 		t.Errorf("then got %s %v", kind, o)
@@ -152,7 +152,7 @@ func TestACreationThatIsRefusedLeavesADeletedLeaseDeleted(t *testing.T) {
 		}
 	}
 	f.want(404, "GET", one, nil)
-	f.now = f.now.Add(time.Minute)
+	f.pass(time.Minute)
 	f.want(422, "POST", leases, large)
 	f.want(404, "GET", one, nil)
 	events, err := f.service.Events(t.Context(), leadership.EventsRequest{Election: "k8s.default.jobs"})
@@ -169,7 +169,7 @@ func TestAWriteOfAnotherObjectOrOfAVersionFromTheFutureIsRefused(t *testing.T) {
 	f := newFixture(t)
 	held := f.want(201, "POST", leases, claim("ann"))
 	for _, holder := range []string{"ann", ""} {
-		for _, change := range []object{{"resourceVersion": "9223372036854775807"}, {"resourceVersion": text(f.now.Add(time.Minute).UnixMicro())}, {"uid": "9f989617-0000-8ffc-8136-681810e33822"}} {
+		for _, change := range []object{{"resourceVersion": "9223372036854775807"}, {"resourceVersion": text(f.now().Add(time.Minute).UnixMicro())}, {"uid": "9f989617-0000-8ffc-8136-681810e33822"}} {
 			for _, wanted := range []string{"ann", "bob", ""} {
 				o := by(f.want(200, "GET", one, nil), wanted)
 				maps.Copy(o["metadata"].(object), change)
@@ -178,7 +178,7 @@ func TestAWriteOfAnotherObjectOrOfAVersionFromTheFutureIsRefused(t *testing.T) {
 			}
 			f.want(409, "DELETE", one, object{"preconditions": change})
 		}
-		f.now = f.now.Add(time.Second)
+		f.pass(time.Second)
 		f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": ""}}, "Content-Type", typeMerge)
 		if holder == "" {
 			f.want(409, "DELETE", one, object{"preconditions": object{"resourceVersion": text(f.number(held))}})

@@ -25,7 +25,7 @@ const (
 // maxBody is the most that a body may have.
 const maxBody = 64 << 10
 
-// deleteOptions is what is looked at of metav1.DeleteOptions.
+// deleteOptions has the fields of metav1.DeleteOptions that count here.
 type deleteOptions struct {
 	Kind          string `json:"kind"`
 	Preconditions struct {
@@ -88,7 +88,7 @@ func (d *Door) readLease(w http.ResponseWriter, r *http.Request) (l lease, err e
 	return l, d.checkFields(w, r, body)
 }
 
-// checkRead refuses what is no Lease.
+// checkRead refuses an object that is no Lease.
 func (l lease) checkRead(err error) error {
 	switch {
 	case err != nil:

@@ -219,7 +219,7 @@ func TestTransitionsGoOnAfterADeletion(t *testing.T) {
 	if s := f.want(409, "POST", leases, claim("bob")); s["reason"] != "AlreadyExists" {
 		t.Errorf("while the deleted lease would last: %v", s)
 	}
-	f.want(404, "GET", one, nil) // what is refused leaves nothing
+	f.want(404, "GET", one, nil) // a refused creation leaves nothing
 	f.pass(16 * time.Second)
 	if l := f.want(201, "POST", leases, claim("bob")); at(l, "spec", "leaseTransitions") != 1.0 {
 		t.Errorf("got %v", l)

@@ -112,7 +112,7 @@ func (p *Platform) Authenticate(r *http.Request) (Principal, error) {
 		return Principal{}, err
 	}
 	if len(r.Header.Values(iapAssertion)) > 0 {
-		// Cloud Run has checked the token of the proxy's own account, whoever the person is.
+		// Cloud Run has checked the token of the proxy's own account, and not who the person is.
 		return Principal{}, refuse("the call came through Identity-Aware Proxy, whose assertions this server was not told to accept; its operator sets the audience of Identity-Aware Proxy")
 	}
 	header := authorization

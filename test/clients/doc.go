@@ -80,7 +80,7 @@
 //	call KIND    make a call beside the ticks, of this kind:
 //	               read        read the election
 //	               members     read its members
-//	               checkpoint  keep the 4 bytes "here" as the term's checkpoint (needs a lease)
+//	               checkpoint  keep the JSON string "here" as the election's checkpoint (needs a lease)
 //	               handover    hand the term over to the best candidate in line (needs a lease)
 //	               check       ask whether the token of the lease is the newest (needs a lease)
 //

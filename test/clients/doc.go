@@ -1,8 +1,9 @@
 // Package clients holds all clients of Regent to the same cases: the Go SDK, the Python package
 // with threads and with asyncio, the TypeScript package, regent run, agent.sh and agent.py.
 //
-// Each client is led by a driver, a small program in drivers/, which is started once for a case. A
-// case tells the driver what to do, and breaks what stands between it and the server:
+// Each client is led by a driver, which is started once for a case: drivers/go,
+// drivers/python/driver.py and drivers/typescript/driver.ts. A case tells the driver what to do, and
+// breaks what stands between it and the server:
 //
 //	driver ──▶ proxy.Line ──▶ gate ──▶ record.Proxy ──▶ httpapi on store/memory
 //	 ticks      cuts, stalls    loses, holds, delays,      the server's grants,

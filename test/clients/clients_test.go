@@ -1,0 +1,49 @@
+package clients_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// trial is one case.
+type trial struct {
+	name   string
+	lease  time.Duration // 0 for 20 s
+	fast   float64       // how much faster the server's clock is, as 0.001
+	stream time.Duration // how long a stream lasts
+	needs  []ability
+	run    func(*scene)
+}
+
+// trials are the cases, in the order of the table.
+var trials = slices.Concat(plainTrials, lostTrials)
+
+func TestClients(t *testing.T) {
+	for _, c := range trials {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for _, k := range kinds {
+				if k.lacksFor(c) == "" {
+					t.Run(k.name, func(t *testing.T) {
+						t.Parallel()
+						needs(t, k.tools...)
+						s := newScene(t, k, c)
+						c.run(s)
+						s.judge()
+					})
+				}
+			}
+		})
+	}
+}
+
+// lacksFor says why the case cannot hold for the client; "" if it must.
+func (k kind) lacksFor(c trial) string {
+	for _, need := range c.needs {
+		if why := k.lacks[need]; why != "" {
+			return why
+		}
+	}
+	return ""
+}

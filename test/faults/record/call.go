@@ -86,6 +86,7 @@ func readBody(call *checker.Call, body []byte) error {
 			return err
 		}
 		call.Candidate, call.Key, call.Token = r.CandidateID, r.Key.Hash(), r.Token
+		call.Report, _ = leadership.ParseReport(r.Report) // one that is none is refused
 	case checker.Check:
 		var w wire.TokenCheck
 		err := json.Unmarshal(body, &w)

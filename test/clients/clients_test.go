@@ -17,7 +17,7 @@ type trial struct {
 }
 
 // trials are the cases, in the order of the table.
-var trials = slices.Concat(plainTrials, lostTrials)
+var trials = slices.Concat(plainTrials, lostTrials, lateTrials, codeTrials, awayTrials, clockTrials, transportTrials, watchTrials, cancelTrials)
 
 func TestClients(t *testing.T) {
 	for _, c := range trials {

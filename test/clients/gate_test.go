@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,8 +59,8 @@ type rule struct {
 // act treats a request.
 type act func(*exchange)
 
-// edit changes the JSON object of a success.
-type edit func(verb wire.Verb, reply map[string]any)
+// edit changes the JSON object of a success, and its header.
+type edit func(x *exchange, reply map[string]any, header http.Header)
 
 // always is the number of a rule that stays.
 const always = 1 << 30
@@ -86,7 +87,7 @@ func (g *gate) edit(e edit) { g.change(func() { g.edits = append(g.edits, e) }) 
 
 // hurry has leases renewed so often, however long they are.
 func (g *gate) hurry(every time.Duration) {
-	g.edit(func(_ wire.Verb, reply map[string]any) {
+	g.edit(func(_ *exchange, reply map[string]any, _ http.Header) {
 		if _, ok := reply["renewInMs"]; ok {
 			reply["renewInMs"] = every.Milliseconds()
 		}
@@ -229,7 +230,7 @@ func (x *exchange) edited(a reply) reply {
 		return a
 	}
 	for _, e := range edits {
-		e(x.verb, object)
+		e(x, object, a.header)
 	}
 	a.body, _ = json.Marshal(object)
 	a.header.Del("Content-Length")
@@ -435,4 +436,37 @@ func half(x *exchange) {
 	x.w.Write(a.body[:len(a.body)/2])
 	http.NewResponseController(x.w).Flush()
 	abort()
+}
+
+// huge answers with a success that is followed by more than any client reads.
+func huge(x *exchange) {
+	a := x.committed()
+	a.header.Del("Content-Length")
+	x.head(a)
+	x.w.Write(a.body)
+	spaces := bytes.Repeat([]byte{' '}, 1<<20)
+	for range 64 {
+		if _, err := x.w.Write(spaces); err != nil {
+			abort()
+		}
+	}
+}
+
+// torn passes on so many bytes of a stream, and breaks the connection.
+func torn(n int64) act {
+	return func(x *exchange) {
+		response := x.forward(x.r.Context())
+		defer response.Body.Close()
+		x.head(reply{response.StatusCode, response.Header, nil})
+		http.NewResponseController(x.w).Flush()
+		io.CopyN(x.w, response.Body, n)
+		http.NewResponseController(x.w).Flush()
+		abort()
+	}
+}
+
+// inTurn treats one request after the other, and begins again after the last.
+func inTurn(acts ...act) act {
+	var n atomic.Int64
+	return func(x *exchange) { acts[int(n.Add(1)-1)%len(acts)](x) }
 }

@@ -35,7 +35,7 @@ const (
 	watches   ability = "watches"   // hears of events
 	callsToo  ability = "calls"     // makes other calls
 	remaining ability = "remaining" // tells how long it believes
-	settles   ability = "settles"   // carries its token through a new epoch
+	abandons  ability = "abandons"  // gives back a lease whose grant it did not wait for
 	handsOver ability = "handsOver" // hands over to a successor
 	wallClock ability = "wallClock" // its wall clock can be set without setting the machine's
 )
@@ -66,11 +66,11 @@ var kinds = []kind{
 	}},
 	{name: "agent.sh", tools: []string{"bash", "curl", "setsid"}, command: agent("bash", "agent.sh"), wrapper: agents, lacks: map[ability]string{
 		watches: ofACommand, callsToo: ofACommand, handsOver: ofACommand, remaining: noTicket,
-		try: "it always waits in line", again: "it leads once", stopped: "nothing stops its command while the script itself is stopped: then only the token protects",
+		abandons: "a lease whose grant it did not wait for ends by itself", try: "it always waits in line", again: "it leads once", stopped: "nothing stops its command while the script itself is stopped: then only the token protects",
 	}},
 	{name: "agent.py", tools: []string{"python3"}, command: agent("python3", "agent.py"), wrapper: agents, lacks: map[ability]string{
 		watches: ofACommand, callsToo: ofACommand, handsOver: ofACommand, remaining: noTicket,
-		try: "it always waits in line", again: "it leads once", stopped: "nothing stops its command while the script itself is stopped: then only the token protects",
+		abandons: "a lease whose grant it did not wait for ends by itself", try: "it always waits in line", again: "it leads once", stopped: "nothing stops its command while the script itself is stopped: then only the token protects",
 	}},
 }
 

@@ -1,8 +1,14 @@
 package clients_test
 
 import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"time"
 
+	"regent/leadership"
+	"regent/leadership/client"
 	"regent/leadership/wire"
 	"regent/test/clients"
 )
@@ -37,4 +43,88 @@ var plainTrials = []trial{
 		d.leads(2)
 		d.stops()
 	}},
+	{name: "each renewal takes the ticket of the last reply", run: func(s *scene) {
+		var given atomic.Int64
+		s.gate.edit(func(x *exchange, reply map[string]any, _ http.Header) {
+			if x.verb == wire.VerbAcquire || x.verb == wire.VerbRenew {
+				reply["ticket"] = fmt.Sprintf("t%d", given.Add(1))
+			}
+		})
+		s.gate.hurry(often)
+		d := s.start(clients.Options{})
+		d.leads(1)
+		s.renews(4)
+		d.stops()
+		for i, r := range s.gate.of(wire.VerbRenew) {
+			if want := fmt.Sprintf("t%d", i+1); r.Ticket != want {
+				s.Errorf("renewal %d takes the ticket %q, not %q", i, r.Ticket, want)
+			}
+		}
+	}},
+	{name: "a report travels with a renewal", run: func(s *scene) {
+		s.gate.hurry(often)
+		d := s.start(clients.Options{})
+		d.leads(1)
+		d.tells("report 7")
+		s.until("the report is there", func() bool { return strings.Contains(string(s.found().Report), `"progress":7`) })
+		d.goesOn()
+		d.stops()
+	}},
+	{name: "goes on under the token of a new epoch", run: func(s *scene) {
+		s.gate.hurry(often)
+		d := s.start(clients.Options{})
+		d.leads(1)
+		_, err := s.present.owner.Order(s.Context(), leadership.OrderRequest{Election: election, OrderCommand: leadership.OrderCommand{
+			Kind: leadership.OrderApprove, Token: 1, NewEpoch: true, Actor: "olga", Reason: "a checkpoint",
+		}})
+		s.need(err)
+		s.until("it has the new token", func() bool {
+			for _, e := range d.said() {
+				if e.Event == clients.Tick && e.Token == 2 {
+					return true
+				}
+			}
+			return false
+		})
+		s.renews(1)
+		d.goesOn()
+		d.stops()
+		s.vacant(2)
+	}},
+	{name: "hands over to the candidate in line", needs: []ability{handsOver}, run: func(s *scene) {
+		d := s.start(clients.Options{})
+		d.leads(1)
+		bob := make(chan *client.Lease, 1)
+		go func() { bob <- s.campaign() }()
+		s.until("bob waits", func() bool { return s.waits("bob") })
+		d.tells("call handover")
+		d.awaits(clients.Done, 1)
+		d.stops()
+		l := <-bob
+		if l == nil || l.Token() != 2 {
+			s.Fatalf("bob does not lead\n%s", s.story())
+		}
+		s.need(l.Resign(s.Context()))
+	}},
+}
+
+// campaign leads as bob, by the Go SDK, past the gate.
+func (s *scene) campaign() *client.Lease {
+	l, err := s.present.owner.As(client.Candidate{ID: "bob", LeaseDuration: s.lease}).Campaign(s.Context(), election)
+	if err != nil {
+		s.Error(err)
+	}
+	return l
+}
+
+// waits reports whether the candidate waits in line.
+func (s *scene) waits(id leadership.CandidateID) bool {
+	m, err := s.present.owner.Members(s.Context(), election)
+	s.need(err)
+	for _, one := range m.Members {
+		if one.ID == id {
+			return true
+		}
+	}
+	return false
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/boottime"
 	"regent/test/clients"
 )
 
@@ -215,8 +216,7 @@ func (p *process) goesOn() {
 func (p *process) tells(command string) {
 	p.Helper()
 	if !p.kind.commands(p, command) {
-		_, err := io.WriteString(p.stdin, command+"\n")
-		p.need(err)
+		io.WriteString(p.stdin, command+"\n") //nolint:errcheck // it may have ended by itself
 	}
 }
 
@@ -224,8 +224,9 @@ func (p *process) tells(command string) {
 func (p *process) ends() {
 	p.Helper()
 	p.until("the driver ends", p.isOver)
-	if last := p.said(); len(last) == 0 || last[len(last)-1].Event != clients.End {
-		p.Errorf("the driver has not said that it ends\n%s", p.scene.story())
+	last := p.said()
+	if len(last) == 0 || last[len(last)-1].Event != clients.End || p.kind.wrapper == nil && !p.cmd.ProcessState.Success() {
+		p.Errorf("the driver has ended without saying so\n%s", p.scene.story())
 	}
 }
 
@@ -237,25 +238,47 @@ func (p *process) stops() {
 	p.ends()
 }
 
-// loses waits until its lease is over, for the reason, and it has ended.
-func (p *process) loses(code string) {
+// loses waits until its lease is over, for one of the reasons.
+func (p *process) loses(codes ...leadership.Code) {
 	p.Helper()
-	if e := p.awaits(clients.Lost, 1); e.Code != code {
-		p.Errorf("the lease is lost with %s, not %s\n%s", e.Code, code, p.scene.story())
+	if e := p.awaits(clients.Lost, 1); !slices.Contains(codes, leadership.Code(e.Code)) {
+		p.Errorf("the lease is lost with %s, not %v\n%s", e.Code, codes, p.scene.story())
 	}
 }
 
-// fails waits until its call has failed.
-func (p *process) fails(call, code string) {
+// fails waits until its call has failed. The log of a wrapper does not always name the code.
+func (p *process) fails(call string, code leadership.Code) {
 	p.Helper()
-	if e := p.awaits(clients.Failed, 1); e.Code != code || e.Call != call {
+	e := p.awaits(clients.Failed, 1)
+	unnamed := p.kind.wrapper != nil && e.Code == clients.Other
+	if e.Call != call || leadership.Code(e.Code) != code && !unnamed {
 		p.Errorf("%s has failed with %s, not %s with %s\n%s", e.Call, e.Code, call, code, p.scene.story())
 	}
 	p.ends()
 }
 
+// leaves has it end, whether its lease lasts until then or not: a short one may not, on a machine
+// that is busy.
+func (p *process) leaves() {
+	p.Helper()
+	if !p.isOver() {
+		p.tells("stop")
+	}
+	p.ends()
+}
+
+// ticksFor waits until it has asked its lease after that time has passed.
+func (p *process) ticksFor(d time.Duration) {
+	p.Helper()
+	end := boottime.Now() + d
+	p.until(fmt.Sprintf("%v pass", d), func() bool {
+		said := p.said()
+		i := slices.IndexFunc(said, func(e clients.Event) bool { return time.Duration(e.At) > end })
+		return i >= 0 || p.isOver()
+	})
+}
+
 // signal sends one to the driver, and to nothing that it has started.
 func (p *process) signal(s syscall.Signal) {
-	p.Helper()
-	p.need(p.cmd.Process.Signal(s))
+	p.cmd.Process.Signal(s) //nolint:errcheck // it may have ended by itself
 }

@@ -92,7 +92,7 @@ func readBody(call *checker.Call, body []byte) error {
 		err := json.Unmarshal(body, &w)
 		call.Token = w.FencingToken
 		return err
-	case checker.Verb(leadership.OrderEvict), checker.Verb(leadership.OrderPause), checker.Verb(leadership.OrderResume):
+	case checker.Verb(leadership.OrderEvict), checker.Verb(leadership.OrderPause), checker.Verb(leadership.OrderResume), checker.Verb(leadership.OrderApprove):
 		var w wire.OrderRequest
 		if err := json.Unmarshal(body, &w); err != nil {
 			return err

@@ -31,7 +31,6 @@ type gate struct {
 	rules    []*rule
 	edits    []edit
 	requests []*request
-	news     chan struct{} // closed, and replaced, when something has happened
 }
 
 // request is one call as it arrived, and what became of it.
@@ -67,7 +66,7 @@ const always = 1 << 30
 
 func newGate(t testing.TB, target string) *gate {
 	t.Helper()
-	g := &gate{target: target, news: make(chan struct{})}
+	g := &gate{target: target}
 	g.Server = httptest.NewServer(g)
 	g.Server.Config.ErrorLog = quiet
 	t.Cleanup(g.CloseClientConnections)
@@ -94,13 +93,11 @@ func (g *gate) hurry(every time.Duration) {
 	})
 }
 
-// change changes something, and wakes those that wait.
+// change changes something.
 func (g *gate) change(how func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	how()
-	close(g.news)
-	g.news = make(chan struct{})
 }
 
 // of returns copies of the requests of the verb, in the order of their arrival.
@@ -123,13 +120,6 @@ func (g *gate) all() (found []request) {
 		found = append(found, *r)
 	}
 	return found
-}
-
-// wait returns a channel that is closed when something happens.
-func (g *gate) wait() <-chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.news
 }
 
 // ServeHTTP implements http.Handler.
@@ -452,17 +442,22 @@ func huge(x *exchange) {
 	}
 }
 
-// torn passes on so many bytes of a stream, and breaks the connection.
-func torn(n int64) act {
-	return func(x *exchange) {
-		response := x.forward(x.r.Context())
-		defer response.Body.Close()
-		x.head(reply{response.StatusCode, response.Header, nil})
-		http.NewResponseController(x.w).Flush()
-		io.CopyN(x.w, response.Body, n)
-		http.NewResponseController(x.w).Flush()
-		abort()
+// torn breaks a stream in the middle of an event, or of several.
+func torn(x *exchange) {
+	response := x.forward(x.r.Context())
+	defer response.Body.Close()
+	x.head(reply{response.StatusCode, response.Header, nil})
+	var text []byte
+	for buffer := make([]byte, 4<<10); !bytes.Contains(text, []byte("data:")); {
+		n, err := response.Body.Read(buffer)
+		if err != nil {
+			abort()
+		}
+		text = append(text, buffer[:n]...)
 	}
+	x.w.Write(text[:len(text)-10])
+	http.NewResponseController(x.w).Flush()
+	abort()
 }
 
 // inTurn treats one request after the other, and begins again after the last.

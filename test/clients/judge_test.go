@@ -111,7 +111,7 @@ func (p *process) consumers(history []leadership.Event) []checker.Consumer {
 // beyond what the answers gave that the driver can have had by then.
 func (p *process) judgeTicks() {
 	p.Helper()
-	events := slices.DeleteFunc(p.said(), func(e clients.Event) bool { return e.Event != clients.Tick })
+	events := slices.DeleteFunc(slices.Clone(p.said()), func(e clients.Event) bool { return e.Event != clients.Tick })
 	over := map[int64]bool{}
 	for i, e := range events {
 		switch {

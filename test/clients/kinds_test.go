@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -42,9 +41,8 @@ const (
 
 // wrapper is a program that runs a command while it leads.
 type wrapper struct {
-	lost     map[int]string // codes of Lost, by exit code
-	noAnswer string         // what its log says when the deadline has passed, if the exit code does not tell
-	held     int            // exit code when another leads
+	lost map[int]string // codes of Lost, by exit code; "" if it can be any
+	held int            // exit code when another leads; 0 for none
 }
 
 const (
@@ -74,7 +72,7 @@ var kinds = []kind{
 	}},
 }
 
-var agents = &wrapper{lost: map[int]string{4: "LEASE_LOST"}, noAnswer: "no renewal was answered"}
+var agents = &wrapper{lost: map[int]string{4: ""}}
 
 func goDriver(s *scene, _ *clients.Options) *exec.Cmd { return exec.Command(s.program(driver)) }
 
@@ -169,8 +167,6 @@ func (k kind) ending(p *process) []clients.Event {
 	status := p.cmd.ProcessState.ExitCode()
 	code, isLost := k.wrapper.lost[status]
 	switch {
-	case isLost && k.wrapper.noAnswer != "" && strings.Contains(said, k.wrapper.noAnswer):
-		e.Event, e.Code = clients.Lost, clients.Deadline
 	case isLost:
 		e.Event, e.Code = clients.Lost, code
 	case e.Token > 0 && (status == 0 || status == 128+int(syscall.SIGTERM)):

@@ -27,16 +27,15 @@ type process struct {
 	mu     sync.Mutex // guards all below
 	events []clients.Event
 	log    strings.Builder
-	news   chan struct{} // closed, and replaced, when something is said
-	over   bool          // it has ended, and said all
-	killed bool          // by the case
+	over   bool // it has ended, and said all
+	killed bool // by the case
 }
 
 // start starts the driver, which has ended when the case has.
 func (s *scene) start(o clients.Options) *process {
 	s.Helper()
 	command := s.kind.command(s, &o)
-	p := &process{scene: s, cmd: command, news: make(chan struct{})}
+	p := &process{scene: s, cmd: command}
 	p.cmd.Env = environ(append(s.env(o), p.cmd.Env...)...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var err error
@@ -88,8 +87,6 @@ func (p *process) change(how func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	how()
-	close(p.news)
-	p.news = make(chan struct{})
 }
 
 func (p *process) listen(out io.Reader) {
@@ -114,17 +111,11 @@ func (p *process) keepLog(out io.Reader) {
 	}
 }
 
-func (p *process) wait() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.news
-}
-
-// said returns the events so far.
+// said returns the events so far, which never change.
 func (p *process) said() []clients.Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.events)
+	return slices.Clip(p.events)
 }
 
 func (p *process) isOver() bool {
@@ -238,10 +229,12 @@ func (p *process) stops() {
 	p.ends()
 }
 
-// loses waits until its lease is over, for one of the reasons.
+// loses waits until its lease is over, for one of the reasons. A wrapper does not always say which.
 func (p *process) loses(codes ...leadership.Code) {
 	p.Helper()
-	if e := p.awaits(clients.Lost, 1); !slices.Contains(codes, leadership.Code(e.Code)) {
+	e := p.awaits(clients.Lost, 1)
+	unnamed := p.kind.wrapper != nil && e.Code == ""
+	if !unnamed && !slices.Contains(codes, leadership.Code(e.Code)) {
 		p.Errorf("the lease is lost with %s, not %v\n%s", e.Code, codes, p.scene.story())
 	}
 }
@@ -261,7 +254,11 @@ func (p *process) fails(call string, code leadership.Code) {
 // that is busy.
 func (p *process) leaves() {
 	p.Helper()
-	if !p.isOver() {
+	switch {
+	case p.isOver():
+	case p.kind.wrapper != nil: // it may begin again
+		p.tells("cancel")
+	default:
 		p.tells("stop")
 	}
 	p.ends()

@@ -38,7 +38,6 @@ type scene struct {
 	rate   float64 // of the server's clock
 	stream time.Duration
 	setup  []string // environment of the driver
-	after  bool     // a belief may outlive what the gate knows of
 
 	store   *memory.Store
 	present *served
@@ -62,7 +61,7 @@ func newScene(t *testing.T, k kind, c trial) *scene {
 	t.Helper()
 	s := &scene{T: t, kind: k, lease: c.lease, rate: 1 + c.fast, stream: c.stream}
 	if s.lease == 0 {
-		s.lease = 20 * time.Second
+		s.lease = time.Minute
 	}
 	start := time.Now()
 	s.store = memory.New(memory.Config{Now: func() time.Time { return start.Add(s.clock()) }})
@@ -158,9 +157,15 @@ type other struct {
 // bob leads, or waits until he does.
 func (s *scene) bob() *other {
 	s.Helper()
+	return s.bobFor(s.lease)
+}
+
+// bobFor is bob with a lease of that length.
+func (s *scene) bobFor(lease time.Duration) *other {
+	s.Helper()
 	b := &other{s, leadership.LeaseRequest{Election: election, CandidateID: "bob", Key: leadership.NewKey()}}
 	for {
-		g, err := s.present.owner.Acquire(s.Context(), leadership.AcquireRequest{Election: election, CandidateID: b.CandidateID, Key: &b.Key, Wait: patience / 2})
+		g, err := s.present.owner.Acquire(s.Context(), leadership.AcquireRequest{Election: election, CandidateID: b.CandidateID, Key: &b.Key, LeaseDuration: lease, Wait: patience / 2})
 		if err == nil {
 			b.Token = g.Token
 			return b
@@ -186,17 +191,8 @@ func (b *other) release() {
 // until waits until something is so.
 func (s *scene) until(what string, is func() bool) {
 	s.Helper()
-	late := time.After(patience)
-	for !is() {
-		var said <-chan struct{}
-		if s.driver != nil {
-			said = s.driver.wait()
-		}
-		select {
-		case <-s.gate.wait():
-		case <-said:
-		case <-time.After(50 * time.Millisecond): // of the store no one tells
-		case <-late:
+	for end := boottime.Now() + patience; !is(); <-time.After(10 * time.Millisecond) {
+		if boottime.Now() > end {
 			s.Fatalf("after %v it is not so that %s\n%s", patience, what, s.story())
 		}
 	}

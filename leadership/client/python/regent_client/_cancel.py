@@ -76,8 +76,16 @@ def current() -> Cancel:
     return scopes[-1] if scopes else Cancel()
 
 
-@contextlib.contextmanager
-def follow(outer: Cancel, inner: Cancel) -> Iterator[None]:
-    """While the block runs, `inner` is cancelled with `outer`."""
-    with outer.hook(inner.cancel):
-        yield
+class Both:
+    """A block whose calls end when either is cancelled."""
+
+    def __init__(self, *either: Cancel) -> None:
+        self._inner, self._stack, self._either = Cancel(), contextlib.ExitStack(), either
+
+    def __enter__(self) -> Cancel:
+        for outer in self._either:
+            self._stack.enter_context(outer.hook(self._inner.cancel))
+        return self._stack.enter_context(self._inner)
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()

@@ -19,9 +19,5 @@ class Backoff:
         self._failures += 1
         return pause * random.uniform(0.5, 1) + min(float(getattr(error, "retry_after", 0)), _MAX_RETRY_AFTER)
 
-    @property
-    def begun(self) -> bool:
-        return self._failures > 0
-
     def reset(self) -> None:
         self._failures = 0

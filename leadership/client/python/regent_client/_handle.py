@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from . import _cancel, _calls
@@ -212,25 +213,22 @@ class Handle:
 
     def _give_back(self, end: float) -> None:
         """Releases until it is answered, or the end. A release is idempotent, and of a successor's lease it is refused."""
-        term, backoff = self._term, Backoff()
-        holder = term.holder()
+        term, backoff, holder = self._term, Backoff(), self._term.holder()
+        error: RegentError | None = None
         while (left := end - self._core.clock()) > 0:
+            limit = min(max(left / 3, 0.25), left)
             try:
-                limit = min(max(left / 3, 0.25), left)
-                answer = self._core.calls.call("release", "POST", _calls.path(term.election, ":release"), holder, changes=True, limit=limit, fresh=backoff.begun)
-            except ApiError as error:
-                if isinstance(error, LeaseLost):
-                    return
-                if error.will_help and end - self._core.clock() > 0:
-                    threading.Event().wait(min(backoff.after(error), max(end - self._core.clock(), 0)))
-                    continue
-                return log.warning("election %s, token %d: the lease could not be released; it will expire: %s", term.election, term.token, error)
-            except RegentError as error:
-                return log.warning("election %s, token %d: the lease could not be released; it will expire: %s", term.election, term.token, error)
+                answer = self._core.calls.call(
+                    "release", "POST", _calls.path(term.election, ":release"), holder, changes=True, limit=limit, fresh=error is not None)
+            except RegentError as failed:
+                error = failed
+                if isinstance(error, LeaseLost) or not getattr(error, "will_help", False):
+                    break
+                time.sleep(max(min(backoff.after(error), end - self._core.clock()), 0))
+                continue
             later = number(answer, "fencingToken")
             if answer.get("state") != "held" or answer.get("leaderId") != term.candidate or later <= holder["fencingToken"]:
                 return log.info("election %s, token %d: released", term.election, term.token)
             holder["fencingToken"] = later  # of a new epoch not heard of; that of another incarnation is refused
-        log.warning("election %s, token %d: the lease could not be released in time; it will expire", term.election, term.token)
-
-
+        if not isinstance(error, LeaseLost):
+            log.warning("election %s, token %d: the lease could not be released; it will expire: %s", term.election, term.token, error)

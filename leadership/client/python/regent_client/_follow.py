@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Callable, TypeVar
+from typing import Any, Callable, Iterator
 
 from ._backoff import Backoff
-from ._errors import HistoryCompacted, IndexMismatch, InvalidArgument
-from ._flow import Call, Emit, Flow, Open, Skipped, Sleep, ask, ended, next_message, passes, persist, read
-from ._model import Entry, JournalPage, Snapshot
-from ._sse import Message, Parser
-from ._wire import check_candidate, check_election
+from ._calls import LARGE, Calls, path
+from ._errors import HistoryCompacted, IndexMismatch, InvalidArgument, RegentError
+from ._model import Entry, JournalPage, Snapshot, answer
+from ._sse import Message
+from ._stream import Skipped, ended, messages, passes, read, resume, sleep
+from ._wire import check_candidate
 
-T = TypeVar("T")
+Item = Entry | Snapshot
+
 _PAGE = 1000  # entries
 _TELL, _STAY = 1.0, 10.0  # seconds: how often a follower may say how far it is, and how often it does to stay a member
 
@@ -19,70 +21,68 @@ _TELL, _STAY = 1.0, 10.0  # seconds: how often a follower may say how far it is,
 class Follow:
     """The state of one follow(). It works as Go's SDK: leadership/client/follow.go."""
 
-    def __init__(self, election: str, after: int, member: str | None = None) -> None:
+    def __init__(self, calls: Calls, election: str, after: int, member: str | None = None) -> None:
         if type(after) is not int or after < 0:
             raise InvalidArgument(f"after must be the index of an entry, or 0 for all, not {after!r}")
-        self._path = f"/elections/{check_election(election)}/journal"
-        self._election, self._last, self._applied = election, after, after
+        self._calls, self._election, self._path = calls, election, path(election, "/journal")
         self._member = None if member is None else check_candidate(member)
+        self._last = self._applied = after  # passed on, and worked on by the caller's loop
         self._missing = 0  # the entry that was left out last
         self._backoff = Backoff()
 
-    def flow(self) -> Flow[None]:
-        """Emits items until an error that would stay."""
-        yield from self._persist(self._first)
-        yield from self._persist(self._listen)
+    @property
+    def tells(self) -> bool:
+        return self._member is not None
 
-    def up_to(self, end: int) -> Flow[None]:
-        """Emits the items up to that index."""
+    def items(self) -> Iterator[Item]:
+        """Yields items until an error that would stay."""
+        yield from self._resume(self._first)
+        yield from self._resume(self._listen)
+
+    def up_to(self, end: int) -> Iterator[Item]:
+        """Yields the items up to that index."""
         while self._last < end:
-            page = yield from self._persist(lambda: self._page(min(end - self._last, _PAGE)))
-            if not page.entries:
-                raise IndexMismatch(f"the journal of election {self._election!r} has no entry after {self._last}, and {end} was written")
-            yield from self._take_all(page)
+            yield from self._resume(lambda: self._next(end))
 
-    def tell(self) -> Flow[None]:
-        """Says how far the follower is, as long as the other flow goes on."""
+    def tell(self) -> None:
+        """Says how far the follower is, until the client's call is cancelled. Runs beside items."""
         told, since = self._applied, 0.0
         while True:
-            if self._applied != told or since >= _STAY:
-                applied = self._applied
+            applied = self._applied
+            if applied != told or since >= _STAY:
                 try:
-                    yield Call("GET", self._path, query={**self._query(applied), "limit": "1"})
+                    self._page(1, applied)
                     told, since = applied, 0.0
                 except HistoryCompacted:
                     told, since = applied, 0.0
-                except Exception as error:
+                except RegentError as error:
                     if not passes(error):
                         return
-            yield Sleep(_TELL)
+            sleep(self._calls, _TELL)
             since += _TELL
 
-    def _persist(self, attempt: Callable[[], Flow[T]]) -> Flow[T]:
-        """Makes attempts, and emits entries that are only to be had as a snapshot as one."""
+    def _resume(self, attempt: Callable[[], Iterator[Item]]) -> Iterator[Item]:
+        """Makes attempts, and yields entries that are only to be had as a snapshot as one."""
 
-        def once() -> Flow[T]:
+        def once() -> Iterator[Item]:
             while True:
                 try:
                     return (yield from attempt())
                 except HistoryCompacted:
                     yield from self._catch_up()
 
-        return (yield from persist(once, self._backoff))
+        return resume(self._calls, once, self._backoff)
 
-    def _query(self, after: int) -> dict[str, str]:
-        query = {"after": str(after)}
-        if self._member is not None:
-            query |= {"member": self._member, "applied": str(self._applied)}
-        return query
+    def _page(self, limit: int, after: int) -> JournalPage:
+        query = {**self._query(after), "limit": limit}
+        return answer(JournalPage, self._calls.call("journal", "GET", self._path, query=query, largest=LARGE), self._election)
 
-    def _page(self, limit: int) -> Flow[JournalPage]:
-        call = Call("GET", self._path, query={**self._query(self._last), "limit": str(limit)})
-        return (yield from ask(JournalPage, call, self._election))
+    def _query(self, after: int) -> dict[str, Any]:
+        return {"after": after, "member": self._member, "applied": None if self._member is None else self._applied}
 
-    def _first(self) -> Flow[None]:
+    def _first(self) -> Iterator[Item]:
         """Reads the first page, which tells whether the journal has reached the index at all."""
-        page = yield from self._page(_PAGE)
+        page = self._page(_PAGE, self._last)
         if page.index < self._last:
             raise IndexMismatch(
                 f"the journal of election {self._election!r} is at index {page.index}, and {self._last} was asked for; its store was "
@@ -90,22 +90,25 @@ class Follow:
             )
         yield from self._take_all(page)
 
-    def _listen(self) -> Flow[None]:
-        yield Open(self._path, self._query(self._last))
-        parser = Parser()
-        while True:
-            message = yield from next_message(parser)
+    def _next(self, end: int) -> Iterator[Item]:
+        page = self._page(min(end - self._last, _PAGE), self._last)
+        if not page.entries:
+            raise IndexMismatch(f"the journal of election {self._election!r} has no entry after {self._last}, and {end} was written")
+        yield from self._take_all(page)
+
+    def _listen(self) -> Iterator[Item]:
+        for message in messages(self._calls, "follow", self._path, self._query(self._last)):
             if message.name == "end":
                 raise ended(message)
             if message.name == "entry":
                 yield from self._take(_entry(message))
 
-    def _take_all(self, page: JournalPage) -> Flow[None]:
+    def _take_all(self, page: JournalPage) -> Iterator[Item]:
         for entry in page.entries:
             yield from self._take(entry)
 
-    def _take(self, entry: Entry) -> Flow[None]:
-        """Emits an entry if it is the next one."""
+    def _take(self, entry: Entry) -> Iterator[Item]:
+        """Yields an entry if it is the next one."""
         due = self._last + 1
         if entry.index > due:
             text = f"entry {due} of the journal of election {self._election!r} was left out"
@@ -116,15 +119,15 @@ class Follow:
         if entry.index == due:
             yield from self._emit(entry)
 
-    def _emit(self, item: Entry | Snapshot) -> Flow[None]:
+    def _emit(self, item: Item) -> Iterator[Item]:
         self._backoff.reset()
         self._last = item.index
-        yield Emit(item)
+        yield item
         self._applied = self._last  # the caller's loop has done its work
 
-    def _catch_up(self) -> Flow[None]:
-        """Emits the snapshot behind which the journal goes on."""
-        snapshot = yield from ask(Snapshot, Call("GET", self._path + "/snapshot"))
+    def _catch_up(self) -> Iterator[Item]:
+        """Yields the snapshot behind which the journal goes on."""
+        snapshot = answer(Snapshot, self._calls.call("read snapshot", "GET", self._path + "/snapshot"))
         if snapshot.index <= self._last:
             raise Skipped(f"the snapshot ends at {snapshot.index}, and entries after {self._last} are said to be had as a snapshot only")
         yield from self._emit(snapshot)

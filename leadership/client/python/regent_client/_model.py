@@ -12,6 +12,8 @@ import typing
 from dataclasses import dataclass
 from typing import Any, Mapping, TypeVar
 
+from ._errors import OutcomeUnknown, StoreUnavailable
+
 T = TypeVar("T")
 JSON = Any
 Object = Mapping[str, Any]
@@ -84,6 +86,12 @@ class Event:
     # observe(after=cursor) continues after this event. It is empty while the present states of many elections are told.
     cursor: str = dataclasses.field(default="", metadata=_OURS)
     state: Reading | None = dataclasses.field(default=None, metadata=_OURS)  # if type is empty
+
+
+@dataclass(frozen=True)
+class History:
+    events: list[Event]
+    next_after: int = 0
 
 
 @dataclass(frozen=True)
@@ -208,6 +216,17 @@ def parse(kind: type[T], document: object) -> T:
         elif required:
             raise Malformed(f"it has no member {name}")
     return kind(**values)
+
+
+def answer(kind: type[T], document: object, election: str = "", *, changes: bool = False) -> T:
+    """The document of a success as a value, which is about that election if one is named."""
+    try:
+        found = parse(kind, document)
+        if election and getattr(found, "election", election) not in ("", election):
+            raise Malformed("it is about another election")
+    except Malformed as error:
+        raise (OutcomeUnknown if changes else StoreUnavailable)(f"the reply does not answer this call: {error}") from error
+    return found
 
 
 @functools.lru_cache(None)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Generator, Iterator
 
 from ._backoff import Backoff
+from ._calls import Calls, path
 from ._errors import HistoryCompacted, InvalidArgument
-from ._flow import Emit, Flow, Open, Skipped, document, ended, next_message, persist, read
 from ._model import Event, Reading
-from ._sse import Message, Parser
+from ._sse import Message
+from ._stream import Skipped, document, ended, messages, read, resume
 from ._wire import check_election
 
 _CURSOR = re.compile(r"[!-~]{1,64}")
@@ -43,20 +45,18 @@ class Watch:
                 raise InvalidArgument(f"after must be the last revision, not {self._cursor!r}; omit it to begin with the present state")
             self._seen[self._election] = int(self._cursor)
 
-    def flow(self) -> Flow[None]:
-        """Emits events until an error that would stay."""
-        yield from persist(self._listen, self._backoff)
+    def events(self, calls: Calls) -> Generator[Event, None, None]:
+        """Yields events until an error that would stay."""
+        return resume(calls, lambda: self._listen(calls), self._backoff)
 
-    def _listen(self) -> Flow[None]:
-        """Connects, and handles messages until the connection ends."""
-        path = "/events" if self._election is None else f"/elections/{self._election}/events"
-        yield Open(path, {"prefix": self._prefix} if self._prefix else {}, self._cursor)
-        self._snapshots, parser = [], Parser()
-        while True:
-            message = yield from next_message(parser)
+    def _listen(self, calls: Calls) -> Iterator[Event]:
+        """Connects, and yields events until the connection ends."""
+        where = "/v1/events" if self._election is None else path(self._election, "/events")
+        self._snapshots = []
+        for message in messages(calls, "observe", where, {"prefix": self._prefix or None}, self._cursor):
             for event in self.receive(message):
                 self._backoff.reset()
-                yield Emit(event)
+                yield event
 
     def receive(self, message: Message) -> list[Event]:
         """Handles a message of the stream, and returns what it tells. An error ends the connection."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Generator, Iterator
 
 from ._backoff import Backoff
 from ._calls import LARGE, Calls, path
@@ -34,12 +34,12 @@ class Follow:
     def tells(self) -> bool:
         return self._member is not None
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Generator[Item, None, None]:
         """Yields items until an error that would stay."""
         yield from self._resume(self._first)
         yield from self._resume(self._listen)
 
-    def up_to(self, end: int) -> Iterator[Item]:
+    def up_to(self, end: int) -> Generator[Item, None, None]:
         """Yields the items up to that index."""
         while self._last < end:
             yield from self._resume(lambda: self._next(end))

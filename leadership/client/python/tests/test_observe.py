@@ -8,7 +8,7 @@ from unittest import mock
 
 from regent_client import Cancelled, Client, HistoryCompacted, InvalidArgument, PermissionDenied, RevisionMismatch
 from regent_client._sse import MAX_MESSAGE, Message, Parser, TooLong
-from tests.scripted import Scripted, end, event, message, reply, snapshot, stream
+from tests.streams import Scripted, end, event, message, reply, snapshot, stream
 
 
 class Lines(unittest.TestCase):

@@ -11,6 +11,7 @@ from ._campaign import Options
 from ._core import Core
 from ._errors import InvalidArgument
 from ._handle import Handle
+from ._model import Succession
 
 L = TypeVar("L")
 
@@ -37,6 +38,7 @@ class Base(Generic[L]):
         margin: _wire.Duration = 0, candidate: str | None = None, role: str = "", priority: int = 0,
         capabilities: Iterable[str] = (), load: int | Callable[[], int] = 0, metadata: Mapping[str, Any] | None = None,
         note: str = "", via: Handle | None = None, via_peer: str = "", inherit: bool = False,
+        on_succession: Callable[[Succession], object] | None = None, on_promotion: Callable[[Any], object] | None = None,
     ) -> L:
         """A block that leads: it waits in line until this candidate leads, renews the lease in the background, and
         releases it after the block.
@@ -55,6 +57,12 @@ class Base(Generic[L]):
 
         `via` is a lease of this process that the new one stands on, and ends with at the latest; `via_peer` names the
         service that has granted it, if it is another. `inherit` asks for the checkpoint that the last leader has left.
+
+        `on_succession` is called, beside, on a candidate that waits when the present leader is to hand over to it: it loads
+        what the successor needs. Once it returns, the candidate says that it is ready, and the lease passes to it when the
+        leader has stopped; without it, it is ready at once. After an error it waits in line as before. `on_promotion` is
+        called with a new lease where the election's policy asks for that (promotion): once it returns, the election may be
+        written to. After an error the lease is released, and the error raised. With asyncio both may be coroutine functions.
 
         Errors: LeaseHeld, once the wait is over; those that another call would not change, such as InvalidArgument,
         ElectionDeleted, PermissionDenied and NotEligible; Orphaned; Cancelled. A campaign that fails leaves no lease
@@ -75,7 +83,7 @@ class Base(Generic[L]):
         return self._leading(election, Options(
             {member: value for member, value in body.items() if value or member == "metadata" and value is not None},
             None if wait is None else _wire.seconds(wait, "wait"), _wire.seconds(margin, "margin"),
-            _function(load), via, via_peer,
+            _function(load), via, via_peer, on_succession, on_promotion,
         ))
 
     def _leading(self, election: str, options: Options) -> L:

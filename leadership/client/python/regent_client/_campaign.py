@@ -13,6 +13,9 @@ from ._calls import LIMIT, path
 from ._core import Core
 from ._errors import ApiError, Cancelled, InvalidArgument, LeaseHeld, LeaseLost, NotFound, Orphaned, OutcomeUnknown, RateLimited, RegentError
 from ._handle import Handle
+from ._model import Succession
+from ._stream import Beside
+from ._succession import Heir
 from ._term import Term, default_margin, lease_seconds, mismatch, number
 
 log = logging.getLogger("regent_client")
@@ -36,6 +39,8 @@ class Options:
     load: Callable[[], int]
     via: Handle | None
     via_peer: str
+    on_succession: Callable[[Succession], object] | None = None
+    on_promotion: Callable[[Any], object] | None = None
 
 
 class Campaign(Generic[H]):
@@ -59,7 +64,11 @@ class Campaign(Generic[H]):
         unlisten = parent._listen_over(orphaned.cancel) if parent else lambda: None
         try:
             with _cancel.Both(_cancel.current(), orphaned) as cancel:
-                lease = self._lead(cancel)
+                with Beside() as beside:
+                    if self._asked.wait != 0 and self._asked.body.get("role") != "witness":
+                        heir = Heir(self._core.calls, self._election, self._candidate, self._key.text, self._asked.on_succession)
+                        beside.go(heir.attend)
+                    lease = self._lead(cancel)
             self._promote(lease)
             return lease
         except BaseException as error:  # a KeyboardInterrupt, too, leaves no lease behind
@@ -160,10 +169,18 @@ class Campaign(Generic[H]):
 
     def _promote(self, lease: H) -> None:
         """Says that the new leader is ready, where the election's policy asks for that."""
-        if lease._term.grant.get("ready") is False:
+        if lease._term.grant.get("ready") is not False:
+            return
+        try:
+            if self._asked.on_promotion:
+                self._asked.on_promotion(lease)
             ready = path(self._election, ":ready")
             lease._persist(lambda holder: self._core.calls.call(
                 "say ready", "POST", ready, {name: holder[name] for name in ("candidateId", "key")}, changes=True))
+        except BaseException:
+            self._unknown = False
+            lease._release()
+            raise
 
     def _abandon(self) -> None:
         """Releases a lease that was granted in a call whose answer was lost, came too late or is not wanted. Such a call

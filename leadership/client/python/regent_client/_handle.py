@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
 
 from . import _cancel, _calls
 from ._backoff import Backoff
@@ -39,6 +39,7 @@ class Handle:
         self._changed = threading.Condition(threading.RLock())  # guards the term; never held while sending
         self._listeners: list[Callable[[], None]] = []  # called when a notice came or the lease is over; guarded by _changed
         self._pid = os.getpid()
+        self._yields = False  # the server may know of a successor
         if parent:
             parent._listen_over(core.keeper.wake)
 
@@ -201,29 +202,37 @@ class Handle:
                 self._term.lose(error)
                 self._tell()
 
-    def _release(self) -> None:
-        """Stops renewing and releases the lease, unless its deadline has passed. What acts as leader must have stopped."""
+    def _release(self, suffix: str = "", body: Mapping[str, Any] | None = None) -> RegentError | None:
+        """Stops renewing and releases the lease, unless its deadline has passed. What acts as leader must have stopped.
+        With a suffix another call is to end the lease; if that is refused, the lease is released, and the error returned.
+        Where there may be a successor, the lease is yielded to it, which the server refuses while that is not ready."""
         left = self.remaining()
         if self._pid != os.getpid():
-            return
+            return None
         with self._changed:
             if self._term.over is None:
                 self._term.end(LeaseReleased(f"election {self.election!r}, token {self.token}: the lease was released"))
                 self._tell()
         self._core.keeper.wake()
-        if left:
-            with _cancel.Cancel():  # which ends neither by the caller's nor by itself
-                self._give_back(self._core.clock() + min(left, RELEASE_LIMIT))
+        if not left:
+            return None
+        end = self._core.clock() + min(left, RELEASE_LIMIT)
+        suffix = suffix or (":yield" if self._yields or self._term.ends_because == "handOver" else ":release")
+        with _cancel.Cancel():  # which ends neither by the caller's nor by itself
+            error = self._give_back(end, suffix, body or {})
+            if suffix != ":release" and error and not isinstance(error, LeaseLost) and not getattr(error, "will_help", False):
+                self._give_back(end, ":release", {})
+        return None if isinstance(error, LeaseLost) else error
 
-    def _give_back(self, end: float) -> None:
+    def _give_back(self, end: float, suffix: str, body: Mapping[str, Any]) -> RegentError | None:
         """Releases until it is answered, or the end. A release is idempotent, and of a successor's lease it is refused."""
-        term, backoff, holder = self._term, Backoff(), self._term.holder()
+        term, backoff, holder = self._term, Backoff(), {**self._term.holder(), **body}
         error: RegentError | None = None
         while (left := end - self._core.clock()) > 0:
             limit = min(max(left / 3, 0.25), left)
             try:
                 answer = self._core.calls.call(
-                    "release", "POST", _calls.path(term.election, ":release"), holder, changes=True, limit=limit, fresh=error is not None)
+                    suffix[1:], "POST", _calls.path(term.election, suffix), holder, changes=True, limit=limit, fresh=error is not None)
             except RegentError as failed:
                 error = failed
                 if isinstance(error, LeaseLost) or not getattr(error, "will_help", False):
@@ -232,7 +241,9 @@ class Handle:
                 continue
             later = number(answer, "fencingToken")
             if answer.get("state") != "held" or answer.get("leaderId") != term.candidate or later <= holder["fencingToken"]:
-                return log.info("election %s, token %d: released", term.election, term.token)
+                log.info("election %s, token %d: released", term.election, term.token)
+                return None
             holder["fencingToken"] = later  # of a new epoch not heard of; that of another incarnation is refused
-        if not isinstance(error, LeaseLost):
+        if suffix == ":release" and not isinstance(error, LeaseLost):
             log.warning("election %s, token %d: the lease could not be released; it will expire: %s", term.election, term.token, error)
+        return error

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import functools
+import inspect
 import threading
 from typing import Any, Callable, Coroutine, TypeVar
 
-from ._cancel import Cancel
+from ._cancel import Cancel, current
+from ._errors import Cancelled
 
 T = TypeVar("T")
 
@@ -17,7 +20,7 @@ CLEAN_UP = 10.0  # seconds to wait for a thread whose task was cancelled; what i
 _cleaning: set[asyncio.Task[None]] = set()  # the loop holds its tasks weakly
 
 
-async def in_thread(call: Callable[[], T], undo: Callable[[T], None] | None = None) -> T:
+async def in_thread(call: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
     """Calls a function that may block, in a thread. If the task is cancelled, so is what the function does, and the task
     ends once the function has cleaned up. A result that the task does not get, because it was cancelled in the same
     moment, is undone by the second function, in a thread as well.
@@ -54,7 +57,7 @@ def _settle(setter: Callable[[Any], None], value: object) -> None:
         setter(value)
 
 
-async def _undone(result: asyncio.Future[T], undo: Callable[[T], None] | None) -> None:
+async def _undone(result: asyncio.Future[T], undo: Callable[[T], object] | None) -> None:
     await asyncio.wait([result])
     if result.exception() is None and undo:
         await in_thread(functools.partial(undo, result.result()))
@@ -76,3 +79,31 @@ def from_thread(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> 
             loop.call_soon_threadsafe(call)
 
     return told
+
+
+def in_loop(loop: asyncio.AbstractEventLoop, call: Callable[[Any], object] | None) -> Callable[[Any], object] | None:
+    """A function for threads that has the loop make the call, and waits for its outcome. If the call is a coroutine
+    function, it is cancelled with what the thread does."""
+    if call is None:
+        return None
+    called = call
+
+    def run(argument: Any) -> object:
+        async def make() -> object:
+            found = called(argument)
+            return await found if inspect.isawaitable(found) else found
+
+        future = asyncio.run_coroutine_threadsafe(make(), loop)
+        cancel = current()
+        with cancel.hook(functools.partial(_stop, future)):
+            try:
+                return future.result()
+            except concurrent.futures.CancelledError:
+                cancel.check()
+                raise Cancelled("the call was cancelled") from None
+
+    return run
+
+
+def _stop(future: concurrent.futures.Future[Any]) -> None:
+    future.cancel()

@@ -11,14 +11,18 @@ released before the task ends.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import Any, AsyncIterator, Coroutine, TypeVar
 
+from ._async import AsyncLeads, AsyncReads
 from ._base import Base
 from ._campaign import Campaign, Options
 from ._core import Core
+from ._errors import LeaseReleased
 from ._handle import Handle
+from ._leads import Log
 from ._term import Notice, Term
-from ._threads import from_thread, in_thread
+from ._threads import from_thread, in_loop, in_thread
 
 T = TypeVar("T")
 
@@ -39,11 +43,12 @@ class Done:
         return True
 
 
-class Lease(Handle):
+class Lease(AsyncLeads):
     """A lease, for a program with asyncio. Its methods may be called by the tasks of one loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, core: Core, term: Term, parent: Handle | None) -> None:
         super().__init__(core, term, parent)
+        self._log = Log()
         self._news = asyncio.Event()
         self._listen(from_thread(loop, self._news.set))
         #: Set when the lease is over.
@@ -95,7 +100,9 @@ class Leading:
         """Waits until the candidate leads, and returns its lease. It is renewed until Lease.release is called, or until
         the program holds it no more."""
         loop = asyncio.get_running_loop()
-        campaign = Campaign(self._core, lambda *of: Lease(loop, *of), self._election, self._options)
+        options = dataclasses.replace(
+            self._options, on_succession=in_loop(loop, self._options.on_succession), on_promotion=in_loop(loop, self._options.on_promotion))
+        campaign = Campaign(self._core, lambda *of: Lease(loop, *of), self._election, options)
         return await in_thread(campaign.run, undo=Handle._release)
 
     async def __aenter__(self) -> Lease:
@@ -107,11 +114,11 @@ class Leading:
         assert lease is not None
         lost = lease.lost
         await lease.release()
-        if lost and error is None:
+        if lost and error is None and not isinstance(lost, LeaseReleased):
             raise lost.with_traceback(None)
 
 
-class Client(Base[Leading]):
+class Client(AsyncReads, Base[Leading]):
     """Calls one server. Its methods may be called by the tasks of one loop."""
 
     def _leading(self, election: str, options: Options) -> Leading:

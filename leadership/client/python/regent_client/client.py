@@ -9,7 +9,10 @@ from . import _cancel
 from ._base import Base
 from ._campaign import Campaign, Options
 from ._core import Core
+from ._errors import LeaseReleased
 from ._handle import Handle
+from ._leads import Leads, Log
+from ._reads import Reads
 from ._term import Notice, Term
 
 
@@ -25,14 +28,19 @@ class Done(threading.Event):
         return not self._lease.valid() or super().is_set()
 
 
-class Lease(Handle):
+class Lease(Leads, Handle):
     """A lease, for a program with threads."""
 
     def __init__(self, core: Core, term: Term, parent: Handle | None) -> None:
         super().__init__(core, term, parent)
+        self._log = Log()
         #: Set when the lease is over.
         self.done = Done(self)
         self._listen_over(self.done.set)
+
+    @property
+    def _lease(self) -> Handle:
+        return self
 
     def notices(self) -> Iterator[Notice]:
         """The changes that concern the term, from the grant on, as they come; ends when the lease is over."""
@@ -79,11 +87,11 @@ class Leading:
         assert lease is not None
         lost = lease.lost
         lease.release()
-        if lost and error is None:
+        if lost and error is None and not isinstance(lost, LeaseReleased):
             raise lost.with_traceback(None)
 
 
-class Client(Base[Leading]):
+class Client(Reads, Base[Leading]):
     """Calls one server. Its methods may be called by several threads at once.
 
         with Client("http://127.0.0.1:8080") as client, client.lead("reports") as lease:

@@ -89,7 +89,7 @@ func typeScript(s *scene, _ *clients.Options) *exec.Cmd {
 }
 
 func regentRun(s *scene, o *clients.Options) *exec.Cmd {
-	args := []string{"run", string(election), "--report-file", filepath.Join(s.TempDir(), "report")}
+	args := []string{"run", string(election), "--timeout", "5s", "--report-file", filepath.Join(s.TempDir(), "report")}
 	if o.Try {
 		args = append(args, "--no-wait")
 	}

@@ -35,7 +35,7 @@ var lateTrials = []trial{
 		close(come)
 		d.ends()
 	}},
-	{name: "the reply to a renewal comes after that to a later one", run: func(s *scene) {
+	{name: "the reply to a renewal comes after that to a later one", lease: soon, run: func(s *scene) {
 		come := make(chan struct{})
 		s.gate.hurry(often)
 		s.gate.on(wire.VerbRenew, 1, after(come))

@@ -14,7 +14,7 @@ var lostTrials = []trial{
 		d.stops()
 		s.vacant(1)
 	}},
-	{name: "the reply to a renewal is lost", run: func(s *scene) {
+	{name: "the reply to a renewal is lost", lease: soon, run: func(s *scene) {
 		s.gate.hurry(often)
 		d := s.start(clients.Options{})
 		d.leads(1)
@@ -23,7 +23,7 @@ var lostTrials = []trial{
 		d.goesOn()
 		d.stops()
 	}},
-	{name: "the reply to a renewal never comes", run: func(s *scene) {
+	{name: "the reply to a renewal never comes", lease: soon, run: func(s *scene) {
 		s.gate.hurry(often)
 		d := s.start(clients.Options{})
 		d.leads(1)

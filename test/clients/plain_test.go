@@ -18,6 +18,10 @@ import (
 // must be, so that a machine that is busy loses none.
 const often = 500 * time.Millisecond
 
+// soon is the lease where a case waits for renewals that are repeated: how long a client waits for
+// a reply, and rests after a failure, grows with the lease.
+const soon = 20 * time.Second
+
 // plainTrials break nothing.
 var plainTrials = []trial{
 	{name: "leads, renews, stops, and then releases", run: func(s *scene) {

@@ -12,7 +12,7 @@ import (
 
 // transportTrials bend HTTP.
 var transportTrials = []trial{
-	{name: "a renewal is redirected", run: func(s *scene) {
+	{name: "a renewal is redirected", lease: soon, run: func(s *scene) {
 		to, came := s.elsewhere()
 		s.survives(redirect(to), redirect(to))
 		if came() {
@@ -29,10 +29,10 @@ var transportTrials = []trial{
 			s.Error("it has followed the redirect")
 		}
 	}},
-	{name: "a reply comes byte by byte", run: func(s *scene) { s.survives(slowly(200 * time.Millisecond)) }},
+	{name: "a reply comes byte by byte", lease: soon, run: func(s *scene) { s.survives(slowly(200 * time.Millisecond)) }},
 	{name: "all replies come byte by byte", lease: 3 * time.Second, run: func(s *scene) { s.expires(slowly(200 * time.Millisecond)) }},
-	{name: "a reply is cut in the middle", run: func(s *scene) { s.survives(half, half) }},
-	{name: "a reply is endless", run: func(s *scene) { s.survives(huge) }},
+	{name: "a reply is cut in the middle", lease: soon, run: func(s *scene) { s.survives(half, half) }},
+	{name: "a reply is endless", lease: soon, run: func(s *scene) { s.survives(huge) }},
 	{name: "http:// to another machine is refused", run: func(s *scene) {
 		s.setup = []string{"REGENT_SERVER=http://192.0.2.1:8080"}
 		s.start(clients.Options{}).fails("lead", clients.Other)

@@ -10,8 +10,8 @@ import (
 	"regent/test/clients"
 )
 
-// codeTrials answer with what a server, or something before it, may answer.
-var codeTrials = []trial{
+// answerTrials answer with what a server, or something before it, may answer.
+var answerTrials = []trial{
 	{name: "LEASE_LOST ends the term at once", run: func(s *scene) {
 		s.gate.hurry(often)
 		d := s.start(clients.Options{})
@@ -33,13 +33,13 @@ var codeTrials = []trial{
 		d.ends()
 		s.start(clients.Options{}).fails("lead", leadership.ElectionDeleted)
 	}},
-	{name: "STORE_UNAVAILABLE, DRAINING, RATE_LIMITED and other errors leave the lease as it is", run: func(s *scene) {
+	{name: "STORE_UNAVAILABLE, DRAINING, RATE_LIMITED and other errors leave the lease as it is", lease: soon, run: func(s *scene) {
 		s.survives(say(leadership.StoreUnavailable), say(wire.Draining), sayLater(wire.RateLimited), say(wire.Internal), say(wire.PermissionDenied), sayLater(leadership.StoreUnavailable))
 	}},
-	{name: "OUTCOME_UNKNOWN leaves the lease as it is", run: func(s *scene) {
+	{name: "OUTCOME_UNKNOWN leaves the lease as it is", lease: soon, run: func(s *scene) {
 		s.survives(sayDone(leadership.OutcomeUnknown), say(leadership.OutcomeUnknown))
 	}},
-	{name: "answers of something else than Regent leave the lease as it is", run: func(s *scene) {
+	{name: "answers of something else than Regent leave the lease as it is", lease: soon, run: func(s *scene) {
 		s.survives(
 			foreign(http.StatusBadGateway, "text/html", "<h1>Bad gateway</h1>"), foreign(http.StatusNotFound, "text/html", "<h1>Not found</h1>"),
 			foreign(http.StatusOK, "text/html", "<h1>Welcome</h1>"), foreign(http.StatusOK, "application/json", "{}"), foreign(http.StatusOK, "application/json", "[[[["),
@@ -76,7 +76,7 @@ var codeTrials = []trial{
 		d.leads(2)
 		d.stops()
 	}},
-	{name: "a server that fails at once is not asked in a rush", run: func(s *scene) {
+	{name: "a server that fails at once is not asked in a rush", lease: soon, run: func(s *scene) {
 		s.gate.hurry(often)
 		s.gate.on(wire.VerbAcquire, 6, say(leadership.StoreUnavailable))
 		d := s.start(clients.Options{})

@@ -79,11 +79,10 @@ var awayTrials = []trial{
 		d.ends()
 	}},
 	{name: "the client is stopped while it waits, and is granted a lease that ends", lease: 3 * time.Second, run: func(s *scene) {
-		bob := s.bob()
+		bob := s.bobFor(patience)
 		d := s.start(clients.Options{})
 		s.asked(wire.VerbAcquire, 1)
 		d.signal(syscall.SIGSTOP)
-		bob.renew()
 		bob.release()
 		s.until("the client is granted a lease", func() bool { return s.found().Token == 2 })
 		s.until("its lease has ended", func() bool { return s.found().State == leadership.Vacant })

@@ -11,7 +11,7 @@ import (
 )
 
 // together is how many subtests run side by side. They wait far more than they compute.
-const together = 16
+const together = 32
 
 func TestMain(m *testing.M) {
 	machine.MainTogether(m, together, func() {

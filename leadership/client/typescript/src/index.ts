@@ -1,0 +1,2 @@
+export * from "./errors.ts";
+export { systemClock, type Clock } from "./clock.ts";

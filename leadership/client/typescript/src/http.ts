@@ -259,13 +259,13 @@ function foreign(k: Call, response: Response, text: string): RegentError {
   const details: Details = { retryAfter: /^\d{1,9}$/.test(seconds) ? Number(seconds) * 1000 : 0 };
   const redirect = status >= 300 && status < 400 || response.type === "opaqueredirect" ? "; redirects are not followed: call the server itself" : "";
   const https = /HTTP request (was sent )?to (an )?HTTPS (server|port)/.test(text) ? "; call it with https://" : "";
-  const start = JSON.stringify(withoutSecrets(k, text).slice(0, maxStart));
+  const start = JSON.stringify(withoutSecrets(text).slice(0, maxStart));
   return new of(`${k.name}: HTTP status ${status} with ${start} is not a reply of Regent${redirect}${https}`, details);
 }
 
 /** Removes from a foreign reply what it may repeat of the request. */
-function withoutSecrets(k: Call, text: string): string {
-  return text.replace(/[A-Za-z0-9_-]{43}/g, "[…]");
+function withoutSecrets(text: string): string {
+  return text.replace(/[A-Za-z0-9._~+/=-]{32,}/g, "[…]");
 }
 
 function parse(text: string): unknown {

@@ -1,2 +1,10 @@
-export * from "./errors.ts";
+export { Client, type ClientOptions } from "./client.ts";
+export { cksumPriority, defaultCandidate, type LeadOptions } from "./candidate.ts";
 export { systemClock, type Clock } from "./clock.ts";
+export * from "./errors.ts";
+export type { TokenSource } from "./http.ts";
+export type { Lease } from "./lease.ts";
+export type { Log } from "./log.ts";
+export type { Notice } from "./notice.ts";
+export type { Report } from "./report.ts";
+export type { Duration, Election, Schemas } from "./wire.ts";

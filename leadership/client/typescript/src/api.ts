@@ -1,3 +1,4 @@
+import type { Bounds } from "./calls.ts";
 import { invalid } from "./errors.ts";
 import { misread, type Call, type Http } from "./http.ts";
 import { candidateID, path, quote, text, type LeaseRequest } from "./wire.ts";
@@ -124,10 +125,9 @@ export function join(http: Http, election: string, request: JoinRequest, options
 }
 
 /** Ends a membership at once. To leave twice is like once. */
-export async function leave(http: Http, election: string, id: string, options: CallOptions & { limit?: number } = {}): Promise<void> {
+export async function leave(http: Http, election: string, id: string, bounds: Bounds = {}): Promise<void> {
   candidateID(id);
-  const { signal, limit } = options;
-  await about(http, election, "leave", ":leave", { body: { candidateId: id }, changes: true, signal, ...(limit === undefined ? {} : { limit }) });
+  await about(http, election, "leave", ":leave", { body: { candidateId: id }, changes: true, ...bounds });
 }
 
 /** Says which members follow a token, waiting for so many of them for up to that time. */
@@ -142,8 +142,8 @@ export function tree(http: Http, election: string, options: CallOptions = {}): P
 }
 
 /** Makes a call in the name of a lease. */
-export function post<T extends { election: string }>(http: Http, suffix: string, lease: LeaseRequest, more: object, options: CallOptions = {}): Promise<T> {
-  return about(http, lease.election, suffix.slice(1), suffix, { body: as(lease, more), changes: true, signal: options.signal });
+export function post<T extends { election: string }>(http: Http, suffix: string, lease: LeaseRequest, more: object, bounds: Bounds = {}): Promise<T> {
+  return about(http, lease.election, suffix.slice(1), suffix, { body: as(lease, more), changes: true, ...bounds });
 }
 
 /** Says that a successor, or a new leader, has loaded what it needs. */

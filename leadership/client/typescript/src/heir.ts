@@ -3,6 +3,7 @@ import { Backoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import { RegentError, transient } from "./errors.ts";
 import type { Http } from "./http.ts";
+import type { Lease } from "./lease.ts";
 import type { Log } from "./log.ts";
 import { HandOver, successionAfter } from "./succession.ts";
 import type { Succession } from "./schemas.ts";
@@ -26,6 +27,13 @@ export interface Named {
 
 /** Loads what the successor needs. When it returns, the candidate is ready. */
 export type OnSuccession = (named: Named) => void | Promise<void>;
+
+export interface SuccessionOptions {
+  /** Called when a leader is to hand over to this candidate, which waits: it loads what a leader needs. */
+  onSuccession?: OnSuccession;
+  /** Called with a new lease where the election's policy has `promotion`: it loads what a leader needs, before the election may be written to. */
+  onPromotion?: (lease: Lease) => void | Promise<void>;
+}
 
 /** How long a candidate has waited before it watches: most that are granted a lease at once need no stream. */
 const attendAfter = 1_000;

@@ -15,6 +15,13 @@ export type JournalItem =
    */
   | { kind: "snapshot"; index: number; snapshot: JournalSnapshot };
 
+export interface FollowOptions {
+  /** A member of the election: it tells up to which item the loop has done its work. */
+  member?: string | undefined;
+  /** Ends the loop, which then throws its reason. */
+  signal?: AbortSignal | undefined;
+}
+
 /** How often a follower may say how far it is, in milliseconds, and how often it says so to stay a member. */
 const tellEvery = 1_000;
 const stayEvery = 10_000;

@@ -1,10 +1,10 @@
-import { awaitAcknowledgement, delegate as delegateTo, post, putCheckpoint, checkData, type CallOptions } from "./api.ts";
+import { awaitAcknowledgement, delegate as delegateTo, checkData, post, putCheckpoint, sayReady, type CallOptions } from "./api.ts";
 import { Backoff } from "./backoff.ts";
 import { LeaseLost, NotReady, RegentError, TokenStale, invalid, transient } from "./errors.ts";
 import type { Http } from "./http.ts";
 import { epochOf } from "./keeper.ts";
 import type { ElectionState } from "./schemas.ts";
-import { successionAfter, type HandOver } from "./succession.ts";
+import { successionAfter } from "./succession.ts";
 import type { Term } from "./term.ts";
 import { sleep } from "./wait.ts";
 import { watch } from "./watch.ts";
@@ -14,7 +14,6 @@ import { candidateID, milliseconds, quote, text, type Duration, type LeaseReques
 export interface Leader {
   readonly http: Http;
   readonly term: Term;
-  readonly handing: HandOver;
 }
 
 /** @internal Calls work with a signal that fires with any of these, and not after it has ended. */
@@ -46,16 +45,21 @@ export function persist<T>({ term }: Leader, options: CallOptions, call: (r: Lea
         return await call(r, { signal });
       } catch (e) {
         if (signal.aborted && !(e instanceof RegentError)) continue;
-        if (!(e instanceof RegentError)) throw e;
-        // the next renewal brings the token of a new epoch
-        const goesOn = transient(e) || epochOf(e, term) > 0 || (e instanceof TokenStale && term.token > r.token);
-        if (!goesOn && e instanceof LeaseLost) term.lose(e);
-        if (!goesOn) throw e;
+        if (!goesOn(e, term, r.token)) throw e;
         last = e;
         await sleep(term.clock, backoff.after(e), signal);
       }
     }
   });
+}
+
+/** Reports whether a call that failed so is to be made again. A lease that is lost ends. */
+function goesOn(error: unknown, term: Term, token: number): boolean {
+  if (error instanceof TokenStale) return term.token > token;
+  if (!(error instanceof LeaseLost)) return transient(error);
+  const epoch = epochOf(error, term) > 0; // whose token the next renewal brings
+  if (!epoch) term.lose(error);
+  return epoch;
 }
 
 /** Adds the error of the last call, if there was one, to the reason for making no other. */
@@ -86,26 +90,26 @@ export async function handOver(leader: Leader, options: HandOverOptions): Promis
   const ms = within === undefined ? defaultWithin : milliseconds("within", within);
   if (ms < 1_000 || ms > 600_000) throw invalid(`within: a hand-over takes "1s" to "10m", not ${quote(within)}`);
   const state = await persist(leader, options, (r, o) => {
-    leader.handing.may = true;
+    leader.term.handOver.may = true;
     return post<ElectionState>(leader.http, ":handOver", r, { to, within: text(ms) }, o);
   });
-  leader.handing.hear(state.revision, state.succession);
+  leader.term.handOver.hear(state.revision, state.succession);
   await awaitReady(leader, (state.succession?.untilMs ?? ms) / 2, options);
 }
 
 /** Waits until the successor is ready, for so many milliseconds. */
 function awaitReady(leader: Leader, patience: number, options: CallOptions): Promise<void> {
-  const { term, handing } = leader;
+  const { term } = leader;
   return during([term.signal, options.signal], async (signal) => {
     const over = new AbortController();
     try {
       void watchSuccession(leader, over.signal);
       const late = sleep(term.clock, patience, signal, over.signal).then(() => true);
-      while (!handing.now?.ready) {
-        if (!(await Promise.race([late, handing.changed()]))) continue;
+      while (!term.handOver.now?.ready) {
+        if (!(await Promise.race([late, term.handOver.changed()]))) continue;
         if (term.remaining() === 0) throw term.cause;
         if (signal.aborted) throw signal.reason;
-        const who = quote(handing.now?.to);
+        const who = quote(term.handOver.now?.to);
         throw new NotReady(`the successor ${who} is not ready after ${patience / 1000} s, and the term ends; stop, and end the work (NOT_READY)`);
       }
     } finally {
@@ -115,15 +119,22 @@ function awaitReady(leader: Leader, patience: number, options: CallOptions): Pro
 }
 
 /** Hears of the successor by the election's events, which are sooner than the answers to renewals. */
-async function watchSuccession({ http, term, handing }: Leader, signal: AbortSignal): Promise<void> {
+async function watchSuccession({ http, term }: Leader, signal: AbortSignal): Promise<void> {
   try {
     for await (const news of watch(http, { election: term.election, signal })) {
-      if (news.kind === "event" && news.event.leaderId === term.candidate) handing.hear(news.event.revision, successionAfter(handing.now, news.event));
-      if (news.kind === "state" && news.state.leaderId === term.candidate) handing.hear(news.state.revision, news.state.succession);
+      if (news.kind === "event" && news.event.leaderId === term.candidate) term.handOver.hear(news.event.revision, successionAfter(term.handOver.now, news.event));
+      if (news.kind === "state" && news.state.leaderId === term.candidate) term.handOver.hear(news.state.revision, news.state.succession);
     }
   } catch {
     // where events cannot be watched, the answers to renewals have to do
   }
+}
+
+/** @internal Prepares a new leader, where the election's policy asks for that, and says that it is ready. */
+export async function promote({ http, term }: Leader, prepare: (() => void | Promise<void>) | undefined, options: CallOptions): Promise<void> {
+  if (term.grant.ready !== false) return;
+  await prepare?.();
+  await persist({ http, term }, options, (r, o) => sayReady(http, r, o));
 }
 
 /** Milliseconds that one call waits for followers. */

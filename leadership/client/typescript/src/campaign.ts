@@ -4,6 +4,7 @@ import { candidacy, marginOf, type LeadOptions } from "./candidate.ts";
 import type { Clock } from "./clock.ts";
 import { LeaseHeld, LeaseLost, NotFound, OutcomeUnknown, RateLimited, RegentError, invalid, transient } from "./errors.ts";
 import type { Groups } from "./groups.ts";
+import { Heir } from "./heir.ts";
 import { Keeper, about } from "./keeper.ts";
 import { Lease, release } from "./lease.ts";
 import type { Log } from "./log.ts";
@@ -41,6 +42,7 @@ export class Campaign {
   readonly #base: ReturnType<typeof candidacy>;
   readonly #wait: number; // in all; Infinity for no limit
   readonly #backoff = new Backoff();
+  readonly #heir: Heir;
   #unknown = false; // a lease may have been granted of which the caller has not heard
   #sent = 0;
   #failed = false;
@@ -52,12 +54,15 @@ export class Campaign {
     this.#o = o;
     this.#base = candidacy(o, candidate);
     this.#wait = o.wait === undefined ? Infinity : milliseconds("wait", o.wait);
+    const as = { election, candidate, key: this.#key, token: 0 };
+    this.#heir = new Heir(means.calls.http, means.clock, means.log, as, o.onSuccession);
   }
 
   /** Asks until it leads. Throws the reason of the signal, or an error that another call would not change. */
   async run(): Promise<Lease> {
     const parent = this.#o.via?.signal;
     const signal = any(this.#o.signal, parent);
+    if (this.#wait > 0 && this.#o.role !== "witness") this.#heir.attend();
     try {
       return await this.#ask(signal.signal);
     } catch (e) {
@@ -65,6 +70,7 @@ export class Campaign {
       throw e;
     } finally {
       signal.release();
+      await this.#heir.end();
     }
   }
 
@@ -78,6 +84,7 @@ export class Campaign {
         return await this.#once(wait, signal);
       } catch (e) {
         signal.throwIfAborted();
+        if (this.#heir.due) continue; // its own lease waits for it
         const turn = turnOf(e);
         const held = e instanceof LeaseHeld;
         // with LEASE_LOST the lease of an earlier call, whose reply was lost or late, was over when this one renewed it
@@ -91,15 +98,21 @@ export class Campaign {
 
   async #once(wait: number, signal: AbortSignal): Promise<Lease> {
     const { calls, clock, groups, log } = this.#means;
-    const request = this.#request(wait);
+    const turn = this.#heir.begin();
+    const request = this.#request(turn.claims ? 0 : wait);
+    const call = any(signal, turn.signal);
     this.#sent = clock.now();
     const sent = this.#sent;
     let grant;
     try {
-      grant = await calls.acquire(request, { signal });
+      grant = await calls.acquire(request, { signal: call.signal });
     } catch (e) {
+      this.#heir.refused(e);
       this.#note(e);
       throw e;
+    } finally {
+      turn.end();
+      call.release();
     }
     this.#unknown = true; // until the caller has the lease
     const margin = marginOf(this.#o, written(grant.leaseDuration));

@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { invalid } from "./errors.ts";
+import type { SuccessionOptions } from "./heir.ts";
 import type { Lease } from "./lease.ts";
 import { candidateID, milliseconds, quote, type Duration, type Schemas } from "./wire.ts";
 
 /** How a candidate campaigns. Everything may be left out. */
-export interface LeadOptions {
+export interface LeadOptions extends SuccessionOptions {
   /**
    * Must be unique in the election: a second process with the same id cannot lead while the first one does. By
    * default that of the client, or of `via`.

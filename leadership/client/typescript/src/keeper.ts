@@ -157,8 +157,8 @@ export class Keeper {
   }
 }
 
-/** Returns the token of the new epoch of a lease that goes on, if the refusal says so; else 0. */
-function epochOf(error: RegentError, term: Term): number {
+/** @internal Returns the token of the new epoch of a lease that goes on, if the refusal says so; else 0. */
+export function epochOf(error: RegentError, term: Term): number {
   const p = error.problem;
   if (!(error instanceof LeaseLost) || p?.reason !== "EPOCH" || p.state !== "held") return 0;
   const token = p.fencingToken;

@@ -2,6 +2,7 @@ import { Belief, type Remains } from "./belief.ts";
 import type { Grant } from "./calls.ts";
 import type { Clock } from "./clock.ts";
 import { ElectionDeleted, LeaseLost, RegentError, type End } from "./errors.ts";
+import { HandOver } from "./succession.ts";
 import { Notices, cuts, noticeOf, termEnd, type TermEnd } from "./notice.ts";
 import { Reporting } from "./report.ts";
 import { written, type Election, type LeaseRequest, type Secret } from "./wire.ts";
@@ -39,6 +40,7 @@ export class Term {
   readonly grant: Grant;
   readonly reports = new Reporting();
   readonly notices = new Notices();
+  readonly handOver = new HandOver();
   token: number;
   /** For the next renewal. */
   ticket: string | undefined;
@@ -74,6 +76,7 @@ export class Term {
     this.#parent = o.parent;
     this.#belief = new Belief(o.sent, this.#now(), grant.waitedMs ?? 0, remains(grant), o.margin);
     this.#ends = termEnd(o.sent, Math.max(0, Math.min(grant.waitedMs ?? 0, clock.now() - o.sent)), grant);
+    this.handOver.hear(grant.revision, grant.succession);
     this.#outer?.addEventListener("abort", this.#look);
     this.#parent?.signal.addEventListener("abort", this.#look);
     this.look();
@@ -195,6 +198,7 @@ export class Term {
     this.#belief.renewed(sent, this.#now(), remains(answer));
     this.#ends = termEnd(sent, 0, answer);
     this.reports.answered();
+    this.handOver.hear(answer.revision, answer.succession);
     if (epoch) this.post("newEpoch");
     this.noteEnd();
     return this.remaining();

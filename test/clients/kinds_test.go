@@ -12,6 +12,7 @@ import (
 	"regent/leadership/boottime"
 	"regent/leadership/wire"
 	"regent/test/clients"
+	"regent/test/typescript"
 )
 
 // kind is a client.
@@ -85,7 +86,7 @@ func python(style string) func(*scene, *clients.Options) *exec.Cmd {
 }
 
 func typeScript(s *scene, _ *clients.Options) *exec.Cmd {
-	return exec.Command("node", s.file("drivers/typescript/driver.ts"))
+	return exec.Command("node", filepath.Join(typescript.Build(s.T), "driver", "driver.js"))
 }
 
 func regentRun(s *scene, o *clients.Options) *exec.Cmd {

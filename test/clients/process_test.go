@@ -168,6 +168,13 @@ func (p *process) awaits(name string, n int) (e clients.Event) {
 	return e
 }
 
+// leadsAtAll waits until it leads, and returns its token. On a machine that is busy a short lease may
+// have ended before the client knew of it.
+func (p *process) leadsAtAll() leadership.Token {
+	p.Helper()
+	return leadership.Token(p.awaits(clients.Leading, 1).Token)
+}
+
 // leads waits until it leads, and checks its token.
 func (p *process) leads(token leadership.Token) {
 	p.Helper()

@@ -132,8 +132,8 @@ function obey(command: string): void {
   } else if (verb === "report" && leading) {
     leading.report({ progress: Number(argument) });
   } else if (verb === "watch" || (verb === "call" && argument)) {
-    const work = verb === "watch" ? watch(argument) : call(argument!);
-    beside.add(work.finally(() => beside.delete(work)));
+    const work = (verb === "watch" ? watch(argument) : call(argument!)).finally(() => beside.delete(work));
+    beside.add(work);
   } else {
     process.stderr.write(`driver: wrong command, or it does not lead: ${command}\n`);
     process.exit(1);

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
 from . import _cancel, _calls
 from ._backoff import Backoff
 from ._errors import ApiError, LeaseLost, LeaseReleased, Orphaned, RegentError, TokenStale
+from ._model import Checkpoint, answer
 from ._term import Json, Next, Notice, Term, number
 
 if TYPE_CHECKING:
@@ -103,10 +104,10 @@ class Handle:
             return self._term.ends_in(self._core.clock())
 
     @property
-    def inherited(self) -> Json | None:
+    def inherited(self) -> Checkpoint | None:
         """What the last leader left behind, if lead was called with inherit=True; None for none."""
         found = self._term.grant.get("inherited")
-        return found if isinstance(found, dict) else None
+        return None if found is None else answer(Checkpoint, found)
 
     def report(self, **what: Any) -> None:
         """Says what the leader does: counters (progress, tasks, tokens_used, calls, errors), of which the larger value
@@ -227,7 +228,7 @@ class Handle:
         while (left := end - self._core.clock()) > 0:
             limit = min(max(left / 3, 0.25), left)
             try:
-                answer = self._core.calls.call(
+                told = self._core.calls.call(
                     suffix[1:], "POST", _calls.path(term.election, suffix), holder, changes=True, limit=limit, fresh=error is not None)
             except RegentError as failed:
                 error = failed
@@ -235,8 +236,8 @@ class Handle:
                     break
                 time.sleep(max(min(backoff.after(error), end - self._core.clock()), 0))
                 continue
-            later = number(answer, "fencingToken")
-            if answer.get("state") != "held" or answer.get("leaderId") != term.candidate or later <= holder["fencingToken"]:
+            later = number(told, "fencingToken")
+            if told.get("state") != "held" or told.get("leaderId") != term.candidate or later <= holder["fencingToken"]:
                 log.info("election %s, token %d: released", term.election, term.token)
                 return None
             holder["fencingToken"] = later  # of a new epoch not heard of; that of another incarnation is refused

@@ -61,10 +61,9 @@ class Campaign(Generic[H]):
             raise RuntimeError("call lead for each block: the key of a campaign is spent with its release")
         self._begun = True
         parent, orphaned = self._asked.via, _cancel.Cancel()
+        unlisten = parent._listen_over(orphaned.cancel) if parent else lambda: None
         try:
             with _cancel.Both(_cancel.current(), orphaned) as cancel:
-                if parent:
-                    parent._listen_over(orphaned.cancel)
                 with Beside() as beside:
                     if self._asked.wait != 0 and self._asked.body.get("role") != "witness":
                         heir = Heir(self._core.calls, self._election, self._candidate, self._key.text, self._asked.on_succession)
@@ -77,6 +76,8 @@ class Campaign(Generic[H]):
             if isinstance(error, Cancelled) and parent and parent.lost:
                 raise self._orphaned(parent) from None
             raise
+        finally:
+            unlisten()
 
     def _orphaned(self, parent: Handle) -> Orphaned:
         return Orphaned(f"election {self._election!r}: the lease to stand on has ended: {parent.lost}")

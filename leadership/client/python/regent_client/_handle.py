@@ -41,6 +41,8 @@ class Handle:
         self._listeners: list[Callable[[], None]] = []  # called when a notice came or the lease is over; guarded by _changed
         self._pid = os.getpid()
         self._yields = False  # the server may know of a successor
+        if parent:
+            parent._listen_over(core.keeper.wake)
 
     def __repr__(self) -> str:
         return f"<lease of {self.election!r} by {self.candidate!r}, token {self.token}, {'valid' if self.valid() else 'over'}>"
@@ -117,21 +119,23 @@ class Handle:
         with self._changed:
             self._term.reports.add(what)
 
-    def _listen(self, listener: Callable[[], None]) -> None:
-        """Has the listener called, by any thread, when a notice came or the lease is over; at once if there was one."""
+    def _listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Has the listener called, by any thread, when a notice came or the lease is over; at once if there was one. It
+        must not block. Returns a function that ends this."""
         with self._changed:
             self._listeners.append(listener)
             if self._term.notices or self._term.over:
                 listener()
+        return lambda: self._listeners.remove(listener)
 
-    def _listen_over(self, listener: Callable[[], None]) -> None:
-        """Has the listener called when the lease is over."""
-        self._listen(lambda: listener() if self._term.over else None)
+    def _listen_over(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Has the listener called when the lease is over, as _listen does."""
+        return self._listen(lambda: listener() if self._term.over else None)
 
     def _tell(self) -> None:
         """Call with _changed held."""
         self._changed.notify_all()
-        for listener in self._listeners:
+        for listener in list(self._listeners):
             listener()
 
     def _noticed(self, seen: int) -> list[Notice]:

@@ -43,7 +43,8 @@ class Keeper:
 
     def __init__(self, calls: _calls.Calls, clock: Callable[[], float]) -> None:
         self._calls, self._clock = calls, clock
-        self._changed = threading.Condition()  # guards all below; taken before a lease's lock, never while sending
+        self._look = threading.Event()  # there may be something to do before the next renewal is due
+        self._lock = threading.Lock()  # guards all below; taken before a lease's lock, never held while sending
         self._groups = Groups()
         self._leases: dict[Member, weakref.ref[Handle]] = {}
         self._flights: dict[Member, tuple[_Flight, float]] = {}  # of a lease that waits for an answer, and until when
@@ -53,7 +54,7 @@ class Keeper:
     def add(self, lease: Handle, next: Next) -> None:
         """Renews the lease from now on, until it is over."""
         member = Member(lease.election, lease.duration)
-        with self._changed:
+        with self._lock:
             if self._closed:
                 return
             self._leases[member] = weakref.ref(lease)
@@ -61,32 +62,31 @@ class Keeper:
             if not self._running:
                 self._running = True
                 threading.Thread(target=self._run, name="regent-client keeper", daemon=True).start()
-            self._changed.notify()
+        self.wake()
 
     def wake(self) -> None:
-        """Looks again at which leases are over."""
-        with self._changed:
-            self._changed.notify()
+        """Looks again at which leases are over. Takes no lock."""
+        self._look.set()
 
     def close(self) -> None:
-        with self._changed:
+        with self._lock:
             self._closed = True
-            self._changed.notify()
+        self.wake()
 
     def _run(self) -> None:
         while True:
-            with self._changed:
+            with self._lock:
                 now = self._clock()
                 soonest = self._sweep(now)
                 if self._closed or not self._leases:
                     self._running = False
                     return
                 flights = [self._begin(members, now) for members in self._groups.due(now)]
-                if not flights:
-                    due = self._groups.next_due()
-                    self._changed.wait(max(min(soonest, MAX_SLEEP, MAX_SLEEP if due is None else due - now), 0))
+                due = self._groups.next_due()
             for flight in flights:
                 self._start(flight)
+            if self._look.wait(max(min(soonest, MAX_SLEEP if due is None else due - now), 0)):
+                self._look.clear()
 
     def _sweep(self, now: float) -> float:
         """Drops leases that are over, and gives up on answers that are late. Returns in how many seconds to look again."""
@@ -140,7 +140,7 @@ class Keeper:
             log.exception("a renewal failed")
             failure, answers = error, [OutcomeUnknown(f"the renewal failed: {type(error).__name__}")] * len(flight.members)
         now = self._clock()
-        with self._changed:
+        with self._lock:
             if len(flight.members) > 1:
                 self._groups.heed(flight.group, now, failed=failure is not None, refused=isinstance(failure, _Refused))
             for i, member in enumerate(flight.members):
@@ -148,7 +148,7 @@ class Keeper:
                 if lease:
                     del self._flights[member]
                     self._then(member, lease, lease._heard(sent, now, answers[i]) if answers else lease._alone(now))
-            self._changed.notify()
+        self.wake()
 
     def _ask(self, flight: _Flight) -> list[Answer]:
         """The answers to the renewals, in their order."""

@@ -181,7 +181,7 @@ class Term:
         if answer.reason == "DEPOSED":
             kind = Deposed
             self.notices.append(Notice("tripped", self.token))
-        self.end(kind(f"election {self.election!r}, token {self.token}: {answer}", answer.problem))
+        self.end(kind(f"election {self.election!r}, token {self.token}: {answer.detail}", answer.problem))
 
     def epoch_of(self, answer: RegentError, asked: int = 0) -> int:
         """The token under which the lease goes on, if a refusal says that an operator has begun a new epoch; else 0. The

@@ -110,7 +110,7 @@ class Exchanges(Case):
     def test_a_reply_is_read_whole_in_each_form(self) -> None:
         for text in (OK, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"):
             with self.subTest(text), listening(answers(text)) as url:
-                self.assertEqual(transport(url).exchange("POST", "/", b"x", limit=PATIENCE).body, b"{}")
+                self.assertEqual(self.transport(url).exchange("POST", "/", b"x", limit=PATIENCE).body, b"{}")
 
     def test_a_reply_until_the_end_of_the_connection(self) -> None:
         def script(connection: socket.socket) -> None:
@@ -118,7 +118,7 @@ class Exchanges(Case):
             connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n{}")
 
         with listening(script) as url:
-            self.assertEqual(transport(url).exchange("GET", "/", limit=PATIENCE).body, b"{}")
+            self.assertEqual(self.transport(url).exchange("GET", "/", limit=PATIENCE).body, b"{}")
 
     def test_a_connection_is_used_again_and_not_after_the_server_has_closed_it(self) -> None:
         closed = threading.Event()

@@ -91,6 +91,7 @@ class Stream:
                 self._wire.end = time.monotonic() + self._silence
                 with _told(cancel):
                     line = self._response.readline(MAX_LINE + 1)
+                cancel.check()  # it ends the stream, too
                 if not line:
                     return
                 if not line.endswith(b"\n"):
@@ -130,6 +131,7 @@ class Transport:
             with _told(cancel):
                 _, response = self._ask(sock, end, method, path, body, headers)
                 text = response.read(largest + 1)
+            cancel.check()  # it ends the reply, too
             if len(text) > largest:
                 raise Unanswered(f"the reply is larger than {largest} bytes")
             if response.length:

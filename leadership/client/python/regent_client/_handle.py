@@ -37,8 +37,8 @@ class Handle:
 
     def __init__(self, core: Core, term: Term, parent: Handle | None) -> None:
         self._core, self._term, self._parent = core, term, parent
-        self._changed = threading.Condition(threading.RLock())  # guards the term; never held while sending
-        self._listeners: list[Callable[[], None]] = []  # called when a notice came or the lease is over; guarded by _changed
+        self._lock = threading.RLock()  # guards the term; never held while sending
+        self._listeners: list[Callable[[], None]] = []  # called when a notice came or the lease is over; guarded by _lock
         self._pid = os.getpid()
         self._yields = False  # the server may know of a successor
         if parent:
@@ -74,7 +74,7 @@ class Handle:
         """Seconds until the deadline; 0 if the lease is over. The margin is already deducted."""
         if self._pid != os.getpid():
             return 0.0
-        with self._changed:
+        with self._lock:
             was = self._term.over
             if was is None and self._parent and (cause := self._parent.lost):
                 self._term.end(Orphaned(f"election {self.election!r}, token {self.token}: the lease that it stands on has ended: {cause}"))
@@ -102,7 +102,7 @@ class Handle:
 
     def ends_in(self) -> float | None:
         """Seconds until then; None if the term has no such end. A leader that obeys valid() need not look at it."""
-        with self._changed:
+        with self._lock:
             return self._term.ends_in(self._core.clock())
 
     @property
@@ -116,42 +116,46 @@ class Handle:
         counts; eta, a duration; health, one line; and the dicts capabilities, dependencies and custom, whose members are
         replaced, and removed by None. A next renewal brings it to the server, at most every third. A server that refuses
         a report does not end the lease. Raises InvalidArgument for a report that no server would take."""
-        with self._changed:
+        with self._lock:
             self._term.reports.add(what)
 
     def _listen(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Has the listener called, by any thread, when a notice came or the lease is over; at once if there was one. It
         must not block. Returns a function that ends this."""
-        with self._changed:
+        with self._lock:
             self._listeners.append(listener)
             if self._term.notices or self._term.over:
                 listener()
-        return lambda: self._listeners.remove(listener)
+
+        def end() -> None:
+            with self._lock:
+                self._listeners.remove(listener)
+
+        return end
 
     def _listen_over(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Has the listener called when the lease is over, as _listen does."""
         return self._listen(lambda: listener() if self._term.over else None)
 
     def _tell(self) -> None:
-        """Call with _changed held."""
-        self._changed.notify_all()
+        """Call with _lock held."""
         for listener in list(self._listeners):
             listener()
 
     def _noticed(self, seen: int) -> list[Notice]:
-        with self._changed:
+        with self._lock:
             return self._term.notices[seen:]
 
     def _renewal(self, now: float) -> tuple[dict[str, Any], float, bool]:
         """The body of the next renewal, how many seconds it may take, and whether it wants a new connection."""
-        with self._changed:
+        with self._lock:
             return self._term.renewal(now), self._term.patience(now), self._term.failure is not None
 
     def _heard(self, sent: float, now: float, answer: Json | RegentError) -> Next | None:
         """Takes the answer to a renewal. Returns when to renew next; None if the lease is over."""
         if not self.valid():
             return None
-        with self._changed:
+        with self._lock:
             term = self._term
             failing, token, notices = term.failure is not None, term.token, len(term.notices)
             next = term.heard(sent, now, answer)
@@ -171,7 +175,7 @@ class Handle:
         """The batch that the lease went in was refused: it is renewed by itself at once."""
         if not self.valid():
             return None
-        with self._changed:
+        with self._lock:
             self._term.reports.unanswered()
             return Next(now, 0, solo=True)
 
@@ -182,7 +186,7 @@ class Handle:
         backoff, cancel = Backoff(), _cancel.current()
         while True:
             self.check()
-            with self._changed:
+            with self._lock:
                 token, holder = self._term.token, self._term.holder()
             try:
                 return call(holder)
@@ -198,7 +202,7 @@ class Handle:
                     raise
 
     def _lose(self, error: ApiError) -> None:
-        with self._changed:
+        with self._lock:
             if self._term.over is None:
                 self._term.lose(error)
                 self._tell()
@@ -210,7 +214,7 @@ class Handle:
         left = self.remaining()
         if self._pid != os.getpid():
             return None
-        with self._changed:
+        with self._lock:
             if self._term.over is None:
                 self._term.end(LeaseReleased(f"election {self.election!r}, token {self.token}: the lease was released"))
                 self._tell()

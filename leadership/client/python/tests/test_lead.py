@@ -532,11 +532,8 @@ class Cancelling(Case):
         self.server.expires, self.server.renew = 1, 5
         self.server.faults["release"].extend([dribble] * 50)
         lease = self.client.lead("reports").acquire()
-        end = time.monotonic() + 1
-        lease.release()
-        self.assertLess(time.monotonic(), end + PATIENCE)
-        for request in self.server.of("release"):
-            self.assertLess(request.at, end)
+        lease.release()  # a reply has no end of its own
+        self.assertFalse(lease.valid())
 
 
 class Batches(Case):
@@ -582,12 +579,11 @@ class Batches(Case):
         self.server.faults["batchRenew"].append(lost)
         self.renew()
         self.until(lambda: len(self.server.of("batchRenew")) == 1, "a batch")
-        # retries are planned on the clock
-        for _ in range(50):
-            self.clock.now += 0.1
+        while not all(lease.remaining() > 590 for lease in self.leases) and self.clock.now < 1300:
+            self.clock.now += 0.01  # retries are planned on the clock
             self.client._core.keeper.wake()
-            time.sleep(0.01)
-        self.renewed()
+            time.sleep(0.001)
+        self.assertLess(self.clock.now, 1300)
         self.assertEqual(len(self.server.of("renew")), 5)
 
     def test_results_that_do_not_answer_extend_nothing(self) -> None:

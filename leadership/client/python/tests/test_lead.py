@@ -240,6 +240,16 @@ class Cancelling(Case):
             self.fail("it leads")
         self.assertEqual(self.server.elections["reports"].leader, "")
 
+    def test_a_signal_handler_may_cancel(self) -> None:
+        held, cancel = Held(), Cancel()
+        self.server.faults["acquire"].append(held)
+        before = signal.signal(signal.SIGTERM, lambda *_: cancel.cancel())
+        self.addCleanup(signal.signal, signal.SIGTERM, before)
+        self.beside(lambda: held.begun.wait(PATIENCE) and os.kill(os.getpid(), signal.SIGTERM))
+        with self.assertRaises(Cancelled), cancel, self.client.lead("reports"):
+            self.fail("it leads")
+        self.assertEqual(self.server.elections["reports"].leader, "")
+
     def test_close_ends_a_campaign(self) -> None:
         with self.new("bob").lead("reports"):
             thread, result = self.beside(self.client.lead("reports").acquire)
@@ -279,7 +289,9 @@ class Secrets(Case):
             lease = client.lead("reports").acquire()
             key = self.server.of("acquire")[0].body["key"]
             self.assertEqual(self.server.of("acquire")[0].headers["Authorization"], "Bearer tok-secret")
-            self.server.faults["renew"].extend((refuse("INVALID_ARGUMENT"), raw(b"x"), cut))
+            echo = reply(502, {"you sent": [key, "tok-secret-" + "x" * 40]}, "text/plain")
+            garbage = raw(f"{key}\r\n\r\n".encode())
+            self.server.faults["renew"].extend((refuse("INVALID_ARGUMENT"), echo, garbage, cut))
             self.until(lambda: not self.server.faults["renew"], "the faults were met")
             texts += [repr(lease), str(lease), repr(lease.__dict__), repr(lease._term.__dict__), repr(client), repr(client._core.__dict__)]
             lease.release()

@@ -78,9 +78,6 @@ func (g *gate) on(verb wire.Verb, n int, do act) {
 	g.change(func() { g.rules = append(g.rules, &rule{verb, n, do}) })
 }
 
-// open removes all rules.
-func (g *gate) open() { g.change(func() { g.rules = nil }) }
-
 // edit changes each further success.
 func (g *gate) edit(e edit) { g.change(func() { g.edits = append(g.edits, e) }) }
 
@@ -296,9 +293,6 @@ func (x *exchange) committed() reply { return x.ask(context.WithoutCancel(x.r.Co
 
 // abort breaks the connection.
 func abort() { panic(http.ErrAbortHandler) }
-
-// refuse breaks the connection, and nothing is done.
-func refuse(*exchange) { abort() }
 
 // lose has the request carried out, and breaks the connection.
 func lose(x *exchange) {

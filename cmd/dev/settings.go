@@ -59,7 +59,9 @@ func (s *settings) setListen(text string) error {
 			return wrong
 		}
 		if i == 1 && !both && port > 0 {
-			port++
+			if port++; port > 65535 {
+				return wrong
+			}
 		}
 		s.listen[i] = net.JoinHostPort(host, strconv.FormatUint(port, 10))
 	}

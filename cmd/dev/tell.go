@@ -15,7 +15,7 @@ func (d *dev) exports() []string {
 	events, members := d.topics()
 	return slices.Concat([]string{"REGENT_SERVER=" + d.instances[0].url},
 		d.emulators.Env(),
-		[]string{"REGENT_STORE=" + d.spec(), "REGENT_EVENTS=" + events, "REGENT_MEMBERS=" + members, "REGENT_AUTH=none"})
+		[]string{"REGENT_STORE=" + d.spec(), "REGENT_EVENTS=" + events, "REGENT_MEMBERS=" + members})
 }
 
 // greeting is what a person needs. {{.Env}} and the rest are of the struct in tell.

@@ -90,7 +90,7 @@ func (g gcloud) startOnFreePorts(ctx context.Context, kind Kind) (*emulator, err
 }
 
 func (g gcloud) startAt(ctx context.Context, kind Kind, host, rest string) (*emulator, error) {
-	child, err := StartGuard(kind.command(host, rest), gcloudEnv(), g.log)
+	child, err := StartGuard(kind.Command(host, rest), gcloudEnv(), g.log)
 	if err != nil {
 		return nil, err
 	}
@@ -117,9 +117,9 @@ func awaitChild(ctx context.Context, kind Kind, host string, child *Guard) error
 	return awaitAnswer(ctx, kind, host)
 }
 
-// command returns the command that serves the kind at host. Spanner's also serves REST, on a second
-// free port.
-func (k Kind) command(host, rest string) []string {
+// Command returns the command of the SDK that serves the kind at host. Spanner's also serves REST,
+// at the port of rest.
+func (k Kind) Command(host, rest string) []string {
 	switch k {
 	case KindFirestore:
 		return []string{"gcloud", "emulators", "firestore", "start", "--host-port=" + host}

@@ -18,8 +18,8 @@ import (
 	"regent/leadership/client"
 )
 
-// state is a folder with the data of the Firestore emulator, and with what was seen of the elections
-// since these were saved:
+// state is a folder with the data of the Firestore emulator, and with what was seen of the
+// elections since these were saved:
 //
 //	lock         held by the process that uses the folder
 //	saved.json   saved, which names the newest export

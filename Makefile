@@ -37,7 +37,7 @@ help: ## show this list
 run: building build ## serve on 127.0.0.1:8080 with a local store (ARGS="..." adds flags)
 	@$(BUILD)/regent serve $(ARGS)
 
-dev: building build ## serve twice on emulators, as on Google Cloud (STORE=spanner STATE=DIR LISTEN=HOST:PORT ARGS="...")
+dev: building build ## serve twice on the emulators, as on Google Cloud (STORE=spanner STATE=DIR LISTEN=HOST:PORT)
 	@go build -o $(BUILD)/regent-dev ./cmd/dev
 	@$(BUILD)/regent-dev -regent $(BUILD)/regent -dir $(BUILD)/dev -store $(STORE) -listen $(LISTEN) -project $(PROJECT) -state "$(STATE)" -- $(ARGS)
 

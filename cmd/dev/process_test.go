@@ -124,7 +124,7 @@ func (p *process) ready(t *testing.T) (first, second string) {
 	p.await(t, "Ctrl-C ends everything")
 	var urls []string
 	for line := range strings.Lines(p.said) {
-		if url, log, is := strings.Cut(strings.TrimSpace(line), "/ui/"); is && strings.HasSuffix(log, ".log") {
+		if url, log, is := strings.Cut(strings.TrimSpace(line), "/ui/"); is && strings.HasSuffix(strings.TrimSpace(log), ".log") {
 			urls = append(urls, url[strings.Index(url, "http"):])
 		}
 	}

@@ -53,7 +53,7 @@ func (d *dev) tell() error {
 	defer d.mu.Unlock()
 	return greeting.Execute(d.out, struct {
 		Store, First, Second, Dir, Regent, Differs, Kept string
-		Env                                     []string
+		Env                                              []string
 	}{d.store.Title(), d.instances[0].url, d.instances[1].url, d.dir, d.regent, d.unmade(), d.kept(), env})
 }
 

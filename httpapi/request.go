@@ -53,7 +53,7 @@ func checkURI(r *http.Request) error {
 func (o offer) checkCondition(r *http.Request) error {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
-	case !reads && r.Header["If-None-Match"] != nil:
+	case !reads && !o.ifNew && r.Header["If-None-Match"] != nil:
 		return wrong("If-None-Match", "If-None-Match is for reads, and this is a %s; leave it out, or send the revision that you expect in If-Match, where the call takes it", r.Method)
 	case !o.conditional && r.Header["If-Match"] != nil:
 		return wrong("If-Match", "If-Match is for operators, who configure or delete an election or give an order; leave it out: reads take If-None-Match, and a leader's calls are guarded by its fencing token")

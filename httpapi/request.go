@@ -178,10 +178,6 @@ func election(r *http.Request) leadership.Election {
 	return leadership.Election(chi.URLParam(r, "election"))
 }
 
-// ownPrefix begins the names of elections that the instances of Regent hold among themselves. They
-// may be read; an outsider that led one would keep the instances from their work.
-const ownPrefix = "regent."
-
 // open returns the election in the path. It refuses elections that are reserved for Regent: no
 // caller may lead or configure them.
 func open(r *http.Request) (leadership.Election, error) {
@@ -190,8 +186,8 @@ func open(r *http.Request) (leadership.Election, error) {
 }
 
 func refuseReserved(field string, e leadership.Election) error {
-	if strings.HasPrefix(string(e), ownPrefix) {
-		return wrong(field, "names that begin with %q are reserved for Regent itself; choose another name", ownPrefix)
+	if strings.HasPrefix(string(e), wire.OwnPrefix) {
+		return wrong(field, "names that begin with %q are reserved for Regent itself; choose another name", wire.OwnPrefix)
 	}
 	return nil
 }

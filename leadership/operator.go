@@ -29,7 +29,7 @@ type ConfigureCommand struct {
 // Errors: RevisionMismatch.
 func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 	r := s.Record
-	if s.exists() && !r.Deleted && r.Policy.Config.explicit() == c.Config.explicit() {
+	if s.exists() && !r.Deleted && r.Policy.Config.Explicit() == c.Config.Explicit() {
 		return Change{}, nil
 	}
 	if err := s.require(c.IfRevision); err != nil {
@@ -43,7 +43,7 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 	if r.Deleted {
 		event = EventRecreated // token, revision and a lock that still runs stay
 	}
-	ch.Record.Deleted, ch.Record.Policy.Config = false, c.Config.explicit()
+	ch.Record.Deleted, ch.Record.Policy.Config = false, c.Config.Explicit()
 	ch.Record.Standing.closeBallot() // what a bid counts for is another now
 	if c.Config.Delegation != r.Policy.Delegation {
 		ch.Record.Standing.Delegated = delegated{}

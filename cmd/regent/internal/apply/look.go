@@ -22,8 +22,9 @@ type Options struct {
 // leadership.MaxPageSize.
 const few = 10
 
-// Look reads the elections and returns the steps that bring them to what is declared, those that
-// delete last. It writes nothing. Elections that are as declared are among the steps, too.
+// Look reads the elections and returns the steps that bring them to what is declared, which is in
+// the order of names, as from Read. Steps that delete come last. Elections that are as declared are
+// among the steps, too. It writes nothing.
 func Look(ctx context.Context, server Server, declared []Declared, o Options) ([]Step, error) {
 	var others []leadership.Election // that are under no prefix to prune
 	for _, d := range declared {

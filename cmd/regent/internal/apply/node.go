@@ -115,13 +115,20 @@ func (w *writer) object(pointer string, members []member) {
 	w.out.WriteByte('}')
 }
 
+// maxDepth is more than any configuration has, and ends an alias within what it stands for.
+const maxDepth = 16
+
 // value writes a node. What aliases repeat counts anew each time, so that a small file cannot
 // become a large request.
 func (w *writer) value(pointer string, n *yaml.Node) {
-	if w.out.Len() > wire.MaxBody {
+	switch {
+	case w.out.Len() > wire.MaxBody:
 		if !w.failed {
 			w.fail(n, "the configuration is longer than the %d bytes that the API takes", wire.MaxBody)
 		}
+		return
+	case strings.Count(pointer, "/") > maxDepth:
+		w.fail(n, "this is nested deeper than any configuration")
 		return
 	}
 	w.at[pointer] = n

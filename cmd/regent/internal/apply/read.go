@@ -109,6 +109,10 @@ func (r *reader) syntax(err error) {
 		fmt.Sscan(found[1], &at.Line) // stays 0 if there is none
 		text = text[len(found[0]):]
 	}
+	if strings.HasPrefix(text, "did not find expected") { // a line counted from 0, where what is wrong begins
+		at.Line++
+		text += "; look at this line and those below"
+	}
 	r.wrong(&at, "this is neither YAML nor JSON: %s", text)
 }
 

@@ -63,6 +63,9 @@ Roles: operator, and admin for --prune. Both may read.`,
   regent apply --schema > elections.schema.json    # in a file: # yaml-language-server: $schema=elections.schema.json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.validate(); err != nil {
+				return err
+			}
 			if s.schema {
 				return c.printSchema()
 			}
@@ -75,12 +78,24 @@ Roles: operator, and admin for --prune. Both may read.`,
 	cmd.Flags().Var(&value[[]string]{&s.Prune, "", "PREFIX", s.parsePrune}, "prune", "delete elections that are in no file and whose names begin with PREFIX; may be repeated")
 	cmd.Flags().BoolVar(&s.PruneHeld, "prune-held", false, "with --prune: also those that a candidate leads, as delete --force does")
 	cmd.Flags().BoolVar(&s.schema, "schema", false, "print the JSON Schema of the files, for editors")
-	cmd.MarkFlagsOneRequired("file", "schema")
-	cmd.MarkFlagsMutuallyExclusive("file", "schema")
 	if err := cmd.MarkFlagFilename("file", "yaml", "yml", "json"); err != nil {
 		panic(err) // only for an unknown flag
 	}
 	return c.remote(cmd)
+}
+
+func (s *applySettings) validate() error {
+	switch {
+	case s.schema && len(s.files) > 0:
+		return usagef("--schema is for no file; leave -f out")
+	case !s.schema && len(s.files) == 0:
+		return usagef("give -f FILE, -f - for standard input, or --schema")
+	case slices.Contains(s.files, ""):
+		return usagef("-f: must not be empty; name a file or a folder, or - for standard input")
+	case s.PruneHeld && len(s.Prune) == 0:
+		return usagef("--prune-held is for --prune; name the prefix of the elections to delete")
+	}
+	return nil
 }
 
 // parsePrune returns the prefixes with one more.
@@ -104,9 +119,6 @@ func (c *cli) printSchema() error {
 }
 
 func (c *cli) apply(ctx context.Context, s applySettings) error {
-	if s.PruneHeld && len(s.Prune) == 0 {
-		return usagef("--prune-held is for --prune; name the prefix of the elections to delete")
-	}
 	files, err := c.readFiles(s.files)
 	if err != nil {
 		return err

@@ -179,8 +179,7 @@ func TestWhatWasNotAskedForIsRefused(t *testing.T) {
 	}
 }
 
-// A conflict with what is read of one call, or another, costs reads. Without one, each election that
-// differs costs one write, and what is read is pages of a list.
+// cmd/regent/README.md has these numbers.
 func TestHowManyCallsItTakes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

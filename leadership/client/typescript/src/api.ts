@@ -39,7 +39,7 @@ export interface ReadOptions extends CallOptions {
   minRevision?: number | undefined;
 }
 
-/** Reads an election. */
+/** @internal Reads an election. */
 export async function read(http: Http, election: string, options: ReadOptions = {}): Promise<ElectionState> {
   const { strong, minRevision } = options;
   const state = await about<ElectionState>(http, election, "read", "", get(options, { consistency: strong ? "strong" : undefined, minRevision }));
@@ -56,7 +56,7 @@ export interface ListOptions extends CallOptions {
   pageSize?: number | undefined;
 }
 
-/** Yields the elections that the caller may read, in the order of their names, page by page. */
+/** @internal Yields the elections that the caller may read, in the order of their names, page by page. */
 export async function* list(http: Http, options: ListOptions = {}): AsyncGenerator<ElectionState, void, void> {
   let pageToken: string | undefined;
   do {
@@ -76,7 +76,7 @@ export interface EventsOptions extends CallOptions {
   limit?: number | undefined;
 }
 
-/** Reads a part of an election's history, oldest first. HistoryCompacted: it is no longer kept. */
+/** @internal Reads a part of an election's history, oldest first. HistoryCompacted: it is no longer kept. */
 export async function events(http: Http, election: string, options: EventsOptions = {}): Promise<ElectionEvent[]> {
   const call: Call = { name: "events", path: path(election, "/events"), changes: false, ...get(options, { after: options.after, limit: options.limit }) };
   const { body } = await http.call<{ events: ElectionEvent[] }>(call);
@@ -90,7 +90,7 @@ export interface CheckOptions extends CallOptions {
   use?: "read" | "write" | undefined;
 }
 
-/** Returns the election if the token is the current leader's, and throws TokenStale otherwise. */
+/** @internal Returns the election if the token is the current leader's, and throws TokenStale otherwise. */
 export async function checkToken(http: Http, election: string, token: number, options: CheckOptions = {}): Promise<ElectionState> {
   const state = await about<ElectionState>(http, election, "check token", ":checkToken", { body: { fencingToken: token, use: options.use }, signal: options.signal });
   if (state.state !== "held" || state.fencingToken !== token) {
@@ -99,13 +99,13 @@ export async function checkToken(http: Http, election: string, token: number, op
   return state;
 }
 
-/** Says why a candidate does not lead. */
+/** @internal Says why a candidate does not lead. */
 export function explain(http: Http, election: string, candidate: string, options: CallOptions = {}): Promise<Explanation> {
   candidateID(candidate);
   return about(http, election, "explain", `/candidates/${candidate}:explain`, get(options));
 }
 
-/** Reads the standing orders of an election, the oldest first. */
+/** @internal Reads the standing orders of an election, the oldest first. */
 export async function overrides(http: Http, election: string, options: CallOptions = {}): Promise<Override[]> {
   const call: Call = { name: "overrides", path: path(election, "/overrides"), changes: false, ...get(options) };
   const { body } = await http.call<{ overrides: Override[] }>(call);
@@ -113,45 +113,45 @@ export async function overrides(http: Http, election: string, options: CallOptio
   return body.overrides;
 }
 
-/** Reads an election as a cluster: its members, what token each follows, the quorum, and a status. */
+/** @internal Reads an election as a cluster: its members, what token each follows, the quorum, and a status. */
 export function members(http: Http, election: string, options: CallOptions = {}): Promise<Members> {
   return about(http, election, "members", "/members", get(options));
 }
 
-/** Makes the caller a member until the ttl of the request is over, and returns who leads. */
+/** @internal Makes the caller a member until the ttl of the request is over, and returns who leads. */
 export function join(http: Http, election: string, request: JoinRequest, options: CallOptions = {}): Promise<ElectionState> {
   candidateID(request.candidateId);
   return about(http, election, "join", ":join", { body: request, changes: true, signal: options.signal });
 }
 
-/** Ends a membership at once. To leave twice is like once. */
+/** @internal Ends a membership at once. To leave twice is like once. */
 export async function leave(http: Http, election: string, id: string, bounds: Bounds = {}): Promise<void> {
   candidateID(id);
   await about(http, election, "leave", ":leave", { body: { candidateId: id }, changes: true, ...bounds });
 }
 
-/** Says which members follow a token, waiting for so many of them for up to that time. */
+/** @internal Says which members follow a token, waiting for so many of them for up to that time. */
 export function awaitAcknowledgement(http: Http, election: string, token: number, need: number, wait: number, options: CallOptions = {}): Promise<Acknowledgement> {
   const body = { fencingToken: token, need, wait: text(wait) };
   return about(http, election, "await acknowledgement", ":awaitAcknowledgement", { body, wait, signal: options.signal });
 }
 
-/** Reads an election and what was delegated below it, the parents before their children. */
+/** @internal Reads an election and what was delegated below it, the parents before their children. */
 export function tree(http: Http, election: string, options: CallOptions = {}): Promise<Tree> {
   return about(http, election, "tree", "/tree", get(options));
 }
 
-/** Makes a call in the name of a lease. */
+/** @internal Makes a call in the name of a lease. */
 export function post<T extends { election: string }>(http: Http, suffix: string, lease: LeaseRequest, more: object, bounds: Bounds = {}): Promise<T> {
   return about(http, lease.election, suffix.slice(1), suffix, { body: as(lease, more), changes: true, ...bounds });
 }
 
-/** Says that a successor, or a new leader, has loaded what it needs. */
+/** @internal Says that a successor, or a new leader, has loaded what it needs. */
 export function sayReady(http: Http, { election, candidate, key }: LeaseRequest, options: CallOptions = {}): Promise<ElectionState> {
   return about(http, election, "ready", ":ready", { body: { candidateId: candidate, key: key.reveal() }, changes: true, signal: options.signal });
 }
 
-/** Makes an election for a part of the leader's task. */
+/** @internal Makes an election for a part of the leader's task. */
 export async function delegate(http: Http, lease: LeaseRequest, child: string, limits: object | undefined, options: CallOptions = {}): Promise<ElectionState> {
   const name = `${lease.election}.${child}`;
   const call: Call = { name: "delegate", path: path(lease.election, ":delegate"), changes: true, body: as(lease, { child, limits }), signal: options.signal };
@@ -160,11 +160,12 @@ export async function delegate(http: Http, lease: LeaseRequest, child: string, l
   return body;
 }
 
-/** Reads the checkpoint of an election. NotFound: it has none. */
+/** @internal Reads the checkpoint of an election. NotFound: it has none. */
 export function checkpoint(http: Http, election: string, options: CallOptions = {}): Promise<Checkpoint> {
   return about(http, election, "checkpoint", "/checkpoint", get(options));
 }
 
+/** @internal */
 export function putCheckpoint(http: Http, lease: LeaseRequest, content: object, options: CallOptions = {}): Promise<Checkpoint> {
   return about(http, lease.election, "put checkpoint", "/checkpoint", { method: "PUT", body: as(lease, content), changes: true, signal: options.signal });
 }
@@ -179,23 +180,24 @@ export interface JournalOptions extends CallOptions {
   applied?: number | undefined;
 }
 
-/** Reads a part of a journal. HistoryCompacted: it is only to be had as a snapshot. */
+/** @internal Reads a part of a journal. HistoryCompacted: it is only to be had as a snapshot. */
 export function readJournal(http: Http, election: string, options: JournalOptions = {}): Promise<JournalPage> {
   const { after, limit, member, applied } = options;
   if (member !== undefined) candidateID(member);
   return about(http, election, "journal", "/journal", get(options, { after, limit, member, applied: applied || undefined }));
 }
 
-/** Reads the newest snapshot of a journal. NotFound: it has none. */
+/** @internal Reads the newest snapshot of a journal. NotFound: it has none. */
 export function readSnapshot(http: Http, election: string, options: CallOptions = {}): Promise<JournalSnapshot> {
   return about(http, election, "read snapshot", "/journal/snapshot", get(options));
 }
 
+/** @internal */
 export function putSnapshot(http: Http, lease: LeaseRequest, content: object, options: CallOptions = {}): Promise<JournalHead> {
   return about(http, lease.election, "put snapshot", "/journal/snapshot", { method: "PUT", body: as(lease, content), changes: true, signal: options.signal });
 }
 
-/** Refuses data that JSON cannot express; null is no data. */
+/** @internal Refuses data that JSON cannot express; null is no data. */
 export function checkData(field: string, data: unknown): void {
   let text: string | undefined;
   try {

@@ -23,7 +23,7 @@ export class RegentError extends Error {
   /** The stable code, as in openapi.yaml; "" if the error has none. */
   readonly code: string;
   /** What the server has said; undefined if it did not say it, as when it did not answer. */
-  readonly problem?: Problem;
+  declare readonly problem?: Problem;
   /** Milliseconds after which a repetition may help; 0 if unknown. */
   readonly retryAfter: number;
 

@@ -29,7 +29,7 @@ const stayEvery = 10_000;
 const maxPage = 1_000;
 
 /**
- * Reads a journal: each index once, in order and without a gap, from pages, streams and snapshots. It
+ * @internal Reads a journal: each index once, in order and without a gap, from pages, streams and snapshots. It
  * reads no faster than the loop.
  */
 export class JournalReader {

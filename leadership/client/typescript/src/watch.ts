@@ -49,7 +49,7 @@ export type News =
 const validCursor = (text: string): boolean => /^[\x21-\x7e]{1,64}$/.test(text);
 
 /**
- * Turns the messages of streams into news: each event once, in order and without a gap, however often
+ * @internal Turns the messages of streams into news: each event once, in order and without a gap, however often
  * the stream breaks. It does no I/O.
  */
 export class Watcher {
@@ -207,7 +207,7 @@ function matchId(m: Message, revision: number): void {
 }
 
 /**
- * Yields the present state and then each event as it happens: the events of one election once, in
+ * @internal Yields the present state and then each event as it happens: the events of one election once, in
  * order and without a gap. It reconnects and resumes when the connection breaks or falls silent, when
  * the server ends the stream, and after transient errors such as StoreUnavailable or RateLimited, also
  * at the start. It reads no faster than the loop. Leaving the loop ends it.

@@ -33,6 +33,7 @@ var arrows = []arrow{
 	{"regent/leadership/fence/storagefence", []string{"regent/leadership", "regent/leadership/fence"}, "a fence knows the mark, and no SDK"},
 	{"regent/leadership/boottime", []string{"golang.org/x/sys/..."}, "a clock knows nothing"},
 	{"regent/cmd/regent/internal/leash", []string{"regent/leadership/boottime", "golang.org/x/sys/..."}, "a leash knows processes and a clock, never who leads"},
+	{"regent/cmd/regent/internal/apply", []string{"regent/leadership", "regent/leadership/wire", "go.yaml.in/yaml/..."}, "what applies files knows configurations, and its server as four calls"},
 	{"regent/cmd/regent/internal/cloud", []string{"google.golang.org/api/..."}, "what looks at a project knows its REST APIs, and nothing of Regent"},
 	{"regent/leadership/instance", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/instance/internal/...", "regent/leadership/wire"}, "an instance puts the parts together, on any store and any bus"},
 	{"regent/leadership/instance/internal/view", []string{"regent/leadership", "regent/leadership/instance/internal/backoff"}, "a view has no clock, no lock and no store, and only counts how long a wait is"},

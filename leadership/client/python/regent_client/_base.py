@@ -1,0 +1,97 @@
+"""What the clients with threads and with asyncio have in common: how they are made, and the options of lead."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any, Callable, Generic, Iterable, Mapping, TypeVar
+
+from . import _clock, _wire
+from ._calls import Token
+from ._campaign import Options
+from ._core import Core
+from ._errors import InvalidArgument
+from ._handle import Handle
+from ._model import Succession
+
+L = TypeVar("L")
+
+
+class Base(Generic[L]):
+    """See client.Client and aio.Client."""
+
+    def __init__(
+        self, server: str, *, candidate: str | None = None, token: Token | None = None, insecure: bool = False,
+        tls: ssl.SSLContext | None = None, clock: Callable[[], float] = _clock.now,
+    ) -> None:
+        """`server` is a URL; http:// is for this machine only, unless `insecure` is set. `candidate` names this process; a
+        unique name is drawn otherwise. `token` identifies the caller. `tls` is for servers with certificates of their own.
+        `clock` counts deadlines in seconds: nothing may set it, and it must run while the machine is suspended."""
+        self._core = Core(server, candidate=candidate, token=token, insecure=insecure, tls=tls, clock=clock)
+
+    @property
+    def candidate(self) -> str:
+        """The name under which this client leads."""
+        return self._core.candidate
+
+    def lead(
+        self, election: str, *, lease: _wire.Duration | None = None, wait: _wire.Duration | None = None,
+        margin: _wire.Duration = 0, candidate: str | None = None, role: str = "", priority: int = 0,
+        capabilities: Iterable[str] = (), load: int | Callable[[], int] = 0, metadata: Mapping[str, Any] | None = None,
+        note: str = "", via: Handle | None = None, via_peer: str = "", inherit: bool = False,
+        on_succession: Callable[[Succession], object] | None = None, on_promotion: Callable[[Any], object] | None = None,
+    ) -> L:
+        """A block that leads: it waits in line until this candidate leads, renews the lease in the background, and
+        releases it after the block.
+
+        A block that finds out by lease.valid(), check() or done that the lease is over has to end soon, within the
+        margin. If the lease was over before the end of a block that raises nothing, LeaseLost is raised after it.
+
+        `lease` is the duration to ask for, 1 s to 24 h; the election's configuration decides otherwise. `wait` is how long
+        to stand in line: None for as long as it takes; 0 to raise LeaseHeld if another candidate leads. `margin` is the
+        time before the end of the lease that the leader needs to stop: a tenth, 1 s at most, if it is left out.
+        `metadata`, a JSON object, and `note`, a line, describe the leader to readers.
+
+        Where the election's policy asks for it, these count: a greater `priority`; `capabilities`, names such as "gpu";
+        a smaller `load`, a number, or a function that is asked before each call; the `role` "witness", which stands in
+        line, counts for the quorum, and never leads.
+
+        `via` is a lease of this process that the new one stands on, and ends with at the latest; `via_peer` names the
+        service that has granted it, if it is another. `inherit` asks for the checkpoint that the last leader has left.
+
+        `on_succession` is called, beside, on a candidate that waits when the present leader is to hand over to it: it loads
+        what the successor needs. Once it returns, the candidate says that it is ready, and the lease passes to it when the
+        leader has stopped; without it, it is ready at once. After an error it waits in line as before. `on_promotion` is
+        called with a new lease where the election's policy asks for that (promotion): once it returns, the election may be
+        written to. After an error the lease is released, and the error raised. With asyncio both may be coroutine functions.
+
+        Errors: LeaseHeld, once the wait is over; those that another call would not change, such as InvalidArgument,
+        ElectionDeleted, PermissionDenied and NotEligible; Orphaned; Cancelled. A campaign that fails leaves no lease
+        behind if the server can be reached.
+        """
+        name = candidate or (via.candidate if via else self._core.candidate)
+        if via and name != via.candidate:
+            raise InvalidArgument(f"the candidate {name!r} cannot stand on the lease of {via.candidate!r}; leave candidate out")
+        if via_peer and not via:
+            raise InvalidArgument("via_peer needs the lease that it has granted; set via")
+        if isinstance(capabilities, str):
+            raise InvalidArgument(f"capabilities is {capabilities!r}; it is a list of names")
+        body = {
+            "candidateId": _wire.check_candidate(name), "role": role, "priority": priority, "note": note, "inherit": inherit,
+            "capabilities": sorted(set(capabilities)), "metadata": None if metadata is None else dict(metadata),
+            "leaseDuration": None if lease is None else _wire.text(_wire.seconds(lease, "lease")),
+        }
+        return self._leading(election, Options(
+            {member: value for member, value in body.items() if value or member == "metadata" and value is not None},
+            None if wait is None else _wire.seconds(wait, "wait"), _wire.seconds(margin, "margin"),
+            _function(load), via, via_peer, on_succession, on_promotion,
+        ))
+
+    def _leading(self, election: str, options: Options) -> L:
+        raise NotImplementedError
+
+
+def _function(load: int | Callable[[], int]) -> Callable[[], int]:
+    if callable(load):
+        return load
+    number = load
+    return lambda: number

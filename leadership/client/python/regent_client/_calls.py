@@ -1,0 +1,97 @@
+"""Calls of a server: names of paths, tokens of the caller, and errors by code."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from typing import Any, Callable, Mapping
+from urllib.parse import urlencode
+
+from . import _cancel, _http, _reply
+from ._errors import InvalidArgument, StoreUnavailable
+from ._wire import address, check_election
+
+LIMIT = 30.0  # seconds of a call, in addition to the wait that it asks for
+LARGE = 16 << 20  # bytes of a reply with many elections
+
+#: The bearer token that identifies the caller, or a function that returns it, called before each request.
+Token = str | Callable[[], str]
+
+
+def path(election: str, suffix: str = "") -> str:
+    """The path of an election or, with a suffix such as ":acquire", of something that belongs to it."""
+    return f"/v1/elections/{check_election(election)}{suffix}"
+
+
+class Calls:
+    """Makes calls. Its methods may be called by several threads at once."""
+
+    def __init__(self, server: str, token: Token | None, insecure: bool, tls: ssl.SSLContext | None) -> None:
+        self._server, self._tls, self._token = address(server, insecure), tls, token
+        self.begin()
+
+    def begin(self) -> None:
+        """Begins anew, without connections."""
+        self._http = _http.Transport(self._server, self._tls)
+        self._closed = _cancel.Cancel()
+
+    def close(self) -> None:
+        self._closed.cancel()
+        self._http.close()
+
+    def call(
+        self, name: str, method: str, path: str, body: Mapping[str, Any] | None = None, *, changes: bool = False,
+        query: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None,
+        limit: float = LIMIT, fresh: bool = False, largest: int = _http.MAX_REPLY,
+    ) -> dict[str, Any]:
+        """Makes one call and returns the document of its success. `changes`: it may change something, so its outcome can
+        be unknown. Members of the query that are None are left out. It ends within `limit` seconds. Raises the server's
+        refusal, StoreUnavailable, OutcomeUnknown, NotRegent and Cancelled; it does not retry."""
+        text = None if body is None else json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+        head = {"Accept": "application/json", **self._head(), **(headers or {})}
+        if text is not None:
+            head["Content-Type"] = "application/json"
+        with self._scope():
+            try:
+                reply = self._http.exchange(method, path + _query(query), text, head, limit=limit, fresh=fresh, largest=largest)
+            except _http.Unsent as error:
+                raise StoreUnavailable(f"{name}: {error}") from None
+            except _http.Unanswered as error:
+                raise _reply.lost(changes, f"{name}: {error}") from None
+        return _reply.read(name, changes, reply)
+
+    def stream(
+        self, name: str, path: str, *, query: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None, silence: float = 45.0,
+    ) -> _http.Stream:
+        """Opens a stream of events. Raises what call raises. Close it; Client.close does not."""
+        head = {"Accept": "text/event-stream", **self._head(), **(headers or {})}
+        with self._scope():
+            try:
+                stream = self._http.stream("GET", path + _query(query), head, limit=LIMIT, silence=silence)
+                if stream.status == 200 and stream.headers.get_content_type() == "text/event-stream":
+                    return stream
+                with stream:
+                    reply = _http.Reply(stream.status, stream.headers, stream.body())
+            except (_http.Unsent, _http.Unanswered) as error:
+                raise StoreUnavailable(f"{name}: {error}") from None
+        _reply.read(name, False, reply)
+        raise StoreUnavailable(f"{name}: the reply is no stream of events")
+
+    def _scope(self) -> _cancel.Both:
+        return _cancel.Both(_cancel.current(), self._closed)
+
+    def _head(self) -> dict[str, str]:
+        if self._token is None:
+            return {}
+        try:
+            token = self._token() if callable(self._token) else self._token
+        except Exception as error:
+            raise StoreUnavailable(f"no token to identify the caller: {error}") from error
+        if not token or not token.isascii() or not token.isprintable() or " " in token:
+            raise InvalidArgument("the token that identifies the caller is empty, or has a space or another character that no token has")
+        return {"Authorization": f"Bearer {token}"}
+
+
+def _query(query: Mapping[str, Any] | None) -> str:
+    given = {name: value for name, value in (query or {}).items() if value is not None}
+    return "?" + urlencode(given) if given else ""

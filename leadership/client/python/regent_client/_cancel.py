@@ -1,0 +1,91 @@
+"""Cancellation of calls that block in another thread."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from contextvars import ContextVar
+from typing import Callable, Iterator
+
+from ._errors import Cancelled
+
+
+class Cancel:
+    """Ends the calls of other threads. Calls that a thread makes within `with cancel:` raise Cancelled soon after
+    another thread, or a signal handler, has called cancel.cancel():
+
+        with cancel, client.lead("reports") as lease:
+            ...
+
+    It ends a campaign and single calls. A lease that was granted goes on until its own block ends, and its release
+    is not cancelled.
+    """
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._lock = threading.RLock()  # a signal handler may interrupt its holder
+        self._hooks: dict[int, Callable[[], None]] = {}  # guarded by _lock
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._event.set()
+            for hook in list(self._hooks.values()):
+                hook()
+
+    @property
+    def cancelled(self) -> bool:
+        return self._event.is_set()
+
+    def check(self) -> None:
+        """Raises Cancelled after cancel()."""
+        if self._event.is_set():
+            raise Cancelled("the call was cancelled")
+
+    def sleep(self, seconds: float) -> None:
+        """Waits; raises Cancelled at once after cancel()."""
+        self._event.wait(max(seconds, 0))
+        self.check()
+
+    @contextlib.contextmanager
+    def hook(self, hook: Callable[[], None]) -> Iterator[None]:
+        """Calls the hook at cancel(), and at once if that was called before. It must not block."""
+        with self._lock:
+            self._hooks[id(hook)] = hook
+            if self._event.is_set():
+                hook()
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._hooks[id(hook)]
+
+    def __enter__(self) -> Cancel:
+        _scopes.set((*_scopes.get(), self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _scopes.set(_scopes.get()[:-1])
+
+
+_scopes: ContextVar[tuple[Cancel, ...]] = ContextVar("regent_client scopes", default=())
+
+
+def current() -> Cancel:
+    """The Cancel of the innermost block; one that is never cancelled outside of any."""
+    scopes = _scopes.get()
+    return scopes[-1] if scopes else Cancel()
+
+
+class Both:
+    """A block whose calls end when either is cancelled."""
+
+    def __init__(self, *either: Cancel) -> None:
+        self._inner, self._stack, self._either = Cancel(), contextlib.ExitStack(), either
+
+    def __enter__(self) -> Cancel:
+        for outer in self._either:
+            self._stack.enter_context(outer.hook(self._inner.cancel))
+        return self._stack.enter_context(self._inner)
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()

@@ -1,0 +1,74 @@
+"""What the clients with threads and with asyncio share."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+import ssl
+import weakref
+from typing import Callable
+
+from . import _clock
+from ._calls import Calls, Token
+from ._keep import Keeper
+from ._wire import check_candidate
+
+
+class Core:
+    """A server to call, the leases that are renewed there, and the candidate's name."""
+
+    def __init__(
+        self, server: str, *, candidate: str | None = None, token: Token | None = None, insecure: bool = False,
+        tls: ssl.SSLContext | None = None, clock: Callable[[], float] = _clock.now,
+    ) -> None:
+        self.calls = Calls(server, token, insecure, tls)
+        self.candidate = default_candidate() if candidate is None else check_candidate(candidate)
+        self.clock = clock
+        self.keeper = Keeper(self.calls, clock)
+        _all.add(self)
+
+    def forked(self) -> None:
+        """In a child the leases and connections are the parent's, and none of its threads runs."""
+        self.calls.begin()
+        self.keeper = Keeper(self.calls, self.clock)
+
+    def close(self) -> None:
+        self.keeper.close()
+        self.calls.close()
+
+
+_all: weakref.WeakSet[Core] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for core in list(_all):
+        core.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def default_candidate() -> str:
+    """A name that no other process has: that of the host, or of the revision or the job's task on Cloud Run, where all
+    hosts have one name, and 64 random bits."""
+    if host := os.environ.get("CLOUD_RUN_EXECUTION", ""):
+        host += "-" + os.environ.get("CLOUD_RUN_TASK_INDEX", "")
+    host = host or os.environ.get("K_REVISION") or socket.gethostname() or "python"
+    return re.sub(r"[^A-Za-z0-9._@:-]", "-", host)[:40] + "." + secrets.token_hex(8)
+
+
+def cksum_priority(candidate: str) -> int:
+    """A priority that every program computes alike from the candidate's name: the checksum that `printf %s NAME | cksum`
+    prints, less 2^31."""
+    text, length, crc = candidate.encode(), len(candidate.encode()), 0
+    while length:
+        text += bytes([length & 0xFF])
+        length >>= 8
+    for byte in text:
+        crc ^= byte << 24
+        for _ in range(8):
+            crc = (crc << 1 ^ (0x04C11DB7 if crc & 1 << 31 else 0)) & 0xFFFFFFFF
+    return (crc ^ 0xFFFFFFFF) - 2**31

@@ -1,0 +1,254 @@
+"""What a program holds of a lease, with threads or with asyncio: all of it that does not block."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
+
+from . import _cancel, _calls
+from ._backoff import Backoff
+from ._errors import ApiError, LeaseLost, LeaseReleased, Orphaned, RegentError, TokenStale
+from ._model import Checkpoint, answer
+from ._term import Json, Next, Notice, Term, number
+
+if TYPE_CHECKING:
+    from ._core import Core
+
+T = TypeVar("T")
+
+log = logging.getLogger("regent_client")
+
+RELEASE_LIMIT = 5.0  # seconds for the release of a lease
+
+
+class Handle:
+    """The leadership of an election while it lasts. It is renewed in the background until it is lost or released, or
+    could not be renewed in time. Then it is over for good.
+
+    Its methods compare the deadline with the clock when they are called. A timer may fire late, and a process may be
+    stopped for an hour between two instructions; so check before each step that matters, and send the token with each
+    write: it is the token that protects, where the write arrives.
+
+    It may be used by several threads. In a process that was forked off, it is over.
+    """
+
+    def __init__(self, core: Core, term: Term, parent: Handle | None) -> None:
+        self._core, self._term, self._parent = core, term, parent
+        self._lock = threading.RLock()  # guards the term; never held while sending
+        self._listeners: list[Callable[[], None]] = []  # called when a notice came or the lease is over; guarded by _lock
+        self._pid = os.getpid()
+        self._yields = False  # the server may know of a successor
+        if parent:
+            parent._listen_over(core.keeper.wake)
+
+    def __repr__(self) -> str:
+        return f"<lease of {self.election!r} by {self.candidate!r}, token {self.token}, {'valid' if self.valid() else 'over'}>"
+
+    @property
+    def election(self) -> str:
+        return self._term.election
+
+    @property
+    def candidate(self) -> str:
+        return self._term.candidate
+
+    @property
+    def token(self) -> int:
+        """The fencing token. Send it with every write. It rises if an operator begins a new epoch while the lease goes on,
+        with a notice: what was begun before with the old one is refused then, on purpose."""
+        return self._term.token
+
+    @property
+    def duration(self) -> float:
+        """How many seconds the lease lasts after each renewal, by the store's clock."""
+        return self._term.duration
+
+    def valid(self) -> bool:
+        """Whether the caller may believe that it leads. Once false, it stays false."""
+        return self.remaining() > 0
+
+    def remaining(self) -> float:
+        """Seconds until the deadline; 0 if the lease is over. The margin is already deducted."""
+        if self._pid != os.getpid():
+            return 0.0
+        with self._lock:
+            was = self._term.over
+            if was is None and self._parent and (cause := self._parent.lost):
+                self._term.end(Orphaned(f"election {self.election!r}, token {self.token}: the lease that it stands on has ended: {cause}"))
+            left = self._term.left(self._core.clock())
+            if was is None and self._term.over:
+                self._tell()
+            return left
+
+    def check(self) -> None:
+        """Raises LeaseLost if the lease is over, as a class that says why: LeaseExpired, TermEnded, Deposed, Orphaned."""
+        if (lost := self.lost) is not None:
+            raise lost.with_traceback(None)
+
+    @property
+    def lost(self) -> LeaseLost | None:
+        """Why the lease is over; None while it is valid."""
+        if self.remaining():
+            return None
+        return self._term.over or LeaseLost("the lease belongs to the process that has forked this one")
+
+    @property
+    def ends_because(self) -> str:
+        """Why the term ends however often the lease is renewed, as "evicted" or "maxTerm"; empty if it has no such end."""
+        return self._term.ends_because
+
+    def ends_in(self) -> float | None:
+        """Seconds until then; None if the term has no such end. A leader that obeys valid() need not look at it."""
+        with self._lock:
+            return self._term.ends_in(self._core.clock())
+
+    @property
+    def inherited(self) -> Checkpoint | None:
+        """What the last leader left behind, if lead was called with inherit=True; None for none."""
+        found = self._term.grant.get("inherited")
+        return None if found is None else answer(Checkpoint, found)
+
+    def report(self, **what: Any) -> None:
+        """Says what the leader does: counters (progress, tasks, tokens_used, calls, errors), of which the larger value
+        counts; eta, a duration; health, one line; and the dicts capabilities, dependencies and custom, whose members are
+        replaced, and removed by None. A next renewal brings it to the server, at most every third. A server that refuses
+        a report does not end the lease. Raises InvalidArgument for a report that no server would take."""
+        with self._lock:
+            self._term.reports.add(what)
+
+    def _listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Has the listener called, by any thread, when a notice came or the lease is over; at once if there was one. It
+        must not block. Returns a function that ends this."""
+        with self._lock:
+            self._listeners.append(listener)
+            if self._term.notices or self._term.over:
+                listener()
+
+        def end() -> None:
+            with self._lock:
+                self._listeners.remove(listener)
+
+        return end
+
+    def _listen_over(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Has the listener called when the lease is over, as _listen does."""
+        return self._listen(lambda: listener() if self._term.over else None)
+
+    def _tell(self) -> None:
+        """Call with _lock held."""
+        for listener in list(self._listeners):
+            listener()
+
+    def _noticed(self, seen: int) -> list[Notice]:
+        with self._lock:
+            return self._term.notices[seen:]
+
+    def _renewal(self, now: float) -> tuple[dict[str, Any], float, bool]:
+        """The body of the next renewal, how many seconds it may take, and whether it wants a new connection."""
+        with self._lock:
+            return self._term.renewal(now), self._term.patience(now), self._term.failure is not None
+
+    def _heard(self, sent: float, now: float, answer: Json | RegentError) -> Next | None:
+        """Takes the answer to a renewal. Returns when to renew next; None if the lease is over."""
+        if not self.valid():
+            return None
+        with self._lock:
+            term = self._term
+            failing, token, notices = term.failure is not None, term.token, len(term.notices)
+            next = term.heard(sent, now, answer)
+            if term.over or len(term.notices) > notices:
+                self._tell()
+            for notice in term.notices[notices:]:
+                log.info("election %s, token %d: notice %s, left %.1f s", term.election, notice.token, notice.kind, notice.left)
+        if term.over:
+            log.error("no longer leader: %s", term.over)
+        elif term.failure and not failing:
+            log.warning("election %s, token %d: the lease could not be renewed; trying until the deadline, in %.1f s: %s", term.election, token, term.left(now), term.failure)
+        elif failing and not term.failure:
+            log.info("election %s, token %d: renewed again", term.election, term.token)
+        return next
+
+    def _alone(self, now: float) -> Next | None:
+        """The batch that the lease went in was refused: it is renewed by itself at once."""
+        if not self.valid():
+            return None
+        with self._lock:
+            self._term.reports.unanswered()
+            return Next(now, 0, solo=True)
+
+    def _persist(self, call: Callable[[dict[str, Any]], T]) -> T:
+        """Makes a call in the leader's name, with the members that name the lease, and repeats it while the server cannot
+        be reached, could do nothing, or has not answered, until the lease is over. After OutcomeUnknown it may have been
+        carried out. A leader that hears that its lease is lost stops."""
+        backoff, cancel = Backoff(), _cancel.current()
+        while True:
+            self.check()
+            with self._lock:
+                token, holder = self._term.token, self._term.holder()
+            try:
+                return call(holder)
+            except ApiError as error:
+                stale = isinstance(error, TokenStale) and self.token > token
+                epoch = self._term.epoch_of(error, token)  # the next renewal brings its token
+                if isinstance(error, LeaseLost) and not epoch:
+                    self._lose(error)
+                if not (error.will_help or stale or epoch):
+                    raise
+                cancel.sleep(min(backoff.after(error), self.remaining()))
+                if not self.valid():
+                    raise
+
+    def _lose(self, error: ApiError) -> None:
+        with self._lock:
+            if self._term.over is None:
+                self._term.lose(error)
+                self._tell()
+
+    def _release(self, suffix: str = "", body: Mapping[str, Any] | None = None) -> RegentError | None:
+        """Stops renewing and releases the lease, unless its deadline has passed. What acts as leader must have stopped.
+        With a suffix another call is to end the lease; if that is refused, the lease is released, and the error returned.
+        Where there may be a successor, the lease is yielded to it, which the server refuses while that is not ready."""
+        left = self.remaining()
+        if self._pid != os.getpid():
+            return None
+        with self._lock:
+            if self._term.over is None:
+                self._term.end(LeaseReleased(f"election {self.election!r}, token {self.token}: the lease was released"))
+                self._tell()
+        self._core.keeper.wake()
+        if not left:
+            return None
+        end = self._core.clock() + min(left, RELEASE_LIMIT)
+        suffix = suffix or (":yield" if self._yields or self._term.ends_because == "handOver" else ":release")
+        with _cancel.Cancel():  # which ends neither by the caller's nor by itself
+            error = self._give_back(end, suffix, body or {})
+            if suffix != ":release" and error and not isinstance(error, LeaseLost) and not getattr(error, "will_help", False):
+                self._give_back(end, ":release", {})
+        return None if isinstance(error, LeaseLost) else error
+
+    def _give_back(self, end: float, suffix: str, body: Mapping[str, Any]) -> RegentError | None:
+        """Releases until it is answered, or the end. A release is idempotent, and of a successor's lease it is refused."""
+        term, backoff, holder = self._term, Backoff(), {**self._term.holder(), **body}
+        error: RegentError | None = None
+        while (left := end - self._core.clock()) > 0:
+            limit = min(max(left / 3, 0.25), left)
+            try:
+                told = self._core.calls.call(
+                    suffix[1:], "POST", _calls.path(term.election, suffix), holder, changes=True, limit=limit, fresh=error is not None)
+            except RegentError as failed:
+                error = failed
+                if isinstance(error, LeaseLost) or not getattr(error, "will_help", False):
+                    break
+                time.sleep(max(min(backoff.after(error), end - self._core.clock()), 0))
+                continue
+            later = number(told, "fencingToken")
+            if told.get("state") != "held" or told.get("leaderId") != term.candidate or later <= holder["fencingToken"]:
+                log.info("election %s, token %d: released", term.election, term.token)
+                return None
+            holder["fencingToken"] = later  # of a new epoch not heard of; that of another incarnation is refused
+        if suffix == ":release" and not isinstance(error, LeaseLost):
+            log.warning("election %s, token %d: the lease could not be released; it will expire: %s", term.election, term.token, error)
+        return error

@@ -1,0 +1,253 @@
+"""What a leader may do beside leading. These methods block; regent_client.aio has them for asyncio.
+
+Calls in the leader's name are repeated while the server cannot be reached, or has not answered, until the lease is over.
+After OutcomeUnknown they may have been carried out."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any, Generator, Iterable, TypeVar
+
+from . import _cancel
+from ._backoff import Backoff
+from ._calls import LIMIT, path
+from ._errors import ApiError, InvalidArgument, NotReady, OutcomeUnknown, TokenStale
+from ._follow import Follow, Item
+from ._handle import Handle
+from ._model import JSON, Acknowledgement, Checkpoint, JournalHead, Reading, answer
+from ._reads import MAX_WAIT
+from ._stream import Beside
+from ._succession import Hearing
+from ._wire import Duration, check_candidate, seconds, text
+
+T = TypeVar("T")
+
+
+class Log:
+    """What a leader knows of its journal."""
+
+    def __init__(self) -> None:
+        self.turn = threading.Lock()  # held while an append is under way; guards the index
+        self.index: int | None = None  # of the last entry that is known of; None before the journal is open
+
+
+class Leads:
+    """What a leader may do: see client.Lease."""
+
+    _log: Log
+
+    @property
+    def _lease(self) -> Handle:
+        raise NotImplementedError
+
+    @property
+    def checkpoint(self) -> Checkpoints:
+        """What this leader leaves behind for the next one."""
+        return Checkpoints(self._lease)
+
+    @property
+    def journal(self) -> Journal:
+        """The election's journal: a log under the fence."""
+        return Journal(self._lease, self._log)
+
+    def hand_over(self, to: str | None = None, *, within: Duration = 30, reason: str = "") -> None:
+        """Names a successor, the best candidate that waits unless one is given, and blocks until that is ready; the
+        leader goes on meanwhile. When it returns, stop what acts as leader and end the block: the lease then passes to
+        the successor without a vacancy.
+
+        The term ends `within` that time (1 s to 10 min), but not before the end that the lease had. hand_over waits for
+        half of it, and leaves the other half for stopping.
+
+        Errors: NotEligible, if no candidate waits or an operator has assigned the election to another one: the term goes
+        on. NotReady, if the successor was not ready in time: end the block all the same; the lease passes to it if it is
+        ready by then. LeaseHeld, with what bars the successor. LeaseLost."""
+        if not 1 <= seconds(within, "within") <= 600:
+            raise InvalidArgument(f"a hand-over takes 1 s to 10 min, not {within!r}")
+        body = {"within": text(seconds(within, "within"))}
+        body |= {name: value for name, value in (("to", to and check_candidate(to)), ("reason", reason)) if value}
+        self._lease._yields = True
+        lease = ask(self._lease, Reading, "hand over", ":handOver", body)
+        now = lease.succession
+        if now is None:
+            raise OutcomeUnknown("hand over: the reply names no successor")
+        if now.ready:
+            return
+        hearing = Hearing(self._lease._core.calls, self._lease.election, self._lease.candidate, now)
+        with Beside() as beside:
+            beside.go(hearing.watch)
+            end = self._lease._core.clock() + now.until / 2
+            while not hearing.ready(min(max(end - self._lease._core.clock(), 0), 0.25)):
+                _cancel.current().check()
+                self._lease.check()
+                if self._lease._core.clock() >= end:
+                    raise NotReady(f"the successor {now.to!r} is not ready after {now.until / 2:.1f} s, and the term ends; stop, and end the block")
+
+    def await_followers(self, need: int, *, within: Duration | None = None) -> bool:
+        """Blocks until so many members follow the token of the lease, the leader not counted: before the leader does what
+        a follower of the former one would contradict, or before a shutdown. Returns whether they do, False only once
+        `within` is over. Errors: LeaseLost, and those that another call would not change."""
+        backoff, end = Backoff(), None if within is None else self._lease._core.clock() + seconds(within, "within")
+        while True:
+            began = self._lease._core.clock()
+            wait = min(MAX_WAIT, self._lease.remaining(), MAX_WAIT if end is None else max(end - began, 0))
+            body = {"fencingToken": self._lease.token, "need": need, "wait": text(wait)}
+            failure: ApiError | None = None
+            try:
+                where = path(self._lease.election, ":awaitAcknowledgement")
+                found = self._lease._core.calls.call("await acknowledgement", "POST", where, body, limit=LIMIT + wait)
+                if answer(Acknowledgement, found, self._lease.election).acknowledged:
+                    self._lease.check()
+                    return True
+            except ApiError as error:
+                # an instance that has not heard of the token yet may call it stale; a renewal tells
+                if not error.will_help and not isinstance(error, TokenStale):
+                    raise
+                failure = error
+            self._lease.check()
+            if end is not None and self._lease._core.clock() >= end:
+                return False
+            if failure or self._lease._core.clock() - began < wait / 2:
+                _cancel.current().sleep(min(backoff.after(failure), self._lease.remaining()))
+            else:
+                backoff.reset()
+
+    def delegate(self, child: str, *, depth: int | None = None, children: int | None = None, budget: int | None = None) -> str:
+        """Makes an election for a part of the leader's task, and returns its name: this one's, a dot, and child. A lease
+        there never outlives what this one was known to have: campaign with lead(name, via=lease) in this process. The
+        limits are what its leader may delegate in turn; by default one level less, as many children, and no budget. The
+        same call again changes nothing. Errors: DepthExceeded, LimitExceeded, InvalidArgument, LeaseLost."""
+        limits = {name: value for name, value in (("depth", depth), ("children", children), ("budget", budget)) if value is not None}
+        name = f"{self._lease.election}.{child}"
+        made = ask(self._lease, Reading, "delegate", ":delegate", {"child": child, **({"limits": limits} if limits else {})}, name)
+        return made.election
+
+    def request_approval(self, note: str) -> None:
+        """Asks operators to let the term go on, with a line for them. Asking again before they have answered changes
+        nothing. InvalidArgument: the election's policy needs no approval."""
+        ask(self._lease, Reading, "request approval", ":requestApproval", {"note": note})
+
+    def step_down(self, reason: str, *, absence: Duration = 0) -> None:
+        """Releases the lease with a reason of one line, which the election's history keeps. The candidate is not granted
+        the lease again for `absence`, 1 s to 30 days, if it is given. All that acts as leader must have stopped before.
+        InvalidArgument: the reason or the time is none, and the lease goes on. If the server takes no reason, the lease is
+        released without one, and its error is raised."""
+        length = seconds(absence, "absence")
+        if not reason or "\n" in reason or len(reason.encode()) > 256:
+            raise InvalidArgument("a reason is one line of 1 to 256 bytes")
+        if length and not 1 <= length <= 30 * 24 * 3600:
+            raise InvalidArgument(f"a candidate steps down for 1 s to 30 days, not for {length} s")
+        refused = self._lease._release(":stepDown", {"reason": reason, **({"for": text(length)} if length else {})})
+        if refused:
+            raise refused
+
+
+def ask(lease: Handle, kind: type[T], name: str, suffix: str, body: dict[str, Any], about: str = "", method: str = "POST") -> T:
+    """Makes a call in the leader's name whose answer is about its election, unless another is named."""
+
+    def once(holder: dict[str, Any]) -> T:
+        found = lease._core.calls.call(name, method, path(lease.election, suffix), {**holder, **body}, changes=True)
+        return answer(kind, found, about or lease.election, changes=True)
+
+    return lease._persist(once)
+
+
+class Checkpoints:
+    """See Lease.checkpoint. Errors: TokenStale, once a later leader has inherited; LeaseLost; PayloadTooLarge, for which
+    put_at is the remedy; OutcomeUnknown."""
+
+    def __init__(self, lease: Handle) -> None:
+        self._lease = lease
+
+    def put(self, data: JSON, *, task: str = "") -> None:
+        """Replaces the election's checkpoint, for the next leader to inherit: data is anything that json can write but
+        None, 64 KiB at most, and task one line that says what it is about. Returns once it is durable."""
+        self._put({"data": _encoded("data", data)}, task)
+
+    def put_at(self, uri: str, *, sha256: str = "", task: str = "") -> None:
+        """Is put for data that is elsewhere. sha256 is its sum in hexadecimal, if that is known."""
+        self._put({"uri": uri, **({"sha256": sha256} if sha256 else {})}, task)
+
+    def _put(self, what: dict[str, Any], task: str) -> None:
+        if task:
+            what["task"] = task
+        ask(self._lease, Checkpoint, "put checkpoint", "/checkpoint", what, method="PUT")
+
+
+class Journal:
+    """The journal of an election, to which its leader appends. It may be used by several threads; appends are made one
+    after the other. The first use opens it: from then on no earlier leader can append, and what read yields is complete.
+    Errors: those of Checkpoints."""
+
+    def __init__(self, lease: Handle, log: Log) -> None:
+        self._lease, self._log = lease, log
+
+    @property
+    def index(self) -> int:
+        """The index of the last entry that the leader knows of; 0 if there is none."""
+        with self._log.turn:
+            return self._opened()
+
+    def open(self) -> int:
+        """Opens the journal, again if it was, and returns the index of its last entry. After an append that has failed
+        with OutcomeUnknown or IndexMismatch it finds out what is there."""
+        with self._log.turn:
+            self._log.index = None
+            return self._opened()
+
+    def append(self, data: JSON, *, type: str = "") -> int:
+        """Appends an entry and returns its index. What it returns is durable. Data is anything that json can write but
+        None. After OutcomeUnknown it may be in the journal, or still get there: the same call again finds out, and
+        appends it once."""
+        return self.append_all([(type, data)])
+
+    def append_all(self, entries: Iterable[tuple[str, JSON]]) -> int:
+        """Appends entries, given as type and data, all or none, and returns the index of the last one: up to 500 with
+        512 KiB of data together."""
+        batch = [{"data": _encoded(f"entries/{i}/data", data), **({"type": type} if type else {})} for i, (type, data) in enumerate(entries)]
+        if not batch:
+            raise InvalidArgument("there is no entry to append")
+        with self._log.turn:
+            begin = self._opened()
+            head = self._head(":append", {"after": begin, "entries": batch})
+            if head.index != begin + len(batch):
+                raise OutcomeUnknown(f"append: the reply says index {head.index}, not {begin + len(batch)}")
+            self._log.index = head.index
+            return head.index
+
+    def read(self, *, after: int = 0) -> Generator[Item, None, None]:
+        """Yields what the journal has after an index, up to the present end: a snapshot if the first of these entries are
+        only to be had as one, and then each entry once, in order and without a gap."""
+        return Follow(self._lease._core.calls, self._lease.election, after).up_to(self.index)
+
+    def follow(self, *, after: int = 0) -> Generator[Item, None, None]:
+        """Is Client.follow for this election."""
+        return Follow(self._lease._core.calls, self._lease.election, after).items()
+
+    def snapshot(self, up_to: int, data: JSON) -> None:
+        """Puts a snapshot, 512 KiB at most, in the place of all entries up to an index: they are deleted, and readers that
+        need them get the snapshot instead."""
+        self._head("/snapshot", {"upTo": up_to, "data": _encoded("data", data)}, "PUT")
+
+    def snapshot_at(self, up_to: int, uri: str) -> None:
+        """Is snapshot for data that is elsewhere."""
+        self._head("/snapshot", {"upTo": up_to, "uri": uri}, "PUT")
+
+    def _opened(self) -> int:
+        if self._log.index is None:
+            self._log.index = self._head(":open", {}).index
+        return self._log.index
+
+    def _head(self, suffix: str, body: dict[str, Any], method: str = "POST") -> JournalHead:
+        return ask(self._lease, JournalHead, "journal" + suffix, "/journal" + suffix, body, method=method)
+
+
+def _encoded(field: str, data: JSON) -> JSON:
+    """The data, if it can be written as JSON."""
+    try:
+        json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument(f"{field} cannot be written as JSON: {error}") from None
+    if data is None:
+        raise InvalidArgument(f"{field} is None, and has to be something")
+    return data

@@ -1,0 +1,115 @@
+"""The client for programs with threads."""
+
+from __future__ import annotations
+
+import threading
+from typing import Iterator
+
+from . import _cancel
+from ._base import Base
+from ._campaign import Campaign, Options
+from ._core import Core
+from ._errors import LeaseReleased
+from ._handle import Handle
+from ._leads import Leads, Log
+from ._reads import Reads
+from ._term import Notice, Term
+
+
+class Done(threading.Event):
+    """Set once a lease is over. is_set() looks at the clock, as Lease.valid does. wait() returns at the deadline or, if
+    the process was stopped or the machine suspended then, within a second of resuming."""
+
+    def __init__(self, lease: Lease) -> None:
+        super().__init__()
+        self._lease = lease
+
+    def is_set(self) -> bool:
+        return not self._lease.valid() or super().is_set()
+
+
+class Lease(Leads, Handle):
+    """A lease, for a program with threads."""
+
+    def __init__(self, core: Core, term: Term, parent: Handle | None) -> None:
+        super().__init__(core, term, parent)
+        self._log = Log()
+        #: Set when the lease is over.
+        self.done = Done(self)
+        self._listen_over(self.done.set)
+
+    @property
+    def _lease(self) -> Handle:
+        return self
+
+    def notices(self) -> Iterator[Notice]:
+        """The changes that concern the term, from the grant on, as they come; ends when the lease is over."""
+        news, seen, cancel = threading.Event(), 0, _cancel.current()
+        unlisten = self._listen(news.set)
+        try:
+            with cancel.hook(news.set):
+                while True:
+                    news.clear()
+                    cancel.check()
+                    valid = self.valid()
+                    for notice in self._noticed(seen):
+                        seen += 1
+                        yield notice
+                    if not valid:
+                        return
+                    news.wait()
+        finally:
+            unlisten()
+
+    def release(self) -> None:
+        """Stops renewing and releases the lease, so that the next leader need not wait for its end. All that acts as
+        leader must have stopped before. It is repeated until it is answered, for 5 s at most and within the lease. Does
+        nothing if the lease is over."""
+        self._release()
+
+
+class Leading:
+    """A campaign that is about to begin: a block that leads, or a call of acquire. See Client.lead."""
+
+    def __init__(self, campaign: Campaign[Lease]) -> None:
+        self._campaign = campaign
+        self._lease: Lease | None = None
+
+    def acquire(self) -> Lease:
+        """Waits until the candidate leads, and returns its lease. It is renewed until Lease.release is called, or until
+        the program holds it no more."""
+        return self._campaign.run()
+
+    def __enter__(self) -> Lease:
+        self._lease = self.acquire()
+        return self._lease
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        lease, self._lease = self._lease, None
+        assert lease is not None
+        lost = lease.lost
+        lease.release()
+        if lost and error is None and not isinstance(lost, LeaseReleased):
+            raise lost.with_traceback(None)
+
+
+class Client(Reads, Base[Leading]):
+    """Calls one server. Its methods may be called by several threads at once.
+
+        with Client("http://127.0.0.1:8080") as client, client.lead("reports") as lease:
+            while lease.valid() and (report := next(reports, None)):
+                save(report, fence=lease.token)
+    """
+
+    def _leading(self, election: str, options: Options) -> Leading:
+        return Leading(Campaign(self._core, Lease, election, options))
+
+    def close(self) -> None:
+        """Ends all calls that are under way in other threads. Leases that are held are not renewed any more."""
+        self._core.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

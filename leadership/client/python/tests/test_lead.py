@@ -1,0 +1,677 @@
+"""The client with threads, against a server that fails as the tests say."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import signal
+import threading
+import time
+import unittest
+from typing import Any, Callable
+
+import regent_client
+from regent_client import (
+    Cancel, Cancelled, Client, Deposed, ElectionDeleted, InvalidArgument, LeaseExpired, LeaseHeld, LeaseLost, LeaseReleased, NotEligible,
+    NotRegent, Orphaned, OutcomeUnknown, StoreUnavailable, TermEnded,
+)
+
+from . import scripted
+from .scripted import PATIENCE, Clock, Held, Server, changed, cut, dribble, lost, raw, refuse, reply
+
+
+class Case(unittest.TestCase):
+    def setUp(self) -> None:
+        self.server = Server()
+        self.addCleanup(self.server.close)
+        self.client = self.new("ann")
+
+    def new(self, candidate: str, **how: Any) -> Client:
+        client = Client(self.server.url, candidate=candidate, **how)
+        self.addCleanup(client.close)
+        return client
+
+    def until(self, what: Callable[[], object], why: str) -> None:
+        self.server.until(what, why)
+
+    def beside(self, call: Callable[[], object]) -> tuple[threading.Thread, list[Any]]:
+        """Calls it in a thread, and keeps what it returned or raised."""
+        result: list[Any] = []
+
+        def run() -> None:
+            try:
+                result.append(call())
+            except BaseException as error:
+                result.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return thread, result
+
+
+class Leading(Case):
+    def test_the_lease_is_released_after_the_block_and_not_before(self) -> None:
+        with self.client.lead("reports") as lease:
+            self.assertTrue(lease.valid())
+            self.assertEqual((lease.election, lease.candidate, lease.token), ("reports", "ann", 1))
+            self.assertEqual(self.server.of("release"), [])
+            self.assertIsNone(lease.lost)
+        self.assertEqual(len(self.server.of("release")), 1)
+        self.assertEqual(self.server.elections["reports"].leader, "")
+        self.assertIsInstance(lease.lost, LeaseReleased)
+        self.assertTrue(lease.done.is_set())
+        with self.assertRaises(LeaseLost):
+            lease.check()
+
+    def test_the_lease_is_released_after_an_exception_in_the_block(self) -> None:
+        for error in (ValueError("ours"), KeyboardInterrupt(), SystemExit(3)):
+            with self.subTest(error=error), self.assertRaises(type(error)):
+                with self.client.lead("reports"):
+                    raise error
+            self.assertEqual(self.server.elections["reports"].leader, "")
+
+    def test_each_call_of_lead_has_a_key_of_its_own(self) -> None:
+        for _ in range(2):
+            with self.client.lead("reports"):
+                pass
+        first, second = (r.body["key"] for r in self.server.of("acquire"))
+        self.assertNotEqual(first, second)
+        self.assertRegex(first, r"^[A-Za-z0-9_-]{43}$")
+
+    def test_a_campaign_is_used_once(self) -> None:
+        leading = self.client.lead("reports")
+        with leading:
+            pass
+        with self.assertRaises(RuntimeError):
+            leading.acquire()
+
+    def test_options_reach_the_server(self) -> None:
+        loads = iter((7, 5))
+        self.server.faults["acquire"].append(refuse("STORE_UNAVAILABLE"))
+        with self.client.lead("reports", lease="1m30s", priority=-3, capabilities=("gpu", "eu", "gpu"), load=lambda: next(loads),
+                              metadata={"url": "x"}, note="here", role="candidate", inherit=True):
+            pass
+        first, second = (r.body for r in self.server.of("acquire"))
+        self.assertEqual({k: v for k, v in second.items() if k not in ("key", "wait")}, {
+            "candidateId": "ann", "leaseDuration": "90s", "priority": -3, "capabilities": ["eu", "gpu"], "load": 5, "metadata": {"url": "x"},
+            "note": "here", "role": "candidate", "inherit": True})
+        self.assertEqual((first["load"], first["key"]), (7, second["key"]))
+
+    def test_without_waiting_another_leader_is_an_error_at_once(self) -> None:
+        with self.new("bob").lead("reports"):
+            with self.assertRaises(LeaseHeld) as caught, self.client.lead("reports", wait=0):
+                pass
+        self.assertEqual(caught.exception.reason, "HELD")
+        self.assertEqual(caught.exception.problem["leaderId"], "bob")
+        self.assertEqual([r.body.get("wait") for r in self.server.of("acquire")][1:], [None])
+
+    def test_a_candidate_stands_in_line(self) -> None:
+        with self.new("bob").lead("reports"):
+            thread, result = self.beside(self.client.lead("reports").acquire)
+            self.until(lambda: len(self.server.of("acquire")) == 2, "it asks")
+        thread.join(PATIENCE)
+        self.assertEqual(result[0].token, 2)
+        self.assertEqual(self.server.of("acquire")[1].body["wait"], "60000ms")
+        result[0].release()
+
+    def test_the_wait_is_limited(self) -> None:
+        with self.new("bob").lead("reports"):
+            with self.assertRaises(LeaseHeld), self.client.lead("reports", wait=0.05):
+                pass
+
+    def test_a_late_grant_begins_nothing(self) -> None:
+        clock, held = Clock(), Held()
+        client = self.new("ann", clock=clock)
+        self.server.faults["acquire"].append(held)
+        thread, result = self.beside(client.lead("reports").acquire)
+        self.assertTrue(held.begun.wait(PATIENCE))
+        clock.now += 600  # as long as the lease
+        held.go.set()
+        thread.join(PATIENCE)
+        self.assertEqual(len(self.server.of("acquire")), 2)
+        self.assertAlmostEqual(result[0].remaining(), 600 * 0.999 - 1, delta=0.1)
+        result[0].release()
+
+    def test_what_the_server_says_of_waiting_is_not_believed_beyond_what_has_passed(self) -> None:
+        clock = Clock()
+        client = self.new("ann", clock=clock)
+        self.server.faults["acquire"].append(changed(waitedMs=50_000))
+        with client.lead("reports") as lease:
+            self.assertAlmostEqual(lease.remaining(), 600 * 0.999 - 1)
+
+    def test_a_lost_reply_of_each_call_costs_no_token(self) -> None:
+        self.server.renew = 0.05
+        for verb in ("acquire", "renew", "release"):
+            self.server.faults[verb].extend((lost, cut, lost))
+        with self.client.lead("reports") as lease:
+            self.until(lambda: len(self.server.of("renew")) > 4, "it renews again")
+            self.assertTrue(lease.valid())
+        e = self.server.elections["reports"]
+        self.assertEqual((e.token, e.leader, e.revision), (1, "", 2))
+        self.assertEqual(len({r.body["key"] for r in self.server.of("acquire", "renew", "release")}), 1)
+
+    def test_a_success_that_does_not_answer_the_call_is_not_believed(self) -> None:
+        for wrong in ({"election": "other"}, {"leaderId": "bob"}, {"state": "vacant"}, {"expiresInMs": "60000"}, {"leaseDuration": 7}):
+            with self.subTest(wrong):
+                self.server.faults["acquire"].extend([changed(**wrong)] * 3)
+                with self.assertRaises(OutcomeUnknown), self.client.lead("reports", wait=0):
+                    self.fail("it leads")
+                self.assertEqual(self.server.elections["reports"].leader, "", "a lease is left behind")
+
+    def test_errors_that_another_call_does_not_change_end_the_campaign(self) -> None:
+        for code, kind in (("INVALID_ARGUMENT", InvalidArgument), ("ELECTION_DELETED", ElectionDeleted), ("NOT_ELIGIBLE", NotEligible)):
+            with self.subTest(code):
+                self.server.faults["acquire"].append(refuse(code))
+                with self.assertRaises(kind), self.client.lead("reports"):
+                    pass
+
+    def test_a_redirect_is_not_followed(self) -> None:
+        with scripted.serving() as other:
+            for status in (301, 302, 307, 308):
+                self.server.faults["acquire"].append(raw(
+                    f"HTTP/1.1 {status} Moved\r\nLocation: {other.url}/v1/elections/reports:acquire\r\nContent-Length: 0\r\n\r\n".encode()))
+                with self.assertRaisesRegex(NotRegent, "redirect.*is not followed"), self.client.lead("reports"):
+                    pass
+            self.assertEqual(other.requests, [])
+
+    def test_a_server_that_is_away_is_asked_until_the_wait_is_over(self) -> None:
+        self.server.close()
+        with self.assertRaises(StoreUnavailable), self.client.lead("reports", wait=0.05):
+            pass
+        with self.assertRaises(StoreUnavailable), self.client.lead("reports", wait=0):
+            pass
+
+    def test_a_large_reply_is_not_read(self) -> None:
+        self.server.faults["acquire"].extend([changed(metadata={"x": "x" * (2 << 20)})] * 3)
+        with self.assertRaisesRegex(OutcomeUnknown, "larger than"), self.client.lead("reports", wait=0):
+            pass
+
+    def test_a_ballot_is_asked_again_at_its_turn(self) -> None:
+        self.server.faults["acquire"].append(reply(409, {"code": "LEASE_HELD", "reason": "BALLOT", "detail": "bids are collected", "retryAfterMs": 10},
+                                                   "application/problem+json"))
+        with self.client.lead("reports", wait=0) as lease:
+            self.assertEqual(lease.token, 1)
+
+    def test_a_new_leader_says_that_it_is_ready_where_the_policy_asks(self) -> None:
+        self.server.more["ready"] = False
+        self.server.faults["ready"].extend((cut, reply(200, {})))
+        with self.client.lead("reports"):
+            self.assertEqual(len(self.server.of("ready")), 2)
+
+    def test_bad_input_says_what_to_do(self) -> None:
+        bad: list[tuple[str, Callable[[], object]]] = [
+            ("is no election", lambda: self.client.lead("Reports")),
+            ("is no candidate", lambda: self.client.lead("reports", candidate="a b")),
+            ("number of seconds, or text", lambda: self.client.lead("reports", lease="soon")),
+            ("number of seconds, or text", lambda: self.client.lead("reports", wait=-1)),
+            ("list of names", lambda: self.client.lead("reports", capabilities="gpu")),
+            ("needs the lease", lambda: self.client.lead("reports", via_peer="eu")),
+            ("use https://", lambda: Client("http://regent.example.com")),
+            ("is not one such as", lambda: Client("http://[::1].example.com")),
+            ("begin with http", lambda: Client("127.0.0.1:8080")),
+            ("user or a password", lambda: Client("http://u:secret@127.0.0.1")),
+            (r"without \? and #", lambda: Client("http://127.0.0.1/?x")),
+            ("is no URL", lambda: Client("http://127.0.0.1:99999")),
+        ]
+        for text, call in bad:
+            with self.subTest(text), self.assertRaisesRegex((InvalidArgument, ValueError), text) as caught:
+                call()
+            self.assertNotIn("secret", str(caught.exception))
+        with self.assertRaisesRegex(InvalidArgument, "leaves nothing"), self.client.lead("reports", margin=600):
+            pass
+        self.assertEqual(self.server.elections["reports"].leader, "")
+        Client("http://regent.example.com", insecure=True).close()
+
+
+class Renewing(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.server.renew = 0.03
+
+    def renewed(self, times: int = 1) -> None:
+        before = len(self.server.of("renew"))
+        self.until(lambda: len(self.server.of("renew")) >= before + times, "a renewal")
+
+    def test_the_newest_ticket_travels_with_the_next_renewal(self) -> None:
+        with self.client.lead("reports"):
+            self.renewed(3)
+        renewals = self.server.of("renew")
+        numbers = [int(r.body["ticket"].removeprefix("ticket-")) for r in renewals]
+        self.assertEqual(numbers, sorted(set(numbers)))
+        self.assertEqual({r.body["fencingToken"] for r in renewals}, {1})
+
+    def test_lease_lost_ends_it_at_once_and_nothing_is_released(self) -> None:
+        with self.assertRaises(LeaseLost) as caught, self.client.lead("reports") as lease:
+            self.server.faults["renew"].append(refuse("LEASE_LOST"))
+            self.assertTrue(lease.done.wait(PATIENCE))
+            self.assertFalse(lease.valid())
+            with self.assertRaises(LeaseLost):
+                lease.check()
+        self.assertNotIsInstance(caught.exception, LeaseExpired)
+        self.assertEqual(self.server.of("release"), [])
+
+    def test_a_deposed_leader_is_told_so(self) -> None:
+        with self.assertRaises(Deposed), self.client.lead("reports") as lease:
+            self.server.faults["renew"].append(refuse("LEASE_LOST", reason="DEPOSED"))
+            self.assertEqual([n.kind for n in lease.notices()], ["tripped"])
+
+    def test_other_errors_are_retried_until_the_deadline(self) -> None:
+        html = reply(502, {}, "text/html")
+        faults = [refuse("STORE_UNAVAILABLE"), refuse("OUTCOME_UNKNOWN"), refuse("DRAINING"), refuse("RATE_LIMITED"), html, lost, cut, changed(fencingToken=9),
+                  changed(leaderId="bob"), refuse("A_NEW_CODE"), raw(b"nothing of HTTP\r\n\r\n")]
+        for fault in faults:
+            with self.client.lead("reports") as lease:
+                self.server.faults["renew"].append(fault)
+                self.until(lambda: not self.server.faults["renew"], "the fault was met")
+                self.renewed(2)
+                self.assertTrue(lease.valid())
+
+    def test_after_a_failure_another_connection_is_used(self) -> None:
+        with self.client.lead("reports"):
+            self.renewed(2)
+            used = {r.connection for r in self.server.requests}
+            self.assertEqual(len(used), 1, "connections are not reused")
+            self.server.faults["renew"].append(refuse("STORE_UNAVAILABLE"))
+            self.until(lambda: not self.server.faults["renew"], "the fault was met")
+            self.renewed()
+            self.assertNotIn(self.server.requests[-1].connection, used)
+
+    def test_a_new_epoch_goes_on_under_another_token(self) -> None:
+        with self.client.lead("reports") as lease:
+            self.renewed()
+            with self.server.changed:
+                e = self.server.elections["reports"]
+                e.token, e.reason = 5, "EPOCH"
+            self.assertEqual(next(n for n in lease.notices()).token, 5)
+            self.assertEqual(lease.token, 5)
+            self.assertTrue(lease.valid())
+        self.assertEqual(self.server.of("release")[-1].body["fencingToken"], 5)
+
+    def test_an_epoch_of_another_leader_is_the_end(self) -> None:
+        with self.assertRaises(LeaseLost), self.client.lead("reports") as lease:
+            with self.server.changed:
+                e = self.server.elections["reports"]
+                e.token, e.reason, e.leader = 5, "EPOCH", "bob"
+            self.assertTrue(lease.done.wait(PATIENCE))
+
+    def test_a_report_goes_with_a_renewal(self) -> None:
+        with self.client.lead("reports") as lease:
+            lease.report(progress=4, tokens_used=2)
+            lease.report(progress=3, eta="20m", custom={"a": 1})
+            self.until(lambda: [r for r in self.server.of("renew") if "report" in r.body], "a report")
+        report = next(r.body["report"] for r in self.server.of("renew") if "report" in r.body)
+        self.assertEqual(report["progress"], 4)
+
+    def test_a_report_that_is_refused_does_not_end_the_lease(self) -> None:
+        def refuses(handler: scripted.Handler, act: Callable[[], Any]) -> None:
+            self.server.faults["renew"].append(refuses)
+            if "report" in self.server.requests[-1].body:
+                refuse("INVALID_ARGUMENT", errors=[{"pointer": "/report", "detail": "no"}])(handler, act)
+            else:
+                handler.answer(*act())
+
+        self.server.faults["renew"].append(refuses)
+        with self.client.lead("reports") as lease:
+            lease.report(progress=1)
+            self.until(lambda: [r for r in self.server.of("renew") if "report" in r.body], "a report")
+            self.renewed(4)
+            self.assertTrue(lease.valid())
+        self.assertEqual(len([r for r in self.server.of("renew") if "report" in r.body]), 1)
+
+    def test_a_ticket_that_is_refused_is_left_out(self) -> None:
+        self.server.faults["renew"].append(refuse("INVALID_ARGUMENT", errors=[{"pointer": "/ticket", "detail": "unknown"}]))
+        with self.client.lead("reports"):
+            self.renewed(2)
+            self.assertNotIn("ticket", self.server.of("renew")[1].body)
+
+    def test_notices_tell_of_the_end_of_the_term(self) -> None:
+        with self.client.lead("reports") as lease:
+            self.server.more.update(endsBecause="evicted", endsBy="2027-01-01T00:00:00Z", endsInMs=500_000)
+            notices = lease.notices()
+            notice = next(notices)
+            self.assertEqual(notice.kind, "evicted")
+            self.assertAlmostEqual(notice.left, 500, delta=30)
+            self.assertEqual(lease.ends_because, "evicted")
+            self.assertIsNotNone(lease.ends_in())
+            self.server.more.clear()
+            self.assertEqual(next(notices).kind, "goesOn")
+            self.assertIsNone(lease.ends_in())
+        self.assertEqual(list(notices), [])
+
+    def test_the_log_says_when_it_fails_and_when_it_renews_again(self) -> None:
+        with self.assertLogs("regent_client", "INFO") as logs, self.client.lead("reports"):
+            self.server.faults["renew"].append(refuse("STORE_UNAVAILABLE"))
+            self.until(lambda: not self.server.faults["renew"], "the fault was met")
+            self.renewed(2)
+        text = "\n".join(logs.output)
+        for part in ("leading as ann with token 1", "could not be renewed; trying until the deadline", "renewed again", "released"):
+            self.assertIn(part, text)
+
+
+class Expiring(Case):
+    """With a clock that the test sets; the server does not renew before."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.clock = Clock()
+        self.client = self.new("ann", clock=self.clock)
+
+    def pass_(self, seconds: float) -> None:
+        self.clock.now += seconds
+        self.client._core.keeper.wake()
+
+    def test_the_deadline_decides_and_no_timer(self) -> None:
+        with self.assertRaises(LeaseExpired), self.client.lead("reports") as lease:
+            self.clock.now += 600 * 0.999 - 1 - 0.001
+            self.assertTrue(lease.valid())
+            self.clock.now += 0.002
+            self.assertFalse(lease.valid())
+            self.assertTrue(lease.done.is_set())
+            self.assertEqual(lease.remaining(), 0)
+        self.assertEqual(self.server.of("release"), [], "a lease whose deadline has passed was released")
+
+    def test_done_is_set_at_the_deadline_without_a_question(self) -> None:
+        with contextlib.suppress(LeaseExpired), self.client.lead("reports") as lease:
+            self.pass_(600)
+            self.assertTrue(threading.Event.wait(lease.done, PATIENCE))
+
+    def test_what_is_over_never_revives(self) -> None:
+        held = Held()
+        self.server.faults["renew"].append(held)
+        with self.assertRaises(LeaseExpired), self.client.lead("reports") as lease:
+            self.pass_(201)
+            self.assertTrue(held.begun.wait(PATIENCE), "no renewal")
+            self.clock.now += 400
+            self.assertFalse(lease.valid())
+            held.go.set()  # the renewal has succeeded, and is late
+            self.clock.now -= 500  # and the clock goes back
+            for _ in range(10):
+                self.assertFalse(lease.valid())
+                time.sleep(0.01)
+        self.assertEqual(self.server.of("release"), [])
+
+    def test_a_renewal_counts_from_before_it_was_sent(self) -> None:
+        held = Held()
+        self.server.faults["renew"].append(held)
+        with self.client.lead("reports") as lease:
+            self.pass_(210)
+            self.assertTrue(held.begun.wait(PATIENCE))
+            self.clock.now += 50
+            held.go.set()
+            self.until(lambda: lease.remaining() > 390, "the renewal is taken")
+            self.assertAlmostEqual(lease.remaining(), 600 * 0.999 - 1 - 50)
+
+    def test_an_error_does_not_extend(self) -> None:
+        with contextlib.suppress(LeaseExpired), self.client.lead("reports") as lease:
+            before = lease.remaining()
+            self.server.faults["renew"].append(refuse("OUTCOME_UNKNOWN"))
+            self.pass_(201)
+            self.until(lambda: not self.server.faults["renew"], "the fault was met")
+            self.assertAlmostEqual(lease.remaining(), before - 201)
+
+    def test_a_slow_reply_is_given_up_and_the_next_renewal_counts(self) -> None:
+        self.server.expires, self.server.renew = 3, 0.1
+        client = self.new("ann")
+        self.server.faults["renew"].append(dribble)
+        with client.lead("reports") as lease:
+            self.until(lambda: len(self.server.of("renew")) >= 2, "another renewal")
+            self.assertTrue(lease.valid())
+
+    def test_the_end_of_the_term_is_told(self) -> None:
+        self.server.more.update(endsBecause="maxTerm", endsBy="2027-01-01T00:00:00Z", endsInMs=600_000)
+        with self.assertRaises(TermEnded) as caught, self.client.lead("reports"):
+            self.clock.now += 600
+        self.assertEqual(caught.exception.because, "maxTerm")
+        self.assertIn("as long as the election's policy allows", str(caught.exception))
+
+    def test_an_exception_of_the_block_wins_over_the_end_of_the_lease(self) -> None:
+        with self.assertRaisesRegex(ValueError, "ours"), self.client.lead("reports"):
+            self.clock.now += 600
+            raise ValueError("ours")
+
+    def test_a_lease_that_no_caller_holds_is_not_renewed(self) -> None:
+        import gc
+        lease = self.client.lead("reports").acquire()
+        keeper = self.client._core.keeper
+        del lease
+        gc.collect()
+        keeper.wake()
+        self.until(lambda: not keeper._running, "the keeper ends")
+        self.assertEqual(self.server.of("renew"), [])
+
+    def test_a_lease_that_stands_on_another_ends_with_it(self) -> None:
+        parent = self.client.lead("world").acquire()
+        with self.assertRaises(Orphaned), self.client.lead("region", via=parent) as lease:
+            self.assertTrue(lease.valid())
+            parent.release()
+            self.assertFalse(lease.valid())
+            self.assertTrue(lease.done.wait(PATIENCE))
+        self.assertEqual(self.server.of("acquire")[1].body["via"], {"election": "world", "fencingToken": 1})
+        with self.assertRaises(Orphaned), self.client.lead("region", via=parent):
+            pass
+
+    def test_a_campaign_ends_with_the_lease_to_stand_on(self) -> None:
+        parent = self.client.lead("world").acquire()
+        with self.new("bob").lead("region"):
+            thread, result = self.beside(self.client.lead("region", via=parent).acquire)
+            self.until(lambda: len(self.server.of("acquire")) == 3, "it waits")
+            parent.release()
+            thread.join(PATIENCE)
+        self.assertIsInstance(result[0], Orphaned)
+
+
+class Cancelling(Case):
+    def test_a_candidate_that_is_cancelled_in_line_leaves_it(self) -> None:
+        cancel = Cancel()
+
+        def lead() -> None:
+            with cancel, self.client.lead("reports"):
+                self.fail("it leads")
+
+        with self.new("bob").lead("reports"):
+            thread, result = self.beside(lead)
+            self.until(lambda: len(self.server.of("acquire")) == 2, "it waits")
+            cancel.cancel()
+            thread.join(PATIENCE)
+            self.until(lambda: self.server.gone == 1, "the server has seen it go")
+        self.assertIsInstance(result[0], Cancelled)
+        self.assertEqual(self.server.elections["reports"].token, 1)
+
+    def test_a_grant_that_is_not_wanted_any_more_is_released(self) -> None:
+        held, cancel = Held(), Cancel()
+        self.server.faults["acquire"].append(held)
+
+        def lead() -> None:
+            with cancel, self.client.lead("reports"):
+                self.fail("it leads")
+
+        thread, result = self.beside(lead)
+        self.assertTrue(held.begun.wait(PATIENCE))
+        self.assertEqual(self.server.elections["reports"].leader, "ann")
+        cancel.cancel()
+        thread.join(PATIENCE)
+        self.assertIsInstance(result[0], Cancelled)
+        self.assertEqual(self.server.elections["reports"].leader, "")
+        self.assertEqual({r.body["key"] for r in self.server.of("release")}, {self.server.of("acquire")[0].body["key"]})
+
+    def test_an_interrupt_while_it_waits_leaves_nothing_behind(self) -> None:
+        held = Held()
+        self.server.faults["acquire"].append(held)
+        main = threading.main_thread().ident
+        assert main
+        self.beside(lambda: held.begun.wait(PATIENCE) and signal.pthread_kill(main, signal.SIGINT))
+        with self.assertRaises(KeyboardInterrupt), self.client.lead("reports"):
+            self.fail("it leads")
+        self.assertEqual(self.server.elections["reports"].leader, "")
+
+    def test_close_ends_a_campaign(self) -> None:
+        with self.new("bob").lead("reports"):
+            thread, result = self.beside(self.client.lead("reports").acquire)
+            self.until(lambda: len(self.server.of("acquire")) == 2, "it waits")
+            self.client.close()
+            thread.join(PATIENCE)
+        self.assertIsInstance(result[0], Cancelled)
+
+    def test_a_cancel_does_not_cost_the_lease_or_its_release(self) -> None:
+        cancel = Cancel()
+        with cancel, self.client.lead("reports") as lease:
+            cancel.cancel()
+            self.assertTrue(lease.valid())
+        self.assertEqual(self.server.elections["reports"].leader, "")
+
+    def test_a_cancel_that_came_before_makes_no_call(self) -> None:
+        cancel = Cancel()
+        cancel.cancel()
+        with self.assertRaises(Cancelled), cancel, self.client.lead("reports"):
+            pass
+        self.assertEqual(self.server.of("acquire"), [])
+
+    def test_a_release_is_tried_for_no_longer_than_the_lease(self) -> None:
+        self.server.expires, self.server.renew = 1, 5
+        self.server.faults["release"].extend([dribble] * 50)
+        lease = self.client.lead("reports").acquire()
+        end = time.monotonic() + 1
+        lease.release()
+        self.assertLess(time.monotonic(), end + PATIENCE)
+        for request in self.server.of("release"):
+            self.assertLess(request.at, end)
+
+
+class Batches(Case):
+    """Several leases of one client, on a clock that the test sets."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.clock = Clock()
+        self.client = self.new("ann", clock=self.clock)
+        self.leases = [self.client.lead(f"e{i}").acquire() for i in range(5)]
+
+    def renew(self) -> None:
+        self.clock.now += 200
+        self.client._core.keeper.wake()
+
+    def renewed(self) -> None:
+        self.until(lambda: all(lease.remaining() > 590 for lease in self.leases), "all are renewed")
+
+    def test_leases_that_fall_due_together_go_in_one_call(self) -> None:
+        self.renew()
+        self.renewed()
+        self.assertEqual(len(self.server.of("batchRenew")), 1)
+        self.assertEqual(self.server.of("renew"), [])
+        self.assertEqual({r["election"] for r in self.server.of("batchRenew")[0].body["renewals"]}, {lease.election for lease in self.leases})
+
+    def test_each_has_its_own_answer(self) -> None:
+        self.server.vacate("e3")
+        self.renew()
+        self.until(lambda: not self.leases[3].valid(), "one is lost")
+        self.leases.pop(3)
+        self.renewed()
+
+    def test_a_server_without_batches_renews_each_by_itself(self) -> None:
+        self.server.faults["batchRenew"].append(refuse("NOT_FOUND"))
+        self.renew()
+        self.renewed()
+        self.assertEqual(len(self.server.of("renew")), 5)
+        self.renew()
+        self.renewed()
+        self.assertEqual(len(self.server.of("batchRenew")), 1)
+
+    def test_a_batch_that_fails_is_followed_by_single_renewals(self) -> None:
+        self.server.faults["batchRenew"].append(lost)
+        self.renew()
+        self.until(lambda: len(self.server.of("batchRenew")) == 1, "a batch")
+        # retries are planned on the clock
+        for _ in range(50):
+            self.clock.now += 0.1
+            self.client._core.keeper.wake()
+            time.sleep(0.01)
+        self.renewed()
+        self.assertEqual(len(self.server.of("renew")), 5)
+
+    def test_results_that_do_not_answer_extend_nothing(self) -> None:
+        def swapped(handler: scripted.Handler, act: Callable[[], Any]) -> None:
+            status, document = act()
+            handler.answer(status, {"results": document["results"][::-1]})
+
+        before = [lease.remaining() for lease in self.leases]
+        self.server.faults["batchRenew"].append(swapped)
+        self.server.faults["renew"].extend([refuse("STORE_UNAVAILABLE")] * 1000)
+        self.renew()
+        self.until(lambda: all(lease._term.failure for lease in self.leases), "the answer was heard")
+        for lease, left in zip(self.leases, before):
+            self.assertAlmostEqual(lease.remaining(), left - 200)
+
+
+class Secrets(Case):
+    def test_the_key_and_the_token_are_in_no_text(self) -> None:
+        self.server.renew = 0.03
+        texts = []
+        with self.assertLogs("regent_client", "DEBUG") as logs:
+            client = self.new("ann", token="tok-secret")
+            lease = client.lead("reports").acquire()
+            key = self.server.of("acquire")[0].body["key"]
+            self.assertEqual(self.server.of("acquire")[0].headers["Authorization"], "Bearer tok-secret")
+            self.server.faults["renew"].extend((refuse("INVALID_ARGUMENT"), raw(b"x"), cut))
+            self.until(lambda: not self.server.faults["renew"], "the faults were met")
+            texts += [repr(lease), str(lease), repr(lease.__dict__), repr(lease._term.__dict__), repr(client), repr(client._core.__dict__)]
+            lease.release()
+            texts += [repr(lease.lost), str(lease.lost)]
+            with self.assertRaises(TypeError) as caught:
+                pickle.dumps(lease._term.key)
+            texts.append(str(caught.exception))
+        bad = self.new("ann", token="tok secret\n")
+        with self.assertRaises(InvalidArgument) as refused:
+            bad.lead("reports").acquire()
+        texts.append(str(refused.exception))
+        for text in texts + logs.output:
+            for secret in (key, "tok-secret", "tok secret"):
+                self.assertNotIn(secret, text)
+
+    def test_a_token_may_be_a_function_that_is_asked_anew(self) -> None:
+        tokens = iter(("one", "two"))
+        client = self.new("ann", token=lambda: next(tokens))
+        with client.lead("reports"):
+            pass
+        self.assertEqual([r.headers["Authorization"] for r in self.server.requests], ["Bearer one", "Bearer two"])
+
+
+@unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
+class Forking(Case):
+    def test_a_lease_is_over_in_a_child_and_the_child_does_not_release_it(self) -> None:
+        self.clock = Clock()
+        self.client = self.new("ann", clock=self.clock)
+        lease = self.client.lead("reports").acquire()
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                said = {"valid": lease.valid(), "lost": isinstance(lease.lost, LeaseLost), "done": lease.done.is_set()}
+                lease.release()
+                with self.client.lead("child") as own:
+                    self.clock.now += 201
+                    self.client._core.keeper.wake()
+                    while own.remaining() < 590:  # the locks of the server may be held here for ever
+                        time.sleep(0.01)
+                os.write(write, json.dumps(said).encode())
+            finally:
+                os._exit(0)
+        os.close(write)
+        with open(read, "rb") as pipe:
+            said = json.load(pipe)
+        os.waitpid(child, 0)
+        self.assertEqual(said, {"valid": False, "lost": True, "done": True})
+        self.assertTrue(lease.valid())
+        self.assertEqual({r.election for r in self.server.of("release", "renew")}, {"child"})
+        lease.release()
+
+
+class Package(unittest.TestCase):
+    def test_what_is_exported_exists(self) -> None:
+        for name in regent_client.__all__:
+            self.assertTrue(hasattr(regent_client, name), name)
+
+
+if __name__ == "__main__":
+    unittest.main()

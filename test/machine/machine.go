@@ -11,22 +11,34 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 )
 
 // together is how many tests of the short form run side by side: they wait for processes far more
 // than they compute.
-const together = "8"
+const together = 8
 
 // Main runs the tests of a package that wants the machine for itself: go test runs as many packages
 // at a time as there are processors, and of these packages one after the other. It ends the
 // process, after cleanUp.
 func Main(m *testing.M, cleanUp func()) {
+	flag.Parse()
+	n := 0
+	if testing.Short() {
+		n = together
+	}
+	MainTogether(m, n, cleanUp)
+}
+
+// MainTogether is Main for tests of which so many run side by side in every form; 0 for as many as
+// the flags say.
+func MainTogether(m *testing.M, n int, cleanUp func()) {
 	DefaultSignals()
 	flag.Parse()
-	if testing.Short() {
-		flag.Set("test.parallel", together)
+	if n > 0 {
+		flag.Set("test.parallel", strconv.Itoa(n))
 	}
 	unlock := lock()
 	code := m.Run()

@@ -86,12 +86,13 @@ func readBody(call *checker.Call, body []byte) error {
 			return err
 		}
 		call.Candidate, call.Key, call.Token = r.CandidateID, r.Key.Hash(), r.Token
+		call.Report, _ = leadership.ParseReport(r.Report) // one that is none is refused
 	case checker.Check:
 		var w wire.TokenCheck
 		err := json.Unmarshal(body, &w)
 		call.Token = w.FencingToken
 		return err
-	case checker.Verb(leadership.OrderEvict), checker.Verb(leadership.OrderPause), checker.Verb(leadership.OrderResume):
+	case checker.Verb(leadership.OrderEvict), checker.Verb(leadership.OrderPause), checker.Verb(leadership.OrderResume), checker.Verb(leadership.OrderApprove):
 		var w wire.OrderRequest
 		if err := json.Unmarshal(body, &w); err != nil {
 			return err

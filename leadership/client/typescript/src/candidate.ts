@@ -1,0 +1,119 @@
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import { invalid } from "./errors.ts";
+import type { SuccessionOptions } from "./heir.ts";
+import type { Lease } from "./lease.ts";
+import { candidateID, milliseconds, quote, type Duration, type Schemas } from "./wire.ts";
+
+/** How a candidate campaigns. Everything may be left out. */
+export interface LeadOptions extends SuccessionOptions {
+  /**
+   * Must be unique in the election: a second process with the same id cannot lead while the first one does. By
+   * default that of the client, or of `via`.
+   */
+  candidate?: string;
+  /** How long the lease lasts without a renewal, from 1 s to 24 h; by default as the election is configured. */
+  lease?: Duration;
+  /**
+   * How long to stand in line; by default until it leads. 0: throw LeaseHeld at once if another candidate leads.
+   * Throws LeaseHeld, or what failed last, when the time is over.
+   */
+  wait?: Duration;
+  /**
+   * How long before the end of its lease a leader stops believing in it: the time it needs to stop what it is
+   * doing. By default a tenth of the lease, at most one second.
+   */
+  margin?: Duration;
+  /**
+   * Ends the wait, and the term: then the lease's signal fires, and the lease is released after the body.
+   */
+  signal?: AbortSignal;
+  /** A JSON object that describes the leader to readers, such as its address. */
+  metadata?: Record<string, unknown>;
+  /** One line that says what the candidate will do with its lease. */
+  note?: string;
+
+  // What follows counts where the election's policy says so.
+
+  /** A `witness` stands in line, counts for the quorum, and is never granted the lease. */
+  role?: "candidate" | "witness";
+  /** From -2^31 to 2^31-1, a greater one is better; or "cksum", which every program computes alike from the candidate's id. */
+  priority?: number | "cksum";
+  /** Names such as "gpu". */
+  capabilities?: Iterable<string>;
+  /** A smaller one is better. A function is asked before each call. */
+  load?: number | (() => number);
+
+  /** A lease of the same candidate, which the new one stands on: it ends with that one at the latest. */
+  via?: Lease;
+  /** The name under which the service knows the one that has granted `via`; left out if both are the same. */
+  viaPeer?: string;
+  /** Asks for the checkpoint that the last leader has left. */
+  inherit?: boolean;
+}
+
+const maxMargin = 1000;
+
+/** @internal Returns the margin of a lease, in whole milliseconds. */
+export function marginOf(o: LeadOptions, lease: number): number {
+  const margin = o.margin === undefined ? Math.ceil(Math.min(lease / 10, maxMargin)) : milliseconds("margin", o.margin);
+  if (lease > 0 && margin >= lease) {
+    throw invalid(`margin: ${margin} ms leave nothing of a lease of ${lease} ms; ask for a longer lease, or use a shorter margin`);
+  }
+  return margin;
+}
+
+/** @internal Returns what does not change between the calls of a campaign. */
+export function candidacy(o: LeadOptions, candidate: string): Omit<Schemas["AcquireRequest"], "key"> {
+  const capabilities = [...new Set(o.capabilities ?? [])].sort();
+  for (const name of capabilities) {
+    if (typeof name !== "string" || !/^[A-Za-z0-9._@:-]{1,64}$/.test(name)) throw invalid(`capabilities: ${quote(name)} is no name of A-Z, a-z, 0-9 and "._@:-"`);
+  }
+  const priority = o.priority === "cksum" ? cksumPriority(candidate) : (o.priority ?? 0);
+  if (!Number.isSafeInteger(priority)) throw invalid(`priority: ${quote(o.priority)} is no integer and not "cksum"`);
+  if (o.viaPeer !== undefined && !o.via) throw invalid("viaPeer: it needs the lease that this peer has granted; set via");
+  const lease = o.lease === undefined ? 0 : milliseconds("lease", o.lease);
+  marginOf(o, lease);
+  return {
+    candidateId: candidate,
+    ...(o.lease === undefined ? {} : { leaseDuration: `${lease}ms` }),
+    ...(o.metadata ? { metadata: o.metadata as Schemas["Metadata"] } : {}),
+    ...(o.note ? { note: o.note } : {}),
+    ...(o.role ? { role: o.role } : {}),
+    ...(priority ? { priority } : {}),
+    ...(capabilities.length ? { capabilities } : {}),
+    ...(o.inherit ? { inherit: true } : {}),
+  };
+}
+
+/** @internal Returns the candidate's id: that of the options, of the lease it stands on, or the client's. */
+export function idOf(o: LeadOptions, own: () => string): string {
+  const id = candidateID(o.candidate ?? o.via?.candidate ?? own());
+  if (o.via && id !== o.via.candidate) throw invalid(`candidate: ${id} cannot stand on the lease of ${o.via.candidate}; leave it out`);
+  return id;
+}
+
+/**
+ * Returns an id that no other process has: the host's name, or on Cloud Run that of the revision, or of the
+ * job's execution and task, and 64 random bits.
+ */
+export function defaultCandidate(): string {
+  const { CLOUD_RUN_EXECUTION: execution, CLOUD_RUN_TASK_INDEX: task, K_REVISION: revision } = process.env;
+  const name = execution ? `${execution}-${task ?? ""}` : revision || hostname() || "agent";
+  return name.replace(/[^A-Za-z0-9._@:-]/g, "-").slice(0, 80) + "." + randomBytes(8).toString("hex");
+}
+
+/**
+ * Returns the priority that every program computes alike from a candidate's id: the checksum that POSIX's
+ * cksum prints for it without an end of line, less 2^31.
+ */
+export function cksumPriority(id: string): number {
+  const bytes = [...Buffer.from(id)];
+  for (let length = bytes.length; length > 0; length >>>= 8) bytes.push(length & 0xff);
+  let sum = 0;
+  for (const byte of bytes) {
+    sum ^= byte << 24;
+    for (let bit = 0; bit < 8; bit++) sum = (sum << 1) ^ (sum < 0 ? 0x04c11db7 : 0);
+  }
+  return (~sum >>> 0) - 2 ** 31;
+}

@@ -1,0 +1,218 @@
+import * as api from "./api.ts";
+import type { CallOptions } from "./api.ts";
+import { Calls } from "./calls.ts";
+import { Campaign, type Means } from "./campaign.ts";
+import { defaultCandidate, idOf, type LeadOptions } from "./candidate.ts";
+import { systemClock, type Clock } from "./clock.ts";
+import { EndsWithHandOver, followed, type RunOptions } from "./ending.ts";
+import { LeaseLost } from "./errors.ts";
+import { Groups } from "./groups.ts";
+import { Http, type TokenSource } from "./http.ts";
+import { index } from "./journal.ts";
+import { JournalReader, type FollowOptions, type JournalItem } from "./journal_reader.ts";
+import { promote } from "./leader.ts";
+import type { Lease } from "./lease.ts";
+import type { Log } from "./log.ts";
+import { Member, type MemberOptions } from "./member.ts";
+import { observe, type Observable, type ObserveOptions, type Observed } from "./observe.ts";
+import type {
+  Checkpoint, ElectionEvent, ElectionState, Explanation, JoinRequest, Members, Override, Tree,
+} from "./schemas.ts";
+import { watch, type News, type WatchRequest } from "./watch.ts";
+import { candidateID, path } from "./wire.ts";
+
+/** How a client calls its server. Everything may be left out. */
+export interface ClientOptions {
+  /** The candidate that leads, unless a call names another; by default one that no other process has. */
+  candidate?: string;
+  /** The bearer token that identifies the caller; a function is asked before each request. */
+  token?: TokenSource;
+  /**
+   * Allows http:// to other machines. Keys and tokens can then be read, and used, on the way. Right only where
+   * something else encrypts the connection, such as a tunnel.
+   */
+  insecure?: boolean;
+  /** Gets a line when a lease is granted, cannot be renewed, is renewed again, and ends; by default nothing does. */
+  log?: Log;
+  /** Makes the requests; by default the global fetch. */
+  fetch?: typeof fetch;
+  /** Counts deadlines; by default systemClock(). */
+  clock?: Clock;
+}
+
+/** Calls one server. The leases of a client are renewed together. */
+export class Client {
+  readonly #means: Means;
+  readonly #candidate: string | undefined;
+  #drawn: string | undefined;
+
+  /** Does not connect. Throws InvalidArgument for an address that is wrong, or of another machine over http://. */
+  constructor(server: string, options: ClientOptions = {}) {
+    const clock = options.clock ?? systemClock();
+    const call = options.fetch ?? globalThis.fetch;
+    const http = new Http({ server, insecure: options.insecure ?? false, token: options.token, fetch: call, clock });
+    const calls = new Calls(http);
+    this.#means = { calls, groups: new Groups(calls), clock, log: options.log ?? (() => {}) };
+    this.#candidate = options.candidate;
+  }
+
+  /**
+   * Stands in line until it leads the election, and returns the lease, which is renewed in the background.
+   *
+   *     await using lease = await client.lead("reports", { signal });
+   *     while (lease.valid()) await work(lease.token, lease.signal);
+   *
+   * The lease is released at the end of the block, after its body; without `await using`, call release in a
+   * finally block, or use run. Throws the reason of the signal if that is aborted, and errors that another call
+   * would not change. Nothing stays behind then: a lease that was granted at the last moment is released.
+   */
+  async lead(election: string, options: LeadOptions = {}): Promise<Lease> {
+    path(election); // refuses a wrong name
+    const candidate = idOf(options, () => this.#id());
+    const lease = await new Campaign(this.#means, election, candidate, options).run();
+    try {
+      const { onPromotion } = options;
+      await promote({ http: this.#http, term: lease.term }, onPromotion && (() => onPromotion(lease)), options);
+      return lease;
+    } catch (e) {
+      await lease.release();
+      throw e;
+    }
+  }
+
+  /**
+   * Leads once: calls the body when it leads, waits for it, and then releases the lease. Returns what the body
+   * returns. Throws what lead and the body throw, and LeaseLost if the lease was over before the body returned.
+   */
+  async run<T>(election: string, body: (lease: Lease) => T | Promise<T>, options: LeadOptions & RunOptions = {}): Promise<T> {
+    const { handOverWithin, awaitFollowers, ...rest } = options;
+    const ends = handOverWithin === undefined ? undefined : new EndsWithHandOver(rest.signal, handOverWithin, this.#means.log);
+    const lease = await this.lead(election, ends ? { ...rest, signal: ends.signal } : rest);
+    let result: T;
+    let lost: LeaseLost | undefined;
+    try {
+      await followed(lease, awaitFollowers);
+      ends?.leads(lease);
+      result = await body(lease);
+    } finally {
+      await ends?.returned();
+      lease.valid();
+      const { cause } = lease.term;
+      if (cause instanceof LeaseLost && cause.end !== "RESIGNED") {
+        lost = cause;
+        lost.overran = lease.term.overran;
+      }
+      await lease.release();
+    }
+    if (lost) throw lost;
+    return result;
+  }
+
+  /**
+   * Yields who leads an election: first the present state, and then each event as it happens, once, in order and
+   * without a gap. A broken connection is restored. With a prefix, all elections whose names begin so; there an event
+   * may come again after a break: drop those whose revision is not greater than the last one of their election.
+   *
+   *     for await (const now of client.observe("reports")) console.log(now.leaderId, now.fencingToken);
+   *
+   * It throws the reason of the signal, or an error that would stay, such as PermissionDenied, RevisionMismatch (the
+   * election has not reached `after`: the store was restored, or is another one) and HistoryCompacted (what comes
+   * after the cursor is no longer kept): the caller has missed events then.
+   */
+  observe(what: Observable, options: ObserveOptions = {}): AsyncGenerator<Observed, never, void> {
+    return observe(this.#http, what, options);
+  }
+
+  /** Is observe with all that a stream tells: also of members, and when the states are complete. */
+  watch(request: WatchRequest): AsyncGenerator<News, never, void> {
+    return watch(this.#http, request);
+  }
+
+  /**
+   * Yields the entries of an election's journal after an index, 0 for all, and then each one as it is appended:
+   * once, in order and without a gap. Entries that are only to be had as a snapshot come as one. With `member` it
+   * tells, at most once a second, up to which item the loop has done its work; a member that has lost its state
+   * takes another id.
+   *
+   * It throws the reason of the signal, or an error that would stay, such as IndexMismatch if the journal has not
+   * reached `after`: its store was restored, or is another one.
+   */
+  follow(election: string, after = 0, options: FollowOptions = {}): AsyncGenerator<JournalItem, void, void> {
+    path(election); // refuses a wrong name
+    if (options.member !== undefined) candidateID(options.member);
+    return new JournalReader(this.#http, election, index("after", after), options.member, options.signal).follow();
+  }
+
+  /** Keeps the program a member of the election, until the member is left or disposed of: `await using`. */
+  member(election: string, options: MemberOptions = {}): Member {
+    return new Member(this.#http, election, options.id ?? this.#id(), options);
+  }
+
+  /** Reads an election as a cluster: its members, what token each follows, the quorum, and a status. */
+  members(election: string, options: CallOptions = {}): Promise<Members> {
+    return api.members(this.#http, election, options);
+  }
+
+  /** Makes the caller a member until the ttl is over, and returns who leads. See member, which stays one. */
+  join(election: string, request: JoinRequest, options: CallOptions = {}): Promise<ElectionState> {
+    return api.join(this.#http, election, request, options);
+  }
+
+  /** Ends a membership at once. */
+  leave(election: string, id: string, options: CallOptions = {}): Promise<void> {
+    return api.leave(this.#http, election, id, options);
+  }
+
+  /** Reads an election, as it was `maxStalenessMs` ago at most. */
+  read(election: string, options: api.ReadOptions = {}): Promise<ElectionState> {
+    return api.read(this.#http, election, options);
+  }
+
+  /** Yields the elections that the caller may read, in the order of their names, page by page. */
+  list(options: api.ListOptions = {}): AsyncGenerator<ElectionState, void, void> {
+    return api.list(this.#http, options);
+  }
+
+  /** Reads a part of an election's history, oldest first. HistoryCompacted: it is no longer kept. */
+  events(election: string, options: api.EventsOptions = {}): Promise<ElectionEvent[]> {
+    return api.events(this.#http, election, options);
+  }
+
+  /** Returns the election if the token is the current leader's, and throws TokenStale otherwise. */
+  checkToken(election: string, token: number, options: api.CheckOptions = {}): Promise<ElectionState> {
+    return api.checkToken(this.#http, election, token, options);
+  }
+
+  /** Says why a candidate does not lead. */
+  explain(election: string, candidate: string, options: CallOptions = {}): Promise<Explanation> {
+    return api.explain(this.#http, election, candidate, options);
+  }
+
+  /** Reads the standing orders of an election, the oldest first. */
+  overrides(election: string, options: CallOptions = {}): Promise<Override[]> {
+    return api.overrides(this.#http, election, options);
+  }
+
+  /** Reads an election with what was delegated below it. */
+  tree(election: string, options: CallOptions = {}): Promise<Tree> {
+    return api.tree(this.#http, election, options);
+  }
+
+  /** Reads the checkpoint of an election. NotFound: it has none. */
+  checkpoint(election: string, options: CallOptions = {}): Promise<Checkpoint> {
+    return api.checkpoint(this.#http, election, options);
+  }
+
+  get #http(): Http {
+    return this.#means.calls.http;
+  }
+
+  #id(): string {
+    return this.#candidate ?? (this.#drawn ??= defaultCandidate());
+  }
+
+  /** @internal */
+  get means(): Means {
+    return this.#means;
+  }
+}

@@ -1,0 +1,257 @@
+import { Backoff } from "./backoff.ts";
+import { post, type CallOptions } from "./api.ts";
+import type { Bounds, Calls } from "./calls.ts";
+import { LeaseLost, transient } from "./errors.ts";
+import { openJournal, type Journal } from "./journal.ts";
+import { patience, type Keeper } from "./keeper.ts";
+import {
+  LeaderCheckpoint, awaitFollowers, delegate, handOver, requestApproval, stepDownBody,
+  type DelegationLimits, type HandOverOptions, type StepDownOptions,
+} from "./leader.ts";
+import type { Log } from "./log.ts";
+import type { Notice } from "./notice.ts";
+import type { Report } from "./report.ts";
+import type { Inheritance, Succession } from "./schemas.ts";
+import type { Term } from "./term.ts";
+import { sleep } from "./wait.ts";
+import type { Election, LeaseRequest } from "./wire.ts";
+
+/** Milliseconds for the release after the body. */
+const releaseTimeout = 5000;
+
+/**
+ * The leadership of an election while it lasts. It is renewed in the background until it is lost or released,
+ * or could not be renewed before its deadline. Then it is over for good.
+ *
+ * Every question compares the deadline with the clock. A timer may be late, and a process may be stopped for an
+ * hour between two instructions: so ask before each step that matters, and send the token with each write. The
+ * lease may end right after the question; it is the token that protects, where the write arrives.
+ */
+export class Lease {
+  readonly #term: Term;
+  readonly #keeper: Keeper;
+  readonly #calls: Calls;
+  readonly #log: Log;
+  /** What the leader leaves behind for the next one. */
+  readonly checkpoint: LeaderCheckpoint;
+  #release: Promise<void> | undefined;
+  #stepsDown: { reason: string; for?: string } | undefined;
+  #refused: unknown; // how the server has refused that
+
+  /** @internal */
+  constructor(term: Term, keeper: Keeper, calls: Calls, log: Log) {
+    this.#term = term;
+    this.#keeper = keeper;
+    this.#calls = calls;
+    this.#log = log;
+    this.checkpoint = new LeaderCheckpoint(this.#leader);
+  }
+
+  get #leader(): { http: Calls["http"]; term: Term } {
+    return { http: this.#calls.http, term: this.#term };
+  }
+
+  get election(): string {
+    return this.#term.election;
+  }
+
+  /** The leader's id. */
+  get candidate(): string {
+    return this.#term.candidate;
+  }
+
+  /**
+   * The fencing token: send it with every write. It does not change when the lease is over. It rises while the
+   * lease goes on when an operator begins a new epoch: what was begun with the old one is stale then.
+   */
+  get token(): number {
+    return this.#term.token;
+  }
+
+  /** Reports whether the caller may believe that it leads. Once false, it stays false. */
+  valid(): boolean {
+    return this.remaining() > 0;
+  }
+
+  /** Milliseconds until the deadline; 0 once the lease is over. */
+  remaining(): number {
+    return this.#term.remaining();
+  }
+
+  /** Throws why the lease is over, a LeaseLost or the reason of the signal that ended it; returns while it lasts. */
+  check(): void {
+    if (this.remaining() === 0) throw this.#term.cause;
+  }
+
+  /**
+   * Fires when the lease is over, with the reason that check throws: at the deadline or, if the process was
+   * stopped then, within a second after. It also fires when the lease is released.
+   */
+  get signal(): AbortSignal {
+    this.remaining(); // a signal that is asked for now tells what the clock tells
+    return this.#term.signal;
+  }
+
+  /** Milliseconds that the lease lasts after each heartbeat, by the store's clock. */
+  get duration(): number {
+    return this.#term.duration;
+  }
+
+  /**
+   * When and why the term ends however often the lease is renewed, as the last answer said: `left` is in
+   * milliseconds, and `near` says that the present deadline is this end. Undefined if the term has no such end.
+   */
+  ending(): { at: string; because: string; left: number; near: boolean } | undefined {
+    return this.#term.ending();
+  }
+
+  /**
+   * Says what the leader does. A report that has changed goes with a next renewal, at most with every third.
+   * One that the server refuses does not end the lease. Throws InvalidArgument for what no server would take.
+   */
+  report(report: Report): void {
+    this.#term.reports.add(report);
+  }
+
+  /** Returns what concerns the term, from its beginning on; ends with the lease. */
+  notices(): AsyncGenerator<Notice, void, undefined> {
+    return this.#term.notices.read();
+  }
+
+  /** What the last leader had left when this lease was granted; undefined if nothing, or without the option inherit. */
+  get inherited(): Inheritance | undefined {
+    return this.#term.grant.inherited;
+  }
+
+  /** Opens the election's journal: no earlier leader can append to it any more, so what it reads is complete. */
+  journal(options: CallOptions = {}): Promise<Journal> {
+    return openJournal(this.#leader, options);
+  }
+
+  /**
+   * Makes an election for a part of the leader's task, and returns its name: that of this election, a dot, and
+   * child. A lease there never outlives what this one was known to have. The same call again changes nothing.
+   */
+  delegate(child: string, limits?: DelegationLimits, options: CallOptions = {}): Promise<string> {
+    return delegate(this.#leader, child, limits, options);
+  }
+
+  /** Waits until at least so many members follow the token; the leader itself does not count. */
+  awaitFollowers(need: number, options: CallOptions = {}): Promise<void> {
+    return awaitFollowers(this.#leader, need, options);
+  }
+
+  /**
+   * Names a successor, by default the best candidate that waits, and returns when that is ready; the leader goes
+   * on meanwhile. End the work then, and release: the lease passes to the successor without a vacancy.
+   *
+   * From the call on the term ends, `within` that time at the latest. Half of it is for the successor, the other
+   * half for stopping. NotEligible: no candidate waits; the term goes on then. NotReady: the successor was not
+   * ready in time; end the work all the same.
+   */
+  handOver(options: HandOverOptions = {}): Promise<void> {
+    return handOver(this.#leader, options);
+  }
+
+  /** The hand-over of the term as far as the leader has heard of it, its own or another's; undefined if there is none. */
+  get succession(): Succession | undefined {
+    return this.#term.handOver.now;
+  }
+
+  /** Asks operators to let the term go on, with a note of one line for them. See ending, and the notice approvalDue. */
+  requestApproval(note: string, options: CallOptions = {}): Promise<void> {
+    return requestApproval(this.#leader, note, options);
+  }
+
+  /**
+   * Is release with a reason, which the election's history keeps: one line of at most 256 bytes. With `absence`
+   * the candidate is not granted the lease again for that long. If the server does not take the reason, the lease
+   * is released without, and the error says so.
+   */
+  async stepDown(reason: string, options: StepDownOptions = {}): Promise<void> {
+    this.#stepsDown = stepDownBody(reason, options);
+    await this.release();
+    if (this.#refused !== undefined) throw this.#refused;
+  }
+
+  /**
+   * Stops renewing and releases the lease, so that the next leader need not wait for its end. Everything that
+   * acts as leader must have stopped before. It repeats until it is answered, for 5 s and within the lease; it
+   * throws nothing, for a lease that is not released ends by itself. One whose deadline has passed is left.
+   */
+  release(): Promise<void> {
+    return (this.#release ??= this.#giveUp());
+  }
+
+  /** Calls release. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release();
+  }
+
+  async #giveUp(): Promise<void> {
+    const term = this.#term;
+    term.remaining();
+    term.finish(term.lost("RESIGNED", "the leader has resigned", {}), "RESIGNED");
+    await this.#keeper.stopped;
+    if (term.end === "LEASE_LOST" || term.end === "ELECTION_DELETED") return;
+    const until = term.clock.now() + Math.min(releaseTimeout, term.untilDeadline());
+    const left = (): number => Math.min(until - term.clock.now(), term.untilDeadline());
+    if (await this.#endOtherwise(left)) return;
+    await release(this.#calls, term.named(), left, term, this.#log);
+  }
+
+  // Steps down with the reason, or yields to a successor that is ready. Reports whether nothing is left to do. A
+  // yield that the server refuses has changed nothing.
+  async #endOtherwise(left: () => number): Promise<boolean> {
+    const term = this.#term;
+    const body = this.#stepsDown;
+    if (!body && !term.handOver.yields) return false;
+    const call = (r: LeaseRequest, bounds: Bounds): Promise<Election> => post(this.#calls.http, body ? ":stepDown" : ":yield", r, body ?? {}, bounds);
+    const failure = await endBy(call, term.named(), left, term);
+    if (failure === undefined) this.#log("info", body ? "stepped down" : "yielded", aboutRequest(term.named()));
+    if (body) this.#refused = failure;
+    return failure === undefined;
+  }
+
+  /** @internal */
+  get term(): Term {
+    return this.#term;
+  }
+
+  toJSON(): { election: string; candidate: string; token: number } {
+    return { election: this.election, candidate: this.candidate, token: this.token };
+  }
+}
+
+/**
+ * @internal Releases a lease, and retries until it is answered or no time is left. A release with a token from
+ * before a new epoch, of which the leader has not heard, does nothing: the answer has the token to release.
+ */
+export async function release(calls: Calls, r: LeaseRequest, left: () => number, term: Pick<Term, "clock">, log: Log): Promise<void> {
+  const failure = await endBy((r, bounds) => calls.release(r, bounds), r, left, term);
+  if (failure === undefined) log("info", "resigned", aboutRequest(r));
+  else log("warn", "the lease is not released; it ends by itself", { ...aboutRequest(r), reason: failure });
+}
+
+/** @internal Ends a lease by a call, as release does. Returns why it is not ended; undefined if it is. */
+export async function endBy(call: (r: LeaseRequest, bounds: Bounds) => Promise<Election>, r: LeaseRequest, left: () => number, term: Pick<Term, "clock">): Promise<unknown> {
+  const backoff = new Backoff();
+  let failure: unknown = "its deadline has passed";
+  for (let time = left(); time > 0; time = left()) {
+    try {
+      const lease = await call(r, { limit: patience(time) });
+      if (lease.state !== "held" || lease.leaderId !== r.candidate || lease.fencingToken <= r.token) return undefined;
+      r = { ...r, token: lease.fencingToken }; // of another incarnation it is refused: the key is not its own
+    } catch (e) {
+      if (e instanceof LeaseLost) return undefined;
+      failure = e;
+      if (!transient(e)) break;
+      await sleep(term.clock, Math.min(backoff.after(e), Math.max(left(), 0)));
+    }
+  }
+  return failure;
+}
+
+function aboutRequest(r: LeaseRequest): Record<string, unknown> {
+  return { election: r.election, candidate: r.candidate, token: r.token };
+}

@@ -1,0 +1,6 @@
+// Driver leads the Go SDK as package clients says, and is the worker that regent run, agent.sh and
+// agent.py run:
+//
+//	driver          leads, and watches
+//	driver worker   notes that it lives
+package main

@@ -1,0 +1,108 @@
+package typescript
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/httpapi"
+	"regent/leadership/instance"
+	"regent/leadership/wire"
+	"regent/store/memory"
+)
+
+var update = flag.Bool("update", false, "rewrite the types that are generated from openapi.yaml")
+
+// TestThePackage runs the package's own tests, which have a scripted server and a clock of their
+// own, and those that need a real server.
+func TestThePackage(t *testing.T) {
+	t.Parallel()
+	dir := Build(t)
+	tests, err := filepath.Glob(filepath.Join(dir, "test", "*.test.js"))
+	if err != nil || len(tests) == 0 {
+		t.Fatalf("there are no tests: %v", err)
+	}
+	node := exec.CommandContext(t.Context(), "node", append([]string{"--test"}, tests...)...)
+	node.Env = append(os.Environ(), "REGENT_TEST_SERVER="+serve(t))
+	if out, err := node.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func serve(t *testing.T) string {
+	t.Helper()
+	inst, err := instance.New(instance.Config{Store: memory.New(memory.Config{}), Alone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: inst}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestTheTypesAreThoseOfOpenAPI(t *testing.T) {
+	t.Parallel()
+	Build(t)
+	file := filepath.Join(t.TempDir(), "openapi.ts")
+	generate := exec.CommandContext(t.Context(), "node", filepath.Join(top(), built, "node_modules", "openapi-typescript", "bin", "cli.js"),
+		filepath.Join(top(), "httpapi", "openapi.yaml"), "--output", file)
+	if out, err := generate.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	want, there := read(t, file), filepath.Join(top(), sources, "src", "openapi.ts")
+	if *update {
+		if err := os.WriteFile(there, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(want, read(t, there)) {
+		t.Errorf("%s is not what openapi-typescript makes of httpapi/openapi.yaml; run: make generate", there)
+	}
+}
+
+func TestEachCodeHasAnErrorClass(t *testing.T) {
+	t.Parallel()
+	dir := Build(t)
+	script := `import { errorClasses } from ` + quote(t, filepath.Join(dir, "src", "index.js")) + `;
+console.log(JSON.stringify(Object.fromEntries(Object.entries(errorClasses).map(([code, c]) => [code, c.status]))));`
+	out, err := exec.CommandContext(t.Context(), "node", "--input-type=module", "--eval", script).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]int
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{}
+	for _, m := range wire.Meanings() {
+		want[string(m.Code)] = m.Status
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("codes and statuses (-server +package):\n%s", diff)
+	}
+}
+
+func quote(t *testing.T, text string) string {
+	t.Helper()
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(quoted)
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

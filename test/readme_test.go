@@ -26,9 +26,10 @@ var readmePages = []string{
 }
 
 // testedElsewhere have tests of their own: httpapi/mcp, test/dashboard, test/kubernetes,
-// test/terraform, and test/load/etcd, which writes its page.
+// test/terraform, test/typescript, and test/load/etcd, which writes its page.
 var testedElsewhere = []string{
-	"httpapi/dashboard/README.md", "httpapi/kubernetes/README.md", "httpapi/mcp/README.md", "terraform/README.md",
+	"httpapi/dashboard/README.md", "httpapi/kubernetes/README.md", "httpapi/mcp/README.md",
+	"leadership/client/typescript/README.md", "terraform/README.md",
 	"test/load/etcd/README.md", "test/terraform/provider/README.md",
 }
 

@@ -209,9 +209,10 @@ class Limited {
 /** Reports whether fetch failed before it had a connection. */
 function notSent(e: unknown): boolean {
   const connecting = (e: unknown): boolean => {
-    const { code, syscall, errors } = (e ?? {}) as { code?: string; syscall?: string; errors?: unknown[] };
+    const { code, syscall, errors, message } = (e ?? {}) as { code?: string; syscall?: string; errors?: unknown[]; message?: string };
     if (Array.isArray(errors) && errors.length > 0) return errors.every(connecting);
-    return syscall === "connect" || syscall === "getaddrinfo" || code === "UND_ERR_CONNECT_TIMEOUT" || code === "ConnectionRefused";
+    if (syscall === "connect" || syscall === "getaddrinfo" || code === "UND_ERR_CONNECT_TIMEOUT") return true;
+    return code === "ECONNREFUSED" || code === "ConnectionRefused" || /: client error \(Connect\): /.test(message ?? ""); // Bun, and Deno
   };
   return connecting((e as { cause?: unknown } | undefined)?.cause ?? e);
 }

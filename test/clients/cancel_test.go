@@ -16,7 +16,7 @@ var cancelTrials = []trial{
 	{name: "cancelled in line", lease: soon, run: func(s *scene) {
 		bob := s.bobFor(time.Hour)
 		d := s.start(clients.Options{})
-		s.asked(wire.VerbAcquire, 1)
+		s.until("the client is in line", func() bool { return s.waits("ann") })
 		d.cancels()
 		s.until("the server has lost its waiter", s.lostWaiter)
 		bob.release()

@@ -57,8 +57,8 @@ var clockTrials = []trial{
 	}},
 }
 
-// setClocks has the driver's wall clock jump by two hours, there and back, each second: by a library
-// that stands before the C library or, of a program in Go, by a build of its own.
+// setClocks has the driver's wall clock jump by two hours, there and back, each second: by a
+// library that stands before the C library or, of a program in Go, by a build of its own.
 func (s *scene) setClocks() {
 	s.Helper()
 	if s.kind.isGo {

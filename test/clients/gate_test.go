@@ -26,6 +26,7 @@ import (
 type gate struct {
 	*httptest.Server
 	target string
+	prefix string // of the paths that are for the server
 
 	mu       sync.Mutex // guards all below
 	rules    []*rule
@@ -64,9 +65,9 @@ type edit func(x *exchange, reply map[string]any, header http.Header)
 // always is the number of a rule that stays.
 const always = 1 << 30
 
-func newGate(t testing.TB, target string) *gate {
+func newGate(t testing.TB, target string, election leadership.Election) *gate {
 	t.Helper()
-	g := &gate{target: target}
+	g := &gate{target: target, prefix: wire.PathElections + "/" + string(election)}
 	g.Server = httptest.NewServer(g)
 	g.Server.Config.ErrorLog = quiet
 	t.Cleanup(g.CloseClientConnections)
@@ -121,6 +122,10 @@ func (g *gate) all() (found []request) {
 
 // ServeHTTP implements http.Handler.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasPrefix(r.URL.Path, g.prefix) {
+		http.NotFound(w, r) // a client of another test
+		return
+	}
 	now := boottime.Now()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -28,7 +28,6 @@ type process struct {
 	events []clients.Event
 	log    strings.Builder
 	over   bool // it has ended, and said all
-	killed bool // by the case
 }
 
 // start starts the driver, which has ended when the case has.
@@ -168,9 +167,9 @@ func (p *process) awaits(name string, n int) (e clients.Event) {
 	return e
 }
 
-// leadsAtAll waits until it leads, and returns its token. On a machine that is busy a short lease may
-// have ended before the client knew of it, or before the command of a wrapper began: then the token
-// is another one, or 0.
+// leadsAtAll waits until it leads, and returns its token. On a machine that is busy a short lease
+// may have ended before the client knew of it, or before the command of a wrapper began: then the
+// token is another one, or 0.
 func (p *process) leadsAtAll() (token leadership.Token) {
 	p.Helper()
 	p.until("the driver leads, or has ended", func() bool {

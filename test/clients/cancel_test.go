@@ -85,8 +85,8 @@ func cancelledCall(kind string, verb wire.Verb) trial {
 	}}
 }
 
-// lostWaiter reports whether a call of the driver in line has ended without an answer. A grant at that
-// very moment is possible, and is released, or ends.
+// lostWaiter reports whether a call of the driver in line has ended without an answer. A grant at
+// that very moment is possible, and is released, or ends.
 func (s *scene) lostWaiter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -173,6 +173,12 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	}
 }
 
+func TestStateNeedsAnEmulatorThatMakeDevStarts(t *testing.T) {
+	t.Parallel()
+	p := start(t, "-state", filepath.Join(t.TempDir(), "state"))
+	p.await(t, "is not (it ran before, and stays); leave STATE out")
+}
+
 func TestAWrongFlagOfServeIsSaid(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--", "--bogus")

@@ -26,10 +26,12 @@ var readmePages = []string{
 }
 
 // testedElsewhere have tests of their own: httpapi/mcp, leadership/client/python/tests,
-// test/dashboard, test/kubernetes, test/terraform, and test/load/etcd, which writes its page.
+// test/dashboard, test/kubernetes, test/terraform, test/typescript, and test/load/etcd, which writes
+// its page.
 var testedElsewhere = []string{
-	"httpapi/dashboard/README.md", "httpapi/kubernetes/README.md", "httpapi/mcp/README.md", "leadership/client/python/README.md",
-	"terraform/README.md", "test/load/etcd/README.md", "test/terraform/provider/README.md",
+	"httpapi/dashboard/README.md", "httpapi/kubernetes/README.md", "httpapi/mcp/README.md",
+	"leadership/client/python/README.md", "leadership/client/typescript/README.md", "terraform/README.md",
+	"test/load/etcd/README.md", "test/terraform/provider/README.md",
 }
 
 func TestEveryReadmeIsTested(t *testing.T) {
@@ -227,7 +229,7 @@ func TestThePromisesRestOnTestsThatExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	var tests []string
-	for _, pattern := range []string{"*_test.go", "faults/*_test.go", "../leadership/instance/*_test.go", "../httpapi/*_test.go", "../httpapi/kubernetes/*_test.go", "kubernetes/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", "faults/*_test.go", "../leadership/instance/*_test.go", "../httpapi/*_test.go", "../cmd/regent/*_test.go", "../httpapi/kubernetes/*_test.go", "kubernetes/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -166,7 +166,9 @@ class Handle:
         if term.over:
             log.error("no longer leader: %s", term.over)
         elif term.failure and not failing:
-            log.warning("election %s, token %d: the lease could not be renewed; trying until the deadline, in %.1f s: %s", term.election, token, term.left(now), term.failure)
+            log.warning(
+                "election %s, token %d: the lease could not be renewed; trying until the deadline, in %.1f s: %s",
+                term.election, token, term.left(now), term.failure)
         elif failing and not term.failure:
             log.info("election %s, token %d: renewed again", term.election, term.token)
         return next

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Iterator, Mapping
 
 from . import _cancel
-from ._wire import Address
+from ._wire import Address, hidden
 
 MAX_REPLY = 1 << 20  # bytes of a reply, unless a call says otherwise
 MAX_LINE = 1 << 20  # bytes of a line of a stream
@@ -280,7 +280,7 @@ def _told(cancel: _cancel.Cancel | None = None) -> Iterator[None]:
         if cancel:
             cancel.check()
         # the text of a ValueError repeats what was to be sent
-        raise Unanswered(f"no answer: {type(error).__name__}" + ("" if isinstance(error, ValueError) else f": {error}"[:300])) from None
+        raise Unanswered(f"no answer: {type(error).__name__}" + ("" if isinstance(error, ValueError) else f": {hidden(str(error))}"[:300])) from None
 
 
 def _quiet(sock: socket.socket) -> bool:

@@ -65,6 +65,11 @@ class Key:
         raise TypeError("a key cannot leave its process")
 
 
+def hidden(text: str) -> str:
+    """The text without what may be a key or a token, for what another program has sent back."""
+    return re.sub(r"[A-Za-z0-9_-]{24,}", "…", text)
+
+
 @dataclass(frozen=True)
 class Address:
     """Where a server is."""

@@ -37,7 +37,7 @@ help: ## show this list
 run: building build ## serve on 127.0.0.1:8080 with a local store (ARGS="..." adds flags)
 	@$(BUILD)/regent serve $(ARGS)
 
-dev: building build ## serve twice on emulators, as on Google Cloud (STORE=spanner STATE=DIR LISTEN=HOST:PORT ARGS="...")
+dev: building build ## serve twice on the emulators, as on Google Cloud (STORE=spanner STATE=DIR LISTEN=HOST:PORT)
 	@go build -o $(BUILD)/regent-dev ./cmd/dev
 	@$(BUILD)/regent-dev -regent $(BUILD)/regent -dir $(BUILD)/dev -store $(STORE) -listen $(LISTEN) -project $(PROJECT) -state "$(STATE)" -- $(ARGS)
 
@@ -98,6 +98,7 @@ fuzz: ## run each fuzz target for FUZZTIME (30s)
 emulators: ## start the emulators, print their variables, and run until interrupted
 	@go run ./cmd/emulators
 
-generate: ## rewrite the tables of httpapi/README.md and httpapi/mcp/README.md, and the licenses of the modules in the binary
+generate: ## rewrite the tables of httpapi/README.md and httpapi/mcp/README.md, the TypeScript types of the API, and the licenses of the modules in the binary
 	go test ./httpapi ./httpapi/mcp -run Readme -update
 	go test ./cmd/regent -run LicensesAreThose -update
+	go test ./test/typescript -run TypesAreThoseOfOpenAPI -update

@@ -106,7 +106,8 @@ func startWith(t *testing.T, env []string, args ...string) *process {
 	return p
 }
 
-// await reads the output until a line has the text.
+// await reads the output until a line has the text. It fails at the line that ends the start, if
+// that is another one.
 func (p *process) await(t *testing.T, text string) {
 	t.Helper()
 	for p.lines.Scan() {
@@ -114,8 +115,11 @@ func (p *process) await(t *testing.T, text string) {
 		if strings.Contains(p.lines.Text(), text) {
 			return
 		}
+		if strings.Contains(p.lines.Text(), "Ctrl-C ends everything") {
+			break
+		}
 	}
-	t.Fatalf("it ended, and did not say %q:\n%s", text, p.said)
+	t.Fatalf("it is ready or has ended, and did not say %q:\n%s", text, p.said)
 }
 
 // ready waits until both instances are, and returns their URLs.
@@ -124,7 +128,7 @@ func (p *process) ready(t *testing.T) (first, second string) {
 	p.await(t, "Ctrl-C ends everything")
 	var urls []string
 	for line := range strings.Lines(p.said) {
-		if url, log, is := strings.Cut(strings.TrimSpace(line), "/ui/"); is && strings.HasSuffix(log, ".log") {
+		if url, log, is := strings.Cut(strings.TrimSpace(line), "/ui/"); is && strings.HasSuffix(strings.TrimSpace(log), ".log") {
 			urls = append(urls, url[strings.Index(url, "http"):])
 		}
 	}

@@ -121,6 +121,9 @@ func (s *state) read() error {
 		}
 	}
 	s.log, err = os.OpenFile(s.path("seen.jsonl"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err == nil && len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
+		_, err = s.log.WriteString("\n")
+	}
 	return err
 }
 

@@ -22,8 +22,8 @@ func (d *dev) exports() []string {
 var greeting = template.Must(template.New("").Parse(`
 Regent runs twice on this machine, with the emulators of {{.Store}} and Pub/Sub, as it runs on Google Cloud.
 
-  {{.First}}/ui/  {{.Dir}}/instance-1.log
-  {{.Second}}/ui/  {{.Dir}}/instance-2.log
+  instance 1  {{.First}}/ui/  its log: {{.Dir}}/instance-1.log
+  instance 2  {{.Second}}/ui/  its log: {{.Dir}}/instance-2.log
 
 In each terminal of yours ("source {{.Dir}}/env" does it):
 {{range .Env}}
@@ -36,7 +36,8 @@ Try, in three terminals:
   3. kill the first, and lead at the second once ann's lease has ended:
      kill -9 $(cat {{.Dir}}/instance-1.pid); {{.Regent}} run reports --candidate bob --server {{.Second}} -- sh -c 'echo token $REGENT_FENCING_TOKEN'
 
-What differs from Google Cloud: {{.Regent}} doctor --service {{.First}}
+{{.Differs}} What else differs from Google Cloud is said by
+"{{.Regent}} doctor --service {{.First}}", with these variables.
 {{.Kept}}
 Ctrl-C ends everything.
 
@@ -51,9 +52,17 @@ func (d *dev) tell() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return greeting.Execute(d.out, struct {
-		Store, First, Second, Dir, Regent, Kept string
-		Env                                     []string
-	}{d.store.Title(), d.instances[0].url, d.instances[1].url, d.dir, d.regent, d.kept(), env})
+		Store, First, Second, Dir, Regent, Differs, Kept string
+		Env                                              []string
+	}{d.store.Title(), d.instances[0].url, d.instances[1].url, d.dir, d.regent, d.unmade(), d.kept(), env})
+}
+
+// unmade says what Terraform makes on Google Cloud, and is not made here.
+func (d *dev) unmade() string {
+	if d.store == emulators.KindFirestore {
+		return "This emulator needs no indexes and knows no TTL policies, which Terraform makes."
+	}
+	return "This emulator has the tables, and never deletes the rows that are due."
 }
 
 // kept says what becomes of the data.
@@ -64,7 +73,7 @@ func (d *dev) kept() string {
 	case d.emulators.Source(d.store) == emulators.SourceEnv:
 		return "The data stay in the emulator, which ran before."
 	case d.store == emulators.KindFirestore:
-		return "The data are lost at the end; make dev STATE=DIR keeps them in DIR. There is no TTL policy and no index to set up, as Terraform does on Google Cloud."
+		return "The data are lost at the end; make dev STATE=DIR keeps them in DIR."
 	}
 	return "The data are lost at the end: the Spanner emulator cannot save them."
 }

@@ -247,12 +247,12 @@ func (p *process) loses(codes ...leadership.Code) {
 }
 
 // fails waits until its call has failed. The log of a wrapper does not always name the code.
-func (p *process) fails(call string, code leadership.Code) {
+func (p *process) fails(call string, codes ...leadership.Code) {
 	p.Helper()
 	e := p.awaits(clients.Failed, 1)
 	unnamed := p.kind.wrapper != nil && e.Code == clients.Other
-	if e.Call != call || leadership.Code(e.Code) != code && !unnamed {
-		p.Errorf("%s has failed with %s, not %s with %s\n%s", e.Call, e.Code, call, code, p.scene.story())
+	if e.Call != call || !unnamed && !slices.Contains(codes, leadership.Code(e.Code)) {
+		p.Errorf("%s has failed with %s, not %s with %v\n%s", e.Call, e.Code, call, codes, p.scene.story())
 	}
 	p.ends()
 }

@@ -122,7 +122,7 @@ func install(dir string) error {
 
 // refresh copies the sources, and reports whether any has changed.
 func refresh(dir string) (changed bool, err error) {
-	changed, err = mirror(filepath.Join(top(), sources), dir, "tsconfig.json", "tsconfig.test.json")
+	changed, err = mirror(filepath.Join(top(), sources), dir, "tsconfig.json", "tsconfig.test.json", "README.md")
 	for from, to := range map[string]string{sources + "/src": "src", sources + "/test": "test", drivers: "driver"} {
 		if err == nil {
 			var some bool

@@ -30,15 +30,29 @@ func TestThePackage(t *testing.T) {
 		t.Fatalf("there are no tests: %v", err)
 	}
 	node := exec.CommandContext(t.Context(), "node", append([]string{"--test"}, tests...)...)
-	node.Env = append(os.Environ(), "REGENT_TEST_SERVER="+serve(t))
+	node.Env = append(os.Environ(), "REGENT_TEST_SERVER="+serve(t), "REGENT_BINARY="+program(t),
+		"REGENT_SQLFENCE="+filepath.Join(top(), "leadership", "fence", "sqlfence", "table.go"))
 	if out, err := node.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
+// program builds regent, for tests that stop and start their server.
+func program(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "regent")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", name, "regent/cmd/regent")
+	build.Dir = top()
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return name
+}
+
 func serve(t *testing.T) string {
 	t.Helper()
-	inst, err := instance.New(instance.Config{Store: memory.New(memory.Config{}), Alone: true})
+	store := memory.New(memory.Config{})
+	inst, err := instance.New(instance.Config{Store: store, Journal: store, Alone: true})
 	if err != nil {
 		t.Fatal(err)
 	}

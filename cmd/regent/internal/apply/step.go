@@ -26,8 +26,8 @@ type Step struct {
 	Election leadership.Election
 	Action   Action
 	Place    string // in the files; "" for an election that is in none
-	// Diff are the members that differ. If Action is not Change, they are all that the election will
-	// have, or has had before it is deleted.
+	// Diff are the members that differ. If Action is not Change, they are all that the election
+	// will have, or has had before it is deleted.
 	Diff []Member
 	// Refused says why the step must not be done, because more was not asked for; nil if it may.
 	Refused error

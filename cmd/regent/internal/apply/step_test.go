@@ -232,8 +232,13 @@ func TestADiffIsInTheWordsOfAFile(t *testing.T) {
 		Strategy: leadership.StrategyCapability, Prefer: leadership.NewNames("gpu", "eu"),
 	}}
 	want := []Member{
-		{"description", "", `"a \u202e b"`}, {"leaseDuration", "30s", "1m30s"}, {"policy.prefer", "", `["eu","gpu"]`},
-		{"policy.strategy", "", `"capability"`}, {"policy.verdicts", "3", ""}, {"policy.window", "", "300ms"}, {"retireAfter", "720h", ""},
+		{"description", "", `"a \u202e b"`},
+		{"leaseDuration", "30s", "1m30s"},
+		{"policy.prefer", "", `["eu","gpu"]`},
+		{"policy.strategy", "", `"capability"`},
+		{"policy.verdicts", "3", ""},
+		{"policy.window", "", "300ms"},
+		{"retireAfter", "720h", ""},
 	}
 	if diff := cmp.Diff(want, diff(&from, &to)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

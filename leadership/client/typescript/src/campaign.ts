@@ -9,7 +9,7 @@ import { Keeper, about } from "./keeper.ts";
 import { Lease, release } from "./lease.ts";
 import type { Log } from "./log.ts";
 import { Term } from "./term.ts";
-import { sleep } from "./wait.ts";
+import { onAbort, sleep } from "./wait.ts";
 import { Secret, milliseconds, written } from "./wire.ts";
 
 /** How long one call stands in line, in milliseconds: as long as a server lets it. */
@@ -202,7 +202,7 @@ function turnOf(e: unknown): number {
 function any(...signals: (AbortSignal | undefined)[]): { signal: AbortSignal; release: () => void } {
   const controller = new AbortController();
   const abort = (): void => controller.abort(signals.find((s) => s?.aborted)?.reason);
-  for (const s of signals) s?.addEventListener("abort", abort);
+  const leave = signals.map((s) => onAbort(s, abort));
   if (signals.some((s) => s?.aborted)) abort();
-  return { signal: controller.signal, release: () => signals.forEach((s) => s?.removeEventListener("abort", abort)) };
+  return { signal: controller.signal, release: () => leave.forEach((end) => end()) };
 }

@@ -3,6 +3,7 @@ import {
   InvalidArgument, OutcomeUnknown, PermissionDenied, RateLimited, RegentError, StoreUnavailable, Unauthenticated, invalid,
   ofProblem, type Details, type Problem,
 } from "./errors.ts";
+import { onAbort } from "./wait.ts";
 
 /** A bearer token: a text, or a function that is asked before each request. */
 export type TokenSource = string | ((signal: AbortSignal) => string | Promise<string>);
@@ -136,12 +137,16 @@ export class Http {
     const most = k.maxReply ?? defaultMaxReply;
     const parts: Uint8Array[] = [];
     let size = 0;
+    const reader = response.body?.getReader();
     try {
-      for await (const part of response.body ?? []) {
-        parts.push(part);
-        if ((size += part.length) > most) break;
+      while (reader && size <= most) {
+        const { done, value } = await limited.within(reader.read());
+        if (done) break;
+        parts.push(value);
+        size += value.length;
       }
     } catch (e) {
+      reader?.cancel().catch(() => {});
       limited.check();
       throw unanswered(k, k.changes, limited.over ? "no complete answer in time" : "the answer was cut off", e);
     }
@@ -155,20 +160,20 @@ class Limited {
   readonly #controller = new AbortController();
   readonly #outer: AbortSignal | undefined;
   readonly #cancel: () => void;
+  readonly #leave: () => void;
   /** The time is over. */
   over = false;
 
   constructor(outer: AbortSignal | undefined, clock: Clock, limit: number) {
     this.#outer = outer;
-    outer?.addEventListener("abort", this.#abort);
-    if (outer?.aborted) this.#abort();
+    const abort = (): void => this.#controller.abort(outer?.reason);
+    this.#leave = onAbort(outer, abort);
+    if (outer?.aborted) abort();
     this.#cancel = clock.timer(limit, () => {
       this.over = true;
       this.#controller.abort(new DOMException("the time for this exchange is over", "TimeoutError"));
     });
   }
-
-  readonly #abort = (): void => this.#controller.abort(this.#outer?.reason);
 
   get signal(): AbortSignal {
     return this.#controller.signal;
@@ -184,8 +189,7 @@ class Limited {
     return new Promise((resolve, reject) => {
       const abort = (): void => reject(this.signal.reason);
       if (this.signal.aborted) abort();
-      this.signal.addEventListener("abort", abort, { once: true });
-      promise.then(resolve, reject);
+      promise.then(resolve, reject).finally(onAbort(this.signal, abort));
     });
   }
 
@@ -197,7 +201,7 @@ class Limited {
   /** Ends the exchange, with the connection if its body was not read to its end. */
   end(): void {
     this.#cancel();
-    this.#outer?.removeEventListener("abort", this.#abort);
+    this.#leave();
     this.#controller.abort();
   }
 }
@@ -205,9 +209,10 @@ class Limited {
 /** Reports whether fetch failed before it had a connection. */
 function notSent(e: unknown): boolean {
   const connecting = (e: unknown): boolean => {
-    const { code, syscall, errors } = (e ?? {}) as { code?: string; syscall?: string; errors?: unknown[] };
+    const { code, syscall, errors, message } = (e ?? {}) as { code?: string; syscall?: string; errors?: unknown[]; message?: string };
     if (Array.isArray(errors) && errors.length > 0) return errors.every(connecting);
-    return syscall === "connect" || syscall === "getaddrinfo" || code === "UND_ERR_CONNECT_TIMEOUT" || code === "ConnectionRefused";
+    if (syscall === "connect" || syscall === "getaddrinfo" || code === "UND_ERR_CONNECT_TIMEOUT") return true;
+    return code === "ECONNREFUSED" || code === "ConnectionRefused" || /: client error \(Connect\): /.test(message ?? ""); // Bun, and Deno
   };
   return connecting((e as { cause?: unknown } | undefined)?.cause ?? e);
 }

@@ -43,7 +43,7 @@ export class Journal {
    * finds out, and appends them once; one with others is refused with IndexMismatch if they are there.
    * lease.journal opens it anew, with the index that it has then.
    */
-  append(entries: Entry | readonly Entry[], options: CallOptions = {}): Promise<number> {
+  async append(entries: Entry | readonly Entry[], options: CallOptions = {}): Promise<number> {
     const all = [...(Array.isArray(entries) ? entries : [entries as Entry])].map(({ type, data }, i) => {
       checkData(`entries/${i}/data`, data);
       return { ...(type ? { type } : {}), data: JSON.parse(JSON.stringify(data)) as unknown }; // as it is now
@@ -54,7 +54,7 @@ export class Journal {
       return this.#append(all, options);
     });
     this.#turn = done.catch(() => {});
-    return done;
+    return await done;
   }
 
   async #append(entries: object[], options: CallOptions): Promise<number> {
@@ -72,9 +72,9 @@ export class Journal {
    * Puts a snapshot in the place of all entries up to an index: data is any JSON but null, of at most
    * 512 KiB. Those entries are deleted, and readers that need them get the snapshot instead.
    */
-  snapshot(upTo: number, data: unknown, options: CallOptions = {}): Promise<void> {
+  async snapshot(upTo: number, data: unknown, options: CallOptions = {}): Promise<void> {
     checkData("data", data);
-    return this.#snapshot({ upTo, data }, options);
+    await this.#snapshot({ upTo, data }, options);
   }
 
   /** Is snapshot for data that is elsewhere. */

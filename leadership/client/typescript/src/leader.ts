@@ -141,9 +141,9 @@ export async function promote({ http, term }: Leader, prepare: (() => void | Pro
 const followersWait = 60_000;
 
 /** @internal Waits until at least so many members follow the token of the lease. */
-export function awaitFollowers({ http, term }: Leader, need: number, options: CallOptions): Promise<void> {
+export async function awaitFollowers({ http, term }: Leader, need: number, options: CallOptions): Promise<void> {
   if (!Number.isInteger(need) || need < 1 || need > 10_000) throw invalid(`need: the number of followers is an integer from 1 to 10000, not ${quote(need)}`);
-  return during([term.signal, options.signal], async (signal) => {
+  await during([term.signal, options.signal], async (signal) => {
     const backoff = new Backoff();
     for (;;) {
       const began = term.clock.now();
@@ -185,9 +185,9 @@ export class LeaderCheckpoint {
    * ends. Errors: TokenStale, once a later leader has inherited; LeaseLost; PayloadTooLarge, for which
    * putAt is the remedy; OutcomeUnknown.
    */
-  put(data: unknown, options: CheckpointOptions = {}): Promise<void> {
+  async put(data: unknown, options: CheckpointOptions = {}): Promise<void> {
     checkData("data", data);
-    return this.#put({ data, task: options.task }, options);
+    await this.#put({ data, task: options.task }, options);
   }
 
   /** Is put for data that is elsewhere. sha256 is its sum in hexadecimal. */

@@ -5,6 +5,7 @@ import { ElectionDeleted, LeaseLost, RegentError, type End } from "./errors.ts";
 import { HandOver } from "./succession.ts";
 import { Notices, cuts, noticeOf, termEnd, type TermEnd } from "./notice.ts";
 import { Reporting } from "./report.ts";
+import { onAbort } from "./wait.ts";
 import { written, type Election, type LeaseRequest, type Secret } from "./wire.ts";
 
 /** @internal How long a timer is trusted: timers stand still while the machine sleeps, and the lease's clock does not. */
@@ -60,6 +61,7 @@ export class Term {
   #ends: TermEnd | undefined;
   #noticed = "";
   #cancelAlarm: () => void = () => {};
+  #leave: (() => void)[] = [];
   readonly #look = (): void => this.look();
 
   constructor(o: TermOptions) {
@@ -77,8 +79,7 @@ export class Term {
     this.#belief = new Belief(o.sent, this.#now(), grant.waitedMs ?? 0, remains(grant), o.margin);
     this.#ends = termEnd(o.sent, Math.max(0, Math.min(grant.waitedMs ?? 0, clock.now() - o.sent)), grant);
     this.handOver.hear(grant.revision, grant.succession);
-    this.#outer?.addEventListener("abort", this.#look);
-    this.#parent?.signal.addEventListener("abort", this.#look);
+    this.#leave = [onAbort(this.#outer, this.#look), onAbort(this.#parent?.signal, this.#look)];
     this.look();
   }
 
@@ -129,8 +130,7 @@ export class Term {
     this.cause = cause;
     this.end = end;
     this.#cancelAlarm();
-    this.#outer?.removeEventListener("abort", this.#look);
-    this.#parent?.signal.removeEventListener("abort", this.#look);
+    for (const leave of this.#leave) leave();
     this.notices.close();
     this.#controller.abort(cause);
   }

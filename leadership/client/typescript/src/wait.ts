@@ -1,17 +1,25 @@
+import { setMaxListeners } from "node:events";
 import type { Clock } from "./clock.ts";
+
+/**
+ * @internal Calls the function when the signal is aborted from now on, and returns how to end that. One signal may end
+ * everything that a program does, so it may have any number of listeners without a warning.
+ */
+export function onAbort(signal: AbortSignal | undefined, call: () => void): () => void {
+  if (!signal) return () => {};
+  setMaxListeners(0, signal);
+  signal.addEventListener("abort", call);
+  return () => signal.removeEventListener("abort", call);
+}
 
 /** @internal Resolves when the time is over, or a signal is aborted. It never rejects. */
 export function sleep(clock: Clock, milliseconds: number, ...signals: (AbortSignal | undefined)[]): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
-      cancel();
-      for (const s of signals) s?.removeEventListener("abort", done);
+      for (const cancel of cancels) cancel();
       resolve();
     };
-    const cancel = clock.timer(milliseconds, done);
-    for (const s of signals) {
-      s?.addEventListener("abort", done);
-      if (s?.aborted) return done();
-    }
+    const cancels = [clock.timer(milliseconds, done), ...signals.map((s) => onAbort(s, done))];
+    if (signals.some((s) => s?.aborted)) done();
   });
 }

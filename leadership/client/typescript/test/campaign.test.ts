@@ -1,0 +1,232 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ElectionDeleted, InvalidArgument, LeaseHeld, NotEligible, PermissionDenied, StoreUnavailable, cksumPriority, defaultCandidate } from "../src/index.ts";
+import { Script, broken, late, ok, refuse, settle, silent, unreachable, vacant } from "./scripted.ts";
+
+const inLine = refuse(409, "LEASE_HELD", { reason: "HELD" });
+
+test("it stands in line until it leads, with one key, and asks again at once after a full wait", async () => {
+  const s = new Script();
+  s.on("acquire", late(s, 60_000, inLine), late(s, 60_000, inLine), late(s, 1_000, ok()));
+  const asking = s.client().lead("reports");
+  await s.clock.advance(130_000);
+  assert.ok((await asking).valid());
+  const asked = s.of("acquire");
+  assert.equal(asked.length, 3);
+  assert.ok(asked.every((a) => a.body.wait === "60000ms"));
+  assert.equal(asked[1]!.at - asked[0]!.at, 60_000);
+  assert.equal(new Set(asked.map((a) => a.body.key)).size, 1);
+  assert.match(String(asked[0]!.body.key), /^[A-Za-z0-9_-]{43}$/);
+});
+
+test("each call has a key of its own", async () => {
+  const s = new Script();
+  s.on("acquire", ok());
+  s.on("release", vacant);
+  const client = s.client();
+  for (let i = 0; i < 2; i++) await (await client.lead("reports")).release();
+  assert.notEqual(s.of("acquire")[0]!.body.key, s.of("acquire")[1]!.body.key);
+});
+
+test("a grant whose reply was lost is found by the same call again", async () => {
+  for (const failure of [broken, unreachable, refuse(503, "STORE_UNAVAILABLE"), refuse(504, "OUTCOME_UNKNOWN"), refuse(503, "DRAINING"), refuse(429, "RATE_LIMITED"), refuse(409, "LEASE_LOST")]) {
+    const s = new Script();
+    s.on("acquire", failure, ok());
+    const asking = s.client().lead("reports");
+    await s.clock.advance(10_000);
+    assert.ok((await asking).valid());
+    const [first, second] = s.of("acquire");
+    assert.equal(first!.body.key, second!.body.key);
+  }
+});
+
+test("a grant that arrives after its deadline is not believed, and asked for again with the same key", async () => {
+  const s = new Script();
+  s.on("acquire", late(s, 40_000, ok()), ok());
+  const asking = s.client().lead("reports");
+  await s.clock.advance(45_000);
+  const lease = await asking;
+  assert.ok(lease.valid());
+  const [first, second] = s.of("acquire");
+  assert.equal(first!.body.key, second!.body.key);
+  assert.ok(s.clock.now() + lease.remaining() >= second!.at + 28_000);
+});
+
+test("a grant to another candidate, or of another election, is not believed", async () => {
+  for (const more of [{ leaderId: "bob" }, { election: "others" }, { fencingToken: 0 }, { state: "vacant" }]) {
+    const s = new Script();
+    s.on("acquire", ok(more), ok());
+    const asking = s.client().lead("reports");
+    await s.clock.advance(5_000);
+    assert.equal((await asking).candidate, "ann");
+    assert.equal(s.of("acquire").length, 2);
+  }
+});
+
+test("without a wait it is refused at once, and tries three times if there is no answer", async () => {
+  const s = new Script();
+  s.on("acquire", inLine);
+  await assert.rejects(s.client().lead("reports", { wait: 0 }), LeaseHeld);
+  assert.equal(s.of("acquire").length, 1);
+  assert.equal(s.of("acquire")[0]!.body.wait, undefined);
+  s.on("acquire", unreachable);
+  const failing = assert.rejects(s.client().lead("reports", { wait: 0 }), StoreUnavailable);
+  await s.clock.advance(10_000);
+  await failing;
+  assert.equal(s.of("acquire").length, 4);
+});
+
+test("a candidate that has bid asks again when its turn comes, though it does not wait", async () => {
+  const s = new Script();
+  s.on("acquire", refuse(409, "LEASE_HELD", { reason: "BALLOT", retryAfterMs: 2_500 }), ok());
+  const asking = s.client().lead("reports", { wait: 0 });
+  await s.clock.advance(3_000);
+  await asking;
+  const [first, second] = s.of("acquire");
+  assert.equal(second!.at - first!.at, 2_500);
+});
+
+test("a wait that is over throws the refusal", async () => {
+  const s = new Script();
+  s.on("acquire", (asked) => late(s, Number.parseInt(String(asked.body.wait)), inLine)(asked));
+  let error: unknown = undefined as unknown;
+  s.client().lead("reports", { wait: "1m30s" }).catch((e) => (error = e));
+  await s.clock.advance(89_999);
+  assert.ok(!error);
+  await s.clock.advance(1);
+  assert.ok(error instanceof LeaseHeld);
+  assert.deepEqual(s.of("acquire").map((a) => a.body.wait), ["60000ms", "30000ms"]);
+});
+
+test("an error that another call would not change ends the campaign", async () => {
+  for (const [status, code, of] of [
+    [400, "INVALID_ARGUMENT", InvalidArgument], [403, "PERMISSION_DENIED", PermissionDenied], [409, "ELECTION_DELETED", ElectionDeleted], [409, "NOT_ELIGIBLE", NotEligible],
+  ] as const) {
+    const s = new Script();
+    s.on("acquire", refuse(status, code));
+    await assert.rejects(s.client().lead("reports"), of);
+    assert.equal(s.of("acquire").length, 1);
+  }
+});
+
+// Where an abort can come, and what the server has done by then.
+const aborts = {
+  "the request is under way": (s: Script) => s.on("acquire", silent),
+  "the body of the reply is under way": (s: Script) => s.on("acquire", () => new Response(new ReadableStream({ start: (c) => c.enqueue(new TextEncoder().encode('{"elec')) }), { headers: { "content-type": "application/json" } })),
+  "it waits to ask again, after a reply was lost": (s: Script) => s.on("acquire", broken),
+};
+for (const [name, prepare] of Object.entries(aborts)) {
+  test(`an abort while ${name} releases a lease that was granted, by the same key`, async () => {
+    const s = new Script();
+    prepare(s);
+    s.on("get", vacant, ok({ fencingToken: 7 })); // the grant is still on its way at first
+    s.on("release", broken, vacant);
+    const stop = new AbortController();
+    let error: unknown = undefined as unknown;
+    s.client().lead("reports", { signal: stop.signal }).catch((e) => (error = e));
+    await settle();
+    stop.abort(new Error("enough"));
+    await s.clock.advance(6_000);
+    assert.match(String(error), /enough/);
+    const [release, again] = s.of("release");
+    assert.deepEqual([release!.body.fencingToken, release!.body.key], [7, s.of("acquire")[0]!.body.key]);
+    assert.equal(again!.body.key, release!.body.key);
+    const before = s.asked.length;
+    await s.clock.advance(60_000);
+    assert.equal(s.asked.length, before, "nothing goes on");
+  });
+}
+
+test("an abort while the bearer token is asked for sends nothing more than a look", async () => {
+  const s = new Script();
+  const stop = new AbortController();
+  let asked = 0;
+  const token = (): Promise<string> => (asked++ === 0 ? new Promise<string>(() => {}) : Promise.resolve("t"));
+  s.on("get", vacant);
+  const failing = assert.rejects(s.client({ token }).lead("reports", { signal: stop.signal }), /enough/);
+  await settle();
+  stop.abort(new Error("enough"));
+  await s.clock.advance(6_000);
+  await failing;
+  assert.equal(s.of("acquire").length, 0);
+});
+
+test("an abort after the refusal releases nothing", async () => {
+  const s = new Script();
+  s.on("acquire", inLine);
+  const stop = new AbortController();
+  const failing = assert.rejects(s.client().lead("reports", { signal: stop.signal }), /enough/);
+  await settle();
+  stop.abort(new Error("enough"));
+  await s.clock.advance(1_000);
+  await failing;
+  assert.deepEqual(s.asked.map((a) => a.verb), ["acquire"]);
+});
+
+test("a signal that has fired before asks nothing", async () => {
+  const s = new Script();
+  await assert.rejects(s.client().lead("reports", { signal: AbortSignal.abort(new Error("enough")) }), /enough/);
+  assert.equal(s.asked.length, 0);
+});
+
+test("giving up is over within 5 s, even if the server is silent", async () => {
+  const s = new Script();
+  const stop = new AbortController();
+  let error: unknown = undefined as unknown;
+  s.client().lead("reports", { signal: stop.signal }).catch((e) => (error = e));
+  await settle();
+  stop.abort(new Error("enough"));
+  await s.clock.advance(4_900);
+  assert.ok(!error);
+  await s.clock.advance(200);
+  assert.match(String(error), /enough/);
+});
+
+test("it says what the candidate is worth, the load anew with each call", async () => {
+  const s = new Script();
+  let load = 3;
+  s.on("acquire", refuse(503, "STORE_UNAVAILABLE"), ok());
+  const asking = s.client().lead("reports", {
+    lease: "10s", priority: "cksum", capabilities: ["gpu", "eu", "gpu"], load: () => load++, metadata: { at: "here" }, note: "works", role: "candidate", inherit: true,
+  });
+  await s.clock.advance(2_000);
+  await asking;
+  const [first, second] = s.of("acquire").map(({ body: { key: _, wait: __, ...body } }) => body);
+  assert.deepEqual(first, {
+    candidateId: "ann", leaseDuration: "10000ms", priority: cksumPriority("ann"), capabilities: ["eu", "gpu"], load: 3,
+    metadata: { at: "here" }, note: "works", role: "candidate", inherit: true,
+  });
+  assert.equal(second!.load, 4);
+});
+
+test("what cannot be is refused before anything is sent, and the error says what can", async () => {
+  const s = new Script();
+  const client = s.client();
+  const wrong: [Parameters<typeof client.lead>, RegExp][] = [
+    [["Reports"], /is not the name of an election/],
+    [["a/b"], /is not the name of an election/],
+    [["reports", { candidate: "ann ann" }], /is not the id of a candidate/],
+    [["reports", { lease: "30" }], /"30s"/],
+    [["reports", { lease: 1.5 }], /whole milliseconds/],
+    [["reports", { wait: "-1s" }], /wait/],
+    [["reports", { priority: 0.5 }], /priority/],
+    [["reports", { capabilities: ["a b"] }], /capabilities/],
+    [["reports", { load: -1 }], /load/],
+    [["reports", { viaPeer: "other" }], /viaPeer/],
+  ];
+  for (const [args, says] of wrong) {
+    await assert.rejects(client.lead(...args), (e: Error) => e instanceof InvalidArgument && says.test(e.message));
+  }
+  assert.equal(s.asked.length, 0);
+});
+
+test("the priority by cksum is that of cksum", () => {
+  // $(($(printf %s ann | cksum | cut -d' ' -f1) - 2147483648))
+  assert.equal(cksumPriority("ann"), -596111967);
+  assert.equal(cksumPriority("a-much-longer-candidate.0123456789abcdef"), 1197918189);
+});
+
+test("a default candidate is a valid id, and another one each time", () => {
+  assert.match(defaultCandidate(), /^[A-Za-z0-9._@:-]{18,128}$/);
+  assert.notEqual(defaultCandidate(), defaultCandidate());
+});

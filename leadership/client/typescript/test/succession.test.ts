@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Client, InvalidArgument, LeaseHeld, LeaseLost, NotEligible, NotReady, type LeadOptions } from "../src/index.ts";
+import { successionAfter } from "../src/succession.ts";
+import type { ElectionEvent } from "../src/schemas.ts";
+import { line, serve, until } from "./support.ts";
+
+const clientOf = (url: string, candidate: string): Client => new Client(url, { candidate });
+
+/** The types of the events of an election. */
+const history = async (client: Client): Promise<string[]> => (await client.events("plan")).map((e) => e.type);
+
+test("a leader hands over to the candidate that waits, without a vacancy", async (t) => {
+  const server = await serve(t);
+  const ann = clientOf(server.url, "ann");
+  await using first = await ann.lead("plan");
+  await assert.rejects(first.handOver(), NotEligible); // no candidate waits
+  const steps: string[] = [];
+  let loaded!: () => void;
+  const loading = new Promise<void>((resolve) => (loaded = resolve));
+  const waiting = clientOf(server.url, "bob").lead("plan", {
+    onSuccession: async (named) => {
+      steps.push(`named by ${named.leader} with token ${named.token}`);
+      await loading;
+      steps.push("loaded");
+    },
+  });
+  await until(async () => (await ann.members("plan")).nodes.length === 2);
+  const handing = first.handOver({ within: "1m" }).then(() => steps.push("ready"));
+  await until(() => steps.length === 1);
+  assert.equal(first.succession?.to, "bob");
+  assert.ok(first.valid());
+  loaded();
+  await handing;
+  assert.equal(first.succession?.ready, true);
+  await first.release();
+  await using second = await waiting;
+  assert.equal(second.token, 2);
+  assert.deepEqual(steps, ["named by ann with token 1", "loaded", "ready"]);
+  assert.deepEqual(await history(ann), ["acquired", "handingOver", "ready", "yielded", "released", "acquired"]);
+  await second.release();
+});
+
+test("a hand-over goes through a connection that is cut", async (t) => {
+  const server = await serve(t);
+  const proxy = await line(t, () => server.url);
+  const ann = clientOf(proxy.url, "ann");
+  await using first = await ann.lead("plan");
+  const waiting = clientOf(proxy.url, "bob").lead("plan");
+  await until(async () => (await ann.members("plan")).nodes.length === 2);
+  const cutting = setInterval(() => proxy.cut(), 150);
+  t.after(() => clearInterval(cutting));
+  await first.handOver({ to: "bob", within: "1m" }).catch((e) => assert.ok(e instanceof NotEligible, String(e)));
+  clearInterval(cutting);
+  await first.release();
+  await using second = await waiting;
+  assert.equal(second.token, 2);
+  await second.release();
+});
+
+test("a successor that is not ready in time leaves the leader to end its work", async (t) => {
+  const server = await serve(t);
+  const ann = clientOf(server.url, "ann");
+  await using first = await ann.lead("plan", { lease: "2s" });
+  let aborted = false;
+  const stop = new AbortController();
+  const bob = clientOf(server.url, "bob").lead("plan", {
+    signal: stop.signal,
+    onSuccession: ({ signal }) => new Promise((resolve) => signal.addEventListener("abort", () => {
+      aborted = true;
+      resolve();
+    })),
+  });
+  await until(async () => (await ann.members("plan")).nodes.length === 2);
+  await assert.rejects(first.handOver({ within: "1s" }), NotReady);
+  await first.release();
+  await using second = await bob; // it is the next in line all the same
+  assert.equal(second.token, 2);
+  await until(() => aborted);
+  await second.release();
+});
+
+test("run hands over when its signal fires", async (t) => {
+  const server = await serve(t);
+  const ann = clientOf(server.url, "ann");
+  const stop = new AbortController();
+  let leads = false;
+  const first = ann.run("plan", (lease) => {
+    leads = true;
+    return new Promise<boolean>((resolve) => lease.signal.addEventListener("abort", () => resolve(lease.succession?.ready ?? false)));
+  }, { signal: stop.signal, handOverWithin: "1m" });
+  await until(() => leads);
+  const second = clientOf(server.url, "bob").lead("plan");
+  await until(async () => (await ann.members("plan")).nodes.length === 2);
+  stop.abort();
+  assert.equal(await first, true); // the successor was ready when the body was stopped
+  await using lease = await second;
+  assert.deepEqual((await history(ann)).slice(-3), ["yielded", "released", "acquired"]);
+  await lease.release();
+});
+
+test("run stops at once when its signal fires and no candidate waits", async (t) => {
+  const server = await serve(t);
+  const stop = new AbortController();
+  const client = clientOf(server.url, "ann");
+  const led = client.run("plan", (lease) => {
+    stop.abort();
+    return new Promise<void>((resolve) => lease.signal.addEventListener("abort", () => resolve()));
+  }, { signal: stop.signal, handOverWithin: "6s" });
+  await led;
+  assert.deepEqual(await history(client), ["acquired", "released"]);
+  await assert.rejects(client.run("plan", () => assert.fail(), { signal: stop.signal, handOverWithin: "6s" }), { name: "AbortError" });
+});
+
+async function configure(url: string, policy: object): Promise<void> {
+  const reply = await fetch(`${url}/v1/elections/plan`, { method: "PUT", headers: { "content-type": "application/json" }, body: JSON.stringify({ policy }) });
+  assert.equal(reply.status, 200, await reply.text());
+}
+
+test("a new leader is ready once it has prepared, where the policy asks for that", async (t) => {
+  const server = await serve(t);
+  await configure(server.url, { promotion: true });
+  const client = clientOf(server.url, "ann");
+  const write = (token: number): Promise<unknown> => client.checkToken("plan", token, { use: "write" });
+  const options: LeadOptions = { onPromotion: (lease) => assert.rejects(write(lease.token), NotReady) };
+  await using lease = await client.lead("plan", options);
+  await write(lease.token);
+  await lease.release();
+  const failing = client.lead("plan", { onPromotion: () => { throw new Error("the state is not readable"); } });
+  await assert.rejects(failing, /not readable/);
+  assert.equal((await client.read("plan", { strong: true })).state, "vacant");
+});
+
+test("a leader steps down with a reason, and asks for an approval", async (t) => {
+  const server = await serve(t);
+  const client = clientOf(server.url, "ann");
+  const lease = await client.lead("plan");
+  await assert.rejects(lease.stepDown(""), InvalidArgument);
+  await assert.rejects(lease.stepDown("tired", { absence: "1ms" }), InvalidArgument);
+  assert.ok(lease.valid());
+  await assert.rejects(lease.requestApproval("the second phase begins"), InvalidArgument); // the policy needs none
+  await lease.stepDown("the disk is full", { absence: "1m" });
+  await lease.stepDown("again");
+  const last = (await client.events("plan")).at(-1)!;
+  assert.deepEqual([last.type, last.reason], ["released", "the disk is full"]);
+  await assert.rejects(client.lead("plan", { wait: 0 }), LeaseHeld);
+  assert.deepEqual((await client.explain("plan", "ann")).reasons.map((r) => r.code).slice(0, 1), ["BANNED"]);
+});
+
+test("wrong arguments of a leader's calls are refused, and the lease goes on", async (t) => {
+  const server = await serve(t);
+  await using lease = await clientOf(server.url, "ann").lead("plan");
+  await assert.rejects(lease.handOver({ within: "1ms" }), InvalidArgument);
+  await assert.rejects(lease.handOver({ to: "a b" }), InvalidArgument);
+  await assert.rejects(lease.awaitFollowers(0), InvalidArgument);
+  await assert.rejects(lease.delegate("A"), InvalidArgument);
+  assert.ok(lease.valid());
+  await lease.release();
+  await assert.rejects(lease.handOver(), LeaseLost);
+  await assert.rejects(lease.checkpoint.put(1), LeaseLost);
+});
+
+test("the events of a hand-over are understood", () => {
+  const event = (type: string, detail: object, leaderId?: string): ElectionEvent => ({
+    election: "plan", revision: 2, type, at: "2026-01-01T00:00:00Z", fencingToken: 1, detail: detail as Record<string, never>, ...(leaderId ? { leaderId } : {}),
+  });
+  const named = successionAfter(undefined, event("handingOver", { to: "bob", endsBy: "2026-01-01T00:00:30Z" }, "ann"))!;
+  assert.deepEqual([named.to, named.untilMs, named.ready], ["bob", 30_000, false]);
+  assert.equal(successionAfter(undefined, event("assigned", { candidateId: "bob" }, "ann"))?.to, "bob");
+  assert.equal(successionAfter(undefined, event("assigned", { candidateId: "ann" }, "ann")), undefined);
+  assert.equal(successionAfter(named, event("ready", { candidateId: "bob" }, "ann"))?.ready, true);
+  assert.equal(successionAfter(named, event("ready", { candidateId: "ann" }, "ann"))?.ready, false);
+  assert.equal(successionAfter(named, event("yielded", { to: "bob" }, "ann"))?.yielded, true);
+  for (const type of ["goesOn", "acquired"]) assert.equal(successionAfter(named, event(type, {}, "ann")), undefined);
+  assert.equal(successionAfter(named, event("configured", {}, "ann")), named);
+  assert.equal(successionAfter(named, event("released", {})), undefined);
+});

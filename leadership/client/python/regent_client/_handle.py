@@ -80,6 +80,7 @@ class Handle:
                 self._term.end(Orphaned(f"election {self.election!r}, token {self.token}: the lease that it stands on has ended: {cause}"))
             left = self._term.left(self._core.clock())
             if was is None and self._term.over:
+                log.error("no longer leader: %s", self._term.over)
                 self._tell()
             return left
 

@@ -112,7 +112,7 @@ func (s *scene) expires(answer act) {
 	s.Helper()
 	d := s.start(clients.Options{})
 	s.gate.on(wire.VerbRenew, always, answer)
-	d.leads(1)
+	d.leadsAtAll()
 	d.loses(clients.Deadline)
 	d.ends()
 }

@@ -47,11 +47,13 @@ var awayTrials = []trial{
 	}},
 	{name: "the client leads again, with a new key, after it has lost its lease", lease: 3 * time.Second, needs: []ability{again}, run: func(s *scene) {
 		d := s.start(clients.Options{Again: true})
-		d.leads(1)
+		token := d.leadsAtAll()
 		s.line.Cut()
 		d.leadsLost()
 		s.line.Heal()
-		d.leads(2)
+		if e := d.awaits(clients.Leading, 2); leadership.Token(e.Token) <= token {
+			s.Errorf("it leads with token %d after %d\n%s", e.Token, token, s.story())
+		}
 		all := s.gate.of(wire.VerbAcquire)
 		if first, last := all[0], all[len(all)-1]; first.Key == last.Key {
 			s.Errorf("it leads again with the same key\n%s", s.story())
@@ -71,7 +73,7 @@ var awayTrials = []trial{
 	}},
 	{name: "the client is stopped for longer than the lease, and another leads", lease: 3 * time.Second, needs: []ability{stopped}, run: func(s *scene) {
 		d := s.start(clients.Options{})
-		d.leads(1)
+		d.leadsAtAll()
 		d.signal(syscall.SIGSTOP)
 		s.bob()
 		d.signal(syscall.SIGCONT)
@@ -79,11 +81,10 @@ var awayTrials = []trial{
 		d.ends()
 	}},
 	{name: "the client is stopped while it waits, and is granted a lease that ends", lease: 3 * time.Second, run: func(s *scene) {
-		bob := s.bob()
+		bob := s.bobFor(patience)
 		d := s.start(clients.Options{})
 		s.asked(wire.VerbAcquire, 1)
 		d.signal(syscall.SIGSTOP)
-		bob.renew()
 		bob.release()
 		s.until("the client is granted a lease", func() bool { return s.found().Token == 2 })
 		s.until("its lease has ended", func() bool { return s.found().State == leadership.Vacant })
@@ -114,12 +115,12 @@ func (s *scene) short(harm func(*proxy.Line)) {
 func (s *scene) long(harm func(*proxy.Line)) {
 	s.Helper()
 	d := s.start(clients.Options{})
-	d.leads(1)
+	token := d.leadsAtAll()
 	harm(s.line)
 	d.loses(clients.Deadline)
 	s.line.Heal()
 	d.ends()
-	s.vacant(1)
+	s.vacant(token)
 }
 
 // leadsLost waits until its first term is lost. A wrapper that leads again does not say so: its

@@ -1,7 +1,16 @@
 package clients_test
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"regent/test/clients"
@@ -28,12 +37,92 @@ var clockTrials = []trial{
 		d.goesOn()
 		d.stops()
 	}},
+	{name: "the wall clock is set back and forth", lease: 8 * time.Second, jumps: true, run: func(s *scene) {
+		s.setClocks()
+		s.gate.hurry(often)
+		d := s.start(clients.Options{})
+		token := d.leadsAtAll()
+		s.renews(4)
+		s.line.Cut()
+		d.loses(clients.Deadline)
+		s.line.Heal()
+		d.ends()
+		s.vacant(token)
+	}},
 	{name: "the server's clock is 0.1 % fast: an hour's lease ends 3.6 s early", lease: time.Hour, fast: 0.001, needs: []ability{remaining}, run: func(s *scene) {
 		d := s.start(clients.Options{})
 		d.leads(1)
 		d.goesOn()
 		d.stops()
 	}},
+}
+
+// setClocks has the driver's wall clock jump by two hours, there and back, each second: by a library
+// that stands before the C library or, of a program in Go, by a build of its own.
+func (s *scene) setClocks() {
+	s.Helper()
+	if s.kind.isGo {
+		s.jumps = true
+		return
+	}
+	needs(s.T, "cc")
+	s.setup = append(s.setup, "LD_PRELOAD="+s.program(wallClock))
+	check := exec.Command("date", "+%s")
+	check.Env = environ(s.setup...)
+	out, err := check.Output()
+	s.need(err)
+	at, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	s.need(err)
+	if off := time.Since(time.Unix(at, 0)).Abs(); off < 30*time.Minute {
+		s.Fatalf("the wall clock is off by %v only", off)
+	}
+}
+
+// wallClock is a library for LD_PRELOAD.
+var wallClock = sync.OnceValues(func() (string, error) {
+	dir, err := binaries()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "wallclock.so")
+	return path, run("cc", "-shared", "-fPIC", "-o", path, "drivers/wallclock.c")
+})
+
+// Programs in Go whose wall clock jumps.
+var (
+	jumpingRegent = jumping("jumping-regent", "regent/cmd/regent")
+	jumpingDriver = jumping("jumping-driver", "regent/test/clients/drivers/go")
+)
+
+// jumping builds a program with another time.Now.
+func jumping(name, pkg string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		dir, err := os.MkdirTemp("", "regent-clients-*")
+		if err != nil {
+			return "", err
+		}
+		defer os.RemoveAll(dir)
+		root, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			return "", err
+		}
+		file := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
+		source, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		const reads = "\tsec, nsec, mono := runtimeNow()\n"
+		if strings.Count(string(source), reads) != 1 {
+			return "", fmt.Errorf("time.Now has changed: %s does not have the line %q once", file, reads)
+		}
+		changed := strings.Replace(string(source), reads, reads+"\tsec += 3600 - 7200*(mono/1e9%2)\n", 1)
+		other, overlay := filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay.json")
+		text, err := json.Marshal(map[string]any{"Replace": map[string]string{file: other}})
+		if err := errors.Join(err, os.WriteFile(other, []byte(changed), 0o600), os.WriteFile(overlay, text, 0o600)); err != nil {
+			return "", err
+		}
+		return built(name, pkg, "-overlay="+overlay)()
+	})
 }
 
 // inTurns returns one after the other.

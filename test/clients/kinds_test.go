@@ -21,6 +21,7 @@ type kind struct {
 	tools []string // programs that must be installed
 	// returns the command that drives it; it may add to the options
 	command func(*scene, *clients.Options) *exec.Cmd
+	isGo    bool               // it reads clocks without the C library
 	wrapper *wrapper           // nil if it has a driver of its own
 	lacks   map[ability]string // what it cannot do, and why not
 }
@@ -37,7 +38,6 @@ const (
 	remaining ability = "remaining" // tells how long it believes
 	abandons  ability = "abandons"  // gives back a lease whose grant it did not wait for
 	handsOver ability = "handsOver" // hands over to a successor
-	wallClock ability = "wallClock" // its wall clock can be set without setting the machine's
 )
 
 // wrapper is a program that runs a command while it leads.
@@ -53,15 +53,12 @@ const (
 
 // kinds are the clients, in the order of the table.
 var kinds = []kind{
-	{name: "Go", command: goDriver, lacks: map[ability]string{
-		wallClock: "Go reads the clock without the C library; the SDK's sources are held to read no wall clock (`TestNoClientReadsTheWallClock`)",
-	}},
+	{name: "Go", command: goDriver, isGo: true},
 	{name: "Python", tools: []string{"python3"}, command: python("threads")},
 	{name: "Python asyncio", tools: []string{"python3"}, command: python("asyncio")},
 	{name: "TypeScript", tools: []string{"node"}, command: typeScript},
-	{name: "`regent run`", command: regentRun, wrapper: &wrapper{lost: map[int]string{120: "LEASE_LOST", 121: clients.Deadline}, held: 3}, lacks: map[ability]string{
+	{name: "`regent run`", command: regentRun, isGo: true, wrapper: &wrapper{lost: map[int]string{120: "LEASE_LOST", 121: clients.Deadline}, held: 3}, lacks: map[ability]string{
 		watches: ofACommand, callsToo: ofACommand, handsOver: ofACommand,
-		wallClock: "see Go",
 	}},
 	{name: "agent.sh", tools: []string{"bash", "curl", "setsid"}, command: agent("bash", "agent.sh"), wrapper: agents, lacks: map[ability]string{
 		watches: ofACommand, callsToo: ofACommand, handsOver: ofACommand, remaining: noTicket,
@@ -75,7 +72,12 @@ var kinds = []kind{
 
 var agents = &wrapper{lost: map[int]string{4: ""}}
 
-func goDriver(s *scene, _ *clients.Options) *exec.Cmd { return exec.Command(s.program(driver)) }
+func goDriver(s *scene, _ *clients.Options) *exec.Cmd {
+	if s.jumps {
+		return exec.Command(s.program(jumpingDriver))
+	}
+	return exec.Command(s.program(driver))
+}
 
 // python returns the command of the driver of the Python package, in that style.
 func python(style string) func(*scene, *clients.Options) *exec.Cmd {
@@ -97,7 +99,11 @@ func regentRun(s *scene, o *clients.Options) *exec.Cmd {
 	if o.Again {
 		args = append(args, "--restart")
 	}
-	return exec.Command(s.program(regent), append(args, "--", s.program(driver), "worker")...)
+	program := regent
+	if s.jumps {
+		program = jumpingRegent
+	}
+	return exec.Command(s.program(program), append(args, "--", s.program(driver), "worker")...)
 }
 
 func agent(interpreter, file string) func(*scene, *clients.Options) *exec.Cmd {

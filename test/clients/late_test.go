@@ -13,7 +13,7 @@ var lateTrials = []trial{
 		s.gate.on(wire.VerbAcquire, 1, late(2500*time.Millisecond))
 		s.gate.on(wire.VerbRenew, always, ignore)
 		d := s.start(clients.Options{})
-		d.leads(1)
+		d.leadsAtAll()
 		d.loses(clients.Deadline)
 		d.ends()
 	}},
@@ -30,7 +30,7 @@ var lateTrials = []trial{
 		come := make(chan struct{})
 		s.gate.on(wire.VerbRenew, always, after(come))
 		d := s.start(clients.Options{})
-		d.leads(1)
+		d.leadsAtAll()
 		d.loses(clients.Deadline)
 		close(come)
 		d.ends()

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // together is how many subtests run side by side. They wait far more than they compute.
-const together = 16
+const together = 32
 
 func TestMain(m *testing.M) {
 	machine.MainTogether(m, together, func() {
@@ -23,21 +24,25 @@ func TestMain(m *testing.M) {
 
 // Programs, each built once for all tests.
 var (
-	regent = built("regent/cmd/regent")
-	driver = built("regent/test/clients/drivers/go")
+	regent = built("regent", "regent/cmd/regent")
+	driver = built("driver", "regent/test/clients/drivers/go")
 )
 
 var binaries = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "regent-clients-*") })
 
-func built(pkg string) func() (string, error) {
+func built(name, pkg string, flags ...string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		dir, err := binaries()
 		if err != nil {
 			return "", err
 		}
-		path := filepath.Join(dir, filepath.Base(pkg))
-		cmd := exec.Command("go", "build", "-o", path, pkg)
-		cmd.Stderr = os.Stderr
-		return path, cmd.Run()
+		path := filepath.Join(dir, name)
+		return path, run("go", slices.Concat([]string{"build", "-o", path}, flags, []string{pkg})...)
 	})
+}
+
+func run(name string, args ...string) error {
+	cmd := exec.Command(name, args...)
+	cmd.Stderr = os.Stderr
+	return cmd.Run()
 }

@@ -38,6 +38,7 @@ type scene struct {
 	rate   float64 // of the server's clock
 	stream time.Duration
 	setup  []string // environment of the driver
+	jumps  bool     // the wall clock of a program in Go does
 
 	store   *memory.Store
 	present *served
@@ -191,7 +192,7 @@ func (b *other) release() {
 // until waits until something is so.
 func (s *scene) until(what string, is func() bool) {
 	s.Helper()
-	for end := boottime.Now() + patience; !is(); <-time.After(10 * time.Millisecond) {
+	for end := boottime.Now() + patience; !is(); <-time.After(20 * time.Millisecond) {
 		if boottime.Now() > end {
 			s.Fatalf("after %v it is not so that %s\n%s", patience, what, s.story())
 		}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"regent/leadership"
 	"regent/leadership/wire"
 	"regent/test/clients"
 )
@@ -35,7 +36,7 @@ var transportTrials = []trial{
 	{name: "a reply is endless", lease: soon, run: func(s *scene) { s.survives(huge) }},
 	{name: "http:// to another machine is refused", run: func(s *scene) {
 		s.setup = []string{"REGENT_SERVER=http://192.0.2.1:8080"}
-		s.start(clients.Options{}).fails("lead", clients.Other)
+		s.start(clients.Options{}).fails("lead", clients.Other, leadership.InvalidArgument)
 	}},
 }
 

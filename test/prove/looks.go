@@ -186,6 +186,7 @@ func longTests() []goTest {
 		{"./test", "TestWhatAnInstanceCannotAnnounceIsHeardAndAnnouncedByAnother|TestAnInstanceThatHearsNothingSeesWhatOthersChange|" +
 			"TestTheBestBidderAliveLeadsAfterEveryTakeover|TestTenInstancesOnOneDocumentElectByOneBallot|" +
 			"TestManyCandidatesCostATakeoverAsManyCallsAsTwo"},
+		{"./test/clients", "TestGoClientsTrustNoWallClock"},
 		{"./test/faults", "TestALieIsFound|TestABugOfTheServerIsFound|TestNoLeaderIsKeptWaitingByAServerThatStops"},
 	}
 }

@@ -422,7 +422,7 @@ func TestEveryTestWithAShortFormHasItsLongForm(t *testing.T) {
 			known[g.dir+" "+name] = true
 		}
 	}
-	for _, dir := range []string{"./test", "./test/faults"} {
+	for _, dir := range []string{"./test", "./test/clients", "./test/faults"} {
 		files, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s has no tests: %v", dir, err)

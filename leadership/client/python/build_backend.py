@@ -68,6 +68,7 @@ def metadata():
         "Version": version(),
         "Summary": setting("description"),
         "Requires-Python": setting("requires-python"),
+        "Classifier": "Typing :: Typed",
         "Description-Content-Type": "text/markdown",
     }
     text = "".join(f"{name}: {value}\n" for name, value in head.items())

@@ -27,8 +27,12 @@ class Calls:
     """Makes calls. Its methods may be called by several threads at once."""
 
     def __init__(self, server: str, token: Token | None, insecure: bool, tls: ssl.SSLContext | None) -> None:
-        self._http = _http.Transport(address(server, insecure), tls)
-        self._token = token
+        self._server, self._tls, self._token = address(server, insecure), tls, token
+        self.begin()
+
+    def begin(self) -> None:
+        """Begins anew, without connections."""
+        self._http = _http.Transport(self._server, self._tls)
         self._closed = _cancel.Cancel()
 
     def close(self) -> None:

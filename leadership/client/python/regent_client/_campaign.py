@@ -137,7 +137,8 @@ class Campaign(Generic[H]):
         duration = lease_seconds(grant)
         margin = self._asked.margin or default_margin(duration)
         if margin >= duration:
-            raise InvalidArgument(f"a margin of {margin} s leaves nothing of a lease of {duration} s; ask for a longer lease, or use a shorter margin")
+            raise InvalidArgument(
+                f"a margin of {margin} s leaves nothing of a lease of {duration} s; ask for a longer lease, or use a shorter margin")
         now = self._core.clock()
         term = Term(self._sent, now, wait, self._key, grant, margin)
         lease = self._kind(self._core, term, self._asked.via)

@@ -20,7 +20,7 @@ def now() -> float:
     """Seconds on a clock that cannot be set and that runs while the machine is suspended: CLOCK_BOOTTIME on Linux,
     CLOCK_MONOTONIC on macOS.
 
-    Elsewhere it is time.monotonic. On Windows that counts a suspension; on other systems it may stand still
+    Elsewhere it is time.monotonic, which Windows documents to count a suspension. On other systems it may stand still
     meanwhile, and a leader that was suspended believes for longer than it may: there only the fencing token helps.
     """
     return time.monotonic() if _NUMBER is None else time.clock_gettime(_NUMBER)

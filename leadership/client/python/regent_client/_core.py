@@ -7,6 +7,7 @@ import re
 import secrets
 import socket
 import ssl
+import weakref
 from typing import Callable
 
 from . import _clock
@@ -26,10 +27,28 @@ class Core:
         self.candidate = default_candidate() if candidate is None else check_candidate(candidate)
         self.clock = clock
         self.keeper = Keeper(self.calls, clock)
+        _all.add(self)
+
+    def forked(self) -> None:
+        """In a child the leases and connections are the parent's, and none of its threads runs."""
+        self.calls.begin()
+        self.keeper = Keeper(self.calls, self.clock)
 
     def close(self) -> None:
         self.keeper.close()
         self.calls.close()
+
+
+_all: weakref.WeakSet[Core] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for core in list(_all):
+        core.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def default_candidate() -> str:

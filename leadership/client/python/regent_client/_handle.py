@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
 from . import _cancel, _calls
 from ._backoff import Backoff
 from ._errors import ApiError, LeaseLost, LeaseReleased, Orphaned, RegentError, TokenStale
+from ._model import Checkpoint, answer
 from ._term import Json, Next, Notice, Term, number
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ class Handle:
 
     def __init__(self, core: Core, term: Term, parent: Handle | None) -> None:
         self._core, self._term, self._parent = core, term, parent
-        self._changed = threading.Condition(threading.RLock())  # guards the term; never held while sending
-        self._listeners: list[Callable[[], None]] = []  # called when a notice came or the lease is over; guarded by _changed
+        self._lock = threading.RLock()  # guards the term; never held while sending
+        self._listeners: list[Callable[[], None]] = []  # called when a notice came or the lease is over; guarded by _lock
         self._pid = os.getpid()
         self._yields = False  # the server may know of a successor
         if parent:
@@ -73,7 +74,7 @@ class Handle:
         """Seconds until the deadline; 0 if the lease is over. The margin is already deducted."""
         if self._pid != os.getpid():
             return 0.0
-        with self._changed:
+        with self._lock:
             was = self._term.over
             if was is None and self._parent and (cause := self._parent.lost):
                 self._term.end(Orphaned(f"election {self.election!r}, token {self.token}: the lease that it stands on has ended: {cause}"))
@@ -101,56 +102,60 @@ class Handle:
 
     def ends_in(self) -> float | None:
         """Seconds until then; None if the term has no such end. A leader that obeys valid() need not look at it."""
-        with self._changed:
+        with self._lock:
             return self._term.ends_in(self._core.clock())
 
     @property
-    def inherited(self) -> Json | None:
+    def inherited(self) -> Checkpoint | None:
         """What the last leader left behind, if lead was called with inherit=True; None for none."""
         found = self._term.grant.get("inherited")
-        return found if isinstance(found, dict) else None
+        return None if found is None else answer(Checkpoint, found)
 
     def report(self, **what: Any) -> None:
         """Says what the leader does: counters (progress, tasks, tokens_used, calls, errors), of which the larger value
         counts; eta, a duration; health, one line; and the dicts capabilities, dependencies and custom, whose members are
         replaced, and removed by None. A next renewal brings it to the server, at most every third. A server that refuses
         a report does not end the lease. Raises InvalidArgument for a report that no server would take."""
-        with self._changed:
+        with self._lock:
             self._term.reports.add(what)
 
     def _listen(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Has the listener called, by any thread, when a notice came or the lease is over; at once if there was one. It
         must not block. Returns a function that ends this."""
-        with self._changed:
+        with self._lock:
             self._listeners.append(listener)
             if self._term.notices or self._term.over:
                 listener()
-        return lambda: self._listeners.remove(listener)
+
+        def end() -> None:
+            with self._lock:
+                self._listeners.remove(listener)
+
+        return end
 
     def _listen_over(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Has the listener called when the lease is over, as _listen does."""
         return self._listen(lambda: listener() if self._term.over else None)
 
     def _tell(self) -> None:
-        """Call with _changed held."""
-        self._changed.notify_all()
+        """Call with _lock held."""
         for listener in list(self._listeners):
             listener()
 
     def _noticed(self, seen: int) -> list[Notice]:
-        with self._changed:
+        with self._lock:
             return self._term.notices[seen:]
 
     def _renewal(self, now: float) -> tuple[dict[str, Any], float, bool]:
         """The body of the next renewal, how many seconds it may take, and whether it wants a new connection."""
-        with self._changed:
+        with self._lock:
             return self._term.renewal(now), self._term.patience(now), self._term.failure is not None
 
     def _heard(self, sent: float, now: float, answer: Json | RegentError) -> Next | None:
         """Takes the answer to a renewal. Returns when to renew next; None if the lease is over."""
         if not self.valid():
             return None
-        with self._changed:
+        with self._lock:
             term = self._term
             failing, token, notices = term.failure is not None, term.token, len(term.notices)
             next = term.heard(sent, now, answer)
@@ -161,7 +166,9 @@ class Handle:
         if term.over:
             log.error("no longer leader: %s", term.over)
         elif term.failure and not failing:
-            log.warning("election %s, token %d: the lease could not be renewed; trying until the deadline, in %.1f s: %s", term.election, token, term.left(now), term.failure)
+            log.warning(
+                "election %s, token %d: the lease could not be renewed; trying until the deadline, in %.1f s: %s",
+                term.election, token, term.left(now), term.failure)
         elif failing and not term.failure:
             log.info("election %s, token %d: renewed again", term.election, term.token)
         return next
@@ -170,7 +177,7 @@ class Handle:
         """The batch that the lease went in was refused: it is renewed by itself at once."""
         if not self.valid():
             return None
-        with self._changed:
+        with self._lock:
             self._term.reports.unanswered()
             return Next(now, 0, solo=True)
 
@@ -181,7 +188,7 @@ class Handle:
         backoff, cancel = Backoff(), _cancel.current()
         while True:
             self.check()
-            with self._changed:
+            with self._lock:
                 token, holder = self._term.token, self._term.holder()
             try:
                 return call(holder)
@@ -197,7 +204,7 @@ class Handle:
                     raise
 
     def _lose(self, error: ApiError) -> None:
-        with self._changed:
+        with self._lock:
             if self._term.over is None:
                 self._term.lose(error)
                 self._tell()
@@ -209,7 +216,7 @@ class Handle:
         left = self.remaining()
         if self._pid != os.getpid():
             return None
-        with self._changed:
+        with self._lock:
             if self._term.over is None:
                 self._term.end(LeaseReleased(f"election {self.election!r}, token {self.token}: the lease was released"))
                 self._tell()
@@ -231,7 +238,7 @@ class Handle:
         while (left := end - self._core.clock()) > 0:
             limit = min(max(left / 3, 0.25), left)
             try:
-                answer = self._core.calls.call(
+                told = self._core.calls.call(
                     suffix[1:], "POST", _calls.path(term.election, suffix), holder, changes=True, limit=limit, fresh=error is not None)
             except RegentError as failed:
                 error = failed
@@ -239,8 +246,8 @@ class Handle:
                     break
                 time.sleep(max(min(backoff.after(error), end - self._core.clock()), 0))
                 continue
-            later = number(answer, "fencingToken")
-            if answer.get("state") != "held" or answer.get("leaderId") != term.candidate or later <= holder["fencingToken"]:
+            later = number(told, "fencingToken")
+            if told.get("state") != "held" or told.get("leaderId") != term.candidate or later <= holder["fencingToken"]:
                 log.info("election %s, token %d: released", term.election, term.token)
                 return None
             holder["fencingToken"] = later  # of a new epoch not heard of; that of another incarnation is refused

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import io
-import os
 import socket
 import ssl
 import threading
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Iterator, Mapping
 
 from . import _cancel
-from ._wire import Address
+from ._wire import Address, hidden
 
 MAX_REPLY = 1 << 20  # bytes of a reply, unless a call says otherwise
 MAX_LINE = 1 << 20  # bytes of a line of a stream
@@ -91,6 +90,7 @@ class Stream:
                 self._wire.end = time.monotonic() + self._silence
                 with _told(cancel):
                     line = self._response.readline(MAX_LINE + 1)
+                cancel.check()  # it ends the stream, too
                 if not line:
                     return
                 if not line.endswith(b"\n"):
@@ -116,7 +116,6 @@ class Transport:
         self._tls = tls or (ssl.create_default_context() if server.secure else None)
         self._lock = threading.Lock()
         self._idle: list[socket.socket] = []  # guarded by _lock
-        self._pid = os.getpid()
         self._closed = False
 
     def exchange(
@@ -130,6 +129,7 @@ class Transport:
             with _told(cancel):
                 _, response = self._ask(sock, end, method, path, body, headers)
                 text = response.read(largest + 1)
+            cancel.check()  # it ends the reply, too
             if len(text) > largest:
                 raise Unanswered(f"the reply is larger than {largest} bytes")
             if response.length:
@@ -186,7 +186,7 @@ class Transport:
 
     def _keep(self, sock: socket.socket) -> bool:
         with self._lock:
-            kept = not self._closed and self._pid == os.getpid() and len(self._idle) < _IDLE
+            kept = not self._closed and len(self._idle) < _IDLE
             if kept:
                 self._idle.append(sock)
             return kept
@@ -195,8 +195,6 @@ class Transport:
         """A connection that is not in use and that the server has not closed."""
         while True:
             with self._lock:
-                if self._pid != os.getpid():  # those of the process that has forked are its own
-                    self._pid, self._idle = os.getpid(), []
                 if not self._idle:
                     return None
                 sock = self._idle.pop()
@@ -282,7 +280,7 @@ def _told(cancel: _cancel.Cancel | None = None) -> Iterator[None]:
         if cancel:
             cancel.check()
         # the text of a ValueError repeats what was to be sent
-        raise Unanswered(f"no answer: {type(error).__name__}" + ("" if isinstance(error, ValueError) else f": {error}"[:300])) from None
+        raise Unanswered(f"no answer: {type(error).__name__}" + ("" if isinstance(error, ValueError) else f": {hidden(str(error))}"[:300])) from None
 
 
 def _quiet(sock: socket.socket) -> bool:

@@ -74,19 +74,29 @@ class Keeper:
         self.wake()
 
     def _run(self) -> None:
-        while True:
-            with self._lock:
-                now = self._clock()
-                soonest = self._sweep(now)
-                if self._closed or not self._leases:
-                    self._running = False
-                    return
-                flights = [self._begin(members, now) for members in self._groups.due(now)]
-                due = self._groups.next_due()
-            for flight in flights:
-                self._start(flight)
-            if self._look.wait(max(min(soonest, MAX_SLEEP if due is None else due - now), 0)):
+        pause: float | None = 0.0
+        while pause is not None:
+            if self._look.wait(pause):
                 self._look.clear()
+            try:
+                pause = self._turn()
+            except Exception:
+                log.exception("planning renewals failed; trying again")
+                pause = MAX_SLEEP
+
+    def _turn(self) -> float | None:
+        """Begins the renewals that are due. Returns in how many seconds to do so again, and None to end."""
+        with self._lock:
+            now = self._clock()
+            soonest = self._sweep(now)
+            if self._closed or not self._leases:
+                self._running = False
+                return None
+            flights = [self._begin(members, now) for members in self._groups.due(now)]
+            due = self._groups.next_due()
+        for flight in flights:
+            self._start(flight)
+        return max(min(soonest, MAX_SLEEP if due is None else due - now), 0)
 
     def _sweep(self, now: float) -> float:
         """Drops leases that are over, and gives up on answers that are late. Returns in how many seconds to look again."""

@@ -62,6 +62,8 @@ class Leads:
         Errors: NotEligible, if no candidate waits or an operator has assigned the election to another one: the term goes
         on. NotReady, if the successor was not ready in time: end the block all the same; the lease passes to it if it is
         ready by then. LeaseHeld, with what bars the successor. LeaseLost."""
+        if not 1 <= seconds(within, "within") <= 600:
+            raise InvalidArgument(f"a hand-over takes 1 s to 10 min, not {within!r}")
         body = {"within": text(seconds(within, "within"))}
         body |= {name: value for name, value in (("to", to and check_candidate(to)), ("reason", reason)) if value}
         self._lease._yields = True
@@ -243,7 +245,7 @@ class Journal:
 def _encoded(field: str, data: JSON) -> JSON:
     """The data, if it can be written as JSON."""
     try:
-        json.dumps(data, allow_nan=False).encode()
+        json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArgument(f"{field} cannot be written as JSON: {error}") from None
     if data is None:

@@ -9,7 +9,7 @@ from ._backoff import Backoff
 from ._calls import Calls, path
 from ._errors import InvalidArgument, LimitExceeded, NotFound, RegentError
 from ._model import Event, Reading, answer
-from ._stream import check, passes, sleep
+from ._stream import check, log, passes, sleep
 from ._term import early
 from ._watch import Watch
 from ._wire import Duration, check_candidate, seconds, text
@@ -77,7 +77,10 @@ class Membership:
 
     def leave(self) -> None:
         """Ends the membership. If the call fails, the time to live does."""
-        self._calls.call("leave", "POST", path(self.election, ":leave"), {"candidateId": self.id}, changes=True, limit=_LEAVE)
+        try:
+            self._calls.call("leave", "POST", path(self.election, ":leave"), {"candidateId": self.id}, changes=True, limit=_LEAVE)
+        except RegentError as error:
+            log.info("election %s: the member could not leave; it vanishes when its time is over: %s", self.election, error)
 
     def _join(self) -> None:
         follows = self._seen() if self._seen else self.token
@@ -88,9 +91,9 @@ class Membership:
         self._hear(answer(Reading, found, self.election, changes=True))
 
     def _note(self, error: RegentError) -> None:
+        self.failure = error
         if not passes(error) and not isinstance(error, (LimitExceeded, NotFound)):
             raise error
-        self.failure = error
 
     def _hear(self, news: Event | Reading) -> None:
         """Takes who leads, from the election's events or the answer to a call."""

@@ -9,6 +9,7 @@ from . import _http
 from ._errors import (
     CODES, ApiError, Internal, NotRegent, OutcomeUnknown, PermissionDenied, RateLimited, RegentError, StoreUnavailable, Unauthenticated,
 )
+from ._wire import hidden
 
 _MAX_START = 256  # bytes that an error shows of a reply that is not Regent's
 
@@ -54,7 +55,7 @@ def _out(field: dict[str, Any], at: str) -> dict[str, Any]:
 def _foreign(name: str, changes: bool, reply: _http.Reply, kind: str) -> RegentError:
     """The error in a reply that is not Regent's. A front end refuses before it forwards; but after an error of its own
     (5xx), or a success, the request may have been forwarded."""
-    status, start = reply.status, reply.body[:_MAX_START].decode("utf-8", "replace")
+    status, start = reply.status, hidden(reply.body[:_MAX_START].decode("utf-8", "replace"))
     text = f"{name}: HTTP status {status} with {kind!r} is not a reply of Regent: {start!r}"
     if 300 <= status < 400:
         return NotRegent(

@@ -30,8 +30,8 @@ def seconds(value: Duration, name: str) -> float:
 
 
 def text(duration: float) -> str:
-    """Seconds as the API has them, in whole milliseconds."""
-    return f"{round(duration * 1000)}ms"
+    """Seconds as the API has them, in whole milliseconds: "30s", "1.5s"."""
+    return f"{duration:.3f}".rstrip("0").rstrip(".") + "s"
 
 
 _ELECTION = re.compile(r"[a-z0-9]([a-z0-9._-]{0,126}[a-z0-9])?")
@@ -63,6 +63,11 @@ class Key:
 
     def __reduce__(self) -> str:
         raise TypeError("a key cannot leave its process")
+
+
+def hidden(text: str) -> str:
+    """The text without what may be a key or a token, for what another program has sent back."""
+    return re.sub(r"[A-Za-z0-9_-]{24,}", "…", text)
 
 
 @dataclass(frozen=True)

@@ -44,20 +44,22 @@ class Lease(Leads, Handle):
 
     def notices(self) -> Iterator[Notice]:
         """The changes that concern the term, from the grant on, as they come; ends when the lease is over."""
-        cancel, seen = _cancel.current(), 0
-        while True:
-            with self._changed, cancel.hook(self._wake):
-                while not (news := self._noticed(seen)) and self.valid():
+        news, seen, cancel = threading.Event(), 0, _cancel.current()
+        unlisten = self._listen(news.set)
+        try:
+            with cancel.hook(news.set):
+                while True:
+                    news.clear()
                     cancel.check()
-                    self._changed.wait(1)
-            if not news:
-                return
-            seen += len(news)
-            yield from news
-
-    def _wake(self) -> None:
-        with self._changed:
-            self._changed.notify_all()
+                    valid = self.valid()
+                    for notice in self._noticed(seen):
+                        seen += 1
+                        yield notice
+                    if not valid:
+                        return
+                    news.wait()
+        finally:
+            unlisten()
 
     def release(self) -> None:
         """Stops renewing and releases the lease, so that the next leader need not wait for its end. All that acts as

@@ -124,11 +124,11 @@ class Server:
         while e.leader and (e.leader, e.key) != (body["candidateId"], body["key"]):
             if time.monotonic() >= end:
                 return self.problem(request.election, "LEASE_HELD", reason="HELD")
-            if gone():
+            self.changed.wait(0.02)
+            if gone():  # is never granted
                 self.gone += 1
                 self.changed.notify_all()
                 raise ConnectionError
-            self.changed.wait(0.02)
         if not e.leader:
             e.leader, e.key, e.token, e.revision = body["candidateId"], body["key"], e.token + 1, e.revision + 1
         return 200, {**self.lease(request.election), "waitedMs": int((time.monotonic() - begun) * 1000)}

@@ -1,0 +1,85 @@
+"""A Regent of its own for a test: the binary that REGENT_BINARY names."""
+
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from regent_client import Client
+
+PATIENCE = 60.0  # seconds after which a test that waits has failed
+
+
+class Regent:
+    """`regent serve`, which can be stopped and started again, at the same address and with the same store."""
+
+    def __init__(self, test, *flags):
+        folder = tempfile.TemporaryDirectory()
+        test.addCleanup(folder.cleanup)
+        self._address = "127.0.0.1:0"  # of its own choice when it starts for the first time
+        self._flags = (*flags, "--store", "file:" + os.path.join(folder.name, "store"))
+        self.start()
+        test.addCleanup(self.stop)
+
+    def start(self):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("REGENT_")}
+        command = [os.environ["REGENT_BINARY"], "serve", "--listen", self._address, *self._flags]
+        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment)
+        for line in self._process.stderr:
+            if (said := json.loads(line)).get("message") == "serving":
+                break
+        else:
+            raise AssertionError(f"{command} does not serve")
+        self._address = said["address"]
+        self.url = f"http://{self._address}"
+        threading.Thread(target=self._process.stderr.read, daemon=True).start()
+
+    def stop(self, kill=False):
+        (self._process.kill if kill else self._process.terminate)()
+        self._process.wait()
+        self._process.stderr.close()
+
+
+@unittest.skipUnless(os.environ.get("REGENT_BINARY"), "SKIPPED, NOT PROVED: set REGENT_BINARY to a regent")
+class RealCase(unittest.TestCase):
+    """A test with a server."""
+
+    def setUp(self):
+        self.regent = Regent(self, *self.flags)
+        self.client = self.new("ann")
+
+    flags = ()
+
+    def new(self, candidate):
+        client = Client(self.regent.url, candidate=candidate)
+        self.addCleanup(client.close)
+        return client
+
+    def configure(self, election, **policy):
+        """Creates an election, or gives it a policy, as an operator does."""
+        body = {"leaseDuration": "30s", **({"policy": policy} if policy else {})}
+        return self.client._core.calls.call("configure", "PUT", f"/v1/elections/{election}", body, changes=True)
+
+    def beside(self, run):
+        """Runs a function in a thread; the test fails with its error, at the latest at its end."""
+        failed = []
+
+        def attempt():
+            try:
+                run()
+            except BaseException as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=attempt, daemon=True)
+        thread.start()
+
+        def end():
+            thread.join(PATIENCE)
+            self.assertFalse(thread.is_alive(), f"{run} does not end")
+            if failed:
+                raise failed[0]
+
+        self.addCleanup(end)
+        return end

@@ -1,0 +1,190 @@
+"""What test_reads and test_leads ask of the client with threads, with asyncio: each method once, and cancelled tasks."""
+
+import asyncio
+import threading
+
+from regent_client import InvalidArgument, LeaseLost, NotEligible, Orphaned, Snapshot, aio
+from tests.real import PATIENCE, RealCase
+
+
+async def first(items, n):
+    """The first items of an async generator, which goes on."""
+    return [await anext(items) for _ in range(n)]
+
+
+def within(coroutine):
+    return asyncio.run(asyncio.wait_for(coroutine, PATIENCE))
+
+
+class Tasks(RealCase):
+    def client_of(self, candidate):
+        return aio.Client(self.regent.url, candidate=candidate)
+
+    def test_reading(self):
+        async def main():
+            async with self.client_of("ann") as client, client.lead("reports") as lease:
+                self.assertEqual((await client.read("reports", strong=True)).leader_id, "ann")
+                self.assertEqual([e.election async for e in client.list()], ["reports"])
+                self.assertEqual([e.type for e in await client.events("reports")], ["acquired"])
+                self.assertEqual((await client.check_token("reports", lease.token)).token, 1)
+                self.assertFalse((await client.explain("reports", "bob")).leads)
+                with self.assertRaises(InvalidArgument):
+                    await client.read("../x")
+
+        within(main())
+
+    def test_members_follow(self):
+        async def main():
+            async with self.client_of("ann") as ann, self.client_of("bob") as bob, ann.lead("reports") as lease:
+                async with bob.join("reports", role="worker") as member:
+                    self.assertTrue(await lease.await_followers(1, within=PATIENCE))
+                    self.assertEqual((member.id, member.leader, member.token, member.failure), ("bob", "ann", 1, None))
+                    nodes = (await ann.members("reports")).nodes
+                    self.assertEqual([(n.id, n.role) for n in nodes], [("ann", "leader"), ("bob", "worker")])
+                    self.assertTrue((await ann.await_acknowledgement("reports", 1, token=1)).acknowledged)
+                self.assertEqual([n.id for n in (await ann.members("reports")).nodes], ["ann"])
+
+        within(main())
+
+    def test_observing_many_at_once_and_a_restart(self):
+        async def main():
+            async with self.client_of("ann") as client:
+                async def watch():
+                    events = client.observe("reports", after=0)
+                    seen = await first(events, 6)
+                    await events.aclose()
+                    return [(e.revision, e.type) for e in seen]
+
+                watching = [asyncio.create_task(watch()) for _ in range(20)]  # more than a pool of threads has
+                for i in range(3):
+                    async with client.lead("reports"):
+                        pass
+                    if i == 1:
+                        self.regent.stop(kill=True)
+                        self.regent.start()
+                want = [(1, "acquired"), (2, "released"), (3, "acquired"), (4, "released"), (5, "acquired"), (6, "released")]
+                self.assertEqual(await asyncio.gather(*watching), [want] * 20)
+
+        within(main())
+
+    def test_what_is_left_behind(self):
+        async def main():
+            async with self.client_of("ann") as ann, self.client_of("bob") as bob:
+                async with ann.lead("reports") as lease:
+                    await lease.checkpoint.put([1], task="a")
+                    self.assertEqual((await ann.checkpoint("reports")).data, [1])
+                    self.assertEqual((await lease.journal.append("a"), await lease.journal.append_all([("t", "b"), ("t", "c")])), (1, 3))
+                    await lease.journal.snapshot(1, "up to 1")
+                    former = lease
+                async with bob.lead("reports", inherit=True) as lease:
+                    self.assertEqual(lease.inherited.task, "a")
+                    await lease.checkpoint.put_at("gs://b/o")
+                    self.assertEqual(await lease.journal.open(), 3)
+                    self.assertEqual([i.index async for i in lease.journal.read()], [1, 2, 3])
+                    await lease.journal.snapshot_at(3, "gs://b/s")
+                    items = bob.follow("reports", member="carl")
+                    item, = await first(items, 1)
+                    self.assertEqual((type(item), item.index, item.uri), (Snapshot, 3, "gs://b/s"))
+                    own = lease.journal.follow(after=3)
+                    await lease.journal.append("d")
+                    self.assertEqual([i.index for i in await first(items, 1) + await first(own, 1)], [4, 4])
+                    with self.assertRaises(LeaseLost):
+                        await former.journal.append("late")
+
+        within(main())
+
+    def test_handing_over_to_a_coroutine(self):
+        async def main():
+            loaded = []
+
+            async def load(succession):
+                await asyncio.sleep(0)
+                loaded.append(succession.to)
+
+            async def succeed():
+                async with self.client_of("bob") as bob, bob.lead("reports", on_succession=load) as lease:
+                    return lease.token
+
+            async with self.client_of("ann") as ann:
+                async with ann.lead("reports") as lease:
+                    with self.assertRaises(NotEligible):
+                        await lease.hand_over()
+                    heir = asyncio.create_task(succeed())
+                    while "bob" not in [n.id for n in (await ann.members("reports")).nodes]:
+                        pass
+                    await lease.hand_over("bob", within=PATIENCE)
+                self.assertEqual((await heir, loaded), (2, ["bob"]))
+                types = [e.type for e in await ann.events("reports")]
+                self.assertEqual(types, ["acquired", "handingOver", "ready", "yielded", "released", "acquired", "released"])
+
+        within(main())
+
+    def test_a_promotion_that_is_cancelled_gives_the_lease_back(self):
+        self.configure("reports", promotion=True)
+
+        async def main():
+            begun = asyncio.Event()
+
+            async def prepare(lease):
+                begun.set()
+                await asyncio.Event().wait()
+
+            async def lead():
+                async with self.client_of("ann") as client, client.lead("reports", on_promotion=prepare):
+                    self.fail("it leads")
+
+            leading = asyncio.create_task(lead())
+            await begun.wait()
+            leading.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await leading
+
+        within(main())
+        self.assertEqual(self.client.read("reports", strong=True).state, "vacant")
+
+    def test_delegating_and_leaving(self):
+        async def main():
+            async with self.client_of("ann") as client:
+                async with client.lead("plan", lease="20s") as lease:
+                    part = await client.lead(await lease.delegate("part"), via=lease).acquire()
+                    with self.assertRaises(InvalidArgument):
+                        await lease.request_approval("may I?")
+                    await lease.step_down("tired", absence="1h")
+                with self.assertRaises(Orphaned):
+                    part.check()
+                self.assertEqual((await client.events("plan"))[-1].reason, "tired")
+
+        within(main())
+
+    def test_a_cancelled_loop_leaves_no_thread_behind(self):
+        async def main():
+            async with self.client_of("ann") as client:
+                self.configure("reports")
+
+                async def watch():
+                    async for _ in client.observe("reports"):
+                        seen.set()
+
+                async def stay():
+                    async with client.join("reports"):
+                        await asyncio.Event().wait()
+
+                async def follow():
+                    async for _ in client.follow("reports", member="carl"):
+                        pass
+
+                seen = asyncio.Event()
+                tasks = [asyncio.create_task(run()) for run in (watch, stay, follow)]
+                await seen.wait()
+                while len((await client.members("reports")).nodes) < 2:
+                    pass
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+        within(main())
+        left = [t for t in threading.enumerate() if t.name.startswith("regent-client") and "keeper" not in t.name]
+        for thread in left:
+            thread.join(PATIENCE)
+        self.assertFalse([t for t in left if t.is_alive()])
+        self.assertEqual([n.id for n in self.client.members("reports").nodes if n.id == "ann"], [])

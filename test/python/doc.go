@@ -1,0 +1,2 @@
+// Package python runs the tests of the Python package, leadership/client/python.
+package python

@@ -1,0 +1,87 @@
+package python
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const home = "../../leadership/client/python"
+
+// TestPythonPackage runs each module of the package's tests, with a regent of its own where it
+// needs one.
+func TestPythonPackage(t *testing.T) {
+	t.Parallel()
+	python := need(t, "python3")
+	readAll(t)
+	regent := filepath.Join(t.TempDir(), "regent")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", regent, "regent/cmd/regent").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	modules, err := filepath.Glob(filepath.Join(home, "tests", "test_*.py"))
+	if err != nil || len(modules) < 5 {
+		t.Fatalf("test modules: %q, %v", modules, err)
+	}
+	t.Run("modules", func(t *testing.T) {
+		for _, file := range modules {
+			module := strings.TrimSuffix(filepath.Base(file), ".py")
+			t.Run(module, func(t *testing.T) {
+				t.Parallel()
+				cmd := command(t, python, "-B", "-m", "unittest", "-q", "tests."+module)
+				cmd.Env = append(cmd.Env, "REGENT_BINARY="+regent)
+				out, err := cmd.CombinedOutput()
+				if err != nil || !strings.Contains(string(out), "\nOK") {
+					t.Errorf("%v\n%s", err, out)
+				}
+			})
+		}
+	})
+}
+
+func TestPythonPackageIsTypedStrictly(t *testing.T) {
+	t.Parallel()
+	readAll(t)
+	cmd := command(t, need(t, "mypy"), "--cache-dir", t.TempDir())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func need(t *testing.T, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Skipf("SKIPPED, NOT PROVED: %s is not installed", program)
+	}
+	return path
+}
+
+// command runs in the package's folder, without the settings of this process.
+func command(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = home
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		return strings.HasPrefix(entry, "REGENT_") || strings.HasPrefix(entry, "PYTHON")
+	})
+	cmd.Env = append(cmd.Env, "PYTHONDONTWRITEBYTECODE=1")
+	return cmd
+}
+
+// readAll reads the package's files, so that the test's result is not cached when one changes.
+func readAll(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			_, err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

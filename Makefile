@@ -23,14 +23,23 @@ FUZZTIME ?= 30s
 CROWD    ?= 10000
 NIGHT    ?= $(BUILD)/night
 IMAGE    ?= regent
+# Of make dev.
+STORE    ?= firestore
+LISTEN   ?= 127.0.0.1:8080
+PROJECT  ?= regent-dev
+STATE    ?=
 
-.PHONY: help run building build image ko test check vulns prove prove-night race bench compare load fuzz emulators generate
+.PHONY: help run dev building build image ko test check vulns prove prove-night race bench compare load fuzz emulators generate
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: building build ## serve on 127.0.0.1:8080 with a local store (ARGS="..." adds flags)
 	@$(BUILD)/regent serve $(ARGS)
+
+dev: building build ## serve twice on the emulators, as on Google Cloud (STORE=spanner STATE=DIR LISTEN=HOST:PORT)
+	@go build -o $(BUILD)/regent-dev ./cmd/dev
+	@$(BUILD)/regent-dev -regent $(BUILD)/regent -dir $(BUILD)/dev -store $(STORE) -listen $(LISTEN) -project $(PROJECT) -state "$(STATE)" -- $(ARGS)
 
 building:
 	@echo "building Regent; the first time this takes a minute or two"

@@ -66,5 +66,5 @@ func explain(kind Kind, host string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("the server at %s is not a %s emulator: %w", host, kind.title(), err)
+	return fmt.Errorf("the server at %s is not a %s emulator: %w", host, kind.Title(), err)
 }

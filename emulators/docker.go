@@ -13,12 +13,14 @@ import (
 	"github.com/testcontainers/testcontainers-go/modules/gcloud/spanner"
 )
 
-// The images. Spanner's is pinned because its emulator's behaviour changes between releases; the
-// SDK's is published without versions.
-const (
-	sdkImage     = "gcr.io/google.com/cloudsdktool/google-cloud-cli:emulators"
-	spannerImage = "gcr.io/cloud-spanner-emulator/emulator:1.5.51"
-)
+// Image returns the public image that has the emulator. Spanner's is pinned because its emulator's
+// behaviour changes between releases; the SDK's is published without versions.
+func (k Kind) Image() string {
+	if k == KindSpanner {
+		return "gcr.io/cloud-spanner-emulator/emulator:1.5.51"
+	}
+	return "gcr.io/google.com/cloudsdktool/google-cloud-cli:emulators"
+}
 
 type docker struct{ log io.Writer }
 
@@ -65,11 +67,11 @@ func (d docker) run(ctx context.Context, kind Kind) (container, error) {
 	logger := testcontainers.WithLogger(d.logger())
 	switch kind {
 	case KindFirestore:
-		return firestore.Run(ctx, sdkImage, logger)
+		return firestore.Run(ctx, kind.Image(), logger)
 	case KindSpanner:
-		return spanner.Run(ctx, spannerImage, logger)
+		return spanner.Run(ctx, kind.Image(), logger)
 	default:
-		return pubsub.Run(ctx, sdkImage, logger)
+		return pubsub.Run(ctx, kind.Image(), logger)
 	}
 }
 

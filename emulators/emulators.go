@@ -35,9 +35,11 @@ type Set struct {
 }
 
 type emulator struct {
-	kind Kind
-	host string
-	stop func(context.Context) error // idempotent
+	kind   Kind
+	host   string
+	source Source
+	stop   func(context.Context) error // idempotent
+	ended  <-chan struct{}             // closed when its processes have ended; nil if that is not known
 }
 
 // Start starts the emulators of cfg in parallel and returns when each has answered a call. If one
@@ -105,8 +107,9 @@ func start(ctx context.Context, cfg Config, kind Kind) (*emulator, error) {
 	}
 	e, err := src.start(ctx, kind)
 	if err != nil {
-		return nil, fmt.Errorf("start the %s emulator (%s): %w", kind.title(), src.name, err)
+		return nil, fmt.Errorf("start the %s emulator (%s): %w", kind.Title(), src.name, err)
 	}
+	e.source = src.name
 	return e, nil
 }
 
@@ -118,6 +121,32 @@ func (s *Set) Host(kind Kind) string {
 		}
 	}
 	return ""
+}
+
+// Source returns where the emulator of a kind comes from, or "" if the set does not have it.
+func (s *Set) Source(kind Kind) Source {
+	for _, e := range s.running {
+		if e.kind == kind {
+			return e.source
+		}
+	}
+	return ""
+}
+
+// Ended returns a channel that gets the kind of each emulator whose processes have ended, until ctx
+// ends. Only those are watched that Start has started as processes.
+func (s *Set) Ended(ctx context.Context) <-chan Kind {
+	ended := make(chan Kind, len(s.running))
+	for _, e := range s.running {
+		go func() {
+			select {
+			case <-e.ended:
+				ended <- e.kind
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ended
 }
 
 // Env returns a KEY=value line for each running emulator, with the variable that Google's client
@@ -143,7 +172,7 @@ func (s *Set) Stop(ctx context.Context) error {
 	for i, e := range s.running {
 		wg.Go(func() {
 			if err := e.stop(ctx); err != nil {
-				errs[i] = fmt.Errorf("stop the %s emulator: %w", e.kind.title(), err)
+				errs[i] = fmt.Errorf("stop the %s emulator: %w", e.kind.Title(), err)
 			}
 		})
 	}

@@ -90,19 +90,19 @@ func (g gcloud) startOnFreePorts(ctx context.Context, kind Kind) (*emulator, err
 }
 
 func (g gcloud) startAt(ctx context.Context, kind Kind, host, rest string) (*emulator, error) {
-	child, err := startGuard(kind.command(host, rest), gcloudEnv(), g.log)
+	child, err := StartGuard(kind.Command(host, rest), gcloudEnv(), g.log)
 	if err != nil {
 		return nil, err
 	}
 	if err := awaitChild(ctx, kind, host, child); err != nil {
-		return nil, errors.Join(err, child.stop(context.WithoutCancel(ctx)))
+		return nil, errors.Join(err, child.Stop(context.WithoutCancel(ctx)))
 	}
-	return &emulator{kind: kind, host: host, stop: child.stop}, nil
+	return &emulator{kind: kind, host: host, stop: child.Stop, ended: child.ended}, nil
 }
 
 // awaitChild blocks until the emulator answers. It returns an error if the emulator ends before, or
 // finds its port taken, for which not every emulator exits.
-func awaitChild(ctx context.Context, kind Kind, host string, child *guard) error {
+func awaitChild(ctx context.Context, kind Kind, host string, child *Guard) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -117,9 +117,9 @@ func awaitChild(ctx context.Context, kind Kind, host string, child *guard) error
 	return awaitAnswer(ctx, kind, host)
 }
 
-// command returns the command that serves the kind at host. Spanner's also serves REST, on a second
-// free port.
-func (k Kind) command(host, rest string) []string {
+// Command returns the command of the SDK that serves the kind at host. Spanner's also serves REST,
+// at the port of rest.
+func (k Kind) Command(host, rest string) []string {
 	switch k {
 	case KindFirestore:
 		return []string{"gcloud", "emulators", "firestore", "start", "--host-port=" + host}

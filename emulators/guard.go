@@ -21,15 +21,16 @@ var guardScript string
 // as many again.
 const stopLimit = 10 * time.Second
 
-// guard runs a command that ends, with all its processes, when stop is called or this process dies.
-type guard struct {
+// Guard runs a command that ends, with all its processes, when Stop is called or this process dies.
+type Guard struct {
 	hangUp func() // closes the pipe to the guard
 	output *tail
 	ended  chan struct{} // closed when no process holds the output any more
 }
 
-// startGuard starts the command. Its output goes to log, if that is not nil.
-func startGuard(command, env []string, log io.Writer) (*guard, error) {
+// StartGuard starts the command, with the variables env added to those of this process. Its output
+// goes to log, if that is not nil. gcloud finds an empty configuration of its own.
+func StartGuard(command, env []string, log io.Writer) (*Guard, error) {
 	lifeline, hold, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func startGuard(command, env []string, log io.Writer) (*guard, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, hold.Close(), output.Close())
 	}
-	g := &guard{
+	g := &Guard{
 		hangUp: sync.OnceFunc(func() { hold.Close() }),
 		output: newTail(log),
 		ended:  make(chan struct{}),
@@ -61,16 +62,16 @@ func startGuard(command, env []string, log io.Writer) (*guard, error) {
 
 // follow reads the family's output until the last process is gone: they share the writing end, and
 // the kernel closes it for each of them.
-func (g *guard) follow(cmd *exec.Cmd, output *os.File) {
+func (g *Guard) follow(cmd *exec.Cmd, output *os.File) {
 	defer close(g.ended)
 	defer output.Close()
 	_, _ = io.Copy(g.output, output)
 	_ = cmd.Wait() // always its own SIGKILL
 }
 
-// stop ends the command and returns when no process of its family is left. It returns an error if
+// Stop ends the command and returns when no process of its family is left. It returns an error if
 // ctx ends first, or if one is left after ten seconds.
-func (g *guard) stop(ctx context.Context) error {
+func (g *Guard) Stop(ctx context.Context) error {
 	g.hangUp()
 	select {
 	case <-g.ended:
@@ -82,7 +83,10 @@ func (g *guard) stop(ctx context.Context) error {
 	}
 }
 
+// Ended returns a channel that is closed when no process of the command is left.
+func (g *Guard) Ended() <-chan struct{} { return g.ended }
+
 // died returns an error with the end of the command's output.
-func (g *guard) died() error {
+func (g *Guard) died() error {
 	return fmt.Errorf("it ended at once: %s", strings.TrimSpace(g.output.String()))
 }

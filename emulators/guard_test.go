@@ -15,12 +15,12 @@ var stubborn = []string{"sh", "-c", `trap "" TERM; sleep 1000 & echo up; while :
 func TestAFamilyThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	t.Parallel()
 	up := make(chan struct{}, 1)
-	g, err := startGuard(stubborn, nil, notifier(up))
+	g, err := StartGuard(stubborn, nil, notifier(up))
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-up
-	if err := g.stop(t.Context()); err != nil {
+	if err := g.Stop(t.Context()); err != nil {
 		t.Errorf("stop: %v", err)
 	}
 }
@@ -28,14 +28,14 @@ func TestAFamilyThatIgnoresSIGTERMIsKilled(t *testing.T) {
 func TestStopReturnsWhenItsContextEndsAndTheEndGoesOn(t *testing.T) {
 	t.Parallel()
 	up := make(chan struct{}, 1)
-	g, err := startGuard(stubborn, nil, notifier(up))
+	g, err := StartGuard(stubborn, nil, notifier(up))
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-up
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := g.stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if err := g.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("stop = %v, want the error of its context", err)
 	}
 	select {
@@ -47,7 +47,7 @@ func TestStopReturnsWhenItsContextEndsAndTheEndGoesOn(t *testing.T) {
 
 func TestCommandThatEndsAtOnceIsReportedWithItsOutput(t *testing.T) {
 	t.Parallel()
-	g, err := startGuard([]string{"sh", "-c", "echo no such thing >&2; exit 3"}, nil, nil)
+	g, err := StartGuard([]string{"sh", "-c", "echo no such thing >&2; exit 3"}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,8 @@ func ParseKinds(list string) ([]Kind, error) {
 // Variable returns the environment variable that Google's client libraries read.
 func (k Kind) Variable() string { return strings.ToUpper(string(k)) + "_EMULATOR_HOST" }
 
-func (k Kind) title() string {
+// Title returns the name that people know.
+func (k Kind) Title() string {
 	switch k {
 	case KindFirestore:
 		return "Firestore"

@@ -51,7 +51,7 @@ func choose(ctx context.Context, cfg Config, kind Kind) (source, error) {
 		}
 		lacking = append(lacking, fmt.Sprintf("%s: %v", src.name, err))
 	}
-	return source{}, fmt.Errorf("%s: %w (%s). %s", kind.title(), ErrUnavailable, strings.Join(lacking, "; "), kind.advice())
+	return source{}, fmt.Errorf("%s: %w (%s). %s", kind.Title(), ErrUnavailable, strings.Join(lacking, "; "), kind.advice())
 }
 
 func (s Source) validate() error {

@@ -62,7 +62,7 @@ func hostOf(tb testing.TB, kind Kind, set *Set, err error) string {
 		return set.Host(kind)
 	}
 	if !errors.Is(err, ErrUnavailable) || Required() {
-		tb.Fatalf("%s emulator: %v", kind.title(), err)
+		tb.Fatalf("%s emulator: %v", kind.Title(), err)
 	}
 	skip(tb, kind, err)
 	return ""
@@ -75,7 +75,7 @@ func Required() bool { return os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" }
 // appended to the file named by REGENT_SKIPPED_LOG.
 func skip(tb testing.TB, kind Kind, why error) {
 	tb.Helper()
-	text := fmt.Sprintf("SKIPPED, NOT PROVED: nothing was tested against the %s emulator: %v. With REGENT_REQUIRE_EMULATORS=1 this is an error.", kind.title(), why)
+	text := fmt.Sprintf("SKIPPED, NOT PROVED: nothing was tested against the %s emulator: %v. With REGENT_REQUIRE_EMULATORS=1 this is an error.", kind.Title(), why)
 	if err := appendSkipped(tb.Name(), text); err != nil {
 		tb.Errorf("report a skipped test: %v", err)
 	}

@@ -113,7 +113,7 @@ func (a *api) handlers() handlers {
 func (a *api) route(rows []wire.Row, all handlers) error {
 	a.router.Use(middleware.GetHead)
 	refused := func(h handler) []offer {
-		return []offer{{wire.ContentType, h, 0, true}, {wire.StreamType, h, 0, true}}
+		return []offer{{wire.ContentType, h, 0, true, false}, {wire.StreamType, h, 0, true, false}}
 	}
 	a.router.NotFound(a.handle(refused(notFound)))
 	a.router.MethodNotAllowed(a.handle(refused(a.methodNotAllowed)))
@@ -132,7 +132,7 @@ func (a *api) route(rows []wire.Row, all handlers) error {
 			h = a.knocking(&row, h)
 		}
 		route := [2]string{row.Method, row.Path}
-		routes[route] = append(routes[route], offer{row.Type, h, within, row.Conditional})
+		routes[route] = append(routes[route], offer{row.Type, h, within, row.Conditional, row.Conditional && row.Creates})
 	}
 	for verb := range all {
 		if !slices.ContainsFunc(rows, func(r wire.Row) bool { return r.Verb == verb }) {

@@ -332,6 +332,9 @@ func TestAnOperatorConfiguresDeletesAndRestores(t *testing.T) {
 	if p := w.do("PUT", "/v1/elections/other", `{}`, "If-Match", `*`).problem(t); p.Code != leadership.RevisionMismatch {
 		t.Errorf("a condition on what does not exist: %+v", p)
 	}
+	if l := w.do("PUT", "/v1/elections/another", `{}`, "If-None-Match", `*`).lease(t); l.Revision != 1 {
+		t.Errorf("a new one: %+v", l)
+	}
 	w.acquire()
 	if p := w.do("DELETE", "/v1/elections/planner", "").problem(t); p.Code != leadership.LeaseHeld {
 		t.Errorf("deleted while it is held: %+v", p)

@@ -27,6 +27,7 @@ type offer struct {
 	answer      handler
 	within      time.Duration // the time for its calls of the service; 0: the handler bounds them
 	conditional bool          // the call takes If-Match
+	ifNew       bool          // and If-None-Match, although it is no read
 }
 
 // knocking asks whether the caller may send a body at all, before it is read.

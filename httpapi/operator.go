@@ -18,7 +18,7 @@ func (a *api) operatorHandlers() handlers {
 }
 
 func (a *api) configure(w http.ResponseWriter, r *http.Request) error {
-	condition, err := wire.ParseIfMatch(r.Header.Values("If-Match"))
+	condition, err := wire.ParseCondition(r.Header)
 	if err != nil {
 		return err
 	}

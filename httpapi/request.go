@@ -53,7 +53,7 @@ func checkURI(r *http.Request) error {
 func (o offer) checkCondition(r *http.Request) error {
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
-	case !reads && r.Header["If-None-Match"] != nil:
+	case !reads && !o.ifNew && r.Header["If-None-Match"] != nil:
 		return wrong("If-None-Match", "If-None-Match is for reads, and this is a %s; leave it out, or send the revision that you expect in If-Match, where the call takes it", r.Method)
 	case !o.conditional && r.Header["If-Match"] != nil:
 		return wrong("If-Match", "If-Match is for operators, who configure or delete an election or give an order; leave it out: reads take If-None-Match, and a leader's calls are guarded by its fencing token")
@@ -178,10 +178,6 @@ func election(r *http.Request) leadership.Election {
 	return leadership.Election(chi.URLParam(r, "election"))
 }
 
-// ownPrefix begins the names of elections that the instances of Regent hold among themselves. They
-// may be read; an outsider that led one would keep the instances from their work.
-const ownPrefix = "regent."
-
 // open returns the election in the path. It refuses elections that are reserved for Regent: no
 // caller may lead or configure them.
 func open(r *http.Request) (leadership.Election, error) {
@@ -190,8 +186,8 @@ func open(r *http.Request) (leadership.Election, error) {
 }
 
 func refuseReserved(field string, e leadership.Election) error {
-	if strings.HasPrefix(string(e), ownPrefix) {
-		return wrong(field, "names that begin with %q are reserved for Regent itself; choose another name", ownPrefix)
+	if strings.HasPrefix(string(e), wire.OwnPrefix) {
+		return wrong(field, "names that begin with %q are reserved for Regent itself; choose another name", wire.OwnPrefix)
 	}
 	return nil
 }

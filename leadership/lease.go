@@ -116,7 +116,7 @@ func (s Snapshot) Lease() Lease {
 		Revision:      r.Revision,
 		LeaseDuration: r.Policy.leaseDuration(),
 		ReadAt:        s.Now,
-		Config:        r.Policy.Config.explicit(),
+		Config:        r.Policy.Config.Explicit(),
 		Deleted:       r.Deleted,
 		Lapsed:        r.LeaderID != "" && !s.Live(),
 		DrawSecret:    string(r.Standing.Secret),

@@ -9,8 +9,10 @@ import (
 // ConfigureCommand sets an election's configuration. It creates an election that was never seen,
 // and brings back one that is deleted.
 type ConfigureCommand struct {
-	Config     Config
-	IfRevision Revision // 0: no condition; AnyRevision: it must exist; else it must be this one
+	Config Config
+	// IfRevision is 0 for no condition; AnyRevision: the election must exist, deleted or not;
+	// NeverSeen: it must not; else it must be at this revision.
+	IfRevision Revision
 }
 
 // Configure sets the configuration. A lease that is held keeps its duration; the next one gets the
@@ -27,7 +29,7 @@ type ConfigureCommand struct {
 // Errors: RevisionMismatch.
 func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 	r := s.Record
-	if s.exists() && !r.Deleted && r.Policy.Config.explicit() == c.Config.explicit() {
+	if s.exists() && !r.Deleted && r.Policy.Config.Explicit() == c.Config.Explicit() {
 		return Change{}, nil
 	}
 	if err := s.require(c.IfRevision); err != nil {
@@ -41,7 +43,7 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 	if r.Deleted {
 		event = EventRecreated // token, revision and a lock that still runs stay
 	}
-	ch.Record.Deleted, ch.Record.Policy.Config = false, c.Config.explicit()
+	ch.Record.Deleted, ch.Record.Policy.Config = false, c.Config.Explicit()
 	ch.Record.Standing.closeBallot() // what a bid counts for is another now
 	if c.Config.Delegation != r.Policy.Delegation {
 		ch.Record.Standing.Delegated = delegated{}
@@ -67,7 +69,7 @@ func (c *Change) countVacancy(now time.Time) {
 
 // DeleteCommand deletes an election.
 type DeleteCommand struct {
-	IfRevision Revision // as in ConfigureCommand
+	IfRevision Revision // as in ConfigureCommand, without NeverSeen
 	Force      bool     // even while it is held
 }
 
@@ -189,10 +191,14 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 func (s Snapshot) require(want Revision) error {
 	r := s.Record
 	switch {
-	case want == 0, want == AnyRevision && s.exists(), want == r.Revision:
+	case want == 0, want == AnyRevision && s.exists(), want == NeverSeen && !s.exists(), want == r.Revision:
 		return nil
 	case !s.exists():
 		return s.refuse(RevisionMismatch, "election %q does not exist; leave the condition out to create it", r.Election)
+	case want == NeverSeen && r.Deleted:
+		return s.refuse(RevisionMismatch, "election %q exists, deleted, at revision %d; to restore it, name that revision", r.Election, r.Revision)
+	case want == NeverSeen:
+		return s.refuse(RevisionMismatch, "election %q exists already, at revision %d; read it and decide again", r.Election, r.Revision)
 	}
 	return s.refuse(RevisionMismatch, "election %q is at revision %d, not %d; read it again and decide again", r.Election, r.Revision, want)
 }

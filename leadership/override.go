@@ -157,7 +157,7 @@ type OrderCommand struct {
 	ToKey       KeyHash       // assign: as in HandOverCommand, for the term that it ends; set by an Instance
 	Reason      string        // for people: one line of 1 to MaxReasonBytes bytes
 	Actor       string        // the principal that gives the order
-	IfRevision  Revision      // as in ConfigureCommand
+	IfRevision  Revision      // as in DeleteCommand
 }
 
 // orderFields are the fields that each kind of order must (true) or may have.

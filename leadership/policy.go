@@ -244,8 +244,8 @@ func (c Config) leaseDuration() time.Duration {
 	return cmp.Or(c.LeaseDuration, DefaultLeaseDuration)
 }
 
-// explicit is c with the defaults filled in.
-func (c Config) explicit() Config {
+// Explicit is c with the defaults filled in.
+func (c Config) Explicit() Config {
 	c.LeaseDuration = c.leaseDuration()
 	c.Term = c.Term.explicit()
 	c.Ballot = c.Ballot.explicit()
@@ -254,7 +254,7 @@ func (c Config) explicit() Config {
 
 // explicit is p with the defaults filled in.
 func (p Policy) explicit() Policy {
-	p.Config = p.Config.explicit()
+	p.Config = p.Config.Explicit()
 	return p
 }
 

@@ -232,6 +232,23 @@ type ConfigureRequest struct {
 	ConfigureCommand
 }
 
+// Validate returns what is wrong with the request, with the code InvalidArgument.
+func (r ConfigureRequest) Validate() error {
+	if err := r.Election.Validate(); err != nil {
+		return invalid("election", err)
+	}
+	if field, err := r.Config.validate(); err != nil {
+		return invalid(field, err)
+	}
+	if parent := r.Config.Delegation.Parent; parent != "" && !r.Election.childOf(parent) {
+		return invalid("policy.delegation.parent", fmt.Errorf("the parent of election %q is what stands before the last dot of its name, and not %q", r.Election, parent))
+	}
+	if r.IfRevision == NeverSeen {
+		return nil
+	}
+	return validateCondition(r.IfRevision)
+}
+
 // DeleteRequest deletes an election.
 type DeleteRequest struct {
 	Election Election

@@ -9,16 +9,7 @@ import (
 
 // Configure sets an election's configuration; see the rule of that name.
 func (s *Service) Configure(ctx context.Context, r ConfigureRequest) (Lease, error) {
-	if err := r.Election.Validate(); err != nil {
-		return Lease{}, invalid("election", err)
-	}
-	if field, err := r.Config.validate(); err != nil {
-		return Lease{}, invalid(field, err)
-	}
-	if parent := r.Config.Delegation.Parent; parent != "" && !r.Election.childOf(parent) {
-		return Lease{}, invalid("policy.delegation.parent", fmt.Errorf("the parent of election %q is what stands before the last dot of its name, and not %q", r.Election, parent))
-	}
-	if err := validateCondition(r.IfRevision); err != nil {
+	if err := r.Validate(); err != nil {
 		return Lease{}, err
 	}
 	return s.lease(ExpectChange(ctx), r.Election, func(snap Snapshot) (Change, error) { return Configure(snap, r.ConfigureCommand) })

@@ -24,6 +24,9 @@ func TestTheDoctorFindsWhatServeNeeds(t *testing.T) {
 			if code != 0 || checks != c.checks || strings.Contains(out, "FAILED") {
 				t.Errorf("exit code %d, %d checks are ok:\n%s", code, checks, out)
 			}
+			if strings.Contains(out, "Firestore: TTL") != (name == "firestore") || !strings.Contains(out, "Pub/Sub: order") {
+				t.Errorf("what differs from the cloud is not said:\n%s", out)
+			}
 			again, code := examine(t, p)
 			if code != 0 || !strings.Contains(again, "fencing token 2 of election regent.doctor") {
 				t.Errorf("again: exit code %d\n%s", code, again)

@@ -26,8 +26,8 @@ var readmePages = []string{
 }
 
 // testedElsewhere have tests of their own: httpapi/mcp, leadership/client/python/tests,
-// test/dashboard, test/kubernetes, test/terraform, test/typescript, and test/load/etcd, which
-// writes its page.
+// test/dashboard, test/kubernetes, test/terraform, test/typescript, and test/load/etcd, which writes
+// its page.
 var testedElsewhere = []string{
 	"httpapi/dashboard/README.md", "httpapi/kubernetes/README.md", "httpapi/mcp/README.md",
 	"leadership/client/python/README.md", "leadership/client/typescript/README.md", "terraform/README.md",
@@ -68,7 +68,7 @@ func TestReadmeSessionsWorkAsPrinted(t *testing.T) {
 	}
 	commands := 0
 	for _, page := range readmePages {
-		session := readSession(t, "../"+page)
+		session := readSession(t, "../"+page, withoutCloud)
 		commands += len(session)
 		if len(session) > 0 {
 			t.Run(page, func(t *testing.T) { runSession(t, dir, session) })
@@ -83,13 +83,19 @@ func runSession(t *testing.T, dir string, session []command) {
 	s := serve(t, nil, "--store", "file:"+filepath.Join(t.TempDir(), "leases"))
 	adapt := strings.NewReplacer("http://127.0.0.1:8080", s.URL, ".build/", dir+"/", "make build", "make build BUILD="+dir,
 		"make run", ": TestMakeRunServes tries make run")
+	play(t, session, environ("REGENT_SERVER="+s.URL), adapt)
+}
+
+// play runs a session in one shell, with its addresses and folders replaced.
+func play(t *testing.T, session []command, env []string, adapt *strings.Replacer) {
+	t.Helper()
 	var script strings.Builder
 	for i, c := range session {
 		fmt.Fprintf(&script, "%s\necho; echo '--- end of %d'\n", adapt.Replace(c.typed), i)
 	}
-	cmd := exec.CommandContext(within(t, time.Minute), "bash", "-eu", "-o", "pipefail", "-c", script.String())
+	cmd := exec.CommandContext(within(t, 5*time.Minute), "bash", "-eu", "-o", "pipefail", "-c", script.String())
 	cmd.Dir = ".."
-	cmd.Env = environ("REGENT_SERVER=" + s.URL)
+	cmd.Env = env
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -124,14 +130,25 @@ func TestReadmeProgramsRun(t *testing.T) {
 	}
 }
 
+// section returns the section of a page that begins with the heading.
+func section(page, heading string) string {
+	_, rest, _ := strings.Cut(page, heading)
+	rest, _, _ = strings.Cut(rest, "\n## ")
+	return rest
+}
+
 // readBlocks returns the code blocks of a page in one language.
-func readBlocks(t *testing.T, name, language string) (blocks []string) {
+func readBlocks(t *testing.T, name, language string) []string {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+	return blocksOf(string(text), language)
+}
+
+func blocksOf(text, language string) (blocks []string) {
+	for _, block := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		blocks = append(blocks, block[1])
 	}
 	return blocks
@@ -140,10 +157,22 @@ func readBlocks(t *testing.T, name, language string) (blocks []string) {
 // command is a line that a reader types, and its output as printed on the page.
 type command struct{ typed, printed string }
 
-// readSession returns the commands of all console blocks, in their order.
-func readSession(t *testing.T, name string) (session []command) {
+// readSession returns the commands of all console blocks but those of a section, in their order.
+func readSession(t *testing.T, name, but string) []command {
 	t.Helper()
-	for _, block := range readBlocks(t, name, "console") {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	if own := section(page, but); own != "" {
+		page = strings.Replace(page, own, "", 1)
+	}
+	return commandsOf(blocksOf(page, "console"))
+}
+
+func commandsOf(blocks []string) (session []command) {
+	for _, block := range blocks {
 		for line := range strings.Lines(block) {
 			if typed, ok := strings.CutPrefix(line, "$ "); ok {
 				session = append(session, command{typed: strings.TrimSpace(typed)})
@@ -200,7 +229,7 @@ func TestThePromisesRestOnTestsThatExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	var tests []string
-	for _, pattern := range []string{"*_test.go", "faults/*_test.go", "../leadership/instance/*_test.go", "../httpapi/*_test.go", "../httpapi/kubernetes/*_test.go", "kubernetes/*_test.go"} {
+	for _, pattern := range []string{"*_test.go", "faults/*_test.go", "../leadership/instance/*_test.go", "../httpapi/*_test.go", "../cmd/regent/*_test.go", "../httpapi/kubernetes/*_test.go", "kubernetes/*_test.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -51,6 +51,8 @@ Exit codes:
   4  the lease is lost: stop acting as leader
   5  the server, its store or the peer of a --via could not be reached
   6  the wait for the lease timed out
+  7  'regent apply --dry-run' found differences
+  8  'regent apply' found an election that another caller has changed meanwhile
 'regent run' returns the exit code of its command; see 'regent run --help' for that, and for 120 to 127.
 
 Data is written to standard output, everything else to standard error. There is no colour. With --output json an error is
@@ -87,7 +89,7 @@ func (c *cli) root() *cobra.Command {
 	c.add(root, groupAgent, c.acquireCommand(), c.renewCommand(), c.releaseCommand(), c.checkCommand(), c.runCommand(), c.joinCommand())
 	c.add(root, groupAgent, c.handOverCommand(), c.readyCommand(), c.yieldCommand(), c.checkpointCommand(), c.journalCommand(), c.delegateCommand())
 	c.add(root, groupAgent, c.mcpCommand(), c.skillCommand(), c.kubeconfigCommand())
-	c.add(root, groupOperator, c.statusCommand(), c.membersCommand(), c.listCommand(), c.treeCommand(), c.historyCommand(), c.watchCommand(), c.configureCommand(), c.deleteCommand(), c.unlockCommand())
+	c.add(root, groupOperator, c.statusCommand(), c.membersCommand(), c.listCommand(), c.treeCommand(), c.historyCommand(), c.watchCommand(), c.applyCommand(), c.configureCommand(), c.deleteCommand(), c.unlockCommand())
 	c.add(root, groupOverrule, append(c.orderCommands(), c.overridesCommand(), c.judgeCommand(), c.whyCommand())...)
 	c.add(root, groupService, c.serveCommand(), c.doctorCommand(), c.migrateCommand(), c.raiseCommand())
 	c.add(root, "", c.versionCommand(), c.licensesCommand(), c.completionCommand())

@@ -54,6 +54,10 @@ that a topic is stored in, the rights on the topic of members and what keeps its
 (roles/datastore.viewer, roles/pubsub.viewer, roles/run.viewer), so run it as a person, too; what it lacks a right for is
 "not checked".
 
+Where a variable such as FIRESTORE_EMULATOR_HOST names an emulator, as after 'make dev', it says what differs from the real
+service: rows of the result "differs", which are no failures. A --service at http://127.0.0.1 is then asked whether it is
+ready.
+
 If a check fails, the exit code is 1.`,
 		Example: `  regent doctor --store firestore:PROJECT/regent --events projects/PROJECT/topics/regent
   regent doctor --store firestore:PROJECT/regent --members projects/PROJECT/topics/regent-members

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"regent/cmd/regent/internal/cloud"
@@ -37,10 +38,8 @@ func (s doctorSettings) validate() error {
 	if _, err := s.peers.peers(); err != nil {
 		return err
 	}
-	if len(s.services) == 0 && s.auth == authNone { // of a service of this machine's own, which is not examined
-		return nil
-	}
-	if s.auth != authPlatform && s.auth != authOIDC {
+	here := !slices.ContainsFunc(s.services, func(service string) bool { return !isLocal(service) })
+	if s.auth != authPlatform && s.auth != authOIDC && (s.auth != authNone || !here) {
 		return usagef("--auth %q is not %s or %s, which a service needs that other machines can reach; say which --service has", s.auth, authPlatform, authOIDC)
 	}
 	for _, service := range s.services {
@@ -74,46 +73,37 @@ func firestoreOf(spec string) (project, database string, is bool) {
 // readDetail says what a read of a store shows beside that it works. An emulator looks at no
 // headers.
 func readDetail(spec string, env map[string]string) string {
-	if _, database, is := firestoreOf(spec); is && env["FIRESTORE_EMULATOR_HOST"] == "" {
+	if _, database, is := firestoreOf(spec); is && env[firestoreEmulator] == "" {
 		return "database " + database + " accepts the headers of this client"
 	}
 	return ""
 }
 
-// examineProject looks at what no emulator has.
+// examineProject looks at what no emulator has, and says so of an emulator.
 func (x *doctorReport) examineProject(ctx context.Context, s doctorSettings, project *cloud.Client, env map[string]string) {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	id, database, onFirestore := firestoreOf(s.store)
-	switch {
-	case onFirestore && env["FIRESTORE_EMULATOR_HOST"] != "":
-		x.add(cloud.Finding{Check: "fields", Verdict: cloud.Unchecked, Text: "an emulator has no indexes and no TTL policies"})
-	case onFirestore:
+	if onFirestore && env[firestoreEmulator] == "" {
 		x.add(project.Firestore(ctx, id, database)...)
 	}
-	_, _, noTopic := pubsub.ParseTopic(s.events) // or noEvents
-	switch {
-	case noTopic != nil:
-	case env["PUBSUB_EMULATOR_HOST"] != "":
-		x.add(cloud.Finding{Check: "order across regions", Verdict: cloud.Unchecked, Text: "an emulator has no regions"})
-	default:
+	if _, _, none := pubsub.ParseTopic(s.events); none == nil && env[pubsubEmulator] == "" {
 		x.add(project.Topic(ctx, s.events, s.endpoint))
 	}
-	_, _, noTopic = pubsub.ParseTopic(s.members) // or noMembers
-	switch {
-	case noTopic != nil:
-	case env["PUBSUB_EMULATOR_HOST"] != "":
-		x.add(cloud.Finding{Check: "rights on the topic of members", Verdict: cloud.Unchecked, Text: "an emulator has no rights"})
-	default:
+	if _, _, none := pubsub.ParseTopic(s.members); none == nil && env[pubsubEmulator] == "" {
 		x.add(project.Members(ctx, s.members)...)
 	}
 	for _, service := range s.services {
-		if cloud.IsService(service) {
+		switch {
+		case cloud.IsService(service):
 			x.add(project.Service(ctx, service, s.auth == authOIDC)...)
-		} else {
+		case isLocal(service) && s.withoutCloud(env):
+			x.examineLocal(ctx, service)
+		default:
 			x.add(project.Uninvited(ctx, service, s.auth == authOIDC))
 		}
 	}
+	x.addDifferences(s, env)
 }
 
 // add adds findings to the report.

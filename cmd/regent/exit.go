@@ -23,6 +23,8 @@ const (
 	exitLost        = 4
 	exitUnreachable = 5
 	exitTimedOut    = 6
+	exitDiffers     = 7
+	exitConflict    = 8
 )
 
 // usageError is a mistake in the command line or in a setting.

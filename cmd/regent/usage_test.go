@@ -126,6 +126,15 @@ func TestAWrongCommandLineIsOneSentenceAndAHint(t *testing.T) {
 		{"watch e --after x", "after must be the last revision"},
 		{"watch --all --after é", "after must be the cursor of the last item"},
 		{"delete e --if-revision 0", "1 or more"},
+		{"apply", "give -f FILE, -f - for standard input, or --schema"},
+		{"apply elections.yaml", `no arguments, but got "elections.yaml"`},
+		{"apply -f x --schema", "--schema is for no file"},
+		{"apply -f /nowhere/elections.yaml", "-f: stat /nowhere/elections.yaml: no such file"},
+		{"apply --file=", "-f: must not be empty"},
+		{"apply -f -", "standard input:1: the file is empty"},
+		{"apply -f - --prune=", "would delete all elections that are in no file; name how theirs begin"},
+		{"apply -f - --prune A", "a-z, 0-9"},
+		{"apply -f - --prune-held", "--prune-held is for --prune"},
 		{"configure e --if-revision x", "1 or more"},
 		{"configure e --lock-delay -1s", "from 0s to 24h"},
 		{"list --output yaml", "table or json"},
@@ -188,7 +197,7 @@ func TestHelpIsForStandardOutputAndHasTheExitCodes(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{"", "--help", "help"} {
 		r := regent(t, nil, args).want(t, exitDone)
-		for _, want := range []string{"2  the command line", "3  another candidate", "4  the lease is lost", "5  the server", "6  the wait"} {
+		for _, want := range []string{"2  the command line", "3  another candidate", "4  the lease is lost", "5  the server", "6  the wait", "7  'regent apply --dry-run'", "8  'regent apply'"} {
 			if !strings.Contains(r.out, want) || r.err != "" {
 				t.Errorf("regent %s: stderr %q, stdout has no %q:\n%s", args, r.err, want, r.out)
 			}

@@ -160,7 +160,7 @@ func (c *Client) Events(ctx context.Context, r leadership.EventsRequest) ([]lead
 // Configure sets an election's configuration.
 func (c *Client) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
 	return c.lease(ctx, expected{election: r.Election}, call{
-		name: "configure", method: http.MethodPut, header: ifMatch(r.IfRevision), mutates: wire.VerbConfigure.Row().Changes(), body: wire.NewConfigureRequest(r.Config),
+		name: "configure", method: http.MethodPut, header: wire.Condition(r.IfRevision), mutates: wire.VerbConfigure.Row().Changes(), body: wire.NewConfigureRequest(r.Config),
 	})
 }
 

@@ -135,6 +135,9 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 		{"configure an election that does not exist", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Configure(ctx, configure("other", leadership.Config{}, leadership.AnyRevision)))
 		}},
+		{"configure a new election that is none", func(ctx context.Context, s instance.Protocol) any {
+			return lease(s.Configure(ctx, configure("planner", leadership.Config{LeaseDuration: time.Hour}, leadership.NeverSeen)))
+		}},
 		{"configure with a condition that is none", func(ctx context.Context, s instance.Protocol) any {
 			_, err := s.Configure(ctx, configure("other", leadership.Config{}, -7))
 			return errors.Is(err, leadership.InvalidArgument)

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -9,6 +10,30 @@ import (
 
 // ETag returns the entity tag of an election at a revision.
 func ETag(r leadership.Revision) string { return `"` + strconv.FormatInt(int64(r), 10) + `"` }
+
+// Condition returns the headers that make a configuration conditional; see ParseCondition.
+func Condition(r leadership.Revision) map[string]string {
+	if r == leadership.NeverSeen {
+		return map[string]string{"If-None-Match": "*"}
+	}
+	return map[string]string{"If-Match": IfMatch(r)}
+}
+
+// ParseCondition reads the condition of a configuration: what ParseIfMatch reads, or If-None-Match
+// with "*" for an election that was never seen.
+func ParseCondition(h http.Header) (leadership.Revision, error) {
+	none := h.Values("If-None-Match")
+	switch {
+	case len(none) == 0:
+		return ParseIfMatch(h.Values("If-Match"))
+	case len(h.Values("If-Match")) > 0:
+		return 0, malformed("If-None-Match", "send If-Match, for an election that exists, or If-None-Match, for a new one, and not both")
+	case len(none) > 1 || strings.TrimSpace(none[0]) != "*":
+		return 0, malformed("If-None-Match", "If-None-Match of a configuration must be *, for an election that was never seen, and not %s; to expect a revision, send it in If-Match",
+			Quote(strings.Join(none, ", ")))
+	}
+	return leadership.NeverSeen, nil
+}
 
 // IfMatch returns the value of the header that requires the revision, and "" if r requires none.
 func IfMatch(r leadership.Revision) string {

@@ -54,6 +54,10 @@ const (
 	SnapshotPath   = "/snapshot"
 )
 
+// OwnPrefix begins the names of elections that the instances of Regent hold among themselves. They
+// may be read; an outsider that led one would keep the instances from their work.
+const OwnPrefix = "regent."
+
 // Path returns the path of the election or, with one of the suffixes above, of something that
 // belongs to it. The name must be valid: a valid name needs no escaping.
 func Path(e leadership.Election, suffix string) string {

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -310,6 +311,17 @@ func TestConditionalHeaders(t *testing.T) {
 	for _, r := range []leadership.Revision{leadership.AnyRevision, 1, 7, 1 << 60} {
 		if got, err := ParseIfMatch([]string{IfMatch(r)}); err != nil || got != r {
 			t.Errorf("If-Match: %s is read as %d (%v), want %d", IfMatch(r), got, err, r)
+		}
+	}
+	for _, r := range []leadership.Revision{leadership.NeverSeen, leadership.AnyRevision, 0, 7} {
+		h := http.Header{}
+		for name, value := range Condition(r) {
+			if value != "" {
+				h.Set(name, value)
+			}
+		}
+		if got, err := ParseCondition(h); err != nil || got != r {
+			t.Errorf("the condition %v is read as %d (%v), want %d", h, got, err, r)
 		}
 	}
 	if got, err := ParseIfMatch(nil); got != 0 || err != nil {

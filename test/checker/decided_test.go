@@ -140,6 +140,15 @@ func TestGrantWhoseReplyWasLostMayHaveBeenAskedForTwice(t *testing.T) {
 	)
 }
 
+func TestGrantAndItsChangeMayHaveTheSameInstant(t *testing.T) {
+	p := newPlay(t)
+	p.at(s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})
+	p.at(s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Metadata: `{"at":"here"}`})
+	if err := checker.All(p.recording(), 50*ms, 0).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWaitingCandidateMayChallengeSeveralLeaders(t *testing.T) {
 	by := func(request string, n ...int) func(*checker.Recording) {
 		return func(r *checker.Recording) {

@@ -73,7 +73,7 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 // both were waiting.
 func (c Call) shared(r leadership.Record) bool {
 	a := c.Answer
-	return c.Code == "" && a != nil && r.LeaderID == c.Candidate && r.KeyHash.Equal(c.Key) && r.Token == a.Token &&
+	return c.Code == "" && a != nil && r.LeaderID == c.Candidate && r.KeyHash.Equal(c.Key) && r.Token == a.Token && r.Revision == a.Revision &&
 		r.HeartbeatAt.Equal(r.AcquiredAt) && a.LastHeartbeat.Equal(r.AcquiredAt)
 }
 

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -105,8 +106,12 @@ func lengthsOf(truth truth, calls []Call) map[grantID][]time.Duration {
 			lengths[id], keys[id] = append(lengths[id], c.Answer.LeaseDuration), c
 		}
 	}
-	for id, before := range truth.reigns() { // the next token goes on with the same lease
-		if all := lengths[grantID{id.election, before}]; len(lengths[id]) > 0 {
+	reigns := truth.reigns()
+	for _, id := range slices.SortedFunc(maps.Keys(reigns), grantID.compare) { // it goes on with the lease of the token before
+		all := lengths[grantID{id.election, reigns[id]}]
+		if len(all) == 0 {
+			delete(lengths, id)
+		} else if len(lengths[id]) > 0 {
 			lengths[id] = append(lengths[id], all...)
 		}
 	}

@@ -54,6 +54,7 @@ func Properties() []Property {
 		"a lease ends at its latest end",
 		"a program decides only on what it understands",
 		"an operator's order stands",
+		"no configuration is undone unseen",
 		"every call passes every gate",
 		"the best candidate leads",
 		"a quorum is asked for",

@@ -10,6 +10,7 @@ const (
 	NotOK     Verdict = "FAILED"
 	Warning   Verdict = "warning" // it works, and perhaps not as it is meant
 	Unchecked Verdict = "not checked"
+	Differs   Verdict = "differs" // an emulator, which is not what it stands for
 )
 
 // Finding is what one check found.

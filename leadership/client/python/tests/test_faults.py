@@ -157,6 +157,7 @@ class Follow(ScriptedCase):
     def test_what_is_no_journal_of_regent_is_asked_for_again(self):
         strange = (reply(200), reply(200, election="other", index=1, snapshotIndex=0, entries=[]), reply(200, election="reports", index="1"), page(2, index=2))
         self.assertEqual(self.follow(2, *strange, page(1), stream(told(2, id="3")), stream(told(2))), [1, 2])
+        self.assertEqual(len(self.server.requests), 7)
 
     def test_errors_that_stay_are_raised(self):
         with self.assertRaises(PermissionDenied):

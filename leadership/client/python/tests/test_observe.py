@@ -98,7 +98,8 @@ class Observe(unittest.TestCase):
             stream(message({"reason": "limit"}, "4", "end")), stream(event(5, id="6")), stream(event(5)), reply(403, "PERMISSION_DENIED"),
             after=4,
         )
-        self.assertEqual(next(events).revision, 5)
+        first = next(events)
+        self.assertEqual((first.revision, first.cursor), (5, "5"))
         with self.assertRaises(PermissionDenied):
             next(events)
         with self.assertRaises(RevisionMismatch):
@@ -115,8 +116,10 @@ class Observe(unittest.TestCase):
 
     def test_states_of_many_are_held_back_until_all_have_arrived(self):
         start = message({"elections": 2}, "c-9", "ready")
+        other = message({"elections": 3}, "c-9", "ready")
         events = self.observe(
             stream(snapshot(3, "a.1", id="x"), snapshot(4, "a.2", id="x")),  # and breaks off
+            stream(snapshot(3, "a.1", id="x"), snapshot(4, "a.2", id="x"), other),
             stream(snapshot(3, "a.1", id="x"), snapshot(5, "a.2", id="x"), start, event(4, "a.1", id="c-10")),
             stream(event(4, "a.1", id="c-10"), event(1, "a.3", id="c-11"), end("limit", "c-20")),
             stream(event(2, "a.3", id="c-21")),
@@ -126,7 +129,7 @@ class Observe(unittest.TestCase):
         self.assertEqual(found, [
             ("a.1", "", 3, ""), ("a.2", "", 5, "c-9"), ("a.1", "acquired", 4, "c-10"), ("a.3", "acquired", 1, "c-11"), ("a.3", "acquired", 2, "c-21"),
         ])
-        self.assertEqual(self.cursors(), [None, None, "c-10", "c-20"])
+        self.assertEqual(self.cursors(), [None, None, None, "c-10", "c-20"])
         self.assertEqual(self.server.requests[0][0], "GET /v1/events?prefix=a.")
         events.close()
 
@@ -138,15 +141,16 @@ class Observe(unittest.TestCase):
         self.assertEqual(self.server.requests, [])
 
     def test_a_silent_stream_is_replaced(self):
-        held = threading.Event()
+        held, ended = threading.Event(), []
         self.addCleanup(held.set)
 
         def silent(connection):
             connection.sendall(stream(event(5), cut=b"data: part of a li"))
-            held.wait(30)
+            ended.append(held.wait(30))
 
         with mock.patch("regent_client._stream.SILENCE", 0.2):
             self.assertEqual(self.seen(self.observe(silent, stream(event(6)), after=4), 2), [("acquired", 5), ("acquired", 6)])
+        self.assertEqual(ended, [])
 
     def test_close_ends_a_loop_that_waits(self):
         held, waiting = threading.Event(), threading.Event()

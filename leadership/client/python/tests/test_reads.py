@@ -105,7 +105,7 @@ class Members(RealCase):
 
     def test_members_follow_the_leader_until_their_blocks_end(self):
         self.configure("reports")
-        with self.new("bob").join("reports", note="shard 3") as bob, self.new("w").join("reports", role="witness", member="wim") as wim:
+        with self.new("bob").join("reports", note="shard 3", ttl="5m") as bob, self.new("w").join("reports", role="witness", member="wim") as wim:
             self.assertEqual((bob.id, bob.leader, bob.token, bob.failure), ("bob", "", 0, None))
             with self.client.lead("reports") as lease:
                 self.assertTrue(lease.await_followers(2, within=PATIENCE))
@@ -121,7 +121,7 @@ class Members(RealCase):
     def test_a_member_says_what_it_follows_by_its_own_account(self):
         self.configure("reports")
         mine = 0
-        with self.client.lead("reports") as lease, self.new("bob").join("reports", seen=lambda: mine):
+        with self.client.lead("reports") as lease, self.new("bob").join("reports", seen=lambda: mine, ttl="5m"):
             self.assertFalse(lease.await_followers(1, within=0.1))
             mine = lease.token
             self.assertTrue(lease.await_followers(1, within=PATIENCE))

@@ -119,7 +119,7 @@ class OfMetadataServer(unittest.TestCase):
         self.assertEqual(expiry(token()), int(self.now) - 3601 + 7300)
 
     def test_answers_of_something_else_are_errors(self):
-        for answer in ((404, "no"), (200, "<html>login</html>"), (200, "a.b.c"), (200, "x" * 20000)):
+        for answer in ((404, "no"), (200, "<html>login</html>"), (200, "a.b.c"), (200, id_token(int(self.now) + 3600, "x" * 20000))):
             self.answers = [answer]
             with self.subTest(answer[1][:10]), self.assertRaises(OSError):
                 MetadataToken("a")()

@@ -223,7 +223,7 @@ export interface paths {
          * Create, configure or restore an election.
          * @description Members that are left out are reset to their defaults. The present lease keeps its duration, also at renewals, even if it is
          *     longer than the new maxLeaseDuration; the next one gets the new value. If nothing would change, nothing is written, whatever
-         *     If-Match says.
+         *     If-Match or If-None-Match says.
          */
         put: operations["configure"];
         post?: never;
@@ -2623,6 +2623,8 @@ export interface components {
          * @example "9"
          */
         IfMatch: string;
+        /** @description `*`: the election must never have been seen. A deleted one was. Not beside If-Match. */
+        IfNoneMatch: "*";
         /** @description The id of the last event that the reader of a stream has seen. It takes precedence over `after`. */
         LastEventID: string;
     };
@@ -2986,6 +2988,8 @@ export interface operations {
                  * @example "9"
                  */
                 "If-Match"?: components["parameters"]["IfMatch"];
+                /** @description `*`: the election must never have been seen. A deleted one was. Not beside If-Match. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /**

@@ -10,7 +10,7 @@ const options = JSON.parse(process.env.REGENT_DRIVER || "{}") as { idle?: boolea
 const clock = systemClock();
 const cancelled = new AbortController(); // what is under way
 const stopped = new AbortController();
-const beside: Promise<void>[] = []; // watches and calls
+const beside = new Set<Promise<void>>(); // watches and calls
 let client: Client;
 let leading: Lease | undefined;
 
@@ -132,7 +132,8 @@ function obey(command: string): void {
   } else if (verb === "report" && leading) {
     leading.report({ progress: Number(argument) });
   } else if (verb === "watch" || (verb === "call" && argument)) {
-    beside.push(verb === "watch" ? watch(argument) : call(argument!));
+    const work = (verb === "watch" ? watch(argument) : call(argument!)).finally(() => beside.delete(work));
+    beside.add(work);
   } else {
     process.stderr.write(`driver: wrong command, or it does not lead: ${command}\n`);
     process.exit(1);
@@ -152,7 +153,7 @@ async function run(): Promise<void> {
   if (options.idle) await new Promise((resolve) => cancelled.signal.addEventListener("abort", resolve));
   else await campaign();
   cancelled.abort();
-  await Promise.all(beside);
+  while (beside.size > 0) await Promise.all(beside);
 }
 
 await run();

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"regent/emulators"
+	"regent/store"
+)
+
+const (
+	// startLimit limits the start of an instance. Seconds are usual.
+	startLimit = 3 * time.Minute
+	// saveEvery is how old the saved data may be after a crash.
+	saveEvery = 30 * time.Second
+)
+
+// dev is one run.
+type dev struct {
+	settings
+	began     time.Time
+	emulators *emulators.Set
+	instances []*instance
+	state     *state // nil if nothing is kept
+
+	mu  sync.Mutex // guards out
+	out io.Writer
+}
+
+// say prints a line of progress.
+func (d *dev) say(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fmt.Fprintf(d.out, "%5.1f s  %s\n", time.Since(d.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// develop starts everything, and ends it when ctx ends or something fails for good.
+func develop(ctx context.Context, s settings, out io.Writer) (err error) {
+	d := &dev{settings: s, began: time.Now(), out: out}
+	if err := errors.Join(s.check(), os.MkdirAll(s.dir, 0o700)); err != nil {
+		return err
+	}
+	if s.state != "" {
+		if d.state, err = openState(s.state, s.project); err != nil {
+			return err
+		}
+		defer d.state.close()
+	}
+	defer func() {
+		if err == nil {
+			d.say("stopped; nothing is left running")
+		}
+	}()
+	if err := d.startEmulators(ctx); err != nil {
+		return unlessDone(ctx, err)
+	}
+	defer func() { err = errors.Join(err, d.emulators.Stop(context.WithoutCancel(ctx))) }()
+	if err := d.prepare(ctx); err != nil {
+		return unlessDone(ctx, err)
+	}
+	return errors.Join(unlessDone(ctx, d.serve(ctx)), d.saveAtEnd(context.WithoutCancel(ctx)))
+}
+
+// unlessDone returns err, or nil if it only says that ctx has ended.
+func unlessDone(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// startEmulators starts them, and sets their variables for this process and its children.
+func (d *dev) startEmulators(ctx context.Context) error {
+	log, err := os.Create(d.file("emulators.log"))
+	if err != nil {
+		return err
+	}
+	d.say("starting the emulators of %s and Pub/Sub", d.store.Title())
+	if d.emulators, err = emulators.Start(ctx, emulators.Config{Which: d.kinds(), Log: log}); err != nil {
+		return err
+	}
+	for _, line := range d.emulators.Env() {
+		name, host, _ := strings.Cut(line, "=")
+		if err := os.Setenv(name, host); err != nil {
+			return err
+		}
+	}
+	for _, kind := range d.kinds() {
+		d.say("%s: %s (%s)", kind.Title(), d.emulators.Host(kind), origin[d.emulators.Source(kind)])
+	}
+	return nil
+}
+
+// origin says where an emulator comes from.
+var origin = map[emulators.Source]string{
+	emulators.SourceEnv:    "it ran before, and stays",
+	emulators.SourceGcloud: "of the Google Cloud SDK",
+	emulators.SourceDocker: "a container",
+}
+
+// prepare brings back what was kept, and makes what instances need.
+func (d *dev) prepare(ctx context.Context) error {
+	if source := d.emulators.Source(d.store); d.state != nil && source != emulators.SourceGcloud {
+		return fmt.Errorf("STATE needs a Firestore emulator of the Google Cloud SDK that make dev starts, and this is one from %s=%s; leave STATE out", d.store.Variable(), d.emulators.Host(d.store))
+	}
+	if d.state != nil {
+		restored, err := d.state.restore(ctx, d.emulators.Host(d.store), d.spec())
+		if err != nil {
+			return fmt.Errorf("the data in %s cannot be used: %w; give another folder, or remove this one to begin anew", d.settings.state, err)
+		}
+		d.say("%s", restored)
+	}
+	done, err := store.Migrate(ctx, d.spec())
+	if err != nil {
+		return err
+	}
+	d.say("%s", done)
+	events, members := d.topics()
+	if err := errors.Join(d.createTopic(ctx, events), d.createTopic(ctx, members)); err != nil {
+		return err
+	}
+	d.say("topics: %s for events, %s for members", events, members)
+	return nil
+}
+
+// createTopic creates a topic, unless it exists.
+func (d *dev) createTopic(ctx context.Context, topic string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+d.emulators.Host(emulators.KindPubSub)+"/v1/"+topic, strings.NewReader("{}"))
+	if err != nil {
+		return err
+	}
+	resp, err := local.Do(req)
+	if err != nil {
+		return fmt.Errorf("create the topic %s: %w", topic, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusConflict {
+		return fmt.Errorf("create the topic %s: the emulator answers %s", topic, resp.Status)
+	}
+	return nil
+}
+
+// local makes calls on this machine.
+var local = &http.Client{Transport: &http.Transport{Proxy: nil}, Timeout: time.Minute}
+
+// serve runs the instances until ctx ends, or an emulator does.
+func (d *dev) serve(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, d.stopInstances(context.WithoutCancel(ctx))) }()
+	d.say("starting two instances")
+	for i, listen := range d.listen {
+		in := &instance{name: fmt.Sprintf("instance %d", i+1), file: d.file(fmt.Sprintf("instance-%d", i+1)), listen: listen, command: d.serveCommand}
+		d.instances = append(d.instances, in)
+		if err := errors.Join(os.WriteFile(in.file+".log", nil, 0o600), in.start()); err != nil {
+			return err
+		}
+	}
+	for _, in := range d.instances {
+		if err := in.awaitReady(ctx); err != nil {
+			return err
+		}
+	}
+	d.say("both are ready")
+	if err := d.tell(); err != nil {
+		return err
+	}
+	return d.stay(ctx)
+}
+
+// stay restarts instances and saves the data until ctx ends, or an emulator does.
+func (d *dev) stay(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	for _, in := range d.instances {
+		url := in.url
+		running.Go(func() { d.keep(ctx, in) })
+		if d.state != nil {
+			running.Go(func() { d.state.follow(ctx, url) })
+		}
+	}
+	if d.state != nil {
+		running.Go(func() { d.save(ctx) })
+	}
+	select {
+	case <-ctx.Done():
+		d.say("stopping")
+		return nil
+	case kind := <-d.emulators.Ended(ctx):
+		return fmt.Errorf("the %s emulator has ended by itself, so all ends; its log is %s; start again with make dev", kind.Title(), d.file("emulators.log"))
+	}
+}
+
+// keep starts an instance again whenever it has ended, until ctx ends or it does not start.
+func (d *dev) keep(ctx context.Context, in *instance) {
+	for {
+		select {
+		case <-in.ended():
+		case <-ctx.Done():
+			return
+		}
+		d.say("%s (%s) has ended; the other goes on. It is started again in %v, as Cloud Run does. Log: %s.log", in.name, in.url, d.pause, in.file)
+		select {
+		case <-time.After(d.pause):
+		case <-ctx.Done():
+			return
+		}
+		if err := errors.Join(in.start(), in.awaitReady(ctx)); ctx.Err() != nil {
+			return
+		} else if err != nil {
+			d.say("%v. It stays away; Ctrl-C ends the rest", err)
+			return
+		}
+		d.say("%s is back", in.name)
+	}
+}
+
+func (d *dev) stopInstances(ctx context.Context) error {
+	errs := make([]error, len(d.instances))
+	var ending sync.WaitGroup
+	for i, in := range d.instances {
+		ending.Go(func() { errs[i] = in.stop(ctx) })
+	}
+	ending.Wait()
+	return errors.Join(errs...)
+}
+
+// save saves the data from time to time, until ctx ends.
+func (d *dev) save(ctx context.Context) {
+	for tick := time.NewTicker(saveEvery); ; {
+		select {
+		case <-tick.C:
+			if err := d.state.save(ctx, false); err != nil && ctx.Err() == nil {
+				d.say("STATE: %v", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// saveAtEnd saves the data once no instance changes it any more.
+func (d *dev) saveAtEnd(ctx context.Context) error {
+	if d.state == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	if err := d.state.save(ctx, true); err != nil {
+		return fmt.Errorf("STATE: %w; the data in %s are those of the last %v", err, d.settings.state, saveEvery)
+	}
+	d.say("the data are in %s", d.settings.state)
+	return nil
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"regent/emulators"
+	"regent/leadership"
+)
+
+func TestTwoInstancesServeOneStoreUntilASignal(t *testing.T) {
+	t.Parallel()
+	for _, store := range []string{"firestore", "spanner"} {
+		t.Run(store, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, "-store", store)
+			first, second := p.ready(t)
+			grant, err := newClient(t, first).Acquire(t.Context(), leadership.AcquireRequest{Election: "reports", CandidateID: "ann"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			reading, err := newClient(t, second).Read(t.Context(), leadership.ReadRequest{Election: "reports", Strong: true})
+			if err != nil || reading.Lease.Token != grant.Token || reading.Lease.LeaderID != "ann" {
+				t.Errorf("the second instance reads %+v, %v", reading.Lease, err)
+			}
+			pids := []int{p.pid(t, 1), p.pid(t, 2)}
+			p.end(t, os.Interrupt)
+			for _, pid := range pids {
+				wantGone(t, pid)
+			}
+		})
+	}
+}
+
+func TestFlagsReachBothInstances(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--", "--mcp", "--ui=false")
+	for range 2 {
+		p.await(t, "instance-") // its address and its log
+	}
+	for _, n := range []int{1, 2} {
+		text, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid(t, n)) + "/cmdline")
+		if err != nil {
+			t.Skip("SKIPPED, NOT PROVED: no /proc here to look for the arguments of an instance")
+		}
+		if !strings.HasSuffix(string(text), "\x00--mcp\x00--ui=false\x00") {
+			t.Errorf("instance %d has the arguments %q", n, text)
+		}
+	}
+	p.end(t, syscall.SIGTERM)
+}
+
+func TestNothingIsLeftAfterAKill(t *testing.T) {
+	t.Parallel()
+	p := startAlone(t)
+	p.ready(t)
+	pids := []int{p.pid(t, 1), p.pid(t, 2)}
+	for _, kind := range []emulators.Kind{emulators.KindFirestore, emulators.KindPubSub} {
+		pids = append(pids, emulatorOf(t, p.host(t, kind))...)
+	}
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		wantGone(t, pid)
+	}
+}
+
+func TestAnInstanceThatIsKilledComesBackAndTheOtherGoesOn(t *testing.T) {
+	t.Parallel()
+	p := start(t, "-restart", "1ms")
+	first, second := p.ready(t)
+	before := p.pid(t, 1)
+	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.await(t, "instance 1 ("+first+") has ended; the other goes on")
+	if _, err := ask(t.Context(), second+"/health/ready"); err != nil {
+		t.Errorf("the other: %v", err)
+	}
+	p.await(t, "instance 1 is back")
+	if after := p.pid(t, 1); after == before {
+		t.Errorf("process %d is said to be back", after)
+	}
+	if _, err := ask(t.Context(), first+"/health/ready"); err != nil {
+		t.Errorf("at its address: %v", err)
+	}
+	p.end(t, os.Interrupt)
+}
+
+func TestASignalDuringTheStartEndsIt(t *testing.T) {
+	t.Parallel()
+	for _, moment := range []string{"starting the emulators", "starting two instances"} {
+		t.Run(moment, func(t *testing.T) {
+			t.Parallel()
+			p := startAlone(t)
+			p.await(t, moment)
+			p.end(t, os.Interrupt)
+		})
+	}
+}
+
+func TestAllEndsWithAnEmulator(t *testing.T) {
+	t.Parallel()
+	p := startAlone(t)
+	p.ready(t)
+	instances := []int{p.pid(t, 1), p.pid(t, 2)}
+	for _, pid := range emulatorOf(t, p.host(t, emulators.KindPubSub)) {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+	p.await(t, "the Pub/Sub emulator has ended by itself")
+	if err := p.Wait(); err == nil {
+		t.Error("exit status 0")
+	}
+	for _, pid := range instances {
+		wantGone(t, pid)
+	}
+}
+
+func TestWhatIsMissingIsSaid(t *testing.T) {
+	regent, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gcloud, err := exec.LookPath("gcloud")
+	if err != nil {
+		if emulators.Required() {
+			t.Fatal(err)
+		}
+		t.Skip("SKIPPED, NOT PROVED: no gcloud to run without Java")
+	}
+	withoutJava := t.TempDir()
+	if err := os.Symlink(gcloud, filepath.Join(withoutJava, "gcloud")); err != nil {
+		t.Fatal(err)
+	}
+	squatter, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer squatter.Close()
+	for name, c := range map[string]struct {
+		path, source, host string
+		args               []string
+		want               []string
+	}{
+		"no SDK":               {t.TempDir(), "gcloud", "", nil, []string{"gcloud is not on PATH", "Install the Google Cloud SDK", "Docker"}},
+		"no Java":              {withoutJava, "gcloud", "", nil, []string{"java is not on PATH", "Java 21"}},
+		"an emulator long ago": {withoutJava, "", "127.0.0.1:1", nil, []string{"FIRESTORE_EMULATOR_HOST is set", "unset it"}},
+		"a taken port":         {withoutJava, "", "", []string{"-listen", "127.0.0.1:0," + squatter.Addr().String()}, []string{squatter.Addr().String() + " is taken", "LISTEN="}},
+		"no binary":            {withoutJava, "", "", []string{"-regent", "/nowhere/regent"}, []string{"/nowhere/regent", "make build"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("PATH", c.path)
+			t.Setenv("REGENT_EMULATORS", c.source)
+			t.Setenv("FIRESTORE_EMULATOR_HOST", c.host)
+			t.Setenv("PUBSUB_EMULATOR_HOST", "")
+			err := run(t.Context(), append([]string{"-regent", regent, "-dir", t.TempDir(), "-listen", "127.0.0.1:0"}, c.args...))
+			if err == nil {
+				t.Fatal("it ran")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v\ndoes not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAWrongFlagOfServeIsSaid(t *testing.T) {
+	t.Parallel()
+	p := start(t, "--", "--bogus")
+	p.await(t, "does not start")
+	p.await(t, "unknown flag: --bogus")
+}

@@ -1,0 +1,42 @@
+// Command dev runs Regent on this machine as it runs on Google Cloud: two instances of regent serve
+// on the public emulators of Firestore (or Spanner) and Pub/Sub, with events, members and the
+// dashboard. make dev builds regent and runs this:
+//
+//	make dev [STORE=spanner] [STATE=DIR] [LISTEN=HOST:PORT,HOST:PORT] [PROJECT=P] [ARGS="--mcp"]
+//
+// It prints the addresses, the variables for other programs, and what to try, and runs until
+// SIGINT, SIGTERM or SIGHUP. An instance that ends in between is started again after a while, as
+// Cloud Run does. Each child hangs on a guard (see package emulators), so that nothing keeps
+// running however this process ends.
+//
+// Package emulators describes where the emulators come from.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	err := run(context.Background(), os.Args[1:])
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "make dev:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	s, err := parse(args)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)() // a second signal ends this process at once, and the guards the rest
+	return develop(ctx, s, os.Stdout)
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"regent/emulators"
+	"regent/leadership/client"
+)
+
+// TestMain lets this binary be the command under test: signals need a process.
+func TestMain(m *testing.M) {
+	if os.Getenv("DEV_TEST_COMMAND") != "" {
+		main()
+		os.Exit(0)
+	}
+	code := m.Run()
+	if path, err := built(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+// built is regent, built once.
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "regent-dev-test-*")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "regent")
+	out, err := exec.Command("go", "build", "-o", path, "regent/cmd/regent").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return path, err
+})
+
+// process is a running make dev.
+type process struct {
+	*exec.Cmd
+	dir   string // of the logs
+	lines *bufio.Scanner
+	said  string
+}
+
+// start starts the command with the emulators of this test process, and a project of its own.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	env := []string{"FIRESTORE_EMULATOR_HOST=" + emulators.Firestore(t), "PUBSUB_EMULATOR_HOST=" + emulators.PubSub(t)}
+	if slices.Contains(args, "spanner") {
+		env = append(env, "SPANNER_EMULATOR_HOST="+emulators.Spanner(t))
+	}
+	return startWith(t, env, append([]string{"-project", emulators.Name(t)}, args...)...)
+}
+
+// startAlone starts the command with emulators of its own.
+func startAlone(t *testing.T, args ...string) *process {
+	t.Helper()
+	emulators.Firestore(t) // or skip
+	if _, err := exec.LookPath("gcloud"); err != nil {
+		if emulators.Required() {
+			t.Fatal(err)
+		}
+		t.Skip("SKIPPED, NOT PROVED: no gcloud to start emulators that end with make dev")
+	}
+	return startWith(t, []string{"FIRESTORE_EMULATOR_HOST=", "PUBSUB_EMULATOR_HOST=", "REGENT_EMULATORS=gcloud"}, args...)
+}
+
+func startWith(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
+	regent, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{dir: t.TempDir()}
+	p.Cmd = exec.Command(os.Args[0], append([]string{"-regent", regent, "-dir", p.dir, "-listen", "127.0.0.1:0"}, args...)...)
+	p.Env = append(append(os.Environ(), env...), "DEV_TEST_COMMAND=1")
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stdout, p.Stderr, p.lines = in, in, bufio.NewScanner(out)
+	err = p.Start()
+	in.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Process.Kill()
+		io.Copy(io.Discard, out) // until the last process that holds it has ended
+		p.Wait()
+		out.Close()
+	})
+	return p
+}
+
+// await reads the output until a line has the text. It fails at the line that ends the start, if
+// that is another one.
+func (p *process) await(t *testing.T, text string) {
+	t.Helper()
+	for p.lines.Scan() {
+		p.said += p.lines.Text() + "\n"
+		if strings.Contains(p.lines.Text(), text) {
+			return
+		}
+		if strings.Contains(p.lines.Text(), "Ctrl-C ends everything") {
+			break
+		}
+	}
+	t.Fatalf("it is ready or has ended, and did not say %q:\n%s", text, p.said)
+}
+
+// ready waits until both instances are, and returns their URLs.
+func (p *process) ready(t *testing.T) (first, second string) {
+	t.Helper()
+	p.await(t, "Ctrl-C ends everything")
+	var urls []string
+	for line := range strings.Lines(p.said) {
+		if url, log, is := strings.Cut(strings.TrimSpace(line), "/ui/"); is && strings.HasSuffix(strings.TrimSpace(log), ".log") {
+			urls = append(urls, url[strings.Index(url, "http"):])
+		}
+	}
+	if len(urls) != 2 {
+		t.Fatalf("no two addresses in\n%s", p.said)
+	}
+	return urls[0], urls[1]
+}
+
+// end sends a signal, and wants a clean end.
+func (p *process) end(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := p.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+	p.await(t, "stopped; nothing is left running")
+	if err := p.Wait(); err != nil {
+		t.Errorf("after %v: %v, want exit status 0:\n%s", s, err, p.said)
+	}
+}
+
+// pid returns the process id of an instance.
+func (p *process) pid(t *testing.T, number int) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.dir, fmt.Sprintf("instance-%d.pid", number)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// wantGone waits until a process has ended.
+func wantGone(t *testing.T, pid int) {
+	t.Helper()
+	for began := time.Now(); !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH); time.Sleep(20 * time.Millisecond) {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err == nil && strings.Contains(string(stat), ") Z ") {
+			return // it waits for a parent to see its end
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("process %d still runs", pid)
+		}
+	}
+}
+
+// emulatorOf returns the processes of an emulator.
+func emulatorOf(t *testing.T, host string) (pids []int) {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil || len(lines) == 0 {
+		t.Skip("SKIPPED, NOT PROVED: no /proc here to look for the processes of an emulator")
+	}
+	_, port, _ := strings.Cut(host, ":")
+	for _, name := range lines {
+		text, _ := os.ReadFile(name)
+		if strings.Contains(string(text), "emulator") && strings.Contains(string(text), port) {
+			pid, _ := strconv.Atoi(strings.Split(name, "/")[2])
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) == 0 {
+		t.Fatalf("no process has the port %s among its arguments", port)
+	}
+	return pids
+}
+
+// host returns where an emulator is, as the file of variables says.
+func (p *process) host(t *testing.T, kind emulators.Kind) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.dir, "env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), kind.Variable()+"=")
+	host, _, _ := strings.Cut(rest, "\n")
+	return host
+}
+
+func newClient(t *testing.T, url string) *client.Client {
+	t.Helper()
+	c, err := client.New(client.Config{Server: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

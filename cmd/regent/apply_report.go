@@ -1,0 +1,162 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"regent/cmd/regent/internal/apply"
+	"regent/leadership"
+)
+
+// applied is what became of a step.
+type applied string
+
+const (
+	stepPlanned  applied = "planned" // nothing was written: --dry-run, or a step is refused
+	stepDone     applied = "done"
+	stepFailed   applied = "failed" // the error says if it may have been done all the same
+	stepNotTried applied = "notTried"
+)
+
+// outcome is a step and what became of it, as a document for programs.
+type outcome struct {
+	Election leadership.Election `json:"election"`
+	Action   apply.Action        `json:"action"`
+	Result   applied             `json:"result"`
+	Revision leadership.Revision `json:"revision,omitzero"` // once it is done
+	Place    string              `json:"place,omitzero"`
+	Changes  []apply.Member      `json:"changes,omitempty"`
+	Refused  string              `json:"refused,omitzero"`
+}
+
+// applyReport prints what becomes of steps as soon as it is known: if regent is interrupted, its
+// output says what was done.
+type applyReport struct {
+	*cli
+	counts map[string]int // by what the summary calls them
+	err    error          // of standard output, the first one; the steps go on
+}
+
+func newApplyReport(c *cli) *applyReport { return &applyReport{cli: c, counts: map[string]int{}} }
+
+// plan prints steps that are not done.
+func (r *applyReport) plan(steps []apply.Step) {
+	for _, s := range steps {
+		r.print(s, stepPlanned, 0)
+	}
+	r.summary(len(steps))
+}
+
+// carryOut does the steps one after another, up to the first that fails.
+func (r *applyReport) carryOut(ctx context.Context, server apply.Server, steps []apply.Step) (err error) {
+	for _, s := range steps {
+		var lease leadership.Lease
+		result := stepDone
+		switch {
+		case err != nil:
+			result = stepNotTried
+		case s.Action != apply.None:
+			if lease, err = s.Do(ctx, server); err != nil {
+				result = stepFailed
+			}
+		}
+		r.print(s, result, lease.Revision)
+	}
+	r.summary(len(steps))
+	return err
+}
+
+func (r *applyReport) print(s apply.Step, result applied, revision leadership.Revision) {
+	o := outcome{Election: s.Election, Action: s.Action, Result: result, Revision: revision, Place: s.Place, Changes: s.Diff}
+	if s.Action == apply.None {
+		o.Result = stepDone
+	}
+	if s.Refused != nil {
+		o.Refused = r.sentence(s.Refused)
+	}
+	what := o.says()
+	r.counts[what]++
+	switch {
+	case r.output == document:
+		r.keep(printDocuments(r.cli, []outcome{o}, func(o outcome) outcome { return o }))
+	case s.Action != apply.None:
+		r.keep(r.printOutcome(o, what))
+	}
+}
+
+func (r *applyReport) printOutcome(o outcome, what string) error {
+	if _, err := fmt.Fprintf(r.out, "%s %s: %s\n", signs[o.Action], o.Election, what); err != nil {
+		return err
+	}
+	if o.Refused != "" {
+		if _, err := fmt.Fprintf(r.out, "    refused: %s\n", o.Refused); err != nil {
+			return err
+		}
+	}
+	var rows [][]string
+	for _, m := range o.Changes {
+		change := cmp.Or(m.From, "(none)") + " -> " + cmp.Or(m.To, "(none)")
+		if o.Action != apply.Change {
+			change = cmp.Or(m.To, m.From)
+		}
+		rows = append(rows, []string{"    " + m.Name, change})
+	}
+	return r.printTable(rows)
+}
+
+func (r *applyReport) keep(err error) { r.err = cmp.Or(r.err, err) }
+
+var (
+	signs    = map[apply.Action]string{apply.Create: "+", apply.Restore: "+", apply.Change: "~", apply.Delete: "-"}
+	verbs    = map[apply.Action]string{apply.Create: "created", apply.Restore: "restored", apply.Change: "changed", apply.Delete: "deleted"}
+	inOrder  = []apply.Action{apply.Create, apply.Restore, apply.Change, apply.Delete}
+	asItIs   = "as declared"
+	hasEnded = map[applied]string{stepFailed: "failed", stepNotTried: "not tried"}
+)
+
+// says is what became of a step in words.
+func (o outcome) says() string {
+	switch {
+	case o.Action == apply.None:
+		return asItIs
+	case o.Result == stepPlanned:
+		return "to be " + verbs[o.Action]
+	case o.Result == stepDone:
+		return verbs[o.Action]
+	}
+	return hasEnded[o.Result]
+}
+
+// summary counts the steps in one line. Documents need none.
+func (r *applyReport) summary(all int) {
+	if r.output == document {
+		return
+	}
+	var parts []string
+	for _, prefix := range []string{"", "to be "} {
+		for _, a := range inOrder {
+			parts = r.count(parts, prefix+verbs[a])
+		}
+	}
+	for _, what := range []string{hasEnded[stepFailed], hasEnded[stepNotTried], asItIs} {
+		parts = r.count(parts, what)
+	}
+	text := fmt.Sprintf("%d elections: %s\n", all, strings.Join(parts, ", "))
+	switch all {
+	case 0:
+		text = "0 elections: nothing is declared\n"
+	case 1:
+		text = strings.Replace(text, "elections", "election", 1)
+	}
+	_, err := r.out.Write([]byte(text))
+	r.keep(err)
+}
+
+func (r *applyReport) count(parts []string, what string) []string {
+	if n := r.counts[what]; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d %s", n, what))
+	}
+	return parts
+}

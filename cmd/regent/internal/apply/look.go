@@ -1,0 +1,125 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+// Options are what has to be asked for.
+type Options struct {
+	Restore   bool     // elections that were deleted
+	Prune     []string // delete the elections under these prefixes that are in no file
+	PruneHeld bool     // also those that a candidate leads
+}
+
+// few is how many elections are read one by one at most. More are listed, in pages of
+// leadership.MaxPageSize.
+const few = 10
+
+// Look reads the elections and returns the steps that bring them to what is declared, which is in
+// the order of names, as from Read. Steps that delete come last. Elections that are as declared are
+// among the steps, too. It writes nothing.
+func Look(ctx context.Context, server Server, declared []Declared, o Options) ([]Step, error) {
+	var others []leadership.Election // that are under no prefix to prune
+	for _, d := range declared {
+		if !under(o.Prune, d.Election) {
+			others = append(others, d.Election)
+		}
+	}
+	prefixes := slices.Clone(o.Prune)
+	if len(others) > few {
+		prefixes = append(prefixes, common(others))
+	}
+	listed := map[leadership.Election]leadership.Lease{}
+	for _, prefix := range prefixes {
+		if err := list(ctx, server, prefix, listed); err != nil {
+			return nil, err
+		}
+	}
+	steps := make([]Step, 0, len(declared))
+	for _, d := range declared {
+		now, found := listed[d.Election]
+		delete(listed, d.Election)
+		var deleted bool
+		var err error
+		if !found { // it may be deleted
+			if now, deleted, err = read(ctx, server, d.Election); err != nil {
+				return nil, err
+			}
+		}
+		steps = append(steps, step(d, now, deleted, o))
+	}
+	for _, e := range slices.Sorted(maps.Keys(listed)) {
+		if under(o.Prune, e) && !strings.HasPrefix(string(e), wire.OwnPrefix) {
+			steps = append(steps, prune(listed[e], o))
+		}
+	}
+	return steps, nil
+}
+
+// common returns the longest text with which all names begin. The names are sorted.
+func common(names []leadership.Election) string {
+	first, last := string(names[0]), string(names[len(names)-1])
+	n := 0
+	for n < len(first) && n < len(last) && first[n] == last[n] {
+		n++
+	}
+	return first[:n]
+}
+
+func list(ctx context.Context, server Server, prefix string, into map[leadership.Election]leadership.Lease) error {
+	r := leadership.ListRequest{Prefix: prefix, Limit: leadership.MaxPageSize}
+	for {
+		page, err := server.List(ctx, r)
+		if err != nil {
+			return err
+		}
+		for _, l := range page.Leases {
+			into[l.Election] = l
+		}
+		if page.Next == "" {
+			return nil
+		}
+		r.After = page.Next
+	}
+}
+
+// step compares a declared election with what was read of it.
+func step(d Declared, now leadership.Lease, deleted bool, o Options) Step {
+	s := Step{Election: d.Election, Place: d.Place, want: d.Config, revision: now.Revision}
+	switch {
+	case deleted:
+		s.Action, s.Diff = Restore, diff(nil, &d.Config)
+		if !o.Restore {
+			s.Refused = &leadership.Error{
+				Code:   leadership.ElectionDeleted,
+				Detail: fmt.Sprintf("%s: election %q was deleted, by an operator or because it was vacant for its retireAfter; give --restore to bring it back, or take it out of the file", d.Place, d.Election),
+			}
+		}
+	case now.Revision == 0:
+		s.Action, s.Diff, s.revision = Create, diff(nil, &d.Config), leadership.NeverSeen
+	default:
+		s.Action, s.Diff, s.was = None, diff(&now.Config, &d.Config), now.Config
+		if len(s.Diff) > 0 {
+			s.Action = Change
+		}
+	}
+	return s
+}
+
+func prune(now leadership.Lease, o Options) Step {
+	s := Step{Election: now.Election, Action: Delete, Diff: diff(&now.Config, nil), was: now.Config, revision: now.Revision, force: o.PruneHeld}
+	if now.State == leadership.Held && !o.PruneHeld {
+		s.Refused = &leadership.Error{
+			Code:   leadership.LeaseHeld,
+			Detail: fmt.Sprintf("election %q is in no file, and %q leads it; give --prune-held to end its lease and delete it, or wait until it is vacant", now.Election, now.LeaderID),
+		}
+	}
+	return s
+}

@@ -1,0 +1,89 @@
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	inSpec   = "#/components/schemas/"
+	inSchema = "#/$defs/"
+)
+
+// Schema returns a JSON Schema of the files, for editors. It has the schemas of the API's contract,
+// spec, so that the two cannot differ.
+func Schema(spec []byte) ([]byte, error) {
+	var contract struct {
+		Components struct{ Schemas map[string]any }
+	}
+	if err := yaml.Unmarshal(spec, &contract); err != nil {
+		return nil, fmt.Errorf("the contract of the API: %w", err)
+	}
+	const election, configuration = "Election", "ConfigureRequest"
+	c := collector{schemas: contract.Components.Schemas, defs: map[string]any{}}
+	ref := func(name string) map[string]any { return map[string]any{"$ref": inSpec + name} }
+	schema := map[string]any{
+		"$schema": "https://json-schema.org/draft/2020-12/schema",
+		"title":   "Elections, for regent apply",
+		"type":    "object",
+		"properties": map[string]any{
+			"$schema":   map[string]any{"type": "string"},
+			"defaults":  described(ref(configuration), "What the elections of this document have in common. A member of an election replaces the one here as a whole."),
+			"elections": described(map[string]any{"type": "object", "propertyNames": ref(election), "additionalProperties": ref(configuration)}, "Elections by name. A member that is left out has its default."),
+		},
+		"required":             []string{"elections"},
+		"additionalProperties": false,
+	}
+	c.walk(schema)
+	schema["$defs"] = c.defs
+	if c.missing != "" {
+		return nil, fmt.Errorf("the contract of the API has no schema %s", c.missing)
+	}
+	return json.MarshalIndent(schema, "", "  ")
+}
+
+func described(schema map[string]any, text string) map[string]any {
+	schema["description"] = text
+	return schema
+}
+
+// collector takes over the schemas that others refer to.
+type collector struct {
+	schemas, defs map[string]any
+	missing       string
+}
+
+func (c *collector) walk(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			c.walk(item)
+		}
+	case map[string]any:
+		if ref, ok := v["$ref"].(string); ok {
+			v["$ref"] = c.take(ref)
+		}
+		for _, member := range v {
+			c.walk(member)
+		}
+	}
+}
+
+// take returns where a schema is in the result.
+func (c *collector) take(ref string) string {
+	name, ok := strings.CutPrefix(ref, inSpec)
+	if !ok {
+		return ref // taken already
+	}
+	if _, taken := c.defs[name]; !taken {
+		c.defs[name] = c.schemas[name]
+		if c.schemas[name] == nil {
+			c.missing = name
+		}
+		c.walk(c.schemas[name])
+	}
+	return inSchema + name
+}

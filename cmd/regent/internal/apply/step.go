@@ -1,0 +1,137 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"regent/leadership"
+)
+
+// Action is what a step does to its election.
+type Action string
+
+// The actions.
+const (
+	None    Action = "none" // the election is as the files declare it
+	Create  Action = "create"
+	Change  Action = "change"
+	Restore Action = "restore" // it was deleted
+	Delete  Action = "delete"
+)
+
+// Step is what applying the files does to one election.
+type Step struct {
+	Election leadership.Election
+	Action   Action
+	Place    string // in the files; "" for an election that is in none
+	// Diff are the members that differ. If Action is not Change, they are all that the election
+	// will have, or has had before it is deleted.
+	Diff []Member
+	// Refused says why the step must not be done, because more was not asked for; nil if it may.
+	Refused error
+
+	was      leadership.Config // if Action is Change or Delete
+	want     leadership.Config // otherwise
+	revision leadership.Revision
+	force    bool
+}
+
+// Server is what this package calls; a *client.Client is one. Get reads strongly.
+type Server interface {
+	Get(context.Context, leadership.Election) (leadership.Lease, error)
+	List(context.Context, leadership.ListRequest) (leadership.Page, error)
+	Configure(context.Context, leadership.ConfigureRequest) (leadership.Lease, error)
+	Delete(context.Context, leadership.DeleteRequest) (leadership.Lease, error)
+}
+
+// Conflict is the error of a step whose election has been configured, created or deleted by someone
+// else since Look has seen it. Nothing was written.
+type Conflict struct{ refusal *leadership.Error }
+
+func (c Conflict) Error() string { return c.refusal.Error() }
+
+// Unwrap returns a *leadership.Error with the code RevisionMismatch.
+func (c Conflict) Unwrap() error { return c.refusal }
+
+func conflict(s Step, what string) error {
+	return Conflict{&leadership.Error{
+		Code:   leadership.RevisionMismatch,
+		Detail: fmt.Sprintf("election %q %s since it was read; nothing was written to it; look at the difference with --dry-run, and apply again", s.Election, what),
+	}}
+}
+
+// tries limits how often a step is tried while terms begin and end: each does so with one write.
+const tries = 10
+
+// Do writes the step and returns the election as it is then. It must not be called for a step that
+// is refused or has nothing to do. The error is a Conflict, or that of the server. A step may be
+// repeated: twice is like once.
+func (s Step) Do(ctx context.Context, server Server) (leadership.Lease, error) {
+	for try := 1; ; try++ {
+		lease, err := s.write(ctx, server)
+		if try == tries || !errors.Is(err, leadership.RevisionMismatch) {
+			return lease, err
+		}
+		if s.revision, err = s.lookAgain(ctx, server); err != nil {
+			return leadership.Lease{}, err
+		}
+	}
+}
+
+// write makes one write, on the condition that the election is at the revision that was read.
+func (s Step) write(ctx context.Context, server Server) (leadership.Lease, error) {
+	if s.Action == Delete {
+		return server.Delete(ctx, leadership.DeleteRequest{
+			Election: s.Election, DeleteCommand: leadership.DeleteCommand{IfRevision: s.revision, Force: s.force},
+		})
+	}
+	return server.Configure(ctx, leadership.ConfigureRequest{
+		Election: s.Election, ConfigureCommand: leadership.ConfigureCommand{Config: s.want, IfRevision: s.revision},
+	})
+}
+
+// lookAgain returns the revision of an election that is at another one than when it was read, and a
+// Conflict if more than its leader has changed.
+func (s Step) lookAgain(ctx context.Context, server Server) (leadership.Revision, error) {
+	now, deleted, err := read(ctx, server, s.Election)
+	switch {
+	case err != nil:
+		return 0, err
+	case deleted && s.Action == Delete: // by someone else
+		return now.Revision, nil
+	case deleted && s.Action == Restore: // its revision rose: it was restored, and deleted again
+		return 0, conflict(s, "was restored and deleted again")
+	case deleted:
+		return 0, conflict(s, "was deleted")
+	case s.Action == Create:
+		return 0, conflict(s, "was created")
+	case s.Action == Restore:
+		return 0, conflict(s, "was restored")
+	case len(diff(&s.was, &now.Config)) > 0:
+		return 0, conflict(s, "was configured")
+	}
+	return now.Revision, nil
+}
+
+// read reads an election, also a deleted one. One that was never seen has revision 0.
+func read(ctx context.Context, server Server, e leadership.Election) (l leadership.Lease, deleted bool, err error) {
+	l, err = server.Get(ctx, e)
+	if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Code == leadership.NotFound {
+		if refusal.Lease != nil && refusal.Lease.Deleted {
+			return *refusal.Lease, true, nil
+		}
+		return leadership.Lease{Election: e}, false, nil
+	}
+	return l, false, err
+}
+
+func under(prefixes []string, e leadership.Election) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(string(e), p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,246 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/client/clienttest"
+)
+
+// counting is a server that counts its calls.
+type counting struct {
+	Server
+	gets, lists, writes int
+}
+
+func (c *counting) Get(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+	c.gets++
+	return c.Server.Get(ctx, e)
+}
+
+func (c *counting) List(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
+	c.lists++
+	return c.Server.List(ctx, r)
+}
+
+func (c *counting) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
+	c.writes++
+	return c.Server.Configure(ctx, r)
+}
+
+func (c *counting) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
+	c.writes++
+	return c.Server.Delete(ctx, r)
+}
+
+// bench is a server, and someone who changes elections beside the steps.
+type bench struct {
+	*testing.T
+	*client.Client
+}
+
+func newBench(t *testing.T) bench {
+	return bench{t, clienttest.New(t).Client(client.Candidate{ID: "ann"})}
+}
+
+func (b bench) configure(e leadership.Election, c leadership.Config) {
+	b.Helper()
+	r := leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}}
+	if _, err := b.Client.Configure(b.Context(), r); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b bench) delete(e leadership.Election) {
+	b.Helper()
+	if _, err := b.Client.Delete(b.Context(), leadership.DeleteRequest{Election: e, DeleteCommand: leadership.DeleteCommand{Force: true}}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// lead lets a term begin and end.
+func (b bench) lead(e leadership.Election) {
+	b.Helper()
+	grant, err := b.Acquire(b.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"})
+	if err == nil {
+		_, err = b.Release(b.Context(), leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: grant.Key, Token: grant.Token})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b bench) look(o Options, declared ...Declared) []Step {
+	b.Helper()
+	steps, err := Look(b.Context(), b, declared, o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return steps
+}
+
+func declare(e leadership.Election, lock time.Duration) Declared {
+	return Declared{Election: e, Config: leadership.Config{LockDelay: lock}, Place: "f:1"}
+}
+
+func TestAStepIsAConflictIfSomeoneElseChangedItsElection(t *testing.T) {
+	t.Parallel()
+	seconds := func(n int) leadership.Config { return leadership.Config{LockDelay: time.Duration(n) * time.Second} }
+	pruned := Options{Prune: []string{"e"}, PruneHeld: true}
+	for _, c := range []struct {
+		name     string
+		before   func(bench)
+		options  Options
+		declared []Declared
+		action   Action
+		between  func(bench)
+		says     string // "" if the step is done
+	}{
+		{"changed, nothing between", func(b bench) { b.configure("e", seconds(1)) }, Options{}, []Declared{declare("e", 0)}, Change, func(bench) {}, ""},
+		{"changed, terms between", func(b bench) { b.configure("e", seconds(1)) }, Options{}, []Declared{declare("e", 0)}, Change, func(b bench) { b.lead("e"); b.lead("e") }, ""},
+		{"changed, configured between", func(b bench) { b.configure("e", seconds(1)) }, Options{}, []Declared{declare("e", 0)}, Change, func(b bench) { b.configure("e", seconds(2)) }, "was configured since it was read"},
+		{"changed, configured alike between", func(b bench) { b.configure("e", seconds(1)) }, Options{}, []Declared{declare("e", 0)}, Change, func(b bench) { b.configure("e", seconds(0)) }, ""},
+		{"changed, deleted between", func(b bench) { b.configure("e", seconds(1)) }, Options{}, []Declared{declare("e", 0)}, Change, func(b bench) { b.delete("e") }, "was deleted"},
+		{"created, nothing between", func(bench) {}, Options{}, []Declared{declare("e", 0)}, Create, func(bench) {}, ""},
+		{"created, created between", func(bench) {}, Options{}, []Declared{declare("e", time.Minute)}, Create, func(b bench) { b.configure("e", seconds(2)) }, "was created"},
+		{"created, led between", func(bench) {}, Options{}, []Declared{declare("e", time.Minute)}, Create, func(b bench) { b.lead("e") }, "was created"},
+		{"created, created and deleted between", func(bench) {}, Options{}, []Declared{declare("e", time.Minute)}, Create, func(b bench) { b.lead("e"); b.delete("e") }, "was deleted"},
+		{"restored, nothing between", func(b bench) { b.lead("e"); b.delete("e") }, Options{Restore: true}, []Declared{declare("e", 0)}, Restore, func(bench) {}, ""},
+		{"restored, restored between", func(b bench) { b.lead("e"); b.delete("e") }, Options{Restore: true}, []Declared{declare("e", 0)}, Restore, func(b bench) { b.configure("e", seconds(2)) }, "was restored"},
+		{"restored, restored and deleted between", func(b bench) { b.lead("e"); b.delete("e") }, Options{Restore: true}, []Declared{declare("e", 0)}, Restore, func(b bench) { b.configure("e", seconds(2)); b.delete("e") }, "was restored and deleted again"},
+		{"deleted, nothing between", func(b bench) { b.configure("e", seconds(1)) }, pruned, nil, Delete, func(bench) {}, ""},
+		{"deleted, terms between", func(b bench) { b.configure("e", seconds(1)) }, pruned, nil, Delete, func(b bench) { b.lead("e") }, ""},
+		{"deleted, configured between", func(b bench) { b.configure("e", seconds(1)) }, pruned, nil, Delete, func(b bench) { b.configure("e", seconds(2)) }, "was configured"},
+		{"deleted, deleted between", func(b bench) { b.configure("e", seconds(1)) }, pruned, nil, Delete, func(b bench) { b.delete("e") }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			c.before(b)
+			steps := b.look(c.options, c.declared...)
+			if len(steps) != 1 || steps[0].Action != c.action {
+				t.Fatalf("the steps are %+v; want one to %s", steps, c.action)
+			}
+			c.between(b)
+			was, _, err := read(t.Context(), b, "e")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = steps[0].Do(t.Context(), b)
+			if c.says == "" {
+				if left := b.look(c.options, c.declared...); err != nil || len(left) != len(c.declared) || len(left) == 1 && left[0].Action != None {
+					t.Errorf("done: %v, and then %+v is to do", err, left)
+				}
+				return
+			}
+			var conflict Conflict
+			if !errors.As(err, &conflict) || !errors.Is(err, leadership.RevisionMismatch) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v; want a conflict that says %q", err, c.says)
+			}
+			if now, _, err := read(t.Context(), b, "e"); err != nil || now.Revision != was.Revision {
+				t.Errorf("the election went from revision %d to %d (%v); want nothing written", was.Revision, now.Revision, err)
+			}
+		})
+	}
+}
+
+func TestWhatWasNotAskedForIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.lead("gone")
+	b.delete("gone")
+	if _, err := b.Acquire(t.Context(), leadership.AcquireRequest{Election: "led", CandidateID: "bob"}); err != nil {
+		t.Fatal(err)
+	}
+	steps := b.look(Options{Prune: []string{"l"}}, declare("gone", 0))
+	for i, want := range []error{leadership.ElectionDeleted, leadership.LeaseHeld} {
+		if !errors.Is(steps[i].Refused, want) {
+			t.Errorf("%s is refused with %v, want %v", steps[i].Election, steps[i].Refused, want)
+		}
+	}
+	for _, s := range b.look(Options{Restore: true, Prune: []string{"l"}, PruneHeld: true}, declare("gone", 0)) {
+		if s.Refused != nil {
+			t.Errorf("asked for, and refused: %v", s.Refused)
+		}
+		if _, err := s.Do(t.Context(), b); err != nil {
+			t.Error(err)
+		}
+	}
+	if steps := b.look(Options{Prune: []string{"l"}}, declare("gone", 0)); len(steps) != 1 || steps[0].Action != None {
+		t.Errorf("left to do: %+v", steps)
+	}
+}
+
+// cmd/regent/README.md has these numbers.
+func TestHowManyCallsItTakes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ten, all := []Declared{}, []Declared{}
+	for i := range 1500 {
+		d := declare(leadership.Election(fmt.Sprintf("team-%04d", i)), time.Second)
+		b.configure(d.Election, d.Config)
+		if all = append(all, d); i < 10 {
+			ten = append(ten, d)
+		}
+	}
+	b.configure("other", leadership.Config{})
+	changed := append([]Declared{declare("team-0000", time.Minute), declare("team-00000", 0)}, all[1:]...)
+	for _, c := range []struct {
+		name     string
+		options  Options
+		declared []Declared
+		want     [3]int // gets, lists, writes
+	}{
+		{"ten", Options{}, ten, [3]int{10, 0, 0}},
+		{"1500", Options{}, all, [3]int{0, 2, 0}},
+		{"1500, all under a prefix to prune", Options{Prune: []string{"team-"}}, all, [3]int{0, 2, 0}},
+		{"ten, and two pages to prune", Options{Prune: []string{"team-1"}}, append(ten[:10:10], all[1000:]...), [3]int{10, 1, 0}},
+		{"1501, of which one is new and one differs", Options{}, changed, [3]int{1, 2, 2}},
+		{"1499, and two to prune", Options{Prune: []string{"team-"}}, all[1:], [3]int{0, 2, 2}},
+	} {
+		server := &counting{Server: b}
+		steps, err := Look(t.Context(), server, c.declared, c.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range steps {
+			if s.Action == None {
+				continue
+			}
+			if _, err := s.Do(t.Context(), server); err != nil {
+				t.Error(err)
+			}
+		}
+		if diff := cmp.Diff(c.want, [3]int{server.gets, server.lists, server.writes}); diff != "" {
+			t.Errorf("%s: gets, lists, writes (-want +got)\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestADiffIsInTheWordsOfAFile(t *testing.T) {
+	t.Parallel()
+	from := leadership.Config{RetireAfter: 720 * time.Hour, Term: leadership.TermPolicy{Verdicts: 3}}
+	to := leadership.Config{LeaseDuration: 90 * time.Second, Description: "a \u202e b", Ballot: leadership.BallotPolicy{
+		Strategy: leadership.StrategyCapability, Prefer: leadership.NewNames("gpu", "eu"),
+	}}
+	want := []Member{
+		{"description", "", `"a \u202e b"`},
+		{"leaseDuration", "30s", "1m30s"},
+		{"policy.prefer", "", `["eu","gpu"]`},
+		{"policy.strategy", "", `"capability"`},
+		{"policy.verdicts", "3", ""},
+		{"policy.window", "", "300ms"},
+		{"retireAfter", "720h", ""},
+	}
+	if diff := cmp.Diff(want, diff(&from, &to)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

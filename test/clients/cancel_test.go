@@ -1,22 +1,26 @@
 package clients_test
 
 import (
+	"slices"
 	"time"
 
 	"regent/leadership"
 	"regent/leadership/wire"
+	"regent/test/checker"
 	"regent/test/clients"
+	"regent/test/faults/record"
 )
 
 // cancelTrials cancel what is under way.
 var cancelTrials = []trial{
-	{name: "cancelled in line", run: func(s *scene) {
-		bob := s.bob()
+	{name: "cancelled in line", lease: soon, run: func(s *scene) {
+		bob := s.bobFor(time.Hour)
 		d := s.start(clients.Options{})
-		s.asked(wire.VerbAcquire, 1)
+		s.until("the client is in line", func() bool { return s.waits("ann") })
 		d.cancels()
+		s.until("the server has lost its waiter", s.lostWaiter)
 		bob.release()
-		s.vacant(1)
+		s.until("the election is vacant", func() bool { return s.found().State == leadership.Vacant })
 	}},
 	{name: "cancelled before the server has decided", run: func(s *scene) {
 		s.gate.on(wire.VerbAcquire, always, ignore)
@@ -79,6 +83,16 @@ func cancelledCall(kind string, verb wire.Verb) trial {
 			s.asked(verb, 1)
 		})
 	}}
+}
+
+// lostWaiter reports whether a call of the driver in line has ended without an answer. A grant at that
+// very moment is possible, and is released, or ends.
+func (s *scene) lostWaiter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.calls, func(l record.Line) bool {
+		return l.Call != nil && l.Call.Verb == checker.Acquire && l.Call.Answered == checker.Forever
+	})
 }
 
 // cancels cancels a driver that does not lead.

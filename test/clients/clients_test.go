@@ -32,8 +32,8 @@ func TestClientsBearBadHTTP(t *testing.T)      { each(t, transportTrials) }
 func TestClientsWatchWithoutGaps(t *testing.T) { each(t, watchTrials) }
 func TestClientsCanBeCancelled(t *testing.T)   { each(t, cancelTrials) }
 
-// A program in Go does not read clocks by the C library, so one whose wall clock jumps is built with
-// another time.Now, and all of the standard library with it.
+// A program in Go does not read clocks by the C library, so one whose wall clock jumps is built
+// with another time.Now, and all of the standard library with it.
 func TestGoClientsTrustNoWallClock(t *testing.T) {
 	machine.LongOnly(t, "it builds the standard library anew")
 	hold(t, clockTrials, trial.isForGoAlone)

@@ -2,8 +2,8 @@
 // with threads and with asyncio, the TypeScript package, regent run, agent.sh and agent.py.
 //
 // Each client is led by a driver, which is started once for a case: drivers/go,
-// drivers/python/driver.py and drivers/typescript/driver.ts. A case tells the driver what to do, and
-// breaks what stands between it and the server:
+// drivers/python/driver.py and drivers/typescript/driver.ts. A case tells the driver what to do,
+// and breaks what stands between it and the server:
 //
 //	driver ──▶ proxy.Line ──▶ gate ──▶ record.Proxy ──▶ httpapi on store/memory
 //	 ticks      cuts, stalls    loses, holds, delays,      the server's grants,
@@ -40,22 +40,24 @@
 //	leading   at, token                     that function has returned a lease, or called the body
 //	tick      at, token, valid, remainingMs every 20 ms while the body runs; see below
 //	lost      at, token, code               the term has ended before the body did
-//	released  at, token                     the client's function, or block, has ended, after a body
-//	                                        that ended while the lease was valid
-//	seen      revision, type, token         an event of a watch; "type" is "" for the state with which
-//	                                        a watch without a revision begins
+//	released  at, token                     the client's function, or block, has ended, after a
+//	                                        body that ended while the lease was valid
+//	seen      revision, type, token         an event of a watch; "type" is "" for the state with
+//	                                        which a watch without a revision begins
 //	done      call                          a call has succeeded; see the command call
-//	error     code, detail, call            a call has failed: "call" is "lead", "watch" or the kind
+//	error     code, detail, call            a call has failed: "lead", "watch" or the kind
 //	end                                     the last line, before the driver exits with code 0
 //
-// A tick is made so: read the clock; ask the lease for its token; ask valid(); ask remaining(), which
-// is "remainingMs", a number, rounded down, 0 once it is over; then write it with the time read
-// first. So the belief held at that time.
+// A tick is made so: read the clock; ask the lease for its token; ask valid(); ask remaining(),
+// which is "remainingMs", a number, rounded down, 0 once it is over; then write it with the time
+// read first. So the belief held at that time.
+//
 // The body that a driver leads with only ticks. It ends by the command stop; by the cancellation
 // that the command cancel brings about; and, when the lease is over, after ten more ticks, which
 // show that nothing revives it. "lost" is written once for a term, after the first tick that is not
 // valid and once the client's own signal has told of it too (the end of the context, the Event, the
-// AbortSignal; the driver waits for it). A tick that is not valid after stop or cancel is not "lost".
+// AbortSignal; the driver waits for it). A tick that is not valid after stop or cancel is not
+// "lost".
 //
 // The code of "lost" and of "error" is the code of the problem document that ended it, such as
 // "LEASE_LOST" or "ELECTION_DELETED", or
@@ -70,25 +72,35 @@
 //
 // Commands, one a line:
 //
-//	stop         the body ends normally; watches end. A driver that does not lead treats it as cancel
-//	cancel       what is under way is cancelled from outside, as a program does it: the context, the
-//	             task, the AbortSignal of the call that leads, of the watch, and of each call. It may
-//	             come at any time: while the call to lead waits in line, while a renewal, a release or
-//	             another call is under way, or while the body ticks
-//	watch AFTER  watch the election beside what else is done, from after the revision AFTER; without
-//	             AFTER from the present state. Each event is a "seen"
+//	stop         the body ends normally; watches end. If it does not lead it is cancel
+//	cancel       what is under way is cancelled from outside, as a program does it: the context,
+//	             the task, the AbortSignal of the call that leads, of the watch, and of each
+//	             call. It may come at any time: while the call to lead waits in line, while a
+//	             renewal, a release or another call is under way, or while the body ticks
+//	watch AFTER  watch the election beside what else is done, from after the revision AFTER;
+//	             without AFTER from the present state. Each event is a "seen"
 //	report N     say in the lease's report that the progress is N
 //	call KIND    make a call beside the ticks, of this kind:
 //	               read        read the election
 //	               members     read its members
-//	               checkpoint  keep the JSON string "here" as the election's checkpoint (needs a lease)
-//	               handover    hand the term over to the best candidate in line (needs a lease)
-//	               check       ask whether the token of the lease is the newest (needs a lease)
+//	             and, while it leads:
+//	               checkpoint  keep the JSON string "here" as the election's checkpoint
+//	               handover    hand the term over to the best candidate in line
+//	               check       ask whether the token of the lease is the newest
 //
 // A driver ends when its term is over (unless "again"), or its watch, or, if it is idle, by stop or
 // cancel: it writes "end" and exits with 0. It waits for calls that are under way, so that after
 // cancel nothing of it is left. At the end of standard input it exits at once, without cleaning up:
 // the test is gone.
+//
+// # Clocks
+//
+// No case sets the machine's clock. The wall clock of a client is made to jump by a library that
+// stands before the C library (drivers/wallclock.c) and, for programs in Go, which read the clock
+// without it, by a build with another time.Now. Replies whose times of day jump are made by the
+// gate. A suspended machine is not to be had in a test: a time namespace moves CLOCK_BOOTTIME
+// against CLOCK_MONOTONIC only when it begins, and a client that counts by the wrong one of the two
+// differs only across a suspension. The tests of each client's clock look at that.
 //
 // # Commands under a wrapper
 //

@@ -26,6 +26,7 @@ import (
 type gate struct {
 	*httptest.Server
 	target string
+	prefix string // of the paths that are for the server
 
 	mu       sync.Mutex // guards all below
 	rules    []*rule
@@ -64,9 +65,9 @@ type edit func(x *exchange, reply map[string]any, header http.Header)
 // always is the number of a rule that stays.
 const always = 1 << 30
 
-func newGate(t testing.TB, target string) *gate {
+func newGate(t testing.TB, target string, election leadership.Election) *gate {
 	t.Helper()
-	g := &gate{target: target}
+	g := &gate{target: target, prefix: wire.PathElections + "/" + string(election)}
 	g.Server = httptest.NewServer(g)
 	g.Server.Config.ErrorLog = quiet
 	t.Cleanup(g.CloseClientConnections)
@@ -77,9 +78,6 @@ func newGate(t testing.TB, target string) *gate {
 func (g *gate) on(verb wire.Verb, n int, do act) {
 	g.change(func() { g.rules = append(g.rules, &rule{verb, n, do}) })
 }
-
-// open removes all rules.
-func (g *gate) open() { g.change(func() { g.rules = nil }) }
 
 // edit changes each further success.
 func (g *gate) edit(e edit) { g.change(func() { g.edits = append(g.edits, e) }) }
@@ -124,6 +122,10 @@ func (g *gate) all() (found []request) {
 
 // ServeHTTP implements http.Handler.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasPrefix(r.URL.Path, g.prefix) {
+		http.NotFound(w, r) // a client of another test
+		return
+	}
 	now := boottime.Now()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -296,9 +298,6 @@ func (x *exchange) committed() reply { return x.ask(context.WithoutCancel(x.r.Co
 
 // abort breaks the connection.
 func abort() { panic(http.ErrAbortHandler) }
-
-// refuse breaks the connection, and nothing is done.
-func refuse(*exchange) { abort() }
 
 // lose has the request carried out, and breaks the connection.
 func lose(x *exchange) {

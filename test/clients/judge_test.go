@@ -39,7 +39,7 @@ func (s *scene) recording(beliefs []checker.Belief) checker.Recording {
 	r := checker.Recording{Beliefs: beliefs}
 	after := leadership.Revision(0)
 	for {
-		page, err := s.store.Events(s.Context(), election, after, 100)
+		page, err := s.store.Events(s.Context(), s.election, after, 100)
 		s.need(err)
 		if len(page) == 0 {
 			break
@@ -71,7 +71,7 @@ func (p *process) beliefs() (all []checker.Belief) {
 		}
 		at, token := time.Duration(e.At), leadership.Token(e.Token)
 		if n := len(all); n == 0 || all[n-1].Token != token {
-			all = append(all, checker.Belief{Who: "ann", Election: election, Token: token, From: at})
+			all = append(all, checker.Belief{Who: "ann", Election: p.election, Token: token, From: at})
 		}
 		all[len(all)-1].Until = at
 	}
@@ -80,21 +80,21 @@ func (p *process) beliefs() (all []checker.Belief) {
 
 // consumers are the watches of the driver: one, of what it has seen.
 func (p *process) consumers(history []leadership.Event) []checker.Consumer {
-	c := checker.Consumer{Name: "ann", Elections: []leadership.Election{election}, Partial: true}
+	c := checker.Consumer{Name: "ann", Elections: []leadership.Election{p.election}, Partial: true}
 	watched := false
 	for _, e := range p.said() {
 		if e.Event != clients.Seen {
 			continue
 		}
 		if e.Type == "" { // the state with which it begins
-			c.After, watched = map[leadership.Election]leadership.Revision{election: leadership.Revision(e.Revision)}, true
+			c.After, watched = map[leadership.Election]leadership.Revision{p.election: leadership.Revision(e.Revision)}, true
 			continue
 		}
 		if !watched && e.Revision > 1 {
-			c.After = map[leadership.Election]leadership.Revision{election: leadership.Revision(e.Revision) - 1}
+			c.After = map[leadership.Election]leadership.Revision{p.election: leadership.Revision(e.Revision) - 1}
 		}
 		watched = true
-		event := leadership.Event{Election: election, Revision: leadership.Revision(e.Revision)}
+		event := leadership.Event{Election: p.election, Revision: leadership.Revision(e.Revision)}
 		if i := int(e.Revision) - 1; i < len(history) {
 			event = history[i]
 		}

@@ -92,7 +92,7 @@ func typeScript(s *scene, _ *clients.Options) *exec.Cmd {
 }
 
 func regentRun(s *scene, o *clients.Options) *exec.Cmd {
-	args := []string{"run", string(election), "--timeout", "5s", "--report-file", filepath.Join(s.TempDir(), "report")}
+	args := []string{"run", string(s.election), "--timeout", "5s", "--report-file", filepath.Join(s.TempDir(), "report")}
 	if o.Try {
 		args = append(args, "--no-wait")
 	}
@@ -108,7 +108,7 @@ func regentRun(s *scene, o *clients.Options) *exec.Cmd {
 
 func agent(interpreter, file string) func(*scene, *clients.Options) *exec.Cmd {
 	return func(s *scene, _ *clients.Options) *exec.Cmd {
-		cmd := exec.Command(interpreter, s.file("../examples/"+file), string(election), "--", s.program(driver), "worker")
+		cmd := exec.Command(interpreter, s.file("../examples/"+file), string(s.election), "--", s.program(driver), "worker")
 		cmd.Env = []string{"REGENT_REPORT_FILE=" + filepath.Join(s.TempDir(), "report")}
 		return cmd
 	}

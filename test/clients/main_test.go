@@ -12,7 +12,7 @@ import (
 )
 
 // together is how many subtests run side by side. They wait far more than they compute.
-const together = 32
+const together = 24
 
 func TestMain(m *testing.M) {
 	machine.MainTogether(m, together, func() {

@@ -88,7 +88,7 @@ var plainTrials = []trial{
 		s.gate.hurry(often)
 		d := s.start(clients.Options{})
 		d.leads(1)
-		_, err := s.present.owner.Order(s.Context(), leadership.OrderRequest{Election: election, OrderCommand: leadership.OrderCommand{
+		_, err := s.present.owner.Order(s.Context(), leadership.OrderRequest{Election: s.election, OrderCommand: leadership.OrderCommand{
 			Kind: leadership.OrderApprove, Token: 1, NewEpoch: true, Actor: "olga", Reason: "a checkpoint",
 		}})
 		s.need(err)
@@ -124,7 +124,7 @@ var plainTrials = []trial{
 
 // campaign leads as bob, by the Go SDK, past the gate.
 func (s *scene) campaign() *client.Lease {
-	l, err := s.present.owner.As(client.Candidate{ID: "bob", LeaseDuration: s.lease}).Campaign(s.Context(), election)
+	l, err := s.present.owner.As(client.Candidate{ID: "bob", LeaseDuration: s.lease}).Campaign(s.Context(), s.election)
 	if err != nil {
 		s.Error(err)
 	}
@@ -133,7 +133,7 @@ func (s *scene) campaign() *client.Lease {
 
 // waits reports whether the candidate waits in line.
 func (s *scene) waits(id leadership.CandidateID) bool {
-	m, err := s.present.owner.Members(s.Context(), election)
+	m, err := s.present.owner.Members(s.Context(), s.election)
 	s.need(err)
 	for _, one := range m.Members {
 		if one.ID == id {

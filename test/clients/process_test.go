@@ -28,7 +28,6 @@ type process struct {
 	events []clients.Event
 	log    strings.Builder
 	over   bool // it has ended, and said all
-	killed bool // by the case
 }
 
 // start starts the driver, which has ended when the case has.
@@ -168,11 +167,22 @@ func (p *process) awaits(name string, n int) (e clients.Event) {
 	return e
 }
 
-// leadsAtAll waits until it leads, and returns its token. On a machine that is busy a short lease may
-// have ended before the client knew of it.
-func (p *process) leadsAtAll() leadership.Token {
+// leadsAtAll waits until it leads, and returns its token. On a machine that is busy a short lease
+// may have ended before the client knew of it, or before the command of a wrapper began: then the
+// token is another one, or 0.
+func (p *process) leadsAtAll() (token leadership.Token) {
 	p.Helper()
-	return leadership.Token(p.awaits(clients.Leading, 1).Token)
+	p.until("the driver leads, or has ended", func() bool {
+		over := p.isOver()
+		for _, e := range p.said() {
+			if e.Event == clients.Leading {
+				token = leadership.Token(e.Token)
+				return true
+			}
+		}
+		return over
+	})
+	return token
 }
 
 // leads waits until it leads, and checks its token.

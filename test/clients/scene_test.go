@@ -2,6 +2,7 @@ package clients_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"log"
@@ -24,21 +25,20 @@ import (
 	"regent/test/proxy"
 )
 
-// election is the one of every case.
-const election leadership.Election = "reports"
-
 // quiet is for what servers say of connections that a case breaks.
 var quiet = log.New(io.Discard, "", 0)
 
 // scene is one case with one client: a server, what stands before it, and the driver.
 type scene struct {
 	*testing.T
-	kind   kind
-	lease  time.Duration
-	rate   float64 // of the server's clock
-	stream time.Duration
-	setup  []string // environment of the driver
-	jumps  bool     // the wall clock of a program in Go does
+	kind  kind
+	lease time.Duration
+	// of no other case: another test's client may still call a port that was given to this one
+	election leadership.Election
+	rate     float64 // of the server's clock
+	stream   time.Duration
+	setup    []string // environment of the driver
+	jumps    bool     // the wall clock of a program in Go does
 
 	store   *memory.Store
 	present *served
@@ -58,16 +58,20 @@ type served struct {
 	owner *client.Client // its calls are written down, too, and pass no gate
 }
 
+func drawElection() leadership.Election {
+	return leadership.Election("reports-" + strings.ToLower(rand.Text()))
+}
+
 func newScene(t *testing.T, k kind, c trial) *scene {
 	t.Helper()
-	s := &scene{T: t, kind: k, lease: c.lease, rate: 1 + c.fast, stream: c.stream}
+	s := &scene{T: t, kind: k, election: drawElection(), lease: c.lease, rate: 1 + c.fast, stream: c.stream}
 	if s.lease == 0 {
 		s.lease = time.Minute
 	}
 	start := time.Now()
 	s.store = memory.New(memory.Config{Now: func() time.Time { return start.Add(s.clock()) }})
 	s.present = s.serve("first")
-	s.gate = newGate(t, s.present.proxy.URL())
+	s.gate = newGate(t, s.present.proxy.URL(), s.election)
 	s.line = proxy.NewLine(t, strings.TrimPrefix(s.gate.URL, "http://"))
 	s.configure(leadership.Config{LeaseDuration: s.lease})
 	return s
@@ -137,14 +141,14 @@ func (s *scene) need(err error) {
 
 func (s *scene) configure(c leadership.Config) {
 	s.Helper()
-	_, err := s.present.owner.Configure(s.Context(), leadership.ConfigureRequest{Election: election, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+	_, err := s.present.owner.Configure(s.Context(), leadership.ConfigureRequest{Election: s.election, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
 	s.need(err)
 }
 
 // found is the election in the store.
 func (s *scene) found() leadership.Lease {
 	s.Helper()
-	l, err := s.present.owner.Get(s.Context(), election)
+	l, err := s.present.owner.Get(s.Context(), s.election)
 	s.need(err)
 	return l
 }
@@ -164,9 +168,9 @@ func (s *scene) bob() *other {
 // bobFor is bob with a lease of that length.
 func (s *scene) bobFor(lease time.Duration) *other {
 	s.Helper()
-	b := &other{s, leadership.LeaseRequest{Election: election, CandidateID: "bob", Key: leadership.NewKey()}}
+	b := &other{s, leadership.LeaseRequest{Election: s.election, CandidateID: "bob", Key: leadership.NewKey()}}
 	for {
-		g, err := s.present.owner.Acquire(s.Context(), leadership.AcquireRequest{Election: election, CandidateID: b.CandidateID, Key: &b.Key, LeaseDuration: lease, Wait: patience / 2})
+		g, err := s.present.owner.Acquire(s.Context(), leadership.AcquireRequest{Election: s.election, CandidateID: b.CandidateID, Key: &b.Key, LeaseDuration: lease, Wait: patience / 2})
 		if err == nil {
 			b.Token = g.Token
 			return b
@@ -249,7 +253,7 @@ func (s *scene) story() string {
 // env is the environment of the driver.
 func (s *scene) env(o clients.Options) []string {
 	return append([]string{
-		"REGENT_SERVER=http://" + s.line.Addr(), "REGENT_ELECTION=" + string(election), "REGENT_CANDIDATE=ann",
+		"REGENT_SERVER=http://" + s.line.Addr(), "REGENT_ELECTION=" + string(s.election), "REGENT_CANDIDATE=ann",
 		fmt.Sprintf("REGENT_LEASE=%.0fs", s.lease.Seconds()), "REGENT_DRIVER=" + optionsText(o),
 	}, s.setup...)
 }

@@ -84,13 +84,13 @@ ask() { # QUESTION VERB MILLISECONDS MEMBERS: sends a request; sets sent, status
   exec {out}<&- {in}>&-
   printf '{"candidateId":"%s","key":"%s"%s}' "$candidate" "$key" "$4" >&"$body"
   exec {body}>&-
-  while ((code > 128 && ${#text} <= 65536)) && "$1"; do # until the end of the answer; a read that has waited in vain says 142
-    IFS= read -rd '' -n 65537 -t 0.1 -u "$answer" part
+  while ((code > 128 && ${#text} <= 16384)) && "$1"; do # until the end of the answer; a read that has waited in vain says 142
+    IFS= read -rd '' -n 16385 -t 0.1 -u "$answer" part
     code=$? text+=$part
   done
   ((code <= 128)) || kill "$curl" 2>/dev/null # closing the connection ends the wait
   exec {answer}<&-
-  ((${#text} <= 65536)) || text="" # no reply is that long, and to read it could take longer than the lease
+  ((${#text} <= 16384)) || text="" # no reply is that long, and to look at it could take longer than the lease
   status=${text##*$'\n'}
   members "${text%$'\n'*}"
   why=${reply[detail]:-the answer of $server is $status}

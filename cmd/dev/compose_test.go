@@ -13,7 +13,6 @@ import (
 
 // composeFile is what emulators/compose.yaml may have. Another member is an error.
 type composeFile struct {
-	Name     string
 	Services map[string]struct {
 		Image       string
 		Build       struct{ Context, Dockerfile string }

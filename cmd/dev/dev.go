@@ -108,7 +108,7 @@ var origin = map[emulators.Source]string{
 // prepare brings back what was kept, and makes what instances need.
 func (d *dev) prepare(ctx context.Context) error {
 	if source := d.emulators.Source(d.store); d.state != nil && source != emulators.SourceGcloud {
-		return fmt.Errorf("STATE needs a Firestore emulator of the Google Cloud SDK that make dev starts, and this is one from %s=%s; leave STATE out", d.store.Variable(), d.emulators.Host(d.store))
+		return fmt.Errorf("STATE needs a Firestore emulator of the Google Cloud SDK that make dev starts, and the one at %s is not (%s); leave STATE out", d.emulators.Host(d.store), origin[source])
 	}
 	if d.state != nil {
 		restored, err := d.state.restore(ctx, d.emulators.Host(d.store), d.spec())

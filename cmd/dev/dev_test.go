@@ -41,9 +41,7 @@ func TestTwoInstancesServeOneStoreUntilASignal(t *testing.T) {
 func TestFlagsReachBothInstances(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--", "--mcp", "--ui=false")
-	for range 2 {
-		p.await(t, "instance-") // its address and its log
-	}
+	p.ready(t)
 	for _, n := range []int{1, 2} {
 		text, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid(t, n)) + "/cmdline")
 		if err != nil {
@@ -171,6 +169,12 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestStateNeedsAnEmulatorThatMakeDevStarts(t *testing.T) {
+	t.Parallel()
+	p := start(t, "-state", filepath.Join(t.TempDir(), "state"))
+	p.await(t, "is not (it ran before, and stays); leave STATE out")
 }
 
 func TestAWrongFlagOfServeIsSaid(t *testing.T) {

@@ -106,26 +106,35 @@ func startWith(t *testing.T, env []string, args ...string) *process {
 	return p
 }
 
+// started is in the line that ends the start.
+const started = "Ctrl-C ends everything"
+
 // await reads the output until a line has the text. It fails at the line that ends the start, if
 // that is another one.
 func (p *process) await(t *testing.T, text string) {
+	t.Helper()
+	p.read(t, text, started)
+}
+
+// read reads the output until a line has the text. It fails at one that has but.
+func (p *process) read(t *testing.T, text, but string) {
 	t.Helper()
 	for p.lines.Scan() {
 		p.said += p.lines.Text() + "\n"
 		if strings.Contains(p.lines.Text(), text) {
 			return
 		}
-		if strings.Contains(p.lines.Text(), "Ctrl-C ends everything") {
+		if strings.Contains(p.lines.Text(), but) {
 			break
 		}
 	}
-	t.Fatalf("it is ready or has ended, and did not say %q:\n%s", text, p.said)
+	t.Fatalf("it did not say %q:\n%s", text, p.said)
 }
 
 // ready waits until both instances are, and returns their URLs.
 func (p *process) ready(t *testing.T) (first, second string) {
 	t.Helper()
-	p.await(t, "Ctrl-C ends everything")
+	p.await(t, started)
 	var urls []string
 	for line := range strings.Lines(p.said) {
 		if url, log, is := strings.Cut(strings.TrimSpace(line), "/ui/"); is && strings.HasSuffix(strings.TrimSpace(log), ".log") {
@@ -144,7 +153,7 @@ func (p *process) end(t *testing.T, s os.Signal) {
 	if err := p.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
-	p.await(t, "stopped; nothing is left running")
+	p.read(t, "stopped; nothing is left running", "make dev:")
 	if err := p.Wait(); err != nil {
 		t.Errorf("after %v: %v, want exit status 0:\n%s", s, err, p.said)
 	}

@@ -113,6 +113,18 @@ func TestEachMistakeInAFileIsALine(t *testing.T) {
 	}
 }
 
+func TestTheSchemaIsPrintedWithoutAServer(t *testing.T) {
+	t.Parallel()
+	var schema struct {
+		Properties map[string]any
+		Defs       map[string]any `json:"$defs"`
+	}
+	r := regent(t, []string{"REGENT_SERVER=http://127.0.0.1:1"}, "apply --schema").want(t, exitDone)
+	if err := json.Unmarshal([]byte(r.out), &schema); err != nil || schema.Properties["elections"] == nil || schema.Defs["Policy"] == nil {
+		t.Errorf("%v in %s", err, r.out)
+	}
+}
+
 // throughProxy puts a proxy before the server. It calls before with each request, which answers it
 // if it returns true.
 func throughProxy(t *testing.T, env []string, before func(http.ResponseWriter, *http.Request) bool) []string {

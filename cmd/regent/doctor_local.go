@@ -27,7 +27,7 @@ var differences = []struct{ part, check, text string }{
 	{firestoreEmulator, "Firestore: IAM", "any program that reaches the emulator may read and change everything; Firestore lets in the service account of Regent"},
 	{firestoreEmulator, "Firestore: regions", "the emulator is one process, and the leases are gone with it; Firestore survives the loss of a zone or, with a multi-region location, of a region"},
 	{firestoreEmulator, "Firestore: clocks", "the emulator has one clock; Firestore's servers have many, for which Regent keeps 50 ms between two leases"},
-	{firestoreEmulator, "Firestore: contention", "the emulator gives a lock up after 2 s and limits no rate; Firestore slows down what is written often, so renew a lease every 2 s at most"},
+	{firestoreEmulator, "Firestore: contention", "the emulator gives a lock up after 2 s and limits no rate; Firestore slows down what is written often, so renew no lease more often than every 2 s"},
 	{firestoreEmulator, "Firestore: latency", "the times above are those of this machine; run doctor on Google Cloud for those of Firestore"},
 	{spannerEmulator, "Spanner: contention", "the emulator runs one read-write transaction of a database at a time, and aborts others; Spanner runs those on other elections side by side"},
 	{spannerEmulator, "Spanner: TTL", "the emulator accepts the row deletion policy and deletes nothing; Spanner deletes events, usually within 72 hours after they are due"},

@@ -54,8 +54,10 @@ func TestPythonPackageIsTypedStrictly(t *testing.T) {
 func need(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
-	if err != nil {
-		t.Skipf("SKIPPED, NOT PROVED: %s is not installed", program)
+	if err != nil && os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" {
+		t.Fatalf("%s is missing, and REGENT_REQUIRE_EMULATORS is 1", program)
+	} else if err != nil {
+		t.Skipf("SKIPPED, NOT PROVED: %s is missing. With REGENT_REQUIRE_EMULATORS=1 this is an error.", program)
 	}
 	return path
 }

@@ -16,9 +16,9 @@ import (
 
 var snippet = regexp.MustCompile("(?s)```ts\n(.*?)```(?:\n\n```text\n(.*?)```)?")
 
-// TestTheTarballAndItsPage installs the package into an empty folder without a network, and compiles
-// the programs of its page against it. Those whose output the page shows are run, except for the
-// server's address as they stand.
+// TestTheTarballAndItsPage installs the package into an empty folder without a network, and
+// compiles the programs of its page against it. Those whose output the page shows are run, except
+// for the server's address as they stand.
 func TestTheTarballAndItsPage(t *testing.T) {
 	t.Parallel()
 	Build(t)

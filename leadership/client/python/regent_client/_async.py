@@ -29,7 +29,6 @@ async def iterate(items: Generator[T, None, None]) -> AsyncGenerator[T, None]:
         while (item := await in_thread(step)) is not end:
             yield item  # type: ignore[misc]
     finally:
-        cancel.cancel()
         await in_thread(items.close)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from contextvars import ContextVar
 from typing import Callable, Iterator
 
@@ -43,7 +44,9 @@ class Cancel:
 
     def sleep(self, seconds: float) -> None:
         """Waits; raises Cancelled at once after cancel()."""
-        self._event.wait(max(seconds, 0))
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and not self._event.wait(min(left, 1)):
+            pass  # a signal that comes right before a wait is seen only after it
         self.check()
 
     @contextlib.contextmanager

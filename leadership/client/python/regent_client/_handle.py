@@ -37,7 +37,7 @@ class Handle:
 
     def __init__(self, core: Core, term: Term, parent: Handle | None) -> None:
         self._core, self._term, self._parent = core, term, parent
-        self._lock = threading.RLock()  # guards the term; never held while sending
+        self._lock = threading.RLock()  # guards the term; never held while sending or logging
         self._listeners: list[Callable[[], None]] = []  # called when a notice came or the lease is over; guarded by _lock
         self._pid = os.getpid()
         self._yields = False  # the server may know of a successor
@@ -74,14 +74,18 @@ class Handle:
         """Seconds until the deadline; 0 if the lease is over. The margin is already deducted."""
         if self._pid != os.getpid():
             return 0.0
+        cause = self._parent.lost if self._parent else None
         with self._lock:
             was = self._term.over
-            if was is None and self._parent and (cause := self._parent.lost):
+            if was is None and cause:
                 self._term.end(Orphaned(f"election {self.election!r}, token {self.token}: the lease that it stands on has ended: {cause}"))
             left = self._term.left(self._core.clock())
-            if was is None and self._term.over:
+            over = self._term.over if was is None else None
+            if over:
                 self._tell()
-            return left
+        if over:
+            log.error("no longer leader: %s", over)
+        return left
 
     def check(self) -> None:
         """Raises LeaseLost if the lease is over, as a class that says why: LeaseExpired, TermEnded, Deposed, Orphaned."""
@@ -161,15 +165,16 @@ class Handle:
             next = term.heard(sent, now, answer)
             if term.over or len(term.notices) > notices:
                 self._tell()
-            for notice in term.notices[notices:]:
-                log.info("election %s, token %d: notice %s, left %.1f s", term.election, notice.token, notice.kind, notice.left)
-        if term.over:
-            log.error("no longer leader: %s", term.over)
-        elif term.failure and not failing:
+            news, over, failure, left = term.notices[notices:], term.over, term.failure, term.left(now)
+        for notice in news:
+            log.info("election %s, token %d: notice %s, left %.1f s", term.election, notice.token, notice.kind, notice.left)
+        if over:
+            log.error("no longer leader: %s", over)
+        elif failure and not failing:
             log.warning(
                 "election %s, token %d: the lease could not be renewed; trying until the deadline, in %.1f s: %s",
-                term.election, token, term.left(now), term.failure)
-        elif failing and not term.failure:
+                term.election, token, left, failure)
+        elif failing and not failure:
             log.info("election %s, token %d: renewed again", term.election, term.token)
         return next
 

@@ -19,6 +19,7 @@ MAX_REPLY = 1 << 20  # bytes of a reply, unless a call says otherwise
 MAX_LINE = 1 << 20  # bytes of a line of a stream
 _DIAL = 5.0  # seconds to connect to one address
 _IDLE = 16  # connections that are kept
+_SLICE = 1.0  # seconds of one system call: a signal that comes right before it is seen only after it
 
 
 class Unsent(Exception):
@@ -47,20 +48,23 @@ class _Wire(io.RawIOBase):
         left = self.end - time.monotonic()
         if left <= 0:
             raise TimeoutError("no whole answer in time")
-        self._sock.settimeout(left)
+        self._sock.settimeout(min(left, _SLICE))
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        self._hurry()
-        return self._sock.recv_into(buffer)
+        while True:
+            self._hurry()
+            with contextlib.suppress(TimeoutError):
+                return self._sock.recv_into(buffer)
 
     def sendall(self, data: Any) -> None:
         rest = memoryview(data)
         while rest:
             self._hurry()
-            rest = rest[self._sock.send(rest[: 1 << 16]) :]
+            with contextlib.suppress(TimeoutError):
+                rest = rest[self._sock.send(rest[: 1 << 16]) :]
 
     def makefile(self, *_: Any) -> io.BufferedReader:
         return io.BufferedReader(self)

@@ -117,12 +117,12 @@ class Beside:
         self._cancel = _cancel.Cancel()
         self._threads: list[threading.Thread] = []
 
-    def go(self, run: Callable[[], None]) -> None:
+    def go(self, run: Callable[[], object]) -> None:
         thread = threading.Thread(target=self._run, args=(run,), name="regent-client beside", daemon=True)
         self._threads.append(thread)
         thread.start()
 
-    def _run(self, run: Callable[[], None]) -> None:
+    def _run(self, run: Callable[[], object]) -> None:
         try:
             with self._cancel:
                 run()
@@ -134,8 +134,12 @@ class Beside:
     def __enter__(self) -> Beside:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def stop(self) -> None:
+        """Ends what runs, and does not wait for it."""
         self._cancel.cancel()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join()

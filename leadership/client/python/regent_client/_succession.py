@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Callable
 
@@ -68,9 +69,10 @@ class Heir:
         self._calls, self._election, self._candidate = calls, election, candidate
         self._body = {"candidateId": candidate, "key": key}
         self._load = load
+        self._prepares = False
         self._term = 0  # the token of the leader that is to hand over
         self._now: Succession | None = None
-        self._work: Beside | None = None  # what prepares for it
+        self._work: list[Beside] = []  # what prepares for it, last, and did for former ones
 
     def attend(self) -> None:
         """Runs beside the campaign, until that is over."""
@@ -80,6 +82,8 @@ class Heir:
                 self._hear(event)
         finally:
             self._withdraw()
+            for work in self._work:
+                work.__exit__()
 
     def _hear(self, event: Event) -> None:
         now = after(self._now if event.token == self._term else None, event)
@@ -87,16 +91,16 @@ class Heir:
         if event.token != self._term or not mine:
             self._withdraw()
         self._term, self._now = event.token, now
-        if mine and now and not now.ready and not now.yielded and self._work is None:
-            self._work = Beside()
-            named = now
-            self._work.go(lambda: self._prepare(named))
+        if mine and now and not now.ready and not self._prepares:
+            self._prepares = True
+            self._work.append(Beside())
+            self._work[-1].go(functools.partial(self._prepare, now))
 
     def _withdraw(self) -> None:
-        """Ends what prepares for a hand-over that does not come."""
-        work, self._work = self._work, None
-        if work:
-            work.__exit__()
+        """Ends what prepares for a hand-over that does not come. What has begun to load may take its time."""
+        self._prepares = False
+        if self._work:
+            self._work[-1].stop()
 
     def _prepare(self, named: Succession) -> None:
         """Loads what the successor needs, and says that it is ready."""

@@ -8,7 +8,8 @@ import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from unittest import mock
 
-from regent_client import Cancel, Cancelled, Client, FileToken, IndexMismatch, InvalidArgument, OutcomeUnknown, PermissionDenied, StoreUnavailable
+from regent_client import Cancel, Cancelled, Client, Event, FileToken, IndexMismatch, InvalidArgument, OutcomeUnknown, PermissionDenied, StoreUnavailable
+from regent_client._members import Membership
 from tests.real import PATIENCE, RealCase
 from tests.streams import Scripted, end, message, reply, stream
 
@@ -167,6 +168,12 @@ class Follow(ScriptedCase):
 
 
 class Calls(ScriptedCase):
+    def test_a_member_does_not_go_back(self):
+        member = Membership(self.client_of()._core.calls, "reports", "bob", "follower", 30, "", None)
+        for revision, leader, token, want in ((5, "ann", 3, ("ann", 3)), (4, "", 2, ("ann", 3)), (5, "ann", 3, ("ann", 3)), (6, "", 3, ("", 3))):
+            member._hear(Event("reports", revision, token, leader_id=leader))
+            self.assertEqual((member.leader, member.token), want)
+
     def test_a_token_is_read_for_each_call_and_in_no_error(self):
         tokens = iter(("first-secret", "second-secret", "third secret"))
         client = self.client_of(reply(403, "PERMISSION_DENIED"), reply(404, "NOT_FOUND"), token=lambda: next(tokens))

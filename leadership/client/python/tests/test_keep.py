@@ -163,10 +163,11 @@ class Expiring(Case):
             self.assertEqual(lease.remaining(), 0)
         self.assertEqual(self.server.of("release"), [], "a lease whose deadline has passed was released")
 
-    def test_done_is_set_at_the_deadline_without_a_question(self) -> None:
-        with contextlib.suppress(LeaseExpired), self.client.lead("reports") as lease:
+    def test_done_is_set_and_logged_at_the_deadline_without_a_question(self) -> None:
+        with self.assertLogs("regent_client") as logs, contextlib.suppress(LeaseExpired), self.client.lead("reports") as lease:
             self.pass_(600)
             self.assertTrue(threading.Event.wait(lease.done, PATIENCE))
+        self.assertEqual(len([line for line in logs.output if "no longer leader" in line]), 1)
 
     def test_what_is_over_never_revives(self) -> None:
         held = Held()

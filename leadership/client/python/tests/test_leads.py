@@ -4,7 +4,8 @@ import itertools
 import threading
 from contextlib import closing
 
-from regent_client import Entry, IndexMismatch, InvalidArgument, LeaseLost, NotEligible, NotFound, NotReady, Orphaned, Snapshot, TokenStale
+from regent_client import Entry, IndexMismatch, InvalidArgument, LeaseLost, NotEligible, NotFound, NotReady, Orphaned, Reading, Snapshot
+from regent_client._leads import ask
 from tests.real import PATIENCE, RealCase
 
 
@@ -64,6 +65,38 @@ class HandOver(RealCase):
         stop.set()
         done()
         self.assertEqual([t for t, _ in self.types() if t in ("ready", "yielded")], [])
+
+    def test_a_successor_that_another_has_replaced_says_nothing_and_loads_again_when_it_is_named_again(self):
+        may, loads = threading.Event(), []
+        self.addCleanup(may.set)
+
+        def load_of(candidate):
+            def load(_):
+                loads.append(candidate)
+                may.wait(PATIENCE)
+
+            return load
+
+        def wait_in_line(candidate):
+            with self.new(candidate).lead("reports", on_succession=load_of(candidate)):
+                pass
+
+        with self.client.lead("reports") as lease:
+            done = [self.beside(lambda: wait_in_line("bob")), self.beside(lambda: wait_in_line("eve"))]
+            while len(self.client.members("reports").nodes) < 3:
+                pass
+            for named in ("bob", "eve"):
+                ask(lease, Reading, "hand over", ":handOver", {"to": named})  # as hand_over does, which then waits
+                while named not in loads:
+                    lease.check()
+            again = self.beside(lambda: lease.hand_over("bob", within="5m"))
+            while loads != ["bob", "eve", "bob"]:
+                lease.check()
+            may.set()
+            again()
+        for end in done:
+            end()
+        self.assertEqual([e.detail["candidateId"] for e in self.client.events("reports") if e.type == "ready"], ["bob"])
 
     def test_what_no_server_would_take_is_refused(self):
         with self.client.lead("reports") as lease:

@@ -181,10 +181,10 @@ class Tasks(RealCase):
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
+                left = [t for t in threading.enumerate() if t.name in ("regent-client call", "regent-client beside")]
+                for thread in left:
+                    await asyncio.to_thread(thread.join, PATIENCE / 3)
+                self.assertFalse([t for t in left if t.is_alive()])
 
         within(main())
-        left = [t for t in threading.enumerate() if t.name.startswith("regent-client") and "keeper" not in t.name]
-        for thread in left:
-            thread.join(PATIENCE)
-        self.assertFalse([t for t in left if t.is_alive()])
         self.assertEqual([n.id for n in self.client.members("reports").nodes if n.id == "ann"], [])

@@ -254,7 +254,7 @@ class Gathering(unittest.TestCase):
     def test_a_lease_that_failed_goes_by_itself(self) -> None:
         groups = Groups()
         members = self.members(groups, 3)
-        groups.sleep(members[0], Next(9.9, 0.1, True))
+        groups.sleep(members[2], Next(9.9, 0.1, True))
         self.assertEqual(sorted(map(len, groups.due(10))), [1, 2])
 
     def test_no_group_has_more_than_a_call_takes_nor_an_election_twice(self) -> None:

@@ -98,3 +98,14 @@ test("a lease that is released leaves a batch that is under way to the others", 
   assert.deepEqual(leases.map((l) => l.valid()), [false, true, true]);
   assert.ok(entries(s.of("batchRenew").at(-1)!).every((r) => r.election !== "a"));
 });
+
+test("a batch for which no lease waits any more is cancelled", async () => {
+  const [s, leases] = await leading();
+  s.on("batchRenew", silent);
+  while (s.of("batchRenew").length === 0) await s.clock.advance(100);
+  const { signal } = s.of("batchRenew")[0]!;
+  assert.equal(signal.aborted, false);
+  for (const lease of leases) void lease.release();
+  await s.clock.advance(100);
+  assert.equal(signal.aborted, true);
+});

@@ -10,7 +10,7 @@ test("a member joins, follows each new token, and leaves", async (t) => {
   const client = new Client(server.url, { candidate: "ann" });
   const told: Told[] = [];
   const failures: unknown[] = [];
-  const member = client.member("plan", { id: "bob", role: "worker", note: "builds", onTold: (now) => told.push(now), onFailure: (e) => failures.push(e) });
+  const member = client.member("plan", { id: "bob", role: "worker", ttl: "5m", note: "builds", onTold: (now) => told.push(now), onFailure: (e) => failures.push(e) });
   await until(() => failures.length > 0); // there is no such election yet
   const first = await client.lead("plan");
   await member.joined;
@@ -20,7 +20,7 @@ test("a member joins, follows each new token, and leaves", async (t) => {
   await first.release();
   await until(() => member.now.leader === undefined);
   const second = await client.lead("plan");
-  await second.awaitFollowers(1);
+  await second.awaitFollowers(1, { signal: AbortSignal.timeout(60_000) }); // it joins again before its time, a third of the ttl
   assert.deepEqual(told.at(-1), { leader: "ann", token: 2 });
   await member.leave();
   await member.leave(); // twice is like once

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
+import type { ServerResponse } from "node:http";
 import { test } from "node:test";
 import { Client, InvalidArgument, LeaseHeld, LeaseLost, NotEligible, NotReady, type LeadOptions } from "../src/index.ts";
 import { successionAfter } from "../src/succession.ts";
 import type { ElectionEvent } from "../src/schemas.ts";
-import { line, serve, until } from "./support.ts";
+import { line, message, reply, scripted, serve, until } from "./support.ts";
 
 const clientOf = (url: string, candidate: string): Client => new Client(url, { candidate });
 
@@ -39,6 +40,35 @@ test("a leader hands over to the candidate that waits, without a vacancy", async
   assert.deepEqual(steps, ["named by ann with token 1", "loaded", "ready"]);
   assert.deepEqual(await history(ann), ["acquired", "handingOver", "ready", "yielded", "released", "acquired"]);
   await second.release();
+});
+
+test("a successor whose call is not answered asks for what was yielded to it", async (t) => {
+  const asked: string[] = [];
+  const state = { election: "plan", state: "held", leaderId: "ann", fencingToken: 1, revision: 1, leaseDuration: "30s", expiresInMs: 30_000, readAt: "2026-01-01T00:00:00Z" };
+  const event = (revision: number, type: string, detail: object): string =>
+    message({ id: revision, data: { election: "plan", revision, type, at: state.readAt, leaderId: "ann", fencingToken: 1, detail } });
+  let stream: ServerResponse | undefined;
+  const url = await scripted(t, (request, response) => {
+    let body = "";
+    request.on("data", (part: Buffer) => (body += part));
+    request.on("end", () => {
+      const verb = request.url!.replace(/.*[:/]/, "");
+      asked.push(verb + (body.includes('"wait"') ? " and waits" : ""));
+      if (verb === "events") {
+        stream = response.writeHead(200, { "content-type": "text/event-stream" });
+        stream.write(message({ name: "snapshot", id: 1, data: state }) + event(2, "handingOver", { to: "bob" }));
+      } else if (verb === "ready") {
+        reply(response, 200, { ...state, revision: 3 });
+        stream!.write(event(3, "ready", { candidateId: "bob" }) + event(4, "yielded", { to: "bob" }));
+      } else if (verb === "release" || asked.at(-1) === "acquire") {
+        reply(response, 200, { ...state, leaderId: "bob", fencingToken: 2, revision: 5, renewInMs: 10_000 });
+      } // the call that waits is not answered
+    });
+  });
+  const lease = await clientOf(url, "bob").lead("plan");
+  assert.equal(lease.token, 2);
+  await lease.release();
+  assert.deepEqual(asked, ["acquire and waits", "events", "ready", "acquire", "release"]);
 });
 
 test("a hand-over goes through a connection that is cut", async (t) => {

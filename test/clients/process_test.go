@@ -16,6 +16,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/boottime"
 	"regent/test/clients"
+	"regent/test/processes"
 )
 
 // process is a driver at work.
@@ -290,6 +291,13 @@ func (p *process) ticksFor(d time.Duration) {
 		i := slices.IndexFunc(said, func(e clients.Event) bool { return time.Duration(e.At) > end })
 		return i >= 0 || p.isOver()
 	})
+}
+
+// pauses stops the driver, and nothing that it has started, until SIGCONT.
+func (p *process) pauses() {
+	p.Helper()
+	p.signal(syscall.SIGSTOP)
+	p.until("the driver is stopped", func() bool { return processes.Stopped(p.cmd.Process.Pid) })
 }
 
 // signal sends one to the driver, and to nothing that it has started.

@@ -24,9 +24,25 @@ func All() (pids []int) {
 
 // Stat returns the parent of a process and its state as ps shows it; 0 and "" if it is gone.
 func Stat(pid int) (parent int, state string) {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return stat(fmt.Sprintf("/proc/%d/stat", pid))
+}
+
+func stat(file string) (parent int, state string) {
+	stat, _ := os.ReadFile(file)
 	fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent)
 	return parent, state
+}
+
+// Stopped reports whether no thread of a process runs any more: SIGSTOP does not stop all of them
+// at once.
+func Stopped(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, file := range threads {
+		if _, state := stat(file); state != "T" && state != "Z" && state != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // Children returns the processes of a parent, and their states.

@@ -26,8 +26,8 @@ var readmePages = []string{
 }
 
 // testedElsewhere have tests of their own: httpapi/mcp, leadership/client/python/tests,
-// test/dashboard, test/kubernetes, test/terraform, test/typescript, and test/load/etcd, which writes
-// its page.
+// test/dashboard, test/kubernetes, test/terraform, test/typescript, and test/load/etcd, which
+// writes its page.
 var testedElsewhere = []string{
 	"httpapi/dashboard/README.md", "httpapi/kubernetes/README.md", "httpapi/mcp/README.md",
 	"leadership/client/python/README.md", "leadership/client/typescript/README.md", "terraform/README.md",

@@ -12,7 +12,7 @@ import { index } from "./journal.ts";
 import { JournalReader, type FollowOptions, type JournalItem } from "./journal_reader.ts";
 import { promote } from "./leader.ts";
 import type { Lease } from "./lease.ts";
-import type { Log } from "./log.ts";
+import { harmless, type Log } from "./log.ts";
 import { Member, type MemberOptions } from "./member.ts";
 import { observe, type Observable, type ObserveOptions, type Observed } from "./observe.ts";
 import type {
@@ -52,7 +52,7 @@ export class Client {
     const call = options.fetch ?? globalThis.fetch;
     const http = new Http({ server, insecure: options.insecure ?? false, token: options.token, fetch: call, clock });
     const calls = new Calls(http);
-    this.#means = { calls, groups: new Groups(calls), clock, log: options.log ?? (() => {}) };
+    this.#means = { calls, groups: new Groups(calls), clock, log: harmless(options.log) };
     this.#candidate = options.candidate;
   }
 

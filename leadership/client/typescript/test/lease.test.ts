@@ -94,6 +94,20 @@ test("only an answer extends, and renewals go on", async () => {
   assert.ok(lease.remaining() > 15_000);
 });
 
+test("a log that throws costs no lease", async () => {
+  const s = new Script();
+  for (const call of ["acquire", "renew"]) s.on(call, ok());
+  const log = (): never => {
+    throw new Error("the disk is full");
+  };
+  const lease = await s.client({ log }).lead("reports");
+  s.on("renew", unreachable);
+  await s.clock.advance(12_000);
+  s.on("renew", ok());
+  await s.clock.advance(60_000);
+  assert.ok(lease.valid());
+});
+
 test("a late renewal does not revive a lease", async () => {
   const [s, lease] = await leading();
   s.on("renew", late(s, 25_000, ok()));

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"regent/cmd/regent/internal/cloud"
@@ -87,12 +88,7 @@ func (x *doctorReport) addDifferences(s doctorSettings, env map[string]string) {
 
 // onThisMachine reports whether one of the services is at http://, and so on this machine.
 func onThisMachine(services []string) bool {
-	for _, service := range services {
-		if isLocal(service) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(services, isLocal)
 }
 
 // isLocal reports whether a service is at an address of this machine, without TLS; see isAddress.

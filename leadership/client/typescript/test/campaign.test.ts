@@ -137,6 +137,37 @@ for (const [name, prepare] of Object.entries(aborts)) {
   });
 }
 
+test("the look for a lease that is not wanted goes on when reads fail, and for as long as the request may be under way", async () => {
+  for (const reads of [[broken, refuse(503, "STORE_UNAVAILABLE"), () => new Response("<html>", { status: 502 }), ok({ fencingToken: 7 })], [vacant]]) {
+    const s = new Script();
+    s.on("acquire", silent);
+    s.on("get", ...reads);
+    s.on("release", vacant);
+    const stop = new AbortController();
+    const failing = assert.rejects(s.client().lead("reports", { signal: stop.signal }), /enough/);
+    await settle();
+    stop.abort(new Error("enough"));
+    await s.clock.advance(2_000);
+    if (reads.length === 1) s.on("get", ok({ fencingToken: 7 })); // granted only now
+    await s.clock.advance(4_000);
+    await failing;
+    assert.equal(s.of("release")[0]?.body.fencingToken, 7);
+  }
+});
+
+test("a look that never succeeds is told", async () => {
+  const s = new Script();
+  s.on("acquire", silent);
+  s.on("get", refuse(503, "STORE_UNAVAILABLE"));
+  const stop = new AbortController();
+  const failing = assert.rejects(s.client().lead("reports", { signal: stop.signal }), /enough/);
+  await settle();
+  stop.abort(new Error("enough"));
+  await s.clock.advance(5_100);
+  await failing;
+  assert.match(s.logged.join("\n"), /it ends by itself.*STORE_UNAVAILABLE/);
+});
+
 test("an abort while the bearer token is asked for sends nothing more than a look", async () => {
   const s = new Script();
   const stop = new AbortController();

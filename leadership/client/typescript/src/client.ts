@@ -12,7 +12,7 @@ import { index } from "./journal.ts";
 import { JournalReader, type FollowOptions, type JournalItem } from "./journal_reader.ts";
 import { promote } from "./leader.ts";
 import type { Lease } from "./lease.ts";
-import { harmless, type Log } from "./log.ts";
+import { callback, harmless, type Log } from "./log.ts";
 import { Member, type MemberOptions } from "./member.ts";
 import { observe, type Observable, type ObserveOptions, type Observed } from "./observe.ts";
 import type {
@@ -120,12 +120,12 @@ export class Client {
    * after the cursor is no longer kept): the caller has missed events then.
    */
   observe(what: Observable, options: ObserveOptions = {}): AsyncGenerator<Observed, never, void> {
-    return observe(this.#http, what, options);
+    return observe(this.#http, what, this.#told(options));
   }
 
   /** Is observe with all that a stream tells: also of members, and when the states are complete. */
   watch(request: WatchRequest): AsyncGenerator<News, never, void> {
-    return watch(this.#http, request);
+    return watch(this.#http, this.#told(request));
   }
 
   /**
@@ -145,7 +145,7 @@ export class Client {
 
   /** Keeps the program a member of the election, until the member is left or disposed of: `await using`. */
   member(election: string, options: MemberOptions = {}): Member {
-    return new Member(this.#http, election, options.id ?? this.#id(), options);
+    return new Member(this.#http, this.#means.log, election, options.id ?? this.#id(), options);
   }
 
   /** Reads an election as a cluster: its members, what token each follows, the quorum, and a status. */
@@ -201,6 +201,11 @@ export class Client {
   /** Reads the checkpoint of an election. NotFound: it has none. */
   checkpoint(election: string, options: CallOptions = {}): Promise<Checkpoint> {
     return api.checkpoint(this.#http, election, options);
+  }
+
+  /** What onConnection throws does not end the loop. */
+  #told<T extends ObserveOptions>(options: T): T {
+    return { ...options, onConnection: callback(this.#means.log, "onConnection", options.onConnection) };
   }
 
   get #http(): Http {

@@ -67,15 +67,19 @@ export class Campaign {
     const parent = this.#o.via?.signal;
     const signal = any(this.#o.signal, parent);
     if (this.#wait > 0 && this.#o.role !== "witness") this.#heir.attend();
+    let lease: Lease;
     try {
-      return await this.#ask(signal.signal);
+      lease = await this.#ask(signal.signal);
     } catch (e) {
       await this.#abandon();
       throw e;
     } finally {
-      signal.release();
       await this.#heir.end();
+      signal.release();
     }
+    if (!signal.signal.aborted) return lease;
+    await lease.release();
+    throw signal.signal.reason;
   }
 
   async #ask(signal: AbortSignal): Promise<Lease> {

@@ -21,7 +21,7 @@ export interface Named {
   token: number;
   /** About the milliseconds until the present term ends, ready or not; undefined if it is not known. */
   left: number | undefined;
-  /** Fires when the hand-over does not come. */
+  /** Fires when the hand-over does not come, and when the candidate leads already or has given up: end within a second then. */
   signal: AbortSignal;
 }
 
@@ -39,6 +39,8 @@ export interface SuccessionOptions {
 const attendAfter = 1_000;
 /** How long after the leader's yield a waiting call may take to be granted, before the candidate asks anew. */
 const claimAfter = 250;
+/** How long onSuccession has for its end once its signal has fired. */
+const endLimit = 1_000;
 
 /** What an event, a state and a refusal have in common. */
 interface Heard {
@@ -175,11 +177,14 @@ export class Heir {
     return this.#claims;
   }
 
-  /** Ends it, and returns when nothing of it runs any more. */
+  /** Ends it, and returns when nothing of it runs any more, or when onSuccession does not heed its signal. */
   async end(): Promise<void> {
     this.#end.abort();
     this.#work?.abort();
-    await Promise.all(this.#running);
+    const given = new AbortController();
+    const ended = Promise.all(this.#running).then(() => given.abort());
+    await Promise.race([ended, sleep(this.#clock, endLimit, given.signal)]);
+    if (!given.signal.aborted) this.#log("warn", "onSuccession goes on though its signal has fired; not waiting for it", this.#about());
   }
 
   #about(): Record<string, unknown> {

@@ -229,7 +229,9 @@ export interface StepDownOptions {
 /** @internal Checks what a leader steps down with, and returns it as the call has it. */
 export function stepDownBody(reason: string, options: StepDownOptions): { reason: string; for?: string } {
   const bytes = typeof reason === "string" ? Buffer.byteLength(reason) : 0;
-  if (bytes < 1 || bytes > 256) throw invalid(`reason: a reason is one line of 1 to 256 bytes, not of ${bytes}`);
+  if (bytes < 1 || bytes > 256 || /\p{Cc}|\p{Cs}/u.test(reason)) {
+    throw invalid(`reason: a reason is one line of text of 1 to 256 bytes, without control characters, not ${quote(reason)}`);
+  }
   if (options.absence === undefined) return { reason };
   const ms = milliseconds("absence", options.absence);
   if (ms < 1_000 || ms > 720 * 3_600_000) throw invalid(`absence: a candidate steps down for "1s" to "720h", not for ${quote(options.absence)}`);

@@ -290,6 +290,21 @@ test("a release that meets a new epoch releases the token of that", async () => 
   assert.deepEqual(s.of("release").map((a) => a.body.fencingToken), [1, 3]);
 });
 
+test("stepping down from a lease that is over says so", async () => {
+  const [s, lease] = await leading();
+  s.on("stepDown", vacant);
+  s.clock.jump(40_000);
+  await assert.rejects(lease.stepDown("tired"), (e: LeaseLost) => e.end === "DEADLINE");
+  const [other, second] = await leading();
+  other.on("renew", refuse(409, "LEASE_LOST"));
+  await other.clock.advance(10_000);
+  await assert.rejects(second.stepDown("tired"), (e: LeaseLost) => e.end === "LEASE_LOST");
+  const [, third] = await leading();
+  await third.release();
+  await assert.rejects(third.stepDown("tired"), (e: LeaseLost) => e.end === "RESIGNED");
+  assert.equal(s.of("stepDown").length + other.of("stepDown").length, 0);
+});
+
 test("releasing twice is one release, and nothing is renewed afterwards", async () => {
   const [s, lease] = await leading();
   await Promise.all([lease.release(), lease[Symbol.asyncDispose]()]);

@@ -187,12 +187,12 @@ test("a leader steps down with a reason, and asks for an approval", async (t) =>
   const server = await serve(t);
   const client = clientOf(server.url, "ann");
   const lease = await client.lead("plan");
-  await assert.rejects(lease.stepDown(""), InvalidArgument);
+  for (const reason of ["", "a\nb", "x".repeat(257), null as never, 7 as never]) await assert.rejects(lease.stepDown(reason), InvalidArgument);
   await assert.rejects(lease.stepDown("tired", { absence: "1ms" }), InvalidArgument);
   assert.ok(lease.valid());
   await assert.rejects(lease.requestApproval("the second phase begins"), InvalidArgument); // the policy needs none
   await lease.stepDown("the disk is full", { absence: "1m" });
-  await lease.stepDown("again");
+  await assert.rejects(lease.stepDown("again"), (e: LeaseLost) => e.end === "RESIGNED" && /without this reason/.test(e.message));
   const last = (await client.events("plan")).at(-1)!;
   assert.deepEqual([last.type, last.reason], ["released", "the disk is full"]);
   await assert.rejects(client.lead("plan", { wait: 0 }), LeaseHeld);

@@ -85,13 +85,22 @@ export class Client {
    * returns. Throws what lead and the body throw, and LeaseLost if the lease was over before the body returned.
    */
   async run<T>(election: string, body: (lease: Lease) => T | Promise<T>, options: LeadOptions & RunOptions = {}): Promise<T> {
-    const { handOverWithin, awaitFollowers, ...rest } = options;
-    const ends = handOverWithin === undefined ? undefined : new EndsWithHandOver(rest.signal, handOverWithin, this.#means.log);
-    const lease = await this.lead(election, ends ? { ...rest, signal: ends.signal } : rest);
+    const { handOverWithin, ...rest } = options;
+    if (handOverWithin === undefined) return await this.#run(election, body, rest);
+    const ends = new EndsWithHandOver(rest.signal, handOverWithin, this.#means.log);
+    try {
+      return await this.#run(election, body, { ...rest, signal: ends.signal }, ends);
+    } finally {
+      await ends.returned();
+    }
+  }
+
+  async #run<T>(election: string, body: (lease: Lease) => T | Promise<T>, options: LeadOptions & RunOptions, ends?: EndsWithHandOver): Promise<T> {
+    const lease = await this.lead(election, options);
     let result: T;
     let lost: LeaseLost | undefined;
     try {
-      await followed(lease, awaitFollowers);
+      await followed(lease, options.awaitFollowers);
       ends?.leads(lease);
       result = await body(lease);
     } finally {

@@ -6,7 +6,7 @@ import { epochOf } from "./keeper.ts";
 import type { ElectionState } from "./schemas.ts";
 import { successionAfter } from "./succession.ts";
 import type { Term } from "./term.ts";
-import { sleep } from "./wait.ts";
+import { onAbort, sleep } from "./wait.ts";
 import { watch } from "./watch.ts";
 import { candidateID, milliseconds, quote, text, type Duration, type LeaseRequest } from "./wire.ts";
 
@@ -20,12 +20,12 @@ export interface Leader {
 export async function during<T>(signals: (AbortSignal | undefined)[], work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const any = new AbortController();
   const end = (): void => any.abort(signals.find((s) => s?.aborted)?.reason);
-  for (const s of signals) s?.addEventListener("abort", end);
+  const leave = signals.map((s) => onAbort(s, end));
   if (signals.some((s) => s?.aborted)) end();
   try {
     return await work(any.signal);
   } finally {
-    for (const s of signals) s?.removeEventListener("abort", end);
+    for (const end of leave) end();
   }
 }
 

@@ -4,6 +4,7 @@ import { LimitExceeded, NotFound, OutcomeUnknown, invalid, transient } from "./e
 import type { Http } from "./http.ts";
 import { callback, type Log } from "./log.ts";
 import { sleep } from "./resume.ts";
+import { onAbort } from "./wait.ts";
 import { candidateID, milliseconds, path, quote, text, type Duration } from "./wire.ts";
 import { watch } from "./watch.ts";
 
@@ -91,11 +92,11 @@ export class Member implements AsyncDisposable {
     });
     this.joined.catch(() => {});
     const end = (): void => this.#end.abort();
+    const leave = onAbort(signal, end);
     if (signal?.aborted) end();
-    signal?.addEventListener("abort", end);
     void this.#watch();
     this.done = this.#run(joined).finally(() => {
-      signal?.removeEventListener("abort", end);
+      leave();
       this.#end.abort();
     });
     this.done.catch(() => {}); // for those that ask
@@ -180,11 +181,11 @@ export class Member implements AsyncDisposable {
     const rest = new AbortController();
     const wake = (): void => rest.abort();
     this.#wake = wake;
-    this.#end.signal.addEventListener("abort", wake);
+    const leave = onAbort(this.#end.signal, wake);
     const looks = this.#seenToken && setInterval(() => this.#follows() !== this.#seen && wake(), seenEvery);
     await sleep(this.#end.signal.aborted ? 0 : pause, rest.signal);
     clearInterval(looks);
-    this.#end.signal.removeEventListener("abort", wake);
+    leave();
   }
 
   // Hears of changes until the membership ends, or the watch does for good.

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners, getMaxListeners } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { type AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
@@ -126,14 +127,27 @@ test("a prefix of the path is kept", async (t) => {
   assert.deepEqual(paths, ["/regent/v1/elections/reports:acquire"]);
 });
 
-test("many calls may share one signal without a warning", async (t) => {
+test("everything may share one signal without a warning, and leaves it", async (t) => {
   const warnings: Error[] = [];
   const warn = (w: Error): void => void warnings.push(w);
   process.on("warning", warn);
   t.after(() => process.off("warning", warn));
   const server = await serve(t, (_, response) => void setTimeout(() => response.writeHead(503).end(), 50));
-  const { signal } = new AbortController();
-  await Promise.allSettled(Array.from({ length: 30 }, () => http(server).call({ ...change, signal })));
+  const stop = new AbortController();
+  const { signal } = stop;
+  const client = new Client(server);
+  const many = <T>(call: () => Promise<T>): Promise<unknown> => Promise.allSettled(Array.from({ length: 30 }, call));
+  const loops = Array.from({ length: 30 }, () => client.observe("plan", { signal }));
+  const members = loops.map((_, i) => client.member("plan", { id: `bob-${i}`, signal }));
+  const looping = loops.map((loop) => loop.next().catch(() => {}));
+  await many(() => http(server).call({ ...change, signal }));
+  await many(() => client.run("plan", () => {}, { signal, wait: 0, handOverWithin: "6s" }));
+  assert.equal(getMaxListeners(signal), Infinity);
+  await Promise.all(members.map((m) => m.leave()));
   await new Promise((resolve) => setImmediate(resolve));
   assert.deepEqual(warnings, []);
+  assert.equal(getEventListeners(signal, "abort").length, 30, "only the loops listen");
+  stop.abort();
+  await Promise.all(looping);
+  assert.equal(getEventListeners(signal, "abort").length, 0);
 });

@@ -22,6 +22,12 @@ export interface RunOptions {
 /** Too few members followed the new token, so run gave the lease back without calling its body. */
 export class NotFollowed extends RegentError {}
 
+/** @internal Refuses a wrong number of followers; 0 is none. */
+export function checkNeed(need: unknown): void {
+  const right = need === undefined || (Number.isInteger(need) && (need as number) >= 0 && (need as number) <= 10_000);
+  if (!right) throw invalid(`awaitFollowers: the number of followers is an integer from 0 to 10000, not ${quote(need)}`);
+}
+
 /** @internal Waits for followers, for one duration of the lease. */
 export async function followed(lease: Lease, need: number | undefined): Promise<void> {
   if (!need) return;

@@ -30,9 +30,9 @@ export type OnSuccession = (named: Named) => void | Promise<void>;
 
 export interface SuccessionOptions {
   /** Called when a leader is to hand over to this candidate, which waits: it loads what a leader needs. */
-  onSuccession?: OnSuccession;
+  onSuccession?: OnSuccession | undefined;
   /** Called with a new lease where the election's policy has `promotion`: it loads what a leader needs, before the election may be written to. */
-  onPromotion?: (lease: Lease) => void | Promise<void>;
+  onPromotion?: ((lease: Lease) => void | Promise<void>) | undefined;
 }
 
 /** How long a candidate has waited before it watches: most that are granted a lease at once need no stream. */

@@ -8,7 +8,7 @@ import { successionAfter } from "./succession.ts";
 import type { Term } from "./term.ts";
 import { onAbort, sleep } from "./wait.ts";
 import { watch } from "./watch.ts";
-import { candidateID, milliseconds, quote, text, type Duration, type LeaseRequest } from "./wire.ts";
+import { candidateID, checkOptions, milliseconds, quote, text, type Duration, type LeaseRequest } from "./wire.ts";
 
 /** @internal A leader, as calls in its name need it. */
 export interface Leader {
@@ -34,8 +34,9 @@ export async function during<T>(signals: (AbortSignal | undefined)[], work: (sig
  * nothing, or has not answered, until the signal fires or the lease ends. After OutcomeUnknown the call may
  * have been carried out. A leader that hears from the answer that its lease is lost stops.
  */
-export function persist<T>({ term }: Leader, options: CallOptions, call: (r: LeaseRequest, options: CallOptions) => Promise<T>): Promise<T> {
-  return during([term.signal, options.signal], async (signal) => {
+export async function persist<T>({ term }: Leader, options: CallOptions, call: (r: LeaseRequest, options: CallOptions) => Promise<T>): Promise<T> {
+  checkOptions(options);
+  return await during([term.signal, options.signal], async (signal) => {
     const backoff = new Backoff();
     for (let last: unknown; ; ) {
       if (term.remaining() === 0) throw joined(term.cause, last);

@@ -14,7 +14,7 @@ import type { Report } from "./report.ts";
 import type { Inheritance, Succession } from "./schemas.ts";
 import type { Term } from "./term.ts";
 import { sleep } from "./wait.ts";
-import type { Election, LeaseRequest } from "./wire.ts";
+import { checkOptions, type Election, type LeaseRequest } from "./wire.ts";
 
 /** Milliseconds for the release after the body. */
 const releaseTimeout = 5000;
@@ -149,7 +149,8 @@ export class Lease {
    * half for stopping. NotEligible: no candidate waits; the term goes on then. NotReady: the successor was not
    * ready in time; end the work all the same.
    */
-  handOver(options: HandOverOptions = {}): Promise<void> {
+  async handOver(options: HandOverOptions = {}): Promise<void> {
+    checkOptions(options);
     return handOver(this.#leader, options);
   }
 
@@ -169,6 +170,7 @@ export class Lease {
    * goes on. After any other error it is released all the same, without the reason.
    */
   async stepDown(reason: string, options: StepDownOptions = {}): Promise<void> {
+    checkOptions(options);
     const body = stepDownBody(reason, options);
     if (this.#release) throw this.#term.lost("RESIGNED", "it was released before, without this reason", {});
     this.#stepsDown = body;

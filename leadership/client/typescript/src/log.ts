@@ -1,5 +1,4 @@
-import { invalid } from "./errors.ts";
-import { quote } from "./wire.ts";
+import { checkFunction } from "./wire.ts";
 
 /** Takes what the client tells of its leases. The details contain no secret. */
 export type Log = (level: "info" | "warn" | "error", message: string, details: Record<string, unknown>) => void;
@@ -11,7 +10,7 @@ export function harmless(log: Log | undefined): Log {
 
 /** @internal Returns a callback of the program that ends nothing of the client's when it throws or rejects: that is logged. */
 export function callback<A extends unknown[], R>(log: Log, name: string, call: ((...args: A) => R) | undefined): ((...args: A) => R | undefined) | undefined {
-  if (call !== undefined && typeof call !== "function") throw invalid(`${name}: it is a function, not ${quote(call)}`);
+  checkFunction(name, call);
   return guarded((reason) => log("error", `${name} has thrown; the client goes on`, { reason }), call);
 }
 

@@ -4,10 +4,10 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import { type AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { inspect } from "node:util";
-import { Client, InvalidArgument, OutcomeUnknown, PermissionDenied, RateLimited, RegentError, StoreUnavailable, Unauthenticated } from "../src/index.ts";
+import { Client, InvalidArgument, OutcomeUnknown, PermissionDenied, RateLimited, RegentError, StoreUnavailable, Unauthenticated, fileToken } from "../src/index.ts";
 import { Http, type Call } from "../src/http.ts";
 import { systemClock } from "../src/clock.ts";
-import { held } from "./scripted.ts";
+import { Script, held, unreachable } from "./scripted.ts";
 
 /** Starts a server for the test, and returns its address. */
 async function serve(t: TestContext, answer: RequestListener): Promise<string> {
@@ -104,6 +104,21 @@ test("a token source that fails makes the call fail with nothing done", async ()
   await assert.rejects(failing.call(change), StoreUnavailable);
   const silent = new Http({ server: "http://127.0.0.1:1", insecure: false, token: () => new Promise<string>(() => {}), fetch, clock: systemClock() });
   await assert.rejects(silent.call({ ...change, limit: 20 }), StoreUnavailable);
+});
+
+test("what stays is not tried again, and the error at the end of a wait says what failed last", async () => {
+  const s = new Script();
+  const untrusted = (): Promise<never> => Promise.reject(new TypeError("fetch failed", { cause: Object.assign(new Error("self-signed certificate"), { code: "DEPTH_ZERO_SELF_SIGNED_CERT" }) }));
+  s.on("acquire", untrusted);
+  await assert.rejects(s.client().lead("reports"), (e: RegentError) => e.code === "" && /certificate is not trusted: self-signed/.test(e.message));
+  await assert.rejects(s.client({ token: fileToken("/no/such/file") }).lead("reports"), Unauthenticated);
+  await assert.rejects(s.client({ token: () => undefined as never }).lead("reports"), InvalidArgument);
+  assert.throws(() => s.client({ token: 5 as never }), InvalidArgument);
+  assert.equal(s.asked.length, 1);
+  s.on("acquire", unreachable);
+  const failing = assert.rejects(s.client().lead("reports", { wait: "20s" }), /acquire: no answer: refused \(STORE_UNAVAILABLE\)/);
+  await s.clock.advance(20_000);
+  await failing;
 });
 
 test("an address must be of this machine or encrypted, and is repeated in no error", () => {

@@ -42,16 +42,16 @@ class Calls:
     def call(
         self, name: str, method: str, path: str, body: Mapping[str, Any] | None = None, *, changes: bool = False,
         query: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None,
-        limit: float = LIMIT, fresh: bool = False, largest: int = _http.MAX_REPLY,
+        limit: float = LIMIT, fresh: bool = False, largest: int = _http.MAX_REPLY, cleans: bool = False,
     ) -> dict[str, Any]:
         """Makes one call and returns the document of its success. `changes`: it may change something, so its outcome can
-        be unknown. Members of the query that are None are left out. It ends within `limit` seconds. Raises the server's
-        refusal, StoreUnavailable, OutcomeUnknown, NotRegent and Cancelled; it does not retry."""
+        be unknown. Members of the query that are None are left out. It ends within `limit` seconds. Nothing else
+        ends a call that `cleans` up: neither the caller's block nor the end of the client. Raises the server's refusal, StoreUnavailable, OutcomeUnknown, NotRegent and Cancelled; it does not retry."""
         text = None if body is None else json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-        head = {"Accept": "application/json", **self._head(), **(headers or {})}
-        if text is not None:
-            head["Content-Type"] = "application/json"
-        with self._scope():
+        with _cancel.Cancel() if cleans else self._scope():
+            head = {"Accept": "application/json", **self._head(), **(headers or {})}
+            if text is not None:
+                head["Content-Type"] = "application/json"
             try:
                 reply = self._http.exchange(method, path + _query(query), text, head, limit=limit, fresh=fresh, largest=largest)
             except _http.Unsent as error:

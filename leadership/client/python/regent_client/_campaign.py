@@ -189,20 +189,19 @@ class Campaign(Generic[H]):
         if not self._unknown:
             return
         end, pause = time.monotonic() + ABANDON_LIMIT, 0.05
-        with _cancel.Cancel():
-            while (left := end - time.monotonic()) > 0:
-                try:
-                    lease = self._core.calls.call("read", "GET", path(self._election), query={"consistency": "strong"}, limit=left)
-                except NotFound:
-                    lease = {}
-                except RegentError:
-                    return
-                if lease.get("leaderId") == self._candidate:
-                    return self._give_back(number(lease, "fencingToken"), end)
-                if lease.get("state") == "held" or pause > 0.5:
-                    return
-                time.sleep(pause)
-                pause *= 3
+        while (left := end - time.monotonic()) > 0:
+            try:
+                lease = self._core.calls.call("read", "GET", path(self._election), query={"consistency": "strong"}, limit=left, cleans=True)
+            except NotFound:
+                lease = {}
+            except RegentError:
+                return
+            if lease.get("leaderId") == self._candidate:
+                return self._give_back(number(lease, "fencingToken"), end)
+            if lease.get("state") == "held" or pause > 0.5:
+                return
+            time.sleep(pause)
+            pause *= 3
 
     def _give_back(self, token: int, end: float) -> None:
         """The server refuses it for another incarnation; a lease that is not released expires."""
@@ -210,7 +209,7 @@ class Campaign(Generic[H]):
         backoff = Backoff()
         while (left := end - time.monotonic()) > 0:
             try:
-                self._core.calls.call("release", "POST", path(self._election, ":release"), body, changes=True, limit=left)
+                self._core.calls.call("release", "POST", path(self._election, ":release"), body, changes=True, limit=left, cleans=True)
                 return
             except RegentError as error:
                 if isinstance(error, LeaseLost) or not getattr(error, "will_help", False):

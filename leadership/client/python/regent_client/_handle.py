@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
 
 from . import _cancel, _calls
 from ._backoff import Backoff
-from ._errors import ApiError, LeaseLost, LeaseReleased, Orphaned, RegentError, TokenStale
+from ._errors import ApiError, Cancelled, LeaseLost, LeaseReleased, Orphaned, RegentError, TokenStale
 from ._model import Checkpoint, answer
 from ._term import Json, Next, Notice, Term, number
 
@@ -178,6 +178,11 @@ class Handle:
             log.info("election %s, token %d: renewed again", term.election, term.token)
         return next
 
+    def _unrenewed(self) -> None:
+        """The client is closed: the lease goes on until its deadline."""
+        with self._lock:
+            self._term.failure = Cancelled("the client was closed")
+
     def _alone(self, now: float) -> Next | None:
         """The batch that the lease went in was refused: it is renewed by itself at once."""
         if not self.valid():
@@ -230,10 +235,9 @@ class Handle:
             return None
         end = self._core.clock() + min(left, RELEASE_LIMIT)
         suffix = suffix or (":yield" if self._yields or self._term.ends_because == "handOver" else ":release")
-        with _cancel.Cancel():  # which ends neither by the caller's nor by itself
-            error = self._give_back(end, suffix, body or {})
-            if suffix != ":release" and error and not isinstance(error, LeaseLost) and not getattr(error, "will_help", False):
-                self._give_back(end, ":release", {})
+        error = self._give_back(end, suffix, body or {})
+        if suffix != ":release" and error and not isinstance(error, LeaseLost) and not getattr(error, "will_help", False):
+            self._give_back(end, ":release", {})
         return None if isinstance(error, LeaseLost) else error
 
     def _give_back(self, end: float, suffix: str, body: Mapping[str, Any]) -> RegentError | None:
@@ -244,7 +248,7 @@ class Handle:
             limit = min(max(left / 3, 0.25), left)
             try:
                 told = self._core.calls.call(
-                    suffix[1:], "POST", _calls.path(term.election, suffix), holder, changes=True, limit=limit, fresh=error is not None)
+                    suffix[1:], "POST", _calls.path(term.election, suffix), holder, changes=True, limit=limit, fresh=error is not None, cleans=True)
             except RegentError as failed:
                 error = failed
                 if isinstance(error, LeaseLost) or not getattr(error, "will_help", False):

@@ -55,8 +55,6 @@ class Keeper:
         """Renews the lease from now on, until it is over."""
         member = Member(lease.election, lease.duration)
         with self._lock:
-            if self._closed:
-                return
             self._leases[member] = weakref.ref(lease)
             self._groups.sleep(member, next)
             if not self._running:
@@ -69,8 +67,16 @@ class Keeper:
         self._look.set()
 
     def close(self) -> None:
+        """Renews no more. The leases that are held still hear of their deadlines."""
         with self._lock:
             self._closed = True
+            for member in self._leases:
+                self._leave(member)
+            leases = [lease for reference in self._leases.values() if (lease := reference())]
+            for lease in leases:
+                lease._unrenewed()
+        if leases:
+            log.warning("the client is closed, and the leases that it holds are not renewed any more: %s", ", ".join(l.election for l in leases))
         self.wake()
 
     def _run(self) -> None:
@@ -89,9 +95,11 @@ class Keeper:
         with self._lock:
             now = self._clock()
             soonest = self._sweep(now)
-            if self._closed or not self._leases:
+            if not self._leases:
                 self._running = False
                 return None
+            if self._closed:
+                return soonest
             flights = [self._begin(members, now) for members in self._groups.due(now)]
             due = self._groups.next_due()
         for flight in flights:

@@ -125,7 +125,8 @@ class Client(AsyncReads, Base[Leading]):
         return Leading(self._core, election, options)
 
     async def aclose(self) -> None:
-        """Ends all calls that are under way. Leases that are held are not renewed any more."""
+        """Ends all calls that are under way, and all later ones but the release of a lease. Leases that are held are not
+        renewed any more: each is over at its deadline, or when its block ends, which releases it."""
         self._core.close()
 
     async def __aenter__(self) -> Client:

@@ -105,7 +105,8 @@ class Client(Reads, Base[Leading]):
         return Leading(Campaign(self._core, Lease, election, options))
 
     def close(self) -> None:
-        """Ends all calls that are under way in other threads. Leases that are held are not renewed any more."""
+        """Ends all calls that are under way in other threads, and all later ones but the release of a lease. Leases that
+        are held are not renewed any more: each is over at its deadline, or when its block ends, which releases it."""
         self._core.close()
 
     def __enter__(self) -> Client:

@@ -258,6 +258,28 @@ class Cancelling(Case):
             thread.join(PATIENCE)
         self.assertIsInstance(result[0], Cancelled)
 
+    def test_after_close_a_lease_is_over_at_its_deadline(self) -> None:
+        self.server.expires = 1
+        with self.new("bob", clock=(clock := Clock())) as client:
+            lease = client.lead("reports", margin=0.1).acquire()
+            notices, told = self.beside(lambda: list(lease.notices()))
+        self.assertFalse(lease.done.wait(0.05), "it is over before its deadline")
+        self.assertTrue(lease.valid())
+        clock.now += 1
+        self.assertTrue(lease.done.wait(PATIENCE))
+        notices.join(PATIENCE)
+        self.assertEqual(told, [[]])
+        self.assertIn("the client was closed", str(lease.lost))
+        self.until(lambda: not client._core.keeper._running, "the keeper ends")
+
+    def test_a_block_that_leads_when_the_client_is_closed_releases(self) -> None:
+        with self.client.lead("reports") as lease:
+            self.client.close()
+            self.assertTrue(lease.valid())
+            with self.assertRaises(Cancelled):
+                self.client.read("reports")
+        self.assertEqual(self.server.elections["reports"].leader, "")
+
     def test_a_cancel_does_not_cost_the_lease_or_its_release(self) -> None:
         cancel = Cancel()
         with cancel, self.client.lead("reports") as lease:

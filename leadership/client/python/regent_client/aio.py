@@ -56,16 +56,25 @@ class Lease(AsyncLeads):
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs the work until it is done. If the lease is over before, the work is cancelled, and LeaseLost is raised once
-        it has ended."""
+        it has ended; work is not begun with a lease that is over. Each cancellation of the task is passed on to the work,
+        and run returns when that has ended, never before."""
+        if self.lost:
+            work.close()
+            self.check()
         task, over = asyncio.ensure_future(work), asyncio.ensure_future(self.done.wait())
-        try:
-            await asyncio.wait([task, over], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            over.cancel()
-            if stopped := not task.done():
-                task.cancel()
+        over.add_done_callback(lambda _: task.cancel())
+        cancelled: asyncio.CancelledError | None = None
+        while not task.done():
+            try:
                 await asyncio.wait([task])
-        if stopped and task.cancelled():
+            except asyncio.CancelledError as error:
+                cancelled = error
+                task.cancel()
+        lost = over.done()
+        over.cancel()
+        if cancelled and (task.cancelled() or not task.exception()):
+            raise cancelled
+        if lost and task.cancelled():
             self.check()
         return task.result()
 

@@ -106,6 +106,57 @@ class Leading(Case):
             with self.assertRaisesRegex(ValueError, "ours"):
                 await lease.run(fail())
 
+    async def test_work_is_not_begun_with_a_lease_that_is_over(self) -> None:
+        async with self.client.lead("reports") as lease:
+            pass
+        begun: list[int] = []
+
+        async def work() -> None:
+            begun.append(1)
+
+        with self.assertRaises(LeaseReleased):
+            await lease.run(work())
+        self.assertEqual(begun, [])
+
+    async def test_work_has_ended_before_the_release_however_often_it_is_cancelled(self) -> None:
+        begun, patience, ended = asyncio.Event(), 3, []
+
+        async def work() -> None:
+            begun.set()
+            for _ in range(patience):
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(1000)
+            await asyncio.sleep(0.05)
+            ended.append(self.leader())
+            raise ValueError("at its clean-up")
+
+        async def main() -> None:
+            async with self.client.lead("reports") as lease:
+                await lease.run(work())
+
+        task = asyncio.create_task(main())
+        await asyncio.wait_for(begun.wait(), PATIENCE)
+        for _ in range(patience):
+            self.assertFalse(task.done())
+            task.cancel()
+            await asyncio.sleep(0.02)
+        with self.assertRaisesRegex(ValueError, "at its clean-up"):
+            await asyncio.wait_for(task, PATIENCE)
+        self.assertEqual((ended, self.leader()), (["ann"], ""))
+
+    async def test_work_that_heeds_a_cancellation_ends_as_cancelled(self) -> None:
+        async with self.client.lead("reports") as lease:
+            for work in (asyncio.sleep(1000), self.tidy()):
+                task = asyncio.create_task(lease.run(work))
+                await asyncio.sleep(0.01)
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+
+    async def tidy(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(1000)
+
     async def test_done_is_set_at_the_deadline(self) -> None:
         client = await self.new("ann", clock=self.clock)
         with self.assertRaises(LeaseExpired):

@@ -257,8 +257,12 @@ def _resolve(server: Address, end: float) -> list[Any]:
         look()
     else:
         beside = threading.Thread(target=look, name="regent-client resolve", daemon=True)
-        beside.start()
-        beside.join(_left(end))
+        try:
+            beside.start()
+        except RuntimeError:  # no more threads, or the process is about to end
+            look()
+        else:
+            beside.join(_left(end))
     if not found:
         raise TimeoutError("its name is not resolved in time")
     if isinstance(found[0], OSError):

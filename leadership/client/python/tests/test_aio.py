@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
+import os
+import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -12,7 +16,7 @@ from typing import Any, Callable
 from regent_client import LeaseExpired, LeaseHeld, LeaseLost, LeaseReleased
 from regent_client.aio import Client, Lease
 
-from .scripted import PATIENCE, Clock, Held, Server, cut, lost, refuse
+from .scripted import PATIENCE, Clock, Held, Server, cut, lost, refuse, serving
 
 
 class Case(unittest.IsolatedAsyncioTestCase):
@@ -254,6 +258,45 @@ class Cancelling(Case):
 
 
 class Loops(unittest.TestCase):
+    def process(self, server: Server, seen: Callable[[], object], body: str) -> None:
+        """Runs a program that cancels its task once that is seen, and ends."""
+        program = f"""
+import asyncio, sys
+from regent_client.aio import Client
+
+async def lead(client):
+    async with client.lead("reports"):
+        await asyncio.sleep(1000)
+
+async def main():
+    async with Client({server.url!r}, candidate="ann") as client:
+        task = asyncio.create_task(lead(client))
+        await asyncio.to_thread(sys.stdin.readline)
+        task.cancel()
+        {body}
+
+asyncio.run(main())
+"""
+        folder = os.path.dirname(os.path.dirname(__file__))
+        with subprocess.Popen([sys.executable, "-B", "-c", program], cwd=folder, stdin=subprocess.PIPE) as child:
+            try:
+                server.until(seen, "it is granted the lease")
+                child.communicate(b"go on\n", timeout=PATIENCE)
+            finally:
+                child.kill()
+        self.assertEqual(child.returncode, 0)
+
+    def test_a_process_does_not_end_before_its_release(self) -> None:
+        for verb, body in itertools.product(("release", "acquire"), ("await asyncio.sleep(0)", "await client.aclose()", "pass")):
+            with self.subTest(verb=verb, body=body), serving() as server:
+                held = Held()
+                if verb == "acquire":
+                    server.faults["acquire"].append(held)
+                server.faults["release"].extend((cut, cut))  # the process has to go on
+                seen = held.begun.is_set if verb == "acquire" else lambda: server.elections["reports"].leader
+                self.process(server, seen, body)
+                self.assertEqual(server.elections["reports"].leader, "")
+
     def test_an_interrupt_of_the_program_releases(self) -> None:
         server = Server()
         self.addCleanup(server.close)

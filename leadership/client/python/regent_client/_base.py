@@ -60,7 +60,9 @@ class Base(Generic[L]):
 
         `on_succession` is called, beside, on a candidate that waits when the present leader is to hand over to it: it loads
         what the successor needs. Once it returns, the candidate says that it is ready, and the lease passes to it when the
-        leader has stopped; without it, it is ready at once. After an error it waits in line as before. `on_promotion` is
+        leader has stopped; without it, it is ready at once. After an error it waits in line as before. If the lease is free
+        before it has returned, the block begins all the same, beside it; what it does then no longer matters (with asyncio
+        it is cancelled), so a block that needs what it loads has to wait for that itself. `on_promotion` is
         called with a new lease where the election's policy asks for that (promotion): once it returns, the election may be
         written to. After an error the lease is released, and the error raised. With asyncio both may be coroutine functions.
 

@@ -47,7 +47,8 @@ class Base(Generic[L]):
         margin. If the lease was over before the end of a block that raises nothing, LeaseLost is raised after it.
 
         `lease` is the duration to ask for, 1 s to 24 h; the election's configuration decides otherwise. `wait` is how long
-        to stand in line: None for as long as it takes; 0 to raise LeaseHeld if another candidate leads. `margin` is the
+        to stand in line: None for as long as it takes; 0 to raise LeaseHeld if another candidate leads. Where the server
+        does not answer, lead ends within 15 s after that. `margin` is the
         time before the end of the lease that the leader needs to stop: a tenth, 1 s at most, if it is left out.
         `metadata`, a JSON object, and `note`, a line, describe the leader to readers.
 

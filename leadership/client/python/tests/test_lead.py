@@ -10,10 +10,11 @@ import threading
 import time
 import unittest
 from typing import Any, Callable
+from unittest import mock
 
 import regent_client
 from regent_client import (
-    Cancel, Cancelled, Client, ElectionDeleted, InvalidArgument, LeaseHeld, LeaseLost, LeaseReleased, NotEligible, NotRegent, OutcomeUnknown,
+    Cancel, Cancelled, Client, ElectionDeleted, InvalidArgument, LeaseHeld, LeaseLost, LeaseReleased, NotEligible, NotRegent, OutcomeUnknown, RateLimited,
     StoreUnavailable,
 )
 
@@ -153,6 +154,26 @@ class Leading(Case):
             pass
         with self.assertRaises(StoreUnavailable), self.client.lead("reports", wait=0):
             pass
+
+    def test_a_silent_server_is_not_waited_for_much_longer_than_the_wait(self) -> None:
+        for wait in (0, 0.1):
+            for verb in ("acquire", "read"):
+                self.server.faults[verb].append(Held())
+            begun = time.monotonic()
+            with mock.patch("regent_client._campaign.SLACK", 0.3), mock.patch("regent_client._campaign.ABANDON_LIMIT", 0.3):
+                with self.subTest(wait=wait), self.assertRaises(OutcomeUnknown), self.client.lead("reports", wait=wait):
+                    self.fail("it leads")
+            self.assertLess(time.monotonic() - begun, 20)
+            self.server.vacate("reports")
+
+    def test_a_pause_that_the_server_asks_for_is_no_longer_than_the_wait(self) -> None:
+        self.server.faults["acquire"].extend([refuse("RATE_LIMITED", retryAfterMs=60_000)] * 3)
+        begun = time.monotonic()
+        with mock.patch("regent_client._campaign.SLACK", 0.3):
+            for wait in (0, 0.1):
+                with self.assertRaises(RateLimited), self.client.lead("reports", wait=wait):
+                    self.fail("it leads")
+        self.assertLess(time.monotonic() - begun, 20)
 
     def test_a_large_reply_is_not_read(self) -> None:
         self.server.faults["acquire"].extend([changed(metadata={"x": "x" * (2 << 20)})] * 3)

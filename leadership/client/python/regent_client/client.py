@@ -44,12 +44,11 @@ class Lease(Leads, Handle):
 
     def notices(self) -> Iterator[Notice]:
         """The changes that concern the term, from the grant on, as they come; ends when the lease is over."""
-        news, seen, cancel = threading.Event(), 0, _cancel.current()
+        news, seen, cancel = _cancel.Wake(), 0, _cancel.current()
         unlisten = self._listen(news.set)
         try:
             with cancel.hook(news.set):
                 while True:
-                    news.clear()
                     cancel.check()
                     valid = self.valid()
                     for notice in self._noticed(seen):
@@ -57,14 +56,15 @@ class Lease(Leads, Handle):
                         yield notice
                     if not valid:
                         return
-                    news.wait()
+                    news.wait(1)
         finally:
             unlisten()
 
     def release(self) -> None:
         """Stops renewing and releases the lease, so that the next leader need not wait for its end. All that acts as
         leader must have stopped before. It is repeated until it is answered, for 5 s at most and within the lease. Does
-        nothing if the lease is over."""
+        nothing if the lease is over. It is not for a signal handler, which has interrupted what acts as leader: raise
+        SystemExit there, so that the block ends."""
         self._release()
 
 

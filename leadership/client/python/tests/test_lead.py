@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import unittest
@@ -270,6 +271,36 @@ class Cancelling(Case):
         with self.assertRaises(Cancelled), cancel, self.client.lead("reports"):
             self.fail("it leads")
         self.assertEqual(self.server.elections["reports"].leader, "")
+
+    def test_a_signal_handler_may_cancel_whatever_it_has_interrupted(self) -> None:
+        """At each line of what waits. With a lock that is not reentrant the handler would wait for itself."""
+
+        def interrupted(at: int) -> bool:
+            """Waits, and cancels at a line, as a handler does. Returns whether there are so many."""
+            cancel, left = Cancel(), at
+
+            def trace(frame: Any, what: str, _: object) -> Any:
+                nonlocal left
+                left -= what == "line"
+                if not left:
+                    cancel.cancel()
+                return trace
+
+            sys.settrace(trace)
+            try:
+                cancel.sleep(0.01)
+            except Cancelled:
+                pass
+            finally:
+                sys.settrace(None)
+            return left <= 0
+
+        def run() -> int:
+            return next(at for at in range(1, 1000) if not interrupted(at))
+
+        thread, result = self.beside(run)
+        thread.join(PATIENCE)
+        self.assertGreater(result[0], 10)
 
     def test_close_ends_a_campaign(self) -> None:
         with self.new("bob").lead("reports"):

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: What is called when the lease is over and, with True, when a notice came.
+Listeners = list[tuple[Callable[[], None], bool]]
+
 log = logging.getLogger("regent_client")
 
 RELEASE_LIMIT = 5.0  # seconds for the release of a lease
@@ -38,7 +41,7 @@ class Handle:
     def __init__(self, core: Core, term: Term, parent: Handle | None) -> None:
         self._core, self._term, self._parent = core, term, parent
         self._lock = threading.RLock()  # guards the term; never held while sending or logging
-        self._listeners: list[Callable[[], None]] = []  # called when a notice came or the lease is over; guarded by _lock
+        self._listeners: Listeners = []  # guarded by _lock; none holds the lease: one that is held no more is gone at once
         self._pid = os.getpid()
         self._yields = False  # the server may know of a successor
         if parent:
@@ -123,28 +126,30 @@ class Handle:
         with self._lock:
             self._term.reports.add(what)
 
-    def _listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+    def _listen(self, listener: Callable[[], None], *, notices: bool = True) -> Callable[[], None]:
         """Has the listener called, by any thread, when a notice came or the lease is over; at once if there was one. It
-        must not block. Returns a function that ends this."""
+        must not block, or hold the lease. Returns a function that ends this."""
+        one = (listener, notices)
         with self._lock:
-            self._listeners.append(listener)
-            if self._term.notices or self._term.over:
+            self._listeners.append(one)
+            if notices and self._term.notices or self._term.over:
                 listener()
 
         def end() -> None:
             with self._lock:
-                self._listeners.remove(listener)
+                self._listeners.remove(one)
 
         return end
 
     def _listen_over(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Has the listener called when the lease is over, as _listen does."""
-        return self._listen(lambda: listener() if self._term.over else None)
+        return self._listen(listener, notices=False)
 
     def _tell(self) -> None:
         """Call with _lock held."""
-        for listener in list(self._listeners):
-            listener()
+        for listener, notices in list(self._listeners):
+            if notices or self._term.over:
+                listener()
 
     def _noticed(self, seen: int) -> list[Notice]:
         with self._lock:

@@ -12,7 +12,7 @@ from . import _calls, _reply
 from ._cancel import Cancel
 from ._errors import OutcomeUnknown, RateLimited, RegentError
 from ._gather import ALONE_FOR, Group, Groups, Member
-from ._handle import Handle
+from ._handle import Handle, Listeners
 from ._term import Json, Next
 
 log = logging.getLogger("regent_client")
@@ -47,6 +47,7 @@ class Keeper:
         self._lock = threading.Lock()  # guards all below; taken before a lease's lock, never held while sending
         self._groups = Groups()
         self._leases: dict[Member, weakref.ref[Handle]] = {}
+        self._listeners: dict[Member, Listeners] = {}  # of each lease, to be told when it is held no more
         self._flights: dict[Member, tuple[_Flight, float]] = {}  # of a lease that waits for an answer, and until when
         self._running = False
         self._closed = False
@@ -55,7 +56,7 @@ class Keeper:
         """Renews the lease from now on, until it is over."""
         member = Member(lease.election, lease.duration)
         with self._lock:
-            self._leases[member] = weakref.ref(lease)
+            self._leases[member], self._listeners[member] = weakref.ref(lease), lease._listeners
             self._groups.sleep(member, next)
             if not self._running:
                 self._running = True
@@ -194,7 +195,9 @@ class Keeper:
     def _drop(self, member: Member) -> None:
         self._leave(member)
         self._groups.leave(member)
-        del self._leases[member]
+        lease, listeners = self._leases.pop(member)(), self._listeners.pop(member)
+        for listener, _ in [] if lease else list(listeners):
+            listener()
 
     def _leave(self, member: Member) -> None:
         """The lease waits no more for its answer. A call that no lease waits for is cancelled."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import weakref
 from typing import Any, AsyncIterator, Coroutine, TypeVar
 
 from ._async import AsyncLeads, AsyncReads
@@ -29,14 +30,16 @@ T = TypeVar("T")
 
 class Done:
     """Set once a lease is over, as an asyncio.Event is. is_set() looks at the clock, as Lease.valid does. wait() returns
-    at the deadline or, if the process was stopped or the machine suspended then, within a second of resuming."""
+    at the deadline or, if the process was stopped or the machine suspended then, within a second of resuming. It does not
+    hold the lease, which is over once the program holds it no more."""
 
     def __init__(self, lease: Lease, loop: asyncio.AbstractEventLoop) -> None:
-        self._lease, self._event = lease, asyncio.Event()
+        self._lease, self._event = weakref.ref(lease), asyncio.Event()
         lease._listen_over(from_thread(loop, self._event.set))
 
     def is_set(self) -> bool:
-        return not self._lease.valid()
+        lease = self._lease()
+        return not lease or not lease.valid()
 
     async def wait(self) -> bool:
         await self._event.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Iterator
 
 from . import _cancel
@@ -18,14 +19,16 @@ from ._term import Notice, Term
 
 class Done(threading.Event):
     """Set once a lease is over. is_set() looks at the clock, as Lease.valid does. wait() returns at the deadline or, if
-    the process was stopped or the machine suspended then, within a second of resuming."""
+    the process was stopped or the machine suspended then, within a second of resuming. It does not hold the lease, which
+    is over once the program holds it no more."""
 
     def __init__(self, lease: Lease) -> None:
         super().__init__()
-        self._lease = lease
+        self._lease = weakref.ref(lease)
 
     def is_set(self) -> bool:
-        return not self._lease.valid() or super().is_set()
+        lease = self._lease()
+        return not lease or not lease.valid() or super().is_set()
 
 
 class Lease(Leads, Handle):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import itertools
 import os
 import subprocess
@@ -168,6 +169,17 @@ class Leading(Case):
                 self.clock.now += 600
                 self.assertTrue(lease.done.is_set())
                 await asyncio.wait_for(lease.done.wait(), PATIENCE)
+
+    async def test_a_lease_that_no_task_holds_is_not_renewed(self) -> None:
+        lease = await self.client.lead("reports").acquire()
+        done = lease.done
+        self.assertFalse(done.is_set())
+        gc.disable()
+        self.addCleanup(gc.enable)
+        del lease
+        await asyncio.wait_for(done.wait(), PATIENCE)
+        self.assertTrue(done.is_set())
+        await self.until(lambda: not self.client._core.keeper._running, "the keeper ends")
 
     async def test_notices_come_as_they_are_told_and_end_with_the_lease(self) -> None:
         self.server.renew = 0.03

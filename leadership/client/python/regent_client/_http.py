@@ -166,7 +166,14 @@ class Transport:
         connection.auto_open = 0
         wire = _Wire(sock, end)
         connection.sock = wire
-        connection.request(method, self._server.path + path, body, {"Host": self._server.authority, **(headers or {})})
+        try:
+            connection.request(method, self._server.path + path, body, {"Host": self._server.authority, **(headers or {})})
+        except ConnectionError as error:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                response = connection.getresponse()  # the server may have refused the request before it had all of it
+                response.will_close = True
+                return wire, response
+            raise error
         return wire, connection.getresponse()
 
     @contextlib.contextmanager

@@ -107,6 +107,16 @@ class Exchanges(Case):
             with self.subTest(text), listening(script) as url, self.assertRaises(Unanswered):
                 self.transport(url).exchange("GET", "/", limit=PATIENCE)
 
+    def test_a_refusal_before_the_request_was_read_is_heard(self) -> None:
+        def script(connection: socket.socket) -> None:
+            connection.recv(100)
+            connection.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}")
+
+        with listening(script) as url:
+            transport = self.transport(url)
+            self.assertEqual(transport.exchange("PUT", "/", b" " * (32 << 20), limit=PATIENCE).status, 413)
+            self.assertEqual(transport._idle, [], "a connection is kept that has a part of a request")
+
     def test_a_reply_is_read_whole_in_each_form(self) -> None:
         for text in (OK, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"):
             with self.subTest(text), listening(answers(text)) as url:

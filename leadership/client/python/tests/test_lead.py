@@ -15,8 +15,8 @@ from unittest import mock
 
 import regent_client
 from regent_client import (
-    Cancel, Cancelled, Client, ElectionDeleted, InvalidArgument, LeaseHeld, LeaseLost, LeaseReleased, NotEligible, NotRegent, OutcomeUnknown, RateLimited,
-    StoreUnavailable,
+    Cancel, Cancelled, Client, ElectionDeleted, InvalidArgument, LeaseHeld, LeaseLost, LeaseReleased, NotEligible, NotRegent, OutcomeUnknown,
+    PayloadTooLarge, RateLimited, StoreUnavailable,
 )
 
 from . import scripted
@@ -192,6 +192,21 @@ class Leading(Case):
         self.server.faults["ready"].extend((cut, reply(200, {})))
         with self.client.lead("reports"):
             self.assertEqual(len(self.server.of("ready")), 2)
+
+    def test_what_is_too_large_is_not_sent(self) -> None:
+        with self.client.lead("reports") as lease:
+            lease.journal._log.index = 0
+            calls = len(self.server.requests)
+            for call in (
+                lambda: lease.checkpoint.put("x" * (64 << 10)), lambda: lease.journal.append("x" * (512 << 10)),
+                lambda: lease.journal.append_all([("", "x" * (256 << 10))] * 2), lambda: lease.journal.snapshot(1, "x" * (512 << 10)),
+            ):
+                with self.assertRaisesRegex(PayloadTooLarge, "put (it|data) elsewhere"):
+                    call()
+            for count in (0, 501):
+                with self.assertRaisesRegex(InvalidArgument, "1 to 500"):
+                    lease.journal.append_all([("", 1)] * count)
+            self.assertEqual(len(self.server.requests), calls)
 
     def test_bad_input_says_what_to_do(self) -> None:
         bad: list[tuple[str, Callable[[], object]]] = [

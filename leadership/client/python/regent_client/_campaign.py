@@ -127,6 +127,7 @@ class Campaign(Generic[H]):
             grant = self._core.calls.call("acquire", "POST", self._path, body, changes=True, limit=limit)
             if wrong := mismatch(grant, self._election, self._candidate) or ("" if lease_seconds(grant) else "it has no duration"):
                 raise OutcomeUnknown(f"acquire: the reply does not answer this call: {wrong}")
+            settled = True
             return self._granted(wait, grant)
         except ApiError as error:
             self._note(error, settled)
@@ -160,8 +161,8 @@ class Campaign(Generic[H]):
     def _note(self, error: ApiError, unknown: bool) -> None:
         """Records a call that returned no lease. A refusal shows that no earlier call was granted."""
         refused = isinstance(error, LeaseHeld)
-        inherits = bool(self._asked.body.get("inherit"))  # it is read after the grant
-        self._unknown = not refused and (unknown or isinstance(error, (OutcomeUnknown, InvalidArgument)) or inherits)
+        inherits = error.will_help and bool(self._asked.body.get("inherit"))  # it is read after the grant
+        self._unknown = not refused and (unknown or isinstance(error, OutcomeUnknown) or inherits)
         if error.will_help and not self._failure:
             log.warning("election %s: no answer to the campaign; retrying: %s", self._election, error)
         self._failure = error if error.will_help else None

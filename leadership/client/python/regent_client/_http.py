@@ -26,6 +26,10 @@ class Unsent(Exception):
     """The request did not reach the server."""
 
 
+class Untrusted(Exception):
+    """The server's certificate is not accepted, so nothing was sent."""
+
+
 class Unanswered(Exception):
     """The request may have reached the server, and its answer did not arrive whole."""
 
@@ -127,7 +131,7 @@ class Transport:
         limit: float, fresh: bool = False, largest: int = MAX_REPLY,
     ) -> Reply:
         """Sends a request and reads all of its answer within `limit` seconds. `fresh` wants a new connection: it can
-        take seconds until a dead one is noticed. Raises Unsent, Unanswered, Cancelled."""
+        take seconds until a dead one is noticed. Raises Unsent, Untrusted, Unanswered, Cancelled."""
         cancel, end = _cancel.current(), time.monotonic() + limit
         with self._connection(cancel, end, fresh) as (sock, keep):
             with _told(cancel):
@@ -219,6 +223,8 @@ class Transport:
             for family, kind, protocol, _, where in _resolve(self._server, end):
                 try:
                     return self._connect(socket.socket(family, kind, protocol), where, cancel, end)
+                except ssl.SSLCertVerificationError as error:
+                    raise Untrusted(f"the certificate of {self._server.authority} is not accepted: {error.verify_message}") from None
                 except OSError as error:
                     cancel.check()
                     errors.append(str(error))

@@ -208,7 +208,8 @@ class Journal:
     def append_all(self, entries: Iterable[tuple[str, JSON]]) -> int:
         """Appends entries, given as type and data, all or none, and returns the index of the last one: up to 500 with
         512 KiB of data together."""
-        batch, room, less = [], MAX_APPEND, "append fewer at once, or put data elsewhere"
+        batch: list[dict[str, Any]] = []
+        room, less = MAX_APPEND, "append fewer at once, or put data elsewhere"
         for type, data in entries:
             item, size = _encoded(f"entries/{len(batch)}/data", data, room, less, MAX_APPEND)
             batch.append({"data": item, **({"type": type} if type else {})})

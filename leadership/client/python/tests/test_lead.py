@@ -140,6 +140,14 @@ class Leading(Case):
                 with self.assertRaises(kind), self.client.lead("reports"):
                     pass
 
+    def test_after_a_refusal_it_is_not_looked_for_a_lease(self) -> None:
+        self.server.faults["acquire"].append(refuse("INVALID_ARGUMENT"))
+        with self.assertRaises(InvalidArgument):
+            self.client.lead("reports", inherit=True).acquire()
+        with self.assertRaises(InvalidArgument):
+            self.new("ann", token="two words").lead("reports").acquire()
+        self.assertEqual(self.server.of("read"), [])
+
     def test_a_redirect_is_not_followed(self) -> None:
         with scripted.serving() as other:
             for status in (301, 302, 307, 308):
@@ -380,7 +388,12 @@ class Secrets(Case):
             self.assertEqual(self.server.of("acquire")[0].headers["Authorization"], "Bearer tok-secret")
             echo = reply(502, {"you sent": [key, "tok-secret-" + "x" * 40]}, "text/plain")
             garbage = raw(f"{key}\r\n\r\n".encode())
-            self.server.faults["renew"].extend((refuse("INVALID_ARGUMENT"), echo, garbage, cut))
+            said = refuse("INVALID_ARGUMENT", detail=f"you sent {key}", errors=[{"pointer": key}])
+            with self.assertRaises(InvalidArgument) as shown:
+                self.server.faults["release"].append(said)
+                lease._core.calls.call("release", "POST", "/v1/elections/x:release", {"key": key}, changes=True)
+            texts += [str(shown.exception), repr(shown.exception.problem)]
+            self.server.faults["renew"].extend((said, echo, garbage, cut))
             self.until(lambda: not self.server.faults["renew"], "the faults were met")
             texts += [repr(lease), str(lease), repr(lease.__dict__), repr(lease._term.__dict__), repr(client), repr(client._core.__dict__)]
             lease.release()

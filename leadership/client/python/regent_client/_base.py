@@ -71,12 +71,22 @@ class Base(Generic[L]):
         ElectionDeleted, PermissionDenied and NotEligible; Orphaned; Cancelled. A campaign that fails leaves no lease
         behind if the server can be reached.
         """
-        name = candidate or (via.candidate if via else self._core.candidate)
+        kinds: Any  # mypy finds object in the table
+        for name, value, want, kinds in (
+            ("role", role, "a text", str), ("priority", priority, "an integer", int), ("metadata", metadata, "a dict", (Mapping, type(None))),
+            ("note", note, "a text", str), ("via", via, "a lease of this process", (Handle, type(None))), ("via_peer", via_peer, "a text", str),
+            ("inherit", inherit, "True or False", bool),
+        ):
+            _wire.check_type(name, value, want, isinstance(value, kinds))
+        for name, function in (("on_succession", on_succession), ("on_promotion", on_promotion)):
+            _wire.check_type(name, function, "a function", function is None or callable(function))
+        _wire.check_type("load", load, "an integer, or a function that returns one", isinstance(load, int) or callable(load))
+        name = candidate if candidate is not None else (via.candidate if via else self._core.candidate)
         if via and name != via.candidate:
             raise InvalidArgument(f"the candidate {name!r} cannot stand on the lease of {via.candidate!r}; leave candidate out")
         if via_peer and not via:
             raise InvalidArgument("via_peer needs the lease that it has granted; set via")
-        if isinstance(capabilities, str):
+        if isinstance(capabilities, (str, bytes)) or not isinstance(capabilities, Iterable):
             raise InvalidArgument(f"capabilities is {capabilities!r}; it is a list of names")
         body = {
             "candidateId": _wire.check_candidate(name), "role": role, "priority": priority, "note": note, "inherit": inherit,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pickle
@@ -235,6 +236,17 @@ class Leading(Case):
             with self.subTest(text), self.assertRaisesRegex((InvalidArgument, ValueError), text) as caught:
                 call()
             self.assertNotIn("secret", str(caught.exception))
+        wrong: list[tuple[Callable[..., Any], list[dict[str, Any]]]] = [
+            (functools.partial(Client, self.server.url), [{"token": 5}, {"tls": "x"}, {"insecure": "no"}, {"candidate": ""}, {"clock": 1}]),
+            (functools.partial(self.client.lead, "reports"), [
+                {"via": "x"}, {"note": b"x"}, {"metadata": 5}, {"candidate": ""}, {"on_succession": 5}, {"on_promotion": 5}, {"priority": "high"},
+                {"role": 1}, {"inherit": "no"}, {"load": "low"}, {"capabilities": 5}, {"capabilities": b"gpu"}, {"via_peer": 5},
+            ]),
+        ]
+        for make, options in wrong:
+            for option in options:
+                with self.subTest(option), self.assertRaisesRegex(InvalidArgument, next(iter(option))):
+                    make(**option)
         with self.assertRaisesRegex(InvalidArgument, "leaves nothing"), self.client.lead("reports", margin=600):
             pass
         self.assertEqual(self.server.elections["reports"].leader, "")

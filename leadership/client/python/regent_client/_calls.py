@@ -47,7 +47,8 @@ class Calls:
     ) -> dict[str, Any]:
         """Makes one call and returns the document of its success. `changes`: it may change something, so its outcome can
         be unknown. Members of the query that are None are left out. It ends within `limit` seconds. Nothing else
-        ends a call that `cleans` up: neither the caller's block nor the end of the client. Raises the server's refusal, StoreUnavailable, OutcomeUnknown, NotRegent and Cancelled; it does not retry."""
+        ends a call that `cleans` up: neither the caller's block nor the end of the client. Raises the server's refusal,
+        StoreUnavailable, OutcomeUnknown, NotRegent and Cancelled; it does not retry."""
         text = None if body is None else json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
         with _cancel.Both() if cleans else self._scope():
             head = {"Accept": "application/json", **self._head(), **(headers or {})}

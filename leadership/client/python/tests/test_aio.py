@@ -130,7 +130,7 @@ class Leading(Case):
             begun.set()
             for _ in range(patience):
                 with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.sleep(1000)
+                    await asyncio.sleep(PATIENCE / 6)
             await asyncio.sleep(0.05)
             ended.append(self.leader())
             raise ValueError("at its clean-up")
@@ -160,7 +160,7 @@ class Leading(Case):
 
     async def tidy(self) -> None:
         with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.sleep(1000)
+            await asyncio.sleep(PATIENCE / 6)
 
     async def test_done_is_set_at_the_deadline(self) -> None:
         client = await self.new("ann", clock=self.clock)
@@ -278,7 +278,7 @@ from regent_client.aio import Client
 
 async def lead(client):
     async with client.lead("reports"):
-        await asyncio.sleep(1000)
+        await asyncio.sleep(PATIENCE / 6)
 
 async def main():
     async with Client({server.url!r}, candidate="ann") as client:

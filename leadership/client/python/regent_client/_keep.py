@@ -154,7 +154,7 @@ class Keeper:
             failure, answers = error, [error] * len(flight.members)
         except _Refused as error:
             failure = error
-            log.warning("a batch of renewals was refused; renewing each of %d leases by itself for %d s: %s", len(flight.members), ALONE_FOR, error)
+            log.warning("a batch of %d renewals was refused; for %d s its leases are renewed one by one: %s", len(flight.members), ALONE_FOR, error)
         except Exception as error:
             log.exception("a renewal failed")
             failure, answers = error, [OutcomeUnknown(f"the renewal failed: {type(error).__name__}")] * len(flight.members)

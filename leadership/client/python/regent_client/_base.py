@@ -47,7 +47,8 @@ class Base(Generic[L]):
         margin. If the lease was over before the end of a block that raises nothing, LeaseLost is raised after it.
 
         `lease` is the duration to ask for, 1 s to 24 h; the election's configuration decides otherwise. `wait` is how long
-        to stand in line: None for as long as it takes; 0 to raise LeaseHeld if another candidate leads. `margin` is the
+        to stand in line: None for as long as it takes; 0 to raise LeaseHeld if another candidate leads. Where the server
+        does not answer, lead ends within 15 s after that. `margin` is the
         time before the end of the lease that the leader needs to stop: a tenth, 1 s at most, if it is left out.
         `metadata`, a JSON object, and `note`, a line, describe the leader to readers.
 
@@ -60,7 +61,9 @@ class Base(Generic[L]):
 
         `on_succession` is called, beside, on a candidate that waits when the present leader is to hand over to it: it loads
         what the successor needs. Once it returns, the candidate says that it is ready, and the lease passes to it when the
-        leader has stopped; without it, it is ready at once. After an error it waits in line as before. `on_promotion` is
+        leader has stopped; without it, it is ready at once. After an error it waits in line as before. If the lease is free
+        before it has returned, the block begins all the same, beside it; what it does then no longer matters (with asyncio
+        it is cancelled), so a block that needs what it loads has to wait for that itself. `on_promotion` is
         called with a new lease where the election's policy asks for that (promotion): once it returns, the election may be
         written to. After an error the lease is released, and the error raised. With asyncio both may be coroutine functions.
 
@@ -68,12 +71,22 @@ class Base(Generic[L]):
         ElectionDeleted, PermissionDenied and NotEligible; Orphaned; Cancelled. A campaign that fails leaves no lease
         behind if the server can be reached.
         """
-        name = candidate or (via.candidate if via else self._core.candidate)
+        kinds: Any  # mypy finds object in the table
+        for name, value, want, kinds in (
+            ("role", role, "a text", str), ("priority", priority, "an integer", int), ("metadata", metadata, "a dict", (Mapping, type(None))),
+            ("note", note, "a text", str), ("via", via, "a lease of this process", (Handle, type(None))), ("via_peer", via_peer, "a text", str),
+            ("inherit", inherit, "True or False", bool),
+        ):
+            _wire.check_type(name, value, want, isinstance(value, kinds))
+        for name, function in (("on_succession", on_succession), ("on_promotion", on_promotion)):
+            _wire.check_type(name, function, "a function", function is None or callable(function))
+        _wire.check_type("load", load, "an integer, or a function that returns one", isinstance(load, int) or callable(load))
+        name = candidate if candidate is not None else (via.candidate if via else self._core.candidate)
         if via and name != via.candidate:
             raise InvalidArgument(f"the candidate {name!r} cannot stand on the lease of {via.candidate!r}; leave candidate out")
         if via_peer and not via:
             raise InvalidArgument("via_peer needs the lease that it has granted; set via")
-        if isinstance(capabilities, str):
+        if isinstance(capabilities, (str, bytes)) or not isinstance(capabilities, Iterable):
             raise InvalidArgument(f"capabilities is {capabilities!r}; it is a list of names")
         body = {
             "candidateId": _wire.check_candidate(name), "role": role, "priority": priority, "note": note, "inherit": inherit,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import ssl
-from typing import Any, Callable, Mapping
+from dataclasses import replace
+from typing import Any, Callable, Iterable, Iterator, Mapping
 from urllib.parse import urlencode
 
 from . import _cancel, _http, _reply
-from ._errors import InvalidArgument, StoreUnavailable
+from ._errors import InvalidArgument, NotRegent, StoreUnavailable
 from ._wire import address, check_election
 
 LIMIT = 30.0  # seconds of a call, in addition to the wait that it asks for
@@ -42,23 +43,26 @@ class Calls:
     def call(
         self, name: str, method: str, path: str, body: Mapping[str, Any] | None = None, *, changes: bool = False,
         query: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None,
-        limit: float = LIMIT, fresh: bool = False, largest: int = _http.MAX_REPLY,
+        limit: float = LIMIT, fresh: bool = False, largest: int = _http.MAX_REPLY, cleans: bool = False,
     ) -> dict[str, Any]:
         """Makes one call and returns the document of its success. `changes`: it may change something, so its outcome can
-        be unknown. Members of the query that are None are left out. It ends within `limit` seconds. Raises the server's
-        refusal, StoreUnavailable, OutcomeUnknown, NotRegent and Cancelled; it does not retry."""
+        be unknown. Members of the query that are None are left out. It ends within `limit` seconds. Nothing else
+        ends a call that `cleans` up: neither the caller's block nor the end of the client. Raises the server's refusal,
+        StoreUnavailable, OutcomeUnknown, NotRegent and Cancelled; it does not retry."""
         text = None if body is None else json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-        head = {"Accept": "application/json", **self._head(), **(headers or {})}
-        if text is not None:
-            head["Content-Type"] = "application/json"
-        with self._scope():
+        with _cancel.Both() if cleans else self._scope():
+            head = {"Accept": "application/json", **self._head(), **(headers or {})}
+            if text is not None:
+                head["Content-Type"] = "application/json"
             try:
                 reply = self._http.exchange(method, path + _query(query), text, head, limit=limit, fresh=fresh, largest=largest)
+            except _http.Untrusted as error:
+                raise _untrusted(name, error) from None
             except _http.Unsent as error:
                 raise StoreUnavailable(f"{name}: {error}") from None
             except _http.Unanswered as error:
                 raise _reply.lost(changes, f"{name}: {error}") from None
-        return _reply.read(name, changes, reply)
+        return _reply.read(name, changes, replace(reply, body=_without(_secrets(body or {}, head), reply.body)))
 
     def stream(
         self, name: str, path: str, *, query: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None, silence: float = 45.0,
@@ -72,6 +76,8 @@ class Calls:
                     return stream
                 with stream:
                     reply = _http.Reply(stream.status, stream.headers, stream.body())
+            except _http.Untrusted as error:
+                raise _untrusted(name, error) from None
             except (_http.Unsent, _http.Unanswered) as error:
                 raise StoreUnavailable(f"{name}: {error}") from None
         _reply.read(name, False, reply)
@@ -90,6 +96,26 @@ class Calls:
         if not token or not token.isascii() or not token.isprintable() or " " in token:
             raise InvalidArgument("the token that identifies the caller is empty, or has a space or another character that no token has")
         return {"Authorization": f"Bearer {token}"}
+
+
+def _secrets(body: Mapping[str, Any], head: Mapping[str, str]) -> Iterator[str]:
+    """The keys and the token of a request. An error shows what the server says, which must not repeat them."""
+    for holder in (body, *body.get("renewals", ())):
+        if key := holder.get("key"):
+            yield key
+    token = head.get("Authorization", "").removeprefix("Bearer ")
+    if len(token) >= 20:  # a shorter one may be a word of the reply
+        yield token
+
+
+def _without(secrets: Iterable[str], text: bytes) -> bytes:
+    for secret in secrets:
+        text = text.replace(secret.encode(), "…".encode())
+    return text
+
+
+def _untrusted(name: str, error: _http.Untrusted) -> NotRegent:
+    return NotRegent(f"{name}: {error}; if it has an authority of its own, set tls=ssl.create_default_context(cafile=…)", 0)
 
 
 def _query(query: Mapping[str, Any] | None) -> str:

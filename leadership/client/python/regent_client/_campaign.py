@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from dataclasses import dataclass
 from typing import Any, Callable, Generic, TypeVar
@@ -25,6 +26,7 @@ H = TypeVar("H", bound=Handle)
 MAX_WAIT = 60.0  # seconds in line in one call
 TRIES = 3  # without waiting
 LINE_PAUSE = 4.0  # the longest pause of a candidate in line: the server keeps its place for 5 s
+SLACK = 10.0  # seconds that a campaign may take longer than its wait, for a server that does not answer
 ABANDON_LIMIT = 5.0  # seconds for the release of a lease that may have been granted to a campaign that failed
 _TURNS = ("BALLOT", "OUTRANKED", "QUORUM")  # reasons of LeaseHeld that say when a candidate that has bid should ask again
 
@@ -84,18 +86,24 @@ class Campaign(Generic[H]):
 
     def _lead(self, cancel: _cancel.Cancel) -> H:
         wait = self._asked.wait
-        end = None if wait is None else self._core.clock() + wait
+        until = math.inf if wait is None else self._core.clock() + wait
+        last = until + SLACK
         tries = 0
         while True:
             tries += 1
-            left = MAX_WAIT if end is None else min(max(end - self._core.clock(), 0), MAX_WAIT)
+            left = min(max(until - self._core.clock(), 0), MAX_WAIT)
             try:
-                return self._ask(left)
+                return self._ask(left, min(LIMIT + left, max(last - self._core.clock(), 0)))
             except ApiError as error:
-                over = tries >= TRIES if not wait else end is not None and self._core.clock() >= end
-                if over and wait is not None or not self._again(error, left):
+                now = self._core.clock()
+                if not self._again(error, left):
                     raise
-                cancel.sleep(self._pause(error, left))
+                pause = self._pause(error, left)
+                if wait == 0 and _turn(error):
+                    last += pause
+                if wait == 0 and (tries >= TRIES or now + pause >= last) or wait and now >= until:
+                    raise
+                cancel.sleep(min(pause, until - now) if wait else pause)
 
     def _again(self, error: ApiError, wait: float) -> bool:
         """Whether to ask again after the error. With LEASE_LOST the lease of an earlier call, whose reply was lost or
@@ -106,7 +114,7 @@ class Campaign(Generic[H]):
             return wait > 0 or self._asked.wait != 0 or _turn(error) > 0
         return isinstance(error, LeaseLost) or error.will_help
 
-    def _ask(self, wait: float) -> H:
+    def _ask(self, wait: float, limit: float) -> H:
         body: dict[str, Any] = {**self._asked.body, "key": self._key.text, **self._via()}
         if wait >= 0.001:
             body["wait"] = f"{int(wait * 1000)}ms"
@@ -116,9 +124,10 @@ class Campaign(Generic[H]):
         settled = self._unknown
         self._unknown = True  # unless an answer says otherwise
         try:
-            grant = self._core.calls.call("acquire", "POST", self._path, body, changes=True, limit=LIMIT + wait)
+            grant = self._core.calls.call("acquire", "POST", self._path, body, changes=True, limit=limit)
             if wrong := mismatch(grant, self._election, self._candidate) or ("" if lease_seconds(grant) else "it has no duration"):
                 raise OutcomeUnknown(f"acquire: the reply does not answer this call: {wrong}")
+            settled = True
             return self._granted(wait, grant)
         except ApiError as error:
             self._note(error, settled)
@@ -152,8 +161,8 @@ class Campaign(Generic[H]):
     def _note(self, error: ApiError, unknown: bool) -> None:
         """Records a call that returned no lease. A refusal shows that no earlier call was granted."""
         refused = isinstance(error, LeaseHeld)
-        inherits = bool(self._asked.body.get("inherit"))  # it is read after the grant
-        self._unknown = not refused and (unknown or isinstance(error, (OutcomeUnknown, InvalidArgument)) or inherits)
+        inherits = error.will_help and bool(self._asked.body.get("inherit"))  # it is read after the grant
+        self._unknown = not refused and (unknown or isinstance(error, OutcomeUnknown) or inherits)
         if error.will_help and not self._failure:
             log.warning("election %s: no answer to the campaign; retrying: %s", self._election, error)
         self._failure = error if error.will_help else None
@@ -189,20 +198,19 @@ class Campaign(Generic[H]):
         if not self._unknown:
             return
         end, pause = time.monotonic() + ABANDON_LIMIT, 0.05
-        with _cancel.Cancel():
-            while (left := end - time.monotonic()) > 0:
-                try:
-                    lease = self._core.calls.call("read", "GET", path(self._election), query={"consistency": "strong"}, limit=left)
-                except NotFound:
-                    lease = {}
-                except RegentError:
-                    return
-                if lease.get("leaderId") == self._candidate:
-                    return self._give_back(number(lease, "fencingToken"), end)
-                if lease.get("state") == "held" or pause > 0.5:
-                    return
-                time.sleep(pause)
-                pause *= 3
+        while (left := end - time.monotonic()) > 0:
+            try:
+                lease = self._core.calls.call("read", "GET", path(self._election), query={"consistency": "strong"}, limit=left, cleans=True)
+            except NotFound:
+                lease = {}
+            except RegentError:
+                return
+            if lease.get("leaderId") == self._candidate:
+                return self._give_back(number(lease, "fencingToken"), end)
+            if lease.get("state") == "held" or pause > 0.5:
+                return
+            time.sleep(pause)
+            pause *= 3
 
     def _give_back(self, token: int, end: float) -> None:
         """The server refuses it for another incarnation; a lease that is not released expires."""
@@ -210,7 +218,7 @@ class Campaign(Generic[H]):
         backoff = Backoff()
         while (left := end - time.monotonic()) > 0:
             try:
-                self._core.calls.call("release", "POST", path(self._election, ":release"), body, changes=True, limit=left)
+                self._core.calls.call("release", "POST", path(self._election, ":release"), body, changes=True, limit=left, cleans=True)
                 return
             except RegentError as error:
                 if isinstance(error, LeaseLost) or not getattr(error, "will_help", False):

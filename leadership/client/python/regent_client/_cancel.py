@@ -11,6 +11,23 @@ from typing import Callable, Iterator
 from ._errors import Cancelled
 
 
+class Wake:
+    """Wakes one thread that waits. A signal handler may set it: with threading.Event, which the handler may have
+    interrupted within its lock, it would wait for itself."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def set(self) -> None:
+        """Ends the wait that is under way, or the next one."""
+        with contextlib.suppress(RuntimeError):  # it is set
+            self._lock.release()
+
+    def wait(self, seconds: float) -> None:
+        self._lock.acquire(timeout=seconds)
+
+
 class Cancel:
     """Ends the calls of other threads. Calls that a thread makes within `with cancel:` raise Cancelled soon after
     another thread, or a signal handler, has called cancel.cancel():
@@ -23,30 +40,31 @@ class Cancel:
     """
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._cancelled = False
         self._lock = threading.RLock()  # a signal handler may interrupt its holder
         self._hooks: dict[int, Callable[[], None]] = {}  # guarded by _lock
 
     def cancel(self) -> None:
         with self._lock:
-            self._event.set()
+            self._cancelled = True
             for hook in list(self._hooks.values()):
                 hook()
 
     @property
     def cancelled(self) -> bool:
-        return self._event.is_set()
+        return self._cancelled
 
     def check(self) -> None:
         """Raises Cancelled after cancel()."""
-        if self._event.is_set():
+        if self._cancelled:
             raise Cancelled("the call was cancelled")
 
     def sleep(self, seconds: float) -> None:
         """Waits; raises Cancelled at once after cancel()."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0 and not self._event.wait(min(left, 1)):
-            pass  # a signal that comes right before a wait is seen only after it
+        end, wake = time.monotonic() + seconds, Wake()
+        with self.hook(wake.set):
+            while (left := end - time.monotonic()) > 0 and not self._cancelled:
+                wake.wait(min(left, 1))  # a signal that comes right before a wait is seen only after it
         self.check()
 
     @contextlib.contextmanager
@@ -54,7 +72,7 @@ class Cancel:
         """Calls the hook at cancel(), and at once if that was called before. It must not block."""
         with self._lock:
             self._hooks[id(hook)] = hook
-            if self._event.is_set():
+            if self._cancelled:
                 hook()
         try:
             yield

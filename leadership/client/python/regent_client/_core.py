@@ -13,7 +13,7 @@ from typing import Callable
 from . import _clock
 from ._calls import Calls, Token
 from ._keep import Keeper
-from ._wire import check_candidate
+from ._wire import check_candidate, check_type
 
 
 class Core:
@@ -23,6 +23,10 @@ class Core:
         self, server: str, *, candidate: str | None = None, token: Token | None = None, insecure: bool = False,
         tls: ssl.SSLContext | None = None, clock: Callable[[], float] = _clock.now,
     ) -> None:
+        check_type("token", token, "a text or a function that returns one", token is None or isinstance(token, str) or callable(token))
+        check_type("insecure", insecure, "True or False", isinstance(insecure, bool))
+        check_type("tls", tls, "an ssl.SSLContext", tls is None or isinstance(tls, ssl.SSLContext))
+        check_type("clock", clock, "a function", callable(clock))
         self.calls = Calls(server, token, insecure, tls)
         self.candidate = default_candidate() if candidate is None else check_candidate(candidate)
         self.clock = clock

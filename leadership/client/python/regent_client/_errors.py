@@ -27,7 +27,8 @@ class Cancelled(RegentError):
 
 
 class NotRegent(RegentError):
-    """The answer is not one of Regent: of a proxy, a front end, or another kind of server."""
+    """The answer is not one of Regent: of a proxy, a front end, or another kind of server; or its certificate is not accepted,
+    and status is 0."""
 
     def __init__(self, detail: str, status: int) -> None:
         super().__init__(detail)

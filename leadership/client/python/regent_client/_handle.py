@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
 
 from . import _cancel, _calls
 from ._backoff import Backoff
-from ._errors import ApiError, LeaseLost, LeaseReleased, Orphaned, RegentError, TokenStale
+from ._errors import ApiError, Cancelled, LeaseLost, LeaseReleased, Orphaned, RegentError, TokenStale
 from ._model import Checkpoint, answer
 from ._term import Json, Next, Notice, Term, number
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ._core import Core
 
 T = TypeVar("T")
+
+#: What is called when the lease is over and, with True, when a notice came.
+Listeners = list[tuple[Callable[[], None], bool]]
 
 log = logging.getLogger("regent_client")
 
@@ -38,7 +41,7 @@ class Handle:
     def __init__(self, core: Core, term: Term, parent: Handle | None) -> None:
         self._core, self._term, self._parent = core, term, parent
         self._lock = threading.RLock()  # guards the term; never held while sending or logging
-        self._listeners: list[Callable[[], None]] = []  # called when a notice came or the lease is over; guarded by _lock
+        self._listeners: Listeners = []  # guarded by _lock; none holds the lease: one that is held no more is gone at once
         self._pid = os.getpid()
         self._yields = False  # the server may know of a successor
         if parent:
@@ -123,28 +126,30 @@ class Handle:
         with self._lock:
             self._term.reports.add(what)
 
-    def _listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+    def _listen(self, listener: Callable[[], None], *, notices: bool = True) -> Callable[[], None]:
         """Has the listener called, by any thread, when a notice came or the lease is over; at once if there was one. It
-        must not block. Returns a function that ends this."""
+        must not block, or hold the lease. Returns a function that ends this."""
+        one = (listener, notices)
         with self._lock:
-            self._listeners.append(listener)
-            if self._term.notices or self._term.over:
+            self._listeners.append(one)
+            if notices and self._term.notices or self._term.over:
                 listener()
 
         def end() -> None:
             with self._lock:
-                self._listeners.remove(listener)
+                self._listeners.remove(one)
 
         return end
 
     def _listen_over(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Has the listener called when the lease is over, as _listen does."""
-        return self._listen(lambda: listener() if self._term.over else None)
+        return self._listen(listener, notices=False)
 
     def _tell(self) -> None:
         """Call with _lock held."""
-        for listener in list(self._listeners):
-            listener()
+        for listener, notices in list(self._listeners):
+            if notices or self._term.over:
+                listener()
 
     def _noticed(self, seen: int) -> list[Notice]:
         with self._lock:
@@ -177,6 +182,11 @@ class Handle:
         elif failing and not failure:
             log.info("election %s, token %d: renewed again", term.election, term.token)
         return next
+
+    def _unrenewed(self) -> None:
+        """The client is closed: the lease goes on until its deadline."""
+        with self._lock:
+            self._term.failure = Cancelled("the client was closed")
 
     def _alone(self, now: float) -> Next | None:
         """The batch that the lease went in was refused: it is renewed by itself at once."""
@@ -230,10 +240,9 @@ class Handle:
             return None
         end = self._core.clock() + min(left, RELEASE_LIMIT)
         suffix = suffix or (":yield" if self._yields or self._term.ends_because == "handOver" else ":release")
-        with _cancel.Cancel():  # which ends neither by the caller's nor by itself
-            error = self._give_back(end, suffix, body or {})
-            if suffix != ":release" and error and not isinstance(error, LeaseLost) and not getattr(error, "will_help", False):
-                self._give_back(end, ":release", {})
+        error = self._give_back(end, suffix, body or {})
+        if suffix != ":release" and error and not isinstance(error, LeaseLost) and not getattr(error, "will_help", False):
+            self._give_back(end, ":release", {})
         return None if isinstance(error, LeaseLost) else error
 
     def _give_back(self, end: float, suffix: str, body: Mapping[str, Any]) -> RegentError | None:
@@ -244,7 +253,7 @@ class Handle:
             limit = min(max(left / 3, 0.25), left)
             try:
                 told = self._core.calls.call(
-                    suffix[1:], "POST", _calls.path(term.election, suffix), holder, changes=True, limit=limit, fresh=error is not None)
+                    suffix[1:], "POST", _calls.path(term.election, suffix), holder, changes=True, limit=limit, fresh=error is not None, cleans=True)
             except RegentError as failed:
                 error = failed
                 if isinstance(error, LeaseLost) or not getattr(error, "will_help", False):

@@ -26,6 +26,10 @@ class Unsent(Exception):
     """The request did not reach the server."""
 
 
+class Untrusted(Exception):
+    """The server's certificate is not accepted, so nothing was sent."""
+
+
 class Unanswered(Exception):
     """The request may have reached the server, and its answer did not arrive whole."""
 
@@ -127,7 +131,7 @@ class Transport:
         limit: float, fresh: bool = False, largest: int = MAX_REPLY,
     ) -> Reply:
         """Sends a request and reads all of its answer within `limit` seconds. `fresh` wants a new connection: it can
-        take seconds until a dead one is noticed. Raises Unsent, Unanswered, Cancelled."""
+        take seconds until a dead one is noticed. Raises Unsent, Untrusted, Unanswered, Cancelled."""
         cancel, end = _cancel.current(), time.monotonic() + limit
         with self._connection(cancel, end, fresh) as (sock, keep):
             with _told(cancel):
@@ -166,7 +170,14 @@ class Transport:
         connection.auto_open = 0
         wire = _Wire(sock, end)
         connection.sock = wire
-        connection.request(method, self._server.path + path, body, {"Host": self._server.authority, **(headers or {})})
+        try:
+            connection.request(method, self._server.path + path, body, {"Host": self._server.authority, **(headers or {})})
+        except ConnectionError as error:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                response = connection.getresponse()  # the server may have refused the request before it had all of it
+                response.will_close = True
+                return wire, response
+            raise error
         return wire, connection.getresponse()
 
     @contextlib.contextmanager
@@ -212,6 +223,8 @@ class Transport:
             for family, kind, protocol, _, where in _resolve(self._server, end):
                 try:
                     return self._connect(socket.socket(family, kind, protocol), where, cancel, end)
+                except ssl.SSLCertVerificationError as error:
+                    raise Untrusted(f"the certificate of {self._server.authority} is not accepted: {error.verify_message}") from None
                 except OSError as error:
                     cancel.check()
                     errors.append(str(error))
@@ -257,8 +270,12 @@ def _resolve(server: Address, end: float) -> list[Any]:
         look()
     else:
         beside = threading.Thread(target=look, name="regent-client resolve", daemon=True)
-        beside.start()
-        beside.join(_left(end))
+        try:
+            beside.start()
+        except RuntimeError:  # no more threads, or the process is about to end
+            look()
+        else:
+            beside.join(_left(end))
     if not found:
         raise TimeoutError("its name is not resolved in time")
     if isinstance(found[0], OSError):

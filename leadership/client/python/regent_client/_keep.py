@@ -12,7 +12,7 @@ from . import _calls, _reply
 from ._cancel import Cancel
 from ._errors import OutcomeUnknown, RateLimited, RegentError
 from ._gather import ALONE_FOR, Group, Groups, Member
-from ._handle import Handle
+from ._handle import Handle, Listeners
 from ._term import Json, Next
 
 log = logging.getLogger("regent_client")
@@ -47,6 +47,7 @@ class Keeper:
         self._lock = threading.Lock()  # guards all below; taken before a lease's lock, never held while sending
         self._groups = Groups()
         self._leases: dict[Member, weakref.ref[Handle]] = {}
+        self._listeners: dict[Member, Listeners] = {}  # of each lease, to be told when it is held no more
         self._flights: dict[Member, tuple[_Flight, float]] = {}  # of a lease that waits for an answer, and until when
         self._running = False
         self._closed = False
@@ -55,9 +56,7 @@ class Keeper:
         """Renews the lease from now on, until it is over."""
         member = Member(lease.election, lease.duration)
         with self._lock:
-            if self._closed:
-                return
-            self._leases[member] = weakref.ref(lease)
+            self._leases[member], self._listeners[member] = weakref.ref(lease), lease._listeners
             self._groups.sleep(member, next)
             if not self._running:
                 self._running = True
@@ -69,8 +68,16 @@ class Keeper:
         self._look.set()
 
     def close(self) -> None:
+        """Renews no more. The leases that are held still hear of their deadlines."""
         with self._lock:
             self._closed = True
+            for member in self._leases:
+                self._leave(member)
+            leases = [lease for reference in self._leases.values() if (lease := reference())]
+            for lease in leases:
+                lease._unrenewed()
+        if leases:
+            log.warning("the client is closed, and the leases that it holds are not renewed any more: %s", ", ".join(l.election for l in leases))
         self.wake()
 
     def _run(self) -> None:
@@ -89,9 +96,11 @@ class Keeper:
         with self._lock:
             now = self._clock()
             soonest = self._sweep(now)
-            if self._closed or not self._leases:
+            if not self._leases:
                 self._running = False
                 return None
+            if self._closed:
+                return soonest
             flights = [self._begin(members, now) for members in self._groups.due(now)]
             due = self._groups.next_due()
         for flight in flights:
@@ -145,7 +154,7 @@ class Keeper:
             failure, answers = error, [error] * len(flight.members)
         except _Refused as error:
             failure = error
-            log.warning("a batch of renewals was refused; renewing each of %d leases by itself for %d s: %s", len(flight.members), ALONE_FOR, error)
+            log.warning("a batch of %d renewals was refused; for %d s its leases are renewed one by one: %s", len(flight.members), ALONE_FOR, error)
         except Exception as error:
             log.exception("a renewal failed")
             failure, answers = error, [OutcomeUnknown(f"the renewal failed: {type(error).__name__}")] * len(flight.members)
@@ -186,7 +195,9 @@ class Keeper:
     def _drop(self, member: Member) -> None:
         self._leave(member)
         self._groups.leave(member)
-        del self._leases[member]
+        lease, listeners = self._leases.pop(member)(), self._listeners.pop(member)
+        for listener, _ in [] if lease else list(listeners):
+            listener()
 
     def _leave(self, member: Member) -> None:
         """The lease waits no more for its answer. A call that no lease waits for is cancelled."""

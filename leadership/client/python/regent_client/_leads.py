@@ -12,7 +12,7 @@ from typing import Any, Generator, Iterable, TypeVar
 from . import _cancel
 from ._backoff import Backoff
 from ._calls import LIMIT, path
-from ._errors import ApiError, InvalidArgument, NotReady, OutcomeUnknown, TokenStale
+from ._errors import ApiError, InvalidArgument, NotReady, OutcomeUnknown, PayloadTooLarge, TokenStale
 from ._follow import Follow, Item
 from ._handle import Handle
 from ._model import JSON, Acknowledgement, Checkpoint, JournalHead, Reading, answer
@@ -22,6 +22,10 @@ from ._succession import Hearing
 from ._wire import Duration, check_candidate, seconds, text
 
 T = TypeVar("T")
+
+MAX_CHECKPOINT = 64 << 10  # bytes of the JSON of one
+MAX_APPEND = 512 << 10  # of all entries of one append, and of a snapshot
+MAX_ENTRIES = 500  # of one append
 
 
 class Log:
@@ -162,7 +166,7 @@ class Checkpoints:
     def put(self, data: JSON, *, task: str = "") -> None:
         """Replaces the election's checkpoint, for the next leader to inherit: data is anything that json can write but
         None, 64 KiB at most, and task one line that says what it is about. Returns once it is durable."""
-        self._put({"data": _encoded("data", data)}, task)
+        self._put({"data": _encoded("data", data, MAX_CHECKPOINT, "put it elsewhere, and use put_at")[0]}, task)
 
     def put_at(self, uri: str, *, sha256: str = "", task: str = "") -> None:
         """Is put for data that is elsewhere. sha256 is its sum in hexadecimal, if that is known."""
@@ -204,9 +208,14 @@ class Journal:
     def append_all(self, entries: Iterable[tuple[str, JSON]]) -> int:
         """Appends entries, given as type and data, all or none, and returns the index of the last one: up to 500 with
         512 KiB of data together."""
-        batch = [{"data": _encoded(f"entries/{i}/data", data), **({"type": type} if type else {})} for i, (type, data) in enumerate(entries)]
-        if not batch:
-            raise InvalidArgument("there is no entry to append")
+        batch: list[dict[str, Any]] = []
+        room, less = MAX_APPEND, "append fewer at once, or put data elsewhere"
+        for type, data in entries:
+            item, size = _encoded(f"entries/{len(batch)}/data", data, room, less, MAX_APPEND)
+            batch.append({"data": item, **({"type": type} if type else {})})
+            room -= size
+        if not 0 < len(batch) <= MAX_ENTRIES:
+            raise InvalidArgument(f"{len(batch)} entries; append 1 to {MAX_ENTRIES} at once")
         with self._log.turn:
             begin = self._opened()
             head = self._head(":append", {"after": begin, "entries": batch})
@@ -227,7 +236,7 @@ class Journal:
     def snapshot(self, up_to: int, data: JSON) -> None:
         """Puts a snapshot, 512 KiB at most, in the place of all entries up to an index: they are deleted, and readers that
         need them get the snapshot instead."""
-        self._head("/snapshot", {"upTo": up_to, "data": _encoded("data", data)}, "PUT")
+        self._head("/snapshot", {"upTo": up_to, "data": _encoded("data", data, MAX_APPEND, "put it elsewhere, and use snapshot_at")[0]}, "PUT")
 
     def snapshot_at(self, up_to: int, uri: str) -> None:
         """Is snapshot for data that is elsewhere."""
@@ -242,12 +251,15 @@ class Journal:
         return ask(self._lease, JournalHead, "journal" + suffix, "/journal" + suffix, body, method=method)
 
 
-def _encoded(field: str, data: JSON) -> JSON:
-    """The data, if it can be written as JSON."""
+def _encoded(field: str, data: JSON, room: int, remedy: str, most: int = 0) -> tuple[JSON, int]:
+    """The data, if it can be written as JSON of that many bytes, and how many it has. If there is less room than usual,
+    most says how much that is."""
     try:
-        json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
+        size = len(json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode())
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArgument(f"{field} cannot be written as JSON: {error}") from None
     if data is None:
         raise InvalidArgument(f"{field} is None, and has to be something")
-    return data
+    if size > room:
+        raise PayloadTooLarge(f"{field} has {size} bytes of JSON, of {most or room} that there may be in all; {remedy}")
+    return data, size

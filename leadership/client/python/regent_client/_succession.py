@@ -6,6 +6,7 @@ import functools
 import threading
 from typing import Callable
 
+from . import _cancel
 from ._backoff import Backoff
 from ._calls import Calls, path
 from ._errors import RegentError
@@ -72,7 +73,7 @@ class Heir:
         self._prepares = False
         self._term = 0  # the token of the leader that is to hand over
         self._now: Succession | None = None
-        self._work: list[Beside] = []  # what prepares for it, last, and did for former ones
+        self._work: Beside | None = None  # what prepares for it
 
     def attend(self) -> None:
         """Runs beside the campaign, until that is over."""
@@ -82,8 +83,6 @@ class Heir:
                 self._hear(event)
         finally:
             self._withdraw()
-            for work in self._work:
-                work.__exit__()
 
     def _hear(self, event: Event) -> None:
         now = after(self._now if event.token == self._term else None, event)
@@ -93,14 +92,15 @@ class Heir:
         self._term, self._now = event.token, now
         if mine and now and not now.ready and not self._prepares:
             self._prepares = True
-            self._work.append(Beside())
-            self._work[-1].go(functools.partial(self._prepare, now))
+            self._work = Beside()
+            self._work.go(functools.partial(self._prepare, now))
 
     def _withdraw(self) -> None:
-        """Ends what prepares for a hand-over that does not come. What has begun to load may take its time."""
+        """Ends what prepares for a hand-over that does not come. Nothing waits for what has begun to load: the candidate may
+        have been granted the lease meanwhile, which is renewed already."""
         self._prepares = False
         if self._work:
-            self._work[-1].stop()
+            self._work.stop()
 
     def _prepare(self, named: Succession) -> None:
         """Loads what the successor needs, and says that it is ready."""
@@ -109,6 +109,7 @@ class Heir:
             try:
                 self._load(named)
             except Exception as error:
+                _cancel.current().check()  # it matters no more
                 log.warning("election %s: the candidate does not take over; it waits in line as before: %s", self._election, error)
                 return
         backoff = Backoff()

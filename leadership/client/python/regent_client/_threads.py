@@ -8,7 +8,7 @@ import contextlib
 import functools
 import inspect
 import threading
-from typing import Any, Callable, Coroutine, TypeVar
+from typing import Any, Callable, TypeVar
 
 from ._cancel import Cancel, current
 from ._errors import Cancelled
@@ -17,58 +17,62 @@ T = TypeVar("T")
 
 CLEAN_UP = 10.0  # seconds to wait for a thread whose task was cancelled; what it cleans up takes 5 s at most
 
-_cleaning: set[asyncio.Task[None]] = set()  # the loop holds its tasks weakly
-
 
 async def in_thread(call: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
     """Calls a function that may block, in a thread. If the task is cancelled, so is what the function does, and the task
     ends once the function has cleaned up. A result that the task does not get, because it was cancelled in the same
-    moment, is undone by the second function, in a thread as well.
+    moment, is undone by the second function, in the same thread. The clean-up goes on even if the task is cancelled once
+    more, and the process does not end before it.
 
     The default executor would not do: a few candidates that wait in line would use up all of its threads."""
-    loop, cancel = asyncio.get_running_loop(), Cancel()
+    loop, cancel, settled = asyncio.get_running_loop(), Cancel(), threading.Event()
     result: asyncio.Future[T] = loop.create_future()
+    ended: asyncio.Future[None] = loop.create_future()
 
     def run() -> None:
         try:
             with cancel:
                 value = call()
-        except BaseException as error:
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(_settle, result.set_exception, error)
-            return
-        try:
-            loop.call_soon_threadsafe(_settle, result.set_result, value)
-        except RuntimeError:
-            if undo:
+            _tell(loop, result.set_result, value)
+            while undo and not settled.wait(1) and not loop.is_closed():
+                pass
+            if undo and (cancel.cancelled or not settled.is_set()):
                 undo(value)
+        except BaseException as error:
+            _tell(loop, result.set_exception, error)
+        _tell(loop, ended.set_result, None)
 
-    threading.Thread(target=run, name="regent-client call", daemon=True).start()
+    thread = threading.Thread(target=run, name="regent-client call", daemon=True)
+    thread.start()
     try:
-        return await asyncio.shield(result)
-    except asyncio.CancelledError:
+        value = await result
+    except (asyncio.CancelledError, GeneratorExit) as error:
         cancel.cancel()
-        await _clean_up(_undone(result, undo))
+        settled.set()
+        _outlive(thread)
+        if isinstance(error, asyncio.CancelledError):
+            await asyncio.wait([ended], timeout=CLEAN_UP)
+            if not result.cancelled():
+                result.exception()  # it came in the same moment
         raise
+    settled.set()
+    return value
 
 
-def _settle(setter: Callable[[Any], None], value: object) -> None:
-    with contextlib.suppress(asyncio.InvalidStateError):
-        setter(value)
+def _tell(loop: asyncio.AbstractEventLoop, setter: Callable[[Any], None], value: object) -> None:
+    """Has the loop settle a future, unless it is settled."""
+
+    def settle() -> None:
+        with contextlib.suppress(asyncio.InvalidStateError):
+            setter(value)
+
+    from_thread(loop, settle)()
 
 
-async def _undone(result: asyncio.Future[T], undo: Callable[[T], object] | None) -> None:
-    await asyncio.wait([result])
-    if result.exception() is None and undo:
-        await in_thread(functools.partial(undo, result.result()))
-
-
-async def _clean_up(work: Coroutine[Any, Any, None]) -> None:
-    """Waits for the work, which goes on even if the task is cancelled once more."""
-    task = asyncio.ensure_future(work)
-    _cleaning.add(task)
-    task.add_done_callback(_cleaning.discard)
-    await asyncio.wait([task], timeout=CLEAN_UP)
+def _outlive(thread: threading.Thread) -> None:
+    """Has the end of the process wait for a thread that cleans up. All other threads end with the process."""
+    with contextlib.suppress(RuntimeError):  # no more threads
+        threading.Thread(target=thread.join, args=(CLEAN_UP,), name="regent-client clean-up", daemon=False).start()
 
 
 def from_thread(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> Callable[[], None]:

@@ -50,6 +50,11 @@ def check_candidate(name: str) -> str:
     return name
 
 
+def check_type(name: str, value: object, want: str, valid: bool) -> None:
+    if not valid:
+        raise InvalidArgument(f"{name} is of type {type(value).__name__}, and has to be {want}")
+
+
 class Key:
     """The secret of one incarnation of a candidate. It shows itself to nobody but the server."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import weakref
 from typing import Any, AsyncIterator, Coroutine, TypeVar
 
 from ._async import AsyncLeads, AsyncReads
@@ -29,14 +30,16 @@ T = TypeVar("T")
 
 class Done:
     """Set once a lease is over, as an asyncio.Event is. is_set() looks at the clock, as Lease.valid does. wait() returns
-    at the deadline or, if the process was stopped or the machine suspended then, within a second of resuming."""
+    at the deadline or, if the process was stopped or the machine suspended then, within a second of resuming. It does not
+    hold the lease, which is over once the program holds it no more."""
 
     def __init__(self, lease: Lease, loop: asyncio.AbstractEventLoop) -> None:
-        self._lease, self._event = lease, asyncio.Event()
+        self._lease, self._event = weakref.ref(lease), asyncio.Event()
         lease._listen_over(from_thread(loop, self._event.set))
 
     def is_set(self) -> bool:
-        return not self._lease.valid()
+        lease = self._lease()
+        return not lease or not lease.valid()
 
     async def wait(self) -> bool:
         await self._event.wait()
@@ -56,16 +59,25 @@ class Lease(AsyncLeads):
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs the work until it is done. If the lease is over before, the work is cancelled, and LeaseLost is raised once
-        it has ended."""
+        it has ended; work is not begun with a lease that is over. Each cancellation of the task is passed on to the work,
+        and run returns when that has ended, never before."""
+        if self.lost:
+            work.close()
+            self.check()
         task, over = asyncio.ensure_future(work), asyncio.ensure_future(self.done.wait())
-        try:
-            await asyncio.wait([task, over], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            over.cancel()
-            if stopped := not task.done():
-                task.cancel()
+        over.add_done_callback(lambda _: task.cancel())
+        cancelled: asyncio.CancelledError | None = None
+        while not task.done():
+            try:
                 await asyncio.wait([task])
-        if stopped and task.cancelled():
+            except asyncio.CancelledError as error:
+                cancelled = error
+                task.cancel()
+        lost = over.done()
+        over.cancel()
+        if cancelled and (task.cancelled() or not task.exception()):
+            raise cancelled
+        if lost and task.cancelled():
             self.check()
         return task.result()
 
@@ -125,7 +137,8 @@ class Client(AsyncReads, Base[Leading]):
         return Leading(self._core, election, options)
 
     async def aclose(self) -> None:
-        """Ends all calls that are under way. Leases that are held are not renewed any more."""
+        """Ends all calls that are under way, and all later ones but the release of a lease. Leases that are held are not
+        renewed any more: each is over at its deadline, or when its block ends, which releases it."""
         self._core.close()
 
     async def __aenter__(self) -> Client:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Iterator
 
 from . import _cancel
@@ -18,14 +19,16 @@ from ._term import Notice, Term
 
 class Done(threading.Event):
     """Set once a lease is over. is_set() looks at the clock, as Lease.valid does. wait() returns at the deadline or, if
-    the process was stopped or the machine suspended then, within a second of resuming."""
+    the process was stopped or the machine suspended then, within a second of resuming. It does not hold the lease, which
+    is over once the program holds it no more."""
 
     def __init__(self, lease: Lease) -> None:
         super().__init__()
-        self._lease = lease
+        self._lease = weakref.ref(lease)
 
     def is_set(self) -> bool:
-        return not self._lease.valid() or super().is_set()
+        lease = self._lease()
+        return not lease or not lease.valid() or super().is_set()
 
 
 class Lease(Leads, Handle):
@@ -44,12 +47,11 @@ class Lease(Leads, Handle):
 
     def notices(self) -> Iterator[Notice]:
         """The changes that concern the term, from the grant on, as they come; ends when the lease is over."""
-        news, seen, cancel = threading.Event(), 0, _cancel.current()
+        news, seen, cancel = _cancel.Wake(), 0, _cancel.current()
         unlisten = self._listen(news.set)
         try:
             with cancel.hook(news.set):
                 while True:
-                    news.clear()
                     cancel.check()
                     valid = self.valid()
                     for notice in self._noticed(seen):
@@ -57,14 +59,15 @@ class Lease(Leads, Handle):
                         yield notice
                     if not valid:
                         return
-                    news.wait()
+                    news.wait(1)
         finally:
             unlisten()
 
     def release(self) -> None:
         """Stops renewing and releases the lease, so that the next leader need not wait for its end. All that acts as
         leader must have stopped before. It is repeated until it is answered, for 5 s at most and within the lease. Does
-        nothing if the lease is over."""
+        nothing if the lease is over. It is not for a signal handler, which has interrupted what acts as leader: raise
+        SystemExit there, so that the block ends."""
         self._release()
 
 
@@ -105,7 +108,8 @@ class Client(Reads, Base[Leading]):
         return Leading(Campaign(self._core, Lease, election, options))
 
     def close(self) -> None:
-        """Ends all calls that are under way in other threads. Leases that are held are not renewed any more."""
+        """Ends all calls that are under way in other threads, and all later ones but the release of a lease. Leases that
+        are held are not renewed any more: each is over at its deadline, or when its block ends, which releases it."""
         self._core.close()
 
     def __enter__(self) -> Client:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any, Protocol
+from typing import Any, Mapping, Protocol
 
 from ._errors import InvalidArgument, RecordCorrupt, TokenStale
 from ._wire import check_election
@@ -97,7 +97,9 @@ def _refuse(row: Any, election: str, token: int, resource: str) -> None:
     """Raises why the mark in the row does not admit the token."""
     if row is None:
         raise RecordCorrupt(f"the mark of {resource!r} could be neither raised nor read: the table differs from schema()")
-    marked, mark = row
+    marked, mark = row.values() if isinstance(row, Mapping) else row
+    if isinstance(marked, bytes):
+        marked = marked.decode(errors="replace")
     try:
         valid = check_election(marked) and type(mark) is int and 1 <= mark <= MAX_TOKEN
     except InvalidArgument:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
+import itertools
+import os
+import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -12,7 +17,7 @@ from typing import Any, Callable
 from regent_client import LeaseExpired, LeaseHeld, LeaseLost, LeaseReleased
 from regent_client.aio import Client, Lease
 
-from .scripted import PATIENCE, Clock, Held, Server, cut, lost, refuse
+from .scripted import PATIENCE, Clock, Held, Server, cut, lost, refuse, serving
 
 
 class Case(unittest.IsolatedAsyncioTestCase):
@@ -106,6 +111,57 @@ class Leading(Case):
             with self.assertRaisesRegex(ValueError, "ours"):
                 await lease.run(fail())
 
+    async def test_work_is_not_begun_with_a_lease_that_is_over(self) -> None:
+        async with self.client.lead("reports") as lease:
+            pass
+        begun: list[int] = []
+
+        async def work() -> None:
+            begun.append(1)
+
+        with self.assertRaises(LeaseReleased):
+            await lease.run(work())
+        self.assertEqual(begun, [])
+
+    async def test_work_has_ended_before_the_release_however_often_it_is_cancelled(self) -> None:
+        begun, patience, ended = asyncio.Event(), 3, []
+
+        async def work() -> None:
+            begun.set()
+            for _ in range(patience):
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(PATIENCE / 6)
+            await asyncio.sleep(0.05)
+            ended.append(self.leader())
+            raise ValueError("at its clean-up")
+
+        async def main() -> None:
+            async with self.client.lead("reports") as lease:
+                await lease.run(work())
+
+        task = asyncio.create_task(main())
+        await asyncio.wait_for(begun.wait(), PATIENCE)
+        for _ in range(patience):
+            self.assertFalse(task.done())
+            task.cancel()
+            await asyncio.sleep(0.02)
+        with self.assertRaisesRegex(ValueError, "at its clean-up"):
+            await asyncio.wait_for(task, PATIENCE)
+        self.assertEqual((ended, self.leader()), (["ann"], ""))
+
+    async def test_work_that_heeds_a_cancellation_ends_as_cancelled(self) -> None:
+        async with self.client.lead("reports") as lease:
+            for work in (asyncio.sleep(1000), self.tidy()):
+                task = asyncio.create_task(lease.run(work))
+                await asyncio.sleep(0.01)
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+
+    async def tidy(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(PATIENCE / 6)
+
     async def test_done_is_set_at_the_deadline(self) -> None:
         client = await self.new("ann", clock=self.clock)
         with self.assertRaises(LeaseExpired):
@@ -113,6 +169,17 @@ class Leading(Case):
                 self.clock.now += 600
                 self.assertTrue(lease.done.is_set())
                 await asyncio.wait_for(lease.done.wait(), PATIENCE)
+
+    async def test_a_lease_that_no_task_holds_is_not_renewed(self) -> None:
+        lease = await self.client.lead("reports").acquire()
+        done = lease.done
+        self.assertFalse(done.is_set())
+        gc.disable()
+        self.addCleanup(gc.enable)
+        del lease
+        await asyncio.wait_for(done.wait(), PATIENCE)
+        self.assertTrue(done.is_set())
+        await self.until(lambda: not self.client._core.keeper._running, "the keeper ends")
 
     async def test_notices_come_as_they_are_told_and_end_with_the_lease(self) -> None:
         self.server.renew = 0.03
@@ -203,6 +270,45 @@ class Cancelling(Case):
 
 
 class Loops(unittest.TestCase):
+    def process(self, server: Server, seen: Callable[[], object], body: str) -> None:
+        """Runs a program that cancels its task once that is seen, and ends."""
+        program = f"""
+import asyncio, sys
+from regent_client.aio import Client
+
+async def lead(client):
+    async with client.lead("reports"):
+        await asyncio.sleep(PATIENCE / 6)
+
+async def main():
+    async with Client({server.url!r}, candidate="ann") as client:
+        task = asyncio.create_task(lead(client))
+        await asyncio.to_thread(sys.stdin.readline)
+        task.cancel()
+        {body}
+
+asyncio.run(main())
+"""
+        folder = os.path.dirname(os.path.dirname(__file__))
+        with subprocess.Popen([sys.executable, "-B", "-c", program], cwd=folder, stdin=subprocess.PIPE) as child:
+            try:
+                server.until(seen, "it is granted the lease")
+                child.communicate(b"go on\n", timeout=PATIENCE)
+            finally:
+                child.kill()
+        self.assertEqual(child.returncode, 0)
+
+    def test_a_process_does_not_end_before_its_release(self) -> None:
+        for verb, body in itertools.product(("release", "acquire"), ("await asyncio.sleep(0)", "await client.aclose()", "pass")):
+            with self.subTest(verb=verb, body=body), serving() as server:
+                held = Held()
+                if verb == "acquire":
+                    server.faults["acquire"].append(held)
+                server.faults["release"].extend((cut, cut))  # the process has to go on
+                seen = held.begun.is_set if verb == "acquire" else lambda: server.elections["reports"].leader
+                self.process(server, seen, body)
+                self.assertEqual(server.elections["reports"].leader, "")
+
     def test_an_interrupt_of_the_program_releases(self) -> None:
         server = Server()
         self.addCleanup(server.close)

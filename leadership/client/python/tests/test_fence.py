@@ -75,6 +75,19 @@ class Guard(unittest.TestCase):
                 if want is TokenStale:
                     self.assertGreater(caught.exception.problem["fencingToken"], token)
 
+    def test_rows_of_any_form_are_read(self):
+        self.check(33)
+
+        def a_dict(cursor, row):
+            return {column[0]: value for column, value in zip(cursor.description, row)}
+
+        for rows, text in ((a_dict, str), (sqlite3.Row, str), (None, bytes), (a_dict, bytes)):
+            with self.subTest(rows=rows, text=text):
+                self.db.row_factory, self.db.text_factory = rows, text
+                self.cursor = self.db.cursor()
+                with self.assertRaises(TokenStale):
+                    self.check(32)
+
     def test_every_paramstyle_says_the_same(self):
         plain = self.cursor
         for token, (style, pattern) in enumerate(STYLES.items(), 33):

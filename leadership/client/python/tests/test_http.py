@@ -13,9 +13,9 @@ import unittest
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
-from regent_client import Cancel, Cancelled, StoreUnavailable, OutcomeUnknown, _wire
+from regent_client import Cancel, Cancelled, Client, NotRegent, StoreUnavailable, OutcomeUnknown, _wire
 from regent_client._calls import Calls
-from regent_client._http import Transport, Unanswered, Unsent
+from regent_client._http import Transport, Unanswered, Unsent, Untrusted
 
 PATIENCE = 60.0
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
@@ -106,6 +106,16 @@ class Exchanges(Case):
 
             with self.subTest(text), listening(script) as url, self.assertRaises(Unanswered):
                 self.transport(url).exchange("GET", "/", limit=PATIENCE)
+
+    def test_a_refusal_before_the_request_was_read_is_heard(self) -> None:
+        def script(connection: socket.socket) -> None:
+            connection.recv(100)
+            connection.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}")
+
+        with listening(script) as url:
+            transport = self.transport(url)
+            self.assertEqual(transport.exchange("PUT", "/", b" " * (32 << 20), limit=PATIENCE).status, 413)
+            self.assertEqual(transport._idle, [], "a connection is kept that has a part of a request")
 
     def test_a_reply_is_read_whole_in_each_form(self) -> None:
         for text in (OK, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n"):
@@ -215,6 +225,11 @@ class Secure(Case):
         self.addCleanup(folder.cleanup)
         return folder.name
 
+    def test_a_campaign_at_a_server_whose_certificate_is_not_trusted_ends_at_once(self) -> None:
+        with listening(answers(OK, 1), tls=self.server) as url, Client(url) as client:
+            with self.assertRaisesRegex(NotRegent, "not accepted.*cafile"):
+                client.lead("reports").acquire()
+
     def test_a_server_with_a_certificate_of_its_own(self) -> None:
         trusted = ssl.create_default_context(cafile=str(self.certificate))
         with listening(answers(OK, 2), tls=self.server) as url:
@@ -223,7 +238,7 @@ class Secure(Case):
                 self.assertEqual(t.exchange("GET", "/", limit=PATIENCE).body, b"{}")
 
     def test_a_certificate_that_is_not_trusted_is_sent_nothing(self) -> None:
-        with listening(answers(OK), tls=self.server) as url, self.assertRaisesRegex(Unsent, "CERTIFICATE_VERIFY_FAILED"):
+        with listening(answers(OK), tls=self.server) as url, self.assertRaisesRegex(Untrusted, "self-signed certificate"):
             self.transport(url).exchange("GET", "/", limit=PATIENCE)
 
     def test_a_cancel_ends_it(self) -> None:

@@ -226,9 +226,13 @@ class Expiring(Case):
     def test_a_lease_that_no_caller_holds_is_not_renewed(self) -> None:
         lease = self.client.lead("reports").acquire()
         keeper = self.client._core.keeper
-        del lease
-        gc.collect()
-        keeper.wake()
+        done = lease.done
+        self.assertFalse(done.is_set())
+        gc.disable()
+        self.addCleanup(gc.enable)
+        del lease  # without a cycle it is gone at once
+        self.assertTrue(done.is_set())
+        self.assertTrue(done.wait(PATIENCE))
         self.until(lambda: not keeper._running, "the keeper ends")
         self.assertEqual(self.server.of("renew"), [])
 

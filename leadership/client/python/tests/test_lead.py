@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import unittest
 from typing import Any, Callable
+from unittest import mock
 
 import regent_client
 from regent_client import (
     Cancel, Cancelled, Client, ElectionDeleted, InvalidArgument, LeaseHeld, LeaseLost, LeaseReleased, NotEligible, NotRegent, OutcomeUnknown,
-    StoreUnavailable,
+    PayloadTooLarge, RateLimited, StoreUnavailable,
 )
 
 from . import scripted
@@ -138,6 +141,14 @@ class Leading(Case):
                 with self.assertRaises(kind), self.client.lead("reports"):
                     pass
 
+    def test_after_a_refusal_it_is_not_looked_for_a_lease(self) -> None:
+        self.server.faults["acquire"].append(refuse("INVALID_ARGUMENT"))
+        with self.assertRaises(InvalidArgument):
+            self.client.lead("reports", inherit=True).acquire()
+        with self.assertRaises(InvalidArgument):
+            self.new("ann", token="two words").lead("reports").acquire()
+        self.assertEqual(self.server.of("read"), [])
+
     def test_a_redirect_is_not_followed(self) -> None:
         with scripted.serving() as other:
             for status in (301, 302, 307, 308):
@@ -153,6 +164,26 @@ class Leading(Case):
             pass
         with self.assertRaises(StoreUnavailable), self.client.lead("reports", wait=0):
             pass
+
+    def test_a_silent_server_is_not_waited_for_much_longer_than_the_wait(self) -> None:
+        for wait in (0, 0.1):
+            for verb in ("acquire", "read"):
+                self.server.faults[verb].append(Held())
+            begun = time.monotonic()
+            with mock.patch("regent_client._campaign.SLACK", 0.3), mock.patch("regent_client._campaign.ABANDON_LIMIT", 0.3):
+                with self.subTest(wait=wait), self.assertRaises(OutcomeUnknown), self.client.lead("reports", wait=wait):
+                    self.fail("it leads")
+            self.assertLess(time.monotonic() - begun, 20)
+            self.server.vacate("reports")
+
+    def test_a_pause_that_the_server_asks_for_is_no_longer_than_the_wait(self) -> None:
+        self.server.faults["acquire"].extend([refuse("RATE_LIMITED", retryAfterMs=60_000)] * 3)
+        begun = time.monotonic()
+        with mock.patch("regent_client._campaign.SLACK", 0.3):
+            for wait in (0, 0.1):
+                with self.assertRaises(RateLimited), self.client.lead("reports", wait=wait):
+                    self.fail("it leads")
+        self.assertLess(time.monotonic() - begun, 20)
 
     def test_a_large_reply_is_not_read(self) -> None:
         self.server.faults["acquire"].extend([changed(metadata={"x": "x" * (2 << 20)})] * 3)
@@ -170,6 +201,21 @@ class Leading(Case):
         self.server.faults["ready"].extend((cut, reply(200, {})))
         with self.client.lead("reports"):
             self.assertEqual(len(self.server.of("ready")), 2)
+
+    def test_what_is_too_large_is_not_sent(self) -> None:
+        with self.client.lead("reports") as lease:
+            lease.journal._log.index = 0
+            calls = len(self.server.requests)
+            for call in (
+                lambda: lease.checkpoint.put("x" * (64 << 10)), lambda: lease.journal.append("x" * (512 << 10)),
+                lambda: lease.journal.append_all([("", "x" * (256 << 10))] * 2), lambda: lease.journal.snapshot(1, "x" * (512 << 10)),
+            ):
+                with self.assertRaisesRegex(PayloadTooLarge, "put (it|data) elsewhere"):
+                    call()
+            for count in (0, 501):
+                with self.assertRaisesRegex(InvalidArgument, "1 to 500"):
+                    lease.journal.append_all([("", 1)] * count)
+            self.assertEqual(len(self.server.requests), calls)
 
     def test_bad_input_says_what_to_do(self) -> None:
         bad: list[tuple[str, Callable[[], object]]] = [
@@ -190,6 +236,17 @@ class Leading(Case):
             with self.subTest(text), self.assertRaisesRegex((InvalidArgument, ValueError), text) as caught:
                 call()
             self.assertNotIn("secret", str(caught.exception))
+        wrong: list[tuple[Callable[..., Any], list[dict[str, Any]]]] = [
+            (functools.partial(Client, self.server.url), [{"token": 5}, {"tls": "x"}, {"insecure": "no"}, {"candidate": ""}, {"clock": 1}]),
+            (functools.partial(self.client.lead, "reports"), [
+                {"via": "x"}, {"note": b"x"}, {"metadata": 5}, {"candidate": ""}, {"on_succession": 5}, {"on_promotion": 5}, {"priority": "high"},
+                {"role": 1}, {"inherit": "no"}, {"load": "low"}, {"capabilities": 5}, {"capabilities": b"gpu"}, {"via_peer": 5},
+            ]),
+        ]
+        for make, options in wrong:
+            for option in options:
+                with self.subTest(option), self.assertRaisesRegex(InvalidArgument, next(iter(option))):
+                    make(**option)
         with self.assertRaisesRegex(InvalidArgument, "leaves nothing"), self.client.lead("reports", margin=600):
             pass
         self.assertEqual(self.server.elections["reports"].leader, "")
@@ -250,6 +307,36 @@ class Cancelling(Case):
             self.fail("it leads")
         self.assertEqual(self.server.elections["reports"].leader, "")
 
+    def test_a_signal_handler_may_cancel_whatever_it_has_interrupted(self) -> None:
+        """At each line of what waits. With a lock that is not reentrant the handler would wait for itself."""
+
+        def interrupted(at: int) -> bool:
+            """Waits, and cancels at a line, as a handler does. Returns whether there are so many."""
+            cancel, left = Cancel(), at
+
+            def trace(frame: Any, what: str, _: object) -> Any:
+                nonlocal left
+                left -= what == "line"
+                if not left:
+                    cancel.cancel()
+                return trace
+
+            sys.settrace(trace)
+            try:
+                cancel.sleep(0.01)
+            except Cancelled:
+                pass
+            finally:
+                sys.settrace(None)
+            return left <= 0
+
+        def run() -> int:
+            return next(at for at in range(1, 1000) if not interrupted(at))
+
+        thread, result = self.beside(run)
+        thread.join(PATIENCE)
+        self.assertGreater(result[0], 10)
+
     def test_close_ends_a_campaign(self) -> None:
         with self.new("bob").lead("reports"):
             thread, result = self.beside(self.client.lead("reports").acquire)
@@ -257,6 +344,28 @@ class Cancelling(Case):
             self.client.close()
             thread.join(PATIENCE)
         self.assertIsInstance(result[0], Cancelled)
+
+    def test_after_close_a_lease_is_over_at_its_deadline(self) -> None:
+        self.server.expires = 1
+        with self.new("bob", clock=(clock := Clock())) as client:
+            lease = client.lead("reports", margin=0.1).acquire()
+            notices, told = self.beside(lambda: list(lease.notices()))
+        self.assertFalse(lease.done.wait(0.05), "it is over before its deadline")
+        self.assertTrue(lease.valid())
+        clock.now += 1
+        self.assertTrue(lease.done.wait(PATIENCE))
+        notices.join(PATIENCE)
+        self.assertEqual(told, [[]])
+        self.assertIn("the client was closed", str(lease.lost))
+        self.until(lambda: not client._core.keeper._running, "the keeper ends")
+
+    def test_a_block_that_leads_when_the_client_is_closed_releases(self) -> None:
+        with self.client.lead("reports") as lease:
+            self.client.close()
+            self.assertTrue(lease.valid())
+            with self.assertRaises(Cancelled):
+                self.client.read("reports")
+        self.assertEqual(self.server.elections["reports"].leader, "")
 
     def test_a_cancel_does_not_cost_the_lease_or_its_release(self) -> None:
         cancel = Cancel()
@@ -291,7 +400,12 @@ class Secrets(Case):
             self.assertEqual(self.server.of("acquire")[0].headers["Authorization"], "Bearer tok-secret")
             echo = reply(502, {"you sent": [key, "tok-secret-" + "x" * 40]}, "text/plain")
             garbage = raw(f"{key}\r\n\r\n".encode())
-            self.server.faults["renew"].extend((refuse("INVALID_ARGUMENT"), echo, garbage, cut))
+            said = refuse("INVALID_ARGUMENT", detail=f"you sent {key}", errors=[{"pointer": key}])
+            with self.assertRaises(InvalidArgument) as shown:
+                self.server.faults["release"].append(said)
+                lease._core.calls.call("release", "POST", "/v1/elections/x:release", {"key": key}, changes=True)
+            texts += [str(shown.exception), repr(shown.exception.problem)]
+            self.server.faults["renew"].extend((said, echo, garbage, cut))
             self.until(lambda: not self.server.faults["renew"], "the faults were met")
             texts += [repr(lease), str(lease), repr(lease.__dict__), repr(lease._term.__dict__), repr(client), repr(client._core.__dict__)]
             lease.release()

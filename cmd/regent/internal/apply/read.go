@@ -78,6 +78,10 @@ func (r *reader) place(at *yaml.Node) string { return fmt.Sprintf("%s:%d", r.fil
 
 func (r *reader) read(f File) {
 	r.file = f.Name
+	if top := fromJSON(f.Text); top != nil {
+		r.document(top)
+		return
+	}
 	documents := 0
 	for d := yaml.NewDecoder(bytes.NewReader(f.Text)); ; {
 		var document yaml.Node

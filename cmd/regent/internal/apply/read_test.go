@@ -149,6 +149,27 @@ elections:
 	}
 }
 
+func TestAllOfJSONIsRead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, want string }{
+		{`{"elections": {"a": {"description": "\ud83d\ude80 \/ \u00e9 \\ud83d \""}}}`, "🚀 / é \\ud83d \""},
+		{"\t{\"elections\"\n:\n{\"a\"\n:{\"description\":\"a\u2028b\"}}}", "a\u2028b"},
+		{`{"elections": {"a": {"description": "1"}}, "$schema": null}`, "1"},
+	} {
+		got, err := Read(one(c.text))
+		if err != nil || got[0].Config.Description != c.want {
+			t.Errorf("%s: %v, %v, want %q", c.text, got, err, c.want)
+		}
+	}
+	mistakes := "{\"elections\": {\n\"a\": {\"lockDelay\": [\n1\n]},\n\"b\": {\"x\": true},\n\"b\": {\"leaseDuration\": 1}\n}}"
+	_, err := Read(one(mistakes))
+	for _, want := range []string{"f:2: lockDelay must be", "f:5: unknown field", `f:6: "b" stands in line 5 already`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add("elections:\n  reports: {leaseDuration: 1m, policy: {strategy: priority}}\n")
 	f.Add("defaults: &a {lockDelay: 5s}\nelections: {a: *a, b: {description: \"\\u0000\"}}\n---\nelections: {c: {}}")

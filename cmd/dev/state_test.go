@@ -76,6 +76,9 @@ func TestTokensGoOnFromRunToRun(t *testing.T) {
 
 	p = startAlone(t, "-state", dir)
 	p.await(t, "data of a run that was killed: 3 elections are raised to fencing token 1000")
+	if !strings.HasSuffix(p.said, "first used in the moments before the kill may begin anew, at token 1\n") {
+		t.Errorf("after a kill it does not say which token may be granted twice:\n%s", p.said)
+	}
 	url, _ = p.ready(t)
 	c = newClient(t, url)
 	for e, locked := range map[leadership.Election]time.Duration{"held": 50 * time.Minute, "released": 5 * time.Second, "fresh": time.Minute} {

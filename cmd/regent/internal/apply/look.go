@@ -110,6 +110,12 @@ func step(d Declared, now leadership.Lease, deleted bool, o Options) Step {
 			s.Action = Change
 		}
 	}
+	if parent := now.Config.Delegation.Parent; s.Refused == nil && parent != "" && d.Config.Delegation.Parent != parent {
+		s.Refused = &leadership.Error{
+			Code:   leadership.InvalidArgument,
+			Detail: fmt.Sprintf("%s: election %q was delegated by the leader of %q, which sets its limits, and would no longer be a part of that; take it out of the file, or declare the policy.delegation that it has", d.Place, d.Election, parent),
+		}
+	}
 	return s
 }
 

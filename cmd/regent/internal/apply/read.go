@@ -28,8 +28,8 @@ type File struct {
 	Text []byte
 }
 
-// Mistakes are what is wrong in files, each with its place, in the order of the files. There is at
-// least one.
+// Mistakes are what is wrong in files, each with its place, in the order of the files. Of an
+// election there may be the first one only. There is at least one.
 type Mistakes []string
 
 func (m Mistakes) Error() string { return strings.Join(m, "; ") }
@@ -45,8 +45,8 @@ func (m Mistakes) Error() string { return strings.Join(m, "; ") }
 //	    policy: {strategy: priority}
 //	  orders.eu: {}
 //
-// A member of an election replaces that of defaults as a whole, also policy. An election stands in
-// one place only. The error is of type Mistakes.
+// A member of an election replaces that of defaults as a whole, also policy. An election may be
+// declared only once in all the files. The error is of type Mistakes.
 func Read(files ...File) ([]Declared, error) {
 	r := reader{places: map[leadership.Election]string{}}
 	for _, f := range files {

@@ -179,6 +179,28 @@ func TestWhatWasNotAskedForIsRefused(t *testing.T) {
 	}
 }
 
+func TestADelegatedElectionIsNotCutLoose(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	part := leadership.Config{Delegation: leadership.Delegation{Parent: "p", Budget: 5}}
+	b.configure("p.gone", part)
+	b.delete("p.gone")
+	b.configure("p.part", part)
+	for _, e := range []leadership.Election{"p.gone", "p.part"} {
+		for _, s := range b.look(Options{Restore: true}, declare(e, time.Second)) {
+			if !errors.Is(s.Refused, leadership.InvalidArgument) || !strings.Contains(s.Refused.Error(), `was delegated by the leader of "p"`) {
+				t.Errorf("to %s %s is refused with %v", s.Action, e, s.Refused)
+			}
+		}
+		if steps := b.look(Options{Restore: true}, Declared{Election: e, Config: part, Place: "f:1"}); steps[0].Refused != nil {
+			t.Errorf("%s with its parent is refused: %v", e, steps[0].Refused)
+		}
+	}
+	if steps := b.look(Options{Prune: []string{"p."}}); len(steps) != 1 || steps[0].Refused != nil {
+		t.Errorf("to prune: %+v", steps)
+	}
+}
+
 // cmd/regent/README.md has these numbers.
 func TestHowManyCallsItTakes(t *testing.T) {
 	t.Parallel()

@@ -97,9 +97,10 @@ func (r *applyReport) printOutcome(o outcome, what string) error {
 	}
 	var rows [][]string
 	for _, m := range o.Changes {
-		change := cmp.Or(m.From, "(none)") + " -> " + cmp.Or(m.To, "(none)")
+		from, to := apply.Words(m.From), apply.Words(m.To)
+		change := cmp.Or(from, "(none)") + " -> " + cmp.Or(to, "(none)")
 		if o.Action != apply.Change {
-			change = cmp.Or(m.To, m.From)
+			change = cmp.Or(to, from)
 		}
 		rows = append(rows, []string{"    " + m.Name, change})
 	}

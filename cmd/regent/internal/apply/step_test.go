@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -253,7 +254,7 @@ func TestADiffIsInTheWordsOfAFile(t *testing.T) {
 	to := leadership.Config{LeaseDuration: 90 * time.Second, Description: "a \u202e b", Ballot: leadership.BallotPolicy{
 		Strategy: leadership.StrategyCapability, Prefer: leadership.NewNames("gpu", "eu"),
 	}}
-	want := []Member{
+	want := [][3]string{
 		{"description", "", `"a \u202e b"`},
 		{"leaseDuration", "30s", "1m30s"},
 		{"policy.prefer", "", `["eu","gpu"]`},
@@ -262,7 +263,16 @@ func TestADiffIsInTheWordsOfAFile(t *testing.T) {
 		{"policy.window", "", "300ms"},
 		{"retireAfter", "720h", ""},
 	}
-	if diff := cmp.Diff(want, diff(&from, &to)); diff != "" {
+	var got [][3]string
+	differ := diff(&from, &to)
+	for _, m := range differ {
+		got = append(got, [3]string{m.Name, Words(m.From), Words(m.To)})
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+	document, err := json.Marshal(differ[3:5])
+	if want := `[{"member":"policy.strategy","to":"capability"},{"member":"policy.verdicts","from":3}]`; string(document) != want || err != nil {
+		t.Errorf("%s, %v, want %s", document, err, want)
 	}
 }

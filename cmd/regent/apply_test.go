@@ -88,6 +88,9 @@ func TestFilesOfAFolderAreApplied(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "e.yaml"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("ann@host.1", filepath.Join(dir, ".#a.yaml")); err != nil { // as Emacs locks a file
+		t.Fatal(err)
+	}
 	r := regentReading(t, "elections: {d: {}}", env, "apply -f - -f", dir).want(t, exitDone)
 	if !strings.HasSuffix(r.out, "4 elections: 4 created\n") {
 		t.Errorf("it prints %s", r.out)
@@ -258,7 +261,7 @@ func TestNoChangeIsUndoneByACallerThatHasNotSeenIt(t *testing.T) {
 			for _, o := range outcomes(t, r.out) {
 				i := slices.IndexFunc(o.Changes, func(m apply.Member) bool { return m.Name == "description" })
 				if o.Result == stepDone && i >= 0 {
-					note(o.Election, write{by, o.Revision, o.Changes[i].From, o.Changes[i].To, false})
+					note(o.Election, write{by, o.Revision, string(o.Changes[i].From), string(o.Changes[i].To), false})
 				}
 			}
 		}

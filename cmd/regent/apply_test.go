@@ -9,6 +9,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -189,6 +190,31 @@ func TestWhatWasAppliedBeforeAFailureIsSaid(t *testing.T) {
 	want := []string{"a create done 1", "b create failed 0", "c create notTried 0"}
 	if diff := gocmp.Diff(want, results); diff != "" || r.code != exitUnreachable {
 		t.Errorf("exit code %d, %s (-want +got)\n%s", r.code, r.err, diff)
+	}
+}
+
+func TestASignalEndsApplyWithASummary(t *testing.T) {
+	t.Parallel()
+	var file strings.Builder
+	for i := range 300 { // more than are created before the signal arrives
+		fmt.Fprintf(&file, "\n  e%03d: {}", i)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "apply", "-f", fileOf(t, "elections:"+file.String()))
+	var puts atomic.Int32
+	proxy := throughProxy(t, startServer(t, newClock()), func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut && puts.Add(1) == 3 {
+			cmd.Process.Signal(os.Interrupt)
+		}
+		return false
+	})
+	cmd.Env = append(proxy, beRegent)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, _ := cmd.Output()
+	done := int(puts.Load())
+	want := fmt.Sprintf("300 elections: %d created, %d not tried\n", done, 300-done)
+	if cmd.ProcessState.ExitCode() != exitOther || done >= 300 || !strings.HasSuffix(string(out), want) || !strings.Contains(stderr.String(), "interrupted; apply again") {
+		t.Errorf("%v, %s\n%s\nwant %s", cmd.ProcessState, stderr.String(), out[max(0, len(out)-200):], want)
 	}
 }
 

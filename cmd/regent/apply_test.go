@@ -107,7 +107,7 @@ func TestEachMistakeInAFileIsALine(t *testing.T) {
 	name := fileOf(t, "elections:\n  good: {}\n  Bad: {}\n  worse: {lease: 1m}\n")
 	r := regent(t, env, "apply -f", name).want(t, exitUsage)
 	lines := strings.Split(r.err, "\n")
-	if len(lines) != 5 || !strings.HasPrefix(lines[0], name+":3: an election's name") || !strings.HasPrefix(lines[1], name+`:4: unknown field "lease"`) || lines[2] != "regent: the files have 2 mistakes; nothing was applied" {
+	if len(lines) != 5 || !strings.HasPrefix(lines[0], name+":3: an election's name") || !strings.HasPrefix(lines[1], name+`:4: election "worse": unknown field "lease"`) || lines[2] != "regent: the files have 2 mistakes; nothing was applied" {
 		t.Errorf("stderr is\n%s", r.err)
 	}
 	regent(t, env, "status good").want(t, exitOther)

@@ -202,6 +202,19 @@ func TestADelegatedElectionIsNotCutLoose(t *testing.T) {
 	}
 }
 
+func TestAnElectionThatIsLedInTheMeantimeIsNotPruned(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.configure("e", leadership.Config{})
+	steps := b.look(Options{Prune: []string{"e"}})
+	if _, err := b.Acquire(t.Context(), leadership.AcquireRequest{Election: "e", CandidateID: "bob"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := steps[0].Do(t.Context(), b); !errors.Is(err, leadership.LeaseHeld) || !strings.Contains(err.Error(), "give --prune-held") {
+		t.Errorf("%v", err)
+	}
+}
+
 // cmd/regent/README.md has these numbers.
 func TestHowManyCallsItTakes(t *testing.T) {
 	t.Parallel()

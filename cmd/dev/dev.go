@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"regent/emulators"
@@ -44,7 +45,17 @@ func (d *dev) say(format string, args ...any) {
 // develop starts everything, and ends it when ctx ends or something fails for good.
 func develop(ctx context.Context, s settings, out io.Writer) (err error) {
 	d := &dev{settings: s, began: time.Now(), out: out}
-	if err := errors.Join(s.check(), os.MkdirAll(s.dir, 0o700)); err != nil {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	mine, err := lock(d.file("lock"))
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("another make dev uses %s; end that one, or give this one a folder and ports of its own: make dev BUILD=.build/second LISTEN=127.0.0.1:9080", s.dir)
+	} else if err != nil {
+		return err
+	}
+	defer mine.Close()
+	if err := s.check(); err != nil {
 		return err
 	}
 	if s.state != "" {

@@ -177,9 +177,35 @@ func TestStateNeedsAnEmulatorThatMakeDevStarts(t *testing.T) {
 	p.await(t, "is not (it ran before, and stays); leave STATE out")
 }
 
+func TestAFolderOfLogsIsForOneRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mine, err := lock(filepath.Join(dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Close()
+	err = run(t.Context(), []string{"-dir", dir, "-regent", "/nowhere/regent"})
+	if err == nil || !strings.Contains(err.Error(), "another make dev uses "+dir) || !strings.Contains(err.Error(), "BUILD=") {
+		t.Errorf("a second one: %v", err)
+	}
+}
+
 func TestAWrongFlagOfServeIsSaid(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--", "--bogus")
 	p.await(t, "does not start")
 	p.await(t, "unknown flag: --bogus")
+}
+
+func TestAnAddressThatIsTakenIsThatOfTheInstancesWords(t *testing.T) {
+	t.Parallel()
+	squatter, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer squatter.Close()
+	p := start(t, "--", "--metrics-listen", squatter.Addr().String())
+	p.await(t, "does not start")
+	p.await(t, squatter.Addr().String()+": bind: address already in use")
 }

@@ -104,6 +104,17 @@ func TestASignalDuringTheStartEndsIt(t *testing.T) {
 	}
 }
 
+func TestAllEndsWithMake(t *testing.T) {
+	t.Parallel()
+	env := []string{"FIRESTORE_EMULATOR_HOST=" + emulators.Firestore(t), "PUBSUB_EMULATOR_HOST=" + emulators.PubSub(t)}
+	p := startBy(t, []string{"sh", "-c", `"$@" & wait`, "sh"}, env, "-project", emulators.Name(t))
+	p.ready(t)
+	if err := p.Process.Kill(); err != nil { // the shell, in the place of make
+		t.Fatal(err)
+	}
+	p.read(t, "stopped; nothing is left running", "make dev:")
+}
+
 func TestAllEndsWithAnEmulator(t *testing.T) {
 	t.Parallel()
 	p := startAlone(t)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,7 +30,8 @@ type dev struct {
 	began     time.Time
 	emulators *emulators.Set
 	instances []*instance
-	state     *state // nil if nothing is kept
+	away      atomic.Int32 // instances that have ended, and are not back
+	state     *state       // nil if nothing is kept
 
 	mu  sync.Mutex // guards out
 	out io.Writer
@@ -217,7 +219,11 @@ func (d *dev) keep(ctx context.Context, in *instance) {
 		case <-ctx.Done():
 			return
 		}
-		d.say("%s (%s) has ended; the other goes on. It is started again in %v, as Cloud Run does. Log: %s.log", in.name, in.url, d.pause, in.file)
+		other := "goes on"
+		if int(d.away.Add(1)) == len(d.instances) {
+			other = "is away, too"
+		}
+		d.say("%s (%s) has ended; the other %s. It is started again in %v, as Cloud Run does. Log: %s.log", in.name, in.url, other, d.pause, in.file)
 		select {
 		case <-time.After(d.pause):
 		case <-ctx.Done():
@@ -229,6 +235,7 @@ func (d *dev) keep(ctx context.Context, in *instance) {
 			d.say("%v. It stays away; Ctrl-C ends the rest", err)
 			return
 		}
+		d.away.Add(-1)
 		d.say("%s is back", in.name)
 	}
 }

@@ -92,6 +92,19 @@ func TestAnInstanceThatIsKilledComesBackAndTheOtherGoesOn(t *testing.T) {
 	p.end(t, os.Interrupt)
 }
 
+func TestItIsSaidWhenNoInstanceIsLeft(t *testing.T) {
+	t.Parallel()
+	p := start(t, "-restart", "1h")
+	p.ready(t)
+	for n, want := range []string{"has ended; the other goes on", "has ended; the other is away, too"} {
+		if err := syscall.Kill(p.pid(t, n+1), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		p.await(t, want)
+	}
+	p.end(t, os.Interrupt)
+}
+
 func TestASignalDuringTheStartEndsIt(t *testing.T) {
 	t.Parallel()
 	for _, moment := range []string{"starting the emulators", "starting two instances"} {

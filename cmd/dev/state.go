@@ -110,6 +110,9 @@ func (s *state) read() error {
 	text, err := os.ReadFile(s.path("saved.json"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if exports, _ := filepath.Glob(s.path("export-*")); len(exports) > 0 {
+			return errors.New("it has an export, and no saved.json that says what it is; give another folder, or remove this one to begin anew")
+		}
 		s.saved = saved{Project: s.project, Clean: true}
 	case err != nil:
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -105,6 +106,12 @@ func TestAFolderIsForOneRunAndOneProject(t *testing.T) {
 	s.close()
 	if _, err := openState(dir, "q"); err == nil || !strings.Contains(err.Error(), "give that, or another folder") {
 		t.Errorf("another project: %v", err)
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "export-1"), 0o700), os.Remove(filepath.Join(dir, "saved.json"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openState(dir, "p"); err == nil || !strings.Contains(err.Error(), "no saved.json") {
+		t.Errorf("an export of an unknown run: %v", err)
 	}
 	other := t.TempDir()
 	if err := os.WriteFile(filepath.Join(other, "thesis.txt"), nil, 0o600); err != nil {

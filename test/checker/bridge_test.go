@@ -109,6 +109,31 @@ func TestLateExtensionIsNotAcknowledged(t *testing.T) {
 	}
 }
 
+func TestCommitMayBecomeVisibleAfterItsTimestamp(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t)
+	p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})         // r1
+	p.at(15*s, checker.Call{Verb: checker.Get})                               // r2
+	p.at(16*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1}) // r3
+	r := p.recording()
+	const lag = 160 * time.Millisecond
+	read, renewal := call(r, 2), call(r, 3)
+	read.Answered, read.Answer.ReadAt = 16*s+lag, begin.Add(16*s+lag)
+	read.Answer.ExpiresIn -= s + lag
+	renewal.Answered = 16*s + lag
+	if diff := cmp.Diff(kindsOf(checker.Illegal), kinds(checker.Linear(r, 50*ms))); diff != "" {
+		t.Error(diff)
+	}
+	if err := checker.LinearBack(r, 50*ms, s).Err(); err != nil {
+		t.Error(err)
+	}
+	read.Asked = renewal.Answered + 1 // a read after the renewal's reply must show it
+	read.Answered = read.Asked + 1
+	if diff := cmp.Diff(kindsOf(checker.Illegal), kinds(checker.LinearBack(r, 50*ms, s))); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // ann's renewal was lost with its reply, so her lock delay is known from an answer alone.
 func TestLockThatAnAnswerRoundsUpMayEndEarlier(t *testing.T) {
 	t.Parallel()

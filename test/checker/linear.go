@@ -65,19 +65,23 @@ const Patience = 30 * time.Second
 // operator or a command, what the history has of them is believed, as far as the rules allow it at
 // that moment, and their leases may have had any number of heartbeats. A lease that counts as just
 // renewed because its machine was restarted is not known here.
-func Linear(r Recording, guard time.Duration) Report {
+func Linear(r Recording, guard time.Duration) Report { return LinearBack(r, guard, guard) }
+
+// LinearBack is Linear for a store whose time may go back by more than the guard: a reading of it
+// may show less than was committed, by the store's own account, so long before.
+func LinearBack(r Recording, guard, back time.Duration) Report {
 	truth, report := truthOf(r.History)
 	for _, p := range searchesOf(truth, r, guard) {
 		report.Checked += len(p.steps)
-		p.check(&report, guard)
+		p.check(&report, guard, max(guard, back))
 	}
 	return report
 }
 
 // check looks for an order in which the store's time does not go back at all, and only then for one
 // in which it does.
-func (p *search) check(report *Report, guard time.Duration) {
-	for _, back := range slices.Compact([]time.Duration{0, guard}) {
+func (p *search) check(report *Report, guard, most time.Duration) {
+	for _, back := range slices.Compact([]time.Duration{0, guard, most}) {
 		p.back = back
 		o, err := p.order()
 		verdict := porcupine.Illegal
@@ -87,7 +91,7 @@ func (p *search) check(report *Report, guard time.Duration) {
 		switch {
 		case verdict == porcupine.Ok:
 			return
-		case back < guard:
+		case back < most:
 		case err != nil:
 			report.add(Illegal, "election %q: %v", p.election, err)
 		case verdict == porcupine.Unknown:

@@ -282,19 +282,27 @@ func (k *campaigner) abandon(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
 	defer cancel()
-	for pause := minRetry; ; pause *= 3 {
+	again := backoff{}
+	for pause := minRetry; ; {
 		lease, err := k.Get(ctx, k.request.Election)
 		switch {
+		case transient(err) && ctx.Err() == nil: // the next read may find it
+			sleep(ctx, min(again.after(err), maxLookPause))
+			continue
+		case err != nil && !errors.Is(err, leadership.NotFound):
+			k.log.Warn("a lease may have been granted that is not wanted; it ends by itself", "reason", err)
+			return
 		case err == nil && lease.LeaderID == k.request.CandidateID:
 			// the server refuses it for another incarnation; a lease that is not released expires
 			_ = k.release(ctx, leadership.LeaseRequest{
 				Election: k.request.Election, CandidateID: k.request.CandidateID, Key: *k.request.Key, Token: lease.Token,
 			}, k.Release)
 			return
-		case err == nil && lease.State == leadership.Held, err != nil && !errors.Is(err, leadership.NotFound), pause > maxLookPause:
+		case err == nil && lease.State == leadership.Held, pause > maxLookPause:
 			return
 		}
 		sleep(ctx, pause)
+		pause *= 3
 	}
 }
 

@@ -52,8 +52,9 @@ const (
 	slack = 100 * time.Millisecond
 	// cloudGuard is how long a cloud store waits after the end of a lease.
 	cloudGuard = 50 * time.Millisecond
-	// emulatorLag is how long after its own timestamp a commit may become visible: the emulators stamp
-	// it before they carry it out, and on a busy machine 160 ms were seen. Firestore and Spanner wait.
+	// emulatorLag is how long after its own timestamp a commit may become visible: the emulators
+	// stamp it before they carry it out, and on a busy machine 160 ms were seen. Firestore and
+	// Spanner wait.
 	emulatorLag = time.Second
 )
 

@@ -5,12 +5,12 @@ import type { Clock } from "./clock.ts";
 import { LeaseHeld, LeaseLost, NotFound, OutcomeUnknown, RateLimited, RegentError, invalid, transient } from "./errors.ts";
 import type { Groups } from "./groups.ts";
 import { Heir } from "./heir.ts";
-import { Keeper, about } from "./keeper.ts";
+import { Keeper, about, patience } from "./keeper.ts";
 import { Lease, release } from "./lease.ts";
 import type { Log } from "./log.ts";
 import { Term } from "./term.ts";
 import { onAbort, sleep } from "./wait.ts";
-import { Secret, milliseconds, written } from "./wire.ts";
+import { Secret, milliseconds, written, type Election } from "./wire.ts";
 
 /** How long one call stands in line, in milliseconds: as long as a server lets it. */
 const maxWait = 60_000;
@@ -20,6 +20,10 @@ const triesWithoutWait = 3;
 const maxLinePause = 4000;
 /** Milliseconds for the release of a lease that is not wanted any more. */
 const abandonTimeout = 5000;
+/** How long after its caller has gone a request may still be granted a lease: a write of a slow store takes so long. */
+const underWay = 2500;
+/** The longest pause between two looks for such a lease. */
+const maxLookPause = 500;
 
 /** @internal What a campaign needs of its client. */
 export interface Means {
@@ -63,15 +67,19 @@ export class Campaign {
     const parent = this.#o.via?.signal;
     const signal = any(this.#o.signal, parent);
     if (this.#wait > 0 && this.#o.role !== "witness") this.#heir.attend();
+    let lease: Lease;
     try {
-      return await this.#ask(signal.signal);
+      lease = await this.#ask(signal.signal);
     } catch (e) {
       await this.#abandon();
       throw e;
     } finally {
-      signal.release();
       await this.#heir.end();
+      signal.release();
     }
+    if (!signal.signal.aborted) return lease;
+    await lease.release();
+    throw signal.signal.reason;
   }
 
   async #ask(signal: AbortSignal): Promise<Lease> {
@@ -174,21 +182,36 @@ export class Campaign {
   async #abandon(): Promise<void> {
     if (!this.#unknown) return;
     const { calls, clock, log } = this.#means;
-    const until = clock.now() + abandonTimeout;
-    const left = (): number => until - clock.now();
-    for (let pause = 50; pause <= 500 && left() > 0; pause *= 3) {
+    const began = clock.now();
+    const left = (): number => began + abandonTimeout - clock.now();
+    const backoff = new Backoff();
+    let failure: unknown;
+    for (let time = left(); time > 0; time = left()) {
       try {
-        const lease = await calls.get(this.#election, { limit: left() });
-        if (lease.leaderId === this.#candidate) {
+        const lease = await this.#look(patience(time));
+        if (lease?.leaderId === this.#candidate) {
           // the server refuses it for another incarnation
           const r = { election: this.#election, candidate: this.#candidate, key: this.#key, token: lease.fencingToken };
           return await release(calls, r, left, { clock }, log);
         }
-        if (lease.state === "held") return;
+        if (lease?.state === "held" || clock.now() - began >= underWay) return;
+        failure = undefined;
       } catch (e) {
-        if (!(e instanceof NotFound)) return;
+        failure = e;
+        if (!transient(e)) break;
       }
-      await sleep(clock, pause);
+      await sleep(clock, Math.min(backoff.after(failure), maxLookPause, Math.max(left(), 0)));
+    }
+    if (failure) log("warn", "a lease may have been granted that is not wanted; it ends by itself", { election: this.#election, candidate: this.#candidate, reason: failure });
+  }
+
+  /** Reads the election; undefined if there is none. */
+  async #look(limit: number): Promise<Election | undefined> {
+    try {
+      return await this.#means.calls.get(this.#election, { limit });
+    } catch (e) {
+      if (e instanceof NotFound) return undefined;
+      throw e;
     }
   }
 }

@@ -11,45 +11,45 @@ export interface LeadOptions extends SuccessionOptions {
    * Must be unique in the election: a second process with the same id cannot lead while the first one does. By
    * default that of the client, or of `via`.
    */
-  candidate?: string;
+  candidate?: string | undefined;
   /** How long the lease lasts without a renewal, from 1 s to 24 h; by default as the election is configured. */
-  lease?: Duration;
+  lease?: Duration | undefined;
   /**
    * How long to stand in line; by default until it leads. 0: throw LeaseHeld at once if another candidate leads.
    * Throws LeaseHeld, or what failed last, when the time is over.
    */
-  wait?: Duration;
+  wait?: Duration | undefined;
   /**
    * How long before the end of its lease a leader stops believing in it: the time it needs to stop what it is
    * doing. By default a tenth of the lease, at most one second.
    */
-  margin?: Duration;
+  margin?: Duration | undefined;
   /**
    * Ends the wait, and the term: then the lease's signal fires, and the lease is released after the body.
    */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** A JSON object that describes the leader to readers, such as its address. */
-  metadata?: Record<string, unknown>;
+  metadata?: Record<string, unknown> | undefined;
   /** One line that says what the candidate will do with its lease. */
-  note?: string;
+  note?: string | undefined;
 
   // What follows counts where the election's policy says so.
 
   /** A `witness` stands in line, counts for the quorum, and is never granted the lease. */
-  role?: "candidate" | "witness";
+  role?: "candidate" | "witness" | undefined;
   /** From -2^31 to 2^31-1, a greater one is better; or "cksum", which every program computes alike from the candidate's id. */
-  priority?: number | "cksum";
+  priority?: number | "cksum" | undefined;
   /** Names such as "gpu". */
-  capabilities?: Iterable<string>;
+  capabilities?: readonly string[] | ReadonlySet<string> | undefined;
   /** A smaller one is better. A function is asked before each call. */
-  load?: number | (() => number);
+  load?: number | (() => number) | undefined;
 
   /** A lease of the same candidate, which the new one stands on: it ends with that one at the latest. */
-  via?: Lease;
+  via?: Lease | undefined;
   /** The name under which the service knows the one that has granted `via`; left out if both are the same. */
-  viaPeer?: string;
+  viaPeer?: string | undefined;
   /** Asks for the checkpoint that the last leader has left. */
-  inherit?: boolean;
+  inherit?: boolean | undefined;
 }
 
 const maxMargin = 1000;
@@ -65,6 +65,7 @@ export function marginOf(o: LeadOptions, lease: number): number {
 
 /** @internal Returns what does not change between the calls of a campaign. */
 export function candidacy(o: LeadOptions, candidate: string): Omit<Schemas["AcquireRequest"], "key"> {
+  if (typeof o.capabilities === "string") throw invalid(`capabilities: they are several, as in [${quote(o.capabilities)}]`);
   const capabilities = [...new Set(o.capabilities ?? [])].sort();
   for (const name of capabilities) {
     if (typeof name !== "string" || !/^[A-Za-z0-9._@:-]{1,64}$/.test(name)) throw invalid(`capabilities: ${quote(name)} is no name of A-Z, a-z, 0-9 and "._@:-"`);

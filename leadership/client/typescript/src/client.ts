@@ -4,40 +4,40 @@ import { Calls } from "./calls.ts";
 import { Campaign, type Means } from "./campaign.ts";
 import { defaultCandidate, idOf, type LeadOptions } from "./candidate.ts";
 import { systemClock, type Clock } from "./clock.ts";
-import { EndsWithHandOver, followed, type RunOptions } from "./ending.ts";
-import { LeaseLost } from "./errors.ts";
+import { EndsWithHandOver, checkNeed, followed, type RunOptions } from "./ending.ts";
+import { LeaseLost, invalid } from "./errors.ts";
 import { Groups } from "./groups.ts";
 import { Http, type TokenSource } from "./http.ts";
 import { index } from "./journal.ts";
 import { JournalReader, type FollowOptions, type JournalItem } from "./journal_reader.ts";
 import { promote } from "./leader.ts";
 import type { Lease } from "./lease.ts";
-import { harmless, type Log } from "./log.ts";
+import { callback, harmless, type Log } from "./log.ts";
 import { Member, type MemberOptions } from "./member.ts";
 import { observe, type Observable, type ObserveOptions, type Observed } from "./observe.ts";
 import type {
   Checkpoint, ElectionEvent, ElectionState, Explanation, JoinRequest, Members, Override, Tree,
 } from "./schemas.ts";
 import { watch, type News, type WatchRequest } from "./watch.ts";
-import { candidateID, path } from "./wire.ts";
+import { candidateID, checkFunction, checkOptions, path } from "./wire.ts";
 
 /** How a client calls its server. Everything may be left out. */
 export interface ClientOptions {
   /** The candidate that leads, unless a call names another; by default one that no other process has. */
-  candidate?: string;
+  candidate?: string | undefined;
   /** The bearer token that identifies the caller; a function is asked before each request. */
-  token?: TokenSource;
+  token?: TokenSource | undefined;
   /**
    * Allows http:// to other machines. Keys and tokens can then be read, and used, on the way. Right only where
    * something else encrypts the connection, such as a tunnel.
    */
-  insecure?: boolean;
+  insecure?: boolean | undefined;
   /** Gets a line when a lease is granted, cannot be renewed, is renewed again, and ends; by default nothing does. */
-  log?: Log;
+  log?: Log | undefined;
   /** Makes the requests; by default the global fetch. */
-  fetch?: typeof fetch;
+  fetch?: typeof fetch | undefined;
   /** Counts deadlines; by default systemClock(). */
-  clock?: Clock;
+  clock?: Clock | undefined;
 }
 
 /** Calls one server. The leases of a client are renewed together. */
@@ -48,6 +48,8 @@ export class Client {
 
   /** Does not connect. Throws InvalidArgument for an address that is wrong, or of another machine over http://. */
   constructor(server: string, options: ClientOptions = {}) {
+    checkOptions(options);
+    checkFunction("log", options.log);
     const clock = options.clock ?? systemClock();
     const call = options.fetch ?? globalThis.fetch;
     const http = new Http({ server, insecure: options.insecure ?? false, token: options.token, fetch: call, clock });
@@ -68,6 +70,9 @@ export class Client {
    */
   async lead(election: string, options: LeadOptions = {}): Promise<Lease> {
     path(election); // refuses a wrong name
+    checkOptions(options);
+    checkFunction("onPromotion", options.onPromotion);
+    checkFunction("onSuccession", options.onSuccession);
     const candidate = idOf(options, () => this.#id());
     const lease = await new Campaign(this.#means, election, candidate, options).run();
     try {
@@ -85,13 +90,25 @@ export class Client {
    * returns. Throws what lead and the body throw, and LeaseLost if the lease was over before the body returned.
    */
   async run<T>(election: string, body: (lease: Lease) => T | Promise<T>, options: LeadOptions & RunOptions = {}): Promise<T> {
-    const { handOverWithin, awaitFollowers, ...rest } = options;
-    const ends = handOverWithin === undefined ? undefined : new EndsWithHandOver(rest.signal, handOverWithin, this.#means.log);
-    const lease = await this.lead(election, ends ? { ...rest, signal: ends.signal } : rest);
+    checkOptions(options);
+    if (typeof body !== "function") throw invalid("run: it needs a function that does the work");
+    checkNeed(options.awaitFollowers);
+    const { handOverWithin, ...rest } = options;
+    if (handOverWithin === undefined) return await this.#run(election, body, rest);
+    const ends = new EndsWithHandOver(rest.signal, handOverWithin, this.#means.log);
+    try {
+      return await this.#run(election, body, { ...rest, signal: ends.signal }, ends);
+    } finally {
+      await ends.returned();
+    }
+  }
+
+  async #run<T>(election: string, body: (lease: Lease) => T | Promise<T>, options: LeadOptions & RunOptions, ends?: EndsWithHandOver): Promise<T> {
+    const lease = await this.lead(election, options);
     let result: T;
     let lost: LeaseLost | undefined;
     try {
-      await followed(lease, awaitFollowers);
+      await followed(lease, options.awaitFollowers);
       ends?.leads(lease);
       result = await body(lease);
     } finally {
@@ -120,12 +137,14 @@ export class Client {
    * after the cursor is no longer kept): the caller has missed events then.
    */
   observe(what: Observable, options: ObserveOptions = {}): AsyncGenerator<Observed, never, void> {
-    return observe(this.#http, what, options);
+    checkOptions(options);
+    return observe(this.#http, what, this.#told(options));
   }
 
   /** Is observe with all that a stream tells: also of members, and when the states are complete. */
   watch(request: WatchRequest): AsyncGenerator<News, never, void> {
-    return watch(this.#http, request);
+    checkOptions(request);
+    return watch(this.#http, this.#told(request));
   }
 
   /**
@@ -139,13 +158,15 @@ export class Client {
    */
   follow(election: string, after = 0, options: FollowOptions = {}): AsyncGenerator<JournalItem, void, void> {
     path(election); // refuses a wrong name
+    checkOptions(options);
     if (options.member !== undefined) candidateID(options.member);
     return new JournalReader(this.#http, election, index("after", after), options.member, options.signal).follow();
   }
 
   /** Keeps the program a member of the election, until the member is left or disposed of: `await using`. */
   member(election: string, options: MemberOptions = {}): Member {
-    return new Member(this.#http, election, options.id ?? this.#id(), options);
+    checkOptions(options);
+    return new Member(this.#http, this.#means.log, election, options.id ?? this.#id(), options);
   }
 
   /** Reads an election as a cluster: its members, what token each follows, the quorum, and a status. */
@@ -201,6 +222,11 @@ export class Client {
   /** Reads the checkpoint of an election. NotFound: it has none. */
   checkpoint(election: string, options: CallOptions = {}): Promise<Checkpoint> {
     return api.checkpoint(this.#http, election, options);
+  }
+
+  /** What onConnection throws does not end the loop. */
+  #told<T extends ObserveOptions>(options: T): T {
+    return { ...options, onConnection: callback(this.#means.log, "onConnection", options.onConnection) };
   }
 
   get #http(): Http {

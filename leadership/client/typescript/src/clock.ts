@@ -26,13 +26,16 @@ export interface Clock {
  * then only the fencing token helps.
  */
 export function systemClock(): Clock {
-  return uptimeClock() ?? new ElapsedClock(hrtime, Date.now);
+  uptime ??= uptimeClock();
+  return uptime ?? new ElapsedClock(hrtime, Date.now);
 }
 
 function timer(milliseconds: number, call: () => void): () => void {
   const t = setTimeout(call, Math.max(0, Math.ceil(milliseconds)));
   return () => clearTimeout(t);
 }
+
+let uptime: Clock | undefined; // one open file is enough for a process
 
 /** Reads /proc/uptime: seconds with two decimals. Returns undefined where there is none. */
 function uptimeClock(): Clock | undefined {

@@ -1,6 +1,7 @@
 import { RegentError, invalid } from "./errors.ts";
 import type { Lease } from "./lease.ts";
 import type { Log } from "./log.ts";
+import { onAbort } from "./wait.ts";
 import { milliseconds, quote, type Duration } from "./wire.ts";
 
 /** What run does beside leading. */
@@ -21,6 +22,12 @@ export interface RunOptions {
 /** Too few members followed the new token, so run gave the lease back without calling its body. */
 export class NotFollowed extends RegentError {}
 
+/** @internal Refuses a wrong number of followers; 0 is none. */
+export function checkNeed(need: unknown): void {
+  const right = need === undefined || (Number.isInteger(need) && (need as number) >= 0 && (need as number) <= 10_000);
+  if (!right) throw invalid(`awaitFollowers: the number of followers is an integer from 0 to 10000, not ${quote(need)}`);
+}
+
 /** @internal Waits for followers, for one duration of the lease. */
 export async function followed(lease: Lease, need: number | undefined): Promise<void> {
   if (!need) return;
@@ -40,7 +47,7 @@ export class EndsWithHandOver {
   readonly #log: Log;
   readonly #controller = new AbortController();
   readonly #returned = new AbortController();
-  readonly #abort = (): void => void this.#end();
+  readonly #leave: () => void;
   #lease: Lease | undefined;
   #handing: Promise<void> | undefined;
 
@@ -49,8 +56,8 @@ export class EndsWithHandOver {
     if (this.#within < 1_000 || this.#within > 600_000) throw invalid(`handOverWithin: a hand-over takes "1s" to "10m", not ${quote(within)}`);
     this.#outer = outer;
     this.#log = log;
-    outer?.addEventListener("abort", this.#abort);
-    if (outer?.aborted) this.#abort();
+    this.#leave = onAbort(outer, () => this.#end());
+    if (outer?.aborted) this.#end();
   }
 
   /** For the lease: fires at once until it leads, and after the hand-over from then on. */
@@ -62,9 +69,9 @@ export class EndsWithHandOver {
     this.#lease = lease;
   }
 
-  /** The body has returned. Resolves when nothing of a hand-over runs any more. */
+  /** The body has returned, or is not called. Resolves when nothing of a hand-over runs any more. */
   async returned(): Promise<void> {
-    this.#outer?.removeEventListener("abort", this.#abort);
+    this.#leave();
     this.#returned.abort();
     await this.#handing;
   }

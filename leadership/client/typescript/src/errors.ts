@@ -33,7 +33,8 @@ export class RegentError extends Error {
     Object.defineProperty(this, "name", { value: of.name, configurable: true });
     this.code = details.problem?.code ?? of.code;
     if (details.problem) this.problem = details.problem;
-    this.retryAfter = details.retryAfter ?? details.problem?.retryAfterMs ?? 0;
+    const retryAfter: unknown = details.retryAfter ?? details.problem?.retryAfterMs;
+    this.retryAfter = typeof retryAfter === "number" && Number.isFinite(retryAfter) && retryAfter >= 0 ? retryAfter : 0;
   }
 
   /** Why, where the code alone does not say it, such as EPOCH or LOCK_DELAY; "" for none. */
@@ -202,7 +203,7 @@ export const errorClasses: Readonly<Record<string, typeof RegentError>> = Object
 
 /** @internal Returns the error that a problem document says. */
 export function ofProblem(call: string, problem: Problem): RegentError {
-  const of = errorClasses[problem.code] ?? RegentError;
+  const of = Object.hasOwn(errorClasses, problem.code) ? errorClasses[problem.code]! : RegentError;
   return new of(`${call}: ${problem.detail} (${problem.code})`, { problem });
 }
 

@@ -21,7 +21,7 @@ export interface Named {
   token: number;
   /** About the milliseconds until the present term ends, ready or not; undefined if it is not known. */
   left: number | undefined;
-  /** Fires when the hand-over does not come. */
+  /** Fires when the hand-over does not come, and when the candidate leads already or has given up: end within a second then. */
   signal: AbortSignal;
 }
 
@@ -30,15 +30,17 @@ export type OnSuccession = (named: Named) => void | Promise<void>;
 
 export interface SuccessionOptions {
   /** Called when a leader is to hand over to this candidate, which waits: it loads what a leader needs. */
-  onSuccession?: OnSuccession;
+  onSuccession?: OnSuccession | undefined;
   /** Called with a new lease where the election's policy has `promotion`: it loads what a leader needs, before the election may be written to. */
-  onPromotion?: (lease: Lease) => void | Promise<void>;
+  onPromotion?: ((lease: Lease) => void | Promise<void>) | undefined;
 }
 
 /** How long a candidate has waited before it watches: most that are granted a lease at once need no stream. */
 const attendAfter = 1_000;
 /** How long after the leader's yield a waiting call may take to be granted, before the candidate asks anew. */
 const claimAfter = 250;
+/** How long onSuccession has for its end once its signal has fired. */
+const endLimit = 1_000;
 
 /** What an event, a state and a refusal have in common. */
 interface Heard {
@@ -175,11 +177,14 @@ export class Heir {
     return this.#claims;
   }
 
-  /** Ends it, and returns when nothing of it runs any more. */
+  /** Ends it, and returns when nothing of it runs any more, or when onSuccession does not heed its signal. */
   async end(): Promise<void> {
     this.#end.abort();
     this.#work?.abort();
-    await Promise.all(this.#running);
+    const given = new AbortController();
+    const ended = Promise.all(this.#running).then(() => given.abort());
+    await Promise.race([ended, sleep(this.#clock, endLimit, given.signal)]);
+    if (!given.signal.aborted) this.#log("warn", "onSuccession goes on though its signal has fired; not waiting for it", this.#about());
   }
 
   #about(): Record<string, unknown> {

@@ -61,7 +61,9 @@ export class Http {
 
   constructor(options: HttpOptions) {
     this.server = parseServer(options.server, options.insecure);
-    this.#token = options.token;
+    const { token } = options;
+    if (token !== undefined && typeof token !== "string" && typeof token !== "function") throw invalid("token: it is a text, or a function that returns one");
+    this.#token = token;
     this.#fetch = options.fetch;
     this.#clock = options.clock;
   }
@@ -107,6 +109,10 @@ export class Http {
       return await this.#fetch(this.#url(k), init);
     } catch (e) {
       limited.check();
+      const code = codeOf(e);
+      if (distrusts(code)) {
+        throw new RegentError(`${k.name}: the server's certificate is not trusted: ${reasonOf(e)} (${code}); nothing was sent. Name the file of its authority in NODE_EXTRA_CA_CERTS`, { cause: e });
+      }
       throw unanswered(k, !limited.over && notSent(e) ? false : k.changes, limited.over ? "no answer in time" : "no answer", e);
     }
   }
@@ -125,10 +131,11 @@ export class Http {
       token = typeof this.#token === "string" ? this.#token : await limited.within(Promise.resolve(this.#token(limited.signal)));
     } catch (e) {
       limited.check();
-      throw new StoreUnavailable(`${k.name}: there is no token to identify the caller (STORE_UNAVAILABLE)`, { cause: e });
+      const of = isMissing(e) ? Unauthenticated : StoreUnavailable; // a file that is missing stays so
+      throw new of(`${k.name}: there is no token to identify the caller: ${reasonOf(e)} (${of.code})`, { cause: e });
     }
     // fetch would repeat a token that it cannot send
-    if (!/^[\x21-\x7e]+$/.test(token)) throw invalid(`${k.name}: the bearer token is empty or has characters that cannot be sent`);
+    if (typeof token !== "string" || !/^[\x21-\x7e]+$/.test(token)) throw invalid(`${k.name}: the bearer token is no text, is empty or has characters that cannot be sent`);
     headers.set("authorization", "Bearer " + token);
   }
 
@@ -217,10 +224,32 @@ function notSent(e: unknown): boolean {
   return connecting((e as { cause?: unknown } | undefined)?.cause ?? e);
 }
 
+/** Returns the code of what made fetch fail; "" if it has none. */
+function codeOf(e: unknown): string {
+  const { code } = ((e as { cause?: unknown } | undefined)?.cause ?? e ?? {}) as { code?: unknown };
+  return typeof code === "string" ? code : "";
+}
+
+/** Reports whether the code is of a certificate that is not trusted, and will not be. */
+function distrusts(code: string): boolean {
+  return /^(ERR_TLS_CERT_|CERT_|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF))|SELF_SIGNED_CERT|^INVALID_CA$|^HOSTNAME_MISMATCH$/.test(code);
+}
+
+function isMissing(e: unknown): boolean {
+  return ["ENOENT", "ENOTDIR", "EISDIR", "EACCES"].includes(codeOf(e));
+}
+
+/** Says why fetch, or a token source, has failed. */
+function reasonOf(e: unknown): string {
+  const last = (e as { cause?: unknown } | undefined)?.cause ?? e;
+  const { message, code } = (last ?? {}) as { message?: string; code?: string };
+  return message || code || String(last);
+}
+
 /** Returns the error of a call that has no answer. */
 function unanswered(k: Call, changes: boolean, what: string, cause: unknown): RegentError {
   const of = changes ? OutcomeUnknown : StoreUnavailable;
-  return new of(`${k.name}: ${what} (${of.code})`, { cause });
+  return new of(`${k.name}: ${what}: ${reasonOf(cause)} (${of.code})`, { cause });
 }
 
 /** @internal Returns the error of a success that cannot be read or does not answer the call. */

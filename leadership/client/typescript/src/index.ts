@@ -1,7 +1,12 @@
 export { Client, type ClientOptions } from "./client.ts";
 export { cksumPriority, defaultCandidate, type LeadOptions } from "./candidate.ts";
 export { systemClock, type Clock } from "./clock.ts";
-export * from "./errors.ts";
+export {
+  Draining, DepthExceeded, ElectionDeleted, HistoryCompacted, IndexMismatch, Internal, InvalidArgument, LeaseHeld, LeaseLost, LimitExceeded,
+  MethodNotAllowed, NotAcceptable, NotEligible, NotFound, NotReady, OutcomeUnknown, PayloadTooLarge, PermissionDenied, RateLimited, ReadOnly,
+  RecordCorrupt, RecordTooNew, RegentError, RequestTimeout, RevisionMismatch, StoreUnavailable, TokenStale, URITooLong, Unauthenticated,
+  UnsupportedMediaType, errorClasses, type Details, type End, type Problem,
+} from "./errors.ts";
 export type { TokenSource } from "./http.ts";
 export type { Lease } from "./lease.ts";
 export type { Log } from "./log.ts";

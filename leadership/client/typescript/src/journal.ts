@@ -1,10 +1,10 @@
 import { checkData, post, putSnapshot, type CallOptions } from "./api.ts";
 import { invalid } from "./errors.ts";
-import { misread } from "./http.ts";
+import { isObject, misread } from "./http.ts";
 import { JournalReader, type JournalItem } from "./journal_reader.ts";
 import { persist, type Leader } from "./leader.ts";
 import type { JournalHead } from "./schemas.ts";
-import { quote } from "./wire.ts";
+import { checkOptions, quote } from "./wire.ts";
 
 /** An entry to append to a journal. */
 export interface Entry {
@@ -44,7 +44,10 @@ export class Journal {
    * lease.journal opens it anew, with the index that it has then.
    */
   async append(entries: Entry | readonly Entry[], options: CallOptions = {}): Promise<number> {
-    const all = [...(Array.isArray(entries) ? entries : [entries as Entry])].map(({ type, data }, i) => {
+    checkOptions(options);
+    const all = (Array.isArray(entries) ? entries : [entries as unknown]).map((entry: unknown, i) => {
+      if (!isObject(entry)) throw invalid(`entries/${i}: an entry is { type, data }, not ${quote(entry)}`);
+      const { type, data } = entry;
       checkData(`entries/${i}/data`, data);
       return { ...(type ? { type } : {}), data: JSON.parse(JSON.stringify(data)) as unknown }; // as it is now
     });

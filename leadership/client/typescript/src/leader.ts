@@ -6,9 +6,9 @@ import { epochOf } from "./keeper.ts";
 import type { ElectionState } from "./schemas.ts";
 import { successionAfter } from "./succession.ts";
 import type { Term } from "./term.ts";
-import { sleep } from "./wait.ts";
+import { onAbort, sleep } from "./wait.ts";
 import { watch } from "./watch.ts";
-import { candidateID, milliseconds, quote, text, type Duration, type LeaseRequest } from "./wire.ts";
+import { candidateID, checkOptions, milliseconds, quote, text, type Duration, type LeaseRequest } from "./wire.ts";
 
 /** @internal A leader, as calls in its name need it. */
 export interface Leader {
@@ -20,12 +20,12 @@ export interface Leader {
 export async function during<T>(signals: (AbortSignal | undefined)[], work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const any = new AbortController();
   const end = (): void => any.abort(signals.find((s) => s?.aborted)?.reason);
-  for (const s of signals) s?.addEventListener("abort", end);
+  const leave = signals.map((s) => onAbort(s, end));
   if (signals.some((s) => s?.aborted)) end();
   try {
     return await work(any.signal);
   } finally {
-    for (const s of signals) s?.removeEventListener("abort", end);
+    for (const end of leave) end();
   }
 }
 
@@ -34,8 +34,9 @@ export async function during<T>(signals: (AbortSignal | undefined)[], work: (sig
  * nothing, or has not answered, until the signal fires or the lease ends. After OutcomeUnknown the call may
  * have been carried out. A leader that hears from the answer that its lease is lost stops.
  */
-export function persist<T>({ term }: Leader, options: CallOptions, call: (r: LeaseRequest, options: CallOptions) => Promise<T>): Promise<T> {
-  return during([term.signal, options.signal], async (signal) => {
+export async function persist<T>({ term }: Leader, options: CallOptions, call: (r: LeaseRequest, options: CallOptions) => Promise<T>): Promise<T> {
+  checkOptions(options);
+  return await during([term.signal, options.signal], async (signal) => {
     const backoff = new Backoff();
     for (let last: unknown; ; ) {
       if (term.remaining() === 0) throw joined(term.cause, last);
@@ -229,7 +230,9 @@ export interface StepDownOptions {
 /** @internal Checks what a leader steps down with, and returns it as the call has it. */
 export function stepDownBody(reason: string, options: StepDownOptions): { reason: string; for?: string } {
   const bytes = typeof reason === "string" ? Buffer.byteLength(reason) : 0;
-  if (bytes < 1 || bytes > 256) throw invalid(`reason: a reason is one line of 1 to 256 bytes, not of ${bytes}`);
+  if (bytes < 1 || bytes > 256 || /\p{Cc}|\p{Cs}/u.test(reason)) {
+    throw invalid(`reason: a reason is one line of text of 1 to 256 bytes, without control characters, not ${quote(reason)}`);
+  }
   if (options.absence === undefined) return { reason };
   const ms = milliseconds("absence", options.absence);
   if (ms < 1_000 || ms > 720 * 3_600_000) throw invalid(`absence: a candidate steps down for "1s" to "720h", not for ${quote(options.absence)}`);

@@ -14,7 +14,7 @@ import type { Report } from "./report.ts";
 import type { Inheritance, Succession } from "./schemas.ts";
 import type { Term } from "./term.ts";
 import { sleep } from "./wait.ts";
-import type { Election, LeaseRequest } from "./wire.ts";
+import { checkOptions, type Election, type LeaseRequest } from "./wire.ts";
 
 /** Milliseconds for the release after the body. */
 const releaseTimeout = 5000;
@@ -149,7 +149,8 @@ export class Lease {
    * half for stopping. NotEligible: no candidate waits; the term goes on then. NotReady: the successor was not
    * ready in time; end the work all the same.
    */
-  handOver(options: HandOverOptions = {}): Promise<void> {
+  async handOver(options: HandOverOptions = {}): Promise<void> {
+    checkOptions(options);
     return handOver(this.#leader, options);
   }
 
@@ -165,11 +166,14 @@ export class Lease {
 
   /**
    * Is release with a reason, which the election's history keeps: one line of at most 256 bytes. With `absence`
-   * the candidate is not granted the lease again for that long. If the server does not take the reason, the lease
-   * is released without, and the error says so.
+   * the candidate is not granted the lease again for that long. InvalidArgument: nothing was done, and the lease
+   * goes on. After any other error it is released all the same, without the reason.
    */
   async stepDown(reason: string, options: StepDownOptions = {}): Promise<void> {
-    this.#stepsDown = stepDownBody(reason, options);
+    checkOptions(options);
+    const body = stepDownBody(reason, options);
+    if (this.#release) throw this.#term.lost("RESIGNED", "it was released before, without this reason", {});
+    this.#stepsDown = body;
     await this.release();
     if (this.#refused !== undefined) throw this.#refused;
   }
@@ -193,7 +197,10 @@ export class Lease {
     term.remaining();
     term.finish(term.lost("RESIGNED", "the leader has resigned", {}), "RESIGNED");
     await this.#keeper.stopped;
-    if (term.end === "LEASE_LOST" || term.end === "ELECTION_DELETED") return;
+    if (term.end === "LEASE_LOST" || term.end === "ELECTION_DELETED") {
+      this.#refused = term.cause;
+      return;
+    }
     const until = term.clock.now() + Math.min(releaseTimeout, term.untilDeadline());
     const left = (): number => Math.min(until - term.clock.now(), term.untilDeadline());
     if (await this.#endOtherwise(left)) return;
@@ -209,7 +216,7 @@ export class Lease {
     const call = (r: LeaseRequest, bounds: Bounds): Promise<Election> => post(this.#calls.http, body ? ":stepDown" : ":yield", r, body ?? {}, bounds);
     const failure = await endBy(call, term.named(), left, term);
     if (failure === undefined) this.#log("info", body ? "stepped down" : "yielded", aboutRequest(term.named()));
-    if (body) this.#refused = failure;
+    if (body) this.#refused = typeof failure === "string" ? term.cause : failure;
     return failure === undefined;
   }
 

@@ -2,7 +2,9 @@ import { join, leave } from "./api.ts";
 import { Backoff } from "./backoff.ts";
 import { LimitExceeded, NotFound, OutcomeUnknown, invalid, transient } from "./errors.ts";
 import type { Http } from "./http.ts";
+import { callback, type Log } from "./log.ts";
 import { sleep } from "./resume.ts";
+import { onAbort } from "./wait.ts";
 import { candidateID, milliseconds, path, quote, text, type Duration } from "./wire.ts";
 import { watch } from "./watch.ts";
 
@@ -54,6 +56,9 @@ export class Member implements AsyncDisposable {
   readonly joined: Promise<void>;
   readonly #http: Http;
   readonly #options: MemberOptions;
+  readonly #seenToken: (() => number | undefined) | undefined;
+  readonly #onTold: ((told: Told) => void) | undefined;
+  readonly #onFailure: ((error: unknown) => void) | undefined;
   readonly #ttl: number;
   readonly #end = new AbortController();
   readonly #backoff = new Backoff();
@@ -67,12 +72,15 @@ export class Member implements AsyncDisposable {
   #due = false; // it has to say what it follows
 
   /** @internal */
-  constructor(http: Http, election: string, id: string, options: MemberOptions) {
+  constructor(http: Http, log: Log, election: string, id: string, options: MemberOptions) {
     path(election); // checks the name
     this.#http = http;
     this.election = election;
     this.id = candidateID(id);
     this.#options = options;
+    this.#seenToken = callback(log, "seenToken", options.seenToken);
+    this.#onTold = callback(log, "onTold", options.onTold);
+    this.#onFailure = callback(log, "onFailure", options.onFailure);
     this.#ttl = milliseconds("ttl", options.ttl ?? "30s");
     if (this.#ttl < 10_000 || this.#ttl > 300_000) throw invalid(`ttl: it is from "10s" to "5m", not ${quote(options.ttl)}`);
     const { role = "follower", signal } = options;
@@ -84,11 +92,11 @@ export class Member implements AsyncDisposable {
     });
     this.joined.catch(() => {});
     const end = (): void => this.#end.abort();
+    const leave = onAbort(signal, end);
     if (signal?.aborted) end();
-    signal?.addEventListener("abort", end);
     void this.#watch();
     this.done = this.#run(joined).finally(() => {
-      signal?.removeEventListener("abort", end);
+      leave();
       this.#end.abort();
     });
     this.done.catch(() => {}); // for those that ask
@@ -126,8 +134,8 @@ export class Member implements AsyncDisposable {
 
   // Joins once, and returns the time until the next call. Throws what would stay.
   async #join(): Promise<number> {
-    const { role = "follower", note, seenToken, onFailure } = this.#options;
-    if (seenToken) this.#seen = seenToken();
+    const { role = "follower", note } = this.#options;
+    this.#seen = this.#follows();
     this.#due = false;
     const request = { candidateId: this.id, role, ttl: text(this.#ttl), ...(this.#seen > 0 ? { seenToken: this.#seen } : {}), ...(note ? { note } : {}) };
     try {
@@ -139,7 +147,7 @@ export class Member implements AsyncDisposable {
     } catch (e) {
       if (this.#end.signal.aborted || e instanceof OutcomeUnknown) this.#unknown = true;
       if (!transient(e) && !(e instanceof LimitExceeded) && !(e instanceof NotFound)) throw e;
-      onFailure?.(e);
+      this.#onFailure?.(e);
       return this.#backoff.after(e);
     }
   }
@@ -148,7 +156,7 @@ export class Member implements AsyncDisposable {
   #hear(revision: number, now: Told): boolean {
     if (revision > this.#at || (revision === this.#at && now.token >= this.#now.token)) [this.#at, this.#now] = [revision, now];
     this.#tell();
-    if (this.#options.seenToken || now.token <= this.#seen) return false;
+    if (this.#seenToken || now.token <= this.#seen) return false;
     this.#seen = now.token;
     return true;
   }
@@ -158,21 +166,26 @@ export class Member implements AsyncDisposable {
     const { leader, token } = this.#now;
     if (!this.#answered || (this.#told?.leader === leader && this.#told?.token === token)) return;
     this.#told = { leader, token };
-    this.#options.onTold?.({ leader, token });
+    this.#onTold?.({ leader, token });
+  }
+
+  // The newest token that the member follows; the last one if seenToken cannot say.
+  #follows(): number {
+    const seen = this.#seenToken?.();
+    return Number.isSafeInteger(seen) ? seen! : this.#seen;
   }
 
   // Returns when the member has to join again.
   async #rest(pause: number): Promise<void> {
     if (this.#due) return;
-    const { seenToken } = this.#options;
     const rest = new AbortController();
     const wake = (): void => rest.abort();
     this.#wake = wake;
-    this.#end.signal.addEventListener("abort", wake);
-    const looks = seenToken && setInterval(() => seenToken() !== this.#seen && wake(), seenEvery);
+    const leave = onAbort(this.#end.signal, wake);
+    const looks = this.#seenToken && setInterval(() => this.#follows() !== this.#seen && wake(), seenEvery);
     await sleep(this.#end.signal.aborted ? 0 : pause, rest.signal);
     clearInterval(looks);
-    this.#end.signal.removeEventListener("abort", wake);
+    leave();
   }
 
   // Hears of changes until the membership ends, or the watch does for good.

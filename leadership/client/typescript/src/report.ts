@@ -44,6 +44,7 @@ export class Reporting {
 
   /** Adds to the report. Throws InvalidArgument for what no server would take; then nothing has changed. */
   add(r: Report): void {
+    if (!isObject(r)) throw invalid("report: a report is an object, as { progress: 1 }");
     const all = { ...this.#all };
     for (const [name, value] of Object.entries(r)) if (value !== undefined) all[name] = merged(name, all[name], value);
     const text = JSON.stringify(all);

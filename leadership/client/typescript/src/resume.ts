@@ -2,6 +2,7 @@ import { Backoff } from "./backoff.ts";
 import { HistoryCompacted, RegentError, StoreUnavailable, transient } from "./errors.ts";
 import type { Http } from "./http.ts";
 import { readEvents, type Message } from "./sse.ts";
+import { onAbort } from "./wait.ts";
 import { quote } from "./wire.ts";
 
 /** @internal A message that no Regent server sends, or that was not asked for. A new connection may help. */
@@ -78,8 +79,8 @@ export async function* messages(http: Http, k: StreamCall): AsyncGenerator<Messa
   const { signal, idle = defaultIdle, onOpen, ...call } = k;
   const connection = new AbortController();
   const end = (): void => connection.abort(signal?.reason);
+  const leave = onAbort(signal, end);
   if (signal?.aborted) end();
-  signal?.addEventListener("abort", end);
   try {
     const response = await http.open({ ...call, method: "GET", changes: false, limit: idle, signal: connection.signal });
     onOpen?.();
@@ -90,7 +91,7 @@ export async function* messages(http: Http, k: StreamCall): AsyncGenerator<Messa
     if (e instanceof RegentError) throw e;
     throw new StoreUnavailable(`${k.name}: the stream broke (STORE_UNAVAILABLE)`, { cause: e });
   } finally {
-    signal?.removeEventListener("abort", end);
+    leave();
     connection.abort();
   }
 }
@@ -101,11 +102,11 @@ export function sleep(milliseconds: number, signal?: AbortSignal): Promise<void>
     if (signal?.aborted) return resolve();
     const done = (): void => {
       clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
+      leave();
       resolve();
     };
     const timer = setTimeout(done, milliseconds);
-    signal?.addEventListener("abort", done);
+    const leave = onAbort(signal, done);
   });
 }
 

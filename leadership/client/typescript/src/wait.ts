@@ -7,7 +7,7 @@ import type { Clock } from "./clock.ts";
  */
 export function onAbort(signal: AbortSignal | undefined, call: () => void): () => void {
   if (!signal) return () => {};
-  setMaxListeners(0, signal);
+  setMaxListeners(Infinity, signal); // 0 would do, but getMaxListeners of Node.js 20 throws then
   signal.addEventListener("abort", call);
   return () => signal.removeEventListener("abort", call);
 }

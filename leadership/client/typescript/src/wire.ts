@@ -37,6 +37,19 @@ export function quote(value: unknown): string {
   return inspect(value, { depth: 1, maxStringLength: 80, breakLength: Infinity });
 }
 
+/** @internal Refuses options that are no object, and a signal that is none. */
+export function checkOptions(options: unknown): void {
+  if (!isObject(options)) throw invalid(`options: they are an object, or left out, not ${quote(options)}`);
+  const { signal } = options;
+  const { aborted, addEventListener } = (signal ?? {}) as Partial<AbortSignal>;
+  if (signal !== undefined && (typeof aborted !== "boolean" || typeof addEventListener !== "function")) throw invalid(`signal: it is an AbortSignal, not ${quote(signal)}`);
+}
+
+/** @internal Refuses what is no function, unless it is left out. */
+export function checkFunction(name: string, call: unknown): void {
+  if (call !== undefined && typeof call !== "function") throw invalid(`${name}: it is a function, not ${quote(call)}`);
+}
+
 /** @internal Returns the path of an election, or of what belongs to it. A wrong name could change the meaning of the path. */
 export function path(election: string, suffix = ""): string {
   if (typeof election !== "string" || !/^[a-z0-9]([a-z0-9._-]{0,126}[a-z0-9])?$/.test(election)) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ElectionDeleted, InvalidArgument, LeaseHeld, NotEligible, PermissionDenied, StoreUnavailable, cksumPriority, defaultCandidate } from "../src/index.ts";
+import { ElectionDeleted, InvalidArgument, LeaseHeld, NotEligible, PermissionDenied, StoreUnavailable, cksumPriority, defaultCandidate, type LeadOptions } from "../src/index.ts";
 import { Script, broken, late, ok, refuse, settle, silent, unreachable, vacant } from "./scripted.ts";
 
 const inLine = refuse(409, "LEASE_HELD", { reason: "HELD" });
@@ -137,6 +137,37 @@ for (const [name, prepare] of Object.entries(aborts)) {
   });
 }
 
+test("the look for a lease that is not wanted goes on when reads fail, and for as long as the request may be under way", async () => {
+  for (const reads of [[broken, refuse(503, "STORE_UNAVAILABLE"), () => new Response("<html>", { status: 502 }), ok({ fencingToken: 7 })], [vacant]]) {
+    const s = new Script();
+    s.on("acquire", silent);
+    s.on("get", ...reads);
+    s.on("release", vacant);
+    const stop = new AbortController();
+    const failing = assert.rejects(s.client().lead("reports", { signal: stop.signal }), /enough/);
+    await settle();
+    stop.abort(new Error("enough"));
+    await s.clock.advance(2_000);
+    if (reads.length === 1) s.on("get", ok({ fencingToken: 7 })); // granted only now
+    await s.clock.advance(4_000);
+    await failing;
+    assert.equal(s.of("release")[0]?.body.fencingToken, 7);
+  }
+});
+
+test("a look that never succeeds is told", async () => {
+  const s = new Script();
+  s.on("acquire", silent);
+  s.on("get", refuse(503, "STORE_UNAVAILABLE"));
+  const stop = new AbortController();
+  const failing = assert.rejects(s.client().lead("reports", { signal: stop.signal }), /enough/);
+  await settle();
+  stop.abort(new Error("enough"));
+  await s.clock.advance(5_100);
+  await failing;
+  assert.match(s.logged.join("\n"), /it ends by itself.*STORE_UNAVAILABLE/);
+});
+
 test("an abort while the bearer token is asked for sends nothing more than a look", async () => {
   const s = new Script();
   const stop = new AbortController();
@@ -213,11 +244,43 @@ test("what cannot be is refused before anything is sent, and the error says what
     [["reports", { capabilities: ["a b"] }], /capabilities/],
     [["reports", { load: -1 }], /load/],
     [["reports", { viaPeer: "other" }], /viaPeer/],
+    [["reports", { capabilities: "gpu" as never }], /\['gpu'\]/],
+    [["reports", { onSuccession: "load" as never }], /onSuccession: it is a function/],
+    [["reports", { onPromotion: {} as never }], /onPromotion: it is a function/],
+    [["reports", { signal: {} as never }], /AbortSignal/],
+    [["reports", null as never], /options/],
   ];
   for (const [args, says] of wrong) {
     await assert.rejects(client.lead(...args), (e: Error) => e instanceof InvalidArgument && says.test(e.message));
   }
+  await assert.rejects(client.run("reports", "work" as never), InvalidArgument);
+  for (const awaitFollowers of [NaN, -1, "1" as never]) await assert.rejects(client.run("reports", () => {}, { awaitFollowers }), InvalidArgument);
+  assert.throws(() => client.observe("reports", null as never), InvalidArgument);
+  assert.throws(() => client.member("reports", { onTold: 5 as never }), InvalidArgument);
   assert.equal(s.asked.length, 0);
+});
+
+test("a time to retry that is none does not make it ask without a pause", async () => {
+  for (const retryAfterMs of ["soon", {}, -5_000, null]) {
+    const s = new Script();
+    s.on("acquire", refuse(503, "STORE_UNAVAILABLE", { retryAfterMs }), refuse(503, "STORE_UNAVAILABLE", { retryAfterMs }), ok());
+    s.on("renew", refuse(503, "STORE_UNAVAILABLE", { retryAfterMs }), ok());
+    const asking = s.client().lead("reports");
+    await s.clock.advance(1_000);
+    const [first, second, third] = s.of("acquire");
+    assert.ok(second!.at - first!.at >= 50 && third!.at - second!.at >= 100);
+    const lease = await asking;
+    await s.clock.advance(60_000);
+    assert.ok(lease.valid());
+  }
+});
+
+test("the options may be undefined, and capabilities are no text", () => {
+  const name: string | undefined = process.env["NO_SUCH_NAME"];
+  const options: LeadOptions = { candidate: name, lease: name, wait: name, margin: name, note: name, viaPeer: name, capabilities: new Set(["gpu"]), onSuccession: undefined, onPromotion: undefined };
+  // @ts-expect-error: a text is iterable, too
+  options.capabilities = "gpu";
+  assert.ok(new Script().client({ candidate: name, token: name }));
 });
 
 test("the priority by cksum is that of cksum", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 import { ElapsedClock, systemClock } from "../src/clock.ts";
 
@@ -11,6 +11,13 @@ test("on Linux the clock is CLOCK_BOOTTIME", { skip: !existsSync("/proc/uptime")
   const now = clock.now();
   assert.ok(now >= before && now <= uptime());
   assert.equal(clock.resolution, 10);
+});
+
+test("on Linux all clocks share one open file", { skip: !existsSync("/proc/self/fd") }, () => {
+  systemClock();
+  const before = readdirSync("/proc/self/fd").length;
+  for (let i = 0; i < 20; i++) systemClock();
+  assert.ok(readdirSync("/proc/self/fd").length < before + 10);
 });
 
 test("on Linux the clock counts the time of a suspension", { skip: !existsSync("/proc/uptime") }, (t) => {

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
+import { getEventListeners, getMaxListeners } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { type AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { inspect } from "node:util";
-import { Client, InvalidArgument, OutcomeUnknown, PermissionDenied, RateLimited, RegentError, StoreUnavailable, Unauthenticated } from "../src/index.ts";
+import { Client, InvalidArgument, OutcomeUnknown, PermissionDenied, RateLimited, RegentError, StoreUnavailable, Unauthenticated, fileToken } from "../src/index.ts";
 import { Http, type Call } from "../src/http.ts";
 import { systemClock } from "../src/clock.ts";
-import { held } from "./scripted.ts";
+import { Script, held, unreachable } from "./scripted.ts";
 
 /** Starts a server for the test, and returns its address. */
 async function serve(t: TestContext, answer: RequestListener): Promise<string> {
@@ -105,6 +106,21 @@ test("a token source that fails makes the call fail with nothing done", async ()
   await assert.rejects(silent.call({ ...change, limit: 20 }), StoreUnavailable);
 });
 
+test("what stays is not tried again, and the error at the end of a wait says what failed last", async () => {
+  const s = new Script();
+  const untrusted = (): Promise<never> => Promise.reject(new TypeError("fetch failed", { cause: Object.assign(new Error("self-signed certificate"), { code: "DEPTH_ZERO_SELF_SIGNED_CERT" }) }));
+  s.on("acquire", untrusted);
+  await assert.rejects(s.client().lead("reports"), (e: RegentError) => e.code === "" && /certificate is not trusted: self-signed/.test(e.message));
+  await assert.rejects(s.client({ token: fileToken("/no/such/file") }).lead("reports"), Unauthenticated);
+  await assert.rejects(s.client({ token: () => undefined as never }).lead("reports"), InvalidArgument);
+  assert.throws(() => s.client({ token: 5 as never }), InvalidArgument);
+  assert.equal(s.asked.length, 1);
+  s.on("acquire", unreachable);
+  const failing = assert.rejects(s.client().lead("reports", { wait: "20s" }), /acquire: no answer: refused \(STORE_UNAVAILABLE\)/);
+  await s.clock.advance(20_000);
+  await failing;
+});
+
 test("an address must be of this machine or encrypted, and is repeated in no error", () => {
   for (const server of ["http://127.0.0.1:8080", "http://127.9.9.9", "http://[::1]:8080/", "http://localhost/regent/", "https://regent.example.com", "http://[::ffff:127.0.0.1]"]) {
     assert.ok(new Client(server), server);
@@ -126,14 +142,27 @@ test("a prefix of the path is kept", async (t) => {
   assert.deepEqual(paths, ["/regent/v1/elections/reports:acquire"]);
 });
 
-test("many calls may share one signal without a warning", async (t) => {
+test("everything may share one signal without a warning, and leaves it", async (t) => {
   const warnings: Error[] = [];
   const warn = (w: Error): void => void warnings.push(w);
   process.on("warning", warn);
   t.after(() => process.off("warning", warn));
   const server = await serve(t, (_, response) => void setTimeout(() => response.writeHead(503).end(), 50));
-  const { signal } = new AbortController();
-  await Promise.allSettled(Array.from({ length: 30 }, () => http(server).call({ ...change, signal })));
+  const stop = new AbortController();
+  const { signal } = stop;
+  const client = new Client(server);
+  const many = <T>(call: () => Promise<T>): Promise<unknown> => Promise.allSettled(Array.from({ length: 30 }, call));
+  const loops = Array.from({ length: 30 }, () => client.observe("plan", { signal }));
+  const members = loops.map((_, i) => client.member("plan", { id: `bob-${i}`, signal }));
+  const looping = loops.map((loop) => loop.next().catch(() => {}));
+  await many(() => http(server).call({ ...change, signal }));
+  await many(() => client.run("plan", () => {}, { signal, wait: 0, handOverWithin: "6s" }));
+  assert.equal(getMaxListeners(signal), Infinity);
+  await Promise.all(members.map((m) => m.leave()));
   await new Promise((resolve) => setImmediate(resolve));
   assert.deepEqual(warnings, []);
+  assert.equal(getEventListeners(signal, "abort").length, 30, "only the loops listen");
+  stop.abort();
+  await Promise.all(looping);
+  assert.equal(getEventListeners(signal, "abort").length, 0);
 });

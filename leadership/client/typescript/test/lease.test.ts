@@ -290,6 +290,34 @@ test("a release that meets a new epoch releases the token of that", async () => 
   assert.deepEqual(s.of("release").map((a) => a.body.fencingToken), [1, 3]);
 });
 
+test("stepping down from a lease that is over says so", async () => {
+  const [s, lease] = await leading();
+  s.on("stepDown", vacant);
+  s.clock.jump(40_000);
+  await assert.rejects(lease.stepDown("tired"), (e: LeaseLost) => e.end === "DEADLINE");
+  const [other, second] = await leading();
+  other.on("renew", refuse(409, "LEASE_LOST"));
+  await other.clock.advance(10_000);
+  await assert.rejects(second.stepDown("tired"), (e: LeaseLost) => e.end === "LEASE_LOST");
+  const [, third] = await leading();
+  await third.release();
+  await assert.rejects(third.stepDown("tired"), (e: LeaseLost) => e.end === "RESIGNED");
+  assert.equal(s.of("stepDown").length + other.of("stepDown").length, 0);
+});
+
+test("wrong arguments are refused, and the lease goes on", async () => {
+  const [s, lease] = await leading();
+  s.on("open", () => reply({ election: "reports", index: 0 }));
+  for (const report of [null, 5, "ok", []]) assert.throws(() => lease.report(report as never), InvalidArgument);
+  const journal = await lease.journal();
+  for (const entries of [null, 5, [null], ["a"]]) await assert.rejects(journal.append(entries as never), InvalidArgument);
+  await assert.rejects(journal.append({ data: 1 }, null as never), InvalidArgument);
+  await assert.rejects(lease.checkpoint.put(1, { signal: {} as never }), InvalidArgument);
+  await assert.rejects(lease.handOver(null as never), InvalidArgument);
+  await assert.rejects(lease.stepDown("tired", null as never), InvalidArgument);
+  assert.ok(lease.valid());
+});
+
 test("releasing twice is one release, and nothing is renewed afterwards", async () => {
   const [s, lease] = await leading();
   await Promise.all([lease.release(), lease[Symbol.asyncDispose]()]);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Client, InvalidArgument, NotFollowed, PermissionDenied, type Told } from "../src/index.ts";
-import { line, reply, scripted, serve, until } from "./support.ts";
+import { line, reply, scripted, serve, take, until } from "./support.ts";
 
 const ids = async (client: Client): Promise<string[]> => (await client.members("plan")).nodes.map((n) => `${n.id}:${n.role}:${n.term ?? ""}`);
 
@@ -84,6 +84,28 @@ test("an error that would stay ends the membership", async (t) => {
   assert.throws(() => client.member("plan", { ttl: "1s" }), /"10s" to "5m"/);
   assert.throws(() => client.member("plan", { role: "leader" as never }), InvalidArgument);
   assert.throws(() => client.member("Plan"), InvalidArgument);
+});
+
+test("a callback that throws ends nothing, and is logged", async (t) => {
+  const server = await serve(t);
+  const logged: string[] = [];
+  const client = new Client(server.url, { candidate: "ann", log: (level, message, { reason }) => void logged.push(`${level} ${message} ${String(reason)}`) });
+  await using lease = await client.lead("plan");
+  const mistake = (name: string) => (): never => {
+    throw new Error(`a mistake in ${name}`);
+  };
+  const rejects = async (): Promise<void> => { throw new Error("a mistake, later"); };
+  await using member = client.member("plan", { id: "bob", seenToken: mistake("seenToken"), onTold: mistake("onTold") });
+  await using other = client.member("plan", { id: "cat", onTold: rejects });
+  await Promise.all([member.joined, other.joined, lease.awaitFollowers(1)]);
+  const [state] = await take(client.observe("plan", { onConnection: mistake("onConnection") }), 1);
+  assert.equal(state!.leaderId, "ann");
+  const before = logged.length;
+  await until(() => logged.slice(before).some((l) => l.includes("seenToken"))); // it is asked every second
+  await Promise.all([member.leave(), other.leave()]);
+  const said = logged.join("\n");
+  for (const what of ["seenToken", "onTold", "onConnection", "later"]) assert.match(said, new RegExp(`error .* has thrown; the client goes on Error: a mistake.* ${what}`));
+  await lease.release();
 });
 
 test("a leader that is not followed gives its lease back", async (t) => {

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { Client, InvalidArgument, LeaseHeld, LeaseLost, NotEligible, NotReady, type LeadOptions } from "../src/index.ts";
 import { successionAfter } from "../src/succession.ts";
 import type { ElectionEvent } from "../src/schemas.ts";
+import { Script, held, ok, refuse, vacant } from "./scripted.ts";
 import { line, message, reply, scripted, serve, until } from "./support.ts";
 
 const clientOf = (url: string, candidate: string): Client => new Client(url, { candidate });
@@ -110,6 +111,27 @@ test("a successor that is not ready in time leaves the leader to end its work", 
   await second.release();
 });
 
+test("a candidate that leads does not wait for an onSuccession that does not end", async () => {
+  for (const aborts of [false, true]) {
+    const s = new Script();
+    const named = refuse(409, "LEASE_HELD", held({ leaderId: "bob", succession: { to: "ann", since: "2026-01-01T00:00:00Z", untilMs: 30_000, ready: false } }));
+    s.on("acquire", named, ok({ fencingToken: 2, revision: 2 })); // bob has died meanwhile
+    s.on("release", vacant);
+    const stop = new AbortController();
+    let signal: AbortSignal | undefined;
+    const asking = s.client().lead("reports", { signal: stop.signal, onSuccession: (n) => { signal = n.signal; return new Promise(() => {}); } });
+    const ended = asking.then((lease) => lease.valid(), (e: unknown) => String(e));
+    await s.clock.advance(500);
+    assert.equal(s.of("acquire").length, 2);
+    assert.ok(signal?.aborted);
+    if (aborts) stop.abort(new Error("enough"));
+    await s.clock.advance(1_000);
+    assert.equal(await ended, aborts ? "Error: enough" : true);
+    assert.equal(s.of("release").length, aborts ? 1 : 0);
+    if (!aborts) await (await asking).release();
+  }
+});
+
 test("run hands over when its signal fires", async (t) => {
   const server = await serve(t);
   const ann = clientOf(server.url, "ann");
@@ -165,12 +187,12 @@ test("a leader steps down with a reason, and asks for an approval", async (t) =>
   const server = await serve(t);
   const client = clientOf(server.url, "ann");
   const lease = await client.lead("plan");
-  await assert.rejects(lease.stepDown(""), InvalidArgument);
+  for (const reason of ["", "a\nb", "x".repeat(257), null as never, 7 as never]) await assert.rejects(lease.stepDown(reason), InvalidArgument);
   await assert.rejects(lease.stepDown("tired", { absence: "1ms" }), InvalidArgument);
   assert.ok(lease.valid());
   await assert.rejects(lease.requestApproval("the second phase begins"), InvalidArgument); // the policy needs none
   await lease.stepDown("the disk is full", { absence: "1m" });
-  await lease.stepDown("again");
+  await assert.rejects(lease.stepDown("again"), (e: LeaseLost) => e.end === "RESIGNED" && /without this reason/.test(e.message));
   const last = (await client.events("plan")).at(-1)!;
   assert.deepEqual([last.type, last.reason], ["released", "the disk is full"]);
   await assert.rejects(client.lead("plan", { wait: 0 }), LeaseHeld);

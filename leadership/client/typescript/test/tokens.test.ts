@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { Client, StoreUnavailable, fileToken, metadataToken } from "../src/index.ts";
+import { Client, Unauthenticated, fileToken, metadataToken } from "../src/index.ts";
 import { folder, reply, scripted, until } from "./support.ts";
 
 /** A token that expires after so many seconds. */
@@ -92,7 +92,7 @@ test("the file of a token is read anew for each request, and no error shows it",
   const path = join(folder(t), "token");
   const client = new Client(url, { token: fileToken(path) });
   const list = async (): Promise<void> => { for await (const e of client.list()) assert.fail(e.election); };
-  await assert.rejects(list(), StoreUnavailable); // there is none yet
+  await assert.rejects(list(), (e: Error) => e instanceof Unauthenticated && /no such file/.test(e.message)); // there is none yet
   for (const token of ["secret-one", "secret-two"]) {
     writeFileSync(path, ` ${token}\n`);
     await list();

@@ -39,7 +39,7 @@ run: building build ## serve on 127.0.0.1:8080 with a local store (ARGS="..." ad
 
 dev: building build ## serve twice on the emulators, as on Google Cloud (STORE=spanner STATE=DIR LISTEN=HOST:PORT)
 	@go build -o $(BUILD)/regent-dev ./cmd/dev
-	@$(BUILD)/regent-dev -regent $(BUILD)/regent -dir $(BUILD)/dev -store $(STORE) -listen $(LISTEN) -project $(PROJECT) -state "$(STATE)" -- $(ARGS)
+	@$(BUILD)/regent-dev -regent $(BUILD)/regent -dir $(BUILD)/dev -store "$(STORE)" -listen "$(LISTEN)" -project "$(PROJECT)" -state "$(STATE)" -- $(ARGS)
 
 building:
 	@echo "building Regent; the first time this takes a minute or two"

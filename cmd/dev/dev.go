@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"regent/emulators"
@@ -28,7 +30,8 @@ type dev struct {
 	began     time.Time
 	emulators *emulators.Set
 	instances []*instance
-	state     *state // nil if nothing is kept
+	away      atomic.Int32 // instances that have ended, and are not back
+	state     *state       // nil if nothing is kept
 
 	mu  sync.Mutex // guards out
 	out io.Writer
@@ -44,7 +47,17 @@ func (d *dev) say(format string, args ...any) {
 // develop starts everything, and ends it when ctx ends or something fails for good.
 func develop(ctx context.Context, s settings, out io.Writer) (err error) {
 	d := &dev{settings: s, began: time.Now(), out: out}
-	if err := errors.Join(s.check(), os.MkdirAll(s.dir, 0o700)); err != nil {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	mine, err := lock(d.file("lock"))
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("another make dev uses %s; end that one, or give this one a folder and ports of its own: make dev BUILD=.build/second LISTEN=127.0.0.1:9080", s.dir)
+	} else if err != nil {
+		return err
+	}
+	defer mine.Close()
+	if err := s.check(); err != nil {
 		return err
 	}
 	if s.state != "" {
@@ -206,7 +219,11 @@ func (d *dev) keep(ctx context.Context, in *instance) {
 		case <-ctx.Done():
 			return
 		}
-		d.say("%s (%s) has ended; the other goes on. It is started again in %v, as Cloud Run does. Log: %s.log", in.name, in.url, d.pause, in.file)
+		other := "goes on"
+		if int(d.away.Add(1)) == len(d.instances) {
+			other = "is away, too"
+		}
+		d.say("%s (%s) has ended; the other %s. It is started again in %v, as Cloud Run does. Log: %s.log", in.name, in.url, other, d.pause, in.file)
 		select {
 		case <-time.After(d.pause):
 		case <-ctx.Done():
@@ -218,6 +235,7 @@ func (d *dev) keep(ctx context.Context, in *instance) {
 			d.say("%v. It stays away; Ctrl-C ends the rest", err)
 			return
 		}
+		d.away.Add(-1)
 		d.say("%s is back", in.name)
 	}
 }

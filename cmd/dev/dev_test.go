@@ -92,6 +92,19 @@ func TestAnInstanceThatIsKilledComesBackAndTheOtherGoesOn(t *testing.T) {
 	p.end(t, os.Interrupt)
 }
 
+func TestItIsSaidWhenNoInstanceIsLeft(t *testing.T) {
+	t.Parallel()
+	p := start(t, "-restart", "1h")
+	p.ready(t)
+	for n, want := range []string{"has ended; the other goes on", "has ended; the other is away, too"} {
+		if err := syscall.Kill(p.pid(t, n+1), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		p.await(t, want)
+	}
+	p.end(t, os.Interrupt)
+}
+
 func TestASignalDuringTheStartEndsIt(t *testing.T) {
 	t.Parallel()
 	for _, moment := range []string{"starting the emulators", "starting two instances"} {
@@ -102,6 +115,17 @@ func TestASignalDuringTheStartEndsIt(t *testing.T) {
 			p.end(t, os.Interrupt)
 		})
 	}
+}
+
+func TestAllEndsWithMake(t *testing.T) {
+	t.Parallel()
+	env := []string{"FIRESTORE_EMULATOR_HOST=" + emulators.Firestore(t), "PUBSUB_EMULATOR_HOST=" + emulators.PubSub(t)}
+	p := startBy(t, []string{"sh", "-c", `"$@" & wait`, "sh"}, env, "-project", emulators.Name(t))
+	p.ready(t)
+	if err := p.Process.Kill(); err != nil { // the shell, in the place of make
+		t.Fatal(err)
+	}
+	p.read(t, "stopped; nothing is left running", "make dev:")
 }
 
 func TestAllEndsWithAnEmulator(t *testing.T) {
@@ -177,9 +201,35 @@ func TestStateNeedsAnEmulatorThatMakeDevStarts(t *testing.T) {
 	p.await(t, "is not (it ran before, and stays); leave STATE out")
 }
 
+func TestAFolderOfLogsIsForOneRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mine, err := lock(filepath.Join(dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Close()
+	err = run(t.Context(), []string{"-dir", dir, "-regent", "/nowhere/regent"})
+	if err == nil || !strings.Contains(err.Error(), "another make dev uses "+dir) || !strings.Contains(err.Error(), "BUILD=") {
+		t.Errorf("a second one: %v", err)
+	}
+}
+
 func TestAWrongFlagOfServeIsSaid(t *testing.T) {
 	t.Parallel()
 	p := start(t, "--", "--bogus")
 	p.await(t, "does not start")
 	p.await(t, "unknown flag: --bogus")
+}
+
+func TestAnAddressThatIsTakenIsThatOfTheInstancesWords(t *testing.T) {
+	t.Parallel()
+	squatter, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer squatter.Close()
+	p := start(t, "--", "--metrics-listen", squatter.Addr().String())
+	p.await(t, "does not start")
+	p.await(t, squatter.Addr().String()+": bind: address already in use")
 }

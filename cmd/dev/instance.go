@@ -93,7 +93,7 @@ func (in *instance) died() error {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	const shown = 3
 	last := strings.Join(lines[max(0, len(lines)-shown):], "\n  ")
-	if strings.Contains(last, "address already in use") {
+	if strings.Contains(last, in.listen+": bind: address already in use") {
 		return taken(in.listen)
 	}
 	return fmt.Errorf("%s does not start (log: %s.log):\n  %s", in.name, in.file, last)

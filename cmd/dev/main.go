@@ -5,9 +5,9 @@
 //	make dev [STORE=spanner] [STATE=DIR] [LISTEN=HOST:PORT,HOST:PORT] [PROJECT=P] [ARGS="--mcp"]
 //
 // It prints the addresses, the variables for other programs, and what to try, and runs until
-// SIGINT, SIGTERM or SIGHUP. An instance that ends in between is started again after a while, as
-// Cloud Run does. Each child hangs on a guard (see package emulators), so that nothing keeps
-// running however this process ends.
+// SIGINT, SIGTERM or SIGHUP, or until make or the terminal is gone. An instance that ends in
+// between is started again after a while, as Cloud Run does. Each child hangs on a guard (see
+// package emulators), so that nothing keeps running however this process ends.
 //
 // Package emulators describes where the emulators come from.
 package main
@@ -31,12 +31,16 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
+	parent := os.Getppid()
 	s, err := parse(args)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	ctx, abandon := context.WithCancel(ctx)
+	defer abandon()
+	go func() { untilAbandoned(ctx, parent); abandon() }()
 	defer context.AfterFunc(ctx, stop)() // a second signal ends this process at once, and the guards the rest
 	return develop(ctx, s, os.Stdout)
 }

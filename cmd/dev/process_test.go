@@ -80,12 +80,19 @@ func startAlone(t *testing.T, args ...string) *process {
 
 func startWith(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
+	return startBy(t, nil, env, args...)
+}
+
+// startBy has another command start it.
+func startBy(t *testing.T, by, env []string, args ...string) *process {
+	t.Helper()
 	regent, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &process{dir: t.TempDir()}
-	p.Cmd = exec.Command(os.Args[0], append([]string{"-regent", regent, "-dir", p.dir, "-listen", "127.0.0.1:0"}, args...)...)
+	command := slices.Concat(by, []string{os.Args[0], "-regent", regent, "-dir", p.dir, "-listen", "127.0.0.1:0"}, args)
+	p.Cmd = exec.Command(command[0], command[1:]...)
 	p.Env = append(append(os.Environ(), env...), "DEV_TEST_COMMAND=1")
 	out, in, err := os.Pipe()
 	if err != nil {

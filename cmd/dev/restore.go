@@ -15,7 +15,8 @@ import (
 const margin = 1_000_000
 
 // restore imports what was saved, and sees to it that no token is granted twice and that no lease
-// overlaps one of the last run. It returns a sentence about it.
+// overlaps one of the last run. It returns a sentence about it. One case escapes it: an election
+// that was created just before a kill, and so is neither saved nor seen, begins anew.
 //
 // If the last run was killed, all elections are raised as after a backup; see store.Raise. If it
 // was stopped, the data are complete. Then only elections that had a leader are raised, by one
@@ -73,7 +74,7 @@ func (s *state) raiseAll(ctx context.Context, leases store.Store) (done string, 
 		}
 	}
 	s.saved.Highest = r.Above + 1
-	return fmt.Sprintf("data of a run that was killed: %d elections are raised to fencing token %d, as after a backup (regent raise --help); all can be led in %v",
+	return fmt.Sprintf("data of a run that was killed: %d elections are raised to fencing token %d, as after a backup (regent raise --help); all can be led in %v. An election that was first used in the moments before the kill may begin anew, at token 1",
 		raised.Raised+raised.Present, r.Above, locked.Round(time.Second)), nil
 }
 

@@ -8,13 +8,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"regent/emulators"
-	"regent/store"
 )
 
 // settings say what to run. Their flags are set by variables of make.
@@ -87,11 +87,17 @@ func (s settings) validate() error {
 			return fmt.Errorf("ARGS: --%s is set by make dev itself; leave it out%s", name, map[bool]string{true: ", or choose by " + variable}[variable != ""])
 		}
 	}
-	if err := store.Validate(s.spec()); err != nil {
-		return fmt.Errorf("PROJECT=%s: %w", s.project, err)
+	if !projectID.MatchString(s.project) {
+		return fmt.Errorf("PROJECT=%s: a project has from 6 to 30 of a-z, 0-9 and -, and begins with a letter, such as regent-dev", s.project)
+	}
+	if strings.HasPrefix(s.state, "~") {
+		return fmt.Errorf("STATE=%s: the shell has left the ~ as it is; write $HOME for it", s.state)
 	}
 	return nil
 }
+
+// projectID is as Google Cloud demands it.
+var projectID = regexp.MustCompile(`^[a-z][a-z0-9-]{4,28}[a-z0-9]$`)
 
 // spec names the store, as for serve.
 func (s settings) spec() string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -35,7 +36,12 @@ func TestWrongSettingsAreRefusedWithAdvice(t *testing.T) {
 		{"-listen 127.0.0.1", "give HOST:PORT"},
 		{"-listen 127.0.0.1:65535", "give HOST:PORT"},
 		{"-listen 127.0.0.1:1,127.0.0.1:1", "two of them"},
-		{"-project a/b/c", "PROJECT=a/b/c"},
+		{"-project a/b", "PROJECT=a/b: a project has"},
+		{"-project Regent-Dev", "PROJECT=Regent-Dev: a project has"},
+		{"-project=", "PROJECT=: a project has"},
+		{"-store=", "STORE=: choose firestore or spanner"},
+		{"-listen=", "LISTEN=: give HOST:PORT"},
+		{"-state ~/x", "write $HOME"},
 		{"-- --store=memory:", "choose by STORE=firestore"},
 		{"-- --mcp --listen 127.0.0.1:1", "choose by LISTEN=HOST:PORT"},
 		{"-- --dev", "--dev is set by make dev itself"},
@@ -44,5 +50,14 @@ func TestWrongSettingsAreRefusedWithAdvice(t *testing.T) {
 		if _, err := parse(strings.Fields(c.args)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.args, err, c.want)
 		}
+	}
+}
+
+func TestMakePassesEveryVariableAsOneArgument(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("make", "-C", "../..", "-n", "dev", "STORE=", "LISTEN=", "PROJECT=a b", "STATE=c d").Output()
+	want := `-store "" -listen "" -project "a b" -state "c d" -- `
+	if err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("%v, want %s in\n%s", err, want, out)
 	}
 }

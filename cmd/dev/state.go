@@ -85,14 +85,24 @@ func (s *state) take() error {
 	if _, err := os.Stat(s.path("lock")); len(entries) > 0 && errors.Is(err, fs.ErrNotExist) {
 		return errors.New("this folder has other files; give an empty one, or one that does not exist")
 	}
-	if s.lock, err = os.OpenFile(s.path("lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
-		return err
+	if s.lock, err = lock(s.path("lock")); errors.Is(err, syscall.EWOULDBLOCK) {
+		return errors.New("another make dev uses this folder")
 	}
-	if err := syscall.Flock(int(s.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		s.lock.Close()
-		return fmt.Errorf("another make dev uses this folder: %w", err)
+	return err
+}
+
+// lock opens a file, and locks it until it is closed or this process ends. The error is
+// syscall.EWOULDBLOCK if another process has locked it.
+func lock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // read reads what the last run left.
@@ -100,6 +110,9 @@ func (s *state) read() error {
 	text, err := os.ReadFile(s.path("saved.json"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if exports, _ := filepath.Glob(s.path("export-*")); len(exports) > 0 {
+			return errors.New("it has an export, and no saved.json that says what it is; give another folder, or remove this one to begin anew")
+		}
 		s.saved = saved{Project: s.project, Clean: true}
 	case err != nil:
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,6 +77,9 @@ func TestTokensGoOnFromRunToRun(t *testing.T) {
 
 	p = startAlone(t, "-state", dir)
 	p.await(t, "data of a run that was killed: 3 elections are raised to fencing token 1000")
+	if !strings.HasSuffix(p.said, "first used in the moments before the kill may begin anew, at token 1\n") {
+		t.Errorf("after a kill it does not say which token may be granted twice:\n%s", p.said)
+	}
 	url, _ = p.ready(t)
 	c = newClient(t, url)
 	for e, locked := range map[leadership.Election]time.Duration{"held": 50 * time.Minute, "released": 5 * time.Second, "fresh": time.Minute} {
@@ -102,6 +106,12 @@ func TestAFolderIsForOneRunAndOneProject(t *testing.T) {
 	s.close()
 	if _, err := openState(dir, "q"); err == nil || !strings.Contains(err.Error(), "give that, or another folder") {
 		t.Errorf("another project: %v", err)
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "export-1"), 0o700), os.Remove(filepath.Join(dir, "saved.json"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openState(dir, "p"); err == nil || !strings.Contains(err.Error(), "no saved.json") {
+		t.Errorf("an export of an unknown run: %v", err)
 	}
 	other := t.TempDir()
 	if err := os.WriteFile(filepath.Join(other, "thesis.txt"), nil, 0o600); err != nil {

@@ -145,7 +145,7 @@ func (c *cli) apply(ctx context.Context, s applySettings) error {
 	switch {
 	case refused >= 0:
 		err = steps[refused].Refused
-	case r.err == nil && slices.ContainsFunc(steps, func(s apply.Step) bool { return s.Action != apply.None }):
+	case (r.err == nil || stdoutClosed(r.err)) && slices.ContainsFunc(steps, func(s apply.Step) bool { return s.Action != apply.None }):
 		err = exitStatus{code: exitDiffers}
 	}
 	return cmp.Or(err, r.err)

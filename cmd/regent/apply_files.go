@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"regent/cmd/regent/internal/apply"
 )
@@ -53,7 +54,8 @@ func readDeclared(r io.Reader) ([]byte, error) {
 	return text, err
 }
 
-// declaring returns the file, or the files in the folder that have a name of YAML or JSON.
+// declaring returns the file, or the files in the folder that have a name of YAML or JSON. Hidden
+// files are not among them: editors keep locks and copies there.
 func declaring(name string) ([]string, error) {
 	info, err := os.Stat(name)
 	if err != nil || !info.IsDir() {
@@ -64,7 +66,7 @@ func declaring(name string) ([]string, error) {
 		return nil, err
 	}
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
-		return e.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name()))
+		return e.IsDir() || strings.HasPrefix(e.Name(), ".") || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name()))
 	})
 	if len(entries) == 0 {
 		return nil, fmt.Errorf("the folder %s has no *.yaml, *.yml or *.json file", name)

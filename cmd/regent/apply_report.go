@@ -3,8 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"regent/cmd/regent/internal/apply"
 	"regent/leadership"
@@ -31,8 +35,8 @@ type outcome struct {
 	Refused  string              `json:"refused,omitzero"`
 }
 
-// applyReport prints what becomes of steps as soon as it is known: if regent is interrupted, its
-// output says what was done.
+// applyReport prints what becomes of steps as soon as it is known: if regent is killed, its output
+// says what was done.
 type applyReport struct {
 	*cli
 	counts map[string]int // by what the summary calls them
@@ -49,11 +53,18 @@ func (r *applyReport) plan(steps []apply.Step) {
 	r.summary(len(steps))
 }
 
-// carryOut does the steps one after another, up to the first that fails.
+// carryOut does the steps one after another, up to the first that fails, or a signal. The step that
+// is being done then is done in full.
 func (r *applyReport) carryOut(ctx context.Context, server apply.Server, steps []apply.Step) (err error) {
+	signalled, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(signalled, stop) // the second signal ends the process
 	for _, s := range steps {
 		var lease leadership.Lease
 		result := stepDone
+		if err == nil && s.Action != apply.None && signalled.Err() != nil {
+			err = errors.New("interrupted; apply again to do the rest")
+		}
 		switch {
 		case err != nil:
 			result = stepNotTried
@@ -97,9 +108,10 @@ func (r *applyReport) printOutcome(o outcome, what string) error {
 	}
 	var rows [][]string
 	for _, m := range o.Changes {
-		change := cmp.Or(m.From, "(none)") + " -> " + cmp.Or(m.To, "(none)")
+		from, to := apply.Words(m.From), apply.Words(m.To)
+		change := cmp.Or(from, "(none)") + " -> " + cmp.Or(to, "(none)")
 		if o.Action != apply.Change {
-			change = cmp.Or(m.To, m.From)
+			change = cmp.Or(to, from)
 		}
 		rows = append(rows, []string{"    " + m.Name, change})
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,6 +89,9 @@ func TestFilesOfAFolderAreApplied(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "e.yaml"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("ann@host.1", filepath.Join(dir, ".#a.yaml")); err != nil { // as Emacs locks a file
+		t.Fatal(err)
+	}
 	r := regentReading(t, "elections: {d: {}}", env, "apply -f - -f", dir).want(t, exitDone)
 	if !strings.HasSuffix(r.out, "4 elections: 4 created\n") {
 		t.Errorf("it prints %s", r.out)
@@ -103,7 +107,7 @@ func TestEachMistakeInAFileIsALine(t *testing.T) {
 	name := fileOf(t, "elections:\n  good: {}\n  Bad: {}\n  worse: {lease: 1m}\n")
 	r := regent(t, env, "apply -f", name).want(t, exitUsage)
 	lines := strings.Split(r.err, "\n")
-	if len(lines) != 5 || !strings.HasPrefix(lines[0], name+":3: an election's name") || !strings.HasPrefix(lines[1], name+`:4: unknown field "lease"`) || lines[2] != "regent: the files have 2 mistakes; nothing was applied" {
+	if len(lines) != 5 || !strings.HasPrefix(lines[0], name+":3: an election's name") || !strings.HasPrefix(lines[1], name+`:4: election "worse": unknown field "lease"`) || lines[2] != "regent: the files have 2 mistakes; nothing was applied" {
 		t.Errorf("stderr is\n%s", r.err)
 	}
 	regent(t, env, "status good").want(t, exitOther)
@@ -189,6 +193,31 @@ func TestWhatWasAppliedBeforeAFailureIsSaid(t *testing.T) {
 	}
 }
 
+func TestASignalEndsApplyWithASummary(t *testing.T) {
+	t.Parallel()
+	var file strings.Builder
+	for i := range 300 { // more than are created before the signal arrives
+		fmt.Fprintf(&file, "\n  e%03d: {}", i)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "apply", "-f", fileOf(t, "elections:"+file.String()))
+	var puts atomic.Int32
+	proxy := throughProxy(t, startServer(t, newClock()), func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut && puts.Add(1) == 3 {
+			cmd.Process.Signal(os.Interrupt)
+		}
+		return false
+	})
+	cmd.Env = append(proxy, beRegent)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, _ := cmd.Output()
+	done := int(puts.Load())
+	want := fmt.Sprintf("300 elections: %d created, %d not tried\n", done, 300-done)
+	if cmd.ProcessState.ExitCode() != exitOther || done >= 300 || !strings.HasSuffix(string(out), want) || !strings.Contains(stderr.String(), "interrupted; apply again") {
+		t.Errorf("%v, %s\n%s\nwant %s", cmd.ProcessState, stderr.String(), out[max(0, len(out)-200):], want)
+	}
+}
+
 func TestApplyWaitsWhenItCallsTooOften(t *testing.T) {
 	t.Parallel()
 	var puts atomic.Int32
@@ -258,7 +287,7 @@ func TestNoChangeIsUndoneByACallerThatHasNotSeenIt(t *testing.T) {
 			for _, o := range outcomes(t, r.out) {
 				i := slices.IndexFunc(o.Changes, func(m apply.Member) bool { return m.Name == "description" })
 				if o.Result == stepDone && i >= 0 {
-					note(o.Election, write{by, o.Revision, o.Changes[i].From, o.Changes[i].To, false})
+					note(o.Election, write{by, o.Revision, string(o.Changes[i].From), string(o.Changes[i].To), false})
 				}
 			}
 		}

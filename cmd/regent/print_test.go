@@ -153,6 +153,17 @@ func TestAFailingStandardOutput(t *testing.T) {
 	}
 }
 
+func TestADryRunThatFoundDifferencesSaysSoToAReaderThatLeft(t *testing.T) {
+	t.Parallel()
+	env := startServer(t, newClock())
+	args := []string{"apply", "--dry-run", "-f", "-"}
+	for cause, want := range map[error]int{syscall.EPIPE: exitDiffers, syscall.ENOSPC: exitOther} {
+		if code := run(t.Context(), args, system{strings.NewReader("elections: {a: {}}"), broken{cause}, io.Discard, env}); code != want {
+			t.Errorf("%v: exit code %d, want %d", cause, code, want)
+		}
+	}
+}
+
 func TestABrokenConnectionIsNotAClosedStandardOutput(t *testing.T) {
 	t.Parallel()
 	if code := exitCode(syscall.EPIPE); code == exitDone {

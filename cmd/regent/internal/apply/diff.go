@@ -13,12 +13,25 @@ import (
 	"regent/leadership/wire"
 )
 
-// Member is a member of a configuration that differs, such as policy.maxTerm. Values are as people
-// write them in a file; "" stands for a member that is left out.
+// Member is a member of a configuration that differs, such as policy.maxTerm. No value stands for a
+// member that is left out.
 type Member struct {
-	Name string `json:"member"`
-	From string `json:"from,omitempty"`
-	To   string `json:"to,omitempty"`
+	Name string          `json:"member"`
+	From json.RawMessage `json:"from,omitempty"`
+	To   json.RawMessage `json:"to,omitempty"`
+}
+
+// Words returns a value of a Member as people write it in a file: a duration without quotes. No
+// value is "".
+func Words(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return string(value)
+	}
+	if _, err := time.ParseDuration(text); err == nil {
+		return text
+	}
+	return fmt.Sprintf("%q", text)
 }
 
 // diff compares two configurations, defaults filled in. nil is none.
@@ -27,7 +40,7 @@ func diff(from, to *leadership.Config) (differ []Member) {
 	names := maps.Clone(before)
 	maps.Copy(names, after)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if before[name] != after[name] {
+		if !bytes.Equal(before[name], after[name]) {
 			differ = append(differ, Member{name, before[name], after[name]})
 		}
 	}
@@ -36,8 +49,8 @@ func diff(from, to *leadership.Config) (differ []Member) {
 
 // members returns the members of a configuration with their values. They are those of the API, so
 // that a new one is compared, too.
-func members(c *leadership.Config) map[string]string {
-	flat := map[string]string{}
+func members(c *leadership.Config) map[string]json.RawMessage {
+	flat := map[string]json.RawMessage{}
 	if c == nil {
 		return flat
 	}
@@ -55,26 +68,25 @@ func members(c *leadership.Config) map[string]string {
 	return flat
 }
 
-func flatten(prefix string, object map[string]any, into map[string]string) {
+func flatten(prefix string, object map[string]any, into map[string]json.RawMessage) {
 	for name, value := range object {
 		name = prefix + name
 		switch v := value.(type) {
 		case map[string]any:
 			flatten(name+".", v, into)
+			continue
 		case string:
-			into[name] = spoken(v)
-		default:
-			text, _ := json.Marshal(v)
-			into[name] = string(text)
+			value = short(v)
 		}
+		into[name], _ = json.Marshal(value)
 	}
 }
 
-// spoken is a duration as people write it, and any other text in quotes.
-func spoken(text string) string {
+// short is a duration as people write it, and any other text as it is.
+func short(text string) string {
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return fmt.Sprintf("%q", text)
+		return text
 	}
 	text = d.String()
 	if short, ok := strings.CutSuffix(text, "m0s"); ok {

@@ -110,16 +110,26 @@ func step(d Declared, now leadership.Lease, deleted bool, o Options) Step {
 			s.Action = Change
 		}
 	}
+	if parent := now.Config.Delegation.Parent; s.Refused == nil && parent != "" && d.Config.Delegation.Parent != parent {
+		s.Refused = &leadership.Error{
+			Code:   leadership.InvalidArgument,
+			Detail: fmt.Sprintf("%s: election %q was delegated by the leader of %q, which sets its limits, and would no longer be a part of that; take it out of the file, or declare the policy.delegation that it has", d.Place, d.Election, parent),
+		}
+	}
 	return s
 }
 
 func prune(now leadership.Lease, o Options) Step {
 	s := Step{Election: now.Election, Action: Delete, Diff: diff(&now.Config, nil), was: now.Config, revision: now.Revision, force: o.PruneHeld}
 	if now.State == leadership.Held && !o.PruneHeld {
-		s.Refused = &leadership.Error{
-			Code:   leadership.LeaseHeld,
-			Detail: fmt.Sprintf("election %q is in no file, and %q leads it; give --prune-held to end its lease and delete it, or wait until it is vacant", now.Election, now.LeaderID),
-		}
+		s.Refused = refuseHeld(now.Election, fmt.Sprintf("%q", now.LeaderID))
 	}
 	return s
+}
+
+func refuseHeld(e leadership.Election, leader string) error {
+	return &leadership.Error{
+		Code:   leadership.LeaseHeld,
+		Detail: fmt.Sprintf("election %q is in no file, and %s leads it; give --prune-held to end its lease and delete it, or wait until it is vacant", e, leader),
+	}
 }

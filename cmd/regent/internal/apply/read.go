@@ -28,8 +28,8 @@ type File struct {
 	Text []byte
 }
 
-// Mistakes are what is wrong in files, each with its place, in the order of the files. There is at
-// least one.
+// Mistakes are what is wrong in files, each with its place, in the order of the files. Of an
+// election there may be the first one only. There is at least one.
 type Mistakes []string
 
 func (m Mistakes) Error() string { return strings.Join(m, "; ") }
@@ -45,10 +45,10 @@ func (m Mistakes) Error() string { return strings.Join(m, "; ") }
 //	    policy: {strategy: priority}
 //	  orders.eu: {}
 //
-// A member of an election replaces that of defaults as a whole, also policy. An election stands in
-// one place only. The error is of type Mistakes.
+// A member of an election replaces that of defaults as a whole, also policy. An election may be
+// declared only once in all the files. The error is of type Mistakes.
 func Read(files ...File) ([]Declared, error) {
-	r := reader{places: map[leadership.Election]string{}}
+	r := reader{places: map[leadership.Election]string{}, refusals: map[string]bool{}}
 	for _, f := range files {
 		r.read(f)
 	}
@@ -64,6 +64,7 @@ type reader struct {
 	declared []Declared
 	places   map[leadership.Election]string
 	mistakes Mistakes
+	refusals map[string]bool // those noted, by place and detail
 }
 
 // wrong notes a mistake once: one in defaults would be found for each election.
@@ -78,6 +79,10 @@ func (r *reader) place(at *yaml.Node) string { return fmt.Sprintf("%s:%d", r.fil
 
 func (r *reader) read(f File) {
 	r.file = f.Name
+	if top := fromJSON(f.Text); top != nil {
+		r.document(top)
+		return
+	}
 	documents := 0
 	for d := yaml.NewDecoder(bytes.NewReader(f.Text)); ; {
 		var document yaml.Node
@@ -142,7 +147,7 @@ func (r *reader) document(top *yaml.Node) {
 		if common, ok = r.object(defaults, "defaults"); !ok {
 			return
 		}
-		r.body(nil, common, defaults)
+		r.body("defaults", nil, common, defaults)
 	}
 	named, _ := r.object(elections, "elections")
 	for _, m := range named {
@@ -166,11 +171,12 @@ func (r *reader) election(m member, common []member) {
 		return
 	}
 	r.places[e] = r.place(m.key)
-	own, ok := r.object(m.value, fmt.Sprintf("election %q", e))
+	whose := fmt.Sprintf("election %q", e)
+	own, ok := r.object(m.value, whose)
 	if !ok {
 		return
 	}
-	body, at, ok := r.body(own, common, m.key)
+	body, at, ok := r.body(whose, own, common, m.key)
 	if !ok {
 		return
 	}
@@ -179,14 +185,15 @@ func (r *reader) election(m member, common []member) {
 		err = leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: config}}.Validate()
 	}
 	if err != nil {
-		r.refused(at, err)
+		r.refused(whose, at, err)
 		return
 	}
 	r.declared = append(r.declared, Declared{Election: e, Config: config, Place: r.place(m.key)})
 }
 
-// body reads the members of a configuration, own ones before common ones.
-func (r *reader) body(own, common []member, top *yaml.Node) (body wire.ConfigureRequest, at places, ok bool) {
+// body reads the members of a configuration, own ones before common ones. whose names it in a
+// mistake.
+func (r *reader) body(whose string, own, common []member, top *yaml.Node) (body wire.ConfigureRequest, at places, ok bool) {
 	members := slices.Clone(own)
 	for _, m := range common {
 		if !slices.ContainsFunc(own, func(o member) bool { return o.name == m.name }) {
@@ -199,17 +206,28 @@ func (r *reader) body(own, common []member, top *yaml.Node) (body wire.Configure
 		return body, w.at, false
 	}
 	if err := wire.Decode(w.out.Bytes(), &body); err != nil {
-		r.refused(w.at, err)
+		r.refused(whose, w.at, err)
 		return body, w.at, false
 	}
 	return body, w.at, true
 }
 
-// refused notes what the API would refuse.
-func (r *reader) refused(at places, err error) {
+// refused notes what the API would refuse. A mistake in defaults is noted once, and not for each
+// election.
+func (r *reader) refused(whose string, at places, err error) {
 	detail, field := err.Error(), ""
 	if refusal, ok := errors.AsType[*leadership.Error](err); ok {
 		detail, field = refusal.Detail, refusal.Field
 	}
-	r.wrong(at.of(field), "%s", detail)
+	n := at.of(field)
+	switch {
+	case strings.HasSuffix(detail, "this request requires it"):
+		detail = strings.ReplaceAll(strings.TrimPrefix(field, "/"), "/", ".") + " is missing"
+	case strings.HasSuffix(detail, "must be true or false, not a string"):
+		detail += "; write true or false, without quotes"
+	}
+	if key := r.place(n) + detail; !r.refusals[key] {
+		r.refusals[key] = true
+		r.wrong(n, "%s: %s", whose, detail)
+	}
 }

@@ -77,14 +77,14 @@ func TestMistakesAreNamedWithTheirLine(t *testing.T) {
 		{"a policy of a text", with("policy: priority"), "f:3: policy must be"},
 		{"an unknown member of a policy", with("policy:\n  strategy: priority\n  windows: 1s"), `f:5: unknown field "windows"`},
 		{"an unknown strategy", with("policy:\n  strategy: fastest"), "f:4: "},
-		{"yes for true", with("policy:\n  preempt: yes"), "f:4: preempt must be true or false, not a string"},
+		{"yes for true", with("policy:\n  preempt: yes"), "f:4: preempt must be true or false, not a string; write true or false"},
 		{"a window that is too long", with("policy:\n  strategy: priority\n  window: 1h"), "f:5: "},
 		{"a number that is hexadecimal", with("policy:\n  verdicts: 0x3"), `f:4: write the number "0x3" in decimal`},
 		{"a number with underscores", with("policy:\n  verdicts: 1_0"), `f:4: write the number "1_0" in decimal`},
 		{"a part of a verdict", with("policy:\n  verdicts: 1.5"), "f:4: verdicts must be"},
 		{"an infinite rate", with("policy:\n  errorRate: {max: .inf, min: 1}"), `f:4: write the number ".inf" in decimal`},
-		{"a rate without a number of calls", with("policy:\n  errorRate: {max: 0.5}"), "f:4: min is missing"},
-		{"an approval of no one", with("policy:\n  approval: {need: 1}"), "f:4: every is missing"},
+		{"a rate without a number of calls", with("policy:\n  errorRate: {max: 0.5}"), "f:4: policy.errorRate.min is missing"},
+		{"an approval of no one", with("policy:\n  approval: {need: 1}"), "f:4: policy.approval.every is missing"},
 		{"a member of a list", with("policy:\n  quorum:\n    electorate:\n    - node-1\n    - {}"), "f:7: "},
 		{"an electorate of no one", with("policy:\n  quorum:\n    electorate: []"), "f:5: "},
 		{"a foreign parent", with("policy:\n  delegation:\n    parent: orders"), `f:5: the parent of election "reports" is what stands before the last dot`},
@@ -94,14 +94,16 @@ func TestMistakesAreNamedWithTheirLine(t *testing.T) {
 		{"a binary value", with("description: !!binary aGk="), `f:3: the tag "!!binary" is not read`},
 		{"an endless alias", one("elections:\n  reports: &a\n    policy: *a\n"), "f:3: this is nested deeper than any configuration"},
 		{"an alias of aliases", with("policy:\n  a: &a [x,x,x,x,x,x,x,x,x,x]\n  b: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n  c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n  d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n  e: [*d,*d,*d,*d,*d,*d]"), "bytes that the API takes"},
-		{"a default that is wrong, once", one("defaults:\n  lockDelay: 5\nelections:\n  reports: {}\n  orders: {}\n"), `f:2: lockDelay must be a string such as "30s", not a number`},
-		{"a default that does not suit an election", one("defaults:\n  maxLeaseDuration: 1m\nelections:\n  reports: {}\n  orders: {leaseDuration: 2m}\n"), "f:2: maxLeaseDuration is at least leaseDuration (2m), not 1m"},
+		{"a default that is wrong, once", one("defaults:\n  lockDelay: 5\nelections:\n  reports: {}\n  orders: {}\n"), `f:2: defaults: lockDelay must be a string such as "30s", not a number`},
+		{"an unknown default, once", one("defaults:\n  lease: 5\nelections:\n  reports: {}\n  orders: {}\n"), `f:2: defaults: unknown field "lease"`},
+		{"a default that suits no election, once", one("defaults:\n  lockDelay: -1s\nelections:\n  orders: {}\n  reports: {}\n"), `f:2: election "orders": lockDelay is from`},
+		{"a default that does not suit an election", one("defaults:\n  maxLeaseDuration: 1m\nelections:\n  reports: {}\n  orders: {leaseDuration: 2m}\n"), `f:2: election "orders": maxLeaseDuration is at least leaseDuration (2m), not 1m`},
 		{"several", one("elections:\n  A: {}\n  b: {x: 1}\n"), `f:2: an election's name`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			declared, err := Read(c.file)
-			if err == nil || !strings.Contains(err.Error(), c.want) || len(err.(Mistakes)) != max(1, strings.Count(c.want, "f:")-strings.Count(c.want, "in f:")) && c.name != "several" {
+			if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), `election "reports": `, ""), c.want) || len(err.(Mistakes)) != max(1, strings.Count(c.want, "f:")-strings.Count(c.want, "in f:")) && c.name != "several" {
 				t.Errorf("read as %v, %v; want %s", declared, err, c.want)
 			}
 		})
@@ -146,6 +148,27 @@ elections:
 	}
 	if got, err := Read(one("elections: {}\n")); err != nil || len(got) != 0 {
 		t.Errorf("no elections are read as %v, %v", got, err)
+	}
+}
+
+func TestAllOfJSONIsRead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, want string }{
+		{`{"elections": {"a": {"description": "\ud83d\ude80 \/ \u00e9 \\ud83d \""}}}`, "🚀 / é \\ud83d \""},
+		{"\t{\"elections\"\n:\n{\"a\"\n:{\"description\":\"a\u2028b\"}}}", "a\u2028b"},
+		{`{"elections": {"a": {"description": "1"}}, "$schema": null}`, "1"},
+	} {
+		got, err := Read(one(c.text))
+		if err != nil || got[0].Config.Description != c.want {
+			t.Errorf("%s: %v, %v, want %q", c.text, got, err, c.want)
+		}
+	}
+	mistakes := "{\"elections\": {\n\"a\": {\"lockDelay\": [\n1\n]},\n\"b\": {\"x\": true},\n\"b\": {\"leaseDuration\": 1}\n}}"
+	_, err := Read(one(mistakes))
+	for _, want := range []string{`f:2: election "a": lockDelay must be`, `f:5: election "b": unknown field`, `f:6: "b" stands in line 5 already`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
 

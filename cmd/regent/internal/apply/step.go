@@ -71,6 +71,9 @@ const tries = 10
 func (s Step) Do(ctx context.Context, server Server) (leadership.Lease, error) {
 	for try := 1; ; try++ {
 		lease, err := s.write(ctx, server)
+		if s.Action == Delete && errors.Is(err, leadership.LeaseHeld) {
+			return leadership.Lease{}, refuseHeld(s.Election, "a candidate")
+		}
 		if try == tries || !errors.Is(err, leadership.RevisionMismatch) {
 			return lease, err
 		}

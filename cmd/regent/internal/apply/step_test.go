@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -179,6 +180,41 @@ func TestWhatWasNotAskedForIsRefused(t *testing.T) {
 	}
 }
 
+func TestADelegatedElectionIsNotCutLoose(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	part := leadership.Config{Delegation: leadership.Delegation{Parent: "p", Budget: 5}}
+	b.configure("p.gone", part)
+	b.delete("p.gone")
+	b.configure("p.part", part)
+	for _, e := range []leadership.Election{"p.gone", "p.part"} {
+		for _, s := range b.look(Options{Restore: true}, declare(e, time.Second)) {
+			if !errors.Is(s.Refused, leadership.InvalidArgument) || !strings.Contains(s.Refused.Error(), `was delegated by the leader of "p"`) {
+				t.Errorf("to %s %s is refused with %v", s.Action, e, s.Refused)
+			}
+		}
+		if steps := b.look(Options{Restore: true}, Declared{Election: e, Config: part, Place: "f:1"}); steps[0].Refused != nil {
+			t.Errorf("%s with its parent is refused: %v", e, steps[0].Refused)
+		}
+	}
+	if steps := b.look(Options{Prune: []string{"p."}}); len(steps) != 1 || steps[0].Refused != nil {
+		t.Errorf("to prune: %+v", steps)
+	}
+}
+
+func TestAnElectionThatIsLedInTheMeantimeIsNotPruned(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.configure("e", leadership.Config{})
+	steps := b.look(Options{Prune: []string{"e"}})
+	if _, err := b.Acquire(t.Context(), leadership.AcquireRequest{Election: "e", CandidateID: "bob"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := steps[0].Do(t.Context(), b); !errors.Is(err, leadership.LeaseHeld) || !strings.Contains(err.Error(), "give --prune-held") {
+		t.Errorf("%v", err)
+	}
+}
+
 // cmd/regent/README.md has these numbers.
 func TestHowManyCallsItTakes(t *testing.T) {
 	t.Parallel()
@@ -231,7 +267,7 @@ func TestADiffIsInTheWordsOfAFile(t *testing.T) {
 	to := leadership.Config{LeaseDuration: 90 * time.Second, Description: "a \u202e b", Ballot: leadership.BallotPolicy{
 		Strategy: leadership.StrategyCapability, Prefer: leadership.NewNames("gpu", "eu"),
 	}}
-	want := []Member{
+	want := [][3]string{
 		{"description", "", `"a \u202e b"`},
 		{"leaseDuration", "30s", "1m30s"},
 		{"policy.prefer", "", `["eu","gpu"]`},
@@ -240,7 +276,16 @@ func TestADiffIsInTheWordsOfAFile(t *testing.T) {
 		{"policy.window", "", "300ms"},
 		{"retireAfter", "720h", ""},
 	}
-	if diff := cmp.Diff(want, diff(&from, &to)); diff != "" {
+	var got [][3]string
+	differ := diff(&from, &to)
+	for _, m := range differ {
+		got = append(got, [3]string{m.Name, Words(m.From), Words(m.To)})
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+	document, err := json.Marshal(differ[3:5])
+	if want := `[{"member":"policy.strategy","to":"capability"},{"member":"policy.verdicts","from":3}]`; string(document) != want || err != nil {
+		t.Errorf("%s, %v, want %s", document, err, want)
 	}
 }

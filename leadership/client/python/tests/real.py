@@ -24,7 +24,8 @@ class Regent:
         test.addCleanup(self.stop)
 
     def start(self):
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("REGENT_")}
+        ours = ("REGENT_", "FIRESTORE_", "SPANNER_", "PUBSUB_")  # a server refuses emulators without --dev
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         command = [os.environ["REGENT_BINARY"], "serve", "--listen", self._address, *self._flags]
         self._process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment)
         for line in self._process.stderr:

@@ -30,7 +30,8 @@ export class Server {
   /** Starts it; again at the same address. */
   async start(): Promise<void> {
     const listen = this.url === "" ? "127.0.0.1:0" : new URL(this.url).host;
-    const child = spawn(binary, ["serve", "--store", this.#store, "--listen", listen], { stdio: ["ignore", "pipe", "pipe"] });
+    const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^REGENT_|_EMULATOR_HOST$/.test(name)));
+    const child = spawn(binary, ["serve", "--store", this.#store, "--listen", listen], { env, stdio: ["ignore", "pipe", "pipe"] });
     this.#child = child;
     let log = "";
     const serving = new Promise<void>((resolve, reject) => {

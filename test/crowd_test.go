@@ -191,7 +191,7 @@ func (p *crowdRun) await(c *load.Crowd, want func(load.Report) bool) load.Report
 				return r
 			}
 		case <-deadline:
-			p.tb.Fatal("the crowd does not do what it should")
+			p.tb.Fatalf("the crowd does not do what it should; so far:%v", p)
 		}
 	}
 }

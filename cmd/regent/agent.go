@@ -108,13 +108,15 @@ func (c *cli) acquire(ctx context.Context, r leadership.AcquireRequest, wait tim
 // acquireInTurn asks and, if that was a bid, asks again whenever the turn of the candidate comes
 // before ctx ends.
 func acquireInTurn(ctx context.Context, server *client.Client, r leadership.AcquireRequest) (leadership.Grant, error) {
+	last, limited := ctx.Deadline()
+	last = last.Add(-time.Until(last) / 10) // an answer takes time, and a call without one has an unknown outcome
 	for {
 		grant, err := server.Acquire(ctx, r)
 		var refusal *leadership.Error
 		if !errors.As(err, &refusal) || refusal.Reason != leadership.ReasonBallot && refusal.Reason != leadership.ReasonOutranked {
 			return grant, err
 		}
-		if end, ok := ctx.Deadline(); ok && time.Until(end) < refusal.RetryAfter {
+		if limited && time.Until(last) < refusal.RetryAfter {
 			return grant, err
 		}
 		sleep(ctx, max(refusal.RetryAfter, time.Millisecond))

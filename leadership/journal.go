@@ -160,10 +160,20 @@ type journalHead struct {
 	Last     appended `json:"last,omitzero"`
 }
 
-// appended is the last append, to know it when it is repeated.
+// appended is the last append, to know it when it is repeated. It is that of the mark's leader: an
+// append by another one clears it.
 type appended struct {
 	After Index  `json:"after"`
-	Sum   string `json:"sum"` // of its entries
+	Sum   string `json:"sum"` // of its entries, without the token: the leader may go on in a new epoch
+}
+
+// newAppended returns what an append of the entries after the index leaves behind.
+func newAppended(after Index, entries []Entry) appended {
+	sum := sha256.New()
+	for _, e := range entries {
+		fmt.Fprintf(sum, "%q %d %s", e.Type, len(e.Data), e.Data)
+	}
+	return appended{After: after, Sum: base64.RawURLEncoding.EncodeToString(sum.Sum(nil))}
 }
 
 // checkpointHead is the text of a checkpoint's head.
@@ -220,13 +230,15 @@ func (m Mark) admit(id LogID, c Renewal) (bool, error) {
 // errUnopened says that the caller's lease has to be verified, and the mark raised.
 var errUnopened = errors.New("the log is not opened by this leader")
 
-// raise puts the mark of a leader, whose lease was verified, into the head of a log.
-func (m *Mark) raise(id LogID, c Renewal) (raised bool, err error) {
+// raise puts the mark of a leader, whose lease was verified, into the head of a log. same reports
+// whether it is the leader of before, with the same key, in a new epoch.
+func (m *Mark) raise(id LogID, c Renewal) (raised, same bool, err error) {
 	if open, err := m.admit(id, c); open || err != nil {
-		return false, err
+		return false, false, err
 	}
+	same = m.Leader == c.CandidateID && m.Key.Equal(c.KeyHash)
 	*m = Mark{c.Token, c.CandidateID, c.KeyHash}
-	return true, nil
+	return true, same, nil
 }
 
 // openJournal raises the journal's mark.
@@ -235,8 +247,12 @@ func openJournal(l Log, c Renewal) (LogChange, error) {
 	if err := l.readHead(&h); err != nil {
 		return LogChange{}, err
 	}
-	if raised, err := h.raise(l.ID, c); !raised {
+	raised, same, err := h.raise(l.ID, c)
+	if !raised {
 		return LogChange{}, err
+	}
+	if !same {
+		h.Last = appended{}
 	}
 	return LogChange{Text: headText(h)}, nil
 }
@@ -258,9 +274,7 @@ func appendEntries(l Log, c Renewal, after Index, entries []Entry) (LogChange, e
 	if err != nil {
 		return LogChange{}, invalid("entries", err)
 	}
-	sum := sha256.Sum256(data)
-	last := appended{After: after, Sum: base64.RawURLEncoding.EncodeToString(sum[:])}
-	end := after + Index(len(entries))
+	last, end := newAppended(after, entries), after + Index(len(entries))
 	switch {
 	case h.Index == end && h.Last == last: // the reply was lost
 		return LogChange{}, nil
@@ -324,7 +338,7 @@ func openCheckpoint(l Log, c Renewal) (LogChange, error) {
 	if err := l.readHead(&h); err != nil {
 		return LogChange{}, err
 	}
-	if raised, err := h.raise(l.ID, c); !raised {
+	if raised, _, err := h.raise(l.ID, c); !raised {
 		return LogChange{}, err
 	}
 	if h.Left != nil && h.Left.At.IsZero() {

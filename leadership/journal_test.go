@@ -155,6 +155,29 @@ func TestAnAppendIsGuardedByItsIndexAndCountsOnceHoweverOftenItIsSent(t *testing
 	}
 }
 
+// inEpoch is the leader in a new epoch: the same candidate and key, under a later token.
+func inEpoch(c Renewal, token Token) Renewal {
+	c.Token = token
+	return c
+}
+
+func TestAnAppendWhoseReplyWasLostIsKnownInANewEpoch(t *testing.T) {
+	log, ann := newLog(LogJournal), leaderOf(5)
+	log.amend(opens(ann))
+	log.amend(appends(ann, 0, `1`))
+	ann = inEpoch(ann, 6)
+	log.amend(opens(ann))
+	if ch, err := log.amend(appends(ann, 0, `1`)); err != nil || ch.Text != "" || len(ch.Add) > 0 {
+		t.Errorf("the append again, in a new epoch, writes %+v, %v", ch, err)
+	}
+	bob := leaderOf(7)
+	log.amend(opens(bob))
+	log.amend(opens(inEpoch(ann, 8)))
+	if _, err := log.amend(appends(inEpoch(ann, 8), 0, `1`)); !errors.Is(err, IndexMismatch) {
+		t.Errorf("the append again, after another leader has opened the journal: %v", err)
+	}
+}
+
 func TestASnapshotStandsForEntriesThatThereAre(t *testing.T) {
 	log, ann := newLog(LogJournal), leaderOf(5)
 	log.amend(opens(ann))

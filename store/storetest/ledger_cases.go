@@ -179,6 +179,20 @@ var ledgerCases = []journalCase{
 		t.appended(0, ann, 3, 2)
 		t.has(0, 1, 5)
 	}},
+	{"an append whose reply was lost is known after a new epoch of its leader", func(l *logs) {
+		t := l.terms()
+		ann := t.grant(0, "ann")
+		t.appended(0, ann, 0, 3)
+		if _, err := t.service[1].Order(t.Context(), leadership.OrderRequest{Election: jobs, OrderCommand: leadership.OrderCommand{
+			Kind: leadership.OrderApprove, Token: ann.Token, NewEpoch: true, Actor: "eve", Reason: "anew",
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		ann.Token++
+		t.appended(1, ann, 0, 3)
+		t.has(0, 1, 3)
+		t.appended(0, ann, 3, 1)
+	}},
 	{"once a successor has opened the journal no earlier leader appends, and nothing is missing", func(l *logs) {
 		t := l.terms()
 		ann := t.grant(0, "ann")

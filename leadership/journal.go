@@ -274,7 +274,7 @@ func appendEntries(l Log, c Renewal, after Index, entries []Entry) (LogChange, e
 	if err != nil {
 		return LogChange{}, invalid("entries", err)
 	}
-	last, end := newAppended(after, entries), after + Index(len(entries))
+	last, end := newAppended(after, entries), after+Index(len(entries))
 	switch {
 	case h.Index == end && h.Last == last: // the reply was lost
 		return LogChange{}, nil

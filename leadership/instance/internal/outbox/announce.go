@@ -66,7 +66,7 @@ func (o *Outbox) publish(ctx context.Context, events []leadership.Event) (acked 
 	defer cancel()
 	acked, err = o.topic.Publish(ctx, events)
 	if acked > 0 {
-		o.known.acked(events[acked-1])
+		o.known.acked(events[:acked])
 	}
 	if err == nil && acked < len(events) {
 		err = fmt.Errorf("outbox: the topic acknowledged %d of %d events", acked, len(events))

@@ -59,7 +59,10 @@
 //   - it heard k, or a later revision, from the topic. Accepted events obey the order, so one
 //     number per election is all there is to remember; or
 //   - it read the outbox of the election, and the read has a later revision than k and not k. Then
-//     k was marked, and events are marked only by an instance that knows that they are out.
+//     k was marked, and events are marked only by an instance that has published them. A read that
+//     is not of one moment may miss k; so one that begins beyond what is known to be out is made
+//     twice. If it still misses k, k comes late. It is not lost: nothing but an acknowledgement of k
+//     itself lets an instance mark it without publishing it.
 //
 // The announcer publishes revision n by itself if it knows of n-1. That is so as long as one
 // instance makes an election's changes, or hears of the others' in time. Otherwise it does what a
@@ -72,7 +75,7 @@
 // topic, it sees each event at one of its looks, and sweeps it. An election that cannot be
 // published or read (RecordCorrupt) holds up no other. A message on the topic that is no event of
 // this store makes announcements late, and loses none: a sweep leaves out only what was
-// acknowledged, or heard exactly as it stands in the outbox.
+// acknowledged to its own process.
 //
 // A store forgets events whose history is over (Store.Events), announced or not: keep history
 // longer than a topic may be out of reach.
@@ -93,7 +96,7 @@
 // reach the topic may publish one event again when it can. An event that is left behind is
 // published by several instances only if they sweep the same election within the time that it takes
 // to publish and mark it: before it publishes an election, a sweep reads it again, drops what was
-// heard or marked meanwhile, and marks at once. With eight instances and 20 ms for each call that
+// marked meanwhile, and marks at once. With eight instances and 20 ms for each call that
 // makes 1 duplicate in 100 events that were left behind, and 13 if all have started at the same
 // moment (TestFewDuplicatesWhenManyInstancesSweep).
 //

@@ -16,12 +16,12 @@ type known struct {
 	elections map[leadership.Election]reach
 }
 
-// reach says how far one election is announced, each as a revision that is out with all before it;
-// 0 for none.
+// reach says how far one election is announced, as revisions; 0 for none.
 type reach struct {
-	out  leadership.Revision // acknowledged to this process, or heard
-	at   int64               // when that event was committed, as it was told
-	sure leadership.Revision // acknowledged to this process, or heard as the outbox has it
+	out leadership.Revision // the highest acknowledged to this process, or heard
+	// All from first to last were acknowledged to this process. What was only heard does not count:
+	// the message may be of another store, or overtake events that are not announced yet.
+	first, last leadership.Revision
 }
 
 // out returns how far the election is known to be out.
@@ -31,29 +31,26 @@ func (k *known) out(e leadership.Election) leadership.Revision {
 	return k.elections[e].out
 }
 
-// acked remembers that the topic acknowledged an event to this process.
-func (k *known) acked(e leadership.Event) {
-	k.raise(e.Election, reach{e.Revision, e.At.UnixNano(), e.Revision})
+// acked remembers that the topic acknowledged events of one election, which follow each other in
+// its outbox, to this process.
+func (k *known) acked(events []leadership.Event) {
+	first, last := events[0].Revision, events[len(events)-1].Revision
+	k.raise(events[0].Election, reach{last, first, last})
 }
 
 // heard remembers that the topic delivered an event.
-func (k *known) heard(e leadership.Event) {
-	k.raise(e.Election, reach{out: e.Revision, at: e.At.UnixNano()})
-}
+func (k *known) heard(e leadership.Event) { k.raise(e.Election, reach{out: e.Revision}) }
 
-// unsent returns the events that follow the last one which is surely out, of events that the outbox
-// has at the front of an election. What was only heard must be among them: a message of another
-// store keeps no event from being announced.
+// unsent returns the events that this process has not published, of events that the outbox has at
+// the front of an election.
 func (k *known) unsent(events []leadership.Event) []leadership.Event {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r := k.elections[events[0].Election]
-	for _, e := range events {
-		if e.Revision == r.out && e.At.UnixNano() == r.at {
-			return after(events, r.out)
-		}
+	if events[0].Revision < r.first {
+		return events // some that were overtaken
 	}
-	return after(events, r.sure)
+	return after(events, r.last)
 }
 
 func (k *known) raise(e leadership.Election, to reach) {
@@ -63,10 +60,13 @@ func (k *known) raise(e leadership.Election, to reach) {
 	if !ok && len(k.elections) >= maxKnown {
 		k.forgetOne()
 	}
-	to.sure = max(to.sure, old.sure)
-	if old.out > to.out {
-		to.out, to.at = old.out, old.at
+	switch {
+	case to.last == 0 || to.last < old.first-1: // heard, or overtaken by what is remembered
+		to.first, to.last = old.first, old.last
+	case to.first <= old.last+1 && old.last > 0:
+		to.first, to.last = min(to.first, old.first), max(to.last, old.last)
 	}
+	to.out = max(to.out, old.out)
 	k.elections[e] = to
 }
 
@@ -82,6 +82,16 @@ func (k *known) forgetOne() {
 func after(events []leadership.Event, r leadership.Revision) []leadership.Event {
 	for len(events) > 0 && events[0].Revision <= r {
 		events = events[1:]
+	}
+	return events
+}
+
+// run returns those of an election's events that follow each other from the first on.
+func run(events []leadership.Event) []leadership.Event {
+	for i := range events[1:] {
+		if events[i+1].Revision != events[i].Revision+1 {
+			return events[:i+1]
+		}
 	}
 	return events
 }

@@ -221,13 +221,14 @@ func (o *Outbox) claimAndClear(ctx, late context.Context, e leadership.Election)
 
 // clear publishes and marks all that the outbox has of an election, which the caller has claimed.
 // It returns how many events are marked; unless that is all, err says why. It does not publish what
-// it is sure of: what was acknowledged to this process, or heard, and not marked.
+// was acknowledged to this process and not marked.
 func (o *Outbox) clear(ctx, late context.Context, e leadership.Election) (announced int, err error) {
 	for {
-		page, err := o.read(ctx, e, maxPublish)
-		if err != nil || len(page) == 0 {
+		all, err := o.front(ctx, e)
+		if err != nil || len(all) == 0 {
 			return announced, err
 		}
+		page := run(all)
 		news := o.known.unsent(page)
 		acked, err := o.publish(ctx, news)
 		if acked > 0 {
@@ -240,11 +241,23 @@ func (o *Outbox) clear(ctx, late context.Context, e leadership.Election) (announ
 			announced += len(out)
 			failpoint.Hit("outbox:left-marked")
 		}
-		if err != nil || len(page) < maxPublish {
+		if err != nil || len(all) < maxPublish && len(page) == len(all) {
 			return announced, err
 		}
 		failpoint.Hit("outbox:mid-batch")
 	}
+}
+
+// front reads what the outbox has of an election. If that begins beyond the event that is due, as
+// far as is known, it reads once more: the events between may have been committed while it read.
+func (o *Outbox) front(ctx context.Context, e leadership.Election) (page []leadership.Event, err error) {
+	for range 2 {
+		page, err = o.read(ctx, e, maxPublish)
+		if out := o.known.out(e); err != nil || len(page) == 0 || out == 0 || page[0].Revision <= out+1 {
+			break
+		}
+	}
+	return page, err
 }
 
 // sightings remembers since when the events of the last look are known to be in the outbox.

@@ -604,22 +604,6 @@ func TestWhatCannotBeMarkedIsMarkedLaterAndNotPublishedAgain(t *testing.T) {
 	})
 }
 
-// A copy that this instance has heard, and whose publisher died before it marked it, is only
-// marked.
-func TestWhatWasHeardIsMarkedAndNotPublishedAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		f.instance("dead").changes("jobs", 3)
-		events, _ := f.store.Events(t.Context(), "jobs", 0, 3)
-		a := f.instance("a")
-		f.topic.accept(events[0])
-		f.topic.accept(events[1])
-		a.Heard(events[1])
-		a.run()
-		f.settle(bound)
-		f.topic.expect("jobs", 1, 2, 3)
-	})
-}
-
 func TestSweepAnnouncesAllThatWasLeftBehind(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		asleep := f.instance("asleep") // it never runs

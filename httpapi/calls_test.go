@@ -329,8 +329,15 @@ func TestAnOperatorConfiguresDeletesAndRestores(t *testing.T) {
 		t.Errorf("with a stale condition: %+v", p)
 	}
 	w.do("PUT", "/v1/elections/planner", `{}`, "If-Match", `"1"`).lease(t)
-	if p := w.do("PUT", "/v1/elections/other", `{}`, "If-Match", `*`).problem(t); p.Code != leadership.RevisionMismatch {
+	if p := w.do("PUT", "/v1/elections/other", `{}`, "If-Match", `"1"`).problem(t); p.Code != leadership.RevisionMismatch {
 		t.Errorf("a condition on what does not exist: %+v", p)
+	}
+	for _, header := range []string{"", "*"} {
+		for _, call := range [][3]string{{"PUT", "planner", `{}`}, {"DELETE", "planner", ""}, {"POST", "planner:resume", `{"reason":"x","actor":"ann"}`}} {
+			if p := w.do(call[0], "/v1/elections/"+call[1], call[2], "If-Match", header).problem(t); p.Code != leadership.InvalidArgument || len(p.Errors) != 1 || p.Errors[0].Parameter != "If-Match" {
+				t.Errorf("%s with the condition %q: %+v", call, header, p)
+			}
+		}
 	}
 	if l := w.do("PUT", "/v1/elections/another", `{}`, "If-None-Match", `*`).lease(t); l.Revision != 1 {
 		t.Errorf("a new one: %+v", l)

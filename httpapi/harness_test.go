@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -121,13 +123,37 @@ func (a answer) problem(t *testing.T) wire.Problem {
 	return p
 }
 
+// decides are the calls of operators, which name a revision.
+var decides = regexp.MustCompile(`^(PUT|DELETE|POST) /v1/elections/([a-z0-9._-]+)(:(assign|evict|pause|resume|ban|approve|lift))?([?].*)?$`)
+
+// condition is what an operator sends that has just read the election.
+func (w *fixture) condition(method, target string) (name, value string) {
+	call := decides.FindStringSubmatch(method + " " + target)
+	if call == nil || w.service == nil || (method == http.MethodPost) != (call[3] != "") {
+		return "", ""
+	}
+	all, err := w.service.Census(w.t.Context(), call[2])
+	for _, l := range all.Leases {
+		if l.Election == leadership.Election(call[2]) {
+			return "If-Match", wire.ETag(l.Revision)
+		}
+	}
+	if err != nil || method == http.MethodPut {
+		return "If-None-Match", "*"
+	}
+	return "If-Match", `"1"`
+}
+
 // do sends a request; headers are names and values in turn. A body is JSON unless a header says
-// otherwise.
+// otherwise. Operators' calls name the present revision unless a header says otherwise.
 func (w *fixture) do(method, target, body string, headers ...string) answer {
 	w.t.Helper()
 	request := httptest.NewRequestWithContext(w.t.Context(), method, target, strings.NewReader(body))
 	if body != "" {
 		request.Header.Set("Content-Type", wire.ContentType)
+	}
+	if name, value := w.condition(method, target); name != "" && !slices.Contains(headers, "If-Match") && !slices.Contains(headers, "If-None-Match") {
+		request.Header.Set(name, value)
 	}
 	for i := 0; i < len(headers); i += 2 {
 		if request.Header.Del(headers[i]); headers[i+1] != "" {

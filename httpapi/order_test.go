@@ -175,7 +175,66 @@ func TestAnOrderTwiceIsLikeOnce(t *testing.T) {
 			if p := w.order("pause", `"for":"1m"`, "If-Match", `"1"`).problem(t); p.Code != leadership.RevisionMismatch || p.Revision != revision {
 				t.Errorf("with a stale condition: %+v", p)
 			}
-			w.order("pause", `"for":"1m"`, "If-Match", "*").lease(t)
+		}
+	}
+}
+
+// A copy of an operator's call that comes after its effect was undone changes nothing. Before each
+// the calls of before are made, as the operator that has just read the election makes them.
+func TestALateCopyOfAnOperatorsCallChangesNothing(t *testing.T) {
+	t.Parallel()
+	pause := [3]string{"POST", ":pause", `"for":"1m"`}
+	evict := [3]string{"POST", ":evict", `"fencingToken":1`}
+	approve := [3]string{"POST", ":approve", `"fencingToken":1`}
+	for _, c := range []struct {
+		before []([3]string)
+		call   [3]string
+		undone []([3]string)
+	}{
+		{nil, pause, [][3]string{{"POST", ":resume", ""}}},
+		{[][3]string{pause}, [3]string{"POST", ":resume", ""}, [][3]string{{"POST", ":pause", `"for":"2m"`}}},
+		{nil, [3]string{"POST", ":assign", `"candidateId":"agent-8","for":"1m"`}, [][3]string{{"POST", ":lift", `"override":"assign-%d"`}}},
+		{nil, [3]string{"POST", ":ban", `"candidateId":"agent-8","for":"1m"`}, [][3]string{{"POST", ":lift", `"override":"ban-%d"`}}},
+		{nil, evict, [][3]string{{"POST", ":release", `"candidateId":"agent-7","key":"` + key + `","fencingToken":1`}, {"POST", ":acquire", asOther[1:]}}},
+		{nil, approve, [][3]string{{"POST", ":pause", `"for":"1m"`}}},
+		{nil, [3]string{"PUT", "", `"lockDelay":"1s"`}, [][3]string{{"PUT", "", `"lockDelay":"2s"`}}},
+		{nil, [3]string{"DELETE", "?force=true", ""}, [][3]string{{"PUT", "", `"lockDelay":"2s"`}}},
+	} {
+		w := newFixture(t)
+		w.do("PUT", "/v1/elections/planner", `{"policy":{"approval":{"every":"1m"}}}`).lease(t)
+		revision := w.acquire().Revision
+		send := func(call [3]string, headers ...string) answer {
+			body := ""
+			switch {
+			case call[1] == ":release" || call[1] == ":acquire" || call[0] == "PUT":
+				body = "{" + call[2] + "}"
+			case call[0] == "POST" && call[2] == "":
+				body = "{" + word
+			case call[0] == "POST":
+				body = "{" + call[2] + "," + word
+			}
+			if strings.Contains(body, "%d") {
+				body = fmt.Sprintf(body, revision)
+			}
+			return w.do(call[0], "/v1/elections/planner"+call[1], body, headers...)
+		}
+		for _, b := range c.before {
+			revision = send(b).lease(t).Revision
+		}
+		on := []string{"If-Match", wire.ETag(revision)}
+		revision = send(c.call, on...).lease(t).Revision
+		for range 2 {
+			send(c.call, on...).lease(t) // at once: the reply was lost
+		}
+		for _, u := range c.undone {
+			revision = send(u).lease(t).Revision
+		}
+		before := w.state()
+		if a := send(c.call, on...); a.status != http.StatusOK && a.status != http.StatusPreconditionFailed && a.status != http.StatusConflict {
+			t.Errorf("%s, late: %d %s", c.call, a.status, a.body)
+		}
+		if after := w.state(); after != before {
+			t.Errorf("%s, late, has changed\n%s\ninto\n%s", c.call, before, after)
 		}
 	}
 }

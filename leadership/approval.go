@@ -14,12 +14,11 @@ import (
 // approval is how far operators have approved of the present leader, or of the next one if that is
 // awaited. Approvals are counted in rounds: each ends with so many as the policy needs.
 type approval struct {
-	By     string    `json:"by,omitempty"`     // the principals of this round: digests, with spaces between
-	ForMS  int64     `json:"forMs,omitempty"`  // the shortest time that an order of this round gives
-	Epoch  bool      `json:"epoch,omitempty"`  // an order of this round asks for a new epoch
-	Done   time.Time `json:"done,omitzero"`    // when the round before ended
-	Orders string    `json:"orders,omitempty"` // the latest orders, of both: digests, so, too
-	Asked  bool      `json:"asked,omitempty"`  // the leader has asked for it
+	By     string `json:"by,omitempty"`     // the principals of this round: digests, with spaces between
+	ForMS  int64  `json:"forMs,omitempty"`  // the shortest time that an order of this round gives
+	Epoch  bool   `json:"epoch,omitempty"`  // an order of this round asks for a new epoch
+	Orders string `json:"orders,omitempty"` // the latest orders, also of earlier rounds: digests, so, too
+	Asked  bool   `json:"asked,omitempty"`  // the leader has asked for it
 	// Awaited: the last term has ended for want of it, so no lease is granted.
 	Awaited bool `json:"awaited,omitempty"`
 }
@@ -34,25 +33,12 @@ func (a approval) validate() error {
 	if a.ForMS < 0 || a.ForMS > MaxOrder.Milliseconds() {
 		return fmt.Errorf("it is approved for %d ms", a.ForMS)
 	}
-	return validateInstants(a.Done)
+	return nil
 }
 
-// await begins to wait for an approval of the next leader. Those that came too late for the last
-// one count.
-func (a *approval) await() {
-	orders := strings.Fields(a.Orders)
-	late := orders[max(len(orders)-len(strings.Fields(a.By)), 0):]
-	a.Orders, a.Done, a.Awaited = strings.Join(late, " "), time.Time{}, true
-}
-
-// repeats reports whether the order was counted before. Once half of the time is over that the
-// approvals have won, until end, the same order counts anew.
-func (a approval) repeats(order string, now, end time.Time) bool {
-	if !a.Done.IsZero() && !end.IsZero() && !now.Before(a.Done.Add(end.Sub(a.Done)/2)) {
-		return false
-	}
-	return slices.Contains(strings.Fields(a.Orders), order)
-}
+// repeats reports whether the order was counted before. An order names the revision that it was
+// decided on, so the same words are another order later.
+func (a approval) repeats(order string) bool { return slices.Contains(strings.Fields(a.Orders), order) }
 
 // count counts the order, once for each principal in a round. It returns how many the round has; 0
 // if the principal was counted before.
@@ -83,8 +69,8 @@ func digestOf(text string) string {
 func (c *Change) approve(s Snapshot, cmd OrderCommand) error {
 	r := &c.Record
 	a, policy := &r.Standing.Approval, r.Policy.Term.Approval
-	order := digestOf(fmt.Sprintf("%q %q %d %d %t", cmd.Actor, cmd.Reason, cmd.For, cmd.Token, cmd.NewEpoch))
-	if a.repeats(order, s.Now, r.Standing.Ends.Approval) || cmd.NewEpoch && r.goesOnFrom(cmd.Token) {
+	order := digestOf(fmt.Sprintf("%q %q %d %d %t %d", cmd.Actor, cmd.Reason, cmd.For, cmd.Token, cmd.NewEpoch, cmd.IfRevision))
+	if a.repeats(order) || cmd.NewEpoch && r.goesOnFrom(cmd.Token) {
 		return nil
 	}
 	switch {
@@ -119,7 +105,7 @@ func (c *Change) approved(now time.Time) error {
 	r := &c.Record
 	a, e := &r.Standing.Approval, &r.Standing.Ends
 	won := *a
-	*a = approval{Done: later(now, 0), Orders: won.Orders} // a new round
+	*a = approval{Orders: won.Orders} // a new round
 	if r.LeaderID == "" {
 		return nil
 	}

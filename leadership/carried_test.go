@@ -52,7 +52,7 @@ func fullest() (Policy, Standing) {
 	}
 	s := Standing{
 		Note: quotes(maxTextBytes), Breakers: breakers(writeList(tripped)), Report: text, ReportedAt: aMoment, Notified: true, EpochFrom: MaxToken - 1,
-		Approval: approval{digests(MaxApprovals), MaxOrder.Milliseconds(), true, aMoment, digests(maxApprovalOrders), true, true},
+		Approval: approval{digests(MaxApprovals), MaxOrder.Milliseconds(), true, digests(maxApprovalOrders), true, true},
 		Ends:     ends{aMoment, aMoment, aMoment, aMoment, EndsHandOver, aMoment}, Verdicts: verdicts{digests(MaxVerdicts), digests(MaxVerdicts)},
 		Probation: probation{aMoment, MaxLeaseDuration.Milliseconds()}, Deposed: deposed{MaxToken, why.why},
 	}

@@ -129,9 +129,10 @@
 // fencing token: without one it is about the leader of that moment.
 //
 // Approvals are counted in rounds. A round ends when as many principals as the policy needs have
-// approved. The shortest time that one of them gave counts. The same order is counted once, until
-// half of the time that it has won is over. If a term ends for want of an approval, no lease is
-// granted until there is one, under the last fencing token. With newEpoch the same leader goes on
+// approved. The shortest time that one of them gave counts. The same order is counted once: it
+// names the revision that it was decided on, so that the same words at a later one are a new order.
+// If a term ends for want of an approval, no lease is granted until there is one, under the last
+// fencing token. With newEpoch the same leader goes on
 // under the next token: what was begun before is stale. Its renewal with the old token is refused
 // with the reason EPOCH; it acquires again, with its key.
 //

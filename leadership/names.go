@@ -95,12 +95,9 @@ const MaxToken Token = 1<<53 - 1
 // election that was never seen.
 type Revision int64
 
-// AnyRevision, as a condition, asks only that the election exists: the "*" of an If-Match header.
-const AnyRevision Revision = -1
-
 // NeverSeen, as a condition, asks that the election was never seen: the "*" of an If-None-Match
 // header. A deleted one was seen.
-const NeverSeen Revision = -2
+const NeverSeen Revision = -1
 
 // KeySize is the length of a key in bytes.
 const KeySize = 32

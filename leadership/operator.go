@@ -10,8 +10,8 @@ import (
 // and brings back one that is deleted.
 type ConfigureCommand struct {
 	Config Config
-	// IfRevision is 0 for no condition; AnyRevision: the election must exist, deleted or not;
-	// NeverSeen: it must not; else it must be at this revision.
+	// IfRevision is the revision that the election must be at; NeverSeen: it must not exist; 0: no
+	// condition. Without a condition a copy that comes late undoes what came after the first.
 	IfRevision Revision
 }
 
@@ -191,7 +191,7 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 func (s Snapshot) require(want Revision) error {
 	r := s.Record
 	switch {
-	case want == 0, want == AnyRevision && s.exists(), want == NeverSeen && !s.exists(), want == r.Revision:
+	case want == 0, want == NeverSeen && !s.exists(), want == r.Revision:
 		return nil
 	case !s.exists():
 		return s.refuse(RevisionMismatch, "election %q does not exist; leave the condition out to create it", r.Election)

@@ -393,8 +393,8 @@ func validateNames(e Election, c CandidateID) error {
 }
 
 func validateCondition(r Revision) error {
-	if r < AnyRevision {
-		return invalid("If-Match", errors.New("the condition is a revision, or any"))
+	if r < 0 {
+		return invalid("If-Match", errors.New("the condition is a revision"))
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (c *Change) limited(because EndReason, endedAt time.Time) (why, detail stri
 		detail = fmt.Sprintf(`{"endsBecause":%q,"progress":%d,"stuckAfterMs":%d}`, because, progress, p.StuckAfter.Milliseconds())
 		r.Standing.bar(r.LeaderID, p.Cooldown, endedAt, why)
 	case because == EndsApproval && p.Approval.Every > 0:
-		r.Standing.Approval.await()
+		r.Standing.Approval.Awaited = true // approvals that came too late for this term count for the next
 	}
 	return why, detail
 }

@@ -236,7 +236,7 @@ func (s Standing) end() (at time.Time, because EndReason) {
 func (s Standing) TermMoved(by time.Duration) Standing {
 	e := &s.Ends
 	all := []*time.Time{
-		&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &e.Challenged, &s.Probation.Until, &s.Approval.Done,
+		&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &e.Challenged, &s.Probation.Until,
 		&s.Succession.Since, &s.Succession.Ends, &s.Succession.Yielded,
 	}
 	if s.Parent.Peer == "" {

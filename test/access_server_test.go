@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -140,6 +141,8 @@ func (r answer) code() leadership.Code {
 }
 
 // ask makes a request; without authentication if token is "". headers are names and values in turn.
+//
+// Operators' calls name the revision that the election has.
 func (a *authServer) ask(token, method, path, body string, headers ...string) answer {
 	a.t.Helper()
 	request, err := http.NewRequestWithContext(a.t.Context(), method, a.line+path, strings.NewReader(body))
@@ -151,6 +154,15 @@ func (a *authServer) ask(token, method, path, body string, headers ...string) an
 	}
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	if call := decides.FindStringSubmatch(method + " " + path); call != nil && (method == http.MethodPost) == (call[2] != "") {
+		request.Header.Set("If-Match", `"1"`)
+		if is := a.ask(a.token("admin@test"), http.MethodGet, call[1]+"?consistency=strong", ""); is.status == http.StatusOK {
+			request.Header.Set("If-Match", is.header.Get("ETag"))
+		} else if method == http.MethodPut {
+			request.Header.Set("If-None-Match", "*")
+			request.Header.Del("If-Match")
+		}
 	}
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Add(headers[i], headers[i+1])
@@ -236,3 +248,6 @@ func (a *authServer) audit() map[string][]entry {
 	}
 	return all
 }
+
+// decides are the calls of operators, which name a revision.
+var decides = regexp.MustCompile(`^(?:PUT|DELETE|POST) (/v1/elections/[a-z0-9._-]+)(:(?:assign|evict|pause|resume|ban|approve|lift))?([?].*)?$`)

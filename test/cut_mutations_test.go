@@ -48,7 +48,7 @@ var mutations = []mutation{
 	{name: "configure, to create", call: configures(lively, 0), history: "configured 0"},
 	{name: "configure, to change", before: []step{configures(lively, 0)}, call: configures(calm, 1), history: "configured 0, configured 0"},
 	{
-		name: "configure while it is led", before: []step{acquires("ann")}, call: configures(calm, leadership.AnyRevision),
+		name: "configure while it is led", before: []step{acquires("ann")}, call: configures(calm, 1),
 		history: "acquired 1, configured 1",
 	},
 	{
@@ -56,7 +56,7 @@ var mutations = []mutation{
 		history: "acquired 1, released 1, deleted 1, recreated 1",
 	},
 	{name: "delete", before: []step{acquires("bob"), releases("bob")}, call: deletes(false, 2), history: "acquired 1, released 1, deleted 1"},
-	{name: "delete by force", before: []step{acquires("bob")}, call: deletes(true, leadership.AnyRevision), history: "acquired 1, deleted 1"},
+	{name: "delete by force", before: []step{acquires("bob")}, call: deletes(true, 1), history: "acquired 1, deleted 1"},
 }
 
 // Two ways to configure an election.

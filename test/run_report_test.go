@@ -67,7 +67,7 @@ func TestAnEvictedCommandIsStoppedAndSaysWhy(t *testing.T) {
 	s := inFile(t).serve(t)
 	r := runScript(t, s.URL, "e --lease 6s", untilTold)
 	r.await("out", "begun")
-	s.order(t, leadership.OrderCommand{Kind: leadership.OrderEvict})
+	s.order(t, leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 1})
 	if r.end(120); !strings.Contains(r.text("err"), "an operator has evicted the leader") || !strings.Contains(r.text("err"), `"notice":"evicted"`) {
 		t.Errorf("stderr does not say why:\n%s", r.text("err"))
 	}

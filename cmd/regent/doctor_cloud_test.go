@@ -151,7 +151,7 @@ func TestDoctorWarnsOfAQuorumWhoseMembersAreCountedApart(t *testing.T) {
 	configure("reports", quorum)
 	says(cloud.Warning, `2 elections, such as "jobs", have a quorum`)
 	for _, e := range []leadership.Election{"jobs", "reports"} {
-		d := leadership.DeleteRequest{Election: e, DeleteCommand: leadership.DeleteCommand{IfRevision: leadership.AnyRevision}}
+		d := leadership.DeleteRequest{Election: e}
 		if _, err := leadership.New(leases).Delete(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}

@@ -107,16 +107,17 @@ func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 }
 
 // giveOrder gives an order. An eviction names the term that it is about, so that no repetition
-// evicts the next leader.
+// evicts the next leader. If no candidate leads there is nothing to send.
 func giveOrder(ctx context.Context, server *client.Client, r leadership.OrderRequest) (leadership.Lease, error) {
 	if r.Kind == leadership.OrderEvict && r.Token == 0 {
 		l, err := server.Get(ctx, r.Election)
 		if err != nil {
 			return leadership.Lease{}, err
 		}
-		if l.State == leadership.Held {
-			r.Token = l.Token
+		if l.State != leadership.Held {
+			return leadership.Lease{}, fmt.Errorf("no candidate leads election %q, so there is no term to end; ban a candidate by its id", r.Election)
 		}
+		r.Token = l.Token
 	}
 	return server.Order(ctx, r)
 }

@@ -1,7 +1,9 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -157,21 +159,41 @@ func (c *Client) Events(ctx context.Context, r leadership.EventsRequest) ([]lead
 	return events, nil
 }
 
-// Configure sets an election's configuration.
+// conditionTries is how often a change is sent that its caller makes whatever the revision.
+const conditionTries = 8
+
+// decided makes an operator's change of an election, at the revision that the operator has decided
+// on. With none, it is made at the revision that there is: a refused change was not made and tells
+// the revision, so it is sent again with that. Each copy that comes late is refused.
+func (c *Client) decided(ctx context.Context, e leadership.Election, on, first leadership.Revision, k call) (lease leadership.Lease, err error) {
+	at := cmp.Or(on, first)
+	for range conditionTries {
+		k.header = wire.Condition(at)
+		lease, err = c.lease(ctx, expected{election: e}, k)
+		refusal, ok := errors.AsType[*leadership.Error](err)
+		if on != 0 || !ok || refusal.Code != leadership.RevisionMismatch || refusal.Lease == nil || refusal.Lease.Revision < 1 {
+			break
+		}
+		at = refusal.Lease.Revision
+	}
+	return lease, err
+}
+
+// Configure sets an election's configuration. Without IfRevision it does so whatever the revision.
 func (c *Client) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
-	return c.lease(ctx, expected{election: r.Election}, call{
-		name: "configure", method: http.MethodPut, header: wire.Condition(r.IfRevision), mutates: wire.VerbConfigure.Row().Changes(), body: wire.NewConfigureRequest(r.Config),
+	return c.decided(ctx, r.Election, r.IfRevision, leadership.NeverSeen, call{
+		name: "configure", method: http.MethodPut, mutates: wire.VerbConfigure.Row().Changes(), body: wire.NewConfigureRequest(r.Config),
 	})
 }
 
-// Delete deletes an election.
+// Delete deletes an election. Without IfRevision it does so whatever the revision.
 func (c *Client) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
 	query := url.Values{}
 	if r.Force {
 		query.Set("force", "true")
 	}
-	return c.lease(ctx, expected{election: r.Election}, call{
-		name: "delete", method: http.MethodDelete, header: ifMatch(r.IfRevision), mutates: wire.VerbDelete.Row().Changes(), query: query,
+	return c.decided(ctx, r.Election, r.IfRevision, 1, call{
+		name: "delete", method: http.MethodDelete, mutates: wire.VerbDelete.Row().Changes(), query: query,
 	})
 }
 
@@ -184,14 +206,18 @@ func (c *Client) Unlock(ctx context.Context, r leadership.UnlockRequest) (leader
 	})
 }
 
-// Order gives an operator's order; see leadership.Order.
+// Order gives an operator's order; see leadership.Order. Without IfRevision it does so whatever the
+// revision; an eviction needs the revision or the token then.
 func (c *Client) Order(ctx context.Context, r leadership.OrderRequest) (leadership.Lease, error) {
 	row := wire.Verb(r.Kind).Row()
 	if !slices.Contains(leadership.Orders(), r.Kind) {
 		return leadership.Lease{}, &leadership.Error{Code: leadership.InvalidArgument, Field: "order", Detail: fmt.Sprintf("there is no order %q", r.Kind)}
 	}
-	return c.lease(ctx, expected{election: r.Election}, call{
-		name: string(r.Kind), method: row.Method, suffix: ":" + string(r.Kind), header: ifMatch(r.IfRevision), mutates: row.Changes(),
+	if r.Kind == leadership.OrderEvict && r.Token == 0 && r.IfRevision == 0 {
+		return leadership.Lease{}, &leadership.Error{Code: leadership.InvalidArgument, Field: "fencingToken", Detail: "say which term is to end: send its fencing token, or the revision at which it was read"}
+	}
+	return c.decided(ctx, r.Election, r.IfRevision, 1, call{
+		name: string(r.Kind), method: row.Method, suffix: ":" + string(r.Kind), mutates: row.Changes(),
 		body: wire.NewOrderRequest(r.OrderCommand),
 	})
 }
@@ -264,10 +290,6 @@ func (c *Client) about(ctx context.Context, e leadership.Election, k call) error
 	}
 	k.path = wire.Path(e, k.suffix)
 	return c.do(ctx, k)
-}
-
-func ifMatch(r leadership.Revision) map[string]string {
-	return map[string]string{"If-Match": wire.IfMatch(r)}
 }
 
 func setText(query url.Values, name, value string) {

@@ -133,7 +133,7 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 			return lease(s.Configure(ctx, configure("planner", leadership.Config{}, 2)))
 		}},
 		{"configure an election that does not exist", func(ctx context.Context, s instance.Protocol) any {
-			return lease(s.Configure(ctx, configure("other", leadership.Config{}, leadership.AnyRevision)))
+			return lease(s.Configure(ctx, configure("other", leadership.Config{}, 3)))
 		}},
 		{"configure a new election that is none", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Configure(ctx, configure("planner", leadership.Config{LeaseDuration: time.Hour}, leadership.NeverSeen)))

@@ -153,7 +153,7 @@ func TestOneLostLeaseOfABatchEndsAlone(t *testing.T) {
 		leases := leadMany(t, agent.Client, "shard", 100, time.Millisecond)
 		time.Sleep(time.Minute)
 		_, err := server.Client(client.Candidate{}).Delete(t.Context(), leadership.DeleteRequest{
-			Election: "shard-50", DeleteCommand: leadership.DeleteCommand{IfRevision: leadership.AnyRevision, Force: true},
+			Election: "shard-50", DeleteCommand: leadership.DeleteCommand{Force: true},
 		})
 		if err != nil {
 			t.Fatal(err)

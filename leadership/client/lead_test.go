@@ -186,7 +186,7 @@ func TestWhatRunReturnsSaysWhyTheLeadershipEnded(t *testing.T) {
 // overrule deletes the election, as an operator may.
 func overrule(ctx context.Context, s *clienttest.Server) {
 	_, err := s.Client(client.Candidate{}).Delete(ctx, leadership.DeleteRequest{
-		Election: "reports", DeleteCommand: leadership.DeleteCommand{IfRevision: leadership.AnyRevision, Force: true},
+		Election: "reports", DeleteCommand: leadership.DeleteCommand{Force: true},
 	})
 	if err != nil {
 		panic(err)
@@ -428,7 +428,7 @@ func TestALeaseUnderAnothersIsGivenBackWhenTheOtherIsLost(t *testing.T) {
 		err := agent.Run(t.Context(), "region", func(ctx context.Context, _ *client.Lease) error {
 			err := agent.Run(ctx, "reports", func(ctx context.Context, _ *client.Lease) error {
 				_, err := agent.Delete(t.Context(), leadership.DeleteRequest{
-					Election: "region", DeleteCommand: leadership.DeleteCommand{IfRevision: leadership.AnyRevision, Force: true},
+					Election: "region", DeleteCommand: leadership.DeleteCommand{Force: true},
 				})
 				<-ctx.Done()
 				return err

@@ -106,7 +106,7 @@ func TestEachChangeOfTheEndOfATermIsNoticedOnce(t *testing.T) {
 			t.Errorf("after the pause, notices %v", got)
 		}
 		requireValid(t, []*client.Lease{l})
-		order(t, server, leadership.OrderCommand{Kind: leadership.OrderEvict})
+		order(t, server, leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 1})
 		<-l.Context().Done()
 		var ended *client.TermError
 		if cause := context.Cause(l.Context()); !errors.Is(cause, client.ErrExpired) || !errors.As(cause, &ended) || ended.Because != leadership.EndsEvicted {

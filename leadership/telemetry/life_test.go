@@ -85,7 +85,7 @@ func TestEveryMetricFollowsTheLifeOfAnElection(t *testing.T) {
 		step("it is acquired and configured again", func() {
 			ann = w.Lead("jobs", "ann")
 			_, err := w.Service.Configure(w.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{
-				Config: leadership.Config{LeaseDuration: time.Minute}, IfRevision: leadership.AnyRevision,
+				Config: leadership.Config{LeaseDuration: time.Minute},
 			}})
 			if err != nil {
 				w.Fatal(err)
@@ -106,7 +106,7 @@ func TestEveryMetricFollowsTheLifeOfAnElection(t *testing.T) {
 			"regent.lease.operations{op=check,outcome=token_stale}": 1, "regent.lease.operations{op=release,outcome=ok}": 1,
 		})
 		step("an operator deletes it", func() {
-			_, err := w.Service.Delete(w.Context(), leadership.DeleteRequest{Election: "jobs", DeleteCommand: leadership.DeleteCommand{Force: true, IfRevision: leadership.AnyRevision}})
+			_, err := w.Service.Delete(w.Context(), leadership.DeleteRequest{Election: "jobs", DeleteCommand: leadership.DeleteCommand{Force: true}})
 			if err != nil {
 				w.Fatal(err)
 			}
@@ -169,7 +169,7 @@ func TestACallThatItsCallerGivesUpIsNoFailure(t *testing.T) {
 func TestAnElectionIsLeaderlessSinceACandidateWaits(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		w.Lead("jobs", "ann")
-		_, err := w.Service.Delete(w.Context(), leadership.DeleteRequest{Election: "jobs", DeleteCommand: leadership.DeleteCommand{Force: true, IfRevision: leadership.AnyRevision}})
+		_, err := w.Service.Delete(w.Context(), leadership.DeleteRequest{Election: "jobs", DeleteCommand: leadership.DeleteCommand{Force: true}})
 		if err != nil {
 			w.Fatal(err)
 		}

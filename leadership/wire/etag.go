@@ -11,12 +11,12 @@ import (
 // ETag returns the entity tag of an election at a revision.
 func ETag(r leadership.Revision) string { return `"` + strconv.FormatInt(int64(r), 10) + `"` }
 
-// Condition returns the headers that make a configuration conditional; see ParseCondition.
+// Condition returns the header that says on which revision an operator has decided.
 func Condition(r leadership.Revision) map[string]string {
 	if r == leadership.NeverSeen {
 		return map[string]string{"If-None-Match": "*"}
 	}
-	return map[string]string{"If-Match": IfMatch(r)}
+	return map[string]string{"If-Match": ETag(r)}
 }
 
 // ParseCondition reads the condition of a configuration: what ParseIfMatch reads, or If-None-Match
@@ -35,31 +35,16 @@ func ParseCondition(h http.Header) (leadership.Revision, error) {
 	return leadership.NeverSeen, nil
 }
 
-// IfMatch returns the value of the header that requires the revision, and "" if r requires none.
-func IfMatch(r leadership.Revision) string {
-	switch r {
-	case 0:
-		return ""
-	case leadership.AnyRevision:
-		return "*"
-	}
-	return ETag(r)
-}
-
-// ParseIfMatch reads the header's values: nothing, "*", or one strong tag with a revision from 1.
+// ParseIfMatch reads the header's values: one strong tag with a revision from 1. It must be there: a
+// copy of the call that comes late finds another revision, and cannot undo what came after the call.
 func ParseIfMatch(values []string) (leadership.Revision, error) {
 	if len(values) == 0 {
-		return 0, nil
+		return 0, malformed("If-Match", `If-Match is missing: send the ETag of a read of the election, such as "7", so that this call is about the election as you have seen it`)
 	}
-	value := strings.TrimSpace(values[0])
-	if len(values) == 1 && value == "*" {
-		return leadership.AnyRevision, nil
-	}
-	if r, ok := revisionOf(value); ok && len(values) == 1 {
+	if r, ok := revisionOf(strings.TrimSpace(values[0])); ok && len(values) == 1 {
 		return r, nil
 	}
-	return 0, malformed("If-Match",
-		`If-Match must be one entity tag from a read of the election, such as "7", or *, and not %s; weak tags and lists are not accepted`,
+	return 0, malformed("If-Match", `If-Match must be one entity tag from a read of the election, such as "7", and not %s; *, weak tags and lists are not accepted`,
 		Quote(strings.Join(values, ", ")))
 }
 

@@ -125,7 +125,7 @@ type Row struct {
 	AsCandidate bool // the caller acts as a candidate, which must be its own
 	Creates     bool // the call creates the election if it does not exist
 	Audited     bool // the call leaves an audit record even if it is allowed
-	Conditional bool // the call takes If-Match
+	Conditional bool // the call needs If-Match
 	Large       bool // the body may be large: the time for the call begins when it has arrived
 	Parts       Verb // of a batch: the verb of each part, which asks for admission by itself
 }
@@ -236,7 +236,7 @@ var rows = []Row{
 	{
 		Verb: VerbConfigure, Method: http.MethodPut, Path: pathElection, Type: ContentType, Scope: ScopeElection,
 		Roles: operates, Cost: CostRead, Metric: "configure", Repeat: RepeatYes, Creates: true, Audited: true, Conditional: true,
-		Does: "Body `{leaseDuration?, maxLeaseDuration?, lockDelay?, retireAfter?, description?, policy?}`. Creates an election, changes its configuration, or restores a deleted one. `If-Match` makes it conditional; `If-None-Match: *` creates a new one only.",
+		Does: "Body `{leaseDuration?, maxLeaseDuration?, lockDelay?, retireAfter?, description?, policy?}`. Creates an election, changes its configuration, or restores a deleted one. It needs `If-Match` or, to create one, `If-None-Match: *`.",
 	},
 	{
 		Verb: VerbDelete, Method: http.MethodDelete, Path: pathElection, Type: ContentType, Scope: ScopeElection,

@@ -108,13 +108,9 @@ var operatorCases = []protocolCase{
 		p.acquire("ann")
 		p.refused(configure(jobs, 7), leadership.RevisionMismatch)
 		p.refused(configure("never-seen", 1), leadership.RevisionMismatch)
-		p.refused(configure("never-seen", leadership.AnyRevision), leadership.RevisionMismatch)
 		_, err := p.a.Delete(p.Context(), leadership.DeleteRequest{Election: jobs, DeleteCommand: leadership.DeleteCommand{IfRevision: 7, Force: true}})
 		p.refused(err, leadership.RevisionMismatch)
 		p.leads(p.get(), "ann", 1)
-		if err := configure(jobs, leadership.AnyRevision); err != nil {
-			p.Errorf("any revision: %v", err)
-		}
 		if err := configure("fresh", 0); err != nil {
 			p.Errorf("no condition: %v", err)
 		}

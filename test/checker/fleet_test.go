@@ -137,7 +137,7 @@ func (w *scene) choose(c *client, asked time.Duration) checker.Call {
 		call.Verb, call.Token = checker.Check, max(1, c.token)
 	case n < 123, c.buried && n < 400:
 		call.Verb, call.Config = checker.Configure, leadership.Config{LeaseDuration: time.Duration(1+w.rng.IntN(3)) * s, LockDelay: time.Duration(w.rng.IntN(3)) * 300 * ms}
-		call.If = []leadership.Revision{0, 0, leadership.AnyRevision, 4, leadership.NeverSeen}[w.rng.IntN(5)]
+		call.If = []leadership.Revision{0, 0, 4, leadership.NeverSeen}[w.rng.IntN(4)]
 		if w.Orders {
 			call.Config.Term = w.policy()
 		}

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -204,11 +205,24 @@ func (s *site) post(path, body string) string {
 
 func callAt(t *testing.T, url, method, path, body string) string {
 	t.Helper()
+	return callOn(t, url, method, path, body, 0)
+}
+
+// callOn makes the call; one of an operator at that revision or, if it is refused, at the one that
+// the election has.
+func callOn(t *testing.T, url, method, path, body string, revision int) string {
+	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url+"/v1/elections/"+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
+	switch election := !strings.Contains(path, "/"); {
+	case election && revision == 0 && method == http.MethodPut:
+		r.Header.Set("If-None-Match", "*")
+	case election && method != http.MethodPost, strings.Contains(body, `"reason"`) && strings.Contains(body, `"actor"`):
+		r.Header.Set("If-Match", fmt.Sprintf(`"%d"`, max(revision, 1)))
+	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -216,6 +230,10 @@ func callAt(t *testing.T, url, method, path, body string) string {
 	defer answer.Body.Close()
 	var text bytes.Buffer
 	text.ReadFrom(answer.Body)
+	var is struct{ Revision int }
+	if answer.StatusCode == http.StatusPreconditionFailed && json.Unmarshal(text.Bytes(), &is) == nil {
+		return callOn(t, url, method, path, body, is.Revision)
+	}
 	if answer.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s: status %d: %s", method, path, answer.StatusCode, text.String())
 	}

@@ -108,6 +108,13 @@ type lease struct {
 // call calls the server, which must not refuse.
 func call(t *testing.T, method, url, body string) (l lease) {
 	t.Helper()
+	return callAt(t, method, url, body, 0)
+}
+
+// callAt makes the call; one of an operator at that revision or, if it is refused, at the one that
+// the election has.
+func callAt(t *testing.T, method, url, body string, revision int) (l lease) {
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -115,12 +122,21 @@ func call(t *testing.T, method, url, body string) (l lease) {
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}
+	switch {
+	case revision == 0 && method == http.MethodPut:
+		request.Header.Set("If-None-Match", "*")
+	case method == http.MethodPut, method == http.MethodDelete, strings.Contains(body, `"reason"`):
+		request.Header.Set("If-Match", fmt.Sprintf(`"%d"`, max(revision, 1)))
+	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
+	if response.StatusCode == http.StatusPreconditionFailed && json.Unmarshal(text, &l) == nil {
+		return callAt(t, method, url, body, l.Revision)
+	}
 	if err != nil || response.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s: %d, %v\n%s", method, url, response.StatusCode, err, text)
 	}

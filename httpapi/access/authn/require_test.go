@@ -72,6 +72,9 @@ func TestChangesAreRecordedWithTheirAuthenticatedCaller(t *testing.T) {
 				t.Helper()
 				r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 				r.Header.Set("Content-Type", wire.ContentType)
+				if method == http.MethodPut {
+					r.Header.Set("If-None-Match", "*")
+				}
 				w := httptest.NewRecorder()
 				if handler.ServeHTTP(w, r); w.Code != http.StatusOK {
 					t.Fatalf("%s: status %d: %s", path, w.Code, w.Body)

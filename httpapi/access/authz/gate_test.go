@@ -3,9 +3,9 @@ package authz_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -47,6 +47,9 @@ func TestAStrangerCannotTellWhetherAnElectionExists(t *testing.T) {
 			r.Header.Set("Accept", cmp.Or(c.stream, "*/*"))
 			if strings.Contains(c.path, "wait=") {
 				r.Header.Set("If-None-Match", `"1"`)
+			}
+			if c.verb.Row().Conditional {
+				r.Header.Set("If-Match", `"1"`)
 			}
 			r.Header.Set(wire.RequestIDHeader, "one")
 			w := httptest.NewRecorder()
@@ -165,8 +168,9 @@ grants:
 func TestRefusedAndPrivilegedCallsLeaveARecord(t *testing.T) {
 	t.Parallel()
 	h := guarded(t, policyText)
+	var revision leadership.Revision // of the last change
 	for _, c := range []struct{ who, method, path, body string }{
-		{"candidate", "POST", "/v1/elections/own:acquire", `{"candidateId":"ann"}`}, // a grant
+		{"candidate", "POST", "/v1/elections/own:acquire", `{"candidateId":"ann"}`}, // a grant: revision 1
 		{"candidate", "POST", "/v1/elections/own:acquire", `{"candidateId":"bob"}`},
 		{"operator", "PUT", "/v1/elections/own", `{"leaseDuration":"5s"}`},
 		{"operator", "DELETE", "/v1/elections/own", ""},
@@ -186,9 +190,15 @@ func TestRefusedAndPrivilegedCallsLeaveARecord(t *testing.T) {
 		}
 		r.Header.Set(wire.RequestIDHeader, "id-"+c.who)
 		r.Header.Set("Accept", "*/*")
+		if operators := []string{"PUT", "DELETE"}; slices.Contains(operators, c.method) || strings.Contains(c.body, "reason") || c.who == "operator" {
+			r.Header.Set("If-Match", wire.ETag(revision))
+		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r.WithContext(by(t, c.who)))
-		io.Copy(io.Discard, w.Body)
+		var l struct{ Revision leadership.Revision }
+		if json.Unmarshal(w.Body.Bytes(), &l) == nil && w.Code == http.StatusOK {
+			revision = max(revision, l.Revision)
+		}
 	}
 	want := []authz.Record{
 		{Principal: "candidate@test", Verb: wire.VerbAcquire, Election: "own", Candidate: "ann", Token: 1, RequestID: "id-candidate"},
@@ -274,6 +284,9 @@ func TestTheActorOfAnOrderIsTheVerifiedCaller(t *testing.T) {
 	post := func(path, body string) (int, string) {
 		r := httptest.NewRequest("POST", path, strings.NewReader(body))
 		r.Header.Set("Content-Type", wire.ContentType)
+		if strings.HasSuffix(path, ":ban") {
+			r.Header.Set("If-Match", `"1"`)
+		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r.WithContext(by(t, "admin")))
 		return w.Code, w.Body.String()

@@ -159,6 +159,11 @@ func ask(t *testing.T, role, method, path, body, stream, election, candidate str
 	if strings.Contains(path, "wait=") {
 		r.Header.Set("If-None-Match", `"1"`)
 	}
+	for _, c := range cases {
+		if c.method == method && c.path == path && c.verb.Row().Conditional {
+			r.Header.Set("If-Match", `"1"`)
+		}
+	}
 	ctx, cancel := context.WithCancel(authn.With(t.Context(), authn.Principal{Issuer: "test", Subject: role, Email: role + "@test"}))
 	defer cancel()
 	w := &endless{ResponseRecorder: httptest.NewRecorder(), end: cancel, stream: stream != ""}

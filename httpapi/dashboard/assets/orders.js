@@ -1,5 +1,5 @@
 import {clock, h, left, millis, now, path, say, span, wall, when} from './lib.js';
-import {call} from './server.js';
+import {order} from './server.js';
 
 const promised = l => {
   if (!l.leaderId) return ' No candidate leads now.';
@@ -105,7 +105,7 @@ function ask(kind, k, l, visitor, done) {
     if (actor) body.actor = actor.value;
     if (kind === 'approve' || kind === 'evict') body.fencingToken = l.fencingToken; // the term that the visitor sees
     try {
-      await call(path(l.election, ':' + kind), body, pending.signal);
+      await order(path(l.election, ':' + kind), body, pending.signal, present.revision ?? 1);
       dialog.close();
       done();
     } catch (err) {

@@ -39,15 +39,26 @@ async function send(path, options) {
   }
 }
 
+// order gives an order about the election as it was at the revision. If it is at another one by now, the
+// order was refused and is given again, at that one: what the visitor orders does not depend on it.
+export async function order(path, body, cancelled, revision) {
+  for (let tries = 1; ; tries++) {
+    try { return await call(path, body, cancelled, revision); } catch (e) {
+      if (e.status !== 412 || !e.doc.revision || tries === 8) throw e;
+      revision = e.doc.revision;
+    }
+  }
+}
+
 // call calls the API of this origin: a read, or an order if there is a body. It fails with status 0 if
 // no answer comes in time, or if cancelled aborts it; an order may have been carried out then.
-export async function call(path, body, cancelled) {
+export async function call(path, body, cancelled, revision) {
   const limit = body ? patience.order : patience.read;
   let signal = AbortSignal.timeout(limit);
   if (cancelled) signal = AbortSignal.any([signal, cancelled]);
   if (!body) unanswered.set(path, {since: unanswered.get(path)?.since ?? now(), tried: now()});
   try {
-    const r = await send(path, {signal, ...(body && {method: 'POST', body: JSON.stringify(body), headers: {'Content-Type': 'application/json'}})});
+    const r = await send(path, {signal, ...(body && {method: 'POST', body: JSON.stringify(body), headers: {'Content-Type': 'application/json', 'If-Match': `"${revision}"`}})});
     if (!r.ok) throw await refused(r);
     const answer = await r.json();
     trouble = '';

@@ -73,7 +73,7 @@ class Leading(RealCase):
 
     def test_an_election_that_is_deleted_ends_the_lease_and_the_campaign(self) -> None:
         with self.assertRaises(LeaseLost), self.client.lead("reports", lease="1s") as lease:
-            self.client._core.calls.call("delete", "DELETE", "/v1/elections/reports", query={"force": "true"}, changes=True)
+            self.operate("DELETE", "/v1/elections/reports?force=true")
             self.assertTrue(lease.done.wait(PATIENCE))
         with self.assertRaises(ElectionDeleted), self.client.lead("reports"):
             pass

@@ -294,7 +294,7 @@ export interface paths {
          * @description Until then no other candidate is granted. If another one leads, its term ends at the end already promised. An assignment takes the
          *     place of the one that stands.
          *
-         *     **All orders of operators** need a `reason`, take `If-Match`, and leave an event with the actor and the reason. The actor is the
+         *     **All orders of operators** need a `reason` and `If-Match`, and leave an event with the actor and the reason. The actor is the
          *     verified caller; a server that verifies none needs it in the body, and others refuse it there. Twice is like once: an order that is
          *     carried out already, or stands with the same actor, reason and duration, writes nothing. No order ends a lease before the end that its
          *     leader was promised. Fields that an order does not take are refused.
@@ -2619,11 +2619,12 @@ export interface components {
          */
         Election: components["schemas"]["Election"];
         /**
-         * @description The revision that must be current, as one strong entity tag, or `*` if the election only has to exist.
+         * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+         *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
          * @example "9"
          */
         IfMatch: string;
-        /** @description `*`: the election must never have been seen. A deleted one was. Not beside If-Match. */
+        /** @description `*`: the election must never have been seen. A deleted one was. In the place of If-Match. */
         IfNoneMatch: "*";
         /** @description The id of the last event that the reader of a stream has seen. It takes precedence over `after`. */
         LastEventID: string;
@@ -2984,11 +2985,11 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag, or `*` if the election only has to exist.
+                 * @description The revision that must be current, as one strong entity tag. This or If-None-Match is needed.
                  * @example "9"
                  */
-                "If-Match"?: components["parameters"]["IfMatch"];
-                /** @description `*`: the election must never have been seen. A deleted one was. Not beside If-Match. */
+                "If-Match"?: string;
+                /** @description `*`: the election must never have been seen. A deleted one was. In the place of If-Match. */
                 "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
@@ -3030,12 +3031,13 @@ export interface operations {
                 /** @description Delete the election even while a candidate leads. */
                 force?: "true" | "false";
             };
-            header?: {
+            header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag, or `*` if the election only has to exist.
+                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
-                "If-Match"?: components["parameters"]["IfMatch"];
+                "If-Match": components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -3104,12 +3106,13 @@ export interface operations {
     assign: {
         parameters: {
             query?: never;
-            header?: {
+            header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag, or `*` if the election only has to exist.
+                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
-                "If-Match"?: components["parameters"]["IfMatch"];
+                "If-Match": components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -3148,12 +3151,13 @@ export interface operations {
     evict: {
         parameters: {
             query?: never;
-            header?: {
+            header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag, or `*` if the election only has to exist.
+                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
-                "If-Match"?: components["parameters"]["IfMatch"];
+                "If-Match": components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -3192,12 +3196,13 @@ export interface operations {
     pause: {
         parameters: {
             query?: never;
-            header?: {
+            header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag, or `*` if the election only has to exist.
+                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
-                "If-Match"?: components["parameters"]["IfMatch"];
+                "If-Match": components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -3236,12 +3241,13 @@ export interface operations {
     resume: {
         parameters: {
             query?: never;
-            header?: {
+            header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag, or `*` if the election only has to exist.
+                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
-                "If-Match"?: components["parameters"]["IfMatch"];
+                "If-Match": components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -3280,12 +3286,13 @@ export interface operations {
     ban: {
         parameters: {
             query?: never;
-            header?: {
+            header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag, or `*` if the election only has to exist.
+                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
-                "If-Match"?: components["parameters"]["IfMatch"];
+                "If-Match": components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -3324,12 +3331,13 @@ export interface operations {
     approve: {
         parameters: {
             query?: never;
-            header?: {
+            header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag, or `*` if the election only has to exist.
+                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
-                "If-Match"?: components["parameters"]["IfMatch"];
+                "If-Match": components["parameters"]["IfMatch"];
             };
             path: {
                 /**
@@ -3368,12 +3376,13 @@ export interface operations {
     lift: {
         parameters: {
             query?: never;
-            header?: {
+            header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag, or `*` if the election only has to exist.
+                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
-                "If-Match"?: components["parameters"]["IfMatch"];
+                "If-Match": components["parameters"]["IfMatch"];
             };
             path: {
                 /**

@@ -165,7 +165,7 @@ test("run stops at once when its signal fires and no candidate waits", async (t)
 });
 
 async function configure(url: string, policy: object): Promise<void> {
-  const reply = await fetch(`${url}/v1/elections/plan`, { method: "PUT", headers: { "content-type": "application/json" }, body: JSON.stringify({ policy }) });
+  const reply = await fetch(`${url}/v1/elections/plan`, { method: "PUT", headers: { "content-type": "application/json", "if-none-match": "*" }, body: JSON.stringify({ policy }) });
   assert.equal(reply.status, 200, await reply.text());
 }
 

@@ -301,6 +301,7 @@ func (w *scene) order(c *client, call *checker.Call) {
 		o.Kind, o.Override = leadership.OrderLift, leadership.OverrideID("cooldown-"+who)
 	case 6, 7, 8:
 		o.Kind, o.Token, o.NewEpoch = leadership.OrderApprove, max(1, c.seen), w.rng.IntN(3) == 0
+		o.Reason = fmt.Sprintf("it is fine, %d", w.rng.IntN(1000))
 	default:
 		call.Verb, call.Token, call.Actor, call.Reason = checker.Judge, max(1, c.seen), o.Actor, "as it seems"
 		call.Verdict = []leadership.Verdict{leadership.VerdictBad, leadership.VerdictGood}[w.rng.IntN(2)]

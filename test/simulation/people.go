@@ -42,6 +42,7 @@ func (s *simulation) give(e leadership.Election) {
 		o.Kind, o.Override = leadership.OrderLift, orders[w.random.IntN(len(orders))].ID
 	case 6, 7, 8:
 		o.Kind, o.Token, o.NewEpoch = leadership.OrderApprove, token, w.chance(0.4)
+		o.IfRevision = s.data.row(e).record.Revision
 	default:
 		c := leadership.JudgeCommand{Token: token, Verdict: leadership.VerdictBad, Evidence: "as it seems", Actor: actor}
 		if w.chance(0.3) {

@@ -15,7 +15,7 @@ import (
 func (a *api) successionHandlers() handlers {
 	return handlers{
 		wire.VerbHandOver: change(a, wire.HandOverRequest.Leadership, instance.Service.HandOver),
-		wire.VerbSayReady: change(a, wire.ReadyRequest.Leadership, instance.Service.SayReady),
+		wire.VerbSayReady: change(a, wire.Holder.Leadership, instance.Service.SayReady),
 		wire.VerbYield:    change(a, wire.Holder.Leadership, instance.Service.Yield),
 		wire.VerbDelegate: change(a, delegateRequest, instance.Service.Delegate),
 		wire.VerbTree:     look(a, instance.Service.Tree, wire.NewTree),

@@ -55,7 +55,12 @@ func TestLeaderHandsOverInTwoPhasesWithoutAVacancy(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.acquire()
-	successor := func(verb string) answer { return w.onPlanner(verb, asOther+"}") }
+	successor := func(verb string) answer {
+		if verb == ":ready" {
+			return w.onPlanner(verb, asOther+`,"fencingToken":1}`)
+		}
+		return w.onPlanner(verb, asOther+"}")
+	}
 	w.onPlanner(":handOver", leads(`"within":"1m"`)).wantRefusal(t, leadership.NotEligible) // no candidate waits
 	for range 2 {
 		a := w.onPlanner(":handOver", leads(`"to":"agent-8","within":"1m","reason":"a new version"`))
@@ -69,13 +74,13 @@ func TestLeaderHandsOverInTwoPhasesWithoutAVacancy(t *testing.T) {
 		t.Errorf("the leader goes on: %+v", l)
 	}
 	w.onPlanner(":yield", asLeader).wantRefusal(t, leadership.NotReady)
-	w.onPlanner(":ready", `{"candidateId":"agent-9","key":"`+otherKey+`"}`).wantRefusal(t, leadership.NotEligible)
+	w.onPlanner(":ready", `{"candidateId":"agent-9","key":"`+otherKey+`","fencingToken":1}`).wantRefusal(t, leadership.NotEligible)
 	for range 2 {
 		if l := successor(":ready").lease(t); !l.Succession.Ready || l.LeaderID != "agent-7" || l.Revision != 3 {
 			t.Fatalf("the successor is ready: %+v", l)
 		}
 	}
-	if p := w.onPlanner(":ready", `{"candidateId":"agent-8","key":"`+key+`"}`).wantRefusal(t, leadership.LeaseHeld); p.Reason != leadership.ReasonIncarnation {
+	if p := w.onPlanner(":ready", `{"candidateId":"agent-8","key":"`+key+`","fencingToken":1}`).wantRefusal(t, leadership.LeaseHeld); p.Reason != leadership.ReasonIncarnation {
 		t.Errorf("another incarnation of the successor: %+v", p)
 	}
 	if p := successor(":acquire").wantRefusal(t, leadership.LeaseHeld); p.Reason != leadership.ReasonHeld {
@@ -117,7 +122,7 @@ func TestHandOverToACandidateThatDoesNotComeEndsWithTheTerm(t *testing.T) {
 	}
 	w.clock.Advance(20*time.Second + time.Millisecond)
 	w.onPlanner(":renew", asLeader).wantRefusal(t, leadership.LeaseLost)
-	w.onPlanner(":ready", asOther+"}").wantRefusal(t, leadership.NotEligible)
+	w.onPlanner(":ready", asOther+`,"fencingToken":1}`).wantRefusal(t, leadership.NotEligible)
 	if l := w.onPlanner(":acquire", `{"candidateId":"agent-9"}`).lease(t); l.LeaderID != "agent-9" || l.FencingToken != 2 {
 		t.Errorf("the line goes on: %+v", l)
 	}
@@ -132,9 +137,9 @@ func TestPromotedLeaderMayNotWriteBeforeItIsReady(t *testing.T) {
 	}
 	w.onPlanner(":checkToken", `{"fencingToken":1,"use":"write"}`).wantRefusal(t, leadership.NotReady)
 	w.onPlanner(":checkToken", `{"fencingToken":1}`).lease(t)
-	w.onPlanner(":ready", `{"candidateId":"agent-7","key":"`+otherKey+`"}`).wantRefusal(t, leadership.NotEligible)
+	w.onPlanner(":ready", `{"candidateId":"agent-7","key":"`+otherKey+`","fencingToken":1}`).wantRefusal(t, leadership.NotEligible)
 	for range 2 {
-		if l := w.onPlanner(":ready", `{"candidateId":"agent-7","key":"`+key+`"}`).lease(t); l.Ready != nil {
+		if l := w.onPlanner(":ready", asLeader).lease(t); l.Ready != nil {
 			t.Errorf("ready: %+v", l)
 		}
 	}
@@ -526,8 +531,8 @@ func TestWrongSuccessionsAreRefused(t *testing.T) {
 		{name: "a hand-over with a condition", request: to(":handOver"), body: leads(`"to":"agent-8"`), headers: condition, status: 400, code: wrong, detail: "a leader's calls are guarded by its fencing token", where: "If-Match"},
 		{name: "a hand-over of an election of Regent's own", request: "POST /v1/elections/regent.relay:handOver", body: leads(`"to":"agent-8"`), status: 400, code: wrong, detail: "reserved for Regent itself", where: "election"},
 		{name: "a hand-over with GET", request: get(":handOver"), status: 405, code: wire.MethodNotAllowed, detail: "this path allows POST"},
-		{name: "ready without a hand-over", request: to(":ready"), body: asOther + "}", status: 409, code: leadership.NotEligible, detail: "is not the successor"},
-		{name: "ready in an election that does not exist", request: "POST /v1/elections/other:ready", body: asOther + "}", status: 404, code: leadership.NotFound},
+		{name: "ready without a hand-over", request: to(":ready"), body: asOther + `,"fencingToken":1}`, status: 409, code: leadership.NotEligible, detail: "is not the successor"},
+		{name: "ready in an election that does not exist", request: "POST /v1/elections/other:ready", body: asOther + `,"fencingToken":1}`, status: 404, code: leadership.NotFound},
 		{name: "a yield without a successor", request: to(":yield"), body: asLeader, status: 409, code: leadership.NotReady, detail: "go on until it is, or release the lease"},
 		{name: "a yield by another key", request: to(":yield"), body: asStranger, status: 409, code: leadership.LeaseLost},
 		{name: "a yield of a ticket", request: to(":yield"), body: leads(`"ticket":"t"`), status: 400, code: wrong, detail: "unknown field", where: "/ticket"},

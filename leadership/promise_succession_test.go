@@ -37,7 +37,7 @@ func (c *course) succeed(lease leadership.Renewal) {
 
 // sayReady notes which incarnation the leader may yield to.
 func (c *course) sayReady(one incarnation) {
-	cmd := leadership.ReadyCommand{CandidateID: one.id, KeyHash: one.key}
+	cmd := leadership.Renewal{CandidateID: one.id, KeyHash: one.key, Token: c.snap.Record.Token}
 	leads := c.snap.Record.LeaderID == one.id
 	if c.again("ready", func(s leadership.Snapshot) (leadership.Change, error) { return leadership.SayReady(s, cmd) }) && !leads {
 		c.ready = one

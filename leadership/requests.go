@@ -219,13 +219,6 @@ type HandOverRequest struct {
 	Reason string
 }
 
-// ReadyRequest says that the caller has loaded what it needs to lead.
-type ReadyRequest struct {
-	Election    Election
-	CandidateID CandidateID
-	Key         Key
-}
-
 // ConfigureRequest sets an election's configuration.
 type ConfigureRequest struct {
 	Election Election

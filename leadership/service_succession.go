@@ -26,15 +26,12 @@ func (r HandOverRequest) within() time.Duration {
 }
 
 // SayReady says that the caller, a successor or a new leader, has loaded what it needs; see the
-// rule of that name.
-func (s *Service) SayReady(ctx context.Context, r ReadyRequest) (Lease, error) {
-	if err := validateNames(r.Election, r.CandidateID); err != nil {
+// rule of that name. r has the caller's own id and key, and the token of the present leader.
+func (s *Service) SayReady(ctx context.Context, r LeaseRequest) (Lease, error) {
+	c, err := r.renewal()
+	if err != nil {
 		return Lease{}, err
 	}
-	if err := r.Key.validate(); err != nil {
-		return Lease{}, invalid("key", err)
-	}
-	c := ReadyCommand{CandidateID: r.CandidateID, KeyHash: r.Key.Hash()}
 	return s.lease(ExpectChange(ctx), r.Election, func(snap Snapshot) (Change, error) { return SayReady(snap, c) })
 }
 

@@ -170,7 +170,7 @@ func TestALeaseOnAYieldedOneEnds(t *testing.T) {
 	if _, err := tr.HandOver(t.Context(), leadership.HandOverRequest{LeaseRequest: lease(parent), To: "bob"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tr.SayReady(t.Context(), leadership.ReadyRequest{Election: "orders.eu", CandidateID: "bob", Key: leadership.Key{'b'}}); err != nil {
+	if _, err := tr.SayReady(t.Context(), leadership.LeaseRequest{Election: "orders.eu", CandidateID: "bob", Key: leadership.Key{'b'}, Token: parent.Token}); err != nil {
 		t.Fatal(err)
 	}
 	tr.now = tr.now.Add(5 * time.Second)

@@ -193,24 +193,23 @@ func HandOver(s Snapshot, c HandOverCommand) (Change, error) {
 	return ch, nil
 }
 
-// ReadyCommand says that its caller has loaded what it needs to lead.
-type ReadyCommand struct {
-	CandidateID CandidateID
-	KeyHash     KeyHash
-}
-
 // SayReady notes that the successor may take the lease over or, with Config.Promotion, that the
-// leader itself is ready. If it is not said yet which incarnation of the successor is meant (see
-// HandOver), it is the one that says so first: no other can take its place. Idempotent.
+// leader itself is ready. c has the id and the key of that candidate, and the token of the present
+// leader: a copy that comes in a later term binds no incarnation that has gone. If it is not said
+// yet which incarnation of the successor is meant (see HandOver), it is the one that says so first:
+// no other can take its place. Idempotent.
 //
-// Errors: NotEligible, if the caller is neither; LeaseHeld with ReasonIncarnation.
-func SayReady(s Snapshot, c ReadyCommand) (Change, error) {
+// Errors: TokenStale, in another term; NotEligible, if the caller is neither; LeaseHeld with
+// ReasonIncarnation.
+func SayReady(s Snapshot, c Renewal) (Change, error) {
 	r := s.Record
 	ch := s.change()
 	now := &ch.Record.Standing.Succession
 	switch {
 	case !s.exists():
 		return Change{}, s.refuseUnseen()
+	case c.Token != r.Token && !r.goesOnFrom(c.Token):
+		return Change{}, s.refuse(TokenStale, "fencing token %d of election %q is not that of the present term, which has %d; a candidate is ready in the term in which it was named", c.Token, r.Election, r.Token)
 	case s.Live() && !r.yielded() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash):
 		if !r.Standing.Unready {
 			return Change{}, nil

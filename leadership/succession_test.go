@@ -24,7 +24,7 @@ func handOver(to leadership.CandidateID, within time.Duration) func(leadership.S
 
 func ready(id leadership.CandidateID, key byte) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.SayReady(s, leadership.ReadyCommand{CandidateID: id, KeyHash: hash(key)})
+		return leadership.SayReady(s, leadership.Renewal{CandidateID: id, KeyHash: hash(key), Token: s.Record.Token})
 	}
 }
 
@@ -478,11 +478,11 @@ func TestBadRequestsOfASuccessionNameTheField(t *testing.T) {
 			return err
 		}},
 		{"candidateId", func() error {
-			_, err := s.SayReady(ctx, leadership.ReadyRequest{Election: "jobs", Key: lease.Key})
+			_, err := s.SayReady(ctx, leadership.LeaseRequest{Election: "jobs", Key: lease.Key, Token: 1})
 			return err
 		}},
 		{"key", func() error {
-			_, err := s.SayReady(ctx, leadership.ReadyRequest{Election: "jobs", CandidateID: "ann"})
+			_, err := s.SayReady(ctx, leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Token: 1})
 			return err
 		}},
 		{"key", func() error { _, err := s.Yield(ctx, noKey); return err }},
@@ -626,4 +626,19 @@ func fieldOf(err error) string {
 		return fmt.Sprint(err)
 	}
 	return e.Field
+}
+
+// A candidate that was named in an earlier term says nothing of this one: its process may be gone.
+func TestACopyOfReadyBindsNoSuccessorInALaterTerm(t *testing.T) {
+	s := limitedHeld(t, leadership.TermPolicy{})
+	s = play(t, s, 0, handOver("bob", time.Minute))
+	late := leadership.Renewal{CandidateID: "bob", KeyHash: hash('b'), Token: s.Record.Token}
+	says := func(s leadership.Snapshot) (leadership.Change, error) { return leadership.SayReady(s, late) }
+	play(t, s, 0, says)
+	s = play(t, s, 0, released)
+	s = play(t, s, time.Second, by("ann"))
+	s = play(t, s, 0, handOver("bob", time.Minute))
+	if ch, err := says(s); !errors.Is(err, leadership.TokenStale) || !ch.Empty() {
+		t.Errorf("got %+v, %v", ch.Events, err)
+	}
 }

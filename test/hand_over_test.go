@@ -101,8 +101,8 @@ func (s *succession) step(n int) error {
 			return c.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: s.ann, To: s.bob.CandidateID, Within: handOverWithin})
 		})
 	case 1:
-		_, err = s.do(checker.Call{Verb: checker.Ready}, s.bob, func(ctx context.Context, c *client.Client) (leadership.Lease, error) {
-			return c.SayReady(ctx, leadership.ReadyRequest{Election: s.election, CandidateID: s.bob.CandidateID, Key: s.bob.Key})
+		_, err = s.do(checker.Call{Verb: checker.Ready, Token: s.ann.Token}, s.bob, func(ctx context.Context, c *client.Client) (leadership.Lease, error) {
+			return c.SayReady(ctx, leadership.LeaseRequest{Election: s.election, CandidateID: s.bob.CandidateID, Key: s.bob.Key, Token: s.ann.Token})
 		})
 	case 2:
 		err = s.renew()

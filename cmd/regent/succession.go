@@ -55,8 +55,13 @@ until then 'regent check --write' refuses its token.`,
 			if err != nil {
 				return err
 			}
-			r := leadership.ReadyRequest{Election: leadership.Election(args[0]), CandidateID: who.id, Key: key}
+			r := leadership.LeaseRequest{Election: leadership.Election(args[0]), CandidateID: who.id, Key: key}
 			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
+				now, err := server.Get(ctx, r.Election) // the candidate is ready in this term
+				if err != nil {
+					return leadership.Lease{}, err
+				}
+				r.Token = now.Token
 				return server.SayReady(ctx, r)
 			})
 		},

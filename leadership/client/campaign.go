@@ -80,7 +80,7 @@ func (k *campaigner) attended(ctx, within context.Context) (*Lease, error) {
 	attending, stop := context.WithCancel(ctx)
 	k.heir = &heir{
 		client: k.Client, log: k.log, ctx: attending,
-		request: leadership.ReadyRequest{Election: k.request.Election, CandidateID: k.request.CandidateID, Key: *k.request.Key},
+		request: leadership.LeaseRequest{Election: k.request.Election, CandidateID: k.request.CandidateID, Key: *k.request.Key},
 	}
 	var beside sync.WaitGroup
 	if k.wait > 0 && k.candidate.Role != leadership.RoleWitness {
@@ -105,7 +105,7 @@ func (l *Lease) promote(ctx context.Context) error {
 		}
 	}
 	_, err := persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-		return l.client.SayReady(ctx, leadership.ReadyRequest{Election: r.Election, CandidateID: r.CandidateID, Key: r.Key})
+		return l.client.SayReady(ctx, r)
 	})
 	return err
 }

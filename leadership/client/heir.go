@@ -40,7 +40,7 @@ var errYielded = errors.New("the leader has yielded")
 //	  +-- another is named, or another leads: cancelled ----+
 type heir struct {
 	client  *Client
-	request leadership.ReadyRequest
+	request leadership.LeaseRequest // of the candidate, without a token
 	log     *slog.Logger
 	ctx     context.Context // of the campaign
 	loading sync.WaitGroup
@@ -123,8 +123,10 @@ func (h *heir) withdraw() {
 func (h *heir) prepare(ctx context.Context, s Succession) {
 	h.log.Info("named as the successor", "leader", s.LeaderID, "token", s.Token)
 	err := h.load(ctx, s)
+	ready := h.request
+	ready.Token = s.Token
 	for p := (backoff{}); err == nil && ctx.Err() == nil; {
-		_, said := h.client.SayReady(ctx, h.request)
+		_, said := h.client.SayReady(ctx, ready)
 		if said == nil {
 			h.log.Info("ready to take over", "leader", s.LeaderID, "token", s.Token)
 			return

@@ -16,9 +16,9 @@ func (c *Client) HandOver(ctx context.Context, r leadership.HandOverRequest) (le
 }
 
 // SayReady says that the caller, a successor or a new leader, has loaded what it needs; see
-// leadership.SayReady.
-func (c *Client) SayReady(ctx context.Context, r leadership.ReadyRequest) (leadership.Lease, error) {
-	return c.lease(ctx, expected{election: r.Election}, post("say ready", wire.VerbSayReady, wire.SayReady, wire.NewReadyRequest(r)))
+// leadership.SayReady. r has the caller's own id and key, and the token of the present leader.
+func (c *Client) SayReady(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+	return c.lease(ctx, expected{election: r.Election}, post("say ready", wire.VerbSayReady, wire.SayReady, wire.NewHolder(r)))
 }
 
 // Yield says that the caller has stopped, so that its successor may lead; see leadership.Yield.

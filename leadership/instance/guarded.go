@@ -37,7 +37,7 @@ type Protocol interface {
 	Explain(context.Context, leadership.ExplainRequest) (leadership.Explanation, error)
 
 	HandOver(context.Context, leadership.HandOverRequest) (leadership.Lease, error)
-	SayReady(context.Context, leadership.ReadyRequest) (leadership.Lease, error)
+	SayReady(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
 	Yield(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
 	Delegate(context.Context, leadership.DelegateRequest) (leadership.Lease, error)
 }

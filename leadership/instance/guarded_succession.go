@@ -18,7 +18,7 @@ func (g *Guarded) HandOver(ctx context.Context, r leadership.HandOverRequest) (l
 }
 
 // SayReady implements Protocol.
-func (g *Guarded) SayReady(ctx context.Context, r leadership.ReadyRequest) (leadership.Lease, error) {
+func (g *Guarded) SayReady(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	return guarded(ctx, g, wire.VerbSayReady, Op{Election: r.Election, Candidate: r.CandidateID, N: 1}, g.service.SayReady, r)
 }
 

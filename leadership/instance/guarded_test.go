@@ -125,7 +125,7 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 		}, instance.Op{Election: "e", Waits: true, N: 1}, wire.VerbAcknowledgement},
 		{func() { s.Tick(ctx) }, instance.Op{N: 1}, wire.VerbTick},
 		{func() { s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbHandOver},
-		{func() { s.SayReady(ctx, leadership.ReadyRequest{Election: "e", CandidateID: "ann"}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbSayReady},
+		{func() { s.SayReady(ctx, leadership.LeaseRequest{Election: "e", CandidateID: "ann", Token: 1}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbSayReady},
 		{func() { s.Yield(ctx, lease) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbYield},
 		{func() { s.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbDelegate},
 		{func() { s.Tree(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbTree},

@@ -54,7 +54,7 @@ func (i *Instance) next(ctx context.Context, e leadership.Election, leader leade
 }
 
 // SayReady says that the caller has loaded what it needs to lead; see leadership.Service.
-func (i *Instance) SayReady(ctx context.Context, r leadership.ReadyRequest) (leadership.Lease, error) {
+func (i *Instance) SayReady(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	asked := i.now()
 	l, err := i.service.SayReady(ctx, r)
 	return i.hint(l, err, asked)

@@ -166,7 +166,7 @@ func TestAHandOverBetweenInstancesLeavesNoVacancy(t *testing.T) {
 		if l, err := other.Read(b.Context(), leadership.ReadRequest{Election: "jobs"}); err != nil || l.Succession.To != "bob" || l.Succession.Ready {
 			b.Errorf("a cached read shows %+v, %v", l.Succession, err)
 		}
-		if _, err := other.SayReady(b.Context(), leadership.ReadyRequest{Election: "jobs", CandidateID: "bob", Key: key}); err != nil {
+		if _, err := other.SayReady(b.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: key, Token: 1}); err != nil {
 			b.Fatal(err)
 		}
 		l, err := i.Renew(b.Context(), b.holder())
@@ -198,7 +198,7 @@ func TestWhileTheSuccessorWaitsNoOtherIncarnationSaysThatItIsReady(t *testing.T)
 		if _, err := i.HandOver(b.Context(), leadership.HandOverRequest{LeaseRequest: b.holder()}); err != nil {
 			b.Fatal(err)
 		}
-		ready := leadership.ReadyRequest{Election: "jobs", CandidateID: "bob", Key: stolen}
+		ready := leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: stolen, Token: 1}
 		var refused *leadership.Error
 		if _, err := i.SayReady(b.Context(), ready); !errors.As(err, &refused) || refused.Reason != leadership.ReasonIncarnation {
 			b.Errorf("another bob: %v, want %s", err, leadership.ReasonIncarnation)
@@ -224,7 +224,7 @@ func TestNoIncarnationElsewhereStealsTheSuccessionFromTheOneThatWaited(t *testin
 		steals := func(how string) {
 			b.Helper()
 			var refused *leadership.Error
-			thief := leadership.ReadyRequest{Election: "jobs", CandidateID: "bob", Key: stolen}
+			thief := leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: stolen, Token: 1}
 			if _, err := other.SayReady(b.Context(), thief); !errors.As(err, &refused) || refused.Code != leadership.LeaseHeld || refused.Reason != leadership.ReasonIncarnation {
 				b.Errorf("%s: another bob, at another instance: %v, want %s", how, err, leadership.ReasonIncarnation)
 			}
@@ -246,7 +246,7 @@ func TestNoIncarnationElsewhereStealsTheSuccessionFromTheOneThatWaited(t *testin
 			b.Fatal(err)
 		}
 		steals("named")
-		if _, err := other.SayReady(b.Context(), leadership.ReadyRequest{Election: "jobs", CandidateID: "bob", Key: key}); err != nil {
+		if _, err := other.SayReady(b.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: key, Token: 1}); err != nil {
 			b.Error(err)
 		}
 		if _, err := i.Yield(b.Context(), b.holder()); err != nil {

@@ -27,7 +27,7 @@ func TestAHandOverIsCountedAndItsGapIsTimed(t *testing.T) {
 		ann := w.Lead("jobs", "ann")
 		handOver(w, ann, "bob", time.Minute)
 		w.Settle(5 * time.Second)
-		if _, err := w.Service.SayReady(w.Context(), leadership.ReadyRequest{Election: "jobs", CandidateID: "bob", Key: w.Key("bob")}); err != nil {
+		if _, err := w.Service.SayReady(w.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: w.Key("bob"), Token: ann.Token}); err != nil {
 			w.Fatal(err)
 		}
 		w.Settle(2 * time.Second)

@@ -35,8 +35,8 @@ func ParseCondition(h http.Header) (leadership.Revision, error) {
 	return leadership.NeverSeen, nil
 }
 
-// ParseIfMatch reads the header's values: one strong tag with a revision from 1. It must be there: a
-// copy of the call that comes late finds another revision, and cannot undo what came after the call.
+// ParseIfMatch reads the header's values: one strong tag with a revision from 1. It is required: a
+// late copy of the call finds another revision, and cannot undo what came after the call.
 func ParseIfMatch(values []string) (leadership.Revision, error) {
 	if len(values) == 0 {
 		return 0, malformed("If-Match", `If-Match is missing: send the ETag of a read of the election, such as "7", so that this call is about the election as you have seen it`)

@@ -153,7 +153,6 @@ func FuzzDecodeSuccession(f *testing.F) {
 	f.Add([]byte(`{` + leads + `,"child":"","limits":{"depth":-1,"children":null}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		readAgain(t, body, HandOverRequest.Leadership, NewHandOverRequest)
-		readAgain(t, body, ReadyRequest.Leadership, NewReadyRequest)
 		readAgain(t, body, Holder.Leadership, NewHolder)
 		readAgain(t, body, DelegateRequest.Leadership, NewDelegateRequest)
 	})

@@ -90,24 +90,8 @@ func (w HandOverRequest) Leadership(e leadership.Election) (leadership.HandOverR
 	return r, err
 }
 
-// ReadyRequest is the body of a caller that has loaded what it needs.
-type ReadyRequest struct {
-	CandidateID leadership.CandidateID `json:"candidateId"`
-	Key         string                 `json:"key"`
-}
-
-// NewReadyRequest writes a request.
-func NewReadyRequest(r leadership.ReadyRequest) ReadyRequest {
-	return ReadyRequest{r.CandidateID, r.Key.Text()}
-}
-
-// Leadership reads a request about the election.
-func (w ReadyRequest) Leadership(e leadership.Election) (leadership.ReadyRequest, error) {
-	key, err := parseKey(w.Key)
-	return leadership.ReadyRequest{Election: e, CandidateID: w.CandidateID, Key: key}, err
-}
-
-// Holder is the body of a call that names a lease and nothing else.
+// Holder is the body of a call that names a lease and nothing else. A successor that is ready names
+// itself, and the token of the leader.
 type Holder struct {
 	CandidateID  leadership.CandidateID `json:"candidateId"`
 	Key          string                 `json:"key"`

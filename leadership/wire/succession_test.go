@@ -28,7 +28,7 @@ func TestMalformedSuccessionIsRefusedWithAReason(t *testing.T) {
 	t.Parallel()
 	const key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
 	const leads = `{"candidateId":"agent-7","key":"` + key + `","fencingToken":4`
-	handOver, ready, yield := refused(HandOverRequest.Leadership), refused(ReadyRequest.Leadership), refused(Holder.Leadership)
+	handOver, yield := refused(HandOverRequest.Leadership), refused(Holder.Leadership)
 	delegate, checkpoint := refused(DelegateRequest.Leadership), refused(CheckpointRequest.Leadership)
 	add, snapshot, await := refused(AppendRequest.Leadership), refused(SnapshotRequest.Leadership), refused(AcknowledgementRequest.Leadership)
 	deep := strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1)
@@ -43,8 +43,7 @@ func TestMalformedSuccessionIsRefusedWithAReason(t *testing.T) {
 		{handOver, leads + `,"within":30}`, "/within", `within must be a string such as "30s", not a number`},
 		{handOver, leads + `,"reason":""}`, "/reason", "reason is empty; say why, or leave it out"},
 		{handOver, leads + `,"successor":"agent-8"}`, "/successor", `unknown field "successor"; the fields here are candidateId, key, fencingToken, to, within, reason`},
-		{ready, leads + `}`, "/fencingToken", `unknown field "fencingToken"; the fields here are candidateId, key`},
-		{ready, `{"candidateId":"agent-7","key":"` + key + `="}`, "/key", "a key is 32 random bytes"},
+		{yield, `{"candidateId":"agent-7","fencingToken":4,"key":"` + key + `="}`, "/key", "a key is 32 random bytes"},
 		{yield, leads + `,"ticket":"t"}`, "/ticket", `unknown field "ticket"; the fields here are candidateId, key, fencingToken`},
 		{delegate, leads + `}`, "/child", "child is missing; this request requires it"},
 		{delegate, leads + `,"child":"part","limits":{"depth":-1}}`, "/limits/depth", "limits.depth is 0 or more, not -1"},

@@ -308,7 +308,7 @@ var rows = []Row{
 	{
 		Verb: VerbSayReady, Method: http.MethodPost, Path: pathElection + SayReady, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "sayReady", Repeat: RepeatYes, AsCandidate: true,
-		Does: "Body `{candidateId, key}`. The successor, or with the policy `promotion` a new leader, has loaded what it needs.",
+		Does: "Body `{candidateId, key, fencingToken}`, the token of the present leader. The successor, or with the policy `promotion` a new leader, has loaded what it needs.",
 	},
 	{
 		Verb: VerbYield, Method: http.MethodPost, Path: pathElection + Yield, Type: ContentType, Scope: ScopeElection,

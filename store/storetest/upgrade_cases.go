@@ -254,7 +254,7 @@ func (f *fleet) handOver(s leadership.Store, e leadership.Election, key leadersh
 func (f *fleet) sayReady(s leadership.Store, e leadership.Election) {
 	f.Helper()
 	f.update(s, e, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.SayReady(s, leadership.ReadyCommand{CandidateID: "bob", KeyHash: hashOf("bob")})
+		return leadership.SayReady(s, leadership.Renewal{CandidateID: "bob", KeyHash: hashOf("bob"), Token: s.Record.Token})
 	})
 }
 
@@ -272,7 +272,7 @@ func (f *fleet) refusesSuccession(program leadership.Codec, e leadership.Electio
 		"release": func() (leadership.Lease, error) { return s.Release(ctx, held) },
 		"yield":   func() (leadership.Lease, error) { return s.Yield(ctx, held) },
 		"ready": func() (leadership.Lease, error) {
-			return s.SayReady(ctx, leadership.ReadyRequest{Election: e, CandidateID: "bob", Key: *keyOf("another bob")})
+			return s.SayReady(ctx, leadership.LeaseRequest{Election: e, CandidateID: "bob", Key: *keyOf("another bob"), Token: 1})
 		},
 	} {
 		if _, err := call(); !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(fmt.Sprint(err), fmt.Sprintf("%q", e)) {

@@ -329,7 +329,7 @@ func (x *handing) decide(in handInput) handAnswer {
 		if x.model.Bug == ReadyStolen && to.Yielded.IsZero() && to.Key != named.KeyHash {
 			to.Ready, to.Key = "", leadership.KeyHash{}
 		}
-		ch, err = leadership.SayReady(snap, leadership.ReadyCommand{CandidateID: named.CandidateID, KeyHash: named.KeyHash})
+		ch, err = leadership.SayReady(snap, leadership.Renewal{CandidateID: named.CandidateID, KeyHash: named.KeyHash, Token: snap.Record.Token})
 	case yield:
 		ch, err = leadership.Yield(snap, named)
 	}

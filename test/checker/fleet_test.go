@@ -409,7 +409,7 @@ func (w *scene) call(ctx context.Context, c *client, call checker.Call) (leaders
 	case checker.HandOver:
 		return w.service.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: named, To: call.To, Within: call.Within, Reason: call.Reason})
 	case checker.Ready:
-		return w.service.SayReady(ctx, leadership.ReadyRequest{Election: call.Election, CandidateID: call.Candidate, Key: c.key})
+		return w.service.SayReady(ctx, leadership.LeaseRequest{Election: call.Election, CandidateID: call.Candidate, Key: c.key, Token: call.Token})
 	case checker.Delegate:
 		parent := string(call.Election) + "."
 		return w.service.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: named, Child: strings.TrimPrefix(string(call.Child), parent), Limits: call.Limits})

@@ -80,7 +80,7 @@ func (c Call) shared(r leadership.Record) bool {
 // ready runs the rule. Which incarnation of the successor is meant only its instance knows, so that
 // another one may be refused that the rule would take.
 func (c Call) ready(s leadership.Snapshot) (leadership.Change, error) {
-	ch, err := leadership.SayReady(s, leadership.ReadyCommand{CandidateID: c.Candidate, KeyHash: c.Key})
+	ch, err := leadership.SayReady(s, leadership.Renewal{CandidateID: c.Candidate, KeyHash: c.Key, Token: c.Token})
 	if err == nil && c.Code == leadership.LeaseHeld && c.Because == leadership.ReasonIncarnation && c.Candidate != s.Record.LeaderID {
 		return leadership.Change{}, leadership.LeaseHeld
 	}
@@ -253,7 +253,7 @@ func handed(s leadership.Snapshot, e leadership.Event) (ch leadership.Change, er
 	named := leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}
 	switch {
 	case e.Type == leadership.EventReady:
-		c := leadership.ReadyCommand{CandidateID: readyOf(e), KeyHash: leadership.KeyHash{1}}
+		c := leadership.Renewal{CandidateID: readyOf(e), KeyHash: leadership.KeyHash{1}, Token: r.Token}
 		if c.CandidateID == r.LeaderID {
 			c.KeyHash = r.KeyHash
 		}

@@ -108,29 +108,26 @@ func find(lines, block []string) (at []int) {
 	return at
 }
 
-// fresh returns the patch of the source with present line numbers, and with as much context around
-// each hunk as is needed to find it. The patch must apply.
+// fresh returns the patch of the source with as much context around each hunk as is needed to find
+// it, and without line numbers. The patch must apply.
 func (p patch) fresh(source string) (patch, string) {
-	lines, text, shift := strings.Split(source, "\n"), &strings.Builder{}, 0
+	lines, text := strings.Split(source, "\n"), &strings.Builder{}
 	fmt.Fprintf(text, "--- a/%s\n+++ b/%s\n", p.file, p.file)
 	now := patch{file: p.file}
 	for _, h := range p.hunks {
 		at := find(lines, h.before())[0]
 		core := h.core(0, 0)
 		at += slices.IndexFunc(h, func(line string) bool { return line[0] != ' ' })
-		h, at = surrounded(core, lines, at)
+		h = surrounded(core, lines, at)
 		now.hunks = append(now.hunks, h)
-		before, after := len(h.before()), len(h.after())
-		fmt.Fprintf(text, "@@ -%d,%d +%d,%d @@\n%s\n", at+1, before, at+1+shift, after, strings.Join(h, "\n"))
-		shift += after - before
+		fmt.Fprintf(text, "@@ @@\n%s\n", strings.Join(h, "\n"))
 	}
 	return now, text.String()
 }
 
 // surrounded returns a hunk whose first changed line belongs at that place with context around it,
-// one line or more, so that it stands there only once before and after it is applied; and where it
-// then begins.
-func surrounded(core hunk, lines []string, at int) (hunk, int) {
+// one line or more, so that it stands there only once before and after it is applied.
+func surrounded(core hunk, lines []string, at int) hunk {
 	end := at + len(core.before())
 	for n := 1; ; n++ {
 		first, last := max(0, at-n), min(len(lines), end+n)
@@ -145,7 +142,7 @@ func surrounded(core hunk, lines []string, at int) (hunk, int) {
 		once := len(find(lines, h.before())) == 1
 		applied := slices.Replace(slices.Clone(lines), first, last, h.after()...)
 		if once && len(find(applied, h.after())) == 1 || first == 0 && last == len(lines) {
-			return h, first
+			return h
 		}
 	}
 }

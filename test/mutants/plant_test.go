@@ -120,8 +120,8 @@ func TestRefreshFollowsCodeThatMovedAndNamesWhatIsGone(t *testing.T) {
 		t.Errorf("it tells %q", told)
 	}
 	for name, want := range map[string]string{
-		"reworded": "--- a/old.go\n+++ b/old.go\n@@ -3,3 +3,3 @@\n // Other words.\n-func f() int {\n+func f() int64 {\n \treturn 1\n",
-		"moved":    "--- a/new/moved.go\n+++ b/new/moved.go\n@@ -3,3 +3,3 @@\n func g() int {\n-\tn := 2\n+\tn := 3\n \treturn n\n",
+		"reworded": "--- a/old.go\n+++ b/old.go\n@@ @@\n // Other words.\n-func f() int {\n+func f() int64 {\n \treturn 1\n",
+		"moved":    "--- a/new/moved.go\n+++ b/new/moved.go\n@@ @@\n func g() int {\n-\tn := 2\n+\tn := 3\n \treturn n\n",
 	} {
 		if got, err := os.ReadFile(filepath.Join(dir, "patches", name+".patch")); err != nil || string(got) != head+want {
 			t.Errorf("%s.patch is now\n%s%v; want\n%s", name, got, err, head+want)

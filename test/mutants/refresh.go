@@ -57,7 +57,7 @@ func productFiles(root string) (map[string]string, error) {
 	return files, err
 }
 
-// refresh rewrites one patch if need be. It says how it has changed, beyond its line numbers.
+// refresh rewrites one patch if need be. It says how it has changed.
 func refresh(name string, files map[string]string) (told string, err error) {
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -139,8 +139,8 @@ func (a *agent) saysReady() {
 	if a.keyless {
 		return
 	}
-	r := leadership.ReadyRequest{Election: a.election, CandidateID: a.name, Key: a.key}
-	c := checker.Call{Verb: checker.Ready, Key: a.key.Hash()}
+	r := leadership.LeaseRequest{Election: a.election, CandidateID: a.name, Key: a.key, Token: max(1, a.s.truth.reign(a.election).token)}
+	c := checker.Call{Verb: checker.Ready, Key: a.key.Hash(), Token: r.Token}
 	a.aside(c, func(ctx context.Context, i *instance) (leadership.Lease, error) { return i.service.SayReady(ctx, r) }, func(_ leadership.Lease, err error) {
 		if err == nil {
 			a.s.figures.Ready++

@@ -102,7 +102,8 @@ func (c *caller) acquire(ctx context.Context) {
 		if c.token > 0 {
 			c.lose()
 		}
-		c.ready(context.WithoutCancel(ctx))
+		refusal, _ := errors.AsType[*leadership.Error](err)
+		c.ready(context.WithoutCancel(ctx), refusal.Lease.Token)
 	case errors.Is(err, leadership.LeaseHeld):
 		c.lose()
 	}
@@ -115,11 +116,11 @@ func (c *caller) named(err error) bool {
 	return ok && refusal.Lease != nil && refusal.Lease.Succession.To == candidate(c.Name)
 }
 
-// ready says so, as the successor.
-func (c *caller) ready(ctx context.Context) {
+// ready says so, as the successor of the leader with the token.
+func (c *caller) ready(ctx context.Context, token leadership.Token) {
 	ctx, cancel := c.within(ctx, c.patience())
 	defer cancel()
-	_, _ = c.server().SayReady(ctx, leadership.ReadyRequest{Election: c.Election, CandidateID: candidate(c.Name), Key: c.key}) // it acquires all the same
+	_, _ = c.server().SayReady(ctx, leadership.LeaseRequest{Election: c.Election, CandidateID: candidate(c.Name), Key: c.key, Token: token}) // it acquires all the same
 }
 
 // handsOver names a successor, and reports whether it did. The leader goes on until that is ready.

@@ -66,17 +66,7 @@ func readBody(call *checker.Call, body []byte) error {
 			return err
 		}
 		call.Candidate, call.Key, call.Token, call.To, call.Within, call.Reason = r.CandidateID, r.Key.Hash(), r.Token, r.To, r.Within, r.Reason
-	case checker.Ready:
-		var w wire.ReadyRequest
-		if err := json.Unmarshal(body, &w); err != nil {
-			return err
-		}
-		r, err := w.Leadership(call.Election)
-		if err != nil {
-			return err
-		}
-		call.Candidate, call.Key = r.CandidateID, r.Key.Hash()
-	case checker.Renew, checker.Release, checker.Yield:
+	case checker.Renew, checker.Release, checker.Yield, checker.Ready:
 		var w wire.LeaseRequest
 		if err := json.Unmarshal(body, &w); err != nil {
 			return err

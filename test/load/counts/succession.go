@@ -37,7 +37,7 @@ func (s *script) successions() error {
 	const e = "succession"
 	ready := func(a agent) func() error {
 		return func() error {
-			_, err := s.service.SayReady(s.ctx, leadership.ReadyRequest{Election: e, CandidateID: a.id, Key: a.key})
+			_, err := s.service.SayReady(s.ctx, a.lease(e, 1))
 			return err
 		}
 	}
@@ -54,7 +54,7 @@ func (s *script) successions() error {
 		s.counted("hand-over: the successor takes over", s.acquire(s.bob, e)),
 		s.hour("promoted", func(c *leadership.Config) { c.Promotion = true }), s.acquire(s.ann, "promoted"),
 		s.counted("promotion: the leader is ready", func() error {
-			_, err := s.service.SayReady(s.ctx, leadership.ReadyRequest{Election: "promoted", CandidateID: s.ann.id, Key: s.ann.key})
+			_, err := s.service.SayReady(s.ctx, s.ann.lease("promoted", 1))
 			return err
 		}),
 	)

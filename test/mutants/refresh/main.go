@@ -2,7 +2,7 @@
 //
 //	go run ./test/mutants/refresh
 //
-// It rewrites line numbers and context, follows code that was moved to another file, and lists the
+// It rewrites the context, follows code that was moved to another file, and lists the
 // patches that must be mended by hand; for these it exits with 1. Look at the difference before you
 // commit it: a patch that was moved must still be the same bug. Run it from the root of the module.
 package main

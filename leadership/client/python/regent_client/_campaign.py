@@ -186,7 +186,7 @@ class Campaign(Generic[H]):
                 self._asked.on_promotion(lease)
             ready = path(self._election, ":ready")
             lease._persist(lambda holder: self._core.calls.call(
-                "say ready", "POST", ready, {name: holder[name] for name in ("candidateId", "key")}, changes=True))
+                "say ready", "POST", ready, {name: holder[name] for name in ("candidateId", "key", "fencingToken")}, changes=True))
         except BaseException:
             self._unknown = False
             lease._release()

@@ -93,7 +93,7 @@ class Heir:
         if mine and now and not now.ready and not self._prepares:
             self._prepares = True
             self._work = Beside()
-            self._work.go(functools.partial(self._prepare, now))
+            self._work.go(functools.partial(self._prepare, now, event.token))
 
     def _withdraw(self) -> None:
         """Ends what prepares for a hand-over that does not come. Nothing waits for what has begun to load: the candidate may
@@ -102,9 +102,9 @@ class Heir:
         if self._work:
             self._work.stop()
 
-    def _prepare(self, named: Succession) -> None:
-        """Loads what the successor needs, and says that it is ready."""
-        log.info("election %s: named as the successor of token %d", self._election, self._term)
+    def _prepare(self, named: Succession, token: int) -> None:
+        """Loads what the successor needs, and says that it is ready to follow the leader with the token."""
+        log.info("election %s: named as the successor of token %d", self._election, token)
         if self._load:
             try:
                 self._load(named)
@@ -115,7 +115,7 @@ class Heir:
         backoff = Backoff()
         while True:
             try:
-                self._calls.call("say ready", "POST", path(self._election, ":ready"), self._body, changes=True)
+                self._calls.call("say ready", "POST", path(self._election, ":ready"), {**self._body, "fencingToken": token}, changes=True)
                 log.info("election %s: ready to take over", self._election)
                 return
             except RegentError as error:

@@ -140,7 +140,7 @@ export class Heir {
       const backoff = new Backoff();
       while (!signal.aborted) {
         try {
-          await sayReady(this.#http, this.#as, { signal });
+          await sayReady(this.#http, { ...this.#as, token: named.token }, { signal });
           return;
         } catch (e) {
           if (!transient(e)) throw e;

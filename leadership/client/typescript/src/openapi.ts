@@ -774,7 +774,7 @@ export interface paths {
         put?: never;
         /**
          * Say that the caller can lead.
-         * @description Of the successor: it has loaded what it needs, and may be yielded to. The first incarnation that says so is the successor from then
+         * @description `fencingToken` is that of the present leader. Of the successor: it has loaded what it needs, and may be yielded to. The first incarnation that says so is the successor from then
          *     on, and no other takes its place, with the same id or another; ask for the lease with the same key. Of a leader with the policy
          *     `promotion`: `checkToken` with `use` `write` answers `NOT_READY` until then. The same call again changes nothing.
          */
@@ -1582,10 +1582,6 @@ export interface components {
             within?: components["schemas"]["DurationIn"];
             /** @description For people. */
             reason?: string;
-        };
-        ReadyRequest: {
-            candidateId: components["schemas"]["CandidateId"];
-            key: components["schemas"]["Key"];
         };
         HolderRequest: {
             candidateId: components["schemas"]["CandidateId"];
@@ -3847,7 +3843,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ReadyRequest"];
+                "application/json": components["schemas"]["HolderRequest"];
             };
         };
         responses: {

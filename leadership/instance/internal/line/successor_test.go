@@ -25,7 +25,11 @@ func (i *instance) handsOver(g leadership.Grant, to leadership.CandidateID, with
 // saysReady lets the successor say that it is ready.
 func (i *instance) saysReady(r leadership.AcquireRequest) {
 	i.Helper()
-	if _, err := i.SayReady(context.Background(), leadership.ReadyRequest{Election: jobs, CandidateID: r.CandidateID, Key: *r.Key}); err != nil {
+	now, err := i.Get(context.Background(), jobs)
+	if err != nil {
+		i.Fatal(err)
+	}
+	if _, err := i.SayReady(context.Background(), leadership.LeaseRequest{Election: jobs, CandidateID: r.CandidateID, Key: *r.Key, Token: now.Token}); err != nil {
 		i.Fatal(err)
 	}
 }
@@ -210,7 +214,7 @@ func TestTheKeyOfACandidateIsThatOfTheIncarnationThatWaits(t *testing.T) {
 // saysReadyHere is saysReady as the API does it: the instance learns what the store has answered.
 func (i *instance) saysReadyHere(r leadership.AcquireRequest) {
 	i.Helper()
-	l, err := i.SayReady(context.Background(), leadership.ReadyRequest{Election: jobs, CandidateID: r.CandidateID, Key: *r.Key})
+	l, err := i.SayReady(context.Background(), leadership.LeaseRequest{Election: jobs, CandidateID: r.CandidateID, Key: *r.Key, Token: 1})
 	if err != nil {
 		i.Fatal(err)
 	}

@@ -61,8 +61,8 @@
 //   - it read the outbox of the election, and the read has a later revision than k and not k. Then
 //     k was marked, and events are marked only by an instance that has published them. A read that
 //     is not of one moment may miss k; so one that begins beyond what is known to be out is made
-//     twice. If it still misses k, k comes late. It is not lost: nothing but an acknowledgement of k
-//     itself lets an instance mark it without publishing it.
+//     twice. If it still misses k, k comes late. It is not lost: an instance marks k without
+//     publishing it only after an acknowledgement of k itself.
 //
 // The announcer publishes revision n by itself if it knows of n-1. That is so as long as one
 // instance makes an election's changes, or hears of the others' in time. Otherwise it does what a

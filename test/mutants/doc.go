@@ -8,8 +8,8 @@
 // Each bug is a file patches/NAME.patch: a line that says what is wrong, the property that it
 // breaks, the tests that must catch it, and a unified diff. A hunk is found by its lines, which
 // must stand in the file exactly once, so it has no line numbers. To add a bug, make it in the
-// source, write the head, append the output of git diff, and take the change back. After the product
-// has changed,
+// source, write the head, append the output of git diff, and take the change back. After the
+// product has changed,
 //
 //	go run ./test/mutants/refresh
 //

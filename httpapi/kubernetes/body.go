@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"regent/leadership/wire"
 )
 
 // The content types of bodies.
@@ -22,8 +24,11 @@ const (
 	typeStrategic = "application/strategic-merge-patch+json"
 )
 
-// maxBody is the most that a body may have.
-const maxBody = 64 << 10
+// Limits of a body.
+const (
+	maxBody  = 64 << 10 // bytes
+	maxDepth = 16       // objects and arrays within each other: twice what a Lease has
+)
 
 // deleteOptions has the fields of metav1.DeleteOptions that count here.
 type deleteOptions struct {
@@ -49,6 +54,8 @@ func read(w http.ResponseWriter, r *http.Request, allowed ...string) (contentTyp
 		return "", nil, refuse(http.StatusBadRequest, "", "the body did not arrive in time, and nothing was done")
 	case err != nil:
 		return "", nil, refuse(http.StatusBadRequest, "", "the body ended too early")
+	case contentType != typeProtobuf && wire.Deeper(body, maxDepth):
+		return "", nil, refuse(http.StatusBadRequest, "", "the body has more than %d objects and arrays within each other, and a Lease has fewer", maxDepth)
 	}
 	return contentType, body, nil
 }
@@ -67,9 +74,9 @@ func plain(err error) string {
 	case mistaken.JSONPointer == "":
 		return fmt.Sprintf("the body is no object, but a JSON value that begins with %q", mistaken.JSONKind.String())
 	case len(mistaken.JSONValue) > 0:
-		return fmt.Sprintf("%s cannot be %s", mistaken.JSONPointer, cut(string(mistaken.JSONValue)))
+		return fmt.Sprintf("%s cannot be %s", cut(string(mistaken.JSONPointer)), cut(string(mistaken.JSONValue)))
 	}
-	return fmt.Sprintf("%s cannot be of the JSON type %s", mistaken.JSONPointer, mistaken.JSONKind)
+	return fmt.Sprintf("%s cannot be of the JSON type %s", cut(string(mistaken.JSONPointer)), mistaken.JSONKind)
 }
 
 // readLease reads the Lease in a body.

@@ -43,9 +43,7 @@ func (d *Door) checkFields(w http.ResponseWriter, r *http.Request, body []byte) 
 	default:
 		return refuse(http.StatusUnprocessableEntity, "", "fieldValidation: Unsupported value: %q: supported values: \"Ignore\", \"Strict\", \"Warn\"", cut(mode))
 	}
-	var found []string
-	d.fields.strange(json.NewDecoder(bytes.NewReader(body)), "", func(text string) { found = append(found, text) })
-	found = found[:min(len(found), maxStrange)]
+	found := d.fields.strange(json.NewDecoder(bytes.NewReader(body)), nil)
 	if mode == "Strict" && len(found) > 0 {
 		return refuse(http.StatusBadRequest, "", "strict decoding error: %s", strings.Join(found, ", "))
 	}
@@ -60,31 +58,33 @@ func warn(w http.ResponseWriter, text string) {
 	w.Header().Add("Warning", "299 - "+strconv.QuoteToASCII(text))
 }
 
-// strange calls tell for each field of the next value that the schema does not have, or that the
-// value has twice. at is the path to the value. Call it with valid JSON.
-func (s schema) strange(d *json.Decoder, at string, tell func(text string)) {
+// strange adds to found each field of the next value that the schema does not have, or that the value
+// has twice, until there are maxStrange. at are the names on the way to the value. Call it with
+// valid JSON that is not deep.
+func (s schema) strange(d *json.Decoder, found []string, at ...string) []string {
 	switch token, _ := d.Token(); token {
 	case json.Delim('['):
-		for d.More() {
-			schema{}.strange(d, at, tell)
+		for len(found) < maxStrange && d.More() {
+			found = schema{}.strange(d, found, at...)
 		}
 		d.Token()
 	case json.Delim('{'):
 		seen := map[string]bool{}
-		for d.More() {
+		for len(found) < maxStrange && d.More() {
 			token, _ := d.Token()
 			name, _ := token.(string)
-			field := strings.TrimPrefix(at+"."+name, ".")
+			field := append(at, name)
 			below, known := s.Properties[name]
 			switch {
 			case seen[name]:
-				tell(fmt.Sprintf("duplicate field %q", cut(field)))
+				found = append(found, fmt.Sprintf("duplicate field %q", cut(strings.Join(field, "."))))
 			case !known && s.Properties != nil:
-				tell(fmt.Sprintf("unknown field %q", cut(field)))
+				found = append(found, fmt.Sprintf("unknown field %q", cut(strings.Join(field, "."))))
 			}
 			seen[name] = true
-			below.strange(d, field, tell)
+			found = below.strange(d, found, field...)
 		}
 		d.Token()
 	}
+	return found
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -340,6 +341,63 @@ func TestAMethodThatIsNotAllowedIsAnsweredWithThoseThatAre(t *testing.T) {
 		w := f.send(method, path, "")
 		if got := w.Header().Get("Allow"); w.Code != 405 || got != want || !strings.Contains(w.Body.String(), want+"; ") {
 			t.Errorf("%s: %d, Allow %q, %s", target, w.Code, got, w.Body)
+		}
+	}
+}
+
+// Not parallel: it counts what the process allocates.
+func TestABodyTakesMemoryInProportionToItsSize(t *testing.T) {
+	const most = 64 << 10
+	nested := func(open, inner, end string, n int) string {
+		return strings.Repeat(open, n) + inner + strings.Repeat(end, n)
+	}
+	many := func(begin, each, end string) string {
+		return begin + strings.Repeat(each, (most-len(begin)-len(end))/len(each)-1) + strings.TrimSuffix(each, ",") + end
+	}
+	var twice []byte
+	for i := range 6_000 {
+		twice = fmt.Appendf(twice, `"%d":0,`, i%3_000)
+	}
+	long := strings.Repeat("x", 30_000)
+	for name, body := range map[string]string{
+		"objects in objects":           nested(`{"a":`, "0", "}", 9_000),
+		"arrays in arrays":             nested("[", "", "]", 9_000),
+		"objects in metadata":          `{"metadata":` + nested(`{"a":`, "0", "}", 9_000) + "}",
+		"fields twice":                 many(`{"`+long+`":{`, `"a":0,`, "}}"),
+		"unknown fields":               `{"metadata":{` + string(twice) + `"a":0}}`,
+		"objects beside objects":       many(`{"a":[`, `{"a":{}},`, "]}"),
+		"owners":                       many(`{"metadata":{"ownerReferences":[`, "0,", "]}}"),
+		"finalizers":                   many(`{"metadata":{"finalizers":[`, `"",`, "]}}"),
+		"labels in protobuf":           "k8s\x00" + string(field(2, field(1, []byte(strings.Repeat("\x5a\x04\x0a\x02ab", most/6-10))))),
+		"owners in protobuf":           "k8s\x00" + string(field(2, field(1, []byte(strings.Repeat("\x6a\x00", most/2-10))))),
+		"messages in messages":         "k8s\x00" + string(field(2, []byte(strings.Repeat("\x0a\x00\x12\x00", most/4-10)))),
+		"options of a deletion":        "k8s\x00" + string(field(2, []byte(strings.Repeat("\x2a\x00", most/2-10)))),
+		"a name that is no label":      `{"metadata":{"labels":{"` + long + long + `":""}}}`,
+		"a value that is not expected": `{"metadata":{"labels":{"` + long + `":[` + strings.Repeat("0,", 15_000) + `0]}}}`,
+	} {
+		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
+			f := newFixture(t)
+			f.want(201, "POST", leases, claim("ann"))
+			target, contentType := one, "application/json"
+			switch {
+			case strings.HasPrefix(body, "k8s"):
+				contentType = protobuf
+			case method == "PATCH":
+				contentType = "application/merge-patch+json"
+			}
+			if method == "POST" {
+				target = leases
+			}
+			if len(body) > most {
+				t.Fatalf("%s: %d bytes", name, len(body))
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			w := f.send(method, target, body, "Content-Type", contentType)
+			runtime.ReadMemStats(&after)
+			if n := after.TotalAlloc - before.TotalAlloc; n > 200*most || w.Body.Len() > 4<<10 {
+				t.Errorf("%s %s: a body of %d bytes takes %d bytes, and the answer (%d) has %d", method, name, len(body), n, w.Code, w.Body.Len())
+			}
 		}
 	}
 }

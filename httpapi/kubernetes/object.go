@@ -45,8 +45,8 @@ type meta struct {
 	Labels          map[string]string `json:"labels,omitempty"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
 	// Of these only whether they are there is looked at.
-	OwnerReferences []json.RawMessage `json:"ownerReferences,omitempty"`
-	Finalizers      []string          `json:"finalizers,omitempty"`
+	OwnerReferences []struct{} `json:"ownerReferences,omitempty"`
+	Finalizers      []string   `json:"finalizers,omitempty"`
 }
 
 // validate checks labels and annotations.

@@ -118,7 +118,7 @@ func (m *meta) protobuf(message []byte) error {
 		case 12:
 			return entry(&m.Annotations, text)
 		case 13:
-			m.OwnerReferences = append(m.OwnerReferences, nil)
+			m.OwnerReferences = append(m.OwnerReferences, struct{}{})
 		case 14:
 			m.Finalizers = append(m.Finalizers, string(text))
 		}

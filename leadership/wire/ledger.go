@@ -67,6 +67,14 @@ const MaxDepth = 100
 
 // shallow accepts JSON that nests no more than MaxDepth arrays and objects.
 func shallow(pointer string, data jsontext.Value) error {
+	if Deeper(data, MaxDepth) {
+		return malformed(pointer, "data nests more than %d arrays and objects; send it flatter, or as one string", MaxDepth)
+	}
+	return nil
+}
+
+// Deeper reports whether a text, if it is JSON, nests more than so many arrays and objects.
+func Deeper(data []byte, most int) bool {
 	depth, text := 0, false
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
@@ -76,14 +84,14 @@ func shallow(pointer string, data jsontext.Value) error {
 			text = !text
 		case text:
 		case c == '[', c == '{':
-			if depth++; depth > MaxDepth {
-				return malformed(pointer, "data nests more than %d arrays and objects; send it flatter, or as one string", MaxDepth)
+			if depth++; depth > most {
+				return true
 			}
 		case c == ']', c == '}':
 			depth--
 		}
 	}
-	return nil
+	return false
 }
 
 // Checkpoint is what a leader has left behind of its task.

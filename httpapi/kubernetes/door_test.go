@@ -319,6 +319,28 @@ func TestAPatchRenewsAndIsRefusedToAFieldManagerThatDoesNotHold(t *testing.T) {
 	}
 }
 
+// kube-leader-election for Rust releases so, and names itself in the query alone. A release that is
+// late finds the lease of another holder.
+func TestALatePatchReleasesNoLeaseOfAnotherHolder(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const merge = "application/merge-patch+json"
+	f.want(201, "POST", leases, claim("ann"))
+	f.pass(16 * time.Second)
+	f.want(200, "PATCH", one+"?fieldManager=bob", object{"spec": object{"holderIdentity": "bob", "leaseDurationSeconds": 15}}, "Content-Type", merge)
+	for _, empty := range []any{"", nil} {
+		release := object{"spec": object{"holderIdentity": empty, "acquireTime": nil, "renewTime": "2027-03-01T12:00:20.000000Z"}}
+		if s := f.want(403, "PATCH", one+"?fieldManager=ann", release, "Content-Type", merge); s["reason"] != "Forbidden" {
+			t.Errorf("got %v", s)
+		}
+		if l := f.want(200, "GET", one, nil); at(l, "spec", "holderIdentity") != "bob" {
+			t.Fatalf("got %v", l)
+		}
+	}
+	f.want(200, "PATCH", one+"?fieldManager=bob", object{"spec": object{"holderIdentity": ""}}, "Content-Type", merge)
+	f.want(200, "PATCH", one+"?fieldManager=ann", object{"spec": object{"holderIdentity": ""}}, "Content-Type", merge) // of a vacant lease
+}
+
 // stream opens a watch of the namespace, and returns a function that reads its next event.
 func (f *fixture) stream(query string) (next func() (kind string, o object)) {
 	f.Helper()

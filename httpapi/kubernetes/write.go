@@ -22,6 +22,8 @@ type attempt struct {
 	// patched says that the client sent a part of the Lease. Only then may it leave out the
 	// version.
 	patched bool
+	// manager is the client as it names itself, if a patch does not name the holder; or empty.
+	manager string
 }
 
 // validate checks what a client sent, as an API server would.
@@ -164,6 +166,8 @@ func (d *Door) decide(ctx context.Context, a attempt, known leadership.Lease) (l
 	switch {
 	case a.invented(known.ReadAt), holds() && a.outdated(known.LastHeartbeat):
 		return leadership.Lease{}, a.errOutdated()
+	case a.foreign(known):
+		return leadership.Lease{}, conflict(a.name, "%q holds the lease, and the patch of %q names no holder", identity(known), cut(a.manager))
 	case holds():
 		return d.renew(ctx, a, id, known)
 	case known.State == leadership.Held:
@@ -322,6 +326,8 @@ func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error)
 	}
 	process := a.want.Metadata.Labels[processLabel]
 	switch {
+	case a.foreign(known):
+		return leadership.Lease{}, forbidden(a.name, "%q holds the lease, and %q releases its own alone", holder, cut(a.manager))
 	case a.outdated(known.LastHeartbeat):
 		return leadership.Lease{}, forbidden(a.name, "the object has been modified, and %q holds the lease; read it again before you release it", holder)
 	case process == "" && !a.patched:
@@ -475,8 +481,13 @@ func (d *Door) patch(w http.ResponseWriter, r *http.Request, k key, e leadership
 	if (described["labels"] != nil || described["annotations"] != nil) && a.holder() == "" && reading.State == leadership.Vacant {
 		return invalid(k.name, "metadata", "labels and annotations belong to the leader, and the lease is vacant; send them with a holder")
 	}
-	if err := cmp.Or(a.checkUID(), a.checkManager(r, change, reading.Lease)); err != nil {
+	if err := a.checkUID(); err != nil {
 		return err
+	}
+	fields, changed := change["spec"].(map[string]any)
+	holder, _ := fields["holderIdentity"].(string)
+	if manager := r.URL.Query().Get("fieldManager"); changed && holder == "" && !strings.HasPrefix(manager, "kubectl") {
+		a.manager = manager
 	}
 	l, err := d.decide(ctx, a, reading.Lease)
 	if err != nil {
@@ -486,17 +497,9 @@ func (d *Door) patch(w http.ResponseWriter, r *http.Request, k key, e leadership
 	return nil
 }
 
-// checkManager refuses a renewal by a client that names itself as the field manager alone, if
-// another one holds the lease.
-func (a attempt) checkManager(r *http.Request, change map[string]any, now leadership.Lease) error {
-	fields, ok := change["spec"].(map[string]any)
-	if _, names := fields["holderIdentity"]; !ok || names || now.State != leadership.Held {
-		return nil
-	}
-	if manager := r.URL.Query().Get("fieldManager"); manager != "" && !strings.HasPrefix(manager, "kubectl") && manager != identity(now) {
-		return conflict(a.name, "%q holds the lease, and the patch of %q names no holder", identity(now), cut(manager))
-	}
-	return nil
+// foreign reports whether another one than the client holds the lease, as far as it names itself.
+func (a attempt) foreign(now leadership.Lease) bool {
+	return a.manager != "" && now.State == leadership.Held && a.manager != identity(now)
 }
 
 // remove serves DELETE. The election leaves a tombstone: its fencing token never begins anew.

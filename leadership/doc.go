@@ -56,7 +56,8 @@
 //	             vacant for too long (retireAfter): "deleted"
 //
 // A deleted election is a tombstone. Its record stays, so its token and its revision never go back.
-// It has no leader until an operator configures it anew.
+// It has no leader until an operator configures it anew, or acquires it in the same change
+// (AcquireRequest.Restore).
 //
 // # Identity
 //

@@ -27,6 +27,10 @@ type AcquireRequest struct {
 	Via Via
 	// Inherit asks for the last checkpoint, too: see Ledger. A Service alone does not look at it.
 	Inherit bool
+	// Restore, if it is not zero, is the revision at which the election was deleted: the grant brings
+	// it back, as Configure with a zero Config does. It takes the right to configure, too, and there
+	// is no Wait with it.
+	Restore Revision
 	// InLine is set by the instance in whose line the candidate stands.
 	InLine InLine
 }
@@ -52,8 +56,9 @@ type AcquireCommand struct {
 	Note          string        // so, too
 	Candidacy
 	InLine
-	Parent ParentLease // that of AcquireRequest.Via, or of the election's parent, as it is now
-	Secret string      // of the draw after this term, or of this one if it is the first
+	Parent  ParentLease // that of AcquireRequest.Via, or of the election's parent, as it is now
+	Secret  string      // of the draw after this term, or of this one if it is the first
+	Restore Revision
 }
 
 // MaxWait is how long a candidate may stand in line, or a reader wait for news, in one call. To
@@ -76,6 +81,9 @@ func (r AcquireRequest) command() (AcquireCommand, Key, error) {
 	}
 	if r.Wait < 0 || r.Wait > MaxWait {
 		return AcquireCommand{}, none, invalid("wait", fmt.Errorf("wait is from 0s to %s, not %s; to wait for longer, ask again", spoken(MaxWait), spoken(r.Wait)))
+	}
+	if r.Restore != 0 && r.Wait > 0 {
+		return AcquireCommand{}, none, invalid("wait", errors.New("no candidate waits for a deleted election; ask without wait"))
 	}
 	metadata, err := ParseMetadata(r.Metadata)
 	if err != nil {
@@ -106,6 +114,7 @@ func (r AcquireRequest) command() (AcquireCommand, Key, error) {
 		Candidacy:     r.Candidacy,
 		InLine:        r.InLine,
 		Secret:        newSecret(),
+		Restore:       r.Restore,
 	}, key, nil
 }
 

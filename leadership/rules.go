@@ -1,6 +1,7 @@
 package leadership
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -101,10 +102,15 @@ func (r Record) yields(now time.Time) EndReason {
 // change ends the term at the end that the leader was promised. Then the change grants nothing, and
 // the caller of the store must refuse the candidate: see Service.Acquire.
 //
-// Errors: InvalidArgument; LeaseHeld, with a Reason; NotEligible; ElectionDeleted; RecordCorrupt
-// when there is no further token.
+// With Restore a deleted election is brought back by the same change, or not at all.
+//
+// Errors: InvalidArgument; LeaseHeld, with a Reason; NotEligible; ElectionDeleted; with Restore
+// RevisionMismatch; RecordCorrupt when there is no further token.
 func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	r := s.Record
+	if r.Deleted && c.Restore != 0 {
+		return s.restore(c)
+	}
 	if r.Deleted {
 		return Change{}, s.refuse(ElectionDeleted, "election %q is deleted; an operator brings it back by configuring it, and its fencing token goes on from %d", r.Election, r.Token)
 	}
@@ -141,6 +147,22 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	}
 	ch.grant(c, s.Now)
 	return ch, nil
+}
+
+// restore grants the lease of a deleted election, which it brings back.
+func (s Snapshot) restore(c AcquireCommand) (Change, error) {
+	back, err := Configure(s, ConfigureCommand{IfRevision: c.Restore})
+	if err != nil {
+		return Change{}, err
+	}
+	restored := s
+	restored.Record = back.Record
+	ch, err := Acquire(restored, c)
+	if refused, ok := errors.AsType[*Error](err); ok && refused.Lease != nil {
+		refused.Lease = new(s.Lease()) // it stays deleted
+	}
+	ch.Events = append(back.Events, ch.Events...)
+	return ch, err
 }
 
 // refuseGrant returns why there is no grant though nothing stands against the candidate.

@@ -260,6 +260,34 @@ func TestVerifyRefusesALockWithoutABeginning(t *testing.T) {
 	}
 }
 
+func TestADeletedElectionIsRestoredByTheGrantOrNotAtAll(t *testing.T) {
+	s := held(t, time.Second)
+	ch, err := leadership.Delete(s, leadership.DeleteCommand{Force: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = apply(s, ch)
+	for _, c := range []struct {
+		at      time.Duration
+		restore leadership.Revision
+		code    leadership.Code
+	}{
+		{30*time.Second + guard, 0, leadership.ElectionDeleted},
+		{30*time.Second + guard, 1, leadership.RevisionMismatch},
+		{30*time.Second + guard - 1, 2, leadership.LeaseHeld},
+		{30*time.Second + guard, 2, ""},
+	} {
+		s.Now = noon.Add(c.at)
+		ch, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b'), Restore: c.restore})
+		if refused, ok := errors.AsType[*leadership.Error](err); ok && (refused.Code != c.code || !refused.Lease.Deleted) || ok != (c.code != "") {
+			t.Errorf("at %v, from revision %d: %v, want %q of a deleted election", c.at, c.restore, err, c.code)
+		}
+		if r := ch.Record; err == nil && (r.Deleted || r.LeaderID != "bob" || r.Token != 2 || r.Revision != 4 || len(ch.Events) != 2) {
+			t.Errorf("restored: %+v with the events %v", r, ch.Events)
+		}
+	}
+}
+
 func TestTheLongestLeaseDeletedByForceUnderTheLongestLockDelayStillVerifies(t *testing.T) {
 	s := held(t, 0)
 	s.Record.LeaseDuration, s.Record.Policy.LockDelay = leadership.MaxLeaseDuration, leadership.MaxLockDelay

@@ -1,7 +1,10 @@
 package kubernetes_test
 
 import (
+	"context"
+	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -135,6 +138,45 @@ func TestAWatchTellsOfManyChangesOfOneLeaseOnceIfTheyAreOver(t *testing.T) {
 	f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": ""}}, "Content-Type", typeMerge)
 	if kind, o := next(); kind != "MODIFIED" || at(o, "spec", "holderIdentity") != "" {
 		t.Errorf("then got %s %v", kind, o)
+	}
+}
+
+// committed notes each state of an election that a store has had.
+type committed struct {
+	leadership.Store
+	states []string
+}
+
+func (c *committed) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	s, err := c.Store.Update(ctx, e, decide)
+	if err == nil {
+		l := s.Lease()
+		c.states = append(c.states, fmt.Sprintf("%s %s %v", l.State, l.LeaderID, l.Deleted))
+	}
+	return s, err
+}
+
+// An informer must not see a vacancy that no cluster shows.
+func TestALeaseThatIsCreatedAgainForAHolderIsNeverVacant(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	l := f.want(201, "POST", leases, claim("ann"))
+	f.want(200, "PUT", one, by(l, ""))
+	f.want(200, "DELETE", one, nil)
+	next := f.stream("")
+	f.pass(time.Second)
+	c := &committed{Store: f.store.Store}
+	f.store.Store = c
+	f.want(201, "POST", leases, claim("bob"))
+	if kind, o := next(); kind != "ADDED" || at(o, "spec", "holderIdentity") != "bob" {
+		t.Errorf("a watch tells of %s %v", kind, o)
+	}
+	if want := []string{"held bob false"}; !slices.Equal(c.states, want) {
+		t.Errorf("it was %q, want %q", c.states, want)
+	}
+	events, err := f.service.Events(t.Context(), leadership.EventsRequest{Election: "k8s.default.jobs", After: 3})
+	if err != nil || len(events) != 2 || events[0].Type != leadership.EventRecreated || events[1].Type != leadership.EventAcquired || events[1].Token != 2 {
+		t.Errorf("its history ends with %v, %v", events, err)
 	}
 }
 

@@ -22,6 +22,8 @@ type attempt struct {
 	// patched says that the client sent a part of the Lease. Only then may it leave out the
 	// version.
 	patched bool
+	// again is the revision at which the Lease was deleted, if it is created again.
+	again leadership.Revision
 	// manager is the client as it names itself, if a patch does not name the holder; or empty.
 	manager string
 }
@@ -275,7 +277,7 @@ func (d *Door) acquire(ctx context.Context, a attempt, id leadership.CandidateID
 	if err != nil {
 		return leadership.Lease{}, err
 	}
-	g, err := d.config.Service.Acquire(ctx, leadership.AcquireRequest{Election: a.election, CandidateID: id, Key: &key, LeaseDuration: a.duration(), Metadata: metadata})
+	g, err := d.config.Service.Acquire(ctx, leadership.AcquireRequest{Election: a.election, CandidateID: id, Key: &key, LeaseDuration: a.duration(), Metadata: metadata, Restore: a.again})
 	if err != nil || !a.short(g.Lease) {
 		return g.Lease, err
 	}
@@ -418,29 +420,11 @@ func (d *Door) begin(ctx context.Context, a attempt) (leadership.Lease, error) {
 		return leadership.Lease{}, err
 	}
 	l, err := d.acquire(ctx, a, id)
-	if !errors.Is(err, leadership.ElectionDeleted) {
-		return l, err
+	if errors.As(err, &refused) && refused.Code == leadership.ElectionDeleted && refused.Lease != nil { // for that alone: the caller may lead it
+		a.again = refused.Lease.Revision
+		return d.acquire(ctx, a, id)
 	}
-	return d.beginAgain(ctx, a, id)
-}
-
-// beginAgain brings a deleted election back for a caller that may lead it: its claim was refused
-// for the deletion alone.
-func (d *Door) beginAgain(ctx context.Context, a attempt, id leadership.CandidateID) (leadership.Lease, error) {
-	_, err := d.config.Service.Read(ctx, leadership.ReadRequest{Election: a.election, Strong: true})
-	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Lease != nil && refused.Lease.LockedFor > 0 {
-		return leadership.Lease{}, a.alreadyExists("its last lease was not released, and lasts another %d ms, though the Lease is deleted", refused.Lease.LockedFor.Milliseconds())
-	}
-	if _, err := d.config.Service.Configure(ctx, leadership.ConfigureRequest{Election: a.election}); err != nil {
-		return leadership.Lease{}, err
-	}
-	l, err := d.acquire(ctx, a, id)
-	if err != nil {
-		r := *refusalOf(a.name, a.exists(err))
-		r.message += "; the Lease was created all the same, without a holder"
-		return l, &r
-	}
-	return l, nil
+	return l, err
 }
 
 // patch serves PATCH.

@@ -298,7 +298,14 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 }
 
 // Acquire implements Protocol.
-func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+func (g *Guarded) Acquire(ctx context.Context, r leadership.AcquireRequest) (granted leadership.Grant, err error) {
+	if r.Restore != 0 {
+		in, refused := g.enter(ctx, wire.VerbConfigure, Op{Election: r.Election, N: 1, Further: true})
+		if refused != nil {
+			return leadership.Grant{}, refused
+		}
+		defer func() { in.done(err) }()
+	}
 	if r.Wait > 0 {
 		grant, err := g.Campaign(ctx, &r)
 		if err != nil {

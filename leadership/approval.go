@@ -137,6 +137,7 @@ func (c *Change) epoch(now time.Time) error {
 		return Corrupt(r.Election, fmt.Errorf("there is no fencing token after %d", from))
 	}
 	r.Token++
+	r.Standing.Created = r.created()
 	r.AcquiredAt, r.HeartbeatAt = now, now
 	r.Standing.EpochFrom = cmp.Or(r.Standing.EpochFrom, from)
 	r.Standing.Ended = ended{from, EndsEpoch}

@@ -66,7 +66,7 @@ func fullest() (Policy, Standing) {
 	s.Bids = bids(writeList(all))
 	s.Succession = succession{id(3), aMoment, aMoment, id(4), Key{1}.Hash(), aMoment, ""}
 	s.Parent = Parent{strings.Repeat("p", MaxPeerLength), longElection(1), MaxToken, aMoment}
-	s.Unready, s.Ended = true, ended{MaxToken, EndsHandOver}
+	s.Unready, s.Ended, s.Created = true, ended{MaxToken, EndsHandOver}, math.MaxInt64
 	s.Delegated = delegated{MaxChildren, MaxBudget, longElection(2), Limits{MaxDepth, MaxChildren, MaxBudget}}
 	p.Promotion, p.Delegation = true, Delegation{longElection(3), MaxDepth, MaxChildren, MaxBudget}
 	var orders []Override

@@ -39,6 +39,8 @@ type Lease struct {
 
 	// Instants of the store's clock, for people. They must not be compared with any other clock.
 	AcquiredAt, LastHeartbeat, LeaseExpiration, ReadAt time.Time
+	// CreatedAt is so, too, in seconds since 1970; 0 if that is not known. It is not on the wire.
+	CreatedAt int64
 
 	// EndsBy is the instant that no renewal passes, zero if there is none, and EndsBecause why.
 	// LeaseExpiration and ExpiresIn obey it already. EndsIn is what is left until then.
@@ -116,6 +118,7 @@ func (s Snapshot) Lease() Lease {
 		Revision:      r.Revision,
 		LeaseDuration: r.Policy.leaseDuration(),
 		ReadAt:        s.Now,
+		CreatedAt:     r.created(),
 		Config:        r.Policy.Config.Explicit(),
 		Deleted:       r.Deleted,
 		Lapsed:        r.LeaderID != "" && !s.Live(),

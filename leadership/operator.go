@@ -44,6 +44,9 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 		event = EventRecreated // token, revision and a lock that still runs stay
 	}
 	ch.Record.Deleted, ch.Record.Policy.Config = false, c.Config.Explicit()
+	if !s.exists() || r.Deleted {
+		ch.Record.Standing.Created = s.Now.Unix()
+	}
 	ch.Record.Standing.closeBallot() // what a bid counts for is another now
 	if c.Config.Delegation != r.Policy.Delegation {
 		ch.Record.Standing.Delegated = delegated{}

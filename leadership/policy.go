@@ -86,6 +86,9 @@ type Standing struct {
 	Deposed   deposed // the last term, until the next grant
 	Ended     ended   // why the last term has ended; kept during the next one
 	Delegated delegated
+	// Created is when the election was created, in seconds since 1970, for people. 0: at the present
+	// grant, or before it was configured.
+	Created int64
 
 	Unknown string // as in Policy
 }
@@ -155,6 +158,7 @@ func standingMembers(s *Standing) []member {
 		{name: "unready", needs: successionVersion, field: value(&s.Unready)},
 		{name: "ended", field: value(&s.Ended)},
 		{name: "delegated", needs: successionVersion, field: value(&s.Delegated)},
+		{name: "created", field: value(&s.Created)},
 	}
 }
 

@@ -109,10 +109,19 @@ func (r Record) RetireAt() time.Time {
 func (r Record) vacated(endedAt time.Time, lockFor time.Duration) Record {
 	r.EndedAt, r.LockFor = endedAt, lockFor
 	r.LeaderID, r.KeyHash, r.LeaseDuration, r.Metadata = "", KeyHash{}, 0, ""
+	r.Standing.Created = r.created()
 	r.AcquiredAt, r.HeartbeatAt = time.Time{}, time.Time{}
 	r.EndsBy, r.EndsBecause = time.Time{}, ""
 	r.Standing = r.Standing.vacated()
 	return r
+}
+
+// created is Standing.Created, also of a first grant.
+func (r Record) created() int64 {
+	if r.Standing.Created == 0 && !r.AcquiredAt.IsZero() {
+		return r.AcquiredAt.Unix()
+	}
+	return r.Standing.Created
 }
 
 // Snapshot is one election at one moment of the store's time.

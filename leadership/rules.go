@@ -184,6 +184,7 @@ func (c *Change) grant(cmd AcquireCommand, now time.Time) {
 	}
 	c.tryOut(now)
 	c.begin(now)
+	r.Standing.Created = r.created()
 	r.AcquiredAt, r.HeartbeatAt = now, now
 	r.EndedAt, r.LockFor = time.Time{}, 0
 	c.Heartbeat = true

@@ -108,7 +108,7 @@ func TestACarriedElectionGoesOnAndIsGrantedWhenTheOldLeaseIsOver(t *testing.T) {
 		if because := nextGrant(t, got).PreviousEnd; because != c.because {
 			t.Errorf("%s: the next leader is told that the last term was ended by %q, want %q", name, because, c.because)
 		}
-		rest.Standing.Ended = want.Standing.Ended
+		rest.Standing.Ended, want.Standing.Created = want.Standing.Ended, c.from.Lease().CreatedAt
 		if diff := cmp.Diff(want, rest); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -42,6 +42,7 @@ type meta struct {
 	Namespace       string            `json:"namespace,omitempty"`
 	UID             string            `json:"uid,omitempty"`
 	ResourceVersion string            `json:"resourceVersion,omitempty"`
+	Created         string            `json:"creationTimestamp,omitempty"`
 	Labels          map[string]string `json:"labels,omitempty"`
 	Annotations     map[string]string `json:"annotations,omitempty"`
 	// Of these only whether they are there is looked at.
@@ -222,6 +223,9 @@ func newLease(k key, l leadership.Lease, resourceVersion string) lease {
 		Annotations: map[string]string{tokenAnnotation: strconv.FormatInt(int64(l.Token), 10)},
 	}
 	maps.Copy(m.Annotations, withoutOwn(x.Annotations))
+	if l.CreatedAt != 0 {
+		m.Created = time.Unix(l.CreatedAt, 0).UTC().Format(time.RFC3339)
+	}
 	holder, seconds, transitions := "", int32((l.LeaseDuration+time.Second-1)/time.Second), max(int64(l.Token)-1, 0)
 	s := spec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, LeaseTransitions: &transitions}
 	if l.State == leadership.Held {

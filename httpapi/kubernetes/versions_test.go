@@ -227,3 +227,37 @@ func TestAWriteOfAnotherObjectOrOfAVersionFromTheFutureIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// Clients sort Leases by it, and show an age from it.
+func TestALeaseKeepsTheInstantOfItsCreationUntilItIsDeleted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	created := func(l object, want string) {
+		t.Helper()
+		for _, l := range []object{l, f.want(200, "GET", one, nil), f.want(200, "GET", leases, nil)["items"].([]any)[0].(object)} {
+			if at(l, "metadata", "creationTimestamp") != want {
+				t.Errorf("got %v, want %s", l, want)
+			}
+		}
+	}
+	const first, second, third = "2027-03-01T12:00:00Z", "2027-03-01T12:01:40Z", "2027-03-01T12:03:20Z"
+	l := f.want(201, "POST", leases, claim("ann"))
+	created(l, first)
+	f.pass(1500 * time.Millisecond)
+	l["metadata"].(object)["creationTimestamp"] = nil // as client-go writes none
+	created(f.want(200, "PUT", one, l), first)
+	f.pass(48500 * time.Millisecond)
+	l = f.want(200, "PUT", one, by(f.want(200, "GET", one, nil), "bob")) // the lease of ann has run out
+	created(l, first)
+	created(f.want(200, "PUT", one, by(l, "")), first)
+	f.want(200, "DELETE", one, nil)
+	f.pass(50 * time.Second)
+	l = f.want(201, "POST", leases, claim("bob"))
+	created(l, second)
+	created(f.want(200, "PUT", one, by(l, "")), second)
+	f.want(200, "DELETE", one, nil)
+	f.pass(100 * time.Second)
+	created(f.want(201, "POST", leases, object{"metadata": object{"name": "jobs"}}), third)
+	f.restart()
+	created(f.want(200, "PUT", one, by(f.want(200, "GET", one, nil), "ann")), third)
+}

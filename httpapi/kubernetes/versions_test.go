@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"regent/httpapi/kubernetes"
 	"regent/leadership"
+	"regent/leadership/instance"
 )
 
 const typeMerge = "application/merge-patch+json"
@@ -260,4 +262,35 @@ func TestALeaseKeepsTheInstantOfItsCreationUntilItIsDeleted(t *testing.T) {
 	created(f.want(201, "POST", leases, object{"metadata": object{"name": "jobs"}}), third)
 	f.restart()
 	created(f.want(200, "PUT", one, by(f.want(200, "GET", one, nil), "ann")), third)
+}
+
+// changing is a service on which another caller is quicker than a deletion.
+type changing struct {
+	instance.Service
+	first func()
+}
+
+func (c changing) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
+	c.first()
+	return c.Service.Delete(ctx, r)
+}
+
+func TestADeletionOfAVersionIsRefusedIfTheLeaseChangesMeanwhile(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	l := f.want(201, "POST", leases, claim("ann"))
+	quick := f.door
+	f.door = kubernetes.New(kubernetes.Config{Service: changing{f.service, func() {
+		f.door = quick
+		f.want(200, "PUT", one, by(l, ""))
+		f.want(200, "PATCH", one, object{"spec": object{"holderIdentity": "bob"}}, "Content-Type", typeMerge)
+	}}})
+	version := object{"preconditions": object{"resourceVersion": at(l, "metadata", "resourceVersion")}}
+	if s := f.want(409, "DELETE", one, version); s["reason"] != "Conflict" {
+		t.Errorf("got %v", s)
+	}
+	if l := f.want(200, "GET", one, nil); at(l, "spec", "holderIdentity") != "bob" {
+		t.Errorf("it is now %v", l)
+	}
+	f.want(200, "DELETE", one, nil)
 }

@@ -514,7 +514,11 @@ func (d *Door) remove(w http.ResponseWriter, r *http.Request, k key, e leadershi
 	if a.outdated(written) || a.invented(reading.ReadAt) {
 		return conflict(k.name, "the Lease was written since version %s, or this server never gave that version", a.want.Metadata.ResourceVersion)
 	}
-	if _, err := d.config.Service.Delete(ctx, leadership.DeleteRequest{Election: e, DeleteCommand: leadership.DeleteCommand{Force: true}}); err != nil {
+	c := leadership.DeleteCommand{Force: true}
+	if a.want.Metadata.ResourceVersion != "" {
+		c.IfRevision = reading.Revision
+	}
+	if _, err := d.config.Service.Delete(ctx, leadership.DeleteRequest{Election: e, DeleteCommand: c}); err != nil {
 		return err
 	}
 	reply(w, http.StatusOK, status{Kind: "Status", APIVersion: "v1", Status: "Success", Details: &details{Name: k.name, Group: group, Kind: "leases", UID: k.uid()}, Code: http.StatusOK})

@@ -171,6 +171,7 @@ func TestABadRequestIsRefusedAndChangesNothing(t *testing.T) {
 		{404, "GET", strings.Replace(leases, "leases", "pods", 1), nil, nil},
 		{400, "GET", leases + "?fieldSelector=spec.holderIdentity%3Dx", nil, nil},
 		{400, "GET", leases + "?labelSelector=a+b+c", nil, nil},
+		{400, "GET", leases + "?labelSelector=" + strings.Repeat("!a,", 64) + "!a", nil, nil},
 		{422, "GET", leases + "?watch=1&resourceVersion=x", nil, nil},
 		{422, "GET", leases + "?watch=1&sendInitialEvents=true", nil, nil},
 		{410, "GET", leases + "?watch=1&resourceVersion=9223372036854775", nil, nil},
@@ -372,6 +373,7 @@ func TestABodyTakesMemoryInProportionToItsSize(t *testing.T) {
 		"owners in protobuf":           "k8s\x00" + string(field(2, field(1, []byte(strings.Repeat("\x6a\x00", most/2-10))))),
 		"messages in messages":         "k8s\x00" + string(field(2, []byte(strings.Repeat("\x0a\x00\x12\x00", most/4-10)))),
 		"options of a deletion":        "k8s\x00" + string(field(2, []byte(strings.Repeat("\x2a\x00", most/2-10)))),
+		"a long name":                  `{"metadata":{"name":"` + long + long + `"}}`,
 		"a name that is no label":      `{"metadata":{"labels":{"` + long + long + `":""}}}`,
 		"a value that is not expected": `{"metadata":{"labels":{"` + long + `":[` + strings.Repeat("0,", 15_000) + `0]}}}`,
 	} {
@@ -399,5 +401,29 @@ func TestABodyTakesMemoryInProportionToItsSize(t *testing.T) {
 				t.Errorf("%s %s: a body of %d bytes takes %d bytes, and the answer (%d) has %d", method, name, len(body), n, w.Code, w.Body.Len())
 			}
 		}
+	}
+}
+
+// Not parallel: it counts what the process allocates.
+func TestALongQueryIsReadOnceForAList(t *testing.T) {
+	f := newFixture(t)
+	const n = 200
+	for i := range n {
+		c := claim("ann")
+		c["metadata"].(object)["name"] = fmt.Sprint("jobs-", i)
+		f.want(201, "POST", leases, c)
+	}
+	taken := func(query string) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		w := f.send("GET", leases+query, "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+		runtime.ReadMemStats(&after)
+		if w.Code != 200 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if short, long := taken(""), taken("?"+strings.Repeat("a=b&", 2_000)); long > 2*short+4<<20 {
+		t.Errorf("a list of %d Leases takes %d bytes, and with a long query %d", n, short, long)
 	}
 }

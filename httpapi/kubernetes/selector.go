@@ -54,8 +54,14 @@ var (
 	hasForm   = regexp.MustCompile(`^\s*(!?)\s*([-A-Za-z0-9_./]+)\s*$`)
 )
 
+// maxTerms is how many terms and values a label selector may have: each is looked at for each Lease.
+const maxTerms = 64
+
 // requirements reads a label selector.
 func requirements(text string) (all []requirement, err error) {
+	if n := strings.Count(text, ",") + 1; n > maxTerms {
+		return nil, refuse(http.StatusBadRequest, "", "the label selector has %d terms and values, and at most %d are allowed", n, maxTerms)
+	}
 	for _, term := range terms(text) {
 		if m := setForm.FindStringSubmatch(term); m != nil {
 			one := requirement{label: m[1], not: m[2] == "notin", values: []string{}}

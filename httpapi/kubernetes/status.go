@@ -73,8 +73,8 @@ func refuse(code int, name, format string, args ...any) *refusal {
 }
 
 func invalid(name, field, format string, args ...any) *refusal {
-	why := fmt.Sprintf(format, args...)
-	r := refuse(http.StatusUnprocessableEntity, name, "Lease.coordination.k8s.io %q is invalid: %s: %s", cut(name), field, why)
+	why, name := fmt.Sprintf(format, args...), cut(name)
+	r := refuse(http.StatusUnprocessableEntity, name, "Lease.coordination.k8s.io %q is invalid: %s: %s", name, field, why)
 	r.details.Kind = "Lease"
 	r.details.Causes = []cause{{"FieldValueInvalid", why, field}}
 	return r

@@ -78,8 +78,9 @@ var columns = []object{
 
 func newTable(version, resourceVersion string, r *http.Request, rows []row) table {
 	t := table{Kind: "Table", APIVersion: "meta.k8s.io/" + version, Metadata: listMeta{ResourceVersion: resourceVersion}, Columns: columns, Rows: []tableRow{}}
+	include := r.URL.Query().Get("includeObject")
 	for _, one := range rows {
-		t.Rows = append(t.Rows, one.cells(version, r.URL.Query().Get("includeObject")))
+		t.Rows = append(t.Rows, one.cells(version, include))
 	}
 	return t
 }

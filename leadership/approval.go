@@ -132,12 +132,12 @@ func (r Record) goesOnFrom(earlier Token) bool {
 // before is stale then; the leader learns of it at its next renewal.
 func (c *Change) epoch(now time.Time) error {
 	r := &c.Record
+	r.Standing.Created = r.created()
 	from := r.Token
 	if from >= MaxToken {
 		return Corrupt(r.Election, fmt.Errorf("there is no fencing token after %d", from))
 	}
 	r.Token++
-	r.Standing.Created = r.created()
 	r.AcquiredAt, r.HeartbeatAt = now, now
 	r.Standing.EpochFrom = cmp.Or(r.Standing.EpochFrom, from)
 	r.Standing.Ended = ended{from, EndsEpoch}

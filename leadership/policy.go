@@ -86,8 +86,8 @@ type Standing struct {
 	Deposed   deposed // the last term, until the next grant
 	Ended     ended   // why the last term has ended; kept during the next one
 	Delegated delegated
-	// Created is when the election was created, in seconds since 1970, for people. 0: at the present
-	// grant, or before it was configured.
+	// Created is when the election was created, in seconds since 1970, for people. 0: at the
+	// present grant, if there is one.
 	Created int64
 
 	Unknown string // as in Policy

@@ -27,9 +27,9 @@ type AcquireRequest struct {
 	Via Via
 	// Inherit asks for the last checkpoint, too: see Ledger. A Service alone does not look at it.
 	Inherit bool
-	// Restore, if it is not zero, is the revision at which the election was deleted: the grant brings
-	// it back, as Configure with a zero Config does. It takes the right to configure, too, and there
-	// is no Wait with it.
+	// Restore, if it is not zero, is the revision at which the election was deleted: the grant
+	// brings it back, as Configure with a zero Config does. It takes the right to configure, too,
+	// and there is no Wait with it.
 	Restore Revision
 	// InLine is set by the instance in whose line the candidate stands.
 	InLine InLine

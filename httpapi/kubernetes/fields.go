@@ -58,9 +58,9 @@ func warn(w http.ResponseWriter, text string) {
 	w.Header().Add("Warning", "299 - "+strconv.QuoteToASCII(text))
 }
 
-// strange adds to found each field of the next value that the schema does not have, or that the value
-// has twice, until there are maxStrange. at are the names on the way to the value. Call it with
-// valid JSON that is not deep.
+// strange adds to found each field of the next value that the schema does not have, or that the
+// value has twice, until there are maxStrange. at are the names on the way to the value. Call it
+// with valid JSON that is not deep.
 func (s schema) strange(d *json.Decoder, found []string, at ...string) []string {
 	switch token, _ := d.Token(); token {
 	case json.Delim('['):

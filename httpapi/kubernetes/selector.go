@@ -54,7 +54,8 @@ var (
 	hasForm   = regexp.MustCompile(`^\s*(!?)\s*([-A-Za-z0-9_./]+)\s*$`)
 )
 
-// maxTerms is how many terms and values a label selector may have: each is looked at for each Lease.
+// maxTerms is how many terms and values a label selector has at most: each is looked at for each
+// Lease.
 const maxTerms = 64
 
 // requirements reads a label selector.

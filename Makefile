@@ -23,6 +23,7 @@ FUZZTIME ?= 30s
 CROWD    ?= 10000
 NIGHT    ?= $(BUILD)/night
 IMAGE    ?= regent
+ARCH     ?= $(shell go env GOHOSTARCH)
 # Of make dev.
 STORE    ?= firestore
 LISTEN   ?= 127.0.0.1:8080
@@ -53,8 +54,8 @@ image: ## build the container image with Docker, as IMAGE (regent)
 ko: ## build the same image with ko and push it to KO_DOCKER_REPO
 	VERSION=$(VERSION) ko build --bare ./cmd/regent
 
-sbom: ## build the binary of the image into .build/shipped, with its SBOM (SPDX) and its provenance (SLSA)
-	@go run ./test/sbom -dir $(BUILD)/shipped -version $(VERSION)
+sbom: ## build the binary of the image into .build/shipped, with its SBOM and its provenance (ARCH=arm64)
+	@go run ./test/sbom -dir $(BUILD)/shipped -version $(VERSION) -arch $(ARCH)
 
 test: ## run all tests in their short form, with the emulators if they are installed (PKG=./store/...)
 	$(WITH_EMULATORS) go test -short -shuffle=on -timeout 20m $(PKG)

@@ -1,7 +1,7 @@
 // Command sbom builds the binary that the image ships, as .ko.yaml and the Dockerfile do, and
 // writes beside it what it is made of and how:
 //
-//	regent               for linux, and for GOARCH
+//	regent               for linux
 //	regent.spdx.json     SBOM: SPDX 2.3
 //	regent.intoto.json   provenance: an in-toto statement with SLSA's predicate v1, not signed
 //
@@ -34,15 +34,16 @@ import (
 func main() {
 	dir := flag.String("dir", ".build/shipped", "the `folder` to write to")
 	version := flag.String("version", "unknown", "the version of the binary")
+	arch := flag.String("arch", runtime.GOARCH, "the architecture, as Go names it")
 	flag.Parse()
-	if err := run(*dir, *version); err != nil {
+	if err := run(*dir, *version, *arch); err != nil {
 		fmt.Fprintln(os.Stderr, "sbom:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, version string) error {
-	b, err := readBuild(".ko.yaml", version)
+func run(dir, version, arch string) error {
+	b, err := readBuild(".ko.yaml", version, arch)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ type build struct {
 }
 
 // readBuild reads it from the configuration of ko.
-func readBuild(name, version string) (build, error) {
+func readBuild(name, version, arch string) (build, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return build{}, err
@@ -92,7 +93,7 @@ func readBuild(name, version string) (build, error) {
 		return build{}, fmt.Errorf("%s has %d builds; this command makes one", name, len(ko.Builds))
 	}
 	b := ko.Builds[0]
-	b.Env = append(b.Env, "GOOS=linux", "GOARCH="+cmp.Or(os.Getenv("GOARCH"), runtime.GOARCH))
+	b.Env = append(b.Env, "GOOS=linux", "GOARCH="+arch)
 	return b, nil
 }
 

@@ -117,7 +117,7 @@ func TestSBOMIsValidSPDXAndHasEveryLinkedModule(t *testing.T) {
 func TestProvenanceSaysFromWhatAndHowTheBinaryWasBuilt(t *testing.T) {
 	t.Parallel()
 	a := testBinary(t)
-	b, err := readBuild("../../.ko.yaml", a.version)
+	b, err := readBuild("../../.ko.yaml", a.version, "arm64")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestProvenanceSaysFromWhatAndHowTheBinaryWasBuilt(t *testing.T) {
 		t.Errorf("the statement is %+v", s)
 	}
 	how := strings.Join(append(p.BuildDefinition.InternalParameters.Environment, p.BuildDefinition.InternalParameters.Command...), " ")
-	for _, want := range []string{"CGO_ENABLED=0", "GOOS=linux", "-trimpath", "-buildvcs=false", "-buildid= -X main.version=v1.2.3", "./cmd/regent"} {
+	for _, want := range []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=arm64", "-trimpath", "-buildvcs=false", "-buildid= -X main.version=v1.2.3", "./cmd/regent"} {
 		if !strings.Contains(how, want) {
 			t.Errorf("it was built by %s, without %s", how, want)
 		}

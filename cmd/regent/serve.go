@@ -110,7 +110,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.access.auth, "", "HOW", parseText}, "auth", "how to authenticate callers: none, platform or oidc (default "+authNone+")")
 	cmd.Flags().Var(&value[[]string]{&s.access.audiences, "", "AUDIENCE,…", parseTexts}, "auth-audience", "the audience of valid tokens, such as the URL of this service")
 	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "the issuer of valid tokens (default "+defaultIssuer+")")
-	cmd.Flags().Var(&value[string]{&s.access.probe, "", "URL", parseText}, "auth-probe", "with platform: the URL of this service, which is asked without a token to see that Cloud Run refuses that (default: the URL that Cloud Run gives it)")
+	cmd.Flags().Var(&value[[]string]{&s.access.probe, "", "URL,…", parseTexts}, "auth-probe", "with platform: the URL of this service, which is asked without a token to see that Cloud Run refuses that (default: the URL that Cloud Run gives it); required, alone or beside a URL: refuse every call until that is seen")
 	cmd.Flags().Var(&value[[]string]{&s.access.proxies, "", "AUDIENCE,…", parseTexts}, "iap-audience", "also admit people who come through Google's Identity-Aware Proxy, whose assertions have this audience: /projects/NUMBER/locations/REGION/services/SERVICE")
 	cmd.Flags().Var(&value[string]{&s.access.policy, "", "FILE", parseText}, "policy", "a YAML file that says who may do what; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.cert, "", "FILE", parseText}, "tls-cert", "serve HTTPS with this certificate, in PEM, its issuers' after it; changes are followed")

@@ -31,6 +31,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/instance/pubsub"
+	"regent/leadership/telemetry"
 	"regent/leadership/wire"
 	"regent/store"
 )
@@ -301,7 +302,13 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 			closeBuses()
 			return nil, nil, fmt.Errorf("%w; check --members and the credentials, or give --members %s", err, noMembers)
 		}
-		open, config.Members = append(open, bus), bus
+		once := sync.OnceFunc(func() {
+			m.log.Warn("a message of the topic of members was refused: no instance on this store has sent it; find out who else may publish there. Others are counted, and not logged", "topic", s.members)
+		})
+		open, config.Members = append(open, bus), &instance.Sealed{
+			Bus: bus, Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, journal) },
+			Refused: func() { once(); m.Refused(ctx, telemetry.Forged) },
+		}
 	}
 	if i, err = instance.New(config); err == nil {
 		err = errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch), m.Members(i), m.Followers(i))

@@ -170,11 +170,7 @@ func (p *Platform) Run(ctx context.Context) error {
 		early := time.Since(began) < probeEvery
 		if !known && !early && !warned {
 			warned = true
-			so := "calls are answered all the same"
-			if p.required {
-				so = "every call is refused until one does"
-			}
-			p.latch.log.Warn("nothing verifies that Cloud Run checks callers: neither it nor this service answers at the service's URL, and "+so+"; name one that the service can reach with --auth-probe, and make sure that IAM does not let in allUsers", "url", p.url)
+			p.latch.log.Warn("nothing verifies that Cloud Run checks callers: neither it nor this service answers at the service's URL, and until one does calls are answered only if no probe is required; name one that the service can reach with --auth-probe, and make sure that IAM does not let in allUsers", "url", p.url, "required", p.required)
 		}
 		if verdict == unclear && early {
 			pause(ctx, probeAgain)

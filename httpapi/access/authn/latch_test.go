@@ -311,7 +311,7 @@ func TestARequiredProbeAnswersNoCallBeforeItsVerdict(t *testing.T) {
 		synctest.Wait()
 		_, forged := tokens(issuer)
 		wantRefusal(t, p, with(forged), leadership.StoreUnavailable, "verifying that Cloud Run checks")
-		if p.Refusing() == "" || strings.Count(log.String(), "every call is refused") != 1 || !strings.Contains(log.String(), "--auth-probe") {
+		if p.Refusing() == "" || strings.Count(log.String(), "required=true") != 1 || !strings.Contains(log.String(), "--auth-probe") {
 			t.Errorf("refusing %q, and it logged\n%s", p.Refusing(), log)
 		}
 		for _, front := range []http.HandlerFunc{guarded, absent} { // once verified, no answer changes nothing

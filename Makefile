@@ -23,13 +23,14 @@ FUZZTIME ?= 30s
 CROWD    ?= 10000
 NIGHT    ?= $(BUILD)/night
 IMAGE    ?= regent
+ARCH     ?= $(shell go env GOHOSTARCH)
 # Of make dev.
 STORE    ?= firestore
 LISTEN   ?= 127.0.0.1:8080
 PROJECT  ?= regent-dev
 STATE    ?=
 
-.PHONY: help run dev building build image ko test check vulns prove prove-night race bench compare load fuzz emulators generate
+.PHONY: help run dev building build image ko sbom test check vulns prove prove-night race bench compare load fuzz emulators generate
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +54,9 @@ image: ## build the container image with Docker, as IMAGE (regent)
 ko: ## build the same image with ko and push it to KO_DOCKER_REPO
 	VERSION=$(VERSION) ko build --bare ./cmd/regent
 
+sbom: ## build the binary of the image into .build/shipped, with its SBOM and its provenance (ARCH=arm64)
+	@go run ./test/sbom -dir $(BUILD)/shipped -version $(VERSION) -arch $(ARCH)
+
 test: ## run all tests in their short form, with the emulators if they are installed (PKG=./store/...)
 	$(WITH_EMULATORS) go test -short -shuffle=on -timeout 20m $(PKG)
 ifeq ($(PKG),./...)
@@ -60,6 +64,7 @@ ifeq ($(PKG),./...)
 endif
 
 check: ## check format, vet, staticcheck, dead code, modules, imports, known vulnerabilities
+	go test -run 'Imports|SDK|Shipped|Clock|FitIn|FitsIn' ./test
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "not formatted; run: $(TOOL) gofumpt -w ."; $(TOOL) gofumpt -l .; exit 1; }
 	go vet ./...
 	go fix -diff ./...
@@ -67,10 +72,9 @@ check: ## check format, vet, staticcheck, dead code, modules, imports, known vul
 	@test -z "$$($(TOOL) deadcode -test ./...)" || { echo "dead code:"; $(TOOL) deadcode -test ./...; exit 1; }
 	go mod tidy -diff
 	@$(EACH) go vet ./...; go fix -diff ./...; go tool -modfile=$(CURDIR)/test/tools.mod staticcheck ./...; go mod tidy -diff; done
-	go test -run 'Imports|SDK|Shipped|Clock|FitIn|FitsIn' ./test
-	@test/vulnerabilities.sh
+	@test/vulnerabilities.sh || test $$? = 75 # not checked, as it says
 
-vulns: ## look for known vulnerabilities in what is linked, if their database can be reached
+vulns: ## look for known vulnerabilities in what is linked; fails if their database cannot be reached
 	@test/vulnerabilities.sh
 
 prove: ## search for bugs in every way there is, a quarter of an hour, and report how far (ARGS="-only simulation")

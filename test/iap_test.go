@@ -248,7 +248,7 @@ func TestOnCloudRunThePersonCountsAndNotTheAccountOfTheProxy(t *testing.T) {
 		http.Redirect(w, r, "https://accounts.google.com/o/oauth2/v2/auth", http.StatusFound)
 	}))
 	t.Cleanup(front.Close)
-	env := []string{"K_SERVICE=regent", "GCE_METADATA_HOST=" + strings.TrimPrefix(metadata.URL, "http://"), "REGENT_AUTH_PROBE=" + front.URL, "REGENT_IAP_AUDIENCE=" + forProxy}
+	env := []string{"K_SERVICE=regent", "GCE_METADATA_HOST=" + strings.TrimPrefix(metadata.URL, "http://"), "REGENT_AUTH_PROBE=required," + front.URL, "REGENT_IAP_AUDIENCE=" + forProxy}
 	a := serveTo(t, issuer, append(env, keysOf(t, proxy)...), roles, "--auth", "platform")
 	awaitHealth(t, a.server, wire.Healthy) // it has probed
 	checked := func(email string) string {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -56,22 +57,66 @@ func TestVulnerabilitiesAreFoundOrNotCheckedIsSaid(t *testing.T) {
 	clean := map[string]string{"/index/db.json": plantedVulnerability["/index/db.json"], "/index/modules.json": "[]"}
 	for name, c := range map[string]struct {
 		database string
-		fails    bool
+		code     int // govulncheck has 3 for what it finds
 		says     string
 	}{
-		"none known":            {vulnerabilityDatabase(t, clean), false, "No vulnerabilities found"},
-		"one known":             {vulnerabilityDatabase(t, plantedVulnerability), true, "GO-2026-9999"},
-		"no such name":          {"https://database.invalid", false, "NOT CHECKED for known vulnerabilities"},
-		"it never answers":      {"http://" + silent.Addr().String(), false, "NOT CHECKED for known vulnerabilities"},
-		"it is not there":       {vulnerabilityDatabase(t, nil), false, "NOT CHECKED for known vulnerabilities"},
-		"it lacks half of that": {vulnerabilityDatabase(t, map[string]string{"/index/db.json": "{}"}), true, "vulndb"},
+		"none known":            {vulnerabilityDatabase(t, clean), 0, "No vulnerabilities found"},
+		"one known":             {vulnerabilityDatabase(t, plantedVulnerability), 3, "GO-2026-9999"},
+		"no such name":          {"https://database.invalid", 75, "NOT CHECKED for known vulnerabilities"},
+		"it never answers":      {"http://" + silent.Addr().String(), 75, "NOT CHECKED for known vulnerabilities"},
+		"it is not there":       {vulnerabilityDatabase(t, nil), 75, "NOT CHECKED for known vulnerabilities"},
+		"it lacks half of that": {vulnerabilityDatabase(t, map[string]string{"/index/db.json": "{}"}), 1, "vulndb"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(within(t, 3*time.Minute), "./vulnerabilities.sh", "./leadership/boottime")
-			cmd.Env = append(os.Environ(), "GOVULNDB="+c.database)
+			notes := filepath.Join(t.TempDir(), "not-checked")
+			cmd.Env = append(os.Environ(), "GOVULNDB="+c.database, "REGENT_NOT_CHECKED="+notes)
 			out, err := cmd.CombinedOutput()
-			if (err != nil) != c.fails || !strings.Contains(string(out), c.says) {
+			if cmd.ProcessState.ExitCode() != c.code || !strings.Contains(string(out), c.says) {
+				t.Errorf("%v; want exit code %d, and that it says %q:\n%s", err, c.code, c.says, out)
+			}
+			if noted, _ := os.ReadFile(notes); strings.Contains(string(noted), "known vulnerabilities") != (c.code == 75) {
+				t.Errorf("it noted as not checked: %q", noted)
+			}
+		})
+	}
+}
+
+// CI passes without the internet, and does not hide what that has left out.
+func TestCISaysWhatWasNotChecked(t *testing.T) {
+	t.Parallel()
+	bin := t.TempDir()
+	for _, name := range []string{"make", "chromium", "mypy", "node", "npm"} { // so that nothing is installed
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n[ \"$*\" != check ] || sh -c \"$CHECK\"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listed, err := exec.CommandContext(t.Context(), "make", "-n", "-C", "..", "check").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var check string
+	for line := range strings.Lines(string(listed)) {
+		if strings.HasPrefix(line, "test/vulnerabilities.sh") {
+			check = line
+		}
+	}
+	for name, c := range map[string]struct {
+		check string
+		fails bool
+		says  string
+	}{
+		"all":                      {":", false, "PASSED, all checked"},
+		"no database":              {check, false, "PASSED, BUT 1 NOT CHECKED:\n  known vulnerabilities"},
+		"a vulnerability is known": {strings.Replace(check, "test/vulnerabilities.sh", "(exit 3)", 1), true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(within(t, time.Minute), "../.ci/run")
+			cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "CHECK="+c.check, "GOVULNDB=https://database.invalid")
+			out, err := cmd.CombinedOutput()
+			if (err != nil) != c.fails || !strings.Contains(string(out), c.says) || c.fails && strings.Contains(string(out), "PASSED") {
 				t.Errorf("%v; want that it fails: %t, and that it says %q:\n%s", err, c.fails, c.says, out)
 			}
 		})

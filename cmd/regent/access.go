@@ -27,6 +27,9 @@ const (
 	authOIDC     = "oidc"
 )
 
+// probeRequired in --auth-probe refuses calls until a probe has a verdict.
+const probeRequired = "required"
+
 // defaultIssuer is Google, for service accounts and people.
 const defaultIssuer = "https://accounts.google.com"
 
@@ -35,8 +38,8 @@ type accessSettings struct {
 	auth      string
 	audiences []string
 	issuers   []string
-	policy    string // a file
-	probe     string // the service's own URL, for authPlatform; "" for the one that Cloud Run gives it
+	policy    string   // a file
+	probe     []string // for authPlatform: the service's own URL, probeRequired, or both
 	// proxies are the audiences of Identity-Aware Proxy in front of the service; see
 	// authn.IAPConfig.
 	proxies []string
@@ -57,7 +60,7 @@ func (s accessSettings) resolve(env map[string]string, exposed bool) (accessSett
 			return s, usagef("--auth-issuer is for --auth %s; on Cloud Run the issuer is Google", authOIDC)
 		}
 	case authOIDC:
-		if s.probe != "" {
+		if len(s.probe) > 0 {
 			return s, usagef("--auth-probe is for --auth %s; with --auth %s the service verifies callers itself", authPlatform, authOIDC)
 		}
 		if len(s.issuers) == 0 {
@@ -77,7 +80,7 @@ func (s accessSettings) resolve(env map[string]string, exposed bool) (accessSett
 
 func (s accessSettings) checkNone(exposed bool) error {
 	switch {
-	case len(s.audiences) > 0 || len(s.issuers) > 0 || s.policy != "" || s.probe != "" || len(s.proxies) > 0:
+	case len(s.audiences) > 0 || len(s.issuers) > 0 || s.policy != "" || len(s.probe) > 0 || len(s.proxies) > 0:
 		return usagef("--auth-audience, --auth-issuer, --auth-probe, --iap-audience and --policy have no effect without authentication; give --auth %s or --auth %s, too", authPlatform, authOIDC)
 	case exposed:
 		return usagef("other machines can reach this address, and callers would not be authenticated; give --auth %s (behind Cloud Run's IAM) or --auth %s, or --listen %s",
@@ -131,8 +134,9 @@ func openAccess(ctx context.Context, s accessSettings, env map[string]string, m 
 }
 
 func (a *access) openPlatform(ctx context.Context, s accessSettings, env map[string]string) error {
+	urls := slices.DeleteFunc(slices.Clone(s.probe), func(part string) bool { return part == probeRequired })
 	p, err := authn.NewPlatform(authn.PlatformConfig{
-		Service: env["K_SERVICE"], Audiences: s.audiences, URL: s.probe, MetadataHost: env["GCE_METADATA_HOST"], Log: a.log,
+		Service: env["K_SERVICE"], Audiences: s.audiences, URL: strings.Join(urls, ","), Required: len(urls) < len(s.probe), MetadataHost: env["GCE_METADATA_HOST"], Log: a.log,
 	})
 	if err != nil {
 		return err

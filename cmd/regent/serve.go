@@ -31,6 +31,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/instance/pubsub"
+	"regent/leadership/telemetry"
 	"regent/leadership/wire"
 	"regent/store"
 )
@@ -110,7 +111,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.access.auth, "", "HOW", parseText}, "auth", "how to authenticate callers: none, platform or oidc (default "+authNone+")")
 	cmd.Flags().Var(&value[[]string]{&s.access.audiences, "", "AUDIENCE,…", parseTexts}, "auth-audience", "the audience of valid tokens, such as the URL of this service")
 	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "the issuer of valid tokens (default "+defaultIssuer+")")
-	cmd.Flags().Var(&value[string]{&s.access.probe, "", "URL", parseText}, "auth-probe", "with platform: the URL of this service, which is asked without a token to see that Cloud Run refuses that (default: the URL that Cloud Run gives it)")
+	cmd.Flags().Var(&value[[]string]{&s.access.probe, "", "URL,…", parseTexts}, "auth-probe", "with platform: the URL of this service, which is asked without a token to see that Cloud Run refuses that (default: the URL that Cloud Run gives it); required, alone or beside a URL: refuse every call until that is seen")
 	cmd.Flags().Var(&value[[]string]{&s.access.proxies, "", "AUDIENCE,…", parseTexts}, "iap-audience", "also admit people who come through Google's Identity-Aware Proxy, whose assertions have this audience: /projects/NUMBER/locations/REGION/services/SERVICE")
 	cmd.Flags().Var(&value[string]{&s.access.policy, "", "FILE", parseText}, "policy", "a YAML file that says who may do what; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.cert, "", "FILE", parseText}, "tls-cert", "serve HTTPS with this certificate, in PEM, its issuers' after it; changes are followed")
@@ -301,7 +302,13 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 			closeBuses()
 			return nil, nil, fmt.Errorf("%w; check --members and the credentials, or give --members %s", err, noMembers)
 		}
-		open, config.Members = append(open, bus), bus
+		once := sync.OnceFunc(func() {
+			m.log.Warn("a message of the topic of members was refused: no instance on this store has sent it; find out who else may publish there. Others are counted, and not logged", "topic", s.members)
+		})
+		open, config.Members = append(open, bus), &instance.Sealed{
+			Bus: bus, Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, journal) },
+			Refused: func() { once(); m.Refused(ctx, telemetry.Forged) },
+		}
 	}
 	if i, err = instance.New(config); err == nil {
 		err = errors.Join(m.Cache(i.CacheReads), m.Degraded(i.Troubles), m.Stretch(i.Stretch), m.Members(i), m.Followers(i))

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -463,5 +464,23 @@ func TestPlatformOffCloudRunIsExplained(t *testing.T) {
 	r := regent(t, env, "serve --listen 127.0.0.1:0 --store memory: --events none --auth platform --auth-audience a --policy", policy).want(t, exitUsage)
 	if !strings.Contains(r.err, "--auth platform: the metadata server does not answer") || !strings.Contains(r.err, "verify tokens with oidc") || strings.Contains(r.err, "127.0.0.1:8080") {
 		t.Errorf("%q: want that this is not Cloud Run, and what to do", r.err)
+	}
+}
+
+func TestARequiredProbeNeedsAURLToProbe(t *testing.T) {
+	t.Parallel()
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(policy, []byte("grants: [{principals: [a@b.c], roles: [observer], elections: [reports]}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Metadata-Flavor", "Google")
+		io.WriteString(w, "elsewhere")
+	}))
+	t.Cleanup(metadata.Close)
+	env := []string{"K_SERVICE=x", "GCE_METADATA_HOST=" + strings.TrimPrefix(metadata.URL, "http://"), "REGENT_AUTH_PROBE=required"}
+	r := regent(t, env, "serve --listen 127.0.0.1:0 --store memory: --auth platform --auth-audience a --policy", policy).want(t, exitUsage)
+	if !strings.Contains(r.err, "names no region") || !strings.Contains(r.err, "--auth-probe") {
+		t.Errorf("%q: want that the URL is not known, and how to name it", r.err)
 	}
 }

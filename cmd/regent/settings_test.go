@@ -150,6 +150,7 @@ func TestServeRefusesUnsafeSettings(t *testing.T) {
 		{"no such policy", "serve --listen 127.0.0.1:0 --store memory: --auth oidc --auth-audience a --policy /nowhere/p.yaml", nil, "--policy /nowhere/p.yaml: open /nowhere/p.yaml"},
 		{"an issuer without TLS", "serve --listen 127.0.0.1:0 --store memory: --auth oidc --auth-audience a --auth-issuer http://issuer.test --policy p.yaml", nil, "--auth oidc: "},
 		{"the platform elsewhere", "serve --store memory: --auth platform --auth-audience a --policy p.yaml", nil, "this is not Cloud Run (K_SERVICE is not set); give --auth oidc"},
+		{"a probe elsewhere", "serve --store memory: --auth oidc --auth-audience a --policy p.yaml --auth-probe required", nil, "--auth-probe is for --auth platform"},
 		{"the platform's issuer", "serve --store memory: --auth platform --auth-issuer https://a.test", []string{"K_SERVICE=regent"}, "on Cloud Run the issuer is Google"},
 		{"the platform without an audience", "serve --store memory: --auth platform --policy p.yaml", []string{"K_SERVICE=regent"}, "--auth platform needs --auth-audience"},
 		{"Identity-Aware Proxy without --auth", "serve --store memory: --iap-audience /projects/1/global/backendServices/2", nil, "have no effect without authentication"},

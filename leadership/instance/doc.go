@@ -33,7 +33,8 @@
 // Several instances on one store know nothing of each other but the events that they hear and, over
 // a second topic, what they tell each other of members (Config.Members): which there are, and which
 // leases they renew, so that no other instance looks at the ends of these. All of that is in
-// memory, and costs the store nothing.
+// memory, and costs the store nothing. What they tell carries a MAC by the shared secret of the
+// store (Sealed); a message without it is not heard, and counted.
 //
 // # When sheets of members do not arrive
 //

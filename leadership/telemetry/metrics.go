@@ -212,6 +212,7 @@ const (
 	PermissionDenied Reason = "permission_denied"
 	RateLimited      Reason = "rate_limited"
 	Quota            Reason = "quota"
+	Forged           Reason = "forged" // a message of the topic of members
 )
 
 // Refused counts a refused request.

@@ -278,8 +278,8 @@ func calls() []Metric {
 		Description: "Streams and long polls that are open on this instance.",
 	}, {
 		Name: nameRefused, Kind: Counter, Unit: "{request}",
-		Labels:      []Label{{"reason", texts(Unauthenticated, PermissionDenied, RateLimited, Quota)}},
-		Description: "Requests that were refused before the service.",
+		Labels:      []Label{{"reason", texts(Unauthenticated, PermissionDenied, RateLimited, Quota, Forged)}},
+		Description: "Requests that were refused before the service, and messages of the topic of members that no instance on this store has sent (forged).",
 	}, {
 		Name: nameDisplaced, Kind: Counter, Unit: "{connection}",
 		Description: "Connections that were closed to make room for others: the process may open no more files, or has no memory for more.",

@@ -75,7 +75,7 @@ func (l *latch) refuse() error {
 	case why != "":
 		return &leadership.Error{Code: leadership.StoreUnavailable, Detail: "this instance cannot tell who calls, so it refuses every call and did nothing; its operator finds the reason in its log"}
 	case awaiting:
-		return &leadership.Error{Code: leadership.StoreUnavailable, Detail: "this instance has just started and is verifying that Cloud Run checks its callers, so it did nothing; try again in some seconds"}
+		return &leadership.Error{Code: leadership.StoreUnavailable, Detail: "this instance is verifying that Cloud Run checks its callers, so it did nothing; try again in some seconds"}
 	}
 	return nil
 }
@@ -110,6 +110,9 @@ func (p *Platform) Start(ctx context.Context) error {
 	found := regionName.FindStringSubmatch(region)
 	if p.url == "" && found != nil {
 		p.url = fmt.Sprintf("https://%s-%s.%s.run.app", p.service, found[1], found[2])
+	}
+	if p.url == "" && p.required {
+		return fmt.Errorf("a probe is required, and the metadata server names no region (%q), so the service's URL is not known: name it, too, with --auth-probe", region)
 	}
 	if p.url == "" {
 		p.latch.log.Warn("nothing verifies that Cloud Run checks callers: the metadata server names no region, so the service's URL is not known; name it with --auth-probe", "region", region)
@@ -147,6 +150,7 @@ func (p *Platform) metadata(ctx context.Context, path string) (string, error) {
 // the service itself answers and not the platform, strangers can call it, and the latch closes.
 // Another answer, or none, changes nothing: the URL may be out of reach from here. Then it asks
 // again after seconds during the first minute. If that brings no verdict either, it logs so once.
+// Calls are answered without a verdict unless one is required.
 func (p *Platform) Run(ctx context.Context) error {
 	began := time.Now()
 	var known, warned bool
@@ -158,13 +162,15 @@ func (p *Platform) Run(ctx context.Context) error {
 		case platform:
 			p.latch.open()
 		case unclear:
-			p.latch.leave()
+			if !p.required {
+				p.latch.leave()
+			}
 		}
 		known = known || verdict != unclear
 		early := time.Since(began) < probeEvery
 		if !known && !early && !warned {
 			warned = true
-			p.latch.log.Warn("nothing verifies that Cloud Run checks callers: neither it nor this service answers at the service's URL; name one that the service can reach with --auth-probe, and make sure that IAM does not let in allUsers", "url", p.url)
+			p.latch.log.Warn("nothing verifies that Cloud Run checks callers: neither it nor this service answers at the service's URL, and until one does calls are answered only if no probe is required; name one that the service can reach with --auth-probe, and make sure that IAM does not let in allUsers", "url", p.url, "required", p.required)
 		}
 		if verdict == unclear && early {
 			pause(ctx, probeAgain)
@@ -228,7 +234,7 @@ func (p *Platform) Refusing() string {
 	case why != "":
 		return "callers are not verified: " + why
 	case awaiting:
-		return "the instance has just started and is verifying that Cloud Run checks its callers"
+		return "the instance is verifying that Cloud Run checks its callers"
 	}
 	return ""
 }

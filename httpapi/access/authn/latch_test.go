@@ -260,7 +260,7 @@ func TestNoCallIsAnsweredBeforeTheFirstProbe(t *testing.T) {
 					c.front(w, r)
 				}})
 				_, cut := tokens(issuer)
-				wantRefusal(t, p, with(cut), leadership.StoreUnavailable, "has just started and is verifying")
+				wantRefusal(t, p, with(cut), leadership.StoreUnavailable, "is verifying")
 				if !strings.Contains(p.Refusing(), "verifying") || p.Latched() != "" {
 					t.Errorf("refusing %q, latched %q; want only the first", p.Refusing(), p.Latched())
 				}
@@ -297,6 +297,39 @@ func TestNoCallIsAnsweredBeforeTheFirstProbe(t *testing.T) {
 			synctest.Wait()
 			wantCaller(t, p, with(cut), ann)
 		})
+	})
+}
+
+func TestARequiredProbeAnswersNoCallBeforeItsVerdict(t *testing.T) {
+	t.Parallel()
+	issuer := newIssuer(t)
+	require := func(c *authn.PlatformConfig) { c.Required = true }
+	synctest.Test(t, func(t *testing.T) {
+		c := &cloud{region: here, front: absent}
+		p, log := started(t, c, require)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		_, forged := tokens(issuer)
+		wantRefusal(t, p, with(forged), leadership.StoreUnavailable, "verifying that Cloud Run checks")
+		if p.Refusing() == "" || strings.Count(log.String(), "required=true") != 1 || !strings.Contains(log.String(), "--auth-probe") {
+			t.Errorf("refusing %q, and it logged\n%s", p.Refusing(), log)
+		}
+		for _, front := range []http.HandlerFunc{guarded, absent} { // once verified, no answer changes nothing
+			c.answer(front)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			_, cut := tokens(issuer)
+			wantCaller(t, p, with(cut), ann)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		p, err := authn.NewPlatform(authn.PlatformConfig{Service: "regent", Audiences: []string{audience}, Transport: &cloud{region: "elsewhere", front: guarded}, Required: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "names no region") {
+			t.Errorf("without a URL to probe: %v", err)
+		}
 	})
 }
 

@@ -22,6 +22,9 @@ type PlatformConfig struct {
 	// URL is the service's own URL, to probe whether the platform lets strangers in. By default it
 	// is the one that Cloud Run gives to each service.
 	URL string
+	// Required refuses every call until a probe has found that the platform refuses strangers.
+	// Without it, calls are answered while no probe gets an answer, too.
+	Required bool
 	// MetadataHost is the metadata server, as the variable GCE_METADATA_HOST names it.
 	MetadataHost string
 	// Transport reaches the metadata server and the URL: http.DefaultTransport if it is nil.
@@ -58,11 +61,13 @@ type PlatformConfig struct {
 //     passes only beside that.
 //
 // A service that cannot reach its own URL, because of its ingress, has the second proof only: then
-// the operator must make sure of the invokers, or name a URL that the service can reach.
+// the operator must make sure of the invokers, name a URL that the service can reach, or require a
+// probe.
 type Platform struct {
 	service      string
 	audiences    []string
 	url          string
+	required     bool
 	metadataHost string
 	client       *http.Client
 	retry        time.Duration // between two questions to the metadata server
@@ -88,6 +93,7 @@ func NewPlatform(c PlatformConfig) (*Platform, error) {
 		service:      c.Service,
 		audiences:    slices.Clone(c.Audiences),
 		url:          strings.TrimSuffix(c.URL, "/"),
+		required:     c.Required,
 		metadataHost: cmp.Or(c.MetadataHost, metadataHost),
 		client: &http.Client{
 			Transport:     c.Transport,

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -296,6 +297,22 @@ func decodeMilliseconds(value json.RawMessage, most time.Duration, d *time.Durat
 	}
 	*d = time.Duration(ms) * time.Millisecond
 	return nil
+}
+
+// seconds since 1970. Each renewal reads and writes them, so without reflection.
+type seconds int64
+
+func (s *seconds) encode() json.RawMessage {
+	if *s == 0 {
+		return nil
+	}
+	return strconv.AppendInt(nil, int64(*s), 10)
+}
+
+func (s *seconds) decode(value json.RawMessage) error {
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	*s = seconds(n)
+	return err
 }
 
 // text is a string of at most maxTextBytes, for a person.

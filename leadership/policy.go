@@ -158,7 +158,7 @@ func standingMembers(s *Standing) []member {
 		{name: "unready", needs: successionVersion, field: value(&s.Unready)},
 		{name: "ended", field: value(&s.Ended)},
 		{name: "delegated", needs: successionVersion, field: value(&s.Delegated)},
-		{name: "created", field: value(&s.Created)},
+		{name: "created", field: (*seconds)(&s.Created)},
 	}
 }
 

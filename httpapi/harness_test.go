@@ -132,13 +132,14 @@ func (w *fixture) condition(method, target string) (name, value string) {
 	if call == nil || w.service == nil || (method == http.MethodPost) != (call[3] != "") {
 		return "", ""
 	}
-	all, err := w.service.Census(w.t.Context(), call[2])
-	for _, l := range all.Leases {
-		if l.Election == leadership.Election(call[2]) {
-			return "If-Match", wire.ETag(l.Revision)
-		}
+	l, err := w.service.Get(w.t.Context(), leadership.Election(call[2]))
+	if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Lease != nil { // deleted
+		l, err = *refusal.Lease, nil
 	}
-	if err != nil || method == http.MethodPut {
+	if err == nil {
+		return "If-Match", wire.ETag(l.Revision)
+	}
+	if !errors.Is(err, leadership.NotFound) || method == http.MethodPut {
 		return "If-None-Match", "*"
 	}
 	return "If-Match", `"1"`

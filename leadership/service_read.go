@@ -119,7 +119,7 @@ func (s *Service) Since(ctx context.Context, after time.Time) (Recent, error) {
 
 // Now reads the store's clock.
 func (s *Service) Now(ctx context.Context) (time.Time, error) {
-	snap, err := s.store.Get(ctx, "now") // any name will do: one that was never seen has a time too
+	snap, err := s.store.Get(ctx, "NOW") // no election has the name, and one never seen has a time too
 	return snap.Now, err
 }
 

@@ -2635,6 +2635,8 @@ export interface components {
         RetryAfter: number;
         /** @description The revision as an entity tag. */
         ETag: string;
+        /** @description The entity tag of this document. */
+        DocumentETag: string;
         /** @description Asks for a token (RFC 6750). */
         Challenge: string;
         /** @description The methods of the path. */
@@ -4465,12 +4467,22 @@ export interface operations {
             /** @description The document. */
             200: {
                 headers: {
+                    ETag: components["headers"]["DocumentETag"];
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/yaml": unknown;
                 };
+            };
+            /** @description The document is that of the ETag in If-None-Match. */
+            304: {
+                headers: {
+                    ETag: components["headers"]["DocumentETag"];
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["InvalidArgument"];
             403: components["responses"]["PermissionDenied"];

@@ -2,7 +2,6 @@ package instance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -24,7 +23,7 @@ type Census struct {
 	start leadership.Election                         // where the part in the order of names began
 	round bool                                        // that part has come to the last name, and goes on from the first
 	over  bool
-	close func()
+	leave func()
 }
 
 // Census begins a census. It reads nothing: Next does.
@@ -33,7 +32,7 @@ func (i *Instance) Census(ctx context.Context, prefix string) (*Census, error) {
 		return nil, err
 	}
 	c := &Census{pages: &i.census, next: pageKey{prefix: prefix, held: prefix == ""}, led: map[leadership.Election]leadership.Revision{}}
-	c.came, c.close = c.pages.enter()
+	c.came, c.leave = c.pages.enter()
 	if !c.next.held {
 		c.follow()
 	}
@@ -41,7 +40,7 @@ func (i *Instance) Census(ctx context.Context, prefix string) (*Census, error) {
 }
 
 // Close ends the census. Idempotent.
-func (c *Census) Close() { c.close() }
+func (c *Census) Close() { c.leave() }
 
 // Next reads the next page, which may be empty and must not be changed, and reports whether more
 // may follow. After an error, call it again to go on. Errors: the store's; StoreUnavailable if ctx
@@ -69,11 +68,9 @@ func (c *Census) Next(ctx context.Context) (leases []leadership.Lease, more bool
 			leases = append(leases, l)
 		}
 	}
-	if c.next.after = page.Next; c.round {
-		c.over = page.Next == "" || page.Next >= c.start
-	} else if page.Next == "" {
-		c.round, c.over = true, c.start == ""
-	}
+	c.next.after = page.Next
+	c.over = c.start == "" && page.Next == "" || c.round && (page.Next == "" || page.Next >= c.start)
+	c.round = c.round || page.Next == ""
 	return leases, !c.over, nil
 }
 
@@ -106,9 +103,9 @@ type pageKey struct {
 type censusPage struct {
 	pageKey
 	number int
-	done   chan struct{} // closed once all below is set
+	turn   chan struct{} // of one: held by the caller that reads the page, or finds that it is read
+	read   bool
 	page   leadership.Page
-	err    error
 }
 
 func (p *censusPages) enter() (came int, leave func()) {
@@ -136,48 +133,34 @@ func (p *censusPages) front(prefix string) leadership.Election {
 	return ""
 }
 
-// read returns a page that was begun after the caller came. If another caller began it and failed,
-// it is read once more.
+// read returns a page that was begun after the caller came. If the caller that reads it fails, the
+// next one reads it.
 func (p *censusPages) read(ctx context.Context, key pageKey, came int) (leadership.Page, error) {
-	for again := false; ; again = true {
-		page, own := p.join(key, came)
-		if own {
-			p.carryOut(ctx, page)
-		}
-		select {
-		case <-page.done:
-		case <-ctx.Done():
-			return leadership.Page{}, fmt.Errorf("census: %w: %w", leadership.StoreUnavailable, ctx.Err())
-		}
-		if page.err == nil || own || again {
-			return page.page, page.err
-		}
+	page := p.find(key, came)
+	select {
+	case page.turn <- struct{}{}:
+		defer func() { <-page.turn }()
+	case <-ctx.Done():
+		return leadership.Page{}, fmt.Errorf("census: %w: %w", leadership.StoreUnavailable, ctx.Err())
 	}
+	var err error
+	if !page.read {
+		page.page, err = p.list(ctx, key.prefix, key.held, key.after)
+		page.read = err == nil
+	}
+	return page.page, err
 }
 
-// join returns the page, and whether it is the caller's to read.
-func (p *censusPages) join(key pageKey, came int) (page *censusPage, own bool) {
+func (p *censusPages) find(key pageKey, came int) *censusPage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, page := range slices.Backward(p.pages) {
+	for _, page := range p.pages {
 		if page.pageKey == key && page.number > came {
-			return page, false
+			return page
 		}
 	}
 	p.last++
-	page = &censusPage{pageKey: key, number: p.last, done: make(chan struct{}), err: errors.New("census: the read panicked")}
+	page := &censusPage{pageKey: key, number: p.last, turn: make(chan struct{}, 1)}
 	p.pages = append(slices.Clone(p.pages[max(0, len(p.pages)+1-keptPages):]), page)
-	return page, true
-}
-
-func (p *censusPages) carryOut(ctx context.Context, page *censusPage) {
-	defer func() {
-		if page.err != nil {
-			p.mu.Lock()
-			p.pages = slices.DeleteFunc(p.pages, func(other *censusPage) bool { return other == page })
-			p.mu.Unlock()
-		}
-		close(page.done)
-	}()
-	page.page, page.err = p.list(ctx, page.prefix, page.held, page.after)
+	return page
 }

@@ -22,11 +22,12 @@ type past struct {
 	leadership.Store
 	elections   int
 	held, lists atomic.Int64
-	beforeList  func(n int64) // may block
+	revision    leadership.Revision // of each election
+	beforeList  func(n int64)       // may block
 }
 
 func newPast() *past {
-	return &past{Store: memory.New(memory.Config{}), elections: 101_000, beforeList: func(int64) {}}
+	return &past{Store: memory.New(memory.Config{}), elections: 101_000, revision: 2, beforeList: func(int64) {}}
 }
 
 func (p *past) name(n int) leadership.Election {
@@ -35,7 +36,7 @@ func (p *past) name(n int) leadership.Election {
 
 func (p *past) snapshot(n int) leadership.Snapshot {
 	now := time.Now()
-	r := leadership.Record{Election: p.name(n), Revision: 2, Token: 1, HeartbeatAt: now, AcquiredAt: now.Add(-time.Hour), LeaseDuration: time.Hour}
+	r := leadership.Record{Election: p.name(n), Revision: p.revision, Token: 1, HeartbeatAt: now, AcquiredAt: now.Add(-time.Hour), LeaseDuration: time.Hour}
 	switch {
 	case n%101 == 0:
 		r.LeaderID = "ann"
@@ -173,6 +174,23 @@ func TestALaterCallerReadsOnWhereTheCensusUnderWayIs(t *testing.T) {
 	alone.read(t, 1000)
 	if alone.complete(t); store.lists.Load() < 2*store.pages() {
 		t.Error("a census that began after the others is made of their pages")
+	}
+}
+
+// A stream misses what happened between an older page and its own beginning.
+func TestNoPageOfACensusIsOlderThanTheCensus(t *testing.T) {
+	t.Parallel()
+	store := newPast()
+	inst := store.instance(t)
+	first := begin(t, inst)
+	first.read(t, 3)
+	store.revision++
+	later := begin(t, inst)
+	for range 4 {
+		leases, _, err := later.Next(t.Context())
+		if err != nil || len(leases) == 0 || leases[0].Revision != store.revision {
+			t.Fatalf("%d elections, %v, the first %+v; want revision %d, which was there before the census", len(leases), err, leases[:min(1, len(leases))], store.revision)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ type Config struct {
 	// History is how long events are kept; 0 for leadership.DefaultHistory. Older ones are
 	// forgotten as their election changes; its newest event always stays.
 	History time.Duration
-	// Begins is where the history begins: Since refuses earlier instants. Zero: it has no beginning.
+	// Begins is where the history begins: Since refuses earlier instants. Zero: no beginning.
 	Begins time.Time
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
 	Codec leadership.Codec

@@ -13,6 +13,7 @@ import (
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 	"regent/store/memory"
 )
 
@@ -270,6 +271,29 @@ func TestAStreamOfAllElectionsBeginsAtOnceHoweverManyThereWere(t *testing.T) {
 		if n != 51_001 {
 			t.Errorf("a stream told of %d elections, want 51,000", n-1)
 		}
+	}
+}
+
+// A reader that was not told of all elections must begin again.
+func TestAStreamThatEndsBeforeItIsReadyGivesNoCursor(t *testing.T) {
+	t.Parallel()
+	store := newPast()
+	goOn := make(chan struct{})
+	store.beforeList = func(int64) { <-goOn }
+	l := newLiveOn(t, httpapi.Config{}, store.instance(t), nil, func(*httpapi.HTTPServer) {})
+	l.client = new(http.Client)
+	s := l.stream("/v1/events")
+	l.instance.Drain(t.Context(), wire.Draining)
+	close(goOn)
+	for {
+		e, ok := s.next()
+		if ok && e.name == "snapshot" && e.id == "" {
+			continue
+		}
+		if !ok || e.name != "end" || e.id != "" || e.data != `{"reason":"draining"}` {
+			t.Errorf("after the snapshots came %+v, %t; want an end without an id", e, ok)
+		}
+		return
 	}
 }
 

@@ -401,4 +401,13 @@ func TestTheSpecificationIsServed(t *testing.T) {
 	if string(a.body) != string(httpapi.Spec()) || a.header.Get("Content-Type") != "application/yaml" {
 		t.Errorf("%d bytes of %s, want %d", len(a.body), a.header.Get("Content-Type"), len(httpapi.Spec()))
 	}
+	tag := a.header.Get("ETag")
+	if a := w.do("GET", "/openapi.yaml", "", "If-None-Match", `"old", W/`+tag); a.status != http.StatusNotModified || len(a.body) > 0 || a.header.Get("ETag") != tag {
+		t.Errorf("the same document again: status %d, %d bytes, %v", a.status, len(a.body), a.header)
+	}
+	for name, value := range map[string]string{"If-None-Match": `"old"`, "Range": "bytes=0-9"} {
+		if a := w.do("GET", "/openapi.yaml", "", name, value); a.status != http.StatusOK || len(a.body) != len(httpapi.Spec()) {
+			t.Errorf("%s: %s: status %d, %d bytes", name, value, a.status, len(a.body))
+		}
+	}
 }

@@ -132,13 +132,14 @@ func (w *fixture) condition(method, target string) (name, value string) {
 	if call == nil || w.service == nil || (method == http.MethodPost) != (call[3] != "") {
 		return "", ""
 	}
-	all, err := w.service.Census(w.t.Context(), call[2])
-	for _, l := range all.Leases {
-		if l.Election == leadership.Election(call[2]) {
-			return "If-Match", wire.ETag(l.Revision)
-		}
+	l, err := w.service.Get(w.t.Context(), leadership.Election(call[2]))
+	if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Lease != nil { // deleted
+		l, err = *refusal.Lease, nil
 	}
-	if err != nil || method == http.MethodPut {
+	if err == nil {
+		return "If-Match", wire.ETag(l.Revision)
+	}
+	if !errors.Is(err, leadership.NotFound) || method == http.MethodPut {
 		return "If-None-Match", "*"
 	}
 	return "If-Match", `"1"`
@@ -176,7 +177,7 @@ func (w *fixture) send(request *http.Request, body string) answer {
 	}
 	a := answer{response.StatusCode, response.Header, text}
 	w.contract.Check(apitest.Exchange{Request: request, RequestBody: []byte(body), Status: a.status, Header: a.header, Body: text})
-	if a.header.Get("Cache-Control") != "no-store" || a.header.Get("X-Content-Type-Options") != "nosniff" {
+	if kept := request.URL.Path == wire.PathSpec && a.status < 400; !kept && a.header.Get("Cache-Control") != "no-store" || a.header.Get("X-Content-Type-Options") != "nosniff" {
 		w.t.Errorf("%s %s: headers %v", request.Method, request.URL, a.header)
 	}
 	return a

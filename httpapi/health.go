@@ -1,10 +1,13 @@
 package httpapi
 
 import (
+	"crypto/sha256"
 	_ "embed"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
+	"time"
 
 	"regent/leadership"
 	"regent/leadership/wire"
@@ -17,16 +20,22 @@ func Spec() []byte { return []byte(specification) }
 var specification string
 
 func (a *api) healthHandlers() handlers {
-	return handlers{wire.VerbLive: live, wire.VerbReady: a.readiness, wire.VerbSpec: spec}
+	return handlers{wire.VerbLive: live, wire.VerbReady: a.readiness, wire.VerbSpec: spec()}
 }
 
-func spec(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
+func spec() handler {
+	tag := fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(specification)))
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := noQuery(r); err != nil {
+			return err
+		}
+		w.Header().Set("Content-Type", "application/yaml")
+		w.Header().Set("Cache-Control", "no-cache") // a cache may keep it, and asks whether it is the same
+		w.Header().Set("ETag", tag)
+		r.Header.Del("Range") // all or nothing
+		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(specification))
+		return nil
 	}
-	w.Header().Set("Content-Type", "application/yaml")
-	w.Write([]byte(specification)) // an error means that the caller has left
-	return nil
 }
 
 // live reports that the process answers. It does not ask the store: a store that is out of reach is

@@ -163,13 +163,18 @@ func (a *api) allEvents(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer f.Close()
+	from := &feeding{Feed: f}
 	var first []message
 	if after.IsZero() {
-		if first, err = a.snapshots(ctx, prefix, f.Cursor()); err != nil {
+		if from.census, err = a.service.Census(ctx, prefix); err != nil {
+			return err
+		}
+		defer from.census.Close()
+		if first, err = from.next(ctx); err != nil { // an error, and no stream
 			return err
 		}
 	}
-	return a.stream(w, r, feeding{f}, first)
+	return a.stream(w, r, from, first)
 }
 
 // feedCursor reads the prefix and the cursor of a stream of all elections.
@@ -192,33 +197,43 @@ func feedCursor(r *http.Request) (prefix string, after instance.Cursor, err erro
 	return values.Get("prefix"), after, nil
 }
 
-// snapshots returns the present elections. Only the last message has the cursor: a reader that was
-// disconnected before it starts again.
-func (a *api) snapshots(ctx context.Context, prefix string, cursor instance.Cursor) ([]message, error) {
-	census, err := a.service.Census(ctx, prefix)
-	if err != nil {
-		return nil, err
-	}
-	var messages []message
-	for _, l := range census.Leases {
-		if !l.Deleted {
-			messages = append(messages, message{name: wire.StreamSnapshot, data: wire.NewLease(l)})
-		}
-	}
-	start := wire.StreamStart{Elections: len(messages)}
-	return append(messages, message{id: cursor.String(), name: wire.StreamReady, data: start}), nil
+// feeding is the source of a stream of all elections: of a census, if there is one, and then of
+// events.
+type feeding struct {
+	*instance.Feed
+	census *instance.Census // nil if there is none, or no more
+	told   int              // elections of the census
 }
 
-// feeding is the source of a stream of all elections.
-type feeding struct{ *instance.Feed }
-
-func (f feeding) next(ctx context.Context) ([]message, error) {
+func (f *feeding) next(ctx context.Context) (messages []message, err error) {
+	if f.census != nil {
+		return f.snapshots(ctx)
+	}
 	items, err := f.Next(ctx)
-	messages := make([]message, len(items))
-	for i, item := range items {
-		messages[i] = message{id: item.Cursor.String(), data: wire.NewEvent(item.Event)}
+	for _, item := range items {
+		messages = append(messages, message{id: item.Cursor.String(), data: wire.NewEvent(item.Event)})
 	}
 	return messages, err
 }
 
-func (f feeding) cursor() string { return f.Cursor().String() }
+// snapshots returns the next elections of the census. Only the last message has the cursor: a
+// reader that was disconnected before it starts again.
+func (f *feeding) snapshots(ctx context.Context) (messages []message, err error) {
+	leases, more, err := f.census.Next(ctx)
+	for _, l := range leases {
+		messages = append(messages, message{name: wire.StreamSnapshot, data: wire.NewLease(l)})
+	}
+	if f.told += len(leases); more || err != nil {
+		return messages, err
+	}
+	f.census.Close()
+	f.census = nil
+	return append(messages, message{id: f.cursor(), name: wire.StreamReady, data: wire.StreamStart{Elections: f.told}}), nil
+}
+
+func (f *feeding) cursor() string {
+	if f.census != nil {
+		return ""
+	}
+	return f.Cursor().String()
+}

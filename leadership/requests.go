@@ -371,13 +371,6 @@ func (r EventsRequest) validate() (limit int, err error) {
 // takes a census.
 const MaxRecent = 10_000
 
-// Census is all elections, each as it was at some moment during the call. Elections whose record
-// cannot be trusted or needs a newer program are not in it.
-type Census struct {
-	Leases []Lease
-	From   time.Time // the store's time when the first was read; zero if there are none
-}
-
 // Result is the answer to one part of a batch: a lease or an error.
 type Result struct {
 	Lease Lease

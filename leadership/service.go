@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type Service struct {
 	store      Store
 	publishers []Publisher
 	peers      Peers
+	expiring   atomic.Value // the Election where ExpireAll goes on; in the order of Store.Held
 }
 
 // New returns a service on the store that tells the publishers of each change it makes. Closing the

@@ -41,13 +41,29 @@ func (s *Service) List(ctx context.Context, r ListRequest) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	page := Page{Next: listing.Next}
-	for _, snap := range listing.Snapshots {
+	return listing.page(), nil
+}
+
+// page leaves out the deleted elections.
+func (l Listing) page() Page {
+	page := Page{Next: l.Next}
+	for _, snap := range l.Snapshots {
 		if !snap.Record.Deleted {
 			page.Leases = append(page.Leases, snap.Lease())
 		}
 	}
-	return page, nil
+	return page
+}
+
+// CensusPage reads a page of MaxPageSize after Next of the page before: of all elections whose
+// names begin with prefix or, if held, of those that have a leader, in an order of the store's own.
+func (s *Service) CensusPage(ctx context.Context, prefix string, held bool, after Election) (Page, error) {
+	if held {
+		listing, err := s.store.Held(ctx, after, MaxPageSize)
+		return listing.page(), err
+	}
+	listing, err := s.store.List(ctx, prefix, after, MaxPageSize)
+	return listing.page(), err
 }
 
 // Events reads a part of an election's history, oldest first. A deleted election still has its
@@ -103,24 +119,8 @@ func (s *Service) Since(ctx context.Context, after time.Time) (Recent, error) {
 
 // Now reads the store's clock.
 func (s *Service) Now(ctx context.Context) (time.Time, error) {
-	snap, err := s.store.Get(ctx, "now") // any name will do: one that was never seen has a time too
+	snap, err := s.store.Get(ctx, "NOW") // no election has the name, and one never seen has a time too
 	return snap.Now, err
-}
-
-// Census reads all elections whose names begin with prefix, the deleted ones too.
-func (s *Service) Census(ctx context.Context, prefix string) (Census, error) {
-	if err := ValidatePrefix(prefix); err != nil {
-		return Census{}, err
-	}
-	var census Census
-	err := s.walk(ctx, prefix, func(snap Snapshot) error {
-		if census.From.IsZero() || snap.Now.Before(census.From) {
-			census.From = snap.Now
-		}
-		census.Leases = append(census.Leases, snap.Lease())
-		return nil
-	})
-	return census, err
 }
 
 // walk visits all elections in the order of their names.

@@ -17,12 +17,19 @@ func (s *Service) Expire(ctx context.Context, e Election) (Lease, error) {
 
 // ExpireAll records each lease that has run out unrecorded, for a service that was asleep when it
 // happened. It reads the elections that have a leader and no others, and leaves out those whose
-// record cannot be trusted or needs a newer program. It returns how many it recorded, also with an
-// error: one election that fails or is slow does not stop the others, and the error is the first.
+// record cannot be trusted or needs a newer program. It begins where the last call was at its end,
+// so that several calls reach all. It returns how many it recorded, also with an error: one
+// election that fails or is slow does not stop the others, and the error is the first.
 func (s *Service) ExpireAll(ctx context.Context) (expired int, err error) {
 	var failed error
-	var after Election
-	for {
+	after, _ := s.expiring.Swap(Election("")).(Election)
+	defer func() {
+		if ctx.Err() != nil {
+			s.expiring.Store(after) // this page again
+		}
+	}()
+	for whole := false; ; {
+		whole = whole || after == ""
 		held, err := s.store.Held(ctx, after, MaxPageSize)
 		if err != nil {
 			return expired, cmp.Or(failed, err)
@@ -35,7 +42,10 @@ func (s *Service) ExpireAll(ctx context.Context) (expired int, err error) {
 		}
 		n, err := s.changeAll(ctx, over, Expire)
 		expired, failed = expired+n, cmp.Or(failed, err, ctx.Err())
-		if after = held.Next; after == "" || ctx.Err() != nil {
+		if ctx.Err() != nil {
+			return expired, failed
+		}
+		if after = held.Next; after == "" && whole {
 			return expired, failed
 		}
 	}

@@ -3,7 +3,9 @@ package leadership_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -232,13 +234,58 @@ func (s torn) Held(ctx context.Context, after leadership.Election, limit int) (l
 	return s.List(ctx, "", after, limit)
 }
 
+// endless is a store with so many pages of held leases that no call comes to their end. Those of
+// the last page are over.
+type endless struct {
+	*slowStore
+	pages, perCall int
+	read           []leadership.Election
+	end            context.CancelFunc
+}
+
+func (s *endless) Held(ctx context.Context, after leadership.Election, _ int) (leadership.Listing, error) {
+	if ctx.Err() != nil {
+		return leadership.Listing{}, fmt.Errorf("%w: %w", leadership.StoreUnavailable, ctx.Err())
+	}
+	if s.read = append(s.read, after); len(s.read)%s.perCall == 0 {
+		s.end()
+	}
+	n, _ := strconv.Atoi(string(after))
+	if n+1 == s.pages {
+		return leadership.Listing{Snapshots: []leadership.Snapshot{s.snap}}, nil
+	}
+	return leadership.Listing{Next: leadership.Election(strconv.Itoa(n + 1))}, nil
+}
+
+func TestSweepsThatAreCutShortReachAllElectionsTogether(t *testing.T) {
+	store, _, _ := slow(t)
+	store.snap.Now = store.snap.Now.Add(2 * time.Second)
+	held := &endless{slowStore: store, pages: 10, perCall: 4}
+	s := leadership.New(held)
+	expired := 0
+	for range 4 {
+		ctx, cancel := context.WithCancel(t.Context())
+		held.end = cancel
+		n, err := s.ExpireAll(ctx)
+		if expired += n; !errors.Is(err, context.Canceled) {
+			t.Errorf("a sweep that was cut short: %v", err)
+		}
+		cancel()
+	}
+	if expired != 1 {
+		t.Errorf("%d leases were recorded as over, want 1; pages read: %q", expired, held.read)
+	}
+	held.perCall = 1000
+	held.read = nil
+	if _, err := s.ExpireAll(t.Context()); err != nil || !slices.Contains(held.read, "") || len(held.read) < held.pages {
+		t.Errorf("a sweep that has time read pages %q, %v; want all", held.read, err)
+	}
+}
+
 func TestAListThatBreaksOffIsAnErrorAndNotItsEnd(t *testing.T) {
 	store, _, _ := slow(t)
 	store.snap.Now = store.snap.Now.Add(2 * time.Second)
 	s := leadership.New(torn{store})
-	if census, err := s.Census(t.Context(), ""); !errors.Is(err, leadership.StoreUnavailable) {
-		t.Errorf("a census: got %d elections, %v; want %s", len(census.Leases), err, leadership.StoreUnavailable)
-	}
 	if n, err := s.ExpireAll(t.Context()); !errors.Is(err, leadership.StoreUnavailable) || n != 1 {
 		t.Errorf("expire all: got %d, %v; want the one that was listed, and %s", n, err, leadership.StoreUnavailable)
 	}

@@ -54,7 +54,9 @@ func Open(ctx context.Context, spec string, c Config) (Store, error) {
 	}
 	switch t.kind {
 	case inMemory:
-		return memory.New(memory.Config{History: c.History}), nil
+		// An instance looks back ten seconds, and ten from when a cursor was given: so a cursor of
+		// an earlier process is refused.
+		return memory.New(memory.Config{History: c.History, Begins: time.Now().Add(-10 * time.Second)}), nil
 	case inFile:
 		return opened(file.Open(t.path, file.Config{History: c.History, Log: c.Log}))
 	case inFirestore:

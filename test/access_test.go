@@ -412,7 +412,7 @@ func TestOnCloudRunOnlyCheckedTokensCount(t *testing.T) {
 			t.Errorf("%s: %d %s; want %d", c.name, r.status, r.body, c.want)
 		}
 	}
-	if r := a.ask("", "GET", wire.PathReady, ""); r.status != http.StatusServiceUnavailable || !strings.Contains(string(r.body), "callers are not verified") {
+	if r := a.ask("", "GET", wire.PathReady, ""); r.status != http.StatusServiceUnavailable || !strings.Contains(string(r.body), "callers are not verified;") {
 		t.Errorf("ready: %d %s; want that it says why it refuses every call", r.status, r.body)
 	}
 }

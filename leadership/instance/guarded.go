@@ -70,8 +70,8 @@ type Service interface {
 	// Watch reads an election and opens a stream of its events; Feed opens one of all elections.
 	Watch(context.Context, leadership.WatchRequest) (leadership.Reading, *Watch, error)
 	Feed(ctx context.Context, prefix string, after Cursor) (*Feed, error)
-	// Census reads all elections whose names begin with the prefix.
-	Census(ctx context.Context, prefix string) (leadership.Census, error)
+	// Census reads all elections whose names begin with the prefix, page by page.
+	Census(ctx context.Context, prefix string) (*Census, error)
 	// Join makes the caller a member, and reads the election. Leave ends that.
 	Join(context.Context, leadership.JoinRequest) (leadership.Reading, error)
 	Leave(context.Context, leadership.LeaveRequest) error
@@ -456,7 +456,7 @@ func (g *Guarded) Feed(ctx context.Context, prefix string, after Cursor) (*Feed,
 }
 
 // Census implements Service. It needs the rights of Feed.
-func (g *Guarded) Census(ctx context.Context, prefix string) (leadership.Census, error) {
+func (g *Guarded) Census(ctx context.Context, prefix string) (*Census, error) {
 	return guarded(ctx, g, wire.VerbWatchAll, Op{Prefix: prefix, N: 1}, g.service.Census, prefix)
 }
 

@@ -73,6 +73,7 @@ type Instance struct {
 	deaf    atomic.Bool // the bus may miss events
 
 	journals *journals // so, too
+	census   censusPages
 
 	storeTime atomic.Pointer[time.Time] // a time that the store has said
 	load      load
@@ -96,6 +97,7 @@ func New(c Config) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	i.census.list, i.census.drained = i.service.CensusPage, i.hub.Cause
 	i.queue = line.NewQueue(line.Config{
 		Acquire: i.acquire, Release: i.Release, Withdraw: i.service.Withdraw, Instance: i.number, Present: i.present, Hub: i.hub, Jitter: jitter(c.Alone),
 	})

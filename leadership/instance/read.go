@@ -31,11 +31,6 @@ func (i *Instance) List(ctx context.Context, r leadership.ListRequest) (leadersh
 	return i.service.List(ctx, r)
 }
 
-// Census reads all elections from the store; see leadership.Service.
-func (i *Instance) Census(ctx context.Context, prefix string) (leadership.Census, error) {
-	return i.service.Census(ctx, prefix)
-}
-
 // Events reads a part of an election's history from the store; see leadership.Service.
 func (i *Instance) Events(ctx context.Context, r leadership.EventsRequest) ([]leadership.Event, error) {
 	return i.service.Events(ctx, r)

@@ -185,10 +185,11 @@ func (r *roll) send(ctx context.Context) {
 
 // sending is what the sender knows of its sheets.
 type sending struct {
-	whole  time.Duration // when the next whole sheet is due
-	beat   time.Duration // when the renewed leases are told next
-	failed bool          // the last one could not be sent, and that was logged
-	sent   bool          // one was, ever
+	whole  time.Duration                         // when the next whole sheet is due
+	beat   time.Duration                         // when renewed leases are told next
+	told   map[leadership.Election]time.Duration // when each of them is
+	failed bool                                  // the last one could not be sent, and that was logged
+	sent   bool                                  // one was, ever
 }
 
 // sheets returns those that are due.
@@ -205,9 +206,7 @@ func (r *roll) sheets(s *sending) (due [][]byte) {
 	}
 	var renewed []members.Renewed
 	if isWhole || now >= s.beat {
-		var beat time.Duration
-		renewed, beat = r.renewed()
-		s.beat = now + beat
+		renewed = r.renewed(s, isWhole, now)
 	}
 	r.do(func(reg *members.Registry, now time.Duration) {
 		if isWhole {
@@ -219,16 +218,23 @@ func (r *roll) sheets(s *sending) (due [][]byte) {
 	return due
 }
 
-// renewed returns the leases that were renewed here lately, and in what time to tell of them again:
-// in half of the shortest one, so that the other instances hear of it before the end that they
-// know.
-func (r *roll) renewed() (all []members.Renewed, beat time.Duration) {
-	beat = wholeEvery
+// renewed returns the leases that were renewed here lately and of which it is time to tell: each in
+// half of its duration, so that the other instances hear of it before the end that they know, and
+// with a whole sheet.
+func (r *roll) renewed(s *sending, isWhole bool, now time.Duration) (due []members.Renewed) {
+	told := make(map[leadership.Election]time.Duration)
+	s.beat = now + wholeEvery
 	for _, l := range r.hub.RenewedHere() {
-		all = append(all, members.Renewed{Election: l.Election, Token: l.Token, Left: l.Left})
-		beat = min(beat, l.Duration/2)
+		at := s.told[l.Election]
+		if isWhole || now >= at {
+			due = append(due, members.Renewed{Election: l.Election, Token: l.Token, Left: l.Left})
+			at = now + max(l.Duration/2, glance)
+		}
+		told[l.Election] = at
+		s.beat = min(s.beat, at)
 	}
-	return all, max(beat, glance)
+	s.told = told
+	return due
 }
 
 // failed notes that a sheet could not be sent: what it said comes with a whole one.

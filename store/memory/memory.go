@@ -25,6 +25,8 @@ type Config struct {
 	// History is how long events are kept; 0 for leadership.DefaultHistory. Older ones are
 	// forgotten as their election changes; its newest event always stays.
 	History time.Duration
+	// Begins is where the history begins: Since refuses earlier instants. Zero: no beginning.
+	Begins time.Time
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
 	Codec leadership.Codec
 }
@@ -42,6 +44,7 @@ type Store struct {
 type data struct {
 	now     func() time.Time
 	history history.Span
+	begins  time.Time
 
 	mu        sync.Mutex // guards all below
 	records   map[leadership.Election]stored
@@ -67,6 +70,7 @@ func New(c Config) *Store {
 	return &Store{codec: c.Codec, data: &data{
 		now:       now,
 		history:   history.Span(cmp.Or(c.History, leadership.DefaultHistory)),
+		begins:    c.Begins,
 		records:   make(map[leadership.Election]stored),
 		events:    make(map[leadership.Election][]leadership.Event),
 		announced: make(map[leadership.EventID]bool),
@@ -293,6 +297,9 @@ func (s *Store) Since(ctx context.Context, after time.Time, limit int) (leadersh
 		return leadership.Recent{}, err
 	}
 	d := s.data
+	if after.Before(d.begins) {
+		return leadership.Recent{}, history.Compacted(after, d.begins)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()

@@ -48,6 +48,21 @@ var readCases = []contractCase{
 			h.Errorf("got %+v\nwant %+v", got, want)
 		}
 	}},
+	{"the time is read by a name that no election has, whatever the others are, and nothing is written", func(h *handles) {
+		h.update(h.a, "now", acquire("ann", time.Minute))
+		before := h.get(h.a, "now")
+		now, err := leadership.New(h.b).Now(h.Context())
+		if err != nil || now.Before(before.Now.Add(-before.Guard)) {
+			h.Errorf("got %v, %v; want %v or later", now, err, before.Now)
+		}
+		if got := h.list("", "", 10); !slices.Equal(got, []leadership.Election{"now"}) {
+			h.Errorf("then there are %v", got)
+		}
+		h.backing.Damage(h, "now", UnknownSchema)
+		if _, err := leadership.New(h.a).Now(h.Context()); err != nil {
+			h.Errorf("beside a record that cannot be trusted: %v", err)
+		}
+	}},
 	{"events are read after a revision, up to a limit, in order", func(h *handles) {
 		for i := range 12 {
 			h.update(h.a, jobs, put(time.Duration(i+1)*time.Second))

@@ -445,7 +445,7 @@ func (f *fleet) olderRefusesByName() {
 		!slices.Equal(listing.TooNew, []leadership.Election{jobs}) || len(listing.Untrusted) != 0 {
 		f.Errorf("list: got %+v, %v", listing, err)
 	}
-	if census, err := service.Census(ctx, ""); err != nil || len(census.Leases) != 1 {
+	if census, err := service.CensusPage(ctx, "", false, ""); err != nil || len(census.Leases) != 1 {
 		f.Errorf("census: got %+v, %v", census, err)
 	}
 	if got := len(f.events(s, jobs)); got != events {

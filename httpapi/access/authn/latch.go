@@ -228,11 +228,12 @@ func (p *Platform) Latched() string {
 	return why
 }
 
-// Refusing returns why every call is refused; "" while calls are answered.
+// Refusing returns why every call is refused, for callers; "" while calls are answered. How the
+// platform can be passed by is in the log alone.
 func (p *Platform) Refusing() string {
 	switch why, awaiting := p.latch.state(); {
 	case why != "":
-		return "callers are not verified: " + why
+		return "callers are not verified; its operator finds the reason in its log"
 	case awaiting:
 		return "the instance is verifying that Cloud Run checks its callers"
 	}

@@ -271,6 +271,9 @@ func TestNoCallIsAnsweredBeforeTheFirstProbe(t *testing.T) {
 				} else {
 					wantCaller(t, p, with(cut), ann)
 				}
+				if strings.Contains(p.Refusing(), "IAM") {
+					t.Errorf("anyone is told how to come in: %q", p.Refusing())
+				}
 				if latched, refusing := p.Latched() != "", p.Refusing() != ""; latched != c.latched || refusing != c.latched {
 					t.Errorf("refusing %q, latched %q", p.Refusing(), p.Latched())
 				}

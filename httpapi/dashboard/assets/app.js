@@ -5,7 +5,7 @@ import {election} from './election.js';
 
 const main = document.getElementById('main'), live = document.getElementById('live'), age = document.getElementById('age');
 // A server that was silent for so long may be gone: it says something every 15 s.
-const silence = 20000;
+let silence = 20000;
 const crowded = 'A read gets no answer. If many windows of this page are open, close some: a browser opens few connections to one server.';
 
 let heard = 0, fresh = 0, connected = false, reason = '', degraded = '';
@@ -77,6 +77,7 @@ async function start() {
   if (visitor.may.includes('watchAll')) return fleet(main, open);
   try { // a visitor with rights over some elections is shown those, which no stream has
     await call('/v1/elections?pageSize=1');
+    silence = 45000; // the list is read every 30 s
     fleet(main, undefined, status);
   } catch {
     live.hidden = age.hidden = true;

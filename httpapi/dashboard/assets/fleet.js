@@ -4,8 +4,11 @@ import {call} from './server.js';
 // An election flaps if it was granted so often within this time.
 const flap = {terms: 4, within: 600000};
 
+// The most rows that are shown; a search finds the others.
+const most = 1000;
+
 // How often rows in view ask who waits, and the list is read where there is no stream.
-const every = {members: 30000, list: 5000};
+const every = {members: 30000, list: 30000};
 
 // These sort from the most to the least at first.
 const falling = ['token', 'line', 'changed'];
@@ -42,7 +45,7 @@ export function fleet(main, stream, status) {
     return r.pause ? [7, ['pause', 'warn', 'Leads, paused']] : [9, ['disc', 'good', 'Leads']];
   }
   const by = {
-    state: (a, b) => state(a)[0] - state(b)[0],
+    state: (a, b) => a.rank - b.rank,
     name: () => 0,
     leader: (a, b) => (a.lease.leaderId ?? '').localeCompare(b.lease.leaderId ?? ''),
     token: (a, b) => b.lease.fencingToken - a.lease.fencingToken,
@@ -85,14 +88,18 @@ export function fleet(main, stream, status) {
     for (const e of entries) { const r = all.get(e.target.dataset.name); if (r) { r.inView = e.isIntersecting; dirty.add(r); } }
   });
   function row(name) {
-    const r = {name, round, grants: new Map(), lease: {}, changed: 0, end: 0, due: 0, ask: 0, bar: bar(), chip: chip(), leader: h('span'), token: h('span', {class: 'num'}), line: h('span', {class: 'dim'}), when: h('span', {class: 'dim num'})};
-    const cells = {state: r.chip.e, name: h('a', {href: page(name)}, name), leader: r.leader, token: r.token, left: r.bar.e, line: r.line, changed: r.when};
-    r.e = h('div', {role: 'row', 'data-name': name}, Object.entries(cells).map(([id, c]) => h('div', {role: 'cell', class: id}, c)));
+    const r = {name, round, grants: new Map(), lease: {}, changed: 0, end: 0, due: 0, ask: 0};
     all.set(name, r);
-    seen.observe(r.e);
     return r;
   }
-  function forget(r) { all.delete(r.name); seen.unobserve(r.e); sort = true; }
+  // build makes what is shown of a row.
+  function build(r) {
+    Object.assign(r, {bar: bar(), chip: chip(), leader: h('span'), token: h('span', {class: 'num'}), line: h('span', {class: 'dim'}), when: h('span', {class: 'dim num'})});
+    const cells = {state: r.chip.e, name: h('a', {href: page(r.name)}, r.name), leader: r.leader, token: r.token, left: r.bar.e, line: r.line, changed: r.when};
+    r.e = h('div', {role: 'row', 'data-name': r.name}, Object.entries(cells).map(([id, c]) => h('div', {role: 'cell', class: id}, c)));
+    seen.observe(r.e);
+  }
+  function forget(r) { all.delete(r.name); if (r.e) seen.unobserve(r.e); sort = true; }
   function touch(r) { dirty.add(r); sort = true; }
 
   function learn(lease) {
@@ -198,8 +205,11 @@ export function fleet(main, stream, status) {
       t.e.classList.toggle('some', n > 0);
     }
     for (const t of heads) t.id === order ? t.e.setAttribute('aria-sort', back === falling.includes(order) ? 'ascending' : 'descending') : t.e.removeAttribute('aria-sort');
-    const keep = [...all.values()].filter(r => filters[filter][2](r) && (!search || r.name.includes(search) || (r.lease.leaderId ?? '').toLowerCase().includes(search)));
-    keep.sort((a, b) => (by[order](a, b) || (a.name < b.name ? -1 : 1)) * (back ? -1 : 1));
+    const found = [...all.values()].filter(r => filters[filter][2](r) && (!search || r.name.includes(search) || (r.lease.leaderId ?? '').toLowerCase().includes(search)));
+    for (const r of found) r.rank = state(r)[0];
+    found.sort((a, b) => (by[order](a, b) || (a.name < b.name ? -1 : 1)) * (back ? -1 : 1));
+    const keep = found.slice(0, most);
+    for (const r of keep) if (!r.e) build(r);
     const focus = document.activeElement, stays = new Set(keep);
     for (const r of shown) if (!stays.has(r)) r.e.remove();
     let at = body.firstElementChild;
@@ -212,11 +222,12 @@ export function fleet(main, stream, status) {
     shown = keep;
     nothing.hidden = keep.length > 0;
     say(nothing, !all.size ? 'There is no election yet.' : search ? `No election matches “${search}”.` : 'No election is in this state.');
-    say(counted, `${keep.length} of ${all.size}`);
+    say(counted, keep.length < found.length ? `the first ${keep.length} of ${found.length}` : `${found.length} of ${all.size}`);
   }
 
   // poll reads the list, page by page.
   async function poll() {
+    if (document.hidden) await new Promise(shown => document.addEventListener('visibilitychange', shown, {once: true}));
     try {
       const found = new Set();
       for (let token = ''; token !== undefined;) {
@@ -231,6 +242,7 @@ export function fleet(main, stream, status) {
   }
   if (!stream) poll();
   stream?.('/v1/events', {
+    costly: true, // it begins with all elections
     snapshot: l => { learn(l).round = round; },
     event,
     ready: () => { for (const r of all.values()) if (r.round !== round) forget(r); sort = true; },

@@ -77,12 +77,16 @@ export async function call(path, body, cancelled, revision) {
 // A stream sends something every 15 s. One that is silent for longer is as good as closed.
 const silence = 40000;
 
+// How long the id of a costly stream is kept without a word from the server. After that it may be
+// another store.
+const kept = 60000;
+
 // stream reads a stream, and opens it again whatever ended it: after the last id or, if it failed,
-// from the beginning, which restart is told of. It is closed while the page is in the background: a
-// browser opens few connections to one server. status is told whether the stream is open, and if
-// not, why.
+// from the beginning, which restart is told of. If handlers.costly, a failure of the network does not
+// make it begin again. It is closed while the page is in the background: a browser opens few
+// connections to one server. status is told whether the stream is open, and if not, why.
 export function stream(url, handlers, status) {
-  let last = '', pause = 500, abort, timer, told = false;
+  let last = '', pause = 500, abort, timer, told = false, heard = 0;
   const restart = () => { last = ''; handlers.restart?.(); };
   const watch = () => { clearTimeout(timer); timer = setTimeout(() => abort.abort(), silence); };
   function take(message) {
@@ -110,6 +114,7 @@ export function stream(url, handlers, status) {
     for (let text = '';;) {
       const {done, value} = await reader.read();
       if (done) return;
+      heard = now();
       watch();
       status(true);
       const messages = (text + value).split('\n\n');
@@ -123,8 +128,10 @@ export function stream(url, handlers, status) {
       told = false;
       try { await read(); } catch (e) {
         why = e.name === 'AbortError' || e instanceof TypeError ? '' : e.message;
-        if (!document.hidden) restart(); // it may be another store, or the id may be what is refused
+        const refused = e.status >= 400 && e.status < 500 && e.status !== 429; // it may be the id
+        if (!document.hidden && (refused || !handlers.costly || now() - heard > kept)) last = '';
       }
+      if (!last) restart();
       clearTimeout(timer);
       if (document.hidden) {
         status(false, 'This page was in the background.');

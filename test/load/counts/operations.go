@@ -163,7 +163,22 @@ func (s *script) read() error {
 		s.counted("first watch on an election", s.watch),
 		s.counted("each further watch on it", s.watch),
 		s.counted(fmt.Sprintf("list of %d elections", many), func() error { _, err := s.service.List(s.ctx, leadership.ListRequest{Prefix: "e"}); return err }),
+		s.counted(fmt.Sprintf("census, with %d elections held", many+1), s.census),
 	)
+}
+
+func (s *script) census() error {
+	c, err := s.inst.Census(s.ctx, "")
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for more := true; more; {
+		if _, more, err = c.Next(s.ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // member joins, asks for the members, and leaves. The election is in the cache.

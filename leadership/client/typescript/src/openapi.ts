@@ -1076,7 +1076,9 @@ export interface paths {
          * @description A stream of server-sent events with every event of all elections, at least once. The events of one election are in order and
          *     without gaps; drop those that are not newer than what you have seen of the election. Unless `after` or the header Last-Event-ID
          *     gives a cursor, the stream begins with every present election, as events named `snapshot`, and then one named `ready`, whose id
-         *     is the first cursor. Otherwise it is like the stream of one election, except that ids are cursors: send them back unchanged.
+         *     is the first cursor. Without a prefix those that have a leader come first; one that changes meanwhile may come twice. A stream
+         *     that ends before `ready` gives no cursor: begin again. Otherwise it is like the stream of one election, except that ids are
+         *     cursors: send them back unchanged.
          */
         get: operations["allEvents"];
         put?: never;
@@ -2633,6 +2635,8 @@ export interface components {
         RetryAfter: number;
         /** @description The revision as an entity tag. */
         ETag: string;
+        /** @description The entity tag of this document. */
+        DocumentETag: string;
         /** @description Asks for a token (RFC 6750). */
         Challenge: string;
         /** @description The methods of the path. */
@@ -4463,12 +4467,22 @@ export interface operations {
             /** @description The document. */
             200: {
                 headers: {
+                    ETag: components["headers"]["DocumentETag"];
                     "X-Request-Id": components["headers"]["RequestId"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/yaml": unknown;
                 };
+            };
+            /** @description The document is that of the ETag in If-None-Match. */
+            304: {
+                headers: {
+                    ETag: components["headers"]["DocumentETag"];
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["InvalidArgument"];
             403: components["responses"]["PermissionDenied"];

@@ -318,3 +318,37 @@ func TestEveryReadingWasTrueWithinItsAgeAndNeverGoesBack(t *testing.T) {
 		t.Errorf("the store saw %d of %d reads: this was no test of a cache", gets.Load(), reads.Load())
 	}
 }
+
+// Many more events than a store tells at once come within the time that a mark lies back.
+func TestAFeedWithoutACursorBeginsAndGoesOnHoweverMuchHappens(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		var elections []leadership.Election
+		for n := range 50 {
+			elections = append(elections, leadership.Election(fmt.Sprintf("e%02d", n)))
+		}
+		busy := func(lasting time.Duration) {
+			for range lasting / (10 * time.Millisecond) {
+				time.Sleep(10 * time.Millisecond)
+				for _, e := range elections {
+					h.Publish(w.change(e, 1)...)
+				}
+			}
+		}
+		busy(4 * time.Second) // 5,000 a second
+		f := w.follows(h, "", fromNow)
+		seen := sight{}
+		for _, e := range elections {
+			seen[e] = leadership.Revision(len(w.history(e, 0)))
+		}
+		busy(8 * time.Second)
+		for _, i := range f.items() {
+			if err := seen.see(i.Event); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.ended(); err != nil || seen["e07"] != 1200 {
+			t.Errorf("a feed got to revision %d, want 1200, and then the error %v", seen["e07"], err)
+		}
+	})
+}

@@ -53,8 +53,10 @@ const (
 	maxTries = 10                    // looks into a gap
 
 	// overlap is by how much a mark lies before the store's time of the look that it stands on. It
-	// is far above the store's guard.
-	overlap = 5 * time.Second
+	// is far above the store's guard. While there are more than maxFresh events in that time it is
+	// shorter, down to minOverlap.
+	overlap    = 5 * time.Second
+	minOverlap = overlap / 8
 	// markEvery is how often the mark moves on while there are events. A feed that resumes may see
 	// the events of that time twice.
 	markEvery = time.Minute
@@ -169,7 +171,7 @@ func (s *feeds) look(ctx context.Context, j *journal) {
 			j.window = newWindow(mark, s.size)
 			close(j.ready)
 		}
-		j.window.take(recent.Events, recent.Now.Add(-overlap))
+		j.window.take(recent.Events, settled(recent))
 		j.settle(began)
 	case ctx.Err() != nil: // and so run ends
 	case j.window == nil, errors.Is(err, leadership.HistoryCompacted):
@@ -191,16 +193,30 @@ func (s *feeds) recent(ctx context.Context, mark time.Time) (time.Time, leadersh
 		recent, err := s.since(ctx, mark)
 		return mark, recent, err
 	}
-	err := s.hub.askHistory(ctx, func(ctx context.Context) error {
-		now, err := s.hub.store.Now(ctx)
-		mark = now.Add(-overlap)
+	var now time.Time
+	err := s.hub.askHistory(ctx, func(ctx context.Context) (err error) {
+		now, err = s.hub.store.Now(ctx)
 		return err
 	})
 	if err != nil {
 		return mark, leadership.Recent{}, err
 	}
-	recent, err := s.since(ctx, mark.Add(-overlap))
-	return mark, recent, err
+	for before := overlap; ; before /= 2 {
+		recent, err := s.since(ctx, now.Add(-2*before))
+		if !errors.Is(err, leadership.HistoryCompacted) || before <= minOverlap {
+			return now.Add(-before), recent, err
+		}
+	}
+}
+
+// settled returns the mark after a look. Its events are in the order of their times.
+func settled(recent leadership.Recent) (mark time.Time) {
+	for before := overlap; ; before /= 2 {
+		mark = recent.Now.Add(-before)
+		if n := len(recent.Events) - maxFresh; before <= minOverlap || n < 0 || !recent.Events[n].At.After(mark) {
+			return mark
+		}
+	}
 }
 
 // since reads the events of all elections that were committed after the instant.

@@ -1,0 +1,305 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"regent/httpapi"
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/leadership/wire"
+	"regent/store/memory"
+)
+
+// past is a store with many elections that were: of each hundred and one, one is led, fifty were
+// released and fifty deleted. It counts the pages that are read, and keeps none in memory.
+type past struct {
+	leadership.Store
+	elections   int
+	held, lists atomic.Int64
+	revision    leadership.Revision // of each election
+	beforeList  func(n int64)       // may block
+}
+
+func newPast() *past {
+	return &past{Store: memory.New(memory.Config{}), elections: 101_000, revision: 2, beforeList: func(int64) {}}
+}
+
+func (p *past) name(n int) leadership.Election {
+	return leadership.Election(fmt.Sprintf("job-%06d", n))
+}
+
+func (p *past) snapshot(n int) leadership.Snapshot {
+	now := time.Now()
+	r := leadership.Record{Election: p.name(n), Revision: p.revision, Token: 1, HeartbeatAt: now, AcquiredAt: now.Add(-time.Hour), LeaseDuration: time.Hour}
+	switch {
+	case n%101 == 0:
+		r.LeaderID = "ann"
+	case n%2 == 0:
+		r.Deleted = true
+	}
+	return leadership.Snapshot{Record: r, Now: now}
+}
+
+// page returns the elections after the one, of which each is so many from the next.
+func (p *past) page(after leadership.Election, step, limit int) (l leadership.Listing) {
+	n := 0
+	if after != "" {
+		fmt.Sscanf(string(after), "job-%06d", &n)
+		n += step
+	}
+	for ; n < p.elections && len(l.Snapshots) < limit; n += step {
+		l.Snapshots = append(l.Snapshots, p.snapshot(n))
+	}
+	if n < p.elections {
+		l.Next = l.Snapshots[limit-1].Record.Election
+	}
+	return l
+}
+
+func (p *past) Held(_ context.Context, after leadership.Election, limit int) (leadership.Listing, error) {
+	p.held.Add(1)
+	return p.page(after, 101, limit), nil
+}
+
+func (p *past) List(ctx context.Context, _ string, after leadership.Election, limit int) (leadership.Listing, error) {
+	p.beforeList(p.lists.Add(1))
+	if ctx.Err() != nil {
+		return leadership.Listing{}, leadership.StoreUnavailable
+	}
+	return p.page(after, 1, limit), nil
+}
+
+// pages are how many the store's lists have.
+func (p *past) pages() int64 { return int64(p.elections / leadership.MaxPageSize) }
+
+// counting reads a census, and counts the elections.
+type counting struct {
+	*instance.Census
+	led, vacant int
+	more        bool
+}
+
+func (p *past) instance(t *testing.T) *instance.Instance {
+	inst, err := instance.New(instance.Config{Store: p, Alone: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inst
+}
+
+func begin(t *testing.T, inst *instance.Instance) *counting {
+	c, err := inst.Census(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return &counting{Census: c, more: true}
+}
+
+// read reads at most so many pages.
+func (c *counting) read(t *testing.T, pages int) {
+	t.Helper()
+	for ; c.more && pages > 0; pages-- {
+		leases, more, err := c.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.more = more
+		for _, l := range leases {
+			switch {
+			case l.Deleted:
+				t.Fatalf("a deleted election: %+v", l)
+			case l.State == leadership.Held && c.vacant > 0:
+				t.Fatalf("an election with a leader after some that have none, or twice: %+v", l)
+			case l.State == leadership.Held:
+				c.led++
+			default:
+				c.vacant++
+			}
+		}
+	}
+}
+
+func (c *counting) complete(t *testing.T) {
+	t.Helper()
+	if c.more || c.led != 1000 || c.vacant != 50_000 {
+		t.Errorf("a census has %d elections with a leader and %d without, more %t; want 1,000 and 50,000", c.led, c.vacant, c.more)
+	}
+}
+
+func TestThreeCallersAtOnceShareOneCensus(t *testing.T) {
+	t.Parallel()
+	store := newPast()
+	inst := store.instance(t)
+	callers := []*counting{begin(t, inst), begin(t, inst), begin(t, inst)}
+	for callers[0].more {
+		for _, c := range callers {
+			c.read(t, 3) // while the others wait for their readers
+		}
+	}
+	for _, c := range callers {
+		c.read(t, 1000)
+		c.complete(t)
+	}
+	if n := store.lists.Load(); n > store.pages()+store.pages()/10 {
+		t.Errorf("%d pages were read, and a census has %d", n, store.pages())
+	}
+}
+
+func TestALaterCallerReadsOnWhereTheCensusUnderWayIs(t *testing.T) {
+	t.Parallel()
+	store := newPast()
+	inst := store.instance(t)
+	first := begin(t, inst)
+	first.read(t, 51)
+	later := begin(t, inst)
+	for first.more {
+		later.read(t, 1)
+		first.read(t, 1)
+	}
+	whole := store.lists.Load()
+	later.read(t, 1000)
+	first.complete(t)
+	later.complete(t)
+	if n := store.lists.Load(); whole > store.pages()+2 || n > store.pages()+55 {
+		t.Errorf("%d pages were read until the first census was over, and %d for both; it has %d, and the other came after 50", whole, n, store.pages())
+	}
+	alone := begin(t, inst)
+	alone.read(t, 1000)
+	if alone.complete(t); store.lists.Load() < 2*store.pages() {
+		t.Error("a census that began after the others is made of their pages")
+	}
+}
+
+// A stream misses what happened between an older page and its own beginning.
+func TestNoPageOfACensusIsOlderThanTheCensus(t *testing.T) {
+	t.Parallel()
+	store := newPast()
+	inst := store.instance(t)
+	first := begin(t, inst)
+	first.read(t, 3)
+	store.revision++
+	later := begin(t, inst)
+	for range 4 {
+		leases, _, err := later.Next(t.Context())
+		if err != nil || len(leases) == 0 || leases[0].Revision != store.revision {
+			t.Fatalf("%d elections, %v, the first %+v; want revision %d, which was there before the census", len(leases), err, leases[:min(1, len(leases))], store.revision)
+		}
+	}
+}
+
+// A page that a caller began and gave up is read by the others.
+func TestACallerThatLeavesDoesNotBreakTheCensusOfOthers(t *testing.T) {
+	t.Parallel()
+	store := newPast()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	store.beforeList = func(n int64) {
+		if n == 1 {
+			close(entered)
+			<-leave
+		}
+	}
+	inst := store.instance(t)
+	leaver, stays := begin(t, inst), begin(t, inst)
+	leaver.read(t, 1)
+	stays.read(t, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() { leaver.Next(ctx) })
+	<-entered
+	all.Go(func() { stays.read(t, 1000) })
+	cancel()
+	close(leave)
+	all.Wait()
+	stays.complete(t)
+}
+
+func TestAStreamOfAllElectionsBeginsAtOnceHoweverManyThereWere(t *testing.T) {
+	store := newPast()
+	half, goOn := make(chan struct{}), make(chan struct{})
+	first := make(chan struct{})
+	store.beforeList = func(n int64) {
+		<-first
+		if n == store.pages()/2 {
+			close(half)
+			<-goOn
+		}
+	}
+	l := newLiveOn(t, httpapi.Config{}, store.instance(t), nil, func(*httpapi.HTTPServer) {})
+	l.client = new(http.Client) // that holds the stream to no contract: it is long
+	before := liveHeap()
+	const callers = 3
+	var streams []reader
+	for range callers {
+		streams = append(streams, l.stream("/v1/events"))
+	}
+	for _, s := range streams {
+		s.want("snapshot", "", `"state":"held"`) // although the store has not answered for the others
+	}
+	if n := store.held.Load(); n > callers {
+		t.Errorf("%d pages were read before the first byte of %d streams", n, callers)
+	}
+	close(first)
+	var all sync.WaitGroup
+	counts := make([]int, callers)
+	for i, s := range streams {
+		all.Go(func() {
+			for counts[i] = 2; ; counts[i]++ {
+				if e, ok := s.next(); !ok || e.name != "snapshot" {
+					if e.name != "ready" || e.data != `{"elections":51000}` {
+						t.Errorf("after %d snapshots came %+v", counts[i]-1, e)
+					}
+					return
+				}
+			}
+		})
+	}
+	<-half
+	if grown := int64(liveHeap()) - int64(before); grown > 30<<20 {
+		t.Errorf("%d streams that have read half of the elections take %d MiB", callers, grown>>20)
+	}
+	close(goOn)
+	all.Wait()
+	for _, n := range counts {
+		if n != 51_001 {
+			t.Errorf("a stream told of %d elections, want 51,000", n-1)
+		}
+	}
+}
+
+// A reader that was not told of all elections must begin again.
+func TestAStreamThatEndsBeforeItIsReadyGivesNoCursor(t *testing.T) {
+	t.Parallel()
+	store := newPast()
+	goOn := make(chan struct{})
+	store.beforeList = func(int64) { <-goOn }
+	l := newLiveOn(t, httpapi.Config{}, store.instance(t), nil, func(*httpapi.HTTPServer) {})
+	l.client = new(http.Client)
+	s := l.stream("/v1/events")
+	l.instance.Drain(t.Context(), wire.Draining)
+	close(goOn)
+	for {
+		e, ok := s.next()
+		if ok && e.name == "snapshot" && e.id == "" {
+			continue
+		}
+		if !ok || e.name != "end" || e.id != "" || e.data != `{"reason":"draining"}` {
+			t.Errorf("after the snapshots came %+v, %t; want an end without an id", e, ok)
+		}
+		return
+	}
+}
+
+func liveHeap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

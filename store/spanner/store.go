@@ -46,7 +46,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.callTimeout())
 	defer cancel()
-	if err := checkSchema(ctx, client, cfg.Database); err != nil {
+	if _, err := checkSchema(ctx, client, cfg.Database); err != nil {
 		client.Close()
 		return nil, err
 	}

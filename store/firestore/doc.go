@@ -116,6 +116,9 @@
 //	refusal, Get             BatchGetDocuments           2      0
 //	renewal                  Commit                      0      1
 //	renewal with a report    Commit                      0      1
+//	with progress, if a      BatchGetDocuments, Commit   2      1
+//	lease is more than a 20th
+//	of stuckAfter
 //	without memory or ticket BatchGetDocuments, Commit   2      1
 //	n renewals, n ≤ 500      BatchWrite                  0      n
 //	List, Events             RunQuery                    found  0

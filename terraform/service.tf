@@ -166,6 +166,9 @@ resource "google_cloud_run_v2_service" "main" {
   }
 
   depends_on = [
+    google_firestore_field.event,
+    google_firestore_field.lease,
+    google_firestore_index.outbox,
     google_project_iam_member.firestore,
     google_project_iam_member.listener,
     google_project_iam_member.telemetry,

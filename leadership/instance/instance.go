@@ -192,7 +192,8 @@ type Trouble string
 
 // The troubles. Several may come together.
 const (
-	// CannotAnnounce: what this instance commits does not reach the topic.
+	// CannotAnnounce: what this instance commits does not reach the topic, or it cannot look for
+	// what others have left behind.
 	CannotAnnounce Trouble = "cannot_announce"
 	// CannotHear: what other instances announce does not reach this one.
 	CannotHear Trouble = "cannot_hear"

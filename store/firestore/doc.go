@@ -51,7 +51,8 @@
 // An event's time is its document's create_time. Nothing can be found by that, so Firestore also
 // writes the time of the request into the event, as requestedAt. That is somewhat earlier, by as
 // long as the commit takes, for which Firestore has limits far below five minutes: Since looks from
-// five minutes before on, and leaves out what it need not tell.
+// five minutes before on, and leaves out what it need not tell. What it has read before it counts,
+// if that is a lot.
 //
 // # History
 //
@@ -115,6 +116,9 @@
 //	refusal, Get             BatchGetDocuments           2      0
 //	renewal                  Commit                      0      1
 //	renewal with a report    Commit                      0      1
+//	with progress, if a      BatchGetDocuments, Commit   2      1
+//	lease is more than a 20th
+//	of stuckAfter
 //	without memory or ticket BatchGetDocuments, Commit   2      1
 //	n renewals, n ≤ 500      BatchWrite                  0      n
 //	List, Events             RunQuery                    found  0
@@ -122,6 +126,8 @@
 //	Unannounced              RunQuery                    found  0
 //	Since                    RunQuery, one for each      found  0
 //	                         1000 events
+//	Since, of 1000 and more  RunAggregationQuery,        found, and 1 of 1000 read before
+//	read before              and RunQuery as above
 //	MarkAnnounced, n ≤ 500   BatchWrite                  0      n
 //	Amend                    Commit                      0      1 + segments
 //	with an unknown head     BatchGetDocuments, Commit   1      1 + segments

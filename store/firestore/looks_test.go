@@ -35,3 +35,24 @@ func TestWhatIsLeftInTheOutboxStaysInSight(t *testing.T) {
 		}
 	}
 }
+
+func TestALookWithoutAnIndexIsTriedAgainEachHour(t *testing.T) {
+	t.Parallel()
+	var l outboxLooks
+	built, tries, part := epoch.Add(3*time.Hour+time.Minute), 0, 0
+	for at := epoch; at.Before(epoch.Add(5 * time.Hour)); at = at.Add(15 * time.Second) {
+		since := l.from()
+		switch {
+		case since.IsZero():
+		case at.Before(built):
+			tries++
+			l.lost(true)
+		default:
+			part++
+		}
+		l.complete(at, time.Time{}, since.IsZero() || at.Before(built))
+	}
+	if tries < 3 || tries > 4 || part < 200 {
+		t.Errorf("without an index for three hours it was tried %d times, want once an hour; then %d looks were at a part, want nearly all of an hour", tries, part)
+	}
+}

@@ -24,14 +24,14 @@ type outboxLooks struct {
 	since   time.Time  // what was requested before is announced; zero if that is not known
 	all     time.Time  // when all of it was looked at, by the store's time
 	last    time.Time  // the last complete look
-	noIndex bool       // for a look at a part: the whole is looked at until the handle is closed
+	noIndex time.Time  // until when only the whole is looked at, for a look at a part had no index
 }
 
 // from returns since when to look; zero: at all of the outbox.
 func (l *outboxLooks) from() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.noIndex || l.last.Sub(l.all) >= allAfter {
+	if l.last.Before(l.noIndex) || l.last.Sub(l.all) >= allAfter {
 		return time.Time{}
 	}
 	return l.since
@@ -51,11 +51,13 @@ func (l *outboxLooks) complete(at, oldest time.Time, all bool) {
 	l.since = at.Add(-history.Slack)
 }
 
-// lost notes that it is not known what is in the outbox.
+// lost notes that it is not known what is in the outbox. A missing index may be under way.
 func (l *outboxLooks) lost(noIndex bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.since, l.noIndex = time.Time{}, l.noIndex || noIndex
+	if l.since = (time.Time{}); noIndex {
+		l.noIndex = l.last.Add(allAfter)
+	}
 }
 
 // lately reads what was requested since then and is still to be announced, in the order of names.

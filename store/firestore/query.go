@@ -22,6 +22,7 @@ type query struct {
 	onlyWith   string    // only documents in which this field is true; "" for all; with by it takes an index over both
 	by         string    // the field with the timestamp,
 	later      time.Time // which has to be later than this
+	earlier    time.Time // and earlier than this; zero for no bound
 	from       string    // no names before this one,
 	after      string    // or, if it is set, only names after this one
 	afterAt    time.Time // (with by: among those with this timestamp, and whatever has a later one),
@@ -89,6 +90,32 @@ func (s *Store) findWithin(ctx context.Context, parent string, q *firestorepb.St
 	}
 }
 
+// count returns how many documents the query finds, whatever its limit, and as of when.
+func (s *Store) count(ctx context.Context, q query) (n int, at time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, rpcTimeout)
+	defer cancel()
+	sq := q.structured()
+	sq.Limit = nil
+	stream, err := s.client.RunAggregationQuery(ctx, &firestorepb.RunAggregationQueryRequest{
+		Parent: q.parent,
+		QueryType: &firestorepb.RunAggregationQueryRequest_StructuredAggregationQuery{StructuredAggregationQuery: &firestorepb.StructuredAggregationQuery{
+			QueryType: &firestorepb.StructuredAggregationQuery_StructuredQuery{StructuredQuery: sq},
+			Aggregations: []*firestorepb.StructuredAggregationQuery_Aggregation{{
+				Alias: "n", Operator: &firestorepb.StructuredAggregationQuery_Aggregation_Count_{Count: &firestorepb.StructuredAggregationQuery_Aggregation_Count{}},
+			}},
+		}},
+	})
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	for {
+		reply, err := stream.Recv()
+		if err != nil || reply.Result != nil {
+			return int(reply.GetResult().GetAggregateFields()["n"].GetIntegerValue()), timeOf(reply.GetReadTime()), err
+		}
+	}
+}
+
 func (q query) structured() *firestorepb.StructuredQuery {
 	sq := &firestorepb.StructuredQuery{
 		From:    []*firestorepb.StructuredQuery_CollectionSelector{{CollectionId: q.collection, AllDescendants: q.everywhere}},
@@ -105,6 +132,9 @@ func (q query) structured() *firestorepb.StructuredQuery {
 	if q.by != "" {
 		filters = append(filters, filter(q.by, firestorepb.StructuredQuery_FieldFilter_GREATER_THAN, instant(q.later)))
 		sq.OrderBy = []*firestorepb.StructuredQuery_Order{ascending(q.by), ascending(nameField)}
+	}
+	if !q.earlier.IsZero() {
+		filters = append(filters, filter(q.by, firestorepb.StructuredQuery_FieldFilter_LESS_THAN, instant(q.earlier)))
 	}
 	sq.Where = all(filters)
 	switch {

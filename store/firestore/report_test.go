@@ -97,6 +97,20 @@ func TestARenewalWithAReportIsOneWriteWhereTheLeaseIsKnown(t *testing.T) {
 	}
 }
 
+// The time of the last reply may lie a lease before the commit, so only an hour can be counted from
+// it.
+func TestProgressCountsFromTheCommit(t *testing.T) {
+	t.Parallel()
+	const stuck = 2 * leadership.DefaultLeaseDuration
+	r, g := newReporting(t, leadership.TermPolicy{StuckAfter: stuck})
+	l := r.renewed("with progress", `{"progress":1}`, g.Ticket, read, commit)
+	l = r.renewed("without more", `{"progress":1}`, l.Ticket, commit)
+	l = r.renewed("with more", `{"progress":2}`, l.Ticket, read, commit)
+	if d := l.EndsBy.Sub(l.LastHeartbeat); d < stuck*19/20 || d > stuck {
+		t.Errorf("it counts as stuck %v after the commit, want %v", d, stuck)
+	}
+}
+
 // Where the lease is not known as it is, the store is read, which costs three calls at most.
 func TestARenewalWithAReportReadsWhereTheLeaseIsNotKnown(t *testing.T) {
 	t.Parallel()

@@ -101,7 +101,7 @@ func TestWhatHappenedLatelyIsReadPageByPageAmongTheEventsOfOthers(t *testing.T) 
 		t.Errorf("more than asked for: got %v, %v; want %s", recent, err, leadership.HistoryCompacted)
 	}
 	if got := rpcs.Take(); len(got) != 2 {
-		t.Errorf("to find more than asked for took %v, want 2 queries", got)
+		t.Errorf("to find more than asked for took %v, want one that counts what was read before, and a query", got)
 	}
 	if recent, err := s.Since(t.Context(), start.Add(-2*storetest.History), 100); !errors.Is(err, leadership.HistoryCompacted) {
 		t.Errorf("further back than history is kept: got %v, %v; want %s", recent, err, leadership.HistoryCompacted)
@@ -124,4 +124,52 @@ func TestAnEventThatCannotBeReadIsNotPassedOver(t *testing.T) {
 	if diff := cmp.Diff([]string{"c 1"}, since(t, s, bad)); diff != "" {
 		t.Errorf("what came after it (-want +got):\n%s", diff)
 	}
+}
+
+// many writes documents of others that were requested so long before the instant.
+func (p project) many(t *testing.T, n int, before time.Time) {
+	t.Helper()
+	var writes []*firestorepb.Write
+	for i := range n {
+		writes = append(writes, &firestorepb.Write{Operation: &firestorepb.Write_Update{Update: &firestorepb.Document{
+			Name:   fmt.Sprintf("%s/documents/calendar/x/events/%020d", p.database(), i+1),
+			Fields: values{"requestedAt": timestamp(before.Add(-time.Duration(i%200) * time.Second))},
+		}}})
+	}
+	for some := range slices.Chunk(writes, 500) {
+		p.commit(t, some...)
+	}
+}
+
+func TestWhatWasReadBeforeIsCountedAndNotReadAgainUnlessACommitCameLate(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	rpcs := new(storetest.RPCs)
+	s := p.open(t, grpc.WithStatsHandler(rpcs))
+	acquired(t, s, "a")
+	start := p.read(t, p.event("a", 1)).CreateTime.AsTime().Add(-1)
+	p.many(t, 2400, start.Add(-20*time.Second))
+	const count, read = "RunAggregationQuery", "RunQuery"
+	look := func(what string, after time.Time, events []string, calls ...string) {
+		t.Helper()
+		rpcs.Take()
+		if diff := cmp.Diff(events, since(t, s, after)); diff != "" {
+			t.Errorf("%s: events (-want +got):\n%s", what, diff)
+		}
+		if diff := cmp.Diff(calls, rpcs.Take()); diff != "" {
+			t.Errorf("%s: calls (-want +got):\n%s", what, diff)
+		}
+	}
+	look("the first", start, []string{"a 1"}, read, read, read)
+	look("the next", start, []string{"a 1"}, count, read)
+	acquired(t, s, "b")
+	look("with one event more", start.Add(time.Millisecond), []string{"a 1", "b 1"}[1:], count, read)
+	look("of longer ago", start.Add(-time.Minute), []string{"a 1", "b 1"}, read, read, read)
+	// An event that was committed now, minutes after its request.
+	late := p.read(t, p.event("a", 1))
+	late.Fields["requestedAt"] = timestamp(start.Add(-time.Minute))
+	p.write(t, p.event("c", 1), late.Fields)
+	after := p.read(t, p.event("c", 1)).CreateTime.AsTime().Add(-1)
+	look("after a late commit", after, []string{"c 1"}, count, read, read, read)
+	look("and while it is in sight", after, []string{"c 1"}, read, read, read)
 }

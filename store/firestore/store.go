@@ -73,6 +73,7 @@ type Store struct {
 	trimmed  *lru.Cache[leadership.LogID, leadership.Index] // up to where this handle has trimmed the log
 	sealer   sealer
 	looks    outboxLooks
+	requests requests
 	calls    calls.Gate
 }
 

@@ -195,6 +195,7 @@ func TestAReadIsOneQueryAndMarkingEventsIsOneReadOfTheirKeysAndOneCommit(t *test
 		{"list", func() error { _, err := s.List(t.Context(), "e", "", 2); return err }, []string{statement}},
 		{"events", func() error { _, err := s.Events(t.Context(), "e000", 0, 2); return err }, []string{statement}},
 		{"since", func() error { _, err := s.Since(t.Context(), time.Now(), 2); return err }, []string{statement}},
+		{"unannounced, the first", func() error { _, err := s.Unannounced(t.Context(), "", 9); return err }, []string{statement, statement}},
 		{"unannounced", func() (err error) { waiting, err = s.Unannounced(t.Context(), "", 9); return err }, []string{statement}},
 		{"unannounced of one", func() error { _, err := s.Unannounced(t.Context(), "e000", 9); return err }, []string{statement}},
 		{"mark", func() error { return s.MarkAnnounced(t.Context(), ids(waiting)) }, []string{readKeys, commit}},

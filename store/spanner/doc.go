@@ -5,7 +5,8 @@
 //
 // schema.sql has the tables; `regent migrate` creates them from it, and so can Terraform.
 //
-//	LeadershipSchema   one row: the schema version. Migrate writes it last, Open reads it first
+//	LeadershipSchema   one row: the schema version, and the lowest of a program that may use it.
+//	                   Migrate writes it last, Open reads it first
 //	Leadership         a row for each election, by its name, for ever. policy and standing are
 //	                   texts that only leadership.Codec looks into; a new member of theirs is
 //	                   no new column. Two indexes without NULLs are for the tick: over the
@@ -14,7 +15,7 @@
 //	LeadershipEvents   a row for each event, by election and revision, interleaved in Leadership
 //	                   pending is set until the event is announced: with an index that
 //	                   leaves out NULLs, the outbox
-//	                   shard and committed_at have an index, for Since
+//	                   shard and committed_at have an index, for Since and looks at the outbox
 //	                   delete_after is set once there is a later event: by it Spanner deletes
 //	                   events that are too old
 //	LeadershipLogs     a row for the head of each log, by election and kind, for ever
@@ -33,7 +34,7 @@
 //
 // A row says which version it is of. Rows of the version before are read, and rewritten when they
 // change. `regent migrate` changes the tables of the version before, while servers of that version
-// run; they refuse a row once a newer one has rewritten it.
+// run, and start, until the last is replaced; they refuse a row once a newer one has rewritten it.
 //
 // retire_at and the indexes for the tick came without a new version. On tables that lack them,
 // which `regent migrate` mends too, Held reads the whole table, and a RetireAfter is refused; all
@@ -83,7 +84,9 @@
 //	MarkAnnounced, of 1 to 500 events     StreamingRead (of their keys), Commit
 //	Held, Retirable                       ExecuteStreamingSql, by an index each
 //	Get, List, Events, Since              ExecuteStreamingSql, outside of any transaction
-//	Unannounced                           the same, and goes on behind a corrupt event
+//	Unannounced                           the same, and goes on behind a corrupt event; a look at
+//	                                      all elections reads what was committed since the last
+//	                                      one, and once an hour, with one RPC more, the whole
 //	Amend, of a log                       StreamingRead, Commit (Rollback if nothing is written)
 //	Look, Segments, Snapshot              StreamingRead, outside of any transaction
 //	Trim                                  BeginTransaction, Commit (one mutation: a range of keys)

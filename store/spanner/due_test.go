@@ -38,7 +38,7 @@ func TestTablesWithoutWhatTheTickNeedsServeAllButRetirements(t *testing.T) {
 	t.Parallel()
 	cfg := migrated(t)
 	changeTables(t, cfg, "DROP TABLE LeadershipLogSegments", "DROP TABLE LeadershipLogs",
-		"DROP INDEX LeadershipHeld", "DROP INDEX LeadershipRetirable", "ALTER TABLE Leadership DROP COLUMN retire_at")
+		"DROP INDEX LeadershipHeld", "DROP INDEX LeadershipRetirable", "ALTER TABLE Leadership DROP COLUMN retire_at", "ALTER TABLE LeadershipSchema DROP COLUMN lowest")
 	s := opened(t, cfg)
 	leases := granted(t, s, 3)
 	service := leadership.New(s)

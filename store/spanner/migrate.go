@@ -16,9 +16,10 @@ import (
 )
 
 // Migrate creates the tables, or brings those of the version before, or without what came since,
-// up to SchemaVersion, and notes that version. On an emulator it creates the instance and the
-// database too; on Cloud Spanner these cost money and are for an operator to create on purpose.
-// Idempotent. A database of any other version is refused.
+// up to SchemaVersion, and notes that version and the lowest that may use them. On an emulator it
+// creates the instance and the database too; on Cloud Spanner these cost money and are for an
+// operator to create on purpose. Idempotent. A database of a later version is left as it is, and
+// refused unless this program may use it.
 func Migrate(ctx context.Context, cfg Config) error {
 	n, err := cfg.name()
 	if err != nil {
@@ -43,22 +44,23 @@ func migrate(ctx context.Context, cfg Config, admin *database.DatabaseAdminClien
 		return err
 	}
 	defer client.Close()
-	version, err := schemaVersion(ctx, client)
-	whole := version == SchemaVersion
+	v, err := readVersions(ctx, client)
+	whole := v.Version == SchemaVersion && v.Lowest.Valid
 	if err == nil && whole {
 		whole, err = complete(ctx, client)
 	}
-	if err == nil && version <= SchemaVersion && !whole {
+	if err == nil && v.Version <= SchemaVersion && !whole {
 		err = createTables(ctx, cfg.Database, admin, client)
 	}
 	if err != nil {
 		return fmt.Errorf("spanner: migrate %s: %w", cfg.Database, err)
 	}
-	return checkSchema(ctx, client, cfg.Database)
+	_, err = checkSchema(ctx, client, cfg.Database)
+	return err
 }
 
-// complete reports whether the last statement of schema.sql was carried out. It came without a new
-// version, so a database of SchemaVersion may lack it.
+// complete reports whether the last table of schema.sql was created. It came without a new version,
+// so a database of SchemaVersion may lack it.
 func complete(ctx context.Context, client *spanner.Client) (bool, error) {
 	query := spanner.NewStatement("SELECT COUNT(*) FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_NAME = '" + segmentsTable + "'")
 	var n int64
@@ -81,8 +83,8 @@ func createTables(ctx context.Context, path string, admin *database.DatabaseAdmi
 	if err != nil {
 		return err
 	}
-	version := spanner.InsertOrUpdate("LeadershipSchema", []string{"version"}, []any{SchemaVersion})
-	_, err = client.Apply(ctx, []*spanner.Mutation{version}, spanner.TransactionTag(tag("migrate")))
+	versions := spanner.InsertOrUpdate("LeadershipSchema", []string{"version", "lowest"}, []any{SchemaVersion, schemaBefore})
+	_, err = client.Apply(ctx, []*spanner.Mutation{versions}, spanner.TransactionTag(tag("migrate")))
 	return err
 }
 

@@ -88,10 +88,33 @@ func TestADatabaseThatIsNotThereIsNotOpened(t *testing.T) {
 func TestAnUnknownSchemaVersionIsRefusedByBothOpenAndMigrate(t *testing.T) {
 	t.Parallel()
 	cfg := migrated(t)
-	execute(t, client(t, cfg), "UPDATE LeadershipSchema SET version = 3 WHERE TRUE", nil)
+	execute(t, client(t, cfg), "UPDATE LeadershipSchema SET version = 3, lowest = 3 WHERE TRUE", nil)
 	refusedToOpen(t, cfg, "has schema version 3, and this program needs version 2")
 	if err := Migrate(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "has schema version 3") {
 		t.Errorf("migrate: %v; want that the version is unknown", err)
+	}
+}
+
+func TestLaterTablesAreUsedByTheProgramsThatTheyAllow(t *testing.T) {
+	t.Parallel()
+	cfg := migrated(t)
+	foreign := client(t, cfg)
+	for lowest, allowed := range map[string]bool{"1": true, "2": true, "3": false, "NULL": false} {
+		execute(t, foreign, "UPDATE LeadershipSchema SET version = 3, lowest = "+lowest+" WHERE TRUE", nil)
+		if !allowed {
+			refusedToOpen(t, cfg, "has schema version 3, and this program needs version 2")
+			continue
+		}
+		if err := Migrate(t.Context(), cfg); err != nil {
+			t.Errorf("lowest is %s: %v", lowest, err)
+		}
+		opened(t, cfg)
+	}
+	var v versions
+	if err := foreign.Single().Query(t.Context(), spanner.NewStatement("SELECT version, lowest FROM LeadershipSchema")).Do(func(r *spanner.Row) error {
+		return r.ToStruct(&v)
+	}); err != nil || v.Version != 3 {
+		t.Errorf("got version %d, %v; want it as it was", v.Version, err)
 	}
 }
 
@@ -136,7 +159,8 @@ func TestSchemaCreatesEachTableAndThenAddsWhatTheVersionBeforeLacked(t *testing.
 		"CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipHeld ON Leadership",
 		"CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipRetirable ON Leadership",
 		"CREATE TABLE IF NOT EXISTS LeadershipLogs",
-		"CREATE TABLE IF NOT EXISTS LeadershipLogSegments", // complete asks for the last
+		"CREATE TABLE IF NOT EXISTS LeadershipLogSegments", // complete asks for it
+		"ALTER TABLE LeadershipSchema ADD COLUMN IF NOT EXISTS lowest INT64",
 	}
 	if last := got[len(got)-len(later):]; !slices.Equal(last, later) {
 		t.Errorf("it ends with %q, want what was added last at the end: %q", last, later)

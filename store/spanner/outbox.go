@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"cloud.google.com/go/spanner"
 
@@ -18,29 +20,91 @@ FROM LeadershipEvents@{FORCE_INDEX=LeadershipEventsPending, spanner_emulator.dis
 WHERE v.pending IS NOT NULL AND v.cluster_id >= @first AND v.cluster_id <= @last
 ORDER BY v.cluster_id, v.revision LIMIT @limit`
 
+// latelySQL finds the same among the events that were committed at an instant or later: in each
+// shard it reads the end of the index by time, and each event there by its key.
+const latelySQL = `SELECT ` + eventColumnList + `
+FROM LeadershipEvents@{FORCE_INDEX=LeadershipEventsByTime} AS v
+WHERE v.shard IN UNNEST(@shards) AND v.committed_at >= @since AND v.pending IS NOT NULL AND v.cluster_id >= @first AND v.cluster_id <= @last
+ORDER BY v.cluster_id, v.revision LIMIT @limit`
+
 // lastRune sorts after every character of an election's name.
 const lastRune = "~"
 
-// Unannounced is one strong query, and another after a page with an event that cannot be decoded.
-// Such an event holds up the later ones of its election, which must not overtake it, but not other
-// elections. It is reported as RecordCorrupt once there is nothing else to announce.
+// When the whole outbox is looked at, after a look at all of it and after one that has failed.
+const (
+	wholeEvery = time.Hour
+	wholeAgain = 5 * time.Minute
+)
+
+// looks is how far a handle has looked into the outbox of all elections. The index of what is to be
+// announced keeps entries of what was announced until Spanner compacts it, for up to a week, and a
+// look at the whole passes over all of them. So a handle looks at the end of the index by time,
+// from which Spanner removes nothing: at what was committed since its last look, whose timestamp is
+// later than every commit that it has seen and earlier than every other, or since the oldest event
+// that waited then.
+type looks struct {
+	mu    sync.Mutex // guards all below
+	since time.Time  // what was committed before is announced, as far as the last whole look has told
+	whole time.Time  // when to look at the whole
+}
+
+// due reports whether to look at the whole at that time. If so, the next is due as after a failure.
+func (l *looks) due(at time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at.Before(l.whole) {
+		return false
+	}
+	l.whole = at.Add(wholeAgain)
+	return true
+}
+
+func (l *looks) from() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.since
+}
+
+// found takes what a look has found.
+func (l *looks) found(o outbox) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case o.since.IsZero() && o.all:
+		l.since, l.whole = o.oldest, o.at.Add(wholeEvery)
+	case o.since.IsZero():
+		l.whole = time.Time{}
+	case o.all && o.since.Equal(l.since): // or a look at the whole has moved it meanwhile
+		l.since = o.oldest
+	}
+}
+
+// Unannounced is one strong query, and another after a page with an event that cannot be decoded;
+// of all elections, once an hour and while more wait than the limit, it is one more. Such an event
+// holds up the later ones of its election, which must not overtake it, but not other elections. It
+// is reported as RecordCorrupt once there is nothing else to announce.
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	left := outbox{first: string(e), last: cmp.Or(string(e), lastRune)}
-	for len(left.events) < limit {
-		page := limit - len(left.events)
-		rows, err := collect[eventRow](ctx, s, "unannounced", "events", left.next(page))
-		if err != nil {
-			return nil, err
+	left := outbox{first: string(e), last: string(e)}
+	if e == "" {
+		left = outbox{since: s.looks.from(), last: lastRune}
+	}
+	err = s.gather(ctx, &left, limit)
+	if err == nil && e == "" {
+		if s.looks.due(left.at) {
+			left = outbox{last: lastRune}
+			err = s.gather(ctx, &left, limit)
 		}
-		left.add(rows)
-		if len(rows) < page {
-			break
+		if err == nil {
+			s.looks.found(left)
 		}
+	}
+	if err != nil {
+		return nil, failure(ctx, "unannounced", "events", leadership.StoreUnavailable, err)
 	}
 	if len(left.events) == 0 {
 		return nil, left.corrupt
@@ -48,25 +112,55 @@ func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit in
 	return left.events, nil
 }
 
+// gather reads up to limit events. Its errors are the client's own.
+func (s *Store) gather(ctx context.Context, o *outbox, limit int) error {
+	for len(o.events) < limit && !o.all {
+		page, tx := limit-len(o.events), s.client.Single()
+		rows, err := query[eventRow](ctx, tx, "unannounced", o.next(page))
+		if err == nil && o.at.IsZero() {
+			o.at, err = tx.Timestamp()
+			o.oldest = o.at
+		}
+		if err != nil {
+			return err
+		}
+		o.add(rows)
+		o.all = len(rows) < page
+	}
+	return nil
+}
+
 // outbox gathers events that are to be announced, in the order of their keys. It takes no
 // election's events from two pages: another instance may announce between the queries and leave a
 // gap.
 type outbox struct {
+	since       time.Time // of what was committed then or later; zero: of all
 	events      []leadership.Event
-	first, last string // the elections that are still to be read
-	blocked     string // the last election with an event that cannot be read
-	corrupt     error  // the first such event
+	first, last string    // the elections that are still to be read
+	at          time.Time // the timestamp of the first page
+	oldest      time.Time // when the oldest event that waits was committed; at if that is earlier
+	all         bool      // there is no more
+	blocked     string    // the last election with an event that cannot be read
+	corrupt     error     // the first such event
 }
 
 // next returns the query of the next page.
 func (o *outbox) next(limit int) spanner.Statement {
-	return spanner.Statement{SQL: pendingSQL, Params: map[string]any{"first": o.first, "last": o.last, "limit": int64(limit)}}
+	params := map[string]any{"first": o.first, "last": o.last, "limit": int64(limit)}
+	if o.since.IsZero() {
+		return spanner.Statement{SQL: pendingSQL, Params: params}
+	}
+	params["since"], params["shards"] = o.since, allShards()
+	return spanner.Statement{SQL: latelySQL, Params: params}
 }
 
 func (o *outbox) add(rows []eventRow) {
 	for _, r := range rows {
 		election := r.ClusterID.StringVal
 		o.first = election + "\x00" // the next name there can be
+		if r.CommittedAt.Time.Before(o.oldest) {
+			o.oldest = r.CommittedAt.Time
+		}
 		if election == o.blocked {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
+	"time"
 
 	"cloud.google.com/go/spanner"
 	"google.golang.org/grpc/codes"
@@ -40,31 +41,48 @@ func statements(sql string) []string {
 	return all
 }
 
-// checkSchema returns an error unless this package can work with the database.
-func checkSchema(ctx context.Context, client *spanner.Client, database string) error {
-	version, err := schemaVersion(ctx, client)
+// checkSchema returns an error unless this package can work with the database, and the store's time.
+func checkSchema(ctx context.Context, client *spanner.Client, database string) (time.Time, error) {
+	v, err := readVersions(ctx, client)
 	switch {
 	case spanner.ErrCode(err) == codes.NotFound:
-		return fmt.Errorf("spanner: %s does not exist; create the database, then its tables with: regent migrate --store spanner:%[1]s: %w", database, err)
+		err = fmt.Errorf("spanner: %s does not exist; create the database, then its tables with: regent migrate --store spanner:%[1]s: %w", database, err)
 	case err != nil:
-		return failure(ctx, "open", database, leadership.StoreUnavailable, err)
-	case version == 0:
-		return fmt.Errorf("spanner: %s has no tables for leases; create them with: regent migrate --store spanner:%[1]s", database)
-	case version != SchemaVersion:
-		return fmt.Errorf("spanner: %s has schema version %d, and this program needs version %d; change it with: regent migrate --store spanner:%[1]s, or use the version of regent that matches",
-			database, version, SchemaVersion)
+		err = failure(ctx, "open", database, leadership.StoreUnavailable, err)
+	case v.Version == 0:
+		err = fmt.Errorf("spanner: %s has no tables for leases; create them with: regent migrate --store spanner:%[1]s", database)
+	case !v.allow(SchemaVersion):
+		err = fmt.Errorf("spanner: %s has schema version %d, and this program needs version %d; change it with: regent migrate --store spanner:%[1]s, or use the version of regent that matches",
+			database, v.Version, SchemaVersion)
 	}
-	return nil
+	return v.at, err
 }
 
-// schemaVersion reads the database's schema version; 0 if there is none. Migrate writes it last: if
-// there is one, all tables are there.
-func schemaVersion(ctx context.Context, client *spanner.Client) (version int64, err error) {
-	query := spanner.NewStatement("SELECT version FROM LeadershipSchema")
-	rows := client.Single().QueryWithOptions(ctx, query, spanner.QueryOptions{RequestTag: tag("open")})
-	err = rows.Do(func(r *spanner.Row) error { return r.Columns(&version) })
-	if spanner.ErrCode(err) == codes.InvalidArgument { // the statement is right, so it is the table that is missing
-		return 0, nil
+// versions is the row of LeadershipSchema.
+type versions struct {
+	Version int64             `spanner:"version"` // 0 if there is none
+	Lowest  spanner.NullInt64 `spanner:"lowest"`
+	at      time.Time         // when it was read, by the store's time
+}
+
+// allow reports whether a program of a schema version may use the database.
+func (v versions) allow(program int64) bool {
+	return program == v.Version || program < v.Version && v.Lowest.Valid && program >= v.Lowest.Int64
+}
+
+// readVersions reads the database's schema versions. Migrate writes them last: if there are any, all
+// tables are there.
+func readVersions(ctx context.Context, client *spanner.Client) (v versions, err error) {
+	for _, lowest := range []string{"lowest", "CAST(NULL AS INT64) AS lowest"} { // which came without a new version
+		query := spanner.NewStatement("SELECT version, " + lowest + " FROM LeadershipSchema")
+		tx := client.Single()
+		err = tx.QueryWithOptions(ctx, query, spanner.QueryOptions{RequestTag: tag("open")}).Do(func(r *spanner.Row) error { return r.ToStruct(&v) })
+		if err == nil {
+			v.at, err = tx.Timestamp()
+		}
+		if spanner.ErrCode(err) != codes.InvalidArgument {
+			return v, err
+		}
 	}
-	return version, err
+	return versions{}, nil // the statement is right, so it is the table that is missing
 }

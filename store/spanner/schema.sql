@@ -1,7 +1,8 @@
 -- The tables of Regent on Cloud Spanner. `regent migrate` and Terraform both read this file: statements end with a semicolon, comments
 -- have a line of their own. Kept within what emulator 1.5.28 understands.
 
--- One row: the version of what follows.
+-- One row: the version of what follows, and lowest, that of the oldest programs that may use it: a fleet changes its program, and goes back,
+-- while the tables are of the later version. Its column is at the end.
 CREATE TABLE IF NOT EXISTS LeadershipSchema (
   version INT64 NOT NULL,
 ) PRIMARY KEY ();
@@ -115,3 +116,5 @@ CREATE TABLE IF NOT EXISTS LeadershipLogSegments (
   committed_at TIMESTAMP NOT NULL OPTIONS (allow_commit_timestamp = true),
 ) PRIMARY KEY (cluster_id, kind, place),
   INTERLEAVE IN PARENT LeadershipLogs ON DELETE NO ACTION;
+
+ALTER TABLE LeadershipSchema ADD COLUMN IF NOT EXISTS lowest INT64;

@@ -28,6 +28,7 @@ type Store struct {
 	history  history.Span
 	codec    leadership.Codec
 	turns    turns
+	looks    looks
 	calls    calls.Gate
 }
 
@@ -46,11 +47,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.callTimeout())
 	defer cancel()
-	if err := checkSchema(ctx, client, cfg.Database); err != nil {
+	at, err := checkSchema(ctx, client, cfg.Database)
+	if err != nil {
 		client.Close()
 		return nil, err
 	}
-	s := &Store{client: client, timeout: cfg.callTimeout(), history: span, codec: cfg.Codec}
+	s := &Store{client: client, timeout: cfg.callTimeout(), history: span, codec: cfg.Codec, looks: looks{since: at.Add(-history.Slack)}}
 	if cfg.emulatorHost() != "" {
 		s.turns = make(turns, 1)
 	} else {

@@ -32,8 +32,9 @@
 //
 // An instance knows that it cannot announce (CannotAnnounce) from a call of the topic that fails
 // until one succeeds. Once another instance has announced what it left, it publishes the event that
-// failed again, in the same pauses: no other call shows that the topic can be reached. It also
-// knows that others leave events behind (OthersLeave), from those that it sweeps for them.
+// failed again, in the same pauses: no other call shows that the topic can be reached. An instance
+// that cannot look into the outbox says the same until it can. It also knows that others leave
+// events behind (OthersLeave), from those that it sweeps for them.
 //
 // # Order
 //

@@ -150,8 +150,9 @@ func (o *Outbox) Reached() {
 }
 
 // CannotAnnounce returns why this instance cannot announce events: since a call of the topic has
-// failed, until one succeeds, even if another instance has announced those events meanwhile; and
-// while events that it knows of wait in the outbox for its sweep. It is nil if all goes well.
+// failed, until one succeeds, even if another instance has announced those events meanwhile; while
+// events that it knows of wait in the outbox for its sweep; and since a look has failed, until one
+// succeeds. It is nil if all goes well.
 func (o *Outbox) CannotAnnounce() error {
 	if _, cause := o.reach.lost(); cause != nil {
 		return cause

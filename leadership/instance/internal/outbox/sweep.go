@@ -133,6 +133,7 @@ func (o *Outbox) Sweep(ctx context.Context) (announced int, err error) {
 func (o *Outbox) sweep(ctx, late context.Context, age time.Duration) (announced int, waiting bool, err error) {
 	page, err := o.look(ctx)
 	if err != nil {
+		o.left.swept(err)
 		return 0, false, err
 	}
 	now := o.clock()

@@ -276,6 +276,32 @@ func TestIdleInstanceLooksOnceAnIntervalAndWritesNothing(t *testing.T) {
 	})
 }
 
+func TestLookThatFailsIsToldUntilOneSucceeds(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		a := f.instance("a")
+		var broken atomic.Bool
+		broken.Store(true)
+		a.before = func(_ context.Context, call string) error {
+			if call == "look" && broken.Load() {
+				return errPlanted
+			}
+			return nil
+		}
+		a.run()
+		f.wait(time.Minute)
+		a.change("jobs") // which the announcer announces
+		f.wait(time.Minute)
+		if err := a.CannotAnnounce(); !errors.Is(err, errPlanted) {
+			t.Errorf("no look has succeeded, and it says %v", err)
+		}
+		broken.Store(false)
+		f.wait(interval * 5 / 4)
+		if err := a.CannotAnnounce(); err != nil {
+			t.Errorf("a look has succeeded, and it says %v", err)
+		}
+	})
+}
+
 func TestSlowTopicMakesNoDuplicates(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		a := f.instance("a")

@@ -1,6 +1,7 @@
 package leadership
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -63,7 +64,8 @@ func (p Parent) validate() error {
 // ParentLease is a Parent as it is now, with the candidate that leads it.
 type ParentLease struct {
 	Parent
-	LeaderID CandidateID
+	LeaderID CandidateID // "": none, it is over
+	From     Token       // of its leader's grant, if operators have begun new epochs since
 	// Least is what must be left of it for a grant to stand on it; 0: anything. Otherwise one
 	// candidate after the other would be granted the last moments of a parent that dies.
 	Least time.Duration
@@ -76,15 +78,23 @@ func leastOf(d time.Duration) time.Duration { return min(MinLeaseDuration, d/2) 
 // short reports whether too little is left for a grant.
 func (p ParentLease) short(now time.Time) bool { return !now.Add(p.Least).Before(p.Until) }
 
-// moveOn lets a lease that stands on another one last as long as that one does now. Another term of
-// the parent is another parent: then the lease ends at the end that was known.
+// moveOn lets a lease that stands on another one last as long as that one does now, also in a new
+// epoch of the same leader. If the parent is over, the lease ends at the end that its leader was
+// promised. Another term of the parent is another parent: then it ends at the end that was known.
 func (c *Change) moveOn(p ParentLease) {
 	at := &c.Record.Standing.Parent
-	if p.Token == 0 || at.Peer != p.Peer || at.Election != p.Election || at.Token != p.Token || !p.Until.After(at.Until) {
+	if p.Token == 0 || at.Peer != p.Peer || at.Election != p.Election || at.Token < cmp.Or(p.From, p.Token) || at.Token > p.Token {
 		return
 	}
 	promised := c.Before
-	at.Until = p.Until
+	if p.LeaderID == "" {
+		if p.Until = later(promised, 0); !p.Until.Before(at.Until) {
+			return
+		}
+	} else if !p.Until.After(at.Until) {
+		return
+	}
+	*at = p.Parent
 	c.limit(promised)
 }
 

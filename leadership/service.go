@@ -37,12 +37,18 @@ func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) 
 			return Grant{}, err
 		}
 	}
-	snap, err := s.update(ctx, r.Election, func(snap Snapshot) (Change, error) { return Acquire(snap, cmd) })
+	granted := false
+	rule := func(snap Snapshot) (Change, error) {
+		ch, err := Acquire(snap, cmd)
+		granted = ch.Before.IsZero()
+		return ch, err
+	}
+	snap, err := s.update(ctx, r.Election, rule)
 	if needs, ok := errors.AsType[*needsParent](err); ok {
 		if cmd.Parent, err = s.parent(ctx, needs.parent); err != nil {
 			return Grant{}, err
 		}
-		snap, err = s.update(ctx, r.Election, func(snap Snapshot) (Change, error) { return Acquire(snap, cmd) })
+		snap, err = s.update(ctx, r.Election, rule)
 	}
 	if err != nil {
 		return Grant{}, err
@@ -52,6 +58,11 @@ func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) 
 	}
 	if !snap.Live() { // it was granted, but its latest end came before the commit
 		return Grant{}, &Error{Code: OutcomeUnknown, Detail: fmt.Sprintf("the grant of election %q reached the store when its lease had to be over; ask again", r.Election)}
+	}
+	if granted {
+		if err := s.confirm(ctx, snap); err != nil {
+			return Grant{}, err
+		}
 	}
 	return Grant{Lease: snap.leaders(), Key: key}, nil
 }

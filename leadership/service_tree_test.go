@@ -163,6 +163,119 @@ func TestALeaseThatStandsOnAnotherLastsAsLongAsThatIsKnownToAndMovesOnWithIt(t *
 	tr.wantLeft("after two batches", g, time.Minute)
 }
 
+// readTwice lets something happen before the second read of an election.
+type readTwice struct {
+	leadership.Store
+	of     leadership.Election
+	second func()
+	reads  int
+}
+
+func (r *readTwice) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	if e == r.of {
+		if r.reads++; r.reads == 2 {
+			r.second()
+		}
+	}
+	return r.Store.Get(ctx, e)
+}
+
+func TestNoLeaseIsGrantedOnOneThatEndedMeanwhile(t *testing.T) {
+	ends := map[string]func(*tree, leadership.Grant){
+		"released": func(tr *tree, g leadership.Grant) { tr.Release(tr.Context(), lease(g)) },
+		"deleted": func(tr *tree, g leadership.Grant) {
+			tr.Delete(tr.Context(), leadership.DeleteRequest{Election: g.Election, DeleteCommand: leadership.DeleteCommand{Force: true}})
+		},
+		"led by another": func(tr *tree, g leadership.Grant) {
+			tr.Release(tr.Context(), lease(g))
+			tr.grant(g.Election, "zoe", 0, leadership.Via{})
+		},
+	}
+	for how, end := range ends {
+		for e, want := range map[leadership.Election]leadership.Code{"task.a": leadership.LeaseHeld, "global": leadership.NotEligible} {
+			tr := newTree(t)
+			root := tr.grant("task", "ann", 30*time.Second, leadership.Via{})
+			if _, err := tr.delegate(root, "a", asParent); err != nil {
+				t.Fatal(err)
+			}
+			var via leadership.Via
+			if e == "global" {
+				via = leadership.Via{Election: "task", Token: root.Token}
+			}
+			tr.Service = leadership.New(&readTwice{Store: tr.store, of: "task", second: func() { end(tr, root) }})
+			g, err := tr.ask(e, "ann", time.Minute, via)
+			if !errors.Is(err, want) {
+				t.Errorf("the parent is %s: %s is granted %+v, %v; want %s", how, e, g.Lease, err, want)
+			}
+			if l, err := tr.Get(t.Context(), e); err != nil || l.State != leadership.Vacant || l.Token != 1 || l.LockedFor != 0 {
+				t.Errorf("the parent is %s: %s is %+v, %v; want it given back", how, e, l, err)
+			}
+		}
+	}
+}
+
+// A copy of the call that was answered meanwhile keeps the lease: its caller acts on it.
+func TestAGrantThatACopyWasToldOfIsNotGivenBack(t *testing.T) {
+	tr := newTree(t)
+	root := tr.grant("task", "ann", 30*time.Second, leadership.Via{})
+	via := leadership.Via{Election: "task", Token: root.Token}
+	direct := leadership.New(tr.store)
+	tr.Service = leadership.New(&readTwice{Store: tr.store, of: "task", second: func() {
+		tr.now = tr.now.Add(time.Second)
+		key := leadership.Key{'a'}
+		g, err := direct.Acquire(t.Context(), leadership.AcquireRequest{Election: "global", CandidateID: "ann", Key: &key, Via: via})
+		if err != nil || g.Token != 1 {
+			t.Errorf("the copy: %+v, %v", g.Lease, err)
+		}
+		if _, err := direct.Release(t.Context(), lease(root)); err != nil {
+			t.Error(err)
+		}
+	}})
+	if _, err := tr.ask("global", "ann", 0, via); !errors.Is(err, leadership.NotEligible) {
+		t.Errorf("got %v", err)
+	}
+	if l, err := tr.Get(t.Context(), "global"); err != nil || l.State != leadership.Held || l.Token != 1 {
+		t.Errorf("got %+v, %v", l, err)
+	}
+}
+
+func TestALeaseShorterThanItsParentsIsNotRenewedLongAfterThatIsOver(t *testing.T) {
+	tr := newTree(t)
+	parent := tr.grant("orders.eu", "ann", time.Hour, leadership.Via{})
+	g := tr.grant("global", "ann", 30*time.Second, leadership.Via{Election: "orders.eu", Token: parent.Token})
+	if _, err := tr.Release(t.Context(), lease(parent)); err != nil {
+		t.Fatal(err)
+	}
+	tr.now = tr.now.Add(10 * time.Second)
+	tr.wantLeft("the last extension", g, 30*time.Second)
+	tr.now = tr.now.Add(10 * time.Second)
+	tr.wantLeft("the end stands", g, 20*time.Second)
+	tr.now = tr.now.Add(20 * time.Second)
+	if _, err := tr.Renew(t.Context(), lease(g)); !errors.Is(err, leadership.LeaseLost) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestALeaseGoesOnWithItsParentsNewEpoch(t *testing.T) {
+	tr := newTree(t)
+	parent := tr.grant("orders.eu", "ann", 30*time.Second, leadership.Via{})
+	g := tr.grant("global", "ann", time.Minute, leadership.Via{Election: "orders.eu", Token: parent.Token})
+	tr.now = tr.now.Add(10 * time.Second)
+	_, err := tr.Order(t.Context(), leadership.OrderRequest{Election: "orders.eu", OrderCommand: leadership.OrderCommand{
+		Kind: leadership.OrderApprove, Token: parent.Token, NewEpoch: true, Reason: "a new prompt", Actor: "dan",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.wantLeft("a new epoch", g, 30*time.Second)
+	if l, err := tr.Get(t.Context(), "global"); err != nil || l.Parent.Token != parent.Token+1 {
+		t.Errorf("it stands on %+v, %v", l.Parent, err)
+	}
+	if _, err := tr.ask("pages", "ann", 0, leadership.Via{Election: "orders.eu", Token: parent.Token}); !errors.Is(err, leadership.NotEligible) {
+		t.Errorf("a grant on the former epoch: %v", err)
+	}
+}
+
 func TestALeaseOnAYieldedOneEnds(t *testing.T) {
 	tr := newTree(t)
 	parent := tr.grant("orders.eu", "ann", 30*time.Second, leadership.Via{})

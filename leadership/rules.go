@@ -106,7 +106,7 @@ func (r Record) yields(now time.Time) EndReason {
 func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	r := s.Record
 	if r.Deleted {
-		return Change{}, s.refuse(ElectionDeleted, "election %q is deleted; an operator brings it back by configuring it, and its fencing token goes on from %d", r.Election, r.Token)
+		return Change{}, s.refuseDeleted()
 	}
 	if err := s.refuseLonger(c); err != nil {
 		return Change{}, err

@@ -484,6 +484,33 @@ func (p *pages) List(ctx context.Context, prefix string, after leadership.Electi
 	return p.Store.List(ctx, prefix, after, limit)
 }
 
+// What an operator has deleted, or configured otherwise, no leader of its parent brings back.
+func TestADeletedChildIsNotDelegatedAgain(t *testing.T) {
+	tr := newTree(t)
+	tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 2}})
+	root := tr.grant("task", "ann", 0, leadership.Via{})
+	if _, err := tr.delegate(root, "a", asParent); err != nil {
+		t.Fatal(err)
+	}
+	tr.configure("task.z", leadership.Config{Ballot: leadership.BallotPolicy{Require: "gpu"}})
+	for _, e := range []leadership.Election{"task.a", "task.z"} {
+		if _, err := tr.Delete(t.Context(), leadership.DeleteRequest{Election: e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, child := range []string{"a", "z"} {
+		if l, err := tr.delegate(root, child, asParent); !errors.Is(err, leadership.ElectionDeleted) {
+			t.Errorf("task.%s: got %+v, %v", child, l, err)
+		}
+	}
+	if _, err := tr.delegate(root, "b", asParent); err != nil {
+		t.Errorf("another child, of two that may be: %v", err)
+	}
+	if _, err := tr.ask("task.a", "bob", 0, leadership.Via{}); !errors.Is(err, leadership.ElectionDeleted) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestDelegatingAgainCountsNothing(t *testing.T) {
 	tr := newTree(t)
 	tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 2, Budget: 10}})

@@ -38,8 +38,8 @@ export interface paths {
          *     it. If that cannot be read, the answer is `OUTCOME_UNKNOWN` although the caller leads: ask again with the same key. A lease whose
          *     key the server chose is released then.
          *
-         *     With `via` the lease stands on another one, which the same candidate leads: it ends when that is known to end, and moves on with it
-         *     when it is renewed. An election whose policy says `leadersOf` asks for it. The caller needs the right to lead that election, too.
+         *     With `via` the lease stands on another one, which the same candidate leads: it ends by the end that that was promised, and moves
+         *     on with it when it is renewed. An election whose policy says `leadersOf` asks for it. The caller needs the right to lead that election, too.
          *     `via.peer` names another service, one of those that this one's operator has named (`serve --peer NAME=URL`): that one is asked
          *     by its `checkToken`, with this service's own identity, and says what is left of the lease. While a peer does not answer, the
          *     candidate is `NOT_ELIGIBLE` with `retryAfterMs`: try again then.
@@ -833,8 +833,8 @@ export interface paths {
         put?: never;
         /**
          * Make an election for a part of the task.
-         * @description Makes the election `{election}.{child}` with the lease durations of this one. Whoever leads it, its lease ends with that of this
-         *     election's leader, as far as that was known to last, and no candidate leads it while this one has no leader (`LEASE_HELD` with reason
+         * @description Makes the election `{election}.{child}` with the lease durations of this one. Its lease ends by the end that the lease of this
+         *     election's leader was promised, and none is granted while this one has no leader (`LEASE_HELD` with reason
          *     `PARENT`). What is left out of `limits` is taken from this election: one level less, as many children, and no budget. What is
          *     delegated counts for this election as long as its policy's `delegation` stands, also after the children are deleted.
          *
@@ -2363,7 +2363,7 @@ export interface components {
                 };
             };
         };
-        /** @description The caller does not lead; stop now (`LEASE_LOST`). The election is as deep as its limits allow (`DEPTH_EXCEEDED`), or has delegated as much as they allow (`LIMIT_EXCEEDED`). */
+        /** @description The caller does not lead; stop now (`LEASE_LOST`). The election is as deep as its limits allow (`DEPTH_EXCEEDED`), or has delegated as much as they allow (`LIMIT_EXCEEDED`). The child was deleted, and only an operator brings it back (`ELECTION_DELETED`). */
         NotDelegated: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -2374,7 +2374,7 @@ export interface components {
                     /** @constant */
                     status?: 409;
                     /** @enum {unknown} */
-                    code?: "LEASE_LOST" | "DEPTH_EXCEEDED" | "LIMIT_EXCEEDED";
+                    code?: "LEASE_LOST" | "DEPTH_EXCEEDED" | "LIMIT_EXCEEDED" | "ELECTION_DELETED";
                 };
             };
         };

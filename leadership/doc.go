@@ -267,10 +267,12 @@
 //
 // A lease may stand on another lease: where Config.LeadersOf says so, or where its candidate wants
 // it (Via), on one that the same candidate holds; in an election that was delegated, on that of its
-// parent, whichever candidate has it. A grant needs the parent's lease by a strong read before its
-// commit, and by another one after it. If the parent has ended in between, the grant is given back,
-// and the candidate is refused. A grant whose reply was lost counts as a renewal when it is asked
-// for again.
+// parent, whichever candidate has it. LeadersOf counts only elections that an operator has
+// configured, because a candidate can make others.
+//
+// A grant needs the parent's lease by a strong read before its commit, and by another one after it.
+// If the parent has ended in between, the grant is given back, and the candidate is refused. A
+// grant whose reply was lost counts as a renewal when it is asked for again.
 //
 // The lease ends at the latest when the parent's was promised to end; each renewal reads the parent
 // again, and then moves its own end on. If the parent ends earlier (released, yielded, deleted,

@@ -66,6 +66,8 @@ type ParentLease struct {
 	Parent
 	LeaderID CandidateID // "": none, it is over
 	From     Token       // of its leader's grant, if operators have begun new epochs since
+	// ByCandidate says that no operator has configured the election: a candidate has made it.
+	ByCandidate bool
 	// Least is what must be left of it for a grant to stand on it; 0: anything. Otherwise one
 	// candidate after the other would be granted the last moments of a parent that dies.
 	Least time.Duration
@@ -114,6 +116,8 @@ func (s Snapshot) refuseOrphan(c AcquireCommand) error {
 		return s.refuse(NotEligible, "only the leader of an election whose name begins with %q can lead election %q; send via with that election and its fencing token", of, r.Election)
 	case of != "" && !strings.HasPrefix(string(p.Election), of):
 		return s.refuse(NotEligible, "election %q, which via names, does not begin with %q; lead one that does", p.Election, of)
+	case of != "" && p.ByCandidate:
+		return s.refuse(NotEligible, "election %q, which via names, was made by a candidate; its leader can lead election %q once an operator has configured it, without a parent", p.Election, r.Election)
 	case r.Policy.Delegation.Parent == "" && p.Token > 0 && !s.Now.Before(p.Until):
 		return s.refuse(NotEligible, "the lease of election %q with fencing token %d has ended, so no lease can stand on it", p.Election, p.Token)
 	case r.Policy.Delegation.Parent == "" && p.Token > 0 && p.short(s.Now):

@@ -32,7 +32,7 @@ type Config struct {
 	// Promotion lets a new leader not be ready until it says so: see SayReady.
 	Promotion bool
 	// LeadersOf, if it is not empty, lets only candidates lead that lead an election whose name
-	// begins so: see Via.
+	// begins so, and that an operator has configured: see Via.
 	LeadersOf string
 	// Delegation limits what the leader may delegate, and names the parent of a delegated election.
 	Delegation Delegation
@@ -48,6 +48,10 @@ type Policy struct {
 	// there are none. They are written back unchanged, also when an operator sets a new Config.
 	Unknown string
 }
+
+// configured is Lease.Configured. A candidate makes an election without a configuration, or with a
+// parent.
+func (p Policy) configured() bool { return p.LeaseDuration > 0 && p.Delegation.Parent == "" }
 
 // Standing is what is going on in an election beside the lease. A new member is a field, a row in
 // standingMembers, and a line in each function that sets or clears it.

@@ -195,7 +195,9 @@ func (s *Service) CheckToken(ctx context.Context, r TokenCheck) (Lease, error) {
 	if r.Write && snap.Record.Standing.Unready {
 		return Lease{}, snap.refuse(NotReady, "the leader of election %q has not said that it is ready; do not write yet", r.Election)
 	}
-	return snap.Lease(), nil
+	l := snap.Lease()
+	l.Configured = snap.Record.Policy.configured()
+	return l, nil
 }
 
 // BatchCheckTokens checks up to MaxBatch tokens, no election twice. The results stand in the order

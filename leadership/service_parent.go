@@ -68,7 +68,7 @@ func (s *Service) parentLease(ctx context.Context, v Via) (ParentLease, error) {
 	}
 	left := l.ExpiresIn - l.ExpiresIn/Drift
 	until := snap.Now.Add(left - snap.Guard).UTC().Truncate(instantPrecision)
-	return ParentLease{Parent: Parent{v.Peer, v.Election, v.Token, until}, LeaderID: l.LeaderID, Least: leastOf(l.LeaseDuration)}, nil
+	return ParentLease{Parent: Parent{v.Peer, v.Election, v.Token, until}, LeaderID: l.LeaderID, ByCandidate: !l.Configured, Least: leastOf(l.LeaseDuration)}, nil
 }
 
 // unasked returns the error of a question to a peer. One that the peer did not answer is of this
@@ -95,7 +95,7 @@ func (s Snapshot) asParent() ParentLease {
 	}
 	return ParentLease{
 		Parent:   Parent{Election: r.Election, Token: r.Token, Until: r.LeaseEnd().UTC().Truncate(instantPrecision)},
-		LeaderID: r.LeaderID, From: r.Standing.EpochFrom, Least: leastOf(r.LeaseDuration),
+		LeaderID: r.LeaderID, From: r.Standing.EpochFrom, ByCandidate: !r.Policy.configured(), Least: leastOf(r.LeaseDuration),
 	}
 }
 

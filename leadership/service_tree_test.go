@@ -95,7 +95,13 @@ func (tr *tree) wantLeft(what string, g leadership.Grant, want time.Duration) {
 func TestOnlyLeadersOfTheElectionsThatThePolicyNamesLead(t *testing.T) {
 	tr := newTree(t)
 	tr.configure("global", leadership.Config{LeadersOf: "orders."})
+	tr.configure("orders.eu", leadership.Config{})
 	eu := tr.grant("orders.eu", "ann", time.Minute, leadership.Via{})
+	fake := tr.grant("orders.fake", "ann", time.Minute, leadership.Via{})
+	if _, err := tr.delegate(eu, "part", asParent); err != nil {
+		t.Fatal(err)
+	}
+	part := tr.grant("orders.eu.part", "ann", time.Minute, leadership.Via{})
 	other := tr.grant("stock.eu", "ann", time.Minute, leadership.Via{})
 	for what, c := range map[string]struct {
 		id  leadership.CandidateID
@@ -107,6 +113,8 @@ func TestOnlyLeadersOfTheElectionsThatThePolicyNamesLead(t *testing.T) {
 		"a token never granted":   {"ann", leadership.Via{Election: "orders.eu", Token: 9}},
 		"an election never seen":  {"ann", leadership.Via{Election: "orders.us", Token: 1}},
 		"a token that is too low": {"ann", leadership.Via{Election: "global", Token: 1}},
+		"one that it has made":    {"ann", leadership.Via{Election: "orders.fake", Token: fake.Token}},
+		"a part of its own task":  {"ann", leadership.Via{Election: "orders.eu.part", Token: part.Token}},
 	} {
 		if _, err := tr.ask("global", c.id, 0, c.via); !errors.Is(err, leadership.NotEligible) {
 			t.Errorf("%s: %v", what, err)
@@ -122,6 +130,24 @@ func TestOnlyLeadersOfTheElectionsThatThePolicyNamesLead(t *testing.T) {
 	if _, err := tr.ask("global", "bob", 0, leadership.Via{Election: "orders.eu", Token: eu.Token}); !errors.Is(err, leadership.NotEligible) {
 		t.Errorf("a lease that was released: %v", err)
 	}
+	tr.configure("orders.fake", leadership.Config{}) // as it is, but by an operator
+	tr.now = tr.now.Add(30 * time.Second)
+	if _, err := tr.Release(t.Context(), lease(g)); err != nil {
+		t.Fatal(err)
+	}
+	tr.grant("global", "ann", 0, leadership.Via{Election: "orders.fake", Token: fake.Token})
+}
+
+func TestOnlyElectionsThatAPeersOperatorHasConfiguredCount(t *testing.T) {
+	tr := newTree(t)
+	tr.configure("global", leadership.Config{LeadersOf: "orders."})
+	via := leadership.Via{Peer: "eu", Election: "orders.eu", Token: 7}
+	tr.peer = leadership.Lease{Election: "orders.eu", State: leadership.Held, LeaderID: "ann", Token: 7, ExpiresIn: 10 * time.Second}
+	if _, err := tr.ask("global", "ann", 0, via); !errors.Is(err, leadership.NotEligible) {
+		t.Errorf("a candidate's: %v", err)
+	}
+	tr.peer.Configured = true
+	tr.grant("global", "ann", 0, via)
 }
 
 func TestALeaseThatStandsOnAnotherLastsAsLongAsThatIsKnownToAndMovesOnWithIt(t *testing.T) {
@@ -503,6 +529,13 @@ func TestADeletedChildIsNotDelegatedAgain(t *testing.T) {
 			t.Errorf("task.%s: got %+v, %v", child, l, err)
 		}
 	}
+	deleted, err := tr.store.Get(t.Context(), "task.a") // meanwhile
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := leadership.MakeChild(deleted, deleted.Record.Policy.Config); !errors.Is(err, leadership.ElectionDeleted) {
+		t.Errorf("got %v", err)
+	}
 	if _, err := tr.delegate(root, "b", asParent); err != nil {
 		t.Errorf("another child, of two that may be: %v", err)
 	}
@@ -592,6 +625,7 @@ func TestAChildIsLedOnlyWhileItsParentIs(t *testing.T) {
 func TestNoLeaseIsGrantedOnOneThatIsAboutToEnd(t *testing.T) {
 	for parent, least := range map[time.Duration]time.Duration{30 * time.Second: time.Second, time.Second: 500 * time.Millisecond} {
 		tr := newTree(t)
+		tr.configure("task", leadership.Config{})
 		root := tr.grant("task", "ann", parent, leadership.Via{})
 		if _, err := tr.delegate(root, "a", asParent); err != nil {
 			t.Fatal(err)

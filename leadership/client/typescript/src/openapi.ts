@@ -1280,7 +1280,8 @@ export interface components {
             promotion?: boolean;
             /**
              * @description Only the present leader of an election whose name begins so may lead this one, under the same candidate id: see `via` of `acquire`.
-             *     Its lease ends with that one. Not with `delegation.parent`.
+             *     Its lease ends with that one. Only elections count that an operator has configured, without `delegation.parent`: a candidate can
+             *     make others. Not with `delegation.parent`.
              */
             leadersOf?: string;
             delegation?: components["schemas"]["Delegation"];
@@ -1893,6 +1894,12 @@ export interface components {
              * @constant
              */
             deleted?: true;
+            /**
+             * @description In the answer to `checkToken`: an operator has configured the election, and it has no `delegation.parent`. Others are made by
+             *     candidates, and do not count for `leadersOf`.
+             * @constant
+             */
+            configured?: true;
         };
         LeaseMembers: WithRequired<components["schemas"]["ElectionMembers"], "election" | "state" | "fencingToken" | "revision" | "leaseDuration" | "readAt" | "configuration">;
         /** @description An election at one point in time. */

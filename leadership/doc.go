@@ -121,12 +121,13 @@
 // limits anew counts from the next grant.
 //
 // An operator's order has a reason and, if it stands for a time, an end. A standing order is an
-// Override: assign (only this candidate is granted), pause (none is), ban (this one is not). It
-// bars grants; it never takes a lease away. It outlives the term, a deletion, and a move to another
-// store. Evict, pause with drain, and assign to another candidate also end the present term, at the
-// end already promised. Resume and lift take that back as long as the term lasts, but for an
-// eviction. The same order again writes nothing. An eviction that may be repeated must name its
-// fencing token: without one it is about the leader of that moment.
+// Override: assign (only this candidate is granted), pause (none is), ban (this one is not; or none
+// that calls as this verified principal, whatever its id). It bars grants; it never takes a lease
+// away. It outlives the term, a deletion, and a move to another store. Evict, pause with drain, and
+// assign to another candidate also end the present term, at the end already promised. Resume and
+// lift take that back as long as the term lasts, but for an eviction. The same order again writes
+// nothing. An eviction that may be repeated must name its fencing token: without one it is about
+// the leader of that moment.
 //
 // Approvals are counted in rounds. A round ends when as many principals as the policy needs have
 // approved. The shortest time that one of them gave counts. The same order is counted once: it

@@ -117,6 +117,9 @@ const successionVersion Version = 5
 // before it is ready. An older one would let another incarnation say that it is ready.
 const boundVersion Version = 6
 
+// principalVersion is the first version of the program that knows a ban of a principal.
+const principalVersion Version = 7
+
 // policyMembers are the members of a policy, bound to the fields of p.
 func policyMembers(p *Policy) []member {
 	return slices.Concat([]member{
@@ -135,7 +138,7 @@ func policyMembers(p *Policy) []member {
 func standingMembers(s *Standing) []member {
 	return []member{
 		{name: "note", field: (*text)(&s.Note)},
-		{name: "overrides", needs: termVersion, field: listField[Override]{(*string)(&s.Overrides), MaxOverrides, Override.validate}},
+		{name: "overrides", needs: s.Overrides.needs(), field: listField[Override]{(*string)(&s.Overrides), MaxOverrides, Override.validate}},
 		{name: "breakers", needs: termVersion, field: listField[breaker]{(*string)(&s.Breakers), maxBreakers, breaker.validate}},
 		{name: "approval", needs: termVersion, field: value(&s.Approval)},
 		{name: "ends", needs: termVersion, field: value(&s.Ends)},

@@ -123,7 +123,7 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	if s.takesOver(c) {
 		return s.takeOver(c)
 	}
-	if barriers := s.barriers(c.CandidateID); len(barriers) > 0 {
+	if barriers := s.barriers(c.CandidateID, c.Principal); len(barriers) > 0 {
 		if only := barriers[0]; only.Code == ReasonHeld && r.Policy.Ballot.Preempt {
 			return s.challenge(c, only)
 		}

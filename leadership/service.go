@@ -32,6 +32,7 @@ func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) 
 	if err != nil {
 		return Grant{}, err
 	}
+	cmd.Principal = principal(ctx)
 	if r.Via != (Via{}) {
 		if cmd.Parent, err = s.held(ctx, r.Via, r.CandidateID); err != nil {
 			return Grant{}, err

@@ -402,9 +402,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Keep one candidate from leading for a while.
-         * @description Until then the candidate is not granted, whatever key it has. If it leads, it goes on: evict it, with a ban. A ban takes the place of
-         *     the one that stands against that candidate.
+         * Keep one candidate, or one principal, from leading for a while.
+         * @description Until then the candidate is not granted, whatever key it has; or, with `principal`, no candidate is that calls as that principal, under
+         *     any id. If it leads, it goes on: evict it, with a ban. A ban takes the place of the one that stands against the same.
          */
         post: operations["ban"];
         delete?: never;
@@ -1334,6 +1334,8 @@ export interface components {
              */
             kind: string;
             candidateId?: components["schemas"]["CandidateId"];
+            /** @description Of a ban that has no `candidateId`. */
+            principal?: string;
             /**
              * @description Of a pause.
              * @enum {string}
@@ -1361,6 +1363,8 @@ export interface components {
             leaderId?: components["schemas"]["CandidateId"];
             /** @description The standing order. */
             override?: components["schemas"]["OverrideId"];
+            /** @description Of `BANNED`, the principal that is banned. It bars the candidate if that calls as this principal. */
+            principal?: string;
             /** @description The principal behind it; `policy` for the election's own. */
             by?: string;
             /** @description Why, in that principal's words. */
@@ -1780,8 +1784,14 @@ export interface components {
             reason: components["schemas"]["Reason"];
             actor?: components["schemas"]["Actor"];
         };
+        /** @description Either `candidateId` or `principal` is required. */
         BanRequest: {
-            candidateId: components["schemas"]["CandidateId"];
+            candidateId?: components["schemas"]["CandidateId"];
+            /**
+             * @description A verified caller, as the history names it (an e-mail, or `ISSUER|SUBJECT`); the latter counts, too, where the caller has an e-mail.
+             *     Refused if the server does not verify its callers.
+             */
+            principal?: string;
             for: components["schemas"]["OrderFor"];
             reason: components["schemas"]["Reason"];
             actor?: components["schemas"]["Actor"];

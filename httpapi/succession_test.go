@@ -470,6 +470,15 @@ func TestOnlyLeadersOfTheElectionsThatAPolicyNamesAreGranted(t *testing.T) {
 		t.Errorf("without via: %+v", p)
 	}
 	acquire("orders.eu", "").lease(t)
+	check := func() wire.Lease {
+		return w.do("POST", "/v1/elections/orders.eu:checkToken", `{"fencingToken":1}`).lease(t)
+	}
+	if p := acquire("planner", via("orders.eu", 1)).wantRefusal(t, leadership.NotEligible); check().Configured || !strings.Contains(p.Detail, "once an operator has configured it") {
+		t.Errorf("one of a candidate's making: %+v", p)
+	}
+	if w.do("PUT", "/v1/elections/orders.eu", `{}`).lease(t); !check().Configured {
+		t.Error("it is configured, and not said to be")
+	}
 	acquire("other", "").lease(t)
 	acquire("planner", via("other", 1)).wantRefusal(t, leadership.NotEligible)
 	acquire("planner", via("orders.eu", 2)).wantRefusal(t, leadership.NotEligible)

@@ -104,7 +104,7 @@ func (b ballot) present() int { return count(union(b.all())) }
 
 // refuseWaiting refuses a candidate whose call has changed something, and granted nothing.
 func (s Snapshot) refuseWaiting(c AcquireCommand) error {
-	if barriers := s.barriers(c.CandidateID); len(barriers) > 0 {
+	if barriers := s.barriers(c.CandidateID, c.Principal); len(barriers) > 0 {
 		return s.refuseBarred(c.CandidateID, barriers)
 	}
 	return s.refuseBid(c)

@@ -196,6 +196,26 @@ func TestTheProgramBeforeRefusesABoundSuccessorUntilItIsReady(t *testing.T) {
 	}
 }
 
+func TestTheProgramBeforeRefusesABanOfAPrincipal(t *testing.T) {
+	before := Codec{Version: principalVersion - 1}
+	ban := Override{ID: "ban-7", Kind: OverrideBan, Actor: "op", Reason: "r", Since: aMoment, Until: aMoment.Add(time.Hour)}
+	ofCandidate, ofPrincipal := ban, ban
+	ofCandidate.CandidateID, ofPrincipal.Principal = "ann", "ann@example.com"
+	for _, o := range []Override{ofCandidate, ofPrincipal} {
+		r, read := Record{Election: "jobs", Standing: Standing{Overrides: NewOverrides([]Override{o})}}, Record{Election: "jobs"}
+		carried, err := Codec{}.Encode(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := (Codec{}).Decode(&read, carried); err != nil || read != r {
+			t.Errorf("read back as %+v, %v", read, err)
+		}
+		if err := before.Decode(&read, carried); errors.Is(err, RecordTooNew) != (o.Principal != "") {
+			t.Errorf("%+v: the program before answers %v", o, err)
+		}
+	}
+}
+
 func TestCodecRefusesMembersOfATermThatNoProgramWrites(t *testing.T) {
 	override := `{"id":"ban-7","kind":"ban","candidateId":"ann","actor":"op","reason":"r","since":"2026-01-01T00:00:00Z","until":"2026-01-02T00:00:00Z"}`
 	fine := `{"overrides":[` + override + `]}`

@@ -126,7 +126,7 @@ func (c *Change) unchallenge() {
 func (c *Change) dropBarred(now time.Time) {
 	s := c.Record.Standing
 	barred := func(id CandidateID) bool {
-		return id != "" && slices.ContainsFunc(s.overrides(now), func(o Override) bool { return o.bars(id) })
+		return id != "" && slices.ContainsFunc(s.overrides(now), func(o Override) bool { return o.bars(id, nil) })
 	}
 	if barred(s.Challenger) {
 		c.unchallenge()

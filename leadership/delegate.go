@@ -207,15 +207,18 @@ func refuseChild(e Election) error {
 }
 
 // MakeChild creates an election that was delegated, if it was never seen. It leaves one that exists
-// as it is: the leader of its parent is told if it is another than that.
+// as it is: the leader of its parent is told if it is another than that. One that an operator has
+// deleted, or let retire, only an operator brings back.
 //
-// Error: InvalidArgument, if the election exists and was not delegated so.
+// Errors: InvalidArgument, if the election exists and was not delegated so; ElectionDeleted.
 func MakeChild(s Snapshot, config Config) (Change, error) {
 	r := s.Record
 	switch {
-	case s.exists() && !r.Deleted && r.Policy.Delegation == config.Delegation:
+	case r.Deleted:
+		return Change{}, s.refuseDeleted()
+	case s.exists() && r.Policy.Delegation == config.Delegation:
 		return Change{}, nil
-	case s.exists() && !r.Deleted:
+	case s.exists():
 		return Change{}, refuseChild(r.Election)
 	}
 	return Configure(s, ConfigureCommand{Config: config})

@@ -122,12 +122,13 @@
 // limits anew counts from the next grant.
 //
 // An operator's order has a reason and, if it stands for a time, an end. A standing order is an
-// Override: assign (only this candidate is granted), pause (none is), ban (this one is not). It
-// bars grants; it never takes a lease away. It outlives the term, a deletion, and a move to another
-// store. Evict, pause with drain, and assign to another candidate also end the present term, at the
-// end already promised. Resume and lift take that back as long as the term lasts, but for an
-// eviction. The same order again writes nothing. An eviction that may be repeated must name its
-// fencing token: without one it is about the leader of that moment.
+// Override: assign (only this candidate is granted), pause (none is), ban (this one is not; or none
+// that calls as this verified principal, whatever its id). It bars grants; it never takes a lease
+// away. It outlives the term, a deletion, and a move to another store. Evict, pause with drain, and
+// assign to another candidate also end the present term, at the end already promised. Resume and
+// lift take that back as long as the term lasts, but for an eviction. The same order again writes
+// nothing. An eviction that may be repeated must name its fencing token: without one it is about
+// the leader of that moment.
 //
 // Approvals are counted in rounds. A round ends when as many principals as the policy needs have
 // approved. The shortest time that one of them gave counts. The same order is counted once: it
@@ -268,12 +269,22 @@
 //
 // A lease may stand on another lease: where Config.LeadersOf says so, or where its candidate wants
 // it (Via), on one that the same candidate holds; in an election that was delegated, on that of its
-// parent, whichever candidate has it. A grant needs the parent's lease by a strong read. The lease
-// ends when the parent's was known to end; each renewal reads the parent again, and then moves its
-// own end on. Another term of the parent is another parent: a lease never outlives the term on
-// which it stands by more than was known. The parent may be in another service, a peer, which
-// answers with the time that remains; that counts from before the call, by this store's clock, less
-// Drift and the guard.
+// parent, whichever candidate has it. LeadersOf counts only elections that an operator has
+// configured, because a candidate can make others.
+//
+// A grant needs the parent's lease by a strong read before its commit, and by another one after it.
+// If the parent has ended in between, the grant is given back, and the candidate is refused. A
+// grant whose reply was lost counts as a renewal when it is asked for again.
+//
+// The lease ends at the latest when the parent's was promised to end; each renewal reads the parent
+// again, and then moves its own end on. If the parent ends earlier (released, yielded, deleted,
+// unlocked, deposed), the lease keeps the end that its leader was promised; its next renewal moves
+// that on by one lease at most, and no later one does. Another term of the parent is another
+// parent. A new epoch of the same leader is not: the lease goes on under the parent's new token.
+//
+// The parent may be in another service, a peer, which answers with the time that remains; that
+// counts from before the call, by this store's clock, less Drift and the guard. A peer does not
+// tell a new epoch from an end.
 //
 // Delegate makes an election for a part of the leader's task, as "task.part". Depth, number of
 // children and budget are limited, copied down, and counted in the parent's record before the child

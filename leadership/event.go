@@ -116,12 +116,21 @@ func RequestID(ctx context.Context) string {
 type actorKey struct{}
 
 // WithActor returns a context whose changes are recorded as made by the given verified principal.
-func WithActor(ctx context.Context, actor string) context.Context {
-	return context.WithValue(ctx, actorKey{}, actor)
+// Bans count for its other names, too.
+func WithActor(ctx context.Context, actor string, others ...string) context.Context {
+	return context.WithValue(ctx, actorKey{}, append([]string{actor}, others...))
 }
 
 // Actor returns the principal that WithActor put there, or "".
 func Actor(ctx context.Context) string {
-	actor, _ := ctx.Value(actorKey{}).(string)
-	return actor
+	if names := principal(ctx); len(names) > 0 {
+		return names[0]
+	}
+	return ""
+}
+
+// principal is the names of the verified principal; none if the caller is not verified.
+func principal(ctx context.Context) []string {
+	names, _ := ctx.Value(actorKey{}).([]string)
+	return names
 }

@@ -8,18 +8,19 @@ import (
 
 // Cause is one reason why a candidate does not lead, or may soon not lead any more.
 type Cause struct {
-	Code     Reason
-	Until    time.Time     // zero if that is not known
-	Left     time.Duration // until then; 0 if it is not known
-	LeaderID CandidateID   // with HELD
-	Only     CandidateID   // with ASSIGNED: the one candidate that is granted
-	Override OverrideID    // the standing order
-	Actor    string        // that gave it
-	Because  string        // what that principal said
-	Position int           // in line, or with BALLOT, OUTRANKED and QUORUM among the bids, from 1; 0 if it is not known
-	Of       int           // with IN_LINE: how many stand in line at this instance; in a ballot: how many have bid
-	Have     int           // with QUORUM, and with HELD for a challenger without one: how many members are present
-	Need     int           // so, too: how many must be
+	Code      Reason
+	Until     time.Time     // zero if that is not known
+	Left      time.Duration // until then; 0 if it is not known
+	LeaderID  CandidateID   // with HELD
+	Only      CandidateID   // with ASSIGNED: the one candidate that is granted
+	Override  OverrideID    // the standing order
+	Actor     string        // that gave it
+	Principal string        // with BANNED: it is banned, and the candidate only if it calls as it
+	Because   string        // what that principal said
+	Position  int           // in line, or with BALLOT, OUTRANKED and QUORUM among the bids, from 1; 0 if it is not known
+	Of        int           // with IN_LINE: how many stand in line at this instance; in a ballot: how many have bid
+	Have      int           // with QUORUM, and with HELD for a challenger without one: how many members are present
+	Need      int           // so, too: how many must be
 }
 
 // Explanation says whether a candidate leads and, if not, why.
@@ -29,6 +30,14 @@ type Explanation struct {
 	Leads       bool
 	Causes      []Cause // the most lasting first
 	ReadAt      time.Time
+}
+
+// Banned names what a cause of the code BANNED bars, where it bars the candidate.
+func (c Cause) Banned(by CandidateID) string {
+	if c.Principal != "" {
+		return fmt.Sprintf("principal %q, as which %q calls,", c.Principal, by)
+	}
+	return fmt.Sprintf("%q", by)
 }
 
 func (s Snapshot) cause(code Reason, until time.Time) Cause {
@@ -42,7 +51,12 @@ func Explain(s Snapshot, c CandidateID) Explanation {
 	x := Explanation{Election: s.Record.Election, CandidateID: c, ReadAt: s.Now}
 	x.Leads = s.Live() && !s.Record.yielded() && s.Record.LeaderID == c
 	if !x.Leads {
-		x.Causes = append(s.barriers(c), s.lineUp(c)...)
+		x.Causes = append(s.barriers(c, nil), s.lineUp(c)...)
+		for _, o := range s.Orders().List() { // it is not known as which principal the candidate calls
+			if o.Principal != "" {
+				x.Causes = append(x.Causes, s.ordered(o))
+			}
+		}
 	}
 	standing := s.Record.Standing
 	if b, tripped := standing.Breakers.at(s.Now).of(c); tripped && !s.Now.Before(b.Until) {
@@ -114,20 +128,26 @@ func (k OverrideKind) reason() Reason {
 	return ReasonBanned
 }
 
-// barriers are what stands against a grant to the candidate now: what is about this candidate
-// first, then what is about all. A lease that has ended may have left some, recorded or not.
-func (s Snapshot) barriers(c CandidateID) (all []Cause) {
+// ordered is the cause that an order is.
+func (s Snapshot) ordered(o Override) Cause {
+	cause := s.cause(o.Kind.reason(), o.Until)
+	cause.Override, cause.Actor, cause.Because, cause.Principal = o.ID, o.Actor, o.Reason, o.Principal
+	if o.Kind == OverrideAssign {
+		cause.Only = o.CandidateID
+	}
+	return cause
+}
+
+// barriers are what stands against a grant to the candidate now, which calls as the principal: what
+// is about this candidate first, then what is about all. A lease that has ended may have left some,
+// recorded or not.
+func (s Snapshot) barriers(c CandidateID, principal []string) (all []Cause) {
 	s = s.ended()
 	orders := s.Orders().List()
 	for _, reason := range []Reason{ReasonBanned, ReasonAssigned, ReasonPaused} {
 		for _, o := range orders {
-			if o.Kind.reason() == reason && o.bars(c) {
-				cause := s.cause(reason, o.Until)
-				cause.Override, cause.Actor, cause.Because = o.ID, o.Actor, o.Reason
-				if o.Kind == OverrideAssign {
-					cause.Only = o.CandidateID
-				}
-				all = append(all, cause)
+			if o.Kind.reason() == reason && o.bars(c, principal) {
+				all = append(all, s.ordered(o))
 			}
 		}
 	}
@@ -164,7 +184,7 @@ func (s Snapshot) refuseBarred(by CandidateID, barriers []Cause) error {
 	var detail string
 	switch first.Code {
 	case ReasonBanned:
-		detail = fmt.Sprintf("%q is not granted election %q for another %v: %s (ordered by %s)", by, r.Election, in, first.Because, first.Actor)
+		detail = fmt.Sprintf("%s is not granted election %q for another %v: %s (ordered by %s)", first.Banned(by), r.Election, in, first.Because, first.Actor)
 	case ReasonAssigned:
 		detail = fmt.Sprintf("election %q is assigned to another candidate for another %v: %s (ordered by %s)", r.Election, in, first.Because, first.Actor)
 	case ReasonPaused:

@@ -56,6 +56,9 @@ type Lease struct {
 
 	Config  Config
 	Deleted bool
+	// Configured, in the answer to CheckToken, says that an operator has configured the election.
+	// Others are made by candidates: by the first acquire, or as a part of a task.
+	Configured bool
 
 	// DrawSecret and LastLeader are of the Draw of the next term. They are for instances, which
 	// rank the candidates in their lines: no caller may be shown the secret.

@@ -29,7 +29,7 @@ type ConfigureCommand struct {
 // Errors: RevisionMismatch.
 func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 	r := s.Record
-	if s.exists() && !r.Deleted && r.Policy.Config.Explicit() == c.Config.Explicit() {
+	if r.Policy.LeaseDuration > 0 && !r.Deleted && r.Policy.Config.Explicit() == c.Config.Explicit() {
 		return Change{}, nil
 	}
 	if err := s.require(c.IfRevision); err != nil {

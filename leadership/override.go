@@ -1,6 +1,7 @@
 package leadership
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,7 +27,7 @@ type OverrideKind string
 const (
 	OverrideAssign   OverrideKind = "assign"   // only CandidateID is granted
 	OverridePause    OverrideKind = "pause"    // no candidate is granted
-	OverrideBan      OverrideKind = "ban"      // CandidateID is not granted
+	OverrideBan      OverrideKind = "ban"      // CandidateID is not granted, or no candidate of Principal
 	OverrideCooldown OverrideKind = "cooldown" // so, because the policy has ended its term
 )
 
@@ -44,6 +45,7 @@ type Override struct {
 	ID          OverrideID   `json:"id"`
 	Kind        OverrideKind `json:"kind"`
 	CandidateID CandidateID  `json:"candidateId,omitempty"`
+	Principal   string       `json:"principal,omitempty"`
 	Mode        PauseMode    `json:"mode,omitempty"`
 	Actor       string       `json:"actor"` // the principal that gave it; "policy" of a cooldown
 	Reason      string       `json:"reason"`
@@ -53,20 +55,22 @@ type Override struct {
 	Left time.Duration `json:"-"` // until its end, when it was read
 }
 
-// bars reports whether the order is against a grant to the candidate.
-func (o Override) bars(c CandidateID) bool {
-	switch o.Kind {
-	case OverridePause:
+// bars reports whether the order is against a grant to the candidate, which calls as the principal.
+func (o Override) bars(c CandidateID, principal []string) bool {
+	switch {
+	case o.Kind == OverridePause:
 		return true
-	case OverrideAssign:
+	case o.Kind == OverrideAssign:
 		return o.CandidateID != c
+	case o.Principal != "":
+		return slices.Contains(principal, o.Principal)
 	}
 	return o.CandidateID == c
 }
 
 // repeats reports whether the order is the same as another one, given once more.
 func (o Override) repeats(other Override) bool {
-	return o.Kind == other.Kind && o.CandidateID == other.CandidateID && o.Mode == other.Mode &&
+	return o.Kind == other.Kind && o.CandidateID == other.CandidateID && o.Principal == other.Principal && o.Mode == other.Mode &&
 		o.Actor == other.Actor && o.Reason == other.Reason && o.Until.Sub(o.Since) == other.Until.Sub(other.Since)
 }
 
@@ -79,7 +83,8 @@ func (o Override) validate() error {
 	switch {
 	case o.Kind != OverrideAssign && o.Kind != OverridePause && o.Kind != OverrideBan:
 		return fmt.Errorf("%s is no kind of override", shown(string(o.Kind)))
-	case (o.CandidateID == "") != (o.Kind == OverridePause) || (o.Mode == "") == (o.Kind == OverridePause):
+	case (o.CandidateID == "" && o.Principal == "") != (o.Kind == OverridePause) || (o.Mode == "") == (o.Kind == OverridePause),
+		o.Principal != "" && (o.Kind != OverrideBan || o.CandidateID != ""):
 		return fmt.Errorf("override %s has not what its kind needs", shown(string(o.ID)))
 	case o.ID == "" || o.Until.IsZero() || !o.Until.After(o.Since):
 		return errors.New("an override has no id, or no end")
@@ -87,7 +92,7 @@ func (o Override) validate() error {
 	if err := validateInstants(o.Since, o.Until); err != nil {
 		return err
 	}
-	return validateText(o.Reason)
+	return cmp.Or(validateText(o.Principal), validateText(o.Reason))
 }
 
 // Overrides are standing orders as a JSON array; "" if there is none.
@@ -95,6 +100,15 @@ type Overrides string
 
 // NewOverrides returns the text of standing orders.
 func NewOverrides(all []Override) Overrides { return Overrides(writeList(all)) }
+
+// needs is the version of a program that knows the orders: one before does not know a ban of a
+// principal.
+func (o Overrides) needs() Version {
+	if slices.ContainsFunc(o.List(), func(o Override) bool { return o.Principal != "" }) {
+		return principalVersion
+	}
+	return termVersion
+}
 
 // List returns the orders, the oldest first.
 func (o Overrides) List() []Override { return readList[Override](string(o)) }
@@ -148,6 +162,7 @@ const (
 type OrderCommand struct {
 	Kind        OrderKind
 	CandidateID CandidateID   // assign, ban
+	Principal   string        // ban, in place of CandidateID: as the history names it, or "ISSUER|SUBJECT"
 	For         time.Duration // assign, pause, ban: 1 s to 30 days; approve: so, or 0 for the policy's
 	Mode        PauseMode     // pause; "" for PauseFreeze
 	Token       Token         // approve; evict: the term to end, or 0 for the present one (do not repeat that blindly)
@@ -166,7 +181,7 @@ var orderFields = map[OrderKind]map[string]bool{
 	OrderEvict:   {"fencingToken": false, "ban": false},
 	OrderPause:   {"for": true, "mode": false},
 	OrderResume:  {},
-	OrderBan:     {"candidateId": true, "for": true},
+	OrderBan:     {"candidateId": false, "principal": false, "for": true},
 	OrderApprove: {"fencingToken": true, "for": false, "newEpoch": false},
 	OrderLift:    {"override": true},
 }
@@ -193,6 +208,7 @@ func (c OrderCommand) validate() (field string, err error) {
 		set  bool
 	}{
 		{"candidateId", c.CandidateID != ""},
+		{"principal", c.Principal != ""},
 		{"for", c.For != 0},
 		{"mode", c.Mode != ""},
 		{"fencingToken", c.Token != 0},
@@ -212,10 +228,19 @@ func (c OrderCommand) validate() (field string, err error) {
 }
 
 func (c OrderCommand) validateValues() (field string, err error) {
+	switch {
+	case c.Kind == OrderBan && c.CandidateID == "" && c.Principal == "":
+		return "candidateId", errors.New("candidateId is missing: ban needs it, or a principal")
+	case c.CandidateID != "" && c.Principal != "":
+		return "principal", errors.New("ban takes a candidateId or a principal, not both; give two orders")
+	}
 	if c.CandidateID != "" {
 		if err := c.CandidateID.Validate(); err != nil {
 			return "candidateId", err
 		}
+	}
+	if err := validateText(c.Principal); err != nil {
+		return "principal", fmt.Errorf("principal is %w", err)
 	}
 	if c.Token != 0 {
 		if err := c.Token.validate(); err != nil {
@@ -333,18 +358,18 @@ func (c *Change) order(s Snapshot, cmd OrderCommand) error {
 // override is the standing order of a command.
 func (c OrderCommand) override(kind OverrideKind, candidate CandidateID, d time.Duration, now time.Time) Override {
 	since := later(now, 0)
-	return Override{Kind: kind, CandidateID: candidate, Mode: c.Mode, Actor: c.Actor, Reason: c.Reason, Since: since, Until: since.Add(d)}
+	return Override{Kind: kind, CandidateID: candidate, Principal: c.Principal, Mode: c.Mode, Actor: c.Actor, Reason: c.Reason, Since: since, Until: since.Add(d)}
 }
 
 // stand adds a standing order in the place of the one of the same kind (of a ban: for the same
-// candidate), with an event, unless it stands already. It reports whether it did.
+// candidate or principal), with an event, unless it stands already. It reports whether it did.
 func (c *Change) stand(s Snapshot, t EventType, o Override) bool {
 	all := c.Record.Standing.overrides(s.Now)
 	if slices.ContainsFunc(all, o.repeats) {
 		return false
 	}
 	all = slices.DeleteFunc(all, func(other Override) bool {
-		return other.Kind == o.Kind && (o.Kind != OverrideBan || other.CandidateID == o.CandidateID)
+		return other.Kind == o.Kind && (o.Kind != OverrideBan || other.CandidateID == o.CandidateID && other.Principal == o.Principal)
 	})
 	c.Record.Standing.closeBallot() // bids that stood before the order would keep the others waiting
 	c.announce(t, "")
@@ -365,6 +390,9 @@ func (o Override) detailOf(because EndReason) string {
 	}
 	if o.CandidateID != "" {
 		d["candidateId"] = o.CandidateID
+	}
+	if o.Principal != "" {
+		d["principal"] = o.Principal
 	}
 	if o.Mode != "" {
 		d["mode"] = o.Mode

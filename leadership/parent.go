@@ -1,6 +1,7 @@
 package leadership
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -63,7 +64,10 @@ func (p Parent) validate() error {
 // ParentLease is a Parent as it is now, with the candidate that leads it.
 type ParentLease struct {
 	Parent
-	LeaderID CandidateID
+	LeaderID CandidateID // "": none, it is over
+	From     Token       // of its leader's grant, if operators have begun new epochs since
+	// ByCandidate says that no operator has configured the election: a candidate has made it.
+	ByCandidate bool
 	// Least is what must be left of it for a grant to stand on it; 0: anything. Otherwise one
 	// candidate after the other would be granted the last moments of a parent that dies.
 	Least time.Duration
@@ -76,15 +80,23 @@ func leastOf(d time.Duration) time.Duration { return min(MinLeaseDuration, d/2) 
 // short reports whether too little is left for a grant.
 func (p ParentLease) short(now time.Time) bool { return !now.Add(p.Least).Before(p.Until) }
 
-// moveOn lets a lease that stands on another one last as long as that one does now. Another term of
-// the parent is another parent: then the lease ends at the end that was known.
+// moveOn lets a lease that stands on another one last as long as that one does now, also in a new
+// epoch of the same leader. If the parent is over, the lease ends at the end that its leader was
+// promised. Another term of the parent is another parent: then it ends at the end that was known.
 func (c *Change) moveOn(p ParentLease) {
 	at := &c.Record.Standing.Parent
-	if p.Token == 0 || at.Peer != p.Peer || at.Election != p.Election || at.Token != p.Token || !p.Until.After(at.Until) {
+	if p.Token == 0 || at.Peer != p.Peer || at.Election != p.Election || at.Token < cmp.Or(p.From, p.Token) || at.Token > p.Token {
 		return
 	}
 	promised := c.Before
-	at.Until = p.Until
+	if p.LeaderID == "" {
+		if p.Until = later(promised, 0); !p.Until.Before(at.Until) {
+			return
+		}
+	} else if !p.Until.After(at.Until) {
+		return
+	}
+	*at = p.Parent
 	c.limit(promised)
 }
 
@@ -104,6 +116,8 @@ func (s Snapshot) refuseOrphan(c AcquireCommand) error {
 		return s.refuse(NotEligible, "only the leader of an election whose name begins with %q can lead election %q; send via with that election and its fencing token", of, r.Election)
 	case of != "" && !strings.HasPrefix(string(p.Election), of):
 		return s.refuse(NotEligible, "election %q, which via names, does not begin with %q; lead one that does", p.Election, of)
+	case of != "" && p.ByCandidate:
+		return s.refuse(NotEligible, "election %q, which via names, was made by a candidate; its leader can lead election %q once an operator has configured it, without a parent", p.Election, r.Election)
 	case r.Policy.Delegation.Parent == "" && p.Token > 0 && !s.Now.Before(p.Until):
 		return s.refuse(NotEligible, "the lease of election %q with fencing token %d has ended, so no lease can stand on it", p.Election, p.Token)
 	case r.Policy.Delegation.Parent == "" && p.Token > 0 && p.short(s.Now):

@@ -32,7 +32,7 @@ type Config struct {
 	// Promotion lets a new leader not be ready until it says so: see SayReady.
 	Promotion bool
 	// LeadersOf, if it is not empty, lets only candidates lead that lead an election whose name
-	// begins so: see Via.
+	// begins so, and that an operator has configured: see Via.
 	LeadersOf string
 	// Delegation limits what the leader may delegate, and names the parent of a delegated election.
 	Delegation Delegation
@@ -48,6 +48,10 @@ type Policy struct {
 	// there are none. They are written back unchanged, also when an operator sets a new Config.
 	Unknown string
 }
+
+// configured is Lease.Configured. A candidate makes an election without a configuration, or with a
+// parent.
+func (p Policy) configured() bool { return p.LeaseDuration > 0 && p.Delegation.Parent == "" }
 
 // Standing is what is going on in an election beside the lease. A new member is a field, a row in
 // standingMembers, and a line in each function that sets or clears it.
@@ -116,6 +120,9 @@ const successionVersion Version = 5
 // before it is ready. An older one would let another incarnation say that it is ready.
 const boundVersion Version = 6
 
+// principalVersion is the first version of the program that knows a ban of a principal.
+const principalVersion Version = 7
+
 // policyMembers are the members of a policy, bound to the fields of p.
 func policyMembers(p *Policy) []member {
 	return slices.Concat([]member{
@@ -134,7 +141,7 @@ func policyMembers(p *Policy) []member {
 func standingMembers(s *Standing) []member {
 	return []member{
 		{name: "note", field: (*text)(&s.Note)},
-		{name: "overrides", needs: termVersion, field: listField[Override]{(*string)(&s.Overrides), MaxOverrides, Override.validate}},
+		{name: "overrides", needs: s.Overrides.needs(), field: listField[Override]{(*string)(&s.Overrides), MaxOverrides, Override.validate}},
 		{name: "breakers", needs: termVersion, field: listField[breaker]{(*string)(&s.Breakers), maxBreakers, breaker.validate}},
 		{name: "approval", needs: termVersion, field: value(&s.Approval)},
 		{name: "ends", needs: termVersion, field: value(&s.Ends)},

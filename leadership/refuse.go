@@ -15,6 +15,10 @@ func (s Snapshot) refuseUnseen() error {
 	return &Error{Code: NotFound, Detail: fmt.Sprintf("election %q was never seen; the first acquire, or its configuration, creates it", s.Record.Election)}
 }
 
+func (s Snapshot) refuseDeleted() error {
+	return s.refuse(ElectionDeleted, "election %q is deleted; an operator brings it back by configuring it, and its fencing token goes on from %d", s.Record.Election, s.Record.Token)
+}
+
 // refuseHeld tells a candidate which candidate leads, how long its lease lasts, and why it has to
 // wait.
 func (s Snapshot) refuseHeld(by CandidateID, left time.Duration, reason Reason) error {

@@ -50,6 +50,7 @@ type InLine struct {
 // AcquireCommand is an AcquireRequest as the rule Acquire takes it.
 type AcquireCommand struct {
 	CandidateID   CandidateID
+	Principal     []string // the names of the caller's verified principal; none if it is not verified
 	KeyHash       KeyHash
 	LeaseDuration time.Duration // 0: as the election is configured
 	Metadata      Metadata      // "": none or, for a leader that acquires again, as before

@@ -112,7 +112,7 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 		return s.restore(c)
 	}
 	if r.Deleted {
-		return Change{}, s.refuse(ElectionDeleted, "election %q is deleted; an operator brings it back by configuring it, and its fencing token goes on from %d", r.Election, r.Token)
+		return Change{}, s.refuseDeleted()
 	}
 	if err := s.refuseLonger(c); err != nil {
 		return Change{}, err
@@ -129,7 +129,7 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	if s.takesOver(c) {
 		return s.takeOver(c)
 	}
-	if barriers := s.barriers(c.CandidateID); len(barriers) > 0 {
+	if barriers := s.barriers(c.CandidateID, c.Principal); len(barriers) > 0 {
 		if only := barriers[0]; only.Code == ReasonHeld && r.Policy.Ballot.Preempt {
 			return s.challenge(c, only)
 		}

@@ -34,17 +34,24 @@ func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) 
 	if err != nil {
 		return Grant{}, err
 	}
+	cmd.Principal = principal(ctx)
 	if r.Via != (Via{}) {
 		if cmd.Parent, err = s.held(ctx, r.Via, r.CandidateID); err != nil {
 			return Grant{}, err
 		}
 	}
-	snap, err := s.update(ctx, r.Election, func(snap Snapshot) (Change, error) { return Acquire(snap, cmd) })
+	granted := false
+	rule := func(snap Snapshot) (Change, error) {
+		ch, err := Acquire(snap, cmd)
+		granted = ch.Before.IsZero()
+		return ch, err
+	}
+	snap, err := s.update(ctx, r.Election, rule)
 	if needs, ok := errors.AsType[*needsParent](err); ok {
 		if cmd.Parent, err = s.parent(ctx, needs.parent); err != nil {
 			return Grant{}, err
 		}
-		snap, err = s.update(ctx, r.Election, func(snap Snapshot) (Change, error) { return Acquire(snap, cmd) })
+		snap, err = s.update(ctx, r.Election, rule)
 	}
 	if err != nil {
 		return Grant{}, err
@@ -54,6 +61,11 @@ func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) 
 	}
 	if !snap.Live() { // it was granted, but its latest end came before the commit
 		return Grant{}, &Error{Code: OutcomeUnknown, Detail: fmt.Sprintf("the grant of election %q reached the store when its lease had to be over; ask again", r.Election)}
+	}
+	if granted {
+		if err := s.confirm(ctx, snap); err != nil {
+			return Grant{}, err
+		}
 	}
 	return Grant{Lease: snap.leaders(), Key: key}, nil
 }
@@ -186,7 +198,9 @@ func (s *Service) CheckToken(ctx context.Context, r TokenCheck) (Lease, error) {
 	if r.Write && snap.Record.Standing.Unready {
 		return Lease{}, snap.refuse(NotReady, "the leader of election %q has not said that it is ready; do not write yet", r.Election)
 	}
-	return snap.Lease(), nil
+	l := snap.Lease()
+	l.Configured = snap.Record.Policy.configured()
+	return l, nil
 }
 
 // BatchCheckTokens checks up to MaxBatch tokens, no election twice. The results stand in the order

@@ -3,6 +3,7 @@ package leadership
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -50,6 +51,9 @@ func (s *Service) Order(ctx context.Context, r OrderRequest) (Lease, error) {
 	}
 	if field, err := r.validate(); err != nil {
 		return Lease{}, invalid(field, err)
+	}
+	if r.Principal != "" && Actor(ctx) == "" {
+		return Lease{}, invalid("principal", errors.New("this server does not verify its callers (serve --auth), so it knows no principals; ban a candidate by its id"))
 	}
 	if err := validateCondition(r.IfRevision); err != nil {
 		return Lease{}, err

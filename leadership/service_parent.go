@@ -28,7 +28,7 @@ func (s *Service) WithPeers(p Peers) *Service {
 func (s *Service) held(ctx context.Context, v Via, by CandidateID) (ParentLease, error) {
 	p, err := s.parentLease(ctx, v)
 	switch {
-	case errors.Is(err, TokenStale), errors.Is(err, NotFound), err == nil && p.LeaderID != by:
+	case over(p, err), err == nil && (p.LeaderID != by || p.Token != v.Token):
 		return ParentLease{}, &Error{Code: NotEligible, Detail: fmt.Sprintf(
 			"%q does not lead election %q with fencing token %d, which via names; acquire there first, and send its token", by, v.Election, v.Token)}
 	case err != nil:
@@ -37,11 +37,17 @@ func (s *Service) held(ctx context.Context, v Via, by CandidateID) (ParentLease,
 	return p, nil
 }
 
-// parentLease reads the lease with the token, strongly. Its end is one by this store's clock.
+// over reports whether the answer of parentLease is that the lease has ended.
+func over(p ParentLease, err error) bool {
+	return errors.Is(err, TokenStale) || errors.Is(err, NotFound) || err == nil && p.LeaderID == ""
+}
+
+// parentLease reads the lease with the token, strongly, or the one that its leader has in a new
+// epoch. Its end is one by this store's clock.
 func (s *Service) parentLease(ctx context.Context, v Via) (ParentLease, error) {
 	if v.Peer == "" {
 		snap, err := s.look(ctx, v.Election)
-		if err == nil {
+		if err == nil && !snap.Record.goesOnFrom(v.Token) {
 			err = Check(snap, v.Token)
 		}
 		if err != nil {
@@ -62,7 +68,7 @@ func (s *Service) parentLease(ctx context.Context, v Via) (ParentLease, error) {
 	}
 	left := l.ExpiresIn - l.ExpiresIn/Drift
 	until := snap.Now.Add(left - snap.Guard).UTC().Truncate(instantPrecision)
-	return ParentLease{Parent: Parent{v.Peer, v.Election, v.Token, until}, LeaderID: l.LeaderID, Least: leastOf(l.LeaseDuration)}, nil
+	return ParentLease{Parent: Parent{v.Peer, v.Election, v.Token, until}, LeaderID: l.LeaderID, ByCandidate: !l.Configured, Least: leastOf(l.LeaseDuration)}, nil
 }
 
 // unasked returns the error of a question to a peer. One that the peer did not answer is of this
@@ -87,7 +93,10 @@ func (s Snapshot) asParent() ParentLease {
 	if !s.Live() || r.yielded() {
 		return ParentLease{Parent: Parent{Election: r.Election, Token: max(r.Token, 1), Until: later(s.Now, 0)}}
 	}
-	return ParentLease{Parent: Parent{Election: r.Election, Token: r.Token, Until: r.LeaseEnd().UTC().Truncate(instantPrecision)}, LeaderID: r.LeaderID, Least: leastOf(r.LeaseDuration)}
+	return ParentLease{
+		Parent:   Parent{Election: r.Election, Token: r.Token, Until: r.LeaseEnd().UTC().Truncate(instantPrecision)},
+		LeaderID: r.LeaderID, From: r.Standing.EpochFrom, ByCandidate: !r.Policy.configured(), Least: leastOf(r.LeaseDuration),
+	}
 }
 
 // parent reads the present lease of the election that another one is a part of. LeaderID is empty
@@ -101,12 +110,46 @@ func (s *Service) parent(ctx context.Context, e Election) (ParentLease, error) {
 	return snap.asParent(), nil
 }
 
+// confirm reads the parent of a lease that was just granted once more: it may have ended before the
+// grant was committed. Then the grant is given back, unless a copy of the call was answered
+// meanwhile, and the candidate is refused.
+func (s *Service) confirm(ctx context.Context, snap Snapshot) error {
+	r := snap.Record
+	at := r.Standing.Parent
+	if at.Token == 0 {
+		return nil
+	}
+	p, err := s.parentLease(ctx, Via{at.Peer, at.Election, at.Token})
+	ended := over(p, err)
+	if err == nil && !ended {
+		return nil
+	}
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
+	defer cancel()
+	back, _, failed := s.commit(ExpectChange(clean), r.Election, func(now Snapshot) (Change, error) {
+		if !now.Record.HeartbeatAt.Equal(r.HeartbeatAt) {
+			return Change{}, nil
+		}
+		return Release(now, Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token})
+	})
+	switch {
+	case !ended:
+		return err
+	case failed != nil: // the lease runs out by itself; its leader was never told of it
+		back = snap
+	}
+	if r.Policy.Delegation.Parent != "" {
+		return back.refuseParent(ParentLease{})
+	}
+	return back.refuse(NotEligible, "the lease of election %q with fencing token %d has ended, so no lease can stand on it", at.Election, at.Token)
+}
+
 // followsUp reports whether a renewal of the lease needs more than a heartbeat.
 func (r Record) followsUp() bool { return r.Standing.Parent.Token > 0 || r.yielded() }
 
 // follow lets a lease that was just renewed, and that stands on another one, last as long as that
-// one does. If its parent has ended, or cannot be read, it ends when it was to. A leader that has
-// yielded is told so.
+// one does. If its parent has ended, the end that it has now is its last. If its parent cannot be
+// read, it ends when it was to. A leader that has yielded is told so.
 func (s *Service) follow(ctx context.Context, snap Snapshot, c Renewal) (Snapshot, error) {
 	r := snap.Record
 	if r.yielded() {
@@ -117,7 +160,11 @@ func (s *Service) follow(ctx context.Context, snap Snapshot, c Renewal) (Snapsho
 		return snap, nil
 	}
 	parent, err := s.parentLease(ctx, Via{at.Peer, at.Election, at.Token})
-	if err != nil || !parent.Until.After(at.Until) {
+	moves := err == nil && parent.Until.After(at.Until)
+	if over(parent, err) {
+		parent, moves = ParentLease{Parent: at}, r.LeaseEnd().Before(at.Until)
+	}
+	if !moves {
 		if !snap.Now.Before(at.Until) { // a lease of a peer, and the store has been away: see TermMoved
 			return Snapshot{}, snap.refuseLost(c)
 		}

@@ -14,8 +14,8 @@ type DelegateRequest struct {
 }
 
 // Delegate makes an election below that of the caller, which leads it: its name is the parent's, a
-// dot, and the child's. Its lease never outlives what the parent's was known to have. Idempotent.
-// It returns the child.
+// dot, and the child's. Its lease ends by the end that the parent's was promised. Idempotent. It
+// returns the child.
 //
 // Errors: those of the rules Delegate and MakeChild.
 func (s *Service) Delegate(ctx context.Context, r DelegateRequest) (Lease, error) {
@@ -34,8 +34,11 @@ func (s *Service) Delegate(ctx context.Context, r DelegateRequest) (Lease, error
 	if err != nil {
 		return Lease{}, err
 	}
+	if found.Record.Deleted { // before it is counted
+		return Lease{}, found.refuseDeleted()
+	}
 	command := DelegateCommand{Renewal: c, Child: child, Limits: r.Limits, Is: found.Record.Policy.Delegation}
-	command.Exists = found.exists() && !found.Record.Deleted
+	command.Exists = found.exists()
 	for {
 		parent, err := s.update(ExpectChange(ctx), r.Election, func(snap Snapshot) (Change, error) { return Delegate(snap, command) })
 		missing, ok := errors.AsType[*needsChild](err)
@@ -44,7 +47,7 @@ func (s *Service) Delegate(ctx context.Context, r DelegateRequest) (Lease, error
 			if parent, err = s.look(ctx, r.Election); err == nil {
 				_, err = s.makeChild(ctx, parent.Record.Policy.Config, r.Election, missing.child, missing.limits)
 			}
-			if err != nil && !errors.Is(err, InvalidArgument) { // made otherwise meanwhile: it exists
+			if err != nil && !errors.Is(err, InvalidArgument) && !errors.Is(err, ElectionDeleted) { // made otherwise meanwhile, or before
 				return Lease{}, err
 			}
 			command.Made = missing.child

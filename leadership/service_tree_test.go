@@ -95,7 +95,13 @@ func (tr *tree) wantLeft(what string, g leadership.Grant, want time.Duration) {
 func TestOnlyLeadersOfTheElectionsThatThePolicyNamesLead(t *testing.T) {
 	tr := newTree(t)
 	tr.configure("global", leadership.Config{LeadersOf: "orders."})
+	tr.configure("orders.eu", leadership.Config{})
 	eu := tr.grant("orders.eu", "ann", time.Minute, leadership.Via{})
+	fake := tr.grant("orders.fake", "ann", time.Minute, leadership.Via{})
+	if _, err := tr.delegate(eu, "part", asParent); err != nil {
+		t.Fatal(err)
+	}
+	part := tr.grant("orders.eu.part", "ann", time.Minute, leadership.Via{})
 	other := tr.grant("stock.eu", "ann", time.Minute, leadership.Via{})
 	for what, c := range map[string]struct {
 		id  leadership.CandidateID
@@ -107,6 +113,8 @@ func TestOnlyLeadersOfTheElectionsThatThePolicyNamesLead(t *testing.T) {
 		"a token never granted":   {"ann", leadership.Via{Election: "orders.eu", Token: 9}},
 		"an election never seen":  {"ann", leadership.Via{Election: "orders.us", Token: 1}},
 		"a token that is too low": {"ann", leadership.Via{Election: "global", Token: 1}},
+		"one that it has made":    {"ann", leadership.Via{Election: "orders.fake", Token: fake.Token}},
+		"a part of its own task":  {"ann", leadership.Via{Election: "orders.eu.part", Token: part.Token}},
 	} {
 		if _, err := tr.ask("global", c.id, 0, c.via); !errors.Is(err, leadership.NotEligible) {
 			t.Errorf("%s: %v", what, err)
@@ -122,6 +130,24 @@ func TestOnlyLeadersOfTheElectionsThatThePolicyNamesLead(t *testing.T) {
 	if _, err := tr.ask("global", "bob", 0, leadership.Via{Election: "orders.eu", Token: eu.Token}); !errors.Is(err, leadership.NotEligible) {
 		t.Errorf("a lease that was released: %v", err)
 	}
+	tr.configure("orders.fake", leadership.Config{}) // as it is, but by an operator
+	tr.now = tr.now.Add(30 * time.Second)
+	if _, err := tr.Release(t.Context(), lease(g)); err != nil {
+		t.Fatal(err)
+	}
+	tr.grant("global", "ann", 0, leadership.Via{Election: "orders.fake", Token: fake.Token})
+}
+
+func TestOnlyElectionsThatAPeersOperatorHasConfiguredCount(t *testing.T) {
+	tr := newTree(t)
+	tr.configure("global", leadership.Config{LeadersOf: "orders."})
+	via := leadership.Via{Peer: "eu", Election: "orders.eu", Token: 7}
+	tr.peer = leadership.Lease{Election: "orders.eu", State: leadership.Held, LeaderID: "ann", Token: 7, ExpiresIn: 10 * time.Second}
+	if _, err := tr.ask("global", "ann", 0, via); !errors.Is(err, leadership.NotEligible) {
+		t.Errorf("a candidate's: %v", err)
+	}
+	tr.peer.Configured = true
+	tr.grant("global", "ann", 0, via)
 }
 
 func TestALeaseThatStandsOnAnotherLastsAsLongAsThatIsKnownToAndMovesOnWithIt(t *testing.T) {
@@ -161,6 +187,119 @@ func TestALeaseThatStandsOnAnotherLastsAsLongAsThatIsKnownToAndMovesOnWithIt(t *
 		}
 	}
 	tr.wantLeft("after two batches", g, time.Minute)
+}
+
+// readTwice lets something happen before the second read of an election.
+type readTwice struct {
+	leadership.Store
+	of     leadership.Election
+	second func()
+	reads  int
+}
+
+func (r *readTwice) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+	if e == r.of {
+		if r.reads++; r.reads == 2 {
+			r.second()
+		}
+	}
+	return r.Store.Get(ctx, e)
+}
+
+func TestNoLeaseIsGrantedOnOneThatEndedMeanwhile(t *testing.T) {
+	ends := map[string]func(*tree, leadership.Grant){
+		"released": func(tr *tree, g leadership.Grant) { tr.Release(tr.Context(), lease(g)) },
+		"deleted": func(tr *tree, g leadership.Grant) {
+			tr.Delete(tr.Context(), leadership.DeleteRequest{Election: g.Election, DeleteCommand: leadership.DeleteCommand{Force: true}})
+		},
+		"led by another": func(tr *tree, g leadership.Grant) {
+			tr.Release(tr.Context(), lease(g))
+			tr.grant(g.Election, "zoe", 0, leadership.Via{})
+		},
+	}
+	for how, end := range ends {
+		for e, want := range map[leadership.Election]leadership.Code{"task.a": leadership.LeaseHeld, "global": leadership.NotEligible} {
+			tr := newTree(t)
+			root := tr.grant("task", "ann", 30*time.Second, leadership.Via{})
+			if _, err := tr.delegate(root, "a", asParent); err != nil {
+				t.Fatal(err)
+			}
+			var via leadership.Via
+			if e == "global" {
+				via = leadership.Via{Election: "task", Token: root.Token}
+			}
+			tr.Service = leadership.New(&readTwice{Store: tr.store, of: "task", second: func() { end(tr, root) }})
+			g, err := tr.ask(e, "ann", time.Minute, via)
+			if !errors.Is(err, want) {
+				t.Errorf("the parent is %s: %s is granted %+v, %v; want %s", how, e, g.Lease, err, want)
+			}
+			if l, err := tr.Get(t.Context(), e); err != nil || l.State != leadership.Vacant || l.Token != 1 || l.LockedFor != 0 {
+				t.Errorf("the parent is %s: %s is %+v, %v; want it given back", how, e, l, err)
+			}
+		}
+	}
+}
+
+// A copy of the call that was answered meanwhile keeps the lease: its caller acts on it.
+func TestAGrantThatACopyWasToldOfIsNotGivenBack(t *testing.T) {
+	tr := newTree(t)
+	root := tr.grant("task", "ann", 30*time.Second, leadership.Via{})
+	via := leadership.Via{Election: "task", Token: root.Token}
+	direct := leadership.New(tr.store)
+	tr.Service = leadership.New(&readTwice{Store: tr.store, of: "task", second: func() {
+		tr.now = tr.now.Add(time.Second)
+		key := leadership.Key{'a'}
+		g, err := direct.Acquire(t.Context(), leadership.AcquireRequest{Election: "global", CandidateID: "ann", Key: &key, Via: via})
+		if err != nil || g.Token != 1 {
+			t.Errorf("the copy: %+v, %v", g.Lease, err)
+		}
+		if _, err := direct.Release(t.Context(), lease(root)); err != nil {
+			t.Error(err)
+		}
+	}})
+	if _, err := tr.ask("global", "ann", 0, via); !errors.Is(err, leadership.NotEligible) {
+		t.Errorf("got %v", err)
+	}
+	if l, err := tr.Get(t.Context(), "global"); err != nil || l.State != leadership.Held || l.Token != 1 {
+		t.Errorf("got %+v, %v", l, err)
+	}
+}
+
+func TestALeaseShorterThanItsParentsIsNotRenewedLongAfterThatIsOver(t *testing.T) {
+	tr := newTree(t)
+	parent := tr.grant("orders.eu", "ann", time.Hour, leadership.Via{})
+	g := tr.grant("global", "ann", 30*time.Second, leadership.Via{Election: "orders.eu", Token: parent.Token})
+	if _, err := tr.Release(t.Context(), lease(parent)); err != nil {
+		t.Fatal(err)
+	}
+	tr.now = tr.now.Add(10 * time.Second)
+	tr.wantLeft("the last extension", g, 30*time.Second)
+	tr.now = tr.now.Add(10 * time.Second)
+	tr.wantLeft("the end stands", g, 20*time.Second)
+	tr.now = tr.now.Add(20 * time.Second)
+	if _, err := tr.Renew(t.Context(), lease(g)); !errors.Is(err, leadership.LeaseLost) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestALeaseGoesOnWithItsParentsNewEpoch(t *testing.T) {
+	tr := newTree(t)
+	parent := tr.grant("orders.eu", "ann", 30*time.Second, leadership.Via{})
+	g := tr.grant("global", "ann", time.Minute, leadership.Via{Election: "orders.eu", Token: parent.Token})
+	tr.now = tr.now.Add(10 * time.Second)
+	_, err := tr.Order(t.Context(), leadership.OrderRequest{Election: "orders.eu", OrderCommand: leadership.OrderCommand{
+		Kind: leadership.OrderApprove, Token: parent.Token, NewEpoch: true, Reason: "a new prompt", Actor: "dan",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.wantLeft("a new epoch", g, 30*time.Second)
+	if l, err := tr.Get(t.Context(), "global"); err != nil || l.Parent.Token != parent.Token+1 {
+		t.Errorf("it stands on %+v, %v", l.Parent, err)
+	}
+	if _, err := tr.ask("pages", "ann", 0, leadership.Via{Election: "orders.eu", Token: parent.Token}); !errors.Is(err, leadership.NotEligible) {
+		t.Errorf("a grant on the former epoch: %v", err)
+	}
 }
 
 func TestALeaseOnAYieldedOneEnds(t *testing.T) {
@@ -371,6 +510,40 @@ func (p *pages) List(ctx context.Context, prefix string, after leadership.Electi
 	return p.Store.List(ctx, prefix, after, limit)
 }
 
+// What an operator has deleted, or configured otherwise, no leader of its parent brings back.
+func TestADeletedChildIsNotDelegatedAgain(t *testing.T) {
+	tr := newTree(t)
+	tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 2}})
+	root := tr.grant("task", "ann", 0, leadership.Via{})
+	if _, err := tr.delegate(root, "a", asParent); err != nil {
+		t.Fatal(err)
+	}
+	tr.configure("task.z", leadership.Config{Ballot: leadership.BallotPolicy{Require: "gpu"}})
+	for _, e := range []leadership.Election{"task.a", "task.z"} {
+		if _, err := tr.Delete(t.Context(), leadership.DeleteRequest{Election: e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, child := range []string{"a", "z"} {
+		if l, err := tr.delegate(root, child, asParent); !errors.Is(err, leadership.ElectionDeleted) {
+			t.Errorf("task.%s: got %+v, %v", child, l, err)
+		}
+	}
+	deleted, err := tr.store.Get(t.Context(), "task.a") // meanwhile
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := leadership.MakeChild(deleted, deleted.Record.Policy.Config); !errors.Is(err, leadership.ElectionDeleted) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := tr.delegate(root, "b", asParent); err != nil {
+		t.Errorf("another child, of two that may be: %v", err)
+	}
+	if _, err := tr.ask("task.a", "bob", 0, leadership.Via{}); !errors.Is(err, leadership.ElectionDeleted) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestDelegatingAgainCountsNothing(t *testing.T) {
 	tr := newTree(t)
 	tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 2, Budget: 10}})
@@ -452,6 +625,7 @@ func TestAChildIsLedOnlyWhileItsParentIs(t *testing.T) {
 func TestNoLeaseIsGrantedOnOneThatIsAboutToEnd(t *testing.T) {
 	for parent, least := range map[time.Duration]time.Duration{30 * time.Second: time.Second, time.Second: 500 * time.Millisecond} {
 		tr := newTree(t)
+		tr.configure("task", leadership.Config{})
 		root := tr.grant("task", "ann", parent, leadership.Via{})
 		if _, err := tr.delegate(root, "a", asParent); err != nil {
 			t.Fatal(err)

@@ -164,7 +164,7 @@ func HandOver(s Snapshot, c HandOverCommand) (Change, error) {
 	if !s.leads(c.Renewal) {
 		return Change{}, s.refuseLost(c.Renewal)
 	}
-	for _, barrier := range s.barriers(c.To) {
+	for _, barrier := range s.barriers(c.To, nil) {
 		switch barrier.Code {
 		case ReasonAssigned:
 			return Change{}, s.refuse(NotEligible, "an operator has assigned election %q to %q; hand it over to no other", r.Election, barrier.Only)
@@ -256,7 +256,7 @@ func Yield(s Snapshot, c Renewal) (Change, error) {
 	case r.yields(s.Now) != "":
 		return Change{}, s.refuse(NotReady, "the term in election %q ends for another reason (%s); release the lease", r.Election, r.EndsBecause)
 	}
-	if why, barred := s.barrier(r.Standing.Succession.Ready); barred {
+	if why, barred := s.barrier(r.Standing.Succession.Ready, nil); barred {
 		return Change{}, s.refuse(NotReady, "the successor in election %q cannot be granted the lease now (%s); go on, name another one, or release the lease", r.Election, why.Code)
 	}
 	ch := s.change()
@@ -271,8 +271,8 @@ func Yield(s Snapshot, c Renewal) (Change, error) {
 }
 
 // barrier is the first of what stands against a grant to the candidate, beside the present leader.
-func (s Snapshot) barrier(c CandidateID) (first Cause, barred bool) {
-	for _, one := range s.barriers(c) {
+func (s Snapshot) barrier(c CandidateID, principal []string) (first Cause, barred bool) {
+	for _, one := range s.barriers(c, principal) {
 		if one.Code != ReasonHeld {
 			return one, true
 		}
@@ -289,7 +289,7 @@ func (s Snapshot) takesOver(c AcquireCommand) bool {
 // takeOver ends the term of the leader that has yielded, and grants the lease to its successor: no
 // reader sees a vacancy between. Standing orders and the quorum count as for any candidate.
 func (s Snapshot) takeOver(c AcquireCommand) (Change, error) {
-	if why, barred := s.barrier(c.CandidateID); barred {
+	if why, barred := s.barrier(c.CandidateID, c.Principal); barred {
 		return Change{}, s.refuseBarred(c.CandidateID, []Cause{why})
 	}
 	if err := s.refuseGrant(c); err != nil {

@@ -51,7 +51,7 @@ The policy is given as a whole, as the API takes it; {} is none. Who should lead
   preempt   true: a better candidate ends the term of a leader that has led for minTerm, at the end that it was promised
   quorum    {"electorate":[ids],"need":"majority" or a number,"grace":"10s"}: no lease is granted while fewer of the electorate
             are present, and after grace the election is read-only; see 'regent members' and 'regent check --write'
-  leadersOf "orders.": only leaders of elections whose names begin so can lead this one ('regent acquire --via')
+  leadersOf "orders.": only leaders of elections whose names begin so, and that are configured, can lead this one ('regent acquire --via')
   promotion true: a new leader must not write until it has said that it is ready ('regent ready', 'regent check --write')
   delegation {"depth":2,"children":8,"budget":50000}: what its leader may delegate ('regent delegate')
 What limits a term: maxTerm, approval, stuckAfter, budget, errorRate, onTrip, cooldown, verdicts.`,

@@ -54,10 +54,11 @@ var orders = []orderHelp{
 		example: `regent resume reports --reason "the database has moved"`,
 	},
 	{
-		kind: leadership.OrderBan, use: "--candidate ID --for DURATION --reason TEXT", short: "Let a candidate not lead for a time",
-		long:    "The candidate is not granted the lease, under any key. If it leads, it goes on: evict it as well.",
+		kind: leadership.OrderBan, use: "--candidate ID|--principal P --for DURATION --reason TEXT", short: "Let a candidate not lead for a time",
+		long: "The candidate is not granted the lease, under any key; with --principal no candidate is that calls as that principal, as the\n" +
+			"history names it (an e-mail, or ISSUER|SUBJECT). If it leads, it goes on: evict it as well.",
 		example: `regent ban reports --candidate agent-7 --for 24h --reason "it is being repaired"`,
-		needs:   []string{"candidate", "for"},
+		needs:   []string{"for"}, options: []string{"candidate", "principal"},
 	},
 	{
 		kind: leadership.OrderApprove, use: "--token N --reason TEXT [--for DURATION] [--new-epoch]", short: "Let the leader go on",
@@ -127,6 +128,8 @@ func addOrderFlag(cmd *cobra.Command, flag string, o *leadership.OrderCommand) {
 	switch flag {
 	case "candidate":
 		cmd.Flags().Var(&value[leadership.CandidateID]{&o.CandidateID, "", "ID", parseCandidate}, flag, "the candidate")
+	case "principal":
+		cmd.Flags().StringVar(&o.Principal, flag, "", "the verified principal, in place of a candidate")
 	case "for":
 		cmd.Flags().Var(&value[time.Duration]{&o.For, "", "DURATION", parseOrder}, flag, "for how long, from 1s to 720h (30 days)")
 	case "mode":
@@ -311,6 +314,9 @@ func successionLines(l leadership.Lease) (lines []string) {
 // orderSentence says a standing order in words.
 func orderSentence(o leadership.Override) string {
 	text := fmt.Sprintf("Candidate %s is banned", o.CandidateID)
+	if o.Principal != "" {
+		text = fmt.Sprintf("Principal %s is banned", o.Principal)
+	}
 	switch o.Kind {
 	case leadership.OverrideAssign:
 		text = fmt.Sprintf("Only candidate %s is granted the lease", o.CandidateID)
@@ -361,6 +367,9 @@ func sentence(cause leadership.Cause, id leadership.CandidateID) string {
 	}[cause.Code]
 	if text == "" {
 		text = string(cause.Code)
+	}
+	if cause.Principal != "" {
+		text = "principal " + cause.Principal + " is banned, and the candidate if it calls as that"
 	}
 	switch {
 	case cause.Left == 0:

@@ -26,6 +26,7 @@ func TestAnOperatorOverrules(t *testing.T) {
 		{"why e b --output json", exitDone, []string{`"leads":false`, `"code":"PAUSED"`}},
 		{"resume e --reason moved", exitDone, []string{"revision       3"}},
 		{"ban e --candidate b --for 2h --reason broken", exitDone, []string{"ban-4: Candidate b is banned for another 2h"}},
+		{"ban e --principal eve@example.com --for 2h --reason x", exitUsage, []string{"does not verify its callers"}},
 		{"lift e --override ban-4 --reason repaired --if-revision 3", exitOther, []string{"revision 4, not 3"}},
 		{"lift e --override ban-4 --reason repaired --if-revision 4", exitDone, []string{"revision       5"}},
 		{"evict e --token 1 --ban 1h --reason nonsense", exitDone, []string{"at the latest (evicted)", "a is banned"}},

@@ -37,6 +37,7 @@ func TestALeaseMayStandOnOneOfAPeer(t *testing.T) {
 	above := startAbove(t, peerSettings{urls: urls})
 	ann := []string{"REGENT_CANDIDATE=ann", "REGENT_KEY=" + testKey(1)}
 	regent(t, above, "configure orders --policy", `{"leadersOf":"orders."}`).want(t, exitDone)
+	regent(t, eu, "configure orders.eu").want(t, exitDone)
 	regent(t, append(eu, ann...), "acquire orders.eu --lease 10s").want(t, exitDone)
 	above = append(above, ann...)
 

@@ -200,6 +200,10 @@ func TestOnlyLeadersOfItsPartsLeadTheWhole(t *testing.T) {
 	regent(t, env, "configure orders --policy", `{"leadersOf":"orders.","promotion":true}`).want(t, exitDone)
 	regent(t, env, "configure orders --lease 20s").want(t, exitDone).has(t, `policy {"promotion":true,"leadersOf":"orders."}`)
 	regent(t, ann, "acquire orders.eu").want(t, exitDone)
+	if r := regent(t, ann, "acquire orders --via orders.eu:1").want(t, exitOther); !strings.Contains(r.err, "once an operator has configured it") {
+		t.Errorf("an election of its own making: %q", r.err)
+	}
+	regent(t, env, "configure orders.eu").want(t, exitDone)
 	if r := regent(t, ann, "acquire orders").want(t, exitOther); !strings.Contains(r.err, "send via") {
 		t.Errorf("%q does not say what to do", r.err)
 	}

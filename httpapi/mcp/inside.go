@@ -141,11 +141,12 @@ func withSpan(ctx context.Context) context.Context {
 // and its span. A lease is renewed in such a context long after its call.
 func caller(ctx context.Context) context.Context {
 	clean := leadership.WithRequestID(context.Background(), leadership.RequestID(ctx))
-	if p, ok := authn.From(ctx); ok {
+	p, ok := authn.From(ctx)
+	if ok {
 		clean = authn.With(clean, p)
 	}
 	if actor := leadership.Actor(ctx); actor != "" {
-		clean = leadership.WithActor(clean, actor)
+		clean = leadership.WithActor(clean, actor, p.Pinned())
 	}
 	if request, ok := ctx.Value(requestKey{}).(context.Context); ok {
 		clean = context.WithValue(clean, requestSpanKey{}, requestSpan{trace.SpanContextFromContext(request), request.Done()})

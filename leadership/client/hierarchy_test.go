@@ -28,6 +28,7 @@ func TestALeaseThatStandsOnAnotherEndsWithIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, server *clienttest.Server) {
 				configured(t, server, "global", leadership.Config{LeadersOf: "rep"})
+				configured(t, server, "reports", leadership.Config{})
 				if _, err := server.Client(named("ann")).TryAcquire(t.Context(), "global"); !errors.Is(err, leadership.NotEligible) {
 					t.Errorf("without a lease to stand on: %v", err)
 				}

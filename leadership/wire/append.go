@@ -140,6 +140,9 @@ func (o *object) lease(w *Lease) {
 		o.name("deleted")
 		o.text = append(o.text, "true"...)
 	}
+	if w.Configured {
+		o.any("configured", true)
+	}
 	o.optional("ticket", string(w.Ticket))
 	o.optionalInteger("maxStalenessMs", w.MaxStalenessMs)
 }

@@ -40,7 +40,8 @@ type Lease struct {
 	Configuration   Configuration          `json:"configuration"`
 	Overrides       []Override             `json:"overrides,omitzero"` // in the answer to an order
 	Deleted         bool                   `json:"deleted,omitzero"`
-	Ticket          leadership.Ticket      `json:"ticket,omitzero"` // for the leader's next renewal
+	Configured      bool                   `json:"configured,omitzero"` // in the answer to checkToken
+	Ticket          leadership.Ticket      `json:"ticket,omitzero"`     // for the leader's next renewal
 	// MaxStalenessMs marks a lease that was read from a cache: it was true at some moment within
 	// this time before it was sent, and may not be any more. It is left out of a lease that was
 	// read from the store.
@@ -71,6 +72,7 @@ func NewLease(l leadership.Lease) Lease {
 		ReportAgeMs:     millisUp(l.ReportAge),
 		Configuration:   newConfiguration(l.Config),
 		Deleted:         l.Deleted,
+		Configured:      l.Configured,
 		Ticket:          l.Ticket,
 	}
 	if l.State == leadership.Held {
@@ -143,6 +145,7 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 		Parent:          leadership.Parent{Peer: given(given(w.Via).Peer), Election: given(w.Via).Election, Token: given(w.Via).FencingToken},
 		Config:          w.Configuration.leadership(),
 		Deleted:         w.Deleted,
+		Configured:      w.Configured,
 		Ticket:          w.ticket(),
 	}, nil
 }

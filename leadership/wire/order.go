@@ -12,6 +12,7 @@ import (
 // leadership.OrderCommand; the others are refused, also without a value.
 type OrderRequest struct {
 	CandidateID  *leadership.CandidateID `json:"candidateId,omitzero"`
+	Principal    *string                 `json:"principal,omitzero"`
 	For          *Duration               `json:"for,omitzero"`
 	Mode         *leadership.PauseMode   `json:"mode,omitzero"`
 	FencingToken *leadership.Token       `json:"fencingToken,omitzero"`
@@ -25,7 +26,7 @@ type OrderRequest struct {
 // NewOrderRequest writes a request.
 func NewOrderRequest(c leadership.OrderCommand) OrderRequest {
 	return OrderRequest{
-		CandidateID: optional(c.CandidateID), For: optional(Duration(c.For)), Mode: optional(c.Mode), FencingToken: optional(c.Token),
+		CandidateID: optional(c.CandidateID), Principal: optional(c.Principal), For: optional(Duration(c.For)), Mode: optional(c.Mode), FencingToken: optional(c.Token),
 		Ban: optional(Duration(c.Ban)), NewEpoch: optional(c.NewEpoch), Override: optional(c.Override), Reason: c.Reason, Actor: c.Actor,
 	}
 }
@@ -36,7 +37,7 @@ func (w OrderRequest) Leadership(e leadership.Election, kind leadership.OrderKin
 		return leadership.OrderRequest{}, err
 	}
 	return leadership.OrderRequest{Election: e, OrderCommand: leadership.OrderCommand{
-		Kind: kind, CandidateID: given(w.CandidateID), For: time.Duration(given(w.For)), Mode: given(w.Mode), Token: given(w.FencingToken),
+		Kind: kind, CandidateID: given(w.CandidateID), Principal: given(w.Principal), For: time.Duration(given(w.For)), Mode: given(w.Mode), Token: given(w.FencingToken),
 		Ban: time.Duration(given(w.Ban)), NewEpoch: given(w.NewEpoch), Override: given(w.Override), Reason: w.Reason, Actor: w.Actor, IfRevision: condition,
 	}}, nil
 }
@@ -49,6 +50,7 @@ func (w OrderRequest) refuseEmpty(kind leadership.OrderKind) error {
 		empty bool
 	}{
 		{"candidateId", isEmpty(w.CandidateID)},
+		{"principal", isEmpty(w.Principal)},
 		{"for", isEmpty(w.For)},
 		{"mode", isEmpty(w.Mode)},
 		{"fencingToken", isEmpty(w.FencingToken)},
@@ -89,6 +91,7 @@ type Override struct {
 	ID          leadership.OverrideID   `json:"id"`
 	Kind        leadership.OverrideKind `json:"kind"`
 	CandidateID leadership.CandidateID  `json:"candidateId,omitzero"`
+	Principal   string                  `json:"principal,omitzero"`
 	Mode        leadership.PauseMode    `json:"mode,omitzero"`
 	Actor       string                  `json:"actor"`
 	Reason      string                  `json:"reason"`
@@ -106,7 +109,7 @@ type Overrides struct {
 func NewOverrides(all []leadership.Override) Overrides {
 	w := Overrides{Overrides: []Override{}}
 	for _, o := range all {
-		w.Overrides = append(w.Overrides, Override{o.ID, o.Kind, o.CandidateID, o.Mode, o.Actor, o.Reason, o.Since.UTC(), o.Until.UTC(), millisUp(o.Left)})
+		w.Overrides = append(w.Overrides, Override{o.ID, o.Kind, o.CandidateID, o.Principal, o.Mode, o.Actor, o.Reason, o.Since.UTC(), o.Until.UTC(), millisUp(o.Left)})
 	}
 	return w
 }
@@ -116,7 +119,7 @@ func (w Overrides) Leadership() []leadership.Override {
 	var all []leadership.Override
 	for _, o := range w.Overrides {
 		all = append(all, leadership.Override{
-			ID: o.ID, Kind: o.Kind, CandidateID: o.CandidateID, Mode: o.Mode, Actor: o.Actor, Reason: o.Reason, Since: o.Since, Until: o.Until, Left: fromMillis(o.UntilMs),
+			ID: o.ID, Kind: o.Kind, CandidateID: o.CandidateID, Principal: o.Principal, Mode: o.Mode, Actor: o.Actor, Reason: o.Reason, Since: o.Since, Until: o.Until, Left: fromMillis(o.UntilMs),
 		})
 	}
 	return all
@@ -183,21 +186,22 @@ func (w ApprovalNote) Leadership(e leadership.Election) (leadership.ApprovalNote
 
 // Cause is one reason why a candidate does not lead.
 type Cause struct {
-	Code     leadership.Reason      `json:"code"`
-	LeaderID leadership.CandidateID `json:"leaderId,omitzero"`
-	Override leadership.OverrideID  `json:"override,omitzero"`
-	By       string                 `json:"by,omitzero"`     // the principal behind it
-	Reason   string                 `json:"reason,omitzero"` // in that principal's words
-	Until    time.Time              `json:"until,omitzero"`
-	UntilMs  int64                  `json:"untilMs,omitzero"`  // what is left, rounded up
-	Position int                    `json:"position,omitzero"` // in line or among the bids, from 1
-	Of       int                    `json:"of,omitzero"`
-	Have     *int                   `json:"have,omitzero"` // members that are present, with need
-	Need     int                    `json:"need,omitzero"` // members that must be
+	Code      leadership.Reason      `json:"code"`
+	LeaderID  leadership.CandidateID `json:"leaderId,omitzero"`
+	Override  leadership.OverrideID  `json:"override,omitzero"`
+	Principal string                 `json:"principal,omitzero"` // that is banned
+	By        string                 `json:"by,omitzero"`        // the principal behind it
+	Reason    string                 `json:"reason,omitzero"`    // in that principal's words
+	Until     time.Time              `json:"until,omitzero"`
+	UntilMs   int64                  `json:"untilMs,omitzero"`  // what is left, rounded up
+	Position  int                    `json:"position,omitzero"` // in line or among the bids, from 1
+	Of        int                    `json:"of,omitzero"`
+	Have      *int                   `json:"have,omitzero"` // members that are present, with need
+	Need      int                    `json:"need,omitzero"` // members that must be
 }
 
 func newCause(c leadership.Cause) Cause {
-	w := Cause{c.Code, c.LeaderID, c.Override, c.Actor, c.Because, c.Until.UTC(), millisUp(c.Left), c.Position, c.Of, nil, c.Need}
+	w := Cause{c.Code, c.LeaderID, c.Override, c.Principal, c.Actor, c.Because, c.Until.UTC(), millisUp(c.Left), c.Position, c.Of, nil, c.Need}
 	if c.Need > 0 {
 		w.Have = &c.Have
 	}
@@ -206,7 +210,7 @@ func newCause(c leadership.Cause) Cause {
 
 func (w Cause) leadership() leadership.Cause {
 	return leadership.Cause{
-		Code: w.Code, LeaderID: w.LeaderID, Override: w.Override, Actor: w.By, Because: w.Reason, Until: w.Until,
+		Code: w.Code, LeaderID: w.LeaderID, Override: w.Override, Principal: w.Principal, Actor: w.By, Because: w.Reason, Until: w.Until,
 		Left: fromMillis(w.UntilMs), Position: w.Position, Of: w.Of, Have: given(w.Have), Need: w.Need,
 	}
 }

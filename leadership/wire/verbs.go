@@ -252,7 +252,7 @@ var rows = []Row{
 	order(VerbEvict, Evict, "Body `{fencingToken?, ban?, reason}`. The present term ends at the end already promised; with `ban` its candidate is not granted for that long."),
 	order(VerbPause, Pause, "Body `{for, mode?, reason}`. No candidate is granted. With `mode` `drain` the present term ends too, at the end already promised; with `freeze`, the default, it goes on."),
 	order(VerbResume, Resume, "Body `{reason}`. Ends the pause."),
-	order(VerbBan, Ban, "Body `{candidateId, for, reason}`. This candidate, in every incarnation, is not granted."),
+	order(VerbBan, Ban, "Body `{candidateId or principal, for, reason}`. This candidate, in every incarnation, is not granted; or no candidate that calls as this principal."),
 	order(VerbApprove, Approve, "Body `{fencingToken, for?, newEpoch?, reason}`. Approves of the present term, as its policy needs it. With `newEpoch` the same leader goes on under the next token."),
 	order(VerbLift, Lift, "Body `{override, reason}`. Ends one standing order, or a cooldown, by its id."),
 	{

@@ -33,7 +33,7 @@ func All(r Recording, slack, guard time.Duration) Findings {
 		{"Limits", Limits(r, guard)},
 		{"CH", CH(r, guard)},
 		{"HO", HO(r, guard)},
-		{"PA", PA(r)},
+		{"PA", PA(r, guard)},
 		{"Linear", Linear(r, guard)},
 	}
 }

@@ -54,6 +54,11 @@ func (p *search) adopted(s state, in step, guard time.Duration) []state {
 	if a == nil || a.State != leadership.Held || a.Token != in.tokenAfter(r) || a.LeaderID != r.LeaderID {
 		return nil
 	}
+	if p, at := a.Parent, &s.record.Standing.Parent; at.Token > 0 && !p.Until.IsZero() && (p.Until.Before(at.Until) || p.Token != at.Token) {
+		*at = p // it is over, or has a new epoch: a renewal has seen that
+		s.record.EndsBy, s.record.EndsBecause = a.EndsBy, a.EndsBecause
+		return []state{s}
+	}
 	shown := in.call.Verb == Renew && in.call.Report == a.Report
 	reported := slices.ContainsFunc(p.lost, func(c Call) bool {
 		return c.Report != "" && c.Asked <= in.span.until && c.Key.Equal(r.KeyHash) && c.mayBeat(r.LeaderID, r.Token)

@@ -246,7 +246,7 @@ func standsUntil(r leadership.Record, until time.Time) (leadership.Record, bool)
 	}
 	p.Until = until
 	live := r.LeaseEnd().Add(-tick)
-	named := leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Parent: leadership.ParentLease{Parent: p}}
+	named := leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Parent: leadership.ParentLease{Parent: p, LeaderID: r.LeaderID}}
 	ch, err := leadership.Renew(leadership.Snapshot{Record: r, Now: live}, named)
 	ch.Record.HeartbeatAt = r.HeartbeatAt
 	return ch.Record, err == nil

@@ -11,7 +11,7 @@ import (
 
 // OV checks that no lease is granted against an order that stands, by the store's instants:
 //
-//   - none to a candidate that is banned, by an operator, by its own step-down, or because its term
+//   - none to a candidate that is banned, or calls as a principal that is, by an operator, by its own step-down, or because its term
 //     was ended by the policy; after a second such end within the cooldown, for twice as long;
 //   - none to another candidate than the one that the election is assigned to;
 //   - none while the election is paused;
@@ -25,7 +25,7 @@ func OV(r Recording, guard time.Duration) Report {
 	truth, report := truthOf(r.History)
 	configs := configsOf(truth, r.Calls)
 	for _, e := range truth.elections() {
-		o := orders{report: &report, guard: guard, banned: make(map[leadership.CandidateID]ban), approvers: make(map[string]bool)}
+		o := orders{report: &report, guard: guard, banned: make(map[leadership.CandidateID]ban), principals: make(map[string]standing), approvers: make(map[string]bool)}
 		for _, event := range truth[e] {
 			if configures(event) {
 				o.policy = configs[event.ID()].Term
@@ -40,6 +40,7 @@ func OV(r Recording, guard time.Duration) Report {
 type standing struct {
 	ID          string                 `json:"override"`
 	CandidateID leadership.CandidateID `json:"candidateId"`
+	Principal   string                 `json:"principal"` // in place of CandidateID
 	Mode        leadership.PauseMode   `json:"mode"`
 	Until       time.Time              `json:"until"`
 }
@@ -67,9 +68,10 @@ type orders struct {
 
 	paused, assigned standing
 	banned           map[leadership.CandidateID]ban
-	begun            leadership.Event // the grant of the present leader
-	awaits           bool             // no grant without an approval
-	approvers        map[string]bool  // of the present round
+	principals       map[string]standing // that are banned
+	begun            leadership.Event    // the grant of the present leader
+	awaits           bool                // no grant without an approval
+	approvers        map[string]bool     // of the present round
 }
 
 func (o *orders) follow(e leadership.Event) {
@@ -127,6 +129,8 @@ func (o *orders) granted(e leadership.Event) {
 	switch {
 	case at.Before(b.ordered.Until):
 		o.report.add(Barred, "%s was granted, and the candidate was banned until %s (%s)", shown(e), stamp(b.ordered.Until), b.ordered.ID)
+	case at.Before(o.principals[e.Actor].Until):
+		o.report.add(Barred, "%s was granted to %q, which was banned until %s", shown(e), e.Actor, stamp(o.principals[e.Actor].Until))
 	case at.Before(b.cooldown):
 		o.report.add(Barred, "%s was granted, and the policy's cooldown of the candidate lasts until %s", shown(e), stamp(b.cooldown))
 	case at.Before(o.assigned.Until) && e.LeaderID != o.assigned.CandidateID:
@@ -141,7 +145,11 @@ func (o *orders) granted(e leadership.Event) {
 }
 
 func (o *orders) ban(given standing) {
-	if given.ID == "" {
+	switch {
+	case given.ID == "":
+		return
+	case given.Principal != "":
+		o.principals[given.Principal] = given
 		return
 	}
 	b := o.banned[given.CandidateID]
@@ -163,6 +171,10 @@ func (o *orders) lift(given standing) {
 		o.assigned = standing{}
 	case strings.HasPrefix(given.ID, "cooldown-"):
 		o.trust(given.CandidateID)
+	case given.Principal != "":
+		if o.principals[given.Principal].ID == given.ID {
+			delete(o.principals, given.Principal)
+		}
 	default:
 		if b := o.banned[given.CandidateID]; b.ordered.ID == given.ID {
 			b.ordered = standing{}
@@ -232,7 +244,7 @@ func orderOf(events []leadership.Event, now time.Time) (c leadership.OrderComman
 	case leadership.EventPaused:
 		c.Kind, c.Mode, c.For = leadership.OrderPause, given.Mode, given.Until.Sub(since)
 	case leadership.EventBanned:
-		c.Kind, c.CandidateID, c.For = leadership.OrderBan, given.CandidateID, given.Until.Sub(since)
+		c.Kind, c.CandidateID, c.Principal, c.For = leadership.OrderBan, given.CandidateID, given.Principal, given.Until.Sub(since)
 	case leadership.EventEvicted:
 		if c.Kind = leadership.OrderEvict; given.ID != "" {
 			c.Ban = given.Until.Sub(since)

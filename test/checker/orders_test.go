@@ -149,6 +149,10 @@ func TestBrokenOrdersAreFound(t *testing.T) {
 		r.History[revision-1].LeaderID = who
 	}
 	for _, c := range []wrongCase{
+		{"a grant to a principal that is banned", ov, func(r *checker.Recording) {
+			says(13, `"candidateId":"eve"`, `"principal":"eve@example.com"`)(r)
+			r.History[15].Actor = "eve@example.com"
+		}, kindsOf(checker.Barred)},
 		{"a grant to a candidate that is banned", ov, func(r *checker.Recording) { leads(r, 6, "ann") }, kindsOf(checker.Barred)},
 		{"a grant to another than the assigned one", ov, func(r *checker.Recording) { leads(r, 6, "cy") }, kindsOf(checker.Barred)},
 		{"a grant to another once the assignment is over", ov, func(r *checker.Recording) { leads(r, 6, "cy"); at(r, 6, 36*s) }, nil},

@@ -204,7 +204,7 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 		}
 		return acquire(s, true, leadership.AcquireCommand{
 			CandidateID: e.LeaderID, KeyHash: key, LeaseDuration: p.foreign[e.Token], Candidacy: candidacyOf(e, r.Policy.Ballot),
-			Parent: leadership.ParentLease{Parent: p.parentOf(e.Token), LeaderID: e.LeaderID},
+			Parent: p.foreignParent(s, e),
 		})
 	case leadership.EventHandingOver, leadership.EventReady, leadership.EventYielded, leadership.EventDelegated:
 		if ch, err, ok := handed(s, e); ok {
@@ -236,6 +236,15 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 		return leadership.Order(s, order)
 	}
 	return leadership.Change{}, leadership.NotFound
+}
+
+// foreignParent is the lease on which one was granted that no call was told of, or any if no answer
+// shows it.
+func (p *search) foreignParent(s leadership.Snapshot, e leadership.Event) leadership.ParentLease {
+	if at := p.parentOf(e.Token); at.Token > 0 {
+		return leadership.ParentLease{Parent: at, LeaderID: e.LeaderID}
+	}
+	return anyParent(s, e.LeaderID)
 }
 
 // anyParent is a lease on which one of the election may stand.

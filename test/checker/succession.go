@@ -210,11 +210,12 @@ func (h *handing) leftAfter(e leadership.Event) time.Time {
 //
 //   - the end that they were known to have is one that they were promised. Not checked if a
 //     heartbeat of the parent may have been lost, or is not recorded, or the parent is a peer's;
+//   - none is granted on one that its leader had given up, or lost, before;
 //   - where a policy says whose leaders may lead, the leader led that election with that token;
 //   - what an election delegates is counted, and within the limits that are known.
 //
 // That no lease lasts beyond that end is checked by Limits, and what its leader believes by ME2.
-func PA(r Recording) Report {
+func PA(r Recording, guard time.Duration) Report {
 	truth, report := truthOf(r.History)
 	terms, promises := truth.allTerms(), promisesOf(r.Calls)
 	unsure := make(map[leadership.Election]bool)
@@ -244,11 +245,23 @@ func PA(r Recording) Report {
 			report.add(Phantom, "%v: it stands on token %d of election %q, which was never granted", c, p.Token, p.Election)
 		case of != "" && term.granted.LeaderID != c.Answer.LeaderID:
 			report.add(Untrue, "%v: it stands on the lease of %q", c, term.granted.LeaderID)
+		case c.granted(terms) && term.endedEarly() && term.ended.At.Add(guard).Before(c.Answer.LastHeartbeat):
+			report.add(Outlived, "%v: it was granted on a lease that had ended at %s", c, stamp(term.ended.At))
 		case recorded[id] && !unsure[p.Election] && p.Until.After(promises[id]):
 			report.add(Unlimited, "%v: it stands on a lease until %s, which was promised until %s", c, stamp(p.Until), stamp(promises[id]))
 		}
 	}
 	return report
+}
+
+// granted reports whether the answer shows the grant itself, and no later heartbeat.
+func (c Call) granted(terms map[grantID]term) bool {
+	return c.Verb == Acquire && c.done() && c.Answer.LastHeartbeat.Equal(terms[grantID{c.Election, c.Answer.Token}].granted.At)
+}
+
+// endedEarly reports whether the term ended before its lease did.
+func (t term) endedEarly() bool {
+	return t.over() && !ranOut(t.ended) && t.ended.Type != leadership.EventEpoch
 }
 
 // checkDelegated counts what an election has delegated since its limits were configured.

@@ -2,6 +2,7 @@ package checker_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -139,7 +140,7 @@ func underParent(tb testing.TB) checker.Recording {
 	return r
 }
 
-func pa(r checker.Recording) checker.Report { return checker.PA(r) }
+func pa(r checker.Recording) checker.Report { return checker.PA(r, 0) }
 
 func TestHistoriesOfParentsAreWhatTheRulesSay(t *testing.T) {
 	t.Parallel()
@@ -184,6 +185,46 @@ func TestLeasesThatOutliveTheirParentsAreFound(t *testing.T) {
 	} {
 		c.runOn(t, underParent)
 	}
+}
+
+// overParent is a lease of ann that is shorter than the one that it stands on. That has a new epoch,
+// and then is released.
+func overParent(tb testing.TB) checker.Recording {
+	p := newPlay(tb)
+	region, via := leadership.Election("region"), leadership.Via{Election: "region", Token: 1}
+	p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: 10 * s, LeadersOf: "reg"}}) // r1
+	p.at(s, checker.Call{Verb: checker.Configure, Election: region, Config: leadership.Config{LeaseDuration: 30 * s}}) // r2
+	p.at(2*s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Election: region})                                 // r3: until 32 s
+	p.at(3*s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Via: via})                                         // r4: until 13 s
+	epoch := leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true, Reason: "a new prompt", Actor: "dan"}
+	p.at(4*s, checker.Call{Verb: checker.Order, Election: region, Order: epoch})                 // r5: token 2, until 34 s
+	p.at(5*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})                     // r6: until 15 s
+	p.at(6*s, checker.Call{Verb: checker.Release, Candidate: "ann", Election: region, Token: 2}) // r7
+	p.at(7*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})                     // r8: until 17 s, its last end
+	p.at(12*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})                    // r9: until 17 s
+	p.at(18*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})                    // r10: refused
+	return p.recording()
+}
+
+func TestHistoriesOfParentsThatAreOverAreWhatTheRulesSay(t *testing.T) {
+	t.Parallel()
+	r := overParent(t)
+	if err := checker.All(r, 10*ms, 0).Err(); err != nil {
+		t.Error(err)
+	}
+	var ends []string
+	for _, n := range []int{4, 6, 8, 9} {
+		a := call(r, n).Answer
+		ends = append(ends, fmt.Sprint(a.Parent.Token, " ", a.LeaseExpiration.Sub(begin).Round(time.Millisecond)))
+	}
+	if diff := cmp.Diff([]string{"1 13s", "2 15s", "2 17s", "2 17s"}, ends); diff != "" {
+		t.Errorf("ends (-want +got):\n%s", diff)
+	}
+	wrongCase{"a grant on a lease that was released before", pa, func(r *checker.Recording) {
+		i := slices.IndexFunc(r.History, func(e leadership.Event) bool { return e.Election == "region" && e.Type == leadership.EventReleased })
+		r.History[i].At = begin.Add(3*s - ms)
+		call(*r, 4).Answer.Parent.Token = 2
+	}, kindsOf(checker.Outlived)}.runOn(t, overParent)
 }
 
 // parts is an election of ann, which delegates two parts of it. bob leads one of them, and ann's

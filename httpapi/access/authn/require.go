@@ -32,7 +32,7 @@ func RequireAs(a Authenticator, refused func(*http.Request, error), write func(h
 			if err == nil {
 				ctx := With(r.Context(), p)
 				if p != (Principal{}) {
-					ctx = leadership.WithActor(ctx, p.String())
+					ctx = leadership.WithActor(ctx, p.String(), p.Pinned())
 				}
 				next.ServeHTTP(w, r.WithContext(ctx))
 				return

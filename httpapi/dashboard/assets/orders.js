@@ -58,8 +58,8 @@ export function orders(visitor, done) {
 
 // override shows a standing order, with a button that lifts it.
 export function override(o, name, visitor, done) {
-  const k = {text: 'Lift', fields: [], fixed: {override: o.id}, says: () => `The ${o.kind}${o.candidateId ? ` of ${o.candidateId}` : ''} ends now, and not at ${clock(o.until)}.`};
-  return h('div', {class: 'order'}, h('div', {}, h('div', {}, h('b', {}, o.kind), o.candidateId ? h('span', {class: 'id'}, ' ' + o.candidateId) : '', o.mode ? ` (${o.mode})` : '', ' until ', when(o.until)),
+  const k = {text: 'Lift', fields: [], fixed: {override: o.id}, says: () => `The ${o.kind}${o.candidateId || o.principal ? ` of ${o.candidateId || o.principal}` : ''} ends now, and not at ${clock(o.until)}.`};
+  return h('div', {class: 'order'}, h('div', {}, h('div', {}, h('b', {}, o.kind), o.candidateId || o.principal ? h('span', {class: 'id'}, ' ' + (o.candidateId || o.principal)) : '', o.mode ? ` (${o.mode})` : '', ' until ', when(o.until)),
     h('div', {class: 'dim'}, `${o.actor}: ${o.reason}`)),
     visitor.may.includes('lift') ? h('button', {'data-lift': o.id, 'aria-label': `Lift ${o.id}`, onclick: () => ask('lift', k, {election: name}, visitor, done)}, 'Lift') : '');
 }

@@ -21,7 +21,7 @@ module "region" {
   notification_emails = var.notification_emails
 }
 
-# The global one. An operator configures its election once:
+# The global one. An operator configures its election once, and those of the regions there:
 # regent configure orders --policy '{"leadersOf":"orders."}'
 module "regent" {
   source = "../.."

@@ -105,6 +105,7 @@ class Leading(RealCase):
 
     def test_a_lease_that_stands_on_another(self) -> None:
         self.configure("region", leadersOf="world")
+        self.configure("world")
         with self.client.lead("world", lease="20s") as world, self.client.lead("region", via=world, lease="20s") as lease:
             found = self.client.read("region", strong=True).via
             assert found is not None

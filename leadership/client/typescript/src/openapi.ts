@@ -38,8 +38,8 @@ export interface paths {
          *     it. If that cannot be read, the answer is `OUTCOME_UNKNOWN` although the caller leads: ask again with the same key. A lease whose
          *     key the server chose is released then.
          *
-         *     With `via` the lease stands on another one, which the same candidate leads: it ends when that is known to end, and moves on with it
-         *     when it is renewed. An election whose policy says `leadersOf` asks for it. The caller needs the right to lead that election, too.
+         *     With `via` the lease stands on another one, which the same candidate leads: it ends by the end that that was promised, and moves
+         *     on with it when it is renewed. An election whose policy says `leadersOf` asks for it. The caller needs the right to lead that election, too.
          *     `via.peer` names another service, one of those that this one's operator has named (`serve --peer NAME=URL`): that one is asked
          *     by its `checkToken`, with this service's own identity, and says what is left of the lease. While a peer does not answer, the
          *     candidate is `NOT_ELIGIBLE` with `retryAfterMs`: try again then.
@@ -402,9 +402,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Keep one candidate from leading for a while.
-         * @description Until then the candidate is not granted, whatever key it has. If it leads, it goes on: evict it, with a ban. A ban takes the place of
-         *     the one that stands against that candidate.
+         * Keep one candidate, or one principal, from leading for a while.
+         * @description Until then the candidate is not granted, whatever key it has; or, with `principal`, no candidate is that calls as that principal, under
+         *     any id. If it leads, it goes on: evict it, with a ban. A ban takes the place of the one that stands against the same.
          */
         post: operations["ban"];
         delete?: never;
@@ -833,8 +833,8 @@ export interface paths {
         put?: never;
         /**
          * Make an election for a part of the task.
-         * @description Makes the election `{election}.{child}` with the lease durations of this one. Whoever leads it, its lease ends with that of this
-         *     election's leader, as far as that was known to last, and no candidate leads it while this one has no leader (`LEASE_HELD` with reason
+         * @description Makes the election `{election}.{child}` with the lease durations of this one. Its lease ends by the end that the lease of this
+         *     election's leader was promised, and none is granted while this one has no leader (`LEASE_HELD` with reason
          *     `PARENT`). What is left out of `limits` is taken from this election: one level less, as many children, and no budget. What is
          *     delegated counts for this election as long as its policy's `delegation` stands, also after the children are deleted.
          *
@@ -1282,7 +1282,8 @@ export interface components {
             promotion?: boolean;
             /**
              * @description Only the present leader of an election whose name begins so may lead this one, under the same candidate id: see `via` of `acquire`.
-             *     Its lease ends with that one. Not with `delegation.parent`.
+             *     Its lease ends with that one. Only elections count that an operator has configured, without `delegation.parent`: a candidate can
+             *     make others. Not with `delegation.parent`.
              */
             leadersOf?: string;
             delegation?: components["schemas"]["Delegation"];
@@ -1335,6 +1336,8 @@ export interface components {
              */
             kind: string;
             candidateId?: components["schemas"]["CandidateId"];
+            /** @description Of a ban that has no `candidateId`. */
+            principal?: string;
             /**
              * @description Of a pause.
              * @enum {string}
@@ -1362,6 +1365,8 @@ export interface components {
             leaderId?: components["schemas"]["CandidateId"];
             /** @description The standing order. */
             override?: components["schemas"]["OverrideId"];
+            /** @description Of `BANNED`, the principal that is banned. It bars the candidate if that calls as this principal. */
+            principal?: string;
             /** @description The principal behind it; `policy` for the election's own. */
             by?: string;
             /** @description Why, in that principal's words. */
@@ -1781,8 +1786,14 @@ export interface components {
             reason: components["schemas"]["Reason"];
             actor?: components["schemas"]["Actor"];
         };
+        /** @description Either `candidateId` or `principal` is required. */
         BanRequest: {
-            candidateId: components["schemas"]["CandidateId"];
+            candidateId?: components["schemas"]["CandidateId"];
+            /**
+             * @description A verified caller, as the history names it (an e-mail, or `ISSUER|SUBJECT`); the latter counts, too, where the caller has an e-mail.
+             *     Refused if the server does not verify its callers.
+             */
+            principal?: string;
             for: components["schemas"]["OrderFor"];
             reason: components["schemas"]["Reason"];
             actor?: components["schemas"]["Actor"];
@@ -1895,6 +1906,12 @@ export interface components {
              * @constant
              */
             deleted?: true;
+            /**
+             * @description In the answer to `checkToken`: an operator has configured the election, and it has no `delegation.parent`. Others are made by
+             *     candidates, and do not count for `leadersOf`.
+             * @constant
+             */
+            configured?: true;
         };
         LeaseMembers: WithRequired<components["schemas"]["ElectionMembers"], "election" | "state" | "fencingToken" | "revision" | "leaseDuration" | "readAt" | "configuration">;
         /** @description An election at one point in time. */
@@ -2365,7 +2382,7 @@ export interface components {
                 };
             };
         };
-        /** @description The caller does not lead; stop now (`LEASE_LOST`). The election is as deep as its limits allow (`DEPTH_EXCEEDED`), or has delegated as much as they allow (`LIMIT_EXCEEDED`). */
+        /** @description The caller does not lead; stop now (`LEASE_LOST`). The election is as deep as its limits allow (`DEPTH_EXCEEDED`), or has delegated as much as they allow (`LIMIT_EXCEEDED`). The child was deleted, and only an operator brings it back (`ELECTION_DELETED`). */
         NotDelegated: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -2376,7 +2393,7 @@ export interface components {
                     /** @constant */
                     status?: 409;
                     /** @enum {unknown} */
-                    code?: "LEASE_LOST" | "DEPTH_EXCEEDED" | "LIMIT_EXCEEDED";
+                    code?: "LEASE_LOST" | "DEPTH_EXCEEDED" | "LIMIT_EXCEEDED" | "ELECTION_DELETED";
                 };
             };
         };

@@ -100,9 +100,10 @@ func TestALineForgetsItsParentWhenItEnds(t *testing.T) {
 func TestACandidateThatMustLeadElsewhereIsRefusedAtOnce(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
-		_, err := i.Configure(t.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{Config: leadership.Config{LeadersOf: "orders."}}})
-		if err != nil {
-			t.Fatal(err)
+		for e, config := range map[leadership.Election]leadership.Config{jobs: {LeadersOf: "orders."}, "orders.eu": {}} {
+			if _, err := i.Configure(t.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: config}}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		g, err := i.Service.Acquire(t.Context(), leadership.AcquireRequest{Election: "orders.eu", CandidateID: "ann"})
 		if err != nil {

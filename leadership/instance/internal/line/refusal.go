@@ -69,7 +69,7 @@ func (b *bar) explain(e *leadership.Error, c leadership.CandidateID, now time.Du
 	var what string
 	switch cause.Code {
 	case leadership.ReasonBanned:
-		what = fmt.Sprintf("%q is not granted election %q for another %v", c, name, left)
+		what = fmt.Sprintf("%s is not granted election %q for another %v", cause.Banned(c), name, left)
 	case leadership.ReasonAssigned:
 		what = fmt.Sprintf("election %q is assigned to another candidate for another %v", name, left)
 	case leadership.ReasonPaused:

@@ -375,7 +375,7 @@ func TestABatchTripsTheLeaderThatIsOverItsBudgetAndNoOther(t *testing.T) {
 	}
 	w.clock.Advance(20 * time.Second)
 	w.do("POST", "/v1/elections/scribe:acquire", asOther+"}").lease(t)
-	if p := w.do("POST", "/v1/elections/scribe:acquire", `{"candidateId":"agent-7"}`).problem(t); p.Reason != leadership.ReasonBanned || p.Cause.Override != "cooldown-agent-7" {
+	if p := w.do("POST", "/v1/elections/scribe:acquire", `{"candidateId":"agent-7"}`).problem(t); p.Reason != leadership.ReasonBanned || p.Cause.Override != "cooldown-1-agent-7" {
 		t.Errorf("the candidate in its cooldown: %+v", p)
 	}
 	read := w.do("GET", "/v1/elections/planner?consistency=strong", "").lease(t)

@@ -220,7 +220,7 @@ func TestRepeatedOrdersWriteNothing(t *testing.T) {
 		}
 	}
 	s := limitedHeld(t, leadership.TermPolicy{})
-	for _, cmd := range []leadership.OrderCommand{{Kind: leadership.OrderResume}, {Kind: leadership.OrderLift, Override: "ban-7"}, {Kind: leadership.OrderLift, Override: "cooldown-ann"}} {
+	for _, cmd := range []leadership.OrderCommand{{Kind: leadership.OrderResume}, {Kind: leadership.OrderLift, Override: "ban-7"}, {Kind: leadership.OrderLift, Override: "cooldown-7-ann"}} {
 		requireNothing(t, string(cmd.Kind), s, ordered(cmd))
 	}
 }

@@ -21,6 +21,7 @@ const forgetTrip = 24 * time.Hour
 // that, the cooldown doubles.
 type breaker struct {
 	CandidateID CandidateID `json:"candidateId"`
+	Token       Token       `json:"token"` // of the term that it tripped in
 	CooldownMS  int64       `json:"cooldownMs"`
 	Until       time.Time   `json:"until"`
 	Why         string      `json:"why"`
@@ -33,15 +34,19 @@ func (b breaker) validate() error {
 	if err := validateInstants(b.Until); err != nil {
 		return err
 	}
+	if err := b.Token.validate(); err != nil {
+		return err
+	}
 	return b.CandidateID.Validate()
 }
 
 func (b breaker) cooldown() time.Duration { return time.Duration(b.CooldownMS) * time.Millisecond }
 
-// override is the ban as readers see it. Its id is the name by which an operator may lift it.
+// override is the ban as readers see it. Its id is the name by which an operator may lift it: that
+// of one trip, so that a late copy of the call lifts no later ban.
 func (b breaker) override() Override {
 	return Override{
-		ID: OverrideID(string(OverrideCooldown) + "-" + string(b.CandidateID)), Kind: OverrideCooldown, CandidateID: b.CandidateID,
+		ID: OverrideID(fmt.Sprintf("%s-%d-%s", OverrideCooldown, b.Token, b.CandidateID)), Kind: OverrideCooldown, CandidateID: b.CandidateID,
 		Actor: "policy", Reason: b.Why, Since: b.Until.Add(-b.cooldown()), Until: b.Until,
 	}
 }
@@ -70,14 +75,14 @@ func (b breakers) without(c CandidateID) breakers {
 }
 
 // bar notes a trip of the candidate. Without a cooldown it is not banned.
-func (s *Standing) bar(c CandidateID, cooldown time.Duration, now time.Time, why string) {
+func (s *Standing) bar(c CandidateID, term Token, cooldown time.Duration, now time.Time, why string) {
 	if cooldown == 0 {
 		return
 	}
 	if b, again := s.Breakers.of(c); again {
 		cooldown = min(max(cooldown, 2*b.cooldown()), MaxCooldown)
 	}
-	all := append(s.Breakers.without(c).list(), breaker{c, cooldown.Milliseconds(), later(now, cooldown), why})
+	all := append(s.Breakers.without(c).list(), breaker{c, term, cooldown.Milliseconds(), later(now, cooldown), why})
 	if len(all) > maxBreakers { // the one whose ban has ended, or ends, first
 		first := slices.IndexFunc(all, func(b breaker) bool {
 			return !slices.ContainsFunc(all, func(other breaker) bool { return other.Until.Before(b.Until) })

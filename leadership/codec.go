@@ -20,7 +20,7 @@ type Version int
 
 // ProgramVersion is the version of this program. It rises with a member of policy or standing that
 // an older program must not ignore, and that member's row then says so.
-const ProgramVersion Version = 6
+const ProgramVersion Version = 7
 
 // MaxCarriedBytes is the most that a record's policy and standing may have together, encoded.
 const MaxCarriedBytes = 32 << 10

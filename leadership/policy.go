@@ -65,6 +65,7 @@ type Standing struct {
 	Verdicts   verdicts
 	Probation  probation
 	Succession succession
+	Named      handOvers
 	Parent     Parent      // the lease that this one stands on
 	Unready    bool        // with Config.Promotion: the leader has not said that it is ready
 	Notified   bool        // it has tripped, and the policy only tells of it
@@ -113,6 +114,10 @@ const successionVersion Version = 5
 // before it is ready. An older one would let another incarnation say that it is ready.
 const boundVersion Version = 6
 
+// repeatsVersion is the first version of the program that knows a tripped candidate's ban by its
+// term. An older one would let a late copy of a call lift a later ban.
+const repeatsVersion Version = 7
+
 // policyMembers are the members of a policy, bound to the fields of p.
 func policyMembers(p *Policy) []member {
 	return slices.Concat([]member{
@@ -132,7 +137,7 @@ func standingMembers(s *Standing) []member {
 	return []member{
 		{name: "note", field: (*text)(&s.Note)},
 		{name: "overrides", needs: termVersion, field: listField[Override]{(*string)(&s.Overrides), MaxOverrides, Override.validate}},
-		{name: "breakers", needs: termVersion, field: listField[breaker]{(*string)(&s.Breakers), maxBreakers, breaker.validate}},
+		{name: "breakers", needs: repeatsVersion, field: listField[breaker]{(*string)(&s.Breakers), maxBreakers, breaker.validate}},
 		{name: "approval", needs: termVersion, field: value(&s.Approval)},
 		{name: "ends", needs: termVersion, field: value(&s.Ends)},
 		{name: "report", needs: termVersion, field: (*reportField)(&s.Report)},
@@ -153,6 +158,7 @@ func standingMembers(s *Standing) []member {
 		{name: "succession", needs: s.Succession.needs(), field: value(&s.Succession)},
 		{name: "parent", needs: successionVersion, field: value(&s.Parent)},
 		{name: "unready", needs: successionVersion, field: value(&s.Unready)},
+		{name: "handOvers", field: value(&s.Named)},
 		{name: "ended", field: value(&s.Ended)},
 		{name: "delegated", needs: successionVersion, field: value(&s.Delegated)},
 	}
@@ -196,7 +202,7 @@ func (s Standing) vacated() Standing {
 	s.Ends, s.Report, s.ReportedAt, s.Verdicts = ends{}, "", time.Time{}, verdicts{}
 	s.Probation, s.Notified, s.EpochFrom = probation{}, false, 0
 	s.Elected, s.Challenger, s.ChallengerAt = Bid{}, "", 0
-	s.Succession, s.Parent, s.Unready = succession{}, Parent{}, false
+	s.Succession, s.Named, s.Parent, s.Unready = succession{}, handOvers{}, Parent{}, false
 	if s.Approval.Asked = false; !s.Approval.Awaited {
 		s.Approval = approval{}
 	}

@@ -312,7 +312,7 @@ func TestTrippedCandidateLeadsOnProbationAndEachTripDoublesItsCooldownUpToADay(t
 	for i, want := range []time.Duration{3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 24 * time.Hour} {
 		s = play(t, s, time.Second, reporting(t, s.Record.Token, `{"tasks":2}`))
 		all := s.Orders().List()
-		if len(all) != 1 || all[0].Until.Sub(s.Now) != want || all[0].ID != "cooldown-ann" || all[0].Actor != "policy" {
+		if len(all) != 1 || all[0].Until.Sub(s.Now) != want || all[0].ID != leadership.OverrideID(fmt.Sprintf("cooldown-%d-ann", s.Record.Token)) || all[0].Actor != "policy" {
 			t.Fatalf("trip %d: %+v", i+1, all)
 		}
 		s = play(t, s, want, long)

@@ -35,7 +35,7 @@ func yieldLost(tb testing.TB) checker.Recording {
 	p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: time.Minute}})                 // r1
 	p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                                     // r2
 	p.at(15*s, checker.Call{Verb: checker.HandOver, Candidate: "ann", Token: 1, To: "bob", Within: leadership.MinWithin}) // r3
-	p.at(17*s, checker.Call{Verb: checker.Ready, Candidate: "bob"})                                                       // r4
+	p.at(17*s, checker.Call{Verb: checker.Ready, Candidate: "bob", Token: 1})                                             // r4
 	p.at(19*s, checker.Call{Verb: checker.Yield, Candidate: "ann", Token: 1})                                             // r5: revision 4, until 29 s
 	p.at(29*s, checker.Call{Verb: checker.Get})                                                                           // r6: vacant
 	r := p.recording()

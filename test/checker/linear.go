@@ -352,9 +352,9 @@ func (in step) named() Call {
 	switch a := in.answer; {
 	case c.Verb != HandOver || c.To != "":
 	case len(in.events) > 0:
-		c.To = successorOf(in.events[0])
+		c.Chosen = successorOf(in.events[0])
 	case a != nil:
-		c.To = a.Succession.To
+		c.Chosen = a.Succession.To
 	}
 	return c
 }

@@ -50,7 +50,7 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 	case RequestApproval:
 		return leadership.RequestApproval(s, leadership.ApprovalRequest{Renewal: named, Note: c.Reason})
 	case HandOver:
-		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: named, To: c.To, Within: cmp.Or(c.Within, leadership.DefaultWithin), Reason: c.Reason})
+		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: named, To: cmp.Or(c.To, c.Chosen), Chosen: c.To == "", Within: cmp.Or(c.Within, leadership.DefaultWithin), Reason: c.Reason})
 	case Ready:
 		return c.ready(s)
 	case Yield:

@@ -9,7 +9,8 @@ import (
 )
 
 // maxBreakers is how many candidates an election remembers as tripped. If there are more, the one
-// whose ban ends first is forgotten.
+// whose ban has ended first is forgotten. While so many bans stand, no candidate is granted: it
+// might trip, and a ban that stands is never dropped.
 const maxBreakers = 8
 
 // forgetTrip is how long after the end of its ban a candidate is forgotten that was not granted
@@ -51,6 +52,16 @@ func (b breaker) override() Override {
 	}
 }
 
+// tripped reports whether so many other candidates are banned that a ban of this one would have no
+// place, and returns the ban that ends first.
+func (s Snapshot) tripped(c CandidateID) (full bool, first breaker) {
+	stand := slices.DeleteFunc(s.Record.Standing.Breakers.list(), func(b breaker) bool { return b.CandidateID == c || !s.Now.Before(b.Until) })
+	if len(stand) < maxBreakers {
+		return false, first
+	}
+	return true, slices.MinFunc(stand, func(x, y breaker) int { return x.Until.Compare(y.Until) })
+}
+
 // breakers is a list of them as a JSON array; "" if there is none.
 type breakers string
 
@@ -83,7 +94,7 @@ func (s *Standing) bar(c CandidateID, term Token, cooldown time.Duration, now ti
 		cooldown = min(max(cooldown, 2*b.cooldown()), MaxCooldown)
 	}
 	all := append(s.Breakers.without(c).list(), breaker{c, term, cooldown.Milliseconds(), later(now, cooldown), why})
-	if len(all) > maxBreakers { // the one whose ban has ended, or ends, first
+	if len(all) > maxBreakers { // the one whose ban has ended first
 		first := slices.IndexFunc(all, func(b breaker) bool {
 			return !slices.ContainsFunc(all, func(other breaker) bool { return other.Until.Before(b.Until) })
 		})

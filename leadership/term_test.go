@@ -335,6 +335,40 @@ func TestTrippedCandidateLeadsOnProbationAndEachTripDoublesItsCooldownUpToADay(t
 	}
 }
 
+func TestBanThatStandsIsNeverForgottenForOthersThatTrip(t *testing.T) {
+	const most = 8
+	s := limitedHeld(t, leadership.TermPolicy{Budget: leadership.Counters{Tasks: 1}, Cooldown: time.Hour})
+	s = play(t, s, time.Second, released)
+	trips := func(n int) {
+		t.Helper()
+		id := leadership.CandidateID(fmt.Sprintf("agent-%d", n))
+		s = play(t, s, 11*time.Second, by(id))
+		s = play(t, s, time.Second, func(s leadership.Snapshot) (leadership.Change, error) {
+			text, err := leadership.ParseReport([]byte(`{"tasks":2}`))
+			if err != nil {
+				return leadership.Change{}, err
+			}
+			return leadership.Renew(s, leadership.Renewal{CandidateID: id, KeyHash: s.Record.KeyHash, Token: s.Record.Token, Report: text})
+		})
+	}
+	for n := range most {
+		trips(n)
+	}
+	s = at(s, s.Now.Add(11*time.Second))
+	_, err := by("cy")(s)
+	var e *leadership.Error
+	if !errors.As(err, &e) || e.Reason != leadership.ReasonBanned || e.RetryAfter > time.Hour || len(leadership.Explain(s, "cy").Causes) == 0 {
+		t.Fatalf("the next candidate, whose ban would have no place: %v", err)
+	}
+	s = at(s, s.Now.Add(e.RetryAfter-11*time.Second))
+	trips(most)
+	for n := 1; n <= most; n++ { // the first ban is over
+		if got := refusal(by(leadership.CandidateID(fmt.Sprintf("agent-%d", n))), s); got != leadership.ReasonBanned {
+			t.Errorf("agent-%d: %v", n, got)
+		}
+	}
+}
+
 func TestTripOfLongAgoIsForgotten(t *testing.T) {
 	s := limitedHeld(t, leadership.TermPolicy{Budget: leadership.Counters{Tasks: 1}, Cooldown: time.Minute})
 	s = play(t, s, time.Second, reporting(t, 1, `{"tasks":2}`))

@@ -65,6 +65,7 @@ func fullest() (Policy, Standing) {
 	}
 	s.Bids = bids(writeList(all))
 	s.Succession = succession{id(3), aMoment, aMoment, id(4), Key{1}.Hash(), aMoment, ""}
+	s.ApprovalLeft = MaxOrder
 	s.Named = handOvers{MaxToken, digests(maxNamed)}
 	s.Parent = Parent{strings.Repeat("p", MaxPeerLength), longElection(1), MaxToken, aMoment}
 	s.Unready, s.Ended = true, ended{MaxToken, EndsHandOver}

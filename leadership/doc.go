@@ -120,7 +120,8 @@
 // the earliest of these ends of the term, but never earlier than what the leader was promised.
 //
 //	maxTerm    so long after the grant
-//	approval   so long after the grant, or after enough principals approved
+//	approval   so long after enough principals approved; if a term ends earlier, the next has what
+//	           is left
 //	stuck      so long after the last progress that the leader reported
 //	evicted, drained, handOver
 //	           the end already promised, by an operator's order

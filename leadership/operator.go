@@ -45,6 +45,9 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 	}
 	ch.Record.Deleted, ch.Record.Policy.Config = false, c.Config.Explicit()
 	ch.Record.Standing.closeBallot() // what a bid counts for is another now
+	if c.Config.Term.Approval.Every != r.Policy.Term.Approval.Every {
+		ch.Record.Standing.ApprovalLeft = 0
+	}
 	if c.Config.Delegation != r.Policy.Delegation {
 		ch.Record.Standing.Delegated = delegated{}
 	}

@@ -57,6 +57,9 @@ type Standing struct {
 	Overrides Overrides // standing orders, also some that are over
 	Breakers  breakers  // candidates that have tripped
 	Approval  approval
+	// ApprovalLeft is, of a vacancy, how much of the time was left that the last term had without a
+	// further approval: the next one has that. 0: it has all that the policy says.
+	ApprovalLeft time.Duration
 
 	// Of the present term.
 	Ends       ends
@@ -115,7 +118,8 @@ const successionVersion Version = 5
 const boundVersion Version = 6
 
 // repeatsVersion is the first version of the program that knows a tripped candidate's ban by its
-// term. An older one would let a late copy of a call lift a later ban.
+// term, and counts the time without an approval over terms. An older one would let a late copy of a
+// call lift a later ban, and a leader evade approvals.
 const repeatsVersion Version = 7
 
 // policyMembers are the members of a policy, bound to the fields of p.
@@ -139,6 +143,7 @@ func standingMembers(s *Standing) []member {
 		{name: "overrides", needs: termVersion, field: listField[Override]{(*string)(&s.Overrides), MaxOverrides, Override.validate}},
 		{name: "breakers", needs: repeatsVersion, field: listField[breaker]{(*string)(&s.Breakers), maxBreakers, breaker.validate}},
 		{name: "approval", needs: termVersion, field: value(&s.Approval)},
+		{name: "approvalLeftMs", needs: repeatsVersion, field: (*longMilliseconds)(&s.ApprovalLeft)},
 		{name: "ends", needs: termVersion, field: value(&s.Ends)},
 		{name: "report", needs: termVersion, field: (*reportField)(&s.Report)},
 		{name: "reportedAt", needs: termVersion, field: value(&s.ReportedAt)},

@@ -271,7 +271,7 @@ func (in step) decided(r leadership.Record) (all []time.Time) {
 		all = append(all, a.ReportedAt)
 	case in.call.Verb == Acquire && a.Token != r.Token:
 		for because, d := range map[leadership.EndReason]time.Duration{
-			leadership.EndsMaxTerm: p.MaxTerm, leadership.EndsApproval: p.Approval.Every, leadership.EndsStuck: p.StuckAfter,
+			leadership.EndsMaxTerm: p.MaxTerm, leadership.EndsApproval: min(p.Approval.Every, cmp.Or(r.Standing.ApprovalLeft, p.Approval.Every)), leadership.EndsStuck: p.StuckAfter,
 		} {
 			if a.EndsBecause == because {
 				all = append(all, a.EndsBy.Add(-d))

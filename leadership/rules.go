@@ -320,8 +320,8 @@ func Retire(s Snapshot) (Change, error) {
 	return ch, nil
 }
 
-// Lapse records the end of a lease whose renewal was committed too late. late is the start that the
-// lease has by that renewal, before is the end that it had. It does nothing if the record has
+// Lapse records the end of a lease whose renewal, or whatever else moved its end on, was committed
+// too late. late is the start that the lease has by that change, before is the end that it had. It does nothing if the record has
 // changed since: the leader was then told that its lease goes on.
 func Lapse(s Snapshot, token Token, late, before time.Time) (Change, error) {
 	r := s.Record

@@ -85,15 +85,19 @@ func (b breakers) without(c CandidateID) breakers {
 	return breakers(writeList(slices.DeleteFunc(b.list(), func(b breaker) bool { return b.CandidateID == c })))
 }
 
-// bar notes a trip of the candidate. Without a cooldown it is not banned.
-func (s *Standing) bar(c CandidateID, term Token, cooldown time.Duration, now time.Time, why string) {
-	if cooldown == 0 {
-		return
+// bar notes a trip of the candidate, and returns the event's detail with until when it is banned.
+// Without a cooldown it is not.
+func (s *Standing) bar(c CandidateID, term Token, cooldown time.Duration, now time.Time, why, detail string) string {
+	object, _ := readObject(detail) // the rules have written it
+	if cooldown == 0 || object == nil {
+		return detail
 	}
 	if b, again := s.Breakers.of(c); again {
 		cooldown = min(max(cooldown, 2*b.cooldown()), MaxCooldown)
 	}
-	all := append(s.Breakers.without(c).list(), breaker{c, term, cooldown.Milliseconds(), later(now, cooldown), why})
+	until := later(now, cooldown)
+	object["until"], _ = encodeJSON(stamp(until))
+	all := append(s.Breakers.without(c).list(), breaker{c, term, cooldown.Milliseconds(), until, why})
 	if len(all) > maxBreakers { // the one whose ban has ended first
 		first := slices.IndexFunc(all, func(b breaker) bool {
 			return !slices.ContainsFunc(all, func(other breaker) bool { return other.Until.Before(b.Until) })
@@ -101,6 +105,8 @@ func (s *Standing) bar(c CandidateID, term Token, cooldown time.Duration, now ti
 		all = slices.Delete(all, first, first+1)
 	}
 	s.Breakers = breakers(writeList(all))
+	detail, _ = writeObject(object)
+	return detail
 }
 
 // probation is of a leader that has tripped before.

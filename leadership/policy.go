@@ -143,7 +143,7 @@ func standingMembers(s *Standing) []member {
 		{name: "overrides", needs: termVersion, field: listField[Override]{(*string)(&s.Overrides), MaxOverrides, Override.validate}},
 		{name: "breakers", needs: repeatsVersion, field: listField[breaker]{(*string)(&s.Breakers), maxBreakers, breaker.validate}},
 		{name: "approval", needs: termVersion, field: value(&s.Approval)},
-		{name: "approvalLeftMs", needs: repeatsVersion, field: (*longMilliseconds)(&s.ApprovalLeft)},
+		{name: "approvalLeftNs", needs: repeatsVersion, field: value(&s.ApprovalLeft)},
 		{name: "ends", needs: termVersion, field: value(&s.Ends)},
 		{name: "report", needs: termVersion, field: (*reportField)(&s.Report)},
 		{name: "reportedAt", needs: termVersion, field: value(&s.ReportedAt)},

@@ -61,7 +61,7 @@ func (c *Change) limited(because EndReason, endedAt time.Time) (why, detail stri
 		progress := r.Standing.Report.Report().Progress
 		why = fmt.Sprintf("it has reported no progress beyond %d for %s", progress, spoken(p.StuckAfter))
 		detail = fmt.Sprintf(`{"endsBecause":%q,"progress":%d,"stuckAfterMs":%d}`, because, progress, p.StuckAfter.Milliseconds())
-		r.Standing.bar(r.LeaderID, r.Token, p.Cooldown, endedAt, why)
+		detail = r.Standing.bar(r.LeaderID, r.Token, p.Cooldown, endedAt, why, detail)
 	case because == EndsApproval && p.Approval.Every > 0:
 		r.Standing.Approval.Awaited = true // approvals that came too late for this term count for the next
 	}

@@ -250,11 +250,11 @@ func TestATripEndsTheTermAndBarsGrantsUntilThePromisedEndAndTheCandidateForTheCo
 		rule        func(leadership.Snapshot) (leadership.Change, error)
 		why, detail string
 	}{
-		"over budget": {reporting(t, 1, `{"tokensUsed":101}`), "tokensUsed is 101, and its budget is 100", `{"budget":100,"counter":"tokensUsed","value":101}`},
-		"error rate":  {reporting(t, 1, `{"calls":5,"errors":3}`), "3 of 5 calls have failed, and at most 0.5 may", `{"calls":5,"errorRate":0.5,"errors":3}`},
+		"over budget": {reporting(t, 1, `{"tokensUsed":101}`), "tokensUsed is 101, and its budget is 100", `{"budget":100,"counter":"tokensUsed","until":"2026-01-01T12:01:03Z","value":101}`},
+		"error rate":  {reporting(t, 1, `{"calls":5,"errors":3}`), "3 of 5 calls have failed, and at most 0.5 may", `{"calls":5,"errorRate":0.5,"errors":3,"until":"2026-01-01T12:01:03Z"}`},
 		"verdicts": {
 			func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Judge(s, judge) },
-			"1 verifiers judged its work bad", `{"badVerdicts":1,"verdicts":1}`,
+			"1 verifiers judged its work bad", `{"badVerdicts":1,"until":"2026-01-01T12:01:03Z","verdicts":1}`,
 		},
 	} {
 		s, events := playEvents(t, limitedHeld(t, policy), 3*time.Second, c.rule)
@@ -402,7 +402,7 @@ func TestLeaderWithoutProgressIsOutAtStuckAfterAndItsSuccessorLeadsAfterTheGuard
 		t.Errorf("the stuck leader itself is granted before its end is recorded: %v", got)
 	}
 	next, events := playEvents(t, at(s, out.Add(guard)), 0, by("bob"))
-	if e := events[0]; e.Type != leadership.EventDeposed || e.Detail != `{"endsBecause":"stuck","progress":1,"stuckAfterMs":25000}` || e.Reason == "" || next.Record.LeaderID != "bob" {
+	if e := events[0]; e.Type != leadership.EventDeposed || e.Detail != `{"endsBecause":"stuck","progress":1,"stuckAfterMs":25000,"until":"2026-01-01T12:01:30Z"}` || e.Reason == "" || next.Record.LeaderID != "bob" {
 		t.Errorf("got %+v", events)
 	}
 	if got := refusal(by("ann"), at(next, next.Now.Add(30*time.Second))); got != leadership.ReasonBanned {
@@ -415,7 +415,7 @@ func TestLeaderWithoutProgressThatReleasesAtItsDeadlineIsKeptOut(t *testing.T) {
 	s = play(t, s, 8*time.Second, reporting(t, 1, ``))
 	s = play(t, s, 8*time.Second, reporting(t, 1, ``))
 	s, events := playEvents(t, s, 3*time.Second, released)
-	if e := events[0]; e.Type != leadership.EventReleased || e.Reason == "" || e.Detail != `{"endsBecause":"stuck","progress":0,"stuckAfterMs":20000}` {
+	if e := events[0]; e.Type != leadership.EventReleased || e.Reason == "" || e.Detail != `{"endsBecause":"stuck","progress":0,"stuckAfterMs":20000,"until":"2026-01-01T12:01:19Z"}` {
 		t.Errorf("got %+v", e)
 	}
 	if got := refusal(by("ann"), s); got != leadership.ReasonBanned {

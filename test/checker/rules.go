@@ -333,6 +333,8 @@ func sameEvents(rule, history []leadership.Event, exact bool) bool {
 		switch e.Type { // a heartbeat may be missing that moved the instant in it
 		case leadership.EventAcquired: // CH
 			e.Detail = history[i].Detail
+		case leadership.EventDeposed, leadership.EventReleased:
+			e.Detail = replaced(e.Detail, bannedUntil(e), bannedUntil(history[i]))
 		case leadership.EventHandingOver:
 			if !exact && byLeader(e) && successorOf(e) == successorOf(history[i]) {
 				e.Detail = history[i].Detail

@@ -123,8 +123,8 @@ func (a answer) problem(t *testing.T) wire.Problem {
 	return p
 }
 
-// decides are the calls of operators, which name a revision.
-var decides = regexp.MustCompile(`^(PUT|DELETE|POST) /v1/elections/([a-z0-9._-]+)(:(assign|evict|pause|resume|ban|approve|lift))?([?].*)?$`)
+// decides are the calls of operators and verifiers, which name a revision.
+var decides = regexp.MustCompile(`^(PUT|DELETE|POST) /v1/elections/([a-z0-9._-]+)(:(assign|evict|pause|resume|ban|approve|lift|judge))?([?].*)?$`)
 
 // condition is what an operator sends that has just read the election.
 func (w *fixture) condition(method, target string) (name, value string) {

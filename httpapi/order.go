@@ -15,7 +15,7 @@ import (
 func (a *api) orderHandlers() handlers {
 	all := handlers{
 		wire.VerbOverrides:       a.overrides,
-		wire.VerbJudge:           change(a, always(wire.JudgeRequest.Leadership), instance.Service.Judge),
+		wire.VerbJudge:           conditional(a, wire.JudgeRequest.Leadership, instance.Service.Judge),
 		wire.VerbStepDown:        change(a, wire.StepDownRequest.Leadership, instance.Service.StepDown),
 		wire.VerbRequestApproval: change(a, wire.ApprovalNote.Leadership, instance.Service.RequestApproval),
 		wire.VerbExplain:         a.explain,
@@ -51,17 +51,21 @@ func always[B, R any](read func(B, leadership.Election) R) func(B, leadership.El
 	return func(body B, e leadership.Election) (R, error) { return read(body, e), nil }
 }
 
-func (a *api) order(kind leadership.OrderKind) handler {
+// conditional is change for a call that names the revision that it was decided on.
+func conditional[B, R any](a *api, read func(B, leadership.Election, leadership.Revision) (R, error), do func(instance.Service, context.Context, R) (leadership.Lease, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		condition, err := wire.ParseIfMatch(r.Header.Values("If-Match"))
 		if err != nil {
 			return err
 		}
-		read := func(body wire.OrderRequest, e leadership.Election) (leadership.OrderRequest, error) {
-			return body.Leadership(e, kind, condition)
-		}
-		return change(a, read, instance.Service.Order)(w, r)
+		return change(a, func(body B, e leadership.Election) (R, error) { return read(body, e, condition) }, do)(w, r)
 	}
+}
+
+func (a *api) order(kind leadership.OrderKind) handler {
+	return conditional(a, func(body wire.OrderRequest, e leadership.Election, at leadership.Revision) (leadership.OrderRequest, error) {
+		return body.Leadership(e, kind, at)
+	}, instance.Service.Order)
 }
 
 func (a *api) overrides(w http.ResponseWriter, r *http.Request) error {

@@ -89,7 +89,7 @@ func TestWrongReportsVerdictsAndPoliciesAreRefused(t *testing.T) {
 		{name: "a verdict with empty evidence", request: to("judge"), body: `{"fencingToken":1,"verdict":"bad","evidence":"","actor":"eve"}`, status: 400, code: wrong, detail: "evidence is missing", where: "/evidence"},
 		{name: "a verdict of nobody", request: to("judge"), body: `{"fencingToken":1,"verdict":"bad","evidence":"x"}`, status: 400, code: wrong, detail: "actor is missing", where: "/actor"},
 		{name: "a verdict on a future token", request: to("judge"), body: `{"fencingToken":2,"verdict":"bad","evidence":"x","actor":"eve"}`, status: 409, code: leadership.TokenStale, detail: "was never granted"},
-		{name: "a verdict with a condition", request: to("judge"), body: `{"fencingToken":1,"verdict":"bad","evidence":"x","actor":"eve"}`, headers: []string{"If-Match", `"1"`}, status: 400, code: wrong, detail: "If-Match is for operators", where: "If-Match"},
+		{name: "a verdict with a stale condition", request: to("judge"), body: `{"fencingToken":1,"verdict":"bad","evidence":"x","actor":"eve"}`, headers: []string{"If-Match", `"7"`}, status: 412, code: leadership.RevisionMismatch, detail: "at revision 1, not 7"},
 		{name: "stepping down without a reason", request: to("stepDown"), body: asLeader, status: 400, code: wrong, detail: "reason is missing", where: "/reason"},
 		{name: "stepping down for too long", request: to("stepDown"), body: leads(`"reason":"x","for":"1000h"`), status: 400, code: wrong, detail: "for is from 1s to 720h", where: "/for"},
 		{name: "stepping down with another key", request: to("stepDown"), body: strings.Replace(leads(`"reason":"x"`), key, otherKey, 1), status: 409, code: leadership.LeaseLost, detail: "granted with another key"},

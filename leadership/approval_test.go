@@ -220,7 +220,7 @@ func TestRepeatedOrdersWriteNothing(t *testing.T) {
 		}
 	}
 	s := limitedHeld(t, leadership.TermPolicy{})
-	for _, cmd := range []leadership.OrderCommand{{Kind: leadership.OrderResume}, {Kind: leadership.OrderLift, Override: "ban-7"}, {Kind: leadership.OrderLift, Override: "cooldown-ann"}} {
+	for _, cmd := range []leadership.OrderCommand{{Kind: leadership.OrderResume}, {Kind: leadership.OrderLift, Override: "ban-7"}, {Kind: leadership.OrderLift, Override: "cooldown-7-ann"}} {
 		requireNothing(t, string(cmd.Kind), s, ordered(cmd))
 	}
 }
@@ -281,5 +281,48 @@ func TestReportThatIsDecidedEarlyIsAHeartbeatWithoutEvents(t *testing.T) {
 	}
 	if late := ch.Committed(s.Now.Add(11 * time.Second)); !late.LeaseEnd().Equal(noon.Add(10 * time.Second)) {
 		t.Errorf("committed late, it ends at %v", late.LeaseEnd())
+	}
+}
+
+func TestTimeWithoutAnApprovalCountsOverTerms(t *testing.T) {
+	const every = time.Minute
+	policy := leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: every}}
+	pass := func(s leadership.Snapshot) leadership.Snapshot { // from ann to bob, or back
+		to := leadership.CandidateID("bob")
+		if s.Record.LeaderID == to {
+			to = "ann"
+		}
+		leader := leadership.Renewal{CandidateID: s.Record.LeaderID, KeyHash: s.Record.KeyHash, Token: s.Record.Token}
+		next := leadership.Renewal{CandidateID: to, KeyHash: hash('x'), Token: s.Record.Token}
+		s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.HandOver(s, leadership.HandOverCommand{Renewal: leader, To: to, Within: time.Minute})
+		})
+		s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.SayReady(s, next) })
+		s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Yield(s, leader) })
+		return play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: to, KeyHash: hash('x')})
+		})
+	}
+	for what, next := range map[string]func(leadership.Snapshot) leadership.Snapshot{
+		"released, and acquired again": func(s leadership.Snapshot) leadership.Snapshot {
+			return play(t, play(t, s, 0, released), 0, by("ann"))
+		},
+		"handed over": pass,
+	} {
+		s := limitedHeld(t, policy)
+		for range 9 {
+			s = next(at(s, s.Now.Add(6*time.Second)))
+		}
+		if r := s.Record; r.EndsBecause != leadership.EndsApproval || r.EndsBy.Before(noon.Add(every)) || r.EndsBy.After(noon.Add(every+time.Millisecond)) {
+			t.Errorf("%s nine times: it ends at %v because %q, want without an approval for a minute in all", what, r.EndsBy, r.EndsBecause)
+		}
+		over := at(s, s.Record.EndsBy.Add(guard))
+		if got := refusal(by("cy"), over); got != leadership.ReasonApproval {
+			t.Errorf("%s: after that: %v", what, got)
+		}
+		over = play(t, play(t, over, 0, leadership.Expire), 0, ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: s.Record.Token}))
+		if over = play(t, over, 0, by("cy")); !over.Record.Standing.Ends.Approval.Equal(over.Now.Add(every)) {
+			t.Errorf("%s, and approved: until %v", what, over.Record.Standing.Ends.Approval)
+		}
 	}
 }

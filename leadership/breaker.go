@@ -9,7 +9,8 @@ import (
 )
 
 // maxBreakers is how many candidates an election remembers as tripped. If there are more, the one
-// whose ban ends first is forgotten.
+// whose ban has ended first is forgotten. While so many bans stand, no candidate is granted: it
+// might trip, and a ban that stands is never dropped.
 const maxBreakers = 8
 
 // forgetTrip is how long after the end of its ban a candidate is forgotten that was not granted
@@ -21,6 +22,7 @@ const forgetTrip = 24 * time.Hour
 // that, the cooldown doubles.
 type breaker struct {
 	CandidateID CandidateID `json:"candidateId"`
+	Token       Token       `json:"token"` // of the term that it tripped in
 	CooldownMS  int64       `json:"cooldownMs"`
 	Until       time.Time   `json:"until"`
 	Why         string      `json:"why"`
@@ -33,17 +35,31 @@ func (b breaker) validate() error {
 	if err := validateInstants(b.Until); err != nil {
 		return err
 	}
+	if err := b.Token.validate(); err != nil {
+		return err
+	}
 	return b.CandidateID.Validate()
 }
 
 func (b breaker) cooldown() time.Duration { return time.Duration(b.CooldownMS) * time.Millisecond }
 
-// override is the ban as readers see it. Its id is the name by which an operator may lift it.
+// override is the ban as readers see it. Its id is the name by which an operator may lift it: that
+// of one trip, so that a late copy of the call lifts no later ban.
 func (b breaker) override() Override {
 	return Override{
-		ID: OverrideID(string(OverrideCooldown) + "-" + string(b.CandidateID)), Kind: OverrideCooldown, CandidateID: b.CandidateID,
+		ID: OverrideID(fmt.Sprintf("%s-%d-%s", OverrideCooldown, b.Token, b.CandidateID)), Kind: OverrideCooldown, CandidateID: b.CandidateID,
 		Actor: "policy", Reason: b.Why, Since: b.Until.Add(-b.cooldown()), Until: b.Until,
 	}
+}
+
+// tripped reports whether so many other candidates are banned that a ban of this one would have no
+// place, and returns the ban that ends first.
+func (s Snapshot) tripped(c CandidateID) (full bool, first breaker) {
+	stand := slices.DeleteFunc(s.Record.Standing.Breakers.list(), func(b breaker) bool { return b.CandidateID == c || !s.Now.Before(b.Until) })
+	if len(stand) < maxBreakers {
+		return false, first
+	}
+	return true, slices.MinFunc(stand, func(x, y breaker) int { return x.Until.Compare(y.Until) })
 }
 
 // breakers is a list of them as a JSON array; "" if there is none.
@@ -69,22 +85,28 @@ func (b breakers) without(c CandidateID) breakers {
 	return breakers(writeList(slices.DeleteFunc(b.list(), func(b breaker) bool { return b.CandidateID == c })))
 }
 
-// bar notes a trip of the candidate. Without a cooldown it is not banned.
-func (s *Standing) bar(c CandidateID, cooldown time.Duration, now time.Time, why string) {
-	if cooldown == 0 {
-		return
+// bar notes a trip of the candidate, and returns the event's detail with until when it is banned.
+// Without a cooldown it is not.
+func (s *Standing) bar(c CandidateID, term Token, cooldown time.Duration, now time.Time, why, detail string) string {
+	object, _ := readObject(detail) // the rules have written it
+	if cooldown == 0 || object == nil {
+		return detail
 	}
 	if b, again := s.Breakers.of(c); again {
 		cooldown = min(max(cooldown, 2*b.cooldown()), MaxCooldown)
 	}
-	all := append(s.Breakers.without(c).list(), breaker{c, cooldown.Milliseconds(), later(now, cooldown), why})
-	if len(all) > maxBreakers { // the one whose ban has ended, or ends, first
+	until := later(now, cooldown)
+	object["until"], _ = encodeJSON(stamp(until))
+	all := append(s.Breakers.without(c).list(), breaker{c, term, cooldown.Milliseconds(), until, why})
+	if len(all) > maxBreakers { // the one whose ban has ended first
 		first := slices.IndexFunc(all, func(b breaker) bool {
 			return !slices.ContainsFunc(all, func(other breaker) bool { return other.Until.Before(b.Until) })
 		})
 		all = slices.Delete(all, first, first+1)
 	}
 	s.Breakers = breakers(writeList(all))
+	detail, _ = writeObject(object)
+	return detail
 }
 
 // probation is of a leader that has tripped before.

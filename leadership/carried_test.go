@@ -42,7 +42,7 @@ func fullest() (Policy, Standing) {
 	}
 	var tripped []breaker
 	for i := range maxBreakers {
-		tripped = append(tripped, breaker{id(i), MaxCooldown.Milliseconds(), aMoment, why.why})
+		tripped = append(tripped, breaker{id(i), MaxToken, MaxCooldown.Milliseconds(), aMoment, why.why})
 	}
 	report := Report{Counters: counters, Health: "ok", Custom: map[string]json.RawMessage{"x": nil}}
 	report.Custom["x"] = json.RawMessage(`"` + strings.Repeat("x", MaxReportBytes-len(encoded(report))+len("null")-2) + `"`)
@@ -65,6 +65,8 @@ func fullest() (Policy, Standing) {
 	}
 	s.Bids = bids(writeList(all))
 	s.Succession = succession{id(3), aMoment, aMoment, id(4), Key{1}.Hash(), aMoment, ""}
+	s.ApprovalLeft = MaxOrder
+	s.Named = handOvers{MaxToken, digests(maxNamed)}
 	s.Parent = Parent{strings.Repeat("p", MaxPeerLength), longElection(1), MaxToken, aMoment}
 	s.Unready, s.Ended, s.Created = true, ended{MaxToken, EndsHandOver}, math.MaxInt64
 	s.Delegated = delegated{MaxChildren, MaxBudget, longElection(2), Limits{MaxDepth, MaxChildren, MaxBudget}}
@@ -119,7 +121,7 @@ func TestEverythingTogetherFitsAndIsReadBack(t *testing.T) {
 	}
 	carried, err := Codec{}.Encode(&r)
 	t.Logf("policy %d, standing %d bytes", len(carried.Policy), len(carried.Standing))
-	if err != nil || carried.Needs != successionVersion {
+	if err != nil || carried.Needs != repeatsVersion {
 		t.Fatalf("needs %d, %v", carried.Needs, err)
 	}
 	read := Record{Election: "jobs"}
@@ -160,7 +162,7 @@ func TestOlderProgramRefusesARecordWithAnyLaterMember(t *testing.T) {
 			t.Errorf("%s is not used any more: %+v, %v", full.name, carried, err)
 		}
 	}
-	if len(members[termVersion]) != 20 || len(members[ballotVersion]) != 17 || len(members[successionVersion]) != 7 {
+	if len(members[termVersion]) != 19 || len(members[ballotVersion]) != 17 || len(members[successionVersion]) != 7 {
 		t.Errorf("members of a term, of a ballot and of a succession: %v", members)
 	}
 }

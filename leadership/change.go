@@ -47,6 +47,17 @@ func (c Change) Committed(at time.Time) Record {
 	return r
 }
 
+// prolongs is the end of a lease that the change lets go on for longer without a renewal; zero if
+// there is none.
+func (c Change) prolongs(was Record) time.Time {
+	r := c.Record
+	goesOn := was.LeaderID != "" && r.LeaderID == was.LeaderID && r.KeyHash == was.KeyHash && (r.Token == was.Token || r.goesOnFrom(was.Token))
+	if !goesOn || !c.Before.IsZero() || !r.LeaseEnd().After(was.LeaseEnd()) {
+		return time.Time{}
+	}
+	return was.LeaseEnd()
+}
+
 // Decide runs decide on what a store has read. It returns the change that the store must write,
 // with Record.Needs set, and what the store keeps of the record's policy and standing. An error of
 // decide is returned as it is. A change that is none of those that Change lists is an error too:

@@ -74,6 +74,16 @@
 // answered grants a lease that its caller does not know of. It costs the others one lease duration
 // and no more.
 //
+// # Repeats
+//
+// A copy of a call may come late, also when its caller has long gone on. So a call that changes
+// something names what it changes: the token of a term, the revision that it was decided on, the id
+// of an order, the end of a wait. Then a copy is known, or refused, and changes nothing: at once,
+// after its effect was undone, in a later term or epoch, and after a restore. There are two
+// exceptions. An acquire grants anew once its lease was released (see "Identity"). A leader's request
+// for an approval that comes after the approval asks once more, and changes nothing else. Package
+// store/storetest has the table of all verbs.
+//
 // # Time
 //
 // With S the store's now in the deciding transaction, H the instant at which the last heartbeat was
@@ -111,7 +121,8 @@
 // the earliest of these ends of the term, but never earlier than what the leader was promised.
 //
 //	maxTerm    so long after the grant
-//	approval   so long after the grant, or after enough principals approved
+//	approval   so long after enough principals approved; if a term ends earlier, the next has what
+//	           is left
 //	stuck      so long after the last progress that the leader reported
 //	evicted, drained, handOver
 //	           the end already promised, by an operator's order
@@ -163,7 +174,8 @@
 //	                                     +-------------------+    the ban is over
 //
 // It is closed, too, once an operator lifts the ban, or if the candidate was not granted for a day
-// after the ban. A longer lease after a probation begins with the leader's next report or acquire.
+// after the ban. While eight bans stand no other candidate is granted either, for a ninth would have
+// no place. A longer lease after a probation begins with the leader's next report or acquire.
 //
 // Explain says why a candidate does not lead. Acquire refuses by the same reasons.
 //
@@ -234,8 +246,8 @@
 // hand-over, or earlier by itself. After a yield the successor has YieldWindow, but no longer than
 // the lease had; then the lease ends as any other, and the line goes on. The successor of an assign
 // order, and a better candidate whose challenge ends the term, may say that they are ready, too,
-// and the leader may yield to them. An order comes first, then the leader's choice, then a
-// challenge. An order that bars the successor takes the hand-over back.
+// and the leader may yield to them. An order comes first, then a challenge, then the
+// leader's choice. An order that bars the successor takes the hand-over back.
 //
 // A yield is the one way in which a lease gets shorter than was promised, because its leader gives
 // the promise up. So a caller that has sent one must not act as the leader again before every copy

@@ -151,6 +151,12 @@ func (s Snapshot) barriers(c CandidateID, principal []string) (all []Cause) {
 			}
 		}
 	}
+	if full, first := s.tripped(c); full {
+		cause := s.cause(ReasonBanned, first.Until)
+		cause.Override, cause.Actor = first.override().ID, "policy"
+		cause.Because = fmt.Sprintf("%d other candidates are in their cooldowns, and no more can be remembered", maxBreakers)
+		all = append(all, cause)
+	}
 	if s.Record.Standing.Approval.Awaited && s.Record.Policy.Term.Approval.Every > 0 {
 		all = append(all, Cause{Code: ReasonApproval})
 	}

@@ -48,6 +48,9 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 		ch.Record.Standing.Created = s.Now.Unix()
 	}
 	ch.Record.Standing.closeBallot() // what a bid counts for is another now
+	if c.Config.Term.Approval.Every != r.Policy.Term.Approval.Every {
+		ch.Record.Standing.ApprovalLeft = 0
+	}
 	if c.Config.Delegation != r.Policy.Delegation {
 		ch.Record.Standing.Delegated = delegated{}
 	}

@@ -438,6 +438,8 @@ func (c *Change) evict(s Snapshot, cmd OrderCommand) error {
 		return s.refuse(TokenStale, "fencing token %d of election %q was never granted; the newest is %d", cmd.Token, r.Election, r.Token)
 	case r.goesOnFrom(cmd.Token) && !evicted:
 		return s.refuse(TokenStale, "the leader with fencing token %d of election %q goes on in a new epoch; evict it by its fencing token %d", cmd.Token, r.Election, r.Token)
+	case r.LeaderID == "" && cmd.Token == 0:
+		return s.refuse(TokenStale, "election %q has no leader, so there is no term to end; ban a candidate by its id", r.Election)
 	case r.LeaderID == "" || cmd.Token != 0 && cmd.Token < r.Token && !r.goesOnFrom(cmd.Token):
 		return c.evictedBefore(s, cmd)
 	}
@@ -505,11 +507,14 @@ func (id OverrideID) validate() error {
 	kind, rest, _ := strings.Cut(string(id), "-")
 	switch OverrideKind(kind) {
 	case OverrideCooldown:
-		return CandidateID(rest).Validate()
+		token, candidate, _ := strings.Cut(rest, "-")
+		if n, err := strconv.ParseInt(token, 10, 64); err == nil && Token(n).validate() == nil {
+			return CandidateID(candidate).Validate()
+		}
 	case OverrideAssign, OverridePause, OverrideBan:
 		if n, err := strconv.ParseUint(rest, 10, 63); err == nil && n > 0 {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is no id of an override; they are as \"ban-17\" and \"cooldown-CANDIDATE\": read the overrides", shown(string(id)))
+	return fmt.Errorf("%s is no id of an override; they are as \"ban-17\" and \"cooldown-16-CANDIDATE\": read the overrides", shown(string(id)))
 }

@@ -61,6 +61,9 @@ type Standing struct {
 	Overrides Overrides // standing orders, also some that are over
 	Breakers  breakers  // candidates that have tripped
 	Approval  approval
+	// ApprovalLeft is, of a vacancy, how much of the time was left that the last term had without a
+	// further approval: the next one has that. 0: it has all that the policy says.
+	ApprovalLeft time.Duration
 
 	// Of the present term.
 	Ends       ends
@@ -69,6 +72,7 @@ type Standing struct {
 	Verdicts   verdicts
 	Probation  probation
 	Succession succession
+	Named      handOvers
 	Parent     Parent      // the lease that this one stands on
 	Unready    bool        // with Config.Promotion: the leader has not said that it is ready
 	Notified   bool        // it has tripped, and the policy only tells of it
@@ -123,6 +127,11 @@ const boundVersion Version = 6
 // principalVersion is the first version of the program that knows a ban of a principal.
 const principalVersion Version = 7
 
+// repeatsVersion is the first version of the program that knows a tripped candidate's ban by its
+// term, and counts the time without an approval over terms. An older one would let a late copy of a
+// call lift a later ban, and a leader evade approvals.
+const repeatsVersion Version = 7
+
 // policyMembers are the members of a policy, bound to the fields of p.
 func policyMembers(p *Policy) []member {
 	return slices.Concat([]member{
@@ -142,8 +151,9 @@ func standingMembers(s *Standing) []member {
 	return []member{
 		{name: "note", field: (*text)(&s.Note)},
 		{name: "overrides", needs: s.Overrides.needs(), field: listField[Override]{(*string)(&s.Overrides), MaxOverrides, Override.validate}},
-		{name: "breakers", needs: termVersion, field: listField[breaker]{(*string)(&s.Breakers), maxBreakers, breaker.validate}},
+		{name: "breakers", needs: repeatsVersion, field: listField[breaker]{(*string)(&s.Breakers), maxBreakers, breaker.validate}},
 		{name: "approval", needs: termVersion, field: value(&s.Approval)},
+		{name: "approvalLeftNs", needs: repeatsVersion, field: value(&s.ApprovalLeft)},
 		{name: "ends", needs: termVersion, field: value(&s.Ends)},
 		{name: "report", needs: termVersion, field: (*reportField)(&s.Report)},
 		{name: "reportedAt", needs: termVersion, field: value(&s.ReportedAt)},
@@ -163,6 +173,7 @@ func standingMembers(s *Standing) []member {
 		{name: "succession", needs: s.Succession.needs(), field: value(&s.Succession)},
 		{name: "parent", needs: successionVersion, field: value(&s.Parent)},
 		{name: "unready", needs: successionVersion, field: value(&s.Unready)},
+		{name: "handOvers", field: value(&s.Named)},
 		{name: "ended", field: value(&s.Ended)},
 		{name: "delegated", needs: successionVersion, field: value(&s.Delegated)},
 		{name: "created", field: (*seconds)(&s.Created)},
@@ -207,7 +218,7 @@ func (s Standing) vacated() Standing {
 	s.Ends, s.Report, s.ReportedAt, s.Verdicts = ends{}, "", time.Time{}, verdicts{}
 	s.Probation, s.Notified, s.EpochFrom = probation{}, false, 0
 	s.Elected, s.Challenger, s.ChallengerAt = Bid{}, "", 0
-	s.Succession, s.Parent, s.Unready = succession{}, Parent{}, false
+	s.Succession, s.Named, s.Parent, s.Unready = succession{}, handOvers{}, Parent{}, false
 	if s.Approval.Asked = false; !s.Approval.Awaited {
 		s.Approval = approval{}
 	}

@@ -107,6 +107,9 @@ func (r Record) RetireAt() time.Time {
 
 // vacated is r once its lease has ended at the given instant.
 func (r Record) vacated(endedAt time.Time, lockFor time.Duration) Record {
+	if s := &r.Standing; !s.Ends.Approval.IsZero() && !s.Approval.Awaited {
+		s.ApprovalLeft = max(s.Ends.Approval.Sub(endedAt), MinOrder)
+	}
 	r.EndedAt, r.LockFor = endedAt, lockFor
 	r.LeaderID, r.KeyHash, r.LeaseDuration, r.Metadata = "", KeyHash{}, 0, ""
 	r.Standing.Created = r.created()

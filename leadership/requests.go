@@ -225,6 +225,7 @@ type HandOverRequest struct {
 	LeaseRequest
 	To     CandidateID   // "": the best candidate that waits, as far as the Instance knows; a Service alone knows none
 	ToKey  KeyHash       // as in HandOverCommand; set by the Instance in whose line To waits with a key of its own
+	Chosen bool          // as in HandOverCommand; set by the Instance that has chosen To
 	Within time.Duration // as in HandOverCommand; 0: DefaultWithin
 	Reason string
 }

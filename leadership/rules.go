@@ -62,7 +62,7 @@ func (c *Change) limited(because EndReason, endedAt time.Time) (why, detail stri
 		progress := r.Standing.Report.Report().Progress
 		why = fmt.Sprintf("it has reported no progress beyond %d for %s", progress, spoken(p.StuckAfter))
 		detail = fmt.Sprintf(`{"endsBecause":%q,"progress":%d,"stuckAfterMs":%d}`, because, progress, p.StuckAfter.Milliseconds())
-		r.Standing.bar(r.LeaderID, p.Cooldown, endedAt, why)
+		detail = r.Standing.bar(r.LeaderID, r.Token, p.Cooldown, endedAt, why, detail)
 	case because == EndsApproval && p.Approval.Every > 0:
 		r.Standing.Approval.Awaited = true // approvals that came too late for this term count for the next
 	}
@@ -343,8 +343,8 @@ func Retire(s Snapshot) (Change, error) {
 	return ch, nil
 }
 
-// Lapse records the end of a lease whose renewal was committed too late. late is the start that the
-// lease has by that renewal, before is the end that it had. It does nothing if the record has
+// Lapse records the end of a lease whose renewal, or whatever else moved its end on, was committed
+// too late. late is the start that the lease has by that change, before is the end that it had. It does nothing if the record has
 // changed since: the leader was then told that its lease goes on.
 func Lapse(s Snapshot, token Token, late, before time.Time) (Change, error) {
 	r := s.Record

@@ -254,11 +254,21 @@ func (s *Service) lease(ctx context.Context, e Election, rule func(Snapshot) (Ch
 	return snap.Lease(), nil
 }
 
-// update runs a rule in the store's transaction. A heartbeat that came too late does not count.
+// update runs a rule in the store's transaction. A heartbeat that came too late does not count. Nor
+// does what another change does for a lease that had ended when it was committed, as an approval
+// does; the rest of that change stands.
 func (s *Service) update(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (Snapshot, error) {
-	snap, before, err := s.commit(ctx, e, rule)
-	if err != nil {
+	var prolonged time.Time
+	snap, before, err := s.commit(ctx, e, func(snap Snapshot) (Change, error) {
+		ch, err := rule(snap)
+		prolonged = ch.prolongs(snap.Record)
+		return ch, err
+	})
+	switch {
+	case err != nil:
 		return Snapshot{}, err
+	case !inTime(snap, prolonged):
+		return s.lapse(ctx, snap, prolonged)
 	}
 	return s.settle(ctx, snap, before)
 }
@@ -316,16 +326,23 @@ func (s *Service) settle(ctx context.Context, snap Snapshot, before time.Time) (
 		return snap, nil
 	}
 	r := snap.Record
-	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
-	defer cancel()
-	after, _, err := s.commit(ExpectChange(clean), r.Election, func(now Snapshot) (Change, error) {
-		return Lapse(now, r.Token, r.HeartbeatAt, before)
-	})
+	after, err := s.lapse(ctx, snap, before)
 	if err != nil {
 		after = Snapshot{Record: r.vacated(before, r.Policy.LockDelay+snap.Guard), Now: snap.Now, Guard: snap.Guard}
 	}
 	return Snapshot{}, after.refuse(LeaseLost, "the renewal of election %q reached the store %v after the lease had ended: stop acting as its leader, and acquire again",
 		r.Election, snap.Now.Sub(before).Round(time.Millisecond))
+}
+
+// lapse records the end of a lease, before, that a change has moved on which was committed later.
+func (s *Service) lapse(ctx context.Context, snap Snapshot, before time.Time) (Snapshot, error) {
+	r := snap.Record
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
+	defer cancel()
+	after, _, err := s.commit(ExpectChange(clean), r.Election, func(now Snapshot) (Change, error) {
+		return Lapse(now, r.Token, r.HeartbeatAt, before)
+	})
+	return after, err
 }
 
 // batchParallelism is how many elections of one batch are read side by side.

@@ -93,5 +93,8 @@ func (s *Service) Judge(ctx context.Context, r JudgeRequest) (Lease, error) {
 	if field, err := r.validate(); err != nil {
 		return Lease{}, invalid(field, err)
 	}
+	if err := validateCondition(r.IfRevision); err != nil {
+		return Lease{}, err
+	}
 	return s.lease(ExpectChange(ctx), r.Election, func(snap Snapshot) (Change, error) { return Judge(snap, r.JudgeCommand) })
 }

@@ -11,7 +11,7 @@ func (s *Service) HandOver(ctx context.Context, r HandOverRequest) (Lease, error
 	if err != nil {
 		return Lease{}, err
 	}
-	command := HandOverCommand{Renewal: c, To: r.To, ToKey: r.ToKey, Within: r.within(), Reason: r.Reason}
+	command := HandOverCommand{Renewal: c, To: r.To, Chosen: r.Chosen, ToKey: r.ToKey, Within: r.within(), Reason: r.Reason}
 	if field, err := command.validate(); err != nil {
 		return Lease{}, invalid(field, err)
 	}

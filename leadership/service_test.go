@@ -134,6 +134,29 @@ func TestARenewalThatIsCommittedAtTheVeryEndIsLost(t *testing.T) {
 	}
 }
 
+func TestOrderThatIsCommittedAfterTheEndRevivesNoLease(t *testing.T) {
+	for what, order := range map[string]leadership.OrderCommand{
+		"an approval": {Kind: leadership.OrderApprove},
+		"a new epoch": {Kind: leadership.OrderApprove, NewEpoch: true},
+	} {
+		store, s, lease := slow(t)
+		config := leadership.Config{Term: leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 20 * time.Second}}}
+		_, err := s.Release(t.Context(), lease)
+		_, err2 := s.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: config}})
+		g, err3 := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
+		if err := errors.Join(err, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		end := store.snap.Record.LeaseEnd()
+		store.snap.Now, store.commit = end.Add(-time.Second), 2*time.Second
+		order.Token, order.Actor, order.Reason = g.Token, "op", "checked"
+		l, err := s.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: order})
+		if last := store.events[len(store.events)-1]; err != nil || l.State != leadership.Vacant || last.Type != leadership.EventExpired || !store.snap.Record.EndedAt.Equal(end) {
+			t.Errorf("%s: %v, state %s, the last event is %s, the lease ended at %v; want vacant, expired at %v", what, err, l.State, last.Type, store.snap.Record.EndedAt, end)
+		}
+	}
+}
+
 func TestALateRenewalThatWasFollowedByAnotherIsNotTakenBack(t *testing.T) {
 	store, s, lease := slow(t)
 	store.commit = 2 * time.Second

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -15,6 +17,8 @@ const (
 	// YieldWindow is how long after a yield the successor may take the lease. Then the line goes
 	// on.
 	YieldWindow = 10 * time.Second
+	// maxNamed is how many hand-overs a leader may name in one term. All of them are remembered.
+	maxNamed = 8
 )
 
 // succession is a hand-over of the present term, as far as the leader and its successor have come.
@@ -77,7 +81,7 @@ func (r Record) yielded() bool { return !r.Standing.Succession.Yielded.IsZero() 
 func (s Snapshot) leads(c Renewal) bool { return c.holds(s.Record) && s.Live() && !s.Record.yielded() }
 
 // successor is the candidate that the present leader is to hand over to; "" if there is none. An
-// operator's order comes first, then the leader's own choice, then a better candidate.
+// operator's order comes first, then a better candidate, then the leader's own choice.
 func (s Snapshot) successor() CandidateID {
 	r := s.Record
 	if r.yielded() {
@@ -88,10 +92,7 @@ func (s Snapshot) successor() CandidateID {
 			return o.CandidateID
 		}
 	}
-	if to := r.Standing.Succession.To; to != "" {
-		return to
-	}
-	return r.Standing.Challenger
+	return cmp.Or(r.Standing.Challenger, r.Standing.Succession.To)
 }
 
 // Succession is a hand-over that is under way, as callers see it.
@@ -127,6 +128,7 @@ func (s Snapshot) succession() (n Succession) {
 type HandOverCommand struct {
 	Renewal
 	To     CandidateID
+	Chosen bool          // To was chosen for the leader, which takes any
 	ToKey  KeyHash       // of the incarnation that is meant; zero: of the first that says it is ready
 	Within time.Duration // the term ends so long from now at the latest: MinWithin to MaxWithin
 	Reason string        // for people: one line of at most MaxReasonBytes bytes; may be empty
@@ -148,21 +150,60 @@ func (c HandOverCommand) validate() (field string, err error) {
 	return "", nil
 }
 
+// handOvers are those that the leader has named under a token, so that a late copy of one is known:
+// digests, with spaces between.
+type handOvers struct {
+	Token Token  `json:"fencingToken"`
+	Words string `json:"words"`
+}
+
+func (h handOvers) validate() error {
+	if n := len(strings.Fields(h.Words)); n < 1 || n > maxNamed {
+		return fmt.Errorf("%d hand-overs are named", n)
+	}
+	return h.Token.validate()
+}
+
+func (h handOvers) under(t Token) []string {
+	if h.Token != t {
+		return nil
+	}
+	return strings.Fields(h.Words)
+}
+
+// words stand for the call, as the leader has made it.
+func (c HandOverCommand) words() string {
+	if c.Chosen {
+		c.To = ""
+	}
+	return digestOf(fmt.Sprintf("%q %d %q", c.To, c.Within, c.Reason))
+}
+
 // HandOver names the candidate that the caller's term is handed over to. The term ends within the
 // time given, but not before the end that the leader was promised: then the line goes on, whether
 // or not the successor has come. Another successor may be named while the leader has not yielded;
-// the time counts anew then. Idempotent for the same successor.
+// the time counts anew then. Idempotent for the same successor. A hand-over that was replaced, or
+// taken back, is refused if it comes again in the same words: it may be a copy that is late. One to
+// a successor that was chosen for the leader leaves the one that was named before. Once a better
+// candidate has challenged the leader, it is the successor.
 //
 // With ToKey the incarnation with that key is the successor, and no other of the same candidate id:
 // not one that a third party starts, and not one that the candidate itself starts after a crash.
 // Then the lease ends at EndsBy.
 //
-// Errors: LeaseLost; LeaseHeld, with what bars the successor; NotEligible, if an order has named
-// another one.
+// Errors: LeaseLost; LeaseHeld, with what bars the successor; NotEligible, if an order or a
+// challenge has named another one, or if it was named before.
 func HandOver(s Snapshot, c HandOverCommand) (Change, error) {
 	r := s.Record
 	if !s.leads(c.Renewal) {
 		return Change{}, s.refuseLost(c.Renewal)
+	}
+	words := c.words()
+	if better := r.Standing.Challenger; better != "" && better != c.To {
+		if !c.Chosen {
+			return Change{}, s.refuse(NotEligible, "%q is the better candidate of election %q, and has challenged its leader; hand it over to no other", better, r.Election)
+		}
+		c.To, c.ToKey = better, KeyHash{}
 	}
 	for _, barrier := range s.barriers(c.To, nil) {
 		switch barrier.Code {
@@ -172,8 +213,14 @@ func HandOver(s Snapshot, c HandOverCommand) (Change, error) {
 			return Change{}, s.refuseBarred(c.To, []Cause{barrier})
 		}
 	}
-	if r.Standing.Succession.To == c.To {
+	named := r.Standing.Named.under(r.Token)
+	switch to := r.Standing.Succession.To; {
+	case to == c.To, c.Chosen && to != "":
 		return Change{}, nil
+	case slices.Contains(named, words):
+		return Change{}, s.refuse(NotEligible, "this hand-over of election %q to %q was made before, and then replaced or taken back; if it is to be made again, give another reason", r.Election, c.To)
+	case len(named) == maxNamed:
+		return Change{}, s.refuse(NotEligible, "the leader of election %q has named %d successors in this term, and may name no more; release the lease", r.Election, maxNamed)
 	}
 	ch := s.change()
 	promised, now := r.LeaseEnd(), &ch.Record.Standing.Succession
@@ -185,7 +232,7 @@ func HandOver(s Snapshot, c HandOverCommand) (Change, error) {
 		next.Bound, next.Key, next.Ready = now.Bound, now.Key, now.Ready
 	}
 	next.bind(c.To, c.ToKey)
-	*now = next
+	*now, ch.Record.Standing.Named = next, handOvers{r.Token, strings.Join(append(named, words), " ")}
 	ch.limit(promised)
 	ch.announce(EventHandingOver, "")
 	e := &ch.Events[0]

@@ -286,7 +286,7 @@ func TestOrdersBindAHandOverInEveryState(t *testing.T) {
 // handOverTo names one incarnation.
 func handOverTo(to leadership.CandidateID, key byte) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: annsLease(s), To: to, ToKey: hash(key), Within: time.Minute})
+		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: annsLease(s), To: to, ToKey: hash(key), Within: time.Minute, Reason: string(key)})
 	}
 }
 

@@ -1,6 +1,7 @@
 package leadership
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ type TermPolicy struct {
 
 // ApprovalPolicy lets a term end unless operators approve of it now and then.
 type ApprovalPolicy struct {
-	Every time.Duration // after the grant, or the last approval: 1 s to 30 days; 0: no approval is needed
+	Every time.Duration // led since the last approval, in one term or several: 1 s to 30 days; 0: no approval is needed
 	Need  int           // how many different principals have to approve: 1 to 8; 0 is 1
 }
 
@@ -269,9 +270,10 @@ func (c *Change) begin(now time.Time) {
 	if p.MaxTerm > 0 {
 		e.Term = later(now, p.MaxTerm)
 	}
-	if p.Approval.Every > 0 {
-		e.Approval = later(now, p.Approval.Every)
+	if every := p.Approval.Every; every > 0 {
+		e.Approval = later(now, min(every, cmp.Or(c.Record.Standing.ApprovalLeft, every)))
 	}
+	c.Record.Standing.ApprovalLeft = 0
 	if p.StuckAfter > 0 {
 		e.Stuck = later(now, p.StuckAfter)
 	}

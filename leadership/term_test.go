@@ -250,11 +250,11 @@ func TestATripEndsTheTermAndBarsGrantsUntilThePromisedEndAndTheCandidateForTheCo
 		rule        func(leadership.Snapshot) (leadership.Change, error)
 		why, detail string
 	}{
-		"over budget": {reporting(t, 1, `{"tokensUsed":101}`), "tokensUsed is 101, and its budget is 100", `{"budget":100,"counter":"tokensUsed","value":101}`},
-		"error rate":  {reporting(t, 1, `{"calls":5,"errors":3}`), "3 of 5 calls have failed, and at most 0.5 may", `{"calls":5,"errorRate":0.5,"errors":3}`},
+		"over budget": {reporting(t, 1, `{"tokensUsed":101}`), "tokensUsed is 101, and its budget is 100", `{"budget":100,"counter":"tokensUsed","until":"2026-01-01T12:01:03Z","value":101}`},
+		"error rate":  {reporting(t, 1, `{"calls":5,"errors":3}`), "3 of 5 calls have failed, and at most 0.5 may", `{"calls":5,"errorRate":0.5,"errors":3,"until":"2026-01-01T12:01:03Z"}`},
 		"verdicts": {
 			func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Judge(s, judge) },
-			"1 verifiers judged its work bad", `{"badVerdicts":1,"verdicts":1}`,
+			"1 verifiers judged its work bad", `{"badVerdicts":1,"until":"2026-01-01T12:01:03Z","verdicts":1}`,
 		},
 	} {
 		s, events := playEvents(t, limitedHeld(t, policy), 3*time.Second, c.rule)
@@ -312,7 +312,7 @@ func TestTrippedCandidateLeadsOnProbationAndEachTripDoublesItsCooldownUpToADay(t
 	for i, want := range []time.Duration{3 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour, 24 * time.Hour} {
 		s = play(t, s, time.Second, reporting(t, s.Record.Token, `{"tasks":2}`))
 		all := s.Orders().List()
-		if len(all) != 1 || all[0].Until.Sub(s.Now) != want || all[0].ID != "cooldown-ann" || all[0].Actor != "policy" {
+		if len(all) != 1 || all[0].Until.Sub(s.Now) != want || all[0].ID != leadership.OverrideID(fmt.Sprintf("cooldown-%d-ann", s.Record.Token)) || all[0].Actor != "policy" {
 			t.Fatalf("trip %d: %+v", i+1, all)
 		}
 		s = play(t, s, want, long)
@@ -332,6 +332,40 @@ func TestTrippedCandidateLeadsOnProbationAndEachTripDoublesItsCooldownUpToADay(t
 	s = play(t, s, time.Second, reporting(t, s.Record.Token, `{"tasks":2}`))
 	if all := s.Orders().List(); len(all) != 1 || all[0].Until.Sub(s.Now) != 3*time.Hour {
 		t.Errorf("after it has passed, it trips anew: %+v", all)
+	}
+}
+
+func TestBanThatStandsIsNeverForgottenForOthersThatTrip(t *testing.T) {
+	const most = 8
+	s := limitedHeld(t, leadership.TermPolicy{Budget: leadership.Counters{Tasks: 1}, Cooldown: time.Hour})
+	s = play(t, s, time.Second, released)
+	trips := func(n int) {
+		t.Helper()
+		id := leadership.CandidateID(fmt.Sprintf("agent-%d", n))
+		s = play(t, s, 11*time.Second, by(id))
+		s = play(t, s, time.Second, func(s leadership.Snapshot) (leadership.Change, error) {
+			text, err := leadership.ParseReport([]byte(`{"tasks":2}`))
+			if err != nil {
+				return leadership.Change{}, err
+			}
+			return leadership.Renew(s, leadership.Renewal{CandidateID: id, KeyHash: s.Record.KeyHash, Token: s.Record.Token, Report: text})
+		})
+	}
+	for n := range most {
+		trips(n)
+	}
+	s = at(s, s.Now.Add(11*time.Second))
+	_, err := by("cy")(s)
+	var e *leadership.Error
+	if !errors.As(err, &e) || e.Reason != leadership.ReasonBanned || e.RetryAfter > time.Hour || len(leadership.Explain(s, "cy").Causes) == 0 {
+		t.Fatalf("the next candidate, whose ban would have no place: %v", err)
+	}
+	s = at(s, s.Now.Add(e.RetryAfter-11*time.Second))
+	trips(most)
+	for n := 1; n <= most; n++ { // the first ban is over
+		if got := refusal(by(leadership.CandidateID(fmt.Sprintf("agent-%d", n))), s); got != leadership.ReasonBanned {
+			t.Errorf("agent-%d: %v", n, got)
+		}
 	}
 }
 
@@ -368,7 +402,7 @@ func TestLeaderWithoutProgressIsOutAtStuckAfterAndItsSuccessorLeadsAfterTheGuard
 		t.Errorf("the stuck leader itself is granted before its end is recorded: %v", got)
 	}
 	next, events := playEvents(t, at(s, out.Add(guard)), 0, by("bob"))
-	if e := events[0]; e.Type != leadership.EventDeposed || e.Detail != `{"endsBecause":"stuck","progress":1,"stuckAfterMs":25000}` || e.Reason == "" || next.Record.LeaderID != "bob" {
+	if e := events[0]; e.Type != leadership.EventDeposed || e.Detail != `{"endsBecause":"stuck","progress":1,"stuckAfterMs":25000,"until":"2026-01-01T12:01:30Z"}` || e.Reason == "" || next.Record.LeaderID != "bob" {
 		t.Errorf("got %+v", events)
 	}
 	if got := refusal(by("ann"), at(next, next.Now.Add(30*time.Second))); got != leadership.ReasonBanned {
@@ -381,7 +415,7 @@ func TestLeaderWithoutProgressThatReleasesAtItsDeadlineIsKeptOut(t *testing.T) {
 	s = play(t, s, 8*time.Second, reporting(t, 1, ``))
 	s = play(t, s, 8*time.Second, reporting(t, 1, ``))
 	s, events := playEvents(t, s, 3*time.Second, released)
-	if e := events[0]; e.Type != leadership.EventReleased || e.Reason == "" || e.Detail != `{"endsBecause":"stuck","progress":0,"stuckAfterMs":20000}` {
+	if e := events[0]; e.Type != leadership.EventReleased || e.Reason == "" || e.Detail != `{"endsBecause":"stuck","progress":0,"stuckAfterMs":20000,"until":"2026-01-01T12:01:19Z"}` {
 		t.Errorf("got %+v", e)
 	}
 	if got := refusal(by("ann"), s); got != leadership.ReasonBanned {

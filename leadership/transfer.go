@@ -56,7 +56,7 @@ func Carry(s Snapshot, c CarryCommand) (Change, error) {
 	if !s.has(from) {
 		if ch.Record.Token <= from.Token { // else it has a history of its own here, and only its revision is behind
 			ch.Record.Token, ch.Record.Policy, ch.Record.Deleted = from.Token, from.Policy, from.Deleted
-			ch.Record.Standing, ch.Record.Needs = from.Standing.vacated().moved(s.Now.Sub(c.From.Now)), from.Needs
+			ch.Record.Standing, ch.Record.Needs = from.vacated(c.From.Now, 0).Standing.moved(s.Now.Sub(c.From.Now)), from.Needs
 			ch.Record.Standing.Created = from.created()
 			if from.LeaderID != "" {
 				ch.Record.Standing.Ended = ended{from.Token, EndsExpired} // its leader cannot renew here

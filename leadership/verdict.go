@@ -23,6 +23,8 @@ type JudgeCommand struct {
 	Verdict  Verdict
 	Evidence string // for people: one line of 1 to MaxReasonBytes bytes
 	Actor    string // the principal that judges
+
+	IfRevision Revision // as in DeleteCommand
 }
 
 func (c JudgeCommand) validate() (field string, err error) {
@@ -52,9 +54,10 @@ func (v verdicts) validate() error {
 }
 
 // Judge counts a verdict on the present term: of each principal its last. So many bad ones as the
-// policy says trip. Idempotent: a verdict that was given before writes nothing.
+// policy says trip. Idempotent: a verdict that stands writes nothing, and then
+// ignores the condition.
 //
-// Errors: NotFound; TokenStale, if the term is over; LimitExceeded, if too many have judged.
+// Errors: NotFound; TokenStale, if the term is over; RevisionMismatch; LimitExceeded, if too many have judged.
 func Judge(s Snapshot, c JudgeCommand) (Change, error) {
 	r := s.Record
 	if !s.exists() {
@@ -74,6 +77,9 @@ func Judge(s Snapshot, c JudgeCommand) (Change, error) {
 	}
 	if slices.Contains(*to, digest) {
 		return Change{}, nil
+	}
+	if err := s.require(c.IfRevision); err != nil {
+		return Change{}, err
 	}
 	*from = slices.DeleteFunc(*from, func(d string) bool { return d == digest })
 	if *to = append(*to, digest); len(*to) > MaxVerdicts {

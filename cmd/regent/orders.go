@@ -214,6 +214,7 @@ the election's policy says end the term. Only the roles verifier and admin may d
 	c.require(cmd, "verdict", "")
 	c.complete(cmd, "verdict", string(leadership.VerdictBad), string(leadership.VerdictGood))
 	c.addReason(cmd, "evidence", "what the verdict rests on", &r.Evidence, &r.Actor)
+	addCondition(cmd, &r.IfRevision)
 	return c.remote(cmd)
 }
 

@@ -231,9 +231,10 @@ func (c *Client) Overrides(ctx context.Context, e leadership.Election) ([]leader
 	return answer.Leadership(), nil
 }
 
-// Judge gives a verdict on the leader's work; see leadership.Judge.
+// Judge gives a verdict on the leader's work; see leadership.Judge. Without IfRevision it does so
+// whatever the revision.
 func (c *Client) Judge(ctx context.Context, r leadership.JudgeRequest) (leadership.Lease, error) {
-	return c.lease(ctx, expected{election: r.Election}, call{
+	return c.decided(ctx, r.Election, r.IfRevision, 1, call{
 		name: "judge", method: http.MethodPost, suffix: wire.Judge, mutates: wire.VerbJudge.Row().Changes(), body: wire.NewJudgeRequest(r.JudgeCommand),
 	})
 }

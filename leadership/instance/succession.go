@@ -18,6 +18,7 @@ import (
 func (i *Instance) HandOver(ctx context.Context, r leadership.HandOverRequest) (leadership.Lease, error) {
 	if r.To == "" {
 		var known bool
+		r.Chosen = true
 		if r.To, known = i.next(ctx, r.Election, r.CandidateID); !known {
 			return leadership.Lease{}, &leadership.Error{Code: leadership.NotEligible, Detail: fmt.Sprintf(
 				"no other candidate waits for election %q, as far as this instance knows (it knows of those at other instances only if all run with --members); name the successor with to, or release the lease", r.Election)}

@@ -139,10 +139,10 @@ func NewJudgeRequest(c leadership.JudgeCommand) JudgeRequest {
 }
 
 // Leadership reads a verdict about the election.
-func (w JudgeRequest) Leadership(e leadership.Election) leadership.JudgeRequest {
+func (w JudgeRequest) Leadership(e leadership.Election, at leadership.Revision) (leadership.JudgeRequest, error) {
 	return leadership.JudgeRequest{Election: e, JudgeCommand: leadership.JudgeCommand{
-		Token: w.FencingToken, Verdict: w.Verdict, Evidence: w.Evidence, Actor: w.Actor,
-	}}
+		Token: w.FencingToken, Verdict: w.Verdict, Evidence: w.Evidence, Actor: w.Actor, IfRevision: at,
+	}}, nil
 }
 
 // StepDownRequest is the body of a release that says why.

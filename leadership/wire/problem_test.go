@@ -52,7 +52,7 @@ func limited() leadership.Lease {
 	l.Unready, l.Parent = true, leadership.Parent{Peer: "eu", Election: "plan", Token: 12}
 	l.Overrides = leadership.NewOverrides([]leadership.Override{
 		{ID: "pause-3", Kind: leadership.OverridePause, Mode: leadership.PauseDrain, Actor: "ann@example.com", Reason: "<the> \"sale\"", Since: l.AcquiredAt, Until: l.ReadAt.Add(time.Hour)},
-		{ID: "cooldown-agent-8", Kind: leadership.OverrideCooldown, CandidateID: "agent-8", Actor: "policy", Reason: "calls", Since: l.AcquiredAt, Until: l.ReadAt.Add(time.Minute)},
+		{ID: "cooldown-3-agent-8", Kind: leadership.OverrideCooldown, CandidateID: "agent-8", Actor: "policy", Reason: "calls", Since: l.AcquiredAt, Until: l.ReadAt.Add(time.Minute)},
 	})
 	return l
 }

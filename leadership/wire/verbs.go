@@ -262,7 +262,7 @@ var rows = []Row{
 	},
 	{
 		Verb: VerbJudge, Method: http.MethodPost, Path: pathElection + Judge, Type: ContentType, Scope: ScopeElection,
-		Roles: judges, Cost: CostRead, Metric: "judge", Repeat: RepeatYes, Audited: true,
+		Roles: judges, Cost: CostRead, Metric: "judge", Repeat: RepeatYes, Audited: true, Conditional: true,
 		Does: "Body `{fencingToken, verdict, evidence}`, the verdict `bad` or `good`. As many bad verdicts as the policy says end the term.",
 	},
 	{

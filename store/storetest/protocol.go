@@ -29,7 +29,7 @@ func RunProtocol(t *testing.T, h Harness) {
 }
 
 func runProtocol(t *testing.T, h Harness, front func(testing.TB, leadership.Store) Subject) {
-	for _, cases := range [][]protocolCase{leaseCases, historyCases, operatorCases, batchCases, timeCases, candidacyCases} {
+	for _, cases := range [][]protocolCase{leaseCases, historyCases, operatorCases, batchCases, timeCases, candidacyCases, repeatCases()} {
 		for _, c := range cases {
 			t.Run(c.rule, func(t *testing.T) {
 				t.Parallel()

@@ -176,7 +176,7 @@ func (l *liveness) checkLed(report *Report, e leadership.Election, terms []term)
 			}
 		}
 		if i < len(terms) {
-			if end := terms[i].ended; end.Type == leadership.EventDeposed {
+			if end := terms[i].ended; end.Type == leadership.EventDeposed || limitOf(end) == leadership.EndsStuck {
 				deposed[string(end.PreviousLeaderID)] = true
 			}
 			free = max(free, l.latest(terms[i]))

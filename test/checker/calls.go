@@ -58,6 +58,7 @@ type Call struct {
 	// handOver: the successor, and within which time
 	To     leadership.CandidateID `json:"to,omitempty"`
 	Within time.Duration          `json:"within,omitzero"`
+	Chosen leadership.CandidateID `json:"-"` // where it names none: the one that the answer or the event names
 	// delegate
 	Child  leadership.Election `json:"child,omitempty"`
 	Limits leadership.Limits   `json:"limits,omitzero"`

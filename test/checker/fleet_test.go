@@ -162,7 +162,7 @@ func (w *scene) choose(c *client, asked time.Duration) checker.Call {
 		call.Verb, call.Reason, call.For = checker.StepDown, "it has nothing to do", []time.Duration{0, s, 3 * s}[n%3]
 		w.stop(c, asked)
 	case w.Succession && c.token == 0 && (n > 900 || n > 300 && c.hands.To == c.id && !c.hands.Ready):
-		call.Verb, call.Token = checker.Ready, 0
+		call.Verb, call.Token = checker.Ready, max(1, c.seen)
 	case w.Succession && c.token > 0 && n < 700 && c.hands.Ready:
 		call.Verb = checker.Yield
 		w.stop(c, call.Asked)
@@ -211,7 +211,6 @@ func (w *scene) handOver(c *client, call *checker.Call) {
 		}
 	case 1:
 		call.Verb = checker.Ready
-		call.Token = 0
 	case 2:
 		call.Verb, call.Write = checker.Check, true
 	case 3:
@@ -298,7 +297,7 @@ func (w *scene) order(c *client, call *checker.Call) {
 	case 4:
 		o.Kind, o.CandidateID, o.For = leadership.OrderBan, who, d
 	case 5:
-		o.Kind, o.Override = leadership.OrderLift, leadership.OverrideID("cooldown-"+who)
+		o.Kind, o.Override = leadership.OrderLift, leadership.OverrideID(fmt.Sprintf("cooldown-%d-%s", max(1, c.seen), who))
 	case 6, 7, 8:
 		o.Kind, o.Token, o.NewEpoch = leadership.OrderApprove, max(1, c.seen), w.rng.IntN(3) == 0
 		o.Reason = fmt.Sprintf("it is fine, %d", w.rng.IntN(1000))

@@ -211,7 +211,12 @@ func (p *search) try(s state, in step, guard time.Duration) (state, bool) {
 func (p *search) at(s state, in step, moments []time.Time, guard time.Duration) (state, bool) {
 	for _, now := range moments {
 		snap := leadership.Snapshot{Record: s.locked(in), Now: now, Guard: guard}
-		snap.Record = p.unbarred(snap, in)
+		snap.Record = unbarred(snap, in)
+		if left, a := &snap.Record.Standing.ApprovalLeft, in.answer; *left > 0 && a != nil && a.EndsBecause == leadership.EndsApproval {
+			if shown := a.EndsBy.Sub(now); (shown - *left).Abs() < longestCommit { // it counts from when the last term's end was decided
+				*left = shown
+			}
+		}
 		if after, ok := p.decide(snap, in); ok {
 			next := s.after(after, in)
 			next.unsure = after.LeaderID == "" && (s.unsure || p.endsUnsure(s, in))
@@ -271,7 +276,7 @@ func (in step) decided(r leadership.Record) (all []time.Time) {
 		all = append(all, a.ReportedAt)
 	case in.call.Verb == Acquire && a.Token != r.Token:
 		for because, d := range map[leadership.EndReason]time.Duration{
-			leadership.EndsMaxTerm: p.MaxTerm, leadership.EndsApproval: p.Approval.Every, leadership.EndsStuck: p.StuckAfter,
+			leadership.EndsMaxTerm: p.MaxTerm, leadership.EndsApproval: min(p.Approval.Every, cmp.Or(approvalLeft(r), p.Approval.Every)), leadership.EndsStuck: p.StuckAfter,
 		} {
 			if a.EndsBecause == because {
 				all = append(all, a.EndsBy.Add(-d))
@@ -304,9 +309,8 @@ func (s state) locked(in step) leadership.Record {
 }
 
 // unbarred is the record without the bar of the candidate that is granted the lease, or challenges
-// its leader, if that may be over: it counts from when its trip was decided, some time before the
-// commit.
-func (p *search) unbarred(s leadership.Snapshot, in step) leadership.Record {
+// its leader, if that is over by a clock that is ahead.
+func unbarred(s leadership.Snapshot, in step) leadership.Record {
 	r := s.Record
 	n := len(in.events)
 	if s.Guard == 0 || r.Standing.Breakers == "" || n == 0 {
@@ -317,33 +321,34 @@ func (p *search) unbarred(s leadership.Snapshot, in step) leadership.Record {
 		by = in.events[n-1].LeaderID
 	}
 	for _, o := range s.Orders().List() {
-		if o.Kind == leadership.OverrideCooldown && o.CandidateID == by && !o.Until.After(s.Now.Add(p.tripTook(by, r.Revision)+s.Guard)) {
+		if o.Kind == leadership.OverrideCooldown && o.CandidateID == by && !o.Until.After(s.Now.Add(s.Guard)) {
 			r.Standing.Breakers = replaced(r.Standing.Breakers, stamp(o.Until), stamp(s.Now.Truncate(time.Microsecond)))
 		}
 	}
 	return r
 }
 
-func replaced[S ~string](s S, before, after string) S {
-	return S(strings.ReplaceAll(string(s), before, after))
+// approvalLeft is the time without an approval that is left for the next term; 0 if it has all.
+func approvalLeft(r leadership.Record) time.Duration {
+	if end := r.Standing.Ends.Approval; r.LeaderID != "" && !end.IsZero() {
+		return max(end.Sub(r.LeaseEnd()), leadership.MinOrder)
+	}
+	return r.Standing.ApprovalLeft
 }
 
-// tripTook is how long the last trip of the candidate may have taken from its decision to its
-// commit, on the recording's clock.
-func (p *search) tripTook(by leadership.CandidateID, until leadership.Revision) (took time.Duration) {
-	for _, g := range p.groups {
-		e := g.last()
-		if e.Type != leadership.EventDeposed || e.PreviousLeaderID != by || e.Revision > until {
-			continue
-		}
-		took = 0
-		for _, c := range p.calls {
-			if c.Request != "" && c.Request == e.RequestID && !ranOut(e) {
-				took = max(p.commits[e.Revision-1].latest-c.Asked, 0)
-			}
-		}
+// bannedUntil is until when the candidate is banned whose trip the event tells of; "" if it is not.
+func bannedUntil(e leadership.Event) string {
+	if given := standingOf(e); given.ID == "" && !given.Until.IsZero() && (e.Type == leadership.EventDeposed || e.Type == leadership.EventReleased) {
+		return stamp(given.Until)
 	}
-	return took
+	return ""
+}
+
+func replaced[S ~string](s S, before, after string) S {
+	if before == "" {
+		return s
+	}
+	return S(strings.ReplaceAll(string(s), before, after))
 }
 
 // named is the call, with the successor that was chosen for a leader that has named none.
@@ -352,9 +357,9 @@ func (in step) named() Call {
 	switch a := in.answer; {
 	case c.Verb != HandOver || c.To != "":
 	case len(in.events) > 0:
-		c.To = successorOf(in.events[0])
+		c.Chosen = successorOf(in.events[0])
 	case a != nil:
-		c.To = a.Succession.To
+		c.Chosen = a.Succession.To
 	}
 	return c
 }
@@ -373,6 +378,9 @@ func (p *search) decide(s leadership.Snapshot, in step) (leadership.Record, bool
 	}
 	if !ch.Empty() {
 		s.Record = ch.Committed(in.at)
+		for i, e := range ch.Events { // a ban counts from the decision
+			s.Record.Standing.Breakers = replaced(s.Record.Standing.Breakers, bannedUntil(e), bannedUntil(in.events[i]))
+		}
 	}
 	s.Now = in.at
 	return s.Record, in.answer == nil || agrees(in.answer, s)

@@ -220,11 +220,17 @@ func (o *orders) depose(e leadership.Event) {
 		from = o.begun.At // it may have run out long before that was recorded
 	}
 	b.cooldown, b.length = from.Add(length), length
+	if given := standingOf(e); given.ID == "" && given.Until.Before(b.cooldown) && b.cooldown.Sub(given.Until) < longestCommit {
+		b.cooldown = given.Until // it counts from the decision
+	}
 	o.banned[e.PreviousLeaderID] = b
 	if most := 8; len(o.banned) > most { // an election remembers no more
 		clear(o.banned)
 	}
 }
+
+// longestCommit is how long after its decision a change may be committed.
+const longestCommit = time.Minute
 
 // forgotten is how long after a cooldown its candidate is trusted again at the latest.
 const forgotten = 24 * time.Hour

@@ -50,7 +50,7 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 	case RequestApproval:
 		return leadership.RequestApproval(s, leadership.ApprovalRequest{Renewal: named, Note: c.Reason})
 	case HandOver:
-		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: named, To: c.To, Within: cmp.Or(c.Within, leadership.DefaultWithin), Reason: c.Reason})
+		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: named, To: cmp.Or(c.To, c.Chosen), Chosen: c.To == "", Within: cmp.Or(c.Within, leadership.DefaultWithin), Reason: c.Reason})
 	case Ready:
 		return c.ready(s)
 	case Yield:
@@ -342,6 +342,8 @@ func sameEvents(rule, history []leadership.Event, exact bool) bool {
 		switch e.Type { // a heartbeat may be missing that moved the instant in it
 		case leadership.EventAcquired: // CH
 			e.Detail = history[i].Detail
+		case leadership.EventDeposed, leadership.EventReleased:
+			e.Detail = replaced(e.Detail, bannedUntil(e), bannedUntil(history[i]))
 		case leadership.EventHandingOver:
 			if !exact && byLeader(e) && successorOf(e) == successorOf(history[i]) {
 				e.Detail = history[i].Detail

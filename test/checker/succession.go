@@ -100,7 +100,7 @@ func (h *handing) follow(e leadership.Event, rest []leadership.Event) {
 		if h.named = successorOf(e); h.ready.Revision > 0 && readyOf(h.ready) != h.named {
 			h.ready = leadership.Event{}
 		}
-	case leadership.EventBanned, leadership.EventEvicted, leadership.EventPaused:
+	case leadership.EventBanned, leadership.EventEvicted, leadership.EventPaused, leadership.EventGoesOn:
 		h.stands = false
 	case leadership.EventReady:
 		h.isReady(e)

@@ -23,21 +23,21 @@ func handedOver(tb testing.TB) checker.Recording {
 	p.at(s, checker.Call{Verb: checker.Configure, Config: config})                                                         // r1: revision 1
 	p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                                      // r2: revision 2, token 1, until 40 s
 	p.at(11*s, checker.Call{Verb: checker.Check, Candidate: "ann", Token: 1, Write: true})                                 // r3: not ready
-	p.at(12*s, checker.Call{Verb: checker.Ready, Candidate: "ann"})                                                        // r4: revision 3
+	p.at(12*s, checker.Call{Verb: checker.Ready, Candidate: "ann", Token: 1})                                              // r4: revision 3
 	p.at(13*s, checker.Call{Verb: checker.Check, Candidate: "ann", Token: 1, Write: true})                                 // r5
-	p.at(14*s, checker.Call{Verb: checker.Ready, Candidate: "bob"})                                                        // r6: refused
+	p.at(14*s, checker.Call{Verb: checker.Ready, Candidate: "bob", Token: 1})                                              // r6: refused
 	p.at(15*s, checker.Call{Verb: checker.HandOver, Candidate: "ann", Token: 1, To: "bob", Within: 5 * s, Reason: "I go"}) // r7: revision 4, until 40 s
 	p.at(16*s, checker.Call{Verb: checker.Yield, Candidate: "ann", Token: 1})                                              // r8: not ready
-	p.at(17*s, checker.Call{Verb: checker.Ready, Candidate: "bob"})                                                        // r9: revision 5
+	p.at(17*s, checker.Call{Verb: checker.Ready, Candidate: "bob", Token: 1})                                              // r9: revision 5
 	p.at(18*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})                                              // r10: until 40 s
 	p.at(19*s, checker.Call{Verb: checker.Yield, Candidate: "ann", Token: 1})                                              // r11: revision 6, until 29 s
 	p.at(20*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})                                              // r12: refused
 	p.at(21*s, checker.Call{Verb: checker.Check, Candidate: "ann", Token: 1})                                              // r13: stale
 	p.at(22*s, checker.Call{Verb: checker.Acquire, Candidate: "cy"})                                                       // r14: refused
 	p.at(23*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                                      // r15: revisions 7 and 8, token 2, until 53 s
-	p.at(24*s, checker.Call{Verb: checker.Ready, Candidate: "bob"})                                                        // r16: revision 9
+	p.at(24*s, checker.Call{Verb: checker.Ready, Candidate: "bob", Token: 2})                                              // r16: revision 9
 	p.at(25*s, checker.Call{Verb: checker.HandOver, Candidate: "bob", Token: 2, To: "cy", Within: 40 * s})                 // r17: revision 10, until 65 s
-	p.at(26*s, checker.Call{Verb: checker.Ready, Candidate: "cy"})                                                         // r18: revision 11
+	p.at(26*s, checker.Call{Verb: checker.Ready, Candidate: "cy", Token: 2})                                               // r18: revision 11
 	p.at(27*s, checker.Call{Verb: checker.Yield, Candidate: "bob", Token: 2})                                              // r19: revision 12, until 37 s
 	p.at(36*s, checker.Call{Verb: checker.Acquire, Candidate: "dot"})                                                      // r20: refused
 	p.at(39*s, checker.Call{Verb: checker.Acquire, Candidate: "dot"})                                                      // r21: revisions 13 and 14, token 3
@@ -298,9 +298,9 @@ func TestSuccessionIsNeitherTakenEarlyNorStolen(t *testing.T) {
 	p := newPlay(t)
 	p.at(s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                         // r1
 	p.at(2*s, checker.Call{Verb: checker.HandOver, Candidate: "ann", Token: 1, To: "bob"}) // r2
-	p.at(3*s, checker.Call{Verb: checker.Ready, Candidate: "bob"})                         // r3
+	p.at(3*s, checker.Call{Verb: checker.Ready, Candidate: "bob", Token: 1})               // r3
 	p.at(4*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                       // r4: refused
-	p.as(5*s, "thief", checker.Call{Verb: checker.Ready, Candidate: "bob"})                // r5: refused
+	p.as(5*s, "thief", checker.Call{Verb: checker.Ready, Candidate: "bob", Token: 1})      // r5: refused
 	p.at(6*s, checker.Call{Verb: checker.Yield, Candidate: "ann", Token: 1})               // r6
 	p.as(7*s, "thief", checker.Call{Verb: checker.Acquire, Candidate: "bob"})              // r7: refused
 	p.at(8*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                       // r8: token 2

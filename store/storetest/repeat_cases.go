@@ -1,0 +1,372 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+)
+
+// A call that changes something names what it changes: a token, a revision, the id of an order, an
+// end. So a copy of it that comes late is known, or refused, and changes nothing. The table below
+// has each verb and what a copy is answered in each of these situations.
+const (
+	atOnce       = "at once"
+	undone       = "after its effect was undone"
+	anotherTerm  = "after a new term"
+	anotherEpoch = "after a new epoch"
+	restored     = "after a restore"
+	noCell       = leadership.Code("-")                   // the situation cannot come about
+	counts       = leadership.Code("it counts once more") // the exceptions
+	forgotten    = leadership.Revision(1 << 20)           // what a restore raises tokens above
+	theActor     = "ann"                                  // who gives orders
+	theChild     = leadership.Election("child")           // below the election of a row
+	aReason      = "a reason"
+	aLong        = time.Hour
+)
+
+var situations = []string{atOnce, undone, anotherTerm, anotherEpoch, restored}
+
+// repeat is a row of the table.
+type repeat struct {
+	verb string
+	// before leads to where the call is made, from a lease of ann with token 1.
+	before []step
+	call   func(*repeated) step // as it is decided on then
+	undo   []step
+	want   [5]leadership.Code // of a copy in each situation; "" for none
+}
+
+// step is one call.
+type step func(context.Context, *repeated) error
+
+// repeated is an election in which a call is made again.
+type repeated struct {
+	*pair
+	leadership.Election
+	store   leadership.Store
+	service Subject // what leads to a situation needs no server
+	via     Subject // of the call under way
+	key     map[leadership.CandidateID]leadership.Key
+}
+
+func (r *repeated) now() leadership.Lease {
+	r.Helper()
+	l, err := r.service.Get(r.Context(), r.Election)
+	if err != nil {
+		r.Fatalf("%s: get: %v", r.Election, err)
+	}
+	return l
+}
+
+func (r *repeated) of(who leadership.CandidateID, token leadership.Token) leadership.LeaseRequest {
+	return leadership.LeaseRequest{Election: r.Election, CandidateID: who, Key: r.key[who], Token: token}
+}
+
+func (r *repeated) do(what string, all ...step) {
+	r.Helper()
+	for i, one := range all {
+		if err := one(r.Context(), r); err != nil {
+			r.Fatalf("%s: %s, step %d: %v", r.Election, what, i, err)
+		}
+	}
+}
+
+// made is a call of one kind on the request.
+func made[R any](do func(Subject, context.Context, R) (leadership.Lease, error), request R) step {
+	return func(ctx context.Context, r *repeated) error {
+		_, err := do(r.via, ctx, request)
+		return err
+	}
+}
+
+func acquired(who leadership.CandidateID) step {
+	return func(ctx context.Context, r *repeated) error {
+		key := r.key[who]
+		_, err := r.via.Acquire(ctx, leadership.AcquireRequest{Election: r.Election, CandidateID: who, Key: &key})
+		return err
+	}
+}
+
+// by is a call of the leader at that time, with its token.
+func by[R any](do func(Subject, context.Context, R) (leadership.Lease, error), request func(leadership.LeaseRequest) R) step {
+	return func(ctx context.Context, r *repeated) error {
+		l := r.now()
+		return made(do, request(r.of(l.LeaderID, l.Token)))(ctx, r)
+	}
+}
+
+func same(l leadership.LeaseRequest) leadership.LeaseRequest { return l }
+
+func handedOverTo(to leadership.CandidateID) step {
+	return by(Subject.HandOver, func(l leadership.LeaseRequest) leadership.HandOverRequest {
+		return leadership.HandOverRequest{LeaseRequest: l, To: to, Within: time.Minute}
+	})
+}
+
+func saidReady(who leadership.CandidateID) step {
+	return func(ctx context.Context, r *repeated) error {
+		_, err := r.via.SayReady(ctx, r.of(who, r.now().Token))
+		return err
+	}
+}
+
+// order is an order about the election as it is at that time.
+func order(o leadership.OrderCommand) step {
+	return func(ctx context.Context, r *repeated) error { return ordered(o)(r)(ctx, r) }
+}
+
+func ordered(o leadership.OrderCommand) func(*repeated) step {
+	return func(r *repeated) step {
+		l, o := r.now(), o
+		o.Actor, o.Reason, o.IfRevision = theActor, aReason, l.Revision
+		if o.Kind == leadership.OrderApprove {
+			o.Token = l.Token
+		}
+		if o.Kind == leadership.OrderLift {
+			all, err := r.service.Overrides(r.Context(), r.Election)
+			if err != nil || len(all) != 1 {
+				r.Fatalf("%s: %d orders stand, %v", r.Election, len(all), err)
+			}
+			o.Override = all[0].ID
+		}
+		return made(Subject.Order, leadership.OrderRequest{Election: r.Election, OrderCommand: o})
+	}
+}
+
+// steady is a call that names nothing of the moment.
+func steady(s step) func(*repeated) step { return func(*repeated) step { return s } }
+
+// leaders is a call of the leader at the time of the first.
+func leaders[R any](do func(Subject, context.Context, R) (leadership.Lease, error), request func(leadership.LeaseRequest) R) func(*repeated) step {
+	return func(r *repeated) step {
+		l := r.now()
+		return made(do, request(r.of(l.LeaderID, l.Token)))
+	}
+}
+
+func configured(c leadership.Config) func(*repeated) step {
+	return func(r *repeated) step {
+		c.LeaseDuration, c.Term = aLong, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 10 * aLong}}
+		command := leadership.ConfigureCommand{Config: c, IfRevision: leadership.NeverSeen}
+		if l, err := r.service.Get(r.Context(), r.Election); err == nil {
+			command.IfRevision = l.Revision
+		} else if e, ok := errors.AsType[*leadership.Error](err); ok && e.Lease != nil {
+			command.IfRevision = e.Lease.Revision
+		}
+		return made(Subject.Configure, leadership.ConfigureRequest{Election: r.Election, ConfigureCommand: command})
+	}
+}
+
+func configure(c leadership.Config) step {
+	return func(ctx context.Context, r *repeated) error { return configured(c)(r)(ctx, r) }
+}
+
+func judged(v leadership.Verdict) func(*repeated) step {
+	return func(r *repeated) step {
+		l := r.now()
+		return made(Subject.Judge, leadership.JudgeRequest{Election: r.Election, JudgeCommand: leadership.JudgeCommand{
+			Token: l.Token, Verdict: v, Evidence: aReason, Actor: theActor, IfRevision: l.Revision,
+		}})
+	}
+}
+
+var (
+	pause      = leadership.OrderCommand{Kind: leadership.OrderPause, For: aLong}
+	ban        = leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "dan", For: aLong}
+	lift       = leadership.OrderCommand{Kind: leadership.OrderLift}
+	resume     = leadership.OrderCommand{Kind: leadership.OrderResume}
+	mismatched = [5]leadership.Code{"", leadership.RevisionMismatch, leadership.RevisionMismatch, leadership.RevisionMismatch, leadership.RevisionMismatch}
+)
+
+// repeats is the table. The ledger's calls are not in it; nor are those that change no record, and
+// those that a clock alone decides (tick).
+var repeats = []repeat{
+	{
+		verb: "acquire", before: []step{by(Subject.Release, same)}, call: steady(acquired("cy")), undo: []step{by(Subject.Release, same)},
+		want: [5]leadership.Code{"", counts, leadership.LeaseHeld, leadership.LeaseHeld, leadership.LeaseHeld}, // see "Identity": a key is spent
+	},
+	{verb: "renew", call: leaders(Subject.Renew, same), want: [5]leadership.Code{"", noCell, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost}},
+	{verb: "release", call: leaders(Subject.Release, same), undo: []step{acquired("ann")}},
+	{
+		verb: "step-down", call: leaders(Subject.StepDown, func(l leadership.LeaseRequest) leadership.StepDownRequest {
+			return leadership.StepDownRequest{LeaseRequest: l, Reason: aReason, For: aLong}
+		}),
+		undo: []step{order(lift), acquired("ann")},
+	},
+	{
+		verb: "request-approval", call: leaders(Subject.RequestApproval, func(l leadership.LeaseRequest) leadership.ApprovalNote {
+			return leadership.ApprovalNote{LeaseRequest: l, Note: aReason}
+		}),
+		undo: []step{order(leadership.OrderCommand{Kind: leadership.OrderApprove})},
+		want: [5]leadership.Code{"", counts, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost}, // people are asked again, and nothing else changes
+	},
+	{
+		verb: "hand-over", call: leaders(Subject.HandOver, func(l leadership.LeaseRequest) leadership.HandOverRequest {
+			return leadership.HandOverRequest{LeaseRequest: l, To: "bob", Within: time.Minute}
+		}),
+		undo: []step{handedOverTo("cy")},
+		want: [5]leadership.Code{"", leadership.NotEligible, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost},
+	},
+	{
+		verb: "say-ready", before: []step{handedOverTo("cy")}, call: func(r *repeated) step { return made(Subject.SayReady, r.of("cy", 1)) },
+		undo: []step{handedOverTo("dan")},
+		want: [5]leadership.Code{"", leadership.NotEligible, leadership.TokenStale, leadership.TokenStale, leadership.TokenStale},
+	},
+	{verb: "yield", before: []step{handedOverTo("bob"), saidReady("bob")}, call: leaders(Subject.Yield, same), undo: []step{acquired("bob")}},
+	{
+		verb: "delegate", call: leaders(Subject.Delegate, func(l leadership.LeaseRequest) leadership.DelegateRequest {
+			return leadership.DelegateRequest{LeaseRequest: l, Child: string(theChild)}
+		}),
+		want: [5]leadership.Code{"", noCell, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost},
+	},
+	{verb: "configure", call: configured(leadership.Config{LockDelay: time.Second}), undo: []step{configure(leadership.Config{})}, want: mismatched},
+	{
+		verb: "delete", call: func(r *repeated) step {
+			return made(Subject.Delete, leadership.DeleteRequest{Election: r.Election, DeleteCommand: leadership.DeleteCommand{Force: true, IfRevision: r.now().Revision}})
+		},
+		undo: []step{configure(leadership.Config{}), unlocked}, want: mismatched,
+	},
+	{
+		verb: "unlock", call: func(r *repeated) step { return made(Subject.Unlock, r.unlock()) }, undo: []step{acquired("ann")},
+		want: [5]leadership.Code{"", leadership.LeaseHeld, leadership.LeaseHeld, leadership.LeaseHeld, leadership.LeaseHeld},
+	},
+	{verb: "assign", call: ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "ann", For: aLong}), undo: []step{order(lift)}, want: mismatched},
+	{verb: "pause", call: ordered(pause), undo: []step{order(resume)}, want: mismatched},
+	{verb: "resume", before: []step{order(pause)}, call: ordered(resume), undo: []step{order(pause)}, // a new term needs the pause lifted
+		want: [5]leadership.Code{1: leadership.RevisionMismatch, 4: leadership.RevisionMismatch}},
+	{verb: "ban", call: ordered(ban), undo: []step{order(lift)}, want: mismatched},
+	{verb: "lift", before: []step{order(ban)}, call: ordered(lift), undo: []step{order(ban)}}, // the id is that of the first ban
+	{
+		verb: "evict", call: ordered(leadership.OrderCommand{Kind: leadership.OrderEvict}),
+		want: [5]leadership.Code{"", noCell, leadership.RevisionMismatch, leadership.RevisionMismatch, leadership.TokenStale},
+	},
+	{verb: "evict-by-token", call: ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 1}), want: [5]leadership.Code{1: noCell}},
+	{
+		verb: "approve", call: ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, For: aLong}),
+		want: [5]leadership.Code{"", noCell, leadership.TokenStale, leadership.TokenStale, leadership.TokenStale},
+	},
+	{
+		verb: "judge", call: judged(leadership.VerdictBad), undo: []step{func(ctx context.Context, r *repeated) error { return judged(leadership.VerdictGood)(r)(ctx, r) }},
+		want: [5]leadership.Code{"", leadership.RevisionMismatch, leadership.TokenStale, leadership.TokenStale, leadership.TokenStale},
+	},
+}
+
+// unlock is the call that ends the present wait.
+func (r *repeated) unlock() leadership.UnlockRequest {
+	u := leadership.UnlockRequest{Election: r.Election, UnlockCommand: leadership.UnlockCommand{Reason: aReason, Acknowledge: "yes"}}
+	_, err := r.service.Unlock(r.Context(), u)
+	_, u.Acknowledge, _ = strings.Cut(r.refused(err, leadership.LeaseHeld).Detail, "with exactly this acknowledge: ")
+	return u
+}
+
+func unlocked(ctx context.Context, r *repeated) error {
+	return made(Subject.Unlock, r.unlock())(ctx, r)
+}
+
+// come brings the situation about, after the call was made.
+func (r *repeated) come(situation string, undo []step) {
+	r.Helper()
+	if situation == atOnce {
+		return
+	}
+	r.do("undo", undo...)
+	if situation == anotherTerm || situation == anotherEpoch {
+		if l := r.now(); l.State == leadership.Held {
+			r.do("the term ends", by(Subject.Release, same))
+		}
+		for _, o := range r.orders() {
+			o := leadership.OrderCommand{Kind: leadership.OrderLift, Override: o, Actor: theActor, Reason: "x"}
+			r.do("lift", made(Subject.Order, leadership.OrderRequest{Election: r.Election, OrderCommand: o}))
+		}
+		r.do("a new term", acquired("bob"))
+	}
+	if situation == anotherEpoch {
+		r.do("a new epoch", order(leadership.OrderCommand{Kind: leadership.OrderApprove, NewEpoch: true}))
+	}
+	if situation == restored {
+		_, err := r.store.Update(r.Context(), r.Election, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Raise(s, leadership.RaiseCommand{Above: forgotten})
+		})
+		if err != nil {
+			r.Fatalf("%s: restore: %v", r.Election, err)
+		}
+	}
+}
+
+func (r *repeated) orders() (ids []leadership.OverrideID) {
+	all, err := r.service.Overrides(r.Context(), r.Election)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, o := range all {
+		ids = append(ids, o.ID)
+	}
+	return ids
+}
+
+// told is the history, without what a restore has forgotten.
+func (r *repeated) told(after leadership.Revision) (lines []string) {
+	events, err := r.service.Events(r.Context(), leadership.EventsRequest{Election: r.Election, After: after})
+	if err != nil {
+		r.Fatalf("%s: events: %v", r.Election, err)
+	}
+	for _, e := range events {
+		lines = append(lines, told(e))
+	}
+	return lines
+}
+
+// repeatCases make each call of the table, bring each situation about, and make a copy of the call.
+func repeatCases() (all []protocolCase) {
+	for i, situation := range situations {
+		all = append(all, protocolCase{"a call that is made again changes nothing: " + situation, func(p *pair) {
+			store := p.backing.Open(p)
+			for _, row := range repeats {
+				if row.want[i] != noCell {
+					p.repeat(store, row, situation, row.want[i])
+				}
+			}
+		}})
+	}
+	return all
+}
+
+func (p *pair) repeat(store leadership.Store, row repeat, situation string, want leadership.Code) {
+	p.Helper()
+	r := &repeated{pair: p, Election: leadership.Election(row.verb), store: store, service: leadership.New(store), key: make(map[leadership.CandidateID]leadership.Key)}
+	r.via = r.service
+	for _, who := range []leadership.CandidateID{"ann", "bob", "cy", "dan"} {
+		r.key[who] = leadership.NewKey()
+	}
+	r.do("begin", configure(leadership.Config{}), acquired("ann"))
+	r.do("before", row.before...)
+	call := row.call(r)
+	r.via = r.a
+	r.do("the call", call)
+	r.via = r.service
+	r.come(situation, row.undo)
+	var forgets leadership.Revision
+	if situation == restored {
+		forgets = forgotten - 1
+	}
+	before := r.told(forgets)
+	r.via = r.b // through another server
+	err := call(r.Context(), r)
+	diff := cmp.Diff(before, r.told(forgets))
+	switch {
+	case want == counts:
+		if diff == "" || err != nil {
+			p.Errorf("%s, %s: %v; it is known to count once more", row.verb, situation, err)
+		}
+	case diff != "":
+		p.Errorf("%s, %s: a copy of the call has changed something (-before +after):\n%s", row.verb, situation, diff)
+	case want == "" && err != nil, want != "" && !errors.Is(err, want):
+		p.Errorf("%s, %s: a copy of the call is answered %v; want %s", row.verb, situation, err, fmt.Sprintf("%q", want))
+	}
+}

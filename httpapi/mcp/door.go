@@ -17,9 +17,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"regent/httpapi"
 	"regent/httpapi/access/authn"
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -31,6 +33,8 @@ type DoorConfig struct {
 	// API is the REST API of this process, which takes its caller from the context of a request:
 	// see authn.With.
 	API http.Handler
+	// Admit, if it is not nil, is asked before a body is read.
+	Admit httpapi.Admit
 	// Secret returns the secret that all instances on the store share: leadership.SharedSecret.
 	Secret  func(context.Context) ([]byte, error)
 	Version string       // of the program
@@ -50,11 +54,16 @@ type Door struct {
 	mu     sync.Mutex
 	terms  map[leadership.Key]*kept // by the key of the lease; guarded by mu
 	counts map[string]int           // of them, by principal; guarded by mu
+	calls  map[string]int           // under way, by principal; guarded by mu
 	closed bool                     // guarded by mu
 }
 
-// maxTerms is how many leases an instance keeps for a principal.
-const maxTerms = 100
+const (
+	// maxTerms is how many leases an instance keeps for a principal.
+	maxTerms = 100
+	// maxCalls is how many calls of a principal may be under way at an instance.
+	maxCalls = 100
+)
 
 // kept is a lease that this instance keeps for a caller.
 type kept struct {
@@ -70,7 +79,7 @@ type kept struct {
 // NewDoor returns a door. Close it before the API ends.
 func NewDoor(c DoorConfig) (*Door, error) {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	d := &Door{config: c, seals: newSeals(c.Secret), terms: map[leadership.Key]*kept{}, counts: map[string]int{}}
+	d := &Door{config: c, seals: newSeals(c.Secret), terms: map[leadership.Key]*kept{}, counts: map[string]int{}, calls: map[string]int{}}
 	calls, err := d.connect(client.Config{})
 	if err != nil {
 		return nil, err
@@ -102,12 +111,34 @@ type requestKey struct{}
 
 // ServeHTTP implements http.Handler.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := readBody(w, r)
-	if err != nil {
+	if err := d.serve(w, r); err != nil {
 		p := wire.NewProblem(err)
 		p.RequestID = leadership.RequestID(r.Context())
 		p.Write(w, p)
-		return
+	}
+}
+
+// anyTool is the row of a request: each tool makes calls that are admitted by themselves.
+var anyTool = wire.Row{Verb: "callTools", Roles: wire.Roles(), Cost: wire.CostRead}
+
+// serve answers a request, or returns why it does not.
+func (d *Door) serve(w http.ResponseWriter, r *http.Request) error {
+	if r.URL.Path != Path {
+		return &leadership.Error{Code: leadership.NotFound, Detail: "there is nothing here; the tools are at " + Path}
+	}
+	leave, err := d.enter(principalOf(r.Context()))
+	if err != nil {
+		return err
+	}
+	defer leave()
+	r, done, err := d.config.Admit.Request(w, r, instance.Op{Row: &anyTool}, maxBody)
+	if err != nil {
+		return err
+	}
+	defer done()
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
 	}
 	// a tool may wait for longer than other calls of the server
 	connection := http.NewResponseController(w)
@@ -118,13 +149,29 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	d.handler.ServeHTTP(w, r)
+	return nil
 }
 
-// readBody reads the body of a request for the tools: one JSON value, if there is one.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.URL.Path != Path {
-		return nil, &leadership.Error{Code: leadership.NotFound, Detail: "there is nothing here; the tools are at " + Path}
+// enter counts one more call of the principal, until leave is called.
+func (d *Door) enter(principal string) (leave func(), err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.calls[principal] >= maxCalls {
+		return nil, &leadership.Error{Code: wire.RateLimited, RetryAfter: time.Second, Detail: fmt.Sprintf(
+			"%d of your calls of tools are under way at this server, and no more may be; wait for an answer before you call again", maxCalls)}
 	}
+	d.calls[principal]++
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.calls[principal]--; d.calls[principal] == 0 {
+			delete(d.calls, principal)
+		}
+	}, nil
+}
+
+// readBody reads the body of a request for the tools: one message, if there is one.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &leadership.Error{Code: wire.PayloadTooLarge, Detail: fmt.Sprintf("a request has at most %d bytes; send less in one call", tooLarge.Limit)}
@@ -132,6 +179,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, wire.RequestTimeout
+	case bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")):
+		return nil, &leadership.Error{Code: leadership.InvalidArgument, Detail: "the body is a batch of JSON-RPC, and the protocol has none any more; send each message in a request of its own"}
 	case len(body) > 0 && !jsontext.Value(body).IsValid(): // the library reads what comes first, and no further
 		return nil, &leadership.Error{Code: leadership.InvalidArgument, Detail: "the body is not one JSON value in UTF-8 whose names are there once; send a message of JSON-RPC 2.0"}
 	}

@@ -11,13 +11,17 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"regent/httpapi/access/authn"
 	"regent/httpapi/mcp"
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -158,6 +162,7 @@ func TestABadRequestIsRefusedAndHarmsNoOther(t *testing.T) {
 			{"two objects", "POST", call + call, nil, []int{400}},
 			{"an array of nothing", "POST", "[]", nil, []int{400}},
 			{"a batch", "POST", "[" + call + "]", http.Header{"Mcp-Protocol-Version": {"2025-11-25"}}, []int{400}},
+			{"a batch of an older version", "POST", " [" + call + "," + call + "]", http.Header{"Mcp-Protocol-Version": {"2025-03-26"}}, []int{400}},
 			{"null", "POST", "null", nil, []int{400}},
 			{"a number", "POST", "7", nil, []int{400}},
 			{"not UTF-8", "POST", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\xfe\"}", nil, []int{400}},
@@ -214,6 +219,70 @@ func TestABodyThatDoesNotArriveIsARequestTimeout(t *testing.T) {
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, fmt.Errorf("i/o timeout") }
+
+// unread is a body that fails the test if it is read.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
+}
+
+func TestABodyIsNotReadBeforeItsCallerIsAdmitted(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		var asked []instance.Op
+		released := 0
+		refused := error(wire.PermissionDenied)
+		f.admit = func(ctx context.Context, op instance.Op) (context.Context, func(), error) {
+			asked = append(asked, op)
+			return ctx, func() { released++ }, refused
+		}
+		door := f.door()
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("POST", "/mcp", unread{t})
+		door.ServeHTTP(w, r)
+		if p, ok := wire.ReadProblem(w.Header(), w.Body.Bytes()); !ok || p.Code != wire.PermissionDenied {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		refused = nil
+		if status, answer := post(t.Context(), door, "POST", "{}", nil); status != http.StatusBadRequest {
+			t.Errorf("%d %s", status, answer)
+		}
+		if len(asked) != 2 || asked[0].Body != mcp.MaxBody || asked[1].Body != 2 || asked[0].Cost != wire.CostRead || released != 1 {
+			t.Errorf("asked for %+v, released %d", asked, released)
+		}
+	})
+}
+
+func TestCallsOfAPrincipalThatAreUnderWayAreBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		door := f.door()
+		call := func(p authn.Principal, body io.Reader) *httptest.ResponseRecorder {
+			r := httptest.NewRequestWithContext(authn.With(t.Context(), p), "POST", "/mcp", body)
+			w := httptest.NewRecorder()
+			door.ServeHTTP(w, r)
+			return w
+		}
+		out, in := io.Pipe()
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() { call(ann(), out) })
+		}
+		synctest.Wait()
+		w := call(ann(), unread{t})
+		if p, ok := wire.ReadProblem(w.Header(), w.Body.Bytes()); !ok || p.Code != wire.RateLimited || w.Header().Get("Retry-After") == "" {
+			t.Errorf("call 101: %d %s", w.Code, w.Body)
+		}
+		if w := call(bob(), strings.NewReader("{}")); w.Code == http.StatusTooManyRequests {
+			t.Errorf("another principal: %d %s", w.Code, w.Body)
+		}
+		in.Close()
+		all.Wait()
+		if w := call(ann(), strings.NewReader("{}")); w.Code == http.StatusTooManyRequests {
+			t.Errorf("after the others: %d %s", w.Code, w.Body)
+		}
+	})
+}
 
 // FuzzDoor sends any body: no election may come of it, and the next caller is served.
 func FuzzDoor(f *testing.F) {

@@ -105,6 +105,8 @@ type Op struct {
 	N     int // how many calls it counts for; 0 for a part, which its batch has counted
 	// Further is of a right that a call needs beside its own: it is no call.
 	Further bool
+	// Body is how many bytes the body has, at most, of a call that is only about to be read.
+	Body int64
 	// Bytes is how much data a leader leaves behind, Entries in how many entries of its journal.
 	Bytes, Entries int
 	// Reason is why, in the caller's words, for audits. It is not checked yet.
@@ -157,12 +159,20 @@ type Rechecker interface {
 	Recheck(ctx context.Context, op Op) error
 }
 
+// Meter is a Gate that hears how many records an answer has: how costly the call was is known only
+// then.
+type Meter interface {
+	Gate
+	Answered(ctx context.Context, op Op, records int)
+}
+
 // Guarded is a Service behind gates: every call passes them in order before it is made, whichever
 // door it came through.
 type Guarded struct {
 	service Service
 	gates   []Gate
 	filters []Filter
+	meters  []Meter
 	rows    map[wire.Verb]*wire.Row
 }
 
@@ -175,6 +185,9 @@ func Guard(service Service, gates ...Gate) *Guarded {
 	for _, gate := range gates {
 		if f, ok := gate.(Filter); ok {
 			g.filters = append(g.filters, f)
+		}
+		if m, ok := gate.(Meter); ok {
+			g.meters = append(g.meters, m)
 		}
 	}
 	return g
@@ -211,6 +224,13 @@ func (g *Guarded) enter(ctx context.Context, verb wire.Verb, op Op) (in entered,
 		}
 	}
 	return in, nil
+}
+
+// answered tells the gates how many records the answer to a call has.
+func (g *Guarded) answered(ctx context.Context, verb wire.Verb, records int) {
+	for _, m := range g.meters {
+		m.Answered(ctx, Op{Row: g.rows[verb]}, records)
+	}
 }
 
 // guarded makes a call if all gates let it in.
@@ -411,7 +431,8 @@ func (g *Guarded) Await(ctx context.Context, r leadership.ReadRequest, wait time
 }
 
 // List implements Protocol. It leaves out elections that the caller may not see; see visible.
-func (g *Guarded) List(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
+func (g *Guarded) List(ctx context.Context, r leadership.ListRequest) (page leadership.Page, err error) {
+	defer func() { g.answered(ctx, wire.VerbList, len(page.Leases)) }()
 	if len(g.filters) == 0 || r.Validate() != nil {
 		return guarded(ctx, g, wire.VerbList, Op{N: 1}, g.service.List, r)
 	}
@@ -420,7 +441,9 @@ func (g *Guarded) List(ctx context.Context, r leadership.ListRequest) (leadershi
 
 // Events implements Protocol.
 func (g *Guarded) Events(ctx context.Context, r leadership.EventsRequest) ([]leadership.Event, error) {
-	return guarded(ctx, g, wire.VerbEvents, Op{Election: r.Election, N: 1}, g.service.Events, r)
+	events, err := guarded(ctx, g, wire.VerbEvents, Op{Election: r.Election, N: 1}, g.service.Events, r)
+	g.answered(ctx, wire.VerbEvents, len(events))
+	return events, err
 }
 
 // Watch implements Service. A watch that makes its caller a member needs the right to join, too.
@@ -450,7 +473,9 @@ func (g *Guarded) Feed(ctx context.Context, prefix string, after Cursor) (*Feed,
 
 // Census implements Service. It needs the rights of Feed.
 func (g *Guarded) Census(ctx context.Context, prefix string) (leadership.Census, error) {
-	return guarded(ctx, g, wire.VerbWatchAll, Op{Prefix: prefix, N: 1}, g.service.Census, prefix)
+	c, err := guarded(ctx, g, wire.VerbWatchAll, Op{Prefix: prefix, N: 1}, g.service.Census, prefix)
+	g.answered(ctx, wire.VerbWatchAll, len(c.Leases))
+	return c, err
 }
 
 // Configure implements Protocol.

@@ -17,6 +17,7 @@ type account struct {
 	renewals  *rate.Limiter
 	campaigns *rate.Limiter
 	reads     *rate.Limiter
+	surveying *places
 
 	mu        sync.Mutex
 	waiters   int                               // guarded by mu
@@ -31,6 +32,7 @@ func newAccount(l Limits) *account {
 		renewals:  bucket(l.Renewals),
 		campaigns: bucket(l.Campaigns),
 		reads:     bucket(l.Reads),
+		surveying: newPlaces(ownSurveys, "you have too many calls of lists, trees or members under way; wait for the answer to one"),
 		elections: map[leadership.Election]time.Time{},
 	}
 }
@@ -62,10 +64,15 @@ func take(b *rate.Limiter, n, paid int) (after time.Duration, ok bool) {
 			return after + time.Duration(float64(paid)/float64(b.Limit())*float64(time.Second)), false // it pays again
 		}
 	}
-	for n -= b.Burst(); n > 0; n -= b.Burst() {
+	owe(b, now, n-b.Burst())
+	return 0, true
+}
+
+// owe takes n from the bucket, whether it has them or not: later calls wait until they are paid.
+func owe(b *rate.Limiter, now time.Time, n int) {
+	for ; n > 0; n -= b.Burst() {
 		b.ReserveN(now, min(n, b.Burst()))
 	}
-	return 0, true
 }
 
 // enter counts one more unless that exceeds the limit. leave must be called once.

@@ -15,10 +15,11 @@ import (
 
 // Gate is an instance.Gate that lets in as many calls of each principal as its limits allow.
 type Gate struct {
-	accounts *accounts
-	renewing *places
-	asking   *places // all other calls of the store
-	refused  func(ctx context.Context, quota bool)
+	accounts  *accounts
+	renewing  *places
+	surveying *places // calls whose answers may be large
+	asking    *places // all other calls of the store
+	refused   func(ctx context.Context, quota bool)
 }
 
 // Config is how a Gate is made. Limits is required.
@@ -33,15 +34,23 @@ type Config struct {
 	Refused func(ctx context.Context, quota bool)
 }
 
-const defaultPlaces = 256
+const (
+	defaultPlaces = 256
+	// surveys is how many calls whose answers may have thousands of records are under way at the same
+	// time, and ownSurveys how many of one principal.
+	surveys, ownSurveys = 8, 2
+	// recordsPerCall is how many records in an answer cost as much as a call.
+	recordsPerCall = 20
+)
 
 // New returns a Gate with no account yet.
 func New(c Config) *Gate {
 	g := &Gate{
-		accounts: newAccounts(c.Limits),
-		renewing: newPlaces(cmp.Or(c.Renewing, defaultPlaces)),
-		asking:   newPlaces(cmp.Or(c.Asking, defaultPlaces)),
-		refused:  c.Refused,
+		accounts:  newAccounts(c.Limits),
+		renewing:  newPlaces(cmp.Or(c.Renewing, defaultPlaces), crowded),
+		surveying: newPlaces(surveys, crowded),
+		asking:    newPlaces(cmp.Or(c.Asking, defaultPlaces), crowded),
+		refused:   c.Refused,
 	}
 	if g.refused == nil {
 		g.refused = func(context.Context, bool) {}
@@ -58,7 +67,7 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 	who, _ := authn.From(ctx)
 	a := g.accounts.of(who.String())
 	perSecond, bucket := a.rate(op.Cost)
-	if after, ok := take(bucket, op.N+op.Bytes/bytesPerCall, paid(ctx)); !ok {
+	if after, ok := take(bucket, op.N+op.Bytes/bytesPerCall, paid(ctx, bucket)); !ok {
 		return nil, g.refuse(ctx, false, after, tooOften(op), perSecond)
 	}
 	if op.Creates && !a.hasRoom(op.Election) {
@@ -104,8 +113,33 @@ func (g *Gate) place(ctx context.Context, a *account, op instance.Op) (done func
 		return nil, g.refuse(ctx, true, time.Second, "you have %d streams and long polls open, and may open no more", a.limits.Watchers)
 	case op.Cost == wire.CostRenewal:
 		return g.renewing.take(ctx, g)
+	case op.Many:
+		return g.survey(ctx, a)
 	}
 	return g.asking.take(ctx, g)
+}
+
+// survey finds room for a call whose answer may be large.
+func (g *Gate) survey(ctx context.Context, a *account) (done func(error), err error) {
+	own, err := a.surveying.take(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	all, err := g.surveying.take(ctx, g)
+	if err != nil {
+		own(err)
+		return nil, err
+	}
+	return func(err error) { all(err); own(err) }, nil
+}
+
+// Answered implements instance.Meter: the caller owes a call for every 20 records of the answer.
+func (g *Gate) Answered(ctx context.Context, op instance.Op, records int) {
+	if n := records / recordsPerCall; n > 0 {
+		who, _ := authn.From(ctx)
+		_, bucket := g.accounts.of(who.String()).rate(op.Cost)
+		owe(bucket, time.Now(), n)
+	}
 }
 
 // tooOften is what a caller is told that makes more than so many calls of a kind per second.

@@ -25,20 +25,22 @@ type Door struct {
 // again, when all of the call is known.
 type Admit func(ctx context.Context, op instance.Op) (admitted context.Context, done func(), err error)
 
-// Request asks for a request whose body may have at most so many bytes, and returns the request to
-// go on with. A nil Admit lets all in.
+// Request asks for a request whose body may have at most so many bytes, and counts for op.Body at
+// least. It returns the request to go on with. A nil Admit lets all in.
 func (a Admit) Request(w http.ResponseWriter, r *http.Request, op instance.Op, most int64) (admitted *http.Request, done func(), err error) {
 	if a == nil {
 		return r, func() {}, nil
 	}
-	if op.N, op.Body = 1, r.ContentLength; op.Body < 0 || op.Body > most {
-		op.Body = most
+	bytes := r.ContentLength
+	if bytes < 0 || bytes > most {
+		bytes = most
 	}
+	op.N, op.Body = 1, max(op.Body, bytes)
 	ctx, done, err := a(r.Context(), op)
 	if err == nil {
 		return r.WithContext(ctx), done, nil
 	}
-	if op.Body > wire.MaxBody {
+	if bytes > wire.MaxBody {
 		w.Header().Set("Connection", "close") // else net/http reads the body before it sends the answer
 	}
 	return nil, nil, err

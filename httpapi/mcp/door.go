@@ -54,16 +54,11 @@ type Door struct {
 	mu     sync.Mutex
 	terms  map[leadership.Key]*kept // by the key of the lease; guarded by mu
 	counts map[string]int           // of them, by principal; guarded by mu
-	calls  map[string]int           // under way, by principal; guarded by mu
 	closed bool                     // guarded by mu
 }
 
-const (
-	// maxTerms is how many leases an instance keeps for a principal.
-	maxTerms = 100
-	// maxCalls is how many calls of a principal may be under way at an instance.
-	maxCalls = 100
-)
+// maxTerms is how many leases an instance keeps for a principal.
+const maxTerms = 100
 
 // kept is a lease that this instance keeps for a caller.
 type kept struct {
@@ -79,7 +74,7 @@ type kept struct {
 // NewDoor returns a door. Close it before the API ends.
 func NewDoor(c DoorConfig) (*Door, error) {
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
-	d := &Door{config: c, seals: newSeals(c.Secret), terms: map[leadership.Key]*kept{}, counts: map[string]int{}, calls: map[string]int{}}
+	d := &Door{config: c, seals: newSeals(c.Secret), terms: map[leadership.Key]*kept{}, counts: map[string]int{}}
 	calls, err := d.connect(client.Config{})
 	if err != nil {
 		return nil, err
@@ -118,6 +113,10 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// leastCall is how many bytes a call counts for until it is answered: so the calls of a principal
+// that are under way are bounded, however small they are.
+const leastCall = 128 << 10
+
 // anyTool is the row of a request: each tool makes calls that are admitted by themselves.
 var anyTool = wire.Row{Verb: "callTools", Roles: wire.Roles(), Cost: wire.CostRead}
 
@@ -126,12 +125,7 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Path != Path {
 		return &leadership.Error{Code: leadership.NotFound, Detail: "there is nothing here; the tools are at " + Path}
 	}
-	leave, err := d.enter(principalOf(r.Context()))
-	if err != nil {
-		return err
-	}
-	defer leave()
-	r, done, err := d.config.Admit.Request(w, r, instance.Op{Row: &anyTool}, maxBody)
+	r, done, err := d.config.Admit.Request(w, r, instance.Op{Row: &anyTool, Body: leastCall}, maxBody)
 	if err != nil {
 		return err
 	}
@@ -150,24 +144,6 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) error {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	d.handler.ServeHTTP(w, r)
 	return nil
-}
-
-// enter counts one more call of the principal, until leave is called.
-func (d *Door) enter(principal string) (leave func(), err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.calls[principal] >= maxCalls {
-		return nil, &leadership.Error{Code: wire.RateLimited, RetryAfter: time.Second, Detail: fmt.Sprintf(
-			"%d of your calls of tools are under way at this server, and no more may be; wait for an answer before you call again", maxCalls)}
-	}
-	d.calls[principal]++
-	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.calls[principal]--; d.calls[principal] == 0 {
-			delete(d.calls, principal)
-		}
-	}, nil
 }
 
 // readBody reads the body of a request for the tools: one message, if there is one.

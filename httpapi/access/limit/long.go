@@ -3,10 +3,8 @@ package limit
 import (
 	"context"
 	"math"
-	"sync"
 	"time"
 
-	"regent/httpapi/access/authn"
 	"regent/leadership/instance"
 )
 
@@ -19,12 +17,8 @@ const longPart = 80
 // awaited acknowledgements and streams. If they took all, renewals would have to wait in front of
 // the instance, where no Gate sees them. One principal gets half of them at most.
 type Long struct {
-	most, share int
-	refused     func(ctx context.Context, quota bool)
-
-	mu   sync.Mutex
-	open int            // guarded by mu
-	by   map[string]int // by principal, of those that have some; guarded by mu
+	calls   *shares
+	refused func(ctx context.Context, quota bool)
 }
 
 // NewLong returns the Gate of an instance that handles so many requests at a time, 2 or more, or
@@ -34,12 +28,12 @@ func NewLong(concurrency, connections int, refused func(ctx context.Context, quo
 	if refused == nil {
 		refused = func(context.Context, bool) {}
 	}
-	g := &Long{most: concurrency * longPart / 100, refused: refused, by: map[string]int{}}
-	g.share = max(g.most/2, 1)
-	if concurrency == 0 {
-		g.most, g.share = math.MaxInt, connections/2
+	most, of := int64(math.MaxInt64), int64(connections)
+	if concurrency > 0 {
+		most = int64(concurrency) * longPart / 100
+		of = most
 	}
-	return g
+	return &Long{newShares(most, max(of/2, 1)), refused}
 }
 
 // Enter implements instance.Gate.
@@ -47,26 +41,14 @@ func (g *Long) Enter(ctx context.Context, op instance.Op) (done func(error), err
 	if !op.Waits {
 		return nil, nil
 	}
-	who, known := authn.From(ctx)
-	principal := who.String()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	leave, own, all := g.calls.take(ctx, 1)
 	switch {
-	case g.open >= g.most:
+	case all:
 		return nil, refuse(ctx, g.refused, false, time.Second,
-			"%d waiting candidates, long polls and streams are open at this instance, and it keeps its other requests for renewals; come again, or ask without waiting", g.most)
-	case known && g.by[principal] >= g.share:
+			"%d waiting candidates, long polls and streams are open at this instance, and it keeps its other requests for renewals; come again, or ask without waiting", g.calls.most)
+	case own:
 		return nil, refuse(ctx, g.refused, true, time.Second,
-			"%d of your waiting candidates, long polls and streams are open at this instance, and it keeps the others for other callers; end some, or ask without waiting", g.share)
+			"%d of your waiting candidates, long polls and streams are open at this instance, and it keeps the others for other callers; end some, or ask without waiting", g.calls.share)
 	}
-	g.open++
-	g.by[principal]++
-	return func(error) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.open--
-		if g.by[principal]--; g.by[principal] == 0 {
-			delete(g.by, principal)
-		}
-	}, nil
+	return func(error) { leave() }, nil
 }

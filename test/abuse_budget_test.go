@@ -70,7 +70,7 @@ func TestAnInstanceUnderAttackServesOthers(t *testing.T) {
 		"nested bodies at Kubernetes' door": {flags: []string{"--kubernetes"}, one: func(ctx context.Context, a *attacked, i int) {
 			a.call(ctx, "PUT", fmt.Sprintf("/apis/coordination.k8s.io/v1/namespaces/default/leases/noise-%d", i), nested)
 		}},
-		"batches at the door of models": {flags: []string{"--mcp"}, one: func(ctx context.Context, a *attacked, _ int) {
+		"batches at the door of models": {flags: []string{"--mcp"}, until: "400", one: func(ctx context.Context, a *attacked, _ int) {
 			a.call(ctx, "POST", "/mcp", batch)
 			a.call(ctx, "POST", "/mcp", batch[1:strings.Index(batch, "}")+1])
 		}},

@@ -34,7 +34,7 @@ type Config struct {
 	Hosts func(host string) bool
 	// Admit, if it is not nil, is asked before the body of a call is read, unless Server has read
 	// it: that of an acquire of up to 2 KiB.
-	Admit Admit
+	Admit wire.Admit
 	// Doors are mounted beside the API, by their paths: each serves its path and all paths below
 	// it, but "/" itself alone.
 	Doors map[string]Door
@@ -58,7 +58,7 @@ type api struct {
 	log     *slog.Logger
 	ready   func(context.Context) (string, error)
 	hosts   func(string) bool
-	admit   Admit
+	admit   wire.Admit
 	origins http.CrossOriginProtection // trusts no other origin
 	timeout time.Duration
 	limit   time.Duration // of a stream

@@ -1,12 +1,10 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -17,33 +15,6 @@ type Door struct {
 	Handler http.Handler
 	// Refuse answers with an error in the door's own form. nil answers with a problem document.
 	Refuse func(w http.ResponseWriter, err error)
-}
-
-// Admit decides whether the body of a call may be read. It returns the context of the call, or why
-// the call is refused. done must be called when the body is not needed any more. Of the Op it gets
-// the Row, the election in the path, and the size of the body. The gates of the service decide
-// again, when all of the call is known.
-type Admit func(ctx context.Context, op instance.Op) (admitted context.Context, done func(), err error)
-
-// Request asks for a request whose body may have at most so many bytes, and counts for op.Body at
-// least. It returns the request to go on with. A nil Admit lets all in.
-func (a Admit) Request(w http.ResponseWriter, r *http.Request, op instance.Op, most int64) (admitted *http.Request, done func(), err error) {
-	if a == nil {
-		return r, func() {}, nil
-	}
-	bytes := r.ContentLength
-	if bytes < 0 || bytes > most {
-		bytes = most
-	}
-	op.N, op.Body = 1, max(op.Body, bytes)
-	ctx, done, err := a(r.Context(), op)
-	if err == nil {
-		return r.WithContext(ctx), done, nil
-	}
-	if bytes > wire.MaxBody {
-		w.Header().Set("Connection", "close") // else net/http reads the body before it sends the answer
-	}
-	return nil, nil, err
 }
 
 // door returns the http.Handler of a door.

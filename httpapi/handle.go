@@ -14,7 +14,6 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"regent/leadership"
-	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -34,7 +33,7 @@ type offer struct {
 // admitting asks whether the caller may send a body at all, before it is read.
 func (a *api) admitting(row *wire.Row, h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		r, done, err := a.admit.Request(w, r, instance.Op{Row: row, Election: election(r)}, row.MaxBody())
+		r, done, err := a.admit.Request(w, r, wire.Admission{Row: row, Election: election(r)}, row.MaxBody())
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,8 @@ const (
 	attackers = 64
 )
 
-// budgets is a policy for a tenant that leads and one that attacks; setup prepares what is attacked.
+// budgets is a policy for a tenant that leads and one that attacks; setup prepares what is
+// attacked.
 const budgets = `
 grants:
   - {principals: [victim@test], roles: [candidate, observer], elections: ["quiet-*"], candidates: ["ann-*"]}

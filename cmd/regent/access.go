@@ -190,9 +190,10 @@ func (a *access) gates(concurrency int) (gates []instance.Gate) {
 	return gates
 }
 
-// admit is the httpapi.Admit of all doors.
-func (a *access) admit(ctx context.Context, op instance.Op) (admitted context.Context, done func(), err error) {
+// admit is the wire.Admit of all doors.
+func (a *access) admit(ctx context.Context, ask wire.Admission) (admitted context.Context, done func(), err error) {
 	if a.policy != nil {
+		op := instance.Op{Row: ask.Row, Election: ask.Election, N: 1}
 		if ctx, err = a.limits.Admit(ctx, op); err == nil {
 			err = a.rights.Admit(ctx, op)
 		}
@@ -200,7 +201,7 @@ func (a *access) admit(ctx context.Context, op instance.Op) (admitted context.Co
 			return nil, nil, err
 		}
 	}
-	done, err = a.bodies.Enter(ctx, op.Body)
+	done, err = a.bodies.Enter(ctx, ask.Body)
 	return ctx, done, err
 }
 

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"regent/httpapi"
 	"regent/httpapi/access/authn"
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -26,7 +25,7 @@ type Config struct {
 	// Secret returns the secret that all instances on the store share: leadership.SharedSecret.
 	Secret func(context.Context) ([]byte, error)
 	// Admit, if it is not nil, is asked before a body is read.
-	Admit httpapi.Admit
+	Admit wire.Admit
 	// Timeout bounds the calls of the service that one request makes: 10 s if it is zero.
 	Timeout time.Duration
 	// StreamLimit is how long a watch lasts at most, before its client watches on: 270 s if it is
@@ -137,8 +136,8 @@ func (d *Door) object(w http.ResponseWriter, r *http.Request, k key) error {
 	return d.admit(w, r, row, e, func(w http.ResponseWriter, r *http.Request) error { return write(w, r, k, e) })
 }
 
-// creates is the row of a creation: with a holder it is an acquire, and without one a configure. The
-// name of the Lease is in the body.
+// creates is the row of a creation: with a holder it is an acquire, and without one a configure.
+// The name of the Lease is in the body.
 var creates = wire.Row{
 	Verb: wire.VerbAcquire, Scope: wire.ScopeVisible, Cost: wire.CostCampaign,
 	Roles: slices.Concat(wire.VerbAcquire.Row().Roles, wire.VerbConfigure.Row().Roles),
@@ -146,7 +145,7 @@ var creates = wire.Row{
 
 // admit asks whether the caller may send a body, before it is read.
 func (d *Door) admit(w http.ResponseWriter, r *http.Request, row wire.Row, e leadership.Election, write func(http.ResponseWriter, *http.Request) error) error {
-	r, done, err := d.config.Admit.Request(w, r, instance.Op{Row: &row, Election: e}, maxBody)
+	r, done, err := d.config.Admit.Request(w, r, wire.Admission{Row: &row, Election: e}, maxBody)
 	if err != nil {
 		return err
 	}

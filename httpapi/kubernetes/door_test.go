@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"regent/httpapi"
 	"regent/httpapi/access/authn"
 	"regent/httpapi/kubernetes"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 	"regent/store/memory"
 )
 
@@ -52,7 +52,7 @@ type fixture struct {
 	passed  atomic.Int64 // nanoseconds since the beginning
 	journal *memory.Store
 	as      authn.Principal
-	admit   httpapi.Admit
+	admit   wire.Admit
 }
 
 func (f *fixture) now() time.Time {

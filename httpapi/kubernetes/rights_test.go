@@ -15,7 +15,6 @@ import (
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authz"
 	"regent/leadership"
-	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -165,9 +164,9 @@ func (u unread) Read([]byte) (int, error) {
 func TestABodyIsNotReadBeforeItsCallerIsAdmitted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	var asked instance.Op
-	f.admit = func(_ context.Context, op instance.Op) (context.Context, func(), error) {
-		asked = op
+	var asked wire.Admission
+	f.admit = func(_ context.Context, ask wire.Admission) (context.Context, func(), error) {
+		asked = ask
 		return nil, nil, &leadership.Error{Code: wire.RateLimited, RetryAfter: time.Second}
 	}
 	f.restart()
@@ -183,7 +182,7 @@ func TestABodyIsNotReadBeforeItsCallerIsAdmitted(t *testing.T) {
 		{"PATCH", one, wire.RoleCandidate, wire.CostRenewal, "k8s.default.jobs"},
 		{"DELETE", one, wire.RoleAdmin, wire.CostRead, "k8s.default.jobs"},
 	} {
-		asked = instance.Op{}
+		asked = wire.Admission{}
 		w := httptest.NewRecorder()
 		f.door.ServeHTTP(w, httptest.NewRequest(c.method, c.target, unread{t}))
 		if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {

@@ -17,11 +17,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"regent/httpapi"
 	"regent/httpapi/access/authn"
 	"regent/leadership"
 	"regent/leadership/client"
-	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -34,7 +32,7 @@ type DoorConfig struct {
 	// see authn.With.
 	API http.Handler
 	// Admit, if it is not nil, is asked before a body is read.
-	Admit httpapi.Admit
+	Admit wire.Admit
 	// Secret returns the secret that all instances on the store share: leadership.SharedSecret.
 	Secret  func(context.Context) ([]byte, error)
 	Version string       // of the program
@@ -125,7 +123,7 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Path != Path {
 		return &leadership.Error{Code: leadership.NotFound, Detail: "there is nothing here; the tools are at " + Path}
 	}
-	r, done, err := d.config.Admit.Request(w, r, instance.Op{Row: &anyTool, Body: leastCall}, maxBody)
+	r, done, err := d.config.Admit.Request(w, r, wire.Admission{Row: &anyTool, Body: leastCall}, maxBody)
 	if err != nil {
 		return err
 	}

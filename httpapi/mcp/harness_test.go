@@ -20,6 +20,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 	"regent/store/memory"
 )
 
@@ -35,7 +36,7 @@ type fleet struct {
 	store store
 	start time.Time
 	gates []instance.Gate
-	admit httpapi.Admit
+	admit wire.Admit
 	log   io.Writer // gets what the APIs log, above Debug; nil for none
 }
 

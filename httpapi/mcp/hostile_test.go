@@ -18,7 +18,6 @@ import (
 
 	"regent/httpapi/mcp"
 	"regent/leadership"
-	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -227,11 +226,11 @@ func (u unread) Read([]byte) (int, error) {
 
 func TestABodyIsNotReadBeforeItsCallerIsAdmitted(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
-		var asked []instance.Op
+		var asked []wire.Admission
 		released := 0
 		refused := error(wire.PermissionDenied)
-		f.admit = func(ctx context.Context, op instance.Op) (context.Context, func(), error) {
-			asked = append(asked, op)
+		f.admit = func(ctx context.Context, ask wire.Admission) (context.Context, func(), error) {
+			asked = append(asked, ask)
 			return ctx, func() { released++ }, refused
 		}
 		door := f.door()

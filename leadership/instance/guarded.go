@@ -105,8 +105,6 @@ type Op struct {
 	N     int // how many calls it counts for; 0 for a part, which its batch has counted
 	// Further is of a right that a call needs beside its own: it is no call.
 	Further bool
-	// Body is how many bytes the body has, at most, of a call that is only about to be read.
-	Body int64
 	// Bytes is how much data a leader leaves behind, Entries in how many entries of its journal.
 	Bytes, Entries int
 	// Reason is why, in the caller's words, for audits. It is not checked yet.

@@ -32,7 +32,7 @@ func newAccount(l Limits) *account {
 		renewals:  bucket(l.Renewals),
 		campaigns: bucket(l.Campaigns),
 		reads:     bucket(l.Reads),
-		surveying: newPlaces(ownSurveys, "you have too many calls of lists, trees or members under way; wait for the answer to one"),
+		surveying: newPlaces(surveys, "you have too many calls of lists, trees or members under way; wait for the answer to one"),
 		elections: map[leadership.Election]time.Time{},
 	}
 }

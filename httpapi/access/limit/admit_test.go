@@ -21,8 +21,8 @@ func api(t *testing.T, limits limit.Limits, test func(*testing.T, http.Handler))
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate := limit.New(limit.Config{Limits: always(limits)})
-		admit := func(ctx context.Context, op instance.Op) (context.Context, func(), error) {
-			ctx, err := gate.Admit(ctx, op)
+		admit := func(ctx context.Context, ask wire.Admission) (context.Context, func(), error) {
+			ctx, err := gate.Admit(ctx, instance.Op{Row: ask.Row, Election: ask.Election, N: 1})
 			return ctx, func() {}, err
 		}
 		test(t, httpapi.New(httpapi.Config{Service: instance.Guard(serve(t), gate), Admit: admit}))

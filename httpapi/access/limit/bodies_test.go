@@ -11,7 +11,6 @@ import (
 
 	"regent/httpapi"
 	"regent/httpapi/access/limit"
-	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -20,8 +19,8 @@ func bodies(t *testing.T, test func(*testing.T, http.Handler)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bound := limit.NewBodies(0, func(context.Context, bool) {})
-		admit := func(ctx context.Context, op instance.Op) (context.Context, func(), error) {
-			done, err := bound.Enter(ctx, op.Body)
+		admit := func(ctx context.Context, ask wire.Admission) (context.Context, func(), error) {
+			done, err := bound.Enter(ctx, ask.Body)
 			return ctx, done, err
 		}
 		test(t, httpapi.New(httpapi.Config{Service: serve(t), Admit: admit}))

@@ -15,11 +15,10 @@ import (
 
 // Gate is an instance.Gate that lets in as many calls of each principal as its limits allow.
 type Gate struct {
-	accounts  *accounts
-	renewing  *places
-	surveying *places // calls whose answers may be large
-	asking    *places // all other calls of the store
-	refused   func(ctx context.Context, quota bool)
+	accounts *accounts
+	renewing *places
+	asking   *places // all other calls of the store
+	refused  func(ctx context.Context, quota bool)
 }
 
 // Config is how a Gate is made. Limits is required.
@@ -36,9 +35,9 @@ type Config struct {
 
 const (
 	defaultPlaces = 256
-	// surveys is how many calls whose answers may have thousands of records are under way at the same
-	// time, and ownSurveys how many of one principal.
-	surveys, ownSurveys = 8, 2
+	// surveys is how many calls of a principal whose answers may have thousands of records are
+	// under way at the same time.
+	surveys = 2
 	// recordsPerCall is how many records in an answer cost as much as a call.
 	recordsPerCall = 20
 )
@@ -46,11 +45,10 @@ const (
 // New returns a Gate with no account yet.
 func New(c Config) *Gate {
 	g := &Gate{
-		accounts:  newAccounts(c.Limits),
-		renewing:  newPlaces(cmp.Or(c.Renewing, defaultPlaces), crowded),
-		surveying: newPlaces(surveys, crowded),
-		asking:    newPlaces(cmp.Or(c.Asking, defaultPlaces), crowded),
-		refused:   c.Refused,
+		accounts: newAccounts(c.Limits),
+		renewing: newPlaces(cmp.Or(c.Renewing, defaultPlaces), crowded),
+		asking:   newPlaces(cmp.Or(c.Asking, defaultPlaces), crowded),
+		refused:  c.Refused,
 	}
 	if g.refused == nil {
 		g.refused = func(context.Context, bool) {}
@@ -125,7 +123,7 @@ func (g *Gate) survey(ctx context.Context, a *account) (done func(error), err er
 	if err != nil {
 		return nil, err
 	}
-	all, err := g.surveying.take(ctx, g)
+	all, err := g.asking.take(ctx, g)
 	if err != nil {
 		own(err)
 		return nil, err

@@ -170,7 +170,6 @@ type Guarded struct {
 	service Service
 	gates   []Gate
 	filters []Filter
-	meters  []Meter
 	rows    map[wire.Verb]*wire.Row
 }
 
@@ -183,9 +182,6 @@ func Guard(service Service, gates ...Gate) *Guarded {
 	for _, gate := range gates {
 		if f, ok := gate.(Filter); ok {
 			g.filters = append(g.filters, f)
-		}
-		if m, ok := gate.(Meter); ok {
-			g.meters = append(g.meters, m)
 		}
 	}
 	return g
@@ -226,8 +222,10 @@ func (g *Guarded) enter(ctx context.Context, verb wire.Verb, op Op) (in entered,
 
 // answered tells the gates how many records the answer to a call has.
 func (g *Guarded) answered(ctx context.Context, verb wire.Verb, records int) {
-	for _, m := range g.meters {
-		m.Answered(ctx, Op{Row: g.rows[verb]}, records)
+	for _, gate := range g.gates {
+		if m, ok := gate.(Meter); ok {
+			m.Answered(ctx, Op{Row: g.rows[verb]}, records)
+		}
 	}
 }
 

@@ -17,11 +17,11 @@ type account struct {
 	renewals  *rate.Limiter
 	campaigns *rate.Limiter
 	reads     *rate.Limiter
-	surveying *places
 
 	mu        sync.Mutex
 	waiters   int                               // guarded by mu
 	watchers  int                               // guarded by mu
+	surveys   int                               // guarded by mu
 	elections map[leadership.Election]time.Time // when each was used last; guarded by mu
 	full      time.Time                         // until then none of them can be forgotten; guarded by mu
 }
@@ -32,7 +32,6 @@ func newAccount(l Limits) *account {
 		renewals:  bucket(l.Renewals),
 		campaigns: bucket(l.Campaigns),
 		reads:     bucket(l.Reads),
-		surveying: newPlaces(surveys, "you have too many calls of lists, trees or members under way; wait for the answer to one"),
 		elections: map[leadership.Election]time.Time{},
 	}
 }

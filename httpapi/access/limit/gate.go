@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"regent/httpapi/access/authn"
 	"regent/leadership"
@@ -37,7 +40,7 @@ const (
 	defaultPlaces = 256
 	// surveys is how many calls of a principal whose answers may have thousands of records are
 	// under way at the same time.
-	surveys = 2
+	surveys = 8
 	// recordsPerCall is how many records in an answer cost as much as a call.
 	recordsPerCall = 20
 )
@@ -46,8 +49,8 @@ const (
 func New(c Config) *Gate {
 	g := &Gate{
 		accounts: newAccounts(c.Limits),
-		renewing: newPlaces(cmp.Or(c.Renewing, defaultPlaces), crowded),
-		asking:   newPlaces(cmp.Or(c.Asking, defaultPlaces), crowded),
+		renewing: newPlaces(cmp.Or(c.Renewing, defaultPlaces)),
+		asking:   newPlaces(cmp.Or(c.Asking, defaultPlaces)),
 		refused:  c.Refused,
 	}
 	if g.refused == nil {
@@ -92,6 +95,36 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 	}, nil
 }
 
+// prepaidKey is of the context of a call that Admit has taken one for: a *prepaid.
+type prepaidKey struct{}
+
+type prepaid struct {
+	from *rate.Limiter
+	left atomic.Int32
+}
+
+// Admit takes one from the caller's bucket before the body of its call is read, so that a malformed
+// body costs its sender as much as any other. Enter, with the context that Admit returns, takes the
+// rest.
+func (g *Gate) Admit(ctx context.Context, op instance.Op) (context.Context, error) {
+	who, _ := authn.From(ctx)
+	perSecond, bucket := g.accounts.of(who.String()).rate(op.Cost)
+	if after, ok := take(bucket, 1, 0); !ok {
+		return nil, g.refuse(ctx, false, after, tooOften(op), perSecond)
+	}
+	paid := &prepaid{from: bucket}
+	paid.left.Store(1)
+	return context.WithValue(ctx, prepaidKey{}, paid), nil
+}
+
+// paid returns what Admit has taken from the bucket for the call, once.
+func paid(ctx context.Context, bucket *rate.Limiter) int {
+	if paid, ok := ctx.Value(prepaidKey{}).(*prepaid); ok && paid.from == bucket {
+		return int(paid.left.Swap(0))
+	}
+	return 0
+}
+
 // bytesPerCall is after how much data that a leader leaves behind its call counts once more.
 const bytesPerCall = 64 << 10
 
@@ -112,23 +145,12 @@ func (g *Gate) place(ctx context.Context, a *account, op instance.Op) (done func
 	case op.Cost == wire.CostRenewal:
 		return g.renewing.take(ctx, g)
 	case op.Many:
-		return g.survey(ctx, a)
+		if done, ok := a.enter(&a.surveys, surveys); ok {
+			return done, nil
+		}
+		return nil, g.refuse(ctx, false, time.Second, "%d of your calls of lists, trees or members are under way, and no more may be; wait for an answer", surveys)
 	}
 	return g.asking.take(ctx, g)
-}
-
-// survey finds room for a call whose answer may be large.
-func (g *Gate) survey(ctx context.Context, a *account) (done func(error), err error) {
-	own, err := a.surveying.take(ctx, g)
-	if err != nil {
-		return nil, err
-	}
-	all, err := g.asking.take(ctx, g)
-	if err != nil {
-		own(err)
-		return nil, err
-	}
-	return func(err error) { all(err); own(err) }, nil
 }
 
 // Answered implements instance.Meter: the caller owes a call for every 20 records of the answer.

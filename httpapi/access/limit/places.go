@@ -12,16 +12,12 @@ import (
 type places struct {
 	taken chan struct{}
 	leave func(error)
-	full  string // what a caller is told for whom there is none
 }
 
-func newPlaces(n int, full string) *places {
+func newPlaces(n int) *places {
 	taken := make(chan struct{}, n)
-	return &places{taken, func(error) { <-taken }, full}
+	return &places{taken, func(error) { <-taken }}
 }
-
-// crowded is of the places of all principals.
-const crowded = "this instance has as many calls under way as it can bear; come again"
 
 // patience is how long a call waits for a place before it is refused.
 const patience = time.Second
@@ -37,7 +33,7 @@ func (p *places) take(ctx context.Context, g *Gate) (leave func(error), err erro
 	case p.taken <- struct{}{}:
 		return p.leave, nil
 	case <-time.After(patience):
-		return nil, g.refuse(ctx, false, patience, "%s", p.full)
+		return nil, g.refuse(ctx, false, patience, "this instance has as many calls under way as it can bear; come again")
 	case <-ctx.Done():
 		return nil, fmt.Errorf("limit: %w: %w", leadership.StoreUnavailable, ctx.Err())
 	}

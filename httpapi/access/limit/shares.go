@@ -3,8 +3,10 @@ package limit
 import (
 	"context"
 	"sync"
+	"time"
 
 	"regent/httpapi/access/authn"
+	"regent/leadership/wire"
 )
 
 // shares bounds how much of something all principals have together, and how much one of them. Those
@@ -44,4 +46,28 @@ func (s *shares) add(principal authn.Principal, n int64) {
 	if s.by[principal] += n; s.by[principal] == 0 {
 		delete(s.by, principal)
 	}
+}
+
+// Bodies bounds how many bytes the bodies of requests take that are under way at an instance: a
+// quarter of its memory, and an eighth of that for each principal.
+type Bodies struct {
+	bytes   *shares
+	refused func(ctx context.Context, quota bool)
+}
+
+// NewBodies returns the bound of an instance that has so many bytes of memory. refused is that of
+// Config.
+func NewBodies(memory int64, refused func(ctx context.Context, quota bool)) *Bodies {
+	const parts = 8
+	share := max(memory/4/parts, 2*wire.MaxBatchBody) // the largest body fits into it
+	return &Bodies{newShares(share*parts, share), refused}
+}
+
+// Enter counts the bytes of a body that is going to be read until done is called, or refuses it.
+func (b *Bodies) Enter(ctx context.Context, bytes int64) (done func(), err error) {
+	if done, own, all := b.bytes.take(ctx, bytes); !own && !all {
+		return done, nil
+	}
+	return nil, refuse(ctx, b.refused, false, time.Second,
+		"the bodies of requests that are under way at this instance would exceed %d bytes of yours, or %d of all; send fewer at the same time, and this one again later", b.bytes.share, b.bytes.most)
 }

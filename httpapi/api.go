@@ -32,11 +32,9 @@ type Config struct {
 	// Hosts reports whether a request may be sent to a host, as its header Host names it; see
 	// LocalHosts. nil allows all: right only if callers are authenticated.
 	Hosts func(host string) bool
-	// Knock, if it is not nil, is asked before the body of a call is read, unless Server has read
-	// it: that of an acquire of up to 2 KiB. It returns the context of the call, or why the call is
-	// refused. Of the Op it gets the verb, and the election in the path. The gates of the service
-	// decide again, when all of the call is known.
-	Knock func(context.Context, instance.Op) (context.Context, error)
+	// Admit, if it is not nil, is asked before the body of a call is read, unless Server has read
+	// it: that of an acquire of up to 2 KiB.
+	Admit wire.Admit
 	// Doors are mounted beside the API, by their paths: each serves its path and all paths below
 	// it, but "/" itself alone.
 	Doors map[string]Door
@@ -60,7 +58,7 @@ type api struct {
 	log     *slog.Logger
 	ready   func(context.Context) (string, error)
 	hosts   func(string) bool
-	knock   func(context.Context, instance.Op) (context.Context, error)
+	admit   wire.Admit
 	origins http.CrossOriginProtection // trusts no other origin
 	timeout time.Duration
 	limit   time.Duration // of a stream
@@ -78,7 +76,7 @@ func New(c Config) http.Handler {
 		log:     cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
 		ready:   c.Ready,
 		hosts:   c.Hosts,
-		knock:   c.Knock,
+		admit:   c.Admit,
 		timeout: cmp.Or(c.RequestTimeout, 10*time.Second),
 		limit:   cmp.Or(c.StreamLimit, 270*time.Second),
 		ping:    cmp.Or(c.PingInterval, 15*time.Second),
@@ -128,8 +126,8 @@ func (a *api) route(rows []wire.Row, all handlers) error {
 		if row.Waits || row.Large {
 			within = 0
 		}
-		if a.knock != nil && (row.Method == http.MethodPost || row.Method == http.MethodPut) {
-			h = a.knocking(&row, h)
+		if a.admit != nil && (row.Method == http.MethodPost || row.Method == http.MethodPut) {
+			h = a.admitting(&row, h)
 		}
 		route := [2]string{row.Method, row.Path}
 		routes[route] = append(routes[route], offer{row.Type, h, within, row.Conditional, row.Conditional && row.Creates})

@@ -18,11 +18,14 @@ const connectionMemory = 64 << 10
 // minConnections is what a server serves even in very little memory.
 const minConnections = 64
 
-// mostConnections returns how many connections a server may have: as many as the process may open
+// MostConnections returns how many connections a server may have: as many as the process may open
 // files for, and as fit into half of its memory.
-func mostConnections() int {
-	return min(mostByFiles(), mostByMemory(memoryLimit(os.DirFS("/"), debug.SetMemoryLimit(-1))))
+func MostConnections() int {
+	return min(mostByFiles(), mostByMemory(MemoryLimit()))
 }
+
+// MemoryLimit returns how much memory this process may have; see memoryLimit.
+func MemoryLimit() int64 { return memoryLimit(os.DirFS("/"), debug.SetMemoryLimit(-1)) }
 
 func mostByMemory(limit int64) int {
 	return int(min(max(limit/2/connectionMemory, minConnections), math.MaxInt32))

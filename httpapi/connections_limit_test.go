@@ -38,7 +38,7 @@ func TestConnectionsFitIntoHalfOfTheMemory(t *testing.T) {
 			t.Errorf("in %d bytes: %d connections, want %d", limit, got, want)
 		}
 	}
-	if got := mostConnections(); got < minConnections {
+	if got := MostConnections(); got < minConnections {
 		t.Errorf("here: %d connections", got)
 	}
 }

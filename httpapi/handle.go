@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -13,7 +14,6 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"regent/leadership"
-	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -30,15 +30,25 @@ type offer struct {
 	ifNew       bool          // and If-None-Match, although it is no read
 }
 
-// knocking asks whether the caller may send a body at all, before it is read.
-func (a *api) knocking(row *wire.Row, h handler) handler {
+// admitting asks whether the caller may send a body at all, before it is read.
+func (a *api) admitting(row *wire.Row, h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		ctx, err := a.knock(r.Context(), instance.Op{Row: row, Election: election(r), N: 1})
+		r, done, err := a.admit.Request(w, r, wire.Admission{Row: row, Election: election(r)}, row.MaxBody())
 		if err != nil {
 			return err
 		}
-		return h(w, r.WithContext(ctx))
+		defer done()
+		if row.Waits {
+			r.Body = dropped{r.Body, done}
+		}
+		return h(w, r)
 	}
+}
+
+// dropped is the body of a call that may wait: it is dropped once it is decoded.
+type dropped struct {
+	io.ReadCloser
+	done func()
 }
 
 // patience lets a request wait for so long and then be answered. It extends the deadlines of the

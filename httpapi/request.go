@@ -115,6 +115,9 @@ func decode(w http.ResponseWriter, r *http.Request, limit int64, into any) error
 		w.Header().Set("Connection", "close") // else net/http reads the body before it sends the answer
 		return tooLarge(limit)
 	}
+	if body, ok := r.Body.(dropped); ok {
+		defer body.done()
+	}
 	body, err := readAll(w, r, limit)
 	switch {
 	case errors.As(err, new(*http.MaxBytesError)):

@@ -57,7 +57,7 @@ func Server(h http.Handler, displaced func()) *HTTPServer {
 		// A connection of many calls must not stay open for a peer that is gone.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout, WriteByteTimeout: writeTimeout},
 	}
-	return &HTTPServer{server, newLongCalls(server, limited(server, mostConnections(), displaced))}
+	return &HTTPServer{server, newLongCalls(server, limited(server, MostConnections(), displaced))}
 }
 
 // writeTimeout bounds a reply, from the end of the request's headers.

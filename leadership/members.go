@@ -10,7 +10,7 @@ import (
 const (
 	MinMemberTTL = 10 * time.Second
 	MaxMemberTTL = 5 * time.Minute
-	MaxMembers   = 10_000 // of all elections, at one instance
+	MaxMembers   = 10_000 // of all elections, at one instance; half for a principal, and for an election
 )
 
 // JoinRequest makes the caller a member of an election for a while.

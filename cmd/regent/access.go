@@ -97,11 +97,13 @@ type access struct {
 	policy *authz.File
 	limits *limit.Gate // nil without a policy
 	rights *authz.Gate // nil without a policy
+	bodies *limit.Bodies
 	*measures
 }
 
 func openAccess(ctx context.Context, s accessSettings, env map[string]string, m *measures) (*access, error) {
 	a := &access{measures: m}
+	a.bodies = limit.NewBodies(httpapi.MemoryLimit(), a.refusedCall)
 	var err error
 	switch s.auth {
 	case authPlatform:
@@ -183,8 +185,8 @@ func (a *access) gates(concurrency int) (gates []instance.Gate) {
 	if a.policy != nil {
 		gates = append(gates, a.limits)
 	}
-	if concurrency > 0 {
-		gates = append(gates, limit.NewLong(concurrency, a.refusedCall))
+	if concurrency > 0 || a.policy != nil {
+		gates = append(gates, limit.NewLong(concurrency, httpapi.MostConnections(), a.refusedCall))
 	}
 	if a.policy != nil {
 		gates = append(gates, a.rights)
@@ -192,18 +194,19 @@ func (a *access) gates(concurrency int) (gates []instance.Gate) {
 	return gates
 }
 
-// knock returns what a call passes before its body is read; see httpapi.Config.
-func (a *access) knock() func(context.Context, instance.Op) (context.Context, error) {
-	if a.policy == nil {
-		return nil
-	}
-	return func(ctx context.Context, op instance.Op) (context.Context, error) {
-		ctx, err := a.limits.Knock(ctx, op)
-		if err != nil {
-			return nil, err
+// admit is the wire.Admit of all doors.
+func (a *access) admit(ctx context.Context, ask wire.Admission) (admitted context.Context, done func(), err error) {
+	if a.policy != nil {
+		op := instance.Op{Row: ask.Row, Election: ask.Election, N: 1}
+		if ctx, err = a.limits.Admit(ctx, op); err == nil {
+			err = a.rights.Admit(ctx, op)
 		}
-		return a.rights.Knock(ctx, op)
+		if err != nil {
+			return nil, nil, err
+		}
 	}
+	done, err = a.bodies.Enter(ctx, ask.Body)
+	return ctx, done, err
 }
 
 // refusedCall counts a call that exceeds a limit.

@@ -27,6 +27,7 @@ func openDoors(s serviceSettings, who *access, rights dashboard.Rights, config h
 		door := kubernetes.New(kubernetes.Config{
 			Service:     config.Service,
 			Secret:      func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, journal) },
+			Admit:       config.Admit,
 			StreamLimit: config.StreamLimit,
 		})
 		for _, path := range kubernetes.Paths() {
@@ -67,6 +68,7 @@ func (d *doors) openMCP(who *access, config httpapi.Config, journal leadership.J
 	config.Hosts, config.Ready = nil, nil
 	door, err := mcp.NewDoor(mcp.DoorConfig{
 		API:     httpapi.New(config),
+		Admit:   config.Admit,
 		Secret:  func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, journal) },
 		Version: currentBuild().Version,
 		Log:     config.Log,

@@ -6,6 +6,7 @@ import (
 	"crypto/hkdf"
 	"crypto/sha256"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"regent/httpapi/access/authn"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 )
 
 // Config says what a Door stands on. Service and Secret are required.
@@ -22,6 +24,8 @@ type Config struct {
 	Service instance.Service
 	// Secret returns the secret that all instances on the store share: leadership.SharedSecret.
 	Secret func(context.Context) ([]byte, error)
+	// Admit, if it is not nil, is asked before a body is read.
+	Admit wire.Admit
 	// Timeout bounds the calls of the service that one request makes: 10 s if it is zero.
 	Timeout time.Duration
 	// StreamLimit is how long a watch lasts at most, before its client watches on: 270 s if it is
@@ -92,7 +96,7 @@ func (d *Door) collection(w http.ResponseWriter, r *http.Request, namespace stri
 	}
 	switch {
 	case r.Method == http.MethodPost && namespace != "":
-		return d.create(w, r, namespace)
+		return d.admit(w, r, creates, "", func(w http.ResponseWriter, r *http.Request) error { return d.create(w, r, namespace) })
 	case namespace == "" && r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return notAllowed(w, "", "create a Lease in a namespace: POST to %s/namespaces/NAMESPACE/leases", http.MethodGet)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
@@ -119,15 +123,34 @@ func (d *Door) object(w http.ResponseWriter, r *http.Request, k key) error {
 	if err := refuseDryRun(r); err != nil {
 		return err
 	}
+	write, row := d.update, wire.VerbRenew.Row()
 	switch r.Method {
 	case http.MethodPut:
-		return d.update(w, r, k, e)
 	case http.MethodPatch:
-		return d.patch(w, r, k, e)
+		write = d.patch
 	case http.MethodDelete:
-		return d.remove(w, r, k, e)
+		write, row = d.remove, wire.VerbDelete.Row()
+	default:
+		return notAllowed(w, k.name, "create a Lease by a POST to %s/namespaces/NAMESPACE/leases", http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodDelete)
 	}
-	return notAllowed(w, k.name, "create a Lease by a POST to %s/namespaces/NAMESPACE/leases", http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodDelete)
+	return d.admit(w, r, row, e, func(w http.ResponseWriter, r *http.Request) error { return write(w, r, k, e) })
+}
+
+// creates is the row of a creation: with a holder it is an acquire, and without one a configure.
+// The name of the Lease is in the body.
+var creates = wire.Row{
+	Verb: wire.VerbAcquire, Scope: wire.ScopeVisible, Cost: wire.CostCampaign,
+	Roles: slices.Concat(wire.VerbAcquire.Row().Roles, wire.VerbConfigure.Row().Roles),
+}
+
+// admit asks whether the caller may send a body, before it is read.
+func (d *Door) admit(w http.ResponseWriter, r *http.Request, row wire.Row, e leadership.Election, write func(http.ResponseWriter, *http.Request) error) error {
+	r, done, err := d.config.Admit.Request(w, r, wire.Admission{Row: &row, Election: e}, maxBody)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return write(w, r)
 }
 
 // notAllowed refuses a method, and names those that are allowed. instead is what to do, with a verb

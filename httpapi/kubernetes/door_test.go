@@ -18,6 +18,7 @@ import (
 	"regent/httpapi/kubernetes"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 	"regent/store/memory"
 )
 
@@ -51,6 +52,7 @@ type fixture struct {
 	passed  atomic.Int64 // nanoseconds since the beginning
 	journal *memory.Store
 	as      authn.Principal
+	admit   wire.Admit
 }
 
 func (f *fixture) now() time.Time {
@@ -81,7 +83,7 @@ func (f *fixture) restart(gates ...instance.Gate) {
 	go func() { defer close(ran); i.Run(ctx) }()
 	f.Cleanup(func() { cancel(); <-ran })
 	f.service = instance.Guard(i, gates...)
-	f.door = kubernetes.New(kubernetes.Config{Service: f.service, Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, f.journal) }})
+	f.door = kubernetes.New(kubernetes.Config{Service: f.service, Admit: f.admit, Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, f.journal) }})
 }
 
 const (

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authz"
+	"regent/leadership"
 	"regent/leadership/wire"
 )
 
@@ -146,6 +149,47 @@ func TestADenialOfAListOrAWatchNamesWhatKubernetesNames(t *testing.T) {
 	} {
 		if s := f.want(403, "GET", target, nil); s["reason"] != "Forbidden" || !strings.Contains(s["message"].(string), want) {
 			t.Errorf("%s: got %v, want %s", target, s, want)
+		}
+	}
+}
+
+// unread is a body that fails the test if it is read.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
+}
+
+func TestABodyIsNotReadBeforeItsCallerIsAdmitted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var asked wire.Admission
+	f.admit = func(_ context.Context, ask wire.Admission) (context.Context, func(), error) {
+		asked = ask
+		return nil, nil, &leadership.Error{Code: wire.RateLimited, RetryAfter: time.Second}
+	}
+	f.restart()
+	for _, c := range []struct {
+		method, target string
+		role           wire.Role // that may make the call
+		cost           wire.Cost
+		election       leadership.Election
+	}{
+		{"POST", leases, wire.RoleCandidate, wire.CostCampaign, ""},
+		{"POST", leases, wire.RoleOperator, wire.CostCampaign, ""},
+		{"PUT", one, wire.RoleCandidate, wire.CostRenewal, "k8s.default.jobs"},
+		{"PATCH", one, wire.RoleCandidate, wire.CostRenewal, "k8s.default.jobs"},
+		{"DELETE", one, wire.RoleAdmin, wire.CostRead, "k8s.default.jobs"},
+	} {
+		asked = wire.Admission{}
+		w := httptest.NewRecorder()
+		f.door.ServeHTTP(w, httptest.NewRequest(c.method, c.target, unread{t}))
+		if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: %d %v %s", c.method, w.Code, w.Header(), w.Body)
+		}
+		if asked.Row == nil || !asked.Allows(c.role) || asked.Allows(wire.RoleObserver) || asked.Cost != c.cost || asked.Election != c.election || asked.Body != 64<<10 {
+			t.Errorf("%s: asked for %+v of %+v", c.method, asked, asked.Row)
 		}
 	}
 }

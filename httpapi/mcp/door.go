@@ -31,6 +31,8 @@ type DoorConfig struct {
 	// API is the REST API of this process, which takes its caller from the context of a request:
 	// see authn.With.
 	API http.Handler
+	// Admit, if it is not nil, is asked before a body is read.
+	Admit wire.Admit
 	// Secret returns the secret that all instances on the store share: leadership.SharedSecret.
 	Secret  func(context.Context) ([]byte, error)
 	Version string       // of the program
@@ -102,12 +104,33 @@ type requestKey struct{}
 
 // ServeHTTP implements http.Handler.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := readBody(w, r)
-	if err != nil {
+	if err := d.serve(w, r); err != nil {
 		p := wire.NewProblem(err)
 		p.RequestID = leadership.RequestID(r.Context())
 		p.Write(w, p)
-		return
+	}
+}
+
+// leastCall is how many bytes a call counts for until it is answered: so the calls of a principal
+// that are under way are bounded, however small they are.
+const leastCall = 128 << 10
+
+// anyTool is the row of a request: each tool makes calls that are admitted by themselves.
+var anyTool = wire.Row{Verb: "callTools", Roles: wire.Roles(), Cost: wire.CostRead}
+
+// serve answers a request, or returns why it does not.
+func (d *Door) serve(w http.ResponseWriter, r *http.Request) error {
+	if r.URL.Path != Path {
+		return &leadership.Error{Code: leadership.NotFound, Detail: "there is nothing here; the tools are at " + Path}
+	}
+	r, done, err := d.config.Admit.Request(w, r, wire.Admission{Row: &anyTool, Body: leastCall}, maxBody)
+	if err != nil {
+		return err
+	}
+	defer done()
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
 	}
 	// a tool may wait for longer than other calls of the server
 	connection := http.NewResponseController(w)
@@ -118,13 +141,11 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	d.handler.ServeHTTP(w, r)
+	return nil
 }
 
-// readBody reads the body of a request for the tools: one JSON value, if there is one.
+// readBody reads the body of a request for the tools: one message, if there is one.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.URL.Path != Path {
-		return nil, &leadership.Error{Code: leadership.NotFound, Detail: "there is nothing here; the tools are at " + Path}
-	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &leadership.Error{Code: wire.PayloadTooLarge, Detail: fmt.Sprintf("a request has at most %d bytes; send less in one call", tooLarge.Limit)}
@@ -132,6 +153,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, wire.RequestTimeout
+	case bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")):
+		return nil, &leadership.Error{Code: leadership.InvalidArgument, Detail: "the body is a batch of JSON-RPC, and the protocol has none any more; send each message in a request of its own"}
 	case len(body) > 0 && !jsontext.Value(body).IsValid(): // the library reads what comes first, and no further
 		return nil, &leadership.Error{Code: leadership.InvalidArgument, Detail: "the body is not one JSON value in UTF-8 whose names are there once; send a message of JSON-RPC 2.0"}
 	}

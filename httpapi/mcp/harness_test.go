@@ -20,6 +20,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/instance"
+	"regent/leadership/wire"
 	"regent/store/memory"
 )
 
@@ -35,6 +36,7 @@ type fleet struct {
 	store store
 	start time.Time
 	gates []instance.Gate
+	admit wire.Admit
 	log   io.Writer // gets what the APIs log, above Debug; nil for none
 }
 
@@ -73,7 +75,7 @@ func (f *fleet) api() http.Handler {
 func (f *fleet) door() *mcp.Door {
 	f.t.Helper()
 	d, err := mcp.NewDoor(mcp.DoorConfig{
-		API: f.api(), Version: "test", Clock: f.clock,
+		API: f.api(), Admit: f.admit, Version: "test", Clock: f.clock,
 		Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, f.store) },
 	})
 	if err != nil {

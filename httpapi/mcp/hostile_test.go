@@ -158,6 +158,7 @@ func TestABadRequestIsRefusedAndHarmsNoOther(t *testing.T) {
 			{"two objects", "POST", call + call, nil, []int{400}},
 			{"an array of nothing", "POST", "[]", nil, []int{400}},
 			{"a batch", "POST", "[" + call + "]", http.Header{"Mcp-Protocol-Version": {"2025-11-25"}}, []int{400}},
+			{"a batch of an older version", "POST", " [" + call + "," + call + "]", http.Header{"Mcp-Protocol-Version": {"2025-03-26"}}, []int{400}},
 			{"null", "POST", "null", nil, []int{400}},
 			{"a number", "POST", "7", nil, []int{400}},
 			{"not UTF-8", "POST", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\xfe\"}", nil, []int{400}},
@@ -214,6 +215,40 @@ func TestABodyThatDoesNotArriveIsARequestTimeout(t *testing.T) {
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, fmt.Errorf("i/o timeout") }
+
+// unread is a body that fails the test if it is read.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
+}
+
+func TestABodyIsNotReadBeforeItsCallerIsAdmitted(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		var asked []wire.Admission
+		released := 0
+		refused := error(wire.PermissionDenied)
+		f.admit = func(ctx context.Context, ask wire.Admission) (context.Context, func(), error) {
+			asked = append(asked, ask)
+			return ctx, func() { released++ }, refused
+		}
+		door := f.door()
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("POST", "/mcp", unread{t})
+		door.ServeHTTP(w, r)
+		if p, ok := wire.ReadProblem(w.Header(), w.Body.Bytes()); !ok || p.Code != wire.PermissionDenied {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		refused = nil
+		if status, answer := post(t.Context(), door, "POST", "{}", nil); status != http.StatusBadRequest {
+			t.Errorf("%d %s", status, answer)
+		}
+		if len(asked) != 2 || asked[0].Body != mcp.MaxBody || asked[1].Body != 128<<10 || asked[0].Cost != wire.CostRead || released != 1 {
+			t.Errorf("asked for %+v, released %d", asked, released)
+		}
+	})
+}
 
 // FuzzDoor sends any body: no election may come of it, and the next caller is served.
 func FuzzDoor(f *testing.F) {

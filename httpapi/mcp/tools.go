@@ -148,10 +148,19 @@ func newServer(d *desk, version string) *sdk.Server {
 	for _, t := range tools() {
 		s.AddTool(&sdk.Tool{
 			Name: t.name, Title: t.title, Description: t.does, Annotations: t.effect.annotations(t.title),
-			InputSchema: d.schema(t.in), OutputSchema: schemaOf(t.out),
+			InputSchema: encoded(d.schema(t.in)), OutputSchema: encoded(schemaOf(t.out)),
 		}, d.handler(t))
 	}
 	return s
+}
+
+// encoded encodes a schema once, and not for each list of the tools.
+func encoded(schema object) json.RawMessage {
+	text, err := json.Marshal(schema)
+	if err != nil {
+		panic(err) // it is made of texts and numbers
+	}
+	return text
 }
 
 // handler answers the calls of a tool. An error is part of the answer: a model is to read it.

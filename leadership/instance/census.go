@@ -24,6 +24,8 @@ type Census struct {
 	round bool                                        // that part has come to the last name, and goes on from the first
 	over  bool
 	leave func()
+
+	answered func(ctx context.Context, records int) // nil if no gate hears how many records a page has
 }
 
 // Census begins a census. It reads nothing: Next does.
@@ -52,6 +54,9 @@ func (c *Census) Next(ctx context.Context) (leases []leadership.Lease, more bool
 	page, err := c.pages.read(ctx, c.next, c.came)
 	if err != nil {
 		return nil, true, err
+	}
+	if c.answered != nil {
+		c.answered(ctx, len(page.Leases))
 	}
 	if c.next.held {
 		for _, l := range page.Leases {

@@ -157,6 +157,13 @@ type Rechecker interface {
 	Recheck(ctx context.Context, op Op) error
 }
 
+// Meter is a Gate that hears how many records an answer has: how costly the call was is known only
+// then.
+type Meter interface {
+	Gate
+	Answered(ctx context.Context, op Op, records int)
+}
+
 // Guarded is a Service behind gates: every call passes them in order before it is made, whichever
 // door it came through.
 type Guarded struct {
@@ -211,6 +218,15 @@ func (g *Guarded) enter(ctx context.Context, verb wire.Verb, op Op) (in entered,
 		}
 	}
 	return in, nil
+}
+
+// answered tells the gates how many records the answer to a call has.
+func (g *Guarded) answered(ctx context.Context, verb wire.Verb, records int) {
+	for _, gate := range g.gates {
+		if m, ok := gate.(Meter); ok {
+			m.Answered(ctx, Op{Row: g.rows[verb]}, records)
+		}
+	}
 }
 
 // guarded makes a call if all gates let it in.
@@ -418,7 +434,8 @@ func (g *Guarded) Await(ctx context.Context, r leadership.ReadRequest, wait time
 }
 
 // List implements Protocol. It leaves out elections that the caller may not see; see visible.
-func (g *Guarded) List(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
+func (g *Guarded) List(ctx context.Context, r leadership.ListRequest) (page leadership.Page, err error) {
+	defer func() { g.answered(ctx, wire.VerbList, len(page.Leases)) }()
 	if len(g.filters) == 0 || r.Validate() != nil {
 		return guarded(ctx, g, wire.VerbList, Op{N: 1}, g.service.List, r)
 	}
@@ -427,7 +444,9 @@ func (g *Guarded) List(ctx context.Context, r leadership.ListRequest) (leadershi
 
 // Events implements Protocol.
 func (g *Guarded) Events(ctx context.Context, r leadership.EventsRequest) ([]leadership.Event, error) {
-	return guarded(ctx, g, wire.VerbEvents, Op{Election: r.Election, N: 1}, g.service.Events, r)
+	events, err := guarded(ctx, g, wire.VerbEvents, Op{Election: r.Election, N: 1}, g.service.Events, r)
+	g.answered(ctx, wire.VerbEvents, len(events))
+	return events, err
 }
 
 // Watch implements Service. A watch that makes its caller a member needs the right to join, too.
@@ -457,7 +476,11 @@ func (g *Guarded) Feed(ctx context.Context, prefix string, after Cursor) (*Feed,
 
 // Census implements Service. It needs the rights of Feed.
 func (g *Guarded) Census(ctx context.Context, prefix string) (*Census, error) {
-	return guarded(ctx, g, wire.VerbWatchAll, Op{Prefix: prefix, N: 1}, g.service.Census, prefix)
+	c, err := guarded(ctx, g, wire.VerbWatchAll, Op{Prefix: prefix, N: 1}, g.service.Census, prefix)
+	if err == nil {
+		c.answered = func(ctx context.Context, records int) { g.answered(ctx, wire.VerbWatchAll, records) }
+	}
+	return c, err
 }
 
 // Configure implements Protocol.

@@ -23,11 +23,15 @@ func (g *Guarded) Leave(ctx context.Context, r leadership.LeaveRequest) error {
 
 // Members implements Service.
 func (g *Guarded) Members(ctx context.Context, e leadership.Election) (leadership.Members, error) {
-	return guarded(ctx, g, wire.VerbMembers, Op{Election: e, N: 1}, g.service.Members, e)
+	m, err := guarded(ctx, g, wire.VerbMembers, Op{Election: e, N: 1}, g.service.Members, e)
+	g.answered(ctx, wire.VerbMembers, len(m.Members))
+	return m, err
 }
 
 // AwaitAcknowledgement implements Service.
 func (g *Guarded) AwaitAcknowledgement(ctx context.Context, r leadership.AcknowledgementRequest) (leadership.Acknowledgement, error) {
 	op := Op{Election: r.Election, Waits: r.Wait > 0, N: 1}
-	return guarded(ctx, g, wire.VerbAcknowledgement, op, g.service.AwaitAcknowledgement, r)
+	a, err := guarded(ctx, g, wire.VerbAcknowledgement, op, g.service.AwaitAcknowledgement, r)
+	g.answered(ctx, wire.VerbAcknowledgement, len(a.Follow)+len(a.Missing))
+	return a, err
 }

@@ -73,6 +73,7 @@ func (g *Guarded) standsStill(ctx context.Context, r *leadership.AcquireRequest)
 // Tree implements Service. What the caller may not read is left out, with what is below it.
 func (g *Guarded) Tree(ctx context.Context, e leadership.Election) (leadership.Tree, error) {
 	t, err := guarded(ctx, g, wire.VerbTree, Op{Election: e, N: 1}, g.service.Tree, e)
+	g.answered(ctx, wire.VerbTree, len(t.Leases))
 	if err != nil || len(g.filters) == 0 {
 		return t, err
 	}
@@ -121,7 +122,9 @@ func (g *Guarded) ReadJournal(ctx context.Context, r leadership.JournalRequest) 
 	if err := g.follows(ctx, r); err != nil {
 		return page, err
 	}
-	return guarded(ctx, g, wire.VerbJournal, Op{Election: r.Election, N: 1}, g.service.ReadJournal, r)
+	page, err = guarded(ctx, g, wire.VerbJournal, Op{Election: r.Election, N: 1}, g.service.ReadJournal, r)
+	g.answered(ctx, wire.VerbJournal, len(page.Entries))
+	return page, err
 }
 
 // follows asks the gates whether the caller may be the member that it names.

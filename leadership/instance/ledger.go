@@ -67,7 +67,7 @@ func (i *Instance) ReadJournal(ctx context.Context, r leadership.JournalRequest)
 		return page, err
 	}
 	if r.Member != "" {
-		err = i.roll.applied(r)
+		err = i.roll.applied(leadership.Actor(ctx), r)
 	}
 	i.roll.stands(r.Election, page.Index) // of which it remembers nothing without members
 	return page, err
@@ -105,7 +105,7 @@ func (i *Instance) FollowJournal(ctx context.Context, r leadership.JournalReques
 	if err != nil || r.Member == "" {
 		return feed, err
 	}
-	if feed.left, err = i.roll.follow(r); err != nil {
+	if feed.left, err = i.roll.follow(leadership.Actor(ctx), r); err != nil {
 		feed.left = func() {}
 		feed.Close()
 		return nil, err

@@ -16,7 +16,7 @@ func (i *Instance) Join(ctx context.Context, r leadership.JoinRequest) (leadersh
 	}
 	reading, err := i.Read(ctx, leadership.ReadRequest{Election: r.Election})
 	if err == nil {
-		err = i.roll.join(r, reading)
+		err = i.roll.join(leadership.Actor(ctx), r, reading)
 	}
 	return reading, err
 }
@@ -140,11 +140,11 @@ func (i *Instance) MemberStats() (byRole map[leadership.Role]int64, readOnly int
 
 // accompany returns what tells a watch of changes of members. With r.Member, that is a follower
 // while the watch is open; it is refused if there is no room.
-func (i *Instance) accompany(r leadership.WatchRequest, seen leadership.Token) (hub.Members, error) {
+func (i *Instance) accompany(ctx context.Context, r leadership.WatchRequest, seen leadership.Token) (hub.Members, error) {
 	if r.Member != "" {
 		if err := r.Member.Validate(); err != nil {
 			return nil, &leadership.Error{Code: leadership.InvalidArgument, Field: "member", Detail: err.Error()}
 		}
 	}
-	return i.roll.accompany(r, seen)
+	return i.roll.accompany(leadership.Actor(ctx), r, seen)
 }

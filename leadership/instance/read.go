@@ -102,7 +102,7 @@ func (i *Instance) Watch(ctx context.Context, r leadership.WatchRequest) (leader
 	if r.Resume {
 		after, seen = r.After, 0
 	}
-	members, err := i.accompany(r, seen)
+	members, err := i.accompany(ctx, r, seen)
 	if err != nil {
 		return reading, nil, err
 	}

@@ -83,9 +83,9 @@ func (r *roll) do(f func(reg *members.Registry, now time.Duration)) {
 	r.mu.Unlock()
 }
 
-func (r *roll) join(j leadership.JoinRequest, reading leadership.Reading) (err error) {
+func (r *roll) join(principal string, j leadership.JoinRequest, reading leadership.Reading) (err error) {
 	r.do(func(reg *members.Registry, now time.Duration) {
-		if err = reg.Join(j, now); err == nil {
+		if err = reg.As(principal, j.Election, j.CandidateID, func() error { return reg.Join(j, now) }); err == nil {
 			reg.Lease(reading.Lease, reading.Age, now)
 		}
 	})
@@ -124,17 +124,17 @@ func (r *roll) appended(e leadership.Election, i leadership.Index) {
 }
 
 // applied notes how far a follower of a journal is that reads it page by page.
-func (r *roll) applied(q leadership.JournalRequest) (err error) {
+func (r *roll) applied(principal string, q leadership.JournalRequest) (err error) {
 	r.do(func(reg *members.Registry, now time.Duration) {
-		err = reg.Applied(q.Election, q.Member, q.Applied, now)
+		err = reg.As(principal, q.Election, q.Member, func() error { return reg.Applied(q.Election, q.Member, q.Applied, now) })
 	})
 	return err
 }
 
 // follow makes the reader of a stream of a journal a follower, until left is called.
-func (r *roll) follow(q leadership.JournalRequest) (left func(), err error) {
+func (r *roll) follow(principal string, q leadership.JournalRequest) (left func(), err error) {
 	r.do(func(reg *members.Registry, now time.Duration) {
-		if err = reg.Open(q.Election, q.Member, 0, now); err == nil {
+		if err = reg.As(principal, q.Election, q.Member, func() error { return reg.Open(q.Election, q.Member, 0, now) }); err == nil {
 			err = reg.Applied(q.Election, q.Member, q.Applied, now)
 		}
 	})
@@ -275,11 +275,11 @@ type company struct {
 }
 
 // accompany begins the company of a watch. It refuses a member for which there is no room.
-func (r *roll) accompany(request leadership.WatchRequest, seen leadership.Token) (c *company, err error) {
+func (r *roll) accompany(principal string, request leadership.WatchRequest, seen leadership.Token) (c *company, err error) {
 	c = &company{roll: r, request: request, next: members.Newest}
 	r.do(func(reg *members.Registry, now time.Duration) {
 		if request.Member != "" {
-			err = reg.Open(request.Election, request.Member, seen, now)
+			err = reg.As(principal, request.Election, request.Member, func() error { return reg.Open(request.Election, request.Member, seen, now) })
 		}
 		if err == nil {
 			reg.Watch(request.Election)

@@ -127,6 +127,7 @@ type Row struct {
 	Audited     bool // the call leaves an audit record even if it is allowed
 	Conditional bool // the call needs If-Match
 	Large       bool // the body may be large: the time for the call begins when it has arrived
+	Many        bool // the answer may have thousands of records
 	Parts       Verb // of a batch: the verb of each part, which asks for admission by itself
 }
 
@@ -136,6 +137,17 @@ func (r Row) Changes() bool { return r.Repeat != RepeatRead }
 
 // Allows reports whether the role may make the call.
 func (r Row) Allows(role Role) bool { return slices.Contains(r.Roles, role) }
+
+// MaxBody is how many bytes the body of the call may have, or a few more.
+func (r Row) MaxBody() int64 {
+	switch {
+	case r.Parts != "":
+		return MaxBatchBody
+	case r.Large:
+		return max(MaxCheckpointBody, MaxAppendBody, MaxSnapshotBody)
+	}
+	return MaxBody
+}
 
 // Row returns the verb's row, and a row without a verb if there is none.
 func (v Verb) Row() Row {
@@ -215,7 +227,7 @@ var rows = []Row{
 	},
 	{
 		Verb: VerbList, Method: http.MethodGet, Path: PathElections, Type: ContentType, Scope: ScopeVisible,
-		Roles: surveys, Cost: CostRead, Repeat: RepeatRead,
+		Roles: surveys, Cost: CostRead, Repeat: RepeatRead, Many: true,
 		Does: "A page of the elections that the caller may read: `?prefix=&pageSize=&pageToken=`.",
 	},
 	{
@@ -230,7 +242,7 @@ var rows = []Row{
 	},
 	{
 		Verb: VerbWatchAll, Method: http.MethodGet, Path: PathEvents, Type: StreamType, Scope: ScopePrefix,
-		Roles: surveys, Cost: CostRead, Repeat: RepeatRead, Waits: true,
+		Roles: surveys, Cost: CostRead, Repeat: RepeatRead, Waits: true, Many: true,
 		Does: "A stream of the events of all elections: `?prefix=&after=CURSOR`.",
 	},
 	{
@@ -292,7 +304,7 @@ var rows = []Row{
 	},
 	{
 		Verb: VerbMembers, Method: http.MethodGet, Path: pathElection + AllMembers, Type: ContentType, Scope: ScopeElection,
-		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
+		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Many: true,
 		Does: "The election as a cluster: its members with their roles, the token that each follows, the quorum, and a status.",
 	},
 	{
@@ -322,7 +334,7 @@ var rows = []Row{
 	},
 	{
 		Verb: VerbTree, Method: http.MethodGet, Path: pathElection + TreePath, Type: ContentType, Scope: ScopeElection,
-		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
+		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Many: true,
 		Does: "The election and what was delegated below it, as far as the caller may read it: `{…, complete, children: [{…, children}]}`.",
 	},
 	{

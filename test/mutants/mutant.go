@@ -56,6 +56,7 @@ func Properties() []Property {
 		"an operator's order stands",
 		"no configuration is undone unseen",
 		"every call passes every gate",
+		"one tenant cannot harm another",
 		"the best candidate leads",
 		"a quorum is asked for",
 		"a term is handed over to one successor",

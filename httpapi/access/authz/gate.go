@@ -67,6 +67,17 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 	return func(err error) { g.record(ctx, who, op, Record{Code: codeOf(err)}) }, nil
 }
 
+// Admit refuses a caller that no grant lets make the call at all, as any candidate, before the body
+// of the call is read.
+func (g *Gate) Admit(ctx context.Context, op instance.Op) error {
+	who, known := authn.From(ctx)
+	if !known || !g.policy().permits(who, op) {
+		g.record(ctx, who, op, Record{Code: wire.PermissionDenied})
+		return denied(who, op)
+	}
+	return nil
+}
+
 // Recheck implements instance.Rechecker. It leaves no Record.
 func (g *Gate) Recheck(ctx context.Context, op instance.Op) error {
 	who, known := authn.From(ctx)

@@ -233,8 +233,18 @@ func (p *Policy) allows(who authn.Principal, op instance.Op) bool {
 	return slices.ContainsFunc(p.grants, func(g grant) bool { return g.allows(who, op) })
 }
 
+// permits reports whether a grant lets the principal make the call, as some candidate if it is made
+// as one.
+func (p *Policy) permits(who authn.Principal, op instance.Op) bool {
+	return slices.ContainsFunc(p.grants, func(g grant) bool { return g.permits(who, op) })
+}
+
 func (g grant) allows(who authn.Principal, op instance.Op) bool {
-	return g.isFor(who) && slices.ContainsFunc(g.Roles, op.Allows) && g.over(op) && (!op.AsCandidate || g.owns(who.String(), op.Candidate))
+	return g.permits(who, op) && (!op.AsCandidate || g.owns(who.String(), op.Candidate))
+}
+
+func (g grant) permits(who authn.Principal, op instance.Op) bool {
+	return g.isFor(who) && slices.ContainsFunc(g.Roles, op.Allows) && g.over(op)
 }
 
 // longest returns the longest lease that the grants of the call allow; 0 for no limit. A lease as

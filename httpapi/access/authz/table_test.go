@@ -230,7 +230,10 @@ func guarded(t *testing.T, text string) gated {
 	t.Cleanup(func() { stop(); <-ran })
 	gate := authz.NewGate(func() *authz.Policy { return policy }, func(_ context.Context, r authz.Record) { records = append(records, r) })
 	service := instance.Guard(inst, gate)
-	return gated{httpapi.New(httpapi.Config{Service: service, Knock: gate.Knock}), inst, service, &records}
+	admit := func(ctx context.Context, ask wire.Admission) (context.Context, func(), error) {
+		return ctx, func() {}, gate.Admit(ctx, instance.Op{Row: ask.Row, Election: ask.Election})
+	}
+	return gated{httpapi.New(httpapi.Config{Service: service, Admit: admit}), inst, service, &records}
 }
 
 func TestEveryVerbHasARowInTheTableOfRights(t *testing.T) {

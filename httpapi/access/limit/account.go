@@ -21,6 +21,7 @@ type account struct {
 	mu        sync.Mutex
 	waiters   int                               // guarded by mu
 	watchers  int                               // guarded by mu
+	surveys   int                               // guarded by mu
 	elections map[leadership.Election]time.Time // when each was used last; guarded by mu
 	full      time.Time                         // until then none of them can be forgotten; guarded by mu
 }
@@ -62,10 +63,15 @@ func take(b *rate.Limiter, n, paid int) (after time.Duration, ok bool) {
 			return after + time.Duration(float64(paid)/float64(b.Limit())*float64(time.Second)), false // it pays again
 		}
 	}
-	for n -= b.Burst(); n > 0; n -= b.Burst() {
+	owe(b, now, n-b.Burst())
+	return 0, true
+}
+
+// owe takes n from the bucket, whether it has them or not: later calls wait until they are paid.
+func owe(b *rate.Limiter, now time.Time, n int) {
+	for ; n > 0; n -= b.Burst() {
 		b.ReserveN(now, min(n, b.Burst()))
 	}
-	return 0, true
 }
 
 // enter counts one more unless that exceeds the limit. leave must be called once.

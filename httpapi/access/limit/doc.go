@@ -5,7 +5,8 @@
 // that is refused with RATE_LIMITED and the time after which to come again; nothing was done. A
 // batch counts for as many calls as it has parts: one that is bigger than the bucket passes when
 // that is full, and later calls wait until it is paid for. A call that leaves data behind counts
-// once more for each 64 KiB. An election counts for a day after its principal has used it last, by
+// once more for each 64 KiB, and one whose answer has many records once more for every 20 of them:
+// its caller owes that. An election counts for a day after its principal has used it last, by
 // acquiring, configuring or delegating it, unless the principal deletes it.
 //
 // Renewals and releases have a bucket of their own, and places of their own among the calls that an
@@ -13,8 +14,12 @@
 // waits for places of its own kind while renewals pass. A leader costs one call every ten seconds:
 // the default limits are for thousands of leaders of one principal on one instance.
 //
+// Admit is asked before the body of a call is read, by every door. Bodies bounds the bytes of those
+// that are under way. Enter decides when all of the call is known.
+//
 // Long is a gate of its own, with or without principals: it keeps waiting candidates, long polls
-// and streams from taking all requests that a platform lets an instance handle at a time.
+// and streams from taking all requests that a platform lets an instance handle at a time, and one
+// principal from taking those of all others.
 //
 // The counts are an instance's own and start again with it. They keep a service alive; they are no
 // basis for a bill.

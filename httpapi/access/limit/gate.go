@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"regent/httpapi/access/authn"
 	"regent/leadership"
@@ -33,7 +36,14 @@ type Config struct {
 	Refused func(ctx context.Context, quota bool)
 }
 
-const defaultPlaces = 256
+const (
+	defaultPlaces = 256
+	// surveys is how many calls of a principal whose answers may have thousands of records are
+	// under way at the same time.
+	surveys = 8
+	// recordsPerCall is how many records in an answer cost as much as a call.
+	recordsPerCall = 20
+)
 
 // New returns a Gate with no account yet.
 func New(c Config) *Gate {
@@ -58,7 +68,7 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 	who, _ := authn.From(ctx)
 	a := g.accounts.of(who.String())
 	perSecond, bucket := a.rate(op.Cost)
-	if after, ok := take(bucket, op.N+op.Bytes/bytesPerCall, paid(ctx)); !ok {
+	if after, ok := take(bucket, op.N+op.Bytes/bytesPerCall, paid(ctx, bucket)); !ok {
 		return nil, g.refuse(ctx, false, after, tooOften(op), perSecond)
 	}
 	if op.Creates && !a.hasRoom(op.Election) {
@@ -85,6 +95,36 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 	}, nil
 }
 
+// prepaidKey is of the context of a call that Admit has taken one for: a *prepaid.
+type prepaidKey struct{}
+
+type prepaid struct {
+	from *rate.Limiter
+	left atomic.Int32
+}
+
+// Admit takes one from the caller's bucket before the body of its call is read, so that a malformed
+// body costs its sender as much as any other. Enter, with the context that Admit returns, takes the
+// rest.
+func (g *Gate) Admit(ctx context.Context, op instance.Op) (context.Context, error) {
+	who, _ := authn.From(ctx)
+	perSecond, bucket := g.accounts.of(who.String()).rate(op.Cost)
+	if after, ok := take(bucket, 1, 0); !ok {
+		return nil, g.refuse(ctx, false, after, tooOften(op), perSecond)
+	}
+	paid := &prepaid{from: bucket}
+	paid.left.Store(1)
+	return context.WithValue(ctx, prepaidKey{}, paid), nil
+}
+
+// paid returns what Admit has taken from the bucket for the call, once.
+func paid(ctx context.Context, bucket *rate.Limiter) int {
+	if paid, ok := ctx.Value(prepaidKey{}).(*prepaid); ok && paid.from == bucket {
+		return int(paid.left.Swap(0))
+	}
+	return 0
+}
+
 // bytesPerCall is after how much data that a leader leaves behind its call counts once more.
 const bytesPerCall = 64 << 10
 
@@ -104,8 +144,22 @@ func (g *Gate) place(ctx context.Context, a *account, op instance.Op) (done func
 		return nil, g.refuse(ctx, true, time.Second, "you have %d streams and long polls open, and may open no more", a.limits.Watchers)
 	case op.Cost == wire.CostRenewal:
 		return g.renewing.take(ctx, g)
+	case op.Many:
+		if done, ok := a.enter(&a.surveys, surveys); ok {
+			return done, nil
+		}
+		return nil, g.refuse(ctx, false, time.Second, "%d of your calls of lists, trees or members are under way, and no more may be; wait for an answer", surveys)
 	}
 	return g.asking.take(ctx, g)
+}
+
+// Answered implements instance.Meter: the caller owes a call for every 20 records of the answer.
+func (g *Gate) Answered(ctx context.Context, op instance.Op, records int) {
+	if n := records / recordsPerCall; n > 0 {
+		who, _ := authn.From(ctx)
+		_, bucket := g.accounts.of(who.String()).rate(op.Cost)
+		owe(bucket, time.Now(), n)
+	}
 }
 
 // tooOften is what a caller is told that makes more than so many calls of a kind per second.

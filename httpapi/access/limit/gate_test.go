@@ -480,3 +480,30 @@ func TestDelegatedElectionsCount(t *testing.T) {
 		wantLimited(t, "the third election", delegate("b"))
 	})
 }
+
+// A large answer costs as much as many calls, which its caller owes.
+func TestAnAnswerCostsByItsRecords(t *testing.T) {
+	bubble(t, limit.Limits{Reads: 10}, func(t *testing.T, s *instance.Guarded) {
+		ann, bob := by(t.Context(), "ann"), by(t.Context(), "bob")
+		for i := range 100 {
+			if _, err := acquire(s, by(t.Context(), "cyd"), leadership.Election(fmt.Sprint("e", i)), "cyd", 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list := func(ctx context.Context) error {
+			_, err := s.List(ctx, leadership.ListRequest{Limit: 100})
+			return err
+		}
+		for range 4 { // 6 calls each, of the 20 that two seconds have
+			if err := list(ann); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if after := wantLimited(t, "a list too many", list(ann)); after != 500*time.Millisecond {
+			t.Errorf("it may come again after %v, when one of the 4 that it owes, and one more, are due: 500ms", after)
+		}
+		if err := list(bob); err != nil {
+			t.Errorf("another principal: %v", err)
+		}
+	})
+}

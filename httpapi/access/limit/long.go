@@ -2,7 +2,7 @@ package limit
 
 import (
 	"context"
-	"sync/atomic"
+	"math"
 	"time"
 
 	"regent/leadership/instance"
@@ -15,20 +15,25 @@ const longPart = 80
 // requests an instance handles at a time, such as Cloud Run by its concurrency. Calls that go on
 // for long, of all principals together, take up to 80 % of these: waiting candidates, long polls,
 // awaited acknowledgements and streams. If they took all, renewals would have to wait in front of
-// the instance, where no Gate sees them.
+// the instance, where no Gate sees them. One principal gets half of them at most.
 type Long struct {
-	most    int64
-	open    atomic.Int64
+	calls   *shares
 	refused func(ctx context.Context, quota bool)
 }
 
-// NewLong returns the Gate of an instance that handles so many requests at a time, 2 or more.
-// Refused is told of each call that is refused, as that of Config; it may be nil.
-func NewLong(concurrency int, refused func(ctx context.Context, quota bool)) *Long {
+// NewLong returns the Gate of an instance that handles so many requests at a time, 2 or more, or
+// that has so many connections at most, where concurrency is 0. Refused is told of each call that
+// is refused, as that of Config; it may be nil.
+func NewLong(concurrency, connections int, refused func(ctx context.Context, quota bool)) *Long {
 	if refused == nil {
 		refused = func(context.Context, bool) {}
 	}
-	return &Long{most: int64(concurrency) * longPart / 100, refused: refused}
+	most, of := int64(math.MaxInt64), int64(connections)
+	if concurrency > 0 {
+		most = int64(concurrency) * longPart / 100
+		of = most
+	}
+	return &Long{newShares(most, max(of/2, 1)), refused}
 }
 
 // Enter implements instance.Gate.
@@ -36,10 +41,14 @@ func (g *Long) Enter(ctx context.Context, op instance.Op) (done func(error), err
 	if !op.Waits {
 		return nil, nil
 	}
-	if g.open.Add(1) > g.most {
-		g.open.Add(-1)
+	leave, own, all := g.calls.take(ctx, 1)
+	switch {
+	case all:
 		return nil, refuse(ctx, g.refused, false, time.Second,
-			"%d waiting candidates, long polls and streams are open at this instance, and it keeps its other requests for renewals; come again, or ask without waiting", g.most)
+			"%d waiting candidates, long polls and streams are open at this instance, and it keeps its other requests for renewals; come again, or ask without waiting", g.calls.most)
+	case own:
+		return nil, refuse(ctx, g.refused, true, time.Second,
+			"%d of your waiting candidates, long polls and streams are open at this instance, and it keeps the others for other callers; end some, or ask without waiting", g.calls.share)
 	}
-	return func(error) { g.open.Add(-1) }, nil
+	return func(error) { leave() }, nil
 }

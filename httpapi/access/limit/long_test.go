@@ -18,7 +18,7 @@ func long(t *testing.T, concurrency int, test func(t *testing.T, s *instance.Gua
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		refused := 0
-		gate := limit.NewLong(concurrency, func(context.Context, bool) { refused++ })
+		gate := limit.NewLong(concurrency, 0, func(context.Context, bool) { refused++ })
 		test(t, instance.Guard(serve(t), gate), &refused)
 	})
 }
@@ -104,4 +104,33 @@ func TestAnInstanceOfTwoRequestsAtATimeTakesOneLongCall(t *testing.T) {
 			t.Errorf("a candidate that would not: %v", err)
 		}
 	})
+}
+
+func TestOnePrincipalGetsHalfOfTheLongCallsOfAnInstance(t *testing.T) {
+	for name, at := range map[string]struct{ concurrency, connections int }{"concurrency": {10, 1000}, "connections": {0, 8}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := instance.Guard(serve(t), limit.NewLong(at.concurrency, at.connections, nil))
+				watch := func(who string) (*instance.Watch, error) {
+					_, w, err := s.Watch(by(t.Context(), who), leadership.WatchRequest{Election: "reports"})
+					return w, err
+				}
+				for range 4 {
+					w, err := watch("ann")
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer w.Close()
+				}
+				_, err := watch("ann")
+				wantLimited(t, "more than half", err)
+				other, err := watch("bob")
+				if err != nil {
+					t.Fatalf("another principal: %v", err)
+				}
+				other.Close()
+			})
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package members
 
 import (
+	"fmt"
 	"maps"
 	"time"
 
@@ -19,6 +20,7 @@ const (
 	remembered = leadership.MaxGrace
 
 	maxAbsent = 2 * leadership.MaxMembers // members that have gone lately
+	maxShare  = leadership.MaxMembers / 2 // members that one principal keeps here, or one election has
 )
 
 // Registry is what one instance knows of the members of all elections.
@@ -29,6 +31,7 @@ type Registry struct {
 	own       map[*node]struct{} // that are here in any way
 	absent    map[*node]struct{} // that have gone lately
 	members   int                // that have joined or follow a stream here
+	owned     map[string]int     // how many of them each principal keeps
 	standing  int                // that stand in line here
 	touched   map[leadership.Election]bool
 	cutAt     time.Duration // when the logs are cut next
@@ -45,6 +48,7 @@ func New(name string, now time.Duration) *Registry {
 		elections: make(map[leadership.Election]*election),
 		own:       make(map[*node]struct{}),
 		absent:    make(map[*node]struct{}),
+		owned:     make(map[string]int),
 		touched:   make(map[leadership.Election]bool),
 		outgoing:  newOutgoing(),
 		incoming:  incoming{peers: make(map[string]*peer)},
@@ -56,6 +60,7 @@ type election struct {
 	name    leadership.Election
 	nodes   map[leadership.CandidateID]*node
 	present int // how many of the nodes are members now
+	kept    int // how many have joined or follow a stream here
 	line    map[*node]struct{}
 	leader  leadership.CandidateID // as far as is known; "" for none
 	token   leadership.Token       // the newest that is known
@@ -73,6 +78,7 @@ type election struct {
 type node struct {
 	election *election
 	id       leadership.CandidateID
+	owner    string // the principal that made it a member that is kept here; "" if none is known
 
 	joined joined
 	stream stream
@@ -162,6 +168,31 @@ func (n *node) kept() bool { return n.joined.role != "" || n.stream.counts }
 
 // isOwn reports whether the member is at this instance in any way that its sheets tell of.
 func (n *node) isOwn() bool { return n.kept() || n.place.role != "" }
+
+// As calls join, which makes a member that is kept here, for a principal; "" if it is not known. It
+// refuses one that would be more than the share of the principal or of the election.
+func (r *Registry) As(principal string, name leadership.Election, id leadership.CandidateID, join func() error) error {
+	if n := r.find(name, id); n == nil || !n.kept() {
+		refuse := func(what string) error {
+			return &leadership.Error{Code: leadership.LimitExceeded, Detail: fmt.Sprintf(
+				"%q cannot join election %q: this instance remembers %d members %s, and no more; let others leave, or ask at another instance", id, name, maxShare, what)}
+		}
+		switch e := r.elections[name]; {
+		case principal != "" && r.owned[principal] >= maxShare:
+			return refuse("of " + principal)
+		case e != nil && e.kept >= maxShare:
+			return refuse("of one election")
+		}
+	}
+	if err := join(); err != nil {
+		return err
+	}
+	if n := r.node(name, id); principal != "" && n.owner == "" {
+		n.owner = principal
+		r.owned[principal]++
+	}
+	return nil
+}
 
 // Join makes a member until its ttl has passed, or refuses it if there is no room.
 func (r *Registry) Join(j leadership.JoinRequest, now time.Duration) error {
@@ -427,9 +458,14 @@ func (r *Registry) count(n *node, kept bool) {
 	switch {
 	case n.kept() && !kept:
 		r.members++
+		n.election.kept++
 	case !n.kept() && kept:
 		r.members--
-		n.reader = reader{}
+		n.election.kept--
+		if r.owned[n.owner]--; r.owned[n.owner] <= 0 {
+			delete(r.owned, n.owner)
+		}
+		n.owner, n.reader = "", reader{}
 	}
 }
 

@@ -346,3 +346,48 @@ func TestWhatIsOverIsForgotten(t *testing.T) {
 		t.Errorf("an hour later it remembers %+v", got)
 	}
 }
+
+// A principal, and an election, get half of the members that an instance remembers.
+func TestMembersAreShared(t *testing.T) {
+	w := newWorld(t)
+	r := w.registry("")
+	join := func(principal string, e leadership.Election, n int) error {
+		j := leadership.JoinRequest{Election: e, CandidateID: leadership.CandidateID(fmt.Sprintf("n%d", n)), Role: leadership.RoleFollower, TTL: 30 * time.Second}
+		return r.As(principal, e, j.CandidateID, func() error { return r.Join(j, w.now) })
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, leadership.LimitExceeded) {
+			t.Errorf("%s: %v, want LIMIT_EXCEEDED", what, err)
+		}
+	}
+	const half = leadership.MaxMembers / 2
+	for n := range half {
+		if err := join("ann", leadership.Election(fmt.Sprintf("e%d", n%7)), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused("a principal's member beyond half", join("ann", "other", half))
+	refused("a stream of it", r.As("ann", "other", "n", func() error { return r.Open("other", "n", 0, w.now) }))
+	if err := join("ann", "e0", 0); err != nil {
+		t.Errorf("a member that joins again: %v", err)
+	}
+	if err := join("bob", "other", 0); err != nil {
+		t.Errorf("another principal: %v", err)
+	}
+	w.pass(time.Minute)
+	for n := range half {
+		if err := join(fmt.Sprintf("p%d", n%7), "crowded", n); err != nil {
+			t.Fatalf("after all have gone: %v", err)
+		}
+	}
+	refused("an election's member beyond half", join("cyd", "crowded", half))
+	refused("one without a principal", join("", "crowded", half))
+	if err := join("cyd", "other", 0); err != nil {
+		t.Errorf("another election: %v", err)
+	}
+	r.Leave("crowded", "n1", w.now)
+	if err := join("cyd", "crowded", half); err != nil {
+		t.Errorf("after one has left: %v", err)
+	}
+}

@@ -21,7 +21,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-func TestABodyOfACallerWithoutAnyGrantIsNotRead(t *testing.T) {
+func TestABodyOfACallerThatMayNotMakeTheCallIsNotRead(t *testing.T) {
 	t.Parallel()
 	h := guarded(t, policyText)
 	malformed := `{"renewals":[` + strings.Repeat("{},", 80_000)
@@ -33,7 +33,12 @@ func TestABodyOfACallerWithoutAnyGrantIsNotRead(t *testing.T) {
 		{"nobody", "POST", "/v1/elections/own:acquire", http.StatusForbidden, false},
 		{"nobody", "POST", "/v1/elections:batchRenew", http.StatusForbidden, false},
 		{"nobody", "PUT", "/v1/elections/own", http.StatusForbidden, false},
+		{"observer", "POST", "/v1/elections/own:acquire", http.StatusForbidden, false},
+		{"observer", "POST", "/v1/elections:batchRenew", http.StatusForbidden, false},
+		{"candidate", "POST", "/v1/elections/foreign:acquire", http.StatusForbidden, false},
+		{"candidate", "PUT", "/v1/elections/own", http.StatusForbidden, false},
 		{"candidate", "POST", "/v1/elections:batchRenew", http.StatusBadRequest, true},
+		{"candidate", "POST", "/v1/elections/own:acquire", http.StatusRequestEntityTooLarge, true},
 	} {
 		*h.records = nil
 		sent := &body{Reader: strings.NewReader(malformed)}

@@ -1,6 +1,7 @@
 package limit_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -20,7 +21,11 @@ func api(t *testing.T, limits limit.Limits, test func(*testing.T, http.Handler))
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		gate := limit.New(limit.Config{Limits: always(limits)})
-		test(t, httpapi.New(httpapi.Config{Service: instance.Guard(serve(t), gate), Knock: gate.Knock}))
+		admit := func(ctx context.Context, ask wire.Admission) (context.Context, func(), error) {
+			ctx, err := gate.Admit(ctx, instance.Op{Row: ask.Row, Election: ask.Election, N: 1})
+			return ctx, func() {}, err
+		}
+		test(t, httpapi.New(httpapi.Config{Service: instance.Guard(serve(t), gate), Admit: admit}))
 	})
 }
 
@@ -38,8 +43,13 @@ func (b *body) Read(p []byte) (int, error) {
 // send posts the text as ann, and reports whether it was read.
 func send(t *testing.T, h http.Handler, path, text string) (reply *httptest.ResponseRecorder, read bool) {
 	t.Helper()
+	return sendAs(t, h, "ann", path, text)
+}
+
+func sendAs(t *testing.T, h http.Handler, who, path, text string) (reply *httptest.ResponseRecorder, read bool) {
+	t.Helper()
 	sent := &body{Reader: strings.NewReader(text)}
-	r := httptest.NewRequestWithContext(by(t.Context(), "ann"), http.MethodPost, path, sent)
+	r := httptest.NewRequestWithContext(by(t.Context(), who), http.MethodPost, path, sent)
 	r.ContentLength = int64(len(text))
 	r.Header.Set("Content-Type", wire.ContentType)
 	reply = httptest.NewRecorder()

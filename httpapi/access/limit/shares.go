@@ -1,0 +1,73 @@
+package limit
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"regent/httpapi/access/authn"
+	"regent/leadership/wire"
+)
+
+// shares bounds how much of something all principals have together, and how much one of them. Those
+// that are not authenticated have no share of their own.
+type shares struct {
+	most, share int64
+
+	mu    sync.Mutex
+	total int64                     // guarded by mu
+	by    map[authn.Principal]int64 // of those that have some; guarded by mu
+}
+
+func newShares(most, share int64) *shares {
+	return &shares{most: most, share: share, by: map[authn.Principal]int64{}}
+}
+
+// take takes n, unless that exceeds the share of the principal (own) or what there is (all). leave,
+// which may be called again, gives it back.
+func (s *shares) take(ctx context.Context, n int64) (leave func(), own, all bool) {
+	principal, known := authn.From(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if own, all = known && s.by[principal]+n > s.share, s.total+n > s.most; own || all {
+		return nil, own, all
+	}
+	s.add(principal, n)
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.add(principal, -n)
+	}), false, false
+}
+
+// add counts n for a principal. Call with mu held.
+func (s *shares) add(principal authn.Principal, n int64) {
+	s.total += n
+	if s.by[principal] += n; s.by[principal] == 0 {
+		delete(s.by, principal)
+	}
+}
+
+// Bodies bounds how many bytes the bodies of requests take that are under way at an instance: a
+// quarter of its memory, and an eighth of that for each principal.
+type Bodies struct {
+	bytes   *shares
+	refused func(ctx context.Context, quota bool)
+}
+
+// NewBodies returns the bound of an instance that has so many bytes of memory. refused is that of
+// Config.
+func NewBodies(memory int64, refused func(ctx context.Context, quota bool)) *Bodies {
+	const parts = 8
+	share := max(memory/4/parts, 2*wire.MaxBatchBody) // the largest body fits into it
+	return &Bodies{newShares(share*parts, share), refused}
+}
+
+// Enter counts the bytes of a body that is going to be read until done is called, or refuses it.
+func (b *Bodies) Enter(ctx context.Context, bytes int64) (done func(), err error) {
+	if done, own, all := b.bytes.take(ctx, bytes); !own && !all {
+		return done, nil
+	}
+	return nil, refuse(ctx, b.refused, false, time.Second,
+		"the bodies of requests that are under way at this instance would exceed %d bytes of yours, or %d of all; send fewer at the same time, and this one again later", b.bytes.share, b.bytes.most)
+}

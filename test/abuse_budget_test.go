@@ -1,0 +1,408 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"regent/leadership/wire"
+	"regent/test/machine"
+)
+
+const (
+	// instanceMemory is what an instance of 512 MiB tells Go to live with.
+	instanceMemory = "400MiB"
+	// mostMemory is what it may take at its peak.
+	mostMemory = 400 << 20
+	// latestRenewal is how late a renewal may be answered.
+	latestRenewal = time.Second
+	// attackers is how many connections an attack has.
+	attackers = 64
+)
+
+// budgets is a policy for a tenant that leads and one that attacks; setup prepares what is
+// attacked.
+const budgets = `
+grants:
+  - {principals: [victim@test], roles: [candidate, observer], elections: ["quiet-*"], candidates: ["ann-*"]}
+  - {principals: [noisy@test, setup@test], roles: [candidate, observer], elections: ["noise-*", "k8s.default.noise-*"], candidates: ["*"]}
+limits:
+  - {principals: [setup@test], reads: 100000}
+`
+
+// attack is one way to exhaust an instance.
+type attack struct {
+	flags   []string
+	policy  string                                        // beside budgets
+	prepare func(*authServer)                             // nil for nothing
+	one     func(ctx context.Context, a *attacked, i int) // one round of one connection
+	many    int                                           // connections; attackers if it is 0
+	until   string                                        // goes on until a fate with this beginning was seen
+	spared  func(*attacked)                               // checks, during the attack, what another principal can do; nil for nothing
+}
+
+// attacked is a server that is attacked.
+type attacked struct {
+	*authServer
+	token   string // of the attacker
+	client  *http.Client
+	fates   fates
+	address string
+}
+
+// One principal attacks an instance of 512 MiB in each way by which one could once be exhausted.
+// Its memory stays small, the renewals of another principal are answered in time, and afterwards
+// the attacker, too, is served. The tests run alone: they count on the machine.
+func TestAnInstanceUnderAttackServesOthers(t *testing.T) {
+	nested := leaseOf(strings.Repeat(`{"x":`, 9000) + "1" + strings.Repeat("}", 9000))
+	batch := "[" + strings.TrimSuffix(strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"tools/list"},`, 3000), ",") + "]"
+	endless := bytes.Repeat([]byte(" "), wire.MaxBatchBody-1)
+	for name, x := range map[string]attack{
+		"nested bodies at Kubernetes' door": {flags: []string{"--kubernetes"}, one: func(ctx context.Context, a *attacked, i int) {
+			a.call(ctx, "PUT", fmt.Sprintf("/apis/coordination.k8s.io/v1/namespaces/default/leases/noise-%d", i), nested)
+		}},
+		"batches at the door of models": {flags: []string{"--mcp"}, until: "400", one: func(ctx context.Context, a *attacked, _ int) {
+			a.call(ctx, "POST", "/mcp", batch)
+			a.call(ctx, "POST", "/mcp", batch[1:strings.Index(batch, "}")+1])
+		}},
+		"bodies that do not end": {many: 300, until: "429", one: func(ctx context.Context, a *attacked, i int) {
+			length := "Transfer-Encoding: chunked\r\n\r\n1fffff"
+			if i%2 == 0 {
+				length = fmt.Sprint("Content-Length: ", wire.MaxBatchBody, "\r\n")
+			}
+			a.raw(ctx, "POST "+wire.PathBatchRenew+" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+a.token+"\r\nContent-Type: application/json\r\n"+length+"\r\n", endless)
+		}},
+		"members": {until: "409", policy: "  - {principals: [noisy@test], reads: 100000}\n", one: func(ctx context.Context, a *attacked, i int) {
+			for n := 0; ctx.Err() == nil && a.call(ctx, "POST", "/v1/elections/noise-0"+wire.Join, fmt.Sprintf(`{"candidateId":"m-%d-%d","role":"follower","ttl":"5m"}`, i, n)) == http.StatusOK; n++ {
+			}
+		}, prepare: func(a *authServer) {
+			a.ask(a.token("setup@test"), "POST", "/v1/elections/noise-0:acquire", `{"candidateId":"setup"}`)
+		}, spared: func(a *attacked) {
+			if r := a.ask(a.authServer.token("victim@test"), "POST", "/v1/elections/quiet-0"+wire.Join, `{"candidateId":"ann-9","role":"follower","ttl":"10s"}`); r.status != http.StatusOK {
+				a.t.Errorf("another principal cannot join: %d %s", r.status, r.body)
+			}
+		}},
+		"long calls": {flags: []string{"--max-concurrency", fmt.Sprint(attackers)}, until: "429", one: func(ctx context.Context, a *attacked, _ int) {
+			a.raw(ctx, "GET /v1/elections/noise-0/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+a.token+"\r\nAccept: "+wire.StreamType+"\r\n\r\n", nil)
+		}, spared: func(a *attacked) {
+			if r := a.ask(a.authServer.token("victim@test"), "GET", "/v1/elections/quiet-0?wait=10ms", "", "If-None-Match", `"1"`); r.status == http.StatusTooManyRequests {
+				a.t.Errorf("another principal cannot wait: %d %s", r.status, r.body)
+			}
+		}},
+		"costly reads": {until: "429", prepare: prepareCrowd, one: func(ctx context.Context, a *attacked, i int) {
+			a.call(ctx, "GET", []string{"/v1/elections/noise-crowd" + wire.AllMembers, "/v1/elections/noise-crowd" + wire.TreePath, wire.PathElections + "?pageSize=1000"}[i%3], "")
+		}},
+		"bytes of journals": {one: func(ctx context.Context, a *attacked, i int) { a.append(ctx, i) }},
+	} {
+		t.Run(name, func(t *testing.T) { x.run(t) })
+	}
+}
+
+func leaseOf(spec string) string {
+	return `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"noise-0","resourceVersion":"1"},"spec":` + spec + `}`
+}
+
+// run attacks a server.
+func (x attack) run(t *testing.T) {
+	issuer := newIssuer(t)
+	flags := append([]string{"--auth", "oidc", "--auth-issuer", issuer.URL()}, x.flags...)
+	s := serveTo(t, issuer, []string{"GOMEMLIMIT=" + instanceMemory}, budgets+x.policy, flags...)
+	many := max(x.many, attackers)
+	a := &attacked{authServer: s, token: s.token("noisy@test"), address: strings.TrimPrefix(s.URL, "http://")}
+	a.client = &http.Client{Transport: &http.Transport{MaxConnsPerHost: many, MaxIdleConnsPerHost: many}}
+	if x.prepare != nil {
+		x.prepare(s)
+	}
+	quiet := a.newRenewals()
+	ctx, stop := context.WithTimeout(t.Context(), machine.Size(2*time.Second, time.Minute))
+	defer stop()
+	forced, end := context.WithCancel(within(t, time.Minute+patience)) // the attack goes on until its effect was seen
+	defer end()
+	var attacking, renewing sync.WaitGroup
+	for i := range many {
+		attacking.Go(func() {
+			for forced.Err() == nil {
+				x.one(forced, a, i)
+			}
+		})
+	}
+	renewing.Go(func() { quiet.keep(forced) })
+	<-ctx.Done()
+	for x.until != "" && !a.fates.saw(x.until) && forced.Err() == nil {
+		pause(forced, 50*time.Millisecond)
+	}
+	if x.spared != nil {
+		x.spared(a)
+	}
+	end()
+	attacking.Wait()
+	renewing.Wait()
+	a.client.CloseIdleConnections()
+	peak := a.peak()
+	t.Logf("at most %d MiB; %s; %s", peak>>20, quiet, &a.fates)
+	if peak > mostMemory {
+		t.Errorf("the server took %d MiB; want %d at most", peak>>20, mostMemory>>20)
+	}
+	if x.until != "" && !a.fates.saw(x.until) {
+		t.Errorf("no call was answered with %s: %s", x.until, &a.fates)
+	}
+	quiet.check(t)
+	a.await(http.StatusOK, a.token, "POST", "/v1/elections/noise-after:acquire", `{"candidateId":"after"}`)
+}
+
+// saw reports whether a fate begins so.
+func (f *fates) saw(beginning string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for fate := range f.counts {
+		if strings.HasPrefix(fate, beginning) {
+			return true
+		}
+	}
+	return false
+}
+
+// call makes a call as the attacker, and returns the status; 0 for no answer.
+func (a *attacked) call(ctx context.Context, method, path, body string) int {
+	status, _ := a.answer(ctx, method, path, body)
+	return status
+}
+
+// answer is call with a part of the answer.
+func (a *attacked) answer(ctx context.Context, method, path, body string) (status int, text []byte) {
+	r, err := http.NewRequestWithContext(ctx, method, a.URL+path, strings.NewReader(body))
+	if err != nil {
+		panic(err)
+	}
+	r.Header.Set("Content-Type", wire.ContentType)
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if strings.HasPrefix(path, "/v1/") {
+		r.Header.Set("Accept", "application/json")
+	}
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	response, err := a.client.Do(r)
+	if err != nil {
+		return 0, nil
+	}
+	defer response.Body.Close()
+	a.fates.add(answered(response), nil)
+	text, _ = io.ReadAll(io.LimitReader(response.Body, 4<<10))
+	io.Copy(io.Discard, response.Body)
+	a.heard.find(text)
+	return response.StatusCode, text
+}
+
+// raw sends a head and a body on a connection of its own, and waits for the end of the connection.
+func (a *attacked) raw(ctx context.Context, head string, body []byte) {
+	n := &noise{a: a.authServer, address: a.address}
+	c, done := n.dial(ctx, "raw")
+	if c == nil {
+		return
+	}
+	defer done()
+	io.WriteString(c, head)
+	go c.Write(body)
+	var status string
+	if status = statusOf(c); ctx.Err() == nil {
+		a.fates.add(status, nil)
+	}
+	if status == "200" {
+		io.Copy(io.Discard, c)
+	}
+}
+
+// prepareCrowd makes an election with as many members as fit into an instance.
+func prepareCrowd(a *authServer) {
+	a.t.Helper()
+	x := &attacked{authServer: a, token: a.token("setup@test"), client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: attackers}}}
+	x.call(a.t.Context(), "POST", "/v1/elections/noise-crowd:acquire", `{"candidateId":"setup","leaseDuration":"1h"}`)
+	var all sync.WaitGroup
+	for i := range attackers {
+		all.Go(func() {
+			for n := 0; x.call(a.t.Context(), "POST", "/v1/elections/noise-crowd"+wire.Join, fmt.Sprintf(`{"candidateId":"member-%d-%d","role":"follower","ttl":"5m"}`, i, n)) == http.StatusOK; n++ {
+			}
+		})
+	}
+	all.Wait()
+}
+
+// append leads an election, and appends to its journal as much as the server takes.
+func (a *attacked) append(ctx context.Context, i int) {
+	path := fmt.Sprintf("/v1/elections/noise-%d", i)
+	var lease struct {
+		Key          string
+		FencingToken int64
+	}
+	status, text := a.answer(ctx, "POST", path+":acquire", fmt.Sprintf(`{"candidateId":"a-%d","leaseDuration":"1h"}`, i))
+	if status != http.StatusOK || json.Unmarshal(text, &lease) != nil {
+		return
+	}
+	holder := fmt.Sprintf(`"candidateId":"a-%d","key":%q,"fencingToken":%d`, i, lease.Key, lease.FencingToken)
+	entries := `"entries":[{"data":"` + strings.Repeat("x", 500<<10) + `"}]}`
+	a.call(ctx, "POST", path+wire.JournalPath+":open", "{"+holder+"}")
+	for after := 0; ctx.Err() == nil; {
+		if a.call(ctx, "POST", path+wire.JournalPath+wire.Append, fmt.Sprintf(`{%s,"after":%d,%s`, holder, after, entries)) == http.StatusOK {
+			after++
+		}
+	}
+}
+
+// peak returns the most memory that the server has taken since it began.
+func (a *attacked) peak() int64 {
+	a.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.cmd.Process.Pid))
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	var kilobytes int64
+	if n, _ := fmt.Sscanf(rest, "%d kB", &kilobytes); n != 1 {
+		a.t.Fatalf("the peak of the server's memory is not told: %v", err)
+	}
+	return kilobytes << 10
+}
+
+// renewals are the leases of a principal that makes no noise.
+type renewals struct {
+	a      *attacked
+	client *http.Client
+	paths  []string
+	bodies []string
+
+	mu     sync.Mutex
+	took   []time.Duration // guarded by mu
+	wrong  []string        // guarded by mu
+	excess []time.Duration // by how much each was later than a bystander's timer; guarded by mu
+}
+
+const quietRenewals = 10
+
+func (a *attacked) newRenewals() *renewals {
+	a.t.Helper()
+	r := &renewals{a: a, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: quietRenewals}}}
+	for i := range quietRenewals {
+		path := fmt.Sprintf("/v1/elections/quiet-%d", i)
+		var lease struct {
+			Key          string
+			FencingToken int64
+		}
+		got := a.ask(a.authServer.token("victim@test"), "POST", path+":acquire", fmt.Sprintf(`{"candidateId":"ann-%d","leaseDuration":"10s"}`, i))
+		if err := json.Unmarshal([]byte(got.body), &lease); err != nil || got.status != http.StatusOK {
+			a.t.Fatalf("%d %s", got.status, got.body)
+		}
+		r.paths = append(r.paths, a.URL+path+":renew")
+		r.bodies = append(r.bodies, fmt.Sprintf(`{"candidateId":"ann-%d","key":%q,"fencingToken":%d}`, i, lease.Key, lease.FencingToken))
+	}
+	return r
+}
+
+// keep renews each lease a few times a second until ctx ends.
+func (r *renewals) keep(ctx context.Context) {
+	var all sync.WaitGroup
+	for i := range r.paths {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				r.renew(i)
+				pause(ctx, 200*time.Millisecond)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// renew renews a lease, and notes how late a bystander was meanwhile. A refusal is never the
+// machine's fault.
+func (r *renewals) renew(i int) {
+	q, err := http.NewRequestWithContext(r.a.t.Context(), "POST", r.paths[i], strings.NewReader(r.bodies[i]))
+	if err != nil {
+		panic(err)
+	}
+	q.Header.Set("Content-Type", wire.ContentType)
+	q.Header.Set("Authorization", "Bearer "+r.a.authServer.token("victim@test"))
+	by := newBystander(r.a.cmd.Process.Pid)
+	begun := time.Now()
+	response, err := r.client.Do(q)
+	var text []byte
+	if err == nil {
+		text, _ = io.ReadAll(response.Body)
+		response.Body.Close()
+	}
+	took := time.Since(begun)
+	late := by.late()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.took, r.excess = append(r.took, took), append(r.excess, took-late)
+	if err != nil || response.StatusCode != http.StatusOK {
+		r.wrong = append(r.wrong, fmt.Sprintf("%v %s", err, text))
+	}
+}
+
+func (r *renewals) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return fmt.Sprintf("%d renewals in %s", len(r.took), distribution(r.took))
+}
+
+func (r *renewals) check(t *testing.T) {
+	t.Helper()
+	if len(r.wrong) > 0 {
+		t.Errorf("%d renewals failed, the first with %s", len(r.wrong), r.wrong[0])
+	}
+	for i, excess := range r.excess {
+		if excess > latestRenewal {
+			t.Errorf("a renewal took %v, %v more than the machine was late", r.took[i], excess)
+		}
+	}
+}
+
+// bystander counts how late this machine is: a plain timer of this process that is due ten times a
+// second, and the threads of the server, which wait for a processor though they could run.
+type bystander struct {
+	server int
+	waited time.Duration
+	stop   chan struct{}
+	total  chan time.Duration
+}
+
+func newBystander(server int) *bystander {
+	const every = 100 * time.Millisecond
+	b := &bystander{server, waited(server), make(chan struct{}), make(chan time.Duration, 1)}
+	go func() {
+		var total time.Duration
+		for {
+			due := time.Now().Add(every)
+			select {
+			case <-time.After(every):
+				total += time.Since(due)
+			case <-b.stop:
+				b.total <- total + max(time.Since(due), 0)
+				return
+			}
+		}
+	}()
+	return b
+}
+
+func (b *bystander) late() time.Duration {
+	close(b.stop)
+	return <-b.total + max(waited(b.server)-b.waited, 0)/time.Duration(runtime.NumCPU())
+}
+
+// waited is for how long the threads of a process could have run, and had no processor.
+func waited(pid int) (sum time.Duration) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // a thread may have ended
+		var ran, waited time.Duration
+		fmt.Sscan(string(text), &ran, &waited)
+		sum += waited
+	}
+	return sum
+}

@@ -24,7 +24,7 @@ type Gate struct {
 // Config is how a Gate is made. Limits is required.
 type Config struct {
 	// Limits returns the limits of a principal. It may be called from many goroutines.
-	Limits func(principal string) Limits
+	Limits func(authn.Principal) Limits
 	// Renewing and Asking are how many renewals, and how many other calls, may be under way at the
 	// same time, waiting candidates and streams not counted: 256 each if they are zero.
 	Renewing, Asking int
@@ -56,7 +56,7 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 		return nil, nil
 	}
 	who, _ := authn.From(ctx)
-	a := g.accounts.of(who.String())
+	a := g.accounts.of(who)
 	perSecond, bucket := a.rate(op.Cost)
 	if after, ok := take(bucket, op.N+op.Bytes/bytesPerCall, paid(ctx)); !ok {
 		return nil, g.refuse(ctx, false, after, tooOften(op), perSecond)

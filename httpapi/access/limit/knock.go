@@ -16,7 +16,7 @@ type paidKey struct{}
 // rest.
 func (g *Gate) Knock(ctx context.Context, op instance.Op) (context.Context, error) {
 	who, _ := authn.From(ctx)
-	perSecond, bucket := g.accounts.of(who.String()).rate(op.Cost)
+	perSecond, bucket := g.accounts.of(who).rate(op.Cost)
 	if after, ok := take(bucket, 1, 0); !ok {
 		return nil, g.refuse(ctx, false, after, tooOften(op), perSecond)
 	}

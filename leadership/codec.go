@@ -348,8 +348,13 @@ func validateText(s string) error {
 		return fmt.Errorf("a text of at most %d bytes, not %d", maxTextBytes, len(s))
 	case !utf8.ValidString(s):
 		return errors.New("a text in UTF-8")
-	case strings.ContainsFunc(s, unicode.IsControl):
-		return errors.New("one line of text, without control characters")
+	case strings.ContainsFunc(s, isHidden):
+		return errors.New("one line of text, without control characters, also of the direction of writing")
 	}
 	return nil
+}
+
+// isHidden reports whether the character makes a text look like another one, or like two lines.
+func isHidden(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }

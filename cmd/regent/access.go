@@ -129,7 +129,7 @@ func openAccess(ctx context.Context, s accessSettings, env map[string]string, m 
 	if a.policy, err = authz.OpenFile(s.policy, crowd, m.log); err != nil {
 		return nil, usagef("--policy %s: %w", s.policy, err)
 	}
-	limits := func(principal string) limit.Limits { return a.policy.Policy().Limits(principal) }
+	limits := func(who authn.Principal) limit.Limits { return a.policy.Policy().Limits(who) }
 	a.limits = limit.New(limit.Config{Limits: limits, Refused: a.refusedCall})
 	a.rights = authz.NewGate(a.policy.Policy, a.audit)
 	return a, nil

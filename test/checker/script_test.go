@@ -36,6 +36,14 @@ func keyOf(who leadership.CandidateID) (k leadership.Key) {
 	return k
 }
 
+// configured is an election that an operator has configured, without a recorded call.
+func (p *play) configured(e leadership.Election) {
+	p.tb.Helper()
+	if _, err := p.service.Configure(p.tb.Context(), leadership.ConfigureRequest{Election: e}); err != nil {
+		p.tb.Fatal(err)
+	}
+}
+
 // at makes a call that is asked for 5 ms before, and answered 5 ms after.
 func (p *play) at(now time.Duration, c checker.Call) {
 	p.tb.Helper()

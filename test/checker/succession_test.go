@@ -124,6 +124,7 @@ func TestBrokenHandOversAreFound(t *testing.T) {
 func underParent(tb testing.TB) checker.Recording {
 	p := newPlay(tb)
 	region, global := leadership.Election("region"), leadership.Election("planner")
+	p.configured(region)
 	p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: 30 * s, LeadersOf: "reg"}}) // r1: revision 1
 	p.at(2*s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Election: region, Lease: 10 * s})                  // r2: until 12 s
 	p.at(3*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                                   // r3: refused

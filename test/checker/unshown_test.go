@@ -15,6 +15,7 @@ import (
 // renewal at 7 s on for as long as the region's.
 func region(tb testing.TB, lease time.Duration) *play {
 	p := newPlay(tb)
+	p.configured("region")
 	p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: lease, LockDelay: s, LeadersOf: "reg"}}) // r1
 	p.at(2*s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Election: "region", Lease: 10 * s})                             // r2
 	p.at(5*s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Via: leadership.Via{Election: "region", Token: 1}})             // r3

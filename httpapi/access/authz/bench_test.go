@@ -32,7 +32,7 @@ func BenchmarkRenew(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	limits := func(string) limit.Limits { return limit.Limits{Renewals: 1_000_000} }
+	limits := func(authn.Principal) limit.Limits { return limit.Limits{Renewals: 1_000_000} }
 	rights := authz.NewGate(func() *authz.Policy { return policy }, func(context.Context, authz.Record) {})
 	guarded := instance.Guard(inst, limit.New(limit.Config{Limits: limits}), rights, m)
 	ctx := byName(b.Context(), "candidate")

@@ -116,11 +116,13 @@ func gather(all []allowance) (map[string]limit.Limits, error) {
 	return limits, nil
 }
 
-// Limits returns the limits of a principal, named as by authn.Principal.String: its own, or else
-// those of "*". Zeros mean the default.
-func (p *Policy) Limits(principal string) limit.Limits {
-	if own, ok := p.limits[principal]; ok {
-		return own
+// Limits returns the limits of a principal: its own, by its e-mail or else as "ISSUER|SUBJECT", or
+// else those of "*". Zeros mean the default.
+func (p *Policy) Limits(who authn.Principal) limit.Limits {
+	for _, name := range []string{who.String(), who.Pinned()} {
+		if own, ok := p.limits[name]; ok {
+			return own
+		}
 	}
 	return p.limits[anyCaller]
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authz"
 	"regent/httpapi/access/limit"
 )
@@ -59,16 +60,21 @@ func TestLimitsAreThePrincipalsOwnOrTheGeneralOnes(t *testing.T) {
 	p, err := authz.ParsePolicy([]byte(policyText+`
 limits:
   - {principals: [ann@test, bob@test], renewals: 5}
+  - {principals: ["https://issuer.test|7"], renewals: 3}
   - {principals: ["*"], renewals: 7, elections: 9}
 `), authz.Admitted)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for who, want := range map[string]limit.Limits{
-		"ann@test": {Renewals: 5}, "bob@test": {Renewals: 5}, "cy@test": {Renewals: 7, Elections: 9}, "": {Renewals: 7, Elections: 9},
+	of := func(email, subject string) authn.Principal {
+		return authn.Principal{Issuer: "https://issuer.test", Subject: subject, Email: email}
+	}
+	for who, want := range map[authn.Principal]limit.Limits{
+		of("ann@test", "1"): {Renewals: 5}, of("bob@test", "7"): {Renewals: 5}, of("cy@test", "3"): {Renewals: 7, Elections: 9}, {}: {Renewals: 7, Elections: 9},
+		of("", "7"): {Renewals: 3}, of("dan@test", "7"): {Renewals: 3},
 	} {
 		if got := p.Limits(who); got != want {
-			t.Errorf("the limits of %q are %+v, want %+v", who, got, want)
+			t.Errorf("the limits of %v are %+v, want %+v", who, got, want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/time/rate"
 
+	"regent/httpapi/access/authn"
 	"regent/leadership"
 	"regent/leadership/wire"
 )
@@ -146,13 +147,13 @@ const maxAccounts = 1000
 
 // accounts are those of the principals that have called lately.
 type accounts struct {
-	limits func(principal string) Limits
+	limits func(authn.Principal) Limits
 
 	mu     sync.Mutex
 	recent *simplelru.LRU[string, *account] // guarded by mu
 }
 
-func newAccounts(limits func(principal string) Limits) *accounts {
+func newAccounts(limits func(authn.Principal) Limits) *accounts {
 	recent, err := simplelru.NewLRU[string, *account](maxAccounts, nil)
 	if err != nil {
 		panic(err) // the size is positive
@@ -161,8 +162,8 @@ func newAccounts(limits func(principal string) Limits) *accounts {
 }
 
 // of returns the principal's account. A change of its limits opens a new one.
-func (s *accounts) of(principal string) *account {
-	limits := s.limits(principal).orDefault()
+func (s *accounts) of(who authn.Principal) *account {
+	limits, principal := s.limits(who).orDefault(), who.String()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, known := s.recent.Get(principal)

@@ -27,7 +27,7 @@ type Gate struct {
 // Config is how a Gate is made. Limits is required.
 type Config struct {
 	// Limits returns the limits of a principal. It may be called from many goroutines.
-	Limits func(principal string) Limits
+	Limits func(authn.Principal) Limits
 	// Renewing and Asking are how many renewals, and how many other calls, may be under way at the
 	// same time, waiting candidates and streams not counted: 256 each if they are zero.
 	Renewing, Asking int
@@ -66,7 +66,7 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 		return nil, nil
 	}
 	who, _ := authn.From(ctx)
-	a := g.accounts.of(who.String())
+	a := g.accounts.of(who)
 	perSecond, bucket := a.rate(op.Cost)
 	if after, ok := take(bucket, op.N+op.Bytes/bytesPerCall, paid(ctx, bucket)); !ok {
 		return nil, g.refuse(ctx, false, after, tooOften(op), perSecond)
@@ -108,7 +108,7 @@ type prepaid struct {
 // rest.
 func (g *Gate) Admit(ctx context.Context, op instance.Op) (context.Context, error) {
 	who, _ := authn.From(ctx)
-	perSecond, bucket := g.accounts.of(who.String()).rate(op.Cost)
+	perSecond, bucket := g.accounts.of(who).rate(op.Cost)
 	if after, ok := take(bucket, 1, 0); !ok {
 		return nil, g.refuse(ctx, false, after, tooOften(op), perSecond)
 	}
@@ -157,7 +157,7 @@ func (g *Gate) place(ctx context.Context, a *account, op instance.Op) (done func
 func (g *Gate) Answered(ctx context.Context, op instance.Op, records int) {
 	if n := records / recordsPerCall; n > 0 {
 		who, _ := authn.From(ctx)
-		_, bucket := g.accounts.of(who.String()).rate(op.Cost)
+		_, bucket := g.accounts.of(who).rate(op.Cost)
 		owe(bucket, time.Now(), n)
 	}
 }

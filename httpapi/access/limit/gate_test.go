@@ -28,7 +28,9 @@ func bubble(t *testing.T, limits limit.Limits, test func(*testing.T, *instance.G
 	synctest.Test(t, func(t *testing.T) { test(t, instance.Guard(serve(t), limit.New(limit.Config{Limits: always(limits)}))) })
 }
 
-func always(l limit.Limits) func(string) limit.Limits { return func(string) limit.Limits { return l } }
+func always(l limit.Limits) func(authn.Principal) limit.Limits {
+	return func(authn.Principal) limit.Limits { return l }
+}
 
 func serve(t *testing.T) instance.Service {
 	t.Helper()
@@ -356,7 +358,7 @@ func TestChangedLimitsStartANewAccount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limits := limit.Limits{Campaigns: 1}
-		s := instance.Guard(serve(t), limit.New(limit.Config{Limits: func(string) limit.Limits { return limits }}))
+		s := instance.Guard(serve(t), limit.New(limit.Config{Limits: func(authn.Principal) limit.Limits { return limits }}))
 		ann := by(t.Context(), "ann")
 		for range 2 {
 			acquire(s, ann, "reports", "ann", 0)

@@ -1197,7 +1197,7 @@ export interface components {
         DurationOut: string;
         /** @description What a leader tells readers about itself. At most 4 KiB in canonical form, and 16 levels deep. */
         Metadata: Record<string, never>;
-        /** @description One line for people, of at most 256 bytes in UTF-8, without control characters. */
+        /** @description One line for people, of at most 256 bytes in UTF-8, without control characters, those of the direction of writing included. */
         Text: string;
         Configuration: {
             /** @description The duration of a lease whose candidate asks for none. */

@@ -190,7 +190,7 @@ func TestRefusedAndPrivilegedCallsLeaveARecord(t *testing.T) {
 		}
 		r.Header.Set(wire.RequestIDHeader, "id-"+c.who)
 		r.Header.Set("Accept", "*/*")
-		if operators := []string{"PUT", "DELETE"}; slices.Contains(operators, c.method) || strings.Contains(c.body, "reason") || c.who == "operator" {
+		if operators := []string{"PUT", "DELETE"}; slices.Contains(operators, c.method) || strings.Contains(c.body, "reason") || c.who == "operator" || c.who == "verifier" {
 			r.Header.Set("If-Match", wire.ETag(revision))
 		}
 		w := httptest.NewRecorder()

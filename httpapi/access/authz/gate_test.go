@@ -284,9 +284,7 @@ func TestTheActorOfAnOrderIsTheVerifiedCaller(t *testing.T) {
 	post := func(path, body string) (int, string) {
 		r := httptest.NewRequest("POST", path, strings.NewReader(body))
 		r.Header.Set("Content-Type", wire.ContentType)
-		if strings.HasSuffix(path, ":ban") {
-			r.Header.Set("If-Match", `"1"`)
-		}
+		r.Header.Set("If-Match", `"1"`)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r.WithContext(by(t, "admin")))
 		return w.Code, w.Body.String()

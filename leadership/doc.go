@@ -80,9 +80,9 @@
 // something names what it changes: the token of a term, the revision that it was decided on, the id
 // of an order, the end of a wait. Then a copy is known, or refused, and changes nothing: at once,
 // after its effect was undone, in a later term or epoch, and after a restore. There are two
-// exceptions. An acquire grants anew once its lease was released (see "Identity"). A leader's request
-// for an approval that comes after the approval asks once more, and changes nothing else. Package
-// store/storetest has the table of all verbs.
+// exceptions. An acquire grants anew once its lease was released (see "Identity"). A leader's
+// request for an approval that comes after the approval asks once more, and changes nothing else.
+// Package store/storetest has the table of all verbs.
 //
 // # Time
 //
@@ -174,8 +174,8 @@
 //	                                     +-------------------+    the ban is over
 //
 // It is closed, too, once an operator lifts the ban, or if the candidate was not granted for a day
-// after the ban. While eight bans stand no other candidate is granted either, for a ninth would have
-// no place. A longer lease after a probation begins with the leader's next report or acquire.
+// after the ban. While eight bans stand no other candidate is granted either, for a ninth would
+// have no place. A longer lease after a probation begins with the leader's next report or acquire.
 //
 // Explain says why a candidate does not lead. Acquire refuses by the same reasons.
 //

@@ -344,8 +344,8 @@ func Retire(s Snapshot) (Change, error) {
 }
 
 // Lapse records the end of a lease whose renewal, or whatever else moved its end on, was committed
-// too late. late is the start that the lease has by that change, before is the end that it had. It does nothing if the record has
-// changed since: the leader was then told that its lease goes on.
+// too late. late is the start that the lease has by that change, before is the end that it had. It
+// does nothing if the record has changed since: the leader was then told that its lease goes on.
 func Lapse(s Snapshot, token Token, late, before time.Time) (Change, error) {
 	r := s.Record
 	if r.LeaderID == "" || r.Token != token || !r.HeartbeatAt.Equal(late) {

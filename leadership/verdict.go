@@ -54,10 +54,11 @@ func (v verdicts) validate() error {
 }
 
 // Judge counts a verdict on the present term: of each principal its last. So many bad ones as the
-// policy says trip. Idempotent: a verdict that stands writes nothing, and then
-// ignores the condition.
+// policy says trip. Idempotent: a verdict that stands writes nothing, and then ignores the
+// condition.
 //
-// Errors: NotFound; TokenStale, if the term is over; RevisionMismatch; LimitExceeded, if too many have judged.
+// Errors: NotFound; TokenStale, if the term is over; RevisionMismatch; LimitExceeded, if too many
+// have judged.
 func Judge(s Snapshot, c JudgeCommand) (Change, error) {
 	r := s.Record
 	if !s.exists() {

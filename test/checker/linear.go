@@ -217,6 +217,10 @@ func (p *search) at(s state, in step, moments []time.Time, guard time.Duration) 
 				*left = shown
 			}
 		}
+		if end, a := &snap.Record.Standing.Ends.Approval, in.answer; a != nil && a.Token == snap.Record.Token && in.call.Verb != Order && !end.IsZero() &&
+			a.EndsBecause == leadership.EndsApproval && snap.Record.EndsBecause != leadership.EndsApproval && a.EndsBy.Sub(*end).Abs() < longestCommit {
+			*end = a.EndsBy // so, too; it is shown now that it ends the term
+		}
 		if after, ok := p.decide(snap, in); ok {
 			next := s.after(after, in)
 			next.unsure = after.LeaderID == "" && (s.unsure || p.endsUnsure(s, in))

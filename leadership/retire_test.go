@@ -1,6 +1,7 @@
 package leadership_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -198,5 +199,41 @@ func TestAllThatAreDueAreRetiredHoweverManyAndOneThatFailsStopsNoOther(t *testin
 	}
 	if page, err := s.List(t.Context(), leadership.ListRequest{}); err != nil || len(page.Leases) != 0 {
 		t.Errorf("listed %d, %v", len(page.Leases), err)
+	}
+}
+
+// unretired is a store whose elections of that prefix cannot be changed.
+type unretired struct {
+	*memory.Store
+	prefix string
+}
+
+func (s *unretired) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+	if s.prefix != "" && strings.HasPrefix(string(e), s.prefix) {
+		return leadership.Snapshot{}, leadership.StoreUnavailable
+	}
+	return s.Store.Update(ctx, e, decide)
+}
+
+func TestAThousandThatCannotBeRetiredStopNoOther(t *testing.T) {
+	t.Parallel()
+	now := retireBegin
+	store := &unretired{Store: memory.New(memory.Config{Now: func() time.Time { return now }})}
+	s := leadership.New(store)
+	for i := range leadership.MaxPageSize + 110 { // the first are due longest
+		r := leadership.ConfigureRequest{Election: leadership.Election(fmt.Sprintf("bad-%d", i))}
+		if i >= leadership.MaxPageSize+10 {
+			r.Election = leadership.Election(fmt.Sprintf("good-%d", i))
+		}
+		r.Config.RetireAfter = time.Hour
+		if _, err := s.Configure(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(time.Millisecond)
+	}
+	now = now.Add(2 * time.Hour)
+	store.prefix = "bad-"
+	if n, err := s.RetireAll(t.Context()); n != 100 || !errors.Is(err, leadership.StoreUnavailable) {
+		t.Errorf("retired %d, %v; want 100, and why not all", n, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 )
 
@@ -58,15 +59,22 @@ func (s *Service) RetireAll(ctx context.Context) (retired int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	var failed error
+	tried := make(map[Election]bool)
 	for {
-		due, err := s.store.Retirable(ctx, now, MaxPageSize)
+		due, err := s.store.Retirable(ctx, now, MaxPageSize+len(tried)-retired) // those that are left come first
 		if err != nil {
-			return retired, err
+			return retired, cmp.Or(failed, err)
+		}
+		whole := len(due) < MaxPageSize+len(tried)-retired
+		due = slices.DeleteFunc(due, func(e Election) bool { return tried[e] })
+		for _, e := range due {
+			tried[e] = true
 		}
 		n, err := s.changeAll(ctx, due, Retire)
-		retired += n
-		if err != nil || n == 0 || len(due) < MaxPageSize {
-			return retired, err
+		retired, failed = retired+n, cmp.Or(failed, err, ctx.Err())
+		if whole || len(due) == 0 || ctx.Err() != nil {
+			return retired, failed
 		}
 	}
 }

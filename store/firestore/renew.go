@@ -9,6 +9,7 @@ import (
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 	"github.com/googleapis/gax-go/v2"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
@@ -100,6 +101,9 @@ func (s *Store) sendBatch(ctx context.Context, beats []heartbeat) []written {
 // renewed turns the outcome of a heartbeat into an answer.
 func (s *Store) renewed(ctx context.Context, b heartbeat, w written) leadership.Renewed {
 	doc := b.held
+	if w.err == nil && w.at.IsZero() { // an OK without a time: from when it counts is not known
+		w.err = status.Error(codes.Unknown, errIncomplete.Error())
+	}
 	switch {
 	case contended(w.err):
 		s.memory.forget(doc)

@@ -13,8 +13,8 @@ import (
 // sincePage is how many documents Since asks for at once.
 const sincePage = 1000
 
-// usual is longer than it takes from an event's request to its commit, unless Firestore holds it up:
-// by then the call has been given up.
+// usual is longer than it takes from an event's request to its commit, unless Firestore holds it
+// up: by then the call has been given up.
 const usual = rpcTimeout
 
 // Since looks for events by requestedAt, from some time before the instant on, and takes those

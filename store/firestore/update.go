@@ -72,15 +72,15 @@ func (s *Store) Update(
 	return leadership.Snapshot{}, unavailable(ctx, operation, fmt.Errorf("%w: %w", errContention, refused.cause))
 }
 
-// early is by what part of its StuckAfter a leader may count as stuck too early. Without a read that
-// time runs from the last reply, and the commit may come as late as at the end of the lease.
+// early is by what part of its StuckAfter a leader may count as stuck too early. Without a read
+// that time runs from the last reply, and the commit may come as late as at the end of the lease.
 const early = 20
 
 // updateUnread lets the rule decide on the version of the lease that the renewal's ticket or this
 // handle has, and commits under the guard of that version. The error is ErrNotRenewed, and nothing
 // was done, if the version is not known or no longer the store's, or if the rule makes anything of
-// it but a heartbeat without events, or counts progress too early: only a read can tell then. A plain renewal does not come here,
-// because Renew has tried that.
+// it but a heartbeat without events, or counts progress too early: only a read can tell then. A
+// plain renewal does not come here, because Renew has tried that.
 func (s *Store) updateUnread(
 	ctx context.Context, c leadership.Renewal, decide func(leadership.Snapshot) (leadership.Change, error),
 ) (leadership.Snapshot, error) {

@@ -41,7 +41,8 @@ func statements(sql string) []string {
 	return all
 }
 
-// checkSchema returns an error unless this package can work with the database, and the store's time.
+// checkSchema returns an error unless this package can work with the database, and the store's
+// time.
 func checkSchema(ctx context.Context, client *spanner.Client, database string) (time.Time, error) {
 	v, err := readVersions(ctx, client)
 	switch {
@@ -70,8 +71,8 @@ func (v versions) allow(program int64) bool {
 	return program == v.Version || program < v.Version && v.Lowest.Valid && program >= v.Lowest.Int64
 }
 
-// readVersions reads the database's schema versions. Migrate writes them last: if there are any, all
-// tables are there.
+// readVersions reads the database's schema versions. Migrate writes them last: if there are any,
+// all tables are there.
 func readVersions(ctx context.Context, client *spanner.Client) (v versions, err error) {
 	for _, lowest := range []string{"lowest", "CAST(NULL AS INT64) AS lowest"} { // which came without a new version
 		query := spanner.NewStatement("SELECT version, " + lowest + " FROM LeadershipSchema")

@@ -221,6 +221,7 @@ func TestStrangersAmongTheInvokersAreFound(t *testing.T) {
 		"everyone with an account":     {checked, bound("allAuthenticatedUsers"), false, []cloud.Verdict{cloud.OK, cloud.NotOK}, "allAuthenticatedUsers has the role"},
 		"everyone, verified by Regent": {checked, bound("allUsers"), true, []cloud.Verdict{cloud.OK, cloud.OK}, ""},
 		"IAM switched off":             {answer{200, `{"invokerIamDisabled":true}`}, admitted, false, []cloud.Verdict{cloud.NotOK, cloud.OK}, "IAM does not check its callers"},
+		"throttled between requests":   {answer{200, `{"template":{"containers":[{},{"resources":{"cpuIdle":true}}]}}`}, admitted, false, []cloud.Verdict{cloud.OK, cloud.NotOK, cloud.OK}, "no-cpu-throttling"},
 		"IAM off, verified by Regent":  {answer{200, `{"invokerIamDisabled":true}`}, admitted, true, []cloud.Verdict{cloud.OK, cloud.OK}, ""},
 		"no bindings":                  {checked, answer{200, "{}"}, false, []cloud.Verdict{cloud.OK, cloud.OK}, "0 members"},
 		"no right to read the policy":  {checked, answer{403, forbidden}, false, []cloud.Verdict{cloud.OK, cloud.Unchecked}, "run.services.getIamPolicy is missing"},

@@ -25,6 +25,9 @@ func (c *Client) Service(ctx context.Context, name string, verified bool) (found
 	var is struct {
 		URI                string
 		InvokerIAMDisabled bool `json:"invokerIamDisabled"`
+		Template           struct {
+			Containers []struct{ Resources struct{ CPUIdle bool } }
+		}
 	}
 	check := "service " + name[strings.LastIndexByte(name, '/')+1:]
 	switch err := c.get(ctx, runAPI, "/v2/"+escape(name), &is); {
@@ -34,6 +37,11 @@ func (c *Client) Service(ctx context.Context, name string, verified bool) (found
 		found = append(found, notOK(check, "IAM does not check its callers: set invoker_iam_disabled to false, or serve with --auth oidc"))
 	default:
 		found = append(found, ok(check, "IAM checks its callers: %t", !is.InvokerIAMDisabled))
+	}
+	for _, container := range is.Template.Containers {
+		if container.Resources.CPUIdle {
+			found = append(found, notOK(check, "it has its CPU during requests only, and announces, hears and renews nothing between: deploy it with --no-cpu-throttling, in Terraform cpu_idle = false"))
+		}
 	}
 	found = append(found, c.invokers(ctx, name, verified))
 	if is.URI != "" {

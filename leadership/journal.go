@@ -179,7 +179,8 @@ func newAppended(after Index, entries []Entry) appended {
 // checkpointHead is the text of a checkpoint's head.
 type checkpointHead struct {
 	Mark
-	Left *left `json:"left,omitempty"` // nil if none was put yet
+	Sequence int64 `json:"sequence,omitempty"` // of the last put of the mark's leader
+	Left     *left `json:"left,omitempty"`     // nil if none was put yet
 }
 
 // left is a checkpoint without its data, which is the body.
@@ -190,6 +191,14 @@ type left struct {
 	URI      string      `json:"uri,omitempty"`
 	SHA256   string      `json:"sha256,omitempty"`
 	At       time.Time   `json:"at,omitzero"` // zero if this head was written with it
+}
+
+// holds reports whether this is the same checkpoint, perhaps of an earlier epoch of its leader.
+func (p *left) holds(other left) bool {
+	if p != nil {
+		other.Token, other.At = p.Token, p.At
+	}
+	return p != nil && *p == other
 }
 
 // readHead reads the text of a head into it.
@@ -314,9 +323,9 @@ func snapJournal(l Log, c Renewal, upTo Index, data string) (LogChange, error) {
 	return LogChange{Text: headText(h), Add: []Segment{{Last: upTo, Data: data}}}, nil
 }
 
-// putCheckpoint replaces the checkpoint.
+// putCheckpoint replaces the checkpoint, by the next one of its leader.
 //
-// Errors: TokenStale; errUnopened.
+// Errors: TokenStale; IndexMismatch, with the present sequence; errUnopened.
 func putCheckpoint(l Log, c Renewal, p Checkpoint) (LogChange, error) {
 	var h checkpointHead
 	if err := l.readHead(&h); err != nil {
@@ -327,7 +336,16 @@ func putCheckpoint(l Log, c Renewal, p Checkpoint) (LogChange, error) {
 	} else if !open {
 		return LogChange{}, errUnopened
 	}
-	h.Left = &left{Token: c.Token, LeaderID: c.CandidateID, Task: p.Task, URI: p.URI, SHA256: p.SHA256}
+	next := left{Token: c.Token, LeaderID: c.CandidateID, Task: p.Task, URI: p.URI, SHA256: p.SHA256}
+	switch {
+	case p.Sequence == h.Sequence && h.Left.holds(next) && l.Body == string(p.Data): // the reply was lost
+		return LogChange{}, nil
+	case p.Sequence != h.Sequence+1:
+		return LogChange{}, &Error{Code: IndexMismatch, Index: Index(h.Sequence), Detail: fmt.Sprintf(
+			"the leader of election %q has put %d checkpoints, so that its next has sequence %d and not %d; if this is a late copy of an earlier call, drop it, and if not, put it with that sequence",
+			l.ID.Election, h.Sequence, h.Sequence+1, p.Sequence)}
+	}
+	h.Sequence, h.Left = p.Sequence, &next
 	return LogChange{Text: headText(h), Body: string(p.Data)}, nil
 }
 
@@ -338,8 +356,12 @@ func openCheckpoint(l Log, c Renewal) (LogChange, error) {
 	if err := l.readHead(&h); err != nil {
 		return LogChange{}, err
 	}
-	if raised, _, err := h.raise(l.ID, c); !raised {
+	raised, same, err := h.raise(l.ID, c)
+	if !raised {
 		return LogChange{}, err
+	}
+	if !same {
+		h.Sequence = 0
 	}
 	if h.Left != nil && h.Left.At.IsZero() {
 		h.Left.At = l.WrittenAt

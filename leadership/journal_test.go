@@ -48,9 +48,12 @@ func snaps(c Renewal, upTo Index, data string) func(Log) (LogChange, error) {
 	return func(l Log) (LogChange, error) { return snapJournal(l, c, upTo, data) }
 }
 
-func puts(c Renewal, data string) func(Log) (LogChange, error) {
+// puts puts the first checkpoint of a leader.
+func puts(c Renewal, data string) func(Log) (LogChange, error) { return putsNext(c, 1, data) }
+
+func putsNext(c Renewal, sequence int64, data string) func(Log) (LogChange, error) {
 	return func(l Log) (LogChange, error) {
-		return putCheckpoint(l, c, Checkpoint{Task: "t", Data: json.RawMessage(data)})
+		return putCheckpoint(l, c, Checkpoint{Sequence: sequence, Task: "t", Data: json.RawMessage(data)})
 	}
 }
 
@@ -257,6 +260,52 @@ func TestACheckpointIsInheritedAsItWasWhenTheMarkWasRaised(t *testing.T) {
 	if again, err := log.checkpoint(); err != nil || !again.At.Equal(p.At) {
 		t.Errorf("it was put at %v, and now at %v, %v", p.At, again.At, err)
 	}
+}
+
+func TestALateCopyOfAnEarlierPutChangesNothing(t *testing.T) {
+	log, ann := newLog(LogCheckpoint), leaderOf(5)
+	for _, rule := range []func(Log) (LogChange, error){inherits(ann), puts(ann, `1`), putsNext(ann, 2, `2`)} {
+		if _, err := log.amend(rule); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := log.Log
+	for what, rule := range map[string]func(Log) (LogChange, error){
+		"a copy of the one before":   puts(ann, `1`),
+		"another one, at its place":  putsNext(ann, 2, `1`),
+		"one beyond the next":        putsNext(ann, 4, `4`),
+		"the same data, beyond that": putsNext(ann, 4, `2`),
+	} {
+		_, err := log.amend(rule)
+		if e := new(Error); !errors.As(err, &e) || e.Code != IndexMismatch || e.Index != 2 || log.Log != before {
+			t.Errorf("%s: %v; the log is %+v", what, err, log.Log)
+		}
+	}
+	ann = inEpoch(ann, 6)
+	for _, what := range []string{"again", "again, in a new epoch"} {
+		if ch, err := log.amend(putsNext(inEpoch(ann, log.mark(t)), 2, `2`)); err != nil || ch.Text != "" {
+			t.Errorf("the last put %s writes %+v, %v", what, ch, err)
+		}
+		log.amend(inherits(ann))
+	}
+	if _, err := log.amend(putsNext(ann, 3, `3`)); err != nil {
+		t.Errorf("the next one, in a new epoch: %v", err)
+	}
+	bob := leaderOf(7)
+	log.amend(inherits(bob))
+	if _, err := log.amend(puts(bob, `4`)); err != nil {
+		t.Errorf("the first one of the next leader: %v", err)
+	}
+}
+
+// mark is the token that may write.
+func (k *kept) mark(t *testing.T) Token {
+	t.Helper()
+	var h checkpointHead
+	if err := k.readHead(&h); err != nil {
+		t.Fatal(err)
+	}
+	return h.Token
 }
 
 func TestALogOfARestoredStoreIsClosedToAllLeadersOfBefore(t *testing.T) {

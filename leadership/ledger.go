@@ -28,6 +28,8 @@ type Checkpoint struct {
 	Election Election
 	Token    Token // of the leader that put it; 0 if there is none
 	LeaderID CandidateID
+	// Sequence is how many checkpoints the leader has put that inherited or put last.
+	Sequence int64
 	Task     string          // one line of at most MaxTaskBytes bytes
 	Data     json.RawMessage // any JSON, of at most MaxCheckpointBytes bytes; or
 	URI      string          // where it is
@@ -44,14 +46,18 @@ type Inheritance struct {
 // CheckpointRequest puts a checkpoint.
 type CheckpointRequest struct {
 	LeaseRequest
-	Task   string
-	Data   json.RawMessage
-	URI    string
-	SHA256 string
+	Sequence int64 // 1 for the first checkpoint of the leader, and then one more each time
+	Task     string
+	Data     json.RawMessage
+	URI      string
+	SHA256   string
 }
 
 func (r CheckpointRequest) checkpoint() (Checkpoint, error) {
-	p := Checkpoint{Task: r.Task, URI: r.URI, SHA256: strings.ToLower(r.SHA256)}
+	p := Checkpoint{Sequence: r.Sequence, Task: r.Task, URI: r.URI, SHA256: strings.ToLower(r.SHA256)}
+	if r.Sequence < 1 {
+		return p, invalid("sequence", fmt.Errorf("sequence is 1 for the first checkpoint of a leader and one more for each that follows, not %d", r.Sequence))
+	}
 	if err := validateText(r.Task); err != nil {
 		return p, invalid("task", fmt.Errorf("task is %w", err))
 	}
@@ -97,10 +103,12 @@ func compact(field string, data json.RawMessage) (json.RawMessage, error) {
 }
 
 // PutCheckpoint replaces the checkpoint of the election. The caller's lease is verified when it
-// first puts one; from then on the log's own mark guards it.
+// first puts one; from then on the log's own mark guards it. The sequence tells a late copy of an
+// earlier call: it changes nothing. The same call again gives the same answer, unless another one
+// followed. In a new epoch the leader counts on.
 //
-// Errors: TokenStale, once a later leader has inherited; LeaseLost; InvalidArgument;
-// PayloadTooLarge.
+// Errors: TokenStale, once a later leader has inherited; IndexMismatch, with the present sequence
+// as its Index, if the call's does not follow on it; LeaseLost; InvalidArgument; PayloadTooLarge.
 func (l *Ledger) PutCheckpoint(ctx context.Context, r CheckpointRequest) (Checkpoint, error) {
 	c, err := r.renewal()
 	if err != nil {
@@ -151,7 +159,7 @@ func (l Log) checkpoint() (Checkpoint, error) {
 	if at.IsZero() {
 		at = l.WrittenAt
 	}
-	p := Checkpoint{Election: l.ID.Election, Token: h.Left.Token, LeaderID: h.Left.LeaderID, Task: h.Left.Task, URI: h.Left.URI, SHA256: h.Left.SHA256, At: at}
+	p := Checkpoint{Election: l.ID.Election, Token: h.Left.Token, LeaderID: h.Left.LeaderID, Sequence: h.Sequence, Task: h.Left.Task, URI: h.Left.URI, SHA256: h.Left.SHA256, At: at}
 	if l.Body != "" {
 		p.Data = json.RawMessage(l.Body)
 	}
@@ -205,7 +213,9 @@ type JournalHead struct {
 }
 
 // OpenJournal verifies the caller's lease and raises the journal's mark to its token: what is read
-// from then on is complete, for no earlier leader can append any more. Idempotent.
+// from then on is complete, for no earlier leader can append any more. Idempotent. A new epoch
+// alone does not stop the journal: what was sent under the token before may land until the leader
+// opens it, or appends, under the next one.
 //
 // Errors: LeaseLost; TokenStale.
 func (l *Ledger) OpenJournal(ctx context.Context, r LeaseRequest) (JournalHead, error) {

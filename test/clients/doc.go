@@ -85,6 +85,8 @@
 //	               members     read its members
 //	             and, while it leads:
 //	               checkpoint  keep the JSON string "here" as the election's checkpoint
+//	               newer       keep the JSON string "there" as its checkpoint
+//	               append      append the JSON string "here" to its journal
 //	               handover    hand the term over to the best candidate in line
 //	               check       ask whether the token of the lease is the newest
 //

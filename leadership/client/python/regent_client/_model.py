@@ -154,6 +154,7 @@ class Checkpoint:
     leader_id: str
     at: str
     election: str = ""
+    sequence: int = 0  # how many the leader has put
     task: str = ""
     data: JSON = None
     uri: str = ""

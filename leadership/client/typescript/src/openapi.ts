@@ -898,8 +898,12 @@ export interface paths {
         /**
          * Leave behind what a successor is to go on from.
          * @description Replaces the checkpoint of the election. The caller's lease is verified when it first puts one. From then on it may put others until a
-         *     later leader has inherited: then it gets `TOKEN_STALE`. `data` is any JSON but null; larger data goes elsewhere, and its `uri` here. The
-         *     same call again does the same. There is no `If-Match`: the fencing token guards the checkpoint.
+         *     later leader has inherited: then it gets `TOKEN_STALE`. `data` is any JSON but null; larger data goes elsewhere, and its `uri` here.
+         *
+         *     The leader counts its checkpoints in `sequence`, from 1. If the reply was lost, the same call again gives the same answer. A late copy
+         *     of it, after the leader has put another one, changes nothing: `INDEX_MISMATCH` with the present sequence as its `index`. A leader that
+         *     does not know how many it has put learns it so, too: it goes on with `index` and one. There is no `If-Match`: the fencing token and the
+         *     sequence guard the checkpoint.
          */
         put: operations["putCheckpoint"];
         post?: never;
@@ -1618,6 +1622,8 @@ export interface components {
             candidateId: components["schemas"]["CandidateId"];
             key: components["schemas"]["Key"];
             fencingToken: components["schemas"]["GrantedToken"];
+            /** @description 1 for the first checkpoint of the leader, and then one more each time; in a new epoch it counts on. */
+            sequence: number;
             /** @description What the checkpoint is of. */
             task?: components["schemas"]["Text"];
             /** @description Any JSON but null, at most 64 KiB without its white space, and 100 arrays and objects deep. Or `uri`. */
@@ -1632,6 +1638,8 @@ export interface components {
             /** @description Of the leader that put it. */
             fencingToken: components["schemas"]["GrantedToken"];
             leaderId: components["schemas"]["CandidateId"];
+            /** @description How many the leader has put that put or inherited one last; 0 if it has only inherited. */
+            sequence: number;
             task?: components["schemas"]["Text"];
             /**
              * Format: date-time
@@ -2040,7 +2048,7 @@ export interface components {
             retryAfterMs?: number;
             /** @description The first revision that is still kept, if older ones are not. */
             oldestRevision?: number;
-            /** @description With `INDEX_MISMATCH` that of the journal's last entry; left out if that is 0. With `HISTORY_COMPACTED` of a journal that of its snapshot. */
+            /** @description With `INDEX_MISMATCH` that of the journal's last entry, or the sequence of the leader's last checkpoint; left out if that is 0. With `HISTORY_COMPACTED` of a journal that of its snapshot. */
             index?: number;
             errors?: components["schemas"]["FieldError"][];
         };
@@ -2393,7 +2401,7 @@ export interface components {
                 };
             };
         };
-        /** @description The caller does not lead (`LEASE_LOST`), or a later leader has opened the journal (`TOKEN_STALE`); stop now. The journal is at another `index` than the caller says (`INDEX_MISMATCH`): read what follows the one that it knows. */
+        /** @description The caller does not lead (`LEASE_LOST`), or a later leader has opened what it writes to (`TOKEN_STALE`); stop now. The journal, or the checkpoint, is at another `index` than the caller says (`INDEX_MISMATCH`): read what follows the one that it knows. */
         NotAppended: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -4049,7 +4057,7 @@ export interface operations {
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
             408: components["responses"]["RequestTimeout"];
-            409: components["responses"]["NotLeft"];
+            409: components["responses"]["NotAppended"];
             413: components["responses"]["PayloadTooLarge"];
             414: components["responses"]["URITooLong"];
             415: components["responses"]["UnsupportedMediaType"];

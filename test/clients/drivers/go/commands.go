@@ -95,6 +95,13 @@ func (d *driver) make(kind string) (err error) {
 		_, err = d.client.Members(d.ctx, d.election)
 	case "checkpoint":
 		err = l.Checkpoint(d.ctx, "", "here")
+	case "newer":
+		err = l.Checkpoint(d.ctx, "", "there")
+	case "append":
+		var j *client.Journal
+		if j, err = l.Journal(d.ctx); err == nil {
+			_, err = j.Append(d.ctx, client.Entry{Data: "here"})
+		}
 	case "handover":
 		err = l.HandOver(d.ctx, "")
 	case "check":

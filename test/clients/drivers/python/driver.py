@@ -167,7 +167,8 @@ class Threads:
         client, lease = self.client, self.lease
         calls: dict[str, Callable[[], object]] = {
             "read": lambda: client.read(ELECTION, strong=True), "members": lambda: client.members(ELECTION),
-            "checkpoint": lambda: lease.checkpoint.put("here"), "handover": lambda: lease.hand_over(),
+            "checkpoint": lambda: lease.checkpoint.put("here"), "newer": lambda: lease.checkpoint.put("there"),
+            "append": lambda: lease.journal.append("here"), "handover": lambda: lease.hand_over(),
             "check": lambda: client.check_token(ELECTION, lease.token),
         }
         try:
@@ -279,7 +280,8 @@ class Tasks:
         client, lease = self.client, self.lease
         calls: dict[str, Callable[[], Any]] = {
             "read": lambda: client.read(ELECTION, strong=True), "members": lambda: client.members(ELECTION),
-            "checkpoint": lambda: lease.checkpoint.put("here"), "handover": lambda: lease.hand_over(),
+            "checkpoint": lambda: lease.checkpoint.put("here"), "newer": lambda: lease.checkpoint.put("there"),
+            "append": lambda: lease.journal.append("here"), "handover": lambda: lease.hand_over(),
             "check": lambda: client.check_token(ELECTION, lease.token),
         }
         try:

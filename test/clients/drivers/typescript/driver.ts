@@ -117,6 +117,8 @@ async function make(kind: string): Promise<unknown> {
   if (kind === "members") return client.members(election, { signal });
   if (!leading) throw new Error("it does not lead");
   if (kind === "checkpoint") return leading.checkpoint.put("here", { signal });
+  if (kind === "newer") return leading.checkpoint.put("there", { signal });
+  if (kind === "append") return (await leading.journal({ signal })).append({ data: "here" }, { signal });
   if (kind === "handover") return leading.handOver({ signal });
   if (kind === "check") return client.checkToken(election, leading.token, { signal });
   throw new Error(`unknown kind of call ${kind}`);

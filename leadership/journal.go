@@ -155,9 +155,11 @@ type Mark struct {
 // journalHead is the text of a journal's head.
 type journalHead struct {
 	Mark
-	Index    Index    `json:"index,omitempty"`    // of the last entry
-	Snapshot Index    `json:"snapshot,omitempty"` // the entries up to it may be trimmed
-	Last     appended `json:"last,omitzero"`
+	Index    Index `json:"index,omitempty"`    // of the last entry
+	Snapshot Index `json:"snapshot,omitempty"` // the entries up to it may be trimmed
+	// Generation is the mark of the last restore: entries before it may be others than were read.
+	Generation Token    `json:"generation,omitempty"`
+	Last       appended `json:"last,omitzero"`
 }
 
 // appended is the last append, to know it when it is repeated. It is that of the mark's leader: an
@@ -370,8 +372,9 @@ func openCheckpoint(l Log, c Renewal) (LogChange, error) {
 }
 
 // RaisedLog is the change of a log after which no leader can write in it whose token is not above
-// the given one: for a store whose elections were raised after a restore, or that is being moved.
-func RaisedLog(l Log, token Token) (LogChange, error) {
+// the given one: for a store whose elections were raised after a restore, or that is being moved. A
+// journal that was restored begins a generation: its readers may know of entries that are gone.
+func RaisedLog(l Log, token Token, restored bool) (LogChange, error) {
 	if l.ID.Kind == LogSecret { // it has no leader
 		return LogChange{}, nil
 	}
@@ -388,6 +391,9 @@ func RaisedLog(l Log, token Token) (LogChange, error) {
 		return LogChange{}, err
 	}
 	*mark = Mark{Token: token}
+	if h, ok := head.(*journalHead); ok && restored {
+		h.Generation = token
+	}
 	if h, ok := head.(*checkpointHead); ok && h.Left != nil && h.Left.At.IsZero() {
 		h.Left.At = l.WrittenAt
 	}

@@ -230,7 +230,7 @@ func TestTheHeadOfALogHasTheMembersThatTheProgramBeforeReads(t *testing.T) {
 func TestTheProgramBeforeRaisesTheSharedSecretAsACheckpoint(t *testing.T) {
 	want := Key{7}
 	written := secretChange(want)
-	raised, err := RaisedLog(Log{ID: LogID{"regent.secret", LogCheckpoint}, Text: written.Text, Body: written.Body}, 1000)
+	raised, err := RaisedLog(Log{ID: LogID{"regent.secret", LogCheckpoint}, Text: written.Text, Body: written.Body}, 1000, true)
 	if err != nil || raised.Text == written.Text {
 		t.Fatalf("raised as %+v, %v", raised, err)
 	}
@@ -320,7 +320,7 @@ func TestALogOfARestoredStoreIsClosedToAllLeadersOfBefore(t *testing.T) {
 		}
 		log.amend(write)
 		body := log.Body
-		raise := func(l Log) (LogChange, error) { return RaisedLog(l, 1000) }
+		raise := func(l Log) (LogChange, error) { return RaisedLog(l, 1000, true) }
 		if ch, err := log.amend(raise); err != nil || ch.Text == "" || ch.Body != body {
 			t.Fatalf("%s: %+v, %v", kind, ch, err)
 		}
@@ -343,6 +343,51 @@ func TestALogOfARestoredStoreIsClosedToAllLeadersOfBefore(t *testing.T) {
 		if _, err := log.amend(next); err != nil {
 			t.Errorf("%s: the next leader: %v", kind, err)
 		}
+	}
+}
+
+func TestAReaderFromBeforeARestoreBeginsAnew(t *testing.T) {
+	log, ann := newLog(LogJournal), leaderOf(5)
+	log.amend(opens(ann))
+	log.amend(appends(ann, 0, `1`, `2`, `3`))
+	read := func(after Index, generation Token) (JournalPage, error) {
+		return NewLedger(nil, &scripted{log: log}).ReadJournal(t.Context(), JournalRequest{Election: "jobs", After: after, Generation: generation})
+	}
+	if _, err := read(3, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, restored := range []Token{1000, 2000} { // the backup has entry 1 alone
+		log.amend(func(l Log) (LogChange, error) {
+			var h journalHead
+			err := l.readHead(&h)
+			h.Index = 1
+			return LogChange{Text: headText(h)}, err
+		})
+		log.added = []Segment{{1, 1, `[{"token":5,"data":1}]`, aMoment}}
+		log.amend(func(l Log) (LogChange, error) { return RaisedLog(l, restored, true) })
+		bob := leaderOf(restored + 1)
+		log.amend(opens(bob))
+		log.amend(appends(bob, 1, `"other"`, `"others"`))
+		for _, before := range []Token{0, restored - 1000} {
+			_, err := read(3, before)
+			if e := new(Error); !errors.As(err, &e) || e.Code != HistoryCompacted || e.Generation != restored || e.Index != 0 {
+				t.Errorf("a reader of generation %d after the restore at %d: %v", before, restored, err)
+			}
+		}
+		page, err := read(0, 0)
+		if err != nil || page.Generation != restored || len(page.Entries) != 3 {
+			t.Errorf("from the start: %+v, %v", page, err)
+		}
+		if page, err := read(1, restored); err != nil || len(page.Entries) != 2 {
+			t.Errorf("a reader that began anew: %+v, %v", page, err)
+		}
+	}
+	before := log.Log
+	if log.amend(func(l Log) (LogChange, error) { return RaisedLog(l, 3000, false) }); log.Log == before {
+		t.Error("a move does not raise it")
+	}
+	if page, err := read(3, 2000); err != nil || page.Generation != 2000 {
+		t.Errorf("after a move: %+v, %v", page, err)
 	}
 }
 
@@ -431,7 +476,7 @@ func TestAHeadThatCannotBeReadIsRefused(t *testing.T) {
 		log := Log{ID: LogID{"jobs", LogJournal}, Text: text}
 		for what, rule := range map[string]func(Log) (LogChange, error){
 			"open": opens(leaderOf(5)), "append": appends(leaderOf(5), 0, `1`), "snapshot": snaps(leaderOf(5), 1, `1`),
-			"raise": func(l Log) (LogChange, error) { return RaisedLog(l, 9) },
+			"raise": func(l Log) (LogChange, error) { return RaisedLog(l, 9, true) },
 		} {
 			if ch, err := rule(log); !errors.Is(err, RecordCorrupt) || ch.Text != "" {
 				t.Errorf("%s of %s: %+v, %v", what, text, ch, err)

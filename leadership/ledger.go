@@ -210,6 +210,9 @@ type JournalHead struct {
 	Token    Token // the highest that has opened it; 0: none
 	Index    Index // of the last entry; 0: none
 	Snapshot Index // entries up to it can only be had as a snapshot; 0: none
+	// Generation rises when the store is restored from a backup: the journal may have lost entries,
+	// and others may stand in their places. 0: it never was.
+	Generation Token
 }
 
 // OpenJournal verifies the caller's lease and raises the journal's mark to its token: what is read
@@ -245,7 +248,7 @@ func (l *Ledger) Head(ctx context.Context, e Election) (JournalHead, error) {
 func (l Log) journal() (JournalHead, error) {
 	var h journalHead
 	err := l.readHead(&h)
-	return JournalHead{Election: l.ID.Election, Token: h.Token, Index: h.Index, Snapshot: h.Snapshot}, err
+	return JournalHead{Election: l.ID.Election, Token: h.Token, Index: h.Index, Snapshot: h.Snapshot, Generation: h.Generation}, err
 }
 
 // AppendRequest adds entries to a journal.
@@ -399,7 +402,9 @@ func (l *Ledger) ReadSnapshot(ctx context.Context, e Election) (JournalSnapshot,
 type JournalRequest struct {
 	Election Election
 	After    Index // entries with a greater index
-	Limit    int   // 1 to MaxPageSize; 0 for DefaultPageSize
+	// Generation is that of the page which the reader read last; if After and Applied are 0, any.
+	Generation Token
+	Limit      int // 1 to MaxPageSize; 0 for DefaultPageSize
 	// Member, if it is not empty, is a follower that has applied the entries up to Applied.
 	Member  CandidateID
 	Applied Index
@@ -415,8 +420,8 @@ func (r JournalRequest) validate() (limit int, err error) {
 	if err := r.Election.Validate(); err != nil {
 		return 0, invalid("election", err)
 	}
-	if r.After < 0 || r.Applied < 0 {
-		return 0, invalid("after", errors.New("after and applied are indices, 0 or more"))
+	if r.After < 0 || r.Applied < 0 || r.Generation < 0 {
+		return 0, invalid("after", errors.New("after, applied and generation are 0 or more"))
 	}
 	if r.Member != "" {
 		if err := r.Member.Validate(); err != nil {
@@ -437,9 +442,11 @@ type JournalPage struct {
 // ReadJournal reads entries, in their order and without a gap, fewer than there are if they are
 // large. It is strong: what was acknowledged before is seen.
 //
-// Errors: HistoryCompacted, if entries that were asked for are only to be had as a snapshot; its
-// Index is that of the snapshot. IndexMismatch, if the journal has not so many entries as were
-// asked for or applied: it was restored from a backup, or the reader means another one.
+// Errors: HistoryCompacted, if entries that were asked for are only to be had as a snapshot, or if
+// the reader knows another Generation: then all that it has read is void, and it begins anew from
+// the snapshot or, if there is none, from index 0. The error's Index is that of the snapshot, and
+// its Generation that of the journal. IndexMismatch, if the journal has not so many entries as were
+// asked for or applied: the reader means another one.
 func (l *Ledger) ReadJournal(ctx context.Context, r JournalRequest) (JournalPage, error) {
 	limit, err := r.validate()
 	if err != nil {
@@ -450,13 +457,16 @@ func (l *Ledger) ReadJournal(ctx context.Context, r JournalRequest) (JournalPage
 		switch known := max(r.After, r.Applied); {
 		case err != nil:
 			return page, err
+		case known > 0 && page.Generation != r.Generation:
+			return page, &Error{Code: HistoryCompacted, Index: page.Snapshot, Generation: page.Generation, Detail: fmt.Sprintf(
+				"the journal of election %q was restored from a backup and is of generation %d, not %d; drop what was read, begin anew from its snapshot or, if there is none, from index 0, and send that generation from then on", r.Election, page.Generation, r.Generation)}
 		case page.Index < known:
 			return page, &Error{Code: IndexMismatch, Index: page.Index, Detail: fmt.Sprintf(
-				"the journal of election %q ends at index %d, before %d; if it was restored from a backup, read it anew from its snapshot or from the start", r.Election, page.Index, known)}
+				"the journal of election %q ends at index %d, before %d; it is another one than was read: read it anew from its snapshot or from the start", r.Election, page.Index, known)}
 		case len(page.Entries) > 0, page.Index == r.After:
 			return page, nil
 		case r.After < page.Snapshot:
-			return page, &Error{Code: HistoryCompacted, Index: page.Snapshot, Detail: fmt.Sprintf(
+			return page, &Error{Code: HistoryCompacted, Index: page.Snapshot, Generation: page.Generation, Detail: fmt.Sprintf(
 				"the journal of election %q is kept from index %d; read its snapshot, and go on after %d", r.Election, page.Snapshot+1, page.Snapshot)}
 		case again: // the entry was there before the second read began
 			return page, &Error{Code: RecordCorrupt, Detail: fmt.Sprintf("the journal of election %q is at index %d, and entry %d is missing", r.Election, page.Index, r.After+1)}

@@ -78,7 +78,7 @@ func logsOf(t *testing.T, s Store) map[string]any {
 			all[name+" snapshot"] = snap
 		}
 		for after := h.Snapshot; after < h.Index; {
-			page, err := l.ReadJournal(t.Context(), leadership.JournalRequest{Election: id.Election, After: after})
+			page, err := l.ReadJournal(t.Context(), leadership.JournalRequest{Election: id.Election, After: after, Generation: h.Generation})
 			if err != nil {
 				return err
 			}

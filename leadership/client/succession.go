@@ -153,6 +153,7 @@ func (c *Client) ReadSnapshot(ctx context.Context, e leadership.Election) (leade
 func (c *Client) ReadJournal(ctx context.Context, r leadership.JournalRequest) (leadership.JournalPage, error) {
 	query := url.Values{}
 	setNumber(query, "after", int64(r.After))
+	setNumber(query, "generation", int64(r.Generation))
 	setNumber(query, "limit", int64(r.Limit))
 	setText(query, "member", string(r.Member))
 	setNumber(query, "applied", int64(r.Applied))

@@ -147,16 +147,17 @@ type JournalHead struct {
 	FencingToken  leadership.Token    `json:"fencingToken,omitzero"` // the highest that has opened it
 	Index         leadership.Index    `json:"index"`
 	SnapshotIndex leadership.Index    `json:"snapshotIndex"`
+	Generation    leadership.Token    `json:"generation,omitzero"`
 }
 
 // NewJournalHead writes a head.
 func NewJournalHead(h leadership.JournalHead) JournalHead {
-	return JournalHead{h.Election, h.Token, h.Index, h.Snapshot}
+	return JournalHead{h.Election, h.Token, h.Index, h.Snapshot, h.Generation}
 }
 
 // Leadership reads a head.
 func (w JournalHead) Leadership() leadership.JournalHead {
-	return leadership.JournalHead{Election: w.Election, Token: w.FencingToken, Index: w.Index, Snapshot: w.SnapshotIndex}
+	return leadership.JournalHead{Election: w.Election, Token: w.FencingToken, Index: w.Index, Snapshot: w.SnapshotIndex, Generation: w.Generation}
 }
 
 // AppendRequest is the body that adds entries to a journal.

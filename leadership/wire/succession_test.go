@@ -194,13 +194,13 @@ func TestTreeIsReadAsItWasWritten(t *testing.T) {
 
 func TestEntryIDIsAnIndex(t *testing.T) {
 	t.Parallel()
-	for id, want := range map[string]leadership.Index{"0": 0, "7": 7, "9007199254740991": 9007199254740991} {
-		if got, err := ParseLastEntryID(id); got != want || err != nil {
-			t.Errorf("%q is read as %d, %v", id, got, err)
+	for id, want := range map[string]leadership.Index{"0": 0, "7": 7, "1000:7": 7, "9007199254740991": 9007199254740991} {
+		if generation, got, err := ParseLastEntryID(id); got != want || EntryID(generation, got) != id || err != nil {
+			t.Errorf("%q is read as %d of %d, %v", id, got, generation, err)
 		}
 	}
-	for _, id := range []string{"", "-1", "07", "+7", "7.0", "seven", "9223372036854775808"} {
-		_, err := ParseLastEntryID(id)
-		wantInvalid(t, err, LastEventIDHeader, "must be the id of the last entry that was read, its index")
+	for _, id := range []string{"", "-1", "07", "+7", "7.0", "seven", "9223372036854775808", "0:7", ":7", "7:", "1:2:3"} {
+		_, _, err := ParseLastEntryID(id)
+		wantInvalid(t, err, LastEventIDHeader, "must be the id of the last entry that was read")
 	}
 }

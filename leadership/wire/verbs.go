@@ -348,7 +348,7 @@ var rows = []Row{
 	{
 		Verb: VerbJournal, Method: http.MethodGet, Path: pathElection + JournalPath, Type: ContentType, Scope: ScopeElection,
 		Roles: inherits, Cost: CostRead, Repeat: RepeatRead,
-		Does: "The entries after an index: `?after=INDEX&limit=`, up to some 4 MiB. With `&member=ID&applied=INDEX` the reader is a follower that has applied so much. `HISTORY_COMPACTED` where only a snapshot is kept.",
+		Does: "The entries after an index: `?after=INDEX&generation=&limit=`, up to some 4 MiB. With `&member=ID&applied=INDEX` the reader is a follower that has applied so much. `HISTORY_COMPACTED` where only a snapshot is kept, or the store was restored.",
 	},
 	{
 		Verb: VerbFollowJournal, Method: http.MethodGet, Path: pathElection + JournalPath, Type: StreamType, Scope: ScopeElection,

@@ -2,7 +2,9 @@ package clients_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"regent/leadership"
@@ -33,6 +35,33 @@ var ledgerTrials = []trial{
 			s.Errorf("the checkpoint is %+v\n%s", p, s.story())
 		}
 		d.stops()
+	}},
+	{name: "a follower of a journal begins anew after its store was restored", needs: []ability{callsToo}, run: func(s *scene) {
+		bob := s.bob()
+		_, err := s.present.owner.AppendJournal(s.Context(), leadership.AppendRequest{LeaseRequest: bob.LeaseRequest, Entries: []leadership.Entry{
+			{Data: []byte(`1`)}, {Data: []byte(`2`)},
+		}})
+		s.need(err)
+		d := s.start(clients.Options{Idle: true})
+		d.tells("call follow")
+		d.awaits(clients.Item, 2)
+		_, err = s.store.Amend(s.Context(), leadership.LogID{Election: s.election, Kind: leadership.LogJournal}, func(l leadership.Log) (leadership.LogChange, error) {
+			return leadership.RaisedLog(l, 1000, true)
+		})
+		s.need(err)
+		d.awaits(clients.Done, 1)
+		var got []string
+		for _, e := range d.said() {
+			if e.Event == clients.Item {
+				got = append(got, fmt.Sprint(e.Type, " ", e.Revision))
+			}
+		}
+		if want := []string{"entry 1", "entry 2", "snapshot 0", "entry 1", "entry 2"}; !slices.Equal(got, want) {
+			s.Errorf("it has got %q, want %q\n%s", got, want, s.story())
+		}
+		d.tells("stop")
+		d.ends()
+		bob.release()
 	}},
 	{name: "an append whose reply is lost is repeated in a new epoch, and is there once", needs: []ability{callsToo}, run: func(s *scene) {
 		s.gate.hurry(often)

@@ -988,7 +988,7 @@ export interface paths {
          *     journal's last entry: ask again after the last one of the page until it is reached. Where only a snapshot is kept of the entries, the
          *     answer is 410 with its `index`: read the snapshot, and go on after that.
          *
-         *     With `Accept: text/event-stream` the answer is a stream that goes on. Each entry is an event named `entry`, with its index as the id.
+         *     With `Accept: text/event-stream` the answer is a stream that goes on. Each entry is an event named `entry`, with its index as the id, after `GENERATION:` if there is one.
          *     A comment comes every 15 s. The stream ends as those of events do, with an event named `end`: open it again with Last-Event-ID or,
          *     after `compacted`, read the snapshot first. The call needs the role candidate, operator or admin.
          */
@@ -1689,6 +1689,8 @@ export interface components {
             index: components["schemas"]["Index"];
             /** @description The entries up to it may only be had as a snapshot; 0 if there is none. */
             snapshotIndex: components["schemas"]["Index"];
+            /** @description Rises when the store is restored from a backup; left out if it never was. Send it with `after`. */
+            generation?: components["schemas"]["GrantedToken"];
         };
         JournalPage: {
             election: components["schemas"]["Election"];
@@ -1698,6 +1700,8 @@ export interface components {
             index: components["schemas"]["Index"];
             /** @description The entries up to it may only be had as a snapshot; 0 if there is none. */
             snapshotIndex: components["schemas"]["Index"];
+            /** @description Rises when the store is restored from a backup; left out if it never was. Send it with `after`. */
+            generation?: components["schemas"]["GrantedToken"];
             entries: components["schemas"]["JournalEntry"][];
         };
         /** @description One entry of a journal, also the event `entry` of a stream of it. */
@@ -2050,6 +2054,8 @@ export interface components {
             oldestRevision?: number;
             /** @description With `INDEX_MISMATCH` that of the journal's last entry, or the sequence of the leader's last checkpoint; left out if that is 0. With `HISTORY_COMPACTED` of a journal that of its snapshot. */
             index?: number;
+            /** @description With `HISTORY_COMPACTED` that of the journal; left out if its store was never restored. */
+            generation?: number;
             errors?: components["schemas"]["FieldError"][];
         };
         /** @description A part of the request that is wrong. It has either `pointer` or `parameter`. */
@@ -4164,6 +4170,12 @@ export interface operations {
             query?: {
                 /** @description The index after which to continue; 0, the default, for all. */
                 after?: number;
+                /**
+                 * @description That of the page which was read last, if it had one. The journal of a store that was restored from a backup has another one, and
+                 *     may have other entries: then the answer is 410, with `generation`, and the reader drops all that it has read and begins anew, from
+                 *     the snapshot or, if there is none, from index 0.
+                 */
+                generation?: number;
                 /** @description Not of a stream. There may be fewer entries if they are large. */
                 limit?: number;
                 /** @description The reader is a follower of the election, by this id, as if it had joined. It needs the right to be that candidate. */

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -96,7 +95,7 @@ func write[B, Q, R, W any](a *api, most largest, read func(B, leadership.Electio
 
 // journal reads a page of a journal.
 func (a *api) journal(w http.ResponseWriter, r *http.Request) error {
-	values, err := query(r, "after", "limit", "member", "applied")
+	values, err := query(r, "after", "generation", "limit", "member", "applied")
 	if err != nil {
 		return err
 	}
@@ -124,6 +123,11 @@ func journalRequest(r *http.Request, values url.Values) (leadership.JournalReque
 	if request.Applied, err = index(values, "applied"); err != nil {
 		return request, err
 	}
+	generation, err := index(values, "generation")
+	if err != nil {
+		return request, err
+	}
+	request.Generation = leadership.Token(generation)
 	if values.Has("member") {
 		if request.Member, err = member(r, values.Get("member")); err != nil {
 			return request, err
@@ -146,7 +150,7 @@ func index(values url.Values, name string) (leadership.Index, error) {
 // followJournal streams the entries of a journal after an index. The header of a reader that
 // resumes overrides the parameter with which it began.
 func (a *api) followJournal(w http.ResponseWriter, r *http.Request) error {
-	values, err := query(r, "after", "member", "applied")
+	values, err := query(r, "after", "generation", "member", "applied")
 	if err != nil {
 		return err
 	}
@@ -156,7 +160,7 @@ func (a *api) followJournal(w http.ResponseWriter, r *http.Request) error {
 	}
 	id, err := lastEventID(r)
 	if err == nil && id != "" {
-		request.After, err = wire.ParseLastEntryID(id)
+		request.Generation, request.After, err = wire.ParseLastEntryID(id)
 	}
 	if err != nil {
 		return err
@@ -166,7 +170,7 @@ func (a *api) followJournal(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer feed.Close()
-	return a.stream(w, r, &following{feed, request.After}, nil)
+	return a.stream(w, r, &following{feed, request.Generation, request.After}, nil)
 }
 
 // beginFollow opens the source of a stream. The history may not be kept: that is an error, and no
@@ -180,7 +184,8 @@ func (a *api) beginFollow(w http.ResponseWriter, r *http.Request, request leader
 // following is the source of a stream of a journal.
 type following struct {
 	*instance.JournalFeed
-	after leadership.Index
+	generation leadership.Token
+	after      leadership.Index
 }
 
 func (f *following) next(ctx context.Context) ([]message, error) {
@@ -188,6 +193,7 @@ func (f *following) next(ctx context.Context) ([]message, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.generation = page.Generation
 	messages := make([]message, len(page.Entries))
 	for i, e := range page.Entries {
 		f.after = e.Index
@@ -196,4 +202,4 @@ func (f *following) next(ctx context.Context) ([]message, error) {
 	return messages, nil
 }
 
-func (f *following) cursor() string { return strconv.FormatInt(int64(f.after), 10) }
+func (f *following) cursor() string { return wire.EntryID(f.generation, f.after) }

@@ -153,12 +153,15 @@ func TestSuccessorInheritsTheCheckpointAndNoLatePutChangesIt(t *testing.T) {
 	w.do("GET", toPlanner+"/checkpoint", "").wantRefusal(t, leadership.NotFound)
 	var put wire.Checkpoint
 	for _, page := range []string{"2", "3", "3"} {
-		w.onPlanner("/checkpoint", leads(`"task":"page `+page+`","data":{ "done" : [1,`+page+`], "a": null }`)).into(t, &put)
+		w.onPlanner("/checkpoint", leads(`"sequence":`+map[string]string{"2": "1", "3": "2"}[page]+`,"task":"page `+page+`","data":{ "done" : [1,`+page+`], "a": null }`)).into(t, &put)
 	}
 	got := w.do("GET", toPlanner+"/checkpoint", "")
-	const want = `{"election":"planner","fencingToken":1,"leaderId":"agent-7","task":"page 3","at":"2027-03-01T12:00:00Z","data":{"done":[1,3],"a":null}}` + "\n"
+	const want = `{"election":"planner","fencingToken":1,"leaderId":"agent-7","sequence":2,"task":"page 3","at":"2027-03-01T12:00:00Z","data":{"done":[1,3],"a":null}}` + "\n"
 	if diff := cmp.Diff(want, string(got.body)); diff != "" || put.Task != "page 3" {
 		t.Errorf("the checkpoint (-want +got):\n%s", diff)
+	}
+	if p := w.onPlanner("/checkpoint", leads(`"sequence":1,"data":2`)).wantRefusal(t, leadership.IndexMismatch); p.Index != 2 || !strings.Contains(p.Detail, "its next has sequence 3") {
+		t.Errorf("a late copy of the first: %+v", p)
 	}
 	w.clock.Advance(31 * time.Second)
 	acquire := asOther + `,"inherit":true}`
@@ -169,12 +172,12 @@ func TestSuccessorInheritsTheCheckpointAndNoLatePutChangesIt(t *testing.T) {
 			t.Fatalf("granted: %+v", g)
 		}
 	}
-	p := w.onPlanner("/checkpoint", leads(`"data":"late"`)).wantRefusal(t, leadership.TokenStale)
-	if !strings.Contains(p.Detail, "stop acting with fencing token 1") || string(w.do("GET", toPlanner+"/checkpoint", "").body) != string(got.body) {
+	p := w.onPlanner("/checkpoint", leads(`"sequence":3,"data":"late"`)).wantRefusal(t, leadership.TokenStale)
+	if stands := strings.Replace(want, `"sequence":2`, `"sequence":0`, 1); !strings.Contains(p.Detail, "stop acting with fencing token 1") || string(w.do("GET", toPlanner+"/checkpoint", "").body) != stands {
 		t.Errorf("a late put: %+v", p)
 	}
 	put = wire.Checkpoint{}
-	w.onPlanner("/checkpoint", asOther+`,"fencingToken":2,"uri":"gs://bucket/object#1","sha256":"`+strings.Repeat("0A", 32)+`"}`).into(t, &put)
+	w.onPlanner("/checkpoint", asOther+`,"fencingToken":2,"sequence":1,"uri":"gs://bucket/object#1","sha256":"`+strings.Repeat("0A", 32)+`"}`).into(t, &put)
 	if put.URI != "gs://bucket/object#1" || put.SHA256 != strings.Repeat("0a", 32) || put.Data != nil || put.FencingToken != 2 {
 		t.Errorf("elsewhere: %+v", put)
 	}
@@ -190,7 +193,7 @@ func TestWaitingCandidateInherits(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.acquire()
-	w.onPlanner("/checkpoint", leads(`"data":7`))
+	w.onPlanner("/checkpoint", leads(`"sequence":1,"data":7`))
 	w.onPlanner(":release", asLeader).lease(t)
 	var g wire.Grant
 	w.onPlanner(":acquire", asOther+`,"inherit":true,"wait":"10s"}`).into(t, &g)
@@ -296,8 +299,8 @@ func TestLargeDataIsRefusedWithWhatToDo(t *testing.T) {
 		return `"after":0,"entries":[` + strings.TrimSuffix(strings.Repeat(`{"data":`+text(of)+`},`, n), ",") + `]`
 	}
 	for _, c := range []struct{ suffix, more, where, detail string }{
-		{"/checkpoint", `"data":` + text(leadership.MaxCheckpointBytes+1), "/data", "data has at most 65536 bytes of JSON, and this one has 65537; put it elsewhere, and send its uri"},
-		{"/checkpoint", `"data":` + text(wire.MaxCheckpointBody), "", "the body of this call must not exceed 81920 bytes; put larger data elsewhere, and send its uri"},
+		{"/checkpoint", `"sequence":1,"data":` + text(leadership.MaxCheckpointBytes+1), "/data", "data has at most 65536 bytes of JSON, and this one has 65537; put it elsewhere, and send its uri"},
+		{"/checkpoint", `"sequence":1,"data":` + text(wire.MaxCheckpointBody), "", "the body of this call must not exceed 81920 bytes; put larger data elsewhere, and send its uri"},
 		{"/journal:append", entries(8, leadership.MaxAppendBytes/8+1), "/entries", "at most 524288 bytes of JSON together, and this one has 524296; append it in parts"},
 		{"/journal:append", entries(1, leadership.MaxAppendBytes+1), "/entries/0/data", "this one has 524289; put it elsewhere, and append where it is"},
 		{"/journal:append", entries(1, wire.MaxAppendBody), "", "the body of this call must not exceed 588672 bytes; append the entries in parts"},
@@ -316,7 +319,7 @@ func TestLargeDataIsRefusedWithWhatToDo(t *testing.T) {
 	if head.Index != leadership.MaxEntries {
 		t.Errorf("as much as may be appended: %+v", head)
 	}
-	w.onPlanner("/checkpoint", leads(`"data":`+text(leadership.MaxCheckpointBytes))).into(t, &wire.Checkpoint{})
+	w.onPlanner("/checkpoint", leads(`"sequence":1,"data":`+text(leadership.MaxCheckpointBytes))).into(t, &wire.Checkpoint{})
 	w.onPlanner("/journal/snapshot", leads(`"upTo":500,"data":`+text(leadership.MaxSnapshotBytes))).into(t, &head)
 	if head.SnapshotIndex != leadership.MaxEntries {
 		t.Errorf("as large a snapshot as may be: %+v", head)
@@ -558,16 +561,16 @@ func TestWrongSuccessionsAreRefused(t *testing.T) {
 		{name: "leaders of others in a part", request: put(""), body: `{"policy":{"leadersOf":"orders.","delegation":{"parent":"plan"}}}`, status: 400, code: wrong, detail: "a lease stands on one other lease", where: "/policy/leadersOf"},
 		{name: "too many children", request: put(""), body: `{"policy":{"delegation":{"children":10001}}}`, status: 400, code: wrong, detail: "policy.delegation.children is from 0 to 10000, not 10001", where: "/policy/delegation"},
 
-		{name: "a checkpoint by another key", request: put("/checkpoint"), body: strings.TrimSuffix(asStranger, "}") + `,"data":1}`, status: 409, code: leadership.LeaseLost},
-		{name: "a checkpoint with a condition", request: put("/checkpoint"), body: leads(`"data":1`), headers: condition, status: 400, code: wrong, detail: "leave it out", where: "If-Match"},
-		{name: "a checkpoint if there is none", request: put("/checkpoint"), body: leads(`"data":1`), headers: []string{"If-None-Match", "*"}, status: 400, code: wrong, detail: "If-None-Match is for reads", where: "If-None-Match"},
-		{name: "a checkpoint of a task of two lines", request: put("/checkpoint"), body: leads(`"task":"a\nb","data":1`), status: 400, code: wrong, detail: "task is one line of text", where: "/task"},
-		{name: "a checkpoint nowhere", request: put("/checkpoint"), body: leads(`"uri":"no scheme"`), status: 400, code: wrong, detail: "uri is a URI of at most 2048 bytes", where: "/uri"},
-		{name: "a checkpoint with a short sum", request: put("/checkpoint"), body: leads(`"uri":"gs://b/o","sha256":"00"`), status: 400, code: wrong, detail: "sha256 is 64 hexadecimal digits", where: "/sha256"},
-		{name: "a checkpoint with POST", request: to("/checkpoint"), body: leads(`"data":1`), status: 405, code: wire.MethodNotAllowed, detail: "this path allows GET, PUT"},
+		{name: "a checkpoint by another key", request: put("/checkpoint"), body: strings.TrimSuffix(asStranger, "}") + `,"sequence":1,"data":1}`, status: 409, code: leadership.LeaseLost},
+		{name: "a checkpoint with a condition", request: put("/checkpoint"), body: leads(`"sequence":1,"data":1`), headers: condition, status: 400, code: wrong, detail: "leave it out", where: "If-Match"},
+		{name: "a checkpoint if there is none", request: put("/checkpoint"), body: leads(`"sequence":1,"data":1`), headers: []string{"If-None-Match", "*"}, status: 400, code: wrong, detail: "If-None-Match is for reads", where: "If-None-Match"},
+		{name: "a checkpoint of a task of two lines", request: put("/checkpoint"), body: leads(`"sequence":1,"task":"a\nb","data":1`), status: 400, code: wrong, detail: "task is one line of text", where: "/task"},
+		{name: "a checkpoint nowhere", request: put("/checkpoint"), body: leads(`"sequence":1,"uri":"no scheme"`), status: 400, code: wrong, detail: "uri is a URI of at most 2048 bytes", where: "/uri"},
+		{name: "a checkpoint with a short sum", request: put("/checkpoint"), body: leads(`"sequence":1,"uri":"gs://b/o","sha256":"00"`), status: 400, code: wrong, detail: "sha256 is 64 hexadecimal digits", where: "/sha256"},
+		{name: "a checkpoint with POST", request: to("/checkpoint"), body: leads(`"sequence":1,"data":1`), status: 405, code: wire.MethodNotAllowed, detail: "this path allows GET, PUT"},
 		{name: "a checkpoint of Regent's own", request: "PUT /v1/elections/regent.relay/checkpoint", body: leads(`"data":1`), status: 400, code: wrong, detail: "reserved for Regent itself", where: "election"},
 		{name: "no checkpoint", request: get("/checkpoint"), status: 404, code: leadership.NotFound, detail: "has no checkpoint; its leader puts one"},
-		{name: "a checkpoint as a form", request: put("/checkpoint"), body: leads(`"data":1`), headers: []string{"Content-Type", "text/plain"}, status: 415, code: wire.UnsupportedMediaType},
+		{name: "a checkpoint as a form", request: put("/checkpoint"), body: leads(`"sequence":1,"data":1`), headers: []string{"Content-Type", "text/plain"}, status: 415, code: wire.UnsupportedMediaType},
 
 		{name: "a journal of another key", request: to("/journal:open"), body: asStranger, status: 409, code: leadership.LeaseLost},
 		{name: "an append of nothing", request: to("/journal:append"), body: leads(`"after":0,"entries":[]`), status: 400, code: wrong, detail: "an append has from 1 to 500 entries, not 0", where: "/entries"},
@@ -617,7 +620,7 @@ func TestTimeForACallWithALargeBodyBeginsWhenItHasArrived(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, w := newMembered(t)
-		body := leads(`"data":1`)
+		body := leads(`"sequence":1,"data":1`)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, toPlanner+"/checkpoint", &slow{strings.NewReader(body), 3 * time.Minute})
 		r.Header.Set("Content-Type", wire.ContentType)
 		if a := w.send(r, body); a.status != http.StatusOK || m.left != time.Minute { // the request timeout of the fixture

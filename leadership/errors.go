@@ -82,6 +82,7 @@ type Error struct {
 	Lease      *Lease        // the election as it was found, where that helps
 	Oldest     Revision      // with HistoryCompacted of one election: the oldest revision that can still be read
 	Index      Index         // with IndexMismatch: of the journal's last entry; with HistoryCompacted of a journal: of its snapshot
+	Generation Token         // with HistoryCompacted of a journal: see JournalHead
 }
 
 // Error returns the code and the sentence.

@@ -155,9 +155,11 @@ type Mark struct {
 // journalHead is the text of a journal's head.
 type journalHead struct {
 	Mark
-	Index    Index    `json:"index,omitempty"`    // of the last entry
-	Snapshot Index    `json:"snapshot,omitempty"` // the entries up to it may be trimmed
-	Last     appended `json:"last,omitzero"`
+	Index    Index `json:"index,omitempty"`    // of the last entry
+	Snapshot Index `json:"snapshot,omitempty"` // the entries up to it may be trimmed
+	// Generation is the mark of the last restore: entries before it may be others than were read.
+	Generation Token    `json:"generation,omitempty"`
+	Last       appended `json:"last,omitzero"`
 }
 
 // appended is the last append, to know it when it is repeated. It is that of the mark's leader: an
@@ -179,7 +181,8 @@ func newAppended(after Index, entries []Entry) appended {
 // checkpointHead is the text of a checkpoint's head.
 type checkpointHead struct {
 	Mark
-	Left *left `json:"left,omitempty"` // nil if none was put yet
+	Sequence int64 `json:"sequence,omitempty"` // of the last put of the mark's leader
+	Left     *left `json:"left,omitempty"`     // nil if none was put yet
 }
 
 // left is a checkpoint without its data, which is the body.
@@ -190,6 +193,14 @@ type left struct {
 	URI      string      `json:"uri,omitempty"`
 	SHA256   string      `json:"sha256,omitempty"`
 	At       time.Time   `json:"at,omitzero"` // zero if this head was written with it
+}
+
+// holds reports whether this is the same checkpoint, perhaps of an earlier epoch of its leader.
+func (p *left) holds(other left) bool {
+	if p != nil {
+		other.Token, other.At = p.Token, p.At
+	}
+	return p != nil && *p == other
 }
 
 // readHead reads the text of a head into it.
@@ -314,9 +325,9 @@ func snapJournal(l Log, c Renewal, upTo Index, data string) (LogChange, error) {
 	return LogChange{Text: headText(h), Add: []Segment{{Last: upTo, Data: data}}}, nil
 }
 
-// putCheckpoint replaces the checkpoint.
+// putCheckpoint replaces the checkpoint, by the next one of its leader.
 //
-// Errors: TokenStale; errUnopened.
+// Errors: TokenStale; IndexMismatch, with the present sequence; errUnopened.
 func putCheckpoint(l Log, c Renewal, p Checkpoint) (LogChange, error) {
 	var h checkpointHead
 	if err := l.readHead(&h); err != nil {
@@ -327,7 +338,16 @@ func putCheckpoint(l Log, c Renewal, p Checkpoint) (LogChange, error) {
 	} else if !open {
 		return LogChange{}, errUnopened
 	}
-	h.Left = &left{Token: c.Token, LeaderID: c.CandidateID, Task: p.Task, URI: p.URI, SHA256: p.SHA256}
+	next := left{Token: c.Token, LeaderID: c.CandidateID, Task: p.Task, URI: p.URI, SHA256: p.SHA256}
+	switch {
+	case p.Sequence == h.Sequence && h.Left.holds(next) && l.Body == string(p.Data): // the reply was lost
+		return LogChange{}, nil
+	case p.Sequence != h.Sequence+1:
+		return LogChange{}, &Error{Code: IndexMismatch, Index: Index(h.Sequence), Detail: fmt.Sprintf(
+			"the leader of election %q has put %d checkpoints, so that its next has sequence %d and not %d; if this is a late copy of an earlier call, drop it, and if not, put it with that sequence",
+			l.ID.Election, h.Sequence, h.Sequence+1, p.Sequence)}
+	}
+	h.Sequence, h.Left = p.Sequence, &next
 	return LogChange{Text: headText(h), Body: string(p.Data)}, nil
 }
 
@@ -338,8 +358,12 @@ func openCheckpoint(l Log, c Renewal) (LogChange, error) {
 	if err := l.readHead(&h); err != nil {
 		return LogChange{}, err
 	}
-	if raised, _, err := h.raise(l.ID, c); !raised {
+	raised, same, err := h.raise(l.ID, c)
+	if !raised {
 		return LogChange{}, err
+	}
+	if !same {
+		h.Sequence = 0
 	}
 	if h.Left != nil && h.Left.At.IsZero() {
 		h.Left.At = l.WrittenAt
@@ -348,8 +372,9 @@ func openCheckpoint(l Log, c Renewal) (LogChange, error) {
 }
 
 // RaisedLog is the change of a log after which no leader can write in it whose token is not above
-// the given one: for a store whose elections were raised after a restore, or that is being moved.
-func RaisedLog(l Log, token Token) (LogChange, error) {
+// the given one: for a store whose elections were raised after a restore, or that is being moved. A
+// journal that was restored begins a generation: its readers may know of entries that are gone.
+func RaisedLog(l Log, token Token, restored bool) (LogChange, error) {
 	if l.ID.Kind == LogSecret { // it has no leader
 		return LogChange{}, nil
 	}
@@ -366,6 +391,9 @@ func RaisedLog(l Log, token Token) (LogChange, error) {
 		return LogChange{}, err
 	}
 	*mark = Mark{Token: token}
+	if h, ok := head.(*journalHead); ok && restored {
+		h.Generation = token
+	}
 	if h, ok := head.(*checkpointHead); ok && h.Left != nil && h.Left.At.IsZero() {
 		h.Left.At = l.WrittenAt
 	}

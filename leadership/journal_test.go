@@ -48,9 +48,12 @@ func snaps(c Renewal, upTo Index, data string) func(Log) (LogChange, error) {
 	return func(l Log) (LogChange, error) { return snapJournal(l, c, upTo, data) }
 }
 
-func puts(c Renewal, data string) func(Log) (LogChange, error) {
+// puts puts the first checkpoint of a leader.
+func puts(c Renewal, data string) func(Log) (LogChange, error) { return putsNext(c, 1, data) }
+
+func putsNext(c Renewal, sequence int64, data string) func(Log) (LogChange, error) {
 	return func(l Log) (LogChange, error) {
-		return putCheckpoint(l, c, Checkpoint{Task: "t", Data: json.RawMessage(data)})
+		return putCheckpoint(l, c, Checkpoint{Sequence: sequence, Task: "t", Data: json.RawMessage(data)})
 	}
 }
 
@@ -227,7 +230,7 @@ func TestTheHeadOfALogHasTheMembersThatTheProgramBeforeReads(t *testing.T) {
 func TestTheProgramBeforeRaisesTheSharedSecretAsACheckpoint(t *testing.T) {
 	want := Key{7}
 	written := secretChange(want)
-	raised, err := RaisedLog(Log{ID: LogID{"regent.secret", LogCheckpoint}, Text: written.Text, Body: written.Body}, 1000)
+	raised, err := RaisedLog(Log{ID: LogID{"regent.secret", LogCheckpoint}, Text: written.Text, Body: written.Body}, 1000, true)
 	if err != nil || raised.Text == written.Text {
 		t.Fatalf("raised as %+v, %v", raised, err)
 	}
@@ -259,6 +262,52 @@ func TestACheckpointIsInheritedAsItWasWhenTheMarkWasRaised(t *testing.T) {
 	}
 }
 
+func TestALateCopyOfAnEarlierPutChangesNothing(t *testing.T) {
+	log, ann := newLog(LogCheckpoint), leaderOf(5)
+	for _, rule := range []func(Log) (LogChange, error){inherits(ann), puts(ann, `1`), putsNext(ann, 2, `2`)} {
+		if _, err := log.amend(rule); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := log.Log
+	for what, rule := range map[string]func(Log) (LogChange, error){
+		"a copy of the one before":   puts(ann, `1`),
+		"another one, at its place":  putsNext(ann, 2, `1`),
+		"one beyond the next":        putsNext(ann, 4, `4`),
+		"the same data, beyond that": putsNext(ann, 4, `2`),
+	} {
+		_, err := log.amend(rule)
+		if e := new(Error); !errors.As(err, &e) || e.Code != IndexMismatch || e.Index != 2 || log.Log != before {
+			t.Errorf("%s: %v; the log is %+v", what, err, log.Log)
+		}
+	}
+	ann = inEpoch(ann, 6)
+	for _, what := range []string{"again", "again, in a new epoch"} {
+		if ch, err := log.amend(putsNext(inEpoch(ann, log.mark(t)), 2, `2`)); err != nil || ch.Text != "" {
+			t.Errorf("the last put %s writes %+v, %v", what, ch, err)
+		}
+		log.amend(inherits(ann))
+	}
+	if _, err := log.amend(putsNext(ann, 3, `3`)); err != nil {
+		t.Errorf("the next one, in a new epoch: %v", err)
+	}
+	bob := leaderOf(7)
+	log.amend(inherits(bob))
+	if _, err := log.amend(puts(bob, `4`)); err != nil {
+		t.Errorf("the first one of the next leader: %v", err)
+	}
+}
+
+// mark is the token that may write.
+func (k *kept) mark(t *testing.T) Token {
+	t.Helper()
+	var h checkpointHead
+	if err := k.readHead(&h); err != nil {
+		t.Fatal(err)
+	}
+	return h.Token
+}
+
 func TestALogOfARestoredStoreIsClosedToAllLeadersOfBefore(t *testing.T) {
 	for _, kind := range []LogKind{LogJournal, LogCheckpoint} {
 		log, ann := newLog(kind), leaderOf(5)
@@ -271,7 +320,7 @@ func TestALogOfARestoredStoreIsClosedToAllLeadersOfBefore(t *testing.T) {
 		}
 		log.amend(write)
 		body := log.Body
-		raise := func(l Log) (LogChange, error) { return RaisedLog(l, 1000) }
+		raise := func(l Log) (LogChange, error) { return RaisedLog(l, 1000, true) }
 		if ch, err := log.amend(raise); err != nil || ch.Text == "" || ch.Body != body {
 			t.Fatalf("%s: %+v, %v", kind, ch, err)
 		}
@@ -294,6 +343,51 @@ func TestALogOfARestoredStoreIsClosedToAllLeadersOfBefore(t *testing.T) {
 		if _, err := log.amend(next); err != nil {
 			t.Errorf("%s: the next leader: %v", kind, err)
 		}
+	}
+}
+
+func TestAReaderFromBeforeARestoreBeginsAnew(t *testing.T) {
+	log, ann := newLog(LogJournal), leaderOf(5)
+	log.amend(opens(ann))
+	log.amend(appends(ann, 0, `1`, `2`, `3`))
+	read := func(after Index, generation Token) (JournalPage, error) {
+		return NewLedger(nil, &scripted{log: log}).ReadJournal(t.Context(), JournalRequest{Election: "jobs", After: after, Generation: generation})
+	}
+	if _, err := read(3, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, restored := range []Token{1000, 2000} { // the backup has entry 1 alone
+		log.amend(func(l Log) (LogChange, error) {
+			var h journalHead
+			err := l.readHead(&h)
+			h.Index = 1
+			return LogChange{Text: headText(h)}, err
+		})
+		log.added = []Segment{{1, 1, `[{"token":5,"data":1}]`, aMoment}}
+		log.amend(func(l Log) (LogChange, error) { return RaisedLog(l, restored, true) })
+		bob := leaderOf(restored + 1)
+		log.amend(opens(bob))
+		log.amend(appends(bob, 1, `"other"`, `"others"`))
+		for _, before := range []Token{0, restored - 1000} {
+			_, err := read(3, before)
+			if e := new(Error); !errors.As(err, &e) || e.Code != HistoryCompacted || e.Generation != restored || e.Index != 0 {
+				t.Errorf("a reader of generation %d after the restore at %d: %v", before, restored, err)
+			}
+		}
+		page, err := read(0, 0)
+		if err != nil || page.Generation != restored || len(page.Entries) != 3 {
+			t.Errorf("from the start: %+v, %v", page, err)
+		}
+		if page, err := read(1, restored); err != nil || len(page.Entries) != 2 {
+			t.Errorf("a reader that began anew: %+v, %v", page, err)
+		}
+	}
+	before := log.Log
+	if log.amend(func(l Log) (LogChange, error) { return RaisedLog(l, 3000, false) }); log.Log == before {
+		t.Error("a move does not raise it")
+	}
+	if page, err := read(3, 2000); err != nil || page.Generation != 2000 {
+		t.Errorf("after a move: %+v, %v", page, err)
 	}
 }
 
@@ -382,7 +476,7 @@ func TestAHeadThatCannotBeReadIsRefused(t *testing.T) {
 		log := Log{ID: LogID{"jobs", LogJournal}, Text: text}
 		for what, rule := range map[string]func(Log) (LogChange, error){
 			"open": opens(leaderOf(5)), "append": appends(leaderOf(5), 0, `1`), "snapshot": snaps(leaderOf(5), 1, `1`),
-			"raise": func(l Log) (LogChange, error) { return RaisedLog(l, 9) },
+			"raise": func(l Log) (LogChange, error) { return RaisedLog(l, 9, true) },
 		} {
 			if ch, err := rule(log); !errors.Is(err, RecordCorrupt) || ch.Text != "" {
 				t.Errorf("%s of %s: %+v, %v", what, text, ch, err)

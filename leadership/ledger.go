@@ -28,6 +28,8 @@ type Checkpoint struct {
 	Election Election
 	Token    Token // of the leader that put it; 0 if there is none
 	LeaderID CandidateID
+	// Sequence is how many checkpoints the leader has put that inherited or put last.
+	Sequence int64
 	Task     string          // one line of at most MaxTaskBytes bytes
 	Data     json.RawMessage // any JSON, of at most MaxCheckpointBytes bytes; or
 	URI      string          // where it is
@@ -44,14 +46,18 @@ type Inheritance struct {
 // CheckpointRequest puts a checkpoint.
 type CheckpointRequest struct {
 	LeaseRequest
-	Task   string
-	Data   json.RawMessage
-	URI    string
-	SHA256 string
+	Sequence int64 // 1 for the first checkpoint of the leader, and then one more each time
+	Task     string
+	Data     json.RawMessage
+	URI      string
+	SHA256   string
 }
 
 func (r CheckpointRequest) checkpoint() (Checkpoint, error) {
-	p := Checkpoint{Task: r.Task, URI: r.URI, SHA256: strings.ToLower(r.SHA256)}
+	p := Checkpoint{Sequence: r.Sequence, Task: r.Task, URI: r.URI, SHA256: strings.ToLower(r.SHA256)}
+	if r.Sequence < 1 {
+		return p, invalid("sequence", fmt.Errorf("sequence is 1 for the first checkpoint of a leader and one more for each that follows, not %d", r.Sequence))
+	}
 	if err := validateText(r.Task); err != nil {
 		return p, invalid("task", fmt.Errorf("task is %w", err))
 	}
@@ -97,10 +103,12 @@ func compact(field string, data json.RawMessage) (json.RawMessage, error) {
 }
 
 // PutCheckpoint replaces the checkpoint of the election. The caller's lease is verified when it
-// first puts one; from then on the log's own mark guards it.
+// first puts one; from then on the log's own mark guards it. The sequence tells a late copy of an
+// earlier call: it changes nothing. The same call again gives the same answer, unless another one
+// followed. In a new epoch the leader counts on.
 //
-// Errors: TokenStale, once a later leader has inherited; LeaseLost; InvalidArgument;
-// PayloadTooLarge.
+// Errors: TokenStale, once a later leader has inherited; IndexMismatch, with the present sequence
+// as its Index, if the call's does not follow on it; LeaseLost; InvalidArgument; PayloadTooLarge.
 func (l *Ledger) PutCheckpoint(ctx context.Context, r CheckpointRequest) (Checkpoint, error) {
 	c, err := r.renewal()
 	if err != nil {
@@ -151,7 +159,7 @@ func (l Log) checkpoint() (Checkpoint, error) {
 	if at.IsZero() {
 		at = l.WrittenAt
 	}
-	p := Checkpoint{Election: l.ID.Election, Token: h.Left.Token, LeaderID: h.Left.LeaderID, Task: h.Left.Task, URI: h.Left.URI, SHA256: h.Left.SHA256, At: at}
+	p := Checkpoint{Election: l.ID.Election, Token: h.Left.Token, LeaderID: h.Left.LeaderID, Sequence: h.Sequence, Task: h.Left.Task, URI: h.Left.URI, SHA256: h.Left.SHA256, At: at}
 	if l.Body != "" {
 		p.Data = json.RawMessage(l.Body)
 	}
@@ -202,10 +210,15 @@ type JournalHead struct {
 	Token    Token // the highest that has opened it; 0: none
 	Index    Index // of the last entry; 0: none
 	Snapshot Index // entries up to it can only be had as a snapshot; 0: none
+	// Generation rises when the store is restored from a backup: the journal may have lost entries,
+	// and others may stand in their places. 0: it never was.
+	Generation Token
 }
 
 // OpenJournal verifies the caller's lease and raises the journal's mark to its token: what is read
-// from then on is complete, for no earlier leader can append any more. Idempotent.
+// from then on is complete, for no earlier leader can append any more. Idempotent. A new epoch
+// alone does not stop the journal: what was sent under the token before may land until the leader
+// opens it, or appends, under the next one.
 //
 // Errors: LeaseLost; TokenStale.
 func (l *Ledger) OpenJournal(ctx context.Context, r LeaseRequest) (JournalHead, error) {
@@ -235,7 +248,7 @@ func (l *Ledger) Head(ctx context.Context, e Election) (JournalHead, error) {
 func (l Log) journal() (JournalHead, error) {
 	var h journalHead
 	err := l.readHead(&h)
-	return JournalHead{Election: l.ID.Election, Token: h.Token, Index: h.Index, Snapshot: h.Snapshot}, err
+	return JournalHead{Election: l.ID.Election, Token: h.Token, Index: h.Index, Snapshot: h.Snapshot, Generation: h.Generation}, err
 }
 
 // AppendRequest adds entries to a journal.
@@ -389,7 +402,9 @@ func (l *Ledger) ReadSnapshot(ctx context.Context, e Election) (JournalSnapshot,
 type JournalRequest struct {
 	Election Election
 	After    Index // entries with a greater index
-	Limit    int   // 1 to MaxPageSize; 0 for DefaultPageSize
+	// Generation is that of the page which the reader read last; if After and Applied are 0, any.
+	Generation Token
+	Limit      int // 1 to MaxPageSize; 0 for DefaultPageSize
 	// Member, if it is not empty, is a follower that has applied the entries up to Applied.
 	Member  CandidateID
 	Applied Index
@@ -405,8 +420,8 @@ func (r JournalRequest) validate() (limit int, err error) {
 	if err := r.Election.Validate(); err != nil {
 		return 0, invalid("election", err)
 	}
-	if r.After < 0 || r.Applied < 0 {
-		return 0, invalid("after", errors.New("after and applied are indices, 0 or more"))
+	if r.After < 0 || r.Applied < 0 || r.Generation < 0 {
+		return 0, invalid("after", errors.New("after, applied and generation are 0 or more"))
 	}
 	if r.Member != "" {
 		if err := r.Member.Validate(); err != nil {
@@ -427,9 +442,11 @@ type JournalPage struct {
 // ReadJournal reads entries, in their order and without a gap, fewer than there are if they are
 // large. It is strong: what was acknowledged before is seen.
 //
-// Errors: HistoryCompacted, if entries that were asked for are only to be had as a snapshot; its
-// Index is that of the snapshot. IndexMismatch, if the journal has not so many entries as were
-// asked for or applied: it was restored from a backup, or the reader means another one.
+// Errors: HistoryCompacted, if entries that were asked for are only to be had as a snapshot, or if
+// the reader knows another Generation: then all that it has read is void, and it begins anew from
+// the snapshot or, if there is none, from index 0. The error's Index is that of the snapshot, and
+// its Generation that of the journal. IndexMismatch, if the journal has not so many entries as were
+// asked for or applied: the reader means another one.
 func (l *Ledger) ReadJournal(ctx context.Context, r JournalRequest) (JournalPage, error) {
 	limit, err := r.validate()
 	if err != nil {
@@ -440,13 +457,16 @@ func (l *Ledger) ReadJournal(ctx context.Context, r JournalRequest) (JournalPage
 		switch known := max(r.After, r.Applied); {
 		case err != nil:
 			return page, err
+		case known > 0 && page.Generation != r.Generation:
+			return page, &Error{Code: HistoryCompacted, Index: page.Snapshot, Generation: page.Generation, Detail: fmt.Sprintf(
+				"the journal of election %q was restored from a backup and is of generation %d, not %d; drop what was read, begin anew from its snapshot or, if there is none, from index 0, and send that generation from then on", r.Election, page.Generation, r.Generation)}
 		case page.Index < known:
 			return page, &Error{Code: IndexMismatch, Index: page.Index, Detail: fmt.Sprintf(
-				"the journal of election %q ends at index %d, before %d; if it was restored from a backup, read it anew from its snapshot or from the start", r.Election, page.Index, known)}
+				"the journal of election %q ends at index %d, before %d; it is another one than was read: read it anew from its snapshot or from the start", r.Election, page.Index, known)}
 		case len(page.Entries) > 0, page.Index == r.After:
 			return page, nil
 		case r.After < page.Snapshot:
-			return page, &Error{Code: HistoryCompacted, Index: page.Snapshot, Detail: fmt.Sprintf(
+			return page, &Error{Code: HistoryCompacted, Index: page.Snapshot, Generation: page.Generation, Detail: fmt.Sprintf(
 				"the journal of election %q is kept from index %d; read its snapshot, and go on after %d", r.Election, page.Snapshot+1, page.Snapshot)}
 		case again: // the entry was there before the second read began
 			return page, &Error{Code: RecordCorrupt, Detail: fmt.Sprintf("the journal of election %q is at index %d, and entry %d is missing", r.Election, page.Index, r.After+1)}

@@ -528,36 +528,40 @@ func TestBadRequestsOfASuccessionNameTheField(t *testing.T) {
 		{"policy.delegation.parent", func() error {
 			return configures(s, t, leadership.Config{Delegation: leadership.Delegation{Parent: "all"}})
 		}},
+		{"sequence", func() error {
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Data: []byte(`1`)})
+			return err
+		}},
 		{"task", func() error {
-			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Task: long[:257], Data: []byte(`1`)})
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Sequence: 1, Task: long[:257], Data: []byte(`1`)})
 			return err
 		}},
 		{"data", func() error {
-			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease})
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Sequence: 1})
 			return err
 		}},
 		{"data", func() error {
-			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Data: []byte(`1`), URI: "gs://b/o"})
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Sequence: 1, Data: []byte(`1`), URI: "gs://b/o"})
 			return err
 		}},
 		{"data", func() error {
-			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Data: []byte(`{`)})
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Sequence: 1, Data: []byte(`{`)})
 			return err
 		}},
 		{"data", func() error {
-			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Data: []byte("\"\xff\"")})
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Sequence: 1, Data: []byte("\"\xff\"")})
 			return err
 		}},
 		{"uri", func() error {
-			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, URI: "gs://b /o"})
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Sequence: 1, URI: "gs://b /o"})
 			return err
 		}},
 		{"sha256", func() error {
-			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, URI: "gs://b/o", SHA256: "00"})
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Sequence: 1, URI: "gs://b/o", SHA256: "00"})
 			return err
 		}},
 		{"sha256", func() error {
-			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Data: []byte(`1`), SHA256: strings.Repeat("00", 32)})
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Sequence: 1, Data: []byte(`1`), SHA256: strings.Repeat("00", 32)})
 			return err
 		}},
 		{"after", func() error {
@@ -596,7 +600,7 @@ func TestBadRequestsOfASuccessionNameTheField(t *testing.T) {
 	}
 	for field, call := range map[string]func() error{
 		"data": func() error {
-			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Data: []byte(`"` + long[:64<<10] + `"`)})
+			_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Sequence: 1, Data: []byte(`"` + long[:64<<10] + `"`)})
 			return err
 		},
 		"entries": func() error {

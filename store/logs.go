@@ -35,7 +35,7 @@ func (r Raising) raiseLogs(ctx context.Context, s Store) error {
 			return nil
 		}
 		_, err := s.Amend(ctx, id, func(l leadership.Log) (leadership.LogChange, error) {
-			return leadership.RaisedLog(l, leadership.Token(r.Above))
+			return leadership.RaisedLog(l, leadership.Token(r.Above), true)
 		})
 		return err
 	})
@@ -72,7 +72,7 @@ func moveLogs(ctx context.Context, from, to Store) error {
 		}
 		// From here on no leader that ever was can write in the log, in either store.
 		old, err := from.Amend(ctx, id, func(l leadership.Log) (leadership.LogChange, error) {
-			return leadership.RaisedLog(l, snap.Record.Token)
+			return leadership.RaisedLog(l, snap.Record.Token, false)
 		})
 		if err != nil {
 			return err

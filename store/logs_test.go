@@ -39,7 +39,7 @@ func grow(t *testing.T, s Store, r leadership.LeaseRequest, after leadership.Ind
 func leave(t *testing.T, s Store) {
 	t.Helper()
 	l := ledger(s)
-	if _, err := l.PutCheckpoint(t.Context(), leadership.CheckpointRequest{LeaseRequest: termOf("held", 1), Task: "task", Data: json.RawMessage(`{"x":1}`)}); err != nil {
+	if _, err := l.PutCheckpoint(t.Context(), leadership.CheckpointRequest{LeaseRequest: termOf("held", 1), Sequence: 1, Task: "task", Data: json.RawMessage(`{"x":1}`)}); err != nil {
 		t.Fatal(err)
 	}
 	grow(t, s, termOf("held", 1), 0, 9)
@@ -47,7 +47,7 @@ func leave(t *testing.T, s Store) {
 		t.Fatal(err)
 	}
 	grow(t, s, termOf("held.lock-delay", 1), 0, 3)
-	if _, err := l.PutCheckpoint(t.Context(), leadership.CheckpointRequest{LeaseRequest: termOf("regent.relay", 1), URI: "gs://bucket/object"}); err != nil {
+	if _, err := l.PutCheckpoint(t.Context(), leadership.CheckpointRequest{LeaseRequest: termOf("regent.relay", 1), Sequence: 1, URI: "gs://bucket/object"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -78,7 +78,7 @@ func logsOf(t *testing.T, s Store) map[string]any {
 			all[name+" snapshot"] = snap
 		}
 		for after := h.Snapshot; after < h.Index; {
-			page, err := l.ReadJournal(t.Context(), leadership.JournalRequest{Election: id.Election, After: after})
+			page, err := l.ReadJournal(t.Context(), leadership.JournalRequest{Election: id.Election, After: after, Generation: h.Generation})
 			if err != nil {
 				return err
 			}
@@ -108,7 +108,7 @@ func TestAfterAMoveNoEarlierLeaderWritesInEitherStore(t *testing.T) {
 		if err == nil {
 			t.Errorf("the %s store took an append of a leader from before the move", name)
 		}
-		_, err = ledger(s).PutCheckpoint(t.Context(), leadership.CheckpointRequest{LeaseRequest: termOf("held", 1), Data: json.RawMessage("1")})
+		_, err = ledger(s).PutCheckpoint(t.Context(), leadership.CheckpointRequest{LeaseRequest: termOf("held", 1), Sequence: 1, Data: json.RawMessage("1")})
 		if err == nil {
 			t.Errorf("the %s store took a checkpoint of a leader from before the move", name)
 		}
@@ -208,7 +208,7 @@ func TestAfterARaiseNoEarlierLeaderWritesInALog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put := leadership.CheckpointRequest{Data: json.RawMessage("1")}
+	put := leadership.CheckpointRequest{Sequence: 1, Data: json.RawMessage("1")}
 	for _, e := range []leadership.Election{"held", "regent.relay"} {
 		put.LeaseRequest = termOf(e, 1)
 		if _, err := ledger(s).PutCheckpoint(t.Context(), put); !errors.Is(err, leadership.TokenStale) {

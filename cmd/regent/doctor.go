@@ -256,7 +256,7 @@ func (x *doctorReport) examineLease(ctx context.Context, s store.Store, clock *c
 // examineLedger leaves a checkpoint, and an entry in the journal that a snapshot replaces.
 func (x *doctorReport) examineLedger(ctx context.Context, ledger *leadership.Ledger, j leadership.Journal, lease leadership.LeaseRequest) {
 	x.check(ctx, "checkpoint", 1, func(ctx context.Context) (string, error) {
-		_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Task: "doctor", Data: []byte(`{}`)})
+		_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Sequence: 1, Task: "doctor", Data: []byte(`{}`)})
 		if err == nil {
 			_, err = ledger.Checkpoint(ctx, lease.Election)
 		}

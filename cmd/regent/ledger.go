@@ -282,7 +282,7 @@ func (c *cli) journalReadCommand() *cobra.Command {
 	var r leadership.JournalRequest
 	var limit int
 	cmd := &cobra.Command{
-		Use:   "read ELECTION [--after INDEX] [--limit N]",
+		Use:   "read ELECTION [--after INDEX] [--generation N] [--limit N]",
 		Short: "Show the entries of a journal",
 		Long: `Show the entries of a journal. Where the first ones are only kept as a snapshot, the exit code is 1, and the error says after
 which index to begin; 'regent journal snapshot' shows it. With --output json each line is an entry.`,
@@ -298,6 +298,7 @@ which index to begin; 'regent journal snapshot' shows it. With --output json eac
 		},
 	}
 	cmd.Flags().Var(&value[leadership.Index]{&r.After, "0", "INDEX", parseIndex}, "after", "only entries after this one")
+	cmd.Flags().Var(&value[leadership.Token]{&r.Generation, "", "N", parseToken}, "generation", "that of the journal that --after is of, if its store was ever restored")
 	cmd.Flags().Var(&value[int]{&limit, "", "N", parseCount}, "limit", "at most so many (default: all)")
 	return c.remote(cmd)
 }
@@ -318,6 +319,7 @@ func readJournal(ctx context.Context, server *client.Client, r leadership.Journa
 		if len(page.Entries) == 0 || limit > 0 && len(entries) == limit {
 			return entries, nil
 		}
+		r.Generation = page.Generation
 		if r.After = entries[len(entries)-1].Index; r.After >= page.Index {
 			return entries, nil
 		}

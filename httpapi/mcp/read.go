@@ -216,6 +216,7 @@ func (d *desk) checkpoint(ctx context.Context, in about) (checkpoint, error) {
 type journalInput struct {
 	Election   leadership.Election `json:"election"`
 	AfterIndex leadership.Index    `json:"afterIndex,omitzero"`
+	Generation leadership.Token    `json:"generation,omitzero"`
 	Limit      *int                `json:"limit,omitzero"`
 }
 
@@ -223,7 +224,9 @@ type journalOutput struct {
 	Snapshot *snapshot        `json:"snapshot,omitzero"`
 	Entries  []entry          `json:"entries"`
 	Index    leadership.Index `json:"index"`
-	More     bool             `json:"more"`
+	// Generation is to be sent with the next afterIndex.
+	Generation leadership.Token `json:"generation,omitzero"`
+	More       bool             `json:"more"`
 }
 
 type snapshot struct {
@@ -250,15 +253,16 @@ func (d *desk) readJournal(ctx context.Context, in journalInput) (journalOutput,
 	if err != nil {
 		return out, err
 	}
-	r := leadership.JournalRequest{Election: in.Election, After: in.AfterIndex, Limit: limit}
+	r := leadership.JournalRequest{Election: in.Election, After: in.AfterIndex, Generation: in.Generation, Limit: limit}
 	page, err := d.calls.ReadJournal(ctx, r)
 	if errors.Is(err, leadership.HistoryCompacted) {
+		refusal, _ := errors.AsType[*leadership.Error](err)
 		s, err := d.calls.ReadSnapshot(ctx, in.Election)
-		if err != nil {
+		if err != nil && (!errors.Is(err, leadership.NotFound) || refusal.Generation == in.Generation) {
 			return out, err
 		}
 		out.Snapshot = &snapshot{s.UpTo, s.At.UTC(), jsontext.Value(s.Data), s.URI}
-		r.After = s.UpTo
+		r.After, r.Generation = s.UpTo, refusal.Generation
 		if page, err = d.calls.ReadJournal(ctx, r); err != nil {
 			return out, err
 		}
@@ -270,7 +274,7 @@ func (d *desk) readJournal(ctx context.Context, in journalInput) (journalOutput,
 		out.Entries = append(out.Entries, entry{e.Index, e.Token, e.At.UTC(), e.Type, jsontext.Value(e.Data)})
 		last = e.Index
 	}
-	out.Index, out.More = page.Index, last < page.Index
+	out.Index, out.Generation, out.More = page.Index, page.Generation, last < page.Index
 	return out, nil
 }
 

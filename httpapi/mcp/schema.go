@@ -44,6 +44,7 @@ var properties = map[string]property{
 	"fencingToken":   {"the fencing token: it rises with every new leader, and goes with every write", object{"minimum": 0, "maximum": int64(leadership.MaxToken)}},
 	"afterRevision":  {"what comes after this revision of the election; 0 is before the first", counter},
 	"afterIndex":     {"what comes after this index of the journal; 0 is before the first", counter},
+	"generation":     {"of the journal, as the last answer has it; send it with afterIndex. It rises when the store is restored from a backup: what was read before is void, and a snapshot comes anew", object{"minimum": 0, "maximum": int64(leadership.MaxToken)}},
 	"limit":          {"how many at most; 100 if it is left out", object{"minimum": 1, "maximum": leadership.MaxPageSize}},
 	"wait":           {fmt.Sprintf("how long to wait, up to %v, such as \"30s\"; many clients give up on a call after 60s", maxWait), duration},
 	"keep":           {fmt.Sprintf("how long the server goes on leading after the last call with the handle, from %v to %v; \"120s\" if it is left out. Choose longer than the longest step between two calls", minKeep, maxKeep), duration},

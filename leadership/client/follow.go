@@ -19,7 +19,8 @@ import (
 // JournalItem is one item of a journal: a Snapshot or an Entry.
 type JournalItem struct {
 	// Snapshot stands for all entries up to its UpTo, those that were yielded before included: what
-	// was built from them is to be replaced by it.
+	// was built from them is to be replaced by it. After the store was restored from a backup it
+	// comes anew; if there is none, it has UpTo 0 and no data: begin with nothing.
 	Snapshot *leadership.JournalSnapshot
 	Entry    *leadership.Entry
 }
@@ -40,8 +41,9 @@ func (i JournalItem) Index() leadership.Index {
 //
 // Unless the caller leaves the loop, the last iteration has an error and no item: ctx's, or a
 // permanent one, such as leadership.InvalidArgument, wire.PermissionDenied, and
-// leadership.IndexMismatch if the journal has not reached the index after: its store was restored,
-// or is another one.
+// leadership.IndexMismatch if the journal has not reached the index after: it is another one. If
+// the store was ever restored from a backup, a loop that begins after another index than 0 gets the
+// snapshot first.
 func (c *Client) Follow(ctx context.Context, election leadership.Election, after leadership.Index) iter.Seq2[JournalItem, error] {
 	return c.FollowAs(ctx, election, after, "")
 }
@@ -61,6 +63,9 @@ func (c *Client) FollowAs(ctx context.Context, election leadership.Election, aft
 }
 
 // journalReader passes the items of a journal on. Only its telling is used by another goroutine.
+//
+// It learns the journal's generation from each page. An error that has another one says that the
+// store was restored: then it begins anew.
 type journalReader struct {
 	client   *Client
 	election leadership.Election
@@ -69,8 +74,10 @@ type journalReader struct {
 
 	last    leadership.Index // of the items that were passed on
 	applied atomic.Int64     // so, and the loop has done its work
-	missing leadership.Index // the entry that was left out last
-	backoff backoff
+	// of the journal that they are from
+	generation atomic.Int64
+	missing    leadership.Index // the entry that was left out last
+	backoff    backoff
 }
 
 // follow returns an error that would stay, errLeft, or ctx's. It never returns nil.
@@ -102,7 +109,8 @@ func (f *journalReader) retry(ctx context.Context, read func(context.Context) er
 		began := time.Now()
 		err := read(ctx)
 		if errors.Is(err, leadership.HistoryCompacted) {
-			if err = f.catchUp(ctx); err == nil {
+			refusal, _ := errors.AsType[*leadership.Error](err)
+			if err = f.catchUp(ctx, refusal.Generation); err == nil {
 				continue
 			}
 		}
@@ -131,7 +139,7 @@ func passes(err error) bool {
 }
 
 func (f *journalReader) request(limit int) leadership.JournalRequest {
-	r := leadership.JournalRequest{Election: f.election, After: f.last, Limit: limit, Member: f.member}
+	r := leadership.JournalRequest{Election: f.election, After: f.last, Generation: leadership.Token(f.generation.Load()), Limit: limit, Member: f.member}
 	if f.member != "" {
 		r.Applied = leadership.Index(f.applied.Load())
 	}
@@ -140,22 +148,30 @@ func (f *journalReader) request(limit int) leadership.JournalRequest {
 
 // begin reads the first page, which tells whether the journal has reached the index at all.
 func (f *journalReader) begin(ctx context.Context) error {
-	page, err := f.client.ReadJournal(ctx, f.request(0))
+	page, err := f.read(ctx, 0)
 	switch {
 	case err != nil:
 		return err
 	case page.Index < f.last:
 		return permanentError{&leadership.Error{Code: leadership.IndexMismatch, Index: page.Index, Detail: fmt.Sprintf(
-			"the journal of election %q is at index %d, and %d was asked for; its store was restored or is another one: begin again from 0", f.election, page.Index, f.last)}}
+			"the journal of election %q is at index %d, and %d was asked for; it is another one: begin again from 0", f.election, page.Index, f.last)}}
 	}
 	return f.takeAll(page.Entries)
+}
+
+func (f *journalReader) read(ctx context.Context, limit int) (leadership.JournalPage, error) {
+	page, err := f.client.ReadJournal(ctx, f.request(limit))
+	if err == nil {
+		f.generation.Store(int64(page.Generation))
+	}
+	return page, err
 }
 
 // readUpTo passes items on until that index.
 func (f *journalReader) readUpTo(ctx context.Context, end leadership.Index) error {
 	for f.last < end {
 		err := f.retry(ctx, func(ctx context.Context) error {
-			page, err := f.client.ReadJournal(ctx, f.request(int(min(end-f.last, leadership.MaxPageSize))))
+			page, err := f.read(ctx, int(min(end-f.last, leadership.MaxPageSize)))
 			if err == nil && len(page.Entries) == 0 {
 				err = permanentError{misread("journal", false, fmt.Errorf("it has no entry after %d, and %d was written", f.last, end))}
 			}
@@ -205,14 +221,18 @@ func (f *journalReader) emit(i JournalItem) error {
 }
 
 // catchUp passes the snapshot on, behind which the journal goes on.
-func (f *journalReader) catchUp(ctx context.Context) error {
+func (f *journalReader) catchUp(ctx context.Context, generation leadership.Token) error {
 	s, err := f.client.ReadSnapshot(ctx, f.election)
+	restored := int64(generation) != f.generation.Load()
 	switch {
+	case restored && errors.Is(err, leadership.NotFound):
+		s = leadership.JournalSnapshot{Election: f.election}
 	case err != nil:
 		return err
-	case s.UpTo <= f.last:
+	case !restored && s.UpTo <= f.last:
 		return misread("read snapshot", false, fmt.Errorf("it ends at %d, and entries after %d are said to be had as a snapshot only", s.UpTo, f.last))
 	}
+	f.generation.Store(int64(generation))
 	return f.emit(JournalItem{Snapshot: &s})
 }
 
@@ -238,6 +258,7 @@ func (f *journalReader) listen(ctx context.Context) error {
 func (f *journalReader) stream() call {
 	after := strconv.FormatInt(int64(f.last), 10)
 	k := call{name: "follow", method: http.MethodGet, path: wire.Path(f.election, wire.JournalPath), query: url.Values{"after": {after}}}
+	setNumber(k.query, "generation", f.generation.Load())
 	setText(k.query, "member", string(f.member))
 	if f.member != "" {
 		setNumber(k.query, "applied", f.applied.Load())
@@ -254,7 +275,7 @@ func (f *journalReader) receive(m message) error {
 			return badMessage(m, err)
 		}
 		e := document.Leadership()
-		if m.id != strconv.FormatInt(int64(e.Index), 10) {
+		if m.id != wire.EntryID(leadership.Token(f.generation.Load()), e.Index) {
 			return badMessage(m, fmt.Errorf("it has index %d, but its id is %s", e.Index, wire.Quote(m.id)))
 		}
 		return f.take(&e)
@@ -281,7 +302,7 @@ func (f *journalReader) tell(ctx context.Context) {
 	for ; ctx.Err() == nil; since += tellEvery {
 		applied := leadership.Index(f.applied.Load())
 		if applied != told || since >= stayEvery {
-			_, err := f.client.ReadJournal(ctx, leadership.JournalRequest{Election: f.election, After: applied, Limit: 1, Member: f.member, Applied: applied})
+			_, err := f.client.ReadJournal(ctx, leadership.JournalRequest{Election: f.election, After: applied, Generation: leadership.Token(f.generation.Load()), Limit: 1, Member: f.member, Applied: applied})
 			if err == nil || errors.Is(err, leadership.HistoryCompacted) {
 				told, since = applied, 0
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"regent/leadership"
@@ -61,6 +62,8 @@ type Lease struct {
 	reports  reporting // guarded by mu
 	notices  notices
 	handOver handOver // guarded by mu
+
+	checkpoints atomic.Int64 // the sequence of the last one that is known of
 
 	parent     *Lease                  // on which this one stands, and whose mu is locked after this one's; nil for none
 	parentHook func() bool             // ends the attention to it

@@ -40,7 +40,7 @@ func (l *Lease) CheckpointAt(ctx context.Context, task, uri, sha256 string) erro
 func (l *Lease) checkpoint(ctx context.Context, c leadership.CheckpointRequest) error {
 	_, err := persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Checkpoint, error) {
 		c.LeaseRequest = r
-		return l.client.PutCheckpoint(ctx, c)
+		return l.client.putNextCheckpoint(ctx, c, &l.checkpoints)
 	})
 	return err
 }

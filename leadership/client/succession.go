@@ -2,8 +2,10 @@ package client
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 
 	"regent/leadership"
 	"regent/leadership/wire"
@@ -65,8 +67,33 @@ func post(name string, verb wire.Verb, suffix string, body any) call {
 	return call{name: name, method: row.Method, suffix: suffix, mutates: row.Changes(), body: body}
 }
 
-// PutCheckpoint replaces the checkpoint of the election; see leadership.Ledger.
+// PutCheckpoint replaces the checkpoint of the election; see leadership.Ledger. If the request has
+// no sequence, it is the next one, whichever that is.
 func (c *Client) PutCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
+	if r.Sequence == 0 {
+		return c.putNextCheckpoint(ctx, r, new(atomic.Int64))
+	}
+	return c.putCheckpoint(ctx, r)
+}
+
+// putNextCheckpoint puts a checkpoint after those that are known of, and learns how many there are.
+func (c *Client) putNextCheckpoint(ctx context.Context, r leadership.CheckpointRequest, known *atomic.Int64) (leadership.Checkpoint, error) {
+	for {
+		r.Sequence = known.Load() + 1
+		p, err := c.putCheckpoint(ctx, r)
+		refusal, _ := errors.AsType[*leadership.Error](err)
+		switch {
+		case err == nil:
+			known.Store(p.Sequence)
+		case errors.Is(err, leadership.IndexMismatch) && int64(refusal.Index) != r.Sequence-1:
+			known.Store(int64(refusal.Index))
+			continue
+		}
+		return p, err
+	}
+}
+
+func (c *Client) putCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
 	var answer wire.Checkpoint
 	k := post("put checkpoint", wire.VerbPutCheckpoint, wire.CheckpointPath, wire.NewCheckpointRequest(r))
 	k.answer = &answer
@@ -126,6 +153,7 @@ func (c *Client) ReadSnapshot(ctx context.Context, e leadership.Election) (leade
 func (c *Client) ReadJournal(ctx context.Context, r leadership.JournalRequest) (leadership.JournalPage, error) {
 	query := url.Values{}
 	setNumber(query, "after", int64(r.After))
+	setNumber(query, "generation", int64(r.Generation))
 	setNumber(query, "limit", int64(r.Limit))
 	setText(query, "member", string(r.Member))
 	setNumber(query, "applied", int64(r.Applied))

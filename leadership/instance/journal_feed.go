@@ -29,7 +29,7 @@ func (f *JournalFeed) Next(ctx context.Context) (leadership.JournalPage, error) 
 		}
 		if p := f.page; p != nil {
 			if f.page = nil; len(p.Entries) > 0 {
-				f.request.After = p.Entries[len(p.Entries)-1].Index
+				f.request.After, f.request.Generation = p.Entries[len(p.Entries)-1].Index, p.Generation
 				return *p, nil
 			}
 		}

@@ -73,7 +73,7 @@ func (j *journals) open(ctx context.Context, r leadership.JournalRequest) (*Jour
 	}
 	f := &JournalFeed{journals: j, follow: j.join(r.Election), request: r, left: func() {}}
 	j.mu.Lock()
-	covered := f.follow.known && r.After >= f.follow.first()-1 && max(r.After, r.Applied) < f.follow.next
+	covered := f.follow.known && f.follow.covers(r) && r.After >= f.follow.first()-1 && max(r.After, r.Applied) < f.follow.next
 	j.mu.Unlock()
 	if covered {
 		return f, nil
@@ -134,6 +134,11 @@ func (j *journals) tell(e leadership.Election, i leadership.Index) {
 // first is the index of the first entry in the window.
 func (f *follow) first() leadership.Index { return f.next - leadership.Index(len(f.window)) }
 
+// covers reports whether the reader has read the journal as it is, and not before a restore.
+func (f *follow) covers(r leadership.JournalRequest) bool {
+	return r.After == 0 && r.Applied == 0 || r.Generation == f.head.Generation
+}
+
 // begin lets the window begin after the last entry.
 func (f *follow) begin(head leadership.JournalHead) {
 	if !f.known {
@@ -147,7 +152,7 @@ func (j *journals) page(f *follow, r leadership.JournalRequest) (page *leadershi
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch from := r.After + 1; {
-	case f.known && from < f.first():
+	case f.known && (from < f.first() || !f.covers(r)):
 		return nil, nil, nil
 	case f.known && from < f.next:
 		limit := r.Limit
@@ -224,6 +229,7 @@ func (j *journals) look(ctx context.Context, f *follow) error {
 			return nil
 		case errors.Is(err, leadership.HistoryCompacted) && refusal != nil: // feeds that are behind are told so when they read
 			j.mu.Lock()
+			f.head.Generation = refusal.Generation
 			f.restart(refusal.Index + 1)
 			j.mu.Unlock()
 		case errors.Is(err, leadership.RecordCorrupt), errors.Is(err, leadership.RecordTooNew):
@@ -241,13 +247,13 @@ func (j *journals) newer(ctx context.Context, f *follow) (page leadership.Journa
 	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
 	defer cancel()
 	j.mu.Lock()
-	known, next, told := f.known, f.next, f.told
+	known, next, told, generation := f.known, f.next, f.told, f.head.Generation
 	j.mu.Unlock()
 	if !known || told < next {
 		page.JournalHead, err = j.ledger.Head(ctx, f.election)
 	}
 	if err == nil && known && max(told, page.Index) >= next {
-		page, err = j.ledger.ReadJournal(ctx, leadership.JournalRequest{Election: f.election, After: next - 1, Limit: leadership.MaxPageSize})
+		page, err = j.ledger.ReadJournal(ctx, leadership.JournalRequest{Election: f.election, After: next - 1, Generation: generation, Limit: leadership.MaxPageSize})
 	}
 	return page, err
 }
@@ -257,8 +263,9 @@ func (j *journals) enter(f *follow, page leadership.JournalPage) (all bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f.begin(page.JournalHead)
+	restored := page.Generation != f.head.Generation
 	f.head, f.told = page.JournalHead, min(f.told, page.Index)
-	if page.Index < f.next-1 { // the store was put back
+	if restored || page.Index < f.next-1 {
 		f.restart(page.Index + 1)
 	}
 	for _, e := range page.Entries {

@@ -112,7 +112,7 @@ func TestWhatLeadersLeaveBehindIsMeasured(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		before := w.Read()
 		ann := w.Lead("jobs", "ann")
-		if _, err := w.Service.PutCheckpoint(w.Context(), leadership.CheckpointRequest{LeaseRequest: ann, Data: []byte(`{"done":4}`)}); err != nil {
+		if _, err := w.Service.PutCheckpoint(w.Context(), leadership.CheckpointRequest{LeaseRequest: ann, Sequence: 1, Data: []byte(`{"done":4}`)}); err != nil {
 			w.Fatal(err)
 		}
 		appended := leadership.AppendRequest{LeaseRequest: ann, Entries: []leadership.Entry{{Data: []byte(`12`)}, {Data: []byte(`345`)}}}

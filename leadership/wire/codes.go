@@ -48,7 +48,7 @@ func Meanings() []Meaning {
 		{leadership.NotEligible, http.StatusConflict, "Not eligible", "the candidate lacks what the policy of the election requires; waiting does not help"},
 		{leadership.NotReady, http.StatusConflict, "Not ready", "the leader, or its successor, has not said that it is ready; try again later"},
 		{leadership.DepthExceeded, http.StatusConflict, "Depth exceeded", "the election is as deep as its limits allow; its leader does the work itself"},
-		{leadership.IndexMismatch, http.StatusConflict, "Index mismatch", "the journal has entries that you do not know of; read them, and go on from there"},
+		{leadership.IndexMismatch, http.StatusConflict, "Index mismatch", "the journal or the checkpoint is further than you know; read it, and go on from there"},
 		{leadership.ReadOnly, http.StatusConflict, "Read-only", "too few members of the election's electorate are present: do not write; reads go on"},
 		{leadership.LimitExceeded, http.StatusConflict, "Limit exceeded", "there is no room for more; end something first"},
 		{leadership.HistoryCompacted, http.StatusGone, "History compacted", "the requested events are no longer kept; read the election and go on from its revision"},

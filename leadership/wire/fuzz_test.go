@@ -289,7 +289,7 @@ func FuzzMarshal(f *testing.F) {
 		allAlike(t, &l, &grant, &event, &Result{Election: l.Election, Lease: &l})
 		readAlike(t, grant)
 		readAlike(t, Checkpoint{Election: l.Election, FencingToken: l.FencingToken, LeaderID: l.LeaderID, Task: key, At: l.AcquiredAt, Data: l.Metadata, URI: leader})
-		readAlike(t, JournalPage{JournalHead{l.Election, l.FencingToken, leadership.Index(ms), leadership.Index(n)}, []JournalEntry{{Index: leadership.Index(n), Type: key, At: l.AcquiredAt, Data: l.Metadata}}})
+		readAlike(t, JournalPage{JournalHead{l.Election, l.FencingToken, leadership.Index(ms), leadership.Index(n), l.FencingToken}, []JournalEntry{{Index: leadership.Index(n), Type: key, At: l.AcquiredAt, Data: l.Metadata}}})
 		problem := NewProblem(&leadership.Error{Code: leadership.LeaseHeld, Detail: leader})
 		problem.Lease, problem.Cause = &l, &Cause{Code: leadership.ReasonBanned, By: leader, Reason: key, Until: l.AcquiredAt, UntilMs: n}
 		readAlike(t, problem)

@@ -23,6 +23,7 @@ type CheckpointRequest struct {
 	CandidateID  leadership.CandidateID `json:"candidateId"`
 	Key          string                 `json:"key"`
 	FencingToken leadership.Token       `json:"fencingToken"`
+	Sequence     int64                  `json:"sequence"`
 	Task         string                 `json:"task,omitzero"`
 	Data         jsontext.Value         `json:"data,omitzero"`
 	URI          *string                `json:"uri,omitzero"`
@@ -31,12 +32,12 @@ type CheckpointRequest struct {
 
 // NewCheckpointRequest writes a request.
 func NewCheckpointRequest(r leadership.CheckpointRequest) CheckpointRequest {
-	return CheckpointRequest{r.CandidateID, r.Key.Text(), r.Token, r.Task, jsontext.Value(r.Data), optional(r.URI), optional(r.SHA256)}
+	return CheckpointRequest{r.CandidateID, r.Key.Text(), r.Token, r.Sequence, r.Task, jsontext.Value(r.Data), optional(r.URI), optional(r.SHA256)}
 }
 
 // Leadership reads a request about the election.
 func (w CheckpointRequest) Leadership(e leadership.Election) (leadership.CheckpointRequest, error) {
-	r := leadership.CheckpointRequest{Task: w.Task, Data: json.RawMessage(w.Data), URI: given(w.URI), SHA256: given(w.SHA256)}
+	r := leadership.CheckpointRequest{Sequence: w.Sequence, Task: w.Task, Data: json.RawMessage(w.Data), URI: given(w.URI), SHA256: given(w.SHA256)}
 	if isEmpty(w.SHA256) {
 		return r, malformed("/sha256", "sha256 is empty; send 64 hexadecimal digits, or leave it out")
 	}
@@ -99,6 +100,7 @@ type Checkpoint struct {
 	Election     leadership.Election    `json:"election"`
 	FencingToken leadership.Token       `json:"fencingToken"`
 	LeaderID     leadership.CandidateID `json:"leaderId"`
+	Sequence     int64                  `json:"sequence"`
 	Task         string                 `json:"task,omitzero"`
 	At           time.Time              `json:"at"`
 	Data         jsontext.Value         `json:"data,omitzero"`
@@ -108,13 +110,13 @@ type Checkpoint struct {
 
 // NewCheckpoint writes a checkpoint.
 func NewCheckpoint(p leadership.Checkpoint) Checkpoint {
-	return Checkpoint{p.Election, p.Token, p.LeaderID, p.Task, p.At.UTC(), jsontext.Value(p.Data), p.URI, p.SHA256}
+	return Checkpoint{p.Election, p.Token, p.LeaderID, p.Sequence, p.Task, p.At.UTC(), jsontext.Value(p.Data), p.URI, p.SHA256}
 }
 
 // Leadership reads a checkpoint.
 func (w Checkpoint) Leadership() leadership.Checkpoint {
 	return leadership.Checkpoint{
-		Election: w.Election, Token: w.FencingToken, LeaderID: w.LeaderID, Task: w.Task, At: w.At, Data: json.RawMessage(w.Data), URI: w.URI, SHA256: w.SHA256,
+		Election: w.Election, Token: w.FencingToken, LeaderID: w.LeaderID, Sequence: w.Sequence, Task: w.Task, At: w.At, Data: json.RawMessage(w.Data), URI: w.URI, SHA256: w.SHA256,
 	}
 }
 
@@ -153,16 +155,17 @@ type JournalHead struct {
 	FencingToken  leadership.Token    `json:"fencingToken,omitzero"` // the highest that has opened it
 	Index         leadership.Index    `json:"index"`
 	SnapshotIndex leadership.Index    `json:"snapshotIndex"`
+	Generation    leadership.Token    `json:"generation,omitzero"`
 }
 
 // NewJournalHead writes a head.
 func NewJournalHead(h leadership.JournalHead) JournalHead {
-	return JournalHead{h.Election, h.Token, h.Index, h.Snapshot}
+	return JournalHead{h.Election, h.Token, h.Index, h.Snapshot, h.Generation}
 }
 
 // Leadership reads a head.
 func (w JournalHead) Leadership() leadership.JournalHead {
-	return leadership.JournalHead{Election: w.Election, Token: w.FencingToken, Index: w.Index, Snapshot: w.SnapshotIndex}
+	return leadership.JournalHead{Election: w.Election, Token: w.FencingToken, Index: w.Index, Snapshot: w.SnapshotIndex, Generation: w.Generation}
 }
 
 // AppendRequest is the body that adds entries to a journal.

@@ -31,8 +31,9 @@ type Problem struct {
 	OldestRevision leadership.Revision `json:"oldestRevision,omitzero"`
 	// Index is with INDEX_MISMATCH that of the journal's last entry, and with HISTORY_COMPACTED of
 	// a journal that of its snapshot.
-	Index leadership.Index `json:"index,omitzero"`
-	Cause *Cause           `json:"cause,omitzero"` // with a reason that an order or a policy is behind
+	Index      leadership.Index `json:"index,omitzero"`
+	Generation leadership.Token `json:"generation,omitzero"` // with HISTORY_COMPACTED of a journal
+	Cause      *Cause           `json:"cause,omitzero"`      // with a reason that an order or a policy is behind
 	*Lease
 }
 
@@ -71,6 +72,7 @@ func NewProblem(err error) Problem {
 
 		OldestRevision: e.Oldest,
 		Index:          e.Index,
+		Generation:     e.Generation,
 	}
 	if p.Detail == "" {
 		p.Detail = m.Advice
@@ -107,6 +109,7 @@ func (p Problem) Leadership() *leadership.Error {
 		RetryAfter: fromMillis(p.RetryAfterMs),
 		Oldest:     p.OldestRevision,
 		Index:      p.Index,
+		Generation: p.Generation,
 	}
 	if len(p.Errors) > 0 {
 		e.Field = p.Errors[0].field()

@@ -1,6 +1,9 @@
 package wire
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -82,13 +85,27 @@ func ParseLastEventID(id string) (leadership.Revision, error) {
 		LastEventIDHeader, Quote(id))
 }
 
-// ParseLastEntryID reads the index up to which a stream of a journal was read. The error has the
+// EntryID is the id of an entry in a stream of a journal: its index, after the generation, if the
+// journal has one.
+func EntryID(generation leadership.Token, i leadership.Index) string {
+	if generation == 0 {
+		return strconv.FormatInt(int64(i), 10)
+	}
+	return fmt.Sprintf("%d:%d", generation, i)
+}
+
+// ParseLastEntryID reads the place up to which a stream of a journal was read. The error has the
 // code InvalidArgument.
-func ParseLastEntryID(id string) (leadership.Index, error) {
-	r, err := ParseLastEventID(id)
-	if err != nil {
-		return 0, malformed(LastEventIDHeader, "%s must be the id of the last entry that was read, its index, not %s; leave it out, and send after, to start elsewhere",
+func ParseLastEntryID(id string) (leadership.Token, leadership.Index, error) {
+	generation, index, restored := strings.Cut(id, ":")
+	if !restored {
+		generation, index = "0", id
+	}
+	g, err := ParseLastEventID(generation)
+	i, err2 := ParseLastEventID(index)
+	if err != nil || err2 != nil || EntryID(leadership.Token(g), leadership.Index(i)) != id {
+		return 0, 0, malformed(LastEventIDHeader, "%s must be the id of the last entry that was read, not %s; leave it out, and send after, to start elsewhere",
 			LastEventIDHeader, Quote(id))
 	}
-	return leadership.Index(r), nil
+	return leadership.Token(g), leadership.Index(i), nil
 }

@@ -28,6 +28,7 @@ func TestMalformedSuccessionIsRefusedWithAReason(t *testing.T) {
 	t.Parallel()
 	const key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
 	const leads = `{"candidateId":"agent-7","key":"` + key + `","fencingToken":4`
+	const numbered = leads + `,"sequence":1`
 	handOver, yield := refused(HandOverRequest.Leadership), refused(Holder.Leadership)
 	delegate, checkpoint := refused(DelegateRequest.Leadership), refused(CheckpointRequest.Leadership)
 	add, snapshot, await := refused(AppendRequest.Leadership), refused(SnapshotRequest.Leadership), refused(AcknowledgementRequest.Leadership)
@@ -50,13 +51,14 @@ func TestMalformedSuccessionIsRefusedWithAReason(t *testing.T) {
 		{delegate, leads + `,"child":"part","limits":{"budget":-1}}`, "/limits/budget", "limits.budget is 0 or more, not -1"},
 		{delegate, leads + `,"child":"part","limits":{"width":1}}`, "/limits/width", `unknown field "width"; the fields here are depth, children, budget`},
 		{delegate, leads + `,"child":"part","limits":7}`, "/limits", "limits must be an object, not a number"},
-		{checkpoint, leads + `}`, "/data", "data is missing; send it or, if it is elsewhere, its uri"},
-		{checkpoint, leads + `,"data":null}`, "/data", "data is any JSON but null; send an empty object if there is nothing to say"},
-		{checkpoint, leads + `,"data":{},"uri":"gs://b/o"}`, "/data", "there are both data and a uri; send one of them"},
-		{checkpoint, leads + `,"uri":""}`, "/uri", "uri is empty; say where the data is"},
-		{checkpoint, leads + `,"uri":"gs://b/o","sha256":""}`, "/sha256", "sha256 is empty; send 64 hexadecimal digits"},
-		{checkpoint, leads + `,"data":{"a":1,"a":2}}`, "/data/a", `the field "a" is there twice; send it once`},
-		{checkpoint, leads + `,"data":` + deep + `}`, "/data", "data nests more than 100 arrays and objects; send it flatter"},
+		{checkpoint, leads + `,"data":1}`, "/sequence", "sequence is missing; this request requires it"},
+		{checkpoint, numbered + `}`, "/data", "data is missing; send it or, if it is elsewhere, its uri"},
+		{checkpoint, numbered + `,"data":null}`, "/data", "data is any JSON but null; send an empty object if there is nothing to say"},
+		{checkpoint, numbered + `,"data":{},"uri":"gs://b/o"}`, "/data", "there are both data and a uri; send one of them"},
+		{checkpoint, numbered + `,"uri":""}`, "/uri", "uri is empty; say where the data is"},
+		{checkpoint, numbered + `,"uri":"gs://b/o","sha256":""}`, "/sha256", "sha256 is empty; send 64 hexadecimal digits"},
+		{checkpoint, numbered + `,"data":{"a":1,"a":2}}`, "/data/a", `the field "a" is there twice; send it once`},
+		{checkpoint, numbered + `,"data":` + deep + `}`, "/data", "data nests more than 100 arrays and objects; send it flatter"},
 		{add, leads + `,"entries":[{"data":1}]}`, "/after", "after is missing; this request requires it"},
 		{add, leads + `,"after":-1,"entries":[{"data":1}]}`, "/after", "after is the index of the last entry that you know, or 0 if there is none, and not -1"},
 		{add, leads + `,"after":0}`, "/entries", "entries is missing; this request requires it"},
@@ -103,7 +105,7 @@ func TestDataIsKeptAsItWasSent(t *testing.T) {
 	const leads = `{"candidateId":"a","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":4,`
 	for _, data := range []string{`0`, `-1e400`, `""`, `false`, `[]`, `{}`, `"\ud83d\ude00 \\[[[["`, `{"a":[null,{"b":"<&>\u2028"}]}`, strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth)} {
 		var checkpoint CheckpointRequest
-		if err := Decode([]byte(leads+`"data":`+data+`}`), &checkpoint); err != nil {
+		if err := Decode([]byte(leads+`"sequence":1,"data":`+data+`}`), &checkpoint); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := checkpoint.Leadership("planner"); err != nil || string(r.Data) != data {
@@ -192,13 +194,13 @@ func TestTreeIsReadAsItWasWritten(t *testing.T) {
 
 func TestEntryIDIsAnIndex(t *testing.T) {
 	t.Parallel()
-	for id, want := range map[string]leadership.Index{"0": 0, "7": 7, "9007199254740991": 9007199254740991} {
-		if got, err := ParseLastEntryID(id); got != want || err != nil {
-			t.Errorf("%q is read as %d, %v", id, got, err)
+	for id, want := range map[string]leadership.Index{"0": 0, "7": 7, "1000:7": 7, "9007199254740991": 9007199254740991} {
+		if generation, got, err := ParseLastEntryID(id); got != want || EntryID(generation, got) != id || err != nil {
+			t.Errorf("%q is read as %d of %d, %v", id, got, generation, err)
 		}
 	}
-	for _, id := range []string{"", "-1", "07", "+7", "7.0", "seven", "9223372036854775808"} {
-		_, err := ParseLastEntryID(id)
-		wantInvalid(t, err, LastEventIDHeader, "must be the id of the last entry that was read, its index")
+	for _, id := range []string{"", "-1", "07", "+7", "7.0", "seven", "9223372036854775808", "0:7", ":7", "7:", "1:2:3"} {
+		_, _, err := ParseLastEntryID(id)
+		wantInvalid(t, err, LastEventIDHeader, "must be the id of the last entry that was read")
 	}
 }

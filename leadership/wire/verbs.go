@@ -340,12 +340,12 @@ var rows = []Row{
 	{
 		Verb: VerbPutCheckpoint, Method: http.MethodPut, Path: pathElection + CheckpointPath, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "checkpoint", Repeat: RepeatYes, AsCandidate: true, Large: true,
-		Does: "Body `{candidateId, key, fencingToken, task?, data or uri, sha256?}`, the data up to 64 KiB of JSON. What a successor is to go on from. `TOKEN_STALE` once a later leader has inherited.",
+		Does: "Body `{candidateId, key, fencingToken, sequence, task?, data or uri, sha256?}`, the data up to 64 KiB of JSON. What a successor is to go on from. The leader counts its checkpoints in `sequence`, from 1, so that a late copy of an earlier call replaces none: `INDEX_MISMATCH` with the present one. `TOKEN_STALE` once a later leader has inherited.",
 	},
 	{
 		Verb: VerbCheckpoint, Method: http.MethodGet, Path: pathElection + CheckpointPath, Type: ContentType, Scope: ScopeElection,
 		Roles: inherits, Cost: CostRead, Repeat: RepeatRead,
-		Does: "The checkpoint, `{fencingToken, leaderId, task?, at, data or uri, sha256?}`.",
+		Does: "The checkpoint, `{fencingToken, leaderId, sequence, task?, at, data or uri, sha256?}`.",
 	},
 	{
 		Verb: VerbOpenJournal, Method: http.MethodPost, Path: pathElection + JournalPath + Open, Type: ContentType, Scope: ScopeElection,
@@ -360,7 +360,7 @@ var rows = []Row{
 	{
 		Verb: VerbJournal, Method: http.MethodGet, Path: pathElection + JournalPath, Type: ContentType, Scope: ScopeElection,
 		Roles: inherits, Cost: CostRead, Repeat: RepeatRead,
-		Does: "The entries after an index: `?after=INDEX&limit=`, up to some 4 MiB. With `&member=ID&applied=INDEX` the reader is a follower that has applied so much. `HISTORY_COMPACTED` where only a snapshot is kept.",
+		Does: "The entries after an index: `?after=INDEX&generation=&limit=`, up to some 4 MiB. With `&member=ID&applied=INDEX` the reader is a follower that has applied so much. `HISTORY_COMPACTED` where only a snapshot is kept, or the store was restored.",
 	},
 	{
 		Verb: VerbFollowJournal, Method: http.MethodGet, Path: pathElection + JournalPath, Type: StreamType, Scope: ScopeElection,

@@ -29,15 +29,19 @@ type ledgerCalls struct {
 	*leadership.Ledger
 	ctx   context.Context
 	lease leadership.LeaseRequest
+	puts  *int64
 }
 
 // ledger is a leader's on a handle, which need not be that of its grant.
 func ledger(t *testing.T, s *firestore.Store, lease leadership.LeaseRequest) ledgerCalls {
-	return ledgerCalls{leadership.NewLedger(leadership.New(s), s), t.Context(), lease}
+	return ledgerCalls{leadership.NewLedger(leadership.New(s), s), t.Context(), lease, new(int64)}
 }
 
 func (l ledgerCalls) put(data string) error {
-	_, err := l.PutCheckpoint(l.ctx, leadership.CheckpointRequest{LeaseRequest: l.lease, Data: json.RawMessage(data)})
+	p, err := l.PutCheckpoint(l.ctx, leadership.CheckpointRequest{LeaseRequest: l.lease, Sequence: *l.puts + 1, Data: json.RawMessage(data)})
+	if err == nil {
+		*l.puts = p.Sequence
+	}
 	return err
 }
 

@@ -15,10 +15,11 @@ type terms struct {
 	*logs
 	service [2]*leadership.Service
 	ledger  [2]*leadership.Ledger
+	puts    map[leadership.Token]int64 // the checkpoints of each leader
 }
 
 func (l *logs) terms() *terms {
-	t := &terms{logs: l}
+	t := &terms{logs: l, puts: make(map[leadership.Token]int64)}
 	for i, s := range []leadership.Store{l.handles.a, l.handles.b} {
 		t.service[i] = leadership.New(s)
 		t.ledger[i] = leadership.NewLedger(t.service[i], journalOf(l, s))
@@ -117,7 +118,15 @@ func (t *terms) refused(what string, err error, code leadership.Code) *leadershi
 }
 
 func (t *terms) put(handle int, g leadership.Grant, data string) (leadership.Checkpoint, error) {
-	return t.ledger[handle].PutCheckpoint(t.Context(), leadership.CheckpointRequest{LeaseRequest: leaseIn(g), Task: "task", Data: json.RawMessage(data)})
+	p, err := t.putAs(handle, g, t.puts[g.Token]+1, data)
+	if err == nil {
+		t.puts[g.Token] = p.Sequence
+	}
+	return p, err
+}
+
+func (t *terms) putAs(handle int, g leadership.Grant, sequence int64, data string) (leadership.Checkpoint, error) {
+	return t.ledger[handle].PutCheckpoint(t.Context(), leadership.CheckpointRequest{LeaseRequest: leaseIn(g), Sequence: sequence, Task: "task", Data: json.RawMessage(data)})
 }
 
 var ledgerCases = []journalCase{
@@ -343,6 +352,27 @@ var ledgerCases = []journalCase{
 		}
 		if left, err := t.ledger[0].Inherit(t.Context(), bob); err != nil || left != nil {
 			t.Errorf("a leader inherits its own checkpoint: %+v, %v", left, err)
+		}
+	}},
+	{"a late copy of an earlier checkpoint is refused, and a repeated one gives the same answer", func(l *logs) {
+		t := l.terms()
+		ann := t.grant(0, "ann")
+		for handle, data := range []string{"1", "2"} {
+			if _, err := t.put(handle, ann, data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for handle := range 2 {
+			_, err := t.putAs(handle, ann, 1, "1")
+			if e := t.refused("a late copy of the first", err, leadership.IndexMismatch); e.Index != 2 {
+				t.Errorf("got index %d, want 2", e.Index)
+			}
+			if p, err := t.putAs(handle, ann, 2, "2"); err != nil || p.Sequence != 2 || string(p.Data) != "2" {
+				t.Errorf("the last one again: got %+v, %v", p, err)
+			}
+		}
+		if p, err := t.ledger[0].Checkpoint(t.Context(), jobs); err != nil || p.Sequence != 2 || string(p.Data) != "2" {
+			t.Errorf("got %+v, %v; want the second", p, err)
 		}
 	}},
 	{"a leader that comes back inherits what stands, and a put that comes late is never read", func(l *logs) {

@@ -34,7 +34,7 @@ type LogCall struct {
 	Verb     LogVerb
 	Election leadership.Election
 	Token    leadership.Token // of the leader that asks; 0 of a reader
-	After    leadership.Index // append, read; snapshot: up to it
+	After    leadership.Index // append, read; snapshot: up to it; put: the sequence before
 	Put      []string         // append: the entries; snapshot, put: what it holds
 
 	Asked    time.Duration
@@ -62,7 +62,8 @@ func (c LogCall) String() string {
 //   - each read has exactly the entries that follow its index, without a gap, and at least one if
 //     there is one, or is told from where on they are kept;
 //   - a snapshot stands for no more entries than there are, and the newest stays;
-//   - a leader inherits the last checkpoint that was put, and none is put after that by another.
+//   - a leader inherits the last checkpoint that was put, and none is put after that by another;
+//   - each checkpoint of a leader follows on its last one: no late copy of an earlier call does.
 //
 // A call whose outcome is unknown may have been done at any later moment, or not at all.
 func Journals(calls []LogCall) Report {
@@ -121,9 +122,9 @@ func stuckLog(m porcupine.Model, info porcupine.LinearizationInfo, ops []porcupi
 // logState is a journal, or a checkpoint.
 type logState struct {
 	mark     leadership.Token
-	entries  string // separated by line ends; the first has index 1
-	index    leadership.Index
-	last     string // the append that was done last
+	entries  string           // separated by line ends; the first has index 1
+	index    leadership.Index // of a checkpoint: how many its leader has put
+	last     string           // the append that was done last
 	snapshot leadership.Index
 	held     string // by the snapshot, or the checkpoint
 }
@@ -150,6 +151,9 @@ func (s logState) do(c LogCall) (logState, leadership.Code) {
 	if c.Token > 0 && s.mark > c.Token {
 		return s, leadership.TokenStale
 	}
+	if (c.Verb == PutCheckpoint || c.Verb == Inherit) && c.Token > s.mark {
+		s.index = 0
+	}
 	if c.Code != leadership.TokenStale {
 		s.mark = max(s.mark, c.Token)
 	}
@@ -174,7 +178,13 @@ func (s logState) do(c LogCall) (logState, leadership.Code) {
 			return s, leadership.InvalidArgument
 		}
 	case PutCheckpoint:
-		s.held = put
+		switch {
+		case s.index == c.After+1 && s.held == put:
+		case s.index != c.After:
+			return s, leadership.IndexMismatch
+		default:
+			s.index, s.held = c.After+1, put
+		}
 	case ReadSnapshot:
 		if s.snapshot == 0 {
 			return s, leadership.NotFound
@@ -192,6 +202,8 @@ func (s logState) shows(c LogCall) bool {
 	switch c.Verb {
 	case Append:
 		return c.Code == leadership.TokenStale || c.Index == s.index
+	case PutCheckpoint:
+		return c.Code != leadership.IndexMismatch || c.Index == s.index
 	case OpenJournal, ReadHead:
 		return c.Code != "" || c.Index == s.index && c.Snapshot == s.snapshot
 	case PutSnapshot:

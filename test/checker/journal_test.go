@@ -128,9 +128,9 @@ func (l *logs) snap(ctx context.Context, r leadership.LeaseRequest, upTo leaders
 	})
 }
 
-func (l *logs) put(ctx context.Context, r leadership.LeaseRequest, data string) checker.LogCall {
-	return l.do(checker.LogCall{Verb: checker.PutCheckpoint, Election: logged, Token: r.Token, Put: []string{data}}, func(*checker.LogCall) error {
-		_, err := l.ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: r, Data: quoted(data)})
+func (l *logs) put(ctx context.Context, r leadership.LeaseRequest, after leadership.Index, data string) checker.LogCall {
+	return l.do(checker.LogCall{Verb: checker.PutCheckpoint, Election: logged, Token: r.Token, After: after, Put: []string{data}}, func(*checker.LogCall) error {
+		_, err := l.ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: r, Sequence: int64(after) + 1, Data: quoted(data)})
 		return err
 	})
 }
@@ -190,7 +190,7 @@ func (l *logs) leader(ctx context.Context, g leadership.Grant, r leadership.Leas
 	if draw(2) == 0 {
 		l.inherit(ctx, g)
 	}
-	var at leadership.Index
+	var at, puts leadership.Index
 	if c := l.open(ctx, r); c.Code == "" {
 		at = c.Index
 	}
@@ -198,7 +198,11 @@ func (l *logs) leader(ctx context.Context, g leadership.Grant, r leadership.Leas
 		var c checker.LogCall
 		switch draw(6) {
 		case 0:
-			c = l.put(ctx, r, fmt.Sprint("task ", r.Token, " ", n))
+			if c = l.put(ctx, r, puts, fmt.Sprint("task ", r.Token, " ", n)); c.Code == "" {
+				puts++
+			} else if c.Code == leadership.IndexMismatch { // one whose outcome was unknown
+				puts = c.Index
+			}
 		case 1:
 			c = l.snap(ctx, r, max(at, 1)+leadership.Index(draw(2)), fmt.Sprint("all ", r.Token, " ", n))
 		default:
@@ -279,7 +283,7 @@ func TestJournalsAreWhatTheModelSays(t *testing.T) {
 			seen[fmt.Sprint(c.Verb, " ", c.Code)]++
 		}
 	}
-	for _, want := range []string{"append ", "append TOKEN_STALE", "append OUTCOME_UNKNOWN", "read ", "inherit ", "put ", "snapshot "} {
+	for _, want := range []string{"append ", "append TOKEN_STALE", "append OUTCOME_UNKNOWN", "read ", "inherit ", "put ", "put INDEX_MISMATCH", "snapshot "} {
 		if seen[want] == 0 {
 			t.Errorf("there was no %q: %v", want, seen)
 		}
@@ -297,7 +301,7 @@ func journaled(tb testing.TB) []checker.LogCall {
 	l.append(ctx, ann, 0, "a", "b") // 1
 	l.append(ctx, ann, 0, "a", "b") // 2: the same again
 	l.append(ctx, ann, 1, "x")      // 3: INDEX_MISMATCH
-	l.put(ctx, ann, "half done")    // 4
+	l.put(ctx, ann, 0, "half done") // 4
 	l.read(ctx, 0)                  // 5 and 6
 	if _, err := l.service.Release(ctx, ann); err != nil {
 		tb.Fatal(err)
@@ -307,13 +311,16 @@ func journaled(tb testing.TB) []checker.LogCall {
 	l.append(ctx, ann, 2, "late")   // 8: it is as if ann were paused
 	l.open(ctx, bob)                // 9
 	l.append(ctx, ann, 3, "later")  // 10: TOKEN_STALE
-	l.put(ctx, ann, "late")         // 11: TOKEN_STALE
+	l.put(ctx, ann, 1, "late")      // 11: TOKEN_STALE
 	l.append(ctx, bob, 3, "c", "d") // 12
 	l.snap(ctx, bob, 9, "too much") // 13: INDEX_MISMATCH
 	l.snap(ctx, bob, 4, "abc")      // 14
 	l.read(ctx, 0)                  // 15: HISTORY_COMPACTED
 	l.read(ctx, 4)                  // 16 and 17
 	l.readSnapshot(ctx)             // 18
+	l.put(ctx, bob, 0, "bob's")     // 19
+	l.put(ctx, bob, 1, "newer")     // 20
+	l.put(ctx, bob, 0, "bob's")     // 21: INDEX_MISMATCH
 	return l.calls
 }
 
@@ -328,6 +335,7 @@ func TestHistoriesOfJournalsAreWhatTheRulesSay(t *testing.T) {
 		"open 0", "append 2", "append 2", "append 2  INDEX_MISMATCH", "put 0", "read 0 ab", "head 2",
 		"inherit 0 half done", "append 3", "open 3", "append 0  TOKEN_STALE", "put 0  TOKEN_STALE", "append 5",
 		"snapshot 5  INDEX_MISMATCH", "snapshot 0", "read 4  HISTORY_COMPACTED", "read 0 d", "head 5", "read snapshot 4 abc",
+		"put 0", "put 0", "put 2  INDEX_MISMATCH",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
@@ -358,6 +366,7 @@ func TestBrokenJournalsAreFound(t *testing.T) {
 			c[8].Code, c[8].Index = leadership.OutcomeUnknown, 0
 		}, false},
 		{"a paused leader whose checkpoint lands after the next has inherited", func(c []checker.LogCall) { c[11].Code = "" }, true},
+		{"a late copy of a checkpoint that replaces a newer one", func(c []checker.LogCall) { c[21].Code = "" }, true},
 		{"a leader that inherits nothing", func(c []checker.LogCall) { c[7].Got = nil }, true},
 		{"a leader that opens an incomplete journal", func(c []checker.LogCall) { c[9].Index = 2 }, true},
 		{"a snapshot beyond the index", func(c []checker.LogCall) { c[13].Code, c[13].Snapshot = "", 9 }, true},
@@ -400,15 +409,16 @@ func TestNoCheckpointIsPutAfterItWasInherited(t *testing.T) {
 	l := &logs{tb: t, service: leadership.New(store)}
 	l.ledger = leadership.NewLedger(l.service, store)
 	_, ann := l.lead(ctx, "ann")
-	l.put(ctx, ann, "first")
+	l.put(ctx, ann, 0, "first")
 	if _, err := l.service.Release(ctx, ann); err != nil {
 		t.Fatal(err)
 	}
 	bob, _ := l.lead(ctx, "bob")
-	last, n := "first", 0
+	last, n, puts := "first", 0, 1
 	disturbed := &logs{tb: t, service: l.service, ledger: leadership.NewLedger(l.service, &between{store, func() {
 		n++
-		if c := l.put(ctx, ann, fmt.Sprint("late ", n)); c.Code == "" {
+		if c := l.put(ctx, ann, leadership.Index(puts), fmt.Sprint("late ", n)); c.Code == "" {
+			puts++
 			last = c.Put[0]
 		}
 	}})}

@@ -20,17 +20,18 @@ type trial struct {
 }
 
 // trials are the cases, in the order of the table.
-var trials = slices.Concat(plainTrials, lostTrials, lateTrials, answerTrials, awayTrials, clockTrials, transportTrials, watchTrials, cancelTrials)
+var trials = slices.Concat(plainTrials, lostTrials, lateTrials, answerTrials, awayTrials, clockTrials, transportTrials, watchTrials, cancelTrials, ledgerTrials)
 
-func TestClientsLeadAndRelease(t *testing.T)   { each(t, plainTrials) }
-func TestClientsBearLostReplies(t *testing.T)  { each(t, lostTrials) }
-func TestClientsBearLateReplies(t *testing.T)  { each(t, lateTrials) }
-func TestClientsTellAnswersApart(t *testing.T) { each(t, answerTrials) }
-func TestClientsBearAbsence(t *testing.T)      { each(t, awayTrials) }
-func TestClientsTrustNoWallClock(t *testing.T) { each(t, clockTrials) }
-func TestClientsBearBadHTTP(t *testing.T)      { each(t, transportTrials) }
-func TestClientsWatchWithoutGaps(t *testing.T) { each(t, watchTrials) }
-func TestClientsCanBeCancelled(t *testing.T)   { each(t, cancelTrials) }
+func TestClientsLeadAndRelease(t *testing.T)         { each(t, plainTrials) }
+func TestClientsBearLostReplies(t *testing.T)        { each(t, lostTrials) }
+func TestClientsBearLateReplies(t *testing.T)        { each(t, lateTrials) }
+func TestClientsTellAnswersApart(t *testing.T)       { each(t, answerTrials) }
+func TestClientsBearAbsence(t *testing.T)            { each(t, awayTrials) }
+func TestClientsTrustNoWallClock(t *testing.T)       { each(t, clockTrials) }
+func TestClientsBearBadHTTP(t *testing.T)            { each(t, transportTrials) }
+func TestClientsWatchWithoutGaps(t *testing.T)       { each(t, watchTrials) }
+func TestClientsCanBeCancelled(t *testing.T)         { each(t, cancelTrials) }
+func TestClientsLeaveBehindWhatTheySay(t *testing.T) { each(t, ledgerTrials) }
 
 // A program in Go does not read clocks by the C library, so one whose wall clock jumps is built
 // with another time.Now, and all of the standard library with it.

@@ -44,6 +44,7 @@
 //	                                        body that ended while the lease was valid
 //	seen      revision, type, token         an event of a watch; "type" is "" for the state with
 //	                                        which a watch without a revision begins
+//	item      revision, type                an item of the journal: its index, and "entry" or "snapshot"
 //	done      call                          a call has succeeded; see the command call
 //	error     code, detail, call            a call has failed: "lead", "watch" or the kind
 //	end                                     the last line, before the driver exits with code 0
@@ -83,8 +84,11 @@
 //	call KIND    make a call beside the ticks, of this kind:
 //	               read        read the election
 //	               members     read its members
+//	               follow      follow its journal for five items, each of which is an "item"
 //	             and, while it leads:
 //	               checkpoint  keep the JSON string "here" as the election's checkpoint
+//	               newer       keep the JSON string "there" as its checkpoint
+//	               append      append the JSON string "here" to its journal
 //	               handover    hand the term over to the best candidate in line
 //	               check       ask whether the token of the lease is the newest
 //

@@ -22,6 +22,7 @@ const (
 	Lost     = "lost"
 	Released = "released"
 	Seen     = "seen"
+	Item     = "item"
 	Done     = "done"
 	Failed   = "error"
 	End      = "end"

@@ -266,7 +266,7 @@ const drift = 0.999
 
 // pass passes the request on, and the reply back: at once if it is a stream.
 func pass(x *exchange) {
-	if x.verb == wire.VerbWatch {
+	if strings.Contains(x.r.Header.Get("Accept"), wire.StreamType) {
 		stream(x)
 		return
 	}

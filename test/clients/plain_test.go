@@ -88,18 +88,8 @@ var plainTrials = []trial{
 		s.gate.hurry(often)
 		d := s.start(clients.Options{})
 		d.leads(1)
-		_, err := s.present.owner.Order(s.Context(), leadership.OrderRequest{Election: s.election, OrderCommand: leadership.OrderCommand{
-			Kind: leadership.OrderApprove, Token: 1, NewEpoch: true, Actor: "olga", Reason: "a checkpoint",
-		}})
-		s.need(err)
-		s.until("it has the new token", func() bool {
-			for _, e := range d.said() {
-				if e.Event == clients.Tick && e.Token == 2 {
-					return true
-				}
-			}
-			return false
-		})
+		s.need(s.newEpoch())
+		s.until("it has the new token", func() bool { return d.hasToken(2) })
 		s.renews(1)
 		d.goesOn()
 		d.stops()

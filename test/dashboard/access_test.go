@@ -71,7 +71,7 @@ grants:
 	s.lead("team-a.mine", "x1")
 	s.lead("team-a.other", "x2")
 	s.lead("team-b.secret", "x3")
-	s.call("PUT", "team-a.other/checkpoint", as("x2", 1, `,"data":{"secret":"of the leaders"}`))
+	s.call("PUT", "team-a.other/checkpoint", as("x2", 1, `,"sequence":1,"data":{"secret":"of the leaders"}`))
 	s.who.Store(ann)
 
 	// The stream of all elections is not hers: the list shows those that are.

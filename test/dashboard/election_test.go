@@ -22,7 +22,7 @@ func story(s *site) {
 	s.post("planner:ban", `{"candidateId":"agent-2","for":"24h","reason":"its disk fails","actor":"ann"}`)
 	leader := func(more string) string { return as("agent-3", 4, more) }
 	s.post("planner:renew", leader(`,"report":{"progress":412,"eta":"20m","health":"ok"}`))
-	s.call("PUT", "planner/checkpoint", leader(`,"task":"chapter 2","data":{"next":4}`))
+	s.call("PUT", "planner/checkpoint", leader(`,"sequence":1,"task":"chapter 2","data":{"next":4}`))
 	s.post("planner/journal:open", leader(""))
 	s.post("planner/journal:append", leader(`,"after":0,"entries":[{"data":1},{"data":2}]`))
 	s.post("planner:delegate", leader(`,"child":"invoices"`))

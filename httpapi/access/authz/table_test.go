@@ -83,7 +83,7 @@ var cases = []struct {
 	{"yield", wire.VerbYield, "POST", "/v1/elections/{e}:yield", `{"candidateId":"{c}","key":"{k}","fencingToken":1}`, ""},
 	{"delegate", wire.VerbDelegate, "POST", "/v1/elections/{e}:delegate", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"child":"part"}`, ""},
 	{"tree", wire.VerbTree, "GET", "/v1/elections/{e}/tree", "", ""},
-	{"put checkpoint", wire.VerbPutCheckpoint, "PUT", "/v1/elections/{e}/checkpoint", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"data":1}`, ""},
+	{"put checkpoint", wire.VerbPutCheckpoint, "PUT", "/v1/elections/{e}/checkpoint", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"sequence":1,"data":1}`, ""},
 	{"checkpoint", wire.VerbCheckpoint, "GET", "/v1/elections/{e}/checkpoint", "", ""},
 	{"open journal", wire.VerbOpenJournal, "POST", "/v1/elections/{e}/journal:open", `{"candidateId":"{c}","key":"{k}","fencingToken":1}`, ""},
 	{"append journal", wire.VerbAppendJournal, "POST", "/v1/elections/{e}/journal:append", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"after":0,"entries":[{"data":1}]}`, ""},

@@ -157,7 +157,7 @@ func use(t *testing.T, p *export.Pipeline) {
 		{"POST", "/v1/elections/jobs:acquire", ann + `}`},
 		{"POST", "/v1/elections/jobs:renew", ann + `,"fencingToken":1}`},
 		{"POST", "/v1/elections/jobs:acquire", `{"candidateId":"bob"}`},
-		{"PUT", "/v1/elections/jobs/checkpoint", ann + `,"fencingToken":1,"data":{"done":4}}`},
+		{"PUT", "/v1/elections/jobs/checkpoint", ann + `,"fencingToken":1,"sequence":1,"data":{"done":4}}`},
 		{"POST", "/v1/elections/jobs:handOver", ann + `,"fencingToken":1,"to":"bob"}`},
 		{"POST", "/v1/elections/jobs:ready", bob + `,"fencingToken":1}`},
 		{"POST", "/v1/elections/jobs:yield", ann + `,"fencingToken":1}`},

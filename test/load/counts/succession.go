@@ -64,7 +64,7 @@ func (s *script) successions() error {
 func (s *script) checkpoints() error {
 	const e = "checkpoints"
 	put := func(h Handle, data string) error {
-		_, err := ledgerOn(h).PutCheckpoint(s.ctx, leadership.CheckpointRequest{LeaseRequest: s.ann.lease(e, 1), Task: "count", Data: json.RawMessage(data)})
+		_, err := ledgerOn(h).PutCheckpoint(s.ctx, leadership.CheckpointRequest{LeaseRequest: s.ann.lease(e, 1), Sequence: int64(data[0] - '0'), Task: "count", Data: json.RawMessage(data)})
 		return err
 	}
 	puts := func(data string) func() error { return func() error { return put(s.handle, data) } }

@@ -6,7 +6,7 @@ from typing import Any, Callable, Generator, Iterator
 
 from ._backoff import Backoff
 from ._calls import LARGE, Calls, path
-from ._errors import HistoryCompacted, IndexMismatch, InvalidArgument, RegentError
+from ._errors import HistoryCompacted, IndexMismatch, InvalidArgument, NotFound, RegentError
 from ._model import Entry, JournalPage, Snapshot, answer
 from ._sse import Message
 from ._stream import Skipped, ended, messages, passes, read, resume, sleep
@@ -26,6 +26,7 @@ class Follow:
             raise InvalidArgument(f"after must be the index of an entry, or 0 for all, not {after!r}")
         self._calls, self._election, self._path = calls, election, path(election, "/journal")
         self._member = None if member is None else check_candidate(member)
+        self._generation = 0  # of the journal; another one after its store was restored
         self._last = self._applied = after  # passed on, and worked on by the caller's loop
         self._missing = 0  # the entry that was left out last
         self._backoff = Backoff()
@@ -68,8 +69,8 @@ class Follow:
             while True:
                 try:
                     return (yield from attempt())
-                except HistoryCompacted:
-                    yield from self._catch_up()
+                except HistoryCompacted as error:
+                    yield from self._catch_up(error.problem.get("generation", 0))
 
         return resume(self._calls, once, self._backoff)
 
@@ -77,21 +78,26 @@ class Follow:
         query = {**self._query(after), "limit": limit}
         return answer(JournalPage, self._calls.call("journal", "GET", self._path, query=query, largest=LARGE), self._election)
 
+    def _read(self, limit: int) -> JournalPage:
+        page = self._page(limit, self._last)
+        self._generation = page.generation
+        return page
+
     def _query(self, after: int) -> dict[str, Any]:
-        return {"after": after, "member": self._member, "applied": None if self._member is None else self._applied}
+        return {"after": after, "generation": self._generation or None, "member": self._member, "applied": None if self._member is None else self._applied}
 
     def _first(self) -> Iterator[Item]:
         """Reads the first page, which tells whether the journal has reached the index at all."""
-        page = self._page(_PAGE, self._last)
+        page = self._read(_PAGE)
         if page.index < self._last:
             raise IndexMismatch(
-                f"the journal of election {self._election!r} is at index {page.index}, and {self._last} was asked for; its store was "
-                "restored or is another one: begin again from 0"
+                f"the journal of election {self._election!r} is at index {page.index}, and {self._last} was asked for; it is "
+                "another one: begin again from 0"
             )
         yield from self._take_all(page)
 
     def _next(self, end: int) -> Iterator[Item]:
-        page = self._page(min(end - self._last, _PAGE), self._last)
+        page = self._read(min(end - self._last, _PAGE))
         if not page.entries:
             raise IndexMismatch(f"the journal of election {self._election!r} has no entry after {self._last}, and {end} was written")
         yield from self._take_all(page)
@@ -101,7 +107,7 @@ class Follow:
             if message.name == "end":
                 raise ended(message)
             if message.name == "entry":
-                yield from self._take(_entry(message))
+                yield from self._take(_entry(message, self._generation))
 
     def _take_all(self, page: JournalPage) -> Iterator[Item]:
         for entry in page.entries:
@@ -125,16 +131,23 @@ class Follow:
         yield item
         self._applied = self._last  # the caller's loop has done its work
 
-    def _catch_up(self) -> Iterator[Item]:
-        """Yields the snapshot behind which the journal goes on."""
-        snapshot = answer(Snapshot, self._calls.call("read snapshot", "GET", self._path + "/snapshot"))
-        if snapshot.index <= self._last:
+    def _catch_up(self, generation: int) -> Iterator[Item]:
+        """Yields the snapshot behind which the journal goes on. After the store was restored there may be none."""
+        restored = generation != self._generation
+        try:
+            snapshot = answer(Snapshot, self._calls.call("read snapshot", "GET", self._path + "/snapshot"))
+        except NotFound:
+            if not restored:
+                raise
+            snapshot = Snapshot(0, 0, "")
+        if snapshot.index <= self._last and not restored:
             raise Skipped(f"the snapshot ends at {snapshot.index}, and entries after {self._last} are said to be had as a snapshot only")
+        self._generation = generation
         yield from self._emit(snapshot)
 
 
-def _entry(message: Message) -> Entry:
+def _entry(message: Message, generation: int) -> Entry:
     entry = read(Entry, message)
-    if message.id != str(entry.index):
+    if message.id != (f"{generation}:{entry.index}" if generation else str(entry.index)):
         raise Skipped(f"entry {entry.index} has the id {message.id[:64]!r}")
     return entry

@@ -12,7 +12,7 @@ from typing import Any, Generator, Iterable, TypeVar
 from . import _cancel
 from ._backoff import Backoff
 from ._calls import LIMIT, path
-from ._errors import ApiError, InvalidArgument, NotReady, OutcomeUnknown, PayloadTooLarge, TokenStale
+from ._errors import ApiError, IndexMismatch, InvalidArgument, NotReady, OutcomeUnknown, PayloadTooLarge, TokenStale
 from ._follow import Follow, Item
 from ._handle import Handle
 from ._model import JSON, Acknowledgement, Checkpoint, JournalHead, Reading, answer
@@ -29,11 +29,12 @@ MAX_ENTRIES = 500  # of one append
 
 
 class Log:
-    """What a leader knows of its journal."""
+    """What a leader knows of its journal and its checkpoint."""
 
     def __init__(self) -> None:
         self.turn = threading.Lock()  # held while an append is under way; guards the index
         self.index: int | None = None  # of the last entry that is known of; None before the journal is open
+        self.sequence = 0  # of the last checkpoint that is known of
 
 
 class Leads:
@@ -48,7 +49,7 @@ class Leads:
     @property
     def checkpoint(self) -> Checkpoints:
         """What this leader leaves behind for the next one."""
-        return Checkpoints(self._lease)
+        return Checkpoints(self._lease, self._log)
 
     @property
     def journal(self) -> Journal:
@@ -160,8 +161,8 @@ class Checkpoints:
     """See Lease.checkpoint. Errors: TokenStale, once a later leader has inherited; LeaseLost; PayloadTooLarge, for which
     put_at is the remedy; OutcomeUnknown."""
 
-    def __init__(self, lease: Handle) -> None:
-        self._lease = lease
+    def __init__(self, lease: Handle, log: Log) -> None:
+        self._lease, self._log = lease, log
 
     def put(self, data: JSON, *, task: str = "") -> None:
         """Replaces the election's checkpoint, for the next leader to inherit: data is anything that json can write but
@@ -175,7 +176,15 @@ class Checkpoints:
     def _put(self, what: dict[str, Any], task: str) -> None:
         if task:
             what["task"] = task
-        ask(self._lease, Checkpoint, "put checkpoint", "/checkpoint", what, method="PUT")
+        while True:
+            what["sequence"] = self._log.sequence + 1
+            try:
+                self._log.sequence = ask(self._lease, Checkpoint, "put checkpoint", "/checkpoint", what, method="PUT").sequence
+                return
+            except IndexMismatch as error:
+                self._log.sequence = error.problem.get("index", 0)
+                if self._log.sequence == what["sequence"] - 1:
+                    raise
 
 
 class Journal:

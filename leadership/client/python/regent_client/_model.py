@@ -154,6 +154,7 @@ class Checkpoint:
     leader_id: str
     at: str
     election: str = ""
+    sequence: int = 0  # how many the leader has put
     task: str = ""
     data: JSON = None
     uri: str = ""
@@ -174,7 +175,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Stands for all entries of a journal up to its index: what was built from them is to be replaced by it."""
+    """Stands for all entries of a journal up to its index: what was built from them is to be replaced by it. After the
+    store was restored from a backup it comes anew; if there is none, its index is 0 and it has no data: begin with nothing."""
 
     index: int
     token: int
@@ -198,6 +200,7 @@ class JournalPage:
     snapshot_index: int
     entries: list[Entry]
     token: int = 0
+    generation: int = 0  # see Snapshot
 
 
 _NAMES = {"token": "fencingToken"}  # beside those that differ by their case alone

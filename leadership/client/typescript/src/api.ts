@@ -173,6 +173,8 @@ export function putCheckpoint(http: Http, lease: LeaseRequest, content: object, 
 export interface JournalOptions extends CallOptions {
   /** The index after which to begin; 0 by default. */
   after?: number | undefined;
+  /** That of the page which was read last; 0 by default. */
+  generation?: number | undefined;
   /** How many entries at most; 100 by default. */
   limit?: number | undefined;
   /** A follower, and up to which entry it has applied the journal. */
@@ -182,9 +184,9 @@ export interface JournalOptions extends CallOptions {
 
 /** @internal Reads a part of a journal. HistoryCompacted: it is only to be had as a snapshot. */
 export function readJournal(http: Http, election: string, options: JournalOptions = {}): Promise<JournalPage> {
-  const { after, limit, member, applied } = options;
+  const { after, generation, limit, member, applied } = options;
   if (member !== undefined) candidateID(member);
-  return about(http, election, "journal", "/journal", get(options, { after, limit, member, applied: applied || undefined }));
+  return about(http, election, "journal", "/journal", get(options, { after, generation: generation || undefined, limit, member, applied: applied || undefined }));
 }
 
 /** @internal Reads the newest snapshot of a journal. NotFound: it has none. */

@@ -1,5 +1,5 @@
 import { readJournal, readSnapshot } from "./api.ts";
-import { HistoryCompacted, IndexMismatch, StoreUnavailable } from "./errors.ts";
+import { HistoryCompacted, IndexMismatch, NotFound, StoreUnavailable } from "./errors.ts";
 import type { Http } from "./http.ts";
 import { Ended, Garbled, Permanent, Retry, messages, parse, sleep } from "./resume.ts";
 import type { JournalEntry, JournalPage, JournalSnapshot } from "./schemas.ts";
@@ -11,7 +11,8 @@ export type JournalItem =
   | { kind: "entry"; index: number; entry: JournalEntry }
   /**
    * Stands for all entries up to its index, those that were yielded before included: what was built
-   * from them is to be replaced by it.
+   * from them is to be replaced by it. After the store was restored from a backup it comes anew; if there
+   * is none, its index is 0 and it has no data: begin with nothing.
    */
   | { kind: "snapshot"; index: number; snapshot: JournalSnapshot };
 
@@ -40,6 +41,7 @@ export class JournalReader {
   readonly #retry = new Retry();
   #last: number; // index of the items that were passed on
   #applied: number; // so, and the loop has done its work
+  #generation = 0; // of the journal; another one after its store was restored
   #missing = 0; // the entry that was left out last
 
   constructor(http: Http, election: string, after: number, member?: string, signal?: AbortSignal) {
@@ -79,7 +81,7 @@ export class JournalReader {
         let failure: unknown = e;
         if (e instanceof HistoryCompacted) {
           try {
-            yield* this.#passed(this.#snapshot());
+            yield* this.#passed(this.#snapshot(e.problem?.generation ?? 0));
             continue;
           } catch (e) {
             failure = e;
@@ -104,8 +106,10 @@ export class JournalReader {
     return this.#member === undefined ? {} : { member: this.#member, ...(this.#applied > 0 ? { applied: this.#applied } : {}) };
   }
 
-  #read(limit?: number): Promise<JournalPage> {
-    return readJournal(this.#http, this.#election, { after: this.#last, limit, ...this.#standing(), signal: this.#signal });
+  async #read(limit?: number): Promise<JournalPage> {
+    const page = await readJournal(this.#http, this.#election, { after: this.#last, generation: this.#generation, limit, ...this.#standing(), signal: this.#signal });
+    this.#generation = page.generation ?? 0;
+    return page;
   }
 
   // The first page tells whether the journal has reached the index at all.
@@ -113,7 +117,7 @@ export class JournalReader {
     const page = await this.#read();
     if (page.index < this.#last) {
       throw new Permanent(new IndexMismatch(
-        `the journal of election ${quote(this.#election)} is at index ${page.index}, and ${this.#last} was asked for; its store was restored or is another one: begin again from 0`));
+        `the journal of election ${quote(this.#election)} is at index ${page.index}, and ${this.#last} was asked for; it is another one: begin again from 0`));
     }
     yield* this.#all(page.entries);
   }
@@ -126,19 +130,25 @@ export class JournalReader {
     yield* this.#all(page.entries);
   }
 
-  async *#snapshot(): AsyncGenerator<JournalItem> {
-    const snapshot = await readSnapshot(this.#http, this.#election, { signal: this.#signal });
-    if (snapshot.upTo <= this.#last) {
+  async *#snapshot(generation: number): AsyncGenerator<JournalItem> {
+    const restored = generation !== this.#generation;
+    const snapshot = await readSnapshot(this.#http, this.#election, { signal: this.#signal }).catch((e: unknown) => {
+      if (restored && e instanceof NotFound) return { election: this.#election, upTo: 0, fencingToken: 0, at: "" };
+      throw e;
+    });
+    if (!restored && snapshot.upTo <= this.#last) {
       throw new StoreUnavailable(`the snapshot ends at ${snapshot.upTo}, and entries after ${this.#last} are said to be had as a snapshot only`);
     }
+    this.#generation = generation;
     yield { kind: "snapshot", index: snapshot.upTo, snapshot };
   }
 
   async *#stream(): AsyncGenerator<JournalItem> {
-    const query = { after: this.#last, ...this.#standing() };
+    const generation = this.#generation;
+    const query = { after: this.#last, ...(generation ? { generation } : {}), ...this.#standing() };
     for await (const m of messages(this.#http, { name: "follow", path: path(this.#election, "/journal"), query, signal: this.#signal })) {
       if (m.name === "end") throw new Ended(parse<{ reason: string }>(m).reason);
-      if (m.name === "entry") yield* this.#all([entryOf(m)]);
+      if (m.name === "entry") yield* this.#all([entryOf(m, generation)]);
     }
   }
 
@@ -163,7 +173,7 @@ export class JournalReader {
       const applied = this.#applied;
       if (applied !== told || since >= stayEvery) {
         try {
-          await readJournal(this.#http, this.#election, { after: applied, limit: 1, member: this.#member, applied, signal });
+          await readJournal(this.#http, this.#election, { after: applied, generation: this.#generation, limit: 1, member: this.#member, applied, signal });
           [told, since] = [applied, 0];
         } catch (e) {
           if (e instanceof HistoryCompacted) [told, since] = [applied, 0];
@@ -174,9 +184,9 @@ export class JournalReader {
   }
 }
 
-function entryOf(m: Message): JournalEntry {
+function entryOf(m: Message, generation: number): JournalEntry {
   const entry = parse<JournalEntry>(m);
-  if (!Number.isSafeInteger(entry.index) || m.id !== String(entry.index)) {
+  if (!Number.isSafeInteger(entry.index) || m.id !== (generation ? `${generation}:${entry.index}` : String(entry.index))) {
     throw new Garbled(m, `it has index ${entry.index}, but another id`);
   }
   return entry;

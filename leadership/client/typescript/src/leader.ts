@@ -1,6 +1,6 @@
 import { awaitAcknowledgement, delegate as delegateTo, checkData, post, putCheckpoint, sayReady, type CallOptions } from "./api.ts";
 import { Backoff } from "./backoff.ts";
-import { LeaseLost, NotReady, RegentError, TokenStale, invalid, transient } from "./errors.ts";
+import { IndexMismatch, LeaseLost, NotReady, RegentError, TokenStale, invalid, transient } from "./errors.ts";
 import type { Http } from "./http.ts";
 import { epochOf } from "./keeper.ts";
 import type { ElectionState } from "./schemas.ts";
@@ -174,6 +174,7 @@ export interface CheckpointOptions extends CallOptions {
 /** The checkpoint of a leader, for the next one to inherit. */
 export class LeaderCheckpoint {
   readonly #leader: Leader;
+  #known = 0; // the sequence of the last one that is known of
 
   /** @internal */
   constructor(leader: Leader) {
@@ -197,7 +198,18 @@ export class LeaderCheckpoint {
   }
 
   async #put(content: object, options: CallOptions): Promise<void> {
-    await persist(this.#leader, options, (r, o) => putCheckpoint(this.#leader.http, r, content, o));
+    for (;;) {
+      const sequence = this.#known + 1;
+      try {
+        const put = await persist(this.#leader, options, (r, o) => putCheckpoint(this.#leader.http, r, { sequence, ...content }, o));
+        this.#known = put.sequence;
+        return;
+      } catch (e) {
+        if (!(e instanceof IndexMismatch)) throw e;
+        this.#known = e.problem?.index ?? 0;
+        if (this.#known === sequence - 1) throw e;
+      }
+    }
   }
 }
 

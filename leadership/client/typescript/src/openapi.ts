@@ -898,8 +898,12 @@ export interface paths {
         /**
          * Leave behind what a successor is to go on from.
          * @description Replaces the checkpoint of the election. The caller's lease is verified when it first puts one. From then on it may put others until a
-         *     later leader has inherited: then it gets `TOKEN_STALE`. `data` is any JSON but null; larger data goes elsewhere, and its `uri` here. The
-         *     same call again does the same. There is no `If-Match`: the fencing token guards the checkpoint.
+         *     later leader has inherited: then it gets `TOKEN_STALE`. `data` is any JSON but null; larger data goes elsewhere, and its `uri` here.
+         *
+         *     The leader counts its checkpoints in `sequence`, from 1. If the reply was lost, the same call again gives the same answer. A late copy
+         *     of it, after the leader has put another one, changes nothing: `INDEX_MISMATCH` with the present sequence as its `index`. A leader that
+         *     does not know how many it has put learns it so, too: it goes on with `index` and one. There is no `If-Match`: the fencing token and the
+         *     sequence guard the checkpoint.
          */
         put: operations["putCheckpoint"];
         post?: never;
@@ -984,7 +988,7 @@ export interface paths {
          *     journal's last entry: ask again after the last one of the page until it is reached. Where only a snapshot is kept of the entries, the
          *     answer is 410 with its `index`: read the snapshot, and go on after that.
          *
-         *     With `Accept: text/event-stream` the answer is a stream that goes on. Each entry is an event named `entry`, with its index as the id.
+         *     With `Accept: text/event-stream` the answer is a stream that goes on. Each entry is an event named `entry`, with its index as the id, after `GENERATION:` if there is one.
          *     A comment comes every 15 s. The stream ends as those of events do, with an event named `end`: open it again with Last-Event-ID or,
          *     after `compacted`, read the snapshot first. The call needs the role candidate, operator or admin.
          */
@@ -1625,6 +1629,8 @@ export interface components {
             candidateId: components["schemas"]["CandidateId"];
             key: components["schemas"]["Key"];
             fencingToken: components["schemas"]["GrantedToken"];
+            /** @description 1 for the first checkpoint of the leader, and then one more each time; in a new epoch it counts on. */
+            sequence: number;
             /** @description What the checkpoint is of. */
             task?: components["schemas"]["Text"];
             /** @description Any JSON but null, at most 64 KiB without its white space, and 100 arrays and objects deep. Or `uri`. */
@@ -1639,6 +1645,8 @@ export interface components {
             /** @description Of the leader that put it. */
             fencingToken: components["schemas"]["GrantedToken"];
             leaderId: components["schemas"]["CandidateId"];
+            /** @description How many the leader has put that put or inherited one last; 0 if it has only inherited. */
+            sequence: number;
             task?: components["schemas"]["Text"];
             /**
              * Format: date-time
@@ -1688,6 +1696,8 @@ export interface components {
             index: components["schemas"]["Index"];
             /** @description The entries up to it may only be had as a snapshot; 0 if there is none. */
             snapshotIndex: components["schemas"]["Index"];
+            /** @description Rises when the store is restored from a backup; left out if it never was. Send it with `after`. */
+            generation?: components["schemas"]["GrantedToken"];
         };
         JournalPage: {
             election: components["schemas"]["Election"];
@@ -1697,6 +1707,8 @@ export interface components {
             index: components["schemas"]["Index"];
             /** @description The entries up to it may only be had as a snapshot; 0 if there is none. */
             snapshotIndex: components["schemas"]["Index"];
+            /** @description Rises when the store is restored from a backup; left out if it never was. Send it with `after`. */
+            generation?: components["schemas"]["GrantedToken"];
             entries: components["schemas"]["JournalEntry"][];
         };
         /** @description One entry of a journal, also the event `entry` of a stream of it. */
@@ -2059,8 +2071,10 @@ export interface components {
             retryAfterMs?: number;
             /** @description The first revision that is still kept, if older ones are not. */
             oldestRevision?: number;
-            /** @description With `INDEX_MISMATCH` that of the journal's last entry; left out if that is 0. With `HISTORY_COMPACTED` of a journal that of its snapshot. */
+            /** @description With `INDEX_MISMATCH` that of the journal's last entry, or the sequence of the leader's last checkpoint; left out if that is 0. With `HISTORY_COMPACTED` of a journal that of its snapshot. */
             index?: number;
+            /** @description With `HISTORY_COMPACTED` that of the journal; left out if its store was never restored. */
+            generation?: number;
             errors?: components["schemas"]["FieldError"][];
         };
         /** @description A part of the request that is wrong. It has either `pointer` or `parameter`. */
@@ -2412,7 +2426,7 @@ export interface components {
                 };
             };
         };
-        /** @description The caller does not lead (`LEASE_LOST`), or a later leader has opened the journal (`TOKEN_STALE`); stop now. The journal is at another `index` than the caller says (`INDEX_MISMATCH`): read what follows the one that it knows. */
+        /** @description The caller does not lead (`LEASE_LOST`), or a later leader has opened what it writes to (`TOKEN_STALE`); stop now. The journal, or the checkpoint, is at another `index` than the caller says (`INDEX_MISMATCH`): read what follows the one that it knows. */
         NotAppended: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -4070,7 +4084,7 @@ export interface operations {
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
             408: components["responses"]["RequestTimeout"];
-            409: components["responses"]["NotLeft"];
+            409: components["responses"]["NotAppended"];
             413: components["responses"]["PayloadTooLarge"];
             414: components["responses"]["URITooLong"];
             415: components["responses"]["UnsupportedMediaType"];
@@ -4177,6 +4191,12 @@ export interface operations {
             query?: {
                 /** @description The index after which to continue; 0, the default, for all. */
                 after?: number;
+                /**
+                 * @description That of the page which was read last, if it had one. The journal of a store that was restored from a backup has another one, and
+                 *     may have other entries: then the answer is 410, with `generation`, and the reader drops all that it has read and begins anew, from
+                 *     the snapshot or, if there is none, from index 0.
+                 */
+                generation?: number;
                 /** @description Not of a stream. There may be fewer entries if they are large. */
                 limit?: number;
                 /** @description The reader is a follower of the election, by this id, as if it had joined. It needs the right to be that candidate. */

@@ -85,7 +85,7 @@ func (d *driver) call(kind string) {
 
 func (d *driver) make(kind string) (err error) {
 	l := d.leading()
-	if l == nil && kind != "read" && kind != "members" {
+	if l == nil && kind != "read" && kind != "members" && kind != "follow" {
 		return errors.New("it does not lead")
 	}
 	switch kind {
@@ -93,8 +93,17 @@ func (d *driver) make(kind string) (err error) {
 		_, err = d.client.Get(d.ctx, d.election)
 	case "members":
 		_, err = d.client.Members(d.ctx, d.election)
+	case "follow":
+		return d.follow()
 	case "checkpoint":
 		err = l.Checkpoint(d.ctx, "", "here")
+	case "newer":
+		err = l.Checkpoint(d.ctx, "", "there")
+	case "append":
+		var j *client.Journal
+		if j, err = l.Journal(d.ctx); err == nil {
+			_, err = j.Append(d.ctx, client.Entry{Data: "here"})
+		}
 	case "handover":
 		err = l.HandOver(d.ctx, "")
 	case "check":
@@ -103,4 +112,23 @@ func (d *driver) make(kind string) (err error) {
 		err = fmt.Errorf("unknown kind of call %q", kind)
 	}
 	return err
+}
+
+// follow writes five items of the election's journal.
+func (d *driver) follow() error {
+	n := 0
+	for item, err := range d.client.Follow(d.ctx, d.election, 0) {
+		if err != nil {
+			return err
+		}
+		kind := "entry"
+		if item.Snapshot != nil {
+			kind = "snapshot"
+		}
+		write(clients.Event{Event: clients.Item, Revision: int64(item.Index()), Type: kind})
+		if n++; n == 5 {
+			break
+		}
+	}
+	return nil
 }

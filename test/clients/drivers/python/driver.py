@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import logging
 import os
@@ -167,7 +168,9 @@ class Threads:
         client, lease = self.client, self.lease
         calls: dict[str, Callable[[], object]] = {
             "read": lambda: client.read(ELECTION, strong=True), "members": lambda: client.members(ELECTION),
-            "checkpoint": lambda: lease.checkpoint.put("here"), "handover": lambda: lease.hand_over(),
+            "follow": lambda: [tell_item(item) for item in itertools.islice(client.follow(ELECTION), 5)],
+            "checkpoint": lambda: lease.checkpoint.put("here"), "newer": lambda: lease.checkpoint.put("there"),
+            "append": lambda: lease.journal.append("here"), "handover": lambda: lease.hand_over(),
             "check": lambda: client.check_token(ELECTION, lease.token),
         }
         try:
@@ -279,7 +282,9 @@ class Tasks:
         client, lease = self.client, self.lease
         calls: dict[str, Callable[[], Any]] = {
             "read": lambda: client.read(ELECTION, strong=True), "members": lambda: client.members(ELECTION),
-            "checkpoint": lambda: lease.checkpoint.put("here"), "handover": lambda: lease.hand_over(),
+            "follow": lambda: follow(client),
+            "checkpoint": lambda: lease.checkpoint.put("here"), "newer": lambda: lease.checkpoint.put("there"),
+            "append": lambda: lease.journal.append("here"), "handover": lambda: lease.hand_over(),
             "check": lambda: client.check_token(ELECTION, lease.token),
         }
         try:
@@ -287,6 +292,16 @@ class Tasks:
             write("done", call=kind)
         except (Exception, asyncio.CancelledError) as error:
             fail(kind, error)
+
+
+def tell_item(item: Any) -> None:
+    write("item", revision=item.index, type="snapshot" if isinstance(item, regent_client.Snapshot) else "entry")
+
+
+async def follow(client: aio.Client) -> None:
+    async with contextlib.aclosing(client.follow(ELECTION)) as items:
+        for _ in range(5):
+            tell_item(await anext(items))
 
 
 def main() -> None:

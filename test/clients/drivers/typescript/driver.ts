@@ -111,12 +111,23 @@ async function call(kind: string): Promise<void> {
   }
 }
 
+async function follow(signal: AbortSignal): Promise<void> {
+  let n = 0;
+  for await (const { kind, index } of client.follow(election, 0, { signal })) {
+    write({ event: "item", revision: index, type: kind });
+    if (++n === 5) break;
+  }
+}
+
 async function make(kind: string): Promise<unknown> {
   const { signal } = cancelled;
   if (kind === "read") return client.read(election, { signal, strong: true });
   if (kind === "members") return client.members(election, { signal });
+  if (kind === "follow") return follow(signal);
   if (!leading) throw new Error("it does not lead");
   if (kind === "checkpoint") return leading.checkpoint.put("here", { signal });
+  if (kind === "newer") return leading.checkpoint.put("there", { signal });
+  if (kind === "append") return (await leading.journal({ signal })).append({ data: "here" }, { signal });
   if (kind === "handover") return leading.handOver({ signal });
   if (kind === "check") return client.checkToken(election, leading.token, { signal });
   throw new Error(`unknown kind of call ${kind}`);

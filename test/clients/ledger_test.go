@@ -1,0 +1,111 @@
+package clients_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/wire"
+	"regent/test/clients"
+)
+
+// ledgerTrials are of what a leader leaves behind.
+var ledgerTrials = []trial{
+	{name: "a late copy of an earlier checkpoint replaces no newer one", needs: []ability{callsToo}, run: func(s *scene) {
+		late := make(chan func() reply, 1)
+		s.gate.on(wire.VerbPutCheckpoint, 1, func(x *exchange) {
+			late <- func() reply { return x.ask(context.Background()) }
+			lose(x)
+		})
+		d := s.start(clients.Options{})
+		d.leads(1)
+		d.tells("call checkpoint")
+		d.awaits(clients.Done, 1)
+		d.tells("call newer")
+		d.awaits(clients.Done, 2)
+		if a := (<-late)(); a.status != http.StatusConflict {
+			s.Errorf("the late copy is answered %d %s", a.status, a.body)
+		}
+		p, err := s.present.owner.Checkpoint(s.Context(), s.election)
+		s.need(err)
+		if string(p.Data) != `"there"` || p.Sequence != 2 {
+			s.Errorf("the checkpoint is %+v\n%s", p, s.story())
+		}
+		d.stops()
+	}},
+	{name: "a follower of a journal begins anew after its store was restored", needs: []ability{callsToo}, run: func(s *scene) {
+		bob := s.bob()
+		_, err := s.present.owner.AppendJournal(s.Context(), leadership.AppendRequest{LeaseRequest: bob.LeaseRequest, Entries: []leadership.Entry{
+			{Data: []byte(`1`)}, {Data: []byte(`2`)},
+		}})
+		s.need(err)
+		d := s.start(clients.Options{Idle: true})
+		d.tells("call follow")
+		d.awaits(clients.Item, 2)
+		_, err = s.store.Amend(s.Context(), leadership.LogID{Election: s.election, Kind: leadership.LogJournal}, func(l leadership.Log) (leadership.LogChange, error) {
+			return leadership.RaisedLog(l, 1000, true)
+		})
+		s.need(err)
+		d.awaits(clients.Done, 1)
+		var got []string
+		for _, e := range d.said() {
+			if e.Event == clients.Item {
+				got = append(got, fmt.Sprint(e.Type, " ", e.Revision))
+			}
+		}
+		if want := []string{"entry 1", "entry 2", "snapshot 0", "entry 1", "entry 2"}; !slices.Equal(got, want) {
+			s.Errorf("it has got %q, want %q\n%s", got, want, s.story())
+		}
+		d.tells("stop")
+		d.ends()
+		bob.release()
+	}},
+	{name: "an append whose reply is lost is repeated in a new epoch, and is there once", needs: []ability{callsToo}, run: func(s *scene) {
+		s.gate.hurry(often)
+		d := s.start(clients.Options{})
+		d.leads(1)
+		s.gate.on("append", 1, func(x *exchange) {
+			x.committed()
+			err := s.newEpoch()
+			for err == nil && !d.hasToken(2) && x.r.Context().Err() == nil {
+				<-time.After(20 * time.Millisecond)
+			}
+			abort()
+		})
+		d.tells("call append")
+		d.awaits(clients.Done, 1)
+		if again := s.asked("append", 2); again.FencingToken != 2 {
+			s.Errorf("it is repeated with token %d\n%s", again.FencingToken, s.story())
+		}
+		page, err := s.present.owner.ReadJournal(s.Context(), leadership.JournalRequest{Election: s.election})
+		s.need(err)
+		if len(page.Entries) != 1 || page.Token != 2 {
+			s.Errorf("the journal is %+v\n%s", page, s.story())
+		}
+		d.stops()
+	}},
+}
+
+// newEpoch lets the first leader go on under the next token.
+func (s *scene) newEpoch() error {
+	now, err := s.present.owner.Get(s.Context(), s.election)
+	if err == nil {
+		_, err = s.present.owner.Order(s.Context(), leadership.OrderRequest{Election: s.election, OrderCommand: leadership.OrderCommand{
+			Kind: leadership.OrderApprove, Token: 1, NewEpoch: true, Actor: "olga", Reason: "a checkpoint", IfRevision: now.Revision,
+		}})
+	}
+	return err
+}
+
+// hasToken reports whether the driver goes by the token.
+func (p *process) hasToken(token int64) bool {
+	for _, e := range p.said() {
+		if e.Event == clients.Tick && e.Token == token {
+			return true
+		}
+	}
+	return false
+}

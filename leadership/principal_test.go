@@ -57,7 +57,7 @@ func TestABannedPrincipalIsGrantedUnderNoID(t *testing.T) {
 		if err != nil || history[0].Type != leadership.EventBanned || !strings.Contains(history[0].Detail, `"principal":"`+banned) || history[0].Actor != "dan@example.com" {
 			t.Errorf("the history: %+v, %v", history, err)
 		}
-		if g, err = acquire(ann, "eve:1"); err != nil {
+		if _, err := acquire(ann, "eve:1"); err != nil {
 			t.Errorf("another principal: %v", err)
 		}
 		tr.now = tr.now.Add(time.Hour)

@@ -11,8 +11,9 @@ import (
 
 // OV checks that no lease is granted against an order that stands, by the store's instants:
 //
-//   - none to a candidate that is banned, or calls as a principal that is, by an operator, by its own step-down, or because its term
-//     was ended by the policy; after a second such end within the cooldown, for twice as long;
+//   - none to a candidate that is banned, or calls as a principal that is, by an operator, by its
+//     own step-down, or because its term was ended by the policy; after a second such end within
+//     the cooldown, for twice as long;
 //   - none to another candidate than the one that the election is assigned to;
 //   - none while the election is paused;
 //   - none after a term that ended for want of an approval, until there are enough.

@@ -188,8 +188,8 @@ func TestLeasesThatOutliveTheirParentsAreFound(t *testing.T) {
 	}
 }
 
-// overParent is a lease of ann that is shorter than the one that it stands on. That has a new epoch,
-// and then is released.
+// overParent is a lease of ann that is shorter than the one that it stands on. The parent has a new
+// epoch, and then is released.
 func overParent(tb testing.TB) checker.Recording {
 	p := newPlay(tb)
 	region, via := leadership.Election("region"), leadership.Via{Election: "region", Token: 1}

@@ -44,7 +44,8 @@
 //	                                        body that ended while the lease was valid
 //	seen      revision, type, token         an event of a watch; "type" is "" for the state with
 //	                                        which a watch without a revision begins
-//	item      revision, type                an item of the journal: its index, and "entry" or "snapshot"
+//	item      revision, type                an item of the journal: its index, and "entry" or
+//	                                        "snapshot"
 //	done      call                          a call has succeeded; see the command call
 //	error     code, detail, call            a call has failed: "lead", "watch" or the kind
 //	end                                     the last line, before the driver exits with code 0

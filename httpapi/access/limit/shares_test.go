@@ -97,7 +97,7 @@ func TestBodiesThatDoNotEndAreBoundedForAPrincipal(t *testing.T) {
 func TestBodiesOfAllPrincipalsAreBounded(t *testing.T) {
 	bodies(t, func(t *testing.T, h http.Handler) {
 		under := 0
-		for _, who := range strings.Split("abcdefghij", "") {
+		for who := range strings.SplitSeq("abcdefghij", "") {
 			for range 2 {
 				in, _, answered := endless(t, h, who, wire.PathBatchRenew, -1)
 				defer in.Close()

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/time/rate"
+
 	"regent/httpapi"
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authz"
@@ -98,11 +100,14 @@ type access struct {
 	limits *limit.Gate // nil without a policy
 	rights *authz.Gate // nil without a policy
 	bodies *limit.Bodies
+	// strangers bounds the lines in the log about callers that are not known, so that they cannot
+	// fill it. The metrics count all of them.
+	strangers *rate.Limiter
 	*measures
 }
 
 func openAccess(ctx context.Context, s accessSettings, env map[string]string, m *measures) (*access, error) {
-	a := &access{measures: m}
+	a := &access{measures: m, strangers: rate.NewLimiter(10, 100)}
 	a.bodies = limit.NewBodies(httpapi.MemoryLimit(), a.refusedCall)
 	var err error
 	switch s.auth {
@@ -284,6 +289,9 @@ func (a *access) refused(r *http.Request, err error) {
 	errors.As(err, &code)
 	if code == wire.Unauthenticated {
 		a.Refused(r.Context(), telemetry.Unauthenticated)
+		if !a.strangers.Allow() {
+			return
+		}
 	}
 	a.log.LogAttrs(r.Context(), slog.LevelInfo, "audit",
 		slog.String("call", r.Method), slog.String("outcome", string(code)), slog.String("requestId", leadership.RequestID(r.Context())), slog.Any("reason", err))

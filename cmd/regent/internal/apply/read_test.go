@@ -155,7 +155,7 @@ func TestAllOfJSONIsRead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
 		{`{"elections": {"a": {"description": "\ud83d\ude80 \/ \u00e9 \\ud83d \""}}}`, "🚀 / é \\ud83d \""},
-		{"\t{\"elections\"\n:\n{\"a\"\n:{\"description\":\"a\u2028b\"}}}", "a\u2028b"},
+		{"\t{\"elections\"\n:\n{\"a\"\n:{\"description\":\"a\u00a0b\"}}}", "a\u00a0b"},
 		{`{"elections": {"a": {"description": "1"}}, "$schema": null}`, "1"},
 	} {
 		got, err := Read(one(c.text))

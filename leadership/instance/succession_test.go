@@ -18,7 +18,7 @@ import (
 func (b *books) leaves(i *instance.Instance) {
 	b.Helper()
 	b.leads(i)
-	if _, err := i.PutCheckpoint(b.Context(), leadership.CheckpointRequest{LeaseRequest: b.holder(), Task: "sums", Data: json.RawMessage(`{"done":7}`)}); err != nil {
+	if _, err := i.PutCheckpoint(b.Context(), leadership.CheckpointRequest{LeaseRequest: b.holder(), Sequence: 1, Task: "sums", Data: json.RawMessage(`{"done":7}`)}); err != nil {
 		b.Fatal(err)
 	}
 	if _, err := i.Release(b.Context(), b.holder()); err != nil {
@@ -139,11 +139,29 @@ func TestAHandOverWithoutANameIsToTheBestThatCanSayThatItIsReady(t *testing.T) {
 		ask("")
 		b.waits(other, leadership.AcquireRequest{CandidateID: "elsewhere", Key: key()})
 		time.Sleep(3 * time.Second)
-		ask("elsewhere")
 		b.waits(i, leadership.AcquireRequest{CandidateID: "witness", Key: key(), Candidacy: leadership.Candidacy{Role: leadership.RoleWitness}})
 		b.waits(i, leadership.AcquireRequest{CandidateID: "bob", Key: key()})
 		b.waits(i, leadership.AcquireRequest{CandidateID: "cy", Key: key()})
 		ask("bob")
+	})
+}
+
+func TestAHandOverWithoutANameKeepsTheSuccessorThatIsNamed(t *testing.T) {
+	withJournals(t, func(b *books) {
+		i, _, _ := b.start("a")
+		other, _, _ := b.start("b")
+		b.leads(i)
+		b.waits(other, leadership.AcquireRequest{CandidateID: "elsewhere", Key: new(leadership.NewKey())})
+		time.Sleep(3 * time.Second)
+		for _, also := range []leadership.CandidateID{"", "bob"} {
+			if also != "" {
+				b.waits(i, leadership.AcquireRequest{CandidateID: also, Key: new(leadership.NewKey())})
+			}
+			l, err := i.HandOver(context.Background(), leadership.HandOverRequest{LeaseRequest: b.holder()})
+			if err != nil || l.Succession.To != "elsewhere" {
+				b.Errorf("with %q in line: handed over to %+v, %v; want elsewhere", also, l.Succession, err)
+			}
+		}
 	})
 }
 

@@ -45,6 +45,12 @@ func (l ledgerCalls) put(data string) error {
 	return err
 }
 
+// again repeats the last put.
+func (l ledgerCalls) again(data string) error {
+	*l.puts--
+	return l.put(data)
+}
+
 func (l ledgerCalls) append(after leadership.Index, data string) error {
 	_, err := l.AppendJournal(l.ctx, leadership.AppendRequest{
 		LeaseRequest: l.lease, After: after, Entries: []leadership.Entry{{Data: json.RawMessage(data)}},
@@ -90,6 +96,7 @@ func TestACheckpointOrAnAppendIsOneCommitOfTheHeadAndItsSegmentsAndNeverOfTheLea
 	ann := acquired(t, there, "jobs")
 	before := p.read(t, p.lease("jobs"))
 	one, other := ledger(t, here, ann.lease("jobs", 1)), ledger(t, there, ann.lease("jobs", 1))
+	other.puts = one.puts
 	const (
 		read, commit = "BatchGetDocuments", "Commit"
 		checkpoint   = "leadershipLogs/jobs!checkpoint"
@@ -104,8 +111,8 @@ func TestACheckpointOrAnAppendIsOneCommitOfTheHeadAndItsSegmentsAndNeverOfTheLea
 	}{
 		{"the first checkpoint of a term, with a look at the lease", func() error { return one.put("1") }, []string{read, read, commit, commit}, [][]string{{checkpoint}, {checkpoint}}},
 		{"a checkpoint", func() error { return one.put("2") }, []string{commit}, [][]string{{checkpoint}}},
-		{"the same again", func() error { return one.put("2") }, []string{commit}, [][]string{{checkpoint}}},
-		{"after one through another handle", func() error { return errors.Join(other.put("3"), one.put("4")) }, []string{commit, read, commit}, [][]string{{checkpoint}, {checkpoint}}},
+		{"the same again", func() error { return one.again("2") }, []string{read}, nil},
+		{"after one through another handle", func() error { return errors.Join(other.put("3"), one.put("4")) }, []string{read, commit}, [][]string{{checkpoint}}},
 		{"the first append of a term, with a look at the lease", func() error { return one.append(0, "1") }, []string{read, read, commit, commit}, [][]string{{journal}, {segment(1), journal}}},
 		{"an append", func() error { return one.append(1, "2") }, []string{commit}, [][]string{{segment(2), journal}}},
 		{"the same again", func() error { return one.append(1, "2") }, []string{read}, nil},
@@ -139,12 +146,15 @@ func TestAHandleThatDoesNotKnowTheHeadReadsItOnceForACheckpoint(t *testing.T) {
 	rpcs := new(storetest.RPCs)
 	here, there := p.open(t), p.open(t, grpc.WithStatsHandler(rpcs))
 	ann := acquired(t, here, "jobs")
-	if err := ledger(t, here, ann.lease("jobs", 1)).put("1"); err != nil {
+	first := ledger(t, here, ann.lease("jobs", 1))
+	if err := first.put("1"); err != nil {
 		t.Fatal(err)
 	}
+	other := ledger(t, there, ann.lease("jobs", 1))
+	other.puts = first.puts
 	for i, want := range [][]string{{"BatchGetDocuments", "Commit"}, {"Commit"}} {
 		rpcs.Take()
-		if err := ledger(t, there, ann.lease("jobs", 1)).put(fmt.Sprint(i)); err != nil {
+		if err := other.put(fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, rpcs.Take()); diff != "" {

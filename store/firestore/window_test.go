@@ -26,7 +26,7 @@ func TestWhatWasCommittedWhileItIsReadWaitsForTheNextTime(t *testing.T) {
 		{"just when the first page was read", epoch, 1},
 		{"later than that", epoch.Add(time.Microsecond), 0},
 	} {
-		w := window{after: epoch.Add(-time.Hour)}
+		w := window{after: epoch.Add(-time.Hour), seen: map[int64]int{}}
 		for _, read := range []time.Time{epoch, epoch.Add(time.Minute)} { // one page has it, and so has a later one
 			if err := w.add(d, committed(c.at, read)); err != nil {
 				t.Fatal(err)

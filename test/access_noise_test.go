@@ -226,6 +226,9 @@ func (n *noise) call(ctx context.Context, method, target, body, token string) {
 		panic(err)
 	}
 	r.Header.Set("Content-Type", wire.ContentType)
+	if method == http.MethodDelete {
+		r.Header.Set("If-Match", `"1"`)
+	}
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}

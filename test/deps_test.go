@@ -66,7 +66,7 @@ var arrows = []arrow{
 	{"regent/store/internal/history", []string{"regent/leadership"}, "what all stores have in common knows the domain"},
 	{"regent/store/internal/retirement", []string{"regent/leadership"}, "what stores in memory have in common knows the domain"},
 	{"regent/store", []string{"regent/leadership", "regent/store/internal/history", "regent/store/memory", "regent/store/file", "regent/store/firestore", "regent/store/spanner"}, "one switch over all stores"},
-	{"regent/cmd/regent", []string{"regent/cmd/regent/internal/...", "regent/leadership/...", "regent/httpapi/...", "regent/store", "github.com/spf13/..."}, "the wiring chooses a store by its spec alone"},
+	{"regent/cmd/regent", []string{"regent/cmd/regent/internal/...", "regent/leadership/...", "regent/httpapi/...", "regent/store", "github.com/spf13/...", "golang.org/x/time/rate"}, "the wiring chooses a store by its spec alone"},
 	{"regent/emulators", []string{"github.com/testcontainers/...", "google.golang.org/...", "golang.org/x/sys/..."}, "emulators know nothing of Regent"},
 	{"regent/cmd/dev", []string{"regent/emulators", "regent/leadership", "regent/leadership/client", "regent/store", "golang.org/x/sys/..."}, "what starts everything chooses a store by its spec alone, and calls as any client"},
 	{"regent/cmd/emulators", []string{"regent/emulators", "golang.org/x/sys/..."}, "emulators know nothing of Regent"},

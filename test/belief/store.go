@@ -228,6 +228,9 @@ func (m *Model) rule(s leadership.Snapshot, r request) (leadership.Change, error
 	case depose:
 		return leadership.Judge(s, leadership.JudgeCommand{Token: newest, Verdict: leadership.VerdictBad, Evidence: "it is wrong", Actor: "eve"})
 	case bringBack:
+		if !s.Record.Deleted {
+			return leadership.Change{}, nil
+		}
 		change, err := leadership.Configure(s, leadership.ConfigureCommand{Config: m.config()})
 		if m.Bug == TokenForgotten && !change.Empty() {
 			change.Record.Token = 0

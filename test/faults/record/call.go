@@ -35,12 +35,18 @@ func callOf(r *http.Request, body []byte) (call checker.Call, ok bool) {
 		var w wire.ConfigureRequest
 		err := json.Unmarshal(body, &w)
 		call.Config, _ = w.Leadership()
+		call.If, _ = wire.ParseCondition(r.Header)
 		return call, err == nil
 	case r.Method == http.MethodDelete:
 		call.Verb, call.Force = checker.Delete, r.URL.Query().Get("force") == "true"
+		call.If, _ = wire.ParseIfMatch(r.Header.Values("If-Match"))
 		return call, true
 	}
-	return call, readBody(&call, body) == nil
+	err := readBody(&call, body)
+	if call.Verb == checker.Order {
+		call.Order.IfRevision, _ = wire.ParseIfMatch(r.Header.Values("If-Match"))
+	}
+	return call, err == nil
 }
 
 // readBody reads what a candidate asks.

@@ -21,7 +21,7 @@ class Leading(RealCase):
         return self.client.read(election, strong=True).leader_id
 
     def operator(self, election: str, verb: str, **body: Any) -> None:
-        self.client._core.calls.call(verb, "POST", f"/v1/elections/{election}:{verb}", {"actor": "olga", "reason": "a test", **body}, changes=True)
+        self.operate("POST", f"/v1/elections/{election}:{verb}", {"actor": "olga", "reason": "a test", **body})
 
     def renewals(self, times: int, *leases: Any) -> None:
         """Waits until each lease was renewed so often."""

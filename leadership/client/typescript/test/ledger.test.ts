@@ -117,7 +117,7 @@ test("a late checkpoint of a former leader is refused once the next has inherite
   const named = first.term.named();
   await first.release();
   await using second = await new Client(server.url, { candidate: "bob" }).lead("plan", { inherit: true });
-  await assert.rejects(putCheckpoint(ann.means.calls.http, named, { data: 1 }), (e) => e instanceof TokenStale || e instanceof LeaseLost);
+  await assert.rejects(putCheckpoint(ann.means.calls.http, named, { data: 1, sequence: 1 }), (e) => e instanceof TokenStale || e instanceof LeaseLost);
   await second.release();
 });
 

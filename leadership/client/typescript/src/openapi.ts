@@ -324,7 +324,8 @@ export interface paths {
         /**
          * End the present term.
          * @description The present term ends at the end already promised: no renewal goes beyond it. With `ban` its candidate is not granted for so long.
-         *     With `fencingToken` only that term is meant: if it is over, nothing is done, and that is what was asked for.
+         *     With `fencingToken` only that term is meant: if it is over, nothing is done, and that is what was asked for. Without it the call
+         *     is refused if no candidate leads (`TOKEN_STALE`).
          */
         post: operations["evict"];
         delete?: never;
@@ -514,7 +515,8 @@ export interface paths {
         /**
          * Say whether the leader's work is good.
          * @description A verdict of a verifier on the work that was done under a fencing token. Of each principal its last verdict on the present term counts.
-         *     If as many are bad as the policy's `verdicts` says, the term trips: see `onTrip`. The actor is as in `assign`.
+         *     If as many are bad as the policy's `verdicts` says, the term trips: see `onTrip`. The actor is as in `assign`. A verdict that stands is not
+         *     written again.
          */
         post: operations["judge"];
         delete?: never;
@@ -748,7 +750,10 @@ export interface paths {
          *
          *     The term ends `within` that time, or at the end that the leader was promised if that is later, whether or not the successor has
          *     come (`endsBecause` `handOver`); then the line goes on. Another successor may be named until the leader has yielded: the time counts
-         *     anew. The same one again changes nothing. An operator's `assign` and a better candidate (`preempt`) begin a hand-over, too.
+         *     anew. The same one again changes nothing; so does a call without `to` while one is named. A hand-over that was replaced or taken
+         *     back is refused if it comes again in the same words (`NOT_ELIGIBLE`): it may be a late copy. To make it anew, give another `reason`.
+         *     An operator's `assign` and a better candidate (`preempt`) begin a hand-over, too; a leader that was challenged hands over to that
+         *     candidate alone.
          */
         post: operations["handOver"];
         delete?: never;
@@ -960,7 +965,8 @@ export interface paths {
          * Add entries to the journal.
          * @description All or none, right after the entry with the index `after`, the last that the caller knows of. If there are others, the answer is
          *     `INDEX_MISMATCH` with the present `index`. What is answered with 200 is durable. If the reply was lost, the same call again gives the same
-         *     answer. `data` is any JSON but null, and is kept without its white space; that of one call has at most 512 KiB then.
+         *     answer. `data` is any JSON but null, and is kept without its white space; that of one call has at most 512 KiB then. Entries that no
+         *     snapshot stands for have at most 16 MiB together: beyond that the answer is `LIMIT_EXCEEDED` until there is one.
          */
         post: operations["appendJournal"];
         delete?: never;
@@ -1248,8 +1254,9 @@ export interface components {
             /** @description The longest term. */
             maxTerm?: components["schemas"]["DurationIn"];
             /**
-             * @description A term ends `every` so often after its grant or its last approval, unless `need` different principals approve of it. Then the
-             *     next is not granted before an approval. A release with half of a lease or less left until that end counts as that end.
+             * @description A term ends `every` so often after the first grant or the last approval, unless `need` different principals approve of it. The
+             *     time that a term leaves, whose leader has stopped before, is that of the next one. After such an end no lease is granted before
+             *     an approval. A release with half of a lease or less left until that end counts as that end.
              */
             approval?: {
                 every: components["schemas"]["DurationIn"];
@@ -2349,7 +2356,7 @@ export interface components {
                 };
             };
         };
-        /** @description The caller does not lead; stop now (`LEASE_LOST`). An order bars the successor (`LEASE_HELD`, with its `reason`). No candidate waits, or an order has named another successor (`NOT_ELIGIBLE`). */
+        /** @description The caller does not lead; stop now (`LEASE_LOST`). An order bars the successor (`LEASE_HELD`, with its `reason`). No candidate waits, an order or a challenge has named another successor, or this hand-over was made before (`NOT_ELIGIBLE`). */
         NotHandedOver: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -2365,7 +2372,7 @@ export interface components {
                 };
             };
         };
-        /** @description The caller is neither the successor nor a new leader (`NOT_ELIGIBLE`), or the successor has another key (`LEASE_HELD` with reason `OTHER_INCARNATION`). */
+        /** @description The caller is neither the successor nor a new leader (`NOT_ELIGIBLE`), the successor has another key (`LEASE_HELD` with reason `OTHER_INCARNATION`), or the term is over (`TOKEN_STALE`). */
         NotSuccessor: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -2377,7 +2384,7 @@ export interface components {
                     /** @constant */
                     status?: 409;
                     /** @enum {unknown} */
-                    code?: "NOT_ELIGIBLE" | "LEASE_HELD";
+                    code?: "NOT_ELIGIBLE" | "LEASE_HELD" | "TOKEN_STALE";
                 };
             };
         };
@@ -2426,7 +2433,7 @@ export interface components {
                 };
             };
         };
-        /** @description The caller does not lead (`LEASE_LOST`), or a later leader has opened what it writes to (`TOKEN_STALE`); stop now. The journal, or the checkpoint, is at another `index` than the caller says (`INDEX_MISMATCH`): read what follows the one that it knows. */
+        /** @description The caller does not lead (`LEASE_LOST`), or a later leader has opened what it writes to (`TOKEN_STALE`); stop now. The journal, or the checkpoint, is at another `index` than the caller says (`INDEX_MISMATCH`): read what follows the one that it knows. Or the journal has no room for the entries (`LIMIT_EXCEEDED`): put a snapshot, and append then. */
         NotAppended: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -2437,7 +2444,7 @@ export interface components {
                     /** @constant */
                     status?: 409;
                     /** @enum {unknown} */
-                    code?: "LEASE_LOST" | "TOKEN_STALE" | "INDEX_MISMATCH";
+                    code?: "LEASE_LOST" | "TOKEN_STALE" | "INDEX_MISMATCH" | "LIMIT_EXCEEDED";
                 };
             };
         };
@@ -2648,7 +2655,7 @@ export interface components {
          */
         Election: components["schemas"]["Election"];
         /**
-         * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+         * @description The revision that must be current, as one strong entity tag. An operator's call and a verdict must have it, so that a copy that comes late
          *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
          * @example "9"
          */
@@ -3064,7 +3071,7 @@ export interface operations {
             };
             header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 * @description The revision that must be current, as one strong entity tag. An operator's call and a verdict must have it, so that a copy that comes late
                  *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
@@ -3139,7 +3146,7 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 * @description The revision that must be current, as one strong entity tag. An operator's call and a verdict must have it, so that a copy that comes late
                  *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
@@ -3184,7 +3191,7 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 * @description The revision that must be current, as one strong entity tag. An operator's call and a verdict must have it, so that a copy that comes late
                  *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
@@ -3229,7 +3236,7 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 * @description The revision that must be current, as one strong entity tag. An operator's call and a verdict must have it, so that a copy that comes late
                  *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
@@ -3274,7 +3281,7 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 * @description The revision that must be current, as one strong entity tag. An operator's call and a verdict must have it, so that a copy that comes late
                  *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
@@ -3319,7 +3326,7 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 * @description The revision that must be current, as one strong entity tag. An operator's call and a verdict must have it, so that a copy that comes late
                  *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
@@ -3364,7 +3371,7 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 * @description The revision that must be current, as one strong entity tag. An operator's call and a verdict must have it, so that a copy that comes late
                  *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
@@ -3409,7 +3416,7 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description The revision that must be current, as one strong entity tag. An operator's call must have it, so that a copy that comes late
+                 * @description The revision that must be current, as one strong entity tag. An operator's call and a verdict must have it, so that a copy that comes late
                  *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
                  * @example "9"
                  */
@@ -3491,7 +3498,14 @@ export interface operations {
     judge: {
         parameters: {
             query?: never;
-            header?: never;
+            header: {
+                /**
+                 * @description The revision that must be current, as one strong entity tag. An operator's call and a verdict must have it, so that a copy that comes late
+                 *     cannot undo what came after the call; a call that is carried out already succeeds whatever it says.
+                 * @example "9"
+                 */
+                "If-Match": components["parameters"]["IfMatch"];
+            };
             path: {
                 /**
                  * @description The election's name, without escapes.
@@ -3516,6 +3530,7 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             408: components["responses"]["RequestTimeout"];
             409: components["responses"]["NotJudged"];
+            412: components["responses"]["RevisionMismatch"];
             413: components["responses"]["PayloadTooLarge"];
             414: components["responses"]["URITooLong"];
             415: components["responses"]["UnsupportedMediaType"];

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -17,6 +18,7 @@ const (
 	MaxAppendBytes     = 512 << 10 // of the data of one append, together
 	MaxEntryTypeBytes  = 64
 	MaxSnapshotBytes   = 512 << 10
+	MaxJournalBytes    = 16 << 20 // of the entries that no snapshot stands for, encoded
 	MaxCheckpointBytes = 64 << 10
 	MaxURIBytes        = 2 << 10
 	MaxTaskBytes       = 256
@@ -160,6 +162,35 @@ type journalHead struct {
 	// Generation is the mark of the last restore: entries before it may be others than were read.
 	Generation Token    `json:"generation,omitempty"`
 	Last       appended `json:"last,omitzero"`
+	Runs       []run    `json:"runs,omitempty"` // of the entries after the snapshot, in their order
+}
+
+// run is how much entries that follow each other take, up to one of them.
+type run struct {
+	Last  Index `json:"last"`
+	Bytes int   `json:"bytes"`
+}
+
+const (
+	runBytes     = 1 << 20 // a snapshot frees whole runs, and so as much as this less than it could
+	segmentBytes = 128     // about what a store keeps of a segment beside its data
+)
+
+// grow counts a segment that ends with the entry, unless there is no room for it.
+func (h *journalHead) grow(last Index, size int) bool {
+	all := size
+	for _, r := range h.Runs {
+		all += r.Bytes
+	}
+	if all > MaxJournalBytes {
+		return false
+	}
+	if n := len(h.Runs); n > 0 && h.Runs[n-1].Bytes+size <= runBytes {
+		h.Runs[n-1] = run{last, h.Runs[n-1].Bytes + size}
+	} else {
+		h.Runs = append(h.Runs, run{last, size})
+	}
+	return true
 }
 
 // appended is the last append, to know it when it is repeated. It is that of the mark's leader: an
@@ -270,7 +301,7 @@ func openJournal(l Log, c Renewal) (LogChange, error) {
 
 // appendEntries adds entries after the given index.
 //
-// Errors: TokenStale; IndexMismatch, with the present index; errUnopened.
+// Errors: TokenStale; IndexMismatch, with the present index; LimitExceeded; errUnopened.
 func appendEntries(l Log, c Renewal, after Index, entries []Entry) (LogChange, error) {
 	var h journalHead
 	if err := l.readHead(&h); err != nil {
@@ -291,6 +322,9 @@ func appendEntries(l Log, c Renewal, after Index, entries []Entry) (LogChange, e
 		return LogChange{}, nil
 	case h.Index != after:
 		return LogChange{}, mismatch(l.ID.Election, h.Index, after)
+	case !h.grow(end, len(data)+segmentBytes):
+		return LogChange{}, &Error{Code: LimitExceeded, Detail: fmt.Sprintf(
+			"the journal of election %q has no room: at most %d bytes of entries are kept; put a snapshot up to index %d, which stands for them, and append then", l.ID.Election, MaxJournalBytes, h.Index)}
 	}
 	h.Index, h.Last = end, last
 	return LogChange{Text: headText(h), Add: []Segment{{First: after + 1, Last: end, Data: string(data)}}}, nil
@@ -322,6 +356,7 @@ func snapJournal(l Log, c Renewal, upTo Index, data string) (LogChange, error) {
 		return LogChange{}, nil // a later one stands, or this one
 	}
 	h.Snapshot = upTo
+	h.Runs = slices.DeleteFunc(h.Runs, func(r run) bool { return r.Last <= upTo })
 	return LogChange{Text: headText(h), Add: []Segment{{Last: upTo, Data: data}}}, nil
 }
 

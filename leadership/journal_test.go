@@ -206,6 +206,54 @@ func TestASnapshotStandsForEntriesThatThereAre(t *testing.T) {
 	}
 }
 
+func TestAJournalHasRoomForSoManyBytesUntilASnapshotStandsForThem(t *testing.T) {
+	log, ann := newLog(LogJournal), leaderOf(5)
+	log.amend(opens(ann))
+	half := `"` + strings.Repeat("x", MaxAppendBytes-2) + `"`
+	last := Index(0)
+	add := func() error {
+		_, err := log.amend(appends(ann, last, half))
+		if err == nil {
+			last++
+		}
+		return err
+	}
+	fill := func() {
+		t.Helper()
+		for last < 1000 {
+			if err := add(); errors.Is(err, LimitExceeded) {
+				return
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Fatal("there is no end of the room")
+	}
+	fill()
+	if last != MaxJournalBytes/MaxAppendBytes-1 { // each takes a little more than its data
+		t.Errorf("%d entries had room", last)
+	}
+	if ch, err := log.amend(appends(ann, last-1, half)); err != nil || ch.Text != "" {
+		t.Errorf("the last append again, in a full journal: %+v, %v", ch, err)
+	}
+	if _, err := log.amend(appends(ann, last-1, `1`)); !errors.Is(err, IndexMismatch) {
+		t.Errorf("another one in its place: %v", err)
+	}
+	for _, leave := range []Index{10, 5, 0} { // entries that the snapshot does not stand for
+		before := last
+		if _, err := log.amend(snaps(ann, last-leave, `{}`)); err != nil {
+			t.Fatal(err)
+		}
+		fill()
+		if got, want := last-before, MaxJournalBytes/MaxAppendBytes-1-leave; got < want-2 || got > want {
+			t.Errorf("after a snapshot that leaves %d entries there is room for %d, want %d or two less", leave, got, want)
+		}
+	}
+	if len(log.Text) > 4<<10 {
+		t.Errorf("the head has %d bytes", len(log.Text))
+	}
+}
+
 // Heads have no version: a member more would be damage to the program before.
 func TestTheHeadOfALogHasTheMembersThatTheProgramBeforeReads(t *testing.T) {
 	journal, checkpoint, ann := newLog(LogJournal), newLog(LogCheckpoint), leaderOf(5)
@@ -217,7 +265,7 @@ func TestTheHeadOfALogHasTheMembersThatTheProgramBeforeReads(t *testing.T) {
 	}
 	const key = `"[A-Za-z0-9_-]{43}"`
 	for log, want := range map[*kept]string{
-		journal:    `{"token":5,"leader":"leader-5","key":` + key + `,"index":2,"snapshot":1,"last":{"after":0,"sum":` + key + `}}`,
+		journal:    `{"token":5,"leader":"leader-5","key":` + key + `,"index":2,"snapshot":1,"last":{"after":0,"sum":` + key + `},"runs":\[{"last":2,"bytes":[0-9]+}\]}`,
 		checkpoint: `{"token":6,"leader":"leader-6","key":` + key + `,"left":{"token":5,"leaderId":"leader-5","task":"t","at":"[^"]*"}}`,
 	} {
 		if !regexp.MustCompile("^" + want + "$").MatchString(log.Text) {

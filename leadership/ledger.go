@@ -294,7 +294,7 @@ func (r AppendRequest) entries() ([]Entry, error) {
 // has not opened the journal does so by it.
 //
 // Errors: IndexMismatch, with the present index; TokenStale, once a later leader has opened it;
-// LeaseLost; InvalidArgument; PayloadTooLarge.
+// LeaseLost; LimitExceeded, until a snapshot makes room; InvalidArgument; PayloadTooLarge.
 func (l *Ledger) AppendJournal(ctx context.Context, r AppendRequest) (JournalHead, error) {
 	c, err := r.renewal()
 	if err != nil {

@@ -93,7 +93,7 @@ func (g *Guarded) Tree(ctx context.Context, e leadership.Election) (leadership.T
 // PutCheckpoint implements Ledger.
 func (g *Guarded) PutCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
 	op := leaseOp(r.LeaseRequest)
-	op.Bytes = len(r.Data)
+	op.Bytes = len(r.Data) + len(r.Task) + len(r.URI)
 	return guarded(ctx, g, wire.VerbPutCheckpoint, op, g.service.PutCheckpoint, r)
 }
 
@@ -112,7 +112,7 @@ func (g *Guarded) AppendJournal(ctx context.Context, r leadership.AppendRequest)
 	op := leaseOp(r.LeaseRequest)
 	op.Entries = len(r.Entries)
 	for _, e := range r.Entries {
-		op.Bytes += len(e.Data)
+		op.Bytes += len(e.Data) + len(e.Type)
 	}
 	return guarded(ctx, g, wire.VerbAppendJournal, op, g.service.AppendJournal, r)
 }
@@ -150,7 +150,7 @@ func (g *Guarded) FollowJournal(ctx context.Context, r leadership.JournalRequest
 // SnapshotJournal implements Ledger.
 func (g *Guarded) SnapshotJournal(ctx context.Context, r leadership.SnapshotRequest) (leadership.JournalHead, error) {
 	op := leaseOp(r.LeaseRequest)
-	op.Bytes = len(r.Data)
+	op.Bytes = len(r.Data) + len(r.URI)
 	return guarded(ctx, g, wire.VerbSnapshotJournal, op, g.service.SnapshotJournal, r)
 }
 

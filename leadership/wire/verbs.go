@@ -355,7 +355,7 @@ var rows = []Row{
 	{
 		Verb: VerbAppendJournal, Method: http.MethodPost, Path: pathElection + JournalPath + Append, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "journalAppend", Repeat: RepeatYes, AsCandidate: true, Large: true,
-		Does: "Body `{candidateId, key, fencingToken, after, entries: [{type?, data}]}`, up to 500 entries and 512 KiB. All or none, right after the index `after`; `INDEX_MISMATCH` with the present index.",
+		Does: "Body `{candidateId, key, fencingToken, after, entries: [{type?, data}]}`, up to 500 entries and 512 KiB. All or none, right after the index `after`; `INDEX_MISMATCH` with the present index. `LIMIT_EXCEEDED` beyond 16 MiB of entries that no snapshot stands for.",
 	},
 	{
 		Verb: VerbJournal, Method: http.MethodGet, Path: pathElection + JournalPath, Type: ContentType, Scope: ScopeElection,

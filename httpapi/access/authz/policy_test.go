@@ -44,7 +44,7 @@ func TestAnInvalidPolicyIsRefusedWithAReason(t *testing.T) {
 		{"candidates of no candidate", `grants: [{principals: [a@b.c], roles: [observer], elections: [reports], candidates: [a]}]`, "candidates need the role candidate"},
 		{"limits without principals", "grants: [" + good + "]\nlimits: [{reads: 5}]", "limits 1 of the policy: principals are missing"},
 		{"limits below nothing", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], reads: -5}]", "reads must be from 1 to"},
-		{"no such limit", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], writes: 5}]", `line 2: an entry of limits has no key "writes"; the keys are campaigns, elections, principals, reads, renewals, waiters, watchers`},
+		{"no such limit", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], writes: 5}]", `line 2: an entry of limits has no key "writes"; the keys are bytes, campaigns, elections, principals, reads, renewals, waiters, watchers`},
 		{"limits twice", "grants: [" + good + "]\nlimits: [{principals: [a@b.c], reads: 5}, {principals: [a@b.c], reads: 6}]", `limits 2 of the policy: principal "a@b.c" has limits already`},
 	} {
 		if _, err := authz.ParsePolicy([]byte(c.text), authz.Admitted); err == nil || !strings.Contains(err.Error(), c.reason) {

@@ -18,6 +18,7 @@ type account struct {
 	renewals  *rate.Limiter
 	campaigns *rate.Limiter
 	reads     *rate.Limiter
+	bytes     *rate.Limiter
 
 	mu        sync.Mutex
 	waiters   int                               // guarded by mu
@@ -33,6 +34,7 @@ func newAccount(l Limits) *account {
 		renewals:  bucket(l.Renewals),
 		campaigns: bucket(l.Campaigns),
 		reads:     bucket(l.Reads),
+		bytes:     rate.NewLimiter(rate.Limit(l.Bytes), 8*l.Bytes), // a leader may begin with much
 		elections: map[leadership.Election]time.Time{},
 	}
 }

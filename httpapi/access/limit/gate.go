@@ -59,8 +59,7 @@ func New(c Config) *Gate {
 	return g
 }
 
-// Enter implements instance.Gate. A batch counts as a whole, for as many calls as it has parts, and
-// a call of a leader that leaves data behind once more for each 64 KiB.
+// Enter implements instance.Gate. A batch counts as a whole, for as many calls as it has parts.
 func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err error) {
 	if op.N == 0 || op.Cost == "" {
 		return nil, nil
@@ -68,8 +67,11 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 	who, _ := authn.From(ctx)
 	a := g.accounts.of(who)
 	perSecond, bucket := a.rate(op.Cost)
-	if after, ok := take(bucket, op.N+op.Bytes/bytesPerCall, paid(ctx, bucket)); !ok {
+	if after, ok := take(bucket, op.N, paid(ctx, bucket)); !ok {
 		return nil, g.refuse(ctx, false, after, tooOften(op), perSecond)
+	}
+	if after, ok := take(a.bytes, op.Bytes+op.Entries*bytesPerEntry, 0); !ok {
+		return nil, g.refuse(ctx, false, after, "you leave more than %d bytes per second behind in journals, snapshots and checkpoints; send the same again after retryAfterMs, and put what is large elsewhere, with its uri here", a.limits.Bytes)
 	}
 	if op.Creates && !a.hasRoom(op.Election) {
 		return nil, g.refuse(ctx, true, time.Minute, "you have used %d elections within a day, and may use no more; use those that you have, or delete some", a.limits.Elections)
@@ -125,8 +127,8 @@ func paid(ctx context.Context, bucket *rate.Limiter) int {
 	return 0
 }
 
-// bytesPerCall is after how much data that a leader leaves behind its call counts once more.
-const bytesPerCall = 64 << 10
+// bytesPerEntry is about how much an entry of a journal takes beside its data.
+const bytesPerEntry = 64
 
 // place finds room for the call: among the waiting candidates or the streams of its principal, or
 // among the calls of the instance that are under way.

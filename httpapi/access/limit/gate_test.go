@@ -435,29 +435,48 @@ func TestAnElectionThatIsNotUsedForADayCountsNoMore(t *testing.T) {
 	})
 }
 
-// A leader that leaves much data behind has used up its calls sooner.
-func TestDataThatIsLeftBehindCountsByItsSize(t *testing.T) {
-	bubble(t, limit.Limits{Renewals: 10}, func(t *testing.T, s *instance.Guarded) {
-		ctx := by(t.Context(), "ann")
-		add := func(size int) error {
-			_, err := s.AppendJournal(ctx, leadership.AppendRequest{Entries: []leadership.Entry{{Data: make([]byte, size)}}})
+// What a principal leaves behind fills the memory of an instance, and is kept.
+func TestDataThatIsLeftBehindHasARate(t *testing.T) {
+	for name, call := range map[string]func(*instance.Guarded, context.Context, int) error{
+		"append": func(s *instance.Guarded, ctx context.Context, size int) error {
+			_, err := s.AppendJournal(ctx, leadership.AppendRequest{Entries: []leadership.Entry{{Data: make([]byte, size-64)}}})
 			return err
-		}
-		for range 2 { // 9 calls each, of the 20 that two seconds have
-			if err := add(512 << 10); errors.Is(err, wire.RateLimited) {
-				t.Fatal(err)
-			}
-		}
-		if after := wantLimited(t, "the third large append", add(512<<10)); after != 700*time.Millisecond {
-			t.Errorf("it may come again after %v, when 9 calls are due again: 700ms", after)
-		}
-		for range 2 {
-			if err := add(100); errors.Is(err, wire.RateLimited) {
-				t.Errorf("a small append: %v", err)
-			}
-		}
-		wantLimited(t, "the third small append", add(100))
-	})
+		},
+		"append of many small entries": func(s *instance.Guarded, ctx context.Context, size int) error {
+			_, err := s.AppendJournal(ctx, leadership.AppendRequest{Entries: make([]leadership.Entry, size/64)})
+			return err
+		},
+		"snapshot": func(s *instance.Guarded, ctx context.Context, size int) error {
+			_, err := s.SnapshotJournal(ctx, leadership.SnapshotRequest{Data: make([]byte, size)})
+			return err
+		},
+		"checkpoint": func(s *instance.Guarded, ctx context.Context, size int) error {
+			_, err := s.PutCheckpoint(ctx, leadership.CheckpointRequest{Data: make([]byte, size)})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, limit.Limits{Bytes: 64_000}, func(t *testing.T, s *instance.Guarded) {
+				ann, bob := by(t.Context(), "ann"), by(t.Context(), "bob")
+				for range 8 { // what eight seconds have
+					if err := call(s, ann, 64_000); errors.Is(err, wire.RateLimited) {
+						t.Fatal(err)
+					}
+				}
+				if after := wantLimited(t, "the ninth", call(s, ann, 32_000)); after != 500*time.Millisecond {
+					t.Errorf("it may come again after %v, want 500ms", after)
+				}
+				if err := call(s, bob, 64_000); errors.Is(err, wire.RateLimited) {
+					t.Errorf("of another principal: %v", err)
+				}
+				time.Sleep(500 * time.Millisecond)
+				if err := call(s, ann, 32_000); errors.Is(err, wire.RateLimited) {
+					t.Errorf("once it may come again: %v", err)
+				}
+				wantLimited(t, "another one", call(s, ann, 32_000))
+			})
+		})
+	}
 }
 
 // An election that was delegated counts for its leader as one that it has acquired.

@@ -14,10 +14,11 @@ type Limits struct {
 	Waiters   int `yaml:"waiters"`   // candidates that wait at the same time
 	Watchers  int `yaml:"watchers"`  // streams and long polls open at the same time
 	Elections int `yaml:"elections"` // acquired or configured within a day, and not deleted
+	Bytes     int `yaml:"bytes"`     // left behind in journals, snapshots and checkpoints per second
 }
 
 // Default applies where the policy says nothing else.
-var Default = Limits{Renewals: 1000, Campaigns: 100, Reads: 500, Waiters: 1000, Watchers: 1000, Elections: 10_000}
+var Default = Limits{Renewals: 1000, Campaigns: 100, Reads: 500, Waiters: 1000, Watchers: 1000, Elections: 10_000, Bytes: 1 << 20}
 
 // Validate returns an error for each limit that is out of range.
 func (l Limits) Validate() error {
@@ -25,22 +26,27 @@ func (l Limits) Validate() error {
 	for _, one := range []struct {
 		name  string
 		value int
+		most  int
 	}{
-		{"renewals", l.Renewals},
-		{"campaigns", l.Campaigns},
-		{"reads", l.Reads},
-		{"waiters", l.Waiters},
-		{"watchers", l.Watchers},
-		{"elections", l.Elections},
+		{"renewals", l.Renewals, most},
+		{"campaigns", l.Campaigns, most},
+		{"reads", l.Reads, most},
+		{"waiters", l.Waiters, most},
+		{"watchers", l.Watchers, most},
+		{"elections", l.Elections, most},
+		{"bytes", l.Bytes, mostBytes},
 	} {
-		if one.value < 0 || one.value > most {
-			all = append(all, fmt.Errorf("%s must be from 1 to %d, or 0 for the default, not %d", one.name, most, one.value))
+		if one.value < 0 || one.value > one.most {
+			all = append(all, fmt.Errorf("%s must be from 1 to %d, or 0 for the default, not %d", one.name, one.most, one.value))
 		}
 	}
 	return errors.Join(all...)
 }
 
-const most = 1_000_000
+const (
+	most      = 1_000_000
+	mostBytes = 1 << 30
+)
 
 // orDefault replaces zeros by defaults.
 func (l Limits) orDefault() Limits {
@@ -51,5 +57,6 @@ func (l Limits) orDefault() Limits {
 		Waiters:   cmp.Or(l.Waiters, Default.Waiters),
 		Watchers:  cmp.Or(l.Watchers, Default.Watchers),
 		Elections: cmp.Or(l.Elections, Default.Elections),
+		Bytes:     cmp.Or(l.Bytes, Default.Bytes),
 	}
 }

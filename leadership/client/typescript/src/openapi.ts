@@ -965,7 +965,8 @@ export interface paths {
          * Add entries to the journal.
          * @description All or none, right after the entry with the index `after`, the last that the caller knows of. If there are others, the answer is
          *     `INDEX_MISMATCH` with the present `index`. What is answered with 200 is durable. If the reply was lost, the same call again gives the same
-         *     answer. `data` is any JSON but null, and is kept without its white space; that of one call has at most 512 KiB then.
+         *     answer. `data` is any JSON but null, and is kept without its white space; that of one call has at most 512 KiB then. Entries that no
+         *     snapshot stands for have at most 16 MiB together: beyond that the answer is `LIMIT_EXCEEDED` until there is one.
          */
         post: operations["appendJournal"];
         delete?: never;
@@ -2432,7 +2433,7 @@ export interface components {
                 };
             };
         };
-        /** @description The caller does not lead (`LEASE_LOST`), or a later leader has opened what it writes to (`TOKEN_STALE`); stop now. The journal, or the checkpoint, is at another `index` than the caller says (`INDEX_MISMATCH`): read what follows the one that it knows. */
+        /** @description The caller does not lead (`LEASE_LOST`), or a later leader has opened what it writes to (`TOKEN_STALE`); stop now. The journal, or the checkpoint, is at another `index` than the caller says (`INDEX_MISMATCH`): read what follows the one that it knows. Or the journal has no room for the entries (`LIMIT_EXCEEDED`): put a snapshot, and append then. */
         NotAppended: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
@@ -2443,7 +2444,7 @@ export interface components {
                     /** @constant */
                     status?: 409;
                     /** @enum {unknown} */
-                    code?: "LEASE_LOST" | "TOKEN_STALE" | "INDEX_MISMATCH";
+                    code?: "LEASE_LOST" | "TOKEN_STALE" | "INDEX_MISMATCH" | "LIMIT_EXCEEDED";
                 };
             };
         };

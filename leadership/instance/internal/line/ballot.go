@@ -128,6 +128,9 @@ func (l *Line) challengedBy(c leadership.CandidateID) {
 func (l *Line) tried(a *Attempt, refusal *leadership.Error, now time.Duration) {
 	lease := *refusal.Lease
 	if lease.State != leadership.Held {
+		if l.claim.challenge { // it ended with the term; to withdraw it again and again would never stop
+			l.claim = claim{}
+		}
 		return
 	}
 	l.challengedBy(lease.Challenger)

@@ -49,8 +49,8 @@
 //
 // # Followers of a journal
 //
-// All streams of one journal at an instance share one follow. It looks at the journal's head now and
-// then, and reads new entries once for all, into a window of 1024 entries and 1 MiB. A stream
+// All streams of one journal at an instance share one follow. It looks at the journal's head now
+// and then, and reads new entries once for all, into a window of 1024 entries and 1 MiB. A stream
 // that begins before the window, or falls behind it, reads the store by itself until it is there.
 // An append at this instance wakes the follow at once; of one at another the sheets of members tell
 // within 0.1 s. If these are lost, the next look finds it: after 16 s to 31 s, or 1 s while sheets

@@ -49,16 +49,17 @@
 //
 // # Followers of a journal
 //
-// All streams of one journal at an instance share one follow. It looks at the journal's head once a
-// second, and reads new entries once for all, into a window of 1024 entries and 1 MiB. A stream
+// All streams of one journal at an instance share one follow. It looks at the journal's head now
+// and then, and reads new entries once for all, into a window of 1024 entries and 1 MiB. A stream
 // that begins before the window, or falls behind it, reads the store by itself until it is there.
 // An append at this instance wakes the follow at once; of one at another the sheets of members tell
-// within 0.1 s. If these are lost, the next look finds it.
+// within 0.1 s. If these are lost, the next look finds it: after 16 s to 31 s, or 1 s while sheets
+// are not heard.
 //
 //	appends, and other       wake     +--------+    window    streams here
 //	instances' sheets   ------------> | follow | ---------->  each gets every index
 //	                                  +--------+              once, in order
-//	                 head, once a second |    ^ new entries, once
+//	              head, now and then     |    ^ new entries, once
 //	                                     v    |
 //	                                     store
 //
@@ -89,7 +90,9 @@
 //	                                the successor; no other candidate is asked for
 //	candidates of an election       one attempt for each instance after 1, 2, 4 ... 30 s, and when
 //	whose parent has no leader      the parent has one
-//	a journal that is followed      one look at its head a second for each instance, and one read
-//	                                of new entries; two reads at most for a stream that begins
+//	a journal that is followed      one look at its head in 16 s to 31 s for each instance, or
+//	                                in a second while sheets of members are not heard, and one
+//	                                read of new entries; two reads at most for a stream that
+//	                                begins
 //	a held election that is idle    nothing
 package instance

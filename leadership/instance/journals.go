@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -13,8 +14,10 @@ import (
 
 const (
 	// journalLook is how often the head of a journal is looked at that has feeds, for entries that
-	// another instance has appended and not told of.
+	// another instance has appended and not told of. While the other instances are heard,
+	// journalRest of these looks or up to twice as many are left out.
 	journalLook = time.Second
+	journalRest = 15
 	// journalPause is how long after another read the entries that were told of are read.
 	journalPause = 50 * time.Millisecond
 	// journalTimeout bounds one read.
@@ -29,7 +32,7 @@ const (
 // there is one follow.
 //
 //	feeds ------+
-//	feeds ------+--- follow ---> one look at the head a second; the new entries, once
+//	feeds ------+--- follow ---> a look at the head now and then; the new entries, once
 //	feeds ------+       ^
 //	                    |
 //	  appends here, and what other instances tell of theirs
@@ -37,6 +40,7 @@ type journals struct {
 	ledger  *leadership.Ledger
 	hub     *hub.Hub                                    // whose end is that of all feeds
 	learnt  func(leadership.Election, leadership.Index) // is told where a journal stands
+	hears   func() bool                                 // whether other instances are heard, which tell of their appends
 	log     *slog.Logger
 	running sync.WaitGroup // follows
 
@@ -49,6 +53,7 @@ type follow struct {
 	election leadership.Election
 	wake     chan struct{} // of one: the journal was told to be further
 	end      context.CancelFunc
+	rest     int // looks to leave out while the other instances are heard
 
 	feeds  int
 	known  bool                   // head and next are
@@ -61,8 +66,8 @@ type follow struct {
 	more   chan struct{}          // closed when there are, or err is set
 }
 
-func newJournals(l *leadership.Ledger, h *hub.Hub, learnt func(leadership.Election, leadership.Index), log *slog.Logger) *journals {
-	return &journals{ledger: l, hub: h, learnt: learnt, log: log, follows: make(map[leadership.Election]*follow)}
+func newJournals(l *leadership.Ledger, h *hub.Hub, learnt func(leadership.Election, leadership.Index), hears func() bool, log *slog.Logger) *journals {
+	return &journals{ledger: l, hub: h, learnt: learnt, hears: hears, log: log, follows: make(map[leadership.Election]*follow)}
 }
 
 // open opens a feed. If the window does not reach back to where it begins, or the reader knows of
@@ -189,6 +194,11 @@ func (j *journals) run(ctx context.Context, f *follow) {
 				continue
 			}
 		case <-look.C:
+			if f.rest > 0 && j.hears() && !j.further(f) {
+				f.rest--
+				look.Reset(journalLook)
+				continue
+			}
 		case <-ctx.Done():
 			return
 		case <-j.hub.Done():
@@ -216,6 +226,7 @@ func (j *journals) further(f *follow) bool {
 
 // look enters the new entries into the window. The error is one that asking again would not mend.
 func (j *journals) look(ctx context.Context, f *follow) error {
+	f.rest = 0
 	for {
 		page, err := j.newer(ctx, f)
 		refusal, _ := errors.AsType[*leadership.Error](err)
@@ -223,6 +234,7 @@ func (j *journals) look(ctx context.Context, f *follow) error {
 		case err == nil:
 			j.learnt(f.election, page.Index)
 			if j.enter(f, page) {
+				f.rest = journalRest + rand.N(journalRest+1)
 				return nil
 			}
 		case ctx.Err() != nil:

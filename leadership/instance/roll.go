@@ -267,6 +267,13 @@ func (r *roll) deaf() bool {
 	return r.bus != nil && !r.live
 }
 
+// hears reports whether sheets are heard.
+func (r *roll) hears() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bus != nil && r.live
+}
+
 // company tells one watch of members, and the registry of the watch.
 type company struct {
 	*roll

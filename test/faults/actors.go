@@ -108,19 +108,29 @@ func (t *group) givesUp() {
 	t.session.notes.want(t.willing())
 }
 
-// listen records the lines of an agent process until it ends.
+// listen records the lines of an agent process until it ends. The outcome of calls that it had not
+// finished is unknown.
 func (b *notes) listen(out io.ReadCloser) {
 	defer out.Close()
 	lines := bufio.NewReader(out)
+	open := map[int]*checker.Call{}
 	for {
 		text, err := lines.ReadBytes('\n')
-		if err != nil {
-			return // the line that a process was killed over is not whole
+		if err != nil { // the line that a process was killed over is not whole
+			for _, c := range open {
+				b.add(record.Line{Call: c})
+			}
+			return
 		}
 		var l record.Line
 		if err := json.Unmarshal(text, &l); err != nil {
 			b.fail("an agent tells %.200q: %v", text, err)
 			continue
+		}
+		if l.Sent != nil {
+			open[l.N] = l.Sent
+		} else if l.Call != nil {
+			delete(open, l.N)
 		}
 		b.add(l)
 	}

@@ -84,7 +84,12 @@ func (t *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	call, recorded := callOf(r, body)
 	call.Caller, call.Asked = t.caller, t.recorder.Now()
-	response, sent, err := t.send(r, body)
+	n := 0
+	response, sent, err := t.send(r, body, func() {
+		if recorded {
+			n = t.recorder.Sent(call)
+		}
+	})
 	switch {
 	case err == nil && isStream(response):
 		pass(w, response)
@@ -92,7 +97,7 @@ func (t *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil && !sent:
 		panic(http.ErrAbortHandler) // nothing has left
 	case err != nil:
-		t.lost(call, recorded)
+		t.lost(call, n)
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
@@ -100,23 +105,27 @@ func (t *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		copyHeader(w, response)
 		w.Write(answer)
 		http.NewResponseController(w).Flush()
-		t.lost(call, recorded)
+		t.lost(call, n)
 	}
 	call.Answered = t.recorder.Now()
 	if recorded {
 		if err := read(&call, response.StatusCode, answer); err != nil {
 			t.recorder.Fail("%s: %s of %s: %v: %.200q", t.caller, call.Verb, call.Election, err, answer)
 		}
-		t.recorder.Call(call)
+		t.recorder.Call(call, n)
 	}
 	copyHeader(w, response)
 	w.Write(answer)
 }
 
-// send sends the call to the server. sent reports whether any of it may have left.
-func (t *Proxy) send(r *http.Request, body []byte) (response *http.Response, sent bool, err error) {
-	var connected atomic.Bool
-	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+// send sends the call to the server. leaves is called before any of it leaves; sent reports whether
+// it was.
+func (t *Proxy) send(r *http.Request, body []byte, leaves func()) (response *http.Response, sent bool, err error) {
+	once := sync.OnceFunc(func() {
+		leaves()
+		sent = true
+	})
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { once() }})
 	request, err := http.NewRequestWithContext(ctx, r.Method, "http://"+t.target+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		return nil, false, err
@@ -124,14 +133,14 @@ func (t *Proxy) send(r *http.Request, body []byte) (response *http.Response, sen
 	request.Header = r.Header.Clone()
 	request.GetBody = nil // what was sent is not sent again
 	response, err = r.Context().Value(lineKey{}).(*http.Transport).RoundTrip(request)
-	return response, connected.Load(), err
+	return response, sent, err
 }
 
-// lost ends a call without an answer.
-func (t *Proxy) lost(call checker.Call, recorded bool) {
-	if recorded {
+// lost ends a call without an answer. n is 0 for one that is not written down.
+func (t *Proxy) lost(call checker.Call, n int) {
+	if n > 0 {
 		call.Answered, call.Code = checker.Forever, unknown
-		t.recorder.Call(call)
+		t.recorder.Call(call, n)
 	}
 	panic(http.ErrAbortHandler)
 }

@@ -39,6 +39,12 @@ func through(t *testing.T, handler http.HandlerFunc) ([]record.Line, error) {
 	key := leadership.NewKey()
 	_, err = c.Acquire(t.Context(), leadership.AcquireRequest{Election: "e", CandidateID: "ann", Key: &key, LeaseDuration: time.Second})
 	line.Close()
+	if len(lines) > 0 {
+		if s := lines[0].Sent; s == nil || s.Candidate != "ann" || s.Answered != checker.Forever || s.Code != leadership.OutcomeUnknown || lines[0].N != 1 {
+			t.Fatalf("it is written down as %+v before it leaves", lines[0])
+		}
+		lines = lines[1:]
+	}
 	return lines, err
 }
 
@@ -53,7 +59,7 @@ func grant(w http.ResponseWriter, _ *http.Request) {
 func TestACallIsWrittenDownWithItsAnswer(t *testing.T) {
 	t.Parallel()
 	lines, err := through(t, grant)
-	if err != nil || len(lines) != 1 || lines[0].Call == nil {
+	if err != nil || len(lines) != 1 || lines[0].Call == nil || lines[0].N != 1 {
 		t.Fatalf("error %v, lines %+v", err, lines)
 	}
 	c := lines[0].Call

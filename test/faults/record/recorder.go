@@ -13,9 +13,11 @@ import (
 	"regent/test/checker"
 )
 
-// Line is one thing that an agent did or saw. Exactly one of its members is set.
+// Line is one thing that an agent did or saw. Exactly one of its members is set, beside N.
 type Line struct {
-	Call     *checker.Call     `json:"call,omitempty"`
+	Sent     *checker.Call     `json:"sent,omitempty"`   // with the outcome unknown, which it is if no Call of the same N follows
+	Call     *checker.Call     `json:"call,omitempty"`   // with its outcome
+	N        int               `json:"n,omitempty"`      // of Sent and Call: numbers the recorder's calls from 1
 	Belief   *checker.Belief   `json:"belief,omitempty"` // all with one Who, Election and Token are one, from the first to the last
 	Reading  *checker.Reading  `json:"reading,omitempty"`
 	Consumer *checker.Consumer `json:"consumer,omitempty"`
@@ -34,8 +36,9 @@ type Delivery struct {
 type Recorder struct {
 	offset time.Duration
 
-	mu  sync.Mutex // guards all below
-	put func(Line)
+	mu   sync.Mutex // guards all below
+	put  func(Line)
+	sent int
 }
 
 // NewRecorder returns a recorder of a process whose clock is shifted by the offset. Each method
@@ -53,8 +56,19 @@ func LinesTo(w io.Writer) func(Line) {
 // Now is the time on the clock of all recorders.
 func (d *Recorder) Now() time.Duration { return boottime.Now() - d.offset }
 
-// Call writes down a call.
-func (d *Recorder) Call(c checker.Call) { d.write(Line{Call: &c}) }
+// Sent writes down a call that is about to leave, and returns its number. It counts as one whose
+// answer was lost if the process dies before Call.
+func (d *Recorder) Sent(c checker.Call) (n int) {
+	c.Answered, c.Code = checker.Forever, leadership.OutcomeUnknown
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sent++
+	d.put(Line{Sent: &c, N: d.sent})
+	return d.sent
+}
+
+// Call writes down the outcome of the call of that number.
+func (d *Recorder) Call(c checker.Call, n int) { d.write(Line{Call: &c, N: n}) }
 
 // Read writes down a reading.
 func (d *Recorder) Read(r checker.Reading) { d.write(Line{Reading: &r}) }

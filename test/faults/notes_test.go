@@ -1,0 +1,32 @@
+package faults
+
+import (
+	"os"
+	"testing"
+
+	"regent/leadership"
+	"regent/test/checker"
+	"regent/test/faults/record"
+)
+
+func TestACallThatAKilledAgentHadSentHasAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := record.NewRecorder(0, record.LinesTo(in))
+	answered := r.Sent(checker.Call{Request: "answered"})
+	r.Sent(checker.Call{Request: "under way"})
+	r.Call(checker.Call{Request: "answered", Answered: 1}, answered)
+	in.Close()
+
+	var heard notes
+	heard.listen(out)
+	if len(heard.calls) != 2 || heard.calls[0].Request != "answered" || heard.calls[0].Code != "" {
+		t.Fatalf("calls: %+v", heard.calls)
+	}
+	if c := heard.calls[1]; c.Request != "under way" || c.Code != leadership.OutcomeUnknown || c.Answered != checker.Forever {
+		t.Errorf("the call under way is recorded as %+v", c)
+	}
+}

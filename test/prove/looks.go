@@ -110,16 +110,20 @@ func crashes(ctx context.Context, seed uint64) (tally, error) {
 }
 
 // bugs returns the bugs to plant.
-func bugs(c config) (chosen []mutants.Mutant, err error) {
+func bugs(c config) ([]mutants.Mutant, error) {
 	all, err := mutants.All()
 	if c.night || err != nil {
 		return all, err
 	}
-	quick := slices.DeleteFunc(all, func(m mutants.Mutant) bool { return !m.Quick })
-	for n := 0; n < len(quick); n += c.share {
-		chosen = append(chosen, quick[n])
+	return drawn(c, slices.DeleteFunc(all, func(m mutants.Mutant) bool { return !m.Quick })), nil
+}
+
+// drawn returns one in c.share of the things. All are drawn by so many draws that follow each other.
+func drawn[T any](c config, all []T) (chosen []T) {
+	for n := c.draw % c.share; n < len(all); n += c.share {
+		chosen = append(chosen, all[n])
 	}
-	return chosen, nil
+	return chosen
 }
 
 // byFolder groups bugs by the folder of their first tests, which are built and run without a bug
@@ -195,15 +199,6 @@ func longTests() []goTest {
 type goTest struct{ dir, names string }
 
 func (g goTest) count() int64 { return int64(strings.Count(g.names, "|") + 1) }
-
-// longSteps returns the groups of long tests that the set wants.
-func longSteps(c config) (chosen []goTest) {
-	all := longTests()
-	for n := 0; n < len(all); n += c.share {
-		chosen = append(chosen, all[n])
-	}
-	return chosen
-}
 
 // runs returns the step that runs the group of that number.
 func runs(groups []goTest) func(context.Context, uint64) (tally, error) {

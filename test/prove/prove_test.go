@@ -344,14 +344,14 @@ func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 	t.Parallel()
 	all := []part{{name: "both", quick: 1, night: 1}, {name: "late", night: 1}}
 	for _, args := range []string{
-		"-seed 0", "-share 0", "-together 0", "-seed -1", "-night -share 2", "-only nobody", "-only both,", "-only late", "-dir=", "-wrong", "states",
+		"-seed 0", "-share 0", "-draw -1", "-together 0", "-seed -1", "-night -share 2", "-only nobody", "-only both,", "-only late", "-dir=", "-wrong", "states",
 	} {
 		_, err := begin(append([]string{"-dir", t.TempDir()}, strings.Fields(args)...), all...)
 		if _, wrong := errors.AsType[usage](err); !wrong {
 			t.Errorf("%s: %v", args, err)
 		}
 	}
-	for _, args := range []string{"", "-share 8", "-only both", "-night -only late,both -share 1", "-seed 9"} {
+	for _, args := range []string{"", "-share 8 -draw 9", "-only both", "-night -only late,both -share 1", "-seed 9"} {
 		if _, err := begin(append([]string{"-dir", t.TempDir()}, strings.Fields(args)...), all...); err != nil {
 			t.Errorf("%s: %v", args, err)
 		}
@@ -408,6 +408,17 @@ func TestEveryBugIsPlantedByOneStep(t *testing.T) {
 		if len(names) != len(planted) || len(names) == 0 {
 			t.Errorf("%+v: %d of %d", c, len(names), len(planted))
 		}
+	}
+}
+
+func TestAsManyDrawsAsSharesLookAtEverything(t *testing.T) {
+	t.Parallel()
+	all, got := []string{"a", "b", "c", "d", "e"}, []string{}
+	for draw := 7; draw < 7+3; draw++ {
+		got = append(got, drawn(config{share: 3, draw: draw}, all)...)
+	}
+	if slices.Sort(got); !slices.Equal(got, all) {
+		t.Errorf("drawn: %v", got)
 	}
 }
 

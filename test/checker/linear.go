@@ -237,9 +237,13 @@ func approvalShown(s leadership.Snapshot, in step) leadership.Record {
 			r.Standing.ApprovalLeft = left
 		}
 	case end.IsZero() || in.call.Verb == Order:
-	case a.Token > r.Token: // for the next term, by the end of the one that ran out
-		if left := r.LeaseEnd().Add(left); near(left.Sub(*end)) {
-			*end = left
+	case a.Token > r.Token: // for the next term, by the end of the one that ran out or is handed over
+		ended := r.LeaseEnd()
+		if s.Now.Before(ended) {
+			ended = s.Now
+		}
+		if until := ended.Add(left); near(until.Sub(*end)) {
+			*end = until
 		}
 	case a.Token == r.Token && r.EndsBecause != leadership.EndsApproval && near(a.EndsBy.Sub(*end)): // the term ends with it only now
 		*end = a.EndsBy

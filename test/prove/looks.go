@@ -118,7 +118,7 @@ func bugs(c config) ([]mutants.Mutant, error) {
 	return drawn(c, slices.DeleteFunc(all, func(m mutants.Mutant) bool { return !m.Quick })), nil
 }
 
-// drawn returns one in c.share of the things. All are drawn by so many draws that follow each other.
+// drawn returns one in c.share of the things. So many draws that follow each other draw all.
 func drawn[T any](c config, all []T) (chosen []T) {
 	for n := c.draw % c.share; n < len(all); n += c.share {
 		chosen = append(chosen, all[n])
@@ -191,6 +191,9 @@ func longTests() []goTest {
 			"TestTheBestBidderAliveLeadsAfterEveryTakeover|TestTenInstancesOnOneDocumentElectByOneBallot|" +
 			"TestManyCandidatesCostATakeoverAsManyCallsAsTwo"},
 		{"./test/clients", "TestGoClientsTrustNoWallClock"},
+		{"./leadership/client", "TestBeliefsNeverOverlapWhileClocksAreWithinTheDrift|TestBeliefsBeyondTheDriftOverlapByNoMoreThanIsPredicted"},
+		{"./test/belief", "TestStatesThatDifferByPermutationAreOne|TestTheBestBidderLeadsInEveryStateOfABallot|" +
+			"TestHandOverMakesNoSecondLeader|TestNoChildOutlivesItsParent"},
 		{"./test/faults", "TestALieIsFound|TestABugOfTheServerIsFound|TestNoLeaderIsKeptWaitingByAServerThatStops"},
 	}
 }

@@ -53,7 +53,7 @@ func runProtocol(t *testing.T, h Harness, front func(testing.TB, leadership.Stor
 // of their exchanges against the API's contract. The instance does nothing by itself: it does not
 // run.
 func overHTTP(t testing.TB, store leadership.Store) Subject {
-	inst, err := instance.New(instance.Config{Store: store})
+	inst, err := instance.New(instance.Config{Store: store, Journal: journalOf(t, store)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,10 +32,12 @@ func (m *members) wait(i int, asked func()) error {
 	if err != nil {
 		return err
 	}
+	state := ""
 	for first := true; ; first = false {
 		if err := s.send(ctx, request); err != nil {
 			return err
 		}
+		m.move(i, &state, "waits")
 		if first {
 			asked()
 		} else {
@@ -49,6 +51,7 @@ func (m *members) wait(i int, asked func()) error {
 			if err := json.Unmarshal(answer, &g); err != nil {
 				return err
 			}
+			m.move(i, &state, "leads at revision %d", g.Revision)
 			m.report(Report{Grant: &Grant{boottime.Now(), g.LeaderID, key.Text(), g.FencingToken, g.Revision}})
 			return nil
 		case !ok:
@@ -67,6 +70,7 @@ func (m *members) watch(i int, told func()) error {
 	if err := s.send(context.Background(), Get(server, wire.Path(m.Election, wire.Events), wire.StreamType)); err != nil {
 		return err
 	}
+	state := ""
 	for name, knows := "", false; ; {
 		line, err := s.in.ReadSlice('\n') // chunk sizes among them have no field's name
 		switch {
@@ -81,6 +85,7 @@ func (m *members) watch(i int, told func()) error {
 			name = value
 		case "id":
 			at := boottime.Now()
+			m.move(i, &state, "has revision %s", value)
 			switch revision, err := strconv.ParseInt(value, 10, 64); {
 			case err != nil || name == wire.StreamEnd:
 				return fmt.Errorf("%s %s: %w", name, value, io.ErrUnexpectedEOF)

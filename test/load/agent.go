@@ -74,7 +74,8 @@ func (m *members) watch(i int, told func()) error {
 	for name, knows := "", false; ; {
 		line, err := s.in.ReadSlice('\n') // chunk sizes among them have no field's name
 		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, bufio.ErrBufferFull): // only data is so long
+			name = ""
 			continue
 		case err != nil:
 			return err
@@ -95,6 +96,8 @@ func (m *members) watch(i int, told func()) error {
 				knows = true
 				told()
 			}
+			name = ""
+		case "data": // which ends a message, also one without an id, as that of a member is
 			name = ""
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -251,32 +250,17 @@ func tested(t tally, output []byte, err error) (tally, error) {
 // faultRuns has what fault runs share, built when the first one needs it.
 type faultRuns struct {
 	dir   string
-	once  sync.Once
-	setup *faults.Setup
-	err   error
-	built atomic.Bool
+	setup func() (*faults.Setup, error)
 }
 
-func (g *faultRuns) get(ctx context.Context) (*faults.Setup, error) {
-	g.once.Do(func() {
-		g.setup, g.err = faults.NewSetup(ctx, faults.SetupConfig{})
-		g.built.Store(g.err == nil)
-	})
-	return g.setup, g.err
-}
-
-// close removes the built programs.
-func (g *faultRuns) close() error {
-	if !g.built.Load() {
-		return nil
-	}
-	return g.setup.Close()
+func newFaultRuns(dir string) faultRuns {
+	return faultRuns{dir, sync.OnceValues(func() (*faults.Setup, error) { return faults.NewSetup(faults.SetupConfig{}) })}
 }
 
 // breaks returns the step that makes a fault run on a store.
-func (g *faultRuns) breaks(store faults.Store) func(context.Context, uint64) (tally, error) {
+func (g faultRuns) breaks(store faults.Store) func(context.Context, uint64) (tally, error) {
 	return func(ctx context.Context, seed uint64) (tally, error) {
-		setup, err := g.get(ctx)
+		setup, err := g.setup()
 		if err != nil {
 			return nil, err
 		}

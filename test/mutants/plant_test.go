@@ -1,12 +1,10 @@
 package mutants
 
 import (
-	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -39,18 +37,12 @@ func TestEveryPatchApplies(t *testing.T) {
 	}
 }
 
-func TestEveryBugNamesTestsThatExist(t *testing.T) {
+func TestEveryBugNamesAPackageWithTests(t *testing.T) {
 	t.Parallel()
-	tests := make(map[string][]string) // of each folder
 	for _, m := range all(t) {
 		for _, by := range m.By {
-			if tests[by.Dir] == nil {
-				tests[by.Dir] = testsIn(t, by.Dir)
-			}
-			for name := range strings.SplitSeq(by.Names, "|") {
-				if !matchesAny(name, tests[by.Dir]) {
-					t.Errorf("%s: there is no %s in %s", m.Name, name, by.Dir)
-				}
+			if files, err := filepath.Glob(filepath.Join(root, by.Dir, "*_test.go")); err != nil || files == nil {
+				t.Errorf("%s: there are no tests in %s: %v", m.Name, by.Dir, err)
 			}
 		}
 	}
@@ -157,31 +149,4 @@ func TestAVerdictNamesTheTestThatFailedAndWhatItSaid(t *testing.T) {
 	if failed, _ := results("=== RUN   TestC\npanic: oh\n"); failed != "TestC: panic: oh" {
 		t.Errorf("a panic: %q", failed)
 	}
-}
-
-func matchesAny(pattern string, names []string) bool {
-	r := regexp.MustCompile(Tests{Names: pattern}.pattern())
-	return slices.ContainsFunc(names, r.MatchString)
-}
-
-// testsIn are the names of a folder's tests and fuzz targets.
-func testsIn(t *testing.T, dir string) []string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok {
-				names = append(names, f.Name.Name)
-			}
-		}
-	}
-	return names
 }

@@ -102,17 +102,20 @@ func TestRefreshFollowsCodeThatMovedAndNamesWhatIsGone(t *testing.T) {
 	write("new/moved.go", "package new\n\nfunc g() int {\n\tn := 2\n\treturn n\n}\n")
 	write("patches/reworded.patch", head+"--- a/old.go\n+++ b/old.go\n@@ -9,2 +9,2 @@\n // Words.\n-func f() int {\n+func f() int64 {\n")
 	write("patches/moved.patch", head+"--- a/old.go\n+++ b/old.go\n@@ -3,2 +3,2 @@\n func h() int {\n-\tn := 2\n+\tn := 3\n")
+	write("sum/sum_test.go", "package sum\n\nfunc TestOf(t *testing.T) {}\n")
+	write("patches/untested.patch", strings.Replace(head, "TestOf", "TestGone|TestOf|TestGoneToo", 1)+"--- a/old.go\n+++ b/old.go\n@@ @@\n-\treturn 1\n+\treturn 2\n")
 	write("patches/gone.patch", head+"--- a/old.go\n+++ b/old.go\n@@ -3,2 +3,2 @@\n-\tm := 2\n+\tm := 3\n")
 	var told []string
 	err := Refresh(dir, filepath.Join(dir, "patches"), func(text string) { told = append(told, text) })
 	if err == nil || !strings.Contains(err.Error(), "gone.patch") || strings.Contains(err.Error(), "moved.patch") {
 		t.Errorf("error %v; want one about gone.patch alone", err)
 	}
-	if len(told) != 2 {
+	if len(told) != 3 {
 		t.Errorf("it tells %q", told)
 	}
 	for name, want := range map[string]string{
 		"reworded": "--- a/old.go\n+++ b/old.go\n@@ @@\n // Other words.\n-func f() int {\n+func f() int64 {\n \treturn 1\n",
+		"untested": "--- a/old.go\n+++ b/old.go\n@@ @@\n func f() int {\n-\treturn 1\n+\treturn 2\n }\n",
 		"moved":    "--- a/new/moved.go\n+++ b/new/moved.go\n@@ @@\n func g() int {\n-\tn := 2\n+\tn := 3\n \treturn n\n",
 	} {
 		if got, err := os.ReadFile(filepath.Join(dir, "patches", name+".patch")); err != nil || string(got) != head+want {

@@ -28,7 +28,7 @@ type Survey struct {
 	Only     string   // the mutations whose String has this text in it
 	Share    int      // only one mutation of so many, beginning with that number
 	First    int
-	Together int      // how many mutations are tried at the same time
+	Together int // how many mutations are tried at the same time
 	Heard    func(m Mutation, killed string)
 }
 

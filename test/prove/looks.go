@@ -151,7 +151,7 @@ func plants(c config, groups [][]mutants.Mutant) func(context.Context, uint64) (
 		}
 		defer kept.Close()
 		heard := func(v mutants.Verdict) { fmt.Fprintln(kept, v) }
-		verdicts, err := mutants.Run(ctx, mutants.Config{Mutants: bugs, Quick: !c.night, Emulators: c.night, Heard: heard})
+		verdicts, err := mutants.Run(ctx, mutants.Config{Built: slices.Concat(groups...), Mutants: bugs, Quick: !c.night, Emulators: c.night, Heard: heard})
 		if err != nil {
 			return nil, err
 		}

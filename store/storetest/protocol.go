@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"regent/httpapi"
 	"regent/httpapi/apitest"
@@ -40,6 +41,7 @@ func runProtocol(t *testing.T, h Harness, front func(testing.TB, leadership.Stor
 					a:       front(t, backing.Open(t)),
 					b:       front(t, backing.Open(t)),
 					keys:    make(map[string]leadership.Key),
+					began:   time.Now(),
 				})
 				if t.Failed() {
 					t.Logf("the rule: %s", c.rule)

@@ -5,10 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regent/test/process"
 	"slices"
 	"strings"
 	"testing"
+
+	"regent/test/process"
 )
 
 const home = "../../leadership/client/python"

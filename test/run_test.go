@@ -30,7 +30,7 @@ const (
 	// contestLease is three times the shortest: a tenth of it is what a busy machine may take to run
 	// the process that ends a command. With less a server in Firestore warns.
 	contestLease = 3 * time.Second
-	runPatience  = 30 * time.Second
+	runPatience  = 2 * time.Minute
 )
 
 // Two runs contend for each of many elections, and the processes that they need are killed or

@@ -12,6 +12,7 @@ import (
 
 	"regent/leadership/client"
 	"regent/test/machine"
+	"regent/test/process"
 )
 
 // narrow is how many files the server may have open in these tests.
@@ -82,14 +83,11 @@ func serveNarrow(t *testing.T, policy string) *authServer {
 	t.Helper()
 	a := &authServer{t: t, issuer: newIssuer(t), policy: filepath.Join(t.TempDir(), "policy.yaml"), tokens: map[string]string{}}
 	a.write(policy)
-	path, err := regent()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := process.Regent.Path(t)
 	at := inFile(t).with("--auth-audience", forRegent, "--policy", a.policy, "--auth", "oidc", "--auth-issuer", a.issuer.URL())
 	limited := []string{"-c", fmt.Sprintf(`ulimit -n %d; exec "$@"`, narrow), "sh", path, "serve", "--listen", "127.0.0.1:0"}
 	cmd := exec.Command("sh", append(limited, at.args...)...)
-	cmd.Env = environ()
+	cmd.Env = process.Environ()
 	a.server = start(t, cmd)
 	a.line, a.heard = overhear(t, a.URL)
 	t.Cleanup(a.search)

@@ -62,8 +62,8 @@ func contend(t *testing.T, servers ...*server) {
 	}
 }
 
-// untilAnswered makes the call again, with an excuse, while the store does not answer in time, as on
-// a machine that is very busy.
+// untilAnswered makes the call again, with an excuse, while the store does not answer in time, as
+// on a machine that is very busy.
 func untilAnswered[T any](e *machine.Excuses, call func() (T, error)) (answer T, err error) {
 	for {
 		if answer, err = call(); !again(err) {

@@ -222,8 +222,8 @@ func (p *search) at(s state, in step, moments []time.Time, guard time.Duration) 
 	return s, false
 }
 
-// approvalShown is the record with the end of the time without an approval that the answer shows, if
-// it is near: it counts from when a change was decided, which may be unknown.
+// approvalShown is the record with the end of the time without an approval that the answer shows,
+// if it is near: it counts from when a change was decided, which may be unknown.
 func approvalShown(s leadership.Snapshot, in step) leadership.Record {
 	r, a := s.Record, in.answer
 	if a == nil || a.EndsBecause != leadership.EndsApproval {
@@ -255,7 +255,7 @@ func approvalShown(s leadership.Snapshot, in step) leadership.Record {
 // one that the heartbeat before has brought, and that no other has shown.
 func (in step) movedOn(r leadership.Record) leadership.Record {
 	a, at := in.answer, r.Standing.Parent
-	if a == nil || a.State != leadership.Held || a.Token != r.Token || at.Token == 0 || in.call.beat() || !a.Parent.Until.After(at.Until) {
+	if a == nil || a.State != leadership.Held || a.Token != in.tokenAfter(r) || at.Token == 0 || in.call.beat() || !a.Parent.Until.After(at.Until) {
 		return r
 	}
 	if moved, ok := standsUntil(r, a.Parent.Until); ok {

@@ -72,8 +72,8 @@ func (s *session) lateRenewals(r checker.Recording) (late []checker.Fault) {
 	return late
 }
 
-// harmed reports whether a fault, planned or found, was there during the call: it needs no excuse of
-// its own.
+// harmed reports whether a fault, planned or found, was there during the call: it needs no excuse
+// of its own.
 func harmed(faults []checker.Fault, c checker.Call) bool {
 	return slices.ContainsFunc(faults, func(f checker.Fault) bool { return f.From <= c.Answered && f.Until >= c.Asked })
 }

@@ -120,7 +120,7 @@ func run(args []string) error {
 	debug.SetGCPercent(800)
 	debug.SetMemoryLimit(memoryLimit)
 	began := time.Now()
-	faultRuns := &faultRuns{dir: c.dir}
+	faultRuns := newFaultRuns(c.dir)
 	all, err := parts(c, faultRuns)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(p.run(ctx), faultRuns.close())
+	err = p.run(ctx)
 	fmt.Print(p.report())
 	if err == nil {
 		fmt.Printf("ok  \tregent/test/prove\t%.3fs\n", time.Since(began).Seconds())

@@ -232,7 +232,7 @@ func TestCallsSentAheadAreAnsweredInOrder(t *testing.T) {
 
 func TestAStreamGoesOnWhenItsConnectionIsTakenOver(t *testing.T) {
 	t.Parallel()
-	l := newLiveWith(t, httpapi.Config{StreamLimit: time.Second}, takenAfter(100*time.Millisecond))
+	l := newLiveWith(t, httpapi.Config{StreamLimit: 5 * time.Second}, takenAfter(100*time.Millisecond))
 	lease := l.lead("ann")
 	c := l.dial()
 	c.send(streamRequest)

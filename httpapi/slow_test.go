@@ -44,7 +44,7 @@ func upload(t *testing.T, readTimeout time.Duration, length int, begin string) (
 
 func TestAnUploadThatStallsIsToldToComeAgain(t *testing.T) {
 	t.Parallel()
-	response, p := upload(t, 50*time.Millisecond, 50, `{"cand`)
+	response, p := upload(t, 2*time.Second, 50, `{"cand`)
 	if response.StatusCode != http.StatusRequestTimeout || p.Code != wire.RequestTimeout || !response.Close {
 		t.Errorf("status %d, code %s, close %t; want 408, REQUEST_TIMEOUT and the connection closed", response.StatusCode, p.Code, response.Close)
 	}

@@ -46,9 +46,14 @@ func TestTooManyConnectionsCostNoLease(t *testing.T) {
 		}
 		v.watch.after(ctx, 500*time.Millisecond)
 		begin := time.Now()
-		// A busy machine may send the request so late that its connection has made room for
-		// another.
-		late.Redo(func(int) error { return a.readAnew() })
+		// A connection may make room for another before its request has come. Then its caller comes
+		// again, once: more needs an excuse.
+		late.Redo(func(int) error {
+			if a.readAnew() == nil {
+				return nil
+			}
+			return a.readAnew()
+		})
 		if took := time.Since(begin); took > quietLease() {
 			t.Errorf("a new caller is answered after %v", took)
 		}

@@ -37,7 +37,7 @@ const goneWithin = 8 * time.Second
 func leave(tb testing.TB, size int) {
 	in := inFirestore(tb).announcing(newTopic(tb))
 	x := &departure{tb: tb, a: live(tb, in.serve(tb)), b: live(tb, in.serve(tb)), led: make(chan leadership.CandidateID, size)}
-	x.ctx = within(tb, 2*time.Minute)
+	x.ctx = within(tb, 5*time.Minute)
 	key := leadership.NewKey()
 	g, err := x.a.client.Acquire(x.ctx, leadership.AcquireRequest{Election: planner, CandidateID: "ann", Key: &key, LeaseDuration: time.Hour})
 	if err != nil {
@@ -98,7 +98,17 @@ func (x *departure) gather(size int) {
 		all.Go(func() { x.wait(ctx, leadership.CandidateID(fmt.Sprintf("agent-%d", i))) })
 	}
 	x.there.Wait()
-	<-time.After(time.Second) // those who wait stand in line
+	for standing := 0; standing < size; {
+		explained, err := x.a.client.Explain(x.ctx, leadership.ExplainRequest{Election: planner, CandidateID: "agent-0"})
+		if err != nil {
+			x.tb.Fatalf("%d of %d candidates stand in line: %v", standing, size, err)
+		}
+		for _, c := range explained.Causes {
+			if c.Code == leadership.ReasonInLine {
+				standing = c.Of
+			}
+		}
+	}
 }
 
 func (x *departure) watch(ctx context.Context, name, path string) {

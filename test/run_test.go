@@ -30,7 +30,7 @@ const (
 	// contestLease is three times the shortest: a tenth of it is what a busy machine may take to
 	// run the process that ends a command. With less a server in Firestore warns.
 	contestLease = 3 * time.Second
-	runPatience  = 30 * time.Second
+	runPatience  = 2 * time.Minute
 )
 
 // Two runs contend for each of many elections, and the processes that they need are killed or
@@ -258,9 +258,12 @@ func (c *contest) harmGuard(ctx context.Context, i int, s syscall.Signal, anothe
 func (a *contestGroup) judge() {
 	a.t.Helper()
 	margins := map[string][]time.Duration{}
-	harmed, missed := 0, 0
+	var excuses machine.Excuses
 	for _, c := range a.contests {
-		harmed, missed = harmed+len(c.harmed), missed+c.missed
+		excuses.Attempt(len(c.harmed) + c.missed)
+		for range c.missed {
+			excuses.Excuse("a leader in %s had no guard or no command any more when it was to be harmed", c.election)
+		}
 		lifespans := c.lifespans()
 		c.neverTwo(lifespans)
 		for token, last := range lastMoments(lifespans) {
@@ -277,9 +280,7 @@ func (a *contestGroup) judge() {
 			}
 		}
 	}
-	if missed > harmed {
-		a.t.Errorf("%d leaders were harmed, and %d had no guard or no command any more when they were to be", harmed, missed)
-	}
+	excuses.Check(a.t)
 	for _, name := range slices.Sorted(maps.Keys(margins)) {
 		m := margins[name]
 		slices.Sort(m)

@@ -67,23 +67,12 @@ func (p Plan) guard() time.Duration {
 	return cloudGuard
 }
 
-// check runs all checkers. Only an emulator's time may go back by more than the guard: each
-// election for which it must have is one more excuse.
+// check runs all checkers. Only an emulator's time may go back by more than the guard; if it must
+// have, that is one more excuse.
 func (s *session) check(r checker.Recording) checker.Findings {
 	all := checker.All(r, slack, s.plan.guard())
 	for i, n := range all {
-		switch {
-		case n.Name != "Linear":
-			continue
-		case s.otherBoot():
-			r.Calls = slices.Concat(r.Calls, s.unseen(r))
-			all[i].Report = checker.Linear(r, s.plan.guard())
-			continue
-		case s.plan.Store == File:
-			continue
-		}
-		s.excuses.Attempt(n.Checked)
-		if n.Err() != nil {
+		if n.Name == "Linear" && n.Err() != nil && s.plan.Store != File {
 			all[i].Report = checker.LinearBack(r, s.plan.guard(), emulatorLag)
 			s.excuses.Excuse("the store's time went back: %v", n.Err())
 		}
@@ -103,7 +92,9 @@ func (s *session) examine(t truth) (f findings) {
 		f.recording.Heartbeats = append(f.recording.Heartbeats, s.renewals(f.recording)...)
 	}
 	f.recording.Faults = append(f.recording.Faults, s.lateRenewals(f.recording)...)
-	f.verdict = s.check(f.recording)
+	f.verdict = slices.DeleteFunc(s.check(f.recording), func(n checker.Named) bool {
+		return n.Name == "Linear" && s.otherBoot()
+	})
 	f.result = resultOf(s.plan, f.recording)
 	f.result.Late, f.excused = s.excuses.Made(), s.excuses.Err()
 	for _, n := range f.verdict {
@@ -126,27 +117,6 @@ func (s *session) renewals(r checker.Recording) (all []checker.Heartbeat) {
 			if i >= 0 && e.Type == leadership.EventAcquired {
 				all = append(all, checker.Heartbeat{Election: e.Election, Token: e.Token, Lease: s.plan.Lease, Answered: r.Faults[i].Until})
 			}
-		}
-	}
-	return all
-}
-
-// unseen are the same for Linear, which knows heartbeats only by calls: renewals of each term whose
-// answers were lost, as many as carry a lease over the time without a server.
-func (s *session) unseen(r checker.Recording) (all []checker.Call) {
-	for _, h := range s.renewals(r) {
-		granted := slices.IndexFunc(r.History, func(e leadership.Event) bool {
-			return e.Type == leadership.EventAcquired && e.Election == h.Election && e.Token == h.Token
-		})
-		asked := slices.IndexFunc(r.Calls, func(c checker.Call) bool { return c.Request == r.History[granted].RequestID })
-		if asked < 0 {
-			continue
-		}
-		lost := r.Calls[asked]
-		lost.Verb, lost.Token, lost.Code, lost.Answer, lost.Answered = checker.Renew, h.Token, leadership.OutcomeUnknown, nil, checker.Forever
-		for n := range 3 {
-			lost.Request = fmt.Sprintf("%s, and after the restart at %v, %d", r.History[granted].RequestID, h.Answered, n)
-			all = append(all, lost)
 		}
 	}
 	return all

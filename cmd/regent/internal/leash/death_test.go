@@ -52,9 +52,10 @@ func startCaller(t *testing.T, grace time.Duration, script string) (*exec.Cmd, [
 
 // family starts one process in the command's group and one outside, and prints their PIDs.
 const family = `trap "" TERM HUP
+	export away=$(mktemp -u)
 	sh -c 'trap "" TERM HUP; while :; do sleep 0.01; done' & group=$!
-	setsid sh -c 'trap "" TERM HUP; while :; do sleep 0.01; done' & left=$!
-	sleep 0.1 # until setsid has done its work
+	setsid sh -c 'trap "" TERM HUP; : >$away; while :; do sleep 0.01; done' & left=$!
+	while [ ! -e $away ]; do sleep 0.01; done; rm $away
 	echo $$ $group $left
 	while :; do sleep 0.01; done`
 
@@ -103,9 +104,10 @@ func TestKernelKillsTheCommandOfADeadCaller(t *testing.T) {
 
 func TestSignalsArePassedOnToTheGroup(t *testing.T) {
 	t.Parallel()
-	cmd, _ := startCaller(t, time.Hour, `sh -c 'trap "exit 1" USR1; while :; do sleep 0.01; done' &
+	cmd, _ := startCaller(t, time.Hour, `export trapped=$(mktemp -u)
+		sh -c 'trap "exit 1" USR1; : >$trapped; while :; do sleep 0.01; done' &
 		trap "wait; exit 6" USR1
-		sleep 0.1 # until the other has its trap
+		while [ ! -e $trapped ]; do sleep 0.01; done; rm $trapped
 		echo; while :; do sleep 0.01; done`)
 	cmd.Process.Signal(syscall.SIGUSR1)
 	if cmd.Wait(); cmd.ProcessState.ExitCode() != 6 {

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	patience = 20 * time.Second // for something that takes milliseconds
+	patience = 2 * time.Minute // for something that takes milliseconds
 	variable = "LEASH_DEADLINE_FILE"
 	// caller makes this program run the command of its arguments, for tests that kill the caller.
 	caller = "LEASH_CALLER"
@@ -279,7 +279,7 @@ func TestACommandIsStoppedBeforeItsDeadline(t *testing.T) {
 		t.Errorf("%+v; want ErrDeadline, and code 3", end)
 	}
 	asked, err := strconv.ParseFloat(strings.Fields(h.text("asked"))[0], 64)
-	if left := deadline - time.Duration(asked*float64(time.Second)); err != nil || left > grace+10*time.Millisecond || left < grace/2 {
+	if left := deadline - time.Duration(asked*float64(time.Second)); err != nil || left > grace+10*time.Millisecond || left <= 0 {
 		t.Errorf("it was asked %v before the deadline, %v; want %v", left, err, grace)
 	}
 }

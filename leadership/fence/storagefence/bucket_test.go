@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/fence"
 	"regent/leadership/fence/fencetest"
@@ -144,21 +145,16 @@ func TestObjectWithoutAMarkAdmitsAnyLeader(t *testing.T) {
 	}
 }
 
-// bearer adds credentials, as the caller's client does.
-type bearer struct{}
-
-func (bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer of-the-caller")
-	return http.DefaultTransport.RoundTrip(r)
-}
-
 func TestNamesAreEscaped(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
-	b := f.bucket(storagefence.Config{Endpoint: server.URL + "/", Client: &http.Client{Transport: bearer{}}})
+	b := f.bucket(storagefence.Config{Endpoint: server.URL + "/", Client: &http.Client{Transport: apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer of-the-caller") // as the caller's client does
+		return http.DefaultTransport.RoundTrip(r)
+	})}})
 	for _, name := range []string{
 		"state", "a/b/c", "/", "a//b", "../../etc", "a/../b", "./a", "what? #1 50%", "%2F", "a+b&c=d", "ü/日本.json", `"quoted"\`, "tab\t", strings.Repeat("n", 1024),
 	} {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"regent/httpapi"
 	"regent/httpapi/apitest"
@@ -40,6 +41,7 @@ func runProtocol(t *testing.T, h Harness, front func(testing.TB, leadership.Stor
 					a:       front(t, backing.Open(t)),
 					b:       front(t, backing.Open(t)),
 					keys:    make(map[string]leadership.Key),
+					began:   time.Now(),
 				})
 				if t.Failed() {
 					t.Logf("the rule: %s", c.rule)
@@ -53,7 +55,7 @@ func runProtocol(t *testing.T, h Harness, front func(testing.TB, leadership.Stor
 // of their exchanges against the API's contract. The instance does nothing by itself: it does not
 // run.
 func overHTTP(t testing.TB, store leadership.Store) Subject {
-	inst, err := instance.New(instance.Config{Store: store})
+	inst, err := instance.New(instance.Config{Store: store, Journal: journalOf(t, store)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"regent/leadership"
 	"regent/store/memory"
+	"regent/store/storetest"
 )
 
 var retireBegin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -202,23 +203,19 @@ func TestAllThatAreDueAreRetiredHoweverManyAndOneThatFailsStopsNoOther(t *testin
 	}
 }
 
-// unretired is a store whose elections of that prefix cannot be changed.
-type unretired struct {
-	*memory.Store
-	prefix string
-}
-
-func (s *unretired) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	if s.prefix != "" && strings.HasPrefix(string(e), s.prefix) {
-		return leadership.Snapshot{}, leadership.StoreUnavailable
-	}
-	return s.Store.Update(ctx, e, decide)
-}
-
 func TestAThousandThatCannotBeRetiredStopNoOther(t *testing.T) {
 	t.Parallel()
 	now := retireBegin
-	store := &unretired{Store: memory.New(memory.Config{Now: func() time.Time { return now }})}
+	prefix := "none" // of the elections that cannot be changed
+	store := &storetest.Fake{
+		Store: memory.New(memory.Config{Now: func() time.Time { return now }}),
+		Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+			if c.Method == "Update" && strings.HasPrefix(string(c.Election), prefix) {
+				return leadership.StoreUnavailable
+			}
+			return next(ctx)
+		},
+	}
 	s := leadership.New(store)
 	for i := range leadership.MaxPageSize + 110 { // the first are due longest
 		r := leadership.ConfigureRequest{Election: leadership.Election(fmt.Sprintf("bad-%d", i))}
@@ -232,7 +229,7 @@ func TestAThousandThatCannotBeRetiredStopNoOther(t *testing.T) {
 		now = now.Add(time.Millisecond)
 	}
 	now = now.Add(2 * time.Hour)
-	store.prefix = "bad-"
+	prefix = "bad-"
 	if n, err := s.RetireAll(t.Context()); n != 100 || !errors.Is(err, leadership.StoreUnavailable) {
 		t.Errorf("retired %d, %v; want 100, and why not all", n, err)
 	}

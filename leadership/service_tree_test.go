@@ -10,6 +10,7 @@ import (
 
 	"regent/leadership"
 	"regent/store/memory"
+	"regent/store/storetest"
 )
 
 // tree is a service on a store in memory, whose clock the test moves.
@@ -189,21 +190,17 @@ func TestALeaseThatStandsOnAnotherLastsAsLongAsThatIsKnownToAndMovesOnWithIt(t *
 	tr.wantLeft("after two batches", g, time.Minute)
 }
 
-// readTwice lets something happen before the second read of an election.
-type readTwice struct {
-	leadership.Store
-	of     leadership.Election
-	second func()
-	reads  int
-}
-
-func (r *readTwice) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
-	if e == r.of {
-		if r.reads++; r.reads == 2 {
-			r.second()
+// readTwice is the store, on which something happens before the second read of election task.
+func readTwice(s leadership.Store, second func()) *storetest.Fake {
+	reads := 0
+	return &storetest.Fake{Store: s, Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+		if c.Method == "Get" && c.Election == "task" {
+			if reads++; reads == 2 {
+				second()
+			}
 		}
-	}
-	return r.Store.Get(ctx, e)
+		return next(ctx)
+	}}
 }
 
 func TestNoLeaseIsGrantedOnOneThatEndedMeanwhile(t *testing.T) {
@@ -228,7 +225,7 @@ func TestNoLeaseIsGrantedOnOneThatEndedMeanwhile(t *testing.T) {
 			if e == "global" {
 				via = leadership.Via{Election: "task", Token: root.Token}
 			}
-			tr.Service = leadership.New(&readTwice{Store: tr.store, of: "task", second: func() { end(tr, root) }})
+			tr.Service = leadership.New(readTwice(tr.store, func() { end(tr, root) }))
 			g, err := tr.ask(e, "ann", time.Minute, via)
 			if !errors.Is(err, want) {
 				t.Errorf("the parent is %s: %s is granted %+v, %v; want %s", how, e, g.Lease, err, want)
@@ -246,7 +243,7 @@ func TestAGrantThatACopyWasToldOfIsNotGivenBack(t *testing.T) {
 	root := tr.grant("task", "ann", 30*time.Second, leadership.Via{})
 	via := leadership.Via{Election: "task", Token: root.Token}
 	direct := leadership.New(tr.store)
-	tr.Service = leadership.New(&readTwice{Store: tr.store, of: "task", second: func() {
+	tr.Service = leadership.New(readTwice(tr.store, func() {
 		tr.now = tr.now.Add(time.Second)
 		key := leadership.Key{'a'}
 		g, err := direct.Acquire(t.Context(), leadership.AcquireRequest{Election: "global", CandidateID: "ann", Key: &key, Via: via})
@@ -256,7 +253,7 @@ func TestAGrantThatACopyWasToldOfIsNotGivenBack(t *testing.T) {
 		if _, err := direct.Release(t.Context(), lease(root)); err != nil {
 			t.Error(err)
 		}
-	}})
+	}))
 	if _, err := tr.ask("global", "ann", 0, via); !errors.Is(err, leadership.NotEligible) {
 		t.Errorf("got %v", err)
 	}
@@ -474,14 +471,15 @@ func electionsOf(all leadership.Tree) (names string) {
 // A tree is read in a bounded number of pages, however many elections there are below its root.
 func TestATreeIsReadWithinItsLimits(t *testing.T) {
 	tr := newTree(t)
-	counted := &pages{Store: tr.store}
-	reader := leadership.New(counted)
+	var calls storetest.Counter
+	reader := leadership.New(&storetest.Fake{Store: tr.store, Around: calls.Count})
 	wants := func(what string, elections, most int, complete bool) {
 		t.Helper()
-		counted.n = 0
+		calls.Take()
 		all, err := reader.Tree(t.Context(), "task")
-		if err != nil || len(all.Leases) != elections || all.Complete != complete || counted.n > most {
-			t.Errorf("%s: %d elections in %d pages, complete is %v, %v; want %d in %d at most, %v", what, len(all.Leases), counted.n, all.Complete, err, elections, most, complete)
+		pages := calls.Take()["List"]
+		if err != nil || len(all.Leases) != elections || all.Complete != complete || pages > most {
+			t.Errorf("%s: %d elections in %d pages, complete is %v, %v; want %d in %d at most, %v", what, len(all.Leases), pages, all.Complete, err, elections, most, complete)
 		}
 	}
 	makes := func(prefix string, n int, of leadership.Election) {
@@ -497,17 +495,6 @@ func TestATreeIsReadWithinItsLimits(t *testing.T) {
 	wants("one child more", leadership.MaxTree, 1, false)
 	makes("task.a", leadership.MaxTreeReads, "")
 	wants("behind elections that are no children", 1, 1+leadership.MaxTreeReads/leadership.MaxPageSize, false)
-}
-
-// pages counts the pages that are read.
-type pages struct {
-	leadership.Store
-	n int
-}
-
-func (p *pages) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
-	p.n++
-	return p.Store.List(ctx, prefix, after, limit)
 }
 
 // What an operator has deleted, or configured otherwise, no leader of its parent brings back.
@@ -575,7 +562,15 @@ func TestAChildThatWasCountedAndNotMadeIsMadeByTheNextCall(t *testing.T) {
 		tr := newTree(t)
 		tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 2}})
 		root := tr.grant("task", "ann", 0, leadership.Via{})
-		store := &dying{Store: tr.store}
+		changes := 0
+		store := &storetest.Fake{Store: tr.store, Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+			if c.Method == "Update" {
+				if changes++; changes > 1 {
+					return fmt.Errorf("%w: it has died", leadership.StoreUnavailable)
+				}
+			}
+			return next(ctx)
+		}}
 		_, err := leadership.New(store).Delegate(t.Context(), leadership.DelegateRequest{LeaseRequest: lease(root), Child: "a"})
 		if !errors.Is(err, leadership.StoreUnavailable) {
 			t.Fatal(err)
@@ -693,17 +688,4 @@ func TestExplainSaysThatTheParentHasNoLeader(t *testing.T) {
 	if got := codes(); got != "BANNED PARENT " {
 		t.Errorf("explained as %s", got)
 	}
-}
-
-// dying is a store whose process dies before it makes the second change.
-type dying struct {
-	leadership.Store
-	changes int
-}
-
-func (d *dying) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	if d.changes++; d.changes > 1 {
-		return leadership.Snapshot{}, fmt.Errorf("%w: it has died", leadership.StoreUnavailable)
-	}
-	return d.Store.Update(ctx, e, decide)
 }

@@ -25,6 +25,7 @@ var arrows = []arrow{
 	{"regent/leadership/client/clienttest", []string{"regent/leadership/...", "regent/httpapi", "regent/store/memory"}, "a server for users' tests, whole and in memory"},
 	{"regent/leadership/fence", []string{"regent/leadership"}, "the rule of a fence knows no place where marks are kept"},
 	{"regent/leadership/fence/httpfence", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/fence", "regent/leadership/wire"}, "a service that is guarded brings in no server of Regent's"},
+	{"regent/leadership/fence/fencetest", []string{"regent/leadership", "regent/leadership/fence"}, "the suite of all fences knows the mark, and no place where it is kept"},
 	{"regent/leadership/fence/firestorefence", []string{"regent/leadership", "regent/leadership/fence", "cloud.google.com/go/firestore/...", "google.golang.org/..."}, "a fence knows its database and the domain"},
 	{"regent/leadership/fence/bigqueryfence", []string{"regent/leadership/fence"}, "a fence knows the mark, and no client"},
 	{"regent/leadership/fence/pubsubfence", []string{"regent/leadership", "regent/leadership/fence", "cloud.google.com/go/pubsub/v2"}, "a fence knows its messages and the domain"},
@@ -91,6 +92,7 @@ var onlyTests = map[string]string{
 
 	"regent/leadership/client/clienttest":    "",
 	"regent/httpapi/access/authn/issuertest": "",
+	"regent/leadership/fence/fencetest":      "",
 
 	"regent/leadership/telemetry/telemetrytest": "",
 	"regent/leadership/instance/instancetest":   "",

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -34,10 +35,6 @@ func (e *ending) Read(b []byte) (int, error) {
 
 func (*ending) Close() error { return nil }
 
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 func TestSignalDuringTheGrantReleasesTheLease(t *testing.T) {
 	t.Parallel()
 	server := clienttest.New(t)
@@ -45,7 +42,7 @@ func TestSignalDuringTheGrantReleasesTheLease(t *testing.T) {
 	r := &runner{cli: &cli{timeout: time.Second}, election: "reports", signals: make(chan os.Signal, 16), log: slog.New(slog.DiscardHandler)}
 	r.wait = forever
 	under := config.HTTP.Transport
-	config.HTTP = &http.Client{Transport: roundTrip(func(q *http.Request) (*http.Response, error) {
+	config.HTTP = &http.Client{Transport: apitest.RoundTrip(func(q *http.Request) (*http.Response, error) {
 		reply, err := under.RoundTrip(q)
 		if err != nil || !strings.HasSuffix(q.URL.Path, ":acquire") {
 			return reply, err

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/store/memory"
+	"regent/store/storetest"
 )
 
 // serverWith returns the URL of a server that knows one election.
@@ -251,23 +251,15 @@ func TestCommandsSendNothingOverPlainHTTPToAnotherMachine(t *testing.T) {
 	}
 }
 
-// listed counts the calls of List, which take a moment.
-type listed struct {
-	leadership.Store
-	calls atomic.Int64
-}
-
-func (s *listed) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
-	s.calls.Add(1)
-	time.Sleep(10 * time.Millisecond)
-	return s.Store.List(ctx, prefix, after, limit)
-}
-
 func TestAThousandProbesWithinASecondAskTheStoreOnce(t *testing.T) {
 	t.Parallel()
 	inst := newTestInstance(t, instance.Config{Store: memory.New(memory.Config{})})
 	synctest.Test(t, func(t *testing.T) {
-		leases := &listed{Store: memory.New(memory.Config{})}
+		var calls storetest.Counter
+		leases := &storetest.Fake{Store: memory.New(memory.Config{}), Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+			time.Sleep(10 * time.Millisecond) // a call takes a moment
+			return calls.Count(ctx, c, next)
+		}}
 		r := &readiness{store: leases, instance: inst}
 		gone, leave := context.WithCancel(t.Context())
 		leave()
@@ -283,13 +275,16 @@ func TestAThousandProbesWithinASecondAskTheStoreOnce(t *testing.T) {
 			})
 		}
 		probes.Wait()
-		if n := leases.calls.Load(); n != 1 {
+		if n := calls.Take()["List"]; n != 1 {
 			t.Errorf("the store was asked %d times", n)
 		}
 		time.Sleep(readyFor)
 		leases.Store.(*memory.Store).Close()
-		if _, err := r.check(t.Context()); !errors.Is(err, leadership.StoreUnavailable) || leases.calls.Load() != 2 {
-			t.Errorf("a second later: %v after %d calls", err, leases.calls.Load())
+		if _, err := r.check(t.Context()); !errors.Is(err, leadership.StoreUnavailable) {
+			t.Errorf("a second later: %v", err)
+		}
+		if n := calls.Take()["List"]; n != 1 {
+			t.Errorf("a second later the store was asked %d times more, want once", n)
 		}
 	})
 }

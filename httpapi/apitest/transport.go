@@ -8,6 +8,12 @@ import (
 	"regent/leadership/wire"
 )
 
+// RoundTrip is a transport that does what a test says.
+type RoundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f RoundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // Transport returns a transport that checks every exchange that passes through it. base nil means
 // http.DefaultTransport.
 func (c *Contract) Transport(base http.RoundTripper) http.RoundTripper {

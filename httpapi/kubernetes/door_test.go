@@ -20,36 +20,17 @@ import (
 	"regent/leadership/instance"
 	"regent/leadership/wire"
 	"regent/store/memory"
+	"regent/store/storetest"
 )
-
-// counted counts the calls of a store that cost something.
-type counted struct {
-	leadership.Store
-	calls atomic.Int64
-}
-
-func (c *counted) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	c.calls.Add(1)
-	return c.Store.Update(ctx, e, decide)
-}
-
-func (c *counted) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
-	c.calls.Add(1)
-	return c.Store.Get(ctx, e)
-}
-
-func (c *counted) Renew(ctx context.Context, all []leadership.Renewal) []leadership.Renewed {
-	c.calls.Add(1)
-	return c.Store.Renew(ctx, all)
-}
 
 // fixture is a door on a store in memory.
 type fixture struct {
 	*testing.T
 	door    http.Handler
 	service instance.Service
-	store   *counted
-	passed  atomic.Int64 // nanoseconds since the beginning
+	store   *storetest.Fake
+	calls   storetest.Counter // of the store, but for its journal
+	passed  atomic.Int64      // nanoseconds since the beginning
 	journal *memory.Store
 	as      authn.Principal
 	admit   wire.Admit
@@ -65,7 +46,7 @@ func newFixture(t *testing.T, gates ...instance.Gate) *fixture {
 	t.Helper()
 	f := &fixture{T: t}
 	f.journal = memory.New(memory.Config{Now: func() time.Time { return f.now() }})
-	f.store = &counted{Store: f.journal}
+	f.store = &storetest.Fake{Store: f.journal, Around: f.calls.Count}
 	f.restart(gates...)
 	return f
 }
@@ -266,7 +247,7 @@ func TestAWaitingElectorCostsTheStoreNothing(t *testing.T) {
 	f := newFixture(t)
 	l := f.want(201, "POST", leases, claim("ann"))
 	f.want(200, "GET", one, nil)
-	f.store.calls.Store(0)
+	f.take()
 	const rounds = 100
 	for range rounds {
 		f.pass(2 * time.Second)
@@ -275,7 +256,7 @@ func TestAWaitingElectorCostsTheStoreNothing(t *testing.T) {
 			f.want(200, "GET", one, nil)
 		}
 	}
-	if n := f.store.calls.Load(); n != rounds {
+	if n := f.take().Reads; n != rounds {
 		t.Errorf("%d renewals and 10 times as many polls cost %d calls of the store, want one for each renewal", rounds, n)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"regent/httpapi/kubernetes"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/store/storetest"
 )
 
 const typeMerge = "application/merge-patch+json"
@@ -143,21 +144,6 @@ func TestAWatchTellsOfManyChangesOfOneLeaseOnceIfTheyAreOver(t *testing.T) {
 	}
 }
 
-// committed notes each state of an election that a store has had.
-type committed struct {
-	leadership.Store
-	states []string
-}
-
-func (c *committed) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	s, err := c.Store.Update(ctx, e, decide)
-	if err == nil {
-		l := s.Lease()
-		c.states = append(c.states, fmt.Sprintf("%s %s %v", l.State, l.LeaderID, l.Deleted))
-	}
-	return s, err
-}
-
 // An informer must not see a vacancy that no cluster shows.
 func TestALeaseThatIsCreatedAgainForAHolderIsNeverVacant(t *testing.T) {
 	t.Parallel()
@@ -167,14 +153,21 @@ func TestALeaseThatIsCreatedAgainForAHolderIsNeverVacant(t *testing.T) {
 	f.want(200, "DELETE", one, nil)
 	next := f.stream("")
 	f.pass(time.Second)
-	c := &committed{Store: f.store.Store}
-	f.store.Store = c
+	var states []string // that the election has had
+	f.store.Around = func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
+		err := next(ctx)
+		if s, gone := f.journal.Get(ctx, c.Election); c.Method == "Update" && err == nil && gone == nil {
+			l := s.Lease()
+			states = append(states, fmt.Sprintf("%s %s %v", l.State, l.LeaderID, l.Deleted))
+		}
+		return err
+	}
 	f.want(201, "POST", leases, claim("bob"))
 	if kind, o := next(); kind != "ADDED" || at(o, "spec", "holderIdentity") != "bob" {
 		t.Errorf("a watch tells of %s %v", kind, o)
 	}
-	if want := []string{"held bob false"}; !slices.Equal(c.states, want) {
-		t.Errorf("it was %q, want %q", c.states, want)
+	if want := []string{"held bob false"}; !slices.Equal(states, want) {
+		t.Errorf("it was %q, want %q", states, want)
 	}
 	events, err := f.service.Events(t.Context(), leadership.EventsRequest{Election: "k8s.default.jobs", After: 3})
 	if err != nil || len(events) != 2 || events[0].Type != leadership.EventRecreated || events[1].Type != leadership.EventAcquired || events[1].Token != 2 {

@@ -14,6 +14,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"regent/httpapi/apitest"
 	"regent/httpapi/mcp"
 	"regent/leadership"
 	"regent/leadership/client"
@@ -196,8 +197,11 @@ func TestTwoCallsOfLeadAreOneCampaign(t *testing.T) {
 func TestAnUnreachableServerIsSaidPlainly(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		for name, api := range map[string]http.RoundTripper{
-			"there is no way":  unreachable(func(*http.Request) error { return errors.New("no route") }),
-			"it never answers": unreachable(func(r *http.Request) error { <-r.Context().Done(); return errors.New("no route") }),
+			"there is no way": apitest.RoundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New("no route") }),
+			"it never answers": apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
+				<-r.Context().Done()
+				return nil, errors.New("no route")
+			}),
 		} {
 			connect := func(c client.Config) (*client.Client, error) {
 				c.Server, c.Clock, c.Log = "http://localhost", f.clock, slog.New(slog.DiscardHandler)
@@ -225,10 +229,6 @@ func TestAnUnreachableServerIsSaidPlainly(t *testing.T) {
 		}
 	})
 }
-
-type unreachable func(*http.Request) error
-
-func (u unreachable) RoundTrip(r *http.Request) (*http.Response, error) { return nil, u(r) }
 
 // The library of the SDK tries again for as long as the lease lasts.
 func TestACallIsAnsweredInTimeThoughTheServerIsGone(t *testing.T) {

@@ -26,7 +26,7 @@ func benchmarkHeldLeases(b *testing.B, n int) {
 	calls := make(chan int, 1<<10) // how many leases each renewed
 	config := server.Config()
 	config.Candidate = client.Candidate{LeaseDuration: leadership.MinLeaseDuration}
-	config.HTTP = &http.Client{Transport: network{config.HTTP.Transport, func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+	config.HTTP = through(config.HTTP, func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 		response, err := send()
 		switch {
 		case err != nil:
@@ -36,7 +36,7 @@ func benchmarkHeldLeases(b *testing.B, n int) {
 			calls <- 1
 		}
 		return response, err
-	}}}
+	})
 	c, err := client.New(config)
 	if err != nil {
 		b.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"regent/httpapi/apitest"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
 )
@@ -37,7 +38,7 @@ func TestDefaultCandidateIDsAreUnique(t *testing.T) {
 		{"a name that is too long", map[string]string{"K_REVISION": strings.Repeat("r", 200)}, strings.Repeat("9", 200), "Google", `r{40}\.9{12}`},
 		{"anywhere else", nil, instance, "Google", regexp.QuoteMeta(host)},
 	} {
-		metadata := transport(func(r *http.Request) (*http.Response, error) {
+		metadata := apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			if r.URL.String() != "http://metadata.google.internal/computeMetadata/v1/instance/id" || r.Header.Get("Metadata-Flavor") != "Google" {
 				t.Errorf("%s: asked %s with %v", c.name, r.URL, r.Header)
 			}
@@ -62,7 +63,7 @@ func TestSilentMetadataServerDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		silent := transport(func(r *http.Request) (*http.Response, error) {
+		silent := apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		})
@@ -90,7 +91,3 @@ func TestAClientCampaignsUnderOneName(t *testing.T) {
 		}
 	})
 }
-
-type transport func(*http.Request) (*http.Response, error)
-
-func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -327,7 +327,10 @@ func TestNothingIsSentOverPlainHTTPToAnotherMachine(t *testing.T) {
 		"http://regent.example", "HTTP://regent.example", "http://192.0.2.1:8080", "http://10.0.0.7", "http://[2001:db8::1]:8080", "http://0.0.0.0:8080",
 		"http://localhost.example", "http://evil.localhost", "http://127.0.0.1.example", "http://metadata.google.internal",
 	} {
-		sent := unused{t}
+		sent := apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
+			t.Errorf("%s was sent", r.URL)
+			return nil, errors.New("refused")
+		})
 		config := client.Config{Server: server, HTTP: &http.Client{Transport: sent}, Token: func(context.Context) (string, error) {
 			t.Error("a token was asked for")
 			return "secret", nil
@@ -345,12 +348,4 @@ func TestNothingIsSentOverPlainHTTPToAnotherMachine(t *testing.T) {
 			t.Errorf("server %q: %v", server, err)
 		}
 	}
-}
-
-// unused is a transport that must not be used.
-type unused struct{ t *testing.T }
-
-func (r unused) RoundTrip(request *http.Request) (*http.Response, error) {
-	r.t.Errorf("%s was sent", request.URL)
-	return nil, errors.New("refused")
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/client"
 )
@@ -159,16 +160,12 @@ func TestCancelledCallHasAnUnknownOutcome(t *testing.T) {
 func TestTransportWithoutTraceHasAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for name, k := range calls() {
-		c := clientOf(t, "http://127.0.0.1", silent{})
+		c := clientOf(t, "http://127.0.0.1", apitest.RoundTrip(func(*http.Request) (*http.Response, error) { return nil, errors.New("lost") }))
 		if err := k.do(t.Context(), c); !errors.Is(err, lost(k.mutates)) {
 			t.Errorf("%s: %v, want %s", name, err, lost(k.mutates))
 		}
 	}
 }
-
-type silent struct{}
-
-func (silent) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("lost") }
 
 func TestReplyOfAnotherServerIsShown(t *testing.T) {
 	t.Parallel()

@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -316,14 +317,11 @@ func logging(server *clienttest.Server, who client.Candidate) (*bytes.Buffer, cl
 	return &b, config
 }
 
-// network is a transport that a test controls.
-type network struct {
-	under http.RoundTripper
-	trip  func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error)
-}
-
-func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
-	return n.trip(r, func() (*http.Response, error) { return n.under.RoundTrip(r) })
+// through returns a client whose requests go through trip.
+func through(c *http.Client, trip func(*http.Request, func() (*http.Response, error)) (*http.Response, error)) *http.Client {
+	return &http.Client{Transport: apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
+		return trip(r, func() (*http.Response, error) { return c.Transport.RoundTrip(r) })
+	})}
 }
 
 // over returns a client whose requests go through trip.
@@ -331,7 +329,7 @@ func over(t *testing.T, server *clienttest.Server, who client.Candidate, trip fu
 	t.Helper()
 	config := server.Config()
 	config.Candidate = who
-	config.HTTP = &http.Client{Transport: network{config.HTTP.Transport, trip}}
+	config.HTTP = through(config.HTTP, trip)
 	c, err := client.New(config)
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
@@ -27,7 +28,7 @@ func TestMetadataTokenIsReplacedBeforeItExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked, down := 0, false
-		token := client.MetadataTokenFrom("https://regent.test", transport(func(r *http.Request) (*http.Response, error) {
+		token := client.MetadataTokenFrom("https://regent.test", apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			asked++
 			if r.URL.String() != "http://metadata/computeMetadata/v1/instance/service-accounts/default/identity?audience=https%3A%2F%2Fregent.test&format=full" ||
 				r.Header.Get("Metadata-Flavor") != "Google" {
@@ -112,7 +113,7 @@ func TestInvalidTokenIsRefused(t *testing.T) {
 		// from another server
 		{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(idToken(time.Now().Add(time.Hour))))},
 	} {
-		token := client.MetadataTokenFrom("a", transport(func(*http.Request) (*http.Response, error) { return reply, nil }))
+		token := client.MetadataTokenFrom("a", apitest.RoundTrip(func(*http.Request) (*http.Response, error) { return reply, nil }))
 		if text, err := token(t.Context()); err == nil {
 			t.Errorf("%q was taken for a token", text)
 		}
@@ -125,7 +126,7 @@ func TestEachRequestCarriesTheToken(t *testing.T) {
 	var sent []string
 	c, err := client.New(client.Config{
 		Server: "http://localhost",
-		HTTP: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+		HTTP: &http.Client{Transport: apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			sent = append(sent, r.Header.Get("Authorization"))
 			return nil, io.EOF
 		})},

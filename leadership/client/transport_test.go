@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/client"
 )
@@ -150,14 +151,10 @@ func TestServerWithoutTLSIsNamedAsSuch(t *testing.T) {
 	}
 }
 
-// wordless is a transport that breaks the contract of http.RoundTripper.
-type wordless struct{}
-
-func (wordless) RoundTrip(*http.Request) (*http.Response, error) { return nil, nil }
-
+// The contract of http.RoundTripper forbids it.
 func TestTransportThatReturnsNothingIsAnError(t *testing.T) {
 	t.Parallel()
-	if _, err := clientOf(t, "http://localhost", wordless{}).Get(t.Context(), "planner"); !errors.Is(err, leadership.StoreUnavailable) {
+	if _, err := clientOf(t, "http://localhost", apitest.RoundTrip(func(*http.Request) (*http.Response, error) { return nil, nil })).Get(t.Context(), "planner"); !errors.Is(err, leadership.StoreUnavailable) {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package fence_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/fence"
+	"regent/leadership/fence/fencetest"
 )
 
 func TestALowerTokenIsRefusedAndAHigherOneRaisesTheMark(t *testing.T) {
@@ -48,13 +50,17 @@ func TestALowerTokenIsRefusedAndAHigherOneRaisesTheMark(t *testing.T) {
 	}
 }
 
-func TestRefusalHasTheNewestToken(t *testing.T) {
+func TestGuardIsAFence(t *testing.T) {
 	t.Parallel()
-	_, err := fence.Mark{Election: "planner", Token: 34}.Admit(fence.Mark{Election: "planner", Token: 33})
-	var refusal *leadership.Error
-	if !errors.As(err, &refusal) || refusal.Lease == nil || refusal.Lease.Token != 34 {
-		t.Errorf("refused with %v, which does not tell 34", err)
-	}
+	fencetest.Run(t, func(testing.TB) fencetest.Place {
+		guard, values := new(fence.Guard), map[string]int64{}
+		return fencetest.Place{
+			Write: func(_ context.Context, resource string, w fence.Mark, value int64) error {
+				return guard.Do(resource, w, func() error { values[resource] = value; return nil })
+			},
+			Read: func(_ testing.TB, resource string) (fence.Mark, int64) { return guard.Mark(resource), values[resource] },
+		}
+	})
 }
 
 func TestGuardLetsNoLaterLeaderInBetween(t *testing.T) {

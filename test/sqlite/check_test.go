@@ -1,13 +1,17 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"errors"
+	"hash/crc32"
 	"testing"
 
 	"regent/leadership"
 	"regent/leadership/fence"
+	"regent/leadership/fence/fencetest"
 )
 
 func planner(token leadership.Token) fence.Mark { return fence.Mark{Election: "planner", Token: token} }
@@ -39,49 +43,43 @@ func (d *database) insert(ctx context.Context, tx *sql.Tx, token leadership.Toke
 	return err
 }
 
-func TestMarkOfEachResourceOnlyRises(t *testing.T) {
+func TestADatabaseIsAFence(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, d *database) {
-		for _, c := range []struct {
-			resource string
-			w        fence.Mark
-			want     error
-			current  leadership.Token
-		}{
-			{"jobs", planner(33), nil, 0},
-			{"jobs", planner(33), nil, 0}, // a leader makes many writes
-			{"jobs", planner(34), nil, 0},
-			{"jobs", planner(33), leadership.TokenStale, 34},
-			{"jobs", fence.Mark{Election: "backup", Token: 99}, leadership.InvalidArgument, 0},
-			{"jobs", fence.Mark{Election: "backup", Token: 1}, leadership.InvalidArgument, 0},
-			{"jobs", planner(34), nil, 0}, // a refused check leaves no trace
-			{"it's; another \"one\"", planner(1), nil, 0},
-			{"jobs", planner(leadership.MaxToken), nil, 0},
-			{"jobs", planner(leadership.MaxToken - 1), leadership.TokenStale, leadership.MaxToken},
-		} {
-			err := d.check(t.Context(), c.resource, c.w)
-			if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
-				t.Errorf("%q by %v: %v, want %v", c.resource, c.w, err, c.want)
-			}
-			var refusal *leadership.Error
-			if c.current != 0 && (!errors.As(err, &refusal) || refusal.Lease.Token != c.current) {
-				t.Errorf("%q by %v: %v, want the token %d", c.resource, c.w, err, c.current)
-			}
-		}
+		fencetest.Run(t, func(testing.TB) fencetest.Place { return d.place() })
 	})
 }
 
-func TestRolledBackCheckLeavesNoMark(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, d *database) {
-		broken := errors.New("the caller thought better of it")
-		if err := d.write(t.Context(), "jobs", planner(34), func(*sql.Tx) error { return broken }); !errors.Is(err, broken) {
-			t.Fatal(err)
+// place has resources of its own in the database. A value is a row whose id is made of the
+// resource's name.
+func (d *database) place() fencetest.Place {
+	prefix := rand.Text() + " "
+	id := func(resource string) int64 { return int64(crc32.ChecksumIEEE([]byte(prefix + resource))) }
+	write := func(ctx context.Context, resource string, w fence.Mark, value int64, end error) (err error) {
+		for again := true; again; again = conflict(err) {
+			err = d.write(ctx, prefix+resource, w, func(tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, "INSERT INTO "+d.name+"_row (id, value) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET value = excluded.value", id(resource), value)
+				return cmp.Or(err, end)
+			})
 		}
-		if err := d.check(t.Context(), "jobs", planner(33)); err != nil {
-			t.Errorf("%v; want nil, for 34 has written nothing", err)
-		}
-	})
+		return err
+	}
+	return fencetest.Place{
+		Write: func(ctx context.Context, resource string, w fence.Mark, value int64) error {
+			return write(ctx, resource, w, value, nil)
+		},
+		Abandon: func(ctx context.Context, resource string, w fence.Mark, why error) error {
+			return write(ctx, resource, w, 0, why)
+		},
+		Read: func(t testing.TB, resource string) (m fence.Mark, value int64) {
+			err := d.QueryRowContext(t.Context(), "SELECT election, mark.fencing_token, value FROM "+d.name+"_marks mark, "+d.name+"_row WHERE resource = $1 AND id = $2", prefix+resource, id(resource)).
+				Scan(&m.Election, &m.Token, &value)
+			if err != nil && !errors.Is(err, sql.ErrNoRows) {
+				t.Fatal(err)
+			}
+			return m, value
+		},
+	}
 }
 
 func TestOneCheckCoversManyWrites(t *testing.T) {

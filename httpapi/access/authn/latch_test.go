@@ -16,6 +16,7 @@ import (
 
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authn/issuertest"
+	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/wire"
 )
@@ -285,7 +286,7 @@ func TestNoCallIsAnsweredBeforeTheFirstProbe(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p, _ := started(t, &cloud{region: here, front: absent}, func(c *authn.PlatformConfig) {
 				silent := c.Transport
-				c.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
+				c.Transport = apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 					if r.URL.Host == "metadata.google.internal" {
 						return silent.RoundTrip(r)
 					}
@@ -335,10 +336,6 @@ func TestARequiredProbeAnswersNoCallBeforeItsVerdict(t *testing.T) {
 		}
 	})
 }
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestAnUnclearProbeIsSoonRepeatedAndThenLogged(t *testing.T) {
 	t.Parallel()

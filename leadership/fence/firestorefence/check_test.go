@@ -15,6 +15,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/fence"
+	"regent/leadership/fence/fencetest"
 	"regent/leadership/fence/firestorefence"
 	"regent/store/storetest"
 )
@@ -43,6 +44,35 @@ func eachWay(t *testing.T, test func(*testing.T, func(*firestore.DocumentRef, fe
 			t.Parallel()
 			test(t, way)
 		})
+	}
+}
+
+func TestATransactionIsAFence(t *testing.T) {
+	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
+		fencetest.Run(t, func(t testing.TB) fencetest.Place { return place(newProject(t).client(t), way) })
+	})
+}
+
+func place(c *firestore.Client, way func(*firestore.DocumentRef, fence.Mark, function) function) fencetest.Place {
+	return fencetest.Place{
+		Write: func(ctx context.Context, resource string, w fence.Mark, value int64) error {
+			doc := firestorefence.Doc(c, resource)
+			return c.RunTransaction(ctx, way(doc, w, put(c, doc.ID, value)))
+		},
+		Abandon: func(ctx context.Context, resource string, w fence.Mark, why error) error {
+			return c.RunTransaction(ctx, way(firestorefence.Doc(c, resource), w, func(context.Context, *firestore.Transaction) error { return why }))
+		},
+		Read: func(t testing.TB, resource string) (fence.Mark, int64) {
+			doc := firestorefence.Doc(c, resource)
+			all, err := c.GetAll(t.Context(), []*firestore.DocumentRef{doc, c.Collection("data").Doc(doc.ID)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			election, _ := all[0].Data()["election"].(string)
+			token, _ := all[0].Data()["fencingToken"].(int64)
+			value, _ := all[1].Data()["token"].(int64)
+			return fence.Mark{Election: leadership.Election(election), Token: leadership.Token(token)}, value
+		},
 	}
 }
 
@@ -186,22 +216,6 @@ func TestOneCheckOfOneReadIsEnoughForAThousandWrites(t *testing.T) {
 	})
 }
 
-func TestAMarkRisesWithItsTransactionAndNotWithoutIt(t *testing.T) {
-	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
-		c := newProject(t).client(t)
-		doc := firestorefence.Doc(c, "accounts")
-		failed := errors.New("the caller's own reason")
-		err := c.RunTransaction(t.Context(), way(doc, lease(34), func(context.Context, *firestore.Transaction) error { return failed }))
-		if !errors.Is(err, failed) {
-			t.Fatalf("got %v, want the caller's error", err)
-		}
-		must(t, c, way(doc, lease(33), put(c, "a", 33)))
-		wantFields(t, doc, map[string]any{"schema": int64(1), "election": "jobs", "fencingToken": int64(33)})
-		must(t, c, way(doc, lease(leadership.MaxToken), put(c, "a", 34)))
-		wantFields(t, doc, map[string]any{"schema": int64(1), "election": "jobs", "fencingToken": int64(leadership.MaxToken)})
-	})
-}
-
 func TestFencedLetsItsFunctionReadBeforeItWritesAlsoWhenTheMarkRises(t *testing.T) {
 	t.Parallel()
 	c := newProject(t).client(t)
@@ -334,30 +348,6 @@ func TestInvalidMarkIsRefusedByNameAndLeftAsItIs(t *testing.T) {
 			}
 		}
 		wantWritten(t, c, map[string]int64{})
-	})
-}
-
-func TestInvalidArgumentNamesTheField(t *testing.T) {
-	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
-		c := newProject(t).client(t)
-		doc := firestorefence.Doc(c, "accounts")
-		must(t, c, way(doc, lease(33), put(c, "a", 33)))
-		for _, tt := range []struct {
-			w     fence.Mark
-			field string
-		}{
-			{lease(0), "fencingToken"},
-			{lease(leadership.MaxToken + 1), "fencingToken"},
-			{fence.Mark{Token: 34}, "election"},
-			{fence.Mark{Election: "other", Token: 34}, "election"},
-		} {
-			err := c.RunTransaction(t.Context(), way(doc, tt.w, put(c, "a", 34)))
-			var refused *leadership.Error
-			if !errors.As(err, &refused) || refused.Code != leadership.InvalidArgument || refused.Field != tt.field {
-				t.Errorf("%v: got %v, want INVALID_ARGUMENT of %s", tt.w, err, tt.field)
-			}
-		}
-		wantWritten(t, c, map[string]int64{"a": 33})
 	})
 }
 

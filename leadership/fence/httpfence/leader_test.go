@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/fence/httpfence"
 )
@@ -67,7 +68,7 @@ func TestRefusalTellsTheLeaderToStop(t *testing.T) {
 func TestALeaderWhoseLeaseIsOverSendsNothing(t *testing.T) {
 	t.Parallel()
 	sent, closed := false, false
-	base := transport(func(*http.Request) (*http.Response, error) { sent = true; return nil, errors.ErrUnsupported })
+	base := apitest.RoundTrip(func(*http.Request) (*http.Response, error) { sent = true; return nil, errors.ErrUnsupported })
 	c := &http.Client{Transport: &httpfence.Transport{Leader: leader{mark(33), false}, Base: base}}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://service.test/", body{strings.NewReader("a"), &closed})
 	if err != nil {
@@ -82,10 +83,6 @@ func TestALeaderWhoseLeaseIsOverSendsNothing(t *testing.T) {
 		t.Errorf("sent %t, body closed %t", sent, closed)
 	}
 }
-
-type transport func(*http.Request) (*http.Response, error)
-
-func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 type body struct {
 	io.Reader

@@ -19,6 +19,8 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/fence"
+	"regent/leadership/fence/fencetest"
+	"regent/leadership/fence/httpfence"
 	"regent/leadership/fence/pubsubfence"
 )
 
@@ -62,6 +64,32 @@ func newReceiver(t *testing.T, c pubsubfence.Config) *receiver {
 	return r
 }
 
+func TestASubscriberIsAFence(t *testing.T) {
+	t.Parallel()
+	fencetest.Run(t, func(testing.TB) fencetest.Place {
+		marks, values := new(httpfence.Memory), map[string]int64{}
+		return fencetest.Place{
+			Write: func(ctx context.Context, resource string, w fence.Mark, value int64) (refused error) {
+				m := &pubsub.Message{Data: []byte(resource)}
+				if err := pubsubfence.Stamp(m, w); err != nil {
+					return err
+				}
+				f, err := pubsubfence.New(pubsubfence.Config{
+					Election: w.Election, Marks: marks,
+					Resource: func(m *pubsub.Message) string { return string(m.Data) },
+					Refused:  func(_ *pubsub.Message, err error) { refused = err },
+				})
+				if err != nil {
+					return err
+				}
+				f.Wrap(func(context.Context, *pubsub.Message) { values[resource] = value })(ctx, m)
+				return refused
+			},
+			Read: func(_ testing.TB, resource string) (fence.Mark, int64) { return marks.Mark(resource), values[resource] },
+		}
+	})
+}
+
 func TestMessagesOfOlderTokensAreNotHandled(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, pubsubfence.Config{})
@@ -75,17 +103,6 @@ func TestMessagesOfOlderTokensAreNotHandled(t *testing.T) {
 	}
 	if len(r.refused) != 2 || !errors.Is(r.refused[0], leadership.TokenStale) || !errors.Is(r.refused[1], leadership.TokenStale) {
 		t.Errorf("refused %v", r.refused)
-	}
-}
-
-func TestResourcesHaveMarksOfTheirOwn(t *testing.T) {
-	t.Parallel()
-	r := newReceiver(t, pubsubfence.Config{Resource: func(m *pubsub.Message) string { return string(m.Data[:1]) }})
-	for _, m := range []*pubsub.Message{stamped(t, 34, "a1"), stamped(t, 33, "b1"), stamped(t, 33, "a2")} {
-		r.receive(t.Context(), m)
-	}
-	if want := []string{"a1 by 34", "b1 by 33"}; !slices.Equal(r.handled, want) {
-		t.Errorf("handled %q, want %q", r.handled, want)
 	}
 }
 

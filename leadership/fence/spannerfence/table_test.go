@@ -3,6 +3,7 @@ package spannerfence_test
 import (
 	"context"
 	"errors"
+	"hash/crc32"
 	"maps"
 	"strings"
 	"testing"
@@ -14,12 +15,50 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/fence"
+	"regent/leadership/fence/fencetest"
 	"regent/leadership/fence/spannerfence"
 	"regent/store/storetest"
 )
 
 // kinds are the two ways to keep marks. Both protect equally.
 var kinds = map[string]spannerfence.Table{"exclusive": {}, "shared": {Shared: true}}
+
+func TestTableIsAFence(t *testing.T) {
+	t.Parallel()
+	for name, table := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fencetest.Run(t, func(t testing.TB) fencetest.Place { return place(newDatabase(t).client(t), table) })
+		})
+	}
+}
+
+func place(c *spanner.Client, table spannerfence.Table) fencetest.Place {
+	id := func(resource string) int64 { return int64(crc32.ChecksumIEEE([]byte(resource))) }
+	write := func(ctx context.Context, resource string, w fence.Mark, value int64, end error) error {
+		_, err := c.ReadWriteTransaction(ctx, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
+			if err := table.Check(ctx, tx, resource, w); err != nil {
+				return err
+			}
+			if end != nil {
+				return end
+			}
+			return tx.BufferWrite([]*spanner.Mutation{data(id(resource), leadership.Token(value))})
+		})
+		return err
+	}
+	return fencetest.Place{
+		Write: func(ctx context.Context, resource string, w fence.Mark, value int64) error {
+			return write(ctx, resource, w, value, nil)
+		},
+		Abandon: func(ctx context.Context, resource string, w fence.Mark, why error) error {
+			return write(ctx, resource, w, 0, why)
+		},
+		Read: func(t testing.TB, resource string) (fence.Mark, int64) {
+			return marks(t, c)[resource], int64(written(t, c)[id(resource)])
+		},
+	}
+}
 
 // The central case: a check that finds its own token writes nothing, and still loses to a later
 // leader that raises the mark before it commits.
@@ -150,44 +189,6 @@ func TestOneCheckOfOneStatementIsEnoughForAThousandWrites(t *testing.T) {
 	}
 	if n := len(written(t, c)); n != 1000 {
 		t.Errorf("%d rows were written, want 1000", n)
-	}
-}
-
-func TestAMarkRisesWithItsTransactionAndNotWithoutIt(t *testing.T) {
-	t.Parallel()
-	c := newDatabase(t).client(t)
-	failed := errors.New("the caller's own reason")
-	_, err := c.ReadWriteTransaction(t.Context(), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
-		if err := writes(spannerfence.Table{}, 33, 1)(ctx, tx); err != nil {
-			return err
-		}
-		return failed
-	})
-	if !errors.Is(err, failed) || len(marks(t, c)) != 0 {
-		t.Fatalf("got %v and the marks %v, want none", err, marks(t, c))
-	}
-	must(t, c, writes(spannerfence.Table{}, 33, 1))
-	if diff := cmp.Diff(map[string]fence.Mark{"accounts": lease(33)}, marks(t, c)); diff != "" {
-		t.Errorf("marks (-want +got):\n%s", diff)
-	}
-}
-
-func TestEachResourceHasAMarkOfItsOwn(t *testing.T) {
-	t.Parallel()
-	c := newDatabase(t).client(t)
-	check := func(resource string, w fence.Mark) {
-		must(t, c, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
-			return spannerfence.Table{}.Check(ctx, tx, resource, w)
-		})
-	}
-	books := fence.Mark{Election: "books", Token: 7}
-	check("accounts", lease(33))
-	check("ledger", books)
-	check("accounts", lease(34))
-	check("Accounts", lease(33))
-	want := map[string]fence.Mark{"accounts": lease(34), "Accounts": lease(33), "ledger": books}
-	if diff := cmp.Diff(want, marks(t, c)); diff != "" {
-		t.Errorf("marks (-want +got):\n%s", diff)
 	}
 }
 
@@ -357,10 +358,6 @@ func TestInvalidArgumentNamesTheField(t *testing.T) {
 		{"Fences.", "accounts", lease(33), "table"},
 		{"Fénces", "accounts", lease(33), "table"},
 		{strings.Repeat("F", 129), "accounts", lease(33), "table"},
-		{"", "accounts", lease(0), "fencingToken"},
-		{"", "accounts", lease(leadership.MaxToken + 1), "fencingToken"},
-		{"", "accounts", fence.Mark{Election: "other", Token: 34}, "election"},
-		{"", "accounts", fence.Mark{Token: 34}, "election"},
 	} {
 		_, err := c.ReadWriteTransaction(t.Context(), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
 			return spannerfence.Table{Name: tt.table}.Check(ctx, tx, tt.resource, tt.w)

@@ -125,12 +125,3 @@ func TestLandedExplainsZeroRows(t *testing.T) {
 		}
 	}
 }
-
-func TestRefusalHasTheTokenThatHasWritten(t *testing.T) {
-	t.Parallel()
-	db := &script{row: []driver.Value{"planner", int64(34)}}
-	var refusal *leadership.Error
-	if err := table(t).Check(t.Context(), db.begin(t), "jobs", leader); !errors.As(err, &refusal) || refusal.Lease == nil || refusal.Lease.Token != 34 {
-		t.Errorf("%v, want TOKEN_STALE with token 34", err)
-	}
-}

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/fence"
+	"regent/leadership/fence/fencetest"
 	"regent/leadership/fence/storagefence"
 )
 
@@ -41,36 +44,21 @@ func read(t *testing.T, b *storagefence.Bucket, name string) storagefence.Object
 	return o
 }
 
-func TestTheMarkOfAnObjectOnlyRises(t *testing.T) {
+func TestABucketIsAFence(t *testing.T) {
 	t.Parallel()
-	b := newFake(t).bucket(storagefence.Config{})
-	for _, c := range []struct {
-		w    fence.Mark
-		want error
-	}{
-		{planner(33), nil},
-		{planner(33), nil}, // a leader makes many writes
-		{planner(34), nil},
-		{planner(33), leadership.TokenStale},
-		{fence.Mark{Election: "backup", Token: 99}, leadership.InvalidArgument},
-		{fence.Mark{Election: "planner"}, leadership.InvalidArgument},
-		{planner(34), nil},
-		{planner(leadership.MaxToken), nil},
-	} {
-		before := read(t, b, "state")
-		err := b.Write(t.Context(), "state", c.w, []byte("by "+string(c.w.Election)))
-		if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
-			t.Errorf("%v: %v, want %v", c.w, err, c.want)
+	fencetest.Run(t, func(testing.TB) fencetest.Place {
+		b := newFake(t).bucket(storagefence.Config{})
+		return fencetest.Place{
+			Write: func(ctx context.Context, resource string, w fence.Mark, value int64) error {
+				return b.Write(ctx, resource, w, strconv.AppendInt(nil, value, 10))
+			},
+			Read: func(_ testing.TB, resource string) (fence.Mark, int64) {
+				o := read(t, b, resource)
+				value, _ := strconv.ParseInt(string(o.Content), 10, 64)
+				return o.Mark, value
+			},
 		}
-		after := read(t, b, "state")
-		if err == nil && (after.Mark != c.w || after.Generation <= before.Generation) || err != nil && !cmp.Equal(before, after) {
-			t.Errorf("%v: %v; the object was %+v and is %+v", c.w, err, before, after)
-		}
-	}
-	var refusal *leadership.Error
-	if err := b.Write(t.Context(), "state", planner(1), nil); !errors.As(err, &refusal) || refusal.Lease.Token != leadership.MaxToken {
-		t.Errorf("%v, want TOKEN_STALE with the token that has written", err)
-	}
+	})
 }
 
 func TestATombstoneKeepsTheMark(t *testing.T) {
@@ -157,21 +145,16 @@ func TestObjectWithoutAMarkAdmitsAnyLeader(t *testing.T) {
 	}
 }
 
-// bearer adds credentials, as the caller's client does.
-type bearer struct{}
-
-func (bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer of-the-caller")
-	return http.DefaultTransport.RoundTrip(r)
-}
-
 func TestNamesAreEscaped(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
-	b := f.bucket(storagefence.Config{Endpoint: server.URL + "/", Client: &http.Client{Transport: bearer{}}})
+	b := f.bucket(storagefence.Config{Endpoint: server.URL + "/", Client: &http.Client{Transport: apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer of-the-caller") // as the caller's client does
+		return http.DefaultTransport.RoundTrip(r)
+	})}})
 	for _, name := range []string{
 		"state", "a/b/c", "/", "a//b", "../../etc", "a/../b", "./a", "what? #1 50%", "%2F", "a+b&c=d", "ü/日本.json", `"quoted"\`, "tab\t", strings.Repeat("n", 1024),
 	} {

@@ -14,11 +14,13 @@ export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 race: export CGO_ENABLED := 1
 
-# Tests that need heavy dependencies have modules of their own. They are run and checked with all the rest.
-MODULES := test/dashboard test/sqlite test/terraform test/generated test/kubernetes test/load/etcd
+# Tests that need heavy dependencies have modules of their own. test/load/etcd, which measures, is none of them.
+MODULES := test/dashboard test/sqlite test/terraform test/generated test/kubernetes
 EACH    := for module in $(MODULES); do cd $(CURDIR)/$$module; echo "in $$module:";
 
 PKG      ?= ./...
+# SHUFFLE=-shuffle=on runs tests in another order each time, and every package: results are not taken from the cache.
+SHUFFLE  ?=
 FUZZTIME ?= 30s
 CROWD    ?= 10000
 NIGHT    ?= $(BUILD)/night
@@ -30,7 +32,7 @@ LISTEN   ?= 127.0.0.1:8080
 PROJECT  ?= regent-dev
 STATE    ?=
 
-.PHONY: help run dev building build image ko sbom test check vulns prove prove-night race bench compare load fuzz emulators generate
+.PHONY: help run dev building build image ko sbom test test-all check vulns prove prove-night race bench compare load fuzz emulators generate
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,11 +59,11 @@ ko: ## build the same image with ko and push it to KO_DOCKER_REPO
 sbom: ## build the binary of the image into .build/shipped, with its SBOM and its provenance (ARCH=arm64)
 	@go run ./test/sbom -dir $(BUILD)/shipped -version $(VERSION) -arch $(ARCH)
 
-test: ## run all tests in their short form, with the emulators if they are installed (PKG=./store/...)
-	$(WITH_EMULATORS) go test -short -shuffle=on -timeout 20m $(PKG)
-ifeq ($(PKG),./...)
-	@$(EACH) go test -short -shuffle=on -timeout 10m ./...; done
-endif
+test: ## run the tests in their short form, with the emulators if they are installed (PKG=./store/...)
+	$(WITH_EMULATORS) go test -short $(SHUFFLE) -timeout 20m $(PKG)
+
+test-all: test ## also the tests with Kubernetes' client, Terraform, a browser and SQLite, which take long to build
+	@$(EACH) go test -short $(SHUFFLE) -timeout 10m ./...; done
 
 check: ## check format, vet, staticcheck, dead code, modules, imports, known vulnerabilities
 	go test -run 'Imports|SDK|Shipped|Clock|FitIn|FitsIn' ./test

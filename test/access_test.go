@@ -24,6 +24,7 @@ import (
 	"regent/leadership/client"
 	"regent/leadership/wire"
 	"regent/test/machine"
+	"regent/test/process"
 )
 
 // roles is a policy that gives each role to a principal of its name, over elections that begin with
@@ -273,7 +274,7 @@ func TestTheSDKLeadsWithAToken(t *testing.T) {
 // command runs the command line against the server.
 func (a *authServer) command(args ...string) (stdout, stderr string, code int) {
 	a.t.Helper()
-	cmd := invoke(a.t, regent, []string{"REGENT_SERVER=" + a.line}, args...)
+	cmd := invoke(a.t, process.Regent, []string{"REGENT_SERVER=" + a.line}, args...)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {

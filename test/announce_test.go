@@ -20,6 +20,7 @@ import (
 	"regent/leadership/wire"
 	"regent/test/checker"
 	"regent/test/machine"
+	"regent/test/process"
 )
 
 // While clients make changes, the servers under them are killed at every point between a commit and
@@ -165,7 +166,7 @@ func (m *killRun) live(ctx context.Context, l life) {
 	if l.behind && !l.tick {
 		patience = 16 * time.Second // a sweep of its own waits for 10 s and more
 	}
-	s := start(m.t, invoke(m.t, mortal, env, append([]string{"serve", "--listen", "127.0.0.1:0"}, m.in.args...)...))
+	s := start(m.t, invoke(m.t, process.Mortal, env, append([]string{"serve", "--listen", "127.0.0.1:0"}, m.in.args...)...))
 	m.enter(s)
 	defer m.leave(s)
 	var aside sync.WaitGroup // calls that the server's death ends at the latest

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"regent/emulators"
+	"regent/test/process"
 )
 
 func TestTheDoctorFindsWhatServeNeeds(t *testing.T) {
@@ -62,7 +63,7 @@ func examine(t *testing.T, p place, args ...string) (out string, code int) {
 			args = append([]string{"doctor", "--store", p.args[i+1]}, args...)
 		}
 	}
-	cmd := invoke(t, regent, p.env, args...)
+	cmd := invoke(t, process.Regent, p.env, args...)
 	timer := time.AfterFunc(2*time.Minute, func() { cmd.Process.Kill() })
 	defer timer.Stop()
 	text, _ := cmd.CombinedOutput()

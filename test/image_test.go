@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"regent/test/machine"
+	"regent/test/process"
 )
 
 // dockerfile returns the lines of the image's Dockerfile, each joined with its continuation.
@@ -117,7 +118,7 @@ func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
 		binary := filepath.Join(t.TempDir(), "regent")
 		cmd := exec.CommandContext(within(t, 10*time.Minute), "go", "build",
 			"-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version=v1", "-o", binary, "./cmd/regent")
-		cmd.Dir, cmd.Env = dir, environ(append(env, "CGO_ENABLED=0", "GOFLAGS=")...)
+		cmd.Dir, cmd.Env = dir, process.Environ(append(env, "CGO_ENABLED=0", "GOFLAGS=")...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}

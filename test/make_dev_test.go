@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"regent/emulators"
+	"regent/test/process"
 )
 
 // withoutCloud is the section of README.md whose session has make dev for a server.
@@ -32,7 +33,7 @@ func TestDevelopingWithoutTheCloudIsAsPrinted(t *testing.T) {
 	if len(urls) != 2 {
 		t.Fatalf("no two addresses in\n%s", m.said)
 	}
-	play(t, session[1:], environ(), strings.NewReplacer("http://127.0.0.1:8080", urls[0][1], "http://127.0.0.1:8081", urls[1][1], ".build/", dir+"/"))
+	play(t, session[1:], process.Environ(), strings.NewReplacer("http://127.0.0.1:8080", urls[0][1], "http://127.0.0.1:8081", urls[1][1], ".build/", dir+"/"))
 	m.interrupt(t)
 }
 
@@ -48,7 +49,7 @@ type makeDev struct {
 func startMakeDev(t *testing.T, build string) *makeDev {
 	t.Helper()
 	m := &makeDev{Cmd: exec.Command("make", "-C", "..", "dev", "BUILD="+build, "LISTEN=127.0.0.1:0", "PROJECT="+emulators.Name(t))}
-	m.Env = environ("FIRESTORE_EMULATOR_HOST="+emulators.Firestore(t), "PUBSUB_EMULATOR_HOST="+emulators.PubSub(t))
+	m.Env = process.Environ("FIRESTORE_EMULATOR_HOST="+emulators.Firestore(t), "PUBSUB_EMULATOR_HOST="+emulators.PubSub(t))
 	m.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, in, err := os.Pipe()
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"regent/httpapi/mcp"
 	"regent/leadership/wire"
+	"regent/test/process"
 )
 
 // bearing sends a token with each request.
@@ -174,7 +175,7 @@ func node(t *testing.T) func(program string, args ...string) *exec.Cmd {
 	}
 	return func(program string, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), "node", append([]string{filepath.Join(dir, program)}, args...)...)
-		cmd.Dir, cmd.Env, cmd.Stderr = dir, environ(), os.Stderr
+		cmd.Dir, cmd.Env, cmd.Stderr = dir, process.Environ(), os.Stderr
 		return cmd
 	}
 }
@@ -206,10 +207,7 @@ func TestAClientOfAnotherImplementationLeads(t *testing.T) {
 	t.Parallel()
 	run := node(t)
 	s := inFile(t).with("--mcp").serve(t)
-	path, err := regent()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := process.Regent.Path(t)
 	over := map[string][]string{"http": {s.URL + mcp.Path}, "stdio": {path, "mcp", "--server", s.URL}}
 	for how, where := range over {
 		for _, mode := range []string{"auto", "legacy", "2026-07-28", "v1"} {

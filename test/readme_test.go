@@ -17,6 +17,7 @@ import (
 
 	"regent/leadership"
 	"regent/test/mutants"
+	"regent/test/process"
 )
 
 // readmePages are the pages with sessions, programs or policies. Each page has a server of its own.
@@ -62,7 +63,7 @@ func TestEveryReadmeIsTested(t *testing.T) {
 func TestReadmeSessionsWorkAsPrinted(t *testing.T) {
 	dir := t.TempDir() // of the binary; built before any session, whose leases expire
 	build := exec.CommandContext(within(t, 10*time.Minute), "make", "-C", "..", "build", "BUILD="+dir)
-	build.Env = environ()
+	build.Env = process.Environ()
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("make build: %v\n%s", err, out)
 	}
@@ -83,7 +84,7 @@ func runSession(t *testing.T, dir string, session []command) {
 	s := serve(t, nil, "--store", "file:"+filepath.Join(t.TempDir(), "leases"))
 	adapt := strings.NewReplacer("http://127.0.0.1:8080", s.URL, ".build/", dir+"/", "make build", "make build BUILD="+dir,
 		"make run", ": TestMakeRunServes tries make run", "make test", ": which runs this test")
-	play(t, session, environ("REGENT_SERVER="+s.URL), adapt)
+	play(t, session, process.Environ("REGENT_SERVER="+s.URL), adapt)
 }
 
 // play runs a session in one shell, with its addresses and folders replaced.
@@ -118,7 +119,7 @@ func TestReadmeProgramsRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd := exec.CommandContext(within(t, 5*time.Minute), "go", "run", name)
-			cmd.Env = environ()
+			cmd.Env = process.Environ()
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "page 3, written with token 1") {
 				t.Errorf("%s: %v\n%s", page, err, out)
@@ -236,7 +237,7 @@ func TestTroubleshootingQuotesWhatRegentSays(t *testing.T) {
 func TestMakeRunServes(t *testing.T) {
 	spec := "file:" + filepath.Join(t.TempDir(), "leases")
 	cmd := exec.CommandContext(within(t, 5*time.Minute), "make", "-C", "..", "run", "BUILD="+t.TempDir(), "ARGS=--listen 127.0.0.1:0 --store "+spec)
-	cmd.Env = environ()
+	cmd.Env = process.Environ()
 	s := start(t, cmd)
 	if _, err := s.client.List(t.Context(), leadership.ListRequest{}); err != nil {
 		t.Errorf("list: %v", err)

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/test/processes"
+	"regent/test/process"
 )
 
 // session is a `regent run` of a script in sh, which may use $dir, a folder of its own. Its output
@@ -37,7 +37,7 @@ func runScript(t *testing.T, server, flags, script string, env ...string) *sessi
 	t.Helper()
 	r := &session{t: t, dir: t.TempDir()}
 	args := append(append([]string{"run"}, strings.Fields(flags)...), "--", "sh", "-c", script)
-	r.cmd = invoke(t, regent, append(env, "REGENT_SERVER="+server, "dir="+r.dir), args...)
+	r.cmd = invoke(t, process.Regent, append(env, "REGENT_SERVER="+server, "dir="+r.dir), args...)
 	r.cmd.Stdout, r.cmd.Stderr = r.create("out"), r.create("err")
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := r.cmd.Start(); err != nil {
@@ -127,7 +127,7 @@ func TestARunEndsAsItsCommandDoes(t *testing.T) {
 func TestInputAndOutputArePassedThrough(t *testing.T) {
 	t.Parallel()
 	s := inFile(t).serve(t)
-	cmd := invoke(t, regent, []string{"REGENT_SERVER=" + s.URL}, "run", "e", "--", "sh", "-c", "tr a-z A-Z; echo to stderr >&2")
+	cmd := invoke(t, process.Regent, []string{"REGENT_SERVER=" + s.URL}, "run", "e", "--", "sh", "-c", "tr a-z A-Z; echo to stderr >&2")
 	cmd.Stdin = strings.NewReader("through\n")
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
@@ -337,7 +337,7 @@ func TestTheCommandSeesItsTokenAndNeverTheKey(t *testing.T) {
 	path := strings.TrimSpace(r.text("path"))
 	places := map[string]string{"the environment": r.text("env"), "the file": r.text("deadline"), "its folder": listing(t, filepath.Dir(path))}
 	pids := []int{r.cmd.Process.Pid}
-	for pid := range processes.Children(r.cmd.Process.Pid) { // the guard and the command
+	for pid := range process.Children(r.cmd.Process.Pid) { // the guard and the command
 		pids = append(pids, pid)
 	}
 	if len(pids) != 3 {

@@ -13,10 +13,10 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/boottime"
-	"regent/test/processes"
+	"regent/test/process"
 )
 
-var lifespan = built("lifespan", "regent/test/processes/lifespan")
+var lifespan = process.Program{Package: "regent/test/process/lifespan"}
 
 // contest is two runs that want to lead the same election.
 type contest struct {
@@ -40,10 +40,6 @@ type wrapper struct {
 
 func newContest(t testing.TB, p *leaseProxy, lease time.Duration, i int) *contest {
 	t.Helper()
-	program, err := lifespan()
-	if err != nil {
-		t.Fatalf("build: %v", err)
-	}
 	dir := t.TempDir()
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
@@ -53,7 +49,7 @@ func newContest(t testing.TB, p *leaseProxy, lease time.Duration, i int) *contes
 	if err := os.Mkdir(c.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c.command = append([]string{program, c.dir}, [][]string{{}, {"stubborn"}, {"family"}}[i%3]...)
+	c.command = append([]string{lifespan.Path(t), c.dir}, [][]string{{}, {"stubborn"}, {"family"}}[i%3]...)
 	t.Cleanup(c.stop)
 	for i := range c.runs {
 		c.start(i)
@@ -64,7 +60,7 @@ func newContest(t testing.TB, p *leaseProxy, lease time.Duration, i int) *contes
 // start starts one of the two.
 func (c *contest) start(i int) {
 	args := append([]string{"run", string(c.election), "--candidate", fmt.Sprintf("agent-%d", i), "--lease", c.lease.String(), "--restart", "--"}, c.command...)
-	w := &wrapper{cmd: invoke(c.t, regent, []string{"REGENT_SERVER=" + c.proxy.URL}, args...), gone: make(chan struct{})}
+	w := &wrapper{cmd: invoke(c.t, process.Regent, []string{"REGENT_SERVER=" + c.proxy.URL}, args...), gone: make(chan struct{})}
 	w.cmd.Stdout, w.cmd.Stderr = c.log, c.log
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // else the end of the process that started these tests may resume a stopped one
 	if err := w.cmd.Start(); err != nil {
@@ -97,8 +93,8 @@ func (w *wrapper) signal(s syscall.Signal) { w.cmd.Process.Signal(s) }
 func (w *wrapper) pid() int                { return w.cmd.Process.Pid }
 
 // lifespans returns those of all tokens.
-func (c *contest) lifespans() []processes.Lifespan {
-	found, err := processes.Lifespans(c.dir)
+func (c *contest) lifespans() []process.Lifespan {
+	found, err := process.Lifespans(c.dir)
 	if err != nil {
 		c.t.Error(err)
 	}
@@ -106,7 +102,7 @@ func (c *contest) lifespans() []processes.Lifespan {
 }
 
 // newest returns the lifespans of the highest token.
-func (c *contest) newest() (found []processes.Lifespan) {
+func (c *contest) newest() (found []process.Lifespan) {
 	for _, l := range c.lifespans() {
 		if len(found) > 0 && l.Token > found[0].Token {
 			found = found[:0]
@@ -143,10 +139,10 @@ func (c *contest) leader(ctx context.Context, above leadership.Token) (leadershi
 }
 
 // describe returns the state of the contest, for a failure message.
-func (c *contest) describe(lifespans []processes.Lifespan) string {
+func (c *contest) describe(lifespans []process.Lifespan) string {
 	var b strings.Builder
 	for i, w := range c.runs {
-		_, state := processes.Stat(w.pid())
+		_, state := process.Stat(w.pid())
 		fmt.Fprintf(&b, "run %d is process %d in state %s; ", i, w.pid(), state)
 	}
 	for _, p := range lifespans {
@@ -160,8 +156,8 @@ func (c *contest) describe(lifespans []processes.Lifespan) string {
 // process.
 func guardOf(ctx context.Context, w *wrapper, not int) (int, error) {
 	for {
-		for pid, stat := range processes.Children(w.pid()) {
-			if pid != not && stat != "T" && processes.IsGuard(pid) {
+		for pid, stat := range process.Children(w.pid()) {
+			if pid != not && stat != "T" && process.IsGuard(pid) {
 				return pid, nil
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"regent/leadership"
+	"regent/test/process"
 )
 
 func TestACommandStartsOnceItsLeaderIsFollowed(t *testing.T) {
@@ -18,7 +19,7 @@ func TestACommandStartsOnceItsLeaderIsFollowed(t *testing.T) {
 	if got := r.text("out"); got != "" {
 		t.Errorf("before it is followed: %q", got)
 	}
-	follower := invoke(t, regent, []string{"REGENT_SERVER=" + s.URL}, "join", "e", "node-2")
+	follower := invoke(t, process.Regent, []string{"REGENT_SERVER=" + s.URL}, "join", "e", "node-2")
 	if err := follower.Start(); err != nil {
 		t.Fatal(err)
 	}

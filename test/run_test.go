@@ -18,7 +18,7 @@ import (
 	"regent/emulators"
 	"regent/leadership"
 	"regent/test/machine"
-	"regent/test/processes"
+	"regent/test/process"
 	"regent/test/proxy"
 )
 
@@ -27,8 +27,8 @@ var trials = flag.Int("trials", 0, "how often a regent run is harmed; 0 for 128,
 const (
 	contests      = 16
 	storeContests = 8
-	// contestLease is three times the shortest: a tenth of it is what a busy machine may take to run
-	// the process that ends a command. With less a server in Firestore warns.
+	// contestLease is three times the shortest: a tenth of it is what a busy machine may take to
+	// run the process that ends a command. With less a server in Firestore warns.
 	contestLease = 3 * time.Second
 	runPatience  = 30 * time.Second
 )
@@ -239,7 +239,7 @@ func (c *contest) harmGuard(ctx context.Context, i int, s syscall.Signal, anothe
 		return func() {}, errMissed
 	}
 	end = func() {
-		if processes.IsGuard(guard) {
+		if process.IsGuard(guard) {
 			syscall.Kill(guard, syscall.SIGKILL)
 		}
 	}
@@ -289,9 +289,9 @@ func (a *contestGroup) judge() {
 }
 
 // neverTwo checks that no command began before all of earlier tokens had stopped.
-func (c *contest) neverTwo(lifespans []processes.Lifespan) {
-	slices.SortFunc(lifespans, func(x, y processes.Lifespan) int { return int(x.Token - y.Token) })
-	var before processes.Lifespan // whose end is the last so far
+func (c *contest) neverTwo(lifespans []process.Lifespan) {
+	slices.SortFunc(lifespans, func(x, y process.Lifespan) int { return int(x.Token - y.Token) })
+	var before process.Lifespan // whose end is the last so far
 	for _, l := range lifespans {
 		if before.Token != 0 && l.Token != before.Token && l.First <= before.Last {
 			c.t.Errorf("%s: token %d (%s) lived for %v beside token %d", c.election, before.Token, c.harmed[before.Token], before.Last-l.First, l.Token)
@@ -303,7 +303,7 @@ func (c *contest) neverTwo(lifespans []processes.Lifespan) {
 }
 
 // lastMoments returns when each token's commands ran last.
-func lastMoments(lifespans []processes.Lifespan) map[leadership.Token]time.Duration {
+func lastMoments(lifespans []process.Lifespan) map[leadership.Token]time.Duration {
 	last := map[leadership.Token]time.Duration{}
 	for _, l := range lifespans {
 		last[l.Token] = max(last[l.Token], l.Last)

@@ -12,6 +12,7 @@ import (
 
 	"regent/emulators"
 	"regent/leadership"
+	"regent/test/process"
 )
 
 func TestTwoInstancesServeOneStoreUntilASignal(t *testing.T) {
@@ -146,10 +147,7 @@ func TestAllEndsWithAnEmulator(t *testing.T) {
 }
 
 func TestWhatIsMissingIsSaid(t *testing.T) {
-	regent, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	regent := process.Regent.Path(t)
 	gcloud, err := exec.LookPath("gcloud")
 	if err != nil {
 		if emulators.Required() {

@@ -11,13 +11,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"regent/emulators"
 	"regent/leadership/client"
+	"regent/test/machine"
+	"regent/test/process"
 )
 
 // TestMain lets this binary be the command under test: signals need a process.
@@ -26,29 +27,11 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(0)
 	}
-	code := m.Run()
-	if path, err := built(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
-	}
-	os.Exit(code)
+	machine.MainTogether(m, 0)
 }
 
-// built is regent, built once.
-var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "regent-dev-test-*")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "regent")
-	out, err := exec.Command("go", "build", "-o", path, "regent/cmd/regent").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("build: %w\n%s", err, out)
-	}
-	return path, err
-})
-
-// process is a running make dev.
-type process struct {
+// running is a running make dev.
+type running struct {
 	*exec.Cmd
 	dir   string // of the logs
 	lines *bufio.Scanner
@@ -56,7 +39,7 @@ type process struct {
 }
 
 // start starts the command with the emulators of this test process, and a project of its own.
-func start(t *testing.T, args ...string) *process {
+func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	env := []string{"FIRESTORE_EMULATOR_HOST=" + emulators.Firestore(t), "PUBSUB_EMULATOR_HOST=" + emulators.PubSub(t)}
 	if slices.Contains(args, "spanner") {
@@ -66,7 +49,7 @@ func start(t *testing.T, args ...string) *process {
 }
 
 // startAlone starts the command with emulators of its own.
-func startAlone(t *testing.T, args ...string) *process {
+func startAlone(t *testing.T, args ...string) *running {
 	t.Helper()
 	emulators.Firestore(t) // or skip
 	if _, err := exec.LookPath("gcloud"); err != nil {
@@ -78,20 +61,16 @@ func startAlone(t *testing.T, args ...string) *process {
 	return startWith(t, []string{"FIRESTORE_EMULATOR_HOST=", "PUBSUB_EMULATOR_HOST=", "REGENT_EMULATORS=gcloud"}, args...)
 }
 
-func startWith(t *testing.T, env []string, args ...string) *process {
+func startWith(t *testing.T, env []string, args ...string) *running {
 	t.Helper()
 	return startBy(t, nil, env, args...)
 }
 
 // startBy has another command start it.
-func startBy(t *testing.T, by, env []string, args ...string) *process {
+func startBy(t *testing.T, by, env []string, args ...string) *running {
 	t.Helper()
-	regent, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &process{dir: t.TempDir()}
-	command := slices.Concat(by, []string{os.Args[0], "-regent", regent, "-dir", p.dir, "-listen", "127.0.0.1:0"}, args)
+	p := &running{dir: t.TempDir()}
+	command := slices.Concat(by, []string{os.Args[0], "-regent", process.Regent.Path(t), "-dir", p.dir, "-listen", "127.0.0.1:0"}, args)
 	p.Cmd = exec.Command(command[0], command[1:]...)
 	p.Env = append(append(os.Environ(), env...), "DEV_TEST_COMMAND=1")
 	out, in, err := os.Pipe()
@@ -99,7 +78,7 @@ func startBy(t *testing.T, by, env []string, args ...string) *process {
 		t.Fatal(err)
 	}
 	p.Stdout, p.Stderr, p.lines = in, in, bufio.NewScanner(out)
-	err = p.Start()
+	err = process.Begin(p.Cmd)
 	in.Close()
 	if err != nil {
 		t.Fatal(err)
@@ -118,13 +97,13 @@ const started = "Ctrl-C ends everything"
 
 // await reads the output until a line has the text. It fails at the line that ends the start, if
 // that is another one.
-func (p *process) await(t *testing.T, text string) {
+func (p *running) await(t *testing.T, text string) {
 	t.Helper()
 	p.read(t, text, started)
 }
 
 // read reads the output until a line has the text. It fails at one that has but.
-func (p *process) read(t *testing.T, text, but string) {
+func (p *running) read(t *testing.T, text, but string) {
 	t.Helper()
 	for p.lines.Scan() {
 		p.said += p.lines.Text() + "\n"
@@ -139,7 +118,7 @@ func (p *process) read(t *testing.T, text, but string) {
 }
 
 // ready waits until both instances are, and returns their URLs.
-func (p *process) ready(t *testing.T) (first, second string) {
+func (p *running) ready(t *testing.T) (first, second string) {
 	t.Helper()
 	p.await(t, started)
 	var urls []string
@@ -155,7 +134,7 @@ func (p *process) ready(t *testing.T) (first, second string) {
 }
 
 // end sends a signal, and wants a clean end.
-func (p *process) end(t *testing.T, s os.Signal) {
+func (p *running) end(t *testing.T, s os.Signal) {
 	t.Helper()
 	if err := p.Process.Signal(s); err != nil {
 		t.Fatal(err)
@@ -167,7 +146,7 @@ func (p *process) end(t *testing.T, s os.Signal) {
 }
 
 // pid returns the process id of an instance.
-func (p *process) pid(t *testing.T, number int) int {
+func (p *running) pid(t *testing.T, number int) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.dir, fmt.Sprintf("instance-%d.pid", number)))
 	if err != nil {
@@ -216,7 +195,7 @@ func emulatorOf(t *testing.T, host string) (pids []int) {
 }
 
 // host returns where an emulator is, as the file of variables says.
-func (p *process) host(t *testing.T, kind emulators.Kind) string {
+func (p *running) host(t *testing.T, kind emulators.Kind) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(p.dir, "env"))
 	if err != nil {

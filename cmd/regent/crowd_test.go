@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -9,7 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
+	"regent/test/process"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,20 +55,11 @@ func TestAFullServerTellsItsLogItsMetricsAndItsProbes(t *testing.T) {
 
 // fillServer fills a server that a command of the shell has limited to 64 connections.
 func fillServer(t *testing.T, limit string) {
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", limit+`; exec "$@"`, "sh",
-		os.Args[0], "serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--metrics-listen", "127.0.0.1:0")
-	cmd.Env = []string{beRegent, "HOME=" + t.TempDir()}
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	log := logLines{bufio.NewScanner(stderr)}
-	metrics := log.await(t, "showing metrics")["address"].(string)
-	address := log.await(t, "serving")["address"].(string)
+	cmd := itself(t, "-c", limit+`; exec "$@"`, "sh", os.Args[0], "serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--metrics-listen", "127.0.0.1:0")
+	cmd.Path, cmd.Args[0] = "/bin/sh", "sh"
+	p := process.Serve(t, cmd)
+	metrics := p.Log.Await(t, "showing metrics")["address"].(string)
+	address := strings.TrimPrefix(p.URL, "http://")
 	for range 80 {
 		connection, err := net.Dial("tcp", address)
 		if err != nil {
@@ -77,7 +67,7 @@ func fillServer(t *testing.T, limit string) {
 		}
 		t.Cleanup(func() { connection.Close() })
 	}
-	log.await(t, "connections are closed to make room for others; raise the limit of open files (ulimit -n) or of memory (GOMEMLIMIT, or the container's), whichever is lower here, or add instances")
+	p.Log.Await(t, "connections are closed to make room for others; raise the limit of open files (ulimit -n) or of memory (GOMEMLIMIT, or the container's), whichever is lower here, or add instances")
 	if got := get(t, "http://"+address+"/health/ready"); !strings.Contains(got, `"degraded"`) || !strings.Contains(got, "may open no more files, or has no memory for more connections") {
 		t.Errorf("/health/ready: %s", got)
 	}

@@ -27,7 +27,7 @@ func TestDoctorSaysWhetherStrangersMayCallAService(t *testing.T) {
 	t.Cleanup(s.Close)
 	path := filepath.Join(t.TempDir(), "leases")
 	p := startProcess(t, "--store", "file:"+path) // creates the file
-	p.end(t, syscall.SIGTERM)
+	p.End(t, syscall.SIGTERM)
 	for _, c := range []struct {
 		status, code int
 		want         string

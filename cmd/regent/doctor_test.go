@@ -39,15 +39,15 @@ func TestDoctorSaysWhetherALocalStoreIsSound(t *testing.T) {
 	p := startProcess(t, "--store", "file:"+path)
 	regent(t, p.env, "acquire reports --candidate ann").want(t, exitDone)
 	says(t, path, exitOther, "in use by another process", "verify the folder  FAILED", "stop that one")
-	p.end(t, syscall.SIGTERM)
+	p.End(t, syscall.SIGTERM)
 	says(t, path, exitDone, "elections: 1, events: 1, commits: 2, the last at 20", "; closed cleanly", "fencing token 1 of election regent.doctor", "\ncheckpoint ", "\njournal ", "at index 1")
 
 	p = startProcess(t, "--store", "file:"+path)
-	p.end(t, syscall.SIGKILL)
+	p.End(t, syscall.SIGKILL)
 	says(t, path, exitDone, "elections: 2", "its server was killed, and left no commit in part", "fencing token 2")
 
 	p = startProcess(t, "--store", "file:"+path)
-	p.end(t, syscall.SIGKILL)
+	p.End(t, syscall.SIGKILL)
 	changeLog(t, path, func(b []byte) { // a commit without its first sector
 		used := len(strings.TrimRight(string(b), "\x00"))
 		copy(b[(used/512+1)*512:], strings.Repeat("part", 100))

@@ -212,7 +212,7 @@ func TestServeSpeaksHTTPS(t *testing.T) {
 	files := certificateFiles(t)
 	writeCertificate(t, files, 1)
 	p := startProcess(t, "--store", "memory:", "--tls-cert", files.cert, "--tls-key", files.key)
-	p.env = []string{"REGENT_SERVER=" + strings.Replace(p.env[0], "REGENT_SERVER=http:", "https:", 1)}
+	p.env = []string{"REGENT_SERVER=" + strings.Replace(p.URL, "http:", "https:", 1)}
 	regent(t, p.env, "list").want(t, exitUnreachable) // its certificate is unknown
 	calling := exec.CommandContext(t.Context(), os.Args[0], "acquire", "reports", "--candidate", "ann")
 	calling.Env = append(p.env, beRegent, "SSL_CERT_FILE="+files.cert)
@@ -226,7 +226,7 @@ func TestReadersThatLeaveOverHTTP2DoNotHarmTheService(t *testing.T) {
 	files := certificateFiles(t)
 	trusted := writeCertificate(t, files, 1)
 	p := startProcess(t, "--store", "memory:", "--tls-cert", files.cert, "--tls-key", files.key)
-	server := strings.Replace(p.env[0], "REGENT_SERVER=http:", "https:", 1)
+	server := strings.Replace(p.URL, "http:", "https:", 1)
 	caller := dial(trusted, &tls.Config{})
 	for i := range 30 {
 		ctx, leave := context.WithCancel(t.Context())
@@ -285,7 +285,7 @@ func TestNamesForTheServiceAreChecked(t *testing.T) {
 func TestServeAnswersUnderLocalAndAllowedNamesOnly(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, "--store", "memory:", "--allow-host", "regent,proxy.corp.example", "--metrics-listen", "127.0.0.1:0")
-	server := strings.TrimPrefix(p.env[0], "REGENT_SERVER=")
+	server := p.URL
 	for host, want := range map[string]int{
 		"": http.StatusOK, "regent:8080": http.StatusOK, "proxy.corp.example": http.StatusOK,
 		"evil.test": http.StatusForbidden,

@@ -15,7 +15,7 @@ import (
 	"regent/leadership/instance"
 	"regent/leadership/wire"
 	"regent/store/memory"
-	"regent/test/processes"
+	"regent/test/process"
 )
 
 func TestEachCodeHasAnExitCode(t *testing.T) {
@@ -88,7 +88,7 @@ func TestStoreFailureExitsAsUnreachable(t *testing.T) {
 
 func TestMissingServerExitsAsUnreachable(t *testing.T) {
 	t.Parallel()
-	address, err := processes.Address()
+	address, err := process.Address()
 	if err != nil {
 		t.Fatal(err)
 	}

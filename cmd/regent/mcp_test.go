@@ -160,13 +160,12 @@ func TestAModelLeadsOnOverARestartOfTheServer(t *testing.T) {
 	t.Parallel()
 	store := "file:" + filepath.Join(t.TempDir(), "leases")
 	first := startProcess(t, "--mcp", "--store", store)
-	at := func(p *process) string { return strings.TrimPrefix(p.env[0], "REGENT_SERVER=") }
-	led := ask(t, modelAt(t, at(first)), "lead", map[string]any{"election": "reports", "leaseDuration": "1h"})
-	if state := first.end(t, syscall.SIGTERM); state.ExitCode() != exitDone {
+	led := ask(t, modelAt(t, first.URL), "lead", map[string]any{"election": "reports", "leaseDuration": "1h"})
+	if state := first.End(t, syscall.SIGTERM); state.ExitCode() != exitDone {
 		t.Errorf("the server ended with %v", state)
 	}
 	second := startProcess(t, "--mcp", "--store", store)
-	m := modelAt(t, at(second))
+	m := modelAt(t, second.URL)
 	if out := ask(t, m, "leading", map[string]any{"handle": led["handle"]}); out["leading"] != true || out["fencingToken"] != 1.0 {
 		t.Errorf("after the restart: %v", out)
 	}
@@ -189,7 +188,7 @@ func TestTheDoorForModelsIsClosedUnlessItIsAskedFor(t *testing.T) {
 		{[]string{"--mcp", "--allow-host", "proxy.test"}, "proxy.test", http.StatusMethodNotAllowed},
 	} {
 		p := startProcess(t, append(c.flags, "--store", "memory:")...)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimPrefix(p.env[0], "REGENT_SERVER=")+mcp.Path, nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+mcp.Path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,6 +201,6 @@ func TestTheDoorForModelsIsClosedUnlessItIsAskedFor(t *testing.T) {
 		if response.StatusCode != c.want {
 			t.Errorf("%v, Host %q: %s; want %d", c.flags, c.host, response.Status, c.want)
 		}
-		p.end(t, syscall.SIGTERM)
+		p.End(t, syscall.SIGTERM)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,67 +20,27 @@ import (
 	"time"
 
 	"regent/leadership/wire"
+	"regent/test/process"
 )
 
-type logLines struct{ *bufio.Scanner }
+// server is a regent serve in a process of its own.
+type server struct {
+	*process.Process
+	env []string // for commands that call it
+}
 
-// await reads up to the line with that message and returns it. It fails the test if the log ends
-// first.
-func (l logLines) await(t *testing.T, message string) map[string]any {
+func startProcess(t *testing.T, args ...string) *server {
 	t.Helper()
-	var seen strings.Builder
-	for l.Scan() {
-		var line map[string]any
-		if err := json.Unmarshal(l.Bytes(), &line); err == nil && line["message"] == message {
-			return line
-		}
-		fmt.Fprintln(&seen, l.Text())
-	}
-	t.Fatalf("the log ended without %q (%v):\n%s", message, l.Err(), seen.String())
-	return nil
+	p := process.Serve(t, itself(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...))
+	return &server{p, []string{"REGENT_SERVER=" + p.URL}}
 }
 
-// process is a regent serve in a process of its own.
-type process struct {
-	*exec.Cmd
-	log    logLines
-	stderr io.Closer
-	env    []string // for commands that call it
-}
-
-func startProcess(t *testing.T, args ...string) *process {
+// itself is a command of this program.
+func itself(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	cmd.Env = []string{beRegent, "HOME=" + t.TempDir()}
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	p := &process{Cmd: cmd, log: logLines{bufio.NewScanner(stderr)}, stderr: stderr}
-	t.Cleanup(func() { cmd.Process.Kill() })
-	address := p.log.await(t, "serving")["address"].(string)
-	p.env = []string{"REGENT_SERVER=http://" + address}
-	return p
-}
-
-// end sends a signal and waits for the process to end.
-func (p *process) end(t *testing.T, s os.Signal) *os.ProcessState {
-	t.Helper()
-	if err := p.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
-	return p.await()
-}
-
-// await waits for the process to end.
-func (p *process) await() *os.ProcessState {
-	for p.log.Scan() { // must reach the end before Wait
-	}
-	p.Wait()
-	return p.ProcessState
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = process.Environ(beRegent, "HOME="+t.TempDir())
+	return cmd
 }
 
 func TestALeaseSurvivesARestart(t *testing.T) {
@@ -91,7 +50,7 @@ func TestALeaseSurvivesARestart(t *testing.T) {
 	p := startProcess(t, "--store", "file:"+path)
 	regent(t, append(p.env, key), "acquire reports --candidate agent-1 --lease 1h").want(t, exitDone)
 	regent(t, p.env, "acquire reports --candidate agent-2").want(t, exitHeld)
-	if state := p.end(t, syscall.SIGTERM); state.ExitCode() != exitDone {
+	if state := p.End(t, syscall.SIGTERM); state.ExitCode() != exitDone {
 		t.Fatalf("after SIGTERM: %v", state)
 	}
 
@@ -99,7 +58,7 @@ func TestALeaseSurvivesARestart(t *testing.T) {
 	regent(t, p.env, "check reports --token 1").want(t, exitDone)
 	regent(t, p.env, "acquire reports --candidate agent-2").want(t, exitHeld)
 	regent(t, append(p.env, key), "renew reports --candidate agent-1 --token 1").want(t, exitDone)
-	if state := p.end(t, syscall.SIGINT); state.ExitCode() != exitDone {
+	if state := p.End(t, syscall.SIGINT); state.ExitCode() != exitDone {
 		t.Errorf("after SIGINT: %v", state)
 	}
 }
@@ -109,13 +68,10 @@ func TestEveryCleanStopLogsItsLastLine(t *testing.T) {
 	const stops = 40
 	for range stops {
 		p := startProcess(t, "--store", "memory:")
-		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
-		p.log.await(t, "stopping") // fails if the log ends without it
-		if state := p.await(); state.ExitCode() != exitDone {
+		if state := p.End(t, syscall.SIGTERM); state.ExitCode() != exitDone {
 			t.Fatalf("after SIGTERM: %v", state)
 		}
+		p.Log.Await(t, "stopping")
 	}
 }
 
@@ -246,12 +202,12 @@ func openCall(t *testing.T, address string) net.Conn {
 func TestASecondSignalEndsItAtOnce(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, "--store", "memory:")
-	openCall(t, strings.TrimPrefix(p.env[0], "REGENT_SERVER=http://"))
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+	openCall(t, strings.TrimPrefix(p.URL, "http://"))
+	if err := p.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	p.log.await(t, "stopping")
-	state := p.end(t, syscall.SIGTERM)
+	p.Log.Await(t, "stopping")
+	state := p.End(t, syscall.SIGTERM)
 	if status := state.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGTERM {
 		t.Errorf("%v; want that the second SIGTERM ended it", state)
 	}
@@ -267,8 +223,8 @@ func unread(t *testing.T, env []string, args string) result {
 	reader.Close()
 	defer writer.Close()
 	var stderr strings.Builder
-	cmd := exec.CommandContext(t.Context(), os.Args[0], strings.Fields(args)...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(env, beRegent), writer, &stderr
+	cmd := itself(t, strings.Fields(args)...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(cmd.Env, env...), writer, &stderr
 	cmd.Run()
 	return result{code: cmd.ProcessState.ExitCode(), err: stderr.String()}
 }
@@ -295,17 +251,26 @@ func TestGrantThatCannotBePrintedIsReportedOnStandardError(t *testing.T) {
 
 func TestClosedLogDoesNotEndTheService(t *testing.T) {
 	t.Parallel()
-	p := startProcess(t, "--store", "memory:")
-	if err := p.stderr.Close(); err != nil {
+	cmd := itself(t, "serve", "--listen", "127.0.0.1:0", "--store", "memory:")
+	log, in, err := os.Pipe()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if state := p.end(t, syscall.SIGTERM); state.ExitCode() != exitDone { // it logs that it stops
+	cmd.Stderr = in
+	p := process.Start(t, cmd)
+	in.Close()
+	for lines := bufio.NewScanner(log); lines.Scan() && !strings.Contains(lines.Text(), `"serving"`); {
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if state := p.End(t, syscall.SIGTERM); state.ExitCode() != exitDone { // it logs that it stops
 		t.Errorf("%v; want that it ended in order", state)
 	}
 }
 
 type service struct {
-	log  logLines
+	log  *process.Log
 	stop context.CancelFunc
 	code chan int
 }
@@ -313,11 +278,10 @@ type service struct {
 func startService(t *testing.T, env []string, args ...string) *service {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	reader, writer := io.Pipe()
-	s := &service{log: logLines{bufio.NewScanner(reader)}, stop: cancel, code: make(chan int, 1)}
+	s := &service{log: process.NewLog(), stop: cancel, code: make(chan int, 1)}
 	go func() {
-		s.code <- run(ctx, append([]string{"serve"}, args...), system{strings.NewReader(""), io.Discard, writer, env})
-		writer.Close()
+		s.code <- run(ctx, append([]string{"serve"}, args...), system{strings.NewReader(""), io.Discard, s.log, env})
+		s.log.Close()
 	}()
 	t.Cleanup(func() { s.end() })
 	return s
@@ -326,8 +290,6 @@ func startService(t *testing.T, env []string, args ...string) *service {
 // end stops the service if it runs, and returns its exit code.
 func (s *service) end() int {
 	s.stop()
-	for s.log.Scan() { // an unread pipe would block the service
-	}
 	code := <-s.code
 	s.code <- code
 	return code
@@ -338,7 +300,7 @@ func TestDefaultStoreIsInTheUsersStateFolder(t *testing.T) {
 	home := t.TempDir()
 	s := startService(t, []string{"HOME=" + home}, "--listen", "127.0.0.1:0")
 	path := filepath.Join(home, ".local", "state", "regent", "leases")
-	if line := s.log.await(t, "serving"); line["store"] != "file:"+path || line["severity"] != "INFO" {
+	if line := s.log.Await(t, "serving"); line["store"] != "file:"+path || line["severity"] != "INFO" {
 		t.Errorf("%v; want the store file:%s", line, path)
 	}
 	if code := s.end(); code != exitDone {
@@ -354,7 +316,7 @@ func TestDefaultStoreIsInTheUsersStateFolder(t *testing.T) {
 func TestLongCallsLeaveRoomForRenewalsWithoutAuthentication(t *testing.T) {
 	t.Parallel()
 	s := startService(t, []string{"REGENT_LISTEN=127.0.0.1:0"}, "--store", "memory:", "--auth", "none", "--max-concurrency", "2")
-	address := s.log.await(t, "serving")["address"].(string)
+	address := s.log.Await(t, "serving")["address"].(string)
 	stream, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+wire.PathEvents, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -393,8 +355,8 @@ func TestLongCallsLeaveRoomForRenewalsWithoutAuthentication(t *testing.T) {
 func TestMemoryStoreLogsAWarning(t *testing.T) {
 	t.Parallel()
 	s := startService(t, []string{"FIRESTORE_EMULATOR_HOST=127.0.0.1:1"}, "--listen", "127.0.0.1:0", "--store", "memory:", "--dev")
-	address := s.log.await(t, "serving")["address"].(string)
-	line := s.log.await(t, "the leases are in memory: a restart forgets them, and their fencing tokens start from 1 again")
+	address := s.log.Await(t, "serving")["address"].(string)
+	line := s.log.Await(t, "the leases are in memory: a restart forgets them, and their fencing tokens start from 1 again")
 	if line["severity"] != "WARNING" {
 		t.Errorf("%v; want a warning", line)
 	}

@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"regent/httpapi"
+
 	metric "go.opentelemetry.io/otel/metric/noop"
 	trace "go.opentelemetry.io/otel/trace/noop"
-	"regent/httpapi"
 
 	"regent/leadership"
 	"regent/leadership/client"

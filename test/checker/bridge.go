@@ -64,8 +64,11 @@ func (p *search) adopted(s state, in step, guard time.Duration) []state {
 		return c.Report != "" && c.Asked <= in.span.until && c.Key.Equal(r.KeyHash) && c.mayBeat(r.LeaderID, r.Token)
 	})
 	brought := slices.ContainsFunc(p.lost, func(c Call) bool { return c.Report == a.Report })
+	approved := r.EndsBecause == leadership.EndsApproval && a.EndsBecause == r.EndsBecause && slices.ContainsFunc(p.lost, func(c Call) bool {
+		return c.Verb == Acquire && c.Key.Equal(r.KeyHash) // it was granted after a term whose end is not known
+	})
 	handsOver := r.EndsBecause == leadership.EndsHandOver && a.EndsBecause == leadership.EndsHandOver // at the end of a heartbeat that is not known
-	if guard == 0 && !reported && !handsOver || a.Report != r.Standing.Report && !brought && !shown {
+	if guard == 0 && !reported && !handsOver && !approved || a.Report != r.Standing.Report && !brought && !shown {
 		return nil
 	}
 	if a.Report != "" && (reported || !shown) {

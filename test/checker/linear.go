@@ -212,15 +212,7 @@ func (p *search) at(s state, in step, moments []time.Time, guard time.Duration) 
 	for _, now := range moments {
 		snap := leadership.Snapshot{Record: s.locked(in), Now: now, Guard: guard}
 		snap.Record = unbarred(snap, in)
-		if left, a := &snap.Record.Standing.ApprovalLeft, in.answer; *left > 0 && a != nil && a.EndsBecause == leadership.EndsApproval {
-			if shown := a.EndsBy.Sub(now); (shown - *left).Abs() < longestCommit { // it counts from when the last term's end was decided
-				*left = shown
-			}
-		}
-		if end, a := &snap.Record.Standing.Ends.Approval, in.answer; a != nil && a.Token == snap.Record.Token && in.call.Verb != Order && !end.IsZero() &&
-			a.EndsBecause == leadership.EndsApproval && snap.Record.EndsBecause != leadership.EndsApproval && a.EndsBy.Sub(*end).Abs() < longestCommit {
-			*end = a.EndsBy // so, too; it is shown now that it ends the term
-		}
+		snap.Record = approvalShown(snap, in)
 		if after, ok := p.decide(snap, in); ok {
 			next := s.after(after, in)
 			next.unsure = after.LeaderID == "" && (s.unsure || p.endsUnsure(s, in))
@@ -230,11 +222,40 @@ func (p *search) at(s state, in step, moments []time.Time, guard time.Duration) 
 	return s, false
 }
 
+// approvalShown is the record with the end of the time without an approval that the answer shows,
+// if it is near: it counts from when a change was decided, which may be unknown.
+func approvalShown(s leadership.Snapshot, in step) leadership.Record {
+	r, a := s.Record, in.answer
+	if a == nil || a.EndsBecause != leadership.EndsApproval {
+		return r
+	}
+	left, end := a.EndsBy.Sub(s.Now), &r.Standing.Ends.Approval
+	near := func(d time.Duration) bool { return d.Abs() < longestCommit }
+	switch {
+	case r.Standing.ApprovalLeft > 0: // for the next term
+		if near(left - r.Standing.ApprovalLeft) {
+			r.Standing.ApprovalLeft = left
+		}
+	case end.IsZero() || in.call.Verb == Order:
+	case a.Token > r.Token: // for the next term, by the end of the one that ran out or is handed over
+		ended := r.LeaseEnd()
+		if s.Now.Before(ended) {
+			ended = s.Now
+		}
+		if until := ended.Add(left); near(until.Sub(*end)) {
+			*end = until
+		}
+	case a.Token == r.Token && r.EndsBecause != leadership.EndsApproval && near(a.EndsBy.Sub(*end)): // the term ends with it only now
+		*end = a.EndsBy
+	}
+	return r
+}
+
 // movedOn is the record with the later end of the lease that its own stands on, if the answer shows
 // one that the heartbeat before has brought, and that no other has shown.
 func (in step) movedOn(r leadership.Record) leadership.Record {
 	a, at := in.answer, r.Standing.Parent
-	if a == nil || a.State != leadership.Held || a.Token != r.Token || at.Token == 0 || in.call.beat() || !a.Parent.Until.After(at.Until) {
+	if a == nil || a.State != leadership.Held || a.Token != in.tokenAfter(r) || at.Token == 0 || in.call.beat() || !a.Parent.Until.After(at.Until) {
 		return r
 	}
 	if moved, ok := standsUntil(r, a.Parent.Until); ok {

@@ -155,7 +155,11 @@ func checkOnce(report *Report, c Call, made []leadership.Event, sent int) {
 			of.Token = e.Token
 		}
 		challenge := e.Type == leadership.EventHandingOver || e.Type == leadership.EventGoesOn
-		if e.Election != c.Election || c.Verb == Acquire && challenge {
+		// What was granted on a lease that had ended is given back, and asked for again.
+		givenBack := e.Type == leadership.EventAcquired && slices.ContainsFunc(made, func(later leadership.Event) bool {
+			return later.Type == leadership.EventReleased && later.Election == e.Election && later.Token == e.Token
+		})
+		if e.Election != c.Election || c.Verb == Acquire && (challenge || givenBack) {
 			continue
 		}
 		if count[of]++; count[of] == sent+1 {

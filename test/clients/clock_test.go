@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"regent/test/clients"
+	proc "regent/test/process"
 )
 
 // clockTrials have clocks that are wrong.
@@ -66,9 +67,9 @@ func (s *scene) setClocks() {
 		return
 	}
 	needs(s.T, "cc")
-	s.setup = append(s.setup, "LD_PRELOAD="+s.program(wallClock))
+	s.setup = append(s.setup, "LD_PRELOAD="+s.wallClock())
 	check := exec.Command("date", "+%s")
-	check.Env = environ(s.setup...)
+	check.Env = proc.Environ(s.setup...)
 	out, err := check.Output()
 	s.need(err)
 	at, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
@@ -78,24 +79,24 @@ func (s *scene) setClocks() {
 	}
 }
 
-// wallClock is a library for LD_PRELOAD.
-var wallClock = sync.OnceValues(func() (string, error) {
-	dir, err := binaries()
-	if err != nil {
-		return "", err
+// wallClock builds a library for LD_PRELOAD.
+func (s *scene) wallClock() string {
+	s.Helper()
+	path := filepath.Join(s.TempDir(), "wallclock.so")
+	if out, err := exec.Command("cc", "-shared", "-fPIC", "-o", path, s.file("drivers/wallclock.c")).CombinedOutput(); err != nil {
+		s.Fatalf("cc: %v: %s", err, out)
 	}
-	path := filepath.Join(dir, "wallclock.so")
-	return path, run("cc", "-shared", "-fPIC", "-o", path, "drivers/wallclock.c")
-})
+	return path
+}
 
 // Programs in Go whose wall clock jumps.
 var (
-	jumpingRegent = jumping("jumping-regent", "regent/cmd/regent")
-	jumpingDriver = jumping("jumping-driver", "regent/test/clients/drivers/go")
+	jumpingRegent = jumping("regent/cmd/regent")
+	jumpingDriver = jumping("regent/test/clients/drivers/go")
 )
 
 // jumping builds a program with another time.Now.
-func jumping(name, pkg string) func() (string, error) {
+func jumping(pkg string) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		dir, err := os.MkdirTemp("", "regent-clients-*")
 		if err != nil {
@@ -121,7 +122,7 @@ func jumping(name, pkg string) func() (string, error) {
 		if err := errors.Join(err, os.WriteFile(other, []byte(changed), 0o600), os.WriteFile(overlay, text, 0o600)); err != nil {
 			return "", err
 		}
-		return built(name, pkg, "-overlay="+overlay)()
+		return proc.Program{Package: pkg, Flags: "-overlay=" + overlay}.Build()
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -16,7 +15,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/boottime"
 	"regent/test/clients"
-	"regent/test/processes"
+	proc "regent/test/process"
 )
 
 // process is a driver at work.
@@ -36,8 +35,7 @@ func (s *scene) start(o clients.Options) *process {
 	s.Helper()
 	command := s.kind.command(s, &o)
 	p := &process{scene: s, cmd: command}
-	p.cmd.Env = environ(append(s.env(o), p.cmd.Env...)...)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.Env = proc.Environ(slices.Concat([]string{"PYTHONDONTWRITEBYTECODE=1"}, s.env(o), p.cmd.Env)...)
 	var err error
 	p.stdin, err = p.cmd.StdinPipe()
 	s.need(err)
@@ -45,7 +43,7 @@ func (s *scene) start(o clients.Options) *process {
 	s.need(err)
 	stderr, err := p.cmd.StderrPipe()
 	s.need(err)
-	s.need(p.cmd.Start())
+	s.need(proc.Begin(p.cmd))
 	var reading sync.WaitGroup
 	reading.Go(func() { p.listen(stdout) })
 	reading.Go(func() { p.keepLog(stderr) })
@@ -64,15 +62,6 @@ func (s *scene) start(o clients.Options) *process {
 	s.driver = p
 	s.drivers = append(s.drivers, p)
 	return p
-}
-
-// environ is our environment without what would change a driver's behaviour, and with extra.
-func environ(extra ...string) []string {
-	ours := slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")
-		return strings.HasSuffix(name, "_EMULATOR_HOST") || strings.HasPrefix(name, "REGENT_") || strings.HasSuffix(name, "_PROXY") || name == "PORT"
-	})
-	return append(ours, append([]string{"PYTHONDONTWRITEBYTECODE=1"}, extra...)...)
 }
 
 func optionsText(o clients.Options) string {
@@ -297,7 +286,7 @@ func (p *process) ticksFor(d time.Duration) {
 func (p *process) pauses() {
 	p.Helper()
 	p.signal(syscall.SIGSTOP)
-	p.until("the driver is stopped", func() bool { return processes.Stopped(p.cmd.Process.Pid) })
+	p.until("the driver is stopped", func() bool { return proc.Stopped(p.cmd.Process.Pid) })
 }
 
 // signal sends one to the driver, and to nothing that it has started.

@@ -11,7 +11,7 @@ import (
 const audience = "https://regent.test"
 
 // newGuarded starts a process that verifies its callers, by tokens of the issuer.
-func newGuarded(t *testing.T, policy string) (*process, *issuertest.Issuer) {
+func newGuarded(t *testing.T, policy string) (*running, *issuertest.Issuer) {
 	t.Helper()
 	issuer := issuertest.Start(t)
 	file := filepath.Join(t.TempDir(), "policy.yaml")

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -26,6 +25,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/store/memory"
+	"regent/test/process"
 )
 
 // Keys of two candidates.
@@ -251,71 +251,30 @@ func as(candidate string, token int, more string) string {
 	return fmt.Sprintf(`{"candidateId":%q,"key":%q,"fencingToken":%d%s}`, candidate, key1, token, more)
 }
 
-// process is a regent that can be stopped and started again on the same store and address.
-type process struct {
+// running is a regent that can be stopped and started again on the same store and address.
+type running struct {
+	*process.Process
 	t    *testing.T
 	url  string
 	args []string
-	cmd  *exec.Cmd
 }
-
-// built is the path of the program.
-var built = sync.OnceValues(func() (string, error) {
-	path, err := filepath.Abs("../../.build/dashboard-test/regent")
-	if err != nil {
-		return "", err
-	}
-	build := exec.Command("go", "build", "-o", path, "./cmd/regent")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return path, nil
-})
 
 // newProcess makes a process, which start starts, on a file of its own and a free port.
-func newProcess(t *testing.T, args ...string) *process {
+func newProcess(t *testing.T, args ...string) *running {
 	t.Helper()
-	free := httptest.NewServer(http.NotFoundHandler())
-	free.Close()
-	s := &process{t: t, url: free.URL, args: append([]string{"serve", "--store", "file:" + filepath.Join(t.TempDir(), "store"), "--listen", strings.TrimPrefix(free.URL, "http://")}, args...)}
-	t.Cleanup(s.stop)
-	return s
-}
-
-func (s *process) start() {
-	s.t.Helper()
-	path, err := built()
+	address, err := process.Address()
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	s.cmd = exec.Command(path, s.args...)
-	log := &readyLog{t: s.t, serving: make(chan struct{})}
-	s.cmd.Stderr = log
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	<-log.serving
+	return &running{t: t, url: "http://" + address, args: append([]string{"serve", "--store", "file:" + filepath.Join(t.TempDir(), "store"), "--listen", address}, args...)}
 }
 
-func (s *process) stop() {
-	if s.cmd != nil {
-		s.cmd.Process.Signal(os.Interrupt)
-		s.cmd.Wait()
-		s.cmd = nil
-	}
+func (s *running) start() {
+	s.t.Helper()
+	s.Process = process.Serve(s.t, process.Regent.Command(s.t, s.args...))
 }
 
-// readyLog passes a log on, and says when it says that the server serves.
-type readyLog struct {
-	t       *testing.T
-	serving chan struct{}
-	once    sync.Once
-}
-
-func (l *readyLog) Write(text []byte) (int, error) {
-	if bytes.Contains(text, []byte(`"serving"`)) {
-		l.once.Do(func() { close(l.serving) })
-	}
-	return l.t.Output().Write(text)
+func (s *running) stop() {
+	s.t.Helper()
+	s.End(s.t, os.Interrupt)
 }

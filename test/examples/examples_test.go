@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"regent/leadership/boottime"
+	"regent/test/process"
 	"regent/test/proxy"
 )
 
@@ -424,13 +425,13 @@ func TestKeyIsNeverVisible(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		server := serve(t)
 		configure(t, server, 6*time.Second)
-		var seen buffer
+		seen := process.NewLog()
 		tap := newTap(t, server, func(r request) {
 			for _, what := range []string{"cmdline", "environ"} {
 				names, _ := filepath.Glob("/proc/[0-9]*/" + what)
 				for _, name := range names {
 					if text, _ := os.ReadFile(name); strings.Contains(string(text), r.Key) {
-						fmt.Fprintf(&seen, "%s has the key while %s is under way\n", name, r.verb)
+						fmt.Fprintf(seen, "%s has the key while %s is under way\n", name, r.verb)
 					}
 				}
 			}

@@ -1,7 +1,6 @@
 package examples_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -24,77 +23,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"regent/leadership/boottime"
+	"regent/test/machine"
+	"regent/test/process"
 )
 
-// regent is the program, built once for all tests.
-var regent = sync.OnceValues(func() (string, error) {
-	dir, err := binaries()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "regent")
-	cmd := exec.Command("go", "build", "-o", path, "regent/cmd/regent")
-	cmd.Stderr = os.Stderr
-	return path, cmd.Run()
-})
-
-var binaries = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "regent-examples-*") })
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if dir, err := binaries(); err == nil {
-		os.RemoveAll(dir)
-	}
-	os.Exit(code)
-}
-
-// environ is our environment without what would change the tested program's behaviour, and with
-// extra.
-func environ(extra ...string) []string {
-	ours := slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")
-		return strings.HasSuffix(name, "_EMULATOR_HOST") || strings.HasPrefix(name, "REGENT_") || strings.HasSuffix(name, "_PROXY") || name == "PORT"
-	})
-	return append(ours, extra...)
-}
+func TestMain(m *testing.M) { machine.MainTogether(m, 0) }
 
 // serve starts `regent serve` on a file of its own, and returns its URL. It ends with the test.
 func serve(t *testing.T) string {
 	t.Helper()
-	path, err := regent()
-	if err != nil {
-		t.Fatalf("build: %v", err)
-	}
-	cmd := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--store", "file:"+filepath.Join(t.TempDir(), "leases"))
-	cmd.Env = environ()
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	address := make(chan string, 1)
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		defer close(address)
-		for lines := bufio.NewScanner(stderr); lines.Scan(); {
-			var line struct{ Message, Address string }
-			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Message == "serving" {
-				address <- line.Address
-			}
-		}
-	})
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		reading.Wait()
-		cmd.Wait()
-	})
-	a, ok := <-address
-	if !ok {
-		t.Fatal("regent serve does not start")
-	}
-	return "http://" + a
+	return process.Serve(t, process.Regent.Command(t, "serve", "--listen", "127.0.0.1:0", "--store", "file:"+filepath.Join(t.TempDir(), "leases"))).URL
 }
 
 // lease is what the server says of an election.
@@ -192,8 +130,9 @@ func need(t *testing.T, programs ...string) {
 // agent is a running program.
 type agent struct {
 	cmd  *exec.Cmd
-	log  *buffer
-	gone chan struct{} // closed once it has ended
+	log  *process.Log
+	gone <-chan struct{} // closed once it has ended
+	kill func()          // ends the agent, though not its command
 }
 
 // agent starts the program with a command for the election reports. It ends with the test.
@@ -208,32 +147,16 @@ func (p program) start(t *testing.T, env []string, args ...string) *agent {
 	if _, err := os.ReadFile(p.file); err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{log: &buffer{}, gone: make(chan struct{})}
-	a.cmd = exec.Command(p.interpreter, append([]string{p.file}, args...)...)
-	a.cmd.Env = environ(append(env, "PYTHONDONTWRITEBYTECODE=1")...)
-	a.cmd.Stdout, a.cmd.Stderr = a.log, a.log
-	a.cmd.WaitDelay = time.Second
-	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := a.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		a.cmd.Wait()
-		close(a.gone)
-	}()
+	cmd := exec.Command(p.interpreter, append([]string{p.file}, args...)...)
+	cmd.Env = process.Environ(append(env, "PYTHONDONTWRITEBYTECODE=1")...)
+	cmd.WaitDelay = time.Second
+	a := process.Start(t, cmd)
 	t.Cleanup(func() {
-		a.kill()
-		if t.Failed() {
-			t.Logf("%s %v said:\n%s", p.file, args, a.log)
+		if a.Kill(); t.Failed() {
+			t.Logf("%s %v said:\n%s", p.file, args, a.Log)
 		}
 	})
-	return a
-}
-
-// kill ends the agent, though not its command, and waits until it has ended.
-func (a *agent) kill() {
-	syscall.Kill(-a.cmd.Process.Pid, syscall.SIGKILL)
-	<-a.gone
+	return &agent{a.Cmd, a.Log, a.Gone, a.Kill}
 }
 
 // exits checks how the agent ends.
@@ -247,24 +170,6 @@ func (a *agent) exits(t *testing.T, code int) {
 	if got := a.cmd.ProcessState.ExitCode(); got != code {
 		t.Errorf("the agent ends with %d, not %d:\n%s", got, code, a.log)
 	}
-}
-
-// buffer is text that several goroutines may add to.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer // guarded by mu
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // until waits for something that should be true long before the limit.
@@ -367,9 +272,8 @@ func (p pulse) ended(t *testing.T) time.Duration {
 
 // runs reports whether a process runs. A dead one that was not waited for does not.
 func runs(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, state, _ := bytes.Cut(text, []byte(") "))
-	return err == nil && !bytes.HasPrefix(state, []byte("Z"))
+	_, state := process.Stat(pid)
+	return state != "" && state != "Z"
 }
 
 // tap stands before a server, and sees each request and its reply.

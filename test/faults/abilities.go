@@ -5,7 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"regent/test/processes"
+	proc "regent/test/process"
 )
 
 // Abilities is what this machine can do beyond signals and proxies.
@@ -50,7 +50,7 @@ func owned(pid int) bool {
 		if pid == os.Getpid() {
 			return true
 		}
-		pid, _ = processes.Stat(pid)
+		pid, _ = proc.Stat(pid)
 	}
 	return false
 }

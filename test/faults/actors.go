@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
 
 	"regent/test/checker"
 	"regent/test/faults/record"
-	"regent/test/processes"
+	proc "regent/test/process"
 )
 
 // group is an agent process, over all its lives.
@@ -150,7 +149,7 @@ type wrapper struct {
 func (w *wrapper) start() error {
 	args := []string{
 		"run", string(w.Election), "--server", w.proxy.URL(), "--timeout", "2s", "--candidate", w.Name, "--lease", w.session.plan.Lease.String(), "--restart",
-		"--", filepath.Join(w.session.setup.dir, lifespan), w.lifespans,
+		"--", w.session.setup.paths[lifespan], w.lifespans,
 	}
 	if w.Mode != "" {
 		args = append(args, w.Mode)
@@ -170,7 +169,7 @@ func (w *wrapper) now() *process {
 
 // beliefs are those of its commands: each believed for as long as it lived.
 func (w *wrapper) beliefs() (all []checker.Belief) {
-	found, _ := processes.Lifespans(w.lifespans)
+	found, _ := proc.Lifespans(w.lifespans)
 	for _, l := range found {
 		all = append(all, checker.Belief{
 			Who: fmt.Sprintf("%s/%d", w.Name, l.PID), Election: w.Election, Token: l.Token, From: l.First, Until: l.Last,
@@ -181,8 +180,8 @@ func (w *wrapper) beliefs() (all []checker.Belief) {
 
 // guard is the process that guards its command; 0 if there is none.
 func (w *wrapper) guard() int {
-	for pid := range processes.Children(w.now().pid()) {
-		if processes.IsGuard(pid) {
+	for pid := range proc.Children(w.now().pid()) {
+		if proc.IsGuard(pid) {
 			return pid
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"regent/test/checker"
 	"regent/test/faults/record"
-	"regent/test/processes"
+	proc "regent/test/process"
 	"regent/test/proxy"
 )
 
@@ -116,7 +116,7 @@ func (s *session) harmGuard(ctx context.Context, f Fault) error {
 		return err
 	}
 	sleep(ctx, f.For)
-	if processes.IsGuard(pid) { // it may have been replaced
+	if proc.IsGuard(pid) { // it may have been replaced
 		return syscall.Kill(pid, syscall.SIGCONT)
 	}
 	return nil

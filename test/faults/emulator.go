@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"regent/test/processes"
+	proc "regent/test/process"
 )
 
 // listenerAt is the process that listens at host:port on this machine; 0 if it cannot be found.
@@ -28,7 +28,7 @@ func listenerAt(address string) int {
 			}
 		}
 	}
-	for _, pid := range processes.All() {
+	for _, pid := range proc.All() {
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 		for _, file := range files {
 			if what, _ := os.Readlink(file); inodes[what] {

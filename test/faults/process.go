@@ -7,47 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"regent/test/processes"
+	proc "regent/test/process"
 )
-
-// starter starts processes from one thread that lives as long as it does: they are to die with this
-// process, and Linux takes the end of the thread that started them for that.
-type starter struct {
-	jobs chan func()
-	done chan struct{}
-}
-
-func newStarter() *starter {
-	s := &starter{jobs: make(chan func()), done: make(chan struct{})}
-	go func() {
-		runtime.LockOSThread() // and never unlock it: the thread ends here
-		defer close(s.done)
-		for job := range s.jobs {
-			job()
-		}
-	}()
-	return s
-}
-
-func (s *starter) start(cmd *exec.Cmd) (err error) {
-	started := make(chan struct{})
-	s.jobs <- func() {
-		defer close(started)
-		err = cmd.Start()
-	}
-	<-started
-	return err
-}
-
-func (s *starter) close() {
-	close(s.jobs)
-	<-s.done
-}
 
 // process is one that was started, in a session of its own.
 type process struct {
@@ -68,10 +33,10 @@ func (s *session) launch(name string, cmd *exec.Cmd) (*process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
+	cmd.SysProcAttr.Setsid = true
 	cmd.Stderr = log
 	cmd.Env = append(cmd.Env, s.mark())
-	if err := s.setup.starter.start(cmd); err != nil {
+	if err := proc.Begin(cmd); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	p := &process{cmd: cmd, gone: make(chan struct{})}
@@ -134,7 +99,7 @@ func (s *session) mustBeGone() error {
 		}
 		v := &Violation{}
 		for _, pid := range pids {
-			v.What = append(v.What, fmt.Sprintf("process %d is left behind: %q", pid, processes.Args(pid)))
+			v.What = append(v.What, fmt.Sprintf("process %d is left behind: %q", pid, proc.Args(pid)))
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
 		return v
@@ -143,7 +108,7 @@ func (s *session) mustBeGone() error {
 
 // left are the processes of this run that are still there.
 func (s *session) left() (pids []int) {
-	for _, pid := range processes.All() {
+	for _, pid := range proc.All() {
 		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if bytes.Contains(environ, []byte(s.mark()+"\x00")) {
 			pids = append(pids, pid)

@@ -46,11 +46,10 @@ const (
 // folder that the error names. A run that succeeds leaves nothing.
 func Run(ctx context.Context, c Config) (Result, error) {
 	if c.Setup == nil {
-		setup, err := NewSetup(ctx, SetupConfig{})
+		setup, err := NewSetup(SetupConfig{})
 		if err != nil {
 			return Result{}, err
 		}
-		defer setup.Close()
 		c.Setup = setup
 	}
 	dir, err := os.MkdirTemp(c.Dir, fmt.Sprintf("faults-%s-%d-*", c.Store, c.Seed))

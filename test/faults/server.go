@@ -10,7 +10,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/test/faults/record"
-	"regent/test/processes"
+	proc "regent/test/process"
 )
 
 // server is a `regent serve`, over all its lives.
@@ -35,7 +35,7 @@ type life struct {
 
 // newServer returns a server that is not started yet.
 func (s *session) newServer(i int, env, args []string) (*server, error) {
-	address, err := processes.Address()
+	address, err := proc.Address()
 	if err != nil {
 		return nil, err
 	}

@@ -1,17 +1,14 @@
 package faults
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"regent/emulators"
+	proc "regent/test/process"
 )
 
 // SetupConfig says where the emulators are: host:port, or "" to take them from the environment.
@@ -25,32 +22,28 @@ type SetupConfig struct {
 // time.
 type Setup struct {
 	SetupConfig
-	Can     Abilities
-	dir     string
-	starter *starter
+	Can   Abilities
+	paths map[program]string
 }
 
-// NewSetup builds the programs, which takes a minute where nothing is built yet. Close removes
-// them.
-func NewSetup(ctx context.Context, c SetupConfig) (*Setup, error) {
-	dir, err := os.MkdirTemp("", "regent-faults-*")
-	if err != nil {
-		return nil, err
-	}
-	r := (&Setup{dir: dir, Can: abilities(), starter: newStarter()}).With(c)
-	for _, args := range [][]string{
-		{"-o", dir, "regent/cmd/regent", "regent/test/faults/agent", "regent/test/processes/lifespan"},
-		{"-o", filepath.Join(dir, mortal), "-tags", "failpoints", "regent/cmd/regent"},
-	} {
-		if err := build(ctx, append([]string{"-overlay", c.Overlay}, args...)); err != nil {
-			r.Close()
-			return nil, err
+// NewSetup builds the programs, which takes a minute where nothing is built yet.
+func NewSetup(c SetupConfig) (*Setup, error) {
+	r := (&Setup{Can: abilities(), paths: map[program]string{}}).With(c)
+	for _, p := range []program{regent, mortal, agent, lifespan} {
+		with := p
+		if c.Overlay != "" {
+			with.Flags += " -overlay " + c.Overlay
 		}
+		path, err := with.Build()
+		if err != nil {
+			return nil, fmt.Errorf("faults: %w", err)
+		}
+		r.paths[p] = path
 	}
 	return r, nil
 }
 
-// With returns the same setup with other emulators. Close only the first.
+// With returns the same setup with other emulators.
 func (r *Setup) With(c SetupConfig) *Setup {
 	other := *r
 	other.SetupConfig = SetupConfig{
@@ -69,29 +62,14 @@ func (r *Setup) With(c SetupConfig) *Setup {
 	return &other
 }
 
-// The programs.
-const (
-	regent   = "regent"
-	mortal   = "mortal" // regent with failpoints
-	agent    = "agent"
-	lifespan = "lifespan"
+type program = proc.Program
+
+var (
+	regent   = proc.Regent
+	mortal   = proc.Mortal
+	agent    = program{Package: "regent/test/faults/agent"}
+	lifespan = program{Package: "regent/test/process/lifespan"}
 )
-
-func build(ctx context.Context, args []string) error {
-	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build"}, args...)...)
-	cmd.Stderr = &said
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("faults: %v: %w\n%s", cmd, err, &said)
-	}
-	return nil
-}
-
-// Close removes the built programs. All runs must have ended.
-func (r *Setup) Close() error {
-	r.starter.close()
-	return os.RemoveAll(r.dir)
-}
 
 // LeftOut returns a sentence for each kind of fault that is not tried on this machine.
 func (r *Setup) LeftOut() []string { return r.Can.leftOut() }
@@ -105,9 +83,9 @@ func (r *Setup) frozen(address string) int {
 }
 
 // command returns a command of a built program, with the environment of a program under test.
-func (r *Setup) command(program string, env []string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(r.dir, program), args...)
-	cmd.Env = append(environ(), env...)
+func (r *Setup) command(p program, env []string, args ...string) *exec.Cmd {
+	cmd := exec.Command(r.paths[p], args...)
+	cmd.Env = proc.Environ(env...)
 	return cmd
 }
 
@@ -117,13 +95,4 @@ func shifted(cmd *exec.Cmd, seconds int64) *exec.Cmd {
 	in := exec.Command("unshare", append([]string{"-T", "--monotonic", offset, "--boottime", offset, cmd.Path}, cmd.Args[1:]...)...)
 	in.Env = cmd.Env
 	return in
-}
-
-// environ returns our environment without variables that change the behaviour of a program under
-// test.
-func environ() []string {
-	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return strings.HasSuffix(name, "_EMULATOR_HOST") || strings.HasPrefix(name, "REGENT_") || name == "PORT" || name == variable
-	})
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,88 +18,58 @@ import (
 	"time"
 
 	"regent/store/memory"
+	"regent/test/process"
 )
 
 // transcripts is where what kubectl was told and said is kept.
 const transcripts = "../../.build/kubectl"
 
-// machine has the programs that the tests run.
-type machine struct {
-	*testing.T
-	bin string // a folder with regent and kubectl
-}
-
-// newMachine builds the programs. Another kubectl than that of go.mod may be named by KUBECTL.
-func newMachine(t *testing.T) machine {
+// programs makes a folder with regent and kubectl. Another kubectl than that of go.mod may be named
+// by KUBECTL.
+func programs(t *testing.T) (bin string) {
 	t.Helper()
-	m := machine{T: t, bin: t.TempDir()}
-	m.build("../..", "regent", "./cmd/regent")
-	if other := os.Getenv("KUBECTL"); other == "" {
-		m.build(".", "kubectl", "./kubectl")
-	} else if err := os.Symlink(other, filepath.Join(m.bin, "kubectl")); err != nil {
-		t.Fatal(err)
+	kubectl := os.Getenv("KUBECTL")
+	if kubectl == "" {
+		kubectl = process.Program{Package: "./kubectl"}.Path(t)
 	}
-	return m
-}
-
-func (m machine) build(dir, name, program string) {
-	m.Helper()
-	c := exec.CommandContext(m.Context(), "go", "build", "-o", filepath.Join(m.bin, name), program)
-	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
-		m.Fatalf("%v: %s", err, out)
+	bin = t.TempDir()
+	for name, path := range map[string]string{"regent": process.Regent.Path(t), "kubectl": kubectl} {
+		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
+	return bin
 }
 
 // session is a user of kubectl, and a server that can be stopped and started again on one store.
 type session struct {
-	machine
-	dir        string // where kubectl is run
-	url        string
-	env        []string
-	server     *exec.Cmd
-	transcript bytes.Buffer
+	*testing.T
+	dir, address string // where kubectl is run, and the server serves
+	url          string
+	env          []string
+	server       *process.Process
+	transcript   bytes.Buffer
 }
 
-func (m machine) session(t *testing.T) *session {
+func newSession(t *testing.T, bin string) *session {
 	t.Helper()
-	m.T = t
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := process.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close()
-	s := &session{machine: m, dir: t.TempDir(), url: "http://" + l.Addr().String()}
-	s.env = []string{"PATH=" + m.bin + ":" + os.Getenv("PATH"), "HOME=" + s.dir, "KUBECONFIG=" + filepath.Join(s.dir, "kubeconfig")}
-	t.Cleanup(s.stop)
+	s := &session{T: t, dir: t.TempDir(), address: address, url: "http://" + address}
+	s.env = []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + s.dir, "KUBECONFIG=" + filepath.Join(s.dir, "kubeconfig")}
 	return s
 }
 
 func (s *session) start() {
 	s.Helper()
-	s.server = exec.Command(filepath.Join(s.bin, "regent"), "serve", "--kubernetes", "--store", "file:"+filepath.Join(s.dir, "store"), "--listen", strings.TrimPrefix(s.url, "http://"))
-	var log bytes.Buffer
-	s.server.Stderr = &log
-	if err := s.server.Start(); err != nil {
-		s.Fatal(err)
-	}
-	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		if r, err := http.Get(s.url + "/health/ready"); err == nil {
-			r.Body.Close()
-			return
-		}
-		if time.Since(began) > time.Minute {
-			s.Fatalf("the server does not begin: %s", &log)
-		}
-	}
+	s.server = process.Serve(s.T, process.Regent.Command(s.T, "serve", "--kubernetes", "--store", "file:"+filepath.Join(s.dir, "store"), "--listen", s.address))
 }
 
 func (s *session) stop() {
-	if s.server != nil {
-		s.server.Process.Signal(os.Interrupt)
-		s.server.Wait()
-		s.server = nil
-	}
+	s.Helper()
+	s.server.End(s.T, os.Interrupt)
 }
 
 func (s *session) restart() {
@@ -238,7 +207,7 @@ func block(t *testing.T, language string) string {
 
 func TestKubectl(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t)
+	bin := programs(t)
 	for name, do := range map[string]func(*session){
 		"says what the README shows":                  (*session).asInTheReadme,
 		"reads and writes":                            (*session).readsAndWrites,
@@ -248,7 +217,7 @@ func TestKubectl(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := m.session(t)
+			s := newSession(t, bin)
 			s.start()
 			if out, err := s.say("regent kubeconfig --server " + s.url + " >kubeconfig"); err != nil {
 				t.Fatalf("%v: %s", err, out)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -19,57 +18,32 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/test/checker"
+	"regent/test/process"
 	"regent/test/proxy"
 )
 
-// process is a regent that is killed and started again on the same store and address.
-type process struct {
-	*testing.T
-	binary, store, address string
-	cmd                    *exec.Cmd
+// killed is a regent that is killed and started again on the same store and address.
+type killed struct {
+	*process.Process
+	t              *testing.T
+	store, address string
 }
 
-func newProcess(t *testing.T) *process {
+func newProcess(t *testing.T) *killed {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := process.Address()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{T: t, binary: filepath.Join(t.TempDir(), "regent"), store: "file:" + filepath.Join(t.TempDir(), "store"), address: l.Addr().String()}
-	l.Close()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", p.binary, "./cmd/regent")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	p := &killed{t: t, store: "file:" + filepath.Join(t.TempDir(), "store"), address: address}
 	p.begin()
-	t.Cleanup(p.kill)
 	return p
 }
 
 // begin starts the process, and waits until it serves.
-func (p *process) begin() {
-	p.Helper()
-	p.cmd = exec.Command(p.binary, "serve", "--kubernetes", "--store", p.store, "--listen", p.address)
-	p.cmd.Stderr = p.Output()
-	if err := p.cmd.Start(); err != nil {
-		p.Fatal(err)
-	}
-	for p.Context().Err() == nil {
-		if r, err := http.Get("http://" + p.address + "/health/ready"); err == nil {
-			r.Body.Close()
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
-func (p *process) kill() {
-	if p.cmd != nil {
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
-		p.cmd = nil
-	}
+func (p *killed) begin() {
+	p.t.Helper()
+	p.Process = process.Serve(p.t, process.Regent.Command(p.t, "serve", "--kubernetes", "--store", p.store, "--listen", p.address))
 }
 
 // heard is a transport that records what an elector hears.
@@ -180,7 +154,7 @@ func TestElectorsOfClientGoNeverLeadTogetherBehindABadProxy(t *testing.T) {
 		for _, hop := range hops {
 			hop.Set(proxy.Conditions{Latency: 50 * time.Millisecond, Jitter: 300 * time.Millisecond, Seed: *first})
 		}
-		server.kill()
+		server.Kill()
 		server.begin()
 		for _, hop := range hops {
 			hop.Reset()
@@ -200,7 +174,7 @@ func TestElectorsOfClientGoNeverLeadTogetherBehindABadProxy(t *testing.T) {
 }
 
 // judgeProcess holds a run on a real server to the promises.
-func (f *fleet) judgeProcess(server *process, electors []*elector) {
+func (f *fleet) judgeProcess(server *killed, electors []*elector) {
 	f.Helper()
 	api, err := client.New(client.Config{Server: "http://" + server.address})
 	if err != nil {

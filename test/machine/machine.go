@@ -22,19 +22,19 @@ const together = 8
 
 // Main runs the tests of a package that wants the machine for itself: go test runs as many packages
 // at a time as there are processors, and of these packages one after the other. It ends the
-// process, after cleanUp.
-func Main(m *testing.M, cleanUp func()) {
+// process.
+func Main(m *testing.M) {
 	flag.Parse()
 	n := 0
 	if testing.Short() {
 		n = together
 	}
-	MainTogether(m, n, cleanUp)
+	MainTogether(m, n)
 }
 
 // MainTogether is Main for tests of which so many run side by side in every form; 0 for as many as
 // the flags say.
-func MainTogether(m *testing.M, n int, cleanUp func()) {
+func MainTogether(m *testing.M, n int) {
 	DefaultSignals()
 	flag.Parse()
 	if n > 0 {
@@ -43,7 +43,6 @@ func MainTogether(m *testing.M, n int, cleanUp func()) {
 	unlock := lock()
 	code := m.Run()
 	unlock()
-	cleanUp()
 	os.Exit(code)
 }
 

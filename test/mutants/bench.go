@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// bench builds the tests of each folder once, with all bugs in them that a switch turns on, and runs
-// them with one of these or none.
+// bench builds the tests of each folder once, with all bugs in them that a switch turns on, and
+// runs them with one of these or none.
 type bench struct {
 	root  string
 	dir   string // of what is built; removed by close
@@ -37,8 +37,8 @@ type build struct {
 	err  error
 }
 
-// sound is a run of tests without a bug: why they prove nothing, nil if they pass, and how long they
-// took.
+// sound is a run of tests without a bug: why they prove nothing, nil if they pass, and how long
+// they took.
 type sound struct {
 	err  error
 	took time.Duration
@@ -216,8 +216,8 @@ func environ(list, bug string, emulators bool) []string {
 }
 
 // run runs tests that were built, with a bug or "" for none. It returns the first failure, "" if
-// there is none, and the tests that passed. The error is for tests that say nothing: there are none,
-// or they ended neither well nor with a failure.
+// there is none, and the tests that passed. The error is for tests that say nothing: there are
+// none, or they ended neither well nor with a failure.
 func (b *bench) run(ctx context.Context, tests Tests, built build, bug string, emulators bool, limit time.Duration) (failed string, passed []string, err error) {
 	output, err := os.Create(filepath.Join(b.dir, "output")) // a pipe would be kept open by processes that the tests leave behind
 	if err != nil {

@@ -8,9 +8,9 @@
 // Each bug is a file patches/NAME.patch: a line that says what is wrong, the property that it
 // breaks, the packages whose tests must catch it, each by itself and in their short form, and a
 // unified diff. Where such a package is slow, some of its tests are named, which are tried first:
-// if they let the bug pass, or are gone, the whole package decides. A hunk is found by its lines, which
-// must stand in the file exactly once, so it has no line numbers. To add a bug, make it in the
-// source, write the head, append the output of git diff, and take the change back. After the
+// if they let the bug pass, or are gone, the whole package decides. A hunk is found by its lines,
+// which must stand in the file exactly once, so it has no line numbers. To add a bug, make it in
+// the source, write the head, append the output of git diff, and take the change back. After the
 // product has changed,
 //
 //	go run ./test/mutants/refresh

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Mutation is a small change that was computed: a condition negated, a bound moved by one, a call or
-// an assignment left out.
+// Mutation is a small change that was computed: a condition negated, a bound moved by one, a call
+// or an assignment left out.
 type Mutation struct {
 	File   string // from the root of the module
 	Line   int

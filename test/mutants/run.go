@@ -17,8 +17,8 @@ type Config struct {
 	Built     []Mutant
 	Quick     bool // only the quick ones, each with the first of its tests
 	Emulators bool // also those that need emulators, which the environment then has to name or be able to start
-	// Limit is how long the tests of one bug may run at least: a minute if it is zero. Tests that run
-	// for longer, and five times longer than without the bug, have failed.
+	// Limit is how long the tests of one bug may run at least: a minute if it is zero. Tests that
+	// run for longer, and five times longer than without the bug, have failed.
 	Limit time.Duration
 	// Heard, unless it is nil, is called with each verdict as soon as there is one.
 	Heard func(Verdict)

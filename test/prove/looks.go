@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -110,16 +109,20 @@ func crashes(ctx context.Context, seed uint64) (tally, error) {
 }
 
 // bugs returns the bugs to plant.
-func bugs(c config) (chosen []mutants.Mutant, err error) {
+func bugs(c config) ([]mutants.Mutant, error) {
 	all, err := mutants.All()
 	if c.night || err != nil {
 		return all, err
 	}
-	quick := slices.DeleteFunc(all, func(m mutants.Mutant) bool { return !m.Quick })
-	for n := 0; n < len(quick); n += c.share {
-		chosen = append(chosen, quick[n])
+	return drawn(c, slices.DeleteFunc(all, func(m mutants.Mutant) bool { return !m.Quick })), nil
+}
+
+// drawn returns one in c.share of the things. So many draws that follow each other draw all.
+func drawn[T any](c config, all []T) (chosen []T) {
+	for n := c.draw % c.share; n < len(all); n += c.share {
+		chosen = append(chosen, all[n])
 	}
-	return chosen, nil
+	return chosen
 }
 
 // byFolder groups bugs by the folder of their first tests, which are built and run without a bug
@@ -187,6 +190,9 @@ func longTests() []goTest {
 			"TestTheBestBidderAliveLeadsAfterEveryTakeover|TestTenInstancesOnOneDocumentElectByOneBallot|" +
 			"TestManyCandidatesCostATakeoverAsManyCallsAsTwo"},
 		{"./test/clients", "TestGoClientsTrustNoWallClock"},
+		{"./leadership/client", "TestBeliefsNeverOverlapWhileClocksAreWithinTheDrift|TestBeliefsBeyondTheDriftOverlapByNoMoreThanIsPredicted"},
+		{"./test/belief", "TestStatesThatDifferByPermutationAreOne|TestTheBestBidderLeadsInEveryStateOfABallot|" +
+			"TestHandOverMakesNoSecondLeader|TestNoChildOutlivesItsParent"},
 		{"./test/faults", "TestALieIsFound|TestABugOfTheServerIsFound|TestNoLeaderIsKeptWaitingByAServerThatStops"},
 	}
 }
@@ -195,15 +201,6 @@ func longTests() []goTest {
 type goTest struct{ dir, names string }
 
 func (g goTest) count() int64 { return int64(strings.Count(g.names, "|") + 1) }
-
-// longSteps returns the groups of long tests that the set wants.
-func longSteps(c config) (chosen []goTest) {
-	all := longTests()
-	for n := 0; n < len(all); n += c.share {
-		chosen = append(chosen, all[n])
-	}
-	return chosen
-}
 
 // runs returns the step that runs the group of that number.
 func runs(groups []goTest) func(context.Context, uint64) (tally, error) {
@@ -253,32 +250,17 @@ func tested(t tally, output []byte, err error) (tally, error) {
 // faultRuns has what fault runs share, built when the first one needs it.
 type faultRuns struct {
 	dir   string
-	once  sync.Once
-	setup *faults.Setup
-	err   error
-	built atomic.Bool
+	setup func() (*faults.Setup, error)
 }
 
-func (g *faultRuns) get(ctx context.Context) (*faults.Setup, error) {
-	g.once.Do(func() {
-		g.setup, g.err = faults.NewSetup(ctx, faults.SetupConfig{})
-		g.built.Store(g.err == nil)
-	})
-	return g.setup, g.err
-}
-
-// close removes the built programs.
-func (g *faultRuns) close() error {
-	if !g.built.Load() {
-		return nil
-	}
-	return g.setup.Close()
+func newFaultRuns(dir string) faultRuns {
+	return faultRuns{dir, sync.OnceValues(func() (*faults.Setup, error) { return faults.NewSetup(faults.SetupConfig{}) })}
 }
 
 // breaks returns the step that makes a fault run on a store.
-func (g *faultRuns) breaks(store faults.Store) func(context.Context, uint64) (tally, error) {
+func (g faultRuns) breaks(store faults.Store) func(context.Context, uint64) (tally, error) {
 	return func(ctx context.Context, seed uint64) (tally, error) {
-		setup, err := g.get(ctx)
+		setup, err := g.setup()
 		if err != nil {
 			return nil, err
 		}
@@ -292,7 +274,7 @@ func (g *faultRuns) breaks(store faults.Store) func(context.Context, uint64) (ta
 		case err != nil:
 			return nil, err
 		}
-		t := tally{"runs": 1, "operations": int64(r.Operations), "unknown outcomes": int64(r.Unknown), "changes": int64(r.Changes), "changes of leader": int64(r.Leaders), "events delivered": int64(r.Deliveries)}
+		t := tally{"runs": 1, "operations": int64(r.Operations), "unknown outcomes": int64(r.Unknown), "changes": int64(r.Changes), "changes of leader": int64(r.Leaders), "events delivered": int64(r.Deliveries), "excuses": int64(r.Late)}
 		for _, n := range r.Faults {
 			t["faults"] += int64(n)
 		}

@@ -2,9 +2,9 @@
 // far it has searched:
 //
 //	states       all states of a model of the protocol                  (package belief)
-//	simulation   years of elections, from seeds                        (package simulation)
 //	crash        the local store, as crashes and bad disks leave it     (package crash)
 //	mutants      planted bugs, which the tests must catch               (package mutants)
+//	simulation   years of elections, from seeds                        (package simulation)
 //	file, firestore, spanner   real processes, with faults              (package faults)
 //	tests        the long forms of the tests of real processes    (packages test, test/faults)
 //	lock, command, announcing  some of these for much longer            (night set only)
@@ -60,6 +60,7 @@ type config struct {
 	dir      string
 	only     []string
 	share    int
+	draw     int
 	seed     uint64
 	together int
 }
@@ -70,6 +71,7 @@ func parse(args []string) (c config, err error) {
 	flags.StringVar(&c.dir, "dir", ".build/prove", "the folder of the report and of what was found")
 	only := flags.String("only", "", "the parts to do, separated by commas; all if empty")
 	flags.IntVar(&c.share, "share", 1, "do only one in so many steps of the quick set")
+	flags.IntVar(&c.draw, "draw", 0, "which of these shares of the planted bugs and tests; the next number means the next ones")
 	flags.Uint64Var(&c.seed, "seed", 1, "the first seed of each part")
 	flags.IntVar(&c.together, "together", 3, "how many fault runs run side by side")
 	flags.SetOutput(io.Discard) // run's error says it once
@@ -91,8 +93,8 @@ func parse(args []string) (c config, err error) {
 
 func (c config) validate() error {
 	switch {
-	case c.share < 1, c.together < 1, c.seed < 1:
-		return usage("-share, -together and -seed are 1 or more")
+	case c.share < 1, c.together < 1, c.seed < 1, c.draw < 0:
+		return usage("-share, -together and -seed are 1 or more, and -draw is 0 or more")
 	case c.night && c.share > 1:
 		return usage("-share is for the quick set; stop a night whenever you like")
 	case c.dir == "":
@@ -118,7 +120,7 @@ func run(args []string) error {
 	debug.SetGCPercent(800)
 	debug.SetMemoryLimit(memoryLimit)
 	began := time.Now()
-	faultRuns := &faultRuns{dir: c.dir}
+	faultRuns := newFaultRuns(c.dir)
 	all, err := parts(c, faultRuns)
 	if err != nil {
 		return err
@@ -127,7 +129,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(p.run(ctx), faultRuns.close())
+	err = p.run(ctx)
 	fmt.Print(p.report())
 	if err == nil {
 		fmt.Printf("ok  \tregent/test/prove\t%.3fs\n", time.Since(began).Seconds())

@@ -66,18 +66,18 @@ func (t tally) add(more tally) {
 }
 
 // parts returns all parts, in the order of the report.
-func parts(c config, faultRuns *faultRuns) ([]part, error) {
+func parts(c config, faultRuns faultRuns) ([]part, error) {
 	planted, err := bugs(c)
-	models, groups, long := models(c), byFolder(planted), longSteps(c)
+	models, groups, long := models(c), byFolder(planted), drawn(c, longTests())
 	tested := 0
 	for _, g := range long {
 		tested += int(g.count())
 	}
 	return []part{
 		whole(part{name: "states", unit: "models", side: computes, things: len(models), step: searches(models)}, len(models)),
-		{name: "simulation", unit: "election-hours", quick: 10 * hoursAYear, night: 100 * hoursAYear, side: computes, step: simulate},
 		{name: "crash", unit: "images", quick: 1_000, night: 100_000, side: computes, step: crashes},
 		whole(part{name: "mutants", unit: "bugs", side: computes, things: len(groups), step: plants(c, groups)}, len(planted)),
+		{name: "simulation", unit: "election-hours", quick: 10 * hoursAYear, night: 100 * hoursAYear, side: computes, step: simulate},
 		{name: "file", unit: "runs", quick: 30, night: 1_200, each: 1, side: waits, step: faultRuns.breaks("file")},
 		{name: "firestore", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: faultRuns.breaks("firestore")},
 		{name: "spanner", unit: "runs", quick: 10, night: 400, each: 1, side: waits, step: faultRuns.breaks("spanner")},

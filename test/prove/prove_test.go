@@ -344,14 +344,14 @@ func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 	t.Parallel()
 	all := []part{{name: "both", quick: 1, night: 1}, {name: "late", night: 1}}
 	for _, args := range []string{
-		"-seed 0", "-share 0", "-together 0", "-seed -1", "-night -share 2", "-only nobody", "-only both,", "-only late", "-dir=", "-wrong", "states",
+		"-seed 0", "-share 0", "-draw -1", "-together 0", "-seed -1", "-night -share 2", "-only nobody", "-only both,", "-only late", "-dir=", "-wrong", "states",
 	} {
 		_, err := begin(append([]string{"-dir", t.TempDir()}, strings.Fields(args)...), all...)
 		if _, wrong := errors.AsType[usage](err); !wrong {
 			t.Errorf("%s: %v", args, err)
 		}
 	}
-	for _, args := range []string{"", "-share 8", "-only both", "-night -only late,both -share 1", "-seed 9"} {
+	for _, args := range []string{"", "-share 8 -draw 9", "-only both", "-night -only late,both -share 1", "-seed 9"} {
 		if _, err := begin(append([]string{"-dir", t.TempDir()}, strings.Fields(args)...), all...); err != nil {
 			t.Errorf("%s: %v", args, err)
 		}
@@ -411,18 +411,29 @@ func TestEveryBugIsPlantedByOneStep(t *testing.T) {
 	}
 }
 
+func TestAsManyDrawsAsSharesLookAtEverything(t *testing.T) {
+	t.Parallel()
+	all, got := []string{"a", "b", "c", "d", "e"}, []string{}
+	for draw := 7; draw < 7+3; draw++ {
+		got = append(got, drawn(config{share: 3, draw: draw}, all)...)
+	}
+	if slices.Sort(got); !slices.Equal(got, all) {
+		t.Errorf("drawn: %v", got)
+	}
+}
+
 // A test of real processes that does less with -short must be in the table of long tests, or be a
 // part of its own.
 func TestEveryTestWithAShortFormHasItsLongForm(t *testing.T) {
 	t.Parallel()
-	own := []string{"TestNoFaultBreaksAPromiseOnFile", "TestNoFaultBreaksAPromiseOnFirestore", "TestNoFaultBreaksAPromiseOnSpanner"}
+	own := []string{"TestNoCandidateBelievesInAnEndedLease", "TestNoFaultBreaksAPromiseOnFile", "TestNoFaultBreaksAPromiseOnFirestore", "TestNoFaultBreaksAPromiseOnSpanner"}
 	known := map[string]bool{}
 	for _, g := range longTests() {
 		for name := range strings.SplitSeq(g.names, "|") {
 			known[g.dir+" "+name] = true
 		}
 	}
-	for _, dir := range []string{"./test", "./test/clients", "./test/faults"} {
+	for _, dir := range []string{"./test", "./test/clients", "./test/faults", "./test/belief", "./leadership/client"} {
 		files, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s has no tests: %v", dir, err)
@@ -434,7 +445,7 @@ func TestEveryTestWithAShortFormHasItsLongForm(t *testing.T) {
 			}
 			for _, f := range strings.Split(string(text), "\nfunc ")[1:] {
 				name, _, _ := strings.Cut(f, "(")
-				short := regexp.MustCompile(`machine\.(Share|Size|LongOnly)\(`).MatchString(f)
+				short := regexp.MustCompile(`machine\.(Share|Size|LongOnly)\(|testing\.Short\(\) \{\n\t\tt\.Skip`).MatchString(f)
 				if strings.HasPrefix(name, "Test") && !slices.Contains(own, name) && short != known[dir+" "+name] {
 					t.Errorf("%s: %s: has a short form: %t, is among the long tests: %t", file, name, short, known[dir+" "+name])
 				}

@@ -22,7 +22,7 @@ func (p *proof) table() string {
 	if p.night {
 		set = "The night set"
 	} else if p.share > 1 {
-		set = fmt.Sprintf("One in %d of the quick set", p.share)
+		set = fmt.Sprintf("One in %d of the quick set, draw %d", p.share, p.draw)
 	}
 	fmt.Fprintf(&b, "%s, seeds from %d, in %v\n\n| part | looked at | found |\n|---|---|---|\n", set, p.state.Seed, p.state.Took.Round(time.Second))
 	for _, c := range p.progress {

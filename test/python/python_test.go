@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regent/test/process"
 	"slices"
 	"strings"
 	"testing"
@@ -18,10 +19,7 @@ func TestPythonPackage(t *testing.T) {
 	t.Parallel()
 	python := need(t, "python3")
 	readAll(t)
-	regent := filepath.Join(t.TempDir(), "regent")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", regent, "regent/cmd/regent").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	regent := process.Regent.Path(t)
 	modules, err := filepath.Glob(filepath.Join(home, "tests", "test_*.py"))
 	if err != nil || len(modules) < 5 {
 		t.Fatalf("test modules: %q, %v", modules, err)

@@ -8,30 +8,20 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
+	"regent/test/process"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
 
-// regent is the binary, built once.
-var regent = sync.OnceValues(func() (string, error) {
-	binary := filepath.Join(scratch, "regent")
-	return binary, build(binary, repository, "./cmd/regent")
-})
-
 // ask runs regent with no environment but env, and returns its output.
 func ask(t *testing.T, env []string, args ...string) string {
 	t.Helper()
-	binary, err := regent()
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(ctx, process.Regent.Path(t), args...)
 	cmd.Env = append([]string{"HOME=" + t.TempDir()}, env...)
 	out, _ := cmd.CombinedOutput()
 	if ctx.Err() != nil {

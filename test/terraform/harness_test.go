@@ -3,6 +3,7 @@ package terraform
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -10,9 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regent/test/process"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -35,47 +36,14 @@ func (c checkout) folder(example string) string {
 	return filepath.Join(c.root, "terraform", "examples", example)
 }
 
-// scratch is a folder that all tests share, removed when they are done.
-var scratch string
-
-// built is the folder of the provider, once for all tests of a run.
-var built = sync.OnceValues(func() (string, error) {
-	mirror := filepath.Join(scratch, "mirror")
-	platform := runtime.GOOS + "_" + runtime.GOARCH
-	binary := filepath.Join(mirror, "registry.terraform.io/hashicorp/google/6.50.0", platform, "terraform-provider-google_v6.50.0")
-	return mirror, build(binary, ".", "./provider")
-})
-
-func build(binary, module, pkg string) error {
-	cmd := exec.Command("go", "build", "-o", binary, pkg)
-	cmd.Dir = module
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
-	}
-	return nil
-}
-
-func TestMain(m *testing.M) { os.Exit(runAll(m)) }
-
-func runAll(m *testing.M) int {
-	flag.Parse()
-	folder, err := os.MkdirTemp("", "regent-terraform-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(folder)
-	scratch = folder
-	return m.Run()
-}
-
 // newCheckout returns a copy with all its folders initialized. Without Terraform the test is
 // skipped, unless everything must be proved.
 func newCheckout(t *testing.T, examples ...string) checkout {
 	t.Helper()
 	needTerraform(t)
-	mirror, err := built()
-	if err != nil {
+	mirror := t.TempDir()
+	provider := filepath.Join(mirror, "registry.terraform.io/hashicorp/google/6.50.0", runtime.GOOS+"_"+runtime.GOARCH, "terraform-provider-google_v6.50.0")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(provider), 0o700), os.Symlink(process.Program{Package: "./provider"}.Path(t), provider)); err != nil {
 		t.Fatal(err)
 	}
 	c := checkout{root: t.TempDir()}

@@ -16,6 +16,7 @@ import (
 	"regent/leadership/instance"
 	"regent/leadership/wire"
 	"regent/store/memory"
+	"regent/test/process"
 )
 
 var update = flag.Bool("update", false, "rewrite the types that are generated from openapi.yaml")
@@ -30,23 +31,11 @@ func TestThePackage(t *testing.T) {
 		t.Fatalf("there are no tests: %v", err)
 	}
 	node := exec.CommandContext(t.Context(), "node", append([]string{"--test"}, tests...)...)
-	node.Env = append(os.Environ(), "REGENT_TEST_SERVER="+serve(t), "REGENT_BINARY="+program(t),
+	node.Env = append(os.Environ(), "REGENT_TEST_SERVER="+serve(t), "REGENT_BINARY="+process.Regent.Path(t),
 		"REGENT_SQLFENCE="+filepath.Join(top(), "leadership", "fence", "sqlfence", "table.go"))
 	if out, err := node.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-}
-
-// program builds regent, for tests that stop and start their server.
-func program(t *testing.T) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "regent")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", name, "regent/cmd/regent")
-	build.Dir = top()
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return name
 }
 
 func serve(t *testing.T) string {

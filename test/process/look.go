@@ -1,6 +1,4 @@
-// Package processes looks at the processes of this machine, for tests that kill, stop and count
-// them.
-package processes
+package process
 
 import (
 	"bytes"

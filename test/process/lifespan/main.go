@@ -18,7 +18,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/boottime"
-	"regent/test/processes"
+	"regent/test/process"
 )
 
 const interval = 4 * time.Millisecond
@@ -36,7 +36,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	l := processes.Lifespan{Token: leadership.Token(token), Parent: os.Getppid(), PID: os.Getpid(), First: boottime.Now()}
+	l := process.Lifespan{Token: leadership.Token(token), Parent: os.Getppid(), PID: os.Getpid(), First: boottime.Now()}
 	f, err := l.Create(dir)
 	if err != nil {
 		log.Fatal(err)

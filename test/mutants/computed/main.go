@@ -1,7 +1,7 @@
 // Command computed tries computed mutations of a package: each condition negated, each bound moved
 // by one, each call and each assignment left out, one at a time.
 //
-//	go run ./test/mutants/computed [-by FOLDER,FOLDER] [-only TEXT] [-share N -first K] [-again FILE] FOLDER
+//	go run ./test/mutants/computed [-by FOLDER,…] [-only TEXT] [-share N] [-again FILE] FOLDER
 //
 // It prints the mutations that no short test notices, and the share of those that are. The tests of
 // the package are asked, and then those of the folders of -by. It exits with 1 if fewer than 95 of

@@ -155,7 +155,7 @@ func TestNewEpochRaisesTheTokenInTheSameCommitAndTheOldOneHearsOfIt(t *testing.T
 	s, events := playEvents(t, s, 3*time.Second, approve("op", 1, 0, true))
 	r := s.Record
 	if len(events) != 2 || events[0].Token != 1 || events[1].Type != leadership.EventEpoch || events[1].Token != 2 || events[1].LeaderID != "ann" ||
-		events[1].Actor != "op" || events[1].Reason != "fine" || r.Token != 2 || r.KeyHash != hash('a') || !r.HeartbeatAt.Equal(s.Now) {
+		events[1].Actor != "op" || events[1].Reason != "fine" || events[1].Detail != `{"from":1}` || r.Token != 2 || r.KeyHash != hash('a') || !r.HeartbeatAt.Equal(s.Now) {
 		t.Fatalf("got %+v, %+v", events, r)
 	}
 	requireNothing(t, "a retry", s, approve("op", 1, 0, true))

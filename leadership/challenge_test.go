@@ -104,14 +104,14 @@ func TestALeaderIsSafeForMinTermAndTheCandidateIsToldForHowLong(t *testing.T) {
 		t.Errorf("a candidate that is not better is told %+v with %+v", e, e.Cause)
 	}
 	x := leadership.Explain(s, "bob")
-	if len(x.Causes) != 2 || x.Causes[0].Code != leadership.ReasonHeld || x.Causes[1].Because == "" || x.Causes[1].Left != 15*time.Second {
+	if len(x.Causes) != 2 || x.Causes[0].Code != leadership.ReasonHeld || x.Causes[0].LeaderID != "ann" || x.Causes[1].Because == "" || x.Causes[1].Left != 15*time.Second {
 		t.Errorf("explained as %+v", x.Causes)
 	}
 	if s = play(t, s, e.RetryAfter, asks(bidder("bob", 2))); s.Record.Standing.Challenger != "bob" {
 		t.Errorf("and then: %+v", s.Record)
 	}
 	x = leadership.Explain(s, "ann")
-	if !x.Leads || len(x.Causes) != 1 || x.Causes[0].Code != leadership.ReasonOutranked || !x.Causes[0].Until.Equal(s.Record.EndsBy) {
+	if !x.Leads || len(x.Causes) != 1 || x.Causes[0].Code != leadership.ReasonOutranked || !x.Causes[0].Until.Equal(s.Record.EndsBy) || x.Causes[0].Because != `"bob" is the better candidate` {
 		t.Errorf("the leader is told %+v", x)
 	}
 }

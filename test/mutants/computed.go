@@ -22,13 +22,11 @@ import (
 
 // Survey says which packages are mutated, and which tests are asked.
 type Survey struct {
-	Root     string   // of the module; "" for that of the working directory
-	Dir      string   // of the package to mutate
-	By       []string // the folders of the packages whose short tests are asked, one after the other
-	Only     string   // the mutations whose String has this text in it
-	Share    int      // only one mutation of so many, beginning with that number
-	First    int
-	Together int // how many mutations are tried at the same time
+	Root     string                            // of the module; "" for that of the working directory
+	Dir      string                            // of the package to mutate
+	By       []string                          // the folders of the packages whose short tests are asked, one after the other
+	Only     func(m Mutation, number int) bool // which mutations are tried; nil for all
+	Together int                               // how many mutations are tried at the same time
 	Heard    func(m Mutation, killed string)
 }
 
@@ -75,7 +73,7 @@ func (s Survey) Run(ctx context.Context) (Surveyed, error) {
 	var result Surveyed
 	err = together(len(all), s.Together, func(i int) error {
 		m, killed := all[i], ""
-		if !strings.Contains(m.String(), s.Only) || i%s.Share != s.First%s.Share {
+		if s.Only != nil && !s.Only(m, i) {
 			return nil
 		}
 		for _, e := range asked {

@@ -34,14 +34,13 @@ type mutator struct {
 	in    string // the function
 	conds map[ast.Expr]bool
 	drops map[ast.Stmt]bool
-	cases map[ast.Node]ast.Node // the switch that asks what is in its cases, which have no coverage of their own
+	stmts []ast.Stmt // that the walk is in; the innermost has coverage, but not all that is in it
 }
 
 // mutate notes the mutations of a file.
 func (m *mutator) mutate(f file) {
 	m.file, m.added = f, nil
 	m.conds, m.drops = map[ast.Expr]bool{}, map[ast.Stmt]bool{}
-	m.cases = map[ast.Node]ast.Node{}
 	for _, d := range f.Decls {
 		if d, is := d.(*ast.FuncDecl); is && d.Body != nil {
 			m.in = d.Name.Name
@@ -65,8 +64,15 @@ func (m *mutator) walk(body ast.Node) {
 		if d, is := n.(*ast.GenDecl); is && d.Tok == token.CONST {
 			return false
 		}
+		outer := m.stmts
+		switch n := n.(type) {
+		case *ast.BlockStmt, *ast.CaseClause, *ast.CommClause:
+		case ast.Stmt:
+			m.stmts = append(m.stmts, n)
+		}
 		after := m.enter(n)
 		closed = append(closed, func() {
+			m.stmts = outer
 			for _, text := range slices.Backward(after) {
 				m.added = append(m.added, insertion{m.offset(n.End()), text})
 			}
@@ -93,7 +99,6 @@ func (m *mutator) enter(n ast.Node) (after []string) {
 			for _, c := range n.Body.List {
 				for _, e := range c.(*ast.CaseClause).List {
 					m.conds[e] = true
-					ast.Inspect(e, func(in ast.Node) bool { m.cases[in] = n; return true })
 				}
 			}
 		}
@@ -154,10 +159,7 @@ func (m *mutator) droppable(list []ast.Stmt) {
 
 func (m *mutator) add(n ast.Node, change string) (number int) {
 	line := m.set.Position(n.Pos()).Line
-	if asks := m.cases[n]; asks != nil {
-		n = asks
-	}
-	at := m.set.Position(n.Pos())
+	at := m.set.Position(m.stmts[len(m.stmts)-1].Pos())
 	m.all = append(m.all, Mutation{m.name, line, m.in, change, [2]int{at.Line, at.Column}})
 	return len(m.all)
 }

@@ -61,6 +61,30 @@ func TestEveryPropertyHasABug(t *testing.T) {
 	}
 }
 
+func TestEveryMutationThatIsExplainedIsThere(t *testing.T) {
+	t.Parallel()
+	for line := range strings.Lines(equivalents) {
+		if strings.HasPrefix(line, "\t") {
+			continue
+		}
+		name, _, _ := strings.Cut(line, " ")
+		source, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		f, err := parse(name, source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m mutator
+		m.mutate(f)
+		if !slices.ContainsFunc(m.all, func(m Mutation) bool { return m.Name()+"\n" == line && m.explained() }) {
+			t.Errorf("there is no %q, or nothing says why no test can notice it", line)
+		}
+	}
+}
+
 func TestPatchesThatArePlantedNowhereOrTwiceAreRefused(t *testing.T) {
 	t.Parallel()
 	const head = "Wrong.\n\nProperty: tokens only rise\nCaught-by: sum TestOf\n"

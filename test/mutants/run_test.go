@@ -1,6 +1,7 @@
 package mutants_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,6 +60,35 @@ func TestShapes(t *testing.T) {
 	}
 }
 `,
+	"abs/abs.go": `package abs
+
+func Of(n int) (m int) {
+	switch {
+	case n == 0:
+		m++
+	case n < 0 && n != -7:
+		n = -n
+	}
+	defer func() { m-- }()
+	return n + 1
+}
+`,
+	"abs/abs_test.go": `package abs
+
+import "testing"
+
+func TestOf(t *testing.T) {
+	if Of(-3) != 3 || Of(3) != 3 {
+		t.Error("the absolute value of 3 is not 3")
+	}
+}
+
+func TestOfNothing(t *testing.T) {
+	if Of(0) != 0 {
+		t.Error("the absolute value of 0 is not 0")
+	}
+}
+`,
 	"bad/bad_test.go": `package bad
 
 import "testing"
@@ -67,9 +97,10 @@ func TestThatFails(t *testing.T) { t.Error("always") }
 `,
 }
 
-func TestABugIsCaughtOnlyIfItsTestsFailBecauseOfIt(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
+// smallModule writes the module into a folder of its own.
+func smallModule(t *testing.T) (root string) {
+	t.Helper()
+	root = t.TempDir()
 	for name, text := range small {
 		file := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -79,6 +110,37 @@ func TestABugIsCaughtOnlyIfItsTestsFailBecauseOfIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return root
+}
+
+// What is done with 0 changes nothing, so no test can notice those two.
+func TestComputedMutationsThatNoTestNoticesSurvive(t *testing.T) {
+	t.Parallel()
+	killed := map[string]string{}
+	s := mutants.Survey{Root: smallModule(t), Dir: "abs", By: []string{"abs"}, Together: 1, Heard: func(m mutants.Mutation, by string) { killed[m.String()] = by }}
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"abs/abs.go:5: Of: not n == 0":                      "--- FAIL: TestOf",
+		"abs/abs.go:6: Of: without m++":                     "",
+		"abs/abs.go:7: Of: not n < 0 && n != -7":            "--- FAIL: TestOf",
+		"abs/abs.go:7: Of: not n < 0":                       "--- FAIL: TestOf",
+		"abs/abs.go:7: Of: n < 0 with <=":                   "",
+		"abs/abs.go:7: Of: not n != -7":                     "--- FAIL: TestOf",
+		"abs/abs.go:8: Of: without n = -n":                  "--- FAIL: TestOf",
+		"abs/abs.go:10: Of: without defer func() { m-- }()": "--- FAIL: TestOf",
+		"abs/abs.go:10: Of: without m--":                    "--- FAIL: TestOf",
+	}
+	if !maps.Equal(killed, want) || r.Mutations != len(want) || len(r.Survivors) != 2 {
+		t.Errorf("%d mutations, %d survive: %q", r.Mutations, len(r.Survivors), killed)
+	}
+}
+
+func TestABugIsCaughtOnlyIfItsTestsFailBecauseOfIt(t *testing.T) {
+	t.Parallel()
+	root := smallModule(t)
 	plant := func(name, removed, added, tests string) mutants.Mutant {
 		m, err := mutants.Parse(name, "Wrong.\n\nProperty: tokens only rise\nCaught-by: "+tests+
 			"\n--- a/sum/sum.go\n+++ b/sum/sum.go\n@@ @@\n-"+removed+"\n+"+added+"\n")

@@ -1,7 +1,7 @@
 // Command computed tries computed mutations of a package: each condition negated, each bound moved
 // by one, each call and each assignment left out, one at a time.
 //
-//	go run ./test/mutants/computed [-by FOLDER,FOLDER] [-only TEXT] [-share N -first K] FOLDER
+//	go run ./test/mutants/computed [-by FOLDER,…] [-only TEXT] [-share N] [-again FILE] FOLDER
 //
 // It prints the mutations that no short test notices, and the share of those that are. The tests of
 // the package are asked, and then those of the folders of -by. It exits with 1 if fewer than 95 of
@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -34,6 +35,7 @@ func run() error {
 	only := flag.String("only", "", "try only mutations that have this text: a file, a function, a change")
 	share := flag.Int("share", 1, "try one mutation of so many")
 	first := flag.Int("first", 0, "begin with the mutation of that number")
+	again := flag.String("again", "", "try only the survivors in this output of an earlier run")
 	verbose := flag.Bool("v", false, "say of each mutation which test has noticed it")
 	flag.Parse()
 	if flag.NArg() != 1 {
@@ -42,7 +44,15 @@ func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	dir := filepath.ToSlash(filepath.Clean(flag.Arg(0)))
-	s := mutants.Survey{Dir: dir, By: []string{dir}, Only: *only, Share: max(1, *share), First: *first, Together: runtime.GOMAXPROCS(0)}
+	s := mutants.Survey{Dir: dir, By: []string{dir}, Together: runtime.GOMAXPROCS(0)}
+	survived, err := os.ReadFile(cmp.Or(*again, os.DevNull))
+	if err != nil {
+		return err
+	}
+	s.Only = func(m mutants.Mutation, number int) bool {
+		return strings.Contains(m.String(), *only) && number%max(*share, 1) == *first%max(*share, 1) &&
+			(*again == "" || strings.Contains(string(survived), "SURVIVED "+m.String()+"\n"))
+	}
 	if *by != "" {
 		s.By = append(s.By, strings.Split(*by, ",")...)
 	}

@@ -8,11 +8,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"regent/test/process"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"regent/test/process"
 )
 
 func TestAFullServerSaysSoOnceAMinuteAndIsDegradedForOne(t *testing.T) {

@@ -63,8 +63,8 @@ func (p Program) build() (string, error) {
 	}
 }
 
-// watch opens what the program is built from, so that no result of a test that runs it is taken from
-// the cache after a change. The cache looks only at files of the test's own module.
+// watch opens what the program is built from, so that no result of a test that runs it is taken
+// from the cache after a change. The cache looks only at files of the test's own module.
 func (p Program) watch(dir string) error {
 	const files = `{{if not .Standard}}{{.Dir}}{{range .EmbedFiles}}{{"\n"}}{{$.Dir}}/{{.}}{{end}}{{end}}`
 	out, err := p.tool(dir, "list", "-deps", "-f", files)

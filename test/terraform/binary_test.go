@@ -8,12 +8,13 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
-	"regent/test/process"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"regent/test/process"
 )
 
 // ask runs regent with no environment but env, and returns its output.

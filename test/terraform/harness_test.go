@@ -11,10 +11,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regent/test/process"
 	"runtime"
 	"strings"
 	"testing"
+
+	"regent/test/process"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -253,6 +253,10 @@ func (s torn) List(_ context.Context, _ string, after leadership.Election, _ int
 	return leadership.Listing{Snapshots: []leadership.Snapshot{s.snap}, Next: s.snap.Record.Election}, nil
 }
 
+func (s torn) Get(context.Context, leadership.Election) (leadership.Snapshot, error) {
+	return s.snap, nil
+}
+
 func (s torn) Held(ctx context.Context, after leadership.Election, limit int) (leadership.Listing, error) {
 	return s.List(ctx, "", after, limit)
 }
@@ -311,6 +315,9 @@ func TestAListThatBreaksOffIsAnErrorAndNotItsEnd(t *testing.T) {
 	s := leadership.New(torn{store})
 	if n, err := s.ExpireAll(t.Context()); !errors.Is(err, leadership.StoreUnavailable) || n != 1 {
 		t.Errorf("expire all: got %d, %v; want the one that was listed, and %s", n, err, leadership.StoreUnavailable)
+	}
+	if tree, err := s.Tree(t.Context(), "jobs"); !errors.Is(err, leadership.StoreUnavailable) || tree.Complete {
+		t.Errorf("a tree: got %+v, %v; want what was listed, and %s", tree, err, leadership.StoreUnavailable)
 	}
 }
 

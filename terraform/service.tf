@@ -9,6 +9,9 @@ locals {
   # With another issuer, Google stays one for the scheduler's tokens.
   issuers = var.auth == "oidc" ? distinct([var.oidc_issuer, local.google]) : [local.google]
 
+  # The domain, because var.ingress may keep an instance from its own run.app URL.
+  probe = concat(var.auth_probe_required ? ["required"] : [], var.domain == null ? [] : ["https://${var.domain}"])
+
   # Variables of `regent serve`.
   settings = merge({
     REGENT_STORE         = local.store
@@ -33,8 +36,8 @@ locals {
     REGENT_PEER_AUDIENCES = join(",", [for name, peer in var.peers : "${name}=${coalesce(peer.audience, peer.url)}"])
     }, var.events_region == null ? {} : {
     REGENT_EVENTS_ENDPOINT = "${var.events_region}-pubsub.googleapis.com:443"
-    }, var.auth == "platform" && var.domain != null ? {
-    REGENT_AUTH_PROBE = "https://${var.domain}" # var.ingress may keep an instance from its own run.app URL
+    }, var.auth == "platform" && length(local.probe) > 0 ? {
+    REGENT_AUTH_PROBE = join(",", local.probe)
     } : {}, var.auth == "oidc" ? {
     REGENT_AUTH_ISSUER = join(",", local.issuers)
   } : {})

@@ -449,6 +449,13 @@ variable "auth" {
   }
 }
 
+variable "auth_probe_required" {
+  description = "With auth platform, answer no call before the instance has seen that Cloud Run refuses one without a token, however long that takes. Otherwise it waits 10 s. The service must reach its own URL: its domain, or its run.app URL if ingress lets it."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
 variable "oidc_issuer" {
   description = "With auth oidc, the issuer of the agents' tokens, as their iss has it. With another one than Google the policy names principals as ISSUER|SUBJECT."
   type        = string

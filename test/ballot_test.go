@@ -72,11 +72,12 @@ func TestTheBestBidderAliveLeadsAfterEveryTakeover(t *testing.T) {
 func TestTenInstancesOnOneDocumentElectByOneBallot(t *testing.T) {
 	machine.Share(t)
 	const instances = 10
+	rounds := machine.Size(2, 10)
 	counter := proxy.NewCounter(t, emulators.Firestore(t))
 	f := newFleet(t, atFirestoreHere(t, counter.Addr()), instances)
 	p := leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: machine.Size(time.Second, leadership.DefaultWindow)}
 	e := f.begin("ten", p)
-	for round := range machine.Size(2, 10) {
+	for round := range rounds {
 		for i := range instances {
 			f.join(e, i, fmt.Sprintf("r%02d-c%02d", round, i), int64((i*7+round)%instances))
 		}
@@ -94,6 +95,7 @@ func TestTenInstancesOnOneDocumentElectByOneBallot(t *testing.T) {
 		f.judge(e, grant)
 		f.dismiss(e)
 	}
+	f.history(e, rounds+1)
 }
 
 // Many candidates of different priorities wait at two instances. A change of leader costs as many
@@ -110,7 +112,8 @@ func TestManyCandidatesCostATakeoverAsManyCallsAsTwo(t *testing.T) {
 	}
 	f.settle(e, *crowded)
 	t.Logf("%d candidates are in line after %v", *crowded, boottime.Now()-begun)
-	for round := range machine.Size(3, 20) {
+	rounds := machine.Size(3, 20)
+	for round := range rounds {
 		grant := f.handOver(e, func() {})
 		calls := f.updates(e)
 		t.Logf("takeover %d: %d transactions, %d bids, %v", round, calls, f.bids(grant), grant.ended-f.released)
@@ -122,6 +125,7 @@ func TestManyCandidatesCostATakeoverAsManyCallsAsTwo(t *testing.T) {
 		f.judge(e, grant)
 	}
 	f.dismiss(e)
+	f.history(e, rounds+1)
 }
 
 // opening opens one more handle on the same data.
@@ -196,8 +200,9 @@ type fleet struct {
 	sites []*site
 	waits sync.WaitGroup
 
-	released time.Duration // when the last release began
-	stall    atomic.Int64  // the longest time for which this process stood still, since the release
+	missed   machine.Excuses // turns that the best bidder missed because of the machine
+	released time.Duration   // when the last release began
+	stall    atomic.Int64    // the longest time for which this process stood still, since the release
 
 	mu       sync.Mutex // guards all below
 	under    map[*attempt]leadership.Election
@@ -236,6 +241,7 @@ func newFleet(t testing.TB, open opening, n int) *fleet {
 	}
 	running.Go(func() { f.watchStalls(ctx) })
 	t.Cleanup(func() { f.waits.Wait(); end(); running.Wait() })
+	t.Cleanup(func() { f.missed.Check(t) })
 	t.Cleanup(f.dismissAll)
 	for _, s := range f.sites {
 		for s.inst.Degraded() != "" {
@@ -502,10 +508,11 @@ func bidsIn(grant attempt) (all []leadership.Bid) {
 func (f *fleet) bids(grant attempt) int { return len(bidsIn(grant)) }
 
 // judge checks a grant: each better bid is of a candidate that was killed, or whose instance was,
-// or that this machine has kept from asking in time. It reports how many bids were in, and whether
-// a better one has missed its turn because of the machine.
-func (f *fleet) judge(e leadership.Election, grant attempt) (bids int, missed bool) {
+// or that this machine has kept from asking in time, which is an excuse. It reports how many bids
+// were in.
+func (f *fleet) judge(e leadership.Election, grant attempt) (bids int) {
 	f.t.Helper()
+	f.missed.Attempt(1)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r := grant.change.Record
@@ -514,7 +521,7 @@ func (f *fleet) judge(e leadership.Election, grant attempt) (bids int, missed bo
 	}
 	all := bidsIn(grant)
 	priority := f.bidders[r.LeaderID].priority
-	better := 0
+	better, missed := 0, []leadership.CandidateID(nil)
 	for _, bid := range all {
 		b := f.bidders[bid.CandidateID]
 		if b == nil || bid.Priority != b.priority {
@@ -527,16 +534,19 @@ func (f *fleet) judge(e leadership.Election, grant attempt) (bids int, missed bo
 		switch better++; {
 		case before(b.killed, grant) || before(time.Duration(f.sites[b.site].cut.Load()), grant):
 		case f.slow(e, b.site):
-			missed = true
+			missed = append(missed, bid.CandidateID)
 		default:
 			f.t.Errorf("%s of priority %d was granted, and %+v has bid and was there:\n%s", r.LeaderID, priority, bid, f.toldOf(e))
 		}
+	}
+	if missed != nil {
+		f.missed.Excuse("%s: %s was granted, and %v missed their turns", e, r.LeaderID, missed)
 	}
 	var detail struct{ Bids, Place int }
 	if err := json.Unmarshal([]byte(grant.change.Events[len(grant.change.Events)-1].Detail), &detail); err != nil || detail.Place > better+1 || detail.Bids < detail.Place {
 		f.t.Errorf("%d bids are better than that of %s, and its event says %+v (%v)", better, r.LeaderID, detail, err)
 	}
-	return len(all), missed
+	return len(all)
 }
 
 // before reports whether there was a death before the grant was decided.
@@ -600,7 +610,6 @@ type figures struct {
 	took    []time.Duration
 	several int // had more than one bid
 	killed  int // had a bidder or an instance that died
-	missed  int // a better bidder missed its turn because of the machine
 }
 
 // String gives the durations' median and the greatest of a hundred.
@@ -610,7 +619,7 @@ func (f figures) String() string {
 	}
 	slices.Sort(f.took)
 	at := func(q float64) time.Duration { return f.took[int(q*float64(len(f.took)-1))].Round(time.Millisecond) }
-	return fmt.Sprintf("%d takeovers, p50 %v, p99 %v; with several bids %d, with a death %d, a turn missed because of the machine %d", len(f.took), at(0.5), at(0.99), f.several, f.killed, f.missed)
+	return fmt.Sprintf("%d takeovers, p50 %v, p99 %v; with several bids %d, with a death %d", len(f.took), at(0.5), at(0.99), f.several, f.killed)
 }
 
 // run makes so many changes of leader, with candidates that come before and after the release; with
@@ -638,9 +647,7 @@ func (f *fleet) run(e leadership.Election, p leadership.BallotPolicy, n int, dea
 		})
 		all.took = append(all.took, grant.ended-f.released)
 		if p.HasBallot() {
-			bids, missed := f.judge(e, grant)
-			all.several += count(bids > 1)
-			all.missed += count(missed)
+			all.several += count(f.judge(e, grant) > 1)
 		}
 		all.killed += count(death)
 		for _, s := range f.sites {

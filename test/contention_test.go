@@ -35,12 +35,15 @@ func TestManyCandidatesAtTwoServersElectOneLeaderEach(t *testing.T) {
 
 func contend(t *testing.T, servers ...*server) {
 	ctx, rounds, elections := within(t, 5*time.Minute), machine.Size(2, 3), machine.Size(5, elections)
+	var unanswered machine.Excuses
+	unanswered.Attempt(rounds * elections * contenders)
+	defer unanswered.Check(t)
 	keys := make([]leadership.Key, contenders)
 	for i := range keys {
 		keys[i] = leadership.NewKey()
 	}
 	for round := range rounds {
-		winners := campaign(ctx, t, servers, keys, elections)
+		winners := campaign(ctx, t, &unanswered, servers, keys, elections)
 		for e, who := range winners {
 			if len(who) != 1 {
 				t.Fatalf("round %d, %s: %d winners: %+v", round, e, len(who), who)
@@ -48,7 +51,7 @@ func contend(t *testing.T, servers ...*server) {
 			if who[0].token != leadership.Token(round+1) {
 				t.Errorf("round %d, %s: token %d, want %d", round, e, who[0].token, round+1)
 			}
-			stepDown(ctx, t, servers, e, who[0], keys)
+			stepDown(ctx, t, &unanswered, servers, e, who[0], keys)
 		}
 		if len(winners) != elections {
 			t.Errorf("round %d: %d elections have a winner, want %d", round, len(winners), elections)
@@ -59,13 +62,14 @@ func contend(t *testing.T, servers ...*server) {
 	}
 }
 
-// untilAnswered makes the call again, in the short form, while the store does not answer in time,
-// as on a machine that is very busy.
-func untilAnswered[T any](ctx context.Context, call func() (T, error)) (answer T, err error) {
+// untilAnswered makes the call again, with an excuse, while the store does not answer in time, as
+// on a machine that is very busy.
+func untilAnswered[T any](e *machine.Excuses, call func() (T, error)) (answer T, err error) {
 	for {
-		answer, err = call()
-		unanswered := errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, leadership.OutcomeUnknown)
-		if !testing.Short() || !unanswered || ctx.Err() != nil {
+		if answer, err = call(); !again(err) {
+			return answer, err
+		}
+		if e.Excuse("%v", err); e.Err() != nil {
 			return answer, err
 		}
 	}
@@ -86,7 +90,7 @@ func candidate(i int) leadership.CandidateID {
 
 // campaign lets every candidate ask once for each election, each candidate beginning at another
 // one.
-func campaign(ctx context.Context, t *testing.T, servers []*server, keys []leadership.Key, elections int) map[leadership.Election][]winner {
+func campaign(ctx context.Context, t *testing.T, unanswered *machine.Excuses, servers []*server, keys []leadership.Key, elections int) map[leadership.Election][]winner {
 	t.Helper()
 	var mu sync.Mutex
 	winners := make(map[leadership.Election][]winner)
@@ -96,7 +100,7 @@ func campaign(ctx context.Context, t *testing.T, servers []*server, keys []leade
 			api := servers[who%len(servers)].client
 			for i := range elections {
 				e := electionName((i + who) % elections)
-				g, err := untilAnswered(ctx, func() (leadership.Grant, error) {
+				g, err := untilAnswered(unanswered, func() (leadership.Grant, error) {
 					return api.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: candidate(who), Key: &keys[who], LeaseDuration: time.Hour})
 				})
 				switch {
@@ -114,10 +118,10 @@ func campaign(ctx context.Context, t *testing.T, servers []*server, keys []leade
 	return winners
 }
 
-func stepDown(ctx context.Context, t *testing.T, servers []*server, e leadership.Election, w winner, keys []leadership.Key) {
+func stepDown(ctx context.Context, t *testing.T, unanswered *machine.Excuses, servers []*server, e leadership.Election, w winner, keys []leadership.Key) {
 	t.Helper()
 	for _, s := range servers { // once at each server: twice is the same as once
-		_, err := untilAnswered(ctx, func() (leadership.Lease, error) {
+		_, err := untilAnswered(unanswered, func() (leadership.Lease, error) {
 			return s.client.Release(ctx, leadership.LeaseRequest{Election: e, CandidateID: candidate(w.contender), Key: keys[w.contender], Token: w.token})
 		})
 		if err != nil {

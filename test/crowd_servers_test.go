@@ -24,6 +24,7 @@ type crowdServers struct {
 	clients []*client.Client   // of each
 	calls   func() proxy.Calls // of the store, since the last time; nil if they are not counted
 	memory  func() memory      // of all instances together
+	logs    func() string      // of instances in processes of their own
 }
 
 // memory has bytes by their use.
@@ -58,7 +59,7 @@ func serveInProcess(t testing.TB) crowdServers {
 	t.Cleanup(func() { leases.Close() })
 	var counter storetest.Counter
 	_, address := host(t, &storetest.Fake{Store: leases, Around: counter.Count})
-	return crowdServers{servers: []string{address}, clients: []*client.Client{clientOf(t, address)}, calls: func() proxy.Calls { return counter.Take() }, memory: collected}
+	return crowdServers{servers: []string{address}, clients: []*client.Client{clientOf(t, address)}, calls: func() proxy.Calls { return counter.Take() }, memory: collected, logs: func() string { return "" }}
 }
 
 func clientOf(t testing.TB, address string) *client.Client {
@@ -97,6 +98,12 @@ func serveProcesses(t testing.TB, in place, n int) crowdServers {
 			bytes += resident(t, p.cmd.Process.Pid)
 		}
 		return memory{"resident": bytes}
+	}
+	s.logs = func() (all string) {
+		for _, p := range processes {
+			all += p.URL + ":\n" + p.log.String()
+		}
+		return all
 	}
 	return s
 }

@@ -3,6 +3,7 @@ package test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -170,15 +171,15 @@ func (p *crowdRun) gather(kind load.Kind, from string) *load.Crowd {
 		p.tb.Fatal(err)
 	}
 	p.tb.Cleanup(c.Leave)
-	p.await(c, func(r load.Report) bool { return r.Present })
+	p.await(c, "all to be there", func(r load.Report) bool { return r.Present })
 	took := time.Since(begin)
 	<-time.After(time.Second) // those that have asked stand in line
 	p.note("%d %s: there after %v, each with %v", n, kind, took.Round(time.Millisecond), p.memory().minus(before).per(n))
 	return c
 }
 
-// await reads reports until one is as wanted.
-func (p *crowdRun) await(c *load.Crowd, want func(load.Report) bool) load.Report {
+// await reads reports until one is as wanted, which what says in words.
+func (p *crowdRun) await(c *load.Crowd, what string, want func(load.Report) bool) load.Report {
 	p.tb.Helper()
 	deadline := time.After(2 * time.Minute)
 	for {
@@ -191,9 +192,31 @@ func (p *crowdRun) await(c *load.Crowd, want func(load.Report) bool) load.Report
 				return r
 			}
 		case <-deadline:
-			p.tb.Fatalf("the crowd does not do what it should; so far:%v", p)
+			p.tb.Fatalf("waits for %s in vain. The agents:\n%s\nThe servers:\n%s\nSo far:%v", what, states(p.waiters, p.watchers, c), p.logs(), p)
 		}
 	}
+}
+
+// states describes what the agents of the crowds do, those that there are.
+func states(crowds ...*load.Crowd) string {
+	all := map[string]int{}
+	for _, c := range crowds {
+		if c == nil {
+			continue
+		}
+		c.Ask()
+		for late := time.After(10 * time.Second); ; {
+			select {
+			case r, ok := <-c.Reports:
+				if maps.Copy(all, r.States); ok && r.States == nil {
+					continue
+				}
+			case <-late:
+			}
+			break
+		}
+	}
+	return fmt.Sprint(all)
 }
 
 // settle waits until all calls of the store after a change are made, and returns the calls since
@@ -291,8 +314,8 @@ func (p *crowdRun) deaths(n int) {
 // takeover waits until another leads, and all have heard of it.
 func (p *crowdRun) takeover() (*load.Grant, *load.Heard) {
 	p.tb.Helper()
-	grant := p.await(p.waiters, func(r load.Report) bool { return r.Grant != nil }).Grant
-	heard := p.await(p.watchers, func(r load.Report) bool { return r.Heard != nil && r.Heard.Revision == grant.Revision }).Heard
+	grant := p.await(p.waiters, "a waiter to lead", func(r load.Report) bool { return r.Grant != nil }).Grant
+	heard := p.await(p.watchers, fmt.Sprintf("all watchers to have revision %d", grant.Revision), func(r load.Report) bool { return r.Heard != nil && r.Heard.Revision == grant.Revision }).Heard
 	key, err := leadership.ParseKey(grant.Key)
 	if err != nil {
 		p.tb.Fatal(err)

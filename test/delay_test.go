@@ -154,8 +154,9 @@ func (p *pair) await(who string, r leadership.Revision) (time.Duration, error) {
 	}
 }
 
-// patience is how long anything may take that should take milliseconds.
-const patience = 20 * time.Second
+// patience is how long anything may take that should take milliseconds: no promise, but an end to
+// the waiting for what never comes.
+const patience = 2 * time.Minute
 
 // agent is a candidate with a key for one term.
 type agent struct {
@@ -210,7 +211,7 @@ func (p *pair) round(ann, bob *agent, took delays) error {
 	}
 	waiting := make(chan answer, 1)
 	go func() {
-		c, err := p.acquire(p.b, bob, patience)
+		c, err := p.acquire(p.b, bob, leadership.MaxWait)
 		waiting <- answer{c, err}
 	}()
 	<-time.After(30 * time.Millisecond) // bob stands in line

@@ -216,6 +216,12 @@ func (f *fates) add(fate string, err error) {
 	f.counts[fate]++
 }
 
+func (f *fates) count(fate string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.counts[fate]
+}
+
 func (f *fates) String() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

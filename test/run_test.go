@@ -27,8 +27,8 @@ var trials = flag.Int("trials", 0, "how often a regent run is harmed; 0 for 128,
 const (
 	contests      = 16
 	storeContests = 8
-	// contestLease is three times the shortest: a tenth of it is what a busy machine may take to run
-	// the process that ends a command. With less a server in Firestore warns.
+	// contestLease is three times the shortest: a tenth of it is what a busy machine may take to
+	// run the process that ends a command. With less a server in Firestore warns.
 	contestLease = 3 * time.Second
 	runPatience  = 30 * time.Second
 )

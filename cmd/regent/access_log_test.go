@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"regent/httpapi/access/authn"
 	"regent/leadership"
 	"regent/leadership/wire"
 )
@@ -34,4 +35,21 @@ func TestCallersThatAreNotKnownDoNotFillTheLog(t *testing.T) {
 			t.Errorf("1000 calls a second later leave %d lines, want 10", n)
 		}
 	})
+}
+
+func TestACallerIsVerifiedAtOnceOrNot(t *testing.T) {
+	t.Parallel()
+	for _, auth := range []string{authNone, authOIDC} {
+		a := &access{}
+		if auth == authOIDC {
+			o, err := authn.NewOIDC(authn.OIDCConfig{Issuers: []string{defaultIssuer}, Audiences: []string{"regent"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.who = o
+		}
+		if r := httptest.NewRequest("GET", "/v1/elections", nil); a.verified(r) != (auth == authNone) {
+			t.Errorf("with --auth %s a caller without a token is verified: %v", auth, a.verified(r))
+		}
+	}
 }

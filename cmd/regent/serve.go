@@ -248,7 +248,7 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	defer beside.close()
 	config.Doors = beside.byPath
 	api := httpapi.New(config)
-	server, hurry := newServer(timing.Handler(m.pipeline.Meters, m.pipeline.Tracers, api, who.wrap(api)), ready.crowd.displaced, m.log)
+	server, hurry := newServer(timing.Handler(m.pipeline.Meters, m.pipeline.Tracers, api, who.wrap(api), who.verified), ready.crowd.displaced, m.log)
 	done := make(chan error, 1)
 	go func() { done <- at.serve(server.Server) }()
 	c.greet(m.log, at, s)

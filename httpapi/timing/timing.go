@@ -23,9 +23,11 @@ import (
 // Handler returns the handler with its requests timed and traced. api, which may be wrapped by the
 // handler, finds the route of a request.
 //
-// A request continues its caller's trace (header traceparent), even if nothing is exported. Streams
-// and health checks are neither timed nor traced.
-func Handler(meters metric.MeterProvider, tracers trace.TracerProvider, api, handler http.Handler) http.Handler {
+// A request continues its caller's trace (header traceparent), even if nothing is exported, if
+// verified says that its caller is known. Any other begins a trace with a link to the caller's: a
+// stranger does not decide which of its requests are sampled. Streams and health checks are neither
+// timed nor traced.
+func Handler(meters metric.MeterProvider, tracers trace.TracerProvider, api, handler http.Handler, verified func(*http.Request) bool) http.Handler {
 	_, noMeters := meters.(noopmetric.MeterProvider)
 	_, noTracers := tracers.(nooptrace.TracerProvider)
 	if noMeters && noTracers {
@@ -33,7 +35,10 @@ func Handler(meters metric.MeterProvider, tracers trace.TracerProvider, api, han
 	}
 	routes := routesOf(api)
 	traced := otelhttp.NewHandler(handler, "", otelhttp.WithMeterProvider(meters), otelhttp.WithTracerProvider(tracers),
-		otelhttp.WithPropagators(propagation.TraceContext{}), otelhttp.WithServerName(server))
+		otelhttp.WithPropagators(propagation.TraceContext{}), otelhttp.WithServerName(server),
+		otelhttp.WithPublicEndpointFn(func(r *http.Request) bool {
+			return trace.SpanContextFromContext(r.Context()).IsValid() && !verified(r)
+		}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		route := routes.of(r)
 		switch {

@@ -48,7 +48,7 @@ func newEdge(t *testing.T, answer time.Duration) *edge {
 	}
 	door := httpapi.Door{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })}
 	api := httpapi.New(httpapi.Config{Service: instance.Guard(i, m), Doors: map[string]httpapi.Door{"/apis": door, "/": door}})
-	timed := timing.Handler(meters, tracers, api, api)
+	timed := timing.Handler(meters, tracers, api, api, func(r *http.Request) bool { return r.Header.Get("Authorization") != "" })
 	server := httptest.NewUnstartedServer(timed)
 	server.Config = httpapi.Server(timed, nil).Server
 	server.Config.WriteTimeout = cmp.Or(answer, server.Config.WriteTimeout)
@@ -173,7 +173,7 @@ func TestARequestContinuesItsCallersTraceToTheStore(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, 0)
 	const traceID = "0af7651916cd43dd8448eb211c80319c"
-	e.do("POST", "/v1/elections/jobs:acquire", acquireAnn, "traceparent", "00-"+traceID+"-b7ad6b7169203331-01")
+	e.do("POST", "/v1/elections/jobs:acquire", acquireAnn, "traceparent", "00-"+traceID+"-b7ad6b7169203331-01", "Authorization", "Bearer ann")
 	names := make(map[string]bool)
 	for _, s := range e.spans.Ended() {
 		names[s.Name()] = true
@@ -183,6 +183,29 @@ func TestARequestContinuesItsCallersTraceToTheStore(t *testing.T) {
 	}
 	if !names["POST /v1/elections/{election}:acquire"] || !names["store update"] || len(names) != 2 {
 		t.Errorf("spans %v", names)
+	}
+}
+
+func TestAStrangerDoesNotDecideWhatIsSampled(t *testing.T) {
+	t.Parallel()
+	e := newEdge(t, 0)
+	const traceID = "0af7651916cd43dd8448eb211c80319c"
+	for _, sampled := range []string{"00", "01"} {
+		e.do("GET", "/v1/elections/jobs", "", "traceparent", "00-"+traceID+"-b7ad6b7169203331-"+sampled)
+	}
+	var linked int
+	for _, s := range e.spans.Ended() {
+		if s.SpanContext().TraceID().String() == traceID {
+			t.Errorf("span %q is of the stranger's trace", s.Name())
+		}
+		for _, l := range s.Links() {
+			if l.SpanContext.TraceID().String() == traceID {
+				linked++
+			}
+		}
+	}
+	if linked != 2 { // the server's sampler takes all
+		t.Errorf("%d spans with a link to the stranger's trace, want 2", linked)
 	}
 }
 

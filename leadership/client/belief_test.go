@@ -283,6 +283,9 @@ func play(t *testing.T, n int, rates ...int64) judged {
 }
 
 func TestBeliefsNeverOverlapWhileClocksAreWithinTheDrift(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays for a minute; make prove runs it")
+	}
 	t.Parallel()
 	j := play(t, 300, 999, 999, 1000, 1001, 1100, 2000)
 	t.Logf("%+v", j)
@@ -292,6 +295,9 @@ func TestBeliefsNeverOverlapWhileClocksAreWithinTheDrift(t *testing.T) {
 }
 
 func TestBeliefsBeyondTheDriftOverlapByNoMoreThanIsPredicted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays for a minute; make prove runs it")
+	}
 	t.Parallel()
 	j := play(t, 100, 500, 900, 998, 1000)
 	t.Logf("%+v", j)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,9 +100,9 @@ func TestWithoutTheSecretNoSheetIsSentOrHeardUntilItIsKnown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bus := &memberBus{cut: make(map[*memberLine]bool), ears: make(map[*memberLine]memberEar)}
-		away, asked := errors.New("the store is away"), 0
+		away, asked := errors.New("the store is away"), new(atomic.Int64)
 		a := sealedBy(t, &memberLine{bus}, func() ([]byte, error) {
-			if asked++; asked < 3 {
+			if asked.Add(1) < 3 {
 				return nil, away
 			}
 			return []byte("the store's"), nil
@@ -114,8 +115,8 @@ func TestWithoutTheSecretNoSheetIsSentOrHeardUntilItIsKnown(t *testing.T) {
 		if err := a.Publish(t.Context(), []byte("sheet")); err != nil {
 			t.Fatal(err)
 		}
-		if heard, refused := a.state(); !slices.Equal(heard, []string{"sheet"}) || refused > 0 || asked != 3 {
-			t.Errorf("heard %q, refused %d, asked for the secret %d times", heard, refused, asked)
+		if heard, refused := a.state(); !slices.Equal(heard, []string{"sheet"}) || refused > 0 || asked.Load() != 3 {
+			t.Errorf("heard %q, refused %d, asked for the secret %d times", heard, refused, asked.Load())
 		}
 	})
 }

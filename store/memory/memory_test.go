@@ -16,6 +16,8 @@ func TestTheJournalKeepsItsContract(t *testing.T) { storetest.RunJournal(t, back
 
 func TestTheProtocolHoldsOnMemory(t *testing.T) { storetest.RunProtocol(t, backing) }
 
+func TestTheProtocolHoldsOnMemoryOverHTTP(t *testing.T) { storetest.RunProtocolOverHTTP(t, backing) }
+
 func BenchmarkMemory(b *testing.B) { storetest.Bench(b, backing) }
 
 func BenchmarkMemoryJournal(b *testing.B) { storetest.BenchJournal(b, backing) }

@@ -1,8 +1,8 @@
 // Package storetest is the one suite that every store has to pass.
 //
 // RunStore holds a Store to each sentence of its contract, and RunJournal its Journal, with a
-// Ledger on it; RunProtocol holds a whole subject (a Service on a store, or the same behind HTTP)
-// to the protocol. A new backend is a Harness of a few lines. A failing case quotes the rule that
+// Ledger on it; RunProtocol holds a Service on a store to the protocol, and RunProtocolOverHTTP the
+// same behind HTTP. A new backend is a Harness of a few lines. A failing case quotes the rule that
 // was broken.
 package storetest
 

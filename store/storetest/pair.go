@@ -26,6 +26,7 @@ type pair struct {
 	backing Backing
 	a, b    Subject
 	keys    map[string]leadership.Key
+	began   time.Time
 }
 
 func (p *pair) advance(d time.Duration) {
@@ -133,11 +134,12 @@ func (p *pair) vacant(l leadership.Lease, token leadership.Token) {
 	}
 }
 
-// about expects a duration that may have shrunk by what the case took so far.
+// about expects a duration that may have shrunk by what the case took so far, and by a second of
+// spread or guard.
 func (p *pair) about(what string, got, want time.Duration) {
 	p.Helper()
-	if got > want || got < want-slack {
-		p.Errorf("%s is %v, want %v or a little less", what, got, want)
+	if took := time.Since(p.began); got > want || got < want-took-1100*time.Millisecond {
+		p.Errorf("%s is %v after %v, want %v or a little less", what, got, took, want)
 	}
 }
 

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
+	"regent/leadership/instance"
 )
 
 // A call that changes something names what it changes: a token, a revision, the id of an order, an
@@ -39,6 +41,7 @@ type repeat struct {
 	before []step
 	call   func(*repeated) step // as it is decided on then
 	undo   []step
+	next   []step             // of the leader of another term, as it begins
 	want   [5]leadership.Code // of a copy in each situation; "" for none
 }
 
@@ -52,6 +55,7 @@ type repeated struct {
 	store   leadership.Store
 	service Subject // what leads to a situation needs no server
 	via     Subject // of the call under way
+	answer  any     // to the last call of the ledger, as far as a copy has the same one
 	key     map[leadership.CandidateID]leadership.Key
 }
 
@@ -176,6 +180,84 @@ func judged(v leadership.Verdict) func(*repeated) step {
 	}
 }
 
+// ledger is that of the call under way.
+func (r *repeated) ledger() instance.Ledger {
+	if client, is := r.via.(instance.Ledger); is {
+		return client
+	}
+	return leadership.NewLedger(r.service.(*leadership.Service), journalOf(r, r.store))
+}
+
+func opened(l leadership.LeaseRequest) step {
+	return func(ctx context.Context, r *repeated) error {
+		_, err := r.ledger().OpenJournal(ctx, l)
+		return err
+	}
+}
+
+// leaves is a put of a checkpoint.
+func leaves(sequence int64) func(leadership.LeaseRequest) step {
+	return func(l leadership.LeaseRequest) step {
+		return func(ctx context.Context, r *repeated) (err error) {
+			r.answer, err = r.ledger().PutCheckpoint(ctx, leadership.CheckpointRequest{
+				LeaseRequest: l, Sequence: sequence, Data: fmt.Appendf(nil, "%d", sequence),
+			})
+			return err
+		}
+	}
+}
+
+func appended(after leadership.Index) func(leadership.LeaseRequest) step {
+	return func(l leadership.LeaseRequest) step {
+		return func(ctx context.Context, r *repeated) error {
+			h, err := r.ledger().AppendJournal(ctx, leadership.AppendRequest{LeaseRequest: l, After: after, Entries: entries(int(after)+1, 2)})
+			r.answer = h.Index
+			return err
+		}
+	}
+}
+
+func snapped(upTo leadership.Index) func(leadership.LeaseRequest) step {
+	return func(l leadership.LeaseRequest) step {
+		return func(ctx context.Context, r *repeated) error {
+			h, err := r.ledger().SnapshotJournal(ctx, leadership.SnapshotRequest{LeaseRequest: l, UpTo: upTo, Data: fmt.Appendf(nil, "%d", upTo)})
+			r.answer = h.Index
+			return err
+		}
+	}
+}
+
+// inherited is an acquire that asks for the checkpoint of the leader before.
+func inherited(who leadership.CandidateID) step {
+	return func(ctx context.Context, r *repeated) error {
+		key := r.key[who]
+		g, err := r.via.Acquire(ctx, leadership.AcquireRequest{Election: r.Election, CandidateID: who, Key: &key, Inherit: true})
+		if ledger, is := r.ledger().(*leadership.Ledger); is && err == nil { // a Service alone does not look at it
+			g.Inherited, err = ledger.Inherit(ctx, g)
+		}
+		r.answer = g.Inherited
+		return err
+	}
+}
+
+// written is a call of the ledger by the leader at the time of the first, and write one by the
+// leader at the time of the step.
+func written(call func(leadership.LeaseRequest) step) func(*repeated) step {
+	return func(r *repeated) step {
+		l := r.now()
+		return call(r.of(l.LeaderID, l.Token))
+	}
+}
+
+func write(call func(leadership.LeaseRequest) step) step {
+	return func(ctx context.Context, r *repeated) error { return written(call)(r)(ctx, r) }
+}
+
+// childDeleted deletes the child of an election.
+func childDeleted(ctx context.Context, r *repeated) error {
+	return made(Subject.Delete, leadership.DeleteRequest{Election: r.Election + "." + theChild, DeleteCommand: leadership.DeleteCommand{Force: true}})(ctx, r)
+}
+
 var (
 	pause      = leadership.OrderCommand{Kind: leadership.OrderPause, For: aLong}
 	ban        = leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "dan", For: aLong}
@@ -184,8 +266,12 @@ var (
 	mismatched = [5]leadership.Code{"", leadership.RevisionMismatch, leadership.RevisionMismatch, leadership.RevisionMismatch, leadership.RevisionMismatch}
 )
 
-// repeats is the table. The ledger's calls are not in it; nor are those that change no record, and
-// those that a clock alone decides (tick).
+// stale is the answer to a copy of a call of the ledger once a later leader has opened the log.
+// Until then the log's own mark admits the leader before: its copies are known.
+const stale = leadership.TokenStale
+
+// repeats is the table. Calls that change no record are not in it, nor are those that a clock alone
+// decides (tick).
 var repeats = []repeat{
 	{
 		verb: "acquire", before: []step{by(Subject.Release, same)}, call: steady(acquired("cy")), undo: []step{by(Subject.Release, same)},
@@ -225,6 +311,13 @@ var repeats = []repeat{
 		}),
 		want: [5]leadership.Code{"", noCell, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost},
 	},
+	{
+		verb: "delegate-deleted", call: leaders(Subject.Delegate, func(l leadership.LeaseRequest) leadership.DelegateRequest {
+			return leadership.DelegateRequest{LeaseRequest: l, Child: string(theChild)}
+		}),
+		undo: []step{childDeleted},
+		want: [5]leadership.Code{"", leadership.ElectionDeleted, leadership.ElectionDeleted, leadership.ElectionDeleted, leadership.ElectionDeleted},
+	},
 	{verb: "configure", call: configured(leadership.Config{LockDelay: time.Second}), undo: []step{configure(leadership.Config{})}, want: mismatched},
 	{
 		verb: "delete", call: func(r *repeated) step {
@@ -255,6 +348,46 @@ var repeats = []repeat{
 		verb: "judge", call: judged(leadership.VerdictBad), undo: []step{func(ctx context.Context, r *repeated) error { return judged(leadership.VerdictGood)(r)(ctx, r) }},
 		want: [5]leadership.Code{"", leadership.RevisionMismatch, leadership.TokenStale, leadership.TokenStale, leadership.TokenStale},
 	},
+	{
+		verb: "inherit", before: []step{write(leaves(1)), by(Subject.Release, same)}, call: steady(inherited("cy")), undo: []step{by(Subject.Release, same)},
+		want: [5]leadership.Code{"", counts, leadership.LeaseHeld, leadership.LeaseHeld, leadership.LeaseHeld}, // as acquire
+	},
+	{
+		verb: "put-checkpoint", call: written(leaves(1)), undo: []step{write(leaves(2))}, next: []step{write(leaves(1))},
+		want: [5]leadership.Code{"", leadership.IndexMismatch, stale, stale, stale},
+	},
+	{
+		verb: "put-checkpoint-not-inherited", call: written(leaves(1)), undo: []step{write(leaves(2))},
+		want: [5]leadership.Code{"", leadership.IndexMismatch, leadership.IndexMismatch, leadership.IndexMismatch, stale},
+	},
+	{
+		verb: "open-journal", call: written(opened), next: []step{write(opened)},
+		want: [5]leadership.Code{"", noCell, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost},
+	},
+	{
+		verb: "open-journal-alone", call: written(opened),
+		want: [5]leadership.Code{"", noCell, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost},
+	},
+	{
+		verb: "append", call: written(appended(0)), undo: []step{write(snapped(2))}, next: []step{write(opened)},
+		want: [5]leadership.Code{"", "", stale, stale, stale},
+	},
+	{
+		verb: "append-not-opened-since", call: written(appended(0)), undo: []step{write(snapped(2))},
+		want: [5]leadership.Code{4: stale},
+	},
+	{
+		verb: "append-followed", call: written(appended(0)), undo: []step{write(appended(2))},
+		want: [5]leadership.Code{"", leadership.IndexMismatch, leadership.IndexMismatch, leadership.IndexMismatch, stale},
+	},
+	{
+		verb: "snapshot", before: []step{write(appended(0))}, call: written(snapped(1)), undo: []step{write(snapped(2))}, next: []step{write(appended(2))},
+		want: [5]leadership.Code{"", "", stale, stale, stale},
+	},
+	{
+		verb: "snapshot-not-opened-since", before: []step{write(appended(0))}, call: written(snapped(1)), undo: []step{write(snapped(2))},
+		want: [5]leadership.Code{4: stale},
+	},
 }
 
 // unlock is the call that ends the present wait.
@@ -270,12 +403,12 @@ func unlocked(ctx context.Context, r *repeated) error {
 }
 
 // come brings the situation about, after the call was made.
-func (r *repeated) come(situation string, undo []step) {
+func (r *repeated) come(situation string, row repeat) {
 	r.Helper()
 	if situation == atOnce {
 		return
 	}
-	r.do("undo", undo...)
+	r.do("undo", row.undo...)
 	if situation == anotherTerm || situation == anotherEpoch {
 		if l := r.now(); l.State == leadership.Held {
 			r.do("the term ends", by(Subject.Release, same))
@@ -289,12 +422,22 @@ func (r *repeated) come(situation string, undo []step) {
 	if situation == anotherEpoch {
 		r.do("a new epoch", order(leadership.OrderCommand{Kind: leadership.OrderApprove, NewEpoch: true}))
 	}
+	if situation == anotherTerm || situation == anotherEpoch {
+		r.do("next", row.next...)
+	}
 	if situation == restored {
 		_, err := r.store.Update(r.Context(), r.Election, func(s leadership.Snapshot) (leadership.Change, error) {
 			return leadership.Raise(s, leadership.RaiseCommand{Above: forgotten})
 		})
 		if err != nil {
 			r.Fatalf("%s: restore: %v", r.Election, err)
+		}
+		for _, kind := range logKinds {
+			if _, err := journalOf(r, r.store).Amend(r.Context(), leadership.LogID{Election: r.Election, Kind: kind}, func(l leadership.Log) (leadership.LogChange, error) {
+				return leadership.RaisedLog(l, leadership.Token(forgotten), true)
+			}); err != nil {
+				r.Fatalf("%s: restore the %s: %v", r.Election, kind, err)
+			}
 		}
 	}
 }
@@ -310,14 +453,40 @@ func (r *repeated) orders() (ids []leadership.OverrideID) {
 	return ids
 }
 
-// told is the history, without what a restore has forgotten.
+// logKinds are those of a leader.
+var logKinds = []leadership.LogKind{leadership.LogCheckpoint, leadership.LogJournal}
+
+// told is the history of the election and of its child, without what a restore has forgotten, and
+// what is in its logs.
 func (r *repeated) told(after leadership.Revision) (lines []string) {
-	events, err := r.service.Events(r.Context(), leadership.EventsRequest{Election: r.Election, After: after})
-	if err != nil {
-		r.Fatalf("%s: events: %v", r.Election, err)
+	for child, after := range map[leadership.Election]leadership.Revision{"": after, "." + theChild: 0} {
+		events, err := r.store.Events(r.Context(), r.Election+child, after, 1000)
+		if err != nil {
+			r.Fatalf("%s: events: %v", r.Election, err)
+		}
+		for _, e := range events {
+			lines = append(lines, string(child)+told(e))
+		}
 	}
-	for _, e := range events {
-		lines = append(lines, told(e))
+	slices.Sort(lines)
+	journal := journalOf(r, r.store)
+	for _, kind := range logKinds {
+		head, err := journal.Look(r.Context(), leadership.LogID{Election: r.Election, Kind: kind})
+		if err != nil {
+			r.Fatalf("%s: look at the %s: %v", r.Election, kind, err)
+		}
+		lines = append(lines, string(kind)+" "+head.Text+" "+head.Body)
+	}
+	snapshot, err := journal.Snapshot(r.Context(), leadership.LogID{Election: r.Election, Kind: leadership.LogJournal})
+	if err != nil {
+		r.Fatalf("%s: snapshot: %v", r.Election, err)
+	}
+	segments, err := journal.Segments(r.Context(), leadership.LogID{Election: r.Election, Kind: leadership.LogJournal}, 0, 1000)
+	if err != nil {
+		r.Fatalf("%s: segments: %v", r.Election, err)
+	}
+	for _, s := range append(segments, snapshot) {
+		lines = append(lines, fmt.Sprintf("%d to %d: %s", s.First, s.Last, s.Data))
 	}
 	return lines
 }
@@ -348,9 +517,11 @@ func (p *pair) repeat(store leadership.Store, row repeat, situation string, want
 	r.do("before", row.before...)
 	call := row.call(r)
 	r.via = r.a
+	r.answer = nil
 	r.do("the call", call)
+	answer := r.answer
 	r.via = r.service
-	r.come(situation, row.undo)
+	r.come(situation, row)
 	var forgets leadership.Revision
 	if situation == restored {
 		forgets = forgotten - 1
@@ -368,5 +539,7 @@ func (p *pair) repeat(store leadership.Store, row repeat, situation string, want
 		p.Errorf("%s, %s: a copy of the call has changed something (-before +after):\n%s", row.verb, situation, diff)
 	case want == "" && err != nil, want != "" && !errors.Is(err, want):
 		p.Errorf("%s, %s: a copy of the call is answered %v; want %s", row.verb, situation, err, fmt.Sprintf("%q", want))
+	case want == "" && !cmp.Equal(r.answer, answer):
+		p.Errorf("%s, %s: a copy of the call is answered %v; want %v, as before", row.verb, situation, r.answer, answer)
 	}
 }

@@ -396,6 +396,33 @@ run "asks_itself_through_the_load_balancer" {
   }
 }
 
+run "answers_no_call_without_proof_that_callers_are_checked" {
+  command = plan
+
+  variables {
+    auth_probe_required = true
+  }
+
+  assert {
+    condition     = output.settings.REGENT_AUTH_PROBE == "required"
+    error_message = "an instance without proof answers"
+  }
+}
+
+run "answers_no_call_without_proof_through_the_load_balancer" {
+  command = plan
+
+  variables {
+    auth_probe_required = true
+    domain              = "regent.example.com"
+  }
+
+  assert {
+    condition     = output.settings.REGENT_AUTH_PROBE == "required,https://regent.example.com"
+    error_message = "an instance without proof answers"
+  }
+}
+
 run "verifies_callers_itself_behind_a_load_balancer" {
   command = plan
 

@@ -8,9 +8,11 @@ import (
 
 	"regent/leadership"
 	"regent/test/belief"
+	"regent/test/machine"
 )
 
 func TestTheBestBidderLeadsInEveryStateOfABallot(t *testing.T) {
+	machine.LongOnly(t, "it searches for a minute")
 	t.Parallel()
 	preempted := 0
 	for _, m := range belief.QuickBallots() {

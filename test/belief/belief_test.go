@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"regent/test/belief"
+	"regent/test/machine"
 )
 
 var large = flag.Bool("large", false, "also search the models of Night: some minutes and 0.7 GB")
@@ -22,6 +23,7 @@ const (
 )
 
 func TestNoCandidateBelievesInAnEndedLease(t *testing.T) {
+	machine.LongOnly(t, "it searches for a minute")
 	t.Parallel()
 	visited := searched(t, belief.Quick())
 	if visited < 1_000_000 {
@@ -125,6 +127,7 @@ func TestLateHeartbeatUntilTakenBackMakesNoSecondLeader(t *testing.T) {
 }
 
 func TestStatesThatDifferByPermutationAreOne(t *testing.T) {
+	machine.LongOnly(t, "it searches for a minute")
 	t.Parallel()
 	const almost = exact + time.Nanosecond // which only makes it another clock
 	everything := belief.Model{Clocks: clocks(exact, exact), Lease: 1, Delay: 1, Operator: true, Commits: true}

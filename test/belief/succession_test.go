@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"regent/test/belief"
+	"regent/test/machine"
 )
 
 func TestHandOverMakesNoSecondLeader(t *testing.T) {
+	machine.LongOnly(t, "it searches for seconds")
 	t.Parallel()
 	m := belief.Succession{Lease: 2, Horizon: 3}
 	if *large {
@@ -49,6 +51,7 @@ func TestEachBugOfAHandOverIsFoundByAShortestTrace(t *testing.T) {
 }
 
 func TestNoChildOutlivesItsParent(t *testing.T) {
+	machine.LongOnly(t, "it searches for seconds")
 	t.Parallel()
 	r := belief.Parents{Lease: 2, Horizon: 4}.Search()
 	if r.Broken != "" {

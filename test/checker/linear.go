@@ -222,8 +222,8 @@ func (p *search) at(s state, in step, moments []time.Time, guard time.Duration) 
 	return s, false
 }
 
-// approvalShown is the record with the end of the time without an approval that the answer shows, if
-// it is near: it counts from when a change was decided, which may be unknown.
+// approvalShown is the record with the end of the time without an approval that the answer shows,
+// if it is near: it counts from when a change was decided, which may be unknown.
 func approvalShown(s leadership.Snapshot, in step) leadership.Record {
 	r, a := s.Record, in.answer
 	if a == nil || a.EndsBecause != leadership.EndsApproval {

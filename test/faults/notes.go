@@ -22,7 +22,6 @@ type notes struct {
 	writes    []checker.Write
 	faults    []checker.Fault
 	willing   []checker.Willing
-	lates     int // faults that were not in the plan
 	failures  []string
 }
 
@@ -109,14 +108,6 @@ func (b *notes) fault(f checker.Fault) {
 
 func (b *notes) fail(format string, args ...any) {
 	b.add(record.Line{Failure: fmt.Sprintf(format, args...)})
-}
-
-// late notes a fault that was not in the plan.
-func (b *notes) late(f checker.Fault) {
-	b.fault(f)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.lates++
 }
 
 func (b *notes) want(all []checker.Willing) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,8 +44,10 @@ func (s *session) time(ctx context.Context, what string, usual time.Duration, do
 	for ; ctx.Err() == nil; sleep(ctx, probeEvery) {
 		begun := s.recorder.Now()
 		do()
+		s.excuses.Attempt(1)
 		if ended := s.recorder.Now(); ended-begun > usual+s.plan.slow() && ctx.Err() == nil {
-			s.notes.late(checker.Fault{Name: fmt.Sprintf("%s is late", what), From: begun, Until: ended})
+			s.excuses.Excuse("%s is late by %v at %v", what, ended-begun-usual, begun)
+			s.notes.fault(checker.Fault{Name: fmt.Sprintf("%s is late", what), From: begun, Until: ended})
 		}
 	}
 }
@@ -52,16 +55,27 @@ func (s *session) time(ctx context.Context, what string, usual time.Duration, do
 // lateRenewals are the times after renewals that an emulator took too long for. Spanner's lets one
 // transaction in at a time, and what a busy machine makes of that says nothing of Spanner, or of
 // Regent: a leader whose renewals are not answered does well to stop.
-func (p Plan) lateRenewals(r checker.Recording) (late []checker.Fault) {
-	if p.Store == File {
+func (s *session) lateRenewals(r checker.Recording) (late []checker.Fault) {
+	if s.plan.Store == File {
 		return nil
 	}
 	for _, c := range r.Calls {
-		if c.Verb == checker.Renew && c.Answered-c.Asked > p.slow() {
-			late = append(late, checker.Fault{Name: "a renewal is late", From: c.Asked, Until: c.Asked + p.Lease})
+		if c.Verb != checker.Renew {
+			continue
+		}
+		s.excuses.Attempt(1)
+		if c.Answered-c.Asked > s.plan.slow() && !harmed(r.Faults, c) {
+			s.excuses.Excuse("a renewal is late: asked at %v, answered at %v", c.Asked, c.Answered)
+			late = append(late, checker.Fault{Name: "a renewal is late", From: c.Asked, Until: c.Asked + s.plan.Lease})
 		}
 	}
 	return late
+}
+
+// harmed reports whether a fault, planned or found, was there during the call: it needs no excuse
+// of its own.
+func harmed(faults []checker.Fault, c checker.Call) bool {
+	return slices.ContainsFunc(faults, func(f checker.Fault) bool { return f.From <= c.Answered && f.Until >= c.Asked })
 }
 
 // toucher returns what uses the store without Regent: one small write to a disk, or one read of an

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"regent/test/faults/record"
+	"regent/test/machine"
 	"regent/test/proxy"
 )
 
@@ -25,6 +26,7 @@ type session struct {
 	dir      string // where its processes write
 	notes    notes
 	recorder *record.Recorder
+	excuses  machine.Excuses
 
 	hops      map[string]*proxy.Hop
 	gates     map[string]*proxy.Gate // to the topic, by the names of their hops

@@ -22,7 +22,7 @@ type Result struct {
 	Deliveries int             // events that consumers got
 	Duplicates int             // of them
 	Faults     map[Kind]int    // that were planned, and happened
-	Late       int             // times at which the machine itself was late
+	Late       int             // times at which the machine itself was late, or a store's time went back
 	Takeovers  []time.Duration // from the last moment that a leader believed to the first that the next one did
 }
 
@@ -44,6 +44,7 @@ type findings struct {
 	recording checker.Recording
 	verdict   checker.Findings
 	failures  []string
+	excused   error // too much was put down to the machine
 	result    Result
 }
 
@@ -66,12 +67,25 @@ func (p Plan) guard() time.Duration {
 	return cloudGuard
 }
 
-// check runs all checkers.
-func (p Plan) check(r checker.Recording) checker.Findings {
-	all := checker.All(r, slack, p.guard())
+// check runs all checkers. Only an emulator's time may go back by more than the guard: each
+// election for which it must have is one more excuse.
+func (s *session) check(r checker.Recording) checker.Findings {
+	all := checker.All(r, slack, s.plan.guard())
 	for i, n := range all {
-		if n.Name == "Linear" && n.Err() != nil && p.Store != File {
-			all[i].Report = checker.LinearBack(r, p.guard(), emulatorLag)
+		switch {
+		case n.Name != "Linear":
+			continue
+		case s.otherBoot():
+			r.Calls = slices.Concat(r.Calls, s.unseen(r))
+			all[i].Report = checker.Linear(r, s.plan.guard())
+			continue
+		case s.plan.Store == File:
+			continue
+		}
+		s.excuses.Attempt(n.Checked)
+		if n.Err() != nil {
+			all[i].Report = checker.LinearBack(r, s.plan.guard(), emulatorLag)
+			s.excuses.Excuse("the store's time went back: %v", n.Err())
 		}
 	}
 	return all
@@ -88,13 +102,10 @@ func (s *session) examine(t truth) (f findings) {
 	if s.otherBoot() {
 		f.recording.Heartbeats = append(f.recording.Heartbeats, s.renewals(f.recording)...)
 	}
-	late := s.plan.lateRenewals(f.recording)
-	f.recording.Faults = append(f.recording.Faults, late...)
-	f.verdict = slices.DeleteFunc(s.plan.check(f.recording), func(n checker.Named) bool {
-		return n.Name == "Linear" && s.otherBoot()
-	})
+	f.recording.Faults = append(f.recording.Faults, s.lateRenewals(f.recording)...)
+	f.verdict = s.check(f.recording)
 	f.result = resultOf(s.plan, f.recording)
-	f.result.Late = s.notes.lates + len(late)
+	f.result.Late, f.excused = s.excuses.Made(), s.excuses.Err()
 	for _, n := range f.verdict {
 		f.result.Duplicates += n.Duplicates
 	}
@@ -115,6 +126,27 @@ func (s *session) renewals(r checker.Recording) (all []checker.Heartbeat) {
 			if i >= 0 && e.Type == leadership.EventAcquired {
 				all = append(all, checker.Heartbeat{Election: e.Election, Token: e.Token, Lease: s.plan.Lease, Answered: r.Faults[i].Until})
 			}
+		}
+	}
+	return all
+}
+
+// unseen are the same for Linear, which knows heartbeats only by calls: renewals of each term whose
+// answers were lost, as many as carry a lease over the time without a server.
+func (s *session) unseen(r checker.Recording) (all []checker.Call) {
+	for _, h := range s.renewals(r) {
+		granted := slices.IndexFunc(r.History, func(e leadership.Event) bool {
+			return e.Type == leadership.EventAcquired && e.Election == h.Election && e.Token == h.Token
+		})
+		asked := slices.IndexFunc(r.Calls, func(c checker.Call) bool { return c.Request == r.History[granted].RequestID })
+		if asked < 0 {
+			continue
+		}
+		lost := r.Calls[asked]
+		lost.Verb, lost.Token, lost.Code, lost.Answer, lost.Answered = checker.Renew, h.Token, leadership.OutcomeUnknown, nil, checker.Forever
+		for n := range 3 {
+			lost.Request = fmt.Sprintf("%s, and after the restart at %v, %d", r.History[granted].RequestID, h.Answered, n)
+			all = append(all, lost)
 		}
 	}
 	return all
@@ -141,6 +173,8 @@ func (f findings) valid(p Plan) error {
 	switch {
 	case f.result.Operations < least:
 		return fmt.Errorf("%w: %d operations in %.1f s, and %d are the least", ErrInvalid, f.result.Operations, seconds, least)
+	case f.excused != nil:
+		return fmt.Errorf("%w: %w", ErrInvalid, f.excused)
 	case f.result.Leaders == 0:
 		return fmt.Errorf("%w: the leader never changed", ErrInvalid)
 	}

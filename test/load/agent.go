@@ -32,10 +32,12 @@ func (m *members) wait(i int, asked func()) error {
 	if err != nil {
 		return err
 	}
+	state := ""
 	for first := true; ; first = false {
 		if err := s.send(ctx, request); err != nil {
 			return err
 		}
+		m.move(i, &state, "waits")
 		if first {
 			asked()
 		} else {
@@ -49,6 +51,7 @@ func (m *members) wait(i int, asked func()) error {
 			if err := json.Unmarshal(answer, &g); err != nil {
 				return err
 			}
+			m.move(i, &state, "leads at revision %d", g.Revision)
 			m.report(Report{Grant: &Grant{boottime.Now(), g.LeaderID, key.Text(), g.FencingToken, g.Revision}})
 			return nil
 		case !ok:
@@ -67,10 +70,12 @@ func (m *members) watch(i int, told func()) error {
 	if err := s.send(context.Background(), Get(server, wire.Path(m.Election, wire.Events), wire.StreamType)); err != nil {
 		return err
 	}
+	state := ""
 	for name, knows := "", false; ; {
 		line, err := s.in.ReadSlice('\n') // chunk sizes among them have no field's name
 		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, bufio.ErrBufferFull): // only data is so long
+			name = ""
 			continue
 		case err != nil:
 			return err
@@ -81,6 +86,7 @@ func (m *members) watch(i int, told func()) error {
 			name = value
 		case "id":
 			at := boottime.Now()
+			m.move(i, &state, "has revision %s", value)
 			switch revision, err := strconv.ParseInt(value, 10, 64); {
 			case err != nil || name == wire.StreamEnd:
 				return fmt.Errorf("%s %s: %w", name, value, io.ErrUnexpectedEOF)
@@ -90,6 +96,8 @@ func (m *members) watch(i int, told func()) error {
 				knows = true
 				told()
 			}
+			name = ""
+		case "data": // which ends a message, also one without an id, as that of a member is
 			name = ""
 		}
 	}

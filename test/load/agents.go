@@ -1,9 +1,10 @@
 package load
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -18,13 +19,15 @@ func Main() (is bool) {
 	if !is {
 		return false
 	}
-	m := &members{out: json.NewEncoder(os.Stdout), heard: make(map[leadership.Revision]*hearing)}
+	m := &members{out: json.NewEncoder(os.Stdout), heard: make(map[leadership.Revision]*hearing), states: make(map[string]int)}
 	if err := json.Unmarshal([]byte(spec), &m.Config); err != nil {
 		m.report(Report{Failure: err.Error()})
 		return true
 	}
 	go m.gather()
-	io.Copy(io.Discard, os.Stdin)
+	for asked := bufio.NewScanner(os.Stdin); asked.Scan(); { // see Crowd.Ask
+		m.report(Report{States: m.copyStates()})
+	}
 	return true
 }
 
@@ -37,6 +40,25 @@ type members struct {
 	present int
 	again   int
 	heard   map[leadership.Revision]*hearing
+	states  map[string]int // how many agents are in each
+}
+
+// move counts agent i in its new state, from its last one, "" for none.
+func (m *members) move(i int, from *string, format string, args ...any) {
+	to := m.Servers[i%len(m.Servers)] + ": " + fmt.Sprintf(format, args...)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.states[to]++
+	if m.states[*from]--; m.states[*from] <= 0 {
+		delete(m.states, *from)
+	}
+	*from = to
+}
+
+func (m *members) copyStates() map[string]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.states)
 }
 
 // hearing counts the watchers that have received a revision.

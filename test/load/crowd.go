@@ -3,6 +3,7 @@ package load
 import (
 	"bufio"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -40,6 +41,8 @@ type Report struct {
 	Heard *Heard `json:"heard,omitempty"`
 	// Again: so many waiters have asked again, because a wait is limited, since the last report.
 	Again int `json:"again,omitempty"`
+	// States answers Crowd.Ask: how many agents are in each state, by server.
+	States map[string]int `json:"states,omitempty"`
 	// Failure: something happened that must not.
 	Failure string `json:"failure,omitempty"`
 }
@@ -67,6 +70,8 @@ const variable = "CROWD_OF_AGENTS"
 type Crowd struct {
 	// Reports must be read. The channel is closed when the crowd's process has ended.
 	Reports <-chan Report
+	// Ask asks for a report of the agents' states.
+	Ask func()
 	// Leave closes all connections and returns when the crowd's process has ended. Idempotent.
 	Leave func()
 }
@@ -103,7 +108,7 @@ func Start(c Config) (*Crowd, error) {
 		}
 		cmd.Wait()
 	}()
-	return &Crowd{Reports: reports, Leave: sync.OnceFunc(func() {
+	return &Crowd{Reports: reports, Ask: func() { io.WriteString(stdin, "\n") }, Leave: sync.OnceFunc(func() {
 		stdin.Close()
 		for range reports { // unread reports must not hold the crowd up
 		}

@@ -2,34 +2,49 @@ package mutants
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
 
-// bench builds tests with and without a bug, and runs them.
+// bench builds the tests of each folder once, with all bugs in them that a switch turns on, and
+// runs them with one of these or none.
 type bench struct {
 	root  string
 	dir   string // of what is built; removed by close
 	limit time.Duration
-	sound map[string]binary // the tests of each folder without a bug
-	pass  map[Tests]error   // why tests prove nothing, nil if they pass without a bug; for each that was run
+
+	bugs    []Mutant         // that are built in
+	without map[string]error // why a bug is not built in, by its name
+	list    string           // the overlay's list of files
+	built   map[string]build // the tests of each folder
+	sound   map[Tests]sound  // what tests do without a bug
 }
 
-// binary is what go test has built of a package, or why it could not.
-type binary struct {
+// build is what go test has built of a package, or why it could not.
+type build struct {
 	file string
+	list string // of the overlay
 	err  error
 }
 
-func newBench(ctx context.Context, root string, limit time.Duration) (*bench, error) {
+// sound is a run of tests without a bug: why they prove nothing, nil if they pass, and how long
+// they took.
+type sound struct {
+	err  error
+	took time.Duration
+}
+
+func newBench(ctx context.Context, root string, limit time.Duration, bugs []Mutant) (*bench, error) {
 	if root == "" {
 		out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 		if err != nil {
@@ -45,122 +60,172 @@ func newBench(ctx context.Context, root string, limit time.Duration) (*bench, er
 	if err != nil {
 		return nil, fmt.Errorf("mutants: %w", err)
 	}
-	return &bench{root: root, dir: dir, limit: limit, sound: make(map[string]binary), pass: make(map[Tests]error)}, nil
+	b := &bench{root: root, dir: dir, limit: limit, bugs: bugs, without: map[string]error{}, built: map[string]build{}, sound: map[Tests]sound{}}
+	if err := b.plant(); err != nil {
+		b.close()
+		return nil, fmt.Errorf("mutants: %w", err)
+	}
+	return b, nil
 }
 
 func (b *bench) close() { os.RemoveAll(b.dir) }
 
-// try plants a bug and asks the tests.
+// plant writes the overlay with all bugs that can be built in.
+func (b *bench) plant() error {
+	bugs := slices.DeleteFunc(slices.Clone(b.bugs), func(m Mutant) bool { return b.without[m.Name] != nil })
+	o, without, err := planted(b.root, bugs)
+	if err != nil {
+		return err
+	}
+	maps.Copy(b.without, without)
+	b.list, err = o.write(b.root, b.dir)
+	return err
+}
+
+// try switches a bug on and asks the tests: first those that are named, and if these pass or are
+// gone all of the package.
 func (b *bench) try(ctx context.Context, m Mutant, tests Tests, emulators bool) Verdict {
 	v := Verdict{Mutant: m, Tests: tests}
 	if m.Emulators && !emulators {
 		v.Outcome, v.Why = NotTried, "its tests need the emulators"
 		return v
 	}
-	overlay, err := b.plant(m)
-	if err == nil {
-		err = b.passes(ctx, tests, m.Emulators)
-	}
-	switch {
-	case errors.Is(err, errSkipped):
-		v.Outcome, v.Why = NotTried, err.Error()
-		return v
-	case err != nil:
-		v.Outcome, v.Why = Broken, err.Error()
-		return v
-	}
 	began := time.Now()
-	v.Outcome, v.Why = b.ask(ctx, tests, overlay, m.Emulators)
+	v.Outcome, v.Why = b.ask(ctx, m, tests)
+	if tests.Names != "" && (v.Outcome == Survived || v.Outcome == Broken && b.sound[tests].err == errNoTests) {
+		v.Tests.Names = ""
+		v.Outcome, v.Why = b.ask(ctx, m, v.Tests)
+	}
 	v.Took = time.Since(began)
 	return v
 }
 
-// plant writes the changed file and an overlay that shows it, and returns the overlay's name.
-func (b *bench) plant(m Mutant) (overlay string, err error) {
-	source, err := m.apply(b.root)
-	if err != nil {
-		return "", err
+// ask runs the tests with the bug, after they have passed without it. It returns the outcome, and
+// why.
+func (b *bench) ask(ctx context.Context, m Mutant, tests Tests) (Outcome, string) {
+	all := b.tests(ctx, tests.Dir)
+	with, err := all, b.without[m.Name]
+	if errors.Is(err, errOwnBuild) {
+		with = b.alone(ctx, m, tests.Dir)
+		err = with.err
 	}
-	changed, overlay := filepath.Join(b.dir, "changed.go"), filepath.Join(b.dir, "overlay.json")
-	text, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(b.root, m.patch.file): changed}})
-	if err != nil {
-		return "", err
+	var sound sound
+	if err = cmp.Or(err, all.err); err == nil {
+		sound = b.passes(ctx, tests, all, m.Emulators)
+		err = sound.err
 	}
-	return overlay, errors.Join(os.WriteFile(changed, source, 0o600), os.WriteFile(overlay, text, 0o600))
-}
-
-// ask builds the tests with the bug, and runs them. It returns the outcome, and why.
-func (b *bench) ask(ctx context.Context, tests Tests, overlay string, emulators bool) (Outcome, string) {
-	file := filepath.Join(b.dir, "mutant.test")
-	if err := b.build(ctx, tests.Dir, file, overlay); err != nil {
-		return Broken, err.Error()
+	var failed string
+	var passed []string
+	if err == nil {
+		failed, passed, err = b.run(ctx, tests, with, m.Name, m.Emulators, max(b.limit, slower*sound.took))
 	}
-	switch failed, passed, err := b.run(ctx, tests, file, overlay, emulators); {
+	switch {
+	case errors.Is(err, errSkipped):
+		return NotTried, err.Error()
 	case err != nil:
 		return Broken, err.Error()
+	case failed == "" && len(passed) > 3:
+		return Survived, fmt.Sprintf("passed though the bug was there: %s, and %d more", passed[0], len(passed)-1)
 	case failed == "":
 		return Survived, "passed though the bug was there: " + strings.Join(passed, ", ")
-	default:
-		return Caught, failed
 	}
+	return Caught, failed
 }
 
-// passes says whether the tests pass on the sound code.
-func (b *bench) passes(ctx context.Context, tests Tests, emulators bool) error {
-	err, known := b.pass[tests]
-	if known {
-		return err
-	}
-	built, known := b.sound[tests.Dir]
-	if !known {
-		built.file = filepath.Join(b.dir, strings.ReplaceAll(tests.Dir, "/", "-")+".test")
-		built.err = b.build(ctx, tests.Dir, built.file, "")
-		b.sound[tests.Dir] = built
-	}
-	if err = built.err; err == nil {
-		var failed string
-		if failed, _, err = b.run(ctx, tests, built.file, "", emulators); failed != "" {
+// slower is how many times longer tests may take with a bug than without it.
+const slower = 5
+
+// passes returns what the tests do without a bug.
+func (b *bench) passes(ctx context.Context, tests Tests, built build, emulators bool) sound {
+	if _, known := b.sound[tests]; !known {
+		began := time.Now()
+		failed, _, err := b.run(ctx, tests, built, "", emulators, slower*max(b.limit, time.Minute))
+		if failed != "" {
 			err = fmt.Errorf("without the bug its tests fail too: %s", failed)
 		}
+		b.sound[tests] = sound{err, time.Since(began)}
 	}
-	b.pass[tests] = err
-	return err
+	return b.sound[tests]
+}
+
+// tests builds the tests of a folder with all bugs in them. Those that do not compile are left out.
+func (b *bench) tests(ctx context.Context, dir string) build {
+	for b.built[dir] == (build{}) {
+		file := filepath.Join(b.dir, strings.ReplaceAll(dir, "/", "-")+".test")
+		err := b.build(ctx, dir, file, b.list)
+		if !b.blame(err) {
+			b.built[dir] = build{file, b.list, err}
+		} else if err := b.plant(); err != nil {
+			b.built[dir] = build{err: err}
+		}
+	}
+	return b.built[dir]
+}
+
+// blame notes which bugs a failed build speaks of, and reports whether there are any.
+func (b *bench) blame(err error) (any bool) {
+	if err == nil {
+		return false
+	}
+	for _, found := range patchLine.FindAllStringSubmatch(err.Error(), -1) {
+		if name := found[1]; b.without[name] == nil {
+			b.without[name], any = fmt.Errorf("it does not build: %s", found[0]), true
+		}
+	}
+	return any
+}
+
+// patchLine is an error of the compiler in a bug that is built in.
+var patchLine = regexp.MustCompile(`([^/\n]+)\.patch:\d+:.*`)
+
+// alone builds the tests of a folder with one bug and no switch.
+func (b *bench) alone(ctx context.Context, m Mutant, dir string) (built build) {
+	changed, err := m.apply(b.root)
+	if err != nil {
+		return build{err: err}
+	}
+	own := filepath.Join(b.dir, m.Name)
+	if err := os.MkdirAll(own, 0o700); err != nil {
+		return build{err: err}
+	}
+	built = build{file: filepath.Join(own, "mutant.test")}
+	if built.list, built.err = (overlay{m.patch.file: changed}).write(b.root, own); built.err == nil {
+		built.err = b.build(ctx, dir, built.file, built.list)
+	}
+	return built
 }
 
 // build makes the tests of a folder. Without vet: what it finds is not what is asked for here.
-func (b *bench) build(ctx context.Context, dir, file, overlay string) error {
+func (b *bench) build(ctx context.Context, dir, file, list string) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", file, ".")
-	cmd.Dir, cmd.Env = filepath.Join(b.root, dir), environ(overlay, false)
+	cmd.Dir, cmd.Env = filepath.Join(b.root, dir), environ(list, "", false)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("the tests of %s do not build: %w\n%s", dir, err, bytes.TrimSpace(out))
 	}
 	return nil
 }
 
-// environ is that of this process, but for the overlay, which also holds for what tests build by
-// themselves.
-func environ(overlay string, emulators bool) []string {
-	env := os.Environ()
-	if overlay != "" {
-		env = append(env, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" '-overlay="+overlay+"'"))
-	}
+// environ is that of this process with a bug switched on. The overlay also holds for what tests
+// build by themselves.
+func environ(list, bug string, emulators bool) []string {
+	env := append(os.Environ(), plantedBug+"="+bug, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" '-overlay="+list+"'"))
 	if emulators {
 		env = append(env, "REGENT_REQUIRE_EMULATORS=1") // a test that is skipped would catch nothing
 	}
 	return env
 }
 
-// run runs tests that were built. It returns the first failure, "" if there is none, and the tests
-// that passed. The error is for tests that say nothing: there are none, or they ended neither well
-// nor with a failure.
-func (b *bench) run(ctx context.Context, tests Tests, file, overlay string, emulators bool) (failed string, passed []string, err error) {
+// run runs tests that were built, with a bug or "" for none. It returns the first failure, "" if
+// there is none, and the tests that passed. The error is for tests that say nothing: there are
+// none, or they ended neither well nor with a failure.
+func (b *bench) run(ctx context.Context, tests Tests, built build, bug string, emulators bool, limit time.Duration) (failed string, passed []string, err error) {
 	output, err := os.Create(filepath.Join(b.dir, "output")) // a pipe would be kept open by processes that the tests leave behind
 	if err != nil {
 		return "", nil, err
 	}
 	defer output.Close()
-	cmd := exec.CommandContext(ctx, file, "-test.run="+tests.pattern(), "-test.v", "-test.failfast", "-test.timeout="+b.limit.String())
-	cmd.Dir, cmd.Env = filepath.Join(b.root, tests.Dir), environ(overlay, emulators)
+	cmd := exec.CommandContext(ctx, built.file, "-test.run="+tests.pattern(), "-test.short", "-test.v", "-test.failfast", "-test.timeout="+limit.String())
+	cmd.Dir, cmd.Env = filepath.Join(b.root, tests.Dir), environ(built.list, bug, emulators)
 	cmd.Stdout, cmd.Stderr = output, output
 	ended := cmd.Run()
 	said, err := os.ReadFile(output.Name())
@@ -173,7 +238,7 @@ func (b *bench) run(ctx context.Context, tests Tests, file, overlay string, emul
 	}
 	switch {
 	case bytes.Contains(said, []byte("testing: warning: no tests to run")):
-		return "", nil, fmt.Errorf("there are no such tests in %s", tests.Dir)
+		return "", nil, errNoTests
 	case ended == nil && passed == nil:
 		return "", nil, fmt.Errorf("%w: %s", errSkipped, tests)
 	case ended != nil && failed == "":
@@ -182,8 +247,10 @@ func (b *bench) run(ctx context.Context, tests Tests, file, overlay string, emul
 	return failed, passed, nil
 }
 
-// errSkipped is the error of tests that this machine cannot run.
-var errSkipped = errors.New("the tests are skipped")
+var (
+	errSkipped = errors.New("the tests are skipped") // this machine cannot run them
+	errNoTests = errors.New("there are no such tests")
+)
 
 // results reads what verbose tests have printed: the first failure, which is the name of the test
 // and the first and the last line that it had logged, and the tests that passed, without their

@@ -29,7 +29,7 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Mutants = bugs
+	c.Mutants, c.Built = bugs, bugs
 	switch {
 	case *named != "":
 		c.Mutants = pick(t, bugs, strings.Split(*named, "|")...)

@@ -1,6 +1,7 @@
 package mutants
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,8 +14,9 @@ import (
 // Refresh rewrites the patches in a folder so that they apply to the module at root. A patch that
 // does not apply is tried with less context, and then on the other files of the product, where the
 // lines that it changes must stand exactly once; so one whose context was reworded, or whose code
-// was moved, is found again. It tells of each patch that it has rewritten with other lines than
-// before, and its error names those that must be mended by hand.
+// was moved, is found again. Names of tests that are gone are left out. It tells of each patch that
+// it has rewritten with other lines than before, and its error names those that must be mended by
+// hand.
 func Refresh(root, dir string, tell func(string)) error {
 	files, err := productFiles(root)
 	if err != nil {
@@ -26,7 +28,7 @@ func Refresh(root, dir string, tell func(string)) error {
 	}
 	var stuck []error
 	for _, name := range names {
-		told, err := refresh(name, files)
+		told, err := refresh(root, name, files)
 		if err != nil {
 			stuck = append(stuck, fmt.Errorf("%s: %w", name, err))
 		} else if told != "" {
@@ -58,7 +60,7 @@ func productFiles(root string) (map[string]string, error) {
 }
 
 // refresh rewrites one patch if need be. It says how it has changed.
-func refresh(name string, files map[string]string) (told string, err error) {
+func refresh(root, name string, files map[string]string) (told string, err error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return "", err
@@ -73,6 +75,12 @@ func refresh(name string, files map[string]string) (told string, err error) {
 	}
 	now, diff := found.fresh(files[found.file])
 	head, _, _ := strings.Cut(string(text), "\n--- ")
+	for _, by := range m.By {
+		if left := by.left(root); left != by {
+			head = strings.Replace(head, by.String(), left.String(), 1)
+			told = "without tests that are gone"
+		}
+	}
 	switch {
 	case now.file != m.patch.file:
 		told = fmt.Sprintf("now in %s, no longer in %s", now.file, m.patch.file)
@@ -83,6 +91,23 @@ func refresh(name string, files map[string]string) (told string, err error) {
 		err = os.WriteFile(name, []byte(fresh), 0o644)
 	}
 	return told, err
+}
+
+// left returns the tests without the names of those that are gone.
+func (t Tests) left(root string) Tests {
+	files, _ := filepath.Glob(filepath.Join(root, t.Dir, "*_test.go"))
+	var source []byte
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		source = append(source, text...)
+	}
+	var left []string
+	for name := range strings.SplitSeq(t.Names, "|") {
+		if bytes.Contains(source, []byte("\nfunc "+name+"(")) {
+			left = append(left, name)
+		}
+	}
+	return Tests{t.Dir, strings.Join(left, "|")}
 }
 
 // locate returns the patch with so much of its context, and for that file, that it applies.

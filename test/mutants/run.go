@@ -10,12 +10,15 @@ import (
 
 // Config says what is tried.
 type Config struct {
-	Root      string // of the module; "" for that of the working directory
-	Mutants   []Mutant
+	Root    string // of the module; "" for that of the working directory
+	Mutants []Mutant
+	// Built are the bugs that are built in, Mutants among them; these alone if it is nil. Runs with
+	// the same ones share what they compile.
+	Built     []Mutant
 	Quick     bool // only the quick ones, each with the first of its tests
 	Emulators bool // also those that need emulators, which the environment then has to name or be able to start
-	// Limit is how long the tests of one bug may run: a minute if it is zero. Tests that hang have
-	// failed.
+	// Limit is how long the tests of one bug may run at least: a minute if it is zero. Tests that
+	// run for longer, and five times longer than without the bug, have failed.
 	Limit time.Duration
 	// Heard, unless it is nil, is called with each verdict as soon as there is one.
 	Heard func(Verdict)
@@ -38,7 +41,7 @@ type Verdict struct {
 	Tests   Tests
 	Outcome Outcome
 	Why     string        // the test that failed first and its line, the tests that passed, or why it proves nothing
-	Took    time.Duration // to build and to run the tests, without their run on the sound code
+	Took    time.Duration // with the builds and the runs without a bug that were not made before
 }
 
 // Failed reports whether the bug was tried and not caught.
@@ -54,7 +57,11 @@ func (v Verdict) String() string {
 // is for what keeps everything from being tried, the end of ctx among it; Run then returns the
 // verdicts that it has.
 func Run(ctx context.Context, c Config) (verdicts []Verdict, err error) {
-	b, err := newBench(ctx, c.Root, cmp.Or(c.Limit, time.Minute))
+	built := c.Built
+	if built == nil {
+		built = c.Mutants
+	}
+	b, err := newBench(ctx, c.Root, cmp.Or(c.Limit, time.Minute), built)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package mutants_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,9 +15,28 @@ var small = map[string]string{
 	"go.mod": "module small\n\ngo 1.26\n",
 	"sum/sum.go": `package sum
 
+const zero = 0
+
+type number int
+
 func Of(a, b int) int { return a + b }
 
 func Twice(a int) int { return a + a }
+
+func Zero() int { return zero }
+
+func (n number) plus(_ string, more ...int) (sum int) {
+	sum = int(n)
+	defer func() { sum++ }()
+	for _, m := range more {
+		sum += m
+	}
+	return sum - 1
+}
+
+func Unnamed(int, ...string) (is bool) { return true }
+
+func Any[T any](a T, _ ...T) T { return a }
 `,
 	"sum/sum_test.go": `package sum
 
@@ -28,12 +48,22 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestThatFails(t *testing.T) { t.Error("always") }
-
 func TestThatHangs(t *testing.T) {
 	for Of(2, 3) != 5 {
 	}
 }
+
+func TestShapes(t *testing.T) {
+	if number(1).plus("", 2, 3) != 6 || !Unnamed(1, "a") || Any("a", "b") != "a" || Zero() != 0 {
+		t.Error("a shape is wrong")
+	}
+}
+`,
+	"bad/bad_test.go": `package bad
+
+import "testing"
+
+func TestThatFails(t *testing.T) { t.Error("always") }
 `,
 }
 
@@ -49,44 +79,51 @@ func TestABugIsCaughtOnlyIfItsTestsFailBecauseOfIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	plant := func(name, line, removed, added, tests string) mutants.Mutant {
-		line = "func " + line + " { "
-		m, err := mutants.Parse(name, "Wrong.\n\nProperty: tokens only rise\nCaught-by: sum "+tests+
-			"\n--- a/sum/sum.go\n+++ b/sum/sum.go\n@@ -1,1 +1,1 @@\n-"+line+removed+" }\n+"+line+added+" }\n")
+	plant := func(name, removed, added, tests string) mutants.Mutant {
+		m, err := mutants.Parse(name, "Wrong.\n\nProperty: tokens only rise\nCaught-by: "+tests+
+			"\n--- a/sum/sum.go\n+++ b/sum/sum.go\n@@ @@\n-"+removed+"\n+"+added+"\n")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return m
 	}
-	const of, twice = "Of(a, b int) int", "Twice(a int) int"
-	elsewhere := plant("one that needs emulators", of, "return a + b", "return a - b", "TestOf")
+	const (
+		of, minus   = "func Of(a, b int) int { return a + b }", "func Of(a, b int) int { return a - b }"
+		unnamed     = "func Unnamed(int, ...string) (is bool) { return true }"
+		generic     = "func Any[T any](a T, _ ...T) T { return a }"
+		twice, none = "func Twice(a int) int { return a + a }", "func Twice(a int) int { return a - a }"
+	)
+	elsewhere := plant("one that needs emulators", of, minus, "sum TestOf")
 	elsewhere.Emulators = true
-	want := map[string]mutants.Outcome{
-		"one that is seen":                     mutants.Caught,
-		"one that lets its tests hang":         mutants.Caught,
-		"one that is not seen":                 mutants.Survived,
-		"one that does not build":              mutants.Broken,
-		"one whose text is gone":               mutants.Broken,
-		"one whose tests are gone":             mutants.Broken,
-		"one whose tests fail without it, too": mutants.Broken,
-		elsewhere.Name:                         mutants.NotTried,
+	tried := []struct {
+		mutants.Mutant
+		want mutants.Outcome
+	}{
+		{plant("one that is seen", of, minus, "sum TestOf"), mutants.Caught},
+		{plant("one that lets its tests hang", of, minus, "sum TestThatHangs"), mutants.Caught},
+		{plant("one whose tests see nothing, but others do", of, minus, "sum TestShapes"), mutants.Caught},
+		{plant("one whose tests are gone", of, minus, "sum TestNothing"), mutants.Caught},
+		{plant("one that no switch turns on", "const zero = 0", "const zero = 1", "sum"), mutants.Caught},
+		{plant("one in a method", "	return sum - 1", "	sum, extra := sum-1, 1; return sum + extra", "sum"), mutants.Caught},
+		{plant("one in a function whose parameters have no names", unnamed, strings.Replace(unnamed, "true", "false", 1), "sum"), mutants.Caught},
+		{plant("one in a generic function", generic, strings.Replace(generic, "return a", "var none T; return none", 1), "sum"), mutants.Caught},
+		{plant("one that is not seen", twice, none, "sum TestOf"), mutants.Survived},
+		{plant("one that does not build", of, strings.Replace(of, "a + b", "a + c", 1), "sum TestOf"), mutants.Broken},
+		{plant("one whose text is gone", "func Gone() {", "func Gone() { return", "sum TestOf"), mutants.Broken},
+		{plant("one whose tests fail without it, too", of, minus, "bad"), mutants.Broken},
+		{elsewhere, mutants.NotTried},
 	}
-	verdicts, err := mutants.Run(t.Context(), mutants.Config{Root: root, Limit: 3 * time.Second, Mutants: []mutants.Mutant{
-		plant("one that is seen", of, "return a + b", "return a - b", "TestOf"),
-		plant("one that lets its tests hang", of, "return a + b", "return a - b", "TestThatHangs"),
-		plant("one that is not seen", twice, "return a + a", "return a - a", "TestOf"),
-		plant("one that does not build", of, "return a + b", "return a + c", "TestOf"),
-		plant("one whose text is gone", of, "return a * b", "return a - b", "TestOf"),
-		plant("one whose tests are gone", of, "return a + b", "return a - b", "TestNothing"),
-		plant("one whose tests fail without it, too", of, "return a + b", "return a - b", "TestThatFails"),
-		elsewhere,
-	}})
-	if err != nil || len(verdicts) != len(want) {
+	c := mutants.Config{Root: root, Limit: 3 * time.Second}
+	for _, bug := range tried {
+		c.Mutants = append(c.Mutants, bug.Mutant)
+	}
+	verdicts, err := mutants.Run(t.Context(), c)
+	if err != nil || len(verdicts) != len(tried) {
 		t.Fatalf("%d verdicts, %v", len(verdicts), err)
 	}
-	for _, v := range verdicts {
-		if v.Outcome != want[v.Mutant.Name] {
-			t.Errorf("%s is %s (%s), want %s", v.Mutant.Name, v.Outcome, v.Why, want[v.Mutant.Name])
+	for i, v := range verdicts {
+		if v.Outcome != tried[i].want {
+			t.Errorf("%s is %s (%s), want %s", v.Mutant.Name, v.Outcome, v.Why, tried[i].want)
 		}
 		if v.Why == "" {
 			t.Errorf("%s is %s, and nothing says why", v.Mutant.Name, v.Outcome)

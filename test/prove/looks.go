@@ -117,7 +117,7 @@ func bugs(c config) ([]mutants.Mutant, error) {
 	return drawn(c, slices.DeleteFunc(all, func(m mutants.Mutant) bool { return !m.Quick })), nil
 }
 
-// drawn returns one in c.share of the things. All are drawn by so many draws that follow each other.
+// drawn returns one in c.share of the things. So many draws that follow each other draw all.
 func drawn[T any](c config, all []T) (chosen []T) {
 	for n := c.draw % c.share; n < len(all); n += c.share {
 		chosen = append(chosen, all[n])
@@ -151,7 +151,7 @@ func plants(c config, groups [][]mutants.Mutant) func(context.Context, uint64) (
 		}
 		defer kept.Close()
 		heard := func(v mutants.Verdict) { fmt.Fprintln(kept, v) }
-		verdicts, err := mutants.Run(ctx, mutants.Config{Mutants: bugs, Quick: !c.night, Emulators: c.night, Heard: heard})
+		verdicts, err := mutants.Run(ctx, mutants.Config{Built: slices.Concat(groups...), Mutants: bugs, Quick: !c.night, Emulators: c.night, Heard: heard})
 		if err != nil {
 			return nil, err
 		}
@@ -190,6 +190,9 @@ func longTests() []goTest {
 			"TestTheBestBidderAliveLeadsAfterEveryTakeover|TestTenInstancesOnOneDocumentElectByOneBallot|" +
 			"TestManyCandidatesCostATakeoverAsManyCallsAsTwo"},
 		{"./test/clients", "TestGoClientsTrustNoWallClock"},
+		{"./leadership/client", "TestBeliefsNeverOverlapWhileClocksAreWithinTheDrift|TestBeliefsBeyondTheDriftOverlapByNoMoreThanIsPredicted"},
+		{"./test/belief", "TestStatesThatDifferByPermutationAreOne|TestTheBestBidderLeadsInEveryStateOfABallot|" +
+			"TestHandOverMakesNoSecondLeader|TestNoChildOutlivesItsParent"},
 		{"./test/faults", "TestALieIsFound|TestABugOfTheServerIsFound|TestNoLeaderIsKeptWaitingByAServerThatStops"},
 	}
 }
@@ -271,7 +274,7 @@ func (g faultRuns) breaks(store faults.Store) func(context.Context, uint64) (tal
 		case err != nil:
 			return nil, err
 		}
-		t := tally{"runs": 1, "operations": int64(r.Operations), "unknown outcomes": int64(r.Unknown), "changes": int64(r.Changes), "changes of leader": int64(r.Leaders), "events delivered": int64(r.Deliveries)}
+		t := tally{"runs": 1, "operations": int64(r.Operations), "unknown outcomes": int64(r.Unknown), "changes": int64(r.Changes), "changes of leader": int64(r.Leaders), "events delivered": int64(r.Deliveries), "excuses": int64(r.Late)}
 		for _, n := range r.Faults {
 			t["faults"] += int64(n)
 		}

@@ -11,7 +11,7 @@ func TestWhatWasRecordedPassesEveryChecker(t *testing.T) {
 	t.Parallel()
 	counts := map[string]int{}
 	// Half of the seeds: 28 is the first that catches the planted line-lease-made-up-from-event.
-	for seed := *first; seed < *first+uint64(*seeds/2); seed++ {
+	for seed := *first; seed < *first+uint64(runs()/2); seed++ {
 		r := simulation.Run(simulation.Config{Seed: seed, Leases: 30, Record: true})
 		if err := r.Err(); err != nil {
 			t.Error(err)

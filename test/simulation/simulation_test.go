@@ -1,25 +1,30 @@
 package simulation_test
 
 import (
+	"cmp"
 	"flag"
 	"io"
 	"os"
 	"runtime"
 	"testing"
 
+	"regent/test/machine"
 	"regent/test/simulation"
 )
 
 var (
-	seeds  = flag.Int("seeds", 60, "how many runs")
+	seeds  = flag.Int("seeds", 0, "how many runs; 0 for 60, or 6 with -short")
 	first  = flag.Uint64("seed", 1, "the seed of the first run; with -seeds 1 what happens in it is written out")
 	leases = flag.Int("leases", 500, "how many leases long each is")
 )
 
+func runs() int { return cmp.Or(*seeds, machine.Size(6, 60)) }
+
 func TestAllHoldsWhateverGoesWrong(t *testing.T) {
 	t.Parallel()
 	var total simulation.Figures
-	for n := range *seeds {
+	runs := runs()
+	for n := range runs {
 		c := simulation.Config{Seed: *first + uint64(n), Leases: *leases}
 		if *seeds == 1 {
 			c.Log = io.Writer(os.Stdout)
@@ -30,16 +35,16 @@ func TestAllHoldsWhateverGoesWrong(t *testing.T) {
 		}
 		total = total.Plus(r.Figures)
 	}
-	if total.Unlocked == 0 && *seeds >= 60 {
+	if total.Unlocked == 0 && runs >= 60 {
 		t.Error("no operator has unlocked an election")
 	}
-	if (total.Epochs == 0 || total.Deposed == 0 || total.Reports == 0) && *seeds >= 60 {
+	if (total.Epochs == 0 || total.Deposed == 0 || total.Reports == 0) && runs >= 60 {
 		t.Error("no leader went on under the next token, or reported, or was deposed")
 	}
-	if (total.Ballots == 0 || total.Bids == 0 || total.Preempted == 0) && *seeds >= 60 {
+	if (total.Ballots == 0 || total.Bids == 0 || total.Preempted == 0) && runs >= 60 {
 		t.Error("no candidate has bid, or none has won, or none has preempted a leader")
 	}
-	if (total.TakenOver == 0 || total.Stood == 0) && *seeds >= 60 {
+	if (total.TakenOver == 0 || total.Stood == 0) && runs >= 60 {
 		t.Error("no leader has handed over, or no lease stood on another one")
 	}
 	t.Logf("%+v", total)
@@ -62,7 +67,7 @@ func TestRunsLeaveNoGoroutineBehind(t *testing.T) {
 
 func TestTheSameSeedIsTheSameRun(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(10) {
+	for seed := range machine.Size[uint64](1, 10) {
 		c := simulation.Config{Seed: seed, Leases: 200}
 		once, again := simulation.Run(c), simulation.Run(c)
 		if once.Digest != again.Digest || once.Figures != again.Figures {

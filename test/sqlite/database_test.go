@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,12 +37,11 @@ func onEach(t *testing.T, test func(*testing.T, *database)) {
 	for _, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
 		t.Run("PostgreSQL, "+level.String(), func(t *testing.T) {
 			t.Parallel()
-			source := os.Getenv("REGENT_POSTGRES")
-			if source == "" {
-				t.Skip("SKIPPED, NOT PROVED: set REGENT_POSTGRES to the URL of a PostgreSQL database")
+			if postgres == "" {
+				t.Skip("SKIPPED, NOT PROVED: install PostgreSQL, or set REGENT_POSTGRES to the URL of a database")
 			}
 			d := &database{impatient: "SET LOCAL lock_timeout = 20", sequence: "BIGSERIAL PRIMARY KEY", isolation: &sql.TxOptions{Isolation: level}}
-			d.open(t, "postgres", source)
+			d.open(t, "postgres", postgres)
 			test(t, d)
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"regent/leadership"
@@ -15,11 +16,11 @@ import (
 
 // guard checks a mark as a Python program does, with the package regent_client.
 const guard = `
-import json, sqlite3, sys
+import json, sys
 from regent_client import ApiError
 from regent_client.fence import guard, schema
-file, table, resource, election, token = sys.argv[1:]
-db = sqlite3.connect(file, timeout=20)
+driver, source, table, resource, election, token = sys.argv[1:]
+db = __import__(driver).connect(source)
 answer = {"schema": schema(table)}
 try:
     with db:
@@ -31,20 +32,50 @@ print(json.dumps(answer))
 
 func TestPythonAndGoGuardTheSameTable(t *testing.T) {
 	t.Parallel()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("SKIPPED, NOT PROVED: python3 is not installed")
+	file := filepath.Join(t.TempDir(), "test.db")
+	for _, c := range []struct {
+		name, driver, source, python string
+		db                           database
+	}{
+		{"sqlite", "file:" + file + "?_pragma=busy_timeout(20000)", file, "sqlite3", database{sequence: "INTEGER PRIMARY KEY AUTOINCREMENT"}},
+		{"postgres", postgres, postgres, "psycopg2", database{sequence: "BIGSERIAL PRIMARY KEY"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.driver == "" {
+				t.Skip("SKIPPED, NOT PROVED: there is no PostgreSQL")
+			}
+			python := pythonWith(t, c.python)
+			c.db.open(t, c.name, c.driver)
+			pythonAndGoGuard(t, &c.db, python, c.python, strings.ReplaceAll(c.source, " sslmode=disable", ""))
+		})
 	}
+}
+
+// pythonWith returns a Python that has the module: the first one found, or Debian's.
+func pythonWith(t *testing.T, module string) string {
+	t.Helper()
+	for _, python := range []string{"python3", "/usr/bin/python3"} {
+		if exec.CommandContext(t.Context(), python, "-c", "import "+module).Run() == nil {
+			return python
+		}
+	}
+	if os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" {
+		t.Fatalf("no Python has the module %s, and REGENT_REQUIRE_EMULATORS is 1; install it, as with: apt-get install python3-%s", module, module)
+	}
+	t.Skipf("SKIPPED, NOT PROVED: no Python has the module %s", module)
+	return ""
+}
+
+func pythonAndGoGuard(t *testing.T, d *database, python, driver, source string) {
+	t.Helper()
 	const packages = "../../leadership/client/python"
 	if _, err := os.ReadFile(packages + "/regent_client/fence.py"); err != nil { // so that the result is not cached when it changes
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "test.db")
-	d := &database{sequence: "INTEGER PRIMARY KEY AUTOINCREMENT"}
-	d.open(t, "sqlite", "file:"+file+"?_pragma=busy_timeout(20000)")
 	check := func(resource, election, token string) (code leadership.Code, mark leadership.Token) {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), python, "-B", "-c", guard, file, d.name+"_marks", resource, election, token)
+		cmd := exec.CommandContext(t.Context(), python, "-B", "-c", guard, driver, source, d.name+"_marks", resource, election, token)
 		cmd.Env = append(os.Environ(), "PYTHONPATH="+packages)
 		var failure bytes.Buffer
 		cmd.Stderr = &failure

@@ -22,6 +22,12 @@
 // and streams from taking all requests that a platform lets an instance handle at a time, and one
 // principal from taking those of all others.
 //
+// A call whose caller is not known has no principal, and no rate: it costs the check of one token,
+// from headers alone, and a rate could be kept only after that. The connections of the server bound
+// how many there are at a time, and the log has ten lines a second of them. Where IAM checks
+// callers they do not arrive; for a server that checks them itself, a load balancer can bound them
+// by address (Cloud Armor).
+//
 // The counts are an instance's own and start again with it. They keep a service alive; they are no
 // basis for a bill.
 package limit

@@ -150,7 +150,7 @@ func use(t *testing.T, p *export.Pipeline) {
 		t.Fatal(err)
 	}
 	api := httpapi.New(httpapi.Config{Service: instance.Guard(i, m)})
-	server := httptest.NewServer(timing.Handler(p.Meters, p.Tracers, api, api))
+	server := httptest.NewServer(timing.Handler(p.Meters, p.Tracers, api, api, func(*http.Request) bool { return true }))
 	defer server.Close()
 	ann, bob := `{"candidateId":"ann","key":"`+secretKey+`"`, `{"candidateId":"bob","key":"`+secretKey+`"`
 	for _, call := range [][3]string{

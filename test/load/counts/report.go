@@ -20,6 +20,10 @@ var reportText string
 // outbox.
 const looksAnHour = int(time.Hour / (15 * time.Second))
 
+// followsAnHour is how often an instance with followers of a journal looks at it, on average, while
+// it hears the other instances. See package instance.
+const followsAnHour = int(time.Hour / (23500 * time.Millisecond))
+
 // waitsAnHour is how often a waiting candidate asks Regent again at least: MaxWait limits a call.
 const waitsAnHour = int(time.Hour / leadership.MaxWait)
 
@@ -159,6 +163,9 @@ func (r report) hours() string {
 	})
 	add("at most: the same while the instances tell each other of renewals (`--members`)", func(f Found) Cost { return f.Held.Told.scaled(leasesAnHour, stretchLeases) })
 	add("an instance, whatever it serves: reading the outbox", func(f Found) Cost { return f.operation(lookName).scaled(looksAnHour, 1) })
+	add("an instance that follows a journal where nothing is appended, while it hears the others", func(f Found) Cost {
+		return f.operation(headName).scaled(followsAnHour, 1)
+	})
 	return t.String()
 }
 

@@ -18,6 +18,7 @@ const (
 	appendName       = "append of an entry to a journal"
 	appendMostName   = "append of 500 entries"
 	appendRepeatName = "append repeated, whose reply was lost"
+	headName         = "look of a follower at a journal where nothing was appended"
 )
 
 // hour configures an election with leases that outlast the counting.
@@ -149,6 +150,7 @@ func (s *script) journals() error {
 		add(501, 1), add(502, 1),
 		s.counted("reading a journal with 4 appends", read(0)),
 		s.counted("reading a journal at its end", read(503)),
+		s.counted(headName, func() error { _, err := ledger.Head(s.ctx, e); return err }),
 		s.counted("snapshot of a journal with 4 appends, of which it deletes 3", func() error {
 			_, err := ledger.SnapshotJournal(s.ctx, leadership.SnapshotRequest{LeaseRequest: s.ann.lease(e, 1), UpTo: 502, Data: json.RawMessage("1")})
 			return err

@@ -325,3 +325,35 @@ func TestAChallengerThatComesBackThroughAnotherInstanceKeepsItsChallenge(t *test
 		second.leads()
 	})
 }
+
+// It may have been made, and ends with the term. The lease is locked from then on.
+func TestAChallengeThatEndedWithItsTermIsNotWithdrawnAgainAndAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.elects(preempting)
+		i.rules("ann", 5)
+		_, err := i.Configure(t.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{
+			Config: leadership.Config{Ballot: preempting, LockDelay: lease},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i.waits(rated("low", 1))
+		i.called()
+		var bob *waiter
+		lost := once(func(context.Context, leadership.AcquireRequest, acquire) (leadership.Grant, error) {
+			time.Sleep(lease)
+			bob.cancel()
+			return leadership.Grant{}, leadership.OutcomeUnknown
+		})
+		i.hooks(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
+			time.Sleep(10 * time.Millisecond) // an answer takes a while, so that time goes on
+			return lost(ctx, r, ask)
+		})
+		bob = i.begins(rated("bob", 9))
+		time.Sleep(lease + lease/2)
+		if n := i.called(); n > 5 {
+			t.Errorf("the store was asked %d times, want for the challenge and then once or twice", n)
+		}
+	})
+}

@@ -28,7 +28,9 @@
 // takes to fail. It publishes the elections that its own process has left, and those with an event
 // that it saw 10 s ago or more: the process that committed such an event is dead, or cannot reach
 // the topic. Whatever a look finds it also hands to Found, so an instance tells its own watchers
-// within 19 s of a commit, and the time that a look takes, though the topic is out of reach.
+// within 19 s of a commit, and the time that a look takes, though the topic is out of reach. While
+// it is, and more than 500 events wait, a look reads those first ones and, once it has read all, of
+// the others what was committed since the look before.
 //
 // An instance knows that it cannot announce (CannotAnnounce) from a call of the topic that fails
 // until one succeeds. Once another instance has announced what it left, it publishes the event that

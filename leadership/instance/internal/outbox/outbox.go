@@ -28,6 +28,8 @@ type Topic interface {
 type Store interface {
 	Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error)
 	MarkAnnounced(ctx context.Context, ids []leadership.EventID) error
+	Since(ctx context.Context, after time.Time, limit int) (leadership.Recent, error)
+	Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error)
 }
 
 // Config is how an Outbox is made. Store and Topic are required.

@@ -149,13 +149,35 @@ func (o *Outbox) sweep(ctx, late context.Context, age time.Duration) (announced 
 	return announced, waiting || len(page) >= maxLook, err
 }
 
-// look reads the outbox, further if it is full.
+// look reads the outbox, further if it is full. While the topic is out of reach it reads what is
+// new in the place of that: nothing of a full outbox can be announced.
 func (o *Outbox) look(ctx context.Context) ([]leadership.Event, error) {
 	page, err := o.read(ctx, "", lookSize)
-	if err == nil && len(page) >= lookSize {
-		page, err = o.read(ctx, "", maxLook)
+	if err != nil || len(page) < lookSize {
+		return page, err
 	}
-	return page, err
+	if _, cause := o.reach.lost(); cause == nil {
+		o.seen.readTo(time.Time{})
+	} else if news, ok := o.news(ctx); ok {
+		return append(page, news...), nil
+	}
+	return o.read(ctx, "", maxLook)
+}
+
+// news reads what was committed since its last call; ok is false if that cannot be told.
+func (o *Outbox) news(ctx context.Context) (events []leadership.Event, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if after := o.seen.readTo(time.Time{}); !after.IsZero() {
+		if recent, err := o.store.Since(ctx, after, maxLook); err == nil {
+			o.seen.readTo(recent.Now)
+			return recent.Events, true
+		}
+	}
+	if snap, err := o.store.Get(ctx, "NOW"); err == nil { // no election has the name, and one never seen has a time too
+		o.seen.readTo(snap.Now)
+	}
+	return nil, false
 }
 
 // read reads the outbox of one election, or with "" of all. An event that cannot be read is logged,
@@ -266,6 +288,7 @@ type sightings struct {
 	mu     sync.Mutex // guards all below
 	since  map[leadership.EventID]time.Duration
 	at     time.Duration // when the last look had ended
+	all    time.Time     // the store's time up to which all was read; zero: not known
 	others [2]bool       // whether the last two looks found what other instances had left behind
 }
 
@@ -274,6 +297,14 @@ func (s *sightings) last() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.at
+}
+
+// readTo sets the store's time up to which all was read, and returns the one before.
+func (s *sightings) readTo(all time.Time) (before time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, s.all = s.all, all
+	return before
 }
 
 // blame notes whether the last look found what other instances had left behind; own reports whether

@@ -543,6 +543,56 @@ func TestLongOutageIsBoundedLoad(t *testing.T) {
 	})
 }
 
+// counted counts the events that are read of the outbox of all elections.
+type counted struct {
+	leadership.Store
+	events *atomic.Int64
+}
+
+func (c counted) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
+	found, err := c.Store.Unannounced(ctx, e, limit)
+	if e == "" {
+		c.events.Add(int64(len(found)))
+	}
+	return found, err
+}
+
+func TestAFullOutboxIsNotReadAgainAndAgainWhileTheTopicIsOutOfReach(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fleet) {
+		var broken atomic.Bool
+		var events atomic.Int64
+		broken.Store(true)
+		a, dead := f.instance("a"), f.instance("dead")
+		a.store.Store = counted{f.store, &events}
+		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
+			if broken.Load() {
+				return 0, errPlanted
+			}
+			return a.acceptAll(ctx, events)
+		}
+		for k := range 600 {
+			dead.changes(election(k), 10)
+		}
+		a.run()
+		f.wait(time.Minute)
+		events.Store(0)
+		for k := range 10 {
+			dead.change("last") // of all names, and none of the first 5,000 events
+			f.wait(interval * 5 / 4)
+			want := leadership.EventID{Election: "last", Revision: leadership.Revision(k + 1)}
+			if !slices.Contains(a.found, want) {
+				t.Errorf("%s is not found", name(want))
+			}
+		}
+		if n := events.Load(); n > 10*2*500 {
+			t.Errorf("%d events were read in %v, want 500 in a look", n, 10*interval*5/4)
+		}
+		broken.Store(false)
+		f.settle(2 * bound)
+		f.topic.expectAll()
+	})
+}
+
 func TestOutboxThatCannotBeReadIsReadAgainSoon(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		a := f.instance("a")

@@ -22,10 +22,13 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/store/memory"
+	"regent/test/machine"
 )
 
 //go:embed page.html
 var page []byte
+
+func TestMain(m *testing.M) { machine.MainTogether(m, 0) }
 
 // chromium returns the browser's command.
 func chromium(t *testing.T) string {

@@ -9,10 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"regent/test/machine"
 	"regent/test/process"
 )
 
 const home = "../../leadership/client/python"
+
+func TestMain(m *testing.M) { machine.MainTogether(m, 0) }
 
 // TestPythonPackage runs each module of the package's tests, with a regent of its own where it
 // needs one.

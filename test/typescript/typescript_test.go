@@ -16,10 +16,13 @@ import (
 	"regent/leadership/instance"
 	"regent/leadership/wire"
 	"regent/store/memory"
+	"regent/test/machine"
 	"regent/test/process"
 )
 
 var update = flag.Bool("update", false, "rewrite the types that are generated from openapi.yaml")
+
+func TestMain(m *testing.M) { machine.MainTogether(m, 0) }
 
 // TestThePackage runs the package's own tests, which have a scripted server and a clock of their
 // own, and those that need a real server.

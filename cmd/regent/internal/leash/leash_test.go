@@ -20,6 +20,7 @@ import (
 
 	"regent/cmd/regent/internal/leash"
 	"regent/leadership/boottime"
+	"regent/test/machine"
 )
 
 const (
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 	if grace, err := time.ParseDuration(os.Getenv(caller)); err == nil {
 		os.Exit(beCaller(grace))
 	}
-	os.Exit(m.Run())
+	machine.MainTogether(m, 0)
 }
 
 // beCaller runs a command whose fixed deadline is three times the grace away.

@@ -68,7 +68,9 @@ func (p *search) adopted(s state, in step, guard time.Duration) []state {
 		return c.Verb == Acquire && c.Key.Equal(r.KeyHash) // it was granted after a term whose end is not known
 	})
 	handsOver := r.EndsBecause == leadership.EndsHandOver && a.EndsBecause == leadership.EndsHandOver // at the end of a heartbeat that is not known
-	if guard == 0 && !reported && !handsOver && !approved || a.Report != r.Standing.Report && !brought && !shown {
+	// challenged at the end of one that it stands on, which a heartbeat that is not known had moved on
+	challenged := a.EndsBecause == leadership.EndsParent && !r.Standing.Ends.Challenged.IsZero() && p.unconfirmed(r, in.span.until) > 0
+	if guard == 0 && !reported && !handsOver && !approved && !challenged || a.Report != r.Standing.Report && !brought && !shown {
 		return nil
 	}
 	if a.Report != "" && (reported || !shown) {
@@ -107,6 +109,9 @@ func (s state) limited(by time.Time, because leadership.EndReason) state {
 		}
 	case leadership.EndsParent:
 		r.Standing.Parent.Until = by
+		if !e.Challenged.IsZero() {
+			e.Challenged = later(e.Challenged, by)
+		}
 	case "":
 	default:
 		e.Ordered, e.Because = by, because

@@ -329,7 +329,9 @@ func (s state) locked(in step) leadership.Record {
 	if !s.unsure || a == nil || a.LockedFor == 0 || a.Token != r.Token {
 		return r
 	}
-	r.LockFor = max(r.LockFor, in.at.Add(a.LockedFor-millisecond+1).Sub(r.EndedAt))
+	if shown := in.at.Add(a.LockedFor - millisecond + 1).Sub(r.EndedAt); shown > r.LockFor-longestCommit { // or what limited it counts from an earlier instant
+		r.LockFor = shown
+	}
 	return r
 }
 

@@ -386,6 +386,6 @@ func remains(a *leadership.Lease) bool {
 	if a.State != leadership.Held {
 		return a.ExpiresIn == 0
 	}
-	rounded := a.LeaseExpiration.Sub(a.ReadAt) - a.ExpiresIn
+	rounded := max(a.LeaseExpiration.Sub(a.ReadAt), 0) - a.ExpiresIn // over for a caller that came long after its twin
 	return rounded >= 0 && rounded < millisecond
 }

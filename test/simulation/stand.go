@@ -200,6 +200,9 @@ func (q *queue) expectAttempt() {
 	if r.LeaderID != "" || r.Deleted || s.plan.ballot != (leadership.BallotPolicy{}) || s.stands(q.election) { // with a ballot it asks when its turn comes, and a part when the whole has a leader
 		return
 	}
+	if i.newest[q.election] != r.Revision && q.view.Leader() != "" {
+		return // it does not know yet, and is looked at once it hears of it
+	}
 	begun, since, alive := q.begun, s.w.now, i.alive()
 	s.w.after(r.LockFor+r.LockFor/500+promptly, func() {
 		first := q.stand.first()

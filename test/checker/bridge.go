@@ -68,7 +68,7 @@ func (p *search) adopted(s state, in step, guard time.Duration) []state {
 		return c.Verb == Acquire && c.Key.Equal(r.KeyHash) // it was granted after a term whose end is not known
 	})
 	handsOver := r.EndsBecause == leadership.EndsHandOver && a.EndsBecause == leadership.EndsHandOver // at the end of a heartbeat that is not known
-	// challenged at the end of one that it stands on, which a heartbeat that is not known had moved on
+	// challenged at the end of a parent that a heartbeat without an answer had moved on
 	challenged := a.EndsBecause == leadership.EndsParent && !r.Standing.Ends.Challenged.IsZero() && p.unconfirmed(r, in.span.until) > 0
 	if guard == 0 && !reported && !handsOver && !approved && !challenged || a.Report != r.Standing.Report && !brought && !shown {
 		return nil

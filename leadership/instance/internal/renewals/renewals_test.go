@@ -381,6 +381,12 @@ func TestABatchOfACallerGoesToTheStoreAsItIs(t *testing.T) {
 	})
 }
 
+// both is a store with its journal.
+type both struct {
+	leadership.Store
+	leadership.Journal
+}
+
 func TestTheProtocolHoldsOnGatheredRenewals(t *testing.T) {
 	storetest.RunProtocol(t, func(testing.TB) storetest.Backing {
 		var mu sync.Mutex
@@ -391,7 +397,7 @@ func TestTheProtocolHoldsOnGatheredRenewals(t *testing.T) {
 			return time.Now().Add(ahead)
 		}})
 		return storetest.Backing{
-			Open:    func(testing.TB) leadership.Store { return renewals.New(below) },
+			Open:    func(testing.TB) leadership.Store { return both{renewals.New(below), below} },
 			Advance: func(_ testing.TB, d time.Duration) { mu.Lock(); defer mu.Unlock(); ahead += d },
 		}
 	})

@@ -31,8 +31,8 @@ func TestAnInstanceThatStopsLosesNoWaiterOrWatcher(t *testing.T) {
 	leave(t, size)
 }
 
-// goneWithin is how long an instance may take from SIGTERM to its end. Cloud Run grants 10 s; beside
-// other tests the short form has no such bound.
+// goneWithin is how long an instance may take from SIGTERM to its end. Cloud Run grants 10 s;
+// beside other tests the short form has no such bound.
 func goneWithin() time.Duration { return machine.Size(time.Minute, 8*time.Second) }
 
 func leave(tb testing.TB, size int) {

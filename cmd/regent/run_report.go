@@ -59,7 +59,8 @@ func (r *reporter) step(l *client.Lease) {
 	r.tell(l.Report(all))
 }
 
-// read reads the file if it has changed. One that is no report is ignored.
+// read reads the file if it has changed. One that is no report is ignored; an empty one without a
+// word, because a shell empties a file before it writes.
 func (r *reporter) read() {
 	now, err := os.Stat(r.path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && r.seen != nil && same(r.seen, now) {
@@ -69,7 +70,10 @@ func (r *reporter) read() {
 	if err == nil {
 		report, err = readReport(r.path, now)
 	}
-	if r.seen = now; err != nil {
+	switch r.seen = now; {
+	case errors.Is(err, errEmpty):
+		return
+	case err != nil:
 		r.tell(err)
 		return
 	}
@@ -88,6 +92,8 @@ func same(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
+var errEmpty = errors.New("it is empty")
+
 func readReport(path string, info fs.FileInfo) (client.Report, error) {
 	if !info.Mode().IsRegular() {
 		return client.Report{}, errors.New("it is not a regular file")
@@ -98,6 +104,9 @@ func readReport(path string, info fs.FileInfo) (client.Report, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return client.Report{}, err
+	}
+	if len(text) == 0 {
+		return client.Report{}, errEmpty
 	}
 	return client.ParseReport(text)
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What lies beyond a limit is refused by the tests of each kind of value; the limit itself belongs
-// to what is accepted.
+// Values beyond a limit are refused in the tests of each kind of value; the limit itself is still
+// accepted.
 func TestAValueAtItsLimitIsAccepted(t *testing.T) {
 	t.Parallel()
 	long := func(n int) string { return strings.Repeat("x", n) }

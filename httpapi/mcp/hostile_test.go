@@ -265,7 +265,7 @@ func FuzzDoor(f *testing.F) {
 	var door *mcp.Door
 	f.Fuzz(func(t *testing.T, body []byte) {
 		if bytes.Contains(body, []byte(`lead"`)) {
-			t.Skip() // it may lead
+			t.Skip("a call of lead would wait, and lead")
 		}
 		if door == nil {
 			door = newDoor(t)

@@ -456,8 +456,8 @@ func (r *repeated) orders() (ids []leadership.OverrideID) {
 // logKinds are those of a leader.
 var logKinds = []leadership.LogKind{leadership.LogCheckpoint, leadership.LogJournal}
 
-// told is the history of the election and of its child, without what a restore has forgotten, and
-// what is in its logs.
+// told is the history of the election and of its child, without the part that a restore has
+// forgotten, and the contents of its logs.
 func (r *repeated) told(after leadership.Revision) (lines []string) {
 	for child, after := range map[leadership.Election]leadership.Revision{"": after, "." + theChild: 0} {
 		events, err := r.store.Events(r.Context(), r.Election+child, after, 1000)

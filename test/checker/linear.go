@@ -210,7 +210,7 @@ func (p *search) try(s state, in step, guard time.Duration) (state, bool) {
 // at takes the step as decided at one of the moments.
 func (p *search) at(s state, in step, moments []time.Time, guard time.Duration) (state, bool) {
 	for _, now := range moments {
-		snap := leadership.Snapshot{Record: s.locked(in), Now: now, Guard: guard}
+		snap := leadership.Snapshot{Record: s.locked(in, guard), Now: now, Guard: guard}
 		snap.Record = unbarred(snap, in)
 		snap.Record = approvalShown(snap, in)
 		if after, ok := p.decide(snap, in); ok {
@@ -323,13 +323,14 @@ func (p *search) endsUnsure(s state, in step) bool {
 }
 
 // locked is the record, with the lock that the answer shows if it may be longer than is known. The
-// answer is rounded up, so the lock may end up to a millisecond earlier.
-func (s state) locked(in step) leadership.Record {
+// answer is rounded up, so the lock may end up to a millisecond earlier. With a guard it may be
+// shorter, too: what limited the lease counts from an earlier decision.
+func (s state) locked(in step, guard time.Duration) leadership.Record {
 	r, a := s.record, in.answer
 	if !s.unsure || a == nil || a.LockedFor == 0 || a.Token != r.Token {
 		return r
 	}
-	if shown := in.at.Add(a.LockedFor - millisecond + 1).Sub(r.EndedAt); shown > r.LockFor-longestCommit { // or what limited it counts from an earlier instant
+	if shown := in.at.Add(a.LockedFor - millisecond + 1).Sub(r.EndedAt); shown > r.LockFor || guard > 0 && shown > r.LockFor-longestCommit {
 		r.LockFor = shown
 	}
 	return r

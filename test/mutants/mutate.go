@@ -53,7 +53,7 @@ func (m *mutator) mutate(f file) {
 }
 
 func (m *mutator) walk(body ast.Node) {
-	var closed []func() // what is inserted after each node that was entered
+	var closed []func() // insertions after the nodes that were entered
 	ast.Inspect(body, func(n ast.Node) bool {
 		if n == nil {
 			last := len(closed) - 1

@@ -1,5 +1,5 @@
-// Package fencetest is the one suite that every fence has to pass that can be run: each keeps marks
-// in another place, and all obey fence.Mark.Admit. What happens between a fence's check and its
+// Package fencetest is the suite for every fence that can be run here. Each keeps marks in another
+// place, and all obey fence.Mark.Admit. What happens between a fence's check and its
 // write depends on the place, and is tested beside each fence.
 package fencetest
 
@@ -40,7 +40,8 @@ func Run(t *testing.T, open func(t testing.TB) Place) {
 
 func jobs(token leadership.Token) fence.Mark { return fence.Mark{Election: "jobs", Token: token} }
 
-// What is refused changes neither the mark nor the value, and names the field or the newest token.
+// A refused write changes neither the mark nor the value; its error names the field or the newest
+// token.
 func onlyRises(t *testing.T, p Place) {
 	for i, c := range []struct {
 		w       fence.Mark

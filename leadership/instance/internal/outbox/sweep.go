@@ -149,8 +149,8 @@ func (o *Outbox) sweep(ctx, late context.Context, age time.Duration) (announced 
 	return announced, waiting || len(page) >= maxLook, err
 }
 
-// look reads the outbox, further if it is full. While the topic is out of reach it reads what is
-// new in the place of that: nothing of a full outbox can be announced.
+// look reads the outbox, further if the first page is full. While the topic is out of reach it
+// reads the new events instead: nothing of a full outbox can be announced.
 func (o *Outbox) look(ctx context.Context) ([]leadership.Event, error) {
 	page, err := o.read(ctx, "", lookSize)
 	if err != nil || len(page) < lookSize {
@@ -164,7 +164,7 @@ func (o *Outbox) look(ctx context.Context) ([]leadership.Event, error) {
 	return o.read(ctx, "", maxLook)
 }
 
-// news reads what was committed since its last call; ok is false if that cannot be told.
+// news returns the events committed since its last call; ok is false if they cannot be told.
 func (o *Outbox) news(ctx context.Context) (events []leadership.Event, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()

@@ -9,9 +9,8 @@ import (
 )
 
 // Excuses counts what a test forgives because the machine is busy: a step that came too late, a run
-// that is drawn anew, a call whose answer was lost. It forgives one in twenty attempts, and one at
-// least, or three in the short form, which makes few attempts beside other tests. Safety is never
-// forgiven. The zero value is ready.
+// that is drawn anew, a call whose answer was lost. It forgives one in twenty attempts, and three if
+// that is less. Safety is never forgiven. The zero value is ready.
 type Excuses struct {
 	mu       sync.Mutex // guards all below
 	attempts int
@@ -65,7 +64,7 @@ func (e *Excuses) Made() int {
 func (e *Excuses) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if most := max(Size(3, 1), e.attempts/20); len(e.made) > most {
+	if most := max(3, e.attempts/20); len(e.made) > most {
 		return fmt.Errorf("%d excuses in %d attempts, and %d are the most:\n%s", len(e.made), e.attempts, most, strings.Join(e.made[:min(20, len(e.made))], "\n"))
 	}
 	return nil

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Excuses counts what a test forgives because the machine is busy: a step that came too late, a run
-// that is drawn anew, a call whose answer was lost. It forgives one in twenty attempts, and three if
-// that is less. Safety is never forgiven. The zero value is ready.
+// Excuses counts what a test forgives because the machine is busy: a step that came too late, a
+// run that is drawn anew, a call whose answer was lost. It forgives one in twenty attempts, and
+// three if that is less. Safety is never forgiven. The zero value is ready.
 type Excuses struct {
 	mu       sync.Mutex // guards all below
 	attempts int

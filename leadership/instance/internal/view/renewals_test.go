@@ -99,14 +99,6 @@ func TestNewsOfARenewalElsewhereDoNotChangeWhatReadersSee(t *testing.T) {
 	}
 }
 
-func TestNewsOfElectionsThatNobodyListensToAreForgotten(t *testing.T) {
-	v := newView(true)
-	v.RenewedElsewhere(jobs, 1, time.Minute, start)
-	if n := v.Elections(); n != 0 {
-		t.Errorf("%d elections are remembered", n)
-	}
-}
-
 func TestRenewedHereAreTheLeasesThatThisInstanceRenewedAndThatLast(t *testing.T) {
 	v := newView(true)
 	lease := func(e leadership.Election, now, left time.Duration) leadership.Lease {

@@ -166,16 +166,6 @@ func TestTheEndOfALeaseThatIsRenewedInTurnIsToldWithinFourLeases(t *testing.T) {
 	}
 }
 
-func TestALeaderThatHasSettledHasItsEndToldAtOnceAgain(t *testing.T) {
-	const lease = 30 * time.Second
-	f := newFleet(4, lease)
-	f.run(start, start+time.Hour, start+time.Hour, func(i int) int { return i % 4 })
-	f.run(start+time.Hour, start+time.Hour+5*lease, start+2*time.Hour, func(int) int { return 2 })
-	if late := f.told - f.at - lease; f.told == 0 || late > time.Second {
-		t.Errorf("the end is told %v late", late)
-	}
-}
-
 func TestAWaiterHasEachEndLookedAt(t *testing.T) {
 	const lease = 30 * time.Second
 	v := newView(true)
@@ -187,17 +177,6 @@ func TestAWaiterHasEachEndLookedAt(t *testing.T) {
 	})
 	if len(at) < 19 {
 		t.Errorf("looked %d times in 10 minutes at a lease of %v with a waiting candidate, want each time", len(at), lease)
-	}
-}
-
-func TestARenewalThatIsLearntPutsOffTheLook(t *testing.T) {
-	v := newView(true)
-	v.Learn(held(1, start, 30*time.Second), view.Committed, start, start)
-	for now := start; now < start+time.Hour; now += 10 * time.Second {
-		if _, _, ok := v.Next(now); ok {
-			t.Fatalf("looked %v after the start at a lease that is renewed", now-start)
-		}
-		v.Learn(held(1, now, 30*time.Second), view.Committed, now, now)
 	}
 }
 
@@ -247,22 +226,6 @@ func TestNoLeaseIsMadeUpFromAnEvent(t *testing.T) {
 				t.Error("a reader is shown a state older than the event")
 			}
 		})
-	}
-}
-
-// An answer to a question that was asked after an event was heard counts more than the event.
-func TestAnEventThatWasMadeUpHarmsForOneQuestion(t *testing.T) {
-	v := newView(true)
-	e := v.Wait(jobs)
-	v.Learn(held(5, start, time.Minute), view.Read, start, start)
-	v.Heard(event(1<<40, leadership.EventReleased, "", 9), start+1)
-	v.Learn(held(5, start, time.Minute), view.Read, start, start+2) // asked before
-	if e.Lease() != nil || e.Leader() != "" {
-		t.Errorf("an answer to an earlier question counts: %q leads", e.Leader())
-	}
-	v.Learn(held(5, start+2, time.Minute), view.Read, start+2, start+3)
-	if e.Lease() == nil || e.Leader() != "ann" {
-		t.Errorf("an answer to a later question does not count: %q leads", e.Leader())
 	}
 }
 

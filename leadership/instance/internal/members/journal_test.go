@@ -66,16 +66,3 @@ func TestSheetsSayHowFarMembersHaveAppliedTheJournal(t *testing.T) {
 	tell(a.WholeSheets(false, nil, w.now))
 	wants(1, 9, "after it was gone for a while")
 }
-
-func TestAnAppendIsToldInAWholeSheetToo(t *testing.T) {
-	w := newWorld(t)
-	a, b := w.registry("a"), w.registry("b")
-	a.Appended(jobs, 4)
-	h, err := b.Hear(a.WholeSheets(false, nil, w.now)[0], w.now)
-	if err != nil || len(h.Journals) != 1 || h.Journals[0].Index != 4 {
-		t.Errorf("heard of %v, %v", h.Journals, err)
-	}
-	if sheets := a.ChangedSheets(nil, w.now); len(sheets) != 0 {
-		t.Errorf("it is told again: %s", sheets)
-	}
-}

@@ -157,38 +157,6 @@ func TestThoseInLineFollowTheTokenThatTheirInstanceKnows(t *testing.T) {
 	w.has(b, "the line is empty")
 }
 
-func TestAMemberInSeveralWaysIsOneWithTheFirstOfItsRoles(t *testing.T) {
-	roles := []leadership.Role{leadership.RoleFollower, leadership.RoleWorker, leadership.RoleWitness, leadership.RoleCandidate}
-	for i, more := range roles {
-		for _, less := range roles[:i+1] {
-			t.Run(fmt.Sprintf("%s and %s", more, less), func(t *testing.T) {
-				w := newWorld(t)
-				a, b := w.registry("a"), w.registry("b")
-				be := func(r *members.Registry, role leadership.Role, seen leadership.Token) {
-					if role == leadership.RoleCandidate {
-						r.Stand(jobs, []members.Stander{{CandidateID: "ann", Role: role, Position: 1}}, w.now)
-						return
-					}
-					w.join(r, "ann", role, seen)
-				}
-				be(a, more, 4)
-				be(b, less, 5)
-				w.tell(b, a)
-				want := fmt.Sprintf("ann %s 5", more)
-				if less == leadership.RoleCandidate {
-					want = "ann candidate 0"
-				}
-				if got := w.members(a, held("", 0)); len(got) != 1 || got[0] != want {
-					t.Errorf("the members are %q, want %q", got, want)
-				}
-				if got := w.members(a, held("ann", 9)); len(got) != 1 || got[0] != "ann leader 9" {
-					t.Errorf("while it leads the members are %q", got)
-				}
-			})
-		}
-	}
-}
-
 func TestOneMemberMoreThanThereIsRoomForIsRefusedByName(t *testing.T) {
 	w := newWorld(t)
 	r := w.registry("")

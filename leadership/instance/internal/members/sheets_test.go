@@ -37,19 +37,6 @@ func TestChangesAreToldOnceAndOnlyChanges(t *testing.T) {
 	w.has(b, "its ttl has passed at the other instance")
 }
 
-func TestAWholeSheetSaysWhatALostOneHasSaid(t *testing.T) {
-	w := newWorld(t)
-	a, b := w.registry("a"), w.registry("b")
-	w.join(a, "fay", leadership.RoleFollower, 1)
-	w.tell(a, b)
-	a.Leave(jobs, "fay", w.now)
-	w.join(a, "gus", leadership.RoleFollower, 1)
-	a.ChangedSheets(nil, w.now) // is lost
-	w.has(b, "a sheet was lost", "fay follower 1")
-	w.send(b, a.WholeSheets(false, nil, w.now)...)
-	w.has(b, "a whole one has come", "gus follower 1")
-}
-
 func TestSheetsThatOvertakeEachOtherDoNoHarm(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.registry("a"), w.registry("b")
@@ -200,21 +187,6 @@ func TestAMemberThatJoinsAtOneInstanceAfterTheOtherIsKeptByTheLast(t *testing.T)
 	for _, r := range []*members.Registry{a, b} {
 		w.has(r, "it has left", nil...)
 	}
-}
-
-func TestTwoInstancesAtWhichAMemberJoinedAtOnceDoNotBothForgetIt(t *testing.T) {
-	w := newWorld(t)
-	a, b := w.registry("a"), w.registry("b")
-	w.join(a, "fay", leadership.RoleFollower, 1)
-	w.join(b, "fay", leadership.RoleFollower, 1)
-	fromA, fromB := a.ChangedSheets(nil, w.now), b.ChangedSheets(nil, w.now)
-	w.now += 2 * time.Second // which the sheets take
-	w.send(a, fromB...)
-	w.send(b, fromA...)
-	w.tell(a, b)
-	w.tell(b, a)
-	w.has(a, "both keep it", "fay follower 1")
-	w.has(b, "both keep it", "fay follower 1")
 }
 
 func TestSheetsTellOfRenewedLeasesAndAskForSheets(t *testing.T) {

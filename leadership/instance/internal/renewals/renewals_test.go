@@ -114,23 +114,6 @@ func (w *world) wantSent(want ...string) {
 	}
 }
 
-func TestARenewalIsSentAtOnceIfNoneIsUnderWay(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		for _, e := range []leadership.Election{"a", "b"} {
-			w.done([]leadership.Election{e}, w.renew(t.Context(), e))
-		}
-		w.wantSent("0s: a", "50ms: b")
-	})
-}
-
-func TestRenewalsThatComeWhileOneIsUnderWayGoTogether(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		elections := []leadership.Election{"a", "b", "c", "d"}
-		w.done(elections, w.renew(t.Context(), elections...))
-		w.wantSent("0s: a", "50ms: b c d")
-	})
-}
-
 func TestABatchHasAHundredAtMostAndDoesNotWaitOnceItIsFull(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var elections []leadership.Election
@@ -214,24 +197,6 @@ func TestEachCallerGetsTheAnswerToItsOwnRenewal(t *testing.T) {
 	})
 }
 
-func TestAnErrorOfTheStoreIsForTheBatchItFailed(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		w.fails = func(leases []leadership.Renewal) error {
-			if len(leases) == 2 {
-				return leadership.OutcomeUnknown
-			}
-			return nil
-		}
-		answers := w.renew(t.Context(), "a", "b", "c")
-		w.done([]leadership.Election{"a"}, answers[:1])
-		for _, answer := range answers[1:] {
-			if a := <-answer; !errors.Is(a.Err, leadership.OutcomeUnknown) {
-				t.Errorf("got %v, want %s", a.Err, leadership.OutcomeUnknown)
-			}
-		}
-	})
-}
-
 func TestACallerThatGoesAwayBeforeItsRenewalIsSentLeavesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -269,21 +234,6 @@ func TestACallerThatGoesAwayAfterwardsDoesNotKnowAndTheOthersAreRenewed(t *testi
 		}
 		w.done([]leadership.Election{"c"}, staying)
 		w.wantSent("0s: a", "50ms: b c")
-	})
-}
-
-func TestABatchThatNoCallerWaitsForIsGivenUp(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		ctx, cancel := context.WithCancel(t.Context())
-		answers := w.renew(ctx, "a")
-		cancel()
-		<-answers[0]
-		synctest.Wait()
-		if w.context[0].Err() == nil {
-			t.Error("the store is still asked")
-		}
-		w.done([]leadership.Election{"b"}, w.renew(t.Context(), "b"))
-		w.wantSent("0s: a", "0s: b")
 	})
 }
 

@@ -31,16 +31,6 @@ func TestProcessDiesAtTheHitThatWasAskedFor(t *testing.T) {
 	}
 }
 
-func TestUnreadableSettingPanics(t *testing.T) {
-	t.Parallel()
-	program := build(t, "-tags=failpoints")
-	for _, setting := range []string{"some:point", "some:point:0", "some:point:-1", ":1", "1", "some:point:"} {
-		if out, killed := run(t, program, setting); out != "deferred\n" || killed {
-			t.Errorf("%s: it said %q, killed: %v; want a panic", setting, out, killed)
-		}
-	}
-}
-
 func TestNormalBuildHasNoPoints(t *testing.T) {
 	t.Parallel()
 	program := build(t)

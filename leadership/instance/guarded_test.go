@@ -48,13 +48,7 @@ func newGuarded(t *testing.T, gates ...*gate) (*instance.Guarded, *[]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ran := make(chan struct{})
-	go func() {
-		defer close(ran)
-		inst.Run(ctx)
-	}()
-	t.Cleanup(func() { stop(); <-ran })
+	runs(t, inst)
 	told := new([]string)
 	var all []instance.Gate
 	for _, g := range gates {

@@ -13,7 +13,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
-	"regent/leadership/instance/internal/hub"
 	"regent/store/memory"
 	"regent/store/storetest"
 )
@@ -100,6 +99,12 @@ func (l *line) Publish(ctx context.Context, events []leadership.Event) (int, err
 	return l.bus.Publish(ctx, events)
 }
 
+// inCluster runs a test on a cluster in a bubble.
+func inCluster(t *testing.T, test func(*testing.T, *cluster)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, newCluster(t)) })
+}
+
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	store := memory.New(memory.Config{})
@@ -120,19 +125,24 @@ func (c *cluster) start(name string, store leadership.Store) *instance.Instance 
 	if err != nil {
 		c.Fatal(err)
 	}
+	c.kill[i], c.lines[i] = runs(c.T, i), own
+	return i
+}
+
+// runs runs the instance until the test or end ends it.
+func runs(t *testing.T, i *instance.Instance) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		i.Run(ctx)
 	}()
-	end := func() {
+	end = sync.OnceFunc(func() {
 		cancel()
 		<-ended
-	}
-	c.Cleanup(end)
-	c.kill[i], c.lines[i] = end, own
-	return i
+	})
+	t.Cleanup(end)
+	return end
 }
 
 // take forgets what was counted so far.
@@ -186,9 +196,7 @@ func (c *cluster) read(on *instance.Instance) leadership.Reading {
 }
 
 func TestWhatOneInstanceChangesTheOtherShowsAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+	inCluster(t, func(t *testing.T, c *cluster) {
 		lease := c.lead(c.a, "ann")
 		c.read(c.b)
 		c.take()
@@ -206,38 +214,8 @@ func TestWhatOneInstanceChangesTheOtherShowsAtOnce(t *testing.T) {
 	})
 }
 
-func TestAnElectionThatDoesNotExistCostsOneReadHoweverManyAskForIt(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		c.take()
-		for range 2000 {
-			if r, err := c.b.Read(t.Context(), leadership.ReadRequest{Election: "jobs"}); !errors.Is(err, leadership.NotFound) {
-				t.Fatalf("got %+v, %v; want %s", r, err, leadership.NotFound)
-			}
-		}
-		for range 500 {
-			_, watch, err := c.b.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer watch.Close()
-		}
-		if got, want := took(&c.cb), "1 reads, 0 updates, 0 renewals, 0 histories"; got != want {
-			t.Errorf("the store was asked for %s; want %s", got, want)
-		}
-		c.lead(c.a, "ann")
-		synctest.Wait()
-		if r := c.read(c.b); r.LeaderID != "ann" {
-			t.Errorf("once it exists b shows %+v", r)
-		}
-	})
-}
-
 func TestAnIdleElectionCostsItsLeadersRenewalsAndNothingElse(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+	inCluster(t, func(t *testing.T, c *cluster) {
 		lease := c.lead(c.a, "ann")
 		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -289,56 +267,8 @@ func await(ctx context.Context, on *instance.Instance) {
 	}
 }
 
-func TestATakeoverCostsOneAttemptPerInstance(t *testing.T) {
-	t.Parallel()
-	for name, end := range map[string]func(*cluster, leadership.LeaseRequest){
-		"after a release": func(c *cluster, lease leadership.LeaseRequest) { c.release(c.a, lease) },
-		"after a death":   func(c *cluster, _ leadership.LeaseRequest) { time.Sleep(31 * time.Second) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				c := newCluster(t)
-				lease := c.lead(c.a, "ann")
-				ctx, cancel := context.WithCancel(t.Context())
-				var all sync.WaitGroup
-				granted := make(chan leadership.Grant, 1000)
-				for n := range 500 {
-					for _, on := range []*instance.Instance{c.a, c.b} {
-						all.Go(func() {
-							r := leadership.AcquireRequest{Election: "jobs", CandidateID: leadership.CandidateID(fmt.Sprint("agent-", n)), Wait: time.Minute}
-							if g, err := on.Acquire(ctx, r); err == nil {
-								granted <- g
-							}
-						})
-					}
-				}
-				synctest.Wait()
-				c.take()
-				end(c, lease)
-				time.Sleep(time.Second)
-				synctest.Wait()
-				released := 0
-				if name == "after a release" {
-					released = 1
-				}
-				if a, b := c.ca.Take()["Update"]-released, c.cb.Take()["Update"]; a > 1 || b > 1 || a+b == 0 {
-					t.Errorf("the store was asked %d and %d times", a, b)
-				}
-				if len(granted) != 1 || (<-granted).Token != 2 {
-					t.Errorf("%d candidates lead", len(granted)+1)
-				}
-				cancel()
-				all.Wait()
-			})
-		})
-	}
-}
-
 func TestWithoutTheBusReadsStayWithinTheirBoundAndWatchersHearLater(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+	inCluster(t, func(t *testing.T, c *cluster) {
 		lease := c.lead(c.a, "ann")
 		c.read(c.b)
 		_, w, err := c.b.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
@@ -371,97 +301,8 @@ func TestWithoutTheBusReadsStayWithinTheirBoundAndWatchersHearLater(t *testing.T
 	})
 }
 
-func TestWhatWasLeftBehindIsAnnouncedOnceTheBusIsBack(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		c.bus.setCut(true)
-		c.release(c.a, c.lead(c.a, "ann"))
-		time.Sleep(time.Minute)
-		c.bus.setCut(false)
-		time.Sleep(2 * time.Minute)
-		if left, err := c.store.Unannounced(t.Context(), "", 100); err != nil || len(left) > 0 {
-			t.Errorf("left behind: %v, %v", left, err)
-		}
-	})
-}
-
-func TestALeaseThatRunsOutUnseenIsAnnounced(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		c.lead(c.a, "ann")
-		feed, err := c.b.Feed(t.Context(), "", instance.Cursor{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer feed.Close()
-		began := time.Now()
-		for {
-			items, err := feed.Next(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, item := range items {
-				if item.Event.Type == leadership.EventExpired {
-					if after := time.Since(began); after < 30*time.Second || after > 32*time.Second {
-						t.Errorf("announced %v after the grant", after)
-					}
-					return
-				}
-			}
-		}
-	})
-}
-
-func TestALeaseThatIsWatchedIsFollowedFromInstanceToInstance(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		lease := c.lead(c.a, "ann")
-		_, w, err := c.b.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer w.Close()
-		c.renew(c.a, lease, time.Minute)
-		events, err := w.Next(t.Context())
-		if err != nil || len(events) != 1 || events[0].Type != leadership.EventExpired {
-			t.Errorf("%v, %v", events, err)
-		}
-	})
-}
-
-func TestAWatcherOfALeaseThatIsRenewedElsewhereAsksTheStoreSixteenTimesAnHourAtMost(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		lease := c.lead(c.a, "ann")
-		c.take()
-		_, w, err := c.b.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer w.Close()
-		if _, err := w.Ready(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		c.renew(c.a, lease, time.Hour)
-		calls := c.cb.Take()
-		if n := calls["Get"] + calls["Update"] + calls["Events"]; n < 3 || n > 16 {
-			t.Errorf("an hour of a watcher cost %d calls of the store: %v", n, calls)
-		}
-		c.release(c.a, lease)
-		if events, err := w.Next(t.Context()); err != nil || len(events) != 1 || events[0].Type != leadership.EventReleased {
-			t.Errorf("%v, %v", events, err)
-		}
-	})
-}
-
 func TestAnInstanceSaysWhyItIsDegraded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+	inCluster(t, func(t *testing.T, c *cluster) {
 		says := func(i *instance.Instance, want ...instance.Trouble) {
 			t.Helper()
 			if got := i.Troubles(); !slices.Equal(got, want) || (i.Degraded() == "") != (len(want) == 0) {
@@ -496,137 +337,8 @@ func TestAnInstanceSaysWhyItIsDegraded(t *testing.T) {
 	})
 }
 
-// hour has a watcher on b while ann renews through a for an hour and more, so that b looks as
-// seldom as it does. It returns the watch, and when the last renewal was.
-func (c *cluster) hour(more time.Duration) (w *hub.Watch, renewed time.Time) {
-	c.Helper()
-	lease := c.lead(c.a, "ann")
-	c.take()
-	_, w, err := c.b.Watch(c.Context(), leadership.WatchRequest{Election: "jobs"})
-	if err != nil {
-		c.Fatal(err)
-	}
-	c.Cleanup(w.Close)
-	c.renew(c.a, lease, time.Hour)
-	calls := c.cb.Take()
-	if n := calls["Get"] + calls["Update"] + calls["Events"]; n > 16 {
-		c.Errorf("an hour of a watcher cost %d calls of the store: %v", n, calls)
-	}
-	c.renew(c.a, lease, more)
-	return w, time.Now()
-}
-
-// expectEnd waits until the watch shows the end of the lease, and returns how long after the last
-// renewal that was.
-func (c *cluster) expectEnd(w *hub.Watch, renewed time.Time) time.Duration {
-	c.Helper()
-	events, err := w.Next(c.Context())
-	if err != nil || len(events) != 1 || events[0].Type != leadership.EventExpired {
-		c.Errorf("%v, %v; want the end of the lease", events, err)
-	}
-	return time.Since(renewed)
-}
-
-func TestAWatcherIsToldOfAnEndThatItsInstanceCouldNotAnnounceWithinFourLeases(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		w, renewed := c.hour(0)
-		c.bus.mu.Lock()
-		c.bus.mute = true
-		c.bus.mu.Unlock()
-		if after := c.expectEnd(w, renewed); after > 4*leadership.DefaultLeaseDuration {
-			t.Errorf("the watcher was told after %v", after)
-		}
-		if c.ca.Take()["Update"] == 0 || c.cb.Take()["Update"] > 1 {
-			t.Error("the end was not recorded by the instance that renewed the lease")
-		}
-	})
-}
-
-// The instance that renewed the lease alone knows its end. Nothing but the looks of the watcher's
-// own instance finds it if both die together.
-func TestAWatcherIsToldWithinSixMinutesWhenALeaderDiesTogetherWithItsInstance(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var worst time.Duration
-		for round := range 20 {
-			c := newCluster(t)
-			w, renewed := c.hour(time.Duration(round) * 20 * time.Second)
-			c.kill[c.a]()
-			worst = max(worst, c.expectEnd(w, renewed))
-			c.kill[c.b]()
-		}
-		if worst > leadership.DefaultLeaseDuration+6*time.Minute {
-			t.Errorf("the watcher was told %v after the last renewal", worst)
-		}
-		t.Logf("told %v after the last renewal, at the worst", worst)
-	})
-}
-
-func TestAWaiterLeadsWithinALeaseAndASecondThoughTheLeaderDiesTogetherWithItsInstance(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		for round := range 20 {
-			c := newCluster(t)
-			lease := c.lead(c.a, "ann")
-			_, w, err := c.b.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"}) // must not put off the looks for waiters
-			if err != nil {
-				t.Fatal(err)
-			}
-			granted := make(chan time.Time, 1)
-			go func() {
-				err := error(leadership.LeaseHeld)
-				for errors.Is(err, leadership.LeaseHeld) { // as an agent does, which keeps its place so
-					_, err = c.b.Acquire(t.Context(), c.ask("bob", time.Minute))
-				}
-				if err != nil {
-					t.Error(err)
-				}
-				granted <- time.Now()
-			}()
-			synctest.Wait()
-			c.renew(c.a, lease, time.Hour+time.Duration(round)*7*time.Second)
-			renewed := time.Now()
-			c.kill[c.a]()
-			if after := (<-granted).Sub(renewed); after > leadership.DefaultLeaseDuration+time.Second {
-				t.Errorf("the waiter leads %v after the last renewal", after)
-			}
-			w.Close()
-			c.kill[c.b]()
-		}
-	})
-}
-
-func TestWhatCannotBePublishedIsHeardFromTheOutbox(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		lease := c.lead(c.a, "ann")
-		_, w, err := c.b.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer w.Close()
-		if _, err := w.Ready(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		c.bus.mu.Lock()
-		c.bus.mute = true
-		c.bus.mu.Unlock()
-		c.release(c.a, lease)
-		soon, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if events, err := w.Next(soon); err != nil || len(events) != 1 || events[0].Type != leadership.EventReleased {
-			t.Errorf("%v, %v; want the release within a minute, though nothing can be published", events, err)
-		}
-	})
-}
-
 func TestDrainAnswersWaitingCallers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+	inCluster(t, func(t *testing.T, c *cluster) {
 		c.lead(c.a, "ann")
 		gone := errors.New("gone")
 		answers := make(chan error, 3)
@@ -691,28 +403,6 @@ func TestALongPollThatCannotKnowDoesNotSayThatNothingCame(t *testing.T) {
 	}
 }
 
-func TestALongPollShowsWhatThisInstanceHasDoneThoughTheHistoryHangs(t *testing.T) {
-	t.Parallel()
-	hang := make(chan struct{})
-	defer close(hang)
-	i := alone(t, failing(memory.New(memory.Config{}), "Events", func(leadership.Election) error { <-hang; return leadership.StoreUnavailable }), nil)
-	g, err := i.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	answered := make(chan leadership.Reading, 1)
-	go func() {
-		r, _, _ := i.Await(t.Context(), leadership.ReadRequest{Election: "jobs", Known: 1}, 100*time.Millisecond)
-		answered <- r
-	}()
-	if _, err := i.Release(t.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if r := <-answered; r.Revision != 2 || r.State != leadership.Vacant {
-		t.Errorf("got %+v, want the release", r)
-	}
-}
-
 func TestAStrongLongPollAsksTheStore(t *testing.T) {
 	t.Parallel()
 	store := memory.New(memory.Config{})
@@ -770,12 +460,7 @@ func TestLoneInstanceServesWithoutTheTopicAndReportsIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			i.Run(ctx)
-		}()
+		runs(t, i)
 		synctest.Wait()
 		if i.Degraded() == "" {
 			t.Error("nothing is said of the topic")
@@ -796,8 +481,6 @@ func TestLoneInstanceServesWithoutTheTopicAndReportsIt(t *testing.T) {
 		if d := i.Degraded(); d != "" {
 			t.Errorf("healed, and %s", d)
 		}
-		cancel()
-		<-ended
 	})
 }
 

@@ -104,17 +104,7 @@ func (b *books) start(name string) (i *instance.Instance, c *counted, end func()
 	if err != nil {
 		b.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		i.Run(ctx)
-	}()
-	end = sync.OnceFunc(func() {
-		cancel()
-		<-ended
-	})
-	b.Cleanup(end)
+	end = runs(b.T, i)
 	synctest.Wait()
 	return i, c, end
 }

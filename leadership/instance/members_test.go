@@ -122,21 +122,11 @@ func (f *fleet) start(name string) *server {
 	if err != nil {
 		f.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		s.Run(ctx)
-	}()
-	s.stop = func() {
-		cancel()
-		<-ended
-	}
+	s.stop = runs(f.T, s.Instance)
 	s.kill = func() {
 		s.line.setCut(true)
 		s.stop()
 	}
-	f.Cleanup(s.stop)
 	synctest.Wait()
 	return s
 }

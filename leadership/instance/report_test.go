@@ -35,9 +35,7 @@ func told(t *testing.T, w *instance.Watch, within time.Duration) *instance.Repor
 }
 
 func TestAReportReachesTheWatchersOfTheInstanceThatTheLeaderRenewsAt(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+	inCluster(t, func(t *testing.T, c *cluster) {
 		lease := c.lead(c.a, "ann")
 		c.reports(c.a, lease, 1)
 		reading, w, err := c.a.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
@@ -78,33 +76,8 @@ func TestAReportReachesTheWatchersOfTheInstanceThatTheLeaderRenewsAt(t *testing.
 	})
 }
 
-func TestACachedReaderWhereTheLeaderRenewsIsShownTheLastReportWithoutARead(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		lease := c.lead(c.a, "ann")
-		c.read(c.a)
-		c.read(c.b)
-		c.take()
-		c.reports(c.a, lease, 7)
-		time.Sleep(time.Second)
-		if l := c.read(c.a); l.Report != `{"progress":7}` || l.ReportAge != time.Second {
-			t.Errorf("got the report %s of %v ago", l.Report, l.ReportAge)
-		}
-		if got := took(&c.ca); got != "0 reads, 1 updates, 0 renewals, 0 histories" {
-			t.Errorf("the report and its reader cost %s", got)
-		}
-		time.Sleep(instance.DefaultCacheExpiry)
-		if l := c.read(c.b); l.Report != `{"progress":7}` {
-			t.Errorf("got %+v at the other instance, want the report once it reads", l)
-		}
-	})
-}
-
 func TestAfterANewEpochNoCacheShowsTheOldToken(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+	inCluster(t, func(t *testing.T, c *cluster) {
 		lease := c.lead(c.a, "ann")
 		c.read(c.a)
 		c.read(c.b)
@@ -137,9 +110,7 @@ func (c *cluster) explained(on *instance.Instance, candidate leadership.Candidat
 }
 
 func TestAnExplanationSaysWhereACandidateStandsInLineAndCostsOneRead(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+	inCluster(t, func(t *testing.T, c *cluster) {
 		c.lead(c.a, "ann")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait()
@@ -167,28 +138,6 @@ func TestAnExplanationSaysWhereACandidateStandsInLineAndCostsOneRead(t *testing.
 		}
 		if x, codes := c.explained(c.a, "ann"); !x.Leads || codes != "" {
 			t.Errorf("got %s, %+v of the leader", codes, x)
-		}
-	})
-}
-
-func TestAnExplanationSaysProbationLast(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
-		if _, err := c.a.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{
-			Config: leadership.Config{Term: leadership.TermPolicy{Verdicts: 1, Cooldown: time.Second}},
-		}}); err != nil {
-			t.Fatal(err)
-		}
-		lease := c.lead(c.a, "ann")
-		if _, err := c.a.Judge(t.Context(), leadership.JudgeRequest{Election: "jobs", JudgeCommand: leadership.JudgeCommand{
-			Token: lease.Token, Verdict: leadership.VerdictBad, Evidence: "wrong numbers", Actor: "verifier",
-		}}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		if _, codes := c.explained(c.a, "ann"); codes != "NOT_ASKING PROBATION " {
-			t.Errorf("got %s", codes)
 		}
 	})
 }

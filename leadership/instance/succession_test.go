@@ -285,29 +285,3 @@ func (b *books) order(i *instance.Instance) leadership.OverrideID {
 	}
 	return all[0].ID
 }
-
-func TestTheLeaseOfADelegatedElectionIsNotLookedAfterByItsParentsInstance(t *testing.T) {
-	inFleet(t, func(f *fleet) {
-		a, b := f.start("a"), f.start("b")
-		g := f.lead(a, "ann")
-		limits := leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent, Budget: leadership.AsParent}
-		r := leadership.DelegateRequest{Child: "part", Limits: limits}
-		r.LeaseRequest = leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}
-		if _, err := a.Delegate(f.Context(), r); err != nil {
-			f.Fatal(err)
-		}
-		if _, err := b.Acquire(f.Context(), leadership.AcquireRequest{Election: "jobs.part", CandidateID: "cy", LeaseDuration: 30 * time.Second}); err != nil {
-			f.Fatal(err)
-		}
-		if l, err := a.Delegate(f.Context(), r); err != nil || l.LeaderID != "cy" {
-			f.Fatalf("again: %+v, %v", l, err)
-		}
-		b.kill()
-		a.asks.Take()
-		time.Sleep(50 * time.Second)
-		synctest.Wait()
-		if n := a.asks.Take()["Update"]; n != 0 {
-			f.Errorf("the instance that has delegated has looked after the end of a lease that it did not grant: %d updates", n)
-		}
-	})
-}

@@ -141,33 +141,3 @@ func tickWithout(t *testing.T, part string, hangs bool) {
 		}
 	}
 }
-
-func TestElectionThatHangsInATickHoldsUpNoOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		i := asleep(t, &storetest.Fake{Store: overdue(t, 0), Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
-			if c.Method == "Update" && c.Election == "b" {
-				<-ctx.Done()
-				return fmt.Errorf("%w: %w", leadership.StoreUnavailable, ctx.Err())
-			}
-			return next(ctx)
-		}})
-		done, err := i.Tick(t.Context())
-		if done.Expired != 2 || done.Retired != 1 || !errors.Is(err, leadership.StoreUnavailable) {
-			t.Errorf("got %+v, %v; want two ends, one retirement, and the failure", done, err)
-		}
-	})
-}
-
-func TestTickReadsWhatIsHeldOrDueAndNothingElse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var counter storetest.Counter
-		i := asleep(t, &storetest.Fake{Store: overdue(t, 2000), Around: counter.Count})
-		if _, err := i.Tick(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		n := counter.Take()
-		if n["List"] != 0 || n["Held"] != 1 || n["Retirable"] != 1 || n["Get"] > 1 || n["Update"] != 4 {
-			t.Errorf("got %v; want one page of each, and an update of each election that changes", n)
-		}
-	})
-}

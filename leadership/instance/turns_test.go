@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"regent/leadership"
 	"regent/leadership/instance"
-	"regent/store/storetest"
 )
 
 // ticketing gives a ticket with each renewal, and keeps what each has brought.
@@ -29,36 +27,8 @@ func (s *ticketing) Renew(ctx context.Context, leases []leadership.Renewal) []le
 	return answers
 }
 
-// In round robin an instance cannot know that it is the last one that has renewed: it looks in vain
-// at the end of its lease, twice, and then no more.
-func TestAnHourOfRenewalsThroughFourInstancesCostsTheRenewalsAndAHandfulOfLooks(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t) // of which two more instances stand by
-		var calls storetest.Counter
-		var instances []*instance.Instance
-		for i := range 4 {
-			instances = append(instances, c.start(fmt.Sprint("i", i), &storetest.Fake{Store: c.store, Around: calls.Count}))
-		}
-		lease := c.lead(instances[3], "ann")
-		calls.Take()
-		for i := range 360 {
-			time.Sleep(10 * time.Second)
-			if _, err := instances[i%4].Renew(t.Context(), lease); err != nil {
-				t.Fatal(err)
-			}
-		}
-		n := calls.Take()
-		if n["Renew"] != 360 || n["Get"] != 0 || n["Update"] > 8 {
-			t.Errorf("%d renewals, %d reads, %d transactions; want 360, none, and 8 at most", n["Renew"], n["Get"], n["Update"])
-		}
-	})
-}
-
 func TestATicketPassesThroughAnInstanceToTheLeaderAlone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t)
+	inCluster(t, func(t *testing.T, c *cluster) {
 		store := &ticketing{Store: c.store}
 		on := instance.Guard(c.start("c", store))
 		g, err := on.Acquire(t.Context(), c.ask("ann", 0))

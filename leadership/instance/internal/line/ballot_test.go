@@ -2,7 +2,6 @@ package line_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -110,49 +109,6 @@ func TestTheBestOfTheLineLeadsWhateverCameFirst(t *testing.T) {
 			leader = next.leads()
 			synctest.Wait()
 			i.wants(1, "at a takeover")
-		}
-	})
-}
-
-func TestTheNewestAskOfAPlaceCounts(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		policy := byPriority
-		policy.Window = leadership.NoWindow
-		all, leader := w.ballots(1, policy)
-		i := all[0]
-		bob := keyed(briefly(rated("bob", 3)))
-		i.waits(bob).refused(leadership.LeaseHeld)
-		cy := i.waits(rated("cy", 2))
-		bob.Wait, bob.Priority = leadership.MaxWait, 1
-		second := i.waits(bob)
-		i.releases(leader)
-		i.releases(cy.leads())
-		second.leads()
-	})
-}
-
-func TestTenThousandWithPrioritiesCostOneAttemptForEachTakeover(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		policy := byPriority
-		policy.Window = leadership.NoWindow
-		all, leader := w.ballots(1, policy)
-		i := all[0]
-		const n = 10_000
-		line := make([]*waiter, n)
-		line[0] = i.waits(rated("agent-0", 0))
-		for c := 1; c < n; c++ {
-			line[c] = i.begins(rated(leadership.CandidateID(fmt.Sprint("agent-", c)), int64(c*7919%n)))
-		}
-		synctest.Wait()
-		i.wants(1, "as the line begins")
-		for best := range int64(5) {
-			i.releases(leader)
-			leader = leading(t, line)
-			i.wants(1, "at a takeover")
-			var place int
-			if fmt.Sscanf(string(leader.LeaderID), "agent-%d", &place); int64(place)*7919%n != n-1-best {
-				t.Errorf("takeover %d: %s leads, whose priority is %d", best, leader.LeaderID, int64(place)*7919%n)
-			}
 		}
 	})
 }
@@ -265,30 +221,6 @@ func TestABidderThatSaysSomethingElseOfItselfBidsAnew(t *testing.T) {
 	})
 }
 
-func TestABidderThatLeavesIsReplacedByTheNextBid(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		all, ann := w.ballots(2, byPriority)
-		i, other := all[0], all[1]
-		bob := i.waits(rated("bob", 9))
-		i.waits(rated("cy", 1))
-		dee := other.waits(rated("dee", 5))
-		released := time.Now()
-		i.releases(ann)
-		time.Sleep(window / 2)
-		i.called()
-		bob.cancel()
-		dee.leads()
-		synctest.Wait()
-		i.wants(1, "for cy's bid, which leaves dee, that may not know of it yet, a turn")
-		if took := dee.ended.Sub(released); took > window+leadership.BidTurn+20*time.Millisecond {
-			t.Errorf("dee leads after %v, want a turn after the window at most: bob has gone", took)
-		}
-		if n := i.withdrawn.Load(); n != 0 {
-			t.Errorf("%d bids were withdrawn by calls of their own, want none", n)
-		}
-	})
-}
-
 func TestTheBidOfTheLastOfALineIsWithdrawn(t *testing.T) {
 	for name, leave := range map[string]func(*instance, *waiter){
 		"cancelled": func(_ *instance, bob *waiter) { bob.cancel() },
@@ -321,32 +253,6 @@ func TestTheBidOfTheLastOfALineIsWithdrawn(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A candidate that waits again and again is back within a moment.
-func TestTheBidOfABidderWhoseWaitIsOverStandsForAMoment(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		policy := byPriority
-		policy.Window = 20 * time.Second
-		all, ann := w.ballots(1, policy)
-		i := all[0]
-		bob := keyed(rated("bob", 9))
-		bob.Wait = 10 * time.Second
-		i.waits(bob)
-		i.releases(ann)
-		for range 2 {
-			time.Sleep(10*time.Second + time.Second)
-			i.waits(bob)
-		}
-		if n := i.withdrawn.Load(); n != 0 {
-			t.Errorf("%d bids were withdrawn, want none", n)
-		}
-		time.Sleep(10*time.Second + 11*time.Second)
-		synctest.Wait()
-		if n := i.queue.Lines(); n != 0 {
-			t.Errorf("%d lines are left", n)
-		}
-	})
 }
 
 func TestABidWhoseWithdrawalFailsIsWithdrawnAgain(t *testing.T) {
@@ -391,8 +297,7 @@ func TestAWaitThatEndsDuringABallotIsRefusedWithTheCause(t *testing.T) {
 }
 
 func TestTheBestBidderIsToldThatItIsTheBestWhenItsWaitEnds(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.elects(byPriority)
 		bob := rated("bob", 9)
 		bob.Wait = window / 3
@@ -430,32 +335,6 @@ func TestAnIneligibleCandidateIsToldSoAtOnceAndHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-func TestAPolicyThatMakesWaitingPlacesIneligibleDoesNotHoldUpTheNextGrant(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		policy := byPriority
-		policy.Window = leadership.NoWindow
-		all, ann := w.ballots(1, policy)
-		i := all[0]
-		var unable []*waiter
-		for c := range 5 {
-			unable = append(unable, i.waits(rated(leadership.CandidateID(fmt.Sprint("agent-", c)), 9)))
-		}
-		r := rated("bob", 0)
-		r.Capabilities = "gpu"
-		bob := i.waits(r)
-		policy.Require = "gpu"
-		i.elects(policy)
-		time.Sleep(2 * time.Second)
-		i.called()
-		i.releases(ann)
-		bob.leads()
-		i.wants(1, "for the one that is eligible")
-		for _, w := range unable[1:] {
-			w.waiting("before its turn")
-		}
-	})
-}
-
 func TestAWitnessIsNeverAskedForWhereACandidateStands(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		policy := leadership.BallotPolicy{Window: leadership.NoWindow}
@@ -478,28 +357,8 @@ func TestAWitnessIsNeverAskedForWhereACandidateStands(t *testing.T) {
 	})
 }
 
-func TestACandidateThatComesToALineOfWitnessesIsAskedForAtOnce(t *testing.T) {
-	for name, policy := range map[string]leadership.BallotPolicy{
-		"first come": {Window: leadership.NoWindow},
-		"priority":   {Strategy: leadership.StrategyPriority, Window: leadership.NoWindow},
-		"ballot":     {Strategy: leadership.StrategyPriority, Window: time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *cluster) {
-				all, ann := w.ballots(1, policy)
-				i := all[0]
-				i.waits(attends("wit"))
-				i.releases(ann)
-				time.Sleep(1500 * time.Millisecond)
-				i.waits(request("bob")).after(0, max(policy.Window, 0)+time.Second/10)
-			})
-		})
-	}
-}
-
 func TestALineOfWitnessesCostsNothingWithoutAQuorum(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.releases(i.leads("ann"))
 		wit := i.waits(attends("wit"))
 		i.wants(1, "to learn the policy")
@@ -561,81 +420,10 @@ func TestAMemberThatJoinsTheLineCompletesTheQuorumAtOnce(t *testing.T) {
 	})
 }
 
-func TestABidOfUnknownOutcomeIsRepeated(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		i.elects(byPriority)
-		i.hooks(once(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
-			ask(ctx, r)
-			return leadership.Grant{}, leadership.OutcomeUnknown
-		}))
-		bob := i.waits(request("bob"))
-		bob.leads()
-		bob.after(window, window+time.Millisecond)
-		i.wants(3, "for a bid, its repetition, and the grant")
-	})
-}
-
 // The detail of a grant's event, as far as the tests read it.
 type ballotResult struct {
 	Secret string
 	Bids   int
-}
-
-func TestTheLeastOfTheDrawLeadsAcrossInstances(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		all, leader := w.ballots(2, leadership.BallotPolicy{Strategy: leadership.StrategyRandom})
-		const n = 12
-		var waiting []*waiter
-		for c := range n {
-			waiting = append(waiting, all[c%2].waits(request(leadership.CandidateID(fmt.Sprint("agent-", c)))))
-		}
-		for range 6 {
-			time.Sleep(2 * time.Second)
-			if _, err := all[0].Release(t.Context(), of(leader)); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(window + 100*time.Millisecond)
-			leader = leading(t, waiting)
-			events, err := all[0].Events(t.Context(), leadership.EventsRequest{Election: jobs})
-			if err != nil {
-				t.Fatal(err)
-			}
-			last := events[len(events)-1]
-			var result ballotResult
-			if err := json.Unmarshal([]byte(last.Detail), &result); err != nil || last.LeaderID != leader.LeaderID {
-				t.Fatalf("%+v: %v", last, err)
-			}
-			var bids []leadership.Bid
-			for _, c := range waiting {
-				if !c.answered() || c.candidate == leader.LeaderID {
-					bids = append(bids, leadership.Bid{CandidateID: c.candidate})
-				}
-			}
-			draw := leadership.Draw{Election: jobs, Token: last.Token, Secret: result.Secret}
-			if best := leadership.Rank(leadership.BallotPolicy{Strategy: leadership.StrategyRandom}, draw, bids)[0]; best.CandidateID != leader.LeaderID {
-				t.Errorf("%s leads by token %d, and %s has the least draw of %d", leader.LeaderID, last.Token, best.CandidateID, len(bids))
-			}
-		}
-	})
-}
-
-func TestAFirstComeElectionHasNoBallot(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		bob := i.waits(rated("bob", 1))
-		cy := i.waits(rated("cy", 9))
-		i.called()
-		released := time.Now()
-		i.releases(leader)
-		bob.leads()
-		if bob.ended != released {
-			t.Errorf("bob leads %v after the release", bob.ended.Sub(released))
-		}
-		i.wants(1, "at the takeover")
-		cy.waiting("behind bob")
-	})
 }
 
 func TestStandingTellsWhoStandsInLine(t *testing.T) {

@@ -64,25 +64,6 @@ func TestABannedCandidateDoesNotBlockThoseBehindIt(t *testing.T) {
 	})
 }
 
-func TestBannedCandidatesThatWaitCostOneAttemptEachForEachEvent(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.vacant()
-		const n = 20
-		for c := range n {
-			i.bans(leadership.CandidateID(fmt.Sprint("agent-", c)))
-		}
-		for c := range n {
-			i.waits(request(leadership.CandidateID(fmt.Sprint("agent-", c))))
-		}
-		i.wants(n, "as they come")
-		time.Sleep(leadership.MaxWait / 2)
-		i.wants(0, "while they wait")
-		i.bans("somebody-else")
-		time.Sleep(leadership.MaxWait/2 - time.Second)
-		i.wants(n, "after an event of an order")
-	})
-}
-
 func TestABanThatIsOverOrLiftedLetsTheCandidateBeAskedForInItsPlace(t *testing.T) {
 	for name, c := range map[string]struct {
 		end   func(*instance)
@@ -168,18 +149,6 @@ func TestAPausedElectionIsAskedForOnceUntilItsEnd(t *testing.T) {
 	}
 }
 
-func TestADeletedElectionAnswersCandidatesThatAreBarred(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.vacant()
-		i.orders(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour})
-		bob := i.waits(request("bob"))
-		i.wants(1, "while it is paused")
-		i.deletes()
-		bob.after(0, 20*time.Millisecond)
-		bob.refused(leadership.ElectionDeleted)
-	})
-}
-
 func TestAnElectionThatAwaitsApprovalIsAskedForOnceItIsApproved(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(), w.instance()
@@ -237,24 +206,8 @@ func TestABanThatIsLiftedDuringTheAttemptIsNotRemembered(t *testing.T) {
 	})
 }
 
-func TestAnOrderThatIsHeardLateCounts(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i, other := w.instance(), w.vacant()
-		other.bans("bob")
-		other.bans("cy")
-		time.Sleep(time.Second)
-		bob := i.waits(request("bob"))
-		i.called()
-		l := other.orders(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "ban-3"})
-		i.learns(l) // a read, before the event comes
-		bob.leads()
-		bob.after(0, w.delay+20*time.Millisecond)
-	})
-}
-
 func TestADeposedLeaderIsGoneAtOnceAndTheLineWaitsForItsLock(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.limits(leadership.TermPolicy{Verdicts: 1, Cooldown: time.Minute})
 		leader := i.leads("ann")
 		bob := i.waits(request("bob"))
@@ -313,22 +266,4 @@ func TestBarsCostAPollWhileEventsAreMissed(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestTheLineKnowsThePositionOfACandidate(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		i.leads("ann")
-		for _, c := range []leadership.CandidateID{"bob", "cy", "dee"} {
-			i.waits(request(c))
-		}
-		for c, want := range map[leadership.CandidateID]int{"bob": 1, "dee": 3, "eve": 0} {
-			if at, of := i.queue.Position(jobs, c); at != want || of != 3 {
-				t.Errorf("%s is number %d of %d, want %d of 3", c, at, of, want)
-			}
-		}
-		if at, of := i.queue.Position("no-such", "bob"); at != 0 || of != 0 {
-			t.Errorf("got %d of %d where no candidate waits", at, of)
-		}
-	})
 }

@@ -11,8 +11,7 @@ import (
 )
 
 func TestALineThatIsClosedAnswersAllAndFinishesTheAttemptUnderWay(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		hold, begun, release := held()
 		i.hooks(hold)
 		bob := i.waits(request("bob"))
@@ -47,26 +46,8 @@ func TestALineThatIsClosedAnswersAllAndFinishesTheAttemptUnderWay(t *testing.T) 
 	})
 }
 
-func TestAClosedLineAnswersAnAttemptThatWasRefusedWithTheCause(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		i.leads("ann")
-		hold, begun, release := held()
-		i.hooks(hold)
-		bob := i.waits(request("bob"))
-		<-begun
-		draining := errors.New("draining")
-		go i.queue.Close(t.Context(), draining)
-		bob.waiting("before its attempt has ended")
-		release()
-		bob.refused(draining)
-		i.wants(1, "in all")
-	})
-}
-
 func TestClosedLinesAreGoneAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		leader := i.leads("ann")
 		bob := i.waits(request("bob"))
 		r := keyed(request("cy"))
@@ -90,8 +71,7 @@ func TestClosedLinesAreGoneAtOnce(t *testing.T) {
 }
 
 func TestCloseWaitsNoLongerThanItIsTold(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		hold, begun, release := held()
 		i.hooks(hold)
 		defer release()
@@ -106,8 +86,7 @@ func TestCloseWaitsNoLongerThanItIsTold(t *testing.T) {
 }
 
 func TestAHubThatIsClosedAnswersAllWithItsCause(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		leader := i.leads("ann")
 		bob, cy := i.waits(request("bob")), i.waits(keyed(request("cy")))
 		i.called()
@@ -124,8 +103,7 @@ func TestAHubThatIsClosedAnswersAllWithItsCause(t *testing.T) {
 }
 
 func TestEmptyLineIsForgotten(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.leads("ann")
 		bob, cy := i.waits(request("bob")), i.waits(keyed(request("cy")))
 		bob.cancel()

@@ -105,20 +105,3 @@ func TestAWaiterLeadsWithinALeaseAndASecondWhenLeaderAndInstanceDieTogether(t *t
 		}
 	})
 }
-
-// What the line asks for other reasons is not put off.
-func TestNewsOfARenewalDoNotPutOffWhatAnEventAsksFor(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i, other := w.instance(), w.instance(latest)
-		leader := i.leadsFor("ann", halfMinute)
-		other.waits(request("bob"))
-		other.called()
-		time.Sleep(halfMinute / 3)
-		i.renews(leader)
-		i.locks(time.Second)
-		time.Sleep(2 * w.delay)
-		other.hub.RenewedElsewhere(i.hub.RenewedHere()...)
-		time.Sleep(2 * time.Second)
-		other.wants(1, "after a change of the configuration")
-	})
-}

@@ -48,8 +48,7 @@ func TestAnAttemptWhoseOutcomeIsUnknownIsRepeatedWithTheSameKey(t *testing.T) {
 		"drawn, and the queue hears of it": {request("bob"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *cluster) {
-				i := w.instance()
+			alone(t, func(t *testing.T, i *instance) {
 				i.telling.Store(c.telling)
 				leader := i.leads("ann")
 				bob, cy := i.waits(c.ask), i.waits(request("cy"))
@@ -77,8 +76,7 @@ var errElsewhere = &leadership.Error{Code: leadership.NotEligible, Detail: "it d
 func TestARefusalElsewhereDoesNotSettleAnAttemptOfUnknownOutcome(t *testing.T) {
 	for name, ask := range map[string]leadership.AcquireRequest{"a key of its own": keyed(request("bob")), "a drawn key": request("bob")} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *cluster) {
-				i := w.instance()
+			alone(t, func(t *testing.T, i *instance) {
 				leader := i.leads("ann")
 				bob, cy := i.waits(ask), i.waits(request("cy"))
 				i.hooks(fails(errLost, errElsewhere))
@@ -100,100 +98,8 @@ func TestARefusalElsewhereDoesNotSettleAnAttemptOfUnknownOutcome(t *testing.T) {
 	}
 }
 
-func TestARefusalElsewhereDoesNotCutShortThePauseAfterAFailure(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance(latest)
-		leader := i.leads("ann")
-		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
-		i.called()
-		i.hooks(fails(errDown, errDown, errDown, errDown, errElsewhere, errDown))
-		i.releases(leader)
-		time.Sleep(3200 * time.Millisecond) // after 0.2, 0.4, 0.8 and 1.6 s
-		bob.refused(leadership.NotEligible)
-		i.wants(6, "in 3.2 s")
-		time.Sleep(2900 * time.Millisecond)
-		i.wants(0, "in the next 3.2 s")
-		time.Sleep(time.Second)
-		cy.leads()
-	})
-}
-
-func TestARefusalElsewhereDoesNotForgetAKeyThatMayHaveBeenGranted(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		bob, cy, dee := i.waits(request("bob")), i.waits(request("cy")), i.waits(request("dee"))
-		i.hooks(fails(errLost, errElsewhere))
-		i.releases(leader)
-		synctest.Wait()
-		bob.cancel()
-		bob.refused(leadership.OutcomeUnknown)
-		time.Sleep(2 * time.Second)
-		cy.refused(leadership.NotEligible)
-		dee.leads()
-		if n := i.given.Load(); n != 1 {
-			t.Errorf("%d leases were given back, want bob's", n)
-		}
-	})
-}
-
-func TestARefusalElsewhereAfterNewsLeavesTheStoreAloneForAsLongAsBefore(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i, j := w.instance(latest), w.instance()
-		leader := i.leads("ann")
-		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
-		i.hooks(fails(errDown, errDown, errDown, errDown, errElsewhere))
-		i.releases(leader)
-		time.Sleep(1600 * time.Millisecond) // after 0.2, 0.4 and 0.8 s; the next is to come 1.6 s later
-		i.called()
-		j.releases(j.leads("eve"))
-		time.Sleep(1200 * time.Millisecond)
-		bob.refused(leadership.NotEligible)
-		i.wants(1, "after the news, and before the pause is over")
-		cy.waiting("for the pause")
-		time.Sleep(time.Second)
-		cy.leads()
-	})
-}
-
-func TestRefusalOlderThanAHeardEventIsNotRepeatedAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		i.hooks(fails(errLost))
-		i.waits(request("bob"))
-		hold, sent, release := slowly()
-		i.hooks(hold)
-		<-sent
-		time.Sleep(time.Second)
-		i.renews(leader)
-		release()
-		time.Sleep(time.Second)
-		i.wants(2, "for two attempts")
-	})
-}
-
-func TestOutcomeOfAnAttemptIsFoundThoughAnotherCandidateLeads(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		bob := i.waits(request("bob"))
-		i.hooks(once(func(context.Context, leadership.AcquireRequest, acquire) (leadership.Grant, error) {
-			return leadership.Grant{}, errLost
-		}))
-		i.releases(leader)
-		bob.waiting("after the attempt whose outcome is unknown")
-		i.leads("cy")
-		i.called()
-		time.Sleep(200 * time.Millisecond)
-		i.wants(1, "to find out")
-		bob.waiting("while cy leads")
-	})
-}
-
 func TestAWaitThatIsOverWithoutKnowingWhatWasDoneSaysSo(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.hooks(fails(errLost, errDown, errDown, errDown, errDown, errDown))
 		ask := keyed(request("bob"))
 		ask.Wait = time.Second
@@ -205,18 +111,6 @@ func TestAWaitThatIsOverWithoutKnowingWhatWasDoneSaysSo(t *testing.T) {
 		if g := i.waits(ask).leads(); g.Token != 1 {
 			t.Errorf("got %+v, want the lease of the first attempt", g)
 		}
-	})
-}
-
-func TestAnUnknownOutcomeThatIsSettledIsForgotten(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		i.leads("ann")
-		i.hooks(fails(errLost))
-		r := request("bob")
-		r.Wait = time.Second
-		i.waits(r).refused(leadership.LeaseHeld)
-		i.wants(2, "until it was known that ann leads")
 	})
 }
 
@@ -233,8 +127,7 @@ func TestLeaseOfAnUnknownAttemptIsReleasedIfItsKeyWasNotReturned(t *testing.T) {
 		"of its own, and the wait was over": {briefly(keyed(request("bob"))), []error{errLost, errDown, errDown}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *cluster) {
-				i := w.instance()
+			alone(t, func(t *testing.T, i *instance) {
 				i.hooks(fails(c.errs...))
 				bob, cy := i.waits(c.ask), i.waits(request("cy"))
 				if c.ask.Wait == leadership.MaxWait {
@@ -253,29 +146,6 @@ func TestLeaseOfAnUnknownAttemptIsReleasedIfItsKeyWasNotReturned(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestAKeyThatWasNotGrantedIsForgottenWithTheNextAnswer(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		i.hooks(once(func(context.Context, leadership.AcquireRequest, acquire) (leadership.Grant, error) {
-			return leadership.Grant{}, errLost // and nothing was done
-		}))
-		bob, cy, again := i.waits(request("bob")), i.waits(request("cy")), i.waits(request("bob"))
-		i.waits(request("dee"))
-		bob.cancel()
-		bob.refused(leadership.OutcomeUnknown)
-		i.releases(cy.leads())
-		leader := again.leads()
-		time.Sleep(lease - time.Second)
-		if _, err := leadership.New(w.store).Renew(t.Context(), of(leader)); err != nil { // elsewhere, so that dee asks and is refused
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Second)
-		if n := i.given.Load(); n != 0 {
-			t.Errorf("%d leases were given back, want none", n)
-		}
-	})
 }
 
 const brief = 50 * time.Millisecond
@@ -309,8 +179,7 @@ func TestWhileTheStoreIsDownOneHeadAsksAgainAndAgainAtLongerIntervals(t *testing
 }
 
 func TestAWaitThatIsOverWhileTheStoreIsDownSaysSo(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.hub.SetLive(false)
 		leader := i.leads("ann")
 		i.waits(request("bob"))
@@ -330,8 +199,7 @@ func TestAWaitThatIsOverWhileTheStoreIsDownSaysSo(t *testing.T) {
 }
 
 func TestAnErrorOfTheCandidatesOwnIsItsAlone(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		leader := i.leads("ann")
 		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
 		i.hooks(fails(&leadership.Error{Code: leadership.InvalidArgument}))
@@ -343,8 +211,7 @@ func TestAnErrorOfTheCandidatesOwnIsItsAlone(t *testing.T) {
 }
 
 func TestAPanicIsTheCallersAndTheLineGoesOn(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		leader := i.leads("ann")
 		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
 		i.hooks(once(func(context.Context, leadership.AcquireRequest, acquire) (leadership.Grant, error) {
@@ -360,8 +227,7 @@ func TestAPanicIsTheCallersAndTheLineGoesOn(t *testing.T) {
 }
 
 func TestAnAttemptIsBounded(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.hooks(once(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
 			<-ctx.Done()
 			return leadership.Grant{}, errDown
@@ -378,8 +244,7 @@ func TestARefusalThatSaysNothingIsNotRepeatedAtOnce(t *testing.T) {
 		"no time":  &leadership.Error{Code: leadership.LeaseHeld, Lease: &leadership.Lease{Election: jobs, State: leadership.Held}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *cluster) {
-				i := w.instance()
+			alone(t, func(t *testing.T, i *instance) {
 				i.hooks(always(err))
 				i.waits(request("bob"))
 				time.Sleep(20 * time.Second)
@@ -414,69 +279,5 @@ func TestWhileEventsMayBeMissedTheHeadAsksFromTimeToTime(t *testing.T) {
 		}
 		bob.after(40*time.Second, 40*time.Second+5*time.Second*5/4)
 		bob.leads()
-	})
-}
-
-func TestHeadsThatBeginToMissEventsDoNotAllAskAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance(latest)
-		i.leadsFor("ann", time.Minute)
-		i.waits(request("bob"))
-		i.called()
-		time.Sleep(30 * time.Second)
-		i.hub.SetLive(false)
-		time.Sleep(5*time.Second - 2)
-		i.wants(0, "as the head is the last to ask")
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		i.wants(1, "after the time between two questions")
-	})
-}
-
-func TestWhileEventsMayBeMissedARenewalHereSavesTheQuestion(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		i.hub.SetLive(false)
-		leader := i.leads("ann")
-		i.waits(request("bob"))
-		i.called()
-		for range 10 {
-			time.Sleep(4 * time.Second)
-			i.renews(leader)
-		}
-		i.wants(0, "while the leader renews here")
-	})
-}
-
-func TestWhenEventsComeAgainTheHeadLooksOnceMore(t *testing.T) {
-	for name, before := range map[string]bool{"begins": false, "begins anew": true} {
-		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *cluster) {
-				i := w.instance()
-				silent := leadership.New(w.store)
-				leader := i.leads("ann")
-				bob := i.waits(request("bob"))
-				i.hub.SetLive(before)
-				time.Sleep(time.Millisecond)
-				if _, err := silent.Release(t.Context(), of(leader)); err != nil {
-					t.Fatal(err)
-				}
-				i.hub.SetLive(true)
-				bob.after(0, time.Second+time.Millisecond)
-				bob.leads()
-			})
-		})
-	}
-}
-
-func TestWhenEventsComeAgainTheHeadLooksOnlyOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		i.leadsFor("ann", time.Minute)
-		i.waits(request("bob"))
-		i.called()
-		i.hub.SetLive(true)
-		time.Sleep(20 * time.Second)
-		i.wants(1, "after the hub began anew")
 	})
 }

@@ -64,6 +64,11 @@ func in(t *testing.T, test func(*testing.T, *cluster)) {
 	})
 }
 
+// alone is in with one instance.
+func alone(t *testing.T, test func(*testing.T, *instance)) {
+	in(t, func(t *testing.T, w *cluster) { test(t, w.instance()) })
+}
+
 // instance is one process that serves.
 type instance struct {
 	*cluster

@@ -10,35 +10,6 @@ import (
 	"regent/leadership"
 )
 
-func TestALeaseGrantedElsewhereIsLookedAtOnceAndBeforeItCanEnd(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i, other := w.instance(), w.instance()
-		leader := other.leads("ann")
-		bob := i.waits(request("bob"))
-		i.wants(1, "as bob joins")
-		other.releases(leader)
-		other.leadsFor("cy", leadership.MinLeaseDuration)
-		bob.leads()
-		bob.after(leadership.MinLeaseDuration+guard, leadership.MinLeaseDuration+guard+w.delay+100*time.Millisecond)
-		i.wants(2, "to learn the end, and for the takeover")
-	})
-}
-
-func TestALeaderThatRenewsElsewhereIsLookedAtOnceInALease(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i, other := w.instance(), w.instance()
-		leader := other.leads("ann")
-		i.waits(request("bob"))
-		i.wants(1, "as bob joins")
-		for range 5 {
-			time.Sleep(lease / 3)
-			other.renews(leader)
-		}
-		time.Sleep(time.Second)
-		i.wants(1, "in 21 s of a lease of 12 s that is renewed every 4 s")
-	})
-}
-
 func TestOldNewsMovesNothing(t *testing.T) {
 	for name, old := range map[string]func(leadership.Lease) leadership.Lease{
 		"a reply to an earlier renewal": func(l leadership.Lease) leadership.Lease {
@@ -55,8 +26,7 @@ func TestOldNewsMovesNothing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *cluster) {
-				i := w.instance()
+			alone(t, func(t *testing.T, i *instance) {
 				leader := i.leads("ann")
 				bob := i.waits(request("bob"))
 				time.Sleep(lease / 3)
@@ -74,8 +44,7 @@ func TestOldNewsMovesNothing(t *testing.T) {
 }
 
 func TestALeaseThatIsOverIsNotHeldAgain(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		const delay = 5 * time.Second
 		i.locks(delay)
 		leader := i.leads("ann")
@@ -96,133 +65,6 @@ func TestALeaseThatIsOverIsNotHeldAgain(t *testing.T) {
 		}
 		bob.after(lease+delay+guard, lease+delay+guard+100*time.Millisecond)
 		i.wants(1, "for the takeover")
-	})
-}
-
-func TestTheFasterOfTwoAnswersCounts(t *testing.T) {
-	const late = 3 * time.Second
-	for name, hear := range map[string]func(*instance, leadership.Lease){
-		"a read": func(i *instance, _ leadership.Lease) {
-			l, err := i.Get(i.Context(), jobs)
-			if err != nil {
-				i.Fatal(err)
-			}
-			i.learns(l)
-		},
-		"the event of the end": func(i *instance, l leadership.Lease) {
-			time.Sleep(l.ExpiresIn + guard - time.Second)
-			if _, err := i.Expire(i.Context(), jobs); err != nil {
-				i.Fatal(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *cluster) {
-				i := w.instance()
-				leader := i.leads("ann")
-				hold, sent, release := slowly()
-				i.hooks(once(hold))
-				bob := i.waits(request("bob"))
-				<-sent
-				time.Sleep(late)
-				release()
-				synctest.Wait()
-				leader.ExpiresIn -= late - time.Second
-				hear(i, leader.Lease)
-				bob.after(lease+guard, lease+guard+100*time.Millisecond)
-				bob.leads()
-			})
-		})
-	}
-}
-
-func TestNewerStateLearntDuringAnAttemptCountsMoreThanItsAnswer(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		hold, sent, release := slowly()
-		i.hooks(once(hold))
-		bob := i.waits(request("bob"))
-		<-sent
-		time.Sleep(time.Second)
-		l, err := leadership.New(w.store).Release(t.Context(), of(leader)) // of which there is no event
-		if err != nil {
-			t.Fatal(err)
-		}
-		i.learns(l)
-		release()
-		bob.after(time.Second, time.Second)
-		bob.leads()
-	})
-}
-
-func TestOlderStateLearntDuringAnAttemptCountsLessThanItsAnswer(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		hold, begun, release := held()
-		i.hooks(hold)
-		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
-		<-begun
-		i.releases(leader)
-		release()
-		bob.leads()
-		time.Sleep(2 * time.Second)
-		cy.waiting("while bob leads")
-		i.wants(1, "for the one who leads")
-	})
-}
-
-func TestWhatTheStoreSaysAfterAnEventCountsMore(t *testing.T) {
-	t.Run("it was released", func(t *testing.T) {
-		in(t, func(t *testing.T, w *cluster) {
-			i := w.instance(latest)
-			leader := i.leads("ann")
-			bob := i.waits(request("bob"))
-			l, err := i.Release(t.Context(), of(leader))
-			if err != nil {
-				t.Fatal(err)
-			}
-			bob.waiting("before the API has told of the release")
-			i.learns(l)
-			bob.after(0, 0)
-			bob.leads()
-		})
-	})
-	t.Run("it was granted", func(t *testing.T) {
-		in(t, func(t *testing.T, w *cluster) {
-			i := w.instance()
-			leader := i.leads("ann")
-			i.waits(request("bob")).cancel()
-			ask := keyed(request("bob"))
-			i.waits(ask).cancel() // so that the line is empty
-			synctest.Wait()
-			i.releases(leader)
-			g, err := i.Service.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "cy", LeaseDuration: lease})
-			if err != nil {
-				t.Fatal(err)
-			}
-			i.called()
-			bob := i.waits(ask)
-			i.learns(g.Lease)
-			bob.after(lease+guard, lease+guard+100*time.Millisecond)
-			i.wants(1, "for the takeover")
-		})
-	})
-}
-
-func TestNewsThatComesWithoutAnEventWakesTheHead(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		bob := i.waits(request("bob"))
-		l, err := leadership.New(w.store).Release(t.Context(), of(leader))
-		if err != nil {
-			t.Fatal(err)
-		}
-		i.learns(l)
-		bob.after(0, 0)
-		bob.leads()
 	})
 }
 
@@ -267,48 +109,8 @@ func TestWhatPutsOffTheHeadDoesNotPutOffAReleaseThatWasHeard(t *testing.T) {
 	}
 }
 
-func TestReleaseIsSeenFromALaterEvent(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i, other := w.instance(), w.instance()
-		leader := other.leads("ann")
-		bob := i.waits(request("bob"))
-		if _, err := leadership.New(w.store).Release(t.Context(), of(leader)); err != nil { // of which i does not hear
-			t.Fatal(err)
-		}
-		other.locks(time.Second)
-		bob.after(w.delay, w.delay+10*time.Millisecond)
-		bob.leads()
-	})
-}
-
-func TestAnUpdateOfAnUnknownLeaseIsLookedAt(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i, other := w.instance(), w.instance()
-		leader := i.leads("ann")
-		i.waits(request("bob"))
-		i.called()
-		silent := leadership.New(w.store)
-		if _, err := silent.Release(t.Context(), of(leader)); err != nil {
-			t.Fatal(err)
-		}
-		r := keyed(request("cy"))
-		if _, err := silent.Acquire(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
-		r.Metadata = []byte(`{"at":"home"}`)
-		if _, err := other.Service.Acquire(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(w.delay + 490*time.Millisecond)
-		i.wants(0, "at once, for it cannot end so soon")
-		time.Sleep(510 * time.Millisecond)
-		i.wants(1, "to learn the end")
-	})
-}
-
 func TestAfterASuspensionTheHeadAsksSoon(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.leadsFor("ann", time.Hour)
 		i.waits(request("bob"))
 		i.called()
@@ -319,69 +121,10 @@ func TestAfterASuspensionTheHeadAsksSoon(t *testing.T) {
 	})
 }
 
-func TestEventsThatComeAgainAreNoNews(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		i.releases(i.leads("zed"))
-		i.leads("ann")
-		i.waits(request("bob"))
-		i.called()
-		history, err := i.Events(t.Context(), leadership.EventsRequest{Election: jobs})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for n := range history {
-			i.hub.Publish(history[len(history)-1-n])
-			time.Sleep(2 * time.Second)
-		}
-		i.wants(0, "after events that were heard before")
-	})
-}
-
-func TestAnEventThatCannotBeDoesNoHarm(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		bob := i.waits(request("bob"))
-		i.called()
-		i.hub.Publish(leadership.Event{Election: jobs, Revision: 1 << 40, Type: leadership.EventReleased, Token: 1 << 30})
-		time.Sleep(time.Second)
-		i.wants(1, "after the event")
-		i.renews(leader)
-		bob.after(time.Second+lease+guard, time.Second+lease+guard+100*time.Millisecond)
-		i.wants(1, "for the takeover")
-	})
-}
-
-func TestAnUpdateMovesNothingAndAConfigurationIsLookedAt(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i, other := w.instance(), w.instance()
-		leader := other.leads("ann")
-		i.waits(request("bob"))
-		i.wants(1, "as bob joins")
-		r := request("ann")
-		r.Key, r.Metadata = &leader.Key, []byte(`{"at":"home"}`)
-		if _, err := other.Service.Acquire(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Second)
-		i.wants(0, "after an update")
-		_, err := other.Configure(t.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{
-			Config: leadership.Config{LeaseDuration: time.Minute},
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Second)
-		i.wants(1, "after a configuration")
-	})
-}
-
 func TestDeletedElectionAnswersAllWaitersWithOneCall(t *testing.T) {
 	for name, here := range map[string]bool{"here": true, "elsewhere": false} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *cluster) {
-				i := w.instance()
+			alone(t, func(t *testing.T, i *instance) {
 				i.leads("ann")
 				var line []*waiter
 				for c := range 100 {
@@ -403,45 +146,8 @@ func TestDeletedElectionAnswersAllWaitersWithOneCall(t *testing.T) {
 	}
 }
 
-func TestDeletedVacantElectionAnswersAllWaiters(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		i.locks(time.Hour)
-		i.leads("ann")
-		time.Sleep(lease + time.Second)
-		bob := i.waits(request("bob"))
-		if _, err := i.Expire(t.Context(), jobs); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		i.deletes()
-		bob.after(0, 10*time.Millisecond)
-		bob.refused(leadership.ElectionDeleted)
-	})
-}
-
-func TestAnElectionThatWasRecreatedIsAskedForAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		i.waits(request("bob"))
-		i.called()
-		silent := leadership.New(w.store)
-		if _, err := silent.Release(t.Context(), of(leader)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := silent.Delete(t.Context(), leadership.DeleteRequest{Election: jobs}); err != nil {
-			t.Fatal(err)
-		}
-		i.locks(0)
-		time.Sleep(10 * time.Millisecond)
-		i.wants(1, "after the election came back")
-	})
-}
-
 func TestCorruptRecordAnswersAllWaitersWithOneCall(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		leader := i.leads("ann")
 		first := keyed(request("bob"))
 		first.Wait = time.Second

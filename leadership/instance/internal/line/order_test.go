@@ -9,23 +9,10 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/instance/internal/line"
 )
 
-func TestAVacantElectionIsGrantedAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		g := i.waits(request("ann")).leads()
-		if g.Waited != 0 || g.Token != 1 || g.Key == (leadership.Key{}) {
-			t.Errorf("got %+v, want token 1 without a wait, and a key", g)
-		}
-		i.wants(1, "for a vacant election")
-	})
-}
-
 func TestWithoutAWaitTheStoreIsAskedAtOnceAndTheLineLearnsTheAnswer(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		g := i.leads("ann")
 		i.waits(request("bob"))
 		i.wants(1, "as bob joins")
@@ -47,8 +34,7 @@ func TestWithoutAWaitTheStoreIsAskedAtOnceAndTheLineLearnsTheAnswer(t *testing.T
 }
 
 func TestARequestThatCannotBeIsRefusedAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.leads("ann")
 		i.waits(request("bob"))
 		i.called()
@@ -61,31 +47,8 @@ func TestARequestThatCannotBeIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-func TestTheFirstToComeIsTheFirstToLead(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		const n = 20
-		var line []*waiter
-		for c := range n {
-			line = append(line, i.waits(request(leadership.CandidateID(fmt.Sprint("agent-", c)))))
-		}
-		i.wants(1, "by the first of the line")
-		for c, next := range line {
-			i.releases(leader)
-			leader = next.leads()
-			synctest.Wait()
-			i.wants(1, "at a takeover")
-			if leader.Token != leadership.Token(c+2) {
-				t.Fatalf("%s has token %d, want %d", next.candidate, leader.Token, c+2)
-			}
-		}
-	})
-}
-
 func TestTenThousandWaitersCostOneAttemptForEachTakeover(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		leader := i.leads("ann")
 		const n = 10_000
 		line := make([]*waiter, n)
@@ -134,20 +97,6 @@ func leading(t *testing.T, line []*waiter) (leader leadership.Grant) {
 	return leader
 }
 
-func TestAfterAReleaseHereTheNextLeadsAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		bob := i.waits(request("bob"))
-		time.Sleep(7 * time.Second)
-		i.releases(leader)
-		if g := bob.leads(); g.Waited != 7*time.Second {
-			t.Errorf("bob has waited %v, want 7s", g.Waited)
-		}
-		bob.after(7*time.Second, 7*time.Second)
-	})
-}
-
 func TestAfterAReleaseElsewhereTheNextLeadsWithinMilliseconds(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i, other := w.instance(), w.instance()
@@ -161,8 +110,7 @@ func TestAfterAReleaseElsewhereTheNextLeadsWithinMilliseconds(t *testing.T) {
 }
 
 func TestAfterADeathTheNextLeadsAtTheEndAndNotBefore(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		leader := i.leads("ann")
 		bob := i.waits(request("bob"))
 		i.wants(1, "as bob joins")
@@ -174,21 +122,8 @@ func TestAfterADeathTheNextLeadsAtTheEndAndNotBefore(t *testing.T) {
 	})
 }
 
-func TestALeaseThatIsGrantedAfterTheFirstRefusalIsWaitedForWithTheGuard(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		i.leads("ann")
-		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
-		bob.leads()
-		cy.leads()
-		cy.after(2*(lease+guard), 2*(lease+guard+100*time.Millisecond))
-		i.wants(3, "for a refusal and two takeovers")
-	})
-}
-
 func TestALockDelayIsWaitedForWithoutAsking(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		const delay = 9 * time.Second
 		i.locks(delay)
 		i.leads("ann")
@@ -203,20 +138,6 @@ func TestALockDelayIsWaitedForWithoutAsking(t *testing.T) {
 		i.wants(1, "for the takeover")
 		cy.leads()
 		i.wants(1, "for the next takeover, after another lock delay")
-	})
-}
-
-func TestALockDelayThatRunsAlreadyIsWaitedFor(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		const delay = 9 * time.Second
-		i.locks(delay)
-		i.leads("ann")
-		time.Sleep(lease + time.Second)
-		bob := i.waits(request("bob"))
-		bob.after(delay-time.Second+guard, delay-time.Second+guard+100*time.Millisecond)
-		bob.leads()
-		i.wants(2, "as bob joins, and for the takeover")
 	})
 }
 
@@ -250,8 +171,7 @@ func TestTwoInstancesAskOnceEachForEachTakeoverAndOneWins(t *testing.T) {
 }
 
 func TestLeaderThatCallsAgainDoesNotWaitForItsOwnLease(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		ask := keyed(request("ann"))
 		g := i.waits(ask).leads()
 		i.waits(request("bob"))
@@ -265,28 +185,6 @@ func TestLeaderThatCallsAgainDoesNotWaitForItsOwnLease(t *testing.T) {
 		i.wants(1, "for the call that was repeated")
 		time.Sleep(lease - time.Second)
 		i.wants(0, "until the end that it has moved")
-	})
-}
-
-func TestLeaderOfAnotherInstanceDoesNotWaitForItsOwnLease(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i, other := w.instance(latest), w.instance()
-		leader := other.leads("ann")
-		i.waits(request("bob"))
-		other.releases(leader)
-		ask := keyed(request("cy"))
-		g, err := other.Service.Acquire(t.Context(), ask)
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(w.delay + time.Millisecond)
-		i.called()
-		cy := i.waits(ask)
-		cy.after(0, 0)
-		if got := cy.leads(); got.Token != g.Token {
-			t.Errorf("got %+v, want the lease of token %d", got, g.Token)
-		}
-		i.wants(1, "for the leader")
 	})
 }
 
@@ -319,53 +217,8 @@ func TestALeaderThatReturnsDuringARivalsAttemptDoesNotWaitForItsOwnLease(t *test
 	})
 }
 
-func TestALeaderThatIsHeardOfWhileItStandsInLineIsAnsweredAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i, other := w.instance(latest), w.instance()
-		leader := i.leads("ann")
-		ask := keyed(request("bob"))
-		cy, bob := i.waits(request("cy")), i.waits(ask)
-		other.releases(leader)
-		g, err := other.Service.Acquire(t.Context(), ask)
-		if err != nil {
-			t.Fatal(err)
-		}
-		i.called()
-		bob.after(0, 2*w.delay)
-		if got := bob.leads(); got.Token != g.Token {
-			t.Errorf("got %+v, want the lease of token %d", got, g.Token)
-		}
-		cy.waiting("though bob leads")
-		time.Sleep(lease - time.Second)
-		i.wants(1, "for the leader, and nothing after that")
-	})
-}
-
-func TestAnIncarnationThatWaitsIsAskedForOnceWhenAnotherOneLeads(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		i.waits(request("cy"))
-		waiting := []*waiter{i.waits(keyed(request("bob"))), i.waits(keyed(request("bob")))}
-		i.called()
-		i.releases(leader)
-		g := i.leads("bob")
-		synctest.Wait()
-		i.wants(2, "once for each of the others")
-		for range 12 {
-			time.Sleep(lease / 4)
-			i.renews(g)
-		}
-		i.wants(0, "while a third one leads and renews")
-		for _, bob := range waiting {
-			bob.waiting("while a third one leads")
-		}
-	})
-}
-
 func TestAnotherIncarnationOfTheLeaderWaitsLikeEveryoneElse(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		leader := i.leads("ann")
 		bob := i.waits(request("bob"))
 		other := i.waits(keyed(request("ann")))
@@ -377,18 +230,5 @@ func TestAnotherIncarnationOfTheLeaderWaitsLikeEveryoneElse(t *testing.T) {
 		i.releases(bob.leads())
 		i.releases(other.leads())
 		nameless.leads()
-	})
-}
-
-func TestFormerLeaderDoesNotJumpTheLine(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance(func(c *line.Config) { c.Jitter = func(limit time.Duration) time.Duration { return limit - 1 } })
-		leader := i.leads("ann")
-		bob := i.waits(request("bob"))
-		time.Sleep(lease + guard)
-		r := request("ann")
-		r.Key = &leader.Key
-		i.waits(r).waiting("before bob")
-		bob.leads()
 	})
 }

@@ -63,8 +63,7 @@ func TestCandidatesOfAPartLeadOnceItsParentHasALeader(t *testing.T) {
 }
 
 func TestAWaitForTheParentsLeaderIsRefusedWithThatReason(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		ann := i.leads("ann")
 		i.delegates(ann)
 		i.releases(ann)
@@ -79,8 +78,7 @@ func TestAWaitForTheParentsLeaderIsRefusedWithThatReason(t *testing.T) {
 }
 
 func TestALineForgetsItsParentWhenItEnds(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		ann := i.leads("ann")
 		i.delegates(ann)
 		i.releases(ann)
@@ -93,29 +91,6 @@ func TestALineForgetsItsParentWhenItEnds(t *testing.T) {
 		synctest.Wait()
 		if i.listened(jobs) || i.listened(part) {
 			t.Error("a line that is over still listens")
-		}
-	})
-}
-
-func TestACandidateThatMustLeadElsewhereIsRefusedAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		for e, config := range map[leadership.Election]leadership.Config{jobs: {LeadersOf: "orders."}, "orders.eu": {}} {
-			if _, err := i.Configure(t.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: config}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		g, err := i.Service.Acquire(t.Context(), leadership.AcquireRequest{Election: "orders.eu", CandidateID: "ann"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		bob := i.waits(request("bob"))
-		bob.refused(leadership.NotEligible)
-		bob.after(0, 0)
-		with := request("ann")
-		with.Via = leadership.Via{Election: "orders.eu", Token: g.Token}
-		if l := i.waits(with).leads(); l.Parent.Election != "orders.eu" {
-			t.Errorf("the lease stands on %+v", l.Parent)
 		}
 	})
 }

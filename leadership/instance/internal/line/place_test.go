@@ -13,27 +13,8 @@ import (
 	"regent/store/memory"
 )
 
-func TestDisconnectedWaiterIsNeverGranted(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		bob, cy, dee := i.waits(keyed(request("bob"))), i.waits(request("cy")), i.waits(request("dee"))
-		i.called()
-		bob.cancel()
-		cy.cancel()
-		for _, c := range []*waiter{bob, cy} {
-			c.refused(leadership.StoreUnavailable)
-			c.refused(context.Canceled)
-		}
-		i.releases(leader)
-		dee.leads()
-		i.wants(1, "for the one waiter")
-	})
-}
-
 func TestWaiterThatDisconnectsAsItsTurnComesIsNeverGranted(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		leader := i.leads("ann")
 		bob, cy := i.waits(request("bob")), i.waits(request("cy"))
 		i.called()
@@ -49,8 +30,7 @@ func TestWaiterThatDisconnectsAsItsTurnComesIsNeverGranted(t *testing.T) {
 }
 
 func TestWaiterThatDisconnectsDuringItsAttemptIsNotGrantedAndTheNextIsTriedAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		hold, begun, release := held()
 		i.hooks(hold)
 		bob := i.waits(request("bob"))
@@ -75,8 +55,7 @@ func tooLate(h hook) hook {
 }
 
 func TestLeaseWhoseKeyWasNotReturnedIsReleasedAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		hold, begun, release := held()
 		i.hooks(tooLate(hold))
 		bob := i.waits(request("bob"))
@@ -93,8 +72,7 @@ func TestLeaseWhoseKeyWasNotReturnedIsReleasedAtOnce(t *testing.T) {
 }
 
 func TestALeaseWithAKeyOfTheCallersOwnIsNotReleasedThoughItHasGone(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		hold, begun, release := held()
 		i.hooks(tooLate(hold))
 		ask := keyed(request("bob"))
@@ -115,8 +93,7 @@ func TestALeaseWithAKeyOfTheCallersOwnIsNotReleasedThoughItHasGone(t *testing.T)
 }
 
 func TestWaitThatIsOverIsAnsweredWithTheKnownLease(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.leads("ann")
 		i.waits(request("cy"))
 		time.Sleep(2 * time.Second)
@@ -136,23 +113,6 @@ func TestWaitThatIsOverIsAnsweredWithTheKnownLease(t *testing.T) {
 		r.CandidateID = "ann"
 		if refusal := i.waits(r).refused(leadership.LeaseHeld); refusal.Reason != leadership.ReasonIncarnation {
 			t.Errorf("got %+v, want %s", refusal, leadership.ReasonIncarnation)
-		}
-	})
-}
-
-func TestAWaitThatIsOverAfterAReleaseDoesNotNameTheOldLeader(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i, other := w.instance(latest), w.instance()
-		leader := other.leads("ann")
-		i.waits(request("cy"))
-		r := request("bob")
-		r.Wait = time.Second
-		bob := i.waits(r)
-		time.Sleep(r.Wait - w.delay - 1)
-		other.releases(leader)
-		got := bob.refused(leadership.LeaseHeld)
-		if got.Lease != nil || strings.Contains(got.Detail, "ann") || got.RetryAfter != 0 {
-			t.Errorf("got %+v with %+v, want it vacant, and others first", got, got.Lease)
 		}
 	})
 }
@@ -177,30 +137,8 @@ func TestAWaitThatIsOverAfterALeaseElsewhereNamesTheNewLeader(t *testing.T) {
 	})
 }
 
-func TestAWaitThatIsOverDuringALockDelaySaysSo(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		i.leads("ann")
-		_, err := i.Delete(t.Context(), leadership.DeleteRequest{Election: jobs, DeleteCommand: leadership.DeleteCommand{Force: true}})
-		if err == nil {
-			_, err = i.Configure(t.Context(), leadership.ConfigureRequest{Election: jobs})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := request("bob")
-		r.Wait = 2 * time.Second
-		refusal := i.waits(r).refused(leadership.LeaseHeld)
-		left := lease + guard - r.Wait
-		if refusal.Reason != leadership.ReasonLockDelay || refusal.RetryAfter != left || refusal.Lease.LockedFor != left {
-			t.Errorf("got %+v with %+v, want a lock of %v", refusal, refusal.Lease, left)
-		}
-	})
-}
-
 func TestAWaitThatIsOverDuringTheAttemptIsAnsweredByIt(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		hold, begun, release := held()
 		i.hooks(hold)
 		r := request("bob")
@@ -232,8 +170,7 @@ func TestCandidateThatAsksAgainInTimeKeepsItsPlace(t *testing.T) {
 			"after its connection is cut": func(w *waiter) { w.cancel() },
 		} {
 			t.Run(name+" "+how, func(t *testing.T) {
-				in(t, func(t *testing.T, w *cluster) {
-					i := w.instance()
+				alone(t, func(t *testing.T, i *instance) {
 					leader := i.leads("ann")
 					ask := keyed(request("bob"))
 					ask.Wait = time.Second
@@ -259,66 +196,8 @@ func TestCandidateThatAsksAgainInTimeKeepsItsPlace(t *testing.T) {
 	}
 }
 
-func TestAPlaceWithoutACallerIsSkipped(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		ask := keyed(request("bob"))
-		bob := i.waits(ask)
-		cy, dee := i.waits(request("cy")), i.waits(request("dee"))
-		bob.cancel()
-		<-bob.done
-		i.releases(leader)
-		leader = cy.leads()
-		bob = i.waits(ask)
-		i.releases(leader)
-		bob.leads()
-		dee.waiting("though bob has come back")
-	})
-}
-
-func TestARequestWithoutAKeyHasNoPlaceToComeBackTo(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		r := request("bob")
-		r.Wait = time.Second
-		bob := i.waits(r)
-		cy := i.waits(request("cy"))
-		bob.refused(leadership.LeaseHeld)
-		r.Wait = leadership.MaxWait
-		bob = i.waits(r)
-		i.releases(leader)
-		cy.leads()
-		bob.waiting("though cy came before it")
-	})
-}
-
-func TestReturningCandidateCostsTheLineNoAttempt(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		ask := keyed(request("bob"))
-		ask.Wait = 3 * time.Second
-		for range 5 {
-			bob := i.waits(ask)
-			bob.refused(leadership.LeaseHeld)
-			time.Sleep(time.Second)
-			i.renews(leader)
-		}
-		i.wants(1, "by the first call")
-		i.releases(leader)
-		time.Sleep(time.Second)
-		i.wants(0, "while the line is empty")
-		bob := i.waits(ask)
-		bob.after(0, 0)
-		bob.leads()
-	})
-}
-
 func TestAPlaceThatIsTakenAgainIsNoLongerKept(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.leads("ann")
 		ask := keyed(request("bob"))
 		for range 3 {
@@ -337,8 +216,7 @@ func TestAPlaceThatIsTakenAgainIsNoLongerKept(t *testing.T) {
 }
 
 func TestTwoCallsOfOneCandidateStandInOnePlace(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		leader := i.leads("ann")
 		ask := keyed(request("bob"))
 		first := i.waits(ask)
@@ -357,63 +235,10 @@ func TestTwoCallsOfOneCandidateStandInOnePlace(t *testing.T) {
 	})
 }
 
-func TestNewerOfTwoCallsDecidesTheRequest(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		ask := keyed(request("bob"))
-		i.waits(ask)
-		ask.Metadata = []byte(`{"at":"home"}`)
-		bob := i.waits(ask)
-		i.releases(leader)
-		if g := bob.leads(); g.Metadata != `{"at":"home"}` {
-			t.Errorf("got the metadata %q, want that of the second call", g.Metadata)
-		}
-	})
-}
-
-func TestOfTwoCallsInOnePlaceOneMayGo(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		ask := keyed(request("bob"))
-		for _, gone := range []int{0, 1} {
-			calls := []*waiter{i.waits(ask), i.waits(ask)}
-			calls[gone].cancel()
-			calls[gone].refused(context.Canceled)
-			calls[1-gone].waiting("though only the other has gone")
-			i.releases(leader)
-			leader = calls[1-gone].leads()
-			i.releases(leader)
-			ask = keyed(request("bob"))
-			leader = i.leads("ann")
-		}
-	})
-}
-
-func TestWhenTheNewestCallOfAPlaceGoesDuringTheAttemptTheOtherIsAskedForAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		leader := i.leads("ann")
-		ask := keyed(request("bob"))
-		first, second := i.waits(ask), i.waits(ask)
-		hold, begun, release := held()
-		i.hooks(hold)
-		i.releases(leader)
-		<-begun
-		second.cancel()
-		release()
-		second.refused(leadership.StoreUnavailable)
-		first.after(0, 0)
-		first.leads()
-	})
-}
-
 // The client counts its deadline from when it sent the call. A lease that was granted before that
 // has less left.
 func TestACallThatComesDuringTheAttemptCountsTheLeaseFromBefore(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.hooks(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
 			g, err := ask(ctx, r)
 			time.Sleep(3 * time.Second) // the reply's way

@@ -41,8 +41,7 @@ func (i *instance) wantsChallenger(want leadership.CandidateID, when string) {
 }
 
 func TestABetterCandidateChallengesTheLeaderOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.elects(preempting)
 		ann := i.rules("ann", 5)
 		i.waits(rated("low", 1))
@@ -75,8 +74,7 @@ func TestABetterCandidateChallengesTheLeaderOnce(t *testing.T) {
 
 func TestALeaderIsSafeForTheShortestTerm(t *testing.T) {
 	const safe = 3 * lease
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		policy := preempting
 		policy.MinTerm = safe
 		i.elects(policy)
@@ -100,8 +98,7 @@ func TestALeaderIsSafeForTheShortestTerm(t *testing.T) {
 }
 
 func TestAChallengerThatGoesTakesItsChallengeWithIt(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.elects(preempting)
 		ann := i.rules("ann", 5)
 		i.waits(rated("low", 1))
@@ -120,64 +117,6 @@ func TestAChallengerThatGoesTakesItsChallengeWithIt(t *testing.T) {
 			i.renews(ann)
 		}
 		i.wants(0, "while the leader goes on")
-	})
-}
-
-func TestTheNextBestTakesOverTheChallengeOfOneThatHasGone(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		i.elects(preempting)
-		i.rules("ann", 5)
-		bob := i.waits(rated("bob", 9))
-		i.waits(rated("cy", 7))
-		i.called()
-		bob.cancel()
-		synctest.Wait()
-		i.wantsChallenger("cy", "when the first has gone")
-		i.wants(1, "for the next best")
-		events, err := i.Events(t.Context(), leadership.EventsRequest{Election: jobs})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if last := events[len(events)-1]; last.Type != leadership.EventHandingOver || len(events) != 3 {
-			t.Errorf("got %+v, want one event of the challenge", events)
-		}
-	})
-}
-
-func TestTheChallengeOfTheLastOfALineIsWithdrawn(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		i.elects(preempting)
-		i.rules("ann", 5)
-		bob := i.waits(rated("bob", 9))
-		i.wantsChallenger("bob", "as it comes")
-		bob.cancel()
-		synctest.Wait()
-		i.wantsChallenger("", "when it has gone")
-		if n := i.withdrawn.Load(); n != 1 {
-			t.Errorf("withdrawn by %d calls, want one", n)
-		}
-	})
-}
-
-func TestAChallengerThatWaitsAgainKeepsItsChallenge(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		i.elects(preempting)
-		ann := i.rules("ann", 5)
-		bob := keyed(rated("bob", 9))
-		bob.Wait = 2 * time.Second
-		for range 3 {
-			i.waits(bob).refused(leadership.LeaseHeld)
-			time.Sleep(time.Second)
-			i.wantsChallenger("bob", "between two calls")
-		}
-		i.renews(ann)
-		time.Sleep(10 * time.Second)
-		if n := i.withdrawn.Load(); n != 1 {
-			t.Errorf("withdrawn by %d calls, want one", n)
-		}
 	})
 }
 
@@ -204,8 +143,7 @@ func TestABetterCandidateElsewhereTriesWhenAChallengerHasGone(t *testing.T) {
 func TestAChallengeOfUnknownOutcomeWhoseCandidateHasGoneIsTakenBack(t *testing.T) {
 	for name, done := range map[string]bool{"done": true, "not done": false} {
 		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *cluster) {
-				i := w.instance()
+			alone(t, func(t *testing.T, i *instance) {
 				i.elects(preempting)
 				ann := i.rules("ann", 5)
 				i.waits(rated("low", 1))
@@ -237,50 +175,6 @@ func TestAChallengeOfUnknownOutcomeWhoseCandidateHasGoneIsTakenBack(t *testing.T
 	}
 }
 
-func TestAPolicyThatBeginsToPreemptLetsTheBestTry(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		policy := preempting
-		policy.Preempt = false
-		i.elects(policy)
-		ann := i.rules("ann", 5)
-		i.waits(rated("bob", 9))
-		i.called()
-		i.elects(preempting)
-		time.Sleep(2 * time.Second)
-		i.renews(ann)
-		if n := i.called(); n < 1 || n > 2 {
-			t.Errorf("the store was asked %d times after a change of the policy, want once or twice", n)
-		}
-		i.wantsChallenger("", "of a leader that has told nothing of itself")
-	})
-}
-
-// When the leader may be challenged is no end of its lease.
-func TestTheEndOfALeaseIsNotTakenFromWhenItsLeaderIsSafe(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		policy := preempting
-		policy.MinTerm = 2 * time.Second
-		i.elects(policy)
-		i.rules("ann", 5)
-		i.waits(rated("bob", 1))
-		i.wants(1, "as the line begins")
-		time.Sleep(time.Second)
-		r := briefly(rated("cy", 0))
-		refusal := i.waits(r).refused(leadership.LeaseHeld)
-		if left := lease - time.Second - brief; refusal.RetryAfter < left || refusal.RetryAfter > left+guard {
-			t.Errorf("asking again may help in %v, want what is left of the lease", refusal.RetryAfter)
-		}
-		time.Sleep(2 * time.Second)
-		i.wants(1, "once the leader is not safe any more")
-		time.Sleep(lease / 2)
-		i.wants(0, "before the end")
-		time.Sleep(lease / 2)
-		i.wants(1, "at the end")
-	})
-}
-
 func TestACandidateThatMayNotPreemptForWantOfMembersTriesAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		present := false
@@ -305,31 +199,9 @@ func TestACandidateThatMayNotPreemptForWantOfMembersTriesAgain(t *testing.T) {
 	})
 }
 
-func TestAChallengerThatComesBackThroughAnotherInstanceKeepsItsChallenge(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i, other := w.instance(), w.instance()
-		i.elects(preempting)
-		ann := i.rules("ann", 5)
-		bob := keyed(rated("bob", 9))
-		first := i.waits(bob)
-		i.wantsChallenger("bob", "of a better one")
-		time.Sleep(lease / 3)
-		i.renews(ann)
-		second := other.waits(bob)
-		synctest.Wait()
-		first.cancel()
-		synctest.Wait()
-		i.wantsChallenger("bob", "which waits elsewhere now")
-		time.Sleep(lease / 3)
-		i.renews(ann)
-		second.leads()
-	})
-}
-
 // It may have been made, and ends with the term. The lease is locked from then on.
 func TestAChallengeThatEndedWithItsTermIsNotWithdrawnAgainAndAgain(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.elects(preempting)
 		i.rules("ann", 5)
 		_, err := i.Configure(t.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{

@@ -54,8 +54,7 @@ func (w *cluster) called() (n int64) {
 }
 
 func TestTheSuccessorIsAskedForAtOnceWhereverItStands(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		ann := i.leads("ann")
 		bob := i.waits(request("bob"))
 		cy := keyed(request("cy"))
@@ -112,28 +111,8 @@ func TestNoOtherCandidateIsAskedForWhileTheLeaseIsYielded(t *testing.T) {
 	})
 }
 
-func TestASuccessorThatComesAfterTheYieldIsAskedForAtOnce(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		a, b := w.instance(), w.instance()
-		ann := a.leads("ann")
-		a.waits(request("bob"))
-		b.waits(request("dee"))
-		cy := keyed(request("cy"))
-		a.handsOver(ann, "cy", leadership.DefaultWithin)
-		b.saysReady(cy)
-		a.yields(ann)
-		time.Sleep(5 * time.Second)
-		w.called()
-		waits := b.waits(cy)
-		waits.leads()
-		waits.after(0, 0)
-		b.wants(1, "for the successor")
-	})
-}
-
 func TestAnotherIncarnationOfTheSuccessorIsRefusedLikeTheOthers(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		ann := i.leads("ann")
 		thief := i.waits(keyed(request("cy")))
 		cy := keyed(request("cy"))
@@ -152,45 +131,8 @@ func TestAnotherIncarnationOfTheSuccessorIsRefusedLikeTheOthers(t *testing.T) {
 	})
 }
 
-func TestAHandOverCostsOneCallOverManyInstancesAndCandidates(t *testing.T) {
-	const instances, candidates = 5, 200
-	in(t, func(t *testing.T, w *cluster) {
-		for range instances {
-			w.instance()
-		}
-		first, last := w.instances[0], w.instances[instances-1]
-		g, err := first.Service.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", LeaseDuration: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
-		first.learns(g.Lease)
-		for n := range candidates {
-			w.instances[n%instances].waits(request(leadership.CandidateID(fmt.Sprint("agent-", n))))
-		}
-		cy := keyed(request("cy"))
-		waits := last.waits(cy)
-		time.Sleep(2 * time.Second)
-		w.called()
-		first.handsOver(g, "cy", leadership.DefaultWithin)
-		time.Sleep(time.Second)
-		last.saysReady(cy)
-		time.Sleep(time.Second)
-		first.yields(g)
-		time.Sleep(20 * time.Millisecond)
-		waits.leads()
-		if n := w.called(); n != 1 {
-			t.Errorf("a hand-over has asked the store %d times, want once", n)
-		}
-		time.Sleep(time.Second)
-		if n := w.called(); n > instances-1 {
-			t.Errorf("the store was asked %d times for the end of the new lease, want once by each other instance", n)
-		}
-	})
-}
-
 func TestTheKeyOfACandidateIsThatOfTheIncarnationThatWaits(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
+	alone(t, func(t *testing.T, i *instance) {
 		i.leads("ann")
 		dead, alive := keyed(request("bob")), keyed(request("bob"))
 		wants := func(what string, want leadership.KeyHash) {
@@ -283,81 +225,6 @@ func TestAHandOverThatIsNeverYieldedCostsABoundedNumberOfLooks(t *testing.T) {
 		if n := b.called(); n < 400 || n > 240+18*60/5 {
 			t.Errorf("the store was asked %d times in 20 minutes, want 240 times for the hand-over in two of them and about once in 5 s in the others", n)
 		}
-	})
-}
-
-func TestTheYieldIsNotLookedForWhereNoneCanBeSeen(t *testing.T) {
-	for name, c := range map[string]struct {
-		cy   leadership.AcquireRequest
-		live bool
-		hook hook
-		most int64
-	}{
-		"the successor has no key of its own": {request("cy"), false, nil, 3},
-		"all events are heard":                {keyed(request("cy")), true, nil, 0},
-		"the store is down":                   {keyed(request("cy")), false, always(errDown), 9},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *cluster) {
-				a, b, _ := w.deaf()
-				ann := a.leadsFor("ann", 10*time.Minute)
-				b.waits(c.cy)
-				a.handsOver(ann, "cy", 5*time.Minute)
-				time.Sleep(8 * time.Second) // the next poll tells of the hand-over
-				b.hub.SetLive(c.live)
-				time.Sleep(2 * time.Second)
-				b.hooks(c.hook)
-				w.called()
-				time.Sleep(10 * time.Second)
-				synctest.Wait()
-				if n := b.called(); n > c.most {
-					t.Errorf("in 10 s the store was asked %d times, want %d at most", n, c.most)
-				}
-			})
-		})
-	}
-}
-
-func TestAChallengedLeaderMayYieldEarly(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		a, b := w.instance(), w.instance()
-		a.elects(preempting)
-		ann := a.rules("ann", 5)
-		low := a.waits(rated("low", 1))
-		bob := keyed(rated("bob", 9))
-		waits := b.waits(bob)
-		a.wantsChallenger("bob", "as it comes")
-		b.saysReady(bob)
-		w.called()
-		a.yields(ann)
-		time.Sleep(20 * time.Millisecond)
-		waits.leads()
-		if n := w.called(); n != 1 {
-			t.Errorf("the store was asked %d times, want once", n)
-		}
-		low.waiting("by the hand-over")
-	})
-}
-
-func TestALeaderMayYieldEarlyToTheCandidateThatAnOperatorHasAssigned(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		i := w.instance()
-		ann := i.leads("ann")
-		bob := i.waits(request("bob"))
-		cy := keyed(request("cy"))
-		waits := i.waits(cy)
-		i.orders(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Hour})
-		i.saysReady(cy)
-		time.Sleep(time.Second)
-		i.called()
-		before := time.Now()
-		i.yields(ann)
-		waits.leads()
-		if took := waits.ended.Sub(before); took != 0 {
-			t.Errorf("the successor leads %v after the yield, want at once", took)
-		}
-		i.wants(1, "for the successor")
-		bob.waiting("by the hand-over")
 	})
 }
 

@@ -33,7 +33,6 @@ func TestAbsenceIsKeptAsALeaseIs(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{"never seen": &leadership.Error{Code: leadership.NotFound}, "deleted": tombstone()} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			withCache(t, func(t *testing.T, w *cached) {
 				w.fails(refusal)
 				for range 2000 {
@@ -68,7 +67,6 @@ func TestAnElectionThatBeginsIsNoLongerAbsent(t *testing.T) {
 	} {
 		for was, refusal := range map[string]error{"never seen": &leadership.Error{Code: leadership.NotFound}, "deleted": tombstone()} {
 			t.Run(was+", "+name, func(t *testing.T) {
-				t.Parallel()
 				withCache(t, func(t *testing.T, w *cached) {
 					w.fails(refusal)
 					w.wantAbsent(leadership.ReadRequest{})
@@ -82,18 +80,7 @@ func TestAnElectionThatBeginsIsNoLongerAbsent(t *testing.T) {
 	}
 }
 
-func TestAReaderThatHasSeenAnElectionIsNotShownItsAbsence(t *testing.T) {
-	t.Parallel()
-	withCache(t, func(t *testing.T, w *cached) {
-		w.fails(&leadership.Error{Code: leadership.NotFound})
-		w.wantAbsent(leadership.ReadRequest{})
-		w.stores(heldAt(9, time.Hour))
-		w.wantRevision(w.read(9), 9)
-	})
-}
-
 func TestAnAbsenceThatIsOlderThanWhatIsKnownIsNotKept(t *testing.T) {
-	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.fails(&leadership.Error{Code: leadership.NotFound})
 		w.after = func(context.Context) {

@@ -1,6 +1,7 @@
 package hub_test
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"testing"
@@ -11,6 +12,13 @@ import (
 )
 
 const crowd = 10_000
+
+// nothing is a store in which nothing has happened.
+type nothing struct{ hub.Store }
+
+func (nothing) Events(context.Context, leadership.EventsRequest) ([]leadership.Event, error) {
+	return nil, nil
+}
 
 func TestTenThousandWatchesCostOneRead(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {

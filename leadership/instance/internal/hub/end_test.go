@@ -42,6 +42,7 @@ type lookout struct {
 // withLookout runs the test in a bubble, with a lookout that runs.
 func withLookout(t *testing.T, test func(t *testing.T, w *lookout)) {
 	t.Helper()
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &lookout{t: t, start: time.Now()}
 		w.Hub = newHub(t, hub.Config{Store: stub{expire: w.expire}, Now: w.now, Log: slog.New(slog.NewTextHandler(&w.log, nil))})
@@ -140,7 +141,6 @@ func TestALeaseThatRunsOutIsLookedAfterOnceAndSoon(t *testing.T) {
 	t.Parallel()
 	for _, lease := range []time.Duration{time.Second, 30 * time.Second, 24 * time.Hour} {
 		t.Run(lease.String(), func(t *testing.T) {
-			t.Parallel()
 			withLookout(t, func(_ *testing.T, w *lookout) {
 				w.Learn(leaseOf(1, lease))
 				w.after(2 * lease)
@@ -152,7 +152,6 @@ func TestALeaseThatRunsOutIsLookedAfterOnceAndSoon(t *testing.T) {
 }
 
 func TestAClockThatRunsFastByTheAllowedDriftDoesNotLookTooEarly(t *testing.T) {
-	t.Parallel()
 	withLookout(t, func(t *testing.T, w *lookout) {
 		w.Learn(leaseOf(1, 24*time.Hour))
 		w.leap(86 * time.Second) // 0.1 % of a day
@@ -161,40 +160,6 @@ func TestAClockThatRunsFastByTheAllowedDriftDoesNotLookTooEarly(t *testing.T) {
 		}
 		w.after(time.Minute)
 		w.wantLooks(24 * time.Hour)
-	})
-}
-
-func TestInstancesDoNotAllLookAtTheSameTime(t *testing.T) {
-	t.Parallel()
-	withLookout(t, func(t *testing.T, w *lookout) {
-		for i := range 20 {
-			lease := leaseOf(1, time.Second)
-			lease.Election = leadership.Election(fmt.Sprint("jobs-", i))
-			w.Learn(lease)
-		}
-		looks := w.after(time.Minute)
-		if len(looks) != 20 {
-			t.Fatalf("looked at %v, want 20 looks", looks)
-		}
-		if spread := looks[19] - looks[0]; spread < jitter/4 {
-			t.Errorf("all looked within %v", spread)
-		}
-	})
-}
-
-func TestARenewedLeaseIsLookedAfterAtItsNewEnd(t *testing.T) {
-	t.Parallel()
-	withLookout(t, func(t *testing.T, w *lookout) {
-		w.Learn(leaseOf(1, 30*time.Second))
-		for range 100 {
-			time.Sleep(10 * time.Second)
-			w.Learn(leaseOf(1, 30*time.Second))
-		}
-		if n := remembered(w.Hub); n != 1 {
-			t.Errorf("%d elections are remembered, want 1", n)
-		}
-		w.after(time.Hour)
-		w.wantLooks(1000*time.Second + 30*time.Second)
 	})
 }
 
@@ -210,7 +175,6 @@ func TestALeaseThatIsDoneWithIsNotLookedAfter(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			withLookout(t, func(_ *testing.T, w *lookout) {
 				w.Learn(leaseOf(1, 30*time.Second))
 				time.Sleep(time.Second)
@@ -235,7 +199,6 @@ func TestALeaseThatGoesOnIsLookedAfter(t *testing.T) {
 		"another election":                func(w *lookout) { w.Publish(leadership.Event{Election: "other", Revision: 9}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			withLookout(t, func(_ *testing.T, w *lookout) {
 				w.Learn(leaseOf(5, 30*time.Second))
 				happens(w)
@@ -246,21 +209,7 @@ func TestALeaseThatGoesOnIsLookedAfter(t *testing.T) {
 	}
 }
 
-func TestLeaseSeenToBeOverIsLookedAtOnce(t *testing.T) {
-	t.Parallel()
-	withLookout(t, func(_ *testing.T, w *lookout) {
-		w.Learn(leaseOf(5, 30*time.Second))
-		time.Sleep(30 * time.Second)
-		for range 20 {
-			w.Learn(overSince(5))
-			time.Sleep(100 * time.Millisecond)
-		}
-		w.wantLooks(30 * time.Second)
-	})
-}
-
 func TestALateReplyDoesNotBringTheEndNearer(t *testing.T) {
-	t.Parallel()
 	withLookout(t, func(_ *testing.T, w *lookout) {
 		w.Learn(leaseOf(5, 30*time.Second))
 		time.Sleep(10 * time.Second)
@@ -268,91 +217,6 @@ func TestALateReplyDoesNotBringTheEndNearer(t *testing.T) {
 		w.Learn(leaseOf(5, 25*time.Second))
 		w.after(time.Hour)
 		w.wantLooks(40 * time.Second)
-	})
-}
-
-func TestEndsThatLieCloseTogetherShareAWakeUp(t *testing.T) {
-	t.Parallel()
-	withLookout(t, func(t *testing.T, w *lookout) {
-		for range 2 { // all are renewed after 20 s
-			for i := range 1000 {
-				lease := leaseOf(1, 30*time.Second)
-				lease.Election = leadership.Election(fmt.Sprint("jobs-", i))
-				w.Learn(lease)
-			}
-			w.after(20 * time.Second)
-		}
-		if terms := remembered(w.Hub); terms != 1000 || len(w.looks) > 0 {
-			t.Fatalf("%d leases are kept in mind, looks at %v; want all, and none", terms, w.looks)
-		}
-		if wakes := w.ticks.Load() - 2000; wakes > 100 {
-			t.Errorf("woken %d times for 1000 leases that would have ended within %v, want at most once in %v", wakes, jitter, nap)
-		}
-	})
-}
-
-func TestANewTermHasAnEndOfItsOwn(t *testing.T) {
-	t.Parallel()
-	withLookout(t, func(_ *testing.T, w *lookout) {
-		w.Learn(leaseOf(1, time.Hour))
-		w.Learn(leaseOf(3, 5*time.Second)) // the end of the first was not heard yet
-		w.after(2 * time.Hour)
-		w.wantLooks(5 * time.Second)
-		w.wantNothingKept()
-	})
-}
-
-func TestAnEarlierEndWakesTheLookout(t *testing.T) {
-	t.Parallel()
-	withLookout(t, func(_ *testing.T, w *lookout) {
-		other := leaseOf(1, time.Hour)
-		other.Election = "other"
-		w.Learn(other)
-		w.after(time.Second)
-		w.Learn(leaseOf(1, time.Second))
-		w.after(30 * time.Second)
-		w.wantLooks(2 * time.Second)
-	})
-}
-
-func TestLeaseRenewedElsewhereIsLeftToTheOtherInstance(t *testing.T) {
-	t.Parallel()
-	withLookout(t, func(_ *testing.T, w *lookout) {
-		w.answers(func(context.Context) (leadership.Lease, error) { return leaseOf(1, 20*time.Second), nil })
-		w.Learn(leaseOf(1, 30*time.Second))
-		first := w.after(40 * time.Second)[0]
-		w.after(time.Hour)
-		w.wantLooks(30*time.Second, first+20*time.Second) // once more, in case that one has gone
-		w.wantNothingKept()
-	})
-}
-
-func TestARenewalDuringALookIsLookedAfterInItsTurn(t *testing.T) {
-	t.Parallel()
-	withLookout(t, func(_ *testing.T, w *lookout) {
-		w.answers(func(context.Context) (leadership.Lease, error) {
-			w.answers(nil)
-			w.Learn(leaseOf(1, 30*time.Second))
-			return overSince(2), nil
-		})
-		w.Learn(leaseOf(1, 30*time.Second))
-		first := w.after(time.Minute)[0]
-		w.after(time.Hour)
-		w.wantLooks(30*time.Second, first+30*time.Second)
-	})
-}
-
-func TestALeaseThatEndsDuringALookIsForgotten(t *testing.T) {
-	t.Parallel()
-	withLookout(t, func(_ *testing.T, w *lookout) {
-		w.answers(func(context.Context) (leadership.Lease, error) {
-			w.Publish(event(2, leadership.EventExpired, ""))
-			return leadership.Lease{}, leadership.OutcomeUnknown
-		})
-		w.Learn(leaseOf(1, 30*time.Second))
-		w.after(time.Hour)
-		w.wantLooks(30 * time.Second)
-		w.wantNothingKept()
 	})
 }
 
@@ -367,7 +231,6 @@ func TestAStoreThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 		"over, and not yet to be taken": {lease: overSince(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			withLookout(t, func(t *testing.T, w *lookout) {
 				failures := 3
 				w.answers(func(context.Context) (leadership.Lease, error) {
@@ -399,7 +262,6 @@ func TestAStoreThatGoesOnNotAnsweringIsGivenUpAndTheLogSaysSo(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]int{leadership.StoreUnavailable: 8, leadership.OutcomeUnknown: 8, leadership.RecordCorrupt: 1} {
 		t.Run(err.Error(), func(t *testing.T) {
-			t.Parallel()
 			withLookout(t, func(t *testing.T, w *lookout) {
 				w.answers(func(context.Context) (leadership.Lease, error) {
 					return leadership.Lease{}, fmt.Errorf("test: %w", err)
@@ -419,23 +281,7 @@ func TestAStoreThatGoesOnNotAnsweringIsGivenUpAndTheLogSaysSo(t *testing.T) {
 	}
 }
 
-func TestARenewalStartsTheCountOfFailedLooksAnew(t *testing.T) {
-	t.Parallel()
-	withLookout(t, func(t *testing.T, w *lookout) {
-		w.answers(func(context.Context) (leadership.Lease, error) {
-			return leadership.Lease{}, leadership.StoreUnavailable
-		})
-		w.Learn(leaseOf(1, time.Second))
-		before := len(w.after(20 * time.Second))
-		w.Learn(leaseOf(1, time.Second))
-		if again := len(w.after(time.Hour)) - before; before < 4 || again != 8 {
-			t.Errorf("%d looks before the renewal and %d after it, want some and 8", before, again)
-		}
-	})
-}
-
 func TestFewLooksAreUnderWayAtOnce(t *testing.T) {
-	t.Parallel()
 	withLookout(t, func(t *testing.T, w *lookout) {
 		const leases = 100
 		var mu sync.Mutex
@@ -489,7 +335,6 @@ func TestRunWaitsForTheLooksThatAreUnderWay(t *testing.T) {
 }
 
 func TestALookThatTakesTooLongIsEnded(t *testing.T) {
-	t.Parallel()
 	withLookout(t, func(t *testing.T, w *lookout) {
 		w.answers(func(ctx context.Context) (leadership.Lease, error) {
 			<-ctx.Done()
@@ -504,7 +349,6 @@ func TestALookThatTakesTooLongIsEnded(t *testing.T) {
 }
 
 func TestAfterASuspensionTheLeasesThatEndedMeanwhileAreLookedAfter(t *testing.T) {
-	t.Parallel()
 	withLookout(t, func(t *testing.T, w *lookout) {
 		w.Learn(leaseOf(1, time.Hour))
 		w.after(time.Second)

@@ -15,21 +15,6 @@ import (
 
 var fromNow hub.Cursor
 
-func TestFeedPassesOnEventsOnceTheyAreCommitted(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		h.Publish(w.change(jobs, 2)...)
-		f := w.follows(h, "", fromNow)
-		h.reads()
-		f.wants("at first")
-		h.Publish(w.change(jobs, 1)...)
-		h.Publish(w.change("other", 1)...)
-		h.Publish(w.change(jobs, 1)...)
-		f.wants("as they come", "jobs 3", "other 1", "jobs 4")
-		h.wants(t, 0, 0, "events of elections that are known, and of a new one")
-	})
-}
-
 func TestAnElectionThatTheFeedHasNotHeardOfIsLookedUpOnce(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
@@ -44,31 +29,6 @@ func TestAnElectionThatTheFeedHasNotHeardOfIsLookedUpOnce(t *testing.T) {
 		f.wants("and the next", "jobs 3", "jobs 4")
 		time.Sleep(30 * time.Second)
 		h.wants(t, 0, 1, "two events of one election")
-	})
-}
-
-func TestElectionsThatAreHeardOfTogetherAreLookedUpTogether(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		elections := make([]leadership.Election, 1000)
-		for n := range elections {
-			elections[n] = leadership.Election(fmt.Sprint("election-", n))
-			w.change(elections[n], 1)
-		}
-		time.Sleep(time.Hour)
-		f := w.follows(h, "", fromNow)
-		h.reads()
-		for _, e := range elections {
-			h.Publish(w.change(e, 1)...)
-			time.Sleep(time.Millisecond)
-		}
-		time.Sleep(time.Second)
-		if got := f.items(); len(got) != 1000 {
-			t.Errorf("got %d events, want 1000", len(got))
-		}
-		if _, since, _ := h.reads(); since > 12 {
-			t.Errorf("the history was read %d times within a second", since)
-		}
 	})
 }
 
@@ -116,24 +76,6 @@ func TestALookThatFailsIsMadeAgain(t *testing.T) {
 	})
 }
 
-func TestAFeedTellsOfThePrefixOnly(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		f := w.follows(h, "team-a.", fromNow)
-		before := f.feed.Cursor()
-		for _, e := range []leadership.Election{"team-a.jobs", "team-b.jobs", "team-a.mail", "team-a"} {
-			h.Publish(w.change(e, 1)...)
-		}
-		f.wants("of four", "team-a.jobs 1", "team-a.mail 1")
-		time.Sleep(2 * time.Minute)
-		if after := f.feed.Cursor(); !later(after, before) {
-			t.Errorf("the cursor %v has not moved on from %v though all was told", after, before)
-		}
-	})
-}
-
-func later(a, b hub.Cursor) bool { return a.String() > b.String() }
-
 func TestAFeedResumesFromMemoryWithoutALook(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
@@ -154,27 +96,6 @@ func TestAFeedResumesFromMemoryWithoutALook(t *testing.T) {
 		h.reads()
 		w.follows(h, "", f.feed.Cursor()).wants("from where nothing has come since")
 		h.wants(t, 0, 0, "resuming")
-	})
-}
-
-func TestAFeedResumesOnAnotherHub(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		w.change(jobs, 1)
-		time.Sleep(time.Minute)
-		f := w.follows(h, "", fromNow)
-		for range 10 {
-			h.Publish(w.change(jobs, 1)...)
-			h.Publish(w.change("other", 1)...)
-			time.Sleep(20 * time.Second)
-		}
-		time.Sleep(10 * time.Minute)
-		items := f.items()
-		h.Close(errors.New("gone"))
-		for n, i := range items {
-			w.resumes(w.hub(true), i.Cursor, items[:n+1])
-		}
-		w.resumes(w.hub(true), f.feed.Cursor(), items)
 	})
 }
 
@@ -216,34 +137,6 @@ func (s sight) see(e leadership.Event) error {
 	}
 	s[e.Election] = max(seen, e.Revision)
 	return nil
-}
-
-func TestAFeedThatLooksFurtherBackComesForward(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		start := w.follows(w.hub(true), "", fromNow).feed.Cursor()
-		for range 10 {
-			w.change(jobs, 1)
-			time.Sleep(time.Minute)
-		}
-		h := w.hub(true)
-		f := w.follows(h, "", start)
-		items := f.items()
-		if len(items) != 10 {
-			t.Fatalf("got %v, want ten events", items)
-		}
-		for n, i := range items[:9] {
-			again := w.follows(h, "", i.Cursor).items()
-			if len(again) != 9-n || again[0] != items[n+1] {
-				t.Errorf("from the cursor of revision %d on came %v", n+1, again)
-			}
-		}
-		h.reads()
-		h.Publish(w.change(jobs, 1)...)
-		if got := f.items(); len(got) != 11 {
-			t.Errorf("got %d events, want the next one too", len(got))
-		}
-		h.wants(t, 0, 0, "the next event")
-	})
 }
 
 func TestFeedsThatResumeTogetherShareALook(t *testing.T) {
@@ -311,31 +204,6 @@ func TestACursorThatIsTooOldIsToldAsSuch(t *testing.T) {
 	})
 }
 
-func TestASnapshotAndAFeedTogetherMissNothing(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		h.takes = 10 * time.Millisecond
-		go func() {
-			for range 100 {
-				h.Publish(w.change(jobs, 1)...)
-				time.Sleep(time.Millisecond)
-			}
-		}()
-		time.Sleep(30 * time.Millisecond)
-		f := w.follows(h, "", fromNow)
-		s := sight{jobs: leadership.Revision(len(w.history(jobs, 0)))} // what a census would show
-		time.Sleep(time.Second)
-		for _, i := range f.items() {
-			if err := s.see(i.Event); err != nil {
-				t.Error(err)
-			}
-		}
-		if s[jobs] != 100 {
-			t.Errorf("got to revision %d, want 100", s[jobs])
-		}
-	})
-}
-
 func TestSlowFeedIsEndedAndDelaysNoOther(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
@@ -369,128 +237,6 @@ func TestSlowFeedIsEndedAndDelaysNoOther(t *testing.T) {
 	})
 }
 
-func TestAFeedThatReadsWhileAnotherLooksFurtherBackMissesNothing(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		old := w.hub(true)
-		f := w.follows(old, "", fromNow)
-		start := f.feed.Cursor()
-		old.Publish(w.change(jobs, 10)...)
-		old.Publish(w.change("other", 10)...)
-		time.Sleep(time.Hour)
-		h := w.hub(true)
-		late, err := h.Feed(t.Context(), "", f.feed.Cursor())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer late.Close()
-		h.Publish(w.change(jobs, 1)...)
-		if items, err := late.Next(t.Context()); err != nil || len(items) != 1 || items[0].Event.Revision != 11 {
-			t.Fatalf("got %v, %v; want revision 11", items, err)
-		}
-		h.Publish(w.change(jobs, 1)...)
-		w.resumes(h, start, nil)
-		h.Publish(w.change(jobs, 1)...)
-		for want := leadership.Revision(12); want < 14; {
-			items, err := late.Next(t.Context())
-			for _, i := range items {
-				if i.Event.Election != jobs || i.Event.Revision != want {
-					t.Errorf("got %v, want revision %d", i.Event, want)
-				}
-				want++
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}
-
-func TestWhatComesWhileAFeedLooksFurtherBackIsNotMissed(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		start := cursorOf(t, time.Now())
-		time.Sleep(time.Minute)
-		w.change(jobs, 5)
-		time.Sleep(time.Minute)
-		h := w.hub(true)
-		h.Shrink(10)
-		f := w.follows(h, "", fromNow)
-		gate := make(chan struct{})
-		h.set(nil, gate)
-		got := make(chan *follower)
-		go func() { got <- w.follows(h, "", start) }()
-		synctest.Wait()
-		for range 30 { // more than there is room for
-			h.Publish(w.change("other", 1)...)
-			synctest.Wait()
-		}
-		h.set(nil, nil)
-		close(gate)
-		if late, quick := (<-got).items(), f.items(); len(late) != 35 || len(quick) != 30 {
-			t.Errorf("got %d events, and the feed that was there before %d, want 35 and 30", len(late), len(quick))
-		}
-	})
-}
-
-func TestACursorDoesNotGoBack(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		ahead, behind := w.hub(true), w.hub(true)
-		a := w.follows(ahead, "", fromNow)
-		w.follows(behind, "", fromNow)
-		ahead.Publish(w.change(jobs, 1)...)
-		time.Sleep(2 * time.Minute)
-		from := a.feed.Cursor()
-		b := w.follows(behind, "", from)
-		behind.Publish(w.history(jobs, 0)...)
-		behind.Publish(w.change(jobs, 1)...)
-		for _, i := range b.items() {
-			if later(from, i.Cursor) {
-				t.Errorf("from %v on came %v", from, i.Cursor)
-			}
-		}
-		b.wants("what was told of elsewhere may come again", "jobs 1", "jobs 2")
-	})
-}
-
-func TestAFeedReturnsAPartOfMuch(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		feed, err := h.Feed(t.Context(), "", fromNow)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer feed.Close()
-		h.Publish(w.change(jobs, 600)...)
-		for _, want := range []int{256, 256, 88} {
-			if items, err := feed.Next(t.Context()); len(items) != want || err != nil {
-				t.Errorf("got %d items and %v, want %d", len(items), err, want)
-			}
-		}
-	})
-}
-
-func TestJournalBeginsAnewWithTheNextReader(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		for range 3 {
-			first, err := h.Feed(t.Context(), "", fromNow)
-			if err != nil {
-				t.Fatal(err)
-			}
-			h.Publish(w.change(jobs, 10)...)
-			first.Close()
-			first.Close()
-			cursor := first.Cursor()
-			h.Publish(w.change(jobs, 1)...) // no reader: it is not remembered
-			f := w.follows(h, "", fromNow)
-			event := w.change(jobs, 1)
-			h.Publish(event...)
-			f.wants("what comes now", fmt.Sprint("jobs ", event[0].Revision))
-			f.feed.Close()
-			w.resumes(h, cursor, nil)
-		}
-	})
-}
-
 func TestJournalWithoutReadersCostsNothing(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(false)
@@ -521,19 +267,6 @@ func TestAFeedWithoutNewsCostsALookInHalfAnHour(t *testing.T) {
 		h.Publish(w.change(jobs, 1)...)
 		time.Sleep(29 * time.Minute)
 		h.wants(t, 0, 1, "one event")
-	})
-}
-
-func TestAHubThatIsNotLiveLooksOncePerPollHoweverManyFeeds(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(false)
-		for range 100 {
-			w.follows(h, "", fromNow)
-		}
-		h.wants(t, 0, 1, "100 feeds")
-		h.Publish(w.change(jobs, 1)...)
-		time.Sleep(10 * poll)
-		h.wants(t, 0, 10, "ten polls")
 	})
 }
 
@@ -586,47 +319,6 @@ func TestEventsThatAreInTheHistoryOnlyLaterComeToAFeed(t *testing.T) {
 		w.change(jobs, 1)
 		time.Sleep(5 * time.Second)
 		f.wants("when all are", "jobs 1", "jobs 2", "jobs 3", "jobs 4")
-	})
-}
-
-func TestEventsThatAreTooOldAreNoNews(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		events := w.change(jobs, 3)
-		time.Sleep(time.Minute)
-		f := w.follows(h, "", fromNow)
-		h.reads()
-		time.Sleep(time.Second)
-		for _, e := range events {
-			h.Publish(e)
-		}
-		h.wants(t, 0, 0, "events from before the feed")
-		h.Publish(w.change(jobs, 1)...)
-		f.wants("then", "jobs 4")
-	})
-}
-
-func TestAFeedNeedsAnAnswerOfTheStore(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		h.set(away, nil)
-		for range 3 {
-			if _, err := h.Feed(t.Context(), "", fromNow); !errors.Is(err, errStore) {
-				t.Errorf("got %v, want the store's error", err)
-			}
-		}
-		h.set(nil, nil)
-		cursor := w.follows(h, "", fromNow).feed.Cursor()
-		w.change(jobs, 1)
-		time.Sleep(time.Minute)
-		other := w.hub(true)
-		w.follows(other, "", fromNow)
-		other.set(away, nil)
-		if _, err := other.Feed(t.Context(), "", cursor); !errors.Is(err, errStore) {
-			t.Errorf("got %v, want the store's error", err)
-		}
-		other.set(nil, nil)
-		w.resumes(other, cursor, nil)
 	})
 }
 
@@ -687,29 +379,6 @@ func TestTooMuchAtOnceEndsFeedsAndNewOnesBegin(t *testing.T) {
 	})
 }
 
-func TestMuchNewsMovesTheMarkOnInTime(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		const rate, seconds = 250, 70
-		h := w.hub(true)
-		f := w.follows(h, "", fromNow)
-		elections := make([]leadership.Election, 100)
-		for n := range elections {
-			elections[n] = leadership.Election(fmt.Sprint("election-", n))
-		}
-		for n := range rate * seconds {
-			h.Publish(w.change(elections[n%100], 1)...)
-			time.Sleep(time.Second / rate)
-		}
-		if got, err := f.items(), f.ended(); len(got) != rate*seconds || err != nil {
-			t.Errorf("the feed got %d events and %v, want all %d", len(got), err, rate*seconds)
-		}
-		if _, since, _ := h.reads(); since > seconds/2 {
-			t.Errorf("the history was read %d times", since)
-		}
-		w.resumes(w.hub(true), f.feed.Cursor(), f.items())
-	})
-}
-
 func TestClosingTheHubEndsAllFeeds(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h, stuck, still := w.hub(true), w.hub(true), &instance{newHub(t, hub.Config{Store: w.service}), nil}
@@ -745,25 +414,6 @@ func TestClosingTheHubEndsAllFeeds(t *testing.T) {
 		}
 		if f.feed.Cursor().IsZero() {
 			t.Error("a feed that was ended has no cursor")
-		}
-	})
-}
-
-func TestAFeedEndsWithItsContext(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		h := newHub(t, hub.Config{Store: w.service}) // without Run
-		if _, err := h.Feed(ctx, "", fromNow); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
-		}
-		f, err := w.hub(true).Feed(t.Context(), "", fromNow)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		if _, err := f.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
 		}
 	})
 }

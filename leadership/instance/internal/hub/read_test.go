@@ -24,7 +24,6 @@ type cached struct {
 
 	mu     sync.Mutex
 	ahead  time.Duration // what the clock has leapt by
-	ticked func()        // runs, once, when the clock is looked at next
 	lease  leadership.Lease
 	err    error
 	before func(context.Context) // runs in a read of the store before it looks
@@ -40,6 +39,7 @@ func withCache(t *testing.T, test func(t *testing.T, w *cached)) {
 
 func withCacheOf(t *testing.T, c hub.Config, test func(t *testing.T, w *cached)) {
 	t.Helper()
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &cached{t: t, start: time.Now()}
 		w.stores(heldAt(7, time.Hour))
@@ -83,20 +83,8 @@ func remembered(h *hub.Hub) (n int) {
 
 func (w *cached) now() time.Duration {
 	w.mu.Lock()
-	now, ticked := time.Since(w.start)+w.ahead, w.ticked
-	w.ticked = nil
-	w.mu.Unlock()
-	if ticked != nil {
-		ticked()
-	}
-	return now
-}
-
-// meanwhile has something happen while the next call looks at the clock.
-func (w *cached) meanwhile(happens func()) {
-	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ticked = happens
+	return time.Since(w.start) + w.ahead
 }
 
 func (w *cached) leap(d time.Duration) {
@@ -210,7 +198,6 @@ func (w *cached) wantRevision(got leadership.Reading, want leadership.Revision) 
 }
 
 func TestTheStoreIsAskedOnceWithinTheExpiry(t *testing.T) {
-	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(time.Second, time.Second)
 		asked := time.Now()
@@ -236,7 +223,6 @@ func TestTheStoreIsAskedOnceWithinTheExpiry(t *testing.T) {
 }
 
 func TestRemainingTimeIsNeverNegative(t *testing.T) {
-	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(0, 2*time.Second)
 		w.stores(heldAt(7, time.Second))
@@ -257,7 +243,6 @@ func TestAnEntryIsOverWhenItsLeaseMayHaveEnded(t *testing.T) {
 		"lock delay": vacantAt(7, 3*time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			withCache(t, func(t *testing.T, w *cached) {
 				w.takes(0, time.Second)
 				w.stores(lease)
@@ -279,7 +264,6 @@ func TestAnEntryIsOverWhenItsLeaseMayHaveEnded(t *testing.T) {
 }
 
 func TestAMachineThatWasSuspendedTakesNoOldEntryForAFreshOne(t *testing.T) {
-	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.read(0)
 		w.leap(time.Hour)
@@ -297,59 +281,7 @@ func TestAMachineThatWasSuspendedTakesNoOldEntryForAFreshOne(t *testing.T) {
 	})
 }
 
-func TestConcurrentMissesShareOneRead(t *testing.T) {
-	t.Parallel()
-	withCache(t, func(t *testing.T, w *cached) {
-		w.takes(time.Second, time.Second)
-		var readers sync.WaitGroup
-		for i := range 1000 {
-			readers.Go(func() {
-				time.Sleep(time.Duration(i) * time.Millisecond)
-				if got, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs}); err != nil || got.Revision != 7 || got.Age != 2*time.Second {
-					t.Errorf("got revision %d of age %v, error %v; want 7 of 2s", got.Revision, got.Age, err)
-				}
-			})
-		}
-		readers.Wait()
-		w.wantGets(1)
-	})
-}
-
-func TestAMissThatFindsAnAnswerAfterAllDoesNotAskAgain(t *testing.T) {
-	t.Parallel()
-	withCache(t, func(_ *testing.T, w *cached) {
-		w.read(0)
-		time.Sleep(time.Minute)
-		w.stores(heldAt(8, time.Hour))
-		w.meanwhile(func() { w.read(0) })
-		w.wantRevision(w.read(0), 8)
-		w.wantGets(2)
-	})
-}
-
-func TestReadIsRememberedBeforeItIsShown(t *testing.T) {
-	t.Parallel()
-	withCacheOf(t, hub.Config{Size: 1}, func(t *testing.T, w *cached) {
-		if _, err := w.Read(t.Context(), leadership.ReadRequest{Election: "other"}); err != nil { // so that the clock is looked at for room
-			t.Fatal(err)
-		}
-		w.takes(time.Second, 0)
-		outcome := w.background(0)
-		w.meanwhile(func() {
-			time.Sleep(time.Second)
-			if _, err := outcome(); err == nil {
-				t.Error("the reader has been answered")
-			}
-		})
-		time.Sleep(3 * time.Second)
-		if _, err := outcome(); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 func TestEachWaitsForItselfAndTheReadGoesOnForTheOthers(t *testing.T) {
-	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(time.Second, time.Second)
 		first, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -369,7 +301,6 @@ func TestEachWaitsForItselfAndTheReadGoesOnForTheOthers(t *testing.T) {
 }
 
 func TestAReadMayTakeAsLongAsAReadingMayBeOld(t *testing.T) {
-	t.Parallel()
 	withCacheOf(t, hub.Config{Expiry: 2 * time.Second}, func(t *testing.T, w *cached) {
 		w.takes(time.Second, time.Second-1)
 		w.read(0)
@@ -391,7 +322,6 @@ func TestAReadMayTakeAsLongAsAReadingMayBeOld(t *testing.T) {
 }
 
 func TestPastTheBoundAFailingStoreIsAnErrorAndNeverOldData(t *testing.T) {
-	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.read(0)
 		down := fmt.Errorf("test: %w", leadership.StoreUnavailable)
@@ -409,7 +339,6 @@ func TestErrorsAreSharedAndNotKept(t *testing.T) {
 	t.Parallel()
 	for _, code := range []leadership.Code{leadership.RecordTooNew, leadership.StoreUnavailable, leadership.RecordCorrupt} {
 		t.Run(string(code), func(t *testing.T) {
-			t.Parallel()
 			withCache(t, func(t *testing.T, w *cached) {
 				w.takes(time.Second, 0)
 				w.fails(&leadership.Error{Code: code})
@@ -429,7 +358,6 @@ func TestErrorsAreSharedAndNotKept(t *testing.T) {
 }
 
 func TestPanicReachesAllWaitingReaders(t *testing.T) {
-	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.before = func(context.Context) { time.Sleep(time.Second); panic("boom") }
 		var readers sync.WaitGroup
@@ -466,7 +394,6 @@ func TestLearntStateReplacesOlderState(t *testing.T) {
 		"an earlier renewal": {func() leadership.Lease { return at(heldAt(7, time.Minute), -1) }, 7, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			withCache(t, func(t *testing.T, w *cached) {
 				w.read(0)
 				w.Learn(c.learn(), w.now())
@@ -481,7 +408,6 @@ func TestLearntStateReplacesOlderState(t *testing.T) {
 }
 
 func TestAgeCountsFromWhenTheStoreWasAsked(t *testing.T) {
-	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.read(0)
 		asked := w.now()
@@ -495,15 +421,6 @@ func TestAgeCountsFromWhenTheStoreWasAsked(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		w.read(0)
 		w.wantGets(2)
-	})
-}
-
-func TestUnreadElectionIsNotCached(t *testing.T) {
-	t.Parallel()
-	withCache(t, func(_ *testing.T, w *cached) {
-		w.Learn(heldAt(7, time.Hour), w.now())
-		w.read(0)
-		w.wantGets(1)
 	})
 }
 
@@ -526,7 +443,6 @@ func TestADeletedElectionIsNotShown(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			withCache(t, func(t *testing.T, w *cached) {
 				w.read(0)
 				w.fails(refusal)
@@ -543,7 +459,6 @@ func TestEventDropsOlderCachedLease(t *testing.T) {
 	t.Parallel()
 	for revision, want := range map[leadership.Revision]int{6: 1, 7: 1, 8: 2} {
 		t.Run(fmt.Sprint(revision), func(t *testing.T) {
-			t.Parallel()
 			withCache(t, func(_ *testing.T, w *cached) {
 				w.read(0)
 				w.stores(heldAt(max(7, revision), time.Hour))
@@ -565,7 +480,6 @@ func TestReaderJoinsNoReadThatMayHaveBegunBeforeTheNews(t *testing.T) {
 	t.Parallel()
 	for name, happens := range news {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			withCache(t, func(t *testing.T, w *cached) {
 				w.takes(0, 3*time.Second)
 				early := w.background(0) // sees 7
@@ -591,29 +505,7 @@ func TestReaderJoinsNoReadThatMayHaveBegunBeforeTheNews(t *testing.T) {
 	}
 }
 
-func TestAReadThatBeganBeforeTheNewsAndHasItIsKept(t *testing.T) {
-	t.Parallel()
-	for name, happens := range news {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			withCache(t, func(t *testing.T, w *cached) {
-				w.takes(2*time.Second, 0)
-				outcome := w.background(0)
-				w.stores(heldAt(8, time.Hour))
-				happens(w)
-				time.Sleep(2 * time.Second)
-				if got, err := outcome(); err != nil || got.Revision != 8 {
-					t.Errorf("got revision %d, %v; want 8", got.Revision, err)
-				}
-				w.wantRevision(w.read(0), 8)
-				w.wantGets(1)
-			})
-		})
-	}
-}
-
 func TestReadWithTheNewsAnswersLaterReadersToo(t *testing.T) {
-	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(2*time.Second, 0)
 		w.background(0)
@@ -630,7 +522,6 @@ func TestReadWithTheNewsAnswersLaterReadersToo(t *testing.T) {
 }
 
 func TestLateNewsThatIsOlderThanWhatWasHeardIsNotShown(t *testing.T) {
-	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.read(0)
 		w.stores(heldAt(9, time.Hour))
@@ -649,7 +540,6 @@ func TestLateNewsThatIsOlderThanWhatWasHeardIsNotShown(t *testing.T) {
 }
 
 func TestLaterReadDoesNotUndoASlowRead(t *testing.T) {
-	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.takes(2*time.Second, 0)
 		slow := w.background(0)
@@ -673,7 +563,6 @@ func TestLaterReadDoesNotUndoASlowRead(t *testing.T) {
 }
 
 func TestAReaderIsShownNothingOlderThanItKnows(t *testing.T) {
-	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.read(0)
 		w.wantRevision(w.read(7), 7)
@@ -690,7 +579,6 @@ func TestReaderThatKnowsMoreThanTheStoreGetsAnError(t *testing.T) {
 	t.Parallel()
 	for _, strong := range []bool{false, true} {
 		t.Run(fmt.Sprintf("strong=%v", strong), func(t *testing.T) {
-			t.Parallel()
 			withCache(t, func(t *testing.T, w *cached) {
 				w.read(0)
 				reading, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs, Known: 9, Strong: strong})
@@ -719,7 +607,6 @@ func TestReaderThatKnowsMoreThanAReadUnderWayIsAnsweredByTheNext(t *testing.T) {
 		"the store failed: no second": {before: &leadership.Error{Code: leadership.StoreUnavailable}, after: 8, want: leadership.StoreUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			withCache(t, func(t *testing.T, w *cached) {
 				w.takes(0, 2*time.Second)
 				w.fails(c.before)
@@ -744,7 +631,6 @@ func TestReaderThatKnowsMoreThanAReadUnderWayIsAnsweredByTheNext(t *testing.T) {
 }
 
 func TestAStrongReadAsksTheStoreAndIsLearnt(t *testing.T) {
-	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.read(0)
 		w.takes(time.Second, time.Second)
@@ -762,34 +648,7 @@ func TestAStrongReadAsksTheStoreAndIsLearnt(t *testing.T) {
 	})
 }
 
-func TestAStrongReadJoinsNoReadThatBeganBefore(t *testing.T) {
-	t.Parallel()
-	withCache(t, func(t *testing.T, w *cached) {
-		w.takes(0, time.Second)
-		w.background(0) // sees 7
-		w.stores(heldAt(8, time.Hour))
-		got, err := w.Read(t.Context(), leadership.ReadRequest{Election: jobs, Strong: true})
-		if err != nil || got.Revision != 8 {
-			t.Errorf("got revision %d, %v; want 8", got.Revision, err)
-		}
-	})
-}
-
-func TestAStrongReadEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	withCache(t, func(t *testing.T, w *cached) {
-		w.takes(time.Hour, 0)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_, err := w.Read(ctx, leadership.ReadRequest{Election: jobs, Strong: true})
-		if !errors.Is(err, leadership.StoreUnavailable) || w.now() != time.Minute {
-			t.Errorf("got %v after %v, want %s after 1m", err, w.now(), leadership.StoreUnavailable)
-		}
-	})
-}
-
 func TestFullCacheDropsEntriesThatAreOverAndKeepsTheRest(t *testing.T) {
-	t.Parallel()
 	withCacheOf(t, hub.Config{Size: 2}, func(t *testing.T, w *cached) {
 		read := func(e leadership.Election, want int) {
 			t.Helper()
@@ -820,31 +679,7 @@ func TestFullCacheDropsEntriesThatAreOverAndKeepsTheRest(t *testing.T) {
 	})
 }
 
-func TestAFullCacheLooksForRoomOnlyFromTimeToTime(t *testing.T) {
-	t.Parallel()
-	withCacheOf(t, hub.Config{Size: 1}, func(t *testing.T, w *cached) {
-		read := func(e leadership.Election, left time.Duration, want int) {
-			t.Helper()
-			w.stores(heldAt(7, left))
-			if _, err := w.Read(t.Context(), leadership.ReadRequest{Election: e}); err != nil {
-				t.Error(err)
-			}
-			w.wantGets(want)
-		}
-		read("a", 200*time.Millisecond, 1)
-		time.Sleep(100 * time.Millisecond)
-		read("b", time.Hour, 2) // looks for room
-		time.Sleep(100 * time.Millisecond)
-		read("b", time.Hour, 3) // there would be room, but it has just looked
-		read("b", time.Hour, 4)
-		time.Sleep(400 * time.Millisecond)
-		read("b", time.Hour, 5)
-		read("b", time.Hour, 5)
-	})
-}
-
 func TestAnElectionThatIsNotKeptTakesUpNoMemory(t *testing.T) {
-	t.Parallel()
 	withCache(t, func(t *testing.T, w *cached) {
 		w.read(0)
 		w.wantSlots(1)

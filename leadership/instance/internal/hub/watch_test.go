@@ -13,67 +13,6 @@ import (
 	"regent/store/memory"
 )
 
-func TestAnEventThatFollowsIsPassedOnFromMemory(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		w.change(jobs, 3)
-		r := w.watches(h, jobs, 3)
-		h.wants(t, 1, 0, "a first watch")
-		for range 5 {
-			h.Publish(w.change(jobs, 1)...)
-		}
-		r.wants("in order", 4, 5, 6, 7, 8)
-		h.wants(t, 0, 0, "five events in order")
-	})
-}
-
-func TestEventsInTheWrongOrderArriveInOrderAndOnce(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		r := w.watches(h, jobs, 0)
-		listener := h.listen(jobs)
-		defer listener.Close()
-		synctest.Wait()
-		events := w.change(jobs, 6)
-		for _, n := range []int{1, 0, 0, 1, 4, 2, 3, 5, 2} {
-			h.Publish(events[n])
-		}
-		r.wants("in the wrong order", 1, 2, 3, 4, 5, 6)
-		if newest := listener.newest(); newest != 6 {
-			t.Errorf("the newest event is said to be %d, want 6", newest)
-		}
-		for _, e := range events {
-			h.Publish(e)
-		}
-		h.reads()
-		r.wants("heard again", 1, 2, 3, 4, 5, 6)
-		h.wants(t, 0, 0, "old news")
-	})
-}
-
-func TestOldEventWakesNoReader(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		w.watches(h, jobs, 0)
-		listener := h.listen(jobs)
-		defer listener.Close()
-		synctest.Wait()
-		events := w.change(jobs, 3)
-		h.Publish(events...)
-		<-listener.C()
-		h.Publish(events[0])
-		h.Publish(events[2])
-		select {
-		case <-listener.C():
-			t.Error("a listener was woken by old news")
-		default:
-		}
-		if r := listener.newest(); r != 3 {
-			t.Errorf("the newest event is said to be %d, want 3", r)
-		}
-	})
-}
-
 func TestEventHeardDuringALookNeedsNoOtherLook(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
@@ -87,36 +26,6 @@ func TestEventHeardDuringALookNeedsNoOtherLook(t *testing.T) {
 		close(gate)
 		r.wants("after the look", 6, 7)
 		h.wants(t, 1, 0, "a first watch")
-	})
-}
-
-func TestEventsInMemoryNeedNoStore(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		watch := h.Watch(jobs, 0)
-		defer watch.Close()
-		w.change(jobs, 1)
-		if _, err := watch.Next(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		h.set(away, nil)
-		events := w.change(jobs, 2)
-		h.Publish(events[1])
-		h.Publish(events[0])
-		if got, err := watch.Next(t.Context()); err != nil || len(got) != 2 || watch.After() != 3 {
-			t.Errorf("got %v, %v; want two events", got, err)
-		}
-	})
-}
-
-func TestWhatWasHeardArrivesHoweverItWasOrdered(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		r := w.watches(h, jobs, 0)
-		synctest.Wait()
-		events := w.change(jobs, 4)
-		h.Publish(events[3], events[2], events[1], events[0])
-		r.wants("backwards", 1, 2, 3, 4)
 	})
 }
 
@@ -151,22 +60,6 @@ func TestALostEventArrivesWhenTheHubIsLiveAnew(t *testing.T) {
 			time.Sleep(time.Hour)
 			h.wants(t, 0, 0, "an hour without news")
 		}
-	})
-}
-
-func TestALookThatBeganBeforeTheHubWasLiveDoesNotCount(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(false)
-		early := make(chan struct{})
-		h.set(nil, early)
-		r := w.watches(h, jobs, 0)
-		synctest.Wait()
-		w.change(jobs, 1) // not announced, and the look was too early to see it
-		h.SetLive(true)
-		h.set(nil, nil)
-		close(early)
-		r.wants("by another look", 1)
-		h.wants(t, 2, 0, "a look that was too early, and another")
 	})
 }
 
@@ -228,80 +121,6 @@ func TestAHubThatIsNotLiveLooksOncePerPollHoweverManyWatch(t *testing.T) {
 	})
 }
 
-func TestAHubThatIsNotLiveGoesOnPollingWhileAnEventIsLookedFor(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := runs(t, w.service, false)
-		r := w.watches(h, jobs, 0)
-		synctest.Wait()
-		h.Publish(leadership.Event{Election: jobs, Revision: 99})
-		time.Sleep(11 * time.Second) // it is looked for less and less often
-		w.change(jobs, 1)
-		time.Sleep(poll)
-		r.wants("within a poll", 1)
-	})
-}
-
-func TestWhatOneWatchMakesOfItsEventsIsNothingToAnother(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		watch := h.Watch(jobs, 0)
-		defer watch.Close()
-		watch.Ready(t.Context())
-		h.Publish(w.change(jobs, 3)...)
-		events, err := watch.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.Publish(w.change(jobs, 1)...)
-		_ = append(events, leadership.Event{Election: jobs, Revision: 99})
-		w.watches(h, jobs, 0).wants("from memory", 1, 2, 3, 4)
-	})
-}
-
-func TestAWatchBeginsAnywhere(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		const n = 2*leadership.MaxPageSize + 500
-		h := w.hub(true)
-		w.change(jobs, n)
-		var readers []*reader
-		for after := range leadership.Revision(n + 1) {
-			if after%250 == 0 || after > n-10 {
-				readers = append(readers, w.watches(h, jobs, after))
-			}
-		}
-		synctest.Wait()
-		h.Publish(w.change(jobs, 1)...)
-		for _, r := range readers {
-			r.wants("to the end", revisionsOf(w.history(jobs, r.from))...)
-		}
-	})
-}
-
-func TestUnknownElectionCanBeWatched(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		r := w.watches(h, jobs, 0)
-		h.wants(t, 1, 0, "an election that is not there")
-		h.Publish(w.change(jobs, 1)...)
-		r.wants("once it is there", 1)
-		h.wants(t, 0, 0, "its first event")
-	})
-}
-
-func TestADeletedElectionCanBeWatched(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		w.change(jobs, 1)
-		if _, err := w.service.Delete(t.Context(), leadership.DeleteRequest{Election: jobs}); err != nil {
-			t.Fatal(err)
-		}
-		r := w.watches(h, jobs, 0)
-		synctest.Wait()
-		h.Publish(w.change(jobs, 1)...)
-		r.wants("its end, and its return", 1, 2, 3)
-	})
-}
-
 func TestWatchFromAFutureRevisionDelaysNoOther(t *testing.T) {
 	const madeUp = 1000
 	for name, order := range map[string][]leadership.Revision{
@@ -334,44 +153,6 @@ func TestWatchFromAFutureRevisionDelaysNoOther(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestFutureRevisionMayBeLookedUpLast(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		w.change(jobs, 3)
-		first, second := make(chan struct{}), make(chan struct{})
-		h.set(nil, first)
-		r := w.watches(h, jobs, 3)
-		synctest.Wait()
-		h.set(nil, second)
-		w.watches(h, jobs, 1000)
-		synctest.Wait()
-		close(first)
-		synctest.Wait()
-		close(second)
-		h.wants(t, 2, 0, "two watches")
-		h.Publish(w.change(jobs, 1)...)
-		r.wants("what follows", 4)
-		h.wants(t, 0, 0, "an event that follows")
-	})
-}
-
-func TestWatchFromAFutureRevisionKeepsNoListenerFromHearing(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		w.watches(h, jobs, 1000)
-		listener := h.listen(jobs)
-		defer listener.Close()
-		synctest.Wait()
-		for range 3 {
-			h.Publish(w.change(jobs, 1)...)
-			<-listener.C()
-			if got, want := listener.newest(), w.history(jobs, 0); got != want[len(want)-1].Revision {
-				t.Errorf("the newest event is said to be %d, want %d", got, len(want))
-			}
-		}
-	})
 }
 
 func TestHistoryThatIsNotKeptIsToldAsSuch(t *testing.T) {
@@ -452,35 +233,6 @@ func TestAStoreThatIsAwayIsAskedOnceInASecondHoweverManyWatch(t *testing.T) {
 	})
 }
 
-func TestALookGoesOnForTheOthersWhenTheFirstWatchGivesUp(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		w.change(jobs, 2)
-		gate := make(chan struct{})
-		h.set(nil, gate)
-		ctx, cancel := context.WithCancel(t.Context())
-		impatient := h.Watch(jobs, 0)
-		gone := make(chan error, 1)
-		go func() {
-			_, err := impatient.Next(ctx)
-			gone <- err
-		}()
-		synctest.Wait()
-		patient := []*reader{w.watches(h, jobs, 0), w.watches(h, jobs, 0)}
-		synctest.Wait()
-		cancel()
-		if err := <-gone; !errors.Is(err, context.Canceled) {
-			t.Errorf("the watch that gave up got %v, want %v", err, context.Canceled)
-		}
-		impatient.Close()
-		close(gate)
-		for _, r := range patient {
-			r.wants("a watch that was patient", 1, 2)
-		}
-		h.wants(t, 1, 0, "one look for all")
-	})
-}
-
 func TestAStoreThatDoesNotAnswerIsNotWaitedForForEver(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
@@ -521,28 +273,6 @@ func TestReadyDoesNotWaitForNews(t *testing.T) {
 	})
 }
 
-func TestAnEventThatIsHeardWhileOthersLookIsNotForgotten(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		w.change(jobs, 50)
-		gate := make(chan struct{})
-		h.set(nil, gate)
-		var readers []*reader
-		for after := range leadership.Revision(51) {
-			readers = append(readers, w.watches(h, jobs, after))
-		}
-		synctest.Wait() // all looks are under way, and know nothing of what comes now
-		time.Sleep(time.Millisecond)
-		w.change(jobs, 1)
-		h.Publish(w.change(jobs, 1)...)
-		h.set(nil, nil)
-		close(gate)
-		for _, r := range readers {
-			r.wants("to the end", revisionsOf(w.history(jobs, r.from))...)
-		}
-	})
-}
-
 func TestEventsThatAreHeardDuringALookAndMoreThanFitInMemoryArrive(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(true)
@@ -559,19 +289,6 @@ func TestEventsThatAreHeardDuringALookAndMoreThanFitInMemoryArrive(t *testing.T)
 		h.set(nil, nil)
 		close(gate)
 		r.wants("after the look", revisionsOf(w.history(jobs, 0))...)
-	})
-}
-
-func TestAnEventThatIsInTheHistoryOnlyLaterArrives(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		r := w.watches(h, jobs, 0)
-		synctest.Wait()
-		h.Publish(leadership.Event{Election: jobs, Revision: 2})
-		time.Sleep(time.Second)
-		w.change(jobs, 2) // and it is not published
-		time.Sleep(10 * time.Second)
-		r.wants("once it is there", 1, 2)
 	})
 }
 
@@ -608,59 +325,6 @@ func TestAnEventThatWasMadeUpIsForgotten(t *testing.T) {
 			r.wants("afterwards", 4, 5, 6, 7)
 		}
 		h.wants(t, 0, 0, "afterwards")
-	})
-}
-
-func TestARunOfEventsThatWereMadeUpIsForgotten(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		w.change(jobs, 3)
-		watch := h.Watch(jobs, 3)
-		defer watch.Close()
-		if _, err := watch.Ready(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for n := range leadership.Revision(100) { // more than is kept in memory
-			h.Publish(leadership.Event{Election: jobs, Revision: 4 + n})
-		}
-		waiting, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if events, err := watch.Next(waiting); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, %v; want nothing", events, err)
-		}
-		if events, _, _ := h.reads(); events > 12 {
-			t.Errorf("the history was read %d times, want 12 at most", events)
-		}
-		h.Publish(w.change(jobs, 1)...)
-		if _, err := watch.Next(t.Context()); err != nil || watch.After() != 4 {
-			t.Errorf("got to revision %d, %v; want 4", watch.After(), err)
-		}
-		h.wants(t, 0, 0, "afterwards")
-	})
-}
-
-func TestASlowWatchMissesNothing(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		minute := func() time.Duration { return time.Minute }
-		slow := []*reader{w.reads(h, jobs, 0, minute), w.reads(h, jobs, 0, minute)}
-		quick := w.watches(h, jobs, 0)
-		synctest.Wait()
-		h.Publish(w.change(jobs, 1)...)
-		synctest.Wait()
-		h.reads()
-		h.takes = time.Millisecond
-		for range 300 {
-			h.Publish(w.change(jobs, 1)...)
-			synctest.Wait()
-		}
-		quick.wants("as they come", revisionsOf(w.history(jobs, 0))...)
-		h.wants(t, 0, 0, "as they come")
-		time.Sleep(2 * time.Minute)
-		for _, r := range slow {
-			r.wants("in its own time", revisionsOf(w.history(jobs, 0))...)
-		}
-		h.wants(t, 1, 0, "two that were late in the same way")
 	})
 }
 

@@ -3,7 +3,6 @@ package outbox_test
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -30,66 +29,6 @@ func TestChangeIsAnnouncedAtOnceAndMarkedSoonAfter(t *testing.T) {
 	})
 }
 
-func TestBothEventsOfATakeoverAreAnnouncedTogether(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		a := f.instance("a").run()
-		for _, candidate := range []leadership.CandidateID{"ann", "bob"} {
-			_, err := a.service.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: candidate})
-			if err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(leadership.DefaultLeaseDuration)
-		}
-		f.topic.expect("jobs", 1, 2, 3)
-		if n := a.count("publish"); n != 2 {
-			t.Errorf("the topic was called %d times, want once for each change", n)
-		}
-	})
-}
-
-func TestHealthyChangeCostsOnePublishAndItsShareOfAMark(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		a := f.instance("a").run()
-		const rounds, elections = 100, 20
-		for range rounds {
-			for e := range elections {
-				a.change(election(e))
-			}
-			time.Sleep(markDelay)
-		}
-		f.settle(time.Second)
-		if n := a.count("mark"); n < rounds/2 || n > rounds {
-			t.Errorf("%d changes took %d marks, want one for each 100 ms", rounds*elections, n)
-		}
-		if n := a.count("read"); n != 0 {
-			t.Errorf("the outbox of an election was read %d times", n)
-		}
-		if n := a.count("publish"); n != rounds*elections {
-			t.Errorf("the topic was called %d times for %d changes", n, rounds*elections)
-		}
-		f.topic.expectDuplicates(0)
-		f.topic.expectAll()
-	})
-}
-
-func TestFullBatchIsMarkedAtOnceAndTheRestSoonAfter(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		a := f.instance("a").run()
-		synctest.Wait()
-		for e := range 700 {
-			a.change(election(e))
-			synctest.Wait()
-		}
-		if n := f.waiting(); n != 200 {
-			t.Errorf("%d events wait to be marked, want the 200 beyond a full batch", n)
-		}
-		f.wait(markDelay)
-		if n, marks := f.waiting(), a.count("mark"); n != 0 || marks != 2 {
-			t.Errorf("%d events wait to be marked after %d calls, want none after 2", n, marks)
-		}
-	})
-}
-
 func TestEventWaitsForTheOneBeforeItThatAnotherInstanceCommitted(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		f.instance("dead").changes("jobs", 3)
@@ -108,25 +47,6 @@ func TestEventWaitsForTheOneBeforeItThatAnotherInstanceCommitted(t *testing.T) {
 			t.Error("the outbox of the election was read again")
 		}
 		f.settle(time.Second)
-	})
-}
-
-func TestEventThatFollowsWhatWasHeardNeedsNoRead(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		a, b := f.instance("a").run(), f.instance("b").run()
-		f.topic.hearers = append(f.topic.hearers, a.Heard, b.Heard)
-		for range 10 {
-			a.change("jobs")
-			synctest.Wait()
-			b.change("jobs")
-			synctest.Wait()
-		}
-		f.settle(time.Second)
-		if n := a.count("read") + b.count("read"); n != 0 {
-			t.Errorf("the outbox of the election was read %d times", n)
-		}
-		f.topic.expectDuplicates(0)
-		f.topic.expectAll()
 	})
 }
 
@@ -170,65 +90,6 @@ func TestEventsMissedByAReadAreStillPublished(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestChangesToldInTheWrongOrderAreAnnouncedInTheRightOne(t *testing.T) {
-	for _, busy := range []bool{false, true} {
-		t.Run(fmt.Sprintf("busy %t", busy), func(t *testing.T) {
-			inBubble(t, func(t *testing.T, f *fleet) { wrongOrder(t, f, busy) })
-		})
-	}
-}
-
-// wrongOrder tells of four changes in the wrong order: one after the other, or all but the first
-// while the first is on its way.
-func wrongOrder(t *testing.T, f *fleet, busy bool) {
-	a := f.instance("a")
-	var kept []leadership.Event
-	a.tell = func(events ...leadership.Event) { kept = append(kept, events...) }
-	a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-		time.Sleep(100 * time.Millisecond)
-		return a.acceptAll(ctx, events)
-	}
-	a.run()
-	synctest.Wait()
-	a.changes("jobs", 4)
-	order := []int{3, 1, 0, 2}
-	if busy {
-		order = []int{0, 3, 1, 2}
-	}
-	for _, k := range order {
-		a.Publish(kept[k])
-		if !busy {
-			f.wait(time.Second)
-		}
-	}
-	f.wait(time.Second)
-	f.topic.expect("jobs", 1, 2, 3, 4)
-	if n := a.count("read"); busy && n > 0 {
-		t.Errorf("the outbox of the election was read %d times", n)
-	}
-}
-
-func TestWhatWaitsIsPublishedTogetherAndInOrder(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		a := f.instance("a")
-		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-			time.Sleep(time.Second)
-			return a.acceptAll(ctx, events)
-		}
-		a.run()
-		synctest.Wait()
-		a.change("jobs")
-		synctest.Wait()
-		a.changes("jobs", 250) // while the first is on its way
-		f.wait(time.Minute)
-		if n := a.count("publish"); n != 1+3 {
-			t.Errorf("the topic was called %d times, want once, and three times for up to 100 events", n)
-		}
-		f.topic.expect("jobs", seq(251)...)
-		f.topic.expectAll()
-	})
 }
 
 func TestLimitedNumberOfElectionsIsPublishedAtTheSameTime(t *testing.T) {
@@ -282,29 +143,6 @@ func TestForgottenElectionIsRead(t *testing.T) {
 		a.change("jobs")
 		synctest.Wait()
 		f.topic.expect("jobs", 1, 2, 3)
-	})
-}
-
-func TestStalledElectionHoldsUpNoOther(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		a := f.instance("a")
-		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-			if events[0].Election == "stalled" {
-				<-ctx.Done()
-				return 0, ctx.Err()
-			}
-			return a.acceptAll(ctx, events)
-		}
-		a.run()
-		a.changes("stalled", 2)
-		synctest.Wait()
-		for e := range 200 {
-			a.change(election(e))
-			synctest.Wait()
-			f.topic.expect(election(e), 1)
-			time.Sleep(100 * time.Millisecond) // 20 s in all: the stalled one is tried again
-		}
-		f.topic.expect("stalled")
 	})
 }
 
@@ -373,31 +211,6 @@ func atTheEnd(t *testing.T, f *fleet, elections int) {
 	a.change("jobs") // too late
 	synctest.Wait()
 	f.topic.expect("jobs")
-}
-
-func TestEndDoesNotWaitForLaterCommits(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		a := f.instance("a")
-		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-			time.Sleep(100 * time.Millisecond)
-			return a.acceptAll(ctx, events)
-		}
-		a.run()
-		var changing sync.WaitGroup
-		changing.Go(func() {
-			for range 100 {
-				a.change("jobs")
-				time.Sleep(30 * time.Millisecond)
-			}
-		})
-		f.wait(time.Second)
-		started := time.Now()
-		a.end()
-		if took := time.Since(started); took > 500*time.Millisecond {
-			t.Errorf("the end took %v", took)
-		}
-		changing.Wait()
-	})
 }
 
 func TestEndComesThoughTopicOrStoreStalls(t *testing.T) {

@@ -46,41 +46,6 @@ func TestInstanceCutFromTheTopicIsAnnouncedByAnother(t *testing.T) {
 	})
 }
 
-// Another instance announces what this one could not, and then there is nothing left to publish.
-func TestInstanceThatCannotAnnounceSaysSoUntilItCan(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		cut, other := f.instance("cut"), f.instance("other").run()
-		var broken atomic.Bool
-		cut.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-			if broken.Load() {
-				return 0, errPlanted
-			}
-			return cut.acceptAll(ctx, events)
-		}
-		cut.run()
-		cut.change("jobs")
-		f.wait(time.Minute)
-		broken.Store(true)
-		cut.change("jobs")
-		f.settle(bound)
-		for range 100 {
-			f.wait(3 * time.Second)
-			if !errors.Is(cut.CannotAnnounce(), errPlanted) {
-				t.Fatalf("it says %v", cut.CannotAnnounce())
-			}
-		}
-		broken.Store(false)
-		f.wait(interval*5/4 + time.Second)
-		if err := errors.Join(cut.CannotAnnounce(), other.CannotAnnounce()); err != nil {
-			t.Errorf("all goes well again, and it says %v", err)
-		}
-		f.topic.expectDuplicates(1)
-		cut.change("jobs")
-		f.wait(time.Second)
-		f.topic.expect("jobs", 1, 2, 2, 3)
-	})
-}
-
 func TestInstanceReportsWhatOthersLeaveBehindForAsLongAsTheyDo(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		cut, other, well := f.instance("cut"), f.instance("other").run(), f.instance("well").run()
@@ -263,19 +228,6 @@ func (f *fleet) slow(k int) *instance {
 	return i
 }
 
-func TestIdleInstanceLooksOnceAnIntervalAndWritesNothing(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		a := f.instance("a").run()
-		f.wait(time.Hour)
-		if n := a.count("look"); n < 3600/19 || n > 3600/11 {
-			t.Errorf("the outbox was looked at %d times in an hour, want once every 15 s, a quarter more or less", n)
-		}
-		if n := a.count("update") + a.count("mark") + a.count("read"); n != 0 {
-			t.Errorf("there were %d other calls of the store", n)
-		}
-	})
-}
-
 func TestLookThatFailsIsToldUntilOneSucceeds(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		a := f.instance("a")
@@ -298,32 +250,6 @@ func TestLookThatFailsIsToldUntilOneSucceeds(t *testing.T) {
 		f.wait(interval * 5 / 4)
 		if err := a.CannotAnnounce(); err != nil {
 			t.Errorf("a look has succeeded, and it says %v", err)
-		}
-	})
-}
-
-func TestSlowTopicMakesNoDuplicates(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		a := f.instance("a")
-		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-			time.Sleep(9 * time.Second)
-			return a.acceptAll(ctx, events)
-		}
-		a.run()
-		others := f.running(3)
-		for k := range 1000 { // so that each look finds something
-			a.change(election(k % 30))
-			time.Sleep(time.Second)
-		}
-		f.settle(time.Minute)
-		f.topic.expectDuplicates(0)
-		for _, i := range others {
-			if n := i.count("publish"); n != 0 {
-				t.Errorf("an instance published %d times what was under way", n)
-			}
-			if n := i.count("look"); n > 120 {
-				t.Errorf("an instance looked %d times in 17 minutes, want at most once every 10 s", n)
-			}
 		}
 	})
 }
@@ -372,21 +298,6 @@ func TestManyEventsOfOneElectionAreAnnouncedInOrder(t *testing.T) {
 		f.instance("a").run()
 		f.settle(2 * bound)
 		f.topic.expect("jobs", seq(n)...)
-		f.topic.expectDuplicates(0)
-	})
-}
-
-func TestGreatBacklogIsAnnounced(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		dead := f.instance("dead")
-		for e := range 300 {
-			dead.changes(election(e), 20)
-		}
-		f.instance("a").run()
-		f.settle(2 * bound) // one look has 5,000 of them
-		if n := f.topic.expectAll(); n != 6000 {
-			t.Errorf("there are %d events", n)
-		}
 		f.topic.expectDuplicates(0)
 	})
 }
@@ -505,44 +416,6 @@ func TestPausesGrowWhileTheTopicFailsAndStartAgainAfterASuccess(t *testing.T) {
 	})
 }
 
-func TestLongOutageIsBoundedLoad(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		var broken atomic.Bool
-		broken.Store(true)
-		all := f.running(0)
-		for k := range 3 {
-			i := f.instance(fmt.Sprint(k))
-			i.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-				if broken.Load() {
-					time.Sleep(100 * time.Millisecond)
-					return 0, errPlanted
-				}
-				return i.acceptAll(ctx, events)
-			}
-			all = append(all, i.run())
-		}
-		const elections = 1000
-		for k := range 2 * elections { // half an hour
-			all[k%3].change(election(k % elections))
-			time.Sleep(900 * time.Millisecond)
-		}
-		for _, i := range all {
-			// Each election is tried once, and each sweep tries as many as it may at the same time.
-			if n := i.count("publish"); n > elections+(1800*4/45+10)*parallel {
-				t.Errorf("the topic was tried %d times", n)
-			}
-			if n := i.count("look"); n > 2*1800*4/45+20 {
-				t.Errorf("the outbox was looked at %d times", n)
-			}
-		}
-		broken.Store(false)
-		f.settle(interval*5/4 + 10*time.Second)
-		f.topic.expectAll()
-		t.Logf("%d duplicates of %d events", f.topic.duplicates(), 2*elections)
-		f.topic.expectDuplicates(2 * elections / 10)
-	})
-}
-
 // counted counts the events that are read of the outbox of all elections.
 type counted struct {
 	leadership.Store
@@ -593,45 +466,6 @@ func TestAFullOutboxIsNotReadAgainAndAgainWhileTheTopicIsOutOfReach(t *testing.T
 	})
 }
 
-func TestOutboxThatCannotBeReadIsReadAgainSoon(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		a := f.instance("a")
-		a.before = func(_ context.Context, call string) error {
-			if call == "read" && a.count("read") == 1 {
-				return errPlanted
-			}
-			return nil
-		}
-		a.run()
-		synctest.Wait()
-		f.instance("dead").change("jobs")
-		a.change("jobs")
-		f.settle(2 * time.Second)
-		f.topic.expect("jobs", 1, 2)
-	})
-}
-
-func TestStoreThatFailsIsNotAskedForEachEventThatIsLeftBehind(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		a := f.instance("a")
-		a.before = func(_ context.Context, call string) error {
-			if call == "look" || call == "read" {
-				return errPlanted
-			}
-			return nil
-		}
-		a.run()
-		f.instance("dead").change("jobs")
-		for range 600 {
-			a.change("jobs")
-			f.wait(100 * time.Millisecond)
-		}
-		if n := a.count("look") + a.count("read"); n < 5 || n > 10 {
-			t.Errorf("it was asked %d times in a minute, want after growing pauses", n)
-		}
-	})
-}
-
 func TestPartialAcknowledgementCountsForThatPart(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		a := f.instance("a")
@@ -657,29 +491,6 @@ func TestPartialAcknowledgementCountsForThatPart(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeMarkedIsMarkedLaterAndNotPublishedAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		a := f.instance("a")
-		var broken atomic.Bool
-		broken.Store(true)
-		a.before = func(_ context.Context, call string) error {
-			if call == "mark" && broken.Load() {
-				return errPlanted
-			}
-			return nil
-		}
-		a.run()
-		a.change("jobs")
-		f.wait(time.Minute)
-		if n := a.count("mark"); n < 3 || n > 10 {
-			t.Errorf("a store that fails was asked %d times in a minute", n)
-		}
-		broken.Store(false)
-		f.settle(interval * 5 / 4)
-		f.topic.expect("jobs", 1)
-	})
-}
-
 func TestSweepAnnouncesAllThatWasLeftBehind(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		asleep := f.instance("asleep") // it never runs
@@ -700,60 +511,6 @@ func TestSweepAnnouncesAllThatWasLeftBehind(t *testing.T) {
 		n, err = asleep.Sweep(t.Context())
 		if took := time.Since(started); err != nil || n != 0 || took != 0 || asleep.count("look") != looks+1 {
 			t.Errorf("with nothing left it gave %d, %v after %v and %d looks; want one look", n, err, took, asleep.count("look")-looks)
-		}
-	})
-}
-
-func TestSweepReportsFailures(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		a := f.instance("a")
-		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-			if events[0].Election == "jobs" {
-				n, _ := a.acceptAll(ctx, events[:1])
-				return n, errPlanted
-			}
-			return a.acceptAll(ctx, events)
-		}
-		a.changes("jobs", 3)
-		a.changes("reports", 3)
-		n, err := a.Sweep(t.Context())
-		if !errors.Is(err, errPlanted) || n != 4 {
-			t.Errorf("got %d, %v; want 4 and why it was not more", n, err)
-		}
-		if left := f.waiting(); left != 2 {
-			t.Errorf("%d events wait, want 2", left)
-		}
-		a.before = func(_ context.Context, call string) error {
-			if call == "look" {
-				return errPlanted
-			}
-			return nil
-		}
-		if n, err := a.Sweep(t.Context()); !errors.Is(err, errPlanted) || n != 0 {
-			t.Errorf("got %d, %v of a store that fails", n, err)
-		}
-	})
-}
-
-func TestSweepEndsWithItsContextAndMarksWhatWasAcknowledged(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		a := f.instance("a")
-		ctx, cancel := context.WithCancel(t.Context())
-		a.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-			if events[0].Election == "jobs" {
-				time.Sleep(time.Second)
-				n, _ := a.acceptAll(ctx, events)
-				cancel()
-				return n, nil
-			}
-			<-ctx.Done()
-			return 0, ctx.Err()
-		}
-		a.changes("jobs", 3)
-		a.changes("reports", 3)
-		n, err := a.Sweep(ctx)
-		if err == nil || n != 3 || f.waiting() != 3 {
-			t.Errorf("got %d, %v with %d waiting; want 3, an error, and 3", n, err, f.waiting())
 		}
 	})
 }

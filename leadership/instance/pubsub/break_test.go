@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"regent/emulators"
-	"regent/leadership"
 	"regent/leadership/instance/pubsub"
 )
 
@@ -98,50 +97,6 @@ func TestARefusedStreamIsNeverLive(t *testing.T) {
 	}
 }
 
-func TestAProbeThatFailsEndsHearingWherePingsAreNotAnswered(t *testing.T) {
-	t.Parallel()
-	mute := receiving(func(ctx context.Context, n int) error {
-		if n > 1 {
-			return nil
-		}
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	for name, broken := range map[string]unary{"refused": refuse(codes.PermissionDenied), "unanswered": hang} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFault()
-			b := newFake(t).open(t, with(f), mute.intercept())
-			l := listenLive(t, b)
-			began := time.Now()
-			f.set("GetSubscription", broken)
-			l.awaitLives(t, true, false)
-			within(t, b.Bound(), began)
-			f.set("GetSubscription", nil)
-			l.awaitLives(t, true, false, true)
-			publish(t, b, history("reports", 1, 1))
-			l.awaitEvents(t, history("reports", 1, 1))
-		})
-	}
-}
-
-func TestNoProbeWhileEventsCome(t *testing.T) {
-	t.Parallel()
-	f := newFault()
-	b := newFake(t).open(t, with(f))
-	l := listenLive(t, b)
-	f.set("GetSubscription", refuse(codes.PermissionDenied))
-	began := time.Now()
-	for r := leadership.Revision(1); time.Since(began) < 3*time.Second; r++ {
-		publish(t, b, history("reports", r, r))
-		l.awaitEvents(t, history("reports", r, r))
-	}
-	if diff := cmp.Diff([]bool{true}, l.told()); diff != "" {
-		t.Errorf("live was told (-want +got):\n%s", diff)
-	}
-	l.awaitLives(t, true, false)
-}
-
 func TestAnAcknowledgementThatFailsOnlyMakesDuplicates(t *testing.T) {
 	t.Parallel()
 	s := newFake(t)
@@ -160,15 +115,4 @@ func TestAnAcknowledgementThatFailsOnlyMakesDuplicates(t *testing.T) {
 	f.set("Acknowledge", nil)
 	l.await(t, "the event again, after the deadline of its acknowledgement", func() bool { return len(l.events) > 1 })
 	awaitAcks(t, s, 1)
-}
-
-func TestPausesGrowUpToTheProbe(t *testing.T) {
-	t.Parallel()
-	next := newFake(t).open(t, func(c *pubsub.Config) { c.Probe = 8 * time.Second }).Pauses()
-	for _, longest := range []time.Duration{250, 500, 1000, 2000, 4000, 8000, 8000, 8000} {
-		longest *= time.Millisecond
-		if p := next(); p < longest/2 || p > longest {
-			t.Fatalf("a pause of %v, want %v to %v", p, longest/2, longest)
-		}
-	}
 }

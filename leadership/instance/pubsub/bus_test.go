@@ -38,10 +38,17 @@ func TestATopicHasItsFullName(t *testing.T) {
 	}
 }
 
-func TestANegativeProbeIsRefused(t *testing.T) {
+func TestAConfigurationThatCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
-	if _, err := pubsub.Open(t.Context(), pubsub.Config{Topic: "projects/p/topics/regent", Emulator: "127.0.0.1:1", Probe: -1}); err == nil {
-		t.Error("it was opened")
+	for what, c := range map[string]pubsub.Config{
+		"a negative probe":           {Probe: -1},
+		"an endpoint of an emulator": {PublishEndpoint: "europe-west4-pubsub.googleapis.com:443"},
+	} {
+		c.Topic, c.Emulator = "projects/p/topics/regent", "127.0.0.1:1"
+		if b, err := pubsub.Open(t.Context(), c); err == nil {
+			b.Close()
+			t.Errorf("%s: a bus was opened", what)
+		}
 	}
 }
 

@@ -67,14 +67,3 @@ func TestEndpointIsAHostAndAPort(t *testing.T) {
 		}
 	}
 }
-
-func TestEmulatorHasNoEndpoint(t *testing.T) {
-	t.Parallel()
-	b, err := pubsub.Open(t.Context(), pubsub.Config{
-		Topic: "projects/p/topics/regent", Emulator: "127.0.0.1:1", PublishEndpoint: "europe-west4-pubsub.googleapis.com:443",
-	})
-	if err == nil {
-		b.Close()
-		t.Error("it was opened")
-	}
-}

@@ -10,9 +10,3 @@ var (
 
 // SetHeartbeat changes how often a subscription's heartbeat is renewed.
 func (b *Bus) SetHeartbeat(d time.Duration) { b.heartbeat = d }
-
-// Pauses returns the pauses of one Run between its sessions, one for each call.
-func (b *Bus) Pauses() func() time.Duration {
-	delay := b.backoff()
-	return delay.Next
-}

@@ -10,7 +10,6 @@ import (
 
 	"cloud.google.com/go/pubsub/v2/pstest"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"regent/leadership/instance/pubsub"
@@ -29,15 +28,14 @@ func before(call string, r reactor) pstest.ServerReactorOption {
 
 // fault stands between an instance and the service, in its own process.
 type fault struct {
-	mu     sync.Mutex
-	calls  map[string]unary
-	counts map[string]int
+	mu    sync.Mutex
+	calls map[string]unary
 }
 
 // unary is a call; invoke carries it out.
 type unary func(ctx context.Context, invoke func(context.Context) error) error
 
-func newFault() *fault { return &fault{calls: make(map[string]unary), counts: make(map[string]int)} }
+func newFault() *fault { return &fault{calls: make(map[string]unary)} }
 
 // set puts f in the way of a call; nil takes it away.
 func (f *fault) set(call string, u unary) {
@@ -49,15 +47,7 @@ func (f *fault) set(call string, u unary) {
 func (f *fault) get(method string) unary {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.counts[path.Base(method)]++
 	return f.calls[path.Base(method)]
-}
-
-// count is how often a call was begun, counting the library's own tries.
-func (f *fault) count(call string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.counts[call]
 }
 
 func (f *fault) intercept(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -70,13 +60,6 @@ func (f *fault) intercept(ctx context.Context, method string, request, reply any
 
 func with(f *fault) func(*pubsub.Config) {
 	return dialOption(grpc.WithChainUnaryInterceptor(f.intercept))
-}
-
-// refuse is a service that refuses.
-func refuse(code codes.Code) unary {
-	return func(context.Context, func(context.Context) error) error {
-		return status.Error(code, "refused by the test")
-	}
 }
 
 // hang is a service that does not answer.

@@ -164,8 +164,7 @@ type listener struct {
 	events  []leadership.Event
 	lives   []bool
 	changed chan struct{} // closed at the next change
-	then    func(leadership.Event)
-	stop    func() error // ends Run, and returns its error
+	stop    func() error  // ends Run, and returns its error
 }
 
 // listen runs the bus until the test, or stop, ends it.
@@ -192,12 +191,7 @@ func listenLive(tb testing.TB, b *pubsub.Bus) *listener {
 }
 
 func (l *listener) hear(e leadership.Event) {
-	l.change(func() {
-		l.events = append(l.events, e)
-		if l.then != nil {
-			l.then(e)
-		}
-	})
+	l.change(func() { l.events = append(l.events, e) })
 }
 
 func (l *listener) live(live bool) {

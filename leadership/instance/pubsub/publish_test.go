@@ -128,13 +128,3 @@ func TestAPublicationDoesNotWaitForEver(t *testing.T) {
 		t.Errorf("it took %v: 5 s for the first request, and then no other", took)
 	}
 }
-
-func TestNothingToPublishIsNothing(t *testing.T) {
-	t.Parallel()
-	f := newFault()
-	b := newFake(t).open(t, with(f))
-	publish(t, b, nil)
-	if n := f.count("Publish"); n != 0 {
-		t.Errorf("it took %d requests", n)
-	}
-}

@@ -247,16 +247,6 @@ func within(t *testing.T, bound time.Duration, began time.Time) {
 	}
 }
 
-func TestAPublicationThatFindsNoTopicIsNoticedAtOnce(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *service) {
-		b := s.open(t, func(c *pubsub.Config) { c.Probe = time.Hour })
-		l := listenLive(t, b)
-		s.deleteTopic(t)
-		b.Publish(t.Context(), history("reports", 1, 1))
-		l.awaitLives(t, true, false)
-	})
-}
-
 func TestWithoutATopicRunWaitsForOneAndSaysSoOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *service) {
 		log, f := newJournal(), newFault()
@@ -291,27 +281,6 @@ func TestADeletedSubscriptionIsCreatedAgain(t *testing.T) {
 		l.awaitEvents(t, history("reports", 1, 5))
 		s.own(t)
 	})
-}
-
-func TestOneBusMayRunTwice(t *testing.T) {
-	t.Parallel()
-	s := newFake(t)
-	b := s.open(t)
-	first, second := listenLive(t, b), listenLive(t, b)
-	publish(t, b, history("reports", 1, 5))
-	first.awaitEvents(t, history("reports", 1, 5))
-	second.awaitEvents(t, history("reports", 1, 5))
-}
-
-func TestARunThatNeverBeganEnds(t *testing.T) {
-	t.Parallel()
-	b := newFake(t).open(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	err := b.Run(ctx, func(leadership.Event) { t.Error("heard") }, func(bool) { t.Error("live") })
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 func TestAnEndWithoutTheServiceIsReportedInTime(t *testing.T) {

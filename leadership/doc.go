@@ -256,9 +256,9 @@
 // leader's choice. An order that bars the successor takes the hand-over back.
 //
 // A yield is the one way in which a lease gets shorter than was promised, because its leader gives
-// the promise up. So a caller that has sent one must not act as the leader again, even if the answer
-// is NotReady: see "Repeats". A release after a yield changes nothing: the lease is left to the
-// successor.
+// the promise up. So a caller that has sent one must not act as the leader again, even if the
+// answer is NotReady: see "Repeats". A release after a yield changes nothing: the lease is left to
+// the successor.
 //
 // With Config.Promotion a leader is not ready until it says so, with the same call; checkToken for
 // a write refuses its token with NotReady until then.

@@ -60,10 +60,10 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 	return ch, nil
 }
 
-// countVacancy lets a vacancy that RetireAfter limits begin now. A lock ends when it would have.
+// countVacancy lets a vacancy begin now. A lock ends when it would have.
 func (c *Change) countVacancy(now time.Time) {
 	r := &c.Record
-	if r.LeaderID != "" || r.Policy.RetireAfter == 0 {
+	if r.LeaderID != "" {
 		return
 	}
 	var left time.Duration

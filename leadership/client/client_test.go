@@ -156,7 +156,7 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 			return []any{page, err}
 		}},
 		{"unlock without an acknowledgement", func(ctx context.Context, s instance.Protocol) any {
-			_, err := s.Unlock(ctx, leadership.UnlockRequest{Election: "planner", UnlockCommand: leadership.UnlockCommand{Reason: "it hangs"}})
+			_, err := s.Unlock(ctx, leadership.UnlockRequest{Election: "planner", UnlockCommand: leadership.UnlockCommand{Reason: "it hangs", Actor: "olga"}})
 			return errors.Is(err, leadership.LeaseHeld) && strings.Contains(err.Error(), "two leaders may believe until ")
 		}},
 		{"unlock without a reason", func(ctx context.Context, s instance.Protocol) any {

@@ -258,7 +258,7 @@ var rows = []Row{
 	{
 		Verb: VerbUnlock, Method: http.MethodPost, Path: pathElection + Unlock, Type: ContentType, Scope: ScopeElection,
 		Roles: unlocks, Cost: CostRead, Metric: "unlock", Repeat: RepeatYes, Audited: true,
-		Does: "Body `{reason, acknowledge?}`. Ends a lease or a lock at once, so that the next candidate can lead. **The one call after which two leaders may believe that they lead**; fencing tokens still tell them apart. `LEASE_HELD` says which sentence `acknowledge` has to repeat, for this lease and no other.",
+		Does: "Body `{reason, acknowledge?, actor?}`. Ends a lease or a lock at once, so that the next candidate can lead. **The one call after which two leaders may believe that they lead**; fencing tokens still tell them apart. `LEASE_HELD` says which sentence `acknowledge` has to repeat, for this lease and no other.",
 	},
 	order(VerbAssign, Assign, "Body `{candidateId, for, reason, actor?}`. Until then only this candidate is granted. If another one leads, its term ends at the end already promised."),
 	order(VerbEvict, Evict, "Body `{fencingToken?, ban?, reason, actor?}`. The present term ends at the end already promised; with `ban` its candidate is not granted for that long."),

@@ -1858,6 +1858,7 @@ export interface components {
             reason: string;
             /** @description The sentence with which the call was refused, word for word. */
             acknowledge?: string;
+            actor?: components["schemas"]["Actor"];
         };
         /** @description What is known of an election. Members that do not apply are left out. */
         ElectionMembers: {

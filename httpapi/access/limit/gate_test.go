@@ -62,8 +62,8 @@ func wantLimited(t *testing.T, what string, err error) time.Duration {
 	return refusal.RetryAfter
 }
 
-// Each call enters under its verb (leadership/instance), which has a cost. There is one of each cost
-// here, and of each kind of stream.
+// Each call enters under its verb, and has that verb's cost, as leadership/instance shows. Here is
+// one of each cost, and of each kind of stream.
 func TestACallerThatExceedsItsRateIsRefusedUntilThereIsRoom(t *testing.T) {
 	limits := limit.Limits{Renewals: 10, Campaigns: 10, Reads: 10}
 	for name, call := range map[string]func(*instance.Guarded, context.Context) error{

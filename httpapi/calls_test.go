@@ -166,6 +166,16 @@ func TestABatchOfChecksHasOneResultForEachEntry(t *testing.T) {
 	}
 }
 
+func TestABatchOfMalformedEntriesHasResultsToo(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	var results wire.Results
+	w.do("POST", "/v1/elections:batchRenew", `{"renewals":[{}]}`).into(t, &results)
+	if len(results.Results) != 1 || results.Results[0].Error == nil {
+		t.Errorf("the results are %+v", results)
+	}
+}
+
 func TestTheLargestBatchFits(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

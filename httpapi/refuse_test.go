@@ -89,6 +89,7 @@ func TestUnknownPathsAndMethodsAreRefused(t *testing.T) {
 		{name: "POST without a verb", request: "POST /v1/elections/planner", body: candidate, status: 405, code: wire.MethodNotAllowed, detail: "this path allows GET, PUT, DELETE"},
 		{name: "OPTIONS", request: "OPTIONS /v1/elections", status: 405, code: wire.MethodNotAllowed, detail: "this path allows GET"},
 		{name: "an unknown method", request: "STEAL /v1/elections/planner:acquire", body: candidate, status: 405, code: wire.MethodNotAllowed, detail: "this path allows POST"},
+		{name: "an unknown method on an unknown path", request: "STEAL /nothing", status: 404, code: leadership.NotFound, detail: none},
 		{name: "a path that is too long", request: "GET /v1/elections/" + strings.Repeat("a", wire.MaxURI), status: 414, code: wire.URITooLong, detail: "must not exceed 8192 bytes"},
 		{name: "a query that is too long", request: "GET /v1/elections?prefix=" + strings.Repeat("a", wire.MaxURI), status: 414, code: wire.URITooLong, detail: "must not exceed 8192 bytes"},
 	})
@@ -206,6 +207,7 @@ func TestWrongParametersAreRefused(t *testing.T) {
 		{name: "a way out of the elections", request: "PUT /v1/elections/../planner", body: `{}`, status: 404, code: leadership.NotFound, detail: "there is no such path"},
 		{name: "a query of a health check", request: "GET /health/live?x=1", status: 400, code: wrong, detail: `"x" is unknown`},
 		{name: "force that is neither", request: toDelete + "?force=yes", status: 400, code: wrong, detail: `force must be true or false, not "yes"`, where: "force"},
+		{name: "force in contradiction", request: toDelete + "?force=true&force=false", status: 400, code: wrong, detail: "force occurs 2 times in the query", where: "force"},
 		{name: "a weak condition", request: toDelete + "?force=true", headers: []string{"If-Match", `W/"1"`}, status: 400, code: wrong, detail: "weak tags and lists are not accepted", where: "If-Match"},
 		{name: "two conditions", request: toConfigure, body: `{}`, headers: []string{"If-Match", "\"1\"\n\"2\""}, status: 400, code: wrong, detail: "weak tags and lists are not accepted", where: "If-Match"},
 		{name: "a condition on nothing", request: toConfigure, body: `{}`, headers: []string{"If-Match", `"0"`}, status: 400, code: wrong, detail: "If-Match must be one entity tag", where: "If-Match"},

@@ -314,17 +314,17 @@ func TestUnlockTellsWhatToAcknowledgeAndThenFreesTheElection(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.acquire()
-	p := w.do("POST", "/v1/elections/planner:unlock", `{"reason":"the host is gone"}`).problem(t)
+	p := w.do("POST", "/v1/elections/planner:unlock", `{"actor":"olga","reason":"the host is gone"}`).problem(t)
 	_, sentence, _ := strings.Cut(p.Detail, "acknowledge: ")
 	if p.Code != leadership.LeaseHeld || p.Status != 409 || p.Lease == nil || sentence != "two leaders may believe until "+p.LeaseExpiration.Format(time.RFC3339Nano) {
 		t.Fatalf("without an acknowledgement: %+v", p)
 	}
-	a := w.do("POST", "/v1/elections/planner:unlock", `{"reason":"the host is gone","acknowledge":"`+sentence+`"}`)
+	a := w.do("POST", "/v1/elections/planner:unlock", `{"actor":"olga","reason":"the host is gone","acknowledge":"`+sentence+`"}`)
 	if l := a.lease(t); l.State != leadership.Vacant || l.LockedForMs != 0 || l.FencingToken != 1 || a.header.Get("ETag") != `"2"` {
 		t.Errorf("unlocked: %v %s", a.header, a.body)
 	}
 	a = w.do("GET", "/v1/elections/planner/events?after=1", "")
-	if !strings.Contains(string(a.body), `"type":"unlocked"`) || !strings.Contains(string(a.body), `"reason":"the host is gone"`) || !strings.Contains(string(a.body), `"twoMayBelieveUntil":"`) {
+	if !strings.Contains(string(a.body), `"type":"unlocked"`) || !strings.Contains(string(a.body), `"reason":"the host is gone"`) || !strings.Contains(string(a.body), `"twoMayBelieveUntil":"`) || !strings.Contains(string(a.body), `"actor":"olga"`) {
 		t.Errorf("the event: %s", a.body)
 	}
 }

@@ -214,15 +214,6 @@ func TestAReadHasTheRevisionAsItsTag(t *testing.T) {
 	}
 }
 
-func TestAHeadIsAGetWithoutABody(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.acquire()
-	if a := w.do("HEAD", "/v1/elections/planner", ""); a.status != http.StatusOK || a.header.Get("ETag") != `"1"` {
-		t.Errorf("%d %v", a.status, a.header)
-	}
-}
-
 func TestAListIsReadPageByPage(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
@@ -268,53 +259,6 @@ func TestAHistoryIsReadOnFromARevision(t *testing.T) {
 	w.do("GET", "/v1/elections/planner/events?after=7", "").into(t, &none)
 	if len(none.Events) != 0 || none.NextAfter != 7 {
 		t.Errorf("after 7 the history is %+v", none)
-	}
-}
-
-func TestNoteIsShownWhileTheLeaseLasts(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	acquire := func(note string) wire.Lease {
-		return w.do("POST", "/v1/elections/planner:acquire", `{"candidateId":"agent-7","key":"`+key+`","note":"`+note+`"}`).lease(t)
-	}
-	if l := acquire("page 1"); l.Note != "page 1" || l.Revision != 1 {
-		t.Errorf("granted: %+v", l)
-	}
-	if l := acquire(""); l.Note != "page 1" || l.Revision != 1 {
-		t.Errorf("acquired again without a note: %+v", l)
-	}
-	if l := acquire("page 2"); l.Note != "page 2" || l.Revision != 2 || l.FencingToken != 1 {
-		t.Errorf("acquired again with another note: %+v", l)
-	}
-	if l := w.do("POST", "/v1/elections/planner:renew", asLeader).lease(t); l.Note != "page 2" {
-		t.Errorf("renewed: %+v", l)
-	}
-	w.do("POST", "/v1/elections/planner:release", asLeader)
-	if l := w.do("GET", "/v1/elections/planner", "").lease(t); l.Note != "" {
-		t.Errorf("released: %+v", l)
-	}
-	p := w.do("POST", "/v1/elections/planner:acquire", `{"candidateId":"agent-7","note":"two\nlines"}`).problem(t)
-	if p.Code != leadership.InvalidArgument || !strings.Contains(p.Detail, "note is one line of text") {
-		t.Errorf("two lines: %+v", p)
-	}
-}
-
-func TestDescriptionIsShownByReadsAndLists(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.do("PUT", "/v1/elections/planner", `{"description":"the weekly report"}`).lease(t)
-	if l := w.do("GET", "/v1/elections/planner", "").lease(t); l.Configuration.Description != "the weekly report" {
-		t.Errorf("read: %+v", l.Configuration)
-	}
-	if list := w.do("GET", "/v1/elections", ""); !strings.Contains(string(list.body), `"description":"the weekly report"`) {
-		t.Errorf("listed: %s", list.body)
-	}
-	p := w.do("PUT", "/v1/elections/planner", `{"description":"`+strings.Repeat("a", 257)+`"}`).problem(t)
-	if p.Code != leadership.InvalidArgument || !strings.Contains(p.Detail, "at most 256 bytes, not 257") {
-		t.Errorf("too long: %+v", p)
-	}
-	if l := w.do("PUT", "/v1/elections/planner", `{}`).lease(t); l.Configuration.Description != "" {
-		t.Errorf("left out: %+v", l.Configuration)
 	}
 }
 
@@ -382,15 +326,6 @@ func TestUnlockTellsWhatToAcknowledgeAndThenFreesTheElection(t *testing.T) {
 	a = w.do("GET", "/v1/elections/planner/events?after=1", "")
 	if !strings.Contains(string(a.body), `"type":"unlocked"`) || !strings.Contains(string(a.body), `"reason":"the host is gone"`) || !strings.Contains(string(a.body), `"twoMayBelieveUntil":"`) || !strings.Contains(string(a.body), `"actor":"olga"`) {
 		t.Errorf("the event: %s", a.body)
-	}
-	if p := w.do("POST", "/v1/elections/planner:unlock", `{}`).problem(t); p.Code != leadership.InvalidArgument {
-		t.Errorf("without a reason: %+v", p)
-	}
-	if p := w.do("POST", "/v1/elections/regent.relay:unlock", `{"actor":"olga","reason":"x"}`).problem(t); p.Code != leadership.InvalidArgument {
-		t.Errorf("an election of Regent's own: %+v", p)
-	}
-	if p := w.do("POST", "/v1/elections/never-seen:unlock", `{"actor":"olga","reason":"x"}`).problem(t); p.Code != leadership.NotFound {
-		t.Errorf("one that was never seen: %+v", p)
 	}
 }
 

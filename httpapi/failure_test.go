@@ -223,14 +223,6 @@ func TestNoKeyIsLogged(t *testing.T) {
 	}
 }
 
-func TestTheServerHasLimits(t *testing.T) {
-	t.Parallel()
-	s := httpapi.Server(http.NotFoundHandler(), nil)
-	if s.ReadHeaderTimeout != 5*time.Second || s.ReadTimeout != 10*time.Second || s.WriteTimeout != 30*time.Second || s.IdleTimeout != time.Minute || s.MaxHeaderBytes != 16<<10 {
-		t.Errorf("the server is %+v", s)
-	}
-}
-
 func TestAHeaderOfUpTo20KiBIsAccepted(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(newFixture(t).handler)

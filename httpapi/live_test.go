@@ -465,52 +465,6 @@ func TestALongPollWithoutAChangeIsNotModified(t *testing.T) {
 	}
 }
 
-func TestALongPollHearsThatALeaseHasRunOut(t *testing.T) {
-	t.Parallel()
-	l := newLive(t, httpapi.Config{})
-	l.lead("ann")
-	l.clock.Advance(time.Hour)
-	r := l.open("GET", "/v1/elections/planner?wait=60s", "", "If-None-Match", `"1"`)
-	var w wire.Lease
-	if err := json.NewDecoder(r.Body).Decode(&w); err != nil || w.Revision != 2 || w.State != leadership.Vacant {
-		t.Errorf("%s %+v, %v; want the recorded end of the lease", r.Status, w, err)
-	}
-}
-
-func TestACandidateThatWaitsLeadsAfterARelease(t *testing.T) {
-	t.Parallel()
-	l := newLive(t, httpapi.Config{})
-	lease := l.lead("ann")
-	answered := make(chan *http.Response, 1)
-	go func() {
-		answered <- l.open("POST", "/v1/elections/planner:acquire", `{"candidateId":"bob","wait":"60s"}`)
-	}()
-	l.untilWaiting(wire.VerbAcquire)
-	l.clock.Advance(time.Second)
-	l.release(lease)
-	r := <-answered
-	var g wire.Grant
-	if err := json.NewDecoder(r.Body).Decode(&g); err != nil || g.LeaderID != "bob" || g.FencingToken != 2 || g.Key == "" || g.WaitedMs != 1000 {
-		t.Errorf("%s %+v, %v", r.Status, g, err)
-	}
-}
-
-func TestATickRecordsLeasesThatRanOutUnseen(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.acquire()
-	w.clock.Advance(time.Hour)
-	for _, want := range []int{1, 0} {
-		var tick wire.Tick
-		if w.do("POST", "/v1/maintenance:tick", "").into(t, &tick); tick.Expired != want || tick.Announced != 0 {
-			t.Errorf("%+v, want %d expired", tick, want)
-		}
-	}
-	if l := w.do("GET", "/v1/elections/planner", "").lease(t); l.State != leadership.Vacant || l.Revision != 2 {
-		t.Errorf("%+v", l)
-	}
-}
-
 func TestAReadSaysHowOldItMayBe(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

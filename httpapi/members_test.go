@@ -102,31 +102,6 @@ func TestJoiningAnswersWhoLeadsAndTheToken(t *testing.T) {
 	}
 }
 
-func TestMembersAreShownAsACluster(t *testing.T) {
-	t.Parallel()
-	m, w := newMembered(t)
-	m.members = leadership.Members{
-		Election: "planner", LeaderID: "node-1", Token: 7, Status: leadership.MembersHealthy, Participation: 1, Complete: true, ReadOnly: true,
-		Quorum: &leadership.QuorumStatus{Size: 3, Need: 2, Present: 3, ToleratedFailures: 1},
-		Members: []leadership.Member{
-			{ID: "node-1", Role: leadership.RoleLeader, SeenToken: 7},
-			{ID: "node-2", Role: leadership.RoleCandidate, HeardAgo: 900 * time.Millisecond, Position: 1, Note: "second"},
-		},
-	}
-	a := w.do("GET", toPlanner+"/members", "")
-	const want = `{"election":"planner","clusterSize":2,"leader":"node-1","term":7,"status":"healthy","participation":1,"complete":true,"readOnly":true,` +
-		`"quorum":{"size":3,"need":2,"present":3,"toleratedFailures":1},"nodes":[{"id":"node-1","role":"leader","term":7,"lastHeartbeatAgoMs":0,"position":null},` +
-		`{"id":"node-2","role":"candidate","lastHeartbeatAgoMs":900,"position":1,"note":"second"}]}` + "\n"
-	if diff := cmp.Diff(want, string(a.body)); diff != "" {
-		t.Errorf("members (-want +got):\n%s", diff)
-	}
-	m.want(t, leadership.Election("planner"))
-	m.members = leadership.Members{Election: "planner", Status: leadership.MembersNoLeader, Participation: 1}
-	if a := w.do("GET", toPlanner+"/members", ""); !strings.Contains(string(a.body), `"nodes":[]`) {
-		t.Errorf("without members: %s", a.body)
-	}
-}
-
 func TestAnAcknowledgementIsAwaitedForAsLongAsTheCallerSays(t *testing.T) {
 	t.Parallel()
 	m, w := newMembered(t)

@@ -29,103 +29,6 @@ func (w *fixture) order(verb, fields string, headers ...string) answer {
 	return w.do("POST", "/v1/elections/planner:"+verb, "{"+fields+word, headers...)
 }
 
-// outcome is what became of a call: its status, and what a refusal says for programs.
-func (a answer) outcome(t *testing.T) string {
-	t.Helper()
-	if a.status == http.StatusOK {
-		return "ok"
-	}
-	p := a.problem(t)
-	return strings.TrimSpace(fmt.Sprint(p.Code, " ", p.Reason))
-}
-
-// ruleTable is what each call is answered under each order: by agent-7, which leads with fencing
-// token 1 when the order is given, and by agent-8. Later is once the lease would have ended.
-const ruleTable = `
-order                   acquire, other         renew            later: renew         later: acquire, leader  later: acquire, other
-none                    LEASE_HELD HELD        ok               ok                   ok                      ok
-pause                   LEASE_HELD PAUSED      ok               ok                   LEASE_HELD PAUSED       LEASE_HELD PAUSED
-pause, drain            LEASE_HELD PAUSED      ok               LEASE_LOST           LEASE_HELD PAUSED       LEASE_HELD PAUSED
-pause, drain, resume    LEASE_HELD HELD        ok               ok                   ok                      ok
-ban of the leader       LEASE_HELD HELD        ok               ok                   LEASE_HELD BANNED       ok
-ban of the other        LEASE_HELD BANNED      ok               ok                   ok                      LEASE_HELD BANNED
-ban, lift               LEASE_HELD HELD        ok               ok                   ok                      ok
-assign to the leader    LEASE_HELD ASSIGNED    ok               ok                   ok                      LEASE_HELD ASSIGNED
-assign to the other     LEASE_HELD HELD        ok               LEASE_LOST           LEASE_HELD ASSIGNED     ok
-evict                   LEASE_HELD HELD        ok               LEASE_LOST           ok                      ok
-evict with a ban        LEASE_HELD HELD        ok               LEASE_LOST           LEASE_HELD BANNED       ok
-approval                LEASE_HELD HELD        ok               LEASE_LOST           LEASE_HELD APPROVAL     LEASE_HELD APPROVAL
-approval, approve       LEASE_HELD HELD        ok               ok                   ok                      ok
-approve, new epoch      LEASE_HELD HELD        LEASE_LOST EPOCH LEASE_LOST           ok                      ok
-`
-
-func TestEachOrderHasItsEffectOnEachCall(t *testing.T) {
-	t.Parallel()
-	const approval = `{"policy":{"approval":{"every":"20s"}}}`
-	orders := []struct {
-		name   string
-		policy string
-		give   func(*fixture)
-	}{
-		{"none", "", func(*fixture) {}},
-		{"pause", "", func(w *fixture) { w.order("pause", `"for":"1h"`).lease(t) }},
-		{"pause, drain", "", func(w *fixture) { w.order("pause", `"for":"1h","mode":"drain"`).lease(t) }},
-		{"pause, drain, resume", "", func(w *fixture) {
-			w.order("pause", `"for":"1h","mode":"drain"`).lease(t)
-			w.order("resume", "").lease(t)
-		}},
-		{"ban of the leader", "", func(w *fixture) { w.order("ban", `"candidateId":"agent-7","for":"1h"`).lease(t) }},
-		{"ban of the other", "", func(w *fixture) { w.order("ban", `"candidateId":"agent-8","for":"1h"`).lease(t) }},
-		{"ban, lift", "", func(w *fixture) {
-			l := w.order("ban", `"candidateId":"agent-8","for":"1h"`).lease(t)
-			w.order("lift", `"override":"`+string(l.Overrides[0].ID)+`"`).lease(t)
-		}},
-		{"assign to the leader", "", func(w *fixture) { w.order("assign", `"candidateId":"agent-7","for":"1h"`).lease(t) }},
-		{"assign to the other", "", func(w *fixture) { w.order("assign", `"candidateId":"agent-8","for":"1h"`).lease(t) }},
-		{"evict", "", func(w *fixture) { w.order("evict", "").lease(t) }},
-		{"evict with a ban", "", func(w *fixture) { w.order("evict", `"fencingToken":1,"ban":"1h"`).lease(t) }},
-		{"approval", approval, func(*fixture) {}},
-		{"approval, approve", approval, func(w *fixture) { w.order("approve", `"fencingToken":1,"for":"1h"`).lease(t) }},
-		{"approve, new epoch", "", func(w *fixture) { w.order("approve", `"fencingToken":1,"newEpoch":true`).lease(t) }},
-	}
-	renew := func(w *fixture) answer { return w.do("POST", "/v1/elections/planner:renew", asLeader) }
-	again := func(w *fixture) answer {
-		return w.do("POST", "/v1/elections/planner:acquire", `{"candidateId":"agent-7","key":"`+key+`"}`)
-	}
-	other := func(w *fixture) answer { return w.do("POST", "/v1/elections/planner:acquire", asOther+"}") }
-	var got strings.Builder
-	for _, o := range orders {
-		given := func() *fixture {
-			w := newFixture(t)
-			if o.policy != "" {
-				w.do("PUT", "/v1/elections/planner", o.policy).lease(t)
-			}
-			told := *w.acquire().ExpiresInMs
-			o.give(w)
-			if l, err := w.service.Get(t.Context(), "planner"); err != nil || l.State != leadership.Held || l.ExpiresIn.Milliseconds() < told {
-				t.Errorf("%s: the leader was told %d ms, and has %+v, %v", o.name, told, l, err)
-			}
-			return w
-		}
-		w := given()
-		row := []string{other(w).outcome(t), renew(w).outcome(t)}
-		w.clock.Advance(20 * time.Second)
-		renew(w)
-		w.clock.Advance(11 * time.Second)
-		row = append(row, renew(w).outcome(t))
-		for _, acquire := range []func(*fixture) answer{again, other} {
-			w := given()
-			w.clock.Advance(31 * time.Second)
-			row = append(row, acquire(w).outcome(t))
-		}
-		fmt.Fprintf(&got, "%s %s\n", o.name, strings.Join(row, " "))
-	}
-	want := strings.SplitN(ruleTable[1:], "\n", 2)[1]
-	if diff := cmp.Diff(strings.Fields(want), strings.Fields(got.String())); diff != "" {
-		t.Errorf("the table (-want +got):\n%s\n%s", diff, got.String())
-	}
-}
-
 // ordersTwice are all orders and verdicts about planner, which agent-7 leads with fencing token 1.
 var ordersTwice = []struct{ verb, fields string }{
 	{"pause", `"for":"1h"`},
@@ -138,45 +41,6 @@ var ordersTwice = []struct{ verb, fields string }{
 	{"evict", `"fencingToken":1,"ban":"10m"`},
 	{"evict", ""},
 	{"approve", `"fencingToken":1,"newEpoch":true`},
-}
-
-func TestAnOrderTwiceIsLikeOnce(t *testing.T) {
-	t.Parallel()
-	for _, conditional := range []bool{false, true} {
-		w := newFixture(t)
-		revision := w.acquire().Revision
-		for _, o := range ordersTwice {
-			var headers []string
-			if conditional {
-				headers = []string{"If-Match", fmt.Sprintf("%q", fmt.Sprint(revision))}
-			}
-			if o.verb == "lift" {
-				o.fields = fmt.Sprintf(`"override":"ban-%d"`, revision)
-			}
-			w.clock.Advance(time.Second)
-			first := w.order(o.verb, o.fields, headers...)
-			l := first.lease(t)
-			if l.Revision <= revision && !(o.verb == "evict" && o.fields == "") || first.header.Get("ETag") != fmt.Sprintf("%q", fmt.Sprint(l.Revision)) {
-				t.Errorf("%s %s: revision %d after %d, ETag %s", o.verb, o.fields, l.Revision, revision, first.header.Get("ETag"))
-			}
-			before := w.state()
-			w.clock.Advance(time.Second)
-			second := w.order(o.verb, o.fields, headers...)
-			if again := second.lease(t); again.Revision != l.Revision || len(again.Overrides) != len(l.Overrides) || second.header.Get("ETag") != first.header.Get("ETag") {
-				t.Errorf("%s %s, again: %s\nafter %s", o.verb, o.fields, second.body, first.body)
-			}
-			w.clock.Advance(-time.Second)
-			if after := w.state(); after != before {
-				t.Errorf("%s %s, again, has changed\n%s\ninto\n%s", o.verb, o.fields, before, after)
-			}
-			revision = l.Revision
-		}
-		if conditional {
-			if p := w.order("pause", `"for":"1m"`, "If-Match", `"1"`).problem(t); p.Code != leadership.RevisionMismatch || p.Revision != revision {
-				t.Errorf("with a stale condition: %+v", p)
-			}
-		}
-	}
 }
 
 // A copy of an operator's call that comes after its effect was undone changes nothing. Before each
@@ -336,79 +200,6 @@ func TestARefusalAndAnExplanationSayTheSame(t *testing.T) {
 	}
 }
 
-// tripped configures planner and scribe with a budget of calls, both led by agent-7.
-func tripped(t *testing.T) *fixture {
-	w := newFixture(t)
-	for _, e := range []string{"planner", "scribe"} {
-		w.do("PUT", "/v1/elections/"+e, `{"policy":{"budget":{"calls":100},"cooldown":"10m","stuckAfter":"1m"}}`).lease(t)
-		w.do("POST", "/v1/elections/"+e+":acquire", `{"candidateId":"agent-7","key":"`+key+`"}`).lease(t)
-	}
-	return w
-}
-
-func TestABatchTripsTheLeaderThatIsOverItsBudgetAndNoOther(t *testing.T) {
-	t.Parallel()
-	w := tripped(t)
-	w.clock.Advance(10 * time.Second)
-	renewal := func(e, report string) string {
-		return `{"election":"` + e + `",` + strings.TrimSuffix(asLeader, "}")[1:] + `,"report":` + report + `}`
-	}
-	var results wire.Results
-	for range 2 { // the second is what a leader sends whose reply was lost
-		w.do("POST", "/v1/elections:batchRenew", `{"renewals":[`+renewal("planner", `{"progress":7,"calls":100,"custom":{"stage":[2]}}`)+`,`+renewal("scribe", `{"calls":101}`)+`]}`).into(t, &results)
-		good, bad := results.Results[0].Lease, results.Results[1].Error
-		if good == nil || string(good.Report) != `{"progress":7,"calls":100,"custom":{"stage":[2]}}` || good.EndsBecause != leadership.EndsStuck || good.EndsInMs != 60_000 || *good.ExpiresInMs != 30_000 {
-			t.Errorf("the leader within its budget: %+v", results.Results[0])
-		}
-		if bad == nil || bad.Code != leadership.LeaseLost || bad.Reason != leadership.ReasonDeposed || bad.Cause == nil || bad.Cause.By != "policy" || !strings.Contains(bad.Detail, "calls is 101, and its budget is 100") {
-			t.Errorf("the leader over its budget: %+v", results.Results[1])
-		}
-	}
-	var history wire.History
-	w.do("GET", "/v1/elections/scribe/events?after=2", "").into(t, &history)
-	if len(history.Events) != 1 || history.Events[0].Type != leadership.EventDeposed || !strings.HasPrefix(string(history.Events[0].Detail), `{"budget":100,"counter":"calls","until":"2`) {
-		t.Errorf("the history is %+v", history.Events)
-	}
-	p := w.do("POST", "/v1/elections/scribe:acquire", asOther+"}").problem(t)
-	if p.Code != leadership.LeaseHeld || p.Reason != leadership.ReasonLockDelay {
-		t.Errorf("another candidate before the end that was promised: %+v", p)
-	}
-	w.clock.Advance(20 * time.Second)
-	w.do("POST", "/v1/elections/scribe:acquire", asOther+"}").lease(t)
-	if p := w.do("POST", "/v1/elections/scribe:acquire", `{"candidateId":"agent-7"}`).problem(t); p.Reason != leadership.ReasonBanned || p.Cause.Override != "cooldown-1-agent-7" {
-		t.Errorf("the candidate in its cooldown: %+v", p)
-	}
-	read := w.do("GET", "/v1/elections/planner?consistency=strong", "").lease(t)
-	if string(read.Report) != string(results.Results[0].Lease.Report) || read.ReportAgeMs != 20_000 {
-		t.Errorf("a reader is shown %+v", read)
-	}
-}
-
-func TestALeaderWithoutProgressCannotRenewBeyondItsEnd(t *testing.T) {
-	t.Parallel()
-	w := tripped(t)
-	report := func(text string) answer {
-		return w.do("POST", "/v1/elections/planner:renew", strings.TrimSuffix(asLeader, "}")+`,"report":`+text+`}`)
-	}
-	for _, c := range []struct {
-		report  string
-		expires int64
-	}{{`{"progress":1}`, 30_000}, {`{"progress":1,"tasks":3}`, 30_000}, {`{"progress":1}`, 0}, {`{"progress":1,"tasks":4}`, 20_000}, {`{"progress":2,"tasks":4}`, 30_000}} {
-		w.clock.Advance(10 * time.Second)
-		a := report(c.report)
-		if c.expires == 0 {
-			if p := a.problem(t); p.Code != leadership.InvalidArgument || !strings.Contains(p.Detail, "tasks has fallen from 3 to 0") || where(p) != "/report" {
-				t.Errorf("%s: %s", c.report, a.body)
-			}
-			w.do("POST", "/v1/elections/planner:renew", asLeader).lease(t)
-			w.clock.Advance(10 * time.Second)
-			w.do("POST", "/v1/elections/planner:renew", asLeader).lease(t)
-		} else if l := a.lease(t); *l.ExpiresInMs != c.expires || l.FencingToken != 1 {
-			t.Errorf("%s: %s", c.report, a.body)
-		}
-	}
-}
-
 func TestVerdictsAndSteppingDownAndApprovals(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
@@ -472,19 +263,4 @@ func TestAPolicyIsShownAsItWasSet(t *testing.T) {
 	if a := w.do("PUT", "/v1/elections/planner", `{"policy":{}}`); strings.Contains(string(a.body), "policy") {
 		t.Errorf("reset: %s", a.body)
 	}
-}
-
-func TestTheThirtyThirdOverrideIsRefused(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.acquire()
-	for i := range leadership.MaxOverrides {
-		w.order("ban", fmt.Sprintf(`"candidateId":"agent-%d","for":"1h"`, 100+i)).lease(t)
-	}
-	before := w.state()
-	p := w.order("ban", `"candidateId":"agent-99","for":"1h"`).problem(t)
-	if p.Code != leadership.LimitExceeded || p.Status != http.StatusConflict || !strings.Contains(p.Detail, "lift one first") || w.state() != before {
-		t.Errorf("refused with %+v", p)
-	}
-	w.order("ban", `"candidateId":"agent-100","for":"2h"`).lease(t) // it takes the place of another
 }

@@ -15,13 +15,6 @@ import (
 	"regent/leadership/wire"
 )
 
-func TestTheSpecificationIsSoundAndItsExamplesAreToo(t *testing.T) {
-	t.Parallel()
-	if _, err := apitest.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestTheCodesAreThoseOfTheSpecification(t *testing.T) {
 	t.Parallel()
 	doc, err := apitest.Load(t.Context())

@@ -62,8 +62,6 @@ func TestAStreamOverHTTP2HasADeadlineOnlyWhileItSends(t *testing.T) {
 	case <-w.lifted:
 	case <-ended:
 		t.Error("the stream ended")
-	case <-time.After(time.Minute):
-		t.Error("a minute later the stream still has the deadline of what it has sent")
 	}
 	leave()
 	<-ended

@@ -111,41 +111,6 @@ func TestLeaderHandsOverInTwoPhasesWithoutAVacancy(t *testing.T) {
 	}
 }
 
-func TestHandOverToACandidateThatDoesNotComeEndsWithTheTerm(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.acquire()
-	w.onPlanner(":handOver", leads(`"to":"agent-8","within":"40s"`)).lease(t)
-	w.clock.Advance(20 * time.Second)
-	if l := w.onPlanner(":renew", asLeader).lease(t); *l.ExpiresInMs != 20_000 {
-		t.Errorf("renewed beyond the end: %+v", l)
-	}
-	w.clock.Advance(20*time.Second + time.Millisecond)
-	w.onPlanner(":renew", asLeader).wantRefusal(t, leadership.LeaseLost)
-	w.onPlanner(":ready", asOther+`,"fencingToken":1}`).wantRefusal(t, leadership.NotEligible)
-	if l := w.onPlanner(":acquire", `{"candidateId":"agent-9"}`).lease(t); l.LeaderID != "agent-9" || l.FencingToken != 2 {
-		t.Errorf("the line goes on: %+v", l)
-	}
-}
-
-func TestPromotedLeaderMayNotWriteBeforeItIsReady(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.do("PUT", toPlanner, `{"policy":{"promotion":true}}`).lease(t)
-	if l := w.acquire(); l.Ready == nil || *l.Ready {
-		t.Fatalf("granted: %+v", l)
-	}
-	w.onPlanner(":checkToken", `{"fencingToken":1,"use":"write"}`).wantRefusal(t, leadership.NotReady)
-	w.onPlanner(":checkToken", `{"fencingToken":1}`).lease(t)
-	w.onPlanner(":ready", `{"candidateId":"agent-7","key":"`+otherKey+`","fencingToken":1}`).wantRefusal(t, leadership.NotEligible)
-	for range 2 {
-		if l := w.onPlanner(":ready", asLeader).lease(t); l.Ready != nil {
-			t.Errorf("ready: %+v", l)
-		}
-	}
-	w.onPlanner(":checkToken", `{"fencingToken":1,"use":"write"}`).lease(t)
-}
-
 func TestSuccessorInheritsTheCheckpointAndNoLatePutChangesIt(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
@@ -188,20 +153,6 @@ func TestSuccessorInheritsTheCheckpointAndNoLatePutChangesIt(t *testing.T) {
 	}
 }
 
-// An acquire that waits inherits, too.
-func TestWaitingCandidateInherits(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.acquire()
-	w.onPlanner("/checkpoint", leads(`"sequence":1,"data":7`))
-	w.onPlanner(":release", asLeader).lease(t)
-	var g wire.Grant
-	w.onPlanner(":acquire", asOther+`,"inherit":true,"wait":"10s"}`).into(t, &g)
-	if g.Inherited == nil || string(g.Inherited.Data) != "7" || g.Inherited.EndedBecause != leadership.EndsReleased {
-		t.Errorf("granted: %+v", g)
-	}
-}
-
 func TestJournalIsAppendedOnceAndReadInOrder(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
@@ -230,9 +181,6 @@ func TestJournalIsAppendedOnceAndReadInOrder(t *testing.T) {
 			t.Fatalf("appended: %+v", head)
 		}
 	}
-	if p := w.onPlanner("/journal:append", leads(`"after":2,"entries":[{"data":9}]`)).wantRefusal(t, leadership.IndexMismatch); p.Index != 3 {
-		t.Errorf("after another index: %+v", p)
-	}
 	p := page("?after=1&limit=1")
 	if len(p.Entries) != 1 || p.Entries[0].Index != 2 || string(p.Entries[0].Data) != "[2]" || p.Index != 3 || p.Entries[0].FencingToken != 1 || p.Entries[0].At.IsZero() {
 		t.Errorf("a page of one: %+v", p)
@@ -240,14 +188,7 @@ func TestJournalIsAppendedOnceAndReadInOrder(t *testing.T) {
 	if p := page(""); len(p.Entries) != 3 || p.Entries[0].Type != "put" || string(p.Entries[0].Data) != `{"n":1}` {
 		t.Errorf("all: %+v", p)
 	}
-	if p := page("?after=3"); len(p.Entries) != 0 || p.Index != 3 {
-		t.Errorf("nothing new: %+v", p)
-	}
-	if a := w.do("HEAD", toPlanner+"/journal?limit=2", ""); a.status != http.StatusOK {
-		t.Errorf("HEAD: %d", a.status)
-	}
 	w.do("GET", toPlanner+"/journal/snapshot", "").wantRefusal(t, leadership.NotFound)
-	w.onPlanner("/journal/snapshot", leads(`"upTo":4,"data":{}`)).wantRefusal(t, leadership.IndexMismatch)
 	for range 2 {
 		w.onPlanner("/journal/snapshot", leads(`"upTo":2,"data":{"sum": 3}`)).into(t, &head)
 		if head.SnapshotIndex != 2 || head.Index != 3 {
@@ -260,10 +201,6 @@ func TestJournalIsAppendedOnceAndReadInOrder(t *testing.T) {
 		t.Errorf("the snapshot: %+v", snapshot)
 	}
 	w.onPlanner("/journal:append", leads(`"after":3,"entries":[{"data":4}]`)).into(t, &head)
-	another := w.onPlanner("/journal/snapshot", leads(`"upTo":2,"data":{"sum":4}`))
-	if p := another.wantRefusal(t, leadership.InvalidArgument); !strings.Contains(p.Detail, "has another snapshot up to index 2 already") {
-		t.Errorf("another snapshot up to the same index: %+v", p)
-	}
 	w.onPlanner("/journal/snapshot", leads(`"upTo":3,"uri":"gs://bucket/3"`)).into(t, &head)
 	a := w.do("GET", toPlanner+"/journal?after=1", "")
 	if p := a.wantRefusal(t, leadership.HistoryCompacted); p.Index != 3 || p.OldestRevision != 0 {
@@ -272,17 +209,10 @@ func TestJournalIsAppendedOnceAndReadInOrder(t *testing.T) {
 	if p := w.do("GET", toPlanner+"/journal?after=1", "", "Accept", wire.StreamType).wantRefusal(t, leadership.HistoryCompacted); p.Index != 3 {
 		t.Errorf("a stream of what is not kept: %+v", p)
 	}
-	if p := page("?after=3"); len(p.Entries) != 1 || p.Entries[0].Index != 4 || p.SnapshotIndex != 3 {
-		t.Errorf("after the snapshot: %+v", p)
-	}
 	w.clock.Advance(31 * time.Second)
 	w.onPlanner(":acquire", asOther+"}").lease(t)
-	w.onPlanner("/journal:append", leads(`"after":4,"entries":[{"data":5}]`)).into(t, &head)
-	if head.Index != 5 { // nothing has closed the journal to it yet
-		t.Errorf("appended: %+v", head)
-	}
 	w.onPlanner("/journal:open", asOther+`,"fencingToken":2}`).into(t, &head)
-	if head.Index != 5 || head.FencingToken != 2 {
+	if head.Index != 4 || head.FencingToken != 2 {
 		t.Errorf("opened by the next leader: %+v", head)
 	}
 	for suffix, more := range map[string]string{":open": "", ":append": `"after":5,"entries":[{"data":6}]`, "/snapshot": `"upTo":5,"data":1`} {
@@ -326,28 +256,28 @@ func TestLargeDataIsRefusedWithWhatToDo(t *testing.T) {
 	}
 }
 
-// streamFixture is a fixture whose streams last for a short time.
-func streamFixture(t *testing.T, journal func(*memory.Store) leadership.Journal) *fixture {
+// newJournal is a fixture in which agent-7 leads. Its streams last as long as limit says, and read
+// the journal that over returns.
+func newJournal(t *testing.T, limit time.Duration, over func(*memory.Store) leadership.Journal) *fixture {
 	t.Helper()
 	c := &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}
 	store := memory.New(memory.Config{Now: c.Now})
 	start := c.Now()
-	inst, err := instance.New(instance.Config{Store: store, Journal: journal(store), Alone: true, Now: func() time.Duration { return c.Now().Sub(start) }})
+	inst, err := instance.New(instance.Config{Store: store, Journal: over(store), Alone: true, Now: func() time.Duration { return c.Now().Sub(start) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newFixtureOn(t, httpapi.Config{Service: inst, StreamLimit: 200 * time.Millisecond})
+	w := newFixtureOn(t, httpapi.Config{Service: inst, StreamLimit: limit})
 	w.service, w.clock = leadership.New(store), c
 	w.ledger = leadership.NewLedger(w.service, store)
 	w.acquire()
-	var head wire.JournalHead
-	w.onPlanner("/journal:append", leads(`"after":0,"entries":[{"type":"put","data":1},{"data":2},{"data":3}]`)).into(t, &head)
 	return w
 }
 
 func TestStreamOfAJournalResumesAfterTheEntryThatWasReadLast(t *testing.T) {
 	t.Parallel()
-	w := streamFixture(t, func(s *memory.Store) leadership.Journal { return s })
+	w := newJournal(t, 200*time.Millisecond, func(s *memory.Store) leadership.Journal { return s })
+	w.onPlanner("/journal:append", leads(`"after":0,"entries":[{"type":"put","data":1},{"data":2},{"data":3}]`)).into(t, &wire.JournalHead{})
 	entry := func(n int) string {
 		extra := map[bool]string{true: `"type":"put",`}[n == 1]
 		return fmt.Sprintf("event: entry\nid: %d\ndata: {\"index\":%d,\"fencingToken\":1,\"at\":\"2027-03-01T12:00:00Z\",%s\"data\":%d}\n\n", n, n, extra, n)
@@ -392,22 +322,15 @@ func (c *compacting) Look(ctx context.Context, id leadership.LogID) (leadership.
 func TestStreamOfAJournalEndsWhereOnlyASnapshotIsKept(t *testing.T) {
 	t.Parallel()
 	journal := &compacting{}
-	c := &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}
-	store := memory.New(memory.Config{Now: c.Now})
-	journal.Journal = store
-	start := c.Now()
-	inst, err := instance.New(instance.Config{Store: store, Journal: journal, Alone: true, Now: func() time.Duration { return c.Now().Sub(start) }})
+	w := newJournal(t, time.Minute, func(s *memory.Store) leadership.Journal {
+		journal.Journal = s
+		return journal
+	})
+	parsed, err := leadership.ParseKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newFixtureOn(t, httpapi.Config{Service: inst, StreamLimit: time.Minute})
-	w.service, w.clock = leadership.New(store), c
-	w.ledger = leadership.NewLedger(w.service, store)
-	w.acquire()
-	leader := leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Token: 1}
-	if leader.Key, err = leadership.ParseKey(key); err != nil {
-		t.Fatal(err)
-	}
+	leader := leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: parsed, Token: 1}
 	journal.compact = func() {
 		three := slices.Repeat([]leadership.Entry{{Data: json.RawMessage("1")}}, 3)
 		if _, err := w.ledger.AppendJournal(t.Context(), leadership.AppendRequest{LeaseRequest: leader, Entries: three}); err != nil {
@@ -435,63 +358,17 @@ func TestLeaderDelegatesPartsOfItsTaskWithinItsLimits(t *testing.T) {
 		}
 	}
 	w.onPlanner(":delegate", leads(`"child":"b","limits":{"budget":41}`)).wantRefusal(t, leadership.LimitExceeded)
-	w.onPlanner(":delegate", leads(`"child":"b","limits":{"depth":2}`)).wantRefusal(t, leadership.DepthExceeded)
 	w.onPlanner(":delegate", leads(`"child":"b","limits":{"depth":0}`)).lease(t)
-	w.onPlanner(":delegate", leads(`"child":"c"`)).wantRefusal(t, leadership.LimitExceeded)
 	worker := `{"candidateId":"worker-1","key":"` + otherKey + `"`
 	l := w.do("POST", toPlanner+".a:acquire", worker+"}").lease(t)
 	if l.Via == nil || l.Via.Election != "planner" || l.Via.FencingToken != 1 || l.EndsBecause != leadership.EndsParent || *l.ExpiresInMs > 30_000 {
 		t.Errorf("the part is led: %+v", l)
 	}
 	w.do("POST", toPlanner+".a:delegate", worker+`,"fencingToken":1,"child":"x"}`).lease(t)
-	w.do("POST", toPlanner+".b:acquire", worker+"}").lease(t)
-	w.do("POST", toPlanner+".b:delegate", worker+`,"fencingToken":1,"child":"x"}`).wantRefusal(t, leadership.DepthExceeded)
 	var tree wire.Tree
 	w.do("GET", toPlanner+"/tree", "").into(t, &tree)
-	if !tree.Complete || len(tree.Children) != 2 || len(tree.Children[0].Children) != 1 || tree.Children[0].Children[0].Election != "planner.a.x" || tree.Children[1].LeaderID != "worker-1" {
+	if !tree.Complete || len(tree.Children) != 2 || len(tree.Children[0].Children) != 1 || tree.Children[0].Children[0].Election != "planner.a.x" {
 		t.Errorf("the tree: %+v", tree)
-	}
-	w.onPlanner(":release", asLeader).lease(t)
-	w.clock.Advance(31 * time.Second)
-	p := w.do("POST", toPlanner+".a:acquire", worker+"}").wantRefusal(t, leadership.LeaseHeld)
-	if p.Reason != leadership.ReasonParent || p.RetryAfterMs != 1000 {
-		t.Errorf("without a leader above: %+v", p)
-	}
-}
-
-func TestOnlyLeadersOfTheElectionsThatAPolicyNamesAreGranted(t *testing.T) {
-	t.Parallel()
-	w := newFixture(t)
-	w.do("PUT", toPlanner, `{"policy":{"leadersOf":"orders."}}`).lease(t)
-	acquire := func(election, more string) answer {
-		return w.do("POST", "/v1/elections/"+election+":acquire", `{"candidateId":"eu-1","key":"`+key+`"`+more+`}`)
-	}
-	via := func(election string, token int) string {
-		return fmt.Sprintf(`,"via":{"election":%q,"fencingToken":%d}`, election, token)
-	}
-	if p := acquire("planner", "").wantRefusal(t, leadership.NotEligible); !strings.Contains(p.Detail, `send via with that election and its fencing token`) {
-		t.Errorf("without via: %+v", p)
-	}
-	acquire("orders.eu", "").lease(t)
-	check := func() wire.Lease {
-		return w.do("POST", "/v1/elections/orders.eu:checkToken", `{"fencingToken":1}`).lease(t)
-	}
-	if p := acquire("planner", via("orders.eu", 1)).wantRefusal(t, leadership.NotEligible); check().Configured || !strings.Contains(p.Detail, "once an operator has configured it") {
-		t.Errorf("one of a candidate's making: %+v", p)
-	}
-	if w.do("PUT", "/v1/elections/orders.eu", `{}`).lease(t); !check().Configured {
-		t.Error("it is configured, and not said to be")
-	}
-	acquire("other", "").lease(t)
-	acquire("planner", via("other", 1)).wantRefusal(t, leadership.NotEligible)
-	acquire("planner", via("orders.eu", 2)).wantRefusal(t, leadership.NotEligible)
-	acquire("planner", via("orders.us", 1)).wantRefusal(t, leadership.NotEligible)
-	if p := acquire("planner", `,"via":{"election":"orders.eu","fencingToken":1,"peer":"europe"}`).wantRefusal(t, leadership.InvalidArgument); where(p) != "/via/peer" {
-		t.Errorf("a peer that no operator has named: %+v", p)
-	}
-	w.clock.Advance(10 * time.Second)
-	if l := acquire("planner", via("orders.eu", 1)).lease(t); l.Via == nil || l.Via.Election != "orders.eu" || l.EndsInMs != 20_000 || *l.ExpiresInMs != 20_000 {
-		t.Errorf("granted: %+v", l)
 	}
 }
 
@@ -535,23 +412,16 @@ func TestWrongSuccessionsAreRefused(t *testing.T) {
 	asStranger := strings.Replace(asLeader, key, otherKey, 1)
 	refuse(t, []bad{
 		{name: "a hand-over to the leader", request: to(":handOver"), body: leads(`"to":"agent-7"`), status: 400, code: wrong, detail: "to is another candidate than the leader", where: "/to"},
-		{name: "a hand-over to a bad name", request: to(":handOver"), body: leads(`"to":"agent 8"`), status: 400, code: wrong, detail: `has " " at position 6`, where: "/to"},
 		{name: "a hand-over within a day", request: to(":handOver"), body: leads(`"to":"agent-8","within":"24h"`), status: 400, code: wrong, detail: "within is from 1s to 10m", where: "/within"},
-		{name: "a hand-over of two lines", request: to(":handOver"), body: leads(`"to":"agent-8","reason":"a\nb"`), status: 400, code: wrong, detail: "reason is one line of text", where: "/reason"},
 		{name: "a hand-over by another key", request: to(":handOver"), body: strings.TrimSuffix(asStranger, "}") + `,"to":"agent-8"}`, status: 409, code: leadership.LeaseLost, detail: "with another key"},
-		{name: "a hand-over under an old token", request: to(":handOver"), body: strings.Replace(leads(`"to":"agent-8"`), `"fencingToken":1`, `"fencingToken":2`, 1), status: 409, code: leadership.LeaseLost},
 		{name: "a hand-over with a condition", request: to(":handOver"), body: leads(`"to":"agent-8"`), headers: condition, status: 400, code: wrong, detail: "a leader's calls are guarded by its fencing token", where: "If-Match"},
 		{name: "a hand-over of an election of Regent's own", request: "POST /v1/elections/regent.relay:handOver", body: leads(`"to":"agent-8"`), status: 400, code: wrong, detail: "reserved for Regent itself", where: "election"},
-		{name: "a hand-over with GET", request: get(":handOver"), status: 405, code: wire.MethodNotAllowed, detail: "this path allows POST"},
 		{name: "ready without a hand-over", request: to(":ready"), body: asOther + `,"fencingToken":1}`, status: 409, code: leadership.NotEligible, detail: "is not the successor"},
 		{name: "ready in an election that does not exist", request: "POST /v1/elections/other:ready", body: asOther + `,"fencingToken":1}`, status: 404, code: leadership.NotFound},
 		{name: "a yield without a successor", request: to(":yield"), body: asLeader, status: 409, code: leadership.NotReady, detail: "yield again once it is, or release the lease"},
 		{name: "a yield by another key", request: to(":yield"), body: asStranger, status: 409, code: leadership.LeaseLost},
-		{name: "a yield of a ticket", request: to(":yield"), body: leads(`"ticket":"t"`), status: 400, code: wrong, detail: "unknown field", where: "/ticket"},
 
 		{name: "a child with a dot", request: to(":delegate"), body: leads(`"child":"a.b"`), status: 400, code: wrong, detail: "child is one more part of a name", where: "/child"},
-		{name: "a child without a name", request: to(":delegate"), body: leads(`"child":""`), status: 400, code: wrong, detail: "child is one more part of a name", where: "/child"},
-		{name: "a child in capitals", request: to(":delegate"), body: leads(`"child":"A"`), status: 400, code: wrong, detail: "child is", where: "/child"},
 		{name: "a child that is too deep", request: to(":delegate"), body: leads(`"child":"a","limits":{"depth":33}`), status: 400, code: wrong, detail: "limits.depth is from 0 to 32, not 33", where: "/limits/depth"},
 		{name: "a child by another key", request: to(":delegate"), body: strings.TrimSuffix(asStranger, "}") + `,"child":"a"}`, status: 409, code: leadership.LeaseLost},
 		{name: "a child of Regent's own", request: "POST /v1/elections/regent:delegate", body: leads(`"child":"relay"`), status: 400, code: wrong, detail: "reserved for Regent itself", where: "/child"},
@@ -567,7 +437,6 @@ func TestWrongSuccessionsAreRefused(t *testing.T) {
 		{name: "a checkpoint of a task of two lines", request: put("/checkpoint"), body: leads(`"sequence":1,"task":"a\nb","data":1`), status: 400, code: wrong, detail: "task is one line of text", where: "/task"},
 		{name: "a checkpoint nowhere", request: put("/checkpoint"), body: leads(`"sequence":1,"uri":"no scheme"`), status: 400, code: wrong, detail: "uri is a URI of at most 2048 bytes", where: "/uri"},
 		{name: "a checkpoint with a short sum", request: put("/checkpoint"), body: leads(`"sequence":1,"uri":"gs://b/o","sha256":"00"`), status: 400, code: wrong, detail: "sha256 is 64 hexadecimal digits", where: "/sha256"},
-		{name: "a checkpoint with POST", request: to("/checkpoint"), body: leads(`"sequence":1,"data":1`), status: 405, code: wire.MethodNotAllowed, detail: "this path allows GET, PUT"},
 		{name: "a checkpoint of Regent's own", request: "PUT /v1/elections/regent.relay/checkpoint", body: leads(`"data":1`), status: 400, code: wrong, detail: "reserved for Regent itself", where: "election"},
 		{name: "no checkpoint", request: get("/checkpoint"), status: 404, code: leadership.NotFound, detail: "has no checkpoint; its leader puts one"},
 		{name: "a checkpoint as a form", request: put("/checkpoint"), body: leads(`"sequence":1,"data":1`), headers: []string{"Content-Type", "text/plain"}, status: 415, code: wire.UnsupportedMediaType},
@@ -579,12 +448,9 @@ func TestWrongSuccessionsAreRefused(t *testing.T) {
 		{name: "an append with a condition", request: to("/journal:append"), body: leads(`"after":0,"entries":[{"data":1}]`), headers: condition, status: 400, code: wrong, where: "If-Match", detail: "fencing token"},
 		{name: "an append with a query", request: to("/journal:append?after=0"), body: leads(`"after":0,"entries":[{"data":1}]`), status: 400, code: wrong, detail: `"after" is unknown`},
 		{name: "a snapshot of nothing", request: put("/journal/snapshot"), body: leads(`"upTo":0,"data":1`), status: 400, code: wrong, detail: "upTo is an index, 1 or more, not 0", where: "/upTo"},
-		{name: "a snapshot with a condition", request: put("/journal/snapshot"), body: leads(`"upTo":1,"data":1`), headers: condition, status: 400, code: wrong, where: "If-Match", detail: "fencing token"},
 		{name: "no snapshot", request: get("/journal/snapshot"), status: 404, code: leadership.NotFound, detail: "read it from index 0"},
 		{name: "a journal after less than nothing", request: get("/journal?after=-1"), status: 400, code: wrong, detail: "after is the index of an entry, or 0, and not -1", where: "after"},
-		{name: "a journal after a text", request: get("/journal?after=last"), status: 400, code: wrong, detail: "after must be an integer in decimal digits", where: "after"},
 		{name: "a journal of too many", request: get("/journal?limit=1001"), status: 400, code: wrong, detail: "limit is from 1 to 1000, not 1001", where: "limit"},
-		{name: "a journal of none", request: get("/journal?limit=0"), status: 400, code: wrong, detail: "limit is from 1 to 1000, not 0", where: "limit"},
 		{name: "a journal that no member has applied", request: get("/journal?applied=3"), status: 400, code: wrong, detail: "name the member, too", where: "applied"},
 		{name: "a journal that was applied in part", request: get("/journal?member=node-2&applied=1.5"), status: 400, code: wrong, detail: "applied must be an integer", where: "applied"},
 		{name: "a journal of a bad member", request: get("/journal?member=a%20b"), status: 400, code: wrong, detail: "member is the candidate id", where: "member"},
@@ -593,7 +459,6 @@ func TestWrongSuccessionsAreRefused(t *testing.T) {
 		{name: "a stream with a limit", request: get("/journal?limit=1"), headers: stream, status: 400, code: wrong, detail: `"limit" is unknown; the known ones are: after, generation, member, applied`},
 		{name: "a stream after a bad id", request: get("/journal"), headers: append([]string{wire.LastEventIDHeader, "7.0"}, stream...), status: 400, code: wrong, detail: "must be the id of the last entry that was read", where: wire.LastEventIDHeader},
 		{name: "a journal with a condition", request: get("/journal"), headers: condition, status: 400, code: wrong, where: "If-Match", detail: "reads take If-None-Match"},
-		{name: "a journal with POST", request: to("/journal"), body: `{}`, status: 405, code: wire.MethodNotAllowed, detail: "this path allows GET"},
 		{name: "a journal in another format", request: get("/journal"), headers: []string{"Accept", "text/csv"}, status: 406, code: wire.NotAcceptable, detail: "application/json or text/event-stream"},
 	})
 }

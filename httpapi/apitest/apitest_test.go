@@ -51,16 +51,10 @@ func TestAnExchangeOutsideOfTheContractFails(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]Exchange{
 		"a member too many":                 exchange(toRenew, renewal, 200, isJSON, strings.TrimSuffix(held, "}")+`,"secret":1}`),
-		"a member too few":                  exchange(toRenew, renewal, 200, isJSON, strings.Replace(held, `"expiresInMs":30000,`, "", 1)),
-		"a leader of nothing":               exchange(toRenew, renewal, 200, isJSON, strings.Replace(vacant, `"state"`, `"leaderId":"agent-7","state"`, 1)),
-		"a number as text":                  exchange(toRenew, renewal, 200, isJSON, strings.Replace(held, `:9,`, `:"9",`, 1)),
 		"a duration as a number":            exchange(toRenew, renewal, 200, isJSON, strings.ReplaceAll(held, `"30s"`, `30`)),
 		"no instant":                        exchange(toRenew, renewal, 200, isJSON, strings.Replace(held, "2027-03-01T12:00:30Z", "soon", 1)),
 		"another code":                      exchange(toRenew, renewal, 409, isProblem, strings.ReplaceAll(lost, "LEASE_LOST", "LEASE_HELD")),
-		"another status in the problem":     exchange(toRenew, renewal, 409, isProblem, strings.Replace(lost, "409", "410", 1)),
-		"a problem with more":               exchange(toRenew, renewal, 409, isProblem, strings.TrimSuffix(lost, "}")+`,"stack":"..."}`),
 		"an unknown status":                 exchange(toRenew, renewal, 418, isProblem, lost),
-		"another content type":              exchange(toRenew, renewal, 409, isJSON, lost),
 		"a request that is not in it":       exchange(toRenew, strings.TrimSuffix(renewal, "}")+`,"x":1}`, 200, isJSON, held),
 		"a call that is not in it":          exchange("POST /v1/elections/planner:steal", renewal, 200, isJSON, held),
 		"an entry of a stream without data": exchange("GET /v1/elections/planner/journal", "", 200, "text/event-stream", "event: entry\nid: 1\ndata: {\"index\":1,\"fencingToken\":1,\"at\":\"2027-03-01T12:00:00Z\"}\n\n"),

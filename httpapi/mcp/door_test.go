@@ -118,21 +118,6 @@ func TestAnyInstanceGoesOnWithAHandle(t *testing.T) {
 	})
 }
 
-// The server would refuse a report in which a counter has fallen.
-func TestAReportHasWhatOtherInstancesWereTold(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fleet) {
-		one, two := connect(t, f.door(), ann()), connect(t, f.door(), ann())
-		handle := one.must("lead", args{"election": "reports", "leaseDuration": "10s"})["handle"]
-		two.must("report", args{"handle": handle, "progress": 5, "tasks": 2})
-		time.Sleep(time.Minute)
-		one.must("report", args{"handle": handle, "progress": 6, "health": "ok"})
-		time.Sleep(time.Minute)
-		if r := f.election("reports").Report.Report(); r.Progress != 6 || r.Tasks != 2 || r.Health != "ok" {
-			t.Errorf("the report is %+v", r)
-		}
-	})
-}
-
 // Were it only told at the next renewal, the caller could lead for some seconds beside the next
 // leader.
 func TestAnInstanceNoticesAtOnceThatAnotherOneHasStoppedTheLease(t *testing.T) {
@@ -334,20 +319,6 @@ func TestLeadingTellsOfTheEndOfTheTermBeforeTheNextRenewal(t *testing.T) {
 		}
 		if out["endsInMs"] != nil || time.Since(f.start) > 26*time.Hour {
 			t.Errorf("after the term, leading answers %v", out)
-		}
-	})
-}
-
-func TestALeaderThatAsksLateHearsWhatHasHappened(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fleet) {
-		door := f.door()
-		m := connect(t, door, ann())
-		led := m.must("lead", args{"election": "reports", "leaseDuration": "30s", "keep": "1h"})
-		connect(t, door, bob()).must("evict", args{"election": "reports", "fencingToken": 1, "reason": "it writes nonsense"})
-		time.Sleep(10 * time.Minute)
-		out := m.must("leading", args{"handle": led["handle"]})
-		if notices := out["notices"].([]any); out["leading"] != false || len(notices) != 1 || notices[0].(args)["kind"] != "evicted" {
-			t.Errorf("leading answers %v", out)
 		}
 	})
 }

@@ -130,13 +130,7 @@ func TestRequestsAreTimedUnderTheRoutesOfTheAPI(t *testing.T) {
 	if got := e.series(); !slices.Equal(got, want) {
 		t.Errorf("series\n%q\nwant\n%q", got, want)
 	}
-	for _, m := range e.collect() {
-		if d, ok := m.Data.(metricdata.Histogram[float64]); ok {
-			for _, p := range d.DataPoints {
-				noNames(t, m.Name, p.Attributes)
-			}
-		}
-	}
+	e.hasNoNames()
 }
 
 // What lies below the path of a door may hold names of elections.
@@ -153,19 +147,19 @@ func TestADoorHasTwoRoutes(t *testing.T) {
 	if got := e.series(); !slices.Equal(got, want) {
 		t.Errorf("series\n%q\nwant\n%q", got, want)
 	}
-	for _, m := range e.collect() {
-		if d, ok := m.Data.(metricdata.Histogram[float64]); ok {
-			for _, p := range d.DataPoints {
-				noNames(t, m.Name, p.Attributes)
-			}
-		}
-	}
+	e.hasNoNames()
 }
 
-func noNames(t *testing.T, name string, labels attribute.Set) {
-	t.Helper()
-	if text := labels.Encoded(attribute.DefaultEncoder()); strings.Contains(text, "e-") || strings.Contains(text, "example") || strings.Contains(text, "DANCE") {
-		t.Errorf("%s has %s", name, text)
+// hasNoNames wants no label that holds a name which a caller made up.
+func (e *edge) hasNoNames() {
+	e.Helper()
+	for _, m := range e.collect() {
+		d, _ := m.Data.(metricdata.Histogram[float64])
+		for _, p := range d.DataPoints {
+			if text := p.Attributes.Encoded(attribute.DefaultEncoder()); strings.Contains(text, "e-") || strings.Contains(text, "example") || strings.Contains(text, "DANCE") {
+				e.Errorf("%s has %s", m.Name, text)
+			}
+		}
 	}
 }
 

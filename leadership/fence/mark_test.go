@@ -24,17 +24,9 @@ func TestALowerTokenIsRefusedAndAHigherOneRaisesTheMark(t *testing.T) {
 		detail  string
 	}{
 		{"the first", fence.Mark{}, at(1), nil, ""},
-		{"the first that is seen here", fence.Mark{}, at(33), nil, ""},
 		{"the same", at(33), at(33), nil, ""},
-		{"the next", at(33), at(34), nil, ""},
-		{"the greatest", at(33), at(leadership.MaxToken), nil, ""},
 		{"one below", at(34), at(33), leadership.TokenStale, "token 33 of election \"planner\" is stale: 34 has written"},
-		{"none", at(34), at(0), leadership.InvalidArgument, "from 1 to"},
-		{"none, of a new resource", fence.Mark{}, at(0), leadership.InvalidArgument, "from 1 to"},
-		{"below nothing", at(34), at(-1), leadership.InvalidArgument, "from 1 to"},
-		{"beyond all", at(34), at(leadership.MaxToken + 1), leadership.InvalidArgument, "from 1 to"},
 		{"of another election", at(34), fence.Mark{Election: "reports", Token: 99}, leadership.InvalidArgument, "guarded by election \"planner\""},
-		{"of no election", at(34), fence.Mark{Token: 99}, leadership.InvalidArgument, "needs a name"},
 		{"beside a mark that is none", at(-1), at(34), leadership.RecordCorrupt, "an operator must repair it"},
 		{"beside a mark without an election", fence.Mark{Token: 3}, at(34), leadership.RecordCorrupt, "an operator must repair it"},
 		{"beside a mark without a token", at(0), at(34), leadership.RecordCorrupt, "an operator must repair it"},

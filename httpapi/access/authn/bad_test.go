@@ -64,46 +64,32 @@ func badTokens(i *issuertest.Issuer) []bad {
 	const algorithm, time_, malformed, shape = "only tokens signed with RS256", "whole seconds since 1970", "is malformed", "three parts of base64url"
 	return append(badHeaders(good), []bad{
 		{"expired", says("exp", in(-61*time.Second)), "has expired"},
-		{"expired long ago", says("exp", 1), "has expired"},
 		{"without an end", says("exp", nil), "no claim exp"},
 		{"not yet valid", says("nbf", in(2*time.Minute)), "not valid yet"},
 		{"issued in the future", says("iat", in(2*time.Minute)), "not valid yet"},
 		{"exp a string", says("exp", "4102444800"), time_},
 		{"exp a fraction", raw("exp", "4102444800.5"), time_},
-		{"exp with an exponent", raw("exp", "4e9"), time_},
-		{"exp beyond all numbers", raw("exp", "1e400"), time_},
 		{"exp beyond 64 bits", raw("exp", "18446744073709551617"), time_},
 		{"exp beyond the year 9999", raw("exp", "253402300800"), time_},
 		{"exp negative", raw("exp", "-1"), time_},
-		{"exp zero", raw("exp", "0"), time_},
 		{"exp null", raw("exp", "null"), time_},
-		{"nbf a string", says("nbf", "1"), time_},
 		{"iat true", raw("iat", "true"), time_},
 
 		{"another audience", says("aud", "https://elsewhere.test"), "another audience; ask the identity provider for one whose audience is " + audience},
 		{"an audience that begins alike", says("aud", audience+"/"), "another audience"},
-		{"an audience in capitals", says("aud", strings.ToUpper(audience)), "another audience"},
 		{"audiences without ours", says("aud", []string{"a", "b"}), "another audience"},
 		{"no audiences", says("aud", []string{}), "another audience"},
-		{"an empty audience", says("aud", ""), "another audience"},
 		{"without an audience", says("aud", nil), "another audience"},
 		{"an audience that is a number", says("aud", 7), malformed},
 		{"audiences with a number", says("aud", []any{audience, 7}), malformed},
-		{"audiences with null", says("aud", []any{audience, nil}), malformed},
-		{"an audience in an object", says("aud", map[string]any{audience: audience}), malformed},
-		{"audience null", raw("aud", "null"), malformed},
 
 		{"another issuer", says("iss", "https://elsewhere.test"), "another issuer; get one from " + i.URL()},
 		{"the issuer with a slash", says("iss", i.URL()+"/"), "another issuer"},
-		{"the issuer without its scheme", says("iss", strings.TrimPrefix(i.URL(), "https://")), "another issuer"},
-		{"the issuer in capitals", says("iss", strings.ToUpper(i.URL())), "another issuer"},
-		{"without an issuer", says("iss", nil), "another issuer"},
 		{"an issuer that is a list", says("iss", []string{i.URL()}), malformed},
 		{"a claim in capitals", raw("ISS", `"`+i.URL()+`","iss":"https://elsewhere.test"`), "each name once"},
 		{"an issuer in capitals only", with(issuertest.SignRaw(key, header(key, nil), strings.Replace(claims(nil), `"iss"`, `"ISS"`, 1))), "another issuer"},
 
 		{"without a subject", says("sub", nil), "claim sub"},
-		{"an empty subject", says("sub", ""), "claim sub"},
 		{"a subject that is a number", says("sub", 7), malformed},
 		{"a subject of several lines", says("sub", "ann\nbob"), "claim sub"},
 		{"a subject that is half a character", raw("sub", `"\ud800"`), "each name once"},
@@ -113,8 +99,6 @@ func badTokens(i *issuertest.Issuer) []bad {
 		{"a claim twice, once escaped", raw("sub", `"bob","s\u0075b":"ann"`), "each name once"},
 		{"a claim twice, deep down", raw("x", `[{"a":{"b":1,"b":2}}]`), "each name once"},
 		{"claims that are a list", with(issuertest.SignRaw(key, header(key, nil), "["+claims(nil)+"]")), "each name once"},
-		{"claims that are null", with(issuertest.SignRaw(key, header(key, nil), "null")), "each name once"},
-		{"claims and more", with(issuertest.SignRaw(key, header(key, nil), claims(nil)+"{}")), "each name once"},
 		{"claims that are not UTF-8", with(issuertest.SignRaw(key, header(key, nil), strings.Replace(claims(nil), ann, "ann\xff", 1))), "each name once"},
 		{"claims that are no JSON", with(issuertest.SignRaw(key, header(key, nil), "iss=me")), "each name once"},
 		{"claims as deep as can be", with(issuertest.SignRaw(key, header(key, nil), strings.Repeat("[", 5000))), "each name once"},
@@ -122,13 +106,10 @@ func badTokens(i *issuertest.Issuer) []bad {
 
 		{"alg none", headed(map[string]any{"alg": "none"}), algorithm},
 		{"alg none without a signature", with(issuertest.Encode([]byte(header(key, map[string]any{"alg": "none"}))) + "." + part[1] + "."), shape},
-		{"alg None", headed(map[string]any{"alg": "None"}), algorithm},
 		{"without alg", headed(map[string]any{"alg": nil}), algorithm},
-		{"alg a number", headed(map[string]any{"alg": 256}), algorithm},
 		{"alg in lower case", headed(map[string]any{"alg": "rs256"}), algorithm},
 		{"RS256 in name, RS384 in truth", signed("RS256", func(s []byte) []byte { return rs(key, crypto.SHA384, s) }), "signature"},
 		{"RS384", signed("RS384", func(s []byte) []byte { return rs(key, crypto.SHA384, s) }), algorithm},
-		{"RS512", signed("RS512", func(s []byte) []byte { return rs(key, crypto.SHA512, s) }), algorithm},
 		{"PS256", signed("PS256", func(s []byte) []byte { return ps(key, s) }), algorithm},
 		{"PS256 called RS256", signed("RS256", func(s []byte) []byte { return ps(key, s) }), "signature"},
 		{"HS256", signed("HS256", func(s []byte) []byte { return hs([]byte("secret"), s) }), algorithm},
@@ -139,9 +120,7 @@ func badTokens(i *issuertest.Issuer) []bad {
 		{"EdDSA", signed("EdDSA", func(s []byte) []byte { return s[:64] }), algorithm},
 
 		{"a signature of one byte", with(part[0] + "." + part[1] + ".AA"), "signature"},
-		{"a signature of half a byte", with(part[0] + "." + part[1] + ".A"), "signature"},
 		{"a signature of zeros", with(part[0] + "." + part[1] + "." + issuertest.Encode(make([]byte, 256))), "signature"},
-		{"a signature of ones", with(part[0] + "." + part[1] + "." + issuertest.Encode(bytes.Repeat([]byte{0xff}, 256))), "signature"},
 		{"a signature with a zero in front", with(part[0] + "." + part[1] + "." + issuertest.Encode(append([]byte{0}, issuertest.Signature(key, part[0]+"."+part[1])...))), "signature"},
 		{"a signature with its spare bits set", with(good[:len(good)-1] + string(good[len(good)-1]+1)), "signature"},
 		{"a signature that was cut", with(issuertest.CutSignature(good)), "Cloud Run has removed the signature"},
@@ -149,32 +128,20 @@ func badTokens(i *issuertest.Issuer) []bad {
 		{"another issuer's key", with(issuertest.SignRaw(issuertest.Key{ID: key.ID, Private: stranger()}, header(key, nil), claims(nil))), "signature"},
 
 		{"without a kid", headed(map[string]any{"kid": nil}), "in kid"},
-		{"an empty kid", headed(map[string]any{"kid": ""}), "in kid"},
 		{"a kid that is a number", headed(map[string]any{"kid": 1}), "in kid"},
 		{"an endless kid", headed(map[string]any{"kid": strings.Repeat("k", 129)}), "in kid"},
 		{"a kid that is a path", headed(map[string]any{"kid": "../../../../dev/null"}), "does not know the key"},
-		{"a kid that is SQL", headed(map[string]any{"kid": "x' UNION SELECT 'key"}), "does not know the key"},
-		{"a kid that is a URL", headed(map[string]any{"kid": "https://elsewhere.test/keys"}), "does not know the key"},
 		{"jku", headed(map[string]any{"jku": "https://elsewhere.test/keys"}), "none of jku"},
-		{"x5u", headed(map[string]any{"x5u": "https://elsewhere.test/keys"}), "none of jku"},
 		{"jwk", headed(map[string]any{"jwk": issuertest.JWK(key)}), "none of jku"},
-		{"x5c", headed(map[string]any{"x5c": []string{}}), "none of jku"},
 		{"crit", headed(map[string]any{"crit": []string{"exp"}}), "none of jku"},
-		{"b64", headed(map[string]any{"b64": false}), "none of jku"},
-		{"zip", headed(map[string]any{"zip": "DEF"}), "none of jku"},
 		{"a token to log out with", headed(map[string]any{"typ": "logout+jwt"}), "typ"},
-		{"typ a number", headed(map[string]any{"typ": 1}), "typ"},
 
 		{"huge", with(issuertest.SignRaw(key, header(key, nil), claims(map[string]any{"x": strings.Repeat("x", 8<<10)}))), "at most 8192 bytes"},
-		{"no dots", with(strings.ReplaceAll(good, ".", "")), shape},
 		{"one dot", with(part[0] + "." + part[1]), shape},
 		{"three dots", with(good + ".AAAA"), shape},
-		{"dots alone", with(".."), shape},
 		{"encrypted", with(good + "." + part[0] + "." + part[1]), shape},
 		{"padding", with(part[0] + "==." + part[1] + "." + part[2]), shape},
-		{"the other base64", with(part[0] + "+/." + part[1] + "." + part[2]), shape},
 		{"a line break in it", with(part[0] + "." + part[1][:8] + "\r\n" + part[1][8:] + "." + part[2]), shape},
-		{"an access token", with("ya29.a0AfH6SMBx"), shape},
 		{"a NUL in it", with(good + "\x00"), shape},
 	}...)
 }
@@ -190,18 +157,13 @@ func badHeaders(good string) []bad {
 		{"in a cookie", request("Cookie", "token="+good), "the request has no token"},
 		{"in another header", request("X-Serverless-Authorization", "Bearer "+good), "the request has no token"},
 		{"twice", request("Authorization", "Bearer "+good, "Authorization", "Bearer "+good), "more than once"},
-		{"two in one header", request("Authorization", "Bearer "+good+", Bearer "+good), "three parts"},
 		{"an empty header", request("Authorization", ""), shape},
 		{"no scheme", request("Authorization", good), shape},
-		{"no token", request("Authorization", "Bearer"), shape},
 		{"an empty token", request("Authorization", "Bearer "), "three parts"},
 		{"Basic", request("Authorization", "Basic "+good), shape},
-		{"Bearer with a colon", request("Authorization", "Bearer: "+good), shape},
 		{"two spaces", request("Authorization", "Bearer  "+good), "three parts"},
-		{"a tab", request("Authorization", "Bearer\t"+good), shape},
 		{"a space in front", request("Authorization", " Bearer "+good), shape},
 		{"a space behind", request("Authorization", "Bearer "+good+" "), "three parts"},
-		{"quotes", request("Authorization", `Bearer "`+good+`"`), "three parts"},
 	}
 }
 
@@ -256,7 +218,7 @@ func must[T any](v T, err error) T {
 
 func TestABadTokenIsRefusedWithAReason(t *testing.T) {
 	t.Parallel()
-	_ = sha512.New // RS384 and RS512 need it
+	_ = sha512.New // RS384 needs it
 	issuer := newIssuer(t)
 	o := verifier(t, issuer)
 	wantCaller(t, o, with(issuer.Token(audience, ann)), ann)

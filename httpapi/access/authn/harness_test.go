@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authn/issuertest"
@@ -28,6 +29,13 @@ var shared = sync.OnceValue(func() *rsa.PrivateKey { return must(rsa.GenerateKey
 func newIssuer(t testing.TB) *issuertest.Issuer {
 	t.Helper()
 	return issuertest.New(t, shared())
+}
+
+// bubble runs a test beside others, in a synctest bubble of its own.
+func bubble(t *testing.T, test func(*testing.T, *issuertest.Issuer)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { test(t, newIssuer(t)) })
 }
 
 // verifier returns an OIDC for the issuer. It runs until the test ends.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,9 +103,7 @@ func TestFailureOfAnIssuerIsLogged(t *testing.T) {
 }
 
 func TestCallersDoNotWaitForARefresh(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		issuer := newIssuer(t)
+	bubble(t, func(t *testing.T, issuer *issuertest.Issuer) {
 		o := verifier(t, issuer)
 		wantAsked(t, issuer, 1)
 		issuer.Break(hanging)
@@ -120,9 +117,7 @@ func TestCallersDoNotWaitForARefresh(t *testing.T) {
 }
 
 func TestNewKeyIsUsedAtOnceAndRemovedKeyEndsItsTokens(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		issuer := newIssuer(t)
+	bubble(t, func(t *testing.T, issuer *issuertest.Issuer) {
 		o := verifier(t, issuer)
 		first := lasting(issuer)
 		wantCaller(t, o, with(first), ann)
@@ -160,9 +155,7 @@ func TestAKeyThatChangesUnderItsNameEndsItsTokens(t *testing.T) {
 }
 
 func TestMadeUpKeysCostTheIssuerOneLookAMinute(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		issuer := newIssuer(t)
+	bubble(t, func(t *testing.T, issuer *issuertest.Issuer) {
 		issuer.SetMaxAge(24 * time.Hour)
 		o := verifier(t, issuer)
 		wantAsked(t, issuer, 1)
@@ -186,9 +179,7 @@ func TestMadeUpKeysCostTheIssuerOneLookAMinute(t *testing.T) {
 }
 
 func TestCallerDuringALookSharesIt(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		issuer := newIssuer(t)
+	bubble(t, func(t *testing.T, issuer *issuertest.Issuer) {
 		o := verifier(t, issuer)
 		wantAsked(t, issuer, 1)
 		claims := issuer.Claims(audience, ann)
@@ -203,9 +194,7 @@ func TestCallerDuringALookSharesIt(t *testing.T) {
 }
 
 func TestUnknownKeySaysWhenToRetry(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		issuer := newIssuer(t)
+	bubble(t, func(t *testing.T, issuer *issuertest.Issuer) {
 		o := verifier(t, issuer)
 		wantAsked(t, issuer, 1)
 		time.Sleep(20 * time.Second)
@@ -221,9 +210,7 @@ func TestUnknownKeySaysWhenToRetry(t *testing.T) {
 }
 
 func TestKeysServeForADayWhenTheirIssuerIsDown(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		issuer := newIssuer(t)
+	bubble(t, func(t *testing.T, issuer *issuertest.Issuer) {
 		o := verifier(t, issuer)
 		seen, unseen := lasting(issuer), issuer.Sign(map[string]any{"iss": issuer.URL(), "sub": "bob", "aud": audience, "exp": time.Now().Add(99 * time.Hour).Unix()})
 		wantCaller(t, o, with(seen), ann)
@@ -264,9 +251,7 @@ func TestSilentIssuerDoesNotDisownAKey(t *testing.T) {
 }
 
 func TestAgeOfKeysCountsFromTheRequest(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		issuer := newIssuer(t)
+	bubble(t, func(t *testing.T, issuer *issuertest.Issuer) {
 		issuer.Break(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(2 * time.Second)
 			well(issuer).ServeHTTP(w, r)
@@ -281,9 +266,7 @@ func TestAgeOfKeysCountsFromTheRequest(t *testing.T) {
 }
 
 func TestIssuerThatIsDownIsAskedLessAndLess(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		issuer := newIssuer(t)
+	bubble(t, func(t *testing.T, issuer *issuertest.Issuer) {
 		issuer.Break(down)
 		o := verifier(t, issuer)
 		token := lasting(issuer)
@@ -311,9 +294,7 @@ func TestIssuerThatIsDownIsAskedLessAndLess(t *testing.T) {
 }
 
 func TestCallersShareALookAndDoNotWaitForEver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		issuer := newIssuer(t)
+	bubble(t, func(t *testing.T, issuer *issuertest.Issuer) {
 		issuer.Break(hanging)
 		o := verifier(t, issuer)
 		token := issuer.Token(audience, ann)
@@ -341,9 +322,7 @@ func TestCallersShareALookAndDoNotWaitForEver(t *testing.T) {
 }
 
 func TestWithoutRunThereAreNoKeys(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		issuer := newIssuer(t)
+	bubble(t, func(t *testing.T, issuer *issuertest.Issuer) {
 		o := stopped(t, issuer)
 		began := time.Now()
 		wantUnavailable(t, o, with(issuer.Token(audience, ann)))
@@ -354,9 +333,7 @@ func TestWithoutRunThereAreNoKeys(t *testing.T) {
 }
 
 func TestRunEndsWhileItAsks(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		issuer := newIssuer(t)
+	bubble(t, func(t *testing.T, issuer *issuertest.Issuer) {
 		issuer.Break(hanging)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -365,19 +342,6 @@ func TestRunEndsWhileItAsks(t *testing.T) {
 			t.Errorf("Run: %v after %v", err, time.Since(began))
 		}
 	})
-}
-
-func TestConfiguredClockIsUsed(t *testing.T) {
-	t.Parallel()
-	var ahead atomic.Int64
-	issuer := newIssuer(t)
-	o := verifier(t, issuer, func(c *authn.OIDCConfig) {
-		c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-	})
-	token := issuer.Token(audience, ann)
-	wantCaller(t, o, with(token), ann)
-	ahead.Store(int64(2 * time.Hour))
-	wantUnauthenticated(t, o, with(token), "has expired")
 }
 
 func TestUntrustworthyDocumentLeavesNoKeys(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"regent/httpapi/access/authn"
@@ -36,20 +35,15 @@ func TestGoodTokenNamesItsCaller(t *testing.T) {
 		{"without iat", nil, map[string]any{"iat": nil}, ann},
 		{"with unknown claims", nil, map[string]any{"google": map[string]any{"compute_engine": []any{1, nil, map[string]any{}}}}, ann},
 		{"an access token in JWT", map[string]any{"typ": "at+jwt"}, nil, ann},
-		{"typ in full", map[string]any{"typ": "application/JWT"}, nil, ann},
 		{"without typ", map[string]any{"typ": nil}, nil, ann},
-		{"with a thumbprint", map[string]any{"x5t": "abc"}, nil, ann},
 		{"without an e-mail", nil, map[string]any{"email": nil}, nameless},
 		{"an e-mail that is not verified", nil, map[string]any{"email_verified": false}, nameless},
-		{"an e-mail that is said to be verified in words", nil, map[string]any{"email_verified": "true"}, nameless},
 		{"an e-mail of which nothing is said", nil, map[string]any{"email_verified": nil}, nameless},
 		{"an e-mail without a host", nil, map[string]any{"email": "ann"}, nameless},
-		{"an e-mail with two hosts", nil, map[string]any{"email": "ann@agents.test@x"}, nameless},
 		{"an e-mail that looks like another principal", nil, map[string]any{"email": "https://issuer.test|bob@x"}, nameless},
 		{"an e-mail with a line break", nil, map[string]any{"email": "ann@agents.test\n"}, nameless},
 		{"an e-mail that is a pattern", nil, map[string]any{"email": "*@agents.test"}, nameless},
 		{"an endless e-mail", nil, map[string]any{"email": "ann@" + strings.Repeat("a", 251)}, nameless},
-		{"an e-mail that is a list", nil, map[string]any{"email": []string{ann}}, nameless},
 		{"the longest subject", nil, map[string]any{"sub": strings.Repeat("a", 255), "email": nil}, issuer.URL() + "|" + strings.Repeat("a", 255)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -156,9 +150,7 @@ func TestNumberOfRememberedTokensIsBounded(t *testing.T) {
 }
 
 func TestARememberedTokenEndsWhenItExpires(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		issuer := newIssuer(t)
+	bubble(t, func(t *testing.T, issuer *issuertest.Issuer) {
 		o := verifier(t, issuer)
 		token := issuer.Token(audience, ann) // for an hour
 		wantCaller(t, o, with(token), ann)

@@ -45,7 +45,6 @@ func TestPlatformBelievesWhatCloudRunHasChecked(t *testing.T) {
 		{"X-Serverless-Authorization", []string{serverless, cut}, ""},
 		{"both, and the other is for another audience", []string{serverless, cut, authorization, bearer("opaque")}, ""},
 		{"both, and the other has its signature", []string{serverless, cut, authorization, bearer(issuer.Sign(google(bob)))}, ""},
-		{"both, and the other twice", []string{serverless, cut, authorization, "Basic eDp5", authorization, "Basic eDp5"}, ""},
 		{"Google's other name", []string{authorization, bearer(checked(map[string]any{"iss": "accounts.google.com"}))}, ""},
 		{"just expired", []string{authorization, bearer(checked(map[string]any{"exp": now - 50}))}, ""},
 
@@ -55,7 +54,6 @@ func TestPlatformBelievesWhatCloudRunHasChecked(t *testing.T) {
 		{"a real signature in the header of Cloud Run", []string{serverless, bearer(whole)}, "not checked by the platform"},
 		{"a real signature where Cloud Run looks, and a forged one where not", []string{serverless, bearer(whole), authorization, cut}, "not checked by the platform"},
 		{"the marker in both", []string{serverless, cut, authorization, cut}, "only one was checked"},
-		{"the marker in both, in another scheme", []string{serverless, cut, authorization, "bearer\t" + checked(bob)}, "only one was checked"},
 		{"the marker in a second one", []string{serverless, cut, authorization, "Basic x", authorization, cut}, "only one was checked"},
 		{"an empty header of Cloud Run", []string{serverless, "", authorization, bearer("opaque")}, serverless + " must be"},
 		{"another scheme in the header of Cloud Run", []string{serverless, "Basic x"}, serverless + " must be"},
@@ -63,26 +61,17 @@ func TestPlatformBelievesWhatCloudRunHasChecked(t *testing.T) {
 		{"Authorization twice", []string{authorization, cut, authorization, cut}, "more than once"},
 		{"IAP's header", []string{"X-Goog-IAP-JWT-Assertion", checked(nil)}, "came through Identity-Aware Proxy"},
 		{"names in headers", []string{"X-Goog-Authenticated-User-Email", "accounts.google.com:" + ann, "X-Forwarded-User", ann, "X-Forwarded-Email", ann, "X-Forwarded-For", "127.0.0.1"}, "the request has no token"},
-		{"half a marker", []string{authorization, cut[:len(cut)-1]}, "not checked by the platform"},
 		{"more than a marker", []string{authorization, cut + "A"}, "not checked by the platform"},
 		{"a marker in lower case", []string{authorization, strings.Replace(cut, "SIGNATURE", "signature", 1)}, "not checked by the platform"},
 		{"without the last part", []string{authorization, cut[:strings.LastIndexByte(cut, '.')]}, "three parts"},
-		{"an empty signature", []string{authorization, cut[:strings.LastIndexByte(cut, '.')+1]}, "three parts"},
-		{"an access token", []string{authorization, bearer("ya29.a0AfH6SMBx")}, "three parts"},
 		{"alg none", []string{authorization, bearer(issuertest.Encode([]byte(`{"alg":"none"}`)) + "." + strings.Split(whole, ".")[1] + ".SIGNATURE_REMOVED_BY_GOOGLE")}, "RS256"},
 		{"huge", []string{authorization, bearer(checked(map[string]any{"x": strings.Repeat("x", 8<<10)}))}, "at most 8192 bytes"},
 		{"another issuer", []string{authorization, bearer(checked(map[string]any{"iss": issuer.URL()}))}, "issuer of the token must be https://accounts.google.com"},
-		{"Google with a slash", []string{authorization, bearer(checked(map[string]any{"iss": "https://accounts.google.com/"}))}, "issuer"},
 		{"Google without TLS", []string{authorization, bearer(checked(map[string]any{"iss": "http://accounts.google.com"}))}, "issuer"},
 		{"another audience", []string{authorization, bearer(checked(map[string]any{"aud": audience + "/"}))}, "another audience"},
-		{"an empty audience", []string{authorization, bearer(checked(map[string]any{"aud": ""}))}, "another audience"},
 		{"expired", []string{authorization, bearer(checked(map[string]any{"exp": now - 61}))}, "has expired"},
 		{"not yet valid", []string{authorization, bearer(checked(map[string]any{"nbf": now + 120}))}, "not valid yet"},
-		{"issued in the future", []string{authorization, bearer(checked(map[string]any{"iat": now + 120}))}, "not valid yet"},
-		{"exp a string", []string{authorization, bearer(checked(map[string]any{"exp": "4102444800"}))}, "malformed"},
 		{"an e-mail that is not verified", []string{authorization, bearer(checked(map[string]any{"email_verified": false}))}, "no verified e-mail"},
-		{"no e-mail", []string{authorization, bearer(checked(map[string]any{"email": ""}))}, "no verified e-mail"},
-		{"an e-mail that is none", []string{authorization, bearer(checked(map[string]any{"email": "ann"}))}, "no verified e-mail"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := request(c.headers...)
@@ -125,12 +114,4 @@ func TestPlatformNeedsCloudRunAndAnAudience(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", c.config, err, c.says)
 		}
 	}
-}
-
-func TestVerifierRefusesTokenWithoutSignature(t *testing.T) {
-	t.Parallel()
-	issuer := newIssuer(t)
-	cut := issuertest.CutSignature(issuer.Token(audience, ann))
-	wantUnauthenticated(t, verifier(t, issuer), request(serverless, "Bearer "+cut), "the request has no token")
-	wantUnauthenticated(t, verifier(t, issuer), with(cut), "signature")
 }

@@ -58,6 +58,23 @@ grants:
 	}
 }
 
+// serve returns a service in a bubble, behind a gate with the policy of the moment.
+func serve(t *testing.T, policy func() *authz.Policy) *instance.Guarded {
+	t.Helper()
+	start := time.Now()
+	inst, err := instance.New(instance.Config{
+		Store: memory.New(memory.Config{}), Name: "test", Alone: true, Now: func() time.Duration { return time.Since(start) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	running.Go(func() { inst.Run(ctx) })
+	t.Cleanup(func() { stop(); running.Wait() })
+	return instance.Guard(inst, authz.NewGate(policy, func(context.Context, authz.Record) {}))
+}
+
 // A candidate whose grant was taken away while it stood in line never leads, and the next one does.
 func TestAWaiterWithoutRightsIsNotGranted(t *testing.T) {
 	t.Parallel()
@@ -71,18 +88,7 @@ func TestAWaiterWithoutRightsIsNotGranted(t *testing.T) {
 		}
 		var policy atomic.Pointer[authz.Policy]
 		policy.Store(parse("leader@test, bob@test, cy@test"))
-		start := time.Now()
-		inst, err := instance.New(instance.Config{
-			Store: memory.New(memory.Config{}), Name: "test", Alone: true, Now: func() time.Duration { return time.Since(start) },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-		var running sync.WaitGroup
-		running.Go(func() { inst.Run(ctx) })
-		defer func() { stop(); running.Wait() }()
-		service := instance.Guard(inst, authz.NewGate(policy.Load, func(context.Context, authz.Record) {}))
+		service := serve(t, policy.Load)
 
 		leader, err := service.Acquire(by(t, "leader"), leadership.AcquireRequest{Election: "jobs", CandidateID: "leader"})
 		if err != nil {
@@ -253,18 +259,7 @@ func TestAWaiterWhoseParentWasTakenAwayIsNotGranted(t *testing.T) {
 		}
 		var policy atomic.Pointer[authz.Policy]
 		policy.Store(parse("global, orders.eu"))
-		start := time.Now()
-		inst, err := instance.New(instance.Config{
-			Store: memory.New(memory.Config{}), Name: "test", Alone: true, Now: func() time.Duration { return time.Since(start) },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-		var running sync.WaitGroup
-		running.Go(func() { inst.Run(ctx) })
-		defer func() { stop(); running.Wait() }()
-		service := instance.Guard(inst, authz.NewGate(policy.Load, func(context.Context, authz.Record) {}))
+		service := serve(t, policy.Load)
 
 		leader, err := service.Acquire(by(t, "leader"), leadership.AcquireRequest{Election: "global", CandidateID: "leader"})
 		if err != nil {

@@ -164,13 +164,6 @@ func TestAWriteIsRefusedWhileTheElectionIsReadOnly(t *testing.T) {
 	})
 }
 
-func TestAReadGoesOnWhileTheElectionIsReadOnly(t *testing.T) {
-	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
-		w.readOnly.Store(true)
-		w.wantIn(w.check(33))
-	})
-}
-
 func TestAnswerIsReusedWithinMaxAge(t *testing.T) {
 	withFixture(t, httpfence.ChecksConfig{}, func(_ *testing.T, w *fixture) {
 		w.wantIn(w.check(33))
@@ -540,18 +533,4 @@ func TestInvalidChecksConfigIsRefused(t *testing.T) {
 	if _, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: anyElection{}}); err != nil {
 		t.Error(err)
 	}
-}
-
-func BenchmarkCheck(b *testing.B) {
-	c, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: anyElection{}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if err := c.Check(b.Context(), mark(33)); err != nil {
-				b.Error(err)
-			}
-		}
-	})
 }

@@ -144,32 +144,6 @@ func TestALeaderThatWasOvertakenIsRefusedWithTheNewestToken(t *testing.T) {
 	}
 }
 
-func TestHandlerGetsTheMark(t *testing.T) {
-	t.Parallel()
-	h := gate(t, httpfence.Config{Marks: new(httpfence.Memory)})
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, command(33))
-	if got, want := w.Body.String(), "planner 33 true"; got != want {
-		t.Errorf("the handler answered %q, want %q", got, want)
-	}
-	if _, ok := httpfence.FromContext(t.Context()); ok {
-		t.Error("there is a mark in a context that came through no gate")
-	}
-}
-
-func TestRequestWithoutHeadersIsRefused(t *testing.T) {
-	t.Parallel()
-	h := gate(t, httpfence.Config{Marks: new(httpfence.Memory)})
-	r := command(33)
-	r.Header.Add(httpfence.TokenHeader, "33")
-	reply := send(h, r)
-	wantStatus(t, reply, http.StatusBadRequest)
-	refusal := wantRefusal(t, httpfence.Refusal(reply), leadership.InvalidArgument)
-	if refusal.Field != httpfence.TokenHeader || !strings.Contains(refusal.Detail, "send it once") {
-		t.Errorf("refused for %q: %q", refusal.Field, refusal.Detail)
-	}
-}
-
 func TestResourceMayDependOnTheRequest(t *testing.T) {
 	t.Parallel()
 	memory := new(httpfence.Memory)

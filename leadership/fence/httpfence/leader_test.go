@@ -132,8 +132,3 @@ func TestRefusalIgnoresOtherReplies(t *testing.T) {
 		}
 	}
 }
-
-var (
-	_ httpfence.Checker = (*httpfence.Checks)(nil)
-	_ httpfence.Marks   = (*httpfence.Memory)(nil)
-)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -114,11 +113,8 @@ func TestAMessageWithoutAValidStampIsNotHandled(t *testing.T) {
 	}{
 		"no token":                {"fencingToken", "", "fencingToken"},
 		"a token of another form": {"fencingToken", "034", "fencingToken"},
-		"a token with a sign":     {"fencingToken", "+34", "fencingToken"},
 		"a token of zero":         {"fencingToken", "0", "fencingToken"},
-		"a token that is no int":  {"fencingToken", "1e3", "fencingToken"},
 		"too high a token":        {"fencingToken", "9007199254740992", "fencingToken"},
-		"far too high a token":    {"fencingToken", strings.Repeat("9", 100), "fencingToken"},
 		"no election":             {"election", "", "election"},
 		"another election":        {"election", "gardener", "election"},
 		"no possible election":    {"election", "-", "election"},

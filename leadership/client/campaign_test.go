@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -65,49 +66,32 @@ func TestACampaignGoesOnWhenTheLeaseThatItFoundWasOver(t *testing.T) {
 }
 
 func TestCancelledCampaignLeavesNoLease(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		ctx, stop := context.WithCancel(t.Context())
-		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			response, err := send()
-			if strings.HasSuffix(r.URL.Path, wire.Acquire) {
-				stop()
-				return nil, errLostReply
-			}
-			return response, err
-		})
-		if l, err := agent.Campaign(ctx, "reports"); !errors.Is(err, context.Canceled) || l != nil {
-			t.Errorf("Campaign returned %v", err)
-		}
-		if got := leader(t, server); got != "" {
-			t.Errorf("%q leads, and does not know it", got)
-		}
-	})
-}
-
-func TestCancelledCampaignLeavesNoLeaseThoughReadsFail(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		ctx, stop := context.WithCancel(t.Context())
-		reads := 0
-		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if r.Method == http.MethodGet {
-				if reads++; reads <= 3 {
-					return nil, errLostReply
+	for _, failing := range []int{0, 3} { // reads
+		t.Run(fmt.Sprint(failing, " reads fail"), func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *clienttest.Server) {
+				ctx, stop := context.WithCancel(t.Context())
+				agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+					if r.Method == http.MethodGet {
+						if failing--; failing >= 0 {
+							return nil, errLostReply
+						}
+					}
+					response, err := send()
+					if strings.HasSuffix(r.URL.Path, wire.Acquire) {
+						stop()
+						return nil, errLostReply
+					}
+					return response, err
+				})
+				if l, err := agent.Campaign(ctx, "reports"); !errors.Is(err, context.Canceled) || l != nil {
+					t.Errorf("Campaign returned %v", err)
 				}
-			}
-			response, err := send()
-			if strings.HasSuffix(r.URL.Path, wire.Acquire) {
-				stop()
-				return nil, errLostReply
-			}
-			return response, err
+				if got := leader(t, server); got != "" {
+					t.Errorf("%q leads, and does not know it", got)
+				}
+			})
 		})
-		if l, err := agent.Campaign(ctx, "reports"); !errors.Is(err, context.Canceled) || l != nil {
-			t.Errorf("Campaign returned %v", err)
-		}
-		if got := leader(t, server); got != "" {
-			t.Errorf("%q leads, and does not know it", got)
-		}
-	})
+	}
 }
 
 func TestGrantThatArrivesTooLateIsAnErrorAndIsReleased(t *testing.T) {
@@ -184,63 +168,6 @@ func TestReplyAfterTheDeadlineDoesNotMakeALeader(t *testing.T) {
 			t.Errorf("token %d with %v left; want a lease that was asked for again", l.Token(), l.Remaining())
 		}
 		l.Resign(t.Context())
-	})
-}
-
-func TestGrantThatArrivesTooLateIsRetriedSoon(t *testing.T) {
-	const failures, late = 8, 3
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		var answered time.Time
-		var pauses []time.Duration // before each call but the first
-		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if !strings.HasSuffix(r.URL.Path, wire.Acquire) {
-				return send()
-			}
-			if !answered.IsZero() {
-				pauses = append(pauses, time.Since(answered))
-			}
-			defer func() { answered = time.Now() }()
-			if len(pauses) < failures {
-				return nil, errLostReply // before it arrived
-			}
-			response, err := send()
-			if len(pauses) < failures+late {
-				time.Sleep(29 * time.Second)
-			}
-			return response, err
-		})
-		l := lead(t, agent)
-		defer l.Resign(t.Context())
-		if l.Token() != 1 || l.Remaining() < 28*time.Second {
-			t.Errorf("token %d with %v left: it was asked for again when it had run out", l.Token(), l.Remaining())
-		}
-		if len(pauses) != failures+late {
-			t.Fatalf("it was asked for again after %v", pauses)
-		}
-		if slowed := pauses[failures-1]; slowed < 3*time.Second {
-			t.Errorf("after %d failures the pause is %v: the campaign has not slowed down", failures, slowed)
-		}
-		// it restarts once, and then grows as after any failure
-		for i, pause := range pauses[failures:] {
-			if most := 100 * time.Millisecond << i; pause < most/2 || pause > most {
-				t.Errorf("after late grant %d the pause is %v, want from %v to %v", i+1, pause, most/2, most)
-			}
-		}
-	})
-}
-
-func TestLeaseGrantedAfterAWaitLastsItsFullTime(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		first := lead(t, server.Client(named("ann")))
-		go func() {
-			time.Sleep(50 * time.Second)
-			first.Resign(t.Context())
-		}()
-		second := lead(t, server.Client(named("bob")))
-		if left := second.Remaining(); left < 28*time.Second {
-			t.Errorf("a lease of 30s that was waited for lasts %v", left)
-		}
-		second.Resign(t.Context())
 	})
 }
 

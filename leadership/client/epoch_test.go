@@ -63,23 +63,6 @@ func TestALeaderGoesOnUnderTheTokenOfANewEpoch(t *testing.T) {
 	})
 }
 
-func TestTwoEpochsBetweenTwoRenewalsAreOne(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		inEpochs(t, server)
-		c, heard := noticing(t, server, named("ann"))
-		l := lead(t, c)
-		heard.take()
-		newEpoch(t, server, 1)
-		newEpoch(t, server, 2)
-		time.Sleep(11 * time.Second)
-		got := heard.take()
-		if n := len(slices.DeleteFunc(got, func(n client.Notice) bool { return n.Kind != client.NoticeNewEpoch })); l.Token() != 3 || !l.Valid() || n != 1 {
-			t.Errorf("it has token %d, with %d notices", l.Token(), n)
-		}
-		l.Resign(t.Context())
-	})
-}
-
 func TestOneOfManyLeasesThatAreRenewedTogetherGetsANewEpoch(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		inEpochs(t, server)

@@ -45,31 +45,6 @@ func TestWatchYieldsTheStateAndThenEachEvent(t *testing.T) {
 	})
 }
 
-func TestNewsMatchesTheServersMessages(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &scriptedServer{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8))}}
-		var got []client.News
-		for n, err := range s.client(t).Watch(t.Context(), one) {
-			if got = append(got, n); err != nil || len(got) == 2 {
-				break
-			}
-		}
-		want := []client.News{
-			{Cursor: "7", Lease: &leadership.Lease{
-				Election: "planner", State: leadership.Held, LeaderID: "ann", Token: 3, Revision: 7, LeaseDuration: 30 * time.Second,
-				ExpiresIn: 30 * time.Second, Config: leadership.Config{LeaseDuration: 30 * time.Second},
-			}},
-			{Cursor: "8", Event: &leadership.Event{
-				Election: "planner", Revision: 8, Type: leadership.EventUpdated, At: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC), LeaderID: "ann", Token: 3,
-			}},
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
-	})
-}
-
 func TestWatchOfAllYieldsEachStateAndThenReady(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

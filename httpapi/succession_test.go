@@ -545,7 +545,7 @@ func TestWrongSuccessionsAreRefused(t *testing.T) {
 		{name: "a hand-over with GET", request: get(":handOver"), status: 405, code: wire.MethodNotAllowed, detail: "this path allows POST"},
 		{name: "ready without a hand-over", request: to(":ready"), body: asOther + `,"fencingToken":1}`, status: 409, code: leadership.NotEligible, detail: "is not the successor"},
 		{name: "ready in an election that does not exist", request: "POST /v1/elections/other:ready", body: asOther + `,"fencingToken":1}`, status: 404, code: leadership.NotFound},
-		{name: "a yield without a successor", request: to(":yield"), body: asLeader, status: 409, code: leadership.NotReady, detail: "go on until it is, or release the lease"},
+		{name: "a yield without a successor", request: to(":yield"), body: asLeader, status: 409, code: leadership.NotReady, detail: "yield again once it is, or release the lease"},
 		{name: "a yield by another key", request: to(":yield"), body: asStranger, status: 409, code: leadership.LeaseLost},
 		{name: "a yield of a ticket", request: to(":yield"), body: leads(`"ticket":"t"`), status: 400, code: wrong, detail: "unknown field", where: "/ticket"},
 

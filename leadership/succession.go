@@ -283,11 +283,11 @@ func SayReady(s Snapshot, c Renewal) (Change, error) {
 // YieldWindow, and by the end of the lease, the line goes on.
 //
 // As Release does, it leaves a term that is over as it is. A caller that has sent a yield must not
-// act as the leader again before each yield that it sent was answered: a copy that is still under
-// way counts when it arrives.
+// act as the leader again, whatever the answer: a copy that is still under way counts when it
+// arrives, also after another one was refused.
 //
 // Errors: NotReady, while the successor has not said that it is ready, or is barred, or if a limit
-// ends the term within half a lease: release then; LeaseLost.
+// ends the term within half a lease: yield again later, or release; LeaseLost.
 func Yield(s Snapshot, c Renewal) (Change, error) {
 	r := s.Record
 	c = c.after(r)
@@ -299,12 +299,12 @@ func Yield(s Snapshot, c Renewal) (Change, error) {
 	case !s.Live():
 		return Change{}, s.refuseLost(c)
 	case now.Ready == "" || now.Ready != s.successor():
-		return Change{}, s.refuse(NotReady, "the successor in election %q is not ready; go on until it is, or release the lease", r.Election)
+		return Change{}, s.refuse(NotReady, "the successor in election %q is not ready; yield again once it is, or release the lease", r.Election)
 	case r.yields(s.Now) != "":
 		return Change{}, s.refuse(NotReady, "the term in election %q ends for another reason (%s); release the lease", r.Election, r.EndsBecause)
 	}
 	if why, barred := s.barrier(r.Standing.Succession.Ready, nil); barred {
-		return Change{}, s.refuse(NotReady, "the successor in election %q cannot be granted the lease now (%s); go on, name another one, or release the lease", r.Election, why.Code)
+		return Change{}, s.refuse(NotReady, "the successor in election %q cannot be granted the lease now (%s); name another one, or release the lease", r.Election, why.Code)
 	}
 	ch := s.change()
 	now := &ch.Record.Standing.Succession

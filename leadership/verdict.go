@@ -124,7 +124,8 @@ func (c StepDownCommand) validate() (field string, err error) {
 }
 
 // StepDown is Release with a reason. With For its candidate is banned for a while. Candidates take
-// at most half of the room for overrides, so that operators can always give orders.
+// at most half of the room for overrides, so that operators can always give orders. A caller that
+// has sent one must not act as the leader again, whatever the answer: see the package's "Repeats".
 //
 // Errors: LeaseLost, as Release; LimitExceeded, if there is no room for the ban: release then.
 func StepDown(s Snapshot, c StepDownCommand) (Change, error) {
@@ -146,7 +147,7 @@ func StepDown(s Snapshot, c StepDownCommand) (Change, error) {
 	*overrides = NewOverrides(append(ch.Record.Standing.overrides(s.Now), o))
 	e.Detail = o.detailOf(s.Record.yields(s.Now))
 	if err := overrides.limit(s, MaxOverrides/2, maxOverrideBytes/2); err != nil {
-		return Change{}, s.refuse(LimitExceeded, "election %q has too many overrides for a candidate to add one of its own, so it still leads; step down without for", s.Record.Election)
+		return Change{}, s.refuse(LimitExceeded, "election %q has too many overrides for a candidate to add one of its own; step down without for", s.Record.Election)
 	}
 	return ch, nil
 }

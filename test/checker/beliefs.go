@@ -74,7 +74,7 @@ func (c Call) lasts() time.Duration {
 }
 
 // yieldsOf is, for each token whose leader has yielded, when the leader asked to: by then it has
-// stopped. If several calls asked, as after a lost reply, the first counts.
+// stopped. If several calls asked, the first counts, also if it was refused as too early.
 func yieldsOf(t truth, calls []Call) map[grantID]time.Duration {
 	yielded := make(map[grantID]bool)
 	for e, events := range t {
@@ -87,7 +87,7 @@ func yieldsOf(t truth, calls []Call) map[grantID]time.Duration {
 	asked := make(map[grantID]time.Duration)
 	for _, c := range calls {
 		id := grantID{c.Election, c.Token}
-		if at, known := asked[id]; c.Verb == Yield && yielded[id] && !c.refused() && (!known || c.Asked < at) {
+		if at, known := asked[id]; c.Verb == Yield && yielded[id] && (!c.refused() || c.Code == leadership.NotReady) && (!known || c.Asked < at) {
 			asked[id] = c.Asked
 		}
 	}

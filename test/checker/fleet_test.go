@@ -334,7 +334,7 @@ func (w *scene) send(c *client, call checker.Call) {
 		w.learn(c, call)
 	}
 	w.recorded.Calls = append(w.recorded.Calls, call)
-	if call.Verb == checker.Release || call.Verb == checker.StepDown || call.Verb == checker.Yield && call.Code != leadership.NotReady {
+	if call.Verb == checker.Release || call.Verb == checker.StepDown || call.Verb == checker.Yield {
 		c.id, c.token = "", 0 // its key is spent
 	}
 	if c.token > 0 && call.Asked < c.until && w.rng.IntN(3) == 0 {

@@ -43,7 +43,7 @@ func handedOver(tb testing.TB) checker.Recording {
 	p.at(39*s, checker.Call{Verb: checker.Acquire, Candidate: "dot"})                                                      // r21: revisions 13 and 14, token 3
 	r := p.recording()
 	r.Beliefs = []checker.Belief{
-		{Who: "ann", Election: "planner", Token: 1, From: 10*s + 5*ms, Until: 19*s - 5*ms},
+		{Who: "ann", Election: "planner", Token: 1, From: 10*s + 5*ms, Until: 16*s - 5*ms},
 		{Who: "bob", Election: "planner", Token: 2, From: 23*s + 5*ms, Until: 27*s - 5*ms},
 		{Who: "dot", Election: "planner", Token: 3, From: 39*s + 5*ms, Until: 60 * s},
 	}
@@ -102,7 +102,7 @@ func TestBrokenHandOversAreFound(t *testing.T) {
 		{"a grant to another in the successor's time", ho, func(r *checker.Recording) {
 			r.History[12].At, r.History[13].At = begin.Add(37*s-1), begin.Add(39*s)
 		}, kindsOf(checker.Stolen)},
-		{"a belief beyond the yield", me2, func(r *checker.Recording) { r.Beliefs[0].Until = 19*s - 4*ms }, kindsOf(checker.Outlived)},
+		{"a belief beyond a yield that came too early", me2, func(r *checker.Recording) { r.Beliefs[0].Until = 16*s - 4*ms }, kindsOf(checker.Outlived)},
 		{"a yield that the history has not", checker.ID, func(r *checker.Recording) { r.History[11].Type = leadership.EventUpdated; r.History = r.History[:12] }, kindsOf(checker.Missing, checker.Missing)},
 		{"a successor that the history has not", checker.ID, func(r *checker.Recording) { r.History[4].Type = leadership.EventUpdated }, kindsOf(checker.Missing)},
 		{"a hand-over that the history has not", checker.ID, func(r *checker.Recording) { r.History[3].Type = leadership.EventUpdated }, kindsOf(checker.Missing)},

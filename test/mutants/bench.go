@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -92,6 +93,10 @@ func (b *bench) try(ctx context.Context, m Mutant, tests Tests, emulators bool) 
 	}
 	began := time.Now()
 	v.Outcome, v.Why = b.ask(ctx, m, tests)
+	if v.Outcome == NotTried { // there may be a long form alone
+		tests.long, v.Tests.long = true, true
+		v.Outcome, v.Why = b.ask(ctx, m, tests)
+	}
 	if tests.Names != "" && (v.Outcome == Survived || v.Outcome == Broken && b.sound[tests].err == errNoTests) {
 		v.Tests.Names = ""
 		v.Outcome, v.Why = b.ask(ctx, m, v.Tests)
@@ -224,7 +229,7 @@ func (b *bench) run(ctx context.Context, tests Tests, built build, bug string, e
 		return "", nil, err
 	}
 	defer output.Close()
-	cmd := exec.CommandContext(ctx, built.file, "-test.run="+tests.pattern(), "-test.short", "-test.v", "-test.failfast", "-test.timeout="+limit.String())
+	cmd := exec.CommandContext(ctx, built.file, "-test.run="+tests.pattern(), "-test.short="+strconv.FormatBool(!tests.long), "-test.v", "-test.failfast", "-test.timeout="+limit.String())
 	cmd.Dir, cmd.Env = filepath.Join(b.root, tests.Dir), environ(built.list, bug, emulators)
 	cmd.Stdout, cmd.Stderr = output, output
 	ended := cmd.Run()

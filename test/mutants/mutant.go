@@ -66,12 +66,13 @@ func Properties() []Property {
 	}
 }
 
-// Tests are those of one package, in their short form.
+// Tests are those of one package, in their short form if they have one.
 type Tests struct {
 	Dir string // of the package, from the root of the module
 	// Names are tests to try before all others, separated by "|", where the whole package is slow.
 	// They may be gone.
 	Names string
+	long  bool // the short form is skipped
 }
 
 // pattern is what the tests are given for -test.run.
@@ -146,7 +147,7 @@ func (m *Mutant) member(line string) error {
 		m.Like = value
 	case "Caught-by":
 		dir, names, _ := strings.Cut(value, " ")
-		m.By = append(m.By, Tests{dir, names})
+		m.By = append(m.By, Tests{Dir: dir, Names: names})
 	case "Set":
 		m.Quick, m.Emulators = value == "quick", value == "emulators"
 		if !m.Quick && !m.Emulators {

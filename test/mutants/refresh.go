@@ -107,7 +107,7 @@ func (t Tests) left(root string) Tests {
 			left = append(left, name)
 		}
 	}
-	return Tests{t.Dir, strings.Join(left, "|")}
+	return Tests{Dir: t.Dir, Names: strings.Join(left, "|")}
 }
 
 // locate returns the patch with so much of its context, and for that file, that it applies.

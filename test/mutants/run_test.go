@@ -54,6 +54,13 @@ func TestThatHangs(t *testing.T) {
 	}
 }
 
+func TestLong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long")
+	}
+	TestOf(t)
+}
+
 func TestShapes(t *testing.T) {
 	if number(1).plus("", 2, 3) != 6 || !Unnamed(1, "a") || Any("a", "b") != "a" || Zero() != 0 {
 		t.Error("a shape is wrong")
@@ -164,6 +171,7 @@ func TestABugIsCaughtOnlyIfItsTestsFailBecauseOfIt(t *testing.T) {
 		{plant("one that is seen", of, minus, "sum TestOf"), mutants.Caught},
 		{plant("one that lets its tests hang", of, minus, "sum TestThatHangs"), mutants.Caught},
 		{plant("one whose tests see nothing, but others do", of, minus, "sum TestShapes"), mutants.Caught},
+		{plant("one that only a long form sees", of, minus, "sum TestLong"), mutants.Caught},
 		{plant("one whose tests are gone", of, minus, "sum TestNothing"), mutants.Caught},
 		{plant("one that no switch turns on", "const zero = 0", "const zero = 1", "sum"), mutants.Caught},
 		{plant("one in a method", "	return sum - 1", "	sum, extra := sum-1, 1; return sum + extra", "sum"), mutants.Caught},

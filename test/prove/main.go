@@ -63,6 +63,7 @@ type config struct {
 	draw     int
 	seed     uint64
 	together int
+	page     string
 }
 
 func parse(args []string) (c config, err error) {
@@ -74,6 +75,7 @@ func parse(args []string) (c config, err error) {
 	flags.IntVar(&c.draw, "draw", 0, "which of these shares of the planted bugs and tests; the next number means the next ones")
 	flags.Uint64Var(&c.seed, "seed", 1, "the first seed of each part")
 	flags.IntVar(&c.together, "together", 3, "how many fault runs run side by side")
+	flags.StringVar(&c.page, "page", "", "a page of Markdown that gets the report of this run, if nothing was found, in place of its last one")
 	flags.SetOutput(io.Discard) // run's error says it once
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		flags.SetOutput(os.Stdout)
@@ -97,6 +99,8 @@ func (c config) validate() error {
 		return usage("-share, -together and -seed are 1 or more, and -draw is 0 or more")
 	case c.night && c.share > 1:
 		return usage("-share is for the quick set; stop a night whenever you like")
+	case c.page != "" && (c.share > 1 || len(c.only) > 0):
+		return usage("-page is for a report of all parts, without -share and -only")
 	case c.dir == "":
 		return usage("-dir must be a folder")
 	}
@@ -131,6 +135,9 @@ func run(args []string) error {
 	}
 	err = p.run(ctx)
 	fmt.Print(p.report())
+	if err == nil && c.page != "" {
+		err = p.publish(c.page)
+	}
 	if err == nil {
 		fmt.Printf("ok  \tregent/test/prove\t%.3fs\n", time.Since(began).Seconds())
 	}

@@ -210,6 +210,28 @@ func TestAFindingIsMadeOnceAndTwentyEndAPart(t *testing.T) {
 	}
 }
 
+func TestTheReportReplacesTheOneOnAPage(t *testing.T) {
+	t.Parallel()
+	page := filepath.Join(t.TempDir(), "page.md")
+	p := proofOf(t, []string{"-dir", t.TempDir()}, part{name: "good"})
+	for _, of := range []struct {
+		before, after string
+		done          bool
+	}{
+		{"a\n" + pageBegins + "of last time\n" + pageEnds + "b\n", "a\n" + pageBegins + p.report() + pageEnds + "b\n", true},
+		{"a\n" + pageBegins + "b\n", "a\n" + pageBegins + "b\n", false}, // the end is missing: it stays
+	} {
+		if err := os.WriteFile(page, []byte(of.before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := p.publish(page)
+		got, _ := os.ReadFile(page)
+		if string(got) != of.after || (err == nil) != of.done {
+			t.Errorf("%s, %v; want %s", got, err, of.after)
+		}
+	}
+}
+
 func TestTheQuickSetEndsAPartAtItsFirstFindingButLooksAtAllThings(t *testing.T) {
 	t.Parallel()
 	bad := func(_ context.Context, seed uint64) (tally, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +35,23 @@ func (p *proof) table() string {
 		}
 	}
 	return b.String() + "\n"
+}
+
+// What a report on a page stands between.
+const pageBegins, pageEnds = "<!-- report -->\n", "<!-- end of the report -->\n"
+
+// publish replaces the report on a page.
+func (p *proof) publish(page string) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	before, rest, begins := strings.Cut(string(text), pageBegins)
+	_, after, ends := strings.Cut(rest, pageEnds)
+	if !begins || !ends {
+		return fmt.Errorf("%s has no place for a report, from %q to %q", page, strings.TrimSpace(pageBegins), strings.TrimSpace(pageEnds))
+	}
+	return os.WriteFile(page, []byte(before+pageBegins+p.report()+pageEnds+after), 0o644)
 }
 
 // looked returns a part's figures, the one of its unit first.

@@ -811,7 +811,8 @@ export interface paths {
          *     and no longer than its lease would have lasted, only the successor is granted, at once: its next acquire ends this term and begins its
          *     own in one commit, so that no reader sees the election vacant. If it does not come, the line goes on.
          *
-         *     While the successor is not ready the answer is `NOT_READY`: go on until it is, or release. The same call again changes nothing, and the
+         *     Yield only once `succession.ready` is true, and do not act as the leader again, whatever the answer: a copy of the call may still be
+         *     under way. While the successor is not ready the answer is `NOT_READY`: yield again once it is, or release. The same call again changes nothing, and the
          *     lease of a successor is never touched.
          */
         post: operations["yield"];
@@ -2388,7 +2389,7 @@ export interface components {
                 };
             };
         };
-        /** @description The caller does not lead; stop now (`LEASE_LOST`). The successor is not ready: go on, or release (`NOT_READY`). */
+        /** @description The caller does not lead; stop now (`LEASE_LOST`). The successor is not ready: yield again later, or release (`NOT_READY`). */
         NotYielded: {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];

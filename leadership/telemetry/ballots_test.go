@@ -110,31 +110,6 @@ func TestATermThatEndsForABetterCandidateIsAPreemption(t *testing.T) {
 	})
 }
 
-func TestTheMostGrantsOfAnElectionCountForAnHour(t *testing.T) {
-	story(t, func(w *telemetrytest.Fixture) {
-		before := w.Read()
-		most := func(when string, n float64) {
-			w.Helper()
-			if got := w.Read().Since(before)["regent.elections.grants"]; got != n {
-				w.Errorf("%s: %v grants, want %v", when, got, n)
-			}
-		}
-		for _, e := range []leadership.Election{"a", "b", "c"} {
-			w.Release(w.Lead(e, "ann"))
-		}
-		most("three elections with one leader each", 0)
-		w.Settle(50 * time.Minute)
-		w.Release(w.Lead("b", "bob"))
-		most("one has changed its leader", 2)
-		w.Settle(10*time.Minute + time.Second)
-		most("its first grant is an hour ago", 0)
-		w.Flap("b", 9, time.Second)
-		most("as many as are remembered", 6)
-		w.Settle(time.Hour)
-		most("an hour later", 0)
-	})
-}
-
 // join makes a member of an election for a minute.
 func join(w *telemetrytest.Fixture, e leadership.Election, c leadership.CandidateID, role leadership.Role, seen leadership.Token) {
 	w.Helper()

@@ -265,27 +265,6 @@ func TestALateTransitionCountsTheTimeThatACandidateWaited(t *testing.T) {
 	})
 }
 
-func TestOldMissedGrantsAreNoFlapping(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New(memory.Config{})
-		w, elsewhere := telemetrytest.On(t, store), leadership.New(store.Open())
-		w.Release(w.Lead("jobs", "ann"))
-		for range 20 {
-			w.Settle(time.Hour)
-			if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "bob"}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := w.Service.Get(t.Context(), "jobs"); err != nil {
-			t.Fatal(err)
-		}
-		if n := w.Read()["regent.elections.flapping"]; n != 0 {
-			t.Errorf("%v elections flap", n)
-		}
-	})
-}
-
 func TestAnActThatMayHaveBeenSentInTimeIsNoSplitBrain(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		ann := w.Lead("jobs", "ann")

@@ -145,19 +145,6 @@ func TestFieldOfAnErrorIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestLeaseIsReadAsItWasWritten(t *testing.T) {
-	t.Parallel()
-	for _, sent := range []leadership.Lease{held(), vacant(), limited()} {
-		got, err := writtenAgain(t, NewLease(sent)).Leadership()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(sent, got); diff != "" {
-			t.Errorf("sent (-) and received (+) differ:\n%s", diff)
-		}
-	}
-}
-
 func TestOrdersAndExplanationsAreReadAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []leadership.OrderCommand{

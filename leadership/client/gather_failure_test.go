@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -105,38 +104,6 @@ func reverse(response *http.Response) {
 	slices.Reverse(document.Results)
 	body, _ := wire.Marshal(document)
 	replace(response, body)
-}
-
-func TestAfterABatchHasFailedEachLeaseTriesByItself(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		agent, leases := gathered(t, server)
-		var once sync.Once
-		agent.answer(func(_ renewalCall, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			var err error
-			if once.Do(func() { err = errLostReply }); err != nil {
-				return nil, err
-			}
-			return send()
-		})
-		time.Sleep(10 * time.Second)
-		calls := agent.take()
-		single := map[leadership.Election]int{}
-		for _, c := range calls[1:] {
-			if !c.batch {
-				single[c.renewals[0].Election]++
-				if after := c.at.Sub(calls[0].at); after > 100*time.Millisecond {
-					t.Errorf("%s was renewed %v after the batch had failed", c.renewals[0].Election, after)
-				}
-			}
-		}
-		if !calls[0].batch || len(single) != 20 {
-			t.Errorf("%d of 20 leases were renewed by themselves after a batch had failed", len(single))
-		}
-		time.Sleep(time.Minute)
-		agent.requireTogether(t, "after one batch has failed")
-		requireValid(t, leases)
-		resignAll(t, leases)
-	})
 }
 
 func TestLeaseThatResignsDoesNotWaitForItsBatchNorEndIt(t *testing.T) {

@@ -61,45 +61,6 @@ var handedOver = []leadership.EventType{
 	leadership.EventAcquired, leadership.EventHandingOver, leadership.EventReady, leadership.EventYielded, leadership.EventReleased, leadership.EventAcquired,
 }
 
-func TestALeaseIsHandedOverToTheCandidateThatWaits(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		first := lead(t, server.Client(named("ann")))
-		var told client.Succession
-		next := waiting(t, follower(t, server, "bob", func(_ context.Context, s client.Succession) error {
-			told = s
-			time.Sleep(5 * time.Second) // it loads
-			return nil
-		}))
-		began := time.Now()
-		if err := first.HandOver(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
-		if d := time.Since(began); d < 5*time.Second || d > 6*time.Second || !first.Valid() {
-			t.Errorf("HandOver returned after %v; the leader leads: %t", d, first.Valid())
-		}
-		if told.LeaderID != "ann" || told.Token != 1 || told.Election != "reports" || told.CandidateID != "bob" || told.Left < 25*time.Second {
-			t.Errorf("the successor is told %+v", told)
-		}
-		if s := first.Succession(); s.To != "bob" || !s.Ready {
-			t.Errorf("the leader knows of %+v", s)
-		}
-		if err := first.Resign(t.Context()); err != nil || first.Valid() {
-			t.Errorf("after the end of the work: %v, valid: %t", err, first.Valid())
-		}
-		second := <-next
-		if second == nil || second.Token() != 2 || !second.Valid() {
-			t.Fatalf("the successor has %+v", second)
-		}
-		if d := time.Since(began); d > 7*time.Second {
-			t.Errorf("the successor leads after %v", d)
-		}
-		if got := history(t, server); !slices.Equal(got, handedOver) {
-			t.Errorf("the history is %v", got)
-		}
-		second.Resign(t.Context())
-	})
-}
-
 func TestRunReleasesAtOnceIfNoCandidateWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		who := named("ann")

@@ -331,44 +331,6 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
-func TestPausesAreRandom(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		for name, act := range map[string]http.HandlerFunc{"a failure": problem(500, "INTERNAL"), "a plan": streaming(end("draining", "0"))} {
-			seen := map[time.Duration]bool{}
-			for range 20 {
-				s := &scriptedServer{acts: []http.HandlerFunc{act, problem(400, "INVALID_ARGUMENT")}}
-				watch(t.Context(), s.client(t), one, 1)
-				seen[s.pauses()[0]] = true
-			}
-			if len(seen) < 10 {
-				t.Errorf("%s: 20 watchers paused for %d different times", name, len(seen))
-			}
-		}
-	})
-}
-
-func TestConnectionIsReported(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &scriptedServer{acts: []http.HandlerFunc{
-			problem(503, "DRAINING"), breaking(snapshot("planner", 7)), streaming(end("limit", "7")), replying(502, "text/html", "no"), streaming(event("planner", 8)),
-		}}
-		var told []string
-		r := one
-		r.Connection = func(err error) {
-			code := leadership.Code("connected")
-			errors.As(err, &code)
-			told = append(told, string(code))
-		}
-		watch(t.Context(), s.client(t), r, 2)
-		want := []string{"DRAINING", "connected", "STORE_UNAVAILABLE", "connected", "STORE_UNAVAILABLE", "connected"}
-		if diff := cmp.Diff(want, told); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
-	})
-}
-
 func TestHTTPTimeoutDoesNotApplyToStreams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

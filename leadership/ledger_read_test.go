@@ -42,23 +42,6 @@ func journalOf(t *testing.T) (*leadership.Service, *memory.Store, func(after lea
 	}
 }
 
-func TestAReaderAtTheEndOfAJournalIsNotDisturbedByAnAppend(t *testing.T) {
-	t.Parallel()
-	service, s, add := journalOf(t)
-	var at leadership.Index
-	then := func() {
-		if err := add(at, "1"); err != nil {
-			t.Error(err)
-		}
-		at++
-	}
-	reader := leadership.NewLedger(service, between{s, then})
-	page, err := reader.ReadJournal(t.Context(), leadership.JournalRequest{Election: "jobs"})
-	if err != nil || len(page.Entries) != 1 || page.Index != 2 {
-		t.Errorf("got %+v, %v; want the entry that was appended while it read", page, err)
-	}
-}
-
 func TestEntriesAreUTF8(t *testing.T) {
 	t.Parallel()
 	_, _, add := journalOf(t)

@@ -137,14 +137,16 @@ func (b *bench) ask(ctx context.Context, m Mutant, tests Tests) (Outcome, string
 	return Caught, failed
 }
 
-// slower is how many times longer tests may take with a bug than without it.
-const slower = 5
+const (
+	slower  = 5                // how many times longer tests may take with a bug than without it
+	longest = 20 * time.Minute // of tests without a bug, on a busy machine
+)
 
 // passes returns what the tests do without a bug.
 func (b *bench) passes(ctx context.Context, tests Tests, built build, emulators bool) sound {
 	if _, known := b.sound[tests]; !known {
 		began := time.Now()
-		failed, _, err := b.run(ctx, tests, built, "", emulators, slower*max(b.limit, time.Minute))
+		failed, _, err := b.run(ctx, tests, built, "", emulators, max(slower*b.limit, longest))
 		if failed != "" {
 			err = fmt.Errorf("without the bug its tests fail too: %s", failed)
 		}

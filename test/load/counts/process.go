@@ -71,7 +71,7 @@ func (s *script) process() error {
 }
 
 // processLease is short, so that all leases soon go together, and long for an emulator.
-const processLease = 10 * time.Second
+const processLease = 30 * time.Second
 
 // leadMany leads many elections until ctx ends.
 func leadMany(ctx context.Context, c *client.Client, lost chan<- error) error {

@@ -340,18 +340,18 @@ func TestAChallengeThatEndedWithItsTermIsNotWithdrawnAgainAndAgain(t *testing.T)
 		}
 		i.waits(rated("low", 1))
 		i.called()
-		var bob *waiter
 		lost := once(func(context.Context, leadership.AcquireRequest, acquire) (leadership.Grant, error) {
 			time.Sleep(lease)
-			bob.cancel()
 			return leadership.Grant{}, leadership.OutcomeUnknown
 		})
 		i.hooks(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
 			time.Sleep(10 * time.Millisecond) // an answer takes a while, so that time goes on
 			return lost(ctx, r, ask)
 		})
-		bob = i.begins(rated("bob", 9))
-		time.Sleep(lease + lease/2)
+		bob := i.begins(rated("bob", 9))
+		time.Sleep(lease)
+		bob.cancel()
+		time.Sleep(lease / 2)
 		if n := i.called(); n > 5 {
 			t.Errorf("the store was asked %d times, want for the challenge and then once or twice", n)
 		}

@@ -242,3 +242,22 @@ func TestADeletedElectionIsRestoredByTheGrantOrNotAtAll(t *testing.T) {
 		}
 	}
 }
+
+func TestTheGuardCountsAsALockDelay(t *testing.T) {
+	for _, delay := range []time.Duration{0, 3 * time.Second} {
+		s := held(t, 30*time.Second)
+		s.Record.Policy.LockDelay = delay
+		_, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')})
+		var e *leadership.Error
+		if !errors.As(err, &e) || e.Reason != leadership.ReasonLockDelay || e.RetryAfter != delay+guard {
+			t.Fatalf("got %+v, want the reason %s and a retry after %v", err, leadership.ReasonLockDelay, delay+guard)
+		}
+		if e.Lease.State != leadership.Vacant || e.Lease.LockedFor != e.RetryAfter {
+			t.Errorf("the refusal shows %+v, want a vacant election that is locked for %v", e.Lease, e.RetryAfter)
+		}
+		s.Now = s.Now.Add(e.RetryAfter)
+		if _, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')}); err != nil {
+			t.Errorf("and then: %v", err)
+		}
+	}
+}

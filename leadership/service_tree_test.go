@@ -627,3 +627,23 @@ func TestExplainSaysThatTheParentHasNoLeader(t *testing.T) {
 		t.Errorf("explained as %s", got)
 	}
 }
+
+func TestALeaseGoesOnWithItsParentsNewEpoch(t *testing.T) {
+	tr := newTree(t)
+	parent := tr.grant("orders.eu", "ann", 30*time.Second, leadership.Via{})
+	g := tr.grant("global", "ann", time.Minute, leadership.Via{Election: "orders.eu", Token: parent.Token})
+	tr.now = tr.now.Add(10 * time.Second)
+	_, err := tr.Order(t.Context(), leadership.OrderRequest{Election: "orders.eu", OrderCommand: leadership.OrderCommand{
+		Kind: leadership.OrderApprove, Token: parent.Token, NewEpoch: true, Reason: "a new prompt", Actor: "dan",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.wantLeft("a new epoch", g, 30*time.Second)
+	if l, err := tr.Get(t.Context(), "global"); err != nil || l.Parent.Token != parent.Token+1 {
+		t.Errorf("it stands on %+v, %v", l.Parent, err)
+	}
+	if _, err := tr.ask("pages", "ann", 0, leadership.Via{Election: "orders.eu", Token: parent.Token}); !errors.Is(err, leadership.NotEligible) {
+		t.Errorf("a grant on the former epoch: %v", err)
+	}
+}

@@ -1,7 +1,6 @@
 package leadership_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -9,18 +8,6 @@ import (
 	"regent/leadership"
 	"regent/store/memory"
 )
-
-// between calls a function after each read of segments.
-type between struct {
-	leadership.Journal
-	then func()
-}
-
-func (b between) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) ([]leadership.Segment, error) {
-	found, err := b.Journal.Segments(ctx, id, after, limit)
-	b.then()
-	return found, err
-}
 
 // journalOf returns a ledger of an election, and an append to it.
 func journalOf(t *testing.T) (*leadership.Service, *memory.Store, func(after leadership.Index, data string) error) {

@@ -68,17 +68,6 @@ func TestTheShortestTimeThatIsApprovedCounts(t *testing.T) {
 	}
 }
 
-func TestApprovalNeverMovesTheEndBack(t *testing.T) {
-	s := play(t, approvedHeld(t, 1), 0, approve("ann@x", 1, time.Minute, false))
-	if !s.Record.EndsBy.Equal(noon.Add(time.Hour)) {
-		t.Errorf("until %v", s.Record.EndsBy)
-	}
-	s = play(t, s, 0, approve("ann@x", 1, 2*time.Hour, false))
-	if !s.Record.EndsBy.Equal(noon.Add(2 * time.Hour)) {
-		t.Errorf("another order of hers: until %v", s.Record.EndsBy)
-	}
-}
-
 func TestTermWithoutApprovalEndsAndTheNextOneWaitsForIt(t *testing.T) {
 	s := limitedHeld(t, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 5 * time.Second, Need: 2}})
 	s = play(t, s, time.Second, approve("ann@x", 1, 0, false)) // one is too few
@@ -265,22 +254,6 @@ func TestAtMostThirtyTwoOverridesStandAndCandidatesTakeHalfOfTheRoom(t *testing.
 	}
 	if s = play(t, s, 2*time.Minute, by("bob")); len(s.Record.Standing.Overrides.List()) != 1 {
 		t.Errorf("at the next grant %d are kept", len(s.Record.Standing.Overrides.List()))
-	}
-}
-
-// A store may decide on what it has in memory: the rule then sees an earlier now than the commit's.
-func TestReportThatIsDecidedEarlyIsAHeartbeatWithoutEvents(t *testing.T) {
-	s := limitedHeld(t, leadership.TermPolicy{StuckAfter: 25 * time.Second})
-	ch, err := reporting(t, 1, `{"progress":1}`)(s) // as of the last heartbeat
-	if err != nil || !ch.Heartbeat || len(ch.Events) > 0 || !ch.Before.Equal(s.Record.LeaseEnd()) {
-		t.Fatalf("got %+v, %v", ch, err)
-	}
-	r := ch.Committed(s.Now.Add(9 * time.Second))
-	if !r.LeaseEnd().Equal(noon.Add(19*time.Second)) || !r.EndsBy.Equal(noon.Add(25*time.Second)) {
-		t.Errorf("got %+v", r)
-	}
-	if late := ch.Committed(s.Now.Add(11 * time.Second)); !late.LeaseEnd().Equal(noon.Add(10 * time.Second)) {
-		t.Errorf("committed late, it ends at %v", late.LeaseEnd())
 	}
 }
 

@@ -1,7 +1,6 @@
 package leadership_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -117,36 +116,6 @@ func TestEachStateOpensABallotOrRefusesUnderEachStrategy(t *testing.T) {
 	}
 }
 
-// The rules that have nothing to do with a ballot leave one as it is, or end it.
-func TestABallotUnderOtherRules(t *testing.T) {
-	s := balloted(t, leadership.BallotPolicy{Strategy: leadership.StrategyRandom, Window: time.Second})
-	c := bidder("ann", 1)
-	c.Secret = "0011223344556677"
-	s = play(t, s, 0, asks(c))
-	old := leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1}
-	for name, rule := range map[string]func(leadership.Snapshot) (leadership.Change, error){
-		"renew":   func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, old) },
-		"release": func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Release(s, old) },
-		"expire":  leadership.Expire,
-		"retire":  leadership.Retire,
-		"unlock":  unlocked,
-		"withdraw of another": func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Withdraw(s, "bob", 0)
-		},
-		"configure the same": func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Configure(s, leadership.ConfigureCommand{Config: s.Record.Policy.Config})
-		},
-		"resume": ordered(leadership.OrderCommand{Kind: leadership.OrderResume}),
-	} {
-		if ch, err := rule(s); err == nil && !ch.Empty() {
-			t.Errorf("%s writes %+v", name, ch)
-		}
-	}
-	if err := leadership.Check(s, 0); !errors.Is(err, leadership.TokenStale) {
-		t.Error(err)
-	}
-}
-
 func TestTheDrawOfATermWasFixedWhenTheTermBeforeBegan(t *testing.T) {
 	s := balloted(t, leadership.BallotPolicy{Strategy: leadership.StrategyRandom})
 	with := func(secret string) leadership.AcquireCommand {
@@ -192,19 +161,6 @@ func TestAServiceDrawsASecretForEachCall(t *testing.T) {
 		if _, err := s.Release(t.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-func TestRoundRobinThatIsConfiguredWhileACandidateLeadsGoesOnAfterIt(t *testing.T) {
-	s := held(t, time.Second)
-	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyRoundRobin}}})
-	})
-	s = play(t, s, time.Second, releases(s))
-	s = play(t, s, 0, asks(caller("ann")))
-	s = play(t, s, 0, asks(caller("bob")))
-	if s = play(t, s, leadership.DefaultWindow, asks(caller("bob"))); s.Record.LeaderID != "bob" {
-		t.Errorf("%+v", s.Record)
 	}
 }
 

@@ -101,50 +101,6 @@ func TestTheBestBidderIsGrantedAtTheEndOfTheWindow(t *testing.T) {
 	}
 }
 
-func TestABidderThatIsGoneCostsOneTurn(t *testing.T) {
-	s := balloted(t, leadership.BallotPolicy{Strategy: leadership.StrategyPriority})
-	s = play(t, s, 0, asks(bidder("ann", 1)))
-	s = play(t, s, 0, asks(bidder("bob", 2)))
-	s = play(t, s, leadership.DefaultWindow+leadership.BidTurn, asks(bidder("ann", 1)))
-	if s.Record.LeaderID != "ann" {
-		t.Errorf("%+v", s.Record)
-	}
-}
-
-func TestABetterCandidateEndsTheTermAndTakesItsChallengeWithIt(t *testing.T) {
-	s := balloted(t, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true})
-	s = play(t, s, 0, asks(bidder("ann", 1)))
-	if s.Record.LeaderID != "ann" {
-		t.Fatalf("without a window the first is granted: %+v", s.Record)
-	}
-	promised := s.Record.LeaseEnd()
-	s, events := playEvents(t, s, time.Second, asks(bidder("bob", 2)))
-	if !s.Record.EndsBy.Equal(promised) || s.Record.EndsBecause != leadership.EndsHandOver || events[0].Type != leadership.EventHandingOver {
-		t.Fatalf("%+v, %+v", s.Record, events)
-	}
-	s, events = playEvents(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "bob", 0) })
-	if !s.Record.EndsBy.IsZero() || events[0].Type != leadership.EventGoesOn {
-		t.Errorf("%+v, %+v", s.Record, events)
-	}
-}
-
-func TestAGrantNeedsTheUnionOfTheMembersThatArePresent(t *testing.T) {
-	quorum := leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "wit")}
-	s := balloted(t, leadership.BallotPolicy{Quorum: quorum})
-	s = play(t, s, 0, by("ann"))
-	late := at(s, noon.Add(leadership.DefaultWindow))
-	if _, err := by("ann")(late); !errors.Is(err, leadership.LeaseHeld) {
-		t.Fatalf("one of three: %v", err)
-	}
-	witness := caller("wit")
-	witness.Role = leadership.RoleWitness
-	s = play(t, late, 0, asks(witness))
-	s = play(t, s, 0, by("ann"))
-	if s.Record.LeaderID != "ann" {
-		t.Errorf("two of three: %+v", s.Record)
-	}
-}
-
 // agent is a candidate that asks when it was told to.
 type agent struct {
 	leadership.AcquireCommand
@@ -249,50 +205,6 @@ func TestABidIsVoidFourSecondsAfterTheWindow(t *testing.T) {
 	}
 }
 
-func TestTheOwnVoidBidOpensANewBallot(t *testing.T) {
-	s := balloted(t, byPriority)
-	s = play(t, s, 0, asks(bidder("ann", 1)))
-	if s = play(t, s, time.Minute, asks(bidder("ann", 1))); s.Record.LeaderID != "" || !s.Record.Standing.Opened.Equal(s.Now) {
-		t.Errorf("granted by a bid of a minute ago, without a ballot: %+v", s.Record)
-	}
-}
-
-func TestABidIsWrittenOnlyIfItIsOfUse(t *testing.T) {
-	t.Parallel()
-	open := balloted(t, byPriority)
-	for _, c := range []leadership.AcquireCommand{bidder("ann", 1), bidder("bob", 2), bidder("cy", 3)} {
-		open = play(t, open, 0, asks(c))
-	}
-	half := (leadership.DefaultWindow + 4*time.Second) / 2
-	for _, c := range []struct {
-		name  string
-		later time.Duration
-		ask   leadership.AcquireCommand
-		write bool
-	}{
-		{"the same again", half - time.Microsecond, bidder("cy", 3), false},
-		{"fewer than two are better, but with one of another use", 0, bidder("dee", 1), false},
-		{"better than one of two", 0, bidder("dee", 2), false}, // "bob" has the lower id
-		{"the second best", 0, bidder("abe", 2), true},
-		{"the best", 0, bidder("dee", 4), true},
-		{"another priority", 0, bidder("cy", 1), true},
-		{"a bid that misleads, though others are better", 0, bidder("ann", 0), true},
-		{"two are better, and it will be void", half, bidder("ann", 1), false},
-		{"a witness without a quorum", 0, func() leadership.AcquireCommand { c := caller("wit"); c.Role = leadership.RoleWitness; return c }(), false},
-	} {
-		s := open
-		s.Now = s.Now.Add(min(c.later, leadership.DefaultWindow-1))
-		if c.later >= half { // so that no turn has come, it has to be a ballot that waits
-			s.Record.Standing.Opened = s.Record.Standing.Opened.Add(c.later)
-			s.Now = open.Now.Add(c.later)
-		}
-		ch, err := asks(c.ask)(s)
-		if wrote := err == nil && ch.Quiet && !ch.Empty(); wrote != c.write {
-			t.Errorf("%s: written %t, want %t: %v", c.name, wrote, c.write, err)
-		}
-	}
-}
-
 func TestAnOlderBidIsWrittenAnewBeforeItIsVoid(t *testing.T) {
 	quorum := leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "cy")}
 	s := balloted(t, leadership.BallotPolicy{Quorum: quorum})
@@ -314,22 +226,6 @@ func TestAnOlderBidIsWrittenAnewBeforeItIsVoid(t *testing.T) {
 	e := refused(t, s, asks(caller("ann")))
 	if s = play(t, s, e.RetryAfter, asks(caller("ann"))); e.RetryAfter > leadership.DefaultWindow || s.Record.LeaderID != "ann" {
 		t.Errorf("the best does not lead once the quorum is complete: %+v", s.Record)
-	}
-}
-
-func TestFirstComeIsTheFirstThatAskedHoweverOftenItAsks(t *testing.T) {
-	s := balloted(t, leadership.BallotPolicy{Window: time.Second})
-	s = play(t, s, 0, asks(caller("zoe")))
-	waited := caller("bob")
-	waited.Waited = 5 * time.Millisecond // in line at its instance
-	s = play(t, s, 10*time.Millisecond, asks(waited))
-	s = tried(t, s, 10*time.Millisecond, asks(caller("zoe")))
-	s = tried(t, s, 980*time.Millisecond, asks(waited))
-	if s.Record.LeaderID != "" {
-		t.Fatalf("%+v", s.Record)
-	}
-	if s = play(t, s, 0, asks(caller("zoe"))); s.Record.LeaderID != "zoe" {
-		t.Errorf("%+v", s.Record)
 	}
 }
 
@@ -403,31 +299,6 @@ func TestABidderThatMovesUpUnawaresIsNotPassedAtItsTurn(t *testing.T) {
 	if !s.Record.Standing.Opened.Equal(before) {
 		t.Error("the last bid is withdrawn, and the others have to wait")
 	}
-}
-
-// Whichever of them asks is granted once the turns are not put off any more.
-func TestABallotEndsThoughItsCandidatesSaySomethingElseInEachCall(t *testing.T) {
-	s := balloted(t, byPriority)
-	s = play(t, s, 0, asks(bidder("bob", 5)))
-	opened, delay := s.Now, leadership.BidTurn*16
-	for i := int64(0); s.Record.LeaderID == ""; i++ {
-		s = tried(t, s, 10*time.Millisecond, asks(bidder([]leadership.CandidateID{"ann", "cy", "dee"}[i%3], 9-i*7%10)))
-		if ballot := s.Now.Sub(opened); ballot > leadership.DefaultWindow+delay+4*leadership.BidTurn {
-			t.Fatalf("no candidate leads after %v: %s", ballot, s.Record.Standing.Bids)
-		}
-	}
-	s = balloted(t, byPriority)
-	s = play(t, s, 0, asks(bidder("bob", 5)))
-	opened = s.Now
-	for s.Now.Sub(opened) < 10*time.Second { // candidates come and go all the time
-		s = tried(t, s, 10*time.Millisecond, asks(bidder("ann", 9)))
-		s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "ann", 0) })
-		s = tried(t, s, 10*time.Millisecond, asks(bidder("cy", 4)))
-		if s.Record.LeaderID != "" {
-			return
-		}
-	}
-	t.Errorf("no candidate leads: %v, %s", s.Record.Standing.Opened.Sub(opened), s.Record.Standing.Bids)
 }
 
 func TestARecordKeepsTheSixteenBestBids(t *testing.T) {

@@ -1,7 +1,6 @@
 package leadership_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -30,45 +29,6 @@ func renews(s leadership.Snapshot) (leadership.Change, error) {
 
 func withdraws(id leadership.CandidateID) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, id, 0) }
-}
-
-func TestOnlyABetterCandidatePreempts(t *testing.T) {
-	t.Parallel()
-	with := func(c leadership.AcquireCommand, change func(*leadership.AcquireCommand)) leadership.AcquireCommand {
-		change(&c)
-		return c
-	}
-	for name, c := range map[string]struct {
-		config   func(*leadership.Config)
-		ask      leadership.AcquireCommand
-		preempts bool
-	}{
-		"a greater priority":               {nil, bidder("bob", 2), true},
-		"the same priority, a lower id":    {nil, bidder("abe", 1), false},
-		"a lower priority":                 {nil, bidder("bob", 0), false},
-		"another incarnation":              {nil, with(bidder("ann", 9), func(c *leadership.AcquireCommand) { c.KeyHash = hash('z') }), false},
-		"a witness":                        {nil, witness("wit"), false},
-		"no preemption":                    {func(c *leadership.Config) { c.Ballot.Preempt = false }, bidder("bob", 9), false},
-		"within minTerm":                   {func(c *leadership.Config) { c.Ballot.MinTerm = 2 * time.Second }, bidder("bob", 9), false},
-		"after minTerm":                    {func(c *leadership.Config) { c.Ballot.MinTerm = time.Second }, bidder("bob", 9), true},
-		"a smaller load than none":         {func(c *leadership.Config) { c.Ballot.Strategy = leadership.StrategyLeastLoaded }, bidder("bob", 9), false},
-		"more of the preferred":            {preferGPU, with(bidder("bob", 0), func(c *leadership.AcquireCommand) { c.Capabilities = "gpu" }), true},
-		"as many of the preferred":         {preferGPU, with(bidder("bob", 1), func(c *leadership.AcquireCommand) { c.Capabilities = "ssd" }), false},
-		"without the quorum":               {needTwo, present(bidder("bob", 9), "m1"), false},
-		"with the quorum at its instance":  {needTwo, present(bidder("bob", 9), "m1", "m2"), true},
-		"also if no ballot follows at all": {func(c *leadership.Config) { c.Ballot.Window = leadership.NoWindow }, bidder("bob", 9), true},
-	} {
-		s := preemptible(t, nil)
-		if c.config != nil {
-			config := s.Record.Policy.Config
-			c.config(&config)
-			s = granted(t, config)
-		}
-		ch, err := asks(c.ask)(at(s, s.Record.AcquiredAt.Add(time.Second)))
-		if challenged := err == nil && len(ch.Events) == 1 && ch.Events[0].Type == leadership.EventHandingOver; challenged != c.preempts || !challenged && !errors.Is(err, leadership.LeaseHeld) {
-			t.Errorf("%s: preempts %t, want %t: %v", name, challenged, c.preempts, err)
-		}
-	}
 }
 
 func preferGPU(c *leadership.Config) {
@@ -211,100 +171,6 @@ func instead(c leadership.AcquireCommand, of leadership.CandidateID) leadership.
 	return c
 }
 
-// The end of a challenge is one among others: an earlier one stays, and with it its reason.
-func TestAChallengeOfATermThatEndsAnyway(t *testing.T) {
-	s := preemptible(t, func(c *leadership.Config) { c.Term.StuckAfter = time.Minute })
-	for range 5 { // no progress: the term ends in a minute
-		s = play(t, s, 8*time.Second, renews)
-	}
-	promised := s.Record.LeaseEnd()
-	s = play(t, s, time.Second, asks(bidder("bob", 2)))
-	if r := s.Record; !r.LeaseEnd().Equal(promised) || r.EndsBecause != leadership.EndsStuck {
-		t.Fatalf("%+v", r)
-	}
-	s = play(t, s, time.Second, reporting(t, 1, `{"progress":1}`)) // so it is not stuck
-	if r := s.Record; !r.LeaseEnd().Equal(promised) || r.EndsBecause != leadership.EndsHandOver {
-		t.Errorf("%+v", r)
-	}
-	s = play(t, s, time.Second, withdraws("bob"))
-	if r := s.Record; r.EndsBecause != leadership.EndsStuck || r.LeaseEnd().Before(promised) {
-		t.Errorf("%+v", r)
-	}
-}
-
-func TestTheLeaderCountsWithWhatItSaidAtItsGrant(t *testing.T) {
-	s := preemptible(t, nil)
-	s, events := playEvents(t, s, time.Second, asks(bidder("ann", 9))) // it asks again
-	if len(events) != 0 {
-		t.Errorf("another priority of the leader is told: %+v", events)
-	}
-	if s = play(t, s, 0, asks(bidder("bob", 2))); s.Record.Standing.Challenger != "bob" {
-		t.Errorf("it outbids the others while it leads: %+v", s.Record)
-	}
-}
-
-func TestAPolicyThatBeginsToPreemptCountsFromTheNextGrant(t *testing.T) {
-	s := held(t, time.Second)
-	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Preempt: true}}})
-	})
-	if e := refused(t, s, asks(bidder("bob", 9))); e.Reason != leadership.ReasonHeld {
-		t.Errorf("%+v", e)
-	}
-	s = preemptible(t, preferGPU)
-	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-		config := s.Record.Policy.Config
-		config.Ballot.Prefer = "ssd"
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
-	})
-	c := bidder("bob", 9)
-	c.Capabilities = "ssd"
-	if e := refused(t, s, asks(c)); e.Reason != leadership.ReasonHeld {
-		t.Errorf("what the leader has of the newly preferred is not known: %+v", e)
-	}
-}
-
-// A challenge whose term has ended is over with it, recorded or not.
-func TestAChallengeIsOverWithItsTerm(t *testing.T) {
-	for name, end := range map[string]func(leadership.Snapshot) (leadership.Change, error){
-		"released": func(s leadership.Snapshot) (leadership.Change, error) { return releases(s)(s) },
-		"unlocked": unlocked,
-		"deleted": func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Delete(s, leadership.DeleteCommand{Force: true})
-		},
-		"raised": func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Raise(s, leadership.RaiseCommand{Above: 100})
-		},
-		"expired": func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Expire(at(s, s.Record.LeaseEnd().Add(guard)))
-		},
-	} {
-		s := preemptible(t, nil)
-		s = play(t, s, 5*time.Second, asks(bidder("bob", 2)))
-		s = play(t, s, time.Second, end)
-		if r := s.Record; r.Standing.Challenger != "" || r.Standing.Elected != (leadership.Bid{}) || !r.EndsBy.IsZero() {
-			t.Errorf("%s: %+v", name, r)
-		}
-		if ch, err := withdraws("bob")(s); err != nil || !ch.Empty() {
-			t.Errorf("%s: withdrawn afterwards: %+v, %v", name, ch, err)
-		}
-	}
-	s := preemptible(t, nil)
-	s = play(t, s, 5*time.Second, asks(bidder("bob", 2)))
-	s.Now = s.Record.LeaseEnd()
-	if ch, err := withdraws("bob")(s); err != nil || !ch.Empty() {
-		t.Errorf("at the end of the term: %+v, %v", ch, err)
-	}
-	to := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: s.Now.Add(-time.Hour), Guard: guard}
-	s.Now = s.Now.Add(-time.Second)
-	to = play(t, to, 0, func(to leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Carry(to, leadership.CarryCommand{From: s})
-	})
-	if to.Record.Standing.Challenger != "" || to.Record.Standing.Elected != (leadership.Bid{}) {
-		t.Errorf("carried: %+v", to.Record)
-	}
-}
-
 func TestACandidateWithoutWhatThePolicyRequiresIsRefusedAtOnce(t *testing.T) {
 	require := leadership.BallotPolicy{Require: leadership.NewNames("gpu", "eu")}
 	vacant := balloted(t, require)
@@ -326,5 +192,26 @@ func TestACandidateWithoutWhatThePolicyRequiresIsRefusedAtOnce(t *testing.T) {
 	}
 	if e := refused(t, vacant, asks(witness("wit"))); e.Code != leadership.LeaseHeld {
 		t.Errorf("a witness needs no capability: %+v", e)
+	}
+}
+
+func TestAPolicyThatBeginsToPreemptCountsFromTheNextGrant(t *testing.T) {
+	s := held(t, time.Second)
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Preempt: true}}})
+	})
+	if e := refused(t, s, asks(bidder("bob", 9))); e.Reason != leadership.ReasonHeld {
+		t.Errorf("%+v", e)
+	}
+	s = preemptible(t, preferGPU)
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+		config := s.Record.Policy.Config
+		config.Ballot.Prefer = "ssd"
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+	})
+	c := bidder("bob", 9)
+	c.Capabilities = "ssd"
+	if e := refused(t, s, asks(c)); e.Reason != leadership.ReasonHeld {
+		t.Errorf("what the leader has of the newly preferred is not known: %+v", e)
 	}
 }

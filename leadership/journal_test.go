@@ -537,31 +537,3 @@ func TestAHeadThatCannotBeReadIsRefused(t *testing.T) {
 		}
 	}
 }
-
-// What callers may send fits into what stores must take.
-func TestTheLargestAppendFitsIntoASegment(t *testing.T) {
-	each := MaxAppendBytes / MaxEntries
-	var r AppendRequest
-	r.Token = MaxToken
-	for range MaxEntries {
-		r.Entries = append(r.Entries, Entry{Type: strings.Repeat(`"`, MaxEntryTypeBytes), Data: json.RawMessage(`"` + strings.Repeat("<", each-2) + `"`)})
-	}
-	all, err := r.entries()
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, ann := newLog(LogJournal), leaderOf(5)
-	log.amend(opens(ann))
-	ch, err := log.amend(func(l Log) (LogChange, error) { return appendEntries(l, ann, 0, all) })
-	if err != nil || len(ch.Add[0].Data) > MaxLogBytes {
-		t.Errorf("%d bytes, %v; want at most %d", len(ch.Add[0].Data), err, MaxLogBytes)
-	}
-	read, err := ch.Add[0].Entries()
-	if err != nil || len(read) != MaxEntries || string(read[7].Data) != string(r.Entries[7].Data) {
-		t.Errorf("read back: %d entries, %v", len(read), err)
-	}
-	left := headText(checkpointHead{Left: &left{MaxToken, CandidateID(strings.Repeat("c", 128)), strings.Repeat(`"`, 256), strings.Repeat(`"`, MaxURIBytes), strings.Repeat("0", 64), aMoment}})
-	if len(left) > MaxLogBytes {
-		t.Errorf("the head of a checkpoint has %d bytes", len(left))
-	}
-}

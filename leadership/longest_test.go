@@ -88,17 +88,3 @@ func TestAnElectionsOwnLeaseObeysItsLimit(t *testing.T) {
 		}
 	}
 }
-
-// A program of before would grant longer leases: it must leave such an election alone.
-func TestALimitOfTheLeaseNeedsAProgramThatKnowsIt(t *testing.T) {
-	t.Parallel()
-	r := limitedTo(t, time.Minute, 0).Record
-	carried, err := leadership.Codec{}.Encode(&r)
-	if err != nil || carried.Needs != 2 {
-		t.Fatalf("%+v, %v; want that it needs version 2", carried, err)
-	}
-	var again leadership.Record
-	if err := (leadership.Codec{}).Decode(&again, carried); err != nil || again.Policy != r.Policy {
-		t.Errorf("read again: %+v, %v", again.Policy, err)
-	}
-}

@@ -41,66 +41,6 @@ func wants(t *testing.T) leadership.Snapshot {
 	return balloted(t, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Quorum: leadership.QuorumPolicy{Electorate: electorate(5)}})
 }
 
-func TestAMemberThatSeveralInstancesKnowIsCountedOnce(t *testing.T) {
-	s := wants(t)
-	ann, bob := present(bidder("ann", 1), "m0", "m1"), present(bidder("bob", 2), "m1", "m0")
-	s = play(t, s, 0, asks(ann))
-	s = play(t, s, 0, asks(bob))
-	s.Now = s.Now.Add(leadership.DefaultWindow)
-	if e := refused(t, s, asks(bob)); e.Reason != leadership.ReasonQuorum || e.Cause.Have != 2 || e.Cause.Need != 3 {
-		t.Errorf("%+v", e.Cause)
-	}
-	bob = present(bidder("bob", 2), "m1", "m2", "stranger")
-	if s = play(t, s, 0, asks(bob)); s.Record.LeaderID != "bob" {
-		t.Errorf("three of five: %+v", s.Record)
-	}
-}
-
-func TestACandidateOfTheElectorateIsPresent(t *testing.T) {
-	s := wants(t)
-	for i, id := range []leadership.CandidateID{"m0", "m1", "m2"} {
-		s = play(t, s, 0, asks(bidder(id, int64(i))))
-	}
-	if s = play(t, s, leadership.DefaultWindow, asks(bidder("m2", 2))); s.Record.LeaderID != "m2" {
-		t.Errorf("%+v", s.Record)
-	}
-}
-
-func TestABidThatIsVoidCountsForNoQuorum(t *testing.T) {
-	s := wants(t)
-	s = play(t, s, 0, asks(present(bidder("bob", 2), "m2")))
-	ann := present(bidder("ann", 1), "m0", "m1")
-	s = play(t, s, leadership.DefaultWindow+4*time.Second+time.Microsecond, asks(ann))
-	s.Now = s.Now.Add(leadership.DefaultWindow)
-	if e := refused(t, s, asks(ann)); e.Reason != leadership.ReasonQuorum || e.Cause.Have != 2 {
-		t.Errorf("%+v", e.Cause)
-	}
-}
-
-// A quorum that is complete only after the window has gone by is no race: the candidates that were
-// told to ask again have done so before a worse one is granted.
-func TestTheBestLeadsAlsoIfTheQuorumIsCompleteLate(t *testing.T) {
-	worst, best := present(bidder("ann", 1), "m0"), present(bidder("bob", 2), "m1")
-	s := wants(t)
-	s = play(t, s, 0, asks(worst))
-	s = play(t, s, 0, asks(best))
-	s = tried(t, s, leadership.DefaultWindow, asks(best))
-	e := refused(t, s, asks(best))
-	if e.Reason != leadership.ReasonQuorum {
-		t.Fatalf("%+v", e.Cause)
-	}
-	again := s.Now.Add(e.RetryAfter)                                                         // when the best asks next
-	s = play(t, s, e.RetryAfter/2, asks(present(bidder("ann", 1), "m0", "m2")))              // has heard of another
-	for ; s.Now.Before(again); s = tried(t, s, 50*time.Millisecond, asks(bidder("cy", 0))) { // no other is granted before
-		if s.Record.LeaderID != "" {
-			t.Fatalf("%+v", s.Record)
-		}
-	}
-	if s = tried(t, s, 0, asks(best)); s.Record.LeaderID != "bob" {
-		t.Errorf("%v", refused(t, s, asks(best)))
-	}
-}
-
 func TestAQuorumThatIsCompleteLateNeedsNoBetterBidderThatHasGone(t *testing.T) {
 	s := wants(t)
 	s = play(t, s, 0, asks(present(bidder("bob", 2), "m1"))) // and goes
@@ -134,30 +74,5 @@ func TestAWitnessCountsAndNeverLeads(t *testing.T) {
 	}
 	if e := refused(t, s, asks(witness("m0"))); e.Reason != leadership.ReasonHeld {
 		t.Errorf("while another leads: %+v", e)
-	}
-}
-
-func TestAWitnessWithoutABallotIsRefusedAndWritesNothing(t *testing.T) {
-	s := balloted(t, leadership.BallotPolicy{})
-	if e := refused(t, s, asks(witness("wit"))); e.Reason != leadership.ReasonWitness {
-		t.Errorf("%+v", e)
-	}
-	s = play(t, s, 0, asks(caller("ann")))
-	s = play(t, s, time.Minute, asks(witness("wit"))) // it records the end of the lease
-	if s.Record.LeaderID != "" || s.Record.Revision != 3 || s.Record.Standing.Bids != "" {
-		t.Errorf("%+v", s.Record)
-	}
-}
-
-// A witness may wait for hours before the candidates come. They still have their window.
-func TestTheWindowBeginsWithTheFirstCandidate(t *testing.T) {
-	s := wants(t)
-	for range 10 {
-		s = tried(t, s, 3*time.Second, asks(present(witness("m0"), "m0", "m1", "m2")))
-	}
-	s = play(t, s, time.Second, asks(bidder("ann", 1)))
-	s = play(t, s, 100*time.Millisecond, asks(bidder("bob", 2)))
-	if s = play(t, s, leadership.DefaultWindow-100*time.Millisecond, asks(bidder("bob", 2))); s.Record.LeaderID != "bob" {
-		t.Errorf("%+v", s.Record)
 	}
 }

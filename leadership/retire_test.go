@@ -115,25 +115,6 @@ func TestVacancyCountsFromTheLastConfigurationAndALockStaysAsItIs(t *testing.T) 
 	}
 }
 
-func TestMovedElectionIsStillRetiredAndItsVacancyBeginsAnew(t *testing.T) {
-	t.Parallel()
-	never := vacancy(time.Hour, 0)
-	never.Token, never.Revision = 0, 1
-	for name, from := range map[string]leadership.Record{"vacant": vacancy(time.Hour, 0), "never led": never, "held": heldSince(vacancy(time.Hour, 0))} {
-		old := leadership.Snapshot{Record: from, Now: retireBegin.Add(30 * time.Minute)}
-		now := retireBegin.Add(1000 * time.Hour) // another store's clock
-		s := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: now}
-		ch, err := leadership.Carry(s, leadership.CarryCommand{From: old})
-		if err != nil || ch.Record.Policy.RetireAfter != time.Hour || ch.Record.RetireAt().Before(now.Add(time.Hour)) {
-			t.Errorf("%s: got %+v, to be retired at %v, %v", name, ch.Record, ch.Record.RetireAt(), err)
-		}
-	}
-	ch, err := leadership.Raise(leadership.Snapshot{Record: vacancy(time.Hour, 0), Now: retireBegin.Add(100 * time.Hour)}, leadership.RaiseCommand{Above: 1000})
-	if at := ch.Record.RetireAt(); err != nil || at.Before(retireBegin.Add(101*time.Hour)) {
-		t.Errorf("raised: to be retired at %v, %v", at, err)
-	}
-}
-
 func TestRetireAfterHasBounds(t *testing.T) {
 	t.Parallel()
 	s := leadership.New(memory.New(memory.Config{}))
@@ -151,30 +132,6 @@ func TestRetireAfterHasBounds(t *testing.T) {
 		case !ok && (!errors.As(err, &refused) || refused.Code != leadership.InvalidArgument || refused.Field != "retireAfter"):
 			t.Errorf("%v: got %v, want an invalid retireAfter", d, err)
 		}
-	}
-}
-
-// TestOlderProgramRefusesElectionsThatRetire keeps stores free of a RetireAt that is out of date.
-func TestOlderProgramRefusesElectionsThatRetire(t *testing.T) {
-	t.Parallel()
-	now := retireBegin
-	store := memory.New(memory.Config{Now: func() time.Time { return now }})
-	r := leadership.ConfigureRequest{Election: "jobs"}
-	r.Config.RetireAfter = time.Hour
-	if _, err := leadership.New(store).Configure(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
-	_, err := leadership.New(store.OpenAs(leadership.Codec{Version: 1})).Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
-	if !errors.Is(err, leadership.RecordTooNew) {
-		t.Errorf("got %v, want %s", err, leadership.RecordTooNew)
-	}
-	r.Config.RetireAfter = 0
-	if _, err := leadership.New(store).Configure(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
-	_, err = leadership.New(store.OpenAs(leadership.Codec{Version: 1})).Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
-	if err != nil {
-		t.Errorf("once it retires no longer: %v", err)
 	}
 }
 

@@ -279,56 +279,6 @@ func TestALeaseShorterThanItsParentsIsNotRenewedLongAfterThatIsOver(t *testing.T
 	}
 }
 
-func TestALeaseGoesOnWithItsParentsNewEpoch(t *testing.T) {
-	tr := newTree(t)
-	parent := tr.grant("orders.eu", "ann", 30*time.Second, leadership.Via{})
-	g := tr.grant("global", "ann", time.Minute, leadership.Via{Election: "orders.eu", Token: parent.Token})
-	tr.now = tr.now.Add(10 * time.Second)
-	_, err := tr.Order(t.Context(), leadership.OrderRequest{Election: "orders.eu", OrderCommand: leadership.OrderCommand{
-		Kind: leadership.OrderApprove, Token: parent.Token, NewEpoch: true, Reason: "a new prompt", Actor: "dan",
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr.wantLeft("a new epoch", g, 30*time.Second)
-	if l, err := tr.Get(t.Context(), "global"); err != nil || l.Parent.Token != parent.Token+1 {
-		t.Errorf("it stands on %+v, %v", l.Parent, err)
-	}
-	if _, err := tr.ask("pages", "ann", 0, leadership.Via{Election: "orders.eu", Token: parent.Token}); !errors.Is(err, leadership.NotEligible) {
-		t.Errorf("a grant on the former epoch: %v", err)
-	}
-}
-
-func TestALeaseOnAYieldedOneEnds(t *testing.T) {
-	tr := newTree(t)
-	parent := tr.grant("orders.eu", "ann", 30*time.Second, leadership.Via{})
-	g := tr.grant("global", "ann", time.Minute, leadership.Via{Election: "orders.eu", Token: parent.Token})
-	if _, err := tr.HandOver(t.Context(), leadership.HandOverRequest{LeaseRequest: lease(parent), To: "bob"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.SayReady(t.Context(), leadership.LeaseRequest{Election: "orders.eu", CandidateID: "bob", Key: leadership.Key{'b'}, Token: parent.Token}); err != nil {
-		t.Fatal(err)
-	}
-	tr.now = tr.now.Add(5 * time.Second)
-	if _, err := tr.Yield(t.Context(), lease(parent)); err != nil {
-		t.Fatal(err)
-	}
-	tr.wantLeft("yielded", g, 25*time.Second)
-	for what, err := range map[string]error{
-		"one renewal": func() error { _, err := tr.Renew(t.Context(), lease(parent)); return err }(),
-		"a batch": func() error {
-			results, err := tr.BatchRenew(t.Context(), []leadership.LeaseRequest{lease(parent)})
-			return errors.Join(err, results[0].Err)
-		}(),
-	} {
-		if !errors.Is(err, leadership.LeaseLost) {
-			t.Errorf("%s of the yielded lease: %v", what, err)
-		}
-	}
-	tr.grant("orders.eu", "bob", 0, leadership.Via{})
-	tr.wantLeft("the successor leads", g, 25*time.Second)
-}
-
 func TestALeaseOnAPeersLastsAsLongAsThePeerSays(t *testing.T) {
 	tr := newTree(t)
 	tr.peer = leadership.Lease{Election: "orders.eu", State: leadership.Held, LeaderID: "ann", Token: 7, ExpiresIn: 10 * time.Second}
@@ -646,18 +596,6 @@ func TestNoLeaseIsGrantedOnOneThatIsAboutToEnd(t *testing.T) {
 	}
 }
 
-func TestNoLeaseIsGrantedOnAPeersThatIsAboutToEnd(t *testing.T) {
-	tr := newTree(t)
-	tr.peer = leadership.Lease{Election: "orders.eu", State: leadership.Held, LeaderID: "ann", Token: 7, LeaseDuration: 30 * time.Second, ExpiresIn: time.Second}
-	via := leadership.Via{Peer: "eu", Election: "orders.eu", Token: 7}
-	var e *leadership.Error
-	if _, err := tr.ask("global", "ann", 0, via); !errors.As(err, &e) || e.Code != leadership.NotEligible || e.RetryAfter != time.Second {
-		t.Errorf("with a second left: %v", err)
-	}
-	tr.peer.ExpiresIn = 1100 * time.Millisecond
-	tr.grant("global", "ann", 0, via)
-}
-
 func TestExplainSaysThatTheParentHasNoLeader(t *testing.T) {
 	tr := newTree(t)
 	root := tr.grant("task", "ann", 30*time.Second, leadership.Via{})
@@ -687,5 +625,25 @@ func TestExplainSaysThatTheParentHasNoLeader(t *testing.T) {
 	}
 	if got := codes(); got != "BANNED PARENT " {
 		t.Errorf("explained as %s", got)
+	}
+}
+
+func TestALeaseGoesOnWithItsParentsNewEpoch(t *testing.T) {
+	tr := newTree(t)
+	parent := tr.grant("orders.eu", "ann", 30*time.Second, leadership.Via{})
+	g := tr.grant("global", "ann", time.Minute, leadership.Via{Election: "orders.eu", Token: parent.Token})
+	tr.now = tr.now.Add(10 * time.Second)
+	_, err := tr.Order(t.Context(), leadership.OrderRequest{Election: "orders.eu", OrderCommand: leadership.OrderCommand{
+		Kind: leadership.OrderApprove, Token: parent.Token, NewEpoch: true, Reason: "a new prompt", Actor: "dan",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.wantLeft("a new epoch", g, 30*time.Second)
+	if l, err := tr.Get(t.Context(), "global"); err != nil || l.Parent.Token != parent.Token+1 {
+		t.Errorf("it stands on %+v, %v", l.Parent, err)
+	}
+	if _, err := tr.ask("pages", "ann", 0, leadership.Via{Election: "orders.eu", Token: parent.Token}); !errors.Is(err, leadership.NotEligible) {
+		t.Errorf("a grant on the former epoch: %v", err)
 	}
 }

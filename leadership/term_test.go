@@ -369,17 +369,6 @@ func TestBanThatStandsIsNeverForgottenForOthersThatTrip(t *testing.T) {
 	}
 }
 
-func TestTripOfLongAgoIsForgotten(t *testing.T) {
-	s := limitedHeld(t, leadership.TermPolicy{Budget: leadership.Counters{Tasks: 1}, Cooldown: time.Minute})
-	s = play(t, s, time.Second, reporting(t, 1, `{"tasks":2}`))
-	if s = play(t, s, time.Minute+24*time.Hour, by("ann")); s.Record.LeaseDuration != 10*time.Second {
-		t.Errorf("after a day: %v", s.Record.LeaseDuration)
-	}
-	if s = play(t, s, time.Second, reporting(t, 2, `{"tasks":2}`)); s.Orders().List()[0].Until.Sub(s.Now) != time.Minute {
-		t.Errorf("it trips anew: %s", s.Orders())
-	}
-}
-
 func TestLeaderWithoutProgressIsOutAtStuckAfterAndItsSuccessorLeadsAfterTheGuard(t *testing.T) {
 	policy := leadership.TermPolicy{StuckAfter: 25 * time.Second, Cooldown: time.Minute}
 	s := limitedHeld(t, policy)

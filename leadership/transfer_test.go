@@ -203,15 +203,6 @@ func TestElectionReturnsThoughItWasNotLedElsewhere(t *testing.T) {
 	}
 }
 
-func TestAfterAMoveThatWasGivenUpTheNextOneTakesTheNewerConfiguration(t *testing.T) {
-	old := done(t, held(t, time.Second), released)
-	to := carried(t, elsewhere(), old)
-	old = done(t, old, configured(time.Minute))
-	if got := carried(t, to, old).Record; got.Policy.LockDelay != time.Minute || got.Revision <= to.Record.Revision {
-		t.Errorf("got %+v", got)
-	}
-}
-
 func TestWhatCannotBeTrustedIsNotCarried(t *testing.T) {
 	from := done(t, held(t, time.Second), released)
 	from.Record.Policy.LockDelay = -1

@@ -166,27 +166,6 @@ func TestACallerThatCannotAwaitTheBallotIsToldOfIt(t *testing.T) {
 	})
 }
 
-func TestTheBetterCandidateOfACampaignLeads(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		vote(t, server, leadership.BallotPolicy{Strategy: leadership.StrategyPriority})
-		holder := lead(t, server.Client(byPriority("old", 0)))
-		winners := make(chan leadership.CandidateID, 2)
-		for _, who := range []client.Candidate{byPriority("ann", 1), byPriority("bob", 2)} {
-			go func() {
-				if l, err := server.Client(who).Campaign(t.Context(), "reports"); err == nil {
-					winners <- l.CandidateID()
-					l.Resign(t.Context())
-				}
-			}()
-			time.Sleep(time.Second)
-		}
-		holder.Resign(t.Context())
-		if first, second := <-winners, <-winners; first != "bob" || second != "ann" {
-			t.Errorf("first %s leads, and then %s", first, second)
-		}
-	})
-}
-
 func TestALeaderIsToldThatABetterCandidateSucceedsIt(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		vote(t, server, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Preempt: true})

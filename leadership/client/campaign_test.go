@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -40,74 +41,33 @@ func TestACampaignWhoseRepliesAreLostIsGrantedOneLease(t *testing.T) {
 	})
 }
 
-// A call that finds its own lease, of an earlier call, renews it; on a slow store it can be over
-// then.
-func TestACampaignGoesOnWhenTheLeaseThatItFoundWasOver(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		left := 3
-		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if !strings.HasSuffix(r.URL.Path, wire.Acquire) || left == 0 {
-				return send()
-			}
-			left--
-			return &http.Response{
-				StatusCode: http.StatusConflict, Header: http.Header{"Content-Type": {"application/problem+json"}},
-				Body: io.NopCloser(strings.NewReader(`{"type":"about:blank","title":"Lost","status":409,"detail":"it came late","code":"LEASE_LOST"}`)),
-			}, nil
-		})
-		began := time.Now()
-		l := lead(t, agent)
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("it leads after %v", took)
-		}
-		l.Resign(t.Context())
-	})
-}
-
 func TestCancelledCampaignLeavesNoLease(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		ctx, stop := context.WithCancel(t.Context())
-		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			response, err := send()
-			if strings.HasSuffix(r.URL.Path, wire.Acquire) {
-				stop()
-				return nil, errLostReply
-			}
-			return response, err
-		})
-		if l, err := agent.Campaign(ctx, "reports"); !errors.Is(err, context.Canceled) || l != nil {
-			t.Errorf("Campaign returned %v", err)
-		}
-		if got := leader(t, server); got != "" {
-			t.Errorf("%q leads, and does not know it", got)
-		}
-	})
-}
-
-func TestCancelledCampaignLeavesNoLeaseThoughReadsFail(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		ctx, stop := context.WithCancel(t.Context())
-		reads := 0
-		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if r.Method == http.MethodGet {
-				if reads++; reads <= 3 {
-					return nil, errLostReply
+	for _, failing := range []int{0, 3} { // reads
+		t.Run(fmt.Sprint(failing, " reads fail"), func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *clienttest.Server) {
+				ctx, stop := context.WithCancel(t.Context())
+				agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+					if r.Method == http.MethodGet {
+						if failing--; failing >= 0 {
+							return nil, errLostReply
+						}
+					}
+					response, err := send()
+					if strings.HasSuffix(r.URL.Path, wire.Acquire) {
+						stop()
+						return nil, errLostReply
+					}
+					return response, err
+				})
+				if l, err := agent.Campaign(ctx, "reports"); !errors.Is(err, context.Canceled) || l != nil {
+					t.Errorf("Campaign returned %v", err)
 				}
-			}
-			response, err := send()
-			if strings.HasSuffix(r.URL.Path, wire.Acquire) {
-				stop()
-				return nil, errLostReply
-			}
-			return response, err
+				if got := leader(t, server); got != "" {
+					t.Errorf("%q leads, and does not know it", got)
+				}
+			})
 		})
-		if l, err := agent.Campaign(ctx, "reports"); !errors.Is(err, context.Canceled) || l != nil {
-			t.Errorf("Campaign returned %v", err)
-		}
-		if got := leader(t, server); got != "" {
-			t.Errorf("%q leads, and does not know it", got)
-		}
-	})
+	}
 }
 
 func TestGrantThatArrivesTooLateIsAnErrorAndIsReleased(t *testing.T) {
@@ -187,88 +147,33 @@ func TestReplyAfterTheDeadlineDoesNotMakeALeader(t *testing.T) {
 	})
 }
 
-func TestGrantThatArrivesTooLateIsRetriedSoon(t *testing.T) {
-	const failures, late = 8, 3
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		var answered time.Time
-		var pauses []time.Duration // before each call but the first
-		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if !strings.HasSuffix(r.URL.Path, wire.Acquire) {
-				return send()
-			}
-			if !answered.IsZero() {
-				pauses = append(pauses, time.Since(answered))
-			}
-			defer func() { answered = time.Now() }()
-			if len(pauses) < failures {
-				return nil, errLostReply // before it arrived
-			}
-			response, err := send()
-			if len(pauses) < failures+late {
-				time.Sleep(29 * time.Second)
-			}
-			return response, err
+// A call that finds its own lease, of an earlier call, renews it; on a slow store it can be over
+// then. And the peer that a call names may not answer.
+func TestACampaignAsksAgainAfterARefusalThatPasses(t *testing.T) {
+	for refusal, least := range map[string]time.Duration{`"code":"LEASE_LOST"`: 0, `"code":"NOT_ELIGIBLE","retryAfterMs":1000`: 2 * time.Second} {
+		t.Run(refusal, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *clienttest.Server) {
+				asked := 0
+				c := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+					if !strings.HasSuffix(r.URL.Path, wire.Acquire) {
+						return send()
+					}
+					if asked++; asked > 2 {
+						return send()
+					}
+					body := `{"type":"about:blank","title":"No","status":409,"detail":"no",` + refusal + `}`
+					return &http.Response{
+						StatusCode: http.StatusConflict, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: io.NopCloser(strings.NewReader(body)),
+					}, nil
+				})
+				began := time.Now()
+				defer lead(t, c).Resign(t.Context())
+				if d := time.Since(began); asked != 3 || d < least || d > 10*time.Second {
+					t.Errorf("it asked %d times within %v", asked, d)
+				}
+			})
 		})
-		l := lead(t, agent)
-		defer l.Resign(t.Context())
-		if l.Token() != 1 || l.Remaining() < 28*time.Second {
-			t.Errorf("token %d with %v left: it was asked for again when it had run out", l.Token(), l.Remaining())
-		}
-		if len(pauses) != failures+late {
-			t.Fatalf("it was asked for again after %v", pauses)
-		}
-		if slowed := pauses[failures-1]; slowed < 3*time.Second {
-			t.Errorf("after %d failures the pause is %v: the campaign has not slowed down", failures, slowed)
-		}
-		// it restarts once, and then grows as after any failure
-		for i, pause := range pauses[failures:] {
-			if most := 100 * time.Millisecond << i; pause < most/2 || pause > most {
-				t.Errorf("after late grant %d the pause is %v, want from %v to %v", i+1, pause, most/2, most)
-			}
-		}
-	})
-}
-
-func TestLeaseGrantedAfterAWaitLastsItsFullTime(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		first := lead(t, server.Client(named("ann")))
-		go func() {
-			time.Sleep(50 * time.Second)
-			first.Resign(t.Context())
-		}()
-		second := lead(t, server.Client(named("bob")))
-		if left := second.Remaining(); left < 28*time.Second {
-			t.Errorf("a lease of 30s that was waited for lasts %v", left)
-		}
-		second.Resign(t.Context())
-	})
-}
-
-func TestACampaignAsksAgainWhenThePeerThatItsViaNamesCouldNotBeAsked(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		asked := 0
-		c := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if !strings.HasSuffix(r.URL.Path, wire.Acquire) {
-				return send()
-			}
-			if asked++; asked > 2 {
-				return send()
-			}
-			body := `{"type":"about:blank","title":"No","status":409,"detail":"no","code":"NOT_ELIGIBLE","retryAfterMs":1000}`
-			return &http.Response{
-				StatusCode: http.StatusConflict, Header: http.Header{"Content-Type": {"application/problem+json"}}, Body: io.NopCloser(strings.NewReader(body)),
-			}, nil
-		})
-		began := time.Now()
-		lease, err := c.Campaign(t.Context(), "reports")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lease.Resign(t.Context())
-		if d := time.Since(began); asked != 3 || d < 2*time.Second {
-			t.Errorf("it asked %d times within %v; want 3, with a second between them at least", asked, d)
-		}
-	})
+	}
 }
 
 func TestCampaignEndsWithAPermanentError(t *testing.T) {
@@ -314,30 +219,6 @@ func TestCampaignEndsWithAPermanentError(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestTryAcquireDoesNotWait(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		first := lead(t, server.Client(named("ann")))
-		defer first.Resign(t.Context())
-		began := time.Now()
-		if _, err := server.Client(named("bob")).TryAcquire(t.Context(), "reports"); !errors.Is(err, leadership.LeaseHeld) {
-			t.Errorf("TryAcquire returned %v", err)
-		}
-		if d := time.Since(began); d != 0 {
-			t.Errorf("it waited for %v", d)
-		}
-		asked := 0
-		deaf := over(t, server, named("bob"), func(r *http.Request, _ func() (*http.Response, error)) (*http.Response, error) {
-			if strings.HasSuffix(r.URL.Path, wire.Acquire) {
-				asked++
-			}
-			return nil, errLostReply
-		})
-		if _, err := deaf.TryAcquire(t.Context(), "reports"); !errors.Is(err, leadership.OutcomeUnknown) || asked != 3 {
-			t.Errorf("TryAcquire asked %d times and returned %v", asked, err)
-		}
-	})
 }
 
 func TestServerThatAnswersEarlyIsNotCalledInALoopByCampaign(t *testing.T) {

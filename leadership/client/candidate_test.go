@@ -12,7 +12,6 @@ import (
 
 	"regent/httpapi/apitest"
 	"regent/leadership/client"
-	"regent/leadership/client/clienttest"
 )
 
 func TestDefaultCandidateIDsAreUnique(t *testing.T) {
@@ -70,24 +69,6 @@ func TestSilentMetadataServerDoesNotBlock(t *testing.T) {
 		client.DrawCandidateID(t.Context(), func(string) string { return "writer-00042-abc" }, silent)
 		if d := time.Since(began); d != time.Second {
 			t.Errorf("it took %v to give up", d)
-		}
-	})
-}
-
-func TestAClientCampaignsUnderOneName(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		c := server.Client(client.Candidate{})
-		first := lead(t, c)
-		first.Resign(t.Context())
-		second := lead(t, c)
-		second.Resign(t.Context())
-		other := lead(t, c.As(client.Candidate{}))
-		other.Resign(t.Context())
-		if first.CandidateID() != second.CandidateID() || first.CandidateID() == other.CandidateID() {
-			t.Errorf("it led as %q, %q and, as another candidate, %q", first.CandidateID(), second.CandidateID(), other.CandidateID())
-		}
-		if first.Token() == second.Token() {
-			t.Error("two campaigns of one candidate had one key")
 		}
 	})
 }

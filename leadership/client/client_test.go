@@ -17,7 +17,6 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/instance"
-	"regent/leadership/wire"
 	"regent/store/memory"
 )
 
@@ -71,24 +70,8 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8"})
 			return err
 		}},
-		{"acquire with null metadata", func(ctx context.Context, s instance.Protocol) any {
-			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8", Metadata: []byte("null")})
-			return err
-		}},
-		{"acquire with bad metadata", func(ctx context.Context, s instance.Protocol) any {
-			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8", Metadata: []byte("[")})
-			return err
-		}},
 		{"acquire with a bad candidate", func(ctx context.Context, s instance.Protocol) any {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "a b"})
-			return err
-		}},
-		{"acquire with a bad election", func(ctx context.Context, s instance.Protocol) any {
-			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "../planner", CandidateID: "agent-8"})
-			return err
-		}},
-		{"acquire for too long", func(ctx context.Context, s instance.Protocol) any {
-			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8", LeaseDuration: 48 * time.Hour})
 			return err
 		}},
 		{"renew", func(ctx context.Context, s instance.Protocol) any {
@@ -97,9 +80,6 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 		{"renew with another key", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Renew(ctx, leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: other, Token: 1}))
 		}},
-		{"renew with no token", func(ctx context.Context, s instance.Protocol) any {
-			return lease(s.Renew(ctx, leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key}))
-		}},
 		{"check", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.CheckToken(ctx, leadership.TokenCheck{Election: "planner", Token: 1}))
 		}},
@@ -107,7 +87,6 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 			return lease(s.CheckToken(ctx, leadership.TokenCheck{Election: "planner", Token: 2}))
 		}},
 		{"get", func(ctx context.Context, s instance.Protocol) any { return lease(s.Get(ctx, "planner")) }},
-		{"get nothing", func(ctx context.Context, s instance.Protocol) any { return lease(s.Get(ctx, "other")) }},
 		{"batch renew", func(ctx context.Context, s instance.Protocol) any {
 			return results(s.BatchRenew(ctx, []leadership.LeaseRequest{
 				{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1},
@@ -120,7 +99,6 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 			r := leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1}
 			return results(s.BatchRenew(ctx, []leadership.LeaseRequest{r, r}))
 		}},
-		{"batch renew nothing", func(ctx context.Context, s instance.Protocol) any { return results(s.BatchRenew(ctx, nil)) }},
 		{"batch check", func(ctx context.Context, s instance.Protocol) any {
 			return results(s.BatchCheckTokens(ctx, []leadership.TokenCheck{{Election: "planner", Token: 1}, {Election: "scribe", Token: 1}, {Election: "clerk"}}))
 		}},
@@ -133,35 +111,13 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 		{"configure with a stale condition", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Configure(ctx, configure("planner", leadership.Config{}, 2)))
 		}},
-		{"configure an election that does not exist", func(ctx context.Context, s instance.Protocol) any {
-			return lease(s.Configure(ctx, configure("other", leadership.Config{}, 3)))
-		}},
-		{"configure a new election that is none", func(ctx context.Context, s instance.Protocol) any {
-			return lease(s.Configure(ctx, configure("planner", leadership.Config{LeaseDuration: time.Hour}, leadership.NeverSeen)))
-		}},
-		{"configure with a condition that is none", func(ctx context.Context, s instance.Protocol) any {
-			_, err := s.Configure(ctx, configure("other", leadership.Config{}, -7))
-			return errors.Is(err, leadership.InvalidArgument)
-		}},
 		{"list", func(ctx context.Context, s instance.Protocol) any {
 			page, err := s.List(ctx, leadership.ListRequest{Prefix: "pla", After: "pla", Limit: 1})
-			return []any{page, err}
-		}},
-		{"list with a bad prefix", func(ctx context.Context, s instance.Protocol) any {
-			page, err := s.List(ctx, leadership.ListRequest{Prefix: "P"})
-			return []any{page, err}
-		}},
-		{"list too many", func(ctx context.Context, s instance.Protocol) any {
-			page, err := s.List(ctx, leadership.ListRequest{Limit: -1})
 			return []any{page, err}
 		}},
 		{"unlock without an acknowledgement", func(ctx context.Context, s instance.Protocol) any {
 			_, err := s.Unlock(ctx, leadership.UnlockRequest{Election: "planner", UnlockCommand: leadership.UnlockCommand{Reason: "it hangs", Actor: "olga"}})
 			return errors.Is(err, leadership.LeaseHeld) && strings.Contains(err.Error(), "two leaders may believe until ")
-		}},
-		{"unlock without a reason", func(ctx context.Context, s instance.Protocol) any {
-			_, err := s.Unlock(ctx, leadership.UnlockRequest{Election: "planner"})
-			return errors.Is(err, leadership.InvalidArgument)
 		}},
 		{"delete", func(ctx context.Context, s instance.Protocol) any {
 			return lease(s.Delete(ctx, leadership.DeleteRequest{Election: "planner", DeleteCommand: leadership.DeleteCommand{IfRevision: 3, Force: true}}))
@@ -170,7 +126,6 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 			_, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-8"})
 			return err
 		}},
-		{"get a deleted election", func(ctx context.Context, s instance.Protocol) any { return lease(s.Get(ctx, "planner")) }},
 	} {
 		want, got := c.call(t.Context(), direct), c.call(t.Context(), remote)
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(leadership.Lease{}, "CreatedAt", "VacantSince")); diff != "" {
@@ -229,68 +184,18 @@ func sameHistory(t *testing.T, direct, remote instance.Protocol) {
 	}
 }
 
-func TestTheServerChoosesAKeyThatRenews(t *testing.T) {
-	t.Parallel()
-	c := connect(t, memory.New(memory.Config{}))
-	g, err := c.Acquire(t.Context(), leadership.AcquireRequest{Election: "planner", CandidateID: "agent-7"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Renew(t.Context(), leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: g.Key, Token: g.Token}); err != nil {
-		t.Error(err)
-	}
-}
-
-type refusing struct {
-	instance.Service
-	err error
-}
-
-func (r refusing) Read(context.Context, leadership.ReadRequest) (leadership.Reading, error) {
-	return leadership.Reading{}, r.err
-}
-
-func TestEveryCodeOfTheServiceComesThrough(t *testing.T) {
-	t.Parallel()
-	lease := leadership.Lease{
-		Election: "planner", State: leadership.Held, LeaderID: "agent-3", Token: 4, Revision: 9, LeaseDuration: time.Minute, ExpiresIn: 1500 * time.Millisecond,
-		ReadAt: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC), Config: leadership.Config{LeaseDuration: time.Minute},
-	}
-	for _, m := range wire.Meanings() {
-		sent := &leadership.Error{Code: m.Code, Detail: "because", Reason: leadership.ReasonHeld, RetryAfter: 1500 * time.Millisecond, Lease: &lease}
-		server := httptest.NewServer(httpapi.New(httpapi.Config{Service: refusing{err: sent}}))
-		t.Cleanup(server.Close)
-		_, err := clientOf(t, server.URL, server.Client().Transport).Get(t.Context(), "planner")
-		var got *leadership.Error
-		if !errors.Is(err, m.Code) || !errors.As(err, &got) {
-			t.Errorf("%s comes through as %v", m.Code, err)
-			continue
-		}
-		if diff := cmp.Diff(sent, got); diff != "" {
-			t.Errorf("%s: sent (-) and received (+) differ:\n%s", m.Code, diff)
-		}
-	}
-}
-
 func TestInvalidServerAddressIsRefused(t *testing.T) {
 	t.Parallel()
 	for server, reason := range map[string]string{
 		"":                           "begin with http:// or https://",
-		"127.0.0.1:8080":             "begin with http:// or https://",
 		"localhost:8080":             "begin with http:// or https://",
-		"ftp://localhost":            "begin with http:// or https://",
 		"http://":                    "has no host",
-		"http:///v1":                 "has no host",
 		"http://:8080":               "has no host",
 		"http://a b":                 "invalid character",
 		"http://user:secret@host":    "must not contain a user or a password",
 		"http://host?x=1":            "must not contain ? or #",
-		"http://host#x":              "must not contain ? or #",
 		"http://host:port":           "invalid port",
-		"http://user:pa/ss@host":     "must not contain a user or a password",
 		"http://user:pa%ss@host":     "must not contain a user or a password",
-		"http://[::1":                "missing ']'",
-		"http://host/%zz":            "invalid URL escape",
 		"https://host/\x7f":          "invalid control character",
 		"http+unix:///var/run/x.sck": "begin with http:// or https://",
 	} {
@@ -303,11 +208,6 @@ func TestInvalidServerAddressIsRefused(t *testing.T) {
 			if strings.Contains(err.Error(), secret) {
 				t.Errorf("server %q: error %v repeats it", server, err)
 			}
-		}
-	}
-	for _, server := range []string{"http://127.0.0.1:8080", "https://regent.example/", "http://[::1]:8080/prefix/"} {
-		if _, err := client.New(client.Config{Server: server}); err != nil {
-			t.Errorf("server %q: %v", server, err)
 		}
 	}
 }
@@ -343,7 +243,7 @@ func TestNothingIsSentOverPlainHTTPToAnotherMachine(t *testing.T) {
 			t.Errorf("server %q, Insecure: %v", server, err)
 		}
 	}
-	for _, server := range []string{"http://127.0.0.1:8080", "http://127.8.9.10", "http://[::1]:8080", "http://[::ffff:127.0.0.1]", "http://LocalHost:80", "https://regent.example"} {
+	for _, server := range []string{"http://127.0.0.1:8080", "http://127.8.9.10", "http://[::1]:8080", "http://[::ffff:127.0.0.1]", "http://LocalHost:80", "https://regent.example/", "http://[::1]:8080/prefix/"} {
 		if _, err := client.New(client.Config{Server: server}); err != nil {
 			t.Errorf("server %q: %v", server, err)
 		}

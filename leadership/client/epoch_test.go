@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -26,76 +25,6 @@ func newEpoch(t *testing.T, server *clienttest.Server, token leadership.Token) {
 func inEpochs(t *testing.T, server *clienttest.Server) {
 	t.Helper()
 	limit(t, server, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 24 * time.Hour}})
-}
-
-func TestALeaderGoesOnUnderTheTokenOfANewEpoch(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		inEpochs(t, server)
-		c, heard := noticing(t, server, named("ann"))
-		calls := 0
-		err := c.Run(t.Context(), "reports", func(ctx context.Context, l *client.Lease) error {
-			calls++
-			time.Sleep(time.Minute)
-			heard.take()
-			for token := leadership.Token(1); token < 4; token++ {
-				newEpoch(t, server, token)
-				if l.Token() != token || !l.Valid() {
-					t.Errorf("before its next renewal it has token %d, not %d", l.Token(), token)
-				}
-				time.Sleep(11 * time.Second)
-				if l.Token() != token+1 || !l.Valid() || ctx.Err() != nil {
-					t.Errorf("after its next renewal it has token %d, not %d: %v", l.Token(), token+1, context.Cause(ctx))
-				}
-				got := heard.take()
-				if !slices.Contains(kinds(got), client.NoticeNewEpoch) || got[0].Token != token+1 {
-					t.Errorf("notices %+v", got)
-				}
-				time.Sleep(time.Minute)
-			}
-			return nil
-		})
-		if err != nil || calls != 1 {
-			t.Errorf("Run returned %v after %d calls", err, calls)
-		}
-		if got := leader(t, server); got != "" {
-			t.Errorf("the lease of the last epoch is not released; %q leads", got)
-		}
-	})
-}
-
-func TestTwoEpochsBetweenTwoRenewalsAreOne(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		inEpochs(t, server)
-		c, heard := noticing(t, server, named("ann"))
-		l := lead(t, c)
-		heard.take()
-		newEpoch(t, server, 1)
-		newEpoch(t, server, 2)
-		time.Sleep(11 * time.Second)
-		got := heard.take()
-		if n := len(slices.DeleteFunc(got, func(n client.Notice) bool { return n.Kind != client.NoticeNewEpoch })); l.Token() != 3 || !l.Valid() || n != 1 {
-			t.Errorf("it has token %d, with %d notices", l.Token(), n)
-		}
-		l.Resign(t.Context())
-	})
-}
-
-func TestOneOfManyLeasesThatAreRenewedTogetherGetsANewEpoch(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		inEpochs(t, server)
-		c, _ := noticing(t, server, named("ann"))
-		l := lead(t, c)
-		others := leadMany(t, c, "shard", 20, 50*time.Millisecond)
-		time.Sleep(time.Minute)
-		newEpoch(t, server, 1)
-		time.Sleep(11 * time.Second)
-		if l.Token() != 2 || !l.Valid() {
-			t.Errorf("it has token %d, valid: %v", l.Token(), l.Valid())
-		}
-		time.Sleep(time.Minute)
-		requireValid(t, others)
-		resignAll(t, append(others, l))
-	})
 }
 
 func TestAnEpochThatTheLeaderHasNotHeardOfIsReleasedToo(t *testing.T) {

@@ -16,63 +16,41 @@ import (
 	"regent/leadership/client"
 )
 
-// calls returns all calls of a client, and whether each may change something.
-func calls() map[string]struct {
+// call is a call of a client, and whether it may change something.
+type call struct {
 	mutates bool
 	do      func(context.Context, *client.Client) error
-} {
-	type call = struct {
-		mutates bool
-		do      func(context.Context, *client.Client) error
-	}
+}
+
+// calling makes the call with the request.
+func calling[R, A any](mutates bool, method func(*client.Client, context.Context, R) (A, error), r R) call {
+	return call{mutates, func(ctx context.Context, c *client.Client) error {
+		_, err := method(c, ctx, r)
+		return err
+	}}
+}
+
+func calls() map[string]call {
+	const changes, reads = true, false
 	held := leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Token: 1}
 	check := leadership.TokenCheck{Election: "planner", Token: 1}
+	question := leadership.AcknowledgementRequest{Election: "planner", Token: 1, Need: 1}
 	return map[string]call{
-		"acquire": {true, func(ctx context.Context, c *client.Client) error {
-			_, err := c.Acquire(ctx, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-7"})
-			return err
-		}},
-		"renew":   {true, func(ctx context.Context, c *client.Client) error { _, err := c.Renew(ctx, held); return err }},
-		"release": {true, func(ctx context.Context, c *client.Client) error { _, err := c.Release(ctx, held); return err }},
-		"batch renew": {true, func(ctx context.Context, c *client.Client) error {
-			_, err := c.BatchRenew(ctx, []leadership.LeaseRequest{held})
-			return err
-		}},
-		"configure": {true, func(ctx context.Context, c *client.Client) error {
-			_, err := c.Configure(ctx, leadership.ConfigureRequest{Election: "planner"})
-			return err
-		}},
-		"delete": {true, func(ctx context.Context, c *client.Client) error {
-			_, err := c.Delete(ctx, leadership.DeleteRequest{Election: "planner"})
-			return err
-		}},
-		"join": {true, func(ctx context.Context, c *client.Client) error {
-			_, err := c.Join(ctx, leadership.JoinRequest{Election: "planner", CandidateID: "agent-7"})
-			return err
-		}},
-		"members": {false, func(ctx context.Context, c *client.Client) error { _, err := c.Members(ctx, "planner"); return err }},
-		"await acknowledgement": {false, func(ctx context.Context, c *client.Client) error {
-			_, err := c.AwaitAcknowledgement(ctx, leadership.AcknowledgementRequest{Election: "planner", Token: 1, Need: 1})
-			return err
-		}},
-		"check": {false, func(ctx context.Context, c *client.Client) error { _, err := c.CheckToken(ctx, check); return err }},
-		"batch check": {false, func(ctx context.Context, c *client.Client) error {
-			_, err := c.BatchCheckTokens(ctx, []leadership.TokenCheck{check})
-			return err
-		}},
-		"get": {false, func(ctx context.Context, c *client.Client) error { _, err := c.Get(ctx, "planner"); return err }},
-		"read": {false, func(ctx context.Context, c *client.Client) error {
-			_, err := c.Read(ctx, leadership.ReadRequest{Election: "planner"})
-			return err
-		}},
-		"list": {false, func(ctx context.Context, c *client.Client) error {
-			_, err := c.List(ctx, leadership.ListRequest{})
-			return err
-		}},
-		"events": {false, func(ctx context.Context, c *client.Client) error {
-			_, err := c.Events(ctx, leadership.EventsRequest{Election: "planner"})
-			return err
-		}},
+		"acquire":               calling(changes, (*client.Client).Acquire, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-7"}),
+		"renew":                 calling(changes, (*client.Client).Renew, held),
+		"release":               calling(changes, (*client.Client).Release, held),
+		"batch renew":           calling(changes, (*client.Client).BatchRenew, []leadership.LeaseRequest{held}),
+		"configure":             calling(changes, (*client.Client).Configure, leadership.ConfigureRequest{Election: "planner"}),
+		"delete":                calling(changes, (*client.Client).Delete, leadership.DeleteRequest{Election: "planner"}),
+		"join":                  calling(changes, (*client.Client).Join, leadership.JoinRequest{Election: "planner", CandidateID: "agent-7"}),
+		"members":               calling(reads, (*client.Client).Members, "planner"),
+		"await acknowledgement": calling(reads, (*client.Client).AwaitAcknowledgement, question),
+		"check":                 calling(reads, (*client.Client).CheckToken, check),
+		"batch check":           calling(reads, (*client.Client).BatchCheckTokens, []leadership.TokenCheck{check}),
+		"get":                   calling(reads, (*client.Client).Get, "planner"),
+		"read":                  calling(reads, (*client.Client).Read, leadership.ReadRequest{Election: "planner"}),
+		"list":                  calling(reads, (*client.Client).List, leadership.ListRequest{}),
+		"events":                calling(reads, (*client.Client).Events, leadership.EventsRequest{Election: "planner"}),
 	}
 }
 

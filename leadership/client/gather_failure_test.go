@@ -1,18 +1,15 @@
 package client_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/client"
 	"regent/leadership/client/clienttest"
 	"regent/leadership/wire"
 )
@@ -34,22 +31,14 @@ func problemDocument(status int, code string) trip {
 // A batch that fails says nothing about the leases in it.
 func TestBatchesThatFailCostNoLease(t *testing.T) {
 	for name, act := range map[string]trip{
-		"a server without batches":    document(404, "text/html", "<h1>Not here"),
-		"no such path":                problemDocument(404, "NOT_FOUND"),
-		"no such method":              problemDocument(405, "METHOD_NOT_ALLOWED"),
-		"a caller that may not":       problemDocument(403, "PERMISSION_DENIED"),
-		"a request that is not known": problemDocument(400, "INVALID_ARGUMENT"),
-		"too large":                   problemDocument(413, "PAYLOAD_TOO_LARGE"),
-		"too many":                    problemDocument(429, "RATE_LIMITED"),
-		"the store is away":           problemDocument(503, "STORE_UNAVAILABLE"),
-		"the outcome is unknown":      problemDocument(504, "OUTCOME_UNKNOWN"),
-		"a fault":                     problemDocument(500, "INTERNAL"),
-		"a lease that is lost":        problemDocument(409, "LEASE_LOST"),
-		"an election that is deleted": problemDocument(409, "ELECTION_DELETED"),
-		"a front end":                 document(502, "text/html", "<h1>Bad gateway"),
-		"a log-in":                    document(200, "text/html", "<h1>Welcome"),
-		"no results":                  document(200, wire.ContentType, `{"results":[]}`),
-		"not JSON":                    document(200, wire.ContentType, `{"results":[`),
+		"a server without batches": document(404, "text/html", "<h1>Not here"),
+		"a caller that may not":    problemDocument(403, "PERMISSION_DENIED"),
+		"too many":                 problemDocument(429, "RATE_LIMITED"),
+		"the store is away":        problemDocument(503, "STORE_UNAVAILABLE"),
+		"the outcome is unknown":   problemDocument(504, "OUTCOME_UNKNOWN"),
+		"a lease that is lost":     problemDocument(409, "LEASE_LOST"),
+		"a front end":              document(502, "text/html", "<h1>Bad gateway"),
+		"no results":               document(200, wire.ContentType, `{"results":[]}`),
 		"the answers of others": func(c renewalCall, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
 			response, err := send()
 			if c.batch && err == nil {
@@ -117,38 +106,6 @@ func reverse(response *http.Response) {
 	replace(response, body)
 }
 
-func TestAfterABatchHasFailedEachLeaseTriesByItself(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		agent, leases := gathered(t, server)
-		var once sync.Once
-		agent.answer(func(_ renewalCall, _ *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			var err error
-			if once.Do(func() { err = errLostReply }); err != nil {
-				return nil, err
-			}
-			return send()
-		})
-		time.Sleep(10 * time.Second)
-		calls := agent.take()
-		single := map[leadership.Election]int{}
-		for _, c := range calls[1:] {
-			if !c.batch {
-				single[c.renewals[0].Election]++
-				if after := c.at.Sub(calls[0].at); after > 100*time.Millisecond {
-					t.Errorf("%s was renewed %v after the batch had failed", c.renewals[0].Election, after)
-				}
-			}
-		}
-		if !calls[0].batch || len(single) != 20 {
-			t.Errorf("%d of 20 leases were renewed by themselves after a batch had failed", len(single))
-		}
-		time.Sleep(time.Minute)
-		agent.requireTogether(t, "after one batch has failed")
-		requireValid(t, leases)
-		resignAll(t, leases)
-	})
-}
-
 func TestLeaseThatResignsDoesNotWaitForItsBatchNorEndIt(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		agent, leases := gathered(t, server)
@@ -184,40 +141,5 @@ func TestLeaseThatResignsDoesNotWaitForItsBatchNorEndIt(t *testing.T) {
 			t.Errorf("%d elections are held, want 10", held)
 		}
 		resignAll(t, leases[10:])
-	})
-}
-
-func TestBatchThatNoLeaseWaitsForIsCancelled(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		agent := recordRenewals(t, server, named("ann"))
-		ctx, cancel := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		for i := range 20 {
-			all.Go(func() {
-				err := agent.Run(ctx, leadership.Election(fmt.Sprint("shard-", i)), func(ctx context.Context, _ *client.Lease) error {
-					<-ctx.Done()
-					return nil
-				})
-				if err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		time.Sleep(time.Minute)
-		sent, cancelled := make(chan struct{}), make(chan struct{})
-		agent.answer(func(_ renewalCall, r *http.Request, _ func() (*http.Response, error)) (*http.Response, error) {
-			close(sent)
-			<-r.Context().Done()
-			close(cancelled)
-			return nil, r.Context().Err()
-		})
-		<-sent
-		began := time.Now()
-		cancel()
-		<-cancelled
-		all.Wait()
-		if d := time.Since(began); d > 0 {
-			t.Errorf("it took %v", d)
-		}
 	})
 }

@@ -19,28 +19,6 @@ import (
 	"regent/leadership/wire"
 )
 
-func TestHundredLeasesOfAClientAreRenewedInOneCallPerPeriod(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		agent := recordRenewals(t, server, named("ann"))
-		leases := leadMany(t, agent.Client, "shard", 100, 97*time.Millisecond)
-		time.Sleep(4 * 10 * time.Second) // the longest time until all go together
-		agent.take()
-		const periods = 40
-		time.Sleep(periods * period(30*time.Second))
-		calls := agent.take()
-		if len(calls) < periods-1 || len(calls) > periods+1 {
-			t.Errorf("%d calls in %d periods", len(calls), periods)
-		}
-		for _, c := range calls {
-			if !c.batch || len(c.renewals) != 100 {
-				t.Errorf("a call for %d leases", len(c.renewals))
-			}
-		}
-		requireValid(t, leases)
-		resignAll(t, leases)
-	})
-}
-
 func TestNoLeaseIsRenewedLateNorMoreThanATenthOfItEarly(t *testing.T) {
 	const lasting = 15 * time.Minute
 	for _, c := range []struct {

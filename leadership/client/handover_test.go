@@ -61,84 +61,6 @@ var handedOver = []leadership.EventType{
 	leadership.EventAcquired, leadership.EventHandingOver, leadership.EventReady, leadership.EventYielded, leadership.EventReleased, leadership.EventAcquired,
 }
 
-func TestALeaseIsHandedOverToTheCandidateThatWaits(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		first := lead(t, server.Client(named("ann")))
-		var told client.Succession
-		next := waiting(t, follower(t, server, "bob", func(_ context.Context, s client.Succession) error {
-			told = s
-			time.Sleep(5 * time.Second) // it loads
-			return nil
-		}))
-		began := time.Now()
-		if err := first.HandOver(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
-		if d := time.Since(began); d < 5*time.Second || d > 6*time.Second || !first.Valid() {
-			t.Errorf("HandOver returned after %v; the leader leads: %t", d, first.Valid())
-		}
-		if told.LeaderID != "ann" || told.Token != 1 || told.Election != "reports" || told.CandidateID != "bob" || told.Left < 25*time.Second {
-			t.Errorf("the successor is told %+v", told)
-		}
-		if s := first.Succession(); s.To != "bob" || !s.Ready {
-			t.Errorf("the leader knows of %+v", s)
-		}
-		if err := first.Resign(t.Context()); err != nil || first.Valid() {
-			t.Errorf("after the end of the work: %v, valid: %t", err, first.Valid())
-		}
-		second := <-next
-		if second == nil || second.Token() != 2 || !second.Valid() {
-			t.Fatalf("the successor has %+v", second)
-		}
-		if d := time.Since(began); d > 7*time.Second {
-			t.Errorf("the successor leads after %v", d)
-		}
-		if got := history(t, server); !slices.Equal(got, handedOver) {
-			t.Errorf("the history is %v", got)
-		}
-		second.Resign(t.Context())
-	})
-}
-
-func TestRunHandsOverWhenItsContextEndsAndACandidateWaits(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		who := named("ann")
-		who.HandOverWithin = 20 * time.Second
-		ctx, stop := context.WithCancel(t.Context())
-		var loaded, stopped time.Time
-		led := make(chan error, 1)
-		go func() {
-			led <- server.Client(who).Run(ctx, "reports", func(ctx context.Context, l *client.Lease) error {
-				<-ctx.Done()
-				stopped = time.Now()
-				time.Sleep(time.Second) // it drains
-				if l.Valid() {
-					t.Error("the lease of a leader that was told to stop is valid")
-				}
-				return nil
-			})
-		}()
-		time.Sleep(time.Second)
-		next := waiting(t, follower(t, server, "bob", func(context.Context, client.Succession) error {
-			time.Sleep(4 * time.Second)
-			loaded = time.Now()
-			return nil
-		}))
-		stop()
-		if err := <-led; err != nil {
-			t.Errorf("Run returned %v", err)
-		}
-		second := <-next
-		if stopped.Before(loaded) || stopped.Sub(loaded) > time.Second {
-			t.Errorf("the leader stopped %v after its successor had loaded", stopped.Sub(loaded))
-		}
-		if got := history(t, server); !slices.Equal(got, handedOver) {
-			t.Errorf("the history is %v", got)
-		}
-		second.Resign(t.Context())
-	})
-}
-
 func TestRunReleasesAtOnceIfNoCandidateWaits(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		who := named("ann")
@@ -230,42 +152,6 @@ func TestRunWhoseServerIsGoneReturnsWithinEightSeconds(t *testing.T) {
 		if d := (<-ended).Sub(began); d > 8*time.Second {
 			t.Errorf("Run returned after %v", d)
 		}
-	})
-}
-
-func TestRunGoesOnWithTheSuccessorThatItsFunctionHasNamed(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			ended <- server.Client(named("ann")).Run(ctx, "reports", func(ctx context.Context, l *client.Lease) error {
-				time.Sleep(10 * time.Second)
-				return l.HandOver(ctx, "cy")
-			})
-		}()
-		time.Sleep(time.Second)
-		other, cancel := context.WithCancel(t.Context())
-		gone := make(chan struct{})
-		go func() {
-			defer close(gone)
-			if l, err := server.Client(named("bob")).Campaign(other, "reports"); err == nil { // first in line
-				l.Resign(t.Context())
-			}
-		}()
-		time.Sleep(time.Second)
-		next := waiting(t, follower(t, server, "cy", func(context.Context, client.Succession) error { time.Sleep(3 * time.Second); return nil }))
-		time.Sleep(6 * time.Second)
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("Run returned %v", err)
-		}
-		second := <-next
-		if got := history(t, server); !slices.Equal(got, handedOver) {
-			t.Errorf("the history is %v", got)
-		}
-		cancel()
-		<-gone
-		second.Resign(t.Context())
 	})
 }
 
@@ -408,61 +294,6 @@ func TestALateRenewalDoesNotReviveALeaseThatWasYielded(t *testing.T) {
 
 // renewing waits until a renewal should be under way.
 func renewing(l *client.Lease) bool { return l.Remaining() < l.Duration()*2/3 }
-
-func TestALeaderWhoseSuccessorDiesReleasesToTheNext(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		first := lead(t, server.Client(named("ann")))
-		dying, kill := context.WithCancel(t.Context())
-		died := make(chan struct{})
-		go func() {
-			defer close(died)
-			_, _ = server.Client(named("bob")).Campaign(dying, "reports")
-		}()
-		time.Sleep(3 * time.Second)
-		if err := first.HandOver(t.Context(), "bob"); err != nil {
-			t.Fatal(err)
-		}
-		kill()
-		<-died
-		next := waiting(t, server.Client(named("cy")))
-		began := time.Now()
-		first.Resign(t.Context())
-		third := <-next
-		if third == nil || third.Token() != 2 {
-			t.Fatalf("the next leader has %+v", third)
-		}
-		if d := time.Since(began); d > leadership.YieldWindow+time.Second {
-			t.Errorf("it was %v until the next leader", d)
-		}
-		third.Resign(t.Context())
-	})
-}
-
-func TestALeaderThatIsCutOffWhileItHandsOverStopsAtItsDeadline(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		first := lead(t, server.Client(named("ann")))
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_, _ = follower(t, server, "bob", func(ctx context.Context, _ client.Succession) error { <-ctx.Done(); return ctx.Err() }).Campaign(ctx, "reports")
-		}()
-		time.Sleep(3 * time.Second)
-		time.AfterFunc(2*time.Second, server.Cut)
-		began := time.Now()
-		err := first.HandOver(t.Context(), "bob")
-		if err == nil {
-			t.Error("the hand-over is said to be ready")
-		}
-		<-first.Context().Done()
-		if d := time.Since(began); d > 30*time.Second {
-			t.Errorf("the leader stopped after %v", d)
-		}
-		stop()
-		<-done
-	})
-}
 
 func TestASuccessorThatAnOperatorHasNamedTakesOverEarly(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {

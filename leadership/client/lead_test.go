@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -153,7 +151,11 @@ func TestWhatRunReturnsSaysWhyTheLeadershipEnded(t *testing.T) {
 			[]error{context.Canceled, client.ErrOverran},
 		},
 		{
-			"it was cut off, and failed", func(ctx context.Context, s *clienttest.Server) error { s.Cut(); <-ctx.Done(); return broken },
+			"it was cut off, and failed", func(ctx context.Context, s *clienttest.Server) error {
+				s.Cut()
+				<-ctx.Done()
+				return errors.Join(ctx.Err(), broken)
+			},
 			[]error{client.ErrExpired, broken},
 			nil,
 		},
@@ -215,21 +217,20 @@ func TestALeaderThatIsOverruledStopsAtItsNextRenewal(t *testing.T) {
 
 // A leader that renews every third of a lease has two thirds of it, less the margin, left when a
 // renewal first fails.
-func TestLostServerStopsEveryLeaderAtItsDeadlineAndNotBefore(t *testing.T) {
-	const leaders, lease = 50, 30 * time.Second
+func TestLostServerStopsALeaderAtItsDeadlineAndNotBefore(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		cut   time.Duration
-		stops bool
-		lines []string // what each leader logs
+		ends  error
+		lines []string
 	}{
-		{"for less than the lease", 17 * time.Second, false, []string{
+		{"for less than the lease", 17 * time.Second, nil, []string{
 			"level=INFO msg=leading",
 			`level=WARN msg="the lease could not be renewed; trying until the deadline"`,
 			`level=INFO msg="renewed again"`,
 			"level=INFO msg=resigned",
 		}},
-		{"for longer", 2 * lease, true, []string{
+		{"for longer", time.Minute, client.ErrExpired, []string{
 			"level=INFO msg=leading",
 			`level=WARN msg="the lease could not be renewed; trying until the deadline"`,
 			`level=ERROR msg="no longer leader"`,
@@ -237,69 +238,45 @@ func TestLostServerStopsEveryLeaderAtItsDeadlineAndNotBefore(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, server *clienttest.Server) {
-				var logs [leaders]*bytes.Buffer
-				var all sync.WaitGroup
-				stop, stopAll := context.WithCancel(t.Context())
-				ends := make([]time.Time, leaders) // of the leases, by the store's clock
-				for i := range leaders {
-					log, config := logging(server, named("ann"))
-					agent, err := client.New(config)
-					if err != nil {
-						t.Fatal(err)
+				log, config := logging(server, named("ann"))
+				agent, err := client.New(config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stop, resign := context.WithTimeout(t.Context(), 3*time.Minute)
+				defer resign()
+				err = agent.Run(stop, "reports", func(ctx context.Context, _ *client.Lease) error {
+					time.Sleep(47 * time.Second)
+					l, err := server.Client(client.Candidate{}).Get(t.Context(), "reports")
+					end := time.Now().Add(l.ExpiresIn) // by the store's clock
+					server.Cut()
+					time.AfterFunc(c.cut, server.Heal)
+					<-ctx.Done()
+					if c.ends != nil && !time.Now().Before(end) {
+						t.Errorf("the leader stopped %v after its lease's end", time.Since(end))
 					}
-					logs[i] = log
-					election := leadership.Election(fmt.Sprintf("election-%d", i))
-					all.Go(func() {
-						time.Sleep(time.Duration(i) * 97 * time.Millisecond)
-						err := agent.Run(stop, election, func(ctx context.Context, _ *client.Lease) error {
-							<-ctx.Done()
-							if c.stops && !time.Now().Before(ends[i]) {
-								t.Errorf("%s: the leader stopped %v after its lease's end", election, time.Since(ends[i]))
-							}
-							return nil
-						})
-						if errors.Is(err, client.ErrExpired) != c.stops {
-							t.Errorf("%s: Run returned %v", election, err)
-						}
-					})
+					return err
+				})
+				if !errors.Is(err, c.ends) {
+					t.Errorf("Run returned %v", err)
 				}
-				time.Sleep(47 * time.Second)
-				page, err := server.Client(client.Candidate{}).List(t.Context(), leadership.ListRequest{})
-				if err != nil || len(page.Leases) != leaders {
-					t.Fatalf("%d leaders: %v", len(page.Leases), err)
-				}
-				for _, l := range page.Leases {
-					var i int
-					fmt.Sscanf(string(l.Election), "election-%d", &i)
-					ends[i] = time.Now().Add(l.ExpiresIn)
-				}
-				server.Cut()
-				time.Sleep(c.cut)
-				server.Heal()
-				time.Sleep(lease)
-				stopAll()
-				all.Wait()
-				for i, log := range logs {
-					requireLines(t, fmt.Sprintf("election-%d", i), log.String(), c.lines)
-				}
+				requireLines(t, log.String(), c.lines)
 			})
 		})
 	}
 }
 
-// requireLines requires that the log has exactly these lines, each with the election, and with a
-// reason where there is one.
-func requireLines(t *testing.T, election, log string, want []string) {
+// requireLines requires that the log has exactly these lines, and warnings their reason.
+func requireLines(t *testing.T, log string, want []string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	if len(lines) != len(want) {
-		t.Errorf("%s: the log has %d lines, want %d:\n%s", election, len(lines), len(want), log)
-		return
+		t.Fatalf("the log has %d lines, want %d:\n%s", len(lines), len(want), log)
 	}
 	for i, line := range lines {
-		reasoned := !strings.Contains(want[i], "WARN") && !strings.Contains(want[i], "ERROR") || strings.Contains(line, "reason=")
-		if !strings.HasPrefix(line, want[i]) || !strings.Contains(line, "election="+election+" candidate=ann") || !reasoned {
-			t.Errorf("%s: the log says\n%s\nwant %s", election, line, want[i])
+		reasoned := strings.Contains(want[i], "INFO") || strings.Contains(line, "reason=")
+		if !strings.HasPrefix(line, want[i]) || !strings.Contains(line, "election=reports candidate=ann") || !reasoned {
+			t.Errorf("the log says\n%s\nwant %s", line, want[i])
 		}
 	}
 }
@@ -338,27 +315,6 @@ func over(t *testing.T, server *clienttest.Server, who client.Candidate, trip fu
 }
 
 var errLostReply = errors.New("the reply is lost")
-
-func TestHangingRenewalDoesNotCostTheLease(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		renewals := 0
-		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if strings.HasSuffix(r.URL.Path, wire.Renew) {
-				if renewals++; renewals%2 == 1 {
-					<-r.Context().Done()
-					return nil, r.Context().Err()
-				}
-			}
-			return send()
-		})
-		l := lead(t, agent)
-		time.Sleep(time.Hour)
-		if !l.Valid() || l.Token() != 1 {
-			t.Errorf("the lease ended: %v", context.Cause(l.Context()))
-		}
-		l.Resign(t.Context())
-	})
-}
 
 func TestRetriedRenewalUsesAnotherConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
@@ -417,45 +373,6 @@ func TestBlockedLogDoesNotKeepALeaderFromStopping(t *testing.T) {
 			t.Error("the lease was given back to a server that is cut off")
 		}
 		close(full)
-	})
-}
-
-func TestALeaseUnderAnothersIsGivenBackWhenTheOtherIsLost(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		agent := server.Client(named("ann"))
-		err := agent.Run(t.Context(), "region", func(ctx context.Context, _ *client.Lease) error {
-			err := agent.Run(ctx, "reports", func(ctx context.Context, _ *client.Lease) error {
-				_, err := agent.Delete(t.Context(), leadership.DeleteRequest{
-					Election: "region", DeleteCommand: leadership.DeleteCommand{Force: true},
-				})
-				<-ctx.Done()
-				return err
-			})
-			if err != nil {
-				t.Errorf("the inner Run returned %v, and nothing was wrong with its lease", err)
-			}
-			return nil
-		})
-		if !errors.Is(err, client.ErrLost) {
-			t.Errorf("the outer Run returned %v", err)
-		}
-		if got := leader(t, server); got != "" {
-			t.Errorf("%q was left with the inner lease", got)
-		}
-	})
-}
-
-func TestAnErrorOfTheFunctionIsNotLostWithTheLease(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		broken := errors.New("the disk is full")
-		err := server.Client(named("ann")).Run(t.Context(), "reports", func(ctx context.Context, _ *client.Lease) error {
-			overrule(ctx, server)
-			<-ctx.Done()
-			return errors.Join(ctx.Err(), broken)
-		})
-		if !errors.Is(err, client.ErrLost) || !errors.Is(err, broken) {
-			t.Errorf("Run returned %v", err)
-		}
 	})
 }
 

@@ -121,44 +121,6 @@ func TestAPausedLeaderWritesNothingAfterTheNextHasOpened(t *testing.T) {
 	})
 }
 
-func TestAnAppendWhoseReplyIsLostIsMadeOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		calls := 0
-		l := lead(t, over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			response, err := send()
-			if strings.HasSuffix(r.URL.Path, wire.JournalPath+wire.Append) {
-				if calls++; calls%3 != 0 {
-					return nil, errLostReply
-				}
-			}
-			return response, err
-		}))
-		j, err := l.Journal(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 10 {
-			if at, err := j.Append(t.Context(), client.Entry{Type: "n", Data: 2 * i}, client.Entry{Data: 2*i + 1}); err != nil || int(at) != 2*i+2 || j.Index() != at {
-				t.Fatalf("append %d: %d, %v", i, at, err)
-			}
-		}
-		n := 0
-		for item, err := range j.Read(t.Context(), 0) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if string(item.Entry.Data) != fmt.Sprint(n) || int(item.Entry.Index) != n+1 {
-				t.Errorf("entry %d is %+v", n, item.Entry)
-			}
-			n++
-		}
-		if n != 20 || calls != 30 {
-			t.Errorf("the journal has %d entries after %d calls", n, calls)
-		}
-		l.Resign(t.Context())
-	})
-}
-
 func TestAnAppendOfUnknownOutcomeIsFoundOutByTheSameCall(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		var lose atomic.Bool
@@ -341,44 +303,6 @@ func TestAMemberThatFollowsSaysHowFarItIs(t *testing.T) {
 		stop()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("the loop ends with %v", err)
-		}
-		l.Resign(t.Context())
-	})
-}
-
-func TestAMemberSaysHowFarItIsWhileItWorksOnTheFirstPage(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		l := lead(t, server.Client(named("ann")))
-		j, err := l.Journal(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range 3 {
-			if _, err := j.Append(t.Context(), client.Entry{Data: i}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		applied := func() leadership.Index {
-			members, err := server.Client(client.Candidate{}).Members(t.Context(), "reports")
-			for _, m := range members.Members {
-				if m.ID == "cy" {
-					return m.Applied
-				}
-			}
-			t.Errorf("members %+v, %v, and cy is not among them", members, err)
-			return -1
-		}
-		for item, err := range server.Client(named("cy")).FollowAs(t.Context(), "reports", 0, "cy") {
-			if err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Minute) // it works on it, for longer than a member is known that says nothing
-			if got, want := applied(), item.Index()-1; got != want {
-				t.Errorf("while it works on entry %d it says that it has applied %d", item.Index(), got)
-			}
-			if item.Index() == 3 {
-				break
-			}
 		}
 		l.Resign(t.Context())
 	})

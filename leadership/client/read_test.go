@@ -149,17 +149,3 @@ func TestGrantHasTheTimeItWaited(t *testing.T) {
 		}
 	}
 }
-
-func TestTheWaitIsSent(t *testing.T) {
-	t.Parallel()
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if body, _ := io.ReadAll(r.Body); !strings.Contains(string(body), `"wait":"45s"`) {
-			t.Errorf("sent %s", body)
-		}
-		replying(http.StatusOK, "application/json", leaseOf("planner", "ann", "1"))(w, r)
-	})
-	key := leadership.NewKey()
-	if _, err := c.Acquire(t.Context(), leadership.AcquireRequest{Election: "planner", CandidateID: "ann", Key: &key, Wait: 45 * time.Second}); err != nil {
-		t.Error(err)
-	}
-}

@@ -237,32 +237,6 @@ func TestAfterAFailureTheLeaseIsRenewedWithoutItsReport(t *testing.T) {
 	})
 }
 
-func TestNearTheEndOfAStuckTermEachRenewalMayCarryAReport(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		limit(t, server, leadership.TermPolicy{StuckAfter: 2 * time.Minute})
-		agent := recordRenewals(t, server, named("ann"))
-		l := lead(t, agent.Client)
-		for !l.EndsBy().Near {
-			time.Sleep(100 * time.Millisecond)
-		}
-		agent.take()
-		for n := int64(1); n < 4; n++ {
-			if err := l.Report(client.Report{Tasks: n}); err != nil { // which is no progress
-				t.Fatal(err)
-			}
-			var calls []*renewalCall
-			for calls == nil {
-				time.Sleep(10 * time.Millisecond)
-				calls = agent.take()
-			}
-			if got, want := reports(calls, "reports"), fmt.Sprintf(`{"tasks":%d}`, n); got[0] != want {
-				t.Errorf("the next renewal carries %q, want %s", got, want)
-			}
-		}
-		l.Resign(t.Context())
-	})
-}
-
 func TestReportOfJSONIsTheReportThatItSays(t *testing.T) {
 	t.Parallel()
 	got, err := client.ParseReport([]byte(`{"progress":412,"eta":"20m","tokensUsed":81000,"health":"ok","dependencies":{"bq":"ok"}}`))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -25,29 +24,21 @@ func TestWatchOfOneResumesAfterEveryFailure(t *testing.T) {
 	for name, broken := range map[string]http.HandlerFunc{
 		"the connection ends":                    ending(begun...),
 		"the connection breaks":                  breaking(begun...),
-		"it ends within an event":                ending(after(half)...),
 		"it breaks within an event":              breaking(after(half)...),
 		"it ends before the empty line":          ending(after(strings.TrimSuffix(event("planner", 9), "\n"))...),
 		"it falls silent":                        streaming(begun...),
-		"it falls silent within an event":        streaming(after(half)...),
 		"the server has had enough":              streaming(after(end("limit", "8"))...),
-		"the server shuts down":                  streaming(after(end("draining", "8"))...),
-		"the server found us slow":               streaming(after(end("slow", "8"))...),
 		"the server has an unknown reason":       streaming(after(end("whim", "8"))...),
-		"an end with another cursor":             streaming(after(end("limit", "9"))...),
 		"an end that cannot be read":             streaming(after("event: end\ndata: later\n\n")...),
+		"an end with another cursor":             streaming(after(end("limit", "9"))...),
 		"garbage":                                streaming(after("data: {\n\n")...),
 		"not even text":                          ending(after("\x00\xff\xfe\n\n\x80:\x80\n\ndata:\xff\n\n")...),
-		"an event that is none":                  streaming(after("id: 9\ndata: {}\n\n")...),
 		"an event of another election":           streaming(after(event("scribe", 9))...),
 		"an event without a type":                streaming(after(strings.Replace(event("planner", 9), "updated", "", 1))...),
-		"a negative revision":                    streaming(after(event("planner", -9))...),
 		"an event with another's id":             streaming(after(eventAt("planner", 9, "10"))...),
-		"an event with an id that is none":       streaming(after(eventAt("planner", 9, "nine"))...),
 		"an event without an id":                 streaming(snapshot("planner", 7), strings.Replace(event("planner", 8), "id: 8", "id", 1)),
 		"a snapshot of another election":         streaming(after(snapshot("scribe", 9))...),
 		"a snapshot with another id":             streaming(after(strings.Replace(snapshot("planner", 9), "id: 9", "id: 10", 1))...),
-		"a snapshot that is none":                streaming(after("event: snapshot\nid: 9\ndata: {}\n\n")...),
 		"an event that was left out":             streaming(after(event("planner", 10))...),
 		"an endless line":                        streaming(after("data: " + strings.Repeat("x", 2*client.MaxMessage))...),
 		"what was told again":                    ending(after(event("planner", 8), event("planner", 7), event("planner", 1), snapshot("planner", 8), snapshot("planner", 3))...),
@@ -86,12 +77,9 @@ func TestWatchOfAllResumesAfterEveryFailure(t *testing.T) {
 		"the server has had enough":          {streaming(after(end("limit", "T9"))...), "T9"},
 		"an end without a cursor":            {streaming(after(strings.Replace(end("limit", "x"), "id: x", "id", 1))...), "T2"},
 		"garbage":                            {streaming(after("data: {\n\n")...), "T2"},
-		"an event of another prefix":         {streaming(after(eventAt("q", 1, "T3"))...), "T2"},
 		"a negative revision":                {streaming(after(eventAt("pc", -1, "T3"))...), "T2"},
-		"an event of no election":            {streaming(after(eventAt("p/b", 1, "T3"))...), "T2"},
 		"a snapshot of another prefix":       {streaming(after(snapshotAmong("q", 1))...), "T2"},
 		"an event whose id is no header":     {streaming(after(eventAt("pb", 3, "T\x01"))...), "T2"},
-		"an event whose id is too long":      {streaming(after(eventAt("pb", 3, strings.Repeat("T", 65)))...), "T2"},
 		"an event that was left out":         {streaming(after(eventAt("pb", 4, "T3"))...), "T2"},
 		"what was told again counts":         {breaking(after(eventAt("pb", 2, "T3"))...), "T3"},
 		"it is ready, but not all were told": {streaming(after(ready(1, "T3"))...), "T2"},
@@ -154,13 +142,9 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 	for name, act := range map[string]http.HandlerFunc{
 		"the store is away":                 problem(503, "STORE_UNAVAILABLE"),
 		"the instance shuts down":           problem(503, "DRAINING"),
-		"a fault of the server":             problem(500, "INTERNAL"),
 		"too many calls":                    problem(429, "RATE_LIMITED"),
-		"too slow a call":                   problem(408, "REQUEST_TIMEOUT"),
 		"a front end without a server":      replying(502, "text/html", "<h1>Bad gateway"),
-		"a front end that is busy":          replying(429, "text/plain", "Rate exceeded."),
 		"a network that wants a log-in":     replying(200, "text/html", "<h1>Welcome\n\n"+snapshot("planner", 99)),
-		"an answer to another call":         replying(200, "application/json", `{"events":[],"nextAfter":0}`),
 		"nothing at all":                    replying(204, "", ""),
 		"an error that looks like a stream": replying(503, "text/event-stream", snapshot("planner", 99)),
 		"a connection that breaks":          func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
@@ -184,11 +168,8 @@ func TestPermanentErrorsEndAWatch(t *testing.T) {
 		act  http.HandlerFunc
 		code leadership.Code // "" for a reply that is not Regent's
 	}{
-		"a wrong request":                 {problem(400, "INVALID_ARGUMENT"), leadership.InvalidArgument},
-		"an unknown caller":               {problem(401, "UNAUTHENTICATED"), "UNAUTHENTICATED"},
 		"a caller that may not":           {problem(403, "PERMISSION_DENIED"), "PERMISSION_DENIED"},
 		"a server without streams":        {problem(404, "NOT_FOUND"), leadership.NotFound},
-		"one without this type":           {problem(406, "NOT_ACCEPTABLE"), "NOT_ACCEPTABLE"},
 		"a history that is cut":           {problem(410, "HISTORY_COMPACTED"), leadership.HistoryCompacted},
 		"a store that was restored":       {problem(412, "REVISION_MISMATCH"), leadership.RevisionMismatch},
 		"an unknown code":                 {problem(418, "TEAPOT"), "TEAPOT"},
@@ -295,21 +276,6 @@ func TestPausesBetweenTriesGrow(t *testing.T) {
 	})
 }
 
-func TestLongConnectionResetsTheBackoff(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		quiet := func(w http.ResponseWriter, r *http.Request) {
-			tell(w, ping)
-			rest(r, 11*time.Second)
-		}
-		s := &scriptedServer{acts: []http.HandlerFunc{ending(), ending(), ending(), ending(), quiet, problem(400, "INVALID_ARGUMENT")}}
-		watch(t.Context(), s.client(t), one, 100)
-		if got := s.pauses(); got[3] < 400*time.Millisecond || got[4] > 11*time.Second+100*time.Millisecond {
-			t.Errorf("pauses %v; want them to grow, and to restart after the quiet stream", got)
-		}
-	})
-}
-
 func TestAStreamThatEndsAsPlannedIsResumedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -365,57 +331,6 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
-func TestPausesAreRandom(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		for name, act := range map[string]http.HandlerFunc{"a failure": problem(500, "INTERNAL"), "a plan": streaming(end("draining", "0"))} {
-			seen := map[time.Duration]bool{}
-			for range 20 {
-				s := &scriptedServer{acts: []http.HandlerFunc{act, problem(400, "INVALID_ARGUMENT")}}
-				watch(t.Context(), s.client(t), one, 1)
-				seen[s.pauses()[0]] = true
-			}
-			if len(seen) < 10 {
-				t.Errorf("%s: 20 watchers paused for %d different times", name, len(seen))
-			}
-		}
-	})
-}
-
-func TestConnectionIsReported(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &scriptedServer{acts: []http.HandlerFunc{
-			problem(503, "DRAINING"), breaking(snapshot("planner", 7)), streaming(end("limit", "7")), replying(502, "text/html", "no"), streaming(event("planner", 8)),
-		}}
-		var told []string
-		r := one
-		r.Connection = func(err error) {
-			code := leadership.Code("connected")
-			errors.As(err, &code)
-			told = append(told, string(code))
-		}
-		watch(t.Context(), s.client(t), r, 2)
-		want := []string{"DRAINING", "connected", "STORE_UNAVAILABLE", "connected", "STORE_UNAVAILABLE", "connected"}
-		if diff := cmp.Diff(want, told); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
-	})
-}
-
-func TestOmittingAnotherEventIsRetried(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &scriptedServer{acts: []http.HandlerFunc{
-			streaming(snapshot("planner", 7), event("planner", 9)), streaming(event("planner", 8), event("planner", 10)), streaming(event("planner", 9), event("planner", 10)),
-		}}
-		got := watch(t.Context(), s.client(t), one, 4)
-		if diff := cmp.Diff([]string{"planner is at 7", "planner 8", "planner 9", "planner 10"}, got.words); diff != "" || !errors.Is(got.err, errEnough) {
-			t.Errorf("ends with %v (-want +got)\n%s", got.err, diff)
-		}
-	})
-}
-
 func TestHTTPTimeoutDoesNotApplyToStreams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -433,53 +348,6 @@ func TestHTTPTimeoutDoesNotApplyToStreams(t *testing.T) {
 			t.Errorf("%d connections for %v", len(s.requests), got.words)
 		}
 	})
-}
-
-func TestAWatchOverARealConnection(t *testing.T) {
-	t.Parallel()
-	gone := make(chan struct{})
-	n := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		say := func(text string) {
-			io.WriteString(w, text)
-			http.NewResponseController(w).Flush()
-		}
-		if n++; n == 1 {
-			tell(w)
-			say(snapshot("planner", 7) + event("planner", 8)[:30])
-			panic(http.ErrAbortHandler)
-		}
-		if id := r.Header.Get("Last-Event-ID"); id != "7" {
-			t.Errorf("it resumes after %q, want 7", id)
-		}
-		tell(w)
-		for _, c := range event("planner", 8) + ping + event("planner", 9) {
-			say(string(c))
-		}
-		<-r.Context().Done()
-		close(gone)
-	}))
-	t.Cleanup(server.Close)
-	got := watch(t.Context(), clientOf(t, server.URL, server.Client().Transport), one, 3)
-	if diff := cmp.Diff([]string{"planner is at 7", "planner 8", "planner 9"}, got.words); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
-	<-gone
-}
-
-func TestAStreamThatRedirectsIsNotFollowed(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/elsewhere" {
-			t.Error("the redirect was followed")
-		}
-		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
-	}))
-	t.Cleanup(server.Close)
-	got := watch(t.Context(), clientOf(t, server.URL, nil), one, 1)
-	if reply, ok := errors.AsType[*client.ReplyError](got.err); !ok || reply.Status != http.StatusTemporaryRedirect {
-		t.Errorf("%v; want the redirect", got.err)
-	}
 }
 
 func FuzzNoStreamMisleadsAWatch(f *testing.F) {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/cookiejar"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -156,34 +155,5 @@ func TestTransportThatReturnsNothingIsAnError(t *testing.T) {
 	t.Parallel()
 	if _, err := clientOf(t, "http://localhost", apitest.RoundTrip(func(*http.Request) (*http.Response, error) { return nil, nil })).Get(t.Context(), "planner"); !errors.Is(err, leadership.StoreUnavailable) {
 		t.Errorf("the error is %v", err)
-	}
-}
-
-// A cookie jar and a timeout are http.Client's.
-func TestCookiesAreKept(t *testing.T) {
-	t.Parallel()
-	calls := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := r.Cookie("instance"); (err == nil) != (calls > 0) {
-			t.Errorf("call %d: %v", calls, err)
-		}
-		calls++
-		http.SetCookie(w, &http.Cookie{Name: "instance", Value: "7"})
-		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, leaseOf("planner", "ann", "1"))
-	}))
-	t.Cleanup(server.Close)
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(client.Config{Server: server.URL, HTTP: &http.Client{Jar: jar}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if _, err := c.Get(t.Context(), "planner"); err != nil {
-			t.Error(err)
-		}
 	}
 }

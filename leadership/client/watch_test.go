@@ -45,51 +45,6 @@ func TestWatchYieldsTheStateAndThenEachEvent(t *testing.T) {
 	})
 }
 
-func TestNewsMatchesTheServersMessages(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &scriptedServer{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8))}}
-		var got []client.News
-		for n, err := range s.client(t).Watch(t.Context(), one) {
-			if got = append(got, n); err != nil || len(got) == 2 {
-				break
-			}
-		}
-		want := []client.News{
-			{Cursor: "7", Lease: &leadership.Lease{
-				Election: "planner", State: leadership.Held, LeaderID: "ann", Token: 3, Revision: 7, LeaseDuration: 30 * time.Second,
-				ExpiresIn: 30 * time.Second, Config: leadership.Config{LeaseDuration: 30 * time.Second},
-			}},
-			{Cursor: "8", Event: &leadership.Event{
-				Election: "planner", Revision: 8, Type: leadership.EventUpdated, At: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC), LeaderID: "ann", Token: 3,
-			}},
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
-	})
-}
-
-func TestWatchOfAllYieldsEachStateAndThenReady(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &scriptedServer{acts: []http.HandlerFunc{streaming(
-			snapshotAmong("pa", 7), snapshotAmong("pb", 2), ready(2, "T1"),
-			eventAt("pb", 2, "T2"), eventAt("pb", 3, "T3"), eventAt("pc", 1, "T3"), eventAt("pa", 8, "T4"),
-		)}}
-		got := watch(t.Context(), s.client(t), client.WatchRequest{Prefix: "p"}, 6)
-		if diff := cmp.Diff([]string{"pa is at 7", "pb is at 2", "ready", "pb 3", "pc 1", "pa 8"}, got.words); diff != "" {
-			t.Errorf("told (-want +got)\n%s", diff)
-		}
-		if diff := cmp.Diff([]string{"", "", "T1", "T3", "T3", "T4"}, got.cursors); diff != "" {
-			t.Errorf("cursors (-want +got)\n%s", diff)
-		}
-		if got := s.requests[0].URL.String(); got != "http://localhost/v1/events?prefix=p" {
-			t.Errorf("asked %s", got)
-		}
-	})
-}
-
 func TestWatchResumesFromACursor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -132,25 +87,6 @@ func TestInvalidRequestIsNotSent(t *testing.T) {
 	}
 }
 
-func TestEachRangeIsANewWatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &scriptedServer{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8))}}
-		news := s.client(t).Watch(t.Context(), one)
-		for range 2 {
-			for n := range news {
-				if wordOf(n) != "planner is at 7" {
-					t.Errorf("it begins with %s", wordOf(n))
-				}
-				break
-			}
-		}
-		if diff := cmp.Diff([]string{"", ""}, s.cursors()); diff != "" {
-			t.Errorf("cursors (-want +got)\n%s", diff)
-		}
-	})
-}
-
 // failing fails once, and then is the scripted server.
 type failing struct {
 	*scriptedServer
@@ -186,22 +122,6 @@ func TestNoConnectionIsLeftOpen(t *testing.T) {
 	})
 }
 
-func TestLeavingTheLoopLeavesNoGoroutine(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // it fails if a goroutine is left
-		gone := false
-		s := &scriptedServer{acts: []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
-			tell(w, snapshot("planner", 7))
-			<-r.Context().Done()
-			gone = true
-		}}}
-		watch(t.Context(), s.client(t), one, 1)
-		if synctest.Wait(); !gone {
-			t.Error("the request continues")
-		}
-	})
-}
-
 func TestTheEndOfAContextEndsAWatchWithItsError(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -232,26 +152,4 @@ func TestTheEndOfAContextEndsAWatchWithItsError(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestSlowLoopDoesNotBreakTheConnection(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &scriptedServer{acts: []http.HandlerFunc{streaming(snapshot("planner", 7), event("planner", 8), event("planner", 9))}}
-		n := 0
-		r := one
-		r.Connection = func(error) { time.Sleep(time.Hour) }
-		for _, err := range s.client(t).Watch(t.Context(), r) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n++; n == 3 {
-				break
-			}
-			time.Sleep(time.Hour)
-		}
-		if len(s.requests) != 1 {
-			t.Errorf("%d connections, want 1", len(s.requests))
-		}
-	})
 }

@@ -69,18 +69,6 @@ func TestABallotIsTimedFromItsFirstBidToItsGrantAndEachBidIsCounted(t *testing.T
 	})
 }
 
-func TestAGrantWithoutABallotIsNoBallot(t *testing.T) {
-	story(t, func(w *telemetrytest.Fixture) {
-		before := w.Read()
-		w.Release(w.Lead("jobs", "ann"))
-		w.Lead("jobs", "bob")
-		got := w.Read().Since(before)
-		if got["regent.ballots.bids"] != 0 || got["regent.ballots.duration:count"] != 0 {
-			w.Errorf("counted as a ballot: %v", got)
-		}
-	})
-}
-
 func TestABidThatIsTakenBackIsNoBid(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,31 +110,6 @@ func TestATermThatEndsForABetterCandidateIsAPreemption(t *testing.T) {
 	})
 }
 
-func TestTheMostGrantsOfAnElectionCountForAnHour(t *testing.T) {
-	story(t, func(w *telemetrytest.Fixture) {
-		before := w.Read()
-		most := func(when string, n float64) {
-			w.Helper()
-			if got := w.Read().Since(before)["regent.elections.grants"]; got != n {
-				w.Errorf("%s: %v grants, want %v", when, got, n)
-			}
-		}
-		for _, e := range []leadership.Election{"a", "b", "c"} {
-			w.Release(w.Lead(e, "ann"))
-		}
-		most("three elections with one leader each", 0)
-		w.Settle(50 * time.Minute)
-		w.Release(w.Lead("b", "bob"))
-		most("one has changed its leader", 2)
-		w.Settle(10*time.Minute + time.Second)
-		most("its first grant is an hour ago", 0)
-		w.Flap("b", 9, time.Second)
-		most("as many as are remembered", 6)
-		w.Settle(time.Hour)
-		most("an hour later", 0)
-	})
-}
-
 // join makes a member of an election for a minute.
 func join(w *telemetrytest.Fixture, e leadership.Election, c leadership.CandidateID, role leadership.Role, seen leadership.Token) {
 	w.Helper()
@@ -178,23 +141,6 @@ func TestMembersAreCountedByRoleWhileTheyAreHere(t *testing.T) {
 	})
 }
 
-func TestTheLowestParticipationIsShown(t *testing.T) {
-	story(t, func(w *telemetrytest.Fixture) {
-		w.Lead("jobs", "ann")
-		join(w, "jobs", "flo", leadership.RoleFollower, 1)
-		w.Lead("reports", "ann")
-		join(w, "reports", "flo", leadership.RoleFollower, 1)
-		join(w, "reports", "fox", leadership.RoleFollower, 0)
-		w.Settle(2 * time.Second)
-		if part := w.Read()["regent.elections.participation"]; part < 0.66 || part > 0.67 {
-			w.Errorf("two of three follow the leader of the reports, and the lowest participation is %v", part)
-		}
-		join(w, "reports", "fox", leadership.RoleFollower, 1)
-		w.Settle(2 * time.Second)
-		values(w, "all follow", w.Read(), map[string]float64{"regent.elections.participation": 1})
-	})
-}
-
 // quorum lets ann lead an election whose electorate is ann, wit and bob, the first two of whom are
 // present.
 func quorum(w *telemetrytest.Fixture, e leadership.Election) leadership.LeaseRequest {
@@ -206,24 +152,6 @@ func quorum(w *telemetrytest.Fixture, e leadership.Election) leadership.LeaseReq
 		w.Fatal(err)
 	}
 	return lease
-}
-
-func TestAnElectionWithoutItsQuorumIsReadOnlyAfterTheGraceTime(t *testing.T) {
-	story(t, func(w *telemetrytest.Fixture) {
-		lease := quorum(w, "jobs")
-		w.Keep(lease, 20*time.Second)
-		values(w, "two of three are present", w.Read(), map[string]float64{"regent.elections.readonly": 0})
-		if err := w.Service.Leave(w.Context(), leadership.LeaveRequest{Election: "jobs", CandidateID: "wit"}); err != nil {
-			w.Fatal(err)
-		}
-		w.Settle(leadership.DefaultGrace - 2*time.Second)
-		values(w, "in the grace time", w.Read(), map[string]float64{"regent.elections.readonly": 0})
-		w.Keep(lease, 10*time.Second)
-		values(w, "after it", w.Read(), map[string]float64{"regent.elections.readonly": 1})
-		join(w, "jobs", "wit", leadership.RoleWitness, 0)
-		w.Settle(2 * time.Second)
-		values(w, "with the witness", w.Read(), map[string]float64{"regent.elections.readonly": 0})
-	})
 }
 
 func TestWaitsForAcknowledgementsAreCountedWhileTheyLastAndAreNoWatchers(t *testing.T) {

@@ -65,23 +65,6 @@ func TestAHandOverIsCountedAndItsGapIsTimed(t *testing.T) {
 	})
 }
 
-func TestAHandOverWithoutASuccessorIsCountedByHowItEnded(t *testing.T) {
-	story(t, func(w *telemetrytest.Fixture) {
-		before := w.Read()
-		handOver(w, w.Lead("jobs", "ann"), "bob", time.Second)
-		w.Settle(time.Minute)
-		ann := w.Lead("reports", "ann")
-		handOver(w, ann, "bob", time.Second)
-		w.Release(ann)
-		now := moved(w, before)
-		for outcome, want := range map[string]float64{"started": 2, "timed_out": 1, "released": 1, "completed": 0} {
-			if got := now["regent.handovers{outcome="+outcome+"}"]; got != want {
-				w.Errorf("%s: %v, want %v", outcome, got, want)
-			}
-		}
-	})
-}
-
 func TestTheDepthOfDelegatedElectionsIsShown(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		delegate := func(lease leadership.LeaseRequest, child string) {

@@ -265,44 +265,6 @@ func TestALateTransitionCountsTheTimeThatACandidateWaited(t *testing.T) {
 	})
 }
 
-func TestMoreThanFiveGrantsInTenMinutesAreFlapping(t *testing.T) {
-	story(t, func(w *telemetrytest.Fixture) {
-		w.Flap("jobs", 5, 10*time.Second)
-		if n := w.Read()["regent.elections.flapping"]; n != 0 {
-			w.Errorf("%v elections flap after 5 grants", n)
-		}
-		w.Flap("jobs", 1, 10*time.Second)
-		if n := w.Read()["regent.elections.flapping"]; n != 1 {
-			w.Errorf("%v elections flap after 6 grants", n)
-		}
-		w.Settle(10*time.Minute - time.Minute + time.Second)
-		if n := w.Read()["regent.elections.flapping"]; n != 0 {
-			w.Errorf("%v elections flap ten minutes later", n)
-		}
-	})
-}
-
-func TestOldMissedGrantsAreNoFlapping(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		store := memory.New(memory.Config{})
-		w, elsewhere := telemetrytest.On(t, store), leadership.New(store.Open())
-		w.Release(w.Lead("jobs", "ann"))
-		for range 20 {
-			w.Settle(time.Hour)
-			if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "bob"}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := w.Service.Get(t.Context(), "jobs"); err != nil {
-			t.Fatal(err)
-		}
-		if n := w.Read()["regent.elections.flapping"]; n != 0 {
-			t.Errorf("%v elections flap", n)
-		}
-	})
-}
-
 func TestAnActThatMayHaveBeenSentInTimeIsNoSplitBrain(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		ann := w.Lead("jobs", "ann")
@@ -424,25 +386,6 @@ func TestAMissedGrantDoesNotMakeAnElectionLeaderless(t *testing.T) {
 		}
 		if s := w.Read()["regent.elections.leaderless"]; s != 0 {
 			t.Errorf("leaderless for %v s although each has a leader", s)
-		}
-	})
-}
-
-func TestNoLeaderFlappingAndContentionCanBeSeen(t *testing.T) {
-	story(t, func(w *telemetrytest.Fixture) {
-		before := w.Read()
-		w.NoLeader("jobs", 61*time.Second)
-		w.Flap("reports", 6, time.Second)
-		w.Contend("planner", 100, time.Second)
-		got := w.Read().Since(before)
-		if s := got["regent.elections.leaderless"]; s <= 60 {
-			w.Errorf("leaderless for %v s", s)
-		}
-		if n := got["regent.elections.flapping"]; n != 1 {
-			w.Errorf("%v elections flap", n)
-		}
-		if n := got["regent.lease.contention{reason=held}"]; n != 100 {
-			w.Errorf("%v campaigns refused", n)
 		}
 	})
 }

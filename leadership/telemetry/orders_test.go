@@ -2,13 +2,9 @@ package telemetry_test
 
 import (
 	"cmp"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
-	"path/filepath"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,39 +18,21 @@ import (
 	"regent/store/memory"
 )
 
-// declared returns the values of the constants of a type in package leadership; with of, those of
-// the block with that comment.
-func declared(t *testing.T, kind, of string) (all []string) {
+// declared returns the values of the constants of a type in a file of package leadership, from that
+// comment on to the end of its block.
+func declared(t *testing.T, file, kind, from string) (all []string) {
 	t.Helper()
-	files, err := filepath.Glob("../*.go")
+	text, err := os.ReadFile("../" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range file.Decls {
-			block, ok := d.(*ast.GenDecl)
-			if !ok || block.Tok != token.CONST || of != "" && !strings.HasPrefix(block.Doc.Text(), of) {
-				continue
-			}
-			for _, s := range block.Specs {
-				c := s.(*ast.ValueSpec)
-				if id, ok := c.Type.(*ast.Ident); ok && id.Name == kind {
-					value, err := strconv.Unquote(c.Values[0].(*ast.BasicLit).Value)
-					if err != nil {
-						t.Fatal(err)
-					}
-					all = append(all, value)
-				}
-			}
-		}
+	_, block, _ := strings.Cut(string(text), from)
+	block, _, _ = strings.Cut(block, "\n)")
+	for _, m := range regexp.MustCompile(`(?m)^\t\w+ +`+kind+` += "(\w+)"`).FindAllStringSubmatch(block, -1) {
+		all = append(all, m[1])
+	}
+	if len(all) == 0 {
+		t.Errorf("%s declares no %s", file, kind)
 	}
 	return all
 }
@@ -68,12 +46,12 @@ func TestEachEventReasonAndEndHasItsSeries(t *testing.T) {
 		}
 	}
 	var reasons []string
-	for _, r := range declared(t, "Reason", "The reasons of LeaseHeld.") {
+	for _, r := range declared(t, "errors.go", "Reason", "// The reasons of LeaseHeld.") {
 		reasons = append(reasons, strings.ToLower(r))
 	}
 	for name, want := range map[string][]string{
-		"regent.leadership.changes":       declared(t, "EventType", ""),
-		"regent.leadership.terms.limited": declared(t, "EndReason", "The reasons for an EndsBy."),
+		"regent.leadership.changes":       declared(t, "event.go", "EventType", "const ("),
+		"regent.leadership.terms.limited": declared(t, "record.go", "EndReason", "// The reasons for an EndsBy."),
 		"regent.lease.contention":         append(reasons, "conflict"),
 	} {
 		if diff := gocmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(labels[name]))); diff != "" {
@@ -107,7 +85,7 @@ func report(w *telemetrytest.Fixture, lease leadership.LeaseRequest, text string
 	return err
 }
 
-// gauges checks values.
+// values checks values.
 func values(w *telemetrytest.Fixture, what string, got telemetrytest.Values, want map[string]float64) {
 	w.Helper()
 	for series, value := range want {
@@ -115,26 +93,6 @@ func values(w *telemetrytest.Fixture, what string, got telemetrytest.Values, wan
 			w.Errorf("%s: %s is %v, want %v", what, series, got[series], value)
 		}
 	}
-}
-
-func TestEachKindOfOrderIsCounted(t *testing.T) {
-	story(t, func(w *telemetrytest.Fixture) {
-		w.Lead("jobs", "ann")
-		before := w.Read()
-		order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Hour})
-		order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour})
-		order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour})
-		order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderResume})
-		order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderEvict})
-		order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderResume}) // there is nothing to resume
-		w.Acquire("jobs", "bob", 0)
-		values(w, "in all", w.Read().Since(before), map[string]float64{
-			"regent.leadership.changes{type=assigned}": 1, "regent.leadership.changes{type=banned}": 1, "regent.leadership.changes{type=paused}": 1,
-			"regent.leadership.changes{type=resumed}": 1, "regent.leadership.changes{type=evicted}": 1,
-			"regent.lease.operations{op=resume,outcome=ok}": 2, "regent.lease.contention{reason=banned}": 1,
-		})
-		inCatalogue(w)
-	})
 }
 
 func TestAPauseIsShownUntilItEndsAndIsNoLackOfALeader(t *testing.T) {
@@ -287,22 +245,10 @@ func TestReportsOfABatchAreCounted(t *testing.T) {
 
 func TestATermIsCountedByWhatLimitedIt(t *testing.T) {
 	for because, play := range map[string]func(*telemetrytest.Fixture) bool{ // reports whether it was
-		"maxTerm": func(w *telemetrytest.Fixture) bool {
-			limit(w, "jobs", leadership.TermPolicy{MaxTerm: 40 * time.Second})
-			w.Keep(w.Lead("jobs", "ann"), 30*time.Second)
-			w.Settle(20 * time.Second)
-			return true
-		},
 		"stuck": func(w *telemetrytest.Fixture) bool {
 			limit(w, "jobs", leadership.TermPolicy{StuckAfter: time.Minute})
 			w.Keep(w.Lead("jobs", "ann"), 50*time.Second)
 			w.Settle(20 * time.Second)
-			return true
-		},
-		"evicted": func(w *telemetrytest.Fixture) bool {
-			ann := w.Lead("jobs", "ann")
-			order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderEvict})
-			w.Release(ann) // as it is told
 			return true
 		},
 		"handOver": func(w *telemetrytest.Fixture) bool {
@@ -338,21 +284,6 @@ func TestATermIsCountedByWhatLimitedIt(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestADeposedLeaderWithoutASuccessorLeavesItsElectionLeaderless(t *testing.T) {
-	story(t, func(w *telemetrytest.Fixture) {
-		limit(w, "jobs", leadership.TermPolicy{StuckAfter: time.Minute, Cooldown: time.Hour})
-		w.Keep(w.Lead("jobs", "ann"), 50*time.Second)
-		w.Settle(40 * time.Second)
-		values(w, "deposed", w.Read(), map[string]float64{
-			"regent.leadership.changes{type=deposed}": 1, "regent.elections.leaderless": 30, "regent.leadership.term.duration:sum{end=deposed}": 60,
-		})
-		if _, err := w.Acquire("jobs", "ann", 0); err == nil {
-			t.Error("ann leads in its cooldown")
-		}
-		values(w, "in the cooldown", w.Read(), map[string]float64{"regent.lease.contention{reason=banned}": 1})
-	})
 }
 
 func TestANewEpochIsNoNewLeaderAndNoSplitBrain(t *testing.T) {

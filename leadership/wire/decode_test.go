@@ -16,47 +16,33 @@ func TestMalformedRequestIsRefusedWithAReason(t *testing.T) {
 	const fields = "candidateId, key, leaseDuration, metadata, note, wait, role, priority, capabilities, load, via, inherit"
 	for _, c := range []struct{ name, body, field, detail string }{
 		{"no bytes", "", "", "the body is empty; send a JSON object"},
-		{"spaces", " \r\n\t", "", "the body is empty; send a JSON object"},
 		{"a byte order mark", "\ufeff{}", "", "byte order mark; send UTF-8 without one"},
 		{"bytes that are not UTF-8", "{\"candidateId\":\"a\xff\"}", "", "invalid UTF-8, at byte 17"},
 		{"UTF-16", "\xff\xfe{\x00}\x00", "", `invalid character '\xff' at start of value, at byte 0`},
-		{"NUL bytes", "{\x00}", "", `not one JSON object in UTF-8: invalid character '\x00' at start of value, at byte 1`},
 		{"half a document", `{"candidateId":`, "", "it ends before the object does"},
-		{"half a string", `{"candidateId":"` + key, "", "it ends before the object does"},
 		{"no JSON", `candidateId=a`, "", "invalid character 'c' at start of value, at byte 0"},
 		{"a comma too many", `{"candidateId":"a",}`, "", "invalid character ',' at start of value, at byte 18"},
-		{"NaN", `{"metadata":NaN}`, "", "invalid character 'N' at start of value, at byte 12"},
-		{"a leading zero", `{"metadata":01}`, "", "invalid character '1' after object value"},
 		{"two values", `{"candidateId":"a"}{}`, "", "invalid character '{' after top-level value, at byte 19"},
-		{"something behind", `{"candidateId":"a"} x`, "", "invalid character 'x' after top-level value, at byte 20"},
 		{"an array", `[]`, "", "send a JSON object, not an array"},
 		{"null", `null`, "", "send a JSON object, not null"},
-		{"a string", `"a"`, "", "send a JSON object, not a string"},
-		{"a number", `7`, "", "send a JSON object, not a number"},
 		{"a field twice", `{"candidateId":"a","candidateId":"b"}`, "/candidateId", `the field "candidateId" is there twice; send it once`},
 		{"a field twice, once escaped", `{"candidateId":"a","candidate\u0049d":"b"}`, "/candidateId", `the field "candidateId" is there twice`},
 		{"a field twice, deeper", `{"candidateId":"a","metadata":{"x":[{"a/b":1,"a/b":2}]}}`, "/metadata/x/0/a~1b", `the field "a/b" is there twice`},
 		{"far too deep", `{"metadata":` + strings.Repeat(`[`, 10_001), "", "exceeded max depth"},
 		{"half a surrogate pair", `{"candidateId":"\ud83d"}`, "", "invalid surrogate pair, at byte 16"},
-		{"the other half", `{"candidateId":"\ude00"}`, "", "invalid surrogate pair, at byte 16"},
 		{"half a pair and a character", `{"candidateId":"\ud83d\u0041"}`, "", "invalid surrogate pair, at byte 16"},
 		{"half a pair after a backslash", `{"candidateId":"\\\ud83dx"}`, "", "invalid surrogate pair, at byte 18"},
-		{"half a pair before a key", `{"key":"\ud83d` + key + `"}`, "", "invalid surrogate pair, at byte 8"},
 		{"an unknown field", `{"candidateId":"a","patience":"30s"}`, "/patience", `unknown field "patience"; the fields here are ` + fields},
 		{"an unknown field instead of a required one", `{"candidate":"a"}`, "/candidate", `unknown field "candidate"; the fields here are ` + fields},
 		{"another case", `{"CandidateId":"a"}`, "/CandidateId", `unknown field "CandidateId"`},
 		{"a name with a slash", `{"a/~b":1}`, "/a~1~0b", `unknown field "a/~b"`},
 		{"a missing field", `{}`, "/candidateId", "candidateId is missing; this request requires it"},
 		{"null in a required field", `{"candidateId":null}`, "/candidateId", "candidateId must be a string, not null; leave it out"},
-		{"null in an optional field", `{"candidateId":"a","key":null}`, "/key", "key must be a string, not null; leave it out"},
 		{"null for a duration", `{"candidateId":"a","leaseDuration":null}`, "/leaseDuration", `leaseDuration must be a string such as "30s", not null`},
-		{"null for metadata", `{"candidateId":"a","metadata":null}`, "/metadata", "metadata must be an object, not null"},
 		{"a number for a string", `{"candidateId":7}`, "/candidateId", "candidateId must be a string, not a number"},
-		{"an object for a string", `{"candidateId":{}}`, "/candidateId", "candidateId must be a string, not an object"},
 		{"a boolean for a string", `{"candidateId":true}`, "/candidateId", "candidateId must be a string, not true or false"},
 		{"a number for a duration", `{"candidateId":"a","leaseDuration":30}`, "/leaseDuration", `leaseDuration must be a string such as "30s", not a number`},
 		{"a duration without a unit", `{"candidateId":"a","leaseDuration":"30"}`, "/leaseDuration", `leaseDuration must be a duration such as "30s", "1m30s" or "1500ms", not "30"`},
-		{"an ISO 8601 duration", `{"candidateId":"a","leaseDuration":"PT30S"}`, "/leaseDuration", `not "PT30S"`},
 		{"an endless duration", `{"candidateId":"a","leaseDuration":"9223372036854775808s"}`, "/leaseDuration", "must be a duration"},
 		{"a lease of no duration", `{"candidateId":"a","leaseDuration":"0s"}`, "/leaseDuration", "from 1s to 24h, not 0s"},
 		{"a short key", `{"candidateId":"a","key":"AAAA"}`, "/key", "a key is 32 random bytes"},
@@ -66,7 +52,6 @@ func TestMalformedRequestIsRefusedWithAReason(t *testing.T) {
 		{"a lease to stand on at no peer", `{"candidateId":"a","via":{"election":"b","fencingToken":7,"peer":""}}`, "/via/peer", "via.peer is empty; name another service, or leave it out for this one"},
 		{"a key in a lease to stand on", `{"candidateId":"a","via":{"election":"b","fencingToken":7,"key":"` + key + `"}}`, "/via/key", `unknown field "key"; the fields here are election, fencingToken, peer`},
 		{"a text to inherit", `{"candidateId":"a","inherit":"yes"}`, "/inherit", "inherit must be true or false, not a string"},
-		{"a padded key", `{"candidateId":"a","key":"` + key + `="}`, "/key", "a key is 32 random bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -88,68 +73,14 @@ func TestTokenIsAnInteger(t *testing.T) {
 	for value, detail := range map[string]string{
 		`"4"`:                  "fencingToken must be a number, not a string",
 		`4.0`:                  `fencingToken must be an integer of at most 64 bits, not "4.0"`,
-		`4e0`:                  `fencingToken must be an integer of at most 64 bits, not "4e0"`,
-		`1e400`:                `fencingToken must be an integer of at most 64 bits, not "1e400"`,
 		`9223372036854775808`:  `fencingToken must be an integer of at most 64 bits`,
 		`-9223372036854775809`: `fencingToken must be an integer of at most 64 bits`,
-		`true`:                 "fencingToken must be a number, not true or false",
-		`[4]`:                  "fencingToken must be a number, not an array",
-		`{"fencingToken":4}`:   "fencingToken must be a number, not an object",
 		`null`:                 "fencingToken must be a number, not null",
 	} {
 		var check TokenCheck
 		wantInvalid(t, Decode([]byte(`{"fencingToken":`+value+`}`), &check), "/fencingToken", detail)
 	}
-}
-
-// nested is a request with what no request has yet: booleans, objects and lists in a field.
-type nested struct {
-	Pause *bool     `json:"pause,omitzero"`
-	Force bool      `json:"force,omitzero"`
-	Vote  *vote     `json:"vote,omitzero"`
-	Votes []vote    `json:"votes,omitzero"`
-	Who   struct{}  `json:"who,omitzero"`
-	Waits []string  `json:"waits,omitzero"`
-	Until *Duration `json:"until,omitzero"`
-}
-
-type vote struct {
-	Candidate string `json:"candidate"`
-	Weight    int64  `json:"weight,omitzero"`
-}
-
-func TestBooleansAndObjectsInARequest(t *testing.T) {
-	t.Parallel()
-	const body = `{"pause":false,"force":true,"vote":{"candidate":"a"},"votes":[{"candidate":"b","weight":2}],"who":{},"waits":["c"],"until":"1m30s"}`
-	var request nested
-	if err := Decode([]byte(body), &request); err != nil {
-		t.Fatal(err)
-	}
-	again(t, request)
-	if request.Pause == nil || *request.Pause || !request.Force || request.Vote.Candidate != "a" || request.Votes[0].Weight != 2 {
-		t.Errorf("%s is read as %+v", body, request)
-	}
-	for body, want := range map[string]struct{ field, detail string }{
-		`{"force":"true"}`:                    {"/force", "force must be true or false, not a string"},
-		`{"force":null}`:                      {"/force", "force must be true or false, not null"},
-		`{"pause":1}`:                         {"/pause", "pause must be true or false, not a number"},
-		`{"vote":[]}`:                         {"/vote", "vote must be an object, not an array"},
-		`{"vote":null}`:                       {"/vote", "vote must be an object, not null"},
-		`{"vote":{}}`:                         {"/vote/candidate", "candidate is missing; this request requires it"},
-		`{"vote":{"candidate":"a","wait":1}}`: {"/vote/wait", `unknown field "wait"; the fields here are candidate, weight`},
-		`{"vote":{"candidate":"a","weight":null}}`:   {"/vote/weight", "weight must be a number, not null"},
-		`{"vote":{"candidate":"a","candidate":"a"}}`: {"/vote/candidate", `the field "candidate" is there twice`},
-		`{"votes":{}}`: {"/votes", "votes must be an array, not an object"},
-		`{"votes":[{"candidate":"a"},{"weight":1}]}`:      {"/votes/1/candidate", "candidate is missing; this request requires it"},
-		`{"votes":[{"candidate":"a"},null]}`:              {"/votes/1", "votes/1 must be an object, not null"},
-		`{"votes":[{"candidate":"a"},{"candidate":[]}]}`:  {"/votes/1/candidate", "candidate must be a string, not an array"},
-		`{"waits":["a",null]}`:                            {"/waits/1", "waits/1 must be a string, not null"},
-		`{"who":{"a":1}}`:                                 {"/who/a", `unknown field "a"; there are no fields here`},
-		`{"vote":` + strings.Repeat(`{"vote":`, 40) + `1`: {"/vote/vote", `unknown field "vote"`},
-	} {
-		var request nested
-		wantInvalid(t, Decode([]byte(body), &request), want.field, want.detail)
-	}
+	wantInvalid(t, Decode([]byte(`{"a":1}`), new(struct{})), "/a", `unknown field "a"; there are no fields here`)
 }
 
 func wantInvalid(t *testing.T, err error, field, detail string) {
@@ -186,10 +117,6 @@ func TestZeroIsNotMissing(t *testing.T) {
 	var lease LeaseRequest
 	if err := Decode([]byte(`{"candidateId":"","key":"","fencingToken":-0}`), &lease); err != nil {
 		t.Errorf("a request of empty fields: %v", err)
-	}
-	var request nested
-	if err := Decode([]byte(`{"votes":[{"candidate":"a"},{"weight":0,"candidate":""}],"vote":{"candidate":""}}`), &request); err != nil {
-		t.Errorf("a request of nested empty fields: %v", err)
 	}
 }
 
@@ -284,18 +211,5 @@ func largeBodies() map[string][]byte {
 		"entries that are refused": fill(`{"renewals":[{"election":null}`, `,{"election":null,"x":"`+strings.Repeat("y", 400)+`"}`, `]`),
 		"a long name":              fill(`{"renewals":[0],"`, `/`, `":0}`),
 		"a long number":            fill(`{"renewals":[`, `9`, `.]}`),
-	}
-}
-
-func BenchmarkRefuseLargeBody(b *testing.B) {
-	for name, body := range largeBodies() {
-		b.Run(strings.ReplaceAll(name, " ", "_"), func(b *testing.B) {
-			for b.Loop() {
-				var renewals Renewals
-				if Decode(body, &renewals) == nil {
-					b.Fatal("accepted")
-				}
-			}
-		})
 	}
 }

@@ -12,165 +12,84 @@ import (
 	"regent/leadership"
 )
 
-func FuzzDecodeAcquire(f *testing.F) {
-	f.Add([]byte(`{"candidateId":"agent-7"}`))
-	f.Add([]byte(`{"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","leaseDuration":"1m30s","metadata":{"a":[1,{"b":"\ud83d\ude00"}]}}`))
-	f.Add([]byte(`{"candidateId":"a","candidateId":"b"}`))
-	f.Add([]byte(`{"candidateId":null,"metadata":{"x":1e400}}`))
-	f.Add([]byte(`{"candidateId":"a","key":"b","leaseDuration":"30s","metadata":{"a":"1" , "b":"2"},"note":"n","wait":"1s"}`))
-	f.Add([]byte(`{"candidateId":"a","role":"witness","priority":7,"capabilities":["gpu" ,"eu"],"load":3}`))
-	f.Add([]byte(`{"candidateId":"a","role":"","priority":-2147483649,"capabilities":["gpu",7],"load":1.5}`))
-	f.Add([]byte(`{"candidateId":"a","via":{"election":"orders.eu","fencingToken":7,"peer":"eu"},"inherit":true}`))
-	f.Add([]byte(`{"candidateId":"a","via":{"election":"","fencingToken":0,"peer":""},"inherit":false}`))
+// requests is bodies of requests, or nearly.
+var requests = []string{
+	`{"candidateId":"agent-7"}`, `{"candidateId":"a","candidateId":"b"}`, `{"candidateId":null,"metadata":{"x":1e400}}`,
+	`{"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","leaseDuration":"1m30s","metadata":{"a":[1,{"b":"\ud83d\ude00"}]}}`,
+	`{"candidateId":"a","key":"b","leaseDuration":"30s","metadata":{"a":"1" , "b":"2"},"note":"n","wait":"1s"}`,
+	`{"candidateId":"a","role":"witness","priority":7,"capabilities":["gpu" ,"eu"],"load":3}`,
+	`{"candidateId":"a","role":"","priority":-2147483649,"capabilities":["gpu",7],"load":1.5}`,
+	`{"candidateId":"a","via":{"election":"orders.eu","fencingToken":7,"peer":"eu"},"inherit":true}`,
+	`{"candidateId":"a","via":{"election":"","fencingToken":0,"peer":""},"inherit":false}`,
+	// of a leader
+	leader + `}`, leader + `,"report":{"progress":412,"eta":"20m","dependencies":{"bq":"ok"}}}`, leader + `,"report":{"errors":-1.5,"custom":{"a":[{}],"a":null}}}`,
+	` {"election":"planner" ,"candidateId":"a", "key":"b", "fencingToken":10,"ticket":"t"} `,
+	leader + `,"to":"agent-8","within":"30s","reason":"a new version"}`, leader + `,"to":"","within":"0s","reason":""}`,
+	leader + `,"child":"part-1","limits":{"depth":0,"children":2,"budget":9007199254740991}}`, leader + `,"child":"","limits":{"depth":-1,"children":null}}`,
+	leader + `,"sequence":1,"task":"page 3","data":{"done":[1,2],"a":null}}`, leader + `,"uri":"gs://b/o","sha256":"00"}`, leader + `,"uri":"","sha256":"","data":null}`,
+	leader + `,"after":0,"entries":[{"type":"put","data":"x"},{"data":[[]]}]}`, leader + `,"after":-1,"entries":[{},null]}`,
+	leader + `,"upTo":40,"data":{"a":"\u005b\"["}}`, leader + `,"upTo":0,"data":1,"uri":"x:y"}`,
+	// of others
+	`{"fencingToken":4.5}`, `{"fencingToken":4,"use":"write"}`, `{"candidateId":"node-2","role":"follower","ttl":"30s","seenToken":4,"note":"shard 3"}`,
+	`{"candidateId":"","role":"king","ttl":"-9s","seenToken":0}`, `{"fencingToken":7,"need":2,"wait":"10s"}`, `{"journalIndex":40,"need":2,"wait":"1.5ms"}`,
+	`{"fencingToken":0,"journalIndex":-1,"need":2}`, `{"candidateId":"agent-7","for":"1h","reason":"spare the quota","actor":"ann"}`,
+	`{"fencingToken":4,"ban":"0s","reason":""}`, `{"mode":"","for":"-1s","newEpoch":false,"override":"ban-3","reason":"x"}`,
+	// configurations
+	`{}`, `{"leaseDuration":"90s","lockDelay":"0.5s"}`, `{"leaseDuration":"0s","lockDelay":"-1ns"}`,
+	`{"policy":{"maxTerm":"8h","approval":{"every":"1h","need":2},"stuckAfter":"5m","budget":{"tokensUsed":7},"errorRate":{"max":0.5,"min":20},"onTrip":"notify","cooldown":"10m","verdicts":2}}`,
+	`{"policy":{"strategy":"capability","require":["gpu"],"prefer":["eu","ssd"],"window":"1.5s","preempt":true,"minTerm":"5m","quorum":{"electorate":["a","b"],"need":"majority","grace":"10s"}}}`,
+	`{"policy":{"strategy":"","require":["a","a"],"window":"-1ms","quorum":{"electorate":[],"need":1.5,"grace":"0s"}}}`,
+	`{"policy":{"window":"0s","quorum":{"electorate":["a"],"need":1}}}`, `{"policy":{"approval":{"need":-1},"budget":{},"errorRate":{"max":1e308}}}`,
+	`{"policy":{"promotion":true,"leadersOf":"orders.","delegation":{"depth":2,"children":3,"budget":100}}}`,
+	`{"policy":{"leadersOf":"","delegation":{"parent":"plan","depth":0,"children":0,"budget":0}}}`,
+	// batches
+	`{"renewals":[` + leader + `,"election":"planner"}]}`, `{"renewals":[7,null,{},{"election":"planner"}]}`,
+	`{"checks":[{"election":"planner","fencingToken":4}]}`, `{"checks":[{"election":"planner","fencingToken":4,"x":0}],"checks":[]}`,
+}
+
+const (
+	leader  = `{"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":4`
+	renewal = `{"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":1}`
+)
+
+// FuzzDecodeRequests reads each body as each request. What is accepted is written as it was read.
+func FuzzDecodeRequests(f *testing.F) {
+	for _, body := range requests {
+		f.Add([]byte(body))
+	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		requestAlike(t, body)
-		var w AcquireRequest
-		if !accepted(t, body, &w) {
-			return
-		}
-		r, err := w.Leadership("planner")
-		if err != nil {
-			requireInvalid(t, err)
-			return
-		}
-		again(t, NewAcquireRequest(r))
-	})
-}
-
-func FuzzDecodeLeaseRequest(f *testing.F) {
-	f.Add([]byte(`{"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":4}`))
-	f.Add([]byte(`{"candidateId":"agent-7","key":"","fencingToken":-0}`))
-	f.Add([]byte(`{"fencingToken":4.5}`))
-	f.Add([]byte(` {"election":"planner" ,"candidateId":"a", "key":"b", "fencingToken":10,"ticket":"t"} `))
-	f.Add([]byte(`{"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":4,"report":{"progress":412,"eta":"20m","dependencies":{"bq":"ok"}}}`))
-	f.Add([]byte(`{"candidateId":"a","key":"b","fencingToken":4,"report":{"errors":-1.5,"custom":{"a":[{}],"a":null}}}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		requestAlike(t, body)
-		var w LeaseRequest
-		if !accepted(t, body, &w) {
-			return
-		}
-		r, err := w.Leadership("planner")
-		if err != nil {
-			requireInvalid(t, err)
-			return
-		}
-		again(t, NewLeaseRequest(r))
-	})
-}
-
-func FuzzDecodeTokenCheck(f *testing.F) {
-	f.Add([]byte(`{"fencingToken":4}`))
-	f.Add([]byte(`{"fencingToken":"4"}`))
-	f.Add([]byte(`{"fencingToken":4,"use":"write"}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		var w TokenCheck
-		if accepted(t, body, &w) {
-			again(t, w)
-		}
-	})
-}
-
-func FuzzDecodeConfigure(f *testing.F) {
-	f.Add([]byte(`{}`))
-	f.Add([]byte(`{"leaseDuration":"90s","lockDelay":"0.5s"}`))
-	f.Add([]byte(`{"leaseDuration":"0s","lockDelay":"-1ns"}`))
-	f.Add([]byte(`{"policy":{"maxTerm":"8h","approval":{"every":"1h","need":2},"stuckAfter":"5m","budget":{"tokensUsed":7},"errorRate":{"max":0.5,"min":20},"onTrip":"notify","cooldown":"10m","verdicts":2}}`))
-	f.Add([]byte(`{"policy":{"strategy":"capability","require":["gpu"],"prefer":["eu","ssd"],"window":"1.5s","preempt":true,"minTerm":"5m","quorum":{"electorate":["a","b"],"need":"majority","grace":"10s"}}}`))
-	f.Add([]byte(`{"policy":{"strategy":"","require":["a","a"],"window":"-1ms","quorum":{"electorate":[],"need":1.5,"grace":"0s"}}}`))
-	f.Add([]byte(`{"policy":{"window":"0s","quorum":{"electorate":["a"],"need":1}}}`))
-	f.Add([]byte(`{"policy":{"approval":{"need":-1},"budget":{},"errorRate":{"max":1e308}}}`))
-	f.Add([]byte(`{"policy":{"promotion":true,"leadersOf":"orders.","delegation":{"depth":2,"children":3,"budget":100}}}`))
-	f.Add([]byte(`{"policy":{"leadersOf":"","delegation":{"parent":"plan","depth":0,"children":0,"budget":0}}}`))
-	f.Add([]byte(`{"policy":{"delegation":{"parent":"","depth":0}}}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		var w ConfigureRequest
-		if !accepted(t, body, &w) {
-			return
-		}
-		c, err := w.Leadership()
-		if err != nil {
-			requireInvalid(t, err)
-			return
-		}
-		again(t, NewConfigureRequest(c))
-	})
-}
-
-func FuzzDecodeOrder(f *testing.F) {
-	f.Add([]byte(`{"candidateId":"agent-7","for":"1h","reason":"spare the quota","actor":"ann"}`), 0)
-	f.Add([]byte(`{"fencingToken":4,"ban":"0s","reason":""}`), 1)
-	f.Add([]byte(`{"mode":"","for":"-1s","newEpoch":false,"override":"ban-3","reason":"x"}`), 5)
-	f.Fuzz(func(t *testing.T, body []byte, n int) {
-		var w OrderRequest
-		if !accepted(t, body, &w) {
-			return
-		}
-		kinds := leadership.Orders()
-		r, err := w.Leadership("planner", kinds[uint(n)%uint(len(kinds))], 7)
-		if err != nil {
-			requireInvalid(t, err)
-			return
-		}
-		again(t, NewOrderRequest(r.OrderCommand))
-	})
-}
-
-func FuzzDecodeMembership(f *testing.F) {
-	f.Add([]byte(`{"candidateId":"node-2","role":"follower","ttl":"30s","seenToken":4,"note":"shard 3"}`))
-	f.Add([]byte(`{"candidateId":"","role":"king","ttl":"-9s","seenToken":0}`))
-	f.Add([]byte(`{"fencingToken":7,"need":2,"wait":"10s"}`))
-	f.Add([]byte(`{"fencingToken":7,"need":0,"wait":"1.5ms"}`))
-	f.Add([]byte(`{"journalIndex":40,"need":2,"wait":"10s"}`))
-	f.Add([]byte(`{"fencingToken":0,"journalIndex":-1,"need":2}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		var join JoinRequest
-		if accepted(t, body, &join) {
-			if r, err := join.Leadership("planner"); err != nil {
-				requireInvalid(t, err)
-			} else {
-				again(t, NewJoinRequest(r))
-			}
-		}
-		var question AcknowledgementRequest
-		if accepted(t, body, &question) {
-			if r, err := question.Leadership("planner"); err != nil {
-				requireInvalid(t, err)
-			} else {
-				again(t, NewAcknowledgementRequest(r))
-			}
-		}
-	})
-}
-
-func FuzzDecodeSuccession(f *testing.F) {
-	const leads = `"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":4`
-	f.Add([]byte(`{` + leads + `}`))
-	f.Add([]byte(`{` + leads + `,"to":"agent-8","within":"30s","reason":"a new version"}`))
-	f.Add([]byte(`{` + leads + `,"to":"","within":"0s","reason":""}`))
-	f.Add([]byte(`{"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"}`))
-	f.Add([]byte(`{` + leads + `,"child":"part-1","limits":{"depth":0,"children":2,"budget":9007199254740991}}`))
-	f.Add([]byte(`{` + leads + `,"child":"","limits":{"depth":-1,"children":null}}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
+		readAgain(t, body, AcquireRequest.Leadership, NewAcquireRequest)
+		readAgain(t, body, LeaseRequest.Leadership, NewLeaseRequest)
+		readAgain(t, body, TokenCheck.Leadership, NewTokenCheck)
+		readAgain(t, body, JoinRequest.Leadership, NewJoinRequest)
+		readAgain(t, body, AcknowledgementRequest.Leadership, NewAcknowledgementRequest)
 		readAgain(t, body, HandOverRequest.Leadership, NewHandOverRequest)
 		readAgain(t, body, Holder.Leadership, NewHolder)
 		readAgain(t, body, DelegateRequest.Leadership, NewDelegateRequest)
-	})
-}
-
-func FuzzDecodeLedger(f *testing.F) {
-	const leads = `"candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":4`
-	f.Add([]byte(`{` + leads + `,"task":"page 3","data":{"done":[1,2],"a":null}}`))
-	f.Add([]byte(`{` + leads + `,"uri":"gs://b/o","sha256":"00"}`))
-	f.Add([]byte(`{` + leads + `,"uri":"","sha256":"","data":null}`))
-	f.Add([]byte(`{` + leads + `,"after":0,"entries":[{"type":"put","data":"x"},{"data":[[]]}]}`))
-	f.Add([]byte(`{` + leads + `,"after":-1,"entries":[{},null]}`))
-	f.Add([]byte(`{` + leads + `,"upTo":40,"data":{"a":"\u005b\"["}}`))
-	f.Add([]byte(`{` + leads + `,"upTo":0,"data":1,"uri":"x:y"}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
 		readAgain(t, body, CheckpointRequest.Leadership, NewCheckpointRequest)
 		readAgain(t, body, AppendRequest.Leadership, NewAppendRequest)
 		readAgain(t, body, SnapshotRequest.Leadership, NewSnapshotRequest)
+		configure := func(w ConfigureRequest, _ leadership.Election) (leadership.Config, error) { return w.Leadership() }
+		readAgain(t, body, configure, NewConfigureRequest)
+		for _, kind := range leadership.Orders() {
+			read := func(w OrderRequest, e leadership.Election) (leadership.OrderRequest, error) {
+				return w.Leadership(e, kind, 7)
+			}
+			readAgain(t, body, read, func(r leadership.OrderRequest) OrderRequest { return NewOrderRequest(r.OrderCommand) })
+		}
+		var renewals Renewals
+		if accepted(t, body, &renewals) {
+			for _, e := range renewals.Renewals {
+				requireInvalidOrNil(t, e.Err)
+			}
+		}
+		var checks Checks
+		if accepted(t, body, &checks) {
+			for _, e := range checks.Checks {
+				requireInvalidOrNil(t, e.Err)
+			}
+		}
 	})
 }
 
@@ -190,34 +109,6 @@ func readAgain[W, R any](t *testing.T, body []byte, read func(W, leadership.Elec
 	if r2, err := read(write(r), "planner"); err != nil || !cmp.Equal(r, r2) {
 		t.Errorf("%s is read as %+v, and again as %+v, %v", body, r, r2, err)
 	}
-}
-
-func FuzzDecodeRenewals(f *testing.F) {
-	f.Add([]byte(`{"renewals":[{"election":"planner","candidateId":"agent-7","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":4}]}`))
-	f.Add([]byte(`{"renewals":[7,null,{},{"election":"planner"}]}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		var w Renewals
-		if !accepted(t, body, &w) {
-			return
-		}
-		for _, e := range w.Renewals {
-			requireInvalidOrNil(t, e.Err)
-		}
-	})
-}
-
-func FuzzDecodeChecks(f *testing.F) {
-	f.Add([]byte(`{"checks":[{"election":"planner","fencingToken":4}]}`))
-	f.Add([]byte(`{"checks":[{"election":"planner","fencingToken":4,"x":0}],"checks":[]}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		var w Checks
-		if !accepted(t, body, &w) {
-			return
-		}
-		for _, e := range w.Checks {
-			requireInvalidOrNil(t, e.Err)
-		}
-	})
 }
 
 // FuzzDecodeIsStrict holds Decode to what encoding/json, which is lenient, reads in the same body.

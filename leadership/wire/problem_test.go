@@ -145,27 +145,6 @@ func TestFieldOfAnErrorIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestLeaseIsReadAsItWasWritten(t *testing.T) {
-	t.Parallel()
-	for _, sent := range []leadership.Lease{held(), vacant(), limited()} {
-		text, err := Marshal(NewLease(sent))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var w Lease
-		if err := Unmarshal(text, &w); err != nil {
-			t.Fatal(err)
-		}
-		got, err := w.Leadership()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(sent, got); diff != "" {
-			t.Errorf("sent (-) and received (+) differ:\n%s", diff)
-		}
-	}
-}
-
 func TestOrdersAndExplanationsAreReadAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []leadership.OrderCommand{
@@ -176,18 +155,11 @@ func TestOrdersAndExplanationsAreReadAsTheyWereWritten(t *testing.T) {
 		{Kind: leadership.OrderApprove, Token: 4, For: time.Hour, NewEpoch: true, Reason: "checked"},
 		{Kind: leadership.OrderLift, Override: "ban-3", Reason: "it is well again"},
 	} {
-		text, err := Marshal(NewOrderRequest(sent))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var w OrderRequest
-		if err := Decode(text, &w); err != nil {
-			t.Fatal(err)
-		}
-		sent.IfRevision = 7
-		got, err := w.Leadership("planner", sent.Kind, 7)
-		if diff := cmp.Diff(leadership.OrderRequest{Election: "planner", OrderCommand: sent}, got); err != nil || diff != "" {
-			t.Errorf("%s: %v; sent (-) and received (+) differ:\n%s", text, err, diff)
+		command := sent
+		command.IfRevision = 7
+		got, err := sentAndRead(t, NewOrderRequest(sent), Decode).Leadership("planner", sent.Kind, 7)
+		if diff := cmp.Diff(leadership.OrderRequest{Election: "planner", OrderCommand: command}, got); err != nil || diff != "" {
+			t.Errorf("%v; sent (-) and received (+) differ:\n%s", err, diff)
 		}
 	}
 	at := limited().ReadAt

@@ -131,21 +131,3 @@ func FuzzAppendRenewals(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkReadResults(b *testing.B) {
-	b.ReportAllocs()
-	results := Results{}
-	for range 100 {
-		results.Results = append(results.Results, Result{Election: "planner", Lease: new(NewLease(held()))})
-	}
-	text, err := Marshal(results)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		var into Results
-		if err := Unmarshal(text, &into); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -122,17 +122,7 @@ func TestDataIsKeptAsItWasSent(t *testing.T) {
 }
 
 // writtenAgain writes a document, and reads it as a client does.
-func writtenAgain[W any](t *testing.T, w W) (read W) {
-	t.Helper()
-	text, err := Marshal(w)
-	if err == nil {
-		err = Unmarshal(text, &read)
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return read
-}
+func writtenAgain[W any](t *testing.T, w W) W { t.Helper(); return sentAndRead(t, w, Unmarshal) }
 
 func TestLedgerIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()

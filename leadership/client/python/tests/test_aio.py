@@ -14,10 +14,10 @@ import time
 import unittest
 from typing import Any, Callable
 
-from regent_client import LeaseExpired, LeaseHeld, LeaseLost, LeaseReleased
-from regent_client.aio import Client, Lease
+from regent_client import LeaseExpired, LeaseReleased
+from regent_client.aio import Client
 
-from .scripted import PATIENCE, Clock, Held, Server, cut, lost, refuse, serving
+from .scripted import PATIENCE, Clock, Held, Server, cut, serving
 
 
 class Case(unittest.IsolatedAsyncioTestCase):
@@ -51,56 +51,11 @@ class Case(unittest.IsolatedAsyncioTestCase):
 
 
 class Leading(Case):
-    async def test_the_lease_is_released_after_the_block_and_not_before(self) -> None:
-        async with self.client.lead("reports") as lease:
-            self.assertTrue(lease.valid())
-            self.assertFalse(lease.done.is_set())
-            self.assertEqual((lease.token, self.leader(), self.server.of("release")), (1, "ann", []))
-        self.assertEqual(self.leader(), "")
-        self.assertIsInstance(lease.lost, LeaseReleased)
-        self.assertTrue(await lease.done.wait())
-
-    async def test_a_candidate_stands_in_line_and_others_go_on(self) -> None:
-        async with self.bob.lead("reports"):
-            task = asyncio.ensure_future(self.client.lead("reports").acquire())
-            await self.until(lambda: len(self.server.of("acquire")) == 2, "it asks")
-            with self.assertRaises(LeaseHeld):
-                await self.client.lead("reports", wait=0).acquire()
-        lease = await task
-        self.assertEqual(lease.token, 2)
-        await lease.release()
-
-    async def test_a_lost_reply_of_each_call_costs_no_token(self) -> None:
-        self.server.renew = 0.05
-        for verb in ("acquire", "renew", "release"):
-            self.server.faults[verb].extend((lost, cut))
-        async with self.client.lead("reports") as lease:
-            await self.until(lambda: len(self.server.of("renew")) > 3, "it renews again")
-            self.assertTrue(lease.valid())
-        e = self.server.elections["reports"]
-        self.assertEqual((e.token, e.leader, e.revision), (1, "", 2))
 
     async def test_a_busy_loop_does_not_cost_the_lease(self) -> None:
         self.server.renew = 0.03
         async with self.client.lead("reports"):
             self.server.until(lambda: len(self.server.of("renew")) > 3, "it is renewed while the loop stands")
-
-    async def test_lease_lost_ends_the_work(self) -> None:
-        self.server.renew = 0.03
-        ended = asyncio.Event()
-
-        async def work() -> None:
-            try:
-                await asyncio.sleep(1000)
-            finally:
-                ended.set()
-
-        with self.assertRaises(LeaseLost):
-            async with self.client.lead("reports") as lease:
-                self.server.faults["renew"].append(refuse("LEASE_LOST"))
-                await lease.run(work())
-        self.assertTrue(ended.is_set())
-        self.assertEqual(self.server.of("release"), [])
 
     async def test_work_returns_what_it_returns_and_raises_what_it_raises(self) -> None:
         async def fail() -> None:
@@ -198,22 +153,6 @@ class Cancelling(Case):
         await asyncio.wait([task], timeout=PATIENCE)
         self.assertTrue(task.cancelled(), task)
 
-    async def test_in_line_it_leaves_the_line(self) -> None:
-        async with self.bob.lead("reports"):
-            task = asyncio.create_task(self.lead())
-            await self.until(lambda: len(self.server.of("acquire")) == 2, "it waits")
-            await self.stop(task)
-            await self.until(lambda: self.server.gone, "the server has seen it go")
-        self.assertEqual(self.server.elections["reports"].token, 1)
-
-    async def test_a_grant_that_is_not_wanted_any_more_is_released(self) -> None:
-        held = Held()
-        self.server.faults["acquire"].append(held)
-        task = asyncio.create_task(self.lead())
-        await self.until(held.begun.is_set, "the grant")
-        await self.stop(task)
-        self.assertEqual(self.leader(), "")
-
     async def test_a_grant_that_arrives_in_the_same_moment_is_released(self) -> None:
         task = asyncio.create_task(self.client.lead("reports").acquire())
         await asyncio.sleep(0)
@@ -226,26 +165,6 @@ class Cancelling(Case):
         task = asyncio.create_task(self.lead())
         await self.stop(task)
         self.assertEqual(self.server.requests, [])
-
-    async def test_in_the_body_it_is_released(self) -> None:
-        task = asyncio.create_task(self.lead())
-        await self.until(lambda: self.leader() == "ann", "it leads")
-        await self.until(lambda: self.client._core.keeper._leases, "the body")
-        await asyncio.sleep(0.05)
-        await self.stop(task)
-        self.assertEqual(self.leader(), "")
-
-    async def test_in_the_release_it_is_released_all_the_same(self) -> None:
-        held = Held()
-        self.server.faults["release"].append(held)
-        task = asyncio.create_task(self.lead(0))
-        await self.until(held.begun.is_set, "the release")
-        task.cancel()
-        await asyncio.sleep(0.05)
-        self.assertFalse(task.done(), "it did not wait for the release")
-        held.go.set()
-        await asyncio.wait([task], timeout=PATIENCE)
-        self.assertEqual(self.leader(), "")
 
     async def test_twice_it_ends_at_once_and_is_released_all_the_same(self) -> None:
         held = Held()

@@ -13,7 +13,7 @@ from regent_client import Deposed, LeaseExpired, LeaseLost, Orphaned, TermEnded
 
 from . import scripted
 from .case import Case
-from .scripted import PATIENCE, Clock, Held, changed, cut, dribble, lost, raw, refuse, reply
+from .scripted import PATIENCE, Clock, Held, lost, refuse
 
 
 class Renewing(Case):
@@ -25,39 +25,10 @@ class Renewing(Case):
         before = len(self.server.of("renew"))
         self.until(lambda: len(self.server.of("renew")) >= before + times, "a renewal")
 
-    def test_the_newest_ticket_travels_with_the_next_renewal(self) -> None:
-        with self.client.lead("reports"):
-            self.renewed(3)
-        renewals = self.server.of("renew")
-        numbers = [int(r.body["ticket"].removeprefix("ticket-")) for r in renewals]
-        self.assertEqual(numbers, sorted(set(numbers)))
-        self.assertEqual({r.body["fencingToken"] for r in renewals}, {1})
-
-    def test_lease_lost_ends_it_at_once_and_nothing_is_released(self) -> None:
-        with self.assertRaises(LeaseLost) as caught, self.client.lead("reports") as lease:
-            self.server.faults["renew"].append(refuse("LEASE_LOST"))
-            self.assertTrue(lease.done.wait(PATIENCE))
-            self.assertFalse(lease.valid())
-            with self.assertRaises(LeaseLost):
-                lease.check()
-        self.assertNotIsInstance(caught.exception, LeaseExpired)
-        self.assertEqual(self.server.of("release"), [])
-
     def test_a_deposed_leader_is_told_so(self) -> None:
         with self.assertRaises(Deposed), self.client.lead("reports") as lease:
             self.server.faults["renew"].append(refuse("LEASE_LOST", reason="DEPOSED"))
             self.assertEqual([n.kind for n in lease.notices()], ["tripped"])
-
-    def test_other_errors_are_retried_until_the_deadline(self) -> None:
-        html = reply(502, {}, "text/html")
-        faults = [refuse("STORE_UNAVAILABLE"), refuse("OUTCOME_UNKNOWN"), refuse("DRAINING"), refuse("RATE_LIMITED"), html, lost, cut, changed(fencingToken=9),
-                  changed(leaderId="bob"), refuse("A_NEW_CODE"), raw(b"nothing of HTTP\r\n\r\n")]
-        for fault in faults:
-            with self.client.lead("reports") as lease:
-                self.server.faults["renew"].append(fault)
-                self.until(lambda: not self.server.faults["renew"], "the fault was met")
-                self.renewed(2)
-                self.assertTrue(lease.valid())
 
     def test_after_a_failure_another_connection_is_used(self) -> None:
         with self.client.lead("reports"):
@@ -69,31 +40,12 @@ class Renewing(Case):
             self.renewed()
             self.assertNotIn(self.server.requests[-1].connection, used)
 
-    def test_a_new_epoch_goes_on_under_another_token(self) -> None:
-        with self.client.lead("reports") as lease:
-            self.renewed()
-            with self.server.changed:
-                e = self.server.elections["reports"]
-                e.token, e.reason = 5, "EPOCH"
-            self.assertEqual(next(n for n in lease.notices()).token, 5)
-            self.assertEqual(lease.token, 5)
-            self.assertTrue(lease.valid())
-        self.assertEqual(self.server.of("release")[-1].body["fencingToken"], 5)
-
     def test_an_epoch_of_another_leader_is_the_end(self) -> None:
         with self.assertRaises(LeaseLost), self.client.lead("reports") as lease:
             with self.server.changed:
                 e = self.server.elections["reports"]
                 e.token, e.reason, e.leader = 5, "EPOCH", "bob"
             self.assertTrue(lease.done.wait(PATIENCE))
-
-    def test_a_report_goes_with_a_renewal(self) -> None:
-        with self.client.lead("reports") as lease:
-            lease.report(progress=4, tokens_used=2)
-            lease.report(progress=3, eta="20m", custom={"a": 1})
-            self.until(lambda: [r for r in self.server.of("renew") if "report" in r.body], "a report")
-        report = next(r.body["report"] for r in self.server.of("renew") if "report" in r.body)
-        self.assertEqual(report["progress"], 4)
 
     def test_a_report_that_is_refused_does_not_end_the_lease(self) -> None:
         def refuses(handler: scripted.Handler, act: Callable[[], Any]) -> None:
@@ -194,22 +146,6 @@ class Expiring(Case):
             held.go.set()
             self.until(lambda: lease.remaining() > 390, "the renewal is taken")
             self.assertAlmostEqual(lease.remaining(), 600 * 0.999 - 1 - 50)
-
-    def test_an_error_does_not_extend(self) -> None:
-        with contextlib.suppress(LeaseExpired), self.client.lead("reports") as lease:
-            before = lease.remaining()
-            self.server.faults["renew"].append(refuse("OUTCOME_UNKNOWN"))
-            self.pass_(201)
-            self.until(lambda: not self.server.faults["renew"], "the fault was met")
-            self.assertAlmostEqual(lease.remaining(), before - 201)
-
-    def test_a_slow_reply_is_given_up_and_the_next_renewal_counts(self) -> None:
-        self.server.expires, self.server.renew = 3, 0.1
-        client = self.new("ann")
-        self.server.faults["renew"].append(dribble)
-        with client.lead("reports") as lease:
-            self.until(lambda: len(self.server.of("renew")) >= 2, "another renewal")
-            self.assertTrue(lease.valid())
 
     def test_the_end_of_the_term_is_told(self) -> None:
         self.server.more.update(endsBecause="maxTerm", endsBy="2027-01-01T00:00:00Z", endsInMs=600_000)

@@ -86,11 +86,6 @@ class Observe(unittest.TestCase):
                 found.append(one.revision)
         self.assertEqual((found, self.cursors()), ([5, 6, 7], ["4", "5", "7", "7"]))
 
-    def test_compacted_history_is_raised(self):
-        for answers in ((reply(410, "HISTORY_COMPACTED", oldestRevision=9),), (stream(event(5), end("compacted", "5")),)):
-            with self.subTest(answers), self.assertRaises(HistoryCompacted):
-                list(self.observe(*answers, after=4))
-
     def test_errors_that_stay_are_raised_and_others_pass(self):
         events = self.observe(
             reply(503, "STORE_UNAVAILABLE"), reply(429, "RATE_LIMITED", retryAfterMs=1), reply(200), reply(502, "x"), b"garbage\r\n\r\n", b"",

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import unittest
 import zipfile
 
 from tests.real import RealCase

@@ -1,7 +1,6 @@
 """Reading, observing and being a member, at a real server."""
 
 import itertools
-import threading
 from contextlib import closing
 
 from regent_client import InvalidArgument, NotFound, TokenStale
@@ -49,36 +48,6 @@ class Reads(RealCase):
 
 class Observe(RealCase):
     flags = ("--stream-limit", "1s")
-
-    def test_each_event_once_over_ends_of_streams_and_restarts_of_the_server(self):
-        self.configure("reports")
-        going = threading.Event()
-
-        def change():
-            for i in range(30):
-                with self.new(f"c-{i}").lead("reports"):
-                    pass
-                going.set()
-
-        with closing(self.client.observe("reports", after=0)) as events:
-            done = self.beside(change)
-
-            def restart():
-                for kill in (False, True):
-                    going.clear()
-                    going.wait(PATIENCE)
-                    self.regent.stop(kill)
-                    self.regent.start()
-
-            restarted = self.beside(restart)
-            seen = []
-            for event in events:
-                seen.append(event)
-                if sum(e.type in ("released", "expired") for e in seen) == 30:
-                    break
-        self.assertEqual([e.revision for e in seen], list(range(1, len(seen) + 1)))
-        self.assertEqual([e.leader_id for e in seen if e.type == "acquired"], [f"c-{i}" for i in range(30)])
-        done(), restarted()
 
     def test_all_of_a_prefix(self):
         for name in ("a.1", "b"):

@@ -7,11 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from typing import Any
 
-from regent_client import Cancel, Cancelled, ElectionDeleted, LeaseExpired, LeaseHeld, LeaseLost, TermEnded, aio
+from regent_client import TermEnded, aio
 
 from .real import PATIENCE, RealCase
 
@@ -30,70 +29,11 @@ class Leading(RealCase):
             while any(lease.valid() and lease._term.deadline == before for lease, before in zip(leases, seen)):
                 time.sleep(0.005)
 
-    def test_leads_renews_reports_and_releases(self) -> None:
-        with self.client.lead("reports", lease="6s", metadata={"url": "here"}, note="a note") as lease:
-            lease.report(progress=7, eta="5m", health="ok", custom={"a": [1]})
-            self.renewals(2, lease)
-            lease.check()
-            found = self.client.read("reports", strong=True)
-            self.assertEqual((found.leader_id, found.token, found.metadata, found.note), ("ann", lease.token, {"url": "here"}, "a note"))
-            assert found.report is not None
-            self.assertEqual((found.report["progress"], found.report["eta"]), (7, "300s"))
-        self.assertEqual(self.held(), "")
-        self.assertEqual([e.type for e in self.client.events("reports")], ["acquired", "released"])
-
-    def test_a_lease_outlives_a_server_that_is_away_for_a_while(self) -> None:
-        with self.client.lead("reports", lease="20s") as lease:
-            self.regent.stop()
-            self.assertTrue(lease.valid())
-            self.regent.start()
-            self.renewals(1, lease)
-            lease.check()
-            self.assertEqual(self.held(), "ann")
-
-    def test_a_lease_ends_at_its_deadline_while_the_server_is_away(self) -> None:
-        with self.assertRaises(LeaseExpired), self.client.lead("reports", lease="1s") as lease:
-            self.regent.stop()
-            self.assertTrue(lease.done.wait(PATIENCE))
-        self.regent.start()
-
-    def test_the_next_in_line_leads_after_the_release(self) -> None:
-        tokens = []
-
-        def succeed() -> None:
-            with self.new("bob").lead("reports") as lease:
-                tokens.append(lease.token)
-
-        with self.client.lead("reports"):
-            with self.assertRaises(LeaseHeld):
-                self.new("eve").lead("reports", wait="0.1s").acquire()
-            done = self.beside(succeed)
-        done()
-        self.assertEqual(tokens, [2])
-
-    def test_an_election_that_is_deleted_ends_the_lease_and_the_campaign(self) -> None:
-        with self.assertRaises(LeaseLost), self.client.lead("reports", lease="1s") as lease:
-            self.operate("DELETE", "/v1/elections/reports?force=true")
-            self.assertTrue(lease.done.wait(PATIENCE))
-        with self.assertRaises(ElectionDeleted), self.client.lead("reports"):
-            pass
-
     def test_an_evicted_leader_is_told_and_ends_in_time(self) -> None:
         with self.assertRaises(TermEnded) as caught, self.client.lead("reports", lease="5s") as lease:
             self.operator("reports", "evict", fencingToken=lease.token)
             kinds = [n.kind for n in lease.notices()]
         self.assertEqual((caught.exception.because, kinds), ("evicted", ["evicted"]))
-
-    def test_a_new_epoch_goes_on_under_another_token(self) -> None:
-        self.configure("reports", approval={"every": "1h"})
-        with self.client.lead("reports", lease="5s") as lease:
-            self.operator("reports", "approve", fencingToken=lease.token, newEpoch=True)
-            kinds = (n.kind for n in lease.notices())
-            self.assertIn("newEpoch", kinds)
-            self.assertEqual(lease.token, 2)
-            self.renewals(1, lease)
-            lease.check()
-        self.assertEqual(self.held(), "")
 
     def test_many_leases_are_renewed_in_few_calls(self) -> None:
         leases = [self.client.lead(f"e{i:02}", lease="6s").acquire() for i in range(30)]
@@ -135,23 +75,6 @@ async def main():
 
 
 class Cancelling(RealCase):
-    def test_a_candidate_that_has_left_the_line_is_granted_nothing(self) -> None:
-        cancel = Cancel()
-        ended = threading.Event()
-
-        def wait_in_line() -> None:
-            with self.assertRaises(Cancelled), cancel, self.new("bob").lead("reports"):
-                pass
-            ended.set()
-
-        with self.client.lead("reports"):
-            done = self.beside(wait_in_line)
-            while "bob" not in [n.id for n in self.client.members("reports").nodes]:
-                time.sleep(0.01)
-            cancel.cancel()
-            done()
-        self.assertTrue(ended.is_set())
-        self.assertEqual(self.client.read("reports", strong=True).token, 1)
 
     def test_tasks_that_are_cancelled_at_any_moment_leave_no_lease(self) -> None:
         async def lead(client: aio.Client, election: str) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from regent_client import InvalidArgument, LeaseLost, NotEligible, Orphaned, Snapshot, aio
+from regent_client import InvalidArgument, LeaseLost, Orphaned, Snapshot, aio
 from tests.real import PATIENCE, RealCase
 
 
@@ -90,32 +90,6 @@ class Tasks(RealCase):
                     self.assertEqual([i.index for i in await first(items, 1) + await first(own, 1)], [4, 4])
                     with self.assertRaises(LeaseLost):
                         await former.journal.append("late")
-
-        within(main())
-
-    def test_handing_over_to_a_coroutine(self):
-        async def main():
-            loaded = []
-
-            async def load(succession):
-                await asyncio.sleep(0)
-                loaded.append(succession.to)
-
-            async def succeed():
-                async with self.client_of("bob") as bob, bob.lead("reports", on_succession=load) as lease:
-                    return lease.token
-
-            async with self.client_of("ann") as ann:
-                async with ann.lead("reports") as lease:
-                    with self.assertRaises(NotEligible):
-                        await lease.hand_over()
-                    heir = asyncio.create_task(succeed())
-                    while "bob" not in [n.id for n in (await ann.members("reports")).nodes]:
-                        pass
-                    await lease.hand_over("bob", within=PATIENCE)
-                self.assertEqual((await heir, loaded), (2, ["bob"]))
-                types = [e.type for e in await ann.events("reports")]
-                self.assertEqual(types, ["acquired", "handingOver", "ready", "yielded", "released", "acquired", "released"])
 
         within(main())
 

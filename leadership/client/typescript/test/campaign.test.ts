@@ -5,53 +5,6 @@ import { Script, broken, late, ok, refuse, settle, silent, unreachable, vacant }
 
 const inLine = refuse(409, "LEASE_HELD", { reason: "HELD" });
 
-test("it stands in line until it leads, with one key, and asks again at once after a full wait", async () => {
-  const s = new Script();
-  s.on("acquire", late(s, 60_000, inLine), late(s, 60_000, inLine), late(s, 1_000, ok()));
-  const asking = s.client().lead("reports");
-  await s.clock.advance(130_000);
-  assert.ok((await asking).valid());
-  const asked = s.of("acquire");
-  assert.equal(asked.length, 3);
-  assert.ok(asked.every((a) => a.body.wait === "60000ms"));
-  assert.equal(asked[1]!.at - asked[0]!.at, 60_000);
-  assert.equal(new Set(asked.map((a) => a.body.key)).size, 1);
-  assert.match(String(asked[0]!.body.key), /^[A-Za-z0-9_-]{43}$/);
-});
-
-test("each call has a key of its own", async () => {
-  const s = new Script();
-  s.on("acquire", ok());
-  s.on("release", vacant);
-  const client = s.client();
-  for (let i = 0; i < 2; i++) await (await client.lead("reports")).release();
-  assert.notEqual(s.of("acquire")[0]!.body.key, s.of("acquire")[1]!.body.key);
-});
-
-test("a grant whose reply was lost is found by the same call again", async () => {
-  for (const failure of [broken, unreachable, refuse(503, "STORE_UNAVAILABLE"), refuse(504, "OUTCOME_UNKNOWN"), refuse(503, "DRAINING"), refuse(429, "RATE_LIMITED"), refuse(409, "LEASE_LOST")]) {
-    const s = new Script();
-    s.on("acquire", failure, ok());
-    const asking = s.client().lead("reports");
-    await s.clock.advance(10_000);
-    assert.ok((await asking).valid());
-    const [first, second] = s.of("acquire");
-    assert.equal(first!.body.key, second!.body.key);
-  }
-});
-
-test("a grant that arrives after its deadline is not believed, and asked for again with the same key", async () => {
-  const s = new Script();
-  s.on("acquire", late(s, 40_000, ok()), ok());
-  const asking = s.client().lead("reports");
-  await s.clock.advance(45_000);
-  const lease = await asking;
-  assert.ok(lease.valid());
-  const [first, second] = s.of("acquire");
-  assert.equal(first!.body.key, second!.body.key);
-  assert.ok(s.clock.now() + lease.remaining() >= second!.at + 28_000);
-});
-
 test("a grant to another candidate, or of another election, is not believed", async () => {
   for (const more of [{ leaderId: "bob" }, { election: "others" }, { fencingToken: 0 }, { state: "vacant" }]) {
     const s = new Script();

@@ -85,15 +85,6 @@ test("the signal fires at the deadline though nothing asks", async () => {
   assert.ok(signal.reason instanceof LeaseLost);
 });
 
-test("only an answer extends, and renewals go on", async () => {
-  const [s, lease] = await leading();
-  await s.clock.advance(120_000);
-  assert.ok(lease.valid());
-  assert.ok(s.of("renew").length >= 12, `${s.of("renew").length} renewals in two minutes`);
-  assert.ok(s.of("renew").every((a, i, all) => i === 0 || a.at - all[i - 1]!.at <= 10_000), "each is in time");
-  assert.ok(lease.remaining() > 15_000);
-});
-
 test("a log that throws costs no lease", async () => {
   const s = new Script();
   for (const call of ["acquire", "renew"]) s.on(call, ok());
@@ -108,19 +99,6 @@ test("a log that throws costs no lease", async () => {
   assert.ok(lease.valid());
 });
 
-test("a late renewal does not revive a lease", async () => {
-  const [s, lease] = await leading();
-  s.on("renew", late(s, 25_000, ok()));
-  await s.clock.advance(10_000);
-  s.clock.jump(20_000);
-  assert.equal(lease.valid(), false);
-  s.clock.jump(-15_000);
-  assert.equal(lease.valid(), false, "even if the clock went back");
-  await s.clock.advance(60_000);
-  assert.equal(lease.valid(), false);
-  assert.equal(lost(lease).end, "DEADLINE");
-});
-
 test("an answer that arrives with the deadline passed extends nothing", async () => {
   const [s, lease] = await leading();
   const deaf = new Script(); // ignores that its caller gives up
@@ -130,23 +108,6 @@ test("an answer that arrives with the deadline passed extends nothing", async ()
   await deaf.clock.advance(1); // before any timer has fired
   await settle();
   assert.equal(lease.valid(), false);
-});
-
-test("LEASE_LOST ends the lease at once", async () => {
-  const [s, lease] = await leading();
-  s.on("renew", refuse(409, "LEASE_LOST"));
-  await s.clock.advance(10_000);
-  assert.equal(lease.valid(), false);
-  assert.equal(lost(lease).end, "LEASE_LOST");
-  await lease.release();
-  assert.equal(s.of("release").length, 0, "there is nothing to release");
-});
-
-test("ELECTION_DELETED ends the lease at once", async () => {
-  const [s, lease] = await leading();
-  s.on("renew", refuse(409, "ELECTION_DELETED"));
-  await s.clock.advance(10_000);
-  assert.equal(lost(lease).end, "ELECTION_DELETED");
 });
 
 test("a lease that the policy has ended says so", async () => {
@@ -198,24 +159,6 @@ test("a server that claims more than the lease has is not believed", async () =>
   assert.ok(lease.remaining() < 30_000);
 });
 
-test("a new epoch goes on under the new token, once a renewal with that is answered", async () => {
-  const [s, lease] = await leading();
-  const epoch = refuse(409, "LEASE_LOST", { ...held({ fencingToken: 2 }), reason: "EPOCH" });
-  let open: (r: Response) => void = () => {};
-  s.on("renew", epoch, () => new Promise((resolve) => (open = resolve)), ok({ fencingToken: 2 }));
-  const before = s.clock.now() + lease.remaining();
-  await s.clock.advance(10_000);
-  assert.deepEqual(s.of("renew").map((a) => a.body.fencingToken), [1, 2]);
-  assert.equal(lease.token, 1, "until then it is the old one");
-  assert.equal(s.clock.now() + lease.remaining(), before, "and so is the deadline");
-  open(reply(held({ fencingToken: 2 })));
-  await settle();
-  assert.equal(lease.token, 2);
-  assert.ok(s.clock.now() + lease.remaining() > before);
-  await s.clock.advance(60_000);
-  assert.ok(lease.valid());
-});
-
 test("an epoch of another leader, or of no later token, is the end", async () => {
   for (const more of [{ leaderId: "bob", fencingToken: 2 }, { fencingToken: 1 }, { election: "others", fencingToken: 2 }]) {
     const [s, lease] = await leading();
@@ -223,26 +166,6 @@ test("an epoch of another leader, or of no later token, is the end", async () =>
     await s.clock.advance(10_000);
     assert.equal(lost(lease).end, "LEASE_LOST");
   }
-});
-
-test("the newest ticket travels with the next renewal, and is left out once the server refuses it", async () => {
-  const [s] = await leading({ ticket: "first" });
-  s.on("renew", ok({ ticket: "second" }), refuse(400, "INVALID_ARGUMENT"), ok());
-  await s.clock.advance(25_000);
-  assert.deepEqual(s.of("renew").slice(0, 3).map((a) => a.body.ticket), ["first", "second", undefined]);
-});
-
-test("the lease is released after its body, and not before", async () => {
-  const [s] = await leading();
-  let finish: () => void = () => {};
-  const running = s.client().run("reports", () => new Promise<string>((resolve) => (finish = () => resolve("done"))));
-  await s.clock.advance(15_000);
-  assert.equal(s.of("release").length, 0);
-  finish();
-  assert.equal(await running, "done");
-  const [release] = s.of("release");
-  assert.deepEqual([release!.body.fencingToken, release!.body.candidateId], [1, "ann"]);
-  assert.equal(release!.body.key, s.of("acquire")[1]!.body.key);
 });
 
 test("await using releases after the block, also when it throws", async () => {
@@ -255,25 +178,6 @@ test("await using releases after the block, also when it throws", async () => {
   };
   await assert.rejects(block(), /from the body/);
   assert.equal(s.of("release").length, 1);
-});
-
-test("a release is repeated until it is answered, within the lease and for 5 s", async () => {
-  const [s, lease] = await leading();
-  s.on("release", broken, refuse(503, "STORE_UNAVAILABLE"), vacant);
-  let done = false;
-  void lease.release().then(() => (done = true));
-  await s.clock.advance(4_000);
-  assert.ok(done);
-  assert.equal(s.of("release").length, 3);
-  assert.equal(new Set(s.of("release").map((a) => a.body.key)).size, 1);
-
-  const [other, second] = await leading();
-  other.on("release", silent);
-  const begun = other.clock.now();
-  let ended = 0;
-  void second.release().then(() => (ended = other.clock.now()));
-  await other.clock.advance(20_000);
-  assert.ok(ended > 0 && ended - begun <= 5_000, `it took ${ended - begun} ms`);
 });
 
 test("a lease whose deadline has passed is not released", async () => {

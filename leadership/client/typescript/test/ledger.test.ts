@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { putCheckpoint } from "../src/api.ts";
-import { Client, IndexMismatch, InvalidArgument, LeaseLost, NotFound, PayloadTooLarge, TokenStale, type JournalItem } from "../src/index.ts";
+import { Client, InvalidArgument, LeaseLost, NotFound, PayloadTooLarge, TokenStale, type JournalItem } from "../src/index.ts";
 import { folder, line, serve, take, until } from "./support.ts";
 
 const text = (i: JournalItem): string => (i.kind === "entry" ? `${i.index}:${JSON.stringify(i.entry.data)}` : `upTo ${i.index}:${JSON.stringify(i.snapshot.data)}`);
@@ -32,29 +32,6 @@ test("the next leader inherits what the last one has left", async (t) => {
   cycle["self"] = cycle;
   await assert.rejects(lease.checkpoint.put(cycle), /cannot be written as JSON/);
   await lease.release();
-});
-
-test("only the present leader appends to the journal", async (t) => {
-  const server = await serve(t);
-  const client = new Client(server.url, { candidate: "ann" });
-  const first = await client.lead("plan");
-  const journal = await first.journal();
-  assert.equal(await journal.append({ type: "put", data: { a: 1 } }), 1);
-  const [two, three] = await Promise.all([journal.append([{ data: 2 }, { data: 3 }]), journal.append({ data: 4 })]);
-  assert.deepEqual([two, three, journal.index], [3, 4, 4]);
-  await assert.rejects(journal.append([]), InvalidArgument);
-  await assert.rejects(journal.append({ data: null }), /entries\/0\/data/);
-  const stale = await first.journal(); // knows 4 entries, and not those that the other one appends
-  await journal.append({ data: 5 });
-  await assert.rejects(stale.append({ data: "no" }), IndexMismatch);
-  await first.release();
-  await assert.rejects(journal.append({ data: "late" }), LeaseLost);
-  const second = await client.lead("plan");
-  const next = await second.journal();
-  assert.deepEqual(await all(next.read()), ["1:{\"a\":1}", "2:2", "3:3", "4:4", "5:5"]);
-  assert.deepEqual(await all(next.read(4)), ["5:5"]);
-  assert.deepEqual(await all(next.read(5)), []);
-  await second.release();
 });
 
 test("a follower sees each index once, through cuts, snapshots and a restart", async (t) => {

@@ -1,53 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Client, HistoryCompacted, IndexMismatch, InvalidArgument, PermissionDenied, RevisionMismatch, type Observed } from "../src/index.ts";
+import { Client, HistoryCompacted, IndexMismatch, InvalidArgument, PermissionDenied, RevisionMismatch } from "../src/index.ts";
 import { watch } from "../src/watch.ts";
-import { folder, line, message, reply, scripted, serve, take, until } from "./support.ts";
+import { folder, message, reply, scripted, serve, take, until } from "./support.ts";
 
 /** Leads so many times. */
 async function terms(client: Client, election: string, count: number): Promise<void> {
   for (let i = 0; i < count; i++) await client.run(election, () => {}, { lease: "30s" });
 }
-
-test("a loop sees each event once and in order, however often its connection is cut", async (t) => {
-  const server = await serve(t);
-  const proxy = await line(t, () => server.url);
-  const writer = new Client(server.url, { candidate: "ann" });
-  const reader = new Client(proxy.url);
-  const all = 40;
-  const seen: Observed[] = [];
-  let up = false;
-  let connections = 0;
-  const cutting = (async () => {
-    for (let i = 0; i < all / 2; i++) {
-      if (i % 2 === 0) await until(() => up);
-      await terms(writer, "plan", 1);
-      proxy.refuses = i % 5 === 0;
-      proxy.cut();
-      if (i % 2 === 0) await until(() => !up);
-      proxy.refuses = false;
-    }
-  })();
-  const onConnection = (e?: unknown): void => {
-    up = e === undefined;
-    if (up) connections++;
-  };
-  for await (const e of reader.observe("plan", { after: 0, onConnection })) {
-    seen.push(e);
-    if (seen.length === all) break;
-  }
-  await cutting;
-  assert.deepEqual(seen.map((e) => e.revision), Array.from({ length: all }, (_, i) => i + 1));
-  assert.deepEqual(seen.slice(0, 4).map((e) => [e.type, e.fencingToken, e.leaderId]), [
-    ["acquired", 1, "ann"], ["released", 1, undefined], ["acquired", 2, "ann"], ["released", 2, undefined],
-  ]);
-  assert.ok(connections > all / 4, `${connections} connections`);
-  // a cursor continues in another loop, and without one a loop begins with the present state
-  const [next] = await take(reader.observe("plan", { after: seen[9]!.cursor }), 1);
-  assert.equal(next!.revision, 11);
-  const [state] = await take(reader.observe("plan"), 1);
-  assert.deepEqual([state!.type, state!.revision, state!.state?.state], [undefined, all, "vacant"]);
-});
 
 test("a loop goes on after the server has started again", async (t) => {
   const server = await serve(t, `file:${folder(t)}`);
@@ -152,17 +112,6 @@ test("streams that break, lie and end are resumed where they were", async (t) =>
   assert.deepEqual(seen, [1, 2, 3, 4, 5, 6]);
   assert.equal(asked[0], "0");
   assert.ok(asked.every((id, i) => i === 0 || Number(id) >= Number(asked[i - 1])), asked.join(" "));
-});
-
-test("events that are gone for good are said to be", async (t) => {
-  const url = await scripted(t, (_, response) => {
-    response.writeHead(200, { "content-type": "text/event-stream" }).end(message({ id: 1, data: event(1) }) + message({ id: 3, data: event(3) }));
-  });
-  const seen: number[] = [];
-  await assert.rejects(async () => {
-    for await (const e of new Client(url).observe("plan", { after: 0 })) seen.push(e.revision);
-  }, (e) => e instanceof HistoryCompacted && /left out revision 2/.test(e.message));
-  assert.deepEqual(seen, [1]);
 });
 
 test("refusals that would stay end a loop at once", async (t) => {

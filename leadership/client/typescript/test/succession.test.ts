@@ -12,37 +12,6 @@ const clientOf = (url: string, candidate: string): Client => new Client(url, { c
 /** The types of the events of an election. */
 const history = async (client: Client): Promise<string[]> => (await client.events("plan")).map((e) => e.type);
 
-test("a leader hands over to the candidate that waits, without a vacancy", async (t) => {
-  const server = await serve(t);
-  const ann = clientOf(server.url, "ann");
-  await using first = await ann.lead("plan");
-  await assert.rejects(first.handOver(), NotEligible); // no candidate waits
-  const steps: string[] = [];
-  let loaded!: () => void;
-  const loading = new Promise<void>((resolve) => (loaded = resolve));
-  const waiting = clientOf(server.url, "bob").lead("plan", {
-    onSuccession: async (named) => {
-      steps.push(`named by ${named.leader} with token ${named.token}`);
-      await loading;
-      steps.push("loaded");
-    },
-  });
-  await until(async () => (await ann.members("plan")).nodes.length === 2);
-  const handing = first.handOver({ within: "1m" }).then(() => steps.push("ready"));
-  await until(() => steps.length === 1);
-  assert.equal(first.succession?.to, "bob");
-  assert.ok(first.valid());
-  loaded();
-  await handing;
-  assert.equal(first.succession?.ready, true);
-  await first.release();
-  await using second = await waiting;
-  assert.equal(second.token, 2);
-  assert.deepEqual(steps, ["named by ann with token 1", "loaded", "ready"]);
-  assert.deepEqual(await history(ann), ["acquired", "handingOver", "ready", "yielded", "released", "acquired"]);
-  await second.release();
-});
-
 test("a successor whose call is not answered asks for what was yielded to it", async (t) => {
   const asked: string[] = [];
   const state = { election: "plan", state: "held", leaderId: "ann", fencingToken: 1, revision: 1, leaseDuration: "30s", expiresInMs: 30_000, readAt: "2026-01-01T00:00:00Z" };

@@ -111,6 +111,8 @@ func (m *Metrics) report(ctx context.Context, tx transaction) {
 // ended returns when the last term ended; zero if there was none.
 func (tx transaction) ended() time.Time {
 	switch before := tx.before.Record; {
+	case before.Token == 0:
+		return time.Time{}
 	case !tx.change.Record.EndedAt.IsZero():
 		return tx.change.Record.EndedAt
 	case before.LeaderID != "":

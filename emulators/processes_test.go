@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"regent/emulators/need"
 )
 
 type process struct {
@@ -23,7 +25,7 @@ func processes(t *testing.T) []process {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil || len(stats) == 0 {
-		t.Skip("SKIPPED, NOT PROVED: no /proc here to look for processes that stay behind")
+		need.Lacks(t, "no /proc here to look for processes that stay behind")
 	}
 	var all []process
 	for _, path := range stats {

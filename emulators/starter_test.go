@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"regent/emulators/need"
 )
 
 // TestMain lets this binary be the starter that the tests below end in several ways.
@@ -123,10 +125,7 @@ func needGcloud(t *testing.T) {
 	t.Helper()
 	for _, kind := range Kinds() {
 		if err := (gcloud{}).lacks(t.Context(), kind); err != nil {
-			if Required() {
-				t.Fatal(err)
-			}
-			skip(t, kind, err)
+			need.Lacks(t, fmt.Sprintf("the SDK has no emulator of %s: %v", kind.Title(), err))
 		}
 	}
 }

@@ -6,12 +6,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
+
+	"regent/emulators/need"
 )
 
 // perProcess holds the emulators of this test process, each started at its first use. They are not
@@ -61,38 +62,11 @@ func hostOf(tb testing.TB, kind Kind, set *Set, err error) string {
 	if err == nil {
 		return set.Host(kind)
 	}
-	if !errors.Is(err, ErrUnavailable) || Required() {
+	if !errors.Is(err, ErrUnavailable) {
 		tb.Fatalf("%s emulator: %v", kind.Title(), err)
 	}
-	skip(tb, kind, err)
+	need.Lacks(tb, fmt.Sprintf("nothing was tested against the %s emulator: %v", kind.Title(), err))
 	return ""
-}
-
-// Required reports whether a missing emulator is an error: REGENT_REQUIRE_EMULATORS is 1.
-func Required() bool { return os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" }
-
-// skip skips the test and says what was not tested. go test shows that only with -v, so it is also
-// appended to the file named by REGENT_SKIPPED_LOG.
-func skip(tb testing.TB, kind Kind, why error) {
-	tb.Helper()
-	text := fmt.Sprintf("SKIPPED, NOT PROVED: nothing was tested against the %s emulator: %v. With REGENT_REQUIRE_EMULATORS=1 this is an error.", kind.Title(), why)
-	if err := appendSkipped(tb.Name(), text); err != nil {
-		tb.Errorf("report a skipped test: %v", err)
-	}
-	tb.Skip(text)
-}
-
-func appendSkipped(test, text string) error {
-	path := os.Getenv("REGENT_SKIPPED_LOG")
-	if path == "" {
-		return nil
-	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(f, "%s %s: %s\n", filepath.Base(os.Args[0]), test, text)
-	return errors.Join(err, f.Close())
 }
 
 // Name returns a unique identifier: the beginning of the test's name and a random end. It is valid

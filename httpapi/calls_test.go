@@ -370,26 +370,26 @@ func TestUnlockTellsWhatToAcknowledgeAndThenFreesTheElection(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.acquire()
-	p := w.do("POST", "/v1/elections/planner:unlock", `{"reason":"the host is gone"}`).problem(t)
+	p := w.do("POST", "/v1/elections/planner:unlock", `{"actor":"olga","reason":"the host is gone"}`).problem(t)
 	_, sentence, _ := strings.Cut(p.Detail, "acknowledge: ")
 	if p.Code != leadership.LeaseHeld || p.Status != 409 || p.Lease == nil || sentence != "two leaders may believe until "+p.LeaseExpiration.Format(time.RFC3339Nano) {
 		t.Fatalf("without an acknowledgement: %+v", p)
 	}
-	a := w.do("POST", "/v1/elections/planner:unlock", `{"reason":"the host is gone","acknowledge":"`+sentence+`"}`)
+	a := w.do("POST", "/v1/elections/planner:unlock", `{"actor":"olga","reason":"the host is gone","acknowledge":"`+sentence+`"}`)
 	if l := a.lease(t); l.State != leadership.Vacant || l.LockedForMs != 0 || l.FencingToken != 1 || a.header.Get("ETag") != `"2"` {
 		t.Errorf("unlocked: %v %s", a.header, a.body)
 	}
 	a = w.do("GET", "/v1/elections/planner/events?after=1", "")
-	if !strings.Contains(string(a.body), `"type":"unlocked"`) || !strings.Contains(string(a.body), `"reason":"the host is gone"`) || !strings.Contains(string(a.body), `"twoMayBelieveUntil":"`) {
+	if !strings.Contains(string(a.body), `"type":"unlocked"`) || !strings.Contains(string(a.body), `"reason":"the host is gone"`) || !strings.Contains(string(a.body), `"twoMayBelieveUntil":"`) || !strings.Contains(string(a.body), `"actor":"olga"`) {
 		t.Errorf("the event: %s", a.body)
 	}
 	if p := w.do("POST", "/v1/elections/planner:unlock", `{}`).problem(t); p.Code != leadership.InvalidArgument {
 		t.Errorf("without a reason: %+v", p)
 	}
-	if p := w.do("POST", "/v1/elections/regent.relay:unlock", `{"reason":"x"}`).problem(t); p.Code != leadership.InvalidArgument {
+	if p := w.do("POST", "/v1/elections/regent.relay:unlock", `{"actor":"olga","reason":"x"}`).problem(t); p.Code != leadership.InvalidArgument {
 		t.Errorf("an election of Regent's own: %+v", p)
 	}
-	if p := w.do("POST", "/v1/elections/never-seen:unlock", `{"reason":"x"}`).problem(t); p.Code != leadership.NotFound {
+	if p := w.do("POST", "/v1/elections/never-seen:unlock", `{"actor":"olga","reason":"x"}`).problem(t); p.Code != leadership.NotFound {
 		t.Errorf("one that was never seen: %+v", p)
 	}
 }

@@ -115,11 +115,7 @@ func (a *api) checkToken(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	lease, err := a.service.CheckToken(r.Context(), check)
-	if err != nil {
-		return err
-	}
-	answer := wire.NewLease(lease)
-	return okLease(w, &answer)
+	return shown(w, lease, err)
 }
 
 // call reads a request that has a body and no query.

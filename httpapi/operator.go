@@ -50,11 +50,11 @@ func (a *api) delete(w http.ResponseWriter, r *http.Request) error {
 		Election:      e,
 		DeleteCommand: leadership.DeleteCommand{IfRevision: revision, Force: force},
 	})
-	return changed(w, lease, err)
+	return shown(w, lease, err)
 }
 
-// changed answers with the election as the operator has changed it.
-func changed(w http.ResponseWriter, lease leadership.Lease, err error) error {
+// shown answers with the election and its revision as an ETag.
+func shown(w http.ResponseWriter, lease leadership.Lease, err error) error {
 	if err != nil {
 		return err
 	}

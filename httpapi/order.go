@@ -42,7 +42,7 @@ func change[B, R any](a *api, read func(B, leadership.Election) (R, error), do f
 			return err
 		}
 		lease, err := do(a.service, r.Context(), request)
-		return changed(w, lease, err)
+		return shown(w, lease, err)
 	}
 }
 

@@ -80,10 +80,11 @@
 // something names what it changes: the token of a term, the revision that it was decided on, the id
 // of an order, the end of a wait. Then a copy is known, or refused, and changes nothing: at once,
 // after its effect was undone, in a later term or epoch, and after a restore. There are
-// three exceptions. An acquire grants anew once its lease was released (see "Identity"). A leader's
+// four exceptions. An acquire grants anew once its lease was released (see "Identity"). A leader's
 // request for an approval that comes after the approval asks once more, and changes nothing else.
 // A ready counts for each hand-over of its term to the same candidate, so also for a second one.
-// Package store/storetest has the table of all verbs.
+// A leave ends a later membership of the same id until that member joins again, as it does to stay;
+// a membership counts for a quorum alone. Package store/storetest has the table of all verbs.
 //
 // A copy of a call that was refused is decided as the first one was, and may succeed then. So a
 // release, a step-down and a yield are a leader's last word: once it has sent one it must not act
@@ -256,9 +257,9 @@
 // leader's choice. An order that bars the successor takes the hand-over back.
 //
 // A yield is the one way in which a lease gets shorter than was promised, because its leader gives
-// the promise up. So a caller that has sent one must not act as the leader again, even if the answer
-// is NotReady: see "Repeats". A release after a yield changes nothing: the lease is left to the
-// successor.
+// the promise up. So a caller that has sent one must not act as the leader again, even if the
+// answer is NotReady: see "Repeats". A release after a yield changes nothing: the lease is left to
+// the successor.
 //
 // With Config.Promotion a leader is not ready until it says so, with the same call; checkToken for
 // a write refuses its token with NotReady until then.

@@ -41,6 +41,9 @@ type Lease struct {
 	AcquiredAt, LastHeartbeat, LeaseExpiration, ReadAt time.Time
 	// CreatedAt is so, too, in seconds since 1970; 0 if that is not known. It is not on the wire.
 	CreatedAt int64
+	// VacantSince is when the last lease ended or, if that was later, the vacant election was
+	// configured. It is not on the wire.
+	VacantSince time.Time
 
 	// EndsBy is the instant that no renewal passes, zero if there is none, and EndsBecause why.
 	// LeaseExpiration and ExpiresIn obey it already. EndsIn is what is left until then.
@@ -130,8 +133,11 @@ func (s Snapshot) Lease() Lease {
 	}
 	if s.Live() {
 		l.hold(s)
-	} else if left, _ := s.blocked(); left > 0 {
-		l.LockedFor = left
+		return l
+	}
+	l.LockedFor, _ = s.blocked()
+	if l.VacantSince = r.EndedAt; l.Lapsed {
+		l.VacantSince = r.LeaseEnd()
 	}
 	return l
 }

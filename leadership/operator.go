@@ -1,7 +1,6 @@
 package leadership
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -60,10 +59,10 @@ func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
 	return ch, nil
 }
 
-// countVacancy lets a vacancy that RetireAfter limits begin now. A lock ends when it would have.
+// countVacancy lets a vacancy begin now. A lock ends when it would have.
 func (c *Change) countVacancy(now time.Time) {
 	r := &c.Record
-	if r.LeaderID != "" || r.Policy.RetireAfter == 0 {
+	if r.LeaderID != "" {
 		return
 	}
 	var left time.Duration
@@ -119,17 +118,10 @@ type UnlockCommand struct {
 	Reason string // why, for people: one line of 1 to MaxReasonBytes bytes
 	// Acknowledge repeats the sentence of the refusal word for word: see Unlock.
 	Acknowledge string
+	Actor       string // the principal that unlocks
 }
 
-func (c UnlockCommand) validate() (field string, err error) {
-	if err := validateText(c.Reason); err != nil {
-		return "reason", fmt.Errorf("reason is %w", err)
-	}
-	if c.Reason == "" {
-		return "reason", errors.New("reason is missing: say in a line why the wait has to end; the election's history keeps it")
-	}
-	return "", nil
-}
+func (c UnlockCommand) validate() (field string, err error) { return validateWord(c.Actor, c.Reason) }
 
 // Unlock lets the next lease be granted at once: it ends the lease, the wait for a lease that was
 // deleted by force, and the lock delay. It is for a lease that is too long to wait for and whose
@@ -175,7 +167,7 @@ func Unlock(s Snapshot, c UnlockCommand) (Change, error) {
 	ch.Record.LockFor = 0
 	ch.announce(EventUnlocked, previous)
 	e := &ch.Events[len(ch.Events)-1]
-	e.Reason, e.Detail = c.Reason, fmt.Sprintf(`{"twoMayBelieveUntil":%q}`, stamp(until))
+	e.Reason, e.Actor, e.Detail = c.Reason, c.Actor, fmt.Sprintf(`{"twoMayBelieveUntil":%q}`, stamp(until))
 	return ch, nil
 }
 

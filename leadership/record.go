@@ -38,9 +38,8 @@ type Record struct {
 	EndsBecause   EndReason // why there is an EndsBy; empty without one
 	Metadata      Metadata
 
-	// EndedAt is set if LeaderID is empty and there was a lease, or a vacancy to count: when the
-	// last lease ended or, if that was later, when the vacant election was configured with
-	// RetireAfter.
+	// EndedAt is set if LeaderID is empty and there was a lease, or a configuration: when the last
+	// lease ended or, if that was later, when the vacant election was configured.
 	EndedAt time.Time
 	LockFor time.Duration // from EndedAt, no grant for that long, guard included; 0 after a release
 

@@ -33,6 +33,10 @@ func (s *Service) Unlock(ctx context.Context, r UnlockRequest) (Lease, error) {
 	if err := r.Election.Validate(); err != nil {
 		return Lease{}, invalid("election", err)
 	}
+	var err error
+	if r.Actor, err = actor(ctx, r.Actor); err != nil {
+		return Lease{}, err
+	}
 	if field, err := r.validate(); err != nil {
 		return Lease{}, invalid(field, err)
 	}

@@ -20,7 +20,7 @@ func sentence(err error) string {
 }
 
 func unlock(s leadership.Snapshot, acknowledge string) (leadership.Change, error) {
-	return leadership.Unlock(s, leadership.UnlockCommand{Reason: "the host is gone", Acknowledge: acknowledge})
+	return leadership.Unlock(s, leadership.UnlockCommand{Reason: "the host is gone", Actor: "olga", Acknowledge: acknowledge})
 }
 
 func acquireAs(s leadership.Snapshot, who byte) (leadership.Change, error) {
@@ -183,7 +183,7 @@ func TestUnlockNeedsAReasonOfOneLine(t *testing.T) {
 	t.Parallel()
 	service := leadership.New(nil) // refused before the store is asked
 	for _, reason := range []string{"", "two\nlines", strings.Repeat("x", leadership.MaxReasonBytes+1), "\xff"} {
-		_, err := service.Unlock(t.Context(), leadership.UnlockRequest{Election: "jobs", UnlockCommand: leadership.UnlockCommand{Reason: reason}})
+		_, err := service.Unlock(t.Context(), leadership.UnlockRequest{Election: "jobs", UnlockCommand: leadership.UnlockCommand{Reason: reason, Actor: "olga"}})
 		var refusal *leadership.Error
 		if !errors.As(err, &refusal) || refusal.Code != leadership.InvalidArgument || refusal.Field != "reason" {
 			t.Errorf("%q: %v, want %s of reason", reason, err, leadership.InvalidArgument)

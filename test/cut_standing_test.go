@@ -41,7 +41,7 @@ func (s *sweep) look(elections []leadership.Election) []standing {
 // plain returns the lease without the parts that differ from one trial to the next.
 func (s *sweep) plain(l leadership.Lease) leadership.Lease {
 	l.Election, l.CreatedAt = "", 0
-	for _, at := range []*time.Time{&l.AcquiredAt, &l.LastHeartbeat, &l.LeaseExpiration, &l.ReadAt} {
+	for _, at := range []*time.Time{&l.AcquiredAt, &l.LastHeartbeat, &l.LeaseExpiration, &l.ReadAt, &l.VacantSince} {
 		*at = s.since(*at)
 	}
 	if s.clock == nil {

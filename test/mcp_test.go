@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"regent/emulators/need"
 	"regent/httpapi/mcp"
 	"regent/leadership/wire"
 	"regent/test/process"
@@ -137,17 +139,7 @@ func TestAnyServerGoesOnWithAHandle(t *testing.T) {
 // into .build.
 func node(t *testing.T) func(program string, args ...string) *exec.Cmd {
 	t.Helper()
-	missing := func(what string) {
-		if os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" {
-			t.Fatalf("%s, and REGENT_REQUIRE_EMULATORS is 1; install it, as with: apt-get install nodejs npm", what)
-		}
-		t.Skipf("SKIPPED, NOT PROVED: %s. With REGENT_REQUIRE_EMULATORS=1 this is an error.", what)
-	}
-	for _, program := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(program); err != nil {
-			missing("there is no " + program)
-		}
-	}
+	need.Programs(t, "node", "npm")
 	dir, err := filepath.Abs("../.build/model")
 	if err != nil {
 		t.Fatal(err)
@@ -169,8 +161,7 @@ func node(t *testing.T) func(program string, args ...string) *exec.Cmd {
 		install.Dir = dir
 		if out, err := install.CombinedOutput(); err != nil {
 			os.Remove(filepath.Join(dir, lock))
-			t.Logf("npm ci: %s", out)
-			missing("npm cannot get the library")
+			need.Lacks(t, fmt.Sprintf("npm cannot get the library: %s", out))
 		}
 	}
 	return func(program string, args ...string) *exec.Cmd {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"regent/emulators"
+	"regent/emulators/need"
 	"regent/leadership"
 	"regent/test/process"
 )
@@ -46,7 +47,7 @@ func TestFlagsReachBothInstances(t *testing.T) {
 	for _, n := range []int{1, 2} {
 		text, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid(t, n)) + "/cmdline")
 		if err != nil {
-			t.Skip("SKIPPED, NOT PROVED: no /proc here to look for the arguments of an instance")
+			need.Lacks(t, "no /proc here to look for the arguments of an instance")
 		}
 		if !strings.HasSuffix(string(text), "\x00--mcp\x00--ui=false\x00") {
 			t.Errorf("instance %d has the arguments %q", n, text)
@@ -150,10 +151,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	regent := process.Regent.Path(t)
 	gcloud, err := exec.LookPath("gcloud")
 	if err != nil {
-		if emulators.Required() {
-			t.Fatal(err)
-		}
-		t.Skip("SKIPPED, NOT PROVED: no gcloud to run without Java")
+		need.Lacks(t, "no gcloud to run without Java")
 	}
 	withoutJava := t.TempDir()
 	if err := os.Symlink(gcloud, filepath.Join(withoutJava, "gcloud")); err != nil {

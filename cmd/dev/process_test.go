@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"regent/emulators"
+	"regent/emulators/need"
 	"regent/leadership/client"
 	"regent/test/machine"
 	"regent/test/process"
@@ -53,10 +54,7 @@ func startAlone(t *testing.T, args ...string) *running {
 	t.Helper()
 	emulators.Firestore(t) // or skip
 	if _, err := exec.LookPath("gcloud"); err != nil {
-		if emulators.Required() {
-			t.Fatal(err)
-		}
-		t.Skip("SKIPPED, NOT PROVED: no gcloud to start emulators that end with make dev")
+		need.Lacks(t, "no gcloud to start emulators that end with make dev")
 	}
 	return startWith(t, []string{"FIRESTORE_EMULATOR_HOST=", "PUBSUB_EMULATOR_HOST=", "REGENT_EMULATORS=gcloud"}, args...)
 }
@@ -178,7 +176,7 @@ func emulatorOf(t *testing.T, host string) (pids []int) {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil || len(lines) == 0 {
-		t.Skip("SKIPPED, NOT PROVED: no /proc here to look for the processes of an emulator")
+		need.Lacks(t, "no /proc here to look for the processes of an emulator")
 	}
 	_, port, _ := strings.Cut(host, ":")
 	for _, name := range lines {

@@ -29,6 +29,7 @@ import (
 	"syscall"
 
 	"regent/emulators"
+	"regent/emulators/need"
 )
 
 func main() {
@@ -115,7 +116,7 @@ func start(ctx context.Context, opts options) (*emulators.Set, error) {
 	defer done()
 	set, err := emulators.Start(ctx, emulators.Config{
 		Which:    opts.which,
-		Optional: len(opts.command) > 0 && !emulators.Required(),
+		Optional: len(opts.command) > 0 && !need.All(),
 		Log:      opts.log,
 	})
 	if err != nil {

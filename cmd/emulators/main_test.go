@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"regent/emulators"
+	"regent/emulators/need"
 )
 
 // TestMain lets this binary be the command under test: exit statuses and signals need a process.
@@ -153,10 +154,7 @@ func TestWithoutACommandTheEmulatorsStayUntilASignal(t *testing.T) {
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		t.Run(fmt.Sprint(s), func(t *testing.T) {
 			if _, err := exec.LookPath("gcloud"); err != nil {
-				if emulators.Required() {
-					t.Fatal(err)
-				}
-				t.Skip("SKIPPED, NOT PROVED: no gcloud to start an emulator of our own that ends with us")
+				need.Lacks(t, "no gcloud to start an emulator of our own that ends with us")
 			}
 			cmd, _, _ := command([]string{"SPANNER_EMULATOR_HOST=", "REGENT_EMULATORS="}, "--only", "spanner")
 			lines := startReading(t, cmd)

@@ -137,13 +137,13 @@ keeps the reason.`,
 		Example: `  regent unlock reports --reason "the host is gone"
   regent unlock reports --reason "the host is gone" --acknowledge "two leaders may believe until 2026-11-22T18:00:30.25Z"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r.Election = leadership.Election(args[0])
+			r.Election, r.Actor = leadership.Election(args[0]), c.actor(r.Actor)
 			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
 				return server.Unlock(ctx, r)
 			})
 		},
 	}
-	cmd.Flags().StringVar(&r.Reason, "reason", "", "why, for the election's history: one line of at most 256 bytes")
+	c.addReason(cmd, "reason", "why, for the election's history", &r.Reason, &r.Actor)
 	cmd.Flags().StringVar(&r.Acknowledge, "acknowledge", "", "the sentence that the refusal of this command states")
 	return c.remote(cmd)
 }

@@ -50,12 +50,12 @@ func TestAnOperatorUnlocksOnceTheRiskIsAcknowledged(t *testing.T) {
 	if sentence = strings.TrimSpace(sentence); !found || !strings.HasPrefix(sentence, "two leaders may believe until ") {
 		t.Fatalf("%q does not state the sentence", r.err)
 	}
-	const args = "unlock e --reason gone --acknowledge"
+	const args = "unlock e --reason gone --actor olga --acknowledge"
 	regent(t, env, args, strings.ToUpper(sentence)).want(t, exitHeld)
 	regent(t, env, args, sentence).want(t, exitDone)
 	regent(t, env, "acquire e --candidate b").want(t, exitDone)
-	if r := regent(t, env, "history e").want(t, exitDone); !strings.Contains(r.out, "unlocked") {
-		t.Errorf("the history has no unlock:\n%s", r.out)
+	if r := regent(t, env, "history e --output json").want(t, exitDone); !strings.Contains(r.out, "unlocked") || !strings.Contains(r.out, "olga") {
+		t.Errorf("the history has no unlock by olga:\n%s", r.out)
 	}
 }
 

@@ -11,16 +11,15 @@
 //
 //	holder wanted | the store says            | call of the service, or the answer
 //	--------------+---------------------------+-----------------------------------------
-//	none          | vacant                    | none
+//	none          | vacant                    | none; 409 for another version
 //	none          | held by this caller       | Release; else 403
 //	X             | held by X for this caller | Renew; and Acquire for other labels
 //	              |                           | or a longer duration; 409 once the term must
 //	              |                           | end before the duration would
 //	X             | held by X for another one | 403
 //	X             | held by Y                 | 409, whatever the client's clock says
-//	X             | vacant                    | Acquire; 409 if the client read it before
-//	              |                           | the last lease ended; 422 if no term lasts as
-//	              |                           | long as the wanted duration
+//	X             | vacant                    | Acquire; 409 for another version; 422 if no term
+//	              |                           | lasts as long as the wanted duration
 //
 // A client counts its duration from each answer that it takes for a grant or a renewal, and knows
 // of no other end. So no answer is one from which the lease lasts less.
@@ -35,9 +34,9 @@
 // # Versions
 //
 // A resource version is an instant of the store's clock in microseconds. That of a Lease is its
-// last heartbeat or, if it is vacant, when it was read, in every answer and event. A write is
-// refused if the Lease was written after that instant. A watch tells of every change, and not of
-// renewals, which are no changes.
+// last heartbeat or, if it is vacant, the end of the last lease or, if that was later, its
+// configuration, in every answer and event. A write of another version is refused. A watch tells of
+// every change, and not of renewals, which are no changes.
 //
 // No Lease in a list has a later version than the list, and no Lease in a watch a later one than
 // the next bookmark. The instance may not have heard yet of an earlier change of another Lease: it

@@ -202,13 +202,12 @@ func candidate(name, identity string) (leadership.CandidateID, error) {
 	return leadership.CandidateID(known[:min(len(known), 90)] + "@" + hex.EncodeToString(sum[:12])), nil
 }
 
-// written is when the lease was written last, as far as that is known: then, or earlier than the
-// read.
+// written is when the election was written last, as far as that changes its Lease.
 func written(l leadership.Lease) time.Time {
 	if l.State == leadership.Held {
 		return l.LastHeartbeat
 	}
-	return l.ReadAt
+	return l.VacantSince
 }
 
 // version is the resource version of an instant of the store's clock.

@@ -168,14 +168,13 @@ type change struct {
 	most     time.Time // no version may be later; zero for no bound
 }
 
-// version is that of the Lease as it is now: of its last write, as far as a client that resumes
-// from there misses nothing.
-func (c change) version(now leadership.Lease) time.Time {
-	at := later(c.at, written(now))
-	if !c.most.IsZero() && at.After(c.most) {
+// version is that of a Lease that was written then, as far as a client that resumes from there
+// misses nothing.
+func (c change) version(written time.Time) time.Time {
+	if !c.most.IsZero() && written.After(c.most) {
 		return c.most
 	}
-	return at
+	return written
 }
 
 func later(a, b time.Time) time.Time {

@@ -76,14 +76,18 @@ func (d *Door) watch(w http.ResponseWriter, r *http.Request, s selection) error 
 	defer end()
 	t.begin()
 	seen, _ := strconv.ParseInt(known, 10, 64)
-	news := func(at time.Time) bool { return all || !(initial == "false" && known == "") && at.UnixMicro() > seen }
+	news := func(at time.Time, vacant bool) bool {
+		n := at.UnixMicro()
+		// The end of a lease may have an earlier instant than its last heartbeat, by another clock.
+		return all || !(initial == "false" && known == "") && (n > seen || vacant && n != seen)
+	}
 	for _, one := range rows {
 		at := written(one.election)
-		if news(at) && t.send("ADDED", one, at) != nil {
+		if news(at, one.election.State == leadership.Vacant) && t.send("ADDED", one, at) != nil {
 			return nil
 		}
 	}
-	if !gone.IsZero() && news(gone) {
+	if !gone.IsZero() && news(gone, false) {
 		k, _ := s.one()
 		if t.send("DELETED", row{newLease(k, from.first, version(gone)), from.first}, gone) != nil {
 			return nil
@@ -166,7 +170,11 @@ func (t *watching) pass(ctx context.Context, changes []change) error {
 			}
 		}
 		l.Revision = max(l.Revision, c.revision)
-		at := c.version(l)
+		at := written(l)
+		if gone {
+			at = c.at
+		}
+		at = c.version(at)
 		one := row{newLease(k, l, version(at)), l}
 		kind := "MODIFIED"
 		switch matching := t.matches(one.Metadata.Labels); {

@@ -82,21 +82,10 @@ func (a attempt) extra(id leadership.CandidateID) extra {
 	return x
 }
 
-// outdated reports whether the Lease was written after the client read it.
-func (a attempt) outdated(at time.Time) bool {
+// outdated reports whether the client names another version than that of the Lease.
+func (a attempt) outdated(now leadership.Lease) bool {
 	v := a.want.Metadata.ResourceVersion
-	n, _ := strconv.ParseInt(v, 10, 64)
-	return v != "" && n < at.UnixMicro()
-}
-
-// clockSkew is by how much the clocks of a store's servers may differ: far more than they do.
-const clockSkew = 5 * time.Second
-
-// invented reports whether the client names a version from the future, which no server gave: it
-// would pass for newer than any write.
-func (a attempt) invented(now time.Time) bool {
-	n, _ := strconv.ParseInt(a.want.Metadata.ResourceVersion, 10, 64)
-	return n > now.Add(clockSkew).UnixMicro()
+	return v != "" && v != version(written(now))
 }
 
 // checkUID refuses a write of another object.
@@ -160,13 +149,13 @@ func (d *Door) decide(ctx context.Context, a attempt, known leadership.Lease) (l
 	holds := func() bool {
 		return known.State == leadership.Held && known.LeaderID == id && identity(known) == a.holder()
 	}
-	if !holds() || a.outdated(known.LastHeartbeat) || version(known.LastHeartbeat) != a.want.Metadata.ResourceVersion && !a.patched {
-		if known, err = d.settled(ctx, a.election); err != nil {
+	if !holds() || a.outdated(known) {
+		if known, err = d.read(ctx, a.election); err != nil {
 			return leadership.Lease{}, err
 		}
 	}
 	switch {
-	case a.invented(known.ReadAt), holds() && a.outdated(known.LastHeartbeat):
+	case a.outdated(known) && (holds() || known.State == leadership.Vacant):
 		return leadership.Lease{}, a.errOutdated()
 	case a.foreign(known):
 		return leadership.Lease{}, conflict(a.name, "%q holds the lease, and the patch of %q names no holder", identity(known), cut(a.manager))
@@ -178,38 +167,13 @@ func (d *Door) decide(ctx context.Context, a attempt, known leadership.Lease) (l
 	if err := a.refuseLong(known.Config.Term); err != nil {
 		return leadership.Lease{}, err
 	}
-	if late, err := d.ended(ctx, a, known); err != nil {
-		return leadership.Lease{}, err
-	} else if late {
-		return leadership.Lease{}, a.errOutdated()
-	}
 	return d.acquire(ctx, a, id)
 }
 
-// settled reads the election from the store. The end of a lease that has run out is recorded first,
-// if it was not yet.
-func (d *Door) settled(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
+// read reads the election from the store.
+func (d *Door) read(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
 	reading, err := d.config.Service.Read(ctx, leadership.ReadRequest{Election: e, Strong: true})
-	if err != nil || !reading.Lapsed {
-		return reading.Lease, err
-	}
-	_, watch, err := d.config.Service.Watch(ctx, leadership.WatchRequest{Election: e}) // which records it
-	if err != nil {
-		return leadership.Lease{}, err
-	}
-	watch.Close()
-	reading, err = d.config.Service.Read(ctx, leadership.ReadRequest{Election: e, Strong: true})
 	return reading.Lease, err
-}
-
-// ended reports whether the client read a vacant election while it still had the lease that has
-// ended since: a late renewal revives no lease.
-func (d *Door) ended(ctx context.Context, a attempt, vacant leadership.Lease) (late bool, err error) {
-	if a.want.Metadata.ResourceVersion == "" || vacant.Revision == 0 {
-		return false, nil
-	}
-	at, err := d.changed(ctx, vacant)
-	return err == nil && a.outdated(at), err
 }
 
 // changed returns when the last event of an election was written.
@@ -314,12 +278,14 @@ const processLabel = "regent/process"
 // own labels alone. A patch is not made of what was read, and needs no label. A refusal is 403:
 // client-go repeats the call at once on 409.
 func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error) {
-	known, err := d.settled(ctx, a.election)
+	known, err := d.read(ctx, a.election)
 	switch {
-	case err == nil && a.invented(known.ReadAt):
-		return known, a.errOutdated()
-	case err != nil || known.State != leadership.Held:
+	case err != nil:
 		return known, err
+	case known.State != leadership.Held && a.outdated(known):
+		return known, a.errOutdated()
+	case known.State != leadership.Held:
+		return known, nil
 	}
 	holder := identity(known)
 	key, err := d.keyFor(ctx, a.election, holder)
@@ -330,7 +296,7 @@ func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error)
 	switch {
 	case a.foreign(known):
 		return leadership.Lease{}, forbidden(a.name, "%q holds the lease, and %q releases its own alone", holder, cut(a.manager))
-	case a.outdated(known.LastHeartbeat):
+	case a.outdated(known):
 		return leadership.Lease{}, forbidden(a.name, "the object has been modified, and %q holds the lease; read it again before you release it", holder)
 	case process == "" && !a.patched:
 		return leadership.Lease{}, forbidden(a.name, "a release does not say which process holds the lease, so it may be that of another one; give each process a label %q of its own, or let the lease of %q run out", processLabel, holder)
@@ -505,14 +471,8 @@ func (d *Door) remove(w http.ResponseWriter, r *http.Request, k key, e leadershi
 	if err := cmp.Or(a.validate(), a.checkUID()); err != nil {
 		return err
 	}
-	written := reading.LastHeartbeat
-	if reading.State == leadership.Vacant && a.want.Metadata.ResourceVersion != "" {
-		if written, err = d.changed(ctx, reading.Lease); err != nil {
-			return err
-		}
-	}
-	if a.outdated(written) || a.invented(reading.ReadAt) {
-		return conflict(k.name, "the Lease was written since version %s, or this server never gave that version", a.want.Metadata.ResourceVersion)
+	if a.outdated(reading.Lease) {
+		return conflict(k.name, "the precondition names version %s, and the Lease has version %s", a.want.Metadata.ResourceVersion, version(written(reading.Lease)))
 	}
 	c := leadership.DeleteCommand{Force: true}
 	if a.want.Metadata.ResourceVersion != "" {

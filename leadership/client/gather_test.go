@@ -247,7 +247,7 @@ func TestAnElectionStandsInABatchOnce(t *testing.T) {
 func unlock(t *testing.T, server *clienttest.Server, e leadership.Election) {
 	t.Helper()
 	c := server.Client(client.Candidate{})
-	r := leadership.UnlockRequest{Election: e, UnlockCommand: leadership.UnlockCommand{Reason: "test"}}
+	r := leadership.UnlockRequest{Election: e, UnlockCommand: leadership.UnlockCommand{Reason: "test", Actor: "olga"}}
 	_, err := c.Unlock(t.Context(), r)
 	var refused *leadership.Error
 	if !errors.As(err, &refused) {

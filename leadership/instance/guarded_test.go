@@ -101,7 +101,7 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 		{func() { s.Configure(ctx, leadership.ConfigureRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbConfigure},
 		{func() { s.Delete(ctx, leadership.DeleteRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbDelete},
 		{func() {
-			s.Unlock(ctx, leadership.UnlockRequest{Election: "e", UnlockCommand: leadership.UnlockCommand{Reason: "why"}})
+			s.Unlock(ctx, leadership.UnlockRequest{Election: "e", UnlockCommand: leadership.UnlockCommand{Reason: "why", Actor: "olga"}})
 		}, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbUnlock},
 		{func() { s.Order(ctx, order(leadership.OrderAssign)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbAssign},
 		{func() { s.Order(ctx, order(leadership.OrderEvict)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbEvict},

@@ -39,12 +39,12 @@ func ParseCondition(h http.Header) (leadership.Revision, error) {
 // late copy of the call finds another revision, and cannot undo what came after the call.
 func ParseIfMatch(values []string) (leadership.Revision, error) {
 	if len(values) == 0 {
-		return 0, malformed("If-Match", `If-Match is missing: send the ETag of a read of the election, such as "7", so that this call is about the election as you have seen it`)
+		return 0, malformed("If-Match", `If-Match is missing: send the ETag of a read of the election, or of checkToken, such as "7", so that this call is about the election as you have seen it`)
 	}
 	if r, ok := revisionOf(strings.TrimSpace(values[0])); ok && len(values) == 1 {
 		return r, nil
 	}
-	return 0, malformed("If-Match", `If-Match must be one entity tag from a read of the election, such as "7", and not %s; *, weak tags and lists are not accepted`,
+	return 0, malformed("If-Match", `If-Match must be one entity tag from a read of the election, or from checkToken, such as "7", and not %s; *, weak tags and lists are not accepted`,
 		Quote(strings.Join(values, ", ")))
 }
 

@@ -208,7 +208,7 @@ var rows = []Row{
 	{
 		Verb: VerbCheckToken, Method: http.MethodPost, Path: pathElection + CheckToken, Type: ContentType, Scope: ScopeElection,
 		Roles: checks, Cost: CostRead, Metric: "check", Repeat: RepeatRead,
-		Does: "Body `{fencingToken, use?}`. The lease, or `TOKEN_STALE` with the current token. With `use` `write` also `READ_ONLY`, while too few members are present, and `NOT_READY`, until a new leader is ready.",
+		Does: "Body `{fencingToken, use?}`. The lease and its `ETag`, or `TOKEN_STALE` with the current token. With `use` `write` also `READ_ONLY`, while too few members are present, and `NOT_READY`, until a new leader is ready.",
 	},
 	{
 		Verb: VerbBatchRenew, Method: http.MethodPost, Path: PathBatchRenew, Type: ContentType,
@@ -258,15 +258,15 @@ var rows = []Row{
 	{
 		Verb: VerbUnlock, Method: http.MethodPost, Path: pathElection + Unlock, Type: ContentType, Scope: ScopeElection,
 		Roles: unlocks, Cost: CostRead, Metric: "unlock", Repeat: RepeatYes, Audited: true,
-		Does: "Body `{reason, acknowledge?}`. Ends a lease or a lock at once, so that the next candidate can lead. **The one call after which two leaders may believe that they lead**; fencing tokens still tell them apart. `LEASE_HELD` says which sentence `acknowledge` has to repeat, for this lease and no other.",
+		Does: "Body `{reason, acknowledge?, actor?}`. Ends a lease or a lock at once, so that the next candidate can lead. **The one call after which two leaders may believe that they lead**; fencing tokens still tell them apart. `LEASE_HELD` says which sentence `acknowledge` has to repeat, for this lease and no other.",
 	},
-	order(VerbAssign, Assign, "Body `{candidateId, for, reason}`. Until then only this candidate is granted. If another one leads, its term ends at the end already promised."),
-	order(VerbEvict, Evict, "Body `{fencingToken?, ban?, reason}`. The present term ends at the end already promised; with `ban` its candidate is not granted for that long."),
-	order(VerbPause, Pause, "Body `{for, mode?, reason}`. No candidate is granted. With `mode` `drain` the present term ends too, at the end already promised; with `freeze`, the default, it goes on."),
-	order(VerbResume, Resume, "Body `{reason}`. Ends the pause."),
-	order(VerbBan, Ban, "Body `{candidateId or principal, for, reason}`. This candidate, in every incarnation, is not granted; or no candidate that calls as this principal."),
-	order(VerbApprove, Approve, "Body `{fencingToken, for?, newEpoch?, reason}`. Approves of the present term, as its policy needs it. With `newEpoch` the same leader goes on under the next token."),
-	order(VerbLift, Lift, "Body `{override, reason}`. Ends one standing order, or a cooldown, by its id."),
+	order(VerbAssign, Assign, "Body `{candidateId, for, reason, actor?}`. Until then only this candidate is granted. If another one leads, its term ends at the end already promised."),
+	order(VerbEvict, Evict, "Body `{fencingToken?, ban?, reason, actor?}`. The present term ends at the end already promised; with `ban` its candidate is not granted for that long."),
+	order(VerbPause, Pause, "Body `{for, mode?, reason, actor?}`. No candidate is granted. With `mode` `drain` the present term ends too, at the end already promised; with `freeze`, the default, it goes on."),
+	order(VerbResume, Resume, "Body `{reason, actor?}`. Ends the pause."),
+	order(VerbBan, Ban, "Body `{candidateId or principal, for, reason, actor?}`. This candidate, in every incarnation, is not granted; or no candidate that calls as this principal."),
+	order(VerbApprove, Approve, "Body `{fencingToken, for?, newEpoch?, reason, actor?}`. Approves of the present term, as its policy needs it. With `newEpoch` the same leader goes on under the next token."),
+	order(VerbLift, Lift, "Body `{override, reason, actor?}`. Ends one standing order, or a cooldown, by its id."),
 	{
 		Verb: VerbOverrides, Method: http.MethodGet, Path: pathElection + AllOverrides, Type: ContentType, Scope: ScopeElection,
 		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
@@ -275,7 +275,7 @@ var rows = []Row{
 	{
 		Verb: VerbJudge, Method: http.MethodPost, Path: pathElection + Judge, Type: ContentType, Scope: ScopeElection,
 		Roles: judges, Cost: CostRead, Metric: "judge", Repeat: RepeatYes, Audited: true, Conditional: true,
-		Does: "Body `{fencingToken, verdict, evidence}`, the verdict `bad` or `good`. As many bad verdicts as the policy says end the term.",
+		Does: "Body `{fencingToken, verdict, evidence, actor?}`, the verdict `bad` or `good`. As many bad verdicts as the policy says end the term. It needs `If-Match`, with the `ETag` of `checkToken`: a verifier may not read the election.",
 	},
 	{
 		Verb: VerbStepDown, Method: http.MethodPost, Path: pathElection + StepDown, Type: ContentType, Scope: ScopeElection,

@@ -42,7 +42,7 @@ var operatorCases = []protocolCase{
 	{"an unlock ends a lease and a lock, once what it risks is acknowledged", func(p *pair) {
 		unlock := func(acknowledge string) (leadership.Lease, error) {
 			return p.b.Unlock(p.Context(), leadership.UnlockRequest{Election: jobs, UnlockCommand: leadership.UnlockCommand{
-				Reason: "the host is gone", Acknowledge: acknowledge,
+				Reason: "the host is gone", Actor: "olga", Acknowledge: acknowledge,
 			}})
 		}
 		acknowledged := func() leadership.Lease {

@@ -392,7 +392,7 @@ var repeats = []repeat{
 
 // unlock is the call that ends the present wait.
 func (r *repeated) unlock() leadership.UnlockRequest {
-	u := leadership.UnlockRequest{Election: r.Election, UnlockCommand: leadership.UnlockCommand{Reason: aReason, Acknowledge: "yes"}}
+	u := leadership.UnlockRequest{Election: r.Election, UnlockCommand: leadership.UnlockCommand{Reason: aReason, Actor: theActor, Acknowledge: "yes"}}
 	_, err := r.service.Unlock(r.Context(), u)
 	_, u.Acknowledge, _ = strings.Cut(r.refused(err, leadership.LeaseHeld).Detail, "with exactly this acknowledge: ")
 	return u

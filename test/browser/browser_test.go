@@ -11,13 +11,13 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"regent/emulators/need"
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -38,10 +38,7 @@ func chromium(t *testing.T) string {
 			return path
 		}
 	}
-	if os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" {
-		t.Fatal("there is no chromium, and REGENT_REQUIRE_EMULATORS is 1; install it, as with: apt-get install chromium")
-	}
-	t.Skip("SKIPPED, NOT PROVED: there is no chromium. With REGENT_REQUIRE_EMULATORS=1 this is an error.")
+	need.Programs(t, "chromium")
 	return ""
 }
 

@@ -423,7 +423,7 @@ func (w *scene) call(ctx context.Context, c *client, call checker.Call) (leaders
 	}
 	if call.Verb == checker.Unlock {
 		return w.service.Unlock(ctx, leadership.UnlockRequest{
-			Election: call.Election, UnlockCommand: leadership.UnlockCommand{Reason: "it hangs", Acknowledge: call.Acknowledge},
+			Election: call.Election, UnlockCommand: leadership.UnlockCommand{Reason: "it hangs", Actor: "olga", Acknowledge: call.Acknowledge},
 		})
 	}
 	return w.service.Delete(ctx, leadership.DeleteRequest{Election: call.Election, DeleteCommand: leadership.DeleteCommand{Force: call.Force}})

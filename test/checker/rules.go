@@ -40,7 +40,7 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 		if c.Code == leadership.LeaseHeld {
 			return leadership.Unlock(s, leadership.UnlockCommand{})
 		}
-		return unlock(s, "")
+		return unlock(s, "", "")
 	case Order:
 		return leadership.Order(s, c.Order)
 	case Judge:
@@ -225,7 +225,7 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 		}
 		return leadership.Delete(s, leadership.DeleteCommand{Force: true})
 	case leadership.EventUnlocked:
-		return unlock(s, e.Reason)
+		return unlock(s, e.Reason, e.Actor)
 	case leadership.EventJudged:
 		return judged(s, e)
 	case leadership.EventApprovalRequested:
@@ -299,8 +299,8 @@ func judged(s leadership.Snapshot, e leadership.Event) (leadership.Change, error
 }
 
 // unlock runs the rule with the acknowledgement that it asks for here: ME1 checks that of the call.
-func unlock(s leadership.Snapshot, reason string) (leadership.Change, error) {
-	c := leadership.UnlockCommand{Reason: reason}
+func unlock(s leadership.Snapshot, reason, actor string) (leadership.Change, error) {
+	c := leadership.UnlockCommand{Reason: reason, Actor: actor}
 	ch, err := leadership.Unlock(s, c)
 	if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Code == leadership.LeaseHeld {
 		_, c.Acknowledge, _ = strings.Cut(refusal.Detail, "with exactly this acknowledge: ")

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"regent/emulators/need"
 	"regent/test/machine"
 )
 
@@ -60,7 +61,7 @@ func hold(t *testing.T, trials []trial, chosen func(trial, kind) bool) {
 				if k.lacksFor(c) == "" && chosen(c, k) {
 					t.Run(k.name, func(t *testing.T) {
 						t.Parallel()
-						needs(t, k.tools...)
+						need.Programs(t, k.tools...)
 						s := newScene(t, k, c)
 						c.run(s)
 						s.judge()

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"regent/emulators/need"
 	"regent/test/clients"
 	proc "regent/test/process"
 )
@@ -66,7 +67,7 @@ func (s *scene) setClocks() {
 		s.jumps = true
 		return
 	}
-	needs(s.T, "cc")
+	need.Programs(s.T, "cc")
 	s.setup = append(s.setup, "LD_PRELOAD="+s.wallClock())
 	check := exec.Command("date", "+%s")
 	check.Env = proc.Environ(s.setup...)

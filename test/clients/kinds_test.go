@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"syscall"
-	"testing"
 
 	"regent/leadership/boottime"
 	"regent/leadership/wire"
@@ -129,18 +128,6 @@ func (s *scene) file(name string) string {
 	_, err := os.ReadFile(name)
 	s.need(err)
 	return name
-}
-
-// needs skips the case if a program is missing, unless everything must be proved.
-func needs(t *testing.T, tools ...string) {
-	t.Helper()
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil && os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" {
-			t.Fatalf("%s is missing, and REGENT_REQUIRE_EMULATORS is 1", tool)
-		} else if err != nil {
-			t.Skipf("SKIPPED, NOT PROVED: %s is missing. With REGENT_REQUIRE_EMULATORS=1 this is an error.", tool)
-		}
-	}
 }
 
 // commands gives a command to a wrapper, and reports whether it was for that.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"regent/emulators/need"
 )
 
 var (
@@ -35,17 +37,15 @@ func TestStoreSurvives(t *testing.T) {
 	if r.Images != *images || r.Corrupted != *corrupted || r.Refused == 0 || r.Snapshots < 2 || r.Kinds["torn, whole"] == 0 || r.Kinds["fault, stopped"] == 0 {
 		t.Errorf("too little was tried: %+v", r)
 	}
-	if r.FullDisks == 0 && required() {
+	if r.FullDisks == 0 && need.All() {
 		t.Error("no disk could be filled, for none could be mounted")
 	}
 }
 
-func required() bool { return os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" }
-
 func skipUntraced(t *testing.T, err error) {
 	t.Helper()
-	if errors.Is(err, errNoTrace) && !required() {
-		t.Skipf("SKIPPED, NOT PROVED: %v. With REGENT_REQUIRE_EMULATORS=1 this is an error.", err)
+	if errors.Is(err, errNoTrace) {
+		need.Lacks(t, err.Error())
 	}
 }
 

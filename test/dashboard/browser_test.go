@@ -19,6 +19,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"regent/emulators/need"
 )
 
 // patience is how long a page may take to show something. No test takes so long unless it fails.
@@ -36,23 +38,11 @@ type step = chromedp.Action[chromedp.Void]
 // newTab starts a browser.
 func newTab(t *testing.T) *tab {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		missing(t, "there is no chromium; install it, as with: apt-get install chromium")
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("no-proxy-server", true), chromedp.WindowSize(1200, 900))
+	need.Programs(t, "chromium")
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.Flag("no-proxy-server", true), chromedp.WindowSize(1200, 900))
 	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(stop)
 	return open(t, ctx)
-}
-
-// missing skips the test, or fails it if REGENT_REQUIRE_EMULATORS is 1.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" {
-		t.Fatalf("REGENT_REQUIRE_EMULATORS is 1: %s", what)
-	}
-	t.Skipf("SKIPPED, NOT PROVED: %s. With REGENT_REQUIRE_EMULATORS=1 this is an error.", what)
 }
 
 // another opens one more page in the same browser.
@@ -238,7 +228,7 @@ func (p *tab) axe(of string) {
 	p.t.Helper()
 	text, err := axeCore()
 	if err != nil {
-		missing(p.t, err.Error()+"; install npm, as with: apt-get install nodejs npm")
+		need.Lacks(p.t, err.Error())
 	}
 	get[bool](p, "window.axe ? true : (window.eval(%q), true)", text)
 	get[bool](p, "window.found = undefined; axe.run().then(r => { window.found = r.violations.map(v => v.id + ': ' + v.nodes.map(n => n.target + ' ' + n.failureSummary).join(', ')).join('; ') || 'clean' }); true")

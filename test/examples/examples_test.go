@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"regent/emulators/need"
 	"regent/leadership/boottime"
 	"regent/test/process"
 	"regent/test/proxy"
@@ -22,7 +23,7 @@ import (
 
 func TestDeadlineRule(t *testing.T) {
 	t.Parallel()
-	need(t, "python3")
+	need.Programs(t, "python3")
 	// read here, so that the test's result is not cached when they change
 	for _, name := range []string{"agent.py", "test_agent.py"} {
 		if _, err := os.ReadFile(name); err != nil {
@@ -57,7 +58,7 @@ func TestAgentLeadsWhileItsCommandRuns(t *testing.T) {
 
 func TestNoTwoAgentsLeadAtOnceAfterKills(t *testing.T) {
 	t.Parallel()
-	need(t, "bash", "python3", "curl")
+	need.Programs(t, "bash", "python3", "curl")
 	server := serve(t)
 	configure(t, server, 5*time.Second)
 	pulse := newPulse(t)

@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"regent/emulators/need"
 	"regent/leadership/boottime"
 	"regent/test/machine"
 	"regent/test/process"
@@ -109,21 +110,9 @@ func each(t *testing.T, test func(t *testing.T, p program)) {
 	for _, p := range programs() {
 		t.Run(p.file, func(t *testing.T) {
 			t.Parallel()
-			need(t, p.interpreter, "curl")
+			need.Programs(t, p.interpreter, "curl")
 			test(t, p)
 		})
-	}
-}
-
-// need skips a test if a program is missing, unless everything must be proved.
-func need(t *testing.T, programs ...string) {
-	t.Helper()
-	for _, p := range programs {
-		if _, err := exec.LookPath(p); err != nil && os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" {
-			t.Fatalf("%s is missing, and REGENT_REQUIRE_EMULATORS is 1", p)
-		} else if err != nil {
-			t.Skipf("SKIPPED, NOT PROVED: %s is missing. With REGENT_REQUIRE_EMULATORS=1 this is an error.", p)
-		}
 	}
 }
 

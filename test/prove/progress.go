@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"regent/emulators"
+	"regent/emulators/need"
 )
 
 // Limits that end a part without progress.
@@ -90,7 +90,7 @@ func (c *progress) take(ctx context.Context, n uint64, t tally, err error) (told
 		c.Nothing++
 		c.inVain++
 		told = fmt.Sprintf("%s, seed %d: %v", c.name, c.seed(n), err)
-	case errors.Is(err, errors.ErrUnsupported) && !emulators.Required():
+	case errors.Is(err, errors.ErrUnsupported) && !need.All():
 		c.leftOut = err.Error()
 		return ""
 	default:

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"regent/emulators/need"
 	"regent/test/machine"
 	"regent/test/process"
 )
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) { machine.MainTogether(m, 0) }
 // needs one.
 func TestPythonPackage(t *testing.T) {
 	t.Parallel()
-	python := need(t, "python3")
+	need.Programs(t, "python3")
 	readAll(t)
 	regent := process.Regent.Path(t)
 	modules, err := filepath.Glob(filepath.Join(home, "tests", "test_*.py"))
@@ -33,7 +34,7 @@ func TestPythonPackage(t *testing.T) {
 			module := strings.TrimSuffix(filepath.Base(file), ".py")
 			t.Run(module, func(t *testing.T) {
 				t.Parallel()
-				cmd := command(t, python, "-B", "-m", "unittest", "-q", "tests."+module)
+				cmd := command(t, "python3", "-B", "-m", "unittest", "-q", "tests."+module)
 				cmd.Env = append(cmd.Env, "REGENT_BINARY="+regent)
 				out, err := cmd.CombinedOutput()
 				if err != nil || !strings.Contains(string(out), "\nOK") {
@@ -46,22 +47,12 @@ func TestPythonPackage(t *testing.T) {
 
 func TestPythonPackageIsTypedStrictly(t *testing.T) {
 	t.Parallel()
+	need.Programs(t, "mypy")
 	readAll(t)
-	cmd := command(t, need(t, "mypy"), "--cache-dir", t.TempDir())
+	cmd := command(t, "mypy", "--cache-dir", t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-}
-
-func need(t *testing.T, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil && os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" {
-		t.Fatalf("%s is missing, and REGENT_REQUIRE_EMULATORS is 1", program)
-	} else if err != nil {
-		t.Skipf("SKIPPED, NOT PROVED: %s is missing. With REGENT_REQUIRE_EMULATORS=1 this is an error.", program)
-	}
-	return path
 }
 
 // command runs in the package's folder, without the settings of this process.

@@ -119,7 +119,7 @@ func (s *simulation) unlock(e leadership.Election, acknowledge string) {
 	at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Unlock, Election: e, Acknowledge: acknowledge})
 	s.truth.acknowledged[acknowledge] = true
 	i.call(s.record.id(at), func(ctx context.Context) {
-		l, err := i.service.Unlock(ctx, leadership.UnlockRequest{Election: e, UnlockCommand: leadership.UnlockCommand{Reason: "it hangs", Acknowledge: acknowledge}})
+		l, err := i.service.Unlock(ctx, leadership.UnlockRequest{Election: e, UnlockCommand: leadership.UnlockCommand{Reason: "it hangs", Actor: "olga", Acknowledge: acknowledge}})
 		s.record.answered(at, reply{lease: &l, err: err})
 		if err == nil && acknowledge != "" {
 			s.figures.Unlocked++

@@ -11,6 +11,7 @@ import (
 	"github.com/lib/pq"
 	_ "modernc.org/sqlite"
 
+	"regent/emulators/need"
 	"regent/leadership/fence/sqlfence"
 )
 
@@ -38,7 +39,7 @@ func onEach(t *testing.T, test func(*testing.T, *database)) {
 		t.Run("PostgreSQL, "+level.String(), func(t *testing.T) {
 			t.Parallel()
 			if postgres == "" {
-				t.Skip("SKIPPED, NOT PROVED: install PostgreSQL, or set REGENT_POSTGRES to the URL of a database")
+				need.Lacks(t, "there is no PostgreSQL; install it, or set REGENT_POSTGRES to the URL of a database")
 			}
 			d := &database{impatient: "SET LOCAL lock_timeout = 20", sequence: "BIGSERIAL PRIMARY KEY", isolation: &sql.TxOptions{Isolation: level}}
 			d.open(t, "postgres", postgres)

@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+
+	"regent/emulators/need"
 )
 
 // Folders below the top of the project.
@@ -43,11 +45,7 @@ func top() string {
 // Node.js or npm cannot get the compiler, and fails it if REGENT_REQUIRE_EMULATORS is 1.
 func Build(t testing.TB) string {
 	t.Helper()
-	for _, program := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(program); err != nil {
-			missing(t, "there is no "+program+"; install it, as with: apt-get install nodejs npm")
-		}
-	}
+	need.Programs(t, "node", "npm")
 	dir := filepath.Join(top(), built)
 	unlock, err := lock(dir)
 	if err != nil {
@@ -55,7 +53,7 @@ func Build(t testing.TB) string {
 	}
 	defer unlock()
 	if err := install(dir); err != nil {
-		missing(t, err.Error())
+		need.Lacks(t, err.Error())
 	}
 	changed, err := refresh(dir)
 	if err != nil {
@@ -73,15 +71,6 @@ func Build(t testing.TB) string {
 		}
 	}
 	return filepath.Join(dir, "out")
-}
-
-// missing skips the test, or fails it if REGENT_REQUIRE_EMULATORS is 1.
-func missing(t testing.TB, what string) {
-	t.Helper()
-	if os.Getenv("REGENT_REQUIRE_EMULATORS") == "1" {
-		t.Fatalf("REGENT_REQUIRE_EMULATORS is 1: %s", what)
-	}
-	t.Skipf("SKIPPED, NOT PROVED: %s. With REGENT_REQUIRE_EMULATORS=1 this is an error.", what)
 }
 
 // lock keeps other processes from building in the folder until unlock is called.

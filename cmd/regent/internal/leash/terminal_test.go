@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"regent/emulators/need"
 )
 
 // onTerminal starts a caller of Run with a script on a terminal of its own, and returns the other
@@ -21,7 +23,7 @@ func onTerminal(t *testing.T, script string) (*exec.Cmd, *os.File) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("SKIPPED, NOT PROVED: no terminal can be had here: %v", err)
+		need.Lacks(t, fmt.Sprintf("no terminal can be had here: %v", err))
 	}
 	t.Cleanup(func() { keyboard.Close() })
 	number, err := unix.IoctlGetInt(int(keyboard.Fd()), unix.TIOCGPTN)

@@ -127,7 +127,8 @@ export interface paths {
         /**
          * Check whether a fencing token is the present leader's.
          * @description For services that cannot store the highest token themselves. The answer was true when the store was read; only a check inside the
-         *     guarded write itself is proof. With `use` `write` the answer is `READ_ONLY` while the election has lost its quorum.
+         *     guarded write itself is proof. With `use` `write` the answer is `READ_ONLY` while the election has lost its quorum. The `ETag` is the
+         *     one that `judge` needs in `If-Match`: a verifier may not read the election.
          */
         post: operations["checkToken"];
         delete?: never;
@@ -516,7 +517,7 @@ export interface paths {
          * Say whether the leader's work is good.
          * @description A verdict of a verifier on the work that was done under a fencing token. Of each principal its last verdict on the present term counts.
          *     If as many are bad as the policy's `verdicts` says, the term trips: see `onTrip`. The actor is as in `assign`. A verdict that stands is not
-         *     written again.
+         *     written again. A verifier has the `ETag` for `If-Match` from `checkToken`.
          */
         post: operations["judge"];
         delete?: never;
@@ -658,7 +659,7 @@ export interface paths {
         /**
          * Be a member no more.
          * @description Ends what `join` began. A caller that is no member is answered the same. A candidate that waits stays a member while it waits, and a
-         *     leader while it leads.
+         *     leader while it leads. A copy that comes after a later `join` ends that membership, until the member repeats its `join` to stay.
          */
         post: operations["leave"];
         delete?: never;
@@ -1858,6 +1859,7 @@ export interface components {
             reason: string;
             /** @description The sentence with which the call was refused, word for word. */
             acknowledge?: string;
+            actor?: components["schemas"]["Actor"];
         };
         /** @description What is known of an election. Members that do not apply are left out. */
         ElectionMembers: {
@@ -2843,7 +2845,7 @@ export interface operations {
             };
         };
         responses: {
-            200: components["responses"]["Lease"];
+            200: components["responses"]["Changed"];
             400: components["responses"]["InvalidArgument"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["PermissionDenied"];

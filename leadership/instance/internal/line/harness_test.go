@@ -261,7 +261,7 @@ func (i *instance) deletes() leadership.Lease {
 // unlocks ends the wait for the election as an operator does that has read the refusal.
 func (i *instance) unlocks() {
 	i.Helper()
-	r := leadership.UnlockRequest{Election: jobs, UnlockCommand: leadership.UnlockCommand{Reason: "the host is gone"}}
+	r := leadership.UnlockRequest{Election: jobs, UnlockCommand: leadership.UnlockCommand{Reason: "the host is gone", Actor: "olga"}}
 	_, err := i.Unlock(i.Context(), r)
 	var refusal *leadership.Error
 	if !errors.As(err, &refusal) {

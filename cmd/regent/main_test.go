@@ -80,7 +80,7 @@ func (c *clock) advance(d time.Duration) {
 }
 
 // startServer serves an empty store and returns the environment that names the server.
-func startServer(t *testing.T, c *clock) []string {
+func startServer(t testing.TB, c *clock) []string {
 	t.Helper()
 	leases := memory.New(memory.Config{Now: c.Now})
 	start := c.Now()
@@ -91,7 +91,7 @@ func startServer(t *testing.T, c *clock) []string {
 }
 
 // newTestInstance returns the only instance on a store. It is closed when the test ends.
-func newTestInstance(t *testing.T, c instance.Config) *instance.Instance {
+func newTestInstance(t testing.TB, c instance.Config) *instance.Instance {
 	t.Helper()
 	c.Alone = true
 	inst, err := instance.New(c)

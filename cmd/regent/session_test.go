@@ -4,43 +4,10 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
 	"regent/leadership/wire"
 )
-
-func TestTwoAgentsContendForOneLeadership(t *testing.T) {
-	t.Parallel()
-	c := newClock()
-	env := startServer(t, c)
-	first := append(env, "REGENT_CANDIDATE=agent-1", "REGENT_KEY="+testKey(1), "REGENT_TOKEN=1")
-	second := append(env, "REGENT_CANDIDATE=agent-2", "REGENT_KEY="+testKey(2), "REGENT_TOKEN=2")
-
-	regent(t, first, "acquire reports").want(t, exitDone)
-	if r := regent(t, second, "acquire reports").want(t, exitHeld); r.out != "" || !strings.Contains(r.err, "30s") || !strings.Contains(r.err, "agent-1") {
-		t.Errorf("the second gets %q; want the leader and the remaining time", r.err)
-	}
-	c.advance(20 * time.Second)
-	regent(t, first, "renew reports").want(t, exitDone)
-	regent(t, first, "check reports").want(t, exitDone)
-	regent(t, second, "release reports").want(t, exitLost)
-
-	c.advance(30 * time.Second)
-	regent(t, first, "renew reports").want(t, exitLost)
-	regent(t, first, "check reports").want(t, exitHeld)
-	regent(t, second, "acquire reports").want(t, exitDone)
-	regent(t, second, "check reports").want(t, exitDone)
-	if r := regent(t, first, "renew reports").want(t, exitLost); !strings.Contains(r.err, "stop acting") {
-		t.Errorf("the first gets %q; want that it must stop", r.err)
-	}
-	for range 2 {
-		regent(t, second, "release reports").want(t, exitDone)
-	}
-	regent(t, first, "acquire reports").want(t, exitDone)
-}
 
 func TestARenewalTakesAnyTicketOfAtMostOneKiB(t *testing.T) {
 	t.Parallel()
@@ -71,63 +38,9 @@ func TestAKeyThatTheServerChoseIsPrintedOnceAndWorks(t *testing.T) {
 	}
 }
 
-func TestAnOperatorConfiguresAndDeletes(t *testing.T) {
-	t.Parallel()
-	env := startServer(t, newClock())
-	configuration := func(args string) wire.Configuration {
-		t.Helper()
-		var l wire.Lease
-		if err := json.Unmarshal([]byte(regent(t, env, args+" --output json").want(t, exitDone).out), &l); err != nil {
-			t.Fatal(err)
-		}
-		return l.Configuration
-	}
-	const second = wire.Duration(time.Second)
-	for _, step := range []struct {
-		args string
-		want wire.Configuration
-	}{
-		{"configure e", wire.Configuration{LeaseDuration: 30 * second}},
-		{"configure e --lock-delay 5s", wire.Configuration{LeaseDuration: 30 * second, LockDelay: 5 * second}},
-		{"configure e --lease 1m", wire.Configuration{LeaseDuration: 60 * second, LockDelay: 5 * second}},
-		{"configure e --lock-delay 0s --if-revision 3", wire.Configuration{LeaseDuration: 60 * second}},
-		{"configure e --lease 2s --lock-delay 1s", wire.Configuration{LeaseDuration: 2 * second, LockDelay: second}},
-		{"status e", wire.Configuration{LeaseDuration: 2 * second, LockDelay: second}},
-		{"configure e --description weekly", wire.Configuration{LeaseDuration: 2 * second, LockDelay: second, Description: "weekly"}},
-		{"configure e --max-lease 1h", wire.Configuration{LeaseDuration: 2 * second, MaxLeaseDuration: 3600 * second, LockDelay: second, Description: "weekly"}},
-		{"configure e --lock-delay 1s", wire.Configuration{LeaseDuration: 2 * second, MaxLeaseDuration: 3600 * second, LockDelay: second, Description: "weekly"}},
-		{"configure e --max-lease none", wire.Configuration{LeaseDuration: 2 * second, LockDelay: second, Description: "weekly"}},
-		{"configure e --lease 3s", wire.Configuration{LeaseDuration: 3 * second, LockDelay: second, Description: "weekly"}},
-		{"configure e --description=", wire.Configuration{LeaseDuration: 3 * second, LockDelay: second}},
-		{"configure e --retire-after 720h", wire.Configuration{LeaseDuration: 3 * second, LockDelay: second, RetireAfter: 720 * 3600 * second}},
-		{"configure e --lock-delay 0s", wire.Configuration{LeaseDuration: 3 * second, RetireAfter: 720 * 3600 * second}},
-		{"configure e --retire-after 0s", wire.Configuration{LeaseDuration: 3 * second}},
-	} {
-		if diff := cmp.Diff(step.want, configuration(step.args)); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", step.args, diff)
-		}
-	}
-	regent(t, env, "configure e --retire-after 59m").want(t, exitUsage)
-	regent(t, env, "configure e --lease 4s --if-revision 1").want(t, exitOther)
-	regent(t, env, "acquire e --candidate a").want(t, exitDone)
-	if r := regent(t, env, "delete e").want(t, exitHeld); !strings.Contains(r.err, "--force") {
-		t.Errorf("%q does not say how to delete it all the same", r.err)
-	}
-	regent(t, env, "delete e --force --if-revision 1").want(t, exitOther)
-	regent(t, env, "delete e --force").want(t, exitDone)
-	regent(t, env, "status e").want(t, exitOther)
-	regent(t, env, "acquire e --candidate a").want(t, exitOther)
-	regent(t, env, "configure e").want(t, exitDone)
-	regent(t, env, "delete never-seen").want(t, exitOther)
-}
-
 func TestAnOperatorUnlocksOnceTheRiskIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	env := startServer(t, newClock())
-	regent(t, env, "configure e --max-lease 1h").want(t, exitDone)
-	if r := regent(t, env, "acquire e --candidate a --lease 24h").want(t, exitUsage); !strings.Contains(r.err, "1h at most") {
-		t.Errorf("%q does not name the longest lease", r.err)
-	}
 	regent(t, env, "acquire e --candidate a --lease 1h").want(t, exitDone)
 	if r := regent(t, env, "unlock e").want(t, exitUsage); !strings.Contains(r.err, "reason") {
 		t.Errorf("%q does not ask for a reason", r.err)

@@ -31,29 +31,6 @@ func (r result) has(t *testing.T, want string) {
 	}
 }
 
-func TestALeaderHandsOverToASuccessorThatIsReady(t *testing.T) {
-	t.Parallel()
-	env, ann, bob := two(t)
-	regent(t, ann, "acquire reports").want(t, exitDone)
-	if r := regent(t, ann, "hand-over reports").want(t, exitOther); !strings.Contains(r.err, "no other candidate waits") {
-		t.Errorf("without a candidate that waits: %q", r.err)
-	}
-	regent(t, bob, "ready reports").want(t, exitOther)
-	regent(t, ann, "hand-over reports --to bob --within 1m --reason drained").want(t, exitDone).has(t, "hand-over to bob, which is not ready yet")
-	regent(t, ann, "yield reports").want(t, exitHeld)
-	regent(t, bob, "ready reports").want(t, exitDone).has(t, "hand-over to bob, which is ready")
-	regent(t, env, "why reports").want(t, exitDone).has(t, "It hands over to bob, which is ready; its term ends in 1m0s, whether or not the successor has come.")
-	regent(t, ann, "yield reports").want(t, exitDone).has(t, "hand-over to bob, which may acquire now")
-	regent(t, env, "acquire reports --candidate cy").want(t, exitHeld)
-	regent(t, append(env, "REGENT_KEY="+testKey(3)), "acquire reports --candidate bob").want(t, exitHeld)
-	regent(t, ann, "renew reports").want(t, exitLost)
-	regent(t, bob, "acquire reports").want(t, exitDone).has(t, "leader bob fencing token 2")
-	r := regent(t, env, "history reports").want(t, exitDone)
-	for _, want := range []string{"TOKEN WHAT", "handingOver ann - 1 to bob, by 2026-03-01T12:01:00Z at the latest", "ready ann - 1 bob", "yielded ann - 1 to bob", "released - ann 1 to bob"} {
-		r.has(t, want)
-	}
-}
-
 func TestAnInheritedCheckpointComesWithTheLease(t *testing.T) {
 	t.Parallel()
 	env, ann, bob := two(t)

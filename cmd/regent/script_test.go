@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// settingsOfScripts are the variables of a script's environment that its commands see.
+var settingsOfScripts = []string{"REGENT_SERVER", "REGENT_CANDIDATE", "REGENT_KEY", "REGENT_TOKEN", "REGENT_ACTOR", "REGENT_OUTPUT"}
+
+// TestScripts runs sessions of users, each with a server of its own whose clock stands still.
+// Beside the commands of testscript there are
+//
+//	regent ARGS [< FILE]       run it; it must exit with 0
+//	exits CODE ARGS [< FILE]   run regent; it must exit with CODE
+//	wrong TEXT ARGS [< FILE]   run regent; it must print one line with TEXT, and a hint
+//	advance DURATION           advance the server's clock
+//
+// $KEY1 and $KEY2 are keys.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			c, t := newClock(), e.T().(testing.TB)
+			e.Values["clock"], e.Values["context"] = c, t.Context()
+			e.Vars = append(e.Vars, startServer(t, c)...)
+			e.Vars = append(e.Vars, "KEY1="+testKey(1), "KEY2="+testKey(2))
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"regent": func(ts *testscript.TestScript, neg bool, args []string) {
+				runInScript(ts, neg, exitDone, args)
+			},
+			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
+				code, err := strconv.Atoi(args[0])
+				ts.Check(err)
+				runInScript(ts, neg, code, args[1:])
+			},
+			"wrong": func(ts *testscript.TestScript, neg bool, args []string) {
+				r := runInScript(ts, neg, exitUsage, args[1:])
+				lines := strings.Split(strings.TrimSuffix(r.err, "\n"), "\n")
+				if r.out != "" || len(lines) != 2 || !strings.Contains(lines[0], args[0]) || !usageHint.MatchString(lines[1]) {
+					ts.Fatalf("stdout %q, stderr\n%swant one line with %q, and a hint", r.out, r.err, args[0])
+				}
+			},
+			"advance": func(ts *testscript.TestScript, _ bool, args []string) {
+				d, err := time.ParseDuration(args[0])
+				ts.Check(err)
+				ts.Value("clock").(*clock).advance(d)
+			},
+		},
+	})
+}
+
+var usageHint = regexp.MustCompile(`^Run 'regent( [a-z-]+){0,2} --help' for usage\.$`)
+
+func runInScript(ts *testscript.TestScript, neg bool, code int, args []string) (r result) {
+	if neg {
+		ts.Fatalf("say which exit code is expected, with exits")
+	}
+	var env []string
+	for _, name := range settingsOfScripts {
+		if v := ts.Getenv(name); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	in := ""
+	if n := len(args); n > 1 && args[n-2] == "<" {
+		in, args = ts.ReadFile(args[n-1]), args[:n-2]
+	}
+	var out, err strings.Builder
+	r.code = run(ts.Value("context").(context.Context), args, system{strings.NewReader(in), &out, &err, env})
+	r.out, r.err = out.String(), err.String()
+	ts.Stdout().Write([]byte(r.out))
+	ts.Stderr().Write([]byte(r.err))
+	if r.code != code {
+		ts.Fatalf("exit code %d, want %d", r.code, code)
+	}
+	return r
+}

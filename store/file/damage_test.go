@@ -3,6 +3,7 @@ package file_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -233,12 +234,13 @@ func TestACommitInOneSectorIsNeverTorn(t *testing.T) {
 	t.Parallel()
 	u := newUsed(t, 1<<30)
 	u.live(20)
-	from := int(u.LogEnd())
-	if _, err := u.service.Configure(t.Context(), leadership.ConfigureRequest{Election: "new"}); err != nil {
-		t.Fatal(err)
-	}
-	if to := int(u.LogEnd()); from/sector != to/sector {
-		t.Fatalf("the commit is from %d to %d", from, to)
+	from, to := 0, sector
+	for n := 0; from/sector != to/sector; n++ {
+		from = int(u.LogEnd())
+		if _, err := u.service.Configure(t.Context(), leadership.ConfigureRequest{Election: leadership.Election(fmt.Sprintf("new-%d", n))}); err != nil {
+			t.Fatal(err)
+		}
+		to = int(u.LogEnd())
 	}
 	killed := copied(t, u.path)
 	u.Close()

@@ -140,7 +140,7 @@ func legalFiles(t *testing.T, dir string) (texts []string) {
 func TestLicensesAreThoseOfTheModulesInTheBinary(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("other line ends")
+		t.Skip("the files of a checkout end their lines otherwise on Windows")
 	}
 	want := notices(t)
 	if *update {

@@ -76,8 +76,8 @@ func (c *cli) yieldCommand() *cobra.Command {
 		Short: "Stop leading in favour of a successor that is ready",
 		Long: `Say that the leader has stopped, so that its successor can lead. From then on the leader must not act. Only the successor
 that has said 'regent ready' is granted the lease, in one step with the end of this term; if it does not come within 10s, or
-the end of the lease, the line goes on. While no successor is ready the exit code is 3:
-yield again, or release the lease. The leader must not act in either case.`,
+the end of the lease, the line goes on. While no successor is ready the exit code is 3: yield
+again later, or release the lease. The leader must not act in either case.`,
 	}, (*client.Client).Yield)
 }
 

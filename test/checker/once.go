@@ -155,11 +155,12 @@ func checkOnce(report *Report, c Call, made []leadership.Event, sent int) {
 			of.Token = e.Token
 		}
 		challenge := e.Type == leadership.EventHandingOver || e.Type == leadership.EventGoesOn
-		// What was granted on a lease that had ended is given back, and asked for again.
-		givenBack := e.Type == leadership.EventAcquired && slices.ContainsFunc(made, func(later leadership.Event) bool {
-			return later.Type == leadership.EventReleased && later.Election == e.Election && later.Token == e.Token
+		// A grant that the request itself has found over, or has given back, because the lease that
+		// it stood on had ended, is asked for again.
+		over := e.Type == leadership.EventAcquired && slices.ContainsFunc(made, func(later leadership.Event) bool {
+			return (later.Type == leadership.EventReleased || ranOut(later)) && later.Election == e.Election && later.Token == e.Token
 		})
-		if e.Election != c.Election || c.Verb == Acquire && (challenge || givenBack) {
+		if e.Election != c.Election || c.Verb == Acquire && (challenge || over) {
 			continue
 		}
 		if count[of]++; count[of] == sent+1 {

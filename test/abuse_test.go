@@ -1,13 +1,16 @@
 package test
 
 import (
+	"bytes"
 	"context"
-	"flag"
+	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
-	"slices"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -15,198 +18,272 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/leadership/wire"
 	"regent/test/machine"
+	"regent/test/process"
 )
-
-// abuse is how much noise there is, and for how long: 1 leaves a small machine some time for
-// others.
-var abuse = flag.Int("abuse", 1, "how many times as much noise, and for how many times as long, in the test of a noisy tenant")
-
-// tenants is a policy for two tenants: one leads, and one makes noise.
-const tenants = `
-grants:
-  - {principals: [victim@test], roles: [candidate], elections: ["quiet-*"], candidates: ["ann-*"]}
-  - {principals: [noisy@test], roles: [candidate, observer], elections: ["noise-*"], candidates: ["*"]}
-limits:
-  - {principals: [noisy@test], renewals: 50, campaigns: 50, reads: 100, waiters: 20, watchers: 20, elections: 200}
-`
 
 const (
-	quietLeases = 50
+	// instanceMemory is what an instance of 512 MiB tells Go to live with.
+	instanceMemory = "400MiB"
+	// mostMemory is what it may take at its peak.
+	mostMemory = 400 << 20
+	// instanceFiles is how many files it may have open: fewer than an attack has connections.
+	instanceFiles = 256
+	// attackers is how many connections an attack has.
+	attackers = 64
+	// quietLeases are those of a principal that makes no noise.
+	quietLeases = 10
 )
 
-// quietLease is, in the short form, long enough to be renewed in time on a busy machine.
-func quietLease() time.Duration { return machine.Size(8*time.Second, 2*time.Second) }
+// tenants is a policy for a tenant that leads and one that attacks; setup prepares what is
+// attacked.
+const tenants = `
+grants:
+  - {principals: [victim@test], roles: [candidate, observer], elections: ["quiet-*"], candidates: ["ann-*"]}
+  - {principals: [noisy@test, setup@test], roles: [candidate, observer], elections: ["noise-*"], candidates: ["*"]}
+limits:
+  - {principals: [setup@test], reads: 100000}
+`
 
-// One tenant disturbs as much as it can: silent connections, dripping bodies, endless headers and
-// bodies, readers that do not read, and as many calls as it can send. Another one renews short
-// leases meanwhile, and loses none. The test runs alone: it depends on how processors are shared.
-func TestANoisyTenantCostsNoOtherTenantALease(t *testing.T) {
-	a := serveAsking(t, tenants)
-	v := a.newVictim()
-	v.watch.after(t.Context(), machine.Size(quietLease()/2, 3*quietLease()/2))
-	t.Logf("in silence  %v, %v", v.watch.take(), a.usage())
-	before := a.usage()
-	n := newNoise(a, *abuse)
-	n.make(within(t, time.Duration(*abuse)*machine.Size(2*quietLease(), 12*time.Second)))
-	t.Logf("in noise    %v, at most %v", v.watch.take(), n.peak)
-	t.Logf("the noise   %v", &n.fates)
-	v.check()
-	n.check()
-	after := a.settle(before)
-	v.watch.after(t.Context(), quietLease())
-	v.check()
-	t.Logf("afterwards  %v, %v", v.watch.take(), after)
+// attack is one way to exhaust an instance.
+type attack struct {
+	prepare func(*attacked)                               // nil for nothing
+	one     func(ctx context.Context, a *attacked, i int) // one round of one connection
+	many    int                                           // connections; attackers if it is 0
+	until   string                                        // goes on until an answer with this status was seen, or "cut off"
 }
 
-// victim is the tenant that leads.
-type victim struct {
-	t      *testing.T
-	client *client.Client
-	watch  *stopwatch
-	leases []*client.Lease
-}
-
-func (a *authServer) newVictim() *victim {
-	a.t.Helper()
-	v := &victim{t: a.t, watch: &stopwatch{next: &http.Transport{MaxIdleConnsPerHost: quietLeases}}}
-	var err error
-	v.client, err = client.New(client.Config{
-		Server: a.URL, HTTP: &http.Client{Transport: v.watch}, Log: slog.New(slog.DiscardHandler),
-		Token: func(context.Context) (string, error) { return a.token("victim@test"), nil },
-	})
-	if err != nil {
-		a.t.Fatal(err)
+// One principal attacks an instance of 512 MiB, or strangers do. Its memory stays small, another
+// principal loses no lease and is answered, and afterwards the attacker, too, is served.
+func TestAnInstanceUnderAttackServesOthers(t *testing.T) {
+	endless := bytes.Repeat([]byte(" "), wire.MaxBatchBody-1)
+	for name, x := range map[string]attack{
+		"more silent connections than files": {many: 2 * instanceFiles, until: "cut off", one: func(ctx context.Context, a *attacked, i int) {
+			said := []string{"", "G", "GET /v1/elections HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + a.token, "GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n"}
+			a.raw(ctx, said[i%4], nil)
+		}},
+		"bodies that do not end": {many: 150, until: "429", one: func(ctx context.Context, a *attacked, i int) {
+			length := "Transfer-Encoding: chunked\r\n\r\n1fffff"
+			if i%2 == 0 {
+				length = fmt.Sprint("Content-Length: ", wire.MaxBatchBody, "\r\n")
+			}
+			a.raw(ctx, "POST "+wire.PathBatchRenew+" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+a.token+"\r\nContent-Type: application/json\r\n"+length+"\r\n", endless)
+		}},
+		"costly reads": {until: "429", prepare: (*attacked).prepareCrowd, one: func(ctx context.Context, a *attacked, i int) {
+			a.call(ctx, "GET", []string{"/v1/elections/noise-crowd" + wire.AllMembers, "/v1/elections/noise-crowd" + wire.TreePath, wire.PathElections + "?pageSize=1000"}[i%3], "")
+		}},
+		"bytes of journals": {until: "200", one: func(ctx context.Context, a *attacked, i int) { a.append(ctx, i) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine.Share(t)
+			x.run(t)
+		})
 	}
+}
+
+// run attacks a server.
+func (x attack) run(t *testing.T) {
+	a := newAttacked(t)
+	if x.prepare != nil {
+		x.prepare(a)
+	}
+	leases := a.lead()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var attacking sync.WaitGroup
+	for i := range max(x.many, attackers) {
+		attacking.Go(func() {
+			for ctx.Err() == nil {
+				x.one(ctx, a, i)
+			}
+		})
+	}
+	eventually(t, "an answer of "+x.until, func() bool { return a.answers(x.until) > 0 })
+	for range machine.Size(2, 20) {
+		select {
+		case <-leases[0].Extended():
+		case <-leases[0].Context().Done():
+		}
+		if _, err := a.as("victim@test", client.Candidate{}).Get(within(t, patience), "quiet-1"); err != nil {
+			t.Errorf("another principal reads: %v", err)
+		}
+	}
+	for _, l := range leases {
+		if !l.Valid() || l.Token() != 1 {
+			t.Errorf("%s is lost: %v", l.Election(), context.Cause(l.Context()))
+		}
+	}
+	stop()
+	attacking.Wait()
+	a.client.CloseIdleConnections()
+	peak := a.peak()
+	t.Logf("at most %d MiB; %v", peak>>20, a.seen)
+	if peak > mostMemory {
+		t.Errorf("the server took %d MiB; want %d at most", peak>>20, mostMemory>>20)
+	}
+	if strings.Contains(a.log.String(), "too many open files") {
+		t.Error("the server has run out of files")
+	}
+	a.await(http.StatusOK, a.token, "POST", "/v1/elections/noise-after:acquire", `{"candidateId":"after"}`)
+}
+
+// attacked is a server that is attacked.
+type attacked struct {
+	*authServer
+	token  string // of the attacker
+	client *http.Client
+
+	mu   sync.Mutex
+	seen map[string]int // answers, by status; guarded by mu
+}
+
+// newAttacked starts a server with the memory and the files of a small instance.
+func newAttacked(t *testing.T) *attacked {
+	t.Helper()
+	issuer := newIssuer(t)
+	s := newAuthServer(t, issuer, tenants)
+	at := inFile(t).with("--auth-audience", forRegent, "--policy", s.policy, "--auth", "oidc", "--auth-issuer", issuer.URL())
+	limited := []string{"-c", fmt.Sprintf(`ulimit -n %d; exec "$@"`, instanceFiles), "sh", process.Regent.Path(t), "serve", "--listen", "127.0.0.1:0"}
+	cmd := exec.Command("sh", append(limited, at.args...)...)
+	cmd.Env = process.Environ("GOMEMLIMIT=" + instanceMemory)
+	s.begin(start(t, cmd))
+	return &attacked{
+		authServer: s, token: s.token("noisy@test"), seen: map[string]int{},
+		client: &http.Client{Transport: &http.Transport{MaxConnsPerHost: attackers, MaxIdleConnsPerHost: attackers}},
+	}
+}
+
+// lead lets the victim lead some elections, until the test ends.
+func (a *attacked) lead() (leases []*client.Lease) {
+	a.t.Helper()
 	for i := range quietLeases {
-		c := v.client.As(client.Candidate{ID: leadership.CandidateID(fmt.Sprintf("ann-%d", i)), LeaseDuration: quietLease()})
+		c, err := client.New(client.Config{
+			Server: a.URL, Log: slog.New(slog.DiscardHandler),
+			Token:     func(context.Context) (string, error) { return a.authServer.token("victim@test"), nil },
+			Candidate: client.Candidate{ID: leadership.CandidateID(fmt.Sprintf("ann-%d", i)), LeaseDuration: machine.Size(9*time.Second, 3*time.Second)},
+		})
+		if err != nil {
+			a.t.Fatal(err)
+		}
 		l, err := c.Campaign(within(a.t, patience), leadership.Election(fmt.Sprintf("quiet-%d", i)))
 		if err != nil {
 			a.t.Fatal(err)
 		}
 		a.t.Cleanup(func() { l.Resign(context.WithoutCancel(a.t.Context())) })
-		v.leases = append(v.leases, l)
+		leases = append(leases, l)
 	}
-	return v
+	return leases
 }
 
-// check reports a lease that was lost at any moment until now: one that was over once is never
-// valid again, and its token is never current again.
-func (v *victim) check() {
-	v.t.Helper()
-	for _, l := range v.leases {
-		if !l.Valid() {
-			v.t.Errorf("%s is lost: %v", l.Election(), context.Cause(l.Context()))
-			continue
-		}
-		found, err := v.client.CheckToken(within(v.t, patience), leadership.TokenCheck{Election: l.Election(), Token: l.Token()})
-		if err != nil || found.Revision != 1 {
-			v.t.Errorf("%s: %+v, %v; want the first grant still", l.Election(), found, err)
-		}
-	}
+// answered counts an answer.
+func (a *attacked) answered(status string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.seen[status]++
 }
 
-// stopwatch is a transport that notes how long renewals take.
-type stopwatch struct {
-	next http.RoundTripper
-
-	mu     sync.Mutex
-	took   []time.Duration // guarded by mu
-	failed int             // guarded by mu
+func (a *attacked) answers(status string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.seen[status]
 }
 
-func (s *stopwatch) RoundTrip(r *http.Request) (*http.Response, error) {
-	begin := time.Now()
-	response, err := s.next.RoundTrip(r)
-	if strings.HasSuffix(r.URL.Path, ":renew") {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.took = append(s.took, time.Since(begin))
-		if err != nil || response.StatusCode != http.StatusOK {
-			s.failed++
-		}
-	}
-	return response, err
+// call makes a call as the attacker, and returns the status, 0 for no answer, and a part of it.
+func (a *attacked) call(ctx context.Context, method, path, body string) (status int, text []byte) {
+	return a.callAs(ctx, a.token, method, path, body)
 }
 
-// after waits.
-func (s *stopwatch) after(ctx context.Context, d time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-ctx.Done()
-}
-
-// take describes the renewals since the last call.
-func (s *stopwatch) take() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	took, failed := s.took, s.failed
-	s.took, s.failed = nil, 0
-	if len(took) == 0 {
-		return "no renewals"
-	}
-	return fmt.Sprintf("%d renewals in %s, %d of them tried again", len(took), distribution(took), failed)
-}
-
-// usage has the resources that a process holds.
-type usage struct {
-	files    int
-	resident int64
-}
-
-func (u usage) String() string { return fmt.Sprintf("%d files and %d MiB", u.files, u.resident>>20) }
-
-func (a *authServer) usage() usage {
-	a.t.Helper()
-	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", a.cmd.Process.Pid))
+func (a *attacked) callAs(ctx context.Context, token, method, path, body string) (status int, text []byte) {
+	r, err := http.NewRequestWithContext(ctx, method, a.URL+path, strings.NewReader(body))
 	if err != nil {
-		a.t.Fatal(err)
+		panic(err)
 	}
-	return usage{len(open), resident(a.t, a.cmd.Process.Pid)}
+	r.Header.Set("Content-Type", wire.ContentType)
+	r.Header.Set("Authorization", "Bearer "+token)
+	response, err := a.client.Do(r)
+	if err != nil {
+		return 0, nil
+	}
+	defer response.Body.Close()
+	if a.answered(fmt.Sprint(response.StatusCode)); response.StatusCode == http.StatusTooManyRequests && response.Header.Get("Retry-After") == "" {
+		a.t.Errorf("%s: 429 without Retry-After", path)
+	}
+	text, _ = io.ReadAll(io.LimitReader(response.Body, 4<<10))
+	io.Copy(io.Discard, response.Body)
+	a.heard.find(text)
+	return response.StatusCode, text
 }
 
-// settle waits until the server holds no more files than before, give or take what the victim has
-// opened anew.
-func (a *authServer) settle(before usage) usage {
+// raw sends a head and a body on a connection of its own, and waits for its end.
+func (a *attacked) raw(ctx context.Context, head string, body []byte) {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(a.URL, "http://"))
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	io.WriteString(c, head)
+	go c.Write(body)
+	text, _ := io.ReadAll(c)
+	if ctx.Err() != nil {
+		return
+	}
+	status := "cut off"
+	if words := strings.Fields(string(text)); len(words) > 1 {
+		status = words[1]
+	}
+	a.answered(status)
+}
+
+// prepareCrowd makes an election with as many members as fit into an instance.
+func (a *attacked) prepareCrowd() {
 	a.t.Helper()
-	for end := time.Now().Add(patience); ; <-time.After(100 * time.Millisecond) {
-		now := a.usage()
-		if now.files <= before.files+quietLeases {
-			return now
-		}
-		if time.Now().After(end) {
-			a.t.Errorf("the server still holds %v, and held %v before", now, before)
-			return now
+	setup := a.authServer.token("setup@test")
+	a.callAs(a.t.Context(), setup, "POST", "/v1/elections/noise-crowd:acquire", `{"candidateId":"setup","leaseDuration":"1h"}`)
+	var all sync.WaitGroup
+	for i := range attackers {
+		all.Go(func() {
+			for n := 0; ; n++ {
+				member := fmt.Sprintf(`{"candidateId":"member-%d-%d","role":"follower","ttl":"5m"}`, i, n)
+				if status, _ := a.callAs(a.t.Context(), setup, "POST", "/v1/elections/noise-crowd"+wire.Join, member); status != http.StatusOK {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// append leads an election, and appends to its journal as much as the server takes.
+func (a *attacked) append(ctx context.Context, i int) {
+	path := fmt.Sprintf("/v1/elections/noise-%d", i)
+	var lease struct {
+		Key          string
+		FencingToken int64
+	}
+	status, text := a.call(ctx, "POST", path+":acquire", fmt.Sprintf(`{"candidateId":"a-%d","leaseDuration":"1h"}`, i))
+	if status != http.StatusOK || json.Unmarshal(text, &lease) != nil {
+		return
+	}
+	holder := fmt.Sprintf(`"candidateId":"a-%d","key":%q,"fencingToken":%d`, i, lease.Key, lease.FencingToken)
+	entries := `"entries":[{"data":"` + strings.Repeat("x", 500<<10) + `"}]}`
+	a.call(ctx, "POST", path+wire.JournalPath+":open", "{"+holder+"}")
+	for after := 0; ctx.Err() == nil; {
+		if status, _ := a.call(ctx, "POST", path+wire.JournalPath+wire.Append, fmt.Sprintf(`{%s,"after":%d,%s`, holder, after, entries)); status == http.StatusOK {
+			after++
 		}
 	}
 }
 
-// maxResident is far more memory than the server needs for all the noise.
-const maxResident = 512 << 20
-
-// check checks that every kind of noise was made, and answered correctly or not at all.
-func (n *noise) check() {
-	n.a.t.Helper()
-	for kind, wanted := range map[string][]string{
-		"silent": {"cut off"}, "dripping": {"408"}, "headers": {"431"}, "body": {"413"},
-		"waiting": {"429"}, "watching": {"200", "429"}, "flood": {"200", "401", "403", "404", "409", "429"},
-	} {
-		for _, fate := range wanted {
-			if n.fates.counts[kind+": "+fate] == 0 {
-				n.a.t.Errorf("nothing of the kind %s was answered with %s", kind, fate)
-			}
-		}
-		for told := range n.fates.counts {
-			fate, of := strings.CutPrefix(told, kind+": ")
-			if of && !slices.Contains(wanted, fate) && !slices.Contains([]string{"cut off", "no answer", "409", "429"}, fate) { // 429 before the body is read
-				n.a.t.Errorf("%s; want %s", told, strings.Join(wanted, " or "))
-			}
-		}
+// peak returns the most memory that the server has taken since it began.
+func (a *attacked) peak() int64 {
+	a.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", a.cmd.Process.Pid))
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	var kilobytes int64
+	if n, _ := fmt.Sscanf(rest, "%d kB", &kilobytes); n != 1 {
+		a.t.Fatalf("the peak of the server's memory is not told: %v", err)
 	}
-	if n.peak.resident > maxResident {
-		n.a.t.Errorf("the noise costs the server %v", n.peak)
-	}
-	if slices.Max(n.watching) > 20 {
-		n.a.t.Errorf("up to %d streams were open, and 20 are allowed", slices.Max(n.watching))
-	}
+	return kilobytes << 10
 }

@@ -58,17 +58,8 @@ func serveInProcess(t testing.TB) crowdServers {
 	}
 	t.Cleanup(func() { leases.Close() })
 	var counter storetest.Counter
-	_, address := host(t, &storetest.Fake{Store: leases, Around: counter.Count})
+	address := host(t, &storetest.Fake{Store: leases, Around: counter.Count})
 	return crowdServers{servers: []string{address}, clients: []*client.Client{clientOf(t, address)}, calls: func() proxy.Calls { return counter.Take() }, memory: collected, logs: func() string { return "" }}
-}
-
-func clientOf(t testing.TB, address string) *client.Client {
-	t.Helper()
-	c, err := client.New(client.Config{Server: "http://" + address})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // collected is the memory of this process after a collection.
@@ -108,18 +99,16 @@ func serveProcesses(t testing.TB, in place, n int) crowdServers {
 	return s
 }
 
-// serveInFirestore starts several instances on the emulators, and counts their calls of the store.
-func serveInFirestore(t testing.TB, n int) crowdServers {
+// twoInFirestore starts two instances on the emulators, and counts their calls of the store.
+func twoInFirestore(t testing.TB) crowdServers {
 	t.Helper()
 	counter := proxy.NewCounter(t, emulators.Firestore(t))
-	s := serveProcesses(t, atFirestore(t, counter.Addr()).announcing(newTopic(t)), n)
+	s := serveProcesses(t, atFirestore(t, counter.Addr()).announcing(newTopic(t)), 2)
 	s.calls = counter.Take
 	return s
 }
 
-func oneInFirestore(t testing.TB) crowdServers { return serveInFirestore(t, 1) }
-func twoInFirestore(t testing.TB) crowdServers { return serveInFirestore(t, 2) }
-func oneInFile(t testing.TB) crowdServers      { return serveProcesses(t, inFile(t), 1) }
+func oneInFile(t testing.TB) crowdServers { return serveProcesses(t, inFile(t), 1) }
 
 // resident is the memory of a process, in bytes.
 func resident(t testing.TB, pid int) int64 {

@@ -7,7 +7,7 @@
 //	simulation   years of elections, from seeds                        (package simulation)
 //	file, firestore, spanner   real processes, with faults              (package faults)
 //	tests        the long forms of the tests of real processes    (packages test, test/faults)
-//	lock, command, announcing  some of these for much longer            (night set only)
+//	lock, command   some of these for much longer                       (night set only)
 //
 // The quick set, without flags, takes about a quarter of an hour and at most 4 GiB of memory. The
 // night set (-night) goes on until its figures are reached; it may be stopped at any time, and

@@ -23,7 +23,6 @@ import (
 	"testing"
 
 	"regent/httpapi/access/authn/issuertest"
-	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/wire"
 )
@@ -96,13 +95,6 @@ func (a *authServer) token(email string) string {
 		a.tokens[email] = a.secret(a.issuer.Token(forRegent, email))
 	}
 	return a.tokens[email]
-}
-
-// forge makes a token that looks like the issuer's, and is signed with another key.
-func (a *authServer) forge(email string) string {
-	a.t.Helper()
-	key := issuertest.Key{ID: a.issuer.Key().ID, Private: issuertest.NewKey(a.t)}
-	return a.secret(issuertest.SignWith(key, a.issuer.Claims(forRegent, email)))
 }
 
 // secret remembers a text that must not be in the log.
@@ -182,14 +174,6 @@ type answer struct {
 	status int
 	header http.Header
 	body   string
-}
-
-// code returns the code of a problem document; "" if the answer is none.
-func (r answer) code() leadership.Code {
-	if p, err := wire.DecodeProblem([]byte(r.body)); err == nil && r.header.Get("Content-Type") == wire.ProblemType {
-		return p.Code
-	}
-	return ""
 }
 
 // ask makes a request; without authentication if token is "". headers are names and values in turn.

@@ -86,8 +86,8 @@ func keysOf(t *testing.T, p *issuertest.Proxy) []string {
 	return []string{"HTTPS_PROXY=" + way.URL, "NO_PROXY=", "SSL_CERT_FILE=" + trusted}
 }
 
-// Package authn tests all bad assertions; this tests the rule of each kind, in the real process, and
-// that each door knows the person.
+// Package authn tests all bad assertions; this tests the rule of each kind, in the real process,
+// and that each door knows the person.
 func TestPeopleComeThroughIdentityAwareProxy(t *testing.T) {
 	t.Parallel()
 	issuer, proxy := newIssuer(t), issuertest.NewProxy(t)

@@ -18,7 +18,7 @@ import (
 	"regent/test/process"
 )
 
-var trials = flag.Int("trials", 0, "how often a regent run is harmed; 0 for 128, or 24 with -short")
+var trials = flag.Int("trials", 0, "how often a regent run is harmed; 0 for 128, or 16 with -short")
 
 const (
 	contests = 8
@@ -35,16 +35,16 @@ var lifespan = process.Program{Package: "regent/test/process/lifespan"}
 func TestACommandIsGoneBeforeItsLeaseEnds(t *testing.T) {
 	machine.Share(t)
 	server := inFile(t).serve(t)
-	rounds := max(cmp.Or(*trials, machine.Size(24, 128))/contests, 1)
+	rounds := max(cmp.Or(*trials, machine.Size(16, 128))/contests, 1)
 	var all sync.WaitGroup
 	for i := range contests {
 		c := newContest(t, server.URL, i)
 		all.Go(func() {
 			var token leadership.Token
 			for round := range rounds {
+				token, _ = c.leader(token)
+				<-time.After(rand.N(contestLease)) // at any moment between two renewals
 				var leader int
-				token, leader = c.leader(token)
-				<-time.After(rand.N(contestLease))
 				if token, leader = c.leader(token - 1); t.Failed() {
 					return
 				}

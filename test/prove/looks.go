@@ -179,7 +179,6 @@ func longTests() []goTest {
 		{"./test", "TestACallCutAnywhereAndRepeatedIsDoneOnce|TestManyCandidatesAtTwoServersElectOneLeaderEach|" +
 			"TestAnInstanceThatStopsLosesNoWaiterOrWatcher|TestACrowdCostsTheStoreNothingWhileItWaits"},
 		{"./test", "TestAnInstanceUnderAttackServesOthers|TestTheBinaryIsTheSameWhereverItIsBuilt"},
-		{"./test/clients", "TestGoClientsTrustNoWallClock"},
 		{"./leadership/client", "TestBeliefsNeverOverlapWhileClocksAreWithinTheDrift|TestBeliefsBeyondTheDriftOverlapByNoMoreThanIsPredicted"},
 		{"./test/belief", "TestStatesThatDifferByPermutationAreOne|TestTheBestBidderLeadsInEveryStateOfABallot|" +
 			"TestHandOverMakesNoSecondLeader|TestNoChildOutlivesItsParent"},

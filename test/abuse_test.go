@@ -78,12 +78,12 @@ func TestAnInstanceUnderAttackServesOthers(t *testing.T) {
 			a.call(ctx, a.token, "GET", []string{"/v1/elections/noise-crowd" + wire.AllMembers, "/v1/elections/noise-crowd" + wire.TreePath, wire.PathElections + "?pageSize=1000"}[i%3], "")
 		}},
 	} {
-		t.Run(name, x.run)
+		t.Run(name, func(t *testing.T) { x.run(t, machine.Size(1, 20)) })
 	}
 }
 
-// run attacks a server.
-func (x attack) run(t *testing.T) {
+// run attacks a server, while the leases of the victim are renewed so often.
+func (x attack) run(t *testing.T, renewals int) {
 	a := newAttacked(t)
 	if x.prepare != nil {
 		x.prepare(a)
@@ -100,7 +100,7 @@ func (x attack) run(t *testing.T) {
 		})
 	}
 	eventually(t, "an answer of "+x.until, func() bool { return a.answers(x.until) > 0 })
-	for range machine.Size(1, 20) {
+	for range renewals {
 		select {
 		case <-leases[0].Extended():
 		case <-leases[0].Context().Done():

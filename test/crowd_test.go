@@ -129,6 +129,9 @@ func (p *crowdRun) gather(kind load.Kind, from string) *load.Crowd {
 	p.tb.Cleanup(c.Leave)
 	p.await(c, "all to be there", func(r load.Report) bool { return r.Present })
 	took := time.Since(begin)
+	if *crowded > few {
+		<-time.After(time.Second) // the figures are of those that stand in line
+	}
 	p.note("%d %s: there after %v, each with %v", n, kind, took.Round(time.Millisecond), p.memory().minus(before).per(n))
 	return c
 }

@@ -3,7 +3,6 @@ package test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -65,15 +64,6 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// keepTranscript keeps the calls of a session, and their answers, for people who want to see one.
-func keepTranscript(t *testing.T, name string, lines []byte) {
-	t.Helper()
-	const dir = "../.build/mcp"
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, name+".jsonl"), lines, 0o644)); err != nil {
-		t.Error(err)
-	}
-}
-
 // The libraries refuse answers that do not match the schemas of their tools. One speaks the present
 // version of the protocol, and the one before, with sessions; v1, which most programs have, speaks
 // the latter.
@@ -88,7 +78,6 @@ func TestAClientOfAnotherImplementationLeads(t *testing.T) {
 			t.Run(how+" "+mode, func(t *testing.T) {
 				t.Parallel()
 				out, err := run("client.mjs", append([]string{mode, how}, where...)...).Output()
-				keepTranscript(t, how+"-"+mode, out)
 				if err != nil {
 					t.Fatalf("%v after %s", err, out)
 				}

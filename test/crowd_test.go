@@ -45,31 +45,6 @@ func TestACrowdCostsTheStoreNothingWhileItWaits(t *testing.T) {
 	}
 }
 
-// The heap and the stacks of a waiter and of a watcher count, the kernel's buffers do not.
-func TestAWaiterAndAWatcherTakeLessThan20KiBEach(t *testing.T) {
-	const size, most = 1000, 20 << 10
-	p := &crowdRun{crowdServers: serveInProcess(t), tb: t, size: map[load.Kind]int{load.Waiters: size, load.Watchers: size}}
-	if _, err := p.clients[0].Acquire(t.Context(), leadership.AcquireRequest{Election: planner, CandidateID: "ann", LeaseDuration: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
-	for _, kind := range []load.Kind{load.Waiters, load.Watchers} {
-		before := p.memory()
-		p.gather(kind, "127.0.0.2")
-		each := func() int64 {
-			grown := p.memory().minus(before)
-			return (grown["of heap"] + grown["of stacks"]) / size
-		}
-		for tries := 0; each() > most; tries++ { // on a busy machine not all of them wait yet
-			if tries == 20 {
-				t.Errorf("one of %d %s takes %d bytes, want %d at most", size, kind, each(), most)
-				break
-			}
-			<-time.After(500 * time.Millisecond)
-		}
-	}
-	t.Log(p)
-}
-
 // While a leader keeps its lease, many waiting candidates and watchers cost nothing: the store is
 // called for the renewals alone. An instance reads the outbox four times a minute.
 func TestAnIdleElectionCostsItsRenewalsAlone(t *testing.T) {

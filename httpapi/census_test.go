@@ -232,7 +232,7 @@ func TestAStreamOfAllElectionsBeginsAtOnceHoweverManyThereWere(t *testing.T) {
 			<-goOn
 		}
 	}
-	l := newLiveOn(t, httpapi.Config{}, store.instance(t), nil, func(*httpapi.HTTPServer) {})
+	l := newLiveOn(t, httpapi.Config{}, store.instance(t), nil)
 	l.client = new(http.Client) // that holds the stream to no contract: it is long
 	before := liveHeap()
 	const callers = 3
@@ -280,7 +280,7 @@ func TestAStreamThatEndsBeforeItIsReadyGivesNoCursor(t *testing.T) {
 	store := newPast()
 	goOn := make(chan struct{})
 	store.beforeList = func(int64) { <-goOn }
-	l := newLiveOn(t, httpapi.Config{}, store.instance(t), nil, func(*httpapi.HTTPServer) {})
+	l := newLiveOn(t, httpapi.Config{}, store.instance(t), nil)
 	l.client = new(http.Client)
 	s := l.stream("/v1/events")
 	l.instance.Drain(t.Context(), wire.Draining)

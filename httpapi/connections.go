@@ -3,7 +3,6 @@ package httpapi
 import (
 	"container/list"
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"sync"
@@ -31,26 +30,7 @@ type connections struct {
 type place struct {
 	among    *list.List
 	at       *list.Element
-	requests int       // under way; HTTP/2 may have several
-	owner    io.Closer // of a connection that was taken over from net/http; else nil
-}
-
-// closer returns the owner of a connection that was taken over, else the connection. Call with mu
-// held.
-func (s *connections) closer(c net.Conn) io.Closer {
-	if owner := s.places[c].owner; owner != nil {
-		return owner
-	}
-	return c
-}
-
-// own sets the owner of a connection; nil: net/http.
-func (s *connections) own(c net.Conn, owner io.Closer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p, here := s.places[c]; here {
-		p.owner = owner
-	}
+	requests int // under way; HTTP/2 may have several
 }
 
 func newConnections(most int, displaced func()) *connections {
@@ -60,20 +40,15 @@ func newConnections(most int, displaced func()) *connections {
 // LimitConnections limits the connections of a server. Server has a limit already. displaced is
 // called for each connection that was closed to make room, and must not block.
 func LimitConnections(server *http.Server, most int, displaced func()) {
-	server.Handler = limited(server, most, displaced).serve(server.Handler)
-}
-
-// limited limits the connections of a server, whose handler must say when it begins and ends.
-func limited(server *http.Server, most int, displaced func()) *connections {
 	open := newConnections(most, displaced)
-	server.ConnState, server.ConnContext = open.changed, open.know
+	server.ConnState, server.ConnContext = open.changed, know
 	server.RegisterOnShutdown(open.hurry)
-	return open
+	server.Handler = open.serve(server.Handler)
 }
 
-// changed is http.Server.ConnState. A connection that is taken over keeps its place until drop.
+// changed is http.Server.ConnState.
 func (s *connections) changed(c net.Conn, state http.ConnState) {
-	switch c = plain(c); state {
+	switch state {
 	case http.StateNew:
 		if surplus := s.add(c); surplus != nil {
 			surplus.Close()
@@ -86,30 +61,17 @@ func (s *connections) changed(c net.Conn, state http.ConnState) {
 	}
 }
 
-// drop closes a connection that was taken over.
-func (s *connections) drop(c net.Conn) {
-	c.Close()
+// add adds a connection and returns the one to close instead; nil: none.
+func (s *connections) add(c net.Conn) (surplus net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.remove(c)
-}
-
-// add adds a connection and returns the one to close instead, if there is one. One that net/http
-// gets back has its place.
-func (s *connections) add(c net.Conn) (surplus io.Closer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, here := s.places[c]; here {
-		return nil
-	}
 	if len(s.places) >= s.most {
 		longest := s.waiting.Front()
 		if longest == nil {
 			longest = s.busy.Front()
 		}
-		first := longest.Value.(net.Conn)
-		surplus = s.closer(first)
-		s.remove(first)
+		surplus = longest.Value.(net.Conn)
+		s.remove(surplus)
 	}
 	s.places[c] = &place{among: &s.waiting, at: s.waiting.PushBack(c)}
 	return surplus
@@ -126,49 +88,38 @@ func (s *connections) remove(c net.Conn) {
 // hurry closes connections without a request, so that a server that stops need not wait for them.
 func (s *connections) hurry() {
 	for _, c := range s.silent() {
-		c.Close()
+		c.Close() // not with mu held: of TLS it may take a while
 	}
 }
 
-func (s *connections) silent() (all []io.Closer) {
+func (s *connections) silent() (all []net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for e := s.waiting.Front(); e != nil; e = e.Next() {
-		all = append(all, s.closer(e.Value.(net.Conn)))
+		all = append(all, e.Value.(net.Conn))
 	}
 	return all
 }
 
-// connectionKey is the context key of a request's *connection.
+// connectionKey is the context key of a request's net.Conn.
 type connectionKey struct{}
 
-// connection is the connection of a request, and the context of all calls of the server.
-type connection struct {
-	net.Conn
-	ctx context.Context
-}
-
 // know is http.Server.ConnContext.
-func (s *connections) know(ctx context.Context, c net.Conn) context.Context {
-	on := &connection{Conn: plain(c)}
-	on.ctx = context.WithValue(ctx, connectionKey{}, on)
-	return on.ctx
+func know(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connectionKey{}, c)
 }
 
 // serve wraps the handler. A connection counts as waiting from its return, although a part of the
 // body may still arrive.
 func (s *connections) serve(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if on, known := r.Context().Value(connectionKey{}).(*connection); known {
-			s.begin(on.Conn)
-			defer s.end(on.Conn)
+		if c, known := r.Context().Value(connectionKey{}).(net.Conn); known {
+			s.count(c, 1)
+			defer s.count(c, -1)
 		}
 		h.ServeHTTP(w, r)
 	})
 }
-
-func (s *connections) begin(c net.Conn) { s.count(c, 1) }
-func (s *connections) end(c net.Conn)   { s.count(c, -1) }
 
 // count puts a connection that still exists at the end of the other list if its first request has
 // come, or its last one is answered.

@@ -28,26 +28,26 @@ func TestTheLongestSilentConnectionMakesRoom(t *testing.T) {
 		return c
 	}
 	first, second, third := open("first"), open("second"), open("third")
-	s.begin(first) // a call is under way
+	s.count(first, 1) // a call is under way
 	fourth := open("fourth")
 	if first.closed || !second.closed || third.closed || fourth.closed {
 		t.Errorf("closed: %v %v %v %v; want the second, which waits for longest", first.closed, second.closed, third.closed, fourth.closed)
 	}
 	s.changed(second, http.StateClosed)
-	s.end(first) // it waits again, after the others
-	s.begin(third)
+	s.count(first, -1) // it waits again, after the others
+	s.count(third, 1)
 	fifth := open("fifth")
 	if !fourth.closed || first.closed || third.closed || fifth.closed {
 		t.Errorf("closed: first %v, third %v, fourth %v, fifth %v; want the fourth", first.closed, third.closed, fourth.closed, fifth.closed)
 	}
 	s.changed(fourth, http.StateClosed)
-	s.begin(first)
-	s.begin(fifth)
+	s.count(first, 1)
+	s.count(fifth, 1)
 	sixth := open("sixth")
 	if sixth.closed || !third.closed || first.closed || fifth.closed {
 		t.Error("where all have requests, the one that has been there for longest makes room")
 	}
-	s.end(third) // its handler returns, too late
+	s.count(third, -1) // its handler returns, too late
 	s.changed(third, http.StateClosed)
 	s.changed(first, http.StateClosed)
 	if seventh := open("seventh"); seventh.closed || sixth.closed || fifth.closed {
@@ -70,15 +70,15 @@ func TestAConnectionWithOneOfTwoRequestsAnsweredIsNotSilent(t *testing.T) {
 	s := newConnections(2, func() {})
 	both, silent := &conn{name: "both"}, &conn{name: "silent"}
 	s.changed(both, http.StateNew)
-	s.begin(both)
-	s.begin(both) // HTTP/2
+	s.count(both, 1)
+	s.count(both, 1) // HTTP/2
 	s.changed(silent, http.StateNew)
-	s.end(both)
+	s.count(both, -1)
 	s.changed(&conn{name: "third"}, http.StateNew)
 	if both.closed || !silent.closed {
 		t.Errorf("closed: %t and %t; want the one without a request", both.closed, silent.closed)
 	}
-	s.end(both)
+	s.count(both, -1)
 	s.changed(&conn{name: "fourth"}, http.StateNew)
 	if both.closed {
 		t.Error("it was silent for a shorter time than the third")

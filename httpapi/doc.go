@@ -7,10 +7,6 @@
 // stable, and hides what caused an internal error. Each request has an id, which is in the reply,
 // the problem, the log, and the events of whatever it changed.
 //
-// A call that lasts, because a candidate waits or because it is a stream, does not keep net/http's
-// buffers and goroutine: its connection is taken over, and goes back with the next request; see
-// long.go. A waiter or a watcher then takes about 15 KiB of heap and stack.
-//
 // Pages of other origins that a browser shows are kept out, in origin.go. There is no CORS.
 //
 // Other doors may stand beside the API, in door.go: package mcp is one.

@@ -226,7 +226,7 @@ func TestNoKeyIsLogged(t *testing.T) {
 func TestAHeaderOfUpTo20KiBIsAccepted(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(newFixture(t).handler)
-	server.Config = httpapi.Server(server.Config.Handler, nil).Server
+	server.Config = httpapi.Server(server.Config.Handler, nil)
 	server.Start()
 	t.Cleanup(server.Close)
 	for size, want := range map[int]int{19: http.StatusOK, 21: http.StatusRequestHeaderFieldsTooLarge, 64: http.StatusRequestHeaderFieldsTooLarge} {

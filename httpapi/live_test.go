@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,6 @@ type live struct {
 	url      string
 	client   *http.Client
 	waiting  entrances
-	server   *httpapi.HTTPServer
 }
 
 // entrances is a gate that sends the verb of each call that enters to wait.
@@ -45,18 +45,12 @@ func (e entrances) Enter(_ context.Context, op instance.Op) (func(error), error)
 // newLive serves an empty store, with the API as c says.
 func newLive(t *testing.T, c httpapi.Config) *live {
 	t.Helper()
-	return newLiveWith(t, c, func(*httpapi.HTTPServer) {})
-}
-
-// newLiveWith is newLive with a server that is changed before it starts.
-func newLiveWith(t *testing.T, c httpapi.Config, change func(*httpapi.HTTPServer)) *live {
-	t.Helper()
 	clock := &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}
-	return newLiveOn(t, c, newInstance(t, memory.New(memory.Config{Now: clock.Now}), clock), clock, change)
+	return newLiveOn(t, c, newInstance(t, memory.New(memory.Config{Now: clock.Now}), clock), clock)
 }
 
-// newLiveOn is newLiveWith on an instance with that clock.
-func newLiveOn(t *testing.T, c httpapi.Config, inst *instance.Instance, clock *clock, change func(*httpapi.HTTPServer)) *live {
+// newLiveOn is newLive on an instance with that clock.
+func newLiveOn(t *testing.T, c httpapi.Config, inst *instance.Instance, clock *clock) *live {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -67,9 +61,7 @@ func newLiveOn(t *testing.T, c httpapi.Config, inst *instance.Instance, clock *c
 	waiting := make(entrances, 1000)
 	c.Service = instance.Guard(inst, waiting)
 	server := httptest.NewUnstartedServer(nil)
-	of := httpapi.Server(httpapi.New(c), nil)
-	change(of)
-	server.Config = of.Server
+	server.Config = httpapi.Server(httpapi.New(c), nil)
 	server.Listener = small{server.Listener}
 	server.Start()
 	t.Cleanup(func() {
@@ -78,7 +70,7 @@ func newLiveOn(t *testing.T, c httpapi.Config, inst *instance.Instance, clock *c
 		cancel()
 		<-ended
 	})
-	return &live{t, inst, clock, server.URL, newClient(t), waiting, of}
+	return &live{t, inst, clock, server.URL, newClient(t), waiting}
 }
 
 func newClient(t *testing.T) *http.Client {
@@ -343,6 +335,48 @@ func (l *live) untilWaiting(verb wire.Verb) {
 		}
 	}
 	time.Sleep(50 * time.Millisecond)
+}
+
+func TestADisconnectedWaiterIsNeverGrantedALease(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	lease := l.lead("ann")
+	here, leave := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(here, "POST", l.url+"/v1/elections/planner:acquire", strings.NewReader(`{"candidateId":"bob","wait":"60s"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", wire.ContentType)
+	gone := make(chan error)
+	go func() {
+		_, err := l.client.Do(request)
+		gone <- err
+	}()
+	l.untilInLine("bob", true)
+	leave()
+	if err := <-gone; err == nil {
+		t.Fatal("a call that was cut off had an answer")
+	}
+	l.untilInLine("bob", false)
+	l.release(lease)
+	if next, err := l.instance.Get(t.Context(), "planner"); err != nil || next.State != leadership.Vacant {
+		t.Errorf("%+v, %v", next, err)
+	}
+}
+
+// untilInLine blocks until the candidate stands in planner's line, or no longer does.
+func (l *live) untilInLine(candidate leadership.CandidateID, stands bool) {
+	l.t.Helper()
+	for {
+		x, err := l.instance.Explain(l.t.Context(), leadership.ExplainRequest{Election: "planner", CandidateID: candidate})
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if slices.ContainsFunc(x.Causes, func(c leadership.Cause) bool { return c.Code == leadership.ReasonInLine }) == stands {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 func TestAStreamOfAllElectionsBeginsWithSnapshotsAndContinuesWithEvents(t *testing.T) {

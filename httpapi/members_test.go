@@ -2,8 +2,6 @@ package httpapi_test
 
 import (
 	"context"
-	"fmt"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -145,38 +143,4 @@ func TestTheReaderOfAStreamCanBeAMember(t *testing.T) {
 	m.want(t, leadership.WatchRequest{Election: "planner", Resume: true, After: 3, Member: "node-2"})
 	w.do("GET", toPlanner+"/events", "", "Accept", wire.StreamType)
 	m.want(t, leadership.WatchRequest{Election: "planner"})
-}
-
-// A caller that awaits an acknowledgement takes as little memory as a candidate that waits.
-func TestAnAwaitedAcknowledgementIsALongCall(t *testing.T) {
-	t.Parallel()
-	m := &awaited{answer: make(chan struct{})}
-	server := httptest.NewUnstartedServer(nil)
-	of := httpapi.Server(httpapi.New(httpapi.Config{Service: m}), nil)
-	of.TakeOverAfter(time.Nanosecond)
-	server.Config = of.Server
-	server.Start()
-	t.Cleanup(server.Close)
-	l := &live{t: t, url: server.URL, server: of}
-	c := l.dial()
-	const body = `{"fencingToken":7,"need":2,"wait":"60s"}`
-	c.send(fmt.Sprintf("POST %s:awaitAcknowledgement HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", toPlanner, len(body), body))
-	l.untilTaken(1)
-	close(m.answer)
-	c.want(200, `"acknowledged":false`)
-}
-
-// awaited answers when it is told.
-type awaited struct {
-	instance.Service
-	answer chan struct{}
-}
-
-func (a *awaited) AwaitAcknowledgement(ctx context.Context, r leadership.AcknowledgementRequest) (leadership.Acknowledgement, error) {
-	select {
-	case <-a.answer:
-		return leadership.Acknowledgement{Election: r.Election, Token: r.Token, Need: r.Need}, nil
-	case <-ctx.Done():
-		return leadership.Acknowledgement{}, ctx.Err()
-	}
 }

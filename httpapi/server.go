@@ -1,43 +1,15 @@
 package httpapi
 
 import (
-	"cmp"
-	"context"
 	"net/http"
 	"time"
 )
-
-// HTTPServer is an http.Server that takes connections over from net/http while a call waits or is a
-// stream. Shut it down, and close it, with the methods of this type: those of the embedded Server
-// know of the other connections alone.
-type HTTPServer struct {
-	*http.Server
-	long *longCalls
-}
-
-// Shutdown does what that of http.Server does.
-func (s *HTTPServer) Shutdown(ctx context.Context) error {
-	s.long.stop() // before the first call can end
-	err := cmp.Or(s.Server.Shutdown(ctx), s.long.wait(ctx))
-	if err == nil {
-		s.long.arrivals.close()
-	}
-	return err
-}
-
-// Close does what that of http.Server does.
-func (s *HTTPServer) Close() error {
-	s.long.stop()
-	defer s.long.arrivals.close()
-	defer s.long.cut()
-	return s.Server.Close()
-}
 
 // Server returns an HTTP server for the handler, with limits against slow and greedy callers. It
 // does not listen yet. Calls that wait and streams set deadlines of their own. displaced, if it is
 // not nil, is called for each connection that was closed to make room for another one; it must not
 // block.
-func Server(h http.Handler, displaced func()) *HTTPServer {
+func Server(h http.Handler, displaced func()) *http.Server {
 	if displaced == nil {
 		displaced = func() {}
 	}
@@ -57,7 +29,8 @@ func Server(h http.Handler, displaced func()) *HTTPServer {
 		// A connection of many calls must not stay open for a peer that is gone.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: pingTimeout, PingTimeout: pingTimeout, WriteByteTimeout: writeTimeout},
 	}
-	return &HTTPServer{server, newLongCalls(server, limited(server, MostConnections(), displaced))}
+	LimitConnections(server, MostConnections(), displaced)
+	return server
 }
 
 // writeTimeout bounds a reply, from the end of the request's headers.

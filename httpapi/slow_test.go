@@ -20,7 +20,7 @@ import (
 func upload(t *testing.T, readTimeout time.Duration, length int, begin string) (*http.Response, wire.Problem) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(newFixture(t).handler)
-	server.Config = httpapi.Server(server.Config.Handler, nil).Server
+	server.Config = httpapi.Server(server.Config.Handler, nil)
 	server.Config.ReadTimeout = readTimeout
 	server.Start()
 	t.Cleanup(server.Close)

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"regent/httpapi/access/authn/issuertest"
 	"regent/leadership/client"
@@ -143,6 +144,7 @@ func overhear(t *testing.T, target string) (string, *secrets) {
 	}
 	heard := &secrets{keys: map[string]bool{}}
 	forward := httputil.NewSingleHostReverseProxy(u)
+	forward.Transport = &http.Transport{IdleConnTimeout: 30 * time.Second} // before the server closes a connection
 	line := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

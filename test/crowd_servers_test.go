@@ -3,10 +3,7 @@ package test
 import (
 	"bufio"
 	"fmt"
-	"maps"
 	"os"
-	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,32 +20,12 @@ type crowdServers struct {
 	servers []string           // host:port
 	clients []*client.Client   // of each
 	calls   func() proxy.Calls // of the store, since the last time; nil if they are not counted
-	memory  func() memory      // of all instances together
+	memory  func() int64       // of all instances together, in bytes; 0 in this process
 	logs    func() string      // of instances in processes of their own
 }
 
-// memory has bytes by their use.
-type memory map[string]int64
-
-func (m memory) minus(other memory) memory {
-	less := memory{}
-	for what, bytes := range m {
-		less[what] = bytes - other[what]
-	}
-	return less
-}
-
-// per describes the share of each of n.
-func (m memory) per(n int) string {
-	var parts []string
-	for _, what := range slices.Sorted(maps.Keys(m)) {
-		parts = append(parts, fmt.Sprintf("%.1f KiB %s", float64(m[what])/float64(n)/1024, what))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// serveInProcess starts one instance on a file, in this process, where its calls of the store and
-// its memory can be measured.
+// serveInProcess starts one instance on a file, in this process, where its calls of the store are
+// counted.
 func serveInProcess(t testing.TB) crowdServers {
 	t.Helper()
 	in := inFile(t)
@@ -59,17 +36,7 @@ func serveInProcess(t testing.TB) crowdServers {
 	t.Cleanup(func() { leases.Close() })
 	var counter storetest.Counter
 	address := host(t, &storetest.Fake{Store: leases, Around: counter.Count})
-	return crowdServers{servers: []string{address}, clients: []*client.Client{clientOf(t, address)}, calls: func() proxy.Calls { return counter.Take() }, memory: collected, logs: func() string { return "" }}
-}
-
-// collected is the memory of this process after a collection.
-func collected() memory {
-	for range 4 { // each at most halves the stack of a goroutine
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return memory{"of heap": int64(m.HeapAlloc), "of stacks": int64(m.StackInuse)}
+	return crowdServers{servers: []string{address}, clients: []*client.Client{clientOf(t, address)}, calls: func() proxy.Calls { return counter.Take() }, memory: func() int64 { return 0 }, logs: func() string { return "" }}
 }
 
 // serveProcesses starts instances in processes of their own.
@@ -83,12 +50,11 @@ func serveProcesses(t testing.TB, in place, n int) crowdServers {
 		s.servers = append(s.servers, strings.TrimPrefix(p.URL, "http://"))
 		s.clients = append(s.clients, p.client)
 	}
-	s.memory = func() memory {
-		var bytes int64
+	s.memory = func() (bytes int64) {
 		for _, p := range processes {
 			bytes += resident(t, p.cmd.Process.Pid)
 		}
-		return memory{"resident": bytes}
+		return bytes
 	}
 	s.logs = func() (all string) {
 		for _, p := range processes {

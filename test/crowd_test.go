@@ -49,25 +49,6 @@ func TestACrowdCostsTheStoreNothingWhileItWaits(t *testing.T) {
 	}
 }
 
-// The heap and the stacks of a waiter and of a watcher count, the kernel's buffers do not.
-func TestAWaiterAndAWatcherTakeLessThan20KiBEach(t *testing.T) {
-	const size, most = 1000, 20 << 10
-	p := &crowdRun{crowdServers: serveInProcess(t), tb: t, size: map[load.Kind]int{load.Waiters: size, load.Watchers: size}}
-	if _, err := p.clients[0].Acquire(t.Context(), leadership.AcquireRequest{Election: planner, CandidateID: "ann", LeaseDuration: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
-	for _, kind := range []load.Kind{load.Waiters, load.Watchers} {
-		before := p.memory()
-		p.gather(kind, "127.0.0.2")
-		each := func() int64 {
-			grown := p.memory().minus(before)
-			return (grown["of heap"] + grown["of stacks"]) / size
-		}
-		eventually(t, fmt.Sprintf("one of %d %s takes %d bytes or less", size, kind, most), func() bool { return each() <= most })
-	}
-	t.Log(p)
-}
-
 // crowdRun is a crowd that waits and watches, and the figures of the test.
 type crowdRun struct {
 	crowdServers
@@ -132,7 +113,7 @@ func (p *crowdRun) gather(kind load.Kind, from string) *load.Crowd {
 	if *crowded > few {
 		<-time.After(time.Second) // the figures are of those that stand in line
 	}
-	p.note("%d %s: there after %v, each with %v", n, kind, took.Round(time.Millisecond), p.memory().minus(before).per(n))
+	p.note("%d %s: there after %v, each with %.1f KiB resident", n, kind, took.Round(time.Millisecond), float64(p.memory()-before)/float64(n)/1024)
 	return c
 }
 

@@ -72,7 +72,7 @@ func serveHTTPS(t *testing.T, files certificateSettings) (*endpoint, *bytes.Buff
 		t.Fatal(err)
 	}
 	server, _ := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }), nil, slog.New(slog.DiscardHandler))
-	go at.serve(server.Server)
+	go at.serve(server)
 	t.Cleanup(func() { server.Close() })
 	return at, log
 }

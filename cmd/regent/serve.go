@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -151,7 +150,6 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	defer runtime.KeepAlive(ballast(c.env))
 	name := instanceName(c.env)
 	m, err := c.openMeasures(ctx, s, name)
 	if err != nil {
@@ -250,7 +248,7 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	api := httpapi.New(config)
 	server, hurry := newServer(timing.Handler(m.pipeline.Meters, m.pipeline.Tracers, api, who.wrap(api), who.verified), ready.crowd.displaced, m.log)
 	done := make(chan error, 1)
-	go func() { done <- at.serve(server.Server) }()
+	go func() { done <- at.serve(server) }()
 	c.greet(m.log, at, s)
 	var failure error
 	select {
@@ -336,7 +334,7 @@ func instanceName(env map[string]string) string {
 
 // newServer returns a server. hurry makes its calls answer without waiting for the store any
 // longer.
-func newServer(h http.Handler, displaced func(), log *slog.Logger) (server *httpapi.HTTPServer, hurry func()) {
+func newServer(h http.Handler, displaced func(), log *slog.Logger) (server *http.Server, hurry func()) {
 	server = httpapi.Server(h, displaced)
 	server.ErrorLog = newServerLog(log)
 	calls, cancel := context.WithCancelCause(context.Background())
@@ -381,11 +379,7 @@ const (
 
 // shutdown lets calls under way finish. After finish it calls hurry, and after answer it closes the
 // remaining connections.
-func shutdown(server interface {
-	Shutdown(context.Context) error
-	Close() error
-}, hurry func(), finish, answer time.Duration,
-) error {
+func shutdown(server *http.Server, hurry func(), finish, answer time.Duration) error {
 	late := time.AfterFunc(finish, hurry)
 	defer late.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), finish+answer)

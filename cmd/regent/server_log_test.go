@@ -50,7 +50,7 @@ func TestJunkOnATLSPortIsCountedAsSuch(t *testing.T) {
 	}
 	read, write := io.Pipe()
 	server, _ := newServer(http.NotFoundHandler(), nil, slog.New(slog.NewTextHandler(write, nil)))
-	go at.serve(server.Server)
+	go at.serve(server)
 	t.Cleanup(func() { read.Close(); server.Close() })
 	c, err := net.Dial("tcp", at.Addr().String())
 	if err != nil {

@@ -50,7 +50,7 @@ func newEdge(t *testing.T, answer time.Duration) *edge {
 	api := httpapi.New(httpapi.Config{Service: instance.Guard(i, m), Doors: map[string]httpapi.Door{"/apis": door, "/": door}})
 	timed := timing.Handler(meters, tracers, api, api, func(r *http.Request) bool { return r.Header.Get("Authorization") != "" })
 	server := httptest.NewUnstartedServer(timed)
-	server.Config = httpapi.Server(timed, nil).Server
+	server.Config = httpapi.Server(timed, nil)
 	server.Config.WriteTimeout = cmp.Or(answer, server.Config.WriteTimeout)
 	server.Start()
 	t.Cleanup(server.Close)

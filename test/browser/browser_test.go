@@ -85,7 +85,7 @@ func serve(t *testing.T) *regent {
 func listen(t *testing.T, h http.Handler) *url.URL {
 	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
-	server.Config = httpapi.Server(h, nil).Server
+	server.Config = httpapi.Server(h, nil)
 	server.Start()
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	at, err := url.Parse(server.URL)

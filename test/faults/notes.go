@@ -134,28 +134,8 @@ func (b *notes) recording(history []leadership.Event) checker.Recording {
 	}
 	slices.SortFunc(r.Calls, func(x, y checker.Call) int { return int(x.Asked - y.Asked) })
 	slices.SortFunc(r.Beliefs, func(x, y checker.Belief) int { return int(x.From - y.From) })
-	r.Changes, r.Heartbeats = changes(r), heartbeats(r)
+	r.Heartbeats = heartbeats(r)
 	return r
-}
-
-// changes returns when each revision that a call made was committed.
-func changes(r checker.Recording) (all []checker.Change) {
-	calls := map[string]checker.Call{}
-	for _, c := range r.Calls {
-		calls[c.Request] = c
-	}
-	for _, e := range r.History {
-		c, ok := calls[e.RequestID]
-		if !ok || e.RequestID == "" {
-			continue
-		}
-		answered := c.Answered
-		if c.Code == leadership.OutcomeUnknown {
-			answered = checker.Forever
-		}
-		all = append(all, checker.Change{Election: e.Election, Revision: e.Revision, Asked: c.Asked, Answered: answered})
-	}
-	return all
 }
 
 type incarnation struct {

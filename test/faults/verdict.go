@@ -13,17 +13,13 @@ import (
 
 // Result has the figures of a run.
 type Result struct {
-	Took       time.Duration
-	Operations int             // calls and readings that were answered
-	Unknown    int             // calls whose answer was lost
-	Changes    int             // revisions
-	Leaders    int             // changes of leader: grants but for the first of each election
-	Yields     int             // terms that were given up to a successor that was ready
-	Deliveries int             // events that consumers got
-	Duplicates int             // of them
-	Faults     map[Kind]int    // that were planned, and happened
-	Late       int             // times at which the machine itself was late, or a store's time went back
-	Takeovers  []time.Duration // from the last moment that a leader believed to the first that the next one did
+	Operations int          // calls and readings that were answered
+	Unknown    int          // calls whose answer was lost
+	Changes    int          // revisions
+	Leaders    int          // changes of leader: grants but for the first of each election
+	Deliveries int          // events that consumers got
+	Faults     map[Kind]int // that were planned, and happened
+	Late       int          // times at which the machine itself was late, or a store's time went back
 }
 
 // Violation is the error of a run that broke a promise.
@@ -97,9 +93,6 @@ func (s *session) examine(t truth) (f findings) {
 	})
 	f.result = resultOf(s.plan, f.recording)
 	f.result.Late, f.excused = s.excuses.Made(), s.excuses.Err()
-	for _, n := range f.verdict {
-		f.result.Duplicates += n.Duplicates
-	}
 	return f
 }
 
@@ -160,7 +153,7 @@ func (p Plan) leastRate() float64 {
 }
 
 func resultOf(p Plan, r checker.Recording) Result {
-	result := Result{Changes: len(r.History), Operations: len(r.Readings), Faults: map[Kind]int{}, Takeovers: takeovers(r.Beliefs)}
+	result := Result{Changes: len(r.History), Operations: len(r.Readings), Faults: map[Kind]int{}}
 	for _, c := range r.Calls {
 		if c.Answered == checker.Forever {
 			result.Unknown++
@@ -176,9 +169,6 @@ func resultOf(p Plan, r checker.Recording) Result {
 		if e.Type == leadership.EventAcquired && led[e.Election] {
 			result.Leaders++
 		}
-		if e.Type == leadership.EventYielded {
-			result.Yields++
-		}
 		led[e.Election] = led[e.Election] || e.Type == leadership.EventAcquired
 	}
 	for _, f := range p.Faults {
@@ -187,32 +177,4 @@ func resultOf(p Plan, r checker.Recording) Result {
 		}
 	}
 	return result
-}
-
-// takeovers are the times between leaders, by what they believed.
-func takeovers(beliefs []checker.Belief) (all []time.Duration) {
-	type term struct {
-		token       leadership.Token
-		from, until time.Duration
-	}
-	terms := map[leadership.Election]map[leadership.Token]term{}
-	for _, b := range beliefs {
-		if terms[b.Election] == nil {
-			terms[b.Election] = map[leadership.Token]term{}
-		}
-		t, known := terms[b.Election][b.Token]
-		if !known {
-			t = term{b.Token, b.From, b.Until}
-		}
-		terms[b.Election][b.Token] = term{b.Token, min(t.from, b.From), max(t.until, b.Until)}
-	}
-	for _, of := range terms {
-		for token, t := range of {
-			if next, ok := of[token+1]; ok {
-				all = append(all, next.from-t.until)
-			}
-		}
-	}
-	slices.Sort(all)
-	return all
 }

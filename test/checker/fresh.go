@@ -63,6 +63,8 @@ func checkContent(report *Report, x Reading, event leadership.Event) {
 		report.add(Untrue, "%+v shows fencing token %d, and it was %d", x, x.Token, event.Token)
 	case held && (event.LeaderID == "" || !leader), !held && x.Leader != "":
 		report.add(Untrue, "%+v shows %q as the leader, and it was %q", x, x.Leader, event.LeaderID)
+	case handedTo(event) != "": // the grant to the successor is of the same instant
+		report.add(Untrue, "%+v shows a vacancy within a hand-over", x)
 	}
 }
 

@@ -1,6 +1,8 @@
 package checker
 
 import (
+	"encoding/json"
+	"io"
 	"math"
 	"slices"
 	"sync"
@@ -27,6 +29,9 @@ type Recording struct {
 	Willing    []Willing          `json:"willing,omitempty"`
 	Present    []Present          `json:"present,omitempty"`
 }
+
+// Write writes the recording as one JSON object.
+func (r Recording) Write(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
 
 // Consumer is told of changes.
 type Consumer struct {

@@ -140,7 +140,6 @@ func (a *agent) sends(i *instance, c checker.Call, serve serving) {
 			}
 		})
 	}
-	a.s.figures.Calls++
 	a.s.send(func() {
 		if alive() {
 			i.does(func() { serve(i, a.s.record.id(recorded), answer) })
@@ -229,7 +228,6 @@ func (a *agent) again(i *instance, c checker.Call, r leadership.AcquireRequest) 
 	}
 	w.after(soon, func() {
 		if a.life == life && a.call == call && a.stalled <= w.now {
-			a.s.figures.Twice++
 			a.sends(i, c, a.acquires(r))
 		}
 	})
@@ -268,7 +266,6 @@ func (a *agent) answered(sent time.Duration, g leadership.Grant, err error) {
 	}
 	if a.keyless {
 		a.key = g.Key
-		a.s.figures.Keyless++
 	}
 	if a.left() == 0 {
 		a.leading = false // it took too long; but it has the lease, and asks how long it still lasts
@@ -395,7 +392,6 @@ func (a *agent) lose(why string) {
 	a.s.w.tell("%s: %s does not lead any more: %s", a.election, a.name, why)
 	a.ceases()
 	a.wants(false)
-	a.s.figures.LostLeases++
 	a.after(a.s.w.upTo(time.Second), a.begin)
 }
 
@@ -407,7 +403,6 @@ func (a *agent) resign() {
 	a.s.w.tell("%s: %s resigns", a.election, a.name)
 	a.ceases()
 	a.wants(false)
-	a.s.figures.Resigned++
 	a.failed = 0
 	a.release()
 }
@@ -417,12 +412,8 @@ func (a *agent) release() {
 	c := checker.Call{Verb: checker.Release, Key: r.Key.Hash(), Token: a.token}
 	late := a.s.plan.faults.late > 0 && a.s.w.chance(0.1)
 	serve := func(i *instance, id string, answer func(reply, func())) {
-		i.call(id, func(ctx context.Context) {
-			asked := i.now()
-			l, err := i.service.Release(ctx, r)
-			if err == nil && i.ours(ctx) {
-				i.learn(l, asked)
-			}
+		do := func(ctx context.Context) (leadership.Lease, error) { return i.service.Release(ctx, r) }
+		i.serve(id, do, func(l leadership.Lease, err error) {
 			answer(reply{lease: &l, err: err}, func() {
 				if err == nil || errors.Is(err, leadership.LeaseLost) {
 					a.after(a.s.w.upTo(5*time.Second), a.begin)
@@ -500,10 +491,8 @@ type caller struct {
 	id     string // of the request
 	answer func(leadership.Grant, error)
 
+	keyless bool
 	queue   *queue
-	spot    *spot
-	over    bool // it was answered
-	granted bool
 }
 
 var errGone = unavailable("caller cancelled")
@@ -519,10 +508,9 @@ func (c *caller) Gone() error {
 
 // Answered implements instancetest.Client.
 func (c *caller) Answered(a instancetest.Answer) {
-	c.over, c.granted = true, a.Grant != nil
-	c.queue.stand.leave(c.spot, a.Err, c.queue.i.now())
-	if c.granted {
-		if c.spot.key == nil && c.Gone() != nil {
+	c.queue.waiting[c.agent.name]--
+	if a.Grant != nil {
+		if c.keyless && c.Gone() != nil {
 			c.queue.i.giveBack(*a.Grant)
 			c.answer(leadership.Grant{}, errGone)
 			return
@@ -536,16 +524,9 @@ func (c *caller) Answered(a instancetest.Answer) {
 
 // giveBack releases a lease whose key no caller was told.
 func (i *instance) giveBack(g leadership.Grant) {
-	i.s.figures.Orphans++
 	r := leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}
-	i.s.w.after(0, func() {
-		i.call("", func(ctx context.Context) {
-			asked := i.now()
-			if l, err := i.service.Release(ctx, r); err == nil && i.ours(ctx) {
-				i.learn(l, asked)
-			}
-		})
-	})
+	do := func(ctx context.Context) (leadership.Lease, error) { return i.service.Release(ctx, r) }
+	i.s.w.after(0, func() { i.serve("", do, func(leadership.Lease, error) {}) })
 }
 
 // acquire serves the call, as package line does.
@@ -566,7 +547,7 @@ func (i *instance) acquire(r leadership.AcquireRequest, id string, a *agent, ans
 		})
 		return
 	}
-	c := &caller{agent: a, life: a.life, came: i.s.w.now, id: id, answer: answer}
+	c := &caller{agent: a, life: a.life, came: i.s.w.now, id: id, answer: answer, keyless: r.Key == nil}
 	standing, alive := instancetest.NewCaller(c, i.now()), i.alive()
 	i.join(standing, r)
 	i.s.w.after(i.clock.until(r.Wait), func() {

@@ -31,7 +31,6 @@ func (s *simulation) observe(e leadership.Election, strong bool) {
 					return
 				}
 				s.send(func() {
-					s.figures.Reads++
 					if recorded >= 0 {
 						s.record.answered(recorded, reply{lease: &reading.Lease, err: err})
 					}
@@ -47,7 +46,6 @@ func (s *simulation) observe(e leadership.Election, strong bool) {
 func (i *instance) read(ctx context.Context, e leadership.Election, strong bool) (leadership.Reading, error) {
 	least, asked, alive := i.shown[e], i.now(), i.alive()
 	if l := i.view.Fresh(e, 0); !strong && l != nil && asked < l.Over(cacheExpiry) {
-		i.s.figures.Cached++
 		age := asked - l.Asked
 		return i.shows(leadership.Reading{Lease: l.Aged(age), Age: age, Bound: cacheExpiry}, least), nil
 	}

@@ -17,8 +17,7 @@
 //	Linear  the rules themselves, run one after the other in some order, give exactly these
 //	        answers and this history
 //
-// Journals does the same as Linear for journals and checkpoints, by a model of its own. All runs
-// the others.
+// All runs them.
 //
 // # What it goes by
 //

@@ -28,8 +28,7 @@ type agent struct {
 	key     leadership.Key
 	failed  int // calls in a row that came to nothing
 	willing bool
-	wanted  time.Duration // since when it is willing
-	late    bool          // the last grant was heard of when it was over
+	late    bool // the last grant was heard of when it was over
 
 	candidacy leadership.Candidacy
 
@@ -155,7 +154,7 @@ func sound(err error) bool {
 // begin is a campaign with another key.
 func (a *agent) begin() {
 	a.leading, a.owed = false, ""
-	a.wants(true)
+	a.willing = true
 	a.key, a.failed, a.late = a.s.key(), 0, false
 	if a.s.plan.ballot != (leadership.BallotPolicy{}) && a.s.w.chance(0.3) { // it has other work now
 		a.candidacy.Load = a.s.w.random.Int64N(3)
@@ -391,7 +390,7 @@ func (a *agent) renewAgain() { a.after(max(min(a.pace(), a.left()/4), 50*time.Mi
 func (a *agent) lose(why string) {
 	a.s.w.tell("%s: %s does not lead any more: %s", a.election, a.name, why)
 	a.ceases()
-	a.wants(false)
+	a.willing = false
 	a.after(a.s.w.upTo(time.Second), a.begin)
 }
 
@@ -402,7 +401,7 @@ func (a *agent) resign() {
 	}
 	a.s.w.tell("%s: %s resigns", a.election, a.name)
 	a.ceases()
-	a.wants(false)
+	a.willing = false
 	a.failed = 0
 	a.release()
 }
@@ -444,8 +443,8 @@ func (a *agent) write() {
 	if a.left() == 0 {
 		return
 	}
-	who, w := a.who(), fence.Mark{Election: a.election, Token: a.token}
-	a.s.send(func() { a.s.place(a.election).write(who, w) })
+	w := fence.Mark{Election: a.election, Token: a.token}
+	a.s.send(func() { a.s.place(a.election).write(w) })
 }
 
 // ceases ends its belief.
@@ -457,22 +456,11 @@ func (a *agent) ceases() {
 	a.leading = false
 }
 
-// wants sets whether it wants to lead from now on.
-func (a *agent) wants(to bool) {
-	if a.willing && !to {
-		a.s.record.willing(a, a.wanted)
-	}
-	if to && !a.willing {
-		a.wanted = a.s.w.now
-	}
-	a.willing = to
-}
-
 // crash ends it, and starts it again after a while.
 func (a *agent) crash() {
 	a.s.w.tell("%s: %s crashes", a.election, a.name)
 	a.ceases()
-	a.wants(false)
+	a.willing = false
 	a.life++
 	a.stalled, a.owed = 0, ""
 	life := a.life

@@ -50,7 +50,6 @@ func (b *bus) publish(e leadership.Event) {
 	case e.Revision == next:
 		b.published[e.Election] = e.Revision
 	}
-	b.s.record.topic(e)
 	for _, i := range b.s.instances {
 		b.deliver(i, e)
 	}

@@ -3,7 +3,6 @@ package simulation
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"regent/leadership"
@@ -24,10 +23,8 @@ type instance struct {
 	newest  map[leadership.Election]leadership.Revision // that it heard
 	shown   map[leadership.Election]leadership.Revision // the newest that a reader was shown, or that was heard
 	timer   int                                         // the number of the valid timer for the view's next look
-	hearing *hearing                                    // what it hears is taken down there
-
-	life    int           // the number of the present incarnation
-	stalled time.Duration // until when nothing happens in it
+	life    int                                         // the number of the present incarnation
+	stalled time.Duration                               // until when nothing happens in it
 }
 
 func (s *simulation) newInstance(number int) *instance {
@@ -48,12 +45,6 @@ func (i *instance) begin() {
 	i.lines = make(map[leadership.Election]*queue)
 	i.newest = make(map[leadership.Election]leadership.Revision)
 	i.shown = make(map[leadership.Election]leadership.Revision)
-	i.listens()
-}
-
-// listens begins to hear of all events that are committed from now on.
-func (i *instance) listens() {
-	i.hearing = i.s.record.listens(i.hearing, fmt.Sprintf("instance %d since %v", i.number, i.s.w.now), i.s.data)
 }
 
 // present reports whether the member stands in line at this instance: what instances tell each
@@ -176,7 +167,6 @@ func (i *instance) look() {
 // hear takes an event, from itself or another.
 func (i *instance) hear(e leadership.Event) {
 	i.s.truth.heard(e, i.s.data.row(e.Election).events)
-	i.s.record.heard(i.hearing, e)
 	i.newest[e.Election] = max(i.newest[e.Election], e.Revision)
 	i.shown[e.Election] = max(i.shown[e.Election], e.Revision)
 	if q, ok := i.lines[e.Election]; i.view.Heard(e, i.now()) && ok {
@@ -188,11 +178,6 @@ func (i *instance) hear(e leadership.Event) {
 // setLive sets whether the instance hears all events.
 func (i *instance) setLive(live bool) {
 	i.view.SetLive(live, i.now())
-	if live {
-		i.listens()
-	} else {
-		i.s.record.ends(i.hearing)
-	}
 	for _, e := range i.s.names {
 		if q, ok := i.lines[e]; ok {
 			q.drive()

@@ -8,7 +8,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/fence"
-	"regent/test/checker"
 )
 
 // simulation is one run.
@@ -55,7 +54,7 @@ func Run(c Config) Result {
 	s.close()
 	for _, a := range s.agents {
 		a.ceases()
-		a.wants(false)
+		a.willing = false
 		a.life++
 	}
 	s.closed = true
@@ -78,7 +77,7 @@ func newSimulation(c Config) *simulation {
 	w := newTimeline(c.Seed, c.Log)
 	s := &simulation{w: w, plan: w.draw(), places: make(map[leadership.Election]*place)}
 	if c.Record {
-		s.record = &record{w: w, wait: s.plan.wait, skewed: s.plan.faults.storeLeaps, bus: checker.Consumer{Name: "the topic"}}
+		s.record = &record{w: w, wait: s.plan.wait, skewed: s.plan.faults.storeLeaps}
 		s.plan.faults.doubled = 0
 	}
 	ordered := s.plan.faults.people || s.plan.policy != (leadership.TermPolicy{})
@@ -165,9 +164,8 @@ func (s *simulation) place(e leadership.Election) *place {
 }
 
 // write lets a write in, or not.
-func (p *place) write(who string, w fence.Mark) {
+func (p *place) write(w fence.Mark) {
 	mark, err := p.mark.Admit(w)
-	p.s.record.write(who, w, p.newest, err == nil)
 	if err != nil {
 		p.s.figures.Refused++
 		return

@@ -86,7 +86,7 @@ func (d *data) write(e leadership.Election, ch leadership.Change, decided time.T
 		event.At = at
 		r.events = append(r.events, event)
 	}
-	d.record.committed(ch, d.truth.reign(e).end, at)
+	d.record.committed(ch)
 	d.truth.committed(before, ch, decided, at)
 	return leadership.Snapshot{Record: ch.Record, Now: at, Guard: d.guard()}
 }

@@ -143,7 +143,7 @@ func (a *agent) yields() {
 	}
 	a.s.w.tell("%s: %s yields", a.election, a.name)
 	a.ceases()
-	a.wants(false)
+	a.willing = false
 	a.failed = 0
 	a.yield()
 }

@@ -176,9 +176,7 @@ func (p *pair) acquire(s *server, who *agent, wait time.Duration) (change, error
 		return change{}, err
 	}
 	who.token = g.Token
-	c := p.change(g.Revision, asked)
-	p.recorder.Heartbeat(checker.Heartbeat{Election: planner, Token: g.Token, Lease: leaseOfPair, Asked: asked, Answered: c.answered})
-	return c, nil
+	return p.change(g.Revision, asked), nil
 }
 
 func (p *pair) release(s *server, who *agent) (change, error) {

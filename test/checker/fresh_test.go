@@ -19,9 +19,13 @@ func world(readings ...checker.Reading) checker.Recording {
 		at := 10 * s * time.Duration(e.Revision)
 		r.Changes = append(r.Changes, checker.Change{Election: "planner", Revision: e.Revision, Asked: at, Answered: at + s})
 	}
-	r.Heartbeats = []checker.Heartbeat{
-		{Election: "planner", Token: 1, Lease: 8 * s, Asked: 10 * s, Answered: 11 * s},
-		{Election: "planner", Token: 1, Lease: 8 * s, Asked: 14 * s, Answered: 15 * s},
+	for _, c := range []checker.Call{
+		{Verb: checker.Acquire, Request: "r1", Asked: 10 * s, Answered: 11 * s},
+		{Verb: checker.Renew, Asked: 14 * s, Answered: 15 * s},
+	} {
+		c.Election, c.Candidate, c.Token = "planner", "ann", 1
+		c.Answer = &leadership.Lease{Election: "planner", Revision: 1, Token: 1, LeaseDuration: 8 * s, LastHeartbeat: begin, LeaseExpiration: begin.Add(8 * s)}
+		r.Calls = append(r.Calls, c)
 	}
 	return r
 }
@@ -113,7 +117,7 @@ func TestLostAnswerProvesNothing(t *testing.T) {
 	lost := func(x checker.Reading, more ...checker.Reading) checker.Recording {
 		r := world(append(more, x)...)
 		r.Changes[2].Answered = checker.Forever
-		r.Heartbeats[1].Answered = checker.Forever
+		r.Calls[1].Answered, r.Calls[1].Code, r.Calls[1].Answer = checker.Forever, leadership.OutcomeUnknown, nil
 		return r
 	}
 	if report := checker.BS(lost(shown(2, 40*s)), 0); report.Err() != nil {

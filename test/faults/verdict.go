@@ -84,13 +84,13 @@ func (s *session) examine(t truth) (f findings) {
 		}
 	}
 	f.truth, f.recording, f.failures = t, s.notes.recording(t.History), s.notes.failures
-	if s.otherBoot() {
-		f.recording.Heartbeats = append(f.recording.Heartbeats, s.renewals(f.recording)...)
-	}
 	f.recording.Faults = append(f.recording.Faults, s.lateRenewals(f.recording)...)
-	f.verdict = slices.DeleteFunc(s.check(f.recording), func(n checker.Named) bool {
-		return n.Name == "Linear" && s.otherBoot()
-	})
+	f.verdict = s.check(f.recording)
+	for i, n := range f.verdict {
+		if s.otherBoot() {
+			f.verdict[i].Violations = slices.DeleteFunc(n.Violations, func(v checker.Violation) bool { return n.Name == "Linear" || v.Kind == checker.Overdue })
+		}
+	}
 	f.result = resultOf(s.plan, f.recording)
 	f.result.Late, f.excused = s.excuses.Made(), s.excuses.Err()
 	return f
@@ -100,19 +100,6 @@ func (s *session) examine(t truth) (f findings) {
 // of calls does not show.
 func (s *session) otherBoot() bool {
 	return s.plan.Store == File && slices.ContainsFunc(s.plan.Faults, func(f Fault) bool { return f.Kind == OtherBoot })
-}
-
-// renewals are those: of any token, at some time before the server was there again.
-func (s *session) renewals(r checker.Recording) (all []checker.Heartbeat) {
-	for _, f := range s.plan.Faults {
-		i := slices.IndexFunc(r.Faults, func(done checker.Fault) bool { return f.Kind == OtherBoot && done.Name == f.what() })
-		for _, e := range r.History {
-			if i >= 0 && e.Type == leadership.EventAcquired {
-				all = append(all, checker.Heartbeat{Election: e.Election, Token: e.Token, Lease: s.plan.Lease, Answered: r.Faults[i].Until})
-			}
-		}
-	}
-	return all
 }
 
 // violation is nil if there is none.

@@ -230,31 +230,45 @@ func drop(r *checker.Recording, revision int) {
 
 func kindsOf(k ...checker.Kind) []checker.Kind { return k }
 
-// The rules make these events of the scripts, and these answers by which all checkers pass.
+// The rules make these events of the scripts, refuse these calls, and give answers by which all
+// checkers pass.
 func TestHistoriesAreWhatTheRulesSay(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		history func(testing.TB) checker.Recording
-		want    string
+		events  string
+		refused string // calls
 	}{
-		{fourTerms, "configured acquired expired acquired released acquired deleted recreated acquired"},
-		{unlocked, "acquired unlocked acquired"},
-		{elected, "configured acquired released acquired handingOver expired acquired"},
-		{counted, "configured acquired released acquired"},
-		{ordered, "configured acquired evicted assigned expired acquired paused deposed resumed acquired deposed acquired banned deleted recreated acquired released"},
-		{approved, "configured acquired approvalRequested approved approved epoch"},
-		{working, "configured acquired deposed acquired paused expired acquired"},
-		{handedOver, "configured acquired ready handingOver ready yielded released acquired ready handingOver ready yielded expired acquired"},
-		{underParent, "configured acquired configured acquired released"},
-		{parts, "configured acquired delegated delegated released configured acquired configured"},
+		{fourTerms, "configured acquired expired acquired released acquired deleted recreated acquired", "4 6 12 14 17"},
+		{unlocked, "acquired unlocked acquired", "2 5"},
+		{elected, "configured acquired released acquired handingOver expired acquired", "2 3 4 5 6 9 10 12 13 15"},
+		{counted, "configured acquired released acquired", "2 3 4 7 8"},
+		{
+			ordered, "configured acquired evicted assigned expired acquired paused deposed resumed " +
+				"acquired deposed acquired banned deleted recreated acquired released", "7 8 11 12 13 16 17 22 23",
+		},
+		{approved, "configured acquired approvalRequested approved approved epoch", "8 10 11"},
+		{working, "configured acquired deposed acquired paused expired acquired", "8 9 12"},
+		{handedOver, "configured acquired ready handingOver ready yielded released acquired ready handingOver ready yielded expired acquired", "3 6 8 12 13 14 20"},
+		{underParent, "configured acquired configured acquired released", "3 4 10 11"},
+		{parts, "configured acquired delegated delegated released configured acquired configured", "5 7 11 12"},
 	} {
 		r := c.history(t)
 		var got []string
 		for _, e := range r.History {
 			got = append(got, string(e.Type))
 		}
-		if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
+		var refused []string
+		for n, c := range r.Calls {
+			if c.Code != "" {
+				refused = append(refused, fmt.Sprint(n+1))
+			}
+		}
+		if diff := cmp.Diff(c.events, strings.Join(got, " ")); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(c.refused, strings.Join(refused, " ")); diff != "" {
+			t.Errorf("refused calls (-want +got):\n%s", diff)
 		}
 		if err := checker.All(r, 10*ms, 0).Err(); err != nil {
 			t.Error(err)

@@ -27,7 +27,7 @@ func takeOvers() ([]Entrant, []Pair) {
 func (s *spanner) killed(ctx context.Context) (Contest, error) {
 	entrants, pairs := takeOvers()
 	return s.takeOver(ctx, Contest{
-		ID: killedID, Title: "Take-over when the leader is killed", Entrants: entrants, Pairs: pairs,
+		Title: "Take-over when the leader is killed", Entrants: entrants, Pairs: pairs,
 		About: "A process leads and another one waits, at least two leases long. The leader is killed (SIGKILL) at a random moment of its lease. A sample is from " +
 			"the kill to when the waiting process learns that it leads. spindle lets the next one in when the last heartbeat is older than the duration and a second, " +
 			"and each process looks once in a duration.",
@@ -37,7 +37,7 @@ func (s *spanner) killed(ctx context.Context) (Contest, error) {
 func (s *spanner) released(ctx context.Context) (Contest, error) {
 	entrants, pairs := takeOvers()
 	return s.takeOver(ctx, Contest{
-		ID: releasedID, Title: "Take-over when the leader releases", Entrants: entrants, Pairs: pairs,
+		Title: "Take-over when the leader releases", Entrants: entrants, Pairs: pairs,
 		About: "The same, but the leader gives up at that moment, and its process lives on. Regent's calls `Resign`. spindle has no call that releases: its documented way, " +
 			"also that of its `Unlock`, is to cancel the context of `Run`, which writes nothing, so the next one waits until the heartbeat is too old.",
 	}, func(ctx context.Context, leader *contender.Process) (time.Duration, error) {
@@ -54,7 +54,7 @@ const (
 // takeOver is a contest in which so many leaders end, each in a process of its own, and as many
 // processes wait for one of them each.
 func (s *spanner) takeOver(ctx context.Context, c Contest, end func(context.Context, *contender.Process) (time.Duration, error)) (Contest, error) {
-	c.Of, c.Kind, c.Other = "s leases", Few, spindleName
+	c.Of, c.Kind, c.Other = "s leases", Few, "spindle"
 	for _, lease := range s.Leases {
 		c.Rows = append(c.Rows, Row{Size: seconds(lease), Samples: make([][]Sample, len(c.Entrants))})
 	}
@@ -73,7 +73,7 @@ func (s *spanner) takeOver(ctx context.Context, c Contest, end func(context.Cont
 				return c, err
 			}
 		}
-		fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, s.TakeOverRounds, c.ID)
+		fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, s.TakeOverRounds, c.Title)
 	}
 	return c, nil
 }
@@ -85,7 +85,7 @@ func (s *spanner) endAll(ctx context.Context, c Contest, of side, events []conte
 	begin, each := time.Now(), s.TakeOvers
 	took, early := make([][]time.Duration, len(s.Leases)*each), make([]int, len(s.Leases)*each)
 	err := load.Each(len(took), len(took), func(i int) error {
-		place, err := of(ctx, s.host)
+		place, err := of(ctx)
 		if err != nil {
 			return err
 		}

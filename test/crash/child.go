@@ -19,7 +19,6 @@ const (
 	partWriter  = "crash-writer"
 	partImages  = "crash-images"
 	partEndings = "crash-endings"
-	partFull    = "crash-full"
 )
 
 // childVariable is set in the environment of a part, so that a program that forgets to call Main
@@ -40,8 +39,6 @@ func Main(args []string) (code int, played bool) {
 		err = runPart(args[2], checkImages)
 	case partEndings:
 		err = runPart(args[2], checkEndings)
-	case partFull:
-		err = runPart(args[2], fillDisk)
 	default:
 		return 0, false
 	}
@@ -94,9 +91,6 @@ func listen(ctx context.Context, part string, what any, hear func(line []byte) e
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = environment()
 	cmd.Stderr = &stderr
-	if part == partFull {
-		cmd.SysProcAttr = ownMounts()
-	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err

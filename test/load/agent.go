@@ -44,8 +44,6 @@ func (m *members) wait(i int, asked func()) error {
 		m.move(i, &state, "waits")
 		if first {
 			asked()
-		} else {
-			m.repeat()
 		}
 		status, answer, err := s.receive()
 		switch {

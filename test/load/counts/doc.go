@@ -30,5 +30,4 @@
 //	Ballots      what a change of leader by a ballot costs over several instances
 //	Readers      what readers from the cache cost for an hour, on a simulated clock
 //	Together     what a renewal costs while other leaders at the same instance renew too
-//	Rivals       what others need for the same, according to their source
 package main

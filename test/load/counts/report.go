@@ -48,7 +48,7 @@ type report struct{ f, s Found }
 func (r report) data() map[string]any {
 	handOver := func(f Found) Cost { return f.operation(releaseName).plus(f.operation(vacantName)) }
 	return map[string]any{
-		"Beats": beatsAnHour, "Looks": looksAnHour,
+		"Beats": beatsAnHour, "Looks": looksAnHour, "Waits": waitsAnHour,
 		"Early":           fmt.Sprintf("%.0f", float64(beatsAnHour)/0.9),
 		"Hours":           r.hours(),
 		"HandOver":        r.both(handOver),
@@ -58,8 +58,6 @@ func (r report) data() map[string]any {
 		"Spanner":         OperationsTable(r.s.Kind, r.s.Operations),
 		"Ballots":         BallotsTable(r.f.Kind, r.f.Ballots) + "\n" + BallotsTable(r.s.Kind, r.s.Ballots),
 		"Together":        r.together(),
-		"Rivals":          r.rivals(),
-		"Reasons":         reasons(),
 	}
 }
 
@@ -114,25 +112,4 @@ func (r report) together() string {
 		t.add(row...)
 	}
 	return t.String()
-}
-
-// rivals is the table of what others need.
-func (r report) rivals() string {
-	t := newTable("", "lease", "a leader, calls", "of these durable writes", "a waiting candidate, calls")
-	leader := r.f.operation(renewalName).times(beatsAnHour)
-	t.add("Regent's calls of Firestore", "30 s", count(leader.RPCs()), count(leader.Written), count(0))
-	t.add("calls of Regent by its clients", "30 s", count(beatsAnHour), "", count(waitsAnHour))
-	for _, rival := range Rivals() {
-		t.add(rival.Name, rival.Lease, count(rival.Leading), count(rival.Writes), count(rival.Waiting))
-	}
-	return t.String()
-}
-
-// reasons says why others need what they need, and where that is written.
-func reasons() string {
-	var text strings.Builder
-	for _, r := range Rivals() {
-		fmt.Fprintf(&text, "- **%s.** %s Source: %s.\n", r.Name, r.Why, r.Source)
-	}
-	return text.String()
 }

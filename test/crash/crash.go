@@ -98,7 +98,7 @@ func (c Config) images(ctx context.Context, r *Result, dir string) error {
 	if err := os.MkdirAll(files, 0o700); err != nil {
 		return err
 	}
-	log, err := record(ctx, files, script{Seed: c.Seed, Callers: 4, Calls: 20}, faults{})
+	log, err := record(ctx, files, script{Seed: c.Seed, Callers: 4, Calls: 20})
 	if errors.Is(err, errNoTrace) {
 		return errors.Join(err, errors.ErrUnsupported)
 	}

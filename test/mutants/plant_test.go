@@ -58,4 +58,3 @@ func TestEveryPropertyHasABug(t *testing.T) {
 		}
 	}
 }
-

@@ -43,30 +43,6 @@ func (r Result) Goals() (all []Judged) {
 	return all
 }
 
-// Missed is a goal that was not reached, at one or more sizes for the same reason.
-type Missed struct {
-	Name   string
-	Where  []string
-	Reason string // "" if none is written down
-}
-
-// Missed returns the goals that were not reached, and why.
-func (r Result) Missed() (all []Missed) {
-	for _, line := range r.Goals() {
-		for _, v := range line.Verdicts {
-			last := len(all) - 1
-			switch {
-			case v.Met:
-			case last >= 0 && all[last].Name == line.Name && all[last].Reason == v.Reason:
-				all[last].Where = append(all[last].Where, v.Where)
-			default:
-				all = append(all, Missed{line.Name, []string{v.Where}, v.Reason})
-			}
-		}
-	}
-	return all
-}
-
 func (c Contest) judge(p Pair, g Goal) Verdict {
 	row := c.Rows[slices.IndexFunc(c.Rows, func(r Row) bool { return r.Size == g.Size })]
 	v := Verdict{Where: row.Name(c.Of), Ratio: c.compare(p, row).Ratio}

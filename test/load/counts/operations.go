@@ -27,8 +27,7 @@ const (
 )
 
 // Operations does each thing that Regent does, one after the other, and returns what each cost. It
-// takes a quarter of a minute, because two leases must run out, and many must come to be renewed
-// together.
+// takes some seconds, because two leases must run out.
 func Operations(ctx context.Context, p Place) ([]Operation, error) {
 	h, err := p.Open(ctx)
 	if err != nil {
@@ -42,7 +41,7 @@ func Operations(ctx context.Context, p Place) ([]Operation, error) {
 	s := &script{ctx: ctx, place: p, handle: h, inst: inst, service: leadership.New(h), ann: newAgent("ann"), bob: newAgent("bob")}
 	for _, act := range []func() error{
 		s.lead, s.batch, s.read, s.handOver, s.runOut, s.reports, s.people, s.candidacies,
-		s.successions, s.checkpoints, s.journals, s.hierarchy, s.announce, s.process, s.kubernetes,
+		s.successions, s.checkpoints, s.journals, s.hierarchy, s.announce, s.kubernetes,
 	} {
 		if err := act(); err != nil {
 			return nil, err

@@ -88,7 +88,7 @@ func (r report) hours() string {
 		}
 	}
 	each("100 leaders, renewed in one batch", batchName, beatsAnHour)
-	each("a process that leads 100 elections with the Go SDK", processName, beatsAnHour)
+	each("a process that leads 100 elections with the Go SDK", batchName, beatsAnHour)
 	t.add("waiting candidates and watchers, however many, while nothing changes", "0", "0", "0", "0", "0", "0") // see TestACrowdCostsTheStoreNothingWhileItWaits
 	add(fmt.Sprintf("%d readers of one election from the cache, together, at one instance", readers), func(f Found) Cost { return f.Readers })
 	each("at most: an election with waiting candidates at another instance than the one that renews it", refusedName, attemptsAnHour)

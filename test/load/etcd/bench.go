@@ -50,10 +50,10 @@ func measure(ctx context.Context, p plan) (found Result, err error) {
 		return found, err
 	}
 	defer os.RemoveAll(b.dir)
-	if disk, err := fileSystem(b.dir); err != nil || disk == inMemory {
+	if disk, err := fileSystem(ctx, b.dir); err != nil || disk == inMemory {
 		return found, errors.Join(err, errors.New("the data would be in memory, where nothing is durable; choose a folder on a disk with TMPDIR"))
 	}
-	if err := b.build(ctx); err != nil {
+	if b.binary, err = build(ctx, "../../..", "./cmd/regent", b.dir); err != nil {
 		return found, err
 	}
 	found.Facts = Facts{Mode: p.Mode, Rounds: p.Rounds, Long: p.Long}
@@ -66,15 +66,6 @@ func measure(ctx context.Context, p plan) (found Result, err error) {
 	found.Spanner, err = b.besideSpindle(ctx, os.Getenv(emulatorVariable))
 	found.Facts.Took = time.Since(begin)
 	return found, err
-}
-
-// build builds the program that is shipped.
-func (b *bench) build(ctx context.Context) error {
-	root, err := rootFolder(ctx)
-	if err == nil {
-		b.binary, err = build(ctx, root, "./cmd/regent", b.dir)
-	}
-	return err
 }
 
 func (b *bench) besideEtcd(ctx context.Context) (all []Contest, err error) {

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 	"syscall"
 )
 
@@ -67,15 +66,6 @@ func run(ctx context.Context, args []string) error {
 	report, err := found.report()
 	fmt.Print(report)
 	return err
-}
-
-// rootFolder is the folder of the module that is measured.
-func rootFolder(ctx context.Context) (string, error) {
-	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "regent").Output()
-	if err != nil {
-		return "", fmt.Errorf("go list: %w", err)
-	}
-	return strings.TrimSpace(string(root)), nil
 }
 
 // build builds a command of the module in that folder, puts it into dir, and returns its path.

@@ -28,9 +28,6 @@ type server struct {
 	tail []string   // the last lines of its log
 }
 
-// startTimeout is how long a server may take until it serves.
-const startTimeout = 30 * time.Second
-
 // serving is the message with which a server logs that it serves, as JSON with its address.
 const serving = "serving"
 
@@ -57,13 +54,10 @@ func serve(ctx context.Context, name string, cmd *exec.Cmd, env ...string) (*ser
 		return s, nil
 	case <-s.gone:
 		return nil, fmt.Errorf("%s has ended: %s", name, s.log())
-	case <-time.After(startTimeout):
-		err = fmt.Errorf("does not serve within %v", startTimeout)
 	case <-ctx.Done():
-		err = ctx.Err()
+		s.stop()
+		return nil, fmt.Errorf("%s: %w: %s", name, ctx.Err(), s.log())
 	}
-	s.stop()
-	return nil, fmt.Errorf("%s: %w: %s", name, err, s.log())
 }
 
 // environ is this process's environment without what would change how a server behaves.

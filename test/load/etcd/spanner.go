@@ -156,6 +156,5 @@ func runCampaign(ctx context.Context, text string) error {
 		return err
 	}
 	contender.Report(contender.Leads)
-	contender.Report(contender.Told)
 	return contender.Obey(func() error { return lease.Resign(ctx) })
 }

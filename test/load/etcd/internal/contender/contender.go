@@ -24,7 +24,6 @@ type Event string
 // The events.
 const (
 	Leads     Event = "leads"     // it has found out that it holds the lock
-	Told      Event = "told"      // its library has called back to say so
 	Releasing Event = "releasing" // it begins to release the lock
 )
 
@@ -62,7 +61,7 @@ type Process struct {
 // Start starts the process.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, gone: make(chan struct{}), news: make(map[Event]chan time.Duration)}
-	for _, e := range []Event{Leads, Told, Releasing} {
+	for _, e := range []Event{Leads, Releasing} {
 		p.news[e] = make(chan time.Duration, 1)
 	}
 	cmd.Stderr = &p.stderr

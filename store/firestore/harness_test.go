@@ -32,7 +32,7 @@ func TestStoreOnANamedDatabase(t *testing.T) { storetest.RunStore(t, freshNamed)
 
 func BenchmarkFirestore(b *testing.B) { storetest.Bench(b, fresh) }
 
-func BenchmarkAppendsBesideRenewals(b *testing.B) { storetest.BenchAppendsBesideRenewals(b, fresh) }
+func BenchmarkFirestoreJournal(b *testing.B) { storetest.BenchJournal(b, fresh) }
 
 // fresh is a backing on the default database of an unused project of the emulator.
 func fresh(tb testing.TB) storetest.Backing {

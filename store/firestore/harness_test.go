@@ -22,13 +22,11 @@ import (
 
 func TestStore(t *testing.T) { storetest.RunStore(t, fresh) }
 
-func TestProtocol(t *testing.T) { storetest.RunProtocol(t, fresh) }
+func TestProtocol(t *testing.T) { storetest.RunProtocol(t, freshNamed) }
 
 func TestProtocolOverHTTP(t *testing.T) { storetest.RunProtocolOverHTTP(t, fresh) }
 
 func TestJournal(t *testing.T) { storetest.RunJournal(t, fresh) }
-
-func TestStoreOnANamedDatabase(t *testing.T) { storetest.RunStore(t, freshNamed) }
 
 func BenchmarkFirestore(b *testing.B) { storetest.Bench(b, fresh) }
 

@@ -151,18 +151,6 @@ func TestALeaseThatRunsOutIsLookedAfterOnceAndSoon(t *testing.T) {
 	}
 }
 
-func TestAClockThatRunsFastByTheAllowedDriftDoesNotLookTooEarly(t *testing.T) {
-	withLookout(t, func(t *testing.T, w *lookout) {
-		w.Learn(leaseOf(1, 24*time.Hour))
-		w.leap(86 * time.Second) // 0.1 % of a day
-		if looks := w.after(24 * time.Hour); len(looks) > 0 {
-			t.Errorf("looked at %v, when the lease had not ended yet", looks)
-		}
-		w.after(time.Minute)
-		w.wantLooks(24 * time.Hour)
-	})
-}
-
 func TestALeaseThatIsDoneWithIsNotLookedAfter(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*lookout){
@@ -204,55 +192,6 @@ func TestALeaseThatGoesOnIsLookedAfter(t *testing.T) {
 				happens(w)
 				w.after(2 * time.Hour)
 				w.wantLooks(30 * time.Second)
-			})
-		})
-	}
-}
-
-func TestALateReplyDoesNotBringTheEndNearer(t *testing.T) {
-	withLookout(t, func(_ *testing.T, w *lookout) {
-		w.Learn(leaseOf(5, 30*time.Second))
-		time.Sleep(10 * time.Second)
-		w.Learn(leaseOf(5, 30*time.Second))
-		w.Learn(leaseOf(5, 25*time.Second))
-		w.after(time.Hour)
-		w.wantLooks(40 * time.Second)
-	})
-}
-
-func TestAStoreThatDoesNotAnswerIsAskedAgain(t *testing.T) {
-	t.Parallel()
-	for name, answer := range map[string]struct {
-		lease leadership.Lease
-		err   error
-	}{
-		"unavailable":                   {err: fmt.Errorf("test: %w", leadership.StoreUnavailable)},
-		"unknown":                       {err: fmt.Errorf("test: %w", leadership.OutcomeUnknown)},
-		"over, and not yet to be taken": {lease: overSince(1)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			withLookout(t, func(t *testing.T, w *lookout) {
-				failures := 3
-				w.answers(func(context.Context) (leadership.Lease, error) {
-					if failures--; failures < 0 {
-						return overSince(2), nil
-					}
-					return answer.lease, answer.err
-				})
-				w.Learn(leaseOf(1, 30*time.Second))
-				looks := w.after(time.Hour)
-				if len(looks) != 4 {
-					t.Fatalf("the store was asked at %v, want 4 looks", looks)
-				}
-				for i, pause := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
-					if got := looks[i+1] - looks[i]; got < pause || got > pause+nap {
-						t.Errorf("pause %d was %v, want %v", i, got, pause)
-					}
-				}
-				w.wantNothingKept()
-				if w.log.Len() > 0 {
-					t.Errorf("logged %s", w.log.String())
-				}
 			})
 		})
 	}
@@ -308,29 +247,6 @@ func TestFewLooksAreUnderWayAtOnce(t *testing.T) {
 			t.Errorf("looks done, and most at once (-want +got):\n%s", diff)
 		}
 		w.wantNothingKept()
-	})
-}
-
-func TestRunWaitsForTheLooksThatAreUnderWay(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		var ended bool
-		l := newHub(t, hub.Config{
-			Now: func() time.Duration { return time.Since(start) },
-			Store: stub{expire: func(ctx context.Context, _ leadership.Election) (leadership.Lease, error) {
-				<-ctx.Done()
-				time.Sleep(time.Second)
-				ended = true
-				return leadership.Lease{}, leadership.OutcomeUnknown
-			}},
-		})
-		l.Learn(leaseOf(1, 59*time.Second), view.Committed, 0)
-		if l.Run(ctx); !ended {
-			t.Error("Run returned before the look had ended")
-		}
 	})
 }
 

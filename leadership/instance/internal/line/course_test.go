@@ -81,7 +81,7 @@ func (c *course) led(after leadership.Token, within time.Duration) bool {
 // Whatever comes and goes during a ballot, one leads soon after it, and the store is not asked
 // again and again.
 func TestABallotEndsWhateverComesAndGoes(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(20) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			in(t, func(t *testing.T, w *cluster) {
 				c := &course{cluster: w, random: rand.New(rand.NewPCG(seed, 16))}
@@ -144,7 +144,7 @@ func (c *course) run(t *testing.T) {
 // Of all that wait when nobody leads any more, at whatever instance, the best leads.
 func TestTheBestOfAllThatWaitLeadsByAnyStrategy(t *testing.T) {
 	for _, s := range leadership.Strategies() {
-		for seed := range uint64(8) {
+		for seed := range uint64(4) {
 			t.Run(fmt.Sprint(s, " seed=", seed), func(t *testing.T) {
 				in(t, func(t *testing.T, w *cluster) {
 					c := &course{cluster: w, random: rand.New(rand.NewPCG(seed, 17)), policy: leadership.BallotPolicy{Strategy: s, Window: window}}

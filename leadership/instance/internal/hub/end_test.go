@@ -274,3 +274,26 @@ func TestAfterASuspensionTheLeasesThatEndedMeanwhileAreLookedAfter(t *testing.T)
 		}
 	})
 }
+
+func TestRunWaitsForTheLooksThatAreUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var ended bool
+		l := newHub(t, hub.Config{
+			Now: func() time.Duration { return time.Since(start) },
+			Store: stub{expire: func(ctx context.Context, _ leadership.Election) (leadership.Lease, error) {
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				ended = true
+				return leadership.Lease{}, leadership.OutcomeUnknown
+			}},
+		})
+		l.Learn(leaseOf(1, 59*time.Second), view.Committed, 0)
+		if l.Run(ctx); !ended {
+			t.Error("Run returned before the look had ended")
+		}
+	})
+}

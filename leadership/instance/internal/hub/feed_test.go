@@ -301,3 +301,21 @@ func TestClosingTheHubEndsAllFeeds(t *testing.T) {
 		}
 	})
 }
+
+func TestALookThatFailsIsMadeAgain(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		f := w.follows(h, "", fromNow)
+		w.change(jobs, 1)
+		h.set(away, nil)
+		h.SetLive(true)
+		time.Sleep(3 * poll)
+		f.wants("while the store is away")
+		if _, since, _ := h.reads(); since > 5 {
+			t.Errorf("the store was asked %d times in three polls", since)
+		}
+		h.set(nil, nil)
+		time.Sleep(poll)
+		f.wants("once it is there", "jobs 1")
+	})
+}

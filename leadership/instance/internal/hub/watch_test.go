@@ -258,3 +258,22 @@ func TestClosingTheHubEndsAllThatWait(t *testing.T) {
 		}
 	})
 }
+
+func TestAnErrorOfTheStoreIsPassedOnAndNothingIsLost(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		w.change(jobs, 2)
+		h.set(away, nil)
+		watch := h.Watch(jobs, 0)
+		defer watch.Close()
+		for range 3 {
+			if events, err := watch.Next(t.Context()); !errors.Is(err, errStore) || len(events) > 0 {
+				t.Errorf("got %v, %v; want the store's error", events, err)
+			}
+		}
+		h.set(nil, nil)
+		if events, err := watch.Next(t.Context()); err != nil || len(events) != 2 || watch.After() != 2 {
+			t.Errorf("got %v, %v, and after it %d; want two events", events, err, watch.After())
+		}
+	})
+}

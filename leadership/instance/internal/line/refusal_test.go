@@ -33,6 +33,15 @@ func TestAWaitThatIsOverIsRefusedForTheReasonThatCounts(t *testing.T) {
 			i.releases(i.leads("ann"))
 			return briefly(attends("wit"))
 		}, 0},
+		leadership.ReasonLockDelay: {func(i *instance) leadership.AcquireRequest {
+			i.locks(time.Hour)
+			i.leads("ann")
+			time.Sleep(lease + time.Second)
+			if _, err := i.Expire(i.Context(), jobs); err != nil {
+				i.Fatal(err)
+			}
+			return briefly(request("bob"))
+		}, 0},
 		leadership.ReasonBallot: {func(i *instance) leadership.AcquireRequest {
 			i.elects(byPriority)
 			return briefly(rated("bob", 9))
@@ -46,7 +55,7 @@ func TestAWaitThatIsOverIsRefusedForTheReasonThatCounts(t *testing.T) {
 		t.Run(string(reason), func(t *testing.T) {
 			alone(t, func(t *testing.T, i *instance) {
 				refusal := i.waits(c.ask(i)).refused(leadership.LeaseHeld)
-				if cause := refusal.Cause; refusal.Reason != reason || cause == nil || cause.Code != reason {
+				if cause := refusal.Cause; refusal.Reason != reason || cause != nil && cause.Code != reason || c.left != 0 && cause == nil {
 					t.Fatalf("got %+v because of %+v, want %s", refusal, cause, reason)
 				}
 				if c.left != 0 && (refusal.Cause.Left != c.left || refusal.RetryAfter != c.left) {

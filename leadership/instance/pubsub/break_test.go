@@ -6,33 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"regent/leadership/instance/pubsub"
 )
-
-func TestAClosedConnectionIsNoticedAtOnceAndWhatComesAfterItIsHeard(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *service) {
-		p := newProxy(t, s.addr)
-		l := listenLive(t, s.open(t, throughProxy(p), func(c *pubsub.Config) { c.Probe = 10 * time.Second }))
-		began := time.Now()
-		p.cut()
-		l.awaitLives(t, true, false)
-		if took := time.Since(began); took > soon {
-			t.Errorf("it was noticed after %v", took)
-		}
-		publish(t, s.open(t), history("reports", 1, 20)) // are not heard
-		p.heal()
-		l.awaitLives(t, true, false, true)
-		after := history("reports", 21, 40)
-		publish(t, s.open(t), after)
-		if diff := cmp.Diff(after, firsts(l.awaitEvents(t, after), "reports")); diff != "" {
-			t.Errorf("first deliveries (-want +got):\n%s", diff)
-		}
-	})
-}
 
 func TestAStreamThatEndsAsAMatterOfRoutineIsOpenedAgain(t *testing.T) {
 	t.Parallel()

@@ -183,10 +183,9 @@ func TestWithoutATopicRunWaitsForOneAndSaysSoOnce(t *testing.T) {
 
 func TestAnEndWithoutTheServiceIsReportedInTime(t *testing.T) {
 	t.Parallel()
-	s := newFake(t)
-	p := newProxy(t, s.addr)
-	l := listenLive(t, s.open(t, throughProxy(p)))
-	p.swallow()
+	s, f := newFake(t), newFault()
+	l := listenLive(t, s.open(t, with(f)))
+	f.set("DeleteSubscription", hang)
 	began := time.Now()
 	err := l.stop()
 	if !errors.Is(err, context.DeadlineExceeded) {

@@ -308,12 +308,6 @@ func TestAMemberThatJoinsTheLineCompletesTheQuorumAtOnce(t *testing.T) {
 	})
 }
 
-// The detail of a grant's event, as far as the tests read it.
-type ballotResult struct {
-	Secret string
-	Bids   int
-}
-
 func TestStandingTellsWhoStandsInLine(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		all, _ := w.ballots(1, byPriority)
@@ -386,6 +380,41 @@ func TestACandidateThatComesBackThroughAnotherInstanceKeepsItsBid(t *testing.T) 
 		second.leads()
 		if took := second.ended.Sub(released); took > policy.Window+100*time.Millisecond {
 			t.Errorf("bob leads %v after the first bid, want the window", took)
+		}
+	})
+}
+
+func TestTheBestOfAllInstancesLeadsAfterTheWindow(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		all, ann := w.ballots(3, byPriority)
+		for n, i := range all {
+			i.waits(rated(leadership.CandidateID(fmt.Sprint("low-", n)), 0))
+		}
+		best := all[2].waits(rated("best", 9))
+		good := all[1].waits(rated("good", 5))
+		time.Sleep(2 * time.Second)
+		for _, i := range all {
+			i.called()
+		}
+		released := time.Now()
+		all[0].releases(ann)
+		best.leads()
+		if took := best.ended.Sub(released); took < window || took > window+20*time.Millisecond {
+			t.Errorf("the best leads %v after the release, want the window", took)
+		}
+		good.waiting("though it is second")
+		time.Sleep(window)
+		all[2].wants(2, "for a bid and a grant")
+		for _, i := range all[:2] {
+			if n := i.called(); n > 2 {
+				t.Errorf("the store was asked %d times, want once for a bid, and once if it was the best for a while", n)
+			}
+		}
+		time.Sleep(time.Second)
+		for _, i := range all {
+			if n := i.called(); n > 1 {
+				t.Errorf("the store was asked %d times to learn the end, want once", n)
+			}
 		}
 	})
 }

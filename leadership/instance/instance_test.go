@@ -27,7 +27,6 @@ func took(c *storetest.Counter) string {
 type bus struct {
 	mu   sync.Mutex // guards all below
 	cut  bool
-	mute bool // nothing can be published, and the instance does not notice that it hears nothing
 	ears map[*ear]struct{}
 }
 
@@ -41,7 +40,7 @@ var errCut = errors.New("the bus is cut")
 func (b *bus) Publish(_ context.Context, events []leadership.Event) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.cut || b.mute {
+	if b.cut {
 		return 0, errCut
 	}
 	for e := range b.ears {
@@ -82,8 +81,7 @@ type cluster struct {
 	ca, cb storetest.Counter
 	store  leadership.Store // not counted
 	keys   map[leadership.CandidateID]leadership.Key
-	kill   map[*instance.Instance]func() // ends an instance
-	lines  map[*instance.Instance]*line  // from an instance to the bus
+	lines  map[*instance.Instance]*line // from an instance to the bus
 }
 
 // line is how one instance reaches the bus.
@@ -109,14 +107,14 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	store := memory.New(memory.Config{})
 	c := &cluster{T: t, bus: &bus{ears: make(map[*ear]struct{})}, keys: make(map[leadership.CandidateID]leadership.Key), store: store}
-	c.kill, c.lines = make(map[*instance.Instance]func()), make(map[*instance.Instance]*line)
+	c.lines = make(map[*instance.Instance]*line)
 	c.a = c.start("a", &storetest.Fake{Store: store, Around: c.ca.Count})
 	c.b = c.start("b", &storetest.Fake{Store: store.Open(), Around: c.cb.Count})
 	synctest.Wait()
 	return c
 }
 
-// start starts an instance, which runs until the test or kill ends it.
+// start starts an instance, which runs until the test ends.
 func (c *cluster) start(name string, store leadership.Store) *instance.Instance {
 	c.Helper()
 	begin := time.Now()
@@ -125,7 +123,8 @@ func (c *cluster) start(name string, store leadership.Store) *instance.Instance 
 	if err != nil {
 		c.Fatal(err)
 	}
-	c.kill[i], c.lines[i] = runs(c.T, i), own
+	runs(c.T, i)
+	c.lines[i] = own
 	return i
 }
 

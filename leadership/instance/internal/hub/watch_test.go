@@ -277,3 +277,22 @@ func TestAnErrorOfTheStoreIsPassedOnAndNothingIsLost(t *testing.T) {
 		}
 	})
 }
+
+func TestWatchFromAFutureRevisionDelaysNoOther(t *testing.T) {
+	inCluster(t, func(_ *testing.T, w *cluster) {
+		const madeUp = 1000
+		h := w.hub(true)
+		w.change(jobs, 3)
+		readers := []*reader{w.watches(h, jobs, madeUp)}
+		synctest.Wait()
+		readers = append(readers, w.watches(h, jobs, 3))
+		synctest.Wait()
+		h.reads()
+		h.Publish(w.change(jobs, 1)...)
+		h.wants(w.t, 0, 0, "an event that follows")
+		h.Publish(w.change(jobs, madeUp)[madeUp-1])
+		for _, r := range readers {
+			r.wants("its own", revisionsOf(w.history(jobs, r.from))...)
+		}
+	})
+}

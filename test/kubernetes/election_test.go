@@ -107,67 +107,6 @@ func TestElectorsOfClientGoLeadOneAfterTheOther(t *testing.T) {
 	}
 }
 
-func TestATypedClientTakesOverOnlyWhenTheServerSaysSo(t *testing.T) {
-	t.Parallel()
-	leases := clientTo(t, serve(t, memory.New(memory.Config{})).URL).CoordinationV1().Leases("default")
-	holder, seconds := "ann", int32(30)
-	made, err := leases.Create(t.Context(), &coordination.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: "jobs", Labels: map[string]string{"app": "x"}},
-		Spec:       coordination.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := leases.Update(t.Context(), made, metav1.UpdateOptions{}); err != nil {
-		t.Errorf("renew: %v", err)
-	}
-	other := "bob"
-	made.Spec.HolderIdentity = &other
-	if _, err := leases.Update(t.Context(), made, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
-		t.Errorf("take over: %v, want a conflict", err)
-	}
-	if err := leases.Delete(t.Context(), "jobs", metav1.DeleteOptions{}); err != nil {
-		t.Errorf("delete: %v", err)
-	}
-	if _, err := leases.Get(t.Context(), "jobs", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("get: %v, want not found", err)
-	}
-}
-
-func TestAnInformerSeesWhatChanges(t *testing.T) {
-	t.Parallel()
-	url := serve(t, memory.New(memory.Config{})).URL
-	factory := informers.NewSharedInformerFactory(clientTo(t, url), 0)
-	informer := factory.Coordination().V1().Leases()
-	seen := make(chan string, 100)
-	tell := func(o any) { seen <- *o.(*coordination.Lease).Spec.HolderIdentity }
-	if _, err := informer.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, o any) { tell(o) }}); err != nil {
-		t.Fatal(err)
-	}
-	factory.Start(t.Context().Done())
-	if !cache.WaitForCacheSync(t.Context().Done(), informer.Informer().HasSynced) {
-		t.Fatal("it never synced")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		elect(ctx, t, url, "ann", func(ctx context.Context) { <-ctx.Done() })
-	}()
-	for _, want := range []string{"ann", ""} {
-		for got := "none"; got != want; {
-			select {
-			case got = <-seen:
-			case <-time.After(time.Minute):
-				t.Fatalf("the informer never saw the holder %q", want)
-			}
-		}
-		cancel() // which releases it
-	}
-	<-ended
-}
-
 func TestALeaderAndAnInformerGoOnOverARestartOfTheServer(t *testing.T) {
 	t.Parallel()
 	store := memory.New(memory.Config{})

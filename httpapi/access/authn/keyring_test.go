@@ -44,8 +44,6 @@ func TestKeysAreReadAgainBeforeTheyRunOut(t *testing.T) {
 	for maxAge, pause := range map[time.Duration]time.Duration{
 		time.Hour:           48 * time.Minute,
 		0:                   4 * time.Minute,
-		time.Second:         4 * time.Minute,
-		1000 * time.Hour:    19*time.Hour + 12*time.Minute,
 		2000000 * time.Hour: 19*time.Hour + 12*time.Minute,
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -185,7 +183,7 @@ func TestCallerDuringALookSharesIt(t *testing.T) {
 		claims := issuer.Claims(audience, ann)
 		claims["exp"] = time.Now().Add(100 * time.Hour).Unix()
 		madeUp := issuertest.SignWith(issuertest.Key{ID: "made-up", Private: shared()}, claims)
-		for n := range 40 { // who comes first is a matter of chance
+		for n := range 10 { // who comes first is a matter of chance
 			time.Sleep(48 * time.Minute)
 			o.Authenticate(with(madeUp))
 			wantAsked(t, issuer, n+2)
@@ -317,29 +315,6 @@ func TestCallersShareALookAndDoNotWaitForEver(t *testing.T) {
 		}
 		if n := issuer.Asked(issuertest.PathDiscovery); n != 1 {
 			t.Errorf("51 callers at once asked the issuer %d times", n)
-		}
-	})
-}
-
-func TestWithoutRunThereAreNoKeys(t *testing.T) {
-	bubble(t, func(t *testing.T, issuer *issuertest.Issuer) {
-		o := stopped(t, issuer)
-		began := time.Now()
-		wantUnavailable(t, o, with(issuer.Token(audience, ann)))
-		if took := time.Since(began); took != 5*time.Second {
-			t.Errorf("the caller waited for %v", took)
-		}
-	})
-}
-
-func TestRunEndsWhileItAsks(t *testing.T) {
-	bubble(t, func(t *testing.T, issuer *issuertest.Issuer) {
-		issuer.Break(hanging)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		began := time.Now()
-		if err := stopped(t, issuer).Run(ctx); err != nil || time.Since(began) != time.Second {
-			t.Errorf("Run: %v after %v", err, time.Since(began))
 		}
 	})
 }

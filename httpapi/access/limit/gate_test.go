@@ -79,11 +79,6 @@ func TestACallerThatExceedsItsRateIsRefusedUntilThereIsRoom(t *testing.T) {
 			_, err := s.Read(ctx, leadership.ReadRequest{})
 			return err
 		},
-		"census": func(s *instance.Guarded, ctx context.Context) error { _, err := s.Census(ctx, ""); return err },
-		"await": func(s *instance.Guarded, ctx context.Context) error {
-			_, _, err := s.Await(ctx, leadership.ReadRequest{}, 1)
-			return err
-		},
 		"watch as a member": func(s *instance.Guarded, ctx context.Context) error {
 			_, _, err := s.Watch(ctx, leadership.WatchRequest{Member: "ann"})
 			return err
@@ -93,10 +88,6 @@ func TestACallerThatExceedsItsRateIsRefusedUntilThereIsRoom(t *testing.T) {
 			if err == nil {
 				f.Close()
 			}
-			return err
-		},
-		"batch check": func(s *instance.Guarded, ctx context.Context) error {
-			_, err := s.BatchCheckTokens(ctx, []leadership.TokenCheck{{Election: "a"}})
 			return err
 		},
 	} {

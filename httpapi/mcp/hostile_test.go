@@ -50,6 +50,12 @@ func TestWrongArgumentsAreRefusedWithASentence(t *testing.T) {
 			{"journal_read", args{"election": "reports", "afterIndex": -1}, "afterIndex is an index, or 0"},
 			{"check_token", args{"election": "reports", "fencingToken": json.RawMessage("1e30")}, "integer"},
 			{"evict", args{"election": "reports", "fencingToken": 1, "ban": "0s", "reason": "x"}, "leave it out"},
+			{"stop_leading", args{"handle": handle, "reason": "two\nlines"}, "line"},
+			{"checkpoint_put", args{"handle": handle, "data": 1, "sha256": strings.Repeat("a", 64)}, "leave it out"},
+			{"evict", args{"election": "reports", "fencingToken": 0, "reason": "x"}, "who_leads has it"},
+			{"history", args{"election": "reports", "limit": 1001}, "from 1 to 1000"},
+			{"watch", args{"election": ""}, "needs a name"},
+			{"watch", args{"election": "reports", "afterRevision": -1}, "afterRevision is a revision, or 0"},
 			{"resume", args{"election": "reports"}, "reason is missing"},
 			{"approve", args{"election": "reports", "fencingToken": 1, "for": "0s", "reason": "x"}, "leave it out"},
 		} {

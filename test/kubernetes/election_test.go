@@ -86,7 +86,7 @@ func TestElectorsOfClientGoLeadOneAfterTheOther(t *testing.T) {
 	url := serve(t, store).URL
 	var leading, most atomic.Int32
 	for round, identity := range []string{"ann_1", "bob_2"} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithCancel(t.Context())
 		led := make(chan struct{})
 		elect(ctx, t, url, identity, func(ctx context.Context) {
 			defer close(led) // the elector does not wait for this function
@@ -135,15 +135,7 @@ func TestALeaderAndAnInformerGoOnOverARestartOfTheServer(t *testing.T) {
 	factory.Start(t.Context().Done())
 	expect := func(want string) {
 		t.Helper()
-		for {
-			select {
-			case got := <-seen:
-				if got == want {
-					return
-				}
-			case <-time.After(time.Minute):
-				t.Fatalf("the informer never saw %q", want)
-			}
+		for <-seen != want {
 		}
 	}
 	leases := clientTo(t, server.URL).CoordinationV1().Leases("default")
@@ -215,7 +207,7 @@ func TestAManagerOfControllerRuntimeLeadsByTheLinesOfTheReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
 		<-manager.Elected()
@@ -223,9 +215,6 @@ func TestAManagerOfControllerRuntimeLeadsByTheLinesOfTheReadme(t *testing.T) {
 	}()
 	if err := manager.Start(ctx); err != nil {
 		t.Errorf("the manager: %v", err)
-	}
-	if ctx.Err() != context.Canceled {
-		t.Error("it never led")
 	}
 	if s, err := store.Get(t.Context(), "k8s.default.my-operator"); err != nil || s.Record.Token != 1 || s.Record.LeaderID != "" {
 		t.Errorf("the election is %+v, %v; want it released after its first term", s, err)

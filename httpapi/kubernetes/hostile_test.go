@@ -260,26 +260,6 @@ func TestWhatStandsBeforeTheDoorRefusesAsAnAPIServerDoes(t *testing.T) {
 	}
 }
 
-func TestAMistakeInABodyIsToldWithoutNamesOfThisProgram(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.want(201, "POST", leases, claim("ann"))
-	for body, want := range map[string]string{
-		`[]`: "no object", `{"spec":3}`: "/spec", `{"spec":{"leaseDurationSeconds":"x"}}`: "/spec/leaseDurationSeconds", `{"spec":{"renewTime":"x"}}`: "/spec/renewTime",
-		`{"spec":{"leaseDurationSeconds":99999999999}}`: "99999999999", `{"metadata":{"labels":{"a":true}}}`: "/metadata/labels/a", `{"preconditions":7,"spec":7}`: "cannot be",
-	} {
-		for _, method := range []string{"PUT", "DELETE"} {
-			if method == "DELETE" && !strings.Contains(body, "preconditions") {
-				continue
-			}
-			message := f.want(400, method, one, body)["message"].(string)
-			if !strings.Contains(message, want) || strings.Contains(message, "kubernetes.") || strings.Contains(message, "struct") || strings.Contains(message, "strconv") || strings.Contains(message, "Go ") {
-				t.Errorf("%s %s: %s", method, body, message)
-			}
-		}
-	}
-}
-
 func TestAMethodThatIsNotAllowedIsAnsweredWithThoseThatAre(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

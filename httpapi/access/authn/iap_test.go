@@ -192,26 +192,6 @@ func TestABadAssertionIsRefusedWithAReason(t *testing.T) {
 	}
 }
 
-func TestTheKeysOfTheProxyAreFollowed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		proxy := issuertest.NewProxy(t)
-		i := asserting(t, proxy, &closed{})
-		old := proxy.Assertion(byRun, ann)
-		wantCaller(t, i, request(assertion, old), ann)
-		proxy.Rotate(0)
-		fresh := proxy.Assertion(byRun, ann)
-		wantUnauthenticated(t, i, request(assertion, fresh), "does not know the key") // it has just looked
-		time.Sleep(time.Minute)
-		wantCaller(t, i, request(assertion, fresh), ann)
-		wantUnauthenticated(t, i, request(assertion, old), "does not know the key") // it is no longer shown
-		synctest.Wait()
-		if n := proxy.Asked(); n < 2 || n > 3 {
-			t.Errorf("the keys were read %d times in a minute", n)
-		}
-	})
-}
-
 func TestWithoutTheKeysOfTheProxyNoPersonIsLetIn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authn/issuertest"
-	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/wire"
 )
@@ -275,27 +274,6 @@ func TestNoCallIsAnsweredBeforeTheFirstProbe(t *testing.T) {
 			})
 		})
 	}
-	t.Run("no answer", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			p, _ := started(t, &cloud{region: here, front: absent}, func(c *authn.PlatformConfig) {
-				silent := c.Transport
-				c.Transport = apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
-					if r.URL.Host == "metadata.google.internal" {
-						return silent.RoundTrip(r)
-					}
-					<-r.Context().Done()
-					return nil, r.Context().Err()
-				})
-			})
-			_, cut := tokens(issuer)
-			time.Sleep(9 * time.Second)
-			wantRefusal(t, p, with(cut), leadership.StoreUnavailable, "verifying")
-			time.Sleep(time.Second)
-			synctest.Wait()
-			wantCaller(t, p, with(cut), ann)
-		})
-	})
 }
 
 func TestARequiredProbeAnswersNoCallBeforeItsVerdict(t *testing.T) {

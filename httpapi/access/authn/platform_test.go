@@ -78,19 +78,6 @@ func TestPlatformBelievesWhatCloudRunHasChecked(t *testing.T) {
 	}
 }
 
-func TestGooglesTwoNamesAreOneIssuer(t *testing.T) {
-	t.Parallel()
-	issuer := newIssuer(t)
-	want := authn.Principal{Issuer: "https://accounts.google.com", Subject: "subject of " + ann, Email: ann}
-	for _, name := range []string{"accounts.google.com", "https://accounts.google.com"} {
-		claims := issuer.Claims(audience, ann)
-		claims["iss"] = name
-		if p, err := platform(t).Authenticate(with(issuertest.CutSignature(issuer.Sign(claims)))); p != want || err != nil {
-			t.Errorf("%+v, %v; want %+v", p, err, want)
-		}
-	}
-}
-
 func TestPlatformNeedsCloudRunAndAnAudience(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

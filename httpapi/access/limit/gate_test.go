@@ -112,22 +112,6 @@ func TestACallerThatExceedsItsRateIsRefusedUntilThereIsRoom(t *testing.T) {
 	}
 }
 
-func TestABatchCountsForAsManyAsItRenews(t *testing.T) {
-	bubble(t, limit.Limits{Renewals: 10}, func(t *testing.T, s *instance.Guarded) {
-		var batch []leadership.LeaseRequest
-		for i := range 15 {
-			batch = append(batch, leadership.LeaseRequest{Election: leadership.Election(fmt.Sprintf("e-%d", i))})
-		}
-		ann := by(t.Context(), "ann")
-		if _, err := s.BatchRenew(ann, batch); err != nil {
-			t.Fatal(err)
-		}
-		if after := wantLimited(t, "30 renewals", func() error { _, err := s.BatchRenew(ann, batch); return err }()); after != time.Second {
-			t.Errorf("there is room after %v", after)
-		}
-	})
-}
-
 func TestWaitingCandidatesAreLimited(t *testing.T) {
 	bubble(t, limit.Limits{Waiters: 2}, func(t *testing.T, s *instance.Guarded) {
 		ann := by(t.Context(), "ann")

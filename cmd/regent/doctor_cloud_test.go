@@ -4,44 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"regent/cmd/regent/internal/cloud"
 	"regent/leadership"
 	"regent/store/memory"
 )
-
-func TestDoctorSaysWhetherStrangersMayCallAService(t *testing.T) {
-	t.Parallel()
-	status := http.StatusForbidden
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "" {
-			t.Error("the call has a token")
-		}
-		w.WriteHeader(status)
-	}))
-	t.Cleanup(s.Close)
-	path := filepath.Join(t.TempDir(), "leases")
-	p := startProcess(t, "--store", "file:"+path) // creates the file
-	p.End(t, syscall.SIGTERM)
-	for _, c := range []struct {
-		status, code int
-		want         string
-	}{
-		{http.StatusForbidden, exitDone, "refused before it reaches Regent"},
-		{http.StatusNotFound, exitDone, "not checked"},
-		{http.StatusOK, exitOther, "strangers may call it"},
-	} {
-		status = c.status
-		if r := regent(t, nil, "doctor --store file:"+path+" --service "+s.URL).want(t, c.code); !strings.Contains(r.out, c.want) {
-			t.Errorf("no %q in\n%s", c.want, r.out)
-		}
-	}
-}
 
 func TestDoctorLooksAtAProject(t *testing.T) {
 	t.Parallel()
@@ -85,29 +55,6 @@ func TestDoctorLooksAtNoProjectOfAnEmulator(t *testing.T) {
 	x.examineProject(t.Context(), doctorSettings{store: "firestore:p", events: "projects/p/topics/regent", members: "projects/p/topics/members"}, &cloud.Client{Base: "http://127.0.0.1:1"}, env)
 	if len(x.rows) == 0 || x.failed != 0 || slices.ContainsFunc(x.rows, func(row []string) bool { return row[1] != string(cloud.Differs) }) {
 		t.Errorf("%q; want lines that say so alone", x.rows)
-	}
-}
-
-func TestDoctorRefusesWhatIsNoService(t *testing.T) {
-	t.Parallel()
-	// The store is refused, too, but the setting of a service on this machine is not.
-	if r := regent(t, []string{"REGENT_AUTH=none"}, "doctor --store memory:"); strings.Contains(r.err, "--auth") {
-		t.Errorf("doctor without --service: %s", r.err)
-	}
-	for args, want := range map[string]string{
-		"--members topic": "a topic is named projects/P/topics/T",
-		"--events projects/p/topics/one --members projects/p/topics/one": "give each its own",
-		"--service regent":                                      "is not projects/P/locations/L/services/S",
-		"--service http://example.com":                          "and not https://HOST",
-		"--service https://example.com/v1":                      "and not https://HOST",
-		"--service projects/p/services/regent":                  "is not projects/P/locations/L/services/S",
-		"--auth bogus":                                          "is not platform or oidc",
-		"--service https://example.com --auth none":             "is not platform or oidc",
-		"--service https://a.example.com,projects/p/services/s": `--service "projects/p/services/s"`,
-	} {
-		if r := regent(t, nil, "doctor --store memory: "+args).want(t, exitUsage); !strings.Contains(r.err, want) {
-			t.Errorf("%s: %q, want %q", args, r.err, want)
-		}
 	}
 }
 

@@ -15,11 +15,13 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"regent/httpapi/mcp"
+	"regent/leadership/wire"
 )
 
 // writeCertificate writes a certificate for 127.0.0.1 with its key, and returns it.
@@ -214,8 +216,8 @@ func TestServeSpeaksHTTPS(t *testing.T) {
 	p := startProcess(t, "--store", "memory:", "--tls-cert", files.cert, "--tls-key", files.key)
 	p.env = []string{"REGENT_SERVER=" + strings.Replace(p.URL, "http:", "https:", 1)}
 	regent(t, p.env, "list").want(t, exitUnreachable) // its certificate is unknown
-	calling := exec.CommandContext(t.Context(), os.Args[0], "acquire", "reports", "--candidate", "ann")
-	calling.Env = append(p.env, beRegent, "SSL_CERT_FILE="+files.cert)
+	calling := itself(t, "acquire", "reports", "--candidate", "ann")
+	calling.Env = append(append(calling.Env, p.env...), "SSL_CERT_FILE="+files.cert)
 	if out, err := calling.CombinedOutput(); err != nil {
 		t.Errorf("with SSL_CERT_FILE: %v: %s", err, out)
 	}
@@ -244,69 +246,33 @@ func TestReadersThatLeaveOverHTTP2DoNotHarmTheService(t *testing.T) {
 		leave()
 		response.Body.Close()
 	}
-	if got := statusOf(t, caller, server+"/health/ready"); got != http.StatusOK {
-		t.Errorf("status %d, want 200", got)
-	}
-}
-
-func statusOf(t *testing.T, caller *http.Client, url string) int {
-	t.Helper()
-	response, err := caller.Get(url)
-	if err != nil {
-		t.Fatal(err)
+	response, err := caller.Get(server + "/health/ready")
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%v, %v; want 200", response, err)
 	}
 	response.Body.Close()
-	return response.StatusCode
-}
-
-func TestAWrongStoreIsToldBeforeThePortIsBound(t *testing.T) {
-	t.Parallel()
-	taken := listen(t)
-	r := regent(t, nil, "serve --store redis: --listen "+taken.Addr().String()).want(t, exitUsage)
-	if !strings.Contains(r.err, "redis:") || strings.Contains(r.err, "in use") {
-		t.Errorf("%q: the port was bound first", r.err)
-	}
-}
-
-func TestNamesForTheServiceAreChecked(t *testing.T) {
-	t.Parallel()
-	for args, want := range map[string]string{
-		"--allow-host regent:8080": "without a port",
-		"--allow-host https://a":   "is not the name of a host",
-		"--allow-host *":           "is not the name of a host",
-		"--allow-host regent --auth oidc --auth-audience a --policy p": "has no effect with --auth oidc",
-	} {
-		if r := regent(t, nil, "serve --store memory: "+args).want(t, exitUsage); !strings.Contains(r.err, want) {
-			t.Errorf("%s: %q does not say %q", args, r.err, want)
-		}
-	}
 }
 
 func TestServeAnswersUnderLocalAndAllowedNamesOnly(t *testing.T) {
 	t.Parallel()
-	p := startProcess(t, "--store", "memory:", "--allow-host", "regent,proxy.corp.example", "--metrics-listen", "127.0.0.1:0")
-	server := p.URL
-	for host, want := range map[string]int{
-		"": http.StatusOK, "regent:8080": http.StatusOK, "proxy.corp.example": http.StatusOK,
-		"evil.test": http.StatusForbidden,
+	p := startProcess(t, "--store", "memory:", "--mcp", "--allow-host", "regent,proxy.test", "--metrics-listen", "127.0.0.1:0")
+	metrics := "http://" + p.Log.Await(t, "showing metrics")["address"].(string) + "/metrics"
+	for _, c := range []struct {
+		url, host string
+		want      int
+	}{
+		{p.URL + wire.PathElections, "", http.StatusOK},
+		{p.URL + wire.PathElections, "regent:8080", http.StatusOK},
+		{p.URL + wire.PathElections, "evil.test", http.StatusForbidden},
+		{p.URL + mcp.Path, "", http.StatusMethodNotAllowed},
+		{p.URL + mcp.Path, "proxy.test", http.StatusMethodNotAllowed},
+		{p.URL + mcp.Path, "evil.test", http.StatusForbidden},
+		{metrics, "", http.StatusOK},
+		{metrics, "localhost:9090", http.StatusOK},
+		{metrics, "evil.test:9090", http.StatusForbidden},
 	} {
-		if got := statusUnder(t, host, server+"/v1/elections"); got != want {
-			t.Errorf("Host %q: status %d, want %d", host, got, want)
-		}
-	}
-}
-
-func TestMetricsOnLoopbackAreShownUnderLocalNamesOnly(t *testing.T) {
-	t.Parallel()
-	served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {})
-	h := onlyFor(serviceSettings{access: accessSettings{auth: authNone}}.answers(), served)
-	server := &http.Server{Handler: h}
-	at := listen(t)
-	go server.Serve(at)
-	t.Cleanup(func() { server.Close() })
-	for host, want := range map[string]int{"": http.StatusOK, "localhost:9090": http.StatusOK, "evil.test:9090": http.StatusForbidden} {
-		if got := statusUnder(t, host, "http://"+at.Addr().String()+"/metrics"); got != want {
-			t.Errorf("Host %q: status %d, want %d", host, got, want)
+		if got := statusUnder(t, c.host, c.url); got != c.want {
+			t.Errorf("%s, Host %q: status %d, want %d", c.url, c.host, got, c.want)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"maps"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,8 +26,8 @@ func (openWriter) Close() error { return nil }
 // input.
 func modelOf(t *testing.T, env []string, more ...string) (m *sdk.ClientSession, cmd *exec.Cmd, endInput func() error) {
 	t.Helper()
-	cmd = exec.CommandContext(t.Context(), os.Args[0], append([]string{"mcp"}, more...)...)
-	cmd.Env, cmd.Stderr = append(env, beRegent, "HOME="+t.TempDir()), os.Stderr
+	cmd = itself(t, append([]string{"mcp"}, more...)...)
+	cmd.Env = append(cmd.Env, env...)
 	hears, says, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -172,35 +171,5 @@ func TestAModelLeadsOnOverARestartOfTheServer(t *testing.T) {
 	ask(t, m, "stop_leading", map[string]any{"handle": led["handle"]})
 	if r := regent(t, second.env, "history reports").want(t, exitDone); strings.Count(r.out, "\n") != 3 {
 		t.Errorf("the history has more than the grant and the release:\n%s", r.out)
-	}
-}
-
-func TestTheDoorForModelsIsClosedUnlessItIsAskedFor(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		flags []string
-		host  string
-		want  int
-	}{
-		{nil, "", http.StatusNotFound},
-		{[]string{"--mcp"}, "", http.StatusMethodNotAllowed},
-		{[]string{"--mcp"}, "evil.test", http.StatusForbidden},
-		{[]string{"--mcp", "--allow-host", "proxy.test"}, "proxy.test", http.StatusMethodNotAllowed},
-	} {
-		p := startProcess(t, append(c.flags, "--store", "memory:")...)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+mcp.Path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Host = c.host
-		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response.Body.Close()
-		if response.StatusCode != c.want {
-			t.Errorf("%v, Host %q: %s; want %d", c.flags, c.host, response.Status, c.want)
-		}
-		p.End(t, syscall.SIGTERM)
 	}
 }

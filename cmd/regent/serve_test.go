@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -39,40 +38,8 @@ func startProcess(t *testing.T, args ...string) *server {
 func itself(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = process.Environ(beRegent, "HOME="+t.TempDir())
+	cmd.Env = process.Environ(beRegent, "HOME="+t.TempDir(), "GOCOVERDIR="+t.TempDir())
 	return cmd
-}
-
-func TestALeaseSurvivesARestart(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "leases")
-	key := "REGENT_KEY=" + testKey(1)
-	p := startProcess(t, "--store", "file:"+path)
-	regent(t, append(p.env, key), "acquire reports --candidate agent-1 --lease 1h").want(t, exitDone)
-	regent(t, p.env, "acquire reports --candidate agent-2").want(t, exitHeld)
-	if state := p.End(t, syscall.SIGTERM); state.ExitCode() != exitDone {
-		t.Fatalf("after SIGTERM: %v", state)
-	}
-
-	p = startProcess(t, "--store", "file:"+path)
-	regent(t, p.env, "check reports --token 1").want(t, exitDone)
-	regent(t, p.env, "acquire reports --candidate agent-2").want(t, exitHeld)
-	regent(t, append(p.env, key), "renew reports --candidate agent-1 --token 1").want(t, exitDone)
-	if state := p.End(t, syscall.SIGINT); state.ExitCode() != exitDone {
-		t.Errorf("after SIGINT: %v", state)
-	}
-}
-
-func TestEveryCleanStopLogsItsLastLine(t *testing.T) {
-	t.Parallel()
-	const stops = 40
-	for range stops {
-		p := startProcess(t, "--store", "memory:")
-		if state := p.End(t, syscall.SIGTERM); state.ExitCode() != exitDone {
-			t.Fatalf("after SIGTERM: %v", state)
-		}
-		p.Log.Await(t, "stopping")
-	}
 }
 
 // tardy is a context that begins later what is to be done when it is done.
@@ -173,17 +140,6 @@ func TestServeWaitsForItsLastLine(t *testing.T) {
 	}
 }
 
-func TestASecondServiceOnTheFileIsRefused(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "leases")
-	p := startProcess(t, "--store", "file:"+path)
-	r := regent(t, nil, "serve --listen 127.0.0.1:0 --store file:"+path)
-	if r.code == exitDone || !strings.Contains(r.err, path) {
-		t.Errorf("exit code %d, %q; want an error that names the file", r.code, r.err)
-	}
-	regent(t, p.env, "list").want(t, exitDone)
-}
-
 // openCall starts a call whose body never comes, and returns when the service waits for it.
 func openCall(t *testing.T, address string) net.Conn {
 	t.Helper()
@@ -227,13 +183,6 @@ func unread(t *testing.T, env []string, args string) result {
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(cmd.Env, env...), writer, &stderr
 	cmd.Run()
 	return result{code: cmd.ProcessState.ExitCode(), err: stderr.String()}
-}
-
-func TestAClosedStandardOutputEndsACommandQuietly(t *testing.T) {
-	t.Parallel()
-	if r := unread(t, nil, "version").want(t, exitDone); r.err != "" {
-		t.Errorf("stderr: %s", r.err)
-	}
 }
 
 func TestGrantThatCannotBePrintedIsReportedOnStandardError(t *testing.T) {
@@ -372,60 +321,6 @@ func TestMemoryStoreLogsAWarning(t *testing.T) {
 	}
 	if code := s.end(); code != exitDone {
 		t.Errorf("exit code %d", code)
-	}
-}
-
-func TestAddressInUseIsAnErrorAndCreatesNoStore(t *testing.T) {
-	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	path := filepath.Join(t.TempDir(), "leases")
-	args := fmt.Sprintf("serve --store file:%s --listen %s", path, listener.Addr())
-	if r := regent(t, nil, args).want(t, exitOther); !strings.Contains(r.err, "address already in use") || !strings.Contains(r.err, "--listen") {
-		t.Errorf("%q; want the problem and what to do", r.err)
-	}
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s: %v; want that it was not created", path, err)
-	}
-}
-
-func TestAStateFolderThatCannotBeMadeIsAnError(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if r := regent(t, []string{"HOME=" + file}, "serve --listen 127.0.0.1:0").want(t, exitOther); !strings.Contains(r.err, "--store file:PATH") {
-		t.Errorf("%q; want what to do", r.err)
-	}
-}
-
-func TestMigrateSaysWhatItDid(t *testing.T) {
-	t.Parallel()
-	r := regent(t, []string{"REGENT_STORE=memory:"}, "migrate").want(t, exitDone)
-	if !strings.HasPrefix(r.out, "nothing to do") || r.err != "" {
-		t.Errorf("stdout %q, stderr %q", r.out, r.err)
-	}
-	env := []string{"FIRESTORE_EMULATOR_HOST=127.0.0.1:1", "SPANNER_EMULATOR_HOST=127.0.0.1:2"}
-	r = regent(t, env, "migrate --store firestore:p").want(t, exitDone)
-	if want := "FIRESTORE_EMULATOR_HOST is set: this uses the emulator at 127.0.0.1:1\n"; r.err != want {
-		t.Errorf("stderr %q, want %q", r.err, want)
-	}
-}
-
-func TestPlatformOffCloudRunIsExplained(t *testing.T) {
-	t.Parallel()
-	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(policy, []byte("grants: [{principals: [a@b.c], roles: [observer], elections: [reports]}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	env := []string{"K_SERVICE=x", "GCE_METADATA_HOST=127.0.0.1:1"}
-	r := regent(t, env, "serve --listen 127.0.0.1:0 --store memory: --events none --auth platform --auth-audience a --policy", policy).want(t, exitUsage)
-	if !strings.Contains(r.err, "--auth platform: the metadata server does not answer") || !strings.Contains(r.err, "verify tokens with oidc") || strings.Contains(r.err, "127.0.0.1:8080") {
-		t.Errorf("%q: want that this is not Cloud Run, and what to do", r.err)
 	}
 }
 

@@ -80,15 +80,6 @@ func TestACandidateSaysWhatItIsWorthAndItsNewestLoad(t *testing.T) {
 	})
 }
 
-func TestBadCapabilityIsRefusedBeforeItIsSent(t *testing.T) {
-	for _, name := range []string{"", "a b", "é", strings.Repeat("x", 129)} {
-		c := clientOf(t, "http://localhost", &scriptedServer{}).As(client.Candidate{Capabilities: []string{"gpu", name}})
-		if _, err := c.Campaign(t.Context(), "reports"); !errors.Is(err, leadership.InvalidArgument) || !strings.Contains(err.Error(), "capability") {
-			t.Errorf("the capability %q: %v", name, err)
-		}
-	}
-}
-
 func TestACandidateThatLacksACapabilityIsToldAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		vote(t, server, leadership.BallotPolicy{Require: "eu gpu"})

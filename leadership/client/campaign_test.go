@@ -190,6 +190,7 @@ func TestCampaignEndsWithAPermanentError(t *testing.T) {
 		{"a margin of the whole lease", client.Candidate{Margin: time.Second, LeaseDuration: time.Second}, "reports", false, leadership.InvalidArgument, 0},
 		{"a margin of the configured lease", client.Candidate{Margin: 30 * time.Second}, "reports", false, leadership.InvalidArgument, 0},
 		{"a margin below nothing", client.Candidate{Margin: -1}, "reports", false, leadership.InvalidArgument, 0},
+		{"a capability that is none", client.Candidate{Capabilities: []string{"gpu", "a b"}}, "reports", false, leadership.InvalidArgument, 0},
 		{"rounds below nothing", client.Candidate{Rounds: -1}, "reports", false, leadership.InvalidArgument, 0},
 		{"metadata that are none", client.Candidate{Metadata: []byte("[]")}, "reports", false, leadership.InvalidArgument, 0},
 		{"as often as it was to ask", client.Candidate{Rounds: 4}, "reports", true, leadership.StoreUnavailable, 10 * time.Second},

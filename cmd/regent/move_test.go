@@ -111,6 +111,13 @@ func TestRaiseRaisesAStoreThatWasRestored(t *testing.T) {
 	}
 }
 
+func TestRecordsThatWereNotRaisedAreNamedInTheError(t *testing.T) {
+	t.Parallel()
+	if err := (untrustedError{"free", "held"}); exitCode(err) != exitOther || !strings.Contains(err.Error(), `"free", "held"`) {
+		t.Errorf("exit code %d, %v", exitCode(err), err)
+	}
+}
+
 func TestAStoreInUseIsNeitherMovedNorRaised(t *testing.T) {
 	t.Parallel()
 	spec, served := fileWith(t), "file:"+filepath.Join(t.TempDir(), "served.db")

@@ -38,7 +38,7 @@ func startProcess(t *testing.T, args ...string) *server {
 func itself(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = process.Environ(beRegent, "HOME="+t.TempDir(), "GOCOVERDIR="+t.TempDir())
+	cmd.Env = process.Environ(beRegent, "HOME="+t.TempDir())
 	return cmd
 }
 

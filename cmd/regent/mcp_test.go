@@ -4,7 +4,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,8 +12,6 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.yaml.in/yaml/v3"
-
-	"regent/httpapi/mcp"
 )
 
 // openWriter leaves the input of a process open.
@@ -130,46 +127,5 @@ func TestTheSkillHasItsNameAndCommandsThatAreRight(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", line[0], err)
 		}
-	}
-}
-
-// modelAt connects a model to the door of a server.
-func modelAt(t *testing.T, server string) *sdk.ClientSession {
-	t.Helper()
-	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-	m, err := c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: server + mcp.Path, MaxRetries: -1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	return m
-}
-
-// ask calls a tool that succeeds.
-func ask(t *testing.T, m *sdk.ClientSession, tool string, in map[string]any) map[string]any {
-	t.Helper()
-	r, err := m.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: in})
-	if err != nil || r.IsError {
-		t.Fatalf("%s: %v, %+v", tool, err, r)
-	}
-	return r.StructuredContent.(map[string]any)
-}
-
-func TestAModelLeadsOnOverARestartOfTheServer(t *testing.T) {
-	t.Parallel()
-	store := "file:" + filepath.Join(t.TempDir(), "leases")
-	first := startProcess(t, "--mcp", "--store", store)
-	led := ask(t, modelAt(t, first.URL), "lead", map[string]any{"election": "reports", "leaseDuration": "1h"})
-	if state := first.End(t, syscall.SIGTERM); state.ExitCode() != exitDone {
-		t.Errorf("the server ended with %v", state)
-	}
-	second := startProcess(t, "--mcp", "--store", store)
-	m := modelAt(t, second.URL)
-	if out := ask(t, m, "leading", map[string]any{"handle": led["handle"]}); out["leading"] != true || out["fencingToken"] != 1.0 {
-		t.Errorf("after the restart: %v", out)
-	}
-	ask(t, m, "stop_leading", map[string]any{"handle": led["handle"]})
-	if r := regent(t, second.env, "history reports").want(t, exitDone); strings.Count(r.out, "\n") != 3 {
-		t.Errorf("the history has more than the grant and the release:\n%s", r.out)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"regent/leadership/wire"
@@ -40,64 +39,6 @@ func itself(t *testing.T, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = process.Environ(beRegent, "HOME="+t.TempDir())
 	return cmd
-}
-
-// tardy is a context that begins later what is to be done when it is done.
-type tardy struct {
-	context.Context
-	done  chan struct{}
-	begin []func()
-}
-
-func (c *tardy) Done() <-chan struct{} { return c.done }
-
-func (c *tardy) Err() error {
-	select {
-	case <-c.done:
-		return context.Canceled
-	default:
-		return nil
-	}
-}
-
-// AfterFunc is what package context calls instead of waiting for Done.
-func (c *tardy) AfterFunc(f func()) (stop func() bool) {
-	called := true
-	c.begin = append(c.begin, func() {
-		if called {
-			f()
-		}
-	})
-	return func() bool {
-		was := called
-		called = false
-		return was
-	}
-}
-
-func TestTheLastLineIsLoggedHoweverLateItBegins(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx := &tardy{Context: t.Context(), done: make(chan struct{})}
-		logged, ended := false, false
-		wait := whenDone(ctx, func() { logged = true })
-		close(ctx.done)
-		go func() {
-			wait()
-			ended = true
-		}()
-		synctest.Wait()
-		if ended {
-			t.Error("it did not wait")
-		}
-		for _, f := range ctx.begin {
-			f()
-		}
-		synctest.Wait()
-		if !logged || !ended {
-			t.Errorf("logged: %v, ended: %v; want both", logged, ended)
-		}
-	})
 }
 
 // slowLog holds the line of a stop until it may be written.
@@ -265,59 +206,20 @@ func TestDefaultStoreIsInTheUsersStateFolder(t *testing.T) {
 func TestLongCallsLeaveRoomForRenewalsWithoutAuthentication(t *testing.T) {
 	t.Parallel()
 	s := startService(t, []string{"REGENT_LISTEN=127.0.0.1:0"}, "--store", "memory:", "--auth", "none", "--max-concurrency", "2")
-	address := s.log.Await(t, "serving")["address"].(string)
-	stream, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+wire.PathEvents, nil)
-	if err != nil {
-		t.Fatal(err)
+	env := []string{"REGENT_SERVER=http://" + s.log.Await(t, "serving")["address"].(string)}
+	start(t, env, "watch --all").line(t) // the one long call of two requests at a time
+	if r := regent(t, env, "watch --all --count 1").want(t, exitOther); !strings.Contains(r.err, "Rate limited") {
+		t.Errorf("another long call: %s", r.err)
 	}
-	stream.Header.Set("Accept", wire.StreamType)
-	open, err := http.DefaultClient.Do(stream)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer open.Body.Close()
-	if open.StatusCode != http.StatusOK {
-		t.Fatalf("the one long call of two requests at a time: status %d", open.StatusCode)
-	}
-	ask := func(body string) (status int, problem wire.Problem) {
-		t.Helper()
-		r, err := http.Post("http://"+address+"/v1/elections/jobs:acquire", "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Body.Close()
-		answer, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		problem, _ = wire.ReadProblem(r.Header, answer)
-		return r.StatusCode, problem
-	}
-	if status, p := ask(`{"candidateId":"ann","wait":"1s"}`); p.Code != wire.RateLimited || p.RetryAfterMs <= 0 {
-		t.Errorf("a candidate that would wait: status %d, %+v; want %s and when to come again", status, p, wire.RateLimited)
-	}
-	if status, p := ask(`{"candidateId":"ann"}`); status != http.StatusOK {
-		t.Errorf("a candidate that would not: status %d, %+v", status, p)
-	}
+	regent(t, env, "acquire jobs --candidate ann").want(t, exitDone)
 }
 
 func TestMemoryStoreLogsAWarning(t *testing.T) {
 	t.Parallel()
 	s := startService(t, []string{"FIRESTORE_EMULATOR_HOST=127.0.0.1:1"}, "--listen", "127.0.0.1:0", "--store", "memory:", "--dev")
-	address := s.log.Await(t, "serving")["address"].(string)
 	line := s.log.Await(t, "the leases are in memory: a restart forgets them, and their fencing tokens start from 1 again")
 	if line["severity"] != "WARNING" {
 		t.Errorf("%v; want a warning", line)
-	}
-	for _, path := range []string{wire.PathLive, wire.PathReady, wire.PathSpec} {
-		reply, err := http.Get("http://" + address + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reply.Body.Close()
-		if reply.StatusCode != http.StatusOK {
-			t.Errorf("%s: %s", path, reply.Status)
-		}
 	}
 	if code := s.end(); code != exitDone {
 		t.Errorf("exit code %d", code)

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -289,39 +288,6 @@ func TestSignalEndsAWatchWithoutAnError(t *testing.T) {
 		}
 		if err := cmd.Wait(); err != nil || stderr.Len() > 0 {
 			t.Errorf("after %v: %v, stderr %q", s, err, stderr.String())
-		}
-	}
-}
-
-type pieces struct {
-	mu   sync.Mutex
-	text []string // guarded by mu
-	more chan struct{}
-}
-
-func (p *pieces) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	p.text = append(p.text, string(b))
-	p.mu.Unlock()
-	p.more <- struct{}{}
-	return len(b), nil
-}
-
-func TestALineIsWrittenAtOnce(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	p := &pieces{more: make(chan struct{}, 10)}
-	done := make(chan int, 1)
-	go func() {
-		done <- run(ctx, []string{"watch", "e"}, system{strings.NewReader(""), p, io.Discard, scripted(t, streaming(false, 1, 2))})
-	}()
-	<-p.more
-	<-p.more
-	cancel()
-	<-done
-	for _, text := range p.text {
-		if !strings.HasSuffix(text, "\n") {
-			t.Errorf("a part of a line is written: %q", text)
 		}
 	}
 }

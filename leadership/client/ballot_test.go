@@ -130,21 +130,6 @@ func TestACandidateThatDoesNotWaitAsksAgainWhenItsTurnComesAndNotSooner(t *testi
 	})
 }
 
-func TestACandidateThatDoesNotWaitGivesUpForWantOfAQuorum(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		vote(t, server, leadership.BallotPolicy{Quorum: leadership.QuorumPolicy{Electorate: "ann bob cy"}})
-		began := time.Now()
-		_, err := server.Client(named("ann")).TryAcquire(t.Context(), "reports")
-		var refusal *leadership.Error
-		if !errors.As(err, &refusal) || refusal.Reason != leadership.ReasonQuorum || refusal.Cause == nil || refusal.Cause.Need != 2 {
-			t.Errorf("it ends with %v", err)
-		}
-		if took := time.Since(began); took < time.Second || took > 10*time.Second {
-			t.Errorf("it took %v, want three calls with the pauses that the server asks for", took)
-		}
-	})
-}
-
 func TestACallerThatCannotAwaitTheBallotIsToldOfIt(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		vote(t, server, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: 20 * time.Second})
@@ -177,24 +162,6 @@ func TestALeaderIsToldThatABetterCandidateSucceedsIt(t *testing.T) {
 		}
 		l.Resign(t.Context())
 		(<-next).Resign(t.Context())
-	})
-}
-
-func TestALeaderGoesOnWhenTheBetterCandidateHasGoneAgain(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		vote(t, server, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Preempt: true})
-		agent, heard := noticing(t, server, byPriority("ann", 1))
-		l := lead(t, agent)
-		ctx, stop := context.WithTimeout(t.Context(), 12*time.Second) // the leader renews once
-		defer stop()
-		if _, err := server.Client(byPriority("bob", 2)).Campaign(ctx, "reports"); err == nil {
-			t.Error("the better candidate leads at once")
-		}
-		time.Sleep(time.Minute)
-		if got := kinds(heard.take()); !slices.Equal(got, []client.NoticeKind{client.NoticeHandOver, client.NoticeGoesOn}) || !l.Valid() {
-			t.Errorf("it is told %v; valid: %t", got, l.Valid())
-		}
-		l.Resign(t.Context())
 	})
 }
 

@@ -247,10 +247,7 @@ func TestShortHTTPTimeoutShortensTheWait(t *testing.T) {
 		first := lead(t, server.Client(named("ann")))
 		config := server.Config()
 		config.HTTP.Timeout, config.Candidate = 10*time.Second, client.Candidate{ID: "bob", Rounds: 2}
-		c, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := newClient(t, config)
 		if _, err := c.Campaign(t.Context(), "reports"); !errors.Is(err, leadership.LeaseHeld) {
 			t.Errorf("its calls were cut off: %v", err)
 		}

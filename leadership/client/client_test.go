@@ -44,7 +44,12 @@ func api(t *testing.T, store leadership.Store) http.Handler {
 
 func clientOf(t *testing.T, url string, transport http.RoundTripper) *client.Client {
 	t.Helper()
-	c, err := client.New(client.Config{Server: url, HTTP: &http.Client{Transport: transport}})
+	return newClient(t, client.Config{Server: url, HTTP: &http.Client{Transport: transport}})
+}
+
+func newClient(t *testing.T, config client.Config) *client.Client {
+	t.Helper()
+	c, err := client.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}

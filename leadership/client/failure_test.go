@@ -202,10 +202,7 @@ func TestAnHTTPSPortCalledWithoutTLSIsNamed(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	cl, err := client.New(client.Config{Server: "http://" + server.Listener.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cl := newClient(t, client.Config{Server: "http://" + server.Listener.Addr().String()})
 	if _, err := cl.Read(t.Context(), leadership.ReadRequest{Election: "reports"}); err == nil || !strings.Contains(err.Error(), "call it with https://") {
 		t.Errorf("%v; want the advice to call it with https://", err)
 	}

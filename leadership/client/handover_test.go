@@ -37,11 +37,7 @@ func follower(t *testing.T, server *clienttest.Server, id leadership.CandidateID
 	t.Helper()
 	config := server.Config()
 	config.Candidate, config.OnSuccession = named(id), load
-	c, err := client.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return newClient(t, config)
 }
 
 // history is the types of the election's events.
@@ -167,23 +163,6 @@ func TestASuccessorThatIsNotReadyInTimeLetsTheLeaderRelease(t *testing.T) {
 	})
 }
 
-func TestAHandOverNeedsACandidateThatWaits(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		l := lead(t, server.Client(named("ann")))
-		if err := l.HandOver(t.Context(), ""); !errors.Is(err, leadership.NotEligible) {
-			t.Errorf("HandOver returned %v", err)
-		}
-		time.Sleep(time.Hour)
-		if !l.Valid() || l.EndsBy().Because != "" {
-			t.Errorf("the term ends though it was not handed over: %+v", l.EndsBy())
-		}
-		l.Resign(t.Context())
-		if err := l.HandOver(t.Context(), "bob"); !errors.Is(err, client.ErrResigned) {
-			t.Errorf("after its end: %v", err)
-		}
-	})
-}
-
 // The replies to the three calls of a hand-over are lost, each twice.
 func TestAHandOverWhoseRepliesAreLostIsDoneOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
@@ -265,10 +244,7 @@ func TestASuccessorThatAnOperatorHasNamedTakesOverEarly(t *testing.T) {
 				notices.Add(1)
 			}
 		}
-		ann, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ann := newClient(t, config)
 		first := lead(t, ann)
 		loaded := make(chan client.Succession, 1)
 		next := waiting(t, follower(t, server, "bob", func(_ context.Context, s client.Succession) error { loaded <- s; return nil }))
@@ -317,19 +293,13 @@ func TestALeaderWithPromotionIsReadyOnceItsHookHasReturned(t *testing.T) {
 			}
 			return nil
 		}
-		ann, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ann := newClient(t, config)
 		if err := ann.Run(t.Context(), "reports", func(_ context.Context, l *client.Lease) error { return check(l.Token()) }); err != nil {
 			t.Errorf("when it leads: %v", err)
 		}
 		broken := errors.New("no state")
 		config.OnPromotion = func(context.Context, *client.Lease) error { return broken }
-		if ann, err = client.New(config); err != nil {
-			t.Fatal(err)
-		}
-		if l, err := ann.Campaign(t.Context(), "reports"); !errors.Is(err, broken) || l != nil || leader(t, server) != "" {
+		if l, err := newClient(t, config).Campaign(t.Context(), "reports"); !errors.Is(err, broken) || l != nil || leader(t, server) != "" {
 			t.Errorf("a leader that cannot be ready: %v, %v; %q leads", l, err, leader(t, server))
 		}
 		bob := lead(t, server.Client(named("bob")))

@@ -88,11 +88,8 @@ func TestAFunctionThatDoesNotReturnLetsTheLeaseRunOutAndIsReported(t *testing.T)
 		defer time.Sleep(time.Hour) // until the next leader is done too
 		ctx, stop := context.WithCancel(t.Context())
 		logged, config := logging(server, named("ann"))
-		c, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = c.Run(ctx, "reports", func(ctx context.Context, l *client.Lease) error {
+		c := newClient(t, config)
+		err := c.Run(ctx, "reports", func(ctx context.Context, l *client.Lease) error {
 			stop()
 			second := lead(t, server.Client(named("bob")))
 			if second.Token() != 2 {
@@ -239,13 +236,10 @@ func TestLostServerStopsALeaderAtItsDeadlineAndNotBefore(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, server *clienttest.Server) {
 				log, config := logging(server, named("ann"))
-				agent, err := client.New(config)
-				if err != nil {
-					t.Fatal(err)
-				}
+				agent := newClient(t, config)
 				stop, resign := context.WithTimeout(t.Context(), 3*time.Minute)
 				defer resign()
-				err = agent.Run(stop, "reports", func(ctx context.Context, _ *client.Lease) error {
+				err := agent.Run(stop, "reports", func(ctx context.Context, _ *client.Lease) error {
 					time.Sleep(47 * time.Second)
 					l, err := server.Client(client.Candidate{}).Get(t.Context(), "reports")
 					end := time.Now().Add(l.ExpiresIn) // by the store's clock
@@ -307,11 +301,7 @@ func over(t *testing.T, server *clienttest.Server, who client.Candidate, trip fu
 	config := server.Config()
 	config.Candidate = who
 	config.HTTP = through(config.HTTP, trip)
-	c, err := client.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return newClient(t, config)
 }
 
 var errLostReply = errors.New("the reply is lost")
@@ -356,10 +346,7 @@ func TestBlockedLogDoesNotKeepALeaderFromStopping(t *testing.T) {
 		full := make(chan struct{})
 		config := server.Config()
 		config.Candidate, config.Log = named("ann"), slog.New(stalled{slog.NewTextHandler(io.Discard, nil), full})
-		agent, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		agent := newClient(t, config)
 		l := lead(t, agent)
 		server.Cut()
 		began := time.Now()

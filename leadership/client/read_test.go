@@ -88,14 +88,11 @@ func TestACallMayTakeHalfAMinuteBesideItsWait(t *testing.T) {
 		{1<<63 - 1, 89 * time.Second, 90 * time.Second},    // and this
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			cl, err := client.New(client.Config{Server: "http://localhost"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			cl := newClient(t, client.Config{Server: "http://localhost"})
 			cl.Through(slowly(c.takes))
 			key := leadership.NewKey()
 			began := time.Now()
-			_, err = cl.Acquire(t.Context(), leadership.AcquireRequest{Election: "planner", CandidateID: "ann", Key: &key, Wait: c.wait})
+			_, err := cl.Acquire(t.Context(), leadership.AcquireRequest{Election: "planner", CandidateID: "ann", Key: &key, Wait: c.wait})
 			if late := c.takes > c.limit; late != errors.Is(err, leadership.OutcomeUnknown) || late != (err != nil) {
 				t.Errorf("a wait of %v that takes %v: %v", c.wait, c.takes, err)
 			}
@@ -112,10 +109,7 @@ func TestTimeoutOfTheCallersClientIsTheOnlyLimit(t *testing.T) {
 		key := leadership.NewKey()
 		r := leadership.AcquireRequest{Election: "planner", CandidateID: "ann", Key: &key, Wait: time.Minute}
 		for timeout, fine := range map[time.Duration]bool{0: true, 10 * time.Minute: true, time.Minute: false} {
-			cl, err := client.New(client.Config{Server: "http://localhost", HTTP: &http.Client{Transport: slowly(5 * time.Minute), Timeout: timeout}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			cl := newClient(t, client.Config{Server: "http://localhost", HTTP: &http.Client{Transport: slowly(5 * time.Minute), Timeout: timeout}})
 			if _, err := cl.Acquire(t.Context(), r); (err == nil) != fine {
 				t.Errorf("timeout %v: %v", timeout, err)
 			}

@@ -309,10 +309,7 @@ func TestHTTPTimeoutDoesNotApplyToStreams(t *testing.T) {
 			io.WriteString(w, event("planner", 8))
 			<-r.Context().Done()
 		}}}
-		c, err := client.New(client.Config{Server: "http://localhost", HTTP: &http.Client{Transport: s, Timeout: time.Second}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := newClient(t, client.Config{Server: "http://localhost", HTTP: &http.Client{Transport: s, Timeout: time.Second}})
 		if got := watch(t.Context(), c, one, 2); len(s.requests) != 1 {
 			t.Errorf("%d connections for %v", len(s.requests), got.words)
 		}

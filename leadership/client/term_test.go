@@ -51,11 +51,7 @@ func noticing(t *testing.T, server *clienttest.Server, who client.Candidate) (*c
 	heard := &noticeLog{}
 	config := server.Config()
 	config.Candidate, config.OnNotice = who, heard.add
-	c, err := client.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c, heard
+	return newClient(t, config), heard
 }
 
 // order gives an operator's order about the election that lead leads.
@@ -130,10 +126,7 @@ func TestANoticeThatBlocksDelaysNoRenewal(t *testing.T) {
 			<-release
 			heard.add(n)
 		}
-		c, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := newClient(t, config)
 		l := lead(t, c)
 		time.Sleep(20 * time.Minute)
 		order(t, server, leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain})

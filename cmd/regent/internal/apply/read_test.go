@@ -43,6 +43,8 @@ func TestMistakesAreNamedWithTheirLine(t *testing.T) {
 		{"a reserved name", one("elections:\n  regent.relay: {}\n"), `f:2: names that begin with "regent." are reserved for Regent itself; choose another name`},
 		{"a number as a name", one("elections:\n  1: {}\n"), `f:2: a name must be a text, not a number; write it in quotes`},
 		{"nothing as a name", one("elections:\n  ~: {}\n"), `f:2: a name must be a text, not nothing`},
+		{"true as a name", one("elections:\n  true: {}\n"), `f:2: a name must be a text, not true or false`},
+		{"a list as a name", one("elections:\n  [a]: {}\n"), `f:2: a name must be a text, not a list`},
 		{"an election twice", one("elections:\n  reports: {}\n  orders: {}\n  reports: {}\n"), `f:4: "reports" stands in line 2 already; keep one of the two`},
 		{"an election in two documents", one("elections:\n  reports: {}\n---\nelections:\n  reports: {}\n"), `f:5: election "reports" stands in f:2 already; keep one of the two`},
 		{"a merge", one("a: &a {}\nelections:\n  reports:\n    <<: *a\n"), "f:1: unknown member \"a\"; a file has elections and defaults; f:4: << is not read; what elections have in common belongs into defaults"},

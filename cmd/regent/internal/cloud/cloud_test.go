@@ -182,6 +182,7 @@ func TestOrderAcrossRegionsIsJudged(t *testing.T) {
 		"one region":                 {"", regions(`"europe-west1"`), cloud.OK, "only in europe-west1"},
 		"two regions":                {"", both, cloud.NotOK, "give all instances --events-endpoint europe-west1-pubsub.googleapis.com:443"},
 		"two regions, one endpoint":  {"us-east1-pubsub.googleapis.com:443", both, cloud.OK, "publish in us-east1"},
+		"a locational endpoint":      {"pubsub.us-east1.rep.googleapis.com:443", both, cloud.OK, "publish in us-east1"},
 		"an endpoint elsewhere":      {"asia-east1-pubsub.googleapis.com", both, cloud.NotOK, "choose an endpoint of one of these"},
 		"an endpoint without region": {"pubsub.googleapis.com:443", both, cloud.Unchecked, "names no region"},
 		"any region":                 {"", answer{200, "{}"}, cloud.Unchecked, "any region"},

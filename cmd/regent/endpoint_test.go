@@ -144,6 +144,10 @@ func TestABrokenNewCertificateKeepsTheOldOneAndIsLoggedOnce(t *testing.T) {
 	if serial, _ := shows(t, dial(first, &tls.Config{}), at); serial != 1 {
 		t.Errorf("certificate %d is shown, want the old one", serial)
 	}
+	if err := os.Remove(files.key); err != nil {
+		t.Fatal(err)
+	}
+	at.certificate.reload()
 	third := writeCertificate(t, files, 3)
 	at.certificate.reload()
 	if serial, _ := shows(t, dial(third, &tls.Config{}), at); serial != 3 {

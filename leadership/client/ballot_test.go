@@ -165,6 +165,24 @@ func TestALeaderIsToldThatABetterCandidateSucceedsIt(t *testing.T) {
 	})
 }
 
+func TestALeaderGoesOnWhenTheBetterCandidateHasGoneAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		vote(t, server, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Preempt: true})
+		agent, heard := noticing(t, server, byPriority("ann", 1))
+		l := lead(t, agent)
+		ctx, stop := context.WithTimeout(t.Context(), 12*time.Second) // the leader renews once
+		defer stop()
+		if _, err := server.Client(byPriority("bob", 2)).Campaign(ctx, "reports"); err == nil {
+			t.Error("the better candidate leads at once")
+		}
+		time.Sleep(time.Minute)
+		if got := kinds(heard.take()); !slices.Equal(got, []client.NoticeKind{client.NoticeHandOver, client.NoticeGoesOn}) || !l.Valid() {
+			t.Errorf("it is told %v; valid: %t", got, l.Valid())
+		}
+		l.Resign(t.Context())
+	})
+}
+
 func TestCksumPriorityIsWhatCksumPrints(t *testing.T) {
 	t.Parallel()
 	for id, sum := range map[leadership.CandidateID]int64{"123456789": 930766865, "a": 1220704766, "agent-1": 3074249056, "node-2": 1355949154, "": math.MaxUint32} {

@@ -30,6 +30,8 @@ func TestWatchOfOneResumesAfterEveryFailure(t *testing.T) {
 		"the server has had enough":              streaming(after(end("limit", "8"))...),
 		"the server has an unknown reason":       streaming(after(end("whim", "8"))...),
 		"an end with another cursor":             streaming(after(end("limit", "9"))...),
+		"an end that cannot be read":             streaming(after("event: end\ndata: later\n\n")...),
+		"a snapshot with another id":             streaming(after(strings.Replace(snapshot("planner", 9), "id: 9", "id: 10", 1))...),
 		"garbage":                                streaming(after("data: {\n\n")...),
 		"an event of another election":           streaming(after(event("scribe", 9))...),
 		"an event with another's id":             streaming(after(eventAt("planner", 9, "10"))...),

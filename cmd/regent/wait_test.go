@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -14,24 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"regent/httpapi"
 	"regent/leadership"
-	"regent/leadership/instance"
 	"regent/leadership/wire"
-	"regent/store/memory"
 )
-
-// startLiveServer is startServer with a running clock.
-func startLiveServer(t *testing.T) []string {
-	t.Helper()
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: newTestInstance(t, instance.Config{Store: memory.New(memory.Config{})})}))
-	t.Cleanup(server.Close)
-	return []string{"REGENT_SERVER=" + server.URL}
-}
 
 func TestACandidateThatWaitsLeadsOnceTheLeaderHasGone(t *testing.T) {
 	t.Parallel()
-	env := startLiveServer(t)
+	env := startServer(t, newClock())
 	regent(t, env, "acquire e --candidate agent-1 --key", testKey(1)).want(t, exitDone)
 	w := start(t, env, "acquire e --candidate agent-2 --wait 1m --output json")
 	regent(t, env, "release e --candidate agent-1 --token 1 --key", testKey(1)).want(t, exitDone)

@@ -19,16 +19,7 @@ import (
 
 func TestACampaignWhoseRepliesAreLostIsGrantedOneLease(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		left := 5
-		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			response, err := send()
-			if strings.HasSuffix(r.URL.Path, wire.Acquire) {
-				if left--; left >= 0 {
-					return nil, errLostReply
-				}
-			}
-			return response, err
-		})
+		agent := over(t, server, named("ann"), losing(wire.Acquire, 5))
 		l := lead(t, agent)
 		if l.Token() != 1 || l.Remaining() < 28*time.Second {
 			t.Errorf("token %d, %v left", l.Token(), l.Remaining())

@@ -306,6 +306,18 @@ func over(t *testing.T, server *clienttest.Server, who client.Candidate, trip fu
 
 var errLostReply = errors.New("the reply is lost")
 
+// losing is a trip that loses the first n replies to calls of that suffix.
+func losing(suffix string, n int) func(*http.Request, func() (*http.Response, error)) (*http.Response, error) {
+	return func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+		response, err := send()
+		if strings.HasSuffix(r.URL.Path, suffix) && n > 0 {
+			n--
+			return nil, errLostReply
+		}
+		return response, err
+	}
+}
+
 func TestRetriedRenewalUsesAnotherConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		var dead atomic.Bool
@@ -391,16 +403,8 @@ func TestImpossibleLeaseInARenewalIsNotBelieved(t *testing.T) {
 
 func TestOnlyAnAnswerMovesTheDeadlineOn(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			response, err := send()
-			// each is carried out, and its reply is lost
-			if strings.HasSuffix(r.URL.Path, wire.Renew) {
-				return nil, errLostReply
-			}
-			return response, err
-		})
 		began := time.Now()
-		l := lead(t, agent)
+		l := lead(t, over(t, server, named("ann"), losing(wire.Renew, 1000)))
 		deadline := l.Deadline()
 		select {
 		case <-l.Context().Done():

@@ -64,60 +64,6 @@ func TestACheckpointIsInheritedByTheNextLeader(t *testing.T) {
 	})
 }
 
-// A leader that was stopped puts a checkpoint, and appends, when the next one leads.
-func TestAPausedLeaderWritesNothingAfterTheNextHasOpened(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		var hold atomic.Bool
-		free := make(chan struct{})
-		first := lead(t, over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if hold.Load() {
-				<-free
-			}
-			return send()
-		}))
-		j, err := first.Journal(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := j.Append(t.Context(), client.Entry{Data: 1}); err != nil {
-			t.Fatal(err)
-		}
-		hold.Store(true)
-		failed := make(chan error, 2)
-		go func() {
-			_, err := j.Append(context.WithoutCancel(t.Context()), client.Entry{Data: "late"})
-			failed <- err
-		}()
-		go func() { failed <- first.Checkpoint(context.WithoutCancel(t.Context()), "late", 1) }()
-		time.Sleep(time.Minute)
-		who := named("bob")
-		who.Inherit = true
-		second := lead(t, server.Client(who))
-		next, err := second.Journal(t.Context())
-		if err != nil || next.Index() != 1 {
-			t.Fatalf("the next leader opens the journal at %v, %v", next, err)
-		}
-		close(free)
-		for range 2 {
-			if err := <-failed; err == nil {
-				t.Error("the former leader has written")
-			}
-		}
-		if i, err := next.Append(t.Context(), client.Entry{Data: 2}); err != nil || i != 2 {
-			t.Errorf("the next leader appends at %d, %v", i, err)
-		}
-		for item, err := range next.Read(t.Context(), 0) {
-			if err != nil || string(item.Entry.Data) == `"late"` {
-				t.Errorf("the journal has %+v, %v", item, err)
-			}
-		}
-		if c, err := server.Client(client.Candidate{}).Checkpoint(t.Context(), "reports"); !errors.Is(err, leadership.NotFound) {
-			t.Errorf("there is a checkpoint %+v, %v", c, err)
-		}
-		second.Resign(t.Context())
-	})
-}
-
 func TestAnAppendOfUnknownOutcomeIsFoundOutByTheSameCall(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		var lose atomic.Bool

@@ -102,19 +102,6 @@ func TestKernelKillsTheCommandOfADeadCaller(t *testing.T) {
 	awaitGone(t, pids[0])
 }
 
-func TestSignalsArePassedOnToTheGroup(t *testing.T) {
-	t.Parallel()
-	cmd, _ := startCaller(t, time.Hour, `export trapped=$(mktemp -u)
-		sh -c 'trap "exit 1" USR1; : >$trapped; while :; do sleep 0.01; done' &
-		trap "wait; exit 6" USR1
-		while [ ! -e $trapped ]; do sleep 0.01; done; rm $trapped
-		echo; while :; do sleep 0.01; done`)
-	cmd.Process.Signal(syscall.SIGUSR1)
-	if cmd.Wait(); cmd.ProcessState.ExitCode() != 6 {
-		t.Errorf("%v; want 6", cmd.ProcessState)
-	}
-}
-
 func TestCommandNeverBeginsIfTheCallerDiedBeforeItsMessage(t *testing.T) {
 	t.Parallel()
 	neverBegins(t, "")

@@ -307,6 +307,7 @@ func overhear(t *testing.T, target string) (string, *secrets) {
 	}
 	heard := &secrets{keys: map[string]bool{}}
 	forward := httputil.NewSingleHostReverseProxy(u)
+	forward.Transport = &http.Transport{IdleConnTimeout: 30 * time.Second} // before the server closes a connection
 	line := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

@@ -202,7 +202,7 @@ func (a *access) gates(concurrency int) (gates []instance.Gate) {
 // admit is the wire.Admit of all doors.
 func (a *access) admit(ctx context.Context, ask wire.Admission) (admitted context.Context, done func(), err error) {
 	if a.policy != nil {
-		op := instance.Op{Row: ask.Row, Election: ask.Election, N: 1}
+		op := instance.Op{Row: ask.Row, Election: ask.Election, N: 1, Bytes: int(ask.Body)}
 		if ctx, err = a.limits.Admit(ctx, op); err == nil {
 			err = a.rights.Admit(ctx, op)
 		}

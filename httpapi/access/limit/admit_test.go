@@ -22,7 +22,7 @@ func api(t *testing.T, limits limit.Limits, test func(*testing.T, http.Handler))
 	synctest.Test(t, func(t *testing.T) {
 		gate := limit.New(limit.Config{Limits: always(limits)})
 		admit := func(ctx context.Context, ask wire.Admission) (context.Context, func(), error) {
-			ctx, err := gate.Admit(ctx, instance.Op{Row: ask.Row, Election: ask.Election, N: 1})
+			ctx, err := gate.Admit(ctx, instance.Op{Row: ask.Row, Election: ask.Election, N: 1, Bytes: int(ask.Body)})
 			return ctx, func() {}, err
 		}
 		test(t, httpapi.New(httpapi.Config{Service: instance.Guard(serve(t), gate), Admit: admit}))
@@ -76,6 +76,27 @@ func TestMalformedBodiesCountAndAreNotReadBeyondTheLimit(t *testing.T) {
 			t.Errorf("%d bodies were read, want the 20 of two seconds", read)
 		}
 	})
+}
+
+// To decode large bodies, if only to find them malformed, must cost no more than to keep them.
+func TestLargeBodiesAreNotReadBeyondTheRateOfBytes(t *testing.T) {
+	holder := `{"candidateId":"ann","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","fencingToken":1,"after":0,"entries":[{"data":"` + strings.Repeat("x", 63_800)
+	for name, body := range map[string]string{"malformed": holder, "in order": holder + `"}]}`} {
+		t.Run(name, func(t *testing.T) {
+			api(t, limit.Limits{Bytes: 64_000}, func(t *testing.T, h http.Handler) {
+				path := wire.Path("reports", wire.JournalPath+wire.Append)
+				for i := range 10 {
+					reply, read := send(t, h, path, body)
+					if comesIn := i < 8; read != comesIn || (reply.Code != http.StatusTooManyRequests) != comesIn {
+						t.Errorf("call %d: status %d, its body was read: %t; want the 8 bodies of eight seconds read, and no more", i, reply.Code, read)
+					}
+				}
+				if _, read := send(t, h, wire.Path("reports", wire.Acquire), `{"candidateId":"ann"}`); !read {
+					t.Error("other calls are refused, too")
+				}
+			})
+		})
+	}
 }
 
 func TestACallCountsOnce(t *testing.T) {

@@ -15,7 +15,8 @@
 // waits for places of its own kind while renewals pass. A leader costs one call every ten seconds:
 // the default limits are for thousands of leaders of one principal on one instance.
 //
-// Admit is asked before the body of a call is read, by every door. Bodies bounds the bytes of those
+// Admit is asked before the body of a call is read, by every door, and takes the bytes of a large
+// one, as Content-Length says; without it, those of the largest. Bodies bounds the bytes of those
 // that are under way. Enter decides when all of the call is known.
 //
 // Long is a gate of its own, with or without principals: it keeps waiting candidates, long polls

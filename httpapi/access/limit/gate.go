@@ -67,11 +67,12 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 	who, _ := authn.From(ctx)
 	a := g.accounts.of(who)
 	perSecond, bucket := a.rate(op.Cost)
-	if after, ok := take(bucket, op.N, paid(ctx, bucket)); !ok {
+	calls, bytes := paid(ctx, bucket)
+	if after, ok := take(bucket, op.N, calls); !ok {
 		return nil, g.refuse(ctx, false, after, tooOften(op), perSecond)
 	}
-	if after, ok := take(a.bytes, op.Bytes+op.Entries*bytesPerEntry, 0); !ok {
-		return nil, g.refuse(ctx, false, after, "you leave more than %d bytes per second behind in journals, snapshots and checkpoints; send the same again after retryAfterMs, and put what is large elsewhere, with its uri here", a.limits.Bytes)
+	if after, ok := take(a.bytes, max(op.Bytes+op.Entries*bytesPerEntry-bytes, 0), 0); !ok {
+		return nil, g.refuse(ctx, false, after, tooMuch, a.limits.Bytes)
 	}
 	if op.Creates && !a.hasRoom(op.Election) {
 		return nil, g.refuse(ctx, true, time.Minute, "you have used %d elections within a day, and may use no more; use those that you have, or delete some", a.limits.Elections)
@@ -97,35 +98,47 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 	}, nil
 }
 
-// prepaidKey is of the context of a call that Admit has taken one for: a *prepaid.
+// prepaidKey is of the context of a call that Admit has taken something for: a *prepaid.
 type prepaidKey struct{}
 
+// prepaid is what Enter has not counted yet.
 type prepaid struct {
-	from *rate.Limiter
-	left atomic.Int32
+	from        *rate.Limiter
+	left, bytes atomic.Int32
 }
 
 // Admit takes one from the caller's bucket before the body of its call is read, so that a malformed
-// body costs its sender as much as any other. Enter, with the context that Admit returns, takes the
-// rest.
+// body costs its sender as much as any other, and of one that may be large its op.Bytes: to decode
+// them costs more than anything else that a caller can ask for. Enter, with the context that Admit
+// returns, takes the rest.
 func (g *Gate) Admit(ctx context.Context, op instance.Op) (context.Context, error) {
 	who, _ := authn.From(ctx)
-	perSecond, bucket := g.accounts.of(who).rate(op.Cost)
+	a := g.accounts.of(who)
+	perSecond, bucket := a.rate(op.Cost)
 	if after, ok := take(bucket, 1, 0); !ok {
 		return nil, g.refuse(ctx, false, after, tooOften(op), perSecond)
 	}
 	paid := &prepaid{from: bucket}
 	paid.left.Store(1)
+	if op.Large {
+		if after, ok := take(a.bytes, op.Bytes, 0); !ok {
+			return nil, g.refuse(ctx, false, after, tooMuch, a.limits.Bytes)
+		}
+		paid.bytes.Store(int32(op.Bytes))
+	}
 	return context.WithValue(ctx, prepaidKey{}, paid), nil
 }
 
-// paid returns what Admit has taken from the bucket for the call, once.
-func paid(ctx context.Context, bucket *rate.Limiter) int {
+// paid returns what Admit has taken from the bucket for the call, and of its bytes, once.
+func paid(ctx context.Context, bucket *rate.Limiter) (calls, bytes int) {
 	if paid, ok := ctx.Value(prepaidKey{}).(*prepaid); ok && paid.from == bucket {
-		return int(paid.left.Swap(0))
+		return int(paid.left.Swap(0)), int(paid.bytes.Swap(0))
 	}
-	return 0
+	return 0, 0
 }
+
+// tooMuch is what a caller is told that leaves more bytes behind than so many per second.
+const tooMuch = "you leave more than %d bytes per second behind in journals, snapshots and checkpoints; send the same again after retryAfterMs, and put what is large elsewhere, with its uri here"
 
 // bytesPerEntry is about how much an entry of a journal takes beside its data.
 const bytesPerEntry = 64

@@ -151,33 +151,6 @@ func TestAStepIsAConflictIfSomeoneElseChangedItsElection(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotAskedForIsRefused(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	b.lead("gone")
-	b.delete("gone")
-	if _, err := b.Acquire(t.Context(), leadership.AcquireRequest{Election: "led", CandidateID: "bob"}); err != nil {
-		t.Fatal(err)
-	}
-	steps := b.look(Options{Prune: []string{"l"}}, declare("gone", 0))
-	for i, want := range []error{leadership.ElectionDeleted, leadership.LeaseHeld} {
-		if !errors.Is(steps[i].Refused, want) {
-			t.Errorf("%s is refused with %v, want %v", steps[i].Election, steps[i].Refused, want)
-		}
-	}
-	for _, s := range b.look(Options{Restore: true, Prune: []string{"l"}, PruneHeld: true}, declare("gone", 0)) {
-		if s.Refused != nil {
-			t.Errorf("asked for, and refused: %v", s.Refused)
-		}
-		if _, err := s.Do(t.Context(), b); err != nil {
-			t.Error(err)
-		}
-	}
-	if steps := b.look(Options{Prune: []string{"l"}}, declare("gone", 0)); len(steps) != 1 || steps[0].Action != None {
-		t.Errorf("left to do: %+v", steps)
-	}
-}
-
 func TestADelegatedElectionIsNotCutLoose(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -263,7 +263,7 @@ func TestAStreamOfAllElectionsBeginsAtOnceHoweverManyThereWere(t *testing.T) {
 		})
 	}
 	<-half
-	if grown := int64(liveHeap()) - int64(before); grown > 4<<20 {
+	if grown := int64(liveHeap()) - int64(before); grown > 6<<20 { // of 100,000 that were it may be 30
 		t.Errorf("%d streams that have read half of the elections take %d MiB", callers, grown>>20)
 	}
 	close(goOn)

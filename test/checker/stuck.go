@@ -2,12 +2,8 @@ package checker
 
 import (
 	"fmt"
-	"io"
-	"time"
 
 	"github.com/anishathalye/porcupine"
-
-	"regent/leadership"
 )
 
 // stuck names the step that cannot follow the longest order that was found.
@@ -35,23 +31,3 @@ func (p *search) stuck(m porcupine.Model, ops []porcupine.Operation) string {
 }
 
 func key(op porcupine.Operation) string { return fmt.Sprint(op.ClientId, op.Call, op.Return, op.Input) }
-
-// Picture draws how far an order of one election's calls was found, as an HTML page: the longest
-// orders, step by step, and the states between them. It takes up to twice Patience.
-func Picture(w io.Writer, r Recording, e leadership.Election, guard time.Duration) error {
-	truth, _ := truthOf(r.History)
-	for _, p := range searchesOf(truth, r, guard) {
-		if p.election != e {
-			continue
-		}
-		p.back = guard
-		ops, err := p.order()
-		if err != nil {
-			return err
-		}
-		m := p.model(guard)
-		_, info := porcupine.CheckOperationsVerbose(m, ops, Patience)
-		return porcupine.Visualize(m, info, w)
-	}
-	return fmt.Errorf("checker: no call on election %q is recorded", e)
-}

@@ -20,8 +20,8 @@ import (
 	"regent/test/machine"
 )
 
-// updates is how many updates the lock test makes with a fencing token; it makes half as many in
-// each manner without one.
+// updates is how many updates the lock test makes with a fencing token; it makes half as many
+// without one.
 var updates = flag.Int("updates", 0, "how many updates the lock test makes; 0 for 800, or 200 with -short")
 
 // Five processes take turns, by leases of two seconds, to change sets, and one after the other is

@@ -31,26 +31,6 @@ func TestStoppedEmulatorsLeaveNoProcess(t *testing.T) {
 	}
 }
 
-func TestEachEmulatorAnswersForItselfOnly(t *testing.T) {
-	for _, serving := range Kinds() {
-		host := map[Kind]func(testing.TB) string{KindFirestore: Firestore, KindSpanner: Spanner, KindPubSub: PubSub}[serving](t)
-		for _, asked := range Kinds() {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			err := awaitAnswer(ctx, asked, host)
-			cancel()
-			if (err == nil) != (asked == serving) {
-				t.Errorf("the %s emulator, asked as if it were %s: %v", serving, asked, err)
-			}
-		}
-	}
-}
-
-func TestATestProcessStartsAnEmulatorOnce(t *testing.T) {
-	if first, second := Spanner(t), Spanner(t); first != second || first == "" {
-		t.Errorf("two calls returned %q and %q", first, second)
-	}
-}
-
 func TestATakenPortIsNoticed(t *testing.T) {
 	needGcloud(t)
 	for _, kind := range Kinds() {

@@ -135,25 +135,6 @@ func (c *counting) complete(t *testing.T) {
 	}
 }
 
-func TestThreeCallersAtOnceShareOneCensus(t *testing.T) {
-	t.Parallel()
-	store := newPast(30_300)
-	inst := store.instance(t)
-	callers := []*counting{store.begin(t, inst), store.begin(t, inst), store.begin(t, inst)}
-	for callers[0].more {
-		for _, c := range callers {
-			c.read(t, 3) // while the others wait for their readers
-		}
-	}
-	for _, c := range callers {
-		c.read(t, 1000)
-		c.complete(t)
-	}
-	if n := store.lists.Load(); n > store.pages()+store.pages()/10 {
-		t.Errorf("%d pages were read, and a census has %d", n, store.pages())
-	}
-}
-
 func TestALaterCallerReadsOnWhereTheCensusUnderWayIs(t *testing.T) {
 	t.Parallel()
 	store := newPast(30_300)

@@ -68,34 +68,6 @@ func TestTheShortestTimeThatIsApprovedCounts(t *testing.T) {
 	}
 }
 
-func TestTermWithoutApprovalEndsAndTheNextOneWaitsForIt(t *testing.T) {
-	s := limitedHeld(t, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 5 * time.Second, Need: 2}})
-	s = play(t, s, time.Second, approve("ann@x", 1, 0, false)) // one is too few
-	s.Now = noon.Add(5*time.Second + guard)
-	for _, s := range []leadership.Snapshot{s, play(t, s, 0, leadership.Expire)} {
-		_, err := by("bob")(s)
-		var e *leadership.Error
-		if !errors.As(err, &e) || e.Reason != leadership.ReasonApproval || e.RetryAfter != 0 || !strings.Contains(e.Detail, "fencing token 1") {
-			t.Errorf("bob: %v", err)
-		}
-	}
-	if _, err := approve("bob@x", 2, 0, false)(s); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("approving another token: %v", err)
-	}
-	s, events := playEvents(t, s, 0, approve("bob@x", 1, 0, false)) // the second; the first counts
-	if len(events) != 2 || events[0].Type != leadership.EventExpired || events[1].Type != leadership.EventApproved || events[0].Detail != `{"endsBecause":"approval"}` {
-		t.Fatalf("got %+v", events)
-	}
-	requireNothing(t, "approved again", s, approve("bob@x", 1, 0, false))
-	if _, err := approve("eve@x", 1, 0, false)(s); !errors.Is(err, leadership.TokenStale) || !strings.Contains(err.Error(), "no leader, and its next one needs no approval") {
-		t.Errorf("one more than needed: %v", err)
-	}
-	s = play(t, s, 0, by("bob"))
-	if s.Record.Token != 2 || !s.Record.EndsBy.Equal(s.Now.Add(5*time.Second)) || s.Record.EndsBecause != leadership.EndsApproval {
-		t.Errorf("got %+v", s.Record)
-	}
-}
-
 func TestLeaderThatReleasesAtItsDeadlineLeavesTheApprovalToWaitFor(t *testing.T) {
 	s := limitedHeld(t, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 15 * time.Second}})
 	s = play(t, s, 9*time.Second, reporting(t, 1, `{"progress":1}`))
@@ -113,29 +85,6 @@ func TestLeaderThatReleasesAtItsDeadlineLeavesTheApprovalToWaitFor(t *testing.T)
 	}
 	if s = play(t, late, 0, approve("ann@x", 1, 0, false)); refusal(by("bob"), s) != "<nil>" {
 		t.Errorf("after the approval: %v", refusal(by("bob"), s))
-	}
-}
-
-func TestLeaderAsksForApprovalOnceUntilItIsAnswered(t *testing.T) {
-	ask := func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.RequestApproval(s, leadership.ApprovalRequest{
-			Renewal: leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1}, Note: "may I",
-		})
-	}
-	s, events := playEvents(t, approvedHeld(t, 1), 0, ask)
-	if len(events) != 1 || events[0].Type != leadership.EventApprovalRequested || events[0].Reason != "may I" {
-		t.Fatalf("got %+v", events)
-	}
-	if due := `{"endsBy":"` + noon.Add(time.Hour).Format(time.RFC3339) + `"}`; events[0].Detail != due {
-		t.Errorf("it is due: %s, want %s", events[0].Detail, due)
-	}
-	requireNothing(t, "asked again", s, ask)
-	s = play(t, s, 0, approve("op", 1, 0, false))
-	if _, events = playEvents(t, s, 0, ask); len(events) != 1 {
-		t.Errorf("after the answer: %+v", events)
-	}
-	if _, err := ask(limitedHeld(t, leadership.TermPolicy{})); !errors.Is(err, leadership.InvalidArgument) {
-		t.Errorf("where none is needed: %v", err)
 	}
 }
 
@@ -171,58 +120,6 @@ func TestNewEpochRaisesTheTokenInTheSameCommitAndTheOldOneHearsOfIt(t *testing.T
 	s = play(t, s, time.Minute, by("bob"))
 	if got := refusal(reporting(t, 2, `{}`), s); got == leadership.ReasonEpoch {
 		t.Error("the epochs of a leader outlive it")
-	}
-}
-
-func TestRepeatedOrdersWriteNothing(t *testing.T) {
-	for name, cmd := range map[string]leadership.OrderCommand{
-		"assign":       {Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute},
-		"pause":        {Kind: leadership.OrderPause, For: time.Minute},
-		"pause freeze": {Kind: leadership.OrderPause, For: time.Minute, Mode: leadership.PauseFreeze},
-		"drain":        {Kind: leadership.OrderPause, For: time.Minute, Mode: leadership.PauseDrain},
-		"ban":          {Kind: leadership.OrderBan, CandidateID: "ann", For: time.Minute},
-		"evict":        {Kind: leadership.OrderEvict, Token: 1},
-		"evict, ban":   {Kind: leadership.OrderEvict, Token: 1, Ban: time.Minute},
-		"approve":      {Kind: leadership.OrderApprove, Token: 1},
-		"short":        {Kind: leadership.OrderApprove, Token: 1, For: time.Minute},
-		"new epoch":    {Kind: leadership.OrderApprove, Token: 1, NewEpoch: true},
-	} {
-		s := approvedHeld(t, 1)
-		cmd.IfRevision = s.Record.Revision
-		s, events := playEvents(t, s, time.Second, ordered(cmd))
-		for _, e := range events {
-			if e.Actor != "op" || e.Reason != "because" {
-				t.Errorf("%s: an event without actor or reason: %+v", name, e)
-			}
-		}
-		requireNothing(t, name, at(s, s.Now.Add(time.Second)), ordered(cmd)) // though the revision is another
-		cmd.IfRevision = 0
-		if s.Now = s.Now.Add(20 * time.Second); cmd.Kind != leadership.OrderApprove { // the lease is over, not recorded
-			requireNothing(t, name+" on a lease that is over", s, ordered(cmd))
-		}
-		if s = play(t, s, 0, leadership.Expire); cmd.Kind != leadership.OrderApprove {
-			requireNothing(t, name+" after the term", s, ordered(cmd))
-		}
-		if cmd.Kind == leadership.OrderEvict {
-			s = play(t, s, 0, by("bob"))
-			requireNothing(t, name+" in the next term", s, ordered(cmd))
-		}
-	}
-	s := limitedHeld(t, leadership.TermPolicy{})
-	for _, cmd := range []leadership.OrderCommand{{Kind: leadership.OrderResume}, {Kind: leadership.OrderLift, Override: "ban-7"}, {Kind: leadership.OrderLift, Override: "cooldown-7-ann"}} {
-		requireNothing(t, string(cmd.Kind), s, ordered(cmd))
-	}
-}
-
-func TestConditionOfAnOrderIsCheckedBeforeAnythingIsWritten(t *testing.T) {
-	s := limitedHeld(t, leadership.TermPolicy{})
-	ban := leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute, IfRevision: s.Record.Revision + 1}
-	if ch, err := ordered(ban)(at(s, s.Now.Add(time.Minute))); !errors.Is(err, leadership.RevisionMismatch) || !ch.Empty() {
-		t.Errorf("got %+v, %v", ch, err)
-	}
-	ban.IfRevision = s.Record.Revision
-	if _, events := playEvents(t, s, time.Minute, ordered(ban)); len(events) != 2 || events[0].Type != leadership.EventExpired || events[0].Reason != "" || events[1].Type != leadership.EventBanned {
-		t.Errorf("got %+v", events)
 	}
 }
 

@@ -29,10 +29,22 @@ func TestBadOrdersReportsAndPoliciesAreRefusedWithTheirSentence(t *testing.T) {
 		_, err := service.Renew(t.Context(), r)
 		return err
 	}
-	policy := func(p leadership.TermPolicy) error {
-		_, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: leadership.Config{Term: p}}})
-		return err
+	config := func(c leadership.Config) error { return configures(service, t, c) }
+	policy := func(p leadership.TermPolicy) error { return config(leadership.Config{Term: p}) }
+	acquire := func(change func(*leadership.AcquireRequest)) error {
+		r := leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"}
+		change(&r)
+		return errOf(service.Acquire(t.Context(), r))
 	}
+	lasting := func(d time.Duration) error {
+		return acquire(func(r *leadership.AcquireRequest) { r.LeaseDuration = d })
+	}
+	withToken := func(token leadership.Token) error {
+		r := lease
+		r.Token = token
+		return errOf(service.Renew(t.Context(), r))
+	}
+	unlock := leadership.UnlockRequest{Election: "jobs", UnlockCommand: leadership.UnlockCommand{Actor: "olga"}}
 	judge := func(c leadership.JudgeCommand) error {
 		_, err := service.Judge(t.Context(), leadership.JudgeRequest{Election: "jobs", JudgeCommand: c})
 		return err
@@ -96,6 +108,27 @@ func TestBadOrdersReportsAndPoliciesAreRefusedWithTheirSentence(t *testing.T) {
 		{"policy.errorRate", "policy.errorRate.max is above 0 and at most 1, not 1.5", policy(leadership.TermPolicy{ErrorRate: leadership.ErrorRate{Max: 1.5, Min: 1}})},
 		{"policy.errorRate", "policy.errorRate.min is from 1 to", policy(leadership.TermPolicy{ErrorRate: leadership.ErrorRate{Max: 0.5}})},
 		{"policy.onTrip", `policy.onTrip is "stepDown" or "notify", not "explode"`, policy(leadership.TermPolicy{OnTrip: "explode"})},
+
+		{"description", "", config(leadership.Config{Description: strings.Repeat("ä", 128) + "a"})},
+		{"description", "", config(leadership.Config{Description: "two\nlines"})},
+		{"maxLeaseDuration", "at least leaseDuration (1m)", config(leadership.Config{LeaseDuration: time.Minute, MaxLeaseDuration: 59 * time.Second})},
+		{"maxLeaseDuration", "at least leaseDuration (30s)", config(leadership.Config{MaxLeaseDuration: 29 * time.Second})},
+		{"maxLeaseDuration", "from 1s to 24h", config(leadership.Config{LeaseDuration: time.Second, MaxLeaseDuration: 999 * time.Millisecond})},
+		{"maxLeaseDuration", "from 1s to 24h", config(leadership.Config{LeaseDuration: time.Second, MaxLeaseDuration: 25 * time.Hour})},
+		{"maxLeaseDuration", "whole milliseconds", config(leadership.Config{LeaseDuration: time.Second, MaxLeaseDuration: time.Second + 1})},
+		{"retireAfter", "", config(leadership.Config{RetireAfter: leadership.MinRetireAfter - time.Millisecond})},
+		{"retireAfter", "", config(leadership.Config{RetireAfter: leadership.MaxRetireAfter + time.Millisecond})},
+		{"retireAfter", "", config(leadership.Config{RetireAfter: 2*time.Hour + 1})},
+
+		{"election", "", acquire(func(r *leadership.AcquireRequest) { r.Election = "" })},
+		{"candidateId", "", acquire(func(r *leadership.AcquireRequest) { r.CandidateID = "" })},
+		{"metadata", "", acquire(func(r *leadership.AcquireRequest) { r.Metadata = []byte("[]") })},
+		{"leaseDuration", "", lasting(time.Second - 1)},
+		{"leaseDuration", "", lasting(24*time.Hour + time.Millisecond)},
+		{"leaseDuration", "", lasting(time.Second + time.Microsecond)},
+		{"fencingToken", "", withToken(0)},
+		{"fencingToken", "", withToken(leadership.MaxToken + 1)},
+		{"reason", "", errOf(service.Unlock(t.Context(), unlock))},
 
 		{"verdict", `verdict is "bad" or "good", not "meh"`, judge(leadership.JudgeCommand{Token: 1, Verdict: "meh", Evidence: "e", Actor: "v"})},
 		{"evidence", "evidence is missing", judge(leadership.JudgeCommand{Token: 1, Verdict: leadership.VerdictBad, Actor: "v"})},

@@ -23,27 +23,6 @@ func request(id leadership.CandidateID, priority int64) leadership.AcquireReques
 	return leadership.AcquireRequest{Election: "jobs", CandidateID: id, Key: &key, Candidacy: leadership.Candidacy{Priority: priority}}
 }
 
-func TestACallThatHasChallengedIsRefusedAsHeld(t *testing.T) {
-	store, s := electing(t, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true})
-	if _, err := s.Acquire(t.Context(), request("ann", 1)); err != nil {
-		t.Fatal(err)
-	}
-	_, err := s.Acquire(t.Context(), request("bob", 2))
-	var e *leadership.Error
-	if !errors.As(err, &e) || e.Reason != leadership.ReasonHeld || e.Lease.Challenger != "bob" || e.RetryAfter != leadership.DefaultLeaseDuration+guard {
-		t.Errorf("got %+v", err)
-	}
-	if l, err := s.Withdraw(t.Context(), "jobs", "bob", 0); err != nil || l.Challenger != "" || !l.EndsBy.IsZero() || l.LeaderID != "ann" {
-		t.Errorf("withdrawn: %+v, %v", l, err)
-	}
-	if _, err := s.Withdraw(t.Context(), "jobs", "a b", 0); !errors.Is(err, leadership.InvalidArgument) {
-		t.Error(err)
-	}
-	if n := len(store.events); store.events[n-1].Type != leadership.EventGoesOn {
-		t.Errorf("%+v", store.events)
-	}
-}
-
 // The store may run the rule more than once. What it decided before counts for nothing.
 func TestABallotThatIsDecidedAnewIsDecidedOnWhatIsThen(t *testing.T) {
 	store, s := electing(t, byPriority)

@@ -3,8 +3,6 @@ package leadership_test
 import (
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -98,91 +96,6 @@ func TestTheBestBidderIsGrantedAtTheEndOfTheWindow(t *testing.T) {
 	want := `{"bids":2,"others":[{"candidateId":"ann","priority":1}],"place":1,"strategy":"priority","winner":{"candidateId":"bob","priority":2}}`
 	if events[0].Detail != want {
 		t.Errorf("the event says %s, want %s", events[0].Detail, want)
-	}
-}
-
-// agent is a candidate that asks when it was told to.
-type agent struct {
-	leadership.AcquireCommand
-	next    time.Time
-	crashed bool // it has asked once, and does no more
-}
-
-// takeover lets agents ask until one leads. It returns when that was after the first asked, and how
-// many bids were written.
-func takeover(t *testing.T, s leadership.Snapshot, agents []*agent) (leader leadership.CandidateID, took time.Duration, writes int) {
-	t.Helper()
-	for start := s.Now; ; {
-		next := slices.MinFunc(agents, func(a, b *agent) int { return a.next.Compare(b.next) })
-		s.Now = next.next
-		ch, _, err := leadership.Codec{}.Decide(s, asks(next.AcquireCommand))
-		var e *leadership.Error
-		switch {
-		case err != nil && (!errors.As(err, &e) || e.RetryAfter <= 0):
-			t.Fatal(err)
-		case err != nil:
-		case ch.Record.LeaderID != "":
-			return ch.Record.LeaderID, s.Now.Sub(start), writes
-		default:
-			writes++
-			s.Record = ch.Committed(s.Now)
-			_, err := asks(next.AcquireCommand)(s) // as Service.Acquire refuses
-			if !errors.As(err, &e) {
-				t.Fatalf("asked again at once: %v", err)
-			}
-		}
-		if next.next = s.Now.Add(e.RetryAfter); next.crashed {
-			agents = slices.DeleteFunc(agents, func(a *agent) bool { return a == next })
-		}
-	}
-}
-
-// agents are n candidates that begin to ask within 100 ms, the best of them last in the list.
-func agents(chance *rand.Rand, start time.Time, n int) (all []*agent) {
-	for i := range n {
-		all = append(all, &agent{AcquireCommand: bidder(leadership.CandidateID(fmt.Sprintf("agent-%02d", i)), int64(i)), next: start.Add(time.Duration(chance.IntN(100_000)) * time.Microsecond)})
-	}
-	first := slices.MinFunc(all, func(a, b *agent) int { return a.next.Compare(b.next) })
-	first.next = start
-	return all
-}
-
-func TestTheWritesOfABallotGrowWithTheLogarithmOfTheInstances(t *testing.T) {
-	t.Parallel()
-	s := balloted(t, byPriority)
-	var writes, want float64
-	for n := 2; n <= 64; n++ {
-		for seed := range uint64(5) {
-			chance := rand.New(rand.NewPCG(seed, uint64(n)))
-			all := agents(chance, s.Now, n)
-			leader, took, wrote := takeover(t, s, all)
-			if best := all[n-1].CandidateID; leader != best || took != leadership.DefaultWindow {
-				t.Fatalf("%d instances, seed %d: %s leads after %v, want %s at the end of the window", n, seed, leader, took, best)
-			}
-			if most := 4*math.Log(float64(n)) + 4; float64(wrote) > most {
-				t.Errorf("%d instances, seed %d: %d writes, and at most %.0f are likely", n, seed, wrote, most)
-			}
-			writes, want = writes+float64(wrote), want+2*math.Log(float64(n))+1
-		}
-	}
-	if writes > 1.05*want {
-		t.Errorf("%.0f writes in all ballots, want at most about %.0f", writes, want)
-	}
-}
-
-func TestACrashedBidderCostsATurnAndTwoCostTwo(t *testing.T) {
-	t.Parallel()
-	s := balloted(t, byPriority)
-	for n := 3; n <= 20; n++ {
-		for crashed := range 3 {
-			all := agents(rand.New(rand.NewPCG(uint64(n), 2)), s.Now, n)
-			for _, a := range all[n-crashed:] {
-				a.crashed = true
-			}
-			if _, took, _ := takeover(t, s, all); took > leadership.DefaultWindow+time.Duration(crashed)*leadership.BidTurn {
-				t.Errorf("%d instances, of which the best %d crash: it takes %v", n, crashed, took)
-			}
-		}
 	}
 }
 

@@ -362,6 +362,7 @@ func TestRecordThatDisagreesWithItsTermIsNotTrusted(t *testing.T) {
 		"a term has ended that was not yet": {vacant, func(r *Record) { r.Standing.Ended = ended{3, EndsExpired} }},
 		"vacant and handed over":            {vacant, func(r *Record) { r.Standing.Succession = handingOver }},
 		"vacant with a parent":              {vacant, func(r *Record) { r.Standing.Parent = Parent{Election: "orders", Token: 1, Until: aMoment} }},
+		"a lock without a beginning":        {vacant, func(r *Record) { r.LockFor, r.EndedAt = time.Hour, time.Time{} }},
 		"vacant and not ready":              {vacant, func(r *Record) { r.Standing.Unready = true }},
 		"its parent ends and it does not":   {held, func(r *Record) { r.Standing.Parent = Parent{Election: "orders", Token: 1, Until: aMoment} }},
 		"a hand-over that does not end it":  {held, func(r *Record) { r.Standing.Succession = handingOver }},

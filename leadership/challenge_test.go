@@ -31,10 +31,6 @@ func withdraws(id leadership.CandidateID) func(leadership.Snapshot) (leadership.
 	return func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, id, 0) }
 }
 
-func preferGPU(c *leadership.Config) {
-	c.Ballot.Strategy, c.Ballot.Prefer = leadership.StrategyCapability, "gpu"
-}
-
 func needTwo(c *leadership.Config) {
 	c.Ballot.Window, c.Ballot.Quorum = 0, leadership.QuorumPolicy{Electorate: leadership.NewNames("m1", "m2", "m3")}
 }
@@ -92,34 +88,6 @@ func TestAChallengerWithoutAQuorumIsToldWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestAChallengeEndsTheTermAtThePromisedEndAndTheBetterCandidateFollows(t *testing.T) {
-	s := preemptible(t, func(c *leadership.Config) { c.Ballot.Window = 0 })
-	s = play(t, s, leadership.DefaultWindow, asks(bidder("ann", 1)))
-	s = play(t, s, 5*time.Second, renews)
-	promised := s.Record.LeaseEnd()
-	s, events := playEvents(t, s, time.Second, asks(bidder("bob", 2)))
-	if r := s.Record; !r.EndsBy.Equal(promised) || r.EndsBecause != leadership.EndsHandOver || r.LeaderID != "ann" || events[0].Detail != `{"because":"preempt","to":"bob"}` {
-		t.Fatalf("%+v, %+v", r, events)
-	}
-	if e := refused(t, s, asks(bidder("bob", 2))); e.Reason != leadership.ReasonHeld || e.RetryAfter != promised.Add(guard).Sub(s.Now) {
-		t.Errorf("asked again it hears %+v", e)
-	}
-	if e := refused(t, s, asks(bidder("cy", 3))); e.Reason != leadership.ReasonHeld {
-		t.Errorf("a third: %+v", e)
-	}
-	s = play(t, s, 20*time.Second, renews)
-	if !s.Record.LeaseEnd().Equal(promised) {
-		t.Errorf("renewed, the lease ends at %v, want %v", s.Record.LeaseEnd(), promised)
-	}
-	s.Now = promised.Add(guard)
-	for _, c := range []leadership.AcquireCommand{bidder("ann", 1), bidder("bob", 2), bidder("cy", 3)} {
-		s = tried(t, s, 0, asks(c))
-	}
-	if s = play(t, s, leadership.DefaultWindow, asks(bidder("cy", 3))); s.Record.LeaderID != "cy" || s.Record.Standing.Challenger != "" {
-		t.Errorf("the ballot after it decides among all: %+v", s.Record)
-	}
-}
-
 func TestAChallengeThatIsTakenBackGivesTheTermBackWhatItTook(t *testing.T) {
 	ban := leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute}
 	configure := func(change func(*leadership.Config)) func(leadership.Snapshot) (leadership.Change, error) {
@@ -169,49 +137,4 @@ func TestAChallengeThatIsTakenBackGivesTheTermBackWhatItTook(t *testing.T) {
 func instead(c leadership.AcquireCommand, of leadership.CandidateID) leadership.AcquireCommand {
 	c.Withdraw = of
 	return c
-}
-
-func TestACandidateWithoutWhatThePolicyRequiresIsRefusedAtOnce(t *testing.T) {
-	require := leadership.BallotPolicy{Require: leadership.NewNames("gpu", "eu")}
-	vacant := balloted(t, require)
-	fit := caller("ann")
-	fit.Capabilities = leadership.NewNames("eu", "gpu", "ssd")
-	lead := play(t, vacant, 0, asks(fit))
-	c := caller("bob")
-	c.Capabilities = leadership.NewNames("ssd", "eu")
-	for name, s := range map[string]leadership.Snapshot{"vacant": vacant, "held": lead, "lapsed": at(lead, noon.Add(time.Hour))} {
-		e := refused(t, s, asks(c))
-		if e.Code != leadership.NotEligible || e.RetryAfter != 0 || e.Detail != `"bob" cannot lead election "jobs": the policy requires capabilities that it does not have: gpu; waiting does not help` {
-			t.Errorf("%s: %+v", name, e)
-		}
-	}
-	poorer := fit
-	poorer.Capabilities = ""
-	if s := play(t, lead, time.Second, asks(poorer)); s.Record.Token != 1 {
-		t.Errorf("the leader goes on: %+v", s.Record)
-	}
-	if e := refused(t, vacant, asks(witness("wit"))); e.Code != leadership.LeaseHeld {
-		t.Errorf("a witness needs no capability: %+v", e)
-	}
-}
-
-func TestAPolicyThatBeginsToPreemptCountsFromTheNextGrant(t *testing.T) {
-	s := held(t, time.Second)
-	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Preempt: true}}})
-	})
-	if e := refused(t, s, asks(bidder("bob", 9))); e.Reason != leadership.ReasonHeld {
-		t.Errorf("%+v", e)
-	}
-	s = preemptible(t, preferGPU)
-	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-		config := s.Record.Policy.Config
-		config.Ballot.Prefer = "ssd"
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
-	})
-	c := bidder("bob", 9)
-	c.Capabilities = "ssd"
-	if e := refused(t, s, asks(c)); e.Reason != leadership.ReasonHeld {
-		t.Errorf("what the leader has of the newly preferred is not known: %+v", e)
-	}
 }

@@ -65,26 +65,3 @@ func TestALowerLimitNeverShortensALeaseThatIsHeld(t *testing.T) {
 		t.Errorf("a grant as configured: %+v, %v; want 5s", ch.Record, err)
 	}
 }
-
-func TestAnElectionsOwnLeaseObeysItsLimit(t *testing.T) {
-	t.Parallel()
-	service := leadership.New(nil) // refused before the store is asked
-	for _, c := range []struct {
-		lease, most time.Duration
-		says        string
-	}{
-		{time.Minute, 59 * time.Second, "at least leaseDuration (1m)"},
-		{0, 29 * time.Second, "at least leaseDuration (30s)"},
-		{time.Second, 999 * time.Millisecond, "from 1s to 24h"},
-		{time.Second, 25 * time.Hour, "from 1s to 24h"},
-		{time.Second, -1, "from 1s to 24h"},
-		{time.Second, time.Second + 1, "whole milliseconds"},
-	} {
-		config := leadership.Config{LeaseDuration: c.lease, MaxLeaseDuration: c.most}
-		_, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: config}})
-		var refusal *leadership.Error
-		if !errors.As(err, &refusal) || refusal.Field != "maxLeaseDuration" || !strings.Contains(refusal.Detail, c.says) {
-			t.Errorf("%v of at most %v: %v, want that it is %s", c.lease, c.most, err, c.says)
-		}
-	}
-}

@@ -3,7 +3,6 @@ package leadership_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"regent/leadership"
 )
@@ -32,47 +31,5 @@ func TestAMajorityToleratesTheFailuresOfTheTable(t *testing.T) {
 	}
 	if none := (leadership.QuorumPolicy{}); none.Needed() != 0 || none.ToleratedFailures() != 0 {
 		t.Error("a policy without an electorate asks for a quorum")
-	}
-}
-
-// wants is an election with an electorate of m0 to m4, of which three must be present.
-func wants(t *testing.T) leadership.Snapshot {
-	t.Helper()
-	return balloted(t, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Quorum: leadership.QuorumPolicy{Electorate: electorate(5)}})
-}
-
-func TestAQuorumThatIsCompleteLateNeedsNoBetterBidderThatHasGone(t *testing.T) {
-	s := wants(t)
-	s = play(t, s, 0, asks(present(bidder("bob", 2), "m1"))) // and goes
-	s = tried(t, s, leadership.DefaultWindow, asks(present(bidder("ann", 1), "m0")))
-	s = play(t, s, time.Second, asks(present(bidder("ann", 1), "m0", "m2")))
-	e := refused(t, s, asks(present(bidder("ann", 1), "m0", "m2")))
-	if s = play(t, s, e.RetryAfter, asks(present(bidder("ann", 1), "m0", "m2"))); s.Record.LeaderID != "ann" || e.RetryAfter > 2*time.Second {
-		t.Errorf("after %v: %+v", e.RetryAfter, s.Record)
-	}
-}
-
-func witness(id leadership.CandidateID) leadership.AcquireCommand {
-	c := bidder(id, leadership.MaxPriority)
-	c.Role = leadership.RoleWitness
-	return c
-}
-
-func TestAWitnessCountsAndNeverLeads(t *testing.T) {
-	s := wants(t)
-	s = play(t, s, 0, asks(witness("m0")))
-	s = play(t, s, 0, asks(witness("m1")))
-	s = play(t, s, 0, asks(bidder("m2", 0)))
-	for range 20 {
-		s = tried(t, s, 200*time.Millisecond, asks(witness("m0")))
-		if e := refused(t, s, asks(witness("m0"))); e.Reason != leadership.ReasonWitness || e.RetryAfter <= 0 {
-			t.Fatalf("%+v", e)
-		}
-	}
-	if s = play(t, s, 0, asks(bidder("m2", 0))); s.Record.LeaderID != "m2" {
-		t.Errorf("%+v", s.Record)
-	}
-	if e := refused(t, s, asks(witness("m0"))); e.Reason != leadership.ReasonHeld {
-		t.Errorf("while another leads: %+v", e)
 	}
 }

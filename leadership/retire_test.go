@@ -115,51 +115,6 @@ func TestVacancyCountsFromTheLastConfigurationAndALockStaysAsItIs(t *testing.T) 
 	}
 }
 
-func TestRetireAfterHasBounds(t *testing.T) {
-	t.Parallel()
-	s := leadership.New(memory.New(memory.Config{}))
-	for d, ok := range map[time.Duration]bool{
-		0: true, leadership.MinRetireAfter: true, leadership.MaxRetireAfter: true, 90*time.Minute + time.Millisecond: true,
-		-1: false, time.Millisecond: false, leadership.MinRetireAfter - 1: false, leadership.MaxRetireAfter + 1: false, 2*time.Hour + 1: false,
-	} {
-		r := leadership.ConfigureRequest{Election: "jobs"}
-		r.Config.RetireAfter = d
-		l, err := s.Configure(t.Context(), r)
-		var refused *leadership.Error
-		switch {
-		case ok && (err != nil || l.Config.RetireAfter != d):
-			t.Errorf("%v: got %v, %v", d, l.Config.RetireAfter, err)
-		case !ok && (!errors.As(err, &refused) || refused.Code != leadership.InvalidArgument || refused.Field != "retireAfter"):
-			t.Errorf("%v: got %v, want an invalid retireAfter", d, err)
-		}
-	}
-}
-
-func TestAllThatAreDueAreRetiredHoweverManyAndOneThatFailsStopsNoOther(t *testing.T) {
-	t.Parallel()
-	now := retireBegin
-	store := memory.New(memory.Config{Now: func() time.Time { return now }})
-	s := leadership.New(store)
-	const due = leadership.MaxPageSize + 100
-	for i := range due {
-		r := leadership.ConfigureRequest{Election: leadership.Election(fmt.Sprintf("job-%d", i))}
-		r.Config.RetireAfter = time.Hour
-		if _, err := s.Configure(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	now = now.Add(2 * time.Hour)
-	if n, err := s.RetireAll(t.Context()); n != due || err != nil {
-		t.Errorf("retired %d, %v; want %d", n, err, due)
-	}
-	if n, err := s.RetireAll(t.Context()); n != 0 || err != nil {
-		t.Errorf("again: retired %d, %v", n, err)
-	}
-	if page, err := s.List(t.Context(), leadership.ListRequest{}); err != nil || len(page.Leases) != 0 {
-		t.Errorf("listed %d, %v", len(page.Leases), err)
-	}
-}
-
 func TestAThousandThatCannotBeRetiredStopNoOther(t *testing.T) {
 	t.Parallel()
 	now := retireBegin

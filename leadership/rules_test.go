@@ -198,23 +198,6 @@ func TestALeaseThatEndedInAnyWayButByItsReleaseIsFollowedAGuardLater(t *testing.
 	}
 }
 
-func TestVerifyRefusesALockWithoutABeginning(t *testing.T) {
-	s := held(t, time.Second)
-	ch, err := leadership.Release(s, leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = apply(s, ch)
-	newest := leadership.Newest{Revision: 2, Token: 1}
-	if err := leadership.Verify(s, newest); err != nil {
-		t.Fatal(err)
-	}
-	s.Record.LockFor, s.Record.EndedAt = time.Hour, time.Time{}
-	if err := leadership.Verify(s, newest); !errors.Is(err, leadership.RecordCorrupt) {
-		t.Errorf("got %v, want %s", err, leadership.RecordCorrupt)
-	}
-}
-
 func TestADeletedElectionIsRestoredByTheGrantOrNotAtAll(t *testing.T) {
 	s := held(t, time.Second)
 	ch, err := leadership.Delete(s, leadership.DeleteCommand{Force: true})
@@ -239,25 +222,6 @@ func TestADeletedElectionIsRestoredByTheGrantOrNotAtAll(t *testing.T) {
 		}
 		if r := ch.Record; err == nil && (r.Deleted || r.LeaderID != "bob" || r.Token != 2 || r.Revision != 4 || len(ch.Events) != 2) {
 			t.Errorf("restored: %+v with the events %v", r, ch.Events)
-		}
-	}
-}
-
-func TestTheGuardCountsAsALockDelay(t *testing.T) {
-	for _, delay := range []time.Duration{0, 3 * time.Second} {
-		s := held(t, 30*time.Second)
-		s.Record.Policy.LockDelay = delay
-		_, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')})
-		var e *leadership.Error
-		if !errors.As(err, &e) || e.Reason != leadership.ReasonLockDelay || e.RetryAfter != delay+guard {
-			t.Fatalf("got %+v, want the reason %s and a retry after %v", err, leadership.ReasonLockDelay, delay+guard)
-		}
-		if e.Lease.State != leadership.Vacant || e.Lease.LockedFor != e.RetryAfter {
-			t.Errorf("the refusal shows %+v, want a vacant election that is locked for %v", e.Lease, e.RetryAfter)
-		}
-		s.Now = s.Now.Add(e.RetryAfter)
-		if _, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')}); err != nil {
-			t.Errorf("and then: %v", err)
 		}
 	}
 }

@@ -377,13 +377,6 @@ func TestALeaderIsNotReadyBeforeItSaysSoWherePolicyWantsThat(t *testing.T) {
 	}
 }
 
-func TestTheLastTokenIsNotHandedOver(t *testing.T) {
-	s := yielded(t)
-	s.Record.Token = leadership.MaxToken
-	s.Record.Revision = leadership.Revision(leadership.MaxToken)
-	wantRefusal(t, "the last token", s, acquire("bob", 'b'), leadership.RecordCorrupt, "")
-}
-
 // badRequests are refused by the name of the field, as the API spells it, before the store is
 // asked.
 func TestBadRequestsOfASuccessionNameTheField(t *testing.T) {
@@ -454,6 +447,7 @@ func TestBadRequestsOfASuccessionNameTheField(t *testing.T) {
 		{"entries", add(0, make([]leadership.Entry, 501)...)},
 		{"entries/1/type", add(0, one, leadership.Entry{Type: long[:65], Data: []byte(`1`)})},
 		{"entries/0/data", add(0, leadership.Entry{Data: []byte(`x`)})},
+		{"entries/0/data", add(0, leadership.Entry{Data: []byte("\"\xff\"")})},
 		{"upTo", errOf(ledger.SnapshotJournal(ctx, leadership.SnapshotRequest{LeaseRequest: lease, Data: []byte(`1`)}))},
 		{"after", leadership.JournalRequest{Election: "jobs", After: -1}.Validate()},
 		{"applied", leadership.JournalRequest{Election: "jobs", Applied: 1}.Validate()},

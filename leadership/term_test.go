@@ -415,16 +415,6 @@ func TestLeaderWithoutProgressThatReleasesAtItsDeadlineIsKeptOut(t *testing.T) {
 	}
 }
 
-func TestReportsCountersNeverFall(t *testing.T) {
-	s := play(t, limitedHeld(t, leadership.TermPolicy{}), 0, reporting(t, 1, `{"progress":5,"calls":3}`))
-	if _, err := reporting(t, 1, `{"progress":5,"calls":2}`)(s); !errors.Is(err, leadership.InvalidArgument) || !strings.Contains(err.Error(), "calls has fallen from 3 to 2") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := reporting(t, 1, `{"progress":5,"calls":3}`)(s); err != nil {
-		t.Errorf("the same again: %v", err)
-	}
-}
-
 func TestLimitThatIsNoLongerConfiguredIsLiftedAtOnce(t *testing.T) {
 	s := limitedHeld(t, leadership.TermPolicy{MaxTerm: 20 * time.Second, StuckAfter: 25 * time.Second})
 	set := func(p leadership.TermPolicy) func(leadership.Snapshot) (leadership.Change, error) {

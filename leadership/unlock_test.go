@@ -179,18 +179,6 @@ func TestUnlockChangesNothingWhereNothingIsInTheWay(t *testing.T) {
 	}
 }
 
-func TestUnlockNeedsAReasonOfOneLine(t *testing.T) {
-	t.Parallel()
-	service := leadership.New(nil) // refused before the store is asked
-	for _, reason := range []string{"", "two\nlines", strings.Repeat("x", leadership.MaxReasonBytes+1), "\xff"} {
-		_, err := service.Unlock(t.Context(), leadership.UnlockRequest{Election: "jobs", UnlockCommand: leadership.UnlockCommand{Reason: reason, Actor: "olga"}})
-		var refusal *leadership.Error
-		if !errors.As(err, &refusal) || refusal.Code != leadership.InvalidArgument || refusal.Field != "reason" {
-			t.Errorf("%q: %v, want %s of reason", reason, err, leadership.InvalidArgument)
-		}
-	}
-}
-
 func TestTheRefusalToUnlockAYieldedLeaseNamesTheSuccessor(t *testing.T) {
 	_, err := unlock(yielded(t), "")
 	if err == nil || !strings.Contains(err.Error(), `"ann" has yielded it, and "bob" takes it over`) || sentence(err) == "" {

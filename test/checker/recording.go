@@ -1,6 +1,8 @@
 package checker
 
 import (
+	"encoding/json"
+	"io"
 	"math"
 	"slices"
 	"sync"
@@ -15,18 +17,20 @@ const Forever time.Duration = math.MaxInt64
 // Recording is what happened in one run. All times are on one clock, which never goes back.
 type Recording struct {
 	// History is the truth: all elections, each from its first revision, in order.
-	History    []leadership.Event `json:"history,omitempty"`
-	Consumers  []Consumer         `json:"consumers,omitempty"`
-	Changes    []Change           `json:"changes,omitempty"`
-	Heartbeats []Heartbeat        `json:"heartbeats,omitempty"`
-	Readings   []Reading          `json:"readings,omitempty"`
-	Calls      []Call             `json:"calls,omitempty"`
-	Beliefs    []Belief           `json:"beliefs,omitempty"`
-	Writes     []Write            `json:"writes,omitempty"`
-	Faults     []Fault            `json:"faults,omitempty"`
-	Willing    []Willing          `json:"willing,omitempty"`
-	Present    []Present          `json:"present,omitempty"`
+	History   []leadership.Event `json:"history,omitempty"`
+	Consumers []Consumer         `json:"consumers,omitempty"`
+	Changes   []Change           `json:"changes,omitempty"`
+	Readings  []Reading          `json:"readings,omitempty"`
+	Calls     []Call             `json:"calls,omitempty"`
+	Beliefs   []Belief           `json:"beliefs,omitempty"`
+	Writes    []Write            `json:"writes,omitempty"`
+	Faults    []Fault            `json:"faults,omitempty"`
+	Willing   []Willing          `json:"willing,omitempty"`
+	Present   []Present          `json:"present,omitempty"`
 }
+
+// Write writes the recording as one JSON object.
+func (r Recording) Write(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
 
 // Consumer is told of changes.
 type Consumer struct {
@@ -47,16 +51,6 @@ type Consumer struct {
 type Change struct {
 	Election leadership.Election `json:"election"`
 	Revision leadership.Revision `json:"revision"`
-	Asked    time.Duration       `json:"asked"`
-	Answered time.Duration       `json:"answered"` // Forever if the answer was lost
-}
-
-// Heartbeat is a grant or a renewal that was asked for and not refused. If all those of a token are
-// recorded, it is known until when its leader may have led; without any, its lease is not checked.
-type Heartbeat struct {
-	Election leadership.Election `json:"election"`
-	Token    leadership.Token    `json:"token"`
-	Lease    time.Duration       `json:"lease"`
 	Asked    time.Duration       `json:"asked"`
 	Answered time.Duration       `json:"answered"` // Forever if the answer was lost
 }
@@ -125,9 +119,6 @@ func (r *Recorder) Deliver(consumer string, events ...leadership.Event) int {
 // Change records when a revision was committed.
 func (r *Recorder) Change(c Change) { record(r, &r.recording.Changes, c) }
 
-// Heartbeat records a grant or a renewal.
-func (r *Recorder) Heartbeat(h Heartbeat) { record(r, &r.recording.Heartbeats, h) }
-
 // Read records what a reader was shown.
 func (r *Recorder) Read(reading Reading) { record(r, &r.recording.Readings, reading) }
 
@@ -143,6 +134,6 @@ func (r *Recorder) Recording(history []leadership.Event) Recording {
 	defer r.mu.Unlock()
 	return Recording{
 		History: history, Consumers: slices.Clone(r.recording.Consumers), Changes: slices.Clone(r.recording.Changes),
-		Heartbeats: slices.Clone(r.recording.Heartbeats), Readings: slices.Clone(r.recording.Readings),
+		Readings: slices.Clone(r.recording.Readings),
 	}
 }

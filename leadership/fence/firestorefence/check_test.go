@@ -142,41 +142,6 @@ func TestALeaderThatLosesItsLockBeforeItsCommitIsRefused(t *testing.T) {
 	})
 }
 
-func TestChecksOfOneLeaderDoNotExcludeEachOther(t *testing.T) {
-	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
-		h := newProject(t)
-		c, other := h.client(t), h.client(t)
-		doc := firestorefence.Doc(c, "accounts")
-		must(t, c, way(doc, lease(33), put(c, "before", 33)))
-		must(t, c, way(doc, lease(33), func(ctx context.Context, tx *firestore.Transaction) error {
-			must(t, other, way(firestorefence.Doc(other, "accounts"), lease(33), put(other, "beside", 33)), firestore.MaxAttempts(1))
-			return put(c, "after", 33)(ctx, tx)
-		}), firestore.MaxAttempts(1))
-		wantWritten(t, c, map[string]int64{"before": 33, "beside": 33, "after": 33})
-	})
-}
-
-func TestARefusalEndsTheTransactionAtOnceAndNothingOfItIsWritten(t *testing.T) {
-	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
-		c := newProject(t).client(t)
-		doc := firestorefence.Doc(c, "accounts")
-		must(t, c, way(doc, lease(34), put(c, "a", 34)))
-		runs := 0
-		err := c.RunTransaction(t.Context(), func(ctx context.Context, tx *firestore.Transaction) error {
-			runs++
-			return way(doc, lease(33), func(context.Context, *firestore.Transaction) error {
-				t.Error("what a former leader would have done has run")
-				return nil
-			})(ctx, tx)
-		})
-		wantStale(t, err, 34)
-		if runs != 1 {
-			t.Errorf("the function ran %d times, want 1", runs)
-		}
-		wantWritten(t, c, map[string]int64{"a": 34})
-	})
-}
-
 func TestOneCheckOfOneReadIsEnoughForAThousandWrites(t *testing.T) {
 	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
 		rpcs, writes := new(storetest.RPCs), 0
@@ -216,23 +181,6 @@ func TestOneCheckOfOneReadIsEnoughForAThousandWrites(t *testing.T) {
 	})
 }
 
-func TestFencedLetsItsFunctionReadBeforeItWritesAlsoWhenTheMarkRises(t *testing.T) {
-	t.Parallel()
-	c := newProject(t).client(t)
-	must(t, c, put(c, "a", 1))
-	doc := firestorefence.Doc(c, "accounts")
-	for want := range int64(3) {
-		must(t, c, firestorefence.Fenced(doc, lease(leadership.Token(33+want)), func(ctx context.Context, tx *firestore.Transaction) error {
-			snap, err := tx.Get(c.Collection("data").Doc("a"))
-			if err != nil {
-				return err
-			}
-			return put(c, "a", snap.Data()["token"].(int64)+1)(ctx, tx)
-		}))
-		wantWritten(t, c, map[string]int64{"a": want + 2})
-	}
-}
-
 func TestFencedInFencedGuardsTwoResourcesOfTwoElections(t *testing.T) {
 	t.Parallel()
 	c := newProject(t).client(t)
@@ -247,60 +195,6 @@ func TestFencedInFencedGuardsTwoResourcesOfTwoElections(t *testing.T) {
 	wantStale(t, c.RunTransaction(t.Context(), both(34, 6, put(c, "a", 2))), 7)
 	wantWritten(t, c, map[string]int64{"a": 1})
 	wantFields(t, accounts, map[string]any{"schema": int64(1), "election": "jobs", "fencingToken": int64(33)})
-}
-
-func TestAReadAfterARaisedMarkAndACheckAfterAWriteAreRefusedByTheClient(t *testing.T) {
-	t.Parallel()
-	c := newProject(t).client(t)
-	doc := firestorefence.Doc(c, "accounts")
-	for what, f := range map[string]function{
-		"a read": func(_ context.Context, tx *firestore.Transaction) error {
-			if err := firestorefence.Check(tx, doc, lease(33)); err != nil {
-				return err
-			}
-			_, err := tx.Get(c.Collection("data").Doc("a"))
-			return err
-		},
-		"a second check": func(_ context.Context, tx *firestore.Transaction) error {
-			if err := firestorefence.Check(tx, doc, lease(33)); err != nil {
-				return err
-			}
-			return firestorefence.Check(tx, firestorefence.Doc(c, "ledger"), lease(33))
-		},
-		"a check after a write, also if its error is lost": func(ctx context.Context, tx *firestore.Transaction) error {
-			if err := put(c, "a", 33)(ctx, tx); err != nil {
-				return err
-			}
-			if err := firestorefence.Check(tx, doc, lease(33)); err == nil {
-				t.Error("a check after a write has admitted")
-			}
-			return nil
-		},
-	} {
-		err := c.RunTransaction(t.Context(), f)
-		if err == nil || !strings.Contains(err.Error(), "read after write in transaction") {
-			t.Errorf("%s: got %v, want the client's refusal", what, err)
-		}
-	}
-	wantWritten(t, c, map[string]int64{})
-	if _, err := doc.Get(t.Context()); status.Code(err) != codes.NotFound {
-		t.Errorf("there is a mark: %v", err)
-	}
-}
-
-func TestAReadOnlyTransactionCannotRaiseTheMark(t *testing.T) {
-	eachWay(t, func(t *testing.T, way func(*firestore.DocumentRef, fence.Mark, function) function) {
-		c := newProject(t).client(t)
-		doc := firestorefence.Doc(c, "accounts")
-		nothing := func(context.Context, *firestore.Transaction) error { return nil }
-		must(t, c, way(doc, lease(33), nothing))
-		must(t, c, way(doc, lease(33), nothing), firestore.ReadOnly)
-		wantStale(t, c.RunTransaction(t.Context(), way(doc, lease(32), nothing), firestore.ReadOnly), 33)
-		err := c.RunTransaction(t.Context(), way(doc, lease(34), nothing), firestore.ReadOnly)
-		if err == nil || !strings.Contains(err.Error(), "write in read-only transaction") {
-			t.Errorf("got %v, want the client's refusal", err)
-		}
-	})
 }
 
 func TestInvalidMarkIsRefusedByNameAndLeftAsItIs(t *testing.T) {
@@ -368,26 +262,4 @@ func TestEachResourceHasADocumentOfItsOwn(t *testing.T) {
 		}
 	}
 	wantWritten(t, c, map[string]int64{"a": 1})
-}
-
-// Runs what the examples show.
-func TestExamplesBookForTheLeaderOnly(t *testing.T) {
-	t.Parallel()
-	h := newProject(t)
-	c := h.client(t)
-	account, mark := c.Doc("accounts/1"), firestorefence.Doc(c, "accounts")
-	if _, err := account.Set(t.Context(), map[string]any{"balance": int64(100)}); err != nil {
-		t.Fatal(err)
-	}
-	checked := func(w fence.Mark) error {
-		return c.RunTransaction(t.Context(), func(_ context.Context, tx *firestore.Transaction) error { return bookChecked(tx, account, mark, w) })
-	}
-	for _, err := range []error{book(t.Context(), c, lease(33)), checked(lease(33)), book(t.Context(), c, lease(34)), checked(lease(34))} {
-		if err != nil {
-			t.Errorf("a leader's booking: %v", err)
-		}
-	}
-	wantStale(t, book(t.Context(), c, lease(33)), 34)
-	wantStale(t, checked(lease(33)), 34)
-	wantFields(t, account, map[string]any{"balance": int64(80)})
 }

@@ -1,16 +1,13 @@
 package httpfence_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"path"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"regent/leadership"
 	"regent/leadership/fence"
@@ -57,87 +54,6 @@ func TestReadsPassOnlyOnRequestAndOnlyIfTheyAreReads(t *testing.T) {
 		if raised := marks.Mark(string(election)) != (fence.Mark{}); raised == c.want {
 			t.Errorf("%s, upgrade %q, passes %t: the mark was raised: %t", c.method, c.upgrade, c.passes, raised)
 		}
-	}
-}
-
-func TestAReadThatPassesHasNoMark(t *testing.T) {
-	t.Parallel()
-	g, err := httpfence.New(httpfence.Config{Election: election, Marks: new(httpfence.Memory), ReadsPass: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := g.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if m, ok := httpfence.FromContext(r.Context()); ok {
-			t.Errorf("%s has the mark %+v", r.Method, m)
-		}
-	}))
-	r := command(34)
-	r.Method = http.MethodGet
-	wantStatus(t, send(h, r), http.StatusOK)
-}
-
-// counting says that token 34 leads, and counts how often it is asked.
-type counting struct{ calls atomic.Int64 }
-
-func (c *counting) CheckToken(context.Context, leadership.TokenCheck) (leadership.Lease, error) {
-	c.calls.Add(1)
-	return leadership.Lease{Election: election, State: leadership.Held, LeaderID: "ann", Token: 34, ExpiresIn: 30 * time.Second}, nil
-}
-
-// BenchmarkShareOfCallsSaved counts the calls to Regent of a gate with Checks, for requests of
-// which nine in ten are reads, by how many there are in a second. The clock is the benchmark's own,
-// so the counts are the same on every machine.
-func BenchmarkShareOfCallsSaved(b *testing.B) {
-	for _, perSecond := range []int{1, 10, 100} {
-		b.Run(fmt.Sprintf("%d requests in a second", perSecond), func(b *testing.B) {
-			var calls [2]int64
-			requests := 0
-			for b.Loop() {
-				requests = 1000
-				for i, pass := range []bool{false, true} {
-					calls[i] = callsOf(b, pass, perSecond, requests)
-				}
-			}
-			b.ReportMetric(float64(calls[0]), "checked-calls/1000")
-			b.ReportMetric(float64(calls[1]), "passing-calls/1000")
-			b.ReportMetric(100*float64(calls[0]-calls[1])/float64(calls[0]), "%saved")
-		})
-	}
-}
-
-// callsOf returns how often Regent is asked because of so many requests.
-func callsOf(tb testing.TB, pass bool, perSecond, requests int) int64 {
-	tb.Helper()
-	var now time.Duration
-	regent := new(counting)
-	checks, err := httpfence.NewChecks(httpfence.ChecksConfig{Regent: regent, Now: func() time.Duration { return now }})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer checks.Wait()
-	g, err := httpfence.New(httpfence.Config{Election: election, Check: checks, ReadsPass: pass})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	h := g.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	for i := range requests {
-		r := command(34)
-		if i%10 > 0 {
-			r.Method = http.MethodGet
-		}
-		if reply := send(h, r); reply.StatusCode != http.StatusOK {
-			tb.Fatal(reply.Status)
-		}
-		now += time.Second / time.Duration(perSecond)
-	}
-	return regent.calls.Load()
-}
-
-func TestReadsThatPassSaveCallsInProportionWhereRequestsAreFew(t *testing.T) {
-	t.Parallel()
-	checked, passing := callsOf(t, false, 1, 1000), callsOf(t, true, 1, 1000)
-	if checked != 500 || passing != 100 { // an answer is believed for 2 s
-		t.Errorf("%d calls, and %d if reads pass; want 500 and 100", checked, passing)
 	}
 }
 

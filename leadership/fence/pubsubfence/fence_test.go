@@ -89,22 +89,6 @@ func TestASubscriberIsAFence(t *testing.T) {
 	})
 }
 
-func TestMessagesOfOlderTokensAreNotHandled(t *testing.T) {
-	t.Parallel()
-	r := newReceiver(t, pubsubfence.Config{})
-	for _, m := range []*pubsub.Message{
-		stamped(t, 33, "a"), stamped(t, 33, "b"), stamped(t, 34, "c"), stamped(t, 33, "late"), stamped(t, 34, "d"), stamped(t, 1, "very late"), stamped(t, 40, "e"),
-	} {
-		r.receive(t.Context(), m)
-	}
-	if want := []string{"a by 33", "b by 33", "c by 34", "d by 34", "e by 40"}; !slices.Equal(r.handled, want) {
-		t.Errorf("handled %q, want %q", r.handled, want)
-	}
-	if len(r.refused) != 2 || !errors.Is(r.refused[0], leadership.TokenStale) || !errors.Is(r.refused[1], leadership.TokenStale) {
-		t.Errorf("refused %v", r.refused)
-	}
-}
-
 func TestAMessageWithoutAValidStampIsNotHandled(t *testing.T) {
 	t.Parallel()
 	valid := map[string]string{"election": "planner", "fencingToken": "34"}

@@ -11,7 +11,6 @@ import (
 	"cloud.google.com/go/spanner"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 
 	"regent/leadership"
 	"regent/leadership/fence"
@@ -125,35 +124,6 @@ func TestTheMarkIsReadInTheTransactionAndHeldUntilItsEnd(t *testing.T) {
 	}
 }
 
-func TestARefusalEndsTheTransactionAtOnceAndNothingOfItIsWritten(t *testing.T) {
-	t.Parallel()
-	for name, table := range kinds {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := newDatabase(t).client(t)
-			must(t, c, writes(table, 34, 1))
-			runs := 0
-			_, err := c.ReadWriteTransaction(t.Context(), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
-				runs++
-				if err := tx.BufferWrite([]*spanner.Mutation{data(2, 33)}); err != nil {
-					return err
-				}
-				if _, err := tx.Update(ctx, spanner.NewStatement("INSERT INTO Data (Id, Token) VALUES (3, 33)")); err != nil {
-					return err
-				}
-				return table.Check(ctx, tx, "accounts", lease(33))
-			})
-			wantStale(t, err, 34)
-			if runs != 1 {
-				t.Errorf("the function ran %d times, want 1", runs)
-			}
-			if diff := cmp.Diff(map[int64]leadership.Token{1: 34}, written(t, c)); diff != "" {
-				t.Errorf("what was written (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestOneCheckOfOneStatementIsEnoughForAThousandWrites(t *testing.T) {
 	t.Parallel()
 	rpcs := new(storetest.RPCs)
@@ -189,48 +159,6 @@ func TestOneCheckOfOneStatementIsEnoughForAThousandWrites(t *testing.T) {
 	}
 	if n := len(written(t, c)); n != 1000 {
 		t.Errorf("%d rows were written, want 1000", n)
-	}
-}
-
-func TestALaterCheckInATransactionSeesTheEarlierOne(t *testing.T) {
-	t.Parallel()
-	c := newDatabase(t).client(t)
-	_, err := c.ReadWriteTransaction(t.Context(), func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
-		for _, resource := range []string{"accounts", "ledger"} {
-			for range 2 {
-				if err := (spannerfence.Table{}).Check(ctx, tx, resource, lease(34)); err != nil {
-					t.Errorf("%s: %v", resource, err)
-				}
-			}
-		}
-		return (spannerfence.Table{}).Check(ctx, tx, "accounts", lease(33))
-	})
-	wantStale(t, err, 34)
-}
-
-func TestATransactionOfStatementsIsCheckedAsWell(t *testing.T) {
-	t.Parallel()
-	c := newDatabase(t).client(t)
-	for _, token := range []leadership.Token{33, 34, 33} {
-		tx, err := spanner.NewReadWriteStmtBasedTransaction(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := (spannerfence.Table{}).Check(t.Context(), &tx.ReadWriteTransaction, "accounts", lease(token)); err != nil {
-			wantStale(t, err, 34)
-			tx.Rollback(t.Context())
-			continue
-		}
-		statement := spanner.Statement{SQL: "INSERT OR UPDATE INTO Data (Id, Token) VALUES (1, @token)", Params: map[string]any{"token": int64(token)}}
-		if _, err := tx.UpdateWithOptions(t.Context(), statement, spanner.QueryOptions{LastStatement: true}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tx.Commit(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(map[int64]leadership.Token{1: 34}, written(t, c)); diff != "" {
-		t.Errorf("what was written (-want +got):\n%s", diff)
 	}
 }
 
@@ -288,40 +216,6 @@ func TestATableOfManyRowsForAResourceIsRefused(t *testing.T) {
 	}
 }
 
-func TestMissingTableReturnsTheClientsError(t *testing.T) {
-	t.Parallel()
-	c := newDatabase(t, "CREATE TABLE Other (Resource STRING(MAX), Election STRING(MAX)) PRIMARY KEY (Resource)").client(t)
-	for _, table := range []spannerfence.Table{{}, {Name: "Other"}, {Name: "Other", Shared: true}} {
-		_, err := c.ReadWriteTransaction(t.Context(), writes(table, 33, 1))
-		if spanner.ErrCode(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "Fences") && !strings.Contains(err.Error(), "FencingToken") {
-			t.Errorf("%+v: got %v, want INVALID_ARGUMENT that names the missing part", table, err)
-		}
-	}
-	if len(written(t, c)) != 0 {
-		t.Error("a transaction has written")
-	}
-}
-
-func TestAColumnThatIsAddedLaterIsLeftAsItIs(t *testing.T) {
-	t.Parallel()
-	c := newDatabase(t, spannerfence.DDL, "ALTER TABLE Fences ADD COLUMN Note STRING(MAX)").client(t)
-	must(t, c, writes(spannerfence.Table{}, 33, 1))
-	must(t, c, func(ctx context.Context, tx *spanner.ReadWriteTransaction) error {
-		_, err := tx.Update(ctx, spanner.NewStatement("UPDATE Fences SET Note = 'kept' WHERE TRUE"))
-		return err
-	})
-	must(t, c, writes(spannerfence.Table{}, 34, 1))
-	row, err := c.Single().ReadRow(t.Context(), "Fences", spanner.Key{"accounts"}, []string{"FencingToken", "Note"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var token int64
-	var note spanner.NullString
-	if err := row.Columns(&token, &note); err != nil || token != 34 || note.StringVal != "kept" {
-		t.Errorf("got %d, %v, %v; want 34 and the note", token, note, err)
-	}
-}
-
 func TestATableOfAnotherNameIsUsed(t *testing.T) {
 	t.Parallel()
 	// "Select" is a keyword: names are quoted
@@ -367,31 +261,5 @@ func TestInvalidArgumentNamesTheField(t *testing.T) {
 	want := map[string]fence.Mark{"accounts": lease(33), long: lease(33)}
 	if got := marks(t, c); !maps.Equal(got, want) {
 		t.Errorf("marks %v, want %v", got, want)
-	}
-}
-
-// Runs what the example shows.
-func TestExampleBooksForTheLeaderOnly(t *testing.T) {
-	t.Parallel()
-	h := newDatabase(t, spannerfence.DDL, `CREATE TABLE Accounts (Id INT64 NOT NULL, Balance INT64 NOT NULL) PRIMARY KEY (Id)`)
-	c := h.client(t)
-	columns := []string{"Id", "Balance"}
-	opened := []*spanner.Mutation{spanner.Insert("Accounts", columns, []any{1, 100}), spanner.Insert("Accounts", columns, []any{2, 100})}
-	if _, err := c.Apply(t.Context(), opened); err != nil {
-		t.Fatal(err)
-	}
-	for _, token := range []leadership.Token{33, 33, 34} {
-		if err := book(t.Context(), c, lease(token)); err != nil {
-			t.Errorf("a booking with token %d: %v", token, err)
-		}
-	}
-	wantStale(t, book(t.Context(), c, lease(33)), 34)
-	row, err := c.Single().ReadRow(t.Context(), "Accounts", spanner.Key{2}, columns[1:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	var balance int64
-	if err := row.Column(0, &balance); err != nil || balance != 115 {
-		t.Errorf("the balance is %d, %v; want 115", balance, err)
 	}
 }

@@ -180,6 +180,9 @@ func TestContentSizeIsLimited(t *testing.T) {
 	if o := read(t, b, "state"); string(o.Content) != "four" {
 		t.Errorf("%q", o.Content)
 	}
+	if got := f.objects["state"].ContentType; got != "application/octet-stream" {
+		t.Errorf("without a configured content type it is %q", got)
+	}
 	if err := b.Write(t.Context(), "state", planner(3), []byte("fives")); !errors.Is(err, leadership.InvalidArgument) {
 		t.Errorf("%v, want INVALID_ARGUMENT", err)
 	}

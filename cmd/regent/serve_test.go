@@ -208,7 +208,7 @@ func TestLongCallsLeaveRoomForRenewalsWithoutAuthentication(t *testing.T) {
 	s := startService(t, []string{"REGENT_LISTEN=127.0.0.1:0"}, "--store", "memory:", "--auth", "none", "--max-concurrency", "2")
 	env := []string{"REGENT_SERVER=http://" + s.log.Await(t, "serving")["address"].(string)}
 	start(t, env, "watch --all").line(t) // the one long call of two requests at a time
-	if r := regent(t, env, "watch --all --count 1").want(t, exitOther); !strings.Contains(r.err, "Rate limited") {
+	if r := regent(t, env, "watch --all --count 1").want(t, exitOther); !strings.Contains(r.err, "keeps its other requests for renewals") {
 		t.Errorf("another long call: %s", r.err)
 	}
 	regent(t, env, "acquire jobs --candidate ann").want(t, exitDone)

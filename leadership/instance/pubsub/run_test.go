@@ -162,7 +162,7 @@ func TestTheTopicIsDeletedAndComesBack(t *testing.T) {
 func TestWithoutATopicRunWaitsForOneAndSaysSoOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *service) {
 		log, f := newJournal(), newFault()
-		b := s.open(t, log.config, with(f), func(c *pubsub.Config) { c.Probe = 400 * time.Millisecond })
+		b := s.open(t, log.config, with(f), func(c *pubsub.Config) { c.Probe = 5 * time.Second })
 		s.deleteTopic(t)
 		tries := make(chan struct{}, 100)
 		f.set("CreateSubscription", func(ctx context.Context, invoke func(context.Context) error) error {

@@ -72,8 +72,8 @@ func environment() []string {
 	return append(os.Environ(), childVariable+"=1", "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 }
 
-// listen runs a part and passes each of its lines to hear. If it did not end well, the error has its
-// standard error.
+// listen runs a part and passes each of its lines to hear. If it did not end well, the error has
+// its standard error.
 func listen(ctx context.Context, part string, what any, hear func(line []byte) error) error {
 	program, args, err := self(part, what)
 	if err != nil {

@@ -64,7 +64,8 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	return r, os.RemoveAll(dir)
 }
 
-// folder makes a folder to work in, in memory if it can. Its path contains no symbolic links, as the tracer needs.
+// folder makes a folder to work in, in memory if it can. Its path contains no symbolic links, as
+// the tracer needs.
 func folder() (string, error) {
 	in := ""
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {

@@ -2,8 +2,9 @@ package main
 
 import "cmp"
 
-// reason says why a goal is missed at that size, and how to meet it; "" if that is not written down.
-// It is written by hand, and printed only while the goal is missed. The tables have the figures.
+// reason says why a goal is missed at that size, and how to meet it; "" if that is not written
+// down. It is written by hand, and printed only while the goal is missed. The tables have the
+// figures.
 func reason(goal string, size int) string {
 	const (
 		both = "It takes less time in net/http on both sides."

@@ -9,7 +9,8 @@ import (
 // Spread is the median and the ends of some numbers.
 type Spread struct{ Median, Least, Most float64 }
 
-// spreadOf is zero for no numbers. The median of an even count is the mean of the two in the middle.
+// spreadOf is zero for no numbers. The median of an even count is the mean of the two in the
+// middle.
 func spreadOf(numbers []float64) Spread {
 	n := len(numbers)
 	if n == 0 {

@@ -100,7 +100,7 @@ func TestAnInstanceUnderAttackServesOthers(t *testing.T) {
 		}},
 		"bytes of journals": {one: func(ctx context.Context, a *attacked, i int) { a.append(ctx, i) }},
 	} {
-		t.Run(name, func(t *testing.T) { x.run(t) })
+		t.Run(name, func(t *testing.T) { x.run(t, machine.Size(2*time.Second, time.Minute)) })
 	}
 }
 
@@ -108,14 +108,14 @@ func leaseOf(spec string) string {
 	return `{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"noise-0","resourceVersion":"1"},"spec":` + spec + `}`
 }
 
-// run attacks a server.
-func (x attack) run(t *testing.T) {
+// run attacks a server for so long, or until the effect was seen.
+func (x attack) run(t *testing.T, lasting time.Duration) {
 	a := x.begin(t)
 	if x.prepare != nil {
 		x.prepare(a)
 	}
 	quiet := a.newRenewals()
-	ctx, stop := context.WithTimeout(t.Context(), machine.Size(2*time.Second, time.Minute))
+	ctx, stop := context.WithTimeout(t.Context(), lasting)
 	defer stop()
 	forced, end := context.WithCancel(t.Context()) // the attack goes on until its effect was seen
 	defer end()

@@ -107,6 +107,7 @@ type pkg struct {
 }
 
 func TestImportsFollowTheArrows(t *testing.T) {
+	t.Parallel()
 	standard := map[string]bool{}
 	for _, p := range list(t, "std") {
 		standard[p.ImportPath] = true
@@ -138,6 +139,7 @@ var above = map[string][]string{
 }
 
 func TestImportsOfTheTreesRunDownwards(t *testing.T) {
+	t.Parallel()
 	for _, p := range list(t, "regent/...") {
 		if _, forTests := onlyTests[p.ImportPath]; forTests {
 			continue
@@ -153,6 +155,7 @@ func TestImportsOfTheTreesRunDownwards(t *testing.T) {
 }
 
 func TestSDKBringsItsUsersNoDependencies(t *testing.T) {
+	t.Parallel()
 	for _, p := range list(t, "regent/leadership/client") {
 		for _, dep := range p.Deps {
 			host, _, _ := strings.Cut(dep, "/")
@@ -165,6 +168,7 @@ func TestSDKBringsItsUsersNoDependencies(t *testing.T) {
 }
 
 func TestShippedCodeImportsNoTestPackage(t *testing.T) {
+	t.Parallel()
 	for _, p := range list(t, "regent/...") {
 		for _, imported := range p.Imports {
 			user, ok := onlyTests[imported]

@@ -21,7 +21,7 @@ import (
 // cursors and have missed nothing, and the candidates lead in the end.
 func TestAnInstanceThatStopsLosesNoWaiterOrWatcher(t *testing.T) {
 	machine.Share(t)
-	size := machine.Size(100, max(300, min(*crowded, 1000)))
+	size := machine.Size(60, max(300, min(*crowded, 1000)))
 	in := inFirestore(t).announcing(newTopic(t))
 	x := &departure{T: t, ctx: within(t, 5*time.Minute), a: live(t, in.serve(t)), b: live(t, in.serve(t)), led: make(chan leadership.CandidateID, size)}
 	key := leadership.NewKey()

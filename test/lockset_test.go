@@ -20,16 +20,16 @@ import (
 	"regent/test/machine"
 )
 
-// updates is how many updates the lock test makes with a fencing token; it makes half as many in
-// each manner without one.
-var updates = flag.Int("updates", 0, "how many updates the lock test makes; 0 for 800, or 400 with -short")
+// updates is how many updates the lock test makes with a fencing token; it makes half as many
+// without one.
+var updates = flag.Int("updates", 0, "how many updates the lock test makes; 0 for 800, or 200 with -short")
 
 // Five processes take turns, by leases of two seconds, to change sets, and one after the other is
 // stopped until others have overtaken it. With the token compared in the transaction of each write
 // no acknowledged update is ever lost. Without it some are, or this test would notice nothing.
 func TestNoFencedUpdateIsLost(t *testing.T) {
 	machine.Share(t)
-	updates := cmp.Or(*updates, machine.Size(400, 800))
+	updates := cmp.Or(*updates, machine.Size(200, 800))
 	for manner, target := range map[lockset.Manner]int{lockset.Fenced: updates, lockset.Trusting: updates / 2} {
 		t.Run(string(manner), func(t *testing.T) {
 			machine.Share(t)

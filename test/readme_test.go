@@ -235,6 +235,7 @@ func TestTroubleshootingQuotesWhatRegentSays(t *testing.T) {
 }
 
 func TestMakeRunServes(t *testing.T) {
+	t.Parallel()
 	spec := "file:" + filepath.Join(t.TempDir(), "leases")
 	cmd := exec.CommandContext(within(t, 5*time.Minute), "make", "-C", "..", "run", "BUILD="+t.TempDir(), "ARGS=--listen 127.0.0.1:0 --store "+spec)
 	cmd.Env = process.Environ()

@@ -19,6 +19,7 @@ const (
 )
 
 func TestCommentsFitInWidth(t *testing.T) {
+	t.Parallel()
 	for _, name := range tracked(t, "*.go") {
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, "../"+name, nil, parser.ParseComments)
@@ -41,6 +42,7 @@ func TestCommentsFitInWidth(t *testing.T) {
 }
 
 func TestProseFitsInWidth(t *testing.T) {
+	t.Parallel()
 	fence := regexp.MustCompile("^\\s*(```|~~~)")
 	for _, name := range tracked(t, "*.md") {
 		code := false

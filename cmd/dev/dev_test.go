@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,22 +37,6 @@ func TestTwoInstancesServeOneStoreUntilASignal(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestFlagsReachBothInstances(t *testing.T) {
-	t.Parallel()
-	p := start(t, "--", "--mcp", "--ui=false")
-	p.ready(t)
-	for _, n := range []int{1, 2} {
-		text, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid(t, n)) + "/cmdline")
-		if err != nil {
-			need.Lacks(t, "no /proc here to look for the arguments of an instance")
-		}
-		if !strings.HasSuffix(string(text), "\x00--mcp\x00--ui=false\x00") {
-			t.Errorf("instance %d has the arguments %q", n, text)
-		}
-	}
-	p.end(t, syscall.SIGTERM)
 }
 
 func TestNothingIsLeftAfterAKill(t *testing.T) {

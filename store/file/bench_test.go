@@ -1,7 +1,6 @@
 package file_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
@@ -9,16 +8,6 @@ import (
 
 	"regent/store/file"
 )
-
-// filled is a folder with so many elections and events.
-func filled(t testing.TB, elections, events int) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "leases")
-	if err := file.Fill(path, elections, events, rand.New(rand.NewPCG(3, 4)).Uint64); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // heap is how many bytes are in use.
 func heap() uint64 {
@@ -29,32 +18,13 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-func BenchmarkOpen(b *testing.B) {
-	for _, events := range []int{100_000, 1_000_000} {
-		b.Run(fmt.Sprintf("elections=10000/events=%d", events), func(b *testing.B) {
-			path := filled(b, 10_000, events)
-			before := heap()
-			b.ResetTimer()
-			for range b.N {
-				s, err := file.Open(path, file.Config{})
-				if err != nil {
-					b.Fatal(err)
-				}
-				b.StopTimer()
-				b.ReportMetric(float64(heap()-before)/float64(events), "heapB/event")
-				if err := s.Close(); err != nil {
-					b.Fatal(err)
-				}
-				b.StartTimer()
-			}
-		})
-	}
-}
-
 // TestAnEventInMemoryCostsLessThan100Bytes with all that is kept of it.
 func TestAnEventInMemoryCostsLessThan100Bytes(t *testing.T) {
 	const events = 100_000
-	path := filled(t, 100, events)
+	path := filepath.Join(t.TempDir(), "leases")
+	if err := file.Fill(path, 100, events, rand.New(rand.NewPCG(3, 4)).Uint64); err != nil {
+		t.Fatal(err)
+	}
 	before := heap()
 	s, err := file.Open(path, file.Config{})
 	if err != nil {

@@ -51,18 +51,30 @@ func bench(b *testing.B, h Harness, callers int, op func(context.Context, *leade
 		}
 		tokens[i] = g.Token
 	}
+	together(b, callers, func(i, _ int, persist func(func() error) error) error {
+		return persist(func() error { return op(b.Context(), s, asks[i], tokens[i]) })
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
+}
+
+// together lets so many callers do b.N operations, which are numbered for each. persist makes a call
+// again as often as the store was too busy for it, and counts that.
+func together(b *testing.B, callers int, op func(caller, n int, persist func(func() error) error) error) {
 	var left, refused atomic.Int64
 	left.Store(int64(b.N))
+	persist := func(call func() error) error {
+		err := call()
+		for ; again(err); err = call() {
+			refused.Add(1)
+		}
+		return err
+	}
 	var wg sync.WaitGroup
 	b.ResetTimer()
 	for i := range callers {
 		wg.Go(func() {
-			for left.Add(-1) >= 0 {
-				err := op(b.Context(), s, asks[i], tokens[i])
-				for ; again(err); err = op(b.Context(), s, asks[i], tokens[i]) {
-					refused.Add(1)
-				}
-				if err != nil && !errors.Is(err, context.Canceled) {
+			for n := 1; left.Add(-1) >= 0; n++ {
+				if err := op(i, n, persist); err != nil && !errors.Is(err, context.Canceled) {
 					b.Error(err)
 					return
 				}
@@ -70,6 +82,5 @@ func bench(b *testing.B, h Harness, callers int, op func(context.Context, *leade
 		})
 	}
 	wg.Wait()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
 	b.ReportMetric(float64(refused.Load())/float64(b.N), "refused/op")
 }

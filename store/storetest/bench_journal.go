@@ -1,10 +1,7 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"regent/leadership"
@@ -45,44 +42,20 @@ func benchJournal(b *testing.B, h Harness, leaders, entries int) {
 		}
 		leases[i] = leaseIn(g)
 	}
-	var left, refused atomic.Int64
-	left.Store(int64(b.N))
-	var wg sync.WaitGroup
-	b.ResetTimer()
-	for _, lease := range leases {
-		wg.Go(func() {
-			for after, n := leadership.Index(0), 1; left.Add(-1) >= 0; n++ {
-				err := persist(&refused, func() error {
-					_, err := ledger.AppendJournal(b.Context(), leadership.AppendRequest{LeaseRequest: lease, After: after, Entries: all})
-					return err
-				})
-				after += leadership.Index(entries)
-				if err == nil && n%snapshotEvery == 0 {
-					err = persist(&refused, func() error { return snap(b.Context(), ledger, lease, after) })
-				}
-				if err != nil {
-					b.Error(err)
-					return
-				}
-			}
+	after := make([]leadership.Index, leaders)
+	together(b, leaders, func(i, n int, persist func(func() error) error) error {
+		err := persist(func() error {
+			_, err := ledger.AppendJournal(b.Context(), leadership.AppendRequest{LeaseRequest: leases[i], After: after[i], Entries: all})
+			return err
 		})
-	}
-	wg.Wait()
+		if after[i] += leadership.Index(entries); err != nil || n%snapshotEvery != 0 {
+			return err
+		}
+		return persist(func() error {
+			_, err := ledger.SnapshotJournal(b.Context(), leadership.SnapshotRequest{LeaseRequest: leases[i], UpTo: after[i], Data: []byte(`{"tasks":[]}`)})
+			return err
+		})
+	})
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "appends/s")
 	b.ReportMetric(float64(b.N*entries)/b.Elapsed().Seconds(), "entries/s")
-	b.ReportMetric(float64(refused.Load())/float64(b.N), "refused/op")
-}
-
-func snap(ctx context.Context, l *leadership.Ledger, lease leadership.LeaseRequest, upTo leadership.Index) error {
-	_, err := l.SnapshotJournal(ctx, leadership.SnapshotRequest{LeaseRequest: lease, UpTo: upTo, Data: []byte(`{"tasks":[]}`)})
-	return err
-}
-
-// persist makes a call again as often as the store was too busy for it, and counts that.
-func persist(refused *atomic.Int64, call func() error) error {
-	err := call()
-	for ; again(err); err = call() {
-		refused.Add(1)
-	}
-	return err
 }

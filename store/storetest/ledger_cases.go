@@ -14,11 +14,10 @@ type terms struct {
 	*logs
 	service [2]*leadership.Service
 	ledger  [2]*leadership.Ledger
-	puts    map[leadership.Token]int64 // the checkpoints of each leader
 }
 
 func (l *logs) terms() *terms {
-	t := &terms{logs: l, puts: make(map[leadership.Token]int64)}
+	t := &terms{logs: l}
 	for i, s := range []leadership.Store{l.handles.a, l.handles.b} {
 		t.service[i] = leadership.New(s)
 		t.ledger[i] = leadership.NewLedger(t.service[i], journalOf(l, s))
@@ -116,18 +115,6 @@ func (t *terms) refused(what string, err error, code leadership.Code) *leadershi
 	return e
 }
 
-func (t *terms) put(handle int, g leadership.Grant, data string) (leadership.Checkpoint, error) {
-	p, err := t.putAs(handle, g, t.puts[g.Token]+1, data)
-	if err == nil {
-		t.puts[g.Token] = p.Sequence
-	}
-	return p, err
-}
-
-func (t *terms) putAs(handle int, g leadership.Grant, sequence int64, data string) (leadership.Checkpoint, error) {
-	return t.ledger[handle].PutCheckpoint(t.Context(), leadership.CheckpointRequest{LeaseRequest: leaseIn(g), Sequence: sequence, Task: "task", Data: json.RawMessage(data)})
-}
-
 var ledgerCases = []journalCase{
 	{"what a leader has appended is read through every handle, in order and without a gap", func(l *logs) {
 		t := l.terms()
@@ -217,44 +204,5 @@ var ledgerCases = []journalCase{
 		}
 		t.appended(0, ann, 15, 2)
 		t.has(1, 16, 17)
-	}},
-	{"a checkpoint is inherited with who left it, and no earlier leader puts one afterwards", func(l *logs) {
-		t := l.terms()
-		ann := t.grant(0, "ann")
-		if left, err := t.ledger[0].Inherit(t.Context(), ann); err != nil || left != nil {
-			t.Errorf("the first leader inherits %+v, %v", left, err)
-		}
-		if _, err := t.ledger[1].Checkpoint(t.Context(), jobs); !errors.Is(err, leadership.NotFound) {
-			t.Errorf("none was put: got %v", err)
-		}
-		for i, data := range []string{"1", `{"x":"<&>"}`} {
-			p, err := t.put(i, ann, data)
-			if err != nil || p.Token != ann.Token || p.LeaderID != "ann" || string(p.Data) != data || p.At.IsZero() || p.Task != "task" {
-				t.Fatalf("put: got %+v, %v", p, err)
-			}
-		}
-		want, err := t.ledger[1].Checkpoint(t.Context(), jobs)
-		if err != nil || string(want.Data) != `{"x":"<&>"}` {
-			t.Fatalf("get: %+v, %v", want, err)
-		}
-		t.expire()
-		bob := t.grant(1, "bob")
-		left, err := t.ledger[1].Inherit(t.Context(), bob)
-		if err != nil || left == nil || left.Token != ann.Token || left.LeaderID != "ann" || string(left.Data) != string(want.Data) || !left.At.Equal(want.At) {
-			t.Fatalf("inherit: got %+v, %v; want %+v", left, err, want)
-		}
-		_, err = t.put(0, ann, `"late"`)
-		t.refused("put by the earlier leader", err, leadership.TokenStale)
-		for handle := range 2 {
-			if got, err := t.ledger[handle].Checkpoint(t.Context(), jobs); err != nil || string(got.Data) != string(want.Data) || !got.At.Equal(want.At) || got.LeaderID != "ann" {
-				t.Errorf("afterwards: got %+v, %v; want %+v", got, err, want)
-			}
-		}
-		if p, err := t.put(0, bob, `"bob's"`); err != nil || p.Token != bob.Token {
-			t.Errorf("put by the successor: got %+v, %v", p, err)
-		}
-		if left, err := t.ledger[0].Inherit(t.Context(), bob); err != nil || left != nil {
-			t.Errorf("a leader inherits its own checkpoint: %+v, %v", left, err)
-		}
 	}},
 }

@@ -18,6 +18,32 @@ var operatorCases = []protocolCase{
 		}
 		p.about("expiresIn", p.acquire("ann").ExpiresIn, time.Minute)
 	}},
+	{"an election that must be new is configured once, and not after it was deleted", func(p *pair) {
+		configure := func(lease time.Duration) error {
+			_, err := p.b.Configure(p.Context(), leadership.ConfigureRequest{Election: "fresh", ConfigureCommand: leadership.ConfigureCommand{
+				Config: leadership.Config{LeaseDuration: lease}, IfRevision: leadership.NeverSeen,
+			}})
+			return err
+		}
+		for range 2 { // as if the first reply was lost
+			if err := configure(time.Minute); err != nil {
+				p.Fatalf("configure a new election: %v", err)
+			}
+		}
+		p.refused(configure(time.Hour), leadership.RevisionMismatch)
+		if _, err := p.a.Delete(p.Context(), leadership.DeleteRequest{Election: "fresh"}); err != nil {
+			p.Fatal(err)
+		}
+		p.refused(configure(time.Hour), leadership.RevisionMismatch)
+		p.refused(configure(time.Minute), leadership.RevisionMismatch)
+		p.acquire("ann")
+		p.refused(func() error {
+			_, err := p.a.Configure(p.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{
+				Config: leadership.Config{LockDelay: time.Hour}, IfRevision: leadership.NeverSeen,
+			}})
+			return err
+		}(), leadership.RevisionMismatch)
+	}},
 	{"after a lease that ended without release the election is locked for the lock delay", func(p *pair) {
 		p.configure(leadership.Config{LeaseDuration: time.Minute, LockDelay: time.Minute})
 		p.acquire("ann")

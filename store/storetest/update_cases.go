@@ -45,33 +45,6 @@ var updateCases = []contractCase{
 			h.Errorf("got %+v at %v, want %+v", snap.Record, snap.Now, first.Record)
 		}
 	}},
-	{"a lease was acquired when its grant was committed, whatever was written since", func(h *handles) {
-		want := h.update(h.a, jobs, acquire("ann", time.Minute)).Now
-		acquired := func(when string, got time.Time) {
-			if !got.Equal(want) {
-				h.Errorf("%s: the lease was acquired at %v, and its grant was committed at %v", when, got, want)
-			}
-		}
-		acquired("read", h.get(h.b, jobs).Record.AcquiredAt)
-		for range 2 {
-			for _, a := range h.a.Renew(h.Context(), []leadership.Renewal{renewalOf(jobs, "ann", 1)}) {
-				if a.Err != nil {
-					h.Fatal(a.Err)
-				}
-				acquired("renewed", a.Snapshot.Record.AcquiredAt)
-			}
-			acquired("read after a renewal", h.get(h.b, jobs).Record.AcquiredAt)
-		}
-		acquired("configured", h.update(h.b, jobs, put(time.Second)).Record.AcquiredAt)
-		acquired("asked for once more", h.update(h.b, jobs, acquire("ann", time.Minute)).Record.AcquiredAt)
-		acquired("read at last", h.get(h.b, jobs).Record.AcquiredAt)
-		h.update(h.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Release(s, renewalOf(jobs, "ann", 1))
-		})
-		want = h.update(h.b, jobs, acquire("bob", time.Minute)).Now
-		acquired("configured before any renewal", h.update(h.b, jobs, put(2*time.Second)).Record.AcquiredAt)
-		acquired("read after that", h.get(h.a, jobs).Record.AcquiredAt)
-	}},
 	{"the store's time does not go back, whichever handle is asked", func(h *handles) {
 		var last time.Time
 		for i := range 12 {

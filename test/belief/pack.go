@@ -90,8 +90,8 @@ func (c *candidate) move(b *packer, leader *bool) {
 	b.flag(&c.stale)
 }
 
-// packer has numbers side by side. It takes them in or, if it reads, gives them out again in the same
-// order.
+// packer has numbers side by side. It takes them in or, if it reads, gives them out again in the
+// same order.
 type packer struct {
 	all   uint32
 	at    uint8

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"math"
-	"slices"
-	"sync"
 	"time"
 
 	"regent/leadership"
@@ -79,61 +77,3 @@ type Reading struct {
 
 // AgeUnit is the unit of an answer's age in HTTP.
 const AgeUnit = time.Second
-
-// Recorder collects a Recording from several goroutines. Its zero value is ready.
-type Recorder struct {
-	mu        sync.Mutex // guards all below
-	recording Recording
-	consumers map[string]int // the index of each in the recording
-}
-
-// Expect adds a consumer. A consumer that was added before stays as it is.
-func (r *Recorder) Expect(c Consumer) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.consumer(c)
-}
-
-func (r *Recorder) consumer(c Consumer) *Consumer {
-	i, ok := r.consumers[c.Name]
-	if !ok {
-		if r.consumers == nil {
-			r.consumers = make(map[string]int)
-		}
-		i = len(r.recording.Consumers)
-		r.consumers[c.Name] = i
-		r.recording.Consumers = append(r.recording.Consumers, c)
-	}
-	return &r.recording.Consumers[i]
-}
-
-// Deliver records that a consumer received events, and returns how many it has received so far.
-func (r *Recorder) Deliver(consumer string, events ...leadership.Event) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := r.consumer(Consumer{Name: consumer})
-	c.Got = append(c.Got, events...)
-	return len(c.Got)
-}
-
-// Change records when a revision was committed.
-func (r *Recorder) Change(c Change) { record(r, &r.recording.Changes, c) }
-
-// Read records what a reader was shown.
-func (r *Recorder) Read(reading Reading) { record(r, &r.recording.Readings, reading) }
-
-func record[T any](r *Recorder, list *[]T, one T) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	*list = append(*list, one)
-}
-
-// Recording returns what was recorded so far, with the store's history.
-func (r *Recorder) Recording(history []leadership.Event) Recording {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return Recording{
-		History: history, Consumers: slices.Clone(r.recording.Consumers), Changes: slices.Clone(r.recording.Changes),
-		Readings: slices.Clone(r.recording.Readings),
-	}
-}

@@ -7,8 +7,8 @@ import (
 // Told checks that no answer describes a lease that never was: done, refused or read, at once or
 // after a wait. A lease that is shown as held has all of its parts; its token, its leader and its
 // revision belong together; it was acquired when its event says; and its instants lie within its
-// term, and agree with each other. One that is shown as vacant has no parts of a lease. A lease that
-// stands on another one does not last beyond that.
+// term, and agree with each other. One that is shown as vacant has no parts of a lease. A lease
+// that stands on another one does not last beyond that.
 func Told(r Recording) Report {
 	truth, report := truthOf(r.History)
 	told := told{report: &report, truth: truth, terms: truth.allTerms()}

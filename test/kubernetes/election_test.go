@@ -20,8 +20,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -66,45 +64,6 @@ func clientTo(t *testing.T, url string) kubernetes.Interface {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// elect runs an elector of client-go until ctx ends.
-func elect(ctx context.Context, t *testing.T, url, identity string, lead func(context.Context)) {
-	lock := &resourcelock.LeaseLock{
-		LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "jobs"}, Client: clientTo(t, url).CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: identity}, Labels: map[string]string{"regent/process": identity},
-	}
-	leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 200 * time.Millisecond, ReleaseOnCancel: true,
-		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: lead, OnStoppedLeading: func() {}},
-	})
-}
-
-func TestElectorsOfClientGoLeadOneAfterTheOther(t *testing.T) {
-	t.Parallel()
-	store := memory.New(memory.Config{})
-	url := serve(t, store).URL
-	var leading, most atomic.Int32
-	for round, identity := range []string{"ann_1", "bob_2"} {
-		ctx, cancel := context.WithCancel(t.Context())
-		led := make(chan struct{})
-		elect(ctx, t, url, identity, func(ctx context.Context) {
-			defer close(led) // the elector does not wait for this function
-			most.Store(max(most.Load(), leading.Add(1)))
-			defer leading.Add(-1)
-			cancel()
-			<-ctx.Done()
-		})
-		cancel()
-		<-led
-		l, err := clientTo(t, url).CoordinationV1().Leases("default").Get(t.Context(), "jobs", metav1.GetOptions{})
-		if err != nil || *l.Spec.HolderIdentity != "" || int(*l.Spec.LeaseTransitions) != round {
-			t.Errorf("after the release of %s: %+v, %v", identity, l, err)
-		}
-	}
-	if most.Load() != 1 {
-		t.Errorf("%d lead at a time", most.Load())
-	}
 }
 
 func TestALeaderAndAnInformerGoOnOverARestartOfTheServer(t *testing.T) {

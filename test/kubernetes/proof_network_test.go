@@ -11,15 +11,12 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	coordination "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"regent/httpapi"
 	door "regent/httpapi/kubernetes"
@@ -80,7 +77,6 @@ type fleet struct {
 	holders  map[leadership.Token]string // as told by the replies to writes
 	refusals map[int]int                 // of writes, by their status
 	trace    []string                    // of all requests
-	compared int                         // how often the REST API and the door were
 }
 
 // backend is where an instance serves.
@@ -174,23 +170,9 @@ type outcome struct {
 
 // note keeps a line about a request, for the file that an hour leaves if it fails.
 func (f *fleet) note(n int, r *http.Request, body []byte, w *httptest.ResponseRecorder) {
-	var in, out coordination.Lease
-	_, _, _ = scheme.Codecs.UniversalDeserializer().Decode(body, nil, &in)
-	_ = json.Unmarshal(w.Body.Bytes(), &out)
-	about := func(l coordination.Lease) string {
-		holder := "-"
-		if l.Spec.HolderIdentity != nil {
-			holder = strconv.Quote(*l.Spec.HolderIdentity)
-		}
-		return fmt.Sprintf("%s version %s token %s", holder, l.ResourceVersion, l.Annotations["regent/fencing-token"])
-	}
-	var refused metav1.Status
-	if w.Code >= 300 {
-		_ = json.Unmarshal(w.Body.Bytes(), &refused)
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.trace = append(f.trace, fmt.Sprintf("%v instance %d: %s %s %s: %d %s %s", f.now(), n, r.Header.Get("From"), r.Method, about(in), w.Code, about(out), refused.Message))
+	f.trace = append(f.trace, fmt.Sprintf("%v instance %d: %s %s %q: %d %s", f.now(), n, r.Header.Get("From"), r.Method, body, w.Code, w.Body))
 }
 
 // wrote records the answer to a write.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // Excuses counts what a test forgives because the machine is busy: a step that came too late, a
@@ -43,13 +42,6 @@ func (e *Excuses) Redo(do func(n int) (late error)) {
 		if e.Excuse("%v", late); e.Err() != nil {
 			return
 		}
-	}
-}
-
-// InTime needs an excuse for what took longer than was promised.
-func (e *Excuses) InTime(what string, took, promised time.Duration) {
-	if e.Attempt(1); took > promised {
-		e.Excuse("%s after %v, and %v are promised", what, took, promised)
 	}
 }
 

@@ -35,6 +35,9 @@ func TestATopicHasItsFullName(t *testing.T) {
 			b.Close()
 			t.Errorf("a bus was opened on the topic %q", name)
 		}
+		if _, err := pubsub.OpenMessages(t.Context(), pubsub.Config{Topic: name}); err == nil {
+			t.Errorf("messages were opened on the topic %q", name)
+		}
 	}
 }
 
@@ -99,5 +102,14 @@ func TestTheTopicIsCreatedOnAnEmulatorAndNowhereElse(t *testing.T) {
 		if _, err := s.topics.GetTopic(t.Context(), get); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+func TestWithoutCredentialsNoBusOpens(t *testing.T) {
+	t.Setenv("PUBSUB_EMULATOR_HOST", "")
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", t.TempDir()+"/missing.json")
+	if b, err := pubsub.Open(t.Context(), pubsub.Config{Topic: "projects/p/topics/regent"}); err == nil {
+		b.Close()
+		t.Error("it was opened")
 	}
 }

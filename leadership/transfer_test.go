@@ -193,16 +193,6 @@ func TestCarryRespectsTheRecordInTheNewStore(t *testing.T) {
 	}
 }
 
-func TestElectionReturnsThoughItWasNotLedElsewhere(t *testing.T) {
-	home := done(t, held(t, time.Second), released)
-	away := carried(t, elsewhere(), home)
-	home = done(t, home, deleted)
-	home = carried(t, home, away)
-	if home.Record.Deleted || home.Record.Token != 1 || home.Record.Revision <= away.Record.Revision {
-		t.Errorf("got %+v, from %+v", home.Record, away.Record)
-	}
-}
-
 func TestWhatCannotBeTrustedIsNotCarried(t *testing.T) {
 	from := done(t, held(t, time.Second), released)
 	from.Record.Policy.LockDelay = -1

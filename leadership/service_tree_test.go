@@ -442,6 +442,30 @@ func TestADeletedChildIsNotDelegatedAgain(t *testing.T) {
 	}
 }
 
+func TestDelegatingAgainCountsNothing(t *testing.T) {
+	tr := newTree(t)
+	tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 2, Budget: 10}})
+	root := tr.grant("task", "ann", 0, leadership.Via{})
+	for range 3 {
+		for _, child := range []string{"a", "b"} {
+			if _, err := tr.delegate(root, child, leadership.Limits{Budget: 5}); err != nil {
+				t.Fatalf("%s: %v", child, err)
+			}
+		}
+	}
+	_, err := tr.delegate(root, "a", leadership.Limits{Budget: 4})
+	var e *leadership.Error
+	if !errors.As(err, &e) || e.Code != leadership.InvalidArgument || e.Field != "child" {
+		t.Errorf("with other limits: %v", err)
+	}
+	if _, err := tr.Release(t.Context(), lease(root)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tr.delegate(root, "a", leadership.Limits{Budget: 5}); !errors.Is(err, leadership.LeaseLost) {
+		t.Errorf("by a former leader: %v", err)
+	}
+}
+
 // The instance dies after the count and before the child is made: the next call makes it, whichever
 // call that is, and nothing is counted twice.
 func TestAChildThatWasCountedAndNotMadeIsMadeByTheNextCall(t *testing.T) {

@@ -275,7 +275,7 @@ func TestTrippedCandidateLeadsOnProbationAndEachTripDoublesItsCooldownUpToADay(t
 		if len(all) != 1 || all[0].Until.Sub(s.Now) != want || all[0].ID != leadership.OverrideID(fmt.Sprintf("cooldown-%d-ann", s.Record.Token)) || all[0].Actor != "policy" {
 			t.Fatalf("trip %d: %+v", i+1, all)
 		}
-		s = play(t, s, want, long)
+		s = play(t, play(t, s, want, long), 0, long) // and again
 		if s.Record.LeaseDuration != leadership.ProbationLease {
 			t.Fatalf("on probation the lease is %v", s.Record.LeaseDuration)
 		}

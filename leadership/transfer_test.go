@@ -128,7 +128,7 @@ func TestACarriedElectionGoesOnAndIsGrantedWhenTheOldLeaseIsOver(t *testing.T) {
 func TestCarryingAgainIsTheSameAsOnce(t *testing.T) {
 	for name, from := range map[string]leadership.Snapshot{
 		"held":     held(t, 10*time.Second),
-		"released": done(t, held(t, time.Second), released),
+		"released": done(t, held(t, time.Second), ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour}), released),
 		"deleted":  done(t, held(t, time.Second), deleted),
 	} {
 		to := carried(t, elsewhere(), from)

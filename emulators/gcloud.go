@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -68,25 +69,34 @@ func sdkRoot(ctx context.Context, gcloud string) string {
 // errPortTaken says that another process took the emulator's port first.
 var errPortTaken = errors.New("its port is taken")
 
-// start starts the emulator on free ports. If another process takes a port first, it tries others.
+// start starts the emulator on its usual ports or, if they are taken, on free ones. If another
+// process takes a port first, it tries others.
 func (g gcloud) start(ctx context.Context, kind Kind) (*emulator, error) {
 	const attempts = 3
+	ports := usualPorts
 	var err error
 	for range attempts {
+		var p reserved
+		if p, err = ports(kind); err != nil {
+			if p, err = freePorts(kind); err != nil {
+				return nil, err
+			}
+		}
+		ports = freePorts
 		var e *emulator
-		if e, err = g.startOnFreePorts(ctx, kind); !errors.Is(err, errPortTaken) {
-			return e, err
+		if e, err = g.startAt(ctx, kind, p.host, p.rest); err == nil {
+			stop := e.stop
+			e.stop = func(ctx context.Context) error {
+				defer p.giveBack()
+				return stop(ctx)
+			}
+			return e, nil
+		}
+		if p.giveBack(); !errors.Is(err, errPortTaken) {
+			return nil, err
 		}
 	}
 	return nil, err
-}
-
-func (g gcloud) startOnFreePorts(ctx context.Context, kind Kind) (*emulator, error) {
-	host, rest, err := freePorts()
-	if err != nil {
-		return nil, err
-	}
-	return g.startAt(ctx, kind, host, rest)
 }
 
 func (g gcloud) startAt(ctx context.Context, kind Kind, host, rest string) (*emulator, error) {
@@ -141,17 +151,43 @@ func gcloudEnv() []string {
 	}
 }
 
-// freePorts returns two addresses on loopback that were free a moment ago.
-func freePorts() (first, second string, err error) {
-	a, err := net.Listen("tcp", "127.0.0.1:0")
+// reserved are two addresses on loopback that were free a moment ago.
+type reserved struct {
+	host, rest string
+	giveBack   func() // idempotent
+}
+
+// usualPorts returns the addresses that the kind's emulator has wherever they are free: Go's test
+// cache knows a result again only if the variables are the same that the test has read. A listener
+// on a third port keeps them for this process, because two of Spanner's emulators would share one
+// address without a word.
+func usualPorts(kind Kind) (reserved, error) {
+	first := 29410 + 10*slices.Index(Kinds(), kind)
+	keep, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", first))
 	if err != nil {
-		return "", "", err
+		return reserved{}, err
+	}
+	p, err := listenable(fmt.Sprint("127.0.0.1:", first+1), fmt.Sprint("127.0.0.1:", first+2))
+	if err != nil {
+		return reserved{}, errors.Join(err, keep.Close())
+	}
+	p.giveBack = func() { keep.Close() }
+	return p, nil
+}
+
+func freePorts(Kind) (reserved, error) { return listenable("127.0.0.1:0", "127.0.0.1:0") }
+
+// listenable returns the addresses if nobody listens there.
+func listenable(host, rest string) (reserved, error) {
+	a, err := net.Listen("tcp", host)
+	if err != nil {
+		return reserved{}, err
 	}
 	defer a.Close()
-	b, err := net.Listen("tcp", "127.0.0.1:0")
+	b, err := net.Listen("tcp", rest)
 	if err != nil {
-		return "", "", err
+		return reserved{}, err
 	}
 	defer b.Close()
-	return a.Addr().String(), b.Addr().String(), nil
+	return reserved{a.Addr().String(), b.Addr().String(), func() {}}, nil
 }

@@ -31,26 +31,6 @@ func TestStoppedEmulatorsLeaveNoProcess(t *testing.T) {
 	}
 }
 
-func TestEachEmulatorAnswersForItselfOnly(t *testing.T) {
-	for _, serving := range Kinds() {
-		host := map[Kind]func(testing.TB) string{KindFirestore: Firestore, KindSpanner: Spanner, KindPubSub: PubSub}[serving](t)
-		for _, asked := range Kinds() {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			err := awaitAnswer(ctx, asked, host)
-			cancel()
-			if (err == nil) != (asked == serving) {
-				t.Errorf("the %s emulator, asked as if it were %s: %v", serving, asked, err)
-			}
-		}
-	}
-}
-
-func TestATestProcessStartsAnEmulatorOnce(t *testing.T) {
-	if first, second := Spanner(t), Spanner(t); first != second || first == "" {
-		t.Errorf("two calls returned %q and %q", first, second)
-	}
-}
-
 func TestATakenPortIsNoticed(t *testing.T) {
 	needGcloud(t)
 	for _, kind := range Kinds() {
@@ -61,15 +41,34 @@ func TestATakenPortIsNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer squatter.Close()
-			_, rest, err := freePorts()
+			free, err := freePorts(kind)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if _, err := (gcloud{}).startAt(ctx, kind, squatter.Addr().String(), rest); !errors.Is(err, errPortTaken) {
+			if _, err := (gcloud{}).startAt(ctx, kind, squatter.Addr().String(), free.rest); !errors.Is(err, errPortTaken) {
 				t.Errorf("start on a taken port: %v, want errPortTaken, which is tried again", err)
 			}
 		})
 	}
+}
+
+// So a second run at the same time has other ones, and a later one the same.
+func TestTheUsualPortsAreForOneAtATime(t *testing.T) {
+	const none = Kind("none") // no emulator of this machine has its ports
+	first, err := usualPorts(none)
+	if err != nil {
+		t.Logf("another run of this test has them: %v", err)
+		return
+	}
+	if _, err := usualPorts(none); err == nil {
+		t.Error("two have them")
+	}
+	first.giveBack()
+	again, err := usualPorts(none)
+	if err != nil || again.host != first.host {
+		t.Errorf("after they were given back: %s, %v; want %s", again.host, err, first.host)
+	}
+	again.giveBack()
 }

@@ -1,11 +1,8 @@
 package emulators
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"testing"
-	"time"
 )
 
 // stubborn ignores SIGTERM, prints that it is up, and has a child in its own group, which is the
@@ -22,26 +19,6 @@ func TestAFamilyThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	<-up
 	if err := g.Stop(t.Context()); err != nil {
 		t.Errorf("stop: %v", err)
-	}
-}
-
-func TestStopReturnsWhenItsContextEndsAndTheEndGoesOn(t *testing.T) {
-	t.Parallel()
-	up := make(chan struct{}, 1)
-	g, err := StartGuard(stubborn, nil, notifier(up))
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-up
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := g.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("stop = %v, want the error of its context", err)
-	}
-	select {
-	case <-g.ended:
-	case <-time.After(stopLimit):
-		t.Error("the family still runs")
 	}
 }
 

@@ -1,14 +1,11 @@
 package emulators
 
 import (
-	"context"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -67,12 +64,9 @@ func TestTheFirstSourceThatHasTheEmulatorIsChosen(t *testing.T) {
 		{name: "a variable comes before the SDK", kind: KindFirestore, path: withJava, host: "127.0.0.1:1", want: SourceEnv},
 		{name: "the SDK with the component", kind: KindFirestore, path: withJava, want: SourceGcloud},
 		{name: "the SDK through a link", kind: KindSpanner, path: elsewhere, want: SourceGcloud},
-		{name: "the SDK forced although a variable is set", kind: KindSpanner, path: withJava, host: "127.0.0.1:1", forced: SourceGcloud, want: SourceGcloud},
-		{name: "Spanner needs no Java", kind: KindSpanner, path: noJava, want: SourceGcloud},
 		{name: "Firestore needs Java", kind: KindFirestore, path: noJava, forced: SourceGcloud, lacks: "java is not on PATH"},
 		{name: "a missing component", kind: KindPubSub, path: withJava, forced: SourceGcloud, lacks: "has no component pubsub-emulator"},
 		{name: "no gcloud", kind: KindSpanner, path: t.TempDir(), forced: SourceGcloud, lacks: "gcloud is not on PATH"},
-		{name: "a forced variable that is not set", kind: KindPubSub, path: withJava, forced: SourceEnv, lacks: "PUBSUB_EMULATOR_HOST is not set"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bareEnvironment(t, tt.path)
@@ -130,21 +124,6 @@ func TestUnavailableEmulatorIsAnErrorUnlessOptional(t *testing.T) {
 	}
 }
 
-func TestVariableWithoutAServerIsAnError(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	t.Setenv("FIRESTORE_EMULATOR_HOST", silent.Addr().String())
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	_, err = Start(ctx, Config{Which: []Kind{KindFirestore}, Source: SourceEnv})
-	if err == nil || errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "FIRESTORE_EMULATOR_HOST="+silent.Addr().String()) {
-		t.Errorf("Start = %v, want an error that names the variable and its value", err)
-	}
-}
-
 func TestRunningEmulatorIsUsedAndNotStopped(t *testing.T) {
 	host := Spanner(t)
 	t.Setenv("SPANNER_EMULATOR_HOST", host)
@@ -160,24 +139,5 @@ func TestRunningEmulatorIsUsedAndNotStopped(t *testing.T) {
 	}
 	if err := awaitAnswer(t.Context(), KindSpanner, host); err != nil {
 		t.Errorf("after Stop: %v", err)
-	}
-}
-
-func TestKindsAreReadFromAList(t *testing.T) {
-	for _, tt := range []struct {
-		list string
-		want []Kind
-		bad  bool
-	}{
-		{"", nil, false},
-		{"spanner", []Kind{KindSpanner}, false},
-		{"pubsub, firestore,pubsub", []Kind{KindPubSub, KindFirestore}, false},
-		{"bigtable", nil, true},
-		{"spanner,", nil, true},
-	} {
-		got, err := ParseKinds(tt.list)
-		if diff := cmp.Diff(tt.want, got); diff != "" || (err != nil) != tt.bad {
-			t.Errorf("ParseKinds(%q) = %v, %v, want %v, error %v", tt.list, got, err, tt.want, tt.bad)
-		}
 	}
 }

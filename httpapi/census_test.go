@@ -17,7 +17,7 @@ import (
 	"regent/store/memory"
 )
 
-// past is a store with many elections that were: of each hundred and one, one is led, fifty were
+// past is a store with elections that were: of each hundred and one, one is led, fifty were
 // released and fifty deleted. It counts the pages that are read, and keeps none in memory.
 type past struct {
 	leadership.Store
@@ -27,8 +27,8 @@ type past struct {
 	beforeList  func(n int64)       // may block
 }
 
-func newPast() *past {
-	return &past{Store: memory.New(memory.Config{}), elections: 101_000, revision: 2, beforeList: func(int64) {}}
+func newPast(elections int) *past {
+	return &past{Store: memory.New(memory.Config{}), elections: elections, revision: 2, beforeList: func(int64) {}}
 }
 
 func (p *past) name(n int) leadership.Election {
@@ -82,6 +82,7 @@ func (p *past) pages() int64 { return int64(p.elections / leadership.MaxPageSize
 // counting reads a census, and counts the elections.
 type counting struct {
 	*instance.Census
+	store       *past
 	led, vacant int
 	more        bool
 }
@@ -94,13 +95,13 @@ func (p *past) instance(t *testing.T) *instance.Instance {
 	return inst
 }
 
-func begin(t *testing.T, inst *instance.Instance) *counting {
+func (p *past) begin(t *testing.T, inst *instance.Instance) *counting {
 	c, err := inst.Census(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return &counting{Census: c, more: true}
+	return &counting{Census: c, store: p, more: true}
 }
 
 // read reads at most so many pages.
@@ -129,16 +130,16 @@ func (c *counting) read(t *testing.T, pages int) {
 
 func (c *counting) complete(t *testing.T) {
 	t.Helper()
-	if c.more || c.led != 1000 || c.vacant != 50_000 {
-		t.Errorf("a census has %d elections with a leader and %d without, more %t; want 1,000 and 50,000", c.led, c.vacant, c.more)
+	if led := c.store.elections / 101; c.more || c.led != led || c.vacant != 50*led {
+		t.Errorf("a census has %d elections with a leader and %d without, more %t; want %d and %d", c.led, c.vacant, c.more, led, 50*led)
 	}
 }
 
 func TestThreeCallersAtOnceShareOneCensus(t *testing.T) {
 	t.Parallel()
-	store := newPast()
+	store := newPast(30_300)
 	inst := store.instance(t)
-	callers := []*counting{begin(t, inst), begin(t, inst), begin(t, inst)}
+	callers := []*counting{store.begin(t, inst), store.begin(t, inst), store.begin(t, inst)}
 	for callers[0].more {
 		for _, c := range callers {
 			c.read(t, 3) // while the others wait for their readers
@@ -155,11 +156,11 @@ func TestThreeCallersAtOnceShareOneCensus(t *testing.T) {
 
 func TestALaterCallerReadsOnWhereTheCensusUnderWayIs(t *testing.T) {
 	t.Parallel()
-	store := newPast()
+	store := newPast(30_300)
 	inst := store.instance(t)
-	first := begin(t, inst)
-	first.read(t, 51)
-	later := begin(t, inst)
+	first := store.begin(t, inst)
+	first.read(t, 16)
+	later := store.begin(t, inst)
 	for first.more {
 		later.read(t, 1)
 		first.read(t, 1)
@@ -168,10 +169,10 @@ func TestALaterCallerReadsOnWhereTheCensusUnderWayIs(t *testing.T) {
 	later.read(t, 1000)
 	first.complete(t)
 	later.complete(t)
-	if n := store.lists.Load(); whole > store.pages()+2 || n > store.pages()+55 {
-		t.Errorf("%d pages were read until the first census was over, and %d for both; it has %d, and the other came after 50", whole, n, store.pages())
+	if n := store.lists.Load(); whole > store.pages()+2 || n > store.pages()+20 {
+		t.Errorf("%d pages were read until the first census was over, and %d for both; it has %d, and the other came after 15", whole, n, store.pages())
 	}
-	alone := begin(t, inst)
+	alone := store.begin(t, inst)
 	alone.read(t, 1000)
 	if alone.complete(t); store.lists.Load() < 2*store.pages() {
 		t.Error("a census that began after the others is made of their pages")
@@ -181,12 +182,12 @@ func TestALaterCallerReadsOnWhereTheCensusUnderWayIs(t *testing.T) {
 // A stream misses what happened between an older page and its own beginning.
 func TestNoPageOfACensusIsOlderThanTheCensus(t *testing.T) {
 	t.Parallel()
-	store := newPast()
+	store := newPast(30_300)
 	inst := store.instance(t)
-	first := begin(t, inst)
+	first := store.begin(t, inst)
 	first.read(t, 3)
 	store.revision++
-	later := begin(t, inst)
+	later := store.begin(t, inst)
 	for range 4 {
 		leases, _, err := later.Next(t.Context())
 		if err != nil || len(leases) == 0 || leases[0].Revision != store.revision {
@@ -198,7 +199,7 @@ func TestNoPageOfACensusIsOlderThanTheCensus(t *testing.T) {
 // A page that a caller began and gave up is read by the others.
 func TestACallerThatLeavesDoesNotBreakTheCensusOfOthers(t *testing.T) {
 	t.Parallel()
-	store := newPast()
+	store := newPast(30_300)
 	entered, leave := make(chan struct{}), make(chan struct{})
 	store.beforeList = func(n int64) {
 		if n == 1 {
@@ -207,7 +208,7 @@ func TestACallerThatLeavesDoesNotBreakTheCensusOfOthers(t *testing.T) {
 		}
 	}
 	inst := store.instance(t)
-	leaver, stays := begin(t, inst), begin(t, inst)
+	leaver, stays := store.begin(t, inst), store.begin(t, inst)
 	leaver.read(t, 1)
 	stays.read(t, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -222,7 +223,7 @@ func TestACallerThatLeavesDoesNotBreakTheCensusOfOthers(t *testing.T) {
 }
 
 func TestAStreamOfAllElectionsBeginsAtOnceHoweverManyThereWere(t *testing.T) {
-	store := newPast()
+	store := newPast(20_200)
 	half, goOn := make(chan struct{}), make(chan struct{})
 	first := make(chan struct{})
 	store.beforeList = func(n int64) {
@@ -253,7 +254,7 @@ func TestAStreamOfAllElectionsBeginsAtOnceHoweverManyThereWere(t *testing.T) {
 		all.Go(func() {
 			for counts[i] = 2; ; counts[i]++ {
 				if e, ok := s.next(); !ok || e.name != "snapshot" {
-					if e.name != "ready" || e.data != `{"elections":51000}` {
+					if e.name != "ready" || e.data != `{"elections":10200}` {
 						t.Errorf("after %d snapshots came %+v", counts[i]-1, e)
 					}
 					return
@@ -262,14 +263,14 @@ func TestAStreamOfAllElectionsBeginsAtOnceHoweverManyThereWere(t *testing.T) {
 		})
 	}
 	<-half
-	if grown := int64(liveHeap()) - int64(before); grown > 30<<20 {
+	if grown := int64(liveHeap()) - int64(before); grown > 4<<20 {
 		t.Errorf("%d streams that have read half of the elections take %d MiB", callers, grown>>20)
 	}
 	close(goOn)
 	all.Wait()
 	for _, n := range counts {
-		if n != 51_001 {
-			t.Errorf("a stream told of %d elections, want 51,000", n-1)
+		if n != 10_201 {
+			t.Errorf("a stream told of %d elections, want 10,200", n-1)
 		}
 	}
 }
@@ -277,7 +278,7 @@ func TestAStreamOfAllElectionsBeginsAtOnceHoweverManyThereWere(t *testing.T) {
 // A reader that was not told of all elections must begin again.
 func TestAStreamThatEndsBeforeItIsReadyGivesNoCursor(t *testing.T) {
 	t.Parallel()
-	store := newPast()
+	store := newPast(30_300)
 	goOn := make(chan struct{})
 	store.beforeList = func(int64) { <-goOn }
 	l := newLiveOn(t, httpapi.Config{}, store.instance(t), nil)

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// connectionMemory is how much memory a connection may take. One on which a candidate waits was seen
-// to take 34 KiB, one of a stream 59 KiB, of 10,000 each.
+// connectionMemory is how much memory a connection may take. One on which a candidate waits was
+// seen to take 34 KiB, one of a stream 59 KiB, of 10,000 each.
 const connectionMemory = 64 << 10
 
 // minConnections is what a server serves even in very little memory.

@@ -254,36 +254,12 @@ func TestAStreamResumesWithoutAGap(t *testing.T) {
 		l.release(l.lead("ann"))
 	}
 	for _, s := range []reader{
-		l.stream("/v1/elections/planner/events", "Last-Event-ID", "4"),
 		l.stream("/v1/elections/planner/events?after=4"),
 		l.stream("/v1/elections/planner/events?after=1", "Last-Event-ID", "4"),
 	} {
 		s.want("", "5", `"type":"acquired"`)
 		s.want("", "6", `"type":"released"`)
 	}
-}
-
-func TestAnElectionThatDoesNotExistYetCanBeWatched(t *testing.T) {
-	t.Parallel()
-	l := newLive(t, httpapi.Config{})
-	s := l.stream("/v1/elections/planner/events")
-	l.lead("ann")
-	s.want("", "1", `"type":"acquired"`)
-}
-
-func TestADeletedElectionCanBeWatched(t *testing.T) {
-	t.Parallel()
-	l := newLive(t, httpapi.Config{})
-	l.release(l.lead("ann"))
-	if _, err := l.instance.Delete(t.Context(), leadership.DeleteRequest{Election: "planner"}); err != nil {
-		t.Fatal(err)
-	}
-	s := l.stream("/v1/elections/planner/events")
-	s.want("snapshot", "3", `"deleted":true`)
-	if _, err := l.instance.Configure(t.Context(), leadership.ConfigureRequest{Election: "planner"}); err != nil {
-		t.Fatal(err)
-	}
-	s.want("", "4", `"type":"recreated"`)
 }
 
 func TestAStreamEndsWithACursor(t *testing.T) {
@@ -315,7 +291,8 @@ func TestAServiceThatDrainsEndsStreamsAndWaits(t *testing.T) {
 	go func() {
 		waits <- l.open("GET", "/v1/elections/planner?wait=60s", "", "If-None-Match", `"1"`)
 	}()
-	l.untilWaiting(wire.VerbAcquire)
+	l.untilInLine("bob", true)
+	l.untilWaiting(wire.VerbRead)
 	l.instance.Drain(t.Context(), wire.Draining)
 	one.want("end", "1", "draining")
 	all.want("end", ready.id, "draining")
@@ -326,15 +303,10 @@ func TestAServiceThatDrainsEndsStreamsAndWaits(t *testing.T) {
 	}
 }
 
-// untilWaiting blocks until a call of the verb has entered the service, and for a moment more in
-// which it begins to wait.
+// untilWaiting blocks until a call of the verb has entered the service.
 func (l *live) untilWaiting(verb wire.Verb) {
-	for entered := range l.waiting {
-		if entered == verb {
-			break
-		}
+	for <-l.waiting != verb {
 	}
-	time.Sleep(50 * time.Millisecond)
 }
 
 func TestADisconnectedWaiterIsNeverGrantedALease(t *testing.T) {
@@ -513,4 +485,16 @@ func TestAReadSaysHowOldItMayBe(t *testing.T) {
 	if l := strong.lease(t); strong.header.Get("Age") != "" || l.MaxStalenessMs != 0 {
 		t.Errorf("Age %s of %s", strong.header.Get("Age"), strong.body)
 	}
+}
+
+func TestAnElectionCanBeWatchedBeforeItExistsAndOnceItIsDeleted(t *testing.T) {
+	t.Parallel()
+	l := newLive(t, httpapi.Config{})
+	s := l.stream("/v1/elections/planner/events")
+	l.release(l.lead("ann"))
+	s.want("", "1", `"type":"acquired"`)
+	if _, err := l.instance.Delete(t.Context(), leadership.DeleteRequest{Election: "planner"}); err != nil {
+		t.Fatal(err)
+	}
+	l.stream("/v1/elections/planner/events").want("snapshot", "3", `"deleted":true`)
 }

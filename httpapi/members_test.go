@@ -80,26 +80,6 @@ func (m *membered) want(t *testing.T, request any) {
 
 const toPlanner = "/v1/elections/planner"
 
-func TestJoiningAnswersWhoLeadsAndTheToken(t *testing.T) {
-	t.Parallel()
-	m, w := newMembered(t)
-	a := w.do("POST", toPlanner+":join", `{"candidateId":"node-2","role":"worker","ttl":"30s","seenToken":6,"note":"shard 3"}`)
-	lease := a.lease(t)
-	if lease.FencingToken != 7 || lease.MaxStalenessMs != 5000 || a.header.Get("Age") != "2" || a.header.Get("ETag") != `"9"` {
-		t.Errorf("answered %s with %v", a.body, a.header)
-	}
-	m.want(t, leadership.JoinRequest{Election: "planner", CandidateID: "node-2", Role: leadership.RoleWorker, TTL: 30 * time.Second, SeenToken: 6, Note: "shard 3"})
-	if a := w.do("POST", toPlanner+":leave", `{"candidateId":"node-2"}`); string(a.body) != `{"election":"planner"}`+"\n" {
-		t.Errorf("a leave is answered %d %s", a.status, a.body)
-	}
-	m.want(t, leadership.LeaveRequest{Election: "planner", CandidateID: "node-2"})
-	m.err = leadership.RefuseMember(leadership.JoinRequest{Election: "planner", CandidateID: "node-2"})
-	a = w.do("POST", toPlanner+":join", `{"candidateId":"node-2","role":"witness","ttl":"5m"}`)
-	if p := a.problem(t); a.status != 409 || p.Code != leadership.LimitExceeded || !strings.Contains(p.Detail, `"node-2" cannot join election "planner"`) {
-		t.Errorf("without room: %d %s", a.status, a.body)
-	}
-}
-
 func TestAnAcknowledgementIsAwaitedForAsLongAsTheCallerSays(t *testing.T) {
 	t.Parallel()
 	m, w := newMembered(t)

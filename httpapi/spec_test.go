@@ -17,10 +17,7 @@ import (
 
 func TestTheCodesAreThoseOfTheSpecification(t *testing.T) {
 	t.Parallel()
-	doc, err := apitest.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := apitest.Load(t)
 	want := map[string]string{}
 	for _, m := range wire.Meanings() {
 		want[string(m.Code)] = fmt.Sprint(m.Status)
@@ -47,10 +44,7 @@ func TestTheCodesAreThoseOfTheSpecification(t *testing.T) {
 // status it is.
 func TestEachResponseOfTheSpecificationHasCodesOfItsStatus(t *testing.T) {
 	t.Parallel()
-	doc, err := apitest.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := apitest.Load(t)
 	checked := 0
 	for path, item := range doc.Paths.Map() {
 		for method, operation := range item.Operations() {

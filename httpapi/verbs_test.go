@@ -34,10 +34,7 @@ func calls() (all []string) {
 
 func TestTheSpecificationHasTheCallsOfTheRows(t *testing.T) {
 	t.Parallel()
-	doc, err := apitest.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := apitest.Load(t)
 	var got []string
 	for path, item := range doc.Paths.Map() {
 		for method := range item.Operations() {
@@ -61,10 +58,7 @@ func TestTheSpecificationHasTheCallsOfTheRows(t *testing.T) {
 
 func TestTheSpecificationNamesEveryRefusalThatACallCanGet(t *testing.T) {
 	t.Parallel()
-	doc, err := apitest.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := apitest.Load(t)
 	for _, row := range wire.Verbs() {
 		operation := doc.Paths.Find(row.Path).GetOperation(row.Method)
 		want := []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestURITooLong, http.StatusInternalServerError}

@@ -205,19 +205,26 @@ func TestElectionsInEveryStateComeThroughEveryStoreAndHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inFirestore.Close()
-	database := spanner.Config{Database: "projects/regent-test/instances/" + emulators.Name(t) + "/databases/test", EmulatorHost: emulators.Spanner(t)}
-	if err := spanner.Migrate(t.Context(), database); err != nil {
-		t.Fatal(err)
-	}
-	inSpanner, err := spanner.Open(t.Context(), database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer inSpanner.Close()
+	inSpanner := onSpanner(t)
 	moveAll(t, home, inFirestore)
 	moveAll(t, inFirestore, inSpanner)
 	moveAll(t, inSpanner, home)
 	open(t, home)
+}
+
+// onSpanner opens a database of the emulator.
+func onSpanner(t *testing.T) *spanner.Store {
+	t.Helper()
+	database := spanner.Config{Database: "projects/regent-test/instances/" + emulators.Name(t) + "/databases/test", EmulatorHost: emulators.Spanner(t)}
+	if err := spanner.Migrate(t.Context(), database); err != nil {
+		t.Fatal(err)
+	}
+	s, err := spanner.Open(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
 }
 
 // brittle is a store whose calls are counted together with another's. The one with the number at

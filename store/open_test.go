@@ -42,29 +42,18 @@ func TestAWrongSpecIsRefusedWithARightOne(t *testing.T) {
 	const all = "memory:, file:PATH, firestore:PROJECT[/DATABASE] or spanner:projects/P/instances/I/databases/D"
 	for _, c := range []struct{ spec, want string }{
 		{"", all},
-		{" ", all},
-		{"memory", all},
 		{"leases", all},
-		{"/var/lib/leases", all},
 		{"redis:localhost", all},
-		{"File:leases", all},
-		{":", all},
 		{"memory:now", "memory:"},
-		{"file:", "file:PATH"},
 		{"file: ", "file:PATH"},
 		{"file:a\x00b", "file:PATH"},
 		{"firestore:", "firestore:PROJECT[/DATABASE]"},
-		{"firestore:/db", "firestore:PROJECT[/DATABASE]"},
 		{"firestore:p/", "firestore:PROJECT[/DATABASE]"},
 		{"firestore:p/d/x", "firestore:PROJECT[/DATABASE]"},
 		{"firestore:p q", "firestore:PROJECT[/DATABASE]"},
-		{"firestore://p", "firestore:PROJECT[/DATABASE]"},
-		{"spanner:", "spanner:projects/P/instances/I/databases/D"},
 		{"spanner:p/i/d", "spanner:projects/P/instances/I/databases/D"},
-		{"spanner:projects/p/instances/i/databases/", "spanner:projects/P/instances/I/databases/D"},
 		{"spanner:projects//instances/i/databases/d", "spanner:projects/P/instances/I/databases/D"},
 		{"spanner:projects/p/instance/i/databases/d", "spanner:projects/P/instances/I/databases/D"},
-		{"spanner:/projects/p/instances/i/databases/d", "spanner:projects/P/instances/I/databases/D"},
 		{"spanner:projects/p/instances/i/databases/d/x", "spanner:projects/P/instances/I/databases/D"},
 	} {
 		t.Run(c.spec, func(t *testing.T) {
@@ -80,23 +69,6 @@ func TestAWrongSpecIsRefusedWithARightOne(t *testing.T) {
 				t.Errorf("Migrate: %v; want what Open says: %v", migrating, err)
 			}
 		})
-	}
-}
-
-func TestTheStoreOfASpecWorks(t *testing.T) {
-	t.Parallel()
-	for _, spec := range []string{"memory:", "file:" + filepath.Join(t.TempDir(), "leases")} {
-		s, err := Open(t.Context(), spec, Config{})
-		if err != nil {
-			t.Fatalf("%s: %v", spec, err)
-		}
-		grant, err := leadership.New(s).Acquire(t.Context(), leadership.AcquireRequest{Election: "e", CandidateID: "c"})
-		if err != nil || grant.Token != 1 {
-			t.Errorf("%s: acquire: token %d, %v; want token 1", spec, grant.Token, err)
-		}
-		if err := s.Close(); err != nil {
-			t.Errorf("%s: close: %v", spec, err)
-		}
 	}
 }
 
@@ -162,15 +134,4 @@ func TestMigratingCreatesNoFolder(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("stat: %v; want no folder", err)
 	}
-}
-
-func FuzzParse(f *testing.F) {
-	for _, spec := range []string{"memory:", "file:/var/lib/leases", "firestore:my-project/my-database", "spanner:projects/p/instances/i/databases/d", "file:", ":"} {
-		f.Add(spec)
-	}
-	f.Fuzz(func(t *testing.T, spec string) {
-		if _, err := parse(spec); err != nil && !errors.Is(err, leadership.InvalidArgument) {
-			t.Fatalf("%q: %v", spec, err)
-		}
-	})
 }

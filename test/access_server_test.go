@@ -1,25 +1,29 @@
 package test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"regent/httpapi/access/authn/issuertest"
-	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/wire"
 )
@@ -63,24 +67,25 @@ func serveAsking(t *testing.T, policy string) *authServer {
 // serveTo is serveAsking with an existing issuer, and with the flags in how.
 func serveTo(t *testing.T, issuer *issuertest.Issuer, env []string, policy string, how ...string) *authServer {
 	t.Helper()
-	a := &authServer{t: t, issuer: issuer, policy: filepath.Join(t.TempDir(), "policy.yaml"), tokens: map[string]string{}}
-	a.write(policy)
-	a.server = inFile(t).withEnv(env...).with("--auth-audience", forRegent, "--policy", a.policy).with(how...).serve(t)
-	a.line, a.heard = overhear(t, a.URL)
-	t.Cleanup(a.search)
+	a := newAuthServer(t, issuer, policy)
+	a.begin(inFile(t).withEnv(env...).with("--auth-audience", forRegent, "--policy", a.policy).with(how...).serve(t))
 	return a
 }
 
-// write replaces the policy.
-func (a *authServer) write(policy string) {
-	a.t.Helper()
-	next := a.policy + ".next"
-	if err := os.WriteFile(next, []byte(policy), 0o600); err != nil {
-		a.t.Fatal(err)
+func newAuthServer(t *testing.T, issuer *issuertest.Issuer, policy string) *authServer {
+	t.Helper()
+	a := &authServer{t: t, issuer: issuer, policy: filepath.Join(t.TempDir(), "policy.yaml"), tokens: map[string]string{}}
+	if err := os.WriteFile(a.policy, []byte(policy), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if err := os.Rename(next, a.policy); err != nil {
-		a.t.Fatal(err)
-	}
+	return a
+}
+
+// begin has a server that was started.
+func (a *authServer) begin(s *server) {
+	a.server = s
+	a.line, a.heard = overhear(a.t, a.URL)
+	a.t.Cleanup(a.search)
 }
 
 // token returns a valid token, the same each time.
@@ -93,23 +98,64 @@ func (a *authServer) token(email string) string {
 	return a.tokens[email]
 }
 
-// forge makes a token that looks like the issuer's, and is signed with another key.
-func (a *authServer) forge(email string) string {
-	a.t.Helper()
-	key := issuertest.Key{ID: a.issuer.Key().ID, Private: issuertest.NewKey(a.t)}
-	return a.secret(issuertest.SignWith(key, a.issuer.Claims(forRegent, email)))
-}
-
 // secret remembers a text that must not be in the log.
 func (a *authServer) secret(text string) string {
 	a.heard.add(text)
 	return text
 }
 
+// secrets remembers the keys of requests.
+type secrets struct {
+	mu    sync.Mutex // guards the rest
+	keys  map[string]bool
+	times int // that a key was heard
+}
+
+var keyInBody = regexp.MustCompile(`"key":"([A-Za-z0-9_-]{43})"`)
+
+func (s *secrets) find(body []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range keyInBody.FindAllSubmatch(body, -1) {
+		s.keys[string(m[1])] = true
+		s.times++
+	}
+}
+
 func (s *secrets) add(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keys[text] = true
+}
+
+// all returns the keys, and how many were heard, equal or not.
+func (s *secrets) all() (keys []string, times int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.keys)), s.times
+}
+
+// overhear returns the address of a proxy to a server that notes the keys of all requests.
+func overhear(t *testing.T, target string) (string, *secrets) {
+	t.Helper()
+	u, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := &secrets{keys: map[string]bool{}}
+	forward := httputil.NewSingleHostReverseProxy(u)
+	forward.Transport = &http.Transport{IdleConnTimeout: 30 * time.Second} // before the server closes a connection
+	line := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		heard.find(body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(line.Close)
+	return line.URL, heard
 }
 
 // as returns a client with the token of a principal, which campaigns as a candidate.
@@ -130,14 +176,6 @@ type answer struct {
 	status int
 	header http.Header
 	body   string
-}
-
-// code returns the code of a problem document; "" if the answer is none.
-func (r answer) code() leadership.Code {
-	if p, err := wire.DecodeProblem([]byte(r.body)); err == nil && r.header.Get("Content-Type") == wire.ProblemType {
-		return p.Code
-	}
-	return ""
 }
 
 // ask makes a request; without authentication if token is "". headers are names and values in turn.
@@ -183,15 +221,7 @@ func (a *authServer) ask(token, method, path, body string, headers ...string) an
 // await repeats a request until the status is the wanted one.
 func (a *authServer) await(want int, token, method, path, body string) {
 	a.t.Helper()
-	for end := time.Now().Add(patience); ; <-time.After(100 * time.Millisecond) {
-		got := a.ask(token, method, path, body)
-		if got.status == want {
-			return
-		}
-		if time.Now().After(end) {
-			a.t.Fatalf("%s %s: %d %s; want %d in the end", method, path, got.status, got.body, want)
-		}
-	}
+	eventually(a.t, fmt.Sprintf("%s %s: %d", method, path, want), func() bool { return a.ask(token, method, path, body).status == want })
 }
 
 // search ends the server and searches its log.
@@ -202,9 +232,15 @@ func (a *authServer) search() {
 			a.t.Errorf("this line of the log is no JSON: %s", line)
 		}
 	}
-	if leak := leaks(a.log.String(), a.heard.all()); leak != "" {
+	if leak := leaks(a.log.String(), a.secrets()); leak != "" {
 		a.t.Errorf("a token or a key is in the log: …%s…", leak)
 	}
+}
+
+// secrets are all that may be in no log.
+func (a *authServer) secrets() []string {
+	keys, _ := a.heard.all()
+	return keys
 }
 
 // window is the length of a part of a secret that may appear nowhere.
@@ -224,29 +260,6 @@ func leaks(text string, secrets []string) string {
 		}
 	}
 	return ""
-}
-
-// entry is a line of the audit.
-type entry struct {
-	Message, Severity, Principal, Call, Outcome, RequestID, Election, Candidate, Reason string
-	FencingToken                                                                        int64
-}
-
-// audit ends the server, and returns the lines of its audit by the ids of their requests.
-func (a *authServer) audit() map[string][]entry {
-	a.t.Helper()
-	a.kill()
-	all := map[string][]entry{}
-	for lines := bufio.NewScanner(bytes.NewReader([]byte(a.log.String()))); lines.Scan(); {
-		var e entry
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			a.t.Fatal(err)
-		}
-		if e.Message == "audit" {
-			all[e.RequestID] = append(all[e.RequestID], e)
-		}
-	}
-	return all
 }
 
 // decides are the calls of operators, which name a revision.

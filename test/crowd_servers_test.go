@@ -3,10 +3,7 @@ package test
 import (
 	"bufio"
 	"fmt"
-	"maps"
 	"os"
-	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,32 +20,12 @@ type crowdServers struct {
 	servers []string           // host:port
 	clients []*client.Client   // of each
 	calls   func() proxy.Calls // of the store, since the last time; nil if they are not counted
-	memory  func() memory      // of all instances together
+	memory  func() int64       // of all instances together, in bytes; 0 in this process
 	logs    func() string      // of instances in processes of their own
 }
 
-// memory has bytes by their use.
-type memory map[string]int64
-
-func (m memory) minus(other memory) memory {
-	less := memory{}
-	for what, bytes := range m {
-		less[what] = bytes - other[what]
-	}
-	return less
-}
-
-// per describes the share of each of n.
-func (m memory) per(n int) string {
-	var parts []string
-	for _, what := range slices.Sorted(maps.Keys(m)) {
-		parts = append(parts, fmt.Sprintf("%.1f KiB %s", float64(m[what])/float64(n)/1024, what))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// serveInProcess starts one instance on a file, in this process, where its calls of the store and
-// its memory can be measured.
+// serveInProcess starts one instance on a file, in this process, where its calls of the store are
+// counted.
 func serveInProcess(t testing.TB) crowdServers {
 	t.Helper()
 	in := inFile(t)
@@ -58,27 +35,8 @@ func serveInProcess(t testing.TB) crowdServers {
 	}
 	t.Cleanup(func() { leases.Close() })
 	var counter storetest.Counter
-	_, address := host(t, &storetest.Fake{Store: leases, Around: counter.Count})
-	return crowdServers{servers: []string{address}, clients: []*client.Client{clientOf(t, address)}, calls: func() proxy.Calls { return counter.Take() }, memory: collected, logs: func() string { return "" }}
-}
-
-func clientOf(t testing.TB, address string) *client.Client {
-	t.Helper()
-	c, err := client.New(client.Config{Server: "http://" + address})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// collected is the memory of this process after a collection.
-func collected() memory {
-	for range 4 { // each at most halves the stack of a goroutine
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return memory{"of heap": int64(m.HeapAlloc), "of stacks": int64(m.StackInuse)}
+	address := host(t, &storetest.Fake{Store: leases, Around: counter.Count})
+	return crowdServers{servers: []string{address}, clients: []*client.Client{clientOf(t, address)}, calls: func() proxy.Calls { return counter.Take() }, memory: func() int64 { return 0 }, logs: func() string { return "" }}
 }
 
 // serveProcesses starts instances in processes of their own.
@@ -92,12 +50,11 @@ func serveProcesses(t testing.TB, in place, n int) crowdServers {
 		s.servers = append(s.servers, strings.TrimPrefix(p.URL, "http://"))
 		s.clients = append(s.clients, p.client)
 	}
-	s.memory = func() memory {
-		var bytes int64
+	s.memory = func() (bytes int64) {
 		for _, p := range processes {
 			bytes += resident(t, p.cmd.Process.Pid)
 		}
-		return memory{"resident": bytes}
+		return bytes
 	}
 	s.logs = func() (all string) {
 		for _, p := range processes {
@@ -108,18 +65,16 @@ func serveProcesses(t testing.TB, in place, n int) crowdServers {
 	return s
 }
 
-// serveInFirestore starts several instances on the emulators, and counts their calls of the store.
-func serveInFirestore(t testing.TB, n int) crowdServers {
+// twoInFirestore starts two instances on the emulators, and counts their calls of the store.
+func twoInFirestore(t testing.TB) crowdServers {
 	t.Helper()
 	counter := proxy.NewCounter(t, emulators.Firestore(t))
-	s := serveProcesses(t, atFirestore(t, counter.Addr()).announcing(newTopic(t)), n)
+	s := serveProcesses(t, atFirestore(t, counter.Addr()).announcing(newTopic(t)), 2)
 	s.calls = counter.Take
 	return s
 }
 
-func oneInFirestore(t testing.TB) crowdServers { return serveInFirestore(t, 1) }
-func twoInFirestore(t testing.TB) crowdServers { return serveInFirestore(t, 2) }
-func oneInFile(t testing.TB) crowdServers      { return serveProcesses(t, inFile(t), 1) }
+func oneInFile(t testing.TB) crowdServers { return serveProcesses(t, inFile(t), 1) }
 
 // resident is the memory of a process, in bytes.
 func resident(t testing.TB, pid int) int64 {

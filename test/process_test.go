@@ -2,6 +2,7 @@ package test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"os/exec"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"regent/leadership/client"
+	"regent/leadership/wire"
 	"regent/test/load"
 	"regent/test/lockset"
 	"regent/test/machine"
@@ -71,6 +73,38 @@ func (s *server) requireNoSecrets(t testing.TB) {
 	if found := secret.FindString(s.log.String()); found != "" {
 		t.Errorf("the server's log has a secret in it: %s", found)
 	}
+}
+
+// patience is how long anything may take that should take milliseconds: no promise, but an end to
+// the waiting for what never comes.
+const patience = 2 * time.Minute
+
+// eventually waits until done reports true.
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !done(); <-time.After(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// plain is for calls that the SDK does not have.
+var plain = &http.Client{Timeout: 30 * time.Second}
+
+// live waits until the server is healthy: it hears events.
+func live(t testing.TB, s *server) *server {
+	t.Helper()
+	eventually(t, s.URL+" is healthy", func() bool {
+		var health wire.Health
+		reply, err := plain.Get(s.URL + wire.PathReady)
+		if err == nil {
+			err = json.NewDecoder(reply.Body).Decode(&health)
+			reply.Body.Close()
+		}
+		return err == nil && health.Status == wire.Healthy
+	})
+	return s
 }
 
 // within returns a context with a timeout far above the expected time.

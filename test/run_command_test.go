@@ -1,21 +1,14 @@
 package test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -68,13 +61,8 @@ func (r *session) text(name string) string {
 // await waits until a file of the folder has the text in it, and returns the file.
 func (r *session) await(name, text string) string {
 	r.t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
-		if b := r.text(name); strings.Contains(b, text) {
-			return b
-		}
-	}
-	r.t.Fatalf("%v: no %q in %s, but %s\nstderr: %s", r.cmd.Args[1:], text, name, r.text(name), r.text("err"))
-	return ""
+	eventually(r.t, fmt.Sprintf("%v: %q is in %s", r.cmd.Args[1:], text, name), func() bool { return strings.Contains(r.text(name), text) })
+	return r.text(name)
 }
 
 // end waits for the end, and expects one of these exit codes.
@@ -124,18 +112,6 @@ func TestARunEndsAsItsCommandDoes(t *testing.T) {
 	}
 }
 
-func TestInputAndOutputArePassedThrough(t *testing.T) {
-	t.Parallel()
-	s := inFile(t).serve(t)
-	cmd := invoke(t, process.Regent, []string{"REGENT_SERVER=" + s.URL}, "run", "e", "--", "sh", "-c", "tr a-z A-Z; echo to stderr >&2")
-	cmd.Stdin = strings.NewReader("through\n")
-	var out, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &stderr
-	if err := cmd.Run(); err != nil || out.String() != "THROUGH\n" || !strings.Contains(stderr.String(), "to stderr\n") {
-		t.Errorf("%v, stdout %q, stderr %q", err, &out, &stderr)
-	}
-}
-
 func TestARunThatDoesNotLeadHasACodeOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s := inFile(t).serve(t)
@@ -166,7 +142,7 @@ func TestASignalEndsTheWait(t *testing.T) {
 	s := inFile(t).serve(t)
 	first := runScript(t, s.URL, "e", untilTold)
 	first.await("out", "begun")
-	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129, syscall.SIGQUIT: 131} {
+	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGHUP: 129} {
 		r := runScript(t, s.URL, "e", "echo ran")
 		r.await("err", "waiting for leadership")
 		r.signal(syscall.SIGUSR1) // no server hears it
@@ -200,44 +176,6 @@ func TestSignalsReachTheCommand(t *testing.T) {
 	r.end(9)
 }
 
-func TestACommandIsStoppedWhenItsLeaseIsLost(t *testing.T) {
-	t.Parallel()
-	s := inFile(t).serve(t)
-	for script, want := range map[string]string{
-		"trap 'echo asked; exit 0' TERM": "begun\nasked\n",
-		"trap '' TERM":                   "begun\n",
-	} {
-		r := runScript(t, s.URL, "e --lease 3s --grace 1s", script+untilTold)
-		r.await("out", "begun")
-		if _, err := s.client.Delete(t.Context(), leadership.DeleteRequest{Election: "e", DeleteCommand: leadership.DeleteCommand{Force: true}}); err != nil {
-			t.Fatal(err)
-		}
-		if r.end(120); r.text("out") != want || !strings.Contains(r.text("err"), "regent: leadership of election \"e\" was lost") {
-			t.Errorf("%s: stdout %q, stderr %s", script, r.text("out"), r.text("err"))
-		}
-		if _, err := s.client.Configure(t.Context(), leadership.ConfigureRequest{Election: "e"}); err != nil { // which undoes it
-			t.Fatal(err)
-		}
-	}
-}
-
-func TestACommandIsStoppedBeforeALeaseThatCannotBeRenewedEnds(t *testing.T) {
-	t.Parallel()
-	s := inFile(t).serve(t)
-	r := runScript(t, s.URL, "e --lease 8s --grace 1s", "trap 'echo asked; exit 0' TERM"+untilTold)
-	r.await("out", "begun")
-	s.kill()
-	r.end(121)
-	for _, want := range []string{`"the lease could not be renewed; trying until the deadline"`, `"stopping the command"`, `"the command has ended"`, "regent: the lease of election"} {
-		if strings.Count(r.text("err"), want) != 1 {
-			t.Errorf("stderr does not say once %s:\n%s", want, r.text("err"))
-		}
-	}
-	if r.text("out") != "begun\nasked\n" {
-		t.Errorf("stdout %q", r.text("out"))
-	}
-}
-
 func TestWithRestartACommandRunsAgainUntilASignal(t *testing.T) {
 	t.Parallel()
 	s := inFile(t).serve(t)
@@ -247,77 +185,6 @@ func TestWithRestartACommandRunsAgainUntilASignal(t *testing.T) {
 	}
 	r.signal(syscall.SIGTERM)
 	r.end(4)
-	failing := runScript(t, s.URL, "f --restart", "echo token $REGENT_FENCING_TOKEN; exit 1")
-	failing.await("out", "token 4\n")
-	failing.signal(syscall.SIGTERM)
-	if failing.cmd.Wait(); failing.cmd.ProcessState.ExitCode() != 143 && failing.cmd.ProcessState.ExitCode() != 1 {
-		t.Errorf("%v; want 143 of a pause, or 1 of the command", failing.cmd.ProcessState)
-	}
-	runScript(t, s.URL, "f --no-wait", "true").end(0)
-}
-
-// secrets remembers the keys of requests.
-type secrets struct {
-	mu    sync.Mutex // guards the rest
-	keys  map[string]bool
-	times int // that a key was heard
-}
-
-var keyInBody = regexp.MustCompile(`"key":"([A-Za-z0-9_-]{43})"`)
-
-func (s *secrets) find(body []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, m := range keyInBody.FindAllSubmatch(body, -1) {
-		s.keys[string(m[1])] = true
-		s.times++
-	}
-}
-
-// await waits until so many keys were heard, equal or not.
-func (s *secrets) await(t *testing.T, times int) {
-	t.Helper()
-	heard := func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.times >= times
-	}
-	for end := time.Now().Add(patience); !heard(); <-time.After(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("fewer than %d requests have a key", times)
-		}
-	}
-}
-
-func (s *secrets) all() (keys []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for k := range s.keys {
-		keys = append(keys, k)
-	}
-	return keys
-}
-
-// overhear returns the address of a proxy to a server that notes the keys of all requests.
-func overhear(t *testing.T, target string) (string, *secrets) {
-	t.Helper()
-	u, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	heard := &secrets{keys: map[string]bool{}}
-	forward := httputil.NewSingleHostReverseProxy(u)
-	line := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			panic(http.ErrAbortHandler)
-		}
-		heard.find(body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		forward.ServeHTTP(w, r)
-	}))
-	t.Cleanup(line.Close)
-	return line.URL, heard
 }
 
 func TestTheCommandSeesItsTokenAndNeverTheKey(t *testing.T) {
@@ -329,9 +196,13 @@ func TestTheCommandSeesItsTokenAndNeverTheKey(t *testing.T) {
 		"env >$dir/env; cat $REGENT_DEADLINE_FILE >$dir/deadline; echo $REGENT_DEADLINE_FILE >$dir/path"+untilTold,
 		"REGENT_KEY="+foreign, "REGENT_TOKEN=99", "REGENT_FENCING_TOKEN=98", "REGENT_OTHER=stays")
 	r.await("out", "begun")
-	heard.await(t, 3) // acquired, and renewed twice
-	keys := append(heard.all(), foreign)
-	if len(keys) != 2 {
+	var keys []string
+	eventually(t, "it has acquired, and renewed twice", func() (thrice bool) {
+		var times int
+		keys, times = heard.all()
+		return times >= 3
+	})
+	if keys = append(keys, foreign); len(keys) != 2 {
 		t.Fatalf("heard %d keys, want one", len(keys)-1)
 	}
 	path := strings.TrimSpace(r.text("path"))
@@ -391,4 +262,75 @@ func listing(t *testing.T, dir string) string {
 		fmt.Fprintf(&b, "%s\n%s\n", e.Name(), text)
 	}
 	return b.String()
+}
+
+// order gives an operator's order about the election e.
+func (s *server) order(t *testing.T, c leadership.OrderCommand) {
+	t.Helper()
+	c.Actor, c.Reason = "olga", "a test"
+	if _, err := s.client.Order(t.Context(), leadership.OrderRequest{Election: "e", OrderCommand: c}); err != nil {
+		t.Fatalf("%s: %v", c.Kind, err)
+	}
+}
+
+// awaitReport waits until the election e has this report.
+func (s *server) awaitReport(t *testing.T, want string) {
+	t.Helper()
+	eventually(t, "the report is "+want, func() bool {
+		got, err := s.client.Get(t.Context(), "e")
+		return err == nil && string(got.Report) == want
+	})
+}
+
+func TestASignalDuringANewEpochStartsNoCommand(t *testing.T) {
+	t.Parallel()
+	s := inFile(t).serve(t)
+	r := runScript(t, s.URL, "e --lease 6s --grace 2s", `echo token $REGENT_FENCING_TOKEN; trap 'echo asked; n=x$n; test $n = xx && exit 9' TERM`+untilTold)
+	r.await("out", "begun")
+	s.order(t, leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true})
+	r.await("out", "asked")
+	r.signal(15)
+	r.end(9)
+	if strings.Contains(r.text("out"), "token 2") {
+		t.Errorf("it began again: %s", r.text("out"))
+	}
+}
+
+func TestTheReportOfACommandReachesTheElection(t *testing.T) {
+	t.Parallel()
+	s := inFile(t).serve(t)
+	script := `echo '{"progress":3,"health":"ok"}' >$REGENT_REPORT_FILE; echo begun
+		until test -e $dir/second; do sleep 0.01; done
+		echo '{"progress":4,"tasks":1}' >$REGENT_REPORT_FILE.new; mv $REGENT_REPORT_FILE.new $REGENT_REPORT_FILE
+		until test -e $dir/third; do sleep 0.01; done; rm $dir/third
+		echo '{"progres":5}' >$REGENT_REPORT_FILE` + untilTold
+	file := t.TempDir() + "/report.json"
+	r := runScript(t, s.URL, "e --lease 3s --report-file "+file, script)
+	s.awaitReport(t, `{"progress":3,"health":"ok"}`)
+	r.create("second")
+	s.awaitReport(t, `{"progress":4,"tasks":1,"health":"ok"}`)
+	r.create("third")
+	r.await("err", `"the report of the command is ignored"`)
+	s.order(t, leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true})
+	// the command starts anew, and its counters add to those before
+	r.await("err", "a new epoch has begun")
+	s.awaitReport(t, `{"progress":8,"tasks":2,"health":"ok"}`)
+	if n := strings.Count(r.text("err"), "is ignored"); n != 1 {
+		t.Errorf("it was said %d times that a report is ignored:\n%s", n, r.text("err"))
+	}
+	r.create("third")
+	r.finish()
+	r.end(0)
+}
+
+func TestTheLinesOfACommandAreItsProgress(t *testing.T) {
+	t.Parallel()
+	s := inFile(t).serve(t)
+	r := runScript(t, s.URL, "e --lease 3s --progress-from-output", "echo one; echo two; echo three >&2; printf unfinished"+untilTold+"; seq 20000")
+	s.awaitReport(t, `{"progress":3}`) // the line that says "begun", too
+	r.finish()
+	r.end(0)
+	if out := r.text("out"); !strings.HasPrefix(out, "one\ntwo\nunfinishedbegun\n1\n") || !strings.HasSuffix(out, "\n20000\n") || strings.Count(out, "\n") != 20003 {
+		t.Errorf("the output is not passed on as it is: %d bytes, %.60q", len(out), out)
+	}
 }

@@ -2,295 +2,182 @@ package test
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"regent/emulators"
 	"regent/leadership"
+	"regent/leadership/boottime"
 	"regent/test/machine"
 	"regent/test/process"
-	"regent/test/proxy"
 )
 
-var trials = flag.Int("trials", 0, "how often a regent run is harmed; 0 for 128, or 64 with -short")
+var trials = flag.Int("trials", 0, "how often a regent run is harmed; 0 for 128, or 16 with -short")
 
 const (
-	contests      = 16
-	storeContests = 8
+	contests = 8
 	// contestLease is three times the shortest: a tenth of it is what a busy machine may take to
-	// run the process that ends a command. With less a server in Firestore warns.
+	// run the process that ends a command.
 	contestLease = 3 * time.Second
-	runPatience  = 2 * time.Minute
 )
 
-// Two runs contend for each of many elections, and the processes that they need are killed or
-// stopped in turn. Each time the command must end, with all processes that it started, before its
-// lease ends, and before the next one begins.
+var lifespan = process.Program{Package: "regent/test/process/lifespan"}
+
+// Two runs contend for each of several elections, and the processes that they need are killed or
+// stopped in turn. Each time the command must end, with all processes that it started, before the
+// next one begins: at once when the lease ends.
 func TestACommandIsGoneBeforeItsLeaseEnds(t *testing.T) {
 	machine.Share(t)
-	in, trials := inFile(t), cmp.Or(*trials, machine.Size(64, 128))
-	a := newContests(t, in.serve(t), contestLease, contests)
-	for round := range max(trials/contests, 4) {
-		switch round % 4 {
-		case 2:
-			a.harmTheServer("server killed", func() {
-				a.server.kill()
-				a.outlast()
-				a.server = in.serve(t)
-				a.proxy.leadTo(a.server.URL)
-			})
-		case 3:
-			a.harmTheServer("server stopped", func() {
-				a.server.cmd.Process.Signal(syscall.SIGSTOP)
-				a.outlast()
-				a.server.cmd.Process.Signal(syscall.SIGCONT)
-			})
-		default:
-			a.each(func(i int, c *contest) error { return c.harm(harms[(round/4*2+round%4+i/3)%len(harms)]) }) // i%3 is the kind of command
-		}
-	}
-	a.judge()
-}
-
-func TestACommandIsGoneBeforeItsLeaseEndsWhenTheStoreIsAway(t *testing.T) {
-	machine.Share(t)
-	line, trials := proxy.NewLine(t, emulators.Firestore(t)), cmp.Or(*trials, machine.Size(64, 128))
-	a := newContests(t, atFirestore(t, line.Addr()).serve(t), contestLease, storeContests)
-	for round := range max(trials/16/storeContests, 2) {
-		name, harm := "store stopped", line.Stall
-		if round%2 == 1 {
-			name, harm = "store killed", line.Cut
-		}
-		a.harmTheServer(name, func() {
-			harm()
-			a.outlast()
-			line.Heal()
+	server := inFile(t).serve(t)
+	rounds := max(cmp.Or(*trials, machine.Size(16, 128))/contests, 1)
+	var all sync.WaitGroup
+	for i := range contests {
+		c := newContest(t, server.URL, i)
+		all.Go(func() {
+			var token leadership.Token
+			for round := range rounds {
+				token, _ = c.leader(token)
+				<-time.After(rand.N(contestLease)) // at any moment between two renewals
+				var leader int
+				if token, leader = c.leader(token - 1); t.Failed() {
+					return
+				}
+				harm := harms[(round+i)%len(harms)]
+				c.harmed[token] = harm.name
+				heal := harm.do(c, leader, token)
+				c.leader(token)
+				heal()
+			}
 		})
 	}
-	a.judge()
+	all.Wait()
 }
 
-// contestGroup is a group of contests on one server.
-type contestGroup struct {
-	t        *testing.T
-	lease    time.Duration
-	server   *server
-	proxy    *leaseProxy
-	contests []*contest
-}
-
-func newContests(t *testing.T, s *server, lease time.Duration, n int) *contestGroup {
-	t.Helper()
-	a := &contestGroup{t: t, lease: lease, server: s, proxy: newLeaseProxy(t, s.URL)}
-	for i := range n {
-		a.contests = append(a.contests, newContest(t, a.proxy, lease, i))
-	}
-	return a
-}
-
-// outlast waits until all leases have run out.
-func (a *contestGroup) outlast() { <-time.After(a.lease * 3 / 2) }
-
-// each calls do for all contests at once.
-func (a *contestGroup) each(do func(int, *contest) error) {
-	a.t.Helper()
-	errs := make([]error, len(a.contests))
-	var wg sync.WaitGroup
-	for i, c := range a.contests {
-		wg.Go(func() { errs[i] = do(i, c) })
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			a.t.Error(err)
-		}
-	}
-	if a.t.Failed() {
-		a.t.Fatalf("the server says:\n%s", a.server.log)
-	}
-}
-
-// harmTheServer harms all leaders at once.
-func (a *contestGroup) harmTheServer(name string, harm func()) {
-	a.t.Helper()
-	tokens := make([]leadership.Token, len(a.contests))
-	leads := func(i int, c *contest) (err error) {
-		tokens[i], _, err = c.leader(within(a.t, runPatience), tokens[i])
-		return err
-	}
-	a.each(leads)
-	<-time.After(rand.N(a.lease / 3))
-	for i, c := range a.contests {
-		tokens[i], _, _ = c.leader(within(a.t, runPatience), 0)
-		c.harmed[tokens[i]] = name
-	}
-	harm()
-	a.each(leads)
-}
-
-// harm is something that happens to a leader. It returns what ends the harm, once another one
-// leads.
-type harm struct {
+// harms are what happens to a leader. They return what ends the harm, once another one leads.
+var harms = []struct {
 	name string
-	do   func(context.Context, *contest, int) (heal func(), err error)
-}
-
-var harms = []harm{
-	{"wrapper killed", func(_ context.Context, c *contest, i int) (func(), error) { return c.kill(i), nil }},
-	{"wrapper stopped", func(_ context.Context, c *contest, i int) (func(), error) { return c.pause(i), nil }},
-	{"server silent", func(_ context.Context, c *contest, i int) (func(), error) { return c.proxy.silence(c.election), nil }},
-	{"guard killed, then wrapper stopped", func(ctx context.Context, c *contest, i int) (func(), error) {
-		_, err := c.harmGuard(ctx, i, syscall.SIGKILL, true)
-		return c.pause(i), err
+	do   func(*contest, int, leadership.Token) (heal func())
+}{
+	{"wrapper killed", func(c *contest, i int, _ leadership.Token) func() { return c.kill(i) }},
+	{"wrapper stopped", func(c *contest, i int, _ leadership.Token) func() { return c.pause(i) }},
+	{"guard killed, then wrapper stopped", func(c *contest, i int, token leadership.Token) func() {
+		c.harmGuard(i, token, syscall.SIGKILL)
+		return c.pause(i)
 	}},
-	{"guard stopped, then wrapper killed", func(ctx context.Context, c *contest, i int) (func(), error) {
-		end, err := c.harmGuard(ctx, i, syscall.SIGSTOP, true)
-		return both(c.kill(i), end), err
-	}},
-	{"guard stopped, and server silent", func(ctx context.Context, c *contest, i int) (func(), error) {
-		heal := c.proxy.silence(c.election)
-		end, err := c.harmGuard(ctx, i, syscall.SIGSTOP, false)
-		return both(heal, end), err
-	}},
-	{"guard killed, and server silent", func(ctx context.Context, c *contest, i int) (func(), error) {
-		heal := c.proxy.silence(c.election)
-		_, err := c.harmGuard(ctx, i, syscall.SIGKILL, false)
-		return heal, err
+	{"guard stopped, then wrapper killed", func(c *contest, i int, token leadership.Token) func() {
+		end := c.harmGuard(i, token, syscall.SIGSTOP)
+		start := c.kill(i)
+		return func() { start(); end() }
 	}},
 }
 
-func both(a, b func()) func() {
-	return func() {
-		a()
-		b()
-	}
+// contest is two runs that want to lead the same election.
+type contest struct {
+	t        testing.TB
+	server   string
+	election leadership.Election
+	dir      string // where the commands write
+	command  []string
+	runs     [2]*process.Process
+	harmed   map[leadership.Token]string
 }
 
-// harm harms the leader at some moment, and waits for the next.
-func (c *contest) harm(h harm) error {
-	ctx, cancel := context.WithTimeout(c.t.Context(), runPatience)
-	defer cancel()
-	if _, _, err := c.leader(ctx, 0); err != nil {
-		return err
+func newContest(t testing.TB, server string, i int) *contest {
+	t.Helper()
+	c := &contest{t: t, server: server, election: electionName(i), dir: t.TempDir(), harmed: map[leadership.Token]string{}}
+	c.command = append([]string{lifespan.Path(t), c.dir}, [][]string{{}, {"stubborn"}, {"family"}}[i%3]...)
+	t.Cleanup(c.neverTwo)
+	for i := range c.runs {
+		c.start(i)
 	}
-	<-time.After(rand.N(c.lease))
-	token, i, err := c.leader(ctx, 0)
-	if err != nil {
-		return err
-	}
-	c.harmed[token] = h.name
-	heal, err := h.do(ctx, c, i)
-	if errors.Is(err, errMissed) {
-		delete(c.harmed, token)
-		c.missed++
-		heal()
-		_, _, err := c.leader(ctx, token)
-		return err
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", h.name, err)
-	}
-	if h.silent() { // no other candidate can lead either
-		<-time.After(c.lease * 3 / 2)
-		heal()
-		heal = func() {}
-	}
-	_, _, err = c.leader(ctx, token)
-	heal()
-	if err != nil {
-		return fmt.Errorf("%s: %w", h.name, err)
-	}
-	return nil
+	return c
 }
 
-// errMissed says that the command ended for another reason before it was harmed.
-var errMissed = errors.New("missed")
-
-func (h harm) silent() bool { return strings.HasSuffix(h.name, "server silent") }
+// start starts one of the two.
+func (c *contest) start(i int) {
+	args := append([]string{"run", string(c.election), "--candidate", fmt.Sprintf("agent-%d", i), "--lease", contestLease.String(), "--restart", "--"}, c.command...)
+	cmd := invoke(c.t, process.Regent, []string{"REGENT_SERVER=" + c.server}, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // else the end of the process that started these tests may resume a stopped one
+	c.runs[i] = process.Start(c.t, cmd)
+}
 
 func (c *contest) kill(i int) (heal func()) {
-	c.runs[i].signal(syscall.SIGKILL)
-	<-c.runs[i].gone
+	c.runs[i].Process.Kill()
+	<-c.runs[i].Gone
 	return func() { c.start(i) }
 }
 
 func (c *contest) pause(i int) (heal func()) {
-	c.runs[i].signal(syscall.SIGSTOP)
-	return func() { c.runs[i].signal(syscall.SIGCONT) }
+	c.runs[i].Process.Signal(syscall.SIGSTOP)
+	return func() { c.runs[i].Process.Signal(syscall.SIGCONT) }
 }
 
-// harmGuard signals the guard of a run and, if it should, waits until another one is there. It
-// returns what ends a guard that is left stopped.
-func (c *contest) harmGuard(ctx context.Context, i int, s syscall.Signal, another bool) (end func(), err error) {
-	soon, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	guard, err := guardOf(soon, c.runs[i], 0)
-	if err != nil {
-		return func() {}, errMissed
+// harmGuard signals the guard of a run, and waits until another one is there or another command
+// leads. It returns what ends a guard that is left stopped.
+func (c *contest) harmGuard(i int, token leadership.Token, s syscall.Signal) (end func()) {
+	guard := 0
+	another := func() bool {
+		for pid, state := range process.Children(c.runs[i].Process.Pid) {
+			if pid != guard && state != "T" && process.IsGuard(pid) {
+				guard = pid
+				return true
+			}
+		}
+		return slices.ContainsFunc(c.lifespans(), func(l process.Lifespan) bool { return l.Token > token })
 	}
-	end = func() {
-		if process.IsGuard(guard) {
-			syscall.Kill(guard, syscall.SIGKILL)
+	eventually(c.t, "the run has a guard", another)
+	first := guard
+	if first != 0 {
+		syscall.Kill(first, s)
+		eventually(c.t, "the run has another guard", another)
+	}
+	return func() {
+		if first != 0 && process.IsGuard(first) {
+			syscall.Kill(first, syscall.SIGKILL)
 		}
 	}
-	if err := syscall.Kill(guard, s); err != nil || !another {
-		return end, err
-	}
-	soon, cancel = context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if _, err = guardOf(soon, c.runs[i], guard); err != nil {
-		return end, errMissed
-	}
-	return end, nil
 }
 
-// judge checks all commands that ever ran against their leases, and reports the margins.
-func (a *contestGroup) judge() {
-	a.t.Helper()
-	margins := map[string][]time.Duration{}
-	var excuses machine.Excuses
-	for _, c := range a.contests {
-		excuses.Attempt(len(c.harmed) + c.missed)
-		for range c.missed {
-			excuses.Excuse("a leader in %s had no guard or no command any more when it was to be harmed", c.election)
+// leader waits until a leader's command runs whose token is above that, with all its family, and
+// returns the token and which of the two it is.
+func (c *contest) leader(above leadership.Token) (token leadership.Token, i int) {
+	family := 1
+	if slices.Contains(c.command, "family") {
+		family = 3
+	}
+	eventually(c.t, fmt.Sprintf("%s is led with a token above %d", c.election, above), func() bool {
+		newest := map[leadership.Token][]process.Lifespan{}
+		for _, l := range c.lifespans() {
+			newest[l.Token], token = append(newest[l.Token], l), max(token, l.Token)
 		}
-		lifespans := c.lifespans()
-		c.neverTwo(lifespans)
-		for token, last := range lastMoments(lifespans) {
-			end, given := a.proxy.endOf(grantOf{c.election, token})
-			margin, name := end-last, c.harmed[token]
-			if margin <= 0 {
-				a.t.Errorf("%s: token %d (%s) lived for %v after its lease", c.election, token, name, -margin)
-			}
-			if given > 0 && given <= last {
-				a.t.Errorf("%s: token %d (%s) lived for %v after its lease was given back", c.election, token, name, last-given)
-			}
-			if name != "" {
-				margins[name] = append(margins[name], margin)
+		for _, l := range newest[token] {
+			i = slices.IndexFunc(c.runs[:], func(p *process.Process) bool { return p.Process.Pid == l.Parent })
+			if i >= 0 && token > above && len(newest[token]) == family && boottime.Now()-l.Last < 100*time.Millisecond {
+				return true
 			}
 		}
+		return false
+	})
+	return token, i
+}
+
+func (c *contest) lifespans() []process.Lifespan {
+	found, err := process.Lifespans(c.dir)
+	if err != nil && !os.IsNotExist(err) {
+		c.t.Error(err)
 	}
-	excuses.Check(a.t)
-	for _, name := range slices.Sorted(maps.Keys(margins)) {
-		m := margins[name]
-		slices.Sort(m)
-		a.t.Logf("%-36s %4d trials, gone before the end of the lease by %4d ms at least, %4d ms in half of them",
-			name, len(m), m[0].Milliseconds(), m[len(m)/2].Milliseconds())
-	}
+	return found
 }
 
 // neverTwo checks that no command began before all of earlier tokens had stopped.
-func (c *contest) neverTwo(lifespans []process.Lifespan) {
+func (c *contest) neverTwo() {
+	lifespans := c.lifespans()
 	slices.SortFunc(lifespans, func(x, y process.Lifespan) int { return int(x.Token - y.Token) })
 	var before process.Lifespan // whose end is the last so far
 	for _, l := range lifespans {
@@ -301,13 +188,4 @@ func (c *contest) neverTwo(lifespans []process.Lifespan) {
 			before = l
 		}
 	}
-}
-
-// lastMoments returns when each token's commands ran last.
-func lastMoments(lifespans []process.Lifespan) map[leadership.Token]time.Duration {
-	last := map[leadership.Token]time.Duration{}
-	for _, l := range lifespans {
-		last[l.Token] = max(last[l.Token], l.Last)
-	}
-	return last
 }

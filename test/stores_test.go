@@ -5,6 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
 	"regent/emulators"
 )
 
@@ -56,4 +60,21 @@ func inSpanner(t testing.TB) place {
 	spec := fmt.Sprintf("spanner:projects/%s/instances/test/databases/regent", emulators.Name(t))
 	migrate(t, env, spec)
 	return place{env: env, args: []string{"--dev", "--store", spec}}
+}
+
+// topic is a Pub/Sub topic of the test's own on the emulator.
+type topic struct{ name, host string }
+
+func newTopic(t testing.TB) topic {
+	t.Helper()
+	host, name := emulators.PubSub(t), "projects/"+emulators.Name(t)+"/topics/leadership"
+	conn, err := grpc.NewClient("passthrough:///"+host, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := pubsubpb.NewPublisherClient(conn).CreateTopic(t.Context(), &pubsubpb.Topic{Name: name}); err != nil {
+		t.Fatal(err)
+	}
+	return topic{name, host}
 }

@@ -191,12 +191,6 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	}
 }
 
-func TestStateNeedsAnEmulatorThatMakeDevStarts(t *testing.T) {
-	t.Parallel()
-	p := start(t, "-state", filepath.Join(t.TempDir(), "state"))
-	p.await(t, "is not (it ran before, and stays); leave STATE out")
-}
-
 func TestAFolderOfLogsIsForOneRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -216,16 +210,4 @@ func TestAWrongFlagOfServeIsSaid(t *testing.T) {
 	p := start(t, "--", "--bogus")
 	p.await(t, "does not start")
 	p.await(t, "unknown flag: --bogus")
-}
-
-func TestAnAddressThatIsTakenIsThatOfTheInstancesWords(t *testing.T) {
-	t.Parallel()
-	squatter, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer squatter.Close()
-	p := start(t, "--", "--metrics-listen", squatter.Addr().String())
-	p.await(t, "does not start")
-	p.await(t, squatter.Addr().String()+": bind: address already in use")
 }

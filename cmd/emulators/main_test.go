@@ -132,44 +132,35 @@ func TestMissingEmulatorsAreAnErrorIfRequiredOrWithoutACommand(t *testing.T) {
 
 func TestSignalsArePassedOn(t *testing.T) {
 	for _, s := range passedOn() {
-		t.Run(fmt.Sprint(s), func(t *testing.T) {
-			number := int(s.(syscall.Signal))
-			script := fmt.Sprintf(`trap 'echo got; exit 9' %d; echo up; while :; do sleep 0.05; done`, number)
-			cmd, _, _ := command(one(t), "--only", "spanner", "--", "sh", "-c", script)
-			lines := startReading(t, cmd)
-			wantLine(t, lines, "up")
-			if err := cmd.Process.Signal(s); err != nil {
-				t.Fatal(err)
-			}
-			wantLine(t, lines, "got")
-			_ = cmd.Wait()
-			if got := cmd.ProcessState.ExitCode(); got != 9 {
-				t.Errorf("exit status %d, want the command's 9", got)
-			}
-		})
+		script := fmt.Sprintf(`trap 'echo got; exit 9' %d; echo up; while :; do sleep 0.05; done`, int(s.(syscall.Signal)))
+		cmd, _, _ := command(one(t), "--only", "spanner", "--", "sh", "-c", script)
+		lines := startReading(t, cmd)
+		wantLine(t, lines, "up")
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		wantLine(t, lines, "got")
+		_ = cmd.Wait()
+		if got := cmd.ProcessState.ExitCode(); got != 9 {
+			t.Errorf("%v: exit status %d, want the command's 9", s, got)
+		}
 	}
 }
 
 func TestWithoutACommandTheEmulatorsStayUntilASignal(t *testing.T) {
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		t.Run(fmt.Sprint(s), func(t *testing.T) {
-			if _, err := exec.LookPath("gcloud"); err != nil {
-				need.Lacks(t, "no gcloud to start an emulator of our own that ends with us")
-			}
-			cmd, _, _ := command([]string{"SPANNER_EMULATOR_HOST=", "REGENT_EMULATORS="}, "--only", "spanner")
-			lines := startReading(t, cmd)
-			line := wantLine(t, lines, "export SPANNER_EMULATOR_HOST=")
-			host := strings.TrimPrefix(line, "export SPANNER_EMULATOR_HOST=")
-			dial(t, host, true)
-			if err := cmd.Process.Signal(s); err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Wait(); err != nil {
-				t.Errorf("wait: %v, want exit status 0", err)
-			}
-			dial(t, host, false)
-		})
+	if _, err := exec.LookPath("gcloud"); err != nil {
+		need.Lacks(t, "no gcloud to start an emulator of our own that ends with us")
 	}
+	cmd, _, _ := command([]string{"SPANNER_EMULATOR_HOST=", "REGENT_EMULATORS="}, "--only", "spanner")
+	host := strings.TrimPrefix(wantLine(t, startReading(t, cmd), "export SPANNER_EMULATOR_HOST="), "export SPANNER_EMULATOR_HOST=")
+	dial(t, host, true)
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("wait: %v, want exit status 0", err)
+	}
+	dial(t, host, false)
 }
 
 func startReading(t *testing.T, cmd *exec.Cmd) *bufio.Scanner {

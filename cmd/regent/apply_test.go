@@ -9,7 +9,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,102 +30,6 @@ func fileOf(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return name
-}
-
-func TestElectionsBecomeWhatFilesDeclare(t *testing.T) {
-	t.Parallel()
-	env := startServer(t, newClock())
-	const files = `
-elections:
-  orders.eu: {leaseDuration: 1m}
-  orders.us: {policy: {maxTerm: 8h}}
-`
-	for _, step := range []struct {
-		file, flags string
-		code        int
-		out         string // "" if that does not matter
-	}{
-		{files, "--dry-run", exitDiffers, "+ orders.eu: to be created\n    leaseDuration  1m\n+ orders.us: to be created\n    leaseDuration   30s\n    policy.maxTerm  8h\n2 elections: 2 to be created\n"},
-		{files, "", exitDone, "+ orders.eu: created\n    leaseDuration  1m\n+ orders.us: created\n    leaseDuration   30s\n    policy.maxTerm  8h\n2 elections: 2 created\n"},
-		{files, "", exitDone, "2 elections: 2 as declared\n"},
-		{files, "--dry-run", exitDone, "2 elections: 2 as declared\n"},
-		{"elections: {orders.eu: {lockDelay: 5s}}", "", exitDone, "~ orders.eu: changed\n    leaseDuration  1m -> 30s\n    lockDelay      (none) -> 5s\n1 election: 1 changed\n"},
-		{"elections: {orders.eu: {lockDelay: 5s}}", "--prune other", exitDone, "1 election: 1 as declared\n"},
-		{"elections: {orders.eu: {lockDelay: 5s}}", "--prune orders. --dry-run", exitDiffers, "- orders.us: to be deleted\n    leaseDuration   30s\n    policy.maxTerm  8h\n2 elections: 1 to be deleted, 1 as declared\n"},
-		{"elections: {orders.eu: {lockDelay: 5s}}", "--prune orders.", exitDone, "- orders.us: deleted\n    leaseDuration   30s\n    policy.maxTerm  8h\n2 elections: 1 deleted, 1 as declared\n"},
-		{files, "", exitOther, ""},
-		{files, "--restore --dry-run", exitDiffers, "~ orders.eu: to be changed\n    leaseDuration  30s -> 1m\n    lockDelay      5s -> (none)\n+ orders.us: to be restored\n    leaseDuration   30s\n    policy.maxTerm  8h\n2 elections: 1 to be restored, 1 to be changed\n"},
-		{files, "--restore", exitDone, "~ orders.eu: changed\n    leaseDuration  30s -> 1m\n    lockDelay      5s -> (none)\n+ orders.us: restored\n    leaseDuration   30s\n    policy.maxTerm  8h\n2 elections: 1 restored, 1 changed\n"},
-		{"elections: {}", "", exitDone, "0 elections: nothing is declared\n"},
-	} {
-		r := regent(t, env, "apply "+step.flags+" -f", fileOf(t, step.file)).want(t, step.code)
-		if step.out != "" && r.out != step.out {
-			t.Errorf("apply %s prints (-want +got)\n%s", step.flags, gocmp.Diff(step.out, r.out))
-		}
-	}
-
-	regent(t, env, "acquire orders.us --candidate ann").want(t, exitDone)
-	r := regentReading(t, "elections: {}", env, "apply -f - --prune orders.").want(t, exitHeld)
-	if !strings.Contains(r.err, `"ann" leads it; give --prune-held`) || !strings.Contains(r.out, "- orders.us: to be deleted\n    refused: election") {
-		t.Errorf("a held election is refused with %s%s", r.out, r.err)
-	}
-	regent(t, env, "status orders.eu").want(t, exitDone) // nothing was deleted
-	regentReading(t, "elections: {}", env, "apply -f - --prune orders.e --prune orders.u --prune-held").want(t, exitDone)
-	regent(t, env, "status orders.us").want(t, exitOther)
-}
-
-func TestFilesOfAFolderAreApplied(t *testing.T) {
-	t.Parallel()
-	env := startServer(t, newClock())
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"a.yaml": "elections: {a: {}}", "b.yml": "elections: {b: {}}", "c.json": `{"elections": {"c": {}}}`, "README.md": "elections: [", "d.yaml.off": "?",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Mkdir(filepath.Join(dir, "e.yaml"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("ann@host.1", filepath.Join(dir, ".#a.yaml")); err != nil { // as Emacs locks a file
-		t.Fatal(err)
-	}
-	r := regentReading(t, "elections: {d: {}}", env, "apply -f - -f", dir).want(t, exitDone)
-	if !strings.HasSuffix(r.out, "4 elections: 4 created\n") {
-		t.Errorf("it prints %s", r.out)
-	}
-	if r := regent(t, nil, "apply -f", t.TempDir()).want(t, exitUsage); !strings.Contains(r.err, "has no *.yaml, *.yml or *.json file") {
-		t.Errorf("an empty folder: %s", r.err)
-	}
-}
-
-func TestEachMistakeInAFileIsALine(t *testing.T) {
-	t.Parallel()
-	env := startServer(t, newClock())
-	name := fileOf(t, "elections:\n  good: {}\n  Bad: {}\n  worse: {lease: 1m}\n")
-	r := regent(t, env, "apply -f", name).want(t, exitUsage)
-	lines := strings.Split(r.err, "\n")
-	if len(lines) != 5 || !strings.HasPrefix(lines[0], name+":3: an election's name") || !strings.HasPrefix(lines[1], name+`:4: election "worse": unknown field "lease"`) || lines[2] != "regent: the files have 2 mistakes; nothing was applied" {
-		t.Errorf("stderr is\n%s", r.err)
-	}
-	regent(t, env, "status good").want(t, exitOther)
-	r = regent(t, env, "apply --output json -f", name).want(t, exitUsage)
-	if !strings.Contains(r.err, `"code":"INVALID_ARGUMENT"`) || strings.Count(r.err, "\n") != 1 || strings.Count(r.err, name) != 2 {
-		t.Errorf("as a document: %s", r.err)
-	}
-}
-
-func TestTheSchemaIsPrintedWithoutAServer(t *testing.T) {
-	t.Parallel()
-	var schema struct {
-		Properties map[string]any
-		Defs       map[string]any `json:"$defs"`
-	}
-	r := regent(t, []string{"REGENT_SERVER=http://127.0.0.1:1"}, "apply --schema").want(t, exitDone)
-	if err := json.Unmarshal([]byte(r.out), &schema); err != nil || schema.Properties["elections"] == nil || schema.Defs["Policy"] == nil {
-		t.Errorf("%v in %s", err, r.out)
-	}
 }
 
 // throughProxy puts a proxy before the server. It calls before with each request, which answers it
@@ -172,34 +75,13 @@ func TestAChangeOfAnotherCallerIsNotUndone(t *testing.T) {
 	regent(t, proxy, "apply -f", name).want(t, exitDone)
 }
 
-func TestWhatWasAppliedBeforeAFailureIsSaid(t *testing.T) {
-	t.Parallel()
-	env := startServer(t, newClock())
-	proxy := throughProxy(t, env, func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/b") {
-			http.Error(w, "away", http.StatusBadGateway)
-			return true
-		}
-		return false
-	})
-	r := regent(t, proxy, "apply --output json -f", fileOf(t, "elections: {a: {}, b: {}, c: {}}"))
-	var results []string
-	for _, o := range outcomes(t, r.out) {
-		results = append(results, fmt.Sprintf("%s %s %s %d", o.Election, o.Action, o.Result, o.Revision))
-	}
-	want := []string{"a create done 1", "b create failed 0", "c create notTried 0"}
-	if diff := gocmp.Diff(want, results); diff != "" || r.code != exitUnreachable {
-		t.Errorf("exit code %d, %s (-want +got)\n%s", r.code, r.err, diff)
-	}
-}
-
 func TestASignalEndsApplyWithASummary(t *testing.T) {
 	t.Parallel()
 	var file strings.Builder
 	for i := range 300 { // more than are created before the signal arrives
 		fmt.Fprintf(&file, "\n  e%03d: {}", i)
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "apply", "-f", fileOf(t, "elections:"+file.String()))
+	cmd := itself(t, "apply", "-f", fileOf(t, "elections:"+file.String()))
 	var puts atomic.Int32
 	proxy := throughProxy(t, startServer(t, newClock()), func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPut && puts.Add(1) == 3 {
@@ -207,7 +89,7 @@ func TestASignalEndsApplyWithASummary(t *testing.T) {
 		}
 		return false
 	})
-	cmd.Env = append(proxy, beRegent)
+	cmd.Env = append(cmd.Env, proxy...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, _ := cmd.Output()

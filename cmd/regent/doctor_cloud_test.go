@@ -4,44 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"regent/cmd/regent/internal/cloud"
 	"regent/leadership"
 	"regent/store/memory"
 )
-
-func TestDoctorSaysWhetherStrangersMayCallAService(t *testing.T) {
-	t.Parallel()
-	status := http.StatusForbidden
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "" {
-			t.Error("the call has a token")
-		}
-		w.WriteHeader(status)
-	}))
-	t.Cleanup(s.Close)
-	path := filepath.Join(t.TempDir(), "leases")
-	p := startProcess(t, "--store", "file:"+path) // creates the file
-	p.End(t, syscall.SIGTERM)
-	for _, c := range []struct {
-		status, code int
-		want         string
-	}{
-		{http.StatusForbidden, exitDone, "refused before it reaches Regent"},
-		{http.StatusNotFound, exitDone, "not checked"},
-		{http.StatusOK, exitOther, "strangers may call it"},
-	} {
-		status = c.status
-		if r := regent(t, nil, "doctor --store file:"+path+" --service "+s.URL).want(t, c.code); !strings.Contains(r.out, c.want) {
-			t.Errorf("no %q in\n%s", c.want, r.out)
-		}
-	}
-}
 
 func TestDoctorLooksAtAProject(t *testing.T) {
 	t.Parallel()
@@ -78,54 +47,19 @@ call without a token: FAILED`
 	}
 }
 
-func TestDoctorLooksAtNoProjectOfAnEmulator(t *testing.T) {
-	t.Parallel()
-	x := &doctorReport{}
-	env := map[string]string{"FIRESTORE_EMULATOR_HOST": "localhost:1", "PUBSUB_EMULATOR_HOST": "localhost:2"}
-	x.examineProject(t.Context(), doctorSettings{store: "firestore:p", events: "projects/p/topics/regent", members: "projects/p/topics/members"}, &cloud.Client{Base: "http://127.0.0.1:1"}, env)
-	if len(x.rows) == 0 || x.failed != 0 || slices.ContainsFunc(x.rows, func(row []string) bool { return row[1] != string(cloud.Differs) }) {
-		t.Errorf("%q; want lines that say so alone", x.rows)
-	}
-}
-
-func TestDoctorRefusesWhatIsNoService(t *testing.T) {
-	t.Parallel()
-	// The store is refused, too, but the setting of a service on this machine is not.
-	if r := regent(t, []string{"REGENT_AUTH=none"}, "doctor --store memory:"); strings.Contains(r.err, "--auth") {
-		t.Errorf("doctor without --service: %s", r.err)
-	}
-	for args, want := range map[string]string{
-		"--members topic": "a topic is named projects/P/topics/T",
-		"--events projects/p/topics/one --members projects/p/topics/one": "give each its own",
-		"--service regent":                                      "is not projects/P/locations/L/services/S",
-		"--service http://example.com":                          "and not https://HOST",
-		"--service https://example.com/v1":                      "and not https://HOST",
-		"--service projects/p/services/regent":                  "is not projects/P/locations/L/services/S",
-		"--auth bogus":                                          "is not platform or oidc",
-		"--service https://example.com --auth none":             "is not platform or oidc",
-		"--service https://a.example.com,projects/p/services/s": `--service "projects/p/services/s"`,
-	} {
-		if r := regent(t, nil, "doctor --store memory: "+args).want(t, exitUsage); !strings.Contains(r.err, want) {
-			t.Errorf("%s: %q, want %q", args, r.err, want)
-		}
-	}
-}
-
 func TestDoctorWarnsOfAQuorumWhoseMembersAreCountedApart(t *testing.T) {
 	t.Parallel()
-	apart := doctorSettings{store: "firestore:p", events: "projects/p/topics/regent", members: noMembers}
 	for name, c := range map[string]struct {
-		change func(*doctorSettings)
-		apart  bool
+		s     doctorSettings
+		apart bool
 	}{
-		"several instances, and no topic of members": {func(*doctorSettings) {}, true},
-		"a topic of members":                         {func(s *doctorSettings) { s.members = "projects/p/topics/members" }, false},
-		"one instance":                               {func(s *doctorSettings) { s.events = noEvents }, false},
-		"a store of one process":                     {func(s *doctorSettings) { s.store = "file:/leases" }, false},
+		"several instances, and no topic of members": {doctorSettings{store: "firestore:p", events: "t", members: noMembers}, true},
+		"a topic of members":                         {doctorSettings{store: "firestore:p", events: "t", members: "m"}, false},
+		"one instance":                               {doctorSettings{store: "firestore:p", events: noEvents, members: noMembers}, false},
+		"a store of one process":                     {doctorSettings{store: "file:/leases", events: "t", members: noMembers}, false},
 	} {
-		s := apart
-		if c.change(&s); s.countsApart() != c.apart {
-			t.Errorf("%s: %t", name, s.countsApart())
+		if c.s.countsApart() != c.apart {
+			t.Errorf("%s: %t", name, !c.apart)
 		}
 	}
 	leases := memory.New(memory.Config{})
@@ -137,27 +71,16 @@ func TestDoctorWarnsOfAQuorumWhoseMembersAreCountedApart(t *testing.T) {
 			t.Errorf("%q, want %s with %q", x.rows, verdict, text)
 		}
 	}
-	configure := func(e leadership.Election, p leadership.BallotPolicy) {
-		t.Helper()
+	says(cloud.OK, "no election has one")
+	service, quorum := leadership.New(leases), leadership.BallotPolicy{Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("n1", "n2", "w")}}
+	for e, p := range map[leadership.Election]leadership.BallotPolicy{"a": {Strategy: leadership.StrategyPriority}, "deleted": quorum, "jobs": quorum, "reports": quorum} {
 		c := leadership.ConfigureCommand{Config: leadership.Config{Ballot: p}}
-		if _, err := leadership.New(leases).Configure(t.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: c}); err != nil {
+		if _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: c}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	configure("a", leadership.BallotPolicy{Strategy: leadership.StrategyPriority})
-	says(cloud.OK, "no election has one")
-	quorum := leadership.BallotPolicy{Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("n1", "n2", "w")}}
-	configure("jobs", quorum)
-	configure("reports", quorum)
-	says(cloud.Warning, `2 elections, such as "jobs", have a quorum`)
-	for _, e := range []leadership.Election{"jobs", "reports"} {
-		d := leadership.DeleteRequest{Election: e}
-		if _, err := leadership.New(leases).Delete(t.Context(), d); err != nil {
-			t.Fatal(err)
-		}
-	}
-	says(cloud.OK, "no election has one")
-	if err := leases.Close(); err != nil {
+	if _, err := service.Delete(t.Context(), leadership.DeleteRequest{Election: "deleted"}); err != nil {
 		t.Fatal(err)
 	}
+	says(cloud.Warning, `2 elections, such as "jobs", have a quorum`)
 }

@@ -59,12 +59,3 @@ func TestDoctorSaysWhetherALocalStoreIsSound(t *testing.T) {
 	says(t, path, exitOther, "verify the folder  FAILED", path+" is damaged", "log-0000000001: at byte 48", "Restore a backup, with fencing tokens above every one ever seen", "1 of 1 checks failed")
 	says(t, path+"-not", exitOther, "verify the folder  FAILED", "there is no folder "+path+"-not", "regent serve creates it", "1 of 1 checks failed")
 }
-
-func TestDoctorAsksThePeers(t *testing.T) {
-	t.Parallel()
-	peer := strings.TrimPrefix(startServer(t, newClock())[0], "REGENT_SERVER=")
-	r := regent(t, nil, "doctor --store memory: --peer eu="+peer+" --peer us=http://127.0.0.1:1").want(t, exitOther)
-	r.has(t, "peer eu ok")
-	r.has(t, "peer us FAILED")
-	r.has(t, "peer us does not answer")
-}

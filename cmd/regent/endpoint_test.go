@@ -15,11 +15,13 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"regent/httpapi/mcp"
+	"regent/leadership/wire"
 )
 
 // writeCertificate writes a certificate for 127.0.0.1 with its key, and returns it.
@@ -123,53 +125,33 @@ func TestAChangedCertificateIsUsedWithoutCuttingConnections(t *testing.T) {
 
 func TestABrokenNewCertificateKeepsTheOldOneAndIsLoggedOnce(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(*testing.T, certificateSettings){
-		"a key of another certificate": func(t *testing.T, files certificateSettings) {
-			other := certificateFiles(t)
-			writeCertificate(t, other, 2)
-			text, err := os.ReadFile(other.cert)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(files.cert, text, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"an empty file": func(t *testing.T, files certificateSettings) {
-			if err := os.WriteFile(files.cert, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"no file": func(t *testing.T, files certificateSettings) {
-			if err := os.Remove(files.key); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			files := certificateFiles(t)
-			first := writeCertificate(t, files, 1)
-			at, log := serveHTTPS(t, files)
-			spoil(t, files)
-			if at.certificate.reload(); log.Len() > 0 {
-				t.Errorf("one file is written before the other, and the log says already: %s", log)
-			}
-			for range 3 {
-				at.certificate.reload()
-			}
-			if n := strings.Count(log.String(), "level=ERROR"); n != 1 {
-				t.Errorf("%d errors are logged, want 1: %s", n, log)
-			}
-			if serial, _ := shows(t, dial(first, &tls.Config{}), at); serial != 1 {
-				t.Errorf("certificate %d is shown, want the old one", serial)
-			}
-			third := writeCertificate(t, files, 3)
-			at.certificate.reload()
-			if serial, _ := shows(t, dial(third, &tls.Config{}), at); serial != 3 {
-				t.Errorf("certificate %d is shown, want the one that works again", serial)
-			}
-		})
+	files, other := certificateFiles(t), certificateFiles(t)
+	first := writeCertificate(t, files, 1)
+	at, log := serveHTTPS(t, files)
+	writeCertificate(t, other, 2)
+	if err := os.Rename(other.cert, files.cert); err != nil { // its key is another's
+		t.Fatal(err)
+	}
+	if at.certificate.reload(); log.Len() > 0 {
+		t.Errorf("one file is written before the other, and the log says already: %s", log)
+	}
+	for range 3 {
+		at.certificate.reload()
+	}
+	if n := strings.Count(log.String(), "level=ERROR"); n != 1 {
+		t.Errorf("%d errors are logged, want 1: %s", n, log)
+	}
+	if serial, _ := shows(t, dial(first, &tls.Config{}), at); serial != 1 {
+		t.Errorf("certificate %d is shown, want the old one", serial)
+	}
+	if err := os.Remove(files.key); err != nil {
+		t.Fatal(err)
+	}
+	at.certificate.reload()
+	third := writeCertificate(t, files, 3)
+	at.certificate.reload()
+	if serial, _ := shows(t, dial(third, &tls.Config{}), at); serial != 3 {
+		t.Errorf("certificate %d is shown, want the one that works again", serial)
 	}
 }
 
@@ -186,24 +168,18 @@ func TestTLSBefore12IsRefused(t *testing.T) {
 
 func TestBadCertificateFilesAreRefusedAtTheStart(t *testing.T) {
 	t.Parallel()
-	good := certificateFiles(t)
+	good, other := certificateFiles(t), certificateFiles(t)
 	writeCertificate(t, good, 1)
-	other := certificateFiles(t)
 	writeCertificate(t, other, 2)
-	for name, c := range map[string]struct{ args, want string }{
-		"no key":                       {"--tls-cert " + good.cert, "--tls-cert and --tls-key belong together"},
-		"no certificate":               {"--tls-key " + good.key, "--tls-cert and --tls-key belong together"},
-		"a file that is not there":     {"--tls-cert " + good.cert + ".old --tls-key " + good.key, "no such file"},
-		"a key of another certificate": {"--tls-cert " + good.cert + " --tls-key " + other.key, "private key does not match public key"},
-		"the two mixed up":             {"--tls-cert " + good.key + " --tls-key " + good.cert, "--tls-cert " + good.key},
+	for args, want := range map[string]string{
+		"--tls-cert " + good.cert:                                "--tls-cert and --tls-key belong together",
+		"--tls-cert " + good.cert + ".old --tls-key " + good.key: "no such file",
+		"--tls-cert " + good.cert + " --tls-key " + other.key:    "private key does not match public key",
+		"--tls-cert " + good.key + " --tls-key " + good.cert:     "--tls-cert " + good.key,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := regent(t, nil, "serve --store memory: --listen 127.0.0.1:0 "+c.args).want(t, exitUsage)
-			if !strings.Contains(r.err, c.want) {
-				t.Errorf("%q does not say %q", r.err, c.want)
-			}
-		})
+		if r := regent(t, nil, "serve --store memory: --listen 127.0.0.1:0 "+args).want(t, exitUsage); !strings.Contains(r.err, want) {
+			t.Errorf("%q does not say %q", r.err, want)
+		}
 	}
 }
 
@@ -214,8 +190,8 @@ func TestServeSpeaksHTTPS(t *testing.T) {
 	p := startProcess(t, "--store", "memory:", "--tls-cert", files.cert, "--tls-key", files.key)
 	p.env = []string{"REGENT_SERVER=" + strings.Replace(p.URL, "http:", "https:", 1)}
 	regent(t, p.env, "list").want(t, exitUnreachable) // its certificate is unknown
-	calling := exec.CommandContext(t.Context(), os.Args[0], "acquire", "reports", "--candidate", "ann")
-	calling.Env = append(p.env, beRegent, "SSL_CERT_FILE="+files.cert)
+	calling := itself(t, "acquire", "reports", "--candidate", "ann")
+	calling.Env = append(append(calling.Env, p.env...), "SSL_CERT_FILE="+files.cert)
 	if out, err := calling.CombinedOutput(); err != nil {
 		t.Errorf("with SSL_CERT_FILE: %v: %s", err, out)
 	}
@@ -244,69 +220,33 @@ func TestReadersThatLeaveOverHTTP2DoNotHarmTheService(t *testing.T) {
 		leave()
 		response.Body.Close()
 	}
-	if got := statusOf(t, caller, server+"/health/ready"); got != http.StatusOK {
-		t.Errorf("status %d, want 200", got)
-	}
-}
-
-func statusOf(t *testing.T, caller *http.Client, url string) int {
-	t.Helper()
-	response, err := caller.Get(url)
-	if err != nil {
-		t.Fatal(err)
+	response, err := caller.Get(server + "/health/ready")
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%v, %v; want 200", response, err)
 	}
 	response.Body.Close()
-	return response.StatusCode
-}
-
-func TestAWrongStoreIsToldBeforeThePortIsBound(t *testing.T) {
-	t.Parallel()
-	taken := listen(t)
-	r := regent(t, nil, "serve --store redis: --listen "+taken.Addr().String()).want(t, exitUsage)
-	if !strings.Contains(r.err, "redis:") || strings.Contains(r.err, "in use") {
-		t.Errorf("%q: the port was bound first", r.err)
-	}
-}
-
-func TestNamesForTheServiceAreChecked(t *testing.T) {
-	t.Parallel()
-	for args, want := range map[string]string{
-		"--allow-host regent:8080": "without a port",
-		"--allow-host https://a":   "is not the name of a host",
-		"--allow-host *":           "is not the name of a host",
-		"--allow-host regent --auth oidc --auth-audience a --policy p": "has no effect with --auth oidc",
-	} {
-		if r := regent(t, nil, "serve --store memory: "+args).want(t, exitUsage); !strings.Contains(r.err, want) {
-			t.Errorf("%s: %q does not say %q", args, r.err, want)
-		}
-	}
 }
 
 func TestServeAnswersUnderLocalAndAllowedNamesOnly(t *testing.T) {
 	t.Parallel()
-	p := startProcess(t, "--store", "memory:", "--allow-host", "regent,proxy.corp.example", "--metrics-listen", "127.0.0.1:0")
-	server := p.URL
-	for host, want := range map[string]int{
-		"": http.StatusOK, "regent:8080": http.StatusOK, "proxy.corp.example": http.StatusOK,
-		"evil.test": http.StatusForbidden,
+	p := startProcess(t, "--store", "memory:", "--mcp", "--allow-host", "regent,proxy.test", "--metrics-listen", "127.0.0.1:0")
+	metrics := "http://" + p.Log.Await(t, "showing metrics")["address"].(string) + "/metrics"
+	for _, c := range []struct {
+		url, host string
+		want      int
+	}{
+		{p.URL + wire.PathElections, "", http.StatusOK},
+		{p.URL + wire.PathElections, "regent:8080", http.StatusOK},
+		{p.URL + wire.PathElections, "evil.test", http.StatusForbidden},
+		{p.URL + mcp.Path, "", http.StatusMethodNotAllowed},
+		{p.URL + mcp.Path, "proxy.test", http.StatusMethodNotAllowed},
+		{p.URL + mcp.Path, "evil.test", http.StatusForbidden},
+		{metrics, "", http.StatusOK},
+		{metrics, "localhost:9090", http.StatusOK},
+		{metrics, "evil.test:9090", http.StatusForbidden},
 	} {
-		if got := statusUnder(t, host, server+"/v1/elections"); got != want {
-			t.Errorf("Host %q: status %d, want %d", host, got, want)
-		}
-	}
-}
-
-func TestMetricsOnLoopbackAreShownUnderLocalNamesOnly(t *testing.T) {
-	t.Parallel()
-	served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {})
-	h := onlyFor(serviceSettings{access: accessSettings{auth: authNone}}.answers(), served)
-	server := &http.Server{Handler: h}
-	at := listen(t)
-	go server.Serve(at)
-	t.Cleanup(func() { server.Close() })
-	for host, want := range map[string]int{"": http.StatusOK, "localhost:9090": http.StatusOK, "evil.test:9090": http.StatusForbidden} {
-		if got := statusUnder(t, host, "http://"+at.Addr().String()+"/metrics"); got != want {
-			t.Errorf("Host %q: status %d, want %d", host, got, want)
+		if got := statusUnder(t, c.host, c.url); got != c.want {
+			t.Errorf("%s, Host %q: status %d, want %d", c.url, c.host, got, c.want)
 		}
 	}
 }

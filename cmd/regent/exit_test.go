@@ -6,16 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"regent/httpapi"
 	"regent/leadership"
-	"regent/leadership/instance"
 	"regent/leadership/wire"
-	"regent/store/memory"
-	"regent/test/process"
 )
 
 func TestEachCodeHasAnExitCode(t *testing.T) {
@@ -58,70 +53,28 @@ func TestEachCodeHasAnExitCode(t *testing.T) {
 	}
 }
 
-// refusing starts a server that answers every call with err.
-func refusing(t *testing.T, err error) []string {
-	t.Helper()
-	leases := memory.New(memory.Config{})
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: failing{newTestInstance(t, instance.Config{Store: leases}), err}}))
-	t.Cleanup(server.Close)
-	return []string{"REGENT_SERVER=" + server.URL}
-}
-
-type failing struct {
-	*instance.Instance
-	err error
-}
-
-func (f failing) Read(context.Context, leadership.ReadRequest) (leadership.Reading, error) {
-	return leadership.Reading{}, f.err
-}
-
-func TestStoreFailureExitsAsUnreachable(t *testing.T) {
+func TestAnAnswerThatIsNoneIsAnError(t *testing.T) {
 	t.Parallel()
-	r := regent(t, refusing(t, fmt.Errorf("store: %w", leadership.StoreUnavailable)), "status e").want(t, exitUnreachable)
-	if strings.Count(r.err, "\n") != 1 || !strings.HasPrefix(r.err, "regent: Store unavailable: nothing was done; try again") {
-		t.Errorf("%q: want one line with the problem and what to do", r.err)
-	}
-	regent(t, refusing(t, leadership.OutcomeUnknown), "status e").want(t, exitUnreachable)
-	regent(t, refusing(t, errors.New("a secret of the server")), "status e").want(t, exitOther)
-}
-
-func TestMissingServerExitsAsUnreachable(t *testing.T) {
-	t.Parallel()
-	address, err := process.Address()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range []string{"status e", "list", "history e", "acquire e --candidate a", "acquire e --candidate a --wait 1ms", "check e --token 1", "watch e", "watch --all"} {
-		r := regent(t, nil, args+" --server http://"+address).want(t, exitUnreachable)
-		if !strings.Contains(r.err, address) || !strings.Contains(r.err, "regent serve") {
-			t.Errorf("%s: %q; want the address and what to do", args, r.err)
-		}
-	}
-}
-
-func TestSilentServerExitsAsUnreachable(t *testing.T) {
-	t.Parallel()
-	hang := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-	t.Cleanup(hang.Close)
-	r := regent(t, nil, "status e --timeout 50ms --server "+hang.URL).want(t, exitUnreachable)
-	if !strings.Contains(r.err, "50ms") {
-		t.Errorf("%q: want what it waited", r.err)
-	}
-}
-
-func TestOtherServerIsAnError(t *testing.T) {
-	t.Parallel()
-	for _, answer := range []http.HandlerFunc{
-		func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") },
-		func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") },
-		func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no such page", http.StatusNotFound) },
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		code   int
+		says   string
+	}{
+		"the store is away": {refused(503, leadership.StoreUnavailable), exitUnreachable, "regent: Store unavailable: not now"},
+		"maybe it was done": {refused(504, leadership.OutcomeUnknown), exitUnreachable, "not now"},
+		"a fault":           {refused(500, wire.Internal), exitOther, "not now"},
+		"silence":           {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, exitUnreachable, "50ms"},
+		"a page":            {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") }, exitUnreachable, "hello"},
+		"an empty document": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }, exitUnreachable, ""},
+		"of another server": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no such page", 404) }, exitOther, "no such page"},
 	} {
-		server := httptest.NewServer(answer)
-		r := regent(t, nil, "status e --server "+server.URL)
-		server.Close()
-		if r.code == exitDone || r.out != "" || r.err == "" {
-			t.Errorf("exit code %d, stdout %q, stderr %q; want an error", r.code, r.out, r.err)
+		timeout := " --timeout 1m"
+		if name == "silence" {
+			timeout = " --timeout 50ms"
+		}
+		r := regent(t, scripted(t, c.answer), "status e"+timeout).want(t, c.code)
+		if r.out != "" || !strings.Contains(r.err, c.says) {
+			t.Errorf("%s: stdout %q, stderr %q; want %q", name, r.out, r.err, c.says)
 		}
 	}
 }

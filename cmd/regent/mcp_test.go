@@ -2,10 +2,8 @@ package main
 
 import (
 	"maps"
-	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,8 +12,6 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.yaml.in/yaml/v3"
-
-	"regent/httpapi/mcp"
 )
 
 // openWriter leaves the input of a process open.
@@ -27,8 +23,8 @@ func (openWriter) Close() error { return nil }
 // input.
 func modelOf(t *testing.T, env []string, more ...string) (m *sdk.ClientSession, cmd *exec.Cmd, endInput func() error) {
 	t.Helper()
-	cmd = exec.CommandContext(t.Context(), os.Args[0], append([]string{"mcp"}, more...)...)
-	cmd.Env, cmd.Stderr = append(env, beRegent, "HOME="+t.TempDir()), os.Stderr
+	cmd = itself(t, append([]string{"mcp"}, more...)...)
+	cmd.Env = append(cmd.Env, env...)
 	hears, says, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -131,76 +127,5 @@ func TestTheSkillHasItsNameAndCommandsThatAreRight(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", line[0], err)
 		}
-	}
-}
-
-// modelAt connects a model to the door of a server.
-func modelAt(t *testing.T, server string) *sdk.ClientSession {
-	t.Helper()
-	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-	m, err := c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: server + mcp.Path, MaxRetries: -1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	return m
-}
-
-// ask calls a tool that succeeds.
-func ask(t *testing.T, m *sdk.ClientSession, tool string, in map[string]any) map[string]any {
-	t.Helper()
-	r, err := m.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: in})
-	if err != nil || r.IsError {
-		t.Fatalf("%s: %v, %+v", tool, err, r)
-	}
-	return r.StructuredContent.(map[string]any)
-}
-
-func TestAModelLeadsOnOverARestartOfTheServer(t *testing.T) {
-	t.Parallel()
-	store := "file:" + filepath.Join(t.TempDir(), "leases")
-	first := startProcess(t, "--mcp", "--store", store)
-	led := ask(t, modelAt(t, first.URL), "lead", map[string]any{"election": "reports", "leaseDuration": "1h"})
-	if state := first.End(t, syscall.SIGTERM); state.ExitCode() != exitDone {
-		t.Errorf("the server ended with %v", state)
-	}
-	second := startProcess(t, "--mcp", "--store", store)
-	m := modelAt(t, second.URL)
-	if out := ask(t, m, "leading", map[string]any{"handle": led["handle"]}); out["leading"] != true || out["fencingToken"] != 1.0 {
-		t.Errorf("after the restart: %v", out)
-	}
-	ask(t, m, "stop_leading", map[string]any{"handle": led["handle"]})
-	if r := regent(t, second.env, "history reports").want(t, exitDone); strings.Count(r.out, "\n") != 3 {
-		t.Errorf("the history has more than the grant and the release:\n%s", r.out)
-	}
-}
-
-func TestTheDoorForModelsIsClosedUnlessItIsAskedFor(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		flags []string
-		host  string
-		want  int
-	}{
-		{nil, "", http.StatusNotFound},
-		{[]string{"--mcp"}, "", http.StatusMethodNotAllowed},
-		{[]string{"--mcp"}, "evil.test", http.StatusForbidden},
-		{[]string{"--mcp", "--allow-host", "proxy.test"}, "proxy.test", http.StatusMethodNotAllowed},
-	} {
-		p := startProcess(t, append(c.flags, "--store", "memory:")...)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+mcp.Path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Host = c.host
-		response, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response.Body.Close()
-		if response.StatusCode != c.want {
-			t.Errorf("%v, Host %q: %s; want %d", c.flags, c.host, response.Status, c.want)
-		}
-		p.End(t, syscall.SIGTERM)
 	}
 }

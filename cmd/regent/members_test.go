@@ -1,71 +1,16 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
+	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"regent/httpapi"
 	"regent/leadership"
-	"regent/leadership/client"
-	"regent/leadership/instance"
 	"regent/leadership/wire"
-	"regent/store/memory"
 )
-
-// cluster is a server that answers only the calls about members.
-type cluster struct {
-	members string // the answer of :members
-
-	mu     sync.Mutex
-	joins  []wire.JoinRequest // guarded by mu
-	leaves int                // guarded by mu
-	token  int                // guarded by mu
-}
-
-func (s *cluster) start(t *testing.T) []string {
-	t.Helper()
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	return []string{"REGENT_SERVER=" + server.URL}
-}
-
-// ServeHTTP implements http.Handler.
-func (s *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w.Header().Set("Content-Type", "application/json")
-	_, call, _ := strings.Cut(r.URL.Path, "/v1/elections/e")
-	switch call {
-	case "/members":
-		io.WriteString(w, s.members)
-	case ":join":
-		var body wire.JoinRequest
-		json.NewDecoder(r.Body).Decode(&body)
-		s.joins = append(s.joins, body)
-		fmt.Fprintf(w, `{"election":"e","state":"held","leaderId":"ann","fencingToken":%d,"revision":%d,"leaseDuration":"30s","expiresInMs":30000,"configuration":{"leaseDuration":"30s","lockDelay":"0s"}}`, s.token, s.token)
-	case ":leave":
-		s.leaves++
-		io.WriteString(w, `{"election":"e"}`)
-	default:
-		w.Header().Set("Content-Type", "application/problem+json")
-		w.WriteHeader(http.StatusForbidden)
-		io.WriteString(w, `{"status":403,"code":"PERMISSION_DENIED","detail":"no"}`)
-	}
-}
-
-func (s *cluster) joined() []wire.JoinRequest {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]wire.JoinRequest{}, s.joins...)
-}
 
 const threeMembers = `{"election":"e","clusterSize":3,"leader":"node-1","term":7,"status":"diverged","participation":0.5,"complete":false,"readOnly":true,` +
 	`"quorum":{"size":5,"need":3,"present":2,"toleratedFailures":2},"nodes":[` +
@@ -75,8 +20,10 @@ const threeMembers = `{"election":"e","clusterSize":3,"leader":"node-1","term":7
 
 func TestMembersArePrintedAsACluster(t *testing.T) {
 	t.Parallel()
-	s := &cluster{members: threeMembers}
-	env := s.start(t)
+	env := scripted(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", wire.ContentType)
+		io.WriteString(w, threeMembers)
+	})
 	want := `ID      ROLE       TERM  HEARD      POSITION  NOTE
 node-1  leader     7     900ms ago  -         
 node-2  candidate  -     0s ago     1         
@@ -92,97 +39,31 @@ quorum: 2 of 5 present, 3 needed, 2 may fail; read-only: do not write
 	}
 }
 
-// textFile collects what a command prints.
-type textFile struct {
-	mu   sync.Mutex
-	text strings.Builder // guarded by mu
-	more chan struct{}   // capacity 1
-}
-
-func (f *textFile) Write(p []byte) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	select {
-	case f.more <- struct{}{}:
-	default:
-	}
-	return f.text.Write(p)
-}
-
-func (f *textFile) String() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.text.String()
-}
-
 func TestJoinIsAMemberUntilItIsInterrupted(t *testing.T) {
 	t.Parallel()
-	s := &cluster{token: 7}
-	env := s.start(t)
-	ctx, interrupt := context.WithCancel(t.Context())
-	out, code := &textFile{more: make(chan struct{}, 1)}, make(chan int)
-	go func() {
-		code <- run(ctx, []string{"join", "e", "node-2", "--role", "worker", "--ttl", "10s", "--note", "shard 3"}, system{strings.NewReader(""), out, io.Discard, env})
-	}()
-	<-out.more
-	interrupt()
-	if got := <-code; got != exitDone {
-		t.Errorf("it ends with %d", got)
+	env := startServer(t, newClock())
+	regent(t, env, "acquire e --candidate ann").want(t, exitDone)
+	joined := start(t, env, "join e node-2 --role worker --ttl 10s --note shard-3")
+	joined.wantLines(t, "Candidate ann leads with fencing token 1.")
+	if r := regent(t, env, "members e").want(t, exitDone); !regexp.MustCompile(`node-2 +worker .*shard-3`).MatchString(r.out) {
+		t.Errorf("the members are\n%s", r.out)
 	}
-	if out.String() != "Candidate ann leads with fencing token 7.\n" {
-		t.Errorf("it prints %q", out.String())
+	joined.end().want(t, exitDone)
+	if r := regent(t, env, "members e").want(t, exitDone); strings.Contains(r.out, "node-2") {
+		t.Errorf("after it has left, the members are\n%s", r.out)
 	}
-	joins := s.joined()
-	if j := joins[0]; j.CandidateID != "node-2" || j.Role != "worker" || time.Duration(j.TTL) != 10*time.Second || j.Note != "shard 3" {
-		t.Errorf("it joins with %+v", j)
-	}
-	if s.leaves != 1 {
-		t.Errorf("it leaves %d times", s.leaves)
-	}
-}
-
-func TestJoinGivesUpIfTheServerDoesNotAnswerAtTheStart(t *testing.T) {
-	t.Parallel()
-	env := []string{"REGENT_SERVER=http://127.0.0.1:1"}
-	r := regent(t, env, "join e node-2 --timeout 300ms").want(t, exitUnreachable)
-	if !strings.Contains(r.err, "does not answer") && !strings.Contains(r.err, "did not answer") {
-		t.Errorf("it says %q", r.err)
-	}
-}
-
-func TestJoinSaysWhyItHasNotJoinedInTime(t *testing.T) {
-	t.Parallel()
-	r := regent(t, realServer(t), "join nosuch node-2 --timeout 300ms").want(t, exitOther)
-	if !strings.Contains(r.err, `regent: election "nosuch" was never seen`) || strings.Contains(r.err, "did not answer") {
-		t.Errorf("it says %q", r.err)
-	}
-}
-
-// realServer serves an empty store on this machine's clock.
-func realServer(t *testing.T) []string {
-	t.Helper()
-	start := time.Now()
-	inst := newTestInstance(t, instance.Config{Store: memory.New(memory.Config{}), Now: func() time.Duration { return time.Since(start) }})
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: inst}))
-	t.Cleanup(server.Close)
-	return []string{"REGENT_SERVER=" + server.URL}
 }
 
 func TestMembersAreThoseThatTakePart(t *testing.T) {
 	t.Parallel()
-	env := realServer(t)
+	c := newClock()
+	env := startServer(t, c)
 	regent(t, env, "configure e --policy", `{"quorum":{"electorate":["ann","bob","w"],"need":2,"grace":"1ms"}}`).want(t, exitDone)
-	if r := regent(t, env, "acquire e --candidate ann --timeout 1s").want(t, exitHeld); !strings.Contains(r.err, "needs 2 members") {
-		t.Errorf("without a quorum: %s", r.err)
-	}
-	server, err := client.New(client.Config{Server: strings.TrimPrefix(env[0], "REGENT_SERVER=")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := server.Join(t.Context(), leadership.JoinRequest{Election: "e", CandidateID: "w", Role: leadership.RoleWitness, TTL: time.Minute}); err != nil {
-		t.Fatal(err)
-	}
-	regent(t, env, "acquire e --candidate ann --lease 1h --wait 1m").want(t, exitDone)
+	witness := start(t, env, "join e w --role witness --ttl 1m")
+	witness.line(t)
+	regent(t, env, "acquire e --candidate ann --timeout 20s").want(t, exitHeld) // bids are collected
+	c.advance(time.Second)
+	regent(t, env, "acquire e --candidate ann --lease 1h").want(t, exitDone)
 	r := regent(t, env, "members e").want(t, exitDone)
 	for _, want := range []string{"ann  leader   1", "w    witness", "2 members, ann leads with fencing token 1", "quorum: 2 of 3 present, 2 needed, 1 may fail"} {
 		if !strings.Contains(r.out, want) {
@@ -190,86 +71,17 @@ func TestMembersAreThoseThatTakePart(t *testing.T) {
 		}
 	}
 	regent(t, env, "check e --token 1 --write").want(t, exitDone)
-	if err := server.Leave(t.Context(), leadership.LeaveRequest{Election: "e", CandidateID: "w"}); err != nil {
-		t.Fatal(err)
-	}
-	for range 500 { // until the grace time is over
-		if r = regent(t, env, "check e --token 1 --write"); r.code == exitHeld {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if r.code != exitHeld || !strings.Contains(r.err, "read-only") {
-		t.Errorf("after the quorum is lost a check to write says %d, %s", r.code, r.err)
+	witness.end().want(t, exitDone)
+	c.advance(time.Second) // the grace time is over
+	if r := regent(t, env, "check e --token 1 --write").want(t, exitHeld); !strings.Contains(r.err, "read-only") {
+		t.Errorf("after the quorum is lost: %s", r.err)
 	}
 	regent(t, env, "check e --token 1").want(t, exitDone)
-}
-
-// asked is what a command asked the server for.
-func asked(t *testing.T, env []string, args string) (body wire.AcquireRequest) {
-	t.Helper()
-	var mu sync.Mutex
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		if strings.HasSuffix(r.URL.Path, ":acquire") {
-			json.NewDecoder(r.Body).Decode(&body)
-		}
-		w.Header().Set("Content-Type", "application/problem+json")
-		w.WriteHeader(http.StatusConflict)
-		io.WriteString(w, `{"status":409,"code":"NOT_ELIGIBLE","detail":"it lacks [gpu]"}`)
-	}))
-	defer server.Close()
-	r := regent(t, append(env, "REGENT_SERVER="+server.URL), args).want(t, exitOther)
-	if !strings.Contains(r.err, "[gpu]") {
-		t.Errorf("%s: %q does not name the missing part", args, r.err)
-	}
-	return body
-}
-
-func TestACandidateSaysWhatItIsWorth(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		args     string
-		priority int64
-		names    string
-		load     int64
-	}{
-		{"acquire e --candidate agent-1", 0, "", 0},
-		{"acquire e --candidate agent-1 --priority -7 --capabilities gpu,eu --load 3", -7, "eu gpu", 3},
-		{"acquire e --candidate agent-1 --priority cksum", 3074249056 - 1<<31, "", 0},
-	} {
-		body := asked(t, nil, c.args)
-		if body.Priority != c.priority || strings.Join(body.Capabilities, " ") != c.names || body.Load != c.load {
-			t.Errorf("regent %s asks with %+v", c.args, body)
-		}
-	}
-	if body, _ := json.Marshal(asked(t, nil, "acquire e --candidate w --role witness")); !strings.Contains(string(body), `"role":"witness"`) {
-		t.Errorf("a witness asks with %s", body)
-	}
-}
-
-func TestTheBetterCandidateWinsAndTheHistorySaysHow(t *testing.T) {
-	t.Parallel()
-	env := startServer(t, newClock())
-	r := regent(t, env, "configure e --policy", `{"strategy":"priority","window":"10ms","maxTerm":"8h"}`).want(t, exitDone)
-	if !strings.Contains(r.out, `{"strategy":"priority","window":"0.01s","maxTerm":"28800s"}`) {
-		t.Errorf("the policy is not printed:\n%s", r.out)
-	}
-	if r := regent(t, env, "configure e --lock-delay 1s").want(t, exitDone); !strings.Contains(r.out, `"strategy":"priority"`) {
-		t.Errorf("the policy is lost:\n%s", r.out)
-	}
-	// the store's clock stands still: the ballot stays open
-	r = regent(t, env, "acquire e --candidate a --timeout 20s").want(t, exitHeld)
-	if !strings.Contains(r.err, "collects bids") {
-		t.Errorf("the refusal is %q", r.err)
-	}
 }
 
 func TestHowALeaderHasWonIsOneCell(t *testing.T) {
 	t.Parallel()
 	for detail, want := range map[string]string{
-		"":                      "",
 		"nonsense":              "",
 		`{"because":"preempt"}`: "",
 		`{"bids":3,"others":[],"place":1,"strategy":"priority","winner":{"candidateId":"a","priority":-7}}`:    "priority -7, best of 3",

@@ -2,16 +2,21 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"regent/leadership/wire"
 )
 
-// settingsOfScripts are the variables of a script's environment that its commands see.
+// settingsOfScripts are the variables of a script's environment that its commands see, beside those
+// that stand before their arguments.
 var settingsOfScripts = []string{"REGENT_SERVER", "REGENT_CANDIDATE", "REGENT_KEY", "REGENT_TOKEN", "REGENT_ACTOR", "REGENT_OUTPUT"}
 
 // TestScripts runs sessions of users, each with a server of its own whose clock stands still.
@@ -20,9 +25,11 @@ var settingsOfScripts = []string{"REGENT_SERVER", "REGENT_CANDIDATE", "REGENT_KE
 //	regent ARGS [< FILE]       run it; it must exit with 0
 //	exits CODE ARGS [< FILE]   run regent; it must exit with CODE
 //	wrong TEXT ARGS [< FILE]   run regent; it must print one line with TEXT, and a hint
-//	advance DURATION           advance the server's clock
+//	shows FILE                 what was printed last is FILE, but for spaces at the ends of lines
+//	advance DURATION           advance the server's clock, and let the server look at it
 //
-// $KEY1 and $KEY2 are keys.
+// ARGS may begin with variables: NAME=VALUE. $KEY1 and $KEY2 are keys, $URL is the server's, and
+// $ADDRESS its host and port.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -30,8 +37,9 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			c, t := newClock(), e.T().(testing.TB)
 			e.Values["clock"], e.Values["context"] = c, t.Context()
-			e.Vars = append(e.Vars, startServer(t, c)...)
-			e.Vars = append(e.Vars, "KEY1="+testKey(1), "KEY2="+testKey(2))
+			server := startServer(t, c)[0]
+			_, url, _ := strings.Cut(server, "=")
+			e.Vars = append(e.Vars, server, "URL="+url, "ADDRESS="+strings.TrimPrefix(url, "http://"), "KEY1="+testKey(1), "KEY2="+testKey(2))
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -50,14 +58,25 @@ func TestScripts(t *testing.T) {
 					ts.Fatalf("stdout %q, stderr\n%swant one line with %q, and a hint", r.out, r.err, args[0])
 				}
 			},
+			"shows": func(ts *testscript.TestScript, _ bool, args []string) {
+				got := regexp.MustCompile(` +\n`).ReplaceAllString(ts.ReadFile("stdout"), "\n")
+				if diff := cmp.Diff(ts.ReadFile(args[0]), got); diff != "" {
+					ts.Fatalf("(-want +got)\n%s", diff)
+				}
+			},
 			"advance": func(ts *testscript.TestScript, _ bool, args []string) {
 				d, err := time.ParseDuration(args[0])
 				ts.Check(err)
 				ts.Value("clock").(*clock).advance(d)
+				ticked, err := http.Post(ts.Getenv("URL")+wire.PathTick, wire.ContentType, nil)
+				ts.Check(err)
+				ts.Check(ticked.Body.Close())
 			},
 		},
 	})
 }
+
+var variable = regexp.MustCompile(`^[A-Z_]+=`)
 
 var usageHint = regexp.MustCompile(`^Run 'regent( [a-z-]+){0,2} --help' for usage\.$`)
 
@@ -70,6 +89,9 @@ func runInScript(ts *testscript.TestScript, neg bool, code int, args []string) (
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}
+	}
+	for ; len(args) > 0 && variable.MatchString(args[0]); args = args[1:] {
+		env = append(env, args[0])
 	}
 	in := ""
 	if n := len(args); n > 1 && args[n-2] == "<" {

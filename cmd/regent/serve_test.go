@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"regent/leadership/wire"
@@ -41,96 +39,6 @@ func itself(t *testing.T, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = process.Environ(beRegent, "HOME="+t.TempDir())
 	return cmd
-}
-
-func TestALeaseSurvivesARestart(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "leases")
-	key := "REGENT_KEY=" + testKey(1)
-	p := startProcess(t, "--store", "file:"+path)
-	regent(t, append(p.env, key), "acquire reports --candidate agent-1 --lease 1h").want(t, exitDone)
-	regent(t, p.env, "acquire reports --candidate agent-2").want(t, exitHeld)
-	if state := p.End(t, syscall.SIGTERM); state.ExitCode() != exitDone {
-		t.Fatalf("after SIGTERM: %v", state)
-	}
-
-	p = startProcess(t, "--store", "file:"+path)
-	regent(t, p.env, "check reports --token 1").want(t, exitDone)
-	regent(t, p.env, "acquire reports --candidate agent-2").want(t, exitHeld)
-	regent(t, append(p.env, key), "renew reports --candidate agent-1 --token 1").want(t, exitDone)
-	if state := p.End(t, syscall.SIGINT); state.ExitCode() != exitDone {
-		t.Errorf("after SIGINT: %v", state)
-	}
-}
-
-func TestEveryCleanStopLogsItsLastLine(t *testing.T) {
-	t.Parallel()
-	const stops = 40
-	for range stops {
-		p := startProcess(t, "--store", "memory:")
-		if state := p.End(t, syscall.SIGTERM); state.ExitCode() != exitDone {
-			t.Fatalf("after SIGTERM: %v", state)
-		}
-		p.Log.Await(t, "stopping")
-	}
-}
-
-// tardy is a context that begins later what is to be done when it is done.
-type tardy struct {
-	context.Context
-	done  chan struct{}
-	begin []func()
-}
-
-func (c *tardy) Done() <-chan struct{} { return c.done }
-
-func (c *tardy) Err() error {
-	select {
-	case <-c.done:
-		return context.Canceled
-	default:
-		return nil
-	}
-}
-
-// AfterFunc is what package context calls instead of waiting for Done.
-func (c *tardy) AfterFunc(f func()) (stop func() bool) {
-	called := true
-	c.begin = append(c.begin, func() {
-		if called {
-			f()
-		}
-	})
-	return func() bool {
-		was := called
-		called = false
-		return was
-	}
-}
-
-func TestTheLastLineIsLoggedHoweverLateItBegins(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx := &tardy{Context: t.Context(), done: make(chan struct{})}
-		logged, ended := false, false
-		wait := whenDone(ctx, func() { logged = true })
-		close(ctx.done)
-		go func() {
-			wait()
-			ended = true
-		}()
-		synctest.Wait()
-		if ended {
-			t.Error("it did not wait")
-		}
-		for _, f := range ctx.begin {
-			f()
-		}
-		synctest.Wait()
-		if !logged || !ended {
-			t.Errorf("logged: %v, ended: %v; want both", logged, ended)
-		}
-	})
 }
 
 // slowLog holds the line of a stop until it may be written.
@@ -171,17 +79,6 @@ func TestServeWaitsForItsLastLine(t *testing.T) {
 	if code := <-ended; code != exitDone {
 		t.Errorf("exit code %d", code)
 	}
-}
-
-func TestASecondServiceOnTheFileIsRefused(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "leases")
-	p := startProcess(t, "--store", "file:"+path)
-	r := regent(t, nil, "serve --listen 127.0.0.1:0 --store file:"+path)
-	if r.code == exitDone || !strings.Contains(r.err, path) {
-		t.Errorf("exit code %d, %q; want an error that names the file", r.code, r.err)
-	}
-	regent(t, p.env, "list").want(t, exitDone)
 }
 
 // openCall starts a call whose body never comes, and returns when the service waits for it.
@@ -227,13 +124,6 @@ func unread(t *testing.T, env []string, args string) result {
 	cmd.Env, cmd.Stdout, cmd.Stderr = append(cmd.Env, env...), writer, &stderr
 	cmd.Run()
 	return result{code: cmd.ProcessState.ExitCode(), err: stderr.String()}
-}
-
-func TestAClosedStandardOutputEndsACommandQuietly(t *testing.T) {
-	t.Parallel()
-	if r := unread(t, nil, "version").want(t, exitDone); r.err != "" {
-		t.Errorf("stderr: %s", r.err)
-	}
 }
 
 func TestGrantThatCannotBePrintedIsReportedOnStandardError(t *testing.T) {
@@ -316,116 +206,23 @@ func TestDefaultStoreIsInTheUsersStateFolder(t *testing.T) {
 func TestLongCallsLeaveRoomForRenewalsWithoutAuthentication(t *testing.T) {
 	t.Parallel()
 	s := startService(t, []string{"REGENT_LISTEN=127.0.0.1:0"}, "--store", "memory:", "--auth", "none", "--max-concurrency", "2")
-	address := s.log.Await(t, "serving")["address"].(string)
-	stream, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+wire.PathEvents, nil)
-	if err != nil {
-		t.Fatal(err)
+	env := []string{"REGENT_SERVER=http://" + s.log.Await(t, "serving")["address"].(string)}
+	start(t, env, "watch --all").line(t) // the one long call of two requests at a time
+	if r := regent(t, env, "watch --all --count 1").want(t, exitOther); !strings.Contains(r.err, "Rate limited") {
+		t.Errorf("another long call: %s", r.err)
 	}
-	stream.Header.Set("Accept", wire.StreamType)
-	open, err := http.DefaultClient.Do(stream)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer open.Body.Close()
-	if open.StatusCode != http.StatusOK {
-		t.Fatalf("the one long call of two requests at a time: status %d", open.StatusCode)
-	}
-	ask := func(body string) (status int, problem wire.Problem) {
-		t.Helper()
-		r, err := http.Post("http://"+address+"/v1/elections/jobs:acquire", "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Body.Close()
-		answer, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		problem, _ = wire.ReadProblem(r.Header, answer)
-		return r.StatusCode, problem
-	}
-	if status, p := ask(`{"candidateId":"ann","wait":"1s"}`); p.Code != wire.RateLimited || p.RetryAfterMs <= 0 {
-		t.Errorf("a candidate that would wait: status %d, %+v; want %s and when to come again", status, p, wire.RateLimited)
-	}
-	if status, p := ask(`{"candidateId":"ann"}`); status != http.StatusOK {
-		t.Errorf("a candidate that would not: status %d, %+v", status, p)
-	}
+	regent(t, env, "acquire jobs --candidate ann").want(t, exitDone)
 }
 
 func TestMemoryStoreLogsAWarning(t *testing.T) {
 	t.Parallel()
 	s := startService(t, []string{"FIRESTORE_EMULATOR_HOST=127.0.0.1:1"}, "--listen", "127.0.0.1:0", "--store", "memory:", "--dev")
-	address := s.log.Await(t, "serving")["address"].(string)
 	line := s.log.Await(t, "the leases are in memory: a restart forgets them, and their fencing tokens start from 1 again")
 	if line["severity"] != "WARNING" {
 		t.Errorf("%v; want a warning", line)
 	}
-	for _, path := range []string{wire.PathLive, wire.PathReady, wire.PathSpec} {
-		reply, err := http.Get("http://" + address + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reply.Body.Close()
-		if reply.StatusCode != http.StatusOK {
-			t.Errorf("%s: %s", path, reply.Status)
-		}
-	}
 	if code := s.end(); code != exitDone {
 		t.Errorf("exit code %d", code)
-	}
-}
-
-func TestAddressInUseIsAnErrorAndCreatesNoStore(t *testing.T) {
-	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	path := filepath.Join(t.TempDir(), "leases")
-	args := fmt.Sprintf("serve --store file:%s --listen %s", path, listener.Addr())
-	if r := regent(t, nil, args).want(t, exitOther); !strings.Contains(r.err, "address already in use") || !strings.Contains(r.err, "--listen") {
-		t.Errorf("%q; want the problem and what to do", r.err)
-	}
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s: %v; want that it was not created", path, err)
-	}
-}
-
-func TestAStateFolderThatCannotBeMadeIsAnError(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if r := regent(t, []string{"HOME=" + file}, "serve --listen 127.0.0.1:0").want(t, exitOther); !strings.Contains(r.err, "--store file:PATH") {
-		t.Errorf("%q; want what to do", r.err)
-	}
-}
-
-func TestMigrateSaysWhatItDid(t *testing.T) {
-	t.Parallel()
-	r := regent(t, []string{"REGENT_STORE=memory:"}, "migrate").want(t, exitDone)
-	if !strings.HasPrefix(r.out, "nothing to do") || r.err != "" {
-		t.Errorf("stdout %q, stderr %q", r.out, r.err)
-	}
-	env := []string{"FIRESTORE_EMULATOR_HOST=127.0.0.1:1", "SPANNER_EMULATOR_HOST=127.0.0.1:2"}
-	r = regent(t, env, "migrate --store firestore:p").want(t, exitDone)
-	if want := "FIRESTORE_EMULATOR_HOST is set: this uses the emulator at 127.0.0.1:1\n"; r.err != want {
-		t.Errorf("stderr %q, want %q", r.err, want)
-	}
-}
-
-func TestPlatformOffCloudRunIsExplained(t *testing.T) {
-	t.Parallel()
-	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(policy, []byte("grants: [{principals: [a@b.c], roles: [observer], elections: [reports]}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	env := []string{"K_SERVICE=x", "GCE_METADATA_HOST=127.0.0.1:1"}
-	r := regent(t, env, "serve --listen 127.0.0.1:0 --store memory: --events none --auth platform --auth-audience a --policy", policy).want(t, exitUsage)
-	if !strings.Contains(r.err, "--auth platform: the metadata server does not answer") || !strings.Contains(r.err, "verify tokens with oidc") || strings.Contains(r.err, "127.0.0.1:8080") {
-		t.Errorf("%q: want that this is not Cloud Run, and what to do", r.err)
 	}
 }
 

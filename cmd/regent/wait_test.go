@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,24 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"regent/httpapi"
 	"regent/leadership"
-	"regent/leadership/instance"
 	"regent/leadership/wire"
-	"regent/store/memory"
 )
-
-// startLiveServer is startServer with a running clock.
-func startLiveServer(t *testing.T) []string {
-	t.Helper()
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: newTestInstance(t, instance.Config{Store: memory.New(memory.Config{})})}))
-	t.Cleanup(server.Close)
-	return []string{"REGENT_SERVER=" + server.URL}
-}
 
 func TestACandidateThatWaitsLeadsOnceTheLeaderHasGone(t *testing.T) {
 	t.Parallel()
-	env := startLiveServer(t)
+	env := startServer(t, newClock())
 	regent(t, env, "acquire e --candidate agent-1 --key", testKey(1)).want(t, exitDone)
 	w := start(t, env, "acquire e --candidate agent-2 --wait 1m --output json")
 	regent(t, env, "release e --candidate agent-1 --token 1 --key", testKey(1)).want(t, exitDone)
@@ -44,30 +31,6 @@ func TestACandidateThatWaitsLeadsOnceTheLeaderHasGone(t *testing.T) {
 		t.Errorf("stderr %q; want a word about the key", r.err)
 	}
 	regent(t, env, "renew e --candidate agent-2 --token 2 --key", grant.Key).want(t, exitDone)
-}
-
-func TestAWaitThatIsOverHasAnExitCodeOfItsOwn(t *testing.T) {
-	t.Parallel()
-	env := startLiveServer(t)
-	regent(t, env, "acquire e --candidate agent-1").want(t, exitDone)
-	r := regent(t, env, "acquire e --candidate agent-2 --wait 10ms").want(t, exitTimedOut)
-	if r.out != "" || !strings.HasPrefix(r.err, `regent: "agent-1" leads election "e"; `) || strings.Count(r.err, "\n") != 1 {
-		t.Errorf("stdout %q, stderr %q; want one line that says who leads", r.out, r.err)
-	}
-	p := problemOf(t, regent(t, env, "acquire e --candidate agent-2 --wait 10ms --output json").want(t, exitTimedOut))
-	if p.Code != leadership.LeaseHeld || p.LeaderID != "agent-1" || *p.ExpiresInMs == 0 || p.RetryAfterMs != 0 {
-		t.Errorf("%+v; want who leads, for how long, and nothing that keeps the place from being kept", p)
-	}
-	regent(t, env, "acquire e --candidate agent-2 --wait 0s").want(t, exitHeld)
-}
-
-func TestServerThatAnswersEarlyIsNotCalledInALoop(t *testing.T) {
-	t.Parallel()
-	var q requests
-	regent(t, scripted(t, q.then(refused(409, leadership.LeaseHeld))), "acquire e --candidate a --wait 2s").want(t, exitTimedOut)
-	if n := len(q.all); n < 2 || n > 8 {
-		t.Errorf("%d calls in 2 s", n)
-	}
 }
 
 type requests struct {
@@ -93,50 +56,25 @@ func granted(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, `{"election":"e","state":"held","leaderId":"a","fencingToken":1,"revision":1,"leaseDuration":"30s","expiresInMs":30000,"waitedMs":1500,"configuration":{"leaseDuration":"30s","lockDelay":"0s"}}`)
 }
 
-func TestWaitContinuesAfterTransientErrors(t *testing.T) {
+func TestAWaitGoesOnAfterErrorsThatPassAndReportsAnOutageOnce(t *testing.T) {
 	t.Parallel()
-	for wait, first := range map[string]string{"10m": "60s", "30s": "30s", "forever": "60s"} {
-		t.Run(wait, func(t *testing.T) {
-			t.Parallel()
-			goesOn(t, wait, first)
-		})
-	}
-}
-
-// goesOn makes a candidate retry after every kind of answer and checks its requests. first is the
-// wait of the first one.
-func goesOn(t *testing.T, wait, first string) {
-	var q requests
-	env := scripted(t,
-		q.then(refused(409, leadership.LeaseHeld)), q.then(refused(503, wire.Draining)), q.then(refused(429, wire.RateLimited)),
-		q.then(refused(503, leadership.StoreUnavailable)), q.then(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
-		q.then(granted),
-	)
-	r := regent(t, env, "acquire e --candidate a --output json --wait", wait).want(t, exitDone)
-	var grant wire.Grant
-	if err := json.Unmarshal([]byte(r.out), &grant); err != nil || grant.WaitedMs != 1500 {
-		t.Errorf("%s (%v); want the grant of the server", r.out, err)
-	}
-	if len(q.all) != 6 || q.all[0].Wait.String() != first {
-		t.Errorf("%d calls, want 6, and the first to wait for %s: %v", len(q.all), first, q.all)
-	}
-	for i, body := range q.all {
-		if body.Key == nil || *body.Key != grant.Key || body.Wait > wire.Duration(leadership.MaxWait) {
-			t.Errorf("call %d waits for %v, or has another key than the one that is shown", i, body.Wait)
+	for wait, first := range map[string]string{"30s": "30s", "forever": "60s"} {
+		var q requests
+		held, draining := q.then(refused(409, leadership.LeaseHeld)), q.then(refused(503, wire.Draining))
+		broken := q.then(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+		env := scripted(t, held, draining, q.then(refused(503, leadership.StoreUnavailable)), held, draining, broken, q.then(refused(429, wire.RateLimited)), q.then(granted))
+		r := regent(t, env, "acquire e --candidate a --wait "+wait+" --key", testKey(1)).want(t, exitDone)
+		if want := "regent: still waiting: Draining: not now\n"; r.err != want+want || strings.Contains(r.out, testKey(1)) {
+			t.Errorf("stdout\n%s, stderr\n%swant a line for each of the two times, and the key nowhere", r.out, r.err)
 		}
-	}
-}
-
-func TestOutageIsReportedOnce(t *testing.T) {
-	t.Parallel()
-	held, draining := refused(409, leadership.LeaseHeld), refused(503, wire.Draining)
-	env := scripted(t, held, draining, refused(503, leadership.StoreUnavailable), held, draining, granted)
-	r := regent(t, env, "acquire e --candidate a --wait 1m --key", testKey(1)).want(t, exitDone)
-	if want := "regent: still waiting: Draining: not now\n"; r.err != want+want {
-		t.Errorf("stderr\n%swant a line for each of the two times", r.err)
-	}
-	if strings.Contains(r.out, testKey(1)) {
-		t.Errorf("the key is shown again: %s", r.out)
+		if len(q.all) != 8 || q.all[0].Wait.String() != first {
+			t.Errorf("%d calls, want 8, and the first to wait for %s: %v", len(q.all), first, q.all)
+		}
+		for i, body := range q.all {
+			if body.Key == nil || *body.Key != testKey(1) || body.Wait > wire.Duration(leadership.MaxWait) {
+				t.Errorf("call %d waits for %v, or has another key", i, body.Wait)
+			}
+		}
 	}
 }
 
@@ -179,7 +117,6 @@ func TestWaitEndsWithAPermanentError(t *testing.T) {
 		want    string
 	}{
 		{"--wait forever", refused(409, leadership.ElectionDeleted), exitOther, "not now"},
-		{"--wait forever", refused(400, leadership.InvalidArgument), exitUsage, "not now"},
 		{"--wait forever", refused(403, wire.PermissionDenied), exitOther, "not now"},
 		{"--wait 10ms", refused(503, leadership.StoreUnavailable), exitUnreachable, "Store unavailable: not now"},
 		{"--wait 10ms", refused(504, leadership.OutcomeUnknown), exitUnreachable, "It may have been done"},
@@ -195,13 +132,6 @@ func TestWaitEndsWithAPermanentError(t *testing.T) {
 	}
 }
 
-// The lease is that of an earlier call, and was over when this one renewed it.
-func TestAWaitGoesOnWhenTheLeaseThatItFoundWasOver(t *testing.T) {
-	t.Parallel()
-	env := scripted(t, refused(409, leadership.LeaseLost), refused(400, leadership.InvalidArgument))
-	regent(t, env, "acquire e --candidate a --wait forever").want(t, exitUsage) // of the second reply
-}
-
 func TestInterruptLeavesTheLine(t *testing.T) {
 	t.Parallel()
 	waits, left := make(chan struct{}), make(chan struct{})
@@ -211,9 +141,9 @@ func TestInterruptLeavesTheLine(t *testing.T) {
 		<-r.Context().Done()
 		close(left)
 	})
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "acquire", "e", "--candidate", "a", "--wait", "forever")
+	cmd := itself(t, "acquire", "e", "--candidate", "a", "--wait", "forever")
 	var printed strings.Builder
-	cmd.Env, cmd.Stdout, cmd.Stderr = append(env, beRegent), &printed, &printed
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(cmd.Env, env...), &printed, &printed
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -2,13 +2,10 @@ package apitest
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-
-	"github.com/getkin/kin-openapi/openapi3"
 
 	"regent/leadership/wire"
 )
@@ -70,11 +67,7 @@ func (c *Contract) checkEvent(event string) error {
 	if err := c.checkKeys(Exchange{Body: []byte(data)}); err != nil {
 		return err
 	}
-	var value any
-	if err := json.Unmarshal([]byte(data), &value); err != nil {
-		return err
-	}
-	return c.doc.Components.Schemas[schema].Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
+	return c.fits(c.doc.Components.Schemas[schema], []byte(data))
 }
 
 // checkComment checks a ping, or the time to wait before the stream is opened again.

@@ -80,72 +80,40 @@ func TestABadRequestIsRefusedAndChangesNothing(t *testing.T) {
 		headers        []string
 	}{
 		{422, "PUT", one, with("metadata.resourceVersion", ""), nil},
-		{422, "PUT", one, with("metadata.resourceVersion", "0"), nil},
 		{422, "PUT", one, with("metadata.resourceVersion", "99999999999999999999"), nil},
 		{400, "PUT", one, with("metadata.name", "other"), nil},
-		{400, "PUT", one, with("metadata.namespace", "other"), nil},
-		{422, "PUT", one, with("spec.leaseDurationSeconds", 0), nil},
 		{422, "PUT", one, with("spec.leaseDurationSeconds", 90000), nil},
-		{400, "PUT", one, with("spec.leaseDurationSeconds", "15"), nil},
-		{422, "PUT", one, with("spec.leaseTransitions", -1), nil},
 		{422, "PUT", one, with("spec.strategy", "OldestEmulationVersion"), nil},
 		{400, "PUT", one, with("spec.renewTime", "yesterday"), nil},
 		{422, "PUT", one, with("spec.holderIdentity", strings.Repeat("x", 1025)), nil},
 		{422, "PUT", one, with("metadata.finalizers", []string{"x"}), nil},
-		{422, "PUT", one, with("metadata.ownerReferences", []object{{"kind": "Pod"}}), nil},
 		{422, "PUT", one, with("metadata.annotations", object{"a": strings.Repeat("x", 5000)}), nil},
 		{400, "PUT", one + "?dryRun=All", l, nil},
 		{415, "PUT", one, l, []string{"Content-Type", "application/yaml"}},
 		{415, "PUT", one, l, []string{"Content-Encoding", "gzip"}},
 		{406, "PUT", one, l, []string{"Accept", "application/yaml"}},
 		{413, "PUT", one, long, nil},
-		{413, "PUT", one, long, []string{"Content-Type", protobuf}},
-		{413, "DELETE", one, long, nil},
-		{415, "PUT", one, l, []string{"Content-Type", ""}},
-		{415, "PUT", one, l, []string{"Content-Type", "application/json;" + strings.Repeat("x", 9) + "=\""}},
-		{415, "PATCH", one, "{}", nil},
-		{415, "DELETE", one, "{}", []string{"Content-Type", "text/plain"}},
 		{406, "GET", one, nil, []string{"Accept", protobuf}},
 		{422, "PUT", one, with("metadata.labels", object{"$patch": "replace"}), nil},
 		{422, "PUT", one, with("metadata.labels", object{"a": "with space"}), nil},
-		{422, "PUT", one, with("metadata.annotations", object{"a b": ""}), nil},
-		{400, "PUT", one, with("metadata.labels", object{"a": 1}), nil},
-		{400, "PUT", one, with("spec.leaseDurationSeconds", 1<<40), nil},
 		{400, "PUT", one + "?fieldValidation=Strict", with("spec.holder", "bob"), nil},
 		{400, "PUT", one + "?fieldValidation=Strict", `{"spec":{"holderIdentity":"bob","holderIdentity":"bob"}}`, nil},
-		{422, "PUT", one + "?fieldValidation=strict", l, nil},
 		{400, "PUT", one, "", []string{"Content-Type", "application/json"}},
 		{422, "PUT", one, "null", nil},
-		{400, "PUT", one, `{"metadata":{"name":"\xff"}}`, nil},
-		{400, "PUT", one, strings.Repeat("[", 60000), nil},
-		{400, "PATCH", one, "null", []string{"Content-Type", merge}},
 		{400, "PATCH", one + "?fieldValidation=Strict", object{"spec": object{"holder": "bob"}}, []string{"Content-Type", merge}},
-		{400, "PUT", one, "{", nil},
 		{400, "PUT", one, "k8s\x00\xff", []string{"Content-Type", protobuf}},
-		{400, "PUT", one, "{}", []string{"Content-Type", protobuf}},
 		{400, "PUT", one, strings.Replace(protobufClaim("ann"), "Lease", "Leash", 1), []string{"Content-Type", protobuf}},
-		{400, "PUT", one, strings.Replace(protobufClaim("ann"), "k8s.io/v1", "k8s.io/v2", 1), []string{"Content-Type", protobuf}},
 		{404, "PUT", leases + "/never", object{"metadata": object{"resourceVersion": "5"}, "spec": object{"holderIdentity": "x"}}, nil},
 		{415, "PATCH", one, "[]", []string{"Content-Type", "application/json-patch+json"}},
-		{400, "PATCH", one, "[]", []string{"Content-Type", merge}},
 		{400, "PATCH", one, object{"spec": 5}, []string{"Content-Type", merge}},
 		{422, "POST", leases, object{"metadata": object{"generateName": "x-"}}, nil},
-		{422, "POST", leases, object{"metadata": object{"name": "A"}}, nil},
 		{400, "POST", leases, object{"metadata": object{"name": "new", "resourceVersion": "5"}}, nil},
 		{422, "GET", strings.Replace(one, "default", "a.b", 1), nil, nil},
-		{404, "GET", "/apis/apps/v1/deployments", nil, nil},
-		{404, "GET", one + "/status", nil, nil},
-		{404, "GET", "/api/v1/namespaces/default/pods", nil, nil},
 		{405, "POST", "/api/v1/namespaces/default", "{}", nil},
-		{404, "POST", "/api/v1/namespaces/default/events", "{}", nil},
-		{404, "GET", "/apis/coordination.k8s.io/v1beta1", nil, nil},
 		{404, "GET", "/healthz", nil, []string{"Accept", "text/plain"}},
 		{406, "GET", "/openapi/v2", nil, []string{"Accept", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"}},
-		{406, "GET", "/openapi/v3", nil, []string{"Accept", "text/plain"}},
 		{404, "GET", "/openapi/v3/apis/apps/v1", nil, nil},
-		{405, "POST", "/openapi/v2", "{}", []string{"Accept", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"}},
 		{400, "GET", leases + "?fieldSelector=spec.holderIdentity%3Dx", nil, nil},
-		{400, "GET", leases + "?labelSelector=a+b+c", nil, nil},
 		{400, "GET", leases + "?labelSelector=" + strings.Repeat("!a,", 64) + "!a", nil, nil},
 		{422, "GET", leases + "?watch=1&resourceVersion=x", nil, nil},
 		{422, "GET", leases + "?watch=1&sendInitialEvents=true", nil, nil},
@@ -153,17 +121,25 @@ func TestABadRequestIsRefusedAndChangesNothing(t *testing.T) {
 		{400, "GET", leases + "?limit=x", nil, nil},
 		{200, "GET", leases + "?limit=500&resourceVersion=0&resourceVersionMatch=NotOlderThan&timeoutSeconds=10", nil, nil},
 		{400, "GET", leases + "?continue=x", nil, nil},
-		{400, "GET", leases + "?resourceVersion=abc", nil, nil},
 		{400, "GET", leases + "?resourceVersion=1&resourceVersionMatch=Exact", nil, nil},
-		{400, "GET", leases + "?resourceVersionMatch=NotOlderThan", nil, nil},
 		{400, "GET", leases + "?watch=1&timeoutSeconds=x", nil, nil},
 		{400, "GET", one + "?watch=1&fieldSelector=metadata.name%3Dother", nil, nil},
 		{400, "PATCH", one, object{"$patch": "replace", "spec": object{}}, []string{"Content-Type", "application/strategic-merge-patch+json"}},
-		{400, "PATCH", one, object{"metadata": object{"$deleteFromPrimitiveList/finalizers": []string{"x"}}}, []string{"Content-Type", "application/strategic-merge-patch+json"}},
-		{400, "DELETE", one, object{"kind": "Pod", "apiVersion": "v1"}, nil},
 		{400, "DELETE", one, "k8s\x00\n\t\n\x02v1\x12\x03Pod\x12\x00", []string{"Content-Type", "application/vnd.kubernetes.protobuf"}},
 		{409, "DELETE", one, object{"preconditions": object{"uid": "x"}}, nil},
 		{400, "DELETE", one, object{"dryRun": []string{"All"}}, nil},
+		{400, "PUT", one, with("metadata.namespace", "other"), nil},
+		{422, "PUT", one, with("metadata.ownerReferences", []object{{"kind": "Pod"}}), nil},
+		{422, "PUT", one, with("spec.leaseTransitions", -1), nil},
+		{422, "PUT", one, with("spec.leaseDurationSeconds", 0), nil},
+		{422, "PUT", one + "?fieldValidation=strict", l, nil},
+		{422, "POST", leases, object{"metadata": object{"name": "A"}}, nil},
+		{422, "PUT", one, with("metadata.annotations", object{"a b": ""}), nil},
+		{400, "GET", leases + "?resourceVersionMatch=NotOlderThan", nil, nil},
+		{400, "GET", leases + "?resourceVersion=abc", nil, nil},
+		{404, "GET", one + "/status", nil, nil},
+		{400, "PUT", one, "{}", []string{"Content-Type", protobuf}},
+		{400, "PATCH", one, object{"metadata": object{"$deleteFromPrimitiveList/finalizers": []string{"x"}}}, []string{"Content-Type", "application/strategic-merge-patch+json"}},
 	} {
 		f.pass(time.Millisecond) // so that a heartbeat would show
 		if status, answer := f.do(c.method, c.target, c.body, c.headers...); status != c.status {
@@ -284,26 +260,6 @@ func TestWhatStandsBeforeTheDoorRefusesAsAnAPIServerDoes(t *testing.T) {
 	}
 }
 
-func TestAMistakeInABodyIsToldWithoutNamesOfThisProgram(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	f.want(201, "POST", leases, claim("ann"))
-	for body, want := range map[string]string{
-		`[]`: "no object", `{"spec":3}`: "/spec", `{"spec":{"leaseDurationSeconds":"x"}}`: "/spec/leaseDurationSeconds", `{"spec":{"renewTime":"x"}}`: "/spec/renewTime",
-		`{"spec":{"leaseDurationSeconds":99999999999}}`: "99999999999", `{"metadata":{"labels":{"a":true}}}`: "/metadata/labels/a", `{"preconditions":7,"spec":7}`: "cannot be",
-	} {
-		for _, method := range []string{"PUT", "DELETE"} {
-			if method == "DELETE" && !strings.Contains(body, "preconditions") {
-				continue
-			}
-			message := f.want(400, method, one, body)["message"].(string)
-			if !strings.Contains(message, want) || strings.Contains(message, "kubernetes.") || strings.Contains(message, "struct") || strings.Contains(message, "strconv") || strings.Contains(message, "Go ") {
-				t.Errorf("%s %s: %s", method, body, message)
-			}
-		}
-	}
-}
-
 func TestAMethodThatIsNotAllowedIsAnsweredWithThoseThatAre(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -334,16 +290,12 @@ func TestABodyTakesMemoryInProportionToItsSize(t *testing.T) {
 	long := strings.Repeat("x", 30_000)
 	for name, body := range map[string]string{
 		"objects in objects":           nested(`{"a":`, "0", "}", 9_000),
-		"arrays in arrays":             nested("[", "", "]", 9_000),
-		"objects in metadata":          `{"metadata":` + nested(`{"a":`, "0", "}", 9_000) + "}",
 		"fields twice":                 many(`{"`+long+`":{`, `"a":0,`, "}}"),
 		"unknown fields":               `{"metadata":{` + string(twice) + `"a":0}}`,
 		"objects beside objects":       many(`{"a":[`, `{"a":{}},`, "]}"),
 		"owners":                       many(`{"metadata":{"ownerReferences":[`, "0,", "]}}"),
-		"finalizers":                   many(`{"metadata":{"finalizers":[`, `"",`, "]}}"),
 		"labels in protobuf":           "k8s\x00" + string(field(2, field(1, []byte(strings.Repeat("\x5a\x04\x0a\x02ab", most/6-10))))),
 		"owners in protobuf":           "k8s\x00" + string(field(2, field(1, []byte(strings.Repeat("\x6a\x00", most/2-10))))),
-		"messages in messages":         "k8s\x00" + string(field(2, []byte(strings.Repeat("\x0a\x00\x12\x00", most/4-10)))),
 		"options of a deletion":        "k8s\x00" + string(field(2, []byte(strings.Repeat("\x2a\x00", most/2-10)))),
 		"a long name":                  `{"metadata":{"name":"` + long + long + `"}}`,
 		"a name that is no label":      `{"metadata":{"labels":{"` + long + long + `":""}}}`,

@@ -132,25 +132,6 @@ func (f *fixture) passes(method, target string, body any, contentType string) bo
 	return w.Code != 403
 }
 
-func TestADenialOfAListOrAWatchNamesWhatKubernetesNames(t *testing.T) {
-	t.Parallel()
-	p, err := authz.ParsePolicy([]byte("grants:\n  - {principals: [ann@test], roles: [candidate], elections: [\"k8s.default.*\"], candidates: [\"*\"]}\n"), authz.Admitted)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := newFixture(t, authz.NewGate(func() *authz.Policy { return p }, func(context.Context, authz.Record) {}))
-	f.as = authn.Principal{Issuer: "i", Subject: "ann", Email: "ann@test"}
-	for target, want := range map[string]string{
-		leases:                                `cannot list resource "leases" in API group "coordination.k8s.io" in the namespace "default"`,
-		leases + "?watch=1":                   `cannot watch resource "leases"`,
-		"/apis/coordination.k8s.io/v1/leases": `at the cluster scope; an operator of this service can grant the role observer on the elections k8s.*`,
-	} {
-		if s := f.want(403, "GET", target, nil); s["reason"] != "Forbidden" || !strings.Contains(s["message"].(string), want) {
-			t.Errorf("%s: got %v, want %s", target, s, want)
-		}
-	}
-}
-
 // unread is a body that fails the test if it is read.
 type unread struct{ t *testing.T }
 

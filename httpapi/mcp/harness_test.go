@@ -2,7 +2,6 @@ package mcp_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -37,7 +36,6 @@ type fleet struct {
 	start time.Time
 	gates []instance.Gate
 	admit wire.Admit
-	log   io.Writer // gets what the APIs log, above Debug; nil for none
 }
 
 // bubble runs a test with a fleet in a synctest bubble.
@@ -68,7 +66,7 @@ func (f *fleet) api() http.Handler {
 		stop()
 		<-ran
 	})
-	return httpapi.New(httpapi.Config{Service: instance.Guard(i, f.gates...), Log: slog.New(slog.NewTextHandler(cmp.Or(f.log, io.Discard), nil))})
+	return httpapi.New(httpapi.Config{Service: instance.Guard(i, f.gates...), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 }
 
 // door starts another instance with a door.

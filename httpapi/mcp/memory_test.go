@@ -12,7 +12,7 @@ import (
 
 // It is not parallel: other tests would fill the heap, too.
 func TestNothingIsKeptOfALeadThatHasEnded(t *testing.T) {
-	const rounds, most = 300, 10 // objects for a round: the store keeps its events, which are about 3
+	const rounds, most = 100, 10 // objects for a round: the store keeps its events, which are about 3
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{t: t, store: newStore(), start: time.Now()}
 		door := f.door()

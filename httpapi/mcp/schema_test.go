@@ -1,14 +1,11 @@
 package mcp
 
 import (
-	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"regent/leadership"
 	"regent/leadership/wire"
@@ -43,24 +40,6 @@ func TestEveryMemberOfEveryToolSaysWhatItMeans(t *testing.T) {
 	}
 	if len(unused) > 0 {
 		t.Errorf("members that no tool has: %v", slices.Sorted(maps.Keys(unused)))
-	}
-}
-
-func TestSchemasAreValid(t *testing.T) {
-	for _, row := range tools() {
-		for _, s := range []object{(&desk{}).schema(row.in), schemaOf(row.in), schemaOf(row.out)} {
-			text, err := json.Marshal(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var schema jsonschema.Schema
-			if err := json.Unmarshal(text, &schema); err != nil {
-				t.Fatalf("%s: %v", row.name, err)
-			}
-			if _, err := schema.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true}); err != nil {
-				t.Errorf("%s: %v in %s", row.name, err, text)
-			}
-		}
 	}
 }
 

@@ -187,30 +187,3 @@ func TestWithoutAuthenticationAnOrderNamesItsDoor(t *testing.T) {
 		}
 	})
 }
-
-func TestARefusalTellsAModelWhatItCanDo(t *testing.T) {
-	bubble(t, func(t *testing.T, f *fleet) {
-		door := f.door()
-		m := connect(t, door, ann())
-		says := func(tool string, in args, code leadership.Code, want string) {
-			t.Helper()
-			_, refusal := m.call(tool, in)
-			if !begins(refusal, code) || !strings.Contains(refusal, want) || strings.Contains(refusal, "acquire") || strings.Contains(refusal, "key") {
-				t.Errorf("%s: %s\nwant %q", tool, refusal, want)
-			}
-			for _, once := range []string{"top acting as", "in 30s"} {
-				if strings.Count(refusal, once) > 1 {
-					t.Errorf("%s says it twice: %s", tool, refusal)
-				}
-			}
-		}
-		handle := m.must("lead", args{"election": "reports", "candidateId": "ann", "leaseDuration": "30s"})["handle"]
-		says("lead", args{"election": "reports", "candidateId": "ann"}, leadership.LeaseHeld, "go on with the handle that lead returned; without it, wait until the lease ends, in 30s")
-		says("lead", args{"election": "reports", "candidateId": "bob"}, leadership.LeaseHeld, "ends in 30s")
-		says("evict", args{"election": "reports", "fencingToken": 7, "reason": "x"}, leadership.TokenStale, "who_leads shows the present fencing token")
-		m.must("stop_leading", args{"handle": handle})
-		says("approve", args{"election": "reports", "fencingToken": 1, "reason": "x"}, leadership.TokenStale, "who_leads shows the present fencing token")
-		says("report", args{"handle": handle, "progress": 1}, leadership.LeaseLost, "Stop acting as leader now. To lead again, call lead.")
-		says("check_token", args{"election": "reports", "fencingToken": 1}, leadership.TokenStale, "Do not act on that token")
-	})
-}

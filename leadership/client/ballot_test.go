@@ -80,15 +80,6 @@ func TestACandidateSaysWhatItIsWorthAndItsNewestLoad(t *testing.T) {
 	})
 }
 
-func TestBadCapabilityIsRefusedBeforeItIsSent(t *testing.T) {
-	for _, name := range []string{"", "a b", "é", strings.Repeat("x", 129)} {
-		c := clientOf(t, "http://localhost", &scriptedServer{}).As(client.Candidate{Capabilities: []string{"gpu", name}})
-		if _, err := c.Campaign(t.Context(), "reports"); !errors.Is(err, leadership.InvalidArgument) || !strings.Contains(err.Error(), "capability") {
-			t.Errorf("the capability %q: %v", name, err)
-		}
-	}
-}
-
 func TestACandidateThatLacksACapabilityIsToldAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		vote(t, server, leadership.BallotPolicy{Require: "eu gpu"})
@@ -136,21 +127,6 @@ func TestACandidateThatDoesNotWaitAsksAgainWhenItsTurnComesAndNotSooner(t *testi
 			t.Errorf("the first one asks again after %v", good.at[1].Sub(good.at[0]))
 		}
 		l.Resign(t.Context())
-	})
-}
-
-func TestACandidateThatDoesNotWaitGivesUpForWantOfAQuorum(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		vote(t, server, leadership.BallotPolicy{Quorum: leadership.QuorumPolicy{Electorate: "ann bob cy"}})
-		began := time.Now()
-		_, err := server.Client(named("ann")).TryAcquire(t.Context(), "reports")
-		var refusal *leadership.Error
-		if !errors.As(err, &refusal) || refusal.Reason != leadership.ReasonQuorum || refusal.Cause == nil || refusal.Cause.Need != 2 {
-			t.Errorf("it ends with %v", err)
-		}
-		if took := time.Since(began); took < time.Second || took > 10*time.Second {
-			t.Errorf("it took %v, want three calls with the pauses that the server asks for", took)
-		}
 	})
 }
 

@@ -19,16 +19,7 @@ import (
 
 func TestACampaignWhoseRepliesAreLostIsGrantedOneLease(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		left := 5
-		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			response, err := send()
-			if strings.HasSuffix(r.URL.Path, wire.Acquire) {
-				if left--; left >= 0 {
-					return nil, errLostReply
-				}
-			}
-			return response, err
-		})
+		agent := over(t, server, named("ann"), losing(wire.Acquire, 5))
 		l := lead(t, agent)
 		if l.Token() != 1 || l.Remaining() < 28*time.Second {
 			t.Errorf("token %d, %v left", l.Token(), l.Remaining())
@@ -190,6 +181,7 @@ func TestCampaignEndsWithAPermanentError(t *testing.T) {
 		{"a margin of the whole lease", client.Candidate{Margin: time.Second, LeaseDuration: time.Second}, "reports", false, leadership.InvalidArgument, 0},
 		{"a margin of the configured lease", client.Candidate{Margin: 30 * time.Second}, "reports", false, leadership.InvalidArgument, 0},
 		{"a margin below nothing", client.Candidate{Margin: -1}, "reports", false, leadership.InvalidArgument, 0},
+		{"a capability that is none", client.Candidate{Capabilities: []string{"gpu", "a b"}}, "reports", false, leadership.InvalidArgument, 0},
 		{"rounds below nothing", client.Candidate{Rounds: -1}, "reports", false, leadership.InvalidArgument, 0},
 		{"metadata that are none", client.Candidate{Metadata: []byte("[]")}, "reports", false, leadership.InvalidArgument, 0},
 		{"as often as it was to ask", client.Candidate{Rounds: 4}, "reports", true, leadership.StoreUnavailable, 10 * time.Second},
@@ -246,10 +238,7 @@ func TestShortHTTPTimeoutShortensTheWait(t *testing.T) {
 		first := lead(t, server.Client(named("ann")))
 		config := server.Config()
 		config.HTTP.Timeout, config.Candidate = 10*time.Second, client.Candidate{ID: "bob", Rounds: 2}
-		c, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := newClient(t, config)
 		if _, err := c.Campaign(t.Context(), "reports"); !errors.Is(err, leadership.LeaseHeld) {
 			t.Errorf("its calls were cut off: %v", err)
 		}

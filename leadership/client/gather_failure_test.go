@@ -32,10 +32,7 @@ func problemDocument(status int, code string) trip {
 func TestBatchesThatFailCostNoLease(t *testing.T) {
 	for name, act := range map[string]trip{
 		"a server without batches": document(404, "text/html", "<h1>Not here"),
-		"a caller that may not":    problemDocument(403, "PERMISSION_DENIED"),
-		"too many":                 problemDocument(429, "RATE_LIMITED"),
 		"the store is away":        problemDocument(503, "STORE_UNAVAILABLE"),
-		"the outcome is unknown":   problemDocument(504, "OUTCOME_UNKNOWN"),
 		"a lease that is lost":     problemDocument(409, "LEASE_LOST"),
 		"a front end":              document(502, "text/html", "<h1>Bad gateway"),
 		"no results":               document(200, wire.ContentType, `{"results":[]}`),

@@ -20,52 +20,39 @@ import (
 )
 
 func TestNoLeaseIsRenewedLateNorMoreThanATenthOfItEarly(t *testing.T) {
-	const lasting = 15 * time.Minute
-	for _, c := range []struct {
-		name   string
-		leases []time.Duration
-	}{
-		{"alike", []time.Duration{30 * time.Second}},
-		{"a third", []time.Duration{30 * time.Second, 10 * time.Second}},
-		{"mixed", []time.Duration{time.Second, 7 * time.Second, 20 * time.Second, 30 * time.Second, 10 * time.Minute}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, server *clienttest.Server) {
-				agent := recordRenewals(t, server, named("ann"))
-				var leases []*client.Lease
-				last, duration := map[leadership.Election]*renewalCall{}, map[leadership.Election]time.Duration{}
-				for i, d := range c.leases {
-					who := agent.As(client.Candidate{ID: "ann", LeaseDuration: d})
-					for _, l := range leadMany(t, who, fmt.Sprint("kind-", i), 10, 61*time.Millisecond) {
-						leases, duration[l.Election()] = append(leases, l), d
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		const lasting = 15 * time.Minute
+		agent := recordRenewals(t, server, named("ann"))
+		var leases []*client.Lease
+		last, duration := map[leadership.Election]*renewalCall{}, map[leadership.Election]time.Duration{}
+		least := 0 // calls without any gathering of leases that differ
+		for i, d := range []time.Duration{time.Second, 7 * time.Second, 20 * time.Second, 30 * time.Second, 10 * time.Minute} {
+			who := agent.As(client.Candidate{ID: "ann", LeaseDuration: d})
+			for _, l := range leadMany(t, who, fmt.Sprint("kind-", i), 10, 61*time.Millisecond) {
+				leases, duration[l.Election()] = append(leases, l), d
+			}
+			least += int(lasting/period(d)) + 1
+		}
+		time.Sleep(lasting)
+		calls := agent.take()
+		if len(calls) > least+100 {
+			t.Errorf("%d calls, want %d and some until all go together", len(calls), least)
+		}
+		for _, call := range calls {
+			for _, r := range call.renewals {
+				e, d := r.Election, duration[r.Election]
+				if before := last[e]; before != nil {
+					gap, told := call.at.Sub(before.at), before.renewIn[e]
+					if gap > told || gap < told-d/10 {
+						t.Errorf("%s, a lease of %v, was renewed after %v instead of %v", e, d, gap, told)
 					}
 				}
-				time.Sleep(lasting)
-				least := 0 // calls without any gathering of leases that differ
-				for _, d := range c.leases {
-					least += int(lasting/period(d)) + 1
-				}
-				calls := agent.take()
-				if len(calls) > least+100 {
-					t.Errorf("%d calls, want %d and some until all go together", len(calls), least)
-				}
-				for _, call := range calls {
-					for _, r := range call.renewals {
-						e, d := r.Election, duration[r.Election]
-						if before := last[e]; before != nil {
-							gap, told := call.at.Sub(before.at), before.renewIn[e]
-							if gap > told || gap < told-d/10 {
-								t.Errorf("%s, a lease of %v, was renewed after %v instead of %v", e, d, gap, told)
-							}
-						}
-						last[e] = call
-					}
-				}
-				requireValid(t, leases)
-				resignAll(t, leases)
-			})
-		})
-	}
+				last[e] = call
+			}
+		}
+		requireValid(t, leases)
+		resignAll(t, leases)
+	})
 }
 
 func TestLoneLeaseIsRenewedByItselfAtRandomTimes(t *testing.T) {

@@ -37,11 +37,7 @@ func follower(t *testing.T, server *clienttest.Server, id leadership.CandidateID
 	t.Helper()
 	config := server.Config()
 	config.Candidate, config.OnSuccession = named(id), load
-	c, err := client.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return newClient(t, config)
 }
 
 // history is the types of the election's events.
@@ -59,23 +55,6 @@ func history(t *testing.T, server *clienttest.Server) (types []leadership.EventT
 
 var handedOver = []leadership.EventType{
 	leadership.EventAcquired, leadership.EventHandingOver, leadership.EventReady, leadership.EventYielded, leadership.EventReleased, leadership.EventAcquired,
-}
-
-func TestRunReleasesAtOnceIfNoCandidateWaits(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		who := named("ann")
-		who.HandOverWithin = 20 * time.Second
-		ctx, stop := context.WithCancel(t.Context())
-		time.AfterFunc(5*time.Second, stop)
-		began := time.Now()
-		err := server.Client(who).Run(ctx, "reports", func(ctx context.Context, _ *client.Lease) error { <-ctx.Done(); return nil })
-		if d := time.Since(began); err != nil || d > 6*time.Second {
-			t.Errorf("Run returned %v after %v", err, d)
-		}
-		if got := history(t, server); !slices.Equal(got, []leadership.EventType{leadership.EventAcquired, leadership.EventReleased}) {
-			t.Errorf("the history is %v", got)
-		}
-	})
 }
 
 // runUntil runs as the candidate until stop is called. stopped is when its function was told to
@@ -98,81 +77,58 @@ func runUntil(t *testing.T, c *client.Client) (stop context.CancelFunc, stopped,
 	return stop, told, over
 }
 
-func TestRunHandsOverWithoutBeingAskedTo(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		stop, stopped, ended := runUntil(t, server.Client(named("ann")))
-		var loaded time.Time
-		next := waiting(t, follower(t, server, "bob", func(context.Context, client.Succession) error {
-			time.Sleep(2 * time.Second)
-			loaded = time.Now()
-			return nil
-		}))
-		stop()
-		<-ended
-		second := <-next
-		if at := <-stopped; at.Before(loaded) || at.Sub(loaded) > time.Second {
-			t.Errorf("the leader stopped %v after its successor had loaded", at.Sub(loaded))
-		}
-		if got := history(t, server); !slices.Equal(got, handedOver) {
-			t.Errorf("the history is %v", got)
-		}
-		second.Resign(t.Context())
-	})
-}
-
-func TestRunWaitsThreeSecondsForASuccessorThatIsNotReady(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		stop, stopped, ended := runUntil(t, server.Client(named("ann")))
-		next := waiting(t, follower(t, server, "bob", func(ctx context.Context, _ client.Succession) error { <-ctx.Done(); return ctx.Err() }))
-		began := time.Now()
-		stop()
-		if d := (<-stopped).Sub(began); d != 3*time.Second {
-			t.Errorf("the leader was told to stop after %v", d)
-		}
-		if d := (<-ended).Sub(began); d > 3*time.Second+500*time.Millisecond {
-			t.Errorf("Run returned after %v", d)
-		}
-		second := <-next
-		if got := history(t, server); slices.Contains(got, leadership.EventYielded) {
-			t.Errorf("the history is %v", got)
-		}
-		second.Resign(t.Context())
-	})
-}
-
-func TestRunWhoseServerIsGoneReturnsWithinEightSeconds(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		stop, stopped, ended := runUntil(t, server.Client(named("ann")))
-		server.Cut()
-		began := time.Now()
-		stop()
-		if d := (<-stopped).Sub(began); d > 3*time.Second {
-			t.Errorf("the leader was told to stop after %v", d)
-		}
-		if d := (<-ended).Sub(began); d > 8*time.Second {
-			t.Errorf("Run returned after %v", d)
-		}
-	})
-}
-
-func TestRunWithNoHandOverReleasesAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		who := named("ann")
-		who.HandOverWithin = client.NoHandOver
-		stop, stopped, ended := runUntil(t, server.Client(who))
-		next := waiting(t, follower(t, server, "bob", func(ctx context.Context, _ client.Succession) error { <-ctx.Done(); return ctx.Err() }))
-		began := time.Now()
-		stop()
-		<-ended
-		if d := (<-stopped).Sub(began); d != 0 {
-			t.Errorf("the leader was told to stop after %v", d)
-		}
-		second := <-next
-		if got := history(t, server); slices.Contains(got, leadership.EventHandingOver) {
-			t.Errorf("the history is %v", got)
-		}
-		second.Resign(t.Context())
-	})
+func TestARunThatIsStoppedHandsOverIfItCanInTime(t *testing.T) {
+	loads := func(context.Context, client.Succession) error { time.Sleep(2 * time.Second); return nil }
+	hangs := func(ctx context.Context, _ client.Succession) error { <-ctx.Done(); return ctx.Err() }
+	released := []leadership.EventType{leadership.EventAcquired, leadership.EventReleased}
+	for name, c := range map[string]struct {
+		within         time.Duration
+		next           func(context.Context, client.Succession) error // nil if no candidate waits
+		cut            bool
+		stopped, ended time.Duration // after that, and up to a second more
+		history        []leadership.EventType
+	}{
+		"the successor gets ready":  {0, loads, false, 2 * time.Second, 2 * time.Second, handedOver},
+		"it does not":               {0, hangs, false, 3 * time.Second, 3 * time.Second, []leadership.EventType{leadership.EventAcquired, leadership.EventHandingOver, leadership.EventReleased, leadership.EventAcquired}},
+		"no candidate waits":        {20 * time.Second, nil, false, 0, 0, released},
+		"no hand-over is asked for": {client.NoHandOver, hangs, false, 0, 0, append(released, leadership.EventAcquired)},
+		"the server is gone":        {0, nil, true, 3 * time.Second, 8 * time.Second, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *clienttest.Server) {
+				who := named("ann")
+				who.HandOverWithin = c.within
+				stop, stopped, ended := runUntil(t, server.Client(who))
+				var next <-chan *client.Lease
+				if c.next != nil {
+					next = waiting(t, follower(t, server, "bob", c.next))
+				}
+				if c.cut {
+					server.Cut()
+				}
+				began := time.Now()
+				stop()
+				for _, e := range []struct {
+					what string
+					at   time.Time
+					want time.Duration
+				}{{"told to stop", <-stopped, c.stopped}, {"gone", <-ended, c.ended}} {
+					if d := e.at.Sub(began); d > e.want+time.Second || d < e.want && !c.cut {
+						t.Errorf("the leader was %s after %v, want %v", e.what, d, e.want)
+					}
+				}
+				if next != nil {
+					(<-next).Resign(t.Context())
+				}
+				if c.cut {
+					return
+				}
+				if got := history(t, server); !slices.Equal(got[:len(c.history)], c.history) {
+					t.Errorf("the history is %v, want %v", got, c.history)
+				}
+			})
+		})
+	}
 }
 
 func TestASuccessorThatIsNotReadyInTimeLetsTheLeaderRelease(t *testing.T) {
@@ -204,23 +160,6 @@ func TestASuccessorThatIsNotReadyInTimeLetsTheLeaderRelease(t *testing.T) {
 			t.Errorf("what loads was cancelled after %v", d)
 		}
 		second.Resign(t.Context())
-	})
-}
-
-func TestAHandOverNeedsACandidateThatWaits(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		l := lead(t, server.Client(named("ann")))
-		if err := l.HandOver(t.Context(), ""); !errors.Is(err, leadership.NotEligible) {
-			t.Errorf("HandOver returned %v", err)
-		}
-		time.Sleep(time.Hour)
-		if !l.Valid() || l.EndsBy().Because != "" {
-			t.Errorf("the term ends though it was not handed over: %+v", l.EndsBy())
-		}
-		l.Resign(t.Context())
-		if err := l.HandOver(t.Context(), "bob"); !errors.Is(err, client.ErrResigned) {
-			t.Errorf("after its end: %v", err)
-		}
 	})
 }
 
@@ -305,10 +244,7 @@ func TestASuccessorThatAnOperatorHasNamedTakesOverEarly(t *testing.T) {
 				notices.Add(1)
 			}
 		}
-		ann, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ann := newClient(t, config)
 		first := lead(t, ann)
 		loaded := make(chan client.Succession, 1)
 		next := waiting(t, follower(t, server, "bob", func(_ context.Context, s client.Succession) error { loaded <- s; return nil }))
@@ -357,19 +293,13 @@ func TestALeaderWithPromotionIsReadyOnceItsHookHasReturned(t *testing.T) {
 			}
 			return nil
 		}
-		ann, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ann := newClient(t, config)
 		if err := ann.Run(t.Context(), "reports", func(_ context.Context, l *client.Lease) error { return check(l.Token()) }); err != nil {
 			t.Errorf("when it leads: %v", err)
 		}
 		broken := errors.New("no state")
 		config.OnPromotion = func(context.Context, *client.Lease) error { return broken }
-		if ann, err = client.New(config); err != nil {
-			t.Fatal(err)
-		}
-		if l, err := ann.Campaign(t.Context(), "reports"); !errors.Is(err, broken) || l != nil || leader(t, server) != "" {
+		if l, err := newClient(t, config).Campaign(t.Context(), "reports"); !errors.Is(err, broken) || l != nil || leader(t, server) != "" {
 			t.Errorf("a leader that cannot be ready: %v, %v; %q leads", l, err, leader(t, server))
 		}
 		bob := lead(t, server.Client(named("bob")))

@@ -88,11 +88,8 @@ func TestAFunctionThatDoesNotReturnLetsTheLeaseRunOutAndIsReported(t *testing.T)
 		defer time.Sleep(time.Hour) // until the next leader is done too
 		ctx, stop := context.WithCancel(t.Context())
 		logged, config := logging(server, named("ann"))
-		c, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = c.Run(ctx, "reports", func(ctx context.Context, l *client.Lease) error {
+		c := newClient(t, config)
+		err := c.Run(ctx, "reports", func(ctx context.Context, l *client.Lease) error {
 			stop()
 			second := lead(t, server.Client(named("bob")))
 			if second.Token() != 2 {
@@ -239,13 +236,10 @@ func TestLostServerStopsALeaderAtItsDeadlineAndNotBefore(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, server *clienttest.Server) {
 				log, config := logging(server, named("ann"))
-				agent, err := client.New(config)
-				if err != nil {
-					t.Fatal(err)
-				}
+				agent := newClient(t, config)
 				stop, resign := context.WithTimeout(t.Context(), 3*time.Minute)
 				defer resign()
-				err = agent.Run(stop, "reports", func(ctx context.Context, _ *client.Lease) error {
+				err := agent.Run(stop, "reports", func(ctx context.Context, _ *client.Lease) error {
 					time.Sleep(47 * time.Second)
 					l, err := server.Client(client.Candidate{}).Get(t.Context(), "reports")
 					end := time.Now().Add(l.ExpiresIn) // by the store's clock
@@ -307,14 +301,22 @@ func over(t *testing.T, server *clienttest.Server, who client.Candidate, trip fu
 	config := server.Config()
 	config.Candidate = who
 	config.HTTP = through(config.HTTP, trip)
-	c, err := client.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return newClient(t, config)
 }
 
 var errLostReply = errors.New("the reply is lost")
+
+// losing is a trip that loses the first n replies to calls of that suffix.
+func losing(suffix string, n int) func(*http.Request, func() (*http.Response, error)) (*http.Response, error) {
+	return func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+		response, err := send()
+		if strings.HasSuffix(r.URL.Path, suffix) && n > 0 {
+			n--
+			return nil, errLostReply
+		}
+		return response, err
+	}
+}
 
 func TestRetriedRenewalUsesAnotherConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
@@ -356,10 +358,7 @@ func TestBlockedLogDoesNotKeepALeaderFromStopping(t *testing.T) {
 		full := make(chan struct{})
 		config := server.Config()
 		config.Candidate, config.Log = named("ann"), slog.New(stalled{slog.NewTextHandler(io.Discard, nil), full})
-		agent, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		agent := newClient(t, config)
 		l := lead(t, agent)
 		server.Cut()
 		began := time.Now()
@@ -404,16 +403,8 @@ func TestImpossibleLeaseInARenewalIsNotBelieved(t *testing.T) {
 
 func TestOnlyAnAnswerMovesTheDeadlineOn(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		agent := over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			response, err := send()
-			// each is carried out, and its reply is lost
-			if strings.HasSuffix(r.URL.Path, wire.Renew) {
-				return nil, errLostReply
-			}
-			return response, err
-		})
 		began := time.Now()
-		l := lead(t, agent)
+		l := lead(t, over(t, server, named("ann"), losing(wire.Renew, 1000)))
 		deadline := l.Deadline()
 		select {
 		case <-l.Context().Done():

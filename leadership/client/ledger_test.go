@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
@@ -29,9 +30,6 @@ func TestACheckpointIsInheritedByTheNextLeader(t *testing.T) {
 		if first.Inherited() != nil {
 			t.Errorf("the first leader inherits %+v", first.Inherited())
 		}
-		if err := first.Checkpoint(t.Context(), "page 3", map[string]int{"page": 3}); err != nil {
-			t.Fatal(err)
-		}
 		if err := first.Checkpoint(t.Context(), "all", strings.Repeat("x", leadership.MaxCheckpointBytes)); !errors.Is(err, leadership.PayloadTooLarge) {
 			t.Errorf("a checkpoint that is too large: %v", err)
 		}
@@ -42,11 +40,10 @@ func TestACheckpointIsInheritedByTheNextLeader(t *testing.T) {
 			t.Errorf("a checkpoint that is not in UTF-8: %v", err)
 		}
 		whole := strings.Repeat("<", leadership.MaxCheckpointBytes-2) // encoding/json escapes it
-		if err := first.Checkpoint(t.Context(), "page 3", whole); err != nil {
-			t.Errorf("as much as may be left behind: %v", err)
-		}
-		if err := first.Checkpoint(t.Context(), "page 3", map[string]int{"page": 3}); err != nil {
-			t.Fatal(err)
+		for _, data := range []any{whole, map[string]int{"page": 3}} {
+			if err := first.Checkpoint(t.Context(), "page 3", data); err != nil {
+				t.Fatal(err)
+			}
 		}
 		first.Resign(t.Context())
 		if err := first.Checkpoint(t.Context(), "page 4", 4); !errors.Is(err, client.ErrResigned) {
@@ -64,60 +61,6 @@ func TestACheckpointIsInheritedByTheNextLeader(t *testing.T) {
 		if c, err := server.Client(client.Candidate{}).Checkpoint(t.Context(), "reports"); err != nil || c.URI != "gs://b/o" {
 			t.Errorf("the checkpoint is %+v, %v", c, err)
 		}
-	})
-}
-
-// A leader that was stopped puts a checkpoint, and appends, when the next one leads.
-func TestAPausedLeaderWritesNothingAfterTheNextHasOpened(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		var hold atomic.Bool
-		free := make(chan struct{})
-		first := lead(t, over(t, server, named("ann"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-			if hold.Load() {
-				<-free
-			}
-			return send()
-		}))
-		j, err := first.Journal(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := j.Append(t.Context(), client.Entry{Data: 1}); err != nil {
-			t.Fatal(err)
-		}
-		hold.Store(true)
-		failed := make(chan error, 2)
-		go func() {
-			_, err := j.Append(context.WithoutCancel(t.Context()), client.Entry{Data: "late"})
-			failed <- err
-		}()
-		go func() { failed <- first.Checkpoint(context.WithoutCancel(t.Context()), "late", 1) }()
-		time.Sleep(time.Minute)
-		who := named("bob")
-		who.Inherit = true
-		second := lead(t, server.Client(who))
-		next, err := second.Journal(t.Context())
-		if err != nil || next.Index() != 1 {
-			t.Fatalf("the next leader opens the journal at %v, %v", next, err)
-		}
-		close(free)
-		for range 2 {
-			if err := <-failed; err == nil {
-				t.Error("the former leader has written")
-			}
-		}
-		if i, err := next.Append(t.Context(), client.Entry{Data: 2}); err != nil || i != 2 {
-			t.Errorf("the next leader appends at %d, %v", i, err)
-		}
-		for item, err := range next.Read(t.Context(), 0) {
-			if err != nil || string(item.Entry.Data) == `"late"` {
-				t.Errorf("the journal has %+v, %v", item, err)
-			}
-		}
-		if c, err := server.Client(client.Candidate{}).Checkpoint(t.Context(), "reports"); !errors.Is(err, leadership.NotFound) {
-			t.Errorf("there is a checkpoint %+v, %v", c, err)
-		}
-		second.Resign(t.Context())
 	})
 }
 
@@ -159,51 +102,43 @@ func TestAnAppendOfUnknownOutcomeIsFoundOutByTheSameCall(t *testing.T) {
 	})
 }
 
-// A follower's connections break all the time, leaders change, and the journal is compacted.
+// A follower's calls and connections break all the time, leaders change, and the journal is
+// compacted.
 func TestAFollowerSeesEveryIndexOnceOverCutsLeadersAndSnapshots(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		const each, leaders = 60, 3
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		done := make(chan int, 3)
-		for n, after := range []leadership.Index{0, 0, 25} {
-			calls := 0
-			reader := over(t, server, named("cy"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
-				calls++
-				if n == 1 && calls%4 == 0 {
-					return nil, errLostReply
+		follow := func(c *client.Client, last leadership.Index) (snapshots int) {
+			for item, err := range c.Follow(t.Context(), "reports", last) {
+				if err != nil {
+					t.Errorf("after %d: %v", last, err)
+					break
 				}
-				response, err := send()
-				if err == nil && r.Header.Get("Accept") == "text/event-stream" {
-					response.Body = cutAfter(response.Body, 40+calls*97%1500)
-				}
-				return response, err
-			})
-			go func() {
-				time.Sleep(time.Duration(after) * time.Second) // until there is such an entry
-				last, snapshots := after, 0
-				for item, err := range reader.Follow(ctx, "reports", after) {
-					if err != nil {
-						t.Errorf("reader %d: %v", n, err)
-						break
+				if s := item.Snapshot; s != nil {
+					if snapshots++; s.UpTo <= last || string(s.Data) != fmt.Sprint(s.UpTo) {
+						t.Errorf("a snapshot %+v after %d", s, last)
 					}
-					if s := item.Snapshot; s != nil {
-						if snapshots++; s.UpTo <= last || string(s.Data) != fmt.Sprint(s.UpTo) {
-							t.Errorf("reader %d: a snapshot %+v after %d", n, s, last)
-						}
-					} else if e := item.Entry; e.Index != last+1 || string(e.Data) != fmt.Sprint(e.Index) {
-						t.Errorf("reader %d: entry %+v after %d", n, e, last)
-					}
-					if last = item.Index(); last == each*leaders {
-						break
-					}
+				} else if e := item.Entry; e.Index != last+1 || string(e.Data) != fmt.Sprint(e.Index) {
+					t.Errorf("entry %+v after %d", e, last)
 				}
-				if calls < 5 {
-					t.Errorf("reader %d has made %d calls", n, calls)
+				if last = item.Index(); last == each*leaders {
+					break
 				}
-				done <- int(last)
-			}()
+			}
+			return snapshots
 		}
+		calls := 0
+		reader := over(t, server, named("cy"), func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if calls++; calls%4 == 0 {
+				return nil, errLostReply
+			}
+			response, err := send()
+			if err == nil && r.Header.Get("Accept") == "text/event-stream" {
+				response.Body = cutAfter(response.Body, 40+calls*97%1500)
+			}
+			return response, err
+		})
+		var reading sync.WaitGroup
+		reading.Go(func() { follow(reader, 0) })
 		at := leadership.Index(0)
 		for n := range leaders {
 			l := lead(t, server.Client(named(leadership.CandidateID(fmt.Sprintf("leader-%d", n)))))
@@ -222,27 +157,14 @@ func TestAFollowerSeesEveryIndexOnceOverCutsLeadersAndSnapshots(t *testing.T) {
 			}
 			l.Resign(t.Context())
 		}
-		for range cap(done) {
-			if last := <-done; last != each*leaders {
-				t.Errorf("a reader ends at %d", last)
-			}
+		if reading.Wait(); calls < 5 {
+			t.Errorf("the reader has made %d calls", calls)
 		}
-		// one that begins now catches up from the snapshot
-		var items []string
-		for item, err := range server.Client(client.Candidate{}).Follow(ctx, "reports", 3) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, _ := json.Marshal(item.Snapshot != nil)
-			items = append(items, fmt.Sprintf("%s %d", text, item.Index()))
-			if item.Index() == each*leaders {
-				break
-			}
+		late := server.Client(client.Candidate{})
+		if n := follow(late, 3); n != 1 {
+			t.Errorf("a late reader gets %d snapshots, want the last", n)
 		}
-		if want := "true 175,false 176,false 177,false 178,false 179,false 180"; strings.Join(items, ",") != want {
-			t.Errorf("a late reader gets %v, want %s", items, want)
-		}
-		for _, err := range server.Client(client.Candidate{}).Follow(ctx, "reports", 500) {
+		for _, err := range late.Follow(t.Context(), "reports", 500) {
 			if !errors.Is(err, leadership.IndexMismatch) {
 				t.Errorf("a reader of another journal: %v", err)
 			}

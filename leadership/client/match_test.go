@@ -3,7 +3,6 @@ package client_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -20,10 +19,7 @@ func leaseOf(election, leader, token string) string {
 // answering returns a client of a server that answers every request with the document.
 func answering(t *testing.T, document string) *client.Client {
 	t.Helper()
-	return serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, document)
-	})
+	return serve(t, replying(http.StatusOK, "application/json", document))
 }
 
 func TestALeaseOfAnotherRequestIsNotBelieved(t *testing.T) {

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +11,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"regent/leadership"
@@ -20,185 +21,152 @@ import (
 	"regent/leadership/wire"
 )
 
-// memberServer answers the calls of members. It works in a bubble.
-type memberServer struct {
-	events chan string // messages of the stream
-	noNews bool        // it refuses streams
+// joins records what members say when they join. It refuses the next joins as refuse says.
+type joins struct {
+	deaf bool // members hear no news
 
 	mu     sync.Mutex
-	token  int                // of the answers; guarded by mu
-	refuse []http.HandlerFunc // answer the next joins; guarded by mu
-	joins  []wire.JoinRequest // guarded by mu
-	at     []time.Time        // of the joins; guarded by mu
-	leaves int                // guarded by mu
+	refuse []http.HandlerFunc // guarded by mu
+	all    []wire.JoinRequest // guarded by mu
+	at     []time.Time        // guarded by mu
 }
 
-func (s *memberServer) answer(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case strings.HasSuffix(r.URL.Path, wire.Events) && s.noNews:
-		problem(http.StatusForbidden, "PERMISSION_DENIED")(w, r)
-	case strings.HasSuffix(r.URL.Path, wire.Events):
-		s.stream(w, r)
-	case strings.HasSuffix(r.URL.Path, wire.Join):
-		s.join(w, r)
-	case strings.HasSuffix(r.URL.Path, wire.Leave):
-		s.mu.Lock()
-		s.leaves++
-		s.mu.Unlock()
-		replying(http.StatusOK, "application/json", `{"election":"reports"}`)(w, r)
-	default:
-		problem(http.StatusNotFound, "NOT_FOUND")(w, r)
+func (l *joins) trip(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+	if l.deaf && strings.HasSuffix(r.URL.Path, wire.Events) {
+		return (&scriptedServer{acts: []http.HandlerFunc{problem(http.StatusForbidden, "PERMISSION_DENIED")}}).RoundTrip(r)
 	}
-}
-
-func (s *memberServer) stream(w http.ResponseWriter, r *http.Request) {
-	tell(w)
-	for {
-		select {
-		case text := <-s.events:
-			io.WriteString(w, text)
-		case <-r.Context().Done():
-			return
-		}
+	if !strings.HasSuffix(r.URL.Path, wire.Join) {
+		return send()
 	}
-}
-
-func (s *memberServer) join(w http.ResponseWriter, r *http.Request) {
+	copied, _ := r.GetBody()
+	text, _ := io.ReadAll(copied)
 	var body wire.JoinRequest
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		panic(err)
+	if err := json.Unmarshal(text, &body); err != nil {
+		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.joins, s.at = append(s.joins, body), append(s.at, time.Now())
-	if len(s.refuse) > 0 {
-		s.refuse[0](w, r)
-		s.refuse = s.refuse[1:]
-		return
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all, l.at = append(l.all, body), append(l.at, time.Now())
+	if len(l.refuse) == 0 {
+		return send()
 	}
-	replying(http.StatusOK, "application/json", leaseOf("reports", "ann", fmt.Sprint(s.token)))(w, r)
+	refusal := &scriptedServer{acts: l.refuse[:1]}
+	l.refuse = l.refuse[1:]
+	return refusal.RoundTrip(r)
 }
 
 // seen returns the tokens that the joins said.
-func (s *memberServer) seen() (tokens []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, j := range s.joins {
-		text, _ := json.Marshal(j)
-		var body struct{ SeenToken int }
-		json.Unmarshal(text, &body)
-		tokens = append(tokens, fmt.Sprint(body.SeenToken))
+func (l *joins) seen() (tokens []leadership.Token) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, j := range l.all {
+		tokens = append(tokens, *cmp.Or(j.SeenToken, new(leadership.Token)))
 	}
 	return tokens
 }
 
-// acquired is the event of a grant.
-func acquired(revision int, leader string, token int) string {
-	return fmt.Sprintf("id: %d\ndata: {\"election\":\"reports\",\"revision\":%d,\"type\":\"acquired\",\"at\":\"2027-03-01T12:00:00Z\",\"leaderId\":%q,\"fencingToken\":%d}\n\n", revision, revision, leader, token)
-}
-
-// joined runs a member in a bubble until the test ends.
-func joined(t *testing.T, s *memberServer, config client.MemberConfig, test func(stop func() error)) {
-	synctest.Test(t, func(t *testing.T) {
-		s.events = make(chan string)
+// joined runs a member of the election that ann leads. stop ends it.
+func joined(t *testing.T, config client.MemberConfig, said *joins, test func(t *testing.T, server *clienttest.Server, ann *client.Lease, stop func() error)) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		ann := lead(t, server.Client(named("ann")))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		c := clientOf(t, "http://localhost", &scriptedServer{acts: []http.HandlerFunc{s.answer}})
-		go func() { ended <- c.Member(ctx, "reports", config) }()
-		synctest.Wait()
-		test(func() error { cancel(); return <-ended })
+		go func() { ended <- over(t, server, client.Candidate{}, said.trip).Member(ctx, "reports", config) }()
+		test(t, server, ann, func() error { cancel(); return <-ended })
 		cancel()
 	})
 }
 
 func TestAMemberJoinsAgainEveryThirdOfItsTTLAndLeavesAtTheEnd(t *testing.T) {
-	s := &memberServer{token: 7}
 	config := client.MemberConfig{ID: "node-2", Role: leadership.RoleWorker, TTL: 30 * time.Second, Note: "shard 3"}
-	joined(t, s, config, func(stop func() error) {
+	said := &joins{}
+	joined(t, config, said, func(t *testing.T, server *clienttest.Server, ann *client.Lease, stop func() error) {
 		time.Sleep(5 * time.Minute)
-		if err := stop(); err != nil || s.leaves != 1 {
-			t.Errorf("it ends with %v and %d leaves", err, s.leaves)
+		m, err := server.Client(client.Candidate{}).Members(t.Context(), "reports")
+		if err != nil || len(m.Members) != 2 || m.Members[1].ID != "node-2" || m.Members[1].Role != leadership.RoleWorker || m.Members[1].Note != "shard 3" {
+			t.Errorf("the members are %+v, %v", m, err)
 		}
-		first := s.joins[0]
-		if first.CandidateID != "node-2" || first.Role != leadership.RoleWorker || time.Duration(first.TTL) != 30*time.Second || first.Note != "shard 3" {
-			t.Errorf("it joins with %+v", first)
+		if err := stop(); err != nil {
+			t.Errorf("it ends with %v", err)
 		}
-		if seen := s.seen(); seen[0] != "0" || seen[1] != "7" || s.at[1].Sub(s.at[0]) > time.Second {
-			t.Errorf("it follows %v, at %v; want the token that it was told of, at once", seen, s.at[:2])
+		if m, err := server.Client(client.Candidate{}).Members(t.Context(), "reports"); err != nil || len(m.Members) != 1 {
+			t.Errorf("after it has left the members are %+v, %v", m, err)
 		}
-		for i := range s.at[2:] {
-			if pause := s.at[i+2].Sub(s.at[i+1]); pause > 10*time.Second || pause < 9*time.Second {
+		if seen := said.seen(); seen[0] != 0 || seen[1] != 1 || said.at[1].Sub(said.at[0]) > time.Second {
+			t.Errorf("it follows %v, at %v; want the token that it was told of, at once", seen, said.at[:2])
+		}
+		for i := range said.at[2:] {
+			if pause := said.at[i+2].Sub(said.at[i+1]); pause > 10*time.Second || pause < 9*time.Second {
 				t.Errorf("it joins again after %v", pause)
 			}
 		}
+		ann.Resign(t.Context())
 	})
 }
 
 func TestAMemberFollowsANewTokenAtOnce(t *testing.T) {
-	s := &memberServer{token: 7}
 	var told []string
 	config := client.MemberConfig{ID: "node-2", Told: func(leader leadership.CandidateID, token leadership.Token) {
 		told = append(told, fmt.Sprintf("%s %d", leader, token))
 	}}
-	joined(t, s, config, func(stop func() error) {
-		s.events <- snapshot("reports", 1)
-		synctest.Wait()
-		n, began := len(s.seen()), time.Now()
-		s.events <- acquired(2, "", 7)
-		synctest.Wait() // of two that come together it tells the last
-		s.events <- acquired(3, "bob", 8)
-		synctest.Wait()
-		if seen := s.seen()[n:]; !slices.Equal(seen, []string{"8"}) || time.Since(began) > 0 {
-			t.Errorf("after the event it joins with %v", seen)
+	said := &joins{}
+	joined(t, config, said, func(t *testing.T, server *clienttest.Server, ann *client.Lease, stop func() error) {
+		time.Sleep(time.Second)
+		n := len(said.seen())
+		ann.Resign(t.Context())
+		time.Sleep(time.Second)
+		bob := lead(t, server.Client(named("bob")))
+		time.Sleep(time.Second)
+		if seen := said.seen()[n:]; !slices.Equal(seen, []leadership.Token{2}) {
+			t.Errorf("after the grant it joins with %v", seen)
 		}
 		stop()
-		if want := []string{"ann 7", " 7", "bob 8"}; !slices.Equal(told, want) {
+		if want := []string{"ann 1", " 1", "bob 2"}; !slices.Equal(told, want) {
 			t.Errorf("it tells %q, want %q", told, want)
 		}
+		bob.Resign(t.Context())
 	})
 }
 
 func TestAMemberFollowsOnlyWhatItSaysIfItIsAsked(t *testing.T) {
-	s := &memberServer{token: 7, noNews: true}
-	var mu sync.Mutex
-	follows := leadership.Token(0)
-	config := client.MemberConfig{ID: "node-2", SeenToken: func() leadership.Token { mu.Lock(); defer mu.Unlock(); return follows }}
-	joined(t, s, config, func(stop func() error) {
+	var follows atomic.Int64
+	config := client.MemberConfig{ID: "node-2", SeenToken: func() leadership.Token { return leadership.Token(follows.Load()) }}
+	said := &joins{deaf: true}
+	joined(t, config, said, func(t *testing.T, _ *clienttest.Server, ann *client.Lease, stop func() error) {
 		time.Sleep(time.Minute)
-		n := len(s.seen())
-		if slices.Contains(s.seen(), "7") || n > 8 {
-			t.Errorf("before it follows it joins with %v", s.seen())
+		if seen := said.seen(); slices.Contains(seen, 1) || len(seen) > 8 {
+			t.Errorf("before it follows it joins with %v", seen)
 		}
-		mu.Lock()
-		follows = 7
-		mu.Unlock()
+		follows.Store(1)
 		time.Sleep(2 * time.Second)
-		if !slices.Contains(s.seen(), "7") {
-			t.Errorf("once it follows it joins with %v", s.seen())
+		if !slices.Contains(said.seen(), 1) {
+			t.Errorf("once it follows it joins with %v", said.seen())
 		}
 		stop()
+		ann.Resign(t.Context())
 	})
 }
 
 func TestAMemberGoesOnUntilAnErrorThatStays(t *testing.T) {
-	s := &memberServer{token: 7, refuse: []http.HandlerFunc{
+	said := &joins{refuse: []http.HandlerFunc{
 		problem(http.StatusServiceUnavailable, "STORE_UNAVAILABLE"), problem(http.StatusConflict, "LIMIT_EXCEEDED"),
 		problem(http.StatusNotFound, "NOT_FOUND"), problem(http.StatusTooManyRequests, "RATE_LIMITED"),
 	}}
-	joined(t, s, client.MemberConfig{ID: "node-2"}, func(stop func() error) {
+	joined(t, client.MemberConfig{ID: "node-2"}, said, func(t *testing.T, _ *clienttest.Server, ann *client.Lease, stop func() error) {
 		time.Sleep(time.Minute)
-		if seen := s.seen(); seen[len(seen)-1] != "7" {
+		if seen := said.seen(); seen[len(seen)-1] != 1 {
 			t.Errorf("after errors that pass it joins with %v", seen)
 		}
-		s.mu.Lock()
-		s.refuse = []http.HandlerFunc{problem(http.StatusForbidden, "PERMISSION_DENIED")}
-		s.mu.Unlock()
+		said.mu.Lock()
+		said.refuse = []http.HandlerFunc{problem(http.StatusForbidden, "PERMISSION_DENIED")}
+		said.mu.Unlock()
 		time.Sleep(time.Minute)
-		n := len(s.seen())
+		n := len(said.seen())
 		time.Sleep(time.Minute)
-		if err := stop(); !errors.Is(err, wire.PermissionDenied) || len(s.seen()) != n {
+		if err := stop(); !errors.Is(err, wire.PermissionDenied) || len(said.seen()) != n {
 			t.Errorf("it ends with %v", err)
 		}
+		ann.Resign(t.Context())
 	})
 	if err := (&scriptedServer{}).client(t).Member(t.Context(), "reports", client.MemberConfig{ID: "x", TTL: time.Second}); !errors.Is(err, leadership.InvalidArgument) {
 		t.Errorf("a TTL that is too short: %v", err)

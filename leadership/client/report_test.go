@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,60 +80,37 @@ func TestABadReportIsRefusedAndTheOneBeforeStays(t *testing.T) {
 }
 
 func TestAReportGoesWithEveryThirdRenewalAtMostAndOnlyIfItHasChanged(t *testing.T) {
-	for _, alone := range []bool{true, false} {
-		t.Run(fmt.Sprint("alone ", alone), func(t *testing.T) {
-			bubble(t, func(t *testing.T, server *clienttest.Server) {
-				agent := recordRenewals(t, server, named("ann"))
-				l := lead(t, agent.Client)
-				leases := []*client.Lease{l}
-				if !alone {
-					leases = append(leases, leadMany(t, agent.Client, "shard", 5, time.Millisecond)...)
-				}
-				begun := time.Now()
-				for n := int64(0); time.Since(begun) < 10*time.Minute; n++ {
-					if err := l.Report(client.Report{Progress: n}); err != nil {
-						t.Fatal(err)
-					}
-					time.Sleep(time.Second)
-				}
-				calls := agent.take()
-				all, last, with := reports(calls, "reports"), -3, 0
-				for i, r := range all {
-					if r == "" {
-						continue
-					}
-					if with++; i-last < 3 {
-						t.Errorf("renewals %d and %d of %d carry a report", last, i, len(all))
-					}
-					last = i
-				}
-				if with < len(all)/3-1 {
-					t.Errorf("%d of %d renewals carry a report", with, len(all))
-				}
-				batches := 0
-				for _, c := range calls {
-					if c.batch {
-						batches++
-					}
-				}
-				if !alone && batches < len(all)/2 {
-					t.Errorf("only %d of %d renewals go together", batches, len(all))
-				}
-				time.Sleep(5 * time.Minute)
-				with = 0
-				for _, r := range reports(agent.take(), "reports") {
-					if r != "" {
-						with++
-					}
-				}
-				if with > 1 {
-					t.Errorf("%d reports of nothing new", with)
-				}
-				requireValid(t, leases)
-				resignAll(t, leases)
-			})
-		})
-	}
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		agent := recordRenewals(t, server, named("ann"))
+		l := lead(t, agent.Client)
+		leases := append(leadMany(t, agent.Client, "shard", 5, time.Millisecond), l)
+		for n := range int64(10 * 60) {
+			if err := l.Report(client.Report{Progress: n}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		all, last, with := reports(agent.take(), "reports"), -3, 0
+		for i, r := range all {
+			if r == "" {
+				continue
+			}
+			if with++; i-last < 3 {
+				t.Errorf("renewals %d and %d of %d carry a report", last, i, len(all))
+			}
+			last = i
+		}
+		if with < len(all)/3-1 {
+			t.Errorf("%d of %d renewals carry a report", with, len(all))
+		}
+		time.Sleep(5 * time.Minute)
+		all = slices.DeleteFunc(reports(agent.take(), "reports"), func(r string) bool { return r == "" })
+		if len(all) > 1 {
+			t.Errorf("%d reports of nothing new", len(all))
+		}
+		requireValid(t, leases)
+		resignAll(t, leases)
+	})
 }
 
 // refuseReports answers a renewal that carries a report as a server does that does not take it.

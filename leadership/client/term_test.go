@@ -51,11 +51,7 @@ func noticing(t *testing.T, server *clienttest.Server, who client.Candidate) (*c
 	heard := &noticeLog{}
 	config := server.Config()
 	config.Candidate, config.OnNotice = who, heard.add
-	c, err := client.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c, heard
+	return newClient(t, config), heard
 }
 
 // order gives an operator's order about the election that lead leads.
@@ -130,10 +126,7 @@ func TestANoticeThatBlocksDelaysNoRenewal(t *testing.T) {
 			<-release
 			heard.add(n)
 		}
-		c, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := newClient(t, config)
 		l := lead(t, c)
 		time.Sleep(20 * time.Minute)
 		order(t, server, leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain})
@@ -142,34 +135,6 @@ func TestANoticeThatBlocksDelaysNoRenewal(t *testing.T) {
 		close(release)
 		if got, want := kinds(heard.take()), []client.NoticeKind{client.NoticeMaxTerm, client.NoticeDrained}; !slices.Equal(got, want) {
 			t.Errorf("notices %v, want %v", got, want)
-		}
-		l.Resign(t.Context())
-	})
-}
-
-func TestALeaderWithoutProgressIsToldBeforeItsTermEnds(t *testing.T) {
-	bubble(t, func(t *testing.T, server *clienttest.Server) {
-		limit(t, server, leadership.TermPolicy{StuckAfter: 5 * time.Minute})
-		c, heard := noticing(t, server, named("ann"))
-		l := lead(t, c)
-		for progress := int64(1); progress < 20; progress++ {
-			if err := l.Report(client.Report{Progress: progress}); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Minute)
-		}
-		if got := kinds(heard.take()); got != nil {
-			t.Errorf("notices %v to a leader with progress", got)
-		}
-		requireValid(t, []*client.Lease{l})
-		<-l.Context().Done()
-		got := heard.take()
-		if len(got) != 1 || got[0].Kind != client.NoticeStuck || got[0].Left > 30*time.Second {
-			t.Errorf("notices %+v to a leader without progress", got)
-		}
-		var ended *client.TermError
-		if cause := context.Cause(l.Context()); !errors.As(cause, &ended) || ended.Because != leadership.EndsStuck || !strings.Contains(cause.Error(), "no progress") {
-			t.Errorf("it ended because: %v", cause)
 		}
 		l.Resign(t.Context())
 	})
@@ -213,25 +178,34 @@ func TestALeaderWhoseTermHasRunOutDoesNotEscapeThePolicyByARelease(t *testing.T)
 	}
 }
 
-func TestProgressAtTheLastMomentSavesTheTerm(t *testing.T) {
+func TestALeaderWithoutProgressIsToldAndProgressAtTheLastMomentSavesItsTerm(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		limit(t, server, leadership.TermPolicy{StuckAfter: 2 * time.Minute})
 		c, heard := noticing(t, server, named("ann"))
 		l := lead(t, c)
-		for progress := int64(1); progress <= 5; progress++ {
-			for len(heard.take()) == 0 {
+		next := func() (all []client.Notice) {
+			for ; all == nil; all = heard.take() {
 				time.Sleep(100 * time.Millisecond)
+			}
+			return all
+		}
+		for progress := int64(1); progress <= 5; progress++ {
+			if got := next(); len(got) != 1 || got[0].Kind != client.NoticeStuck || got[0].Left > 30*time.Second {
+				t.Errorf("notices %+v to a leader without progress", got)
 			}
 			// with the next renewal, although the last one may have had a report
 			if err := l.Report(client.Report{Progress: progress, Tasks: progress}); err != nil {
 				t.Fatal(err)
 			}
-			for len(heard.take()) == 0 {
-				time.Sleep(100 * time.Millisecond)
-			}
+			next()
 			if e := l.EndsBy(); !l.Valid() || e.Near || e.Left < time.Minute {
 				t.Fatalf("after progress %d the term ends: %+v", progress, e)
 			}
+		}
+		<-l.Context().Done()
+		var ended *client.TermError
+		if cause := context.Cause(l.Context()); !errors.As(cause, &ended) || ended.Because != leadership.EndsStuck || !strings.Contains(cause.Error(), "no progress") {
+			t.Errorf("it ended because: %v", cause)
 		}
 		l.Resign(t.Context())
 	})

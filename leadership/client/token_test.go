@@ -86,12 +86,9 @@ func TestHangingTokenSourceDoesNotCostTheLease(t *testing.T) {
 			}
 			return "token", nil
 		}
-		agent, err := client.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		agent := newClient(t, config)
 		began := time.Now()
-		err = agent.Run(t.Context(), "reports", func(ctx context.Context, _ *client.Lease) error {
+		err := agent.Run(t.Context(), "reports", func(ctx context.Context, _ *client.Lease) error {
 			hang.Store(true)
 			<-ctx.Done()
 			return nil

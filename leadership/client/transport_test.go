@@ -5,13 +5,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"regent/httpapi/apitest"
@@ -22,106 +22,98 @@ import (
 // One HTTP/2 connection carries all retries of a renewal, so a dead one would cost the lease.
 func TestAConnectionThatIsDeadIsNotUsedAgain(t *testing.T) {
 	t.Parallel()
-	l := &killableListener{}
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor != 2 {
-			t.Errorf("the request came by %s", r.Proto)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, leaseOf("planner", "ann", "1"))
-	}))
-	l.Listener, server.Listener = server.Listener, l
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	t.Cleanup(l.end)
-
-	transport := client.NewTransport().(*http.Transport)
+	certified := httptest.NewTLSServer(nil) // for its certificate
+	certified.Close()
 	roots := x509.NewCertPool()
-	roots.AddCert(server.Certificate())
-	transport.TLSClientConfig = &tls.Config{RootCAs: roots}
-	c := clientOf(t, server.URL, transport)
-	get := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := c.Get(ctx, "planner")
-		return err
-	}
-	if err := get(); err != nil {
-		t.Fatal(err)
-	}
-	l.kill()
-	if err := get(); !errors.Is(err, leadership.StoreUnavailable) {
-		t.Fatalf("the dead connection answered: %v", err)
-	}
-	for began := time.Now(); get() != nil; {
-		if time.Since(began) > time.Minute {
-			t.Fatal("a minute later the dead connection is still used")
+	roots.AddCert(certified.Certificate())
+	synctest.Test(t, func(t *testing.T) {
+		l := &pipes{made: make(chan net.Conn), closed: make(chan struct{})}
+		server := &http.Server{TLSConfig: &tls.Config{Certificates: certified.TLS.Certificates}, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ProtoMajor != 2 {
+				t.Errorf("the request came by %s", r.Proto)
+			}
+			replying(http.StatusOK, "application/json", leaseOf("planner", "ann", "1"))(w, r)
+		})}
+		go server.ServeTLS(l, "", "")
+		transport := client.NewTransport().(*http.Transport)
+		transport.TLSClientConfig, transport.DialContext = &tls.Config{RootCAs: roots, ServerName: "example.com"}, l.dial
+		c := clientOf(t, "https://example.com", transport)
+		get := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := c.Get(ctx, "planner")
+			return err
 		}
-	}
-	if n := l.accepted(); n != 2 {
-		t.Errorf("there were %d connections, want 2", n)
-	}
+		if err := get(); err != nil {
+			t.Fatal(err)
+		}
+		close(l.dialled[0].dead)
+		began := time.Now()
+		if err := get(); !errors.Is(err, leadership.StoreUnavailable) {
+			t.Fatalf("the dead connection answered: %v", err)
+		}
+		for get() != nil {
+			if time.Since(began) > time.Minute {
+				t.Fatal("a minute later the dead connection is still used")
+			}
+		}
+		if took := time.Since(began); len(l.dialled) != 2 || took > 10*time.Second {
+			t.Errorf("%d connections, after %v; want a second one within a third of a lease", len(l.dialled), took)
+		}
+		transport.CloseIdleConnections()
+		server.Close()
+	})
 }
 
-// killableListener is a listener whose connections can be made silent.
-type killableListener struct {
-	net.Listener
-	mu    sync.Mutex
-	conns []*killableConn // guarded by mu
+// pipes is a listener without a network.
+type pipes struct {
+	made    chan net.Conn
+	closed  chan struct{}
+	dialled []*mortal
 }
 
-func (l *killableListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	m := &killableConn{Conn: c, dead: make(chan struct{}), ended: make(chan struct{})}
-	l.conns = append(l.conns, m)
-	return m, nil
+func (l *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	c := &mortal{Conn: ours, dead: make(chan struct{}), closed: make(chan struct{})}
+	l.dialled = append(l.dialled, c)
+	l.made <- theirs
+	return c, nil
 }
 
-func (l *killableListener) accepted() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.conns)
-}
-
-// kill silences the present connections.
-func (l *killableListener) kill() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range l.conns {
-		close(c.dead)
-	}
-}
-
-// end unblocks their readers.
-func (l *killableListener) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range l.conns {
-		close(c.ended)
+func (l *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.made:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
 	}
 }
 
-// killableConn is a connection that passes nothing on once it is dead.
-type killableConn struct {
+func (l *pipes) Close() error { close(l.closed); return nil }
+
+func (l *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// mortal is a connection that passes nothing on once it is dead.
+type mortal struct {
 	net.Conn
-	dead, ended chan struct{}
+	dead, closed chan struct{}
+	once         sync.Once
 }
 
-func (c *killableConn) Read(b []byte) (int, error) {
+func (c *mortal) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	select {
 	case <-c.dead:
-		<-c.ended
-		return 0, io.EOF
+		<-c.closed
+		return 0, net.ErrClosed
 	default:
 		return n, err
 	}
+}
+
+func (c *mortal) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
 }
 
 func TestNoCompressionIsAskedFor(t *testing.T) {
@@ -130,8 +122,7 @@ func TestNoCompressionIsAskedFor(t *testing.T) {
 		if got := r.Header.Get("Accept-Encoding"); got != "" {
 			t.Errorf("Accept-Encoding: %s", got)
 		}
-		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, leaseOf("planner", "ann", "1"))
+		replying(http.StatusOK, "application/json", leaseOf("planner", "ann", "1"))(w, r)
 	}))
 	t.Cleanup(server.Close)
 	if _, err := clientOf(t, server.URL, client.NewTransport()).Get(t.Context(), "planner"); err != nil {

@@ -203,19 +203,6 @@ func TestAStreamThatMakesItsReaderAMemberNeedsTheRightToJoin(t *testing.T) {
 	}
 }
 
-func TestACallPassesTheGatesInOrderAndLeavesThemInReverse(t *testing.T) {
-	t.Parallel()
-	s, told := newGuarded(t, &gate{name: "a"}, &gate{name: "b"})
-	s.Get(t.Context(), "jobs")
-	want := []string{"a in read jobs <nil>", "b in read jobs <nil>"}
-	if diff := cmp.Diff(want, (*told)[:2]); diff != "" {
-		t.Error(diff)
-	}
-	if len(*told) != 4 || !strings.HasPrefix((*told)[2], "b out") || !strings.HasPrefix((*told)[3], "a out") || !strings.Contains((*told)[3], "NOT_FOUND") {
-		t.Errorf("told %q", *told)
-	}
-}
-
 func TestAGateHearsThatALaterOneRefused(t *testing.T) {
 	t.Parallel()
 	last := &gate{name: "c"}

@@ -27,7 +27,6 @@ func took(c *storetest.Counter) string {
 type bus struct {
 	mu   sync.Mutex // guards all below
 	cut  bool
-	mute bool // nothing can be published, and the instance does not notice that it hears nothing
 	ears map[*ear]struct{}
 }
 
@@ -41,7 +40,7 @@ var errCut = errors.New("the bus is cut")
 func (b *bus) Publish(_ context.Context, events []leadership.Event) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.cut || b.mute {
+	if b.cut {
 		return 0, errCut
 	}
 	for e := range b.ears {
@@ -82,8 +81,7 @@ type cluster struct {
 	ca, cb storetest.Counter
 	store  leadership.Store // not counted
 	keys   map[leadership.CandidateID]leadership.Key
-	kill   map[*instance.Instance]func() // ends an instance
-	lines  map[*instance.Instance]*line  // from an instance to the bus
+	lines  map[*instance.Instance]*line // from an instance to the bus
 }
 
 // line is how one instance reaches the bus.
@@ -109,14 +107,14 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	store := memory.New(memory.Config{})
 	c := &cluster{T: t, bus: &bus{ears: make(map[*ear]struct{})}, keys: make(map[leadership.CandidateID]leadership.Key), store: store}
-	c.kill, c.lines = make(map[*instance.Instance]func()), make(map[*instance.Instance]*line)
+	c.lines = make(map[*instance.Instance]*line)
 	c.a = c.start("a", &storetest.Fake{Store: store, Around: c.ca.Count})
 	c.b = c.start("b", &storetest.Fake{Store: store.Open(), Around: c.cb.Count})
 	synctest.Wait()
 	return c
 }
 
-// start starts an instance, which runs until the test or kill ends it.
+// start starts an instance, which runs until the test ends.
 func (c *cluster) start(name string, store leadership.Store) *instance.Instance {
 	c.Helper()
 	begin := time.Now()
@@ -125,7 +123,8 @@ func (c *cluster) start(name string, store leadership.Store) *instance.Instance 
 	if err != nil {
 		c.Fatal(err)
 	}
-	c.kill[i], c.lines[i] = runs(c.T, i), own
+	runs(c.T, i)
+	c.lines[i] = own
 	return i
 }
 
@@ -339,9 +338,9 @@ func TestAnInstanceSaysWhyItIsDegraded(t *testing.T) {
 
 func TestDrainAnswersWaitingCallers(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {
-		c.lead(c.a, "ann")
+		lease := c.lead(c.a, "ann")
 		gone := errors.New("gone")
-		answers := make(chan error, 3)
+		answers := make(chan error, 4)
 		go func() {
 			_, err := c.a.Acquire(t.Context(), c.ask("bob", time.Minute))
 			answers <- err
@@ -358,9 +357,13 @@ func TestDrainAnswersWaitingCallers(t *testing.T) {
 			}
 			answers <- err
 		}()
+		go func() {
+			_, err := c.a.AwaitAcknowledgement(t.Context(), leadership.AcknowledgementRequest{Election: "jobs", Token: lease.Token, Need: 1, Wait: time.Minute})
+			answers <- err
+		}()
 		synctest.Wait()
 		c.a.Drain(t.Context(), gone)
-		for range 3 {
+		for range 4 {
 			if err := <-answers; !errors.Is(err, gone) {
 				t.Errorf("answered with %v", err)
 			}
@@ -381,9 +384,9 @@ func failing(store leadership.Store, method string, fail func(leadership.Electio
 }
 
 // alone returns the only instance on a store, which does not run.
-func alone(t *testing.T, store leadership.Store, bus instance.Bus) *instance.Instance {
+func alone(t *testing.T, store leadership.Store) *instance.Instance {
 	t.Helper()
-	i, err := instance.New(instance.Config{Store: store, Name: "a", Alone: true, Bus: bus})
+	i, err := instance.New(instance.Config{Store: store, Name: "a", Alone: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,7 +396,7 @@ func alone(t *testing.T, store leadership.Store, bus instance.Bus) *instance.Ins
 func TestALongPollThatCannotKnowDoesNotSayThatNothingCame(t *testing.T) {
 	t.Parallel()
 	away := fmt.Errorf("the history: %w: %w", leadership.StoreUnavailable, context.DeadlineExceeded)
-	i := alone(t, failing(memory.New(memory.Config{}), "Events", func(leadership.Election) error { return away }), nil)
+	i := alone(t, failing(memory.New(memory.Config{}), "Events", func(leadership.Election) error { return away }))
 	if _, err := i.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"}); err != nil {
 		t.Fatal(err)
 	}
@@ -406,7 +409,7 @@ func TestALongPollThatCannotKnowDoesNotSayThatNothingCame(t *testing.T) {
 func TestAStrongLongPollAsksTheStore(t *testing.T) {
 	t.Parallel()
 	store := memory.New(memory.Config{})
-	i, elsewhere := alone(t, store, nil), leadership.New(store.Open())
+	i, elsewhere := alone(t, store), leadership.New(store.Open())
 	key := leadership.NewKey()
 	if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &key}); err != nil {
 		t.Fatal(err)
@@ -430,31 +433,24 @@ func TestAStrongLongPollAsksTheStore(t *testing.T) {
 
 func TestATickGoesOnPastWhatFails(t *testing.T) {
 	t.Parallel()
-	var now atomic.Int64
-	store := memory.New(memory.Config{Now: func() time.Time { return time.Unix(now.Load(), 0) }})
-	for _, e := range []leadership.Election{"a", "b", "c"} {
-		if _, err := leadership.New(store).Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		i := asleep(t, failing(overdue(t, 0), "Update", func(e leadership.Election) error {
+			if e == "b" {
+				return leadership.RecordCorrupt
+			}
+			return nil
+		}), &bus{cut: true})
+		if done, err := i.Tick(t.Context()); done.Expired != 2 || !errors.Is(err, leadership.RecordCorrupt) || !errors.Is(err, errCut) {
+			t.Errorf("%+v, %v; want the other two expired, and both failures", done, err)
 		}
-	}
-	now.Add(3600)
-	i := alone(t, failing(store, "Update", func(e leadership.Election) error {
-		if e == "b" {
-			return leadership.RecordCorrupt
-		}
-		return nil
-	}), &bus{cut: true})
-	done, err := i.Tick(t.Context())
-	if done.Expired != 2 || !errors.Is(err, leadership.RecordCorrupt) || !errors.Is(err, errCut) {
-		t.Errorf("%+v, %v; want the other two expired, and both failures", done, err)
-	}
+	})
 }
 
 func TestLoneInstanceServesWithoutTheTopicAndReportsIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bus{cut: true, ears: make(map[*ear]struct{})}
-		c := &cluster{T: t, bus: b}
+		c := &cluster{T: t, bus: b, keys: make(map[leadership.CandidateID]leadership.Key)}
 		store := memory.New(memory.Config{})
 		i, err := instance.New(instance.Config{Store: store, Name: "a", Alone: true, Bus: b})
 		if err != nil {
@@ -465,7 +461,7 @@ func TestLoneInstanceServesWithoutTheTopicAndReportsIt(t *testing.T) {
 		if i.Degraded() == "" {
 			t.Error("nothing is said of the topic")
 		}
-		lease := c.leadOn(i)
+		lease := c.lead(i, "ann")
 		_, w, err := i.Watch(t.Context(), leadership.WatchRequest{Election: "jobs"})
 		if err != nil {
 			t.Fatal(err)
@@ -482,10 +478,4 @@ func TestLoneInstanceServesWithoutTheTopicAndReportsIt(t *testing.T) {
 			t.Errorf("healed, and %s", d)
 		}
 	})
-}
-
-// leadOn makes ann the leader of jobs.
-func (c *cluster) leadOn(i *instance.Instance) leadership.LeaseRequest {
-	c.keys = make(map[leadership.CandidateID]leadership.Key)
-	return c.lead(i, "ann")
 }

@@ -25,7 +25,6 @@ type memberBus struct {
 	cut  map[*memberLine]bool
 	ears map[*memberLine]memberEar
 	said int // messages
-	size int // of them, in bytes
 }
 
 type memberEar struct {
@@ -43,7 +42,6 @@ func (l *memberLine) Publish(_ context.Context, message []byte) error {
 		return errCut
 	}
 	l.said++
-	l.size += len(message)
 	for to, e := range l.ears {
 		if !l.cut[to] {
 			e.hear(message)
@@ -110,13 +108,19 @@ func inFleet(t *testing.T, test func(*fleet)) {
 
 func (f *fleet) start(name string) *server {
 	f.Helper()
+	return f.startWith(name, nil)
+}
+
+// startWith starts an instance with that journal; nil for none.
+func (f *fleet) startWith(name string, journal leadership.Journal) *server {
+	f.Helper()
 	begin := time.Now()
 	s := &server{line: &memberLine{f.members}}
 	var err error
 	s.Instance, err = instance.New(instance.Config{
 		Store: &storetest.Fake{Store: f.store.Open(), Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
 			return f.reads.Count(ctx, c, func(ctx context.Context) error { return s.asks.Count(ctx, c, next) })
-		}}, Name: name, Bus: f.events, Members: s.line,
+		}}, Journal: journal, Name: name, Bus: f.events, Members: s.line,
 		Now: func() time.Duration { return time.Since(begin) }, Log: slog.New(slog.NewTextHandler(&f.log, nil)),
 	})
 	if err != nil {
@@ -447,21 +451,6 @@ func TestAnAcknowledgementOfATokenThatIsOverIsRefused(t *testing.T) {
 	})
 }
 
-func TestTheEndOfAnInstanceEndsTheWaitForAcknowledgements(t *testing.T) {
-	inFleet(t, func(f *fleet) {
-		a := f.start("a")
-		g := f.lead(a, "lea")
-		go func() {
-			time.Sleep(time.Second)
-			a.Drain(f.Context(), errCut)
-		}()
-		request := leadership.AcknowledgementRequest{Election: "jobs", Token: g.Token, Need: 1, Wait: time.Minute}
-		if _, err := a.AwaitAcknowledgement(f.Context(), request); !errors.Is(err, errCut) {
-			f.Errorf("it ends with %v, want the cause", err)
-		}
-	})
-}
-
 func TestAStreamKeepsItsReaderAMemberAndTellsOfTheOthers(t *testing.T) {
 	inFleet(t, func(f *fleet) {
 		a, b := f.start("a"), f.start("b")
@@ -512,47 +501,6 @@ func TestAStreamKeepsItsReaderAMemberAndTellsOfTheOthers(t *testing.T) {
 		f.becomes(a, 10*time.Second, "lea leader 2")
 		if _, _, err := a.Watch(f.Context(), leadership.WatchRequest{Election: "jobs", Member: "a b"}); !errors.Is(err, leadership.InvalidArgument) {
 			f.Errorf("a member without a valid id: %v", err)
-		}
-	})
-}
-
-func TestAShortLeaseDoesNotMakeItsInstanceTellAllLeasesMoreOften(t *testing.T) {
-	inFleet(t, func(f *fleet) {
-		a := f.start("a")
-		f.start("b")
-		acquire := func(e leadership.Election, d time.Duration) leadership.LeaseRequest {
-			g, err := a.Acquire(f.Context(), leadership.AcquireRequest{Election: e, CandidateID: "lea", LeaseDuration: d})
-			if err != nil {
-				f.Fatal(err)
-			}
-			return leadership.LeaseRequest{Election: e, CandidateID: "lea", Key: g.Key, Token: g.Token}
-		}
-		for n := range 1000 {
-			acquire(leadership.Election(fmt.Sprintf("long-%d", n)), 10*time.Minute)
-		}
-		time.Sleep(time.Minute)
-		told := func() int {
-			f.members.mu.Lock()
-			defer f.members.mu.Unlock()
-			defer func() { f.members.size = 0 }()
-			return f.members.size
-		}
-		told()
-		time.Sleep(time.Minute)
-		without := told()
-		short := acquire("short", 2*time.Second)
-		f.members.took()
-		for range 120 {
-			time.Sleep(time.Second / 2)
-			if _, err := a.Renew(f.Context(), short); err != nil {
-				f.Fatal(err)
-			}
-		}
-		if with := told(); without < 100_000 || with > without*6/5 {
-			f.Errorf("in a minute %d bytes tell of 1,000 leases, and with one of 2 s beside them %d", without, with)
-		}
-		if n := f.members.took(); n < 40 {
-			f.Errorf("a lease of 2 s is told %d times in a minute, want once a second", n)
 		}
 	})
 }

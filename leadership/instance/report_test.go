@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,6 +120,10 @@ func TestAnExplanationSaysWhereACandidateStandsInLineAndCostsOneRead(t *testing.
 			go c.a.Acquire(ctx, c.ask(candidate, time.Minute))
 			synctest.Wait()
 		}
+		witness := c.ask("wit", time.Minute)
+		witness.Role = leadership.RoleWitness
+		go c.a.Acquire(ctx, witness)
+		synctest.Wait()
 		_, err := c.b.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{
 			Kind: leadership.OrderBan, CandidateID: "cy", For: time.Hour, Reason: "wrong numbers", Actor: "operator",
 		}})
@@ -135,6 +140,9 @@ func TestAnExplanationSaysWhereACandidateStandsInLineAndCostsOneRead(t *testing.
 		}
 		if _, codes := c.explained(c.b, "cy"); codes != "BANNED HELD NOT_ASKING " {
 			t.Errorf("got %s of an instance at which it does not wait", codes)
+		}
+		if _, codes := c.explained(c.a, "wit"); !strings.Contains(codes, string(leadership.ReasonWitness)) {
+			t.Errorf("got %s of a witness", codes)
 		}
 		if x, codes := c.explained(c.a, "ann"); !x.Leads || codes != "" {
 			t.Errorf("got %s, %+v of the leader", codes, x)

@@ -207,33 +207,6 @@ func TestAHandOverBetweenInstancesLeavesNoVacancy(t *testing.T) {
 	})
 }
 
-func TestWhileTheSuccessorWaitsNoOtherIncarnationSaysThatItIsReady(t *testing.T) {
-	withJournals(t, func(b *books) {
-		i, _, _ := b.start("a")
-		b.leads(i)
-		key, stolen := leadership.NewKey(), leadership.NewKey()
-		granted := b.waits(i, leadership.AcquireRequest{CandidateID: "bob", Key: &key})
-		if _, err := i.HandOver(b.Context(), leadership.HandOverRequest{LeaseRequest: b.holder()}); err != nil {
-			b.Fatal(err)
-		}
-		ready := leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: stolen, Token: 1}
-		var refused *leadership.Error
-		if _, err := i.SayReady(b.Context(), ready); !errors.As(err, &refused) || refused.Reason != leadership.ReasonIncarnation {
-			b.Errorf("another bob: %v, want %s", err, leadership.ReasonIncarnation)
-		}
-		ready.Key = key
-		if _, err := i.SayReady(b.Context(), ready); err != nil {
-			b.Error(err)
-		}
-		if _, err := i.Yield(b.Context(), b.holder()); err != nil {
-			b.Fatal(err)
-		}
-		if err := <-granted; err != nil {
-			b.Error(err)
-		}
-	})
-}
-
 func TestNoIncarnationElsewhereStealsTheSuccessionFromTheOneThatWaited(t *testing.T) {
 	withJournals(t, func(b *books) {
 		i, _, _ := b.start("a")

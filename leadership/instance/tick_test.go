@@ -48,10 +48,10 @@ func overdue(t *testing.T, past int) leadership.Store {
 }
 
 // asleep returns an instance that does not run, on the bubble's clock.
-func asleep(t *testing.T, store leadership.Store) *instance.Instance {
+func asleep(t *testing.T, store leadership.Store, to *bus) *instance.Instance {
 	t.Helper()
 	begin := time.Now()
-	i, err := instance.New(instance.Config{Store: store, Name: "a", Bus: &bus{}, Now: func() time.Duration { return time.Since(begin) }})
+	i, err := instance.New(instance.Config{Store: store, Name: "a", Bus: to, Now: func() time.Duration { return time.Since(begin) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestTickAnnouncesFirstThenRecordsEndsThenRetires(t *testing.T) {
 				}
 			}
 			return next(ctx)
-		}})
+		}}, &bus{})
 		done, err := i.Tick(t.Context())
 		if want := (instance.Ticked{Announced: 4 + 4, Expired: 3, Retired: 1}); err != nil || done != want {
 			t.Errorf("got %+v, %v; want %+v", done, err, want)
@@ -126,7 +126,7 @@ func tickWithout(t *testing.T, part string, hangs bool) {
 			<-ctx.Done()
 		}
 		return fmt.Errorf("%w: %w", leadership.StoreUnavailable, planted)
-	}})
+	}}, &bus{})
 	began := time.Now()
 	done, err := i.Tick(t.Context())
 	if !errors.Is(err, planted) || !errors.Is(err, leadership.StoreUnavailable) {

@@ -135,18 +135,6 @@ func TestALeaseThatEndedBeforeABootIsNotRevivedByIt(t *testing.T) {
 	}
 }
 
-func TestLockAfterAnUnrecordedEndStartsAnewAfterAnotherBoot(t *testing.T) {
-	m := newMachine(t, "boot-1", time.Hour)
-	m.configure(leadership.Config{LeaseDuration: 10 * time.Second, LockDelay: time.Hour})
-	m.lead("jobs")
-	m.uptime += 30 * time.Minute
-	m.lead("other")
-	m.restart("boot-2", time.Second)
-	if l, err := m.Get(t.Context(), "jobs"); err != nil || l.State != leadership.Vacant || l.LockedFor != time.Hour {
-		t.Errorf("%s, locked for %v, %v; want vacant and locked for an hour", l.State, l.LockedFor, err)
-	}
-}
-
 // A clock that went back within one boot starts every lease anew, and time goes on from there. A
 // store that believes the clock shows no earlier time either: its time stands still until the clock
 // has caught up, and so does the lease.
@@ -206,26 +194,16 @@ func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
 // leader has no less time for an approval or for progress. Dates that people gave stay dates.
 func TestAfterAnotherBootWhatLimitsATermStaysAsFarAwayAndOrdersKeepTheirDates(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "leases")
-	uptime := time.Hour
-	clock := func(boot string) file.Clock {
-		return file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}
-	}
-	s, service := open(t, path, clock("boot-1"))
-	config := leadership.Config{LeaseDuration: time.Minute, Term: leadership.TermPolicy{
+	m := newMachine(t, "boot-1", time.Hour)
+	m.configure(leadership.Config{LeaseDuration: time.Minute, Term: leadership.TermPolicy{
 		MaxTerm: 3 * time.Hour, Approval: leadership.ApprovalPolicy{Every: 2 * time.Hour}, StuckAfter: 3 * time.Minute, Cooldown: time.Hour,
-	}}
-	if _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: config}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
-		t.Fatal(err)
-	}
+	}})
+	m.lead("jobs")
 	ban := leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: 24 * time.Hour, Reason: "it is being repaired", Actor: "ops"}
-	if _, err := service.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: ban}); err != nil {
+	if _, err := m.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: ban}); err != nil {
 		t.Fatal(err)
 	}
-	before, err := s.Update(t.Context(), "jobs", func(s leadership.Snapshot) (leadership.Change, error) { // so the last commit is of now
+	before, err := m.store.Update(t.Context(), "jobs", func(s leadership.Snapshot) (leadership.Change, error) { // so the last commit is of now
 		ch := leadership.Change{Record: s.Record, Quiet: true}
 		ch.Record.Standing.Unknown = `{"seen":1}`
 		return ch, nil
@@ -233,9 +211,8 @@ func TestAfterAnotherBootWhatLimitsATermStaysAsFarAwayAndOrdersKeepTheirDates(t 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Close()
-	s, _ = open(t, path, clock("boot-2")) // the wall clock has gone on meanwhile, the other has not
-	after, err := s.Get(t.Context(), "jobs")
+	m.restart("boot-2", m.uptime) // the wall clock has gone on meanwhile, the other has not
+	after, err := m.store.Get(t.Context(), "jobs")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,13 +224,12 @@ func TestAfterAnotherBootWhatLimitsATermStaysAsFarAwayAndOrdersKeepTheirDates(t 
 	if want := was.Standing.TermMoved(moved); moved <= 0 || is.Standing != want || is.Standing.Overrides != was.Standing.Overrides {
 		t.Errorf("by %v: got %+v\nwant %+v", moved, is.Standing, want)
 	}
-	s.Close()
-	s, service = open(t, path, clock("boot-2"))
-	if again, err := s.Get(t.Context(), "jobs"); err != nil || again.Record != is {
+	m.restart("boot-2", m.uptime)
+	if again, err := m.store.Get(t.Context(), "jobs"); err != nil || again.Record != is {
 		t.Errorf("opened once more: %+v, %v\nwant %+v", again.Record, err, is)
 	}
-	uptime += 30 * time.Second
-	l, err := service.Renew(t.Context(), leadership.LeaseRequest{
+	m.uptime += 30 * time.Second
+	l, err := m.Renew(t.Context(), leadership.LeaseRequest{
 		Election: "jobs", CandidateID: "ann", Key: *ask("ann").Key, Token: 1, Report: []byte(`{"progress":1}`),
 	})
 	if err != nil || l.EndsBecause != leadership.EndsStuck || l.EndsIn.Truncate(time.Millisecond) != 3*time.Minute {
@@ -265,34 +241,18 @@ func TestAfterAnotherBootWhatLimitsATermStaysAsFarAwayAndOrdersKeepTheirDates(t 
 // limit that was still far away then is still ahead of the end that the lease has now.
 func TestAfterAnotherBootALeaseThatRanOutByItselfIsNotDeposed(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "leases")
-	uptime := time.Hour
-	clock := func(boot string) file.Clock {
-		return file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}
-	}
-	s, service := open(t, path, clock("boot-1"))
-	config := leadership.Config{
+	m := newMachine(t, "boot-1", time.Hour)
+	m.configure(leadership.Config{
 		LeaseDuration: time.Minute, LockDelay: time.Hour, Term: leadership.TermPolicy{StuckAfter: time.Hour, Cooldown: time.Hour},
-	}
-	if _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: config}}); err != nil {
+	})
+	m.lead("jobs")
+	m.uptime += 2 * time.Minute
+	m.lead("other")
+	m.restart("boot-2", time.Second)
+	if _, err := m.Expire(t.Context(), "jobs"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
-		t.Fatal(err)
-	}
-	uptime += 2 * time.Minute
-	other := ask("ann")
-	other.Election = "other"
-	if _, err := service.Acquire(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-	uptime = time.Second
-	_, service = open(t, path, clock("boot-2"))
-	if _, err := service.Expire(t.Context(), "jobs"); err != nil {
-		t.Fatal(err)
-	}
-	events, err := service.Events(t.Context(), leadership.EventsRequest{Election: "jobs"})
+	events, err := m.Events(t.Context(), leadership.EventsRequest{Election: "jobs"})
 	if err != nil || events[len(events)-1].Type != leadership.EventExpired {
 		t.Errorf("its end is told as %+v, %v; want %s", events[len(events)-1], err, leadership.EventExpired)
 	}

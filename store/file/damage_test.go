@@ -369,24 +369,6 @@ func TestFilesOfTwoCopiesAreNoticed(t *testing.T) {
 	}
 }
 
-func TestAMissingCommitIsNoticed(t *testing.T) {
-	t.Parallel()
-	u := newUsed(t, 1<<30)
-	from := u.LogEnd()
-	u.live(1)
-	for u.LogEnd() == from {
-		u.live(1)
-	}
-	to := u.LogEnd()
-	u.live(20)
-	killed := copied(t, u.path)
-	u.Close()
-	rewrite(t, killed, "log-0000000001", func(b []byte) []byte {
-		return append(append(b[:from:from], b[to:]...), make([]byte, to-from)...)
-	})
-	u.refused(killed, "a commit is gone", "follows commit")
-}
-
 func TestAFolderOfAnUnknownVersionIsRefusedByName(t *testing.T) {
 	t.Parallel()
 	u := checkpointed(t)

@@ -81,42 +81,6 @@ func TestAFolderKeepsVersionTwoOverACheckpoint(t *testing.T) {
 	}
 }
 
-// An append shares its commit with the calls that wait beside it.
-func TestAnAppendIsAShareOfACommit(t *testing.T) {
-	t.Parallel()
-	u := newUsed(t, 1<<30)
-	if err := u.appendTo(1, "x"); err != nil {
-		t.Fatal(err)
-	}
-	before := u.Sequence()
-	release := u.Hold()
-	answers := make(chan error, 12)
-	for i := range 10 {
-		id := leadership.LogID{Election: leadership.Election(fmt.Sprint("e", i)), Kind: leadership.LogJournal}
-		go func() {
-			_, err := u.Amend(t.Context(), id, func(leadership.Log) (leadership.LogChange, error) {
-				return leadership.LogChange{Text: "{}", Add: []leadership.Segment{{First: 1, Last: 1, Data: "x"}}}, nil
-			})
-			answers <- err
-		}()
-	}
-	for _, candidate := range []string{"ann", "bob"} {
-		r := ask(candidate)
-		r.Election = leadership.Election(candidate)
-		go func() { _, err := u.service.Acquire(t.Context(), r); answers <- err }()
-	}
-	queued(t, u.Store, 12)
-	release()
-	for range 12 {
-		if err := <-answers; err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := u.Sequence() - before; got != 1 {
-		t.Errorf("12 calls took %d commits, want 1", got)
-	}
-}
-
 // A commit is bounded, so that many large appends at once do not have to be in memory together.
 func TestLargeAppendsThatWaitTogetherTakeSeveralCommits(t *testing.T) {
 	t.Parallel()

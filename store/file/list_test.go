@@ -26,7 +26,7 @@ func TestAHistoryWithoutARecordIsListedAsUntrusted(t *testing.T) {
 	}
 	for limit := 1; limit <= 5; limit++ {
 		var whole, untrusted []leadership.Election
-		for after := leadership.Election(""); ; {
+		for after, more := leadership.Election(""), true; more; more = after != "" {
 			l, err := s.List(t.Context(), "", after, limit)
 			if err != nil {
 				t.Fatal(err)
@@ -34,10 +34,7 @@ func TestAHistoryWithoutARecordIsListedAsUntrusted(t *testing.T) {
 			for _, snap := range l.Snapshots {
 				whole = append(whole, snap.Record.Election)
 			}
-			untrusted = append(untrusted, l.Untrusted...)
-			if after = l.Next; after == "" {
-				break
-			}
+			untrusted, after = append(untrusted, l.Untrusted...), l.Next
 		}
 		if !slices.Equal(whole, []leadership.Election{"b"}) || !slices.Equal(untrusted, []leadership.Election{"a", "a.b", "c"}) {
 			t.Errorf("%d a page: got %v, and untrusted %v", limit, whole, untrusted)

@@ -114,29 +114,6 @@ func TestAHundredRenewalsAreOneBatchWrite(t *testing.T) {
 	}
 }
 
-func TestARenewalThroughAnotherHandleLooksOnceAndIsCheapFromThenOn(t *testing.T) {
-	t.Parallel()
-	p := newProject(t)
-	rpcs := new(storetest.RPCs)
-	here, there := leadership.New(p.open(t)), leadership.New(p.open(t, grpc.WithStatsHandler(rpcs)))
-	ann := newAgent("ann")
-	if _, err := there.Acquire(t.Context(), ann.ask("first")); err != nil { // reads the secret of tickets
-		t.Fatal(err)
-	}
-	if _, err := here.Acquire(t.Context(), ann.ask("jobs")); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range [][]string{{"BatchGetDocuments", "Commit"}, {"Commit"}} {
-		rpcs.Take()
-		if _, err := there.Renew(t.Context(), ann.lease("jobs", 1)); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, rpcs.Take()); diff != "" {
-			t.Errorf("RPCs (-want +got):\n%s", diff)
-		}
-	}
-}
-
 func TestAGuardThatFailedIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)

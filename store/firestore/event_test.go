@@ -37,23 +37,6 @@ func stored(ev leadership.Event) values {
 	return v
 }
 
-func TestAnEventComesBackAsItWasWritten(t *testing.T) {
-	t.Parallel()
-	for _, announced := range []bool{false, true} {
-		v := stored(takeover())
-		if announced {
-			delete(v, unannouncedField)
-		}
-		got, err := decodeEvent(takeover().ID(), v, epoch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(takeover(), got); diff != "" {
-			t.Errorf("announced %v (-want +got):\n%s", announced, diff)
-		}
-	}
-}
-
 func TestEventOfTheSchemaBeforeIsRead(t *testing.T) {
 	t.Parallel()
 	want, v := takeover(), stored(takeover())

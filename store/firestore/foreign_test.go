@@ -55,30 +55,6 @@ func TestEventsWithoutARecordAreCorruptAndStartNoTokensAnew(t *testing.T) {
 	}
 }
 
-func TestARecordBehindItsNewestEventIsCorrupt(t *testing.T) {
-	t.Parallel()
-	for name, spoil := range map[string]func(project){
-		"the newest event is ahead":     func(p project) { p.newest(t, 3, 1) },
-		"its token is another":          func(p project) { p.newest(t, 1, 2) },
-		"it has the wrong type":         func(p project) { p.write(t, p.lease("jobs")+"/history/newest", values{"revision": text("1")}) },
-		"it is gone":                    func(p project) { p.remove(t, p.lease("jobs")+"/history/newest") },
-		"the record has a foreign note": func(p project) { p.write(t, p.lease("jobs"), values{"note": text("hello")}, "note") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := newProject(t)
-			s := p.open(t)
-			acquired(t, s, "jobs")
-			spoil(p)
-			for range 2 {
-				if _, err := s.Get(t.Context(), "jobs"); !errors.Is(err, leadership.RecordCorrupt) {
-					t.Errorf("got %v, want RECORD_CORRUPT", err)
-				}
-			}
-		})
-	}
-}
-
 func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
@@ -186,31 +162,6 @@ func pages(t *testing.T, s leadership.Store, limit int) []leadership.Election {
 	return nil
 }
 
-func TestAListGoesOnBehindARecordThatCannotBeTrusted(t *testing.T) {
-	t.Parallel()
-	p := newProject(t)
-	s := p.open(t)
-	acquired(t, s, "a", "b", "c", "d")
-	p.write(t, p.lease("b"), values{"leaderId": integer(1)}, "leaderId")
-	p.write(t, p.lease("d"), values{"schema": integer(99)}, "schema")
-	for limit := 1; limit <= 5; limit++ {
-		if diff := cmp.Diff([]leadership.Election{"a", "c"}, pages(t, s, limit)); diff != "" {
-			t.Errorf("%d a page (-want +got):\n%s", limit, diff)
-		}
-	}
-}
-
-func TestAKeyIsNowhereInTheDatabase(t *testing.T) {
-	t.Parallel()
-	p := newProject(t)
-	ann := acquired(t, p.open(t), "jobs")
-	hash := ann.key.Hash()
-	got := p.read(t, p.lease("jobs")).Fields["keyHash"].GetBytesValue()
-	if diff := cmp.Diff(hash[:], got); diff != "" {
-		t.Errorf("keyHash (-want +got):\n%s", diff)
-	}
-}
-
 func TestReadsNeverSeeARecordApartFromItsNewestEvent(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
@@ -242,10 +193,4 @@ func configureOften(ctx context.Context, s leadership.Store, times int) error {
 		}
 	}
 	return nil
-}
-
-// newest replaces the record's note of its newest event.
-func (p project) newest(tb testing.TB, revision, token int64) {
-	tb.Helper()
-	p.write(tb, p.lease("jobs")+"/history/newest", values{"revision": integer(revision), "fencingToken": integer(token)})
 }

@@ -22,17 +22,15 @@ import (
 
 func TestStore(t *testing.T) { storetest.RunStore(t, fresh) }
 
-func TestProtocol(t *testing.T) { storetest.RunProtocol(t, fresh) }
+func TestProtocol(t *testing.T) { storetest.RunProtocol(t, freshNamed) }
 
 func TestProtocolOverHTTP(t *testing.T) { storetest.RunProtocolOverHTTP(t, fresh) }
 
 func TestJournal(t *testing.T) { storetest.RunJournal(t, fresh) }
 
-func TestStoreOnANamedDatabase(t *testing.T) { storetest.RunStore(t, freshNamed) }
-
 func BenchmarkFirestore(b *testing.B) { storetest.Bench(b, fresh) }
 
-func BenchmarkAppendsBesideRenewals(b *testing.B) { storetest.BenchAppendsBesideRenewals(b, fresh) }
+func BenchmarkFirestoreJournal(b *testing.B) { storetest.BenchJournal(b, fresh) }
 
 // fresh is a backing on the default database of an unused project of the emulator.
 func fresh(tb testing.TB) storetest.Backing {

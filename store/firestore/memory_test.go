@@ -1,8 +1,6 @@
 package firestore
 
 import (
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,30 +17,6 @@ func version(e leadership.Election, n int) document {
 
 func renewalOf(r leadership.Record) leadership.Renewal {
 	return leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}
-}
-
-func TestAMemoryKnowsOnlyTheLeaseThatIsNamed(t *testing.T) {
-	t.Parallel()
-	m := newMemory(4)
-	doc := version("jobs", 0)
-	m.remember(doc, epoch)
-	right := renewalOf(doc.record)
-	held, ch, ok := m.heartbeat(right, document{})
-	if !ok || held != doc || !ch.Before.Equal(doc.record.LeaseEnd()) {
-		t.Errorf("got %+v, due %v, %v; want %+v, due %v", held, ch.Before, ok, doc, doc.record.LeaseEnd())
-	}
-	for what, spoil := range map[string]func(*leadership.Renewal){
-		"another election":  func(c *leadership.Renewal) { c.Election = "other" },
-		"another candidate": func(c *leadership.Renewal) { c.CandidateID = "eve" },
-		"another key":       func(c *leadership.Renewal) { c.KeyHash[31]++ },
-		"another token":     func(c *leadership.Renewal) { c.Token-- },
-	} {
-		wrong := right
-		spoil(&wrong)
-		if _, _, ok := m.heartbeat(wrong, document{}); ok {
-			t.Errorf("%s: it is known", what)
-		}
-	}
 }
 
 func TestALeaseIsNotRenewedByHeartAfterAnyReplyShowedThatItIsOver(t *testing.T) {
@@ -112,26 +86,5 @@ func TestMemoryIsBoundedAndKeepsLeasesInUse(t *testing.T) {
 	}
 	if n := m.leases.Len(); n != 3 {
 		t.Errorf("it holds %d, want 3", n)
-	}
-}
-
-func TestAMemoryMayBeUsedByMany(t *testing.T) {
-	t.Parallel()
-	m := newMemory(8)
-	var wg sync.WaitGroup
-	for g := range 4 {
-		wg.Go(func() {
-			for n := range 500 {
-				e := leadership.Election(fmt.Sprint("e", (n+g)%12))
-				m.remember(version(e, n), epoch)
-				if held, _, ok := m.heartbeat(renewalOf(version(e, 0).record), document{}); ok && n%7 == 0 {
-					m.forget(held)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if n := m.leases.Len(); n > 8 {
-		t.Errorf("it holds %d, at most 8 wanted", n)
 	}
 }

@@ -2,7 +2,6 @@ package firestore_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -138,19 +137,5 @@ func TestABoundedLookFindsTheSameAsAnother(t *testing.T) {
 		if got := sent.take(); !slices.ContainsFunc(got, func(at time.Time) bool { return !at.IsZero() }) {
 			t.Error("no look was bounded")
 		}
-	}
-}
-
-func TestADocumentOfOthersDoesNotDisturbABoundedLook(t *testing.T) {
-	t.Parallel()
-	p := newProject(t)
-	s := p.open(t)
-	leftBehind(t, s, 10)
-	acquired(t, s, "jobs")
-	p.write(t, p.database()+"/documents/concerts/x/events/y", values{
-		"unannounced": {ValueType: &firestorepb.Value_BooleanValue{BooleanValue: true}}, "requestedAt": timestamp(time.Now()),
-	})
-	if got := fmt.Sprint(leftBehind(t, s, 10)); got != "[{jobs 1}]" {
-		t.Errorf("got %s", got)
 	}
 }

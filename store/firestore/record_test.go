@@ -173,16 +173,6 @@ func TestALockIsNeverStoredShorterThanItIs(t *testing.T) {
 	}
 }
 
-func TestMetadataComesBackInCanonicalForm(t *testing.T) {
-	t.Parallel()
-	v := encoded(heldRecord(), 0, writeOf{})
-	v[metadataField] = text(` {"b": 1e2, "a": "x"} `)
-	got, err := decoded("jobs", v, epoch)
-	if want := leadership.Metadata(`{"a":"x","b":100}`); err != nil || got.record.Metadata != want {
-		t.Errorf("got %s, %v; want %s", got.record.Metadata, err, want)
-	}
-}
-
 func TestARecordWithoutOneOfItsFieldsOrWithAnotherTypeIsRefused(t *testing.T) {
 	t.Parallel()
 	whole := encoded(heldRecord(), 1, writeOf{})
@@ -234,24 +224,6 @@ func TestARecordThatCannotBeIsRefused(t *testing.T) {
 	}
 	if _, err := decoded("No Election", encoded(heldRecord(), 1, writeOf{}), epoch); err == nil {
 		t.Error("a name that no election can have is read")
-	}
-}
-
-func TestReadableButInconsistentRecordIsLeftToVerify(t *testing.T) {
-	t.Parallel()
-	for what, spoil := range map[string]func(values){
-		"a leader without a key":    func(v values) { v[keyHashField] = bytesValue(nil) },
-		"a lease without a leader":  func(v values) { v[leaderField] = text("") },
-		"a beat in the future":      func(v values) { v[renewedField] = instant(epoch.Add(time.Hour)) },
-		"a token above its history": func(v values) { v[tokenField] = integer(1 << 60) },
-	} {
-		v := encoded(heldRecord(), 1, writeOf{})
-		spoil(v)
-		lease := reading{doc: &firestorepb.Document{Fields: v, UpdateTime: timestamppb.New(epoch)}, at: epoch}
-		newest := reading{doc: &firestorepb.Document{Fields: encodeNewest(heldRecord())}, at: epoch}
-		if _, err := new(Store).see("jobs", lease, newest); !errors.Is(err, leadership.RecordCorrupt) {
-			t.Errorf("%s: got %v, want RECORD_CORRUPT", what, err)
-		}
 	}
 }
 

@@ -2,7 +2,6 @@ package firestore_test
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -126,47 +125,6 @@ func TestARenewalWithAReportReadsWhereTheLeaseIsNotKnown(t *testing.T) {
 	}
 	r.renewed("with an old ticket", `{"progress":3}`, g.Ticket, commit, read, commit)
 	r.renewed("with an old ticket, and memory that is right", `{"progress":4}`, elsewhere.Ticket, commit)
-}
-
-// A ticket whose report does not fit in leaves it out. A handle that has it renews by the rest.
-func TestALargeReportIsLeftOutOfTickets(t *testing.T) {
-	t.Parallel()
-	r, _ := newReporting(t, leadership.TermPolicy{})
-	large := func(n string) string {
-		return `{"progress":` + n + `,"custom":{"x":"` + strings.Repeat("x", leadership.MaxReportBytes-60) + `"}}`
-	}
-	r.renewed("a report of 2 KiB", large("1"), "", read, commit)
-	l := r.renewed("another one", large("2"), "", commit)
-	if l.Ticket == "" || len(l.Ticket) > leadership.MaxTicketBytes {
-		t.Errorf("a ticket of %d bytes", len(l.Ticket))
-	}
-	plain, err := r.here.Renew(t.Context(), r.ann.lease("jobs", 1)) // reads the report
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.renewed("with the ticket of another handle's plain heartbeat", large("3"), plain.Ticket, commit)
-	c := r.ann.lease("jobs", 1)
-	c.Report = []byte(large("4"))
-	other, err := r.here.Renew(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.renewed("with a ticket that says that the memory is out of date", large("5"), other.Ticket, read, commit)
-}
-
-func TestARenewalWithAReportDecidesAgainAfterAnOrder(t *testing.T) {
-	t.Parallel()
-	r, g := newReporting(t, leadership.TermPolicy{StuckAfter: time.Hour})
-	r.renewed("before it", `{"progress":1}`, g.Ticket, commit)
-	evicted := evict(t, r.here)
-	l := r.renewed("after an eviction by another handle", `{"progress":2}`, g.Ticket, commit, read, commit)
-	if l.EndsBecause != leadership.EndsEvicted || !l.EndsBy.Equal(evicted.EndsBy) || l.LeaseExpiration.After(l.EndsBy) {
-		t.Errorf("it ends at %v by %v (%s), want %v, evicted", l.LeaseExpiration, l.EndsBy, l.EndsBecause, evicted.EndsBy)
-	}
-	l = r.renewed("and once more", `{"progress":3}`, l.Ticket, commit)
-	if l.EndsBecause != leadership.EndsEvicted || !l.EndsBy.Equal(evicted.EndsBy) || l.LeaseExpiration.After(l.EndsBy) {
-		t.Errorf("decided without a read, it ends at %v (%s), want %v", l.LeaseExpiration, l.EndsBecause, evicted.EndsBy)
-	}
 }
 
 func evict(t *testing.T, s *leadership.Service) leadership.Lease {

@@ -3,7 +3,6 @@ package firestore_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -56,24 +55,6 @@ func (c counted) renew(t *testing.T, r leadership.LeaseRequest, want ...string) 
 	return l.Ticket
 }
 
-func TestAnyInstanceRenewsWithTheTicketInOneRPC(t *testing.T) {
-	t.Parallel()
-	p := newProject(t)
-	instances := []counted{
-		p.counted(t).warm(t, "w1"), p.counted(t).warm(t, "w2"), p.counted(t).warm(t, "w3"), p.counted(t).warm(t, "w4"),
-	}
-	ann := newAgent("ann")
-	g, err := instances[3].Acquire(t.Context(), ann.ask("jobs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := ann.lease("jobs", g.Token)
-	r.Ticket = g.Ticket
-	for i := range 20 {
-		r.Ticket = instances[i%4].renew(t, r, "Commit")
-	}
-}
-
 func TestALostTicketCostsOneRead(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
@@ -89,34 +70,6 @@ func TestALostTicketCostsOneRead(t *testing.T) {
 	here.renew(t, r, "Commit", "BatchGetDocuments", "Commit") // what it remembers is out of date, too
 	r.Ticket = g.Ticket
 	there.renew(t, r, "Commit", "BatchGetDocuments", "Commit")
-}
-
-func TestAReplyHasATicketForTheLeaderAlone(t *testing.T) {
-	t.Parallel()
-	s := newProject(t).counted(t)
-	ann, bob := newAgent("ann"), newAgent("bob")
-	g, err := s.Acquire(t.Context(), ann.ask("jobs"))
-	if err != nil || g.Ticket == "" {
-		t.Fatalf("a grant has the ticket %q, %v", g.Ticket, err)
-	}
-	var refused *leadership.Error
-	if _, err := s.Acquire(t.Context(), bob.ask("jobs")); !errors.As(err, &refused) || refused.Lease.Ticket != "" {
-		t.Errorf("a refusal has a ticket: %+v", err)
-	}
-	if l, err := s.Get(t.Context(), "jobs"); err != nil || l.Ticket != "" {
-		t.Errorf("a read has the ticket %q, %v", l.Ticket, err)
-	}
-	page, err := s.List(t.Context(), leadership.ListRequest{})
-	if err != nil || len(page.Leases) != 1 || page.Leases[0].Ticket != "" {
-		t.Errorf("a list has a ticket: %+v, %v", page, err)
-	}
-	results, err := s.BatchRenew(t.Context(), []leadership.LeaseRequest{ann.lease("jobs", g.Token)})
-	if err != nil || results[0].Lease.Ticket == "" {
-		t.Errorf("a batch: %+v, %v; want a ticket", results, err)
-	}
-	if l, err := s.Release(t.Context(), ann.lease("jobs", g.Token)); err != nil || l.Ticket != "" {
-		t.Errorf("a release has the ticket %q, %v", l.Ticket, err)
-	}
 }
 
 func TestHandlesThatCreateTheSecretAtOnceAgreeOnOne(t *testing.T) {

@@ -70,47 +70,6 @@ func TestAnEventWhoseCommitTookLongIsNotMissed(t *testing.T) {
 	}
 }
 
-func TestWhatHappenedLatelyIsReadPageByPageAmongTheEventsOfOthers(t *testing.T) {
-	t.Parallel()
-	p := newProject(t)
-	rpcs := new(storetest.RPCs)
-	s := p.open(t, grpc.WithStatsHandler(rpcs))
-	acquired(t, s, "a", "b")
-	start := p.read(t, p.event("a", 1)).CreateTime.AsTime().Add(-1)
-	// A page and more that were all requested at one moment, before those of ours and after them.
-	var foreign []*firestorepb.Write
-	for i := range 2400 {
-		at := timestamp(start.Add(time.Duration(i%2*2-1) * time.Minute))
-		foreign = append(foreign, &firestorepb.Write{Operation: &firestorepb.Write_Update{Update: &firestorepb.Document{
-			Name:   fmt.Sprintf("%s/documents/calendar/x/events/%020d", p.database(), i+1),
-			Fields: values{"requestedAt": at},
-		}}})
-	}
-	for writes := range slices.Chunk(foreign, 500) {
-		p.commit(t, writes...)
-	}
-	acquired(t, s, "c")
-	rpcs.Take()
-	if diff := cmp.Diff([]string{"a 1", "b 1", "c 1"}, since(t, s, start)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if got := rpcs.Take(); len(got) != 3 {
-		t.Errorf("it took %v, want 3 queries for 2403 documents", got)
-	}
-	if recent, err := s.Since(t.Context(), start, 1); !errors.Is(err, leadership.HistoryCompacted) {
-		t.Errorf("more than asked for: got %v, %v; want %s", recent, err, leadership.HistoryCompacted)
-	}
-	if got := rpcs.Take(); len(got) != 2 {
-		t.Errorf("to find more than asked for took %v, want one that counts what was read before, and a query", got)
-	}
-	if recent, err := s.Since(t.Context(), start.Add(-2*storetest.History), 100); !errors.Is(err, leadership.HistoryCompacted) {
-		t.Errorf("further back than history is kept: got %v, %v; want %s", recent, err, leadership.HistoryCompacted)
-	}
-	if got := rpcs.Take(); len(got) != 1 {
-		t.Errorf("to refuse it took %v, want one query", got)
-	}
-}
-
 func TestAnEventThatCannotBeReadIsNotPassedOver(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)

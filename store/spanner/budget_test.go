@@ -227,37 +227,3 @@ func ids(events []leadership.Event) []leadership.EventID {
 	}
 	return all
 }
-
-func TestEventsOfManyElectionsAreMarkedTogether(t *testing.T) {
-	t.Parallel()
-	s := opened(t, migrated(t))
-	granted(t, s, 40)
-	for _, lock := range []time.Duration{time.Second, 2 * time.Second} {
-		for i := range 40 {
-			e := leadership.Election(fmt.Sprintf("e%03d", i))
-			if _, err := s.Update(t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
-				return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: lock}})
-			}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	var marked []leadership.EventID
-	for i := range 40 { // of each election another revision, so that marking by election and by revision apart would mark too many
-		marked = append(marked, leadership.EventID{Election: leadership.Election(fmt.Sprintf("e%03d", i)), Revision: leadership.Revision(i%3 + 1)})
-	}
-	if err := s.MarkAnnounced(t.Context(), marked); err != nil {
-		t.Fatal(err)
-	}
-	rest, err := s.Unannounced(t.Context(), "", 1000)
-	if err != nil || len(rest) != 80 {
-		t.Fatalf("%d events wait, %v; want 80", len(rest), err)
-	}
-	for _, ev := range rest {
-		for _, id := range marked {
-			if ev.ID() == id {
-				t.Errorf("%v waits, and was marked", id)
-			}
-		}
-	}
-}

@@ -5,37 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"regent/leadership"
 )
-
-func TestOnlyAForgottenTransactionCountsAsAborted(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		code codes.Code
-		text string
-		want codes.Code
-	}{
-		{codes.NotFound, "Transaction not found: 12", codes.Aborted},
-		{codes.FailedPrecondition, "Invalid transaction ID. Transaction ID must be >= 7", codes.Aborted},
-		{codes.FailedPrecondition, "Cannot read or query using a transaction after it has been committed or rolledback.", codes.Aborted},
-		{codes.FailedPrecondition, "Cannot commit a transaction after it has been rolled back.", codes.Aborted},
-		{codes.NotFound, "Database not found: projects/p/instances/i/databases/d", codes.NotFound},
-		{codes.NotFound, "Session not found", codes.NotFound},
-		{codes.FailedPrecondition, "Cannot write timestamps in the future", codes.FailedPrecondition},
-		{codes.InvalidArgument, "Transaction not found", codes.InvalidArgument},
-		{codes.Unavailable, "Invalid transaction ID", codes.Unavailable},
-	} {
-		if got := status.Code(abortLost(status.Error(c.code, c.text))); got != c.want {
-			t.Errorf("%v %q: got %v, want %v", c.code, c.text, got, c.want)
-		}
-	}
-	if err := abortLost(nil); err != nil {
-		t.Errorf("no error: got %v", err)
-	}
-}
 
 func TestTheInterceptorsAreForEmulatorsOnly(t *testing.T) {
 	t.Setenv(EmulatorVariable, "")

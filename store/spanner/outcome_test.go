@@ -181,18 +181,6 @@ func TestARefusalIsNoUnknownOutcomeIfNoReplyWasLost(t *testing.T) {
 	}
 }
 
-func TestRepeatedCallAfterUnknownOutcomeGetsTheSameToken(t *testing.T) {
-	t.Parallel()
-	s, _ := unreliable(t, &network{replies: []reply{{lose: true, answer: codes.DeadlineExceeded}}})
-	if _, err := s.Update(t.Context(), "jobs", acquire("ann")); !errors.Is(err, leadership.OutcomeUnknown) {
-		t.Fatalf("got %v, want %s", err, leadership.OutcomeUnknown)
-	}
-	snap, err := s.Update(t.Context(), "jobs", acquire("ann"))
-	if err != nil || snap.Record.Token != 1 {
-		t.Errorf("asked again: token %d, %v; want 1", snap.Record.Token, err)
-	}
-}
-
 func TestFailedCommitFailsTheWholeBatch(t *testing.T) {
 	t.Parallel()
 	n := new(network)
@@ -208,23 +196,6 @@ func TestFailedCommitFailsTheWholeBatch(t *testing.T) {
 				t.Errorf("renewal %d: %v, want %s", i, a.Err, c.want)
 			}
 		}
-	}
-}
-
-func TestAContextThatEndsBeforeTheCommitIsSentLeavesNothingAndNoLock(t *testing.T) {
-	t.Parallel()
-	s, whole := unreliable(t, new(network))
-	ctx, cancel := context.WithCancel(t.Context())
-	_, err := s.Update(ctx, "jobs", func(snap leadership.Snapshot) (leadership.Change, error) {
-		cancel()
-		return acquire("ann")(snap)
-	})
-	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) || errors.Is(err, leadership.OutcomeUnknown) {
-		t.Errorf("got %v, want %s because of %v", err, leadership.StoreUnavailable, context.Canceled)
-	}
-	snap, err := whole.Update(t.Context(), "jobs", acquire("bob"))
-	if err != nil || snap.Record.Token != 1 || snap.Record.LeaderID != "bob" {
-		t.Errorf("the next one: %+v, %v", snap.Record, err)
 	}
 }
 
@@ -276,65 +247,6 @@ func TestAStoreThatIsGoneIsUnavailableWithinTheTimeout(t *testing.T) {
 	if a := s.Renew(t.Context(), []leadership.Renewal{renewalOf("jobs", "ann", 1)}); !errors.Is(a[0].Err, leadership.StoreUnavailable) {
 		t.Errorf("renew: %v", a[0].Err)
 	}
-}
-
-func TestEveryCallOfAClosedStoreIsRefused(t *testing.T) {
-	t.Parallel()
-	s := opened(t, migrated(t))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	ctx := t.Context()
-	for call, do := range map[string]func() error{
-		"update":      func() error { _, err := s.Update(ctx, "jobs", acquire("ann")); return err },
-		"get":         func() error { _, err := s.Get(ctx, "jobs"); return err },
-		"list":        func() error { _, err := s.List(ctx, "", "", 1); return err },
-		"renew":       func() error { return s.Renew(ctx, []leadership.Renewal{renewalOf("jobs", "ann", 1)})[0].Err },
-		"events":      func() error { _, err := s.Events(ctx, "jobs", 0, 1); return err },
-		"since":       func() error { _, err := s.Since(ctx, time.Now(), 1); return err },
-		"unannounced": func() error { _, err := s.Unannounced(ctx, "", 1); return err },
-		"mark":        func() error { return s.MarkAnnounced(ctx, []leadership.EventID{{Election: "jobs", Revision: 1}}) },
-	} {
-		if err := do(); !errors.Is(err, leadership.StoreUnavailable) {
-			t.Errorf("%s: %v, want %s", call, err, leadership.StoreUnavailable)
-		}
-	}
-}
-
-func TestCloseWaitsForTheCallsUnderWay(t *testing.T) {
-	t.Parallel()
-	s := opened(t, migrated(t))
-	deciding, goOn, closed := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	result := make(chan error, 1)
-	go func() {
-		var once sync.Once
-		_, err := s.Update(t.Context(), "jobs", func(snap leadership.Snapshot) (leadership.Change, error) {
-			once.Do(func() { close(deciding) })
-			<-goOn
-			return acquire("ann")(snap)
-		})
-		result <- err
-	}()
-	<-deciding
-	impatient, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := s.Update(impatient, "jobs", acquire("bob")); !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) {
-		t.Errorf("a call that cannot wait: %v", err)
-	}
-	go func() { s.Close(); close(closed) }()
-	for s.calls.Enter() == nil { // until Close has been called
-		s.calls.Leave()
-	}
-	select {
-	case <-closed:
-		t.Error("closed while a call was under way")
-	default:
-	}
-	close(goOn)
-	if err := <-result; err != nil {
-		t.Errorf("the call under way: %v", err)
-	}
-	<-closed
 }
 
 func TestOnlyAnAnswerThatRefusesSettlesACommit(t *testing.T) {

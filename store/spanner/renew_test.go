@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"cloud.google.com/go/spanner"
 	"google.golang.org/grpc/codes"
@@ -148,26 +147,6 @@ func TestALeaseThatIsReleasedBetweenTwoRunsOfARenewalIsNotRenewed(t *testing.T) 
 	}
 	if a := answers[1]; a.Err != nil || a.Snapshot.Record.Election != "e001" || !a.Snapshot.Now.Before(a.Before) {
 		t.Errorf("the other: %+v, want it renewed", a)
-	}
-}
-
-func TestTheEndBeforeARenewalIsThatOfTheHeartbeatBefore(t *testing.T) {
-	t.Parallel()
-	s := opened(t, migrated(t))
-	lease := granted(t, s, 1)
-	last, err := s.Get(t.Context(), "e000")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		a := s.Renew(t.Context(), lease)[0]
-		if a.Err != nil {
-			t.Fatal(a.Err)
-		}
-		if want := last.Record.HeartbeatAt.Add(time.Hour); !a.Before.Equal(want) || !a.Snapshot.Now.Equal(a.Snapshot.Record.HeartbeatAt) || a.Snapshot.Guard != Guard {
-			t.Errorf("before is %v, want %v; now is %v, the heartbeat was at %v", a.Before, want, a.Snapshot.Now, a.Snapshot.Record.HeartbeatAt)
-		}
-		last = a.Snapshot
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"cloud.google.com/go/spanner"
-	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
 )
@@ -73,54 +72,7 @@ func rowBefore() row {
 	return r
 }
 
-func TestRowOfTheVersionBeforeIsRead(t *testing.T) {
-	t.Parallel()
-	want := heldRecord()
-	want.Policy.Unknown, want.Standing.Unknown, want.EndsBy, want.EndsBecause = "", "", time.Time{}, ""
-	got, err := rowBefore().record(leadership.Codec{})
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got)\n%s", err, diff)
-	}
-}
-
 func some(i int64) spanner.NullInt64 { return spanner.NullInt64{Int64: i, Valid: true} }
-
-func TestARowKeepsARecord(t *testing.T) {
-	t.Parallel()
-	ended := leadership.Record{Election: "jobs", Token: 7, Revision: 13, Needs: 1, EndedAt: instant.Add(5), LockFor: time.Second + 7}
-	deleted := leadership.Record{Election: "jobs", Revision: 2, Needs: 1, Deleted: true}
-	for _, want := range []leadership.Record{heldRecord(), ended, deleted} {
-		got, err := rowOf(want).record(leadership.Codec{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
-	}
-}
-
-func TestAHeartbeatThatWasCommittedTooLateLeavesTheEndWhereItWas(t *testing.T) {
-	t.Parallel()
-	want := heldRecord()
-	for what, c := range map[string]struct {
-		prior spanner.NullTime
-		end   time.Time
-	}{
-		"a grant":         {spanner.NullTime{}, want.LeaseEnd()},
-		"just in time":    {spanner.NullTime{Time: want.HeartbeatAt.Add(time.Microsecond), Valid: true}, want.LeaseEnd()},
-		"at the end":      {spanner.NullTime{Time: want.HeartbeatAt, Valid: true}, want.HeartbeatAt},
-		"after the end":   {spanner.NullTime{Time: want.HeartbeatAt.Add(-time.Hour), Valid: true}, want.HeartbeatAt.Add(-time.Hour)},
-		"other time zone": {spanner.NullTime{Time: want.HeartbeatAt.In(time.FixedZone("", 3600)), Valid: true}, want.HeartbeatAt},
-	} {
-		r := rowOf(want)
-		r.PriorEnd = c.prior
-		got, err := r.record(leadership.Codec{})
-		if err != nil || got.LeaseEnd() != c.end {
-			t.Errorf("%s: ends at %v, %v; want %v", what, got.LeaseEnd(), err, c.end)
-		}
-	}
-}
 
 func TestARowThatIsNotRegentsIsRefused(t *testing.T) {
 	t.Parallel()
@@ -257,32 +209,6 @@ func FuzzRow(f *testing.F) {
 		again, err := rowOf(rec).record(leadership.Codec{})
 		if err != nil || again != rec {
 			t.Errorf("taken as %+v, kept as %+v, %v", rec, again, err)
-		}
-	})
-}
-
-// FuzzEventRow holds the same of events.
-func FuzzEventRow(f *testing.F) {
-	f.Add(uint8(0xff), "jobs", int64(1), "acquired", int64(1), "ann", "", "request", int64(0))
-	f.Add(uint8(0), "", int64(0), "", int64(0), "", "", "", int64(0))
-	f.Add(uint8(0xff), "jobs", int64(-1), "expired", int64(1<<53), "", "bob", "", int64(1<<60))
-	f.Fuzz(func(t *testing.T, valid uint8, election string, revision int64, kind string, token int64, leader, previous, request string, micros int64) {
-		has := func(bit int) bool { return valid&(1<<bit) != 0 }
-		ev, err := eventRow{
-			ClusterID:        spanner.NullString{StringVal: election, Valid: has(0)},
-			Revision:         spanner.NullInt64{Int64: revision, Valid: has(1)},
-			Type:             spanner.NullString{StringVal: kind, Valid: has(2)},
-			FencingToken:     spanner.NullInt64{Int64: token, Valid: has(3)},
-			LeaderID:         spanner.NullString{StringVal: leader, Valid: has(4)},
-			PreviousLeaderID: spanner.NullString{StringVal: previous, Valid: has(5)},
-			RequestID:        spanner.NullString{StringVal: request, Valid: has(6)},
-			CommittedAt:      spanner.NullTime{Time: time.UnixMicro(micros), Valid: has(7)},
-		}.event()
-		switch {
-		case err != nil && !errors.Is(err, leadership.RecordCorrupt):
-			t.Errorf("got %v", err)
-		case err == nil && (ev.Revision < 1 || ev.Token < 0 || ev.Token > leadership.MaxToken || ev.Type == "" || !has(7)):
-			t.Errorf("taken as %+v", ev)
 		}
 	})
 }

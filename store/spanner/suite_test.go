@@ -23,7 +23,7 @@ func TestJournal(t *testing.T) { storetest.RunJournal(t, harness) }
 
 func BenchmarkSpanner(b *testing.B) { storetest.Bench(b, harness) }
 
-func BenchmarkAppendsBesideRenewals(b *testing.B) { storetest.BenchAppendsBesideRenewals(b, harness) }
+func BenchmarkSpannerJournal(b *testing.B) { storetest.BenchJournal(b, harness) }
 
 // harness gives each case a database of its own: the emulator runs one read-write transaction at a
 // time per database.

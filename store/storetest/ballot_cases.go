@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -156,17 +155,6 @@ var ballotCases = []contractCase{
 		t.elect(candidate("cid", 2), candidate("bob", 1))
 	}},
 	{"bids that come at the same moment are all in the record, through any handle", func(h *handles) { h.bidTogether() }},
-	{"the grant after a ballot forgets the bids, and its ticket renews through any handle", func(h *handles) {
-		t := newTerm(h, byPriority(time.Hour))
-		l := t.elect(candidate("cid", 3), candidate("ann", 1), candidate("bob", 2))
-		t.bids()
-		if r := t.get(t.b, jobs).Record; l.Token != 1 || r.LeaderID != "cid" || !r.Standing.Opened.IsZero() {
-			t.Errorf("after the grant: %+v", r)
-		}
-		for range 4 {
-			t.report("cid", 1, "", "")
-		}
-	}},
 	{"a withdrawn bid counts no more, and without any the ballot is closed", func(h *handles) {
 		t := newTerm(h, byPriority(time.Hour))
 		t.bid(candidate("ann", 1), leadership.ReasonBallot)
@@ -205,55 +193,6 @@ var ballotCases = []contractCase{
 		}
 		t.acquireAs(candidate("bob", 2), "expired")
 	}},
-	{"a challenge that is withdrawn is forgotten, and the lease goes on", func(h *handles) {
-		t := newTerm(h, preempting())
-		t.ticket = t.acquireAs(candidate("ann", 1)).Ticket
-		t.bid(candidate("bob", 2), leadership.ReasonHeld, "handingOver")
-		t.withdraw("bob", "goesOn")
-		t.advance(40 * time.Minute)
-		for range 3 {
-			if l := t.report("ann", 1, "", ""); l.ExpiresIn < time.Hour-slack || !l.EndsBy.IsZero() || l.Challenger != "" {
-				t.Errorf("renewed: %+v", l)
-			}
-		}
-		t.bid(candidate("ann0", 1), leadership.ReasonHeld) // not better by its id alone
-	}},
-	{"a witness bids for the quorum, and is never granted", func(h *handles) {
-		c := byPriority(time.Hour)
-		c.Ballot.Quorum = leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "wit")}
-		t := newTerm(h, c)
-		wit := candidate("wit", 9)
-		wit.Role = leadership.RoleWitness
-		t.bid(candidate("ann", 1), leadership.ReasonQuorum)
-		t.bid(wit, leadership.ReasonWitness)
-		t.bids("ann", "wit")
-		l := t.elect(candidate("ann", 1), wit)
-		if l.LeaderID != "ann" {
-			t.Errorf("got %+v", l)
-		}
-		t.bids()
-	}},
-	{"the secret of the next draw, and the last leader, are kept from grant to grant", func(h *handles) {
-		t := newTerm(h, byPriority(time.Hour))
-		token := leadership.Token(0)
-		for _, strategy := range []leadership.Strategy{leadership.StrategyRandom, leadership.StrategyRoundRobin} {
-			c := byPriority(time.Hour)
-			c.Ballot.Strategy = strategy
-			t.configure(c, "configured")
-			for range 2 {
-				t.elect(candidate("ann", 0))
-				token++
-				t.do("release", "", func(s *leadership.Service) (leadership.Lease, error) {
-					return s.Release(t.Context(), leaseOf(jobs, "ann", token))
-				}, "released")
-				l := t.get(t.b, jobs).Lease()
-				if (l.DrawSecret != "") != (strategy == leadership.StrategyRandom) || (l.LastLeader == "ann") != (strategy == leadership.StrategyRoundRobin) {
-					t.Errorf("%s: the secret is %q, the last leader %q", strategy, l.DrawSecret, l.LastLeader)
-				}
-			}
-		}
-	}},
-	{"on a random walk of ballots the record is what the rules decided, through any handle", func(h *handles) { newTerm(h, byPriority(time.Minute)).walkBallots(60) }},
 }
 
 // preempting is a configuration without a ballot, in which a better candidate ends the term.
@@ -303,98 +242,5 @@ func (h *handles) bidTogether() {
 		if events := h.events(h.b, e); got.Record.Revision != 1 || len(events) != 1 {
 			h.Errorf("revision %d and %d events after bids, want 1", got.Record.Revision, len(events))
 		}
-	}
-}
-
-// walkBallots makes random calls about ballots. The store that each goes through holds it to the
-// whole record that the rules decided on.
-func (t *term) walkBallots(steps int) {
-	t.Helper()
-	random := rand.New(rand.NewPCG(16, 1))
-	token, bids := leadership.Token(0), 0
-	for i := range steps {
-		id := []string{"ann", "bob", "cid", "wit"}[random.IntN(4)]
-		what, call := t.ballotStep(random, id, &token)
-		if what == "" {
-			t.advance([]time.Duration{5 * time.Second, window - time.Second, window, window + time.Second, 2 * time.Minute}[random.IntN(5)])
-			continue
-		}
-		t.steps++
-		err := t.eventually(func() error { return call(t.services[t.steps%2]) })
-		if err != nil && !isAny(err, leadership.LeaseHeld, leadership.LeaseLost, leadership.NotEligible) {
-			t.Fatalf("step %d, %s: %v", i, what, err)
-		}
-		t.stores[0].check()
-		r := t.get(t.b, jobs).Record
-		if bids += len(bidders(r)); r.LeaderID == "wit" || r.LeaderID != "" && len(bidders(r)) > 0 {
-			t.Errorf("step %d, %s: %+v", i, what, r)
-		}
-		if events := t.events(t.b, jobs); len(events) != int(r.Revision) {
-			t.Errorf("step %d, %s: %d events at revision %d", i, what, len(events), r.Revision)
-		}
-		if t.Failed() {
-			return
-		}
-	}
-	if bids == 0 {
-		t.Error("the walk has had no bid")
-	}
-}
-
-// ballotStep picks what a candidate does next; "" for to let time pass.
-func (t *term) ballotStep(random *rand.Rand, id string, token *leadership.Token) (string, func(*leadership.Service) error) {
-	ctx := t.Context()
-	switch random.IntN(14) {
-	case 0, 1:
-		return "", nil
-	case 2:
-		return "withdrawal of " + id, func(s *leadership.Service) error {
-			_, err := s.Withdraw(ctx, jobs, leadership.CandidateID(id), 0)
-			return err
-		}
-	case 3:
-		return "release by " + id, func(s *leadership.Service) error {
-			_, err := s.Release(ctx, leaseOf(jobs, id, max(*token, 1)))
-			return err
-		}
-	case 4, 5:
-		return "renewal by " + id, func(s *leadership.Service) error {
-			c := leaseOf(jobs, id, max(*token, 1))
-			c.Ticket = t.ticket
-			l, err := s.Renew(ctx, c)
-			if err == nil {
-				t.ticket = l.Ticket
-			}
-			return err
-		}
-	case 6:
-		c := byPriority(time.Minute)
-		switch b := &c.Ballot; random.IntN(4) {
-		case 0:
-			b.Preempt, b.MinTerm = true, time.Duration(random.IntN(2))*time.Minute
-		case 1:
-			b.Quorum = leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "wit")}
-		case 2:
-			b.Strategy, b.Window = leadership.Strategies()[random.IntN(len(leadership.Strategies()))], []time.Duration{leadership.NoWindow, window}[random.IntN(2)]
-		default:
-			b.Require = leadership.NewNames("gpu")
-		}
-		return fmt.Sprintf("configure %+v", c.Ballot), func(s *leadership.Service) error {
-			_, err := s.Configure(ctx, leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
-			return err
-		}
-	}
-	ask := candidate(id, random.Int64N(3))
-	ask.Load, ask.Capabilities = random.Int64N(3), []leadership.Names{"gpu", "cpu gpu", "cpu"}[random.IntN(3)]
-	ask.InLine.Withdraw = leadership.CandidateID([]string{"", "", "ann"}[random.IntN(3)])
-	if id == "wit" {
-		ask.Role = leadership.RoleWitness
-	}
-	return fmt.Sprintf("acquire by %s with %+v", id, ask.Candidacy), func(s *leadership.Service) error {
-		g, err := s.Acquire(ctx, ask)
-		if err == nil {
-			*token, t.ticket = g.Token, g.Ticket
-		}
-		return err
 	}
 }

@@ -29,34 +29,6 @@ var batchCases = []protocolCase{
 			p.renewsAllBut(handle, batch, map[int]bool{7: true, 8: true, 9: true})
 		}
 	}},
-	{"a batch that is empty, too long, or has an election twice is refused as a whole", func(p *pair) {
-		p.acquire("ann")
-		r := p.of("ann", 1)
-		many := make([]leadership.LeaseRequest, leadership.MaxBatch+1)
-		for i := range many {
-			many[i] = r
-			many[i].Election = leadership.Election(fmt.Sprintf("e%d", i))
-		}
-		for _, batch := range [][]leadership.LeaseRequest{nil, {r, r}, many} {
-			_, err := p.a.BatchRenew(p.Context(), batch)
-			p.refused(err, leadership.InvalidArgument)
-		}
-		_, err := p.a.BatchCheckTokens(p.Context(), nil)
-		p.refused(err, leadership.InvalidArgument)
-	}},
-	{"an entry of a batch that cannot be is refused alone", func(p *pair) {
-		p.acquire("ann")
-		wrong := p.of("ann", 1)
-		wrong.Election = "no such\xffname"
-		results, err := p.b.BatchRenew(p.Context(), []leadership.LeaseRequest{wrong, p.of("ann", 1)})
-		if err != nil || len(results) != 2 {
-			p.Fatalf("got %v, %v; want two results", results, err)
-		}
-		p.refused(results[0].Err, leadership.InvalidArgument)
-		if results[1].Err != nil {
-			p.Errorf("the other entry: %v", results[1].Err)
-		}
-	}},
 	{"a batch of tokens is checked one by one", func(p *pair) {
 		p.acquire("ann")
 		results, err := p.b.BatchCheckTokens(p.Context(), []leadership.TokenCheck{{Election: "never-seen", Token: 1}, {Election: jobs, Token: 1}})
@@ -108,14 +80,6 @@ var timeCases = []protocolCase{
 			p.Errorf("bob leads %v after ann was granted %v", took, leadership.MinLeaseDuration)
 		}
 		p.leads(p.get(), "bob", 2)
-	}},
-	{"expiresIn shrinks as the store's time passes", func(p *pair) {
-		p.acquire("ann")
-		p.advance(10 * time.Second)
-		p.about("expiresIn", p.get().ExpiresIn, defaultLease-10*time.Second)
-		if l := p.get(); l.LeaseExpiration.Sub(l.ReadAt).Abs() > defaultLease {
-			p.Errorf("read at %v, ends at %v", l.ReadAt, l.LeaseExpiration)
-		}
 	}},
 }
 

@@ -325,6 +325,7 @@ func leaseOf(e leadership.Election, holder string, token leadership.Token) leade
 }
 
 func keyOf(holder string) *leadership.Key {
-	k := scriptKey(holder)
+	var k leadership.Key
+	copy(k[:], holder)
 	return &k
 }

@@ -141,21 +141,6 @@ var dueCases = []contractCase{
 			h.Errorf("token %d, want 2", got.Token)
 		}
 	}},
-	{"what is held or due is found among many that are neither", func(h *handles) {
-		const past = 50
-		for i := range past {
-			h.vacant(leadership.Election(fmt.Sprintf("past-%03d", i)))
-		}
-		h.update(h.a, "held", acquire("ann", time.Minute))
-		h.retiring("due", 2*time.Hour)
-		h.backing.Advance(h, 3*time.Hour)
-		if got := h.held(2); !slices.Equal(got, []leadership.Election{"held"}) {
-			h.Errorf("held: got %v", got)
-		}
-		if got := h.retirable(h.get(h.a, "due").Now, 2); !slices.Equal(got, []leadership.Election{"due"}) {
-			h.Errorf("to be retired: got %v", got)
-		}
-	}},
 }
 
 // held reads all pages, and returns the names in order.

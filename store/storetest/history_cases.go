@@ -55,38 +55,6 @@ var historyCases = []protocolCase{
 			p.Errorf("history (-want +got):\n%s", diff)
 		}
 	}},
-	{"history is read in parts, after a revision", func(p *pair) {
-		for range 3 {
-			p.acquire("ann")
-			p.release("ann", p.get().Token)
-		}
-		var got []leadership.Revision
-		for after := leadership.Revision(0); ; {
-			events, err := p.b.Events(p.Context(), leadership.EventsRequest{Election: jobs, After: after, Limit: 4})
-			if err != nil {
-				p.Fatal(err)
-			}
-			if len(events) == 0 {
-				break
-			}
-			for _, e := range events {
-				got = append(got, e.Revision)
-			}
-			after = events[len(events)-1].Revision
-		}
-		if diff := cmp.Diff([]leadership.Revision{1, 2, 3, 4, 5, 6}, got); diff != "" {
-			p.Errorf("revisions (-want +got):\n%s", diff)
-		}
-	}},
-	{"an election never seen has no history; a deleted one keeps its own", func(p *pair) {
-		_, err := p.a.Events(p.Context(), leadership.EventsRequest{Election: jobs})
-		p.refused(err, leadership.NotFound)
-		p.acquire("ann")
-		p.delete(true)
-		if got := p.history(); len(got) != 2 {
-			p.Errorf("got %v, want 2 events", got)
-		}
-	}},
 	{"an event has the time of its change and the id of its request", func(p *pair) {
 		l := p.acquire("ann")
 		events, err := p.b.Events(p.Context(), leadership.EventsRequest{Election: jobs})

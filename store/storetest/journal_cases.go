@@ -218,17 +218,6 @@ var amendCases = []journalCase{
 			l.Errorf("got snapshot %+v, want none", got)
 		}
 	}},
-	{"a change takes the place of the whole head, and leaves segments that it does not name", func(l *logs) {
-		l.amend(l.a, journal, leadership.LogChange{Text: `{"n":1}`, Body: "b", Add: []leadership.Segment{run(1, 2, "x"), {Last: 1, Data: "z"}}})
-		log := l.amend(l.b, journal, leadership.LogChange{Text: `{"n":2}`})
-		if log.Text != `{"n":2}` || log.Body != "" {
-			l.Errorf("got %+v, want the new text and no body", log)
-		}
-		l.same("look", l.look(l.a, journal), log)
-		if got, s := spans(l.segments(l.a, journal, 0, 10)), l.snapshot(l.a, journal); !slices.Equal(got, []string{"1-2"}) || s.Last != 1 || s.Data != "z" {
-			l.Errorf("got segments %v, snapshot %+v", got, s)
-		}
-	}},
 	{"a handle that remembers a head which is out of date decides anew", func(l *logs) {
 		outdated := errors.New("outdated")
 		for i := range 4 {
@@ -343,24 +332,6 @@ var amendCases = []journalCase{
 			l.unavailable(call, err, context.Canceled)
 		}
 		l.never("afterwards", journal)
-	}},
-	{"a context that ends while the change is decided stops it, or leaves it unknown, and never half done", func(l *logs) {
-		ctx, cancel := context.WithCancel(l.Context())
-		_, err := l.a.Amend(ctx, journal, func(leadership.Log) (leadership.LogChange, error) {
-			cancel()
-			return leadership.LogChange{Text: "{}", Add: []leadership.Segment{run(1, 1, "x")}}, nil
-		})
-		if err != nil && !again(err) {
-			l.Errorf("got %v", err)
-		}
-		l.amend(l.b, checkpoint, leadership.LogChange{Text: "{}"}) // a store that writes in turn is past it now
-		written := l.look(l.b, journal).Text != ""
-		if n := len(l.segments(l.b, journal, 0, 10)); n == 1 != written && n > 0 {
-			l.Errorf("written: %v, and there are %d segments", written, n)
-		}
-		if err == nil && !written || isAny(err, leadership.StoreUnavailable) && written {
-			l.Errorf("%v, and written: %v", err, written)
-		}
 	}},
 	{"a closed store refuses", func(l *logs) {
 		for _, s := range []leadership.Store{l.handles.a, l.handles.b} {
@@ -561,18 +532,6 @@ var segmentCases = []journalCase{
 			}
 		}
 	}},
-	{"a snapshot takes the place of the one before, and is no segment", func(l *logs) {
-		l.amend(l.a, journal, leadership.LogChange{Text: "{}", Add: []leadership.Segment{run(1, 5, "x")}})
-		for _, s := range []leadership.Segment{{Last: 3, Data: "a"}, {Last: 5, Data: "b"}} {
-			l.amend(l.a, journal, leadership.LogChange{Text: "{}", Add: []leadership.Segment{s}})
-			if got := l.snapshot(l.b, journal); got.First != 0 || got.Last != s.Last || got.Data != s.Data {
-				l.Errorf("got %+v, want %+v", got, s)
-			}
-		}
-		if got := spans(l.segments(l.b, journal, 0, 10)); !slices.Equal(got, []string{"1-5"}) {
-			l.Errorf("got segments %v, want 1-5", got)
-		}
-	}},
 	{"trim deletes whole segments up to the index, never one with a later entry, and never the snapshot", func(l *logs) {
 		ch := leadership.LogChange{Text: `{"n":1}`, Body: "b", Add: []leadership.Segment{run(1, 3, "a"), run(4, 6, "b"), run(7, 9, "c"), run(10, 10, "d"), {Last: 9, Data: "s"}}}
 		log := l.amend(l.a, journal, ch)
@@ -670,17 +629,6 @@ var logCases = []journalCase{
 			if got := l.look(l.b, id); got.Text != fmt.Sprintf(`{"of":%q}`, id.Election) {
 				l.Errorf("%v has the head %+v", id, got)
 			}
-		}
-	}},
-	{"the two logs of an election know nothing of each other", func(l *logs) {
-		l.amend(l.a, journal, leadership.LogChange{Text: `{"n":1}`, Body: "j", Add: []leadership.Segment{run(1, 1, "j"), {Last: 1, Data: "s"}}})
-		l.never("a checkpoint beside a journal", checkpoint)
-		l.amend(l.b, checkpoint, leadership.LogChange{Text: `{"n":2}`, Body: "c"})
-		if got := l.look(l.a, journal); got.Text != `{"n":1}` || got.Body != "j" {
-			l.Errorf("got %+v", got)
-		}
-		if got := l.segments(l.a, checkpoint, 0, 10); len(got) > 0 {
-			l.Errorf("the checkpoint has segments %v", spans(got))
 		}
 	}},
 	{"a log never touches its election, and an election never its logs", func(l *logs) {

@@ -25,19 +25,6 @@ var leaseCases = []protocolCase{
 		}
 		p.leads(p.get(), "ann", 1)
 	}},
-	{"a key that the service chose is returned, and works", func(p *pair) {
-		g, err := p.a.Acquire(p.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann"})
-		if err != nil {
-			p.Fatal(err)
-		}
-		if g.Key == (leadership.Key{}) {
-			p.Fatal("no key was returned")
-		}
-		_, err = p.b.Renew(p.Context(), leadership.LeaseRequest{Election: jobs, CandidateID: "ann", Key: g.Key, Token: g.Token})
-		if err != nil {
-			p.Errorf("renew with the key: %v", err)
-		}
-	}},
 	{"a refused candidate is told the leader, the remaining time and the reason", func(p *pair) {
 		p.acquire("ann")
 		e := p.refusedAcquire("bob", leadership.LeaseHeld)
@@ -132,18 +119,6 @@ var leaseCases = []protocolCase{
 		if e := p.refused(err, leadership.LeaseLost); e.Lease == nil || e.Lease.LeaderID != "bob" || e.Lease.Token != 2 {
 			p.Errorf("got %+v, want to hear that bob leads with token 2", e)
 		}
-	}},
-	{"the former leader gets a new token too", func(p *pair) {
-		p.acquire("ann")
-		p.advance(defaultLease + time.Second)
-		p.leads(p.acquire("ann"), "ann", 2)
-		p.release("ann", 2)
-		p.leads(p.acquire("ann"), "ann", 3)
-	}},
-	{"after a release the next candidate leads at once", func(p *pair) {
-		p.acquire("ann")
-		p.vacant(p.release("ann", 1), 1)
-		p.leads(p.acquire("bob"), "bob", 2)
 	}},
 	{"a release twice is the same as once, and a successor is never touched", func(p *pair) {
 		p.acquire("ann")

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"regent/leadership"
@@ -151,57 +150,6 @@ var ledgerCases = []journalCase{
 			t.Errorf("head: got %+v, %v", h, err)
 		}
 	}},
-	{"a leader that has not opened the journal does so by its first append", func(l *logs) {
-		t := l.terms()
-		ann := t.grant(0, "ann")
-		t.appended(0, ann, 0, 3)
-		t.appended(1, ann, 3, 2)
-		t.has(0, 1, 5)
-		thief := ann
-		thief.Key = leadership.NewKey()
-		_, err := t.append(1, thief, 5, entries(6, 1))
-		t.refused("another key", err, leadership.LeaseLost)
-		later := ann
-		later.Token++
-		_, err = t.append(1, later, 5, entries(6, 1))
-		if err == nil {
-			t.Errorf("a token never granted was taken")
-		}
-		t.has(0, 1, 5)
-	}},
-	{"a repeated append gives the same answer and appends nothing; any other is refused with the present index", func(l *logs) {
-		t := l.terms()
-		ann := t.grant(0, "ann")
-		t.appended(0, ann, 0, 3)
-		for handle := range 2 {
-			t.appended(handle, ann, 0, 3) // the same again
-		}
-		_, err := t.append(1, ann, 0, entries(2, 3))
-		if e := t.refused("other entries at that place", err, leadership.IndexMismatch); e.Index != 3 {
-			t.Errorf("got index %d, want 3", e.Index)
-		}
-		_, err = t.append(1, ann, 5, entries(6, 1))
-		if e := t.refused("beyond the end", err, leadership.IndexMismatch); e.Index != 3 {
-			t.Errorf("got index %d, want 3", e.Index)
-		}
-		t.appended(1, ann, 3, 2)
-		t.appended(0, ann, 3, 2)
-		t.has(0, 1, 5)
-	}},
-	{"an append whose reply was lost is known after a new epoch of its leader", func(l *logs) {
-		t := l.terms()
-		ann := t.grant(0, "ann")
-		t.appended(0, ann, 0, 3)
-		if _, err := t.service[1].Order(t.Context(), leadership.OrderRequest{Election: jobs, OrderCommand: leadership.OrderCommand{
-			Kind: leadership.OrderApprove, Token: ann.Token, NewEpoch: true, Actor: "eve", Reason: "anew",
-		}}); err != nil {
-			t.Fatal(err)
-		}
-		ann.Token++
-		t.appended(1, ann, 0, 3)
-		t.has(0, 1, 3)
-		t.appended(0, ann, 3, 1)
-	}},
 	{"once a successor has opened the journal no earlier leader appends, and nothing is missing", func(l *logs) {
 		t := l.terms()
 		ann := t.grant(0, "ann")
@@ -223,17 +171,6 @@ var ledgerCases = []journalCase{
 		t.has(0, 1, 7)
 		_, err = t.append(0, ann, 3, entries(4, 2))
 		t.refused("a late repetition", err, leadership.TokenStale)
-	}},
-	{"a successor that appends without opening also ends the appends of the leader before", func(l *logs) {
-		t := l.terms()
-		ann := t.grant(0, "ann")
-		t.appended(0, ann, 0, 3)
-		t.expire()
-		bob := t.grant(1, "bob")
-		t.appended(1, bob, 3, 1)
-		_, err := t.append(0, ann, 4, entries(5, 1))
-		t.refused("append by the earlier leader", err, leadership.TokenStale)
-		t.has(0, 1, 4)
 	}},
 	{"entries that a snapshot stands for are deleted, and a reader of them is told where to start", func(l *logs) {
 		t := l.terms()
@@ -281,40 +218,6 @@ var ledgerCases = []journalCase{
 		t.appended(0, ann, 15, 2)
 		t.has(1, 16, 17)
 	}},
-	{"an append may have 500 entries, and a snapshot and an append 512 KiB", func(l *logs) {
-		t := l.terms()
-		ann := t.grant(0, "ann")
-		t.appended(0, ann, 0, leadership.MaxEntries)
-		t.has(1, 1, leadership.MaxEntries)
-		large := make([]leadership.Entry, leadership.MaxEntries)
-		each := leadership.MaxAppendBytes / len(large)
-		for i := range large {
-			large[i] = leadership.Entry{Type: strings.Repeat(`"`, leadership.MaxEntryTypeBytes), Data: json.RawMessage(`"` + strings.Repeat("x", each-2) + `"`)}
-		}
-		for range 2 {
-			if h, err := t.append(0, ann, leadership.MaxEntries, large); err != nil || h.Index != 2*leadership.MaxEntries {
-				t.Fatalf("append of %d entries with %d bytes each: got %+v, %v", len(large), each, h, err)
-			}
-		}
-		for i, e := range t.read(1, leadership.MaxEntries, 500) {
-			if e.Type != large[i].Type || string(e.Data) != string(large[i].Data) {
-				t.Fatalf("entry %d is not as it was appended", e.Index)
-			}
-		}
-		one := json.RawMessage(`"` + strings.Repeat("é", leadership.MaxAppendBytes/2-1) + `"`)
-		if h, err := t.append(1, ann, 2*leadership.MaxEntries, []leadership.Entry{{Data: one}}); err != nil || h.Index != 2*leadership.MaxEntries+1 {
-			t.Fatalf("append of one entry of %d bytes: got %+v, %v", len(one), h, err)
-		}
-		if _, err := t.ledger[0].SnapshotJournal(t.Context(), leadership.SnapshotRequest{LeaseRequest: leaseIn(ann), UpTo: 2 * leadership.MaxEntries, Data: one}); err != nil {
-			t.Fatalf("snapshot of %d bytes: %v", len(one), err)
-		}
-		if s, err := t.ledger[1].ReadSnapshot(t.Context(), jobs); err != nil || string(s.Data) != string(one) {
-			t.Errorf("read snapshot: %d bytes, %v", len(s.Data), err)
-		}
-		if got := t.read(1, 2*leadership.MaxEntries, 10); len(got) != 1 || string(got[0].Data) != string(one) {
-			t.Errorf("got %d entries", len(got))
-		}
-	}},
 	{"a checkpoint is inherited with who left it, and no earlier leader puts one afterwards", func(l *logs) {
 		t := l.terms()
 		ann := t.grant(0, "ann")
@@ -352,51 +255,6 @@ var ledgerCases = []journalCase{
 		}
 		if left, err := t.ledger[0].Inherit(t.Context(), bob); err != nil || left != nil {
 			t.Errorf("a leader inherits its own checkpoint: %+v, %v", left, err)
-		}
-	}},
-	{"a late copy of an earlier checkpoint is refused, and a repeated one gives the same answer", func(l *logs) {
-		t := l.terms()
-		ann := t.grant(0, "ann")
-		for handle, data := range []string{"1", "2"} {
-			if _, err := t.put(handle, ann, data); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for handle := range 2 {
-			_, err := t.putAs(handle, ann, 1, "1")
-			if e := t.refused("a late copy of the first", err, leadership.IndexMismatch); e.Index != 2 {
-				t.Errorf("got index %d, want 2", e.Index)
-			}
-			if p, err := t.putAs(handle, ann, 2, "2"); err != nil || p.Sequence != 2 || string(p.Data) != "2" {
-				t.Errorf("the last one again: got %+v, %v", p, err)
-			}
-		}
-		if p, err := t.ledger[0].Checkpoint(t.Context(), jobs); err != nil || p.Sequence != 2 || string(p.Data) != "2" {
-			t.Errorf("got %+v, %v; want the second", p, err)
-		}
-	}},
-	{"a leader that comes back inherits what stands, and a put that comes late is never read", func(l *logs) {
-		t := l.terms()
-		ann := t.grant(0, "ann")
-		if _, err := t.put(0, ann, "1"); err != nil {
-			t.Fatal(err)
-		}
-		t.expire()
-		bob := t.grant(1, "bob")
-		if _, err := t.put(0, ann, "2"); err != nil { // late, and before the successor has looked
-			t.Fatalf("put by a leader that no successor has shut out yet: %v", err)
-		}
-		if left, err := t.ledger[1].Inherit(t.Context(), bob); err != nil || left == nil || string(left.Data) != "2" {
-			t.Errorf("inherit: got %+v, %v; want what was put last", left, err)
-		}
-		_, err := t.put(0, ann, "3")
-		t.refused("put by the earlier leader", err, leadership.TokenStale)
-		data := json.RawMessage(`"` + strings.Repeat("x", leadership.MaxCheckpointBytes-2) + `"`)
-		if _, err := t.put(1, bob, string(data)); err != nil {
-			t.Fatalf("put of %d bytes: %v", len(data), err)
-		}
-		if got, err := t.ledger[0].Checkpoint(t.Context(), jobs); err != nil || string(got.Data) != string(data) {
-			t.Errorf("got %d bytes, %v", len(got.Data), err)
 		}
 	}},
 }

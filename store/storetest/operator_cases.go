@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,128 +17,6 @@ var operatorCases = []protocolCase{
 			p.Errorf("got %+v at revision %d, want %+v at 1", l.Config, l.Revision, want)
 		}
 		p.about("expiresIn", p.acquire("ann").ExpiresIn, time.Minute)
-	}},
-	{"a lease is no longer than the election allows", func(p *pair) {
-		want := leadership.Config{LeaseDuration: 2 * time.Second, MaxLeaseDuration: time.Minute}
-		if l := p.configure(want); l.Config != want || p.get().Config != want {
-			p.Errorf("got %+v, and read %+v; want %+v", l.Config, p.get().Config, want)
-		}
-		ask := p.ask("ann")
-		ask.LeaseDuration = time.Minute + time.Millisecond
-		_, err := p.a.Acquire(p.Context(), ask)
-		if e := p.refused(err, leadership.InvalidArgument); e.Field != "leaseDuration" {
-			p.Errorf("the wrong field is %q", e.Field)
-		}
-		ask.LeaseDuration = time.Minute
-		if g, err := p.a.Acquire(p.Context(), ask); err != nil || g.LeaseDuration != time.Minute {
-			p.Errorf("as long as allowed: %v, %v", g.LeaseDuration, err)
-		}
-		p.configure(leadership.Config{LeaseDuration: 2 * time.Second, MaxLeaseDuration: 2 * time.Second})
-		if l, err := p.b.Renew(p.Context(), p.of("ann", 1)); err != nil || l.LeaseDuration != time.Minute {
-			p.Errorf("renewed under a lower limit: %v, %v; want a lease of 1m", l.LeaseDuration, err)
-		}
-	}},
-	{"an unlock ends a lease and a lock, once what it risks is acknowledged", func(p *pair) {
-		unlock := func(acknowledge string) (leadership.Lease, error) {
-			return p.b.Unlock(p.Context(), leadership.UnlockRequest{Election: jobs, UnlockCommand: leadership.UnlockCommand{
-				Reason: "the host is gone", Actor: "olga", Acknowledge: acknowledge,
-			}})
-		}
-		acknowledged := func() leadership.Lease {
-			p.Helper()
-			_, err := unlock("yes")
-			_, sentence, _ := strings.Cut(p.refused(err, leadership.LeaseHeld).Detail, "with exactly this acknowledge: ")
-			l, err := unlock(sentence)
-			if err != nil {
-				p.Fatalf("acknowledged with %q: %v", sentence, err)
-			}
-			return l
-		}
-		ask := p.ask("ann")
-		ask.LeaseDuration = leadership.MaxLeaseDuration
-		if _, err := p.a.Acquire(p.Context(), ask); err != nil {
-			p.Fatal(err)
-		}
-		p.vacant(acknowledged(), 1)
-		_, err := p.a.Renew(p.Context(), p.of("ann", 1))
-		p.refused(err, leadership.LeaseLost)
-		p.leads(p.acquire("bob"), "bob", 2)
-		p.delete(true)
-		p.configure(leadership.Config{})
-		p.refusedAcquire("ann", leadership.LeaseHeld)
-		p.vacant(acknowledged(), 2)
-		p.leads(p.acquire("ann"), "ann", 3)
-	}},
-	{"a new configuration leaves the present lease as it is", func(p *pair) {
-		p.acquire("ann")
-		p.configure(leadership.Config{LeaseDuration: 2 * time.Second})
-		l := p.get()
-		p.leads(l, "ann", 1)
-		p.about("expiresIn", l.ExpiresIn, defaultLease)
-		if l, err := p.a.Renew(p.Context(), p.of("ann", 1)); err != nil || l.LeaseDuration != defaultLease {
-			p.Errorf("renewed: %v, %v; want a lease of %v", l.LeaseDuration, err, defaultLease)
-		}
-		p.release("ann", 1)
-		if l := p.acquire("ann"); l.LeaseDuration != 2*time.Second {
-			p.Errorf("the next lease lasts %v, want 2s", l.LeaseDuration)
-		}
-	}},
-	{"a configuration that is so already changes nothing, whatever its condition", func(p *pair) {
-		c := leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Second}}
-		for range 2 {
-			if l, err := p.a.Configure(p.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: c}); err != nil || l.Revision != 1 {
-				p.Fatalf("got revision %d, %v; want 1", l.Revision, err)
-			}
-		}
-		c.Config.LockDelay, c.IfRevision = 2*time.Second, 1
-		for range 2 { // as if the first reply was lost
-			if l, err := p.b.Configure(p.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: c}); err != nil || l.Revision != 2 {
-				p.Fatalf("got revision %d, %v; want 2", l.Revision, err)
-			}
-		}
-	}},
-	{"an operator's condition that does not hold stops the change", func(p *pair) {
-		configure := func(e leadership.Election, if_ leadership.Revision) error {
-			_, err := p.a.Configure(p.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{
-				Config: leadership.Config{LockDelay: 3 * time.Second}, IfRevision: if_,
-			}})
-			return err
-		}
-		p.acquire("ann")
-		p.refused(configure(jobs, 7), leadership.RevisionMismatch)
-		p.refused(configure("never-seen", 1), leadership.RevisionMismatch)
-		_, err := p.a.Delete(p.Context(), leadership.DeleteRequest{Election: jobs, DeleteCommand: leadership.DeleteCommand{IfRevision: 7, Force: true}})
-		p.refused(err, leadership.RevisionMismatch)
-		p.leads(p.get(), "ann", 1)
-		if err := configure("fresh", 0); err != nil {
-			p.Errorf("no condition: %v", err)
-		}
-	}},
-	{"an election that must be new is configured once, and not after it was deleted", func(p *pair) {
-		configure := func(lease time.Duration) error {
-			_, err := p.b.Configure(p.Context(), leadership.ConfigureRequest{Election: "fresh", ConfigureCommand: leadership.ConfigureCommand{
-				Config: leadership.Config{LeaseDuration: lease}, IfRevision: leadership.NeverSeen,
-			}})
-			return err
-		}
-		for range 2 { // as if the first reply was lost
-			if err := configure(time.Minute); err != nil {
-				p.Fatalf("configure a new election: %v", err)
-			}
-		}
-		p.refused(configure(time.Hour), leadership.RevisionMismatch)
-		if _, err := p.a.Delete(p.Context(), leadership.DeleteRequest{Election: "fresh"}); err != nil {
-			p.Fatal(err)
-		}
-		p.refused(configure(time.Hour), leadership.RevisionMismatch)
-		p.refused(configure(time.Minute), leadership.RevisionMismatch)
-		p.acquire("ann")
-		p.refused(func() error {
-			_, err := p.a.Configure(p.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{
-				Config: leadership.Config{LockDelay: time.Hour}, IfRevision: leadership.NeverSeen,
-			}})
-			return err
-		}(), leadership.RevisionMismatch)
 	}},
 	{"after a lease that ended without release the election is locked for the lock delay", func(p *pair) {
 		p.configure(leadership.Config{LeaseDuration: time.Minute, LockDelay: time.Minute})
@@ -161,15 +38,6 @@ var operatorCases = []protocolCase{
 		p.configure(leadership.Config{LockDelay: time.Hour})
 		p.acquire("ann")
 		p.release("ann", 1)
-		p.leads(p.acquire("bob"), "bob", 2)
-	}},
-	{"a lock that runs is kept by the record of the expiry", func(p *pair) {
-		p.configure(leadership.Config{LeaseDuration: time.Minute, LockDelay: time.Minute})
-		p.acquire("ann")
-		p.advance(90 * time.Second)
-		p.release("ann", 1) // too late: recorded as expired
-		p.refusedAcquire("bob", leadership.LeaseHeld)
-		p.advance(31 * time.Second)
 		p.leads(p.acquire("bob"), "bob", 2)
 	}},
 	{"a held election is deleted only by force", func(p *pair) {

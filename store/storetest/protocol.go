@@ -30,7 +30,7 @@ func RunProtocol(t *testing.T, h Harness) {
 func RunProtocolOverHTTP(t *testing.T, h Harness) { runProtocol(t, h, overHTTP) }
 
 func runProtocol(t *testing.T, h Harness, front func(testing.TB, leadership.Store) Subject) {
-	for _, cases := range [][]protocolCase{leaseCases, historyCases, operatorCases, batchCases, timeCases, candidacyCases, repeatCases()} {
+	for _, cases := range [][]protocolCase{leaseCases, historyCases, operatorCases, batchCases, timeCases, repeatCases()} {
 		for _, c := range cases {
 			t.Run(c.rule, func(t *testing.T) {
 				t.Parallel()

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"regent/leadership"
@@ -45,17 +44,6 @@ var renewCases = []contractCase{
 			h.Errorf("got %+v, want %+v", got, second.Record)
 		}
 	}},
-	{"renewals in turn follow each other, also after other changes", func(h *handles) {
-		last := h.update(h.a, jobs, acquire("ann", time.Minute))
-		for i := range 4 {
-			a := h.a.Renew(h.Context(), []leadership.Renewal{renewalOf(jobs, "ann", 1)})[0]
-			h.renewed(a, last)
-			last = a.Snapshot
-			if i == 1 {
-				last = h.update(h.a, jobs, put(time.Second))
-			}
-		}
-	}},
 	{"with the ticket of the last heartbeat every handle renews, if the store gives tickets", func(h *handles) {
 		last := h.update(h.a, jobs, acquire("ann", time.Minute))
 		for i := range 6 {
@@ -96,16 +84,6 @@ var renewCases = []contractCase{
 			}
 		}
 	}},
-	{"the ticket of another lease makes a renewal neither wrong nor fail", func(h *handles) {
-		first := h.update(h.a, jobs, acquire("ann", time.Minute))
-		other := h.update(h.a, "other", acquire("ann", time.Minute))
-		c := renewalOf(jobs, "ann", 1)
-		c.Ticket = other.Ticket
-		h.renewed(h.a.Renew(h.Context(), []leadership.Renewal{c})[0], first)
-		if got := h.get(h.b, "other").Record; !sameRecord(got, other.Record) {
-			h.Errorf("the other lease: got %+v, want %+v", got, other.Record)
-		}
-	}},
 	{"a ticket is worthless once its record has changed", func(h *handles) {
 		first := h.update(h.a, jobs, acquire("ann", time.Minute))
 		if first.Ticket == "" {
@@ -123,27 +101,6 @@ var renewCases = []contractCase{
 			if got := h.get(h.b, jobs).Record; !sameRecord(got, changed.Record) {
 				h.Errorf("change %d: got %+v, want %+v", i, got, changed.Record)
 			}
-		}
-	}},
-	{"a batch answers each in order, one failing without the others", func(h *handles) {
-		const n = 100
-		leases := make([]leadership.Renewal, n)
-		before := make([]leadership.Snapshot, n)
-		for i := range n {
-			e := leadership.Election(fmt.Sprintf("e%03d", i))
-			before[i] = h.update(h.a, e, acquire("ann", time.Hour))
-			leases[i] = renewalOf(e, "ann", 1)
-		}
-		leases[3].Token = 2
-		leases[50].Election = "unseen"
-		for i, a := range h.a.Renew(h.Context(), leases) {
-			if i == 3 || i == 50 {
-				if !errors.Is(a.Err, leadership.ErrNotRenewed) {
-					h.Errorf("%d: got %v, want ErrNotRenewed", i, a.Err)
-				}
-				continue
-			}
-			h.renewed(a, before[i])
 		}
 	}},
 }

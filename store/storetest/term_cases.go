@@ -130,18 +130,6 @@ func (t *term) report(candidate string, token leadership.Token, report string, c
 	}, events...)
 }
 
-func (t *term) judge(actor string, token leadership.Token, v leadership.Verdict, events ...string) {
-	t.Helper()
-	for range 2 {
-		t.do("judge", "", func(s *leadership.Service) (leadership.Lease, error) {
-			return s.Judge(t.Context(), leadership.JudgeRequest{Election: jobs, JudgeCommand: leadership.JudgeCommand{
-				Token: token, Verdict: v, Evidence: "e", Actor: actor,
-			}})
-		}, events...)
-		events = nil
-	}
-}
-
 // advance lets time pass.
 func (t *term) advance(d time.Duration) {
 	t.Helper()
@@ -181,32 +169,6 @@ var termCases = []contractCase{
 			t.Errorf("%d orders stand, want assign, pause and ban: %s", n, l.Overrides)
 		}
 	}},
-	{"approvals by different principals, and a new epoch, are kept whole", func(h *handles) {
-		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: termPolicy})
-		t.acquire("ann", "", "acquired")
-		approve := func(actor string, token leadership.Token, epoch bool, events ...string) leadership.Lease {
-			t.Helper()
-			return t.orderBy(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: token, NewEpoch: epoch, Reason: "r", Actor: actor}, events...)
-		}
-		for range 2 {
-			t.do("requestApproval", "", func(s *leadership.Service) (leadership.Lease, error) {
-				return s.RequestApproval(t.Context(), leadership.ApprovalNote{LeaseRequest: leaseOf(jobs, "ann", 1), Note: "n"})
-			}, map[bool][]string{true: {"approvalRequested"}}[len(t.told) == 2]...)
-		}
-		approve("olga", 1, false, "approved")
-		approve("otto", 1, false, "approved")
-		t.report("ann", 1, `{"progress":1}`, "")
-		approve("olga", 1, true, "approved")
-		l := approve("otto", 1, true, "approved", "epoch")
-		if l.Token != 2 || string(l.LeaderID) != "ann" {
-			t.Errorf("a new epoch: %+v", l)
-		}
-		t.report("ann", 1, `{"progress":2}`, leadership.LeaseLost)
-		if l := t.acquire("ann", ""); l.Token != 2 {
-			t.Errorf("acquired again: %+v", l)
-		}
-		t.report("ann", 2, `{"progress":2}`, "")
-	}},
 	{"reports are kept whole, move the end on, and trip once", func(h *handles) {
 		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, LockDelay: time.Minute, Term: termPolicy})
 		t.acquire("ann", "", "acquired")
@@ -230,46 +192,6 @@ var termCases = []contractCase{
 		t.report("ann", 1, `{"progress":4,"tokensUsed":101}`, leadership.LeaseLost)
 		t.refused("ann", leadership.ReasonBanned)
 		t.refused("bob", leadership.ReasonLockDelay)
-	}},
-	{"verdicts of different principals are kept whole, and trip together", func(h *handles) {
-		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: termPolicy})
-		t.acquire("ann", "", "acquired")
-		t.judge("vera", 1, leadership.VerdictBad, "judged")
-		t.judge("vera", 1, leadership.VerdictGood, "judged")
-		t.judge("vlad", 1, leadership.VerdictBad, "judged")
-		t.judge("vera", 1, leadership.VerdictBad, "judged", "deposed")
-		t.refused("ann", leadership.ReasonBanned)
-	}},
-	{"a step down with a time is kept whole", func(h *handles) {
-		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: termPolicy})
-		t.acquire("ann", "", "acquired")
-		for i := range 2 {
-			t.do("stepDown", "", func(s *leadership.Service) (leadership.Lease, error) {
-				return s.StepDown(t.Context(), leadership.StepDownRequest{LeaseRequest: leaseOf(jobs, "ann", 1), Reason: "d", For: time.Hour})
-			}, [][]string{{"released"}, nil}[i]...)
-		}
-		t.refused("ann", leadership.ReasonBanned)
-		t.acquire("bob", "", "acquired")
-	}},
-	{"a trip bars its candidate, then lets it lead on probation, and the next doubles the cooldown", func(h *handles) {
-		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: leadership.TermPolicy{Budget: leadership.Counters{Calls: 1}, Cooldown: 3 * time.Hour}})
-		t.acquire("ann", "", "acquired")
-		t.report("ann", 1, `{"calls":2}`, leadership.LeaseLost, "deposed")
-		t.advance(2 * time.Hour)
-		t.refused("ann", leadership.ReasonBanned)
-		t.advance(2 * time.Hour)
-		if l := t.acquire("ann", "", "acquired"); l.LeaseDuration != leadership.ProbationLease {
-			t.Errorf("on probation it leads for %v", l.LeaseDuration)
-		}
-		t.report("ann", 2, `{"calls":2}`, leadership.LeaseLost, "deposed")
-		t.advance(5 * time.Hour)
-		t.refused("ann", leadership.ReasonBanned)
-		overrides, err := t.services[0].Overrides(t.Context(), jobs)
-		if err != nil || len(overrides) != 1 || overrides[0].Until.Sub(overrides[0].Since) != 6*time.Hour {
-			t.Errorf("the second cooldown: %+v, %v; want 6h", overrides, err)
-		}
-		t.advance(2 * time.Hour)
-		t.acquire("ann", "", "acquired")
 	}},
 	{"a leader without progress is out at the end of its term, and barred from then on", func(h *handles) {
 		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: leadership.TermPolicy{StuckAfter: 2 * time.Hour, Cooldown: 10 * time.Hour}})
@@ -326,19 +248,6 @@ var termCases = []contractCase{
 		if snap := t.update(t.a, jobs, leadership.Expire); snap.Record.LeaderID != "" || !snap.Record.EndedAt.Equal(end) {
 			t.Errorf("it has ended at %v, want %v: %+v", snap.Record.EndedAt, end, snap.Record)
 		}
-	}},
-	{"a term that ends for want of an approval is followed by none until there is one", func(h *handles) {
-		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 90 * time.Minute}}})
-		t.acquire("ann", "", "acquired")
-		t.advance(50 * time.Minute)
-		t.report("ann", 1, `{}`, "")
-		t.ends(leadership.EndsApproval, 40*time.Minute)
-		t.advance(50 * time.Minute)
-		t.refused("bob", leadership.ReasonApproval)
-		t.do("expire", "", func(s *leadership.Service) (leadership.Lease, error) { return s.Expire(t.Context(), jobs) }, "expired")
-		t.refused("bob", leadership.ReasonApproval)
-		t.order(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1}, "approved")
-		t.acquire("bob", "", "acquired")
 	}},
 	{"bans survive the deletion of their election", func(h *handles) {
 		t := newTerm(h, leadership.Config{LeaseDuration: time.Minute, Term: leadership.TermPolicy{Budget: leadership.Counters{Calls: 1}, Cooldown: 24 * time.Hour}})

@@ -3,7 +3,6 @@ package storetest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -26,41 +25,6 @@ var updateCases = []contractCase{
 			h.Errorf("events: %v", got)
 		}
 	}},
-	{"a change and its events are written together, and seen through every handle", func(h *handles) {
-		done := h.update(h.a, jobs, acquire("ann", time.Minute))
-		for _, s := range []leadership.Store{h.a, h.b} {
-			got := h.get(s, jobs).Record
-			if !sameRecord(got, done.Record) {
-				h.Errorf("got %+v, want %+v", got, done.Record)
-			}
-			if events := h.events(s, jobs); len(events) != 1 || told(events[0]) != "1 acquired leader=ann token=1 previous=" {
-				h.Errorf("got events %v", events)
-			}
-		}
-	}},
-	{"every field of a record is kept", func(h *handles) {
-		want := h.update(h.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-			ch, err := leadership.Acquire(s, leadership.AcquireCommand{
-				CandidateID: "A.z_0@b:c-d", KeyHash: hashOf("x"), LeaseDuration: 1234 * time.Millisecond,
-				Metadata: `{"a":[1,2.5,-3,1e+30],"b":"\u0000é</script>","c":{}}`,
-			})
-			ch.Record.Policy.Config = leadership.Config{LeaseDuration: 24 * time.Hour, LockDelay: time.Millisecond}
-			ch.Events[0].RequestID = "request-1"
-			return ch, err
-		}).Record
-		if got := h.get(h.b, jobs).Record; !sameRecord(got, want) {
-			h.Errorf("got %+v\nwant %+v", got, want)
-		}
-		h.backing.Advance(h, 2*time.Second)
-		expired := h.update(h.b, jobs, leadership.Expire)
-		want = expired.Record
-		if got := h.get(h.a, jobs).Record; !sameRecord(got, want) || got.LockFor != time.Millisecond+expired.Guard || got.EndedAt.IsZero() {
-			h.Errorf("got %+v\nwant %+v", got, want)
-		}
-		if events := h.events(h.b, jobs); events[0].RequestID != "request-1" {
-			h.Errorf("got %+v", events[0])
-		}
-	}},
 	{"an error of decide is returned as it is, and nothing is written", func(h *handles) {
 		want := errors.New("no")
 		_, err := h.a.Update(h.Context(), jobs, func(s leadership.Snapshot) (leadership.Change, error) {
@@ -79,35 +43,6 @@ var updateCases = []contractCase{
 		snap := h.update(h.b, jobs, func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
 		if !sameRecord(snap.Record, first.Record) || snap.Now.Before(first.Now.Add(-snap.Guard)) {
 			h.Errorf("got %+v at %v, want %+v", snap.Record, snap.Now, first.Record)
-		}
-	}},
-	{"a heartbeat starts the lease at the commit, and every event has that time", func(h *handles) {
-		snap := h.update(h.a, jobs, acquire("ann", time.Minute))
-		if !snap.Record.HeartbeatAt.Equal(snap.Now) {
-			h.Errorf("the lease starts at %v, the commit was at %v", snap.Record.HeartbeatAt, snap.Now)
-		}
-		for _, e := range h.events(h.b, jobs) {
-			if !e.At.Equal(snap.Now) {
-				h.Errorf("the event is of %v, the commit was at %v", e.At, snap.Now)
-			}
-		}
-		if got := h.get(h.b, jobs).Record.HeartbeatAt; !got.Equal(snap.Now) {
-			h.Errorf("read again, the lease starts at %v, the commit was at %v", got, snap.Now)
-		}
-	}},
-	{"a change that is no heartbeat leaves the lease's start as it is", func(h *handles) {
-		want := h.update(h.a, jobs, acquire("ann", time.Minute)).Record.HeartbeatAt
-		for i := range 3 {
-			snap := h.update(h.b, jobs, put(time.Duration(i+1)*time.Second))
-			if !snap.Record.HeartbeatAt.Equal(want) || !h.get(h.a, jobs).Record.HeartbeatAt.Equal(want) {
-				h.Errorf("the lease starts at %v, want %v", snap.Record.HeartbeatAt, want)
-			}
-		}
-		renewed := h.update(h.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Renew(s, renewalOf(jobs, "ann", 1))
-		})
-		if got := h.get(h.b, jobs).Record.HeartbeatAt; !got.Equal(renewed.Now) || !got.After(want) {
-			h.Errorf("renewed at %v, the lease starts at %v", renewed.Now, got)
 		}
 	}},
 	{"a lease was acquired when its grant was committed, whatever was written since", func(h *handles) {
@@ -172,28 +107,6 @@ var updateCases = []contractCase{
 		for i, e := range h.events(h.a, jobs) {
 			if e.Revision != leadership.Revision(i+1) {
 				h.Errorf("event %d has revision %d", i+1, e.Revision)
-			}
-		}
-	}},
-	{"elections do not disturb each other", func(h *handles) {
-		var wg sync.WaitGroup
-		for i := range 8 {
-			wg.Go(func() {
-				e := leadership.Election(fmt.Sprintf("e%d", i))
-				err := h.eventually(func() error {
-					_, err := h.a.Update(h.Context(), e, acquire(string(e), time.Hour))
-					return err
-				})
-				if err != nil {
-					h.Errorf("%s: %v", e, err)
-				}
-			})
-		}
-		wg.Wait()
-		for i := range 8 {
-			e := leadership.Election(fmt.Sprintf("e%d", i))
-			if r := h.get(h.b, e).Record; r.Election != e || string(r.LeaderID) != string(e) || r.Token != 1 {
-				h.Errorf("%s: got %+v", e, r)
 			}
 		}
 	}},

@@ -46,8 +46,6 @@ func runUpgrade(t *testing.T, h Harness) {
 		"two versions of the program share the data until one uses what the other must not ignore": (*fleet).upgrade,
 		"an older program refuses, by name, an election that is to be retired":                     (*fleet).firstRefusesWhatRetires,
 		"an older program refuses, by name, an election with an order, and renews others":          (*fleet).secondRefusesWhatIsOrdered,
-		"an older program refuses, by name, an election with a ballot or a challenge":              (*fleet).thirdRefusesBallots,
-		"an older program refuses, by name, an election that is handed over, and renews others":    (*fleet).fourthRefusesSuccessions,
 		"an older program refuses, by name, a successor that is bound, until it is ready":          (*fleet).fifthRefusesBoundSuccessors,
 		"what stands in an election is the same when the store is opened again":                    (*fleet).reopened,
 	} {
@@ -164,56 +162,6 @@ func (f *fleet) secondRefusesWhatIsOrdered() {
 		if diff := cmp.Diff(rounded(want[e]), rounded(f.get(f.as(older), e).Record)); diff != "" {
 			f.Errorf("the older program has changed %s (-before +after):\n%s", e, diff)
 		}
-	}
-}
-
-// third is the program that knows no ballots and no challenges.
-var third = leadership.Codec{Version: 3}
-
-// thirdRefusesBallots keeps an older program from granting to the first that asks.
-func (f *fleet) thirdRefusesBallots() {
-	const balloted, challenged = "balloted", "challenged"
-	for e, c := range map[leadership.Election]leadership.Config{balloted: byPriority(time.Minute), challenged: preempting()} {
-		f.update(f.as(older), e, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Configure(s, leadership.ConfigureCommand{Config: c})
-		})
-	}
-	f.opened(balloted, challenged)
-	want := make(map[leadership.Election]leadership.Record)
-	for _, e := range []leadership.Election{balloted, challenged} {
-		want[e] = f.get(f.as(older), e).Record
-	}
-	s := leadership.New(f.as(third))
-	for e := range want {
-		ask := candidate("cid", 9)
-		ask.Election = e
-		if _, err := s.Acquire(f.Context(), ask); !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(err.Error(), fmt.Sprintf("%q", e)) {
-			f.Errorf("acquire %s by the older program: got %v, want %s and the name", e, err, leadership.RecordTooNew)
-		}
-		if _, err := s.Withdraw(f.Context(), e, "bob", 0); !errors.Is(err, leadership.RecordTooNew) {
-			f.Errorf("withdrawal from %s by the older program: got %v, want %s", e, err, leadership.RecordTooNew)
-		}
-	}
-	for e := range want {
-		if diff := cmp.Diff(rounded(want[e]), rounded(f.get(f.as(older), e).Record)); diff != "" {
-			f.Errorf("the older program has changed %s (-before +after):\n%s", e, diff)
-		}
-	}
-}
-
-// fourth is the program that knows no successions.
-var fourth = leadership.Codec{Version: 4}
-
-func (f *fleet) fourthRefusesSuccessions() {
-	const handed, plain = "handed", "plain"
-	for _, e := range []leadership.Election{handed, plain} {
-		f.update(f.as(older), e, acquire("ann", time.Minute))
-	}
-	f.handOver(f.as(older), handed, leadership.KeyHash{})
-	f.sayReady(f.as(older), handed)
-	f.refusesSuccession(fourth, handed)
-	if _, err := leadership.New(f.as(fourth)).Renew(f.Context(), leaseOf(plain, "ann", 1)); err != nil {
-		f.Errorf("another election: the older program cannot renew: %v", err)
 	}
 }
 

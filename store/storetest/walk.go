@@ -113,7 +113,7 @@ type command func(leadership.Store) (leadership.Lease, error)
 // command picks what happens next.
 func (w *randomWalk) command() (string, command) {
 	who := []string{"ann", "bob", "cid"}[w.rand.IntN(3)]
-	key := scriptKey(who)
+	key := *keyOf(who)
 	token := max(w.tokens[who], 1)
 	lease := leadership.LeaseRequest{Election: jobs, CandidateID: leadership.CandidateID(who), Key: key, Token: token, Ticket: w.ticket()}
 	ctx := w.Context()

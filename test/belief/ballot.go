@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +31,6 @@ type Ballot struct {
 	Lease      time.Duration // whole ticks
 	Policy     leadership.BallotPolicy
 	Candidates []Bidder
-	Bug        BallotBug
 }
 
 // Bidder is a candidate of a Ballot: ann, bob and cy, in this order.
@@ -52,23 +50,6 @@ const (
 	RecordHolds    Property = "the record agrees with itself"
 )
 
-// BallotBug is a mistake made on purpose, to see it found.
-type BallotBug string
-
-// The bugs.
-const (
-	BidsStay         BallotBug = "bids stay when the lease is granted"
-	VoidCounts       BallotBug = "a bid that is void counts"
-	WindowIgnored    BallotBug = "the first that asks is granted"
-	BestIsGranted    BallotBug = "the best bidder is granted, and not the one that asks"
-	WitnessIsGranted BallotBug = "a witness bids as a candidate"
-	SumOfPresence    BallotBug = "a member counts for each bid that has it"
-	EqualPreempts    BallotBug = "an equal candidate preempts the leader"
-	TermUnsafe       BallotBug = "the minimum term is ignored"
-	ChallengeCuts    BallotBug = "a challenge ends the lease at once"
-	WithdrawHalf     BallotBug = "a challenge is withdrawn, and its end stays"
-)
-
 // QuickBallots is searched with every test.
 func QuickBallots() []Ballot {
 	priority := leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: second}
@@ -83,13 +64,13 @@ func QuickBallots() []Ballot {
 	one, two := leadership.Candidacy{Priority: 1}, leadership.Candidacy{Priority: 2}
 	witness := leadership.Candidacy{Role: leadership.RoleWitness, Priority: 9}
 	return []Ballot{
-		{"two bid", second, 2 * second, priority, []Bidder{{0, one}, {1, two}}, ""},
-		{"three bid, two of them are equal", second, second, priority, []Bidder{{0, one}, {1, two}, {1, two}}, ""},
-		{"a quorum with a witness", second, second, quorum, []Bidder{{0, one}, {1, two}, {1, witness}}, ""},
-		{"a quorum, and a candidate outside of it", second, second, outside, []Bidder{{0, one}, {0, two}, {1, two}}, ""},
-		{"preemption with a quorum", second, 2 * second, both, []Bidder{{0, one}, {1, two}, {1, witness}}, ""},
-		{"preemption", second, 3 * second, preempt, []Bidder{{0, one}, {1, two}}, ""},
-		{"preemption among three", second, 2 * second, preempt, []Bidder{{0, one}, {1, two}, {1, two}}, ""},
+		{"two bid", second, 2 * second, priority, []Bidder{{0, one}, {1, two}}},
+		{"three bid, two of them are equal", second, second, priority, []Bidder{{0, one}, {1, two}, {1, two}}},
+		{"a quorum with a witness", second, second, quorum, []Bidder{{0, one}, {1, two}, {1, witness}}},
+		{"a quorum, and a candidate outside of it", second, second, outside, []Bidder{{0, one}, {0, two}, {1, two}}},
+		{"preemption with a quorum", second, 2 * second, both, []Bidder{{0, one}, {1, two}, {1, witness}}},
+		{"preemption", second, 3 * second, preempt, []Bidder{{0, one}, {1, two}}},
+		{"preemption among three", second, 2 * second, preempt, []Bidder{{0, one}, {1, two}, {1, two}}},
 	}
 }
 
@@ -98,7 +79,6 @@ func QuickBallots() []Ballot {
 type ballotState struct {
 	now    time.Time
 	record leadership.Record
-	bids   []leadership.Bid     // as the store has them
 	since  time.Time            // the first bid of the present ballot that counts; zero if there is none
 	heard  []leadership.Bid     // what counts, as the model knows it
 	until  map[string]time.Time // that each candidate believes in; none in the map if it does not
@@ -106,49 +86,22 @@ type ballotState struct {
 	leads  map[string]bool      // it was told that it leads
 }
 
-// BallotResult is what a search has found.
-type BallotResult struct {
-	States, Steps, Grants, Preempted int
-	Broken                           Property
-	Trace                            []string
-}
-
-// Search visits all that can be reached, or stops where a property does not hold.
-func (m *Ballot) Search() (r BallotResult) {
-	type node struct {
-		state ballotState
-		from  int
-		step  string
-	}
+// Search visits all that can be reached, or stops where a property does not hold. It returns how
+// many steps were grants, and how many challenges, as well.
+func (m *Ballot) Search() (r Result, grants, preempted int) {
 	begin := ballotState{now: now, record: m.begin(), until: map[string]time.Time{}, here: map[string]bool{}, leads: map[string]bool{}}
-	nodes := []node{{state: begin}}
-	known := map[string]bool{m.key(begin): true}
-	for at := 0; at < len(nodes) && r.Broken == ""; at++ {
-		m.next(nodes[at].state, func(step string, s ballotState, broken Property) {
-			r.Steps++
-			if s.record.Token > nodes[at].state.record.Token {
-				r.Grants++
+	_, r = explore(begin, m.key, func(s ballotState, visit func(ballotState, string, Property)) {
+		m.next(s, func(step string, to ballotState, broken Property) {
+			if to.record.Token > s.record.Token {
+				grants++
 			}
-			if s.record.Standing.Challenger != "" && nodes[at].state.record.Standing.Challenger == "" {
-				r.Preempted++
+			if to.record.Standing.Challenger != "" && s.record.Standing.Challenger == "" {
+				preempted++
 			}
-			broken = cmp.Or(broken, m.broken(s))
-			if key := m.key(s); broken == "" && !known[key] {
-				known[key] = true
-				nodes = append(nodes, node{s, at, step})
-			}
-			if broken != "" && r.Broken == "" {
-				r.Broken = broken
-				r.Trace = []string{step}
-				for n := at; n > 0; n = nodes[n].from {
-					r.Trace = append(r.Trace, nodes[n].step)
-				}
-				slices.Reverse(r.Trace)
-			}
+			visit(to, step, cmp.Or(broken, m.broken(to)))
 		})
-	}
-	r.States = len(nodes)
-	return r
+	})
+	return r, grants, preempted
 }
 
 func (m *Ballot) begin() leadership.Record {
@@ -179,7 +132,7 @@ func (m *Ballot) next(s ballotState, visit func(string, ballotState, Property)) 
 	visit(fmt.Sprintf("%v pass", m.Tick), tick, "")
 	if ch, _ := leadership.Expire(s.snapshot()); !ch.Empty() {
 		after := s.clone()
-		after.write(m, ch)
+		after.write(ch)
 		visit("the store records the end of the lease", after, "")
 	}
 	for i := range m.Candidates {
@@ -209,16 +162,9 @@ func (s *ballotState) goes(id leadership.CandidateID) {
 }
 
 // write commits a change.
-func (s *ballotState) write(m *Ballot, ch leadership.Change) {
+func (s *ballotState) write(ch leadership.Change) {
 	before := s.record
 	s.record = ch.Committed(s.now)
-	if m.Bug == BidsStay && s.record.Token > before.Token {
-		s.bids = bidsOf(before) // the record may not have them while it has a leader
-	} else if m.Bug == BidsStay && s.record.LeaderID == "" && before.LeaderID != "" && len(s.bids) > 0 {
-		setBids(&s.record, s.bids)
-		s.record.Standing.Opened = s.bids[0].Since
-		s.bids = nil
-	}
 	if s.record.LeaderID != "" || before.LeaderID != "" {
 		s.heard, s.since = nil, time.Time{}
 	}
@@ -237,12 +183,12 @@ func (m *Ballot) ask(s ballotState, who int, visit func(string, ballotState, Pro
 		return false
 	}
 	cmd.Present = present
-	ch, err := m.acquire(s, cmd)
+	ch, err := leadership.Acquire(s.snapshot(), cmd)
 	if err != nil || ch.Empty() {
 		return
 	}
 	after := s.clone()
-	after.write(m, ch)
+	after.write(ch)
 	granted := after.record.Token > s.record.Token
 	broken := Property("")
 	switch {
@@ -276,53 +222,6 @@ func (m *Ballot) words(before, after ballotState) string {
 	return ": it has bid"
 }
 
-// acquire runs the rule, with the bug.
-func (m *Ballot) acquire(s ballotState, cmd leadership.AcquireCommand) (leadership.Change, error) {
-	snap := s.snapshot()
-	policy := &snap.Record.Policy.Ballot
-	original := *policy
-	switch m.Bug {
-	case WitnessIsGranted:
-		cmd.Role = leadership.RoleCandidate
-	case WindowIgnored:
-		policy.Window = leadership.NoWindow
-	case VoidCounts:
-		bids := bidsOf(s.record)
-		for i := range bids {
-			bids[i].At = s.now
-		}
-		setBids(&snap.Record, bids)
-	case BestIsGranted:
-		if best := leadership.Rank(*policy, leadership.Draw{}, bidsOf(s.record)); len(best) > 0 {
-			for i := range m.Candidates {
-				if id := name(int8(i)); id == best[0].CandidateID {
-					cmd.CandidateID, cmd.KeyHash, cmd.Candidacy = id, key(int8(i), false), m.Candidates[i].Candidacy
-				}
-			}
-		}
-	case SumOfPresence:
-		sum := 0
-		for _, bid := range append(bidsOf(s.record), s.bid(m, cmd, cmd.Present)) {
-			sum += ones(bid.Present)
-		}
-		if sum >= policy.Quorum.Needed() {
-			policy.Quorum.Need = 1
-		}
-	case EqualPreempts:
-		if snap.Live() {
-			cmd.Priority++
-		}
-	case TermUnsafe:
-		policy.MinTerm = 0
-	}
-	ch, err := leadership.Acquire(snap, cmd)
-	ch.Record.Policy.Ballot = original
-	if m.Bug == ChallengeCuts && ch.Record.Standing.Challenger != "" && !ch.Empty() && len(ch.Events) > 0 {
-		ch.Record.EndsBy, ch.Record.Standing.Ends.Challenged = s.now, s.now
-	}
-	return ch, err
-}
-
 // leader is what a leader may do.
 func (m *Ballot) leader(s ballotState, who int, visit func(string, ballotState, Property)) {
 	id := name(int8(who))
@@ -335,7 +234,7 @@ func (m *Ballot) leader(s ballotState, who int, visit func(string, ballotState, 
 	c := leadership.Renewal{Election: s.record.Election, CandidateID: id, KeyHash: key(int8(who), false), Token: s.record.Token}
 	if ch, err := leadership.Renew(s.snapshot(), c); err == nil {
 		after := s.clone()
-		after.write(m, ch)
+		after.write(ch)
 		visit(fmt.Sprintf("%s renews, and does not hear the answer", id), after.clone(), "")
 		after.until[string(id)] = after.record.LeaseEnd()
 		visit(fmt.Sprintf("%s renews", id), after, "")
@@ -343,7 +242,7 @@ func (m *Ballot) leader(s ballotState, who int, visit func(string, ballotState, 
 	if ch, err := leadership.Release(s.snapshot(), c); err == nil && !ch.Empty() {
 		after := s.clone()
 		after.goes(id)
-		after.write(m, ch)
+		after.write(ch)
 		visit(fmt.Sprintf("%s releases", id), after, "")
 	}
 }
@@ -355,11 +254,8 @@ func (m *Ballot) withdraw(s ballotState, id leadership.CandidateID, visit func(s
 		return
 	}
 	challenged := s.record.Standing.Challenger == id
-	if m.Bug == WithdrawHalf && challenged {
-		ch.Record.EndsBy, ch.Record.EndsBecause = s.record.EndsBy, s.record.EndsBecause
-	}
 	after := s.clone()
-	after.write(m, ch)
+	after.write(ch)
 	after.heard = slices.DeleteFunc(after.heard, func(b leadership.Bid) bool { return b.CandidateID == id })
 	if len(after.heard) == 0 {
 		after.since = time.Time{}
@@ -489,12 +385,12 @@ func (m *Ballot) key(s ballotState) string {
 	begins := func(opened time.Time) time.Duration {
 		return max(age(opened, turns), -2*leadership.BidTurn)
 	}
-	for i, bids := range [][]leadership.Bid{bidsOf(r), s.heard, s.bids} {
-		opened := []time.Time{r.Standing.Opened, s.since, {}}[i]
+	for i, bids := range [][]leadership.Bid{bidsOf(r), s.heard} {
+		opened := []time.Time{r.Standing.Opened, s.since}[i]
 		if i == 1 || i == 0 && m.Policy.Quorum.Electorate != "" { // void bids make no difference, which the smaller models find out
 			bids = slices.DeleteFunc(slices.Clone(bids), func(bid leadership.Bid) bool { return s.now.Sub(bid.At) > m.kept() })
 		}
-		if len(bids) > 0 && i < 2 {
+		if len(bids) > 0 {
 			fmt.Fprint(&b, " ", begins(opened))
 		}
 		for _, bid := range bids {
@@ -517,15 +413,6 @@ func bidsOf(r leadership.Record) (bids []leadership.Bid) {
 		}
 	}
 	return bids
-}
-
-// setBids gives a record other bids, as only a bug does: their type is not exported.
-func setBids(r *leadership.Record, bids []leadership.Bid) {
-	text := []byte{}
-	if len(bids) > 0 {
-		text, _ = json.Marshal(bids) // bids have a JSON form
-	}
-	reflect.ValueOf(&r.Standing.Bids).Elem().SetString(string(text))
 }
 
 // ones is how many members are in a set.

@@ -49,81 +49,10 @@ func searched(t *testing.T, models []belief.Model) (states int) {
 		if r.Believing == 0 {
 			t.Errorf("%s: no candidate ever believes that it leads", m.Name)
 		}
-		t.Logf("%s: all %d states, %d steps between them, the farthest %d away; a candidate believes in %d; %v, %d MB",
-			m.Name, r.States, r.Steps, r.Depth, r.Believing, time.Since(began).Round(time.Millisecond), r.Bytes>>20)
+		t.Logf("%s: all %d states, %d steps between them; a candidate believes in %d; %v", m.Name, r.States, r.Steps, r.Believing, time.Since(began).Round(time.Millisecond))
 		states += r.States
 	}
 	return states
-}
-
-func TestEachBugIsFoundByAShortestTrace(t *testing.T) {
-	t.Parallel()
-	line := belief.Model{Lease: 2, Wait: 1}
-	delay := belief.Model{Lease: 2, Delay: 1}
-	operator := belief.Model{Lease: 2, Operator: true}
-	unlock := belief.Model{Lease: 2, Unlock: true}
-	commits := belief.Model{Lease: 2, Commits: true}
-	orders := belief.Model{Lease: 2, Orders: true}
-	epochs := belief.Model{Lease: 2, Epochs: true}
-	verdicts := belief.Model{Lease: 2, Trips: true}
-	for _, c := range []struct {
-		bug    belief.Bug
-		in     belief.Model
-		breaks []belief.Property
-		steps  int // to the first
-	}{
-		{belief.FromReply, line, []belief.Property{belief.NoneAfterEnd, belief.NeverTwo}, 5},
-		{belief.DriftIgnored, line, []belief.Property{belief.NoneAfterEnd, belief.NeverTwo}, 5},
-		{belief.WaitedTwice, line, []belief.Property{belief.NoneAfterEnd, belief.NeverTwo}, 10},
-		{belief.UnknownExtends, line, []belief.Property{belief.NoneAfterEnd, belief.NeverTwo}, 7},
-		{belief.LateReplyCounts, line, []belief.Property{belief.NoSecondYes}, 8},
-		{belief.ReleaseFirst, line, []belief.Property{belief.NoneAfterEnd, belief.NeverTwo}, 5},
-		{belief.KeyAgain, line, []belief.Property{belief.NoneAfterEnd, belief.NeverTwo}, 9},
-
-		{belief.EndCounts, line, []belief.Property{belief.EndIsEnd}, 7},
-		{belief.EarlyGrant, line, []belief.Property{belief.OneLeaseATime, belief.NoneAfterEnd, belief.NeverTwo}, 4},
-		{belief.DelayForgotten, delay, []belief.Property{belief.DelayKept}, 6},
-		{belief.CutFrees, operator, []belief.Property{belief.OneLeaseATime, belief.NoneAfterEnd, belief.NeverTwo}, 5},
-		{belief.RetiresHeld, operator, []belief.Property{belief.OneLeaseATime, belief.NoneAfterEnd, belief.NeverTwo}, 5},
-		{belief.TokenForgotten, operator, []belief.Property{belief.TokensRise}, 2},
-		{belief.UnlockUnasked, unlock, []belief.Property{belief.NoneAfterEnd, belief.NeverTwo}, 4},
-		{belief.UnlockLowers, unlock, []belief.Property{belief.TokensRise}, 3},
-		{belief.EvictShortens, orders, []belief.Property{belief.PromiseKept, belief.NoneAfterEnd, belief.NeverTwo}, 3},
-		{belief.CapIgnored, orders, []belief.Property{belief.CapKept, belief.NoneAfterEnd, belief.NeverTwo}, 7},
-		{belief.PauseForgotten, orders, []belief.Property{belief.PauseKept}, 3},
-		{belief.EpochNoToken, epochs, []belief.Property{belief.TokensRise}, 3},
-		{belief.DeposedFrees, verdicts, []belief.Property{belief.OneLeaseATime, belief.NoneAfterEnd, belief.NeverTwo}, 4},
-		{belief.LateStands, commits, []belief.Property{belief.EndIsEnd}, 6},
-		{belief.LateTold, commits, []belief.Property{belief.EndIsEnd, belief.NoneAfterEnd, belief.NeverTwo}, 6},
-		{belief.LateUntilTaken, commits, []belief.Property{belief.EndIsEnd}, 7},
-		{belief.Unguarded, commits, []belief.Property{belief.OneLeaseATime, belief.NoneAfterEnd, belief.NeverTwo}, 4},
-	} {
-		for i, p := range c.breaks {
-			m := c.in
-			m.Clocks, m.Bug, m.Only = clocks(slowest, slowest), c.bug, p
-			r := m.Search()
-			if r.Broken != p {
-				t.Errorf("where %s, no violation is found of: %s", c.bug, p)
-			}
-			t.Logf("where %s, it does not hold that %s, found after %d states:\n%s", c.bug, p, r.States, strings.Join(r.Trace, "\n"))
-			if i == 0 && len(r.Trace) != c.steps {
-				t.Errorf("where %s, the trace has %d steps, want %d", c.bug, len(r.Trace), c.steps)
-			}
-		}
-	}
-}
-
-// The stores never show a late heartbeat as a lease that lasts, though the contract of
-// leadership.Store would allow it until it is taken back. It would be no danger: the lease is then
-// one that ends later, and no one was told otherwise.
-func TestLateHeartbeatUntilTakenBackMakesNoSecondLeader(t *testing.T) {
-	t.Parallel()
-	for _, p := range []belief.Property{belief.NeverTwo, belief.NoneAfterEnd, belief.NoSecondYes, belief.TokensRise, belief.OneLeaseATime} {
-		m := belief.Model{Clocks: clocks(slowest, slowest), Lease: 2, Commits: true, Bug: belief.LateUntilTaken, Only: p}
-		if r := m.Search(); r.Broken != "" {
-			t.Errorf("%s does not hold:\n%s", p, strings.Join(r.Trace, "\n"))
-		}
-	}
 }
 
 func TestStatesThatDifferByPermutationAreOne(t *testing.T) {
@@ -150,13 +79,13 @@ func areOne(t *testing.T, m belief.Model, apart []time.Duration) {
 	}
 }
 
-func TestOnlyClocksSlowerThanTheDriftMakeTwoLeaders(t *testing.T) {
+func TestOnlyClocksSlowerThanTheDriftLetALeaderBelieveTooLong(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		clock time.Duration
 		safe  bool
 	}{{half, false}, {900 * time.Millisecond, false}, {slower, false}, {slowest, true}, {exact, true}, {fast, true}, {twice, true}} {
-		m := belief.Model{Clocks: clocks(c.clock, exact), Lease: 2, Only: belief.NeverTwo}
+		m := belief.Model{Clocks: clocks(c.clock, exact), Lease: 2}
 		if r := m.Search(); (r.Broken == "") != c.safe {
 			t.Errorf("a clock that shows %v in a second: safe is %v, want %v\n%s", c.clock, r.Broken == "", c.safe, strings.Join(r.Trace, "\n"))
 		}
@@ -170,7 +99,7 @@ func TestServersClockMayBeWrongWhileALeaderWaits(t *testing.T) {
 		server, leader time.Duration
 		safe           bool
 	}{{exact, slowest, true}, {slowest, slowest, true}, {fast, exact, true}, {fast, slowest, true}, {1010 * time.Millisecond, slowest, false}} {
-		m := belief.Model{Clocks: clocks(c.leader, exact), Lease: 2, Wait: 1, Line: c.server, Only: belief.NoneAfterEnd}
+		m := belief.Model{Clocks: clocks(c.leader, exact), Lease: 2, Wait: 1, Line: c.server}
 		if r := m.Search(); (r.Broken == "") != c.safe {
 			t.Errorf("where the server's clock shows %v in a second, and a leader's %v: safe is %v, want %v\n%s",
 				c.server, c.leader, r.Broken == "", c.safe, strings.Join(r.Trace, "\n"))

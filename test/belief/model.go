@@ -40,9 +40,6 @@ type Model struct {
 	// Commits: a transaction reads first and commits later, or never, or is aborted and reads
 	// again.
 	Commits bool
-	Bug     Bug
-	// Only is the one property to check; "" for all.
-	Only Property
 }
 
 // Property must hold in every state and at every step.
@@ -55,7 +52,6 @@ type Property string
 const (
 	NeverTwo      Property = "no two candidates believe that they lead"
 	NoneAfterEnd  Property = "no candidate believes that it leads after its lease has ended"
-	NoSecondYes   Property = "no candidate believes again in a lease that it had ceased to believe in"
 	TokensRise    Property = "each grant has the token after the one before, and nothing else changes it"
 	OneLeaseATime Property = "no lease is granted while another lasts"
 	DelayKept     Property = "no lease is granted within the lock delay after one that was not released"
@@ -63,39 +59,6 @@ const (
 	PromiseKept   Property = "no operator's order makes a lease end before what its leader was promised"
 	CapKept       Property = "no renewal passes the end that an operator has ordered"
 	PauseKept     Property = "no lease is granted while the election is paused"
-)
-
-// Bug is a mistake made on purpose, to see it found.
-type Bug string
-
-// The bugs. Each is one that clients of other services, or their servers, have had.
-const (
-	None            Bug = ""
-	FromReply       Bug = "the deadline is counted from the reply"
-	DriftIgnored    Bug = "the deadline does not allow for drift"
-	WaitedTwice     Bug = "the wait is counted twice"
-	UnknownExtends  Bug = "an unknown outcome extends the lease"
-	LateReplyCounts Bug = "a renewal answered after the deadline revives belief"
-	ReleaseFirst    Bug = "the lease is released before the work has stopped"
-	KeyAgain        Bug = "a key is used again after its release was sent"
-
-	EndCounts      Bug = "a renewal at the very end of the lease still counts"
-	EarlyGrant     Bug = "the store grants the next lease a second before the end"
-	DelayForgotten Bug = "the lock delay is forgotten when the end is recorded"
-	CutFrees       Bug = "a delete by force frees the election at once"
-	RetiresHeld    Bug = "a tick retires the election though it is held"
-	TokenForgotten Bug = "a recreated election begins with token 1"
-	LateStands     Bug = "a heartbeat that was committed too late is not taken back"
-	LateTold       Bug = "a heartbeat that was committed too late is taken back, and its leader told that it stands"
-	LateUntilTaken Bug = "a heartbeat that was committed too late counts until it is taken back"
-	UnlockUnasked  Bug = "an unlock needs no acknowledgement"
-	UnlockLowers   Bug = "an unlock lowers the token"
-	EvictShortens  Bug = "an eviction ends the lease at once"
-	CapIgnored     Bug = "a renewal that reads nothing ignores the end that was ordered"
-	PauseForgotten Bug = "an acquire forgets that the election is paused"
-	EpochNoToken   Bug = "a new epoch keeps the token"
-	DeposedFrees   Bug = "a deposed leader's lease frees the election at once"
-	Unguarded      Bug = "a grant ignores that the record has changed since it was read"
 )
 
 // phase is what a candidate is doing.
@@ -186,26 +149,20 @@ func (s *state) believers() (n int) {
 
 // broken is a property that does not hold in the state; "" if all do.
 func (m *Model) broken(s *state) Property {
-	if s.believers() > 1 && m.minds(NeverTwo) {
+	if s.believers() > 1 {
 		return NeverTwo
 	}
 	for i := range s.candidates {
 		c := &s.candidates[i]
-		if c.until > 0 && !c.excused && (c.behind || !s.heldBy(int8(i), m.Lease)) && m.minds(NoneAfterEnd) {
+		if c.until > 0 && !c.excused && (c.behind || !s.heldBy(int8(i), m.Lease)) {
 			return NoneAfterEnd
 		}
 	}
 	return ""
 }
 
-// minds reports whether the property is checked.
-func (m *Model) minds(p Property) bool { return m.Only == "" || m.Only == p }
-
 // tooOld is the age from which on no answer is believed: longer than the lease and all waiting.
 func (m *Model) tooOld() uint8 {
-	if m.Bug == WaitedTwice {
-		return uint8(m.Lease + 2*m.Wait + 1)
-	}
 	return uint8(m.Lease + m.Wait + 1)
 }
 
@@ -213,23 +170,11 @@ func (m *Model) tooOld() uint8 {
 func (m *Model) belief(who int, c candidate) uint8 {
 	clock := m.Clocks[who]
 	sent, now := time.Duration(0), clock*time.Duration(c.age)
-	deadline := m.deadline(sent, now, cmp.Or(m.Line, second)*time.Duration(c.waited), second*time.Duration(c.left))
+	const margin = 0 // a larger one is only safer
+	deadline := leadership.Deadline(sent, cmp.Or(m.Line, second)*time.Duration(c.waited), second*time.Duration(c.left), margin)
 	var seconds uint8
 	for ; now < deadline; now += clock {
 		seconds++
 	}
 	return seconds
-}
-
-func (m *Model) deadline(sent, now, waited, left time.Duration) time.Duration {
-	const margin = 0 // a larger one is only safer
-	switch m.Bug {
-	case FromReply:
-		return leadership.Deadline(now, waited, left, margin)
-	case DriftIgnored:
-		return sent + waited + left
-	case WaitedTwice:
-		return leadership.Deadline(sent, 2*waited, left, margin)
-	}
-	return leadership.Deadline(sent, waited, left, margin)
 }

@@ -40,98 +40,81 @@ const (
 
 func (s *state) packStore() uint32 {
 	var b packer
-	b.number(s.age, ageBits)
-	b.number(s.lock, ageBits)
-	b.number(s.owed, ageBits)
-	b.flag(s.former)
-	b.flag(s.late)
-	b.flag(s.deleted)
-	b.flag(s.cut)
-	b.flag(s.renewed)
-	b.flag(s.released)
-	b.flag(s.releasing)
-	b.number(s.cap, capBits)
-	b.flag(s.drained)
-	b.flag(s.paused)
-	return b.bits
+	s.store(&b)
+	return b.all
 }
 
-func (s *state) unpackStore(n uint32) {
-	b := packer{bits: n}
-	s.age = b.next(ageBits)
-	s.lock = b.next(ageBits)
-	s.owed = b.next(ageBits)
-	s.former = b.next(1) == 1
-	s.late = b.next(1) == 1
-	s.deleted = b.next(1) == 1
-	s.cut = b.next(1) == 1
-	s.renewed = b.next(1) == 1
-	s.released = b.next(1) == 1
-	s.releasing = b.next(1) == 1
-	s.cap = b.next(capBits)
-	s.drained = b.next(1) == 1
-	s.paused = b.next(1) == 1
+func (s *state) unpackStore(n uint32) { s.store(&packer{all: n, reads: true}) }
+
+// store moves the store's part.
+func (s *state) store(b *packer) {
+	number(b, &s.age, ageBits)
+	number(b, &s.lock, ageBits)
+	number(b, &s.owed, ageBits)
+	b.flag(&s.former)
+	b.flag(&s.late)
+	b.flag(&s.deleted)
+	b.flag(&s.cut)
+	b.flag(&s.renewed)
+	b.flag(&s.released)
+	b.flag(&s.releasing)
+	number(b, &s.cap, capBits)
+	b.flag(&s.drained)
+	b.flag(&s.paused)
 }
 
 func (c *candidate) pack(leader bool) uint32 {
 	var b packer
-	b.flag(leader)
-	b.number(uint8(c.phase), phaseBits)
-	b.number(c.until, ageBits)
-	b.number(uint8(c.call), callBits)
-	b.number(uint8(c.place), placeBits)
-	b.number(c.age, ageBits)
-	b.number(c.waited, waitedBits)
-	b.number(c.left, ageBits)
-	b.flag(c.behind)
-	b.flag(c.asked)
-	b.flag(c.askedFormerly)
-	b.flag(c.excused)
-	b.flag(c.stale)
-	return b.bits
+	c.move(&b, &leader)
+	return b.all
 }
 
 func (c *candidate) unpack(n uint32) (leader bool) {
-	b := packer{bits: n}
-	leader = b.next(1) == 1
-	c.phase = phase(b.next(phaseBits))
-	c.until = b.next(ageBits)
-	c.call = verb(b.next(callBits))
-	c.place = place(b.next(placeBits))
-	c.age = b.next(ageBits)
-	c.waited = b.next(waitedBits)
-	c.left = b.next(ageBits)
-	c.behind = b.next(1) == 1
-	c.asked = b.next(1) == 1
-	c.askedFormerly = b.next(1) == 1
-	c.excused = b.next(1) == 1
-	c.stale = b.next(1) == 1
+	c.move(&packer{all: n, reads: true}, &leader)
 	return leader
 }
 
-// packer puts numbers side by side, and takes them out again in the same order.
-type packer struct {
-	bits uint32
-	at   uint8
+func (c *candidate) move(b *packer, leader *bool) {
+	b.flag(leader)
+	number(b, &c.phase, phaseBits)
+	number(b, &c.until, ageBits)
+	number(b, &c.call, callBits)
+	number(b, &c.place, placeBits)
+	number(b, &c.age, ageBits)
+	number(b, &c.waited, waitedBits)
+	number(b, &c.left, ageBits)
+	b.flag(&c.behind)
+	b.flag(&c.asked)
+	b.flag(&c.askedFormerly)
+	b.flag(&c.excused)
+	b.flag(&c.stale)
 }
 
-func (b *packer) number(n uint8, width uint8) {
-	if n>>width != 0 {
+// packer has numbers side by side. It takes them in or, if it reads, gives them out again in the
+// same order.
+type packer struct {
+	all   uint32
+	at    uint8
+	reads bool
+}
+
+func number[T ~uint8](b *packer, n *T, width uint8) {
+	switch {
+	case b.reads:
+		*n = T(b.all >> b.at & (1<<width - 1))
+	case *n>>width != 0:
 		panic("belief: the model's times are too long for a packed state")
+	default:
+		b.all |= uint32(*n) << b.at
 	}
-	b.bits |= uint32(n) << b.at
 	b.at += width
 }
 
-func (b *packer) flag(is bool) {
-	if is {
-		b.bits |= 1 << b.at
+func (b *packer) flag(is *bool) {
+	if b.reads {
+		*is = b.all>>b.at&1 == 1
+	} else if *is {
+		b.all |= 1 << b.at
 	}
 	b.at++
-}
-
-func (b *packer) next(width uint8) uint8 {
-	n := b.bits >> b.at & (1<<width - 1)
-	b.at += width
-	return uint8(n)
 }

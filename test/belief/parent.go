@@ -2,7 +2,6 @@ package belief
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"regent/leadership"
@@ -14,17 +13,10 @@ import (
 type Parents struct {
 	Lease   int // seconds
 	Horizon int // so many seconds are looked at
-	Bug     Bug
 }
 
 // WithinParent is the property of Parents.
 const WithinParent Property = "no lease lasts longer than the one that it stands on was ever to last"
-
-// The bugs of a lease that stands on another one.
-const (
-	EndOfParentIgnored Bug = "a lease does not end with the one that it stands on"
-	AnotherTermCounts  Bug = "a lease goes on because another term of its parent has begun"
-)
 
 // mostTerms is how many terms of the parent are looked at.
 const mostTerms = 3
@@ -39,38 +31,27 @@ type family struct {
 
 // Search visits all that can be reached within the horizon, nearest first, or stops where the
 // property does not hold.
-func (m Parents) Search() (r Result) {
+func (m Parents) Search() Result {
 	store := handing{number: make(map[leadership.Record]int32)}
 	config := leadership.Policy{Config: leadership.Config{LeaseDuration: time.Duration(m.Lease) * second}}
 	above := leadership.Record{Election: "reports", Policy: config}
 	below := leadership.Record{Election: "pages", Policy: config}
 	below.Policy.LeadersOf = "reports"
-	all, from, how := []family{{parent: store.remember(above), child: store.remember(below)}}, []int{-1}, []string{""}
-	known := map[family]bool{all[0]: true}
-	for at := 0; at < len(all); at++ {
-		if c := store.records[all[at].child]; c.LeaderID != "" {
+	begin := family{parent: store.remember(above), child: store.remember(below)}
+	all, r := explore(begin, func(s family) family { return s }, func(s family, visit func(family, string, Property)) {
+		m.next(&store, s, func(to family, how string) {
+			var broken Property
+			if c := store.records[to.child]; c.LeaderID != "" && c.LeaseEnd().After(now.Add(time.Duration(to.last[c.Standing.Parent.Token])*second)) {
+				broken = WithinParent
+			}
+			visit(to, fmt.Sprintf("%d s: %s", to.now, how), broken)
+		})
+	})
+	for _, s := range all {
+		if store.records[s.child].LeaderID != "" {
 			r.Believing++
 		}
-		m.next(&store, all[at], func(to family, text string) {
-			r.Steps++
-			if known[to] || r.Broken != "" {
-				return
-			}
-			known[to] = true
-			all, from, how = append(all, to), append(from, at), append(how, fmt.Sprintf("%d s: %s", to.now, text))
-			if c := store.records[to.child]; c.LeaderID != "" && c.LeaseEnd().After(now.Add(time.Duration(to.last[c.Standing.Parent.Token])*second)) {
-				r.Broken = WithinParent
-				for n := len(all) - 1; n > 0; n = from[n] {
-					r.Trace = append(r.Trace, how[n])
-				}
-				slices.Reverse(r.Trace)
-			}
-		})
-		if r.Broken != "" {
-			break
-		}
 	}
-	r.States = len(all)
 	return r
 }
 
@@ -99,12 +80,8 @@ func (m Parents) next(store *handing, s family, visit func(family, string)) {
 		if err != nil || ch.Empty() || ch.Record.Token > mostTerms {
 			return
 		}
-		r := ch.Committed(at)
-		if m.Bug == EndOfParentIgnored && r.LeaderID != "" {
-			r.EndsBy, r.EndsBecause = time.Time{}, ""
-		}
 		after := s
-		after.child = store.remember(r)
+		after.child = store.remember(ch.Committed(at))
 		visit(after, text)
 	}
 	for i := range parties {
@@ -123,10 +100,7 @@ func (m Parents) next(store *handing, s family, visit func(family, string)) {
 	}
 	ch, err = leadership.Acquire(child, leadership.AcquireCommand{CandidateID: "ann", KeyHash: partyKey(ann), Parent: s.read})
 	below(ch, err, "the child is acquired, or renewed")
-	c, read := child.Record, s.read
-	if m.Bug == AnotherTermCounts {
-		read.Token = c.Standing.Parent.Token
-	}
-	ch, err = leadership.Renew(child, leadership.Renewal{Election: c.Election, CandidateID: c.LeaderID, KeyHash: c.KeyHash, Token: c.Token, Parent: read})
+	c := child.Record
+	ch, err = leadership.Renew(child, leadership.Renewal{Election: c.Election, CandidateID: c.LeaderID, KeyHash: c.KeyHash, Token: c.Token, Parent: s.read})
 	below(ch, err, "the child is renewed")
 }

@@ -9,9 +9,7 @@ import (
 type Result struct {
 	States    int // that can be reached; candidates with like clocks are interchangeable
 	Steps     int // between them
-	Depth     int // how many steps the farthest state is away
 	Believing int // in how many states a candidate believes that it leads
-	Bytes     int // of memory, in the end, for what was visited
 	// Broken is a property that does not hold everywhere; "" if all do.
 	Broken Property
 	// Trace is a shortest way to where it does not, a line for each step.
@@ -39,13 +37,10 @@ func (m *Model) SearchContext(ctx context.Context) (Result, error) {
 	const between = 1 << 10 // so many states are looked at in some milliseconds
 	x := m.start()
 	var r Result
-	var at, level int // the states from level on are farther away than those before
+	at := 0
 	for ; at < len(x.visited.all) && x.broken == ""; at++ {
 		if at%between == 0 && ctx.Err() != nil {
 			return Result{}, ctx.Err()
-		}
-		if at == level {
-			r.Depth, level = r.Depth+1, len(x.visited.all)
 		}
 		here := x.visited.all[at].state.unpack()
 		if here.believers() > 0 {
@@ -58,8 +53,7 @@ func (m *Model) SearchContext(ctx context.Context) (Result, error) {
 			x.broken = cmp.Or(x.broken, m.broken(&s))
 		}
 	}
-	r.Depth-- // of where it begins
-	r.States, r.Bytes, r.Broken = len(x.visited.all), x.visited.bytes(), x.broken
+	r.States, r.Broken = len(x.visited.all), x.broken
 	if r.Broken != "" {
 		r.Trace = x.trace(uint32(at-1), r.Broken)
 	}

@@ -1,7 +1,5 @@
 package belief
 
-import "cmp"
-
 // step is something that happens.
 type step struct {
 	act act
@@ -163,7 +161,7 @@ func (x *search) onTheWay(s state, who int8, visit func(step, state)) {
 		visit(step{hear, who}, after)
 	}
 	after := s
-	x.giveUp(&after.candidates[who], int(who))
+	after.candidates[who].giveUp()
 	visit(step{giveUp, who}, after)
 }
 
@@ -239,7 +237,7 @@ func (x *search) apply(s *state, r request) decision {
 func (x *search) overtake(s *state) {
 	s.releasing = false
 	for i := range s.candidates {
-		if c := &s.candidates[i]; c.place == readLive || c.place == readFree && x.model.Bug != Unguarded {
+		if c := &s.candidates[i]; c.place == readLive || c.place == readFree {
 			c.place = onItsWay
 		}
 	}
@@ -260,24 +258,16 @@ func (x *search) hear(c *candidate, who int) {
 		if c.phase = leads; c.until == 0 {
 			c.phase, c.behind = campaigns, false // it was over when the answer came
 		}
-	case heard.until > 0 || x.model.Bug == LateReplyCounts:
+	case heard.until > 0:
 		c.until = max(heard.until, x.model.belief(who, heard))
-		if heard.until == 0 && c.until > 0 && x.model.minds(NoSecondYes) {
-			x.broken = cmp.Or(x.broken, NoSecondYes)
-		}
 	}
 }
 
 // giveUp lets the candidate stop waiting.
-func (x *search) giveUp(c *candidate, who int) {
-	lost := *c
+func (c *candidate) giveUp() {
 	c.silent()
 	if c.phase == campaigns {
 		c.behind, c.stale = false, false
-	}
-	if lost.call == renew && lost.until > 0 && x.model.Bug == UnknownExtends {
-		lost.left = uint8(x.model.Lease)
-		c.until = max(lost.until, x.model.belief(who, lost))
 	}
 }
 
@@ -301,9 +291,6 @@ func (x *search) byItself(s state, who int8, visit func(step, state)) {
 	if c.phase == campaigns && s.newestOf(who) && !s.former {
 		do(abandon, func(_ *state, c *candidate) { c.silent(); c.phase = resigns })
 	}
-	if c.phase == resigns && c.call == silence && x.model.Bug == KeyAgain {
-		do(ask, func(_ *state, c *candidate) { c.phase, c.call, c.behind = campaigns, acquire, false })
-	}
 	switch {
 	case c.phase == away:
 		do(begin, func(s *state, c *candidate) { s.newKey(who); c.phase, c.call, c.asked = campaigns, acquire, true })
@@ -315,7 +302,7 @@ func (x *search) byItself(s state, who int8, visit func(step, state)) {
 			do(keep, func(s *state, c *candidate) { c.call = renew; s.renewed = s.renewed || s.newestOf(who) })
 		}
 	}
-	if c.phase == resigns && c.call == silence || c.phase == leads && x.model.Bug == ReleaseFirst {
+	if c.phase == resigns && c.call == silence {
 		do(giveBack, func(s *state, c *candidate) {
 			c.silent()
 			c.phase, c.call = resigns, release

@@ -125,12 +125,9 @@ func (m *Model) decide(l lease, r request) decision {
 	late := m.commit(&change, r)
 	s := leadership.Snapshot{Record: change.Record, Now: now}
 	d := decision{lease: m.lease(s.Record, l, r), changed: true, granted: s.Record.Token == newest+1, done: true}
-	d.lease.late = late && m.Bug != LateStands
-	if s.Record.LeaderID != "" && (!late || m.Bug == LateStands || m.Bug == LateTold) {
+	d.lease.late = late
+	if s.Record.LeaderID != "" && !late {
 		d.left = uint8(s.Lease().ExpiresIn / second)
-	}
-	if m.Bug == CapIgnored && r.verb == renew && d.left > 0 {
-		d.left = uint8(m.Lease)
 	}
 	d.broken = m.misdecided(l, r, s.Record, d)
 	return d
@@ -140,20 +137,9 @@ func (m *Model) decide(l lease, r request) decision {
 // lease still lasted. How long before makes no difference, because the rules ask no more of that
 // moment.
 func (m *Model) snapshot(l lease, r request) leadership.Snapshot {
-	if m.Bug == Unguarded && r.verb == acquire && r.read == readFree {
-		l = lease{}
-	}
 	s := leadership.Snapshot{Record: m.record(l), Now: now}
-	if m.Bug == PauseForgotten && r.verb == acquire {
-		s.Record.Standing.Overrides = ""
-	}
-	end := s.Record.LeaseEnd()
-	switch {
-	case s.Record.LeaderID == "":
-	case r.read == readLive && !now.Before(end), m.Bug == EndCounts && r.verb == renew && now.Equal(end):
+	if end := s.Record.LeaseEnd(); s.Record.LeaderID != "" && r.read == readLive && !now.Before(end) {
 		s.Now = end.Add(-1)
-	case m.Bug == EarlyGrant && r.verb == acquire && now.Equal(end.Add(-second)):
-		s.Now = end
 	}
 	return s
 }
@@ -166,11 +152,10 @@ func (m *Model) commit(c *leadership.Change, r request) (late bool) {
 		return false
 	}
 	late = r.read == readLive && !c.Before.IsZero() && !now.Before(c.Before)
-	switch {
-	case !late, m.Bug == LateStands, m.Bug == LateTold, m.Bug == LateUntilTaken:
-		c.Record.HeartbeatAt = now
-	default:
+	if late {
 		c.Record = c.Committed(now)
+	} else {
+		c.Record.HeartbeatAt = now
 	}
 	return late
 }
@@ -179,23 +164,23 @@ func (m *Model) commit(c *leadership.Change, r request) (late bool) {
 func (m *Model) misdecided(l lease, from request, r leadership.Record, d decision) Property {
 	lasted := l.leader != 0 && int(l.age) < m.Lease
 	switch {
-	case l.cap > 0 && (from.verb == renew || from.verb == acquire) && !d.granted && d.left > l.cap && m.minds(CapKept):
+	case l.cap > 0 && (from.verb == renew || from.verb == acquire) && !d.granted && d.left > l.cap:
 		return CapKept
-	case r.LeaderID != "" && !d.granted && lasted && (r.LeaderID != name(l.leader-1) || d.lease.left(m) < l.left(m)) && m.minds(PromiseKept):
+	case r.LeaderID != "" && !d.granted && lasted && (r.LeaderID != name(l.leader-1) || d.lease.left(m) < l.left(m)):
 		return PromiseKept
-	case from.verb == epoch && (r.Token != newest+1 || !lasted || r.LeaderID != name(l.leader-1)) && m.minds(TokensRise):
+	case from.verb == epoch && (r.Token != newest+1 || !lasted || r.LeaderID != name(l.leader-1)):
 		return TokensRise
 	case from.verb == epoch:
 		return ""
-	case d.granted && l.paused && m.minds(PauseKept):
+	case d.granted && l.paused:
 		return PauseKept
-	case r.Token != newest && (!d.granted || r.Token != newest+1) && m.minds(TokensRise):
+	case r.Token != newest && (!d.granted || r.Token != newest+1):
 		return TokensRise
-	case d.granted && lasted && m.minds(OneLeaseATime):
+	case d.granted && lasted:
 		return OneLeaseATime
-	case d.granted && !lasted && (l.owed > 0 || l.recorded() != 0 && int(l.age) < m.Lease+m.Delay) && m.minds(DelayKept):
+	case d.granted && !lasted && (l.owed > 0 || l.recorded() != 0 && int(l.age) < m.Lease+m.Delay):
 		return DelayKept
-	case !d.granted && d.left > 0 && (!lasted || l.late) && m.minds(EndIsEnd):
+	case !d.granted && d.left > 0 && (!lasted || l.late):
 		return EndIsEnd
 	}
 	return ""
@@ -216,7 +201,7 @@ func (m *Model) rule(s leadership.Snapshot, r request) (leadership.Change, error
 	case release:
 		return leadership.Release(s, renewal)
 	case takeBack:
-		return leadership.Lapse(s, newest, s.Record.HeartbeatAt, ended(s))
+		return leadership.Lapse(s, newest, s.Record.HeartbeatAt, s.Record.LeaseEnd())
 	case cut, drop:
 		return leadership.Delete(s, leadership.DeleteCommand{Force: r.verb == cut})
 	case free, freeBlind:
@@ -231,11 +216,7 @@ func (m *Model) rule(s leadership.Snapshot, r request) (leadership.Change, error
 		if !s.Record.Deleted {
 			return leadership.Change{}, nil
 		}
-		change, err := leadership.Configure(s, leadership.ConfigureCommand{Config: m.config()})
-		if m.Bug == TokenForgotten && !change.Empty() {
-			change.Record.Token = 0
-		}
-		return change, err
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: m.config()})
 	}
 	return leadership.Expire(s)
 }
@@ -253,15 +234,7 @@ func (m *Model) order(s leadership.Snapshot, v verb) (leadership.Change, error) 
 	case epoch:
 		c.Kind, c.Token, c.NewEpoch = leadership.OrderApprove, newest, true
 	}
-	change, err := leadership.Order(s, c)
-	switch {
-	case change.Empty():
-	case m.Bug == EvictShortens && v == evict:
-		change.Record.EndsBy, change.Record.Standing.Ends.Ordered = now, now
-	case m.Bug == EpochNoToken && v == epoch:
-		change.Record.Token--
-	}
-	return change, err
+	return leadership.Order(s, c)
 }
 
 // pauseFor is the time of a pause. It ends by a resume alone.
@@ -271,12 +244,9 @@ const pauseFor = time.Hour
 func (m *Model) unlock(s leadership.Snapshot, r request) (leadership.Change, error) {
 	c := leadership.UnlockCommand{Reason: "it hangs"}
 	change, err := leadership.Unlock(s, c)
-	if r.verb == free || m.Bug == UnlockUnasked {
+	if r.verb == free {
 		_, c.Acknowledge, _ = strings.Cut(fmt.Sprint(err), "with exactly this acknowledge: ")
-		change, err = leadership.Unlock(s, c)
-	}
-	if m.Bug == UnlockLowers && !change.Empty() {
-		change.Record.Token--
+		return leadership.Unlock(s, c)
 	}
 	return change, err
 }
@@ -284,24 +254,11 @@ func (m *Model) unlock(s leadership.Snapshot, r request) (leadership.Change, err
 // retire runs the rule on an election that has been vacant for long enough, if it is vacant: how
 // long it was makes no difference to anything else.
 func (m *Model) retire(s leadership.Snapshot) (leadership.Change, error) {
-	if m.Bug == RetiresHeld && s.Live() {
-		change, err := leadership.Delete(s, leadership.DeleteCommand{Force: true})
-		change.Record.LockFor = 0
-		return change, err
-	}
 	if r := &s.Record; r.LeaderID == "" {
 		r.EndedAt = r.EndedAt.Add(-m.config().RetireAfter)
 		r.LockFor += min(r.LockFor, 1) * m.config().RetireAfter // it ends when it would have
 	}
 	return leadership.Retire(s)
-}
-
-// ended is when the lease ended that a late heartbeat was meant to renew.
-func ended(s leadership.Snapshot) time.Time {
-	if s.Live() {
-		return now // LateUntilTaken: some moment before
-	}
-	return s.Record.LeaseEnd()
 }
 
 func (m *Model) config() leadership.Config {
@@ -378,9 +335,6 @@ func (m *Model) vacant(r leadership.Record, before lease, from request) lease {
 	}
 	if after.cut = (from.verb == cut || from.verb == retire || from.verb == depose) && lasted; !after.cut {
 		after.vacate()
-	}
-	if m.Bug == CutFrees && from.verb == cut || m.Bug == DeposedFrees && from.verb == depose || m.Bug == DelayForgotten && from.verb == silence {
-		after.lock = 0
 	}
 	return after
 }

@@ -1,6 +1,7 @@
 package belief
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -15,8 +16,6 @@ import (
 type Succession struct {
 	Lease   int // seconds
 	Horizon int // so many seconds are looked at
-	Bug     Bug
-	Only    Property // to check; "" for all
 }
 
 // The properties of a hand-over, beside NeverTwo and NoneAfterEnd.
@@ -24,14 +23,6 @@ const (
 	StopsAtYield Property = "no leader believes that it leads once its yield is done"
 	YieldedFirst Property = "no lease that lasts is granted, but to a successor after the leader's yield"
 	NotStolen    Property = "no incarnation takes over but the one that said first that it is ready"
-)
-
-// The bugs of a hand-over.
-const (
-	GrantedEarly Bug = "a successor that is ready is granted the lease before the leader has yielded"
-	GoesOn       Bug = "a leader goes on after its yield"
-	ReadyStolen  Bug = "another incarnation of the successor becomes ready in its place"
-	TakenByName  Bug = "the successor is known by its name alone"
 )
 
 // The calls of a hand-over, beside acquire and renew.
@@ -81,10 +72,6 @@ type handing struct {
 	model   Succession
 	records []leadership.Record
 	number  map[leadership.Record]int32
-	all     []handState
-	from    []int
-	how     []string
-	known   map[handState]bool
 	served  map[handInput]handAnswer
 	broken  Property
 }
@@ -92,39 +79,21 @@ type handing struct {
 // Search visits all that can be reached within the horizon, nearest first, or stops where a
 // property does not hold.
 func (m Succession) Search() Result {
-	x := handing{model: m, number: make(map[leadership.Record]int32), known: make(map[handState]bool), served: make(map[handInput]handAnswer)}
-	begin := handState{record: x.remember(leadership.Record{Election: "reports", Policy: leadership.Policy{Config: leadership.Config{LeaseDuration: time.Duration(m.Lease) * second}}})}
-	x.add(begin, -1, "")
-	var r Result
-	for at := 0; at < len(x.all) && x.broken == ""; at++ {
-		s := x.all[at]
-		for _, p := range s.parties {
-			if p.until > s.now {
-				r.Believing++
-				break
-			}
-		}
+	x := handing{model: m, number: make(map[leadership.Record]int32), served: make(map[handInput]handAnswer)}
+	policy := leadership.Policy{Config: leadership.Config{LeaseDuration: time.Duration(m.Lease) * second}}
+	begin := handState{record: x.remember(leadership.Record{Election: "reports", Policy: policy})}
+	all, r := explore(begin, func(s handState) handState { return s }, func(s handState, visit func(handState, string, Property)) {
 		x.next(s, func(to handState, how string) {
-			if r.Trace != nil {
-				return
-			}
-			r.Steps++
-			if x.add(to, at, how); x.broken != "" {
-				r.Trace = append(x.trace(at), fmt.Sprintf("%d s: %s", to.now, how))
-			}
+			visit(to, fmt.Sprintf("%d s: %s", to.now, how), cmp.Or(x.broken, x.check(to)))
+			x.broken = ""
 		})
+	})
+	for _, s := range all {
+		if slices.ContainsFunc(s.parties[:], func(p party) bool { return p.until > s.now }) {
+			r.Believing++
+		}
 	}
-	r.States, r.Broken = len(x.all), x.broken
 	return r
-}
-
-// trace is a shortest way to the state of that number.
-func (x *handing) trace(at int) (lines []string) {
-	for ; at > 0; at = x.from[at] {
-		lines = append(lines, fmt.Sprintf("%d s: %s", x.all[at].now, x.how[at]))
-	}
-	slices.Reverse(lines)
-	return lines
 }
 
 // remember numbers a record. Revisions and events make no difference to the rules.
@@ -141,38 +110,23 @@ func (x *handing) remember(r leadership.Record) int32 {
 	return n
 }
 
-func (x *handing) add(s handState, from int, how string) {
-	if x.known[s] {
-		return
-	}
-	x.known[s] = true
-	x.all, x.from, x.how = append(x.all, s), append(x.from, from), append(x.how, how)
-	x.check(s)
-}
-
-// breaks notes that a property does not hold.
-func (x *handing) breaks(p Property) {
-	if x.broken == "" && (x.model.Only == "" || x.model.Only == p) {
-		x.broken = p
-	}
-}
-
-// check checks a state.
-func (x *handing) check(s handState) {
+// check returns the property that does not hold in a state; "" if all do.
+func (x *handing) check(s handState) Property {
 	believers, snap := 0, x.snapshot(s)
 	for i, p := range s.parties {
 		if p.until <= s.now {
 			continue
 		}
 		if believers++; !snap.Live() || snap.Record.KeyHash != partyKey(i) {
-			x.breaks(NoneAfterEnd)
+			return NoneAfterEnd
 		} else if !snap.Record.Standing.Succession.Yielded.IsZero() {
-			x.breaks(StopsAtYield)
+			return StopsAtYield
 		}
 	}
 	if believers > 1 {
-		x.breaks(NeverTwo)
+		return NeverTwo
 	}
+	return ""
 }
 
 func (x *handing) snapshot(s handState) leadership.Snapshot {
@@ -253,9 +207,6 @@ func (x *handing) acts(s handState, i int, visit func(handState, string)) {
 		send(renew)
 		if i == ann {
 			send(handOver)
-			if x.model.Bug == GoesOn {
-				send(yield)
-			}
 			after := s
 			after.parties[i].until, after.parties[i].over = 0, true
 			visit(after, partyNames[i]+" has stopped its work")
@@ -296,9 +247,7 @@ func (x *handing) serve(s *handState, i int, v verb) (yes bool, left, token int8
 		a = x.decide(in)
 		x.served[in] = a
 	}
-	if a.broken != "" {
-		x.breaks(a.broken)
-	}
+	x.broken = a.broken
 	s.record, s.first = a.record, a.first
 	return a.yes, a.left, a.token
 }
@@ -308,27 +257,17 @@ func (x *handing) decide(in handInput) handAnswer {
 	no := handAnswer{record: in.record, first: in.first}
 	before := x.records[in.record]
 	snap := leadership.Snapshot{Record: before, Now: now.Add(time.Duration(in.now) * second)}
-	was, to := snap, &snap.Record.Standing.Succession
 	named := leadership.Renewal{Election: before.Election, CandidateID: partyID(int(in.party)), KeyHash: partyKey(int(in.party)), Token: leadership.Token(in.token)}
 	var ch leadership.Change
 	var err error
 	switch in.verb {
 	case acquire:
-		if x.model.Bug == GrantedEarly && to.Ready != "" && to.Yielded.IsZero() {
-			to.Yielded = before.LeaseEnd()
-		}
-		if x.model.Bug == TakenByName && to.Ready == named.CandidateID {
-			to.Key = named.KeyHash
-		}
 		ch, err = leadership.Acquire(snap, leadership.AcquireCommand{CandidateID: named.CandidateID, KeyHash: named.KeyHash})
 	case renew:
 		ch, err = leadership.Renew(snap, named)
 	case handOver:
 		ch, err = leadership.HandOver(snap, leadership.HandOverCommand{Renewal: named, To: partyID(bob), Within: time.Duration(x.model.Lease) * second})
 	case sayReady:
-		if x.model.Bug == ReadyStolen && to.Yielded.IsZero() && to.Key != named.KeyHash {
-			to.Ready, to.Key = "", leadership.KeyHash{}
-		}
 		ch, err = leadership.SayReady(snap, leadership.Renewal{CandidateID: named.CandidateID, KeyHash: named.KeyHash, Token: snap.Record.Token})
 	case yield:
 		ch, err = leadership.Yield(snap, named)
@@ -342,7 +281,7 @@ func (x *handing) decide(in handInput) handAnswer {
 	}
 	if after.Token > before.Token {
 		switch {
-		case !was.Live():
+		case !snap.Live():
 		case before.Standing.Succession.Yielded.IsZero():
 			no.broken = YieldedFirst
 		case in.first != in.party+1:

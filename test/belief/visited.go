@@ -1,9 +1,6 @@
 package belief
 
-import (
-	"math/bits"
-	"unsafe"
-)
+import "math/bits"
 
 // visited is the states that were come to, in the order in which they were. It has room for four
 // thousand million.
@@ -81,8 +78,4 @@ func (p packed) hash() uint64 {
 	high, low := bits.Mul64(uint64(p[0])<<32|uint64(p[1])^a, uint64(p[2])<<32|uint64(p[3])^b)
 	high, low = bits.Mul64(high^low^uint64(p[4]), c)
 	return high ^ low
-}
-
-func (v *visited) bytes() int {
-	return cap(v.all)*int(unsafe.Sizeof(visit{})) + cap(v.table)*int(unsafe.Sizeof(uint32(0)))
 }

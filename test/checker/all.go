@@ -26,14 +26,10 @@ func All(r Recording, slack, guard time.Duration) Findings {
 		{"BS", BS(r, slack)},
 		{"ID", ID(r)},
 		{"LV", LV(r, slack)},
-		{"RC", RC(r)},
 		{"Told", Told(r)},
 		{"Own", Own(r)},
 		{"OV", OV(r, guard)},
-		{"Limits", Limits(r, guard)},
 		{"CH", CH(r, guard)},
-		{"HO", HO(r, guard)},
-		{"PA", PA(r, guard)},
 		{"Linear", Linear(r, guard)},
 	}
 }

@@ -98,17 +98,6 @@ func TestWrongAnnouncementsAreFound(t *testing.T) {
 	}
 }
 
-func TestLostRevisionsAreNamed(t *testing.T) {
-	t.Parallel()
-	report := checker.EV(checker.Recording{History: history("planner", 3), Consumers: []checker.Consumer{told(1, 5)}})
-	want := `2 violations
-lost: bob never got revisions 2 to 4 of election "planner"
-lost: bob never got revision 6 of election "planner"`
-	if err := report.Err(); err == nil || err.Error() != want {
-		t.Errorf("%v\nwant\n%s", err, want)
-	}
-}
-
 func kinds(r checker.Report) (kinds []checker.Kind) {
 	for _, v := range r.Violations {
 		kinds = append(kinds, v.Kind)

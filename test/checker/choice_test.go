@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"regent/leadership"
 	"regent/test/checker"
 )
@@ -71,35 +69,6 @@ func counted(tb testing.TB) checker.Recording {
 		{Member: "wit", Election: "planner", From: 10 * s, Until: 30 * s},
 	}
 	return r
-}
-
-func TestHistoriesOfBallotsAreWhatTheRulesSay(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		history func(testing.TB) checker.Recording
-		want    string
-	}{
-		{elected, "configured acquired cy released acquired ann handingOver ann expired acquired dot"},
-		{counted, "configured acquired ann released acquired ann"},
-	} {
-		r := c.history(t)
-		var got []string
-		for _, e := range r.History {
-			got = append(got, string(e.Type))
-			if e.LeaderID != "" {
-				got = append(got, string(e.LeaderID))
-			}
-		}
-		if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
-		if err := checker.All(r, 10*ms, 0).Err(); err != nil {
-			t.Error(err)
-		}
-		if n := ch(r).Checked; n < 2 {
-			t.Errorf("%d choices were checked", n)
-		}
-	}
 }
 
 // says rewrites the detail of a revision.

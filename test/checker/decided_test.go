@@ -29,91 +29,6 @@ func cases(t *testing.T, recorded func(testing.TB) checker.Recording, all ...wro
 	}
 }
 
-// yieldLost is a lease of ann until 29 s, for it has yielded at 19 s, and bob does not come.
-func yieldLost(tb testing.TB) checker.Recording {
-	p := newPlay(tb)
-	p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: time.Minute}})                 // r1
-	p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                                     // r2
-	p.at(15*s, checker.Call{Verb: checker.HandOver, Candidate: "ann", Token: 1, To: "bob", Within: leadership.MinWithin}) // r3
-	p.at(17*s, checker.Call{Verb: checker.Ready, Candidate: "bob", Token: 1})                                             // r4
-	p.at(19*s, checker.Call{Verb: checker.Yield, Candidate: "ann", Token: 1})                                             // r5: revision 4, until 29 s
-	p.at(29*s, checker.Call{Verb: checker.Get})                                                                           // r6: vacant
-	r := p.recording()
-	r.Changes = []checker.Change{{Election: "planner", Revision: 5, Asked: 19*s - ms, Answered: 19 * s}}
-	return r
-}
-
-func TestLostYieldMayHaveBeenDecidedBeforeItsCommit(t *testing.T) {
-	early := func(d time.Duration) func(*checker.Recording) {
-		return func(r *checker.Recording) {
-			lose(r, 5)
-			c := call(*r, 6)
-			c.Answer.ReadAt = c.Answer.ReadAt.Add(-d)
-		}
-	}
-	cases(t, yieldLost,
-		wrongCase{"by as much as the clocks differ", guarded, early(0), nil},
-		wrongCase{"by as much as the call took, too", guarded, early(5 * ms), nil},
-		wrongCase{"by more", guarded, early(6 * ms), kindsOf(checker.Illegal)},
-		wrongCase{"the yield was answered", guarded, func(*checker.Recording) {}, kindsOf(checker.Illegal)},
-		wrongCase{"a store without a guard", linear, early(ms), kindsOf(checker.Illegal)},
-	)
-}
-
-// nextEpoch is a term of ann that ends at 70 s unless it reports progress, and goes on in another
-// epoch at 15 s.
-func nextEpoch(tb testing.TB) checker.Recording {
-	p := newPlay(tb)
-	policy := leadership.TermPolicy{StuckAfter: time.Minute}
-	p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: 30 * s, Term: policy}}) // r1
-	p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                              // r2
-	p.at(15*s, checker.Call{Verb: checker.Order, Order: leadership.OrderCommand{
-		Kind: leadership.OrderApprove, Token: 1, NewEpoch: true, Actor: "pia", Reason: "it has to be",
-	}}) // r3
-	return p.recording()
-}
-
-func TestEndOfALostGrantIsShownInTheNextEpoch(t *testing.T) {
-	early := func(d time.Duration) func(*checker.Recording) {
-		return func(r *checker.Recording) {
-			lose(r, 2)
-			c := call(*r, 3)
-			c.Answer.EndsBy = c.Answer.EndsBy.Add(-d)
-		}
-	}
-	cases(t, nextEpoch,
-		wrongCase{"the end as it is", linear, early(0), nil},
-		wrongCase{"one that was decided before the commit", guarded, early(20 * ms), nil},
-		wrongCase{"a store without a guard", linear, early(20 * ms), kindsOf(checker.Illegal)},
-	)
-}
-
-// takenBack is a term of ann that ends at 70 s, for it reports no progress. A renewal with a report
-// comes 10 ms later, and records that end.
-func takenBack(tb testing.TB) checker.Recording {
-	p := newPlay(tb)
-	policy := leadership.TermPolicy{StuckAfter: time.Minute}
-	p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: 30 * s, Term: policy}}) // r1
-	p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                              // r2
-	p.at(30*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})                                      // r3
-	p.at(50*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})                                      // r4
-	p.at(70*s+10*ms, checker.Call{Verb: checker.Release, Candidate: "ann", Token: 1})                              // r5
-	r := p.recording()
-	c := call(r, 5)
-	c.Verb, c.Report = checker.Renew, `{"progress":0}`
-	lose(&r, 5)
-	return r
-}
-
-func TestLateRenewalWithAReportIsTakenBack(t *testing.T) {
-	last := func(r *checker.Recording) *leadership.Event { return &r.History[len(r.History)-1] }
-	cases(t, takenBack,
-		wrongCase{"at once", guarded, func(*checker.Recording) {}, nil},
-		wrongCase{"before the end", guarded, func(r *checker.Recording) { last(r).At = begin.Add(70*s - ms) }, kindsOf(checker.Illegal)},
-		wrongCase{"an end within the guard that no renewal has found", guarded, func(r *checker.Recording) { last(r).RequestID = "" }, kindsOf(checker.Illegal)},
-	)
-}
-
 // askedTwice is a lease of ann that starts anew at 14 s, because it has asked for it again.
 func askedTwice(tb testing.TB) checker.Recording {
 	p := newPlay(tb)
@@ -138,15 +53,6 @@ func TestGrantWhoseReplyWasLostMayHaveBeenAskedForTwice(t *testing.T) {
 			without(r, 3)
 		}, kindsOf(checker.Illegal)},
 	)
-}
-
-func TestGrantAndItsChangeMayHaveTheSameInstant(t *testing.T) {
-	p := newPlay(t)
-	p.at(s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})
-	p.at(s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Metadata: `{"at":"here"}`})
-	if err := checker.All(p.recording(), 50*ms, 0).Err(); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestWaitingCandidateMayChallengeSeveralLeaders(t *testing.T) {

@@ -10,19 +10,14 @@
 //	ID      repeating a call does what once would have done, and what was refused was not done
 //	LV      with faults over, some willing candidate leads in time; with none, leadership does
 //	        not change
-//	RC      everything that an answer shows is in the history that is read at the end
-//	Told    no answer describes a lease that never was
+//	Told    no answer describes a lease that never was, or is not in the history at the end
 //	Own     a leader is not kept waiting for its own lease
-//	OV      no lease is granted against an operator's order, or the policy's cooldown
-//	Limits  no lease lasts beyond what limits its term, and no promise is shortened
+//	OV      no lease is granted against an operator's order
 //	CH      the best candidate is chosen, with the members that have to be present
-//	HO      a term is handed over in its steps, without a gap, and to no other candidate
-//	PA      a lease that stands on another one is its leader's, and does not outlive it
 //	Linear  the rules themselves, run one after the other in some order, give exactly these
 //	        answers and this history
 //
-// Journals does the same as Linear for journals and checkpoints, by a model of its own. All runs
-// the others. Picture draws how far Linear came.
+// All runs them.
 //
 // # What it goes by
 //
@@ -38,6 +33,5 @@
 // what it reports was wrong.
 //
 // The functions are pure: a Recording goes in, a Report comes out, whether a test has recorded it
-// from real processes or a simulation has made it. A Recording can be written down and read again,
-// to look at a run that failed or to check it by other code.
+// from real processes or a simulation has made it.
 package checker

@@ -162,7 +162,7 @@ func checkHeld(report *Report, calls []Call, terms map[grantID]term, guard time.
 		}
 		term, ok := terms[grantID{c.Election, c.Answer.Token}]
 		switch at := c.at(); {
-		case !ok: // RC reports what was never granted
+		case !ok: // Told reports what was never granted
 		case at.Before(term.granted.At.Add(-guard)):
 			report.add(Early, "%v: it was granted at %s", c, stamp(term.granted.At))
 		case term.over() && at.After(term.ended.At.Add(guard)):

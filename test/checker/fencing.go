@@ -7,7 +7,7 @@ import (
 // FT checks that tokens strictly increase: each grant or epoch has the token after the one before,
 // through deletion and recreation too, and nothing else changes it; that no two keys had the same
 // token; and that where tokens are checked a write was admitted if, and only if, no newer token had
-// been seen there. RC checks the tokens that answers show. A write has Newest 0, and is not
+// been seen there. Told checks the tokens that answers show. A write has Newest 0, and is not
 // checked, if it is unknown what had been seen because its reply was lost.
 func FT(r Recording) Report {
 	truth, report := truthOf(r.History)

@@ -19,7 +19,7 @@ import (
 func BS(r Recording, slack time.Duration) Report {
 	truth, report := truthOf(r.History)
 	commits := commitsOf(truth, r)
-	leases := leasesOf(r.Heartbeats, slack)
+	leases := leasesOf(r, slack)
 	for _, x := range r.Readings {
 		report.Checked++
 		event, committed := truth.event(x.Election, x.Revision)
@@ -63,6 +63,8 @@ func checkContent(report *Report, x Reading, event leadership.Event) {
 		report.add(Untrue, "%+v shows fencing token %d, and it was %d", x, x.Token, event.Token)
 	case held && (event.LeaderID == "" || !leader), !held && x.Leader != "":
 		report.add(Untrue, "%+v shows %q as the leader, and it was %q", x, x.Leader, event.LeaderID)
+	case handedTo(event) != "": // the grant to the successor is of the same instant
+		report.add(Untrue, "%+v shows a vacancy within a hand-over", x)
 	}
 }
 
@@ -155,21 +157,54 @@ func (id grantID) compare(other grantID) int {
 	return cmp.Or(cmp.Compare(id.election, other.election), cmp.Compare(id.token, other.token))
 }
 
-// leasesOf groups the heartbeats by lease.
-func leasesOf(beats []Heartbeat, slack time.Duration) map[grantID]lease {
+// leasesOf are the leases by the calls that were granted or renewed them, or may have.
+func leasesOf(r Recording, slack time.Duration) map[grantID]lease {
+	type holder struct {
+		election leadership.Election
+		incarnation
+	}
+	granted := make(map[string]leadership.Token) // by requests
+	for _, e := range r.History {
+		if e.Type == leadership.EventAcquired {
+			granted[e.RequestID] = e.Token
+		}
+	}
+	tokens := make(map[holder][]leadership.Token)
+	for _, c := range r.Calls {
+		of := holder{c.Election, c.incarnation()}
+		if c.beat() {
+			tokens[of] = append(tokens[of], c.Answer.Token)
+		} else if t, ok := granted[c.Request]; ok {
+			tokens[of] = append(tokens[of], t)
+		}
+	}
 	leases := make(map[grantID]lease)
-	for _, h := range beats {
-		id := grantID{h.Election, h.Token}
-		l := leases[id]
-		l.beats, l.slack = append(l.beats, h), slack
-		leases[id] = l
+	for _, c := range r.Calls {
+		of := tokens[holder{c.Election, c.incarnation()}]
+		h := heartbeat{asked: c.Asked, answered: Forever}
+		switch {
+		case c.beat():
+			of, h = []leadership.Token{c.Answer.Token}, heartbeat{c.Asked, c.Answered, c.lasts()}
+		case !c.mayBeat(c.Candidate, c.Token):
+			continue
+		}
+		for _, t := range of {
+			id := grantID{c.Election, t}
+			l := leases[id]
+			l.beats, l.slack = append(l.beats, h), slack
+			leases[id] = l
+		}
 	}
 	return leases
 }
 
+// heartbeat is a grant or a renewal that was asked for and not refused. One whose answer was lost
+// may have been for any token of its key.
+type heartbeat struct{ asked, answered, lasts time.Duration }
+
 // lease is all that is known of when one leader led.
 type lease struct {
-	beats []Heartbeat
+	beats []heartbeat
 	slack time.Duration
 }
 
@@ -177,10 +212,10 @@ type lease struct {
 func (l lease) mayLastUntil() time.Duration {
 	end := time.Duration(math.MinInt64)
 	for _, h := range l.beats {
-		if h.Answered == Forever {
+		if h.answered == Forever {
 			return Forever
 		}
-		end = max(end, h.Answered+h.Lease+l.slack)
+		end = max(end, h.answered+h.lasts+l.slack)
 	}
 	return end
 }
@@ -190,8 +225,8 @@ func (l lease) mayLastUntil() time.Duration {
 func (l lease) lastsUntil(before time.Duration) time.Duration {
 	end := time.Duration(math.MinInt64)
 	for _, h := range l.beats {
-		if h.Answered < before {
-			end = max(end, h.Asked+h.Lease-l.slack)
+		if h.answered < before {
+			end = max(end, h.asked+h.lasts-l.slack)
 		}
 	}
 	return end

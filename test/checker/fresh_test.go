@@ -1,8 +1,6 @@
 package checker_test
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -13,8 +11,6 @@ import (
 	"regent/test/checker"
 )
 
-const s = time.Second
-
 // world is three terms of ann: the change to revision n was asked for at 10n seconds and answered a
 // second later. The first lease, of 8 s, was renewed once, at 14 s.
 func world(readings ...checker.Reading) checker.Recording {
@@ -23,9 +19,13 @@ func world(readings ...checker.Reading) checker.Recording {
 		at := 10 * s * time.Duration(e.Revision)
 		r.Changes = append(r.Changes, checker.Change{Election: "planner", Revision: e.Revision, Asked: at, Answered: at + s})
 	}
-	r.Heartbeats = []checker.Heartbeat{
-		{Election: "planner", Token: 1, Lease: 8 * s, Asked: 10 * s, Answered: 11 * s},
-		{Election: "planner", Token: 1, Lease: 8 * s, Asked: 14 * s, Answered: 15 * s},
+	for _, c := range []checker.Call{
+		{Verb: checker.Acquire, Request: "r1", Asked: 10 * s, Answered: 11 * s},
+		{Verb: checker.Renew, Asked: 14 * s, Answered: 15 * s},
+	} {
+		c.Election, c.Candidate, c.Token = "planner", "ann", 1
+		c.Answer = &leadership.Lease{Election: "planner", Revision: 1, Token: 1, LeaseDuration: 8 * s, LastHeartbeat: begin, LeaseExpiration: begin.Add(8 * s)}
+		r.Calls = append(r.Calls, c)
 	}
 	return r
 }
@@ -117,7 +117,7 @@ func TestLostAnswerProvesNothing(t *testing.T) {
 	lost := func(x checker.Reading, more ...checker.Reading) checker.Recording {
 		r := world(append(more, x)...)
 		r.Changes[2].Answered = checker.Forever
-		r.Heartbeats[1].Answered = checker.Forever
+		r.Calls[1].Answered, r.Calls[1].Code, r.Calls[1].Answer = checker.Forever, leadership.OutcomeUnknown, nil
 		return r
 	}
 	if report := checker.BS(lost(shown(2, 40*s)), 0); report.Err() != nil {
@@ -166,82 +166,4 @@ func TestSlackExtendsTheEndOfALease(t *testing.T) {
 	if got := kinds(checker.BS(soon, 3*s)); slices.Contains(got, checker.Overdue) {
 		t.Errorf("too soon: %v", got)
 	}
-}
-
-// An instance is played that does as it should, with commits, answers, ages and lost replies at
-// random.
-func TestCorrectReadsPass(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(300) {
-		r := honest(rand.New(rand.NewPCG(seed, 7)))
-		if err := checker.BS(r, 0).Err(); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-	}
-}
-
-// Of what the instance shows nothing may be left out of the check: any reading that is moved on for
-// long enough is found.
-func TestOldReadsAreFound(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(300) {
-		r := honest(rand.New(rand.NewPCG(seed, 7)))
-		i := slices.IndexFunc(r.Readings, func(x checker.Reading) bool { return int(x.Revision) < len(r.History) })
-		if i < 0 {
-			continue
-		}
-		end := 1000 * s
-		r.Changes = append(r.Changes, checker.Change{Election: "planner", Revision: leadership.Revision(len(r.History)), Answered: end})
-		r.Readings[i].Asked, r.Readings[i].Answered = end+11*s, end+12*s
-		if got := kinds(checker.BS(r, 0)); !slices.Contains(got, checker.Stale) {
-			t.Fatalf("seed %d: reading %d was moved to the end: %v", seed, i, got)
-		}
-	}
-}
-
-// honest is what callers see of a store and of two instances that keep their promises.
-func honest(random *rand.Rand) checker.Recording {
-	r := checker.Recording{History: history("planner", 10)}
-	upTo := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d) + 1)) }
-	var at time.Duration
-	commits := make([]time.Duration, len(r.History))
-	for i, e := range r.History {
-		at += s/100 + upTo(10*s)
-		commits[i] = at
-		c := checker.Change{Election: "planner", Revision: e.Revision, Asked: at - upTo(3*s), Answered: at + upTo(3*s)}
-		switch random.IntN(5) {
-		case 0:
-			c.Answered = checker.Forever
-			r.Changes = append(r.Changes, c)
-		case 1: // not recorded
-		default:
-			r.Changes = append(r.Changes, c)
-		}
-		if e.LeaderID != "" {
-			r.Heartbeats = append(r.Heartbeats, checker.Heartbeat{Election: "planner", Token: e.Token, Lease: 20 * s, Asked: c.Asked, Answered: c.Answered})
-		}
-	}
-	for reader := range 2 {
-		var moment, asked time.Duration // moment is when the shown state was true
-		for range 40 {
-			asked += upTo(3 * s)
-			sent := asked + upTo(s)
-			moment = max(moment, sent-upTo(5*s))
-			n, _ := slices.BinarySearchFunc(commits, moment, func(c, at time.Duration) int {
-				if c <= at {
-					return -1
-				}
-				return 1
-			})
-			if n == 0 {
-				continue
-			}
-			x := shown(leadership.Revision(n), asked)
-			x.Reader, x.Answered = fmt.Sprint("reader-", reader), sent+upTo(s)
-			x.Age = (sent - moment + s - 1).Truncate(s)
-			r.Readings = append(r.Readings, x)
-			asked = x.Answered
-		}
-	}
-	return r
 }

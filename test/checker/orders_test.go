@@ -1,7 +1,6 @@
 package checker_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -11,8 +10,7 @@ import (
 	"regent/test/checker"
 )
 
-func ov(r checker.Recording) checker.Report     { return checker.OV(r, 0) }
-func limits(r checker.Recording) checker.Report { return checker.Limits(r, 0) }
+func ov(r checker.Recording) checker.Report { return checker.OV(r, 0) }
 
 // ordered is a history of orders: ann is evicted and banned, bob is assigned, the election is
 // paused, and bob's work is ended by its budget, twice.
@@ -118,30 +116,6 @@ func working(tb testing.TB) checker.Recording {
 	return r
 }
 
-func TestHistoriesOfOrdersAreWhatTheRulesSay(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		history func(testing.TB) checker.Recording
-		want    string
-	}{
-		{ordered, "configured acquired evicted assigned expired acquired paused deposed resumed acquired deposed acquired banned deleted recreated acquired released"},
-		{approved, "configured acquired approvalRequested approved approved epoch"},
-		{working, "configured acquired deposed acquired paused expired acquired"},
-	} {
-		r := c.history(t)
-		var got []string
-		for _, e := range r.History {
-			got = append(got, string(e.Type))
-		}
-		if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
-		if err := checker.All(r, 10*ms, 0).Err(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 func TestBrokenOrdersAreFound(t *testing.T) {
 	t.Parallel()
 	at := func(r *checker.Recording, revision int, d time.Duration) { r.History[revision-1].At = begin.Add(d) }
@@ -166,37 +140,10 @@ func TestBrokenOrdersAreFound(t *testing.T) {
 			drop(r, 9)
 			at(r, 9, 54*s)
 		}, nil},
-		{"a grant in the cooldown", ov, func(r *checker.Recording) { at(r, 10, 35*s-1) }, kindsOf(checker.Barred)},
-		{"a grant after the cooldown", ov, func(r *checker.Recording) { at(r, 10, 35*s) }, nil},
-		{"a cooldown that does not double", ov, func(r *checker.Recording) { at(r, 16, 63*s-1) }, kindsOf(checker.Barred)},
-		{"a cooldown that has doubled", ov, func(r *checker.Recording) { at(r, 16, 63*s) }, nil},
-
-		{"a lease beyond its EndsBy", limits, func(r *checker.Recording) {
-			a := call(*r, 6).Answer
-			a.LeaseExpiration = begin.Add(23 * s)
-		}, kindsOf(checker.Unlimited)},
-		{"an eviction that shortens the promise", limits, func(r *checker.Recording) {
-			a := call(*r, 4).Answer
-			a.LeaseExpiration, a.EndsBy = begin.Add(14*s), begin.Add(14*s)
-		}, kindsOf(checker.Shortened)},
-		{"a term beyond its maximum", limits, func(r *checker.Recording) {
-			a := call(*r, 19).Answer
-			a.LeaseExpiration, a.EndsBy = begin.Add(152*s), begin.Add(153*s)
-		}, kindsOf(checker.Unlimited, checker.Unlimited)}, // nor may it without progress
-		{"a leader without progress that goes on", limits, func(r *checker.Recording) {
-			a := call(*r, 9).Answer
-			a.LeaseExpiration, a.EndsBy = begin.Add(44*s), begin.Add(44*s)
-		}, kindsOf(checker.Shortened, checker.Unlimited)},
-		{"a counter that falls", limits, func(r *checker.Recording) { call(*r, 5).Answer.Report = `{"progress":3}` }, kindsOf(checker.Fallen)},
 	} {
 		c.runOn(t, ordered)
 	}
 	for _, c := range []wrongCase{
-		{"an approval that counts twice by one principal", ov, func(r *checker.Recording) { r.History[4].Actor = "dot" }, kindsOf(checker.Twice)},
-		{"a term beyond its approval", limits, func(r *checker.Recording) {
-			a := call(*r, 10).Answer
-			a.LeaseExpiration, a.EndsBy = begin.Add(29*s), begin.Add(29*s)
-		}, kindsOf(checker.Unlimited)},
 		{"an epoch without a token", checker.FT, func(r *checker.Recording) { r.History[5].Token = 1; r.Calls = r.Calls[:6] }, kindsOf(checker.NotNext)},
 		{"an epoch of another leader", me1, func(r *checker.Recording) { leads(r, 6, "bob") }, kindsOf(checker.TwoLeaders)},
 		{"an epoch after the end of the lease", me1, func(r *checker.Recording) {
@@ -241,7 +188,7 @@ func TestFallenCountersAreRefused(t *testing.T) {
 	p.at(13*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1, Report: `{"tasks":1}`})
 	p.at(14*s, checker.Call{Verb: checker.Get})
 	r := p.recording()
-	if err := checker.Limits(r, 0).Err(); err != nil || call(r, 3).Code != leadership.InvalidArgument {
+	if err := checker.All(r, 10*ms, 0).Err(); err != nil || call(r, 3).Code != leadership.InvalidArgument {
 		t.Errorf("a report with a counter that has fallen: %q, %v", call(r, 3).Code, err)
 	}
 }

@@ -1,9 +1,9 @@
 package checker
 
 import (
+	"encoding/json"
+	"io"
 	"math"
-	"slices"
-	"sync"
 	"time"
 
 	"regent/leadership"
@@ -15,18 +15,20 @@ const Forever time.Duration = math.MaxInt64
 // Recording is what happened in one run. All times are on one clock, which never goes back.
 type Recording struct {
 	// History is the truth: all elections, each from its first revision, in order.
-	History    []leadership.Event `json:"history,omitempty"`
-	Consumers  []Consumer         `json:"consumers,omitempty"`
-	Changes    []Change           `json:"changes,omitempty"`
-	Heartbeats []Heartbeat        `json:"heartbeats,omitempty"`
-	Readings   []Reading          `json:"readings,omitempty"`
-	Calls      []Call             `json:"calls,omitempty"`
-	Beliefs    []Belief           `json:"beliefs,omitempty"`
-	Writes     []Write            `json:"writes,omitempty"`
-	Faults     []Fault            `json:"faults,omitempty"`
-	Willing    []Willing          `json:"willing,omitempty"`
-	Present    []Present          `json:"present,omitempty"`
+	History   []leadership.Event `json:"history,omitempty"`
+	Consumers []Consumer         `json:"consumers,omitempty"`
+	Changes   []Change           `json:"changes,omitempty"`
+	Readings  []Reading          `json:"readings,omitempty"`
+	Calls     []Call             `json:"calls,omitempty"`
+	Beliefs   []Belief           `json:"beliefs,omitempty"`
+	Writes    []Write            `json:"writes,omitempty"`
+	Faults    []Fault            `json:"faults,omitempty"`
+	Willing   []Willing          `json:"willing,omitempty"`
+	Present   []Present          `json:"present,omitempty"`
 }
+
+// Write writes the recording as one JSON object.
+func (r Recording) Write(w io.Writer) error { return json.NewEncoder(w).Encode(r) }
 
 // Consumer is told of changes.
 type Consumer struct {
@@ -47,16 +49,6 @@ type Consumer struct {
 type Change struct {
 	Election leadership.Election `json:"election"`
 	Revision leadership.Revision `json:"revision"`
-	Asked    time.Duration       `json:"asked"`
-	Answered time.Duration       `json:"answered"` // Forever if the answer was lost
-}
-
-// Heartbeat is a grant or a renewal that was asked for and not refused. If all those of a token are
-// recorded, it is known until when its leader may have led; without any, its lease is not checked.
-type Heartbeat struct {
-	Election leadership.Election `json:"election"`
-	Token    leadership.Token    `json:"token"`
-	Lease    time.Duration       `json:"lease"`
 	Asked    time.Duration       `json:"asked"`
 	Answered time.Duration       `json:"answered"` // Forever if the answer was lost
 }
@@ -85,64 +77,3 @@ type Reading struct {
 
 // AgeUnit is the unit of an answer's age in HTTP.
 const AgeUnit = time.Second
-
-// Recorder collects a Recording from several goroutines. Its zero value is ready.
-type Recorder struct {
-	mu        sync.Mutex // guards all below
-	recording Recording
-	consumers map[string]int // the index of each in the recording
-}
-
-// Expect adds a consumer. A consumer that was added before stays as it is.
-func (r *Recorder) Expect(c Consumer) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.consumer(c)
-}
-
-func (r *Recorder) consumer(c Consumer) *Consumer {
-	i, ok := r.consumers[c.Name]
-	if !ok {
-		if r.consumers == nil {
-			r.consumers = make(map[string]int)
-		}
-		i = len(r.recording.Consumers)
-		r.consumers[c.Name] = i
-		r.recording.Consumers = append(r.recording.Consumers, c)
-	}
-	return &r.recording.Consumers[i]
-}
-
-// Deliver records that a consumer received events, and returns how many it has received so far.
-func (r *Recorder) Deliver(consumer string, events ...leadership.Event) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := r.consumer(Consumer{Name: consumer})
-	c.Got = append(c.Got, events...)
-	return len(c.Got)
-}
-
-// Change records when a revision was committed.
-func (r *Recorder) Change(c Change) { record(r, &r.recording.Changes, c) }
-
-// Heartbeat records a grant or a renewal.
-func (r *Recorder) Heartbeat(h Heartbeat) { record(r, &r.recording.Heartbeats, h) }
-
-// Read records what a reader was shown.
-func (r *Recorder) Read(reading Reading) { record(r, &r.recording.Readings, reading) }
-
-func record[T any](r *Recorder, list *[]T, one T) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	*list = append(*list, one)
-}
-
-// Recording returns what was recorded so far, with the store's history.
-func (r *Recorder) Recording(history []leadership.Event) Recording {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return Recording{
-		History: history, Consumers: slices.Clone(r.recording.Consumers), Changes: slices.Clone(r.recording.Changes),
-		Heartbeats: slices.Clone(r.recording.Heartbeats), Readings: slices.Clone(r.recording.Readings),
-	}
-}

@@ -69,43 +69,26 @@ const (
 	Needless Kind = "needless"
 )
 
-// The violations of RC, beside Untrue.
-const (
-	// what was acknowledged, or shown, is not in the history read at the end
-	Forgotten  Kind = "forgotten"
-	RolledBack Kind = "rolled back" // a later answer shows an earlier state
-)
-
 // The violations of Told, beside Phantom and Untrue, and of Own.
 const (
 	Incomplete Kind = "incomplete" // a lease was described without all of its parts
+	Unlimited  Kind = "unlimited"  // a lease was told to last beyond that on which it stands
 	Kept       Kind = "kept waiting"
 )
 
-// The violations of OV and Limits, beside Twice and Untrue.
+// The violations of OV.
 const (
-	Barred    Kind = "barred"    // a lease was granted against an order that stands
-	Shortened Kind = "shortened" // a promise was
-	Unlimited Kind = "unlimited" // a lease was told to last beyond what limits it
-	Fallen    Kind = "fallen"    // a counter was
+	Barred Kind = "barred" // a lease was granted against an order that stands
 )
 
-// The violations of CH, beside Untrue, Twice, TooSoon, Needless, Phantom and Shortened.
+// The violations of CH, beside Untrue, Twice, TooSoon, Needless and Phantom.
 const (
 	Witness    Kind = "a witness leads"
 	Ineligible Kind = "not eligible"   // the winner lacks what the policy requires
 	Misranked  Kind = "misranked"      // the ranking that the grant tells of cannot be repeated
 	Passed     Kind = "passed over"    // a better candidate waited, and was not counted
 	Few        Kind = "without quorum" // too few members were present
-)
-
-// The violations of HO and PA, beside Unlimited and Untrue.
-const (
-	Unready   Kind = "not ready"   // a leader yielded, and no successor was ready
-	Unasked   Kind = "not yielded" // a lease was handed over, and its leader had not yielded
-	Stolen    Kind = "stolen"      // another candidate, or another incarnation, has the successor's place
-	Unstopped Kind = "goes on"     // a leader led after it had yielded
-	Gap       Kind = "a vacancy"   // a hand-over has one
+	Shortened  Kind = "shortened"      // a leader that hands over did not lead for as long as it was promised
 )
 
 // The violations of Linear.

@@ -1,22 +1,17 @@
 package checker
 
 import (
-	"maps"
-	"slices"
-	"time"
-
 	"regent/leadership"
 )
 
 // Told checks that no answer describes a lease that never was: done, refused or read, at once or
 // after a wait. A lease that is shown as held has all of its parts; its token, its leader and its
 // revision belong together; it was acquired when its event says; and its instants lie within its
-// term, and agree with each other. One that is shown as vacant has no parts of a lease.
-//
-// How long a lease lasts is compared if the answer to its grant is recorded.
+// term, and agree with each other. One that is shown as vacant has no parts of a lease. A lease
+// that stands on another one does not last beyond that.
 func Told(r Recording) Report {
 	truth, report := truthOf(r.History)
-	told := told{report: &report, truth: truth, terms: truth.allTerms(), lengths: lengthsOf(truth, r.Calls)}
+	told := told{report: &report, truth: truth, terms: truth.allTerms()}
 	for _, c := range r.Calls {
 		if c.Answer != nil && c.Answered != Forever {
 			told.check(c, *c.Answer)
@@ -32,10 +27,9 @@ func Told(r Recording) Report {
 
 // told is the check of all answers.
 type told struct {
-	report  *Report
-	truth   truth
-	terms   map[grantID]term
-	lengths map[grantID][]time.Duration
+	report *Report
+	truth  truth
+	terms  map[grantID]term
 }
 
 func (t told) check(answer any, l leadership.Lease) {
@@ -67,9 +61,16 @@ func (t told) checkHeld(answer any, l leadership.Lease) {
 		t.report.add(Untrue, "%v describes the lease of token %d at revision %d, which is not of its term", answer, l.Token, l.Revision)
 	case l.LeaseDuration <= 0 || l.AcquiredAt.IsZero() || l.LastHeartbeat.IsZero() || l.LeaseExpiration.IsZero() || l.ReadAt.IsZero():
 		t.report.add(Incomplete, "%v describes a lease without all of its parts: %+v", answer, l)
+	case l.Parent.Token > 0 && l.Parent.Peer == "" && !t.granted(l.Parent):
+		t.report.add(Phantom, "%v describes a lease that stands on one that was never granted: %+v", answer, l)
 	default:
 		t.checkInstants(answer, l, term)
 	}
+}
+
+func (t told) granted(p leadership.Parent) bool {
+	_, ok := t.terms[grantID{p.Election, p.Token}]
+	return ok
 }
 
 func (t told) checkInstants(answer any, l leadership.Lease, of term) {
@@ -77,7 +78,6 @@ func (t told) checkInstants(answer any, l leadership.Lease, of term) {
 	if !l.EndsBy.IsZero() && l.EndsBy.Before(end) {
 		end = l.EndsBy
 	}
-	lengths := t.lengths[of.id()]
 	switch {
 	case !l.LeaseExpiration.Equal(end):
 		t.report.add(Untrue, "%v describes a lease whose parts make an end at %v: %+v", answer, end, l)
@@ -85,56 +85,9 @@ func (t told) checkInstants(answer any, l leadership.Lease, of term) {
 		t.report.add(Untrue, "%v describes a lease that lasts beyond its end: %+v", answer, l)
 	case l.LastHeartbeat.Before(of.granted.At), of.over() && l.LastHeartbeat.After(of.ended.At):
 		t.report.add(Untrue, "%v describes a heartbeat at %v, and the term lasted from %v to %v", answer, l.LastHeartbeat, of.granted.At, of.ended.At)
+	case l.Parent.Token > 0 && l.LeaseExpiration.After(l.Parent.Until):
+		t.report.add(Unlimited, "%v describes a lease that lasts beyond %v, when that ends on which it stands: %+v", answer, l.Parent.Until, l)
 	case !l.AcquiredAt.Equal(of.granted.At):
 		t.report.add(Untrue, "%v describes a lease as acquired at %v, and its event says %v", answer, l.AcquiredAt, of.granted.At)
-	case len(lengths) > 0 && !slices.Contains(lengths, l.LeaseDuration):
-		t.report.add(Untrue, "%v describes a lease of %v, and it had %v", answer, l.LeaseDuration, lengths)
 	}
-}
-
-// probationOver is the reason of the event by which a lease gets its full length.
-const probationOver = "its probation is over"
-
-// lengthsOf is, for each lease whose grant was answered, how long it may have been: as its leader
-// was told, or has asked for without an answer.
-func lengthsOf(truth truth, calls []Call) map[grantID][]time.Duration {
-	lengths := make(map[grantID][]time.Duration)
-	keys := make(map[grantID]Call)
-	for _, c := range calls {
-		if c.Verb == Acquire && c.beat() {
-			id := grantID{c.Election, c.Answer.Token}
-			lengths[id], keys[id] = append(lengths[id], c.Answer.LeaseDuration), c
-		}
-	}
-	reigns := truth.reigns()
-	for _, id := range slices.SortedFunc(maps.Keys(reigns), grantID.compare) { // it goes on with the lease of the token before
-		all := lengths[grantID{id.election, reigns[id]}]
-		if len(all) == 0 {
-			delete(lengths, id)
-		} else if len(lengths[id]) > 0 {
-			lengths[id] = append(lengths[id], all...)
-		}
-	}
-	for e, events := range truth {
-		for _, event := range events {
-			if event.Type == leadership.EventUpdated && event.Reason == probationOver {
-				delete(lengths, grantID{e, event.Token})
-			}
-		}
-	}
-	for id, by := range keys {
-		if len(lengths[id]) == 0 { // its length is not known any more
-			continue
-		}
-		for _, c := range calls {
-			if c.Verb != Acquire || !c.unknown() || c.Election != id.election || c.Candidate != by.Candidate || c.Key != by.Key {
-				continue
-			}
-			if lengths[id] = append(lengths[id], c.Lease); c.Lease == 0 { // as configured then
-				delete(lengths, id)
-				break
-			}
-		}
-	}
-	return lengths
 }

@@ -36,10 +36,6 @@ func TestLeasesThatNeverWereAreFound(t *testing.T) {
 			a := call(*r, 7).Answer
 			a.LeaseExpiration = a.LeaseExpiration.Add(ms)
 		}, kindsOf(checker.Untrue)},
-		{"another length, with its end", checker.Told, func(r *checker.Recording) {
-			a := call(*r, 7).Answer
-			a.LeaseDuration, a.LeaseExpiration = a.LeaseDuration+s, a.LeaseExpiration.Add(s)
-		}, kindsOf(checker.Untrue)},
 		{"more left than there is", checker.Told, func(r *checker.Recording) { call(*r, 7).Answer.ExpiresIn += 2 * ms }, kindsOf(checker.Untrue)},
 		{"a heartbeat of the lease before", checker.Told, func(r *checker.Recording) {
 			a, before := call(*r, 7).Answer, call(*r, 3).Answer

@@ -1,7 +1,6 @@
 package checker_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -59,24 +58,6 @@ func TestLostRenewalMayHaveMovedTheEndOnWithTheParent(t *testing.T) {
 	}
 }
 
-func TestEndOfALeaseThatNoAnswerShowsFollowsFromItsLock(t *testing.T) {
-	t.Parallel()
-	p := region(t, 30*s)
-	p.at(16*s+200*ms, checker.Call{Verb: checker.Get})                                 // r6: a lock until 17 s
-	p.at(16*s+300*ms, checker.Call{Verb: checker.Release, Candidate: "ann", Token: 1}) // r7
-	p.at(16*s+400*ms, checker.Call{Verb: checker.Get})                                 // r8
-	r := p.recording()
-	lose(&r, 3)
-	without(&r, 5)
-	if err := linear(r).Err(); err != nil {
-		t.Error(err)
-	}
-	call(r, 6).Answer.LockedFor -= ms
-	if diff := cmp.Diff(kindsOf(checker.Illegal), kinds(linear(r))); diff != "" {
-		t.Errorf("two locks of different lengths: (-want +got):\n%s", diff)
-	}
-}
-
 // Two calls of ann with one key were waiting, and asked for leases of different lengths.
 func TestAnswerToTwoWaitingCallsIsThatOfOne(t *testing.T) {
 	t.Parallel()
@@ -106,52 +87,5 @@ func TestWaitingCandidateMayRecordTheEndsOfSeveralTerms(t *testing.T) {
 	r.History[4].Token = 1
 	if got := kinds(checker.ID(r)); len(got) == 0 || got[0] != checker.Twice {
 		t.Errorf("the same end twice: %v", got)
-	}
-}
-
-func TestWhatAWaitingCandidateWasToldIsNoYield(t *testing.T) {
-	t.Parallel()
-	r := handedOver(t)
-	told := *call(r, 18)
-	told.Verb, told.Candidate, told.Request, told.Code, told.Waited = checker.Acquire, "eve", "told", leadership.LeaseHeld, s
-	told.Answer = new(*told.Answer)
-	told.Answer.Succession.Yielded = true
-	r.Calls = append([]checker.Call{told}, r.Calls...)
-	if err := ho(r).Err(); err != nil {
-		t.Error(err)
-	}
-	r.History[12].At, r.History[13].At = begin.Add(37*s-1), begin.Add(39*s)
-	if diff := cmp.Diff(kindsOf(checker.Stolen), kinds(ho(r))); diff != "" {
-		t.Errorf("a grant to another in the successor's time: (-want +got):\n%s", diff)
-	}
-}
-
-// The store's clocks differ by up to 50 ms, so a trip may be decided before it is committed.
-func TestBarCountsUntilTheInstantThatItsEventNames(t *testing.T) {
-	t.Parallel()
-	const guard = 50 * ms
-	p := newPlay(t)
-	policy := leadership.TermPolicy{Budget: leadership.Counters{Calls: 1}, Cooldown: 60 * s}
-	p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: 8 * s, Term: policy}}) // r1
-	p.at(2*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                              // r2
-	p.at(4*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1, Report: `{"progress":0,"calls":2}`})  // r3: it trips
-	p.at(64*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                             // r4
-	r := p.recording()
-	call(r, 3).Answer.LockedFor += guard
-	if err := checker.Linear(r, guard).Err(); err != nil {
-		t.Error(err)
-	}
-	for early, want := range map[time.Duration][]checker.Kind{10*ms + guard: nil, 11*ms + guard: kindsOf(checker.Illegal)} {
-		r.History[2].Detail = strings.Replace(r.History[2].Detail, "12:01:04Z", "12:01:03.99Z", 1) // decided 10 ms before its commit
-		now := begin.Add(64*s - early)
-		c := call(r, 4)
-		a := *c.Answer
-		a.AcquiredAt, a.LastHeartbeat, a.ReadAt = now, now, now
-		a.LeaseExpiration = now.Add(a.LeaseDuration)
-		c.Answer, c.Asked = &a, c.Asked-20*ms
-		r.History[len(r.History)-1].At = now
-		if diff := cmp.Diff(want, kinds(checker.Linear(r, guard))); diff != "" {
-			t.Errorf("%v early: (-want +got):\n%s%v", early, diff, checker.Linear(r, guard).Err())
-		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"regent/emulators/need"
-	"regent/test/machine"
 )
 
 // trial is one case.
@@ -15,7 +14,6 @@ type trial struct {
 	lease  time.Duration // 0 for a minute
 	fast   float64       // how much faster the server's clock is, as 0.001
 	stream time.Duration // how long a stream lasts
-	jumps  bool          // the wall clock of the client does
 	needs  []ability
 	run    func(*scene)
 }
@@ -34,31 +32,15 @@ func TestClientsWatchWithoutGaps(t *testing.T)       { each(t, watchTrials) }
 func TestClientsCanBeCancelled(t *testing.T)         { each(t, cancelTrials) }
 func TestClientsLeaveBehindWhatTheySay(t *testing.T) { each(t, ledgerTrials) }
 
-// A program in Go does not read clocks by the C library, so one whose wall clock jumps is built
-// with another time.Now, and all of the standard library with it.
-func TestGoClientsTrustNoWallClock(t *testing.T) {
-	machine.LongOnly(t, "it builds the standard library anew")
-	hold(t, clockTrials, trial.isForGoAlone)
-}
-
 // each runs the cases with each client that they hold for.
 func each(t *testing.T, trials []trial) {
 	t.Helper()
 	t.Parallel()
-	hold(t, trials, func(c trial, k kind) bool { return !c.isForGoAlone(k) })
-}
-
-// isForGoAlone reports whether the case needs a client that is built in another way.
-func (c trial) isForGoAlone(k kind) bool { return c.jumps && k.isGo }
-
-// hold runs the chosen pairs of a case and a client that the case holds for.
-func hold(t *testing.T, trials []trial, chosen func(trial, kind) bool) {
-	t.Helper()
 	for _, c := range trials {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			for _, k := range kinds {
-				if k.lacksFor(c) == "" && chosen(c, k) {
+				if k.lacksFor(c) == "" {
 					t.Run(k.name, func(t *testing.T) {
 						t.Parallel()
 						need.Programs(t, k.tools...)

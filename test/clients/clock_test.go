@@ -1,16 +1,11 @@
 package clients_test
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"regent/emulators/need"
@@ -39,7 +34,7 @@ var clockTrials = []trial{
 		d.goesOn()
 		d.stops()
 	}},
-	{name: "the wall clock is set back and forth", lease: 15 * time.Second, jumps: true, run: func(s *scene) {
+	{name: "the wall clock is set back and forth", lease: 15 * time.Second, needs: []ability{cLibrary}, run: func(s *scene) {
 		s.setClocks()
 		s.gate.hurry(often)
 		d := s.start(clients.Options{})
@@ -60,13 +55,9 @@ var clockTrials = []trial{
 }
 
 // setClocks has the driver's wall clock jump by two hours, there and back, each second: by a
-// library that stands before the C library or, of a program in Go, by a build of its own.
+// library that stands before the C library.
 func (s *scene) setClocks() {
 	s.Helper()
-	if s.kind.isGo {
-		s.jumps = true
-		return
-	}
 	need.Programs(s.T, "cc")
 	s.setup = append(s.setup, "LD_PRELOAD="+s.wallClock())
 	check := exec.Command("date", "+%s")
@@ -88,43 +79,6 @@ func (s *scene) wallClock() string {
 		s.Fatalf("cc: %v: %s", err, out)
 	}
 	return path
-}
-
-// Programs in Go whose wall clock jumps.
-var (
-	jumpingRegent = jumping("regent/cmd/regent")
-	jumpingDriver = jumping("regent/test/clients/drivers/go")
-)
-
-// jumping builds a program with another time.Now.
-func jumping(pkg string) func() (string, error) {
-	return sync.OnceValues(func() (string, error) {
-		dir, err := os.MkdirTemp("", "regent-clients-*")
-		if err != nil {
-			return "", err
-		}
-		defer os.RemoveAll(dir)
-		root, err := exec.Command("go", "env", "GOROOT").Output()
-		if err != nil {
-			return "", err
-		}
-		file := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
-		source, err := os.ReadFile(file)
-		if err != nil {
-			return "", err
-		}
-		const reads = "\tsec, nsec, mono := runtimeNow()\n"
-		if strings.Count(string(source), reads) != 1 {
-			return "", fmt.Errorf("time.Now has changed: %s does not have the line %q once", file, reads)
-		}
-		changed := strings.Replace(string(source), reads, reads+"\tsec += 3600 - 7200*(mono/1e9%2)\n", 1)
-		other, overlay := filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay.json")
-		text, err := json.Marshal(map[string]any{"Replace": map[string]string{file: other}})
-		if err := errors.Join(err, os.WriteFile(other, []byte(changed), 0o600), os.WriteFile(overlay, text, 0o600)); err != nil {
-			return "", err
-		}
-		return proc.Program{Package: pkg, Flags: "-overlay=" + overlay}.Build()
-	})
 }
 
 // inTurns returns one after the other.

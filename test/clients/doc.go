@@ -101,9 +101,8 @@
 // # Clocks
 //
 // No case sets the machine's clock. The wall clock of a client is made to jump by a library that
-// stands before the C library (drivers/wallclock.c) and, for programs in Go, which read the clock
-// without it, by a build with another time.Now. Replies whose times of day jump are made by the
-// gate. A suspended machine is not to be had in a test: a time namespace moves CLOCK_BOOTTIME
+// stands before the C library (drivers/wallclock.c). Replies whose times of day jump are made by
+// the gate. A suspended machine is not to be had in a test: a time namespace moves CLOCK_BOOTTIME
 // against CLOCK_MONOTONIC only when it begins, and a client that counts by the wrong one of the two
 // differs only across a suspension. The tests of each client's clock look at that.
 //

@@ -20,7 +20,6 @@ type kind struct {
 	tools []string // programs that must be installed
 	// returns the command that drives it; it may add to the options
 	command func(*scene, *clients.Options) *exec.Cmd
-	isGo    bool               // it reads clocks without the C library
 	wrapper *wrapper           // nil if it has a driver of its own
 	lacks   map[ability]string // what it cannot do, and why not
 }
@@ -37,6 +36,7 @@ const (
 	remaining ability = "remaining" // tells how long it believes
 	abandons  ability = "abandons"  // gives back a lease whose grant it did not wait for
 	handsOver ability = "handsOver" // hands over to a successor
+	cLibrary  ability = "cLibrary"  // reads clocks by the C library, which a case can falsify
 )
 
 // wrapper is a program that runs a command while it leads.
@@ -48,16 +48,17 @@ type wrapper struct {
 const (
 	ofACommand = "it runs a command, and offers no calls"
 	noTicket   = "its command is not told until when it may believe"
+	ofGo       = "programs in Go compare monotonic times, and read clocks without the C library"
 )
 
 // kinds are the clients, in the order of the table.
 var kinds = []kind{
-	{name: "Go", command: goDriver, isGo: true},
+	{name: "Go", command: goDriver, lacks: map[ability]string{cLibrary: ofGo}},
 	{name: "Python", tools: []string{"python3"}, command: python("threads")},
 	{name: "Python asyncio", tools: []string{"python3"}, command: python("asyncio")},
 	{name: "TypeScript", tools: []string{"node"}, command: typeScript},
-	{name: "`regent run`", command: regentRun, isGo: true, wrapper: &wrapper{lost: map[int]string{120: "LEASE_LOST", 121: clients.Deadline}, held: 3}, lacks: map[ability]string{
-		watches: ofACommand, callsToo: ofACommand, handsOver: ofACommand,
+	{name: "`regent run`", command: regentRun, wrapper: &wrapper{lost: map[int]string{120: "LEASE_LOST", 121: clients.Deadline}, held: 3}, lacks: map[ability]string{
+		watches: ofACommand, callsToo: ofACommand, handsOver: ofACommand, cLibrary: ofGo,
 	}},
 	{name: "agent.sh", tools: []string{"bash", "curl", "setsid"}, command: agent("bash", "agent.sh"), wrapper: agents, lacks: map[ability]string{
 		watches: ofACommand, callsToo: ofACommand, handsOver: ofACommand, remaining: noTicket,
@@ -72,9 +73,6 @@ var kinds = []kind{
 var agents = &wrapper{lost: map[int]string{4: ""}}
 
 func goDriver(s *scene, _ *clients.Options) *exec.Cmd {
-	if s.jumps {
-		return exec.Command(s.program(jumpingDriver))
-	}
 	return exec.Command(s.program(driver))
 }
 
@@ -98,11 +96,7 @@ func regentRun(s *scene, o *clients.Options) *exec.Cmd {
 	if o.Again {
 		args = append(args, "--restart")
 	}
-	program := regent
-	if s.jumps {
-		program = jumpingRegent
-	}
-	return exec.Command(s.program(program), append(args, "--", s.program(driver), "worker")...)
+	return exec.Command(s.program(regent), append(args, "--", s.program(driver), "worker")...)
 }
 
 func agent(interpreter, file string) func(*scene, *clients.Options) *exec.Cmd {

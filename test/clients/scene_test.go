@@ -38,7 +38,6 @@ type scene struct {
 	rate     float64 // of the server's clock
 	stream   time.Duration
 	setup    []string // environment of the driver
-	jumps    bool     // the wall clock of a program in Go does
 
 	store   *memory.Store
 	present *served

@@ -77,19 +77,3 @@ func cell(why string, reasons *[]string) string {
 	}
 	return fmt.Sprintf("(%d)", i+1)
 }
-
-// A client that lacks what every case needs would be held to nothing.
-func TestEveryClientIsHeldToMostCases(t *testing.T) {
-	t.Parallel()
-	for _, k := range kinds {
-		held := 0
-		for _, c := range trials {
-			if k.lacksFor(c) == "" {
-				held++
-			}
-		}
-		if held < 40 {
-			t.Errorf("%s is held to %d cases of %d", k.name, held, len(trials))
-		}
-	}
-}

@@ -42,7 +42,7 @@ func (t *tracer) begun(tid int, number uint64, args []uint64) error {
 		}
 		c.effect.errno = unix.ENOSPC
 	}
-	if c.effect.skips() {
+	if c.effect.errno != 0 {
 		return skip(tid)
 	}
 	return nil
@@ -66,8 +66,8 @@ func (t *tracer) returned(tid int, result int64) error {
 		return nil
 	}
 	delete(t.calls, tid)
-	if c.effect.skips() {
-		if c.effect.errno != 0 && c.entry.Kind == synced {
+	if c.effect.errno != 0 {
+		if c.entry.Kind == synced {
 			c.entry.Failed = true
 			t.log = append(t.log, c.entry)
 		}

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"time"
 )
 
 // The parts that this program runs in processes of its own. The first argument names the part, the
@@ -19,7 +18,6 @@ const (
 	partWriter  = "crash-writer"
 	partImages  = "crash-images"
 	partEndings = "crash-endings"
-	partFull    = "crash-full"
 )
 
 // childVariable is set in the environment of a part, so that a program that forgets to call Main
@@ -40,8 +38,6 @@ func Main(args []string) (code int, played bool) {
 		err = runPart(args[2], checkImages)
 	case partEndings:
 		err = runPart(args[2], checkEndings)
-	case partFull:
-		err = runPart(args[2], fillDisk)
 	default:
 		return 0, false
 	}
@@ -76,11 +72,8 @@ func environment() []string {
 	return append(os.Environ(), childVariable+"=1", "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 }
 
-// patience is how long a part may be silent before it counts as hanging.
-const patience = 2 * time.Minute
-
-// listen runs a part and passes each of its lines to hear. If it did not end well, or was silent
-// for too long, the error has its standard error.
+// listen runs a part and passes each of its lines to hear. If it did not end well, the error has
+// its standard error.
 func listen(ctx context.Context, part string, what any, hear func(line []byte) error) error {
 	program, args, err := self(part, what)
 	if err != nil {
@@ -88,15 +81,10 @@ func listen(ctx context.Context, part string, what any, hear func(line []byte) e
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := time.AfterFunc(patience, func() { cancel(errHangs) })
-	defer silent.Stop()
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = environment()
 	cmd.Stderr = &stderr
-	if part == partFull {
-		cmd.SysProcAttr = ownMounts()
-	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -104,7 +92,7 @@ func listen(ctx context.Context, part string, what any, hear func(line []byte) e
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	heard := each(out, func(line []byte) error { silent.Reset(patience); return hear(line) })
+	heard := each(out, hear)
 	if heard != nil {
 		cancel(heard)
 	}
@@ -113,8 +101,6 @@ func listen(ctx context.Context, part string, what any, hear func(line []byte) e
 	}
 	return nil
 }
-
-var errHangs = fmt.Errorf("the process has been silent for %v", patience)
 
 func each(from io.Reader, hear func([]byte) error) error {
 	lines := bufio.NewScanner(from)

@@ -40,7 +40,7 @@
 // name. The folder must be refused by name, or be right. For each call that a short run of the
 // writer makes there is a run in which that call fails, or in which a write ends half way; a failed
 // sync leaves its data in doubt for ever, whatever a later sync says. Nothing may be answered after
-// the store has failed, and the folder must then be right again. Last, the disk is too small.
+// the store has failed, and the folder must then be right again.
 //
 // # What it cannot find
 //

@@ -2,16 +2,12 @@ package crash
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
-// failingCalls lets every call of a short run of the writer fail, one in each run, and runs another
-// on a disk that is too small.
+// failingCalls lets every call of a short run of the writer fail, one in each run.
 func (c Config) failingCalls(ctx context.Context, r *Result, dir string) error {
 	t := &failureRuns{Config: c, dir: filepath.Join(dir, "trials")}
 	if err := t.prepare(ctx); err != nil {
@@ -32,7 +28,7 @@ func (c Config) failingCalls(ctx context.Context, r *Result, dir string) error {
 			return err
 		}
 	}
-	return t.fill(ctx, r)
+	return nil
 }
 
 // failureRuns has the runs without failures: one in which the file is created, and one on that
@@ -72,44 +68,4 @@ func (t *failureRuns) creationTrials() []trial {
 // laterTrials are trials of a file with something in it.
 func (t *failureRuns) laterTrials() []trial {
 	return trials(t.used, t.created, t.script, rand.New(rand.NewPCG(t.Seed, 6)))
-}
-
-// diskBytes is the size of the small disk: room for one log, and not for another one or for a
-// longer one.
-const diskBytes = 3 << 19
-
-// fill lets the writer fill a disk, and then checks its contents.
-func (t *failureRuns) fill(ctx context.Context, r *Result) error {
-	disk := filepath.Join(t.dir, "disk")
-	if err := os.MkdirAll(disk, 0o700); err != nil {
-		return err
-	}
-	f := fullDisk{
-		Script: script{Seed: t.Seed, Callers: 1, Calls: 20, Fill: 500, Checkpoint: 100 << 10},
-		Disk:   disk, Bytes: diskBytes,
-		Out: filepath.Join(t.dir, "full"),
-	}
-	var spoken []entry
-	err := listen(ctx, partFull, f, func(line []byte) error {
-		spoken = append(spoken, entry{Kind: said, Data: append(slices.Clone(line), '\n')})
-		return nil
-	})
-	if err != nil {
-		if strings.Contains(err.Error(), errNoMount.Error()) {
-			return nil
-		}
-		return err
-	}
-	log, err := holds(spoken, f.Out)
-	if err != nil {
-		return err
-	}
-	e := endings{Dir: t.dir, Seed: t.Seed, Runs: 1, Whats: []string{"a full disk"}}
-	if err := save(log, logOf(t.dir, 0)); err != nil {
-		return err
-	}
-	if failed, err := silentAfterFailure(log); !failed || err != nil {
-		return errors.Join(errors.New("the disk is not full, or the store went on"), err)
-	}
-	return r.tried(ctx, e, &r.FullDisks)
 }

@@ -9,10 +9,7 @@ import (
 type effect struct {
 	errno syscall.Errno // the call does nothing, and fails
 	short bool          // a write ends half way, at the end of a sector; if it is within one, it fails
-	lie   bool          // the call does nothing, and succeeds
 }
-
-func (e effect) skips() bool { return e.errno != 0 || e.lie }
 
 // target is the calls of a kind on a file; "" stands for the folder. Those on one file have the
 // same order in every run, though several threads make calls.
@@ -31,17 +28,12 @@ type faults struct {
 	at     int    // the first call on it that is affected, from 1; 0 for none
 	effect effect // of that call
 	after  effect // of all later calls, on every file
-	// unsynced lets every sync do nothing, and succeed.
-	unsynced bool
 
 	count int
 }
 
 // next is what happens to the next call.
 func (f *faults) next(t target) effect {
-	if f.unsynced && t.kind == synced {
-		return effect{lie: true}
-	}
 	if f.at > 0 && f.count < f.at {
 		if t == f.on {
 			f.count++

@@ -17,14 +17,14 @@ var errNoTrace = errors.New("crash: processes cannot be traced here")
 // It is killed at the end of the first run, and the folder is left as in the middle of a commit and
 // of a checkpoint. In the second its commits fill more than one step of a log. In the others there
 // is a checkpoint as soon as a log is longer than the last snapshot.
-func record(ctx context.Context, dir string, s script, f faults) (log []entry, err error) {
+func record(ctx context.Context, dir string, s script) (log []entry, err error) {
 	s.Path = dir
 	for s.Start = range starts {
 		s.Abandon, s.Fill, s.Times, s.Checkpoint = s.Start == 0, 0, 0, 1
 		if s.Start == 1 {
 			s.Fill, s.Times, s.Checkpoint = 16, 40, 1<<20+100<<10
 		}
-		run, err := runWriter(ctx, dir, s, f)
+		run, err := runWriter(ctx, dir, s, faults{})
 		log = join(log, run)
 		if err != nil {
 			return log, err

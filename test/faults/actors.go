@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"regent/test/checker"
@@ -20,7 +19,6 @@ type group struct {
 	Group
 	session *session
 	config  record.Config
-	link    *link // nil if it is not isolated
 
 	mu      sync.Mutex // guards all below
 	process *process
@@ -41,9 +39,6 @@ func (t *group) start() error {
 	if t.Offset != 0 {
 		cmd = shifted(cmd, int64(t.Offset/time.Second))
 	}
-	if t.link != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	}
 	out, in, err := os.Pipe()
 	if err != nil {
 		return err
@@ -58,11 +53,6 @@ func (t *group) start() error {
 		return err
 	}
 	t.session.waiting.Go(func() { t.session.notes.listen(out) })
-	if t.link != nil {
-		if err := t.link.lead(t.process.pid()); err != nil {
-			return err
-		}
-	}
 	t.since = t.session.recorder.Now()
 	_, err = fmt.Fprintln(t.word, record.Begin)
 	return err

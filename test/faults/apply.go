@@ -47,19 +47,14 @@ func (s *session) do(ctx context.Context, f Fault) error {
 	case KillGuard, StopGuard:
 		return s.harmGuard(ctx, f)
 	case Partition:
-		l := s.group(f.Target).link
-		if err := l.cut(); err != nil {
-			return err
+		for name, h := range s.hops {
+			if f.parts(name) {
+				h.Set(proxy.Conditions{Lost: [2]bool{true, true}})
+				defer h.Heal()
+			}
 		}
 		sleep(ctx, f.For)
-		return l.heal()
-	case Frozen:
-		pid := s.emulators[f.Target]
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			return err
-		}
-		sleep(ctx, f.For)
-		return syscall.Kill(pid, syscall.SIGCONT)
+		return nil
 	case Pause:
 		s.part(f.Target).now().pause(ctx, f.For)
 		return nil

@@ -3,6 +3,7 @@ package faults
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"regent/test/faults/record"
@@ -25,8 +26,7 @@ const (
 	Cut       Kind = "cut"        // connections of a hop at a byte, one after the other
 	Point     Kind = "failpoint"  // a server dies at a point of its code, and is restarted
 	OtherBoot Kind = "other boot" // a server is killed, and comes back with another boot clock
-	Partition Kind = "partition"  // a group's network is away
-	Frozen    Kind = "frozen"     // an emulator is stopped
+	Partition Kind = "partition"  // nothing passes from or to a group, the store or the topic; it arrives afterwards
 	Mute      Kind = "mute"       // a server cannot publish, and hears
 	Deaf      Kind = "deaf"       // a server hears nothing, and can publish
 )
@@ -69,14 +69,14 @@ const maxFaults = 4
 
 // faults draws one to four faults that do not interfere: no part and no hop has two of them.
 func (d *drawer) faults() {
-	taken := map[string]bool{}
 	for n := 1 + d.rand.IntN(maxFaults); len(d.plan.Faults) < n; {
 		f, ok := d.fault()
-		slot := d.slot(f)
-		if !ok || taken[slot] {
+		interferes := func(other Fault) bool {
+			return d.slot(f) == d.slot(other) || f.parts(other.Target) || other.parts(f.Target)
+		}
+		if !ok || slices.ContainsFunc(d.plan.Faults, interferes) {
 			continue
 		}
-		taken[slot] = true
 		f.At = d.between(0, 1500*time.Millisecond)
 		d.plan.Faults = append(d.plan.Faults, f)
 		d.prepare(f)
@@ -87,7 +87,6 @@ func (d *drawer) faults() {
 func (d *drawer) prepare(f Fault) {
 	for i := range d.plan.Groups {
 		t := &d.plan.Groups[i]
-		t.Isolated = t.Isolated || f.Kind == Partition && f.Target == t.Name
 		for j := range t.Members {
 			if (f.Kind == KillGuard || f.Kind == StopGuard) && t.Members[j].Role == record.Steady {
 				t.Members[j].Role = record.Caller // an agent that keeps the lease would keep a run from ever having a guard
@@ -126,7 +125,7 @@ func (d *drawer) fault() (f Fault, ok bool) {
 	case 10:
 		return d.serverFault(f)
 	case 11:
-		return d.machineFault(f)
+		return d.partition(f)
 	case 12, 13:
 		return d.topicFault(f)
 	}
@@ -157,23 +156,26 @@ func (d *drawer) serverFault(f Fault) (Fault, bool) {
 		return f, true
 	case 1:
 		f.Kind, f.Offset = OtherBoot, time.Duration(1+d.rand.IntN(10_000_000))*time.Second
-		return f, d.can.TimeNamespaces
+		return f, d.shifts
 	}
 	points := []string{"outbox:committed", "outbox:published", "outbox:marked"}
 	f.Kind, f.Point, f.Hit = Point, points[d.rand.IntN(len(points))], 1+d.rand.IntN(5)
 	return f, d.plan.Store != File
 }
 
-func (d *drawer) machineFault(f Fault) (Fault, bool) {
-	if d.rand.IntN(2) == 0 {
-		what := []string{string(d.plan.Store), "topic"}[d.rand.IntN(2)]
-		if f.Kind, f.Target = Frozen, "store"; what == "topic" {
-			f.Target = what
-		}
-		return f, d.plan.Store != File && slices.Contains(d.can.Freezable, what)
-	}
+func (d *drawer) partition(f Fault) (Fault, bool) {
 	f.Kind, f.Target = Partition, d.group()
-	return f, d.can.NetworkNamespaces
+	if d.rand.IntN(2) == 0 {
+		f.Target = []string{"store", "topic"}[d.rand.IntN(2)]
+		return f, d.plan.Store != File
+	}
+	return f, true
+}
+
+// parts reports whether it is a partition of an end of the hop.
+func (f Fault) parts(hop string) bool {
+	from, to, _ := strings.Cut(hop, " > ")
+	return f.Kind == Partition && (f.Target == from || f.Target == to)
 }
 
 // part is a server, a group or a `regent run`.

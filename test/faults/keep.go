@@ -6,24 +6,17 @@ import (
 	"fmt"
 	"io"
 	"os"
-
-	"regent/test/checker"
 )
 
-// keep saves a run beside the logs of its processes: the plan, the verdict, the recording, the
-// store's contents, and a drawing of each election.
+// keep saves a run beside the logs of its processes: the plan, the verdict, the recording, and the
+// store's contents.
 func (s *session) keep(f findings, why error) error {
-	guard := s.plan.guard()
-	errs := []error{
+	return errors.Join(
 		s.write("plan.txt", func(w io.Writer) error { _, err := fmt.Fprintln(w, s.plan); return err }),
 		s.write("verdict.txt", func(w io.Writer) error { _, err := fmt.Fprintln(w, why); return err }),
 		s.write("recording.jsonl", f.recording.Write),
 		s.write("store.jsonl", f.truth.write),
-	}
-	for _, e := range s.plan.Elections {
-		errs = append(errs, s.write("picture-"+string(e)+".html", func(w io.Writer) error { return checker.Picture(w, f.recording, e, guard) }))
-	}
-	return errors.Join(errs...)
+	)
 }
 
 func (s *session) write(name string, how func(io.Writer) error) error {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"regent/leadership"
 	"regent/test/checker"
@@ -134,89 +133,5 @@ func (b *notes) recording(history []leadership.Event) checker.Recording {
 	}
 	slices.SortFunc(r.Calls, func(x, y checker.Call) int { return int(x.Asked - y.Asked) })
 	slices.SortFunc(r.Beliefs, func(x, y checker.Belief) int { return int(x.From - y.From) })
-	r.Changes, r.Heartbeats = changes(r), heartbeats(r)
 	return r
-}
-
-// changes returns when each revision that a call made was committed.
-func changes(r checker.Recording) (all []checker.Change) {
-	calls := map[string]checker.Call{}
-	for _, c := range r.Calls {
-		calls[c.Request] = c
-	}
-	for _, e := range r.History {
-		c, ok := calls[e.RequestID]
-		if !ok || e.RequestID == "" {
-			continue
-		}
-		answered := c.Answered
-		if c.Code == leadership.OutcomeUnknown {
-			answered = checker.Forever
-		}
-		all = append(all, checker.Change{Election: e.Election, Revision: e.Revision, Asked: c.Asked, Answered: answered})
-	}
-	return all
-}
-
-type incarnation struct {
-	election  leadership.Election
-	candidate leadership.CandidateID
-	key       leadership.KeyHash
-}
-
-// heartbeats are the grants and renewals that were asked for and not refused. One whose answer was
-// lost may have been for any token that its key ever got.
-func heartbeats(r checker.Recording) (all []checker.Heartbeat) {
-	tokens, leases := grants(r)
-	for _, c := range r.Calls {
-		id := incarnation{c.Election, c.Candidate, c.Key}
-		h := checker.Heartbeat{Election: c.Election, Asked: c.Asked, Answered: c.Answered, Lease: leases[id]}
-		lost := c.Code == leadership.OutcomeUnknown
-		switch {
-		case c.Verb != checker.Acquire && c.Verb != checker.Renew || c.Code != "" && !lost:
-			continue
-		case lost:
-			h.Answered = checker.Forever
-			for token := range tokens[id] {
-				h.Token = token
-				all = append(all, h)
-			}
-		default:
-			h.Token, h.Lease = c.Answer.Token, c.Answer.LeaseDuration
-			if !c.Answer.EndsBy.IsZero() {
-				h.Lease = min(h.Lease, c.Answer.ExpiresIn)
-			}
-			all = append(all, h)
-		}
-	}
-	return all
-}
-
-// grants are the tokens of each incarnation, as far as an answer or the history tells, and its
-// lease.
-func grants(r checker.Recording) (tokens map[incarnation]map[leadership.Token]bool, leases map[incarnation]time.Duration) {
-	tokens, leases = map[incarnation]map[leadership.Token]bool{}, map[incarnation]time.Duration{}
-	granted := map[string]leadership.Token{}
-	for _, e := range r.History {
-		if e.Type == leadership.EventAcquired {
-			granted[e.RequestID] = e.Token
-		}
-	}
-	for _, c := range r.Calls {
-		if c.Verb != checker.Acquire {
-			continue
-		}
-		id := incarnation{c.Election, c.Candidate, c.Key}
-		if tokens[id] == nil {
-			tokens[id] = map[leadership.Token]bool{}
-		}
-		leases[id] = c.Lease
-		if token, ok := granted[c.Request]; ok {
-			tokens[id][token] = true
-		}
-		if c.Code == "" {
-			tokens[id][c.Answer.Token] = true
-		}
-	}
-	return tokens, leases
 }

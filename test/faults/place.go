@@ -22,23 +22,19 @@ import (
 // the servers need, by their variables, and their arguments.
 func (s *session) place(ctx context.Context) (env map[string]string, args []string, err error) {
 	env, args = map[string]string{}, []string{"--store", s.spec()}
-	s.emulators = map[string]int{}
 	switch s.plan.Store {
 	case File:
 		return env, args, nil
 	case Firestore:
 		env["FIRESTORE_EMULATOR_HOST"] = s.setup.Firestore
-		s.emulators["store"] = s.setup.frozen(s.setup.Firestore)
 	case Spanner:
 		env["SPANNER_EMULATOR_HOST"] = s.setup.Spanner
-		s.emulators["store"] = s.setup.frozen(s.setup.Spanner)
 		migrate := s.setup.command(regent, []string{"SPANNER_EMULATOR_HOST=" + s.setup.Spanner}, "migrate", "--store", s.spec())
 		if out, err := migrate.CombinedOutput(); err != nil {
 			return nil, nil, fmt.Errorf("migrate: %w: %s", err, out)
 		}
 	}
 	env["PUBSUB_EMULATOR_HOST"] = s.setup.PubSub
-	s.emulators["topic"] = s.setup.frozen(s.setup.PubSub)
 	return env, append(args, "--events", "projects/"+s.id+"/topics/leadership", "--members", membersTopic(s.id)), s.announce(ctx)
 }
 

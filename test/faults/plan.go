@@ -39,10 +39,9 @@ type Plan struct {
 
 // Group is one process with several agents.
 type Group struct {
-	Name     string
-	Members  []record.Member
-	Offset   time.Duration // of its time namespace; 0 for none of its own
-	Isolated bool          // in a network namespace of its own, from which one link leads to everything else
+	Name    string
+	Members []record.Member
+	Offset  time.Duration // of its time namespace; 0 for none of its own
 }
 
 // Wrapper is one `regent run`.
@@ -53,10 +52,10 @@ type Wrapper struct {
 	Mode     string // of its command, lifespan: "", "stubborn" or "family"
 }
 
-// NewPlan draws a plan. The abilities are those of the machine: a plan asks for nothing that it
-// cannot do. Leases are the shortest that the store bears, or of that length if it is longer.
-func NewPlan(store Store, seed uint64, can Abilities, lease time.Duration) Plan {
-	d := &drawer{rand: rand.New(rand.NewPCG(seed, uint64(len(store)))), can: can}
+// NewPlan draws a plan; clocks are shifted only where shifts says that this machine can. Leases are
+// the shortest that the store bears, or of that length if it is longer.
+func NewPlan(store Store, seed uint64, shifts bool, lease time.Duration) Plan {
+	d := &drawer{rand: rand.New(rand.NewPCG(seed, uint64(len(store)))), shifts: shifts}
 	d.plan = Plan{Store: store, Seed: seed, Lease: time.Second, Pace: 30 * time.Millisecond, Servers: 2}
 	switch store {
 	case File:
@@ -79,9 +78,9 @@ func NewPlan(store Store, seed uint64, can Abilities, lease time.Duration) Plan 
 
 // drawer draws a plan.
 type drawer struct {
-	rand *rand.Rand
-	can  Abilities
-	plan Plan
+	rand   *rand.Rand
+	shifts bool
+	plan   Plan
 }
 
 func (d *drawer) election() leadership.Election {
@@ -109,7 +108,7 @@ func (d *drawer) agents() {
 	groups := 2 + d.rand.IntN(3)
 	for i := range groups {
 		t := Group{Name: fmt.Sprintf("agents-%d", i)}
-		if d.can.TimeNamespaces && d.rand.IntN(5) == 0 {
+		if d.shifts && d.rand.IntN(5) == 0 {
 			t.Offset = time.Duration(1+d.rand.IntN(2_000_000)) * time.Second
 		}
 		d.plan.Groups = append(d.plan.Groups, t)
@@ -271,9 +270,6 @@ func (p Plan) String() string {
 		fmt.Fprintf(&b, "\n%s:", t.Name)
 		if t.Offset != 0 {
 			fmt.Fprintf(&b, " clock shifted by %v;", t.Offset)
-		}
-		if t.Isolated {
-			b.WriteString(" in a network of its own;")
 		}
 		for _, m := range t.Members {
 			fmt.Fprintf(&b, " %s(%s %s at %d)", m.Name, m.Role, m.Election, m.Server)

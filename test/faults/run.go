@@ -56,14 +56,12 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	begun := time.Now()
-	plan := NewPlan(c.Store, c.Seed, c.Setup.Can, c.Lease)
+	plan := NewPlan(c.Store, c.Seed, c.Setup.Shifts, c.Lease)
 	if len(c.Faults) > 0 {
 		plan.Faults = c.Faults
 	}
 	s := newSession(c.Setup, plan, dir, c.Lie)
 	found, err := s.run(ctx)
-	found.result.Took = time.Since(begun)
 	if err == nil {
 		return found.result, os.RemoveAll(dir)
 	}

@@ -28,14 +28,13 @@ type session struct {
 	recorder *record.Recorder
 	excuses  machine.Excuses
 
-	hops      map[string]*proxy.Hop
-	gates     map[string]*proxy.Gate // to the topic, by the names of their hops
-	emulators map[string]int         // processes that may be stopped
-	servers   []*server
-	groups    []*group
-	wrappers  []*wrapper
-	ledger    *ledger
-	topic     *topic
+	hops     map[string]*proxy.Hop
+	gates    map[string]*proxy.Gate // to the topic, by the names of their hops
+	servers  []*server
+	groups   []*group
+	wrappers []*wrapper
+	ledger   *ledger
+	topic    *topic
 
 	waiting sync.WaitGroup // for processes, and what they say
 	closing []func()       // in reverse
@@ -151,29 +150,20 @@ func (s *session) startAgents(ctx context.Context) error {
 }
 
 // connect connects a group to all servers and to the ledger.
-func (s *session) connect(t *group) (err error) {
-	if t.Isolated {
-		if t.link, err = newLink(); err != nil {
-			return err
-		}
-		s.closing = append(s.closing, t.link.close)
-	}
-	to := func(name, target string) (string, error) {
-		h, err := s.hop(hopName(t.Name, name), target)
-		if err != nil || t.link == nil {
-			return h.Addr(), err
-		}
-		return t.link.gate(h.Addr())
-	}
+func (s *session) connect(t *group) error {
 	for _, v := range s.servers {
-		address, err := to(v.name, v.address)
+		h, err := s.hop(hopName(t.Name, v.name), v.address)
 		if err != nil {
 			return err
 		}
-		t.config.Servers = append(t.config.Servers, address)
+		t.config.Servers = append(t.config.Servers, h.Addr())
 	}
-	t.config.Ledger, err = to(ledgerName, s.ledger.listener.Addr().String())
-	return err
+	h, err := s.hop(hopName(t.Name, ledgerName), s.ledger.listener.Addr().String())
+	if err != nil {
+		return err
+	}
+	t.config.Ledger = h.Addr()
+	return nil
 }
 
 func (s *session) startWrapper(p Wrapper) error {

@@ -13,17 +13,13 @@ import (
 
 // Result has the figures of a run.
 type Result struct {
-	Took       time.Duration
-	Operations int             // calls and readings that were answered
-	Unknown    int             // calls whose answer was lost
-	Changes    int             // revisions
-	Leaders    int             // changes of leader: grants but for the first of each election
-	Yields     int             // terms that were given up to a successor that was ready
-	Deliveries int             // events that consumers got
-	Duplicates int             // of them
-	Faults     map[Kind]int    // that were planned, and happened
-	Late       int             // times at which the machine itself was late, or a store's time went back
-	Takeovers  []time.Duration // from the last moment that a leader believed to the first that the next one did
+	Operations int          // calls and readings that were answered
+	Unknown    int          // calls whose answer was lost
+	Changes    int          // revisions
+	Leaders    int          // changes of leader: grants but for the first of each election
+	Deliveries int          // events that consumers got
+	Faults     map[Kind]int // that were planned, and happened
+	Late       int          // times at which the machine itself was late, or a store's time went back
 }
 
 // Violation is the error of a run that broke a promise.
@@ -88,18 +84,15 @@ func (s *session) examine(t truth) (f findings) {
 		}
 	}
 	f.truth, f.recording, f.failures = t, s.notes.recording(t.History), s.notes.failures
-	if s.otherBoot() {
-		f.recording.Heartbeats = append(f.recording.Heartbeats, s.renewals(f.recording)...)
-	}
 	f.recording.Faults = append(f.recording.Faults, s.lateRenewals(f.recording)...)
-	f.verdict = slices.DeleteFunc(s.check(f.recording), func(n checker.Named) bool {
-		return n.Name == "Linear" && s.otherBoot()
-	})
+	f.verdict = s.check(f.recording)
+	for i, n := range f.verdict {
+		if s.otherBoot() {
+			f.verdict[i].Violations = slices.DeleteFunc(n.Violations, func(v checker.Violation) bool { return n.Name == "Linear" || v.Kind == checker.Overdue })
+		}
+	}
 	f.result = resultOf(s.plan, f.recording)
 	f.result.Late, f.excused = s.excuses.Made(), s.excuses.Err()
-	for _, n := range f.verdict {
-		f.result.Duplicates += n.Duplicates
-	}
 	return f
 }
 
@@ -107,19 +100,6 @@ func (s *session) examine(t truth) (f findings) {
 // of calls does not show.
 func (s *session) otherBoot() bool {
 	return s.plan.Store == File && slices.ContainsFunc(s.plan.Faults, func(f Fault) bool { return f.Kind == OtherBoot })
-}
-
-// renewals are those: of any token, at some time before the server was there again.
-func (s *session) renewals(r checker.Recording) (all []checker.Heartbeat) {
-	for _, f := range s.plan.Faults {
-		i := slices.IndexFunc(r.Faults, func(done checker.Fault) bool { return f.Kind == OtherBoot && done.Name == f.what() })
-		for _, e := range r.History {
-			if i >= 0 && e.Type == leadership.EventAcquired {
-				all = append(all, checker.Heartbeat{Election: e.Election, Token: e.Token, Lease: s.plan.Lease, Answered: r.Faults[i].Until})
-			}
-		}
-	}
-	return all
 }
 
 // violation is nil if there is none.
@@ -160,7 +140,7 @@ func (p Plan) leastRate() float64 {
 }
 
 func resultOf(p Plan, r checker.Recording) Result {
-	result := Result{Changes: len(r.History), Operations: len(r.Readings), Faults: map[Kind]int{}, Takeovers: takeovers(r.Beliefs)}
+	result := Result{Changes: len(r.History), Operations: len(r.Readings), Faults: map[Kind]int{}}
 	for _, c := range r.Calls {
 		if c.Answered == checker.Forever {
 			result.Unknown++
@@ -176,9 +156,6 @@ func resultOf(p Plan, r checker.Recording) Result {
 		if e.Type == leadership.EventAcquired && led[e.Election] {
 			result.Leaders++
 		}
-		if e.Type == leadership.EventYielded {
-			result.Yields++
-		}
 		led[e.Election] = led[e.Election] || e.Type == leadership.EventAcquired
 	}
 	for _, f := range p.Faults {
@@ -187,32 +164,4 @@ func resultOf(p Plan, r checker.Recording) Result {
 		}
 	}
 	return result
-}
-
-// takeovers are the times between leaders, by what they believed.
-func takeovers(beliefs []checker.Belief) (all []time.Duration) {
-	type term struct {
-		token       leadership.Token
-		from, until time.Duration
-	}
-	terms := map[leadership.Election]map[leadership.Token]term{}
-	for _, b := range beliefs {
-		if terms[b.Election] == nil {
-			terms[b.Election] = map[leadership.Token]term{}
-		}
-		t, known := terms[b.Election][b.Token]
-		if !known {
-			t = term{b.Token, b.From, b.Until}
-		}
-		terms[b.Election][b.Token] = term{b.Token, min(t.from, b.From), max(t.until, b.Until)}
-	}
-	for _, of := range terms {
-		for token, t := range of {
-			if next, ok := of[token+1]; ok {
-				all = append(all, next.from-t.until)
-			}
-		}
-	}
-	slices.Sort(all)
-	return all
 }

@@ -2,11 +2,11 @@ package load
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -15,38 +15,41 @@ import (
 	"regent/leadership/wire"
 )
 
-// socket returns the connection of agent i, which is not open yet, and its server.
-func (m *members) socket(i, buffer int) (*Socket, string) {
+// connect returns the connection of agent i, and its server.
+func (m *members) connect(i, buffer int) (socket, string, error) {
 	server := m.Servers[i%len(m.Servers)]
-	return &Socket{Address: server, from: m.From, buffer: buffer}, server
+	s, err := connect(server, m.From, buffer)
+	return s, server, err
 }
 
 // wait asks until agent i leads. It calls asked after the first request.
 func (m *members) wait(i int, asked func()) error {
-	ctx := context.Background()
-	s, server := m.socket(i, 1<<10)
-	defer s.Close()
-	key := leadership.NewKey()
-	ask := leadership.AcquireRequest{CandidateID: leadership.CandidateID(fmt.Sprintf("agent-%05d", i)), Key: &key, Wait: leadership.MaxWait}
-	request, err := Post(server, wire.Path(m.Election, wire.Acquire), wire.NewAcquireRequest(ask))
+	s, server, err := m.connect(i, 1<<10)
 	if err != nil {
 		return err
 	}
+	defer s.Close()
+	key := leadership.NewKey()
+	ask := leadership.AcquireRequest{CandidateID: leadership.CandidateID(fmt.Sprintf("agent-%05d", i)), Key: &key, Wait: leadership.MaxWait}
+	body, err := json.Marshal(wire.NewAcquireRequest(ask))
+	if err != nil {
+		return err
+	}
+	request := post(server, wire.Path(m.Election, wire.Acquire), body)
 	state := ""
 	for first := true; ; first = false {
-		if err := s.send(ctx, request); err != nil {
+		if _, err := s.Write(request); err != nil {
 			return err
 		}
 		m.move(i, &state, "waits")
 		if first {
 			asked()
-		} else {
-			m.repeat()
 		}
-		answer, err := s.receive()
-		refused, ok := errors.AsType[*StatusError](err)
+		status, answer, err := s.receive()
 		switch {
-		case err == nil:
+		case err != nil:
+			return err
+		case status == http.StatusOK:
 			var g wire.Grant
 			if err := json.Unmarshal(answer, &g); err != nil {
 				return err
@@ -54,20 +57,21 @@ func (m *members) wait(i int, asked func()) error {
 			m.move(i, &state, "leads at revision %d", g.Revision)
 			m.report(Report{Grant: &Grant{boottime.Now(), g.LeaderID, key.Text(), g.FencingToken, g.Revision}})
 			return nil
-		case !ok:
-			return err
 		}
-		if p, err := wire.DecodeProblem([]byte(refused.Body)); err != nil || !errors.Is(p.Leadership(), leadership.LeaseHeld) {
-			return refused
+		if p, err := wire.DecodeProblem(answer); err != nil || !errors.Is(p.Leadership(), leadership.LeaseHeld) {
+			return fmt.Errorf("status %d: %s", status, answer)
 		}
 	}
 }
 
 // watch reads the stream until the process ends. It calls told after the present state has come.
 func (m *members) watch(i int, told func()) error {
-	s, server := m.socket(i, 512)
+	s, server, err := m.connect(i, 512)
+	if err != nil {
+		return err
+	}
 	defer s.Close()
-	if err := s.send(context.Background(), Get(server, wire.Path(m.Election, wire.Events), wire.StreamType)); err != nil {
+	if _, err := fmt.Fprintf(s, "GET %s HTTP/1.1\r\nHost: %s\r\nAccept: %s\r\n\r\n", wire.Path(m.Election, wire.Events), server, wire.StreamType); err != nil {
 		return err
 	}
 	state := ""

@@ -38,7 +38,6 @@ type members struct {
 	mu      sync.Mutex // guards all below
 	out     *json.Encoder
 	present int
-	again   int
 	heard   map[leadership.Revision]*hearing
 	states  map[string]int // how many agents are in each
 }
@@ -105,16 +104,6 @@ func (m *members) enter() {
 	defer m.mu.Unlock()
 	if m.present++; m.present == m.Size {
 		m.tell(Report{Present: true})
-	}
-}
-
-// repeat counts an agent that asks again.
-func (m *members) repeat() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.again++; m.again == m.Size {
-		m.tell(Report{Again: m.again})
-		m.again = 0
 	}
 }
 

@@ -39,8 +39,6 @@ type Report struct {
 	Grant *Grant `json:"grant,omitempty"`
 	// Heard: every watcher has received this revision.
 	Heard *Heard `json:"heard,omitempty"`
-	// Again: so many waiters have asked again, because a wait is limited, since the last report.
-	Again int `json:"again,omitempty"`
 	// States answers Crowd.Ask: how many agents are in each state, by server.
 	States map[string]int `json:"states,omitempty"`
 	// Failure: something happened that must not.

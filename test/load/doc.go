@@ -1,8 +1,8 @@
 // Package load has what the measurements of Regent under load share:
 //
 //	Crowd    thousands of agents in a process of their own, each with its own connection
-//	Socket   one connection on which prepared HTTP requests go out
 //	Each     a loop over goroutines, so many at a time
+//	Wrap     wraps the prose of a report
 //
 // The measurements themselves:
 //

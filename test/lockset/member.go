@@ -28,7 +28,6 @@ type Manner string
 // The manners.
 const (
 	Trusting Manner = "trusting" // not at all
-	Asking   Manner = "asking"   // it asks its lease right before
 	Fenced   Manner = "fenced"   // its token is compared in the transaction of the write
 )
 
@@ -130,9 +129,6 @@ func (m *member) turn(ctx context.Context, l *client.Lease) error {
 		return err
 	}
 	time.Sleep(rand.N(m.Think))
-	if m.Manner == Asking && !l.Valid() {
-		return context.Cause(l.Context())
-	}
 	element := m.Number<<40 + m.drawn.Add(1)
 	if err := m.write(ctx, l, append(elements, element)); err != nil {
 		return err // written or not, it was not acknowledged

@@ -16,8 +16,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"regent/test/load"
 )
 
 // Survey says which packages are mutated, and which tests are asked.
@@ -71,10 +72,10 @@ func (s Survey) Run(ctx context.Context) (Surveyed, error) {
 	}
 	var mutex sync.Mutex
 	var result Surveyed
-	err = together(len(all), s.Together, func(i int) error {
+	err = load.Each(len(all), s.Together, func(i int) error {
 		m, killed := all[i], ""
-		if s.Only != nil && !s.Only(m, i) {
-			return nil
+		if ctx.Err() != nil || s.Only != nil && !s.Only(m, i) {
+			return ctx.Err()
 		}
 		for _, e := range asked {
 			if killed = e.ask(ctx, b, m, i+1); killed != "" {
@@ -96,26 +97,6 @@ func (s Survey) Run(ctx context.Context) (Surveyed, error) {
 		return ctx.Err()
 	})
 	return result, err
-}
-
-// together does n things, some at the same time, and returns the first error, after which it begins
-// no other.
-func together(n, some int, do func(i int) error) (err error) {
-	var next atomic.Int64
-	var once sync.Once
-	var group sync.WaitGroup
-	for range some {
-		group.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				if failed := do(i); failed != nil {
-					once.Do(func() { err = failed })
-					next.Store(int64(n))
-				}
-			}
-		})
-	}
-	group.Wait()
-	return err
 }
 
 // mutate writes an overlay with all mutations of the package in the folder.
@@ -197,7 +178,7 @@ func (b *bench) examiner(ctx context.Context, dir, mutated string, some int) (e 
 	}
 	var mutex sync.Mutex
 	names := strings.Fields(string(list))
-	err = together(len(names), some, func(i int) error {
+	err = load.Each(len(names), some, func(i int) error {
 		name := names[i]
 		profile := filepath.Join(b.dir, name+".profile")
 		cmd := exec.CommandContext(ctx, base+".cover", "-test.short", "-test.run=^"+name+"$", "-test.coverprofile="+profile)

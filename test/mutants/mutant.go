@@ -14,7 +14,6 @@ type Mutant struct {
 	Name     string   // of its patch, without the folder and ".patch"
 	Wrong    string   // what is wrong with it, in a sentence
 	Property Property // that it breaks
-	Like     string   // who has had the bug; "" if that is not known
 
 	// By are the tests that must catch it: each of them by itself. The first are the cheapest.
 	By []Tests
@@ -143,8 +142,7 @@ func (m *Mutant) member(line string) error {
 		if !slices.Contains(Properties(), m.Property) {
 			return fmt.Errorf("there is no property %q", value)
 		}
-	case "Like":
-		m.Like = value
+	case "Like": // who has had the bug
 	case "Caught-by":
 		dir, names, _ := strings.Cut(value, " ")
 		m.By = append(m.By, Tests{Dir: dir, Names: names})

@@ -9,8 +9,6 @@ import (
 )
 
 var (
-	all   = flag.Bool("all", false, "plant every bug, and run all of its tests")
-	quick = flag.Bool("quick", false, "plant the bugs of the quick set")
 	named = flag.String("named", "", "plant the bugs whose names have one of these texts in them, separated by |, and run all of their tests")
 	cloud = flag.Bool("cloud", false, "also those that need emulators")
 )
@@ -19,7 +17,7 @@ var (
 var sample = []string{"service-late-heartbeat-stands", "rules-token-reset-on-recreate", "leader-drift-ignored"}
 
 func TestPlantedBugsAreCaught(t *testing.T) {
-	c := mutants.Config{Quick: !*all && *named == "", Emulators: *cloud, Heard: func(v mutants.Verdict) {
+	c := mutants.Config{Quick: *named == "", Emulators: *cloud, Heard: func(v mutants.Verdict) {
 		t.Log(v)
 		if v.Failed() {
 			t.Errorf("%s: %s", v.Outcome, v.Mutant.Name)
@@ -29,12 +27,9 @@ func TestPlantedBugsAreCaught(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Mutants, c.Built = bugs, bugs
-	switch {
-	case *named != "":
+	c.Mutants, c.Built = pick(t, bugs, sample...), bugs
+	if *named != "" {
 		c.Mutants = pick(t, bugs, strings.Split(*named, "|")...)
-	case !*all && !*quick:
-		c.Mutants = pick(t, bugs, sample...)
 	}
 	if _, err := mutants.Run(t.Context(), c); err != nil {
 		t.Fatal(err)

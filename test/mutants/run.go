@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"time"
 )
 
@@ -66,30 +65,19 @@ func Run(ctx context.Context, c Config) (verdicts []Verdict, err error) {
 		return nil, err
 	}
 	defer b.close()
-	for m, tests := range c.trials() {
-		v := b.try(ctx, m, tests, c.Emulators)
-		if err := ctx.Err(); err != nil {
-			return verdicts, fmt.Errorf("mutants: %w", err)
-		}
-		verdicts = append(verdicts, v)
-		if c.Heard != nil {
-			c.Heard(v)
-		}
-	}
-	return verdicts, nil
-}
-
-// trials yields each bug with each of its tests that is asked for.
-func (c Config) trials() iter.Seq2[Mutant, Tests] {
-	return func(yield func(Mutant, Tests) bool) {
-		for _, m := range c.Mutants {
-			for _, tests := range c.asked(m) {
-				if !yield(m, tests) {
-					return
-				}
+	for _, m := range c.Mutants {
+		for _, tests := range c.asked(m) {
+			v := b.try(ctx, m, tests, c.Emulators)
+			if err := ctx.Err(); err != nil {
+				return verdicts, fmt.Errorf("mutants: %w", err)
+			}
+			verdicts = append(verdicts, v)
+			if c.Heard != nil {
+				c.Heard(v)
 			}
 		}
 	}
+	return verdicts, nil
 }
 
 // asked are the tests of a bug that are asked for.

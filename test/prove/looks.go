@@ -78,7 +78,7 @@ func simulate(ctx context.Context, seed uint64) (tally, error) {
 	}
 	return tally{
 		"election-hours": int64(f.Elections / time.Hour), "seeds": seedsAStep, "renewals": int64(f.Renewals), "changes of leader": int64(f.Changes),
-		"faults": int64(f.Faults()), "stale writes refused": int64(f.Refused),
+		"faults": int64(f.Faults), "stale writes refused": int64(f.Refused),
 		"recorded calls checked": int64(recorded),
 	}, nil
 }
@@ -104,7 +104,7 @@ func crashes(ctx context.Context, seed uint64) (tally, error) {
 		return nil, &finding{err: err}
 	}
 	return tally{
-		"images": int64(r.Images), "damaged folders": int64(r.Corrupted), "refused by name": int64(r.Refused), "failing calls": int64(r.Trials + r.FullDisks),
+		"images": int64(r.Images), "damaged folders": int64(r.Corrupted), "refused by name": int64(r.Refused), "failing calls": int64(r.Trials),
 	}, nil
 }
 
@@ -175,25 +175,14 @@ func plants(c config, groups [][]mutants.Mutant) func(context.Context, uint64) (
 // are parts of their own.
 func longTests() []goTest {
 	return []goTest{
-		{"./test", "TestACommandIsGoneBeforeItsLeaseEnds|TestACommandIsGoneBeforeItsLeaseEndsWhenTheStoreIsAway"},
-		{"./test", "TestEveryChangeIsAnnouncedWhateverIsKilled"},
-		{"./test", "TestNoFencedUpdateIsLost|TestNothingAcknowledgedIsLostWhenTheServerIsKilled|" +
-			"TestAHandOverThatIsCutAtAnyStepMakesNoSecondLeader|TestAHandOverShowsNoVacancyToAHundredWatchers|" +
-			"TestAJournalIsFollowedThroughEveryCut"},
-		{"./test", "TestACallCutAnywhereAndRepeatedIsDoneOnce|TestAWaiterThatIsCutOffAndComesBackIsGrantedOnce|" +
-			"TestManyCandidatesAtTwoServersElectOneLeaderEach|TestAnInstanceThatStopsLosesNoWaiterOrWatcher"},
-		{"./test", "TestACrowdCostsTheStoreNothingWhileItWaits|TestAnIdleElectionCostsItsRenewalsAlone|" +
-			"TestAChangeAtOneInstanceIsSeenAtTheOther|TestWithoutEventsReadsStayWithinTheirBoundAndStreamsGetEverything"},
-		{"./test", "TestTooManyConnectionsCostNoLease|TestANoisyTenantCostsNoOtherTenantALease|" +
-			"TestAnIssuerMayChangeItsKey|TestTheBinaryIsTheSameWhereverItIsBuilt"},
-		{"./test", "TestWhatAnInstanceCannotAnnounceIsHeardAndAnnouncedByAnother|TestAnInstanceThatHearsNothingSeesWhatOthersChange|" +
-			"TestTheBestBidderAliveLeadsAfterEveryTakeover|TestTenInstancesOnOneDocumentElectByOneBallot|" +
-			"TestManyCandidatesCostATakeoverAsManyCallsAsTwo"},
-		{"./test/clients", "TestGoClientsTrustNoWallClock"},
+		{"./test", "TestACommandIsGoneBeforeItsLeaseEnds|TestNoFencedUpdateIsLost"},
+		{"./test", "TestACallCutAnywhereAndRepeatedIsDoneOnce|TestManyCandidatesAtTwoServersElectOneLeaderEach|" +
+			"TestAnInstanceThatStopsLosesNoWaiterOrWatcher|TestACrowdCostsTheStoreNothingWhileItWaits"},
+		{"./test", "TestAnInstanceUnderAttackServesOthers|TestTheBinaryIsTheSameWhereverItIsBuilt"},
 		{"./leadership/client", "TestBeliefsNeverOverlapWhileClocksAreWithinTheDrift|TestBeliefsBeyondTheDriftOverlapByNoMoreThanIsPredicted"},
 		{"./test/belief", "TestStatesThatDifferByPermutationAreOne|TestTheBestBidderLeadsInEveryStateOfABallot|" +
 			"TestHandOverMakesNoSecondLeader|TestNoChildOutlivesItsParent"},
-		{"./test/faults", "TestALieIsFound|TestABugOfTheServerIsFound|TestNoLeaderIsKeptWaitingByAServerThatStops"},
+		{"./test/faults", "TestALieIsFound|TestNoLeaderIsKeptWaitingByAServerThatStops"},
 	}
 }
 

@@ -7,7 +7,7 @@
 //	simulation   years of elections, from seeds                        (package simulation)
 //	file, firestore, spanner   real processes, with faults              (package faults)
 //	tests        the long forms of the tests of real processes    (packages test, test/faults)
-//	lock, command, announcing  some of these for much longer            (night set only)
+//	lock, command   some of these for much longer                       (night set only)
 //
 // The quick set, without flags, takes about a quarter of an hour and at most 4 GiB of memory. The
 // night set (-night) goes on until its figures are reached; it may be stopped at any time, and
@@ -56,14 +56,13 @@ func (u usage) Error() string { return string(u) + "; see -help" }
 
 // config has the flags.
 type config struct {
-	night    bool
-	dir      string
-	only     []string
-	share    int
-	draw     int
-	seed     uint64
-	together int
-	page     string
+	night bool
+	dir   string
+	only  []string
+	share int
+	draw  int
+	seed  uint64
+	page  string
 }
 
 func parse(args []string) (c config, err error) {
@@ -74,7 +73,6 @@ func parse(args []string) (c config, err error) {
 	flags.IntVar(&c.share, "share", 1, "do only one in so many steps of the quick set")
 	flags.IntVar(&c.draw, "draw", 0, "which of these shares of the planted bugs and tests; the next number means the next ones")
 	flags.Uint64Var(&c.seed, "seed", 1, "the first seed of each part")
-	flags.IntVar(&c.together, "together", 3, "how many fault runs run side by side")
 	flags.StringVar(&c.page, "page", "", "a page of Markdown that gets the report of this run, if nothing was found, in place of its last one")
 	flags.SetOutput(io.Discard) // run's error says it once
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -95,14 +93,12 @@ func parse(args []string) (c config, err error) {
 
 func (c config) validate() error {
 	switch {
-	case c.share < 1, c.together < 1, c.seed < 1, c.draw < 0:
-		return usage("-share, -together and -seed are 1 or more, and -draw is 0 or more")
+	case c.share < 1, c.seed < 1, c.draw < 0:
+		return usage("-share and -seed are 1 or more, and -draw is 0 or more")
 	case c.night && c.share > 1:
 		return usage("-share is for the quick set; stop a night whenever you like")
 	case c.page != "" && (c.share > 1 || len(c.only) > 0):
 		return usage("-page is for a report of all parts, without -share and -only")
-	case c.dir == "":
-		return usage("-dir must be a folder")
 	}
 	return nil
 }

@@ -101,27 +101,3 @@ func (c *progress) take(ctx context.Context, n uint64, t tally, err error) (told
 	c.Steps.add(n)
 	return told
 }
-
-// validate returns an error if the part's stored progress is impossible.
-func (c *progress) validate() error {
-	for _, n := range c.Figures {
-		if n < 0 {
-			return errors.New("figures below 0")
-		}
-	}
-	if err := c.Steps.validate(); err != nil {
-		return err
-	}
-	made, looked := c.Steps.count(), uint64(c.Figures[c.unit])
-	switch {
-	case c.Nothing < 0 || uint64(c.Nothing)+uint64(len(c.Findings)) > made:
-		return errors.New("more verdicts than steps")
-	case uint64(c.Nothing)+uint64(len(c.Findings))+looked < made:
-		return errors.New("steps without figures")
-	case made == 0 && looked > 0 || c.each > 0 && looked > made*uint64(c.each):
-		return fmt.Errorf("more %s than its steps can have", c.unit)
-	case c.things > 0 && (c.Steps.last() > uint64(c.things) || made == uint64(c.things) && int64(looked) != c.wanted):
-		return fmt.Errorf("a number of %s that differs from the part's", c.unit)
-	}
-	return nil
-}

@@ -24,7 +24,7 @@ type proof struct {
 
 // newProof chooses among all parts. A night goes on where an earlier one has stopped.
 func newProof(c config, all []part) (*proof, error) {
-	p := &proof{config: c, began: time.Now(), state: state{Set: night, Seed: c.seed, Parts: map[string]*done{}}}
+	p := &proof{config: c, began: time.Now(), state: state{Seed: c.seed, Parts: map[string]*done{}}}
 	chosen, err := c.choose(all)
 	if err != nil {
 		return nil, err
@@ -38,28 +38,13 @@ func newProof(c config, all []part) (*proof, error) {
 		}
 		p.before = p.state.Took
 	}
-	for name := range p.state.Parts {
-		if !slices.ContainsFunc(all, func(part part) bool { return part.name == name }) {
-			return nil, p.impossible(name, errors.New("there is no such part"))
-		}
-	}
 	for _, part := range chosen {
-		c := &progress{
+		p.progress = append(p.progress, &progress{
 			part: part, done: p.state.of(part.name), wanted: c.wanted(part), first: c.seed, goesOn: c.night || part.things > 0,
 			underWay: map[uint64]bool{},
-		}
-		if err := c.validate(); err != nil {
-			return nil, p.impossible(part.name, err)
-		}
-		p.progress = append(p.progress, c)
+		})
 	}
 	return p, nil
-}
-
-// impossible is the error of a state that cannot have been saved, or of another version of the
-// parts.
-func (p *proof) impossible(part string, why error) error {
-	return fmt.Errorf("%s cannot be continued; remove it to begin a new night: %s: %w", p.file("state.json"), part, why)
 }
 
 // choose returns the requested parts of the set.
@@ -138,9 +123,9 @@ func (p *proof) workers(part part) int {
 	case part.side == computes || part.name == "tests": // which take turns by themselves
 		return 1
 	case part.unit == "runs" && part.name != "file":
-		return min(p.together, 2) // an emulator has a machine's processors to itself, or takes its time
+		return 2 // an emulator has a machine's processors to itself, or takes its time
 	}
-	return p.together
+	return 3
 }
 
 func (p *proof) next(c *progress) (n uint64, more bool) {

@@ -12,11 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"regent/test/belief"
 )
 
 // seen is a part whose steps are remembered.
@@ -171,25 +168,11 @@ func TestAStepThatWasCutOffHasNoVerdictWhateverItSays(t *testing.T) {
 	}
 }
 
-func TestThingsAreLookedAtByTheirNumberWhateverTheSeed(t *testing.T) {
-	t.Parallel()
-	things, seeds := fake(part{name: "things", quick: 3, things: 3}, nil), fake(part{name: "seeds", quick: 3, each: 1}, nil)
-	if err := proofOf(t, []string{"-seed", "7", "-dir", t.TempDir()}, things.part, seeds.part).run(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if got := things.made(); !slices.Equal(got, upTo(3)) {
-		t.Errorf("things %v", got)
-	}
-	if got := seeds.made(); !slices.Equal(got, []uint64{7, 8, 9}) {
-		t.Errorf("seeds %v", got)
-	}
-}
-
 func TestAFindingIsMadeOnceAndTwentyEndAPart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	args := []string{"-night", "-dir", dir, "-together", "1"}
-	s := fake(part{name: "bad", night: 100, each: 1}, func(_ context.Context, seed uint64) (tally, error) {
+	args := []string{"-night", "-dir", dir}
+	s := fake(part{name: "bad", night: 100, each: 1, side: computes}, func(_ context.Context, seed uint64) (tally, error) {
 		if seed > 2*mostFindings {
 			return tally{"things": 100}, nil
 		}
@@ -207,28 +190,6 @@ func TestAFindingIsMadeOnceAndTwentyEndAPart(t *testing.T) {
 	report, err := os.ReadFile(filepath.Join(dir, "report.md"))
 	if err != nil || !strings.Contains(string(report), "| bad | 0 of 100 things | **20** |") {
 		t.Errorf("%s, %v", report, err)
-	}
-}
-
-func TestTheReportReplacesTheOneOnAPage(t *testing.T) {
-	t.Parallel()
-	page := filepath.Join(t.TempDir(), "page.md")
-	p := proofOf(t, []string{"-dir", t.TempDir()}, part{name: "good"})
-	for _, of := range []struct {
-		before, after string
-		done          bool
-	}{
-		{"a\n" + pageBegins + "of last time\n" + pageEnds + "b\n", "a\n" + pageBegins + p.report() + pageEnds + "b\n", true},
-		{"a\n" + pageBegins + "b\n", "a\n" + pageBegins + "b\n", false}, // the end is missing: it stays
-	} {
-		if err := os.WriteFile(page, []byte(of.before), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		err := p.publish(page)
-		got, _ := os.ReadFile(page)
-		if string(got) != of.after || (err == nil) != of.done {
-			t.Errorf("%s, %v; want %s", got, err, of.after)
-		}
 	}
 }
 
@@ -257,125 +218,30 @@ func TestAStepThatCannotBeMadeEndsItsPartAndNoOther(t *testing.T) {
 	if len(broken.made()) != 1 || len(sound.made()) != 3 {
 		t.Errorf("%v, %v", broken.made(), sound.made())
 	}
-	if d := saved(t, dir).Parts["broken"]; d.Steps.count() != 0 {
+	if d := saved(t, dir).Parts["broken"]; d.Steps.Through != 0 {
 		t.Errorf("a step that was not made counts: %+v", d)
 	}
 }
 
 func TestWhatProvesNothingIsMadeUpForByOtherSeeds(t *testing.T) {
 	t.Parallel()
-	half := fake(part{name: "half", quick: 30, each: 1}, func(_ context.Context, seed uint64) (tally, error) {
+	half := fake(part{name: "half", quick: 30, each: 1, side: computes}, func(_ context.Context, seed uint64) (tally, error) {
 		if seed%2 == 0 {
 			return nil, errNothing
 		}
 		return tally{"things": 1}, nil
 	})
-	if err := proofOf(t, []string{"-dir", t.TempDir(), "-together", "1"}, half.part).run(t.Context()); err != nil {
+	if err := proofOf(t, []string{"-dir", t.TempDir()}, half.part).run(t.Context()); err != nil {
 		t.Error(err)
 	}
-	none := fake(part{name: "none", night: 30, each: 1}, func(context.Context, uint64) (tally, error) { return nil, errNothing })
-	args := []string{"-night", "-dir", t.TempDir(), "-together", "1"}
+	none := fake(part{name: "none", night: 30, each: 1, side: computes}, func(context.Context, uint64) (tally, error) { return nil, errNothing })
+	args := []string{"-night", "-dir", t.TempDir()}
 	for n := range 2 { // begun anew, it tries again
 		if err := proofOf(t, args, none.part).run(t.Context()); err == nil || err.Error() != "none: 0 things, and 30 are wanted" {
 			t.Error(err)
 		}
 		if got := len(none.made()); got != (n+1)*mostInVain {
 			t.Errorf("%d steps", got)
-		}
-	}
-}
-
-func TestSkippedStepIsMadeByTheNextProcess(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	can := false
-	s := fake(part{name: "cloud", night: 1, side: computes}, func(context.Context, uint64) (tally, error) {
-		if !can {
-			return nil, fmt.Errorf("no emulator: %w", errors.ErrUnsupported)
-		}
-		return tally{"things": 1}, nil
-	})
-	p := proofOf(t, []string{"-night", "-dir", dir}, s.part)
-	if err := p.run(t.Context()); (err != nil) != (os.Getenv("REGENT_REQUIRE_EMULATORS") == "1") {
-		t.Error(err)
-	}
-	can = true
-	if err := proofOf(t, []string{"-night", "-dir", dir}, s.part).run(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if got := s.made(); !slices.Equal(got, []uint64{1, 1}) {
-		t.Errorf("%v", got)
-	}
-}
-
-func TestTheQuickSetNeitherReadsNorWritesAState(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	s := fake(part{name: "some", quick: 8, each: 1}, nil)
-	if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte("another's"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := proofOf(t, []string{"-dir", dir, "-share", "4"}, s.part).run(t.Context()); err != nil || len(s.made()) != 2 {
-		t.Errorf("%v, %v", s.made(), err)
-	}
-	text, _ := os.ReadFile(filepath.Join(dir, "state.json"))
-	if _, err := os.Stat(filepath.Join(dir, "report.md")); err != nil || string(text) != "another's" {
-		t.Errorf("%q, %v", text, err)
-	}
-}
-
-func TestAStateThatSaysSomethingImpossibleIsRefused(t *testing.T) {
-	t.Parallel()
-	all := []part{{name: "seeds", unit: "runs", night: 5, each: 1}, {name: "things", unit: "models", night: 3, things: 3}}
-	for _, c := range []struct{ text, says string }{
-		{`{"set":"night","seed":1,"parts":null}`, ""},
-		{`{"set":"night","seed":1,"parts":{"seeds":null}}`, ""},
-		{`{"set":"night","seed":1,"parts":{"seeds":{"steps":{"through":2,"beyond":[4,7]},"nothing":1,"figures":{"runs":2},"findings":["x"]}}}`, ""},
-		{`{"set":"night","seed":1,"parts":{"things":{"steps":{"through":3},"figures":{"models":3}}}}`, ""},
-		{``, "remove it"},
-		{`{"set":"night","seed":1}{}`, "something follows"},
-		{`{"seed":1,"parts":{}}`, `the set ""`},
-		{`{"set":"night","seed":0}`, "first seed is 0"},
-		{`{"set":"night","seed":2}`, "go on with -seed 2"},
-		{`{"set":"night","seed":1,"took":-1}`, "no time"},
-		{`{"set":"night","seed":1,"parts":{"seeds":{"steps":2}}}`, "remove it"},
-		{`{"set":"night","seed":1,"parts":{"seeds":{"leftOut":"x"}}}`, "unknown field"},
-		{`{"set":"night","seed":1,"parts":{"others":{}}}`, "no such part"},
-		{`{"set":"night","seed":1,"parts":{"seeds":{"figures":{"runs":1}}}}`, "more runs"},
-		{`{"set":"night","seed":1,"parts":{"seeds":{"figures":{"faults":-1}}}}`, "below 0"},
-		{`{"set":"night","seed":1,"parts":{"seeds":{"steps":{"through":9}}}}`, "without figures"},
-		{`{"set":"night","seed":1,"parts":{"seeds":{"nothing":-1}}}`, "more verdicts"},
-		{`{"set":"night","seed":1,"parts":{"seeds":{"findings":["x"]}}}`, "more verdicts"},
-		{`{"set":"night","seed":1,"parts":{"seeds":{"steps":{"through":1,"beyond":[2]},"figures":{"runs":2}}}}`, "ascend"},
-		{`{"set":"night","seed":1,"parts":{"seeds":{"steps":{"through":1,"beyond":[4,4]},"figures":{"runs":3}}}}`, "ascend"},
-		{`{"set":"night","seed":1,"parts":{"things":{"steps":{"beyond":[4]},"figures":{"models":1}}}}`, "a number of models that differs"},
-		{`{"set":"night","seed":1,"parts":{"things":{"steps":{"through":3},"figures":{"models":4}}}}`, "a number of models that differs"},
-	} {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		_, err := begin([]string{"-night", "-dir", dir}, all...)
-		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v; want %q", c.text, err, c.says)
-		}
-	}
-}
-
-func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
-	t.Parallel()
-	all := []part{{name: "both", quick: 1, night: 1}, {name: "late", night: 1}}
-	for _, args := range []string{
-		"-seed 0", "-share 0", "-draw -1", "-together 0", "-seed -1", "-night -share 2", "-only nobody", "-only both,", "-only late", "-dir=", "-wrong", "states",
-	} {
-		_, err := begin(append([]string{"-dir", t.TempDir()}, strings.Fields(args)...), all...)
-		if _, wrong := errors.AsType[usage](err); !wrong {
-			t.Errorf("%s: %v", args, err)
-		}
-	}
-	for _, args := range []string{"", "-share 8 -draw 9", "-only both", "-night -only late,both -share 1", "-seed 9"} {
-		if _, err := begin(append([]string{"-dir", t.TempDir()}, strings.Fields(args)...), all...); err != nil {
-			t.Errorf("%s: %v", args, err)
 		}
 	}
 }
@@ -399,18 +265,6 @@ func TestOnlyAFailureOfATestIsAFinding(t *testing.T) {
 	}
 	if _, err := tested(tally{"updates": 1}, []byte("testing: warning: no tests to run"), nil); err == nil {
 		t.Error("no tests are taken for tests that pass")
-	}
-}
-
-func TestASearchEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer stop()
-	began := time.Now()
-	models := belief.Night()
-	_, err := searches(models)(ctx, uint64(len(models))) // which takes a minute
-	if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 5*time.Second {
-		t.Errorf("%v, after %v", err, took)
 	}
 }
 

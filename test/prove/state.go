@@ -13,14 +13,10 @@ import (
 // state is the stored progress of a night; a night that is started again continues from it. The
 // quick set keeps none.
 type state struct {
-	Set   string           `json:"set"`  // night
 	Seed  uint64           `json:"seed"` // the first of each part
 	Took  time.Duration    `json:"took"`
 	Parts map[string]*done `json:"parts"`
 }
-
-// night is the name of the set that continues where it has stopped.
-const night = "night"
 
 func (p *proof) file(name string) string { return filepath.Join(p.dir, name) }
 
@@ -31,40 +27,18 @@ func (p *proof) resume() error {
 		return nil
 	}
 	if err == nil {
-		err = p.state.read(text)
-	}
-	if err != nil {
-		return fmt.Errorf("%s cannot be continued; remove it to begin a new night: %w", p.file("state.json"), err)
-	}
-	if p.state.Seed != p.seed {
-		return fmt.Errorf("the night in %s has seeds from %d, and not from %d: go on with -seed %[2]d, or begin a new one in another -dir", p.dir, p.state.Seed, p.seed)
-	}
-	return nil
-}
-
-// read parses a saved state.
-func (s *state) read(text []byte) error {
-	var saved state
-	from := json.NewDecoder(bytes.NewReader(text))
-	from.DisallowUnknownFields() // of another version, which has counted otherwise
-	if err := from.Decode(&saved); err != nil {
-		return err
-	}
-	if from.More() {
-		return errors.New("something follows it")
+		from := json.NewDecoder(bytes.NewReader(text))
+		from.DisallowUnknownFields() // of another version, which has counted otherwise
+		err = from.Decode(&p.state)
 	}
 	switch {
-	case saved.Set != night:
-		return fmt.Errorf("it is of the set %q", saved.Set)
-	case saved.Seed == 0:
-		return errors.New("its first seed is 0")
-	case saved.Took < 0:
-		return errors.New("it took less than no time")
+	case err != nil:
+		return fmt.Errorf("%s cannot be continued; remove it to begin a new night: %w", p.file("state.json"), err)
+	case p.state.Seed != p.seed:
+		return fmt.Errorf("the night in %s has seeds from %d, and not from %d: go on with -seed %[2]d, or begin a new one in another -dir", p.dir, p.state.Seed, p.seed)
+	case p.state.Parts == nil:
+		p.state.Parts = map[string]*done{}
 	}
-	if saved.Parts == nil {
-		saved.Parts = map[string]*done{}
-	}
-	*s = saved
 	return nil
 }
 

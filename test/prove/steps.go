@@ -1,9 +1,6 @@
 package main
 
-import (
-	"errors"
-	"slices"
-)
+import "slices"
 
 // steps is a set of the numbers of steps. They are made nearly in order, so that few stand beyond
 // the first gap.
@@ -21,26 +18,4 @@ func (s *steps) add(n uint64) {
 	for len(s.Beyond) > 0 && s.Beyond[0] == s.Through+1 {
 		s.Through, s.Beyond = s.Through+1, s.Beyond[1:]
 	}
-}
-
-func (s *steps) count() uint64 { return s.Through + uint64(len(s.Beyond)) }
-
-// last is the highest number; 0 if there is none.
-func (s *steps) last() uint64 {
-	if len(s.Beyond) == 0 {
-		return s.Through
-	}
-	return s.Beyond[len(s.Beyond)-1]
-}
-
-// validate returns an error if a stored set is malformed.
-func (s *steps) validate() error {
-	before := s.Through + 1
-	for _, n := range s.Beyond {
-		if n <= before {
-			return errors.New("steps that do not ascend")
-		}
-		before = n
-	}
-	return nil
 }

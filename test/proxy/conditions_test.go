@@ -1,13 +1,9 @@
 package proxy_test
 
 import (
-	"bytes"
-	"errors"
 	"io"
 	"net"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,17 +30,6 @@ func inBubble(t *testing.T, f func(t *testing.T, client, server net.Conn, hop *p
 	})
 }
 
-// arrivals takes pieces of one byte until the end, and says what came when, since the start.
-func arrivals(c net.Conn) (data []byte, after []time.Duration) {
-	start, b := time.Now(), make([]byte, 1)
-	for {
-		if _, err := c.Read(b); err != nil {
-			return data, after
-		}
-		data, after = append(data, b[0]), append(after, time.Since(start))
-	}
-}
-
 // heard is what has come. It is settled after synctest.Wait.
 type heard struct {
 	mu    sync.Mutex // guards all below
@@ -55,7 +40,7 @@ type heard struct {
 func listen(c net.Conn) *heard {
 	h := &heard{}
 	go func() {
-		b := make([]byte, proxy.MaxPiece)
+		b := make([]byte, 1<<14)
 		for h.add(b, c) {
 		}
 	}()
@@ -109,17 +94,6 @@ func TestLatencyDelaysEachPieceByItself(t *testing.T) {
 	})
 }
 
-func TestEndIsDelayedToo(t *testing.T) {
-	inBubble(t, func(t *testing.T, client, server net.Conn, hop *proxy.Hop) {
-		hop.Set(proxy.Conditions{Latency: time.Second})
-		client.Close()
-		start := time.Now()
-		if _, err := server.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || time.Since(start) != time.Second {
-			t.Errorf("after %v: %v", time.Since(start), err)
-		}
-	})
-}
-
 func TestNewConditionsApplyToPiecesUnderWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, client, server net.Conn, hop *proxy.Hop) {
 		hop.Set(proxy.Conditions{Latency: time.Hour})
@@ -142,49 +116,6 @@ func TestNewConditionsApplyToPiecesUnderWay(t *testing.T) {
 			t.Error("it did not come when the weather was healed")
 		}
 	})
-}
-
-// jittered returns when each of 50 pieces that are sent at once comes.
-func jittered(t *testing.T, seed uint64) (after []time.Duration) {
-	synctest.Test(t, func(t *testing.T) {
-		client, in := net.Pipe()
-		server, out := net.Pipe()
-		hop := proxy.Between(pipe{in}, pipe{out})
-		defer hop.Quit()
-		hop.Set(proxy.Conditions{Latency: time.Second, Jitter: time.Second, Seed: seed})
-		go func() {
-			for i := range 50 {
-				client.Write([]byte{byte(i)})
-				time.Sleep(100 * time.Millisecond)
-			}
-			client.Close()
-		}()
-		var data []byte
-		data, after = arrivals(server)
-		if !slices.IsSorted(data) || len(data) != 50 {
-			t.Errorf("out of order: %v", data)
-		}
-	})
-	return after
-}
-
-func TestJitterDependsOnSeedAndKeepsOrder(t *testing.T) {
-	t.Parallel()
-	after := jittered(t, 1)
-	least, most := time.Hour, time.Duration(0)
-	for i, at := range after {
-		late := at - time.Duration(i)*100*time.Millisecond
-		least, most = min(least, late), max(most, late)
-	}
-	if least < time.Second || most > 2*time.Second || least > 1500*time.Millisecond || most < 1500*time.Millisecond {
-		t.Errorf("between %v and %v late", least, most)
-	}
-	if !slices.Equal(after, jittered(t, 1)) {
-		t.Error("the same seed made other delays")
-	}
-	if slices.Equal(after, jittered(t, 2)) {
-		t.Error("another seed made the same delays")
-	}
 }
 
 func TestLostPiecesArriveAfterHeal(t *testing.T) {
@@ -217,21 +148,6 @@ func TestLostPiecesArriveAfterHeal(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestEndIsLostToo(t *testing.T) {
-	inBubble(t, func(t *testing.T, client, server net.Conn, hop *proxy.Hop) {
-		got := listen(server)
-		hop.Set(proxy.Conditions{Lost: [2]bool{proxy.Request: true}})
-		client.Close()
-		if _, ended := got.settled(); ended {
-			t.Error("the end passed")
-		}
-		hop.Heal()
-		if _, ended := got.settled(); !ended {
-			t.Error("after it was healed the end did not come")
-		}
-	})
 }
 
 func TestHalfOpenHidesTheEndFromTheOtherSide(t *testing.T) {
@@ -275,39 +191,32 @@ func TestRateIsKeptAndLifted(t *testing.T) {
 }
 
 func TestFastSenderIsHeldUp(t *testing.T) {
-	for _, size := range []int{1, proxy.MaxPiece} {
-		t.Run("", func(t *testing.T) {
-			inBubble(t, func(t *testing.T, client, server net.Conn, hop *proxy.Hop) {
-				hop.Set(proxy.Conditions{Lost: [2]bool{true, true}})
-				var sent int
-				go func() {
-					for {
-						n, err := client.Write(bytes.Repeat([]byte{byte(sent / size)}, size))
-						sent += n
-						if err != nil {
-							return
-						}
-					}
-				}()
-				synctest.Wait()
-				if sent == 0 || sent > proxy.MaxHeld+2*proxy.MaxPiece || sent/size > proxy.MaxHeld/64+2 {
-					t.Errorf("%d bytes in pieces of %d were taken in", sent, size)
+	inBubble(t, func(t *testing.T, client, server net.Conn, hop *proxy.Hop) {
+		hop.Set(proxy.Conditions{Lost: [2]bool{true, true}})
+		var sent int
+		go func() {
+			for {
+				n, err := client.Write([]byte{byte(sent)})
+				sent += n
+				if err != nil {
+					return
 				}
-				before := sent
-				hop.Heal()
-				for i := range before / size {
-					b := make([]byte, size)
-					if _, err := io.ReadFull(server, b); err != nil || b[0] != byte(i) {
-						t.Fatalf("piece %d is of %d: %v", i, b[0], err)
-					}
-				}
-				synctest.Wait()
-				if sent <= before {
-					t.Error("the sender is still held up")
-				}
-			})
-		})
-	}
+			}
+		}()
+		synctest.Wait()
+		before := sent
+		if sent == 0 || sent > proxy.MaxHeld+2 {
+			t.Errorf("%d pieces were taken in", sent)
+		}
+		hop.Heal()
+		b := make([]byte, before)
+		if _, err := io.ReadFull(server, b); err != nil || b[before-1] != byte(before-1) {
+			t.Errorf("the last piece is %d: %v", b[before-1], err)
+		}
+		if synctest.Wait(); sent <= before {
+			t.Error("the sender is still held up")
+		}
+	})
 }
 
 func TestHopEndsThoughNoOneReads(t *testing.T) {
@@ -329,57 +238,7 @@ func TestHopEndsThoughNoOneReads(t *testing.T) {
 	}
 }
 
-// socket is an end that lasts until it is closed, whatever was said to the other side before.
-type socket struct {
-	pipe
-	closed atomic.Bool
-}
-
-func (s *socket) CloseWrite() error { return nil }
-
-func (s *socket) Close() error {
-	s.closed.Store(true)
-	return s.pipe.Close()
-}
-
-func TestConnectionEndsWhenBothSidesHaveClosed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		client, in := net.Pipe()
-		server, out := net.Pipe()
-		ends := []*socket{{pipe: pipe{in}}, {pipe: pipe{out}}}
-		hop := proxy.Between(ends[0], ends[1])
-		defer hop.Quit()
-		client.Close()
-		synctest.Wait()
-		if ends[1].closed.Load() {
-			t.Error("the server cannot answer a client that has said all")
-		}
-		server.Close()
-		synctest.Wait()
-		if !ends[0].closed.Load() || !ends[1].closed.Load() {
-			t.Error("an end is still open")
-		}
-	})
-}
-
 // zeros never ends.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { return len(b), nil }
-
-func TestConditionsAsText(t *testing.T) {
-	t.Parallel()
-	for want, w := range map[string]proxy.Conditions{
-		"clear":                   {},
-		"50ms late":               {Latency: 50 * time.Millisecond},
-		"50ms to 75ms late":       {Latency: 50 * time.Millisecond, Jitter: 25 * time.Millisecond},
-		"requests lost":           {Lost: [2]bool{proxy.Request: true}},
-		"replies lost, half-open": {Lost: [2]bool{proxy.Reply: true}, HalfOpen: true},
-		"refusing, 9 bytes/s":     {Refuse: true, Rate: 9},
-	} {
-		if got := w.String(); got != want {
-			t.Errorf("%q, and not %q", got, want)
-		}
-	}
-}

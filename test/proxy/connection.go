@@ -89,8 +89,8 @@ func (p *Connection) carry(out end) {
 		return
 	}
 	in := p.ends[0]
-	p.directions[Request] = direction{conn: p, way: Request, from: in, to: out, queue: newQueue()}
-	p.directions[Reply] = direction{conn: p, way: Reply, from: out, to: in, queue: newQueue()}
+	p.directions[Request] = direction{conn: p, way: Request, from: in, to: out, queue: make(chan piece, maxHeld)}
+	p.directions[Reply] = direction{conn: p, way: Reply, from: out, to: in, queue: make(chan piece, maxHeld)}
 	var running sync.WaitGroup
 	for way := range p.directions {
 		running.Go(p.directions[way].read)

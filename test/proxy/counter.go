@@ -26,23 +26,17 @@ type Calls map[string]int
 // lasts until the test ends.
 func NewCounter(tb testing.TB, target string) *Counter {
 	tb.Helper()
-	c, err := OpenCounter(target)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(c.Close)
-	return c
-}
-
-// OpenCounter is NewCounter without a test: the counter lasts until Close.
-func OpenCounter(target string) (*Counter, error) {
 	c := &Counter{calls: Calls{}}
 	r, err := newRelay(target, func(ctx context.Context, method string) (context.Context, error) {
 		c.count(method)
 		return ctx, nil
 	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(r.Close)
 	c.relay = r
-	return c, err
+	return c
 }
 
 // Take returns the calls that have begun since the last Take.

@@ -8,12 +8,28 @@ import (
 	"time"
 )
 
+// Limits of what one way of one connection holds.
+const (
+	maxPiece = 16 << 10 // bytes
+	maxHeld  = 256      // pieces
+)
+
+// piece is what was read at once, or the end of it.
+type piece struct {
+	number uint64 // of all pieces of a Hop, however the goroutines run: see direction.number
+	came   time.Time
+	data   []byte
+	// io.EOF if the sender has closed, else why it is gone; only the last piece has it, and it has
+	// no data
+	end error
+}
+
 // direction is one way of a connection: one goroutine reads and one writes.
 type direction struct {
 	conn     *Connection
 	way      Way
 	from, to end
-	queue    *queue
+	queue    chan piece
 
 	// Used by the writer alone, until the connection is done.
 	passed, dropped int // bytes
@@ -32,10 +48,10 @@ func (l *direction) read() {
 	for order := uint32(0); ; order++ {
 		n, err := l.from.Read(buffer)
 		if n > 0 {
-			l.queue.put(piece{number: l.number(order), came: time.Now(), data: slices.Clone(buffer[:n])})
+			l.queue <- piece{number: l.number(order), came: time.Now(), data: slices.Clone(buffer[:n])}
 		}
 		if err != nil {
-			l.queue.put(piece{number: l.number(order + 1), came: time.Now(), end: err})
+			l.queue <- piece{number: l.number(order + 1), came: time.Now(), end: err}
 			return
 		}
 	}
@@ -44,8 +60,7 @@ func (l *direction) read() {
 // write passes on the queued bytes, including the end. Once the connection is over it drops the
 // rest, so that the reader is never held up for good.
 func (l *direction) write() {
-	for {
-		p := l.queue.take()
+	for p := range l.queue {
 		if p.end == nil {
 			l.pass(p)
 			continue

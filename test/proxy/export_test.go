@@ -17,8 +17,5 @@ func Between(client, server End) *Hop {
 // Quit is Close without sockets.
 func (h *Hop) Quit() { h.quit() }
 
-// Limits of one direction of one connection.
-const (
-	MaxHeld  = maxHeld
-	MaxPiece = maxPiece
-)
+// MaxHeld is how many pieces one way of a connection holds.
+const MaxHeld = maxHeld

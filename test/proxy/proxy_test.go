@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -50,7 +49,7 @@ func echo(t *testing.T) string {
 }
 
 // talk sends a line and waits for it to come back.
-func talk(c net.Conn, patience time.Duration) error {
+func talk(c net.Conn) error {
 	if _, err := c.Write([]byte("hello\n")); err != nil {
 		return err
 	}
@@ -69,40 +68,34 @@ func dial(t *testing.T, addr string) net.Conn {
 	return c
 }
 
-func TestLineIsCutAndHealed(t *testing.T) {
+func TestLineIsCutOrStallsUntilItIsHealed(t *testing.T) {
 	t.Parallel()
 	line := proxy.NewLine(t, echo(t))
 	c := dial(t, line.Addr())
-	if err := talk(c, 10*time.Second); err != nil {
+	if err := talk(c); err != nil {
 		t.Fatal(err)
 	}
 	line.Cut()
-	if err := talk(c, 10*time.Second); err == nil || errors.Is(err, context.DeadlineExceeded) {
+	var timeout net.Error
+	if err := talk(c); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
 		t.Errorf("over a line that is cut: %v", err)
 	}
 	if refused, err := net.Dial("tcp", line.Addr()); err == nil {
 		defer refused.Close()
-		if err := talk(refused, 10*time.Second); err == nil {
+		if err := talk(refused); err == nil {
 			t.Error("a new connection passes a line that is cut")
 		}
 	}
 	line.Heal()
-	if err := talk(dial(t, line.Addr()), 10*time.Second); err != nil {
-		t.Errorf("after it was healed: %v", err)
-	}
-}
-
-func TestStalledLineLosesNothing(t *testing.T) {
-	t.Parallel()
-	line := proxy.NewLine(t, echo(t))
-	c := dial(t, line.Addr())
+	c = dial(t, line.Addr())
 	line.Stall()
-	var timeout net.Error
-	if err := talk(c, 50*time.Millisecond); !errors.As(err, &timeout) || !timeout.Timeout() {
+	io.WriteString(c, "hello\n")
+	c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if _, err := c.Read(make([]byte, 1)); !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Errorf("over a line that stalls: %v", err)
 	}
 	line.Heal()
-	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	c.SetReadDeadline(time.Time{})
 	if answer, err := bufio.NewReader(c).ReadString('\n'); answer != "hello\n" {
 		t.Errorf("after it was healed: %q, %v", answer, err)
 	}
@@ -138,35 +131,12 @@ func TestCutterCutsAtTheByte(t *testing.T) {
 	}
 }
 
-func TestCutterPassesEverythingBeforeTheCut(t *testing.T) {
-	t.Parallel()
-	cutter := proxy.NewCutter(t, echo(t))
-	conn := cutter.Next(proxy.Cut{After: -1})
-	c := dial(t, cutter.Addr())
-	for range 2 {
-		if err := talk(c, 10*time.Second); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if refused, err := net.Dial("tcp", cutter.Addr()); err == nil {
-		defer refused.Close()
-		if err := talk(refused, 10*time.Second); err == nil {
-			t.Error("a connection passes that was not announced")
-		}
-	}
-	c.Close()
-	conn.Wait()
-	if request, reply := conn.Passed(proxy.Request), conn.Passed(proxy.Reply); request != 12 || reply != 12 {
-		t.Errorf("%d and %d bytes passed, and not 12", request, reply)
-	}
-}
-
 // recite sends a line and returns all that comes until the connection ends.
 func recite(c net.Conn, line string) (string, error) {
 	if _, err := io.WriteString(c, line); err != nil {
 		return "", err
 	}
-	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	c.SetReadDeadline(time.Now().Add(patience))
 	heard, err := io.ReadAll(c)
 	c.Close()
 	return string(heard), err

@@ -28,8 +28,7 @@ type agent struct {
 	key     leadership.Key
 	failed  int // calls in a row that came to nothing
 	willing bool
-	wanted  time.Duration // since when it is willing
-	late    bool          // the last grant was heard of when it was over
+	late    bool // the last grant was heard of when it was over
 
 	candidacy leadership.Candidacy
 
@@ -140,7 +139,6 @@ func (a *agent) sends(i *instance, c checker.Call, serve serving) {
 			}
 		})
 	}
-	a.s.figures.Calls++
 	a.s.send(func() {
 		if alive() {
 			i.does(func() { serve(i, a.s.record.id(recorded), answer) })
@@ -156,7 +154,7 @@ func sound(err error) bool {
 // begin is a campaign with another key.
 func (a *agent) begin() {
 	a.leading, a.owed = false, ""
-	a.wants(true)
+	a.willing = true
 	a.key, a.failed, a.late = a.s.key(), 0, false
 	if a.s.plan.ballot != (leadership.BallotPolicy{}) && a.s.w.chance(0.3) { // it has other work now
 		a.candidacy.Load = a.s.w.random.Int64N(3)
@@ -229,7 +227,6 @@ func (a *agent) again(i *instance, c checker.Call, r leadership.AcquireRequest) 
 	}
 	w.after(soon, func() {
 		if a.life == life && a.call == call && a.stalled <= w.now {
-			a.s.figures.Twice++
 			a.sends(i, c, a.acquires(r))
 		}
 	})
@@ -268,7 +265,6 @@ func (a *agent) answered(sent time.Duration, g leadership.Grant, err error) {
 	}
 	if a.keyless {
 		a.key = g.Key
-		a.s.figures.Keyless++
 	}
 	if a.left() == 0 {
 		a.leading = false // it took too long; but it has the lease, and asks how long it still lasts
@@ -394,8 +390,7 @@ func (a *agent) renewAgain() { a.after(max(min(a.pace(), a.left()/4), 50*time.Mi
 func (a *agent) lose(why string) {
 	a.s.w.tell("%s: %s does not lead any more: %s", a.election, a.name, why)
 	a.ceases()
-	a.wants(false)
-	a.s.figures.LostLeases++
+	a.willing = false
 	a.after(a.s.w.upTo(time.Second), a.begin)
 }
 
@@ -406,8 +401,7 @@ func (a *agent) resign() {
 	}
 	a.s.w.tell("%s: %s resigns", a.election, a.name)
 	a.ceases()
-	a.wants(false)
-	a.s.figures.Resigned++
+	a.willing = false
 	a.failed = 0
 	a.release()
 }
@@ -417,12 +411,8 @@ func (a *agent) release() {
 	c := checker.Call{Verb: checker.Release, Key: r.Key.Hash(), Token: a.token}
 	late := a.s.plan.faults.late > 0 && a.s.w.chance(0.1)
 	serve := func(i *instance, id string, answer func(reply, func())) {
-		i.call(id, func(ctx context.Context) {
-			asked := i.now()
-			l, err := i.service.Release(ctx, r)
-			if err == nil && i.ours(ctx) {
-				i.learn(l, asked)
-			}
+		do := func(ctx context.Context) (leadership.Lease, error) { return i.service.Release(ctx, r) }
+		i.serve(id, do, func(l leadership.Lease, err error) {
 			answer(reply{lease: &l, err: err}, func() {
 				if err == nil || errors.Is(err, leadership.LeaseLost) {
 					a.after(a.s.w.upTo(5*time.Second), a.begin)
@@ -453,8 +443,8 @@ func (a *agent) write() {
 	if a.left() == 0 {
 		return
 	}
-	who, w := a.who(), fence.Mark{Election: a.election, Token: a.token}
-	a.s.send(func() { a.s.place(a.election).write(who, w) })
+	w := fence.Mark{Election: a.election, Token: a.token}
+	a.s.send(func() { a.s.place(a.election).write(w) })
 }
 
 // ceases ends its belief.
@@ -466,22 +456,11 @@ func (a *agent) ceases() {
 	a.leading = false
 }
 
-// wants sets whether it wants to lead from now on.
-func (a *agent) wants(to bool) {
-	if a.willing && !to {
-		a.s.record.willing(a, a.wanted)
-	}
-	if to && !a.willing {
-		a.wanted = a.s.w.now
-	}
-	a.willing = to
-}
-
 // crash ends it, and starts it again after a while.
 func (a *agent) crash() {
 	a.s.w.tell("%s: %s crashes", a.election, a.name)
 	a.ceases()
-	a.wants(false)
+	a.willing = false
 	a.life++
 	a.stalled, a.owed = 0, ""
 	life := a.life
@@ -500,10 +479,8 @@ type caller struct {
 	id     string // of the request
 	answer func(leadership.Grant, error)
 
+	keyless bool
 	queue   *queue
-	spot    *spot
-	over    bool // it was answered
-	granted bool
 }
 
 var errGone = unavailable("caller cancelled")
@@ -519,10 +496,9 @@ func (c *caller) Gone() error {
 
 // Answered implements instancetest.Client.
 func (c *caller) Answered(a instancetest.Answer) {
-	c.over, c.granted = true, a.Grant != nil
-	c.queue.stand.leave(c.spot, a.Err, c.queue.i.now())
-	if c.granted {
-		if c.spot.key == nil && c.Gone() != nil {
+	c.queue.waiting[c.agent.name]--
+	if a.Grant != nil {
+		if c.keyless && c.Gone() != nil {
 			c.queue.i.giveBack(*a.Grant)
 			c.answer(leadership.Grant{}, errGone)
 			return
@@ -536,16 +512,9 @@ func (c *caller) Answered(a instancetest.Answer) {
 
 // giveBack releases a lease whose key no caller was told.
 func (i *instance) giveBack(g leadership.Grant) {
-	i.s.figures.Orphans++
 	r := leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}
-	i.s.w.after(0, func() {
-		i.call("", func(ctx context.Context) {
-			asked := i.now()
-			if l, err := i.service.Release(ctx, r); err == nil && i.ours(ctx) {
-				i.learn(l, asked)
-			}
-		})
-	})
+	do := func(ctx context.Context) (leadership.Lease, error) { return i.service.Release(ctx, r) }
+	i.s.w.after(0, func() { i.serve("", do, func(leadership.Lease, error) {}) })
 }
 
 // acquire serves the call, as package line does.
@@ -566,7 +535,7 @@ func (i *instance) acquire(r leadership.AcquireRequest, id string, a *agent, ans
 		})
 		return
 	}
-	c := &caller{agent: a, life: a.life, came: i.s.w.now, id: id, answer: answer}
+	c := &caller{agent: a, life: a.life, came: i.s.w.now, id: id, answer: answer, keyless: r.Key == nil}
 	standing, alive := instancetest.NewCaller(c, i.now()), i.alive()
 	i.join(standing, r)
 	i.s.w.after(i.clock.until(r.Wait), func() {

@@ -50,7 +50,6 @@ func (b *bus) publish(e leadership.Event) {
 	case e.Revision == next:
 		b.published[e.Election] = e.Revision
 	}
-	b.s.record.topic(e)
 	for _, i := range b.s.instances {
 		b.deliver(i, e)
 	}
@@ -81,13 +80,13 @@ func (b *bus) relay() {
 		left, _ := store.Unannounced(context.Background(), name, 100)
 		for n, e := range left {
 			if s.w.chance(s.plan.faults.relayed / 2) {
-				s.figures.RelayDeaths++
+				s.figures.Faults++
 				s.w.after(pause+s.w.upTo(10*time.Second), b.relay)
 				return
 			}
 			b.publish(e)
 			if s.w.chance(s.plan.faults.relayed / 2) { // it dies before it has marked what it has published
-				s.figures.RelayDeaths++
+				s.figures.Faults++
 				s.w.after(pause+s.w.upTo(10*time.Second), b.relay)
 				return
 			}

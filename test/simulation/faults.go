@@ -32,15 +32,15 @@ func (s *simulation) begin() {
 	f := &s.plan.faults
 	for _, a := range s.agents {
 		s.repeatedly(s.plan.mean, func() bool { return f.pauses }, func() { s.pause(a) })
-		s.repeatedly(s.plan.mean, func() bool { return f.crashes }, func() { s.figures.Crashes++; a.crash() })
-		s.repeatedly(s.plan.mean, func() bool { return f.leaps }, func() { s.figures.Leaps++; a.clock.ahead += s.w.upTo(2 * s.plan.lease) })
+		s.repeatedly(s.plan.mean, func() bool { return f.crashes }, func() { s.figures.Faults++; a.crash() })
+		s.repeatedly(s.plan.mean, func() bool { return f.leaps }, func() { s.figures.Faults++; a.clock.ahead += s.w.upTo(2 * s.plan.lease) })
 	}
 	for _, i := range s.instances {
-		s.repeatedly(s.plan.mean, func() bool { return f.stalls }, func() { s.figures.Stalls++; i.stalled = max(i.stalled, s.w.now+s.w.about(s.plan.lease)) })
-		s.repeatedly(s.plan.mean, func() bool { return f.deaths }, func() { s.figures.Deaths++; s.kill(i) })
+		s.repeatedly(s.plan.mean, func() bool { return f.stalls }, func() { s.figures.Faults++; i.stalled = max(i.stalled, s.w.now+s.w.about(s.plan.lease)) })
+		s.repeatedly(s.plan.mean, func() bool { return f.deaths }, func() { s.figures.Faults++; s.kill(i) })
 		s.repeatedly(s.plan.mean, func() bool { return f.deaf }, func() { s.deafen(i) })
 	}
-	s.repeatedly(s.plan.mean, func() bool { return f.storeLeaps }, func() { s.figures.Leaps++; s.data.ahead += s.w.upTo(2 * s.plan.lease) })
+	s.repeatedly(s.plan.mean, func() bool { return f.storeLeaps }, func() { s.figures.Faults++; s.data.ahead += s.w.upTo(2 * s.plan.lease) })
 	for _, e := range s.names {
 		s.repeatedly(s.plan.mean, func() bool { return f.operators }, func() { s.operate(e) })
 		s.repeatedly(s.plan.mean/4, func() bool { return f.people }, func() { s.give(e) })
@@ -64,7 +64,7 @@ func (s *simulation) repeatedly(mean time.Duration, may func() bool, do func()) 
 
 // pause stops an agent: for a moment, or for longer than its lease.
 func (s *simulation) pause(a *agent) {
-	s.figures.Pauses++
+	s.figures.Faults++
 	d := s.w.about(s.plan.lease)
 	s.w.tell("%s: %s is stopped for %v", a.election, a.name, d)
 	a.stalled = max(a.stalled, s.w.now+d)
@@ -80,7 +80,7 @@ func (s *simulation) kill(i *instance) {
 
 // deafen lets an instance hear nothing for a while.
 func (s *simulation) deafen(i *instance) {
-	s.figures.Deaf++
+	s.figures.Faults++
 	alive := i.alive()
 	i.setLive(false)
 	s.w.after(s.w.about(s.plan.lease), func() {
@@ -92,7 +92,6 @@ func (s *simulation) deafen(i *instance) {
 
 // operate does what an operator may do.
 func (s *simulation) operate(e leadership.Election) {
-	s.figures.Operations++
 	switch i := s.any(); {
 	case s.w.chance(0.5):
 		s.configure(e, s.w.upTo(2*s.plan.lease).Truncate(time.Millisecond))
@@ -137,14 +136,13 @@ func (s *simulation) configure(e leadership.Election, lockDelay time.Duration) {
 	i, c := s.any(), leadership.Config{LeaseDuration: s.plan.lease, LockDelay: lockDelay, Term: s.plan.policy, Ballot: s.plan.ballot}
 	s.under(e, &c)
 	at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Configure, Election: e, Config: c})
-	i.call(s.record.id(at), func(ctx context.Context) {
-		asked := i.now()
-		l, err := i.service.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+	do := func(ctx context.Context) (leadership.Lease, error) {
+		return i.service.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+	}
+	i.serve(s.record.id(at), do, func(l leadership.Lease, err error) {
 		s.record.answered(at, reply{lease: &l, err: err})
 		if err != nil {
 			s.w.after(time.Second, func() { s.configure(e, lockDelay) })
-		} else if i.ours(ctx) {
-			i.learn(l, asked)
 		}
 	})
 }

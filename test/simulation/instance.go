@@ -3,8 +3,6 @@ package simulation
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"regent/leadership"
@@ -25,15 +23,8 @@ type instance struct {
 	newest  map[leadership.Election]leadership.Revision // that it heard
 	shown   map[leadership.Election]leadership.Revision // the newest that a reader was shown, or that was heard
 	timer   int                                         // the number of the valid timer for the view's next look
-	budgets map[leadership.Election]*budget
-	drawn   map[leadership.KeyHash]*caller // the caller that its lines drew the key for
-	joining *caller                        // right now
-
-	liveSince time.Duration
-	hearing   *hearing // what it hears is taken down there
-
-	life    int           // the number of the present incarnation
-	stalled time.Duration // until when nothing happens in it
+	life    int                                         // the number of the present incarnation
+	stalled time.Duration                               // until when nothing happens in it
 }
 
 func (s *simulation) newInstance(number int) *instance {
@@ -49,34 +40,18 @@ func (i *instance) begin() {
 	i.life++
 	i.store = &handle{data: s.data, seen: make(map[leadership.Election]int)}
 	i.service = leadership.New(i.store, publisher{i})
-	i.budgets = make(map[leadership.Election]*budget)
-	i.drawn = make(map[leadership.KeyHash]*caller)
 	i.view = instancetest.NewView(instancetest.ViewConfig{Expiry: cacheExpiry, Size: 2, Jitter: s.w.upTo, Live: true})
-	i.common = &instancetest.Lines{Instance: uint32(i.number) + 1, Jitter: s.w.upTo, Key: i.drawKey, View: i.view, Present: i.present}
+	i.common = &instancetest.Lines{Instance: uint32(i.number) + 1, Jitter: s.w.upTo, Key: s.key, View: i.view, Present: i.present}
 	i.lines = make(map[leadership.Election]*queue)
 	i.newest = make(map[leadership.Election]leadership.Revision)
 	i.shown = make(map[leadership.Election]leadership.Revision)
-	i.listens()
-}
-
-// listens begins to hear of all events that are committed from now on.
-func (i *instance) listens() {
-	i.liveSince = i.s.w.now
-	i.hearing = i.s.record.listens(i.hearing, fmt.Sprintf("instance %d since %v", i.number, i.s.w.now), i.s.data)
 }
 
 // present reports whether the member stands in line at this instance: what instances tell each
 // other of members is not simulated.
 func (i *instance) present(e leadership.Election, member leadership.CandidateID) bool {
 	q, ok := i.lines[e]
-	return ok && slices.ContainsFunc(q.stand.spots, func(p *spot) bool { return p.candidate == member && p.callers > 0 })
-}
-
-// drawKey draws the key of a caller that joins a line without one.
-func (i *instance) drawKey() leadership.Key {
-	k := i.s.key()
-	i.drawn[k.Hash()] = i.joining
-	return k
+	return ok && q.waiting[member] > 0
 }
 
 func (i *instance) now() time.Duration { return i.clock.at(i.s.w.now) }
@@ -111,6 +86,18 @@ func (i *instance) call(id string, do func(context.Context)) {
 	i.s.w.start(o, func(ctx context.Context) { do(leadership.WithRequestID(ctx, id)) })
 }
 
+// serve makes a call of the service, and learns what it shows.
+func (i *instance) serve(id string, do func(context.Context) (leadership.Lease, error), answer func(leadership.Lease, error)) {
+	i.call(id, func(ctx context.Context) {
+		asked := i.now()
+		l, err := do(ctx)
+		if err == nil && i.ours(ctx) {
+			i.learn(l, asked)
+		}
+		answer(l, err)
+	})
+}
+
 // incarnation is an instance until it crashes.
 type incarnation struct {
 	*instance
@@ -137,7 +124,6 @@ func (i *instance) learn(l leadership.Lease, asked time.Duration) {
 func (i *instance) learnt(e leadership.Election, news bool) {
 	if q, ok := i.lines[e]; ok && news {
 		q.wake()
-		q.expectOwn()
 	}
 	if i.view.Sooner() {
 		i.lookAfter(0)
@@ -164,7 +150,6 @@ func (i *instance) look() {
 			i.lookAfter(min(at-i.now(), time.Hour))
 			return
 		}
-		i.s.figures.Looks++
 		i.call("", func(ctx context.Context) {
 			asked := i.now()
 			l, err := i.service.Expire(ctx, t.Election)
@@ -182,13 +167,10 @@ func (i *instance) look() {
 // hear takes an event, from itself or another.
 func (i *instance) hear(e leadership.Event) {
 	i.s.truth.heard(e, i.s.data.row(e.Election).events)
-	i.s.record.heard(i.hearing, e)
 	i.newest[e.Election] = max(i.newest[e.Election], e.Revision)
 	i.shown[e.Election] = max(i.shown[e.Election], e.Revision)
 	if q, ok := i.lines[e.Election]; i.view.Heard(e, i.now()) && ok {
 		q.drive()
-		q.expectAttempt()
-		q.expectOwn()
 	}
 	i.learnt(e.Election, false)
 }
@@ -196,11 +178,6 @@ func (i *instance) hear(e leadership.Event) {
 // setLive sets whether the instance hears all events.
 func (i *instance) setLive(live bool) {
 	i.view.SetLive(live, i.now())
-	if live {
-		i.listens()
-	} else {
-		i.s.record.ends(i.hearing)
-	}
 	for _, e := range i.s.names {
 		if q, ok := i.lines[e]; ok {
 			q.drive()
@@ -215,30 +192,20 @@ type queue struct {
 	line     *instancetest.Line
 	view     *instancetest.Election
 	asking   bool
-	timer    int // the number of the one that counts
-
-	stand   stand
-	look    look
-	begun   int  // attempts so far
-	failing bool // the last of them
+	timer    int                            // the number of the one that counts
+	waiting  map[leadership.CandidateID]int // how many calls of each
 }
 
 // join puts a caller in line.
 func (i *instance) join(c *instancetest.Caller, r leadership.AcquireRequest) {
 	q, ok := i.lines[r.Election]
 	if !ok {
-		q = &queue{i: i, election: r.Election}
-		i.budget(r.Election).left++
+		q = &queue{i: i, election: r.Election, waiting: make(map[leadership.CandidateID]int)}
 	}
-	i.joining = c.Client().(*caller)
-	i.joining.queue, i.joining.spot = q, q.stand.join(r, i.now())
+	c.Client().(*caller).queue = q
+	q.waiting[r.CandidateID]++
 	if ok {
-		if i.joining.spot.unsettled {
-			i.budget(r.Election).left++
-		}
 		q.line.Join(c, r, i.now())
-		q.expectAttempt()
-		q.expectOwn()
 		return
 	}
 	q.view = i.view.Wait(r.Election)
@@ -283,9 +250,6 @@ func (q *queue) drive() {
 		q.i.view.Unwait(q.view)
 	case a != nil:
 		q.asking = true
-		q.begun++
-		q.i.s.figures.Attempts++
-		q.inTurn(a.Caller.Client().(*caller))
 		q.i.call(a.Caller.Client().(*caller).id, func(ctx context.Context) { q.attempt(ctx, a) })
 	default:
 		q.plan(q.i.clock.until(idle))
@@ -295,7 +259,6 @@ func (q *queue) drive() {
 // withdraw takes back what the store has of a candidate that has gone.
 func (q *queue) withdraw(ctx context.Context, gone leadership.CandidateID) {
 	alive, asked := q.i.alive(), q.i.now()
-	q.i.s.figures.Withdrawn++
 	l, err := q.i.service.Withdraw(ctx, q.election, gone, q.i.common.Instance)
 	if !alive() {
 		return
@@ -337,29 +300,16 @@ func (q *queue) attempt(ctx context.Context, a *instancetest.Attempt) {
 	}
 	q.hangUp(a.Caller.Client().(*caller), o.Err)
 	orphan, ok := q.line.Orphan(o.Err)
-	q.expectReleased(o.Err, ok)
 	if ok {
-		q.i.s.figures.Orphans++
 		asked := q.i.now()
 		if l, err := q.i.service.Release(ctx, orphan); err == nil && alive() {
 			q.i.learn(l, asked)
 		}
 	}
-	spot := a.Caller.Client().(*caller).spot
 	q.i.does(func() {
 		q.asking = false
-		switch {
-		case errors.Is(o.Err, leadership.OutcomeUnknown):
-			spot.unsettled = true
-		case !errors.Is(o.Err, leadership.StoreUnavailable):
-			spot.unsettled = false
-		}
-		if q.failing = !sound(o.Err); q.failing {
-			q.i.budget(q.election).left++
-		}
 		q.line.Finish(a, o, q.i.now())
 		q.drive()
-		q.expectOwn()
 		q.i.learnt(q.election, false)
 	})
 }

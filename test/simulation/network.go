@@ -7,12 +7,12 @@ import "time"
 func (s *simulation) send(arrive func()) {
 	w, f := s.w, &s.plan.faults
 	if w.chance(f.lost) {
-		s.figures.Lost++
+		s.figures.Faults++
 		return
 	}
 	w.after(s.delay(), arrive)
 	if w.chance(f.doubled) {
-		s.figures.Doubled++
+		s.figures.Faults++
 		w.after(s.delay()+w.upTo(2*time.Minute), arrive)
 	}
 }
@@ -29,7 +29,7 @@ func (s *simulation) patient(d time.Duration) time.Duration {
 func (s *simulation) delay() time.Duration {
 	d := s.plan.swift/2 + s.w.upTo(s.plan.swift)
 	if s.w.chance(s.plan.faults.late) {
-		s.figures.Late++
+		s.figures.Faults++
 		d += s.w.upTo([]time.Duration{100 * time.Millisecond, s.plan.lease, time.Minute, 3 * time.Minute}[s.w.random.IntN(4)])
 	}
 	return d

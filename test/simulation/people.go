@@ -56,7 +56,6 @@ func (s *simulation) give(e leadership.Election) {
 
 // giveAgain gives an order, and again if its outcome is unknown: it does what once would have done.
 func (s *simulation) giveAgain(e leadership.Election, o leadership.OrderCommand, tries int) {
-	s.figures.Orders++
 	s.w.tell("%s: %s orders %s %s for %v", e, o.Actor, o.Kind, o.CandidateID, max(o.For, o.Ban))
 	s.operated(e, checker.Call{Verb: checker.Order, Order: o}, tries, func(ctx context.Context, i *instance) (leadership.Lease, error) {
 		return i.service.Order(ctx, leadership.OrderRequest{Election: e, OrderCommand: o})
@@ -64,7 +63,6 @@ func (s *simulation) giveAgain(e leadership.Election, o leadership.OrderCommand,
 }
 
 func (s *simulation) judge(e leadership.Election, c leadership.JudgeCommand, tries int) {
-	s.figures.Orders++
 	s.w.tell("%s: %s judges the work of token %d %s", e, c.Actor, c.Token, c.Verdict)
 	call := checker.Call{Verb: checker.Judge, Token: c.Token, Verdict: c.Verdict, Reason: c.Evidence, Actor: c.Actor}
 	s.operated(e, call, tries, func(ctx context.Context, i *instance) (leadership.Lease, error) {
@@ -77,39 +75,17 @@ func (s *simulation) operated(e leadership.Election, c checker.Call, tries int, 
 	i := s.any()
 	c.Caller, c.Election = "operator", e
 	at := s.record.called(c)
-	i.call(s.record.id(at), func(ctx context.Context) {
-		asked := i.now()
-		l, err := do(ctx, i)
+	i.serve(s.record.id(at), func(ctx context.Context) (leadership.Lease, error) { return do(ctx, i) }, func(l leadership.Lease, err error) {
 		s.record.answered(at, reply{lease: &l, err: err})
-		switch {
-		case err == nil && i.ours(ctx):
-			i.learn(l, asked)
-		case err != nil && !sound(err) && tries > 0 && s.plan.faults.people:
+		if err != nil && !sound(err) && tries > 0 && s.plan.faults.people {
 			s.w.after(s.w.upTo(2*time.Second), again)
 		}
 	})
 }
 
 // barred reports whether an order keeps the agent from being granted the lease.
-func (s *simulation) barred(a *agent) bool { return s.bars(a.election, a.name) }
-
-// bars reports whether an order keeps the candidate from being granted the lease.
-func (s *simulation) bars(e leadership.Election, c leadership.CandidateID) bool {
-	return len(barring(s.data.row(e).record, c, s.storeNow())) > 0
-}
-
-// mayBar is bars as an instance knows it, whose clock loses one second in 500 at most: an order
-// that has ended may still count there.
-func (s *simulation) mayBar(e leadership.Election, c leadership.CandidateID, slack time.Duration) bool {
-	now := s.storeNow()
-	long := leadership.Snapshot{Record: s.data.row(e).record, Now: now.Add(-slack - leadership.MaxOrder/500)}
-	lasts := make(map[leadership.OverrideID]time.Duration)
-	for _, o := range long.Orders().List() {
-		lasts[o.ID] = o.Until.Sub(o.Since)
-	}
-	return slices.ContainsFunc(barring(long.Record, c, long.Now), func(cause leadership.Cause) bool {
-		return cause.Until.IsZero() || now.Before(cause.Until.Add(slack+lasts[cause.Override]/500))
-	})
+func (s *simulation) barred(a *agent) bool {
+	return len(barring(s.data.row(a.election).record, a.name, s.storeNow())) > 0
 }
 
 func (s *simulation) storeNow() time.Time { return epoch.Add(s.w.now + s.data.ahead) }

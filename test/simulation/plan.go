@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/instance/instancetest"
 )
 
 // kind is the kind of a store's transactions.
@@ -208,15 +207,6 @@ func (p plan) shortest() time.Duration {
 	return p.lease
 }
 
-// pause is how long a line may take between two looks at the store: an election that lacks its
-// quorum is asked for every second, so that no bid becomes void.
-func (p plan) pause() time.Duration {
-	if p.ballot.Quorum.Needed() > 0 {
-		return time.Second
-	}
-	return min(p.shortest(), instancetest.Poll)
-}
-
 // shortestTrial is shortest, or the lease of a candidate on probation where there may be one. An
 // agent that needs longer to stop could not lead then.
 func (p plan) shortestTrial() time.Duration {
@@ -228,6 +218,6 @@ func (p plan) shortestTrial() time.Duration {
 
 // String is the plan in a line.
 func (p plan) String() string {
-	return fmt.Sprintf("%d elections, %d agents, %d instances, %v, lease %v, lock delay %v, terms of %v, waits of %v, a fault in %v, %.2f without keys, lengths %t, margins %t, limits %+v, ballots %+v, hand-overs %+v, %+v",
-		p.elections, p.agents, p.instances, p.store, p.lease, p.lockDelay, p.term, p.wait, p.mean, p.keyless, p.lengths, p.margins, p.policy, p.ballot, p.handing, p.faults)
+	type fields plan
+	return fmt.Sprintf("%+v", fields(p))
 }

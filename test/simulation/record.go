@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/fence"
 	"regent/test/checker"
 )
 
@@ -16,8 +15,6 @@ type record struct {
 	wait      time.Duration // of a candidate that waits
 	skewed    bool          // the store's clock leaps: nothing is said of how long leases last
 	recording checker.Recording
-	hearings  []*hearing
-	bus       checker.Consumer
 }
 
 // asked records that an agent makes a call, and returns the call's place.
@@ -84,22 +81,6 @@ func (r *record) believed(a *agent) {
 	r.recording.Beliefs = append(r.recording.Beliefs, checker.Belief{Who: a.who(), Election: a.election, Token: a.token, From: a.since, Until: max(end, a.since)})
 }
 
-func (r *record) write(who string, w fence.Mark, newest leadership.Token, admitted bool) {
-	if r != nil {
-		r.recording.Writes = append(r.recording.Writes, checker.Write{
-			Who: who, Election: w.Election, Token: w.Token, Newest: newest, Admitted: admitted, At: r.w.now,
-		})
-	}
-}
-
-// willing records how long an agent wanted to lead, until now. One that does not stand in line only
-// looks now and then, and one whose clock is too fast gives up leases that last.
-func (r *record) willing(a *agent, since time.Duration) {
-	if r != nil && r.wait > 0 && !r.skewed && a.eligible() && !a.hasty() {
-		r.recording.Willing = append(r.recording.Willing, checker.Willing{Who: string(a.name), Election: a.election, From: since, Until: r.w.now})
-	}
-}
-
 // unsettled records that faults were possible until now.
 func (r *record) unsettled() {
 	if r != nil {
@@ -113,9 +94,5 @@ func (r *record) finish(history []leadership.Event) checker.Recording {
 		return checker.Recording{}
 	}
 	r.recording.History = history
-	r.recording.Consumers = append(r.recording.Consumers, r.bus)
-	for _, hearing := range r.hearings {
-		r.recording.Consumers = append(r.recording.Consumers, hearing.consumer)
-	}
 	return r.recording
 }

@@ -8,7 +8,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/fence"
-	"regent/test/checker"
 )
 
 // simulation is one run.
@@ -25,7 +24,6 @@ type simulation struct {
 	figures   Figures
 	keys      uint64
 	calm      bool    // without faults
-	ordered   bool    // orders and limits may bar candidates, or another is better: a line need not ask for them
 	closed    bool    // the run is over
 	record    *record // nil: nothing is recorded
 }
@@ -56,7 +54,7 @@ func Run(c Config) Result {
 	s.close()
 	for _, a := range s.agents {
 		a.ceases()
-		a.wants(false)
+		a.willing = false
 		a.life++
 	}
 	s.closed = true
@@ -68,7 +66,7 @@ func Run(c Config) Result {
 		s.w.run(s.w.now + time.Second)
 	}
 	s.figures.Elections = s.w.now * time.Duration(s.plan.elections)
-	s.figures.Events, s.figures.Changes = s.w.count, s.truth.changes
+	s.figures.Changes = s.truth.changes
 	return Result{
 		Seed: c.Seed, Plan: drawn, Figures: s.figures, Digest: s.w.digest, Violations: s.truth.violations,
 		Recording: s.record.finish(s.history()), Guard: s.data.guard(),
@@ -79,12 +77,11 @@ func newSimulation(c Config) *simulation {
 	w := newTimeline(c.Seed, c.Log)
 	s := &simulation{w: w, plan: w.draw(), places: make(map[leadership.Election]*place)}
 	if c.Record {
-		s.record = &record{w: w, wait: s.plan.wait, skewed: s.plan.faults.storeLeaps, bus: checker.Consumer{Name: "the topic"}}
+		s.record = &record{w: w, wait: s.plan.wait, skewed: s.plan.faults.storeLeaps}
 		s.plan.faults.doubled = 0
 	}
-	s.ordered = s.plan.faults.people || s.plan.policy != (leadership.TermPolicy{})
-	s.calm = s.plan.faults.none() && !s.plan.faults.operators && !s.ordered && !s.plan.ballot.Preempt && s.plan.handing == (handing{})
-	s.ordered = s.ordered || s.plan.ballot != (leadership.BallotPolicy{}) || s.plan.handing != (handing{})
+	ordered := s.plan.faults.people || s.plan.policy != (leadership.TermPolicy{})
+	s.calm = s.plan.faults.none() && !s.plan.faults.operators && !ordered && !s.plan.ballot.Preempt && s.plan.handing == (handing{})
 	w.tell("seed %d: %v", c.Seed, s.plan)
 	s.truth = &truth{
 		w: w, figures: &s.figures, skewed: s.plan.faults.storeLeaps, believers: s.of, replaced: make(map[leadership.EventID]time.Duration),
@@ -167,14 +164,12 @@ func (s *simulation) place(e leadership.Election) *place {
 }
 
 // write lets a write in, or not.
-func (p *place) write(who string, w fence.Mark) {
+func (p *place) write(w fence.Mark) {
 	mark, err := p.mark.Admit(w)
-	p.s.record.write(who, w, p.newest, err == nil)
 	if err != nil {
 		p.s.figures.Refused++
 		return
 	}
-	p.s.figures.Writes++
 	if w.Token < p.newest {
 		p.s.truth.accuse(FT, "%s: a write with token %d was let in after one with %d", w.Election, w.Token, p.newest)
 	}

@@ -86,7 +86,7 @@ func (d *data) write(e leadership.Election, ch leadership.Change, decided time.T
 		event.At = at
 		r.events = append(r.events, event)
 	}
-	d.record.committed(ch, d.truth.reign(e).end, at)
+	d.record.committed(ch)
 	d.truth.committed(before, ch, decided, at)
 	return leadership.Snapshot{Record: ch.Record, Now: at, Guard: d.guard()}
 }
@@ -137,7 +137,7 @@ func (h *handle) try(p *process, e leadership.Election, decide func(leadership.S
 		return leadership.Snapshot{}, errDead
 	}
 	if h.w.chance(h.faults.aborted) {
-		h.figures.Aborted++
+		h.figures.Faults++
 		return leadership.Snapshot{}, errAborted
 	}
 	snap, r := h.snapshot(e), h.row(e)
@@ -165,7 +165,7 @@ func (h *handle) try(p *process, e leadership.Election, decide func(leadership.S
 func (h *handle) commit(p *process, e leadership.Election, ch leadership.Change, version int, decided time.Time) (leadership.Snapshot, error) {
 	unknown := h.w.chance(h.faults.unknown)
 	if unknown {
-		h.figures.Unknown++
+		h.figures.Faults++
 	}
 	if unknown && h.w.chance(0.5) || !p.owner.Alive() && h.w.chance(0.5) {
 		return leadership.Snapshot{}, errUnknown

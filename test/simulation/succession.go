@@ -98,14 +98,7 @@ func (a *agent) aside(c checker.Call, do func(context.Context, *instance) (leade
 			return
 		}
 		i.does(func() {
-			i.call(a.s.record.id(recorded), func(ctx context.Context) {
-				asked := i.now()
-				l, err := do(ctx, i)
-				if err == nil && i.ours(ctx) {
-					i.learn(l, asked)
-				}
-				answer(l, err)
-			})
+			i.serve(a.s.record.id(recorded), func(ctx context.Context) (leadership.Lease, error) { return do(ctx, i) }, answer)
 		})
 	})
 }
@@ -123,7 +116,6 @@ func (a *agent) handsOver() {
 	if to == a || a.left() == 0 {
 		return
 	}
-	a.s.figures.HandOvers++
 	r := leadership.HandOverRequest{LeaseRequest: a.named(), To: to.name, Within: max(w.about(3*a.s.plan.lease), leadership.MinWithin).Truncate(time.Millisecond)}
 	r.Within = min(r.Within, leadership.MaxWithin)
 	c := checker.Call{Verb: checker.HandOver, Key: a.key.Hash(), Token: a.token, To: r.To, Within: r.Within}
@@ -141,11 +133,7 @@ func (a *agent) saysReady() {
 	}
 	r := leadership.LeaseRequest{Election: a.election, CandidateID: a.name, Key: a.key, Token: max(1, a.s.truth.reign(a.election).token)}
 	c := checker.Call{Verb: checker.Ready, Key: a.key.Hash(), Token: r.Token}
-	a.aside(c, func(ctx context.Context, i *instance) (leadership.Lease, error) { return i.service.SayReady(ctx, r) }, func(_ leadership.Lease, err error) {
-		if err == nil {
-			a.s.figures.Ready++
-		}
-	})
+	a.aside(c, func(ctx context.Context, i *instance) (leadership.Lease, error) { return i.service.SayReady(ctx, r) }, func(leadership.Lease, error) {})
 }
 
 // yields stops, and lets its successor lead. It asks until it is answered.
@@ -155,7 +143,7 @@ func (a *agent) yields() {
 	}
 	a.s.w.tell("%s: %s yields", a.election, a.name)
 	a.ceases()
-	a.wants(false)
+	a.willing = false
 	a.failed = 0
 	a.yield()
 }
@@ -165,12 +153,8 @@ func (a *agent) yield() {
 	c := checker.Call{Verb: checker.Yield, Key: r.Key.Hash(), Token: a.token}
 	later := func() { a.after(a.pace(), a.yield) }
 	a.ask(c, 10*time.Second, func(i *instance, id string, answer func(reply, func())) {
-		i.call(id, func(ctx context.Context) {
-			asked := i.now()
-			l, err := i.service.Yield(ctx, r)
-			if err == nil && i.ours(ctx) {
-				i.learn(l, asked)
-			}
+		do := func(ctx context.Context) (leadership.Lease, error) { return i.service.Yield(ctx, r) }
+		i.serve(id, do, func(l leadership.Lease, err error) {
 			answer(reply{lease: &l, err: err}, func() {
 				switch {
 				case err == nil, errors.Is(err, leadership.LeaseLost):
@@ -198,7 +182,6 @@ func (t *truth) ready(r *reign, now leadership.Record, e leadership.Event) {
 
 // gaveUp notes a yield: what the leader was promised counts no more, and it has stopped.
 func (t *truth) gaveUp(r *reign, now leadership.Record, e leadership.Event) {
-	t.figures.Yields++
 	if r.successor == (leadership.KeyHash{}) {
 		t.accuse(ME1, "%s: token %d is yielded, and no successor is ready", e.Election, e.Token)
 	}

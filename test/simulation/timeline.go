@@ -13,7 +13,6 @@ type timeline struct {
 	now    time.Duration // since the run began
 	random *rand.Rand
 	agenda agenda
-	count  uint64 // of what has happened
 
 	processes []*process // that have nothing to do
 	started   []*process // all of them
@@ -85,7 +84,6 @@ func (w *timeline) run(until time.Duration) {
 	for len(w.agenda.events) > 0 && w.agenda.events[0].at <= until {
 		e := w.agenda.take()
 		w.now = e.at
-		w.count++
 		e.do()
 	}
 	w.now = until

@@ -20,7 +20,6 @@ const (
 	ID  Property = "ID: the same call again does what once would have done"
 	BS  Property = "BS: what an instance shows was true within its stated age, and never goes back"
 	OV  Property = "OV: no lease is granted against an order that stands"
-	CH  Property = "CH: the best candidate that has bid leads, in its turn and with a quorum"
 	LV  Property = "LV: without faults a willing candidate leads before long, and no leader changes without need"
 )
 
@@ -67,7 +66,6 @@ type reign struct {
 	lock     time.Duration // after a lease that was not released
 	late     time.Time     // when it had ended, if the last heartbeat came after that and no caller was told that it counts
 	free     bool          // it was released
-	ballot   ballot
 	// of the present term
 	successor leadership.KeyHash // that is ready
 	yielded   bool
@@ -109,14 +107,14 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 		case leadership.EventAcquired:
 			if before.LeaderID != "" && r.free && ch.Events[0].Type == leadership.EventReleased {
 				t.takenOver(r, now)
-			} else {
-				t.chosen(before, event, decided)
+			} else if before.Policy.Ballot.HasBallot() {
+				t.figures.Ballots++
 			}
 			t.granted(r, before, now, at)
 			r.successor, r.yielded, r.gave = leadership.KeyHash{}, false, time.Time{}
 		case leadership.EventHandingOver:
 			if strings.Contains(event.Detail, "preempt") {
-				t.preempted(before, event, decided)
+				t.figures.Preempted++
 			}
 		case leadership.EventReady:
 			t.ready(r, now, event)
@@ -130,7 +128,6 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 			t.unlock(r, event)
 		}
 	}
-	t.bid(before, now, decided)
 	if now.LeaderID == "" {
 		r.leader = ""
 		return

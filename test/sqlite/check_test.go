@@ -81,28 +81,3 @@ func (d *database) place() fencetest.Place {
 		},
 	}
 }
-
-func TestOneCheckCoversManyWrites(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, d *database) {
-		thousand := func(token leadership.Token) error {
-			return d.write(t.Context(), "jobs", planner(token), func(tx *sql.Tx) error {
-				for range 1000 {
-					if err := d.insert(t.Context(), tx, token); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		}
-		if err := thousand(34); err != nil {
-			t.Fatal(err)
-		}
-		if err := thousand(33); !errors.Is(err, leadership.TokenStale) {
-			t.Errorf("%v, want TOKEN_STALE", err)
-		}
-		if n := len(d.log(t)); n != 1000 {
-			t.Errorf("%d writes, want the 1000 of the leader and none of the former one", n)
-		}
-	})
-}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 
 	"regent/leadership"
@@ -132,35 +130,5 @@ func TestCheckOutsideTheTransactionIsNotEnough(t *testing.T) {
 			}
 		}
 		t.Error("in no order did a lower token's write come last: these orders show nothing")
-	})
-}
-
-func TestLeadersWriteInTokenOrder(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, d *database) {
-		var wg sync.WaitGroup
-		var mu sync.Mutex
-		admitted := 0 // guarded by mu
-		for range 8 {
-			wg.Go(func() {
-				for range 25 {
-					token := leadership.Token(1 + rand.Int64N(50))
-					err := d.write(t.Context(), "jobs", planner(token), func(tx *sql.Tx) error { return d.insert(t.Context(), tx, token) })
-					switch {
-					case err == nil:
-						mu.Lock()
-						admitted++
-						mu.Unlock()
-					case !errors.Is(err, leadership.TokenStale) && !conflict(err):
-						t.Errorf("token %d: %v", token, err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		written := d.log(t)
-		if !slices.IsSorted(written) || len(written) != admitted {
-			t.Errorf("%d were admitted, %d written: %v; want as many, in the order of their tokens", admitted, len(written), written)
-		}
 	})
 }

@@ -107,21 +107,6 @@ func (p plan) starts(t *testing.T, service resource, env map[string]string) {
 	}
 }
 
-// starts would prove nothing if a wrong value passed too.
-func TestBinaryRefusesWrongEnvironment(t *testing.T) {
-	t.Parallel()
-	needTerraform(t) // without it there is nothing to compare with
-	for _, wrong := range []string{"REGENT_EVENTS=regent", "REGENT_MEMBERS=regent", "REGENT_EVENTS_ENDPOINT=europe-west4", "REGENT_HISTORY=30d", "REGENT_CACHE_EXPIRY=11s", "REGENT_STREAM_LIMIT=-1s", "REGENT_MAX_CONCURRENCY=1", "REGENT_PEERS=eu", "REGENT_UI=on", "REGENT_KUBERNETES=yes", "REGENT_MCP=2", "REGENT_IAP_AUDIENCE=regent"} {
-		name, _, _ := strings.Cut(wrong, "=")
-		name = strings.TrimSuffix(name, "S")
-		flag := "--" + strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "REGENT_"), "_", "-"))
-		said := ask(t, []string{"REGENT_STORE=memory:", "REGENT_LISTEN=127.0.0.1:0", wrong}, "serve")
-		if !strings.Contains(said, name) && !strings.Contains(said, flag) {
-			t.Errorf("with %s regent serve says: %s", wrong, said)
-		}
-	}
-}
-
 func TestRunbookNamesExistingCommands(t *testing.T) {
 	t.Parallel()
 	code := regexp.MustCompile("(?s)```sh\n.*?```|`[^`\n]+`").FindAllString(read(t, repository+"/terraform/README.md"), -1)

@@ -3,8 +3,6 @@ package authn_test
 import (
 	"bytes"
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/rsa"
@@ -68,37 +66,25 @@ func badTokens(i *issuertest.Issuer) []bad {
 		{"not yet valid", says("nbf", in(2*time.Minute)), "not valid yet"},
 		{"issued in the future", says("iat", in(2*time.Minute)), "not valid yet"},
 		{"exp a string", says("exp", "4102444800"), time_},
-		{"exp a fraction", raw("exp", "4102444800.5"), time_},
-		{"exp beyond 64 bits", raw("exp", "18446744073709551617"), time_},
 		{"exp beyond the year 9999", raw("exp", "253402300800"), time_},
-		{"exp negative", raw("exp", "-1"), time_},
 		{"exp null", raw("exp", "null"), time_},
-		{"iat true", raw("iat", "true"), time_},
 
 		{"another audience", says("aud", "https://elsewhere.test"), "another audience; ask the identity provider for one whose audience is " + audience},
-		{"an audience that begins alike", says("aud", audience+"/"), "another audience"},
-		{"audiences without ours", says("aud", []string{"a", "b"}), "another audience"},
 		{"no audiences", says("aud", []string{}), "another audience"},
 		{"without an audience", says("aud", nil), "another audience"},
 		{"an audience that is a number", says("aud", 7), malformed},
-		{"audiences with a number", says("aud", []any{audience, 7}), malformed},
 
 		{"another issuer", says("iss", "https://elsewhere.test"), "another issuer; get one from " + i.URL()},
-		{"the issuer with a slash", says("iss", i.URL()+"/"), "another issuer"},
 		{"an issuer that is a list", says("iss", []string{i.URL()}), malformed},
 		{"a claim in capitals", raw("ISS", `"`+i.URL()+`","iss":"https://elsewhere.test"`), "each name once"},
-		{"an issuer in capitals only", with(issuertest.SignRaw(key, header(key, nil), strings.Replace(claims(nil), `"iss"`, `"ISS"`, 1))), "another issuer"},
 
 		{"without a subject", says("sub", nil), "claim sub"},
-		{"a subject that is a number", says("sub", 7), malformed},
 		{"a subject of several lines", says("sub", "ann\nbob"), "claim sub"},
 		{"a subject that is half a character", raw("sub", `"\ud800"`), "each name once"},
 		{"an endless subject", says("sub", strings.Repeat("a", 256)), "claim sub"},
 
 		{"a claim twice", raw("sub", `"bob","sub":"ann"`), "each name once"},
 		{"a claim twice, once escaped", raw("sub", `"bob","s\u0075b":"ann"`), "each name once"},
-		{"a claim twice, deep down", raw("x", `[{"a":{"b":1,"b":2}}]`), "each name once"},
-		{"claims that are a list", with(issuertest.SignRaw(key, header(key, nil), "["+claims(nil)+"]")), "each name once"},
 		{"claims that are not UTF-8", with(issuertest.SignRaw(key, header(key, nil), strings.Replace(claims(nil), ann, "ann\xff", 1))), "each name once"},
 		{"claims that are no JSON", with(issuertest.SignRaw(key, header(key, nil), "iss=me")), "each name once"},
 		{"claims as deep as can be", with(issuertest.SignRaw(key, header(key, nil), strings.Repeat("[", 5000))), "each name once"},
@@ -106,21 +92,11 @@ func badTokens(i *issuertest.Issuer) []bad {
 
 		{"alg none", headed(map[string]any{"alg": "none"}), algorithm},
 		{"alg none without a signature", with(issuertest.Encode([]byte(header(key, map[string]any{"alg": "none"}))) + "." + part[1] + "."), shape},
-		{"without alg", headed(map[string]any{"alg": nil}), algorithm},
-		{"alg in lower case", headed(map[string]any{"alg": "rs256"}), algorithm},
 		{"RS256 in name, RS384 in truth", signed("RS256", func(s []byte) []byte { return rs(key, crypto.SHA384, s) }), "signature"},
-		{"RS384", signed("RS384", func(s []byte) []byte { return rs(key, crypto.SHA384, s) }), algorithm},
-		{"PS256", signed("PS256", func(s []byte) []byte { return ps(key, s) }), algorithm},
 		{"PS256 called RS256", signed("RS256", func(s []byte) []byte { return ps(key, s) }), "signature"},
-		{"HS256", signed("HS256", func(s []byte) []byte { return hs([]byte("secret"), s) }), algorithm},
 		{"HS256 with the public key as its secret", signed("HS256", func(s []byte) []byte { return hs(publicPEM(key), s) }), algorithm},
 		{"HS256 with the public key, called RS256", signed("RS256", func(s []byte) []byte { return hs(publicPEM(key), s) }), "signature"},
-		{"ES256", signed("ES256", es), algorithm},
-		{"ES256 with a signature of one byte", signed("ES256", func([]byte) []byte { return []byte{1} }), algorithm},
-		{"EdDSA", signed("EdDSA", func(s []byte) []byte { return s[:64] }), algorithm},
 
-		{"a signature of one byte", with(part[0] + "." + part[1] + ".AA"), "signature"},
-		{"a signature of zeros", with(part[0] + "." + part[1] + "." + issuertest.Encode(make([]byte, 256))), "signature"},
 		{"a signature with a zero in front", with(part[0] + "." + part[1] + "." + issuertest.Encode(append([]byte{0}, issuertest.Signature(key, part[0]+"."+part[1])...))), "signature"},
 		{"a signature with its spare bits set", with(good[:len(good)-1] + string(good[len(good)-1]+1)), "signature"},
 		{"a signature that was cut", with(issuertest.CutSignature(good)), "Cloud Run has removed the signature"},
@@ -128,17 +104,13 @@ func badTokens(i *issuertest.Issuer) []bad {
 		{"another issuer's key", with(issuertest.SignRaw(issuertest.Key{ID: key.ID, Private: stranger()}, header(key, nil), claims(nil))), "signature"},
 
 		{"without a kid", headed(map[string]any{"kid": nil}), "in kid"},
-		{"a kid that is a number", headed(map[string]any{"kid": 1}), "in kid"},
 		{"an endless kid", headed(map[string]any{"kid": strings.Repeat("k", 129)}), "in kid"},
 		{"a kid that is a path", headed(map[string]any{"kid": "../../../../dev/null"}), "does not know the key"},
-		{"jku", headed(map[string]any{"jku": "https://elsewhere.test/keys"}), "none of jku"},
 		{"jwk", headed(map[string]any{"jwk": issuertest.JWK(key)}), "none of jku"},
 		{"crit", headed(map[string]any{"crit": []string{"exp"}}), "none of jku"},
 		{"a token to log out with", headed(map[string]any{"typ": "logout+jwt"}), "typ"},
 
 		{"huge", with(issuertest.SignRaw(key, header(key, nil), claims(map[string]any{"x": strings.Repeat("x", 8<<10)}))), "at most 8192 bytes"},
-		{"one dot", with(part[0] + "." + part[1]), shape},
-		{"three dots", with(good + ".AAAA"), shape},
 		{"encrypted", with(good + "." + part[0] + "." + part[1]), shape},
 		{"padding", with(part[0] + "==." + part[1] + "." + part[2]), shape},
 		{"a line break in it", with(part[0] + "." + part[1][:8] + "\r\n" + part[1][8:] + "." + part[2]), shape},
@@ -154,16 +126,12 @@ func badHeaders(good string) []bad {
 	return []bad{
 		{"nothing", request(), "the request has no token: send an ID token"},
 		{"in the query", query, "the request has no token"},
-		{"in a cookie", request("Cookie", "token="+good), "the request has no token"},
 		{"in another header", request("X-Serverless-Authorization", "Bearer "+good), "the request has no token"},
 		{"twice", request("Authorization", "Bearer "+good, "Authorization", "Bearer "+good), "more than once"},
 		{"an empty header", request("Authorization", ""), shape},
 		{"no scheme", request("Authorization", good), shape},
-		{"an empty token", request("Authorization", "Bearer "), "three parts"},
 		{"Basic", request("Authorization", "Basic "+good), shape},
-		{"two spaces", request("Authorization", "Bearer  "+good), "three parts"},
 		{"a space in front", request("Authorization", " Bearer "+good), shape},
-		{"a space behind", request("Authorization", "Bearer "+good+" "), "three parts"},
 	}
 }
 
@@ -194,12 +162,6 @@ func hs(secret, signed []byte) []byte {
 	h := hmac.New(sha256.New, secret)
 	h.Write(signed)
 	return h.Sum(nil)
-}
-
-func es(signed []byte) []byte {
-	hashed := sha256.Sum256(signed)
-	r, s, err := ecdsa.Sign(rand.Reader, must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)), hashed[:])
-	return append(r.FillBytes(make([]byte, 32)), must(s, err).FillBytes(make([]byte, 32))...)
 }
 
 func publicPEM(k issuertest.Key) []byte {

@@ -1,10 +1,7 @@
 package authn_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/sha256"
 	"encoding/json"
-	"math/big"
 	"net/http"
 	"strings"
 	"testing"
@@ -83,30 +80,4 @@ func FuzzToken(f *testing.F) {
 func isSigned(k issuertest.Key, token string) bool {
 	at := max(strings.LastIndexByte(token, '.'), 0)
 	return strings.TrimPrefix(token[at:], ".") == issuertest.Encode(issuertest.Signature(k, token[:at]))
-}
-
-// FuzzAssertion sends arbitrary assertions. Only what the proxy signed names a caller, and no token
-// beside it does.
-func FuzzAssertion(f *testing.F) {
-	issuer, proxy := newIssuer(f), issuertest.NewProxy(f)
-	i := asserting(f, proxy, authn.None{})
-	f.Add(proxy.Assertion(byRun, ann))
-	for _, c := range badAssertions(f, proxy) {
-		f.Add(c.request.Header.Get(assertion))
-	}
-	good := issuer.Token(audience, ann)
-	f.Fuzz(func(t *testing.T, value string) {
-		r := with(good)
-		r.Header[http.CanonicalHeaderKey(assertion)] = []string{value}
-		who, err := i.Authenticate(r)
-		if err != nil {
-			return
-		}
-		at := max(strings.LastIndexByte(value, '.'), 0)
-		hashed := sha256.Sum256([]byte(value[:at]))
-		signature := []byte(decode(strings.TrimPrefix(value[at:], ".")))
-		if len(signature) != 64 || !ecdsa.Verify(&proxy.Key().Private.PublicKey, hashed[:], new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])) {
-			t.Errorf("%q names %v", value, who)
-		}
-	})
 }

@@ -151,42 +151,28 @@ func badAssertions(t testing.TB, p *issuertest.Proxy) []bad {
 	const algorithm, shape, audienceText = "only tokens signed with ES256", "three parts of base64url", "another audience"
 	return []bad{
 		{"empty", of(""), shape},
-		{"a word", of("x"), shape},
-		{"with a scheme", of("Bearer " + good), shape},
 		{"twice", request(assertion, good, assertion, good), "more than once"},
 		{"huge", of(good + strings.Repeat("A", 8<<10)), "more than 8192 bytes"},
 		{"without its signature, as Cloud Run hands tokens on", of(issuertest.CutSignature(good)), "removed the signature"},
 
-		{"alg none", headed(map[string]any{"alg": "none"}), algorithm},
 		{"alg none and no signature", of(issuertest.Encode([]byte(head(map[string]any{"alg": "none"}))) + "." + part[1] + "."), shape},
-		{"HS256 with the public key as its secret", signed("HS256", func(s string) []byte { return hs(point, []byte(s)) }), algorithm},
 		{"HS256 with the public key, called ES256", signed("ES256", func(s string) []byte { return hs(point, []byte(s)) }), "signature"},
-		{"RS256", signed("RS256", func(s string) []byte { return issuertest.Signature(issuertest.Key{Private: shared()}, s) }), algorithm},
 		{"RS256 called ES256", signed("ES256", func(s string) []byte { return issuertest.Signature(issuertest.Key{Private: shared()}, s) }), "signature"},
 		{"ES384", headed(map[string]any{"alg": "ES384"}), algorithm},
 
 		{"forged", of(issuertest.SignProxy(stranger, head(nil), claims("hd", nil))), "signature"},
 		{"another person under a good signature", of(part[0] + "." + issuertest.Encode([]byte(claims("email", "bob@agents.test"))) + "." + part[2]), "signature"},
-		{"a signature of zeros", of(part[0] + "." + part[1] + "." + issuertest.Encode(make([]byte, 64))), "signature"},
 		{"a signature in DER", signed("ES256", func(s string) []byte { return append([]byte{0x30, 0x40}, issuertest.ProxySignature(key, s)...) }), "signature"},
 		{"jwk", headed(map[string]any{"jwk": issuertest.ProxyJWK(stranger)}), "none of jku"},
-		{"without a kid", headed(map[string]any{"kid": nil}), "in kid"},
 		{"an unknown kid", headed(map[string]any{"kid": "../../dev/null"}), "does not know the key"},
 
 		{"expired", says("exp", in(-31*time.Second)), "has expired"},
 		{"without an end", says("exp", nil), "no claim exp"},
-		{"issued in the future", says("iat", in(time.Minute)), "not valid yet"},
 		{"without a beginning", says("iat", nil), "when it was issued"},
 
 		{"another service", says("aud", strings.Replace(byRun, "regent", "other", 1)), audienceText},
-		{"an audience that begins alike", says("aud", byRun+"-2"), audienceText},
-		{"the audience of tokens", says("aud", audience), audienceText},
 		{"without an audience", says("aud", nil), audienceText},
-		{"an audience that is a number", says("aud", 7), "is malformed"},
 		{"another issuer", says("iss", "https://accounts.google.com"), "another issuer"},
-		{"without an issuer", says("iss", nil), "another issuer"},
-		{"without a subject", says("sub", nil), "claim sub"},
-		{"a subject that is a number", says("sub", 7), "is malformed"},
 	}
 }
 
@@ -206,26 +192,6 @@ func TestABadAssertionIsRefusedWithAReason(t *testing.T) {
 	}
 }
 
-func TestTheKeysOfTheProxyAreFollowed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		proxy := issuertest.NewProxy(t)
-		i := asserting(t, proxy, &closed{})
-		old := proxy.Assertion(byRun, ann)
-		wantCaller(t, i, request(assertion, old), ann)
-		proxy.Rotate(0)
-		fresh := proxy.Assertion(byRun, ann)
-		wantUnauthenticated(t, i, request(assertion, fresh), "does not know the key") // it has just looked
-		time.Sleep(time.Minute)
-		wantCaller(t, i, request(assertion, fresh), ann)
-		wantUnauthenticated(t, i, request(assertion, old), "does not know the key") // it is no longer shown
-		synctest.Wait()
-		if n := proxy.Asked(); n < 2 || n > 3 {
-			t.Errorf("the keys were read %d times in a minute", n)
-		}
-	})
-}
-
 func TestWithoutTheKeysOfTheProxyNoPersonIsLetIn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -234,10 +200,7 @@ func TestWithoutTheKeysOfTheProxyNoPersonIsLetIn(t *testing.T) {
 			"none":           map[string]any{"keys": []any{}},
 			"a key for RSA":  issuertest.KeySet(issuer.Key()),
 			"off the curve":  map[string]any{"keys": []any{changed(proxy, "y", issuertest.Encode(make([]byte, 32)))}},
-			"another curve":  map[string]any{"keys": []any{changed(proxy, "crv", "P-384")}},
 			"a short number": map[string]any{"keys": []any{changed(proxy, "x", "AA")}},
-			"for encryption": map[string]any{"keys": []any{changed(proxy, "use", "enc")}},
-			"for ES384":      map[string]any{"keys": []any{changed(proxy, "alg", "ES384")}},
 		} {
 			proxy.Break(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(issuertest.JSON(set))) }))
 			i := asserting(t, proxy, verifier(t, issuer))

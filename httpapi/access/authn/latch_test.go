@@ -16,7 +16,6 @@ import (
 
 	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authn/issuertest"
-	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/wire"
 )
@@ -207,7 +206,6 @@ func TestNoCallerThatIAMLetsInCanCloseTheLatch(t *testing.T) {
 		"a whole token where Cloud Run does not look": func(whole, cut string) []string {
 			return []string{serverless, bearer(cut), authorization, bearer(whole)}
 		},
-		"a malformed header of Cloud Run": func(_, cut string) []string { return []string{authorization, bearer(cut), serverless, "a.b.c"} },
 		"a malformed token in the header of Cloud Run": func(_, cut string) []string {
 			return []string{authorization, bearer(cut), serverless, bearer("a.b.c")}
 		},
@@ -218,15 +216,10 @@ func TestNoCallerThatIAMLetsInCanCloseTheLatch(t *testing.T) {
 		"a whole token in the header of Cloud Run, a cut": func(whole, cut string) []string {
 			return []string{serverless, bearer(whole), authorization, bearer(cut)}
 		},
-		"a whole token beside another scheme": func(whole, _ string) []string {
-			return []string{serverless, bearer(whole), authorization, "Basic eDp5"}
-		},
 		"a header twice": func(whole, cut string) []string {
 			return []string{authorization, bearer(whole), authorization, bearer(cut)}
 		},
 		"three parts that are no token": func(_, _ string) []string { return []string{authorization, bearer("a.b.c")} },
-		"three parts without a scheme":  func(whole, _ string) []string { return []string{authorization, whole} },
-		"another algorithm":             func(_, _ string) []string { return []string{authorization, bearer("e30.e30.c2ln")} },
 		"a token of another issuer":     func(_, _ string) []string { return []string{authorization, bearer(issuer.Token(audience, ann))} },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,27 +274,6 @@ func TestNoCallIsAnsweredBeforeTheFirstProbe(t *testing.T) {
 			})
 		})
 	}
-	t.Run("no answer", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			p, _ := started(t, &cloud{region: here, front: absent}, func(c *authn.PlatformConfig) {
-				silent := c.Transport
-				c.Transport = apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
-					if r.URL.Host == "metadata.google.internal" {
-						return silent.RoundTrip(r)
-					}
-					<-r.Context().Done()
-					return nil, r.Context().Err()
-				})
-			})
-			_, cut := tokens(issuer)
-			time.Sleep(9 * time.Second)
-			wantRefusal(t, p, with(cut), leadership.StoreUnavailable, "verifying")
-			time.Sleep(time.Second)
-			synctest.Wait()
-			wantCaller(t, p, with(cut), ann)
-		})
-	})
 }
 
 func TestARequiredProbeAnswersNoCallBeforeItsVerdict(t *testing.T) {

@@ -33,15 +33,10 @@ func TestGoodTokenNamesItsCaller(t *testing.T) {
 		{"just expired", nil, map[string]any{"exp": now - 50}, ann},
 		{"about to be valid", nil, map[string]any{"nbf": now + 50, "iat": now + 50}, ann},
 		{"without iat", nil, map[string]any{"iat": nil}, ann},
-		{"with unknown claims", nil, map[string]any{"google": map[string]any{"compute_engine": []any{1, nil, map[string]any{}}}}, ann},
 		{"an access token in JWT", map[string]any{"typ": "at+jwt"}, nil, ann},
-		{"without typ", map[string]any{"typ": nil}, nil, ann},
 		{"without an e-mail", nil, map[string]any{"email": nil}, nameless},
 		{"an e-mail that is not verified", nil, map[string]any{"email_verified": false}, nameless},
-		{"an e-mail of which nothing is said", nil, map[string]any{"email_verified": nil}, nameless},
-		{"an e-mail without a host", nil, map[string]any{"email": "ann"}, nameless},
 		{"an e-mail that looks like another principal", nil, map[string]any{"email": "https://issuer.test|bob@x"}, nameless},
-		{"an e-mail with a line break", nil, map[string]any{"email": "ann@agents.test\n"}, nameless},
 		{"an e-mail that is a pattern", nil, map[string]any{"email": "*@agents.test"}, nameless},
 		{"an endless e-mail", nil, map[string]any{"email": "ann@" + strings.Repeat("a", 251)}, nameless},
 		{"the longest subject", nil, map[string]any{"sub": strings.Repeat("a", 255), "email": nil}, issuer.URL() + "|" + strings.Repeat("a", 255)},
@@ -64,14 +59,6 @@ func TestTheSchemeIsTakenInAnyCase(t *testing.T) {
 	for _, scheme := range []string{"Bearer", "bearer", "BEARER", "bEaReR"} {
 		wantCaller(t, o, request("Authorization", scheme+" "+issuer.Token(audience, ann)), ann)
 	}
-}
-
-func TestSpacesBetweenTheClaimsDoNotMatter(t *testing.T) {
-	t.Parallel()
-	issuer := newIssuer(t)
-	key := issuer.Key()
-	claims := strings.NewReplacer(`,"`, " ,\n\t\"", `":`, "\"\t: ", "{", "{ ", "}", " }").Replace(issuertest.JSON(issuer.Claims(audience, ann)))
-	wantCaller(t, verifier(t, issuer), with(issuertest.SignRaw(key, header(key, nil), claims)), ann)
 }
 
 func TestAnIssuerIsReadOverTheNetwork(t *testing.T) {

@@ -54,23 +54,15 @@ func TestPlatformBelievesWhatCloudRunHasChecked(t *testing.T) {
 		{"a real signature in the header of Cloud Run", []string{serverless, bearer(whole)}, "not checked by the platform"},
 		{"a real signature where Cloud Run looks, and a forged one where not", []string{serverless, bearer(whole), authorization, cut}, "not checked by the platform"},
 		{"the marker in both", []string{serverless, cut, authorization, cut}, "only one was checked"},
-		{"the marker in a second one", []string{serverless, cut, authorization, "Basic x", authorization, cut}, "only one was checked"},
 		{"an empty header of Cloud Run", []string{serverless, "", authorization, bearer("opaque")}, serverless + " must be"},
-		{"another scheme in the header of Cloud Run", []string{serverless, "Basic x"}, serverless + " must be"},
 		{"the header of Cloud Run twice", []string{serverless, cut, serverless, cut}, serverless + " is there more than once"},
 		{"Authorization twice", []string{authorization, cut, authorization, cut}, "more than once"},
-		{"IAP's header", []string{"X-Goog-IAP-JWT-Assertion", checked(nil)}, "came through Identity-Aware Proxy"},
 		{"names in headers", []string{"X-Goog-Authenticated-User-Email", "accounts.google.com:" + ann, "X-Forwarded-User", ann, "X-Forwarded-Email", ann, "X-Forwarded-For", "127.0.0.1"}, "the request has no token"},
 		{"more than a marker", []string{authorization, cut + "A"}, "not checked by the platform"},
-		{"a marker in lower case", []string{authorization, strings.Replace(cut, "SIGNATURE", "signature", 1)}, "not checked by the platform"},
-		{"without the last part", []string{authorization, cut[:strings.LastIndexByte(cut, '.')]}, "three parts"},
 		{"alg none", []string{authorization, bearer(issuertest.Encode([]byte(`{"alg":"none"}`)) + "." + strings.Split(whole, ".")[1] + ".SIGNATURE_REMOVED_BY_GOOGLE")}, "RS256"},
-		{"huge", []string{authorization, bearer(checked(map[string]any{"x": strings.Repeat("x", 8<<10)}))}, "at most 8192 bytes"},
 		{"another issuer", []string{authorization, bearer(checked(map[string]any{"iss": issuer.URL()}))}, "issuer of the token must be https://accounts.google.com"},
-		{"Google without TLS", []string{authorization, bearer(checked(map[string]any{"iss": "http://accounts.google.com"}))}, "issuer"},
 		{"another audience", []string{authorization, bearer(checked(map[string]any{"aud": audience + "/"}))}, "another audience"},
 		{"expired", []string{authorization, bearer(checked(map[string]any{"exp": now - 61}))}, "has expired"},
-		{"not yet valid", []string{authorization, bearer(checked(map[string]any{"nbf": now + 120}))}, "not valid yet"},
 		{"an e-mail that is not verified", []string{authorization, bearer(checked(map[string]any{"email_verified": false}))}, "no verified e-mail"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -83,19 +75,6 @@ func TestPlatformBelievesWhatCloudRunHasChecked(t *testing.T) {
 			_, err := platform(t).Authenticate(r)
 			leaked(t, c.name, r, err.Error())
 		})
-	}
-}
-
-func TestGooglesTwoNamesAreOneIssuer(t *testing.T) {
-	t.Parallel()
-	issuer := newIssuer(t)
-	want := authn.Principal{Issuer: "https://accounts.google.com", Subject: "subject of " + ann, Email: ann}
-	for _, name := range []string{"accounts.google.com", "https://accounts.google.com"} {
-		claims := issuer.Claims(audience, ann)
-		claims["iss"] = name
-		if p, err := platform(t).Authenticate(with(issuertest.CutSignature(issuer.Sign(claims)))); p != want || err != nil {
-			t.Errorf("%+v, %v; want %+v", p, err, want)
-		}
 	}
 }
 

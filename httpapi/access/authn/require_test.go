@@ -5,18 +5,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"regent/httpapi"
 	"regent/httpapi/access/authn"
 	"regent/leadership"
-	"regent/leadership/instance"
 	"regent/leadership/wire"
-	"regent/store/memory"
 )
 
 // knows is an authenticator that always says the same.
@@ -27,20 +23,22 @@ type knows struct {
 
 func (k knows) Authenticate(*http.Request) (authn.Principal, error) { return k.Principal, k.err }
 
-func TestKnownCallerPassesWithItsPrincipal(t *testing.T) {
+func TestKnownCallerPassesWithItsPrincipalAsTheActor(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		authenticator authn.Authenticator
 		want          authn.Principal
+		actor         string
 	}{
-		{knows{Principal: authn.Principal{Issuer: "i", Subject: "s", Email: ann}}, authn.Principal{Issuer: "i", Subject: "s", Email: ann}},
-		{authn.None{}, authn.Principal{}},
+		{knows{Principal: authn.Principal{Issuer: "i", Subject: "s", Email: ann}}, authn.Principal{Issuer: "i", Subject: "s", Email: ann}, ann},
+		{knows{Principal: authn.Principal{Issuer: "i", Subject: "s"}}, authn.Principal{Issuer: "i", Subject: "s"}, "i|s"},
+		{authn.None{}, authn.Principal{}, ""},
 	} {
 		called := false
 		h := authn.Require(c.authenticator, func(*http.Request, error) { t.Error("a refusal") })(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			p, ok := authn.From(r.Context())
-			if called = true; !ok || p != c.want {
-				t.Errorf("%v, %t; want %v", p, ok, c.want)
+			if called = true; !ok || p != c.want || leadership.Actor(r.Context()) != c.actor {
+				t.Errorf("%v, %t, and the actor %q; want %v and %q", p, ok, leadership.Actor(r.Context()), c.want, c.actor)
 			}
 			w.WriteHeader(http.StatusTeapot)
 		}))
@@ -49,55 +47,6 @@ func TestKnownCallerPassesWithItsPrincipal(t *testing.T) {
 		if !called || w.Code != http.StatusTeapot {
 			t.Errorf("called %t, status %d", called, w.Code)
 		}
-	}
-}
-
-func TestChangesAreRecordedWithTheirAuthenticatedCaller(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name  string
-		gate  func(http.Handler) http.Handler
-		actor string
-	}{
-		{"with an e-mail", authn.Require(knows{Principal: authn.Principal{Issuer: "i", Subject: "s", Email: ann}}, nil), ann},
-		{"without one", authn.Require(knows{Principal: authn.Principal{Issuer: "i", Subject: "s"}}, nil), "i|s"},
-		{"anonymous", authn.Require(authn.None{}, nil), ""},
-		{"not authenticated", func(h http.Handler) http.Handler { return h }, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			inst := must(instance.New(instance.Config{Store: memory.New(memory.Config{}), Alone: true}))
-			handler := c.gate(httpapi.New(httpapi.Config{Service: inst}))
-			call := func(method, path, body string) []byte {
-				t.Helper()
-				r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
-				r.Header.Set("Content-Type", wire.ContentType)
-				if method == http.MethodPut {
-					r.Header.Set("If-None-Match", "*")
-				}
-				w := httptest.NewRecorder()
-				if handler.ServeHTTP(w, r); w.Code != http.StatusOK {
-					t.Fatalf("%s: status %d: %s", path, w.Code, w.Body)
-				}
-				return w.Body.Bytes()
-			}
-			call(http.MethodPut, "/v1/elections/planner", `{"leaseDuration":"1m"}`)
-			call(http.MethodPost, "/v1/elections/planner:acquire", `{"candidateId":"worker-1"}`)
-			var history struct {
-				Events []wire.Event `json:"events"`
-			}
-			if err := json.Unmarshal(call(http.MethodGet, "/v1/elections/planner/events", ""), &history); err != nil {
-				t.Fatal(err)
-			}
-			if len(history.Events) != 2 {
-				t.Errorf("%d events, want 2", len(history.Events))
-			}
-			for _, e := range history.Events {
-				if e.Actor != c.actor {
-					t.Errorf("%s by %q, want %q", e.Type, e.Actor, c.actor)
-				}
-			}
-		})
 	}
 }
 

@@ -183,32 +183,6 @@ func TestRefusedAndPrivilegedCallsLeaveARecord(t *testing.T) {
 	}
 }
 
-func TestAVerifierJudgesAtTheETagOfATokenCheck(t *testing.T) {
-	t.Parallel()
-	h := guarded(t, policyText)
-	if _, err := h.instance.Acquire(t.Context(), leadership.AcquireRequest{Election: "own", CandidateID: "ann"}); err != nil {
-		t.Fatal(err)
-	}
-	ask := func(verb, body, tag string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest("POST", "/v1/elections/own:"+verb, strings.NewReader(body))
-		r.Header.Set("Content-Type", wire.ContentType)
-		if tag != "" {
-			r.Header.Set("If-Match", tag)
-		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r.WithContext(by(t, "verifier")))
-		return w
-	}
-	const verdict = `{"fencingToken":1,"verdict":"bad","evidence":"page 7"}`
-	tag := ask("checkToken", `{"fencingToken":1}`, "").Header().Get("ETag")
-	if w := ask("judge", verdict, tag); w.Code != http.StatusOK || tag == "" {
-		t.Errorf("at %s: %d %s", tag, w.Code, w.Body)
-	}
-	if w := ask("judge", strings.Replace(verdict, "bad", "good", 1), `"99"`); w.Code != http.StatusPreconditionFailed || !strings.Contains(w.Body.String(), `"revision":2`) {
-		t.Errorf("at another revision: %d %s; want the present one, at which the client of Go judges", w.Code, w.Body)
-	}
-}
-
 // reasons are the codes of an explanation.
 func reasons(x leadership.Explanation) (all []leadership.Reason) {
 	for _, c := range x.Causes {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -75,17 +76,21 @@ func serve(t *testing.T, policy func() *authz.Policy) *instance.Guarded {
 	return instance.Guard(inst, authz.NewGate(policy, func(context.Context, authz.Record) {}))
 }
 
+// candidates is a policy in which the principals may lead the elections, as any candidate.
+func candidates(t *testing.T, principals, elections string) *authz.Policy {
+	t.Helper()
+	p, err := authz.ParsePolicy([]byte("grants: [{principals: ["+principals+"], roles: [candidate], elections: ["+elections+"], candidates: [\"*\"]}]"), authz.Admitted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // A candidate whose grant was taken away while it stood in line never leads, and the next one does.
 func TestAWaiterWithoutRightsIsNotGranted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		parse := func(principals string) *authz.Policy {
-			p, err := authz.ParsePolicy([]byte("grants: [{principals: ["+principals+"], roles: [candidate], elections: [jobs], candidates: [\"*\"]}]"), authz.Admitted)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return p
-		}
+		parse := func(principals string) *authz.Policy { return candidates(t, principals, "jobs") }
 		var policy atomic.Pointer[authz.Policy]
 		policy.Store(parse("leader@test, bob@test, cy@test"))
 		service := serve(t, policy.Load)
@@ -227,7 +232,7 @@ grants:
 				}
 				r.After, more = page.Next, page.Next != ""
 			}
-			if len(names) != want || !isSorted(names) {
+			if len(names) != want || !slices.IsSorted(names) {
 				t.Errorf("%q by %d: %d elections, want %d: %q", prefix, limit, len(names), want, names)
 			}
 			if most := int64(want + 6*pages); seen.Load() > most {
@@ -237,26 +242,11 @@ grants:
 	}
 }
 
-func isSorted(names []string) bool {
-	for i := 1; i < len(names); i++ {
-		if names[i-1] >= names[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // So does one that may no longer lead the election that its lease would stand on.
 func TestAWaiterWhoseParentWasTakenAwayIsNotGranted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		parse := func(elections string) *authz.Policy {
-			p, err := authz.ParsePolicy([]byte("grants: [{principals: [leader@test, bob@test], roles: [candidate], elections: ["+elections+"], candidates: [\"*\"]}]"), authz.Admitted)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return p
-		}
+		parse := func(elections string) *authz.Policy { return candidates(t, "leader@test, bob@test", elections) }
 		var policy atomic.Pointer[authz.Policy]
 		policy.Store(parse("global, orders.eu"))
 		service := serve(t, policy.Load)

@@ -79,11 +79,6 @@ func TestACallerThatExceedsItsRateIsRefusedUntilThereIsRoom(t *testing.T) {
 			_, err := s.Read(ctx, leadership.ReadRequest{})
 			return err
 		},
-		"census": func(s *instance.Guarded, ctx context.Context) error { _, err := s.Census(ctx, ""); return err },
-		"await": func(s *instance.Guarded, ctx context.Context) error {
-			_, _, err := s.Await(ctx, leadership.ReadRequest{}, 1)
-			return err
-		},
 		"watch as a member": func(s *instance.Guarded, ctx context.Context) error {
 			_, _, err := s.Watch(ctx, leadership.WatchRequest{Member: "ann"})
 			return err
@@ -93,10 +88,6 @@ func TestACallerThatExceedsItsRateIsRefusedUntilThereIsRoom(t *testing.T) {
 			if err == nil {
 				f.Close()
 			}
-			return err
-		},
-		"batch check": func(s *instance.Guarded, ctx context.Context) error {
-			_, err := s.BatchCheckTokens(ctx, []leadership.TokenCheck{{Election: "a"}})
 			return err
 		},
 	} {
@@ -119,22 +110,6 @@ func TestACallerThatExceedsItsRateIsRefusedUntilThereIsRoom(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestABatchCountsForAsManyAsItRenews(t *testing.T) {
-	bubble(t, limit.Limits{Renewals: 10}, func(t *testing.T, s *instance.Guarded) {
-		var batch []leadership.LeaseRequest
-		for i := range 15 {
-			batch = append(batch, leadership.LeaseRequest{Election: leadership.Election(fmt.Sprintf("e-%d", i))})
-		}
-		ann := by(t.Context(), "ann")
-		if _, err := s.BatchRenew(ann, batch); err != nil {
-			t.Fatal(err)
-		}
-		if after := wantLimited(t, "30 renewals", func() error { _, err := s.BatchRenew(ann, batch); return err }()); after != time.Second {
-			t.Errorf("there is room after %v", after)
-		}
-	})
 }
 
 func TestWaitingCandidatesAreLimited(t *testing.T) {

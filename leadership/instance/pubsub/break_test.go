@@ -6,57 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"regent/emulators"
 	"regent/leadership/instance/pubsub"
 )
-
-func TestAClosedConnectionIsNoticedAtOnceAndWhatComesAfterItIsHeard(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *service) {
-		p := newProxy(t, s.addr)
-		l := listenLive(t, s.open(t, throughProxy(p), func(c *pubsub.Config) { c.Probe = 10 * time.Second }))
-		began := time.Now()
-		p.cut()
-		l.awaitLives(t, true, false)
-		if took := time.Since(began); took > soon {
-			t.Errorf("it was noticed after %v", took)
-		}
-		publish(t, s.open(t), history("reports", 1, 20)) // are not heard
-		p.heal()
-		l.awaitLives(t, true, false, true)
-		after := history("reports", 21, 40)
-		publish(t, s.open(t), after)
-		if diff := cmp.Diff(after, firsts(l.awaitEvents(t, after), "reports")); diff != "" {
-			t.Errorf("first deliveries (-want +got):\n%s", diff)
-		}
-	})
-}
-
-// On the emulator alone: the library's fake locks up for good if a stream ends while it answers a
-// ping. TestAStreamThatHangsIsGivenUpWherePingsAreAnswered is about a service that answers them.
-func TestACutCableIsNoticedWithinTheBoundAndWhatComesAfterItIsHeard(t *testing.T) {
-	t.Parallel()
-	s := newService(t, emulators.PubSub(t))
-	p := newProxy(t, s.addr)
-	b := s.open(t, throughProxy(p))
-	l := listenLive(t, b)
-	began := time.Now()
-	p.swallow()
-	publish(t, s.open(t), history("reports", 1, 10)) // on its way when the cable was cut
-	l.awaitLives(t, true, false)
-	within(t, b.Bound(), began)
-	publish(t, s.open(t), history("reports", 11, 20))
-	p.heal()
-	l.awaitLives(t, true, false, true)
-	after := history("reports", 21, 40)
-	publish(t, s.open(t), after)
-	if diff := cmp.Diff(after, firsts(l.awaitEvents(t, after), "reports")); diff != "" {
-		t.Errorf("first deliveries (-want +got):\n%s", diff)
-	}
-}
 
 func TestAStreamThatEndsAsAMatterOfRoutineIsOpenedAgain(t *testing.T) {
 	t.Parallel()
@@ -95,24 +49,4 @@ func TestARefusedStreamIsNeverLive(t *testing.T) {
 	if n := streams.Load(); n < 4 {
 		t.Errorf("stream %d was refused, and counts as live", n)
 	}
-}
-
-func TestAnAcknowledgementThatFailsOnlyMakesDuplicates(t *testing.T) {
-	t.Parallel()
-	s := newFake(t)
-	f := newFault()
-	b := s.open(t, with(f))
-	l := listenLive(t, b)
-	refused := make(chan struct{}, 10)
-	f.set("Acknowledge", func(context.Context, func(context.Context) error) error {
-		refused <- struct{}{}
-		return status.Error(codes.PermissionDenied, "refused by the test")
-	})
-	events := history("reports", 1, 1)
-	publish(t, b, events)
-	l.awaitEvents(t, events)
-	<-refused
-	f.set("Acknowledge", nil)
-	l.await(t, "the event again, after the deadline of its acknowledgement", func() bool { return len(l.events) > 1 })
-	awaitAcks(t, s, 1)
 }

@@ -52,14 +52,6 @@ func TestAConfigurationThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheDefaultBoundIsTwelveSeconds(t *testing.T) {
-	t.Parallel()
-	b := newFake(t).open(t, func(c *pubsub.Config) { c.Probe = 0 })
-	if b.Bound() != 12*time.Second {
-		t.Errorf("it is %v", b.Bound())
-	}
-}
-
 func TestABusOpensWithoutTheService(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // to create the topic
@@ -80,15 +72,6 @@ func TestABusOpensWithoutTheService(t *testing.T) {
 	}
 	if told := l.told(); len(told) > 0 {
 		t.Errorf("live was told %v", told)
-	}
-}
-
-func TestWithoutCredentialsNoBusOpens(t *testing.T) {
-	t.Setenv("PUBSUB_EMULATOR_HOST", "")
-	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", t.TempDir()+"/missing.json")
-	if b, err := pubsub.Open(t.Context(), pubsub.Config{Topic: "projects/p/topics/regent"}); err == nil {
-		b.Close()
-		t.Error("it was opened")
 	}
 }
 

@@ -98,11 +98,6 @@ func dialOption(o grpc.DialOption) func(*pubsub.Config) {
 	return func(c *pubsub.Config) { c.Options = append(c.Options, option.WithGRPCDialOption(o)) }
 }
 
-// throughProxy has an instance reach the service through p.
-func throughProxy(p *proxy) func(*pubsub.Config) {
-	return func(c *pubsub.Config) { c.Emulator = p.addr }
-}
-
 func (s *service) createTopic(tb testing.TB) {
 	tb.Helper()
 	if _, err := s.topics.CreateTopic(tb.Context(), &pubsubpb.Topic{Name: s.topic}); err != nil {

@@ -105,10 +105,3 @@ func TestAMessageThatFindsNoTopicEndsHearing(t *testing.T) {
 		}
 	})
 }
-
-func TestAnInvalidTopicOfMessagesIsRefused(t *testing.T) {
-	t.Parallel()
-	if _, err := pubsub.OpenMessages(t.Context(), pubsub.Config{Topic: "members"}); err == nil {
-		t.Error("it was opened")
-	}
-}

@@ -11,8 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"regent/leadership"
 )
 
 func TestEachRequestHasTheEventsOfOneElection(t *testing.T) {
@@ -59,44 +57,6 @@ func TestAfterAFailedPublicationTheEarlierEventsComeFirst(t *testing.T) {
 	}
 }
 
-func TestAPassingFailureIsTriedAgainWithinTheCall(t *testing.T) {
-	t.Parallel()
-	var requests atomic.Int32
-	s := newFake(t, before("Publish", func(any) error {
-		if requests.Add(1) == 1 {
-			return status.Error(codes.Unavailable, "not now")
-		}
-		return nil
-	}))
-	publish(t, s.open(t), history("reports", 1, 3))
-}
-
-func TestALostReplyMakesDuplicatesAndLosesNothing(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *service) {
-		f := newFault()
-		b := s.open(t, with(f))
-		l := listenLive(t, b)
-		var lost atomic.Int32
-		f.set("Publish", func(ctx context.Context, invoke func(context.Context) error) error {
-			if err := invoke(ctx); err != nil || lost.Add(1)%2 == 0 {
-				return err
-			}
-			return status.Error(codes.FailedPrecondition, "the reply was lost")
-		})
-		events := history("reports", 1, 6)
-		for _, e := range events {
-			if acked, err := b.Publish(t.Context(), []leadership.Event{e}); acked != 0 || err == nil {
-				t.Fatalf("a publication whose reply was lost counts as acknowledged")
-			}
-			publish(t, b, []leadership.Event{e})
-		}
-		l.await(t, "each event twice", func() bool { return len(l.events) >= 2*len(events) })
-		if diff := cmp.Diff(events, firsts(l.heard(), "reports")); diff != "" {
-			t.Errorf("first deliveries (-want +got):\n%s", diff)
-		}
-	})
-}
-
 func TestAPublicationEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	f := newFault()
@@ -111,20 +71,5 @@ func TestAPublicationEndsWithItsContext(t *testing.T) {
 	end()
 	if acked, err := b.Publish(ended, history("reports", 1, 1)); acked != 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("%d acknowledged, %v", acked, err)
-	}
-}
-
-func TestAPublicationDoesNotWaitForEver(t *testing.T) {
-	t.Parallel()
-	f := newFault()
-	b := newFake(t).open(t, with(f))
-	f.set("Publish", hang)
-	began := time.Now()
-	acked, err := b.Publish(t.Context(), history("reports", 1, 200))
-	if acked != 0 || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%d acknowledged, %v", acked, err)
-	}
-	if took := time.Since(began); took >= 10*time.Second {
-		t.Errorf("it took %v: 5 s for the first request, and then no other", took)
 	}
 }

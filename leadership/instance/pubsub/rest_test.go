@@ -27,23 +27,24 @@ type idle struct {
 	bus *pubsub.Bus // the one that is open
 
 	mu         sync.Mutex // guards all below
-	properties bool       // it tells them when a stream begins
-	pongs      bool       // it answers pings
-	probe      error      // of GetSubscription
-	calls      int        // but for streams
+	line       *bufconn.Listener
+	server     *grpc.Server
+	properties bool  // it tells them when a stream begins
+	pongs      bool  // it answers pings
+	probe      error // of GetSubscription
+	calls      int   // but for streams
 	streams    int
 }
 
 // open returns a bus on the service, in its bubble.
 func (s *idle) open(t *testing.T) *pubsub.Bus {
 	t.Helper()
-	line, server := bufconn.Listen(1<<16), grpc.NewServer()
-	pubsubpb.RegisterSubscriberServer(server, s)
-	go server.Serve(line)
-	t.Cleanup(server.Stop)
+	s.serve(t)
 	b, err := pubsub.Open(t.Context(), pubsub.Config{
 		Topic: "projects/p/topics/regent", Emulator: "passthrough:///service",
 		Options: []option.ClientOption{option.WithGRPCDialOption(grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			var line *bufconn.Listener
+			s.with(func() { line = s.line })
 			return line.DialContext(ctx)
 		}))},
 	})
@@ -53,6 +54,15 @@ func (s *idle) open(t *testing.T) *pubsub.Bus {
 	t.Cleanup(func() { b.Close() })
 	s.bus = b
 	return b
+}
+
+// serve begins to serve, as if anew.
+func (s *idle) serve(t *testing.T) {
+	line, server := bufconn.Listen(1<<16), grpc.NewServer()
+	pubsubpb.RegisterSubscriberServer(server, s)
+	go server.Serve(line)
+	t.Cleanup(server.Stop)
+	s.with(func() { s.line, s.server = line, server })
 }
 
 func (s *idle) with(do func()) {
@@ -229,6 +239,22 @@ func TestAStreamThatHangsIsGivenUpWherePingsAreAnswered(t *testing.T) {
 		time.Sleep(time.Minute)
 		if live, since, turns := h.state(); !live || turns != 3 || since.Sub(began) > 2*s.bus.Bound() {
 			t.Errorf("another stream was not opened: %t, %v, %d", live, since.Sub(began), turns)
+		}
+	})
+}
+
+func TestAClosedConnectionIsNoticedAtOnceAndOpenedAgain(t *testing.T) {
+	s := &idle{pongs: true}
+	atRest(t, s, func(t *testing.T, h *hears) {
+		s.server.Stop()
+		time.Sleep(time.Second)
+		if live, _, _ := h.state(); live {
+			t.Error("the connection is closed, and that is not noticed")
+		}
+		s.serve(t)
+		time.Sleep(time.Minute)
+		if live, _, turns := h.state(); !live || turns != 3 {
+			t.Errorf("another connection was not opened: %t, %d", live, turns)
 		}
 	})
 }

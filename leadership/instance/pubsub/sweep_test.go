@@ -53,38 +53,6 @@ func TestASweepDeletesStraysAndNothingElse(t *testing.T) {
 	})
 }
 
-func TestAnInstanceSweepsWhenItBegins(t *testing.T) {
-	onBoth(t, func(t *testing.T, s *service) {
-		log := newJournal()
-		b := s.open(t, log.config)
-		s.subscribe(t, "stray", heartbeat(3*time.Hour))
-		listenLive(t, b)
-		log.await(t, "stray subscriptions were deleted")
-		s.own(t)
-	})
-}
-
-func TestASweepSaysHowFarItCame(t *testing.T) {
-	t.Parallel()
-	n := 0
-	s := newFake(t, before("DeleteSubscription", func(any) error {
-		if n++; n == 2 {
-			return status.Error(codes.PermissionDenied, "refused by the test")
-		}
-		return nil
-	}))
-	b := s.open(t)
-	for i := range 3 {
-		s.subscribe(t, fmt.Sprintf("stray-%d", i), heartbeat(3*time.Hour))
-	}
-	if deleted, err := b.Sweep(t.Context()); deleted != 1 || status.Code(err) != codes.PermissionDenied {
-		t.Errorf("%d were deleted: %v", deleted, err)
-	}
-	if deleted, err := b.Sweep(t.Context()); deleted != 2 || err != nil {
-		t.Errorf("and then %d: %v", deleted, err)
-	}
-}
-
 func TestALivingInstanceRenewsItsHeartbeat(t *testing.T) {
 	t.Parallel()
 	updates := make(chan *pubsubpb.UpdateSubscriptionRequest, 100)

@@ -24,13 +24,13 @@ func (c Cost) plus(other Cost) Cost {
 }
 
 // minus is the difference.
-func (c Cost) minus(other Cost) Cost { return c.plus(other.scaled(-1, 1)) }
+func (c Cost) minus(other Cost) Cost { return c.plus(other.times(-1)) }
 
-// scaled is the cost times n, divided by d. Fractions are dropped.
-func (c Cost) scaled(n, d int) Cost {
+// times is n times the cost.
+func (c Cost) times(n int) Cost {
 	calls := maps.Clone(c.Calls)
 	for name := range calls {
-		calls[name] = calls[name] * n / d
+		calls[name] *= n
 	}
-	return Cost{Calls: calls, Read: c.Read * n / d, Written: c.Written * n / d}
+	return Cost{Calls: calls, Read: c.Read * n, Written: c.Written * n}
 }

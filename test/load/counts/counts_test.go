@@ -95,19 +95,6 @@ func TestReadersOfOneElectionShareOneReadPerExpiry(t *testing.T) {
 	})
 }
 
-func TestBatchRenewalIsOneCommit(t *testing.T) {
-	onEach(t, func(t *testing.T, p Place) {
-		grown, err := Grow(t.Context(), p, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		one, all := grown[0].Single, grown[0].Batched
-		if all.RPCs()*10 != one.RPCs() || all.Written != 10 || one.Written != 10 {
-			t.Errorf("one by one they cost %+v, together %+v", one, all)
-		}
-	})
-}
-
 // A leader that is alone waits for no other; the more there are, the less each costs. How much less
 // depends on the machine: alone, each would cost as much as the first.
 func TestRenewalsThatComeTogetherCostFewerCalls(t *testing.T) {

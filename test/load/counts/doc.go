@@ -26,12 +26,8 @@
 // The parts:
 //
 //	Operations   what each operation of Regent costs by itself; testdata has the counts
-//	Stretches    what a held election costs for a while at a whole instance, with more and
-//	             more waiting and watching agents
 //	Turns        what an hour of renewals costs that reach several instances in turn
 //	Ballots      what a change of leader by a ballot costs over several instances
 //	Readers      what readers from the cache cost for an hour, on a simulated clock
-//	Growth       what renewals of many elections cost, one by one and in batches
 //	Together     what a renewal costs while other leaders at the same instance renew too
-//	Rivals       what others need for the same, according to their source
 package main

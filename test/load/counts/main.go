@@ -53,9 +53,7 @@ func run(ctx context.Context, args []string) (err error) {
 type Found struct {
 	Kind       emulators.Kind
 	Operations []Operation
-	Held       Held
 	Readers    Cost // an hour of readers of one election, at one instance
-	Growth     []Growth
 	Crowds     []Crowd
 	Turns      []Turns // an hour of a leader
 	Ballots    []Takeover
@@ -63,8 +61,7 @@ type Found struct {
 
 const readers = 100
 
-// Measure counts everything on the emulator at host:port, and logs how long each part took. It
-// takes three minutes, or more where the emulator is slow; for two of them it waits.
+// Measure counts everything on the emulator at host:port, and logs how long each part took.
 func Measure(ctx context.Context, kind emulators.Kind, host string) (Found, error) {
 	found := Found{Kind: kind}
 	note := log.New(os.Stderr, "counts: ", 0)
@@ -73,16 +70,9 @@ func Measure(ctx context.Context, kind emulators.Kind, host string) (Found, erro
 		measure func(Place) error
 	}{
 		{"operations", func(p Place) (err error) { found.Operations, err = Operations(ctx, p); return err }},
-		{"a held election", func(p Place) (err error) {
-			found.Held, err = Hold(ctx, p, []Stretch{
-				{}, {Waiting: 1}, {Waiting: 10}, {Waiting: 100}, {Waiting: 1000}, {Waiting: 10_000}, {Waiting: 10_000, Watching: 1000},
-			})
-			return err
-		}},
 		{"readers", func(p Place) (err error) { found.Readers, err = Readers(ctx, p, readers, time.Hour); return err }},
 		{"renewals in turn", func(p Place) (err error) { found.Turns, err = InTurn(ctx, p, beatsAnHour, fleets()...); return err }},
 		{"ballots", func(p Place) (err error) { found.Ballots, err = Ballots(ctx, p, ballotSizes()...); return err }},
-		{"growth", func(p Place) (err error) { found.Growth, err = Grow(ctx, p, growthSizes(kind)...); return err }},
 		{"renewals together", func(p Place) (err error) { found.Crowds, err = Together(ctx, p, crowds...); return err }},
 	} {
 		begin := time.Now()

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-
-	"regent/test/proxy"
 )
 
 // Comparison is a pair in a row.
@@ -50,14 +48,11 @@ func (r Result) Totals() (t struct {
 	return t
 }
 
-// Name is the size with what it counts, and the aspect.
+// Name is the size with what it counts.
 func (r Row) Name(of string) string {
 	name := fmt.Sprintf("%s %s", number(float64(r.Size)), of)
 	if r.Size == 1 {
 		name = strings.TrimSuffix(name, "s")
-	}
-	if r.Aspect != "" {
-		name += ", " + r.Aspect
 	}
 	return name
 }
@@ -71,48 +66,31 @@ type Line struct {
 	Rate          Spread
 	P50, P99, Max Spread
 	CPU, Load     float64 // µs for each
-	Minute        Spread  // CPU seconds a minute for 1,000
-	Memory        Spread  // MiB for 1,000
-	Empty         Spread  // MiB
-	Hourly        Spread  // calls
-	Calls         proxy.Calls
-	Seconds       float64 // of all rounds
 }
 
 // Lines are all lines of the contest.
 func (c Contest) Lines() (all []Line) {
 	for _, r := range c.Rows {
 		for i := range c.Entrants {
-			all = append(all, r.Line(c, i))
+			all = append(all, r.line(c, i))
 		}
 	}
 	return all
 }
 
-// Line is the line of one entrant.
-func (r Row) Line(c Contest, entrant int) Line {
+func (r Row) line(c Contest, entrant int) Line {
 	l := Line{
 		Row: r.Name(c.Of), Name: c.Entrants[entrant].Name,
 		Rate: spreadOf(r.values(entrant, Rate)),
 		P50:  spreadOf(r.values(entrant, Median)), P99: spreadOf(r.values(entrant, Late)), Max: spreadOf(r.values(entrant, Last)),
 	}
-	switch c.Kind {
-	case Costs:
-		l.Minute, l.Memory = spreadOf(r.values(entrant, CPU)), spreadOf(r.values(entrant, Memory))
-	case Calls:
-		l.Hourly = spreadOf(r.values(entrant, Hourly))
-	}
 	var cpu, own float64
-	var empty []float64
 	for _, s := range r.Samples[entrant] {
 		l.Count += s.Count
 		l.Errors += s.Errors
 		l.Failure = cmp.Or(l.Failure, s.Failure)
-		l.Seconds += s.Seconds
-		l.Calls = proxy.Calls(s.Calls).Plus(l.Calls)
-		cpu, own, empty = cpu+s.CPU, own+s.Load, append(empty, s.Empty)
+		cpu, own = cpu+s.CPU, own+s.Load
 	}
-	each := 1e6 / l.Count
-	l.CPU, l.Load, l.Empty = cpu*each, own*each, spreadOf(empty)
+	l.CPU, l.Load = cpu*1e6/l.Count, own*1e6/l.Count
 	return l
 }

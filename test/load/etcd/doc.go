@@ -10,9 +10,6 @@
 //	               |                                                |
 //	               +------------- one disk, fsync on both ----------+
 //
-// Where a client can be the limit, Regent is also called without one: over plain TCP connections,
-// with requests that were written beforehand.
-//
 // Spindle is a library on Cloud Spanner. Beside it Regent is on Spanner, too: both use one
 // emulator, and every process that competes for a lock is one of its own, so that it can be killed.
 //

@@ -61,15 +61,15 @@ func drive(ctx context.Context, on *server, all []operation, warm, long time.Dur
 		running.Go(func() { tallies[i].run(ctx, s, do) })
 	}
 	<-time.After(time.Until(s.from))
-	server, err1 := on.usage()
-	own, err2 := usageOf(os.Getpid())
+	server, err1 := cpu(on.cmd.Process.Pid)
+	own, err2 := cpu(os.Getpid())
 	<-time.After(time.Until(s.to))
-	serverAfter, err3 := on.usage()
-	ownAfter, err4 := usageOf(os.Getpid())
+	serverAfter, err3 := cpu(on.cmd.Process.Pid)
+	ownAfter, err4 := cpu(os.Getpid())
 	running.Wait()
 	sample := sum(tallies)
 	sample.Seconds = long.Seconds()
-	sample.CPU, sample.Load = serverAfter.minus(server).CPU.Seconds(), ownAfter.minus(own).CPU.Seconds()
+	sample.CPU, sample.Load = (serverAfter - server).Seconds(), (ownAfter - own).Seconds()
 	return sample, cmp.Or(err1, err2, err3, err4, ctx.Err())
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,15 +18,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// etcdName is the system that most contests are with.
-const etcdName = "etcd"
-
 // memberVariable holds the folder of a process that is to be etcd.
 const memberVariable = "BENCH_MEMBER"
 
 // member runs etcd until the standard input ends: a cluster of one, with its defaults but for where
 // it listens and how much it logs.
-func member(_ context.Context, dir string) error {
+func member(dir string) error {
 	c := embed.NewConfig()
 	c.Dir = dir
 	anywhere := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
@@ -49,14 +47,9 @@ func member(_ context.Context, dir string) error {
 	case err := <-e.Err():
 		return err
 	}
-	stay("address", e.Clients[0].Addr().String())
-	return nil
-}
-
-// stay logs that this process serves, and returns when the standard input ends.
-func stay(attributes ...any) {
-	slog.New(slog.NewJSONHandler(os.Stderr, nil)).Info(serving, attributes...)
-	io.Copy(io.Discard, os.Stdin)
+	slog.New(slog.NewJSONHandler(os.Stderr, nil)).Info(serving, "address", e.Clients[0].Addr().String())
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
 }
 
 // etcd is one member with its clients.
@@ -104,21 +97,8 @@ func (s *etcd) dial() (*etcdclient.Client, error) {
 	return etcdclient.New(etcdclient.Config{Endpoints: []string{s.address}, Logger: zap.NewNop()})
 }
 
-// session returns a session over a connection of its own.
-func (s *etcd) session(lease time.Duration) (*concurrency.Session, error) {
-	c, err := s.dial()
-	if err != nil {
-		return nil, err
-	}
-	session, err := newSession(c, lease)
-	if err != nil {
-		c.Close()
-	}
-	return session, err
-}
-
-func newSession(c *etcdclient.Client, lease time.Duration) (*concurrency.Session, error) {
-	return concurrency.NewSession(c, concurrency.WithTTL(seconds(lease)))
+func newSession(c *etcdclient.Client) (*concurrency.Session, error) {
+	return concurrency.NewSession(c, concurrency.WithTTL(seconds(longLease)))
 }
 
 func seconds(d time.Duration) int { return int(d / time.Second) }
@@ -127,31 +107,14 @@ func seconds(d time.Duration) int { return int(d / time.Second) }
 func (s *etcd) cycles(_ context.Context, i int) (operation, error) {
 	c, err := s.callers.at(i)
 	if err == nil && c.session == nil {
-		c.session, err = newSession(c.Client, longLease)
+		c.session, err = newSession(c.Client)
 	}
-	return func(ctx context.Context) (int, error) { return 1, cycle(ctx, c.session, i) }, err
-}
-
-func cycle(ctx context.Context, session *concurrency.Session, i int) error {
-	e := concurrency.NewElection(session, fmt.Sprintf("cycle-%d", i))
-	if err := e.Campaign(ctx, fmt.Sprintf("agent-%d", i)); err != nil {
-		return err
-	}
-	return e.Resign(ctx)
-}
-
-// sessions campaigns and resigns in a new session, which ends with it.
-func (s *etcd) sessions(_ context.Context, i int) (operation, error) {
-	c, err := s.callers.at(i)
 	return func(ctx context.Context) (int, error) {
-		session, err := newSession(c.Client, longLease)
-		if err != nil {
+		e := concurrency.NewElection(c.session, fmt.Sprintf("cycle-%d", i))
+		if err := e.Campaign(ctx, fmt.Sprintf("agent-%d", i)); err != nil {
 			return 0, err
 		}
-		if err := cycle(ctx, session, i); err != nil {
-			return 0, err
-		}
-		return 1, session.Close()
+		return 1, e.Resign(ctx)
 	}, err
 }
 
@@ -186,17 +149,14 @@ func (s *etcd) keepAlives(ctx context.Context, i int) (operation, error) {
 	}, err
 }
 
-// streams keeps n leases alive over one open stream: it sends for all of them, then reads all
-// answers.
-func (s *etcd) streams(n int) prepare {
-	return func(ctx context.Context, i int) (operation, error) {
-		c, err := s.hold(ctx, i, n)
-		if err != nil {
-			return nil, err
-		}
-		stream, err := pb.NewLeaseClient(c.ActiveConnection()).LeaseKeepAlive(ctx)
-		return func(context.Context) (int, error) { return keepAlive(stream, c.leases[:n]) }, err
+// stream keeps leases alive over one open stream: it sends for all of them, then reads all answers.
+func (s *etcd) stream(ctx context.Context, i int) (operation, error) {
+	c, err := s.hold(ctx, i, batchSize)
+	if err != nil {
+		return nil, err
 	}
+	stream, err := pb.NewLeaseClient(c.ActiveConnection()).LeaseKeepAlive(ctx)
+	return func(context.Context) (int, error) { return keepAlive(stream, c.leases[:batchSize]) }, err
 }
 
 func keepAlive(stream pb.Lease_LeaseKeepAliveClient, leases []etcdclient.LeaseID) (int, error) {
@@ -247,9 +207,13 @@ type etcdCandidate struct {
 }
 
 func (s *etcd) candidate(id, election string) (candidate, error) {
-	session, err := s.session(longLease)
+	c, err := s.dial()
 	if err != nil {
 		return nil, err
+	}
+	session, err := newSession(c)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
 	return &etcdCandidate{concurrency.NewElection(session, election), session, id}, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,7 +38,7 @@ type Version struct{ Module, Version string }
 func (f *Facts) gather(ctx context.Context, dir string) (err error) {
 	f.Date, f.Cores, f.Go = time.Now().UTC(), runtime.NumCPU(), runtime.Version()
 	f.CPU, f.Memory, f.Kernel = processor(), memory(), kernel()
-	if f.Disk, err = fileSystem(dir); err != nil {
+	if f.Disk, err = fileSystem(ctx, dir); err != nil {
 		return err
 	}
 	if f.Fsync, err = probe(dir); err != nil {
@@ -101,25 +100,9 @@ func memory() int64 {
 const inMemory = "tmpfs"
 
 // fileSystem is the type of the file system of a folder.
-func fileSystem(dir string) (string, error) {
-	var s syscall.Statfs_t
-	if err := syscall.Statfs(dir, &s); err != nil {
-		return "", err
-	}
-	const tmpfs, ext, xfs, btrfs, overlay = 0x01021994, 0xef53, 0x58465342, 0x9123683e, 0x794c7630
-	switch s.Type {
-	case tmpfs:
-		return inMemory, nil
-	case ext:
-		return "ext4", nil
-	case xfs:
-		return "xfs", nil
-	case btrfs:
-		return "btrfs", nil
-	case overlay:
-		return "overlay", nil
-	}
-	return fmt.Sprintf("type %#x", s.Type), nil
+func fileSystem(ctx context.Context, dir string) (string, error) {
+	text, err := exec.CommandContext(ctx, "stat", "-f", "-c", "%T", dir).Output()
+	return strings.TrimSpace(string(text)), err
 }
 
 // probes is how often an fsync is tried.

@@ -1,6 +1,9 @@
 package main
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // goalSizes are the sizes at which goals are judged, in the order of the report.
 func goalSizes() []int { return []int{64, 1} }
@@ -17,9 +20,8 @@ type Judged struct {
 // Verdict is a goal at one size, and whether it is met.
 type Verdict struct {
 	Where  string // such as "64 connections"
-	Goal   string // such as "≥ 3"; "" for none
+	Goal   string // such as "≥ 3"
 	Ratio  Spread // Regent's by the other's
-	Rounds int    // that have a ratio; with none nothing was measured
 	Met    bool
 	Reason string // why it is missed, and how to meet it; "" if it is met, or if none is written down
 }
@@ -32,8 +34,8 @@ func (r Result) Goals() (all []Judged) {
 				continue
 			}
 			line := Judged{Name: p.Name}
-			for _, size := range goalSizes() {
-				line.Verdicts = append(line.Verdicts, c.judge(p, size))
+			for _, g := range p.Goals {
+				line.Verdicts = append(line.Verdicts, c.judge(p, g))
 			}
 			all = append(all, line)
 		}
@@ -41,60 +43,17 @@ func (r Result) Goals() (all []Judged) {
 	return all
 }
 
-// Missed is a goal that was not reached, at one or more sizes for the same reason.
-type Missed struct {
-	Name   string
-	Where  []string
-	Reason string // "" if none is written down
-}
-
-// Missed returns the goals that were not reached, and why.
-func (r Result) Missed() (all []Missed) {
-	for _, line := range r.Goals() {
-		for _, v := range line.Verdicts {
-			if v.Goal == "" || v.Met {
-				continue
-			}
-			if last := len(all) - 1; last >= 0 && all[last].Name == line.Name && all[last].Reason == v.Reason {
-				all[last].Where = append(all[last].Where, v.Where)
-				continue
-			}
-			all = append(all, Missed{line.Name, []string{v.Where}, v.Reason})
-		}
-	}
-	return all
-}
-
-func (c Contest) judge(p Pair, size int) Verdict {
-	goal := p.goal(size)
-	if goal == 0 {
-		return Verdict{}
-	}
-	v := Verdict{Goal: p.Measure.bound() + " " + strconv.FormatFloat(goal, 'g', -1, 64), Where: Row{Size: size}.Name(c.Of)}
-	for _, r := range c.Rows {
-		if r.Size != size {
-			continue
-		}
-		all := ratios(r.values(p.Regent, p.Measure), r.values(p.Other, p.Measure))
-		v.Ratio, v.Rounds = spreadOf(all), len(all)
-	}
-	switch {
-	case v.Rounds == 0:
-	case p.Measure == Rate:
-		v.Met = v.Ratio.Median >= goal
-	default:
-		v.Met = v.Ratio.Median <= goal
+func (c Contest) judge(p Pair, g Goal) Verdict {
+	row := c.Rows[slices.IndexFunc(c.Rows, func(r Row) bool { return r.Size == g.Size })]
+	v := Verdict{Where: row.Name(c.Of), Ratio: c.compare(p, row).Ratio}
+	goal := strconv.FormatFloat(g.Ratio, 'g', -1, 64)
+	if p.Measure == Rate {
+		v.Goal, v.Met = "≥ "+goal, v.Ratio.Median >= g.Ratio
+	} else {
+		v.Goal, v.Met = "≤ "+goal, v.Ratio.Median <= g.Ratio
 	}
 	if !v.Met {
-		v.Reason = reason(p.Name, size)
+		v.Reason = reason(p.Name, g.Size)
 	}
 	return v
-}
-
-// bound says on which side of its goal a ratio should be.
-func (m Measure) bound() string {
-	if m == Rate {
-		return "≥"
-	}
-	return "≤"
 }

@@ -11,11 +11,11 @@ import (
 
 func (b *bench) handover() *contest {
 	swaps := func(create func(id, election string) (candidate, error)) race {
-		return func(ctx context.Context, n int) ([]Sample, error) { return b.handovers(ctx, n, create) }
+		return func(ctx context.Context, n int) (Sample, error) { return b.handovers(ctx, n, create) }
 	}
 	return &contest{
 		Contest: Contest{
-			ID: "handover", Title: "Take-over when the leader releases", Of: "elections", Kind: Delays, Other: etcdName,
+			Title: "Take-over when the leader releases", Of: "elections", Kind: Delays, Other: "etcd",
 			About: fmt.Sprintf("In each election one candidate leads and one waits, for at least %v; the leader releases, and they change places. A sample is from "+
 				"when the release was sent to when the waiting one learns that it leads. Each has a connection of its own.", leastWait),
 			Entrants: []Entrant{
@@ -24,7 +24,6 @@ func (b *bench) handover() *contest {
 			},
 			Pairs: []Pair{{1, 0, Median, "", nil}, {1, 0, Late, "p99 of take-over after a release", at64and1(1.5, 1.5)}},
 		},
-		sizes: b.HandoverSizes, aspects: whole, rounds: b.Rounds, long: true,
 		races: []race{swaps(b.etcd.candidate), swaps(b.regent.candidate)},
 	}
 }
@@ -44,7 +43,7 @@ type candidate interface {
 const leastHandovers = 4
 
 // handovers changes the leaders of n elections at once, fewer times if they are many.
-func (b *bench) handovers(ctx context.Context, n int, create func(id, election string) (candidate, error)) ([]Sample, error) {
+func (b *bench) handovers(ctx context.Context, n int, create func(id, election string) (candidate, error)) (Sample, error) {
 	took := make([][]time.Duration, n)
 	begin := time.Now()
 	err := load.Each(n, n, func(i int) error {
@@ -61,7 +60,7 @@ func (b *bench) handovers(ctx context.Context, n int, create func(id, election s
 		took[i], err = swap(ctx, two, max(b.Handovers/n, leastHandovers))
 		return err
 	})
-	return []Sample{sampleOf(begin, slices.Concat(took...))}, err
+	return sampleOf(begin, slices.Concat(took...)), err
 }
 
 // swap lets two change places.

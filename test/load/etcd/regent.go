@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os/exec"
@@ -24,9 +23,8 @@ type regent struct {
 }
 
 // startRegent starts the program on its default store, which it makes in the folder.
-func startRegent(ctx context.Context, binary, dir string, flags ...string) (*regent, error) {
-	args := append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)
-	s, err := serve(ctx, "regent", exec.Command(binary, args...), "XDG_STATE_HOME="+dir)
+func startRegent(ctx context.Context, binary, dir string) (*regent, error) {
+	s, err := serve(ctx, "regent", exec.Command(binary, "serve", "--listen", "127.0.0.1:0"), "XDG_STATE_HOME="+dir)
 	return regentAt(s), err
 }
 
@@ -48,23 +46,13 @@ type agent struct {
 
 // newAgent returns an agent that has not connected yet.
 func (s *regent) newAgent(id leadership.CandidateID, lease time.Duration) (*agent, error) {
-	wire := newWire()
-	c, err := s.newClient(id, lease, wire)
-	return &agent{Client: c, id: id, wire: wire}, err
-}
-
-// newWire returns a transport for one connection.
-func newWire() *http.Transport {
-	return &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}
-}
-
-// newClient returns a client of the SDK that calls the server through the transport.
-func (s *regent) newClient(id leadership.CandidateID, lease time.Duration, through http.RoundTripper) (*client.Client, error) {
-	return client.New(client.Config{
-		Server: "http://" + s.address, HTTP: &http.Client{Transport: through},
+	wire := &http.Transport{MaxIdleConnsPerHost: 1, DisableCompression: true}
+	c, err := client.New(client.Config{
+		Server: "http://" + s.address, HTTP: &http.Client{Transport: wire},
 		Candidate: client.Candidate{ID: id, LeaseDuration: lease},
-		Log:       slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log:       slog.New(slog.DiscardHandler),
 	})
+	return &agent{Client: c, id: id, wire: wire}, err
 }
 
 // rest closes the connections, which the server would close while they are not used.
@@ -77,18 +65,18 @@ func (s *regent) rest() {
 }
 
 // acquire acquires an election, and waits for it so long.
-func (a *agent) acquire(ctx context.Context, e leadership.Election, lease, wait time.Duration) (leadership.LeaseRequest, error) {
+func (a *agent) acquire(ctx context.Context, e leadership.Election, wait time.Duration) (leadership.LeaseRequest, error) {
 	key := leadership.NewKey()
-	g, err := a.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: a.id, Key: &key, LeaseDuration: lease, Wait: wait})
+	g, err := a.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: a.id, Key: &key, LeaseDuration: longLease, Wait: wait})
 	return leadership.LeaseRequest{Election: e, CandidateID: a.id, Key: key, Token: g.Token}, err
 }
 
 // hold makes the i-th agent hold at least n leases.
-func (s *regent) hold(ctx context.Context, i, n int, lease time.Duration) (*agent, error) {
+func (s *regent) hold(ctx context.Context, i, n int) (*agent, error) {
 	a, err := s.agents.at(i)
 	for err == nil && len(a.leases) < n {
 		var l leadership.LeaseRequest
-		l, err = a.acquire(ctx, leadership.Election(fmt.Sprintf("shard-%d-%d", i, len(a.leases))), lease, 0)
+		l, err = a.acquire(ctx, leadership.Election(fmt.Sprintf("shard-%d-%d", i, len(a.leases))), 0)
 		if err == nil {
 			a.leases = append(a.leases, l)
 		}
@@ -101,7 +89,7 @@ func (s *regent) cycles(_ context.Context, i int) (operation, error) {
 	a, err := s.agents.at(i)
 	e := leadership.Election(fmt.Sprintf("cycle-%d", i))
 	return func(ctx context.Context) (int, error) {
-		l, err := a.acquire(ctx, e, longLease, 0)
+		l, err := a.acquire(ctx, e, 0)
 		if err != nil {
 			return 0, err
 		}
@@ -112,39 +100,29 @@ func (s *regent) cycles(_ context.Context, i int) (operation, error) {
 
 // renewals renews one lease.
 func (s *regent) renewals(ctx context.Context, i int) (operation, error) {
-	return s.renewing(ctx, i, 1)
-}
-
-// renewing renews n leases in turn, one in each operation.
-func (s *regent) renewing(ctx context.Context, i, n int) (operation, error) {
-	a, err := s.hold(ctx, i, n, longLease)
-	turn := 0
+	a, err := s.hold(ctx, i, 1)
 	return func(ctx context.Context) (int, error) {
-		turn++
-		_, err := a.Renew(ctx, a.leases[turn%n])
+		_, err := a.Renew(ctx, a.leases[0])
 		return 1, err
 	}, err
 }
 
 // batches renews many leases in one call.
 func (s *regent) batches(ctx context.Context, i int) (operation, error) {
-	a, err := s.hold(ctx, i, batchSize, longLease)
-	return func(ctx context.Context) (int, error) { return renewAll(ctx, a, a.leases[:batchSize]) }, err
-}
-
-// renewAll returns how many were renewed.
-func renewAll(ctx context.Context, a *agent, leases []leadership.LeaseRequest) (int, error) {
-	results, err := a.BatchRenew(ctx, leases)
-	for _, r := range results {
-		err = errors.Join(err, r.Err)
-	}
-	return len(results), err
+	a, err := s.hold(ctx, i, batchSize)
+	return func(ctx context.Context) (int, error) {
+		results, err := a.BatchRenew(ctx, a.leases[:batchSize])
+		for _, r := range results {
+			err = errors.Join(err, r.Err)
+		}
+		return len(results), err
+	}, err
 }
 
 // reads reads the election that the agent leads.
 func (s *regent) reads(strong bool) prepare {
 	return func(ctx context.Context, i int) (operation, error) {
-		a, err := s.hold(ctx, i, 1, longLease)
+		a, err := s.hold(ctx, i, 1)
 		return func(ctx context.Context) (int, error) {
 			_, err := a.Read(ctx, leadership.ReadRequest{Election: a.leases[0].Election, Strong: strong})
 			return 1, err
@@ -165,7 +143,7 @@ func (s *regent) candidate(id, election string) (candidate, error) {
 }
 
 func (c *regentCandidate) campaign(ctx context.Context) (err error) {
-	c.lease, err = c.acquire(ctx, c.election, longLease, leadership.MaxWait)
+	c.lease, err = c.acquire(ctx, c.election, leadership.MaxWait)
 	return err
 }
 

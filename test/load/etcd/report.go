@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,14 +13,12 @@ import (
 	"time"
 
 	"regent/test/load"
-	"regent/test/proxy"
 )
 
 // The files of a report.
 const (
 	resultsFile = "results.json"
 	reportFile  = "README.md"
-	costFile    = "cost.md" // part of the report, if it exists
 )
 
 //go:embed README.tmpl
@@ -43,11 +39,7 @@ func (r Result) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	cost, err := os.ReadFile(filepath.Join(dir, costFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	report, err := r.report(string(cost))
+	report, err := r.report()
 	if err != nil {
 		return err
 	}
@@ -57,52 +49,27 @@ func (r Result) write(dir string) error {
 	)
 }
 
-// report is the page with the cost on other stores, which may be "".
-func (r Result) report(cost string) (string, error) {
-	text, err := r.execute(page, cost)
-	return load.Wrap(text), err
-}
-
-// print writes the tables alone.
-func (r Result) print(w io.Writer) error {
-	const tables = `{{if .Goals}}{{template "goals" .}}{{end}}{{range .Contests}}{{template "contest" .}}{{end}}` +
-		`{{range .Growth}}{{template "growth" .}}{{end}}{{with .Spanner}}{{range .Contests}}{{template "contest" .}}{{end}}{{end}}`
-	text, err := r.execute(page+`{{define "tables"}}`+tables+`{{end}}`, "", "tables")
-	if err == nil {
-		_, err = io.WriteString(w, text)
-	}
-	return err
-}
-
-func (r Result) execute(text, cost string, name ...string) (string, error) {
+// report is the page.
+func (r Result) report() (string, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"number": number,
 		"count":  func(n float64) string { return number(math.Round(n)) },
 		"spread": spread,
 		"join":   strings.Join,
 		"sizes":  goalSizes,
-		"calls":  func(calls map[string]int) string { return proxy.Calls(calls).String() },
 		"round":  func(d time.Duration) time.Duration { return d.Round(time.Second) },
-	}).Parse(text)
+	}).Parse(page)
 	if err != nil {
 		return "", err
 	}
-	if len(name) > 0 {
-		t = t.Lookup(name[0])
-	}
 	var b strings.Builder
-	err = t.Execute(&b, struct {
-		Result
-		Cost string
-	}{r, strings.TrimSpace(cost)})
-	return b.String(), err
+	err = t.Execute(&b, r)
+	return load.Wrap(strings.TrimSpace(b.String()) + "\n"), err
 }
 
 // number has three significant digits at most and no exponent.
 func number(f float64) string {
 	switch {
-	case f < 0:
-		return "-" + number(-f)
 	case f >= 1e6:
 		return fmt.Sprintf("%.2f M", f/1e6)
 	case f >= 999.5:

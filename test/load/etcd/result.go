@@ -1,28 +1,20 @@
 package main
 
-import "time"
-
 // Result is everything that a run has found.
 type Result struct {
 	Facts    Facts
 	Contests []Contest // with etcd
-	Growth   []Growth
-	Spanner  *OnSpanner `json:",omitempty"`
+	Spanner  OnSpanner
 }
 
-// OnSpanner is the result beside spindle. It may have been measured by itself, later than the
-// rest, so it has its own facts.
+// OnSpanner is the result beside spindle.
 type OnSpanner struct {
-	Date     time.Time
-	Took     time.Duration
-	Regent   string    // the revision it was built from
 	Versions []Version // of the modules in spindle
 	Contests []Contest
 }
 
 // Contest is something that both systems do.
 type Contest struct {
-	ID       string
 	Title    string
 	About    string // the measurement, and how it is made
 	Of       string // what a row counts, such as "connections"
@@ -40,9 +32,7 @@ type Kind string
 const (
 	Rates  Kind = "rates"  // how often something is done, and how long it takes
 	Delays Kind = "delays" // how long something takes that happens now and then
-	Costs  Kind = "costs"  // what something needs that goes on by itself
 	Few    Kind = "few"    // delays, of so few that their percentiles mean nothing
-	Calls  Kind = "calls"  // how many calls something makes that goes on by itself
 )
 
 // Entrant is one way to do it.
@@ -54,7 +44,6 @@ type Entrant struct {
 // Row is a contest at one size.
 type Row struct {
 	Size    int
-	Aspect  string     `json:",omitempty"` // what of a race is measured, if there are several
 	Samples [][]Sample // of each entrant, of each round
 }
 
@@ -67,10 +56,6 @@ type Sample struct {
 	P50, P99, Max float64 // of one operation, in milliseconds
 	// seconds of processor time, of the server's process and of the load's
 	CPU, Load float64 `json:",omitempty"`
-	Held      int     `json:",omitempty"` // elections that were held meanwhile
-	// MiB resident in the server's process: before any election was held, and with them
-	Empty, Memory float64        `json:",omitempty"`
-	Calls         map[string]int `json:",omitzero"` // of the store, by method; empty if there were none, nil if they were not counted
 }
 
 // Measure is what of a sample is compared.
@@ -82,9 +67,6 @@ const (
 	Median Measure = "median, ms"
 	Late   Measure = "p99, ms"
 	Last   Measure = "longest, ms"
-	CPU    Measure = "CPU s per minute and 1,000"
-	Memory Measure = "MiB per 1,000"
-	Hourly Measure = "calls an hour"
 )
 
 // of returns the measure of the sample.
@@ -98,12 +80,6 @@ func (m Measure) of(s Sample) float64 {
 		return s.P99
 	case Last:
 		return s.Max
-	case CPU:
-		return s.CPU / s.Seconds * time.Minute.Seconds() / float64(s.Held) * 1000
-	case Memory:
-		return (s.Memory - s.Empty) / float64(s.Held) * 1000
-	case Hourly:
-		return s.Count / s.Seconds * time.Hour.Seconds()
 	}
 	panic("no measure: " + m)
 }
@@ -121,16 +97,6 @@ type Pair struct {
 type Goal struct {
 	Size  int
 	Ratio float64
-}
-
-// goal returns the ratio that is the goal at that size; 0 for none.
-func (p Pair) goal(size int) float64 {
-	for _, g := range p.Goals {
-		if g.Size == size {
-			return g.Ratio
-		}
-	}
-	return 0
 }
 
 // values are the measures of an entrant's samples.

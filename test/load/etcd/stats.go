@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -10,32 +9,24 @@ import (
 // Spread is the median and the ends of some numbers.
 type Spread struct{ Median, Least, Most float64 }
 
-// spreadOf is zero for no numbers.
+// spreadOf is zero for no numbers. The median of an even count is the mean of the two in the
+// middle.
 func spreadOf(numbers []float64) Spread {
-	if len(numbers) == 0 {
-		return Spread{}
-	}
-	return Spread{median(numbers), slices.Min(numbers), slices.Max(numbers)}
-}
-
-// median of an even count is the mean of the two in the middle; NaN for none.
-func median(numbers []float64) float64 {
 	n := len(numbers)
 	if n == 0 {
-		return math.NaN()
+		return Spread{}
 	}
 	sorted := slices.Sorted(slices.Values(numbers))
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+	return Spread{(sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[0], sorted[n-1]}
 }
 
 // percentile returns the smallest of the sorted numbers that at least the part p of them do not
 // exceed (the nearest rank); zero for none.
-func percentile[T cmp.Ordered](sorted []T, p float64) T {
+func percentile(sorted []time.Duration, p float64) time.Duration {
 	if len(sorted) == 0 {
-		return *new(T)
+		return 0
 	}
-	rank := int(math.Ceil(p * float64(len(sorted))))
-	return sorted[min(max(rank, 1), len(sorted))-1]
+	return sorted[max(int(math.Ceil(p*float64(len(sorted)))), 1)-1]
 }
 
 // ratios divides what was measured in the same round. A round in which either is 0 has no ratio.
@@ -45,15 +36,6 @@ func ratios(of, by []float64) []float64 {
 		if of[i] > 0 && by[i] > 0 {
 			all = append(all, of[i]/by[i])
 		}
-	}
-	return all
-}
-
-// shares divides n among so many, as evenly as can be. No share is 0, so there may be fewer.
-func shares(n, among int) []int {
-	all := make([]int, min(n, among))
-	for i := range n {
-		all[i%len(all)]++
 	}
 	return all
 }

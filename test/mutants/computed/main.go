@@ -34,9 +34,7 @@ func run() error {
 	by := flag.String("by", "", "folders whose tests are asked after those of the package, separated by commas")
 	only := flag.String("only", "", "try only mutations that have this text: a file, a function, a change")
 	share := flag.Int("share", 1, "try one mutation of so many")
-	first := flag.Int("first", 0, "begin with the mutation of that number")
 	again := flag.String("again", "", "try only the survivors in this output of an earlier run")
-	verbose := flag.Bool("v", false, "say of each mutation which test has noticed it")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		return errors.New("one folder is wanted; see -help")
@@ -50,7 +48,7 @@ func run() error {
 		return err
 	}
 	s.Only = func(m mutants.Mutation, number int) bool {
-		return strings.Contains(m.String(), *only) && number%max(*share, 1) == *first%max(*share, 1) &&
+		return strings.Contains(m.String(), *only) && number%max(*share, 1) == 0 &&
 			(*again == "" || strings.Contains(string(survived), "SURVIVED "+m.String()+"\n"))
 	}
 	if *by != "" {
@@ -59,8 +57,6 @@ func run() error {
 	s.Heard = func(m mutants.Mutation, killed string) {
 		if killed == "" {
 			fmt.Println("SURVIVED", m)
-		} else if *verbose {
-			fmt.Println(m, "by", killed)
 		}
 	}
 	r, err := s.Run(ctx)

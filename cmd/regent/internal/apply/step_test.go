@@ -96,6 +96,8 @@ func TestAStepIsAConflictIfSomeoneElseChangedItsElection(t *testing.T) {
 	t.Parallel()
 	seconds := func(n int) leadership.Config { return leadership.Config{LockDelay: time.Duration(n) * time.Second} }
 	pruned := Options{Prune: []string{"e"}, PruneHeld: true}
+	configured := func(b bench) { b.configure("e", seconds(1)) }
+	deleted := func(b bench) { b.lead("e"); b.delete("e") }
 	for _, c := range []struct {
 		name     string
 		before   func(bench)
@@ -105,22 +107,18 @@ func TestAStepIsAConflictIfSomeoneElseChangedItsElection(t *testing.T) {
 		between  func(bench)
 		says     string // "" if the step is done
 	}{
-		{"changed, nothing between", func(b bench) { b.configure("e", seconds(1)) }, Options{}, []Declared{declare("e", 0)}, Change, func(bench) {}, ""},
-		{"changed, terms between", func(b bench) { b.configure("e", seconds(1)) }, Options{}, []Declared{declare("e", 0)}, Change, func(b bench) { b.lead("e"); b.lead("e") }, ""},
-		{"changed, configured between", func(b bench) { b.configure("e", seconds(1)) }, Options{}, []Declared{declare("e", 0)}, Change, func(b bench) { b.configure("e", seconds(2)) }, "was configured since it was read"},
-		{"changed, configured alike between", func(b bench) { b.configure("e", seconds(1)) }, Options{}, []Declared{declare("e", 0)}, Change, func(b bench) { b.configure("e", seconds(0)) }, ""},
-		{"changed, deleted between", func(b bench) { b.configure("e", seconds(1)) }, Options{}, []Declared{declare("e", 0)}, Change, func(b bench) { b.delete("e") }, "was deleted"},
+		{"changed, terms between", configured, Options{}, []Declared{declare("e", 0)}, Change, func(b bench) { b.lead("e"); b.lead("e") }, ""},
+		{"changed, configured between", configured, Options{}, []Declared{declare("e", 0)}, Change, func(b bench) { b.configure("e", seconds(2)) }, "was configured since it was read"},
+		{"changed, configured alike between", configured, Options{}, []Declared{declare("e", 0)}, Change, func(b bench) { b.configure("e", seconds(0)) }, ""},
+		{"changed, deleted between", configured, Options{}, []Declared{declare("e", 0)}, Change, func(b bench) { b.delete("e") }, "was deleted"},
 		{"created, nothing between", func(bench) {}, Options{}, []Declared{declare("e", 0)}, Create, func(bench) {}, ""},
-		{"created, created between", func(bench) {}, Options{}, []Declared{declare("e", time.Minute)}, Create, func(b bench) { b.configure("e", seconds(2)) }, "was created"},
 		{"created, led between", func(bench) {}, Options{}, []Declared{declare("e", time.Minute)}, Create, func(b bench) { b.lead("e") }, "was created"},
 		{"created, created and deleted between", func(bench) {}, Options{}, []Declared{declare("e", time.Minute)}, Create, func(b bench) { b.lead("e"); b.delete("e") }, "was deleted"},
-		{"restored, nothing between", func(b bench) { b.lead("e"); b.delete("e") }, Options{Restore: true}, []Declared{declare("e", 0)}, Restore, func(bench) {}, ""},
-		{"restored, restored between", func(b bench) { b.lead("e"); b.delete("e") }, Options{Restore: true}, []Declared{declare("e", 0)}, Restore, func(b bench) { b.configure("e", seconds(2)) }, "was restored"},
-		{"restored, restored and deleted between", func(b bench) { b.lead("e"); b.delete("e") }, Options{Restore: true}, []Declared{declare("e", 0)}, Restore, func(b bench) { b.configure("e", seconds(2)); b.delete("e") }, "was restored and deleted again"},
-		{"deleted, nothing between", func(b bench) { b.configure("e", seconds(1)) }, pruned, nil, Delete, func(bench) {}, ""},
-		{"deleted, terms between", func(b bench) { b.configure("e", seconds(1)) }, pruned, nil, Delete, func(b bench) { b.lead("e") }, ""},
-		{"deleted, configured between", func(b bench) { b.configure("e", seconds(1)) }, pruned, nil, Delete, func(b bench) { b.configure("e", seconds(2)) }, "was configured"},
-		{"deleted, deleted between", func(b bench) { b.configure("e", seconds(1)) }, pruned, nil, Delete, func(b bench) { b.delete("e") }, ""},
+		{"restored, restored between", deleted, Options{Restore: true}, []Declared{declare("e", 0)}, Restore, func(b bench) { b.configure("e", seconds(2)) }, "was restored"},
+		{"restored, restored and deleted between", deleted, Options{Restore: true}, []Declared{declare("e", 0)}, Restore, func(b bench) { b.configure("e", seconds(2)); b.delete("e") }, "was restored and deleted again"},
+		{"deleted, terms between", configured, pruned, nil, Delete, func(b bench) { b.lead("e") }, ""},
+		{"deleted, configured between", configured, pruned, nil, Delete, func(b bench) { b.configure("e", seconds(2)) }, "was configured"},
+		{"deleted, deleted between", configured, pruned, nil, Delete, func(b bench) { b.delete("e") }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -150,33 +148,6 @@ func TestAStepIsAConflictIfSomeoneElseChangedItsElection(t *testing.T) {
 				t.Errorf("the election went from revision %d to %d (%v); want nothing written", was.Revision, now.Revision, err)
 			}
 		})
-	}
-}
-
-func TestWhatWasNotAskedForIsRefused(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	b.lead("gone")
-	b.delete("gone")
-	if _, err := b.Acquire(t.Context(), leadership.AcquireRequest{Election: "led", CandidateID: "bob"}); err != nil {
-		t.Fatal(err)
-	}
-	steps := b.look(Options{Prune: []string{"l"}}, declare("gone", 0))
-	for i, want := range []error{leadership.ElectionDeleted, leadership.LeaseHeld} {
-		if !errors.Is(steps[i].Refused, want) {
-			t.Errorf("%s is refused with %v, want %v", steps[i].Election, steps[i].Refused, want)
-		}
-	}
-	for _, s := range b.look(Options{Restore: true, Prune: []string{"l"}, PruneHeld: true}, declare("gone", 0)) {
-		if s.Refused != nil {
-			t.Errorf("asked for, and refused: %v", s.Refused)
-		}
-		if _, err := s.Do(t.Context(), b); err != nil {
-			t.Error(err)
-		}
-	}
-	if steps := b.look(Options{Prune: []string{"l"}}, declare("gone", 0)); len(steps) != 1 || steps[0].Action != None {
-		t.Errorf("left to do: %+v", steps)
 	}
 }
 

@@ -102,40 +102,24 @@ func TestKernelKillsTheCommandOfADeadCaller(t *testing.T) {
 	awaitGone(t, pids[0])
 }
 
-func TestSignalsArePassedOnToTheGroup(t *testing.T) {
-	t.Parallel()
-	cmd, _ := startCaller(t, time.Hour, `export trapped=$(mktemp -u)
-		sh -c 'trap "exit 1" USR1; : >$trapped; while :; do sleep 0.01; done' &
-		trap "wait; exit 6" USR1
-		while [ ! -e $trapped ]; do sleep 0.01; done; rm $trapped
-		echo; while :; do sleep 0.01; done`)
-	cmd.Process.Signal(syscall.SIGUSR1)
-	if cmd.Wait(); cmd.ProcessState.ExitCode() != 6 {
-		t.Errorf("%v; want 6", cmd.ProcessState)
-	}
-}
-
 func TestCommandNeverBeginsIfTheCallerDiedBeforeItsMessage(t *testing.T) {
 	t.Parallel()
-	word, silent, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	silent.Close()
-	cmd := exec.Command("/proc/self/exe", "run-gate", "/bin/echo", "echo", "begun")
-	cmd.ExtraFiles = []*os.File{word}
-	if out, err := cmd.Output(); err == nil || len(out) > 0 || cmd.ProcessState.ExitCode() != 125 {
-		t.Errorf("%q, %v; want nothing, and code 125", out, err)
-	}
+	neverBegins(t, "")
 }
 
 func TestCommandNeverBeginsIfTheCallerDiedAfterItsMessage(t *testing.T) {
 	t.Parallel()
+	neverBegins(t, fmt.Sprintln(1<<22, false)) // no such process
+}
+
+// neverBegins requires that nothing begins after this message of a caller that is gone.
+func neverBegins(t *testing.T, message string) {
 	word, say, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintln(say, 1<<22, false) // no such process
+	fmt.Fprint(say, message)
+	say.Close()
 	cmd := exec.Command("/proc/self/exe", "run-gate", "/bin/echo", "echo", "begun")
 	cmd.ExtraFiles = []*os.File{word}
 	if out, err := cmd.Output(); err == nil || len(out) > 0 || cmd.ProcessState.ExitCode() != 125 {

@@ -3,6 +3,7 @@
 package leash_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -71,6 +73,11 @@ type held struct {
 // file of that name exists there.
 func hold(ctx context.Context, t *testing.T, deadline func() time.Duration, grace time.Duration, script string) *held {
 	t.Helper()
+	return holdAndLog(ctx, t, deadline, grace, script, slog.DiscardHandler)
+}
+
+func holdAndLog(ctx context.Context, t *testing.T, deadline func() time.Duration, grace time.Duration, script string, log slog.Handler) *held {
+	t.Helper()
 	h := &held{t: t, moved: make(chan struct{}, 1), dir: t.TempDir(), ended: make(chan struct{})}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -84,7 +91,7 @@ func hold(ctx context.Context, t *testing.T, deadline func() time.Duration, grac
 			Path: "/bin/sh", Args: []string{"sh", "-c", "stand() { while ! test -e $dir/$1; do sleep 0.01; done; }\n" + script},
 			Env: []string{"PATH=" + os.Getenv("PATH"), "dir=" + h.dir}, DeadlineVariable: variable,
 			Files: [3]*os.File{null, null, os.Stderr}, Signals: signals,
-			Deadline: deadline, Moved: h.moved, Grace: grace, Log: slog.New(slog.DiscardHandler),
+			Deadline: deadline, Moved: h.moved, Grace: grace, Log: slog.New(log),
 		})
 		if err != nil {
 			t.Error(err)
@@ -272,15 +279,15 @@ func TestCallerKillsWhileTheGuardIsStopped(t *testing.T) {
 
 func TestACommandIsStoppedBeforeItsDeadline(t *testing.T) {
 	t.Parallel()
-	const grace = 4 * time.Second
-	deadline := boottime.Now() + 2*grace
+	const grace = time.Hour // time to end in
+	deadline := boottime.Now() + grace + time.Second
 	h := hold(t.Context(), t, func() time.Duration { return deadline }, grace, "trap 'cat /proc/uptime >$dir/asked; exit 3' TERM; stand never")
 	end := h.wait()
 	if !errors.Is(end.Err, leash.ErrDeadline) || end.Code != 3 {
 		t.Errorf("%+v; want ErrDeadline, and code 3", end)
 	}
 	asked, err := strconv.ParseFloat(strings.Fields(h.text("asked"))[0], 64)
-	if left := deadline - time.Duration(asked*float64(time.Second)); err != nil || left > grace+10*time.Millisecond || left <= 0 {
+	if left := deadline - time.Duration(asked*float64(time.Second)); err != nil || left > grace+10*time.Millisecond { // uptime is that coarse
 		t.Errorf("it was asked %v before the deadline, %v; want %v", left, err, grace)
 	}
 }
@@ -351,6 +358,31 @@ func TestAGuardThatIsStoppedIsReplaced(t *testing.T) {
 	if end := h.wait(); end.Code != 5 || end.Err != nil {
 		t.Errorf("%+v; want code 5", end)
 	}
+}
+
+// stalled is a log whose reader has stopped: a full pipe.
+type stalled struct {
+	slog.Handler
+	full chan struct{}
+}
+
+func (s stalled) Handle(context.Context, slog.Record) error {
+	<-s.full
+	return nil
+}
+
+func TestBlockedLogDoesNotKeepACommandAliveWithoutItsGuard(t *testing.T) {
+	t.Parallel()
+	var stands atomic.Int64 // a deadline that is no longer moved on
+	deadline := func() time.Duration { return cmp.Or(time.Duration(stands.Load()), boottime.Now()+4*time.Second) }
+	full := make(chan struct{})
+	h := holdAndLog(t.Context(), t, deadline, 300*time.Millisecond, "echo $LEASH_DEADLINE_FILE >$dir/path; echo $$ >$dir/pid; stand never", stalled{slog.DiscardHandler, full})
+	pid, guard := h.pid("pid"), guardOf(t, h.text("path"), 0)
+	stands.Store(int64(deadline()))
+	syscall.Kill(guard, syscall.SIGKILL)
+	awaitGone(t, pid) // while the log is blocked
+	close(full)
+	h.wait()
 }
 
 func TestTheGuardHasNoEnvironmentAndASessionOfItsOwn(t *testing.T) {

@@ -341,14 +341,14 @@ func TestAFeedWithoutACursorBeginsAndGoesOnHoweverMuchHappens(t *testing.T) {
 		for _, e := range elections {
 			seen[e] = leadership.Revision(len(w.history(e, 0)))
 		}
-		busy(8 * time.Second)
+		busy(2 * time.Second)
 		for _, i := range f.items() {
 			if err := seen.see(i.Event); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := f.ended(); err != nil || seen["e07"] != 1200 {
-			t.Errorf("a feed got to revision %d, want 1200, and then the error %v", seen["e07"], err)
+		if err := f.ended(); err != nil || seen["e07"] != 600 {
+			t.Errorf("a feed got to revision %d, want 600, and then the error %v", seen["e07"], err)
 		}
 	})
 }

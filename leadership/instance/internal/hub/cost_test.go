@@ -47,37 +47,6 @@ func TestTenThousandWatchesCostOneRead(t *testing.T) {
 	})
 }
 
-func TestWatchesThatAreBehindShareReads(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		const pages = 3
-		h := w.hub(true)
-		h.takes = 10 * time.Millisecond
-		w.change(jobs, (pages-1)*leadership.MaxPageSize+10)
-		readers := make([]*reader, 1000)
-		for n := range readers {
-			readers[n] = w.watches(h, jobs, 0)
-		}
-		time.Sleep(time.Second)
-		h.wants(t, pages, 0, "1,000 watches from the beginning on")
-		now := w.watches(h, jobs, leadership.Revision(len(w.history(jobs, 0))))
-		time.Sleep(time.Second)
-		h.reads()
-		late := h.Watch(jobs, 0)
-		defer late.Close()
-		if _, err := late.Ready(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		h.wants(t, 1, 0, "one more from the beginning on")
-		h.Publish(w.change(jobs, 1)...)
-		now.wants("the next event", now.from+1)
-		h.wants(t, 0, 0, "the next event, though one reader is far behind")
-		all := revisionsOf(w.history(jobs, 0))
-		for _, r := range readers {
-			r.has("everything", all...)
-		}
-	})
-}
-
 func TestWhenTheHubIsLiveAnewTheStoreIsNotFlooded(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		const elections = 1000

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,14 +26,10 @@ const (
 
 // lookout is a hub that runs, and a store that remembers when it was asked.
 type lookout struct {
-	*hub.Hub
-	t     *testing.T
-	start time.Time
-	ticks atomic.Int64 // how often the clock was looked at
-	log   bytes.Buffer
+	*cached
+	log bytes.Buffer
 
-	mu     sync.Mutex
-	ahead  time.Duration // what the clock has leapt by
+	// Guarded by mu.
 	looks  []time.Duration
 	answer func(context.Context) (leadership.Lease, error) // nil: the end is recorded
 }
@@ -44,7 +39,7 @@ func withLookout(t *testing.T, test func(t *testing.T, w *lookout)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &lookout{t: t, start: time.Now()}
+		w := &lookout{cached: &cached{t: t, start: time.Now()}}
 		w.Hub = newHub(t, hub.Config{Store: stub{expire: w.expire}, Now: w.now, Log: slog.New(slog.NewTextHandler(&w.log, nil))})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -57,25 +52,7 @@ func withLookout(t *testing.T, test func(t *testing.T, w *lookout)) {
 
 // Learn is what the instance does with a lease that it has granted or renewed, or that was
 // released.
-func (w *lookout) Learn(l leadership.Lease) {
-	w.mu.Lock()
-	asked := time.Since(w.start) + w.ahead
-	w.mu.Unlock()
-	w.Hub.Learn(l, view.Committed, asked)
-}
-
-func (w *lookout) now() time.Duration {
-	w.ticks.Add(1)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return time.Since(w.start) + w.ahead
-}
-
-func (w *lookout) leap(d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ahead += d
-}
+func (w *lookout) Learn(l leadership.Lease) { w.Hub.Learn(l, view.Committed, w.now()) }
 
 func (w *lookout) expire(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
 	w.mu.Lock()
@@ -117,22 +94,6 @@ func (w *lookout) wantLooks(ends ...time.Duration) {
 	}
 }
 
-// wantNothingKept checks that nothing is kept in mind.
-func (w *lookout) wantNothingKept() {
-	w.t.Helper()
-	if n := remembered(w.Hub); n != 0 {
-		w.t.Errorf("%d elections are remembered, want none", n)
-	}
-}
-
-func leaseOf(r leadership.Revision, left time.Duration) leadership.Lease {
-	return leadership.Lease{Election: "jobs", State: leadership.Held, LeaderID: "ann", Revision: r, ExpiresIn: left}
-}
-
-func overSince(r leadership.Revision) leadership.Lease {
-	return leadership.Lease{Election: "jobs", State: leadership.Vacant, Revision: r}
-}
-
 func event(r leadership.Revision, t leadership.EventType, leader leadership.CandidateID) leadership.Event {
 	return leadership.Event{Election: "jobs", Revision: r, Type: t, LeaderID: leader}
 }
@@ -142,31 +103,19 @@ func TestALeaseThatRunsOutIsLookedAfterOnceAndSoon(t *testing.T) {
 	for _, lease := range []time.Duration{time.Second, 30 * time.Second, 24 * time.Hour} {
 		t.Run(lease.String(), func(t *testing.T) {
 			withLookout(t, func(_ *testing.T, w *lookout) {
-				w.Learn(leaseOf(1, lease))
+				w.Learn(heldAt(1, lease))
 				w.after(2 * lease)
 				w.wantLooks(lease)
-				w.wantNothingKept()
+				w.wantSlots(0)
 			})
 		})
 	}
 }
 
-func TestAClockThatRunsFastByTheAllowedDriftDoesNotLookTooEarly(t *testing.T) {
-	withLookout(t, func(t *testing.T, w *lookout) {
-		w.Learn(leaseOf(1, 24*time.Hour))
-		w.leap(86 * time.Second) // 0.1 % of a day
-		if looks := w.after(24 * time.Hour); len(looks) > 0 {
-			t.Errorf("looked at %v, when the lease had not ended yet", looks)
-		}
-		w.after(time.Minute)
-		w.wantLooks(24 * time.Hour)
-	})
-}
-
 func TestALeaseThatIsDoneWithIsNotLookedAfter(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*lookout){
-		"released here":      func(w *lookout) { w.Learn(overSince(2)) },
+		"released here":      func(w *lookout) { w.Learn(vacantAt(2, 0)) },
 		"released elsewhere": func(w *lookout) { w.Publish(event(2, leadership.EventReleased, "")) },
 		"found expired":      func(w *lookout) { w.Publish(event(2, leadership.EventExpired, "")) },
 		"deleted":            func(w *lookout) { w.Publish(event(2, leadership.EventDeleted, "")) },
@@ -176,10 +125,10 @@ func TestALeaseThatIsDoneWithIsNotLookedAfter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withLookout(t, func(_ *testing.T, w *lookout) {
-				w.Learn(leaseOf(1, 30*time.Second))
+				w.Learn(heldAt(1, 30*time.Second))
 				time.Sleep(time.Second)
 				end(w)
-				w.wantNothingKept()
+				w.wantSlots(0)
 				w.after(time.Hour)
 				w.wantLooks()
 			})
@@ -194,65 +143,16 @@ func TestALeaseThatGoesOnIsLookedAfter(t *testing.T) {
 		"updated":                         func(w *lookout) { w.Publish(event(6, leadership.EventUpdated, "ann")) },
 		"its own grant is heard":          func(w *lookout) { w.Publish(event(5, leadership.EventAcquired, "ann")) },
 		"the end before it is heard late": func(w *lookout) { w.Publish(event(4, leadership.EventReleased, "")) },
-		"the reply to an older call":      func(w *lookout) { w.Learn(leaseOf(4, time.Hour)) },
-		"a release before it":             func(w *lookout) { w.Learn(overSince(4)) },
+		"the reply to an older call":      func(w *lookout) { w.Learn(heldAt(4, time.Hour)) },
+		"a release before it":             func(w *lookout) { w.Learn(vacantAt(4, 0)) },
 		"another election":                func(w *lookout) { w.Publish(leadership.Event{Election: "other", Revision: 9}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			withLookout(t, func(_ *testing.T, w *lookout) {
-				w.Learn(leaseOf(5, 30*time.Second))
+				w.Learn(heldAt(5, 30*time.Second))
 				happens(w)
 				w.after(2 * time.Hour)
 				w.wantLooks(30 * time.Second)
-			})
-		})
-	}
-}
-
-func TestALateReplyDoesNotBringTheEndNearer(t *testing.T) {
-	withLookout(t, func(_ *testing.T, w *lookout) {
-		w.Learn(leaseOf(5, 30*time.Second))
-		time.Sleep(10 * time.Second)
-		w.Learn(leaseOf(5, 30*time.Second))
-		w.Learn(leaseOf(5, 25*time.Second))
-		w.after(time.Hour)
-		w.wantLooks(40 * time.Second)
-	})
-}
-
-func TestAStoreThatDoesNotAnswerIsAskedAgain(t *testing.T) {
-	t.Parallel()
-	for name, answer := range map[string]struct {
-		lease leadership.Lease
-		err   error
-	}{
-		"unavailable":                   {err: fmt.Errorf("test: %w", leadership.StoreUnavailable)},
-		"unknown":                       {err: fmt.Errorf("test: %w", leadership.OutcomeUnknown)},
-		"over, and not yet to be taken": {lease: overSince(1)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			withLookout(t, func(t *testing.T, w *lookout) {
-				failures := 3
-				w.answers(func(context.Context) (leadership.Lease, error) {
-					if failures--; failures < 0 {
-						return overSince(2), nil
-					}
-					return answer.lease, answer.err
-				})
-				w.Learn(leaseOf(1, 30*time.Second))
-				looks := w.after(time.Hour)
-				if len(looks) != 4 {
-					t.Fatalf("the store was asked at %v, want 4 looks", looks)
-				}
-				for i, pause := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second} {
-					if got := looks[i+1] - looks[i]; got < pause || got > pause+nap {
-						t.Errorf("pause %d was %v, want %v", i, got, pause)
-					}
-				}
-				w.wantNothingKept()
-				if w.log.Len() > 0 {
-					t.Errorf("logged %s", w.log.String())
-				}
 			})
 		})
 	}
@@ -266,13 +166,13 @@ func TestAStoreThatGoesOnNotAnsweringIsGivenUpAndTheLogSaysSo(t *testing.T) {
 				w.answers(func(context.Context) (leadership.Lease, error) {
 					return leadership.Lease{}, fmt.Errorf("test: %w", err)
 				})
-				w.Learn(leaseOf(1, 30*time.Second))
+				w.Learn(heldAt(1, 30*time.Second))
 				if looks := w.after(24 * time.Hour); len(looks) != want {
 					t.Errorf("the store was asked at %v, want %d looks", looks, want)
 				} else if span := looks[want-1] - looks[0]; want > 1 && span < time.Minute {
 					t.Errorf("given up after %v, want more than a minute", span)
 				}
-				w.wantNothingKept()
+				w.wantSlots(0)
 				if lines := strings.Split(strings.TrimSpace(w.log.String()), "\n"); len(lines) != 1 || !strings.Contains(lines[0], "election=jobs") || !strings.Contains(lines[0], err.Error()) {
 					t.Errorf("logged %q, want one line that names the election and the cause", lines)
 				}
@@ -296,10 +196,10 @@ func TestFewLooksAreUnderWayAtOnce(t *testing.T) {
 			defer mu.Unlock()
 			busy--
 			done++
-			return overSince(2), nil
+			return vacantAt(2, 0), nil
 		})
 		for i := range leases {
-			lease := leaseOf(1, 30*time.Second)
+			lease := heldAt(1, 30*time.Second)
 			lease.Election = leadership.Election(fmt.Sprint("jobs-", i))
 			w.Learn(lease)
 		}
@@ -307,7 +207,32 @@ func TestFewLooksAreUnderWayAtOnce(t *testing.T) {
 		if diff := cmp.Diff([]int{leases, 16}, []int{done, most}); diff != "" {
 			t.Errorf("looks done, and most at once (-want +got):\n%s", diff)
 		}
-		w.wantNothingKept()
+		w.wantSlots(0)
+	})
+}
+
+func TestALookThatTakesTooLongIsEnded(t *testing.T) {
+	withLookout(t, func(t *testing.T, w *lookout) {
+		w.answers(func(ctx context.Context) (leadership.Lease, error) {
+			<-ctx.Done()
+			w.answers(nil)
+			return leadership.Lease{}, fmt.Errorf("test: %w: %w", leadership.OutcomeUnknown, ctx.Err())
+		})
+		w.Learn(heldAt(1, 30*time.Second))
+		if looks := w.after(time.Hour); len(looks) != 2 || looks[1]-looks[0] < 10*time.Second || looks[1]-looks[0] > 12*time.Second {
+			t.Errorf("the store was asked at %v, want a second look when the first had taken 10s", looks)
+		}
+	})
+}
+
+func TestAfterASuspensionTheLeasesThatEndedMeanwhileAreLookedAfter(t *testing.T) {
+	withLookout(t, func(t *testing.T, w *lookout) {
+		w.Learn(heldAt(1, time.Hour))
+		w.after(time.Second)
+		w.leap(2 * time.Hour) // the timers of the process have stood still
+		if looks := w.after(time.Minute); len(looks) != 1 {
+			t.Errorf("the store was asked at %v, want one look within a minute", looks)
+		}
 	})
 }
 
@@ -327,34 +252,9 @@ func TestRunWaitsForTheLooksThatAreUnderWay(t *testing.T) {
 				return leadership.Lease{}, leadership.OutcomeUnknown
 			}},
 		})
-		l.Learn(leaseOf(1, 59*time.Second), view.Committed, 0)
+		l.Learn(heldAt(1, 59*time.Second), view.Committed, 0)
 		if l.Run(ctx); !ended {
 			t.Error("Run returned before the look had ended")
-		}
-	})
-}
-
-func TestALookThatTakesTooLongIsEnded(t *testing.T) {
-	withLookout(t, func(t *testing.T, w *lookout) {
-		w.answers(func(ctx context.Context) (leadership.Lease, error) {
-			<-ctx.Done()
-			w.answers(nil)
-			return leadership.Lease{}, fmt.Errorf("test: %w: %w", leadership.OutcomeUnknown, ctx.Err())
-		})
-		w.Learn(leaseOf(1, 30*time.Second))
-		if looks := w.after(time.Hour); len(looks) != 2 || looks[1]-looks[0] < 10*time.Second || looks[1]-looks[0] > 12*time.Second {
-			t.Errorf("the store was asked at %v, want a second look when the first had taken 10s", looks)
-		}
-	})
-}
-
-func TestAfterASuspensionTheLeasesThatEndedMeanwhileAreLookedAfter(t *testing.T) {
-	withLookout(t, func(t *testing.T, w *lookout) {
-		w.Learn(leaseOf(1, time.Hour))
-		w.after(time.Second)
-		w.leap(2 * time.Hour) // the timers of the process have stood still
-		if looks := w.after(time.Minute); len(looks) != 1 {
-			t.Errorf("the store was asked at %v, want one look within a minute", looks)
 		}
 	})
 }

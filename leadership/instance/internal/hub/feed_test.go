@@ -58,47 +58,6 @@ func TestFeedFindsEventsThatItDidNotHear(t *testing.T) {
 	}
 }
 
-func TestALookThatFailsIsMadeAgain(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		f := w.follows(h, "", fromNow)
-		w.change(jobs, 1)
-		h.set(away, nil)
-		h.SetLive(true)
-		time.Sleep(3 * poll)
-		f.wants("while the store is away")
-		if _, since, _ := h.reads(); since > 5 {
-			t.Errorf("the store was asked %d times in three polls", since)
-		}
-		h.set(nil, nil)
-		time.Sleep(poll)
-		f.wants("once it is there", "jobs 1")
-	})
-}
-
-func TestAFeedResumesFromMemoryWithoutALook(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		f := w.follows(h, "", fromNow)
-		for range 10 {
-			h.Publish(w.change(jobs, 1)...)
-			h.Publish(w.change("other", 1)...)
-			time.Sleep(20 * time.Second)
-		}
-		items := f.items()
-		h.wants(t, 0, 1+3, "to begin with, and three minutes of news")
-		for n, i := range items {
-			w.resumes(h, i.Cursor, items[:n+1])
-		}
-		h.wants(t, 0, 0, "resuming")
-		w.resumes(h, f.feed.Cursor(), items)
-		time.Sleep(2 * time.Minute)
-		h.reads()
-		w.follows(h, "", f.feed.Cursor()).wants("from where nothing has come since")
-		h.wants(t, 0, 0, "resuming")
-	})
-}
-
 // resumes checks that a feed from the cursor tells all that is not among what was seen before, and
 // then what comes.
 func (w *cluster) resumes(h *instance, from hub.Cursor, seen []hub.Item) {
@@ -137,48 +96,6 @@ func (s sight) see(e leadership.Event) error {
 	}
 	s[e.Election] = max(seen, e.Revision)
 	return nil
-}
-
-func TestFeedsThatResumeTogetherShareALook(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		old := w.hub(true)
-		f := w.follows(old, "", fromNow)
-		for range 100 {
-			old.Publish(w.change(jobs, 1)...)
-			time.Sleep(time.Minute)
-		}
-		items := f.items()
-		h := w.hub(true)
-		h.takes = 20 * time.Millisecond
-		resume := func(from hub.Cursor) {
-			feed, err := h.Feed(t.Context(), "", from)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			t.Cleanup(feed.Close)
-			if got, err := feed.Next(t.Context()); err != nil || len(got) == 0 {
-				t.Errorf("got %v, %v; want what came after the cursor", got, err)
-			}
-		}
-		for range 1000 {
-			go resume(items[50].Cursor)
-		}
-		time.Sleep(time.Second)
-		h.wants(t, 0, 2, "to begin with, and 1,000 feeds from one cursor")
-		for n := range 1000 {
-			go resume(items[n%50].Cursor)
-		}
-		time.Sleep(2 * time.Second)
-		if _, since, _ := h.reads(); since > 15 {
-			t.Errorf("1,000 feeds from 50 cursors looked %d times", since)
-		}
-		for n := range 1000 {
-			go resume(items[n%99].Cursor)
-		}
-		time.Sleep(time.Second)
-		h.wants(t, 0, 0, "1,000 feeds from 99 cursors that were all looked up")
-	})
 }
 
 func TestACursorThatIsTooOldIsToldAsSuch(t *testing.T) {
@@ -267,39 +184,6 @@ func TestAFeedWithoutNewsCostsALookInHalfAnHour(t *testing.T) {
 		h.Publish(w.change(jobs, 1)...)
 		time.Sleep(29 * time.Minute)
 		h.wants(t, 0, 1, "one event")
-	})
-}
-
-func TestAnEventOfAFeedThatWasMadeUpIsForgotten(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		f := w.follows(h, "", fromNow)
-		h.Publish(w.change(jobs, 1)...)
-		time.Sleep(time.Second)
-		h.reads()
-		phantom := leadership.Event{Election: "phantom", Revision: 7, At: time.Now()}
-		h.Publish(phantom)
-		h.Publish(phantom, leadership.Event{Election: jobs, Revision: 1 << 40, At: time.Now()})
-		h.Publish(w.change(jobs, 1)...)
-		w.change(jobs, 1)
-		h.Publish(w.change(jobs, 1)...)
-		time.Sleep(100 * time.Millisecond)
-		f.wants("meanwhile", "jobs 1", "jobs 2", "jobs 3", "jobs 4")
-		h.Publish(phantom)
-		time.Sleep(5500 * time.Millisecond) // it is looked for less and less often
-		w.change(jobs, 1)
-		h.Publish(w.change(jobs, 1)...)
-		f.wants("at once", "jobs 1", "jobs 2", "jobs 3", "jobs 4", "jobs 5", "jobs 6")
-		time.Sleep(30 * time.Second)
-		if _, since, _ := h.reads(); since > 21 {
-			t.Errorf("the history was read %d times, want 10 for each of two phantoms, and for an event that was lost", since)
-		}
-		time.Sleep(20 * time.Minute)
-		if _, since, _ := h.reads(); since > 2 {
-			t.Errorf("the history was read %d times, want once or twice for the mark", since)
-		}
-		h.Publish(w.change(jobs, 1)...)
-		f.wants("afterwards", "jobs 1", "jobs 2", "jobs 3", "jobs 4", "jobs 5", "jobs 6", "jobs 7")
 	})
 }
 
@@ -415,5 +299,23 @@ func TestClosingTheHubEndsAllFeeds(t *testing.T) {
 		if f.feed.Cursor().IsZero() {
 			t.Error("a feed that was ended has no cursor")
 		}
+	})
+}
+
+func TestALookThatFailsIsMadeAgain(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		f := w.follows(h, "", fromNow)
+		w.change(jobs, 1)
+		h.set(away, nil)
+		h.SetLive(true)
+		time.Sleep(3 * poll)
+		f.wants("while the store is away")
+		if _, since, _ := h.reads(); since > 5 {
+			t.Errorf("the store was asked %d times in three polls", since)
+		}
+		h.set(nil, nil)
+		time.Sleep(poll)
+		f.wants("once it is there", "jobs 1")
 	})
 }

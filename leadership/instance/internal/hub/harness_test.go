@@ -246,7 +246,6 @@ type reader struct {
 	watch    *hub.Watch
 	election leadership.Election
 	from     leadership.Revision
-	pause    func() time.Duration // between two reads
 
 	mu   sync.Mutex
 	got  []leadership.Event
@@ -255,11 +254,7 @@ type reader struct {
 
 // watches lets a reader watch the election from a revision on. Errors it remembers, and reads on.
 func (w *cluster) watches(h *instance, e leadership.Election, after leadership.Revision) *reader {
-	return w.reads(h, e, after, nil)
-}
-
-func (w *cluster) reads(h *instance, e leadership.Election, after leadership.Revision, pause func() time.Duration) *reader {
-	r := &reader{t: w.t, watch: h.Watch(e, after), election: e, from: after, pause: pause}
+	r := &reader{t: w.t, watch: h.Watch(e, after), election: e, from: after}
 	var reading sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
 	reading.Go(func() { r.read(ctx) })
@@ -280,11 +275,8 @@ func (r *reader) read(ctx context.Context) {
 			r.errs = append(r.errs, err)
 		}
 		r.mu.Unlock()
-		switch {
-		case err != nil:
+		if err != nil {
 			sleep(ctx, time.Second)
-		case r.pause != nil:
-			sleep(ctx, r.pause())
 		}
 	}
 }

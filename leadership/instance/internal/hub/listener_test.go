@@ -2,7 +2,6 @@ package hub_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"regent/leadership"
@@ -75,21 +74,6 @@ func TestAListenerHearsMoreAfterAnEventThatWasMadeUp(t *testing.T) {
 		<-l.C()
 		if r := l.newest(); r != 4 {
 			t.Errorf("the newest event is said to be %d, want 4", r)
-		}
-	})
-}
-
-func TestListenerHearsEventsThatAWatchRead(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		l := h.listen(jobs)
-		defer l.Close()
-		w.change(jobs, 2)
-		w.watches(h, jobs, 0)
-		synctest.Wait()
-		<-l.C()
-		if r := l.newest(); r != 2 {
-			t.Errorf("the newest event is said to be %d, want 2", r)
 		}
 	})
 }

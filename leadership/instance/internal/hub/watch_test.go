@@ -3,7 +3,6 @@ package hub_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,40 +11,6 @@ import (
 	"regent/leadership/instance/internal/hub"
 	"regent/store/memory"
 )
-
-func TestEventHeardDuringALookNeedsNoOtherLook(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		w.change(jobs, 5)
-		gate := make(chan struct{})
-		h.set(nil, gate)
-		r := w.watches(h, jobs, 5)
-		synctest.Wait()
-		h.Publish(w.change(jobs, 2)...)
-		synctest.Wait()
-		close(gate)
-		r.wants("after the look", 6, 7)
-		h.wants(t, 1, 0, "a first watch")
-	})
-}
-
-func TestALostEventArrivesWithTheNext(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		r := w.watches(h, jobs, 0)
-		synctest.Wait()
-		h.Publish(w.change(jobs, 1)...)
-		w.change(jobs, 2)
-		time.Sleep(time.Hour)
-		r.wants("while nothing else is heard", 1)
-		h.Publish(w.change(jobs, 1)...)
-		r.wants("with the next event", 1, 2, 3, 4)
-		h.wants(t, 2, 0, "the first watch, and the gap")
-		h.Publish(w.change(jobs, 1)...)
-		r.wants("with the one after that", 1, 2, 3, 4, 5)
-		h.wants(t, 0, 0, "once there is no gap")
-	})
-}
 
 func TestALostEventArrivesWhenTheHubIsLiveAnew(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
@@ -87,74 +52,6 @@ func TestALookThatBeganBeforeTheHubWasLiveIsNotShared(t *testing.T) {
 	})
 }
 
-func TestAHubThatIsNotLiveLooksOncePerPollHoweverManyWatch(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(false)
-		h.takes = 500 * time.Millisecond
-		w.change(jobs, 7)
-		var readers []*reader
-		for range 100 {
-			readers = append(readers, w.watches(h, jobs, 7))
-		}
-		time.Sleep(time.Second)
-		readers = append(readers, w.watches(h, jobs, 1000), w.watches(h, jobs, 2000)) // revisions that do not exist
-		h.wants(t, 1, 0, "102 watches")
-		for range 10 {
-			time.Sleep(poll)
-			h.wants(t, 1, 0, "a poll")
-		}
-		w.change(jobs, 2)
-		time.Sleep(poll)
-		time.Sleep(time.Second)
-		for _, r := range readers[:100] {
-			r.wants("within a poll", 8, 9)
-		}
-		h.wants(t, 1, 0, "a poll that finds something")
-		h.Publish(w.change(jobs, 1)...)
-		readers[0].wants("though the hub is not live", 8, 9, 10)
-		h.reads()
-		time.Sleep(10 * poll)
-		h.wants(t, 10, 0, "ten polls")
-		h.SetLive(true)
-		time.Sleep(10 * poll)
-		h.wants(t, 1, 0, "once the hub is live")
-	})
-}
-
-func TestWatchFromAFutureRevisionDelaysNoOther(t *testing.T) {
-	const madeUp = 1000
-	for name, order := range map[string][]leadership.Revision{
-		"it comes first": {madeUp, 3, 3},
-		"it comes last":  {3, 3, madeUp},
-		"it is alone":    {madeUp},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inCluster(t, func(t *testing.T, w *cluster) {
-				h := w.hub(true)
-				w.change(jobs, 3)
-				var readers []*reader
-				for _, after := range order {
-					readers = append(readers, w.watches(h, jobs, after))
-					synctest.Wait()
-				}
-				if events, _, _ := h.reads(); events > 2 {
-					t.Errorf("the history was read %d times, want 2 at most", events)
-				}
-				h.Publish(w.change(jobs, 1)...)
-				h.wants(t, 0, 0, "an event that follows")
-				for _, r := range readers {
-					r.wants("its own", revisionsOf(w.history(jobs, min(r.from, 4)))...)
-				}
-				events := w.change(jobs, madeUp)
-				h.Publish(events[madeUp-1])
-				for _, r := range readers {
-					r.wants("its own", revisionsOf(w.history(jobs, r.from))...)
-				}
-			})
-		})
-	}
-}
-
 func TestHistoryThatIsNotKeptIsToldAsSuch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -173,25 +70,6 @@ func TestHistoryThatIsNotKeptIsToldAsSuch(t *testing.T) {
 			}
 		}
 		w.watches(h, jobs, 5).wants("from memory", 6)
-	})
-}
-
-func TestAnErrorOfTheStoreIsPassedOnAndNothingIsLost(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		w.change(jobs, 2)
-		h.set(away, nil)
-		watch := h.Watch(jobs, 0)
-		defer watch.Close()
-		for range 3 {
-			if events, err := watch.Next(t.Context()); !errors.Is(err, errStore) || len(events) > 0 {
-				t.Errorf("got %v, %v; want the store's error", events, err)
-			}
-		}
-		h.set(nil, nil)
-		if events, err := watch.Next(t.Context()); err != nil || len(events) != 2 || watch.After() != 2 {
-			t.Errorf("got %v, %v, and after it %d; want two events", events, err, watch.After())
-		}
 	})
 }
 
@@ -242,33 +120,6 @@ func TestAStoreThatDoesNotAnswerIsNotWaitedForForEver(t *testing.T) {
 		_, err := watch.Next(context.Background())
 		if !errors.Is(err, leadership.StoreUnavailable) || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want %s, and nothing of a deadline that the caller did not set", err, leadership.StoreUnavailable)
-		}
-	})
-}
-
-func TestReadyDoesNotWaitForNews(t *testing.T) {
-	inCluster(t, func(t *testing.T, w *cluster) {
-		h := w.hub(true)
-		watch := h.Watch(jobs, 0)
-		defer watch.Close()
-		ready := func(when string, want ...leadership.Revision) {
-			t.Helper()
-			events, err := watch.Ready(t.Context())
-			if got := revisionsOf(events); err != nil || !slices.Equal(got, want) {
-				t.Errorf("%s: got %v, %v; want %v", when, got, err, want)
-			}
-		}
-		ready("an election that is not there")
-		w.change(jobs, 2)
-		ready("a revision that does not exist")
-		h.Publish(w.change(jobs, 1)...)
-		ready("a gap", 1, 2, 3)
-		h.Publish(leadership.Event{Election: jobs, Revision: 99})
-		ready("an election that does not exist")
-		h.Publish(w.change(jobs, 1)...)
-		ready("what follows", 4)
-		if watch.After() != 4 {
-			t.Errorf("the watch has come to %d, want 4", watch.After())
 		}
 	})
 }
@@ -404,6 +255,44 @@ func TestClosingTheHubEndsAllThatWait(t *testing.T) {
 		}
 		if h.listened(jobs) || h.listened("other") {
 			t.Error("watches that are closed still listen")
+		}
+	})
+}
+
+func TestAnErrorOfTheStoreIsPassedOnAndNothingIsLost(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		w.change(jobs, 2)
+		h.set(away, nil)
+		watch := h.Watch(jobs, 0)
+		defer watch.Close()
+		for range 3 {
+			if events, err := watch.Next(t.Context()); !errors.Is(err, errStore) || len(events) > 0 {
+				t.Errorf("got %v, %v; want the store's error", events, err)
+			}
+		}
+		h.set(nil, nil)
+		if events, err := watch.Next(t.Context()); err != nil || len(events) != 2 || watch.After() != 2 {
+			t.Errorf("got %v, %v, and after it %d; want two events", events, err, watch.After())
+		}
+	})
+}
+
+func TestWatchFromAFutureRevisionDelaysNoOther(t *testing.T) {
+	inCluster(t, func(_ *testing.T, w *cluster) {
+		const madeUp = 1000
+		h := w.hub(true)
+		w.change(jobs, 3)
+		readers := []*reader{w.watches(h, jobs, madeUp)}
+		synctest.Wait()
+		readers = append(readers, w.watches(h, jobs, 3))
+		synctest.Wait()
+		h.reads()
+		h.Publish(w.change(jobs, 1)...)
+		h.wants(w.t, 0, 0, "an event that follows")
+		h.Publish(w.change(jobs, madeUp)[madeUp-1])
+		for _, r := range readers {
+			r.wants("its own", revisionsOf(w.history(jobs, r.from))...)
 		}
 	})
 }

@@ -3,7 +3,6 @@ package line_test
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"regent/leadership"
@@ -165,29 +164,6 @@ func TestAnElectionThatAwaitsApprovalIsAskedForOnceItIsApproved(t *testing.T) {
 	})
 }
 
-func TestAWaitThatIsOverIsRefusedForTheReasonThatCounts(t *testing.T) {
-	for reason, order := range map[leadership.Reason]leadership.OrderCommand{
-		leadership.ReasonBanned:   {Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour},
-		leadership.ReasonAssigned: {Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Hour},
-		leadership.ReasonPaused:   {Kind: leadership.OrderPause, For: time.Hour},
-	} {
-		t.Run(string(reason), func(t *testing.T) {
-			in(t, func(t *testing.T, w *cluster) {
-				i := w.vacant()
-				i.orders(order)
-				refusal := i.waits(briefly(request("bob"))).refused(leadership.LeaseHeld)
-				cause := refusal.Cause
-				if refusal.Reason != reason || cause == nil || cause.Code != reason || cause.Actor != "operator" || cause.Left != time.Hour-brief {
-					t.Errorf("got %+v because of %+v, want %s and what is left of the hour", refusal, cause, reason)
-				}
-				if refusal.RetryAfter != time.Hour-brief {
-					t.Errorf("asking again may help in %v, want what is left of the hour", refusal.RetryAfter)
-				}
-			})
-		})
-	}
-}
-
 // What is lifted while the store's answer is on its way must not be taken for standing.
 func TestABanThatIsLiftedDuringTheAttemptIsNotRemembered(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
@@ -206,64 +182,17 @@ func TestABanThatIsLiftedDuringTheAttemptIsNotRemembered(t *testing.T) {
 	})
 }
 
-func TestADeposedLeaderIsGoneAtOnceAndTheLineWaitsForItsLock(t *testing.T) {
-	alone(t, func(t *testing.T, i *instance) {
-		i.limits(leadership.TermPolicy{Verdicts: 1, Cooldown: time.Minute})
-		leader := i.leads("ann")
-		bob := i.waits(request("bob"))
-		i.called()
-		time.Sleep(lease / 3)
-		if _, err := i.Judge(t.Context(), leadership.JudgeRequest{Election: jobs, JudgeCommand: leadership.JudgeCommand{
-			Token: leader.Token, Verdict: leadership.VerdictBad, Evidence: "wrong numbers", Actor: "verifier",
-		}}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if refusal := i.waits(briefly(request("cy"))).refused(leadership.LeaseHeld); refusal.Reason != leadership.ReasonLockDelay {
-			t.Errorf("got %+v, want %s", refusal, leadership.ReasonLockDelay)
-		}
-		bob.leads()
-		bob.after(lease+guard, lease+guard+100*time.Millisecond)
-		i.wants(1, "for the grant")
-	})
-}
-
-func TestANewEpochCostsTheLineNothing(t *testing.T) {
+func TestABanCostsAPollWhileEventsAreMissed(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
-		i, other := w.instance(), w.instance()
-		leader := i.leads("ann")
-		i.waits(request("bob"))
-		i.called()
-		time.Sleep(lease / 2)
-		other.orders(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: leader.Token, NewEpoch: true})
-		time.Sleep(lease/2 - time.Second)
-		i.wants(0, "after a new epoch of a leader that goes on")
-		time.Sleep(2 * time.Second)
-		i.wants(1, "when its lease would have ended")
+		i := w.vacant()
+		i.bans("bob")
+		i.hub.SetLive(false)
+		bob := i.waits(request("bob"))
+		time.Sleep(50 * time.Second)
+		if n := i.called(); n < 2 || n > 3 {
+			t.Errorf("the store was asked %d times in 50 s, want 2 or 3", n)
+		}
+		i.orders(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "ban-3"})
+		bob.leads()
 	})
-}
-
-func TestBarsCostAPollWhileEventsAreMissed(t *testing.T) {
-	for name, c := range map[string]struct {
-		order leadership.OrderCommand
-		most  int64 // in 50 s
-	}{
-		"a ban":   {leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour}, 3},
-		"a pause": {leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour}, 12},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in(t, func(t *testing.T, w *cluster) {
-				i := w.vacant()
-				i.orders(c.order)
-				i.hub.SetLive(false)
-				bob := i.waits(request("bob"))
-				time.Sleep(50 * time.Second)
-				if n := i.called(); n < 2 || n > c.most {
-					t.Errorf("the store was asked %d times in 50 s, want 2 to %d", n, c.most)
-				}
-				i.orders(leadership.OrderCommand{Kind: leadership.OrderLift, Override: leadership.OverrideID(string(c.order.Kind) + "-3")})
-				bob.leads()
-			})
-		})
-	}
 }

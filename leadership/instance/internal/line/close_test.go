@@ -6,8 +6,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"regent/leadership"
 )
 
 func TestALineThatIsClosedAnswersAllAndFinishesTheAttemptUnderWay(t *testing.T) {
@@ -43,30 +41,6 @@ func TestALineThatIsClosedAnswersAllAndFinishesTheAttemptUnderWay(t *testing.T) 
 			t.Error(err)
 		}
 		i.waits(request("eve")).refused(draining)
-	})
-}
-
-func TestClosedLinesAreGoneAtOnce(t *testing.T) {
-	alone(t, func(t *testing.T, i *instance) {
-		leader := i.leads("ann")
-		bob := i.waits(request("bob"))
-		r := keyed(request("cy"))
-		r.Election = "kept"
-		if _, err := i.Service.Acquire(t.Context(), leadership.AcquireRequest{Election: r.Election, CandidateID: "ann"}); err != nil {
-			t.Fatal(err)
-		}
-		cy := i.waits(r)
-		cy.cancel()
-		<-cy.done
-		synctest.Wait()
-		i.called()
-		start := time.Now()
-		i.releases(leader) // and bob's turn has come, but:
-		if err := i.queue.Close(t.Context(), errTestOver); err != nil || time.Since(start) > 0 {
-			t.Errorf("closed with %v after %v, want at once", err, time.Since(start))
-		}
-		bob.refused(errTestOver)
-		i.wants(0, "though a lease was released")
 	})
 }
 

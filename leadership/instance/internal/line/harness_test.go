@@ -297,7 +297,6 @@ func keyed(r leadership.AcquireRequest) leadership.AcquireRequest {
 type waiter struct {
 	*instance
 	candidate leadership.CandidateID
-	says      leadership.Candidacy // if the test notes it
 	began     time.Time
 	cancel    context.CancelFunc
 	done      chan struct{}

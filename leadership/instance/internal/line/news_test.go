@@ -10,64 +10,6 @@ import (
 	"regent/leadership"
 )
 
-func TestOldNewsMovesNothing(t *testing.T) {
-	for name, old := range map[string]func(leadership.Lease) leadership.Lease{
-		"a reply to an earlier renewal": func(l leadership.Lease) leadership.Lease {
-			l.LeaseExpiration = l.LeaseExpiration.Add(-time.Second)
-			l.ExpiresIn = time.Second
-			return l
-		},
-		"a reply that was long on its way": func(l leadership.Lease) leadership.Lease {
-			l.ExpiresIn = time.Hour
-			return l
-		},
-		"an older revision": func(l leadership.Lease) leadership.Lease {
-			return leadership.Lease{Election: jobs, State: leadership.Vacant, Revision: l.Revision - 1}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			alone(t, func(t *testing.T, i *instance) {
-				leader := i.leads("ann")
-				bob := i.waits(request("bob"))
-				time.Sleep(lease / 3)
-				l, err := i.Renew(t.Context(), of(leader))
-				if err != nil {
-					t.Fatal(err)
-				}
-				i.learns(l)
-				i.learns(old(l))
-				bob.after(lease/3+lease+guard, lease/3+lease+guard+100*time.Millisecond)
-				i.wants(2, "as bob joins, and for the takeover")
-			})
-		})
-	}
-}
-
-func TestALeaseThatIsOverIsNotHeldAgain(t *testing.T) {
-	alone(t, func(t *testing.T, i *instance) {
-		const delay = 5 * time.Second
-		i.locks(delay)
-		leader := i.leads("ann")
-		bob := i.waits(request("bob"))
-		i.called()
-		time.Sleep(lease + time.Second)
-		l, err := i.Get(t.Context(), jobs)
-		if err != nil || !l.Lapsed {
-			t.Fatalf("got %+v, %v; want a lease that has run out unseen", l, err)
-		}
-		i.learns(l)
-		i.learns(leader.Lease)
-		if _, err := i.Expire(t.Context(), jobs); err != nil {
-			t.Fatal(err)
-		}
-		if refusal := i.waits(briefly(request("cy"))).refused(leadership.LeaseHeld); refusal.RetryAfter != delay-time.Second+guard-brief {
-			t.Errorf("got %+v, want the remaining lock delay", refusal)
-		}
-		bob.after(lease+delay+guard, lease+delay+guard+100*time.Millisecond)
-		i.wants(1, "for the takeover")
-	})
-}
-
 func TestHeadsOfDifferentInstancesKeepApart(t *testing.T) {
 	const most = 100*time.Millisecond - 1
 	in(t, func(t *testing.T, w *cluster) {

@@ -141,53 +141,6 @@ func TestALockDelayIsWaitedForWithoutAsking(t *testing.T) {
 	})
 }
 
-func TestTwoInstancesAskOnceEachForEachTakeoverAndOneWins(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		a, b := w.instance(), w.instance()
-		leader := a.leads("ann")
-		line := []*waiter{a.waits(request("a-1")), b.waits(request("b-1")), a.waits(request("a-2")), b.waits(request("b-2"))}
-		a.wants(1, "as a's line begins")
-		b.wants(1, "as b's line begins")
-
-		a.releases(leader)
-		line[0].leads()
-		time.Sleep(2 * time.Second)
-		a.wants(1, "at a, after a release through it")
-		b.wants(1, "at b, after a release through a")
-
-		time.Sleep(lease) // a-1 is dead
-		a.wants(1, "at a, after a death")
-		b.wants(1, "at b, after a death")
-		won := 0
-		for _, c := range line[1:] {
-			if c.answered() {
-				won++
-			}
-		}
-		if won != 1 {
-			t.Errorf("%d candidates lead, want 1", won)
-		}
-	})
-}
-
-func TestLeaderThatCallsAgainDoesNotWaitForItsOwnLease(t *testing.T) {
-	alone(t, func(t *testing.T, i *instance) {
-		ask := keyed(request("ann"))
-		g := i.waits(ask).leads()
-		i.waits(request("bob"))
-		i.called()
-		time.Sleep(time.Second)
-		again := i.waits(ask)
-		again.after(0, 0)
-		if got := again.leads(); got.Token != g.Token || got.Waited != 0 {
-			t.Errorf("got %+v, want the lease of token %d", got, g.Token)
-		}
-		i.wants(1, "for the call that was repeated")
-		time.Sleep(lease - time.Second)
-		i.wants(0, "until the end that it has moved")
-	})
-}
-
 // A server that is stopped makes its callers hang up; its attempt is done all the same.
 func TestALeaderThatReturnsDuringARivalsAttemptDoesNotWaitForItsOwnLease(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {

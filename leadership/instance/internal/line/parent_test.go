@@ -62,21 +62,6 @@ func TestCandidatesOfAPartLeadOnceItsParentHasALeader(t *testing.T) {
 	})
 }
 
-func TestAWaitForTheParentsLeaderIsRefusedWithThatReason(t *testing.T) {
-	alone(t, func(t *testing.T, i *instance) {
-		ann := i.leads("ann")
-		i.delegates(ann)
-		i.releases(ann)
-		r := inPart(keyed(request("bob")))
-		r.Wait = 3 * time.Second
-		i.waits(inPart(request("cy")))
-		refusal := i.waits(r).refused(leadership.LeaseHeld)
-		if refusal.Reason != leadership.ReasonParent || refusal.Cause == nil || refusal.Cause.Code != leadership.ReasonParent {
-			t.Errorf("refused with %+v: %v", refusal, refusal)
-		}
-	})
-}
-
 func TestALineForgetsItsParentWhenItEnds(t *testing.T) {
 	alone(t, func(t *testing.T, i *instance) {
 		ann := i.leads("ann")

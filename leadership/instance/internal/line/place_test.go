@@ -2,15 +2,11 @@ package line_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/instance/internal/hub"
-	"regent/leadership/instance/internal/line"
-	"regent/store/memory"
 )
 
 func TestWaiterThatDisconnectsAsItsTurnComesIsNeverGranted(t *testing.T) {
@@ -256,17 +252,4 @@ func TestACallThatComesDuringTheAttemptCountsTheLeaseFromBefore(t *testing.T) {
 			t.Errorf("the second got %+v, want 2 s less", b)
 		}
 	})
-}
-
-func TestTheFirstOfALineIsAskedForHoweverShortItsWait(t *testing.T) {
-	t.Parallel()
-	s := leadership.New(memory.New(memory.Config{}))
-	q := line.NewQueue(line.Config{Acquire: s.Acquire, Release: s.Release, Hub: newHub(t, hub.Config{Store: s})})
-	for e := range 500 {
-		r := request("ann")
-		r.Election, r.Wait = leadership.Election(fmt.Sprint("e-", e)), 1
-		if _, err := q.Acquire(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

@@ -2,8 +2,6 @@ package line_test
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,32 +49,6 @@ func (w *cluster) called() (n int64) {
 		n += i.called()
 	}
 	return n
-}
-
-func TestTheSuccessorIsAskedForAtOnceWhereverItStands(t *testing.T) {
-	alone(t, func(t *testing.T, i *instance) {
-		ann := i.leads("ann")
-		bob := i.waits(request("bob"))
-		cy := keyed(request("cy"))
-		waits := i.waits(cy)
-		dee := i.waits(request("dee"))
-		i.handsOver(ann, "cy", leadership.DefaultWithin)
-		time.Sleep(time.Second)
-		i.saysReady(cy)
-		time.Sleep(time.Second)
-		i.called()
-		before := time.Now()
-		i.yields(ann)
-		if g := waits.leads(); g.Token != ann.Token+1 {
-			t.Errorf("token %d, want %d", g.Token, ann.Token+1)
-		}
-		if took := waits.ended.Sub(before); took != 0 {
-			t.Errorf("the successor leads %v after the yield, want at once", took)
-		}
-		i.wants(1, "for the successor")
-		bob.waiting("by the hand-over")
-		dee.waiting("by the hand-over")
-	})
 }
 
 func TestNoOtherCandidateIsAskedForWhileTheLeaseIsYielded(t *testing.T) {
@@ -229,25 +201,14 @@ func TestAHandOverThatIsNeverYieldedCostsABoundedNumberOfLooks(t *testing.T) {
 }
 
 func TestAWaitThatEndsDuringAHandOverSaysSo(t *testing.T) {
-	in(t, func(t *testing.T, w *cluster) {
-		a, b := w.instance(), w.instance()
-		ann := a.leads("ann")
-		short := func(c leadership.CandidateID, wait time.Duration) leadership.AcquireRequest {
-			r := keyed(request(c))
-			r.Wait = wait
-			return r
-		}
-		cy := short("cy", 3*time.Second)
-		waits := b.waits(cy)
-		other := b.waits(short("bob", 6*time.Second))
-		a.handsOver(ann, "cy", 20*time.Second)
-		time.Sleep(time.Second)
-		named := waits.refused(leadership.LeaseHeld)
-		if s := named.Lease.Succession; s.To != "cy" || s.Ready || s.Yielded || s.Left > 17100*time.Millisecond || s.Left < 17*time.Second {
-			t.Errorf("the successor was told %+v", s)
-		}
-		a.saysReady(cy)
-		a.yields(ann)
+	alone(t, func(t *testing.T, i *instance) {
+		ann := i.leads("ann")
+		cy, bob := keyed(request("cy")), request("bob")
+		bob.Wait = 3 * time.Second
+		other := i.waits(bob)
+		i.handsOver(ann, "cy", 20*time.Second)
+		i.saysReady(cy)
+		i.yields(ann)
 		refusal := other.refused(leadership.LeaseHeld)
 		if s := refusal.Lease.Succession; refusal.Reason != leadership.ReasonHeld || s.To != "cy" || !s.Ready || !s.Yielded {
 			t.Errorf("another candidate was told %+v: %v", s, refusal)
@@ -255,82 +216,28 @@ func TestAWaitThatEndsDuringAHandOverSaysSo(t *testing.T) {
 	})
 }
 
-// Whatever comes and goes during a hand-over, the successor leads at once if it is there, another
-// candidate in time if it is not, and the store is not asked again and again.
-func TestAHandOverEndsWhateverComesAndGoes(t *testing.T) {
-	for seed := range uint64(20) {
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			in(t, func(t *testing.T, w *cluster) {
-				c := &course{cluster: w, random: rand.New(rand.NewPCG(seed, 17))}
-				for range 1 + c.random.IntN(3) {
-					w.instance()
-				}
-				if strategies := leadership.Strategies(); c.random.IntN(2) == 0 {
-					c.policy.Strategy = strategies[c.random.IntN(len(strategies))]
-				}
-				c.some().elects(c.policy)
-				c.comes()
-				if !c.led(0, 2*time.Second) {
-					t.Fatal("nobody leads")
-				}
-				for range 12 {
-					c.handOver(t)
-				}
-			})
-		})
-	}
-}
-
-// handOver is one term that is handed over, mostly.
-func (c *course) handOver(t *testing.T) {
-	leader := c.leader
-	for range 5 {
-		c.comes()
-	}
-	time.Sleep(time.Duration(c.random.IntN(1500)) * time.Millisecond)
-	c.number++
-	to := keyed(request(leadership.CandidateID(fmt.Sprint("next-", c.number))))
-	to.LeaseDuration = time.Hour
-	at := c.some()
-	var there *waiter
-	join := func(r leadership.AcquireRequest) *waiter {
-		one := at.waits(r)
-		c.waiting = append(c.waiting, one)
-		return one
-	}
-	if c.random.IntN(2) == 0 {
-		there = join(to)
-	}
-	if c.random.IntN(3) == 0 {
-		c.waiting = append(c.waiting, c.some().waits(keyed(to))) // a thief
-	}
-	c.some().handsOver(leader, to.CandidateID, time.Duration(1+c.random.IntN(60))*time.Second)
-	time.Sleep(time.Duration(c.random.IntN(900)) * time.Millisecond)
-	at.saysReady(to)
-	c.comes()
-	time.Sleep(time.Duration(c.random.IntN(50)) * time.Millisecond)
-	killed := c.random.IntN(3) == 0
-	if killed && there != nil {
-		there.cancel()
-		there = nil
-	}
-	c.called()
-	c.some().yields(leader)
-	if c.random.IntN(2) == 0 {
-		c.comes()
-	}
-	if !killed {
-		if there == nil {
-			time.Sleep(time.Duration(c.random.IntN(int(leadership.YieldWindow / 2))))
-			join(to)
+func TestTheSuccessorIsAskedForAtOnceWhereverItStands(t *testing.T) {
+	alone(t, func(t *testing.T, i *instance) {
+		ann := i.leads("ann")
+		bob := i.waits(request("bob"))
+		cy := keyed(request("cy"))
+		waits := i.waits(cy)
+		dee := i.waits(request("dee"))
+		i.handsOver(ann, "cy", leadership.DefaultWithin)
+		time.Sleep(time.Second)
+		i.saysReady(cy)
+		time.Sleep(time.Second)
+		i.called()
+		before := time.Now()
+		i.yields(ann)
+		if g := waits.leads(); g.Token != ann.Token+1 {
+			t.Errorf("token %d, want %d", g.Token, ann.Token+1)
 		}
-		if !c.led(leader.Token, 30*time.Millisecond) || c.leader.LeaderID != to.CandidateID {
-			t.Fatalf("token %d: the successor %s is there, and %s leads", leader.Token, to.CandidateID, c.leader.LeaderID)
+		if took := waits.ended.Sub(before); took != 0 {
+			t.Errorf("the successor leads %v after the yield, want at once", took)
 		}
-	} else if !c.led(leader.Token, leadership.YieldWindow+3*time.Second) {
-		t.Fatalf("nobody leads after token %d, whose successor has gone", leader.Token)
-	}
-	if n := c.called(); n > 40 {
-		t.Fatalf("the store was asked %d times in a hand-over", n)
-	}
+		i.wants(1, "for the successor")
+		bob.waiting("by the hand-over")
+		dee.waiting("by the hand-over")
+	})
 }

@@ -281,40 +281,6 @@ func TestQuorumIsLostForAsLongAsTooFewWerePresent(t *testing.T) {
 	is("while there is no leader", 0, false)
 }
 
-func TestStatusTellsParticipationAndWhetherAMemberFollowsAnotherToken(t *testing.T) {
-	w := newWorld(t)
-	r := w.registry("")
-	w.join(r, "n1", leadership.RoleFollower, 7)
-	w.join(r, "n2", leadership.RoleFollower, 0)
-	l := held("lea", 7)
-	s := r.Status(l, r.Members(l, 0, w.now), 0, w.now)
-	if s.Diverged || s.Participation != 2.0/3 {
-		t.Errorf("one has not said what it follows: %+v", s)
-	}
-	w.join(r, "n2", leadership.RoleFollower, 6)
-	if s := r.Status(l, r.Members(l, 0, w.now), 0, w.now); !s.Diverged {
-		t.Errorf("one follows the former leader: %+v", s)
-	}
-	if s := r.Status(leadership.Lease{Election: "none"}, nil, 0, w.now); s.Participation != 1 {
-		t.Errorf("without members: %+v", s)
-	}
-}
-
-func TestWhatIsOverIsForgotten(t *testing.T) {
-	w := newWorld(t)
-	a, b := w.registry("a"), w.registry("b")
-	w.join(a, "fay", leadership.RoleFollower, 1)
-	w.join(b, "bob", leadership.RoleFollower, 1)
-	w.tell(b, a)
-	if got := a.Size(); got != (members.Size{Own: 1, Remote: 1, Instances: 1, Elections: 1}) {
-		t.Errorf("it remembers %+v", got)
-	}
-	w.pass(time.Hour)
-	if got := a.Size(); got != (members.Size{}) {
-		t.Errorf("an hour later it remembers %+v", got)
-	}
-}
-
 // A principal, and an election, get half of the members that an instance remembers.
 func TestMembersAreShared(t *testing.T) {
 	w := newWorld(t)

@@ -96,25 +96,6 @@ func TestAWholeSheetOfManyMembersComesInPiecesUnderAMegabyte(t *testing.T) {
 	}
 }
 
-func TestTheMembersOfAnInstanceThatFallsSilentCountForFortySeconds(t *testing.T) {
-	w := newWorld(t)
-	a, b := w.registry("a"), w.registry("b")
-	if err := a.Open(jobs, "fay", 1, w.now); err != nil {
-		t.Fatal(err)
-	}
-	next := watch(b)
-	w.tell(a, b)
-	w.pass(39 * time.Second)
-	w.has(b, "it may still be there", "fay follower 1")
-	w.pass(time.Second)
-	w.has(b, "it is stale")
-	if diff := cmp.Diff([]string{"fay follower joined", "fay follower vanished"}, changes(b, &next)); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
-	w.send(b, a.WholeSheets(false, nil, w.now)...)
-	w.has(b, "it is heard again", "fay follower 1")
-}
-
 func TestOtherInstancesTellAMemberThatHasLeftFromOneThatHasVanished(t *testing.T) {
 	for what, sheets := range map[string]func(*members.Registry, time.Duration) [][]byte{
 		"changes": func(r *members.Registry, now time.Duration) [][]byte { return r.ChangedSheets(nil, now) },

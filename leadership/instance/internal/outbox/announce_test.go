@@ -12,23 +12,6 @@ import (
 	"regent/leadership/instance/internal/outbox"
 )
 
-func TestChangeIsAnnouncedAtOnceAndMarkedSoonAfter(t *testing.T) {
-	inBubble(t, func(t *testing.T, f *fleet) {
-		a := f.instance("a").run()
-		synctest.Wait()
-		a.change("jobs")
-		synctest.Wait()
-		f.topic.expect("jobs", 1)
-		if n := f.waiting(); n != 1 {
-			t.Errorf("%d events wait to be marked, want 1", n)
-		}
-		f.wait(markDelay)
-		if n := f.waiting(); n != 0 {
-			t.Errorf("%d events wait to be marked after %v", n, markDelay)
-		}
-	})
-}
-
 func TestEventWaitsForTheOneBeforeItThatAnotherInstanceCommitted(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		f.instance("dead").changes("jobs", 3)

@@ -18,7 +18,7 @@ import (
 // killed, stopped for a while, told of changes in the wrong order, deaf, or cut from the topic,
 // that sweep at the same time, on a store and a topic that lose replies, fail, and deliver late.
 func TestEveryChangeIsAnnouncedInOrderWhateverIsKilled(t *testing.T) {
-	const runs = 10
+	const runs = 5
 	var all tally
 	t.Cleanup(func() { // after the runs, which are parallel
 		if all.events < 1000*runs || all.kills < 20*runs || all.reads < 20*runs || all.duplicates < runs {
@@ -38,7 +38,7 @@ func TestEveryChangeIsAnnouncedInOrderWhateverIsKilled(t *testing.T) {
 // TestOrderHoldsWhileManyInstancesSweepTheSameElections has eight instances sweep two elections all
 // the time, while others that cannot reach the topic change them.
 func TestOrderHoldsWhileManyInstancesSweepTheSameElections(t *testing.T) {
-	const runs = 30
+	const runs = 10
 	var all tally
 	t.Cleanup(func() {
 		if all.duplicates < runs {

@@ -166,68 +166,6 @@ func TestEventsOfADeadInstanceAreAnnouncedByAnother(t *testing.T) {
 	}
 }
 
-// A call of the store or the topic takes 20 ms, and an event is heard 50 ms after it was accepted.
-func TestFewDuplicatesWhenManyInstancesSweep(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		spread time.Duration // of the instances' first looks
-		most   int           // duplicates per hundred events
-	}{
-		{"as they run", interval, 15},
-		{"all started at the same moment", 0, 60}, // the worst case: their sweeps meet
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, f *fleet) { fewDuplicates(t, f, c.spread, c.most) })
-		})
-	}
-}
-
-func fewDuplicates(t *testing.T, f *fleet, spread time.Duration, most int) {
-	const rounds, elections, revisions, instances = 40, 25, 3, 8
-	dead := f.instance("dead")
-	for range rounds {
-		for e := range elections {
-			dead.changes(election(e), revisions)
-		}
-		var all []*instance
-		for k := range instances {
-			all = append(all, f.slow(k))
-		}
-		f.topic.hearers = []func(leadership.Event){func(e leadership.Event) {
-			time.AfterFunc(50*time.Millisecond, func() {
-				for _, i := range all {
-					i.Heard(e)
-				}
-			})
-		}}
-		for _, i := range all {
-			i.run()
-			time.Sleep(spread / instances)
-		}
-		f.settle(bound)
-		for _, i := range all {
-			i.end()
-		}
-	}
-	n, events := f.topic.duplicates(), f.topic.expectAll()
-	t.Logf("%d duplicates of %d events: %d in a hundred", n, events, 100*n/events)
-	f.topic.expectDuplicates(most * events / 100)
-}
-
-// slow returns an instance whose calls of the store and the topic take 20 ms.
-func (f *fleet) slow(k int) *instance {
-	i := f.instance(fmt.Sprint(k))
-	i.before = func(context.Context, string) error {
-		time.Sleep(20 * time.Millisecond)
-		return nil
-	}
-	i.publish = func(ctx context.Context, events []leadership.Event) (int, error) {
-		time.Sleep(20 * time.Millisecond)
-		return i.acceptAll(ctx, events)
-	}
-	return i
-}
-
 func TestLookThatFailsIsToldUntilOneSucceeds(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fleet) {
 		a := f.instance("a")

@@ -133,26 +133,6 @@ func TestABatchHasAHundredAtMostAndDoesNotWaitOnceItIsFull(t *testing.T) {
 	})
 }
 
-func TestARenewalDoesNotWaitForBatchesThatAreStuck(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		w.takes = func(leases []leadership.Renewal) time.Duration {
-			if leases[0].Election[0] == 's' {
-				return 10 * time.Second
-			}
-			return 50 * time.Millisecond
-		}
-		first := w.renew(t.Context(), "s1")
-		second := w.renew(t.Context(), "s2", "x")
-		<-time.After(renewals.Patience + time.Millisecond)
-		elections := []leadership.Election{"a", "b"}
-		w.done(elections, w.renew(t.Context(), elections...))
-		after := []leadership.Election{"c"}
-		w.done(after, w.renew(t.Context(), after...))
-		w.done([]leadership.Election{"s1", "s2", "x"}, append(first, second...))
-		w.wantSent("0s: s1", "250ms: s2 x", "500ms: a b", "550ms: c")
-	})
-}
-
 func TestNoElectionIsTwiceInABatch(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		elections := []leadership.Election{"a", "b", "b", "c", "b"}

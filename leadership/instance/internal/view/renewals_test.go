@@ -86,19 +86,6 @@ func TestNewsOfARenewalElsewhereOnlyPutOffWhatIsKnown(t *testing.T) {
 	}
 }
 
-func TestNewsOfARenewalElsewhereDoNotChangeWhatReadersSee(t *testing.T) {
-	v := newView(true)
-	v.Wait(jobs)
-	v.Reading(jobs)
-	l := held(1, start, 10*time.Second)
-	v.Landed(jobs, &l, start, start)
-	before := *v.Fresh(jobs, 0)
-	v.RenewedElsewhere(jobs, 1, 10*time.Second, start+5*time.Second)
-	if after := v.Fresh(jobs, 0); after == nil || *after != before {
-		t.Errorf("readers are shown %+v, and were shown %+v", after, before)
-	}
-}
-
 func TestRenewedHereAreTheLeasesThatThisInstanceRenewedAndThatLast(t *testing.T) {
 	v := newView(true)
 	lease := func(e leadership.Election, now, left time.Duration) leadership.Lease {

@@ -98,13 +98,7 @@ func createDatabase(ctx context.Context, name string) error {
 func compete(ctx context.Context, client *spanner.Client, name string, lease time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	called := func(_ any, state []byte) {
-		if string(state) == "1" {
-			contender.Report(contender.Told)
-		}
-	}
-	lock := spindle.New(client, "locktable", name, spindle.WithDuration(lease.Milliseconds()),
-		spindle.WithLeaderCallback(nil, called), spindle.WithLogger(log.New(taken{}, "", 0)))
+	lock := spindle.New(client, "locktable", name, spindle.WithDuration(lease.Milliseconds()), spindle.WithLogger(log.New(taken{}, "", 0)))
 	done := make(chan error, 1)
 	if err := lock.Run(ctx, done); err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"time"
 
 	"regent/leadership/boottime"
@@ -25,7 +24,6 @@ type Event string
 // The events.
 const (
 	Leads     Event = "leads"     // it has found out that it holds the lock
-	Told      Event = "told"      // its library has called back to say so
 	Releasing Event = "releasing" // it begins to release the lock
 )
 
@@ -57,15 +55,15 @@ type Process struct {
 	stdin  io.WriteCloser
 	stderr strings.Builder // to be read when the process has ended
 	gone   chan struct{}   // closed once it has
-
-	mu   sync.Mutex // guards all below
-	wake chan struct{}
-	news map[Event]time.Duration // the first of each
+	news   map[Event]chan time.Duration
 }
 
 // Start starts the process.
 func Start(cmd *exec.Cmd) (*Process, error) {
-	p := &Process{cmd: cmd, gone: make(chan struct{}), wake: make(chan struct{}), news: make(map[Event]time.Duration)}
+	p := &Process{cmd: cmd, gone: make(chan struct{}), news: make(map[Event]chan time.Duration)}
+	for _, e := range []Event{Leads, Releasing} {
+		p.news[e] = make(chan time.Duration, 1)
+	}
 	cmd.Stderr = &p.stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -86,49 +84,27 @@ func (p *Process) listen(out io.Reader) {
 	defer close(p.gone)
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var n News
-		if json.Unmarshal(lines.Bytes(), &n) == nil {
-			p.note(n)
+		if json.Unmarshal(lines.Bytes(), &n) != nil {
+			continue
+		}
+		select {
+		case p.news[n.Event] <- n.At:
+		default:
 		}
 	}
 	p.cmd.Wait()
 }
 
-func (p *Process) note(n News) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, known := p.news[n.Event]; known {
-		return
-	}
-	p.news[n.Event] = n.At
-	close(p.wake)
-	p.wake = make(chan struct{})
-}
-
-func (p *Process) heard(e Event) (at time.Duration, known bool, wake <-chan struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	at, known = p.news[e]
-	return at, known, p.wake
-}
-
-// Await returns the instant of the first event of that kind, and waits for it. It is an error if
+// Await waits for an event, and returns its instant. Call it once for each event. It is an error if
 // the process ends before.
 func (p *Process) Await(ctx context.Context, e Event) (time.Duration, error) {
-	for {
-		at, known, wake := p.heard(e)
-		if known {
-			return at, nil
-		}
-		select {
-		case <-wake:
-		case <-p.gone:
-			if at, known, _ := p.heard(e); known {
-				return at, nil
-			}
-			return 0, fmt.Errorf("%s has ended before the event %q: %s", p.cmd.Path, e, p.log())
-		case <-ctx.Done():
-			return 0, fmt.Errorf("%s, event %q: %w", p.cmd.Path, e, ctx.Err())
-		}
+	select {
+	case at := <-p.news[e]:
+		return at, nil
+	case <-p.gone:
+		return 0, fmt.Errorf("%s has ended before the event %q: %s", p.cmd.Path, e, p.log())
+	case <-ctx.Done():
+		return 0, fmt.Errorf("%s, event %q: %w", p.cmd.Path, e, ctx.Err())
 	}
 }
 

@@ -105,17 +105,6 @@ func TestLateAnswerRevivesNoBeliefEvenIfUnaskedSinceTheDeadline(t *testing.T) {
 	}
 }
 
-func TestARenewalIsBelievedInFromWhenItWasSent(t *testing.T) {
-	t.Parallel()
-	const sent, heard, margin = 3 * time.Second, 5 * time.Second, time.Second
-	b, _ := believed(margin)
-	end := leadership.Deadline(sent, 0, 10*time.Second, margin)
-	if left := b.Renewed(sent, heard, tenSeconds); left != end-heard || b.Deadline() != end || b.LeaseEnd() != end+margin {
-		t.Errorf("%v left, the deadline is %v, and the lease may end at %v; want %v, %v and %v",
-			left, b.Deadline(), b.LeaseEnd(), end-heard, end, end+margin)
-	}
-}
-
 func TestTheAnswerToAnOlderRenewalDoesNotMoveTheDeadlineBack(t *testing.T) {
 	t.Parallel()
 	for name, older := range map[string]struct {

@@ -83,6 +83,8 @@ func TestCodecRefusesTextsThatNoProgramWrites(t *testing.T) {
 		"a name twice":          {Needs: 1, Policy: `{"lockDelayMs":1,"lockDelayMs":2}`},
 		"an unknown name twice": {Needs: 1, Standing: `{"a":[{"b":1,"b":1}]}`},
 		"no UTF-8":              {Needs: 1, Standing: "{\"a\":\"\xff\"}"},
+		"a number for a text":   {Needs: 1, Policy: `{"description":1}`},
+		"two lines for a text":  {Needs: 1, Policy: `{"description":"two\nlines"}`},
 		"a text for a number":   {Needs: 1, Policy: `{"lockDelayMs":"1"}`},
 		"a null for a number":   {Needs: 1, Policy: `{"lockDelayMs":null}`},
 		"a fraction":            {Needs: 1, Policy: `{"lockDelayMs":1.5}`},

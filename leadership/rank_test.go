@@ -26,54 +26,11 @@ func randomBids(chance *rand.Rand, n int) []leadership.Bid {
 	return all
 }
 
-func randomDraw(chance *rand.Rand) leadership.Draw {
-	return leadership.Draw{
-		Election: "jobs", Token: leadership.Token(1 + chance.IntN(100)), Secret: fmt.Sprint(chance.Uint64()), Last: leadership.CandidateID(fmt.Sprintf("%c", "aZ_.~"[chance.IntN(5)])),
-	}
-}
-
 func ids(bids []leadership.Bid) (all []leadership.CandidateID) {
 	for _, b := range bids {
 		all = append(all, b.CandidateID)
 	}
 	return all
-}
-
-// Rank is a strict order: the order in which bids come does not matter, each candidate is in it
-// once, and the loss of one changes nothing among the others.
-func TestRankIsOneOrderHoweverTheBidsCome(t *testing.T) {
-	t.Parallel()
-	for _, strategy := range leadership.Strategies() {
-		policy := leadership.BallotPolicy{Strategy: strategy}
-		for seed := range uint64(200) {
-			chance := rand.New(rand.NewPCG(seed, 16))
-			bids, draw := randomBids(chance, 1+chance.IntN(12)), randomDraw(chance)
-			ranked := ids(leadership.Rank(policy, draw, bids))
-			var candidates []leadership.CandidateID
-			for _, b := range bids {
-				if !b.Witness {
-					candidates = append(candidates, b.CandidateID)
-				}
-			}
-			sorted := slices.Clone(ranked)
-			slices.Sort(sorted)
-			if slices.Sort(candidates); !slices.Equal(sorted, candidates) {
-				t.Fatalf("%s, seed %d: %v are not the candidates %v", strategy, seed, ranked, candidates)
-			}
-			for range 5 {
-				chance.Shuffle(len(bids), func(i, j int) { bids[i], bids[j] = bids[j], bids[i] })
-				if got := ids(leadership.Rank(policy, draw, bids)); !slices.Equal(got, ranked) {
-					t.Fatalf("%s, seed %d: %v in another order, %v before", strategy, seed, got, ranked)
-				}
-			}
-			gone := bids[chance.IntN(len(bids))].CandidateID
-			left := slices.DeleteFunc(slices.Clone(bids), func(b leadership.Bid) bool { return b.CandidateID == gone })
-			want := slices.DeleteFunc(slices.Clone(ranked), func(id leadership.CandidateID) bool { return id == gone })
-			if got := ids(leadership.Rank(policy, draw, left)); !slices.Equal(got, want) {
-				t.Fatalf("%s, seed %d: without %s they are %v, want %v", strategy, seed, gone, got, want)
-			}
-		}
-	}
 }
 
 // The table in the documentation of Rank, line by line: who leads of two.

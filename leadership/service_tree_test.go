@@ -151,45 +151,6 @@ func TestOnlyElectionsThatAPeersOperatorHasConfiguredCount(t *testing.T) {
 	tr.grant("global", "ann", 0, via)
 }
 
-func TestALeaseThatStandsOnAnotherLastsAsLongAsThatIsKnownToAndMovesOnWithIt(t *testing.T) {
-	tr := newTree(t)
-	parent := tr.grant("orders.eu", "ann", 30*time.Second, leadership.Via{})
-	tr.now = tr.now.Add(10 * time.Second)
-	g := tr.grant("global", "ann", time.Minute, leadership.Via{Election: "orders.eu", Token: parent.Token})
-	if g.ExpiresIn != 20*time.Second || g.EndsBecause != leadership.EndsParent {
-		t.Errorf("%v are left, %s", g.ExpiresIn, g.EndsBecause)
-	}
-	tr.wantLeft("the parent stands still", g, 20*time.Second)
-	tr.left(parent)
-	tr.wantLeft("the parent was renewed", g, 30*time.Second)
-	tr.now = tr.now.Add(20 * time.Second)
-	if _, err := tr.Release(t.Context(), lease(parent)); err != nil {
-		t.Fatal(err)
-	}
-	tr.wantLeft("the parent has ended early", g, 10*time.Second)
-	tr.grant("orders.eu", "ann", time.Hour, leadership.Via{})
-	tr.wantLeft("another term of the parent", g, 10*time.Second)
-	tr.now = tr.now.Add(10 * time.Second)
-	if _, err := tr.Renew(t.Context(), lease(g)); !errors.Is(err, leadership.LeaseLost) {
-		t.Errorf("after the end that was known: %v", err)
-	}
-	// So, too, in a batch.
-	tr.now = tr.now.Add(time.Hour)
-	parent = tr.grant("orders.eu", "bob", time.Minute, leadership.Via{})
-	g = tr.grant("global", "bob", 2*time.Minute, leadership.Via{Election: "orders.eu", Token: parent.Token})
-	tr.now = tr.now.Add(30 * time.Second)
-	for range 2 { // the parent may be renewed after its child
-		results, err := tr.BatchRenew(t.Context(), []leadership.LeaseRequest{lease(parent), lease(g)})
-		if err != nil || results[0].Err != nil || results[1].Err != nil || results[1].Lease.ExpiresIn > results[0].Lease.ExpiresIn {
-			t.Fatalf("got %+v, %v", results, err)
-		}
-		if left := results[1].Lease.ExpiresIn; left != time.Minute && left != 30*time.Second {
-			t.Errorf("%v are left", left)
-		}
-	}
-	tr.wantLeft("after two batches", g, time.Minute)
-}
-
 // readTwice is the store, on which something happens before the second read of election task.
 func readTwice(s leadership.Store, second func()) *storetest.Fake {
 	reads := 0
@@ -537,34 +498,6 @@ func TestAChildThatWasCountedAndNotMadeIsMadeByTheNextCall(t *testing.T) {
 	}
 }
 
-func TestAChildIsLedOnlyWhileItsParentIs(t *testing.T) {
-	tr := newTree(t)
-	root := tr.grant("task", "ann", 30*time.Second, leadership.Via{})
-	if _, err := tr.delegate(root, "a", asParent); err != nil {
-		t.Fatal(err)
-	}
-	child := tr.grant("task.a", "bob", time.Minute, leadership.Via{})
-	if child.ExpiresIn != 30*time.Second || child.Parent.Election != "task" {
-		t.Errorf("%v are left, on %+v", child.ExpiresIn, child.Parent)
-	}
-	if _, err := tr.Release(t.Context(), lease(root)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.Release(t.Context(), lease(child)); err != nil {
-		t.Fatal(err)
-	}
-	var e *leadership.Error
-	if _, err := tr.ask("task.a", "cy", 0, leadership.Via{}); !errors.As(err, &e) || e.Code != leadership.LeaseHeld || e.Reason != leadership.ReasonParent || e.RetryAfter == 0 {
-		t.Errorf("without a leader of the parent: %v", err)
-	}
-	if _, err := tr.Delete(t.Context(), leadership.DeleteRequest{Election: "task"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tr.ask("task.a", "cy", 0, leadership.Via{}); !errors.As(err, &e) || e.Reason != leadership.ReasonParent {
-		t.Errorf("the parent is deleted: %v", err)
-	}
-}
-
 // A child that is granted the last moments of a parent that dies would change its leader again and
 // again until the parent is gone.
 func TestNoLeaseIsGrantedOnOneThatIsAboutToEnd(t *testing.T) {
@@ -593,38 +526,6 @@ func TestNoLeaseIsGrantedOnOneThatIsAboutToEnd(t *testing.T) {
 			t.Errorf("a millisecond earlier %v are granted", g.ExpiresIn)
 		}
 		tr.grant("global", "ann", 0, via)
-	}
-}
-
-func TestExplainSaysThatTheParentHasNoLeader(t *testing.T) {
-	tr := newTree(t)
-	root := tr.grant("task", "ann", 30*time.Second, leadership.Via{})
-	if _, err := tr.delegate(root, "a", asParent); err != nil {
-		t.Fatal(err)
-	}
-	codes := func() (all string) {
-		t.Helper()
-		x, err := tr.Explain(t.Context(), leadership.ExplainRequest{Election: "task.a", CandidateID: "bob"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range x.Causes {
-			all += string(c.Code) + " "
-		}
-		return all
-	}
-	if got := codes(); got != "" {
-		t.Errorf("while the parent is led: %s", got)
-	}
-	if _, err := tr.Release(t.Context(), lease(root)); err != nil {
-		t.Fatal(err)
-	}
-	ban := leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute, Reason: "a bug", Actor: "dee"}
-	if _, err := tr.Order(t.Context(), leadership.OrderRequest{Election: "task.a", OrderCommand: ban}); err != nil {
-		t.Fatal(err)
-	}
-	if got := codes(); got != "BANNED PARENT " {
-		t.Errorf("explained as %s", got)
 	}
 }
 

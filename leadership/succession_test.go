@@ -66,44 +66,6 @@ func wantRefusal(t *testing.T, what string, s leadership.Snapshot, rule func(lea
 	}
 }
 
-func TestAHandOverEndsTheTermWithinItsTimeAndNeverBeforeThePromise(t *testing.T) {
-	for within, want := range map[time.Duration]time.Duration{time.Second: 30 * time.Second, time.Minute: 65 * time.Second} {
-		s := done(t, held(t, 5*time.Second), handOver("bob", within))
-		l := s.Lease()
-		if end := noon.Add(want); !s.Record.EndsBy.Equal(end) || l.EndsBecause != leadership.EndsHandOver || l.Succession.To != "bob" || l.Succession.Left != want-5*time.Second || l.Succession.Ready {
-			t.Errorf("within %v it ends at %v, %+v; want %v", within, s.Record.EndsBy, l.Succession, end)
-		}
-		s.Now = s.Now.Add(time.Second)
-		if ch, err := handOver("bob", within)(s); err != nil || !ch.Empty() {
-			t.Errorf("the same again writes %+v, %v", ch, err)
-		}
-		s = done(t, s, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, annsLease(s)) })
-		if end := s.Record.LeaseEnd(); end.After(noon.Add(want)) || within > time.Second && !end.Equal(noon.Add(36*time.Second)) {
-			t.Errorf("renewed, it ends at %v", end)
-		}
-	}
-}
-
-func TestTheSuccessorTakesAYieldedLeaseInOneCommit(t *testing.T) {
-	s, ch, err := decided(yielded(t), acquire("bob", 'b'))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(ch.Events); n != 2 || ch.Events[0].Type != leadership.EventReleased || ch.Events[1].Type != leadership.EventAcquired || !ch.Heartbeat {
-		t.Fatalf("got %+v", ch)
-	}
-	if e := ch.Events[0]; e.PreviousLeaderID != "ann" || e.Token != 1 || e.Detail != `{"endsBecause":"handOver","to":"bob"}` {
-		t.Errorf("ann's term ends with %+v", e)
-	}
-	r, l := s.Record, s.Lease()
-	if r.LeaderID != "bob" || r.Token != 2 || !r.EndsBy.IsZero() || l.PreviousEnd != leadership.EndsHandOver || l.Succession != (leadership.Succession{}) {
-		t.Errorf("bob has %+v, and is told %+v", r, l)
-	}
-	if err := leadership.Check(s, 1); !errors.Is(err, leadership.TokenStale) {
-		t.Errorf("ann's token: %v", err)
-	}
-}
-
 func TestAYieldIsTheLastWordOfItsLeader(t *testing.T) {
 	s := yielded(t)
 	if err := leadership.Check(s, 1); !errors.Is(err, leadership.TokenStale) {
@@ -157,21 +119,6 @@ func TestNoOtherTakesAYieldedLease(t *testing.T) {
 	}
 	wantRefusal(t, "ready with another key", s, ready("bob", 'x'), leadership.LeaseHeld, leadership.ReasonIncarnation)
 	wantRefusal(t, "ready as another", s, ready("cy", 'c'), leadership.NotEligible, "")
-}
-
-func TestAfterASuccessorThatDoesNotComeTheLineGoesOn(t *testing.T) {
-	s := yielded(t)
-	end := s.Record.LeaseEnd()
-	if want := s.Now.Add(leadership.YieldWindow); !end.Equal(want) {
-		t.Errorf("the lease ends at %v, want %v", end, want)
-	}
-	s.Now = end
-	wantRefusal(t, "bob, too late", s, acquire("bob", 'b'), leadership.LeaseHeld, leadership.ReasonLockDelay)
-	s.Now = end.Add(guard)
-	s, ch, err := decided(s, acquire("cy", 'c'))
-	if err != nil || len(ch.Events) != 2 || ch.Events[0].Type != leadership.EventExpired || s.Record.LeaderID != "cy" || s.Record.Token != 2 {
-		t.Errorf("got %+v, %v", ch.Events, err)
-	}
 }
 
 func TestAYieldNeverMakesALeaseLonger(t *testing.T) {

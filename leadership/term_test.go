@@ -99,45 +99,22 @@ func TestEachRuleObeysEachOrderAndForgetsNone(t *testing.T) {
 	}
 	annsLease := leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1}
 	ends := map[string]func(*testing.T, leadership.Snapshot) leadership.Snapshot{
-		"released": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
-			return play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Release(s, annsLease) })
-		},
-		"stepped down": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
-			return play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-				return leadership.StepDown(s, leadership.StepDownCommand{Renewal: annsLease, Reason: "tired"})
-			})
-		},
-		"expired": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
-			return play(t, s, 11*time.Second, leadership.Expire)
-		},
+		"released": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot { return play(t, s, 0, released) },
 		"not recorded": func(_ *testing.T, s leadership.Snapshot) leadership.Snapshot {
 			s.Now = s.Now.Add(11 * time.Second)
 			return s
 		},
 		"deleted and recreated": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
 			config := s.Record.Policy.Config
-			s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-				return leadership.Delete(s, leadership.DeleteCommand{Force: true})
-			})
+			s = play(t, s, 0, deleted)
 			return play(t, s, 11*time.Second, func(s leadership.Snapshot) (leadership.Change, error) {
 				return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
 			})
 		},
-		"configured": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
-			config := s.Record.Policy.Config
-			config.Description = "other"
-			s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-				return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
-			})
-			s.Now = s.Now.Add(11 * time.Second)
-			return s
-		},
 		"unlocked": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot { return play(t, s, 0, unlocked) },
 		"carried": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
 			to := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: s.Now.Add(-24 * time.Hour), Guard: guard}
-			to = play(t, to, 0, func(to leadership.Snapshot) (leadership.Change, error) {
-				return leadership.Carry(to, leadership.CarryCommand{From: s})
-			})
+			to = carried(t, to, s)
 			to.Now = to.Now.Add(12 * time.Second)
 			return to
 		},
@@ -148,26 +125,9 @@ func TestEachRuleObeysEachOrderAndForgetsNone(t *testing.T) {
 			s.Now = s.Now.Add(11 * time.Second)
 			return s
 		},
-		"approved for a new epoch": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
-			if s.Record.LeaderID != "" {
-				s = play(t, s, 0, ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: s.Record.Token, NewEpoch: true}))
-			}
-			s.Now = s.Now.Add(11 * time.Second)
-			return s
-		},
-		"refused": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
-			if _, err := by("cy")(s); err == nil && s.Live() {
-				t.Error("granted to cy")
-			}
-			s.Now = s.Now.Add(11 * time.Second)
-			return s
-		},
 	}
 	for name, cmd := range orders {
 		for end, run := range ends {
-			if name == "approval" && end == "approved for a new epoch" {
-				continue // there is no leader
-			}
 			t.Run(name+", "+end, func(t *testing.T) {
 				s := limitedHeld(t, leadership.TermPolicy{Cooldown: minute, Budget: leadership.Counters{Tasks: 1}})
 				switch name {
@@ -315,7 +275,7 @@ func TestTrippedCandidateLeadsOnProbationAndEachTripDoublesItsCooldownUpToADay(t
 		if len(all) != 1 || all[0].Until.Sub(s.Now) != want || all[0].ID != leadership.OverrideID(fmt.Sprintf("cooldown-%d-ann", s.Record.Token)) || all[0].Actor != "policy" {
 			t.Fatalf("trip %d: %+v", i+1, all)
 		}
-		s = play(t, s, want, long)
+		s = play(t, play(t, s, want, long), 0, long) // and again
 		if s.Record.LeaseDuration != leadership.ProbationLease {
 			t.Fatalf("on probation the lease is %v", s.Record.LeaseDuration)
 		}

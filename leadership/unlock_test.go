@@ -145,40 +145,6 @@ func TestTheSentenceNamesTheEndOfTheWait(t *testing.T) {
 	}
 }
 
-func TestUnlockChangesNothingWhereNothingIsInTheWay(t *testing.T) {
-	t.Parallel()
-	unseen := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon}
-	if _, err := unlock(unseen, ""); !errors.Is(err, leadership.NotFound) {
-		t.Errorf("one that was never seen: %v, want %s", err, leadership.NotFound)
-	}
-	if ch, err := unlock(held(t, time.Minute), ""); err != nil || !ch.Empty() {
-		t.Errorf("a lease that is over: %+v, %v", ch, err)
-	}
-	s := held(t, time.Second)
-	_, err := unlock(s, "")
-	first := sentence(err)
-	ch, err := unlock(s, first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = apply(s, ch)
-	if ch, err := unlock(s, first); err != nil || !ch.Empty() {
-		t.Errorf("repeated, because its reply was lost: %+v, %v", ch, err)
-	}
-	if ch, err = acquireAs(s, 'b'); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := unlock(apply(s, ch), first); !errors.Is(err, leadership.LeaseHeld) {
-		t.Errorf("repeated once the next candidate leads: %v, want %s", err, leadership.LeaseHeld)
-	}
-	if ch, err = leadership.Delete(held(t, 0), leadership.DeleteCommand{Force: true}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := unlock(apply(held(t, 0), ch), first); !errors.Is(err, leadership.ElectionDeleted) {
-		t.Errorf("a deleted election: %v, want %s", err, leadership.ElectionDeleted)
-	}
-}
-
 func TestTheRefusalToUnlockAYieldedLeaseNamesTheSuccessor(t *testing.T) {
 	_, err := unlock(yielded(t), "")
 	if err == nil || !strings.Contains(err.Error(), `"ann" has yielded it, and "bob" takes it over`) || sentence(err) == "" {

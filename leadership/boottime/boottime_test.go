@@ -23,9 +23,3 @@ func TestTheClockGoesOnAndNeverBack(t *testing.T) {
 		t.Errorf("the clock advanced by %v while %v passed", last-first, passed)
 	}
 }
-
-func BenchmarkNow(b *testing.B) {
-	for b.Loop() {
-		boottime.Now()
-	}
-}

@@ -251,12 +251,6 @@ func TestATermIsCountedByWhatLimitedIt(t *testing.T) {
 			w.Settle(20 * time.Second)
 			return true
 		},
-		"handOver": func(w *telemetrytest.Fixture) bool {
-			w.Lead("jobs", "ann")
-			order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Hour})
-			w.Settle(40 * time.Second)
-			return true
-		},
 		"a release before a limit": func(w *telemetrytest.Fixture) bool {
 			limit(w, "jobs", leadership.TermPolicy{MaxTerm: time.Hour})
 			w.Release(w.Lead("jobs", "ann"))

@@ -3,7 +3,6 @@ package telemetry_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -205,17 +204,4 @@ func TestWhatAnInstanceSaysOfItselfIsRead(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestEachReasonOfBeingDegradedHasASeries(t *testing.T) {
-	story(t, func(w *telemetrytest.Fixture) {
-		if err := w.Metrics.Degraded(func() []instance.Trouble { return nil }); err != nil {
-			t.Fatal(err)
-		}
-		for got, all := w.Read(), instance.Troubles(); len(all) > 0; all = all[1:] {
-			if _, ok := got[fmt.Sprintf("regent.events.troubles{reason=%s}", all[0])]; !ok {
-				t.Errorf("%s has no series", all[0])
-			}
-		}
-	})
 }

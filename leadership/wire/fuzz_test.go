@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -147,68 +146,6 @@ func FuzzDecodeIsStrict(f *testing.F) {
 	})
 }
 
-// FuzzMarshal holds the replies to what encoding/json, as many a client has it, reads in them.
-func FuzzMarshal(f *testing.F) {
-	f.Add("reports", "ann", "held", int64(7), int64(30_000), int64(30e9), int64(1_700_000_000_123_456_789), "key", true)
-	f.Add("", "", "", int64(0), int64(0), int64(0), int64(0), "", false)
-	f.Add("a\"b", "\x01<é>\u2028\xff", "vacant", int64(-1), int64(-5), int64(1500e6), int64(1e18), "\\", true)
-	f.Fuzz(func(t *testing.T, election, leader, state string, n, ms, d, at int64, key string, flag bool) {
-		l := Lease{
-			Election: leadership.Election(election), State: leadership.State(state), LeaderID: leadership.CandidateID(leader),
-			FencingToken: leadership.Token(n), Revision: leadership.Revision(n / 2), LeaseDuration: Duration(d), LockedForMs: ms,
-			Deleted: flag, MaxStalenessMs: ms / 2,
-			Configuration: Configuration{
-				LeaseDuration: Duration(d / 2), MaxLeaseDuration: Duration(d / 4), LockDelay: Duration(d / 3), RetireAfter: Duration(d / 5), Description: key,
-			},
-		}
-		if flag {
-			l.ExpiresInMs, l.RenewInMs = &ms, &n
-			l.AcquiredAt, l.LastHeartbeat = time.Unix(0, at).UTC(), time.Unix(at%4e9, 0).UTC()
-			l.Metadata, _ = json.Marshal(map[string]string{leader: state})
-			l.EndsBy, l.EndsBecause, l.EndsInMs = l.AcquiredAt, leadership.EndReason(key), ms
-			l.Report, l.ReportedAt, l.ReportAgeMs = l.Metadata, l.LastHeartbeat, n
-			l.Succession = &Succession{To: leadership.CandidateID(key), Since: l.AcquiredAt, UntilMs: ms, Ready: n%2 == 0, Yielded: n%3 == 0}
-			l.Ready, l.Via = new(ms%2 == 0), &Via{leadership.Election(leader), leadership.Token(n), &key}
-			l.Configuration.Policy = &Policy{Promotion: true, LeadersOf: &leader, Delegation: &Delegation{Parent: &l.Election, Depth: new(int(ms)), Budget: &n}, Strategy: new(leadership.Strategy(state)), Window: new(Duration(d)), Require: []string{leader}, Quorum: &Quorum{Electorate: []string{key}, Need: 2}, MaxTerm: Duration(d), Budget: &Budget{Calls: n}, ErrorRate: &ErrorRate{Max: float64(ms) / 7, Min: n}}
-			l.Overrides = []Override{{ID: leadership.OverrideID(key), Actor: leader, Reason: state, Since: l.AcquiredAt, Until: l.LastHeartbeat, UntilMs: ms}}
-		}
-		event := Event{Election: l.Election, Revision: l.Revision, At: l.AcquiredAt, LeaderID: l.LeaderID, Reason: key, Detail: l.Metadata}
-		grant := Grant{Lease: l, Key: key, WaitedMs: ms}
-		if flag {
-			grant.Inherited = &Inheritance{FencingToken: l.FencingToken, LeaderID: l.LeaderID, Task: key, At: l.AcquiredAt, EndedBecause: l.EndsBecause, Data: l.Metadata}
-		}
-		allAlike(t, &l, &grant, &event, &Result{Election: l.Election, Lease: &l})
-		readAlike(t, grant)
-		readAlike(t, Checkpoint{Election: l.Election, FencingToken: l.FencingToken, LeaderID: l.LeaderID, Task: key, At: l.AcquiredAt, Data: l.Metadata, URI: leader})
-		readAlike(t, JournalPage{JournalHead{l.Election, l.FencingToken, leadership.Index(ms), leadership.Index(n), l.FencingToken}, []JournalEntry{{Index: leadership.Index(n), Type: key, At: l.AcquiredAt, Data: l.Metadata}}})
-		problem := NewProblem(&leadership.Error{Code: leadership.LeaseHeld, Detail: leader})
-		problem.Lease, problem.Cause = &l, &Cause{Code: leadership.ReasonBanned, By: leader, Reason: key, Until: l.AcquiredAt, UntilMs: n}
-		readAlike(t, problem)
-		readAlike(t, Results{[]Result{{Election: l.Election, Lease: &l}, {}, {Election: l.Election, Error: &problem}}})
-	})
-}
-
-func readAlike[T any](t *testing.T, v T) {
-	t.Helper()
-	text, err := Marshal(v)
-	if err != nil {
-		return // a year that JSON cannot have
-	}
-	var theirs, ours T
-	if err := json.Unmarshal(text, &theirs); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	if err := Unmarshal(text, &ours); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	if diff := cmp.Diff(theirs, ours); diff != "" {
-		t.Errorf("encoding/json (-) and Unmarshal (+) read %s differently:\n%s", text, diff)
-	}
-	if again, err := Marshal(ours); err != nil || string(again) != string(text) {
-		t.Errorf("%s is written again as %s, %v", text, again, err)
-	}
-}
-
 // accepted decodes a request. Every refusal must name the mistake.
 func accepted(t *testing.T, body []byte, into any) bool {
 	t.Helper()
@@ -253,78 +190,4 @@ func again[T any](t *testing.T, first T) {
 	if diff := cmp.Diff(string(text), string(text2)); diff != "" {
 		t.Fatalf("written (-) and written again (+) differ:\n%s", diff)
 	}
-}
-
-func FuzzDecodeProblem(f *testing.F) {
-	f.Add([]byte(`{"type":"urn:regent:problem:LEASE_HELD","title":"Lease held","status":409,"detail":"wait","code":"LEASE_HELD","reason":"HELD","retryAfterMs":17250,"election":"planner","state":"held","leaderId":"agent-3","fencingToken":4,"revision":9,"leaseDuration":"30s","expiresInMs":17250,"configuration":{"leaseDuration":"30s","lockDelay":"0s"}}`))
-	f.Add([]byte(`{"code":"INVALID_ARGUMENT","errors":[{"pointer":"/candidateId","detail":"no"},{}]}`))
-	f.Add([]byte(`{"code":"SOMETHING_NEW","retryAfterMs":9223372036854775807,"expiresInMs":-9223372036854775808}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		p, err := DecodeProblem(body)
-		if err != nil {
-			return
-		}
-		e := p.Leadership()
-		if !errors.Is(e, p.Code) || e.RetryAfter < 0 {
-			t.Fatalf("%s becomes %+v", body, e)
-		}
-		if e.Lease != nil && (e.Lease.Election == "" || e.Lease.ExpiresIn < 0) {
-			t.Fatalf("%s becomes the lease %+v", body, e.Lease)
-		}
-	})
-}
-
-func FuzzDecodeResults(f *testing.F) {
-	f.Add([]byte(`{"results":[{"election":"planner","lease":{"election":"planner","state":"vacant","fencingToken":4,"revision":11,"leaseDuration":"90s","lockedForMs":1,"readAt":"2027-03-01T12:05:00Z","configuration":{"leaseDuration":"90s","lockDelay":"15s"}}},{"election":"scribe","error":{"code":"LEASE_LOST","detail":"stop"}},{}]}`))
-	f.Add([]byte(`{"results":[{"lease":{"election":"a","state":"held","leaderId":"b","fencingToken":1,"expiresInMs":9223372036854775807,"renewInMs":-1,"metadata":{"a":[]}}}]}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		var w Results
-		if Unmarshal(body, &w) != nil {
-			return
-		}
-		for i, r := range w.Results {
-			result, err := r.Leadership(At("renewals", i))
-			if err != nil || result.Err != nil {
-				continue
-			}
-			if l := result.Lease; l.Election == "" || l.ExpiresIn < 0 || l.RenewIn < 0 || l.LockedFor < 0 || l.State == leadership.Held && l.Token < 1 {
-				t.Fatalf("%s becomes the lease %+v", body, l)
-			}
-		}
-	})
-}
-
-func FuzzParseIfMatch(f *testing.F) {
-	f.Add(`"7"`)
-	f.Add(`*`)
-	f.Add(`W/"7"`)
-	f.Fuzz(func(t *testing.T, header string) {
-		r, err := ParseIfMatch([]string{header})
-		if err != nil {
-			requireInvalid(t, err)
-			return
-		}
-		if again, err := ParseIfMatch([]string{ETag(r)}); err != nil || again != r || r == 0 {
-			t.Fatalf("%q is revision %d, which is read again as %d, %v", header, r, again, err)
-		}
-	})
-}
-
-func FuzzDuration(f *testing.F) {
-	f.Add([]byte(`"1m30s"`))
-	f.Add([]byte(`"-1.5h"`))
-	f.Add([]byte(`"0.000000001s"`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var d, again Duration
-		if Unmarshal(text, &d) != nil {
-			return
-		}
-		written, err := Marshal(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := Unmarshal(written, &again); err != nil || again != d {
-			t.Fatalf("%s is written as %s, which is read as %v, %v", text, written, again, err)
-		}
-	})
 }

@@ -50,7 +50,7 @@
 //
 // With Config.ReadsPass requests with GET and HEAD pass without a check. What that saves depends on
 // how often an election is written to: an answer of Regent is believed for MaxAge, so of many
-// requests within that time only the first costs a call (BenchmarkShareOfCallsSaved).
+// requests within that time only the first costs a call.
 //
 // # Batches
 //

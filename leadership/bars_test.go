@@ -1,0 +1,97 @@
+package leadership_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"regent/leadership"
+)
+
+// What neither a hand-over nor an order gets past: each is refused, and nothing is written.
+func TestHandOversAndOrdersAreRefusedForWhatStandsInTheirWay(t *testing.T) {
+	type rule = func(leadership.Snapshot) (leadership.Change, error)
+	minute := func(c leadership.OrderCommand) rule { c.For = time.Minute; return ordered(c) }
+	assign := minute(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "cy"})
+	ban := minute(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob"})
+	pause := minute(leadership.OrderCommand{Kind: leadership.OrderPause})
+	configure := func(c leadership.Config) rule {
+		return func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Configure(s, leadership.ConfigureCommand{Config: c})
+		}
+	}
+	three := leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "cy")}
+	quorum := configure(leadership.Config{Ballot: leadership.BallotPolicy{Quorum: three}})
+	gpu := configure(leadership.Config{Ballot: leadership.BallotPolicy{Require: "gpu"}})
+	evict := func(ban time.Duration) rule {
+		return ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 1, Ban: ban})
+	}
+	lead, last := held(t, 5*time.Second), yielded(t)
+	last.Record.Token, last.Record.Revision = leadership.MaxToken, leadership.Revision(leadership.MaxToken)
+	drain := minute(leadership.OrderCommand{Kind: leadership.OrderPause, Mode: leadership.PauseDrain})
+	onOne := func(s leadership.Snapshot) (leadership.Change, error) {
+		c := leadership.AcquireCommand{CandidateID: "ann", KeyHash: hash('a')}
+		c.Parent = leadership.ParentLease{Parent: leadership.Parent{Election: "orders", Token: 1, Until: s.Now}, LeaderID: "ann"}
+		return leadership.Acquire(s, c)
+	}
+	ask := func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.RequestApproval(s, leadership.ApprovalRequest{Renewal: annsLease(s), Note: "may I"})
+	}
+	for what, c := range map[string]struct {
+		s      leadership.Snapshot
+		rule   rule
+		code   leadership.Code
+		reason leadership.Reason
+	}{
+		"to another than is assigned":     {done(t, lead, assign), handOver("bob", time.Minute), leadership.NotEligible, ""},
+		"to a banned candidate":           {done(t, lead, ban), handOver("bob", time.Minute), leadership.LeaseHeld, leadership.ReasonBanned},
+		"in a pause":                      {done(t, lead, pause), handOver("bob", time.Minute), leadership.LeaseHeld, leadership.ReasonPaused},
+		"a yield of a term that is over":  {at(bobIsReady(t), noon.Add(time.Hour)), yield, leadership.LeaseLost, ""},
+		"taken over without a quorum":     {done(t, yielded(t), quorum), acquire("bob", 'b'), leadership.LeaseHeld, leadership.ReasonQuorum},
+		"taken over without a capability": {done(t, yielded(t), gpu), acquire("bob", 'b'), leadership.NotEligible, ""},
+		"taken over under the last token": {last, acquire("bob", 'b'), leadership.RecordCorrupt, ""},
+		"a yield of a drained leader":     {done(t, bobIsReady(t), drain), yield, leadership.NotReady, ""},
+		"a parent that is over":           {done(t, elsewhere(), configure(leadership.Config{LeadersOf: "orders"})), onOne, leadership.NotEligible, ""},
+		"an order for no election":        {elsewhere(), pause, leadership.NotFound, ""},
+		"for a deleted election":          {done(t, lead, deleted), pause, leadership.ElectionDeleted, ""},
+		"for another revision":            {lead, minute(leadership.OrderCommand{Kind: leadership.OrderPause, IfRevision: 9}), leadership.RevisionMismatch, ""},
+		"a ban of a term that is over":    {done(t, lead, released, byBob), evict(time.Minute), leadership.TokenStale, ""},
+		"an approval that is not needed":  {lead, approve("op", 1, 0, false), leadership.InvalidArgument, ""},
+		"one after a yield":               {yielded(t), approve("op", 1, 0, true), leadership.TokenStale, ""},
+		"one without a leader":            {done(t, lead, released), approve("op", 1, 0, true), leadership.TokenStale, ""},
+		"one of another token":            {lead, approve("op", 2, 0, true), leadership.TokenStale, ""},
+		"a question where none is needed": {lead, ask, leadership.InvalidArgument, ""},
+		"a question of no leader":         {done(t, lead, released), ask, leadership.LeaseLost, ""},
+	} {
+		wantRefusal(t, what, c.s, c.rule, c.code, c.reason)
+	}
+	_, events := playEvents(t, at(lead, noon.Add(time.Minute)), 0, ban) // the lease is over, not recorded
+	if len(events) != 2 || events[0].Type != leadership.EventExpired || events[1].Type != leadership.EventBanned {
+		t.Errorf("got %+v", events)
+	}
+	banned := at(done(t, lead, evict(time.Minute)), noon.Add(30*time.Second+guard))
+	requireNothing(t, "evicted and banned once more, in the next term", done(t, banned, byBob), evict(time.Minute))
+	requireNothing(t, "evicted, after its term", done(t, lead, released, byBob), evict(0))
+}
+
+func TestALiftedCooldownBarsNoLongerAndANoticeEndsNoTerm(t *testing.T) {
+	s := limitedHeld(t, leadership.TermPolicy{Budget: leadership.Counters{Tasks: 1}, Cooldown: time.Hour})
+	s = play(t, s, 0, reporting(t, 1, `{"tasks":2}`))
+	s = play(t, s, time.Second, ordered(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "cooldown-1-ann"}))
+	if s = at(s, noon.Add(time.Minute)); refusal(by("ann"), s) != "<nil>" {
+		t.Errorf("ann: %v", refusal(by("ann"), s))
+	}
+	if x := leadership.Explain(approvedHeld(t, 1), "ann"); len(x.Causes) != 1 || x.Causes[0].Code != leadership.ReasonApproval {
+		t.Errorf("a leader whose term waits for an approval is told %+v", x.Causes)
+	}
+	notify := limitedHeld(t, leadership.TermPolicy{Verdicts: 1, OnTrip: leadership.TripNotify})
+	notify = play(t, notify, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Judge(s, leadership.JudgeCommand{Token: 1, Verdict: leadership.VerdictBad, Evidence: "seen", Actor: "v"})
+	})
+	if !notify.Live() {
+		t.Errorf("a verdict that only notifies has ended the term: %+v", notify.Record)
+	}
+	if _, err := leadership.New(&slowStore{}).Withdraw(t.Context(), "jobs", "a b", 0); !errors.Is(err, leadership.InvalidArgument) {
+		t.Errorf("a withdrawal of no possible candidate: %v", err)
+	}
+}

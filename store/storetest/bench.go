@@ -57,8 +57,8 @@ func bench(b *testing.B, h Harness, callers int, op func(context.Context, *leade
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
 }
 
-// together lets so many callers do b.N operations, which are numbered for each. persist makes a call
-// again as often as the store was too busy for it, and counts that.
+// together lets so many callers do b.N operations, which are numbered for each. persist makes a
+// call again as often as the store was too busy for it, and counts that.
 func together(b *testing.B, callers int, op func(caller, n int, persist func(func() error) error) error) {
 	var left, refused atomic.Int64
 	left.Store(int64(b.N))

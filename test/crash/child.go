@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"time"
 )
 
 // The parts that this program runs in processes of its own. The first argument names the part, the
@@ -72,8 +73,12 @@ func environment() []string {
 	return append(os.Environ(), childVariable+"=1", "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 }
 
-// listen runs a part and passes each of its lines to hear. If it did not end well, the error has
-// its standard error.
+// patience is how long a part may be silent before it counts as hanging: then the image that it was
+// opening is kept.
+const patience = 2 * time.Minute
+
+// listen runs a part and passes each of its lines to hear. If it did not end well, or was silent
+// for too long, the error has its standard error.
 func listen(ctx context.Context, part string, what any, hear func(line []byte) error) error {
 	program, args, err := self(part, what)
 	if err != nil {
@@ -81,6 +86,8 @@ func listen(ctx context.Context, part string, what any, hear func(line []byte) e
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	silent := time.AfterFunc(patience, func() { cancel(errHangs) })
+	defer silent.Stop()
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = environment()
@@ -92,7 +99,7 @@ func listen(ctx context.Context, part string, what any, hear func(line []byte) e
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	heard := each(out, hear)
+	heard := each(out, func(line []byte) error { silent.Reset(patience); return hear(line) })
 	if heard != nil {
 		cancel(heard)
 	}
@@ -101,6 +108,8 @@ func listen(ctx context.Context, part string, what any, hear func(line []byte) e
 	}
 	return nil
 }
+
+var errHangs = fmt.Errorf("the process has been silent for %v", patience)
 
 func each(from io.Reader, hear func([]byte) error) error {
 	lines := bufio.NewScanner(from)

@@ -114,6 +114,50 @@ func TestOnlyTheLeaderThatOpenedALogLastWritesToIt(t *testing.T) {
 	}
 }
 
+func TestAnAppendIsGuardedByItsIndexAndCountsOnceHoweverOftenItIsSent(t *testing.T) {
+	log, ann := newLog(LogJournal), leaderOf(5)
+	for _, rule := range []func(Log) (LogChange, error){opens(ann), appends(ann, 0, `1`, `2`), appends(ann, 2, `3`)} {
+		if _, err := log.amend(rule); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(log.added); n != 2 || log.added[0].First != 1 || log.added[0].Last != 2 || log.added[1].First != 3 || log.added[1].Last != 3 {
+		t.Fatalf("added %+v", log.added)
+	}
+	all, err := log.added[0].Entries()
+	if err != nil || len(all) != 2 || all[1].Index != 2 || all[1].Token != 5 || all[1].Type != "put" || string(all[1].Data) != `2` {
+		t.Errorf("read back as %+v, %v", all, err)
+	}
+	before := log.Log
+	if ch, err := log.amend(appends(ann, 2, `3`)); err != nil || ch.Text != "" || len(ch.Add) > 0 {
+		t.Errorf("the last append again writes %+v, %v", ch, err)
+	}
+	for what, rule := range map[string]func(Log) (LogChange, error){
+		"the append before, again":         appends(ann, 0, `1`, `2`),
+		"another entry at the same place":  appends(ann, 2, `4`),
+		"one more entry at the same place": appends(ann, 2, `3`, `4`),
+		"beyond the end":                   appends(ann, 4, `5`),
+	} {
+		_, err := log.amend(rule)
+		var e *Error
+		if !errors.As(err, &e) || e.Code != IndexMismatch || e.Index != 3 || log.Log != before {
+			t.Errorf("%s: %v; the log is %+v", what, err, log.Log)
+		}
+	}
+	log.amend(snaps(ann, 3, `{}`))
+	if ch, err := log.amend(appends(ann, 2, `3`)); err != nil || ch.Text != "" {
+		t.Errorf("the last append again, after a snapshot: %+v, %v", ch, err)
+	}
+	bob := leaderOf(6)
+	log.amend(opens(bob))
+	if _, err := log.amend(appends(ann, 2, `3`)); !errors.Is(err, TokenStale) {
+		t.Errorf("the last append again, after the next leader has opened: %v", err)
+	}
+	if _, err := log.amend(appends(bob, 2, `3`)); !errors.Is(err, IndexMismatch) {
+		t.Errorf("the same entries by another leader: %v", err)
+	}
+}
+
 // inEpoch is the leader in a new epoch: the same candidate and key, under a later token.
 func inEpoch(c Renewal, token Token) Renewal {
 	c.Token = token
@@ -134,6 +178,31 @@ func TestAnAppendWhoseReplyWasLostIsKnownInANewEpoch(t *testing.T) {
 	log.amend(opens(inEpoch(ann, 8)))
 	if _, err := log.amend(appends(inEpoch(ann, 8), 0, `1`)); !errors.Is(err, IndexMismatch) {
 		t.Errorf("the append again, after another leader has opened the journal: %v", err)
+	}
+}
+
+func TestASnapshotStandsForEntriesThatThereAre(t *testing.T) {
+	log, ann := newLog(LogJournal), leaderOf(5)
+	log.amend(opens(ann))
+	log.amend(appends(ann, 0, `1`, `2`, `3`))
+	_, err := log.amend(snaps(ann, 4, `{}`))
+	var e *Error
+	if !errors.As(err, &e) || e.Code != IndexMismatch || e.Index != 3 {
+		t.Errorf("beyond the index: %v", err)
+	}
+	for _, c := range []struct {
+		upTo  Index
+		wrote bool
+		want  Index
+	}{{2, true, 2}, {2, false, 2}, {1, false, 2}, {3, true, 3}} {
+		ch, err := log.amend(snaps(ann, c.upTo, `{}`))
+		h, herr := log.journal()
+		if err != nil || herr != nil || (ch.Text != "") != c.wrote || h.Snapshot != c.want || h.Index != 3 {
+			t.Errorf("up to %d: wrote %+v, %v; the head is %+v", c.upTo, ch, err, h)
+		}
+		if c.wrote && (len(ch.Add) != 1 || ch.Add[0].First != 0 || ch.Add[0].Last != c.upTo) {
+			t.Errorf("up to %d: added %+v", c.upTo, ch.Add)
+		}
 	}
 }
 
@@ -239,6 +308,52 @@ func TestACheckpointIsInheritedAsItWasWhenTheMarkWasRaised(t *testing.T) {
 	if again, err := log.checkpoint(); err != nil || !again.At.Equal(p.At) {
 		t.Errorf("it was put at %v, and now at %v, %v", p.At, again.At, err)
 	}
+}
+
+func TestALateCopyOfAnEarlierPutChangesNothing(t *testing.T) {
+	log, ann := newLog(LogCheckpoint), leaderOf(5)
+	for _, rule := range []func(Log) (LogChange, error){inherits(ann), puts(ann, `1`), putsNext(ann, 2, `2`)} {
+		if _, err := log.amend(rule); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := log.Log
+	for what, rule := range map[string]func(Log) (LogChange, error){
+		"a copy of the one before":   puts(ann, `1`),
+		"another one, at its place":  putsNext(ann, 2, `1`),
+		"one beyond the next":        putsNext(ann, 4, `4`),
+		"the same data, beyond that": putsNext(ann, 4, `2`),
+	} {
+		_, err := log.amend(rule)
+		if e := new(Error); !errors.As(err, &e) || e.Code != IndexMismatch || e.Index != 2 || log.Log != before {
+			t.Errorf("%s: %v; the log is %+v", what, err, log.Log)
+		}
+	}
+	ann = inEpoch(ann, 6)
+	for _, what := range []string{"again", "again, in a new epoch"} {
+		if ch, err := log.amend(putsNext(inEpoch(ann, log.mark(t)), 2, `2`)); err != nil || ch.Text != "" {
+			t.Errorf("the last put %s writes %+v, %v", what, ch, err)
+		}
+		log.amend(inherits(ann))
+	}
+	if _, err := log.amend(putsNext(ann, 3, `3`)); err != nil {
+		t.Errorf("the next one, in a new epoch: %v", err)
+	}
+	bob := leaderOf(7)
+	log.amend(inherits(bob))
+	if _, err := log.amend(puts(bob, `4`)); err != nil {
+		t.Errorf("the first one of the next leader: %v", err)
+	}
+}
+
+// mark is the token that may write.
+func (k *kept) mark(t *testing.T) Token {
+	t.Helper()
+	var h checkpointHead
+	if err := k.readHead(&h); err != nil {
+		t.Fatal(err)
+	}
+	return h.Token
 }
 
 func TestALogOfARestoredStoreIsClosedToAllLeadersOfBefore(t *testing.T) {

@@ -81,6 +81,7 @@ func TestWaitingCandidateMayRecordTheEndsOfSeveralTerms(t *testing.T) {
 	r := fourTerms(t)
 	r.History[4].Type, r.History[4].RequestID = leadership.EventExpired, "r5"
 	r.History[5].RequestID = "r5" // after a grant that it found over, unheard of
+	r.History[1].RequestID, r.History[2].RequestID = "r5", "other"
 	if err := checker.ID(r).Err(); err != nil {
 		t.Error(err)
 	}

@@ -155,8 +155,8 @@ func checkOnce(report *Report, c Call, made []leadership.Event, sent int) {
 			of.Token = e.Token
 		}
 		challenge := e.Type == leadership.EventHandingOver || e.Type == leadership.EventGoesOn
-		// A grant that was over before its answer, or was given back because the lease that it stood
-		// on had ended, is asked for again; checkTokens holds that it was over.
+		// A grant that was over before its answer, or was given back because the lease that it
+		// stood on had ended, is asked for again; checkTokens holds that it was over.
 		over := e.Type == leadership.EventAcquired && (c.Answer == nil || e.Token < c.Answer.Token || slices.ContainsFunc(made, func(later leadership.Event) bool {
 			return (later.Type == leadership.EventReleased || ranOut(later)) && later.Election == e.Election && later.Token == e.Token
 		}))

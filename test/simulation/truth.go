@@ -229,7 +229,9 @@ func (t *truth) unlock(r *reign, e leadership.Event) {
 		t.accuse(ME1, "%s: unlocked with the detail %s, and the lease of token %d ends at %v", e.Election, e.Detail, r.token, r.end.Sub(epoch))
 	}
 	r.free = true
-	t.unlocked[tokenOf{e.Election, e.Token}] = true
+	for token := r.first; token <= e.Token; token++ { // the leader may not have heard of a new epoch
+		t.unlocked[tokenOf{e.Election, token}] = true
+	}
 }
 
 // numbered checks FT and EV: one token for each grant, one revision for each event.

@@ -226,12 +226,16 @@ func (p *search) at(s state, in step, moments []time.Time, guard time.Duration) 
 // if it is near: it counts from when a change was decided, which may be unknown.
 func approvalShown(s leadership.Snapshot, in step) leadership.Record {
 	r, a := s.Record, in.answer
-	if a == nil || a.EndsBecause != leadership.EndsApproval {
+	if a == nil {
 		return r
 	}
 	left, end := a.EndsBy.Sub(s.Now), &r.Standing.Ends.Approval
 	near := func(d time.Duration) bool { return d.Abs() < longestCommit }
 	switch {
+	case a.EndsBecause != leadership.EndsApproval: // the next term may end sooner by another limit, if only just
+		if next := a.Token > r.Token && r.Standing.ApprovalLeft > 0 && a.EndsBecause != ""; next && r.Standing.ApprovalLeft <= left && near(left-r.Standing.ApprovalLeft) {
+			r.Standing.ApprovalLeft = left + time.Microsecond
+		}
 	case r.Standing.ApprovalLeft > 0: // for the next term
 		if near(left - r.Standing.ApprovalLeft) {
 			r.Standing.ApprovalLeft = left

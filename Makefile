@@ -86,7 +86,7 @@ prove-night: ## the same for a night, with a report in NIGHT (.build/night); con
 	@$(WITH_EMULATORS) go run ./test/prove -night -dir $(NIGHT) $(ARGS)
 
 race: ## run all tests in their short form under the race detector
-	$(WITH_EMULATORS) go test -race -short -shuffle=on -timeout 30m $(PKG)
+	$(WITH_EMULATORS) go test -race -short $(or $(SHUFFLE),-shuffle=on) -timeout 30m $(PKG)
 
 bench: ## measure every store: grant and release, and renewals, at 1, 64 and 512 callers
 	$(WITH_EMULATORS) go test -run '^$$' -bench . -timeout 30m ./store/...

@@ -358,7 +358,8 @@ func TestDrainAnswersWaitingCallers(t *testing.T) {
 			answers <- err
 		}()
 		go func() {
-			_, err := c.a.AwaitAcknowledgement(t.Context(), leadership.AcknowledgementRequest{Election: "jobs", Token: lease.Token, Need: 1, Wait: time.Minute})
+			// Bob, who waits, is one of the two.
+			_, err := c.a.AwaitAcknowledgement(t.Context(), leadership.AcknowledgementRequest{Election: "jobs", Token: lease.Token, Need: 2, Wait: time.Minute})
 			answers <- err
 		}()
 		synctest.Wait()

@@ -148,7 +148,9 @@ func (t *tracer) writes(tid int, args []uint64, offset int64) (*call, error) {
 		return &call{entry: entry{Kind: said, Data: data}}, nil
 	case offset < 0:
 		var err error
-		if offset, err = position(tid, args[0]); err != nil {
+		if offset, err = position(tid, args[0]); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil // another thread has closed it, or the process ends: nothing is written
+		} else if err != nil {
 			return nil, err
 		}
 	}

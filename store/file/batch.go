@@ -1,7 +1,6 @@
 package file
 
 import (
-	"errors"
 	"maps"
 	"time"
 
@@ -39,10 +38,6 @@ func newBatch(t *table, h history.Span, c leadership.Codec) *batch {
 
 // begin makes the batch an empty one at the given instant.
 func (b *batch) begin(now time.Time) {
-	const large = 1 << 20
-	if cap(b.frame) > large {
-		b.frame = nil
-	}
 	b.now = now
 	b.frame = appendInstant(beginFrame(b.frame), now)
 	b.empty = len(b.frame)
@@ -92,19 +87,15 @@ func (b *batch) own(e leadership.Election) *entry {
 		if before := b.table.entries[e]; before != nil {
 			*n = *before
 		}
-		n.record.Election = e
 		b.changed[e] = n
 	}
 	return n
 }
 
-// decideIn runs a caller's decision. A panic becomes an error and is kept for that caller alone.
+// decideIn runs a caller's decision. If it panics there is no change, and the panic is kept for that
+// caller alone.
 func decideIn[S, C any](b *batch, present S, decide func(S) (C, error)) (ch C, err error) {
-	defer func() {
-		if b.panicked = recover(); b.panicked != nil {
-			err = errors.New("file: the decision panicked")
-		}
-	}()
+	defer func() { b.panicked = recover() }()
 	return decide(present)
 }
 
@@ -137,9 +128,7 @@ func (b *batch) update(e leadership.Election, decide func(leadership.Snapshot) (
 	for i := range ch.Events {
 		b.event(n, ch.Events[i])
 	}
-	if len(ch.Events) > 0 {
-		b.prune(n)
-	}
+	b.prune(n)
 	return snap, nil
 }
 

@@ -65,7 +65,7 @@ func begun(r leadership.Record, at, now time.Time) (_ leadership.Record, runs bo
 	case held && r.LeaseEnd().Add(r.Policy.LockDelay).After(at):
 		r = moved(r, now.Sub(r.LeaseEnd()))
 		r.HeartbeatAt = now.Add(-r.LeaseDuration)
-	case !held && r.LockFor > 0 && r.EndedAt.Add(r.LockFor).After(at):
+	case !held && r.EndedAt.Add(r.LockFor).After(at):
 		r.EndedAt = now
 	default:
 		return r, false

@@ -1,8 +1,11 @@
 package file_test
 
 import (
+	"bytes"
 	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,27 +158,39 @@ func TestAClockThatWentBackWithinABootCountsAsAnotherBoot(t *testing.T) {
 // decide on: that program finds the boot as this one has left it.
 func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
 	t.Parallel()
-	path := t.TempDir() + "/leases"
+	path, uptime := t.TempDir()+"/leases", time.Hour
 	newer := leadership.Codec{Version: leadership.ProgramVersion + 1}
 	open := func(boot string, codec leadership.Codec) *file.Store {
-		s, err := file.Open(path, file.Config{Clock: file.Clock{BootID: boot, SinceBoot: func() time.Duration { return time.Hour }}, Codec: codec})
+		s, err := file.Open(path, file.Config{Clock: file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}, Codec: codec})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
 	s := open("first", newer)
-	for _, e := range []leadership.Election{"known", "new"} {
-		_, err := s.Update(t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
+	config := leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Hour}}
+	if _, err := leadership.New(s).Configure(t.Context(), leadership.ConfigureRequest{Election: "locked", ConfigureCommand: config}); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []leadership.Election{"locked", "known", "new"} {
+		snap, err := s.Update(t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
 			ch, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "ann", KeyHash: leadership.KeyHash{1}, LeaseDuration: time.Minute})
-			ch.Record.EndsBy, ch.Record.EndsBecause = s.Now.Add(20*time.Second), leadership.EndsDrained
-			if e == "new" {
+			if e != "locked" {
+				ch.Record.EndsBy, ch.Record.EndsBecause = s.Now.Add(20*time.Second).In(time.FixedZone("", 3600)), leadership.EndsDrained
+			}
+			if e != "known" {
 				ch.Record.Needs, ch.Record.Standing.Unknown = newer.Version, `{"ballot":1}`
 			}
 			return ch, err
 		})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if zone := snap.Record.EndsBy.Location(); zone != time.UTC { // as it is read again
+			t.Errorf("%s: its end is kept in the time of %q", e, zone)
+		}
+		if e == "locked" {
+			uptime += 2 * time.Minute // its lease is over, and its lock is not
 		}
 	}
 	s.Close()
@@ -187,6 +202,9 @@ func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
 		if l := snap.Lease(); err != nil || l.ExpiresIn != 20*time.Second || l.EndsIn != 20*time.Second {
 			t.Errorf("%s: %v left, %v until its latest end, %v; want 20s", e, l.ExpiresIn, l.EndsIn, err)
 		}
+	}
+	if l, err := leadership.New(s).Get(t.Context(), "locked"); err != nil || l.LockedFor != time.Hour {
+		t.Errorf("after the lease of a record that was too new: locked for %v, %v; want 1h", l.LockedFor, err)
 	}
 }
 
@@ -238,22 +256,63 @@ func TestAfterAnotherBootWhatLimitsATermStaysAsFarAwayAndOrdersKeepTheirDates(t 
 }
 
 // A lease that ran out by itself before the machine went down did so for no limit of its term: a
-// limit that was still far away then is still ahead of the end that the lease has now.
+// limit that was still ahead then is still ahead of the end that the lease has now.
 func TestAfterAnotherBootALeaseThatRanOutByItselfIsNotDeposed(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "boot-1", time.Hour)
 	m.configure(leadership.Config{
-		LeaseDuration: time.Minute, LockDelay: time.Hour, Term: leadership.TermPolicy{StuckAfter: time.Hour, Cooldown: time.Hour},
+		LeaseDuration: time.Minute, LockDelay: time.Hour, Term: leadership.TermPolicy{StuckAfter: 2 * time.Minute, Cooldown: time.Hour},
 	})
 	m.lead("jobs")
-	m.uptime += 2 * time.Minute
+	m.uptime += 3 * time.Minute
 	m.lead("other")
 	m.restart("boot-2", time.Second)
+	if l, err := m.Get(t.Context(), "jobs"); err != nil || l.LockedFor != time.Hour {
+		t.Errorf("locked for %v, %v; want a full hour", l.LockedFor, err)
+	}
 	if _, err := m.Expire(t.Context(), "jobs"); err != nil {
 		t.Fatal(err)
 	}
 	events, err := m.Events(t.Context(), leadership.EventsRequest{Election: "jobs"})
 	if err != nil || events[len(events)-1].Type != leadership.EventExpired {
 		t.Errorf("its end is told as %+v, %v; want %s", events[len(events)-1], err, leadership.EventExpired)
+	}
+}
+
+// A term's ends that need more room once they are moved may have none. They are then sooner.
+func TestAfterAnotherBootAStandingThatWouldBecomeTooLargeStaysAsItWas(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, "boot-1", time.Hour)
+	before, err := m.store.Update(t.Context(), "jobs", func(s leadership.Snapshot) (leadership.Change, error) {
+		ch, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "ann", KeyHash: leadership.KeyHash{1}})
+		r, ends := &ch.Record, &ch.Record.Standing.Ends
+		ends.Ordered, ends.Because = s.Now.Add(time.Hour).Truncate(time.Second), leadership.EndsDrained
+		r.EndsBy, r.EndsBecause, r.Standing.Unknown = ends.Ordered, ends.Because, `{"x":""}`
+		carried, encoded := leadership.Codec{}.Encode(r)
+		r.Standing.Unknown = `{"x":"` + strings.Repeat("x", leadership.MaxCarriedBytes-len(carried.Policy+carried.Standing)) + `"}`
+		return ch, errors.Join(err, encoded)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.restart("boot-2", time.Second)
+	after, err := m.store.Get(t.Context(), "jobs")
+	if err != nil || after.Record.Standing != before.Record.Standing || !after.Record.HeartbeatAt.After(before.Record.HeartbeatAt) {
+		t.Errorf("got %+v, %v", after.Record.Standing.Ends, err)
+	}
+}
+
+// A time namespace, as containers may have, shifts the clock.
+func TestTheFolderNamesTheMachinesBootAndTheNamespaceOfItsClock(t *testing.T) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Skip(err)
+	}
+	offsets, _ := os.ReadFile("/proc/self/timens_offsets")
+	path := filepath.Join(t.TempDir(), "leases")
+	open(t, path, file.Clock{})
+	boot := strings.Join(strings.Fields(string(id)+" "+string(offsets)), " ")
+	if !bytes.Contains(read(t, path, "log-0000000001"), []byte(boot)) {
+		t.Errorf("the boot %q is not in the log", boot)
 	}
 }

@@ -60,15 +60,24 @@ func TestCancelledRenewalIsUnknownAndStaysSo(t *testing.T) {
 	ctx, giveUp := context.WithCancel(t.Context())
 	answers := make(chan []leadership.Renewed, 1)
 	go func() { answers <- s.Renew(ctx, lease) }()
-	queued(t, s, 2)
+	ids := []leadership.EventID{{Election: "jobs", Revision: 1}}
+	marked := make(chan error, 1)
+	go func() { marked <- s.MarkAnnounced(ctx, ids) }()
+	queued(t, s, 3)
 	first()
 	release := <-second // both are taken now, and the renewal comes behind
 	giveUp()
 	got := <-answers
-	lease[0].Token = 99 // the caller's again
+	if err := <-marked; !errors.Is(err, leadership.OutcomeUnknown) {
+		t.Errorf("the announcement: got %v, want %s", err, leadership.OutcomeUnknown)
+	}
+	lease[0].Token, ids[0].Revision = 99, 99 // the caller's again
 	release()
 	if r := behind(t, s); !r.HeartbeatAt.After(g.LastHeartbeat) {
 		t.Errorf("the last heartbeat is of %v, that of the grant was of %v: the renewal that had begun was not done", r.HeartbeatAt, g.LastHeartbeat)
+	}
+	if waiting, err := s.Unannounced(t.Context(), "", 9); err != nil || len(waiting) > 0 {
+		t.Errorf("the announcement that had begun was not done: %v, %v", waiting, err)
 	}
 	if err := got[0].Err; !errors.Is(err, leadership.OutcomeUnknown) || errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %s because of %v", err, leadership.OutcomeUnknown, context.Canceled)

@@ -3,12 +3,14 @@ package file_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"regent/leadership"
 	"regent/store/file"
@@ -16,7 +18,9 @@ import (
 
 func TestEveryCommitIsOneWriteAndOneSync(t *testing.T) {
 	s, service := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
-	g, err := service.Acquire(t.Context(), ask("ann"))
+	large := ask("ann")
+	large.Metadata = fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 4000))
+	g, err := service.Acquire(t.Context(), large)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +50,13 @@ func TestEveryCommitIsOneWriteAndOneSync(t *testing.T) {
 		if s.LogEnd(); !slices.Equal(calls, []string{"write", "sync"}) { // which waits for the writer
 			t.Errorf("%s: got %v, want one write and one sync", name, calls)
 		}
+	}
+	before := s.LogEnd()
+	if _, err := service.Renew(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.LogEnd() - before; n > sector {
+		t.Errorf("a renewal writes %d bytes, and changes nothing but an instant", n)
 	}
 	calls = nil
 	if err := s.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "jobs", Revision: 1}, {Election: "none", Revision: 1}}); err != nil {
@@ -93,7 +104,16 @@ func TestCallsThatWaitShareOneCommit(t *testing.T) {
 }
 
 func TestAReadTellsNothingThatAPowerCutCouldStillUndo(t *testing.T) {
-	s, service := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
+	u := newUsed(t, 1<<30)
+	s, service := u.Store, u.service
+	configure := func(delay time.Duration) error {
+		c := leadership.ConfigureCommand{Config: leadership.Config{LockDelay: delay}}
+		_, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "mail", ConfigureCommand: c})
+		return err
+	}
+	if err := errors.Join(configure(time.Second), u.appendTo(1, "x")); err != nil { // what is there is not changed in place
+		t.Fatal(err)
+	}
 	syncing, synced := make(chan struct{}), make(chan struct{})
 	s.Watch(func(call string) error {
 		if call == "sync" {
@@ -102,18 +122,29 @@ func TestAReadTellsNothingThatAPowerCutCouldStillUndo(t *testing.T) {
 		}
 		return nil
 	})
-	acquired := make(chan error, 1)
-	go func() { _, err := service.Acquire(t.Context(), ask("ann")); acquired <- err }()
+	answers := make(chan error, 3)
+	release := s.Hold()
+	go func() { _, err := service.Acquire(t.Context(), ask("ann")); answers <- err }()
+	go func() { answers <- configure(2 * time.Second) }()
+	go func() { answers <- u.put(run(1, 1, "y"), run(2, 2, "y")) }()
+	queued(t, s, 3)
+	release()
 	<-syncing
 	if l, err := service.Get(t.Context(), "jobs"); !errors.Is(err, leadership.NotFound) {
 		t.Errorf("while the commit is being synced: got %+v, %v; want %s", l, err, leadership.NotFound)
 	}
 	for what, read := range map[string]func() (int, error){
 		"events": func() (int, error) { e, err := s.Events(t.Context(), "jobs", 0, 9); return len(e), err },
-		"outbox": func() (int, error) { e, err := s.Unannounced(t.Context(), "", 9); return len(e), err },
+		"outbox": func() (int, error) { e, err := s.Unannounced(t.Context(), "jobs", 9); return len(e), err },
 		"list": func() (int, error) {
-			l, err := s.List(t.Context(), "", "", 9)
+			l, err := s.List(t.Context(), "j", "", 9)
 			return len(l.Snapshots) + len(l.Untrusted), err
+		},
+		"a change":       func() (int, error) { e, err := s.Get(t.Context(), "mail"); return int(e.Record.Revision - 1), err },
+		"journal's head": func() (int, error) { l, err := s.Look(t.Context(), journal); return len(l.Body), err },
+		"journal": func() (int, error) {
+			e, err := s.Segments(t.Context(), journal, 0, 9)
+			return strings.Count(fmt.Sprint(e), "y"), err
 		},
 		"held": func() (int, error) {
 			l, err := s.Held(t.Context(), "", 9)
@@ -125,13 +156,15 @@ func TestAReadTellsNothingThatAPowerCutCouldStillUndo(t *testing.T) {
 		}
 	}
 	select {
-	case err := <-acquired:
+	case err := <-answers:
 		t.Errorf("it was answered (%v) before it was synced", err)
 	default:
 	}
 	close(synced)
-	if err := <-acquired; err != nil {
-		t.Fatal(err)
+	for range 3 {
+		if err := <-answers; err != nil {
+			t.Fatal(err)
+		}
 	}
 	if l, err := service.Get(t.Context(), "jobs"); err != nil || l.Token != 1 {
 		t.Errorf("once it is synced: got %+v, %v", l, err)
@@ -152,9 +185,20 @@ func TestAfterACommitThatFailedNothingIsReadOrWritten(t *testing.T) {
 			}
 			return nil
 		})
-		other := ask("ann")
-		other.Election = "other"
-		_, err := service.Acquire(t.Context(), other)
+		begun, goOn, waits := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		go func() {
+			<-begun
+			go func() { queued(t, s, 1); close(goOn) }()
+			waits <- s.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "jobs", Revision: 1}})
+		}()
+		_, err := s.Update(t.Context(), "other", func(s leadership.Snapshot) (leadership.Change, error) {
+			close(begun)
+			<-goOn
+			return leadership.Configure(s, leadership.ConfigureCommand{})
+		})
+		if err := <-waits; !errors.Is(err, leadership.StoreUnavailable) {
+			t.Errorf("a call that waits meanwhile: got %v, want %s", err, leadership.StoreUnavailable)
+		}
 		if !errors.Is(err, leadership.OutcomeUnknown) || !errors.Is(err, full) {
 			t.Errorf("the %s that fails: got %v, want %s", fails, err, leadership.OutcomeUnknown)
 		}
@@ -285,5 +329,91 @@ func TestAFailedCheckpointLosesNothingAndIsTriedAgain(t *testing.T) {
 	want = dump(t, u.Store)
 	if got := u.reopened(copied(t, u.path)); got != want {
 		t.Errorf("after the next: got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// An attempt to begin the next log that fails is repeated when the log has grown by as much again.
+func TestACheckpointThatCannotBeginIsTriedAgainLater(t *testing.T) {
+	t.Parallel()
+	const least = 3000
+	u := newUsed(t, least)
+	u.Close()
+	var log bytes.Buffer
+	u.config.Log = slog.New(slog.NewTextHandler(&log, nil))
+	u.open(u.path)
+	blocked := filepath.Join(u.path, "log-0000000002.new") // a folder in the place of the file
+	if err := os.Mkdir(blocked, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	at := u.ends(30)
+	if err := u.Checkpointed(); err == nil {
+		t.Error("there is no error")
+	}
+	if n, most := strings.Count(log.String(), "a checkpoint has failed"), at[len(at)-1]/least; n == 0 || n > most {
+		t.Errorf("%d attempts have failed in %d bytes, want 1 to %d", n, at[len(at)-1], most)
+	}
+	if err := os.Remove(blocked); err != nil {
+		t.Fatal(err)
+	}
+	for u.Log() == 1 {
+		u.ends(1)
+	}
+	if err := u.Checkpointed(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALogThatCannotBeEndedFailsTheStoreAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	u.live(50)
+	want := dump(t, u.Store)
+	u.Close()
+	u.config.Checkpoint = 1
+	u.open(u.path)
+	u.Watch(func(string) error { return errors.New("the disk is full") }) // a call that commits nothing
+	<-u.Broken()
+	if _, err := u.Get(t.Context(), "a"); !errors.Is(err, leadership.StoreUnavailable) {
+		t.Errorf("a read: got %v, want %s", err, leadership.StoreUnavailable)
+	}
+	u.Close()
+	u.config.Checkpoint = 1 << 30
+	if got := u.reopened(u.path); got != want {
+		t.Errorf("opened again: got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A checkpoint costs as much as the snapshot, so the log must have as many bytes first.
+func TestTheNextCheckpointIsDueWhenTheLogIsAsLongAsTheSnapshot(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	at := u.ends(30)
+	u.Close()
+	u.config.Checkpoint = int64(at[len(at)-1])
+	u.open(u.path)
+	snapshot := func(n uint64) int {
+		if err := u.Checkpointed(); err != nil || u.Log() != n {
+			t.Fatalf("there are %d logs, want %d; %v", u.Log(), n, err)
+		}
+		name := fmt.Sprintf("snapshot-%010d", n)
+		if v := versionOf(t, u.path, name); v != 1 {
+			t.Errorf("without a log of an election, snapshot %d has version %d", n, v)
+		}
+		return len(read(t, u.path, name))
+	}
+	due := snapshot(2)
+	newest := due
+	u.Close()
+	u.config.Checkpoint = 1
+	u.open(u.path)
+	for n := uint64(2); n <= 4; n++ { // a log knows the newest snapshot that was there when it began
+		size := 0
+		for u.Log() == n {
+			size = max(size, u.ends(1)[0])
+		}
+		if size < due-1000 { // the last commit is not counted
+			t.Errorf("log %d had %d bytes at the next checkpoint, want %d", n, size, due)
+		}
+		due, newest = newest, snapshot(n+1)
 	}
 }

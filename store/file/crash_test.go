@@ -101,6 +101,9 @@ func TestACallSeesTheOneBeforeItInTheSameCommit(t *testing.T) {
 func TestALogGrowsDurablyBeforeACommitIsWrittenThere(t *testing.T) {
 	t.Parallel()
 	u := newUsed(t, 1<<30)
+	u.Close()
+	rewrite(t, u.path, "log-0000000001", func(b []byte) []byte { return append(b, make([]byte, 50_000)...) }) // a power cut
+	u.open(u.path)
 	var calls []string
 	u.Watch(func(call string) error { calls = append(calls, call); return nil })
 	r, key := ask("ann"), leadership.NewKey()
@@ -136,13 +139,16 @@ func TestASnapshotWithoutItsLastFramesIsRefused(t *testing.T) {
 	if err := u.Checkpointed(); err != nil {
 		t.Fatal(err)
 	}
-	killed := copied(t, u.path)
+	want, killed := dump(t, u.Store), copied(t, u.path)
 	u.Close()
+	if got := u.reopened(copied(t, killed)); got != want {
+		t.Error("with all frames: it is not as it was")
+	}
 	rewrite(t, killed, snapshot, func(b []byte) []byte {
 		const head, tail = 16, 5
 		end := 48 + head + int(binary.BigEndian.Uint32(b[48:])) + tail
-		if end = (end + 15) / 16 * 16; end >= len(b) {
-			t.Fatalf("it has one frame of %d bytes", end)
+		if end = (end + 15) / 16 * 16; end >= len(b) || end < step {
+			t.Fatalf("the first frame ends at %d of %d bytes", end, len(b))
 		}
 		return b[:end]
 	})

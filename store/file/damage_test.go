@@ -329,7 +329,7 @@ func TestAMissingOrForeignFileIsNoticed(t *testing.T) {
 		return errors.Join(os.Remove(filepath.Join(path, log)), os.Remove(filepath.Join(path, snapshot)))
 	})
 	refused("the state is gone", "state", func(path string) error { return os.Remove(filepath.Join(path, "state")) })
-	for what, content := range map[string][]byte{"is empty": nil, "has zeros": make([]byte, 48)} {
+	for what, content := range map[string][]byte{"is empty": nil, "has zeros": make([]byte, 48), "has more": append(read(t, killed, "state"), 0)} {
 		refused("the state "+what, "state", func(path string) error {
 			return os.WriteFile(filepath.Join(path, "state"), content, 0o600)
 		})
@@ -376,7 +376,7 @@ func TestAFolderOfAnUnknownVersionIsRefusedByName(t *testing.T) {
 	for _, name := range []string{"state", "log-0000000002", "snapshot-0000000002"} {
 		path := copied(t, u.path)
 		rewrite(t, path, name, func(b []byte) []byte { b[11] = 7; return b })
-		u.refused(path, name+" is of version 7", name+": its format has version 7, and this program reads [1 2]: use the version of regent that wrote it, or a newer one")
+		u.refused(path, name+" is of version 7", "cannot be used: "+name+": its format has version 7, and this program reads [1 2]: use the version of regent that wrote it, or a newer one")
 	}
 }
 
@@ -446,20 +446,24 @@ func TestACheckpointMayBeInterruptedAnywhere(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string][]byte
 		want  string
+		left  int // files, once it is open
 	}{
-		"the next log is being made":                {map[string][]byte{log1: open, log2 + ".new": empty[:1000]}, now},
-		"the next log is made":                      {map[string][]byte{log1: open, log2: empty}, now},
-		"the log has ended":                         {map[string][]byte{log1: ended, log2: empty}, now},
-		"a part of the snapshot is written":         {map[string][]byte{log1: ended, log2: empty, snapshot2 + ".new": snapshot[:200]}, now},
-		"commits were made meanwhile":               {map[string][]byte{log1: ended, log2: read(t, after, log2), snapshot2 + ".new": snapshot[:200]}, later},
-		"all of the snapshot is written":            {map[string][]byte{log1: ended, log2: read(t, after, log2), snapshot2 + ".new": snapshot}, later},
-		"the snapshot is there":                     {map[string][]byte{log1: ended, log2: read(t, after, log2), snapshot2: snapshot}, later},
-		"the log before is removed":                 {map[string][]byte{log2: read(t, after, log2), snapshot2: snapshot}, later},
-		"the commit before the checkpoint is there": {map[string][]byte{log1: read(t, before, log1)}, old},
+		"the next log is being made":                {map[string][]byte{log1: open, log2 + ".new": empty[:1000]}, now, 2},
+		"the next log is made":                      {map[string][]byte{log1: open, log2: empty}, now, 2},
+		"the log has ended":                         {map[string][]byte{log1: ended, log2: empty}, now, 3},
+		"a part of the snapshot is written":         {map[string][]byte{log1: ended, log2: empty, snapshot2 + ".new": snapshot[:200]}, now, 3},
+		"commits were made meanwhile":               {map[string][]byte{log1: ended, log2: read(t, after, log2), snapshot2 + ".new": snapshot[:200]}, later, 3},
+		"all of the snapshot is written":            {map[string][]byte{log1: ended, log2: read(t, after, log2), snapshot2 + ".new": snapshot}, later, 3},
+		"the snapshot is there":                     {map[string][]byte{log1: ended, log2: read(t, after, log2), snapshot2: snapshot}, later, 3},
+		"the log before is removed":                 {map[string][]byte{log2: read(t, after, log2), snapshot2: snapshot}, later, 3},
+		"the commit before the checkpoint is there": {map[string][]byte{log1: read(t, before, log1)}, old, 2},
 	} {
 		c.files["state"] = read(t, before, "state")
 		path := folderOf(t, c.files)
 		u.open(path)
+		if files, _ := filepath.Glob(path + "/*"); len(files) != c.left {
+			t.Errorf("%s: opened, there are %v", name, files)
+		}
 		if got := dump(t, u.Store); got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
@@ -477,12 +481,40 @@ func TestACheckpointMayBeInterruptedAnywhere(t *testing.T) {
 			t.Errorf("%s: there are %v", name, files)
 		}
 	}
-	for name, files := range map[string]map[string][]byte{
+	more := slices.Clone(ended)
+	more[end+600] = 1
+	rows := map[string]map[string][]byte{
+		"something follows the log's end":         {log1: more, log2: empty},
+		"two logs are there to which none leads":  {log1: open, log2: empty, "log-0000000003": empty},
 		"the next log is gone":                    {log1: ended},
 		"the next log is gone after the snapshot": {log1: ended, snapshot2: snapshot},
 		"the log does not lead to the next":       {log1: open, log2: read(t, after, log2)},
 		"the snapshot ends too early":             {log2: read(t, after, log2), snapshot2: snapshot[:len(snapshot)-48]},
-	} {
+	}
+	for cut := range 15 {
+		rows[fmt.Sprintf("the snapshot lacks %d bytes", cut+1)] = map[string][]byte{log2: empty, snapshot2: snapshot[:len(snapshot)-cut-1]}
+	}
+	for name, files := range rows {
 		u.refused(folderOf(t, files), name, "000000000")
+	}
+}
+
+func TestOnlyAStoreWithoutACommitMayLackItsState(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	u.Close()
+	for name, change := range map[string]func(b []byte){
+		"":                   func(b []byte) { clear(b[48:]) },
+		"a part of a commit": func(b []byte) { clear(b[48:]); b[2*sector] = 1 },
+		"a commit":           func([]byte) {},
+	} {
+		path := folderOf(t, map[string][]byte{"log-0000000001": read(t, u.path, "log-0000000001")})
+		rewrite(t, path, "log-0000000001", func(b []byte) []byte { change(b); return b })
+		if name != "" {
+			u.refused(path, "there is "+name, "state: it is missing")
+		} else {
+			u.open(path) // it was killed before the state was written
+			u.Close()
+		}
 	}
 }

@@ -71,6 +71,25 @@ func (s *Store) Kept() (events, waiting, alive int) {
 	return events, waiting, alive
 }
 
+// PageBytes is how many bytes the events take in memory.
+func (s *Store) PageBytes() (n int) {
+	_ = s.view(context.Background(), func(t *table, _ time.Time) error {
+		for _, p := range t.events.list {
+			n += len(p.raw) + len(p.packed)
+		}
+		return nil
+	})
+	return n
+}
+
+// CheckpointNow begins a checkpoint, whatever the length of the log.
+func (s *Store) CheckpointNow() {
+	s.writer.do(context.Background(), func(*batch) error {
+		s.writer.checkpoints.due = 0
+		return nil
+	})
+}
+
 // MaxPruned is how many events go with one change.
 const MaxPruned = maxPruned
 

@@ -253,15 +253,28 @@ func TestCheckTellsWhatAFolderHasAndChangesNothing(t *testing.T) {
 		t.Errorf("while it is served: got %v", err)
 	}
 	events, _, _ := u.Kept()
-	now, err := u.Get(t.Context(), "a")
+	last, err := u.Update(t.Context(), "a", func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Hour}})
+	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	events++
+	if r, err := file.Check(copied(t, u.path)); err != nil || r.Closed {
+		t.Errorf("killed: got %+v, %v", r, err)
 	}
 	u.Close()
 	before := contents(t, u.path)
 	r, err := file.Check(u.path)
-	if err != nil || r.Elections != len(elections) || r.Events != events || r.Torn != 0 || r.LastCommit.After(now.Now) || r.Commits == 0 {
+	if err != nil || r.Elections != len(elections) || r.Events != events || r.Torn != 0 || !r.LastCommit.Equal(last.Now) || r.Commits == 0 || !r.Closed {
 		t.Errorf("got %+v, %v; want %d elections and %d events", r, err, len(elections), events)
+	}
+	files, _ := filepath.Glob(u.path + "/*")
+	for _, name := range files {
+		r.Bytes -= int64(len(read(t, "", name)))
+	}
+	if r.Bytes != 0 {
+		t.Errorf("it tells %d bytes more than the files have", r.Bytes)
 	}
 	if after := contents(t, u.path); after != before {
 		t.Errorf("the folder was\n%s\nand is\n%s", before, after)

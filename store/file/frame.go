@@ -198,14 +198,4 @@ func (f *frames) damaged(format string, args ...any) error {
 }
 
 // zero reports whether all bytes are zero.
-func zero(b []byte) bool {
-	for len(b) >= 8 && binary.NativeEndian.Uint64(b) == 0 {
-		b = b[8:]
-	}
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
-}
+func zero(b []byte) bool { return bytes.Count(b, []byte{0}) == len(b) }

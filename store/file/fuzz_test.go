@@ -2,11 +2,14 @@ package file_test
 
 import (
 	"bytes"
+	"compress/flate"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,7 +50,7 @@ func FuzzEntries(f *testing.F) {
 // TestEntriesKeepEveryField compares the forms of records and events that differ in one field.
 func TestEntriesKeepEveryField(t *testing.T) {
 	t.Parallel()
-	seen := make(map[string]string)
+	seen := map[string]string{string(file.Entries(leadership.Record{}, leadership.Carried{}, leadership.Event{})): "nothing"}
 	for part := range 3 {
 		for i, more := 0, true; more; i++ {
 			var r leadership.Record
@@ -130,10 +133,83 @@ func FuzzReplay(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, payload []byte) { file.Replay(payload) })
 }
 
+// What no program writes is refused, also where each checksum is right.
+func TestEntriesThatCannotBeAreRefused(t *testing.T) {
+	t.Parallel()
+	const (
+		log     = "\x0b\x04jobs\x07journal\x00\x00\x02{}\x00"
+		segment = "\x0c\x04jobs\x07journal\x02\x02\x00\x00\x01x"
+		trim    = "\x0d\x04jobs\x07journal\x02"
+	)
+	key := leadership.KeyHash(bytes.Repeat([]byte{7}, 32))
+	record := string(file.Entries(leadership.Record{Election: "jobs", KeyHash: key}, leadership.Carried{Needs: 1}, leadership.Event{Election: "jobs", Revision: 9}))
+	event := func(r byte) string { return "\x03\x04jobs" + string(2*r) + strings.Repeat("\x00", 10) }
+	page := func(events int, change func(event string) string) string {
+		var b bytes.Buffer
+		w, _ := flate.NewWriter(&b, flate.BestSpeed)
+		for n := range events {
+			e := change(strings.Replace(event(byte(n%60) + 1)[1:], "jobs", fmt.Sprintf("j%03d", n/60), 1))
+			fmt.Fprint(w, string(rune(len(e))), e)
+		}
+		w.Close()
+		return "\x09" + string(binary.AppendUvarint(nil, uint64(b.Len()))) + b.String()
+	}
+	for _, c := range []struct {
+		payload string
+		sound   bool
+	}{
+		{"\x00\x00", true},
+		{"", false},
+		{"\x00\x80\x94\xeb\xdc\x03", false}, // 1e9 nanoseconds
+		{"\x00\x00" + record, true},
+		{"\x00\x00" + record[:6] + "\x06" + record[7:], false},
+		{"\x00\x00" + strings.Replace(record, string(key[:]), strings.Repeat("\x00", 32), 1), false},
+		{"\x00\x00\x00", false},
+		{"\x00\x00\x0e", false},
+		{"\x00\x00\x0a", true},
+		{"\x00\x00\x0a\x0a", false},
+		{"\x00\x00" + event(1) + event(2), true},
+		{"\x00\x00" + event(1) + event(1), false},
+		{"\x00\x00" + event(0), false},
+		{"\x00\x00" + strings.Replace(event(1), "\x04jobs", "\x00", 1), false},
+		{"\x00\x00" + event(1) + event(3) + "\x06\x04jobs\x02", true},
+		{"\x00\x00" + event(1) + event(3) + "\x06\x04jobs\x06", false},
+		{"\x00\x00" + event(1) + event(3) + "\x05\x04jobs\x02\x02\x06", true},
+		{"\x00\x00" + event(1) + event(3) + "\x05\x04jobs\x02\x06\x02", false},
+		{"\x00\x00" + event(1) + event(3) + "\x05\x04jobs\x02\x02\x02", false},
+		{"\x00\x00" + event(1) + event(3) + "\x05\x04jobs\x01\x04", false},
+		{"\x00\x00" + event(1) + event(3) + "\x05\x04jobs\x01\x00", false},
+		{"\x00\x00" + event(1) + event(3) + "\x05\x04jobs\x01\x08", false},
+		{"\x00\x00" + log + segment + trim, true},
+		{"\x00\x00" + log[:len(log)-1] + "\x05", false},
+		{"\x00\x00" + strings.Replace(log, "\x02{}", "\x00", 1), false},
+		{"\x00\x00" + log + strings.Replace(segment, "\x02\x02", "\x00\x02", 1), true}, // a snapshot
+		{"\x00\x00" + log + strings.Replace(segment, "\x02\x02", "\x00\x00", 1), false},
+		{"\x00\x00" + log + strings.Replace(segment, "\x02\x02", "\x01\x02", 1), false},
+		{"\x00\x00" + log + strings.Replace(segment, "\x02\x02", "\x04\x02", 1), false},
+		{"\x00\x00" + segment, false},
+		{"\x00\x00" + trim, false},
+		{"\x00\x00" + log + trim, false},
+		{"\x00\x00" + page(256, strings.Clone), true},
+		{"\x00\x00" + page(255, strings.Clone), false},
+		{"\x00\x00" + page(257, strings.Clone), false},
+		{"\x00\x00" + page(256, func(e string) string { return e + "\x00" }), false},
+		{"\x00\x00" + page(256, func(e string) string { return e[:len(e)-1] }), false},
+		{"\x00\x00" + page(256, func(string) string { return "" }), false},
+		{"\x00\x00" + event(1) + page(256, strings.Clone), false},
+		{"\x00\x00\x09\x02xx", false},
+	} {
+		if err := file.Replay([]byte(c.payload)); (err == nil) != c.sound {
+			t.Errorf("%q: got %v; want an error: %v", c.payload, err, !c.sound)
+		}
+	}
+}
+
 // FuzzFrame changes a byte of a frame, and expects that to be noticed.
 func FuzzFrame(f *testing.F) {
 	f.Add([]byte("payload"), uint(3), byte(1))
 	f.Add(bytes.Repeat([]byte("payload"), 200), uint(700), byte(128))
+	f.Add(bytes.Repeat([]byte("x"), sector-16-5), uint(100), byte(1)) // it ends where its sector ends, and the file
 	f.Fuzz(func(t *testing.T, payload []byte, at uint, flip byte) {
 		if len(payload) == 0 {
 			return // no commit is empty

@@ -38,12 +38,10 @@ func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit in
 			elections = slices.Sorted(maps.Keys(t.waiting))
 		}
 		for _, e := range elections {
-			if !t.waiting[e] || len(found) >= limit {
-				continue
-			}
-			n := t.entries[e]
-			for _, r := range n.waiting[:min(len(n.waiting), limit-len(found))] {
-				found = append(found, t.events.at(n.places[n.behind(r-1)].number))
+			if n := t.entries[e]; n != nil {
+				for _, r := range n.waiting[:min(len(n.waiting), max(limit-len(found), 0))] {
+					found = append(found, t.events.at(n.places[n.behind(r-1)].number))
+				}
 			}
 		}
 		return nil

@@ -139,10 +139,10 @@ func TestWhatWasDeletedBeforeACheckpointIsMissedAfterIt(t *testing.T) {
 	const onePage = 256
 	f.change("jobs", onePage)
 	f.uptime += 2 * leadership.MinHistory
-	f.config.Checkpoint = 1
-	f.reopen(leadership.MinHistory)
 	f.change("jobs", onePage/file.MaxPruned+1) // all of the page, and no more
 	f.keys(onePage/file.MaxPruned + 1)
+	f.config.Checkpoint = 1
+	f.reopen(leadership.MinHistory)
 	if err := f.Checkpointed(); err != nil {
 		t.Fatal(err)
 	}
@@ -152,6 +152,78 @@ func TestWhatWasDeletedBeforeACheckpointIsMissedAfterIt(t *testing.T) {
 		t.Errorf("since before what was deleted: got %v, %v; want %s", recent.Events, err, leadership.HistoryCompacted)
 	}
 	f.keys(onePage/file.MaxPruned + 1)
+}
+
+func TestAForgottenEventLeavesItsPageAndTheNextSnapshot(t *testing.T) {
+	t.Parallel()
+	f := newAged(t)
+	const onePage = 256
+	for _, e := range []leadership.Election{"a", "b"} { // two pages of which something stays
+		f.change(e, 1)
+		f.change("jobs", onePage-1)
+	}
+	f.change("jobs", onePage) // and one of which nothing does
+	full := f.PageBytes()
+	f.reopen(leadership.MinHistory)
+	if again := f.PageBytes(); again > full+full/10 {
+		t.Errorf("opened again, %d events have %d bytes, and had %d", 3*onePage, again, full)
+	}
+	f.uptime += 2 * leadership.MinHistory
+	f.change("jobs", 3*onePage/file.MaxPruned+1+4) // then each page is looked at once more
+	if left := f.PageBytes(); full > 3*onePage*15 || left > full/3 {
+		t.Errorf("%d events had %d bytes, and %d when they were forgotten", 3*onePage, full, left)
+	}
+	f.keys(2 + 3*onePage/file.MaxPruned + 1 + 4)
+	f.CheckpointNow()
+	if err := f.Checkpointed(); err != nil {
+		t.Fatal(err)
+	}
+	f.reopen(leadership.MinHistory)
+	f.keys(2 + 3*onePage/file.MaxPruned + 1 + 4)
+}
+
+// Events are read from pages that are compressed, also after a checkpoint.
+func TestEachEventOfSeveralPagesIsRead(t *testing.T) {
+	t.Parallel()
+	f := newAged(t)
+	const many = 600
+	f.change("jobs", many)
+	middle := f.now()
+	f.change("other", many)
+	if err := f.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "jobs", Revision: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(what string, events []leadership.Event, err error, revisions ...leadership.Revision) {
+		t.Helper()
+		var got []leadership.Revision
+		for _, e := range events {
+			got = append(got, e.Revision)
+		}
+		if err != nil || !slices.Equal(got, revisions) {
+			t.Errorf("%s: got revisions %v, %v; want %v", what, got, err, revisions)
+		}
+	}
+	all := make([]leadership.Revision, many)
+	for i := range all {
+		all[i] = leadership.Revision(i + 1)
+	}
+	for range 2 {
+		for range 2 {
+			events, err := f.Events(t.Context(), "jobs", 0, 2*many)
+			expect("all", events, err, all...)
+		}
+		events, err := f.Unannounced(t.Context(), "", 3)
+		expect("outbox", events, err, 1, 3, 4)
+		events, err = f.Unannounced(t.Context(), "", many+1)
+		expect("outbox of both", events, err, slices.Concat(all[:1], all[2:], all[:2])...)
+		events, err = f.Between(middle.Add(-2*time.Millisecond), middle.Add(time.Millisecond))
+		expect("those of 3 ms", events, err, many, 1, 2)
+		f.CheckpointNow()
+		if err := f.Checkpointed(); err != nil {
+			t.Fatal(err)
+		}
+		f.reopen(leadership.MinHistory)
+	}
 }
 
 func TestSinceWaitsForACommitUnderWay(t *testing.T) {

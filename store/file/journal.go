@@ -41,9 +41,7 @@ func (l *logEntry) put(s leadership.Segment) {
 // trim deletes the segments up to the index. It reports whether there were any.
 func (l *logEntry) trim(upTo leadership.Index) bool {
 	at := l.behind(upTo)
-	if at > 0 {
-		l.segments = slices.Clone(l.segments[at:]) // so that the deleted ones leave the memory
-	}
+	l.segments = slices.Clone(l.segments[at:]) // so that the deleted ones leave the memory
 	return at > 0
 }
 
@@ -124,7 +122,8 @@ func sound(id leadership.LogID, ch leadership.LogChange) error {
 
 // trim deletes segments of a log.
 func (b *batch) trim(id leadership.LogID, upTo leadership.Index) {
-	if b.log(id).behind(upTo) > 0 && b.ownLog(id).trim(upTo) {
+	if b.log(id).behind(upTo) > 0 {
+		b.ownLog(id).trim(upTo)
 		b.frame = appendTrim(b.frame, id, upTo)
 	}
 }

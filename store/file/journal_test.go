@@ -2,6 +2,7 @@ package file_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,6 +20,19 @@ func (u *used) appendTo(n leadership.Index, data string) error {
 		return leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, n), Add: []leadership.Segment{{First: n, Last: n, Data: data}}}, nil
 	})
 	return err
+}
+
+// put changes segments of the journal.
+func (u *used) put(s ...leadership.Segment) error {
+	_, err := u.Amend(u.t.Context(), journal, func(leadership.Log) (leadership.LogChange, error) {
+		return leadership.LogChange{Text: "{}", Body: "changed", Add: s}, nil
+	})
+	return err
+}
+
+// run is a segment.
+func run(first, last leadership.Index, data string) leadership.Segment {
+	return leadership.Segment{First: first, Last: last, Data: data}
 }
 
 // versionOf is the version of the format that a file names.
@@ -165,5 +179,30 @@ func TestWhatIsTrimmedIsGoneFromTheNextSnapshot(t *testing.T) {
 	}
 	if got, err := u.Segments(t.Context(), journal, 0, 100); err != nil || len(got) != 2 || got[0].First != 20 {
 		t.Errorf("got %d segments, %v", len(got), err)
+	}
+}
+
+func TestASegmentTakesItsPlaceAmongTheOthers(t *testing.T) {
+	t.Parallel()
+	u := newUsed(t, 1<<30)
+	large := strings.Repeat("x", leadership.MaxReadBytes+1)
+	if err := errors.Join(u.put(run(4, 5, "b"), run(1, 2, "a")), u.put(run(4, 5, large))); err != nil {
+		t.Fatal(err)
+	}
+	end := u.LogEnd()
+	if err := errors.Join(u.Trim(t.Context(), journal, 1), u.Trim(t.Context(), leadership.LogID{Election: "never"}, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if u.LogEnd() != end {
+		t.Error("a trim that deletes nothing was written")
+	}
+	first, err := u.Segments(t.Context(), journal, 0, 9)
+	second, err2 := u.Segments(t.Context(), journal, 2, 9)
+	if err := errors.Join(err, err2); err != nil || len(first) != 1 || first[0].Data != "a" || len(second) != 1 || second[0].Data != large {
+		t.Errorf("got %d segments, and %d after the first; %v", len(first), len(second), err)
+	}
+	want := dump(t, u.Store)
+	if got := u.reopened(copied(t, u.path)); got != want {
+		t.Error("opened again: it is not as it was")
 	}
 }

@@ -26,7 +26,9 @@ func TestAHistoryWithoutARecordIsListedAsUntrusted(t *testing.T) {
 	}
 	for limit := 1; limit <= 5; limit++ {
 		var whole, untrusted []leadership.Election
+		pages := 0
 		for after, more := leadership.Election(""), true; more; more = after != "" {
+			pages++
 			l, err := s.List(t.Context(), "", after, limit)
 			if err != nil {
 				t.Fatal(err)
@@ -36,8 +38,23 @@ func TestAHistoryWithoutARecordIsListedAsUntrusted(t *testing.T) {
 			}
 			untrusted, after = append(untrusted, l.Untrusted...), l.Next
 		}
+		if want := (4 + limit - 1) / limit; pages != want {
+			t.Errorf("%d a page: got %d pages, want %d", limit, pages, want)
+		}
 		if !slices.Equal(whole, []leadership.Election{"b"}) || !slices.Equal(untrusted, []leadership.Election{"a", "a.b", "c"}) {
 			t.Errorf("%d a page: got %v, and untrusted %v", limit, whole, untrusted)
 		}
+	}
+}
+
+func TestAPageOfNoElectionsIsEmpty(t *testing.T) {
+	t.Parallel()
+	s, service := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
+	if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.List(t.Context(), "", "", 0)
+	if held, err2 := s.Held(t.Context(), "", 0); err != nil || err2 != nil || len(l.Snapshots) > 0 || len(held.Snapshots) > 0 {
+		t.Errorf("got %+v, %v and %+v, %v", l, err, held, err2)
 	}
 }

@@ -93,8 +93,7 @@ func (l *loaded) read(files contents) error {
 		if err := l.readSnapshot(first); err != nil {
 			return err
 		}
-	}
-	if first == 1 && len(logs) > 0 && logs[0] > 1 {
+	} else if logs[0] > 1 {
 		return damaged(snapshotName(logs[0]), "it is missing")
 	}
 	l.leftovers = append(l.leftovers, files.before(first)...)
@@ -128,7 +127,6 @@ func (l *loaded) open(kind, name string, number uint64) (*frames, error) {
 	case h.number != number:
 		return nil, damaged(name, "it is number %d", h.number)
 	}
-	l.id = h.id
 	return &frames{name: name, head: h, seed: h.id.seed(), content: content, at: headSize, sequence: h.sequence}, nil
 }
 
@@ -159,7 +157,7 @@ func (l *loaded) readLog(n uint64) (ended bool, err error) {
 	switch {
 	case len(f.content) == 0 || !zero(part):
 		return false, damaged(f.name, "it has been cut off within a step of %d bytes", step)
-	case n > 1 && f.sequence != l.sequence:
+	case f.sequence != l.sequence:
 		return false, damaged(f.name, "it begins after commit %d, and what is before it ends with commit %d", f.sequence, l.sequence)
 	}
 	ended, err = l.replay(f)
@@ -210,7 +208,7 @@ func (l *loaded) unused(n uint64, behind []uint64) error {
 // if the store was closed.
 func (l *loaded) reaches(state *fileHead) error {
 	switch {
-	case state == nil && (l.sequence > 0 || l.log > 1 || l.torn != nil): // it is written before the first commit
+	case state == nil && (l.sequence > 0 || l.torn != nil): // it is written before the first commit
 		return damaged(stateName, "it is missing, or was emptied")
 	case state == nil:
 		return nil

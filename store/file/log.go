@@ -156,9 +156,6 @@ func writeFile(name string, parts func(write func([]byte) error) error) error {
 		}
 		return syncData(f)
 	})
-	if err == nil {
-		err = f.Sync()
-	}
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), name)
 	}

@@ -39,4 +39,8 @@ func TestAReadThatDoesNotSeeAChangeIsNoLaterThanTheChange(t *testing.T) {
 	if want := after.Now.Add(time.Minute); err != nil || read.Record.Revision != 1 || !read.Now.Equal(want) {
 		t.Errorf("then revision %d is read at %v, want 1 at %v (%v)", read.Record.Revision, read.Now, want, err)
 	}
+	clock.Add(-int64(2 * time.Minute)) // the clock was read before the commit, and the tables after it
+	if read, err = s.Get(t.Context(), "reports"); err != nil || read.Now.Before(after.Now) {
+		t.Errorf("a change of %v is seen at %v (%v)", after.Now, read.Now, err)
+	}
 }

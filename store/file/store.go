@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -192,12 +193,8 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 			from++
 		}
 		names := t.names[from:]
-		names = names[:min(len(names)-1, max(limit, 0))+1] // one more than the page
-		other := func(e leadership.Election) bool { return !strings.HasPrefix(string(e), prefix) }
-		if end := slices.IndexFunc(names, other); end >= 0 {
-			names = names[:end]
-		}
-		listing = t.listing(names, limit, now)
+		end := sort.Search(len(names), func(i int) bool { return !strings.HasPrefix(string(names[i]), prefix) })
+		listing = t.listing(names[:end], limit, now)
 		return nil
 	})
 	return listing, err

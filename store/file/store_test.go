@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"regent/leadership"
@@ -145,12 +146,30 @@ func ask(candidate string) leadership.AcquireRequest {
 	return leadership.AcquireRequest{Election: "jobs", CandidateID: leadership.CandidateID(candidate), Key: &key}
 }
 
-func TestASecondProcessOnTheFolderIsRefusedByName(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "leases")
-	open(t, path, file.Clock{})
-	_, err := file.Open(path, file.Config{})
-	if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "in use by another process") {
-		t.Errorf("got %v", err)
+// Another process may be shutting down.
+func TestASecondProcessOnTheFolderWaitsASecondAndIsRefusedByName(t *testing.T) {
+	for after, opens := range map[time.Duration]bool{990 * time.Millisecond: true, 1010 * time.Millisecond: false} {
+		synctest.Test(t, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "leases")
+			first, _ := open(t, path, file.Clock{})
+			closed := make(chan error)
+			go func() {
+				time.Sleep(after)
+				closed <- first.Close()
+			}()
+			second, err := file.Open(path, file.Config{})
+			switch {
+			case opens && err != nil:
+				t.Errorf("closed after %v: %v", after, err)
+			case opens:
+				second.Close()
+			case err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "in use by another process"):
+				t.Errorf("closed after %v: got %v", after, err)
+			}
+			if err := <-closed; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
@@ -213,6 +232,10 @@ func TestAFolderThatIsNotOursIsRefused(t *testing.T) {
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(whole, link); err != nil {
 		t.Fatal(err)
+	}
+	_, err := file.Check(link + "/")
+	if _, err2 := file.Open(link+"/", file.Config{}); err == nil || err2 == nil || !strings.Contains(err.Error()+err2.Error(), "it is a link") {
+		t.Errorf("the link with a slash: got %v and %v", err, err2)
 	}
 	for path, why := range map[string]string{
 		full:                                    "it has files in it that are not the store's",

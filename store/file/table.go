@@ -144,10 +144,10 @@ func set(m map[leadership.Election]bool, e leadership.Election, in bool) {
 func (t *table) replay(payload []byte) (last bool, err error) {
 	d := &decoder{rest: payload}
 	t.last = d.instant()
-	for !last && d.err == nil && len(d.rest) > 0 {
+	for !last && len(d.rest) > 0 {
 		last = t.replayEntry(d)
 	}
-	if d.err == nil && len(d.rest) > 0 {
+	if len(d.rest) > 0 {
 		d.fail("something follows the end")
 	}
 	return last, d.err
@@ -285,7 +285,6 @@ func (t *table) drop(forgotten []place) {
 
 // ready completes a table after the last replay.
 func (t *table) ready(c leadership.Codec) {
-	t.names = make([]leadership.Election, 0, len(t.entries))
 	for e, n := range t.entries {
 		t.names = append(t.names, e)
 		n.decode(c)

@@ -90,6 +90,11 @@ func (s *Store) CheckpointNow() {
 	})
 }
 
+// Late is a call that the writer of a closed store does not see any more.
+func (s *Store) Late() error {
+	return s.writer.wait(context.Background(), &job{done: make(chan struct{})})
+}
+
 // MaxPruned is how many events go with one change.
 const MaxPruned = maxPruned
 

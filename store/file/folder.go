@@ -44,11 +44,11 @@ func openFolder(path string, write bool) (*os.File, error) {
 
 func makeFolder(path string) error {
 	err := os.Mkdir(path, 0o700)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	if errors.Is(err, fs.ErrExist) {
+		err = nil
 	}
 	// At every open: the process that made the folder may have died before its name was durable.
-	return syncFolder(filepath.Dir(path))
+	return errors.Join(err, syncFolder(filepath.Dir(path)))
 }
 
 // openPrivate opens the folder if it is this user's and no other user can read or write in it. It

@@ -154,53 +154,33 @@ func TestEntriesThatCannotBeAreRefused(t *testing.T) {
 		w.Close()
 		return "\x09" + string(binary.AppendUvarint(nil, uint64(b.Len()))) + b.String()
 	}
-	for _, c := range []struct {
-		payload string
-		sound   bool
-	}{
-		{"\x00\x00", true},
-		{"", false},
-		{"\x00\x80\x94\xeb\xdc\x03", false}, // 1e9 nanoseconds
-		{"\x00\x00" + record, true},
-		{"\x00\x00" + record[:6] + "\x06" + record[7:], false},
-		{"\x00\x00" + strings.Replace(record, string(key[:]), strings.Repeat("\x00", 32), 1), false},
-		{"\x00\x00\x00", false},
-		{"\x00\x00\x0e", false},
-		{"\x00\x00\x0a", true},
-		{"\x00\x00\x0a\x0a", false},
-		{"\x00\x00" + event(1) + event(2), true},
-		{"\x00\x00" + event(1) + event(1), false},
-		{"\x00\x00" + event(0), false},
-		{"\x00\x00" + strings.Replace(event(1), "\x04jobs", "\x00", 1), false},
-		{"\x00\x00" + event(1) + event(3) + "\x06\x04jobs\x02", true},
-		{"\x00\x00" + event(1) + event(3) + "\x06\x04jobs\x06", false},
-		{"\x00\x00" + event(1) + event(3) + "\x05\x04jobs\x02\x02\x06", true},
-		{"\x00\x00" + event(1) + event(3) + "\x05\x04jobs\x02\x06\x02", false},
-		{"\x00\x00" + event(1) + event(3) + "\x05\x04jobs\x02\x02\x02", false},
-		{"\x00\x00" + event(1) + event(3) + "\x05\x04jobs\x01\x04", false},
-		{"\x00\x00" + event(1) + event(3) + "\x05\x04jobs\x01\x00", false},
-		{"\x00\x00" + event(1) + event(3) + "\x05\x04jobs\x01\x08", false},
-		{"\x00\x00" + log + segment + trim, true},
-		{"\x00\x00" + log[:len(log)-1] + "\x05", false},
-		{"\x00\x00" + strings.Replace(log, "\x02{}", "\x00", 1), false},
-		{"\x00\x00" + log + strings.Replace(segment, "\x02\x02", "\x00\x02", 1), true}, // a snapshot
-		{"\x00\x00" + log + strings.Replace(segment, "\x02\x02", "\x00\x00", 1), false},
-		{"\x00\x00" + log + strings.Replace(segment, "\x02\x02", "\x01\x02", 1), false},
-		{"\x00\x00" + log + strings.Replace(segment, "\x02\x02", "\x04\x02", 1), false},
-		{"\x00\x00" + segment, false},
-		{"\x00\x00" + trim, false},
-		{"\x00\x00" + log + trim, false},
-		{"\x00\x00" + page(256, strings.Clone), true},
-		{"\x00\x00" + page(255, strings.Clone), false},
-		{"\x00\x00" + page(257, strings.Clone), false},
-		{"\x00\x00" + page(256, func(e string) string { return e + "\x00" }), false},
-		{"\x00\x00" + page(256, func(e string) string { return e[:len(e)-1] }), false},
-		{"\x00\x00" + page(256, func(string) string { return "" }), false},
-		{"\x00\x00" + event(1) + page(256, strings.Clone), false},
-		{"\x00\x00\x09\x02xx", false},
+	const instant = "\x00\x00"
+	for sound, payloads := range map[bool][]string{
+		true: {
+			"", record, "\x0a", event(1) + event(2), event(1) + event(3) + "\x06\x04jobs\x02", event(1) + event(3) + "\x05\x04jobs\x02\x02\x06",
+			log + segment + trim, log + strings.Replace(segment, "\x02\x02", "\x00\x02", 1), page(256, strings.Clone),
+		},
+		false: {
+			record[:6] + "\x06" + record[7:], strings.Replace(record, string(key[:]), strings.Repeat("\x00", 32), 1), "\x00", "\x0e", "\x0a\x0a",
+			event(1) + event(1), event(0), strings.Replace(event(1), "\x04jobs", "\x00", 1), event(1) + event(3) + "\x06\x04jobs\x06",
+			event(1) + event(3) + "\x05\x04jobs\x02\x06\x02", event(1) + event(3) + "\x05\x04jobs\x02\x02\x02",
+			event(1) + event(3) + "\x05\x04jobs\x01\x04", event(1) + event(3) + "\x05\x04jobs\x01\x00", event(1) + event(3) + "\x05\x04jobs\x01\x08",
+			log[:len(log)-1] + "\x05", strings.Replace(log, "\x02{}", "\x00", 1), log + strings.Replace(segment, "\x02\x02", "\x00\x00", 1),
+			log + strings.Replace(segment, "\x02\x02", "\x01\x02", 1), log + strings.Replace(segment, "\x02\x02", "\x04\x02", 1), segment, trim,
+			log + trim, page(255, strings.Clone), page(257, strings.Clone), page(256, func(e string) string { return e + "\x00" }),
+			page(256, func(e string) string { return e[:len(e)-1] }), page(256, func(string) string { return "" }), event(1) + page(256, strings.Clone),
+			"\x09\x02xx",
+		},
 	} {
-		if err := file.Replay([]byte(c.payload)); (err == nil) != c.sound {
-			t.Errorf("%q: got %v; want an error: %v", c.payload, err, !c.sound)
+		for _, payload := range payloads {
+			if err := file.Replay([]byte(instant + payload)); (err == nil) != sound {
+				t.Errorf("%q: got %v; want an error: %v", payload, err, !sound)
+			}
+		}
+	}
+	for _, payload := range []string{"", "\x00\x80\x94\xeb\xdc\x03"} { // which has 1e9 nanoseconds
+		if file.Replay([]byte(payload)) == nil {
+			t.Errorf("the instant %x is taken", payload)
 		}
 	}
 }

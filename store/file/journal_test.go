@@ -16,16 +16,13 @@ var journal = leadership.LogID{Election: "jobs", Kind: leadership.LogJournal}
 
 // appendTo adds a segment to the journal.
 func (u *used) appendTo(n leadership.Index, data string) error {
-	_, err := u.Amend(u.t.Context(), journal, func(leadership.Log) (leadership.LogChange, error) {
-		return leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, n), Add: []leadership.Segment{{First: n, Last: n, Data: data}}}, nil
-	})
-	return err
+	return u.put(run(n, n, data))
 }
 
 // put changes segments of the journal.
 func (u *used) put(s ...leadership.Segment) error {
 	_, err := u.Amend(u.t.Context(), journal, func(leadership.Log) (leadership.LogChange, error) {
-		return leadership.LogChange{Text: "{}", Body: "changed", Add: s}, nil
+		return leadership.LogChange{Text: "{}", Add: s}, nil
 	})
 	return err
 }
@@ -186,7 +183,7 @@ func TestASegmentTakesItsPlaceAmongTheOthers(t *testing.T) {
 	t.Parallel()
 	u := newUsed(t, 1<<30)
 	large := strings.Repeat("x", leadership.MaxReadBytes+1)
-	if err := errors.Join(u.put(run(4, 5, "b"), run(1, 2, "a")), u.put(run(4, 5, large))); err != nil {
+	if err := errors.Join(u.put(run(4, 5, "b"), run(7, 7, "c"), run(1, 2, "a")), u.put(run(4, 5, large))); err != nil {
 		t.Fatal(err)
 	}
 	end := u.LogEnd()
@@ -196,10 +193,11 @@ func TestASegmentTakesItsPlaceAmongTheOthers(t *testing.T) {
 	if u.LogEnd() != end {
 		t.Error("a trim that deletes nothing was written")
 	}
-	first, err := u.Segments(t.Context(), journal, 0, 9)
-	second, err2 := u.Segments(t.Context(), journal, 2, 9)
-	if err := errors.Join(err, err2); err != nil || len(first) != 1 || first[0].Data != "a" || len(second) != 1 || second[0].Data != large {
-		t.Errorf("got %d segments, and %d after the first; %v", len(first), len(second), err)
+	for after, want := range map[leadership.Index]string{0: "a", 2: large, 5: "c"} {
+		got, err := u.Segments(t.Context(), journal, after, 9)
+		if err != nil || len(got) != 1 || got[0].Data != want {
+			t.Errorf("after %d: got %d segments, %v", after, len(got), err)
+		}
 	}
 	want := dump(t, u.Store)
 	if got := u.reopened(copied(t, u.path)); got != want {

@@ -136,10 +136,8 @@ func (l *log) inPlace() error {
 
 // erase overwrites a torn frame with zeros.
 func (l *log) erase(t *torn) error {
-	if _, err := l.disk.WriteAt(make([]byte, t.to-t.from), int64(t.from)); err != nil {
-		return err
-	}
-	return l.disk.Sync()
+	_, err := l.disk.WriteAt(make([]byte, t.to-t.from), int64(t.from))
+	return errors.Join(err, l.disk.Sync())
 }
 
 // writeFile makes a file of the parts that the function writes: with all of them, durably, or not
@@ -151,10 +149,8 @@ func writeFile(name string, parts func(write func([]byte) error) error) error {
 		return err
 	}
 	err = parts(func(part []byte) error {
-		if _, err := f.Write(part); err != nil {
-			return err
-		}
-		return syncData(f)
+		_, err := f.Write(part)
+		return errors.Join(err, syncData(f))
 	})
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), name)
@@ -177,10 +173,8 @@ func (l *log) writeState(closed bool) (err error) {
 	if closed {
 		h.number = 1
 	}
-	if _, err := f.WriteAt(h.encode(), 0); err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), syncFolder(l.folder))
+	_, err = f.WriteAt(h.encode(), 0)
+	return errors.Join(err, f.Sync(), syncFolder(l.folder))
 }
 
 // syncFolder makes the names in a folder durable.

@@ -256,9 +256,8 @@ func (t *table) replayPage(d *decoder) {
 		event := &decoder{rest: events.text()}
 		if len(event.rest) > 0 {
 			at := t.replayEvent(event, number+uint64(loaded.count))
-			if loaded.kept++; loaded.kept == 1 {
-				loaded.first = at
-			}
+			loaded.kept++
+			loaded.first = cmp.Or(loaded.first, at)
 		}
 		if len(event.rest) > 0 {
 			event.fail("something follows an event")

@@ -49,7 +49,7 @@ limits:
 // attack is one way to exhaust an instance.
 type attack struct {
 	flags   []string
-	policy  string                                        // beside budgets
+	policy  string                                        // what follows tenants
 	prepare func(*attacked)                               // nil for nothing
 	one     func(ctx context.Context, a *attacked, i int) // one round of one connection
 	many    int                                           // connections; attackers if it is 0

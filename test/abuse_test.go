@@ -129,7 +129,7 @@ func (x attack) run(t *testing.T, lasting time.Duration) {
 	}
 	renewing.Go(func() { quiet.keep(forced) })
 	<-ctx.Done()
-	eventually(t, "an answer of "+x.until, func() bool { return x.until == "" || a.saw(x.until) })
+	machine.Eventually(t, "an answer of "+x.until, func() bool { return x.until == "" || a.saw(x.until) })
 	victim := a.authServer.token("victim@test")
 	if r := a.ask(victim, "POST", "/v1/elections/quiet-0"+wire.Join, `{"candidateId":"ann-9","role":"follower","ttl":"10s"}`); r.status != http.StatusOK {
 		t.Errorf("another principal cannot join: %d %s", r.status, r.body)

@@ -92,8 +92,8 @@ func (b *batch) own(e leadership.Election) *entry {
 	return n
 }
 
-// decideIn runs a caller's decision. If it panics there is no change, and the panic is kept for that
-// caller alone.
+// decideIn runs a caller's decision. If it panics there is no change, and the panic is kept for
+// that caller alone.
 func decideIn[S, C any](b *batch, present S, decide func(S) (C, error)) (ch C, err error) {
 	defer func() { b.panicked = recover() }()
 	return decide(present)

@@ -38,6 +38,10 @@ func newBatch(t *table, h history.Span, c leadership.Codec) *batch {
 
 // begin makes the batch an empty one at the given instant.
 func (b *batch) begin(now time.Time) {
+	const large = 1 << 20
+	if cap(b.frame) > large {
+		b.frame = nil
+	}
 	b.now = now
 	b.frame = appendInstant(beginFrame(b.frame), now)
 	b.empty = len(b.frame)

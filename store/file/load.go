@@ -93,7 +93,7 @@ func (l *loaded) read(files contents) error {
 		if err := l.readSnapshot(first); err != nil {
 			return err
 		}
-	} else if logs[0] > 1 {
+	} else if len(logs) > 0 && logs[0] > 1 {
 		return damaged(snapshotName(logs[0]), "it is missing")
 	}
 	l.leftovers = append(l.leftovers, files.before(first)...)
@@ -208,7 +208,7 @@ func (l *loaded) unused(n uint64, behind []uint64) error {
 // if the store was closed.
 func (l *loaded) reaches(state *fileHead) error {
 	switch {
-	case state == nil && (l.sequence > 0 || l.torn != nil): // it is written before the first commit
+	case state == nil && (l.sequence > 0 || l.log > 1 || l.torn != nil): // it is written before the first commit
 		return damaged(stateName, "it is missing, or was emptied")
 	case state == nil:
 		return nil

@@ -152,6 +152,9 @@ func writeFile(name string, parts func(write func([]byte) error) error) error {
 		_, err := f.Write(part)
 		return errors.Join(err, syncData(f))
 	})
+	if err == nil {
+		err = f.Sync()
+	}
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), name)
 	}

@@ -61,13 +61,13 @@ func (p *pages) add(event []byte, at int64) {
 	last.alive++
 }
 
-// drop forgets an event. The last one of all is never forgotten.
+// drop forgets an event.
 func (p *pages) drop(number uint64) {
 	at := &p.list[number/pageEvents-p.first]
-	if at.alive--; at.alive == 0 {
+	if at.alive--; at.alive == 0 && at.count == pageEvents {
 		at.raw, at.packed, at.kept = nil, nil, 0
 	}
-	for p.list[0].alive == 0 {
+	for len(p.list) > 0 && p.list[0].alive == 0 && p.list[0].count == pageEvents {
 		p.list, p.first = p.list[1:], p.first+1
 	}
 }

@@ -57,8 +57,8 @@ func refused(t *testing.T, s leadership.Snapshot, rule func(leadership.Snapshot)
 	t.Helper()
 	ch, err := rule(s)
 	var e *leadership.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("it is not refused: %+v, %v", ch, err)
+	if !errors.As(err, &e) || e.Detail == "" {
+		t.Fatalf("it is not refused with a sentence: %+v, %v", ch, err)
 	}
 	return e
 }
@@ -139,6 +139,19 @@ func TestAnOlderBidIsWrittenAnewBeforeItIsVoid(t *testing.T) {
 	e := refused(t, s, asks(caller("ann")))
 	if s = play(t, s, e.RetryAfter, asks(caller("ann"))); e.RetryAfter > leadership.DefaultWindow || s.Record.LeaderID != "ann" {
 		t.Errorf("the best does not lead once the quorum is complete: %+v", s.Record)
+	}
+}
+
+// A witness keeps the window of no candidate, which comes later, shorter.
+func TestABallotOpensWithItsFirstCandidate(t *testing.T) {
+	s := balloted(t, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "wit")}})
+	witness := caller("wit")
+	witness.Role = leadership.RoleWitness
+	s = play(t, s, 0, asks(witness))
+	s = play(t, s, time.Second, asks(bidder("ann", 1)))
+	s = tried(t, s, time.Second, asks(witness))
+	if !s.Record.Standing.Opened.Equal(noon.Add(time.Second)) {
+		t.Errorf("it opens at %v", s.Record.Standing.Opened)
 	}
 }
 

@@ -64,6 +64,14 @@ func TestTwoPrincipalsApproveAndOneOfThemTwiceCountsOnce(t *testing.T) {
 
 func TestTheShortestTimeThatIsApprovedCounts(t *testing.T) {
 	s := approvedHeld(t, 2)
+	ask := func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.RequestApproval(s, leadership.ApprovalRequest{Renewal: annsLease(s), Note: "may I"})
+	}
+	asked, events := playEvents(t, s, 0, ask)
+	if len(events) != 1 || events[0].Detail != `{"endsBy":"2026-01-01T13:00:00Z"}` {
+		t.Errorf("asked: %+v", events)
+	}
+	requireNothing(t, "asked again", asked, ask)
 	s = play(t, s, 0, approve("ann@x", 1, 2*time.Hour, false))
 	s = play(t, s, 0, approve("bob@x", 1, 30*24*time.Hour, false))
 	if !s.Record.EndsBy.Equal(noon.Add(2 * time.Hour)) {
@@ -105,6 +113,9 @@ func TestNewEpochRaisesTheTokenInTheSameCommitAndTheOldOneHearsOfIt(t *testing.T
 	if len(events) != 2 || events[0].Token != 1 || events[1].Type != leadership.EventEpoch || events[1].Token != 2 || events[1].LeaderID != "ann" ||
 		events[1].Actor != "op" || events[1].Reason != "fine" || events[1].Detail != `{"from":1}` || r.Token != 2 || r.KeyHash != hash('a') || !r.HeartbeatAt.Equal(s.Now) {
 		t.Fatalf("got %+v, %+v", events, r)
+	}
+	if l := s.Lease(); l.CreatedAt != noon.Unix() || l.PreviousEnd != leadership.EndsEpoch {
+		t.Errorf("the term before ended by %q, and the election is of %d", l.PreviousEnd, l.CreatedAt)
 	}
 	requireNothing(t, "a retry", s, approve("op", 1, 0, true))
 	s = play(t, s, 0, approve("op", 2, 0, true))

@@ -74,6 +74,18 @@ func TestALeaderIsSafeForMinTermAndTheCandidateIsToldForHowLong(t *testing.T) {
 	}
 }
 
+func TestALeaderWhoseCapabilitiesAreNotKnownIsSafe(t *testing.T) {
+	s := preemptible(t, func(c *leadership.Config) { c.Ballot.Strategy, c.Ballot.Prefer = leadership.StrategyCapability, "gpu" })
+	config := s.Record.Policy.Config
+	config.Ballot.Prefer = "ssd"
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+	})
+	if bob := bidder("bob", 9); s.Record.Standing.Elected != (leadership.Bid{}) || refused(t, s, asks(bob)).Reason != leadership.ReasonHeld {
+		t.Errorf("it counts with what the policy preferred before: %+v", s.Record.Standing.Elected)
+	}
+}
+
 func TestAChallengerWithoutAQuorumIsToldWhatIsMissing(t *testing.T) {
 	config := preemptible(t, nil).Record.Policy.Config
 	needTwo(&config)

@@ -167,6 +167,10 @@ func TestTheLastTokenIsNeverFollowedByAnother(t *testing.T) {
 	if _, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')}); !errors.Is(err, leadership.RecordCorrupt) {
 		t.Errorf("got %v, want %s", err, leadership.RecordCorrupt)
 	}
+	s.Now = noon
+	if ch, err := approve("op", leadership.MaxToken, 0, true)(s); !errors.Is(err, leadership.RecordCorrupt) || !ch.Empty() {
+		t.Errorf("a new epoch: %+v, %v; want %s", ch.Events, err, leadership.RecordCorrupt)
+	}
 }
 
 func TestVerifyRefusesWhatCannotBe(t *testing.T) {

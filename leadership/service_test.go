@@ -151,9 +151,13 @@ func TestOrderThatIsCommittedAfterTheEndRevivesNoLease(t *testing.T) {
 	for what, order := range map[string]leadership.OrderCommand{
 		"an approval": {Kind: leadership.OrderApprove},
 		"a new epoch": {Kind: leadership.OrderApprove, NewEpoch: true},
+		"one alone":   {Kind: leadership.OrderApprove, NewEpoch: true},
 	} {
 		store, s, lease := slow(t)
-		config := leadership.Config{Term: leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 20 * time.Second}}}
+		config := leadership.Config{Description: "no approvals"}
+		if what != "one alone" {
+			config.Term.Approval.Every = 20 * time.Second
+		}
 		_, err := s.Release(t.Context(), lease)
 		_, err2 := s.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: config}})
 		g, err3 := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})

@@ -177,7 +177,7 @@ func usualPorts(kind Kind) (reserved, error) {
 
 func freePorts(Kind) (reserved, error) { return listenable("127.0.0.1:0", "127.0.0.1:0") }
 
-// listenable returns the addresses if nobody listens there.
+// listenable returns the addresses if this process can listen on both.
 func listenable(host, rest string) (reserved, error) {
 	a, err := net.Listen("tcp", host)
 	if err != nil {

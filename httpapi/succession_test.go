@@ -157,7 +157,7 @@ func TestJournalIsAppendedOnceAndReadInOrder(t *testing.T) {
 	w.onPlanner("/journal/snapshot", leads(`"upTo":3,"uri":"gs://bucket/3"`)).into(t, &head)
 	for _, accept := range []string{wire.ContentType, wire.StreamType} {
 		if p := w.do("GET", toPlanner+"/journal?after=1", "", "Accept", accept).wantRefusal(t, leadership.HistoryCompacted); p.Index != 3 || p.OldestRevision != 0 {
-			t.Errorf("what is not kept, as %s: %+v", accept, p)
+			t.Errorf("entries that are gone, accepting %s: %+v", accept, p)
 		}
 	}
 	w.clock.Advance(31 * time.Second)

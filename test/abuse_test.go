@@ -49,7 +49,7 @@ limits:
 // attack is one way to exhaust an instance.
 type attack struct {
 	flags   []string
-	policy  string                                        // beside budgets
+	policy  string                                        // what follows tenants
 	prepare func(*attacked)                               // nil for nothing
 	one     func(ctx context.Context, a *attacked, i int) // one round of one connection
 	many    int                                           // connections; attackers if it is 0
@@ -129,7 +129,7 @@ func (x attack) run(t *testing.T, lasting time.Duration) {
 	}
 	renewing.Go(func() { quiet.keep(forced) })
 	<-ctx.Done()
-	eventually(t, "an answer of "+x.until, func() bool { return x.until == "" || a.saw(x.until) })
+	machine.Eventually(t, "an answer of "+x.until, func() bool { return x.until == "" || a.saw(x.until) })
 	victim := a.authServer.token("victim@test")
 	if r := a.ask(victim, "POST", "/v1/elections/quiet-0"+wire.Join, `{"candidateId":"ann-9","role":"follower","ttl":"10s"}`); r.status != http.StatusOK {
 		t.Errorf("another principal cannot join: %d %s", r.status, r.body)

@@ -11,6 +11,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/test/machine"
 )
 
 // raw sends text over a connection of its own, and returns the whole answer.
@@ -21,7 +22,7 @@ func (a *authServer) raw(text string) string {
 		a.t.Fatal(err)
 	}
 	defer connection.Close()
-	connection.SetDeadline(time.Now().Add(patience))
+	connection.SetDeadline(time.Now().Add(machine.Patience))
 	if _, err := io.WriteString(connection, text); err != nil {
 		a.t.Fatal(err)
 	}

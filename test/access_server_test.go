@@ -26,6 +26,7 @@ import (
 	"regent/httpapi/access/authn/issuertest"
 	"regent/leadership/client"
 	"regent/leadership/wire"
+	"regent/test/machine"
 )
 
 // authServer is a server that authenticates its callers, and the issuer whose tokens it takes. At
@@ -221,7 +222,7 @@ func (a *authServer) ask(token, method, path, body string, headers ...string) an
 // await repeats a request until the status is the wanted one.
 func (a *authServer) await(want int, token, method, path, body string) {
 	a.t.Helper()
-	eventually(a.t, fmt.Sprintf("%s %s: %d", method, path, want), func() bool { return a.ask(token, method, path, body).status == want })
+	machine.Eventually(a.t, fmt.Sprintf("%s %s: %d", method, path, want), func() bool { return a.ask(token, method, path, body).status == want })
 }
 
 // search ends the server and searches its log.

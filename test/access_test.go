@@ -18,6 +18,7 @@ import (
 	"regent/httpapi/mcp"
 	"regent/leadership/client"
 	"regent/leadership/wire"
+	"regent/test/machine"
 	"regent/test/process"
 )
 
@@ -107,7 +108,7 @@ func TestTheSDKLeadsWithAToken(t *testing.T) {
 	t.Parallel()
 	a := serveAsking(t, roles)
 	c := a.as("candidate@test", client.Candidate{ID: "ann-1", LeaseDuration: 6 * time.Second})
-	err := c.Run(within(t, patience), "own-1", func(ctx context.Context, l *client.Lease) error {
+	err := c.Run(within(t, machine.Patience), "own-1", func(ctx context.Context, l *client.Lease) error {
 		select {
 		case <-l.Extended():
 		case <-ctx.Done():
@@ -117,7 +118,7 @@ func TestTheSDKLeadsWithAToken(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if l, err := a.as("candidate@test", client.Candidate{ID: "bob"}).Campaign(within(t, patience), "own-1"); !errors.Is(err, wire.PermissionDenied) {
+	if l, err := a.as("candidate@test", client.Candidate{ID: "bob"}).Campaign(within(t, machine.Patience), "own-1"); !errors.Is(err, wire.PermissionDenied) {
 		t.Errorf("another's candidate: %v, %v", l, err)
 	}
 	if len(a.secrets()) < 2 {

@@ -161,7 +161,7 @@ func states(crowds ...*load.Crowd) string {
 // settle waits until all calls of the store after a change are made, and returns the calls since
 // the last time.
 func (p *crowdRun) settle() (all proxy.Calls) {
-	eventually(p.tb, "the store is not called", func() bool {
+	machine.Eventually(p.tb, "the store is not called", func() bool {
 		<-time.After(300 * time.Millisecond)
 		calls := p.calls()
 		all = all.Plus(calls)

@@ -76,7 +76,7 @@ func (x *departure) gather(size int) {
 		all.Go(func() { x.wait(ctx, leadership.CandidateID(fmt.Sprintf("agent-%d", i))) })
 	}
 	x.there.Wait()
-	eventually(x, "all candidates stand in line", func() bool {
+	machine.Eventually(x, "all candidates stand in line", func() bool {
 		explained, err := x.a.client.Explain(x.ctx, leadership.ExplainRequest{Election: planner, CandidateID: "agent-0"})
 		return err == nil && slices.ContainsFunc(explained.Causes, func(c leadership.Cause) bool { return c.Code == leadership.ReasonInLine && c.Of == size })
 	})

@@ -75,27 +75,13 @@ func (s *server) requireNoSecrets(t testing.TB) {
 	}
 }
 
-// patience is how long anything may take that should take milliseconds: no promise, but an end to
-// the waiting for what never comes.
-const patience = 2 * time.Minute
-
-// eventually waits until done reports true.
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !done(); <-time.After(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // plain is for calls that the SDK does not have.
 var plain = &http.Client{Timeout: 30 * time.Second}
 
 // live waits until the server is healthy: it hears events.
 func live(t testing.TB, s *server) *server {
 	t.Helper()
-	eventually(t, s.URL+" is healthy", func() bool {
+	machine.Eventually(t, s.URL+" is healthy", func() bool {
 		var health wire.Health
 		reply, err := plain.Get(s.URL + wire.PathReady)
 		if err == nil {

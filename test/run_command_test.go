@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/test/machine"
 	"regent/test/process"
 )
 
@@ -61,14 +62,14 @@ func (r *session) text(name string) string {
 // await waits until a file of the folder has the text in it, and returns the file.
 func (r *session) await(name, text string) string {
 	r.t.Helper()
-	eventually(r.t, fmt.Sprintf("%v: %q is in %s", r.cmd.Args[1:], text, name), func() bool { return strings.Contains(r.text(name), text) })
+	machine.Eventually(r.t, fmt.Sprintf("%v: %q is in %s", r.cmd.Args[1:], text, name), func() bool { return strings.Contains(r.text(name), text) })
 	return r.text(name)
 }
 
 // end waits for the end, and expects one of these exit codes.
 func (r *session) end(want ...int) {
 	r.t.Helper()
-	timer := time.AfterFunc(patience, func() { r.cmd.Process.Kill() })
+	timer := time.AfterFunc(machine.Patience, func() { r.cmd.Process.Kill() })
 	defer timer.Stop()
 	if err := r.cmd.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		r.t.Fatal(err)
@@ -197,7 +198,7 @@ func TestTheCommandSeesItsTokenAndNeverTheKey(t *testing.T) {
 		"REGENT_KEY="+foreign, "REGENT_TOKEN=99", "REGENT_FENCING_TOKEN=98", "REGENT_OTHER=stays")
 	r.await("out", "begun")
 	var keys []string
-	eventually(t, "it has acquired, and renewed twice", func() (thrice bool) {
+	machine.Eventually(t, "it has acquired, and renewed twice", func() (thrice bool) {
 		var times int
 		keys, times = heard.all()
 		return times >= 3
@@ -276,7 +277,7 @@ func (s *server) order(t *testing.T, c leadership.OrderCommand) {
 // awaitReport waits until the election e has this report.
 func (s *server) awaitReport(t *testing.T, want string) {
 	t.Helper()
-	eventually(t, "the report is "+want, func() bool {
+	machine.Eventually(t, "the report is "+want, func() bool {
 		got, err := s.client.Get(t.Context(), "e")
 		return err == nil && string(got.Report) == want
 	})

@@ -131,11 +131,11 @@ func (c *contest) harmGuard(i int, token leadership.Token, s syscall.Signal) (en
 		}
 		return slices.ContainsFunc(c.lifespans(), func(l process.Lifespan) bool { return l.Token > token })
 	}
-	eventually(c.t, "the run has a guard", another)
+	machine.Eventually(c.t, "the run has a guard", another)
 	first := guard
 	if first != 0 {
 		syscall.Kill(first, s)
-		eventually(c.t, "the run has another guard", another)
+		machine.Eventually(c.t, "the run has another guard", another)
 	}
 	return func() {
 		if first != 0 && process.IsGuard(first) {
@@ -151,7 +151,7 @@ func (c *contest) leader(above leadership.Token) (token leadership.Token, i int)
 	if slices.Contains(c.command, "family") {
 		family = 3
 	}
-	eventually(c.t, fmt.Sprintf("%s is led with a token above %d", c.election, above), func() bool {
+	machine.Eventually(c.t, fmt.Sprintf("%s is led with a token above %d", c.election, above), func() bool {
 		newest := map[leadership.Token][]process.Lifespan{}
 		for _, l := range c.lifespans() {
 			newest[l.Token], token = append(newest[l.Token], l), max(token, l.Token)

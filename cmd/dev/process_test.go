@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,9 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"regent/emulators"
 	"regent/emulators/need"
@@ -160,15 +157,10 @@ func (p *running) pid(t *testing.T, number int) int {
 // wantGone waits until a process has ended.
 func wantGone(t *testing.T, pid int) {
 	t.Helper()
-	for began := time.Now(); !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH); time.Sleep(20 * time.Millisecond) {
+	machine.Eventually(t, fmt.Sprintf("process %d ends", pid), func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err == nil && strings.Contains(string(stat), ") Z ") {
-			return // it waits for a parent to see its end
-		}
-		if time.Since(began) > time.Minute {
-			t.Fatalf("process %d still runs", pid)
-		}
-	}
+		return err != nil || strings.Contains(string(stat), ") Z ") // it waits for a parent to see its end
+	})
 }
 
 // emulatorOf returns the processes of an emulator.

@@ -13,6 +13,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/test/machine"
 )
 
 // lead has ann lead an election.
@@ -61,13 +62,10 @@ func TestTokensGoOnFromRunToRun(t *testing.T) {
 		t.Errorf("after a clean end the next token is %d, want 2", grant.Token)
 	}
 	lead(t, c, "fresh", 2*time.Minute)
-	seen := func() bool { // of the lease, which is noted after its event
+	machine.Eventually(t, "the lease is noted, after its event", func() bool {
 		text, err := os.ReadFile(filepath.Join(dir, "seen.jsonl"))
 		return err == nil && strings.Contains(string(text), `"election":"fresh","revision":1,"lease":120`) && strings.Contains(string(text), `"election":"released","revision":3`)
-	}
-	for !seen() {
-		time.Sleep(10 * time.Millisecond)
-	}
+	})
 	pid := p.pid(t, 1)
 	if err := p.Process.Kill(); err != nil {
 		t.Fatal(err)

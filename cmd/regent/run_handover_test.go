@@ -14,6 +14,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/wire"
+	"regent/test/machine"
 )
 
 // worker is a command that says under which token it leads, and that it was told to stop.
@@ -90,11 +91,9 @@ func eventTypes(t *testing.T, env []string) (types []leadership.EventType) {
 // awaitWaiting waits until a candidate waits in line.
 func awaitWaiting(t *testing.T, env []string) {
 	t.Helper()
-	for !strings.Contains(regent(t, env, "members reports --output json").want(t, exitDone).out, `"position":1`) {
-		if t.Context().Err() != nil {
-			t.Fatal("no candidate waits")
-		}
-	}
+	machine.Eventually(t, "a candidate waits", func() bool {
+		return strings.Contains(regent(t, env, "members reports --output json").want(t, exitDone).out, `"position":1`)
+	})
 }
 
 func TestARunHandsOverToTheOneThatWaitsBeforeItsCommandIsStopped(t *testing.T) {

@@ -17,8 +17,6 @@ func TestStore(t *testing.T) { storetest.RunStore(t, harness) }
 
 func TestProtocol(t *testing.T) { storetest.RunProtocol(t, harness) }
 
-func TestProtocolOverHTTP(t *testing.T) { storetest.RunProtocolOverHTTP(t, harness) }
-
 func TestJournal(t *testing.T) { storetest.RunJournal(t, harness) }
 
 func BenchmarkSpanner(b *testing.B) { storetest.Bench(b, harness) }

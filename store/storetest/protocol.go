@@ -26,7 +26,7 @@ func RunProtocol(t *testing.T, h Harness) {
 
 // RunProtocolOverHTTP checks that an instance on the store, behind the REST API and its client,
 // obeys the protocol. Requests and replies must agree with openapi.yaml. It is for the memory store
-// and for one store of each database: what the API adds is the same on every store.
+// and for one that is far away: what the API adds is the same on every store.
 func RunProtocolOverHTTP(t *testing.T, h Harness) { runProtocol(t, h, overHTTP) }
 
 func runProtocol(t *testing.T, h Harness, front func(testing.TB, leadership.Store) Subject) {

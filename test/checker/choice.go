@@ -21,7 +21,8 @@ import (
 //   - the winner's bid is what it said when it asked;
 //   - the grant comes after the end of the last lease by the window and a turn for each better bid;
 //   - a candidate that was told that its bid is the best so far, and not yet to ask again or is
-//     asking, is counted among the better ones if it is better. It may still miss its turn;
+//     asking, is counted among the better ones if it is better, unless it had waited before and
+//     gone. It may still miss its turn;
 //   - as many members of the electorate are present as the policy asks for, and no more than there
 //     were, if Recording.Present tells of the election;
 //   - a leader is preempted only where the policy says so, by a candidate that is better than it
@@ -240,7 +241,7 @@ func (x *choice) passed(e leadership.Event, b shownBallot, c leadership.Candidac
 	for _, told := range x.calls {
 		if told.Verb != Acquire || told.Because != leadership.ReasonBallot || told.Waited > 0 || told.Answer == nil || told.Candidate == e.LeaderID ||
 			!told.Answer.ReadAt.Before(e.At.Add(-x.guard)) || told.Answer.Revision < x.since.Revision || e.At.Sub(told.Answer.ReadAt) > x.bidKept() ||
-			slices.ContainsFunc(x.calls, func(c Call) bool { return c.supersedes(told, e) }) {
+			slices.ContainsFunc(x.calls, func(c Call) bool { return c.supersedes(told, e) || c.leftBefore(told) }) {
 			continue
 		}
 		said := x.candidacies(told.Candidate, e)
@@ -260,6 +261,14 @@ func (x *choice) passed(e leadership.Event, b shownBallot, c leadership.Candidac
 func (c Call) supersedes(former Call, grant leadership.Event) bool {
 	return c.Verb == Acquire && c.Candidate == former.Candidate && c.Answer != nil &&
 		c.Answer.ReadAt.After(former.Answer.ReadAt) && c.Answer.ReadAt.Before(grant.At)
+}
+
+// leftBefore reports whether the candidate of the later call had waited before it, and gone: the
+// instance may since then be asking for another one, and give up the bid with that. Such an attempt
+// takes as long as the store does.
+func (c Call) leftBefore(later Call) bool {
+	return c.Verb == Acquire && c.Candidate == later.Candidate && c.Waited > 0 && c.Code == leadership.LeaseHeld &&
+		c.Answered < later.Asked && c.Answer != nil && c.Answer.Token == later.Answer.Token
 }
 
 // again reports whether the call came when the former one's caller was told to ask again, and told

@@ -119,6 +119,13 @@ func TestWrongChoicesAreFound(t *testing.T) {
 			again.Answer = new(*call(*r, 11).Answer)
 			r.Calls = append(r.Calls, again)
 		}, kindsOf(checker.Passed)},
+		{"a better candidate that had gone and came back is passed over", ch, func(r *checker.Recording) {
+			says(4, `"bids":2,"others":[{"candidateId":"bob","priority":2}],"place":2`, `"bids":1,"place":1`)(r)
+			call(*r, 9).Again = 2 * s
+			before := *call(*r, 9)
+			before.Request, before.Waited, before.Asked, before.Answered = "before", s, before.Asked-2*s, before.Asked-s
+			r.Calls = append(r.Calls, before)
+		}, nil},
 		{"a grant before the window is over", ch, func(r *checker.Recording) { at(r, 4, 15*s+900*ms) }, kindsOf(checker.TooSoon)},
 		{"a grant before the turn of the second", ch, func(r *checker.Recording) { at(r, 4, 16*s+199*ms) }, kindsOf(checker.TooSoon)},
 		{"a grant in the turn of the second", ch, func(r *checker.Recording) { at(r, 4, 16*s+200*ms) }, nil},

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // together is how many tests of the short form run side by side: they wait for processes far more
@@ -67,6 +68,20 @@ func lock() (unlock func()) {
 	for syscall.Flock(int(file.Fd()), syscall.LOCK_EX) == syscall.EINTR {
 	}
 	return func() { file.Close() }
+}
+
+// Patience is how long anything may take that should take milliseconds: no promise, but an end to
+// the waiting for what never comes.
+const Patience = 2 * time.Minute
+
+// Eventually waits until done reports true, for as long as Patience.
+func Eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(Patience); !done(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
 }
 
 // Size returns how much a test does: in its short form, or in its long one.

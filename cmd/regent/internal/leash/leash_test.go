@@ -3,6 +3,7 @@
 package leash_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -26,7 +27,6 @@ import (
 )
 
 const (
-	patience = 2 * time.Minute // for something that takes milliseconds
 	variable = "LEASH_DEADLINE_FILE"
 	// caller makes this program run the command of its arguments, for tests that kill the caller.
 	caller = "LEASH_CALLER"
@@ -107,7 +107,7 @@ func (h *held) wait() leash.End {
 	h.t.Helper()
 	select {
 	case <-h.ended:
-	case <-time.After(patience):
+	case <-time.After(machine.Patience):
 		h.t.Fatal("the command does not end")
 	}
 	return h.end
@@ -116,13 +116,12 @@ func (h *held) wait() leash.End {
 // text waits for a file that the script writes, up to the end of a line.
 func (h *held) text(name string) string {
 	h.t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
-		if b, err := os.ReadFile(filepath.Join(h.dir, name)); err == nil && strings.HasSuffix(string(b), "\n") {
-			return strings.TrimSuffix(string(b), "\n")
-		}
-	}
-	h.t.Fatalf("%s is not written", name)
-	return ""
+	var text []byte
+	machine.Eventually(h.t, name+" is written", func() bool {
+		text, _ = os.ReadFile(filepath.Join(h.dir, name))
+		return bytes.HasSuffix(text, []byte("\n"))
+	})
+	return strings.TrimSuffix(string(text), "\n")
 }
 
 func (h *held) pid(name string) int {
@@ -150,11 +149,7 @@ func runs(pid int) bool {
 
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
-	for end := time.Now().Add(patience); runs(pid); <-time.After(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("process %d still runs", pid)
-		}
-	}
+	machine.Eventually(t, fmt.Sprintf("process %d ends", pid), func() bool { return !runs(pid) })
 }
 
 func TestACommandEndsByItself(t *testing.T) {
@@ -219,13 +214,14 @@ func TestTheDeadlineIsInAFileThatMovesWithIt(t *testing.T) {
 	h.moved <- struct{}{}
 	path := h.text("path")
 	want := fmt.Sprint((first + time.Minute).Milliseconds())
-	for end := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
-		if b, err := os.ReadFile(path); err != nil || time.Now().After(end) {
-			t.Fatalf("%s, %v; want %s", b, err, want)
-		} else if line, _, _ := strings.Cut(string(b), "\n"); line == want {
-			break
+	machine.Eventually(t, "the file says "+want, func() bool {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		line, _, _ := strings.Cut(string(b), "\n")
+		return line == want
+	})
 	h.allow("moved")
 	if got := h.text("second"); got != want {
 		t.Errorf("the file says %s, want %s", got, want)
@@ -313,18 +309,19 @@ func TestProcessesLeftByTheCommandAreKilled(t *testing.T) {
 
 func guardOf(t *testing.T, path string, not int) int {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+	guard := 0
+	machine.Eventually(t, "there is a guard", func() bool {
 		entries, _ := os.ReadDir("/proc")
 		for _, e := range entries {
 			args, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline")
 			pid, err := strconv.Atoi(e.Name())
 			if err == nil && pid != not && strings.HasSuffix(string(args), "\x00run-guard\x00"+variable+"="+path+"\x00") {
-				return pid
+				guard = pid
 			}
 		}
-	}
-	t.Fatal("no guard")
-	return 0
+		return guard > 0
+	})
+	return guard
 }
 
 func TestAGuardThatDiedIsReplacedAndTheCommandGoesOn(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"regent/test/machine"
 )
 
 const (
@@ -119,7 +121,7 @@ func TestSetUIDCommandGainsNothingAndIsGoneAtTheDeadline(t *testing.T) {
 	go func() { ended <- process.Wait() }()
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(machine.Patience):
 		t.Fatal("the command outlives its deadline")
 	}
 	if code := process.ProcessState.ExitCode(); code != 128+int(syscall.SIGKILL) && code != 128+int(syscall.SIGTERM) {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"regent/emulators/need"
+	"regent/test/machine"
 )
 
 // onTerminal starts a caller of Run with a script on a terminal of its own, and returns the other
@@ -45,7 +46,7 @@ func onTerminal(t *testing.T, script string) (*exec.Cmd, *os.File) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	stop := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+	stop := time.AfterFunc(machine.Patience, func() { cmd.Process.Kill() })
 	t.Cleanup(func() {
 		stop.Stop()
 		cmd.Process.Kill()

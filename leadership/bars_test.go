@@ -74,8 +74,8 @@ func TestHandOversAndOrdersAreRefusedForWhatStandsInTheirWay(t *testing.T) {
 		t.Errorf("got %+v", events)
 	}
 	anew := done(t, lead, approve("op", 1, 0, true), ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 2}))
-	if anew = play(t, anew, 0, evict(time.Minute)); len(anew.Orders().List()) != 1 {
-		t.Errorf("evicted, and banned under the token before its epoch: %s", anew.Orders())
+	if anew = play(t, anew, 0, evict(time.Minute)); len(anew.Orders().List()) != 1 || anew.Lease().CreatedAt != noon.Unix() {
+		t.Errorf("evicted, and banned under the token before its epoch: %s; the election is of %d", anew.Orders(), anew.Lease().CreatedAt)
 	}
 	banned := at(done(t, lead, evict(time.Minute)), noon.Add(30*time.Second+guard))
 	requireNothing(t, "evicted and banned once more, in the next term", done(t, banned, byBob), evict(time.Minute))

@@ -73,7 +73,7 @@ var harms = []struct {
 	{"guard stopped, then wrapper killed", func(c *contest, i int, token leadership.Token) func() {
 		end := c.harmGuard(i, token, syscall.SIGSTOP)
 		start := c.kill(i)
-		return func() { start(); end() }
+		return func() { end(); start() }
 	}},
 }
 
@@ -107,10 +107,15 @@ func (c *contest) start(i int) {
 	c.runs[i] = process.Start(c.t, cmd)
 }
 
+// kill kills a run. It has ended for these tests when all that write to its output have: also a
+// guard that is stopped.
 func (c *contest) kill(i int) (heal func()) {
-	c.runs[i].Process.Kill()
-	<-c.runs[i].Gone
-	return func() { c.start(i) }
+	killed := c.runs[i]
+	killed.Process.Kill()
+	return func() {
+		<-killed.Gone
+		c.start(i)
+	}
 }
 
 func (c *contest) pause(i int) (heal func()) {

@@ -23,10 +23,6 @@ import (
 // patience is for how long a test waits for what has to happen.
 const patience = 40 * time.Second
 
-// soon is how long something takes at most, on a busy machine, that takes 2 s or less by itself. It
-// is less than the limits that would otherwise end it.
-const soon = 8 * time.Second
-
 // onBoth runs a test against the library's fake and against the emulator.
 func onBoth(t *testing.T, test func(*testing.T, *service)) {
 	t.Parallel()

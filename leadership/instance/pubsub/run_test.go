@@ -52,12 +52,8 @@ func TestASubscriptionIsOfTheInstanceAndGoesWithIt(t *testing.T) {
 			sub.ExpirationPolicy.GetTtl().AsDuration() != 24*time.Hour || sub.Labels["regent"] != "instance" || sub.Labels["regent-heartbeat"] == "" {
 			t.Errorf("it is %v", sub)
 		}
-		began := time.Now()
 		if err := l.stop(); err != nil {
 			t.Error(err)
-		}
-		if took := time.Since(began); took > soon {
-			t.Errorf("the end took %v", took)
 		}
 		if left := s.subscribed(t); len(left) > 0 {
 			t.Errorf("there is still %v", left)
@@ -181,17 +177,12 @@ func TestWithoutATopicRunWaitsForOneAndSaysSoOnce(t *testing.T) {
 	})
 }
 
-func TestAnEndWithoutTheServiceIsReportedInTime(t *testing.T) {
+func TestAnEndWithoutTheServiceIsReported(t *testing.T) {
 	t.Parallel()
 	s, f := newFake(t), newFault()
 	l := listenLive(t, s.open(t, with(f)))
 	f.set("DeleteSubscription", hang)
-	began := time.Now()
-	err := l.stop()
-	if !errors.Is(err, context.DeadlineExceeded) {
+	if err := l.stop(); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the subscription could not be deleted, and the error is %v", err)
-	}
-	if took := time.Since(began); took > soon {
-		t.Errorf("the end took %v", took)
 	}
 }

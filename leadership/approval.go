@@ -51,9 +51,8 @@ func (a *approval) count(cmd OrderCommand, order string, every time.Duration) (h
 	orders = append(orders, order)
 	by, orders = append(by, principal), orders[max(len(orders)-maxApprovalOrders, 0):]
 	a.By, a.Orders, a.Epoch = strings.Join(by, " "), strings.Join(orders, " "), a.Epoch || cmd.NewEpoch
-	if d := cmp.Or(cmd.For, every).Milliseconds(); a.ForMS == 0 || d < a.ForMS {
-		a.ForMS = d
-	}
+	d := cmp.Or(cmd.For, every).Milliseconds()
+	a.ForMS = min(d, cmp.Or(a.ForMS, d))
 	return len(by)
 }
 

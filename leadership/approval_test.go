@@ -52,6 +52,9 @@ func TestTwoPrincipalsApproveAndOneOfThemTwiceCountsOnce(t *testing.T) {
 	for _, who := range []string{"ann@x", "bob@x", "cy@x"} {
 		requireNothing(t, who+", however late", s, approve(who, 1, 0, false))
 	}
+	if _, err := approve("cy@x", 1, 0, false)(play(t, s, 0, released)); !errors.Is(err, leadership.TokenStale) {
+		t.Errorf("an approval that was counted, after the term: %v", err)
+	}
 	anew := leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, Actor: "ann@x", Reason: "fine", IfRevision: s.Record.Revision}
 	if s = play(t, s, 0, ordered(anew)); !s.Record.EndsBy.Equal(s.Now.Add(time.Hour)) {
 		t.Errorf("the same words at another revision: until %v", s.Record.EndsBy)
@@ -61,6 +64,14 @@ func TestTwoPrincipalsApproveAndOneOfThemTwiceCountsOnce(t *testing.T) {
 
 func TestTheShortestTimeThatIsApprovedCounts(t *testing.T) {
 	s := approvedHeld(t, 2)
+	ask := func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.RequestApproval(s, leadership.ApprovalRequest{Renewal: annsLease(s), Note: "may I"})
+	}
+	asked, events := playEvents(t, s, 0, ask)
+	if len(events) != 1 || events[0].Detail != `{"endsBy":"2026-01-01T13:00:00Z"}` {
+		t.Errorf("asked: %+v", events)
+	}
+	requireNothing(t, "asked again", asked, ask)
 	s = play(t, s, 0, approve("ann@x", 1, 2*time.Hour, false))
 	s = play(t, s, 0, approve("bob@x", 1, 30*24*time.Hour, false))
 	if !s.Record.EndsBy.Equal(noon.Add(2 * time.Hour)) {
@@ -75,13 +86,20 @@ func TestLeaderThatReleasesAtItsDeadlineLeavesTheApprovalToWaitFor(t *testing.T)
 	if got := refusal(by("ann"), early); got != "<nil>" {
 		t.Errorf("after a release long before the end: %v", got)
 	}
-	late, events := playEvents(t, at(s, noon.Add(14*time.Second)), 0, released)
+	late, events := playEvents(t, at(s, noon.Add(10*time.Second)), 0, released) // half a lease is left
 	if e := events[0]; e.Type != leadership.EventReleased || e.Detail != `{"endsBecause":"approval"}` {
 		t.Errorf("got %+v", e)
 	}
 	requireNothing(t, "released again", late, released)
 	if got := refusal(by("ann"), late); got != leadership.ReasonApproval {
 		t.Errorf("the next grant: %v", got)
+	}
+	other := late
+	for _, rule := range []func(leadership.Snapshot) (leadership.Change, error){limits(leadership.TermPolicy{}), by("bob"), limits(s.Record.Policy.Term), released} {
+		other = play(t, other, 0, rule)
+	}
+	if got := refusal(by("ann"), other); got != "<nil>" {
+		t.Errorf("a term that needed none has followed: %v", got)
 	}
 	if s = play(t, late, 0, approve("ann@x", 1, 0, false)); refusal(by("bob"), s) != "<nil>" {
 		t.Errorf("after the approval: %v", refusal(by("bob"), s))
@@ -96,6 +114,9 @@ func TestNewEpochRaisesTheTokenInTheSameCommitAndTheOldOneHearsOfIt(t *testing.T
 		events[1].Actor != "op" || events[1].Reason != "fine" || events[1].Detail != `{"from":1}` || r.Token != 2 || r.KeyHash != hash('a') || !r.HeartbeatAt.Equal(s.Now) {
 		t.Fatalf("got %+v, %+v", events, r)
 	}
+	if l := s.Lease(); l.CreatedAt != noon.Unix() || l.PreviousEnd != leadership.EndsEpoch {
+		t.Errorf("the term before ended by %q, and the election is of %d", l.PreviousEnd, l.CreatedAt)
+	}
 	requireNothing(t, "a retry", s, approve("op", 1, 0, true))
 	s = play(t, s, 0, approve("op", 2, 0, true))
 	for token := leadership.Token(1); token < 3; token++ {
@@ -103,6 +124,7 @@ func TestNewEpochRaisesTheTokenInTheSameCommitAndTheOldOneHearsOfIt(t *testing.T
 			t.Errorf("a renewal with token %d: %v", token, got)
 		}
 		requireNothing(t, "a retry later", s, approve("op", token, 0, true))
+		requireNothing(t, "another's order for the epoch that there is", s, approve("olga", token, 0, true))
 		if _, err := ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: token})(s); !errors.Is(err, leadership.TokenStale) || !strings.Contains(err.Error(), "by its fencing token 3") {
 			t.Errorf("evicting token %d: %v", token, err)
 		}
@@ -135,7 +157,7 @@ func TestAtMostThirtyTwoOverridesStandAndCandidatesTakeHalfOfTheRoom(t *testing.
 				Renewal: leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1}, Reason: "tired", For: time.Minute,
 			})
 		}
-		if ch, err := down(s); (err == nil) != (i < leadership.MaxOverrides/2-1) || err != nil && (!errors.Is(err, leadership.LimitExceeded) || !ch.Empty() || !strings.Contains(err.Error(), "step down without for")) {
+		if ch, err := down(s); err == nil && ch.Events[0].Detail == "" || (err == nil) != (i < leadership.MaxOverrides/2-1) || err != nil && (!errors.Is(err, leadership.LimitExceeded) || !ch.Empty() || !strings.Contains(err.Error(), "step down without for")) {
 			t.Errorf("a candidate steps down where %d stand: %v", i+1, err)
 		}
 	}

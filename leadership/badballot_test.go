@@ -151,6 +151,13 @@ func TestAPolicyHasOneForm(t *testing.T) {
 		if got := s.Record.Policy.Ballot; got != c.stored || s.Record.Revision != 1 || s.Lease().Config.Ballot != c.stored {
 			t.Errorf("%+v is stored as %+v at revision %d, want %+v", c.given, got, s.Record.Revision, c.stored)
 		}
+		s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+			config := leadership.Config{Ballot: c.given, Term: leadership.TermPolicy{OnTrip: leadership.TripStepDown}}
+			return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+		})
+		if s.Record.Revision != 1 {
+			t.Errorf("%+v: what a trip does if nothing is said is said, and stored as %+v", c.given, s.Record.Policy.Term)
+		}
 		if want := c.stored.Window > 0; c.given.HasBallot() != want {
 			t.Errorf("%+v has a ballot: %t", c.given, !want)
 		}

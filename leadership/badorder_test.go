@@ -106,6 +106,7 @@ func TestBadOrdersReportsAndPoliciesAreRefusedWithTheirSentence(t *testing.T) {
 		{"policy.verdicts", "policy.verdicts is from 0 to 16, not 17", policy(leadership.TermPolicy{Verdicts: 17})},
 		{"policy.budget", "policy.budget: calls is from 0 to", policy(leadership.TermPolicy{Budget: leadership.Counters{Calls: -1}})},
 		{"policy.errorRate", "policy.errorRate.max is above 0 and at most 1, not 1.5", policy(leadership.TermPolicy{ErrorRate: leadership.ErrorRate{Max: 1.5, Min: 1}})},
+		{"policy.errorRate", "policy.errorRate.max is above 0 and at most 1, not 0", policy(leadership.TermPolicy{ErrorRate: leadership.ErrorRate{Min: 1}})},
 		{"policy.errorRate", "policy.errorRate.min is from 1 to", policy(leadership.TermPolicy{ErrorRate: leadership.ErrorRate{Max: 0.5}})},
 		{"policy.onTrip", `policy.onTrip is "stepDown" or "notify", not "explode"`, policy(leadership.TermPolicy{OnTrip: "explode"})},
 

@@ -44,7 +44,7 @@ func TestTheDetailOfAGrantHasRoomForTheLongestNames(t *testing.T) {
 			var events []leadership.Event
 			s, events = playEvents(t, s, 0, asks(named(i)))
 			n := len(events[0].Detail)
-			if longest = max(longest, n); n > leadership.MaxDetailBytes || n == 0 {
+			if longest = max(longest, n); n > leadership.MaxDetailBytes || n == 0 || strategy == leadership.StrategyRandom && !strings.Contains(events[0].Detail, `"draw":"`) {
 				t.Errorf("%s, round %d: %d bytes", strategy, round, n)
 			}
 			s = play(t, s, time.Second, releases(s))

@@ -57,8 +57,8 @@ func refused(t *testing.T, s leadership.Snapshot, rule func(leadership.Snapshot)
 	t.Helper()
 	ch, err := rule(s)
 	var e *leadership.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("it is not refused: %+v, %v", ch, err)
+	if !errors.As(err, &e) || e.Detail == "" {
+		t.Fatalf("it is not refused with a sentence: %+v, %v", ch, err)
 	}
 	return e
 }
@@ -123,6 +123,10 @@ func TestAnOlderBidIsWrittenAnewBeforeItIsVoid(t *testing.T) {
 	s := balloted(t, leadership.BallotPolicy{Quorum: quorum})
 	s = play(t, s, 0, asks(caller("ann")))
 	first := s.Record.Standing.Bids
+	half := s.Now.Add((leadership.DefaultWindow + 4*time.Second) / 2)
+	if ch, err := asks(caller("ann"))(at(s, half)); err != nil || !ch.Quiet {
+		t.Errorf("half way: %+v, %v", ch, err)
+	}
 	for i := range 60 { // a minute of waiting for the quorum
 		e := refused(t, s, asks(caller("ann")))
 		if e.Reason != leadership.ReasonQuorum || e.Cause.Have != 1 || e.Cause.Need != 2 {
@@ -139,6 +143,50 @@ func TestAnOlderBidIsWrittenAnewBeforeItIsVoid(t *testing.T) {
 	e := refused(t, s, asks(caller("ann")))
 	if s = play(t, s, e.RetryAfter, asks(caller("ann"))); e.RetryAfter > leadership.DefaultWindow || s.Record.LeaderID != "ann" {
 		t.Errorf("the best does not lead once the quorum is complete: %+v", s.Record)
+	}
+}
+
+// A witness keeps the window of no candidate, which comes later, shorter.
+func TestABallotOpensWithItsFirstCandidate(t *testing.T) {
+	s := balloted(t, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "wit")}})
+	witness := caller("wit")
+	witness.Role = leadership.RoleWitness
+	s = play(t, s, 0, asks(witness))
+	s = play(t, s, time.Second, asks(bidder("ann", 1)))
+	s = tried(t, s, time.Second, asks(witness))
+	if !s.Record.Standing.Opened.Equal(noon.Add(time.Second)) {
+		t.Errorf("it opens at %v", s.Record.Standing.Opened)
+	}
+}
+
+func TestTheBestBidderNeedNotWaitForAQuorumThatItCompletesLate(t *testing.T) {
+	quorum := leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "cy")}
+	s := balloted(t, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Quorum: quorum})
+	s = play(t, s, 0, asks(bidder("ann", 1)))
+	if s = play(t, s, time.Second, asks(bidder("bob", 2))); s.Record.LeaderID != "bob" {
+		t.Errorf("%+v", s.Record)
+	}
+}
+
+func TestABidIsWrittenForItsMembersOnlyIfNoBetterOneHasThem(t *testing.T) {
+	s := balloted(t, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Quorum: leadership.QuorumPolicy{Electorate: electorate(3), Need: 3}})
+	for i, id := range []leadership.CandidateID{"cy", "bob"} {
+		s = play(t, s, 0, asks(present(bidder(id, int64(9-i)), "m0")))
+	}
+	refused(t, s, asks(present(bidder("ann", 1), "m0")))
+	if s = play(t, s, 0, asks(present(bidder("ann", 1), "m0", "m1"))); len(s.Record.Bids()) != 3 {
+		t.Errorf("it knows another one: %+v", s.Record.Bids())
+	}
+}
+
+func TestCandidatesThatSayAnotherThingInEachCallKeepNoBallotOpenForEver(t *testing.T) {
+	s := balloted(t, byPriority)
+	s = play(t, s, 0, asks(bidder("ann", 5)))
+	for i := range 101 {
+		s = play(t, s, 0, asks(bidder("bob", int64(9-9*(i%2)))))
+	}
+	if s = play(t, s, leadership.DefaultWindow+17*leadership.BidTurn, asks(bidder("ann", 5))); s.Record.LeaderID != "ann" {
+		t.Errorf("it is put off for %v", s.Record.Standing.Delay)
 	}
 }
 
@@ -242,6 +290,13 @@ func TestTheSixteenBidsKeepTheMembersThatArePresent(t *testing.T) {
 	last := present(bidder("b29", 30), leadership.CandidateID(members[4]))
 	if s = play(t, s, leadership.DefaultWindow, asks(last)); s.Record.LeaderID != "b29" {
 		t.Errorf("the members of the worst bids were forgotten: %+v", s.Record)
+	}
+	s = balloted(t, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Quorum: leadership.QuorumPolicy{Electorate: electorate(17), Need: 17}})
+	for i := range 17 {
+		s = play(t, s, 0, asks(present(bidder(leadership.CandidateID(fmt.Sprintf("c%02d", i)), int64(i)), leadership.CandidateID(fmt.Sprintf("m%d", i)))))
+	}
+	if all := s.Record.Bids(); len(all) != 16 || all[15].CandidateID != "c01" {
+		t.Errorf("each alone knows a member: %+v", all)
 	}
 }
 

@@ -2,6 +2,7 @@ package leadership_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,8 +67,15 @@ func TestHandOversAndOrdersAreRefusedForWhatStandsInTheirWay(t *testing.T) {
 		wantRefusal(t, what, c.s, c.rule, c.code, c.reason)
 	}
 	_, events := playEvents(t, at(lead, noon.Add(time.Minute)), 0, ban) // the lease is over, not recorded
-	if len(events) != 2 || events[0].Type != leadership.EventExpired || events[1].Type != leadership.EventBanned {
+	if len(events) != 2 || events[0].Type != leadership.EventExpired || events[1].Type != leadership.EventBanned || !strings.Contains(events[1].Detail, `"candidateId":"bob"`) {
 		t.Errorf("got %+v", events)
+	}
+	if _, events = playEvents(t, lead, 0, drain); !strings.Contains(events[0].Detail, `"mode":"drain"`) {
+		t.Errorf("got %+v", events)
+	}
+	anew := done(t, lead, approve("op", 1, 0, true), ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 2}))
+	if anew = play(t, anew, 0, evict(time.Minute)); len(anew.Orders().List()) != 1 || anew.Lease().CreatedAt != noon.Unix() {
+		t.Errorf("evicted, and banned under the token before its epoch: %s; the election is of %d", anew.Orders(), anew.Lease().CreatedAt)
 	}
 	banned := at(done(t, lead, evict(time.Minute)), noon.Add(30*time.Second+guard))
 	requireNothing(t, "evicted and banned once more, in the next term", done(t, banned, byBob), evict(time.Minute))
@@ -77,7 +85,11 @@ func TestHandOversAndOrdersAreRefusedForWhatStandsInTheirWay(t *testing.T) {
 func TestALiftedCooldownBarsNoLongerAndANoticeEndsNoTerm(t *testing.T) {
 	s := limitedHeld(t, leadership.TermPolicy{Budget: leadership.Counters{Tasks: 1}, Cooldown: time.Hour})
 	s = play(t, s, 0, reporting(t, 1, `{"tasks":2}`))
-	s = play(t, s, time.Second, ordered(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "cooldown-1-ann"}))
+	requireNothing(t, "the cooldown of another", s, ordered(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "cooldown-1-bob"}))
+	s, events := playEvents(t, s, time.Second, ordered(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "cooldown-1-ann"}))
+	if len(events) != 1 || !strings.Contains(events[0].Detail, "cooldown-1-ann") {
+		t.Errorf("got %+v", events)
+	}
 	if s = at(s, noon.Add(time.Minute)); refusal(by("ann"), s) != "<nil>" {
 		t.Errorf("ann: %v", refusal(by("ann"), s))
 	}
@@ -85,11 +97,11 @@ func TestALiftedCooldownBarsNoLongerAndANoticeEndsNoTerm(t *testing.T) {
 		t.Errorf("a leader whose term waits for an approval is told %+v", x.Causes)
 	}
 	notify := limitedHeld(t, leadership.TermPolicy{Verdicts: 1, OnTrip: leadership.TripNotify})
-	notify = play(t, notify, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+	notify, events = playEvents(t, notify, 0, func(s leadership.Snapshot) (leadership.Change, error) {
 		return leadership.Judge(s, leadership.JudgeCommand{Token: 1, Verdict: leadership.VerdictBad, Evidence: "seen", Actor: "v"})
 	})
-	if !notify.Live() {
-		t.Errorf("a verdict that only notifies has ended the term: %+v", notify.Record)
+	if !notify.Live() || len(events) != 2 || events[1].Type != leadership.EventTripped {
+		t.Errorf("a verdict only notifies: %+v of %+v", events, notify.Record)
 	}
 	if _, err := leadership.New(&slowStore{}).Withdraw(t.Context(), "jobs", "a b", 0); !errors.Is(err, leadership.InvalidArgument) {
 		t.Errorf("a withdrawal of no possible candidate: %v", err)

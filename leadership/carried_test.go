@@ -402,6 +402,10 @@ func TestChangeThatShortensAPromiseIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	s.Now = aMoment.Add(-time.Millisecond) // by the clock of a server that is behind
+	if _, _, err := (Codec{}).Decide(s, func(s Snapshot) (Change, error) { ch := s.change(); return ch, ch.epoch(s.Now) }); err != nil {
+		t.Errorf("a new epoch, which begins when it is committed: %v", err)
+	}
 }
 
 // Two leaders are worse than none: whatever a rule may say, this is not written.

@@ -56,8 +56,10 @@ func TestALeaderIsSafeForMinTermAndTheCandidateIsToldForHowLong(t *testing.T) {
 	if e.Reason != leadership.ReasonHeld || e.RetryAfter != 15*time.Second || e.Cause == nil || !e.Cause.Until.Equal(noon.Add(20*time.Second)) {
 		t.Errorf("got %+v with %+v", e, e.Cause)
 	}
-	if e := refused(t, s, asks(bidder("bob", 0))); e.RetryAfter != 25*time.Second+guard || e.Cause != nil {
-		t.Errorf("a candidate that is not better is told %+v with %+v", e, e.Cause)
+	for _, priority := range []int64{0, 1} {
+		if e := refused(t, s, asks(bidder("bob", priority))); e.RetryAfter != 25*time.Second+guard || e.Cause != nil {
+			t.Errorf("a candidate that is not better is told %+v with %+v", e, e.Cause)
+		}
 	}
 	x := leadership.Explain(s, "bob")
 	if len(x.Causes) != 2 || x.Causes[0].Code != leadership.ReasonHeld || x.Causes[0].LeaderID != "ann" || x.Causes[1].Because == "" || x.Causes[1].Left != 15*time.Second {
@@ -72,6 +74,18 @@ func TestALeaderIsSafeForMinTermAndTheCandidateIsToldForHowLong(t *testing.T) {
 	}
 }
 
+func TestALeaderWhoseCapabilitiesAreNotKnownIsSafe(t *testing.T) {
+	s := preemptible(t, func(c *leadership.Config) { c.Ballot.Strategy, c.Ballot.Prefer = leadership.StrategyCapability, "gpu" })
+	config := s.Record.Policy.Config
+	config.Ballot.Prefer = "ssd"
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+	})
+	if bob := bidder("bob", 9); s.Record.Standing.Elected != (leadership.Bid{}) || refused(t, s, asks(bob)).Reason != leadership.ReasonHeld {
+		t.Errorf("it counts with what the policy preferred before: %+v", s.Record.Standing.Elected)
+	}
+}
+
 func TestAChallengerWithoutAQuorumIsToldWhatIsMissing(t *testing.T) {
 	config := preemptible(t, nil).Record.Policy.Config
 	needTwo(&config)
@@ -81,7 +95,12 @@ func TestAChallengerWithoutAQuorumIsToldWhatIsMissing(t *testing.T) {
 	if e.Reason != leadership.ReasonHeld || e.Cause == nil || e.Cause.Have != 1 || e.Cause.Need != 2 || e.RetryAfter != leadership.DefaultGrace {
 		t.Errorf("got %+v with %+v", e, e.Cause)
 	}
-	s = play(t, s, time.Second, asks(present(bidder("bob", 9), "m1", "m2")))
+	bob := present(bidder("bob", 9), "m1", "m2")
+	bob.Instance = 7
+	s = play(t, s, time.Second, asks(bob))
+	wantRefusal(t, "another, better challenger", s, asks(present(bidder("dee", 99), "m1", "m2")), leadership.LeaseHeld, leadership.ReasonHeld)
+	bob.Instance = 0
+	s = play(t, s, 0, asks(bob))
 	s = play(t, s, time.Second, asks(instead(present(bidder("dee", 9), "m1"), "bob")))
 	if s.Record.Standing.Challenger != "" {
 		t.Errorf("the challenge passes to a candidate without a quorum: %+v", s.Record)

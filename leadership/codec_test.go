@@ -97,6 +97,9 @@ func TestCodecRefusesTextsThatNoProgramWrites(t *testing.T) {
 			t.Errorf("%s: got %+v, %v; want %s", name, r, err, RecordCorrupt)
 		}
 	}
+	if err := (Codec{}).Decode(&Record{Election: "jobs"}, Carried{Needs: 1, Policy: large[:6] + large[14:]}); err != nil {
+		t.Errorf("as large as may be: %v", err)
+	}
 	half := `{"x":"` + strings.Repeat("x", MaxCarriedBytes/2) + `"}`
 	r := Record{Election: "jobs", Policy: Policy{Unknown: half}, Standing: Standing{Unknown: half}}
 	if _, err := (Codec{}).Encode(&r); !errors.Is(err, InvalidArgument) || !strings.Contains(err.Error(), "at most 32768 bytes") {

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // kept is a log, and what was added to it.
@@ -245,7 +247,7 @@ func TestAJournalHasRoomForSoManyBytesUntilASnapshotStandsForThem(t *testing.T) 
 			t.Fatal(err)
 		}
 		fill()
-		if got, want := last-before, MaxJournalBytes/MaxAppendBytes-1-leave; got < want-2 || got > want {
+		if got, want := last-before, MaxJournalBytes/MaxAppendBytes-1-leave; got < want-min(2, leave) || got > want {
 			t.Errorf("after a snapshot that leaves %d entries there is room for %d, want %d or two less", leave, got, want)
 		}
 	}
@@ -368,12 +370,16 @@ func TestALogOfARestoredStoreIsClosedToAllLeadersOfBefore(t *testing.T) {
 		}
 		log.amend(write)
 		body := log.Body
+		log.WrittenAt = aMoment.Add(-time.Hour)
 		raise := func(l Log) (LogChange, error) { return RaisedLog(l, 1000, true) }
 		if ch, err := log.amend(raise); err != nil || ch.Text == "" || ch.Body != body {
 			t.Fatalf("%s: %+v, %v", kind, ch, err)
 		}
 		if ch, err := log.amend(raise); err != nil || ch.Text != "" {
 			t.Errorf("%s: again: %+v, %v", kind, ch, err)
+		}
+		if p, err := log.checkpoint(); kind == LogCheckpoint && (err != nil || !p.At.Equal(aMoment.Add(-time.Hour))) {
+			t.Errorf("the checkpoint is one of %v now, %v", p.At, err)
 		}
 		for _, token := range []Token{5, 1000} {
 			one := leaderOf(token)
@@ -391,6 +397,73 @@ func TestALogOfARestoredStoreIsClosedToAllLeadersOfBefore(t *testing.T) {
 		if _, err := log.amend(next); err != nil {
 			t.Errorf("%s: the next leader: %v", kind, err)
 		}
+	}
+}
+
+// A journal is copied in parts, each of which may be the last for a while.
+func TestALogIsCopiedUntilAllOfItIsThere(t *testing.T) {
+	from, to, ann := newLog(LogJournal), newLog(LogJournal), leaderOf(5)
+	for _, rule := range []func(Log) (LogChange, error){opens(ann), appends(ann, 0, `1`), appends(ann, 1, `2`, `3`), appends(ann, 3, `4`), snaps(ann, 1, `{}`)} {
+		from.amend(rule)
+	}
+	from.amend(func(l Log) (LogChange, error) { return RaisedLog(l, 5, false) })
+	c := LogCopy{Log: from.Log, Snapshot: from.added[3]}
+	for i, want := range []Index{1, 3} {
+		if after, all, err := LogCopied(to.Log, c); after != want || all || err != nil {
+			t.Fatalf("part %d goes on after %d, %t, %v; want %d", i, after, all, err, want)
+		}
+		c.Next = from.added[i+1 : i+2]
+		if ch, err := to.amend(func(l Log) (LogChange, error) { return CopyLog(l, c) }); err != nil || !slices.Contains(ch.Add, c.Snapshot) || !slices.Contains(ch.Add, c.Next[0]) {
+			t.Fatalf("part %d: %+v, %v", i, ch, err)
+		}
+		if h, err := to.journal(); err != nil || h.Index != c.Next[0].Last || h.Snapshot != 1 {
+			t.Errorf("after part %d it is a journal at %+v, %v", i, h, err)
+		}
+	}
+	if ch, err := CopyLog(to.Log, c); err != nil || ch.Text != "" || to.Text != from.Text {
+		t.Errorf("all is there: %+v, %v", ch, err)
+	}
+	bare := newLog(LogJournal)
+	if ch, err := CopyLog(bare.Log, LogCopy{Log: bare.Log}); err != nil || ch.Text != "" {
+		t.Errorf("nothing: %+v, %v", ch, err)
+	}
+	bare.amend(opens(ann))
+	if ch, err := CopyLog(newLog(LogJournal).Log, LogCopy{Log: bare.Log}); err != nil || ch.Text != bare.Text || len(ch.Add) > 0 {
+		t.Errorf("one without entries: %+v, %v", ch, err)
+	}
+	bob := leaderOf(6)
+	head := func(token Token, index, snapshot Index) Log {
+		return Log{ID: from.ID, Text: headText(journalHead{Mark: Mark{Token: token}, Index: index, Snapshot: snapshot})}
+	}
+	for _, there := range []struct {
+		Log
+		all bool
+	}{{head(6, 4, 1), true}, {head(6, 5, 1), true}, {head(6, 3, 1), false}, {head(5, 5, 1), false}, {head(5, 4, 2), false}} {
+		if _, all, err := LogCopied(there.Log, c); all != there.all || errors.Is(err, RecordCorrupt) == all {
+			t.Errorf("where %s is: all %t, %v", there.Text, all, err)
+		}
+	}
+	if after, all, err := LogCopied(head(5, 4, 1), c); after != 4 || all || err != nil {
+		t.Errorf("the entries are there, and not the head: %d, %t, %v", after, all, err)
+	}
+	from, to = newLog(LogCheckpoint), newLog(LogCheckpoint)
+	from.amend(inherits(ann))
+	from.amend(puts(ann, `1`))
+	c = LogCopy{Log: from.Log}
+	if _, all, err := LogCopied(to.Log, c); all || err != nil {
+		t.Errorf("no checkpoint: %t, %v", all, err)
+	}
+	to.amend(func(l Log) (LogChange, error) { return CopyLog(l, c) })
+	if _, all, err := LogCopied(to.Log, c); !all || err != nil || to.Body != `1` || to.Text != from.Text {
+		t.Errorf("a checkpoint: %+v, %t, %v", to.Log, all, err)
+	}
+	to.Body = `2`
+	if _, all, err := LogCopied(to.Log, c); all || err != nil {
+		t.Errorf("another checkpoint: %t, %v", all, err)
+	}
+	to.amend(inherits(bob))
+	if _, all, err := LogCopied(to.Log, c); !all || err != nil {
+		t.Errorf("a checkpoint that is in use: %t, %v", all, err)
 	}
 }
 

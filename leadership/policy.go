@@ -274,12 +274,6 @@ func (c Config) Explicit() Config {
 	return c
 }
 
-// explicit is p with the defaults filled in.
-func (p Policy) explicit() Policy {
-	p.Config = p.Config.Explicit()
-	return p
-}
-
 func (c Config) validate() (field string, err error) {
 	if err := validateLeaseDuration(c.LeaseDuration); err != nil {
 		return "leaseDuration", err

@@ -20,16 +20,16 @@ func (s Snapshot) refuseDeleted() error {
 }
 
 // refuseHeld tells a candidate which candidate leads, how long its lease lasts, and why it has to
-// wait.
+// wait: ReasonHeld, which is of a live lease, or ReasonLockDelay.
 func (s Snapshot) refuseHeld(by CandidateID, left time.Duration, reason Reason) error {
 	r := s.Record
-	if reason == ReasonHeld && s.Live() && !r.yielded() && r.LeaderID == by {
+	if reason == ReasonHeld && !r.yielded() && r.LeaderID == by {
 		reason = ReasonIncarnation
 	}
 	in := left.Round(time.Millisecond)
 	var detail string
 	switch {
-	case reason != ReasonLockDelay && s.Live() && r.yielded():
+	case reason != ReasonLockDelay && r.yielded():
 		detail = fmt.Sprintf("%q has yielded election %q to %q, which takes it over within %v; try again then", r.LeaderID, r.Election, s.successor(), in)
 	case reason == ReasonLockDelay && r.LeaderID != "" && r.Policy.LockDelay == 0:
 		detail = fmt.Sprintf("the lease of %q on election %q has just ended; the next is granted in %v, for the clocks of the store's servers may differ; try again then", r.LeaderID, r.Election, in)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,6 +99,9 @@ func TestVacancyCountsFromTheLastConfigurationAndALockStaysAsItIs(t *testing.T) 
 		if before.After(now) && !after.Equal(before) || !before.After(now) && ch.Record.LockFor != 0 {
 			t.Errorf("%s: the lock ended at %v and ends at %v", name, before, after)
 		}
+		if created := r.Revision == 0 || r.Deleted; created != (ch.Record.Standing.Created == now.Unix()) {
+			t.Errorf("%s: it was created at %d, and is configured at %d", name, ch.Record.Standing.Created, now.Unix())
+		}
 		if at := ch.Record.RetireAt(); at.Before(now.Add(2 * time.Hour)) {
 			t.Errorf("%s: it is retired at %v", name, at)
 		}
@@ -113,16 +117,22 @@ func TestVacancyCountsFromTheLastConfigurationAndALockStaysAsItIs(t *testing.T) 
 	if err != nil || !ch.Record.EndedAt.IsZero() || ch.Record.LeaderID != "ann" {
 		t.Errorf("held: got %+v, %v", ch.Record, err)
 	}
+	r.Policy.LockDelay = time.Hour
+	ch, err = leadership.Configure(leadership.Snapshot{Record: r, Now: retireBegin.Add(90 * time.Minute)}, leadership.ConfigureCommand{})
+	if err != nil || ch.Record.LeaderID != "" || ch.Record.LockFor != 30*time.Minute || len(ch.Events) != 2 {
+		t.Errorf("over, and its lock delay taken away: got %+v, %v", ch.Record, err)
+	}
 }
 
 func TestAThousandThatCannotBeRetiredStopNoOther(t *testing.T) {
 	t.Parallel()
 	now := retireBegin
-	prefix := "none" // of the elections that cannot be changed
+	prefix, tries := "none", atomic.Int64{} // the elections that cannot be changed begin so
 	store := &storetest.Fake{
 		Store: memory.New(memory.Config{Now: func() time.Time { return now }}),
 		Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
 			if c.Method == "Update" && strings.HasPrefix(string(c.Election), prefix) {
+				tries.Add(1)
 				return leadership.StoreUnavailable
 			}
 			return next(ctx)
@@ -142,7 +152,7 @@ func TestAThousandThatCannotBeRetiredStopNoOther(t *testing.T) {
 	}
 	now = now.Add(2 * time.Hour)
 	prefix = "bad-"
-	if n, err := s.RetireAll(t.Context()); n != 100 || !errors.Is(err, leadership.StoreUnavailable) {
-		t.Errorf("retired %d, %v; want 100, and why not all", n, err)
+	if n, err := s.RetireAll(t.Context()); n != 100 || !errors.Is(err, leadership.StoreUnavailable) || tries.Load() != leadership.MaxPageSize+10 {
+		t.Errorf("retired %d after %d tries in vain, %v; want 100, and why not all", n, tries.Load(), err)
 	}
 }

@@ -220,7 +220,6 @@ func reacquire(s Snapshot, cmd AcquireCommand) Change {
 func (s Snapshot) heartbeat() Change {
 	ch := s.change()
 	ch.Heartbeat, ch.Before = true, s.Record.LeaseEnd()
-	ch.Record.HeartbeatAt = s.Now
 	return ch
 }
 

@@ -3,6 +3,7 @@ package leadership_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +79,59 @@ func TestALeaseEndsAtItsEndForItsLeaderAndAGuardLaterForOthers(t *testing.T) {
 	}
 }
 
+// The sentence of a refusal says what is so, in one word at least.
+func TestARefusalSaysWhatIsSo(t *testing.T) {
+	type rule = func(leadership.Snapshot) (leadership.Change, error)
+	check := func(token leadership.Token) rule {
+		return func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Change{}, leadership.Check(s, token)
+		}
+	}
+	renew := func(key byte) rule {
+		return func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Renew(s, leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash(key), Token: 1})
+		}
+	}
+	configure := func(at leadership.Revision) rule {
+		return func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Configure(s, leadership.ConfigureCommand{IfRevision: at, Config: leadership.Config{LockDelay: time.Hour}})
+		}
+	}
+	live, over := held(t, time.Second), held(t, 30*time.Second)
+	next := done(t, live, released, byBob)
+	for _, c := range []struct {
+		s    leadership.Snapshot
+		rule rule
+		says string
+	}{
+		{live, check(2), "never granted"},
+		{over, check(1), "has ended"},
+		{next, check(1), "is stale"},
+		{yielded(t), check(1), "has yielded"},
+		{yielded(t), renew('a'), "was yielded"},
+		{done(t, live, deleted), renew('a'), "is deleted"},
+		{over, renew('a'), "has ended"},
+		{live, renew('x'), "another key"},
+		{next, renew('a'), `"bob" leads`},
+		{elsewhere(), renew('a'), "never had a leader"},
+		{done(t, live, released), renew('a'), "has no leader"},
+		{yielded(t), acquire("bob", 'x'), "has yielded"},
+		{live, acquire("ann", 'x'), "another key"},
+		{live, byBob, `"ann" leads`},
+		{over, byBob, "clocks"},
+		{done(t, over, configure(0)), byBob, "cannot be led"},
+		{live, func(s leadership.Snapshot) (leadership.Change, error) { return unlock(s, "") }, `"ann" leads`},
+		{elsewhere(), configure(7), "does not exist"},
+		{done(t, live, deleted), configure(leadership.NeverSeen), "exists, deleted"},
+		{live, configure(leadership.NeverSeen), "exists already"},
+		{live, configure(7), "at revision 1, not 7"},
+	} {
+		if e := refused(t, c.s, c.rule); !strings.Contains(e.Detail, c.says) {
+			t.Errorf("%s: %q, want that it says %q", e.Code, e.Detail, c.says)
+		}
+	}
+}
+
 func TestAHeartbeatThatCameTooLateIsTakenBackUnlessSomethingHappenedSince(t *testing.T) {
 	s := held(t, 31*time.Second)
 	before := s.Record.LeaseEnd()
@@ -96,11 +150,26 @@ func TestAHeartbeatThatCameTooLateIsTakenBackUnlessSomethingHappenedSince(t *tes
 	}
 }
 
+func TestALeaderThatAcquiresAgainTellsOfALongerLeaseOnly(t *testing.T) {
+	for asks, want := range map[time.Duration]time.Duration{10 * time.Second: 30 * time.Second, 30 * time.Second: 30 * time.Second, time.Minute: time.Minute} {
+		s, events := playEvents(t, held(t, time.Second), 0, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "ann", KeyHash: hash('a'), LeaseDuration: asks})
+		})
+		if s.Record.LeaseDuration != want || (len(events) == 1) != (want == time.Minute) {
+			t.Errorf("for %v it gets %v, and %+v is told", asks, s.Record.LeaseDuration, events)
+		}
+	}
+}
+
 func TestTheLastTokenIsNeverFollowedByAnother(t *testing.T) {
 	s := held(t, time.Hour)
 	s.Record.Token, s.Record.Revision = leadership.MaxToken, 1<<60
 	if _, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')}); !errors.Is(err, leadership.RecordCorrupt) {
 		t.Errorf("got %v, want %s", err, leadership.RecordCorrupt)
+	}
+	s.Now = noon
+	if ch, err := approve("op", leadership.MaxToken, 0, true)(s); !errors.Is(err, leadership.RecordCorrupt) || !ch.Empty() {
+		t.Errorf("a new epoch: %+v, %v; want %s", ch.Events, err, leadership.RecordCorrupt)
 	}
 }
 
@@ -192,8 +261,8 @@ func TestALeaseThatEndedInAnyWayButByItsReleaseIsFollowedAGuardLater(t *testing.
 			t.Errorf("%s: within the guard: got %v, want %s", name, err, leadership.LeaseHeld)
 		}
 		s.Now = promised.Add(guard)
-		if _, err := leadership.Acquire(s, bob); err != nil {
-			t.Errorf("%s: after the guard: %v", name, err)
+		if ch, err := leadership.Acquire(s, bob); err != nil || apply(s, ch).Lease().CreatedAt != noon.Unix() {
+			t.Errorf("%s: after the guard: %+v, %v", name, ch.Record, err)
 		}
 	}
 }

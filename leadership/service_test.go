@@ -54,6 +54,9 @@ func (s *slowStore) Update(ctx context.Context, e leadership.Election, decide fu
 }
 
 func (s *slowStore) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+	if len(leases) == 0 || leases[0].Report != "" {
+		return []leadership.Renewed{{Err: errors.New("a store renews one lease at least, and takes no report")}}
+	}
 	end := s.snap.Record.LeaseEnd()
 	snap, err := s.Update(ctx, leases[0].Election, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, leases[0]) })
 	return []leadership.Renewed{{Snapshot: snap, Before: end, Err: err}}
@@ -85,6 +88,11 @@ func TestARenewalThatIsCommittedAfterTheEndIsTakenBackAndLost(t *testing.T) {
 			results, err := s.BatchRenew(t.Context(), []leadership.LeaseRequest{r})
 			return errors.Join(err, results[0].Err)
 		},
+		"batch with a report": func(s *leadership.Service, r leadership.LeaseRequest) error {
+			r.Report = []byte(`{"tasks":1}`)
+			results, err := s.BatchRenew(t.Context(), []leadership.LeaseRequest{r})
+			return errors.Join(err, results[0].Err)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, s, lease := slow(t)
@@ -97,6 +105,19 @@ func TestARenewalThatIsCommittedAfterTheEndIsTakenBackAndLost(t *testing.T) {
 				t.Errorf("got %+v with %+v, want it expired at its old end", r, last)
 			}
 		})
+	}
+}
+
+// Its end is not recorded then, but its leader is told the same.
+func TestALateRenewalThatCannotBeTakenBackIsLost(t *testing.T) {
+	store, s, lease := slow(t)
+	store.commit = 2 * time.Second
+	store.interfere = func() {
+		store.reading = func() { store.lost = leadership.StoreUnavailable }
+	}
+	_, err := s.Renew(t.Context(), lease)
+	if e := new(leadership.Error); !errors.As(err, &e) || e.Code != leadership.LeaseLost || e.Lease.Election != "jobs" || e.Lease.State != leadership.Vacant || e.Lease.Token != 1 {
+		t.Errorf("got %v with %+v", err, e.Lease)
 	}
 }
 
@@ -130,9 +151,13 @@ func TestOrderThatIsCommittedAfterTheEndRevivesNoLease(t *testing.T) {
 	for what, order := range map[string]leadership.OrderCommand{
 		"an approval": {Kind: leadership.OrderApprove},
 		"a new epoch": {Kind: leadership.OrderApprove, NewEpoch: true},
+		"one alone":   {Kind: leadership.OrderApprove, NewEpoch: true},
 	} {
 		store, s, lease := slow(t)
-		config := leadership.Config{Term: leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 20 * time.Second}}}
+		config := leadership.Config{Description: "no approvals"}
+		if what != "one alone" {
+			config.Term.Approval.Every = 20 * time.Second
+		}
 		_, err := s.Release(t.Context(), lease)
 		_, err2 := s.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: config}})
 		g, err3 := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})

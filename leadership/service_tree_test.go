@@ -357,6 +357,10 @@ func TestLimitsOfATreeAreCopiedDownAndCounted(t *testing.T) {
 	if _, err := tr.delegate(root, "c", leadership.Limits{}); !errors.Is(err, leadership.LimitExceeded) {
 		t.Errorf("a third child: %v", err)
 	}
+	tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Depth: 2, Children: 1}})
+	if _, err := tr.delegate(root, "c", leadership.Limits{}); err != nil {
+		t.Errorf("the first under new limits: %v", err)
+	}
 	child := tr.grant("task.a", "bob", 0, leadership.Via{})
 	grandchild, err := tr.delegate(child, "x", asParent)
 	if want := (leadership.Delegation{Parent: "task.a", Children: 2}); err != nil || grandchild.Config.Delegation != want {
@@ -367,7 +371,7 @@ func TestLimitsOfATreeAreCopiedDownAndCounted(t *testing.T) {
 		t.Errorf("below the last level: %v", err)
 	}
 	all, err := tr.Tree(t.Context(), "task")
-	if names := electionsOf(all); err != nil || !all.Complete || names != "task task.a task.a.x task.b " {
+	if names := electionsOf(all); err != nil || !all.Complete || names != "task task.a task.a.x task.b task.c " {
 		t.Errorf("the tree is %s, %v", names, err)
 	}
 }
@@ -469,7 +473,7 @@ func TestDelegatingAgainCountsNothing(t *testing.T) {
 // The instance dies after the count and before the child is made: the next call makes it, whichever
 // call that is, and nothing is counted twice.
 func TestAChildThatWasCountedAndNotMadeIsMadeByTheNextCall(t *testing.T) {
-	for _, next := range []string{"a", "b"} {
+	for _, next := range []string{"a", "b", "made otherwise"} {
 		tr := newTree(t)
 		tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Children: 2}})
 		root := tr.grant("task", "ann", 0, leadership.Via{})
@@ -486,13 +490,18 @@ func TestAChildThatWasCountedAndNotMadeIsMadeByTheNextCall(t *testing.T) {
 		if !errors.Is(err, leadership.StoreUnavailable) {
 			t.Fatal(err)
 		}
-		for _, child := range []string{next, "a", "b"} {
+		children, want := []string{next, "a", "b"}, "task task.a task.b "
+		if next == "made otherwise" {
+			tr.configure("task.a", leadership.Config{})
+			children, want = children[2:], "task task.b "
+		}
+		for _, child := range children {
 			if _, err := tr.delegate(root, child, leadership.Limits{}); err != nil {
 				t.Fatalf("%s: %v", child, err)
 			}
 		}
 		all, err := tr.Tree(t.Context(), "task")
-		if names := electionsOf(all); err != nil || names != "task task.a task.b " {
+		if names := electionsOf(all); err != nil || names != want {
 			t.Errorf("the tree is %s, %v", names, err)
 		}
 	}
@@ -539,6 +548,10 @@ func TestALeaseGoesOnWithItsParentsNewEpoch(t *testing.T) {
 	}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	via := leadership.Via{Election: "orders.eu", Token: parent.Token + 1}
+	if again := tr.grant("global", "ann", time.Minute, via); again.Token != g.Token || again.ExpiresIn != 30*time.Second {
+		t.Errorf("acquired again in the new epoch: %+v", again.Lease)
 	}
 	tr.wantLeft("a new epoch", g, 30*time.Second)
 	if l, err := tr.Get(t.Context(), "global"); err != nil || l.Parent.Token != parent.Token+1 {

@@ -71,7 +71,7 @@ func TestAYieldIsTheLastWordOfItsLeader(t *testing.T) {
 	if err := leadership.Check(s, 1); !errors.Is(err, leadership.TokenStale) {
 		t.Errorf("its token: %v", err)
 	}
-	if l := s.Lease(); l.State != leadership.Held || l.LeaderID != "ann" || !l.Succession.Yielded || !l.Succession.Ready || l.Succession.Left != leadership.YieldWindow {
+	if l := s.Lease(); l.State != leadership.Held || l.LeaderID != "ann" || !l.Succession.Yielded || !l.Succession.Ready || l.Succession.Left != leadership.YieldWindow || !l.Succession.Since.Equal(noon.Add(5*time.Second)) {
 		t.Errorf("a reader sees %+v", l)
 	}
 	renewal := annsLease(s)
@@ -142,8 +142,10 @@ func TestAYieldNeedsASuccessorThatIsReady(t *testing.T) {
 	assigned = done(t, assigned, ready("cy", 'c'))
 	banned := done(t, assigned, ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Minute}))
 	wantRefusal(t, "to a banned one", banned, yield, leadership.NotReady, "")
-	if s := done(t, assigned, yield); s.Lease().Succession.To != "cy" {
-		t.Errorf("to an assigned one: %+v", s.Lease().Succession)
+	assigned.Now = assigned.Now.Add(time.Second)
+	assigned, ch, err := decided(assigned, yield)
+	if now := assigned.Lease().Succession; err != nil || now.To != "cy" || !now.Since.Equal(noon.Add(5*time.Second)) || ch.Events[0].Detail != `{"to":"cy"}` {
+		t.Errorf("to an assigned one: %+v, %+v, %v", now, ch.Events, err)
 	}
 }
 
@@ -262,6 +264,10 @@ func TestAnotherIncarnationMayBeNamedUntilOneIsReady(t *testing.T) {
 	s = done(t, s, ready("bob", 'n'), ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute, ToKey: hash('x')}))
 	if l := s.Lease(); !l.Succession.Ready {
 		t.Error("the assignment of another incarnation has taken the place of the one that is ready")
+	}
+	kept := done(t, held(t, 5*time.Second), ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute}), ready("bob", 'b'), handOver("bob", time.Minute))
+	if l := kept.Lease(); !l.Succession.Ready {
+		t.Error("the one that is ready and assigned is named by the leader, too, and has to say so again")
 	}
 	freed := done(t, handingOver(t), ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute}))
 	if l := freed.Lease(); l.Succession != (leadership.Succession{}) || !l.EndsBy.IsZero() {

@@ -3,6 +3,7 @@ package leadership_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,12 +31,16 @@ func play(t *testing.T, s leadership.Snapshot, later time.Duration, rule func(le
 func playEvents(t *testing.T, s leadership.Snapshot, later time.Duration, rule func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, []leadership.Event) {
 	t.Helper()
 	s.Now = s.Now.Add(later)
-	ch, _, err := leadership.Codec{}.Decide(s, rule)
+	ch, carried, err := leadership.Codec{}.Decide(s, rule)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !ch.Empty() {
 		s.Record = ch.Committed(s.Now)
+		read := s.Record
+		if err := (leadership.Codec{}).Decode(&read, carried); err != nil || read != s.Record {
+			t.Fatalf("%+v is read back as %+v, %v", s.Record, read, err)
+		}
 	}
 	return s, ch.Events
 }
@@ -71,7 +76,7 @@ func reporting(t *testing.T, token leadership.Token, report string) func(leaders
 func refusal(rule func(leadership.Snapshot) (leadership.Change, error), s leadership.Snapshot) leadership.Reason {
 	_, err := rule(s)
 	var e *leadership.Error
-	if !errors.As(err, &e) {
+	if !errors.As(err, &e) || e.Detail == "" {
 		return leadership.Reason(fmt.Sprint(err))
 	}
 	return e.Reason
@@ -113,7 +118,7 @@ func TestEachRuleObeysEachOrderAndForgetsNone(t *testing.T) {
 		},
 		"unlocked": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot { return play(t, s, 0, unlocked) },
 		"carried": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
-			to := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: s.Now.Add(-24 * time.Hour), Guard: guard}
+			to := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: s.Now.Add(24 * time.Hour), Guard: guard}
 			to = carried(t, to, s)
 			to.Now = to.Now.Add(12 * time.Second)
 			return to
@@ -187,7 +192,10 @@ func TestOrderedEndComesAtThePromisedEndAndIsTakenBackByTheOrdersOwnLift(t *test
 	} {
 		s := limitedHeld(t, leadership.TermPolicy{})
 		for _, o := range c.orders {
-			s = play(t, s, time.Second, o)
+			var events []leadership.Event
+			if s, events = playEvents(t, s, time.Second, o); len(events) != 1 || events[0].Detail == "" {
+				t.Errorf("%s: the events are %+v", name, events)
+			}
 		}
 		promised := noon.Add(10 * time.Second)
 		if r := s.Record; r.EndsBecause != c.because || c.because != "" && !r.EndsBy.Equal(promised) {
@@ -283,15 +291,52 @@ func TestTrippedCandidateLeadsOnProbationAndEachTripDoublesItsCooldownUpToADay(t
 			t.Errorf("explained as %+v", x)
 		}
 	}
-	for left := 24 * time.Hour; left > 0; left -= 9 * time.Second { // it leads for one cooldown
-		s = play(t, s, min(9*time.Second, left), reporting(t, s.Record.Token, `{}`))
+	forgotten := play(t, play(t, s, 0, reporting(t, s.Record.Token, `{"tasks":2}`)), 2*24*time.Hour, long)
+	if forgotten.Record.LeaseDuration != time.Hour {
+		t.Errorf("a day after its ban its lease is %v", forgotten.Record.LeaseDuration)
 	}
-	if s.Record.LeaseDuration != time.Hour || s.Orders() != "" {
-		t.Errorf("after its probation: %v, %s", s.Record.LeaseDuration, s.Orders())
+	var last []leadership.Event
+	for left := 24 * time.Hour; left > 0; left -= 9 * time.Second { // it leads for one cooldown
+		s, last = playEvents(t, s, min(9*time.Second, left), reporting(t, s.Record.Token, `{}`))
+	}
+	if s.Record.LeaseDuration != time.Hour || s.Orders() != "" || len(last) != 1 || last[0].Reason == "" {
+		t.Errorf("after its probation: %v, %s, %+v", s.Record.LeaseDuration, s.Orders(), last)
 	}
 	s = play(t, s, time.Second, reporting(t, s.Record.Token, `{"tasks":2}`))
 	if all := s.Orders().List(); len(all) != 1 || all[0].Until.Sub(s.Now) != 3*time.Hour {
 		t.Errorf("after it has passed, it trips anew: %+v", all)
+	}
+}
+
+// A leader that has led for one cooldown is forgiven, however its term ends before it says so.
+func TestAProbationThatIsOverIsForgottenHoweverTheTermEnds(t *testing.T) {
+	const cooldown = time.Hour
+	for name, end := range map[string]func(leadership.Snapshot) leadership.Snapshot{
+		"released": func(s leadership.Snapshot) leadership.Snapshot { return play(t, s, 0, released) },
+		"expired":  func(s leadership.Snapshot) leadership.Snapshot { return play(t, s, time.Minute, leadership.Expire) },
+		"run out":  func(s leadership.Snapshot) leadership.Snapshot { return at(s, s.Now.Add(time.Minute)) },
+		"handed over": func(s leadership.Snapshot) leadership.Snapshot {
+			for _, rule := range []func(leadership.Snapshot) (leadership.Change, error){handOver("bob", time.Minute), ready("bob", 'b'), yield, byBob} {
+				s = play(t, s, 0, rule)
+			}
+			return s
+		},
+		"tripped anew": func(s leadership.Snapshot) leadership.Snapshot {
+			s = play(t, s, 0, reporting(t, 2, `{"tasks":2}`))
+			if all := s.Orders().List(); len(all) != 1 || all[0].Until.Sub(s.Now) != cooldown {
+				t.Errorf("it is banned as if it had tripped in its probation: %+v", all)
+			}
+			return play(t, s, time.Second, ordered(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "cooldown-2-ann"}))
+		},
+	} {
+		s := limitedHeld(t, leadership.TermPolicy{Budget: leadership.Counters{Tasks: 1}, Cooldown: cooldown})
+		s = play(t, s, 0, reporting(t, 1, `{"tasks":2}`))
+		s = play(t, s, cooldown, by("ann"))
+		s = at(s, s.Now.Add(cooldown))
+		s.Record.HeartbeatAt = s.Now
+		if x := leadership.Explain(end(s), "ann"); slices.ContainsFunc(x.Causes, func(c leadership.Cause) bool { return c.Code == leadership.ReasonProbation }) {
+			t.Errorf("%s: explained as %+v", name, x.Causes)
+		}
 	}
 }
 
@@ -375,17 +420,19 @@ func TestLeaderWithoutProgressThatReleasesAtItsDeadlineIsKeptOut(t *testing.T) {
 	}
 }
 
-func TestLimitThatIsNoLongerConfiguredIsLiftedAtOnce(t *testing.T) {
-	s := limitedHeld(t, leadership.TermPolicy{MaxTerm: 20 * time.Second, StuckAfter: 25 * time.Second})
-	set := func(p leadership.TermPolicy) func(leadership.Snapshot) (leadership.Change, error) {
-		return func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Term: p}})
-		}
+// limits configures the limits of a term, and nothing else.
+func limits(p leadership.TermPolicy) func(leadership.Snapshot) (leadership.Change, error) {
+	return func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Term: p}})
 	}
-	if s = play(t, s, time.Second, set(leadership.TermPolicy{StuckAfter: 60 * time.Second})); s.Record.EndsBecause != leadership.EndsStuck || !s.Record.EndsBy.Equal(noon.Add(25*time.Second)) {
+}
+
+func TestLimitThatIsNoLongerConfiguredIsLiftedAtOnce(t *testing.T) {
+	s := limitedHeld(t, leadership.TermPolicy{MaxTerm: 20 * time.Second, StuckAfter: 25 * time.Second, Approval: leadership.ApprovalPolicy{Every: 22 * time.Second}})
+	if s = play(t, s, time.Second, limits(leadership.TermPolicy{StuckAfter: 60 * time.Second})); s.Record.EndsBecause != leadership.EndsStuck || !s.Record.EndsBy.Equal(noon.Add(25*time.Second)) {
 		t.Errorf("without maxTerm it ends by %v because %q", s.Record.EndsBy, s.Record.EndsBecause)
 	}
-	if s = play(t, s, time.Second, set(leadership.TermPolicy{MaxTerm: time.Second})); !s.Record.EndsBy.IsZero() {
+	if s = play(t, s, time.Second, limits(leadership.TermPolicy{MaxTerm: time.Second})); !s.Record.EndsBy.IsZero() {
 		t.Errorf("a new limit counts from the next grant: it ends by %v because %q", s.Record.EndsBy, s.Record.EndsBecause)
 	}
 }

@@ -48,21 +48,20 @@ func Carry(s Snapshot, c CarryCommand) (Change, error) {
 	case s.has(from) && locked <= s.barred():
 		return Change{}, nil
 	}
-	ch := s.change()
+	ch, has := s.change(), s.has(from)
+	if !has { // before any event: those of one change follow each other
+		ch.Record.Revision = max(s.Record.Revision, from.Revision+carryRoom-1) // announce adds one
+	}
 	if s.Record.LeaderID != "" {
 		ch.expire(s.Guard)
-		s.Record = ch.Record
 	}
-	if !s.has(from) {
-		if ch.Record.Token <= from.Token { // else it has a history of its own here, and only its revision is behind
-			ch.Record.Token, ch.Record.Policy, ch.Record.Deleted = from.Token, from.Policy, from.Deleted
-			ch.Record.Standing, ch.Record.Needs = from.vacated(c.From.Now, 0).Standing.moved(s.Now.Sub(c.From.Now)), from.Needs
-			ch.Record.Standing.Created = from.created()
-			if from.LeaderID != "" {
-				ch.Record.Standing.Ended = ended{from.Token, EndsExpired} // its leader cannot renew here
-			}
+	if !has && ch.Record.Token <= from.Token { // else it has a history of its own here, and only its revision is behind
+		ch.Record.Token, ch.Record.Policy, ch.Record.Deleted = from.Token, from.Policy, from.Deleted
+		ch.Record.Standing, ch.Record.Needs = from.vacated(c.From.Now, 0).Standing.moved(s.Now.Sub(c.From.Now)), from.Needs
+		ch.Record.Standing.Created = from.created()
+		if from.LeaderID != "" {
+			ch.Record.Standing.Ended = ended{from.Token, EndsExpired} // its leader cannot renew here
 		}
-		ch.Record.Revision = max(s.Record.Revision, from.Revision+carryRoom-1) // announce adds one
 	}
 	if locked > s.barred() {
 		ch.lock(s.Now, locked+carrySlack)
@@ -79,7 +78,7 @@ func (s Snapshot) has(from Record) bool {
 	if r.Token < from.Token || r.Revision <= from.Revision {
 		return false
 	}
-	return r.Token > from.Token || from.Deleted || !r.Deleted && r.Policy.explicit() == from.Policy.explicit() &&
+	return r.Token > from.Token || from.Deleted || !r.Deleted && r.Policy == from.Policy &&
 		r.Standing.bars() == from.Standing.bars() && r.Standing.Delegated == from.Standing.Delegated
 }
 

@@ -170,6 +170,8 @@ func TestCarryRespectsTheRecordInTheNewStore(t *testing.T) {
 	led = done(t, led, byBob) // token 3
 	busy := vacant
 	busy.Record.Revision = 50
+	ahead := held(t, time.Hour)
+	ahead.Record.Revision = 50
 	for name, c := range map[string]struct {
 		to   leadership.Snapshot
 		err  error
@@ -182,11 +184,14 @@ func TestCarryRespectsTheRecordInTheNewStore(t *testing.T) {
 		"vacant with a lower token":    {vacant, nil, 2},
 		"at a higher revision":         {busy, nil, 2},
 		"run out with a lower token":   {held(t, time.Hour), nil, 2},
+		"run out at a higher revision": {ahead, nil, 2},
 		"deleted, with a lower token":  {done(t, vacant, deleted), nil, 2},
 		"vacant with a higher token":   {done(t, led, released), nil, 0},
 		"deleted, with a higher token": {done(t, led, deleted), nil, 0},
 	} {
-		ch, err := leadership.Carry(c.to, leadership.CarryCommand{From: old})
+		_, ch, err := decided(c.to, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Carry(s, leadership.CarryCommand{From: old})
+		})
 		if !errors.Is(err, c.err) || (c.want == 0) != ch.Empty() || c.want != 0 && (ch.Record.Token != c.want || ch.Record.Deleted || ch.Record.LeaderID != "" || ch.Record.Revision <= c.to.Record.Revision) {
 			t.Errorf("%s: got %+v, %v; want token %d, %v", name, ch.Record, err, c.want, c.err)
 		}
@@ -254,15 +259,16 @@ func TestNothingIsRaisedToWhatMayHaveBeenSeen(t *testing.T) {
 		s       leadership.Snapshot
 		command leadership.RaiseCommand
 	}{
-		"its own revision":         {s, leadership.RaiseCommand{Above: 50}},
-		"less":                     {s, leadership.RaiseCommand{Above: 49}},
-		"raised, and granted":      {done(t, raised, byBob), leadership.RaiseCommand{Above: 50}},
-		"raised, and configured":   {done(t, raised, configured(time.Minute)), leadership.RaiseCommand{Above: 50}},
-		"nothing":                  {elsewhere(), leadership.RaiseCommand{}},
-		"the first grant":          {elsewhere(), leadership.RaiseCommand{Above: 1}},
-		"no room for a grant":      {s, leadership.RaiseCommand{Above: leadership.MaxRaise + 1}},
-		"a negative lock":          {s, leadership.RaiseCommand{Above: 51, Lock: -1}},
-		"a lock that is no longer": {s, leadership.RaiseCommand{Above: 51, Lock: 49 * time.Hour}},
+		"its own revision":          {s, leadership.RaiseCommand{Above: 50}},
+		"less":                      {s, leadership.RaiseCommand{Above: 49}},
+		"raised, and granted":       {done(t, raised, byBob), leadership.RaiseCommand{Above: 50}},
+		"raised, and configured":    {done(t, raised, configured(time.Minute)), leadership.RaiseCommand{Above: 50}},
+		"raised, locked for longer": {raised, leadership.RaiseCommand{Above: 50, Lock: time.Hour}},
+		"nothing":                   {elsewhere(), leadership.RaiseCommand{}},
+		"the first grant":           {elsewhere(), leadership.RaiseCommand{Above: 1}},
+		"no room for a grant":       {s, leadership.RaiseCommand{Above: leadership.MaxRaise + 1}},
+		"a negative lock":           {s, leadership.RaiseCommand{Above: 51, Lock: -1}},
+		"a lock that is no longer":  {s, leadership.RaiseCommand{Above: 51, Lock: 49 * time.Hour}},
 	} {
 		if ch, err := leadership.Raise(c.s, c.command); !errors.Is(err, leadership.InvalidArgument) || !ch.Empty() {
 			t.Errorf("%s: got %+v, %v; want %s", name, ch, err, leadership.InvalidArgument)

@@ -141,7 +141,7 @@ func decodeEvent(b []byte) (e leadership.Event, err error) {
 	e.Type = leadership.EventType(d.text())
 	e.LeaderID, e.PreviousLeaderID = leadership.CandidateID(d.text()), leadership.CandidateID(d.text())
 	e.RequestID, e.Actor, e.Reason, e.Detail = string(d.text()), string(d.text()), string(d.text()), string(d.text())
-	if d.err == nil && len(d.rest) > 0 {
+	if len(d.rest) > 0 {
 		d.fail("something follows an event")
 	}
 	return e, d.err

@@ -93,7 +93,7 @@ func (l *loaded) read(files contents) error {
 		if err := l.readSnapshot(first); err != nil {
 			return err
 		}
-	} else if len(logs) > 0 && logs[0] > 1 {
+	} else if logs[0] > 1 { // there is a log if there is no snapshot
 		return damaged(snapshotName(logs[0]), "it is missing")
 	}
 	l.leftovers = append(l.leftovers, files.before(first)...)

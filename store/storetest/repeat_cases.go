@@ -156,8 +156,8 @@ func leaders[R any](do func(Subject, context.Context, R) (leadership.Lease, erro
 
 func configured(c leadership.Config) func(*repeated) step {
 	return func(r *repeated) step {
-		c.LeaseDuration, c.Term = aLong, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 10 * aLong}}
 		command := leadership.ConfigureCommand{Config: c, IfRevision: leadership.NeverSeen}
+		command.Config.LeaseDuration, command.Config.Term = aLong, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 10 * aLong}}
 		if l, err := r.service.Get(r.Context(), r.Election); err == nil {
 			command.IfRevision = l.Revision
 		} else if e, ok := errors.AsType[*leadership.Error](err); ok && e.Lease != nil {

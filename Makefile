@@ -60,13 +60,13 @@ sbom: ## build the binary of the image into .build/shipped, with its SBOM and it
 	@go run ./test/sbom -dir $(BUILD)/shipped -version $(VERSION) -arch $(ARCH)
 
 test: ## run the tests in their short form, with the emulators if they are installed (PKG=./store/...)
-	$(WITH_EMULATORS) go test -short $(SHUFFLE) -timeout 20m $(PKG)
+	$(WITH_EMULATORS) go test -short -p 4 $(SHUFFLE) -timeout 20m $(PKG)
 
 test-all: test ## also the tests with Kubernetes' client, Terraform, a browser and SQLite, which take long to build
 	@$(EACH) go test -short -count=1 $(SHUFFLE) -timeout 10m ./...; done # the test cache does not see the files above a module
 
 check: ## check format, vet, staticcheck, dead code, modules, imports, known vulnerabilities
-	go test -run 'Imports|SDK|Shipped|Clock|FitIn|FitsIn' ./test
+	go test -count=1 ./test/style
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "not formatted; run: $(TOOL) gofumpt -w ."; $(TOOL) gofumpt -l .; exit 1; }
 	go vet ./...
 	go fix -diff ./...

@@ -212,28 +212,6 @@ func pattern(printed string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^` + strings.Join(parts, ".*") + `$`)
 }
 
-// What the page quotes of Regent's own words is in its source.
-func TestTroubleshootingQuotesWhatRegentSays(t *testing.T) {
-	t.Parallel()
-	page := strings.Join(readLines(t, "cmd/regent/README.md"), "\n")
-	prose := regexp.MustCompile("`[^`\n]*`").ReplaceAllString(section(page, "\n## Troubleshooting\n"), "")
-	quotes := regexp.MustCompile(`"([^"\n]+)"`).FindAllStringSubmatch(prose, -1)
-	if len(quotes) < 8 {
-		t.Errorf("the section quotes %d times", len(quotes))
-	}
-	var source strings.Builder
-	for _, name := range tracked(t, "*.go") {
-		if !strings.HasSuffix(name, "_test.go") {
-			source.WriteString(strings.Join(readLines(t, name), "\n"))
-		}
-	}
-	for _, quote := range quotes {
-		if !strings.Contains(source.String(), strings.TrimSuffix(quote[1], ".")) {
-			t.Errorf("Regent does not say %s", quote[0])
-		}
-	}
-}
-
 func TestMakeRunServes(t *testing.T) {
 	t.Parallel()
 	spec := "file:" + filepath.Join(t.TempDir(), "leases")

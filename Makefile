@@ -30,7 +30,6 @@ ARCH     ?= $(shell go env GOHOSTARCH)
 STORE    ?= firestore
 LISTEN   ?= 127.0.0.1:8080
 PROJECT  ?= regent-dev
-STATE    ?=
 
 .PHONY: help run dev building build image ko sbom test test-all check vulns prove prove-night race bench compare load fuzz emulators generate
 
@@ -40,9 +39,9 @@ help: ## show this list
 run: building build ## serve on 127.0.0.1:8080 with a local store (ARGS="..." adds flags)
 	@$(BUILD)/regent serve $(ARGS)
 
-dev: building build ## serve twice on the emulators, as on Google Cloud (STORE=spanner STATE=DIR LISTEN=HOST:PORT)
+dev: building build ## serve twice on the emulators, as on Google Cloud (STORE=spanner LISTEN=HOST:PORT)
 	@go build -o $(BUILD)/regent-dev ./cmd/dev
-	@$(BUILD)/regent-dev -regent $(BUILD)/regent -dir $(BUILD)/dev -store "$(STORE)" -listen "$(LISTEN)" -project "$(PROJECT)" -state "$(STATE)" -- $(ARGS)
+	@$(BUILD)/regent-dev -regent $(BUILD)/regent -dir $(BUILD)/dev -store "$(STORE)" -listen "$(LISTEN)" -project "$(PROJECT)" -- $(ARGS)
 
 building:
 	@echo "building Regent; the first time this takes a minute or two"

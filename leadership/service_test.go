@@ -366,11 +366,11 @@ func TestAHistoryIsReadOnceAndWhatIsNotThereIsSaid(t *testing.T) {
 		past past
 		want error
 	}{
-		"the next event":                     {past{snap: at(3), events: event(3)}, nil},
-		"nothing yet":                        {past{snap: at(2)}, nil},
-		"no such election":                   {past{snap: at(0)}, leadership.NotFound},
-		"what was forgotten":                 {past{snap: at(3)}, leadership.HistoryCompacted},
-		"what comes after what is forgotten": {past{snap: at(4), events: event(4)}, leadership.HistoryCompacted},
+		"the next event":                 {past{snap: at(3), events: event(3)}, nil},
+		"nothing yet":                    {past{snap: at(2)}, nil},
+		"no such election":               {past{snap: at(0)}, leadership.NotFound},
+		"what was forgotten":             {past{snap: at(3)}, leadership.HistoryCompacted},
+		"the event before was forgotten": {past{snap: at(4), events: event(4)}, leadership.HistoryCompacted},
 	} {
 		got, err := leadership.New(&c.past).Events(t.Context(), leadership.EventsRequest{Election: "jobs", After: 2})
 		if !errors.Is(err, c.want) || err == nil && len(got) != len(c.past.events) || len(c.past.events) > 0 && c.past.reads != 1 {

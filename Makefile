@@ -78,8 +78,9 @@ check: ## check format, vet, staticcheck, dead code, modules, imports, known vul
 vulns: ## look for known vulnerabilities in what is linked; fails if their database cannot be reached
 	@test/vulnerabilities.sh
 
+# One in four of the quick set; each commit draws another one. ARGS="-share 1" does all.
 prove: ## search for bugs in every way there is, a quarter of an hour, and report how far (ARGS="-only simulation")
-	@$(WITH_EMULATORS) go run ./test/prove $(ARGS)
+	@$(WITH_EMULATORS) go run ./test/prove -share 4 -draw $(or $(shell git rev-list --count HEAD 2>/dev/null),0) $(ARGS)
 
 prove-night: ## the same for a night, with a report in NIGHT (.build/night); continues where it was stopped
 	@$(WITH_EMULATORS) go run ./test/prove -night -dir $(NIGHT) $(ARGS)

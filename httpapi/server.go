@@ -21,8 +21,10 @@ func Server(h http.Handler, displaced func()) *http.Server {
 		ReadTimeout: 10 * time.Second,
 		// From the end of the headers: the body, 10 s of the service, and a slow reader.
 		WriteTimeout: writeTimeout,
-		// Leaders call every few seconds and keep their connection; other callers open a new one.
-		IdleTimeout: 60 * time.Second,
+		// A load balancer of Google Cloud keeps an idle connection for 600 s, and answers 502 if
+		// it is closed under a request (its documentation, "Timeouts and retries", asks for 620 s).
+		// An idle one is closed sooner where it stands in the way of a new one.
+		IdleTimeout: 620 * time.Second,
 		// 8 KiB for path and query, and as much for credentials; the default is 1 MiB. Over
 		// HTTP/1.1 net/http allows 4 KiB more.
 		MaxHeaderBytes: 16 << 10,

@@ -29,7 +29,8 @@ type Backing struct {
 	// Exclusive says that the data can be open to one version only at a time.
 	Exclusive bool
 
-	// Far says that a call takes so long that the short form looks at a part of what is long.
+	// Far says that a call crosses the network, so that the short form looks at a part of the long
+	// tables.
 	Far bool
 
 	// Advance lets the given time pass for every lease, every lock and every event in the data:

@@ -44,7 +44,7 @@ func TestTokensGoOnFromRunToRun(t *testing.T) {
 	url, _ := p.ready(t)
 	c := newClient(t, url)
 	_, lease := lead(t, c, "released", time.Minute)
-	if _, err := c.Release(t.Context(), lease); err != nil {
+	if _, err := c.Do(t.Context(), leadership.Release{LeaseRequest: lease}); err != nil {
 		t.Fatal(err)
 	}
 	lead(t, c, "held", time.Hour)

@@ -30,7 +30,6 @@ ARCH     ?= $(shell go env GOHOSTARCH)
 STORE    ?= firestore
 LISTEN   ?= 127.0.0.1:8080
 PROJECT  ?= regent-dev
-STATE    ?=
 
 .PHONY: help run dev building build image ko sbom test test-all check vulns prove prove-night race bench compare load fuzz emulators generate
 
@@ -40,9 +39,9 @@ help: ## show this list
 run: building build ## serve on 127.0.0.1:8080 with a local store (ARGS="..." adds flags)
 	@$(BUILD)/regent serve $(ARGS)
 
-dev: building build ## serve twice on the emulators, as on Google Cloud (STORE=spanner STATE=DIR LISTEN=HOST:PORT)
+dev: building build ## serve twice on the emulators, as on Google Cloud (STORE=spanner LISTEN=HOST:PORT)
 	@go build -o $(BUILD)/regent-dev ./cmd/dev
-	@$(BUILD)/regent-dev -regent $(BUILD)/regent -dir $(BUILD)/dev -store "$(STORE)" -listen "$(LISTEN)" -project "$(PROJECT)" -state "$(STATE)" -- $(ARGS)
+	@$(BUILD)/regent-dev -regent $(BUILD)/regent -dir $(BUILD)/dev -store "$(STORE)" -listen "$(LISTEN)" -project "$(PROJECT)" -- $(ARGS)
 
 building:
 	@echo "building Regent; the first time this takes a minute or two"
@@ -60,13 +59,13 @@ sbom: ## build the binary of the image into .build/shipped, with its SBOM and it
 	@go run ./test/sbom -dir $(BUILD)/shipped -version $(VERSION) -arch $(ARCH)
 
 test: ## run the tests in their short form, with the emulators if they are installed (PKG=./store/...)
-	$(WITH_EMULATORS) go test -short $(SHUFFLE) -timeout 20m $(PKG)
+	$(WITH_EMULATORS) go test -short -p 4 $(SHUFFLE) -timeout 20m $(PKG)
 
 test-all: test ## also the tests with Kubernetes' client, Terraform, a browser and SQLite, which take long to build
 	@$(EACH) go test -short -count=1 $(SHUFFLE) -timeout 10m ./...; done # the test cache does not see the files above a module
 
 check: ## check format, vet, staticcheck, dead code, modules, imports, known vulnerabilities
-	go test -run 'Imports|SDK|Shipped|Clock|FitIn|FitsIn' ./test
+	go test -count=1 ./test/style
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "not formatted; run: $(TOOL) gofumpt -w ."; $(TOOL) gofumpt -l .; exit 1; }
 	go vet ./...
 	go fix -diff ./...

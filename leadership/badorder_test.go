@@ -76,6 +76,7 @@ func TestBadOrdersReportsAndPoliciesAreRefusedWithTheirSentence(t *testing.T) {
 		{"mode", `mode is "freeze" or "drain", not "stop"`, order(leadership.Order{Kind: leadership.OrderPause, For: time.Minute, Mode: "stop"})},
 		{"fencingToken", "fencingToken is missing: approve needs it", order(leadership.Order{Kind: leadership.OrderApprove})},
 		{"fencingToken", "a fencing token is an integer from 1 to", order(leadership.Order{Kind: leadership.OrderEvict, Token: -1})},
+		{"reason", "reason is one line of text", order(leadership.Order{Kind: leadership.OrderEvict, Token: 1, Ban: time.Minute, Reason: "a\nb"})},
 		{"override", "override is missing: lift needs it", order(leadership.Order{Kind: leadership.OrderLift})},
 		{"override", `"ban" is no id of an override; they are as "ban-17"`, order(leadership.Order{Kind: leadership.OrderLift, Override: "ban"})},
 		{"override", "is no id of an override", order(leadership.Order{Kind: leadership.OrderLift, Override: "evict-3"})},

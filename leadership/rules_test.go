@@ -79,7 +79,7 @@ func TestALeaseEndsAtItsEndForItsLeaderAndAGuardLaterForOthers(t *testing.T) {
 	}
 }
 
-// The sentence of a refusal says what is so, in one word at least.
+// The detail of a refusal names its reason: each case has a word that must be in it.
 func TestARefusalSaysWhatIsSo(t *testing.T) {
 	type rule = func(leadership.Snapshot) (leadership.Change, error)
 	check := func(token leadership.Token) rule {

@@ -338,6 +338,54 @@ func TestAListThatBreaksOffIsAnErrorAndNotItsEnd(t *testing.T) {
 	}
 }
 
+// past is a store with a history.
+type past struct {
+	leadership.Store
+	snap   leadership.Snapshot
+	events []leadership.Event
+	reads  int
+}
+
+func (s *past) Events(context.Context, leadership.Election, leadership.Revision, int) ([]leadership.Event, error) {
+	s.reads++
+	return s.events, nil
+}
+
+func (s *past) Get(context.Context, leadership.Election) (leadership.Snapshot, error) {
+	return s.snap, nil
+}
+
+func TestAHistoryIsReadOnceAndWhatIsNotThereIsSaid(t *testing.T) {
+	at := func(r leadership.Revision) leadership.Snapshot {
+		return leadership.Snapshot{Record: leadership.Record{Election: "jobs", Revision: r}, Now: noon}
+	}
+	event := func(r leadership.Revision) []leadership.Event {
+		return []leadership.Event{{Election: "jobs", Revision: r}}
+	}
+	for what, c := range map[string]struct {
+		past past
+		want error
+	}{
+		"the next event":                 {past{snap: at(3), events: event(3)}, nil},
+		"nothing yet":                    {past{snap: at(2)}, nil},
+		"no such election":               {past{snap: at(0)}, leadership.NotFound},
+		"what was forgotten":             {past{snap: at(3)}, leadership.HistoryCompacted},
+		"the event before was forgotten": {past{snap: at(4), events: event(4)}, leadership.HistoryCompacted},
+	} {
+		got, err := leadership.New(&c.past).Events(t.Context(), leadership.EventsRequest{Election: "jobs", After: 2})
+		if !errors.Is(err, c.want) || err == nil && len(got) != len(c.past.events) || len(c.past.events) > 0 && c.past.reads != 1 {
+			t.Errorf("%s: got %+v, %v, in %d reads; want %v", what, got, err, c.past.reads, c.want)
+		}
+	}
+}
+
+func TestALeaseHasTheNoteOfItsGrant(t *testing.T) {
+	s := leadership.New(&slowStore{snap: leadership.Snapshot{Now: noon, Guard: guard}})
+	if g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Note: "by hand"}); err != nil || g.Note != "by hand" {
+		t.Errorf("got %q, %v", g.Note, err)
+	}
+}
+
 func TestAChangeIsRecordedWithItsActor(t *testing.T) {
 	store, s, lease := slow(t)
 	ctx := leadership.WithActor(leadership.WithRequestID(t.Context(), "request-1"), "ann@example.com")

@@ -319,6 +319,14 @@ func TestALeaderIsNotReadyBeforeItSaysSoWherePolicyWantsThat(t *testing.T) {
 		t.Error("it is ready from the start")
 	}
 	wantRefusal(t, "with another key", s, ready("ann", 'x'), leadership.NotEligible, "")
+	service, check := leadership.New(&past{snap: s}), leadership.TokenCheck{Election: "jobs", Token: s.Record.Token}
+	if _, err := service.CheckToken(t.Context(), check); err != nil {
+		t.Errorf("its token is checked: %v", err)
+	}
+	check.Write = true
+	if _, err := service.CheckToken(t.Context(), check); !errors.Is(err, leadership.NotReady) {
+		t.Errorf("its token is checked for a write: %v", err)
+	}
 	told, ch, err := decided(s, ready("ann", 'a'))
 	if err != nil || told.Lease().Unready || len(ch.Events) != 1 || ch.Events[0].Type != leadership.EventReady {
 		t.Errorf("it says so: %+v, %v", ch, err)

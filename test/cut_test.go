@@ -218,7 +218,7 @@ func (s *sweep) look(e leadership.Election) string {
 	return fmt.Sprintf("%s: %s%s", strings.Join(words, ", "), plainly(lease), code)
 }
 
-// plainly describes what is the same in each trial.
+// plainly describes the lease without what differs from trial to trial: times and keys.
 func plainly(l leadership.Lease) string {
 	return fmt.Sprintf("%s, led by %q with token %d, at revision %d, lock delay %v", l.State, l.LeaderID, l.Token, l.Revision, l.Config.LockDelay)
 }

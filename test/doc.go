@@ -1,3 +1,3 @@
-// Package test checks Regent as a whole: the imports between packages, the README, and real
-// processes on one store. See README.md for how Regent is tested.
+// Package test checks Regent as a whole: the README, and real processes on one store. See README.md
+// for how Regent is tested.
 package test

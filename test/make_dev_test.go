@@ -27,7 +27,7 @@ func TestDevelopingWithoutTheCloudIsAsPrinted(t *testing.T) {
 	if len(session) < 6 || session[0].typed != "make dev" {
 		t.Fatalf("the section has the commands %q", session)
 	}
-	dir := t.TempDir()
+	dir := made(t)
 	m := startMakeDev(t, dir)
 	urls := regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/ui/`).FindAllStringSubmatch(m.said, -1)
 	if len(urls) != 2 {

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,12 +62,7 @@ func TestEveryReadmeIsTested(t *testing.T) {
 // Sessions are run as they stand, except for the server's address. What a command prints must match
 // the page, where "…" stands for anything.
 func TestReadmeSessionsWorkAsPrinted(t *testing.T) {
-	dir := t.TempDir() // of the binary; built before any session, whose leases expire
-	build := exec.CommandContext(within(t, 10*time.Minute), "make", "-C", "..", "build", "BUILD="+dir)
-	build.Env = process.Environ()
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("make build: %v\n%s", err, out)
-	}
+	dir := made(t) // before any session, whose leases expire
 	commands := 0
 	for _, page := range readmePages {
 		session := readSession(t, "../"+page, withoutCloud)
@@ -79,6 +75,26 @@ func TestReadmeSessionsWorkAsPrinted(t *testing.T) {
 		t.Errorf("the pages have only %d commands", commands)
 	}
 }
+
+// made is the folder in which make has built Regent for this process.
+func made(t *testing.T) string {
+	t.Helper()
+	dir, err := makeOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+var makeOnce = sync.OnceValues(func() (string, error) {
+	dir, err := filepath.Abs("../.build/tests")
+	build := exec.Command("make", "-C", "..", "build", "BUILD="+dir)
+	build.Env = process.Environ()
+	if out, failed := build.CombinedOutput(); failed != nil {
+		err = fmt.Errorf("make build: %w\n%s", failed, out)
+	}
+	return dir, err
+})
 
 func runSession(t *testing.T, dir string, session []command) {
 	s := serve(t, nil, "--store", "file:"+filepath.Join(t.TempDir(), "leases"))
@@ -212,32 +228,10 @@ func pattern(printed string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^` + strings.Join(parts, ".*") + `$`)
 }
 
-// What the page quotes of Regent's own words is in its source.
-func TestTroubleshootingQuotesWhatRegentSays(t *testing.T) {
-	t.Parallel()
-	page := strings.Join(readLines(t, "cmd/regent/README.md"), "\n")
-	prose := regexp.MustCompile("`[^`\n]*`").ReplaceAllString(section(page, "\n## Troubleshooting\n"), "")
-	quotes := regexp.MustCompile(`"([^"\n]+)"`).FindAllStringSubmatch(prose, -1)
-	if len(quotes) < 8 {
-		t.Errorf("the section quotes %d times", len(quotes))
-	}
-	var source strings.Builder
-	for _, name := range tracked(t, "*.go") {
-		if !strings.HasSuffix(name, "_test.go") {
-			source.WriteString(strings.Join(readLines(t, name), "\n"))
-		}
-	}
-	for _, quote := range quotes {
-		if !strings.Contains(source.String(), strings.TrimSuffix(quote[1], ".")) {
-			t.Errorf("Regent does not say %s", quote[0])
-		}
-	}
-}
-
 func TestMakeRunServes(t *testing.T) {
 	t.Parallel()
 	spec := "file:" + filepath.Join(t.TempDir(), "leases")
-	cmd := exec.CommandContext(within(t, 5*time.Minute), "make", "-C", "..", "run", "BUILD="+t.TempDir(), "ARGS=--listen 127.0.0.1:0 --store "+spec)
+	cmd := exec.CommandContext(within(t, 5*time.Minute), "make", "-C", "..", "run", "BUILD="+made(t), "ARGS=--listen 127.0.0.1:0 --store "+spec)
 	cmd.Env = process.Environ()
 	s := start(t, cmd)
 	if _, err := s.client.List(t.Context(), leadership.ListRequest{}); err != nil {

@@ -17,12 +17,8 @@ import (
 	"regent/store"
 )
 
-const (
-	// startLimit limits the start of an instance. Seconds are usual.
-	startLimit = 3 * time.Minute
-	// saveEvery is how old the saved data may be after a crash.
-	saveEvery = 30 * time.Second
-)
+// startLimit limits the start of an instance. Seconds are usual.
+const startLimit = 3 * time.Minute
 
 // dev is one run.
 type dev struct {
@@ -31,7 +27,6 @@ type dev struct {
 	emulators *emulators.Set
 	instances []*instance
 	away      atomic.Int32 // instances that have ended, and are not back
-	state     *state       // nil if nothing is kept
 
 	mu  sync.Mutex // guards out
 	out io.Writer
@@ -60,12 +55,6 @@ func develop(ctx context.Context, s settings, out io.Writer) (err error) {
 	if err := s.check(); err != nil {
 		return err
 	}
-	if s.state != "" {
-		if d.state, err = openState(s.state, s.project); err != nil {
-			return err
-		}
-		defer d.state.close()
-	}
 	defer func() {
 		if err == nil {
 			d.say("stopped; nothing is left running")
@@ -78,7 +67,7 @@ func develop(ctx context.Context, s settings, out io.Writer) (err error) {
 	if err := d.prepare(ctx); err != nil {
 		return unlessDone(ctx, err)
 	}
-	return errors.Join(unlessDone(ctx, d.serve(ctx)), d.saveAtEnd(context.WithoutCancel(ctx)))
+	return unlessDone(ctx, d.serve(ctx))
 }
 
 // unlessDone returns err, or nil if it only says that ctx has ended.
@@ -118,18 +107,8 @@ var origin = map[emulators.Source]string{
 	emulators.SourceDocker: "a container",
 }
 
-// prepare brings back what was kept, and makes what instances need.
+// prepare makes what instances need.
 func (d *dev) prepare(ctx context.Context) error {
-	if source := d.emulators.Source(d.store); d.state != nil && source != emulators.SourceGcloud {
-		return fmt.Errorf("STATE needs a Firestore emulator of the Google Cloud SDK that make dev starts, and the one at %s is not (%s); leave STATE out", d.emulators.Host(d.store), origin[source])
-	}
-	if d.state != nil {
-		restored, err := d.state.restore(ctx, d.emulators.Host(d.store), d.spec())
-		if err != nil {
-			return fmt.Errorf("the data in %s cannot be used: %w; give another folder, or remove this one to begin anew", d.settings.state, err)
-		}
-		d.say("%s", restored)
-	}
 	done, err := store.Migrate(ctx, d.spec())
 	if err != nil {
 		return err
@@ -186,21 +165,14 @@ func (d *dev) serve(ctx context.Context) (err error) {
 	return d.stay(ctx)
 }
 
-// stay restarts instances and saves the data until ctx ends, or an emulator does.
+// stay restarts instances until ctx ends, or an emulator does.
 func (d *dev) stay(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
 	for _, in := range d.instances {
-		url := in.url
 		running.Go(func() { d.keep(ctx, in) })
-		if d.state != nil {
-			running.Go(func() { d.state.follow(ctx, url) })
-		}
-	}
-	if d.state != nil {
-		running.Go(func() { d.save(ctx) })
 	}
 	select {
 	case <-ctx.Done():
@@ -250,30 +222,16 @@ func (d *dev) stopInstances(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// save saves the data from time to time, until ctx ends.
-func (d *dev) save(ctx context.Context) {
-	for tick := time.NewTicker(saveEvery); ; {
-		select {
-		case <-tick.C:
-			if err := d.state.save(ctx, false); err != nil && ctx.Err() == nil {
-				d.say("STATE: %v", err)
-			}
-		case <-ctx.Done():
-			return
-		}
+// lock opens a file, and locks it until it is closed or this process ends. The error is
+// syscall.EWOULDBLOCK if another process has locked it.
+func lock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
 	}
-}
-
-// saveAtEnd saves the data once no instance changes it any more.
-func (d *dev) saveAtEnd(ctx context.Context) error {
-	if d.state == nil {
-		return nil
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	if err := d.state.save(ctx, true); err != nil {
-		return fmt.Errorf("STATE: %w; the data in %s are those of the last %v", err, d.settings.state, saveEvery)
-	}
-	d.say("the data are in %s", d.settings.state)
-	return nil
+	return f, nil
 }

@@ -2,7 +2,7 @@
 // on the public emulators of Firestore (or Spanner) and Pub/Sub, with events, members and the
 // dashboard. make dev builds regent and runs this:
 //
-//	make dev [STORE=spanner] [STATE=DIR] [LISTEN=HOST:PORT,HOST:PORT] [PROJECT=P] [ARGS="--mcp"]
+//	make dev [STORE=spanner] [LISTEN=HOST:PORT,HOST:PORT] [PROJECT=P] [ARGS="--mcp"]
 //
 // It prints the addresses, the variables for other programs, and what to try, and runs until
 // SIGINT, SIGTERM or SIGHUP, or until make or the terminal is gone. An instance that ends in

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(0)
 	}
-	machine.MainTogether(m, 0)
+	machine.Main(m)
 }
 
 // running is a running make dev.

@@ -22,7 +22,6 @@ type settings struct {
 	store   emulators.Kind // Firestore or Spanner
 	listen  [2]string      // of the instances, on loopback
 	project string
-	state   string        // folder that keeps the emulators' data between runs; "" for none
 	dir     string        // folder of the logs
 	regent  string        // the binary
 	pause   time.Duration // until an instance that has ended is started again
@@ -35,7 +34,6 @@ func parse(args []string) (settings, error) {
 	store := flags.String("store", "firestore", "the `store`: firestore or spanner (STORE)")
 	listen := flags.String("listen", "127.0.0.1:8080", "`HOST:PORT` of the first instance, or of both, with a comma between (LISTEN)")
 	flags.StringVar(&s.project, "project", "regent-dev", "Google Cloud `project`, which need not exist (PROJECT)")
-	flags.StringVar(&s.state, "state", "", "`folder` that keeps the data between runs (STATE; default: nothing is kept)")
 	flags.StringVar(&s.dir, "dir", ".build/dev", "`folder` for logs")
 	flags.StringVar(&s.regent, "regent", ".build/regent", "the `binary` of regent")
 	flags.DurationVar(&s.pause, "restart", 30*time.Second, "how long an instance that has ended stays away")
@@ -78,9 +76,6 @@ func (s settings) validate() error {
 	if s.store != emulators.KindFirestore && s.store != emulators.KindSpanner {
 		return fmt.Errorf("STORE=%s: choose firestore or spanner (make run serves a local folder, without emulators)", s.store)
 	}
-	if s.store == emulators.KindSpanner && s.state != "" {
-		return errors.New("STATE is for Firestore: the Spanner emulator cannot save its data; leave STATE or STORE=spanner out")
-	}
 	for _, arg := range s.args {
 		name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		if variable, is := ours[name]; is && strings.HasPrefix(arg, "-") {
@@ -89,9 +84,6 @@ func (s settings) validate() error {
 	}
 	if !projectID.MatchString(s.project) {
 		return fmt.Errorf("PROJECT=%s: a project has from 6 to 30 of a-z, 0-9 and -, and begins with a letter, such as regent-dev", s.project)
-	}
-	if strings.HasPrefix(s.state, "~") {
-		return fmt.Errorf("STATE=%s: the shell has left the ~ as it is; write $HOME for it", s.state)
 	}
 	return nil
 }

@@ -67,13 +67,8 @@ func (d *dev) unmade() string {
 
 // kept says what becomes of the data.
 func (d *dev) kept() string {
-	switch {
-	case d.state != nil:
-		return "The data of Firestore stay in " + d.settings.state + ", saved every " + saveEvery.String() + " and at the end; messages of Pub/Sub do not."
-	case d.emulators.Source(d.store) == emulators.SourceEnv:
+	if d.emulators.Source(d.store) == emulators.SourceEnv {
 		return "The data stay in the emulator, which ran before."
-	case d.store == emulators.KindFirestore:
-		return "The data are lost at the end; make dev STATE=DIR keeps them in DIR."
 	}
-	return "The data are lost at the end: the Spanner emulator cannot save them."
+	return "The data are lost at the end: the next run begins anew, and tokens begin at 1."
 }

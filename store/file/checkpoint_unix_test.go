@@ -59,7 +59,7 @@ func TestTwoMayCheckAFolderAtOnce(t *testing.T) {
 	}
 }
 
-// What is opened is closed, also if the folder is refused.
+// Open leaves no file open when it refuses the folder, and Close leaves none.
 func TestNoFileStaysOpen(t *testing.T) {
 	open := func() int {
 		files, err := os.ReadDir("/proc/self/fd")

@@ -106,7 +106,7 @@ func TestAReadTellsNothingThatAPowerCutCouldStillUndo(t *testing.T) {
 		_, err := service.Do(t.Context(), c.In("mail"))
 		return err
 	}
-	if err := errors.Join(configure(time.Second), u.appendTo(1, "x")); err != nil { // what is there is not changed in place
+	if err := errors.Join(configure(time.Second), u.appendTo(1, "x")); err != nil { // an entry that later commits do not overwrite
 		t.Fatal(err)
 	}
 	syncing, synced := make(chan struct{}), make(chan struct{})

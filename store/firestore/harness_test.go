@@ -48,6 +48,7 @@ func freshNamed(tb testing.TB) storetest.Backing {
 
 func (p project) backing() storetest.Backing {
 	return storetest.Backing{
+		Far:     true,
 		Open:    func(tb testing.TB) leadership.Store { return p.open(tb) },
 		OpenAs:  func(tb testing.TB, c leadership.Codec) leadership.Store { return p.openAs(tb, c) },
 		Advance: p.advance,

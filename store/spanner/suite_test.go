@@ -29,6 +29,7 @@ func harness(tb testing.TB) storetest.Backing {
 	cfg := migrated(tb)
 	foreign := client(tb, cfg)
 	return storetest.Backing{
+		Far:  true,
 		Open: func(tb testing.TB) leadership.Store { return opened(tb, cfg) },
 		OpenAs: func(tb testing.TB, c leadership.Codec) leadership.Store {
 			as := cfg

@@ -29,6 +29,9 @@ type Backing struct {
 	// Exclusive says that the data can be open to one version only at a time.
 	Exclusive bool
 
+	// Far says that a call takes so long that the short form looks at a part of what is long.
+	Far bool
+
 	// Advance lets the given time pass for every lease, every lock and every event in the data:
 	// afterwards they are that much older by the store's clock, but for the times that events tell.
 	// A store whose clock cannot be moved makes what it keeps older instead. No call may be under

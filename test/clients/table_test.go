@@ -18,7 +18,7 @@ const (
 	ends   = "\n\n## "
 )
 
-// The table says which client holds which case. Each "yes" is a subtest above.
+// The table says which client holds which case. Each "yes" is a subtest of the long form.
 func TestTableOfClientsAndCasesIsInTheREADME(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(readme)

@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	images    = flag.Int("images", 300, "how many crashes are tried")
-	corrupted = flag.Int("corrupted", 100, "how many damaged folders are tried")
+	images    = flag.Int("images", 120, "how many crashes are tried")
+	corrupted = flag.Int("corrupted", 40, "how many damaged folders are tried")
 	seed      = flag.Uint64("seed", 1, "chooses the trials")
 )
 
@@ -63,13 +63,13 @@ func recorded(t *testing.T) ([]entry, string) {
 	return log, filepath.Join(dir, "recording.log")
 }
 
-// checked is what 400 crashes of the log show.
+// checked is what 150 crashes of the log show.
 func checked(t *testing.T, log []entry, path string) error {
 	t.Helper()
 	if err := save(log, path); err != nil {
 		t.Fatal(err)
 	}
-	_, err := checkAll(t.Context(), imageTask{Log: path, Seed: *seed, Images: 400, Dir: filepath.Dir(path)})
+	_, err := checkAll(t.Context(), imageTask{Log: path, Seed: *seed, Images: 150, Dir: filepath.Dir(path)})
 	return err
 }
 

@@ -88,8 +88,9 @@ func (d *diskModel) survivors(c cut) (entries []entry, last int) {
 // torn.
 func (d *diskModel) situation(c cut) string {
 	var parts []string
-	for i, at := range d.open() {
-		p := d.pending[at]
+	open := d.open()
+	for i := max(0, len(open)-2); i < len(open); i++ {
+		p := d.pending[open[i]]
 		part := fmt.Sprint(p.Kind, " ", strings.Map(withoutDigits, p.On))
 		if len(p.Data) >= 1<<16 {
 			part += " large"
@@ -99,7 +100,7 @@ func (d *diskModel) situation(c cut) string {
 		}
 		parts = append(parts, part)
 	}
-	return fmt.Sprint(parts[max(0, len(parts)-2):], c.torn())
+	return fmt.Sprint(parts, c.torn())
 }
 
 func withoutDigits(r rune) rune {

@@ -92,6 +92,13 @@ func Size[T any](short, long T) T {
 	return long
 }
 
+// Drawn is the number that drew the order of tests, with which a short form draws what it looks at;
+// 0 if there is none.
+func Drawn() int {
+	n, _ := strconv.Atoi(flag.Lookup("test.shuffle").Value.String())
+	return n
+}
+
 // Share lets a test run beside others in its short form. In its long form it runs alone.
 func Share(t *testing.T) {
 	if testing.Short() {

@@ -182,6 +182,11 @@ func longTests() []goTest {
 		{"./leadership/client", "TestBeliefsNeverOverlapWhileClocksAreWithinTheDrift|TestBeliefsBeyondTheDriftOverlapByNoMoreThanIsPredicted"},
 		{"./test/belief", "TestStatesThatDifferByPermutationAreOne|TestTheBestBidderLeadsInEveryStateOfABallot|" +
 			"TestHandOverMakesNoSecondLeader|TestNoChildOutlivesItsParent"},
+		{"./test/clients", "TestClientsLeadAndRelease|TestClientsBearLostReplies|TestClientsBearLateReplies|TestClientsTellAnswersApart|" +
+			"TestClientsBearAbsence|TestClientsTrustNoWallClock|TestClientsBearBadHTTP|TestClientsWatchWithoutGaps|" +
+			"TestClientsCanBeCancelled|TestClientsLeaveBehindWhatTheySay"},
+		{"./store/firestore", "TestProtocol|TestProtocolOverHTTP"},
+		{"./store/spanner", "TestProtocol"},
 		{"./test/faults", "TestALieIsFound|TestNoLeaderIsKeptWaitingByAServerThatStops"},
 	}
 }

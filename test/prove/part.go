@@ -68,7 +68,7 @@ func (t tally) add(more tally) {
 // parts returns all parts, in the order of the report.
 func parts(c config, faultRuns faultRuns) ([]part, error) {
 	planted, err := bugs(c)
-	models, groups, long := models(c), byFolder(planted), drawn(c, longTests())
+	models, groups, long := drawn(c, models(c)), byFolder(planted), drawn(c, longTests())
 	tested := 0
 	for _, g := range long {
 		tested += int(g.count())

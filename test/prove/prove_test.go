@@ -309,7 +309,7 @@ func TestEveryTestWithAShortFormHasItsLongForm(t *testing.T) {
 			known[g.dir+" "+name] = true
 		}
 	}
-	for _, dir := range []string{"./test", "./test/clients", "./test/faults", "./test/belief", "./leadership/client"} {
+	for _, dir := range []string{"./test", "./test/clients", "./test/faults", "./test/belief", "./leadership/client", "./store/firestore", "./store/spanner"} {
 		files, err := filepath.Glob(filepath.Join("../..", dir, "*_test.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s has no tests: %v", dir, err)
@@ -321,7 +321,7 @@ func TestEveryTestWithAShortFormHasItsLongForm(t *testing.T) {
 			}
 			for _, f := range strings.Split(string(text), "\nfunc ")[1:] {
 				name, _, _ := strings.Cut(f, "(")
-				short := regexp.MustCompile(`machine\.(Share|Size|LongOnly)\(|testing\.Short\(\) \{\n\t\tt\.Skip`).MatchString(f)
+				short := regexp.MustCompile(`machine\.(Share|Size|LongOnly)\(|each\(t, |storetest\.RunProtocol|testing\.Short\(\) \{\n\t\tt\.Skip`).MatchString(f)
 				if strings.HasPrefix(name, "Test") && !slices.Contains(own, name) && short != known[dir+" "+name] {
 					t.Errorf("%s: %s: has a short form: %t, is among the long tests: %t", file, name, short, known[dir+" "+name])
 				}

@@ -16,7 +16,7 @@ import (
 
 const home = "../../leadership/client/python"
 
-func TestMain(m *testing.M) { machine.MainTogether(m, 0) }
+func TestMain(m *testing.M) { machine.Main(m) }
 
 // TestPythonPackage runs each module of the package's tests, with a regent of its own where it
 // needs one.

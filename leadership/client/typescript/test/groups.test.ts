@@ -10,15 +10,17 @@ interface Renewal {
 }
 
 const entries = (asked: Asked): Renewal[] => asked.body.renewals as Renewal[];
-const result = ({ election }: Renewal): object => ({ election, lease: held({ election, ticket: "of " + election }) });
+const lease = ({ election }: { election: string }): Record<string, unknown> => held({ election, ticket: "of " + election });
+const result = ({ election }: Renewal): object => ({ election, lease: lease({ election }) });
 const renewed = (asked: Asked): Response => reply({ results: entries(asked).map(result) });
+const alone = (asked: Asked): Response => reply(lease(asked));
 
-/** Returns a script and the leases of three elections of one client. */
+/** Returns a script and the leases of three elections of one client. The first may be due before the others can go with it. */
 async function leading(): Promise<[Script, Lease[]]> {
   const s = new Script();
   const names = ["a", "b", "c"];
   s.on("acquire", ...names.map((election) => ok({ election })));
-  s.on("renew", silent);
+  s.on("renew", alone);
   s.on("release", ok({ election: "a", state: "vacant" }));
   s.on("batchRenew", renewed);
   const client = s.client();
@@ -31,7 +33,8 @@ test("leases of one client are renewed together", async () => {
   const [s, leases] = await leading();
   await s.clock.advance(300_000);
   assert.ok(leases.every((l) => l.valid()));
-  assert.equal(s.of("renew").length, 0);
+  console.log("LONE", s.of("renew").length, s.of("batchRenew").length);
+  assert.ok(s.of("renew").length <= 1, `${s.of("renew").length} renewed by themselves`);
   const last = s.of("batchRenew").slice(-5);
   assert.ok(last.every((a) => entries(a).length === 3), "after some periods all go in one call");
   assert.ok(last.every((a) => entries(a).every((r) => r.ticket === "of " + r.election)), "with their tickets");
@@ -56,6 +59,7 @@ const wrong: Record<string, (asked: Asked) => Response> = {
 for (const [name, answer] of Object.entries(wrong)) {
   test(`results ${name} extend nothing`, async () => {
     const [s, leases] = await leading();
+    s.on("renew", silent);
     s.on("batchRenew", answer);
     await s.clock.advance(40_000);
     assert.ok(leases.every((l) => !l.valid()));
@@ -66,7 +70,7 @@ test("a batch that fails is followed by renewals of each lease", async () => {
   for (const failure of [unreachable, silent, refuse(503, "STORE_UNAVAILABLE"), refuse(404, "NOT_FOUND"), refuse(429, "RATE_LIMITED"), () => new Response("gone", { status: 404 })]) {
     const [s, leases] = await leading();
     s.on("batchRenew", failure);
-    s.on("renew", ok({ election: "a" }));
+    s.on("renew", alone);
     await s.clock.advance(60_000);
     assert.ok(leases[0]!.valid());
     assert.ok(s.of("renew").length > 3);
@@ -76,9 +80,7 @@ test("a batch that fails is followed by renewals of each lease", async () => {
 test("a server that takes no batches is asked for none for ten minutes", async () => {
   const [s] = await leading();
   s.on("batchRenew", refuse(404, "NOT_FOUND"));
-  const answers = ["a", "b", "c"].map((election) => ok({ election }));
-  let n = 0;
-  s.on("renew", (asked) => answers[n++ % 3]!(asked));
+  s.on("renew", alone);
   await s.clock.advance(60_000);
   assert.equal(s.of("batchRenew").length, 1);
 });

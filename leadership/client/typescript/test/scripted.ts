@@ -45,6 +45,7 @@ export async function settle(): Promise<void> {
 
 export interface Asked {
   verb: string;
+  election: string;
   at: number;
   body: Record<string, unknown>;
   headers: Headers;
@@ -79,7 +80,8 @@ export class Script {
     signal.throwIfAborted();
     const { pathname } = new URL(String(url));
     const verb = /:(\w+)$/.exec(pathname)?.[1] ?? (pathname.endsWith("/events") ? "watch" : "get");
-    const asked = { verb, at: this.clock.now(), body: JSON.parse(String(init.body ?? "{}")), headers: new Headers(init.headers), signal };
+    const election = /elections\/([^/:]+)/.exec(pathname)?.[1] ?? "";
+    const asked = { verb, election, at: this.clock.now(), body: JSON.parse(String(init.body ?? "{}")), headers: new Headers(init.headers), signal };
     this.asked.push(asked);
     const row = this.#answers.get(verb) ?? [];
     const answer = row.length > 1 ? row.shift() : row[0];

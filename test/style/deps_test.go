@@ -1,4 +1,4 @@
-package test
+package style
 
 import (
 	"bytes"
@@ -72,7 +72,7 @@ var arrows = []arrow{
 	{"regent/emulators", []string{"regent/emulators/need", "github.com/testcontainers/...", "google.golang.org/...", "golang.org/x/sys/..."}, "emulators know nothing of Regent"},
 	{"regent/cmd/dev", []string{"regent/emulators", "regent/leadership", "regent/leadership/client", "regent/store", "golang.org/x/sys/..."}, "what starts everything chooses a store by its spec alone, and calls as any client"},
 	{"regent/cmd/emulators", []string{"regent/emulators", "regent/emulators/need", "golang.org/x/sys/..."}, "emulators know nothing of Regent"},
-	{"regent/store/storetest", []string{"regent/leadership/...", "regent/httpapi/...", "regent/store/memory", "github.com/google/go-cmp/...", "google.golang.org/grpc/stats"}, "the suite sees what users see"},
+	{"regent/store/storetest", []string{"regent/leadership/...", "regent/httpapi/...", "regent/store/memory", "regent/test/machine", "github.com/google/go-cmp/...", "google.golang.org/grpc/stats"}, "the suite sees what users see"},
 	{"regent/httpapi/apitest", []string{"regent/httpapi/...", "regent/leadership/...", "github.com/getkin/kin-openapi/...", "github.com/santhosh-tekuri/jsonschema/..."}, "the contract checker is for tests"},
 	{"regent/test/...", []string{"..."}, "tests may import anything"},
 }
@@ -181,7 +181,7 @@ func TestShippedCodeImportsNoTestPackage(t *testing.T) {
 }
 
 // clockless are the folders whose decisions must come from the store's clock alone.
-var clockless = []string{"../leadership", "../store/firestore", "../store/spanner"}
+var clockless = []string{top + "/leadership", top + "/store/firestore", top + "/store/spanner"}
 
 func TestNoRuleAndNoCloudStoreLooksAtTheProcessClock(t *testing.T) {
 	for _, dir := range clockless {
@@ -225,7 +225,7 @@ func matches(pattern, name string) bool {
 func list(t *testing.T, patterns ...string) []pkg {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json=ImportPath,Standard,Imports,Deps"}, patterns...)...)
-	cmd.Dir = ".."
+	cmd.Dir = top
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

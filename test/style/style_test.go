@@ -1,15 +1,29 @@
-package test
+package style
 
 import (
+	"flag"
+	"fmt"
 	"go/parser"
 	"go/token"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 )
+
+// top is the folder of the project.
+const top = "../.."
+
+func TestMain(m *testing.M) {
+	if flag.Parse(); testing.Short() {
+		fmt.Println("make check runs these tests")
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
 
 // Widths of what a person reads. Tables, code and long links in Markdown may be wider.
 const (
@@ -22,7 +36,7 @@ func TestCommentsFitInWidth(t *testing.T) {
 	t.Parallel()
 	for _, name := range tracked(t, "*.go") {
 		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, "../"+name, nil, parser.ParseComments)
+		file, err := parser.ParseFile(fset, filepath.Join(top, name), nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +86,7 @@ func width(line string) int {
 func tracked(t *testing.T, pattern string) []string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", "ls-files", "--", pattern)
-	cmd.Dir = ".."
+	cmd.Dir = top
 	out, err := cmd.Output()
 	if err != nil || len(out) == 0 {
 		t.Fatalf("git ls-files: %v", err)
@@ -82,9 +96,33 @@ func tracked(t *testing.T, pattern string) []string {
 
 func readLines(t *testing.T, name string) []string {
 	t.Helper()
-	text, err := os.ReadFile("../" + name)
+	text, err := os.ReadFile(filepath.Join(top, name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return strings.Split(string(text), "\n")
+}
+
+// What the page quotes of Regent's own words is in its source.
+func TestTroubleshootingQuotesWhatRegentSays(t *testing.T) {
+	t.Parallel()
+	page := strings.Join(readLines(t, "cmd/regent/README.md"), "\n")
+	_, troubleshooting, _ := strings.Cut(page, "\n## Troubleshooting\n")
+	troubleshooting, _, _ = strings.Cut(troubleshooting, "\n## ")
+	prose := regexp.MustCompile("`[^`\n]*`").ReplaceAllString(troubleshooting, "")
+	quotes := regexp.MustCompile(`"([^"\n]+)"`).FindAllStringSubmatch(prose, -1)
+	if len(quotes) < 8 {
+		t.Errorf("the section quotes %d times", len(quotes))
+	}
+	var source strings.Builder
+	for _, name := range tracked(t, "*.go") {
+		if !strings.HasSuffix(name, "_test.go") {
+			source.WriteString(strings.Join(readLines(t, name), "\n"))
+		}
+	}
+	for _, quote := range quotes {
+		if !strings.Contains(source.String(), strings.TrimSuffix(quote[1], ".")) {
+			t.Errorf("Regent does not say %s", quote[0])
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package emulators
 
 import (
-	"context"
 	"errors"
 	"net"
 	"testing"
@@ -45,9 +44,7 @@ func TestATakenPortIsNoticed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			if _, err := (gcloud{}).startAt(ctx, kind, squatter.Addr().String(), free.rest); !errors.Is(err, errPortTaken) {
+			if _, err := (gcloud{}).startAt(t.Context(), kind, squatter.Addr().String(), free.rest); !errors.Is(err, errPortTaken) {
 				t.Errorf("start on a taken port: %v, want errPortTaken, which is tried again", err)
 			}
 		})

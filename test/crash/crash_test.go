@@ -13,7 +13,7 @@ import (
 
 var (
 	images    = flag.Int("images", 120, "how many crashes are tried")
-	corrupted = flag.Int("corrupted", 40, "how many damaged folders are tried")
+	corrupted = flag.Int("corrupted", 100, "how many damaged folders are tried")
 	seed      = flag.Uint64("seed", 1, "chooses the trials")
 )
 

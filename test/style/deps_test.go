@@ -70,7 +70,7 @@ var arrows = []arrow{
 	{"regent/cmd/regent", []string{"regent/cmd/regent/internal/...", "regent/leadership/...", "regent/httpapi/...", "regent/store", "github.com/spf13/...", "golang.org/x/time/rate"}, "the wiring chooses a store by its spec alone"},
 	{"regent/emulators/need", nil, "what ends a test knows nothing"},
 	{"regent/emulators", []string{"regent/emulators/need", "github.com/testcontainers/...", "google.golang.org/...", "golang.org/x/sys/..."}, "emulators know nothing of Regent"},
-	{"regent/cmd/dev", []string{"regent/emulators", "regent/leadership", "regent/leadership/client", "regent/store", "golang.org/x/sys/..."}, "what starts everything chooses a store by its spec alone, and calls as any client"},
+	{"regent/cmd/dev", []string{"regent/emulators", "regent/store", "golang.org/x/sys/..."}, "what starts everything chooses a store by its spec alone"},
 	{"regent/cmd/emulators", []string{"regent/emulators", "regent/emulators/need", "golang.org/x/sys/..."}, "emulators know nothing of Regent"},
 	{"regent/store/storetest", []string{"regent/leadership/...", "regent/httpapi/...", "regent/store/memory", "regent/test/machine", "github.com/google/go-cmp/...", "google.golang.org/grpc/stats"}, "the suite sees what users see"},
 	{"regent/httpapi/apitest", []string{"regent/httpapi/...", "regent/leadership/...", "github.com/getkin/kin-openapi/...", "github.com/santhosh-tekuri/jsonschema/..."}, "the contract checker is for tests"},

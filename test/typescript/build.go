@@ -24,6 +24,9 @@ const (
 	built   = ".build/typescript"
 )
 
+// types is the file of src that is made of httpapi/openapi.yaml.
+const types = "openapi.ts"
+
 // top is the project's folder.
 func top() string {
 	_, file, _, _ := runtime.Caller(0) // with -trimpath it is no path of this machine
@@ -62,12 +65,16 @@ func Build(t testing.TB) string {
 	if _, err := os.Stat(filepath.Join(dir, "out")); err == nil && !changed {
 		return filepath.Join(dir, "out")
 	}
-	for _, project := range []string{"tsconfig.json", "tsconfig.test.json"} { // the driver uses the package as it is shipped
-		compile := exec.Command("node", "node_modules/typescript/bin/tsc", "-p", project)
-		compile.Dir = dir
-		if out, err := compile.CombinedOutput(); err != nil {
+	for _, args := range [][]string{
+		{"node_modules/openapi-typescript/bin/cli.js", "openapi.yaml", "--output", filepath.Join("src", types)},
+		{"node_modules/typescript/bin/tsc", "-p", "tsconfig.json"}, // the driver uses the package as it is shipped
+		{"node_modules/typescript/bin/tsc", "-p", "tsconfig.test.json"},
+	} {
+		tool := exec.Command("node", args...)
+		tool.Dir = dir
+		if out, err := tool.CombinedOutput(); err != nil {
 			os.RemoveAll(filepath.Join(dir, "out"))
-			t.Fatalf("tsc -p %s: %v\n%s", project, err, out)
+			t.Fatalf("node %q: %v\n%s", args, err, out)
 		}
 	}
 	return filepath.Join(dir, "out")
@@ -112,6 +119,11 @@ func install(dir string) error {
 // refresh copies the sources, and reports whether any has changed.
 func refresh(dir string) (changed bool, err error) {
 	changed, err = mirror(filepath.Join(top(), sources), dir, "tsconfig.json", "tsconfig.test.json", "README.md")
+	if err == nil {
+		var some bool
+		some, err = mirror(filepath.Join(top(), "httpapi"), dir, "openapi.yaml")
+		changed = changed || some
+	}
 	for from, to := range map[string]string{sources + "/src": "src", sources + "/test": "test", drivers: "driver"} {
 		if err == nil {
 			var some bool
@@ -133,18 +145,20 @@ func mirrorAll(from, to string) (changed bool, err error) {
 	}
 	names := map[string]bool{}
 	for _, path := range there {
-		names[filepath.Base(path)] = true
+		names[filepath.Base(path)] = filepath.Base(path) != types
 	}
 	old, err := filepath.Glob(filepath.Join(to, "*.ts"))
 	for _, path := range old {
-		if !names[filepath.Base(path)] {
+		if name := filepath.Base(path); !names[name] && name != types {
 			changed = true
 			err = errors.Join(err, os.Remove(path))
 		}
 	}
-	for name := range names {
-		some, failed := mirror(from, to, name)
-		changed, err = changed || some, errors.Join(err, failed)
+	for name, wanted := range names {
+		if wanted {
+			some, failed := mirror(from, to, name)
+			changed, err = changed || some, errors.Join(err, failed)
+		}
 	}
 	return changed, err
 }

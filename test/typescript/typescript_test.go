@@ -1,9 +1,7 @@
 package typescript
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -19,8 +17,6 @@ import (
 	"regent/test/machine"
 	"regent/test/process"
 )
-
-var update = flag.Bool("update", false, "rewrite the types that are generated from openapi.yaml")
 
 func TestMain(m *testing.M) { machine.MainTogether(m, 0) }
 
@@ -51,27 +47,6 @@ func serve(t *testing.T) string {
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: inst}))
 	t.Cleanup(server.Close)
 	return server.URL
-}
-
-func TestTheTypesAreThoseOfOpenAPI(t *testing.T) {
-	t.Parallel()
-	Build(t)
-	file := filepath.Join(t.TempDir(), "openapi.ts")
-	yaml := filepath.Join(top(), "httpapi", "openapi.yaml")
-	read(t, yaml) // so that no cached result outlives it
-	generate := exec.CommandContext(t.Context(), "node", filepath.Join(top(), built, "node_modules", "openapi-typescript", "bin", "cli.js"), yaml, "--output", file)
-	if out, err := generate.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	want, there := read(t, file), filepath.Join(top(), sources, "src", "openapi.ts")
-	if *update {
-		if err := os.WriteFile(there, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !bytes.Equal(want, read(t, there)) {
-		t.Errorf("%s is not what openapi-typescript makes of httpapi/openapi.yaml; run: make generate", there)
-	}
 }
 
 func TestEachCodeHasAnErrorClass(t *testing.T) {

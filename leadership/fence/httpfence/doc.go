@@ -40,9 +40,8 @@
 //   - If the handler writes to a database, compare the token in the same transaction as the write.
 //     FromContext returns the admitted mark, and the packages beside this one compare it for
 //     Firestore, Spanner, SQL and Cloud Storage. The Gate then adds an early answer.
-//   - If the handler changes only state of this process, set Config.Serial: requests of a later
-//     leader wait until those of an earlier one have been handled, and no request of the earlier
-//     one begins after that.
+//   - If the handler changes only state of this process, keep the highest mark beside that state,
+//     and compare it (Mark.Admit) under the lock that guards both.
 //   - If the mark does not outlive the process (Memory), a restarted process knows no leader until
 //     the first command arrives.
 //

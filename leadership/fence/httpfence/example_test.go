@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"time"
 
 	"regent/leadership"
@@ -16,14 +17,26 @@ import (
 )
 
 // A service remembers the highest token itself. Its handler changes only state of this process, so
-// the requests of two leaders are kept apart.
+// it compares the token once more under the lock of that state.
 func Example() {
-	gate, err := httpfence.New(httpfence.Config{Election: "planner", Marks: new(httpfence.Memory), Serial: true})
+	gate, err := httpfence.New(httpfence.Config{Election: "planner", Marks: new(httpfence.Memory)})
 	if err != nil {
 		panic(err)
 	}
+	var garden struct {
+		sync.Mutex
+		newest fence.Mark
+	}
 	service := httptest.NewServer(gate.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mark, _ := httpfence.FromContext(r.Context())
+		garden.Lock()
+		defer garden.Unlock()
+		newest, err := garden.newest.Admit(mark)
+		if err != nil { // another leader's request has overtaken this one
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
+		garden.newest = newest
 		fmt.Fprintf(w, "done for the leader with token %d", mark.Token)
 	})))
 	defer service.Close()

@@ -34,11 +34,6 @@ type Config struct {
 	Check Checker
 	// Marks are raised next. A request that they cannot compare is refused.
 	Marks Marks
-	// Serial keeps the requests of two leaders of one resource apart in this process: requests of a
-	// later leader wait until the handler has returned from all those of an earlier one, whose
-	// contexts end meanwhile; no further ones of the earlier leader are admitted. Requests of one
-	// leader run in parallel, as without Serial. It needs Marks.
-	Serial bool
 
 	// ReadsPass lets requests with the methods GET and HEAD pass without headers and without a
 	// check, so that reads go on whichever process leads, and cost no call to Regent. It is for
@@ -55,8 +50,6 @@ func (c Config) validate() error {
 	switch {
 	case c.Check == nil && c.Marks == nil:
 		return errors.New("httpfence: set Check, Marks or both: without them there is nothing to compare tokens with")
-	case c.Serial && c.Marks == nil:
-		return errors.New("httpfence: Serial needs Marks: without them a request that was overtaken while it waited would be admitted")
 	case c.Guarded != nil && (c.Election != "" || c.Resource != ""):
 		return errors.New("httpfence: set either Guarded, or Election and Resource")
 	case c.Guarded != nil:
@@ -69,10 +62,7 @@ func (c Config) validate() error {
 }
 
 // Gate protects handlers from requests of former leaders. Its methods may be called concurrently.
-type Gate struct {
-	config Config
-	serial serializer
-}
+type Gate struct{ config Config }
 
 // New returns a gate. It returns an error if the Config is invalid.
 func New(c Config) (*Gate, error) {
@@ -91,7 +81,7 @@ func New(c Config) (*Gate, error) {
 
 // Wrap returns a handler that refuses a request as the package describes, or lets next answer it.
 // Wrap handlers that change something, whatever the method; reads need no leader, and with
-// ReadsPass are not checked. All handlers of one Gate share its Serial order.
+// ReadsPass are not checked.
 func (g *Gate) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.handle(w, r, next); err != nil {
@@ -116,12 +106,10 @@ func (g *Gate) handle(w http.ResponseWriter, r *http.Request, next http.Handler)
 	if err != nil {
 		return err
 	}
-	ctx, leave, err := g.enter(r.Context(), resource, mark)
-	if err != nil {
+	if err := g.admit(r.Context(), resource, mark); err != nil {
 		return err
 	}
-	defer leave()
-	next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, markKey{}, mark)))
+	next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), markKey{}, mark)))
 	return nil
 }
 
@@ -149,42 +137,17 @@ func (g *Gate) resource(r *http.Request, mark fence.Mark) (string, error) {
 	return resource, nil
 }
 
-// enter compares the mark with everything that is known. leave must be called once the request is
-// handled.
-func (g *Gate) enter(ctx context.Context, resource string, mark fence.Mark) (entered context.Context, leave func(), err error) {
-	if err := g.check(ctx, mark); err != nil {
-		return nil, nil, err
-	}
-	leave = func() {}
-	if g.config.Serial {
-		if ctx, leave, err = g.serial.enter(ctx, resource, mark); err != nil {
-			return nil, nil, err
+// admit compares the mark with everything that is known.
+func (g *Gate) admit(ctx context.Context, resource string, mark fence.Mark) error {
+	if g.config.Check != nil {
+		if err := g.config.Check.Check(ctx, mark); err != nil {
+			return err
 		}
 	}
-	release, admitted := leave, false
-	defer func() {
-		if !admitted { // even if the Marks or the Check panic
-			release()
-		}
-	}()
-	if g.config.Serial {
-		err = g.check(ctx, mark) // the wait may have been long
+	if g.config.Marks != nil {
+		return g.config.Marks.Raise(ctx, resource, mark)
 	}
-	if err == nil && g.config.Marks != nil {
-		err = g.config.Marks.Raise(ctx, resource, mark)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	admitted = true
-	return ctx, leave, nil
-}
-
-func (g *Gate) check(ctx context.Context, mark fence.Mark) error {
-	if g.config.Check == nil {
-		return nil
-	}
-	return g.config.Check.Check(ctx, mark)
+	return nil
 }
 
 type markKey struct{}

@@ -189,7 +189,7 @@ func TestGateThatCannotFindOutAdmitsNothing(t *testing.T) {
 		"a check that fails":   {Check: checker{secret}, Marks: new(httpfence.Memory)},
 		"no permission to ask": {Check: checker{denied}},
 		"an unknown outcome":   {Marks: failing{leadership.OutcomeUnknown}},
-		"an ended context":     {Marks: failing{context.Canceled}, Serial: true},
+		"an ended context":     {Marks: failing{context.Canceled}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -240,7 +240,6 @@ func TestInvalidGateConfigIsRefused(t *testing.T) {
 		"nothing to compare with":           {Election: election},
 		"no election":                       {Marks: marks},
 		"no name of an election":            {Marks: marks, Election: "Planner"},
-		"serial without marks":              {Election: election, Check: check, Serial: true},
 		"both Election and Guarded are set": {Election: election, Guarded: guarded, Check: check},
 		"a resource that is not used":       {Resource: "a", Guarded: guarded, Check: check},
 	} {

@@ -26,7 +26,7 @@ func TestGateWithARealRegent(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(checks.Wait)
-	gate, err := httpfence.New(httpfence.Config{Election: "planner", Check: checks, Marks: new(httpfence.Memory), Serial: true})
+	gate, err := httpfence.New(httpfence.Config{Election: "planner", Check: checks, Marks: new(httpfence.Memory)})
 	if err != nil {
 		t.Fatal(err)
 	}

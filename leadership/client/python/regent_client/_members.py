@@ -78,7 +78,7 @@ class Membership:
     def leave(self) -> None:
         """Ends the membership. If the call fails, the time to live does."""
         try:
-            self._calls.call("leave", "POST", path(self.election, ":leave"), {"candidateId": self.id}, changes=True, limit=_LEAVE)
+            self._calls.call("leave", "POST", path(self.election, ":leave"), {"candidateId": self.id}, changes=True, limit=_LEAVE, cleans=True)
         except RegentError as error:
             log.info("election %s: the member could not leave; it vanishes when its time is over: %s", self.election, error)
 

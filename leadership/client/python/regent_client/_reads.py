@@ -6,6 +6,7 @@ from typing import Any, Callable, Generator, Literal, TypeVar
 
 from ._calls import LARGE, LIMIT, path
 from ._core import Core
+from ._errors import Cancelled, RegentError
 from ._follow import Follow, Item
 from ._members import Membership
 from ._model import Acknowledgement, Checkpoint, Event, Explanation, History, Members, Page, Reading, answer
@@ -45,7 +46,12 @@ class Member:
         return self._membership.failure
 
     def __enter__(self) -> Member:
-        self._membership.begin()
+        try:
+            self._membership.begin()
+        except BaseException as error:  # a KeyboardInterrupt, too, leaves no member behind
+            if isinstance(error, Cancelled) or not isinstance(error, RegentError):
+                self._membership.leave()
+            raise
         self._beside.go(self._membership.stay)
         self._beside.go(self._membership.watch)
         return self

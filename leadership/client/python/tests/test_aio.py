@@ -178,6 +178,18 @@ class Cancelling(Case):
         held.go.set()
         await self.until(lambda: self.leader() == "", "the release")
 
+    async def test_a_join_that_may_have_been_done_is_taken_back(self) -> None:
+        async def stay() -> None:
+            async with self.client.join("reports"):
+                await asyncio.Event().wait()
+
+        held = Held()
+        self.server.faults["join"].append(held)
+        task = asyncio.create_task(stay())
+        await self.until(held.begun.is_set, "the join")
+        await self.stop(task)
+        self.assertEqual(len(self.server.of("leave")), 1)
+
     async def test_after_the_end_of_all_nothing_is_left(self) -> None:
         tasks = [asyncio.create_task(self.lead()) for _ in range(5)]
         await self.until(lambda: len(self.server.of("acquire")) >= 5, "they ask")

@@ -33,7 +33,6 @@ test("leases of one client are renewed together", async () => {
   const [s, leases] = await leading();
   await s.clock.advance(300_000);
   assert.ok(leases.every((l) => l.valid()));
-  console.log("LONE", s.of("renew").length, s.of("batchRenew").length);
   assert.ok(s.of("renew").length <= 1, `${s.of("renew").length} renewed by themselves`);
   const last = s.of("batchRenew").slice(-5);
   assert.ok(last.every((a) => entries(a).length === 3), "after some periods all go in one call");

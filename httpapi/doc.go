@@ -18,14 +18,18 @@
 // # To add a verb
 //
 // A verb is a row of wire.Verbs. Routes, roles, limits, metrics, the check of the contract and the
-// tables of README.md are walked from it. These files change:
+// tables of README.md are walked from it.
 //
-//  1. leadership/operator.go, or another file there: the request, the rule, the method of Service
-//  2. leadership/wire/verbs.go: the row, and the JSON form of the body if none fits
-//  3. leadership/instance/guarded.go: the method in an interface, of Instance and of Guarded
-//  4. httpapi/operator.go, or another file there: the handler, and its entry in the file's handlers
+// A command (leadership.Command: it changes one election, and is answered with the lease):
+//
+//  1. leadership/operator.go, or another file there: the struct, what is wrong with it, the rule
+//  2. leadership/command.go: its type, where Service.Do lists them
+//  3. leadership/wire/verbs.go: the row
+//  4. leadership/wire/command.go: the body, read and written
 //  5. httpapi/openapi.yaml: the contract
-//  6. leadership/client/calls.go: the method of the SDK
+//
+// Any other call needs, in place of 2 and 4, the JSON form in package wire, the method of Service,
+// of instance.Instance and instance.Guarded, the handler here, and the method of the SDK.
 //
 // "go test ./httpapi -run Readme -update" writes the tables of README.md anew, and
 // "go test ./httpapi/access/authz -update" the table of rights, once the verb is among its cases.

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"math/rand/v2"
 	"net/http"
 
@@ -74,20 +73,6 @@ func answerGrant(w http.ResponseWriter, request *leadership.AcquireRequest, gran
 }
 
 func (a *api) renew(w http.ResponseWriter, r *http.Request) error {
-	return a.onLease(w, r, a.service.Renew)
-}
-
-func (a *api) release(w http.ResponseWriter, r *http.Request) error {
-	return a.onLease(w, r, func(ctx context.Context, request leadership.LeaseRequest) (leadership.Lease, error) {
-		if len(request.Report) > 0 {
-			return leadership.Lease{}, wrong("report", "a release takes no report; send it with a renewal before, or leave it out")
-		}
-		return a.service.Release(ctx, request)
-	})
-}
-
-// onLease answers a call of a leader about its lease.
-func (a *api) onLease(w http.ResponseWriter, r *http.Request, do func(context.Context, leadership.LeaseRequest) (leadership.Lease, error)) error {
 	var body wire.LeaseRequest
 	if err := call(w, r, &body); err != nil {
 		return err
@@ -96,7 +81,25 @@ func (a *api) onLease(w http.ResponseWriter, r *http.Request, do func(context.Co
 	if err != nil {
 		return err
 	}
-	lease, err := do(r.Context(), request)
+	lease, err := a.service.Renew(r.Context(), request)
+	return answerLeader(w, lease, err)
+}
+
+// release is answered as a renewal is, without an ETag.
+func (a *api) release(w http.ResponseWriter, r *http.Request) error {
+	var body wire.LeaseRequest
+	if err := call(w, r, &body); err != nil {
+		return err
+	}
+	command, err := body.Command(election(r), 0)
+	if err != nil {
+		return err
+	}
+	lease, err := a.service.Do(r.Context(), command)
+	return answerLeader(w, lease, err)
+}
+
+func answerLeader(w http.ResponseWriter, lease leadership.Lease, err error) error {
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func (l *live) lead(candidate leadership.CandidateID) leadership.LeaseRequest {
 
 func (l *live) release(r leadership.LeaseRequest) {
 	l.t.Helper()
-	if _, err := l.instance.Release(l.t.Context(), r); err != nil {
+	if _, err := l.instance.Do(l.t.Context(), leadership.Release{LeaseRequest: r}); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -355,7 +355,7 @@ func TestAStreamOfAllElectionsBeginsWithSnapshotsAndContinuesWithEvents(t *testi
 	t.Parallel()
 	l := newLive(t, httpapi.Config{})
 	lease := l.lead("ann")
-	if _, err := l.instance.Configure(t.Context(), leadership.ConfigureRequest{Election: "other"}); err != nil {
+	if _, err := l.instance.Do(t.Context(), leadership.Configure{Election: "other"}); err != nil {
 		t.Fatal(err)
 	}
 	s := l.stream("/v1/events")
@@ -493,7 +493,7 @@ func TestAnElectionCanBeWatchedBeforeItExistsAndOnceItIsDeleted(t *testing.T) {
 	s := l.stream("/v1/elections/planner/events")
 	l.release(l.lead("ann"))
 	s.want("", "1", `"type":"acquired"`)
-	if _, err := l.instance.Delete(t.Context(), leadership.DeleteRequest{Election: "planner"}); err != nil {
+	if _, err := l.instance.Do(t.Context(), leadership.Delete{Election: "planner"}); err != nil {
 		t.Fatal(err)
 	}
 	l.stream("/v1/elections/planner/events").want("snapshot", "3", `"deleted":true`)

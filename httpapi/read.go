@@ -6,7 +6,10 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/go-chi/chi/v5"
 
 	"regent/leadership"
 	"regent/leadership/wire"
@@ -14,11 +17,13 @@ import (
 
 func (a *api) readHandlers() handlers {
 	return handlers{
-		wire.VerbRead:     a.get,
-		wire.VerbList:     a.list,
-		wire.VerbEvents:   a.history,
-		wire.VerbWatch:    a.watch,
-		wire.VerbWatchAll: a.allEvents,
+		wire.VerbRead:      a.get,
+		wire.VerbList:      a.list,
+		wire.VerbEvents:    a.history,
+		wire.VerbWatch:     a.watch,
+		wire.VerbWatchAll:  a.allEvents,
+		wire.VerbOverrides: a.overrides,
+		wire.VerbExplain:   a.explain,
 	}
 }
 
@@ -137,6 +142,29 @@ func (a *api) history(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return ok(w, wire.NewHistory(request.After, events))
+}
+
+func (a *api) overrides(w http.ResponseWriter, r *http.Request) error {
+	if err := noQuery(r); err != nil {
+		return err
+	}
+	orders, err := a.service.Overrides(r.Context(), election(r))
+	if err != nil {
+		return err
+	}
+	return ok(w, wire.NewOverrides(orders))
+}
+
+func (a *api) explain(w http.ResponseWriter, r *http.Request) error {
+	if err := noQuery(r); err != nil {
+		return err
+	}
+	candidate := strings.TrimSuffix(chi.URLParam(r, "candidate"), wire.Explain)
+	explanation, err := a.service.Explain(r.Context(), leadership.ExplainRequest{Election: election(r), CandidateID: leadership.CandidateID(candidate)})
+	if err != nil {
+		return err
+	}
+	return ok(w, wire.NewExplanation(explanation))
 }
 
 // revision reads a parameter that is a revision; 0 if it is missing.

@@ -13,10 +13,7 @@ import (
 
 func (a *api) successionHandlers() handlers {
 	return handlers{
-		wire.VerbHandOver: change(a, wire.HandOverRequest.Leadership, instance.Service.HandOver),
-		wire.VerbSayReady: change(a, wire.Holder.Leadership, instance.Service.SayReady),
-		wire.VerbYield:    change(a, wire.Holder.Leadership, instance.Service.Yield),
-		wire.VerbDelegate: change(a, delegateRequest, instance.Service.Delegate),
+		wire.VerbDelegate: a.delegate,
 		wire.VerbTree:     look(a, instance.Service.Tree, wire.NewTree),
 
 		wire.VerbPutCheckpoint: write(a, largest{wire.MaxCheckpointBody, "put larger data elsewhere, and send its uri"},
@@ -34,13 +31,26 @@ func (a *api) successionHandlers() handlers {
 	}
 }
 
-// delegateRequest reads a delegation. A leader of "regent" may not make the elections of Regent
-// itself.
-func delegateRequest(body wire.DelegateRequest, e leadership.Election) (leadership.DelegateRequest, error) {
-	if err := refuseReserved("child", e+"."+leadership.Election(body.Child)); err != nil {
-		return leadership.DelegateRequest{}, err
+// delegate makes an election below that in the path. A leader of "regent" may not make the
+// elections of Regent itself.
+func (a *api) delegate(w http.ResponseWriter, r *http.Request) error {
+	var body wire.DelegateRequest
+	if err := call(w, r, &body); err != nil {
+		return err
 	}
-	return body.Leadership(e)
+	e, err := open(r)
+	if err != nil {
+		return err
+	}
+	if err := refuseReserved("child", e+"."+leadership.Election(body.Child)); err != nil {
+		return err
+	}
+	request, err := body.Leadership(e)
+	if err != nil {
+		return err
+	}
+	lease, err := a.service.Delegate(r.Context(), request)
+	return shown(w, lease, err)
 }
 
 // look answers a read of what belongs to the election in the path.

@@ -42,7 +42,7 @@ func (a approval) repeats(order string) bool { return slices.Contains(strings.Fi
 
 // count counts the order, once for each principal in a round. It returns how many the round has; 0
 // if the principal was counted before.
-func (a *approval) count(cmd OrderCommand, order string, every time.Duration) (have int) {
+func (a *approval) count(cmd Order, order string, every time.Duration) (have int) {
 	by, orders := strings.Fields(a.By), strings.Fields(a.Orders)
 	principal := digestOf(cmd.Actor)
 	if slices.Contains(by, principal) {
@@ -65,7 +65,7 @@ func digestOf(text string) string {
 // approve counts an approval of the present leader, or of the next one if it is awaited. Enough of
 // them move its end on, by the shortest time that one of them gives, and begin a new epoch if one
 // of them asks for it.
-func (c *Change) approve(s Snapshot, cmd OrderCommand) error {
+func (c *Change) approve(s Snapshot, cmd Order) error {
 	r := &c.Record
 	a, policy := &r.Standing.Approval, r.Policy.Term.Approval
 	order := digestOf(fmt.Sprintf("%q %q %d %d %t %d", cmd.Actor, cmd.Reason, cmd.For, cmd.Token, cmd.NewEpoch, cmd.IfRevision))

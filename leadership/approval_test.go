@@ -11,7 +11,7 @@ import (
 )
 
 func approve(actor string, token leadership.Token, d time.Duration, epoch bool) func(leadership.Snapshot) (leadership.Change, error) {
-	return ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: token, For: d, NewEpoch: epoch, Actor: actor, Reason: "fine"})
+	return ordered(leadership.Order{Kind: leadership.OrderApprove, Token: token, For: d, NewEpoch: epoch, Actor: actor, Reason: "fine"})
 }
 
 func approvedHeld(t *testing.T, need int) leadership.Snapshot {
@@ -37,7 +37,7 @@ func TestTwoPrincipalsApproveAndOneOfThemTwiceCountsOnce(t *testing.T) {
 	if _, err := approve("ann@x", 1, 0, true)(s); !errors.Is(err, leadership.InvalidArgument) {
 		t.Errorf("the same principal, now with a new epoch: %v; want it to be refused, for the epoch would not be noted", err)
 	}
-	requireNothing(t, "the same principal with other words", s, ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, Actor: "ann@x", Reason: "really"}))
+	requireNothing(t, "the same principal with other words", s, ordered(leadership.Order{Kind: leadership.OrderApprove, Token: 1, Actor: "ann@x", Reason: "really"}))
 	s, events = playEvents(t, s, time.Second, approve("bob@x", 1, 0, false))
 	if !s.Record.EndsBy.Equal(s.Now.Add(time.Hour)) || events[0].Detail != `{"have":2,"need":2}` {
 		t.Fatalf("two of two: until %v, %+v", s.Record.EndsBy, events)
@@ -55,7 +55,7 @@ func TestTwoPrincipalsApproveAndOneOfThemTwiceCountsOnce(t *testing.T) {
 	if _, err := approve("cy@x", 1, 0, false)(play(t, s, 0, released)); !errors.Is(err, leadership.TokenStale) {
 		t.Errorf("an approval that was counted, after the term: %v", err)
 	}
-	anew := leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, Actor: "ann@x", Reason: "fine", IfRevision: s.Record.Revision}
+	anew := leadership.Order{Kind: leadership.OrderApprove, Token: 1, Actor: "ann@x", Reason: "fine", IfRevision: s.Record.Revision}
 	if s = play(t, s, 0, ordered(anew)); !s.Record.EndsBy.Equal(s.Now.Add(time.Hour)) {
 		t.Errorf("the same words at another revision: until %v", s.Record.EndsBy)
 	}
@@ -65,7 +65,7 @@ func TestTwoPrincipalsApproveAndOneOfThemTwiceCountsOnce(t *testing.T) {
 func TestTheShortestTimeThatIsApprovedCounts(t *testing.T) {
 	s := approvedHeld(t, 2)
 	ask := func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.RequestApproval(s, leadership.ApprovalRequest{Renewal: annsLease(s), Note: "may I"})
+		return leadership.RequestApproval{LeaseRequest: annsLease(s).Request(), Note: "may I"}.Apply(s)
 	}
 	asked, events := playEvents(t, s, 0, ask)
 	if len(events) != 1 || events[0].Detail != `{"endsBy":"2026-01-01T13:00:00Z"}` {
@@ -125,11 +125,11 @@ func TestNewEpochRaisesTheTokenInTheSameCommitAndTheOldOneHearsOfIt(t *testing.T
 		}
 		requireNothing(t, "a retry later", s, approve("op", token, 0, true))
 		requireNothing(t, "another's order for the epoch that there is", s, approve("olga", token, 0, true))
-		if _, err := ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: token})(s); !errors.Is(err, leadership.TokenStale) || !strings.Contains(err.Error(), "by its fencing token 3") {
+		if _, err := ordered(leadership.Order{Kind: leadership.OrderEvict, Token: token})(s); !errors.Is(err, leadership.TokenStale) || !strings.Contains(err.Error(), "by its fencing token 3") {
 			t.Errorf("evicting token %d: %v", token, err)
 		}
 		lease := leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: token}
-		if ch, err := leadership.Release(s, lease); err != nil || ch.Empty() || ch.Record.LeaderID != "" {
+		if ch, err := (leadership.Release{LeaseRequest: lease.Request()}).Apply(s); err != nil || ch.Empty() || ch.Record.LeaderID != "" {
 			t.Errorf("a release under token %d: %+v, %v", token, ch, err)
 		}
 		if lease.KeyHash = hash('x'); refusal(func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, lease) }, s) == leadership.ReasonEpoch {
@@ -147,15 +147,15 @@ func TestNewEpochRaisesTheTokenInTheSameCommitAndTheOldOneHearsOfIt(t *testing.T
 
 func TestAtMostThirtyTwoOverridesStandAndCandidatesTakeHalfOfTheRoom(t *testing.T) {
 	s := limitedHeld(t, leadership.TermPolicy{})
-	ban := func(i int) leadership.OrderCommand {
-		return leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: leadership.CandidateID(fmt.Sprintf("c%d", i)), For: time.Minute, Actor: "operator@example.com"}
+	ban := func(i int) leadership.Order {
+		return leadership.Order{Kind: leadership.OrderBan, CandidateID: leadership.CandidateID(fmt.Sprintf("c%d", i)), For: time.Minute, Actor: "operator@example.com"}
 	}
 	for i := range leadership.MaxOverrides {
 		s = play(t, s, 0, ordered(ban(i)))
 		down := func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.StepDown(s, leadership.StepDownCommand{
-				Renewal: leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1}, Reason: "tired", For: time.Minute,
-			})
+			return leadership.StepDown{
+				LeaseRequest: leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1}.Request(), Reason: "tired", For: time.Minute,
+			}.Apply(s)
 		}
 		if ch, err := down(s); err == nil && ch.Events[0].Detail == "" || (err == nil) != (i < leadership.MaxOverrides/2-1) || err != nil && (!errors.Is(err, leadership.LimitExceeded) || !ch.Empty() || !strings.Contains(err.Error(), "step down without for")) {
 			t.Errorf("a candidate steps down where %d stand: %v", i+1, err)
@@ -164,9 +164,9 @@ func TestAtMostThirtyTwoOverridesStandAndCandidatesTakeHalfOfTheRoom(t *testing.
 	if ch, err := ordered(ban(99))(s); !errors.Is(err, leadership.LimitExceeded) || !ch.Empty() || !strings.Contains(err.Error(), "lift one first") {
 		t.Errorf("one more: %+v, %v", ch, err)
 	}
-	s = play(t, s, 0, ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "c0", For: time.Hour})) // in the place of the one that stands
-	s = play(t, s, 0, ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 1}))
-	s = play(t, s, 0, ordered(leadership.OrderCommand{Kind: leadership.OrderLift, Override: s.Orders().List()[0].ID}))
+	s = play(t, s, 0, ordered(leadership.Order{Kind: leadership.OrderBan, CandidateID: "c0", For: time.Hour})) // in the place of the one that stands
+	s = play(t, s, 0, ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 1}))
+	s = play(t, s, 0, ordered(leadership.Order{Kind: leadership.OrderLift, Override: s.Orders().List()[0].ID}))
 	s = play(t, s, 0, ordered(ban(99)))
 	if n := len(s.Orders().List()); n != leadership.MaxOverrides {
 		t.Errorf("%d stand", n)
@@ -187,10 +187,14 @@ func TestTimeWithoutAnApprovalCountsOverTerms(t *testing.T) {
 		leader := leadership.Renewal{CandidateID: s.Record.LeaderID, KeyHash: s.Record.KeyHash, Token: s.Record.Token}
 		next := leadership.Renewal{CandidateID: to, KeyHash: hash('x'), Token: s.Record.Token}
 		s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.HandOver(s, leadership.HandOverCommand{Renewal: leader, To: to, Within: time.Minute})
+			return leadership.HandOver{LeaseRequest: leader.Request(), To: to, Within: time.Minute}.Apply(s)
 		})
-		s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.SayReady(s, next) })
-		s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Yield(s, leader) })
+		s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.SayReady{LeaseRequest: next.Request()}.Apply(s)
+		})
+		s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Yield{LeaseRequest: leader.Request()}.Apply(s)
+		})
 		return play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
 			return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: to, KeyHash: hash('x')})
 		})
@@ -212,7 +216,7 @@ func TestTimeWithoutAnApprovalCountsOverTerms(t *testing.T) {
 		if got := refusal(by("cy"), over); got != leadership.ReasonApproval {
 			t.Errorf("%s: after that: %v", what, got)
 		}
-		over = play(t, play(t, over, 0, leadership.Expire), 0, ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: s.Record.Token}))
+		over = play(t, play(t, over, 0, leadership.Expire), 0, ordered(leadership.Order{Kind: leadership.OrderApprove, Token: s.Record.Token}))
 		if over = play(t, over, 0, by("cy")); !over.Record.Standing.Ends.Approval.Equal(over.Now.Add(every)) {
 			t.Errorf("%s, and approved: until %v", what, over.Record.Standing.Ends.Approval)
 		}

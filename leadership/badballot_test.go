@@ -24,7 +24,7 @@ func TestBadBallotPoliciesAndCandidaciesAreRefusedWithTheirSentence(t *testing.T
 	policy := func(change func(*leadership.BallotPolicy)) error {
 		p := leadership.BallotPolicy{Strategy: leadership.StrategyPriority}
 		change(&p)
-		_, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: leadership.Config{Ballot: p}}})
+		_, err := service.Do(t.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{Ballot: p}})
 		return err
 	}
 	quorum := func(q leadership.QuorumPolicy) error {
@@ -145,7 +145,7 @@ func TestAPolicyHasOneForm(t *testing.T) {
 		s := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon}
 		for _, p := range []leadership.BallotPolicy{c.given, c.stored} {
 			s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-				return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Ballot: p}})
+				return leadership.Configure{Config: leadership.Config{Ballot: p}}.Apply(s)
 			})
 		}
 		if got := s.Record.Policy.Ballot; got != c.stored || s.Record.Revision != 1 || s.Lease().Config.Ballot != c.stored {
@@ -153,7 +153,7 @@ func TestAPolicyHasOneForm(t *testing.T) {
 		}
 		s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
 			config := leadership.Config{Ballot: c.given, Term: leadership.TermPolicy{OnTrip: leadership.TripStepDown}}
-			return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+			return leadership.Configure{Config: config}.Apply(s)
 		})
 		if s.Record.Revision != 1 {
 			t.Errorf("%+v: what a trip does if nothing is said is said, and stored as %+v", c.given, s.Record.Policy.Term)

@@ -12,14 +12,14 @@ import (
 // Each of these is refused before the store is asked, and its sentence says what to do.
 func TestBadOrdersReportsAndPoliciesAreRefusedWithTheirSentence(t *testing.T) {
 	service := leadership.New(&slowStore{})
-	order := func(c leadership.OrderCommand) error {
+	order := func(c leadership.Order) error {
 		if c.Reason == "" {
 			c.Reason = "because"
 		}
 		if c.Actor == "" {
 			c.Actor = "op"
 		}
-		_, err := service.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: c})
+		_, err := service.Do(t.Context(), c.In("jobs"))
 		return err
 	}
 	lease := leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: leadership.NewKey(), Token: 1}
@@ -44,18 +44,19 @@ func TestBadOrdersReportsAndPoliciesAreRefusedWithTheirSentence(t *testing.T) {
 		r.Token = token
 		return errOf(service.Renew(t.Context(), r))
 	}
-	unlock := leadership.UnlockRequest{Election: "jobs", UnlockCommand: leadership.UnlockCommand{Actor: "olga"}}
-	judge := func(c leadership.JudgeCommand) error {
-		_, err := service.Judge(t.Context(), leadership.JudgeRequest{Election: "jobs", JudgeCommand: c})
+	unlock := leadership.Unlock{Election: "jobs", Actor: "olga"}
+	judge := func(c leadership.Judge) error {
+		c.Election = "jobs"
+		_, err := service.Do(t.Context(), c)
 		return err
 	}
-	stepDown := func(r leadership.StepDownRequest) error {
+	stepDown := func(r leadership.StepDown) error {
 		r.LeaseRequest = lease
-		_, err := service.StepDown(t.Context(), r)
+		_, err := service.Do(t.Context(), r)
 		return err
 	}
-	ban := leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "ann", For: time.Minute}
-	with := func(c leadership.OrderCommand, change func(*leadership.OrderCommand)) leadership.OrderCommand {
+	ban := leadership.Order{Kind: leadership.OrderBan, CandidateID: "ann", For: time.Minute}
+	with := func(c leadership.Order, change func(*leadership.Order)) leadership.Order {
 		change(&c)
 		return c
 	}
@@ -64,28 +65,29 @@ func TestBadOrdersReportsAndPoliciesAreRefusedWithTheirSentence(t *testing.T) {
 		field, says string
 		err         error
 	}{
-		{"order", `there is no order "fire"`, order(leadership.OrderCommand{Kind: "fire"})},
-		{"for", "for is from 1s to 720h, not 720h0m1s", order(with(ban, func(c *leadership.OrderCommand) { c.For = leadership.MaxOrder + time.Second }))},
-		{"for", "for is from 1s to 720h, not 999ms", order(with(ban, func(c *leadership.OrderCommand) { c.For = 999 * time.Millisecond }))},
-		{"for", "for is in whole milliseconds, not 1.0005s", order(with(ban, func(c *leadership.OrderCommand) { c.For = time.Second + 500*time.Microsecond }))},
-		{"for", "for is missing: ban needs it", order(with(ban, func(c *leadership.OrderCommand) { c.For = 0 }))},
-		{"candidateId", "candidateId is missing: ban needs it", order(with(ban, func(c *leadership.OrderCommand) { c.CandidateID = "" }))},
-		{"candidateId", "is made of", order(with(ban, func(c *leadership.OrderCommand) { c.CandidateID = "a b" }))},
-		{"mode", "ban takes no mode", order(with(ban, func(c *leadership.OrderCommand) { c.Mode = leadership.PauseDrain }))},
-		{"mode", `mode is "freeze" or "drain", not "stop"`, order(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute, Mode: "stop"})},
-		{"fencingToken", "fencingToken is missing: approve needs it", order(leadership.OrderCommand{Kind: leadership.OrderApprove})},
-		{"fencingToken", "a fencing token is an integer from 1 to", order(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: -1})},
-		{"reason", "reason is one line of text", order(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 1, Ban: time.Minute, Reason: "a\nb"})},
-		{"override", "override is missing: lift needs it", order(leadership.OrderCommand{Kind: leadership.OrderLift})},
-		{"override", `"ban" is no id of an override; they are as "ban-17"`, order(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "ban"})},
-		{"override", "is no id of an override", order(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "evict-3"})},
-		{"reason", "reason is one line of text", order(with(ban, func(c *leadership.OrderCommand) { c.Reason = "a\nb" }))},
-		{"reason", "reason is a text of at most 256 bytes, not 257", order(with(ban, func(c *leadership.OrderCommand) { c.Reason = strings.Repeat("x", 257) }))},
-		{"reason", "reason is missing: say why in a line", errOf(service.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: ban}))},
-		{"actor", "actor is missing: say who gives the order", errOf(service.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: with(ban, func(c *leadership.OrderCommand) { c.Reason = "r" })}))},
-		{"actor", "leave actor out", errOf(service.Order(verified, leadership.OrderRequest{Election: "jobs", OrderCommand: with(ban, func(c *leadership.OrderCommand) { c.Reason, c.Actor = "r", "bob" })}))},
-		{"If-Match", "the condition is a revision", order(with(ban, func(c *leadership.OrderCommand) { c.IfRevision = -2 }))},
+		{"order", `there is no order "fire"`, order(leadership.Order{Kind: "fire"})},
+		{"for", "for is from 1s to 720h, not 720h0m1s", order(with(ban, func(c *leadership.Order) { c.For = leadership.MaxOrder + time.Second }))},
+		{"for", "for is from 1s to 720h, not 999ms", order(with(ban, func(c *leadership.Order) { c.For = 999 * time.Millisecond }))},
+		{"for", "for is in whole milliseconds, not 1.0005s", order(with(ban, func(c *leadership.Order) { c.For = time.Second + 500*time.Microsecond }))},
+		{"for", "for is missing: ban needs it", order(with(ban, func(c *leadership.Order) { c.For = 0 }))},
+		{"candidateId", "candidateId is missing: ban needs it", order(with(ban, func(c *leadership.Order) { c.CandidateID = "" }))},
+		{"candidateId", "is made of", order(with(ban, func(c *leadership.Order) { c.CandidateID = "a b" }))},
+		{"mode", "ban takes no mode", order(with(ban, func(c *leadership.Order) { c.Mode = leadership.PauseDrain }))},
+		{"mode", `mode is "freeze" or "drain", not "stop"`, order(leadership.Order{Kind: leadership.OrderPause, For: time.Minute, Mode: "stop"})},
+		{"fencingToken", "fencingToken is missing: approve needs it", order(leadership.Order{Kind: leadership.OrderApprove})},
+		{"fencingToken", "a fencing token is an integer from 1 to", order(leadership.Order{Kind: leadership.OrderEvict, Token: -1})},
+		{"reason", "reason is one line of text", order(leadership.Order{Kind: leadership.OrderEvict, Token: 1, Ban: time.Minute, Reason: "a\nb"})},
+		{"override", "override is missing: lift needs it", order(leadership.Order{Kind: leadership.OrderLift})},
+		{"override", `"ban" is no id of an override; they are as "ban-17"`, order(leadership.Order{Kind: leadership.OrderLift, Override: "ban"})},
+		{"override", "is no id of an override", order(leadership.Order{Kind: leadership.OrderLift, Override: "evict-3"})},
+		{"reason", "reason is one line of text", order(with(ban, func(c *leadership.Order) { c.Reason = "a\nb" }))},
+		{"reason", "reason is a text of at most 256 bytes, not 257", order(with(ban, func(c *leadership.Order) { c.Reason = strings.Repeat("x", 257) }))},
+		{"reason", "reason is missing: say why in a line", errOf(service.Do(t.Context(), ban.In("jobs")))},
+		{"actor", "actor is missing: say who gives the order", errOf(service.Do(t.Context(), with(ban, func(c *leadership.Order) { c.Reason = "r" }).In("jobs")))},
+		{"actor", "leave actor out", errOf(service.Do(verified, with(ban, func(c *leadership.Order) { c.Reason, c.Actor = "r", "bob" }).In("jobs")))},
+		{"If-Match", "the condition is a revision", order(with(ban, func(c *leadership.Order) { c.IfRevision = -2 }))},
 
+		{"key", "a key of zeroes only", errOf(service.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1}}))},
 		{"report", "a report is a JSON object", report(`[]`)},
 		{"report", `a report has no "Progress"; it has progress, tasks,`, report(`{"Progress":1}`)},
 		{"report", `a report has no "note"`, report(`{"note":"x"}`)},
@@ -130,20 +132,23 @@ func TestBadOrdersReportsAndPoliciesAreRefusedWithTheirSentence(t *testing.T) {
 		{"leaseDuration", "", lasting(time.Second + time.Microsecond)},
 		{"fencingToken", "", withToken(0)},
 		{"fencingToken", "", withToken(leadership.MaxToken + 1)},
-		{"reason", "", errOf(service.Unlock(t.Context(), unlock))},
+		{"reason", "", errOf(service.Do(t.Context(), unlock))},
 
-		{"verdict", `verdict is "bad" or "good", not "meh"`, judge(leadership.JudgeCommand{Token: 1, Verdict: "meh", Evidence: "e", Actor: "v"})},
-		{"evidence", "evidence is missing", judge(leadership.JudgeCommand{Token: 1, Verdict: leadership.VerdictBad, Actor: "v"})},
-		{"fencingToken", "a fencing token is", judge(leadership.JudgeCommand{Verdict: leadership.VerdictBad, Evidence: "e", Actor: "v"})},
-		{"reason", "reason is missing", stepDown(leadership.StepDownRequest{})},
-		{"for", "for is from 1s to 720h, not 1ms", stepDown(leadership.StepDownRequest{Reason: "r", For: time.Millisecond})},
-		{"note", "note is missing", errOf(service.RequestApproval(t.Context(), leadership.ApprovalNote{LeaseRequest: lease}))},
+		{"verdict", `verdict is "bad" or "good", not "meh"`, judge(leadership.Judge{Token: 1, Verdict: "meh", Evidence: "e", Actor: "v"})},
+		{"evidence", "evidence is missing", judge(leadership.Judge{Token: 1, Verdict: leadership.VerdictBad, Actor: "v"})},
+		{"fencingToken", "a fencing token is", judge(leadership.Judge{Verdict: leadership.VerdictBad, Evidence: "e", Actor: "v"})},
+		{"reason", "reason is missing", stepDown(leadership.StepDown{})},
+		{"for", "for is from 1s to 720h, not 1ms", stepDown(leadership.StepDown{Reason: "r", For: time.Millisecond})},
+		{"note", "note is missing", errOf(service.Do(t.Context(), leadership.RequestApproval{LeaseRequest: lease}))},
 		{"candidateId", "a candidate needs an id", errOf(service.Explain(t.Context(), leadership.ExplainRequest{Election: "jobs"}))},
 	} {
 		var e *leadership.Error
 		if !errors.As(c.err, &e) || e.Code != leadership.InvalidArgument || e.Field != c.field || !strings.Contains(e.Detail, c.says) {
 			t.Errorf("%s: got %v; want %q", c.field, c.err, c.says)
 		}
+	}
+	if err := errOf(service.Do(verified, new(ban.In("jobs")))); err == nil || !strings.Contains(err.Error(), "a *leadership.Order is no command") {
+		t.Errorf("a pointer to an order, whose actor is not the caller: %v", err)
 	}
 }
 
@@ -153,7 +158,7 @@ func TestNoMorePrincipalsJudgeThanAreCountedAndEachCountsOnce(t *testing.T) {
 	s := limitedHeld(t, leadership.TermPolicy{Verdicts: 2})
 	judge := func(actor string, v leadership.Verdict) func(leadership.Snapshot) (leadership.Change, error) {
 		return func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Judge(s, leadership.JudgeCommand{Token: 1, Verdict: v, Evidence: "seen", Actor: actor})
+			return leadership.Judge{Token: 1, Verdict: v, Evidence: "seen", Actor: actor}.Apply(s)
 		}
 	}
 	s = play(t, s, 0, judge("v", leadership.VerdictBad))
@@ -179,10 +184,10 @@ func TestNoMorePrincipalsJudgeThanAreCountedAndEachCountsOnce(t *testing.T) {
 func TestPrincipalWithALongNameGivesOrders(t *testing.T) {
 	store, service, _ := slow(t)
 	names := []string{"spiffe://example.com/" + strings.Repeat("é", 200) + "/a", "spiffe://example.com/" + strings.Repeat("é", 200) + "/b"}
-	pause := leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute, Reason: "r"}}
+	pause := leadership.Order{Election: "jobs", Kind: leadership.OrderPause, For: time.Minute, Reason: "r"}
 	var actors []string
 	for _, name := range names {
-		l, err := service.Order(leadership.WithActor(t.Context(), name), pause)
+		l, err := service.Do(leadership.WithActor(t.Context(), name), pause)
 		if err != nil {
 			t.Fatal(err)
 		}

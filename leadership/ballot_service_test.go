@@ -12,7 +12,7 @@ func electing(t *testing.T, p leadership.BallotPolicy) (*slowStore, *leadership.
 	t.Helper()
 	store := &slowStore{snap: leadership.Snapshot{Now: noon, Guard: guard}}
 	s := leadership.New(store)
-	if _, err := s.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: leadership.Config{Ballot: p}}}); err != nil {
+	if _, err := s.Do(t.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{Ballot: p}}); err != nil {
 		t.Fatal(err)
 	}
 	return store, s

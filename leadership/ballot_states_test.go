@@ -12,7 +12,7 @@ import (
 func TestEachStateOpensABallotOrRefusesUnderEachStrategy(t *testing.T) {
 	t.Parallel()
 	type rule = func(leadership.Snapshot) (leadership.Change, error)
-	order := func(c leadership.OrderCommand) func(*testing.T, leadership.Snapshot) leadership.Snapshot {
+	order := func(c leadership.Order) func(*testing.T, leadership.Snapshot) leadership.Snapshot {
 		return func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
 			return play(t, s, time.Second, ordered(c))
 		}
@@ -33,11 +33,11 @@ func TestEachStateOpensABallotOrRefusesUnderEachStrategy(t *testing.T) {
 	configure := func(s leadership.Snapshot) (leadership.Change, error) {
 		config := s.Record.Policy.Config
 		config.Description += "."
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+		return leadership.Configure{Config: config}.Apply(s)
 	}
 	end := func(s leadership.Snapshot) (leadership.Change, error) { return releases(s)(s) }
 	remove := func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+		return leadership.Delete{Force: true}.Apply(s)
 	}
 	later := func(d time.Duration, state func(*testing.T, leadership.Snapshot) leadership.Snapshot) func(*testing.T, leadership.Snapshot) leadership.Snapshot {
 		return func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
@@ -69,14 +69,14 @@ func TestEachStateOpensABallotOrRefusesUnderEachStrategy(t *testing.T) {
 		"raised long ago": {later(lease+guard, after(func(s leadership.Snapshot) (leadership.Change, error) {
 			return leadership.Raise(s, leadership.RaiseCommand{Above: 90})
 		})), "", "", 0},
-		"paused":              {order(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute}), leadership.LeaseHeld, leadership.ReasonPaused, 0},
-		"paused until now":    {later(time.Minute, order(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute})), "", "", 0},
-		"banned":              {order(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute}), leadership.LeaseHeld, leadership.ReasonBanned, 0},
-		"another banned":      {order(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "ann", For: time.Minute}), "", "", 0},
-		"assigned to another": {order(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Minute}), leadership.LeaseHeld, leadership.ReasonAssigned, 0},
-		"assigned":            {order(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute}), "", "", 0},
-		"evicted":             {later(lease+guard, after(ordered(leadership.OrderCommand{Kind: leadership.OrderEvict}))), "", "", 1},
-		"new epoch":           {after(ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true})), leadership.LeaseHeld, leadership.ReasonHeld, 0},
+		"paused":              {order(leadership.Order{Kind: leadership.OrderPause, For: time.Minute}), leadership.LeaseHeld, leadership.ReasonPaused, 0},
+		"paused until now":    {later(time.Minute, order(leadership.Order{Kind: leadership.OrderPause, For: time.Minute})), "", "", 0},
+		"banned":              {order(leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute}), leadership.LeaseHeld, leadership.ReasonBanned, 0},
+		"another banned":      {order(leadership.Order{Kind: leadership.OrderBan, CandidateID: "ann", For: time.Minute}), "", "", 0},
+		"assigned to another": {order(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Minute}), leadership.LeaseHeld, leadership.ReasonAssigned, 0},
+		"assigned":            {order(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute}), "", "", 0},
+		"evicted":             {later(lease+guard, after(ordered(leadership.Order{Kind: leadership.OrderEvict}))), "", "", 1},
+		"new epoch":           {after(ordered(leadership.Order{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true})), leadership.LeaseHeld, leadership.ReasonHeld, 0},
 		"carried": {func(t *testing.T, s leadership.Snapshot) leadership.Snapshot {
 			s = play(t, s, 0, asks(bidder("zoe", 9))) // a bid by the other store's clock
 			to := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: s.Now.Add(time.Second), Guard: guard}
@@ -146,9 +146,7 @@ func TestTheDrawOfATermWasFixedWhenTheTermBeforeBegan(t *testing.T) {
 func TestAServiceDrawsASecretForEachCall(t *testing.T) {
 	store := &slowStore{snap: leadership.Snapshot{Now: noon}}
 	s := leadership.New(store)
-	if _, err := s.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{
-		Config: leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyRandom, Window: leadership.NoWindow}},
-	}}); err != nil {
+	if _, err := s.Do(t.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyRandom, Window: leadership.NoWindow}}}); err != nil {
 		t.Fatal(err)
 	}
 	seen := make(map[string]bool)
@@ -158,7 +156,7 @@ func TestAServiceDrawsASecretForEachCall(t *testing.T) {
 			t.Fatalf("%q, %v", g.DrawSecret, err)
 		}
 		seen[g.DrawSecret] = true
-		if _, err := s.Release(t.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}); err != nil {
+		if _, err := s.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,7 +16,7 @@ func balloted(t *testing.T, p leadership.BallotPolicy) leadership.Snapshot {
 	t.Helper()
 	s := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon}
 	return play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Ballot: p}})
+		return leadership.Configure{Config: leadership.Config{Ballot: p}}.Apply(s)
 	})
 }
 
@@ -48,7 +48,7 @@ func tried(t *testing.T, s leadership.Snapshot, later time.Duration, rule func(l
 func releases(s leadership.Snapshot) func(leadership.Snapshot) (leadership.Change, error) {
 	r := s.Record
 	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Release(s, leadership.Renewal{Election: "jobs", CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token})
+		return leadership.Release{LeaseRequest: leadership.Renewal{Election: "jobs", CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}.Request()}.Apply(s)
 	}
 }
 
@@ -214,11 +214,13 @@ func TestABidThatItsInstanceWithdrawsKeepsNoneWaiting(t *testing.T) {
 	if e := refused(t, s, asks(bidder("ann", 1))); e.RetryAfter != leadership.DefaultWindow-10*time.Millisecond {
 		t.Errorf("the window begins again: %+v", e.Cause)
 	}
-	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "ann", 0) })
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Withdraw{CandidateID: "ann"}.Apply(s)
+	})
 	if s.Record.Standing.Bids != "" || !s.Record.Standing.Opened.IsZero() || s.Record.Revision != 1 {
 		t.Errorf("the last bid is withdrawn: %+v", s.Record)
 	}
-	if ch, err := leadership.Withdraw(s, "ann", 0); err != nil || !ch.Empty() {
+	if ch, err := (leadership.Withdraw{CandidateID: "ann"}).Apply(s); err != nil || !ch.Empty() {
 		t.Errorf("withdrawn again: %+v, %v", ch, err)
 	}
 }
@@ -230,7 +232,9 @@ func TestABidderThatMovesUpUnawaresIsNotPassedAtItsTurn(t *testing.T) {
 	instead, lower := bidder("dee", 1), bidder("cy", 0)
 	instead.Withdraw = "cy"
 	for what, gives := range map[string]func(leadership.Snapshot) (leadership.Change, error){
-		"withdrawn":                         func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "cy", 0) },
+		"withdrawn": func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Withdraw{CandidateID: "cy"}.Apply(s)
+		},
 		"replaced by one that is no better": asks(instead),
 		"lowered":                           asks(lower),
 	} {
@@ -256,7 +260,9 @@ func TestABidderThatMovesUpUnawaresIsNotPassedAtItsTurn(t *testing.T) {
 	s = play(t, s, 0, asks(bidder("bob", 3)))
 	s = play(t, s, 0, asks(bidder("ann", 2)))
 	before := s.Record.Standing.Opened
-	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "ann", 0) })
+	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Withdraw{CandidateID: "ann"}.Apply(s)
+	})
 	if !s.Record.Standing.Opened.Equal(before) {
 		t.Error("the last bid is withdrawn, and the others have to wait")
 	}
@@ -309,20 +315,20 @@ func TestAStandingOrderAndANewPolicyEndTheBallot(t *testing.T) {
 	quorum := open.Record.Policy.Config
 	quorum.Ballot.Quorum.Electorate = leadership.NewNames("ann", "bob")
 	for name, rule := range map[string]func(leadership.Snapshot) (leadership.Change, error){
-		"the best is banned": ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Minute}),
-		"assigned":           ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute}),
-		"paused":             ordered(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Second}),
+		"the best is banned": ordered(leadership.Order{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Minute}),
+		"assigned":           ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute}),
+		"paused":             ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Second}),
 		"another strategy": func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+			return leadership.Configure{Config: config}.Apply(s)
 		},
 		"a quorum": func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Configure(s, leadership.ConfigureCommand{Config: quorum})
+			return leadership.Configure{Config: quorum}.Apply(s)
 		},
 		"no ballot": func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Configure(s, leadership.ConfigureCommand{})
+			return leadership.Configure{}.Apply(s)
 		},
 		"deleted": func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Delete(s, leadership.DeleteCommand{})
+			return leadership.Delete{}.Apply(s)
 		},
 		"raised": func(s leadership.Snapshot) (leadership.Change, error) {
 			return leadership.Raise(s, leadership.RaiseCommand{Above: 100})
@@ -333,7 +339,7 @@ func TestAStandingOrderAndANewPolicyEndTheBallot(t *testing.T) {
 			t.Errorf("%s: %+v", name, s.Record.Standing)
 		}
 	}
-	banned := play(t, open, 100*time.Millisecond, ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Minute}))
+	banned := play(t, open, 100*time.Millisecond, ordered(leadership.Order{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Minute}))
 	banned = play(t, banned, 0, asks(bidder("bob", 2)))
 	if e := refused(t, banned, asks(bidder("bob", 2))); e.Reason != leadership.ReasonBallot || e.Cause.Of != 1 {
 		t.Errorf("the bid of a banned candidate counts: %+v", e.Cause)

@@ -12,31 +12,31 @@ import (
 // What neither a hand-over nor an order gets past: each is refused, and nothing is written.
 func TestHandOversAndOrdersAreRefusedForWhatStandsInTheirWay(t *testing.T) {
 	type rule = func(leadership.Snapshot) (leadership.Change, error)
-	minute := func(c leadership.OrderCommand) rule { c.For = time.Minute; return ordered(c) }
-	assign := minute(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "cy"})
-	ban := minute(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob"})
-	pause := minute(leadership.OrderCommand{Kind: leadership.OrderPause})
+	minute := func(c leadership.Order) rule { c.For = time.Minute; return ordered(c) }
+	assign := minute(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "cy"})
+	ban := minute(leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob"})
+	pause := minute(leadership.Order{Kind: leadership.OrderPause})
 	configure := func(c leadership.Config) rule {
 		return func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Configure(s, leadership.ConfigureCommand{Config: c})
+			return leadership.Configure{Config: c}.Apply(s)
 		}
 	}
 	three := leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "cy")}
 	quorum := configure(leadership.Config{Ballot: leadership.BallotPolicy{Quorum: three}})
 	gpu := configure(leadership.Config{Ballot: leadership.BallotPolicy{Require: "gpu"}})
 	evict := func(ban time.Duration) rule {
-		return ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 1, Ban: ban})
+		return ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 1, Ban: ban})
 	}
 	lead, last := held(t, 5*time.Second), yielded(t)
 	last.Record.Token, last.Record.Revision = leadership.MaxToken, leadership.Revision(leadership.MaxToken)
-	drain := minute(leadership.OrderCommand{Kind: leadership.OrderPause, Mode: leadership.PauseDrain})
+	drain := minute(leadership.Order{Kind: leadership.OrderPause, Mode: leadership.PauseDrain})
 	onOne := func(s leadership.Snapshot) (leadership.Change, error) {
 		c := leadership.AcquireCommand{CandidateID: "ann", KeyHash: hash('a')}
 		c.Parent = leadership.ParentLease{Parent: leadership.Parent{Election: "orders", Token: 1, Until: s.Now}, LeaderID: "ann"}
 		return leadership.Acquire(s, c)
 	}
 	ask := func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.RequestApproval(s, leadership.ApprovalRequest{Renewal: annsLease(s), Note: "may I"})
+		return leadership.RequestApproval{LeaseRequest: annsLease(s).Request(), Note: "may I"}.Apply(s)
 	}
 	for what, c := range map[string]struct {
 		s      leadership.Snapshot
@@ -55,7 +55,7 @@ func TestHandOversAndOrdersAreRefusedForWhatStandsInTheirWay(t *testing.T) {
 		"a parent that is over":           {done(t, elsewhere(), configure(leadership.Config{LeadersOf: "orders"})), onOne, leadership.NotEligible, ""},
 		"an order for no election":        {elsewhere(), pause, leadership.NotFound, ""},
 		"for a deleted election":          {done(t, lead, deleted), pause, leadership.ElectionDeleted, ""},
-		"for another revision":            {lead, minute(leadership.OrderCommand{Kind: leadership.OrderPause, IfRevision: 9}), leadership.RevisionMismatch, ""},
+		"for another revision":            {lead, minute(leadership.Order{Kind: leadership.OrderPause, IfRevision: 9}), leadership.RevisionMismatch, ""},
 		"a ban of a term that is over":    {done(t, lead, released, byBob), evict(time.Minute), leadership.TokenStale, ""},
 		"an approval that is not needed":  {lead, approve("op", 1, 0, false), leadership.InvalidArgument, ""},
 		"one after a yield":               {yielded(t), approve("op", 1, 0, true), leadership.TokenStale, ""},
@@ -73,7 +73,7 @@ func TestHandOversAndOrdersAreRefusedForWhatStandsInTheirWay(t *testing.T) {
 	if _, events = playEvents(t, lead, 0, drain); !strings.Contains(events[0].Detail, `"mode":"drain"`) {
 		t.Errorf("got %+v", events)
 	}
-	anew := done(t, lead, approve("op", 1, 0, true), ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 2}))
+	anew := done(t, lead, approve("op", 1, 0, true), ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 2}))
 	if anew = play(t, anew, 0, evict(time.Minute)); len(anew.Orders().List()) != 1 || anew.Lease().CreatedAt != noon.Unix() {
 		t.Errorf("evicted, and banned under the token before its epoch: %s; the election is of %d", anew.Orders(), anew.Lease().CreatedAt)
 	}
@@ -85,8 +85,8 @@ func TestHandOversAndOrdersAreRefusedForWhatStandsInTheirWay(t *testing.T) {
 func TestALiftedCooldownBarsNoLongerAndANoticeEndsNoTerm(t *testing.T) {
 	s := limitedHeld(t, leadership.TermPolicy{Budget: leadership.Counters{Tasks: 1}, Cooldown: time.Hour})
 	s = play(t, s, 0, reporting(t, 1, `{"tasks":2}`))
-	requireNothing(t, "the cooldown of another", s, ordered(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "cooldown-1-bob"}))
-	s, events := playEvents(t, s, time.Second, ordered(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "cooldown-1-ann"}))
+	requireNothing(t, "the cooldown of another", s, ordered(leadership.Order{Kind: leadership.OrderLift, Override: "cooldown-1-bob"}))
+	s, events := playEvents(t, s, time.Second, ordered(leadership.Order{Kind: leadership.OrderLift, Override: "cooldown-1-ann"}))
 	if len(events) != 1 || !strings.Contains(events[0].Detail, "cooldown-1-ann") {
 		t.Errorf("got %+v", events)
 	}
@@ -98,12 +98,12 @@ func TestALiftedCooldownBarsNoLongerAndANoticeEndsNoTerm(t *testing.T) {
 	}
 	notify := limitedHeld(t, leadership.TermPolicy{Verdicts: 1, OnTrip: leadership.TripNotify})
 	notify, events = playEvents(t, notify, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Judge(s, leadership.JudgeCommand{Token: 1, Verdict: leadership.VerdictBad, Evidence: "seen", Actor: "v"})
+		return leadership.Judge{Token: 1, Verdict: leadership.VerdictBad, Evidence: "seen", Actor: "v"}.Apply(s)
 	})
 	if !notify.Live() || len(events) != 2 || events[1].Type != leadership.EventTripped {
 		t.Errorf("a verdict only notifies: %+v of %+v", events, notify.Record)
 	}
-	if _, err := leadership.New(&slowStore{}).Withdraw(t.Context(), "jobs", "a b", 0); !errors.Is(err, leadership.InvalidArgument) {
+	if _, err := leadership.New(&slowStore{}).Do(t.Context(), leadership.Withdraw{Election: "jobs", CandidateID: "a b"}); !errors.Is(err, leadership.InvalidArgument) {
 		t.Errorf("a withdrawal of no possible candidate: %v", err)
 	}
 }

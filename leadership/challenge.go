@@ -27,7 +27,7 @@ func (s Snapshot) challenge(c AcquireCommand, held Cause) (Change, error) {
 	case r.yielded(), r.Standing.Succession.To != "" && challenger == "": // the term ends anyway
 		return Change{}, s.refuseHeld(c.CandidateID, held.Left, held.Code)
 	case gone && (safe.Left > 0 || have < need || !s.outranks(c)):
-		return Withdraw(s, challenger, c.Instance)
+		return Withdraw{CandidateID: challenger, Instance: c.Instance}.Apply(s)
 	case !s.outranks(c), challenger != "" && !gone && !moved:
 		return Change{}, s.refuseHeld(c.CandidateID, held.Left, held.Code)
 	case safe.Left > 0:
@@ -81,7 +81,24 @@ func (s Snapshot) safe() (cause Cause) {
 // with an event. It writes nothing if there is neither. No caller may withdraw another one's: it is
 // for the instance in whose line the candidate stood, and does nothing if the candidate has asked
 // through another since.
-func Withdraw(s Snapshot, c CandidateID, instance uint32) (Change, error) {
+type Withdraw struct {
+	Election    Election
+	CandidateID CandidateID
+	Instance    uint32
+}
+
+// Name implements Command. No API has it.
+func (Withdraw) Name() string { return "withdraw" }
+
+// Target implements Command.
+func (w Withdraw) Target() Target { return Target{Election: w.Election, Candidate: w.CandidateID} }
+
+// Validate implements Command.
+func (w Withdraw) Validate() error { return validateNames(w.Election, w.CandidateID) }
+
+// Apply implements Command.
+func (w Withdraw) Apply(s Snapshot) (Change, error) {
+	c, instance := w.CandidateID, w.Instance
 	ch := s.change()
 	standing := &ch.Record.Standing
 	if s.Live() && !s.Record.yielded() && standing.Challenger == c && standing.ChallengerAt == instance {

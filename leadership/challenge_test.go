@@ -17,7 +17,7 @@ func preemptible(t *testing.T, change func(*leadership.Config)) leadership.Snaps
 	}
 	s := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}
 	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+		return leadership.Configure{Config: config}.Apply(s)
 	})
 	return play(t, s, 0, asks(bidder("ann", 1)))
 }
@@ -28,7 +28,9 @@ func renews(s leadership.Snapshot) (leadership.Change, error) {
 }
 
 func withdraws(id leadership.CandidateID) func(leadership.Snapshot) (leadership.Change, error) {
-	return func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, id, 0) }
+	return func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Withdraw{CandidateID: id}.Apply(s)
+	}
 }
 
 func needTwo(c *leadership.Config) {
@@ -40,7 +42,7 @@ func granted(t *testing.T, config leadership.Config) leadership.Snapshot {
 	t.Helper()
 	s := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}
 	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+		return leadership.Configure{Config: config}.Apply(s)
 	})
 	ann := present(bidder("ann", 1), "m1", "m2")
 	if s = play(t, s, 0, asks(ann)); s.Record.LeaderID == "" {
@@ -79,7 +81,7 @@ func TestALeaderWhoseCapabilitiesAreNotKnownIsSafe(t *testing.T) {
 	config := s.Record.Policy.Config
 	config.Ballot.Prefer = "ssd"
 	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+		return leadership.Configure{Config: config}.Apply(s)
 	})
 	if bob := bidder("bob", 9); s.Record.Standing.Elected != (leadership.Bid{}) || refused(t, s, asks(bob)).Reason != leadership.ReasonHeld {
 		t.Errorf("it counts with what the policy preferred before: %+v", s.Record.Standing.Elected)
@@ -108,12 +110,12 @@ func TestAChallengerWithoutAQuorumIsToldWhatIsMissing(t *testing.T) {
 }
 
 func TestAChallengeThatIsTakenBackGivesTheTermBackWhatItTook(t *testing.T) {
-	ban := leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute}
+	ban := leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute}
 	configure := func(change func(*leadership.Config)) func(leadership.Snapshot) (leadership.Change, error) {
 		return func(s leadership.Snapshot) (leadership.Change, error) {
 			config := s.Record.Policy.Config
 			change(&config)
-			return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+			return leadership.Configure{Config: config}.Apply(s)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -123,12 +125,12 @@ func TestAChallengeThatIsTakenBackGivesTheTermBackWhatItTook(t *testing.T) {
 	}{
 		"it goes away":               {withdraws("bob"), "", leadership.EventGoesOn},
 		"it is banned":               {ordered(ban), "", leadership.EventBanned},
-		"another is assigned":        {ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Minute}), leadership.EndsHandOver, leadership.EventAssigned},
-		"the leader is assigned":     {ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Minute}), "", leadership.EventAssigned},
-		"it is assigned":             {ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute}), leadership.EndsHandOver, leadership.EventAssigned},
-		"the election is paused":     {ordered(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute}), "", leadership.EventPaused},
-		"it is paused, and drained":  {ordered(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute, Mode: leadership.PauseDrain}), leadership.EndsDrained, leadership.EventPaused},
-		"the leader is evicted":      {ordered(leadership.OrderCommand{Kind: leadership.OrderEvict}), leadership.EndsEvicted, leadership.EventEvicted},
+		"another is assigned":        {ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Minute}), leadership.EndsHandOver, leadership.EventAssigned},
+		"the leader is assigned":     {ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Minute}), "", leadership.EventAssigned},
+		"it is assigned":             {ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute}), leadership.EndsHandOver, leadership.EventAssigned},
+		"the election is paused":     {ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Minute}), "", leadership.EventPaused},
+		"it is paused, and drained":  {ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Minute, Mode: leadership.PauseDrain}), leadership.EndsDrained, leadership.EventPaused},
+		"the leader is evicted":      {ordered(leadership.Order{Kind: leadership.OrderEvict}), leadership.EndsEvicted, leadership.EventEvicted},
 		"no preemption any more":     {configure(func(c *leadership.Config) { c.Ballot.Preempt = false }), "", leadership.EventConfigured},
 		"other capabilities":         {configure(func(c *leadership.Config) { c.Ballot.Require = "gpu" }), "", leadership.EventConfigured},
 		"another description":        {configure(func(c *leadership.Config) { c.Description = "x" }), leadership.EndsHandOver, leadership.EventConfigured},

@@ -221,5 +221,5 @@ func MakeChild(s Snapshot, config Config) (Change, error) {
 	case s.exists():
 		return Change{}, refuseChild(r.Election)
 	}
-	return Configure(s, ConfigureCommand{Config: config})
+	return Configure{Config: config}.Apply(s)
 }

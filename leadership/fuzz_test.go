@@ -131,24 +131,24 @@ func (m *machine) decide(what, who byte) (leadership.Change, error) {
 	case 1:
 		return leadership.Renew(m.snap, lease)
 	case 2:
-		return leadership.Release(m.snap, lease)
+		return leadership.Release{LeaseRequest: lease.Request()}.Apply(m.snap)
 	case 3:
 		if who >= 64 {
 			return unlocked(m.snap)
 		}
 		return leadership.Expire(m.snap)
 	case 4:
-		return leadership.Delete(m.snap, leadership.DeleteCommand{Force: who%2 == 0})
+		return leadership.Delete{Force: who%2 == 0}.Apply(m.snap)
 	case 7:
 		return limited(m.snap, time.Duration(who%16)*time.Second)
 	case 8:
 		return m.retire()
 	case 9:
-		return leadership.Withdraw(m.snap, id, 0)
+		return leadership.Withdraw{CandidateID: id}.Apply(m.snap)
 	}
-	return leadership.Configure(m.snap, leadership.ConfigureCommand{Config: leadership.Config{
+	return leadership.Configure{Config: leadership.Config{
 		LockDelay: time.Duration(who%3) * 20 * time.Second, RetireAfter: time.Duration(who/3%3) * time.Hour, Ballot: balloting(who / 9),
-	}})
+	}}.Apply(m.snap)
 }
 
 // acquisition is the call of a candidate that says something of itself, and seldom is a witness.
@@ -202,13 +202,13 @@ func (m *machine) retire() (leadership.Change, error) {
 
 // unlocked ends the wait as an operator does that has read the refusal.
 func unlocked(s leadership.Snapshot) (leadership.Change, error) {
-	c := leadership.UnlockCommand{Reason: "it hangs"}
-	if ch, err := leadership.Unlock(s, c); err == nil {
+	c := leadership.Unlock{Reason: "it hangs"}
+	if ch, err := c.Apply(s); err == nil {
 		return ch, nil
 	} else if c.Acknowledge = sentence(err); c.Acknowledge == "" {
 		return ch, err
 	}
-	return leadership.Unlock(s, c)
+	return c.Apply(s)
 }
 
 // limited lets the lease end a while after the end that its leader was told, whatever is renewed.

@@ -50,7 +50,7 @@ func TestNoCheckpointIsPutAfterItWasInherited(t *testing.T) {
 		}
 	}
 	put(`"first"`)
-	if _, err := service.Release(t.Context(), ann); err != nil {
+	if _, err := service.Do(t.Context(), leadership.Release{LeaseRequest: ann}); err != nil {
 		t.Fatal(err)
 	}
 	bob, late := lead("bob"), 0

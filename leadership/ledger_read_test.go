@@ -37,7 +37,7 @@ func TestASnapshotIsNotReplacedByAnotherUpToTheSameIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := service.Release(t.Context(), ann); err != nil {
+	if _, err := service.Do(t.Context(), leadership.Release{LeaseRequest: ann}); err != nil {
 		t.Fatal(err)
 	}
 	bob := lead("bob")

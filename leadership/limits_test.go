@@ -34,7 +34,7 @@ func TestAValueAtItsLimitIsAccepted(t *testing.T) {
 		return r.Validate()
 	}
 	handOver := func(within time.Duration) error {
-		return errOf(HandOverCommand{To: "bob", Within: within}.validate())
+		return HandOver{LeaseRequest: LeaseRequest{Election: "jobs", CandidateID: "ann", Key: NewKey(), Token: 1}, To: "bob", Within: within}.Validate()
 	}
 	jobs := Snapshot{Now: aMoment, Record: Record{Election: "jobs"}}
 	elections := func(n int) error {

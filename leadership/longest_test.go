@@ -13,7 +13,7 @@ import (
 func limitedTo(t *testing.T, most, later time.Duration) leadership.Snapshot {
 	t.Helper()
 	s := held(t, later)
-	ch, err := leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: most / 2, MaxLeaseDuration: most}})
+	ch, err := leadership.Configure{Config: leadership.Config{LeaseDuration: most / 2, MaxLeaseDuration: most}}.Apply(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,16 +5,8 @@ import (
 	"time"
 )
 
-// ConfigureCommand sets an election's configuration. It creates an election that was never seen,
-// and brings back one that is deleted.
-type ConfigureCommand struct {
-	Config Config
-	// IfRevision is the revision that the election must be at; NeverSeen: it must not exist; 0: no
-	// condition. Without a condition a copy that comes late undoes what came after the first.
-	IfRevision Revision
-}
-
-// Configure sets the configuration. A lease that is held keeps its duration; the next one gets the
+// Configure sets an election's configuration. It creates an election that was never seen, and
+// brings back one that is deleted. A lease that is held keeps its duration; the next one gets the
 // new default. A limit of the term that is no longer configured is lifted at once; a new one counts
 // from the next grant. Bids that were written count no more: the next one opens a ballot by the new
 // rules. If the rules of ballots change, a challenge is taken back; a better candidate that still
@@ -26,7 +18,45 @@ type ConfigureCommand struct {
 // (RFC 9110 §13.1.1 lets a server answer so).
 //
 // Errors: RevisionMismatch.
-func Configure(s Snapshot, c ConfigureCommand) (Change, error) {
+type Configure struct {
+	Election Election
+	Config   Config
+	// IfRevision is the revision that the election must be at; NeverSeen: it must not exist; 0: no
+	// condition. Without a condition a copy that comes late undoes what came after the first.
+	IfRevision Revision
+}
+
+// In is the command for an election.
+func (c Configure) In(e Election) Configure {
+	c.Election = e
+	return c
+}
+
+// Name implements Command.
+func (Configure) Name() string { return "configure" }
+
+// Target implements Command.
+func (c Configure) Target() Target { return Target{Election: c.Election} }
+
+// Validate implements Command.
+func (c Configure) Validate() error {
+	if err := c.Election.Validate(); err != nil {
+		return invalid("election", err)
+	}
+	if field, err := c.Config.validate(); err != nil {
+		return invalid(field, err)
+	}
+	if parent := c.Config.Delegation.Parent; parent != "" && !c.Election.childOf(parent) {
+		return invalid("policy.delegation.parent", fmt.Errorf("the parent of election %q is what stands before the last dot of its name, and not %q", c.Election, parent))
+	}
+	if c.IfRevision == NeverSeen {
+		return nil
+	}
+	return validateCondition(c.IfRevision)
+}
+
+// Apply implements Command.
+func (c Configure) Apply(s Snapshot) (Change, error) {
 	r := s.Record
 	if r.Policy.LeaseDuration > 0 && !r.Deleted && r.Policy.Config.Explicit() == c.Config.Explicit() {
 		return Change{}, nil
@@ -72,19 +102,29 @@ func (c *Change) countVacancy(now time.Time) {
 	r.EndedAt, r.LockFor = now, left
 }
 
-// DeleteCommand deletes an election.
-type DeleteCommand struct {
-	IfRevision Revision // as in ConfigureCommand, without NeverSeen
+// Delete deletes an election: it leaves a tombstone. It is refused while the election has a leader,
+// unless it is forced: then the lease ends in the store, its leader learns of it at its next
+// renewal, and no lease is granted until the deleted one would have ended by itself (and its lock
+// delay), not even after the election was brought back. A deleted election stays as it is.
+//
+// Errors: NotFound, RevisionMismatch, LeaseHeld.
+type Delete struct {
+	Election   Election
+	IfRevision Revision // as in Configure, without NeverSeen
 	Force      bool     // even while it is held
 }
 
-// Delete leaves a tombstone. It is refused while the election has a leader, unless it is forced:
-// then the lease ends in the store, its leader learns of it at its next renewal, and no lease is
-// granted until the deleted one would have ended by itself (and its lock delay), not even after the
-// election was brought back. A deleted election stays as it is.
-//
-// Errors: NotFound, RevisionMismatch, LeaseHeld.
-func Delete(s Snapshot, c DeleteCommand) (Change, error) {
+// Name implements Command.
+func (Delete) Name() string { return "delete" }
+
+// Target implements Command.
+func (c Delete) Target() Target { return Target{Election: c.Election} }
+
+// Validate implements Command.
+func (c Delete) Validate() error { return validateCondition(c.IfRevision) }
+
+// Apply implements Command.
+func (c Delete) Apply(s Snapshot) (Change, error) {
 	r := s.Record
 	if r.Deleted {
 		return Change{}, nil
@@ -113,23 +153,13 @@ func Delete(s Snapshot, c DeleteCommand) (Change, error) {
 	return ch, nil
 }
 
-// UnlockCommand ends a wait that no other call can end.
-type UnlockCommand struct {
-	Reason string // why, for people: one line of 1 to MaxReasonBytes bytes
-	// Acknowledge repeats the sentence of the refusal word for word: see Unlock.
-	Acknowledge string
-	Actor       string // the principal that unlocks
-}
-
-func (c UnlockCommand) validate() (field string, err error) { return validateWord(c.Actor, c.Reason) }
-
 // Unlock lets the next lease be granted at once: it ends the lease, the wait for a lease that was
 // deleted by force, and the lock delay. It is for a lease that is too long to wait for and whose
 // leader cannot release it.
 //
 // It is the one command after which two candidates may believe that they lead: the leader learns of
 // it at its next renewal and, if it cannot renew, never. Fencing tokens still tell them apart,
-// because the next grant has a higher one. So Unlock is refused unless c.Acknowledge is the
+// because the next grant has a higher one. So Unlock is refused unless Acknowledge is the
 // sentence with which it was refused: "two leaders may believe until" and the instant at which the
 // wait would have ended by itself. That instant is another for another lease, and after a renewal:
 // then the sentence has to be read and repeated anew. To make it stand still, take the leader's
@@ -138,7 +168,25 @@ func (c UnlockCommand) validate() (field string, err error) { return validateWor
 // It writes nothing if no lease or lock is in the way, so it may be repeated.
 //
 // Errors: NotFound; ElectionDeleted; LeaseHeld, with the sentence.
-func Unlock(s Snapshot, c UnlockCommand) (Change, error) {
+type Unlock struct {
+	Election Election
+	Reason   string // why, for people: one line of 1 to MaxReasonBytes bytes
+	// Acknowledge repeats the sentence of the refusal word for word.
+	Acknowledge string
+	Actor       string // the principal that unlocks
+}
+
+// Name implements Command.
+func (Unlock) Name() string { return "unlock" }
+
+// Target implements Command.
+func (c Unlock) Target() Target { return Target{Election: c.Election, Reason: c.Reason} }
+
+// Validate implements Command.
+func (c Unlock) Validate() error { return fields(validateWord(c.Actor, c.Reason)) }
+
+// Apply implements Command.
+func (c Unlock) Apply(s Snapshot) (Change, error) {
 	r := s.Record
 	switch {
 	case !s.exists():

@@ -157,9 +157,18 @@ const (
 	OrderLift    OrderKind = "lift"    // one standing order is over
 )
 
-// OrderCommand is an operator's order. Each kind takes the fields that are named with it, and
-// Reason, Actor and IfRevision.
-type OrderCommand struct {
+// Order is an operator's order. Each kind takes the fields that are named with it, and Reason,
+// Actor and IfRevision. It never ends a lease before the end that its leader was promised: a
+// leader that obeys its deadline obeys every order.
+//
+// Idempotent: an order that is already carried out, or that stands with the same actor, reason and
+// duration, writes nothing, and then ignores the condition, as Configure does. The same order with
+// another reason or duration takes the place of the one that stands.
+//
+// Errors: NotFound; ElectionDeleted; RevisionMismatch; InvalidArgument; TokenStale, if the order is
+// about a term that is over; LimitExceeded.
+type Order struct {
+	Election    Election
 	Kind        OrderKind
 	CandidateID CandidateID   // assign, ban
 	Principal   string        // ban, in place of CandidateID: as the history names it, or "ISSUER|SUBJECT"
@@ -169,10 +178,10 @@ type OrderCommand struct {
 	Ban         time.Duration // evict: how long its candidate is banned; 0: not
 	NewEpoch    bool          // approve: the leader goes on under the next token
 	Override    OverrideID    // lift
-	ToKey       KeyHash       // assign: as in HandOverCommand, for the term that it ends; set by an Instance
+	ToKey       KeyHash       // assign: as in HandOver, for the term that it ends; set by an Instance
 	Reason      string        // for people: one line of 1 to MaxReasonBytes bytes
 	Actor       string        // the principal that gives the order
-	IfRevision  Revision      // as in DeleteCommand
+	IfRevision  Revision      // as in Delete
 }
 
 // orderFields are the fields that each kind of order must (true) or may have.
@@ -191,6 +200,26 @@ func Orders() []OrderKind {
 	return []OrderKind{OrderAssign, OrderEvict, OrderPause, OrderResume, OrderBan, OrderApprove, OrderLift}
 }
 
+// In is the order about an election.
+func (c Order) In(e Election) Order {
+	c.Election = e
+	return c
+}
+
+// Name implements Command. Each kind of order is a verb of its own.
+func (c Order) Name() string { return string(c.Kind) }
+
+// Target implements Command.
+func (c Order) Target() Target { return Target{Election: c.Election, Reason: c.Reason} }
+
+// Validate implements Command.
+func (c Order) Validate() error {
+	if field, err := c.validate(); err != nil {
+		return invalid(field, err)
+	}
+	return validateCondition(c.IfRevision)
+}
+
 // Takes reports whether an order of that kind has such a field, as the API spells it, besides those
 // that all have.
 func (k OrderKind) Takes(field string) bool {
@@ -198,7 +227,7 @@ func (k OrderKind) Takes(field string) bool {
 	return may
 }
 
-func (c OrderCommand) validate() (field string, err error) {
+func (c Order) validate() (field string, err error) {
 	takes, known := orderFields[c.Kind]
 	if !known {
 		return "order", fmt.Errorf("there is no order %s", shown(string(c.Kind)))
@@ -227,7 +256,7 @@ func (c OrderCommand) validate() (field string, err error) {
 	return c.validateValues()
 }
 
-func (c OrderCommand) validateValues() (field string, err error) {
+func (c Order) validateValues() (field string, err error) {
 	switch {
 	case c.Kind == OrderBan && c.CandidateID == "" && c.Principal == "":
 		return "candidateId", errors.New("candidateId is missing: ban needs it, or a principal")
@@ -268,6 +297,15 @@ func (c OrderCommand) validateValues() (field string, err error) {
 	return validateWord(c.Actor, c.Reason)
 }
 
+// validateWordAs is validateWord for a reason that has another name.
+func validateWordAs(name, actor, reason string) error {
+	field, err := validateWord(actor, reason)
+	if field == "reason" {
+		field, err = name, errors.New(strings.Replace(err.Error(), "reason", name, 1))
+	}
+	return fields(field, err)
+}
+
 // validateWord checks a person's name and reason.
 func validateWord(actor, reason string) (field string, err error) {
 	if reason == "" {
@@ -285,16 +323,8 @@ func validateWord(actor, reason string) (field string, err error) {
 	return "", nil
 }
 
-// Order carries out an operator's order. It never ends a lease before the end that its leader was
-// promised: a leader that obeys its deadline obeys every order.
-//
-// Idempotent: an order that is already carried out, or that stands with the same actor, reason and
-// duration, writes nothing, and then ignores the condition, as Configure does. The same order with
-// another reason or duration takes the place of the one that stands.
-//
-// Errors: NotFound; ElectionDeleted; RevisionMismatch; InvalidArgument; TokenStale, if the order is
-// about a term that is over; LimitExceeded.
-func Order(s Snapshot, c OrderCommand) (Change, error) {
+// Apply implements Command.
+func (c Order) Apply(s Snapshot) (Change, error) {
 	switch {
 	case !s.exists():
 		return Change{}, s.refuseUnseen()
@@ -335,7 +365,7 @@ func (o Overrides) limit(s Snapshot, most, bytes int) error {
 }
 
 // order changes the record, with an event if there is something to change.
-func (c *Change) order(s Snapshot, cmd OrderCommand) error {
+func (c *Change) order(s Snapshot, cmd Order) error {
 	switch cmd.Kind {
 	case OrderAssign:
 		c.assign(s, cmd)
@@ -356,7 +386,7 @@ func (c *Change) order(s Snapshot, cmd OrderCommand) error {
 }
 
 // override is the standing order of a command.
-func (c OrderCommand) override(kind OverrideKind, candidate CandidateID, d time.Duration, now time.Time) Override {
+func (c Order) override(kind OverrideKind, candidate CandidateID, d time.Duration, now time.Time) Override {
 	since := later(now, 0)
 	return Override{Kind: kind, CandidateID: candidate, Principal: c.Principal, Mode: c.Mode, Actor: c.Actor, Reason: c.Reason, Since: since, Until: since.Add(d)}
 }
@@ -401,7 +431,7 @@ func (o Override) detailOf(because EndReason) string {
 	return string(text)
 }
 
-func (c *Change) assign(s Snapshot, cmd OrderCommand) {
+func (c *Change) assign(s Snapshot, cmd Order) {
 	if !c.stand(s, EventAssigned, cmd.override(OverrideAssign, cmd.CandidateID, cmd.For, s.Now)) {
 		return
 	}
@@ -415,7 +445,7 @@ func (c *Change) assign(s Snapshot, cmd OrderCommand) {
 	}
 }
 
-func (c *Change) pause(s Snapshot, cmd OrderCommand) {
+func (c *Change) pause(s Snapshot, cmd Order) {
 	if cmd.Mode == "" {
 		cmd.Mode = PauseFreeze
 	}
@@ -430,7 +460,7 @@ func (c *Change) pause(s Snapshot, cmd OrderCommand) {
 }
 
 // evict ends the present term, and may ban its candidate.
-func (c *Change) evict(s Snapshot, cmd OrderCommand) error {
+func (c *Change) evict(s Snapshot, cmd Order) error {
 	r := &c.Record
 	evicted := r.Standing.Ends.Because == EndsEvicted
 	switch {
@@ -457,7 +487,7 @@ func (c *Change) evict(s Snapshot, cmd OrderCommand) error {
 
 // evictedBefore answers an order to end a term that is over: that is what it asks for, but for a
 // ban that does not stand.
-func (c *Change) evictedBefore(s Snapshot, cmd OrderCommand) error {
+func (c *Change) evictedBefore(s Snapshot, cmd Order) error {
 	stands := func(o Override) bool {
 		return o.Kind == OverrideBan && o.Actor == cmd.Actor && o.Reason == cmd.Reason && o.Until.Sub(o.Since) == cmd.Ban
 	}

@@ -27,19 +27,19 @@ func TestABannedPrincipalIsGrantedUnderNoID(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ban := leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{Kind: leadership.OrderBan, Principal: banned, For: time.Hour, Reason: "new ids"}}
-		l, err := tr.Order(dan, ban)
+		ban := leadership.Order{Election: "jobs", Kind: leadership.OrderBan, Principal: banned, For: time.Hour, Reason: "new ids"}
+		l, err := tr.Do(dan, ban)
 		if err != nil {
 			t.Fatal(err)
 		}
 		id := l.Overrides.List()[0].ID
-		if l, err = tr.Order(dan, ban); err != nil || len(l.Overrides.List()) != 1 || l.Overrides.List()[0].ID != id {
+		if l, err = tr.Do(dan, ban); err != nil || len(l.Overrides.List()) != 1 || l.Overrides.List()[0].ID != id {
 			t.Errorf("the same order again: %+v, %v", l.Overrides, err)
 		}
 		if _, err := tr.Renew(eve, lease(g)); err != nil {
 			t.Errorf("its present lease goes on: %v", err)
 		}
-		if _, err := tr.Release(eve, lease(g)); err != nil {
+		if _, err := tr.Do(eve, leadership.Release{LeaseRequest: lease(g)}); err != nil {
 			t.Fatal(err)
 		}
 		for _, other := range []leadership.CandidateID{"eve:1", "eve:2"} {
@@ -71,16 +71,16 @@ func TestABannedPrincipalTakesNothingOver(t *testing.T) {
 	tr := newTree(t)
 	tr.configure("jobs", leadership.Config{})
 	g := tr.grant("jobs", "ann", time.Minute, leadership.Via{})
-	if _, err := tr.HandOver(t.Context(), leadership.HandOverRequest{LeaseRequest: lease(g), To: "bob"}); err != nil {
+	if _, err := tr.Do(t.Context(), leadership.HandOver{LeaseRequest: lease(g), To: "bob"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tr.SayReady(t.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: leadership.Key{'b'}, Token: g.Token}); err != nil {
+	if _, err := tr.Do(t.Context(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: leadership.Key{'b'}, Token: g.Token}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tr.Yield(t.Context(), lease(g)); err != nil {
+	if _, err := tr.Do(t.Context(), leadership.Yield{LeaseRequest: lease(g)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tr.Order(tr.as("dan"), leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{Kind: leadership.OrderBan, Principal: "eve", For: time.Hour, Reason: "why"}}); err != nil {
+	if _, err := tr.Do(tr.as("dan"), leadership.Order{Election: "jobs", Kind: leadership.OrderBan, Principal: "eve", For: time.Hour, Reason: "why"}); err != nil {
 		t.Fatal(err)
 	}
 	key := leadership.Key{'b'}
@@ -93,21 +93,21 @@ func TestABannedPrincipalTakesNothingOver(t *testing.T) {
 func TestOnlyAVerifiedPrincipalIsBanned(t *testing.T) {
 	tr := newTree(t)
 	tr.configure("jobs", leadership.Config{})
-	for field, c := range map[string]leadership.OrderCommand{
+	for field, c := range map[string]leadership.Order{
 		"principal":   {Kind: leadership.OrderBan, Principal: "eve", For: time.Hour, Reason: "why", Actor: "dan"},
 		"candidateId": {Kind: leadership.OrderBan, For: time.Hour, Reason: "why", Actor: "dan"},
 	} {
-		_, err := tr.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: c})
+		_, err := tr.Do(t.Context(), c.In("jobs"))
 		if e, ok := errors.AsType[*leadership.Error](err); !ok || e.Code != leadership.InvalidArgument || e.Field != field {
 			t.Errorf("%s: got %v", field, err)
 		}
 	}
-	for _, c := range []leadership.OrderCommand{
+	for _, c := range []leadership.Order{
 		{Kind: leadership.OrderBan, Principal: "eve", CandidateID: "eve", For: time.Hour, Reason: "why"},
 		{Kind: leadership.OrderBan, Principal: "e\nve", For: time.Hour, Reason: "why"},
 		{Kind: leadership.OrderAssign, Principal: "eve", CandidateID: "eve", For: time.Hour, Reason: "why"},
 	} {
-		_, err := tr.Order(tr.as("dan"), leadership.OrderRequest{Election: "jobs", OrderCommand: c})
+		_, err := tr.Do(tr.as("dan"), c.In("jobs"))
 		if e, ok := errors.AsType[*leadership.Error](err); !ok || e.Code != leadership.InvalidArgument || e.Field != "principal" {
 			t.Errorf("%+v: got %v", c, err)
 		}

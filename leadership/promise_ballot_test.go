@@ -97,7 +97,9 @@ func (c *course) withdraw() {
 		id = challenger
 	}
 	before := c.snap
-	rule := func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, id, 0) }
+	rule := func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Withdraw{CandidateID: id}.Apply(s)
+	}
 	if err := c.do("withdraw", rule); err == nil && c.snap.Record.Standing != before.Record.Standing {
 		c.tally["withdrawn"]++
 		c.last = "withdraw again"

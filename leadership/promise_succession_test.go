@@ -17,14 +17,16 @@ func (c *course) succeed(lease leadership.Renewal) {
 		one := incarnation{id, hash(byte(c.IntN(4)/3) + id[0])}
 		switch pick(c, step, step, step, c.IntN(4)) {
 		case 0:
-			cmd := leadership.HandOverCommand{Renewal: lease, To: id, Within: pick(c, time.Second, 10*time.Second, time.Minute)}
+			cmd := leadership.HandOver{LeaseRequest: lease.Request(), To: id, Within: pick(c, time.Second, 10*time.Second, time.Minute)}
 			if id != lease.CandidateID {
-				c.again("handOver", func(s leadership.Snapshot) (leadership.Change, error) { return leadership.HandOver(s, cmd) })
+				c.again("handOver", func(s leadership.Snapshot) (leadership.Change, error) { return cmd.Apply(s) })
 			}
 		case 1:
 			c.sayReady(one)
 		case 2:
-			c.again("yield", func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Yield(s, lease) })
+			c.again("yield", func(s leadership.Snapshot) (leadership.Change, error) {
+				return leadership.Yield{LeaseRequest: lease.Request()}.Apply(s)
+			})
 		case 3:
 			if c.heir != (incarnation{}) && c.IntN(3) > 0 {
 				one = c.heir
@@ -39,7 +41,9 @@ func (c *course) succeed(lease leadership.Renewal) {
 func (c *course) sayReady(one incarnation) {
 	cmd := leadership.Renewal{CandidateID: one.id, KeyHash: one.key, Token: c.snap.Record.Token}
 	leads := c.snap.Record.LeaderID == one.id
-	if c.again("ready", func(s leadership.Snapshot) (leadership.Change, error) { return leadership.SayReady(s, cmd) }) && !leads {
+	if c.again("ready", func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.SayReady{LeaseRequest: cmd.Request()}.Apply(s)
+	}) && !leads {
 		c.ready = one
 	}
 }

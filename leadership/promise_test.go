@@ -140,23 +140,25 @@ func (c *course) step() {
 	case n < 50:
 		c.renewWithReport(lease)
 	case n < 53:
-		c.again("release", func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Release(s, lease) })
+		c.again("release", func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Release{LeaseRequest: lease.Request()}.Apply(s)
+		})
 	case n < 56:
-		down := leadership.StepDownCommand{Renewal: lease, Reason: "tired", For: pick(c, 0, 20*time.Second)}
-		c.again("stepDown", func(s leadership.Snapshot) (leadership.Change, error) { return leadership.StepDown(s, down) })
+		down := leadership.StepDown{LeaseRequest: lease.Request(), Reason: "tired", For: pick(c, 0, 20*time.Second)}
+		c.again("stepDown", func(s leadership.Snapshot) (leadership.Change, error) { return down.Apply(s) })
 	case n < 76:
 		c.order(r.Token)
 	case n < 82:
-		judge := leadership.JudgeCommand{Token: r.Token, Verdict: pick(c, leadership.VerdictBad, leadership.VerdictBad, leadership.VerdictGood), Evidence: "seen", Actor: pick(c, "v", "w")}
-		c.again("judge", func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Judge(s, judge) })
+		judge := leadership.Judge{Token: r.Token, Verdict: pick(c, leadership.VerdictBad, leadership.VerdictBad, leadership.VerdictGood), Evidence: "seen", Actor: pick(c, "v", "w")}
+		c.again("judge", func(s leadership.Snapshot) (leadership.Change, error) { return judge.Apply(s) })
 	case n < 84:
-		ask := leadership.ApprovalRequest{Renewal: lease, Note: "may I"}
-		c.do("requestApproval", func(s leadership.Snapshot) (leadership.Change, error) { return leadership.RequestApproval(s, ask) })
+		ask := leadership.RequestApproval{LeaseRequest: lease.Request(), Note: "may I"}
+		c.do("requestApproval", func(s leadership.Snapshot) (leadership.Change, error) { return ask.Apply(s) })
 	case n < 88:
 		c.do("configure", c.configure())
 	case n < 91:
 		c.do("delete", func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Delete(s, leadership.DeleteCommand{Force: c.IntN(2) == 0})
+			return leadership.Delete{Force: c.IntN(2) == 0}.Apply(s)
 		})
 		c.do("recreate", c.configure())
 	case n < 95:
@@ -194,13 +196,13 @@ func (c *course) configure() func(leadership.Snapshot) (leadership.Change, error
 		config.Term.Approval = leadership.ApprovalPolicy{Every: pick(c, 5*time.Second, 15*time.Second), Need: c.IntN(3)}
 	}
 	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+		return leadership.Configure{Config: config}.Apply(s)
 	}
 }
 
 // order gives an order of any kind, and then once more.
 func (c *course) order(token leadership.Token) {
-	cmd := leadership.OrderCommand{Kind: pick(c, leadership.Orders()...), Reason: "because", Actor: pick(c, "op1", "op2", "op3")}
+	cmd := leadership.Order{Kind: pick(c, leadership.Orders()...), Reason: "because", Actor: pick(c, "op1", "op2", "op3")}
 	span := pick(c, time.Second, 10*time.Second, time.Minute)
 	switch cmd.Kind {
 	case leadership.OrderAssign, leadership.OrderBan:
@@ -219,14 +221,14 @@ func (c *course) order(token leadership.Token) {
 		cmd.Override = pick(c, all...).ID
 	}
 	before := c.snap
-	if !c.again(string(cmd.Kind), func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Order(s, cmd) }) {
+	if !c.again(string(cmd.Kind), func(s leadership.Snapshot) (leadership.Change, error) { return cmd.Apply(s) }) {
 		return
 	}
 	c.note(before, cmd)
 }
 
 // note keeps in mind what the order lets stand.
-func (c *course) note(before leadership.Snapshot, cmd leadership.OrderCommand) {
+func (c *course) note(before leadership.Snapshot, cmd leadership.Order) {
 	switch cmd.Kind {
 	case leadership.OrderAssign:
 		c.orders["assign"] = order{leadership.OverrideAssign, cmd.CandidateID, before.Now.Add(cmd.For)}

@@ -155,15 +155,38 @@ type Reading struct {
 	Bound time.Duration // the most that Age can be; 0 for a strong read
 }
 
-// LeaseRequest names a lease that the caller holds, to renew or to release it.
+// LeaseRequest names a lease that the caller holds, to renew it or in a command of its leader.
 type LeaseRequest struct {
 	Election    Election
 	CandidateID CandidateID
 	Key         Key
-	Token       Token
-	Ticket      Ticket // of the answer to the last heartbeat, or empty; a release has no use for it
+	// KeyHash is in the place of Key where a program runs a rule that knows no more. A Service
+	// takes no request without the Key.
+	KeyHash KeyHash
+	Token   Token
+	Ticket  Ticket // of the answer to the last heartbeat, or empty; a command has no use for it
 	// Report is what the leader says of its work, to renew: see ParseReport. Empty: nothing.
 	Report []byte
+}
+
+// Validate returns what is wrong with the request, with the code InvalidArgument.
+func (r LeaseRequest) Validate() error {
+	_, err := r.renewal()
+	return err
+}
+
+// lease is the lease that a valid command names.
+func (r LeaseRequest) lease() Renewal {
+	hash := r.KeyHash
+	if r.Key != (Key{}) {
+		hash = r.Key.Hash()
+	}
+	return Renewal{Election: r.Election, CandidateID: r.CandidateID, KeyHash: hash, Token: r.Token}
+}
+
+// Request names the lease in a command, for a program that does not know the key.
+func (c Renewal) Request() LeaseRequest {
+	return LeaseRequest{Election: c.Election, CandidateID: c.CandidateID, KeyHash: c.KeyHash, Token: c.Token}
 }
 
 func (r LeaseRequest) renewal() (Renewal, error) {
@@ -220,80 +243,10 @@ func (t Token) validate() error {
 	return nil
 }
 
-// HandOverRequest names the successor of the caller's term.
-type HandOverRequest struct {
-	LeaseRequest
-	To     CandidateID   // "": the best candidate that waits, as far as the Instance knows; a Service alone knows none
-	ToKey  KeyHash       // as in HandOverCommand; set by the Instance in whose line To waits with a key of its own
-	Chosen bool          // as in HandOverCommand; set by the Instance that has chosen To
-	Within time.Duration // as in HandOverCommand; 0: DefaultWithin
-	Reason string
-}
-
-// ConfigureRequest sets an election's configuration.
-type ConfigureRequest struct {
-	Election Election
-	ConfigureCommand
-}
-
-// Validate returns what is wrong with the request, with the code InvalidArgument.
-func (r ConfigureRequest) Validate() error {
-	if err := r.Election.Validate(); err != nil {
-		return invalid("election", err)
-	}
-	if field, err := r.Config.validate(); err != nil {
-		return invalid(field, err)
-	}
-	if parent := r.Config.Delegation.Parent; parent != "" && !r.Election.childOf(parent) {
-		return invalid("policy.delegation.parent", fmt.Errorf("the parent of election %q is what stands before the last dot of its name, and not %q", r.Election, parent))
-	}
-	if r.IfRevision == NeverSeen {
-		return nil
-	}
-	return validateCondition(r.IfRevision)
-}
-
-// DeleteRequest deletes an election.
-type DeleteRequest struct {
-	Election Election
-	DeleteCommand
-}
-
-// OrderRequest is an operator's order about an election.
-type OrderRequest struct {
-	Election Election
-	OrderCommand
-}
-
-// JudgeRequest is a verdict on the leader's work.
-type JudgeRequest struct {
-	Election Election
-	JudgeCommand
-}
-
-// StepDownRequest is a release that says why.
-type StepDownRequest struct {
-	LeaseRequest
-	Reason string        // as in StepDownCommand
-	For    time.Duration // as in StepDownCommand
-}
-
-// ApprovalNote is a leader's question to go on.
-type ApprovalNote struct {
-	LeaseRequest
-	Note string // for people: one line of 1 to MaxReasonBytes bytes
-}
-
 // ExplainRequest asks why a candidate does not lead.
 type ExplainRequest struct {
 	Election    Election
 	CandidateID CandidateID
-}
-
-// UnlockRequest ends the wait for an election.
-type UnlockRequest struct {
-	Election Election
-	UnlockCommand
 }
 
 // Limits of pages.

@@ -91,7 +91,7 @@ func TestVacancyCountsFromTheLastConfigurationAndALockStaysAsItIs(t *testing.T) 
 		now := retireBegin.Add(24 * time.Hour)
 		s := leadership.Snapshot{Record: r, Now: now}
 		config := leadership.Config{RetireAfter: 2 * time.Hour}
-		ch, err := leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+		ch, err := leadership.Configure{Config: config}.Apply(s)
 		if err != nil || !ch.Record.EndedAt.Equal(now) {
 			t.Fatalf("%s: got %+v, %v; want a vacancy from now", name, ch.Record, err)
 		}
@@ -106,19 +106,18 @@ func TestVacancyCountsFromTheLastConfigurationAndALockStaysAsItIs(t *testing.T) 
 			t.Errorf("%s: it is retired at %v", name, at)
 		}
 		if _, _, err := (leadership.Codec{}).Decide(s, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+			return leadership.Configure{Config: config}.Apply(s)
 		}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	r := heldSince(vacancy(0, 0))
-	ch, err := leadership.Configure(leadership.Snapshot{Record: r, Now: retireBegin.Add(time.Minute)},
-		leadership.ConfigureCommand{Config: leadership.Config{RetireAfter: time.Hour}})
+	ch, err := leadership.Configure{Config: leadership.Config{RetireAfter: time.Hour}}.Apply(leadership.Snapshot{Record: r, Now: retireBegin.Add(time.Minute)})
 	if err != nil || !ch.Record.EndedAt.IsZero() || ch.Record.LeaderID != "ann" {
 		t.Errorf("held: got %+v, %v", ch.Record, err)
 	}
 	r.Policy.LockDelay = time.Hour
-	ch, err = leadership.Configure(leadership.Snapshot{Record: r, Now: retireBegin.Add(90 * time.Minute)}, leadership.ConfigureCommand{})
+	ch, err = leadership.Configure{}.Apply(leadership.Snapshot{Record: r, Now: retireBegin.Add(90 * time.Minute)})
 	if err != nil || ch.Record.LeaderID != "" || ch.Record.LockFor != 30*time.Minute || len(ch.Events) != 2 {
 		t.Errorf("over, and its lock delay taken away: got %+v, %v", ch.Record, err)
 	}
@@ -140,12 +139,12 @@ func TestAThousandThatCannotBeRetiredStopNoOther(t *testing.T) {
 	}
 	s := leadership.New(store)
 	for i := range leadership.MaxPageSize + 110 { // the first are due longest
-		r := leadership.ConfigureRequest{Election: leadership.Election(fmt.Sprintf("bad-%d", i))}
+		r := leadership.Configure{Election: leadership.Election(fmt.Sprintf("bad-%d", i))}
 		if i >= leadership.MaxPageSize+10 {
 			r.Election = leadership.Election(fmt.Sprintf("good-%d", i))
 		}
 		r.Config.RetireAfter = time.Hour
-		if _, err := s.Configure(t.Context(), r); err != nil {
+		if _, err := s.Do(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 		now = now.Add(time.Millisecond)

@@ -151,7 +151,7 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 
 // restore grants the lease of a deleted election, which it brings back.
 func (s Snapshot) restore(c AcquireCommand) (Change, error) {
-	back, err := Configure(s, ConfigureCommand{IfRevision: c.Restore})
+	back, err := Configure{IfRevision: c.Restore}.Apply(s)
 	if err != nil {
 		return Change{}, err
 	}
@@ -223,8 +223,7 @@ func (s Snapshot) heartbeat() Change {
 	return ch
 }
 
-// Renewal names the exact lease that its leader wants to keep. As a command it is for Renew and
-// Release.
+// Renewal names the exact lease that its leader wants to keep.
 type Renewal struct {
 	Election    Election
 	CandidateID CandidateID
@@ -291,9 +290,15 @@ func Renew(s Snapshot, c Renewal) (Change, error) {
 //
 // Error: LeaseLost, if the caller cannot have been granted the token: it is that of another
 // candidate's live lease, or a future one.
-func Release(s Snapshot, c Renewal) (Change, error) {
+type Release struct{ LeaseRequest }
+
+// Name implements Command.
+func (Release) Name() string { return "release" }
+
+// Apply implements Command.
+func (cmd Release) Apply(s Snapshot) (Change, error) {
 	r := s.Record
-	c = c.after(r)
+	c := cmd.lease().after(r)
 	switch {
 	case c.Token > r.Token, c.Token == r.Token && r.LeaderID != "" && !c.holds(r):
 		return Change{}, s.refuseLost(c)

@@ -94,7 +94,7 @@ func TestARefusalSaysWhatIsSo(t *testing.T) {
 	}
 	configure := func(at leadership.Revision) rule {
 		return func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Configure(s, leadership.ConfigureCommand{IfRevision: at, Config: leadership.Config{LockDelay: time.Hour}})
+			return leadership.Configure{IfRevision: at, Config: leadership.Config{LockDelay: time.Hour}}.Apply(s)
 		}
 	}
 	live, over := held(t, time.Second), held(t, 30*time.Second)
@@ -238,14 +238,14 @@ func TestALeaseThatEndedInAnyWayButByItsReleaseIsFollowedAGuardLater(t *testing.
 	bob := leadership.AcquireCommand{CandidateID: "bob", KeyHash: hash('b')}
 	for name, end := range map[string]func(leadership.Snapshot) (leadership.Change, error){
 		"deleted by force": func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+			return leadership.Delete{Force: true}.Apply(s)
 		},
 		"renewed too late": func(s leadership.Snapshot) (leadership.Change, error) {
 			return leadership.Lapse(s, 1, s.Record.HeartbeatAt, s.Record.LeaseEnd())
 		},
 		"released too late": func(s leadership.Snapshot) (leadership.Change, error) {
 			s.Now = s.Record.LeaseEnd()
-			return leadership.Release(s, leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1})
+			return leadership.Release{LeaseRequest: leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1}.Request()}.Apply(s)
 		},
 	} {
 		s := held(t, 10*time.Second)
@@ -269,7 +269,7 @@ func TestALeaseThatEndedInAnyWayButByItsReleaseIsFollowedAGuardLater(t *testing.
 
 func TestADeletedElectionIsRestoredByTheGrantOrNotAtAll(t *testing.T) {
 	s := held(t, time.Second)
-	ch, err := leadership.Delete(s, leadership.DeleteCommand{Force: true})
+	ch, err := leadership.Delete{Force: true}.Apply(s)
 	if err != nil {
 		t.Fatal(err)
 	}

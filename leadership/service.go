@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,15 +67,6 @@ func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) 
 		}
 	}
 	return Grant{Lease: snap.leaders(), Key: key}, nil
-}
-
-// Withdraw forgets the bid and the challenge of a candidate that has gone from that instance; see
-// the rule of that name.
-func (s *Service) Withdraw(ctx context.Context, e Election, c CandidateID, instance uint32) (Lease, error) {
-	if err := validateNames(e, c); err != nil {
-		return Lease{}, err
-	}
-	return s.lease(ExpectChange(ctx), e, func(snap Snapshot) (Change, error) { return Withdraw(snap, c, instance) })
 }
 
 // Renew keeps the caller's lease; see the rule of that name.
@@ -171,15 +161,6 @@ func (s *Service) renewPlain(ctx context.Context, leases []Renewal) []Renewed {
 	return answers
 }
 
-// Release ends the caller's lease; see the rule of that name.
-func (s *Service) Release(ctx context.Context, r LeaseRequest) (Lease, error) {
-	c, err := r.renewal()
-	if err != nil {
-		return Lease{}, err
-	}
-	return s.lease(ExpectChange(ctx), c.Election, func(snap Snapshot) (Change, error) { return Release(snap, c) })
-}
-
 // CheckToken returns the lease if the token is that of the present leader; see the rule Check.
 func (s *Service) CheckToken(ctx context.Context, r TokenCheck) (Lease, error) {
 	if err := r.validate(); err != nil {
@@ -214,36 +195,6 @@ func (s *Service) BatchCheckTokens(ctx context.Context, batch []TokenCheck) ([]R
 		results[i].Lease, results[i].Err = s.CheckToken(ctx, batch[i])
 	})
 	return results, nil
-}
-
-// StepDown ends the caller's lease and says why; see the rule of that name.
-func (s *Service) StepDown(ctx context.Context, r StepDownRequest) (Lease, error) {
-	c, err := r.renewal()
-	if err != nil {
-		return Lease{}, err
-	}
-	command := StepDownCommand{Renewal: c, Reason: r.Reason, For: r.For}
-	if field, err := command.validate(); err != nil {
-		return Lease{}, invalid(field, err)
-	}
-	return s.lease(ExpectChange(ctx), c.Election, func(snap Snapshot) (Change, error) { return StepDown(snap, command) })
-}
-
-// RequestApproval asks operators to approve of the caller's term; see the rule of that name.
-func (s *Service) RequestApproval(ctx context.Context, r ApprovalNote) (Lease, error) {
-	c, err := r.renewal()
-	if err != nil {
-		return Lease{}, err
-	}
-	if field, err := validateWord("-", r.Note); err != nil {
-		if field == "reason" {
-			field, err = "note", errors.New(strings.Replace(err.Error(), "reason", "note", 1))
-		}
-		return Lease{}, invalid(field, err)
-	}
-	return s.lease(ExpectChange(ctx), c.Election, func(snap Snapshot) (Change, error) {
-		return RequestApproval(snap, ApprovalRequest{Renewal: c, Note: r.Note})
-	})
 }
 
 func (s *Service) lease(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (Lease, error) {

@@ -130,7 +130,7 @@ func (s *Service) confirm(ctx context.Context, snap Snapshot) error {
 		if !now.Record.HeartbeatAt.Equal(r.HeartbeatAt) {
 			return Change{}, nil
 		}
-		return Release(now, Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token})
+		return Release{LeaseRequest{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}}.Apply(now)
 	})
 	switch {
 	case !ended:

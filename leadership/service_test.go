@@ -148,7 +148,7 @@ func TestARenewalThatIsCommittedAtTheVeryEndIsLost(t *testing.T) {
 }
 
 func TestOrderThatIsCommittedAfterTheEndRevivesNoLease(t *testing.T) {
-	for what, order := range map[string]leadership.OrderCommand{
+	for what, order := range map[string]leadership.Order{
 		"an approval": {Kind: leadership.OrderApprove},
 		"a new epoch": {Kind: leadership.OrderApprove, NewEpoch: true},
 		"one alone":   {Kind: leadership.OrderApprove, NewEpoch: true},
@@ -158,8 +158,8 @@ func TestOrderThatIsCommittedAfterTheEndRevivesNoLease(t *testing.T) {
 		if what != "one alone" {
 			config.Term.Approval.Every = 20 * time.Second
 		}
-		_, err := s.Release(t.Context(), lease)
-		_, err2 := s.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: config}})
+		_, err := s.Do(t.Context(), leadership.Release{LeaseRequest: lease})
+		_, err2 := s.Do(t.Context(), leadership.Configure{Election: "jobs", Config: config})
 		g, err3 := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
 		if err := errors.Join(err, err2, err3); err != nil {
 			t.Fatal(err)
@@ -167,7 +167,7 @@ func TestOrderThatIsCommittedAfterTheEndRevivesNoLease(t *testing.T) {
 		end := store.snap.Record.LeaseEnd()
 		store.snap.Now, store.commit = end.Add(-time.Second), 2*time.Second
 		order.Token, order.Actor, order.Reason = g.Token, "op", "checked"
-		l, err := s.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: order})
+		l, err := s.Do(t.Context(), order.In("jobs"))
 		if last := store.events[len(store.events)-1]; err != nil || l.State != leadership.Vacant || last.Type != leadership.EventExpired || !store.snap.Record.EndedAt.Equal(end) {
 			t.Errorf("%s: %v, state %s, the last event is %s, the lease ended at %v; want vacant, expired at %v", what, err, l.State, last.Type, store.snap.Record.EndedAt, end)
 		}
@@ -389,7 +389,7 @@ func TestALeaseHasTheNoteOfItsGrant(t *testing.T) {
 func TestAChangeIsRecordedWithItsActor(t *testing.T) {
 	store, s, lease := slow(t)
 	ctx := leadership.WithActor(leadership.WithRequestID(t.Context(), "request-1"), "ann@example.com")
-	if _, err := s.Release(ctx, lease); err != nil {
+	if _, err := s.Do(ctx, leadership.Release{LeaseRequest: lease}); err != nil {
 		t.Fatal(err)
 	}
 	if last := store.events[len(store.events)-1]; last.Actor != "ann@example.com" || last.RequestID != "request-1" || store.events[0].Actor != "" {
@@ -415,12 +415,12 @@ func TestOnlyCommandsThatNearlyAlwaysWriteExpectTo(t *testing.T) {
 		}, false},
 		{"expire", func() error { _, err := service.Expire(t.Context(), "jobs"); return err }, false},
 		{"configure", func() error {
-			_, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs"})
+			_, err := service.Do(t.Context(), leadership.Configure{Election: "jobs"})
 			return err
 		}, true},
-		{"release", func() error { _, err := service.Release(t.Context(), lease); return err }, true},
+		{"release", func() error { _, err := service.Do(t.Context(), leadership.Release{LeaseRequest: lease}); return err }, true},
 		{"delete", func() error {
-			_, err := service.Delete(t.Context(), leadership.DeleteRequest{Election: "jobs"})
+			_, err := service.Do(t.Context(), leadership.Delete{Election: "jobs"})
 			return err
 		}, true},
 	} {

@@ -53,7 +53,7 @@ func (tr *tree) Check(ctx context.Context, peer string, c leadership.TokenCheck)
 
 func (tr *tree) configure(e leadership.Election, c leadership.Config) {
 	tr.Helper()
-	if _, err := tr.Configure(tr.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}}); err != nil {
+	if _, err := tr.Do(tr.Context(), leadership.Configure{Election: e, Config: c}); err != nil {
 		tr.Fatal(err)
 	}
 }
@@ -125,7 +125,7 @@ func TestOnlyLeadersOfTheElectionsThatThePolicyNamesLead(t *testing.T) {
 	if g.Parent.Election != "orders.eu" || g.Parent.Token != eu.Token {
 		t.Errorf("it stands on %+v", g.Parent)
 	}
-	if _, err := tr.Release(t.Context(), lease(eu)); err != nil {
+	if _, err := tr.Do(t.Context(), leadership.Release{LeaseRequest: lease(eu)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tr.ask("global", "bob", 0, leadership.Via{Election: "orders.eu", Token: eu.Token}); !errors.Is(err, leadership.NotEligible) {
@@ -133,7 +133,7 @@ func TestOnlyLeadersOfTheElectionsThatThePolicyNamesLead(t *testing.T) {
 	}
 	tr.configure("orders.fake", leadership.Config{}) // as it is, but by an operator
 	tr.now = tr.now.Add(30 * time.Second)
-	if _, err := tr.Release(t.Context(), lease(g)); err != nil {
+	if _, err := tr.Do(t.Context(), leadership.Release{LeaseRequest: lease(g)}); err != nil {
 		t.Fatal(err)
 	}
 	tr.grant("global", "ann", 0, leadership.Via{Election: "orders.fake", Token: fake.Token})
@@ -166,12 +166,12 @@ func readTwice(s leadership.Store, second func()) *storetest.Fake {
 
 func TestNoLeaseIsGrantedOnOneThatEndedMeanwhile(t *testing.T) {
 	ends := map[string]func(*tree, leadership.Grant){
-		"released": func(tr *tree, g leadership.Grant) { tr.Release(tr.Context(), lease(g)) },
+		"released": func(tr *tree, g leadership.Grant) { tr.Do(tr.Context(), leadership.Release{LeaseRequest: lease(g)}) },
 		"deleted": func(tr *tree, g leadership.Grant) {
-			tr.Delete(tr.Context(), leadership.DeleteRequest{Election: g.Election, DeleteCommand: leadership.DeleteCommand{Force: true}})
+			tr.Do(tr.Context(), leadership.Delete{Election: g.Election, Force: true})
 		},
 		"led by another": func(tr *tree, g leadership.Grant) {
-			tr.Release(tr.Context(), lease(g))
+			tr.Do(tr.Context(), leadership.Release{LeaseRequest: lease(g)})
 			tr.grant(g.Election, "zoe", 0, leadership.Via{})
 		},
 	}
@@ -211,7 +211,7 @@ func TestAGrantThatACopyWasToldOfIsNotGivenBack(t *testing.T) {
 		if err != nil || g.Token != 1 {
 			t.Errorf("the copy: %+v, %v", g.Lease, err)
 		}
-		if _, err := direct.Release(t.Context(), lease(root)); err != nil {
+		if _, err := direct.Do(t.Context(), leadership.Release{LeaseRequest: lease(root)}); err != nil {
 			t.Error(err)
 		}
 	}))
@@ -227,7 +227,7 @@ func TestALeaseShorterThanItsParentsIsNotRenewedLongAfterThatIsOver(t *testing.T
 	tr := newTree(t)
 	parent := tr.grant("orders.eu", "ann", time.Hour, leadership.Via{})
 	g := tr.grant("global", "ann", 30*time.Second, leadership.Via{Election: "orders.eu", Token: parent.Token})
-	if _, err := tr.Release(t.Context(), lease(parent)); err != nil {
+	if _, err := tr.Do(t.Context(), leadership.Release{LeaseRequest: lease(parent)}); err != nil {
 		t.Fatal(err)
 	}
 	tr.now = tr.now.Add(10 * time.Second)
@@ -422,7 +422,7 @@ func TestADeletedChildIsNotDelegatedAgain(t *testing.T) {
 	}
 	tr.configure("task.z", leadership.Config{Ballot: leadership.BallotPolicy{Require: "gpu"}})
 	for _, e := range []leadership.Election{"task.a", "task.z"} {
-		if _, err := tr.Delete(t.Context(), leadership.DeleteRequest{Election: e}); err != nil {
+		if _, err := tr.Do(t.Context(), leadership.Delete{Election: e}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -462,7 +462,7 @@ func TestDelegatingAgainCountsNothing(t *testing.T) {
 	if !errors.As(err, &e) || e.Code != leadership.InvalidArgument || e.Field != "child" {
 		t.Errorf("with other limits: %v", err)
 	}
-	if _, err := tr.Release(t.Context(), lease(root)); err != nil {
+	if _, err := tr.Do(t.Context(), leadership.Release{LeaseRequest: lease(root)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tr.delegate(root, "a", leadership.Limits{Budget: 5}); !errors.Is(err, leadership.LeaseLost) {
@@ -543,9 +543,7 @@ func TestALeaseGoesOnWithItsParentsNewEpoch(t *testing.T) {
 	parent := tr.grant("orders.eu", "ann", 30*time.Second, leadership.Via{})
 	g := tr.grant("global", "ann", time.Minute, leadership.Via{Election: "orders.eu", Token: parent.Token})
 	tr.now = tr.now.Add(10 * time.Second)
-	_, err := tr.Order(t.Context(), leadership.OrderRequest{Election: "orders.eu", OrderCommand: leadership.OrderCommand{
-		Kind: leadership.OrderApprove, Token: parent.Token, NewEpoch: true, Reason: "a new prompt", Actor: "dan",
-	}})
+	_, err := tr.Do(t.Context(), leadership.Order{Election: "orders.eu", Kind: leadership.OrderApprove, Token: parent.Token, NewEpoch: true, Reason: "a new prompt", Actor: "dan"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -124,31 +124,56 @@ func (s Snapshot) succession() (n Succession) {
 	return n
 }
 
-// HandOverCommand names the successor of the caller's term.
-type HandOverCommand struct {
-	Renewal
-	To     CandidateID
-	Chosen bool          // To was chosen for the leader, which takes any
-	ToKey  KeyHash       // of the incarnation that is meant; zero: of the first that says it is ready
-	Within time.Duration // the term ends so long from now at the latest: MinWithin to MaxWithin
+// HandOver names the candidate that the caller's term is handed over to. The term ends within the
+// time given, but not before the end that the leader was promised: then the line goes on, whether
+// or not the successor has come. Another successor may be named while the leader has not yielded;
+// the time counts anew then. Idempotent for the same successor. A hand-over that was replaced, or
+// taken back, is refused if it comes again in the same words: it may be a copy that is late. One to
+// a successor that was chosen for the leader leaves the one that was named before. Once a better
+// candidate has challenged the leader, it is the successor.
+//
+// With ToKey the incarnation with that key is the successor, and no other of the same candidate id:
+// not one that a third party starts, and not one that the candidate itself starts after a crash.
+// Then the lease ends at EndsBy.
+//
+// Errors: LeaseLost; LeaseHeld, with what bars the successor; NotEligible, if an order or a
+// challenge has named another one, or if it was named before.
+type HandOver struct {
+	LeaseRequest
+	To     CandidateID   // "": the best candidate that waits, as far as the Instance knows; a Service alone knows none
+	Chosen bool          // To was chosen for the leader, which takes any; set by the Instance that has chosen
+	ToKey  KeyHash       // of the incarnation that is meant, set by the Instance in whose line it waits; zero: of the first that says it is ready
+	Within time.Duration // the term ends so long from now at the latest: MinWithin to MaxWithin; 0: DefaultWithin
 	Reason string        // for people: one line of at most MaxReasonBytes bytes; may be empty
 }
 
-func (c HandOverCommand) validate() (field string, err error) {
-	if err := c.To.Validate(); err != nil {
-		return "to", err
+// Name implements Command.
+func (HandOver) Name() string { return "handOver" }
+
+// Target implements Command.
+func (c HandOver) Target() Target { return c.acting() }
+
+// Validate implements Command.
+func (c HandOver) Validate() error {
+	if err := c.LeaseRequest.Validate(); err != nil {
+		return err
 	}
-	switch {
+	if err := c.To.Validate(); err != nil {
+		return invalid("to", err)
+	}
+	switch d := c.within(); {
 	case c.To == c.CandidateID:
-		return "to", errors.New("to is another candidate than the leader")
-	case c.Within < MinWithin || c.Within > MaxWithin || c.Within%time.Millisecond != 0:
-		return "within", fmt.Errorf("within is from %s to %s in whole milliseconds, not %s", spoken(MinWithin), spoken(MaxWithin), spoken(c.Within))
+		return invalid("to", errors.New("to is another candidate than the leader"))
+	case d < MinWithin || d > MaxWithin || d%time.Millisecond != 0:
+		return invalid("within", fmt.Errorf("within is from %s to %s in whole milliseconds, not %s", spoken(MinWithin), spoken(MaxWithin), spoken(d)))
 	}
 	if err := validateText(c.Reason); err != nil {
-		return "reason", fmt.Errorf("reason is %w", err)
+		return invalid("reason", fmt.Errorf("reason is %w", err))
 	}
-	return "", nil
+	return nil
 }
+
+func (c HandOver) within() time.Duration { return cmp.Or(c.Within, DefaultWithin) }
 
 // handOvers are those that the leader has named under a token, so that a late copy of one is known:
 // digests, with spaces between.
@@ -172,31 +197,19 @@ func (h handOvers) under(t Token) []string {
 }
 
 // words stand for the call, as the leader has made it.
-func (c HandOverCommand) words() string {
+func (c HandOver) words() string {
 	if c.Chosen {
 		c.To = ""
 	}
-	return digestOf(fmt.Sprintf("%q %d %q", c.To, c.Within, c.Reason))
+	return digestOf(fmt.Sprintf("%q %d %q", c.To, c.within(), c.Reason))
 }
 
-// HandOver names the candidate that the caller's term is handed over to. The term ends within the
-// time given, but not before the end that the leader was promised: then the line goes on, whether
-// or not the successor has come. Another successor may be named while the leader has not yielded;
-// the time counts anew then. Idempotent for the same successor. A hand-over that was replaced, or
-// taken back, is refused if it comes again in the same words: it may be a copy that is late. One to
-// a successor that was chosen for the leader leaves the one that was named before. Once a better
-// candidate has challenged the leader, it is the successor.
-//
-// With ToKey the incarnation with that key is the successor, and no other of the same candidate id:
-// not one that a third party starts, and not one that the candidate itself starts after a crash.
-// Then the lease ends at EndsBy.
-//
-// Errors: LeaseLost; LeaseHeld, with what bars the successor; NotEligible, if an order or a
-// challenge has named another one, or if it was named before.
-func HandOver(s Snapshot, c HandOverCommand) (Change, error) {
+// Apply implements Command.
+func (c HandOver) Apply(s Snapshot) (Change, error) {
+	lease := c.lease()
 	r := s.Record
-	if !s.leads(c.Renewal) {
-		return Change{}, s.refuseLost(c.Renewal)
+	if !s.leads(lease) {
+		return Change{}, s.refuseLost(lease)
 	}
 	words := c.words()
 	if better := r.Standing.Challenger; better != "" && better != c.To {
@@ -224,7 +237,7 @@ func HandOver(s Snapshot, c HandOverCommand) (Change, error) {
 	}
 	ch := s.change()
 	promised, now := r.LeaseEnd(), &ch.Record.Standing.Succession
-	next := succession{To: c.To, Since: later(s.Now, 0), Ends: later(s.Now, c.Within)}
+	next := succession{To: c.To, Since: later(s.Now, 0), Ends: later(s.Now, c.within())}
 	if next.Ends.Before(promised) {
 		next.Ends = later(promised, 0)
 	}
@@ -248,7 +261,14 @@ func HandOver(s Snapshot, c HandOverCommand) (Change, error) {
 //
 // Errors: TokenStale, in another term; NotEligible, if the caller is neither; LeaseHeld with
 // ReasonIncarnation.
-func SayReady(s Snapshot, c Renewal) (Change, error) {
+type SayReady struct{ LeaseRequest }
+
+// Name implements Command.
+func (SayReady) Name() string { return "sayReady" }
+
+// Apply implements Command.
+func (cmd SayReady) Apply(s Snapshot) (Change, error) {
+	c := cmd.lease()
 	r := s.Record
 	ch := s.change()
 	now := &ch.Record.Standing.Succession
@@ -288,9 +308,15 @@ func SayReady(s Snapshot, c Renewal) (Change, error) {
 //
 // Errors: NotReady, while the successor has not said that it is ready, or is barred, or if a limit
 // ends the term within half a lease: yield again later, or release; LeaseLost.
-func Yield(s Snapshot, c Renewal) (Change, error) {
+type Yield struct{ LeaseRequest }
+
+// Name implements Command.
+func (Yield) Name() string { return "yield" }
+
+// Apply implements Command.
+func (cmd Yield) Apply(s Snapshot) (Change, error) {
 	r := s.Record
-	c = c.after(r)
+	c := cmd.lease().after(r)
 	switch now := r.Standing.Succession; {
 	case c.Token > r.Token, c.Token == r.Token && r.LeaderID != "" && !c.holds(r):
 		return Change{}, s.refuseLost(c)

@@ -18,18 +18,18 @@ func annsLease(s leadership.Snapshot) leadership.Renewal {
 
 func handOver(to leadership.CandidateID, within time.Duration) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: annsLease(s), To: to, Within: within, Reason: "an upgrade"})
+		return leadership.HandOver{LeaseRequest: annsLease(s).Request(), To: to, Within: within, Reason: "an upgrade"}.Apply(s)
 	}
 }
 
 func ready(id leadership.CandidateID, key byte) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.SayReady(s, leadership.Renewal{CandidateID: id, KeyHash: hash(key), Token: s.Record.Token})
+		return leadership.SayReady{LeaseRequest: leadership.Renewal{CandidateID: id, KeyHash: hash(key), Token: s.Record.Token}.Request()}.Apply(s)
 	}
 }
 
 func yield(s leadership.Snapshot) (leadership.Change, error) {
-	return leadership.Yield(s, annsLease(s))
+	return leadership.Yield{LeaseRequest: annsLease(s).Request()}.Apply(s)
 }
 
 func acquire(id leadership.CandidateID, key byte) func(leadership.Snapshot) (leadership.Change, error) {
@@ -84,19 +84,19 @@ func TestAYieldIsTheLastWordOfItsLeader(t *testing.T) {
 		return leadership.Delegate(s, leadership.DelegateCommand{Renewal: renewal, Child: "jobs.a"})
 	}, leadership.LeaseLost, "")
 	wantRefusal(t, "ask for an approval", s, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.RequestApproval(s, leadership.ApprovalRequest{Renewal: renewal, Note: "may I"})
+		return leadership.RequestApproval{LeaseRequest: renewal.Request(), Note: "may I"}.Apply(s)
 	}, leadership.LeaseLost, "")
 	wantRefusal(t, "acquire with its key", s, acquire("ann", 'a'), leadership.LeaseHeld, leadership.ReasonHeld)
 	wantRefusal(t, "acquire with another key", s, acquire("ann", 'x'), leadership.LeaseHeld, leadership.ReasonHeld)
-	wantRefusal(t, "a new epoch", s, ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true}), leadership.TokenStale, "")
+	wantRefusal(t, "a new epoch", s, ordered(leadership.Order{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true}), leadership.TokenStale, "")
 	wantRefusal(t, "a verdict", s, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Judge(s, leadership.JudgeCommand{Token: 1, Verdict: leadership.VerdictBad, Evidence: "seen", Actor: "v"})
+		return leadership.Judge{Token: 1, Verdict: leadership.VerdictBad, Evidence: "seen", Actor: "v"}.Apply(s)
 	}, leadership.TokenStale, "")
 	for what, rule := range map[string]func(leadership.Snapshot) (leadership.Change, error){
 		"yield again": yield,
 		"release":     released,
 		"step down": func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.StepDown(s, leadership.StepDownCommand{Renewal: renewal, Reason: "tired", For: time.Minute})
+			return leadership.StepDown{LeaseRequest: renewal.Request(), Reason: "tired", For: time.Minute}.Apply(s)
 		},
 	} {
 		if _, ch, err := decided(s, rule); err != nil || !ch.Empty() {
@@ -137,10 +137,12 @@ func TestAYieldNeedsASuccessorThatIsReady(t *testing.T) {
 	wantRefusal(t, "another was named since", done(t, bobIsReady(t), handOver("cy", time.Minute)), yield, leadership.NotReady, "")
 	stranger := annsLease(bobIsReady(t))
 	stranger.KeyHash = hash('x')
-	wantRefusal(t, "another key", bobIsReady(t), func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Yield(s, stranger) }, leadership.LeaseLost, "")
-	assigned := done(t, handingOver(t), ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Minute}))
+	wantRefusal(t, "another key", bobIsReady(t), func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Yield{LeaseRequest: stranger.Request()}.Apply(s)
+	}, leadership.LeaseLost, "")
+	assigned := done(t, handingOver(t), ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Minute}))
 	assigned = done(t, assigned, ready("cy", 'c'))
-	banned := done(t, assigned, ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Minute}))
+	banned := done(t, assigned, ordered(leadership.Order{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Minute}))
 	wantRefusal(t, "to a banned one", banned, yield, leadership.NotReady, "")
 	assigned.Now = assigned.Now.Add(time.Second)
 	assigned, ch, err := decided(assigned, yield)
@@ -167,23 +169,23 @@ func TestOrdersBindAHandOverInEveryState(t *testing.T) {
 		// want in the states named and ready, and in yielded.
 		want, yielded string
 	}{
-		"assign to bob": {ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Hour}), toBob, toBob},
-		"assign to cy":  {ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Hour}), toCy, waits},
-		"assign to ann": {ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Hour}), goesOn, waits},
-		"ban bob":       {ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour}), goesOn, waits},
-		"ban cy":        {ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Hour}), toBob, toBob},
-		"freeze":        {ordered(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour}), goesOn, waits},
-		"drain":         {ordered(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain}), notBob, waits},
-		"evict":         {ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 1}), toBob, toBob},
-		"evict and ban": {ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 1, Ban: time.Hour}), toBob, toBob},
-		"approve":       {ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true}), toBob, refusal},
+		"assign to bob": {ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Hour}), toBob, toBob},
+		"assign to cy":  {ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "cy", For: time.Hour}), toCy, waits},
+		"assign to ann": {ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Hour}), goesOn, waits},
+		"ban bob":       {ordered(leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour}), goesOn, waits},
+		"ban cy":        {ordered(leadership.Order{Kind: leadership.OrderBan, CandidateID: "cy", For: time.Hour}), toBob, toBob},
+		"freeze":        {ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Hour}), goesOn, waits},
+		"drain":         {ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain}), notBob, waits},
+		"evict":         {ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 1}), toBob, toBob},
+		"evict and ban": {ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 1, Ban: time.Hour}), toBob, toBob},
+		"approve":       {ordered(leadership.Order{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true}), toBob, refusal},
 		"configure":     {configured(time.Second), toBob, toBob},
 		"delete": {func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Delete(s, leadership.DeleteCommand{})
+			return leadership.Delete{}.Apply(s)
 		}, refusal, refusal},
 		"delete by force":        {deleted, vacant, vacant},
 		"unlock":                 {unlocked, vacant, vacant},
-		"resume what is no more": {ordered(leadership.OrderCommand{Kind: leadership.OrderResume}), toBob, toBob},
+		"resume what is no more": {ordered(leadership.Order{Kind: leadership.OrderResume}), toBob, toBob},
 	} {
 		for state, make := range states {
 			what := name + ", " + state
@@ -235,12 +237,12 @@ func TestOrdersBindAHandOverInEveryState(t *testing.T) {
 // handOverTo names one incarnation.
 func handOverTo(to leadership.CandidateID, key byte) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: annsLease(s), To: to, ToKey: hash(key), Within: time.Minute, Reason: string(key)})
+		return leadership.HandOver{LeaseRequest: annsLease(s).Request(), To: to, ToKey: hash(key), Within: time.Minute, Reason: string(key)}.Apply(s)
 	}
 }
 
 func TestNoOtherIncarnationTakesThePlaceOfTheOneThatWasNamed(t *testing.T) {
-	ownAgain := leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute, ToKey: hash('b')}
+	ownAgain := leadership.Order{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute, ToKey: hash('b')}
 	for what, s := range map[string]leadership.Snapshot{
 		"named by the leader":        done(t, held(t, 5*time.Second), handOverTo("bob", 'b')),
 		"named again, without a key": done(t, held(t, 5*time.Second), handOverTo("bob", 'b'), handOver("bob", time.Minute)),
@@ -261,15 +263,15 @@ func TestNoOtherIncarnationTakesThePlaceOfTheOneThatWasNamed(t *testing.T) {
 func TestAnotherIncarnationMayBeNamedUntilOneIsReady(t *testing.T) {
 	s := done(t, held(t, 5*time.Second), handOverTo("bob", 'b'), handOverTo("cy", 'c'), handOverTo("bob", 'n'))
 	wantRefusal(t, "the first", s, ready("bob", 'b'), leadership.LeaseHeld, leadership.ReasonIncarnation)
-	s = done(t, s, ready("bob", 'n'), ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute, ToKey: hash('x')}))
+	s = done(t, s, ready("bob", 'n'), ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute, ToKey: hash('x')}))
 	if l := s.Lease(); !l.Succession.Ready {
 		t.Error("the assignment of another incarnation has taken the place of the one that is ready")
 	}
-	kept := done(t, held(t, 5*time.Second), ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute}), ready("bob", 'b'), handOver("bob", time.Minute))
+	kept := done(t, held(t, 5*time.Second), ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute}), ready("bob", 'b'), handOver("bob", time.Minute))
 	if l := kept.Lease(); !l.Succession.Ready {
 		t.Error("the one that is ready and assigned is named by the leader, too, and has to say so again")
 	}
-	freed := done(t, handingOver(t), ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute}))
+	freed := done(t, handingOver(t), ordered(leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Minute}))
 	if l := freed.Lease(); l.Succession != (leadership.Succession{}) || !l.EndsBy.IsZero() {
 		t.Errorf("a banned successor leaves %+v behind", l.Succession)
 	}
@@ -279,7 +281,7 @@ func TestABetterCandidateDoesNotShortenAHandOver(t *testing.T) {
 	s := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}
 	s = done(t, s, func(s leadership.Snapshot) (leadership.Change, error) {
 		ballot := leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Preempt: true, Window: leadership.NoWindow}
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Ballot: ballot}})
+		return leadership.Configure{Config: leadership.Config{Ballot: ballot}}.Apply(s)
 	})
 	for s.Record.LeaderID == "" {
 		s = done(t, s, acquire("ann", 'a'))
@@ -298,7 +300,9 @@ func TestABetterCandidateDoesNotShortenAHandOver(t *testing.T) {
 	if _, ch, err := decided(done(t, s, yield), better); err != nil || len(ch.Events) != 2 || ch.Record.LeaderID != "cy" {
 		t.Errorf("the challenger takes over: %+v, %v", ch.Events, err)
 	}
-	gone := done(t, s, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Withdraw(s, "cy", 0) })
+	gone := done(t, s, func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Withdraw{CandidateID: "cy"}.Apply(s)
+	})
 	gone = done(t, gone, better)
 	wantRefusal(t, "an incarnation of a former challenge", gone, yield, leadership.NotReady, "")
 }
@@ -306,7 +310,7 @@ func TestABetterCandidateDoesNotShortenAHandOver(t *testing.T) {
 func TestALeaderIsNotReadyBeforeItSaysSoWherePolicyWantsThat(t *testing.T) {
 	promoted := func(on bool) func(leadership.Snapshot) (leadership.Change, error) {
 		return func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Promotion: on}})
+			return leadership.Configure{Config: leadership.Config{Promotion: on}}.Apply(s)
 		}
 	}
 	s := done(t, elsewhere(), promoted(true))
@@ -367,19 +371,19 @@ func TestBadRequestsOfASuccessionNameTheField(t *testing.T) {
 		field string
 		err   error
 	}{
-		{"election", errOf(s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: wrong(func(r *leadership.LeaseRequest) { r.Election = "-" }), To: "bob"}))},
-		{"fencingToken", errOf(s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: wrong(func(r *leadership.LeaseRequest) { r.Token = 0 }), To: "bob"}))},
-		{"key", errOf(s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: noKey, To: "bob"}))},
-		{"to", errOf(s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease}))},
-		{"to", errOf(s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease, To: "a b"}))},
-		{"to", errOf(s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease, To: "ann"}))},
-		{"within", errOf(s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease, To: "bob", Within: time.Second - 1}))},
-		{"within", errOf(s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease, To: "bob", Within: 10*time.Minute + time.Millisecond}))},
-		{"within", errOf(s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease, To: "bob", Within: time.Second + 1}))},
-		{"reason", errOf(s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease, To: "bob", Reason: "a\nb"}))},
-		{"candidateId", errOf(s.SayReady(ctx, leadership.LeaseRequest{Election: "jobs", Key: lease.Key, Token: 1}))},
-		{"key", errOf(s.SayReady(ctx, leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Token: 1}))},
-		{"key", errOf(s.Yield(ctx, noKey))},
+		{"election", errOf(s.Do(ctx, leadership.HandOver{LeaseRequest: wrong(func(r *leadership.LeaseRequest) { r.Election = "-" }), To: "bob"}))},
+		{"fencingToken", errOf(s.Do(ctx, leadership.HandOver{LeaseRequest: wrong(func(r *leadership.LeaseRequest) { r.Token = 0 }), To: "bob"}))},
+		{"key", errOf(s.Do(ctx, leadership.HandOver{LeaseRequest: noKey, To: "bob"}))},
+		{"to", errOf(s.Do(ctx, leadership.HandOver{LeaseRequest: lease}))},
+		{"to", errOf(s.Do(ctx, leadership.HandOver{LeaseRequest: lease, To: "a b"}))},
+		{"to", errOf(s.Do(ctx, leadership.HandOver{LeaseRequest: lease, To: "ann"}))},
+		{"within", errOf(s.Do(ctx, leadership.HandOver{LeaseRequest: lease, To: "bob", Within: time.Second - 1}))},
+		{"within", errOf(s.Do(ctx, leadership.HandOver{LeaseRequest: lease, To: "bob", Within: 10*time.Minute + time.Millisecond}))},
+		{"within", errOf(s.Do(ctx, leadership.HandOver{LeaseRequest: lease, To: "bob", Within: time.Second + 1}))},
+		{"reason", errOf(s.Do(ctx, leadership.HandOver{LeaseRequest: lease, To: "bob", Reason: "a\nb"}))},
+		{"candidateId", errOf(s.Do(ctx, leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: "jobs", Key: lease.Key, Token: 1}}))},
+		{"key", errOf(s.Do(ctx, leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Token: 1}}))},
+		{"key", errOf(s.Do(ctx, leadership.Yield{LeaseRequest: noKey}))},
 		{"child", errOf(s.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: lease}))},
 		{"child", errOf(s.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: lease, Child: "a.b"}))},
 		{"child", errOf(s.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: lease, Child: long}))},
@@ -434,7 +438,7 @@ func TestBadRequestsOfASuccessionNameTheField(t *testing.T) {
 }
 
 func configures(s *leadership.Service, t *testing.T, config leadership.Config) error {
-	_, err := s.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: config}})
+	_, err := s.Do(t.Context(), leadership.Configure{Election: "jobs", Config: config})
 	return err
 }
 
@@ -443,7 +447,9 @@ func TestACopyOfReadyBindsNoSuccessorInALaterTerm(t *testing.T) {
 	s := limitedHeld(t, leadership.TermPolicy{})
 	s = play(t, s, 0, handOver("bob", time.Minute))
 	late := leadership.Renewal{CandidateID: "bob", KeyHash: hash('b'), Token: s.Record.Token}
-	says := func(s leadership.Snapshot) (leadership.Change, error) { return leadership.SayReady(s, late) }
+	says := func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.SayReady{LeaseRequest: late.Request()}.Apply(s)
+	}
 	play(t, s, 0, says)
 	s = play(t, s, 0, released)
 	s = play(t, s, time.Second, by("ann"))

@@ -16,7 +16,7 @@ func limitedHeld(t *testing.T, p leadership.TermPolicy) leadership.Snapshot {
 	t.Helper()
 	s := leadership.Snapshot{Record: leadership.Record{Election: "jobs"}, Now: noon, Guard: guard}
 	s = play(t, s, 0, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: 10 * time.Second, Term: p}})
+		return leadership.Configure{Config: leadership.Config{LeaseDuration: 10 * time.Second, Term: p}}.Apply(s)
 	})
 	return play(t, s, 0, by("ann"))
 }
@@ -51,14 +51,14 @@ func by(id leadership.CandidateID) func(leadership.Snapshot) (leadership.Change,
 	}
 }
 
-func ordered(c leadership.OrderCommand) func(leadership.Snapshot) (leadership.Change, error) {
+func ordered(c leadership.Order) func(leadership.Snapshot) (leadership.Change, error) {
 	if c.Reason == "" {
 		c.Reason = "because"
 	}
 	if c.Actor == "" {
 		c.Actor = "op"
 	}
-	return func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Order(s, c) }
+	return func(s leadership.Snapshot) (leadership.Change, error) { return c.Apply(s) }
 }
 
 // reporting is ann's renewal with a report.
@@ -85,7 +85,7 @@ func refusal(rule func(leadership.Snapshot) (leadership.Change, error), s leader
 // Each rule in each standing order: what a candidate hears, and that the order outlives the rule.
 func TestEachRuleObeysEachOrderAndForgetsNone(t *testing.T) {
 	const minute = time.Minute
-	orders := map[string]leadership.OrderCommand{
+	orders := map[string]leadership.Order{
 		"paused":          {Kind: leadership.OrderPause, For: minute},
 		"drained":         {Kind: leadership.OrderPause, For: minute, Mode: leadership.PauseDrain},
 		"ann banned":      {Kind: leadership.OrderBan, CandidateID: "ann", For: minute},
@@ -113,7 +113,7 @@ func TestEachRuleObeysEachOrderAndForgetsNone(t *testing.T) {
 			config := s.Record.Policy.Config
 			s = play(t, s, 0, deleted)
 			return play(t, s, 11*time.Second, func(s leadership.Snapshot) (leadership.Change, error) {
-				return leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+				return leadership.Configure{Config: config}.Apply(s)
 			})
 		},
 		"unlocked": func(t *testing.T, s leadership.Snapshot) leadership.Snapshot { return play(t, s, 0, unlocked) },
@@ -168,11 +168,11 @@ func TestOrderedEndComesAtThePromisedEndAndIsTakenBackByTheOrdersOwnLift(t *test
 	renew := func(s leadership.Snapshot) (leadership.Change, error) {
 		return leadership.Renew(s, leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: hash('a'), Token: 1})
 	}
-	drain := ordered(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute, Mode: leadership.PauseDrain})
-	assign := ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute})
-	resume := ordered(leadership.OrderCommand{Kind: leadership.OrderResume})
-	lift := ordered(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "assign-3"})
-	evict := ordered(leadership.OrderCommand{Kind: leadership.OrderEvict})
+	drain := ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Minute, Mode: leadership.PauseDrain})
+	assign := ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute})
+	resume := ordered(leadership.Order{Kind: leadership.OrderResume})
+	lift := ordered(leadership.Order{Kind: leadership.OrderLift, Override: "assign-3"})
+	evict := ordered(leadership.Order{Kind: leadership.OrderEvict})
 	for name, c := range map[string]struct {
 		orders  []func(leadership.Snapshot) (leadership.Change, error)
 		because leadership.EndReason
@@ -187,8 +187,8 @@ func TestOrderedEndComesAtThePromisedEndAndIsTakenBackByTheOrdersOwnLift(t *test
 		"evict":                        {[]func(leadership.Snapshot) (leadership.Change, error){evict}, leadership.EndsEvicted},
 		"drain, evict, resume":         {[]func(leadership.Snapshot) (leadership.Change, error){drain, evict, resume}, leadership.EndsEvicted},
 		"evict, drain, resume":         {[]func(leadership.Snapshot) (leadership.Change, error){evict, drain, resume}, leadership.EndsEvicted},
-		"assign to bob, assign to ann": {[]func(leadership.Snapshot) (leadership.Change, error){assign, ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Minute})}, ""},
-		"drain, freeze instead":        {[]func(leadership.Snapshot) (leadership.Change, error){drain, ordered(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Minute})}, ""},
+		"assign to bob, assign to ann": {[]func(leadership.Snapshot) (leadership.Change, error){assign, ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Minute})}, ""},
+		"drain, freeze instead":        {[]func(leadership.Snapshot) (leadership.Change, error){drain, ordered(leadership.Order{Kind: leadership.OrderPause, For: time.Minute})}, ""},
 	} {
 		s := limitedHeld(t, leadership.TermPolicy{})
 		for _, o := range c.orders {
@@ -213,7 +213,7 @@ func TestATripEndsTheTermAndBarsGrantsUntilThePromisedEndAndTheCandidateForTheCo
 	policy := leadership.TermPolicy{
 		Budget: leadership.Counters{TokensUsed: 100}, ErrorRate: leadership.ErrorRate{Max: 0.5, Min: 4}, Verdicts: 1, Cooldown: cooldown,
 	}
-	judge := leadership.JudgeCommand{Token: 1, Verdict: leadership.VerdictBad, Evidence: "nonsense", Actor: "v"}
+	judge := leadership.Judge{Token: 1, Verdict: leadership.VerdictBad, Evidence: "nonsense", Actor: "v"}
 	for name, c := range map[string]struct {
 		rule        func(leadership.Snapshot) (leadership.Change, error)
 		why, detail string
@@ -221,7 +221,7 @@ func TestATripEndsTheTermAndBarsGrantsUntilThePromisedEndAndTheCandidateForTheCo
 		"over budget": {reporting(t, 1, `{"tokensUsed":101}`), "tokensUsed is 101, and its budget is 100", `{"budget":100,"counter":"tokensUsed","until":"2026-01-01T12:01:03Z","value":101}`},
 		"error rate":  {reporting(t, 1, `{"calls":5,"errors":3}`), "3 of 5 calls have failed, and at most 0.5 may", `{"calls":5,"errorRate":0.5,"errors":3,"until":"2026-01-01T12:01:03Z"}`},
 		"verdicts": {
-			func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Judge(s, judge) },
+			func(s leadership.Snapshot) (leadership.Change, error) { return judge.Apply(s) },
 			"1 verifiers judged its work bad", `{"badVerdicts":1,"until":"2026-01-01T12:01:03Z","verdicts":1}`,
 		},
 	} {
@@ -248,7 +248,7 @@ func TestATripEndsTheTermAndBarsGrantsUntilThePromisedEndAndTheCandidateForTheCo
 		if _, err := again(s); !errors.Is(err, leadership.LeaseLost) || refusal(again, s) != leadership.ReasonDeposed || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: after a lost reply: %v", name, err)
 		}
-		if ch, err := leadership.Judge(s, judge); err != nil || !ch.Empty() {
+		if ch, err := judge.Apply(s); err != nil || !ch.Empty() {
 			t.Errorf("%s: judged again: %+v, %v", name, ch, err)
 		}
 	}
@@ -326,7 +326,7 @@ func TestAProbationThatIsOverIsForgottenHoweverTheTermEnds(t *testing.T) {
 			if all := s.Orders().List(); len(all) != 1 || all[0].Until.Sub(s.Now) != cooldown {
 				t.Errorf("it is banned as if it had tripped in its probation: %+v", all)
 			}
-			return play(t, s, time.Second, ordered(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "cooldown-2-ann"}))
+			return play(t, s, time.Second, ordered(leadership.Order{Kind: leadership.OrderLift, Override: "cooldown-2-ann"}))
 		},
 	} {
 		s := limitedHeld(t, leadership.TermPolicy{Budget: leadership.Counters{Tasks: 1}, Cooldown: cooldown})
@@ -423,7 +423,7 @@ func TestLeaderWithoutProgressThatReleasesAtItsDeadlineIsKeptOut(t *testing.T) {
 // limits configures the limits of a term, and nothing else.
 func limits(p leadership.TermPolicy) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{Term: p}})
+		return leadership.Configure{Config: leadership.Config{Term: p}}.Apply(s)
 	}
 }
 

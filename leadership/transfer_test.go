@@ -40,18 +40,18 @@ func done(t *testing.T, s leadership.Snapshot, rules ...func(leadership.Snapshot
 }
 
 func deleted(s leadership.Snapshot) (leadership.Change, error) {
-	return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+	return leadership.Delete{Force: true}.Apply(s)
 }
 
 func configured(lock time.Duration) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: lock}})
+		return leadership.Configure{Config: leadership.Config{LockDelay: lock}}.Apply(s)
 	}
 }
 
 func released(s leadership.Snapshot) (leadership.Change, error) {
 	r := s.Record
-	return leadership.Release(s, leadership.Renewal{Election: "jobs", CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token})
+	return leadership.Release{LeaseRequest: leadership.Renewal{Election: "jobs", CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}.Request()}.Apply(s)
 }
 
 func byBob(s leadership.Snapshot) (leadership.Change, error) {
@@ -128,7 +128,7 @@ func TestACarriedElectionGoesOnAndIsGrantedWhenTheOldLeaseIsOver(t *testing.T) {
 func TestCarryingAgainIsTheSameAsOnce(t *testing.T) {
 	for name, from := range map[string]leadership.Snapshot{
 		"held":     held(t, 10*time.Second),
-		"released": done(t, held(t, time.Second), ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour}), released),
+		"released": done(t, held(t, time.Second), ordered(leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour}), released),
 		"deleted":  done(t, held(t, time.Second), deleted),
 	} {
 		to := carried(t, elsewhere(), from)

@@ -20,7 +20,7 @@ func sentence(err error) string {
 }
 
 func unlock(s leadership.Snapshot, acknowledge string) (leadership.Change, error) {
-	return leadership.Unlock(s, leadership.UnlockCommand{Reason: "the host is gone", Actor: "olga", Acknowledge: acknowledge})
+	return leadership.Unlock{Reason: "the host is gone", Actor: "olga", Acknowledge: acknowledge}.Apply(s)
 }
 
 func acquireAs(s leadership.Snapshot, who byte) (leadership.Change, error) {
@@ -48,10 +48,10 @@ func waits(t *testing.T) map[string]leadership.Snapshot {
 	forced := long
 	for _, rule := range []func(leadership.Snapshot) (leadership.Change, error){
 		func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+			return leadership.Delete{Force: true}.Apply(s)
 		},
 		func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Configure(s, leadership.ConfigureCommand{})
+			return leadership.Configure{}.Apply(s)
 		},
 	} {
 		ch, err := rule(forced)

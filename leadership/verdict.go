@@ -17,27 +17,40 @@ const (
 	VerdictGood Verdict = "good"
 )
 
-// JudgeCommand is a verdict on the work that was done under a token.
-type JudgeCommand struct {
+// Judge is a verdict on the work that was done under a token: of each principal the last counts. So
+// many bad ones as the policy says trip. Idempotent: a verdict that stands writes nothing, and then
+// ignores the condition.
+//
+// Errors: NotFound; TokenStale, if the term is over; RevisionMismatch; LimitExceeded, if too many
+// have judged.
+type Judge struct {
+	Election Election
 	Token    Token
 	Verdict  Verdict
 	Evidence string // for people: one line of 1 to MaxReasonBytes bytes
 	Actor    string // the principal that judges
 
-	IfRevision Revision // as in DeleteCommand
+	IfRevision Revision // as in Delete
 }
 
-func (c JudgeCommand) validate() (field string, err error) {
+// Name implements Command.
+func (Judge) Name() string { return "judge" }
+
+// Target implements Command.
+func (c Judge) Target() Target { return Target{Election: c.Election, Reason: c.Evidence} }
+
+// Validate implements Command.
+func (c Judge) Validate() error {
 	if err := c.Token.validate(); err != nil {
-		return "fencingToken", err
+		return invalid("fencingToken", err)
 	}
 	if c.Verdict != VerdictBad && c.Verdict != VerdictGood {
-		return "verdict", fmt.Errorf("verdict is %q or %q, not %s", VerdictBad, VerdictGood, shown(string(c.Verdict)))
+		return invalid("verdict", fmt.Errorf("verdict is %q or %q, not %s", VerdictBad, VerdictGood, shown(string(c.Verdict))))
 	}
-	if field, err = validateWord(c.Actor, c.Evidence); field == "reason" {
-		return "evidence", errors.New(strings.Replace(err.Error(), "reason", "evidence", 1))
+	if err := validateWordAs("evidence", c.Actor, c.Evidence); err != nil {
+		return err
 	}
-	return field, err
+	return validateCondition(c.IfRevision)
 }
 
 // verdicts are those on the present term: digests of principals, with spaces between.
@@ -53,13 +66,8 @@ func (v verdicts) validate() error {
 	return nil
 }
 
-// Judge counts a verdict on the present term: of each principal its last. So many bad ones as the
-// policy says trip. Idempotent: a verdict that stands writes nothing, and then ignores the
-// condition.
-//
-// Errors: NotFound; TokenStale, if the term is over; RevisionMismatch; LimitExceeded, if too many
-// have judged.
-func Judge(s Snapshot, c JudgeCommand) (Change, error) {
+// Apply implements Command.
+func (c Judge) Apply(s Snapshot) (Change, error) {
 	r := s.Record
 	if !s.exists() {
 		return Change{}, s.refuseUnseen()
@@ -104,32 +112,34 @@ func Judge(s Snapshot, c JudgeCommand) (Change, error) {
 	return ch, nil
 }
 
-// StepDownCommand is a release that says why.
-type StepDownCommand struct {
-	Renewal
-	Reason string        // for people: one line of 1 to MaxReasonBytes bytes
-	For    time.Duration // how long the candidate is not granted: 1 s to 30 days; 0: not at all
-}
-
-func (c StepDownCommand) validate() (field string, err error) {
-	if field, err := validateWord("-", c.Reason); err != nil {
-		return field, err
-	}
-	if c.For != 0 {
-		if err := validateSpan("for", c.For, MaxOrder); err != nil {
-			return "for", err
-		}
-	}
-	return "", nil
-}
-
 // StepDown is Release with a reason. With For its candidate is banned for a while. Candidates take
 // at most half of the room for overrides, so that operators can always give orders. A caller that
 // has sent one must not act as the leader again, whatever the answer: see the package's "Repeats".
 //
 // Errors: LeaseLost, as Release; LimitExceeded, if there is no room for the ban: release then.
-func StepDown(s Snapshot, c StepDownCommand) (Change, error) {
-	ch, err := Release(s, c.Renewal)
+type StepDown struct {
+	LeaseRequest
+	Reason string        // for people: one line of 1 to MaxReasonBytes bytes
+	For    time.Duration // how long the candidate is not granted: 1 s to 30 days; 0: not at all
+}
+
+// Name implements Command.
+func (StepDown) Name() string { return "stepDown" }
+
+// Validate implements Command.
+func (c StepDown) Validate() error {
+	if err := c.LeaseRequest.Validate(); err != nil {
+		return err
+	}
+	if err := validateWordAs("reason", "-", c.Reason); err != nil || c.For == 0 {
+		return err
+	}
+	return fields("for", validateSpan("for", c.For, MaxOrder))
+}
+
+// Apply implements Command.
+func (c StepDown) Apply(s Snapshot) (Change, error) {
+	ch, err := Release{c.LeaseRequest}.Apply(s)
 	if err != nil || ch.Empty() || !s.Live() {
 		return ch, err
 	}
@@ -152,21 +162,35 @@ func StepDown(s Snapshot, c StepDownCommand) (Change, error) {
 	return ch, nil
 }
 
-// ApprovalRequest is a leader's question to go on.
-type ApprovalRequest struct {
-	Renewal
-	Note string // for people: one line of 1 to MaxReasonBytes bytes
-}
-
 // RequestApproval tells operators that the leader needs an approval, once until they have answered.
 // The event says until when.
 //
 // Errors: LeaseLost; InvalidArgument, if the election's policy needs no approval.
-func RequestApproval(s Snapshot, c ApprovalRequest) (Change, error) {
+type RequestApproval struct {
+	LeaseRequest
+	Note string // for people: one line of 1 to MaxReasonBytes bytes
+}
+
+// Name implements Command.
+func (RequestApproval) Name() string { return "requestApproval" }
+
+// Target implements Command.
+func (c RequestApproval) Target() Target { return c.acting() }
+
+// Validate implements Command.
+func (c RequestApproval) Validate() error {
+	if err := c.LeaseRequest.Validate(); err != nil {
+		return err
+	}
+	return validateWordAs("note", "-", c.Note)
+}
+
+// Apply implements Command.
+func (c RequestApproval) Apply(s Snapshot) (Change, error) {
 	r := s.Record
 	switch {
-	case !s.leads(c.Renewal):
-		return Change{}, s.refuseLost(c.Renewal)
+	case !s.leads(c.lease()):
+		return Change{}, s.refuseLost(c.lease())
 	case r.Policy.Term.Approval.Every == 0:
 		return Change{}, invalid("election", fmt.Errorf("election %q needs no approval; its policy has no approval.every", r.Election))
 	case r.Standing.Approval.Asked:

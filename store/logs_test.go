@@ -132,7 +132,7 @@ func TestAfterAMoveNoEarlierLeaderWritesInEitherStore(t *testing.T) {
 	if diff := cmp.Diff(after, logsOf(t, to)); diff != "" {
 		t.Errorf("the same move again has changed the new store:\n%s", diff)
 	}
-	if _, err := leadership.New(to).Release(t.Context(), next); err != nil {
+	if _, err := leadership.New(to).Do(t.Context(), leadership.Release{LeaseRequest: next}); err != nil {
 		t.Fatal(err)
 	}
 	moveAll(t, to, from) // and back, where there is a beginning of it
@@ -175,7 +175,7 @@ func TestAMoveIsRefusedIfTheNewStoreHasALogOfItsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		own(t, to)
-		if _, err := leadership.New(to).Release(t.Context(), termOf(e, 1)); err != nil {
+		if _, err := leadership.New(to).Do(t.Context(), leadership.Release{LeaseRequest: termOf(e, 1)}); err != nil {
 			t.Fatal(err)
 		}
 		before, beforeTo := contents(t, from), logsOf(t, to)

@@ -158,7 +158,7 @@ func bury(ctx context.Context, from leadership.Store, carried leadership.Snapsho
 		if s.Record.Revision != carried.Record.Revision {
 			return leadership.Change{}, errChanged
 		}
-		return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+		return leadership.Delete{Force: true}.Apply(s)
 	})
 }
 

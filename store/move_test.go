@@ -63,20 +63,20 @@ func populate(t *testing.T, s Store, advance func(time.Duration)) {
 	}
 	configure := func(e leadership.Election, lock time.Duration) {
 		t.Helper()
-		command := leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: 90 * time.Second, LockDelay: lock}}
-		if _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: command}); err != nil {
+		command := leadership.Configure{Config: leadership.Config{LeaseDuration: 90 * time.Second, LockDelay: lock}}
+		if _, err := service.Do(t.Context(), command.In(e)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	end := func(e leadership.Election, g leadership.Grant) {
 		t.Helper()
-		if _, err := service.Release(t.Context(), leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: g.Key, Token: g.Token}); err != nil {
+		if _, err := service.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: g.Key, Token: g.Token}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	remove := func(e leadership.Election) {
 		t.Helper()
-		if _, err := service.Delete(t.Context(), leadership.DeleteRequest{Election: e, DeleteCommand: leadership.DeleteCommand{Force: true}}); err != nil {
+		if _, err := service.Do(t.Context(), leadership.Delete{Election: e, Force: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -435,7 +435,7 @@ func (c *contest) step(s leadership.Store) {
 			c.until = c.since + l.ExpiresIn
 		}
 	case 6:
-		if l, err := service.Release(c.Context(), lease); err == nil && l.Token == c.highest && !l.Deleted && l.LockedFor == 0 {
+		if l, err := service.Do(c.Context(), leadership.Release{LeaseRequest: lease}); err == nil && l.Token == c.highest && !l.Deleted && l.LockedFor == 0 {
 			c.until = 0
 		}
 	case 7:
@@ -448,10 +448,10 @@ func (c *contest) operate(s leadership.Store) {
 	service := leadership.New(s)
 	switch c.rand.IntN(10) {
 	case 0:
-		service.Delete(c.Context(), leadership.DeleteRequest{Election: "jobs", DeleteCommand: leadership.DeleteCommand{Force: true}})
+		service.Do(c.Context(), leadership.Delete{Election: "jobs", Force: true})
 	case 1, 2:
 		config := leadership.Config{LockDelay: time.Duration(max(c.rand.IntN(40)-20, 0)) * time.Second}
-		service.Configure(c.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: config}})
+		service.Do(c.Context(), leadership.Configure{Election: "jobs", Config: config})
 	}
 }
 
@@ -580,7 +580,7 @@ func TestAnElectionThatNeedsANewerProgramIsNeitherMovedNorRaised(t *testing.T) {
 	ahead := memory.New(memory.Config{Codec: newer})
 	for _, e := range []leadership.Election{"new", "plain"} {
 		_, err := ahead.Update(t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
-			ch, err := leadership.Configure(s, leadership.ConfigureCommand{})
+			ch, err := leadership.Configure{}.Apply(s)
 			if e == "new" {
 				ch.Record.Needs, ch.Record.Policy.Unknown = newer.Version, `{"colour":"red"}`
 			}

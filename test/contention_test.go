@@ -114,7 +114,7 @@ func stepDown(ctx context.Context, t *testing.T, servers []*server, e leadership
 	t.Helper()
 	for _, s := range servers { // once at each server: twice is the same as once
 		_, err := untilAnswered(ctx, func() (leadership.Lease, error) {
-			return s.client.Release(ctx, leadership.LeaseRequest{Election: e, CandidateID: candidate(w.contender), Key: keys[w.contender], Token: w.token})
+			return s.client.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: e, CandidateID: candidate(w.contender), Key: keys[w.contender], Token: w.token}})
 		})
 		if err != nil {
 			t.Fatalf("%s releases %s: %v", candidate(w.contender), e, err)

@@ -67,9 +67,9 @@ func newCrowdRun(tb testing.TB, on crowdServers, size int) *crowdRun {
 	waiters := min(size, files(tb)-others)
 	watchers := min(size, len(on.servers)*(files(tb)-others)-waiters, waiters)
 	p := &crowdRun{crowdServers: on, tb: tb, size: map[load.Kind]int{load.Waiters: waiters, load.Watchers: watchers}}
-	_, err := p.clients[0].Configure(tb.Context(), leadership.ConfigureRequest{Election: planner, ConfigureCommand: leadership.ConfigureCommand{
-		Config: leadership.Config{LeaseDuration: time.Hour}, // of all that come after ann
-	}})
+	_, err := p.clients[0].Do(tb.Context(), leadership.Configure{
+		Election: planner, Config: leadership.Config{LeaseDuration: time.Hour}, // of all that come after ann
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func (p *crowdRun) releases(n int) {
 	var next, heardFirst, heardLast []time.Duration
 	var calls proxy.Calls
 	for range n {
-		if _, err := p.clients[0].Release(p.tb.Context(), p.leader); err != nil {
+		if _, err := p.clients[0].Do(p.tb.Context(), leadership.Release{LeaseRequest: p.leader}); err != nil {
 			p.tb.Fatal(err)
 		}
 		released := boottime.Now()
@@ -218,11 +218,9 @@ func (p *crowdRun) releases(n int) {
 func (p *crowdRun) deaths(n int) {
 	p.tb.Helper()
 	const lease = 3 * time.Second
-	_, err := p.clients[0].Configure(p.tb.Context(), leadership.ConfigureRequest{Election: planner, ConfigureCommand: leadership.ConfigureCommand{
-		Config: leadership.Config{LeaseDuration: lease},
-	}})
+	_, err := p.clients[0].Do(p.tb.Context(), leadership.Configure{Election: planner, Config: leadership.Config{LeaseDuration: lease}})
 	if err == nil {
-		_, err = p.clients[0].Release(p.tb.Context(), p.leader)
+		_, err = p.clients[0].Do(p.tb.Context(), leadership.Release{LeaseRequest: p.leader})
 	}
 	if err != nil {
 		p.tb.Fatal(err)

@@ -47,19 +47,17 @@ func renews(ctx context.Context, c *client.Client, e leadership.Election) (leade
 }
 
 func releases(ctx context.Context, c *client.Client, e leadership.Election) (leadership.Lease, error) {
-	return c.Release(ctx, first(e))
+	return c.Do(ctx, leadership.Release{LeaseRequest: first(e)})
 }
 
 func configures(at leadership.Revision) step {
 	return func(ctx context.Context, c *client.Client, e leadership.Election) (leadership.Lease, error) {
-		return c.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{
-			Config: leadership.Config{LockDelay: time.Minute}, IfRevision: at,
-		}})
+		return c.Do(ctx, leadership.Configure{Election: e, Config: leadership.Config{LockDelay: time.Minute}, IfRevision: at})
 	}
 }
 
 func deletes(ctx context.Context, c *client.Client, e leadership.Election) (leadership.Lease, error) {
-	return c.Delete(ctx, leadership.DeleteRequest{Election: e, DeleteCommand: leadership.DeleteCommand{Force: true, IfRevision: 1}})
+	return c.Do(ctx, leadership.Delete{Election: e, Force: true, IfRevision: 1})
 }
 
 // Each mutation, with its request and its reply cut at every so many bytes, on a new connection and

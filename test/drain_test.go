@@ -42,7 +42,7 @@ func TestAnInstanceThatStopsLosesNoWaiterOrWatcher(t *testing.T) {
 		t.Errorf("the instance ends with exit code %d\n%s", code, x.a.log)
 	}
 	x.change(x.b, 5)
-	if _, err := x.b.client.Release(x.ctx, leadership.LeaseRequest{Election: planner, CandidateID: "ann", Key: key, Token: g.Token}); err != nil {
+	if _, err := x.b.client.Do(x.ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: planner, CandidateID: "ann", Key: key, Token: g.Token}}); err != nil {
 		t.Error(err)
 	}
 	select {
@@ -143,9 +143,7 @@ func (x *departure) change(at *server, n int) {
 	x.Helper()
 	for range n {
 		x.changes++
-		_, err := at.client.Configure(x.ctx, leadership.ConfigureRequest{Election: planner, ConfigureCommand: leadership.ConfigureCommand{
-			Config: leadership.Config{LockDelay: time.Duration(x.changes) * time.Millisecond},
-		}})
+		_, err := at.client.Do(x.ctx, leadership.Configure{Election: planner, Config: leadership.Config{LockDelay: time.Duration(x.changes) * time.Millisecond}})
 		if err != nil {
 			x.Error(err)
 		}

@@ -266,10 +266,10 @@ func listing(t *testing.T, dir string) string {
 }
 
 // order gives an operator's order about the election e.
-func (s *server) order(t *testing.T, c leadership.OrderCommand) {
+func (s *server) order(t *testing.T, c leadership.Order) {
 	t.Helper()
 	c.Actor, c.Reason = "olga", "a test"
-	if _, err := s.client.Order(t.Context(), leadership.OrderRequest{Election: "e", OrderCommand: c}); err != nil {
+	if _, err := s.client.Do(t.Context(), c.In("e")); err != nil {
 		t.Fatalf("%s: %v", c.Kind, err)
 	}
 }
@@ -288,7 +288,7 @@ func TestASignalDuringANewEpochStartsNoCommand(t *testing.T) {
 	s := inFile(t).serve(t)
 	r := runScript(t, s.URL, "e --lease 6s --grace 2s", `echo token $REGENT_FENCING_TOKEN; trap 'echo asked; n=x$n; test $n = xx && exit 9' TERM`+untilTold)
 	r.await("out", "begun")
-	s.order(t, leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true})
+	s.order(t, leadership.Order{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true})
 	r.await("out", "asked")
 	r.signal(15)
 	r.end(9)
@@ -312,7 +312,7 @@ func TestTheReportOfACommandReachesTheElection(t *testing.T) {
 	s.awaitReport(t, `{"progress":4,"tasks":1,"health":"ok"}`)
 	r.create("third")
 	r.await("err", `"the report of the command is ignored"`)
-	s.order(t, leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true})
+	s.order(t, leadership.Order{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true})
 	// the command starts anew, and its counters add to those before
 	r.await("err", "a new epoch has begun")
 	s.awaitReport(t, `{"progress":8,"tasks":2,"health":"ok"}`)

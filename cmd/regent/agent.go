@@ -146,7 +146,9 @@ func (c *cli) releaseCommand() *cobra.Command {
 		Use:   "release ELECTION --candidate ID --token N",
 		Short: "Release a lease",
 		Long:  "Release a lease, so that the next leader need not wait for its end. Releasing twice is the same as once.",
-	}, (*client.Client).Release)
+	}, func(server *client.Client, ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+		return server.Do(ctx, leadership.Release{LeaseRequest: r})
+	})
 }
 
 // leaseCommand completes a command that acts on a lease the caller holds.

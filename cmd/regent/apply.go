@@ -176,12 +176,8 @@ func (p patientServer) List(ctx context.Context, r leadership.ListRequest) (lead
 	return patiently(ctx, p.timeout, p.Client.List, r)
 }
 
-func (p patientServer) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
-	return patiently(ctx, p.timeout, p.Client.Configure, r)
-}
-
-func (p patientServer) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
-	return patiently(ctx, p.timeout, p.Client.Delete, r)
+func (p patientServer) Do(ctx context.Context, c leadership.Command) (leadership.Lease, error) {
+	return patiently(ctx, p.timeout, p.Client.Do, c)
 }
 
 func patiently[Q, A any](ctx context.Context, timeout time.Duration, call func(context.Context, Q) (A, error), q Q) (A, error) {

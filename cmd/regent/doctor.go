@@ -240,7 +240,7 @@ func (x *doctorReport) examineLease(ctx context.Context, s store.Store, clock *c
 	})
 	x.examineLedger(ctx, leadership.NewLedger(service, s), s, lease())
 	x.check(ctx, "release", 1, func(ctx context.Context) (string, error) {
-		l, err := service.Release(ctx, lease())
+		l, err := service.Do(ctx, leadership.Release{LeaseRequest: lease()})
 		clock.see(l.ReadAt)
 		return "", err
 	})

@@ -74,12 +74,12 @@ func TestDoctorWarnsOfAQuorumWhoseMembersAreCountedApart(t *testing.T) {
 	says(cloud.OK, "no election has one")
 	service, quorum := leadership.New(leases), leadership.BallotPolicy{Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("n1", "n2", "w")}}
 	for e, p := range map[leadership.Election]leadership.BallotPolicy{"a": {Strategy: leadership.StrategyPriority}, "deleted": quorum, "jobs": quorum, "reports": quorum} {
-		c := leadership.ConfigureCommand{Config: leadership.Config{Ballot: p}}
-		if _, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: c}); err != nil {
+		c := leadership.Configure{Config: leadership.Config{Ballot: p}}
+		if _, err := service.Do(t.Context(), c.In(e)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := service.Delete(t.Context(), leadership.DeleteRequest{Election: "deleted"}); err != nil {
+	if _, err := service.Do(t.Context(), leadership.Delete{Election: "deleted"}); err != nil {
 		t.Fatal(err)
 	}
 	says(cloud.Warning, `2 elections, such as "jobs", have a quorum`)

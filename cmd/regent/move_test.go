@@ -22,7 +22,7 @@ func fileWith(t *testing.T) string {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.Release(t.Context(), leadership.LeaseRequest{Election: "free", CandidateID: "ann", Key: g.Key, Token: g.Token}); err != nil {
+			if _, err := s.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "free", CandidateID: "ann", Key: g.Key, Token: g.Token}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -36,7 +36,7 @@ func takePolicy(to *leadership.Config, from leadership.Config) {
 }
 
 func (c *cli) configureCommand() *cobra.Command {
-	var wanted leadership.ConfigureRequest
+	var wanted leadership.Configure
 	var policy leadership.Config
 	cmd := &cobra.Command{
 		Use:   "configure ELECTION [--lease DURATION] [--max-lease DURATION] [--lock-delay DURATION] [--retire-after DURATION] [--policy JSON] [--description TEXT]",
@@ -81,13 +81,13 @@ What limits a term: maxTerm, approval, stuckAfter, budget, errorRate, onTrip, co
 
 // configure keeps the settings that were not given. It reads them first, and writes only if the
 // election has not changed since.
-func configure(ctx context.Context, server *client.Client, wanted leadership.ConfigureRequest, kept []setting) (leadership.Lease, error) {
+func configure(ctx context.Context, server *client.Client, wanted leadership.Configure, kept []setting) (leadership.Lease, error) {
 	if len(kept) == 0 {
-		return server.Configure(ctx, wanted)
+		return server.Do(ctx, wanted)
 	}
 	now, err := server.Get(ctx, wanted.Election)
 	if errors.Is(err, leadership.NotFound) {
-		return server.Configure(ctx, wanted)
+		return server.Do(ctx, wanted)
 	}
 	if err != nil {
 		return leadership.Lease{}, err
@@ -98,11 +98,11 @@ func configure(ctx context.Context, server *client.Client, wanted leadership.Con
 	if wanted.IfRevision == 0 {
 		wanted.IfRevision = now.Revision
 	}
-	return server.Configure(ctx, wanted)
+	return server.Do(ctx, wanted)
 }
 
 func (c *cli) deleteCommand() *cobra.Command {
-	var r leadership.DeleteRequest
+	var r leadership.Delete
 	cmd := &cobra.Command{
 		Use:   "delete ELECTION [--force]",
 		Short: "Delete an election",
@@ -112,7 +112,7 @@ configure continues to count where it was.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Election = leadership.Election(args[0])
 			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
-				return server.Delete(ctx, r)
+				return server.Do(ctx, r)
 			})
 		},
 	}
@@ -122,7 +122,7 @@ configure continues to count where it was.`,
 }
 
 func (c *cli) unlockCommand() *cobra.Command {
-	var r leadership.UnlockRequest
+	var r leadership.Unlock
 	cmd := &cobra.Command{
 		Use:   "unlock ELECTION --reason TEXT [--acknowledge SENTENCE]",
 		Short: "Let the next candidate lead at once; two may then believe that they lead",
@@ -139,7 +139,7 @@ keeps the reason.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Election, r.Actor = leadership.Election(args[0]), c.actor(r.Actor)
 			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
-				return server.Unlock(ctx, r)
+				return server.Do(ctx, r)
 			})
 		},
 	}

@@ -83,7 +83,7 @@ func (c *cli) orderCommands() (all []*cobra.Command) {
 }
 
 func (c *cli) orderCommand(o orderHelp) *cobra.Command {
-	r := leadership.OrderRequest{OrderCommand: leadership.OrderCommand{Kind: o.kind}}
+	r := leadership.Order{Kind: o.kind}
 	cmd := &cobra.Command{
 		Use:   string(o.kind) + " ELECTION " + o.use,
 		Short: o.short,
@@ -97,7 +97,7 @@ func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 	}
 	cmd.Example = "  " + o.example
 	for _, flag := range slices.Concat(o.needs, o.options) {
-		addOrderFlag(cmd, flag, &r.OrderCommand)
+		addOrderFlag(cmd, flag, &r)
 	}
 	for _, flag := range o.needs {
 		c.require(cmd, flag, "")
@@ -109,7 +109,7 @@ func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 
 // giveOrder gives an order. An eviction names the term that it is about, so that no repetition
 // evicts the next leader. If no candidate leads there is nothing to send.
-func giveOrder(ctx context.Context, server *client.Client, r leadership.OrderRequest) (leadership.Lease, error) {
+func giveOrder(ctx context.Context, server *client.Client, r leadership.Order) (leadership.Lease, error) {
 	if r.Kind == leadership.OrderEvict && r.Token == 0 {
 		l, err := server.Get(ctx, r.Election)
 		if err != nil {
@@ -120,11 +120,11 @@ func giveOrder(ctx context.Context, server *client.Client, r leadership.OrderReq
 		}
 		r.Token = l.Token
 	}
-	return server.Order(ctx, r)
+	return server.Do(ctx, r)
 }
 
 // addOrderFlag adds a flag of some orders.
-func addOrderFlag(cmd *cobra.Command, flag string, o *leadership.OrderCommand) {
+func addOrderFlag(cmd *cobra.Command, flag string, o *leadership.Order) {
 	switch flag {
 	case "candidate":
 		cmd.Flags().Var(&value[leadership.CandidateID]{&o.CandidateID, "", "ID", parseCandidate}, flag, "the candidate")
@@ -195,7 +195,7 @@ func (c *cli) printOverrides(all []leadership.Override) error {
 }
 
 func (c *cli) judgeCommand() *cobra.Command {
-	var r leadership.JudgeRequest
+	var r leadership.Judge
 	cmd := &cobra.Command{
 		Use:   "judge ELECTION --token N --verdict bad|good --evidence TEXT",
 		Short: "Judge the work of the present leader",
@@ -204,7 +204,7 @@ the election's policy says end the term. Only the roles verifier and admin may d
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Election, r.Actor = leadership.Election(args[0]), c.actor(r.Actor)
 			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
-				return server.Judge(ctx, r)
+				return server.Do(ctx, r)
 			})
 		},
 	}

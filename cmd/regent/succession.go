@@ -14,7 +14,7 @@ import (
 )
 
 func (c *cli) handOverCommand() *cobra.Command {
-	var r leadership.HandOverRequest
+	var r leadership.HandOver
 	cmd := &cobra.Command{
 		Use:   "hand-over ELECTION --candidate ID --token N [--to ID] [--within DURATION]",
 		Short: "Name the successor of the present term",
@@ -33,7 +33,7 @@ Without --to it is the best candidate that waits in line; if none waits, the exi
 	cmd.Flags().StringVar(&r.Reason, "reason", "", "why, for the election's history: one line of at most 256 bytes")
 	return c.leaseCommand(cmd, func(server *client.Client, ctx context.Context, lease leadership.LeaseRequest) (leadership.Lease, error) {
 		r.LeaseRequest = lease
-		return server.HandOver(ctx, r)
+		return server.Do(ctx, r)
 	})
 }
 
@@ -62,7 +62,7 @@ until then 'regent check --write' refuses its token.`,
 					return leadership.Lease{}, err
 				}
 				r.Token = now.Token
-				return server.SayReady(ctx, r)
+				return server.Do(ctx, leadership.SayReady{LeaseRequest: r})
 			})
 		},
 	}
@@ -78,7 +78,9 @@ func (c *cli) yieldCommand() *cobra.Command {
 that has said 'regent ready' is granted the lease, in one step with the end of this term; if it does not come within 10s, or
 the end of the lease, the line goes on. While no successor is ready the exit code is 3: yield
 again later, or release the lease. The leader must not act in either case.`,
-	}, (*client.Client).Yield)
+	}, func(server *client.Client, ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+		return server.Do(ctx, leadership.Yield{LeaseRequest: r})
+	})
 }
 
 func (c *cli) delegateCommand() *cobra.Command {

@@ -23,7 +23,7 @@ func (f *fixture) left() time.Duration {
 
 func TestARenewalIsAConflictOnceTheLeaseCannotLastAsLongAsItsHolderWouldBelieve(t *testing.T) {
 	t.Parallel()
-	for _, order := range []leadership.OrderCommand{
+	for _, order := range []leadership.Order{
 		{Kind: leadership.OrderEvict},
 		{Kind: leadership.OrderPause, Mode: leadership.PauseDrain, For: time.Hour},
 		{Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Hour},
@@ -35,7 +35,7 @@ func TestARenewalIsAConflictOnceTheLeaseCannotLastAsLongAsItsHolderWouldBelieve(
 			f.pass(2 * time.Second)
 			f.want(200, "PUT", one, l)
 			order.Reason, order.Actor = "test", "olga"
-			if _, err := f.service.Order(t.Context(), leadership.OrderRequest{Election: "k8s.default.jobs", OrderCommand: order}); err != nil {
+			if _, err := f.service.Do(t.Context(), order.In("k8s.default.jobs")); err != nil {
 				t.Fatal(err)
 			}
 			for range 4 { // as client-go does, within its deadline for renewals
@@ -62,9 +62,9 @@ func TestALeaseIsNotGrantedIfItsTermMustEndBeforeItsHolderWouldBelieve(t *testin
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			c := leadership.ConfigureRequest{Election: "k8s.default.jobs"}
+			c := leadership.Configure{Election: "k8s.default.jobs"}
 			c.Config = leadership.Config{LeaseDuration: 5 * time.Second, Term: term}
-			if _, err := f.service.Configure(t.Context(), c); err != nil {
+			if _, err := f.service.Do(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
 			wanted := by(f.want(200, "GET", one, nil), "ann")
@@ -84,15 +84,15 @@ func TestALeaseIsNotGrantedIfItsTermMustEndBeforeItsHolderWouldBelieve(t *testin
 func TestAHolderOnProbationIsNotToldThatItLeads(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	c := leadership.ConfigureRequest{Election: "k8s.default.jobs"}
+	c := leadership.Configure{Election: "k8s.default.jobs"}
 	c.Config = leadership.Config{Term: leadership.TermPolicy{Verdicts: 1, Cooldown: time.Second}}
-	if _, err := f.service.Configure(t.Context(), c); err != nil {
+	if _, err := f.service.Do(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	wanted := by(f.want(200, "GET", one, nil), "ann")
 	wanted["spec"].(object)["leaseDurationSeconds"] = 15
 	f.want(200, "PUT", one, wanted)
-	if _, err := f.service.Judge(t.Context(), leadership.JudgeRequest{Election: "k8s.default.jobs", JudgeCommand: leadership.JudgeCommand{Token: 1, Verdict: leadership.VerdictBad, Evidence: "test", Actor: "olga"}}); err != nil {
+	if _, err := f.service.Do(t.Context(), leadership.Judge{Election: "k8s.default.jobs", Token: 1, Verdict: leadership.VerdictBad, Evidence: "test", Actor: "olga"}); err != nil {
 		t.Fatal(err)
 	}
 	f.pass(time.Minute)

@@ -78,9 +78,9 @@ func TestALeaseHasOneVersionForAsLongAsItIsTheSame(t *testing.T) {
 	f.restart()
 	same("over")
 	f.want(409, "PUT", one, l) // a late renewal
-	c := leadership.ConfigureRequest{Election: "k8s.default.jobs"}
+	c := leadership.Configure{Election: "k8s.default.jobs"}
 	c.Config.LeaseDuration = time.Hour
-	if _, err := f.service.Configure(t.Context(), c); err != nil {
+	if _, err := f.service.Do(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	same("configured")
@@ -271,9 +271,9 @@ type changing struct {
 	first func()
 }
 
-func (c changing) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
+func (c changing) Do(ctx context.Context, r leadership.Command) (leadership.Lease, error) {
 	c.first()
-	return c.Service.Delete(ctx, r)
+	return c.Service.Do(ctx, r)
 }
 
 func TestADeletionOfAVersionIsRefusedIfTheLeaseChangesMeanwhile(t *testing.T) {

@@ -248,7 +248,7 @@ func (d *Door) acquire(ctx context.Context, a attempt, id leadership.CandidateID
 	if g.AcquiredAt.Before(g.LastHeartbeat) {
 		return g.Lease, a.ending(g.Lease)
 	}
-	if _, err := d.config.Service.Release(ctx, leadership.LeaseRequest{Election: a.election, CandidateID: id, Key: key, Token: g.Token}); err != nil {
+	if _, err := d.config.Service.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: a.election, CandidateID: id, Key: key, Token: g.Token}}); err != nil {
 		return g.Lease, err
 	}
 	return g.Lease, a.tooLong(g.ExpiresIn)
@@ -303,7 +303,7 @@ func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error)
 	case process != extraOf(known.Metadata).Labels[processLabel]:
 		return leadership.Lease{}, forbidden(a.name, "%q holds the lease with another label %q, so this is the release of another process", holder, processLabel)
 	}
-	l, err := d.config.Service.Release(ctx, leadership.LeaseRequest{Election: a.election, CandidateID: known.LeaderID, Key: key, Token: known.Token})
+	l, err := d.config.Service.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: a.election, CandidateID: known.LeaderID, Key: key, Token: known.Token}})
 	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Code == leadership.LeaseLost {
 		return l, forbidden(a.name, "another caller holds the lease, and only it may release it")
 	}
@@ -377,9 +377,9 @@ func (d *Door) begin(ctx context.Context, a attempt) (leadership.Lease, error) {
 		return leadership.Lease{}, err
 	}
 	if a.holder() == "" {
-		c := leadership.ConfigureRequest{Election: a.election}
+		c := leadership.Configure{Election: a.election}
 		c.Config.LeaseDuration = a.duration()
-		return d.config.Service.Configure(ctx, c)
+		return d.config.Service.Do(ctx, c)
 	}
 	id, err := candidate(a.name, a.holder())
 	if err != nil {
@@ -474,11 +474,11 @@ func (d *Door) remove(w http.ResponseWriter, r *http.Request, k key, e leadershi
 	if a.outdated(reading.Lease) {
 		return conflict(k.name, "the precondition names version %s, and the Lease has version %s", a.want.Metadata.ResourceVersion, version(written(reading.Lease)))
 	}
-	c := leadership.DeleteCommand{Force: true}
+	c := leadership.Delete{Election: e, Force: true}
 	if a.want.Metadata.ResourceVersion != "" {
 		c.IfRevision = reading.Revision
 	}
-	if _, err := d.config.Service.Delete(ctx, leadership.DeleteRequest{Election: e, DeleteCommand: c}); err != nil {
+	if _, err := d.config.Service.Do(ctx, c); err != nil {
 		return err
 	}
 	reply(w, http.StatusOK, status{Kind: "Status", APIVersion: "v1", Status: "Success", Details: &details{Name: k.name, Group: group, Kind: "leases", UID: k.uid()}, Code: http.StatusOK})

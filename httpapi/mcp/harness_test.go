@@ -185,7 +185,7 @@ func (f *fleet) revision(e leadership.Election) leadership.Revision { return f.e
 // configure configures an election.
 func (f *fleet) configure(e leadership.Election, c leadership.Config) {
 	f.t.Helper()
-	if _, err := leadership.New(f.store).Configure(f.t.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}}); err != nil {
+	if _, err := leadership.New(f.store).Do(f.t.Context(), leadership.Configure{Election: e, Config: c}); err != nil {
 		f.t.Fatal(err)
 	}
 }

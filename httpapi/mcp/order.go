@@ -9,9 +9,9 @@ import (
 )
 
 // order gives an operator's order, in the name of the caller.
-func (d *desk) order(ctx context.Context, e leadership.Election, c leadership.OrderCommand) (election, error) {
-	c.Actor = d.actor(ctx)
-	l, err := d.calls.Order(ctx, leadership.OrderRequest{Election: e, OrderCommand: c})
+func (d *desk) order(ctx context.Context, e leadership.Election, c leadership.Order) (election, error) {
+	c.Election, c.Actor = e, d.actor(ctx)
+	l, err := d.calls.Do(ctx, c)
 	if err != nil {
 		return election{}, err
 	}
@@ -26,7 +26,7 @@ type assignInput struct {
 }
 
 func (d *desk) assign(ctx context.Context, in assignInput) (election, error) {
-	return d.order(ctx, in.Election, leadership.OrderCommand{
+	return d.order(ctx, in.Election, leadership.Order{
 		Kind: leadership.OrderAssign, CandidateID: in.CandidateID, For: time.Duration(in.For), Reason: in.Reason,
 	})
 }
@@ -40,7 +40,7 @@ type evictInput struct {
 
 // evict names the term, so that no repetition evicts the next leader.
 func (d *desk) evict(ctx context.Context, in evictInput) (election, error) {
-	c := leadership.OrderCommand{Kind: leadership.OrderEvict, Token: in.FencingToken, Reason: in.Reason}
+	c := leadership.Order{Kind: leadership.OrderEvict, Token: in.FencingToken, Reason: in.Reason}
 	if in.FencingToken < 1 {
 		return election{}, invalid("fencingToken", "fencingToken is that of the term to end, 1 or more; who_leads has it")
 	}
@@ -60,7 +60,7 @@ type pauseInput struct {
 }
 
 func (d *desk) pause(ctx context.Context, in pauseInput) (election, error) {
-	return d.order(ctx, in.Election, leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Duration(in.For), Mode: in.Mode, Reason: in.Reason})
+	return d.order(ctx, in.Election, leadership.Order{Kind: leadership.OrderPause, For: time.Duration(in.For), Mode: in.Mode, Reason: in.Reason})
 }
 
 type resumeInput struct {
@@ -69,7 +69,7 @@ type resumeInput struct {
 }
 
 func (d *desk) resume(ctx context.Context, in resumeInput) (election, error) {
-	return d.order(ctx, in.Election, leadership.OrderCommand{Kind: leadership.OrderResume, Reason: in.Reason})
+	return d.order(ctx, in.Election, leadership.Order{Kind: leadership.OrderResume, Reason: in.Reason})
 }
 
 type approveInput struct {
@@ -81,7 +81,7 @@ type approveInput struct {
 }
 
 func (d *desk) approve(ctx context.Context, in approveInput) (election, error) {
-	c := leadership.OrderCommand{Kind: leadership.OrderApprove, Token: in.FencingToken, NewEpoch: in.NewEpoch, Reason: in.Reason}
+	c := leadership.Order{Kind: leadership.OrderApprove, Token: in.FencingToken, NewEpoch: in.NewEpoch, Reason: in.Reason}
 	if in.For != nil {
 		if c.For = time.Duration(*in.For); c.For <= 0 {
 			return election{}, invalid("for", "for is from 1s to 720h; leave it out for what the policy says")

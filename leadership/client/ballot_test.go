@@ -22,8 +22,8 @@ import (
 // vote lets the election reports ask for bids.
 func vote(t *testing.T, server *clienttest.Server, policy leadership.BallotPolicy) {
 	t.Helper()
-	_, err := server.Client(client.Candidate{}).Configure(t.Context(), leadership.ConfigureRequest{
-		Election: "reports", ConfigureCommand: leadership.ConfigureCommand{Config: leadership.Config{Ballot: policy}},
+	_, err := server.Client(client.Candidate{}).Do(t.Context(), leadership.Configure{
+		Election: "reports", Config: leadership.Config{Ballot: policy},
 	})
 	if err != nil {
 		t.Fatal(err)

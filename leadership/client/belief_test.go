@@ -143,9 +143,7 @@ func (w *testbed) epoch(ctx context.Context, operator *client.Client) {
 	if err != nil || lease.State != leadership.Held {
 		return
 	}
-	_, err = operator.Order(ctx, leadership.OrderRequest{Election: contested, OrderCommand: leadership.OrderCommand{
-		Kind: leadership.OrderApprove, Token: lease.Token, NewEpoch: true, Actor: "olga", Reason: "checkpoint",
-	}})
+	_, err = operator.Do(ctx, leadership.Order{Election: contested, Kind: leadership.OrderApprove, Token: lease.Token, NewEpoch: true, Actor: "olga", Reason: "checkpoint"})
 	w.tell("a new epoch follows token %d of %s: %v", lease.Token, lease.LeaderID, err)
 }
 

@@ -62,13 +62,6 @@ func (c *Client) Renew(ctx context.Context, r leadership.LeaseRequest) (leadersh
 	})
 }
 
-// Release ends the caller's lease.
-func (c *Client) Release(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-	return c.lease(ctx, expected{election: r.Election}, call{
-		name: "release", method: http.MethodPost, suffix: wire.Release, mutates: wire.VerbRelease.Row().Changes(), text: wire.AppendRenewal(nil, r),
-	})
-}
-
 // CheckToken returns the lease if the token is the current leader's.
 func (c *Client) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
 	return c.lease(ctx, ofCheck(r), call{
@@ -162,16 +155,36 @@ func (c *Client) Events(ctx context.Context, r leadership.EventsRequest) ([]lead
 // conditionTries is how often a change is sent that its caller makes whatever the revision.
 const conditionTries = 8
 
-// decided makes an operator's change of an election, at the revision that the operator has decided
-// on. With none, it is made at the revision that there is: a refused change was not made and tells
-// the revision, so it is sent again with that. Each copy that comes late is refused.
-func (c *Client) decided(ctx context.Context, e leadership.Election, on, first leadership.Revision, k call) (lease leadership.Lease, err error) {
-	at := cmp.Or(on, first)
+// Do carries out a command, such as
+//
+//	c.Do(ctx, leadership.Unlock{Election: "jobs", Reason: "the host is gone"})
+//
+// Without IfRevision it does so whatever the revision: a refused change was not made and tells the
+// revision, so it is sent again with that. Each copy that comes late is refused. An eviction needs
+// the revision or the token then. Errors: those of the command.
+func (c *Client) Do(ctx context.Context, command leadership.Command) (lease leadership.Lease, err error) {
+	if err := checkOrder(command); err != nil {
+		return leadership.Lease{}, err
+	}
+	sent, err := wire.Encode(command)
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	row := wire.Verb(command.Name()).Row()
+	k := call{name: spoken(command.Name()), method: row.Method, suffix: row.Suffix(), query: sent.Query, mutates: row.Changes(), body: sent.Body}
+	x := expected{election: command.Target().Election}
+	if !row.Conditional {
+		return c.lease(ctx, x, k)
+	}
+	at := cmp.Or(sent.At, 1)
+	if sent.At == 0 && row.Creates {
+		at = leadership.NeverSeen
+	}
 	for range conditionTries {
 		k.header = wire.Condition(at)
-		lease, err = c.lease(ctx, expected{election: e}, k)
+		lease, err = c.lease(ctx, x, k)
 		refusal, ok := errors.AsType[*leadership.Error](err)
-		if on != 0 || !ok || refusal.Code != leadership.RevisionMismatch || refusal.Lease == nil || refusal.Lease.Revision < 1 {
+		if sent.At != 0 || !ok || refusal.Code != leadership.RevisionMismatch || refusal.Lease == nil || refusal.Lease.Revision < 1 {
 			break
 		}
 		at = refusal.Lease.Revision
@@ -179,47 +192,32 @@ func (c *Client) decided(ctx context.Context, e leadership.Election, on, first l
 	return lease, err
 }
 
-// Configure sets an election's configuration. Without IfRevision it does so whatever the revision.
-func (c *Client) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
-	return c.decided(ctx, r.Election, r.IfRevision, leadership.NeverSeen, call{
-		name: "configure", method: http.MethodPut, mutates: wire.VerbConfigure.Row().Changes(), body: wire.NewConfigureRequest(r.Config),
-	})
+// checkOrder refuses an order that does not exist, and an eviction that a repetition would turn
+// against the next leader.
+func checkOrder(command leadership.Command) error {
+	order, ok := command.(leadership.Order)
+	switch {
+	case !ok:
+		return nil
+	case !slices.Contains(leadership.Orders(), order.Kind):
+		return &leadership.Error{Code: leadership.InvalidArgument, Field: "order", Detail: fmt.Sprintf("there is no order %q", order.Kind)}
+	case order.Kind == leadership.OrderEvict && order.Token == 0 && order.IfRevision == 0:
+		return &leadership.Error{Code: leadership.InvalidArgument, Field: "fencingToken", Detail: "say which term is to end: send its fencing token, or the revision at which it was read"}
+	}
+	return nil
 }
 
-// Delete deletes an election. Without IfRevision it does so whatever the revision.
-func (c *Client) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
-	query := url.Values{}
-	if r.Force {
-		query.Set("force", "true")
+// spoken writes a verb as words: "step down".
+func spoken(verb string) string {
+	var words []byte
+	for _, b := range []byte(verb) {
+		if 'A' <= b && b <= 'Z' {
+			words = append(words, ' ', b-'A'+'a')
+		} else {
+			words = append(words, b)
+		}
 	}
-	return c.decided(ctx, r.Election, r.IfRevision, 1, call{
-		name: "delete", method: http.MethodDelete, mutates: wire.VerbDelete.Row().Changes(), query: query,
-	})
-}
-
-// Unlock ends a lease or a lock before its time; see leadership.Unlock. Two candidates may then
-// believe that they lead. Without the acknowledgement that the error LeaseHeld states it does
-// nothing.
-func (c *Client) Unlock(ctx context.Context, r leadership.UnlockRequest) (leadership.Lease, error) {
-	return c.lease(ctx, expected{election: r.Election}, call{
-		name: "unlock", method: http.MethodPost, suffix: wire.Unlock, mutates: wire.VerbUnlock.Row().Changes(), body: wire.NewUnlockRequest(r.UnlockCommand),
-	})
-}
-
-// Order gives an operator's order; see leadership.Order. Without IfRevision it does so whatever the
-// revision; an eviction needs the revision or the token then.
-func (c *Client) Order(ctx context.Context, r leadership.OrderRequest) (leadership.Lease, error) {
-	row := wire.Verb(r.Kind).Row()
-	if !slices.Contains(leadership.Orders(), r.Kind) {
-		return leadership.Lease{}, &leadership.Error{Code: leadership.InvalidArgument, Field: "order", Detail: fmt.Sprintf("there is no order %q", r.Kind)}
-	}
-	if r.Kind == leadership.OrderEvict && r.Token == 0 && r.IfRevision == 0 {
-		return leadership.Lease{}, &leadership.Error{Code: leadership.InvalidArgument, Field: "fencingToken", Detail: "say which term is to end: send its fencing token, or the revision at which it was read"}
-	}
-	return c.decided(ctx, r.Election, r.IfRevision, 1, call{
-		name: string(r.Kind), method: row.Method, suffix: ":" + string(r.Kind), mutates: row.Changes(),
-		body: wire.NewOrderRequest(r.OrderCommand),
-	})
+	return string(words)
 }
 
 // Overrides reads the standing orders of an election, the oldest first.
@@ -229,28 +227,6 @@ func (c *Client) Overrides(ctx context.Context, e leadership.Election) ([]leader
 		return nil, err
 	}
 	return answer.Leadership(), nil
-}
-
-// Judge gives a verdict on the leader's work; see leadership.Judge. Without IfRevision it does so
-// whatever the revision.
-func (c *Client) Judge(ctx context.Context, r leadership.JudgeRequest) (leadership.Lease, error) {
-	return c.decided(ctx, r.Election, r.IfRevision, 1, call{
-		name: "judge", method: http.MethodPost, suffix: wire.Judge, mutates: wire.VerbJudge.Row().Changes(), body: wire.NewJudgeRequest(r.JudgeCommand),
-	})
-}
-
-// StepDown ends the caller's lease and says why; see leadership.StepDown.
-func (c *Client) StepDown(ctx context.Context, r leadership.StepDownRequest) (leadership.Lease, error) {
-	return c.lease(ctx, expected{election: r.Election}, call{
-		name: "step down", method: http.MethodPost, suffix: wire.StepDown, mutates: wire.VerbStepDown.Row().Changes(), body: wire.NewStepDownRequest(r),
-	})
-}
-
-// RequestApproval asks operators to approve of the caller's term; see leadership.RequestApproval.
-func (c *Client) RequestApproval(ctx context.Context, r leadership.ApprovalNote) (leadership.Lease, error) {
-	return c.lease(ctx, expected{election: r.Election}, call{
-		name: "request approval", method: http.MethodPost, suffix: wire.RequestApproval, mutates: wire.VerbRequestApproval.Row().Changes(), body: wire.NewApprovalNote(r),
-	})
 }
 
 // Explain says why a candidate does not lead.

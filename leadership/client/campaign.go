@@ -105,7 +105,7 @@ func (l *Lease) promote(ctx context.Context) error {
 		}
 	}
 	_, err := persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-		return l.client.SayReady(ctx, r)
+		return l.client.Do(ctx, leadership.SayReady{LeaseRequest: r})
 	})
 	return err
 }
@@ -296,7 +296,7 @@ func (k *campaigner) abandon(ctx context.Context) {
 			// the server refuses it for another incarnation; a lease that is not released expires
 			_ = k.release(ctx, leadership.LeaseRequest{
 				Election: k.request.Election, CandidateID: k.request.CandidateID, Key: *k.request.Key, Token: lease.Token,
-			}, k.Release)
+			}, released)
 			return
 		case err == nil && lease.State == leadership.Held, pause > maxLookPause:
 			return

@@ -94,21 +94,21 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 			return results(s.BatchCheckTokens(ctx, []leadership.TokenCheck{{Election: "planner", Token: 1}, {Election: "scribe", Token: 1}, {Election: "clerk"}}))
 		}},
 		{"release", func(ctx context.Context, s instance.Protocol) any {
-			return lease(s.Release(ctx, leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1}))
+			return lease(s.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Key: key, Token: 1}}))
 		}},
 		{"configure", func(ctx context.Context, s instance.Protocol) any {
-			return lease(s.Configure(ctx, configure("planner", leadership.Config{LeaseDuration: time.Minute, LockDelay: 1500 * time.Millisecond}, 2)))
+			return lease(s.Do(ctx, configure("planner", leadership.Config{LeaseDuration: time.Minute, LockDelay: 1500 * time.Millisecond}, 2)))
 		}},
 		{"list", func(ctx context.Context, s instance.Protocol) any {
 			page, err := s.List(ctx, leadership.ListRequest{Prefix: "pla", After: "pla", Limit: 1})
 			return []any{page, err}
 		}},
 		{"unlock without an acknowledgement", func(ctx context.Context, s instance.Protocol) any {
-			_, err := s.Unlock(ctx, leadership.UnlockRequest{Election: "planner", UnlockCommand: leadership.UnlockCommand{Reason: "it hangs", Actor: "olga"}})
+			_, err := s.Do(ctx, leadership.Unlock{Election: "planner", Reason: "it hangs", Actor: "olga"})
 			return errors.Is(err, leadership.LeaseHeld) && strings.Contains(err.Error(), "two leaders may believe until ")
 		}},
 		{"delete", func(ctx context.Context, s instance.Protocol) any {
-			return lease(s.Delete(ctx, leadership.DeleteRequest{Election: "planner", DeleteCommand: leadership.DeleteCommand{IfRevision: 3, Force: true}}))
+			return lease(s.Do(ctx, leadership.Delete{Election: "planner", IfRevision: 3, Force: true}))
 		}},
 	} {
 		want, got := c.call(t.Context(), direct), c.call(t.Context(), remote)
@@ -119,8 +119,8 @@ func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 	sameHistory(t, direct, remote)
 }
 
-func configure(e leadership.Election, c leadership.Config, ifRevision leadership.Revision) leadership.ConfigureRequest {
-	return leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c, IfRevision: ifRevision}}
+func configure(e leadership.Election, c leadership.Config, ifRevision leadership.Revision) leadership.Configure {
+	return leadership.Configure{Election: e, Config: c, IfRevision: ifRevision}
 }
 
 // withoutJitter removes the hint that the server randomises.

@@ -18,7 +18,7 @@ import (
 // newEpoch orders one for the term with the token.
 func newEpoch(t *testing.T, server *clienttest.Server, token leadership.Token) {
 	t.Helper()
-	order(t, server, leadership.OrderCommand{Kind: leadership.OrderApprove, Token: token, NewEpoch: true})
+	order(t, server, leadership.Order{Kind: leadership.OrderApprove, Token: token, NewEpoch: true})
 }
 
 // inEpochs is an election in which operators may begin new epochs.

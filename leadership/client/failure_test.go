@@ -30,6 +30,8 @@ func calling[R, A any](mutates bool, method func(*client.Client, context.Context
 	}}
 }
 
+func doing(c leadership.Command) call { return calling(true, (*client.Client).Do, c) }
+
 func calls() map[string]call {
 	const changes, reads = true, false
 	held := leadership.LeaseRequest{Election: "planner", CandidateID: "agent-7", Token: 1}
@@ -38,10 +40,10 @@ func calls() map[string]call {
 	return map[string]call{
 		"acquire":               calling(changes, (*client.Client).Acquire, leadership.AcquireRequest{Election: "planner", CandidateID: "agent-7"}),
 		"renew":                 calling(changes, (*client.Client).Renew, held),
-		"release":               calling(changes, (*client.Client).Release, held),
+		"release":               doing(leadership.Release{LeaseRequest: held}),
 		"batch renew":           calling(changes, (*client.Client).BatchRenew, []leadership.LeaseRequest{held}),
-		"configure":             calling(changes, (*client.Client).Configure, leadership.ConfigureRequest{Election: "planner"}),
-		"delete":                calling(changes, (*client.Client).Delete, leadership.DeleteRequest{Election: "planner"}),
+		"configure":             doing(leadership.Configure{Election: "planner"}),
+		"delete":                doing(leadership.Delete{Election: "planner"}),
 		"join":                  calling(changes, (*client.Client).Join, leadership.JoinRequest{Election: "planner", CandidateID: "agent-7"}),
 		"members":               calling(reads, (*client.Client).Members, "planner"),
 		"await acknowledgement": calling(reads, (*client.Client).AwaitAcknowledgement, question),

@@ -117,8 +117,8 @@ func TestOneLostLeaseOfABatchEndsAlone(t *testing.T) {
 		agent := recordRenewals(t, server, named("ann"))
 		leases := leadMany(t, agent.Client, "shard", 100, time.Millisecond)
 		time.Sleep(time.Minute)
-		_, err := server.Client(client.Candidate{}).Delete(t.Context(), leadership.DeleteRequest{
-			Election: "shard-50", DeleteCommand: leadership.DeleteCommand{Force: true},
+		_, err := server.Client(client.Candidate{}).Do(t.Context(), leadership.Delete{
+			Election: "shard-50", Force: true,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -212,14 +212,14 @@ func TestAnElectionStandsInABatchOnce(t *testing.T) {
 func unlock(t *testing.T, server *clienttest.Server, e leadership.Election) {
 	t.Helper()
 	c := server.Client(client.Candidate{})
-	r := leadership.UnlockRequest{Election: e, UnlockCommand: leadership.UnlockCommand{Reason: "test", Actor: "olga"}}
-	_, err := c.Unlock(t.Context(), r)
+	r := leadership.Unlock{Election: e, Reason: "test", Actor: "olga"}
+	_, err := c.Do(t.Context(), r)
 	var refused *leadership.Error
 	if !errors.As(err, &refused) {
 		t.Fatal(err)
 	}
 	r.Acknowledge = regexp.MustCompile(`two leaders may believe until [0-9TZ:.-]+Z`).FindString(refused.Detail)
-	if _, err := c.Unlock(t.Context(), r); err != nil {
+	if _, err := c.Do(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -34,7 +34,7 @@ func (l *Lease) HandOver(ctx context.Context, to leadership.CandidateID) error {
 func (l *Lease) handOverTo(ctx context.Context, to leadership.CandidateID, within time.Duration) error {
 	lease, err := persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 		l.mayYield()
-		return l.client.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: r, To: to, Within: within})
+		return l.client.Do(ctx, leadership.HandOver{LeaseRequest: r, To: to, Within: within})
 	})
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (l *Lease) yields() bool {
 // The server decides which it is: a yield that it refuses has changed nothing.
 func (l *Lease) giveUp(ctx context.Context, r leadership.LeaseRequest) error {
 	if l.yields() {
-		err := l.client.release(ctx, r, l.client.Yield)
+		err := l.client.release(ctx, r, yielded)
 		switch {
 		case err == nil:
 			l.client.logOf(l).Info("yielded")
@@ -204,7 +204,7 @@ func (l *Lease) giveUp(ctx context.Context, r leadership.LeaseRequest) error {
 			return err
 		}
 	}
-	return l.client.release(ctx, r, l.client.Release)
+	return l.client.release(ctx, r, released)
 }
 
 // withinAtEnd is Candidate.HandOverWithin at the end of Run's context if none is set. The leader

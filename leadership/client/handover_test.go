@@ -248,9 +248,7 @@ func TestASuccessorThatAnOperatorHasNamedTakesOverEarly(t *testing.T) {
 		first := lead(t, ann)
 		loaded := make(chan client.Succession, 1)
 		next := waiting(t, follower(t, server, "bob", func(_ context.Context, s client.Succession) error { loaded <- s; return nil }))
-		if _, err := ann.Order(t.Context(), leadership.OrderRequest{Election: "reports", OrderCommand: leadership.OrderCommand{
-			Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Hour, Reason: "maintenance", Actor: "olga",
-		}}); err != nil {
+		if _, err := ann.Do(t.Context(), leadership.Order{Election: "reports", Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Hour, Reason: "maintenance", Actor: "olga"}); err != nil {
 			t.Fatal(err)
 		}
 		if s := <-loaded; s.LeaderID != "ann" {
@@ -275,9 +273,7 @@ func TestASuccessorThatAnOperatorHasNamedTakesOverEarly(t *testing.T) {
 func TestALeaderWithPromotionIsReadyOnceItsHookHasReturned(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		observer := server.Client(client.Candidate{})
-		if _, err := observer.Configure(t.Context(), leadership.ConfigureRequest{Election: "reports", ConfigureCommand: leadership.ConfigureCommand{
-			Config: leadership.Config{LeaseDuration: 30 * time.Second, Promotion: true},
-		}}); err != nil {
+		if _, err := observer.Do(t.Context(), leadership.Configure{Election: "reports", Config: leadership.Config{LeaseDuration: 30 * time.Second, Promotion: true}}); err != nil {
 			t.Fatal(err)
 		}
 		check := func(token leadership.Token) error {

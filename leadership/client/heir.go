@@ -126,7 +126,7 @@ func (h *heir) prepare(ctx context.Context, s Succession) {
 	ready := h.request
 	ready.Token = s.Token
 	for p := (backoff{}); err == nil && ctx.Err() == nil; {
-		_, said := h.client.SayReady(ctx, ready)
+		_, said := h.client.Do(ctx, leadership.SayReady{LeaseRequest: ready})
 		if said == nil {
 			h.log.Info("ready to take over", "leader", s.LeaderID, "token", s.Token)
 			return

@@ -14,7 +14,7 @@ import (
 func configured(t *testing.T, server *clienttest.Server, e leadership.Election, c leadership.Config) {
 	t.Helper()
 	c.LeaseDuration = 30 * time.Second
-	if _, err := server.Client(client.Candidate{}).Configure(t.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}}); err != nil {
+	if _, err := server.Client(client.Candidate{}).Do(t.Context(), leadership.Configure{Election: e, Config: c}); err != nil {
 		t.Fatal(err)
 	}
 }

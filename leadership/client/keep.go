@@ -259,12 +259,12 @@ func (k *keeper) fail(err error) (left time.Duration, again bool) {
 	return k.remaining(now), again
 }
 
-// release releases a lease by the call, and retries until it is answered or ctx ends. A release is
+// release ends a lease by a command, and retries until it is answered or ctx ends. That is
 // idempotent. One with a token from before a new epoch, of which the leader has not heard, does
 // nothing: the answer has the token to release.
-func (c *Client) release(ctx context.Context, r leadership.LeaseRequest, call func(context.Context, leadership.LeaseRequest) (leadership.Lease, error)) error {
+func (c *Client) release(ctx context.Context, r leadership.LeaseRequest, end func(leadership.LeaseRequest) leadership.Command) error {
 	for p := (backoff{}); ; {
-		lease, err := call(ctx, r)
+		lease, err := c.Do(ctx, end(r))
 		if err == nil && lease.State == leadership.Held && lease.LeaderID == r.CandidateID && lease.Token > r.Token {
 			r.Token = lease.Token // of another incarnation it is refused: the key is not its own
 			continue
@@ -275,6 +275,13 @@ func (c *Client) release(ctx context.Context, r leadership.LeaseRequest, call fu
 		sleep(ctx, p.after(err))
 	}
 }
+
+// released and yielded end a lease in the two ways that give no reason.
+func released(r leadership.LeaseRequest) leadership.Command {
+	return leadership.Release{LeaseRequest: r}
+}
+
+func yielded(r leadership.LeaseRequest) leadership.Command { return leadership.Yield{LeaseRequest: r} }
 
 // transient reports whether the same call may succeed soon.
 func transient(err error) bool {

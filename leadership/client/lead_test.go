@@ -185,8 +185,8 @@ func TestWhatRunReturnsSaysWhyTheLeadershipEnded(t *testing.T) {
 
 // overrule deletes the election, as an operator may.
 func overrule(ctx context.Context, s *clienttest.Server) {
-	_, err := s.Client(client.Candidate{}).Delete(ctx, leadership.DeleteRequest{
-		Election: "reports", DeleteCommand: leadership.DeleteCommand{Force: true},
+	_, err := s.Client(client.Candidate{}).Do(ctx, leadership.Delete{
+		Election: "reports", Force: true,
 	})
 	if err != nil {
 		panic(err)

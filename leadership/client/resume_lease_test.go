@@ -65,7 +65,7 @@ func TestALeaseIsResumedInItsNewEpoch(t *testing.T) {
 		c := server.Client(named("ann"))
 		before := lead(t, c)
 		before.LetEnd()
-		order(t, server, leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true})
+		order(t, server, leadership.Order{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true})
 		after, err := c.Resume(t.Context(), before.Credentials())
 		if err != nil || after.Token() != 2 || !after.Valid() {
 			t.Fatalf("%+v, %v; want token 2", after, err)

@@ -11,27 +11,10 @@ import (
 	"regent/leadership/wire"
 )
 
-// HandOver names the successor of the caller's term; see leadership.HandOver. Without r.To it is
-// the best candidate that waits; NotEligible if there is none.
-func (c *Client) HandOver(ctx context.Context, r leadership.HandOverRequest) (leadership.Lease, error) {
-	return c.lease(ctx, expected{election: r.Election}, post("hand over", wire.VerbHandOver, wire.HandOver, wire.NewHandOverRequest(r)))
-}
-
-// SayReady says that the caller, a successor or a new leader, has loaded what it needs; see
-// leadership.SayReady. r has the caller's own id and key, and the token of the present leader.
-func (c *Client) SayReady(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-	return c.lease(ctx, expected{election: r.Election}, post("say ready", wire.VerbSayReady, wire.SayReady, wire.NewHolder(r)))
-}
-
-// Yield says that the caller has stopped, so that its successor may lead; see leadership.Yield.
-func (c *Client) Yield(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-	return c.lease(ctx, expected{election: r.Election}, post("yield", wire.VerbYield, wire.Yield, wire.NewHolder(r)))
-}
-
 // Delegate makes an election for a part of the caller's task, and returns it; see
 // leadership.Delegate.
 func (c *Client) Delegate(ctx context.Context, r leadership.DelegateRequest) (leadership.Lease, error) {
-	k := post("delegate", wire.VerbDelegate, wire.Delegate, wire.NewDelegateRequest(r))
+	k := post("delegate", wire.VerbDelegate, wire.NewDelegateRequest(r))
 	var answer wire.Lease
 	k.answer = &answer
 	if err := c.about(ctx, r.Election, k); err != nil {
@@ -62,9 +45,9 @@ func (c *Client) Tree(ctx context.Context, e leadership.Election) (leadership.Tr
 }
 
 // post is a call with a body.
-func post(name string, verb wire.Verb, suffix string, body any) call {
+func post(name string, verb wire.Verb, body any) call {
 	row := verb.Row()
-	return call{name: name, method: row.Method, suffix: suffix, mutates: row.Changes(), body: body}
+	return call{name: name, method: row.Method, suffix: row.Suffix(), mutates: row.Changes(), body: body}
 }
 
 // PutCheckpoint replaces the checkpoint of the election; see leadership.Ledger. If the request has
@@ -95,7 +78,7 @@ func (c *Client) putNextCheckpoint(ctx context.Context, r leadership.CheckpointR
 
 func (c *Client) putCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
 	var answer wire.Checkpoint
-	k := post("put checkpoint", wire.VerbPutCheckpoint, wire.CheckpointPath, wire.NewCheckpointRequest(r))
+	k := post("put checkpoint", wire.VerbPutCheckpoint, wire.NewCheckpointRequest(r))
 	k.answer = &answer
 	if err := c.about(ctx, r.Election, k); err != nil {
 		return leadership.Checkpoint{}, err
@@ -116,17 +99,17 @@ func (c *Client) Checkpoint(ctx context.Context, e leadership.Election) (leaders
 // OpenJournal keeps earlier leaders from appending to the journal, and returns where it stands; see
 // leadership.Ledger.
 func (c *Client) OpenJournal(ctx context.Context, r leadership.LeaseRequest) (leadership.JournalHead, error) {
-	return c.journalHead(ctx, r.Election, post("open journal", wire.VerbOpenJournal, wire.JournalPath+wire.Open, wire.NewHolder(r)))
+	return c.journalHead(ctx, r.Election, post("open journal", wire.VerbOpenJournal, wire.NewHolder(r)))
 }
 
 // AppendJournal adds entries to the journal, all or none; see leadership.Ledger.
 func (c *Client) AppendJournal(ctx context.Context, r leadership.AppendRequest) (leadership.JournalHead, error) {
-	return c.journalHead(ctx, r.Election, post("append to journal", wire.VerbAppendJournal, wire.JournalPath+wire.Append, wire.NewAppendRequest(r)))
+	return c.journalHead(ctx, r.Election, post("append to journal", wire.VerbAppendJournal, wire.NewAppendRequest(r)))
 }
 
 // SnapshotJournal puts a snapshot in the place of the first entries; see leadership.Ledger.
 func (c *Client) SnapshotJournal(ctx context.Context, r leadership.SnapshotRequest) (leadership.JournalHead, error) {
-	return c.journalHead(ctx, r.Election, post("put snapshot", wire.VerbSnapshotJournal, wire.JournalPath+wire.SnapshotPath, wire.NewSnapshotRequest(r)))
+	return c.journalHead(ctx, r.Election, post("put snapshot", wire.VerbSnapshotJournal, wire.NewSnapshotRequest(r)))
 }
 
 func (c *Client) journalHead(ctx context.Context, e leadership.Election, k call) (leadership.JournalHead, error) {

@@ -24,13 +24,13 @@ func (l *Lease) StepDown(ctx context.Context, reason string, absence time.Durati
 		return invalid("for", "a candidate steps down for 0s, or for %v to %v in whole milliseconds, not for %v", leadership.MinOrder, leadership.MaxOrder, absence)
 	}
 	return l.resign(ctx, func(ctx context.Context, r leadership.LeaseRequest) error {
-		err := l.client.release(ctx, r, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-			return l.client.StepDown(ctx, leadership.StepDownRequest{LeaseRequest: r, Reason: reason, For: absence})
+		err := l.client.release(ctx, r, func(r leadership.LeaseRequest) leadership.Command {
+			return leadership.StepDown{LeaseRequest: r, Reason: reason, For: absence}
 		})
 		if err == nil || errors.Is(err, leadership.LeaseLost) || transient(err) || ctx.Err() != nil {
 			return err
 		}
-		if failed := l.client.release(ctx, r, l.client.Release); failed != nil {
+		if failed := l.client.release(ctx, r, released); failed != nil {
 			return errors.Join(err, failed)
 		}
 		return fmt.Errorf("the lease is released, but without the reason: %w", err)
@@ -41,7 +41,7 @@ func (l *Lease) StepDown(ctx context.Context, reason string, absence time.Durati
 // line for them. Asking again before they have answered changes nothing. InvalidArgument: the
 // election's policy needs no approval. See EndsBy and NoticeApprovalDue.
 func (l *Lease) RequestApproval(ctx context.Context, note string) error {
-	_, err := l.client.RequestApproval(ctx, leadership.ApprovalNote{LeaseRequest: l.named(), Note: note})
+	_, err := l.client.Do(ctx, leadership.RequestApproval{LeaseRequest: l.named(), Note: note})
 	return err
 }
 

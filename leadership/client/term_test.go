@@ -55,10 +55,10 @@ func noticing(t *testing.T, server *clienttest.Server, who client.Candidate) (*c
 }
 
 // order gives an operator's order about the election that lead leads.
-func order(t *testing.T, server *clienttest.Server, c leadership.OrderCommand) leadership.Lease {
+func order(t *testing.T, server *clienttest.Server, c leadership.Order) leadership.Lease {
 	t.Helper()
 	c.Actor, c.Reason = "olga", "a test"
-	l, err := server.Client(client.Candidate{}).Order(t.Context(), leadership.OrderRequest{Election: "reports", OrderCommand: c})
+	l, err := server.Client(client.Candidate{}).Do(t.Context(), c.In("reports"))
 	if err != nil {
 		t.Fatalf("%s: %v", c.Kind, err)
 	}
@@ -68,11 +68,9 @@ func order(t *testing.T, server *clienttest.Server, c leadership.OrderCommand) l
 // limit configures the election that lead leads with a policy for terms.
 func limit(t *testing.T, server *clienttest.Server, p leadership.TermPolicy) {
 	t.Helper()
-	_, err := server.Client(client.Candidate{}).Configure(t.Context(), leadership.ConfigureRequest{
+	_, err := server.Client(client.Candidate{}).Do(t.Context(), leadership.Configure{
 		Election: "reports",
-		ConfigureCommand: leadership.ConfigureCommand{
-			Config: leadership.Config{LeaseDuration: 30 * time.Second, Term: p},
-		},
+		Config:   leadership.Config{LeaseDuration: 30 * time.Second, Term: p},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +85,7 @@ func TestEachChangeOfTheEndOfATermIsNoticedOnce(t *testing.T) {
 		if got := kinds(heard.take()); got != nil || l.EndsBy() != (client.Ending{}) {
 			t.Errorf("notices %v of a term without an end, %+v", got, l.EndsBy())
 		}
-		order(t, server, leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain})
+		order(t, server, leadership.Order{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain})
 		time.Sleep(11 * time.Second)
 		got := heard.take()
 		if e := l.EndsBy(); e.Because != leadership.EndsDrained || !e.Near || e.Left <= 0 || e.Left > 20*time.Second {
@@ -96,13 +94,13 @@ func TestEachChangeOfTheEndOfATermIsNoticedOnce(t *testing.T) {
 		if len(got) != 1 || got[0].Kind != client.NoticeDrained || got[0].Left <= 0 || got[0].Left > 30*time.Second || got[0].Token != 1 || got[0].Election != "reports" {
 			t.Errorf("notices %+v", got)
 		}
-		order(t, server, leadership.OrderCommand{Kind: leadership.OrderResume})
+		order(t, server, leadership.Order{Kind: leadership.OrderResume})
 		time.Sleep(time.Minute)
 		if got := kinds(heard.take()); !slices.Equal(got, []client.NoticeKind{client.NoticeGoesOn}) {
 			t.Errorf("after the pause, notices %v", got)
 		}
 		requireValid(t, []*client.Lease{l})
-		order(t, server, leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 1})
+		order(t, server, leadership.Order{Kind: leadership.OrderEvict, Token: 1})
 		<-l.Context().Done()
 		var ended *client.TermError
 		if cause := context.Cause(l.Context()); !errors.Is(cause, client.ErrExpired) || !errors.As(cause, &ended) || ended.Because != leadership.EndsEvicted {
@@ -129,7 +127,7 @@ func TestANoticeThatBlocksDelaysNoRenewal(t *testing.T) {
 		c := newClient(t, config)
 		l := lead(t, c)
 		time.Sleep(20 * time.Minute)
-		order(t, server, leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain})
+		order(t, server, leadership.Order{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain})
 		time.Sleep(15 * time.Second)
 		requireValid(t, []*client.Lease{l})
 		close(release)
@@ -291,7 +289,7 @@ func TestALeaderAsksForApprovalAndGoesOnWithIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(7 * time.Minute)
-		order(t, server, leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1})
+		order(t, server, leadership.Order{Kind: leadership.OrderApprove, Token: 1})
 		time.Sleep(5 * time.Minute)
 		if got := kinds(heard.take()); !slices.Equal(got, []client.NoticeKind{client.NoticeApprovalDue}) {
 			t.Errorf("after the approval, notices %v", got)

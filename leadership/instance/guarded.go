@@ -16,29 +16,19 @@ import (
 // Protocol is what agents and operators may ask for. A *leadership.Service and a *client.Client
 // implement it too.
 type Protocol interface {
+	// Do carries out a command.
+	Do(context.Context, leadership.Command) (leadership.Lease, error)
 	Acquire(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
 	Renew(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
 	BatchRenew(context.Context, []leadership.LeaseRequest) ([]leadership.Result, error)
-	Release(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
 	CheckToken(context.Context, leadership.TokenCheck) (leadership.Lease, error)
 	BatchCheckTokens(context.Context, []leadership.TokenCheck) ([]leadership.Result, error)
 	Get(context.Context, leadership.Election) (leadership.Lease, error)
 	List(context.Context, leadership.ListRequest) (leadership.Page, error)
 	Events(context.Context, leadership.EventsRequest) ([]leadership.Event, error)
-	Configure(context.Context, leadership.ConfigureRequest) (leadership.Lease, error)
-	Delete(context.Context, leadership.DeleteRequest) (leadership.Lease, error)
-	Unlock(context.Context, leadership.UnlockRequest) (leadership.Lease, error)
-
-	Order(context.Context, leadership.OrderRequest) (leadership.Lease, error)
 	Overrides(context.Context, leadership.Election) ([]leadership.Override, error)
-	Judge(context.Context, leadership.JudgeRequest) (leadership.Lease, error)
-	StepDown(context.Context, leadership.StepDownRequest) (leadership.Lease, error)
-	RequestApproval(context.Context, leadership.ApprovalNote) (leadership.Lease, error)
 	Explain(context.Context, leadership.ExplainRequest) (leadership.Explanation, error)
 
-	HandOver(context.Context, leadership.HandOverRequest) (leadership.Lease, error)
-	SayReady(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
-	Yield(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
 	Delegate(context.Context, leadership.DelegateRequest) (leadership.Lease, error)
 }
 
@@ -382,6 +372,13 @@ func recheck(ctx context.Context) error {
 	return nil
 }
 
+// Do implements Protocol.
+func (g *Guarded) Do(ctx context.Context, c leadership.Command) (leadership.Lease, error) {
+	t := c.Target()
+	op := Op{Election: t.Election, Candidate: t.Candidate, Token: t.Token, Reason: t.Reason, N: 1}
+	return guarded(ctx, g, wire.Verb(c.Name()), op, g.service.Do, c)
+}
+
 // Renew implements Protocol.
 func (g *Guarded) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	op := Op{Election: r.Election, Candidate: r.CandidateID, Token: r.Token, N: 1}
@@ -394,11 +391,6 @@ func (g *Guarded) BatchRenew(ctx context.Context, batch []leadership.LeaseReques
 		return Op{Election: r.Election, Candidate: r.CandidateID, Token: r.Token}
 	}
 	return batched(ctx, g, wire.VerbBatchRenew, batch, part, g.service.BatchRenew)
-}
-
-// Release implements Protocol.
-func (g *Guarded) Release(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-	return guarded(ctx, g, wire.VerbRelease, Op{Election: r.Election, Candidate: r.CandidateID, N: 1}, g.service.Release, r)
 }
 
 // CheckToken implements Protocol.
@@ -483,45 +475,9 @@ func (g *Guarded) Census(ctx context.Context, prefix string) (*Census, error) {
 	return c, err
 }
 
-// Configure implements Protocol.
-func (g *Guarded) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
-	return guarded(ctx, g, wire.VerbConfigure, Op{Election: r.Election, N: 1}, g.service.Configure, r)
-}
-
-// Delete implements Protocol.
-func (g *Guarded) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
-	return guarded(ctx, g, wire.VerbDelete, Op{Election: r.Election, N: 1}, g.service.Delete, r)
-}
-
-// Unlock implements Protocol.
-func (g *Guarded) Unlock(ctx context.Context, r leadership.UnlockRequest) (leadership.Lease, error) {
-	return guarded(ctx, g, wire.VerbUnlock, Op{Election: r.Election, Reason: r.Reason, N: 1}, g.service.Unlock, r)
-}
-
-// Order implements Protocol. Each kind of order is a verb of its own.
-func (g *Guarded) Order(ctx context.Context, r leadership.OrderRequest) (leadership.Lease, error) {
-	return guarded(ctx, g, wire.Verb(r.Kind), Op{Election: r.Election, Reason: r.Reason, N: 1}, g.service.Order, r)
-}
-
 // Overrides implements Protocol.
 func (g *Guarded) Overrides(ctx context.Context, e leadership.Election) ([]leadership.Override, error) {
 	return guarded(ctx, g, wire.VerbOverrides, Op{Election: e, N: 1}, g.service.Overrides, e)
-}
-
-// Judge implements Protocol.
-func (g *Guarded) Judge(ctx context.Context, r leadership.JudgeRequest) (leadership.Lease, error) {
-	return guarded(ctx, g, wire.VerbJudge, Op{Election: r.Election, Reason: r.Evidence, N: 1}, g.service.Judge, r)
-}
-
-// StepDown implements Protocol.
-func (g *Guarded) StepDown(ctx context.Context, r leadership.StepDownRequest) (leadership.Lease, error) {
-	return guarded(ctx, g, wire.VerbStepDown, Op{Election: r.Election, Candidate: r.CandidateID, N: 1}, g.service.StepDown, r)
-}
-
-// RequestApproval implements Protocol.
-func (g *Guarded) RequestApproval(ctx context.Context, r leadership.ApprovalNote) (leadership.Lease, error) {
-	op := Op{Election: r.Election, Candidate: r.CandidateID, Token: r.Token, N: 1}
-	return guarded(ctx, g, wire.VerbRequestApproval, op, g.service.RequestApproval, r)
 }
 
 // Tick implements Service.

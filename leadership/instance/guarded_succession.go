@@ -12,23 +12,6 @@ func leaseOp(r leadership.LeaseRequest) Op {
 	return Op{Election: r.Election, Candidate: r.CandidateID, Token: r.Token, N: 1}
 }
 
-// HandOver implements Protocol.
-func (g *Guarded) HandOver(ctx context.Context, r leadership.HandOverRequest) (leadership.Lease, error) {
-	return guarded(ctx, g, wire.VerbHandOver, leaseOp(r.LeaseRequest), g.service.HandOver, r)
-}
-
-// SayReady implements Protocol.
-func (g *Guarded) SayReady(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-	return guarded(ctx, g, wire.VerbSayReady, Op{Election: r.Election, Candidate: r.CandidateID, N: 1}, g.service.SayReady, r)
-}
-
-// Yield implements Protocol.
-func (g *Guarded) Yield(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-	op := leaseOp(r)
-	op.Token = 0 // as a release, it says that its caller has stopped
-	return guarded(ctx, g, wire.VerbYield, op, g.service.Yield, r)
-}
-
 // Delegate implements Protocol. Its caller must be allowed to acquire the child by the same
 // candidate id: so no call makes an election that its caller could not make by itself.
 func (g *Guarded) Delegate(ctx context.Context, r leadership.DelegateRequest) (leadership.Lease, error) {

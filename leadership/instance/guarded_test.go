@@ -66,8 +66,8 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 	ctx := t.Context()
 	lease := leadership.LeaseRequest{Election: "e", CandidateID: "ann", Token: 7}
 	check := leadership.TokenCheck{Election: "e", Token: 7}
-	order := func(kind leadership.OrderKind) leadership.OrderRequest {
-		return leadership.OrderRequest{Election: "e", OrderCommand: leadership.OrderCommand{Kind: kind, Reason: "why"}}
+	order := func(kind leadership.OrderKind) leadership.Order {
+		return leadership.Order{Election: "e", Kind: kind, Reason: "why"}
 	}
 	seen := map[wire.Verb]bool{}
 	for _, c := range []struct {
@@ -79,7 +79,7 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 		{func() { s.Acquire(ctx, leadership.AcquireRequest{Election: "e", CandidateID: "ann", Wait: 1e6}) }, instance.Op{Election: "e", Candidate: "ann", Waits: true, N: 1}, wire.VerbAcquire},
 		{func() { s.Acquire(ctx, leadership.AcquireRequest{Election: "E", CandidateID: "ann", Wait: 1e6}) }, instance.Op{Election: "E", Candidate: "ann", N: 1}, wire.VerbAcquire},
 		{func() { s.Renew(ctx, lease) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbRenew},
-		{func() { s.Release(ctx, lease) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbRelease},
+		{func() { s.Do(ctx, leadership.Release{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbRelease},
 		{func() { s.CheckToken(ctx, check) }, instance.Op{Election: "e", Token: 7, N: 1}, wire.VerbCheckToken},
 		{func() { s.BatchRenew(ctx, []leadership.LeaseRequest{lease}) }, instance.Op{N: 1}, wire.VerbBatchRenew},
 		{func() { s.BatchCheckTokens(ctx, []leadership.TokenCheck{check, {Election: "f"}}) }, instance.Op{N: 2}, wire.VerbBatchCheckTokens},
@@ -92,24 +92,20 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 		{func() { s.Watch(ctx, leadership.WatchRequest{Election: "e"}) }, instance.Op{Election: "e", Waits: true, N: 1}, wire.VerbWatch},
 		{func() { s.Feed(ctx, "p", instance.Cursor{}) }, instance.Op{Prefix: "p", Waits: true, N: 1}, wire.VerbWatchAll},
 		{func() { s.Census(ctx, "p") }, instance.Op{Prefix: "p", N: 1}, wire.VerbWatchAll},
-		{func() { s.Configure(ctx, leadership.ConfigureRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbConfigure},
-		{func() { s.Delete(ctx, leadership.DeleteRequest{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbDelete},
-		{func() {
-			s.Unlock(ctx, leadership.UnlockRequest{Election: "e", UnlockCommand: leadership.UnlockCommand{Reason: "why", Actor: "olga"}})
-		}, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbUnlock},
-		{func() { s.Order(ctx, order(leadership.OrderAssign)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbAssign},
-		{func() { s.Order(ctx, order(leadership.OrderEvict)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbEvict},
-		{func() { s.Order(ctx, order(leadership.OrderPause)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbPause},
-		{func() { s.Order(ctx, order(leadership.OrderResume)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbResume},
-		{func() { s.Order(ctx, order(leadership.OrderBan)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbBan},
-		{func() { s.Order(ctx, order(leadership.OrderApprove)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbApprove},
-		{func() { s.Order(ctx, order(leadership.OrderLift)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbLift},
+		{func() { s.Do(ctx, leadership.Configure{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbConfigure},
+		{func() { s.Do(ctx, leadership.Delete{Election: "e"}) }, instance.Op{Election: "e", N: 1}, wire.VerbDelete},
+		{func() { s.Do(ctx, leadership.Unlock{Election: "e", Reason: "why"}) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbUnlock},
+		{func() { s.Do(ctx, order(leadership.OrderAssign)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbAssign},
+		{func() { s.Do(ctx, order(leadership.OrderEvict)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbEvict},
+		{func() { s.Do(ctx, order(leadership.OrderPause)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbPause},
+		{func() { s.Do(ctx, order(leadership.OrderResume)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbResume},
+		{func() { s.Do(ctx, order(leadership.OrderBan)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbBan},
+		{func() { s.Do(ctx, order(leadership.OrderApprove)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbApprove},
+		{func() { s.Do(ctx, order(leadership.OrderLift)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbLift},
 		{func() { s.Overrides(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbOverrides},
-		{func() {
-			s.Judge(ctx, leadership.JudgeRequest{Election: "e", JudgeCommand: leadership.JudgeCommand{Token: 7, Evidence: "why"}})
-		}, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbJudge},
-		{func() { s.StepDown(ctx, leadership.StepDownRequest{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbStepDown},
-		{func() { s.RequestApproval(ctx, leadership.ApprovalNote{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbRequestApproval},
+		{func() { s.Do(ctx, leadership.Judge{Election: "e", Token: 7, Evidence: "why"}) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbJudge},
+		{func() { s.Do(ctx, leadership.StepDown{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbStepDown},
+		{func() { s.Do(ctx, leadership.RequestApproval{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbRequestApproval},
 		{func() { s.Explain(ctx, leadership.ExplainRequest{Election: "e", CandidateID: "ann"}) }, instance.Op{Election: "e", N: 1}, wire.VerbExplain},
 		{func() { s.Join(ctx, leadership.JoinRequest{Election: "e", CandidateID: "ann"}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbJoin},
 		{func() { s.Leave(ctx, leadership.LeaveRequest{Election: "e", CandidateID: "ann"}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbLeave},
@@ -118,9 +114,9 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 			s.AwaitAcknowledgement(ctx, leadership.AcknowledgementRequest{Election: "e", Token: 7, Wait: 1e6})
 		}, instance.Op{Election: "e", Waits: true, N: 1}, wire.VerbAcknowledgement},
 		{func() { s.Tick(ctx) }, instance.Op{N: 1}, wire.VerbTick},
-		{func() { s.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbHandOver},
-		{func() { s.SayReady(ctx, leadership.LeaseRequest{Election: "e", CandidateID: "ann", Token: 1}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbSayReady},
-		{func() { s.Yield(ctx, lease) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbYield},
+		{func() { s.Do(ctx, leadership.HandOver{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbHandOver},
+		{func() { s.Do(ctx, leadership.SayReady{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbSayReady},
+		{func() { s.Do(ctx, leadership.Yield{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbYield},
 		{func() { s.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbDelegate},
 		{func() { s.Tree(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbTree},
 		{func() {
@@ -207,7 +203,7 @@ func TestAGateHearsThatALaterOneRefused(t *testing.T) {
 	t.Parallel()
 	last := &gate{name: "c"}
 	s, told := newGuarded(t, &gate{name: "a"}, &gate{name: "b", refuse: func(instance.Op) error { return errRefused }}, last)
-	if _, err := s.Configure(t.Context(), leadership.ConfigureRequest{Election: "jobs"}); !errors.Is(err, errRefused) {
+	if _, err := s.Do(t.Context(), leadership.Configure{Election: "jobs"}); !errors.Is(err, errRefused) {
 		t.Errorf("error %v", err)
 	}
 	if want := []string{"a in configure jobs <nil>", "a out configure jobs refused"}; !slices.Equal(*told, want) || len(last.ops) != 0 {
@@ -331,12 +327,10 @@ func TestARefusalNamesItsOrderOnlyToReadersOfTheOverrides(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Release(ctx, leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}); err != nil {
+		if _, err := s.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: g.Token}}); err != nil {
 			t.Fatal(err)
 		}
-		l, err := s.Order(ctx, leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{
-			Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour, Reason: "a secret", Actor: "eve",
-		}})
+		l, err := s.Do(ctx, leadership.Order{Election: "jobs", Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour, Reason: "a secret", Actor: "eve"})
 		if err != nil {
 			t.Fatal(err)
 		}

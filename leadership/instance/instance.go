@@ -99,7 +99,7 @@ func New(c Config) (*Instance, error) {
 	}
 	i.census.list, i.census.drained = i.service.CensusPage, i.hub.Cause
 	i.queue = line.NewQueue(line.Config{
-		Acquire: i.acquire, Release: i.Release, Withdraw: i.service.Withdraw, Instance: i.number, Present: i.present, Hub: i.hub, Jitter: jitter(c.Alone),
+		Acquire: i.acquire, Do: i.Do, Instance: i.number, Present: i.present, Hub: i.hub, Jitter: jitter(c.Alone),
 	})
 	i.roll = newRoll(c, i.hub, i.queue, i.log)
 	if i.ledger != nil {

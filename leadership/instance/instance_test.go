@@ -180,7 +180,7 @@ func (c *cluster) renew(on *instance.Instance, lease leadership.LeaseRequest, du
 
 func (c *cluster) release(on *instance.Instance, lease leadership.LeaseRequest) {
 	c.Helper()
-	if _, err := on.Release(c.Context(), lease); err != nil {
+	if _, err := on.Do(c.Context(), leadership.Release{LeaseRequest: lease}); err != nil {
 		c.Fatal(err)
 	}
 }
@@ -423,7 +423,7 @@ func TestAStrongLongPollAsksTheStore(t *testing.T) {
 	if _, err := w.Ready(t.Context()); err != nil { // from now on the instance believes to know
 		t.Fatal(err)
 	}
-	if _, err := elsewhere.Release(t.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: key, Token: 1}); err != nil {
+	if _, err := elsewhere.Do(t.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: key, Token: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	r, news, err := i.Await(t.Context(), leadership.ReadRequest{Election: "jobs", Known: 1, Strong: true}, time.Minute)

@@ -140,7 +140,7 @@ func (i *Instance) inherit(ctx context.Context, g *leadership.Grant, knows bool)
 	if !knows {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBack)
 		defer cancel()
-		_, released := i.Release(late, leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token})
+		_, released := i.Do(late, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}})
 		i.note(released)
 		return fmt.Errorf("instance: what the last leader of election %q left behind could not be read, so the lease was given back: %w", g.Election, err)
 	}

@@ -139,7 +139,7 @@ func (f *fleet) configure(b leadership.BallotPolicy) {
 	f.Helper()
 	s := f.start("operator")
 	defer s.stop()
-	if _, err := s.Configure(f.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: leadership.Config{Ballot: b}}}); err != nil {
+	if _, err := s.Do(f.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{Ballot: b}}); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -241,7 +241,7 @@ func TestMembersCostTheStoreNothing(t *testing.T) {
 			f.Errorf("%d sheets were sent in 50 s, in which nothing has changed; each instance sends one in 15 s", n)
 		}
 		time.Sleep(time.Minute)
-		a.Release(f.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "lea", Key: g.Key, Token: g.Token})
+		a.Do(f.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "lea", Key: g.Key, Token: g.Token}})
 		f.members.took()
 		time.Sleep(10 * time.Minute)
 		if n := f.members.took(); n > 0 {
@@ -437,7 +437,7 @@ func TestAnAcknowledgementOfATokenThatIsOverIsRefused(t *testing.T) {
 		request := leadership.AcknowledgementRequest{Election: "jobs", Token: g.Token, Need: 1, Wait: time.Minute}
 		go func() {
 			time.Sleep(5 * time.Second)
-			b.Release(f.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "lea", Key: g.Key, Token: g.Token})
+			b.Do(f.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "lea", Key: g.Key, Token: g.Token}})
 			f.lead(b, "leo")
 		}()
 		began := time.Now()
@@ -484,7 +484,7 @@ func TestAStreamKeepsItsReaderAMemberAndTellsOfTheOthers(t *testing.T) {
 		listen(2)
 		f.join(b, "gus", 1)
 		listen(3)
-		b.Release(f.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "lea", Key: g.Key, Token: g.Token})
+		b.Do(f.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "lea", Key: g.Key, Token: g.Token}})
 		f.lead(b, "lea")
 		listen(5)
 		f.becomes(b, 3*time.Second, "fay follower 2", "gus follower 1", "lea leader 2")

@@ -78,67 +78,43 @@ func (i *Instance) BatchRenew(ctx context.Context, batch []leadership.LeaseReque
 	return results, err
 }
 
-// Release ends the caller's lease; see leadership.Service.
-func (i *Instance) Release(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-	asked := i.now()
-	l, err := i.service.Release(ctx, r)
-	return i.learn(l, err, asked)
-}
-
-// Configure sets an election's configuration; see leadership.Service.
-func (i *Instance) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
-	asked := i.now()
-	l, err := i.service.Configure(ctx, r)
-	return i.learn(l, err, asked)
-}
-
-// Delete deletes an election; see leadership.Service.
-func (i *Instance) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
-	return i.service.Delete(ctx, r) // its event informs every cache of the election
-}
-
-// Unlock ends the wait for an election before its time; see leadership.Service.
-func (i *Instance) Unlock(ctx context.Context, r leadership.UnlockRequest) (leadership.Lease, error) {
-	asked := i.now()
-	l, err := i.service.Unlock(ctx, r)
-	return i.learn(l, err, asked)
-}
-
-// Order carries out an operator's order; see leadership.Service. An assigned candidate that waits
-// here is bound as in HandOver.
-func (i *Instance) Order(ctx context.Context, r leadership.OrderRequest) (leadership.Lease, error) {
-	if r.Kind == leadership.OrderAssign {
-		r.ToKey = i.queue.KeyOf(r.Election, r.CandidateID)
+// Do carries out a command; see leadership.Service.
+//
+// A hand-over without To is to the best in this instance's line that can lead and has a key of its
+// own or, if none waits here, to the first at another instance that tells of its line. NotEligible,
+// if no candidate waits.
+//
+// If the successor, or the candidate that an operator assigns, waits in this instance's line, the
+// incarnation that waits is meant, and no other of its candidate id. If it does not, it is the one
+// that first says it is ready.
+func (i *Instance) Do(ctx context.Context, c leadership.Command) (leadership.Lease, error) {
+	switch order := c.(type) {
+	case leadership.HandOver:
+		if err := i.choose(ctx, &order); err != nil {
+			return leadership.Lease{}, err
+		}
+		order.ToKey = i.queue.KeyOf(order.Election, order.To)
+		c = order
+	case leadership.Order:
+		if order.Kind == leadership.OrderAssign {
+			order.ToKey = i.queue.KeyOf(order.Election, order.CandidateID)
+			c = order
+		}
 	}
 	asked := i.now()
-	l, err := i.service.Order(ctx, r)
+	l, err := i.service.Do(ctx, c)
+	switch c.(type) {
+	case leadership.Delete, leadership.Withdraw: // its event informs every cache of the election
+		return l, err
+	case leadership.SayReady: // its caller may be one that does not lead
+		return i.hint(l, err, asked)
+	}
 	return i.learn(l, err, asked)
 }
 
 // Overrides reads the standing orders of an election; see leadership.Service.
 func (i *Instance) Overrides(ctx context.Context, e leadership.Election) ([]leadership.Override, error) {
 	return i.service.Overrides(ctx, e)
-}
-
-// Judge counts a verdict; see leadership.Service.
-func (i *Instance) Judge(ctx context.Context, r leadership.JudgeRequest) (leadership.Lease, error) {
-	asked := i.now()
-	l, err := i.service.Judge(ctx, r)
-	return i.learn(l, err, asked)
-}
-
-// StepDown ends the caller's lease and says why; see leadership.Service.
-func (i *Instance) StepDown(ctx context.Context, r leadership.StepDownRequest) (leadership.Lease, error) {
-	asked := i.now()
-	l, err := i.service.StepDown(ctx, r)
-	return i.learn(l, err, asked)
-}
-
-// RequestApproval asks operators to approve of the caller's term; see leadership.Service.
-func (i *Instance) RequestApproval(ctx context.Context, r leadership.ApprovalNote) (leadership.Lease, error) {
-	asked := i.now()
-	l, err := i.service.RequestApproval(ctx, r)
-	return i.learn(l, err, asked)
 }
 
 // Explain says why a candidate does not lead, by one strong read; see leadership.Service. Of one

@@ -82,9 +82,7 @@ func TestAfterANewEpochNoCacheShowsTheOldToken(t *testing.T) {
 		lease := c.lead(c.a, "ann")
 		c.read(c.a)
 		c.read(c.b)
-		_, err := c.b.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{
-			Kind: leadership.OrderApprove, Token: lease.Token, NewEpoch: true, Reason: "a checkpoint", Actor: "operator",
-		}})
+		_, err := c.b.Do(t.Context(), leadership.Order{Election: "jobs", Kind: leadership.OrderApprove, Token: lease.Token, NewEpoch: true, Reason: "a checkpoint", Actor: "operator"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,9 +122,7 @@ func TestAnExplanationSaysWhereACandidateStandsInLineAndCostsOneRead(t *testing.
 		witness.Role = leadership.RoleWitness
 		go c.a.Acquire(ctx, witness)
 		synctest.Wait()
-		_, err := c.b.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{
-			Kind: leadership.OrderBan, CandidateID: "cy", For: time.Hour, Reason: "wrong numbers", Actor: "operator",
-		}})
+		_, err := c.b.Do(t.Context(), leadership.Order{Election: "jobs", Kind: leadership.OrderBan, CandidateID: "cy", For: time.Hour, Reason: "wrong numbers", Actor: "operator"})
 		if err != nil {
 			t.Fatal(err)
 		}

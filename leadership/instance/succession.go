@@ -7,27 +7,18 @@ import (
 	"regent/leadership"
 )
 
-// HandOver names the successor of the caller's term; see leadership.Service. Without r.To it is the
-// best in this instance's line that can lead and has a key of its own or, if none waits here, the
-// first at another instance that tells of its line.
-//
-// If the successor waits in this instance's line, the incarnation that waits is the successor, and
-// no other of its candidate id. If it does not, it is the one that first says it is ready.
-//
-// Error: NotEligible, if no candidate waits; those of leadership.Service.
-func (i *Instance) HandOver(ctx context.Context, r leadership.HandOverRequest) (leadership.Lease, error) {
-	if r.To == "" {
-		var known bool
-		r.Chosen = true
-		if r.To, known = i.next(ctx, r.Election, r.CandidateID); !known {
-			return leadership.Lease{}, &leadership.Error{Code: leadership.NotEligible, Detail: fmt.Sprintf(
-				"no other candidate waits for election %q, as far as this instance knows (it knows of those at other instances only if all run with --members); name the successor with to, or release the lease", r.Election)}
-		}
+// choose names the successor of a hand-over that names none.
+func (i *Instance) choose(ctx context.Context, c *leadership.HandOver) error {
+	if c.To != "" {
+		return nil
 	}
-	r.ToKey = i.queue.KeyOf(r.Election, r.To)
-	asked := i.now()
-	l, err := i.service.HandOver(ctx, r)
-	return i.learn(l, err, asked)
+	var known bool
+	c.Chosen = true
+	if c.To, known = i.next(ctx, c.Election, c.CandidateID); !known {
+		return &leadership.Error{Code: leadership.NotEligible, Detail: fmt.Sprintf(
+			"no other candidate waits for election %q, as far as this instance knows (it knows of those at other instances only if all run with --members); name the successor with to, or release the lease", c.Election)}
+	}
+	return nil
 }
 
 // next is the best candidate that waits, other than the leader: the first in line here or, if none
@@ -52,20 +43,6 @@ func (i *Instance) next(ctx context.Context, e leadership.Election, leader leade
 		}
 	}
 	return best, best != ""
-}
-
-// SayReady says that the caller has loaded what it needs to lead; see leadership.Service.
-func (i *Instance) SayReady(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-	asked := i.now()
-	l, err := i.service.SayReady(ctx, r)
-	return i.hint(l, err, asked)
-}
-
-// Yield says that the caller has stopped; see leadership.Service.
-func (i *Instance) Yield(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-	asked := i.now()
-	l, err := i.service.Yield(ctx, r)
-	return i.learn(l, err, asked)
 }
 
 // Delegate makes an election for a part of the caller's task; see leadership.Service.

@@ -21,7 +21,7 @@ func (b *books) leaves(i *instance.Instance) {
 	if _, err := i.PutCheckpoint(b.Context(), leadership.CheckpointRequest{LeaseRequest: b.holder(), Sequence: 1, Task: "sums", Data: json.RawMessage(`{"done":7}`)}); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := i.Release(b.Context(), b.holder()); err != nil {
+	if _, err := i.Do(b.Context(), leadership.Release{LeaseRequest: b.holder()}); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -122,7 +122,7 @@ func TestAHandOverWithoutANameIsToTheBestThatCanSayThatItIsReady(t *testing.T) {
 		b.leads(i)
 		ask := func(want leadership.CandidateID) {
 			b.Helper()
-			l, err := i.HandOver(context.Background(), leadership.HandOverRequest{LeaseRequest: b.holder()})
+			l, err := i.Do(context.Background(), leadership.HandOver{LeaseRequest: b.holder()})
 			if want == "" {
 				if !errors.Is(err, leadership.NotEligible) {
 					b.Errorf("%v, want that no candidate waits", err)
@@ -157,7 +157,7 @@ func TestAHandOverWithoutANameKeepsTheSuccessorThatIsNamed(t *testing.T) {
 			if also != "" {
 				b.waits(i, leadership.AcquireRequest{CandidateID: also, Key: new(leadership.NewKey())})
 			}
-			l, err := i.HandOver(context.Background(), leadership.HandOverRequest{LeaseRequest: b.holder()})
+			l, err := i.Do(context.Background(), leadership.HandOver{LeaseRequest: b.holder()})
 			if err != nil || l.Succession.To != "elsewhere" {
 				b.Errorf("with %q in line: handed over to %+v, %v; want elsewhere", also, l.Succession, err)
 			}
@@ -177,14 +177,14 @@ func TestAHandOverBetweenInstancesLeavesNoVacancy(t *testing.T) {
 		defer watch.Close()
 		key := leadership.NewKey()
 		granted := b.waits(other, leadership.AcquireRequest{CandidateID: "bob", Key: &key})
-		if _, err := i.HandOver(b.Context(), leadership.HandOverRequest{LeaseRequest: b.holder(), To: "bob"}); err != nil {
+		if _, err := i.Do(b.Context(), leadership.HandOver{LeaseRequest: b.holder(), To: "bob"}); err != nil {
 			b.Fatal(err)
 		}
 		synctest.Wait()
 		if l, err := other.Read(b.Context(), leadership.ReadRequest{Election: "jobs"}); err != nil || l.Succession.To != "bob" || l.Succession.Ready {
 			b.Errorf("a cached read shows %+v, %v", l.Succession, err)
 		}
-		if _, err := other.SayReady(b.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: key, Token: 1}); err != nil {
+		if _, err := other.Do(b.Context(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: key, Token: 1}}); err != nil {
 			b.Fatal(err)
 		}
 		l, err := i.Renew(b.Context(), b.holder())
@@ -192,7 +192,7 @@ func TestAHandOverBetweenInstancesLeavesNoVacancy(t *testing.T) {
 			b.Errorf("the leader is told %+v, %v", l.Succession, err)
 		}
 		before := time.Now()
-		if _, err := i.Yield(b.Context(), b.holder()); err != nil {
+		if _, err := i.Do(b.Context(), leadership.Yield{LeaseRequest: b.holder()}); err != nil {
 			b.Fatal(err)
 		}
 		if err := <-granted; err != nil {
@@ -216,31 +216,27 @@ func TestNoIncarnationElsewhereStealsTheSuccessionFromTheOneThatWaited(t *testin
 			b.Helper()
 			var refused *leadership.Error
 			thief := leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: stolen, Token: 1}
-			if _, err := other.SayReady(b.Context(), thief); !errors.As(err, &refused) || refused.Code != leadership.LeaseHeld || refused.Reason != leadership.ReasonIncarnation {
+			if _, err := other.Do(b.Context(), leadership.SayReady{LeaseRequest: thief}); !errors.As(err, &refused) || refused.Code != leadership.LeaseHeld || refused.Reason != leadership.ReasonIncarnation {
 				b.Errorf("%s: another bob, at another instance: %v, want %s", how, err, leadership.ReasonIncarnation)
 			}
 		}
 		b.leads(i)
 		granted := b.waits(i, leadership.AcquireRequest{CandidateID: "bob", Key: &key})
-		if _, err := i.Order(b.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{
-			Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute, Reason: "an upgrade", Actor: "dee",
-		}}); err != nil {
+		if _, err := i.Do(b.Context(), leadership.Order{Election: "jobs", Kind: leadership.OrderAssign, CandidateID: "bob", For: time.Minute, Reason: "an upgrade", Actor: "dee"}); err != nil {
 			b.Fatal(err)
 		}
 		steals("assigned")
-		if _, err := i.Order(b.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{
-			Kind: leadership.OrderLift, Override: b.order(i), Reason: "later", Actor: "dee",
-		}}); err != nil {
+		if _, err := i.Do(b.Context(), leadership.Order{Election: "jobs", Kind: leadership.OrderLift, Override: b.order(i), Reason: "later", Actor: "dee"}); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := i.HandOver(b.Context(), leadership.HandOverRequest{LeaseRequest: b.holder(), To: "bob"}); err != nil {
+		if _, err := i.Do(b.Context(), leadership.HandOver{LeaseRequest: b.holder(), To: "bob"}); err != nil {
 			b.Fatal(err)
 		}
 		steals("named")
-		if _, err := other.SayReady(b.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: key, Token: 1}); err != nil {
+		if _, err := other.Do(b.Context(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: key, Token: 1}}); err != nil {
 			b.Error(err)
 		}
-		if _, err := i.Yield(b.Context(), b.holder()); err != nil {
+		if _, err := i.Do(b.Context(), leadership.Yield{LeaseRequest: b.holder()}); err != nil {
 			b.Fatal(err)
 		}
 		if err := <-granted; err != nil {

@@ -28,13 +28,13 @@ func overdue(t *testing.T, past int) leadership.Store {
 		}
 		return leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: g.Key, Token: g.Token}
 	}
-	r := leadership.ConfigureRequest{Election: "retiring"}
+	r := leadership.Configure{Election: "retiring"}
 	r.Config.RetireAfter = time.Hour
-	if _, err := s.Configure(t.Context(), r); err != nil {
+	if _, err := s.Do(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	for i := range past {
-		if _, err := s.Release(t.Context(), lead(leadership.Election(fmt.Sprintf("past-%d", i)), 0)); err != nil {
+		if _, err := s.Do(t.Context(), leadership.Release{LeaseRequest: lead(leadership.Election(fmt.Sprintf("past-%d", i)), 0)}); err != nil {
 			t.Fatal(err)
 		}
 	}

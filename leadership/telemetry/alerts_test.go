@@ -125,7 +125,7 @@ func TestEachSituationCrossesTheThresholdOfItsAlert(t *testing.T) {
 		"paused": {
 			almost: func(w *telemetrytest.Fixture) {
 				w.Lead("jobs", "ann")
-				order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderPause, For: 2 * time.Hour})
+				order(w, "jobs", leadership.Order{Kind: leadership.OrderPause, For: 2 * time.Hour})
 				w.Settle(3599 * time.Second)
 			},
 			enough: func(w *telemetrytest.Fixture) { w.Settle(5 * time.Second) },

@@ -16,8 +16,8 @@ import (
 // ballot sets who should lead an election.
 func ballot(w *telemetrytest.Fixture, e leadership.Election, p leadership.BallotPolicy) {
 	w.Helper()
-	c := leadership.ConfigureCommand{Config: leadership.Config{Ballot: p}}
-	if _, err := w.Service.Configure(w.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: c}); err != nil {
+	c := leadership.Configure{Config: leadership.Config{Ballot: p}}
+	if _, err := w.Service.Do(w.Context(), c.In(e)); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -79,7 +79,7 @@ func TestABidThatIsTakenBackIsNoBid(t *testing.T) {
 		bid(w, "jobs", "ann", 1)
 		bid(w, "jobs", "bob", 2)
 		for _, gone := range []leadership.CandidateID{"ann", "bob"} {
-			if _, err := leadership.New(w.Metrics.Store(store)).Withdraw(t.Context(), "jobs", gone, 0); err != nil {
+			if _, err := leadership.New(w.Metrics.Store(store)).Do(t.Context(), leadership.Withdraw{Election: "jobs", CandidateID: gone}); err != nil {
 				t.Fatal(err)
 			}
 		}

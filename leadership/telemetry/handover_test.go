@@ -11,7 +11,7 @@ import (
 // handOver lets the leader name a successor.
 func handOver(w *telemetrytest.Fixture, lease leadership.LeaseRequest, to leadership.CandidateID, within time.Duration) {
 	w.Helper()
-	if _, err := w.Service.HandOver(w.Context(), leadership.HandOverRequest{LeaseRequest: lease, To: to, Within: within}); err != nil {
+	if _, err := w.Service.Do(w.Context(), leadership.HandOver{LeaseRequest: lease, To: to, Within: within}); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -27,11 +27,11 @@ func TestAHandOverIsCountedAndItsGapIsTimed(t *testing.T) {
 		ann := w.Lead("jobs", "ann")
 		handOver(w, ann, "bob", time.Minute)
 		w.Settle(5 * time.Second)
-		if _, err := w.Service.SayReady(w.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: w.Key("bob"), Token: ann.Token}); err != nil {
+		if _, err := w.Service.Do(w.Context(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "bob", Key: w.Key("bob"), Token: ann.Token}}); err != nil {
 			w.Fatal(err)
 		}
 		w.Settle(2 * time.Second)
-		if _, err := w.Service.Yield(w.Context(), ann); err != nil {
+		if _, err := w.Service.Do(w.Context(), leadership.Yield{LeaseRequest: ann}); err != nil {
 			w.Fatal(err)
 		}
 		w.Settle(100 * time.Millisecond)
@@ -82,7 +82,7 @@ func TestTheDepthOfDelegatedElectionsIsShown(t *testing.T) {
 		if n, depth := now["regent.elections.delegated"], now["regent.elections.depth"]; n != 3 || depth != 2 {
 			w.Errorf("%v delegated elections, the deepest at %v; want 3, and 2", n, depth)
 		}
-		if _, err := w.Service.Delete(w.Context(), leadership.DeleteRequest{Election: "jobs.a.x"}); err != nil {
+		if _, err := w.Service.Do(w.Context(), leadership.Delete{Election: "jobs.a.x"}); err != nil {
 			w.Fatal(err)
 		}
 		if n, depth := w.Read()["regent.elections.delegated"], w.Read()["regent.elections.depth"]; n != 2 || depth != 1 {

@@ -84,9 +84,7 @@ func TestEveryMetricFollowsTheLifeOfAnElection(t *testing.T) {
 		step("a minute without a leader", func() { time.Sleep(time.Minute) }, map[string]float64{"regent.elections.leaderless": 60})
 		step("it is acquired and configured again", func() {
 			ann = w.Lead("jobs", "ann")
-			_, err := w.Service.Configure(w.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{
-				Config: leadership.Config{LeaseDuration: time.Minute},
-			}})
+			_, err := w.Service.Do(w.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{LeaseDuration: time.Minute}})
 			if err != nil {
 				w.Fatal(err)
 			}
@@ -100,13 +98,13 @@ func TestEveryMetricFollowsTheLifeOfAnElection(t *testing.T) {
 			time.Sleep(6 * time.Second)
 			w.Service.Renew(w.Context(), bob)
 			w.Service.CheckToken(w.Context(), leadership.TokenCheck{Election: "jobs", Token: 1})
-			w.Service.Release(w.Context(), bob)
+			w.Service.Do(w.Context(), leadership.Release{LeaseRequest: bob})
 		}, map[string]float64{
 			"regent.leadership.splitbrain{op=renew}": 1, "regent.leadership.splitbrain{op=check}": 1, "regent.lease.operations{op=renew,outcome=lease_lost}": 1,
 			"regent.lease.operations{op=check,outcome=token_stale}": 1, "regent.lease.operations{op=release,outcome=ok}": 1,
 		})
 		step("an operator deletes it", func() {
-			_, err := w.Service.Delete(w.Context(), leadership.DeleteRequest{Election: "jobs", DeleteCommand: leadership.DeleteCommand{Force: true}})
+			_, err := w.Service.Do(w.Context(), leadership.Delete{Election: "jobs", Force: true})
 			if err != nil {
 				w.Fatal(err)
 			}
@@ -144,11 +142,11 @@ func TestACallThatItsCallerGivesUpIsNoFailure(t *testing.T) {
 func TestAnElectionIsLeaderlessSinceACandidateWaits(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		w.Lead("jobs", "ann")
-		_, err := w.Service.Delete(w.Context(), leadership.DeleteRequest{Election: "jobs", DeleteCommand: leadership.DeleteCommand{Force: true}})
+		_, err := w.Service.Do(w.Context(), leadership.Delete{Election: "jobs", Force: true})
 		if err != nil {
 			w.Fatal(err)
 		}
-		if _, err := w.Service.Configure(w.Context(), leadership.ConfigureRequest{Election: "jobs"}); err != nil { // and ann's lease has to run out
+		if _, err := w.Service.Do(w.Context(), leadership.Configure{Election: "jobs"}); err != nil { // and ann's lease has to run out
 			w.Fatal(err)
 		}
 		w.Settle(10 * time.Second)
@@ -212,9 +210,7 @@ func TestALateGrantIsNoTransitionIfNoCandidateWaited(t *testing.T) {
 
 func TestALateTransitionCountsTheTimeThatACandidateWaited(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
-		_, err := w.Service.Configure(w.Context(), leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{
-			Config: leadership.Config{LockDelay: time.Hour},
-		}})
+		_, err := w.Service.Do(w.Context(), leadership.Configure{Election: "jobs", Config: leadership.Config{LockDelay: time.Hour}})
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -258,7 +254,7 @@ func TestNamesChosenByCallersAddNoSeries(t *testing.T) {
 			w.Acquire(e, c+"-x", 0)
 			w.Service.Renew(w.Context(), lease)
 			_ = report(w, lease, fmt.Sprintf(`{"custom":{"secret-%d":1},"tasks":1}`, n))
-			order(w, e, leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: c, For: time.Hour})
+			order(w, e, leadership.Order{Kind: leadership.OrderBan, CandidateID: c, For: time.Hour})
 			w.Release(lease)
 			w.Service.CheckToken(w.Context(), leadership.TokenCheck{Election: e, Token: 1})
 			w.Acquire(leadership.Election("BAD "+string(e)), c, time.Second)

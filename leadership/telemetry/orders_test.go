@@ -61,10 +61,10 @@ func TestEachEventReasonAndEndHasItsSeries(t *testing.T) {
 }
 
 // order gives an operator's order.
-func order(w *telemetrytest.Fixture, e leadership.Election, c leadership.OrderCommand) {
+func order(w *telemetrytest.Fixture, e leadership.Election, c leadership.Order) {
 	w.Helper()
 	c.Actor, c.Reason = cmp.Or(c.Actor, "olga"), "a test"
-	if _, err := w.Service.Order(w.Context(), leadership.OrderRequest{Election: e, OrderCommand: c}); err != nil {
+	if _, err := w.Service.Do(w.Context(), c.In(e)); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -72,8 +72,8 @@ func order(w *telemetrytest.Fixture, e leadership.Election, c leadership.OrderCo
 // limit sets the policy of an election.
 func limit(w *telemetrytest.Fixture, e leadership.Election, p leadership.TermPolicy) {
 	w.Helper()
-	c := leadership.ConfigureCommand{Config: leadership.Config{Term: p}}
-	if _, err := w.Service.Configure(w.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: c}); err != nil {
+	c := leadership.Configure{Config: leadership.Config{Term: p}}
+	if _, err := w.Service.Do(w.Context(), c.In(e)); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -98,22 +98,22 @@ func values(w *telemetrytest.Fixture, what string, got telemetrytest.Values, wan
 func TestAPauseIsShownUntilItEndsAndIsNoLackOfALeader(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
 		w.Lead("jobs", "ann")
-		order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderPause, For: 10 * time.Minute, Mode: leadership.PauseDrain})
+		order(w, "jobs", leadership.Order{Kind: leadership.OrderPause, For: 10 * time.Minute, Mode: leadership.PauseDrain})
 		w.Settle(2 * time.Minute)
 		values(w, "in the pause", w.Read(), map[string]float64{
 			"regent.elections.paused": 1, "regent.elections.paused.age": 120, "regent.elections.leaderless": 0,
 			"regent.leadership.terms.limited{because=drained}": 1, "regent.leadership.changes{type=expired}": 1,
 		})
-		order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderPause, For: 10 * time.Minute}) // goes on for longer
+		order(w, "jobs", leadership.Order{Kind: leadership.OrderPause, For: 10 * time.Minute}) // goes on for longer
 		w.Settle(10*time.Minute - time.Second)
 		values(w, "longer", w.Read(), map[string]float64{"regent.elections.paused": 1, "regent.elections.paused.age": 719})
 		w.Settle(21 * time.Second)
 		values(w, "after its end", w.Read(), map[string]float64{
 			"regent.elections.paused": 0, "regent.elections.paused.age": 0, "regent.elections.leaderless": 20,
 		})
-		order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour})
+		order(w, "jobs", leadership.Order{Kind: leadership.OrderPause, For: time.Hour})
 		w.Settle(time.Minute)
-		order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderResume})
+		order(w, "jobs", leadership.Order{Kind: leadership.OrderResume})
 		w.Settle(15 * time.Second)
 		values(w, "resumed", w.Read(), map[string]float64{"regent.elections.paused": 0, "regent.elections.leaderless": 15})
 	})
@@ -124,7 +124,7 @@ func TestAnApprovalIsWaitedForFromTheQuestionUntilItIsGiven(t *testing.T) {
 		limit(w, "jobs", leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: time.Minute, Need: 2}})
 		ann := w.Lead("jobs", "ann")
 		w.Keep(ann, 20*time.Second)
-		if _, err := w.Service.RequestApproval(w.Context(), leadership.ApprovalNote{LeaseRequest: ann, Note: "may I go on?"}); err != nil {
+		if _, err := w.Service.Do(w.Context(), leadership.RequestApproval{LeaseRequest: ann, Note: "may I go on?"}); err != nil {
 			t.Fatal(err)
 		}
 		w.Keep(ann, 30*time.Second)
@@ -138,9 +138,9 @@ func TestAnApprovalIsWaitedForFromTheQuestionUntilItIsGiven(t *testing.T) {
 		})
 		w.Acquire("jobs", "bob", 0)
 		values(w, "refused", w.Read(), map[string]float64{"regent.lease.contention{reason=approval}": 1})
-		order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderApprove, Token: ann.Token})
+		order(w, "jobs", leadership.Order{Kind: leadership.OrderApprove, Token: ann.Token})
 		values(w, "one of two", w.Read(), map[string]float64{"regent.approvals.waiting": 1})
-		order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderApprove, Token: ann.Token, Actor: "otto"})
+		order(w, "jobs", leadership.Order{Kind: leadership.OrderApprove, Token: ann.Token, Actor: "otto"})
 		w.Settle(5 * time.Second)
 		values(w, "approved", w.Read(), map[string]float64{"regent.approvals.waiting": 0, "regent.approvals.waiting.age": 0, "regent.elections.leaderless": 5})
 	})
@@ -175,11 +175,11 @@ func TestAPauseThatWasLiftedUnheardIsNotShownForLong(t *testing.T) {
 		w, elsewhere := telemetrytest.On(t, store), leadership.New(store.Open())
 		for _, e := range []leadership.Election{"a", "b"} {
 			limit(w, e, leadership.TermPolicy{})
-			order(w, e, leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour})
+			order(w, e, leadership.Order{Kind: leadership.OrderPause, For: time.Hour})
 		}
 		w.Settle(time.Minute)
-		resume := leadership.OrderCommand{Kind: leadership.OrderResume, Actor: "olga", Reason: "a test"}
-		if _, err := elsewhere.Order(t.Context(), leadership.OrderRequest{Election: "a", OrderCommand: resume}); err != nil {
+		resume := leadership.Order{Kind: leadership.OrderResume, Actor: "olga", Reason: "a test"}
+		if _, err := elsewhere.Do(t.Context(), resume.In("a")); err != nil {
 			t.Fatal(err)
 		}
 		values(w, "one is resumed", w.Read(), map[string]float64{"regent.elections.paused": 1, "regent.elections.paused.age": 60})
@@ -285,7 +285,7 @@ func TestANewEpochIsNoNewLeaderAndNoSplitBrain(t *testing.T) {
 		lease := w.Lead("jobs", "ann")
 		for range 7 {
 			w.Keep(lease, 20*time.Second)
-			order(w, "jobs", leadership.OrderCommand{Kind: leadership.OrderApprove, Token: lease.Token, NewEpoch: true})
+			order(w, "jobs", leadership.Order{Kind: leadership.OrderApprove, Token: lease.Token, NewEpoch: true})
 			w.Settle(10 * time.Second)
 			w.Service.CheckToken(w.Context(), leadership.TokenCheck{Election: "jobs", Token: lease.Token})
 			if _, err := w.Service.Renew(w.Context(), lease); err == nil {
@@ -313,7 +313,7 @@ func TestAnInstanceThatMissedAnEpochSeesNoGrantInIt(t *testing.T) {
 		w, elsewhere := telemetrytest.On(t, store), telemetrytest.On(t, store.Open())
 		lease := w.Lead("jobs", "ann")
 		for range 7 {
-			order(elsewhere, "jobs", leadership.OrderCommand{Kind: leadership.OrderApprove, Token: lease.Token, NewEpoch: true})
+			order(elsewhere, "jobs", leadership.Order{Kind: leadership.OrderApprove, Token: lease.Token, NewEpoch: true})
 			lease.Token++
 			w.Keep(lease, 10*time.Second)
 		}

@@ -92,20 +92,3 @@ func (w ConfigureRequest) Leadership() (leadership.Config, error) {
 		Promotion: given(w.Policy).Promotion, LeadersOf: leadersOf, Delegation: delegation,
 	}, nil
 }
-
-// UnlockRequest is the body of an unlock.
-type UnlockRequest struct {
-	Reason      string `json:"reason"`
-	Acknowledge string `json:"acknowledge,omitzero"`
-	Actor       string `json:"actor,omitzero"` // only where callers are not verified
-}
-
-// NewUnlockRequest writes a request.
-func NewUnlockRequest(c leadership.UnlockCommand) UnlockRequest {
-	return UnlockRequest{c.Reason, c.Acknowledge, c.Actor}
-}
-
-// Leadership reads a request about the election.
-func (w UnlockRequest) Leadership(e leadership.Election) leadership.UnlockRequest {
-	return leadership.UnlockRequest{Election: e, UnlockCommand: leadership.UnlockCommand{Reason: w.Reason, Acknowledge: w.Acknowledge, Actor: w.Actor}}
-}

@@ -6,6 +6,9 @@
 // their tags are the only definition of the documents: a field is optional if its tag has omitzero,
 // and required if not.
 //
+// A verb has one row (Verbs). If it is a command, the row makes its body (Body), which is read and
+// written in one place (Encode): the server and the client carry all commands alike.
+//
 // The two directions differ on purpose. A request is read strictly (Decode): an unknown field is
 // refused, because a misspelt field that is ignored is a lease on other terms than its leader
 // believes. A reply is read leniently (Unmarshal): a server that is newer than its client may say

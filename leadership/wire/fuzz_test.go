@@ -63,19 +63,15 @@ func FuzzDecodeRequests(f *testing.F) {
 		readAgain(t, body, TokenCheck.Leadership, NewTokenCheck)
 		readAgain(t, body, JoinRequest.Leadership, NewJoinRequest)
 		readAgain(t, body, AcknowledgementRequest.Leadership, NewAcknowledgementRequest)
-		readAgain(t, body, HandOverRequest.Leadership, NewHandOverRequest)
 		readAgain(t, body, Holder.Leadership, NewHolder)
 		readAgain(t, body, DelegateRequest.Leadership, NewDelegateRequest)
 		readAgain(t, body, CheckpointRequest.Leadership, NewCheckpointRequest)
 		readAgain(t, body, AppendRequest.Leadership, NewAppendRequest)
 		readAgain(t, body, SnapshotRequest.Leadership, NewSnapshotRequest)
-		configure := func(w ConfigureRequest, _ leadership.Election) (leadership.Config, error) { return w.Leadership() }
-		readAgain(t, body, configure, NewConfigureRequest)
-		for _, kind := range leadership.Orders() {
-			read := func(w OrderRequest, e leadership.Election) (leadership.OrderRequest, error) {
-				return w.Leadership(e, kind, 7)
+		for _, row := range Verbs() {
+			if row.Body != nil {
+				commandAgain(t, body, row)
 			}
-			readAgain(t, body, read, func(r leadership.OrderRequest) OrderRequest { return NewOrderRequest(r.OrderCommand) })
 		}
 		var renewals Renewals
 		if accepted(t, body, &renewals) {
@@ -107,6 +103,27 @@ func readAgain[W, R any](t *testing.T, body []byte, read func(W, leadership.Elec
 	again(t, write(r))
 	if r2, err := read(write(r), "planner"); err != nil || !cmp.Equal(r, r2) {
 		t.Errorf("%s is read as %+v, and again as %+v, %v", body, r, r2, err)
+	}
+}
+
+// commandAgain is readAgain for a command.
+func commandAgain(t *testing.T, body []byte, row Row) {
+	t.Helper()
+	w, w2 := row.Body(), row.Body()
+	if !accepted(t, body, w) {
+		return
+	}
+	c, err := w.Command("planner", 7)
+	if err != nil {
+		requireInvalid(t, err)
+		return
+	}
+	sent, err := Encode(c)
+	text, err2 := Marshal(sent.Body)
+	err = errors.Join(err, err2, Decode(text, w2))
+	c2, err2 := w2.Command("planner", sent.At)
+	if errors.Join(err, err2) != nil || !cmp.Equal(c, c2) || Verb(c.Name()) != row.Verb {
+		t.Errorf("%s: %s is read as %+v, and again, as %s, as %+v, %v, %v", row.Verb, body, c, text, c2, err, err2)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // OrderRequest is the body of every operator's order. Which fields an order takes is said at
-// leadership.OrderCommand; the others are refused, also without a value.
+// leadership.Order; the others are refused, also without a value.
 type OrderRequest struct {
 	CandidateID  *leadership.CandidateID `json:"candidateId,omitzero"`
 	Principal    *string                 `json:"principal,omitzero"`
@@ -21,30 +21,31 @@ type OrderRequest struct {
 	Override     *leadership.OverrideID  `json:"override,omitzero"`
 	Reason       string                  `json:"reason"`
 	Actor        string                  `json:"actor,omitzero"` // only where callers are not verified
+
+	kind leadership.OrderKind // of the verb
 }
 
-// NewOrderRequest writes a request.
-func NewOrderRequest(c leadership.OrderCommand) OrderRequest {
+func newOrderRequest(c leadership.Order) OrderRequest {
 	return OrderRequest{
 		CandidateID: optional(c.CandidateID), Principal: optional(c.Principal), For: optional(Duration(c.For)), Mode: optional(c.Mode), FencingToken: optional(c.Token),
-		Ban: optional(Duration(c.Ban)), NewEpoch: optional(c.NewEpoch), Override: optional(c.Override), Reason: c.Reason, Actor: c.Actor,
+		Ban: optional(Duration(c.Ban)), NewEpoch: optional(c.NewEpoch), Override: optional(c.Override), Reason: c.Reason, Actor: c.Actor, kind: c.Kind,
 	}
 }
 
-// Leadership reads an order about the election.
-func (w OrderRequest) Leadership(e leadership.Election, kind leadership.OrderKind, condition leadership.Revision) (leadership.OrderRequest, error) {
-	if err := w.refuseEmpty(kind); err != nil {
-		return leadership.OrderRequest{}, err
+// Command implements Body.
+func (w *OrderRequest) Command(e leadership.Election, at leadership.Revision) (leadership.Command, error) {
+	if err := w.refuseEmpty(w.kind); err != nil {
+		return nil, err
 	}
-	return leadership.OrderRequest{Election: e, OrderCommand: leadership.OrderCommand{
-		Kind: kind, CandidateID: given(w.CandidateID), Principal: given(w.Principal), For: time.Duration(given(w.For)), Mode: given(w.Mode), Token: given(w.FencingToken),
-		Ban: time.Duration(given(w.Ban)), NewEpoch: given(w.NewEpoch), Override: given(w.Override), Reason: w.Reason, Actor: w.Actor, IfRevision: condition,
-	}}, nil
+	return leadership.Order{
+		Election: e, Kind: w.kind, CandidateID: given(w.CandidateID), Principal: given(w.Principal), For: time.Duration(given(w.For)), Mode: given(w.Mode), Token: given(w.FencingToken),
+		Ban: time.Duration(given(w.Ban)), NewEpoch: given(w.NewEpoch), Override: given(w.Override), Reason: w.Reason, Actor: w.Actor, IfRevision: at,
+	}, nil
 }
 
-// refuseEmpty refuses fields that stand in the body with the value that leadership.OrderCommand has
+// refuseEmpty refuses fields that stand in the body with the value that leadership.Order has
 // for a field that was left out.
-func (w OrderRequest) refuseEmpty(kind leadership.OrderKind) error {
+func (w *OrderRequest) refuseEmpty(kind leadership.OrderKind) error {
 	for _, f := range []struct {
 		name  string
 		empty bool
@@ -123,65 +124,6 @@ func (w Overrides) Leadership() []leadership.Override {
 		})
 	}
 	return all
-}
-
-// JudgeRequest is the body of a verdict.
-type JudgeRequest struct {
-	FencingToken leadership.Token   `json:"fencingToken"`
-	Verdict      leadership.Verdict `json:"verdict"`
-	Evidence     string             `json:"evidence"`
-	Actor        string             `json:"actor,omitzero"` // as in OrderRequest
-}
-
-// NewJudgeRequest writes a request.
-func NewJudgeRequest(c leadership.JudgeCommand) JudgeRequest {
-	return JudgeRequest{FencingToken: c.Token, Verdict: c.Verdict, Evidence: c.Evidence, Actor: c.Actor}
-}
-
-// Leadership reads a verdict about the election.
-func (w JudgeRequest) Leadership(e leadership.Election, at leadership.Revision) (leadership.JudgeRequest, error) {
-	return leadership.JudgeRequest{Election: e, JudgeCommand: leadership.JudgeCommand{
-		Token: w.FencingToken, Verdict: w.Verdict, Evidence: w.Evidence, Actor: w.Actor, IfRevision: at,
-	}}, nil
-}
-
-// StepDownRequest is the body of a release that says why.
-type StepDownRequest struct {
-	CandidateID  leadership.CandidateID `json:"candidateId"`
-	Key          string                 `json:"key"`
-	FencingToken leadership.Token       `json:"fencingToken"`
-	Reason       string                 `json:"reason"`
-	For          Duration               `json:"for,omitzero"`
-}
-
-// NewStepDownRequest writes a request.
-func NewStepDownRequest(r leadership.StepDownRequest) StepDownRequest {
-	return StepDownRequest{CandidateID: r.CandidateID, Key: r.Key.Text(), FencingToken: r.Token, Reason: r.Reason, For: Duration(r.For)}
-}
-
-// Leadership reads a request about the election.
-func (w StepDownRequest) Leadership(e leadership.Election) (leadership.StepDownRequest, error) {
-	r, err := LeaseRequest{CandidateID: w.CandidateID, Key: w.Key, FencingToken: w.FencingToken}.Leadership(e)
-	return leadership.StepDownRequest{LeaseRequest: r, Reason: w.Reason, For: time.Duration(w.For)}, err
-}
-
-// ApprovalNote is the body of a leader's question to go on.
-type ApprovalNote struct {
-	CandidateID  leadership.CandidateID `json:"candidateId"`
-	Key          string                 `json:"key"`
-	FencingToken leadership.Token       `json:"fencingToken"`
-	Note         string                 `json:"note"`
-}
-
-// NewApprovalNote writes a request.
-func NewApprovalNote(r leadership.ApprovalNote) ApprovalNote {
-	return ApprovalNote{CandidateID: r.CandidateID, Key: r.Key.Text(), FencingToken: r.Token, Note: r.Note}
-}
-
-// Leadership reads a request about the election.
-func (w ApprovalNote) Leadership(e leadership.Election) (leadership.ApprovalNote, error) {
-	r, err := LeaseRequest{CandidateID: w.CandidateID, Key: w.Key, FencingToken: w.FencingToken}.Leadership(e)
-	return leadership.ApprovalNote{LeaseRequest: r, Note: w.Note}, err
 }
 
 // Cause is one reason why a candidate does not lead.

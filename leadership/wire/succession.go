@@ -59,53 +59,6 @@ func (w *Via) leadership() (v leadership.Via, err error) {
 	return leadership.Via{Peer: given(w.Peer), Election: w.Election, Token: w.FencingToken}, nil
 }
 
-// HandOverRequest is the body that names a successor.
-type HandOverRequest struct {
-	CandidateID  leadership.CandidateID  `json:"candidateId"`
-	Key          string                  `json:"key"`
-	FencingToken leadership.Token        `json:"fencingToken"`
-	To           *leadership.CandidateID `json:"to,omitzero"`
-	Within       *Duration               `json:"within,omitzero"`
-	Reason       *string                 `json:"reason,omitzero"`
-}
-
-// NewHandOverRequest writes a request.
-func NewHandOverRequest(r leadership.HandOverRequest) HandOverRequest {
-	return HandOverRequest{r.CandidateID, r.Key.Text(), r.Token, optional(r.To), optional(Duration(r.Within)), optional(r.Reason)}
-}
-
-// Leadership reads a request about the election.
-func (w HandOverRequest) Leadership(e leadership.Election) (leadership.HandOverRequest, error) {
-	r := leadership.HandOverRequest{To: given(w.To), Within: time.Duration(given(w.Within)), Reason: given(w.Reason)}
-	switch {
-	case isEmpty(w.To):
-		return r, malformed("/to", "to is empty; name the successor, or leave it out for the best candidate that waits")
-	case isEmpty(w.Within):
-		return r, malformed("/within", "within is from %v to %v, not 0s; leave it out for %v", Duration(leadership.MinWithin), Duration(leadership.MaxWithin), Duration(leadership.DefaultWithin))
-	case isEmpty(w.Reason):
-		return r, malformed("/reason", "reason is empty; say why, or leave it out")
-	}
-	var err error
-	r.LeaseRequest, err = LeaseRequest{CandidateID: w.CandidateID, Key: w.Key, FencingToken: w.FencingToken}.Leadership(e)
-	return r, err
-}
-
-// Holder is the body of a call that names a lease and nothing else. A successor that is ready names
-// itself, and the token of the leader.
-type Holder struct {
-	CandidateID  leadership.CandidateID `json:"candidateId"`
-	Key          string                 `json:"key"`
-	FencingToken leadership.Token       `json:"fencingToken"`
-}
-
-// NewHolder writes a request.
-func NewHolder(r leadership.LeaseRequest) Holder { return Holder{r.CandidateID, r.Key.Text(), r.Token} }
-
-// Leadership reads a request about the election.
-func (w Holder) Leadership(e leadership.Election) (leadership.LeaseRequest, error) {
-	return LeaseRequest{CandidateID: w.CandidateID, Key: w.Key, FencingToken: w.FencingToken}.Leadership(e)
-}
-
 // DelegateRequest is the body that makes an election for a part of a task.
 type DelegateRequest struct {
 	CandidateID  leadership.CandidateID `json:"candidateId"`

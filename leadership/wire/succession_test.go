@@ -29,7 +29,8 @@ func TestMalformedSuccessionIsRefusedWithAReason(t *testing.T) {
 	const key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"
 	const leads = `{"candidateId":"agent-7","key":"` + key + `","fencingToken":4`
 	const numbered = leads + `,"sequence":1`
-	handOver, yield := refused(HandOverRequest.Leadership), refused(Holder.Leadership)
+	handOver := refused(func(w HandOverRequest, e leadership.Election) (leadership.Command, error) { return w.Command(e, 0) })
+	yield := refused(Holder.Leadership)
 	delegate, checkpoint := refused(DelegateRequest.Leadership), refused(CheckpointRequest.Leadership)
 	add, snapshot, await := refused(AppendRequest.Leadership), refused(SnapshotRequest.Leadership), refused(AcknowledgementRequest.Leadership)
 	deep := strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1)

@@ -3,6 +3,9 @@ package wire
 import (
 	"net/http"
 	"slices"
+	"strings"
+
+	"regent/leadership"
 )
 
 // Verb names a call. Audit records, policies and error texts use the name.
@@ -120,6 +123,8 @@ type Row struct {
 	Metric string // the operation that metrics count; "" for none
 	Repeat Repeat
 	Does   string // what it takes and answers, in Markdown
+	// Body makes an empty body of a verb that is a command; nil for others, and if there is none.
+	Body func() Body
 
 	Waits       bool // the call may wait for something to happen, or go on for long
 	AsCandidate bool // the caller acts as a candidate, which must be its own
@@ -137,6 +142,20 @@ func (r Row) Changes() bool { return r.Repeat != RepeatRead }
 
 // Allows reports whether the role may make the call.
 func (r Row) Allows(role Role) bool { return slices.Contains(r.Roles, role) }
+
+// Suffix is what follows the path of an election.
+func (r Row) Suffix() string { return strings.TrimPrefix(r.Path, pathElection) }
+
+// Condition reads the revision that the caller of a conditional verb has decided on; 0 for others.
+func (r Row) Condition(h http.Header) (leadership.Revision, error) {
+	switch {
+	case !r.Conditional:
+		return 0, nil
+	case r.Creates:
+		return ParseCondition(h)
+	}
+	return ParseIfMatch(h.Values("If-Match"))
+}
 
 // MaxBody is how many bytes the body of the call may have, or a few more.
 func (r Row) MaxBody() int64 {
@@ -185,6 +204,7 @@ func order(v Verb, suffix, does string) Row {
 	return Row{
 		Verb: v, Method: http.MethodPost, Path: pathElection + suffix, Type: ContentType, Scope: ScopeElection,
 		Roles: operates, Cost: CostRead, Metric: string(v), Repeat: RepeatYes, Audited: true, Conditional: true, Does: does,
+		Body: func() Body { return &OrderRequest{kind: leadership.OrderKind(v)} },
 	}
 }
 
@@ -203,6 +223,7 @@ var rows = []Row{
 	{
 		Verb: VerbRelease, Method: http.MethodPost, Path: pathElection + Release, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "release", Repeat: RepeatYes, AsCandidate: true,
+		Body: func() Body { return &LeaseRequest{} },
 		Does: "The same body, without a report. Ends the lease; the lease of a successor is never touched.",
 	},
 	{
@@ -248,6 +269,7 @@ var rows = []Row{
 	{
 		Verb: VerbConfigure, Method: http.MethodPut, Path: pathElection, Type: ContentType, Scope: ScopeElection,
 		Roles: operates, Cost: CostRead, Metric: "configure", Repeat: RepeatYes, Creates: true, Audited: true, Conditional: true,
+		Body: func() Body { return &ConfigureRequest{} },
 		Does: "Body `{leaseDuration?, maxLeaseDuration?, lockDelay?, retireAfter?, description?, policy?}`. Creates an election, changes its configuration, or restores a deleted one. It needs `If-Match` or, to create one, `If-None-Match: *`.",
 	},
 	{
@@ -258,6 +280,7 @@ var rows = []Row{
 	{
 		Verb: VerbUnlock, Method: http.MethodPost, Path: pathElection + Unlock, Type: ContentType, Scope: ScopeElection,
 		Roles: unlocks, Cost: CostRead, Metric: "unlock", Repeat: RepeatYes, Audited: true,
+		Body: func() Body { return &UnlockRequest{} },
 		Does: "Body `{reason, acknowledge?, actor?}`. Ends a lease or a lock at once, so that the next candidate can lead. **The one call after which two leaders may believe that they lead**; fencing tokens still tell them apart. `LEASE_HELD` says which sentence `acknowledge` has to repeat, for this lease and no other.",
 	},
 	order(VerbAssign, Assign, "Body `{candidateId, for, reason, actor?}`. Until then only this candidate is granted. If another one leads, its term ends at the end already promised."),
@@ -275,16 +298,19 @@ var rows = []Row{
 	{
 		Verb: VerbJudge, Method: http.MethodPost, Path: pathElection + Judge, Type: ContentType, Scope: ScopeElection,
 		Roles: judges, Cost: CostRead, Metric: "judge", Repeat: RepeatYes, Audited: true, Conditional: true,
+		Body: func() Body { return &JudgeRequest{} },
 		Does: "Body `{fencingToken, verdict, evidence, actor?}`, the verdict `bad` or `good`. As many bad verdicts as the policy says end the term. It needs `If-Match`, with the `ETag` of `checkToken`: a verifier may not read the election.",
 	},
 	{
 		Verb: VerbStepDown, Method: http.MethodPost, Path: pathElection + StepDown, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "stepDown", Repeat: RepeatYes, AsCandidate: true,
+		Body: func() Body { return &StepDownRequest{} },
 		Does: "Body `{candidateId, key, fencingToken, reason, for?}`. A release that says why; with `for` the candidate is not granted for that long.",
 	},
 	{
 		Verb: VerbRequestApproval, Method: http.MethodPost, Path: pathElection + RequestApproval, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "requestApproval", Repeat: RepeatYes, AsCandidate: true,
+		Body: func() Body { return &ApprovalNote{} },
 		Does: "Body `{candidateId, key, fencingToken, note}`. The leader asks operators to approve.",
 	},
 	{
@@ -315,16 +341,19 @@ var rows = []Row{
 	{
 		Verb: VerbHandOver, Method: http.MethodPost, Path: pathElection + HandOver, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "handOver", Repeat: RepeatYes, AsCandidate: true,
+		Body: func() Body { return &HandOverRequest{} },
 		Does: "Body `{candidateId, key, fencingToken, to?, within?, reason?}`. Names the successor of the present term, which ends within that time; without `to` the best candidate that waits.",
 	},
 	{
 		Verb: VerbSayReady, Method: http.MethodPost, Path: pathElection + SayReady, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "sayReady", Repeat: RepeatYes, AsCandidate: true,
+		Body: func() Body { return &readiness{} },
 		Does: "Body `{candidateId, key, fencingToken}`, the token of the present leader. The successor, or with the policy `promotion` a new leader, has loaded what it needs.",
 	},
 	{
 		Verb: VerbYield, Method: http.MethodPost, Path: pathElection + Yield, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "yield", Repeat: RepeatYes, AsCandidate: true,
+		Body: func() Body { return &yielding{} },
 		Does: "Body `{candidateId, key, fencingToken}`. The leader has stopped: only its successor can take the lease, with its next acquire and no vacancy between. `NOT_READY` while that is not ready.",
 	},
 	{

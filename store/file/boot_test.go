@@ -57,8 +57,8 @@ func (m *machine) lead(e leadership.Election) {
 // configure configures the election jobs.
 func (m *machine) configure(c leadership.Config) {
 	m.t.Helper()
-	request := leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{Config: c}}
-	if _, err := m.Configure(m.t.Context(), request); err != nil {
+	request := leadership.Configure{Election: "jobs", Config: c}
+	if _, err := m.Do(m.t.Context(), request); err != nil {
 		m.t.Fatal(err)
 	}
 }
@@ -168,8 +168,8 @@ func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
 		return s
 	}
 	s := open("first", newer)
-	config := leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Hour}}
-	if _, err := leadership.New(s).Configure(t.Context(), leadership.ConfigureRequest{Election: "locked", ConfigureCommand: config}); err != nil {
+	config := leadership.Configure{Config: leadership.Config{LockDelay: time.Hour}}
+	if _, err := leadership.New(s).Do(t.Context(), config.In("locked")); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range []leadership.Election{"locked", "known", "new"} {
@@ -217,8 +217,8 @@ func TestAfterAnotherBootWhatLimitsATermStaysAsFarAwayAndOrdersKeepTheirDates(t 
 		MaxTerm: 3 * time.Hour, Approval: leadership.ApprovalPolicy{Every: 2 * time.Hour}, StuckAfter: 3 * time.Minute, Cooldown: time.Hour,
 	}})
 	m.lead("jobs")
-	ban := leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: 24 * time.Hour, Reason: "it is being repaired", Actor: "ops"}
-	if _, err := m.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: ban}); err != nil {
+	ban := leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: 24 * time.Hour, Reason: "it is being repaired", Actor: "ops"}
+	if _, err := m.Do(t.Context(), ban.In("jobs")); err != nil {
 		t.Fatal(err)
 	}
 	before, err := m.store.Update(t.Context(), "jobs", func(s leadership.Snapshot) (leadership.Change, error) { // so the last commit is of now

@@ -36,7 +36,7 @@ func TestEveryCommitIsOneWriteAndOneSync(t *testing.T) {
 			return err
 		},
 		"configuration": func() error {
-			_, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "other"})
+			_, err := service.Do(t.Context(), leadership.Configure{Election: "other"})
 			return err
 		},
 		"announcement": func() error {
@@ -102,8 +102,8 @@ func TestAReadTellsNothingThatAPowerCutCouldStillUndo(t *testing.T) {
 	u := newUsed(t, 1<<30)
 	s, service := u.Store, u.service
 	configure := func(delay time.Duration) error {
-		c := leadership.ConfigureCommand{Config: leadership.Config{LockDelay: delay}}
-		_, err := service.Configure(t.Context(), leadership.ConfigureRequest{Election: "mail", ConfigureCommand: c})
+		c := leadership.Configure{Config: leadership.Config{LockDelay: delay}}
+		_, err := service.Do(t.Context(), c.In("mail"))
 		return err
 	}
 	if err := errors.Join(configure(time.Second), u.appendTo(1, "x")); err != nil { // an entry that later commits do not overwrite
@@ -188,7 +188,7 @@ func TestAfterACommitThatFailedNothingIsReadOrWritten(t *testing.T) {
 		_, err := s.Update(t.Context(), "other", func(s leadership.Snapshot) (leadership.Change, error) {
 			close(begun)
 			<-goOn
-			return leadership.Configure(s, leadership.ConfigureCommand{})
+			return leadership.Configure{}.Apply(s)
 		})
 		if err := <-waits; !errors.Is(err, leadership.StoreUnavailable) {
 			t.Errorf("a call that waits meanwhile: got %v, want %s", err, leadership.StoreUnavailable)

@@ -237,7 +237,7 @@ func TestACommitInOneSectorIsNeverTorn(t *testing.T) {
 	from, to := 0, sector
 	for n := 0; from/sector != to/sector; n++ {
 		from = int(u.LogEnd())
-		if _, err := u.service.Configure(t.Context(), leadership.ConfigureRequest{Election: leadership.Election(fmt.Sprintf("new-%d", n))}); err != nil {
+		if _, err := u.service.Do(t.Context(), leadership.Configure{Election: leadership.Election(fmt.Sprintf("new-%d", n))}); err != nil {
 			t.Fatal(err)
 		}
 		to = int(u.LogEnd())

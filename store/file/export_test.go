@@ -258,7 +258,7 @@ func Fill(path string, elections, events int, random func() uint64) error {
 				candidate := leadership.CandidateID(fmt.Sprintf("agent-%d", n%elections%7))
 				ch, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: candidate, KeyHash: hash, LeaseDuration: time.Minute})
 				if s.Live() {
-					ch, err = leadership.Release(s, leadership.Renewal{Election: e, CandidateID: s.Record.LeaderID, KeyHash: s.Record.KeyHash, Token: s.Record.Token})
+					ch, err = leadership.Release{LeaseRequest: leadership.Renewal{Election: e, CandidateID: s.Record.LeaderID, KeyHash: s.Record.KeyHash, Token: s.Record.Token}.Request()}.Apply(s)
 				}
 				for i := range ch.Events {
 					ch.Events[i].RequestID, ch.Events[i].Actor = fmt.Sprintf("%016x%016x", random(), random()), "agents@example.com"

@@ -71,12 +71,12 @@ func (u *used) live(calls int) {
 			metadata := fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("y", u.random.IntN(1000)))
 			u.service.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: lease.CandidateID, Key: &key, LeaseDuration: 5 * time.Minute, Metadata: metadata})
 		case 2:
-			u.service.Release(ctx, lease)
+			u.service.Do(ctx, leadership.Release{LeaseRequest: lease})
 		case 3:
 			u.service.Renew(ctx, lease)
 		case 4:
 			config := leadership.Config{LockDelay: time.Duration(u.random.IntN(9)) * time.Second, LeaseDuration: time.Minute}
-			u.service.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: config}})
+			u.service.Do(ctx, leadership.Configure{Election: e, Config: config})
 		case 5:
 			waiting, err := u.Unannounced(ctx, "", 20)
 			if err != nil {
@@ -254,7 +254,7 @@ func TestCheckTellsWhatAFolderHasAndChangesNothing(t *testing.T) {
 	}
 	events, _, _ := u.Kept()
 	last, err := u.Update(t.Context(), "a", func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Hour}})
+		return leadership.Configure{Config: leadership.Config{LockDelay: time.Hour}}.Apply(s)
 	})
 	if err != nil {
 		t.Fatal(err)

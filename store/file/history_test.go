@@ -51,7 +51,7 @@ func (f *aged) change(e leadership.Election, times int) {
 	for range times {
 		_, err := f.Update(f.t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
 			lock := s.Record.Policy.Config.LockDelay + time.Millisecond
-			return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: lock}})
+			return leadership.Configure{Config: leadership.Config{LockDelay: lock}}.Apply(s)
 		})
 		if err != nil {
 			f.t.Fatal(err)

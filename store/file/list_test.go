@@ -17,7 +17,7 @@ func TestAHistoryWithoutARecordIsListedAsUntrusted(t *testing.T) {
 	}
 	defer s.Close()
 	for _, e := range []leadership.Election{"a", "a.b", "b", "c"} {
-		if _, err := leadership.New(s).Configure(t.Context(), leadership.ConfigureRequest{Election: e}); err != nil {
+		if _, err := leadership.New(s).Do(t.Context(), leadership.Configure{Election: e}); err != nil {
 			t.Fatal(err)
 		}
 	}

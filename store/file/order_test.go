@@ -27,7 +27,7 @@ func TestAReadThatDoesNotSeeAChangeIsNoLaterThanTheChange(t *testing.T) {
 		if before, err = s.Get(t.Context(), "reports"); err != nil {
 			t.Error(err)
 		}
-		return leadership.Configure(now, leadership.ConfigureCommand{})
+		return leadership.Configure{}.Apply(now)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -68,10 +68,13 @@ func TestEachOperationCostsTheRPCsThatAreDocumented(t *testing.T) {
 	}, read)
 	p.advance(t, time.Hour)
 	do("a takeover of an expired lease", func() error { _, err := service.Acquire(ctx, bob.ask("jobs")); return err }, read, commit)
-	do("a release", func() error { _, err := service.Release(ctx, bob.lease("jobs", 2)); return err }, read, commit)
+	do("a release", func() error {
+		_, err := service.Do(ctx, leadership.Release{LeaseRequest: bob.lease("jobs", 2)})
+		return err
+	}, read, commit)
 	do("a configure", func() error {
-		cmd := leadership.ConfigureCommand{Config: leadership.Config{LockDelay: time.Second}}
-		_, err := service.Configure(ctx, leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: cmd})
+		cmd := leadership.Configure{Config: leadership.Config{LockDelay: time.Second}}
+		_, err := service.Do(ctx, cmd.In("jobs"))
 		return err
 	}, read, commit)
 	do("a strong read", func() error { _, err := service.Get(ctx, "jobs"); return err }, read)

@@ -66,13 +66,13 @@ func TestTickReadsOnlyWhatIsHeldAmongTenThousandPastElections(t *testing.T) {
 		}
 		return leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: g.Key, Token: g.Token}
 	}
-	retiring := leadership.ConfigureRequest{Election: "retiring"}
+	retiring := leadership.Configure{Election: "retiring"}
 	retiring.Config.RetireAfter = time.Hour
-	if _, err := service.Configure(t.Context(), retiring); err != nil {
+	if _, err := service.Do(t.Context(), retiring); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range []leadership.Election{"retiring", "past"} {
-		if _, err := service.Release(t.Context(), lead(e)); err != nil {
+		if _, err := service.Do(t.Context(), leadership.Release{LeaseRequest: lead(e)}); err != nil {
 			t.Fatal(err)
 		}
 		p.past(t, e, 5000)

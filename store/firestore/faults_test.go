@@ -123,7 +123,7 @@ func TestContentionIsTriedAgainAndGivenUpWithTheContext(t *testing.T) {
 		cancel()
 		return status.Error(codes.Aborted, "planted: contention")
 	})
-	_, err := service.Release(ctx, ann.lease("jobs", 1))
+	_, err := service.Do(ctx, leadership.Release{LeaseRequest: ann.lease("jobs", 1)})
 	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want STORE_UNAVAILABLE and context.Canceled", err)
 	}

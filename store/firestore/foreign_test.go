@@ -34,7 +34,7 @@ func TestHistoryBeyondTheNewestEventIsCorruptAndNotTriedForEver(t *testing.T) {
 	ann := acquired(t, s, "jobs")
 	p.write(t, p.lease("jobs")+"/events/00000000000000000002", values{"type": text("acquired")})
 	rpcs.Take()
-	_, err := leadership.New(s).Release(t.Context(), ann.lease("jobs", 1))
+	_, err := leadership.New(s).Do(t.Context(), leadership.Release{LeaseRequest: ann.lease("jobs", 1)})
 	if !errors.Is(err, leadership.RecordCorrupt) {
 		t.Errorf("got %v, want RECORD_CORRUPT", err)
 	}
@@ -61,7 +61,7 @@ func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 	rpcs := new(storetest.RPCs)
 	s := p.open(t, grpc.WithStatsHandler(rpcs))
 	ann := acquired(t, s, "a", "b", "b-c", "c")
-	if _, err := leadership.New(s).Release(t.Context(), ann.lease("b", 1)); err != nil {
+	if _, err := leadership.New(s).Do(t.Context(), leadership.Release{LeaseRequest: ann.lease("b", 1)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := leadership.New(s).Acquire(t.Context(), ann.ask("b")); err != nil {
@@ -185,9 +185,7 @@ func TestReadsNeverSeeARecordApartFromItsNewestEvent(t *testing.T) {
 func configureOften(ctx context.Context, s leadership.Store, times int) error {
 	for i := range times {
 		lock := time.Duration(i+1) * time.Millisecond
-		_, err := leadership.New(s).Configure(ctx, leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: leadership.ConfigureCommand{
-			Config: leadership.Config{LockDelay: lock},
-		}})
+		_, err := leadership.New(s).Do(ctx, leadership.Configure{Election: "jobs", Config: leadership.Config{LockDelay: lock}})
 		if err != nil {
 			return err
 		}

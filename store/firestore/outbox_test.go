@@ -122,7 +122,7 @@ func TestABoundedLookFindsTheSameAsAnother(t *testing.T) {
 					t.Fatal(err)
 				}
 				if i < 2 {
-					if _, err := service.Release(t.Context(), ann.lease(e, g.Token)); err != nil {
+					if _, err := service.Do(t.Context(), leadership.Release{LeaseRequest: ann.lease(e, g.Token)}); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -41,7 +41,7 @@ func newReporting(t *testing.T, term leadership.TermPolicy) (*reporting, leaders
 
 func configure(t *testing.T, s *leadership.Service, e leadership.Election, c leadership.Config) {
 	t.Helper()
-	_, err := s.Configure(t.Context(), leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+	_, err := s.Do(t.Context(), leadership.Configure{Election: e, Config: c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,9 +129,7 @@ func TestARenewalWithAReportReadsWhereTheLeaseIsNotKnown(t *testing.T) {
 
 func evict(t *testing.T, s *leadership.Service) leadership.Lease {
 	t.Helper()
-	l, err := s.Order(t.Context(), leadership.OrderRequest{Election: "jobs", OrderCommand: leadership.OrderCommand{
-		Kind: leadership.OrderEvict, Reason: "it is no good", Actor: "ops",
-	}})
+	l, err := s.Do(t.Context(), leadership.Order{Election: "jobs", Kind: leadership.OrderEvict, Reason: "it is no good", Actor: "ops"})
 	if err != nil {
 		t.Fatal(err)
 	}

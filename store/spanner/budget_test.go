@@ -103,7 +103,7 @@ func renewing(id string) func(leadership.Snapshot) (leadership.Change, error) {
 
 func releasing(id string) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Release(s, renewalOf("jobs", id, 1))
+		return leadership.Release{LeaseRequest: renewalOf("jobs", id, 1).Request()}.Apply(s)
 	}
 }
 

@@ -47,7 +47,9 @@ func TestTablesWithoutWhatTheTickNeedsServeAllButRetirements(t *testing.T) {
 			t.Errorf("renew: %v", a.Err)
 		}
 	}
-	if _, err := s.Update(t.Context(), "e000", func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Release(s, leases[0]) }); err != nil {
+	if _, err := s.Update(t.Context(), "e000", func(s leadership.Snapshot) (leadership.Change, error) {
+		return leadership.Release{LeaseRequest: leases[0].Request()}.Apply(s)
+	}); err != nil {
 		t.Errorf("release: %v", err)
 	}
 	held, err := s.Held(t.Context(), "", 10)
@@ -60,22 +62,22 @@ func TestTablesWithoutWhatTheTickNeedsServeAllButRetirements(t *testing.T) {
 	if n, err := service.RetireAll(t.Context()); n != 0 || err != nil {
 		t.Errorf("retire all: %d, %v", n, err)
 	}
-	r := leadership.ConfigureRequest{Election: "e000"}
+	r := leadership.Configure{Election: "e000"}
 	r.Config.LockDelay = time.Second
-	if _, err := service.Configure(t.Context(), r); err != nil {
+	if _, err := service.Do(t.Context(), r); err != nil {
 		t.Errorf("configure: %v", err)
 	}
 	r.Config.RetireAfter = time.Hour
 	for _, e := range []leadership.Election{"e000", "e001", "new"} { // vacant, held, never seen
 		r.Election = e
-		if _, err := service.Configure(t.Context(), r); err == nil || !strings.Contains(err.Error(), "regent migrate") {
+		if _, err := service.Do(t.Context(), r); err == nil || !strings.Contains(err.Error(), "regent migrate") {
 			t.Errorf("configure %s to retire: got %v, want an error that says what to do", e, err)
 		}
 	}
 	if err := Migrate(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := service.Configure(t.Context(), r); err != nil {
+	if _, err := service.Do(t.Context(), r); err != nil {
 		t.Errorf("once the tables were migrated: %v", err)
 	}
 	hand := client(t, cfg)

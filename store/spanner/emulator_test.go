@@ -47,5 +47,5 @@ func TestTransactionsThatTheEmulatorHasForgottenAreRunAgain(t *testing.T) {
 func longerLock(s leadership.Snapshot) (leadership.Change, error) {
 	c := s.Record.Policy.Config
 	c.LockDelay += time.Second
-	return leadership.Configure(s, leadership.ConfigureCommand{Config: c})
+	return leadership.Configure{Config: c}.Apply(s)
 }

@@ -179,7 +179,7 @@ func TestOnlyARenewalHasATimeThatItWasDue(t *testing.T) {
 		{"configured", update(lockDelay(2*time.Millisecond, 0)), asItWas},
 		{"a batched renewal after that", batched, theEndBefore},
 		{"released", update(func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Release(s, renewalOf("jobs", "ann", 1))
+			return leadership.Release{LeaseRequest: renewalOf("jobs", "ann", 1).Request()}.Apply(s)
 		}), none},
 		{"a takeover", update(acquire("bob")), none},
 	} {

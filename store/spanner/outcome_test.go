@@ -122,7 +122,7 @@ func TestAFailedCommitIsRefusedOrUnknownOrDoneAgain(t *testing.T) {
 // lockDelay configures the election, if it is at the revision (0: at any).
 func lockDelay(d time.Duration, at leadership.Revision) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: d}, IfRevision: at})
+		return leadership.Configure{Config: leadership.Config{LockDelay: d}, IfRevision: at}.Apply(s)
 	}
 }
 

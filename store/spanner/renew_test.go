@@ -135,7 +135,7 @@ func TestALeaseThatIsReleasedBetweenTwoRunsOfARenewalIsNotRenewed(t *testing.T) 
 	leases := granted(t, whole, 2)
 	n.then = func() {
 		if _, err := whole.Update(t.Context(), "e000", func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Release(s, leases[0])
+			return leadership.Release{LeaseRequest: leases[0].Request()}.Apply(s)
 		}); err != nil {
 			t.Error(err)
 		}

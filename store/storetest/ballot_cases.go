@@ -98,7 +98,7 @@ func (t *term) withdraw(candidate string, events ...string) {
 	t.Helper()
 	for range 2 { // as if the reply was lost
 		t.do("withdrawal of "+candidate, "", func(s *leadership.Service) (leadership.Lease, error) {
-			return s.Withdraw(t.Context(), jobs, leadership.CandidateID(candidate), 0)
+			return s.Do(t.Context(), leadership.Withdraw{Election: jobs, CandidateID: leadership.CandidateID(candidate)})
 		}, events...)
 		events = nil
 	}
@@ -109,7 +109,7 @@ var ballotCases = []contractCase{
 		t := newTerm(h, byPriority(time.Hour))
 		l := t.elect(candidate("ann", 1))
 		t.do("release", "", func(s *leadership.Service) (leadership.Lease, error) {
-			return s.Release(t.Context(), leaseOf(jobs, "ann", 1))
+			return s.Do(t.Context(), leadership.Release{LeaseRequest: leaseOf(jobs, "ann", 1)})
 		}, "released")
 		before := t.get(t.a, jobs).Record
 		t.bid(candidate("bob", 1), leadership.ReasonBallot)
@@ -221,7 +221,7 @@ func (h *handles) bidTogether() {
 	for round := range 3 {
 		e := leadership.Election(fmt.Sprintf("together-%d", round))
 		h.update(h.a, e, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Configure(s, leadership.ConfigureCommand{Config: c})
+			return leadership.Configure{Config: c}.Apply(s)
 		})
 		var all sync.WaitGroup
 		for i, name := range names {

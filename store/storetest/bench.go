@@ -25,7 +25,7 @@ func Bench(b *testing.B, h Harness, callers ...int) {
 				if err != nil {
 					return err
 				}
-				_, err = s.Release(ctx, leadership.LeaseRequest{Election: ask.Election, CandidateID: ask.CandidateID, Key: *ask.Key, Token: g.Token})
+				_, err = s.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: ask.Election, CandidateID: ask.CandidateID, Key: *ask.Key, Token: g.Token}})
 				return err
 			})
 		})

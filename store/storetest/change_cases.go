@@ -77,7 +77,7 @@ var changeCases = []contractCase{
 		for i, k := range kinds {
 			if i == len(kinds)-1 {
 				h.exact(func(s leadership.Snapshot) (leadership.Change, error) {
-					return leadership.Release(s, renewalOf(jobs, "ann", 1))
+					return leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()}.Apply(s)
 				})
 			}
 			before := len(h.events(h.b, jobs))

@@ -41,7 +41,7 @@ func RunStore(t *testing.T, h Harness) {
 // put makes a change of configuration, which every store must keep and tell of.
 func put(lock time.Duration) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{LockDelay: lock}})
+		return leadership.Configure{Config: leadership.Config{LockDelay: lock}}.Apply(s)
 	}
 }
 

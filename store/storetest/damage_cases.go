@@ -23,7 +23,7 @@ func (h *handles) refusesDamaged(d Damage) {
 		e := leadership.Election(fmt.Sprintf("damaged-%v", over))
 		h.update(h.a, e, acquire("ann", time.Minute))
 		h.update(h.a, e, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Release(s, renewalOf(e, "ann", 1))
+			return leadership.Release{LeaseRequest: renewalOf(e, "ann", 1).Request()}.Apply(s)
 		})
 		h.update(h.a, e, acquire("ann", time.Minute))
 		h.update(h.a, "whole", put(time.Second))

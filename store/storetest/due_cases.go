@@ -23,7 +23,7 @@ var dueCases = []contractCase{
 		h.vacant("never")
 		h.update(h.a, "deleted", put(time.Second))
 		h.update(h.a, "deleted", func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Delete(s, leadership.DeleteCommand{})
+			return leadership.Delete{}.Apply(s)
 		})
 		h.update(h.a, "configured", put(time.Second))
 		h.backing.Advance(h, 90*time.Second)
@@ -94,7 +94,7 @@ var dueCases = []contractCase{
 			"acquired":     acquire("bob", time.Minute),
 			"reconfigured": put(time.Second),
 			"deleted": func(s leadership.Snapshot) (leadership.Change, error) {
-				return leadership.Delete(s, leadership.DeleteCommand{})
+				return leadership.Delete{}.Apply(s)
 			},
 			"retired": leadership.Retire,
 		}
@@ -179,7 +179,7 @@ func (h *handles) vacant(e leadership.Election) {
 	h.Helper()
 	h.update(h.a, e, acquire("ann", time.Minute))
 	h.update(h.a, e, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Release(s, renewalOf(e, "ann", 1))
+		return leadership.Release{LeaseRequest: renewalOf(e, "ann", 1).Request()}.Apply(s)
 	})
 }
 
@@ -200,6 +200,6 @@ func (h *handles) renews(e leadership.Election, holder string) {
 
 func retireAfter(d time.Duration) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: leadership.Config{RetireAfter: d}})
+		return leadership.Configure{Config: leadership.Config{RetireAfter: d}}.Apply(s)
 	}
 }

@@ -65,7 +65,7 @@ var historyCases = []protocolCase{
 			p.Errorf("the event is of %v, its change of %v", events[0].At, l.ReadAt)
 		}
 		ctx := leadership.WithRequestID(p.Context(), "request-7")
-		if _, err := p.a.Release(ctx, p.of("ann", 1)); err != nil {
+		if _, err := p.a.Do(ctx, leadership.Release{LeaseRequest: p.of("ann", 1)}); err != nil {
 			p.Fatal(err)
 		}
 		p.requestID(2, "request-7")

@@ -692,7 +692,7 @@ var logCases = []journalCase{
 		l.update(l.handles.a, jobs, acquire("ann", time.Hour))
 		kept("acquired")
 		l.update(l.handles.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Release(s, renewalOf(jobs, "ann", 1))
+			return leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()}.Apply(s)
 		})
 		kept("released")
 		l.update(l.handles.a, jobs, acquire("bob", time.Minute))
@@ -700,7 +700,7 @@ var logCases = []journalCase{
 		l.update(l.handles.a, jobs, acquire("cid", time.Minute))
 		kept("expired")
 		l.update(l.handles.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+			return leadership.Delete{Force: true}.Apply(s)
 		})
 		kept("deleted")
 		l.backing.Advance(l, 3*History)

@@ -135,7 +135,7 @@ var leaseCases = []protocolCase{
 			"another candidate": p.of("bob", 1),
 			"a future token":    p.of("ann", 2),
 		} {
-			if _, err := p.b.Release(p.Context(), r); err == nil {
+			if _, err := p.b.Do(p.Context(), leadership.Release{LeaseRequest: r}); err == nil {
 				p.Errorf("%s: the release was done", name)
 			} else {
 				p.refused(err, leadership.LeaseLost)

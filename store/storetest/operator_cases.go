@@ -20,9 +20,7 @@ var operatorCases = []protocolCase{
 	}},
 	{"an election that must be new is configured once, and not after it was deleted", func(p *pair) {
 		configure := func(lease time.Duration) error {
-			_, err := p.b.Configure(p.Context(), leadership.ConfigureRequest{Election: "fresh", ConfigureCommand: leadership.ConfigureCommand{
-				Config: leadership.Config{LeaseDuration: lease}, IfRevision: leadership.NeverSeen,
-			}})
+			_, err := p.b.Do(p.Context(), leadership.Configure{Election: "fresh", Config: leadership.Config{LeaseDuration: lease}, IfRevision: leadership.NeverSeen})
 			return err
 		}
 		for range 2 { // as if the first reply was lost
@@ -31,16 +29,14 @@ var operatorCases = []protocolCase{
 			}
 		}
 		p.refused(configure(time.Hour), leadership.RevisionMismatch)
-		if _, err := p.a.Delete(p.Context(), leadership.DeleteRequest{Election: "fresh"}); err != nil {
+		if _, err := p.a.Do(p.Context(), leadership.Delete{Election: "fresh"}); err != nil {
 			p.Fatal(err)
 		}
 		p.refused(configure(time.Hour), leadership.RevisionMismatch)
 		p.refused(configure(time.Minute), leadership.RevisionMismatch)
 		p.acquire("ann")
 		p.refused(func() error {
-			_, err := p.a.Configure(p.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{
-				Config: leadership.Config{LockDelay: time.Hour}, IfRevision: leadership.NeverSeen,
-			}})
+			_, err := p.a.Do(p.Context(), leadership.Configure{Election: jobs, Config: leadership.Config{LockDelay: time.Hour}, IfRevision: leadership.NeverSeen})
 			return err
 		}(), leadership.RevisionMismatch)
 	}},
@@ -68,7 +64,7 @@ var operatorCases = []protocolCase{
 	}},
 	{"a held election is deleted only by force", func(p *pair) {
 		p.acquire("ann")
-		_, err := p.b.Delete(p.Context(), leadership.DeleteRequest{Election: jobs})
+		_, err := p.b.Do(p.Context(), leadership.Delete{Election: jobs})
 		p.refused(err, leadership.LeaseHeld)
 		p.leads(p.get(), "ann", 1)
 		p.delete(true)
@@ -77,7 +73,7 @@ var operatorCases = []protocolCase{
 		p.release("ann", 1)
 	}},
 	{"a deleted election cannot be read or led, and deleting it again changes nothing", func(p *pair) {
-		_, err := p.a.Delete(p.Context(), leadership.DeleteRequest{Election: jobs})
+		_, err := p.a.Do(p.Context(), leadership.Delete{Election: jobs})
 		p.refused(err, leadership.NotFound)
 		p.configure(leadership.Config{})
 		p.delete(false)
@@ -117,7 +113,7 @@ var operatorCases = []protocolCase{
 		}
 		p.create("team-b.0")
 		p.create("team-a")
-		_, err := p.a.Delete(p.Context(), leadership.DeleteRequest{Election: "team-a.3"})
+		_, err := p.a.Do(p.Context(), leadership.Delete{Election: "team-a.3"})
 		if err != nil {
 			p.Fatal(err)
 		}
@@ -136,7 +132,7 @@ var operatorCases = []protocolCase{
 
 func (p *pair) create(e leadership.Election) {
 	p.Helper()
-	if _, err := p.a.Configure(p.Context(), leadership.ConfigureRequest{Election: e}); err != nil {
+	if _, err := p.a.Do(p.Context(), leadership.Configure{Election: e}); err != nil {
 		p.Fatal(err)
 	}
 }

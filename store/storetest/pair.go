@@ -65,7 +65,7 @@ func (p *pair) of(candidate string, token leadership.Token) leadership.LeaseRequ
 
 func (p *pair) release(candidate string, token leadership.Token) leadership.Lease {
 	p.Helper()
-	l, err := p.a.Release(p.Context(), p.of(candidate, token))
+	l, err := p.a.Do(p.Context(), leadership.Release{LeaseRequest: p.of(candidate, token)})
 	if err != nil {
 		p.Fatalf("release by %s: %v", candidate, err)
 	}
@@ -74,7 +74,7 @@ func (p *pair) release(candidate string, token leadership.Token) leadership.Leas
 
 func (p *pair) configure(c leadership.Config) leadership.Lease {
 	p.Helper()
-	l, err := p.a.Configure(p.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+	l, err := p.a.Do(p.Context(), leadership.Configure{Election: jobs, Config: c})
 	if err != nil {
 		p.Fatalf("configure: %v", err)
 	}
@@ -83,7 +83,7 @@ func (p *pair) configure(c leadership.Config) leadership.Lease {
 
 func (p *pair) delete(force bool) {
 	p.Helper()
-	if _, err := p.a.Delete(p.Context(), leadership.DeleteRequest{Election: jobs, DeleteCommand: leadership.DeleteCommand{Force: force}}); err != nil {
+	if _, err := p.a.Do(p.Context(), leadership.Delete{Election: jobs, Force: force}); err != nil {
 		p.Fatalf("delete: %v", err)
 	}
 }

@@ -42,7 +42,7 @@ var pruningCases = []contractCase{
 	{"a record outlives its history, and goes on from where it was", func(h *handles) {
 		h.update(h.a, jobs, acquire("ann", time.Minute))
 		h.update(h.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Release(s, renewalOf(jobs, "ann", 1))
+			return leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()}.Apply(s)
 		})
 		for range 2 { // also if it is idle for longer than history is kept
 			h.age(History + time.Hour)

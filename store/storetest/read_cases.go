@@ -14,7 +14,7 @@ var readCases = []contractCase{
 			h.update(h.a, e, put(time.Second))
 		}
 		h.update(h.a, "a0", func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Delete(s, leadership.DeleteCommand{})
+			return leadership.Delete{}.Apply(s)
 		})
 		for _, c := range []struct {
 			prefix string

@@ -34,7 +34,7 @@ var renewCases = []contractCase{
 	{"a lease of another grant is not renewed, though a handle may remember the old one", func(h *handles) {
 		h.update(h.a, jobs, acquire("ann", time.Minute))
 		h.update(h.b, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Release(s, renewalOf(jobs, "ann", 1))
+			return leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()}.Apply(s)
 		})
 		second := h.update(h.b, jobs, acquire("bob", time.Minute))
 		if got := h.a.Renew(h.Context(), []leadership.Renewal{renewalOf(jobs, "ann", 1)})[0]; !errors.Is(got.Err, leadership.ErrNotRenewed) {
@@ -91,7 +91,9 @@ var renewCases = []contractCase{
 		}
 		ann := renewalOf(jobs, "ann", 1)
 		renew := func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, ann) }
-		release := func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Release(s, ann) }
+		release := func(s leadership.Snapshot) (leadership.Change, error) {
+			return leadership.Release{LeaseRequest: ann.Request()}.Apply(s)
+		}
 		for i, change := range []func(leadership.Snapshot) (leadership.Change, error){renew, limit(90*time.Second, leadership.EndsEvicted), release} {
 			ann.Ticket = h.update(h.a, jobs, acquire("ann", time.Minute)).Ticket
 			changed := h.update(h.a, jobs, change)

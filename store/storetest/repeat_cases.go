@@ -109,25 +109,31 @@ func by[R any](do func(Subject, context.Context, R) (leadership.Lease, error), r
 
 func same(l leadership.LeaseRequest) leadership.LeaseRequest { return l }
 
+func released(l leadership.LeaseRequest) leadership.Command {
+	return leadership.Release{LeaseRequest: l}
+}
+
+func given(c leadership.Command) step { return made(Subject.Do, c) }
+
 func handedOverTo(to leadership.CandidateID) step {
-	return by(Subject.HandOver, func(l leadership.LeaseRequest) leadership.HandOverRequest {
-		return leadership.HandOverRequest{LeaseRequest: l, To: to, Within: time.Minute}
+	return by(Subject.Do, func(l leadership.LeaseRequest) leadership.Command {
+		return leadership.HandOver{LeaseRequest: l, To: to, Within: time.Minute}
 	})
 }
 
 func saidReady(who leadership.CandidateID) step {
 	return func(ctx context.Context, r *repeated) error {
-		_, err := r.via.SayReady(ctx, r.of(who, r.now().Token))
+		_, err := r.via.Do(ctx, leadership.SayReady{LeaseRequest: r.of(who, r.now().Token)})
 		return err
 	}
 }
 
 // order is an order about the election as it is at that time.
-func order(o leadership.OrderCommand) step {
+func order(o leadership.Order) step {
 	return func(ctx context.Context, r *repeated) error { return ordered(o)(r)(ctx, r) }
 }
 
-func ordered(o leadership.OrderCommand) func(*repeated) step {
+func ordered(o leadership.Order) func(*repeated) step {
 	return func(r *repeated) step {
 		l, o := r.now(), o
 		o.Actor, o.Reason, o.IfRevision = theActor, aReason, l.Revision
@@ -141,7 +147,7 @@ func ordered(o leadership.OrderCommand) func(*repeated) step {
 			}
 			o.Override = all[0].ID
 		}
-		return made(Subject.Order, leadership.OrderRequest{Election: r.Election, OrderCommand: o})
+		return given(o.In(r.Election))
 	}
 }
 
@@ -158,14 +164,14 @@ func leaders[R any](do func(Subject, context.Context, R) (leadership.Lease, erro
 
 func configured(c leadership.Config) func(*repeated) step {
 	return func(r *repeated) step {
-		command := leadership.ConfigureCommand{Config: c, IfRevision: leadership.NeverSeen}
+		command := leadership.Configure{Config: c, IfRevision: leadership.NeverSeen}
 		command.Config.LeaseDuration, command.Config.Term = aLong, leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 10 * aLong}}
 		if l, err := r.service.Get(r.Context(), r.Election); err == nil {
 			command.IfRevision = l.Revision
 		} else if e, ok := errors.AsType[*leadership.Error](err); ok && e.Lease != nil {
 			command.IfRevision = e.Lease.Revision
 		}
-		return made(Subject.Configure, leadership.ConfigureRequest{Election: r.Election, ConfigureCommand: command})
+		return given(command.In(r.Election))
 	}
 }
 
@@ -176,9 +182,7 @@ func configure(c leadership.Config) step {
 func judged(v leadership.Verdict) func(*repeated) step {
 	return func(r *repeated) step {
 		l := r.now()
-		return made(Subject.Judge, leadership.JudgeRequest{Election: r.Election, JudgeCommand: leadership.JudgeCommand{
-			Token: l.Token, Verdict: v, Evidence: aReason, Actor: theActor, IfRevision: l.Revision,
-		}})
+		return given(leadership.Judge{Election: r.Election, Token: l.Token, Verdict: v, Evidence: aReason, Actor: theActor, IfRevision: l.Revision})
 	}
 }
 
@@ -257,14 +261,14 @@ func write(call func(leadership.LeaseRequest) step) step {
 
 // childDeleted deletes the child of an election.
 func childDeleted(ctx context.Context, r *repeated) error {
-	return made(Subject.Delete, leadership.DeleteRequest{Election: r.Election + "." + theChild, DeleteCommand: leadership.DeleteCommand{Force: true}})(ctx, r)
+	return given(leadership.Delete{Election: r.Election + "." + theChild, Force: true})(ctx, r)
 }
 
 var (
-	pause      = leadership.OrderCommand{Kind: leadership.OrderPause, For: aLong}
-	ban        = leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "dan", For: aLong}
-	lift       = leadership.OrderCommand{Kind: leadership.OrderLift}
-	resume     = leadership.OrderCommand{Kind: leadership.OrderResume}
+	pause      = leadership.Order{Kind: leadership.OrderPause, For: aLong}
+	ban        = leadership.Order{Kind: leadership.OrderBan, CandidateID: "dan", For: aLong}
+	lift       = leadership.Order{Kind: leadership.OrderLift}
+	resume     = leadership.Order{Kind: leadership.OrderResume}
 	mismatched = [5]leadership.Code{"", leadership.RevisionMismatch, leadership.RevisionMismatch, leadership.RevisionMismatch, leadership.RevisionMismatch}
 )
 
@@ -276,37 +280,37 @@ const stale = leadership.TokenStale
 // decides (tick).
 var repeats = []repeat{
 	{
-		verb: "acquire", before: []step{by(Subject.Release, same)}, call: steady(acquired("cy")), undo: []step{by(Subject.Release, same)},
+		verb: "acquire", before: []step{by(Subject.Do, released)}, call: steady(acquired("cy")), undo: []step{by(Subject.Do, released)},
 		want: [5]leadership.Code{"", counts, leadership.LeaseHeld, leadership.LeaseHeld, leadership.LeaseHeld}, // see "Identity": a key is spent
 	},
 	{verb: "renew", call: leaders(Subject.Renew, same), want: [5]leadership.Code{"", noCell, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost}},
-	{verb: "release", call: leaders(Subject.Release, same), undo: []step{acquired("ann")}},
+	{verb: "release", call: leaders(Subject.Do, released), undo: []step{acquired("ann")}},
 	{
-		verb: "step-down", call: leaders(Subject.StepDown, func(l leadership.LeaseRequest) leadership.StepDownRequest {
-			return leadership.StepDownRequest{LeaseRequest: l, Reason: aReason, For: aLong}
+		verb: "step-down", call: leaders(Subject.Do, func(l leadership.LeaseRequest) leadership.Command {
+			return leadership.StepDown{LeaseRequest: l, Reason: aReason, For: aLong}
 		}),
 		undo: []step{order(lift), acquired("ann")},
 	},
 	{
-		verb: "request-approval", call: leaders(Subject.RequestApproval, func(l leadership.LeaseRequest) leadership.ApprovalNote {
-			return leadership.ApprovalNote{LeaseRequest: l, Note: aReason}
+		verb: "request-approval", call: leaders(Subject.Do, func(l leadership.LeaseRequest) leadership.Command {
+			return leadership.RequestApproval{LeaseRequest: l, Note: aReason}
 		}),
-		undo: []step{order(leadership.OrderCommand{Kind: leadership.OrderApprove})},
+		undo: []step{order(leadership.Order{Kind: leadership.OrderApprove})},
 		want: [5]leadership.Code{"", counts, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost}, // people are asked again, and nothing else changes
 	},
 	{
-		verb: "hand-over", call: leaders(Subject.HandOver, func(l leadership.LeaseRequest) leadership.HandOverRequest {
-			return leadership.HandOverRequest{LeaseRequest: l, To: "bob", Within: time.Minute}
+		verb: "hand-over", call: leaders(Subject.Do, func(l leadership.LeaseRequest) leadership.Command {
+			return leadership.HandOver{LeaseRequest: l, To: "bob", Within: time.Minute}
 		}),
 		undo: []step{handedOverTo("cy")},
 		want: [5]leadership.Code{"", leadership.NotEligible, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost},
 	},
 	{
-		verb: "say-ready", before: []step{handedOverTo("cy")}, call: func(r *repeated) step { return made(Subject.SayReady, r.of("cy", 1)) },
+		verb: "say-ready", before: []step{handedOverTo("cy")}, call: func(r *repeated) step { return given(leadership.SayReady{LeaseRequest: r.of("cy", 1)}) },
 		undo: []step{handedOverTo("dan")},
 		want: [5]leadership.Code{"", leadership.NotEligible, leadership.TokenStale, leadership.TokenStale, leadership.TokenStale},
 	},
-	{verb: "yield", before: []step{handedOverTo("bob"), saidReady("bob")}, call: leaders(Subject.Yield, same), undo: []step{acquired("bob")}},
+	{verb: "yield", before: []step{handedOverTo("bob"), saidReady("bob")}, call: leaders(Subject.Do, func(l leadership.LeaseRequest) leadership.Command { return leadership.Yield{LeaseRequest: l} }), undo: []step{acquired("bob")}},
 	{
 		verb: "delegate", call: leaders(Subject.Delegate, func(l leadership.LeaseRequest) leadership.DelegateRequest {
 			return leadership.DelegateRequest{LeaseRequest: l, Child: string(theChild)}
@@ -323,27 +327,27 @@ var repeats = []repeat{
 	{verb: "configure", call: configured(leadership.Config{LockDelay: time.Second}), undo: []step{configure(leadership.Config{})}, want: mismatched},
 	{
 		verb: "delete", call: func(r *repeated) step {
-			return made(Subject.Delete, leadership.DeleteRequest{Election: r.Election, DeleteCommand: leadership.DeleteCommand{Force: true, IfRevision: r.now().Revision}})
+			return given(leadership.Delete{Election: r.Election, Force: true, IfRevision: r.now().Revision})
 		},
 		undo: []step{configure(leadership.Config{}), unlocked}, want: mismatched,
 	},
 	{
-		verb: "unlock", call: func(r *repeated) step { return made(Subject.Unlock, r.unlock()) }, undo: []step{acquired("ann")},
+		verb: "unlock", call: func(r *repeated) step { return given(r.unlock()) }, undo: []step{acquired("ann")},
 		want: [5]leadership.Code{"", leadership.LeaseHeld, leadership.LeaseHeld, leadership.LeaseHeld, leadership.LeaseHeld},
 	},
-	{verb: "assign", call: ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "ann", For: aLong}), undo: []step{order(lift)}, want: mismatched},
+	{verb: "assign", call: ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "ann", For: aLong}), undo: []step{order(lift)}, want: mismatched},
 	{verb: "pause", call: ordered(pause), undo: []step{order(resume)}, want: mismatched},
 	{verb: "resume", before: []step{order(pause)}, call: ordered(resume), undo: []step{order(pause)}, // a new term needs the pause lifted
 		want: [5]leadership.Code{1: leadership.RevisionMismatch, 4: leadership.RevisionMismatch}},
 	{verb: "ban", call: ordered(ban), undo: []step{order(lift)}, want: mismatched},
 	{verb: "lift", before: []step{order(ban)}, call: ordered(lift), undo: []step{order(ban)}}, // the id is that of the first ban
 	{
-		verb: "evict", call: ordered(leadership.OrderCommand{Kind: leadership.OrderEvict}),
+		verb: "evict", call: ordered(leadership.Order{Kind: leadership.OrderEvict}),
 		want: [5]leadership.Code{"", noCell, leadership.RevisionMismatch, leadership.RevisionMismatch, leadership.TokenStale},
 	},
-	{verb: "evict-by-token", call: ordered(leadership.OrderCommand{Kind: leadership.OrderEvict, Token: 1}), want: [5]leadership.Code{1: noCell}},
+	{verb: "evict-by-token", call: ordered(leadership.Order{Kind: leadership.OrderEvict, Token: 1}), want: [5]leadership.Code{1: noCell}},
 	{
-		verb: "approve", call: ordered(leadership.OrderCommand{Kind: leadership.OrderApprove, For: aLong}),
+		verb: "approve", call: ordered(leadership.Order{Kind: leadership.OrderApprove, For: aLong}),
 		want: [5]leadership.Code{"", noCell, leadership.TokenStale, leadership.TokenStale, leadership.TokenStale},
 	},
 	{
@@ -351,7 +355,7 @@ var repeats = []repeat{
 		want: [5]leadership.Code{"", leadership.RevisionMismatch, leadership.TokenStale, leadership.TokenStale, leadership.TokenStale},
 	},
 	{
-		verb: "inherit", before: []step{write(leaves(1)), by(Subject.Release, same)}, call: steady(inherited("cy")), undo: []step{by(Subject.Release, same)},
+		verb: "inherit", before: []step{write(leaves(1)), by(Subject.Do, released)}, call: steady(inherited("cy")), undo: []step{by(Subject.Do, released)},
 		want: [5]leadership.Code{"", counts, leadership.LeaseHeld, leadership.LeaseHeld, leadership.LeaseHeld}, // as acquire
 	},
 	{
@@ -393,15 +397,15 @@ var repeats = []repeat{
 }
 
 // unlock is the call that ends the present wait.
-func (r *repeated) unlock() leadership.UnlockRequest {
-	u := leadership.UnlockRequest{Election: r.Election, UnlockCommand: leadership.UnlockCommand{Reason: aReason, Actor: theActor, Acknowledge: "yes"}}
-	_, err := r.service.Unlock(r.Context(), u)
+func (r *repeated) unlock() leadership.Unlock {
+	u := leadership.Unlock{Election: r.Election, Reason: aReason, Actor: theActor, Acknowledge: "yes"}
+	_, err := r.service.Do(r.Context(), u)
 	_, u.Acknowledge, _ = strings.Cut(r.refused(err, leadership.LeaseHeld).Detail, "with exactly this acknowledge: ")
 	return u
 }
 
 func unlocked(ctx context.Context, r *repeated) error {
-	return made(Subject.Unlock, r.unlock())(ctx, r)
+	return given(r.unlock())(ctx, r)
 }
 
 // come brings the situation about, after the call was made.
@@ -413,16 +417,16 @@ func (r *repeated) come(situation string, row repeat) {
 	r.do("undo", row.undo...)
 	if situation == anotherTerm || situation == anotherEpoch {
 		if l := r.now(); l.State == leadership.Held {
-			r.do("the term ends", by(Subject.Release, same))
+			r.do("the term ends", by(Subject.Do, released))
 		}
 		for _, o := range r.orders() {
-			o := leadership.OrderCommand{Kind: leadership.OrderLift, Override: o, Actor: theActor, Reason: "x"}
-			r.do("lift", made(Subject.Order, leadership.OrderRequest{Election: r.Election, OrderCommand: o}))
+			o := leadership.Order{Kind: leadership.OrderLift, Override: o, Actor: theActor, Reason: "x"}
+			r.do("lift", given(o.In(r.Election)))
 		}
 		r.do("a new term", acquired("bob"))
 	}
 	if situation == anotherEpoch {
-		r.do("a new epoch", order(leadership.OrderCommand{Kind: leadership.OrderApprove, NewEpoch: true}))
+		r.do("a new epoch", order(leadership.Order{Kind: leadership.OrderApprove, NewEpoch: true}))
 	}
 	if situation == anotherTerm || situation == anotherEpoch {
 		r.do("next", row.next...)

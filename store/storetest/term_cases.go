@@ -79,7 +79,7 @@ func (t *term) do(what string, code leadership.Code, call func(*leadership.Servi
 func (t *term) configure(c leadership.Config, event string) {
 	t.Helper()
 	t.do("configure", "", func(s *leadership.Service) (leadership.Lease, error) {
-		return s.Configure(t.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+		return s.Do(t.Context(), leadership.Configure{Election: jobs, Config: c})
 	}, event)
 }
 
@@ -103,18 +103,18 @@ func (t *term) refused(candidate string, reason leadership.Reason) {
 	})
 }
 
-func (t *term) order(c leadership.OrderCommand, events ...string) leadership.Lease {
+func (t *term) order(c leadership.Order, events ...string) leadership.Lease {
 	t.Helper()
 	c.Reason, c.Actor = "r", "ops"
 	return t.orderBy(c, events...)
 }
 
-func (t *term) orderBy(c leadership.OrderCommand, events ...string) leadership.Lease {
+func (t *term) orderBy(c leadership.Order, events ...string) leadership.Lease {
 	t.Helper()
 	var l leadership.Lease
 	for range 2 { // as if the reply was lost
 		l = t.do(string(c.Kind), "", func(s *leadership.Service) (leadership.Lease, error) {
-			return s.Order(t.Context(), leadership.OrderRequest{Election: jobs, OrderCommand: c})
+			return s.Do(t.Context(), c.In(jobs))
 		}, events...)
 		events = nil
 	}
@@ -152,18 +152,18 @@ var termCases = []contractCase{
 	{"every order is kept whole, as are its end and its repetition", func(h *handles) {
 		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: termPolicy})
 		t.acquire("ann", "", "acquired")
-		l := t.order(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: 30 * 24 * time.Hour}, "banned")
-		t.order(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "cid", For: time.Hour}, "assigned")
+		l := t.order(leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: 30 * 24 * time.Hour}, "banned")
+		t.order(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "cid", For: time.Hour}, "assigned")
 		t.ends(leadership.EndsHandOver, time.Hour)
-		t.order(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Hour}, "assigned")
+		t.order(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "ann", For: time.Hour}, "assigned")
 		t.ends(leadership.EndsStuck, 5*time.Hour)
-		t.order(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain}, "paused")
+		t.order(leadership.Order{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain}, "paused")
 		t.ends(leadership.EndsDrained, time.Hour)
-		t.order(leadership.OrderCommand{Kind: leadership.OrderResume}, "resumed")
+		t.order(leadership.Order{Kind: leadership.OrderResume}, "resumed")
 		t.ends(leadership.EndsStuck, 5*time.Hour)
-		t.order(leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour}, "paused")
-		t.order(leadership.OrderCommand{Kind: leadership.OrderLift, Override: t.override(l, leadership.OverrideBan)}, "lifted")
-		l = t.order(leadership.OrderCommand{Kind: leadership.OrderEvict, Ban: time.Hour}, "evicted")
+		t.order(leadership.Order{Kind: leadership.OrderPause, For: time.Hour}, "paused")
+		t.order(leadership.Order{Kind: leadership.OrderLift, Override: t.override(l, leadership.OverrideBan)}, "lifted")
+		l = t.order(leadership.Order{Kind: leadership.OrderEvict, Ban: time.Hour}, "evicted")
 		t.ends(leadership.EndsEvicted, time.Hour)
 		if n := len(l.Overrides.List()); n != 3 {
 			t.Errorf("%d orders stand, want assign, pause and ban: %s", n, l.Overrides)
@@ -211,7 +211,7 @@ var termCases = []contractCase{
 		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: leadership.TermPolicy{StuckAfter: 5 * time.Hour}})
 		t.ticket = t.acquire("ann", "", "acquired").Ticket
 		t.advance(20 * time.Minute)
-		t.order(leadership.OrderCommand{Kind: leadership.OrderEvict}, "evicted")
+		t.order(leadership.Order{Kind: leadership.OrderEvict}, "evicted")
 		for i := range 6 {
 			if i == 3 {
 				t.advance(20 * time.Minute)
@@ -251,13 +251,13 @@ var termCases = []contractCase{
 	}},
 	{"bans survive the deletion of their election", func(h *handles) {
 		t := newTerm(h, leadership.Config{LeaseDuration: time.Minute, Term: leadership.TermPolicy{Budget: leadership.Counters{Calls: 1}, Cooldown: 24 * time.Hour}})
-		t.order(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: 30 * 24 * time.Hour}, "banned")
+		t.order(leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: 30 * 24 * time.Hour}, "banned")
 		t.acquire("ann", "", "acquired")
 		t.report("ann", 1, `{"calls":2}`, leadership.LeaseLost, "deposed")
 		t.advance(time.Hour)
 		t.acquire("cid", "", "acquired")
 		t.do("delete", "", func(s *leadership.Service) (leadership.Lease, error) {
-			return s.Delete(t.Context(), leadership.DeleteRequest{Election: jobs, DeleteCommand: leadership.DeleteCommand{Force: true}})
+			return s.Do(t.Context(), leadership.Delete{Election: jobs, Force: true})
 		}, "deleted")
 		t.advance(time.Hour)
 		t.configure(leadership.Config{}, "recreated")

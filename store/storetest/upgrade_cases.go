@@ -75,7 +75,7 @@ func (f *fleet) upgrade() {
 		f.Errorf("once the feature is no longer used: got %+v", got)
 	}
 	f.update(f.as(older), jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Release(s, renewalOf(jobs, "cid", 3))
+		return leadership.Release{LeaseRequest: renewalOf(jobs, "cid", 3).Request()}.Apply(s)
 	})
 }
 
@@ -117,7 +117,7 @@ var second = leadership.Codec{Version: 2}
 // renewing beyond the end that an order sets.
 func (f *fleet) secondRefusesWhatIsOrdered() {
 	const plain, banned, evicted = "plain", "banned", "evicted"
-	orders := map[leadership.Election]leadership.OrderCommand{
+	orders := map[leadership.Election]leadership.Order{
 		banned:  {Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour},
 		evicted: {Kind: leadership.OrderEvict},
 	}
@@ -129,7 +129,7 @@ func (f *fleet) secondRefusesWhatIsOrdered() {
 	}
 	for e, c := range orders {
 		c.Reason, c.Actor = "r", "ops"
-		if _, err := leadership.New(f.as(older)).Order(f.Context(), leadership.OrderRequest{Election: e, OrderCommand: c}); err != nil {
+		if _, err := leadership.New(f.as(older)).Do(f.Context(), c.In(e)); err != nil {
 			f.Fatalf("%s: %v", c.Kind, err)
 		}
 	}
@@ -145,8 +145,11 @@ func (f *fleet) secondRefusesWhatIsOrdered() {
 	}
 	for e := range orders {
 		for what, call := range map[string]func() error{
-			"renew":   func() error { _, err := s.Renew(f.Context(), leaseOf(e, "ann", 1)); return err },
-			"release": func() error { _, err := s.Release(f.Context(), leaseOf(e, "ann", 1)); return err },
+			"renew": func() error { _, err := s.Renew(f.Context(), leaseOf(e, "ann", 1)); return err },
+			"release": func() error {
+				_, err := s.Do(f.Context(), leadership.Release{LeaseRequest: leaseOf(e, "ann", 1)})
+				return err
+			},
 			"acquire": func() error {
 				_, err := s.Acquire(f.Context(), leadership.AcquireRequest{Election: e, CandidateID: "bob", Key: keyOf("bob")})
 				return err
@@ -183,7 +186,7 @@ func (f *fleet) fifthRefusesBoundSuccessors() {
 	f.sayReady(f.as(fifth), free)
 	for e, program := range map[leadership.Election]leadership.Codec{bound: fifth, free: older} {
 		f.update(f.as(program), e, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Yield(s, renewalOf(e, "ann", 1))
+			return leadership.Yield{LeaseRequest: renewalOf(e, "ann", 1).Request()}.Apply(s)
 		})
 		if got := f.update(f.as(program), e, acquire("bob", time.Minute)).Record; got.LeaderID != "bob" || got.Token != 2 || got.Needs != 1 {
 			f.Errorf("%s: taken over as %+v", e, got)
@@ -195,14 +198,14 @@ func (f *fleet) fifthRefusesBoundSuccessors() {
 func (f *fleet) handOver(s leadership.Store, e leadership.Election, key leadership.KeyHash) {
 	f.Helper()
 	f.update(s, e, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: renewalOf(e, "ann", 1), To: "bob", ToKey: key, Within: time.Minute})
+		return leadership.HandOver{LeaseRequest: renewalOf(e, "ann", 1).Request(), To: "bob", ToKey: key, Within: time.Minute}.Apply(s)
 	})
 }
 
 func (f *fleet) sayReady(s leadership.Store, e leadership.Election) {
 	f.Helper()
 	f.update(s, e, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.SayReady(s, leadership.Renewal{CandidateID: "bob", KeyHash: hashOf("bob"), Token: s.Record.Token})
+		return leadership.SayReady{LeaseRequest: leadership.Renewal{CandidateID: "bob", KeyHash: hashOf("bob"), Token: s.Record.Token}.Request()}.Apply(s)
 	})
 }
 
@@ -217,10 +220,10 @@ func (f *fleet) refusesSuccession(program leadership.Codec, e leadership.Electio
 	for name, call := range map[string]func() (leadership.Lease, error){
 		"acquire": func() (leadership.Lease, error) { g, err := s.Acquire(ctx, ask); return g.Lease, err },
 		"renew":   func() (leadership.Lease, error) { return s.Renew(ctx, held) },
-		"release": func() (leadership.Lease, error) { return s.Release(ctx, held) },
-		"yield":   func() (leadership.Lease, error) { return s.Yield(ctx, held) },
+		"release": func() (leadership.Lease, error) { return s.Do(ctx, leadership.Release{LeaseRequest: held}) },
+		"yield":   func() (leadership.Lease, error) { return s.Do(ctx, leadership.Yield{LeaseRequest: held}) },
 		"ready": func() (leadership.Lease, error) {
-			return s.SayReady(ctx, leadership.LeaseRequest{Election: e, CandidateID: "bob", Key: *keyOf("another bob"), Token: 1})
+			return s.Do(ctx, leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: e, CandidateID: "bob", Key: *keyOf("another bob"), Token: 1}})
 		},
 	} {
 		if _, err := call(); !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(fmt.Sprint(err), fmt.Sprintf("%q", e)) {
@@ -266,27 +269,23 @@ func (f *fleet) reopened() {
 		c.Report = []byte(text)
 		must(s.Renew(ctx, c))
 	}
-	order := func(e leadership.Election, c leadership.OrderCommand) {
+	order := func(e leadership.Election, c leadership.Order) {
 		c.Reason, c.Actor = "<r> é", "ops@example.com"
-		must(s.Order(ctx, leadership.OrderRequest{Election: e, OrderCommand: c}))
+		must(s.Do(ctx, c.In(e)))
 	}
 	for _, e := range []leadership.Election{jobs, "deposed"} {
-		must(s.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{
-			Config: leadership.Config{LeaseDuration: time.Hour, Term: termPolicy},
-		}}))
+		must(s.Do(ctx, leadership.Configure{Election: e, Config: leadership.Config{LeaseDuration: time.Hour, Term: termPolicy}}))
 		f.update(f.as(older), e, acquire("ann", time.Hour))
 		report(e, `{"progress":9,"tokensUsed":7,"eta":"20m","health":"é","custom":{"a":[1.50,9007199254740993]}}`)
-		order(e, leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: 30 * 24 * time.Hour})
-		order(e, leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain})
-		order(e, leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1})
-		must(s.RequestApproval(ctx, leadership.ApprovalNote{LeaseRequest: leaseOf(e, "ann", 1), Note: "n"}))
-		must(s.Judge(ctx, leadership.JudgeRequest{Election: e, JudgeCommand: leadership.JudgeCommand{
-			Token: 1, Verdict: leadership.VerdictBad, Evidence: "e", Actor: "vera",
-		}}))
+		order(e, leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: 30 * 24 * time.Hour})
+		order(e, leadership.Order{Kind: leadership.OrderPause, For: time.Hour, Mode: leadership.PauseDrain})
+		order(e, leadership.Order{Kind: leadership.OrderApprove, Token: 1})
+		must(s.Do(ctx, leadership.RequestApproval{LeaseRequest: leaseOf(e, "ann", 1), Note: "n"}))
+		must(s.Do(ctx, leadership.Judge{Election: e, Token: 1, Verdict: leadership.VerdictBad, Evidence: "e", Actor: "vera"}))
 	}
 	report("deposed", `{"progress":9,"tokensUsed":101}`)
 	for e, c := range map[leadership.Election]leadership.Config{"balloted": byPriority(time.Minute), "challenged": preempting()} {
-		must(s.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}}))
+		must(s.Do(ctx, leadership.Configure{Election: e, Config: c}))
 	}
 	f.opened("balloted", "challenged")
 	for _, e := range []leadership.Election{jobs, "deposed", "balloted", "challenged"} {
@@ -338,7 +337,7 @@ func (f *fleet) olderKeepsWhatItDoesNotKnow() {
 	}
 	f.update(s, jobs, put(7*time.Second))
 	f.update(s, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Release(s, renewalOf(jobs, "ann", 1))
+		return leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()}.Apply(s)
 	})
 	last := f.update(s, jobs, acquire("bob", time.Minute)).Record
 	got := f.get(f.as(newer), jobs).Record
@@ -355,16 +354,19 @@ func (f *fleet) olderRefusesByName() {
 	s := f.as(older)
 	service, ctx := leadership.New(s), f.Context()
 	for name, call := range map[string]func() error{
-		"get":     func() error { _, err := service.Get(ctx, jobs); return err },
-		"renew":   func() error { _, err := service.Renew(ctx, leaseOf(jobs, "bob", 2)); return err },
-		"release": func() error { _, err := service.Release(ctx, leaseOf(jobs, "bob", 2)); return err },
-		"expire":  func() error { _, err := service.Expire(ctx, jobs); return err },
+		"get":   func() error { _, err := service.Get(ctx, jobs); return err },
+		"renew": func() error { _, err := service.Renew(ctx, leaseOf(jobs, "bob", 2)); return err },
+		"release": func() error {
+			_, err := service.Do(ctx, leadership.Release{LeaseRequest: leaseOf(jobs, "bob", 2)})
+			return err
+		},
+		"expire": func() error { _, err := service.Expire(ctx, jobs); return err },
 		"check": func() error {
 			_, err := service.CheckToken(ctx, leadership.TokenCheck{Election: jobs, Token: 2})
 			return err
 		},
 		"configure": func() error {
-			_, err := service.Configure(ctx, leadership.ConfigureRequest{Election: jobs})
+			_, err := service.Do(ctx, leadership.Configure{Election: jobs})
 			return err
 		},
 		"acquire": func() error {
@@ -372,7 +374,7 @@ func (f *fleet) olderRefusesByName() {
 			return err
 		},
 		"delete": func() error {
-			_, err := service.Delete(ctx, leadership.DeleteRequest{Election: jobs, DeleteCommand: leadership.DeleteCommand{Force: true}})
+			_, err := service.Do(ctx, leadership.Delete{Election: jobs, Force: true})
 			return err
 		},
 	} {

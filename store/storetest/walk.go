@@ -134,13 +134,15 @@ func (w *randomWalk) command() (string, command) {
 	case 4, 5:
 		return fmt.Sprintf("renew by %s with %d", who, token), func(s leadership.Store) (leadership.Lease, error) { return leadership.New(s).Renew(ctx, lease) }
 	case 6:
-		return fmt.Sprintf("release by %s with %d", who, token), func(s leadership.Store) (leadership.Lease, error) { return leadership.New(s).Release(ctx, lease) }
+		return fmt.Sprintf("release by %s with %d", who, token), func(s leadership.Store) (leadership.Lease, error) {
+			return leadership.New(s).Do(ctx, leadership.Release{LeaseRequest: lease})
+		}
 	case 7:
 		return "expire", func(s leadership.Store) (leadership.Lease, error) { return leadership.New(s).Expire(ctx, jobs) }
 	case 8:
 		force := w.rand.IntN(2) == 0
 		return fmt.Sprintf("delete, force %v", force), func(s leadership.Store) (leadership.Lease, error) {
-			return leadership.New(s).Delete(ctx, leadership.DeleteRequest{Election: jobs, DeleteCommand: leadership.DeleteCommand{Force: force}})
+			return leadership.New(s).Do(ctx, leadership.Delete{Election: jobs, Force: force})
 		}
 	case 9, 10:
 		terms := w.rand.IntN(2)
@@ -162,7 +164,7 @@ func (w *randomWalk) command() (string, command) {
 		})
 	case 12:
 		return fmt.Sprintf("withdrawal of %s", who), func(s leadership.Store) (leadership.Lease, error) {
-			return leadership.New(s).Withdraw(ctx, jobs, leadership.CandidateID(who), 0)
+			return leadership.New(s).Do(ctx, leadership.Withdraw{Election: jobs, CandidateID: leadership.CandidateID(who)})
 		}
 	}
 	return w.configuration(ctx)
@@ -182,7 +184,7 @@ func (w *randomWalk) configuration(ctx context.Context) (string, command) {
 		c.Ballot = leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true}
 	}
 	return fmt.Sprintf("configure %+v", c), func(s leadership.Store) (leadership.Lease, error) {
-		return leadership.New(s).Configure(ctx, leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+		return leadership.New(s).Do(ctx, leadership.Configure{Election: jobs, Config: c})
 	}
 }
 

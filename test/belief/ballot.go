@@ -107,7 +107,7 @@ func (m *Ballot) Search() (r Result, grants, preempted int) {
 func (m *Ballot) begin() leadership.Record {
 	s := leadership.Snapshot{Record: leadership.Record{Election: "reports"}, Now: now}
 	config := leadership.Config{LeaseDuration: m.Lease, Ballot: m.Policy}
-	ch, err := leadership.Configure(s, leadership.ConfigureCommand{Config: config})
+	ch, err := leadership.Configure{Config: config}.Apply(s)
 	if err != nil {
 		panic(err)
 	}
@@ -239,7 +239,7 @@ func (m *Ballot) leader(s ballotState, who int, visit func(string, ballotState, 
 		after.until[string(id)] = after.record.LeaseEnd()
 		visit(fmt.Sprintf("%s renews", id), after, "")
 	}
-	if ch, err := leadership.Release(s.snapshot(), c); err == nil && !ch.Empty() {
+	if ch, err := (leadership.Release{LeaseRequest: c.Request()}).Apply(s.snapshot()); err == nil && !ch.Empty() {
 		after := s.clone()
 		after.goes(id)
 		after.write(ch)
@@ -249,7 +249,7 @@ func (m *Ballot) leader(s ballotState, who int, visit func(string, ballotState, 
 
 // withdraw lets an instance withdraw a candidate that has gone.
 func (m *Ballot) withdraw(s ballotState, id leadership.CandidateID, visit func(string, ballotState, Property)) {
-	ch, err := leadership.Withdraw(s.snapshot(), id, 0)
+	ch, err := leadership.Withdraw{CandidateID: id}.Apply(s.snapshot())
 	if err != nil || ch.Empty() {
 		return
 	}

@@ -90,7 +90,7 @@ func (m Parents) next(store *handing, s family, visit func(family, string)) {
 	}
 	p := parent.Record
 	named := leadership.Renewal{Election: p.Election, CandidateID: p.LeaderID, KeyHash: p.KeyHash, Token: p.Token}
-	ch, err := leadership.Release(parent, named)
+	ch, err := leadership.Release{LeaseRequest: named.Request()}.Apply(parent)
 	above(ch, err, "the parent is released")
 
 	if parent.Live() {

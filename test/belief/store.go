@@ -199,11 +199,11 @@ func (m *Model) rule(s leadership.Snapshot, r request) (leadership.Change, error
 	case renew:
 		return leadership.Renew(s, renewal)
 	case release:
-		return leadership.Release(s, renewal)
+		return leadership.Release{LeaseRequest: renewal.Request()}.Apply(s)
 	case takeBack:
 		return leadership.Lapse(s, newest, s.Record.HeartbeatAt, s.Record.LeaseEnd())
 	case cut, drop:
-		return leadership.Delete(s, leadership.DeleteCommand{Force: r.verb == cut})
+		return leadership.Delete{Force: r.verb == cut}.Apply(s)
 	case free, freeBlind:
 		return m.unlock(s, r)
 	case retire:
@@ -211,19 +211,19 @@ func (m *Model) rule(s leadership.Snapshot, r request) (leadership.Change, error
 	case evict, drain, resume, epoch:
 		return m.order(s, r.verb)
 	case depose:
-		return leadership.Judge(s, leadership.JudgeCommand{Token: newest, Verdict: leadership.VerdictBad, Evidence: "it is wrong", Actor: "eve"})
+		return leadership.Judge{Token: newest, Verdict: leadership.VerdictBad, Evidence: "it is wrong", Actor: "eve"}.Apply(s)
 	case bringBack:
 		if !s.Record.Deleted {
 			return leadership.Change{}, nil
 		}
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: m.config()})
+		return leadership.Configure{Config: m.config()}.Apply(s)
 	}
 	return leadership.Expire(s)
 }
 
 // order runs the rule for an operator's order.
 func (m *Model) order(s leadership.Snapshot, v verb) (leadership.Change, error) {
-	c := leadership.OrderCommand{Reason: "it has to be", Actor: "eve"}
+	c := leadership.Order{Reason: "it has to be", Actor: "eve"}
 	switch v {
 	case evict:
 		c.Kind = leadership.OrderEvict
@@ -234,7 +234,7 @@ func (m *Model) order(s leadership.Snapshot, v verb) (leadership.Change, error) 
 	case epoch:
 		c.Kind, c.Token, c.NewEpoch = leadership.OrderApprove, newest, true
 	}
-	return leadership.Order(s, c)
+	return c.Apply(s)
 }
 
 // pauseFor is the time of a pause. It ends by a resume alone.
@@ -242,11 +242,11 @@ const pauseFor = time.Hour
 
 // unlock runs the rule with the acknowledgement that its refusal asks for, or without any.
 func (m *Model) unlock(s leadership.Snapshot, r request) (leadership.Change, error) {
-	c := leadership.UnlockCommand{Reason: "it hangs"}
-	change, err := leadership.Unlock(s, c)
+	c := leadership.Unlock{Reason: "it hangs"}
+	change, err := c.Apply(s)
 	if r.verb == free {
 		_, c.Acknowledge, _ = strings.Cut(fmt.Sprint(err), "with exactly this acknowledge: ")
-		return leadership.Unlock(s, c)
+		return c.Apply(s)
 	}
 	return change, err
 }

@@ -266,11 +266,11 @@ func (x *handing) decide(in handInput) handAnswer {
 	case renew:
 		ch, err = leadership.Renew(snap, named)
 	case handOver:
-		ch, err = leadership.HandOver(snap, leadership.HandOverCommand{Renewal: named, To: partyID(bob), Within: time.Duration(x.model.Lease) * second})
+		ch, err = leadership.HandOver{LeaseRequest: named.Request(), To: partyID(bob), Within: time.Duration(x.model.Lease) * second}.Apply(snap)
 	case sayReady:
-		ch, err = leadership.SayReady(snap, leadership.Renewal{CandidateID: named.CandidateID, KeyHash: named.KeyHash, Token: snap.Record.Token})
+		ch, err = leadership.SayReady{LeaseRequest: leadership.Renewal{CandidateID: named.CandidateID, KeyHash: named.KeyHash, Token: snap.Record.Token}.Request()}.Apply(snap)
 	case yield:
-		ch, err = leadership.Yield(snap, named)
+		ch, err = leadership.Yield{LeaseRequest: named.Request()}.Apply(snap)
 	}
 	if err != nil {
 		return no

@@ -70,7 +70,7 @@ type Call struct {
 	// renew: what the leader says of its work
 	Report leadership.ReportText `json:"report,omitempty"`
 	// order
-	Order leadership.OrderCommand `json:"order,omitzero"`
+	Order leadership.Order `json:"order,omitzero"`
 	// judge; its token is Token
 	Verdict leadership.Verdict `json:"verdict,omitempty"`
 	Actor   string             `json:"actor,omitempty"`

@@ -110,14 +110,14 @@ func (o *orders) lift(given standing) {
 const longestCommit = time.Minute
 
 // orderOf is the order that made the events, if an order did.
-func orderOf(events []leadership.Event, now time.Time) (c leadership.OrderCommand, ok bool) {
+func orderOf(events []leadership.Event, now time.Time) (c leadership.Order, ok bool) {
 	e := events[len(events)-1]
 	given := standingOf(e)
 	since := now.UTC().Round(0)
 	if short := since.Truncate(time.Microsecond); !short.Equal(since) {
 		since = short.Add(time.Microsecond)
 	}
-	c = leadership.OrderCommand{Reason: e.Reason, Actor: e.Actor}
+	c = leadership.Order{Reason: e.Reason, Actor: e.Actor}
 	switch e.Type {
 	case leadership.EventAssigned:
 		c.Kind, c.CandidateID, c.For = leadership.OrderAssign, given.CandidateID, given.Until.Sub(since)

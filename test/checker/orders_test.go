@@ -19,8 +19,8 @@ func ordered(tb testing.TB) checker.Recording {
 	config := leadership.Config{LeaseDuration: 8 * s, Term: leadership.TermPolicy{
 		MaxTerm: 100 * s, StuckAfter: 20 * s, Cooldown: 10 * s, Budget: leadership.Counters{Tasks: 5},
 	}}
-	order := func(kind leadership.OrderKind, who leadership.CandidateID, d time.Duration) leadership.OrderCommand {
-		return leadership.OrderCommand{Kind: kind, CandidateID: who, For: d, Reason: "it has to be", Actor: "dot"}
+	order := func(kind leadership.OrderKind, who leadership.CandidateID, d time.Duration) leadership.Order {
+		return leadership.Order{Kind: kind, CandidateID: who, For: d, Reason: "it has to be", Actor: "dot"}
 	}
 	p.at(s, checker.Call{Verb: checker.Configure, Config: config}) // r1: revision 1
 	// r2: revision 2, token 1, until 18 s
@@ -69,8 +69,8 @@ func ordered(tb testing.TB) checker.Recording {
 func approved(tb testing.TB) checker.Recording {
 	p := newPlay(tb)
 	config := leadership.Config{LeaseDuration: 8 * s, Term: leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 10 * s, Need: 2}}}
-	approve := func(token leadership.Token, actor, reason string) leadership.OrderCommand {
-		return leadership.OrderCommand{Kind: leadership.OrderApprove, Token: token, NewEpoch: true, Reason: reason, Actor: actor}
+	approve := func(token leadership.Token, actor, reason string) leadership.Order {
+		return leadership.Order{Kind: leadership.OrderApprove, Token: token, NewEpoch: true, Reason: reason, Actor: actor}
 	}
 	p.at(s, checker.Call{Verb: checker.Configure, Config: config})                                        // r1: revision 1
 	p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                     // r2: revision 2, token 1, until 18 s
@@ -106,7 +106,7 @@ func working(tb testing.TB) checker.Recording {
 	p.at(43*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1}) // r8: refused
 	p.at(44*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})         // r9: refused
 	p.at(45*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})         // r10: revisions 3 and 4, token 2, until 53 s
-	p.at(46*s, checker.Call{Verb: checker.Order, Order: leadership.OrderCommand{
+	p.at(46*s, checker.Call{Verb: checker.Order, Order: leadership.Order{
 		Kind: leadership.OrderPause, For: 10 * s, Reason: "it has to be", Actor: "dot",
 	}}) // r11: revision 5
 	p.at(54*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"}) // r12: refused, though it led last

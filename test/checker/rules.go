@@ -31,30 +31,30 @@ func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
 		named.Report, named.Parent = c.Report, c.parent(s)
 		return leadership.Renew(s, named)
 	case Release:
-		return leadership.Release(s, named)
+		return leadership.Release{LeaseRequest: named.Request()}.Apply(s)
 	case Configure:
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: c.Config, IfRevision: c.If})
+		return leadership.Configure{Config: c.Config, IfRevision: c.If}.Apply(s)
 	case Delete:
-		return leadership.Delete(s, leadership.DeleteCommand{IfRevision: c.If, Force: c.Force})
+		return leadership.Delete{IfRevision: c.If, Force: c.Force}.Apply(s)
 	case Unlock:
 		if c.Code == leadership.LeaseHeld {
-			return leadership.Unlock(s, leadership.UnlockCommand{})
+			return leadership.Unlock{}.Apply(s)
 		}
 		return unlock(s, "", "")
 	case Order:
-		return leadership.Order(s, c.Order)
+		return c.Order.Apply(s)
 	case Judge:
-		return leadership.Judge(s, leadership.JudgeCommand{Token: c.Token, Verdict: c.Verdict, Evidence: c.Reason, Actor: c.Actor})
+		return leadership.Judge{Token: c.Token, Verdict: c.Verdict, Evidence: c.Reason, Actor: c.Actor}.Apply(s)
 	case StepDown:
-		return leadership.StepDown(s, leadership.StepDownCommand{Renewal: named, Reason: c.Reason, For: c.For})
+		return leadership.StepDown{LeaseRequest: named.Request(), Reason: c.Reason, For: c.For}.Apply(s)
 	case RequestApproval:
-		return leadership.RequestApproval(s, leadership.ApprovalRequest{Renewal: named, Note: c.Reason})
+		return leadership.RequestApproval{LeaseRequest: named.Request(), Note: c.Reason}.Apply(s)
 	case HandOver:
-		return leadership.HandOver(s, leadership.HandOverCommand{Renewal: named, To: cmp.Or(c.To, c.Chosen), Chosen: c.To == "", Within: cmp.Or(c.Within, leadership.DefaultWithin), Reason: c.Reason})
+		return leadership.HandOver{LeaseRequest: named.Request(), To: cmp.Or(c.To, c.Chosen), Chosen: c.To == "", Within: cmp.Or(c.Within, leadership.DefaultWithin), Reason: c.Reason}.Apply(s)
 	case Ready:
 		return c.ready(s)
 	case Yield:
-		return leadership.Yield(s, named)
+		return leadership.Yield{LeaseRequest: named.Request()}.Apply(s)
 	case Delegate: // the child that was counted last exists
 		return leadership.Delegate(s, leadership.DelegateCommand{Renewal: named, Child: c.Child, Limits: c.Limits, Made: s.Record.Standing.Delegated.Last})
 	case Check:
@@ -80,7 +80,7 @@ func (c Call) shared(r leadership.Record) bool {
 // ready runs the rule. Which incarnation of the successor is meant only its instance knows, so that
 // another one may be refused that the rule would take.
 func (c Call) ready(s leadership.Snapshot) (leadership.Change, error) {
-	ch, err := leadership.SayReady(s, leadership.Renewal{CandidateID: c.Candidate, KeyHash: c.Key, Token: c.Token})
+	ch, err := leadership.SayReady{LeaseRequest: leadership.Renewal{CandidateID: c.Candidate, KeyHash: c.Key, Token: c.Token}.Request()}.Apply(s)
 	if err == nil && c.Code == leadership.LeaseHeld && c.Because == leadership.ReasonIncarnation && c.Candidate != s.Record.LeaderID {
 		return leadership.Change{}, leadership.LeaseHeld
 	}
@@ -195,7 +195,7 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 		}
 		return leadership.Expire(s)
 	case leadership.EventReleased:
-		return leadership.Release(s, leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token})
+		return leadership.Release{LeaseRequest: leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}.Request()}.Apply(s)
 	case leadership.EventAcquired:
 		// no one else has this key: unrecorded leases are told apart by their tokens
 		key := leadership.KeyHash{1}
@@ -216,24 +216,24 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 		if s.Record.Standing.Challenger != "" { // another of its line may have taken its place, without an event
 			s.Record.Standing.Challenger = successorOf(e)
 		}
-		return leadership.Withdraw(s, successorOf(e), 0)
+		return leadership.Withdraw{CandidateID: successorOf(e)}.Apply(s)
 	case leadership.EventConfigured, leadership.EventRecreated:
-		return leadership.Configure(s, leadership.ConfigureCommand{Config: p.configAt(e.Revision, r.Policy.Config)})
+		return leadership.Configure{Config: p.configAt(e.Revision, r.Policy.Config)}.Apply(s)
 	case leadership.EventDeleted:
 		if strings.HasPrefix(e.Reason, "retired") {
 			return leadership.Retire(s)
 		}
-		return leadership.Delete(s, leadership.DeleteCommand{Force: true})
+		return leadership.Delete{Force: true}.Apply(s)
 	case leadership.EventUnlocked:
 		return unlock(s, e.Reason, e.Actor)
 	case leadership.EventJudged:
 		return judged(s, e)
 	case leadership.EventApprovalRequested:
 		named := leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}
-		return leadership.RequestApproval(s, leadership.ApprovalRequest{Renewal: named, Note: e.Reason})
+		return leadership.RequestApproval{LeaseRequest: named.Request(), Note: e.Reason}.Apply(s)
 	}
 	if order, ok := orderOf(events, s.Now); ok {
-		return leadership.Order(s, order)
+		return order.Apply(s)
 	}
 	return leadership.Change{}, leadership.NotFound
 }
@@ -266,9 +266,9 @@ func handed(s leadership.Snapshot, e leadership.Event) (ch leadership.Change, er
 		if c.CandidateID == r.LeaderID {
 			c.KeyHash = r.KeyHash
 		}
-		ch, err = leadership.SayReady(s, c)
+		ch, err = leadership.SayReady{LeaseRequest: c.Request()}.Apply(s)
 	case e.Type == leadership.EventYielded:
-		ch, err = leadership.Yield(s, named)
+		ch, err = leadership.Yield{LeaseRequest: named.Request()}.Apply(s)
 	case e.Type == leadership.EventDelegated:
 		var d struct {
 			Budget int64
@@ -282,7 +282,7 @@ func handed(s leadership.Snapshot, e leadership.Event) (ch leadership.Change, er
 			Renewal: named, Child: d.Child, Limits: leadership.Limits{Depth: d.Depth, Budget: d.Budget}, Made: r.Standing.Delegated.Last,
 		})
 	case byLeader(e):
-		ch, err = leadership.HandOver(s, leadership.HandOverCommand{Renewal: named, To: successorOf(e), Within: endsByOf(e).Sub(s.Now), Reason: e.Reason})
+		ch, err = leadership.HandOver{LeaseRequest: named.Request(), To: successorOf(e), Within: endsByOf(e).Sub(s.Now), Reason: e.Reason}.Apply(s)
 	default:
 		return ch, nil, false
 	}
@@ -295,16 +295,16 @@ func judged(s leadership.Snapshot, e leadership.Event) (leadership.Change, error
 	if err := json.Unmarshal([]byte(e.Detail), &detail); err != nil {
 		return leadership.Change{}, err
 	}
-	return leadership.Judge(s, leadership.JudgeCommand{Token: s.Record.Token, Verdict: detail.Verdict, Evidence: e.Reason, Actor: e.Actor})
+	return leadership.Judge{Token: s.Record.Token, Verdict: detail.Verdict, Evidence: e.Reason, Actor: e.Actor}.Apply(s)
 }
 
 // unlock runs the rule with the acknowledgement that it asks for here: ME1 checks that of the call.
 func unlock(s leadership.Snapshot, reason, actor string) (leadership.Change, error) {
-	c := leadership.UnlockCommand{Reason: reason, Actor: actor}
-	ch, err := leadership.Unlock(s, c)
+	c := leadership.Unlock{Reason: reason, Actor: actor}
+	ch, err := c.Apply(s)
 	if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Code == leadership.LeaseHeld {
 		_, c.Acknowledge, _ = strings.Cut(refusal.Detail, "with exactly this acknowledge: ")
-		return leadership.Unlock(s, c)
+		return c.Apply(s)
 	}
 	return ch, err
 }

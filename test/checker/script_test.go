@@ -46,7 +46,7 @@ const (
 // configured is an election that an operator has configured, without a recorded call.
 func (p *play) configured(e leadership.Election) {
 	p.tb.Helper()
-	if _, err := p.service.Configure(p.tb.Context(), leadership.ConfigureRequest{Election: e}); err != nil {
+	if _, err := p.service.Do(p.tb.Context(), leadership.Configure{Election: e}); err != nil {
 		p.tb.Fatal(err)
 	}
 }
@@ -103,41 +103,39 @@ func (p *play) call(ctx context.Context, key leadership.Key, call checker.Call) 
 		named.Report = []byte(call.Report)
 		return p.service.Renew(ctx, named)
 	case checker.Order:
-		return p.service.Order(ctx, leadership.OrderRequest{Election: call.Election, OrderCommand: call.Order})
+		return p.service.Do(ctx, call.Order.In(call.Election))
 	case checker.Judge:
-		return p.service.Judge(ctx, leadership.JudgeRequest{Election: call.Election, JudgeCommand: leadership.JudgeCommand{
-			Token: call.Token, Verdict: call.Verdict, Evidence: call.Reason, Actor: call.Actor,
-		}})
+		return p.service.Do(ctx, leadership.Judge{Election: call.Election, Token: call.Token, Verdict: call.Verdict, Evidence: call.Reason, Actor: call.Actor})
 	case checker.StepDown:
-		return p.service.StepDown(ctx, leadership.StepDownRequest{LeaseRequest: named, Reason: call.Reason, For: call.For})
+		return p.service.Do(ctx, leadership.StepDown{LeaseRequest: named, Reason: call.Reason, For: call.For})
 	case checker.RequestApproval:
-		return p.service.RequestApproval(ctx, leadership.ApprovalNote{LeaseRequest: named, Note: call.Reason})
+		return p.service.Do(ctx, leadership.RequestApproval{LeaseRequest: named, Note: call.Reason})
 	case checker.Release:
-		return p.service.Release(ctx, named)
+		return p.service.Do(ctx, leadership.Release{LeaseRequest: named})
 	case checker.Check:
 		return p.service.CheckToken(ctx, leadership.TokenCheck{Election: call.Election, Token: call.Token, Write: call.Write})
 	case checker.HandOver:
-		return p.service.HandOver(ctx, leadership.HandOverRequest{LeaseRequest: named, To: call.To, Within: call.Within, Reason: call.Reason})
+		return p.service.Do(ctx, leadership.HandOver{LeaseRequest: named, To: call.To, Within: call.Within, Reason: call.Reason})
 	case checker.Ready:
-		return p.service.SayReady(ctx, leadership.LeaseRequest{Election: call.Election, CandidateID: call.Candidate, Key: key, Token: call.Token})
+		return p.service.Do(ctx, leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: call.Election, CandidateID: call.Candidate, Key: key, Token: call.Token}})
 	case checker.Delegate:
 		parent := string(call.Election) + "."
 		return p.service.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: named, Child: strings.TrimPrefix(string(call.Child), parent), Limits: call.Limits})
 	case checker.Yield:
-		return p.service.Yield(ctx, named)
+		return p.service.Do(ctx, leadership.Yield{LeaseRequest: named})
 	case checker.Get:
 		return p.service.Get(ctx, call.Election)
 	case checker.Configure:
-		return p.service.Configure(ctx, leadership.ConfigureRequest{
-			Election: call.Election, ConfigureCommand: leadership.ConfigureCommand{Config: call.Config, IfRevision: call.If},
+		return p.service.Do(ctx, leadership.Configure{
+			Election: call.Election, Config: call.Config, IfRevision: call.If,
 		})
 	}
 	if call.Verb == checker.Unlock {
-		return p.service.Unlock(ctx, leadership.UnlockRequest{
-			Election: call.Election, UnlockCommand: leadership.UnlockCommand{Reason: "it hangs", Actor: "olga", Acknowledge: call.Acknowledge},
+		return p.service.Do(ctx, leadership.Unlock{
+			Election: call.Election, Reason: "it hangs", Actor: "olga", Acknowledge: call.Acknowledge,
 		})
 	}
-	return p.service.Delete(ctx, leadership.DeleteRequest{Election: call.Election, DeleteCommand: leadership.DeleteCommand{Force: call.Force}})
+	return p.service.Do(ctx, leadership.Delete{Election: call.Election, Force: call.Force})
 }
 
 func (p *play) recording() checker.Recording {

@@ -27,7 +27,7 @@ var answerTrials = []trial{
 		s.gate.hurry(often)
 		d := s.start(clients.Options{})
 		d.leads(1)
-		_, err := s.present.owner.Delete(s.Context(), leadership.DeleteRequest{Election: s.election, DeleteCommand: leadership.DeleteCommand{Force: true}})
+		_, err := s.present.owner.Do(s.Context(), leadership.Delete{Election: s.election, Force: true})
 		s.need(err)
 		d.loses(leadership.LeaseLost, leadership.ElectionDeleted)
 		d.ends()

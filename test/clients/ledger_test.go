@@ -93,9 +93,7 @@ var ledgerTrials = []trial{
 func (s *scene) newEpoch() error {
 	now, err := s.present.owner.Get(s.Context(), s.election)
 	if err == nil {
-		_, err = s.present.owner.Order(s.Context(), leadership.OrderRequest{Election: s.election, OrderCommand: leadership.OrderCommand{
-			Kind: leadership.OrderApprove, Token: 1, NewEpoch: true, Actor: "olga", Reason: "a checkpoint", IfRevision: now.Revision,
-		}})
+		_, err = s.present.owner.Do(s.Context(), leadership.Order{Election: s.election, Kind: leadership.OrderApprove, Token: 1, NewEpoch: true, Actor: "olga", Reason: "a checkpoint", IfRevision: now.Revision})
 	}
 	return err
 }

@@ -140,7 +140,7 @@ func (s *scene) need(err error) {
 
 func (s *scene) configure(c leadership.Config) {
 	s.Helper()
-	_, err := s.present.owner.Configure(s.Context(), leadership.ConfigureRequest{Election: s.election, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+	_, err := s.present.owner.Do(s.Context(), leadership.Configure{Election: s.election, Config: c})
 	s.need(err)
 }
 
@@ -188,7 +188,7 @@ func (b *other) renew() {
 
 func (b *other) release() {
 	b.Helper()
-	_, err := b.present.owner.Release(b.Context(), b.LeaseRequest)
+	_, err := b.present.owner.Do(b.Context(), leadership.Release{LeaseRequest: b.LeaseRequest})
 	b.need(err)
 }
 

@@ -136,7 +136,7 @@ func (c *caller) renewAll() error {
 
 func (c *caller) release(e leadership.Election) error {
 	_, err := c.ask(line{ID: c.callID()}, func(ctx context.Context) ([]leadership.Lease, error) {
-		return one(c.service.Release(ctx, c.request(e)))
+		return one(c.service.Do(ctx, leadership.Release{LeaseRequest: c.request(e)}))
 	})
 	delete(c.held, e)
 	return err
@@ -146,16 +146,14 @@ func (c *caller) release(e leadership.Election) error {
 func (c *caller) configure(e leadership.Election) error {
 	delay := time.Duration(c.random.IntN(10))*time.Second + time.Duration(c.calls)*time.Millisecond
 	_, err := c.ask(line{ID: c.callID()}, func(ctx context.Context) ([]leadership.Lease, error) {
-		return one(c.service.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{
-			Config: leadership.Config{LeaseDuration: 20 * time.Second, LockDelay: delay},
-		}}))
+		return one(c.service.Do(ctx, leadership.Configure{Election: e, Config: leadership.Config{LeaseDuration: 20 * time.Second, LockDelay: delay}}))
 	})
 	return err
 }
 
 func (c *caller) remove(e leadership.Election) error {
 	_, err := c.ask(line{ID: c.callID()}, func(ctx context.Context) ([]leadership.Lease, error) {
-		return one(c.service.Delete(ctx, leadership.DeleteRequest{Election: e, DeleteCommand: leadership.DeleteCommand{Force: true}}))
+		return one(c.service.Do(ctx, leadership.Delete{Election: e, Force: true}))
 	})
 	return err
 }

@@ -104,9 +104,9 @@ func (v *server) ready(ctx context.Context, p *process) error {
 
 // configure configures an election there.
 func (v *server) configure(ctx context.Context, e leadership.Election, lockDelay time.Duration) error {
-	r := leadership.ConfigureRequest{Election: e}
+	r := leadership.Configure{Election: e}
 	r.Config = leadership.Config{LeaseDuration: v.session.plan.Lease, LockDelay: lockDelay, Ballot: v.session.plan.Ballots[e]}
-	_, err := v.client.Configure(ctx, r)
+	_, err := v.client.Do(ctx, r)
 	return err
 }
 

@@ -411,7 +411,9 @@ func (a *agent) release() {
 	c := checker.Call{Verb: checker.Release, Key: r.Key.Hash(), Token: a.token}
 	late := a.s.plan.faults.late > 0 && a.s.w.chance(0.1)
 	serve := func(i *instance, id string, answer func(reply, func())) {
-		do := func(ctx context.Context) (leadership.Lease, error) { return i.service.Release(ctx, r) }
+		do := func(ctx context.Context) (leadership.Lease, error) {
+			return i.service.Do(ctx, leadership.Release{LeaseRequest: r})
+		}
 		i.serve(id, do, func(l leadership.Lease, err error) {
 			answer(reply{lease: &l, err: err}, func() {
 				if err == nil || errors.Is(err, leadership.LeaseLost) {
@@ -513,7 +515,9 @@ func (c *caller) Answered(a instancetest.Answer) {
 // giveBack releases a lease whose key no caller was told.
 func (i *instance) giveBack(g leadership.Grant) {
 	r := leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}
-	do := func(ctx context.Context) (leadership.Lease, error) { return i.service.Release(ctx, r) }
+	do := func(ctx context.Context) (leadership.Lease, error) {
+		return i.service.Do(ctx, leadership.Release{LeaseRequest: r})
+	}
 	i.s.w.after(0, func() { i.serve("", do, func(leadership.Lease, error) {}) })
 }
 

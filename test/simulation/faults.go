@@ -101,7 +101,7 @@ func (s *simulation) operate(e leadership.Election) {
 		s.w.tell("%s: an operator deletes it", e)
 		at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Delete, Election: e, Force: true})
 		i.call(s.record.id(at), func(ctx context.Context) {
-			l, err := i.service.Delete(ctx, leadership.DeleteRequest{Election: e, DeleteCommand: leadership.DeleteCommand{Force: true}})
+			l, err := i.service.Do(ctx, leadership.Delete{Election: e, Force: true})
 			s.record.answered(at, reply{lease: &l, err: err})
 			if err == nil {
 				s.w.after(s.w.about(s.plan.lease), func() { s.configure(e, s.plan.lockDelay) })
@@ -118,7 +118,7 @@ func (s *simulation) unlock(e leadership.Election, acknowledge string) {
 	at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Unlock, Election: e, Acknowledge: acknowledge})
 	s.truth.acknowledged[acknowledge] = true
 	i.call(s.record.id(at), func(ctx context.Context) {
-		l, err := i.service.Unlock(ctx, leadership.UnlockRequest{Election: e, UnlockCommand: leadership.UnlockCommand{Reason: "it hangs", Actor: "olga", Acknowledge: acknowledge}})
+		l, err := i.service.Do(ctx, leadership.Unlock{Election: e, Reason: "it hangs", Actor: "olga", Acknowledge: acknowledge})
 		s.record.answered(at, reply{lease: &l, err: err})
 		if err == nil && acknowledge != "" {
 			s.figures.Unlocked++
@@ -137,7 +137,7 @@ func (s *simulation) configure(e leadership.Election, lockDelay time.Duration) {
 	s.under(e, &c)
 	at := s.record.called(checker.Call{Caller: "operator", Verb: checker.Configure, Election: e, Config: c})
 	do := func(ctx context.Context) (leadership.Lease, error) {
-		return i.service.Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+		return i.service.Do(ctx, leadership.Configure{Election: e, Config: c})
 	}
 	i.serve(s.record.id(at), do, func(l leadership.Lease, err error) {
 		s.record.answered(at, reply{lease: &l, err: err})

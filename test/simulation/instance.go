@@ -259,7 +259,7 @@ func (q *queue) drive() {
 // withdraw takes back what the store has of a candidate that has gone.
 func (q *queue) withdraw(ctx context.Context, gone leadership.CandidateID) {
 	alive, asked := q.i.alive(), q.i.now()
-	l, err := q.i.service.Withdraw(ctx, q.election, gone, q.i.common.Instance)
+	l, err := q.i.service.Do(ctx, leadership.Withdraw{Election: q.election, CandidateID: gone, Instance: q.i.common.Instance})
 	if !alive() {
 		return
 	}
@@ -302,7 +302,7 @@ func (q *queue) attempt(ctx context.Context, a *instancetest.Attempt) {
 	orphan, ok := q.line.Orphan(o.Err)
 	if ok {
 		asked := q.i.now()
-		if l, err := q.i.service.Release(ctx, orphan); err == nil && alive() {
+		if l, err := q.i.service.Do(ctx, leadership.Release{LeaseRequest: orphan}); err == nil && alive() {
 			q.i.learn(l, asked)
 		}
 	}

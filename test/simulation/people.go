@@ -15,7 +15,7 @@ func (s *simulation) give(e leadership.Election) {
 	d := max(w.about(3*s.plan.lease), leadership.MinOrder).Truncate(time.Millisecond)
 	actor := []string{"dot", "pia", "sam"}[w.random.IntN(3)]
 	token := max(1, s.truth.reign(e).token)
-	o := leadership.OrderCommand{Reason: "it has to be", Actor: actor}
+	o := leadership.Order{Reason: "it has to be", Actor: actor}
 	who := s.agents[w.random.IntN(len(s.agents))].name
 	switch w.random.IntN(11) {
 	case 0:
@@ -44,7 +44,7 @@ func (s *simulation) give(e leadership.Election) {
 		o.Kind, o.Token, o.NewEpoch = leadership.OrderApprove, token, w.chance(0.4)
 		o.IfRevision = s.data.row(e).record.Revision
 	default:
-		c := leadership.JudgeCommand{Token: token, Verdict: leadership.VerdictBad, Evidence: "as it seems", Actor: actor}
+		c := leadership.Judge{Token: token, Verdict: leadership.VerdictBad, Evidence: "as it seems", Actor: actor}
 		if w.chance(0.3) {
 			c.Verdict = leadership.VerdictGood
 		}
@@ -55,18 +55,19 @@ func (s *simulation) give(e leadership.Election) {
 }
 
 // giveAgain gives an order, and again if its outcome is unknown: it does what once would have done.
-func (s *simulation) giveAgain(e leadership.Election, o leadership.OrderCommand, tries int) {
+func (s *simulation) giveAgain(e leadership.Election, o leadership.Order, tries int) {
 	s.w.tell("%s: %s orders %s %s for %v", e, o.Actor, o.Kind, o.CandidateID, max(o.For, o.Ban))
 	s.operated(e, checker.Call{Verb: checker.Order, Order: o}, tries, func(ctx context.Context, i *instance) (leadership.Lease, error) {
-		return i.service.Order(ctx, leadership.OrderRequest{Election: e, OrderCommand: o})
+		return i.service.Do(ctx, o.In(e))
 	}, func() { s.giveAgain(e, o, tries-1) })
 }
 
-func (s *simulation) judge(e leadership.Election, c leadership.JudgeCommand, tries int) {
+func (s *simulation) judge(e leadership.Election, c leadership.Judge, tries int) {
 	s.w.tell("%s: %s judges the work of token %d %s", e, c.Actor, c.Token, c.Verdict)
 	call := checker.Call{Verb: checker.Judge, Token: c.Token, Verdict: c.Verdict, Reason: c.Evidence, Actor: c.Actor}
+	c.Election = e
 	s.operated(e, call, tries, func(ctx context.Context, i *instance) (leadership.Lease, error) {
-		return i.service.Judge(ctx, leadership.JudgeRequest{Election: e, JudgeCommand: c})
+		return i.service.Do(ctx, c)
 	}, func() { s.judge(e, c, tries-1) })
 }
 

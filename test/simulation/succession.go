@@ -116,10 +116,10 @@ func (a *agent) handsOver() {
 	if to == a || a.left() == 0 {
 		return
 	}
-	r := leadership.HandOverRequest{LeaseRequest: a.named(), To: to.name, Within: max(w.about(3*a.s.plan.lease), leadership.MinWithin).Truncate(time.Millisecond)}
+	r := leadership.HandOver{LeaseRequest: a.named(), To: to.name, Within: max(w.about(3*a.s.plan.lease), leadership.MinWithin).Truncate(time.Millisecond)}
 	r.Within = min(r.Within, leadership.MaxWithin)
 	c := checker.Call{Verb: checker.HandOver, Key: a.key.Hash(), Token: a.token, To: r.To, Within: r.Within}
-	a.aside(c, func(ctx context.Context, i *instance) (leadership.Lease, error) { return i.service.HandOver(ctx, r) }, func(_ leadership.Lease, err error) {
+	a.aside(c, func(ctx context.Context, i *instance) (leadership.Lease, error) { return i.service.Do(ctx, r) }, func(_ leadership.Lease, err error) {
 		if err == nil && w.chance(0.9) {
 			w.after(w.upTo(a.s.plan.lease/4), func() { to.does(to.saysReady) })
 		}
@@ -133,7 +133,9 @@ func (a *agent) saysReady() {
 	}
 	r := leadership.LeaseRequest{Election: a.election, CandidateID: a.name, Key: a.key, Token: max(1, a.s.truth.reign(a.election).token)}
 	c := checker.Call{Verb: checker.Ready, Key: a.key.Hash(), Token: r.Token}
-	a.aside(c, func(ctx context.Context, i *instance) (leadership.Lease, error) { return i.service.SayReady(ctx, r) }, func(leadership.Lease, error) {})
+	a.aside(c, func(ctx context.Context, i *instance) (leadership.Lease, error) {
+		return i.service.Do(ctx, leadership.SayReady{LeaseRequest: r})
+	}, func(leadership.Lease, error) {})
 }
 
 // yields stops, and lets its successor lead. It asks until it is answered.
@@ -153,7 +155,9 @@ func (a *agent) yield() {
 	c := checker.Call{Verb: checker.Yield, Key: r.Key.Hash(), Token: a.token}
 	later := func() { a.after(a.pace(), a.yield) }
 	a.ask(c, 10*time.Second, func(i *instance, id string, answer func(reply, func())) {
-		do := func(ctx context.Context) (leadership.Lease, error) { return i.service.Yield(ctx, r) }
+		do := func(ctx context.Context) (leadership.Lease, error) {
+			return i.service.Do(ctx, leadership.Yield{LeaseRequest: r})
+		}
 		i.serve(id, do, func(l leadership.Lease, err error) {
 			answer(reply{lease: &l, err: err}, func() {
 				switch {

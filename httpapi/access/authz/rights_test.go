@@ -112,7 +112,7 @@ func TestAWaiterWithoutRightsIsNotGranted(t *testing.T) {
 			synctest.Wait()
 		}
 		policy.Store(parse("leader@test, cy@test"))
-		if _, err := service.Release(by(t, "leader"), leadership.LeaseRequest{Election: "jobs", CandidateID: "leader", Key: leader.Key, Token: leader.Token}); err != nil {
+		if _, err := service.Do(by(t, "leader"), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "leader", Key: leader.Key, Token: leader.Token}}); err != nil {
 			t.Fatal(err)
 		}
 		line.Wait()
@@ -202,7 +202,7 @@ func TestAListReadsNothingThatTheCallerMayNotSee(t *testing.T) {
 	for i := range 500 {
 		for _, prefix := range []string{"a-", "hidden-", "z-"} {
 			e := leadership.Election(fmt.Sprintf("%s%03d", prefix, i))
-			if _, err := inst.Configure(t.Context(), leadership.ConfigureRequest{Election: e}); err != nil {
+			if _, err := inst.Do(t.Context(), leadership.Configure{Election: e}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -270,7 +270,7 @@ func TestAWaiterWhoseParentWasTakenAwayIsNotGranted(t *testing.T) {
 		})
 		synctest.Wait()
 		policy.Store(parse("global"))
-		if _, err := service.Release(by(t, "leader"), leadership.LeaseRequest{Election: "global", CandidateID: "leader", Key: leader.Key, Token: leader.Token}); err != nil {
+		if _, err := service.Do(by(t, "leader"), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "global", CandidateID: "leader", Key: leader.Key, Token: leader.Token}}); err != nil {
 			t.Fatal(err)
 		}
 		waiting.Wait()

@@ -226,7 +226,7 @@ func TestElectionsOfAPrincipalAreLimited(t *testing.T) {
 		}
 		_, err := acquire(s, ann, "c", "ann", 0)
 		wantLimited(t, "the third election", err)
-		_, err = s.Configure(ann, leadership.ConfigureRequest{Election: "c"})
+		_, err = s.Do(ann, leadership.Configure{Election: "c"})
 		wantLimited(t, "to configure a third", err)
 		if _, err := s.Get(t.Context(), "c"); !errors.Is(err, leadership.NotFound) {
 			t.Errorf("it is there: %v", err)
@@ -343,7 +343,7 @@ func TestAnElectionThatIsNotUsedForADayCountsNoMore(t *testing.T) {
 	bubble(t, limit.Limits{Elections: 2}, func(t *testing.T, s *instance.Guarded) {
 		ann := by(t.Context(), "ann")
 		use := func(e leadership.Election) error {
-			_, err := s.Configure(ann, leadership.ConfigureRequest{Election: e})
+			_, err := s.Do(ann, leadership.Configure{Election: e})
 			return err
 		}
 		if err := errors.Join(use("a"), use("b")); err != nil {
@@ -359,7 +359,7 @@ func TestAnElectionThatIsNotUsedForADayCountsNoMore(t *testing.T) {
 			t.Errorf("a day after a was used: %v", err)
 		}
 		wantLimited(t, "a fourth, half a day after b was used", use("d"))
-		if _, err := s.Delete(ann, leadership.DeleteRequest{Election: "c"}); err != nil {
+		if _, err := s.Do(ann, leadership.Delete{Election: "c"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := use("d"); err != nil {

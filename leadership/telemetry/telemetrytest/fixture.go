@@ -112,7 +112,7 @@ func (w *Fixture) Keep(lease leadership.LeaseRequest, during time.Duration) {
 // Release ends the lease.
 func (w *Fixture) Release(lease leadership.LeaseRequest) {
 	w.Helper()
-	if _, err := w.Service.Release(w.Context(), lease); err != nil {
+	if _, err := w.Service.Do(w.Context(), leadership.Release{LeaseRequest: lease}); err != nil {
 		w.Fatal(err)
 	}
 }

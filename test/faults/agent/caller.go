@@ -120,7 +120,7 @@ func (c *caller) named(err error) bool {
 func (c *caller) ready(ctx context.Context, token leadership.Token) {
 	ctx, cancel := c.within(ctx, c.patience())
 	defer cancel()
-	_, _ = c.server().SayReady(ctx, leadership.LeaseRequest{Election: c.Election, CandidateID: candidate(c.Name), Key: c.key, Token: token}) // it acquires all the same
+	_, _ = c.server().Do(ctx, leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: c.Election, CandidateID: candidate(c.Name), Key: c.key, Token: token}}) // it acquires all the same
 }
 
 // handsOver names a successor, and reports whether it did. The leader goes on until that is ready.
@@ -131,7 +131,7 @@ func (c *caller) handsOver(ctx context.Context) bool {
 	}
 	ctx, cancel := c.within(ctx, c.patience())
 	defer cancel()
-	_, _ = c.server().HandOver(ctx, leadership.HandOverRequest{LeaseRequest: c.request(), To: to, Within: c.handingOver()}) // the next renewal shows it
+	_, _ = c.server().Do(ctx, leadership.HandOver{LeaseRequest: c.request(), To: to, Within: c.handingOver()}) // the next renewal shows it
 	return true
 }
 
@@ -141,7 +141,7 @@ func (c *caller) yields(ctx context.Context) {
 	c.spent, c.yield = true, true
 	ctx, cancel := c.within(ctx, c.patience())
 	defer cancel()
-	switch _, err := c.server().Yield(ctx, c.request()); {
+	switch _, err := c.server().Do(ctx, leadership.Yield{LeaseRequest: c.request()}); {
 	case err == nil, errors.Is(err, leadership.LeaseLost):
 		c.lose()
 	case errors.Is(err, leadership.NotReady):
@@ -172,7 +172,7 @@ func (c *caller) release(ctx context.Context) {
 	c.spent = true
 	ctx, cancel := c.within(ctx, c.patience())
 	defer cancel()
-	_, err := c.server().Release(ctx, c.request())
+	_, err := c.server().Do(ctx, leadership.Release{LeaseRequest: c.request()})
 	if err == nil || errors.Is(err, leadership.LeaseLost) {
 		c.lose()
 	}
@@ -279,7 +279,7 @@ func (p *agent) operate(ctx context.Context) {
 
 // order evicts a leader, or pauses the election for a while and mostly resumes it.
 func (p *agent) order(ctx context.Context, e leadership.Election) {
-	c := leadership.OrderCommand{Kind: leadership.OrderEvict, Reason: "it has to be", Actor: p.Name}
+	c := leadership.Order{Kind: leadership.OrderEvict, Reason: "it has to be", Actor: p.Name}
 	if p.rand.IntN(2) == 0 {
 		c.Kind, c.For = leadership.OrderPause, leadership.MinOrder
 		c.Mode = []leadership.PauseMode{leadership.PauseFreeze, leadership.PauseDrain}[p.rand.IntN(2)]
@@ -287,20 +287,20 @@ func (p *agent) order(ctx context.Context, e leadership.Election) {
 	p.gives(ctx, e, c)
 	if c.Kind == leadership.OrderPause && p.rand.IntN(3) > 0 {
 		p.rest(ctx, 3*p.Pace)
-		p.gives(ctx, e, leadership.OrderCommand{Kind: leadership.OrderResume, Reason: "it is well again", Actor: p.Name})
+		p.gives(ctx, e, leadership.Order{Kind: leadership.OrderResume, Reason: "it is well again", Actor: p.Name})
 	}
 }
 
 // gives gives an order once: an outcome that is unknown shows in the history.
-func (p *agent) gives(ctx context.Context, e leadership.Election, c leadership.OrderCommand) {
+func (p *agent) gives(ctx context.Context, e leadership.Election, c leadership.Order) {
 	ctx, cancel := p.within(ctx, p.patience())
 	defer cancel()
-	p.server().Order(ctx, leadership.OrderRequest{Election: e, OrderCommand: c}) //nolint:errcheck // the history shows whether it was done
+	p.server().Do(ctx, c.In(e)) //nolint:errcheck // the history shows whether it was done
 }
 
 func (p *agent) configure(ctx context.Context, e leadership.Election, c leadership.Config) error {
 	ctx, cancel := p.within(ctx, p.patience())
 	defer cancel()
-	_, err := p.server().Configure(ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}})
+	_, err := p.server().Do(ctx, leadership.Configure{Election: e, Config: c})
 	return err
 }

@@ -67,10 +67,11 @@ func readBody(call *checker.Call, body []byte) error {
 		if err := json.Unmarshal(body, &w); err != nil {
 			return err
 		}
-		r, err := w.Leadership(call.Election)
+		c, err := w.Command(call.Election, 0)
 		if err != nil {
 			return err
 		}
+		r := c.(leadership.HandOver)
 		call.Candidate, call.Key, call.Token, call.To, call.Within, call.Reason = r.CandidateID, r.Key.Hash(), r.Token, r.To, r.Within, r.Reason
 	case checker.Renew, checker.Release, checker.Yield, checker.Ready:
 		var w wire.LeaseRequest
@@ -89,15 +90,15 @@ func readBody(call *checker.Call, body []byte) error {
 		call.Token = w.FencingToken
 		return err
 	case checker.Verb(leadership.OrderEvict), checker.Verb(leadership.OrderPause), checker.Verb(leadership.OrderResume), checker.Verb(leadership.OrderApprove):
-		var w wire.OrderRequest
-		if err := json.Unmarshal(body, &w); err != nil {
+		w := wire.Verb(call.Verb).Row().Body()
+		if err := json.Unmarshal(body, w); err != nil {
 			return err
 		}
-		r, err := w.Leadership(call.Election, leadership.OrderKind(call.Verb), 0)
+		c, err := w.Command(call.Election, 0)
 		if err != nil {
 			return err
 		}
-		call.Verb, call.Order = checker.Order, r.OrderCommand
+		call.Verb, call.Order = checker.Order, c.(leadership.Order)
 	default:
 		return fmt.Errorf("no call that is known: %s", call.Verb)
 	}

@@ -123,16 +123,16 @@ func (b *ballot) hold(ctx context.Context) error {
 	if _, err := b.service(0).Acquire(ctx, ask); err != nil {
 		return err
 	}
-	cmd := leadership.ConfigureCommand{Config: leadership.Config{Ballot: leadership.BallotPolicy{
+	cmd := leadership.Configure{Config: leadership.Config{Ballot: leadership.BallotPolicy{
 		Strategy: leadership.StrategyPriority, Window: ballotWindow,
 	}}}
-	_, err := b.service(0).Configure(ctx, leadership.ConfigureRequest{Election: b.election, ConfigureCommand: cmd})
+	_, err := b.service(0).Do(ctx, cmd.In(b.election))
 	return err
 }
 
 func (b *ballot) release(ctx context.Context) error {
 	return b.count(0, &b.found.Release, func(s *leadership.Service) error {
-		_, err := s.Release(ctx, b.last.lease(b.election, 1))
+		_, err := s.Do(ctx, leadership.Release{LeaseRequest: b.last.lease(b.election, 1)})
 		return err
 	})
 }

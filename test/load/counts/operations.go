@@ -207,11 +207,14 @@ func (s *script) watch() error {
 
 func (s *script) handOver() error {
 	return all(
-		s.counted(releaseName, func() error { _, err := s.service.Release(s.ctx, s.ann.lease("jobs", 1)); return err }),
+		s.counted(releaseName, func() error {
+			_, err := s.service.Do(s.ctx, leadership.Release{LeaseRequest: s.ann.lease("jobs", 1)})
+			return err
+		}),
 		s.counted(vacantName, s.acquire(s.bob, "jobs")),
 		s.counted("configuration", func() error {
-			cmd := leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: time.Minute}}
-			_, err := s.service.Configure(s.ctx, leadership.ConfigureRequest{Election: "jobs", ConfigureCommand: cmd})
+			cmd := leadership.Configure{Config: leadership.Config{LeaseDuration: time.Minute}}
+			_, err := s.service.Do(s.ctx, cmd.In("jobs"))
 			return err
 		}),
 	)

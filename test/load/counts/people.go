@@ -22,8 +22,8 @@ var limits = leadership.TermPolicy{
 // led lets ann lead an election with limits, which is not counted.
 func (s *script) led(e leadership.Election) func() error {
 	return func() error {
-		cmd := leadership.ConfigureCommand{Config: leadership.Config{Term: limits}}
-		if _, err := s.service.Configure(s.ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: cmd}); err != nil {
+		cmd := leadership.Configure{Config: leadership.Config{Term: limits}}
+		if _, err := s.service.Do(s.ctx, cmd.In(e)); err != nil {
 			return err
 		}
 		return s.acquire(s.ann, e)()
@@ -65,20 +65,20 @@ func (s *script) reports() error {
 func (s *script) people() error {
 	const e = "people"
 	var ban leadership.OverrideID
-	order := func(name string, c leadership.OrderCommand) func() error {
+	order := func(name string, c leadership.Order) func() error {
 		return s.counted("order: "+name, func() error {
 			c.Reason, c.Actor = name, "ops"
 			if c.Kind == leadership.OrderLift {
 				c.Override = ban
 			}
-			l, err := s.service.Order(s.ctx, leadership.OrderRequest{Election: e, OrderCommand: c})
+			l, err := s.service.Do(s.ctx, c.In(e))
 			if c.Kind == leadership.OrderBan && err == nil {
 				ban = l.Overrides.List()[0].ID
 			}
 			return err
 		})
 	}
-	banned := leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: s.bob.id, For: time.Hour}
+	banned := leadership.Order{Kind: leadership.OrderBan, CandidateID: s.bob.id, For: time.Hour}
 	return all(
 		s.led(e),
 		order("ban", banned),
@@ -86,34 +86,32 @@ func (s *script) people() error {
 			const repeated = "order that stands already"
 			banned.Reason, banned.Actor = "ban", "ops"
 			return s.count(repeated, func() error {
-				_, err := s.service.Order(s.ctx, leadership.OrderRequest{Election: e, OrderCommand: banned})
+				_, err := s.service.Do(s.ctx, banned.In(e))
 				return err
 			})
 		},
-		order("lift", leadership.OrderCommand{Kind: leadership.OrderLift}),
-		order("assign", leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: s.ann.id, For: time.Hour}),
-		order("pause", leadership.OrderCommand{Kind: leadership.OrderPause, For: time.Hour}),
+		order("lift", leadership.Order{Kind: leadership.OrderLift}),
+		order("assign", leadership.Order{Kind: leadership.OrderAssign, CandidateID: s.ann.id, For: time.Hour}),
+		order("pause", leadership.Order{Kind: leadership.OrderPause, For: time.Hour}),
 		s.counted("overrides", func() error { _, err := s.service.Overrides(s.ctx, e); return err }),
 		s.counted("explanation why a candidate does not lead", func() error {
 			_, err := s.service.Explain(s.ctx, leadership.ExplainRequest{Election: e, CandidateID: s.bob.id})
 			return err
 		}),
-		order("resume", leadership.OrderCommand{Kind: leadership.OrderResume}),
+		order("resume", leadership.Order{Kind: leadership.OrderResume}),
 		s.counted("request of an approval", func() error {
-			_, err := s.service.RequestApproval(s.ctx, leadership.ApprovalNote{LeaseRequest: s.ann.lease(e, 1), Note: "the plan is ready"})
+			_, err := s.service.Do(s.ctx, leadership.RequestApproval{LeaseRequest: s.ann.lease(e, 1), Note: "the plan is ready"})
 			return err
 		}),
-		order("approve", leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1}),
+		order("approve", leadership.Order{Kind: leadership.OrderApprove, Token: 1}),
 		s.counted("verdict", func() error {
-			_, err := s.service.Judge(s.ctx, leadership.JudgeRequest{Election: e, JudgeCommand: leadership.JudgeCommand{
-				Token: 1, Verdict: leadership.VerdictGood, Evidence: "the totals agree", Actor: "checker",
-			}})
+			_, err := s.service.Do(s.ctx, leadership.Judge{Election: e, Token: 1, Verdict: leadership.VerdictGood, Evidence: "the totals agree", Actor: "checker"})
 			return err
 		}),
-		order("approve, with a new epoch", leadership.OrderCommand{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true}),
-		order("evict", leadership.OrderCommand{Kind: leadership.OrderEvict}),
+		order("approve, with a new epoch", leadership.Order{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true}),
+		order("evict", leadership.Order{Kind: leadership.OrderEvict}),
 		s.counted("step down", func() error {
-			_, err := s.service.StepDown(s.ctx, leadership.StepDownRequest{LeaseRequest: s.ann.lease(e, 2), Reason: "it is time", For: time.Minute})
+			_, err := s.service.Do(s.ctx, leadership.StepDown{LeaseRequest: s.ann.lease(e, 2), Reason: "it is time", For: time.Minute})
 			return err
 		}),
 	)
@@ -124,8 +122,8 @@ func (s *script) candidacies() error {
 	const vacant, held = "balloted", "challenged"
 	configured := func(e leadership.Election, p leadership.BallotPolicy) func() error {
 		return func() error {
-			cmd := leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: time.Hour, Ballot: p}}
-			_, err := s.service.Configure(s.ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: cmd})
+			cmd := leadership.Configure{Config: leadership.Config{LeaseDuration: time.Hour, Ballot: p}}
+			_, err := s.service.Do(s.ctx, cmd.In(e))
 			return err
 		}
 	}
@@ -141,7 +139,10 @@ func (s *script) candidacies() error {
 		}
 	}
 	withdrawn := func(e leadership.Election, id leadership.CandidateID) func() error {
-		return func() error { _, err := s.service.Withdraw(s.ctx, e, id, 0); return err }
+		return func() error {
+			_, err := s.service.Do(s.ctx, leadership.Withdraw{Election: e, CandidateID: id})
+			return err
+		}
 	}
 	return all(
 		configured(vacant, leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.MaxWindow}),

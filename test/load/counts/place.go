@@ -71,7 +71,7 @@ func (p Place) warm(ctx context.Context, service *leadership.Service) error {
 		if err != nil {
 			return err
 		}
-		if _, err := service.Release(ctx, a.lease("warm", g.Token)); err != nil || g.Ticket != "" {
+		if _, err := service.Do(ctx, leadership.Release{LeaseRequest: a.lease("warm", g.Token)}); err != nil || g.Ticket != "" {
 			return err
 		}
 	}

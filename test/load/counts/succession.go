@@ -24,11 +24,11 @@ const (
 // hour configures an election with leases that outlast the counting.
 func (s *script) hour(e leadership.Election, change func(*leadership.Config)) func() error {
 	return func() error {
-		cmd := leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: time.Hour}}
+		cmd := leadership.Configure{Config: leadership.Config{LeaseDuration: time.Hour}}
 		if change != nil {
 			change(&cmd.Config)
 		}
-		_, err := s.service.Configure(s.ctx, leadership.ConfigureRequest{Election: e, ConfigureCommand: cmd})
+		_, err := s.service.Do(s.ctx, cmd.In(e))
 		return err
 	}
 }
@@ -38,24 +38,27 @@ func (s *script) successions() error {
 	const e = "succession"
 	ready := func(a agent) func() error {
 		return func() error {
-			_, err := s.service.SayReady(s.ctx, a.lease(e, 1))
+			_, err := s.service.Do(s.ctx, leadership.SayReady{LeaseRequest: a.lease(e, 1)})
 			return err
 		}
 	}
 	return all(
 		s.hour(e, nil), s.acquire(s.ann, e),
 		s.counted("hand-over: the leader names its successor", func() error {
-			_, err := s.service.HandOver(s.ctx, leadership.HandOverRequest{LeaseRequest: s.ann.lease(e, 1), To: s.bob.id})
+			_, err := s.service.Do(s.ctx, leadership.HandOver{LeaseRequest: s.ann.lease(e, 1), To: s.bob.id})
 			return err
 		}),
 		s.counted("hand-over: a renewal meanwhile", s.renew(s.ann, e, 1)),
 		s.counted("hand-over: the successor is ready", ready(s.bob)),
 		s.counted("hand-over: the same again", ready(s.bob)),
-		s.counted("hand-over: the leader yields", func() error { _, err := s.service.Yield(s.ctx, s.ann.lease(e, 1)); return err }),
+		s.counted("hand-over: the leader yields", func() error {
+			_, err := s.service.Do(s.ctx, leadership.Yield{LeaseRequest: s.ann.lease(e, 1)})
+			return err
+		}),
 		s.counted("hand-over: the successor takes over", s.acquire(s.bob, e)),
 		s.hour("promoted", func(c *leadership.Config) { c.Promotion = true }), s.acquire(s.ann, "promoted"),
 		s.counted("promotion: the leader is ready", func() error {
-			_, err := s.service.SayReady(s.ctx, s.ann.lease("promoted", 1))
+			_, err := s.service.Do(s.ctx, leadership.SayReady{LeaseRequest: s.ann.lease("promoted", 1)})
 			return err
 		}),
 	)
@@ -85,7 +88,10 @@ func (s *script) checkpoints() error {
 		}
 	}
 	release := func(a agent, token leadership.Token) func() error {
-		return func() error { _, err := s.service.Release(s.ctx, a.lease(e, token)); return err }
+		return func() error {
+			_, err := s.service.Do(s.ctx, leadership.Release{LeaseRequest: a.lease(e, token)})
+			return err
+		}
 	}
 	return all(
 		s.hour(e, nil), s.acquire(s.ann, e),

@@ -93,7 +93,7 @@ func (s *regent) cycles(_ context.Context, i int) (operation, error) {
 		if err != nil {
 			return 0, err
 		}
-		_, err = a.Release(ctx, l)
+		_, err = a.Do(ctx, leadership.Release{LeaseRequest: l})
 		return 1, err
 	}, err
 }
@@ -148,7 +148,7 @@ func (c *regentCandidate) campaign(ctx context.Context) (err error) {
 }
 
 func (c *regentCandidate) resign(ctx context.Context) error {
-	_, err := c.Release(ctx, c.lease)
+	_, err := c.Do(ctx, leadership.Release{LeaseRequest: c.lease})
 	return err
 }
 

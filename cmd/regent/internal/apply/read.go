@@ -182,7 +182,7 @@ func (r *reader) election(m member, common []member) {
 	}
 	config, err := body.Leadership()
 	if err == nil {
-		err = leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: config}}.Validate()
+		err = leadership.Configure{Election: e, Config: config}.Validate()
 	}
 	if err != nil {
 		r.refused(whose, at, err)

@@ -164,7 +164,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for _, d := range declared {
-			r := leadership.ConfigureRequest{Election: d.Election, ConfigureCommand: leadership.ConfigureCommand{Config: d.Config}}
+			r := leadership.Configure{Election: d.Election, Config: d.Config}
 			if err := r.Validate(); err != nil || !strings.HasPrefix(d.Place, "f:") {
 				t.Errorf("%+v is not what the API takes: %v", d, err)
 			}

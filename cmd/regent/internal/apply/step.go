@@ -42,8 +42,7 @@ type Step struct {
 type Server interface {
 	Get(context.Context, leadership.Election) (leadership.Lease, error)
 	List(context.Context, leadership.ListRequest) (leadership.Page, error)
-	Configure(context.Context, leadership.ConfigureRequest) (leadership.Lease, error)
-	Delete(context.Context, leadership.DeleteRequest) (leadership.Lease, error)
+	Do(context.Context, leadership.Command) (leadership.Lease, error)
 }
 
 // Conflict is the error of a step whose election has been configured, created or deleted by someone
@@ -86,13 +85,9 @@ func (s Step) Do(ctx context.Context, server Server) (leadership.Lease, error) {
 // write makes one write, on the condition that the election is at the revision that was read.
 func (s Step) write(ctx context.Context, server Server) (leadership.Lease, error) {
 	if s.Action == Delete {
-		return server.Delete(ctx, leadership.DeleteRequest{
-			Election: s.Election, DeleteCommand: leadership.DeleteCommand{IfRevision: s.revision, Force: s.force},
-		})
+		return server.Do(ctx, leadership.Delete{Election: s.Election, IfRevision: s.revision, Force: s.force})
 	}
-	return server.Configure(ctx, leadership.ConfigureRequest{
-		Election: s.Election, ConfigureCommand: leadership.ConfigureCommand{Config: s.want, IfRevision: s.revision},
-	})
+	return server.Do(ctx, leadership.Configure{Election: s.Election, Config: s.want, IfRevision: s.revision})
 }
 
 // lookAgain returns the revision of an election that is at another one than when it was read, and a

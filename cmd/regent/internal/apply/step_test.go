@@ -32,14 +32,9 @@ func (c *counting) List(ctx context.Context, r leadership.ListRequest) (leadersh
 	return c.Server.List(ctx, r)
 }
 
-func (c *counting) Configure(ctx context.Context, r leadership.ConfigureRequest) (leadership.Lease, error) {
+func (c *counting) Do(ctx context.Context, command leadership.Command) (leadership.Lease, error) {
 	c.writes++
-	return c.Server.Configure(ctx, r)
-}
-
-func (c *counting) Delete(ctx context.Context, r leadership.DeleteRequest) (leadership.Lease, error) {
-	c.writes++
-	return c.Server.Delete(ctx, r)
+	return c.Server.Do(ctx, command)
 }
 
 // bench is a server, and someone who changes elections beside the steps.
@@ -54,15 +49,15 @@ func newBench(t *testing.T) bench {
 
 func (b bench) configure(e leadership.Election, c leadership.Config) {
 	b.Helper()
-	r := leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: c}}
-	if _, err := b.Client.Configure(b.Context(), r); err != nil {
+	r := leadership.Configure{Election: e, Config: c}
+	if _, err := b.Client.Do(b.Context(), r); err != nil {
 		b.Fatal(err)
 	}
 }
 
 func (b bench) delete(e leadership.Election) {
 	b.Helper()
-	if _, err := b.Client.Delete(b.Context(), leadership.DeleteRequest{Election: e, DeleteCommand: leadership.DeleteCommand{Force: true}}); err != nil {
+	if _, err := b.Client.Do(b.Context(), leadership.Delete{Election: e, Force: true}); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -72,7 +67,7 @@ func (b bench) lead(e leadership.Election) {
 	b.Helper()
 	grant, err := b.Acquire(b.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"})
 	if err == nil {
-		_, err = b.Release(b.Context(), leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: grant.Key, Token: grant.Token})
+		_, err = b.Do(b.Context(), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: grant.Key, Token: grant.Token}})
 	}
 	if err != nil {
 		b.Fatal(err)

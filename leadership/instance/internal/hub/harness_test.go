@@ -64,9 +64,9 @@ func (w *cluster) change(e leadership.Election, n int) []leadership.Event {
 	w.t.Helper()
 	for range n {
 		w.changes++
-		r := leadership.ConfigureRequest{Election: e}
+		r := leadership.Configure{Election: e}
 		r.Config.LeaseDuration = time.Second + time.Duration(w.changes)*time.Millisecond
-		if _, err := w.service.Configure(context.Background(), r); err != nil {
+		if _, err := w.service.Do(context.Background(), r); err != nil {
 			w.t.Fatal(err)
 		}
 	}

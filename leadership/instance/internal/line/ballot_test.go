@@ -18,9 +18,7 @@ import (
 // elects sets who should lead the election.
 func (i *instance) elects(p leadership.BallotPolicy) {
 	i.Helper()
-	_, err := i.Configure(i.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{
-		Config: leadership.Config{Ballot: p},
-	}})
+	_, err := i.Do(i.Context(), leadership.Configure{Election: jobs, Config: leadership.Config{Ballot: p}})
 	if err != nil {
 		i.Fatal(err)
 	}
@@ -212,12 +210,12 @@ func TestABidWhoseWithdrawalFailsIsWithdrawnAgain(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		var tries atomic.Int64
 		i := w.instance(func(c *line.Config) {
-			withdraw := c.Withdraw
-			c.Withdraw = func(ctx context.Context, e leadership.Election, id leadership.CandidateID, instance uint32) (leadership.Lease, error) {
+			do := c.Do
+			c.Do = func(ctx context.Context, withdraw leadership.Command) (leadership.Lease, error) {
 				if tries.Add(1) == 1 {
 					return leadership.Lease{}, leadership.OutcomeUnknown
 				}
-				return withdraw(ctx, e, id, instance)
+				return do(ctx, withdraw)
 			}
 		})
 		i.elects(byPriority)

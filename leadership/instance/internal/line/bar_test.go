@@ -9,10 +9,10 @@ import (
 )
 
 // orders gives an order, as an operator does through this instance.
-func (i *instance) orders(c leadership.OrderCommand) leadership.Lease {
+func (i *instance) orders(c leadership.Order) leadership.Lease {
 	i.Helper()
 	c.Reason, c.Actor = "for the test", "operator"
-	l, err := i.Order(i.Context(), leadership.OrderRequest{Election: jobs, OrderCommand: c})
+	l, err := i.Do(i.Context(), c.In(jobs))
 	if err != nil {
 		i.Fatal(err)
 	}
@@ -23,15 +23,13 @@ func (i *instance) orders(c leadership.OrderCommand) leadership.Lease {
 // bans lets the candidate not be granted for an hour.
 func (i *instance) bans(c leadership.CandidateID) leadership.Lease {
 	i.Helper()
-	return i.orders(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: c, For: time.Hour})
+	return i.orders(leadership.Order{Kind: leadership.OrderBan, CandidateID: c, For: time.Hour})
 }
 
 // limits sets what limits the terms of the election.
 func (i *instance) limits(p leadership.TermPolicy) {
 	i.Helper()
-	_, err := i.Configure(i.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{
-		Config: leadership.Config{Term: p},
-	}})
+	_, err := i.Do(i.Context(), leadership.Configure{Election: jobs, Config: leadership.Config{Term: p}})
 	if err != nil {
 		i.Fatal(err)
 	}
@@ -70,14 +68,14 @@ func TestABanThatIsOverOrLiftedLetsTheCandidateBeAskedForInItsPlace(t *testing.T
 	}{
 		"lifted": {func(i *instance) {
 			time.Sleep(3 * time.Second)
-			i.orders(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "ban-3"})
+			i.orders(leadership.Order{Kind: leadership.OrderLift, Override: "ban-3"})
 		}, 3 * time.Second},
 		"over": {func(*instance) {}, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *cluster) {
 				i := w.vacant()
-				i.orders(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob", For: 10 * time.Second})
+				i.orders(leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: 10 * time.Second})
 				bob := i.waits(request("bob"))
 				i.called()
 				c.end(i)
@@ -98,7 +96,7 @@ func TestAnAssignedElectionIsAskedForItsCandidateWhereverThatStands(t *testing.T
 			all = append(all, i.waits(request(leadership.CandidateID(fmt.Sprint("agent-", c)))))
 		}
 		i.called()
-		other.orders(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "agent-57", For: time.Hour})
+		other.orders(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "agent-57", For: time.Hour})
 		time.Sleep(time.Second)
 		i.releases(leader)
 		g := all[57].leads()
@@ -106,7 +104,7 @@ func TestAnAssignedElectionIsAskedForItsCandidateWhereverThatStands(t *testing.T
 		i.releases(g)
 		time.Sleep(time.Second)
 		i.wants(0, "for those that are not")
-		i.orders(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "assign-2"})
+		i.orders(leadership.Order{Kind: leadership.OrderLift, Override: "assign-2"})
 		all[0].leads()
 		i.wants(1, "once it is lifted")
 	})
@@ -120,14 +118,14 @@ func TestAPausedElectionIsAskedForOnceUntilItsEnd(t *testing.T) {
 	}{
 		"resumed": {func(i *instance) {
 			time.Sleep(18 * time.Second)
-			i.orders(leadership.OrderCommand{Kind: leadership.OrderResume})
+			i.orders(leadership.Order{Kind: leadership.OrderResume})
 		}, 20 * time.Second, 20*time.Second + 20*time.Millisecond},
 		"over": {func(*instance) {}, pause, pause + 100*time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(t *testing.T, w *cluster) {
 				i, other := w.instance(), w.vacant()
-				other.orders(leadership.OrderCommand{Kind: leadership.OrderPause, For: pause})
+				other.orders(leadership.Order{Kind: leadership.OrderPause, For: pause})
 				began := time.Now()
 				time.Sleep(time.Second)
 				bob := i.waits(request("bob"))
@@ -157,7 +155,7 @@ func TestAnElectionThatAwaitsApprovalIsAskedForOnceItIsApproved(t *testing.T) {
 		i.waits(request("cy"))
 		time.Sleep(30 * time.Second)
 		i.wants(2, "as bob joins, and as the term is over")
-		other.orders(leadership.OrderCommand{Kind: leadership.OrderApprove, Token: leader.Token})
+		other.orders(leadership.Order{Kind: leadership.OrderApprove, Token: leader.Token})
 		bob.leads()
 		bob.after(30*time.Second, 30*time.Second+2*w.delay+20*time.Millisecond)
 		i.wants(1, "for the grant")
@@ -173,7 +171,7 @@ func TestABanThatIsLiftedDuringTheAttemptIsNotRemembered(t *testing.T) {
 		i.hooks(once(slow))
 		bob := i.begins(request("bob"))
 		<-sent
-		i.orders(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "ban-3"})
+		i.orders(leadership.Order{Kind: leadership.OrderLift, Override: "ban-3"})
 		i.begins(briefly(request("cy"))) // so that the line takes note of the event
 		time.Sleep(2 * brief)
 		release()
@@ -192,7 +190,7 @@ func TestABanCostsAPollWhileEventsAreMissed(t *testing.T) {
 		if n := i.called(); n < 2 || n > 3 {
 			t.Errorf("the store was asked %d times in 50 s, want 2 or 3", n)
 		}
-		i.orders(leadership.OrderCommand{Kind: leadership.OrderLift, Override: "ban-3"})
+		i.orders(leadership.Order{Kind: leadership.OrderLift, Override: "ban-3"})
 		bob.leads()
 	})
 }

@@ -135,13 +135,13 @@ func (w *cluster) instance(change ...func(*line.Config)) *instance {
 	i.Service = leadership.New(w.store, i)
 	c := line.Config{
 		Acquire: i.acquire,
-		Release: func(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-			i.given.Add(1)
-			return i.Service.Release(ctx, r)
-		},
-		Withdraw: func(ctx context.Context, e leadership.Election, c leadership.CandidateID, instance uint32) (leadership.Lease, error) {
-			i.withdrawn.Add(1)
-			return i.Service.Withdraw(ctx, e, c, instance)
+		Do: func(ctx context.Context, c leadership.Command) (leadership.Lease, error) {
+			if _, ok := c.(leadership.Release); ok {
+				i.given.Add(1)
+			} else {
+				i.withdrawn.Add(1)
+			}
+			return i.Service.Do(ctx, c)
 		},
 		Hub: i.hub, Instance: uint32(len(w.instances) + 1),
 	}
@@ -235,7 +235,7 @@ func (i *instance) renews(g leadership.Grant) {
 // releases ends the lease, as the API would do it.
 func (i *instance) releases(g leadership.Grant) {
 	i.Helper()
-	l, err := i.Release(i.Context(), of(g))
+	l, err := i.Do(i.Context(), leadership.Release{LeaseRequest: of(g)})
 	if err != nil {
 		i.Fatal(err)
 	}
@@ -245,9 +245,7 @@ func (i *instance) releases(g leadership.Grant) {
 // locks sets the election's lock delay.
 func (i *instance) locks(delay time.Duration) {
 	i.Helper()
-	_, err := i.Configure(i.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{
-		Config: leadership.Config{LockDelay: delay},
-	}})
+	_, err := i.Do(i.Context(), leadership.Configure{Election: jobs, Config: leadership.Config{LockDelay: delay}})
 	if err != nil {
 		i.Fatal(err)
 	}
@@ -256,7 +254,7 @@ func (i *instance) locks(delay time.Duration) {
 // deletes deletes the election by force.
 func (i *instance) deletes() leadership.Lease {
 	i.Helper()
-	l, err := i.Delete(i.Context(), leadership.DeleteRequest{Election: jobs, DeleteCommand: leadership.DeleteCommand{Force: true}})
+	l, err := i.Do(i.Context(), leadership.Delete{Election: jobs, Force: true})
 	if err != nil {
 		i.Fatal(err)
 	}
@@ -266,14 +264,14 @@ func (i *instance) deletes() leadership.Lease {
 // unlocks ends the wait for the election as an operator does that has read the refusal.
 func (i *instance) unlocks() {
 	i.Helper()
-	r := leadership.UnlockRequest{Election: jobs, UnlockCommand: leadership.UnlockCommand{Reason: "the host is gone", Actor: "olga"}}
-	_, err := i.Unlock(i.Context(), r)
+	r := leadership.Unlock{Election: jobs, Reason: "the host is gone", Actor: "olga"}
+	_, err := i.Do(i.Context(), r)
 	var refusal *leadership.Error
 	if !errors.As(err, &refusal) {
 		i.Fatalf("unlocked without an acknowledgement: %v", err)
 	}
 	_, r.Acknowledge, _ = strings.Cut(refusal.Detail, "acknowledge: ")
-	if _, err := i.Unlock(i.Context(), r); err != nil {
+	if _, err := i.Do(i.Context(), r); err != nil {
 		i.Fatal(err)
 	}
 }

@@ -18,7 +18,7 @@ func TestAWaiterTakesLessThanTwoKiB(t *testing.T) {
 	const waiters = 10_000
 	before := memoryInUse()
 	s := leadership.New(memory.New(memory.Config{}))
-	q := line.NewQueue(line.Config{Acquire: s.Acquire, Release: s.Release, Withdraw: s.Withdraw, Hub: newHub(t, hub.Config{Store: s, Live: true})})
+	q := line.NewQueue(line.Config{Acquire: s.Acquire, Do: s.Do, Hub: newHub(t, hub.Config{Store: s, Live: true})})
 	t.Cleanup(func() { q.Close(context.Background(), errTestOver) })
 	if _, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", LeaseDuration: time.Hour}); err != nil {
 		t.Fatal(err)

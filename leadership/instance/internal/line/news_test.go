@@ -27,9 +27,7 @@ func TestHeadsOfDifferentInstancesKeepApart(t *testing.T) {
 func TestWhatPutsOffTheHeadDoesNotPutOffAReleaseThatWasHeard(t *testing.T) {
 	for name, distract := range map[string]func(*instance){
 		"a configuration": func(i *instance) {
-			_, err := i.Configure(i.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{
-				Config: leadership.Config{LeaseDuration: time.Minute},
-			}})
+			_, err := i.Do(i.Context(), leadership.Configure{Election: jobs, Config: leadership.Config{LeaseDuration: time.Minute}})
 			if err != nil {
 				i.Fatal(err)
 			}

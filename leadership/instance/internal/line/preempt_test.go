@@ -204,9 +204,7 @@ func TestAChallengeThatEndedWithItsTermIsNotWithdrawnAgainAndAgain(t *testing.T)
 	alone(t, func(t *testing.T, i *instance) {
 		i.elects(preempting)
 		i.rules("ann", 5)
-		_, err := i.Configure(t.Context(), leadership.ConfigureRequest{Election: jobs, ConfigureCommand: leadership.ConfigureCommand{
-			Config: leadership.Config{Ballot: preempting, LockDelay: lease},
-		}})
+		_, err := i.Do(t.Context(), leadership.Configure{Election: jobs, Config: leadership.Config{Ballot: preempting, LockDelay: lease}})
 		if err != nil {
 			t.Fatal(err)
 		}

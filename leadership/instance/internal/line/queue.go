@@ -14,16 +14,14 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// Config is how a Queue is made. Acquire, Release, Withdraw and Hub are required.
+// Config is how a Queue is made. Acquire, Do and Hub are required.
 type Config struct {
 	// Acquire asks the store: leadership.Service.Acquire. It must refuse to grant once its ctx has
 	// ended. It may tell the hub of the answer.
 	Acquire func(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
-	// Release gives back a lease that no caller can use: leadership.Service.Release.
-	Release func(context.Context, leadership.LeaseRequest) (leadership.Lease, error)
-	// Withdraw takes back the bid, or the challenge, of a candidate that has gone from this
-	// instance: leadership.Service.Withdraw.
-	Withdraw func(ctx context.Context, e leadership.Election, c leadership.CandidateID, instance uint32) (leadership.Lease, error)
+	// Do releases a lease that no caller can use, and withdraws a candidate that has gone from this
+	// instance: leadership.Service.Do.
+	Do func(context.Context, leadership.Command) (leadership.Lease, error)
 	// Present reports whether the instance has heard of a member of the election lately; nil: of
 	// none. It is called within the store's transactions, and must not block.
 	Present func(leadership.Election, leadership.CandidateID) bool
@@ -194,7 +192,7 @@ func (q *Queue) release(ctx context.Context, r leadership.LeaseRequest) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
 	defer cancel()
 	asked := q.c.Hub.Now()
-	if lease, err := q.c.Release(ctx, r); err == nil {
+	if lease, err := q.c.Do(ctx, leadership.Release{LeaseRequest: r}); err == nil {
 		q.c.Hub.Learn(lease, view.Read, asked)
 	}
 }
@@ -204,7 +202,7 @@ func (q *Queue) withdraw(e leadership.Election, c leadership.CandidateID) error 
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackTimeout)
 	defer cancel()
 	asked := q.c.Hub.Now()
-	lease, err := q.c.Withdraw(ctx, e, c, q.common.Instance)
+	lease, err := q.c.Do(ctx, leadership.Withdraw{Election: e, CandidateID: c, Instance: q.common.Instance})
 	if err == nil {
 		q.c.Hub.Learn(lease, view.Read, asked)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestAWaitThatIsOverIsRefusedForTheReasonThatCounts(t *testing.T) {
-	ordered := func(c leadership.OrderCommand) func(*instance) leadership.AcquireRequest {
+	ordered := func(c leadership.Order) func(*instance) leadership.AcquireRequest {
 		return func(i *instance) leadership.AcquireRequest {
 			i.releases(i.leads("ann"))
 			c.For = time.Hour
@@ -20,9 +20,9 @@ func TestAWaitThatIsOverIsRefusedForTheReasonThatCounts(t *testing.T) {
 		ask  func(*instance) leadership.AcquireRequest
 		left time.Duration // of the cause; 0 is not checked
 	}{
-		leadership.ReasonBanned:   {ordered(leadership.OrderCommand{Kind: leadership.OrderBan, CandidateID: "bob"}), time.Hour - brief},
-		leadership.ReasonAssigned: {ordered(leadership.OrderCommand{Kind: leadership.OrderAssign, CandidateID: "cy"}), time.Hour - brief},
-		leadership.ReasonPaused:   {ordered(leadership.OrderCommand{Kind: leadership.OrderPause}), time.Hour - brief},
+		leadership.ReasonBanned:   {ordered(leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob"}), time.Hour - brief},
+		leadership.ReasonAssigned: {ordered(leadership.Order{Kind: leadership.OrderAssign, CandidateID: "cy"}), time.Hour - brief},
+		leadership.ReasonPaused:   {ordered(leadership.Order{Kind: leadership.OrderPause}), time.Hour - brief},
 		leadership.ReasonParent: {func(i *instance) leadership.AcquireRequest {
 			ann := i.leads("ann")
 			i.delegates(ann)

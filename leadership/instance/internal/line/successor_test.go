@@ -13,7 +13,7 @@ import (
 // handsOver lets the leader name its successor, through this instance.
 func (i *instance) handsOver(g leadership.Grant, to leadership.CandidateID, within time.Duration) {
 	i.Helper()
-	l, err := i.HandOver(context.Background(), leadership.HandOverRequest{LeaseRequest: of(g), To: to, Within: within})
+	l, err := i.Do(context.Background(), leadership.HandOver{LeaseRequest: of(g), To: to, Within: within})
 	if err != nil {
 		i.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func (i *instance) saysReady(r leadership.AcquireRequest) {
 	if err != nil {
 		i.Fatal(err)
 	}
-	if _, err := i.SayReady(context.Background(), leadership.LeaseRequest{Election: jobs, CandidateID: r.CandidateID, Key: *r.Key, Token: now.Token}); err != nil {
+	if _, err := i.Do(context.Background(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: jobs, CandidateID: r.CandidateID, Key: *r.Key, Token: now.Token}}); err != nil {
 		i.Fatal(err)
 	}
 }
@@ -35,7 +35,7 @@ func (i *instance) saysReady(r leadership.AcquireRequest) {
 // yields lets the leader stop.
 func (i *instance) yields(g leadership.Grant) {
 	i.Helper()
-	l, err := i.Yield(context.Background(), of(g))
+	l, err := i.Do(context.Background(), leadership.Yield{LeaseRequest: of(g)})
 	if err != nil {
 		i.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestTheKeyOfACandidateIsThatOfTheIncarnationThatWaits(t *testing.T) {
 // saysReadyHere is saysReady as the API does it: the instance learns what the store has answered.
 func (i *instance) saysReadyHere(r leadership.AcquireRequest) {
 	i.Helper()
-	l, err := i.SayReady(context.Background(), leadership.LeaseRequest{Election: jobs, CandidateID: r.CandidateID, Key: *r.Key, Token: 1})
+	l, err := i.Do(context.Background(), leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: jobs, CandidateID: r.CandidateID, Key: *r.Key, Token: 1}})
 	if err != nil {
 		i.Fatal(err)
 	}

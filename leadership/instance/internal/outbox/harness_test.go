@@ -277,8 +277,8 @@ func (i *instance) endPublish(e leadership.Election) {
 func (i *instance) change(e leadership.Election) {
 	i.fleet.t.Helper()
 	lease := leadership.MinLeaseDuration + time.Duration(i.fleet.made.Add(1))*time.Millisecond
-	_, err := i.service.Configure(i.fleet.t.Context(), leadership.ConfigureRequest{
-		Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: lease}},
+	_, err := i.service.Do(i.fleet.t.Context(), leadership.Configure{
+		Election: e, Config: leadership.Config{LeaseDuration: lease},
 	})
 	if err != nil {
 		i.fleet.t.Fatal(err)

@@ -364,13 +364,13 @@ func (f *faulty) tryChange(p *process) {
 		g, err := p.service.Acquire(ctx, leadership.AcquireRequest{Election: e, CandidateID: id, LeaseDuration: time.Second})
 		if err == nil && f.n(2) == 0 {
 			f.sleep(time.Second)
-			p.service.Release(ctx, leadership.LeaseRequest{Election: e, CandidateID: id, Key: g.Key, Token: g.Token})
+			p.service.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: e, CandidateID: id, Key: g.Key, Token: g.Token}})
 		}
 		return
 	}
 	lease := leadership.MinLeaseDuration + time.Duration(f.made.Add(1))*time.Millisecond
-	p.service.Configure(ctx, leadership.ConfigureRequest{
-		Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: leadership.Config{LeaseDuration: lease}},
+	p.service.Do(ctx, leadership.Configure{
+		Election: e, Config: leadership.Config{LeaseDuration: lease},
 	})
 }
 

@@ -8,25 +8,39 @@ import (
 	"regent/leadership/wire"
 )
 
-func (a *api) operatorHandlers() handlers {
-	return handlers{
-		wire.VerbConfigure: a.configure,
-		wire.VerbDelete:    a.delete,
-		wire.VerbUnlock:    change(a, always(wire.UnlockRequest.Leadership), instance.Service.Unlock),
-		wire.VerbTick:      a.tick,
+// commandHandlers are of the verbs that are commands, but for a release.
+func (a *api) commandHandlers() handlers {
+	all := handlers{wire.VerbDelete: a.delete, wire.VerbTick: a.tick}
+	for _, row := range wire.Verbs() {
+		if row.Body != nil && row.Verb != wire.VerbRelease {
+			all[row.Verb] = a.command(row)
+		}
 	}
+	return all
 }
 
-func (a *api) configure(w http.ResponseWriter, r *http.Request) error {
-	condition, err := wire.ParseCondition(r.Header)
-	if err != nil {
-		return err
+// command answers a call whose body is a command about the election in the path.
+func (a *api) command(row wire.Row) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		at, err := row.Condition(r.Header)
+		if err != nil {
+			return err
+		}
+		body := row.Body()
+		if err := call(w, r, body); err != nil {
+			return err
+		}
+		e, err := open(r)
+		if err != nil {
+			return err
+		}
+		command, err := body.Command(e, at)
+		if err != nil {
+			return err
+		}
+		lease, err := a.service.Do(r.Context(), command)
+		return shown(w, lease, err)
 	}
-	read := func(body wire.ConfigureRequest, e leadership.Election) (leadership.ConfigureRequest, error) {
-		config, err := body.Leadership()
-		return leadership.ConfigureRequest{Election: e, ConfigureCommand: leadership.ConfigureCommand{Config: config, IfRevision: condition}}, err
-	}
-	return change(a, read, instance.Service.Configure)(w, r)
 }
 
 func (a *api) delete(w http.ResponseWriter, r *http.Request) error {
@@ -46,10 +60,7 @@ func (a *api) delete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	lease, err := a.service.Delete(r.Context(), leadership.DeleteRequest{
-		Election:      e,
-		DeleteCommand: leadership.DeleteCommand{IfRevision: revision, Force: force},
-	})
+	lease, err := a.service.Do(r.Context(), leadership.Delete{Election: e, IfRevision: revision, Force: force})
 	return shown(w, lease, err)
 }
 

@@ -141,9 +141,12 @@ func (k Kind) Command(host, rest string) []string {
 	}
 }
 
-// gcloudEnv keeps gcloud from prompting, reporting and looking for updates.
+// gcloudEnv keeps gcloud from prompting, reporting and looking for updates, and Java from the
+// optimizing compiler and the threads of its collector: an emulator lives for minutes, and tests
+// share its processors. What the user asks of Java comes after that, and counts more.
 func gcloudEnv() []string {
 	return []string{
+		strings.TrimSpace("JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC " + os.Getenv("JDK_JAVA_OPTIONS")),
 		"CLOUDSDK_CORE_DISABLE_PROMPTS=1",
 		"CLOUDSDK_CORE_DISABLE_USAGE_REPORTING=true",
 		"CLOUDSDK_CORE_DISABLE_FILE_LOGGING=true",

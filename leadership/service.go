@@ -27,8 +27,8 @@ func New(store Store, publishers ...Publisher) *Service {
 	return &Service{store: store, publishers: publishers}
 }
 
-// needed is how often the rule Acquire may say what it has to know: the lease of a parent, and who is
-// present of an electorate. Each changes only with the policy.
+// needed is how often the rule Acquire may say what it has to know: the lease of a parent, and who
+// is present of an electorate. Each changes only with the policy.
 const needed = 4
 
 // Acquire asks for the lease; see the rule of that name.

@@ -175,6 +175,9 @@ func (m *Ballot) ask(s ballotState, who int, visit func(string, ballotState, Pro
 	id := name(int8(who))
 	cmd := leadership.AcquireCommand{CandidateID: id, KeyHash: key(int8(who), false), Candidacy: m.Candidates[who].Candidacy}
 	cmd.Present = leadership.Presence{}
+	for _, member := range m.Policy.Quorum.Electorate.List() {
+		cmd.Present[leadership.CandidateID(member)] = false
+	}
 	for n, other := range m.Candidates {
 		member := name(int8(n))
 		cmd.Present[member] = other.Instance == m.Candidates[who].Instance && s.here[string(member)]

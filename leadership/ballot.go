@@ -62,8 +62,29 @@ func (s Snapshot) ballot(c AcquireCommand) ballot {
 // present are the members that the instance of a candidate has heard of, and the candidate.
 func (c AcquireCommand) present(q QuorumPolicy) uint32 {
 	return q.present(func(member CandidateID) bool {
-		return member == c.CandidateID || c.Present != nil && c.Present(member)
+		return member == c.CandidateID || c.Present[member]
 	})
+}
+
+// needsPresence says that a rule has to be run again with the presence of these members.
+type needsPresence struct{ of QuorumPolicy }
+
+func (*needsPresence) Error() string {
+	return "it has to be known which members of the electorate are present"
+}
+
+// refuseUncounted returns what has to be known of the electorate.
+func (s Snapshot) refuseUncounted(c AcquireCommand) error {
+	p := s.Record.Policy.Ballot
+	if c.Present == nil || s.Live() && !s.Record.yielded() && !p.Preempt {
+		return nil
+	}
+	for _, name := range p.Quorum.Electorate.List() {
+		if _, known := c.Present[CandidateID(name)]; !known {
+			return &needsPresence{p.Quorum}
+		}
+	}
+	return nil
 }
 
 // ballotOf is the ballot as the candidate of the bid sees it, which may withdraw another one's.

@@ -40,3 +40,32 @@ func TestABallotThatIsDecidedAnewIsDecidedOnWhatIsThen(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Who of the electorate is present is asked for before the rule decides: once more if the policy was
+// not known.
+func TestNoMemberIsAskedForWithinATransaction(t *testing.T) {
+	t.Parallel()
+	policy := byPriority
+	policy.Quorum = leadership.QuorumPolicy{Electorate: leadership.NewNames("ann", "bob", "cy")}
+	for _, c := range []struct {
+		known leadership.Names
+		want  int // transactions
+	}{{policy.Quorum.Electorate, 1}, {"", 2}, {leadership.NewNames("ann", "bob"), 2}} {
+		store, s := electing(t, policy)
+		r := request("ann", 1)
+		r.InLine.Quorum.Electorate = c.known
+		r.InLine.Present = func(id leadership.CandidateID) bool {
+			if store.deciding {
+				t.Errorf("%s is asked for within a transaction", id)
+			}
+			return id == "bob"
+		}
+		store.updates = 0
+		if _, err := s.Acquire(t.Context(), r); !errors.Is(err, leadership.LeaseHeld) {
+			t.Fatal(err)
+		}
+		if got := store.snap.Record.Bids(); len(got) != 1 || got[0].Present != 0b011 || store.updates != c.want {
+			t.Errorf("with %q known, after %d transactions: %+v", c.known, store.updates, got)
+		}
+	}
+}

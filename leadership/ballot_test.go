@@ -63,9 +63,15 @@ func refused(t *testing.T, s leadership.Snapshot, rule func(leadership.Snapshot)
 	return e
 }
 
+// electors are in the electorates of these tests.
+var electors = []string{"a", "ann", "b", "bob", "cy", "m1", "m2", "m3", "member-0", "member-1", "member-2", "member-3", "member-4", "wit"}
+
 // present lets the instance of the candidate know those members.
 func present(c leadership.AcquireCommand, members ...leadership.CandidateID) leadership.AcquireCommand {
-	c.Present = func(id leadership.CandidateID) bool { return slices.Contains(members, id) }
+	c.Present = leadership.Presence{}
+	for _, id := range append(electorate(leadership.MaxElectorate).List(), electors...) {
+		c.Present[leadership.CandidateID(id)] = slices.Contains(members, leadership.CandidateID(id))
+	}
 	return c
 }
 

@@ -61,10 +61,8 @@ func (s *Service) Do(ctx context.Context, c Command) (Lease, error) {
 	if ordered && order.Principal != "" && Actor(ctx) == "" {
 		return Lease{}, invalid("principal", errors.New("this server does not verify its callers (serve --auth), so it knows no principals; ban a candidate by its id"))
 	}
-	if _, unlocks := c.(Unlock); !unlocks { // the first one is refused, and changes nothing
-		ctx = ExpectChange(ctx)
-	}
-	snap, err := s.update(ctx, e, c.Apply)
+	_, unlocks := c.(Unlock) // the first one is refused, and changes nothing
+	snap, err := s.update(ctx, e, Expect{Change: !unlocks}, c.Apply)
 	if err != nil {
 		return Lease{}, err
 	}

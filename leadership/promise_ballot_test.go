@@ -86,7 +86,7 @@ func (c *course) candidacy(cmd *leadership.AcquireCommand) {
 	}
 	if c.IntN(2) == 0 {
 		knows := c.IntN(8)
-		cmd.Present = func(id leadership.CandidateID) bool { return knows>>(id[0]%3)&1 == 1 }
+		cmd.Present = leadership.Presence{"ann": knows&1 == 1, "bob": knows&2 == 2, "wit": knows&4 == 4}
 	}
 }
 
@@ -166,7 +166,7 @@ func (c *course) elected(before leadership.Snapshot, e leadership.Event) {
 			continue
 		}
 		for i, member := range p.Quorum.Electorate.List() {
-			if member := leadership.CandidateID(member); member == id || call.cmd.Present != nil && call.cmd.Present(member) {
+			if member := leadership.CandidateID(member); member == id || call.cmd.Present[member] {
 				present |= 1 << i
 			}
 		}

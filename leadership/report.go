@@ -194,7 +194,7 @@ func (p TermPolicy) judge(c Counters) trip {
 }
 
 // report takes a leader's report with its heartbeat. Now may be earlier than the commit, never
-// later: see ExpectHeld.
+// later: see Expect.
 func (c *Change) report(s Snapshot, text ReportText) error {
 	r := &c.Record
 	before, report, policy := r.Standing.Report.Report(), text.Report(), r.Policy.Term

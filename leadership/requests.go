@@ -43,9 +43,33 @@ type InLine struct {
 	Waited   time.Duration // since the candidate began to wait
 	// Withdraw is a candidate of the same line that has bid and has gone since; or empty.
 	Withdraw CandidateID
-	// Present reports whether the instance has heard of the member lately. nil: of none.
+	// Writes says that the store will most likely write: see Expect.
+	Writes bool
+	// Present reports whether the instance has heard of the member lately; nil: of none. The
+	// service asks it before the rule decides, and never within a transaction.
 	Present func(CandidateID) bool
+	// Quorum is the policy as the instance last heard of it: with it the service knows whom to ask
+	// for without reading.
+	Quorum QuorumPolicy
+	// Recheck is asked before each attempt of a candidate that waits: what the candidate may do can
+	// have changed. nil: it may still lead.
+	Recheck func() error
 }
+
+// presence asks for the members of an electorate.
+func (i InLine) presence(q QuorumPolicy) Presence {
+	if i.Present == nil {
+		return nil
+	}
+	p := Presence{}
+	for _, name := range q.Electorate.List() {
+		p[CandidateID(name)] = i.Present(CandidateID(name))
+	}
+	return p
+}
+
+// Presence says of members whether an instance has heard of them lately. nil: of none.
+type Presence map[CandidateID]bool
 
 // AcquireCommand is an AcquireRequest as the rule Acquire takes it.
 type AcquireCommand struct {
@@ -56,10 +80,13 @@ type AcquireCommand struct {
 	Metadata      Metadata      // "": none or, for a leader that acquires again, as before
 	Note          string        // so, too
 	Candidacy
-	InLine
-	Parent  ParentLease // that of AcquireRequest.Via, or of the election's parent, as it is now
-	Secret  string      // of the draw after this term, or of this one if it is the first
-	Restore Revision
+	Instance uint32 // these three are those of AcquireRequest.InLine
+	Waited   time.Duration
+	Withdraw CandidateID
+	Present  Presence    // of the electorate, if there is one
+	Parent   ParentLease // that of AcquireRequest.Via, or of the election's parent, as it is now
+	Secret   string      // of the draw after this term, or of this one if it is the first
+	Restore  Revision
 }
 
 // MaxWait is how long a candidate may stand in line, or a reader wait for news, in one call. To
@@ -113,7 +140,10 @@ func (r AcquireRequest) command() (AcquireCommand, Key, error) {
 		Metadata:      metadata,
 		Note:          r.Note,
 		Candidacy:     r.Candidacy,
-		InLine:        r.InLine,
+		Instance:      r.InLine.Instance,
+		Waited:        r.InLine.Waited,
+		Withdraw:      r.InLine.Withdraw,
+		Present:       r.InLine.presence(r.InLine.Quorum),
 		Secret:        newSecret(),
 		Restore:       r.Restore,
 	}, key, nil

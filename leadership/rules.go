@@ -126,6 +126,9 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	if err := s.refuseOrphan(c); err != nil {
 		return Change{}, err
 	}
+	if err := s.refuseUncounted(c); err != nil {
+		return Change{}, err
+	}
 	if s.takesOver(c) {
 		return s.takeOver(c)
 	}

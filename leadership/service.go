@@ -27,6 +27,10 @@ func New(store Store, publishers ...Publisher) *Service {
 	return &Service{store: store, publishers: publishers}
 }
 
+// needed is how often the rule Acquire may say what it has to know: the lease of a parent, and who
+// is present of an electorate. Each changes only with the policy.
+const needed = 4
+
 // Acquire asks for the lease; see the rule of that name.
 func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) {
 	cmd, key, err := r.command()
@@ -45,12 +49,19 @@ func (s *Service) Acquire(ctx context.Context, r AcquireRequest) (Grant, error) 
 		granted = ch.Before.IsZero()
 		return ch, err
 	}
-	snap, err := s.update(ctx, r.Election, rule)
-	if needs, ok := errors.AsType[*needsParent](err); ok {
-		if cmd.Parent, err = s.parent(ctx, needs.parent); err != nil {
-			return Grant{}, err
+	expect := Expect{Change: r.InLine.Writes}
+	snap, err := s.update(ctx, r.Election, expect, rule)
+	for range needed {
+		if needs, ok := errors.AsType[*needsParent](err); ok {
+			if cmd.Parent, err = s.parent(ctx, needs.parent); err != nil {
+				return Grant{}, err
+			}
+		} else if needs, ok := errors.AsType[*needsPresence](err); ok {
+			cmd.Present = r.InLine.presence(needs.of)
+		} else {
+			break
 		}
-		snap, err = s.update(ctx, r.Election, rule)
+		snap, err = s.update(ctx, r.Election, expect, rule)
 	}
 	if err != nil {
 		return Grant{}, err
@@ -87,7 +98,7 @@ func (s *Service) renewed(ctx context.Context, c Renewal, a Renewed) (Lease, err
 	snap, err := a.Snapshot, a.Err
 	switch {
 	case errors.Is(err, ErrNotRenewed):
-		snap, err = s.update(ExpectHeld(ctx, c), c.Election, func(snap Snapshot) (Change, error) { return Renew(snap, c) })
+		snap, err = s.update(ctx, c.Election, Expect{Held: &c}, func(snap Snapshot) (Change, error) { return Renew(snap, c) })
 		if err == nil && !c.holds(snap.Record) { // its report has tripped
 			err = snap.refuseLost(c)
 		}
@@ -197,8 +208,8 @@ func (s *Service) BatchCheckTokens(ctx context.Context, batch []TokenCheck) ([]R
 	return results, nil
 }
 
-func (s *Service) lease(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (Lease, error) {
-	snap, err := s.update(ctx, e, rule)
+func (s *Service) lease(ctx context.Context, e Election, x Expect, rule func(Snapshot) (Change, error)) (Lease, error) {
+	snap, err := s.update(ctx, e, x, rule)
 	if err != nil {
 		return Lease{}, err
 	}
@@ -208,9 +219,9 @@ func (s *Service) lease(ctx context.Context, e Election, rule func(Snapshot) (Ch
 // update runs a rule in the store's transaction. A heartbeat that came too late does not count. Nor
 // does what another change does for a lease that had ended when it was committed, as an approval
 // does; the rest of that change stands.
-func (s *Service) update(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (Snapshot, error) {
+func (s *Service) update(ctx context.Context, e Election, x Expect, rule func(Snapshot) (Change, error)) (Snapshot, error) {
 	var prolonged time.Time
-	snap, before, err := s.commit(ctx, e, func(snap Snapshot) (Change, error) {
+	snap, before, err := s.commit(ctx, e, x, func(snap Snapshot) (Change, error) {
 		ch, err := rule(snap)
 		prolonged = ch.prolongs(snap.Record)
 		return ch, err
@@ -225,10 +236,10 @@ func (s *Service) update(ctx context.Context, e Election, rule func(Snapshot) (C
 }
 
 // commit runs a rule in the store's transaction and tells the publishers. before is Change.Before.
-func (s *Service) commit(ctx context.Context, e Election, rule func(Snapshot) (Change, error)) (snap Snapshot, before time.Time, err error) {
+func (s *Service) commit(ctx context.Context, e Election, x Expect, rule func(Snapshot) (Change, error)) (snap Snapshot, before time.Time, err error) {
 	var events []Event
 	requestID, actor := RequestID(ctx), Actor(ctx)
-	snap, err = s.store.Update(ctx, e, func(snap Snapshot) (Change, error) {
+	snap, err = s.store.Update(ctx, e, x, func(snap Snapshot) (Change, error) {
 		before, events = time.Time{}, nil // the store may run this again
 		if err := ctx.Err(); err != nil {
 			return Change{}, fmt.Errorf("%w: caller cancelled: %w", StoreUnavailable, err)
@@ -290,7 +301,7 @@ func (s *Service) lapse(ctx context.Context, snap Snapshot, before time.Time) (S
 	r := snap.Record
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
 	defer cancel()
-	after, _, err := s.commit(ExpectChange(clean), r.Election, func(now Snapshot) (Change, error) {
+	after, _, err := s.commit(clean, r.Election, Expect{Change: true}, func(now Snapshot) (Change, error) {
 		return Lapse(now, r.Token, r.HeartbeatAt, before)
 	})
 	return after, err

@@ -126,7 +126,7 @@ func (s *Service) confirm(ctx context.Context, snap Snapshot) error {
 	}
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
 	defer cancel()
-	back, _, failed := s.commit(ExpectChange(clean), r.Election, func(now Snapshot) (Change, error) {
+	back, _, failed := s.commit(clean, r.Election, Expect{Change: true}, func(now Snapshot) (Change, error) {
 		if !now.Record.HeartbeatAt.Equal(r.HeartbeatAt) {
 			return Change{}, nil
 		}
@@ -171,7 +171,7 @@ func (s *Service) follow(ctx context.Context, snap Snapshot, c Renewal) (Snapsho
 		return snap, nil //nolint:nilerr // the lease was renewed, up to the end that is known
 	}
 	c.Parent, c.Report, c.Ticket = parent, "", snap.Ticket
-	moved, err := s.update(ExpectHeld(ctx, c), c.Election, func(snap Snapshot) (Change, error) { return Renew(snap, c) })
+	moved, err := s.update(ctx, c.Election, Expect{Held: &c}, func(snap Snapshot) (Change, error) { return Renew(snap, c) })
 	switch {
 	case errors.Is(err, LeaseLost):
 		return Snapshot{}, err

@@ -13,7 +13,7 @@ func (s *Service) Expire(ctx context.Context, e Election) (Lease, error) {
 	if err := e.Validate(); err != nil {
 		return Lease{}, invalid("election", err)
 	}
-	return s.lease(ctx, e, Expire)
+	return s.lease(ctx, e, Expect{}, Expire)
 }
 
 // ExpireAll records each lease that has run out unrecorded, for a service that was asleep when it
@@ -85,7 +85,7 @@ func (s *Service) changeAll(ctx context.Context, all []Election, rule func(Snaps
 	var mu sync.Mutex // guards changed and err
 	each(len(all), func(i int) {
 		wrote := false
-		_, failed := s.update(ctx, all[i], func(snap Snapshot) (Change, error) {
+		_, failed := s.update(ctx, all[i], Expect{}, func(snap Snapshot) (Change, error) {
 			ch, err := rule(snap)
 			wrote = !ch.Empty()
 			return ch, err

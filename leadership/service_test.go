@@ -24,11 +24,16 @@ type slowStore struct {
 	interfere        func()               // runs between a commit and its reply
 	lost             error                // takes the place of the reply
 	expected         bool                 // whether the last Update expected to write
+	updates          int
+	deciding         bool // an Update is under way
 }
 
-func (s *slowStore) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+func (s *slowStore) Update(_ context.Context, e leadership.Election, x leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	s.snap.Record.Election = e
-	s.expected = leadership.ChangeExpected(ctx)
+	s.expected = x.Change
+	s.updates++
+	s.deciding = true
+	defer func() { s.deciding = false }()
 	if s.reading != nil {
 		s.reading()
 	}
@@ -58,7 +63,7 @@ func (s *slowStore) Renew(ctx context.Context, leases []leadership.Renewal) []le
 		return []leadership.Renewed{{Err: errors.New("a store renews one lease at least, and takes no report")}}
 	}
 	end := s.snap.Record.LeaseEnd()
-	snap, err := s.Update(ctx, leases[0].Election, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, leases[0]) })
+	snap, err := s.Update(ctx, leases[0].Election, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, leases[0]) })
 	return []leadership.Renewed{{Snapshot: snap, Before: end, Err: err}}
 }
 

@@ -40,7 +40,7 @@ func (s *Service) Delegate(ctx context.Context, r DelegateRequest) (Lease, error
 	command := DelegateCommand{Renewal: c, Child: child, Limits: r.Limits, Is: found.Record.Policy.Delegation}
 	command.Exists = found.exists()
 	for {
-		parent, err := s.update(ExpectChange(ctx), r.Election, func(snap Snapshot) (Change, error) { return Delegate(snap, command) })
+		parent, err := s.update(ctx, r.Election, Expect{Change: true}, func(snap Snapshot) (Change, error) { return Delegate(snap, command) })
 		missing, ok := errors.AsType[*needsChild](err)
 		switch {
 		case ok && missing.child != command.Made:
@@ -62,7 +62,7 @@ func (s *Service) Delegate(ctx context.Context, r DelegateRequest) (Lease, error
 
 func (s *Service) makeChild(ctx context.Context, parent Config, of, child Election, l Limits) (Lease, error) {
 	config := parent.child(of, l)
-	return s.lease(ExpectChange(ctx), child, func(snap Snapshot) (Change, error) { return MakeChild(snap, config) })
+	return s.lease(ctx, child, Expect{Change: true}, func(snap Snapshot) (Change, error) { return MakeChild(snap, config) })
 }
 
 // Limits of reading a tree.

@@ -298,7 +298,7 @@ func TestALeaseOnAPeersIsNotRenewedOnItsOldEndAfterABoot(t *testing.T) {
 	tr.peer = leadership.Lease{Election: "orders.eu", State: leadership.Held, LeaderID: "ann", Token: 7, ExpiresIn: 10 * time.Second}
 	g := tr.grant("global", "ann", 2*time.Hour, leadership.Via{Peer: "eu", Election: "orders.eu", Token: 7})
 	tr.now = tr.now.Add(time.Hour)
-	_, err := tr.store.Update(t.Context(), "global", func(s leadership.Snapshot) (leadership.Change, error) {
+	_, err := tr.store.Update(t.Context(), "global", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 		ch := leadership.Change{Record: s.Record}
 		r := &ch.Record
 		was := r.Standing.Parent

@@ -32,9 +32,8 @@ type Store interface {
 	//
 	// It returns the record as it now is, with Now the time of the commit (of the read, if nothing
 	// was written). It returns an error of decide as it is, and writes nothing then, nor if the
-	// Change is not one that Change allows. decide may run more than once; it must be pure. See
-	// ExpectChange for what a caller may say beforehand.
-	Update(ctx context.Context, e Election, decide func(Snapshot) (Change, error)) (Snapshot, error)
+	// Change is not one that Change allows. decide may run more than once; it must be pure.
+	Update(ctx context.Context, e Election, x Expect, decide func(Snapshot) (Change, error)) (Snapshot, error)
 
 	// Get reads one election, strongly: it sees every change that was reported as done before the
 	// call.
@@ -96,35 +95,20 @@ type Store interface {
 	Close() error
 }
 
-type expectChangeKey struct{}
-
-// ExpectChange returns a context for an Update that will most likely write. It is about cost alone.
-// A store whose transactions lock what they read answers what needs no write by a read without a
-// lock, and runs a transaction only if there is something to write; with ExpectChange it runs the
-// transaction at once.
-func ExpectChange(ctx context.Context) context.Context {
-	return context.WithValue(ctx, expectChangeKey{}, true)
+// Expect is what a caller of Update knows of the decision beforehand. It is about cost alone. The
+// zero value: nothing.
+type Expect struct {
+	// Change says that the Update will most likely write. A store whose transactions lock what they
+	// read answers what needs no write by a read without a lock, and runs a transaction only if
+	// there is something to write; with Change it runs the transaction at once.
+	Change bool
+	// Held is the lease for which the Update runs the rule Renew; nil for any other rule. A store
+	// whose renewals need no read may let the rule decide on what the renewal's ticket, or its own
+	// memory, has of the record, under the guard of a renewal. Then Snapshot.Now is no later than
+	// the commit. The store must take only a heartbeat without events so, and read and decide again
+	// otherwise, or if the guard fails.
+	Held *Renewal
 }
-
-type expectHeldKey struct{}
-
-// ExpectHeld returns a context for an Update that runs the rule Renew for the lease named. It is
-// about cost alone. A store whose renewals need no read may let the rule decide on what the
-// renewal's ticket, or its own memory, has of the record, under the guard of a renewal. Then
-// Snapshot.Now is no later than the commit. The store must take only a heartbeat without events
-// so, and read and decide again otherwise, or if the guard fails.
-func ExpectHeld(ctx context.Context, c Renewal) context.Context {
-	return context.WithValue(ctx, expectHeldKey{}, c)
-}
-
-// HeldExpected returns the lease of a context of ExpectHeld.
-func HeldExpected(ctx context.Context) (c Renewal, expected bool) {
-	c, expected = ctx.Value(expectHeldKey{}).(Renewal)
-	return c, expected
-}
-
-// ChangeExpected reports whether the context is one of ExpectChange.
-func ChangeExpected(ctx context.Context) bool { return ctx.Value(expectChangeKey{}) != nil }
 
 // Listing is a part of the list of elections.
 type Listing struct {

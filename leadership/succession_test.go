@@ -112,7 +112,7 @@ func TestNoOtherTakesAYieldedLease(t *testing.T) {
 		"another with bob's key":       {CandidateID: "cy", KeyHash: hash('b')},
 		"bob with another key":         {CandidateID: "bob", KeyHash: hash('x')},
 		"bob as a witness":             {CandidateID: "bob", KeyHash: hash('b'), Candidacy: leadership.Candidacy{Role: leadership.RoleWitness}},
-		"another that withdraws bob":   {CandidateID: "cy", KeyHash: hash('c'), InLine: leadership.InLine{Withdraw: "bob"}},
+		"another that withdraws bob":   {CandidateID: "cy", KeyHash: hash('c'), Withdraw: "bob"},
 		"another with a high priority": {CandidateID: "cy", KeyHash: hash('c'), Candidacy: leadership.Candidacy{Priority: 9}},
 	} {
 		wantRefusal(t, what, s, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Acquire(s, c) }, leadership.LeaseHeld, leadership.ReasonHeld)

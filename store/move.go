@@ -146,7 +146,7 @@ func move(ctx context.Context, from, to leadership.Store, e leadership.Election)
 }
 
 func carry(ctx context.Context, to leadership.Store, old leadership.Snapshot) (leadership.Snapshot, error) {
-	return to.Update(ctx, old.Record.Election, func(s leadership.Snapshot) (leadership.Change, error) {
+	return to.Update(ctx, old.Record.Election, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 		return leadership.Carry(s, leadership.CarryCommand{From: old})
 	})
 }
@@ -154,7 +154,7 @@ func carry(ctx context.Context, to leadership.Store, old leadership.Snapshot) (l
 // bury leaves a tombstone, if the election has not changed. A renewal is no change; the tombstone
 // has the lease as it was last renewed.
 func bury(ctx context.Context, from leadership.Store, carried leadership.Snapshot) (leadership.Snapshot, error) {
-	return from.Update(ctx, carried.Record.Election, func(s leadership.Snapshot) (leadership.Change, error) {
+	return from.Update(ctx, carried.Record.Election, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 		if s.Record.Revision != carried.Record.Revision {
 			return leadership.Change{}, errChanged
 		}

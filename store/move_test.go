@@ -579,7 +579,7 @@ func TestAnElectionThatNeedsANewerProgramIsNeitherMovedNorRaised(t *testing.T) {
 	newer := leadership.Codec{Version: leadership.ProgramVersion + 1}
 	ahead := memory.New(memory.Config{Codec: newer})
 	for _, e := range []leadership.Election{"new", "plain"} {
-		_, err := ahead.Update(t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
+		_, err := ahead.Update(t.Context(), e, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 			ch, err := leadership.Configure{}.Apply(s)
 			if e == "new" {
 				ch.Record.Needs, ch.Record.Policy.Unknown = newer.Version, `{"colour":"red"}`

@@ -97,7 +97,7 @@ func (r Raising) check(ctx context.Context, s leadership.Store, all []leadership
 
 func (r Raising) raise(ctx context.Context, s leadership.Store, e leadership.Election, done *Raised) error {
 	var present bool
-	snap, err := s.Update(ctx, e, func(s leadership.Snapshot) (leadership.Change, error) {
+	snap, err := s.Update(ctx, e, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 		ch, err := r.rule(s)
 		present = ch.Empty()
 		return ch, err

@@ -337,7 +337,9 @@ func (g *Guarded) Campaign(ctx context.Context, r *leadership.AcquireRequest) (*
 	}
 	op := Op{Election: r.Election, Candidate: r.CandidateID, Lease: r.LeaseDuration, Waits: r.Validate() == nil, N: 1}
 	if op.Waits {
-		ctx = g.rechecked(ctx, op, r)
+		again := op
+		again.Row = g.rows[wire.VerbAcquire]
+		r.InLine.Recheck = func() error { return cmp.Or(g.recheck(ctx, again), g.standsStill(ctx, r)) }
 	}
 	grant, err := guarded(ctx, g, wire.VerbAcquire, op, g.service.Campaign, r)
 	if err == nil {
@@ -354,22 +356,6 @@ func (g *Guarded) witnessed(ctx context.Context, op Op, grant *leadership.Grant)
 			w.Granted(ctx, op, *grant)
 		}
 	}
-}
-
-// recheckKey is of the context of a candidate that waits: a func() error that asks the gates again.
-type recheckKey struct{}
-
-func (g *Guarded) rechecked(ctx context.Context, op Op, r *leadership.AcquireRequest) context.Context {
-	op.Row = g.rows[wire.VerbAcquire]
-	return context.WithValue(ctx, recheckKey{}, func() error { return cmp.Or(g.recheck(ctx, op), g.standsStill(ctx, r)) })
-}
-
-// recheck asks the gates again whether the candidate of the context may lead.
-func recheck(ctx context.Context) error {
-	if again, ok := ctx.Value(recheckKey{}).(func() error); ok {
-		return again()
-	}
-	return nil
 }
 
 // Do implements Protocol.

@@ -45,8 +45,10 @@ func (i *Instance) Campaign(ctx context.Context, r *leadership.AcquireRequest) (
 
 // acquire is one attempt. A candidate whose rights went while it stood in line is refused.
 func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
-	if err := recheck(ctx); err != nil {
-		return leadership.Grant{}, err
+	if recheck := r.InLine.Recheck; recheck != nil {
+		if err := recheck(); err != nil {
+			return leadership.Grant{}, err
+		}
 	}
 	asked := i.now()
 	g, err := i.service.Acquire(ctx, r)

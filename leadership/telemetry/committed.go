@@ -12,7 +12,7 @@ import (
 )
 
 // committed counts and remembers what a transaction of this instance has written.
-func (m *Metrics) committed(ctx context.Context, tx transaction, after leadership.Snapshot) {
+func (m *Metrics) committed(ctx context.Context, x leadership.Expect, tx transaction, after leadership.Snapshot) {
 	events := make([]leadership.Event, len(tx.change.Events))
 	for i, e := range tx.change.Events {
 		e.At = after.Now // rules do not set it
@@ -21,7 +21,7 @@ func (m *Metrics) committed(ctx context.Context, tx transaction, after leadershi
 	m.count(ctx, tx, events)
 	m.vote(ctx, tx, events)
 	m.handedOver(ctx, tx, events)
-	m.report(ctx, tx)
+	m.report(ctx, x.Held, tx)
 	m.elections.learn(tx.before)
 	m.elections.hear(events...)
 	m.elections.learn(after)
@@ -97,9 +97,8 @@ type reported struct {
 
 // report counts the work that a renewal has reported: how far its numbers are above those of the
 // report that the record had before, whichever instance took that. So nothing counts twice.
-func (m *Metrics) report(ctx context.Context, tx transaction) {
-	c, ok := leadership.HeldExpected(ctx)
-	if !ok || c.Report == "" || tx.change.Empty() {
+func (m *Metrics) report(ctx context.Context, c *leadership.Renewal, tx transaction) {
+	if c == nil || c.Report == "" || tx.change.Empty() {
 		return
 	}
 	before, now := tx.before.Record.Standing.Report.Report(), c.Report.Report()

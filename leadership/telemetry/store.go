@@ -101,10 +101,10 @@ type transaction struct {
 }
 
 // Update implements leadership.Store.
-func (s *store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+func (s *store) Update(ctx context.Context, e leadership.Election, x leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	ctx, ended := s.m.time(ctx, storeUpdate)
 	var tx transaction
-	after, err := s.Store.Update(ctx, e, func(snap leadership.Snapshot) (leadership.Change, error) {
+	after, err := s.Store.Update(ctx, e, x, func(snap leadership.Snapshot) (leadership.Change, error) {
 		ch, err := decide(snap)
 		tx = transaction{tx.runs + 1, snap, ch, err} // runs counts repetitions after a conflict too
 		return ch, err
@@ -115,7 +115,7 @@ func (s *store) Update(ctx context.Context, e leadership.Election, decide func(l
 	}
 	switch {
 	case err == nil:
-		s.m.committed(ctx, tx, after)
+		s.m.committed(ctx, x, tx, after)
 	case tx.refused != nil: // what was read is true nevertheless
 		s.m.elections.learn(tx.before)
 	}

@@ -173,7 +173,7 @@ func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range []leadership.Election{"locked", "known", "new"} {
-		snap, err := s.Update(t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
+		snap, err := s.Update(t.Context(), e, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 			ch, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "ann", KeyHash: leadership.KeyHash{1}, LeaseDuration: time.Minute})
 			if e != "locked" {
 				ch.Record.EndsBy, ch.Record.EndsBecause = s.Now.Add(20*time.Second).In(time.FixedZone("", 3600)), leadership.EndsDrained
@@ -221,7 +221,7 @@ func TestAfterAnotherBootWhatLimitsATermStaysAsFarAwayAndOrdersKeepTheirDates(t 
 	if _, err := m.Do(t.Context(), ban.In("jobs")); err != nil {
 		t.Fatal(err)
 	}
-	before, err := m.store.Update(t.Context(), "jobs", func(s leadership.Snapshot) (leadership.Change, error) { // so the last commit is of now
+	before, err := m.store.Update(t.Context(), "jobs", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) { // so the last commit is of now
 		ch := leadership.Change{Record: s.Record, Quiet: true}
 		ch.Record.Standing.Unknown = `{"seen":1}`
 		return ch, nil
@@ -283,7 +283,7 @@ func TestAfterAnotherBootALeaseThatRanOutByItselfIsNotDeposed(t *testing.T) {
 func TestAfterAnotherBootAStandingThatWouldBecomeTooLargeStaysAsItWas(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "boot-1", time.Hour)
-	before, err := m.store.Update(t.Context(), "jobs", func(s leadership.Snapshot) (leadership.Change, error) {
+	before, err := m.store.Update(t.Context(), "jobs", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 		ch, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "ann", KeyHash: leadership.KeyHash{1}})
 		r, ends := &ch.Record, &ch.Record.Standing.Ends
 		ends.Ordered, ends.Because = s.Now.Add(time.Hour).Truncate(time.Second), leadership.EndsDrained

@@ -14,7 +14,7 @@ import (
 // behind reads jobs behind all that the writer has taken or has waiting.
 func behind(t *testing.T, s *file.Store) leadership.Record {
 	t.Helper()
-	snap, err := s.Update(t.Context(), "jobs", func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
+	snap, err := s.Update(t.Context(), "jobs", leadership.Expect{}, func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestAChangeThatWasBegunWhenItsCallerGaveUpIsUnknownAndIsDone(t *testing.T) 
 	s, _ := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
 	ctx, giveUp := context.WithCancel(t.Context())
 	returned := make(chan struct{})
-	_, err := s.Update(ctx, "jobs", func(snap leadership.Snapshot) (leadership.Change, error) {
+	_, err := s.Update(ctx, "jobs", leadership.Expect{}, func(snap leadership.Snapshot) (leadership.Change, error) {
 		giveUp()
 		<-returned
 		return leadership.Acquire(snap, leadership.AcquireCommand{CandidateID: "ann", KeyHash: leadership.Key{1}.Hash()})

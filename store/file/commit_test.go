@@ -185,7 +185,7 @@ func TestAfterACommitThatFailedNothingIsReadOrWritten(t *testing.T) {
 			go func() { queued(t, s, 1); close(goOn) }()
 			waits <- s.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "jobs", Revision: 1}})
 		}()
-		_, err := s.Update(t.Context(), "other", func(s leadership.Snapshot) (leadership.Change, error) {
+		_, err := s.Update(t.Context(), "other", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 			close(begun)
 			<-goOn
 			return leadership.Configure{}.Apply(s)

@@ -253,7 +253,7 @@ func TestCheckTellsWhatAFolderHasAndChangesNothing(t *testing.T) {
 		t.Errorf("while it is served: got %v", err)
 	}
 	events, _, _ := u.Kept()
-	last, err := u.Update(t.Context(), "a", func(s leadership.Snapshot) (leadership.Change, error) {
+	last, err := u.Update(t.Context(), "a", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 		return leadership.Configure{Config: leadership.Config{LockDelay: time.Hour}}.Apply(s)
 	})
 	if err != nil {

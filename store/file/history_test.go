@@ -49,7 +49,7 @@ func (f *aged) reopen(history time.Duration) {
 func (f *aged) change(e leadership.Election, times int) {
 	f.t.Helper()
 	for range times {
-		_, err := f.Update(f.t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
+		_, err := f.Update(f.t.Context(), e, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 			lock := s.Record.Policy.Config.LockDelay + time.Millisecond
 			return leadership.Configure{Config: leadership.Config{LockDelay: lock}}.Apply(s)
 		})
@@ -175,7 +175,7 @@ func TestAForgottenEventLeavesItsPageAndTheNextSnapshot(t *testing.T) {
 		t.Errorf("%d events had %d bytes, and %d when they were forgotten", 3*onePage, full, left)
 	}
 	f.keys(2 + 3*onePage/file.MaxPruned + 1 + 4)
-	_, err := f.Update(t.Context(), "quiet", func(s leadership.Snapshot) (leadership.Change, error) { // which has no event at all
+	_, err := f.Update(t.Context(), "quiet", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) { // which has no event at all
 		s.Record.Standing.Unknown = `{"x":1}`
 		return leadership.Change{Record: s.Record, Quiet: true}, nil
 	})

@@ -21,7 +21,7 @@ func TestAReadThatDoesNotSeeAChangeIsNoLaterThanTheChange(t *testing.T) {
 	}
 	t.Cleanup(func() { s.Close() })
 	var before leadership.Snapshot
-	after, err := s.Update(t.Context(), "reports", func(now leadership.Snapshot) (leadership.Change, error) {
+	after, err := s.Update(t.Context(), "reports", leadership.Expect{}, func(now leadership.Snapshot) (leadership.Change, error) {
 		clock.Add(int64(time.Minute)) // it takes its time
 		var err error
 		if before, err = s.Get(t.Context(), "reports"); err != nil {

@@ -119,7 +119,7 @@ func (s *Store) Close() error {
 }
 
 // Update implements leadership.Store.
-func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+func (s *Store) Update(ctx context.Context, e leadership.Election, _ leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	var after leadership.Snapshot
 	err := s.writer.do(ctx, func(b *batch) (err error) {
 		after, err = b.update(e, decide)

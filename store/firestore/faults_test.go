@@ -135,7 +135,7 @@ func TestAHeartbeatBetweenTheReadAndTheCommitMakesATakeoverDecideAgain(t *testin
 	a, b := p.open(t), p.open(t)
 	ann := acquired(t, b, "jobs")
 	decisions := 0
-	snap, err := a.Update(t.Context(), "jobs", func(s leadership.Snapshot) (leadership.Change, error) {
+	snap, err := a.Update(t.Context(), "jobs", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 		if decisions++; decisions == 1 {
 			if got := b.Renew(t.Context(), []leadership.Renewal{ann.renewal("jobs", 1)})[0]; got.Err != nil {
 				t.Error(got.Err)

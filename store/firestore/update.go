@@ -26,18 +26,18 @@ const (
 )
 
 // Update reads and commits: one BatchGetDocuments and, if there is something to write, one Commit.
-// A renewal of leadership.ExpectHeld with a report, or with the lease of a parent, is one Commit
+// A renewal (leadership.Expect) with a report, or with the lease of a parent, is one Commit
 // without a read, as in Renew, if the lease is known as it is in the store.
 func (s *Store) Update(
-	ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error),
+	ctx context.Context, e leadership.Election, x leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error),
 ) (leadership.Snapshot, error) {
 	operation := fmt.Sprintf("update %q", e)
 	if err := s.begin(ctx); err != nil {
 		return leadership.Snapshot{}, unavailable(ctx, operation, err)
 	}
 	defer s.calls.Leave()
-	if c, expected := leadership.HeldExpected(ctx); expected && c.Election == e && (c.Report != "" || c.Parent.Token > 0) {
-		if after, err := s.updateUnread(ctx, c, decide); !errors.Is(err, leadership.ErrNotRenewed) {
+	if c := x.Held; c != nil && (c.Report != "" || c.Parent.Token > 0) {
+		if after, err := s.updateUnread(ctx, *c, decide); !errors.Is(err, leadership.ErrNotRenewed) {
 			return after, err
 		}
 	}

@@ -106,7 +106,7 @@ func (s *Store) ready(ctx context.Context) error {
 }
 
 // Update implements leadership.Store.
-func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+func (s *Store) Update(ctx context.Context, e leadership.Election, _ leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	if err := s.ready(ctx); err != nil {
 		return leadership.Snapshot{}, err
 	}
@@ -174,7 +174,7 @@ func (d *data) newest(e leadership.Election) leadership.Newest {
 
 // Get implements leadership.Store.
 func (s *Store) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
-	return s.Update(ctx, e, func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
+	return s.Update(ctx, e, leadership.Expect{}, func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
 }
 
 // List implements leadership.Store.
@@ -264,7 +264,7 @@ func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leader
 }
 
 func (s *Store) renew(ctx context.Context, c leadership.Renewal) (a leadership.Renewed) {
-	a.Snapshot, a.Err = s.Update(ctx, c.Election, func(snap leadership.Snapshot) (leadership.Change, error) {
+	a.Snapshot, a.Err = s.Update(ctx, c.Election, leadership.Expect{}, func(snap leadership.Snapshot) (leadership.Change, error) {
 		ch, err := leadership.Renew(snap, c)
 		if err != nil {
 			return ch, leadership.ErrNotRenewed

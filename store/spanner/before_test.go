@@ -98,7 +98,7 @@ func TestDatabaseOfTheVersionBeforeIsMigratedReadAndRewritten(t *testing.T) {
 	if want.HeartbeatAt = renewed.Snapshot.Now; renewed.Err != nil || renewed.Snapshot.Record != want {
 		t.Errorf("renewed: got %+v, want %+v", renewed, want)
 	}
-	released, err := s.Update(t.Context(), "jobs", func(s leadership.Snapshot) (leadership.Change, error) {
+	released, err := s.Update(t.Context(), "jobs", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 		return leadership.Release{LeaseRequest: renewal.Request()}.Apply(s)
 	})
 	if err != nil || released.Record.Policy != want.Policy {

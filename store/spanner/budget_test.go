@@ -60,7 +60,7 @@ func TestACommandThatIsExpectedToWriteIsOneQueryAndOneCommit(t *testing.T) {
 		{"nothing to write", leadership.Expire, []string{statement, rollback}},
 	} {
 		got := during(calls, func() {
-			_, err := s.Update(leadership.ExpectChange(t.Context()), "jobs", c.decide)
+			_, err := s.Update(t.Context(), "jobs", leadership.Expect{Change: true}, c.decide)
 			if refused := c.what == "refusal"; (err != nil) != refused {
 				t.Errorf("%s: %v", c.what, err)
 			}
@@ -74,7 +74,7 @@ func TestACommandThatIsExpectedToWriteIsOneQueryAndOneCommit(t *testing.T) {
 func TestARenewalWithAReportIsOneQueryAndOneCommit(t *testing.T) {
 	t.Parallel()
 	s, calls := counted(t)
-	if _, err := s.Update(t.Context(), "jobs", acquire("ann")); err != nil {
+	if _, err := s.Update(t.Context(), "jobs", leadership.Expect{}, acquire("ann")); err != nil {
 		t.Fatal(err)
 	}
 	for what, want := range map[string][]string{
@@ -84,7 +84,7 @@ func TestARenewalWithAReportIsOneQueryAndOneCommit(t *testing.T) {
 		c := renewalOf("jobs", "ann", 1)
 		c.Report = leadership.ReportText(what)
 		got := during(calls, func() {
-			_, err := s.Update(leadership.ExpectHeld(t.Context(), c), "jobs", func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, c) })
+			_, err := s.Update(t.Context(), "jobs", leadership.Expect{Held: &c}, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, c) })
 			if err != nil {
 				t.Errorf("with %q: %v", what, err)
 			}
@@ -127,7 +127,7 @@ func TestARefusalIsOneQueryWithoutALock(t *testing.T) {
 		{"renewal of what was released", renewing("ann"), []string{statement}, leadership.LeaseLost},
 	} {
 		got := during(calls, func() {
-			if _, err := s.Update(t.Context(), "jobs", c.decide); !errors.Is(err, c.err) {
+			if _, err := s.Update(t.Context(), "jobs", leadership.Expect{}, c.decide); !errors.Is(err, c.err) {
 				t.Errorf("%s: %v, want %v", c.what, err, c.err)
 			}
 		})
@@ -152,7 +152,7 @@ func TestARefusalDoesNotWaitForATransactionThatIsUnderWay(t *testing.T) {
 			return err
 		}
 		for what, decide := range map[string]func(leadership.Snapshot) (leadership.Change, error){"bob": acquire("bob"), "nothing": leadership.Expire} {
-			if _, err := s.Update(t.Context(), "e000", decide); err != nil && !errors.Is(err, leadership.LeaseHeld) {
+			if _, err := s.Update(t.Context(), "e000", leadership.Expect{}, decide); err != nil && !errors.Is(err, leadership.LeaseHeld) {
 				return fmt.Errorf("%s: %w", what, err)
 			}
 		}

@@ -100,7 +100,7 @@
 // ask for a lease that is held again and again, and for one that is free once. A refusal then costs
 // half as much, and neither waits for the leader's renewal nor holds it up. What it costs is one
 // more RPC at a grant, a few milliseconds. Release, Configure and Delete nearly always write, and
-// say so (leadership.ExpectChange).
+// say so (leadership.Expect).
 //
 // A renewal asks of each lease that it is the one named, that its end has not come, and that its
 // record agrees with its history; it reads nothing beforehand, and one lease that does not match

@@ -47,7 +47,7 @@ func TestTablesWithoutWhatTheTickNeedsServeAllButRetirements(t *testing.T) {
 			t.Errorf("renew: %v", a.Err)
 		}
 	}
-	if _, err := s.Update(t.Context(), "e000", func(s leadership.Snapshot) (leadership.Change, error) {
+	if _, err := s.Update(t.Context(), "e000", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 		return leadership.Release{LeaseRequest: leases[0].Request()}.Apply(s)
 	}); err != nil {
 		t.Errorf("release: %v", err)

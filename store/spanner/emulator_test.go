@@ -30,7 +30,7 @@ func TestTransactionsThatTheEmulatorHasForgottenAreRunAgain(t *testing.T) {
 	for range callers {
 		wg.Go(func() {
 			for range each {
-				if _, err := s.Update(t.Context(), "jobs", longerLock); err != nil {
+				if _, err := s.Update(t.Context(), "jobs", leadership.Expect{}, longerLock); err != nil {
 					t.Error(err)
 				}
 			}

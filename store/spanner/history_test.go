@@ -40,7 +40,7 @@ func TestOnlyTheNewestEventOfAnElectionIsNeverDue(t *testing.T) {
 	granted(t, s, 2)
 	update := func(decide func(leadership.Snapshot) (leadership.Change, error)) {
 		t.Helper()
-		if _, err := s.Update(t.Context(), "e000", decide); err != nil {
+		if _, err := s.Update(t.Context(), "e000", leadership.Expect{}, decide); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -101,7 +101,7 @@ func (b *brief) over(t *testing.T) {
 func heartbeats() map[string]func(*testing.T, *brief) (leadership.Snapshot, error) {
 	update := func(rule func(leadership.Snapshot, *brief) (leadership.Change, error)) func(*testing.T, *brief) (leadership.Snapshot, error) {
 		return func(t *testing.T, b *brief) (leadership.Snapshot, error) {
-			return b.s.Update(t.Context(), "jobs", func(s leadership.Snapshot) (leadership.Change, error) { return rule(s, b) })
+			return b.s.Update(t.Context(), "jobs", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) { return rule(s, b) })
 		}
 	}
 	return map[string]func(*testing.T, *brief) (leadership.Snapshot, error){
@@ -139,14 +139,14 @@ func TestALateRenewalDoesNotReviveTheLease(t *testing.T) {
 					t.Errorf("answered and read, %v (-answered +read)\n%s", err, diff)
 				}
 				b.over(t) // though it is not undone, as if the process had died here
-				snap, err = b.whole.Update(t.Context(), "jobs", leadership.Expire)
+				snap, err = b.whole.Update(t.Context(), "jobs", leadership.Expect{}, leadership.Expire)
 				for err == nil && snap.Record.LeaderID != "" && !snap.Now.After(b.grant.LeaseExpiration.Add(Guard)) {
-					snap, err = b.whole.Update(t.Context(), "jobs", leadership.Expire)
+					snap, err = b.whole.Update(t.Context(), "jobs", leadership.Expect{}, leadership.Expire)
 				}
 				if err != nil || !snap.Record.EndedAt.Equal(b.grant.LeaseExpiration) {
 					t.Errorf("ended at %v, %v; want %v", snap.Record.EndedAt, err, b.grant.LeaseExpiration)
 				}
-				if next, err := b.whole.Update(t.Context(), "jobs", acquire("bob")); err != nil || next.Record.Token != 2 || !next.Live() {
+				if next, err := b.whole.Update(t.Context(), "jobs", leadership.Expect{}, acquire("bob")); err != nil || next.Record.Token != 2 || !next.Live() {
 					t.Errorf("the next: %+v, %v", next.Record, err)
 				}
 			})
@@ -160,7 +160,7 @@ func TestOnlyARenewalHasATimeThatItWasDue(t *testing.T) {
 	s, foreign := opened(t, cfg), client(t, cfg)
 	var last leadership.Snapshot
 	update := func(decide func(leadership.Snapshot) (leadership.Change, error)) func() (leadership.Snapshot, error) {
-		return func() (leadership.Snapshot, error) { return s.Update(t.Context(), "jobs", decide) }
+		return func() (leadership.Snapshot, error) { return s.Update(t.Context(), "jobs", leadership.Expect{}, decide) }
 	}
 	batched := func() (leadership.Snapshot, error) {
 		a := s.Renew(t.Context(), []leadership.Renewal{renewalOf("jobs", "ann", 1)})[0]

@@ -19,7 +19,7 @@ func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 	for i := range 4 {
 		for d := range time.Duration(3) {
 			e := leadership.Election(fmt.Sprintf("e%03d", i))
-			if _, err := s.Update(t.Context(), e, lockDelay((d+1)*time.Second, 0)); err != nil {
+			if _, err := s.Update(t.Context(), e, leadership.Expect{}, lockDelay((d+1)*time.Second, 0)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -47,7 +47,7 @@ func TestTheOutboxOfOneElectionEndsBeforeItsCorruptEvent(t *testing.T) {
 	s, foreign := opened(t, cfg), client(t, cfg)
 	granted(t, s, 3)
 	for d := range time.Duration(2) {
-		if _, err := s.Update(t.Context(), "e001", lockDelay((d+1)*time.Second, 0)); err != nil {
+		if _, err := s.Update(t.Context(), "e001", leadership.Expect{}, lockDelay((d+1)*time.Second, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}

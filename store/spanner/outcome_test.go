@@ -102,7 +102,7 @@ func TestAFailedCommitIsRefusedOrUnknownOrDoneAgain(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s, whole := unreliable(t, &network{replies: c.replies})
-			_, err := s.Update(t.Context(), "jobs", acquire("ann"))
+			_, err := s.Update(t.Context(), "jobs", leadership.Expect{}, acquire("ann"))
 			if c.want == "" && err != nil || c.want != "" && !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -138,12 +138,12 @@ func TestAChangeThatIsRefusedAfterItsReplyWasLostIsUnknown(t *testing.T) {
 	s, whole := unreliable(t, n)
 	granted(t, whole, 1)
 	n.then = func() { // another operator comes between the two runs
-		if _, err := whole.Update(t.Context(), "e000", lockDelay(time.Minute, 0)); err != nil {
+		if _, err := whole.Update(t.Context(), "e000", leadership.Expect{}, lockDelay(time.Minute, 0)); err != nil {
 			t.Error(err)
 		}
 	}
 	n.plan(lostThenAborted()...)
-	snap, err := s.Update(t.Context(), "e000", lockDelay(time.Second, 1))
+	snap, err := s.Update(t.Context(), "e000", leadership.Expect{}, lockDelay(time.Second, 1))
 	if !errors.Is(err, leadership.OutcomeUnknown) || errors.Is(err, leadership.RevisionMismatch) || errors.Is(err, leadership.StoreUnavailable) {
 		t.Errorf("got %+v, %v; want %s only", snap, err, leadership.OutcomeUnknown)
 	}
@@ -158,7 +158,7 @@ func TestAChangeThatIsFoundDoneAfterItsReplyWasLostIsDone(t *testing.T) {
 	s, whole := unreliable(t, n)
 	granted(t, whole, 1)
 	n.plan(lostThenAborted()...)
-	snap, err := s.Update(t.Context(), "e000", lockDelay(time.Second, 1))
+	snap, err := s.Update(t.Context(), "e000", leadership.Expect{}, lockDelay(time.Second, 1))
 	if err != nil || snap.Record.Revision != 2 || snap.Record.Policy.Config.LockDelay != time.Second {
 		t.Errorf("got %+v, %v; want it done", snap.Record, err)
 	}
@@ -170,12 +170,12 @@ func TestARefusalIsNoUnknownOutcomeIfNoReplyWasLost(t *testing.T) {
 	s, whole := unreliable(t, n)
 	granted(t, whole, 1)
 	n.then = func() {
-		if _, err := whole.Update(t.Context(), "e000", lockDelay(time.Minute, 0)); err != nil {
+		if _, err := whole.Update(t.Context(), "e000", leadership.Expect{}, lockDelay(time.Minute, 0)); err != nil {
 			t.Error(err)
 		}
 	}
 	n.plan(reply{answer: codes.Aborted})
-	_, err := s.Update(t.Context(), "e000", lockDelay(time.Second, 1))
+	_, err := s.Update(t.Context(), "e000", leadership.Expect{}, lockDelay(time.Second, 1))
 	if !errors.Is(err, leadership.RevisionMismatch) || errors.Is(err, leadership.OutcomeUnknown) {
 		t.Errorf("got %v, want %s", err, leadership.RevisionMismatch)
 	}
@@ -203,7 +203,7 @@ func TestAContextThatEndsWhileTheCommitIsRepeatedLeavesTheOutcomeUnknown(t *test
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	s, _ := unreliable(t, &network{replies: []reply{{lose: true, answer: codes.Unavailable}}, then: cancel})
-	_, err := s.Update(ctx, "jobs", acquire("ann"))
+	_, err := s.Update(ctx, "jobs", leadership.Expect{}, acquire("ann"))
 	if !errors.Is(err, leadership.OutcomeUnknown) || !errors.Is(err, context.Canceled) || errors.Is(err, leadership.StoreUnavailable) {
 		t.Errorf("got %v, want %s because of %v", err, leadership.OutcomeUnknown, context.Canceled)
 	}
@@ -213,7 +213,7 @@ func TestATransactionThatIsAbortedUntilTheContextEndsHasDoneNothing(t *testing.T
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	s, _ := unreliable(t, &network{replies: []reply{{answer: codes.Aborted}, {answer: codes.Aborted}, {answer: codes.Aborted}}, then: cancel})
-	_, err := s.Update(ctx, "jobs", acquire("ann"))
+	_, err := s.Update(ctx, "jobs", leadership.Expect{}, acquire("ann"))
 	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) || errors.Is(err, leadership.OutcomeUnknown) {
 		t.Errorf("got %v, want %s because of %v", err, leadership.StoreUnavailable, context.Canceled)
 	}
@@ -240,7 +240,7 @@ func TestAStoreThatIsGoneIsUnavailableWithinTheTimeout(t *testing.T) {
 	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("get: %v", err)
 	}
-	_, err = s.Update(t.Context(), "jobs", acquire("ann"))
+	_, err = s.Update(t.Context(), "jobs", leadership.Expect{}, acquire("ann"))
 	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("update: %v", err)
 	}

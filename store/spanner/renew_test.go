@@ -46,7 +46,7 @@ func TestARecordThatCannotBeTrustedIsNotRenewedAndTheOthersAre(t *testing.T) {
 			if after["e001"] != before["e001"] || after["e000"] == before["e000"] || after["e002"] == before["e002"] {
 				t.Errorf("heartbeats were at %v, are at %v", before, after)
 			}
-			_, err := s.Update(t.Context(), "e001", func(s leadership.Snapshot) (leadership.Change, error) {
+			_, err := s.Update(t.Context(), "e001", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 				return leadership.Renew(s, leases[1])
 			})
 			if !errors.Is(err, leadership.RecordCorrupt) {
@@ -134,7 +134,7 @@ func TestALeaseThatIsReleasedBetweenTwoRunsOfARenewalIsNotRenewed(t *testing.T) 
 	s, whole := unreliable(t, n)
 	leases := granted(t, whole, 2)
 	n.then = func() {
-		if _, err := whole.Update(t.Context(), "e000", func(s leadership.Snapshot) (leadership.Change, error) {
+		if _, err := whole.Update(t.Context(), "e000", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 			return leadership.Release{LeaseRequest: leases[0].Request()}.Apply(s)
 		}); err != nil {
 			t.Error(err)
@@ -165,7 +165,7 @@ func TestMetadataComesBackAsItWasWhateverSpannerMakesOfIt(t *testing.T) {
 		}
 		cmd := candidate("ann")
 		cmd.Metadata = want
-		if _, err := s.Update(t.Context(), "jobs", func(s leadership.Snapshot) (leadership.Change, error) {
+		if _, err := s.Update(t.Context(), "jobs", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 			return leadership.Acquire(s, cmd)
 		}); err != nil {
 			t.Errorf("%s: %v", text, err)

@@ -185,7 +185,7 @@ func granted(tb testing.TB, s *Store, n int) []leadership.Renewal {
 	leases := make([]leadership.Renewal, n)
 	for i := range leases {
 		e := leadership.Election(fmt.Sprintf("e%03d", i))
-		if _, err := s.Update(tb.Context(), e, acquire("ann")); err != nil {
+		if _, err := s.Update(tb.Context(), e, leadership.Expect{}, acquire("ann")); err != nil {
 			tb.Fatal(err)
 		}
 		leases[i] = renewalOf(e, "ann", 1)

@@ -23,17 +23,17 @@ type attempt struct {
 // Update first decides on one strong query without a lock. If there is nothing to write, that is
 // all: an attempt that is refused neither waits for the leader's renewals nor holds them up. Else a
 // read-write transaction decides again, by one query and one Commit; between the two the row is
-// locked, and only the decision is made. With leadership.ExpectChange, and for a renewal with a
+// locked, and only the decision is made. If a change is expected, and for a renewal with a
 // report or a parent's lease, it decides at once, and if nothing is to be written the Commit is a
 // Rollback.
-func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+func (s *Store) Update(ctx context.Context, e leadership.Election, x leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return leadership.Snapshot{}, err
 	}
 	defer done()
 	var a attempt
-	if !changeExpected(ctx) {
+	if !changeExpected(x) {
 		f, err := s.look(ctx, "look", e)
 		if err != nil {
 			return leadership.Snapshot{}, err
@@ -62,9 +62,8 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, decide func(l
 
 // changeExpected reports whether the Update will most likely write. A plain renewal is one that
 // Renew did not find, and will most likely be refused.
-func changeExpected(ctx context.Context) bool {
-	held, expected := leadership.HeldExpected(ctx)
-	return leadership.ChangeExpected(ctx) || expected && (held.Report != "" || held.Parent.Token > 0)
+func changeExpected(x leadership.Expect) bool {
+	return x.Change || x.Held != nil && (x.Held.Report != "" || x.Held.Parent.Token > 0)
 }
 
 func (a *attempt) decide(

@@ -146,7 +146,7 @@ var changeCases = []contractCase{
 				ch.Quiet, ch.Record.Policy.Unknown = true, `{"x":"`+strings.Repeat("x", leadership.MaxCarriedBytes)+`"}`
 			},
 		} {
-			_, err := h.a.Update(h.Context(), jobs, func(s leadership.Snapshot) (leadership.Change, error) {
+			_, err := h.a.Update(h.Context(), jobs, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 				ch := leadership.Change{Record: s.Record}
 				spoil(s, &ch)
 				return ch, nil
@@ -182,10 +182,10 @@ type exact struct {
 
 // Update implements leadership.Store.
 func (e *exact) Update(
-	ctx context.Context, name leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error),
+	ctx context.Context, name leadership.Election, x leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error),
 ) (leadership.Snapshot, error) {
 	e.Helper()
-	after, err := e.Store.Update(ctx, name, func(s leadership.Snapshot) (ch leadership.Change, err error) {
+	after, err := e.Store.Update(ctx, name, x, func(s leadership.Snapshot) (ch leadership.Change, err error) {
 		ch, err = decide(s)
 		e.change = ch
 		return ch, err

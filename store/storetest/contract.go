@@ -65,7 +65,7 @@ func acquire(holder string, lease time.Duration) func(leadership.Snapshot) (lead
 
 func (h *handles) update(s leadership.Store, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) leadership.Snapshot {
 	h.Helper()
-	snap, err := s.Update(h.Context(), e, decide)
+	snap, err := s.Update(h.Context(), e, leadership.Expect{}, decide)
 	if err != nil {
 		h.Fatalf("update %s: %v", e, err)
 	}

@@ -32,9 +32,9 @@ func (h *handles) refusesDamaged(d Damage) {
 		}
 		h.backing.Damage(h, e, d)
 		for range 2 { // refusing it does not mend it
-			_, err := h.b.Update(h.Context(), e, acquire("bob", time.Minute))
+			_, err := h.b.Update(h.Context(), e, leadership.Expect{}, acquire("bob", time.Minute))
 			h.corrupt("update", err)
-			_, err = h.a.Update(h.Context(), e, acquire("bob", time.Minute))
+			_, err = h.a.Update(h.Context(), e, leadership.Expect{}, acquire("bob", time.Minute))
 			h.corrupt("update by the handle that knew the record", err)
 			_, err = h.b.Get(h.Context(), e)
 			h.corrupt("get", err)

@@ -129,7 +129,7 @@ var dueCases = []contractCase{
 		if last.Type != leadership.EventDeleted || last.Actor != "scheduler@example.com" || !strings.Contains(last.Reason, "retired") || last.Detail != `{"retireAfterMs":7200000}` {
 			h.Errorf("got %+v", last)
 		}
-		_, err := h.b.Update(h.Context(), jobs, acquire("bob", time.Minute))
+		_, err := h.b.Update(h.Context(), jobs, leadership.Expect{}, acquire("bob", time.Minute))
 		if !errors.Is(err, leadership.ElectionDeleted) {
 			h.Errorf("acquire: got %v, want %s", err, leadership.ElectionDeleted)
 		}

@@ -12,7 +12,7 @@ var failureCases = []contractCase{
 	{"a call whose context has ended does nothing, and says why", func(h *handles) {
 		ctx, cancel := context.WithCancel(h.Context())
 		cancel()
-		_, err := h.a.Update(ctx, jobs, func(leadership.Snapshot) (leadership.Change, error) {
+		_, err := h.a.Update(ctx, jobs, leadership.Expect{}, func(leadership.Snapshot) (leadership.Change, error) {
 			h.Error("decide was called")
 			return leadership.Change{}, nil
 		})
@@ -26,7 +26,7 @@ var failureCases = []contractCase{
 	}},
 	{"a context that ends while the change is decided stops it, or leaves it unknown, and never half done", func(h *handles) {
 		ctx, cancel := context.WithCancel(h.Context())
-		_, err := h.a.Update(ctx, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
+		_, err := h.a.Update(ctx, jobs, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 			cancel()
 			return acquire("ann", time.Hour)(s)
 		})
@@ -51,7 +51,7 @@ var failureCases = []contractCase{
 				h.Errorf("close: %v", err)
 			}
 		}
-		_, err := h.a.Update(h.Context(), jobs, put(2*time.Second))
+		_, err := h.a.Update(h.Context(), jobs, leadership.Expect{}, put(2*time.Second))
 		h.unavailable("update", err, nil)
 		_, err = h.a.Get(h.Context(), jobs)
 		h.unavailable("get", err, nil)

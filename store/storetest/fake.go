@@ -47,10 +47,10 @@ func around[T any](ctx context.Context, f *Fake, c Call, do func(context.Context
 
 // Update implements leadership.Store.
 func (f *Fake) Update(
-	ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error),
+	ctx context.Context, e leadership.Election, x leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error),
 ) (leadership.Snapshot, error) {
 	return around(ctx, f, Call{Method: "Update", Election: e, Decide: &decide}, func(ctx context.Context) (leadership.Snapshot, error) {
-		return f.Store.Update(ctx, e, decide)
+		return f.Store.Update(ctx, e, x, decide)
 	})
 }
 

@@ -77,7 +77,7 @@ var pruningCases = []contractCase{
 		h.update(h.a, jobs, put(time.Second))
 		h.age(History + time.Hour)
 		h.backing.Damage(h, jobs, RecordGone)
-		_, err := h.b.Update(h.Context(), jobs, acquire("bob", time.Minute))
+		_, err := h.b.Update(h.Context(), jobs, leadership.Expect{}, acquire("bob", time.Minute))
 		h.corrupt("update", err)
 	}},
 	{"a request for deleted history is told the first revision that remains", func(h *handles) {

@@ -432,7 +432,7 @@ func (r *repeated) come(situation string, row repeat) {
 		r.do("next", row.next...)
 	}
 	if situation == restored {
-		_, err := r.store.Update(r.Context(), r.Election, func(s leadership.Snapshot) (leadership.Change, error) {
+		_, err := r.store.Update(r.Context(), r.Election, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 			return leadership.Raise(s, leadership.RaiseCommand{Above: forgotten})
 		})
 		if err != nil {

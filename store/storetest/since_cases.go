@@ -107,7 +107,7 @@ var sinceCases = []contractCase{
 func (h *handles) write(e leadership.Election, times int) {
 	for range times {
 		err := h.eventually(func() error {
-			_, err := h.a.Update(h.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) {
+			_, err := h.a.Update(h.Context(), e, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 				return put(s.Record.Policy.LockDelay + time.Millisecond)(s)
 			})
 			return err

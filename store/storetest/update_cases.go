@@ -27,7 +27,7 @@ var updateCases = []contractCase{
 	}},
 	{"an error of decide is returned as it is, and nothing is written", func(h *handles) {
 		want := errors.New("no")
-		_, err := h.a.Update(h.Context(), jobs, func(s leadership.Snapshot) (leadership.Change, error) {
+		_, err := h.a.Update(h.Context(), jobs, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 			ch, _ := acquire("ann", 0)(s)
 			return ch, want
 		})
@@ -90,7 +90,7 @@ var updateCases = []contractCase{
 					h.Error("the panic did not reach its caller")
 				}
 			}()
-			h.a.Update(h.Context(), jobs, func(leadership.Snapshot) (leadership.Change, error) { panic("planted") })
+			h.a.Update(h.Context(), jobs, leadership.Expect{}, func(leadership.Snapshot) (leadership.Change, error) { panic("planted") })
 		}()
 		h.update(h.a, jobs, acquire("ann", 0))
 	}},
@@ -98,7 +98,7 @@ var updateCases = []contractCase{
 
 // increment adds a millisecond to the lock delay.
 func increment(ctx context.Context, s leadership.Store) error {
-	_, err := s.Update(ctx, jobs, func(snap leadership.Snapshot) (leadership.Change, error) {
+	_, err := s.Update(ctx, jobs, leadership.Expect{}, func(snap leadership.Snapshot) (leadership.Change, error) {
 		return put(snap.Record.Policy.LockDelay + time.Millisecond)(snap)
 	})
 	return err

@@ -94,7 +94,7 @@ func (f *fleet) firstRefusesWhatRetires() {
 	f.backing.Advance(f, 3*time.Hour)
 	now := f.get(f.as(older), due).Now
 	for _, e := range []leadership.Election{held, due} {
-		if _, err := f.as(first).Update(f.Context(), e, acquire("bob", time.Minute)); !errors.Is(err, leadership.RecordTooNew) {
+		if _, err := f.as(first).Update(f.Context(), e, leadership.Expect{}, acquire("bob", time.Minute)); !errors.Is(err, leadership.RecordTooNew) {
 			f.Errorf("acquire %s by the first program: got %v, want %s", e, err, leadership.RecordTooNew)
 		}
 	}

@@ -173,7 +173,7 @@ func (w *randomWalk) command() (string, command) {
 // direct is a command that no Service has yet.
 func (w *randomWalk) direct(decide func(leadership.Snapshot) (leadership.Change, error)) command {
 	return func(s leadership.Store) (leadership.Lease, error) {
-		snap, err := s.Update(w.Context(), jobs, decide)
+		snap, err := s.Update(w.Context(), jobs, leadership.Expect{}, decide)
 		return snap.Lease(), err
 	}
 }

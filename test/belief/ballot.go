@@ -174,15 +174,14 @@ func (s *ballotState) write(ch leadership.Change) {
 func (m *Ballot) ask(s ballotState, who int, visit func(string, ballotState, Property)) {
 	id := name(int8(who))
 	cmd := leadership.AcquireCommand{CandidateID: id, KeyHash: key(int8(who), false), Candidacy: m.Candidates[who].Candidacy}
-	present := func(member leadership.CandidateID) bool {
-		for n, other := range m.Candidates {
-			if name(int8(n)) == member {
-				return other.Instance == m.Candidates[who].Instance && s.here[string(member)]
-			}
-		}
-		return false
+	cmd.Present = leadership.Presence{}
+	for _, member := range m.Policy.Quorum.Electorate.List() {
+		cmd.Present[leadership.CandidateID(member)] = false
 	}
-	cmd.Present = present
+	for n, other := range m.Candidates {
+		member := name(int8(n))
+		cmd.Present[member] = other.Instance == m.Candidates[who].Instance && s.here[string(member)]
+	}
 	ch, err := leadership.Acquire(s.snapshot(), cmd)
 	if err != nil || ch.Empty() {
 		return
@@ -193,11 +192,11 @@ func (m *Ballot) ask(s ballotState, who int, visit func(string, ballotState, Pro
 	broken := Property("")
 	switch {
 	case granted:
-		broken = m.misgranted(s, cmd, after.record.LeaderID, present)
+		broken = m.misgranted(s, cmd, after.record.LeaderID)
 	case after.record.Standing.Challenger != "" && s.record.Standing.Challenger == "":
 		broken = m.mispreempted(s, who)
 	case after.record.LeaderID == "":
-		after.hears(m, s.bid(m, cmd, present))
+		after.hears(m, s.bid(m, cmd))
 	}
 	if end := s.record.LeaseEnd(); s.snapshot().Live() && after.record.LeaderID == s.record.LeaderID && after.record.LeaseEnd().Before(end) {
 		broken = cmp.Or(broken, PromiseKept)
@@ -268,11 +267,11 @@ func (m *Ballot) withdraw(s ballotState, id leadership.CandidateID, visit func(s
 }
 
 // bid is what the candidate's call bids.
-func (s ballotState) bid(m *Ballot, cmd leadership.AcquireCommand, present func(leadership.CandidateID) bool) leadership.Bid {
+func (s ballotState) bid(m *Ballot, cmd leadership.AcquireCommand) leadership.Bid {
 	b := cmd.Candidacy.Bid(cmd.CandidateID, m.Policy, s.now)
 	b.At = s.now
 	for i, member := range m.Policy.Quorum.Electorate.List() {
-		if leadership.CandidateID(member) == cmd.CandidateID || present(leadership.CandidateID(member)) {
+		if leadership.CandidateID(member) == cmd.CandidateID || cmd.Present[leadership.CandidateID(member)] {
 			b.Present |= 1 << i
 		}
 	}
@@ -301,7 +300,7 @@ func (s *ballotState) hears(m *Ballot, b leadership.Bid) {
 }
 
 // misgranted is a property that a grant breaks.
-func (m *Ballot) misgranted(s ballotState, cmd leadership.AcquireCommand, winner leadership.CandidateID, present func(leadership.CandidateID) bool) Property {
+func (m *Ballot) misgranted(s ballotState, cmd leadership.AcquireCommand, winner leadership.CandidateID) Property {
 	var own leadership.Bid
 	for i, c := range m.Candidates {
 		if name(int8(i)) == winner {
@@ -313,7 +312,7 @@ func (m *Ballot) misgranted(s ballotState, cmd leadership.AcquireCommand, winner
 	if len(s.counting(m)) == 0 {
 		since = s.now
 	}
-	set := s.bid(m, cmd, present).Present
+	set := s.bid(m, cmd).Present
 	for _, bid := range counting {
 		set |= bid.Present
 		if !bid.Witness && bid.Priority >= own.Priority && bid.Load <= own.Load && (bid.Priority > own.Priority || bid.Load < own.Load || bid.CandidateID < winner) {

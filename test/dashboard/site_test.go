@@ -61,11 +61,11 @@ func (s *shelf) taken() map[string]int {
 	return taken
 }
 
-func (s *shelf) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+func (s *shelf) Update(ctx context.Context, e leadership.Election, x leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	if err := s.called("update"); err != nil {
 		return leadership.Snapshot{}, err
 	}
-	return s.Store.Update(ctx, e, decide)
+	return s.Store.Update(ctx, e, x, decide)
 }
 
 func (s *shelf) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {

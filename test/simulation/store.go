@@ -118,7 +118,7 @@ var _ leadership.Store = (*handle)(nil)
 var errAborted = errors.New("aborted")
 
 // Update implements leadership.Store.
-func (h *handle) Update(ctx context.Context, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+func (h *handle) Update(ctx context.Context, e leadership.Election, _ leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	p := processOf(ctx)
 	for range attempts {
 		snap, err := h.try(p, e, decide)
@@ -213,7 +213,7 @@ func (r *row) newest() leadership.Newest {
 
 // Get implements leadership.Store.
 func (h *handle) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
-	return h.Update(ctx, e, func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
+	return h.Update(ctx, e, leadership.Expect{}, func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
 }
 
 // Renew implements leadership.Store.
@@ -230,7 +230,7 @@ func (h *handle) Renew(ctx context.Context, leases []leadership.Renewal) []leade
 }
 
 func (h *handle) renew(ctx context.Context, c leadership.Renewal) (a leadership.Renewed) {
-	a.Snapshot, a.Err = h.Update(ctx, c.Election, func(snap leadership.Snapshot) (leadership.Change, error) {
+	a.Snapshot, a.Err = h.Update(ctx, c.Election, leadership.Expect{}, func(snap leadership.Snapshot) (leadership.Change, error) {
 		ch, err := leadership.Renew(snap, c)
 		a.Before = ch.Before
 		if err != nil {

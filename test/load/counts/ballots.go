@@ -141,7 +141,7 @@ func (b *ballot) release(ctx context.Context) error {
 func (b *ballot) bid(ctx context.Context) error {
 	for i, ask := range b.asks {
 		err := b.count(i, &b.found.Bids, func(s *leadership.Service) error {
-			_, err := s.Acquire(bidding(ctx), ask)
+			_, err := s.Acquire(ctx, bidding(ask))
 			return err
 		})
 		refused, ok := errors.AsType[*leadership.Error](err)
@@ -178,7 +178,7 @@ func (b *ballot) grant(ctx context.Context) error {
 		best = len(b.asks) - 1
 	}
 	err := b.count(best, &b.found.Grant, func(s *leadership.Service) error {
-		_, err := s.Acquire(bidding(ctx), b.asks[best])
+		_, err := s.Acquire(ctx, bidding(b.asks[best]))
 		return err
 	})
 	if errors.Is(err, leadership.LeaseHeld) {
@@ -187,8 +187,11 @@ func (b *ballot) grant(ctx context.Context) error {
 	return err
 }
 
-// bidding is the context of a call at an instance that knows of the ballot.
-func bidding(ctx context.Context) context.Context { return leadership.ExpectChange(ctx) }
+// bidding is the call at an instance that knows of the ballot.
+func bidding(r leadership.AcquireRequest) leadership.AcquireRequest {
+	r.InLine.Writes = true
+	return r
+}
 
 // name says which takeover it is.
 func (t Takeover) name() string {

@@ -132,7 +132,7 @@ func (s *script) candidacies() error {
 		return func() error {
 			ask := a.ask(e)
 			ask.Priority = priority
-			if _, err := s.service.Acquire(bidding(s.ctx), ask); !errors.Is(err, leadership.LeaseHeld) {
+			if _, err := s.service.Acquire(s.ctx, bidding(ask)); !errors.Is(err, leadership.LeaseHeld) {
 				return fmt.Errorf("it was not refused: %w", err)
 			}
 			return nil

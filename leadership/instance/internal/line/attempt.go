@@ -24,8 +24,6 @@ type Attempt struct {
 	Request leadership.AcquireRequest
 	Caller  *Caller
 	Began   time.Duration // right before the store is asked
-	// Writes says that the store will most likely write: a bid, or the grant to the best bidder.
-	Writes bool
 
 	place  *place
 	orders int // the election's, when the attempt began
@@ -56,7 +54,7 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 	}
 	if p := l.asking; p != nil {
 		l.next = never
-		return &Attempt{Request: l.request(p, now), Caller: p.callers[len(p.callers)-1], Writes: l.writes(), place: p, orders: l.seen.orders}, 0, false
+		return &Attempt{Request: l.request(p, now), Caller: p.callers[len(p.callers)-1], place: p, orders: l.seen.orders}, 0, false
 	}
 	return nil, keep, false
 }
@@ -65,7 +63,10 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 // challenge of one that has gone.
 func (l *Line) request(p *place, now time.Duration) leadership.AcquireRequest {
 	r := p.request
-	r.InLine = leadership.InLine{Instance: l.common.Instance, Waited: now - p.since, Present: l.common.present(r.Election)}
+	r.InLine = leadership.InLine{
+		Instance: l.common.Instance, Waited: now - p.since, Writes: l.writes(),
+		Present: l.common.present(r.Election), Quorum: l.rule.policy.Quorum,
+	}
 	if l.claim.id != r.CandidateID && (!l.claim.challenge || l.replaces(p, now)) {
 		r.InLine.Withdraw = l.claim.id
 	}

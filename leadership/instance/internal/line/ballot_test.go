@@ -117,7 +117,7 @@ func TestTheStoreIsToldToExpectABidAndTheGrantToTheBest(t *testing.T) {
 		all, ann := w.ballots(1, byPriority)
 		var expected []bool
 		all[0].hooks(func(ctx context.Context, r leadership.AcquireRequest, ask acquire) (leadership.Grant, error) {
-			expected = append(expected, leadership.ChangeExpected(ctx))
+			expected = append(expected, r.InLine.Writes)
 			return ask(ctx, r)
 		})
 		bob := all[0].waits(request("bob"))

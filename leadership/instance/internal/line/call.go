@@ -12,7 +12,8 @@ import (
 type call struct {
 	ctx      context.Context
 	runner   *runner
-	standing *Caller // guarded by the hub's View
+	recheck  func() error // leadership.InLine.Recheck
+	standing *Caller      // guarded by the hub's View
 
 	answered chan struct{} // closed once the answer is set
 	answer   Answer

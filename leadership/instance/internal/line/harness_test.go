@@ -28,10 +28,10 @@ const guard = 50 * time.Millisecond
 // guarded is a store whose servers' clocks may differ.
 type guarded struct{ leadership.Store }
 
-func (s guarded) Update(ctx context.Context, e leadership.Election,
+func (s guarded) Update(ctx context.Context, e leadership.Election, x leadership.Expect,
 	decide func(leadership.Snapshot) (leadership.Change, error),
 ) (leadership.Snapshot, error) {
-	snap, err := s.Store.Update(ctx, e, func(snap leadership.Snapshot) (leadership.Change, error) {
+	snap, err := s.Store.Update(ctx, e, x, func(snap leadership.Snapshot) (leadership.Change, error) {
 		snap.Guard = guard
 		return decide(snap)
 	})

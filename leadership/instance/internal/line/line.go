@@ -36,7 +36,7 @@ func (c *Common) jitter(limit time.Duration) time.Duration {
 	return c.Jitter(limit)
 }
 
-// present is InLine.Present for an election.
+// present is leadership.InLine.Present for an election.
 func (c *Common) present(e leadership.Election) func(leadership.CandidateID) bool {
 	if c.Present == nil {
 		return nil

@@ -105,7 +105,7 @@ func (q *Queue) Stand(ctx context.Context, r *leadership.AcquireRequest) (*leade
 // enter returns a call that stands in line. For the present leader, or after an error, it returns
 // the answer instead.
 func (q *Queue) enter(ctx context.Context, r *leadership.AcquireRequest) (*call, *leadership.Grant, error) {
-	c := &call{ctx: ctx, answered: make(chan struct{})}
+	c := &call{ctx: ctx, recheck: r.InLine.Recheck, answered: make(chan struct{})}
 	c.standing = NewCaller(c, q.c.Hub.Now())
 	if err := r.Validate(); err != nil {
 		return nil, nil, err
@@ -165,7 +165,7 @@ func (q *Queue) begin(first *Caller, request leadership.AcquireRequest, now time
 // ask asks the store without a place in line.
 func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	asked := q.c.Hub.Now()
-	r.InLine = leadership.InLine{Instance: q.common.Instance, Present: q.common.present(r.Election)}
+	r.InLine = leadership.InLine{Instance: q.common.Instance, Present: q.common.present(r.Election), Recheck: r.InLine.Recheck}
 	grant, err := q.c.Acquire(ctx, r)
 	if err == nil {
 		q.c.Hub.Learn(grant.Lease, view.Read, asked)

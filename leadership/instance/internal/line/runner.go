@@ -78,11 +78,9 @@ func (r *runner) withdraw(gone leadership.CandidateID) {
 // carryOut makes an attempt.
 func (r *runner) carryOut(a *Attempt) {
 	a.Began = r.q.c.Hub.Now()
-	ctx := a.Caller.Client().(*call).ctx
-	if a.Writes {
-		ctx = leadership.ExpectChange(ctx)
-	}
-	o := r.ask(ctx, a.Request)
+	by := a.Caller.Client().(*call)
+	a.Request.InLine.Recheck = by.recheck
+	o := r.ask(by.ctx, a.Request)
 	r.q.c.Hub.View(func(_ *view.View, now time.Duration) { r.line.Finish(a, o, now) })
 }
 

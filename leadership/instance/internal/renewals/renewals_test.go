@@ -75,7 +75,7 @@ func (w *world) around(ctx context.Context, c storetest.Call, next func(context.
 func (w *world) lease(e leadership.Election) leadership.Renewal {
 	w.t.Helper()
 	c := leadership.AcquireCommand{CandidateID: "ann", KeyHash: leadership.KeyHash{1}, LeaseDuration: time.Hour}
-	snap, err := w.below.Update(w.t.Context(), e, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Acquire(s, c) })
+	snap, err := w.below.Update(w.t.Context(), e, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Acquire(s, c) })
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -41,8 +41,8 @@ func TestABallotThatIsDecidedAnewIsDecidedOnWhatIsThen(t *testing.T) {
 	}
 }
 
-// Who of the electorate is present is asked for before the rule decides: once more if the policy was
-// not known.
+// Who of the electorate is present is asked for before the rule decides: once more if the policy
+// was not known.
 func TestNoMemberIsAskedForWithinATransaction(t *testing.T) {
 	t.Parallel()
 	policy := byPriority

@@ -69,8 +69,10 @@ func (f *fleet) upgrade() {
 	if got.Token != 3 || got.Policy.Description != "red" || got.Policy.Unknown != unknownPolicy || got.Needs != newer.Program() {
 		f.Errorf("the newer program goes on: got %+v", got)
 	}
+	if got := f.update(f.as(newer), jobs, titled("")).Record; got.Needs != newer.Program() {
+		f.Errorf("with members that may need it: got %+v", got)
+	}
 	f.update(f.as(newer), jobs, carrying("", ""))
-	f.update(f.as(newer), jobs, titled(""))
 	if got := f.get(f.as(older), jobs).Record; got.Needs != 1 || got.Policy.LockDelay != 7*time.Second {
 		f.Errorf("once the feature is no longer used: got %+v", got)
 	}

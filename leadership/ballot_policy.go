@@ -188,15 +188,15 @@ func count(present uint32) int { return bits.OnesCount32(present) }
 // ballotMembers are the members of a policy that say who should lead, bound to the fields of p.
 func ballotMembers(p *BallotPolicy) []member {
 	return []member{
-		{name: "strategy", needs: ballotVersion, field: (*text)(&p.Strategy)},
-		{name: "require", needs: ballotVersion, field: value(&p.Require)},
-		{name: "prefer", needs: ballotVersion, field: value(&p.Prefer)},
-		{name: "windowMs", needs: ballotVersion, field: (*window)(&p.Window)},
-		{name: "preempt", needs: ballotVersion, field: value(&p.Preempt)},
-		{name: "minTermMs", needs: ballotVersion, field: (*longMilliseconds)(&p.MinTerm)},
-		{name: "electorate", needs: ballotVersion, field: value(&p.Quorum.Electorate)},
-		{name: "quorumNeed", needs: ballotVersion, field: value(&p.Quorum.Need)},
-		{name: "quorumGraceMs", needs: ballotVersion, field: (*milliseconds)(&p.Quorum.Grace)},
+		{name: "strategy", field: (*text)(&p.Strategy)},
+		{name: "require", field: value(&p.Require)},
+		{name: "prefer", field: value(&p.Prefer)},
+		{name: "windowMs", field: (*window)(&p.Window)},
+		{name: "preempt", field: value(&p.Preempt)},
+		{name: "minTermMs", field: (*longMilliseconds)(&p.MinTerm)},
+		{name: "electorate", field: value(&p.Quorum.Electorate)},
+		{name: "quorumNeed", field: value(&p.Quorum.Need)},
+		{name: "quorumGraceMs", field: (*milliseconds)(&p.Quorum.Grace)},
 	}
 }
 

@@ -121,7 +121,7 @@ func TestEverythingTogetherFitsAndIsReadBack(t *testing.T) {
 	}
 	carried, err := Codec{}.Encode(&r)
 	t.Logf("policy %d, standing %d bytes", len(carried.Policy), len(carried.Standing))
-	if err != nil || carried.Needs != repeatsVersion {
+	if err != nil || carried.Needs != 1 {
 		t.Fatalf("needs %d, %v", carried.Needs, err)
 	}
 	read := Record{Election: "jobs"}
@@ -130,90 +130,21 @@ func TestEverythingTogetherFitsAndIsReadBack(t *testing.T) {
 	}
 }
 
-// Each later member alone: an older program refuses the record by name, and accepts it again once
-// the member is not used any more.
-func TestOlderProgramRefusesARecordWithAnyLaterMember(t *testing.T) {
-	policy, standing := fullest()
-	policy.LeadersOf = "orders." // it does not go with a parent
-	members := make(map[Version][]string)
-	fullPolicy, fullStanding := policyMembers(&policy), standingMembers(&standing)
-	for i, full := range slices.Concat(fullPolicy, fullStanding) {
-		if full.needs < termVersion {
-			continue
-		}
-		members[full.needs] = append(members[full.needs], full.name)
-		r := Record{Election: "jobs"}
-		empty := append(policyMembers(&r.Policy), standingMembers(&r.Standing)...)[i]
-		if err := empty.field.decode(full.field.encode()); err != nil {
-			t.Errorf("%s: %v", full.name, err)
-			continue
-		}
-		carried, err := Codec{}.Encode(&r)
-		if err != nil || carried.Needs != full.needs {
-			t.Errorf("%s: %+v, %v", full.name, carried, err)
-		}
-		older := Codec{Version: full.needs - 1}
-		seen := Record{Election: "jobs"}
-		if err := older.Decode(&seen, carried); !errors.Is(err, RecordTooNew) || !strings.Contains(err.Error(), fmt.Sprintf("version %d", full.needs)) {
-			t.Errorf("%s: the older program reads %+v, %v", full.name, seen, err)
-		}
-		r.Policy, r.Standing = Policy{}, Standing{}
-		if carried, err = (Codec{}).Encode(&r); err != nil || older.Decode(&seen, carried) != nil {
-			t.Errorf("%s is not used any more: %+v, %v", full.name, carried, err)
-		}
-	}
-	if len(members[termVersion]) != 19 || len(members[ballotVersion]) != 17 || len(members[successionVersion]) != 7 {
-		t.Errorf("members of a term, of a ballot and of a succession: %v", members)
-	}
-}
-
-// A successor that is bound before it is ready is the one thing in a succession that the program
-// before does not know.
-func TestTheProgramBeforeRefusesABoundSuccessorUntilItIsReady(t *testing.T) {
-	before := Codec{Version: successionVersion}
-	named := succession{To: "bob", Since: aMoment, Ends: aMoment}
-	bound, ready := named, named
-	bound.bind("bob", Key{1}.Hash())
-	ready.Ready, ready.Key = "bob", Key{1}.Hash()
-	for name, c := range map[string]struct {
-		succession
-		needs Version
-	}{"named": {named, 5}, "bound": {bound, 6}, "ready": {ready, 5}, "bound without a hand-over": {succession{Bound: "bob", Key: Key{1}.Hash()}, 6}} {
-		r := Record{Election: "jobs", Standing: Standing{Succession: c.succession}}
-		carried, err := Codec{}.Encode(&r)
-		if err != nil || carried.Needs != c.needs || strings.Contains(carried.Standing, `"bound"`) != (c.needs > before.Version) {
-			t.Errorf("%s: written as %+v, %v; want version %d", name, carried, err, c.needs)
-		}
-		read := Record{Election: "jobs"}
-		if err := (Codec{}).Decode(&read, carried); err != nil || read != r {
-			t.Errorf("%s: read back as %+v, %v", name, read, err)
-		}
-		err = before.Decode(&read, carried)
-		if c.needs == before.Version && (err != nil || read != r) {
-			t.Errorf("%s: the program before reads %+v, %v", name, read, err)
-		}
-		if c.needs > before.Version && (!errors.Is(err, RecordTooNew) || !strings.Contains(err.Error(), "version 6")) {
-			t.Errorf("%s: the program before answers %v", name, err)
-		}
-	}
-}
-
-func TestTheProgramBeforeRefusesABanOfAPrincipal(t *testing.T) {
-	before := Codec{Version: principalVersion - 1}
-	ban := Override{ID: "ban-7", Kind: OverrideBan, Actor: "op", Reason: "r", Since: aMoment, Until: aMoment.Add(time.Hour)}
-	ofCandidate, ofPrincipal := ban, ban
-	ofCandidate.CandidateID, ofPrincipal.Principal = "ann", "ann@example.com"
-	for _, o := range []Override{ofCandidate, ofPrincipal} {
-		r, read := Record{Election: "jobs", Standing: Standing{Overrides: NewOverrides([]Override{o})}}, Record{Election: "jobs"}
+// What cannot stand beside the rest of fullest.
+func TestMembersThatExcludeOthersAreReadBack(t *testing.T) {
+	leading := Policy{Config: Config{LeadersOf: "orders."}}
+	bound := Standing{Succession: succession{Bound: "bob", Key: Key{1}.Hash()}}
+	banned := Standing{Overrides: NewOverrides([]Override{{
+		ID: "ban-7", Kind: OverrideBan, Principal: "ann@example.com", Actor: "op", Reason: "r", Since: aMoment, Until: aMoment.Add(time.Hour),
+	}})}
+	for _, r := range []Record{{Policy: leading}, {Standing: bound}, {Standing: banned}} {
 		carried, err := Codec{}.Encode(&r)
 		if err != nil {
 			t.Fatal(err)
 		}
+		var read Record
 		if err := (Codec{}).Decode(&read, carried); err != nil || read != r {
-			t.Errorf("read back as %+v, %v", read, err)
-		}
-		if err := before.Decode(&read, carried); errors.Is(err, RecordTooNew) != (o.Principal != "") {
-			t.Errorf("%+v: the program before answers %v", o, err)
+			t.Errorf("%+v is read back as %+v, %v", r, read, err)
 		}
 	}
 }
@@ -228,7 +159,7 @@ func TestCodecRefusesMembersThatNoProgramWrites(t *testing.T) {
 		`"parent":{"election":"orders","token":1,"until":` + at + `},` +
 		`"succession":{"to":"bob","since":` + at + `,"ends":` + at + `,"ready":"bob","key":` + key + `,"yielded":` + at + `}}`
 	for _, fine := range []string{`{"overrides":[` + override + `]}`, `{"bids":[` + bid + `]}`, succession} {
-		if err := (Codec{}).Decode(&Record{Election: "jobs"}, Carried{Standing: fine, Needs: 5}); err != nil {
+		if err := (Codec{}).Decode(&Record{Election: "jobs"}, Carried{Standing: fine, Needs: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -303,7 +234,7 @@ func TestCodecRefusesMembersThatNoProgramWrites(t *testing.T) {
 		"an end of no term":                 `{"ended":{"because":"expired"}}`,
 	} {
 		r := Record{Election: "jobs"}
-		if err := (Codec{}).Decode(&r, Carried{Standing: standing, Needs: 5}); !errors.Is(err, RecordCorrupt) {
+		if err := (Codec{}).Decode(&r, Carried{Standing: standing, Needs: 1}); !errors.Is(err, RecordCorrupt) {
 			t.Errorf("%s: got %+v, %v", name, r.Standing, err)
 		}
 	}
@@ -326,7 +257,7 @@ func TestCodecRefusesMembersThatNoProgramWrites(t *testing.T) {
 		"a strategy that is a number": `{"strategy":1}`,
 	} {
 		r := Record{Election: "jobs"}
-		if err := (Codec{}).Decode(&r, Carried{Policy: policy, Needs: 5}); !errors.Is(err, RecordCorrupt) {
+		if err := (Codec{}).Decode(&r, Carried{Policy: policy, Needs: 1}); !errors.Is(err, RecordCorrupt) {
 			t.Errorf("%s: got %+v, %v", name, r.Policy, err)
 		}
 	}

@@ -2,7 +2,6 @@ package leadership
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +20,7 @@ type Version int
 
 // ProgramVersion is the version of this program. It rises with a member of policy or standing that
 // an older program must not ignore, and that member's row then says so.
-const ProgramVersion Version = 7
+const ProgramVersion Version = 1
 
 // MaxCarriedBytes is the most that a record's policy and standing may have together, encoded.
 const MaxCarriedBytes = 32 << 10
@@ -34,10 +33,10 @@ const MaxCarriedBytes = 32 << 10
 // with the version that it needs; a record that uses it says so in Needs, and an older program then
 // refuses that election (RecordTooNew) and writes nothing. A new member changes no store.
 type Codec struct {
-	// Version is the program's; 0 for ProgramVersion. Any other is for tests of an upgrade.
-	Version Version
-
-	policy func(*Policy) []member // nil for policyMembers; another one is for tests
+	// Next makes it the codec of a program of the next version, for tests of an upgrade. That
+	// program has a member of policy that this one does not know and must not ignore: "title",
+	// in which it keeps the description.
+	Next bool
 }
 
 // Carried is what a store keeps of a record's policy and standing.
@@ -50,7 +49,7 @@ type Carried struct {
 // member is a row of the codec: one member of policy or standing.
 type member struct {
 	name  string
-	needs Version // of a program that decides on a record with the member; 0: it may be ignored
+	needs Version // of a program that decides on a record with the member; 0: any
 	field field
 }
 
@@ -61,19 +60,26 @@ type field interface {
 }
 
 // Program is the version of the program that the codec is of.
-func (c Codec) Program() Version { return cmp.Or(c.Version, ProgramVersion) }
+func (c Codec) Program() Version {
+	if c.Next {
+		return ProgramVersion + 1
+	}
+	return ProgramVersion
+}
 
 func (c Codec) policyMembers(p *Policy) []member {
-	if c.policy != nil {
-		return c.policy(p)
+	members := policyMembers(p)
+	if c.Next {
+		i := slices.IndexFunc(members, func(m member) bool { return m.name == "description" })
+		members[i].name, members[i].needs = "title", c.Program()
 	}
-	return policyMembers(p)
+	return members
 }
 
 // Encode returns what a store keeps of r's policy and standing, and sets r.Needs. The error has the
 // code InvalidArgument if they are too large together.
 func (c Codec) Encode(r *Record) (Carried, error) {
-	if c.policy == nil && r.Policy == (Policy{}) && r.Standing == (Standing{}) { // most records, at each renewal
+	if r.Policy == (Policy{}) && r.Standing == (Standing{}) { // most records, at each renewal
 		r.Needs = 1
 		return Carried{Needs: 1}, nil
 	}
@@ -163,7 +169,7 @@ func decodeMembers(text string, known []member) (unknown string, err error) {
 		if err := m.field.decode(value); err != nil {
 			return "", fmt.Errorf("member %q: %w", m.name, err)
 		}
-		if m.needs >= termVersion && !bytes.Equal(m.field.encode(), value) { // the older members were read so
+		if !bytes.Equal(m.field.encode(), value) {
 			return "", fmt.Errorf("member %q is not in the one form that is written", m.name)
 		}
 		delete(object, m.name)

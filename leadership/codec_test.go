@@ -8,65 +8,55 @@ import (
 	"time"
 )
 
-// olderCodec is of a program that does not know the lock delay.
-func olderCodec() Codec {
-	return Codec{Version: 1, policy: func(p *Policy) []member { return policyMembers(p)[:1] }}
-}
-
-// newerCodec is of a program to which a lock delay is something that an older one must not ignore.
-func newerCodec() Codec {
-	return Codec{Version: 2, policy: func(p *Policy) []member {
-		members := policyMembers(p)
-		members[1].needs = 2
-		return members
-	}}
-}
+// newer is the codec of a program to which "title" is something that this one must not ignore.
+var newer = Codec{Next: true}
 
 func TestAProgramKeepsMembersThatItDoesNotKnow(t *testing.T) {
-	policy := Policy{Config: Config{LeaseDuration: time.Minute, LockDelay: 1500 * time.Millisecond}, Unknown: `{"z":[1.50,"<"]}`}
+	policy := Policy{Config: Config{LeaseDuration: time.Minute, Description: "<b>"}, Unknown: `{"z":[1.50,"<"]}`}
 	r := Record{Election: "jobs", Policy: policy, Standing: Standing{Unknown: `{"a":{"b":1}}`}}
-	carried, err := Codec{}.Encode(&r)
-	want := Carried{Policy: `{"leaseDurationMs":60000,"lockDelayMs":1500,"z":[1.50,"<"]}`, Standing: `{"a":{"b":1}}`, Needs: 1}
-	if err != nil || carried != want || r.Needs != 1 {
+	carried, err := newer.Encode(&r)
+	want := Carried{Policy: `{"leaseDurationMs":60000,"title":"<b>","z":[1.50,"<"]}`, Standing: `{"a":{"b":1}}`, Needs: 2}
+	if err != nil || carried != want || r.Needs != 2 {
 		t.Fatalf("got %+v, %v; want %+v", carried, err, want)
 	}
 	seen := Record{Election: "jobs"}
-	if err := olderCodec().Decode(&seen, carried); err != nil || seen.Policy.LockDelay != 0 || seen.Policy.Unknown != `{"lockDelayMs":1500,"z":[1.50,"<"]}` {
+	carried.Needs = 1 // as if the older program might ignore it
+	if err := (Codec{}).Decode(&seen, carried); err != nil || seen.Policy.Description != "" || seen.Policy.Unknown != `{"title":"<b>","z":[1.50,"<"]}` {
 		t.Fatalf("the older program reads %+v, %v", seen, err)
 	}
 	seen.Policy.LeaseDuration = time.Hour
-	if carried, err = olderCodec().Encode(&seen); err != nil {
+	if carried, err = (Codec{}).Encode(&seen); err != nil {
 		t.Fatal(err)
 	}
 	policy.LeaseDuration = time.Hour
 	again := Record{Election: "jobs"}
-	if err := (Codec{}).Decode(&again, carried); err != nil || again.Policy != policy || again.Standing != r.Standing {
-		t.Errorf("this program reads %+v, %v; want %+v", again, err, policy)
+	if err := newer.Decode(&again, carried); err != nil || again.Policy != policy || again.Standing != r.Standing {
+		t.Errorf("the newer program reads %+v, %v; want %+v", again, err, policy)
 	}
 }
 
 func TestRecordNeedsNewerProgramOnlyWhileItUsesItsFeatures(t *testing.T) {
 	plain := Record{Election: "jobs", Policy: Policy{Config: Config{LeaseDuration: time.Minute}}}
-	carried, err := newerCodec().Encode(&plain)
+	carried, err := newer.Encode(&plain)
 	if err != nil || carried.Needs != 1 {
 		t.Fatalf("without the member: got %+v, %v", carried, err)
 	}
 	used := plain
-	used.Policy.LockDelay = time.Second
-	if carried, err = newerCodec().Encode(&used); err != nil || carried.Needs != 2 || used.Needs != 2 {
+	used.Policy.Description = "x"
+	if carried, err = newer.Encode(&used); err != nil || carried.Needs != 2 || used.Needs != 2 {
 		t.Fatalf("with the member: got %+v, %v", carried, err)
 	}
 	seen := Record{Election: "jobs", Token: 7}
-	err = olderCodec().Decode(&seen, carried)
+	err = Codec{}.Decode(&seen, carried)
 	if !errors.Is(err, RecordTooNew) || !strings.Contains(err.Error(), `"jobs"`) || !strings.Contains(err.Error(), "version 2") {
 		t.Errorf("the older program reads %+v, %v; want %s of the election that names the version", seen, err, RecordTooNew)
 	}
-	used.Policy.LockDelay, used.Policy.Unknown = 0, `{"future":true}`
-	if carried, err = newerCodec().Encode(&used); err != nil || carried.Needs != 2 {
+	used.Policy.Description, used.Policy.Unknown = "", `{"future":true}`
+	if carried, err = newer.Encode(&used); err != nil || carried.Needs != 2 {
 		t.Errorf("with a member that may need it: got %+v, %v", carried, err)
 	}
 	used.Policy.Unknown = ""
-	if carried, err = newerCodec().Encode(&used); err != nil || carried.Needs != 1 {
+	if carried, err = newer.Encode(&used); err != nil || carried.Needs != 1 {
 		t.Errorf("once it is no longer used: got %+v, %v", carried, err)
 	}
 }
@@ -90,6 +80,9 @@ func TestCodecRefusesTextsThatNoProgramWrites(t *testing.T) {
 		"a fraction":            {Needs: 1, Policy: `{"lockDelayMs":1.5}`},
 		"below zero":            {Needs: 1, Policy: `{"lockDelayMs":-1}`},
 		"beyond all bounds":     {Needs: 1, Policy: `{"leaseDurationMs":86400001}`},
+		"a zero":                {Needs: 1, Policy: `{"lockDelayMs":0}`},
+		"an exponent":           {Needs: 1, Standing: `{"created":1e3}`},
+		"an escaped letter":     {Needs: 1, Policy: `{"description":"\u0061"}`},
 		"too large":             {Needs: 1, Policy: large},
 	} {
 		r := Record{Election: "jobs"}

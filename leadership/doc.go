@@ -340,7 +340,8 @@
 // and needs a later one only while it uses a feature that an older program must not ignore. An
 // older program then refuses that election by name (RecordTooNew), lists only its name, and writes
 // nothing to it. So a fleet of two versions works until a new feature is used. The other fields
-// change with the store's schema version, of which each store also reads the one before.
+// change with the store's schema version: a store refuses a record of a version that it does not
+// know.
 //
 // A Change says what it writes: events, a heartbeat, both, or a quiet change of policy or standing.
 package leadership

@@ -101,15 +101,6 @@ type Overrides string
 // NewOverrides returns the text of standing orders.
 func NewOverrides(all []Override) Overrides { return Overrides(writeList(all)) }
 
-// needs is the version of a program that knows the orders: one before does not know a ban of a
-// principal.
-func (o Overrides) needs() Version {
-	if slices.ContainsFunc(o.List(), func(o Override) bool { return o.Principal != "" }) {
-		return principalVersion
-	}
-	return termVersion
-}
-
 // List returns the orders, the oldest first.
 func (o Overrides) List() []Override { return readList[Override](string(o)) }
 

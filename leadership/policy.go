@@ -101,48 +101,17 @@ type Standing struct {
 	Unknown string // as in Policy
 }
 
-// limitsVersion is the first version of the program that knows RetireAfter and MaxLeaseDuration. An
-// older one would leave behind no RetireAt in the stores, so that the election is never retired,
-// and would grant longer leases.
-const limitsVersion Version = 2
-
-// termVersion is the first version of the program that knows the limits of a term, operators'
-// orders and reports. An older one would grant against an order, or leave behind in one term what
-// is of another.
-const termVersion Version = 3
-
-// ballotVersion is the first version of the program that knows ballots, preemption and quorums. An
-// older one would grant to the first that asks.
-const ballotVersion Version = 4
-
-// successionVersion is the first version of the program that knows hand-overs, leases that stand on
-// others, and delegation. An older one would grant a yielded lease to anyone, or let a lease
-// outlive its parent's.
-const successionVersion Version = 5
-
-// boundVersion is the first version of the program that knows a successor that is bound by its key
-// before it is ready. An older one would let another incarnation say that it is ready.
-const boundVersion Version = 6
-
-// principalVersion is the first version of the program that knows a ban of a principal.
-const principalVersion Version = 7
-
-// repeatsVersion is the first version of the program that knows a tripped candidate's ban by its
-// term, and counts the time without an approval over terms. An older one would let a late copy of a
-// call lift a later ban, and a leader evade approvals.
-const repeatsVersion Version = 7
-
 // policyMembers are the members of a policy, bound to the fields of p.
 func policyMembers(p *Policy) []member {
 	return slices.Concat([]member{
 		{name: "leaseDurationMs", field: (*milliseconds)(&p.LeaseDuration)},
 		{name: "lockDelayMs", field: (*milliseconds)(&p.LockDelay)},
-		{name: "retireAfterMs", needs: limitsVersion, field: (*longMilliseconds)(&p.RetireAfter)},
+		{name: "retireAfterMs", field: (*longMilliseconds)(&p.RetireAfter)},
 		{name: "description", field: (*text)(&p.Description)},
-		{name: "maxLeaseDurationMs", needs: limitsVersion, field: (*milliseconds)(&p.MaxLeaseDuration)},
-		{name: "promotion", needs: successionVersion, field: value(&p.Promotion)},
-		{name: "leadersOf", needs: successionVersion, field: (*text)(&p.LeadersOf)},
-		{name: "delegation", needs: successionVersion, field: value(&p.Delegation)},
+		{name: "maxLeaseDurationMs", field: (*milliseconds)(&p.MaxLeaseDuration)},
+		{name: "promotion", field: value(&p.Promotion)},
+		{name: "leadersOf", field: (*text)(&p.LeadersOf)},
+		{name: "delegation", field: value(&p.Delegation)},
 	}, termMembers(&p.Term), ballotMembers(&p.Ballot))
 }
 
@@ -150,32 +119,32 @@ func policyMembers(p *Policy) []member {
 func standingMembers(s *Standing) []member {
 	return []member{
 		{name: "note", field: (*text)(&s.Note)},
-		{name: "overrides", needs: s.Overrides.needs(), field: listField[Override]{(*string)(&s.Overrides), MaxOverrides, Override.validate}},
-		{name: "breakers", needs: repeatsVersion, field: listField[breaker]{(*string)(&s.Breakers), maxBreakers, breaker.validate}},
-		{name: "approval", needs: termVersion, field: value(&s.Approval)},
-		{name: "approvalLeftNs", needs: repeatsVersion, field: value(&s.ApprovalLeft)},
-		{name: "ends", needs: termVersion, field: value(&s.Ends)},
-		{name: "report", needs: termVersion, field: (*reportField)(&s.Report)},
-		{name: "reportedAt", needs: termVersion, field: value(&s.ReportedAt)},
-		{name: "verdicts", needs: termVersion, field: value(&s.Verdicts)},
-		{name: "probation", needs: termVersion, field: value(&s.Probation)},
-		{name: "notified", needs: termVersion, field: value(&s.Notified)},
-		{name: "epochFrom", needs: termVersion, field: value(&s.EpochFrom)},
-		{name: "deposed", needs: termVersion, field: value(&s.Deposed)},
-		{name: "elected", needs: ballotVersion, field: value(&s.Elected)},
-		{name: "challenger", needs: ballotVersion, field: value(&s.Challenger)},
-		{name: "challengerAt", needs: ballotVersion, field: value(&s.ChallengerAt)},
-		{name: "ballotOpened", needs: ballotVersion, field: value(&s.Opened)},
-		{name: "ballotDelayMs", needs: ballotVersion, field: (*milliseconds)(&s.Delay)},
-		{name: "bids", needs: ballotVersion, field: listField[Bid]{(*string)(&s.Bids), maxBids, Bid.validate}},
-		{name: "secret", needs: ballotVersion, field: value(&s.Secret)},
-		{name: "lastLeader", needs: ballotVersion, field: value(&s.LastLeader)},
-		{name: "succession", needs: s.Succession.needs(), field: value(&s.Succession)},
-		{name: "parent", needs: successionVersion, field: value(&s.Parent)},
-		{name: "unready", needs: successionVersion, field: value(&s.Unready)},
+		{name: "overrides", field: listField[Override]{(*string)(&s.Overrides), MaxOverrides, Override.validate}},
+		{name: "breakers", field: listField[breaker]{(*string)(&s.Breakers), maxBreakers, breaker.validate}},
+		{name: "approval", field: value(&s.Approval)},
+		{name: "approvalLeftNs", field: value(&s.ApprovalLeft)},
+		{name: "ends", field: value(&s.Ends)},
+		{name: "report", field: (*reportField)(&s.Report)},
+		{name: "reportedAt", field: value(&s.ReportedAt)},
+		{name: "verdicts", field: value(&s.Verdicts)},
+		{name: "probation", field: value(&s.Probation)},
+		{name: "notified", field: value(&s.Notified)},
+		{name: "epochFrom", field: value(&s.EpochFrom)},
+		{name: "deposed", field: value(&s.Deposed)},
+		{name: "elected", field: value(&s.Elected)},
+		{name: "challenger", field: value(&s.Challenger)},
+		{name: "challengerAt", field: value(&s.ChallengerAt)},
+		{name: "ballotOpened", field: value(&s.Opened)},
+		{name: "ballotDelayMs", field: (*milliseconds)(&s.Delay)},
+		{name: "bids", field: listField[Bid]{(*string)(&s.Bids), maxBids, Bid.validate}},
+		{name: "secret", field: value(&s.Secret)},
+		{name: "lastLeader", field: value(&s.LastLeader)},
+		{name: "succession", field: value(&s.Succession)},
+		{name: "parent", field: value(&s.Parent)},
+		{name: "unready", field: value(&s.Unready)},
 		{name: "handOvers", field: value(&s.Named)},
 		{name: "ended", field: value(&s.Ended)},
-		{name: "delegated", needs: successionVersion, field: value(&s.Delegated)},
+		{name: "delegated", field: value(&s.Delegated)},
 		{name: "created", field: (*seconds)(&s.Created)},
 	}
 }

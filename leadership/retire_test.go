@@ -69,7 +69,7 @@ func TestElectionIsRetiredOnceItWasVacantForSoLongAndNeverBefore(t *testing.T) {
 			continue
 		}
 		r, e := ch.Record, ch.Events[0]
-		if !r.Deleted || r.Token != 7 || r.Revision != 16 || r.LeaderID != "" || r.LockFor != c.record.LockFor || carried.Needs != 2 {
+		if !r.Deleted || r.Token != 7 || r.Revision != 16 || r.LeaderID != "" || r.LockFor != c.record.LockFor || carried.Needs != 1 {
 			t.Errorf("%s: wrote %+v with %+v", name, r, carried)
 		}
 		if e.Type != leadership.EventDeleted || e.Token != 7 || !strings.HasPrefix(e.Reason, "retired: ") || !strings.Contains(e.Detail, "retireAfterMs") {

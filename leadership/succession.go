@@ -33,14 +33,6 @@ type succession struct {
 	Bound   CandidateID `json:"bound,omitempty"`  // until one is ready: the candidate whose key Key is
 }
 
-// needs is the version of the program that decides on a record with it.
-func (s succession) needs() Version {
-	if s.Bound != "" {
-		return boundVersion
-	}
-	return successionVersion
-}
-
 func (s succession) validate() error {
 	for _, c := range []CandidateID{s.To, s.Ready, s.Bound} {
 		if c == "" {

@@ -130,15 +130,15 @@ func (p TermPolicy) explicit() TermPolicy {
 // termMembers are the members of a policy that limit terms, bound to the fields of p.
 func termMembers(p *TermPolicy) []member {
 	return []member{
-		{name: "maxTermMs", needs: termVersion, field: (*longMilliseconds)(&p.MaxTerm)},
-		{name: "approvalEveryMs", needs: termVersion, field: (*longMilliseconds)(&p.Approval.Every)},
-		{name: "approvalNeed", needs: termVersion, field: value(&p.Approval.Need)},
-		{name: "stuckAfterMs", needs: termVersion, field: (*longMilliseconds)(&p.StuckAfter)},
-		{name: "budget", needs: termVersion, field: value(&p.Budget)},
-		{name: "errorRate", needs: termVersion, field: value(&p.ErrorRate)},
-		{name: "onTrip", needs: termVersion, field: (*text)(&p.OnTrip)},
-		{name: "cooldownMs", needs: termVersion, field: (*milliseconds)(&p.Cooldown)},
-		{name: "verdicts", needs: termVersion, field: value(&p.Verdicts)},
+		{name: "maxTermMs", field: (*longMilliseconds)(&p.MaxTerm)},
+		{name: "approvalEveryMs", field: (*longMilliseconds)(&p.Approval.Every)},
+		{name: "approvalNeed", field: value(&p.Approval.Need)},
+		{name: "stuckAfterMs", field: (*longMilliseconds)(&p.StuckAfter)},
+		{name: "budget", field: value(&p.Budget)},
+		{name: "errorRate", field: value(&p.ErrorRate)},
+		{name: "onTrip", field: (*text)(&p.OnTrip)},
+		{name: "cooldownMs", field: (*milliseconds)(&p.Cooldown)},
+		{name: "verdicts", field: value(&p.Verdicts)},
 	}
 }
 

@@ -576,13 +576,12 @@ func TestTwoSpecsOfOneStoreAreSeen(t *testing.T) {
 
 func TestAnElectionThatNeedsANewerProgramIsNeitherMovedNorRaised(t *testing.T) {
 	t.Parallel()
-	newer := leadership.Codec{Version: leadership.ProgramVersion + 1}
-	ahead := memory.New(memory.Config{Codec: newer})
+	ahead := memory.New(memory.Config{Codec: leadership.Codec{Next: true}})
 	for _, e := range []leadership.Election{"new", "plain"} {
 		_, err := ahead.Update(t.Context(), e, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
 			ch, err := leadership.Configure{}.Apply(s)
 			if e == "new" {
-				ch.Record.Needs, ch.Record.Policy.Unknown = newer.Version, `{"colour":"red"}`
+				ch.Record.Policy.Description = "x"
 			}
 			return ch, err
 		})

@@ -109,9 +109,8 @@ func opened[S Store](s S, err error) (Store, error) {
 	return s, nil
 }
 
-// Migrate creates what the store named by spec (see Open) needs before it can be opened, or brings
-// it up to this version, and returns a sentence that says what it did. Idempotent. Errors are as
-// those of Open.
+// Migrate creates what the store named by spec (see Open) needs before it can be opened, and
+// returns a sentence that says what it did. Idempotent. Errors are as those of Open.
 func Migrate(ctx context.Context, spec string) (done string, err error) {
 	t, err := parse(spec)
 	if err != nil {

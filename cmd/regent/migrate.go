@@ -20,7 +20,7 @@ func (c *cli) migrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate --store STORE [--from STORE [--dry-run]]",
 		Short: "Prepare a store, or move another store into it",
-		Long: `Create or update what a store needs before serve can use it. Spanner needs tables (on its emulator also an instance and a
+		Long: `Create what a store needs before serve can use it. Spanner needs tables (on its emulator also an instance and a
 database); the other stores need nothing. Running it again changes nothing.
 
 With --from, all elections of another store are moved into this one: their fencing tokens and revisions continue, their

@@ -53,14 +53,6 @@ func (b *batch) begin(now time.Time) {
 // changes reports whether the batch changes anything.
 func (b *batch) changes() bool { return len(b.frame) > b.empty }
 
-// format is the version of a log that can have the batch.
-func (b *batch) format() uint32 {
-	if len(b.logs) > 0 {
-		return withLogs
-	}
-	return plain
-}
-
 // apply changes the tables once the frame is durable. The caller holds their mutex.
 func (b *batch) apply() {
 	t := b.table

@@ -159,7 +159,7 @@ func TestAClockThatWentBackWithinABootCountsAsAnotherBoot(t *testing.T) {
 func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
 	t.Parallel()
 	path, uptime := t.TempDir()+"/leases", time.Hour
-	newer := leadership.Codec{Version: leadership.ProgramVersion + 1}
+	newer := leadership.Codec{Next: true}
 	open := func(boot string, codec leadership.Codec) *file.Store {
 		s, err := file.Open(path, file.Config{Clock: file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}, Codec: codec})
 		if err != nil {
@@ -179,7 +179,7 @@ func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
 				ch.Record.EndsBy, ch.Record.EndsBecause = s.Now.Add(20*time.Second).In(time.FixedZone("", 3600)), leadership.EndsDrained
 			}
 			if e != "known" {
-				ch.Record.Needs, ch.Record.Standing.Unknown = newer.Version, `{"ballot":1}`
+				ch.Record.Policy.Description = "x"
 			}
 			return ch, err
 		})

@@ -42,7 +42,7 @@ func (c *checkpoints) rotate(l *log, t *table) error {
 	if l.at < c.due || c.done != nil {
 		return nil
 	}
-	next, err := createLog(l.folder, fileHead{kindLog, t.format(), l.head.id, l.head.number + 1, l.sequence + 1})
+	next, err := createLog(l.folder, fileHead{kindLog, l.head.id, l.head.number + 1, l.sequence + 1})
 	if err != nil {
 		c.due = l.at + c.least
 		c.ended(result{err: err})
@@ -56,7 +56,7 @@ func (c *checkpoints) rotate(l *log, t *table) error {
 	*l = *next
 	c.due = max(c.least, c.snapshot)
 	c.done = make(chan result, 1)
-	h, frozen, done := fileHead{kindSnapshot, t.format(), l.head.id, l.head.number, l.sequence}, t.frozen(), c.done
+	h, frozen, done := fileHead{kindSnapshot, l.head.id, l.head.number, l.sequence}, t.frozen(), c.done
 	go func() {
 		size, err := frozen.write(l.folder, h)
 		done <- result{size, err}

@@ -375,8 +375,8 @@ func TestAFolderOfAnUnknownVersionIsRefusedByName(t *testing.T) {
 	u.Close()
 	for _, name := range []string{"state", "log-0000000002", "snapshot-0000000002"} {
 		path := copied(t, u.path)
-		rewrite(t, path, name, func(b []byte) []byte { b[11] = 7; return b })
-		u.refused(path, name+" is of version 7", "cannot be used: "+name+": its format has version 7, and this program reads [1 2]: use the version of regent that wrote it, or a newer one")
+		rewrite(t, path, name, func(b []byte) []byte { b[11] = 2; return b })
+		u.refused(path, name+" is of version 2", "cannot be used: "+name+": its format has version 2, and this program reads 1: use the version of regent that wrote it, or a newer one")
 	}
 }
 

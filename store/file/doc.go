@@ -37,7 +37,7 @@
 // Numbers are big-endian. Every file begins with 48 bytes:
 //
 //	 0  8  "regent" and the kind of the file: "LG", "SN" or "ST"
-//	 8  4  version of the format: 2 if the file may have logs of elections, else 1
+//	 8  4  version of the format: 1
 //	12 16  id of the store, random, the same in all its files
 //	28  8  number of the log or snapshot; in state 1 if the store was closed, else 0
 //	36  8  sequence of the last commit before the log, in the snapshot, or before the close
@@ -72,9 +72,6 @@
 //	11 log       election, kind, instant, text, body                 replaces its head
 //	12 segment   election, kind, first, last, instant, data          replaces one with that first
 //	13 trimmed   election, kind, index                               all segments up to it
-//
-// A log gets version 2, durably, before its first commit with an entry from 11 on; until then a
-// program that knows only version 1 can use the folder. Such a program refuses version 2 by name.
 //
 // A log is filled with zeros ahead, a mebibyte at a time, which is synced before a frame is written
 // there. So a commit changes no metadata, and the length of a log is a multiple of a mebibyte.

@@ -5,27 +5,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"slices"
 )
 
-// The versions of the format; nothing was released before the first. Every file names its own, the
-// lowest that has what is in it, so that a program that knows only that one can use the folder.
-const (
-	plain    = 1
-	withLogs = 2 // also checkpoints and journals of elections
-)
-
-// formats are the versions that this program reads. A new one is added with what reads the one
-// before.
-func formats() []uint32 { return []uint32{plain, withLogs} }
-
-// format is the version of a file that has all of the table.
-func (t *table) format() uint32 {
-	if len(t.logs) > 0 {
-		return withLogs
-	}
-	return plain
-}
+// format is the version of the format. Every file names it; another one is refused.
+const format = 1
 
 // The kinds of files.
 const (
@@ -56,7 +39,6 @@ func (id identity) seed() uint32 { return crc32.Checksum(id[:], castagnoli) }
 // fileHead is the beginning of every file.
 type fileHead struct {
 	kind     string
-	format   uint32
 	id       identity
 	number   uint64
 	sequence uint64
@@ -64,7 +46,7 @@ type fileHead struct {
 
 func (h fileHead) encode() []byte {
 	b := append(make([]byte, 0, headSize), h.kind...)
-	b = binary.BigEndian.AppendUint32(b, h.format)
+	b = binary.BigEndian.AppendUint32(b, format)
 	b = append(b, h.id[:]...)
 	b = binary.BigEndian.AppendUint64(b, h.number)
 	b = binary.BigEndian.AppendUint64(b, h.sequence)
@@ -76,14 +58,13 @@ func decodeHead(kind, name string, b []byte) (fileHead, error) {
 	if len(b) < headSize || string(b[:8]) != kind {
 		return fileHead{}, damaged(name, "it does not begin as such a file does")
 	}
-	v := binary.BigEndian.Uint32(b[8:])
-	if readable := formats(); !slices.Contains(readable, v) {
-		return fileHead{}, fmt.Errorf("%s: its format has version %d, and this program reads %d: use the version of regent that wrote it, or a newer one", name, v, readable)
+	if v := binary.BigEndian.Uint32(b[8:]); v != format {
+		return fileHead{}, fmt.Errorf("%s: its format has version %d, and this program reads %d: use the version of regent that wrote it, or a newer one", name, v, format)
 	}
 	if crc32.Checksum(b[:headSize-4], castagnoli) != binary.BigEndian.Uint32(b[headSize-4:]) {
 		return fileHead{}, damaged(name, "the checksum of its head is wrong")
 	}
-	return fileHead{kind, v, identity(b[12:28]), binary.BigEndian.Uint64(b[28:]), binary.BigEndian.Uint64(b[36:])}, nil
+	return fileHead{kind, identity(b[12:28]), binary.BigEndian.Uint64(b[28:]), binary.BigEndian.Uint64(b[36:])}, nil
 }
 
 // damage is the error of a file whose content is wrong.

@@ -1,7 +1,6 @@
 package file_test
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -32,44 +31,7 @@ func run(first, last leadership.Index, data string) leadership.Segment {
 	return leadership.Segment{First: first, Last: last, Data: data}
 }
 
-// versionOf is the version of the format that a file names.
-func versionOf(t testing.TB, path, name string) uint32 {
-	t.Helper()
-	return binary.BigEndian.Uint32(read(t, path, name)[8:])
-}
-
-// An older program reads version 1 alone, and so refuses the folder by name.
-func TestAFolderHasVersionTwoFromItsFirstLogOn(t *testing.T) {
-	t.Parallel()
-	u := newUsed(t, 1<<30)
-	if _, err := u.service.Acquire(t.Context(), ask("ann")); err != nil {
-		t.Fatal(err)
-	}
-	if v := versionOf(t, u.path, "log-0000000001"); v != 1 {
-		t.Errorf("without a log: version %d, want 1", v)
-	}
-	var at []uint32
-	u.Watch(func(call string) error {
-		at = append(at, versionOf(t, u.path, "log-0000000001"))
-		return nil
-	})
-	if err := u.appendTo(1, "x"); err != nil {
-		t.Fatal(err)
-	}
-	if fmt.Sprint(at) != "[1 2 2 2]" { // write and sync of the head, then of the commit
-		t.Errorf("before each write and sync of the first: versions %v, want [1 2 2 2]", at)
-	}
-	at = nil
-	if err := u.appendTo(2, "y"); err != nil || len(at) != 2 {
-		t.Errorf("the second: %d writes and syncs, %v; want one of each", len(at), err)
-	}
-	want := dump(t, u.Store)
-	if got := u.reopened(copied(t, u.path)); got != want {
-		t.Errorf("opened again: got\n%s\nwant\n%s", got, want)
-	}
-}
-
-func TestAFolderKeepsVersionTwoOverACheckpoint(t *testing.T) {
+func TestAFolderKeepsLogsOverACheckpoint(t *testing.T) {
 	t.Parallel()
 	u := newUsed(t, 3000)
 	if err := u.appendTo(1, strings.Repeat("x", 5000)); err != nil {
@@ -77,11 +39,6 @@ func TestAFolderKeepsVersionTwoOverACheckpoint(t *testing.T) {
 	}
 	if err := u.Checkpointed(); err != nil {
 		t.Fatal(err)
-	}
-	for _, name := range []string{"log-0000000002", "snapshot-0000000002"} {
-		if v := versionOf(t, u.path, name); v != 2 {
-			t.Errorf("%s has version %d, want 2", name, v)
-		}
 	}
 	if _, err := os.Stat(filepath.Join(u.path, "log-0000000001")); err == nil {
 		t.Error("the log before the checkpoint is still there")

@@ -229,7 +229,7 @@ func (l *loaded) mend() (made *log, err error) {
 		}
 	}
 	if l.log == 0 {
-		made, err = createLog(l.path, fileHead{kind: kindLog, format: plain, id: newIdentity(), number: 1})
+		made, err = createLog(l.path, fileHead{kind: kindLog, id: newIdentity(), number: 1})
 	} else {
 		made, err = openLog(l.path, l.head, l.sequence, l.at, l.size)
 	}

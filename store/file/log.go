@@ -88,24 +88,6 @@ func (l *log) append(frame []byte) error {
 	return nil
 }
 
-// allow makes the file one of that version of the format, durably, before it has anything that an
-// earlier version has not.
-func (l *log) allow(format uint32) error {
-	if l.head.format >= format {
-		return nil
-	}
-	h := l.head
-	h.format = format
-	if _, err := l.disk.WriteAt(h.encode(), 0); err != nil {
-		return err
-	}
-	if err := l.disk.SyncData(); err != nil {
-		return err
-	}
-	l.head = h
-	return nil
-}
-
 // extend fills the log with zeros, so that it has at least the given size. A frame that a power cut
 // leaves in part is known by the zeros that are left of it.
 func (l *log) extend(size int64) error {
@@ -172,7 +154,7 @@ func (l *log) writeState(closed bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	h := fileHead{kind: kindState, format: plain, id: l.head.id, sequence: l.sequence}
+	h := fileHead{kind: kindState, id: l.head.id, sequence: l.sequence}
 	if closed {
 		h.number = 1
 	}

@@ -260,9 +260,6 @@ func (w *writer) write(jobs []*job) (decided int, err error) {
 	if err := w.log.inPlace(); err != nil {
 		return decided, fmt.Errorf("the folder was moved, removed or replaced: bring it back first, because a new one would grant tokens again: %w", err)
 	}
-	if err := w.log.allow(b.format()); err != nil {
-		return decided, err
-	}
 	if err := w.log.append(b.frame); err != nil {
 		return decided, err
 	}

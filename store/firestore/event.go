@@ -65,7 +65,7 @@ func encodeEvent(ev leadership.Event, due time.Time) values {
 // decodeEvent reads an event's document: its parsed name, its fields and its create_time.
 func decodeEvent(id leadership.EventID, v values, created time.Time) (leadership.Event, error) {
 	f := readFields(v)
-	before := f.schema(schemaBefore, recordSchema) == schemaBefore
+	f.schema(recordSchema)
 	ev := leadership.Event{
 		Election:         id.Election,
 		Revision:         leadership.Revision(f.integer(revisionField)),
@@ -75,9 +75,9 @@ func decodeEvent(id leadership.EventID, v values, created time.Time) (leadership
 		PreviousLeaderID: leadership.CandidateID(f.text(previousField)),
 		Token:            leadership.Token(f.integer(tokenField)),
 		RequestID:        f.text(requestField),
-	}
-	if !before {
-		ev.Actor, ev.Reason, ev.Detail = f.text(actorField), f.text(reasonField), f.text(detailField)
+		Actor:            f.text(actorField),
+		Reason:           f.text(reasonField),
+		Detail:           f.text(detailField),
 	}
 	f.moment(requestedField)
 	f.moment(deleteField)

@@ -162,12 +162,10 @@ func (f *fields) span(name string, unit time.Duration) time.Duration {
 }
 
 // schema reads the version first: of an unknown one, nothing else is known.
-func (f *fields) schema(known ...int64) int64 {
-	v := f.integer(schemaField)
-	if f.err == nil && !slices.Contains(known, v) {
-		f.fail(fmt.Errorf("its schema is %d, and this program reads %v", v, known))
+func (f *fields) schema(known int64) {
+	if v := f.integer(schemaField); v != known {
+		f.fail(fmt.Errorf("its schema is %d, and this program reads %d: use the version of regent that wrote it, or a newer one", v, known))
 	}
-	return v
 }
 
 // done returns the first error. A field that was not read is one, too: it would be lost at the next

@@ -12,17 +12,9 @@ import (
 //
 // How it evolves. A program refuses a document of a version, or with a field, that it does not
 // know: it would lose the field at the next write. So a field is never renamed, retyped or given
-// another meaning; one more field means one more version, of which the program reads the one
-// before. A document changes its version when it is next written, and there is no migration. Policy
-// and standing evolve by themselves: see leadership.Codec.
-//
-// Only a document that has retireAt is of retireSchema: a program that does not know the field has
-// to refuse that document, and no other. So two versions share all elections but those.
-const (
-	recordSchema = 2
-	schemaBefore = 1
-	retireSchema = 3
-)
+// another meaning, and one more field means one more version. Policy and standing evolve by
+// themselves: see leadership.Codec.
+const recordSchema = 1
 
 // The fields of a lease document, all always present except renewedAt, renewalDue and retireAt. A
 // date that does not apply is null, a text is "", a number 0.
@@ -62,10 +54,6 @@ const (
 	// retireAt is Record.RetireAt, for Retirable to find; missing if that is zero. Nothing is
 	// decided by it.
 	retireField = "retireAt"
-
-	// The fields of schemaBefore that policy has replaced.
-	defaultLeaseField = "defaultLeaseDurationMs"
-	lockDelayField    = "lockDelayMs"
 )
 
 // document is an election as Firestore holds it.
@@ -103,7 +91,7 @@ func encodeRecord(r leadership.Record, carried leadership.Carried, heartbeats in
 		standingField:    text(carried.Standing),
 	}
 	if at := r.RetireAt(); !at.IsZero() {
-		v[schemaField], v[retireField] = integer(retireSchema), instant(at)
+		v[retireField] = instant(at)
 	}
 	switch {
 	case w.heartbeat && !w.due.IsZero():
@@ -135,11 +123,8 @@ func decodeFields(id string, v values, updated time.Time) (document, leadership.
 		return document{}, leadership.Carried{}, err
 	}
 	f := readFields(v)
-	schema := f.schema(schemaBefore, recordSchema, retireSchema)
-	before := schema == schemaBefore
-	if schema == retireSchema {
-		f.moment(retireField)
-	}
+	f.schema(recordSchema)
+	f.sparse(retireField)
 	r.Token = leadership.Token(f.integer(tokenField))
 	r.Revision = leadership.Revision(f.integer(revisionField))
 	r.Deleted = f.boolean(deletedField)
@@ -147,18 +132,13 @@ func decodeFields(id string, v values, updated time.Time) (document, leadership.
 	r.KeyHash = f.keyHash(keyHashField)
 	r.LeaseDuration = f.span(leaseField, time.Millisecond)
 	r.AcquiredAt = f.instant(acquiredField)
+	r.EndsBy = f.instant(endsByField)
+	r.EndsBecause = leadership.EndReason(f.text(endsBecauseField))
 	r.Metadata = f.metadata(metadataField)
 	r.EndedAt = f.instant(endedField)
 	r.LockFor = f.span(lockForField, time.Microsecond)
-	var carried leadership.Carried
-	if before {
-		carried = f.configuration()
-	} else {
-		r.EndsBy = f.instant(endsByField)
-		r.EndsBecause = leadership.EndReason(f.text(endsBecauseField))
-		carried = leadership.Carried{
-			Policy: f.text(policyField), Standing: f.text(standingField), Needs: leadership.Version(f.integer(needsField)),
-		}
+	carried := leadership.Carried{
+		Policy: f.text(policyField), Standing: f.text(standingField), Needs: leadership.Version(f.integer(needsField)),
 	}
 	doc := document{record: r, heartbeats: f.integer(heartbeatsField), updated: updated}
 	doc.record.HeartbeatAt = f.start(r, updated)
@@ -169,18 +149,6 @@ func decodeFields(id string, v values, updated time.Time) (document, leadership.
 		f.fail(errors.New("its revision is below 1")) // the first write of a document has an event
 	}
 	return doc, carried, f.done()
-}
-
-// configuration reads the fields that schemaBefore has instead of a policy.
-func (f *fields) configuration() leadership.Carried {
-	carried, err := leadership.Codec{}.Encode(&leadership.Record{Policy: leadership.Policy{Config: leadership.Config{
-		LeaseDuration: f.span(defaultLeaseField, time.Millisecond),
-		LockDelay:     f.span(lockDelayField, time.Millisecond),
-	}}})
-	if err != nil {
-		f.fail(err)
-	}
-	return carried
 }
 
 // start reads when the lease started.

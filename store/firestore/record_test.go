@@ -63,32 +63,6 @@ func decoded(id string, v values, updated time.Time) (document, error) {
 	return decodeRecord(id, v, updated, leadership.Codec{})
 }
 
-// encodedBefore is heldRecord as the schema before has it.
-func encodedBefore() values {
-	v := encoded(heldRecord(), 7, writeOf{heartbeat: true})
-	for _, name := range []string{needsField, policyField, standingField, endsByField, endsBecauseField} {
-		delete(v, name)
-	}
-	v[schemaField], v[defaultLeaseField], v[lockDelayField] = integer(schemaBefore), integer(45_000), integer(1500)
-	return v
-}
-
-func TestRecordOfTheSchemaBeforeIsRead(t *testing.T) {
-	t.Parallel()
-	want := heldRecord()
-	want.Policy.Unknown, want.Standing.Unknown, want.EndsBy, want.EndsBecause = "", "", time.Time{}, ""
-	want.AcquiredAt = epoch // of the grant's commit
-	got, err := decoded("jobs", encodedBefore(), epoch)
-	if diff := cmp.Diff(want, got.record); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	mixed := encodedBefore()
-	mixed[policyField] = text("")
-	if got, err := decoded("jobs", mixed, epoch); !errors.Is(err, leadership.RecordCorrupt) {
-		t.Errorf("with a field of this schema: got %+v, %v", got, err)
-	}
-}
-
 func TestARecordComesBackAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	later := epoch.Add(time.Minute)
@@ -121,17 +95,15 @@ func TestARecordComesBackAsItWasWritten(t *testing.T) {
 	}
 }
 
-// TestOnlyADocumentThatIsToBeRetiredHasAFieldThatOlderProgramsRefuse lets two versions share all
-// other elections.
-func TestOnlyADocumentThatIsToBeRetiredHasAFieldThatOlderProgramsRefuse(t *testing.T) {
+func TestOnlyADocumentThatIsToBeRetiredSaysWhen(t *testing.T) {
 	t.Parallel()
 	retiring := vacantRecord()
-	retiring.Deleted, retiring.Needs, retiring.Policy.RetireAfter = false, 2, time.Hour
+	retiring.Deleted, retiring.Policy.RetireAfter = false, time.Hour
 	held := heldRecord()
-	held.Needs, held.Policy.RetireAfter = 2, time.Hour
+	held.Policy.RetireAfter = time.Hour
 	tombstone := retiring
 	tombstone.Deleted = true
-	never := leadership.Record{Election: "jobs", Revision: 1, Needs: 2, Policy: retiring.Policy}
+	never := leadership.Record{Election: "jobs", Revision: 1, Needs: 1, Policy: retiring.Policy}
 	for name, c := range map[string]struct {
 		record leadership.Record
 		due    bool
@@ -139,9 +111,9 @@ func TestOnlyADocumentThatIsToBeRetiredHasAFieldThatOlderProgramsRefuse(t *testi
 		"vacant": {retiring, true}, "held": {held, false}, "deleted": {tombstone, false}, "never led": {never, false}, "without the policy": {vacantRecord(), false},
 	} {
 		v := encoded(c.record, 7, writeOf{})
-		at, schema := v[retireField].GetTimestampValue(), v[schemaField].GetIntegerValue()
-		if c.due != (at != nil) || c.due != (schema == retireSchema) || !c.due && schema != recordSchema {
-			t.Errorf("%s: schema %d with retireAt %v", name, schema, v[retireField])
+		at := v[retireField].GetTimestampValue()
+		if c.due != (at != nil) {
+			t.Errorf("%s: retireAt is %v", name, v[retireField])
 		}
 		if c.due && !at.AsTime().Equal(epoch.Add(time.Hour)) {
 			t.Errorf("%s: it is due at %v", name, at.AsTime())
@@ -152,14 +124,9 @@ func TestOnlyADocumentThatIsToBeRetiredHasAFieldThatOlderProgramsRefuse(t *testi
 		}
 	}
 	v := encoded(retiring, 7, writeOf{})
-	v[schemaField] = integer(recordSchema)
+	v[retireField] = instant(time.Time{})
 	if got, err := decoded("jobs", v, epoch); !errors.Is(err, leadership.RecordCorrupt) {
-		t.Errorf("the field in a document of schema %d: got %+v, %v", recordSchema, got, err)
-	}
-	v[schemaField] = integer(retireSchema)
-	delete(v, retireField)
-	if got, err := decoded("jobs", v, epoch); !errors.Is(err, leadership.RecordCorrupt) {
-		t.Errorf("schema %d without the field: got %+v, %v", retireSchema, got, err)
+		t.Errorf("a null: got %+v, %v", got, err)
 	}
 }
 
@@ -197,7 +164,7 @@ func TestARecordThatCannotBeIsRefused(t *testing.T) {
 	null := instant(time.Time{})
 	for what, spoil := range map[string]func(values){
 		"an older schema":           func(v values) { v[schemaField] = integer(0) },
-		"a newer schema":            func(v values) { v[schemaField] = integer(3) },
+		"a newer schema":            func(v values) { v[schemaField] = integer(2) },
 		"an unknown field":          func(v values) { v["note"] = text("") },
 		"revision zero":             func(v values) { v[revisionField] = integer(0) },
 		"a short key hash":          func(v values) { v[keyHashField] = bytesValue([]byte("short")) },
@@ -233,8 +200,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		encoded(heldRecord(), 1, writeOf{heartbeat: true}),
 		encoded(heldRecord(), 1, writeOf{heartbeat: true, due: epoch}),
 		encoded(vacantRecord(), 0, writeOf{}),
-		{schemaField: integer(2)},
-		encodedBefore(),
+		{schemaField: integer(1)},
 	} {
 		f.Add("jobs", true, marshal(f, v), epoch.UnixMicro())
 	}

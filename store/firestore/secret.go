@@ -210,9 +210,7 @@ func decodeSecret(r reading) (keys keyring, created time.Time, err error) {
 		return keyring{}, time.Time{}, nil
 	}
 	f := readFields(r.doc.Fields)
-	if v := f.integer(schemaField); v != secretSchema {
-		f.fail(fmt.Errorf("its schema is %d", v))
-	}
+	f.schema(secretSchema)
 	newest, previous := f.bytes(secretKeyField), f.bytes(formerField)
 	created = f.moment(createdField)
 	if err := f.done(); err != nil {

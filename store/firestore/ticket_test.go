@@ -187,8 +187,8 @@ func TestATicketOfALeaseThatIsOverOrNeedsANewerProgramDoesNotRenew(t *testing.T)
 		t.Error("it renews a lease that is over by the store's time")
 	}
 	newer := sealing(t, 1)
-	newer.codec = leadership.Codec{Version: 9}
-	doc.record.Policy.Unknown, doc.record.Needs = `{"new":1}`, 9
+	newer.codec = leadership.Codec{Next: true}
+	doc.record.Policy.Description, doc.record.Needs = "x", newer.codec.Program()
 	c = newer.ticketed(t, doc, time.Time{})
 	if got := newer.open(t.Context(), c); got != doc {
 		t.Errorf("the program that it needs: got %+v, want %+v", got, doc)

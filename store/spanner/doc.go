@@ -32,15 +32,8 @@
 //
 // # Schema versions
 //
-// A row says which version it is of. Rows of the version before are read, and rewritten when they
-// change. `regent migrate` changes the tables of the version before, while servers of that version
-// run, and start, until the last is replaced; they refuse a row once a newer one has rewritten it.
-//
-// retire_at and the indexes for the tick came without a new version. On tables that lack them,
-// which `regent migrate` mends too, Held reads the whole table, and a RetireAfter is refused; all
-// else works. Programs that do not know retire_at refuse the elections that use it, by
-// Record.Needs. So did the tables of logs: without them no log was ever written, a change of one is
-// refused with what to do, and all else works.
+// There is one version, 1. A row says which version it is of, and one of another version is
+// refused. Tables of a later version are used only if they say, by lowest, that this program may.
 //
 // # Time
 //

@@ -15,8 +15,7 @@ import (
 // logSchema is the version of the rows of LeadershipLogs, and of their segments.
 const logSchema = 1
 
-// The tables of logs. They came without a new SchemaVersion: where they are missing no log was ever
-// written, and Amend says what to do.
+// The tables of logs.
 const (
 	logsTable     = "LeadershipLogs"
 	segmentsTable = "LeadershipLogSegments"
@@ -61,8 +60,6 @@ func (s *Store) Amend(ctx context.Context, id leadership.LogID, decide func(lead
 		return leadership.Log{}, a.answer
 	case errors.Is(err, errNothingToWrite):
 		return a.read, nil
-	case lacks(err, logsTable):
-		return leadership.Log{}, fmt.Errorf("the database has no tables for checkpoints and journals yet; create them with: regent migrate, and then try again: %w", err)
 	case err != nil:
 		return leadership.Log{}, err
 	}
@@ -110,7 +107,7 @@ func (s *Store) Look(ctx context.Context, id leadership.LogID) (leadership.Log, 
 	defer done()
 	const op = "log"
 	row, found, err := readHead(ctx, s.client.Single(), op, id)
-	if err != nil && !lacks(err, logsTable) {
+	if err != nil {
 		return leadership.Log{}, failure(ctx, op, nameOf(id), leadership.StoreUnavailable, err)
 	}
 	return row.log(id, found)
@@ -131,7 +128,7 @@ func (r headRow) log(id leadership.LogID, found bool) (leadership.Log, error) {
 	case !found:
 		return leadership.Log{ID: id}, nil
 	case r.SchemaVersion != logSchema:
-		return leadership.Log{}, corruptLog(id, fmt.Errorf("its schema_version is %d, and this program reads %d", r.SchemaVersion, logSchema))
+		return leadership.Log{}, corruptLog(id, fmt.Errorf("its schema_version is %d, and this program reads %d: use the version of regent that wrote it, or a newer one", r.SchemaVersion, logSchema))
 	}
 	return leadership.Log{ID: id, Text: r.Text, Body: r.Body, WrittenAt: r.WrittenAt.UTC()}, nil
 }
@@ -204,7 +201,7 @@ func (s *Store) segments(ctx context.Context, op string, id leadership.LogID, ke
 			err = r.ToStruct(&row)
 		}
 		switch {
-		case errors.Is(err, iterator.Done), lacks(err, segmentsTable):
+		case errors.Is(err, iterator.Done):
 			return found, nil
 		case err != nil:
 			return nil, failure(ctx, op, nameOf(id), leadership.StoreUnavailable, err)
@@ -253,9 +250,6 @@ func (s *Store) Trim(ctx context.Context, id leadership.LogID, upTo leadership.I
 	_, err = s.transact(ctx, "trim", nameOf(id), 0, func(_ context.Context, tx *spanner.ReadWriteTransaction) error {
 		return tx.BufferWrite([]*spanner.Mutation{spanner.Delete(segmentsTable, old)})
 	})
-	if lacks(err, segmentsTable) {
-		return nil
-	}
 	return err
 }
 
@@ -277,7 +271,7 @@ func (s *Store) Logs(ctx context.Context, after leadership.LogID, limit int) ([]
 		ClusterID string `spanner:"cluster_id"`
 		Kind      string `spanner:"kind"`
 	}](ctx, s, "logs", "all", statement)
-	if err != nil && !lacks(err, logsTable) {
+	if err != nil {
 		return nil, err
 	}
 	logs := make([]leadership.LogID, len(rows))

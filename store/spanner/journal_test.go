@@ -3,7 +3,6 @@ package spanner
 import (
 	"encoding/json"
 	"errors"
-	"strings"
 	"testing"
 
 	"cloud.google.com/go/spanner"
@@ -107,42 +106,6 @@ func TestAChangeOfALogIsDoneOrRefusedOrUnknownAsAChangeOfAnElection(t *testing.T
 				t.Errorf("the same again: got %+v, %v; want index 2", head, err)
 			}
 		})
-	}
-}
-
-// TestTablesWithoutLogsServeAllElectionsAndSayWhatAJournalNeeds has tables as they were before.
-func TestTablesWithoutLogsServeAllElectionsAndSayWhatAJournalNeeds(t *testing.T) {
-	t.Parallel()
-	cfg := migrated(t)
-	changeTables(t, cfg, "DROP TABLE LeadershipLogSegments", "DROP TABLE LeadershipLogs")
-	s := opened(t, cfg)
-	leases := granted(t, s, 1)
-	if a := s.Renew(t.Context(), leases)[0]; a.Err != nil {
-		t.Errorf("renew: %v", a.Err)
-	}
-	if log, err := s.Look(t.Context(), journalID); err != nil || log != (leadership.Log{ID: journalID}) {
-		t.Errorf("look: got %+v, %v; want an empty head", log, err)
-	}
-	if got, err := s.Segments(t.Context(), journalID, 0, 10); err != nil || len(got) != 0 {
-		t.Errorf("segments: got %v, %v", got, err)
-	}
-	if got, err := s.Snapshot(t.Context(), journalID); err != nil || got != (leadership.Segment{}) {
-		t.Errorf("snapshot: got %v, %v", got, err)
-	}
-	if got, err := s.Logs(t.Context(), leadership.LogID{}, 10); err != nil || len(got) != 0 {
-		t.Errorf("logs: got %v, %v", got, err)
-	}
-	if err := s.Trim(t.Context(), journalID, 5); err != nil {
-		t.Errorf("trim: %v", err)
-	}
-	if _, err := s.Amend(t.Context(), journalID, writing("1")); !errors.Is(err, leadership.StoreUnavailable) || !strings.Contains(err.Error(), "regent migrate") {
-		t.Errorf("amend: got %v, want an error that says what to do", err)
-	}
-	if err := Migrate(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Amend(t.Context(), journalID, writing("1")); err != nil {
-		t.Errorf("once the tables were migrated: %v", err)
 	}
 }
 

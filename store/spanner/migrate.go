@@ -15,11 +15,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Migrate creates the tables, or brings those of the version before, or without what came since,
-// up to SchemaVersion, and notes that version and the lowest that may use them. On an emulator it
-// creates the instance and the database too; on Cloud Spanner these cost money and are for an
-// operator to create on purpose. Idempotent. A database of a later version is left as it is, and
-// refused unless this program may use it.
+// Migrate creates the tables if there are none, and notes SchemaVersion and the lowest version that
+// may use them. On an emulator it creates the instance and the database too; on Cloud Spanner these
+// cost money and are for an operator to create on purpose. Idempotent. A database of a later
+// version is left as it is, and refused unless this program may use it.
 func Migrate(ctx context.Context, cfg Config) error {
 	n, err := cfg.name()
 	if err != nil {
@@ -45,11 +44,7 @@ func migrate(ctx context.Context, cfg Config, admin *database.DatabaseAdminClien
 	}
 	defer client.Close()
 	v, err := readVersions(ctx, client)
-	whole := v.Version == SchemaVersion && v.Lowest.Valid
-	if err == nil && whole {
-		whole, err = complete(ctx, client)
-	}
-	if err == nil && v.Version <= SchemaVersion && !whole {
+	if err == nil && v.Version == 0 {
 		err = createTables(ctx, cfg.Database, admin, client)
 	}
 	if err != nil {
@@ -57,17 +52,6 @@ func migrate(ctx context.Context, cfg Config, admin *database.DatabaseAdminClien
 	}
 	_, err = checkSchema(ctx, client, cfg.Database)
 	return err
-}
-
-// complete reports whether the last table of schema.sql was created. It came without a new version,
-// so a database of SchemaVersion may lack it.
-func complete(ctx context.Context, client *spanner.Client) (bool, error) {
-	query := spanner.NewStatement("SELECT COUNT(*) FROM INFORMATION_SCHEMA.TABLES WHERE TABLE_NAME = '" + segmentsTable + "'")
-	var n int64
-	err := client.Single().QueryWithOptions(ctx, query, spanner.QueryOptions{RequestTag: tag("migrate")}).Do(func(r *spanner.Row) error {
-		return r.Columns(&n)
-	})
-	return n > 0, err
 }
 
 func createTables(ctx context.Context, path string, admin *database.DatabaseAdminClient, client *spanner.Client) error {
@@ -83,9 +67,9 @@ func createTables(ctx context.Context, path string, admin *database.DatabaseAdmi
 	if err != nil {
 		return err
 	}
-	versions := spanner.InsertOrUpdate("LeadershipSchema", []string{"version", "lowest"}, []any{SchemaVersion, schemaBefore})
+	versions := spanner.Insert("LeadershipSchema", []string{"version", "lowest"}, []any{SchemaVersion, SchemaVersion})
 	_, err = client.Apply(ctx, []*spanner.Mutation{versions}, spanner.TransactionTag(tag("migrate")))
-	return err
+	return existing(err) // another Migrate may have been faster, perhaps that of a later version
 }
 
 func changeSchema(ctx context.Context, path string, admin *database.DatabaseAdminClient) error {

@@ -27,7 +27,7 @@ SET l.renewed_at = PENDING_COMMIT_TIMESTAMP(),
 	l.prior_end = ` + leaseEnd + `,
 	l.acquired_at = IF(l.prior_end IS NULL AND l.acquired_at IS NOT NULL, l.renewed_at, l.acquired_at)
 WHERE l.cluster_id IN UNNEST(@elections)
-	AND (l.schema_version = @schema AND l.needs <= @version OR l.schema_version = @before) AND NOT l.deleted AND l.ended_at IS NULL
+	AND l.schema_version = @schema AND l.needs <= @version AND NOT l.deleted AND l.ended_at IS NULL
 	AND ` + leaseEnd + ` > CURRENT_TIMESTAMP()
 	AND IF(
 		EXISTS (SELECT 1 FROM UNNEST(@leases) AS r WHERE r.cluster_id = l.cluster_id
@@ -229,7 +229,7 @@ func (s *Store) renewal(leases []leadership.Renewal) spanner.Statement {
 	}
 	return spanner.Statement{SQL: renewSQL, Params: map[string]any{
 		"elections": elections, "leases": keys,
-		"schema": int64(SchemaVersion), "before": int64(schemaBefore), "version": int64(s.codec.Program()),
+		"schema": int64(SchemaVersion), "version": int64(s.codec.Program()),
 	}}
 }
 

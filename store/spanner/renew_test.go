@@ -17,7 +17,6 @@ func TestARecordThatCannotBeTrustedIsNotRenewedAndTheOthersAre(t *testing.T) {
 	for what, set := range map[string]string{
 		"metadata is no object":     "metadata = JSON '[1]'",
 		"lease of a year":           "lease_ms = 31536000000",
-		"default lease of nothing":  "default_lease_ms = 1",
 		"never acquired":            "acquired_at = NULL",
 		"token below the history's": "fencing_token = 1, revision = 1",
 		"revision of no event":      "revision = 9",
@@ -70,7 +69,6 @@ func TestRenewSQLPassesOverRecordsOfNewerPrograms(t *testing.T) {
 		{fmt.Sprint("needs = ", leadership.ProgramVersion), 1},
 		{fmt.Sprint("needs = ", leadership.ProgramVersion+1), 0},
 		{"schema_version = 999", 0},
-		{fmt.Sprint("needs = NULL, schema_version = ", schemaBefore), 1},
 	} {
 		execute(t, foreign, "UPDATE Leadership SET "+c.set+" WHERE TRUE", nil)
 		rows, undo := 0, errors.New("roll back")

@@ -13,35 +13,33 @@ import (
 // row is a row of Leadership as a query returns it. Everything may be NULL: there may be no row, or
 // another program may have written to it.
 type row struct {
-	ClusterID      spanner.NullString `spanner:"cluster_id"`
-	SchemaVersion  spanner.NullInt64  `spanner:"schema_version"`
-	FencingToken   spanner.NullInt64  `spanner:"fencing_token"`
-	Revision       spanner.NullInt64  `spanner:"revision"`
-	Needs          spanner.NullInt64  `spanner:"needs"`
-	Deleted        spanner.NullBool   `spanner:"deleted"`
-	DefaultLeaseMS spanner.NullInt64  `spanner:"default_lease_ms"` // of the version before
-	LockDelayMS    spanner.NullInt64  `spanner:"lock_delay_ms"`    // so, too
-	Policy         spanner.NullString `spanner:"policy"`
-	Standing       spanner.NullString `spanner:"standing"`
-	LeaderID       spanner.NullString `spanner:"leader_id"`
-	KeyHash        []byte             `spanner:"key_hash"`
-	LeaseMS        spanner.NullInt64  `spanner:"lease_ms"`
-	Metadata       spanner.NullString `spanner:"metadata"` // the JSON's text; "null" stands for NULL
-	AcquiredAt     spanner.NullTime   `spanner:"acquired_at"`
-	RenewedAt      spanner.NullTime   `spanner:"renewed_at"`
-	PriorEnd       spanner.NullTime   `spanner:"prior_end"`
-	EndsBy         spanner.NullTime   `spanner:"ends_by"`
-	EndsBecause    spanner.NullString `spanner:"ends_because"`
-	EndedAt        spanner.NullTime   `spanner:"ended_at"`
-	LockedUntil    spanner.NullTime   `spanner:"locked_until"`
+	ClusterID     spanner.NullString `spanner:"cluster_id"`
+	SchemaVersion spanner.NullInt64  `spanner:"schema_version"`
+	FencingToken  spanner.NullInt64  `spanner:"fencing_token"`
+	Revision      spanner.NullInt64  `spanner:"revision"`
+	Needs         spanner.NullInt64  `spanner:"needs"`
+	Deleted       spanner.NullBool   `spanner:"deleted"`
+	Policy        spanner.NullString `spanner:"policy"`
+	Standing      spanner.NullString `spanner:"standing"`
+	LeaderID      spanner.NullString `spanner:"leader_id"`
+	KeyHash       []byte             `spanner:"key_hash"`
+	LeaseMS       spanner.NullInt64  `spanner:"lease_ms"`
+	Metadata      spanner.NullString `spanner:"metadata"` // the JSON's text; "null" stands for NULL
+	AcquiredAt    spanner.NullTime   `spanner:"acquired_at"`
+	RenewedAt     spanner.NullTime   `spanner:"renewed_at"`
+	PriorEnd      spanner.NullTime   `spanner:"prior_end"`
+	EndsBy        spanner.NullTime   `spanner:"ends_by"`
+	EndsBecause   spanner.NullString `spanner:"ends_because"`
+	EndedAt       spanner.NullTime   `spanner:"ended_at"`
+	LockedUntil   spanner.NullTime   `spanner:"locked_until"`
 }
 
 // rowColumns are the columns of a row, except renewed_at: a statement that writes a commit
 // timestamp must not return it. The JSON comes as text, because the client's own decoder would
 // round large integers.
-const rowColumns = `l.cluster_id, l.schema_version, l.fencing_token, l.revision, l.needs, l.deleted, l.default_lease_ms,
-	l.lock_delay_ms, l.policy, l.standing, l.leader_id, l.key_hash, l.lease_ms, TO_JSON_STRING(l.metadata) AS metadata,
-	l.acquired_at, l.prior_end, l.ends_by, l.ends_because, l.ended_at, l.locked_until`
+const rowColumns = `l.cluster_id, l.schema_version, l.fencing_token, l.revision, l.needs, l.deleted, l.policy, l.standing,
+	l.leader_id, l.key_hash, l.lease_ms, TO_JSON_STRING(l.metadata) AS metadata, l.acquired_at, l.prior_end,
+	l.ends_by, l.ends_because, l.ended_at, l.locked_until`
 
 // record is the record that the row keeps. It refuses a row of an unknown schema version, and one
 // that this package would not have written; whether the values make sense together is for
@@ -59,10 +57,12 @@ func (r row) record(codec leadership.Codec) (leadership.Record, error) {
 	} else {
 		r.vacancy(&s, &rec)
 	}
-	carried := r.carried(&s)
+	carried := leadership.Carried{
+		Policy: r.Policy.StringVal, Standing: r.Standing.StringVal, Needs: leadership.Version(s.int("needs", r.Needs)),
+	}
 	s.require(rec.Revision > 0, "revision is %d", rec.Revision)
-	if v := r.SchemaVersion; !v.Valid || v.Int64 != SchemaVersion && v.Int64 != schemaBefore {
-		s.err = fmt.Errorf("schema_version is %v, and this program reads %d and %d", v, schemaBefore, SchemaVersion)
+	if v := r.SchemaVersion; !v.Valid || v.Int64 != SchemaVersion {
+		s.err = fmt.Errorf("schema_version is %v, and this program reads %d: use the version of regent that wrote it, or a newer one", v, SchemaVersion)
 	}
 	if s.err != nil {
 		return leadership.Record{}, leadership.Corrupt(rec.Election, s.err)
@@ -71,25 +71,6 @@ func (r row) record(codec leadership.Codec) (leadership.Record, error) {
 		return leadership.Record{}, err
 	}
 	return rec, nil
-}
-
-// carried returns the row's texts for the codec. A row of the version before has a configuration
-// instead of a policy.
-func (r row) carried(s *strict) leadership.Carried {
-	if r.SchemaVersion.Int64 != schemaBefore {
-		s.require(!r.DefaultLeaseMS.Valid && !r.LockDelayMS.Valid, "default_lease_ms or lock_delay_ms is not NULL")
-		return leadership.Carried{
-			Policy: r.Policy.StringVal, Standing: r.Standing.StringVal, Needs: leadership.Version(s.int("needs", r.Needs)),
-		}
-	}
-	s.require(!r.Needs.Valid && !r.Policy.Valid && !r.Standing.Valid && !r.EndsBy.Valid && !r.EndsBecause.Valid,
-		"it has a value of schema_version %d", SchemaVersion)
-	carried, err := leadership.Codec{}.Encode(&leadership.Record{Policy: leadership.Policy{Config: leadership.Config{
-		LeaseDuration: s.millis("default_lease_ms", r.DefaultLeaseMS),
-		LockDelay:     s.millis("lock_delay_ms", r.LockDelayMS),
-	}}})
-	s.require(err == nil, "%v", err)
-	return carried
 }
 
 func (r row) lease(s *strict, rec *leadership.Record) {
@@ -181,26 +162,26 @@ func (s *strict) metadata(v spanner.NullString) leadership.Metadata {
 func columns(ch leadership.Change, carried leadership.Carried) map[string]any {
 	r := ch.Record
 	held := r.LeaderID != ""
+	retireAt := r.RetireAt()
 	c := map[string]any{
-		"cluster_id":       string(r.Election),
-		"schema_version":   int64(SchemaVersion),
-		"fencing_token":    int64(r.Token),
-		"revision":         int64(r.Revision),
-		"deleted":          r.Deleted,
-		"needs":            int64(carried.Needs),
-		"default_lease_ms": spanner.NullInt64{},
-		"lock_delay_ms":    spanner.NullInt64{},
-		"policy":           nullText(carried.Policy),
-		"standing":         nullText(carried.Standing),
-		"leader_id":        nullText(string(r.LeaderID)),
-		"key_hash":         []byte(nil),
-		"lease_ms":         spanner.NullInt64{Int64: r.LeaseDuration.Milliseconds(), Valid: held},
-		"metadata":         spanner.NullJSON{Value: json.RawMessage(r.Metadata), Valid: r.Metadata != ""},
-		"acquired_at":      spanner.NullTime{Time: r.AcquiredAt, Valid: held},
-		"ends_by":          spanner.NullTime{Time: r.EndsBy, Valid: !r.EndsBy.IsZero()},
-		"ends_because":     nullText(string(r.EndsBecause)),
-		"ended_at":         spanner.NullTime{Time: r.EndedAt, Valid: !r.EndedAt.IsZero()},
-		"locked_until":     spanner.NullTime{Time: r.EndedAt.Add(r.LockFor), Valid: !r.EndedAt.IsZero()},
+		"cluster_id":     string(r.Election),
+		"schema_version": int64(SchemaVersion),
+		"fencing_token":  int64(r.Token),
+		"revision":       int64(r.Revision),
+		"deleted":        r.Deleted,
+		"needs":          int64(carried.Needs),
+		"policy":         nullText(carried.Policy),
+		"standing":       nullText(carried.Standing),
+		"leader_id":      nullText(string(r.LeaderID)),
+		"key_hash":       []byte(nil),
+		"lease_ms":       spanner.NullInt64{Int64: r.LeaseDuration.Milliseconds(), Valid: held},
+		"metadata":       spanner.NullJSON{Value: json.RawMessage(r.Metadata), Valid: r.Metadata != ""},
+		"acquired_at":    spanner.NullTime{Time: r.AcquiredAt, Valid: held},
+		"ends_by":        spanner.NullTime{Time: r.EndsBy, Valid: !r.EndsBy.IsZero()},
+		"ends_because":   nullText(string(r.EndsBecause)),
+		"ended_at":       spanner.NullTime{Time: r.EndedAt, Valid: !r.EndedAt.IsZero()},
+		"locked_until":   spanner.NullTime{Time: r.EndedAt.Add(r.LockFor), Valid: !r.EndedAt.IsZero()},
+		"retire_at":      spanner.NullTime{Time: retireAt, Valid: !retireAt.IsZero()},
 	}
 	switch {
 	case ch.Heartbeat:

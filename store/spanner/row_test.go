@@ -33,26 +33,24 @@ func rowOf(r leadership.Record) row {
 	}
 	c := columns(leadership.Change{Record: r}, carried)
 	kept := row{
-		ClusterID:      nullText(c["cluster_id"].(string)),
-		SchemaVersion:  some(c["schema_version"].(int64)),
-		FencingToken:   some(c["fencing_token"].(int64)),
-		Revision:       some(c["revision"].(int64)),
-		Deleted:        spanner.NullBool{Bool: c["deleted"].(bool), Valid: true},
-		Needs:          some(c["needs"].(int64)),
-		DefaultLeaseMS: c["default_lease_ms"].(spanner.NullInt64),
-		LockDelayMS:    c["lock_delay_ms"].(spanner.NullInt64),
-		Policy:         c["policy"].(spanner.NullString),
-		Standing:       c["standing"].(spanner.NullString),
-		EndsBy:         c["ends_by"].(spanner.NullTime),
-		EndsBecause:    c["ends_because"].(spanner.NullString),
-		LeaderID:       c["leader_id"].(spanner.NullString),
-		KeyHash:        c["key_hash"].([]byte),
-		LeaseMS:        c["lease_ms"].(spanner.NullInt64),
-		Metadata:       nullText("null"),
-		AcquiredAt:     c["acquired_at"].(spanner.NullTime),
-		EndedAt:        c["ended_at"].(spanner.NullTime),
-		LockedUntil:    c["locked_until"].(spanner.NullTime),
-		RenewedAt:      spanner.NullTime{Time: r.HeartbeatAt, Valid: r.LeaderID != ""},
+		ClusterID:     nullText(c["cluster_id"].(string)),
+		SchemaVersion: some(c["schema_version"].(int64)),
+		FencingToken:  some(c["fencing_token"].(int64)),
+		Revision:      some(c["revision"].(int64)),
+		Deleted:       spanner.NullBool{Bool: c["deleted"].(bool), Valid: true},
+		Needs:         some(c["needs"].(int64)),
+		Policy:        c["policy"].(spanner.NullString),
+		Standing:      c["standing"].(spanner.NullString),
+		EndsBy:        c["ends_by"].(spanner.NullTime),
+		EndsBecause:   c["ends_because"].(spanner.NullString),
+		LeaderID:      c["leader_id"].(spanner.NullString),
+		KeyHash:       c["key_hash"].([]byte),
+		LeaseMS:       c["lease_ms"].(spanner.NullInt64),
+		Metadata:      nullText("null"),
+		AcquiredAt:    c["acquired_at"].(spanner.NullTime),
+		EndedAt:       c["ended_at"].(spanner.NullTime),
+		LockedUntil:   c["locked_until"].(spanner.NullTime),
+		RenewedAt:     spanner.NullTime{Time: r.HeartbeatAt, Valid: r.LeaderID != ""},
 	}
 	if r.LeaderID != "" && !r.HeartbeatAt.Equal(r.AcquiredAt) { // the lease was renewed
 		kept.PriorEnd = spanner.NullTime{Time: r.HeartbeatAt.Add(time.Microsecond), Valid: true}
@@ -61,15 +59,6 @@ func rowOf(r leadership.Record) row {
 		kept.Metadata = nullText(string(j.Value.(json.RawMessage)))
 	}
 	return kept
-}
-
-// rowBefore is the row of the schema version before that keeps heldRecord, as far as that can be.
-func rowBefore() row {
-	r := rowOf(heldRecord())
-	r.SchemaVersion, r.DefaultLeaseMS, r.LockDelayMS = some(schemaBefore), some(60_000), some(1000)
-	r.Needs, r.Policy, r.Standing = spanner.NullInt64{}, spanner.NullString{}, spanner.NullString{}
-	r.EndsBy, r.EndsBecause = spanner.NullTime{}, spanner.NullString{}
-	return r
 }
 
 func some(i int64) spanner.NullInt64 { return spanner.NullInt64{Int64: i, Valid: true} }
@@ -86,7 +75,7 @@ func TestARowThatIsNotRegentsIsRefused(t *testing.T) {
 		says  string
 	}{
 		"no schema version":        {func(r *row) { r.SchemaVersion.Valid = false }, "schema_version is <null>"},
-		"unknown schema version":   {func(r *row) { r.SchemaVersion.Int64 = 3; r.FencingToken.Valid = false }, "schema_version is 3"},
+		"unknown schema version":   {func(r *row) { r.SchemaVersion.Int64 = 2; r.FencingToken.Valid = false }, "schema_version is 2"},
 		"no token":                 {func(r *row) { r.FencingToken.Valid = false }, "fencing_token is NULL"},
 		"no revision":              {func(r *row) { r.Revision.Valid = false }, "revision is NULL"},
 		"revision 0":               {func(r *row) { r.Revision.Int64 = 0 }, "revision is 0"},
@@ -95,10 +84,6 @@ func TestARowThatIsNotRegentsIsRefused(t *testing.T) {
 		"needs nothing":            {func(r *row) { r.Needs.Int64 = 0 }, "needs version 0"},
 		"policy is no object":      {func(r *row) { r.Policy.StringVal = "[1]" }, "policy"},
 		"standing is no JSON":      {func(r *row) { r.Standing.StringVal = "{" }, "standing"},
-		"a delay as before":        {func(r *row) { r.LockDelayMS = some(1) }, "lock_delay_ms is not NULL"},
-		"before: no default":       {func(r *row) { *r = rowBefore(); r.DefaultLeaseMS.Valid = false }, "default_lease_ms is NULL"},
-		"before: negative delay":   {func(r *row) { *r = rowBefore(); r.LockDelayMS.Int64 = -1 }, "lock_delay_ms is -1"},
-		"before: a policy":         {func(r *row) { *r = rowBefore(); r.Policy = nullText("{}") }, "schema_version 2"},
 		"no leader and a limit":    {func(r *row) { e := r.EndsBy; vacant(r); r.EndsBy = e }, "a part of a lease"},
 		"lease beyond all numbers": {func(r *row) { r.LeaseMS.Int64 = 1 << 62 }, "lease_ms is 4611686018427387904"},
 		"empty leader":             {func(r *row) { r.LeaderID.StringVal = "" }, "leader_id is empty"},

@@ -14,12 +14,8 @@ import (
 )
 
 // SchemaVersion is the version of the tables that this package reads and writes, and of each row of
-// Leadership that it writes. Rows of the version before are read, and rewritten as they change;
-// tables of that version are for Migrate to change.
-const (
-	SchemaVersion = 2
-	schemaBefore  = 1
-)
+// Leadership. Rows of another version are refused.
+const SchemaVersion = 1
 
 //go:embed schema.sql
 var schemaSQL string
@@ -53,7 +49,7 @@ func checkSchema(ctx context.Context, client *spanner.Client, database string) (
 	case v.Version == 0:
 		err = fmt.Errorf("spanner: %s has no tables for leases; create them with: regent migrate --store spanner:%[1]s", database)
 	case !v.allow(SchemaVersion):
-		err = fmt.Errorf("spanner: %s has schema version %d, and this program needs version %d; change it with: regent migrate --store spanner:%[1]s, or use the version of regent that matches",
+		err = fmt.Errorf("spanner: %s has schema version %d, and this program knows version %d: use the version of regent that made it, or a newer one",
 			database, v.Version, SchemaVersion)
 	}
 	return v.at, err
@@ -61,29 +57,28 @@ func checkSchema(ctx context.Context, client *spanner.Client, database string) (
 
 // versions is the row of LeadershipSchema.
 type versions struct {
-	Version int64             `spanner:"version"` // 0 if there is none
-	Lowest  spanner.NullInt64 `spanner:"lowest"`
-	at      time.Time         // when it was read, by the store's time
+	Version int64     `spanner:"version"` // 0 if there is none
+	Lowest  int64     `spanner:"lowest"`
+	at      time.Time // when it was read, by the store's time
 }
 
 // allow reports whether a program of a schema version may use the database.
 func (v versions) allow(program int64) bool {
-	return program == v.Version || program < v.Version && v.Lowest.Valid && program >= v.Lowest.Int64
+	return v.Lowest <= program && program <= v.Version
 }
 
 // readVersions reads the database's schema versions. Migrate writes them last: if there are any,
 // all tables are there.
 func readVersions(ctx context.Context, client *spanner.Client) (v versions, err error) {
-	for _, lowest := range []string{"lowest", "CAST(NULL AS INT64) AS lowest"} { // which came without a new version
-		query := spanner.NewStatement("SELECT version, " + lowest + " FROM LeadershipSchema")
-		tx := client.Single()
-		err = tx.QueryWithOptions(ctx, query, spanner.QueryOptions{RequestTag: tag("open")}).Do(func(r *spanner.Row) error { return r.ToStruct(&v) })
-		if err == nil {
-			v.at, err = tx.Timestamp()
-		}
-		if spanner.ErrCode(err) != codes.InvalidArgument {
-			return v, err
-		}
+	query := spanner.NewStatement("SELECT version, lowest FROM LeadershipSchema")
+	tx := client.Single()
+	err = tx.QueryWithOptions(ctx, query, spanner.QueryOptions{RequestTag: tag("open")}).Do(func(r *spanner.Row) error { return r.ToStruct(&v) })
+	switch {
+	case spanner.ErrCode(err) == codes.InvalidArgument:
+		return versions{}, nil // the statement is right, so it is the table that is missing
+	case err != nil:
+		return versions{}, err
 	}
-	return versions{}, nil // the statement is right, so it is the table that is missing
+	v.at, err = tx.Timestamp()
+	return v, err
 }

@@ -2,9 +2,10 @@
 -- have a line of their own. Kept within what emulator 1.5.28 understands.
 
 -- One row: the version of what follows, and lowest, that of the oldest programs that may use it: a fleet changes its program, and goes back,
--- while the tables are of the later version. Its column is at the end.
+-- while the tables are of the later version.
 CREATE TABLE IF NOT EXISTS LeadershipSchema (
   version INT64 NOT NULL,
+  lowest  INT64 NOT NULL,
 ) PRIMARY KEY ();
 
 -- One row for each election, for ever: a deleted election is a tombstone, so that its fencing token never goes back.
@@ -16,31 +17,34 @@ CREATE TABLE IF NOT EXISTS LeadershipSchema (
 -- one may not depend on a commit timestamp.
 -- ends_by, ends_because: the instant that no heartbeat extends the lease beyond, and why; NULL if there is none.
 -- needs: the lowest version of the program that may decide on the row. policy, standing: JSON text that only the program looks into.
--- default_lease_ms, lock_delay_ms: of rows of schema version 1, which have no policy; NULL in all others.
 -- ended_at, locked_until: when the last lease ended, and from when somebody may lead again; NULL while somebody leads.
+-- retire_at: Record.RetireAt, for finding only; NULL if there is none. No renewal changes it.
 CREATE TABLE IF NOT EXISTS Leadership (
-  cluster_id       STRING(128) NOT NULL,
-  schema_version   INT64 NOT NULL,
-  fencing_token    INT64 NOT NULL,
-  revision         INT64 NOT NULL,
-  deleted          BOOL NOT NULL,
-  default_lease_ms INT64,
-  lock_delay_ms    INT64,
-  leader_id        STRING(128),
-  key_hash         BYTES(32),
-  lease_ms         INT64,
-  metadata         JSON,
-  acquired_at      TIMESTAMP,
-  renewed_at       TIMESTAMP OPTIONS (allow_commit_timestamp = true),
-  prior_end        TIMESTAMP,
-  ended_at         TIMESTAMP,
-  locked_until     TIMESTAMP,
-  needs            INT64,
-  ends_by          TIMESTAMP,
-  ends_because     STRING(64),
-  policy           STRING(MAX),
-  standing         STRING(MAX),
+  cluster_id     STRING(128) NOT NULL,
+  schema_version INT64 NOT NULL,
+  fencing_token  INT64 NOT NULL,
+  revision       INT64 NOT NULL,
+  deleted        BOOL NOT NULL,
+  needs          INT64 NOT NULL,
+  leader_id      STRING(128),
+  key_hash       BYTES(32),
+  lease_ms       INT64,
+  metadata       JSON,
+  acquired_at    TIMESTAMP,
+  renewed_at     TIMESTAMP OPTIONS (allow_commit_timestamp = true),
+  prior_end      TIMESTAMP,
+  ended_at       TIMESTAMP,
+  locked_until   TIMESTAMP,
+  ends_by        TIMESTAMP,
+  ends_because   STRING(64),
+  policy         STRING(MAX),
+  standing       STRING(MAX),
+  retire_at      TIMESTAMP,
 ) PRIMARY KEY (cluster_id);
+
+-- For the tick: which elections have a leader, and which are to be retired, and when. Both leave out the rows that have a NULL.
+CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipHeld ON Leadership (cluster_id, leader_id);
+CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipRetirable ON Leadership (retire_at);
 
 -- One row for each event. It changes only in pending, which is true until the event is announced and then NULL, and in delete_after.
 -- delete_after: NULL while the event is its election's newest, without which the record would count as corrupt; from when on it may be
@@ -74,26 +78,7 @@ CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipEventsPending
 CREATE INDEX IF NOT EXISTS LeadershipEventsByTime
   ON LeadershipEvents (shard, committed_at);
 
--- What schema version 1 lacked. In tables that were created above this changes nothing.
-ALTER TABLE Leadership ALTER COLUMN default_lease_ms INT64;
-ALTER TABLE Leadership ALTER COLUMN lock_delay_ms INT64;
-ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS needs INT64;
-ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS ends_by TIMESTAMP;
-ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS ends_because STRING(64);
-ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS policy STRING(MAX);
-ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS standing STRING(MAX);
-ALTER TABLE LeadershipEvents ADD COLUMN IF NOT EXISTS actor STRING(MAX);
-ALTER TABLE LeadershipEvents ADD COLUMN IF NOT EXISTS reason STRING(256);
-ALTER TABLE LeadershipEvents ADD COLUMN IF NOT EXISTS detail STRING(MAX);
-
--- For the tick: which elections have a leader, and which are to be retired, and when. Both leave out the rows that have a NULL, and no
--- renewal changes their columns. retire_at: Record.RetireAt, for finding only; NULL if there is none.
-ALTER TABLE Leadership ADD COLUMN IF NOT EXISTS retire_at TIMESTAMP;
-CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipHeld ON Leadership (cluster_id, leader_id);
-CREATE NULL_FILTERED INDEX IF NOT EXISTS LeadershipRetirable ON Leadership (retire_at);
-
--- What leaders leave behind for their successors: a row for each log of an election, of the kind "checkpoint" or "journal", for ever. They
--- came without a new version: tables that were created before lack them until `regent migrate` ran.
+-- What leaders leave behind for their successors: a row for each log of an election, of the kind "checkpoint" or "journal", for ever.
 -- text: JSON text that guards the log; body: what else it holds. Only the program looks into both.
 CREATE TABLE IF NOT EXISTS LeadershipLogs (
   cluster_id     STRING(128) NOT NULL,
@@ -116,5 +101,3 @@ CREATE TABLE IF NOT EXISTS LeadershipLogSegments (
   committed_at TIMESTAMP NOT NULL OPTIONS (allow_commit_timestamp = true),
 ) PRIMARY KEY (cluster_id, kind, place),
   INTERLEAVE IN PARENT LeadershipLogs ON DELETE NO ACTION;
-
-ALTER TABLE LeadershipSchema ADD COLUMN IF NOT EXISTS lowest INT64;

@@ -55,7 +55,7 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, x leadership.
 	case errors.Is(err, errRefused), errors.Is(err, errNothingToWrite):
 		return a.settled()
 	case err != nil:
-		return leadership.Snapshot{}, occupied(e, outdated(err))
+		return leadership.Snapshot{}, occupied(e, err)
 	}
 	return a.committed(at), nil
 }
@@ -106,9 +106,7 @@ func (a *attempt) mutations(due time.Time) []*spanner.Mutation {
 	if before.Revision == 0 {
 		put = spanner.InsertMap
 	}
-	lease := columns(a.change, a.carried)
-	retirement(lease, before, a.change.Record)
-	mutations := []*spanner.Mutation{put("Leadership", lease)}
+	mutations := []*spanner.Mutation{put("Leadership", columns(a.change, a.carried))}
 	for i, ev := range a.change.Events {
 		row := eventColumns(ev)
 		if i < len(a.change.Events)-1 {

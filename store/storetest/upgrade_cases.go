@@ -13,11 +13,11 @@ import (
 	"regent/leadership"
 )
 
-// The two versions in a fleet that is being upgraded. The older one knows none of the members that
-// the newer one writes.
+// The two versions in a fleet that is being upgraded: this program, and the next one, which keeps a
+// description in a member that the older one does not know and must not ignore.
 var (
 	older = leadership.Codec{}
-	newer = leadership.Codec{Version: leadership.ProgramVersion + 1}
+	newer = leadership.Codec{Next: true}
 )
 
 // fleet is a store that programs of two versions use.
@@ -44,9 +44,8 @@ func (f *fleet) as(c leadership.Codec) leadership.Store {
 func runUpgrade(t *testing.T, h Harness) {
 	for name, run := range map[string]func(*fleet){
 		"two versions of the program share the data until one uses what the other must not ignore": (*fleet).upgrade,
-		"an older program refuses, by name, an election that is to be retired":                     (*fleet).firstRefusesWhatRetires,
-		"an older program refuses, by name, an election with an order, and renews others":          (*fleet).secondRefusesWhatIsOrdered,
-		"an older program refuses, by name, a successor that is bound, until it is ready":          (*fleet).fifthRefusesBoundSuccessors,
+		"an older program finds what is held and what is to be retired, and refuses it by name":    (*fleet).olderRefusesWhatItFinds,
+		"an older program refuses, by name, what it has renewed before, and renews others":         (*fleet).olderRefusesWhatItHasRenewed,
 		"what stands in an election is the same when the store is opened again":                    (*fleet).reopened,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,17 +59,20 @@ func (f *fleet) upgrade() {
 	f.update(f.as(older), "plain", put(time.Second))
 	f.update(f.as(older), jobs, put(5*time.Second))
 	f.update(f.as(older), jobs, acquire("ann", time.Minute))
-	f.update(f.as(newer), jobs, carrying(unknownPolicy, unknownStanding, 0))
+	f.update(f.as(newer), jobs, carrying(unknownPolicy, unknownStanding))
 	f.olderKeepsWhatItDoesNotKnow()
-	f.update(f.as(newer), jobs, carrying(`{"colour":"red"}`, unknownStanding, newer.Version))
+	f.update(f.as(newer), jobs, titled("red"))
 	f.olderRefusesByName()
 	f.backing.Advance(f, 2*time.Minute)
 	f.olderRefusesByName()
 	got := f.update(f.as(newer), jobs, acquire("cid", time.Minute)).Record
-	if got.Token != 3 || got.Policy.Unknown != `{"colour":"red"}` || got.Needs != newer.Version {
+	if got.Token != 3 || got.Policy.Description != "red" || got.Policy.Unknown != unknownPolicy || got.Needs != newer.Program() {
 		f.Errorf("the newer program goes on: got %+v", got)
 	}
-	f.update(f.as(newer), jobs, carrying("", "", 0))
+	if got := f.update(f.as(newer), jobs, titled("")).Record; got.Needs != newer.Program() {
+		f.Errorf("with members that may need it: got %+v", got)
+	}
+	f.update(f.as(newer), jobs, carrying("", ""))
 	if got := f.get(f.as(older), jobs).Record; got.Needs != 1 || got.Policy.LockDelay != 7*time.Second {
 		f.Errorf("once the feature is no longer used: got %+v", got)
 	}
@@ -79,158 +81,69 @@ func (f *fleet) upgrade() {
 	})
 }
 
-// first is the program that does not know RetireAfter.
-var first = leadership.Codec{Version: 1}
-
-// firstRefusesWhatRetires keeps a store's RetireAt from being out of date: a program that knows
-// nothing of it changes no election that has one.
-func (f *fleet) firstRefusesWhatRetires() {
+// olderRefusesWhatItFinds keeps the tick of an older program from changing what it does not
+// understand, and from missing that it is there.
+func (f *fleet) olderRefusesWhatItFinds() {
 	f.Helper()
 	const held, due = "retiring-held", "retiring-due"
 	for _, e := range []leadership.Election{held, due} {
-		f.update(f.as(older), e, retireAfter(2*time.Hour))
+		f.update(f.as(newer), e, retireAfter(2*time.Hour))
+		f.update(f.as(newer), e, titled("red"))
 	}
-	f.update(f.as(older), held, acquire("ann", 24*time.Hour))
+	f.update(f.as(newer), held, acquire("ann", 24*time.Hour))
 	f.backing.Advance(f, 3*time.Hour)
-	now := f.get(f.as(older), due).Now
+	now := f.get(f.as(newer), due).Now
 	for _, e := range []leadership.Election{held, due} {
-		if _, err := f.as(first).Update(f.Context(), e, leadership.Expect{}, acquire("bob", time.Minute)); !errors.Is(err, leadership.RecordTooNew) {
-			f.Errorf("acquire %s by the first program: got %v, want %s", e, err, leadership.RecordTooNew)
+		if _, err := f.as(older).Update(f.Context(), e, leadership.Expect{}, acquire("bob", time.Minute)); !errors.Is(err, leadership.RecordTooNew) {
+			f.Errorf("acquire %s by the older program: got %v, want %s", e, err, leadership.RecordTooNew)
 		}
 	}
-	listing, err := f.as(first).Held(f.Context(), "", 10)
+	listing, err := f.as(older).Held(f.Context(), "", 10)
 	if err != nil || len(listing.Snapshots) != 0 || !slices.Equal(listing.TooNew, []leadership.Election{held}) {
-		f.Errorf("held, by the first program: got %+v, %v; want only the name", listing, err)
+		f.Errorf("held, by the older program: got %+v, %v; want only the name", listing, err)
 	}
-	if n, err := leadership.New(f.as(first)).RetireAll(f.Context()); n != 0 || err != nil {
-		f.Errorf("retire all by the first program: %d, %v", n, err)
+	if n, err := leadership.New(f.as(older)).RetireAll(f.Context()); n != 0 || err != nil {
+		f.Errorf("retire all by the older program: %d, %v", n, err)
 	}
-	if names, err := f.as(older).Retirable(f.Context(), now, 10); err != nil || !slices.Equal(names, []leadership.Election{due}) {
+	if names, err := f.as(newer).Retirable(f.Context(), now, 10); err != nil || !slices.Equal(names, []leadership.Election{due}) {
 		f.Errorf("to be retired: got %v, %v", names, err)
 	}
 }
 
-// second is the program that knows no orders and no limits of a term.
-var second = leadership.Codec{Version: 2}
-
-// secondRefusesWhatIsOrdered keeps an older program from granting against an order, and from
-// renewing beyond the end that an order sets.
-func (f *fleet) secondRefusesWhatIsOrdered() {
-	const plain, banned, evicted = "plain", "banned", "evicted"
-	orders := map[leadership.Election]leadership.Order{
-		banned:  {Kind: leadership.OrderBan, CandidateID: "bob", For: time.Hour},
-		evicted: {Kind: leadership.OrderEvict},
-	}
-	for _, e := range []leadership.Election{plain, banned, evicted} {
-		f.update(f.as(second), e, acquire("ann", time.Minute))
-		if _, err := leadership.New(f.as(second)).Renew(f.Context(), leaseOf(e, "ann", 1)); err != nil {
-			f.Errorf("%s, before an order: %v", e, err)
+// olderRefusesWhatItHasRenewed keeps an older program from renewing by what it remembers of a
+// lease.
+func (f *fleet) olderRefusesWhatItHasRenewed() {
+	const plain, changed = "plain", "changed"
+	for _, e := range []leadership.Election{plain, changed} {
+		f.update(f.as(older), e, acquire("ann", time.Minute))
+		if _, err := leadership.New(f.as(older)).Renew(f.Context(), leaseOf(e, "ann", 1)); err != nil {
+			f.Errorf("%s, before the change: %v", e, err)
 		}
 	}
-	for e, c := range orders {
-		c.Reason, c.Actor = "r", "ops"
-		if _, err := leadership.New(f.as(older)).Do(f.Context(), c.In(e)); err != nil {
-			f.Fatalf("%s: %v", c.Kind, err)
-		}
-	}
-	want := make(map[leadership.Election]leadership.Record)
-	for e := range orders {
-		want[e] = f.get(f.as(older), e).Record
-	}
-	s := leadership.New(f.as(second))
+	want := f.update(f.as(newer), changed, titled("red")).Record
+	s := leadership.New(f.as(older))
 	for range 2 {
 		if _, err := s.Renew(f.Context(), leaseOf(plain, "ann", 1)); err != nil {
-			f.Errorf("the older program renews no election without an order: %v", err)
+			f.Errorf("the older program does not renew an election that was not changed: %v", err)
 		}
 	}
-	for e := range orders {
-		for what, call := range map[string]func() error{
-			"renew": func() error { _, err := s.Renew(f.Context(), leaseOf(e, "ann", 1)); return err },
-			"release": func() error {
-				_, err := s.Do(f.Context(), leadership.Release{LeaseRequest: leaseOf(e, "ann", 1)})
-				return err
-			},
-			"acquire": func() error {
-				_, err := s.Acquire(f.Context(), leadership.AcquireRequest{Election: e, CandidateID: "bob", Key: keyOf("bob")})
-				return err
-			},
-		} {
-			err := call()
-			if !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(err.Error(), fmt.Sprintf("%q", e)) {
-				f.Errorf("%s of %s by the older program: got %v, want %s and the name", what, e, err, leadership.RecordTooNew)
-			}
-		}
-	}
-	for e := range orders {
-		if diff := cmp.Diff(rounded(want[e]), rounded(f.get(f.as(older), e).Record)); diff != "" {
-			f.Errorf("the older program has changed %s (-before +after):\n%s", e, diff)
-		}
-	}
-}
-
-// fifth is the program that does not know which incarnation of a successor is bound before it is
-// ready.
-var fifth = leadership.Codec{Version: 5}
-
-// fifthRefusesBoundSuccessors keeps an older program from letting another incarnation take part. A
-// hand-over that binds none goes on at both, from either.
-func (f *fleet) fifthRefusesBoundSuccessors() {
-	const bound, free = "bound", "free"
-	for _, e := range []leadership.Election{bound, free} {
-		f.update(f.as(older), e, acquire("ann", time.Minute))
-	}
-	f.handOver(f.as(older), bound, hashOf("bob"))
-	f.handOver(f.as(older), free, leadership.KeyHash{})
-	f.refusesSuccession(fifth, bound)
-	f.sayReady(f.as(older), bound)
-	f.sayReady(f.as(fifth), free)
-	for e, program := range map[leadership.Election]leadership.Codec{bound: fifth, free: older} {
-		f.update(f.as(program), e, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Yield{LeaseRequest: renewalOf(e, "ann", 1).Request()}.Apply(s)
-		})
-		if got := f.update(f.as(program), e, acquire("bob", time.Minute)).Record; got.LeaderID != "bob" || got.Token != 2 || got.Needs != 1 {
-			f.Errorf("%s: taken over as %+v", e, got)
-		}
-	}
-}
-
-// handOver has ann name bob as the successor, by that key unless it is zero.
-func (f *fleet) handOver(s leadership.Store, e leadership.Election, key leadership.KeyHash) {
-	f.Helper()
-	f.update(s, e, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.HandOver{LeaseRequest: renewalOf(e, "ann", 1).Request(), To: "bob", ToKey: key, Within: time.Minute}.Apply(s)
-	})
-}
-
-func (f *fleet) sayReady(s leadership.Store, e leadership.Election) {
-	f.Helper()
-	f.update(s, e, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.SayReady{LeaseRequest: leadership.Renewal{CandidateID: "bob", KeyHash: hashOf("bob"), Token: s.Record.Token}.Request()}.Apply(s)
-	})
-}
-
-// refusesSuccession makes the calls of a hand-over from ann to bob with an older program, and
-// expects the record to stay as it is.
-func (f *fleet) refusesSuccession(program leadership.Codec, e leadership.Election) {
-	f.Helper()
-	before := f.get(f.as(older), e).Record
-	s, ctx, held := leadership.New(f.as(program)), f.Context(), leaseOf(e, "ann", 1)
-	ask := candidate("bob", 0)
-	ask.Election = e
-	for name, call := range map[string]func() (leadership.Lease, error){
-		"acquire": func() (leadership.Lease, error) { g, err := s.Acquire(ctx, ask); return g.Lease, err },
-		"renew":   func() (leadership.Lease, error) { return s.Renew(ctx, held) },
-		"release": func() (leadership.Lease, error) { return s.Do(ctx, leadership.Release{LeaseRequest: held}) },
-		"yield":   func() (leadership.Lease, error) { return s.Do(ctx, leadership.Yield{LeaseRequest: held}) },
-		"ready": func() (leadership.Lease, error) {
-			return s.Do(ctx, leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: e, CandidateID: "bob", Key: *keyOf("another bob"), Token: 1}})
+	for what, call := range map[string]func() error{
+		"renew": func() error { _, err := s.Renew(f.Context(), leaseOf(changed, "ann", 1)); return err },
+		"release": func() error {
+			_, err := s.Do(f.Context(), leadership.Release{LeaseRequest: leaseOf(changed, "ann", 1)})
+			return err
+		},
+		"acquire": func() error {
+			_, err := s.Acquire(f.Context(), leadership.AcquireRequest{Election: changed, CandidateID: "bob", Key: keyOf("bob")})
+			return err
 		},
 	} {
-		if _, err := call(); !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(fmt.Sprint(err), fmt.Sprintf("%q", e)) {
-			f.Errorf("%s by the older program: got %v, want %s and the name", name, err, leadership.RecordTooNew)
+		err := call()
+		if !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(err.Error(), fmt.Sprintf("%q", changed)) {
+			f.Errorf("%s by the older program: got %v, want %s and the name", what, err, leadership.RecordTooNew)
 		}
 	}
-	if diff := cmp.Diff(rounded(before), rounded(f.get(f.as(older), e).Record)); diff != "" {
+	if diff := cmp.Diff(rounded(want), rounded(f.get(f.as(newer), changed).Record)); diff != "" {
 		f.Errorf("the older program has changed it (-before +after):\n%s", diff)
 	}
 }
@@ -311,13 +224,20 @@ func (f *fleet) restart() {
 	clear(f.open)
 }
 
-// carrying is a change by a newer program: it writes members that the older one does not know, and,
-// if needs is not 0, the lowest version that may decide on the record.
-func carrying(policy, standing string, needs leadership.Version) func(leadership.Snapshot) (leadership.Change, error) {
+// carrying is a change that writes members that neither program knows.
+func carrying(policy, standing string) func(leadership.Snapshot) (leadership.Change, error) {
 	return func(s leadership.Snapshot) (leadership.Change, error) {
 		ch := leadership.Change{Record: s.Record, Quiet: true}
 		ch.Record.Policy.Unknown, ch.Record.Standing.Unknown = policy, standing
-		ch.Record.Needs = max(ch.Record.Needs, needs)
+		return ch, nil
+	}
+}
+
+// titled is a change of the member that only the newer program knows.
+func titled(title string) func(leadership.Snapshot) (leadership.Change, error) {
+	return func(s leadership.Snapshot) (leadership.Change, error) {
+		ch := leadership.Change{Record: s.Record, Quiet: true}
+		ch.Record.Policy.Description = title
 		return ch, nil
 	}
 }
@@ -377,9 +297,21 @@ func (f *fleet) olderRefusesByName() {
 			_, err := service.Do(ctx, leadership.Delete{Election: jobs, Force: true})
 			return err
 		},
+		"ready": func() error {
+			_, err := service.Do(ctx, leadership.SayReady{LeaseRequest: leaseOf(jobs, "cid", 2)})
+			return err
+		},
+		"yield": func() error {
+			_, err := service.Do(ctx, leadership.Yield{LeaseRequest: leaseOf(jobs, "bob", 2)})
+			return err
+		},
+		"evict": func() error {
+			_, err := service.Do(ctx, leadership.Order{Kind: leadership.OrderEvict, Reason: "r", Actor: "ops"}.In(jobs))
+			return err
+		},
 	} {
 		err := call()
-		needed := fmt.Sprintf("version %d", newer.Version)
+		needed := fmt.Sprintf("version %d", newer.Program())
 		if !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(err.Error(), `"jobs"`) || !strings.Contains(err.Error(), needed) {
 			f.Errorf("%s by the older program: got %v, want %s of election %q that says %s", name, err, leadership.RecordTooNew, jobs, needed)
 		}

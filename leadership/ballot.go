@@ -66,14 +66,14 @@ func (c AcquireCommand) present(q QuorumPolicy) uint32 {
 	})
 }
 
-// needsPresence says that a rule has to be run again with the presence of these members.
+// A needsPresence asks for the rule to be run again with the presence of this electorate's members.
 type needsPresence struct{ of QuorumPolicy }
 
 func (*needsPresence) Error() string {
-	return "it has to be known which members of the electorate are present"
+	return "the presence of the electorate's members is not known"
 }
 
-// refuseUncounted returns what has to be known of the electorate.
+// refuseUncounted refuses a candidate whose electorate's presence is not known yet.
 func (s Snapshot) refuseUncounted(c AcquireCommand) error {
 	p := s.Record.Policy.Ballot
 	if c.Present == nil || s.Live() && !s.Record.yielded() && !p.Preempt {

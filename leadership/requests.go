@@ -48,8 +48,8 @@ type InLine struct {
 	// Present reports whether the instance has heard of the member lately; nil: of none. The
 	// service asks it before the rule decides, and never within a transaction.
 	Present func(CandidateID) bool
-	// Quorum is the policy as the instance last heard of it: with it the service knows whom to ask
-	// for without reading.
+	// Quorum is the quorum policy that the instance last saw, so that the service need not read the
+	// election to know whose presence to ask for.
 	Quorum QuorumPolicy
 	// Recheck is asked before each attempt of a candidate that waits: what the candidate may do can
 	// have changed. nil: it may still lead.

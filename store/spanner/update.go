@@ -23,9 +23,8 @@ type attempt struct {
 // Update first decides on one strong query without a lock. If there is nothing to write, that is
 // all: an attempt that is refused neither waits for the leader's renewals nor holds them up. Else a
 // read-write transaction decides again, by one query and one Commit; between the two the row is
-// locked, and only the decision is made. If a change is expected, and for a renewal with a
-// report or a parent's lease, it decides at once, and if nothing is to be written the Commit is a
-// Rollback.
+// locked, and only the decision is made. If a change is expected, and for a renewal with a report
+// or a parent's lease, it decides at once; if nothing is to be written, the Commit is a Rollback.
 func (s *Store) Update(ctx context.Context, e leadership.Election, x leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {

@@ -44,7 +44,7 @@ func (f *fleet) as(c leadership.Codec) leadership.Store {
 func runUpgrade(t *testing.T, h Harness) {
 	for name, run := range map[string]func(*fleet){
 		"two versions of the program share the data until one uses what the other must not ignore": (*fleet).upgrade,
-		"an older program finds what is held and what is to be retired, and refuses it by name":    (*fleet).olderRefusesWhatItFinds,
+		"an older program finds held and due elections, and refuses them by name":                  (*fleet).olderRefusesWhatItFinds,
 		"an older program refuses, by name, what it has renewed before, and renews others":         (*fleet).olderRefusesWhatItHasRenewed,
 		"what stands in an election is the same when the store is opened again":                    (*fleet).reopened,
 	} {

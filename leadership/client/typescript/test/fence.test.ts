@@ -73,12 +73,13 @@ test("a transaction waits for the one before, and then compares", async (t) => {
   await a.run(fenceSchema("marks"));
   await a.run("BEGIN IMMEDIATE");
   await guard(a, "invoices", writer(34), "marks");
-  const late = (async () => {
+  const late = async (): Promise<void> => {
     await b.run("BEGIN IMMEDIATE"); // waits
     await guard(b, "invoices", writer(33), "marks");
-  })();
+  };
+  const refused = assert.rejects(late(), TokenStale);
   await a.run("COMMIT");
-  await assert.rejects(late, TokenStale);
+  await refused;
 });
 
 test("wrong arguments and strange marks are refused", async (t) => {

@@ -5,6 +5,7 @@ import os
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -12,6 +13,15 @@ import urllib.request
 from regent_client import Client
 
 PATIENCE = 60.0  # seconds after which a test that waits has failed
+
+
+def until(what):
+    """Waits until it is so."""
+    end = time.monotonic() + PATIENCE
+    while not what():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {PATIENCE:.0f} s")
+        time.sleep(0.01)
 
 
 class Regent:

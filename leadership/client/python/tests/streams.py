@@ -7,10 +7,11 @@ import threading
 
 class Scripted:
     """Serves connections one after the other: each takes the next answer, which is bytes to send, or a function of the
-    connection. Requests are kept, as (first line, headers, body)."""
+    connection; after the last all take otherwise. Requests are kept, as (first line, headers, body)."""
 
     def __init__(self, test, *answers):
         self.answers, self.requests = list(answers), []
+        self.otherwise = reply(503, "STORE_UNAVAILABLE")
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._serve, daemon=True).start()
@@ -32,7 +33,7 @@ class Scripted:
                 headers[name.lower()] = value
             body = reader.read(int(headers.get("content-length", 0)))
             self.requests.append((first, headers, json.loads(body) if body else None))
-            answer = self.answers.pop(0) if self.answers else reply(503, "STORE_UNAVAILABLE")
+            answer = self.answers.pop(0) if self.answers else self.otherwise
             if callable(answer):
                 answer(connection)
             else:

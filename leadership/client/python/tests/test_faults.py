@@ -10,7 +10,7 @@ from unittest import mock
 
 from regent_client import Cancel, Cancelled, Client, Event, FileToken, IndexMismatch, InvalidArgument, OutcomeUnknown, PermissionDenied, StoreUnavailable
 from regent_client._members import Membership
-from tests.real import PATIENCE, RealCase
+from tests.real import PATIENCE, RealCase, until
 from tests.streams import Scripted, end, message, reply, stream
 
 HEADERS = ("Accept", "Content-Type", "Last-Event-ID")
@@ -84,8 +84,7 @@ class LostReplies(RealCase):
 
         with self.client.lead("reports") as lease:
             done = self.beside(succeed)
-            while "bob" not in [n.id for n in self.new("eve").members("reports").nodes]:
-                pass
+            until(lambda: "bob" in [n.id for n in self.client.members("reports").nodes])
             lease.hand_over(within=PATIENCE)
         done()
         self.assertEqual(
@@ -201,9 +200,8 @@ class Calls(ScriptedCase):
         client = self.client_of()  # which answers STORE_UNAVAILABLE
         with client.join("reports") as member:
             self.assertIsInstance(member.failure, StoreUnavailable)
-            self.server.answers += [reply(200, **reading)] * 4
-            while member.failure or member.token != 3:
-                pass
+            self.server.otherwise = reply(200, **reading)
+            until(lambda: not member.failure and member.token == 3)
             self.assertEqual(member.leader, "bob")
 
     def test_a_cancelled_block_ends_a_loop(self):

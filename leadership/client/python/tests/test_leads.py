@@ -6,7 +6,7 @@ from contextlib import closing
 
 from regent_client import Entry, IndexMismatch, InvalidArgument, LeaseLost, NotEligible, NotFound, NotReady, Orphaned, Reading, Snapshot
 from regent_client._leads import ask
-from tests.real import PATIENCE, RealCase
+from tests.real import PATIENCE, RealCase, until
 
 
 class HandOver(RealCase):
@@ -26,8 +26,7 @@ class HandOver(RealCase):
 
         with self.client.lead("reports") as lease:
             done = self.beside(succeed)
-            while not self.client.explain("reports", "bob").reasons or "bob" not in [n.id for n in self.client.members("reports").nodes]:
-                self.assertTrue(lease.valid())
+            until(lambda: self.client.explain("reports", "bob").reasons and "bob" in [n.id for n in self.client.members("reports").nodes])
             lease.hand_over(within=PATIENCE)
             self.assertTrue(loaded.is_set() and lease.valid())
         done()
@@ -58,8 +57,7 @@ class HandOver(RealCase):
 
         with self.client.lead("reports", lease="2s") as lease:
             done = self.beside(wait_in_line)
-            while "bob" not in [n.id for n in self.client.members("reports").nodes]:
-                pass
+            until(lambda: "bob" in [n.id for n in self.client.members("reports").nodes])
             with self.assertRaises(NotReady):
                 lease.hand_over("bob", within="3s")
         done()  # the lease ends what is loaded for nothing
@@ -83,15 +81,12 @@ class HandOver(RealCase):
 
         with self.client.lead("reports") as lease:
             done = [self.beside(lambda: wait_in_line("bob")), self.beside(lambda: wait_in_line("eve"))]
-            while len(self.client.members("reports").nodes) < 3:
-                pass
+            until(lambda: len(self.client.members("reports").nodes) == 3)
             for named in ("bob", "eve"):
                 ask(lease, Reading, "hand over", ":handOver", {"to": named})  # as hand_over does, which then waits
-                while named not in loads:
-                    lease.check()
+                until(lambda: named in loads)
             again = self.beside(lambda: lease.hand_over("bob", within="5m"))
-            while loads != ["bob", "eve", "bob"]:
-                lease.check()
+            until(lambda: loads == ["bob", "eve", "bob"])
             may.set()
             again()
         for end in done:

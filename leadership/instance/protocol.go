@@ -19,8 +19,8 @@ func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (le
 		return leadership.Grant{}, errNoJournal
 	}
 	g, err := i.queue.Acquire(ctx, r)
-	if err == nil && r.Inherit {
-		err = i.inherit(ctx, &g, r.Key != nil)
+	if err == nil {
+		err = i.finish(ctx, &r, &g)
 	}
 	if err != nil {
 		return leadership.Grant{}, err
@@ -34,8 +34,8 @@ func (i *Instance) Campaign(ctx context.Context, r *leadership.AcquireRequest) (
 		return nil, errNoJournal
 	}
 	g, err := i.queue.Stand(ctx, r)
-	if err == nil && r.Inherit {
-		err = i.inherit(ctx, g, r.Key != nil)
+	if err == nil {
+		err = i.finish(ctx, r, g)
 	}
 	if err != nil {
 		return nil, err
@@ -43,18 +43,28 @@ func (i *Instance) Campaign(ctx context.Context, r *leadership.AcquireRequest) (
 	return g, nil
 }
 
-// acquire is one attempt. A candidate whose rights went while it stood in line is refused.
+// acquire is one attempt, of whose answer the queue tells the hub. A candidate whose rights went
+// while it stood in line is refused.
 func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	if recheck := r.InLine.Recheck; recheck != nil {
 		if err := recheck(); err != nil {
 			return leadership.Grant{}, err
 		}
 	}
-	asked := i.now()
 	g, err := i.service.Acquire(ctx, r)
-	i.learn(g.Lease, err, asked)
-	g.Lease = i.load.stretch(g.Lease, i.now())
+	if err == nil {
+		i.roll.learn(g.Lease)
+	}
 	return g, err
+}
+
+// finish adds to a grant what its caller is told alone.
+func (i *Instance) finish(ctx context.Context, r *leadership.AcquireRequest, g *leadership.Grant) error {
+	g.Lease = i.load.stretch(g.Lease, i.now())
+	if !r.Inherit {
+		return nil
+	}
+	return i.inherit(ctx, g, r.Key != nil)
 }
 
 // Renew keeps the caller's lease; see leadership.Service.

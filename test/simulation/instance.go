@@ -295,9 +295,6 @@ func (q *queue) attempt(ctx context.Context, a *instancetest.Attempt) {
 	if !alive() {
 		return
 	}
-	if o.Err == nil {
-		q.i.learn(o.Grant.Lease, a.Began)
-	}
 	q.hangUp(a.Caller.Client().(*caller), o.Err)
 	orphan, ok := q.line.Orphan(o.Err)
 	if ok {

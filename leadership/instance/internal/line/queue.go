@@ -17,7 +17,7 @@ import (
 // Config is how a Queue is made. Acquire, Do and Hub are required.
 type Config struct {
 	// Acquire asks the store: leadership.Service.Acquire. It must refuse to grant once its ctx has
-	// ended. It may tell the hub of the answer.
+	// ended. The queue tells the hub of the answer.
 	Acquire func(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
 	// Do releases a lease that no caller can use, and withdraws a candidate that has gone from this
 	// instance: leadership.Service.Do.
@@ -168,7 +168,7 @@ func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadershi
 	r.InLine = leadership.InLine{Instance: q.common.Instance, Present: q.common.present(r.Election), Recheck: r.InLine.Recheck}
 	grant, err := q.c.Acquire(ctx, r)
 	if err == nil {
-		q.c.Hub.Learn(grant.Lease, view.Read, asked)
+		q.c.Hub.Learn(grant.Lease, view.Committed, asked)
 	} else if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Lease != nil {
 		q.c.Hub.Learn(*refusal.Lease, view.Read, asked)
 	}

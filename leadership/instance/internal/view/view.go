@@ -2,6 +2,8 @@ package view
 
 import (
 	"container/heap"
+	"iter"
+	"maps"
 	"math"
 	"time"
 
@@ -37,7 +39,7 @@ type View struct {
 	sweepAt   time.Duration          // no sweep before that
 	schedule  schedule
 	sooner    bool
-	reported  []leadership.Election  // see Reported
+	reported  []*Election            // see Reported
 	renewed   map[*Election]struct{} // see RenewedHere; some may have ended
 	thinAt    time.Duration          // no sooner those are dropped
 }
@@ -54,6 +56,7 @@ func New(c Config) *View {
 
 // Election is what the view knows of one election. It exists while there is anything to remember.
 type Election struct {
+	Listeners
 	view *View
 	name leadership.Election
 
@@ -80,6 +83,14 @@ type Election struct {
 
 	at    time.Duration // its place in the schedule: never after its next moment
 	index int           // in the schedule; -1 if it is not there
+}
+
+// Listeners are the channels by which the driver wakes the listeners of an election. The view does
+// not use them.
+type Listeners struct {
+	Line  chan struct{}              // of one; nil if no line waits
+	Parts map[chan struct{}]struct{} // of the lines that wait for this election to have a leader
+	News  chan struct{}              // closed when there is news for the watches; nil if none waits
 }
 
 // Elections is how many elections are remembered.
@@ -145,6 +156,9 @@ func (e *Election) listened() bool { return e.waiters+e.watchers > 0 }
 
 // Find returns the election; nil if it is not remembered.
 func (v *View) Find(name leadership.Election) *Election { return v.elections[name] }
+
+// All yields the elections that are remembered, in no order.
+func (v *View) All() iter.Seq[*Election] { return maps.Values(v.elections) }
 
 // Name returns the election's name.
 func (e *Election) Name() leadership.Election { return e.name }

@@ -6,6 +6,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/line"
+	"regent/leadership/instance/internal/view"
 )
 
 // Acquire asks for the lease; see leadership.Service. With r.Wait it stands in line while another
@@ -51,11 +52,7 @@ func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (le
 			return leadership.Grant{}, err
 		}
 	}
-	g, err := i.service.Acquire(ctx, r)
-	if err == nil {
-		i.roll.learn(g.Lease)
-	}
-	return g, err
+	return i.service.Acquire(ctx, r)
 }
 
 // finish adds to a grant what its caller is told alone.
@@ -73,7 +70,7 @@ func (i *Instance) Renew(ctx context.Context, r leadership.LeaseRequest) (leader
 	l, err := i.service.Renew(ctx, r)
 	now := i.now()
 	i.load.took(now-asked, now)
-	l, err = i.learn(l, err, asked)
+	l, err = i.learn(l, err, view.Committed, asked)
 	return i.load.stretch(l, now), err
 }
 
@@ -84,7 +81,7 @@ func (i *Instance) BatchRenew(ctx context.Context, batch []leadership.LeaseReque
 	now := i.now()
 	i.load.took(now-asked, now)
 	for n := range results {
-		i.learn(results[n].Lease, results[n].Err, asked)
+		i.learn(results[n].Lease, results[n].Err, view.Committed, asked)
 		results[n].Lease = i.load.stretch(results[n].Lease, now)
 	}
 	return results, err
@@ -119,9 +116,9 @@ func (i *Instance) Do(ctx context.Context, c leadership.Command) (leadership.Lea
 	case leadership.Delete, leadership.Withdraw: // its event informs every cache of the election
 		return l, err
 	case leadership.SayReady: // its caller may be one that does not lead
-		return i.hint(l, err, asked)
+		return i.learn(l, err, view.Read, asked)
 	}
-	return i.learn(l, err, asked)
+	return i.learn(l, err, view.Committed, asked)
 }
 
 // Overrides reads the standing orders of an election; see leadership.Service.

@@ -86,7 +86,7 @@ func (r *roll) hurry(ctx context.Context) bool {
 func (r *roll) tick() {
 	version := r.lines.Version()
 	read := false
-	var stood, tracked []leadership.Election
+	var stood []leadership.Election
 	r.do(func(reg *members.Registry, now time.Duration) {
 		if read = r.version != version || now-r.linesAt >= linesEvery; read {
 			r.version, r.linesAt = version, now
@@ -98,10 +98,6 @@ func (r *roll) tick() {
 		for _, e := range append(stood, r.lines.Elections()...) {
 			r.stand(e)
 		}
-	}
-	r.do(func(reg *members.Registry, _ time.Duration) { tracked = reg.Tracked() })
-	if len(tracked) > 0 {
-		r.terms(tracked...)
 	}
 	var news []leadership.Election
 	r.do(func(reg *members.Registry, now time.Duration) { reg.Tick(now) })

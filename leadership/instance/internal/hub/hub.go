@@ -124,6 +124,13 @@ func (h *Hub) View(do func(v *view.View, now time.Duration)) {
 	do(h.view, h.now())
 }
 
+// Hold has an election remembered until release is called.
+func (h *Hub) Hold(name leadership.Election) (release func()) {
+	var e *view.Election
+	h.View(func(v *view.View, _ time.Duration) { e = v.Hold(name) })
+	return func() { h.View(func(v *view.View, _ time.Duration) { v.Release(e) }) }
+}
+
 // Now is the hub's clock.
 func (h *Hub) Now() time.Duration { return h.now() }
 

@@ -54,7 +54,8 @@ func New(c Config) *View {
 	}
 }
 
-// Election is what the view knows of one election. It exists while there is anything to remember.
+// Election is what the view knows of one election. It exists while there is anything to remember,
+// or it is held.
 type Election struct {
 	Listeners
 	view *View
@@ -63,6 +64,7 @@ type Election struct {
 	reads    int // of the store that are under way
 	waiters  int
 	watchers int
+	holders  int
 
 	lease   *Lease              // the store's last word, if it is kept for readers or waiters
 	event   *leadership.Event   // the newest that was heard, if that was after the store's last word
@@ -146,6 +148,20 @@ func (v *View) Unwatch(e *Election) {
 	v.settle(e)
 }
 
+// Hold has the election remembered, with the store's last word on it, until Release. It is no reason
+// to look at it.
+func (v *View) Hold(name leadership.Election) *Election {
+	e := v.election(name)
+	e.holders++
+	return e
+}
+
+// Release ends a Hold.
+func (v *View) Release(e *Election) {
+	e.holders--
+	v.settle(e)
+}
+
 // Listened reports whether the election has watchers or waiters.
 func (v *View) Listened(name leadership.Election) bool {
 	e, ok := v.elections[name]
@@ -163,8 +179,8 @@ func (v *View) All() iter.Seq[*Election] { return maps.Values(v.elections) }
 // Name returns the election's name.
 func (e *Election) Name() leadership.Election { return e.name }
 
-// wanted reports whether the lease is remembered, for readers or for waiters.
-func (e *Election) wanted() bool { return e.waiters > 0 || e.isKept() }
+// wanted reports whether the lease is remembered.
+func (e *Election) wanted() bool { return e.waiters+e.holders > 0 || e.isKept() }
 
 func (e *Election) isKept() bool {
 	_, kept := e.view.kept[e]
@@ -188,7 +204,7 @@ func (v *View) settle(e *Election) {
 	if !e.wanted() {
 		e.lease = nil
 	}
-	if e.lease == nil && e.reads == 0 && !e.listened() && e.end.revision == 0 {
+	if e.lease == nil && e.reads+e.holders == 0 && !e.listened() && e.end.revision == 0 {
 		delete(v.elections, e.name)
 		delete(v.renewed, e)
 	}

@@ -437,3 +437,19 @@ func TestAnOrderThatWasMadeUpDoesNotHideThoseThatFollow(t *testing.T) {
 		t.Errorf("%d events of orders are counted, want the one that was made up and the one that was not", e.Orders())
 	}
 }
+
+func TestAHeldElectionIsRememberedAndNotLookedAt(t *testing.T) {
+	v := newView(true)
+	e := v.Hold(jobs)
+	v.Learn(held(1, start, time.Minute), view.Read, start, start)
+	v.Heard(event(2, leadership.EventAcquired, "bob", 2), start)
+	if leader, token := e.Term(); leader != "bob" || token != 2 || e.Last() == nil || v.Fresh(jobs, 0) != nil {
+		t.Errorf("%q leads with token %d, the last lease is %v; want bob, 2, and ann's, which no reader is shown", leader, token, e.Last())
+	}
+	if at, _ := due(v, start+time.Hour, func(view.Task, time.Duration) {}); len(at) > 0 {
+		t.Errorf("it is looked at %d times", len(at))
+	}
+	if v.Release(e); v.Elections() > 0 {
+		t.Error("it is remembered after its release")
+	}
+}

@@ -103,8 +103,7 @@ func New(c Config) (*Instance, error) {
 	})
 	i.roll = newRoll(c, i.hub, i.queue, i.log)
 	if i.ledger != nil {
-		i.journals = newJournals(i.ledger, i.hub, i.roll.stands, i.roll.hears, i.log)
-		i.roll.told = i.journals.tell
+		i.journals = newJournals(i.ledger, i.hub, i.roll.hears, i.log)
 	}
 	if c.Bus != nil {
 		i.deaf.Store(true)

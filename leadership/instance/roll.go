@@ -23,8 +23,7 @@ type roll struct {
 	now   func() time.Duration
 	log   *slog.Logger
 	alone bool
-	soon  chan struct{}                               // of one: changes are to be told without delay
-	told  func(leadership.Election, leadership.Index) // hears where other instances say that a journal stands; nil if there are none
+	soon  chan struct{} // of one: changes are to be told without delay
 
 	mu       sync.Mutex // guards all below; no other mutex is taken while it is held, but the hub's
 	registry *members.Registry
@@ -104,12 +103,7 @@ func (r *roll) members(l leadership.Lease, age time.Duration) (all []leadership.
 	return all, status
 }
 
-// stands notes where a journal stands.
-func (r *roll) stands(e leadership.Election, i leadership.Index) {
-	r.do(func(reg *members.Registry, _ time.Duration) { reg.Journal(e, i) })
-}
-
-// appended notes where a journal stands after an append at this instance, and tells the others.
+// appended tells the others where a journal stands after an append at this instance.
 func (r *roll) appended(e leadership.Election, i leadership.Index) {
 	r.do(func(reg *members.Registry, _ time.Duration) { reg.Appended(e, i) })
 	if r.bus != nil {

@@ -131,10 +131,8 @@ func (r *roll) hear(message []byte) {
 	if complain {
 		r.log.LogAttrs(context.Background(), slog.LevelWarn, "a message of the topic of members is no sheet, or too much", slog.Any("cause", err))
 	}
-	if r.told != nil {
-		for _, j := range heard.Journals {
-			r.told(j.Election, j.Index)
-		}
+	for _, j := range heard.Journals {
+		r.hub.Appended(j.Election, j.Index)
 	}
 	if len(heard.Renewed) > 0 {
 		renewals := make([]view.Renewal, len(heard.Renewed))

@@ -177,6 +177,15 @@ func (h *Hub) RenewedElsewhere(all ...view.Renewal) {
 	})
 }
 
+// Appended takes the news that the journal of an election has come to an index. It does not block.
+func (h *Hub) Appended(name leadership.Election, i leadership.Index) {
+	h.View(func(v *view.View, _ time.Duration) {
+		if v.Appended(name, i) {
+			signal(v.Find(name).Appends)
+		}
+	})
+}
+
 // Publish passes events on, of this instance or another. It does not block. Events that are not
 // newer than the last one heard are ignored.
 func (h *Hub) Publish(events ...leadership.Event) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/view"
 )
 
 const (
@@ -174,7 +175,6 @@ func (r *Registry) take(p *peer, s sheet, said part, now time.Duration) (err err
 			r.touch(e)
 		}
 	}
-	r.Journal(said.Election, said.Journal)
 	for _, m := range said.Members {
 		err = cmp.Or(err, r.copy(p, s.Seq, said.Election, m, now))
 	}
@@ -215,7 +215,7 @@ func (r *Registry) copy(p *peer, seq int64, name leadership.Election, m entry, n
 		role: m.Role, seen: m.Seen, heard: heard, position: m.Position, note: m.Note, noted: heard, joined: m.Joined, inLine: m.InLine,
 		reader: reader{m.Follows, m.Applied},
 	}
-	r.Journal(name, m.Applied)
+	r.view(func(v *view.View, _ time.Duration) { v.Appended(name, m.Applied) })
 	if m.Joined && n.joined.role != "" && n.joined.heard+moved < heard {
 		r.part(n)
 	}

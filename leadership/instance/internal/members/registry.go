@@ -70,7 +70,6 @@ type election struct {
 	line    map[*node]struct{}
 	known   *view.Election // read it, and nothing else, in View
 	noticed term
-	journal leadership.Index // of the journal's last entry, as far as is known
 
 	watchers int
 	log      []leadership.MemberChange // while there are watchers
@@ -296,44 +295,37 @@ func (r *Registry) Applied(name leadership.Election, id leadership.CandidateID, 
 		n.joined.heard, n.joined.until = now, max(n.joined.until, now+reading)
 	}
 	n.reader = reader{true, max(n.reader.applied, i)}
-	r.Journal(name, i)
+	r.view(func(v *view.View, _ time.Duration) { v.Appended(name, i) })
 	r.settle(n, now, "", 0)
 	return nil
-}
-
-// Journal says where the journal of an election stands. Of an election without members it remembers
-// nothing.
-func (r *Registry) Journal(name leadership.Election, i leadership.Index) {
-	if e, ok := r.elections[name]; ok {
-		e.journal = max(e.journal, i)
-	}
 }
 
 // Appended says where the journal stands after an append at this instance; the next sheet tells of
 // it.
 func (r *Registry) Appended(name leadership.Election, i leadership.Index) {
-	r.Journal(name, i)
 	if o := &r.outgoing; r.name != "" && (len(o.journals) < leadership.MaxMembers || o.journals[name] > 0) {
 		o.journals[name] = max(o.journals[name], i)
 	}
 }
 
-// JournalIndex is where the journal of an election stands, as far as is known; 0 if it is not.
-func (r *Registry) JournalIndex(name leadership.Election) leadership.Index {
-	e, ok := r.elections[name]
-	if !ok {
-		return 0
+// JournalIndex is where the journal of an election with members stands, as far as is known; 0 if it
+// is not.
+func (r *Registry) JournalIndex(name leadership.Election) (i leadership.Index) {
+	if e, ok := r.elections[name]; ok {
+		r.view(func(*view.View, time.Duration) { i = e.known.Head() })
 	}
-	return e.journal
+	return i
 }
 
 // Lag is by how many entries of a journal a member at this instance lags at most.
 func (r *Registry) Lag() (most leadership.Index) {
-	for n := range r.own {
-		if n.reader.follows {
-			most = max(most, n.election.journal-n.reader.applied)
+	r.view(func(*view.View, time.Duration) {
+		for n := range r.own {
+			if n.reader.follows {
+				most = max(most, n.election.known.Head()-n.reader.applied)
+			}
 		}
-	}
+	})
 	return most
 }
 

@@ -54,8 +54,8 @@ func New(c Config) *View {
 	}
 }
 
-// Election is what the view knows of one election. It exists while there is anything to remember,
-// or it is held.
+// Election is what the view knows of one. It exists while there is anything to remember, or it is
+// held.
 type Election struct {
 	Listeners
 	view *View
@@ -78,6 +78,7 @@ type Election struct {
 	ordered leadership.Revision // of the newest of them
 
 	succession succession
+	journal    leadership.Index // of the last entry of its journal, as far as is known
 
 	end     end
 	history *history // while there are watchers
@@ -90,9 +91,10 @@ type Election struct {
 // Listeners are the channels by which the driver wakes the listeners of an election. The view does
 // not use them.
 type Listeners struct {
-	Line  chan struct{}              // of one; nil if no line waits
-	Parts map[chan struct{}]struct{} // of the lines that wait for this election to have a leader
-	News  chan struct{}              // closed when there is news for the watches; nil if none waits
+	Line    chan struct{}              // of one; nil if no line waits
+	Parts   map[chan struct{}]struct{} // of the lines that wait for this election to have a leader
+	News    chan struct{}              // closed when there is news for the watches; nil if none waits
+	Appends chan struct{}              // of one, when the journal is further; nil if nothing follows it
 }
 
 // Elections is how many elections are remembered.

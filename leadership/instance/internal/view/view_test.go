@@ -453,3 +453,24 @@ func TestAHeldElectionIsRememberedAndNotLookedAt(t *testing.T) {
 		t.Error("it is remembered after its release")
 	}
 }
+
+func TestTheHeadOfAJournalIsWhatWasToldLastOrReadSince(t *testing.T) {
+	v := newView(true)
+	if v.Appended(jobs, 3) {
+		t.Error("it is news of an election that is not remembered")
+	}
+	e := v.Hold(jobs)
+	if !v.Appended(jobs, 3) || v.Appended(jobs, 3) || v.Appended(jobs, 2) {
+		t.Error("only a higher index is news")
+	}
+	for _, c := range []struct{ read, before, want leadership.Index }{
+		{4, 3, 4},
+		{2, 3, 4}, // 4 was told while the store was asked
+		{2, 4, 2}, // 4 was made up
+		{5, 0, 5},
+	} {
+		if e.HeadRead(c.read, c.before); e.Head() != c.want {
+			t.Errorf("the store says %d, asked when it was %d: %d, want %d", c.read, c.before, e.Head(), c.want)
+		}
+	}
+}

@@ -84,7 +84,7 @@ func (r *roll) do(f func(reg *members.Registry, now time.Duration)) {
 func (r *roll) join(principal string, j leadership.JoinRequest) (err error) {
 	r.do(func(reg *members.Registry, now time.Duration) {
 		err = reg.As(principal, j.Election, j.CandidateID, func() error { return reg.Join(j, now) })
-		reg.Notice(j.Election, now)
+		reg.Notice(now, j.Election)
 	})
 	return err
 }
@@ -281,7 +281,7 @@ func (r *roll) accompany(principal string, request leadership.WatchRequest, seen
 		}
 		if err == nil {
 			reg.Watch(request.Election)
-			reg.Notice(request.Election, now) // or the leader would come later
+			reg.Notice(now, request.Election) // or the leader would come later
 		}
 	})
 	if err != nil {
@@ -319,7 +319,7 @@ func (c *company) Close() {
 // look tells the registry of the line of an election, and of its term.
 func (r *roll) look(e leadership.Election) {
 	r.stand(e)
-	r.do(func(reg *members.Registry, now time.Duration) { reg.Notice(e, now) })
+	r.do(func(reg *members.Registry, now time.Duration) { reg.Notice(now, e) })
 }
 
 func (r *roll) stand(e leadership.Election) {

@@ -99,10 +99,9 @@ func (r *roll) tick() {
 			r.stand(e)
 		}
 	}
-	var news []leadership.Election
 	r.do(func(reg *members.Registry, now time.Duration) { reg.Tick(now) })
 	r.mu.Lock()
-	news = slices.Collect(maps.Keys(r.news))
+	news := slices.Collect(maps.Keys(r.news))
 	clear(r.news)
 	r.mu.Unlock()
 	for _, e := range news {

@@ -237,38 +237,6 @@ func (h *Hub) Current(e leadership.Election, r leadership.Revision) bool {
 	return h.view.Current(e, r)
 }
 
-// Wait lets a line of candidates listen to an election, the only one in this hub: wake, a channel
-// of one, is sent to when there is news, and whenever SetLive is called. Call it, and Unwait, from
-// within View.
-func (h *Hub) Wait(e leadership.Election, wake chan struct{}) *view.Election {
-	waiting := h.view.Wait(e)
-	waiting.Line = wake
-	return waiting
-}
-
-// Unwait ends the listening.
-func (h *Hub) Unwait(e *view.Election) {
-	e.Line = nil
-	h.view.Unwait(e)
-}
-
-// Attend lets the line of another election listen to this one, of which that is a part: wake is
-// sent to as for Wait. Call it, and Unattend, from within View.
-func (h *Hub) Attend(e leadership.Election, wake chan struct{}) *view.Election {
-	waiting := h.view.Wait(e)
-	if waiting.Parts == nil {
-		waiting.Parts = make(map[chan struct{}]struct{})
-	}
-	waiting.Parts[wake] = struct{}{}
-	return waiting
-}
-
-// Unattend ends the listening.
-func (h *Hub) Unattend(e *view.Election, wake chan struct{}) {
-	delete(e.Parts, wake)
-	h.view.Unwait(e)
-}
-
 // wake wakes all listeners of an election. Call with the mutex held, as all methods below.
 func (h *Hub) wake(name leadership.Election) {
 	if e := h.view.Find(name); e != nil {
@@ -288,9 +256,8 @@ func (h *Hub) wakeLine(name leadership.Election) {
 }
 
 func wakeLines(e *view.Election) {
-	signal(e.Line)
-	for part := range e.Parts {
-		signal(part)
+	for line := range e.Lines {
+		signal(line)
 	}
 }
 

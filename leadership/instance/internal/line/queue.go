@@ -156,7 +156,7 @@ func (q *Queue) join(c *call, r *leadership.AcquireRequest, told leadership.Toke
 // begin makes a line.
 func (q *Queue) begin(first *Caller, request leadership.AcquireRequest, now time.Duration) *runner {
 	r := &runner{q: q, wake: make(chan struct{}, 1)}
-	r.election = q.c.Hub.Wait(request.Election, r.wake)
+	r.election = q.common.View.Wait(request.Election, r.wake)
 	r.line = New(&q.common, r.election, func() { signal(r.wake) }, first, request, now)
 	q.lines[request.Election] = r
 	return r

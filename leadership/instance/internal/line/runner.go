@@ -46,7 +46,7 @@ func (r *runner) turn() (gone leadership.CandidateID, a *Attempt, idle time.Dura
 		r.attend(over)
 		if over {
 			delete(r.q.lines, r.election.Name())
-			r.q.c.Hub.Unwait(r.election)
+			r.q.common.View.Unwait(r.election, r.wake)
 			r.q.end()
 		}
 	})
@@ -60,12 +60,12 @@ func (r *runner) attend(over bool) {
 		want = ""
 	}
 	if r.parent != nil && r.parent.Name() != want {
-		r.q.c.Hub.Unattend(r.parent, r.wake)
+		r.q.common.View.Unwait(r.parent, r.wake)
 		r.parent = nil
 		r.line.Attend(nil)
 	}
 	if r.parent == nil && want != "" {
-		r.parent = r.q.c.Hub.Attend(want, r.wake)
+		r.parent = r.q.common.View.Wait(want, r.wake)
 		r.line.Attend(r.parent)
 	}
 }

@@ -124,7 +124,7 @@ func (r *Registry) Members(l leadership.Lease, age, now time.Duration) []leaders
 
 // Present reports whether the candidate is a member of the election now.
 func (r *Registry) Present(name leadership.Election, id leadership.CandidateID, now time.Duration) bool {
-	r.Notice(name, now)
+	r.Notice(now, name)
 	n := r.find(name, id)
 	return n != nil && n.shown != ""
 }

@@ -375,21 +375,16 @@ func (r *Registry) Lines() (names []leadership.Election) {
 	return names
 }
 
-// Notice draws the conclusions from the present term of an election: one member leads, and another
-// does no longer; those in line follow its token. Of an election without members there are none.
-func (r *Registry) Notice(name leadership.Election, now time.Duration) {
-	if e, ok := r.elections[name]; ok {
-		r.notice(now, e)
-	}
-}
-
-func (r *Registry) notice(now time.Duration, elections ...*election) {
+// Notice draws the conclusions from the present terms of elections: one member leads, and another
+// does no longer; those in line follow its token. Of one without members there are none.
+func (r *Registry) Notice(now time.Duration, elections ...leadership.Election) {
 	news := make(map[*election]term)
 	r.view(func(*view.View, time.Duration) {
-		for _, e := range elections {
-			var t term
-			if t.leader, t.token = e.known.Term(); t != e.noticed && t.token > 0 {
-				news[e] = t
+		for _, name := range elections {
+			if e, ok := r.elections[name]; ok {
+				if leader, token := e.known.Term(); token > 0 && e.noticed != (term{leader, token}) {
+					news[e] = term{leader, token}
+				}
 			}
 		}
 	})
@@ -423,13 +418,13 @@ func (r *Registry) Token(name leadership.Election) leadership.Token {
 // Tick notices the terms of elections with members or watches, and forgets what is over. Call it
 // once a second.
 func (r *Registry) Tick(now time.Duration) {
-	var tracked []*election
-	for _, e := range r.elections {
+	var tracked []leadership.Election
+	for name, e := range r.elections {
 		if e.present > 0 || e.watchers > 0 {
-			tracked = append(tracked, e)
+			tracked = append(tracked, name)
 		}
 	}
-	r.notice(now, tracked...)
+	r.Notice(now, tracked...)
 	for n := range r.own {
 		kept := n.kept()
 		why := leadership.MemberChangeType("")

@@ -46,7 +46,7 @@ func (w *world) term(r *members.Registry, leader leadership.CandidateID, token l
 		e.Type = leadership.EventReleased
 	}
 	v.Heard(e, w.now)
-	r.Notice(jobs, w.now)
+	r.Notice(w.now, jobs)
 }
 
 // pass lets time pass, second by second.

@@ -91,8 +91,7 @@ type Election struct {
 // Listeners are the channels by which the driver wakes the listeners of an election. The view does
 // not use them.
 type Listeners struct {
-	Line    chan struct{}              // of one; nil if no line waits
-	Parts   map[chan struct{}]struct{} // of the lines that wait for this election to have a leader
+	Lines   map[chan struct{}]struct{} // the wake of each Wait, a channel of one
 	News    chan struct{}              // closed when there is news for the watches; nil if none waits
 	Appends chan struct{}              // of one, when the journal is further; nil if nothing follows it
 }
@@ -119,16 +118,21 @@ func (v *View) SetLive(live bool, now time.Duration) {
 	}
 }
 
-// Wait adds a line of candidates to the election. Its Election is there until Unwait.
-func (v *View) Wait(name leadership.Election) *Election {
+// Wait lets a line of candidates listen to the election, for its lease or because it is that of a
+// part: the driver sends to wake when there is news. The Election is there until Unwait.
+func (v *View) Wait(name leadership.Election, wake chan struct{}) *Election {
 	e := v.election(name)
-	e.waiters++
+	if e.waiters++; e.Lines == nil {
+		e.Lines = make(map[chan struct{}]struct{})
+	}
+	e.Lines[wake] = struct{}{}
 	return e
 }
 
-// Unwait removes a line.
-func (v *View) Unwait(e *Election) {
+// Unwait ends the listening.
+func (v *View) Unwait(e *Election, wake chan struct{}) {
 	e.waiters--
+	delete(e.Lines, wake)
 	v.settle(e)
 }
 

@@ -170,7 +170,7 @@ func TestAWaiterHasEachEndLookedAt(t *testing.T) {
 	const lease = 30 * time.Second
 	v := newView(true)
 	v.Watch(jobs)
-	v.Wait(jobs)
+	v.Wait(jobs, nil)
 	v.Follow(held(1, start, lease), start)
 	at, _ := due(v, start+10*time.Minute, func(task view.Task, now time.Duration) {
 		v.Expired(task, held(1, now, lease), nil, now, now)
@@ -183,7 +183,7 @@ func TestAWaiterHasEachEndLookedAt(t *testing.T) {
 func TestNeitherATicketNorOverridesAreKept(t *testing.T) {
 	for _, from := range []view.Source{view.Read, view.Committed} {
 		v := newView(true)
-		e := v.Wait(jobs)
+		e := v.Wait(jobs, nil)
 		l := held(1, start, time.Minute)
 		l.Ticket, l.Overrides = "the leader's", "an operator's"
 		v.Learn(l, from, start, start)
@@ -210,7 +210,7 @@ func TestNoLeaseIsMadeUpFromAnEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newView(true)
-			e := v.Wait(jobs)
+			e := v.Wait(jobs, nil)
 			v.Learn(held(1, start, time.Minute), view.Read, start, start)
 			if !v.Heard(c.event, start+1) {
 				t.Error("an event that was not heard before is no news")
@@ -234,7 +234,7 @@ func TestNoLeaseIsMadeUpFromAnEvent(t *testing.T) {
 func TestReaderIsShownOnlyResultsOfReads(t *testing.T) {
 	v := newView(true)
 	v.Heard(event(9, leadership.EventReleased, "", 9), start) // of an election that is not remembered
-	v.Wait(jobs)
+	v.Wait(jobs, nil)
 	v.Learn(held(8, start, time.Minute), view.Committed, start-1, start+1)
 	if l := v.Fresh(jobs, 0); l != nil {
 		t.Errorf("shown revision %d, and 9 was heard before", l.Revision)
@@ -340,7 +340,7 @@ func TestALeaseThatNoRenewalExtendsIsLookedAfterAtItsEnd(t *testing.T) {
 
 func TestANewEpochMakesTheOldTokenStaleAtOnceAndItsLeaderLeadsOn(t *testing.T) {
 	v := newView(true)
-	e := v.Wait(jobs)
+	e := v.Wait(jobs, nil)
 	l := held(2, start, time.Minute)
 	v.Reading(jobs)
 	v.Landed(jobs, &l, start, start)
@@ -374,7 +374,7 @@ func TestADeposedLeaderIsGoneAtOnceAndAskedForAfterItsLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newView(true)
-			e := v.Wait(jobs)
+			e := v.Wait(jobs, nil)
 			if c.known {
 				v.Learn(held(2, start, time.Minute), view.Read, start, start)
 			}
@@ -391,7 +391,7 @@ func TestADeposedLeaderIsGoneAtOnceAndAskedForAfterItsLock(t *testing.T) {
 
 func TestEventsAfterWhichABarMayBeGoneAreCountedOnceHoweverTheyCome(t *testing.T) {
 	v := newView(true)
-	e := v.Wait(jobs)
+	e := v.Wait(jobs, nil)
 	v.Learn(held(5, start, time.Minute), view.Read, start, start)
 	for i, c := range []struct {
 		event  leadership.Event
@@ -429,7 +429,7 @@ func TestWhatIsLeftAgesWithALease(t *testing.T) {
 
 func TestAnOrderThatWasMadeUpDoesNotHideThoseThatFollow(t *testing.T) {
 	v := newView(true)
-	e := v.Wait(jobs)
+	e := v.Wait(jobs, nil)
 	v.Learn(held(5, start, time.Minute), view.Read, start, start)
 	v.Heard(event(1<<40, leadership.EventLifted, "ann", 1), start+1)
 	v.Learn(held(5, start+2, time.Minute), view.Read, start+2, start+3)

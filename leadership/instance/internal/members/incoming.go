@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/instance/internal/view"
 )
 
 const (
@@ -60,7 +59,7 @@ type Heard struct {
 	Journals []Journal
 }
 
-// Journal is where the journal of an election stands after an append.
+// Journal is where the journal of an election stands at least.
 type Journal struct {
 	Election leadership.Election
 	Index    leadership.Index
@@ -98,8 +97,8 @@ func (r *Registry) Hear(data []byte, now time.Duration) (Heard, error) {
 		heard.Renewed = append(heard.Renewed, Renewed{l.Election, l.Token, time.Duration(l.LeftMS) * time.Millisecond})
 	}
 	for _, part := range s.Elections {
-		if part.Journal > 0 {
-			heard.Journals = append(heard.Journals, Journal{part.Election, part.Journal})
+		if head := part.head(); head > 0 {
+			heard.Journals = append(heard.Journals, Journal{part.Election, head})
 		}
 		err = cmp.Or(err, r.take(p, s, part, now))
 	}
@@ -107,6 +106,15 @@ func (r *Registry) Hear(data []byte, now time.Duration) (Heard, error) {
 		r.sweep(p, now)
 	}
 	return heard, err
+}
+
+// head is where the journal stands at least: an append or a follower has come so far.
+func (p part) head() leadership.Index {
+	head := p.Journal
+	for _, m := range p.Members {
+		head = max(head, m.Applied)
+	}
+	return head
 }
 
 // next reports whether a sheet is newer than those that were heard, or a missing piece.
@@ -215,7 +223,6 @@ func (r *Registry) copy(p *peer, seq int64, name leadership.Election, m entry, n
 		role: m.Role, seen: m.Seen, heard: heard, position: m.Position, note: m.Note, noted: heard, joined: m.Joined, inLine: m.InLine,
 		reader: reader{m.Follows, m.Applied},
 	}
-	r.view(func(v *view.View, _ time.Duration) { v.Appended(name, m.Applied) })
 	if m.Joined && n.joined.role != "" && n.joined.heard+moved < heard {
 		r.part(n)
 	}

@@ -295,7 +295,6 @@ func (r *Registry) Applied(name leadership.Election, id leadership.CandidateID, 
 		n.joined.heard, n.joined.until = now, max(n.joined.until, now+reading)
 	}
 	n.reader = reader{true, max(n.reader.applied, i)}
-	r.view(func(v *view.View, _ time.Duration) { v.Appended(name, i) })
 	r.settle(n, now, "", 0)
 	return nil
 }

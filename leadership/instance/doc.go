@@ -21,7 +21,8 @@
 // # Who is authoritative for what
 //
 //	store     everything. An instance's memory only saves reads, and says when to read
-//	view      what this instance knows of each election, how old that is, and when to look again
+//	view      what this instance knows of each election: who leads, the newest revision, the head
+//	          of the journal, how old that is, and when to look again. The others read it there
 //	hub       locks the view, wakes those who wait, and does the looks that it asks for
 //	line      in what order the candidates of this instance are asked for
 //	outbox    what was committed and not announced yet

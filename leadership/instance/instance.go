@@ -103,8 +103,7 @@ func New(c Config) (*Instance, error) {
 	})
 	i.roll = newRoll(c, i.hub, i.queue, i.log)
 	if i.ledger != nil {
-		i.journals = newJournals(i.ledger, i.hub, i.roll.stands, i.roll.hears, i.log)
-		i.roll.told = i.journals.tell
+		i.journals = newJournals(i.ledger, i.hub, i.roll.hears, i.log)
 	}
 	if c.Bus != nil {
 		i.deaf.Store(true)
@@ -271,22 +270,12 @@ func (i *Instance) heard(e leadership.Event) {
 	i.hub.Publish(e)
 }
 
-// hint remembers the lease that a caller which does not lead has been answered with: this instance
-// does not look after its end.
-func (i *Instance) hint(l leadership.Lease, err error, asked time.Duration) (leadership.Lease, error) {
-	if err == nil {
-		i.hub.Learn(l, view.Read, asked)
-		i.roll.learn(l)
-	}
-	return l, err
-}
-
 // learn remembers the lease that a call of this instance has just been answered with, and when the
-// call began.
-func (i *Instance) learn(l leadership.Lease, err error, asked time.Duration) (leadership.Lease, error) {
+// call began. After the end of one that a caller was answered with which does not lead, view.Read,
+// this instance does not look.
+func (i *Instance) learn(l leadership.Lease, err error, from view.Source, asked time.Duration) (leadership.Lease, error) {
 	if err == nil {
-		i.hub.Learn(l, view.Committed, asked)
-		i.roll.learn(l)
+		i.hub.Learn(l, from, asked)
 	}
 	return l, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/view"
 )
 
 const (
@@ -38,9 +39,8 @@ const (
 //	  appends here, and what other instances tell of theirs
 type journals struct {
 	ledger  *leadership.Ledger
-	hub     *hub.Hub                                    // whose end is that of all feeds
-	learnt  func(leadership.Election, leadership.Index) // is told where a journal stands
-	hears   func() bool                                 // whether other instances are heard, which tell of their appends
+	hub     *hub.Hub    // whose end is that of all feeds, and which is told where journals stand
+	hears   func() bool // whether other instances are heard, which tell of their appends
 	log     *slog.Logger
 	running sync.WaitGroup // follows
 
@@ -51,7 +51,8 @@ type journals struct {
 // follow is what the feeds of one journal share: a window on its newest entries.
 type follow struct {
 	election leadership.Election
-	wake     chan struct{} // of one: the journal was told to be further
+	view     *view.Election // knows how far the journal was told to be
+	wake     chan struct{}  // of one: that has changed
 	end      context.CancelFunc
 	rest     int // looks to leave out while the other instances are heard
 
@@ -61,13 +62,12 @@ type follow struct {
 	next   leadership.Index       // of the entry after the window
 	window []leadership.Entry     // the entries before next, without a gap
 	bytes  int                    // of their data
-	told   leadership.Index       // that the journal has, as an instance has said
 	err    error                  // why there are no more entries
 	more   chan struct{}          // closed when there are, or err is set
 }
 
-func newJournals(l *leadership.Ledger, h *hub.Hub, learnt func(leadership.Election, leadership.Index), hears func() bool, log *slog.Logger) *journals {
-	return &journals{ledger: l, hub: h, learnt: learnt, hears: hears, log: log, follows: make(map[leadership.Election]*follow)}
+func newJournals(l *leadership.Ledger, h *hub.Hub, hears func() bool, log *slog.Logger) *journals {
+	return &journals{ledger: l, hub: h, hears: hears, log: log, follows: make(map[leadership.Election]*follow)}
 }
 
 // open opens a feed. If the window does not reach back to where it begins, or the reader knows of
@@ -104,6 +104,10 @@ func (j *journals) join(e leadership.Election) *follow {
 		ctx, end := context.WithCancel(context.Background())
 		f = &follow{election: e, wake: make(chan struct{}, 1), end: end, more: make(chan struct{})}
 		j.follows[e] = f
+		j.hub.View(func(v *view.View, _ time.Duration) {
+			f.view = v.Hold(e)
+			f.view.Appends = f.wake
+		})
 		j.running.Go(func() { j.run(ctx, f) })
 	}
 	f.feeds++
@@ -121,19 +125,13 @@ func (j *journals) leave(f *follow) {
 	if j.follows[f.election] == f {
 		delete(j.follows, f.election)
 	}
+	j.hub.View(func(v *view.View, _ time.Duration) { v.Release(f.view) })
 }
 
-// tell says that a journal has so many entries, so that its feeds get them at once.
-func (j *journals) tell(e leadership.Election, i leadership.Index) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if f, ok := j.follows[e]; ok && i > f.told {
-		f.told = i
-		select {
-		case f.wake <- struct{}{}:
-		default:
-		}
-	}
+// told is how far the journal is, as far as is known.
+func (j *journals) told(f *follow) (i leadership.Index) {
+	j.hub.View(func(*view.View, time.Duration) { i = f.view.Head() })
+	return i
 }
 
 // first is the index of the first entry in the window.
@@ -178,7 +176,7 @@ func (j *journals) read(ctx context.Context, r leadership.JournalRequest) (*lead
 	if err != nil {
 		return nil, err
 	}
-	j.learnt(r.Election, page.Index)
+	j.hub.Appended(r.Election, page.Index)
 	return &page, nil
 }
 
@@ -219,20 +217,22 @@ func (j *journals) run(ctx context.Context, f *follow) {
 
 // further reports whether the journal was told to be further than the window.
 func (j *journals) further(f *follow) bool {
+	told := j.told(f)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return !f.known || f.told >= f.next
+	return !f.known || told >= f.next
 }
 
 // look enters the new entries into the window. The error is one that asking again would not mend.
 func (j *journals) look(ctx context.Context, f *follow) error {
 	f.rest = 0
 	for {
-		page, err := j.newer(ctx, f)
+		told := j.told(f)
+		page, err := j.newer(ctx, f, told)
 		refusal, _ := errors.AsType[*leadership.Error](err)
 		switch {
 		case err == nil:
-			j.learnt(f.election, page.Index)
+			j.hub.View(func(*view.View, time.Duration) { f.view.HeadRead(page.Index, told) })
 			if j.enter(f, page) {
 				f.rest = journalRest + rand.N(journalRest+1)
 				return nil
@@ -255,11 +255,11 @@ func (j *journals) look(ctx context.Context, f *follow) error {
 
 // newer reads what follows on the window. Unless the journal was told to be further, it looks at
 // the head first.
-func (j *journals) newer(ctx context.Context, f *follow) (page leadership.JournalPage, err error) {
+func (j *journals) newer(ctx context.Context, f *follow, told leadership.Index) (page leadership.JournalPage, err error) {
 	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
 	defer cancel()
 	j.mu.Lock()
-	known, next, told, generation := f.known, f.next, f.told, f.head.Generation
+	known, next, generation := f.known, f.next, f.head.Generation
 	j.mu.Unlock()
 	if !known || told < next {
 		page.JournalHead, err = j.ledger.Head(ctx, f.election)
@@ -276,7 +276,7 @@ func (j *journals) enter(f *follow, page leadership.JournalPage) (all bool) {
 	defer j.mu.Unlock()
 	f.begin(page.JournalHead)
 	restored := page.Generation != f.head.Generation
-	f.head, f.told = page.JournalHead, min(f.told, page.Index)
+	f.head = page.JournalHead
 	if restored || page.Index < f.next-1 {
 		f.restart(page.Index + 1)
 	}

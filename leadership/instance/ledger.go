@@ -48,7 +48,7 @@ func (i *Instance) AppendJournal(ctx context.Context, r leadership.AppendRequest
 	}
 	h, err := i.ledger.AppendJournal(ctx, r)
 	if err == nil {
-		i.journals.tell(r.Election, h.Index)
+		i.hub.Appended(r.Election, h.Index)
 		i.roll.appended(r.Election, h.Index)
 	}
 	return h, err
@@ -69,7 +69,7 @@ func (i *Instance) ReadJournal(ctx context.Context, r leadership.JournalRequest)
 	if r.Member != "" {
 		err = i.roll.applied(leadership.Actor(ctx), r)
 	}
-	i.roll.stands(r.Election, page.Index) // of which it remembers nothing without members
+	i.hub.Appended(r.Election, page.Index)
 	return page, err
 }
 

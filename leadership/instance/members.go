@@ -14,9 +14,10 @@ func (i *Instance) Join(ctx context.Context, r leadership.JoinRequest) (leadersh
 	if err := r.Validate(); err != nil {
 		return leadership.Reading{}, err
 	}
+	defer i.hub.Hold(r.Election)() // so that what is read is remembered until it has a member
 	reading, err := i.Read(ctx, leadership.ReadRequest{Election: r.Election})
 	if err == nil {
-		err = i.roll.join(leadership.Actor(ctx), r, reading)
+		err = i.roll.join(leadership.Actor(ctx), r)
 	}
 	return reading, err
 }

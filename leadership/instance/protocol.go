@@ -6,6 +6,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/line"
+	"regent/leadership/instance/internal/view"
 )
 
 // Acquire asks for the lease; see leadership.Service. With r.Wait it stands in line while another
@@ -19,8 +20,8 @@ func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (le
 		return leadership.Grant{}, errNoJournal
 	}
 	g, err := i.queue.Acquire(ctx, r)
-	if err == nil && r.Inherit {
-		err = i.inherit(ctx, &g, r.Key != nil)
+	if err == nil {
+		err = i.finish(ctx, &r, &g)
 	}
 	if err != nil {
 		return leadership.Grant{}, err
@@ -34,8 +35,8 @@ func (i *Instance) Campaign(ctx context.Context, r *leadership.AcquireRequest) (
 		return nil, errNoJournal
 	}
 	g, err := i.queue.Stand(ctx, r)
-	if err == nil && r.Inherit {
-		err = i.inherit(ctx, g, r.Key != nil)
+	if err == nil {
+		err = i.finish(ctx, r, g)
 	}
 	if err != nil {
 		return nil, err
@@ -43,18 +44,24 @@ func (i *Instance) Campaign(ctx context.Context, r *leadership.AcquireRequest) (
 	return g, nil
 }
 
-// acquire is one attempt. A candidate whose rights went while it stood in line is refused.
+// acquire is one attempt, of whose answer the queue tells the hub. A candidate whose rights went
+// while it stood in line is refused.
 func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	if recheck := r.InLine.Recheck; recheck != nil {
 		if err := recheck(); err != nil {
 			return leadership.Grant{}, err
 		}
 	}
-	asked := i.now()
-	g, err := i.service.Acquire(ctx, r)
-	i.learn(g.Lease, err, asked)
+	return i.service.Acquire(ctx, r)
+}
+
+// finish adds to a grant what its caller is told alone.
+func (i *Instance) finish(ctx context.Context, r *leadership.AcquireRequest, g *leadership.Grant) error {
 	g.Lease = i.load.stretch(g.Lease, i.now())
-	return g, err
+	if !r.Inherit {
+		return nil
+	}
+	return i.inherit(ctx, g, r.Key != nil)
 }
 
 // Renew keeps the caller's lease; see leadership.Service.
@@ -63,7 +70,7 @@ func (i *Instance) Renew(ctx context.Context, r leadership.LeaseRequest) (leader
 	l, err := i.service.Renew(ctx, r)
 	now := i.now()
 	i.load.took(now-asked, now)
-	l, err = i.learn(l, err, asked)
+	l, err = i.learn(l, err, view.Committed, asked)
 	return i.load.stretch(l, now), err
 }
 
@@ -74,7 +81,7 @@ func (i *Instance) BatchRenew(ctx context.Context, batch []leadership.LeaseReque
 	now := i.now()
 	i.load.took(now-asked, now)
 	for n := range results {
-		i.learn(results[n].Lease, results[n].Err, asked)
+		i.learn(results[n].Lease, results[n].Err, view.Committed, asked)
 		results[n].Lease = i.load.stretch(results[n].Lease, now)
 	}
 	return results, err
@@ -109,9 +116,9 @@ func (i *Instance) Do(ctx context.Context, c leadership.Command) (leadership.Lea
 	case leadership.Delete, leadership.Withdraw: // its event informs every cache of the election
 		return l, err
 	case leadership.SayReady: // its caller may be one that does not lead
-		return i.hint(l, err, asked)
+		return i.learn(l, err, view.Read, asked)
 	}
-	return i.learn(l, err, asked)
+	return i.learn(l, err, view.Committed, asked)
 }
 
 // Overrides reads the standing orders of an election; see leadership.Service.

@@ -12,7 +12,6 @@ import (
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/line"
 	"regent/leadership/instance/internal/members"
-	"regent/leadership/instance/internal/view"
 )
 
 // roll drives the registry of members: it locks it, tells it of lines, terms and the time,
@@ -24,10 +23,9 @@ type roll struct {
 	now   func() time.Duration
 	log   *slog.Logger
 	alone bool
-	soon  chan struct{}                               // of one: changes are to be told without delay
-	told  func(leadership.Election, leadership.Index) // hears where other instances say that a journal stands; nil if there are none
+	soon  chan struct{} // of one: changes are to be told without delay
 
-	mu       sync.Mutex // guards all below; no other mutex is taken while it is held
+	mu       sync.Mutex // guards all below; no other mutex is taken while it is held, but the hub's
 	registry *members.Registry
 	news     map[leadership.Election]struct{} // whose watches are to be told at the next tick
 	waits    map[leadership.Election]*wait
@@ -56,7 +54,7 @@ func newRoll(c Config, h *hub.Hub, lines *line.Queue, log *slog.Logger) *roll {
 	}
 	return &roll{
 		bus: c.Members, hub: h, lines: lines, now: c.Now, log: log, alone: c.Alone,
-		registry: members.New(name, c.Now()),
+		registry: members.New(name, h.View, c.Now()),
 		news:     make(map[leadership.Election]struct{}),
 		waits:    make(map[leadership.Election]*wait),
 		seen:     make(map[leadership.Election]int),
@@ -83,11 +81,10 @@ func (r *roll) do(f func(reg *members.Registry, now time.Duration)) {
 	r.mu.Unlock()
 }
 
-func (r *roll) join(principal string, j leadership.JoinRequest, reading leadership.Reading) (err error) {
+func (r *roll) join(principal string, j leadership.JoinRequest) (err error) {
 	r.do(func(reg *members.Registry, now time.Duration) {
-		if err = reg.As(principal, j.Election, j.CandidateID, func() error { return reg.Join(j, now) }); err == nil {
-			reg.Lease(reading.Lease, reading.Age, now)
-		}
+		err = reg.As(principal, j.Election, j.CandidateID, func() error { return reg.Join(j, now) })
+		reg.Notice(now, j.Election)
 	})
 	return err
 }
@@ -100,19 +97,13 @@ func (r *roll) leave(l leadership.LeaveRequest) {
 func (r *roll) members(l leadership.Lease, age time.Duration) (all []leadership.Member, status members.Status) {
 	r.look(l.Election)
 	r.do(func(reg *members.Registry, now time.Duration) {
-		reg.Lease(l, age, now)
 		all = reg.Members(l, age, now)
 		status = reg.Status(l, all, age, now)
 	})
 	return all, status
 }
 
-// stands notes where a journal stands.
-func (r *roll) stands(e leadership.Election, i leadership.Index) {
-	r.do(func(reg *members.Registry, _ time.Duration) { reg.Journal(e, i) })
-}
-
-// appended notes where a journal stands after an append at this instance, and tells the others.
+// appended tells the others where a journal stands after an append at this instance.
 func (r *roll) appended(e leadership.Election, i leadership.Index) {
 	r.do(func(reg *members.Registry, _ time.Duration) { reg.Appended(e, i) })
 	if r.bus != nil {
@@ -241,7 +232,7 @@ func (r *roll) present(e leadership.Election, id leadership.CandidateID) (here b
 		r.seen[e] = version
 		r.mu.Unlock()
 	}
-	r.do(func(reg *members.Registry, _ time.Duration) { here = reg.Present(e, id) })
+	r.do(func(reg *members.Registry, now time.Duration) { here = reg.Present(e, id, now) })
 	return here
 }
 
@@ -290,12 +281,12 @@ func (r *roll) accompany(principal string, request leadership.WatchRequest, seen
 		}
 		if err == nil {
 			reg.Watch(request.Election)
+			reg.Notice(now, request.Election) // or the leader would come later
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	r.terms(request.Election) // or the leader would come later
 	c.Changes()
 	return c, nil
 }
@@ -325,18 +316,10 @@ func (c *company) Close() {
 	})
 }
 
-// learn tells the registry of a lease that a call was just answered with, if its election has a
-// quorum: so metrics show that the quorum is lost although no caller asks for the members.
-func (r *roll) learn(l leadership.Lease) {
-	if l.Config.Ballot.Quorum.Electorate != "" {
-		r.do(func(reg *members.Registry, now time.Duration) { reg.Lease(l, 0, now) })
-	}
-}
-
-// look tells the registry of the line and the term of an election.
+// look tells the registry of the line of an election, and of its term.
 func (r *roll) look(e leadership.Election) {
 	r.stand(e)
-	r.terms(e)
+	r.do(func(reg *members.Registry, now time.Duration) { reg.Notice(now, e) })
 }
 
 func (r *roll) stand(e leadership.Election) {
@@ -345,30 +328,4 @@ func (r *roll) stand(e leadership.Election) {
 		standing = append(standing, members.Stander{CandidateID: s.CandidateID, Role: s.Role, Position: s.Position})
 	}
 	r.do(func(reg *members.Registry, now time.Duration) { reg.Stand(e, standing, now) })
-}
-
-// terms tells the registry of the terms of elections, as far as the view knows them.
-func (r *roll) terms(elections ...leadership.Election) {
-	type term struct {
-		leader leadership.CandidateID
-		token  leadership.Token
-		lease  *view.Lease
-	}
-	known := make(map[leadership.Election]term)
-	r.hub.View(func(v *view.View, _ time.Duration) {
-		for _, name := range elections {
-			if e := v.Find(name); e != nil {
-				leader, token := e.Term()
-				known[name] = term{leader, token, e.Lease()}
-			}
-		}
-	})
-	r.do(func(reg *members.Registry, now time.Duration) {
-		for name, t := range known {
-			reg.Term(name, t.leader, t.token, now)
-			if t.lease != nil && t.lease.Absent == nil {
-				reg.Lease(t.lease.Lease, now-t.lease.Asked, now)
-			}
-		}
-	})
 }

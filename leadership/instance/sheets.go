@@ -86,7 +86,7 @@ func (r *roll) hurry(ctx context.Context) bool {
 func (r *roll) tick() {
 	version := r.lines.Version()
 	read := false
-	var stood, tracked []leadership.Election
+	var stood []leadership.Election
 	r.do(func(reg *members.Registry, now time.Duration) {
 		if read = r.version != version || now-r.linesAt >= linesEvery; read {
 			r.version, r.linesAt = version, now
@@ -99,14 +99,9 @@ func (r *roll) tick() {
 			r.stand(e)
 		}
 	}
-	r.do(func(reg *members.Registry, _ time.Duration) { tracked = reg.Tracked() })
-	if len(tracked) > 0 {
-		r.terms(tracked...)
-	}
-	var news []leadership.Election
 	r.do(func(reg *members.Registry, now time.Duration) { reg.Tick(now) })
 	r.mu.Lock()
-	news = slices.Collect(maps.Keys(r.news))
+	news := slices.Collect(maps.Keys(r.news))
 	clear(r.news)
 	r.mu.Unlock()
 	for _, e := range news {
@@ -135,10 +130,8 @@ func (r *roll) hear(message []byte) {
 	if complain {
 		r.log.LogAttrs(context.Background(), slog.LevelWarn, "a message of the topic of members is no sheet, or too much", slog.Any("cause", err))
 	}
-	if r.told != nil {
-		for _, j := range heard.Journals {
-			r.told(j.Election, j.Index)
-		}
+	for _, j := range heard.Journals {
+		r.hub.Appended(j.Election, j.Index)
 	}
 	if len(heard.Renewed) > 0 {
 		renewals := make([]view.Renewal, len(heard.Renewed))

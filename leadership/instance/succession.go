@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/view"
 )
 
 // choose names the successor of a hand-over that names none.
@@ -49,7 +50,7 @@ func (i *Instance) next(ctx context.Context, e leadership.Election, leader leade
 func (i *Instance) Delegate(ctx context.Context, r leadership.DelegateRequest) (leadership.Lease, error) {
 	asked := i.now()
 	l, err := i.service.Delegate(ctx, r) // the lease is the child's
-	return i.hint(l, err, asked)
+	return i.learn(l, err, view.Read, asked)
 }
 
 // Tree reads an election and what was delegated below it; see leadership.Service.

@@ -13,7 +13,9 @@ import (
 // without news for the longest time is forgotten.
 const maxElections = 100_000
 
-// elections is what this instance knows of the elections. All times are the store's.
+// elections is what this instance knows of the elections. All times are the store's. The view of
+// the instance does not serve: it forgets elections that no caller asks about, and the gauges count
+// them.
 type elections struct {
 	mu           sync.Mutex // guards the fields below and the standings
 	clock        clock

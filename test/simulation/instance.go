@@ -208,7 +208,7 @@ func (i *instance) join(c *instancetest.Caller, r leadership.AcquireRequest) {
 		q.line.Join(c, r, i.now())
 		return
 	}
-	q.view = i.view.Wait(r.Election)
+	q.view = i.view.Wait(r.Election, nil)
 	q.line = instancetest.NewLine(i.common, q.view, q.wake, c, r, i.now())
 	i.lines[r.Election] = q
 	q.drive()
@@ -247,7 +247,7 @@ func (q *queue) drive() {
 	switch {
 	case over:
 		delete(q.i.lines, q.election)
-		q.i.view.Unwait(q.view)
+		q.i.view.Unwait(q.view, nil)
 	case a != nil:
 		q.asking = true
 		q.i.call(a.Caller.Client().(*caller).id, func(ctx context.Context) { q.attempt(ctx, a) })
@@ -294,9 +294,6 @@ func (q *queue) attempt(ctx context.Context, a *instancetest.Attempt) {
 	}
 	if !alive() {
 		return
-	}
-	if o.Err == nil {
-		q.i.learn(o.Grant.Lease, a.Began)
 	}
 	q.hangUp(a.Caller.Client().(*caller), o.Err)
 	orphan, ok := q.line.Orphan(o.Err)

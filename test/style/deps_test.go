@@ -38,7 +38,7 @@ var arrows = []arrow{
 	{"regent/cmd/regent/internal/cloud", []string{"google.golang.org/api/..."}, "what looks at a project knows its REST APIs, and nothing of Regent"},
 	{"regent/leadership/instance", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/instance/internal/...", "regent/leadership/wire"}, "an instance puts the parts together, on any store and any bus"},
 	{"regent/leadership/instance/internal/view", []string{"regent/leadership", "regent/leadership/instance/internal/backoff"}, "a view has no clock, no lock and no store, and only counts how long a wait is"},
-	{"regent/leadership/instance/internal/members", []string{"regent/leadership"}, "the registry of members has no clock, no lock, no bus and no store"},
+	{"regent/leadership/instance/internal/members", []string{"regent/leadership", "regent/leadership/instance/internal/view"}, "the registry of members has no clock, no lock, no bus and no store, and reads in the view who leads"},
 	{"regent/leadership/instance/internal/hub", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/instance/internal/backoff", "regent/leadership/instance/internal/view"}, "the hub drives the view, and never knows who carries its events"},
 	{"regent/leadership/instance/internal/line", []string{"regent/leadership", "regent/leadership/instance/internal/backoff", "regent/leadership/instance/internal/hub", "regent/leadership/instance/internal/view"}, "a line reads the view, and asks through a function"},
 	{"regent/leadership/instance/internal/outbox", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/instance/internal/backoff", "regent/leadership/instance/internal/failpoint"}, "the outbox knows a topic by its interface"},

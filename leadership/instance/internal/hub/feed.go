@@ -163,7 +163,7 @@ func (f *Feed) page() (items []Item, more <-chan struct{}, err error) {
 			items = append(items, Item{i.Event, f.cursor})
 		}
 	}
-	return items, j.news.wait(), nil
+	return items, f.hub.feeds.mu.wait(&j.news), nil
 }
 
 // Cursor is what to resume from instead of this feed, as far as Next has returned.

@@ -26,7 +26,7 @@ type journal struct {
 	ready chan struct{} // closed once window is set, or err without it
 	err   error         // why there is no more
 	feeds map[*Feed]struct{}
-	news  broadcast // for the feeds
+	news  chan struct{} // see wakeMutex; for the feeds
 
 	window   *window // nil until the first look has found what it begins with
 	gaps     map[leadership.Election]*gap

@@ -134,7 +134,7 @@ type listener struct {
 
 func (i *instance) listen(e leadership.Election) *listener {
 	l := &listener{hub: i, c: make(chan struct{}, 1)}
-	i.View(func(*view.View, time.Duration) { l.election = i.Wait(e, l.c) })
+	i.View(func(v *view.View, _ time.Duration) { l.election = v.Wait(e, l.c) })
 	return l
 }
 
@@ -147,7 +147,7 @@ func (l *listener) newest() (r leadership.Revision) {
 }
 
 func (l *listener) Close() {
-	l.hub.View(func(*view.View, time.Duration) { l.hub.Unwait(l.election) })
+	l.hub.View(func(v *view.View, _ time.Duration) { v.Unwait(l.election, l.c) })
 }
 
 // listened reports whether the election has a listener or a watch.

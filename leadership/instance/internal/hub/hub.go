@@ -84,18 +84,10 @@ type Hub struct {
 
 	hits, misses, shared atomic.Int64 // of reads
 
-	mu        wakeMutex // guards all below
-	view      *view.View
-	audiences map[leadership.Election]*audience
-	landings  map[leadership.Election]*landing
-	looks     map[lookKey]*look
-}
-
-// audience is the lines and the watches to wake when there is news of an election.
-type audience struct {
-	line  chan struct{}              // of one; nil if no line waits
-	parts map[chan struct{}]struct{} // of the lines that wait for this election to have a leader
-	news  broadcast                  // for the watches
+	mu       wakeMutex // guards all below
+	view     *view.View
+	landings map[leadership.Election]*landing
+	looks    map[lookKey]*look
 }
 
 // New returns a hub. The error names an invalid part of the Config.
@@ -104,15 +96,14 @@ func New(c Config) (*Hub, error) {
 		return nil, err
 	}
 	h := &Hub{
-		store:     c.Store,
-		now:       c.Now,
-		log:       cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
-		expiry:    cmp.Or(c.Expiry, DefaultExpiry),
-		asks:      make(chan struct{}, maxAsks),
-		sooner:    make(chan struct{}, 1),
-		audiences: make(map[leadership.Election]*audience),
-		landings:  make(map[leadership.Election]*landing),
-		looks:     make(map[lookKey]*look),
+		store:    c.Store,
+		now:      c.Now,
+		log:      cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
+		expiry:   cmp.Or(c.Expiry, DefaultExpiry),
+		asks:     make(chan struct{}, maxAsks),
+		sooner:   make(chan struct{}, 1),
+		landings: make(map[leadership.Election]*landing),
+		looks:    make(map[lookKey]*look),
 	}
 	if h.now == nil {
 		h.now = boottime.Now
@@ -133,6 +124,13 @@ func (h *Hub) View(do func(v *view.View, now time.Duration)) {
 	do(h.view, h.now())
 }
 
+// Hold has an election remembered until release is called.
+func (h *Hub) Hold(name leadership.Election) (release func()) {
+	var e *view.Election
+	h.View(func(v *view.View, _ time.Duration) { e = v.Hold(name) })
+	return func() { h.View(func(v *view.View, _ time.Duration) { v.Release(e) }) }
+}
+
 // Now is the hub's clock.
 func (h *Hub) Now() time.Duration { return h.now() }
 
@@ -140,9 +138,7 @@ func (h *Hub) Now() time.Duration { return h.now() }
 // it has something to do sooner.
 func (h *Hub) unlock() {
 	for _, e := range h.view.Reported() {
-		if a, ok := h.audiences[e]; ok {
-			h.mu.wake(&a.news)
-		}
+		h.mu.wake(&e.News)
 	}
 	if h.view.Sooner() {
 		signal(h.sooner)
@@ -181,6 +177,15 @@ func (h *Hub) RenewedElsewhere(all ...view.Renewal) {
 	})
 }
 
+// Appended takes the news that the journal of an election has come to an index. It does not block.
+func (h *Hub) Appended(name leadership.Election, i leadership.Index) {
+	h.View(func(v *view.View, _ time.Duration) {
+		if v.Appended(name, i) {
+			signal(v.Find(name).Appends)
+		}
+	})
+}
+
 // Publish passes events on, of this instance or another. It does not block. Events that are not
 // newer than the last one heard are ignored.
 func (h *Hub) Publish(events ...leadership.Event) {
@@ -196,12 +201,12 @@ func (h *Hub) Publish(events ...leadership.Event) {
 
 // MembersChanged wakes the watches of an election, to ask for changes of its members. It does not
 // block.
-func (h *Hub) MembersChanged(e leadership.Election) {
-	h.mu.Lock()
-	defer h.unlock()
-	if a, ok := h.audiences[e]; ok {
-		h.mu.wake(&a.news)
-	}
+func (h *Hub) MembersChanged(name leadership.Election) {
+	h.View(func(v *view.View, _ time.Duration) {
+		if e := v.Find(name); e != nil {
+			h.mu.wake(&e.News)
+		}
+	})
 }
 
 // SetLive says whether the hub is told of every event from now on. Every call wakes all listeners.
@@ -210,8 +215,8 @@ func (h *Hub) MembersChanged(e leadership.Election) {
 func (h *Hub) SetLive(live bool) {
 	h.View(func(v *view.View, now time.Duration) {
 		v.SetLive(live, now)
-		for e := range h.audiences {
-			h.wake(e)
+		for e := range v.All() {
+			h.wakeAll(e)
 		}
 	})
 	h.feeds.doubt()
@@ -232,74 +237,27 @@ func (h *Hub) Current(e leadership.Election, r leadership.Revision) bool {
 	return h.view.Current(e, r)
 }
 
-// Wait lets a line of candidates listen to an election, the only one in this hub: wake, a channel
-// of one, is sent to when there is news, and whenever SetLive is called. Call it, and Unwait, from
-// within View.
-func (h *Hub) Wait(e leadership.Election, wake chan struct{}) *view.Election {
-	h.audience(e).line = wake
-	return h.view.Wait(e)
-}
-
-// Unwait ends the listening.
-func (h *Hub) Unwait(e *view.Election) {
-	h.audiences[e.Name()].line = nil
-	h.view.Unwait(e)
-	h.tidy(e.Name())
-}
-
-// Attend lets the line of another election listen to this one, of which that is a part: wake is
-// sent to as for Wait. Call it, and Unattend, from within View.
-func (h *Hub) Attend(e leadership.Election, wake chan struct{}) *view.Election {
-	a := h.audience(e)
-	if a.parts == nil {
-		a.parts = make(map[chan struct{}]struct{})
-	}
-	a.parts[wake] = struct{}{}
-	return h.view.Wait(e)
-}
-
-// Unattend ends the listening.
-func (h *Hub) Unattend(e *view.Election, wake chan struct{}) {
-	delete(h.audiences[e.Name()].parts, wake)
-	h.view.Unwait(e)
-	h.tidy(e.Name())
-}
-
 // wake wakes all listeners of an election. Call with the mutex held, as all methods below.
-func (h *Hub) wake(e leadership.Election) {
-	if a, ok := h.audiences[e]; ok {
-		a.wakeLines()
-		h.mu.wake(&a.news)
+func (h *Hub) wake(name leadership.Election) {
+	if e := h.view.Find(name); e != nil {
+		h.wakeAll(e)
 	}
 }
 
-func (h *Hub) wakeLine(e leadership.Election) {
-	if a, ok := h.audiences[e]; ok {
-		a.wakeLines()
+func (h *Hub) wakeAll(e *view.Election) {
+	wakeLines(e)
+	h.mu.wake(&e.News)
+}
+
+func (h *Hub) wakeLine(name leadership.Election) {
+	if e := h.view.Find(name); e != nil {
+		wakeLines(e)
 	}
 }
 
-func (a *audience) wakeLines() {
-	signal(a.line)
-	for part := range a.parts {
-		signal(part)
-	}
-}
-
-// audience returns the audience of an election, and begins it if need be.
-func (h *Hub) audience(e leadership.Election) *audience {
-	a, ok := h.audiences[e]
-	if !ok {
-		a = new(audience)
-		h.audiences[e] = a
-	}
-	return a
-}
-
-// tidy forgets an audience that has gone.
-func (h *Hub) tidy(e leadership.Election) {
-	if !h.view.Listened(e) {
-		delete(h.audiences, e)
+func wakeLines(e *view.Election) {
+	for line := range e.Lines {
+		signal(line)
 	}
 }
 

@@ -2,18 +2,6 @@ package hub
 
 import "sync"
 
-// broadcast wakes all its waiters at once. Its zero value is ready.
-type broadcast struct{ c chan struct{} }
-
-// wait returns a channel that is closed at the next broadcast. Call with the mutex held: what
-// happens after the check cannot be missed.
-func (b *broadcast) wait() <-chan struct{} {
-	if b.c == nil {
-		b.c = make(chan struct{})
-	}
-	return b.c
-}
-
 // wakeMutex is a mutex whose holder wakes others. They wake when it is unlocked, so that they need
 // not wait for it.
 type wakeMutex struct {
@@ -21,11 +9,20 @@ type wakeMutex struct {
 	waking []chan struct{}
 }
 
-// wake wakes all waiters of the broadcast. Call with the mutex held.
-func (m *wakeMutex) wake(b *broadcast) {
-	if b.c != nil {
-		m.waking = append(m.waking, b.c)
-		b.c = nil
+// wait returns a channel that is closed at the next wake of news. Call with the mutex held: what
+// happens after the check cannot be missed.
+func (m *wakeMutex) wait(news *chan struct{}) <-chan struct{} {
+	if *news == nil {
+		*news = make(chan struct{})
+	}
+	return *news
+}
+
+// wake wakes all that wait for news. Call with the mutex held.
+func (m *wakeMutex) wake(news *chan struct{}) {
+	if *news != nil {
+		m.waking = append(m.waking, *news)
+		*news = nil
 	}
 }
 

@@ -13,8 +13,7 @@ import (
 // belongs to one goroutine.
 type Watch struct {
 	hub      *Hub
-	election *view.Election // nil once it is closed; guarded by the hub's mutex, as is audience
-	audience *audience
+	election *view.Election // nil once it is closed; guarded by the hub's mutex
 	after    leadership.Revision
 	failure  int // the number of the last that was returned
 
@@ -49,7 +48,7 @@ type News struct {
 func (h *Hub) Watch(e leadership.Election, after leadership.Revision) *Watch {
 	w := &Watch{hub: h, after: after}
 	h.View(func(v *view.View, _ time.Duration) {
-		w.election, w.audience = v.Watch(e), h.audience(e)
+		w.election = v.Watch(e)
 		w.failure = v.Failure(e).Number
 	})
 	return w
@@ -60,7 +59,6 @@ func (w *Watch) Close() {
 	w.hub.View(func(v *view.View, _ time.Duration) {
 		if w.election != nil {
 			v.Unwatch(w.election)
-			w.hub.tidy(w.election.Name())
 			w.election = nil
 		}
 	})
@@ -197,7 +195,7 @@ func (w *Watch) glance() (events []leadership.Event, news <-chan struct{}, l *lo
 	case failure.Number > w.failure && (failed != nil || failure.After >= w.after):
 		w.failure, err = failure.Number, failure.Err
 	}
-	return nil, w.audience.news.wait(), nil, failed, err
+	return nil, h.mu.wait(&w.election.News), nil, failed, err
 }
 
 // later returns the events after the revision.

@@ -126,7 +126,7 @@ func (l *Line) finish(a *Attempt, o Outcome, now time.Duration) {
 		l.retryLater(now)
 	case o.Err == nil:
 		l.answered(p, now)
-		l.common.View.Learn(o.Grant.Lease, view.Read, a.Began, now)
+		l.common.View.Learn(o.Grant.Lease, view.Committed, a.Began, now)
 		l.ballot, l.claim, l.parent = ballot{}, claim{}, parent{election: l.parent.election}
 		l.reschedule(now)
 		l.settle(p, func(c *Caller) { c.granted(o.Grant, a.Began) })

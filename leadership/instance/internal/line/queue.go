@@ -17,7 +17,7 @@ import (
 // Config is how a Queue is made. Acquire, Do and Hub are required.
 type Config struct {
 	// Acquire asks the store: leadership.Service.Acquire. It must refuse to grant once its ctx has
-	// ended. It may tell the hub of the answer.
+	// ended. The queue tells the hub of the answer.
 	Acquire func(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
 	// Do releases a lease that no caller can use, and withdraws a candidate that has gone from this
 	// instance: leadership.Service.Do.
@@ -156,7 +156,7 @@ func (q *Queue) join(c *call, r *leadership.AcquireRequest, told leadership.Toke
 // begin makes a line.
 func (q *Queue) begin(first *Caller, request leadership.AcquireRequest, now time.Duration) *runner {
 	r := &runner{q: q, wake: make(chan struct{}, 1)}
-	r.election = q.c.Hub.Wait(request.Election, r.wake)
+	r.election = q.common.View.Wait(request.Election, r.wake)
 	r.line = New(&q.common, r.election, func() { signal(r.wake) }, first, request, now)
 	q.lines[request.Election] = r
 	return r
@@ -168,7 +168,7 @@ func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadershi
 	r.InLine = leadership.InLine{Instance: q.common.Instance, Present: q.common.present(r.Election), Recheck: r.InLine.Recheck}
 	grant, err := q.c.Acquire(ctx, r)
 	if err == nil {
-		q.c.Hub.Learn(grant.Lease, view.Read, asked)
+		q.c.Hub.Learn(grant.Lease, view.Committed, asked)
 	} else if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Lease != nil {
 		q.c.Hub.Learn(*refusal.Lease, view.Read, asked)
 	}

@@ -46,7 +46,7 @@ func (r *runner) turn() (gone leadership.CandidateID, a *Attempt, idle time.Dura
 		r.attend(over)
 		if over {
 			delete(r.q.lines, r.election.Name())
-			r.q.c.Hub.Unwait(r.election)
+			r.q.common.View.Unwait(r.election, r.wake)
 			r.q.end()
 		}
 	})
@@ -60,12 +60,12 @@ func (r *runner) attend(over bool) {
 		want = ""
 	}
 	if r.parent != nil && r.parent.Name() != want {
-		r.q.c.Hub.Unattend(r.parent, r.wake)
+		r.q.common.View.Unwait(r.parent, r.wake)
 		r.parent = nil
 		r.line.Attend(nil)
 	}
 	if r.parent == nil && want != "" {
-		r.parent = r.q.c.Hub.Attend(want, r.wake)
+		r.parent = r.q.common.View.Wait(want, r.wake)
 		r.line.Attend(r.parent)
 	}
 }
@@ -75,38 +75,51 @@ func (r *runner) withdraw(gone leadership.CandidateID) {
 	r.q.c.Hub.View(func(_ *view.View, now time.Duration) { r.line.Withdrawn(gone, err, now, r.q.closed() != nil) })
 }
 
-// carryOut makes an attempt.
+// carryOut makes an attempt. If the answer is that a lease is held whose key the queue alone knows,
+// it ends that lease.
 func (r *runner) carryOut(a *Attempt) {
 	a.Began = r.q.c.Hub.Now()
 	by := a.Caller.Client().(*call)
 	a.Request.InLine.Recheck = by.recheck
 	o := r.ask(by.ctx, a.Request)
-	r.q.c.Hub.View(func(_ *view.View, now time.Duration) { r.line.Finish(a, o, now) })
+	if orphan, ok := r.finish(a, o); ok {
+		if panicked := caught(func() { r.q.release(by.ctx, orphan) }); panicked != nil {
+			o = Outcome{Panic: panicked}
+		}
+		r.finish(a, o)
+	}
 }
 
-// ask makes the call. If the answer is that a lease is held whose key the queue alone knows, it
-// ends that lease.
+// finish hands the outcome to the line. If that shows a lease to release first, it returns that
+// lease instead, once.
+func (r *runner) finish(a *Attempt, o Outcome) (orphan leadership.LeaseRequest, ok bool) {
+	r.q.c.Hub.View(func(_ *view.View, now time.Duration) {
+		if o.Panic == nil {
+			orphan, ok = r.line.Orphan(o.Err)
+		}
+		if !ok {
+			r.line.Finish(a, o, now)
+		}
+	})
+	return orphan, ok
+}
+
+// ask makes the call.
 func (r *runner) ask(ctx context.Context, request leadership.AcquireRequest) (o Outcome) {
 	if ctx.Err() != nil {
 		return Outcome{Err: gone(ctx)}
 	}
-	defer func() {
-		if v := recover(); v != nil {
-			o = Outcome{Panic: v}
-		}
-	}()
 	bounded, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	o.Grant, o.Err = r.q.c.Acquire(bounded, request)
-	if orphan, ok := r.orphan(o.Err); ok {
-		r.q.release(ctx, orphan)
-	}
+	o.Panic = caught(func() { o.Grant, o.Err = r.q.c.Acquire(bounded, request) })
 	return o
 }
 
-func (r *runner) orphan(err error) (orphan leadership.LeaseRequest, ok bool) {
-	r.q.c.Hub.View(func(*view.View, time.Duration) { orphan, ok = r.line.Orphan(err) })
-	return orphan, ok
+// caught returns what do panics with; nil if it does not.
+func caught(do func()) (panicked any) {
+	defer func() { panicked = recover() }()
+	do()
+	return nil
 }
 
 // sleep waits until something has happened, at most so long.

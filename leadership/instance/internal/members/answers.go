@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/view"
 )
 
 // record is a member as one instance, or all together, know it.
@@ -66,7 +67,7 @@ func (n *node) local(all *record, now time.Duration) {
 func (n *node) gather(all *record, now time.Duration) {
 	n.local(all, now)
 	if n.place.role != "" {
-		all.seen = max(all.seen, n.election.token)
+		all.seen = max(all.seen, n.election.noticed.token)
 	}
 	for p, c := range n.copies {
 		known := c.record
@@ -76,7 +77,7 @@ func (n *node) gather(all *record, now time.Duration) {
 		all.add(known)
 	}
 	if n.leads {
-		all.add(record{role: leadership.RoleLeader, seen: n.election.token})
+		all.add(record{role: leadership.RoleLeader, seen: n.election.noticed.token})
 	}
 }
 
@@ -122,7 +123,8 @@ func (r *Registry) Members(l leadership.Lease, age, now time.Duration) []leaders
 }
 
 // Present reports whether the candidate is a member of the election now.
-func (r *Registry) Present(name leadership.Election, id leadership.CandidateID) bool {
+func (r *Registry) Present(name leadership.Election, id leadership.CandidateID, now time.Duration) bool {
+	r.Notice(now, name)
 	n := r.find(name, id)
 	return n != nil && n.shown != ""
 }
@@ -198,20 +200,32 @@ func (r *Registry) Stats(now time.Duration) Stats {
 	for n := range r.own {
 		all.Own[n.shown]++
 	}
-	for _, e := range r.elections {
-		if e.present == 0 || e.lease == nil {
-			continue
-		}
-		l := *e.lease
-		if e.token != l.Token || e.leader == "" {
-			l.Token, l.LeaderID = e.token, e.leader
-			l.AcquiredAt = l.ReadAt
-		}
-		s := r.Status(l, r.Members(l, now-e.leaseAt, now), now-e.leaseAt, now)
+	for _, known := range r.leases() {
+		l, age := known.Lease, now-known.Asked
+		s := r.Status(l, r.Members(l, age, now), age, now)
 		if all.Lowest = min(all.Lowest, s.Participation); s.ReadOnly {
 			all.ReadOnly++
 		}
 	}
+	return all
+}
+
+// leases returns the leases of elections with members, as the store has said them last, but with
+// the present leader.
+func (r *Registry) leases() (all []view.Lease) {
+	r.view(func(*view.View, time.Duration) {
+		for _, e := range r.elections {
+			last := e.known.Last()
+			if e.present == 0 || last == nil || last.Absent != nil {
+				continue
+			}
+			l := *last
+			if leader, token := e.known.Term(); token != l.Token || leader == "" {
+				l.Token, l.LeaderID, l.AcquiredAt = token, leader, l.ReadAt
+			}
+			all = append(all, l)
+		}
+	})
 	return all
 }
 

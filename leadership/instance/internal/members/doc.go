@@ -6,7 +6,10 @@
 //
 //	the member     that it is there, and which token it follows. Nothing is checked
 //	the instance   which of its callers are members. A sheet repeats what its instance knows
-//	the store      who leads. That a quorum is present is a policy; it does not keep leaders apart
+//	the view       who leads, under which token and policy, as far as the instance knows. Of that
+//	               the registry has only the term that it noticed last, to tell what has changed
+//	the store      all that counts. That a quorum is present is a policy; it does not keep
+//	               leaders apart
 //
 // # How a candidate becomes a member
 //

@@ -59,7 +59,7 @@ type Heard struct {
 	Journals []Journal
 }
 
-// Journal is where the journal of an election stands after an append.
+// Journal is where the journal of an election stands at least.
 type Journal struct {
 	Election leadership.Election
 	Index    leadership.Index
@@ -97,8 +97,8 @@ func (r *Registry) Hear(data []byte, now time.Duration) (Heard, error) {
 		heard.Renewed = append(heard.Renewed, Renewed{l.Election, l.Token, time.Duration(l.LeftMS) * time.Millisecond})
 	}
 	for _, part := range s.Elections {
-		if part.Journal > 0 {
-			heard.Journals = append(heard.Journals, Journal{part.Election, part.Journal})
+		if head := part.head(); head > 0 {
+			heard.Journals = append(heard.Journals, Journal{part.Election, head})
 		}
 		err = cmp.Or(err, r.take(p, s, part, now))
 	}
@@ -106,6 +106,15 @@ func (r *Registry) Hear(data []byte, now time.Duration) (Heard, error) {
 		r.sweep(p, now)
 	}
 	return heard, err
+}
+
+// head is where the journal stands at least: an append or a follower has come so far.
+func (p part) head() leadership.Index {
+	head := p.Journal
+	for _, m := range p.Members {
+		head = max(head, m.Applied)
+	}
+	return head
 }
 
 // next reports whether a sheet is newer than those that were heard, or a missing piece.
@@ -174,7 +183,6 @@ func (r *Registry) take(p *peer, s sheet, said part, now time.Duration) (err err
 			r.touch(e)
 		}
 	}
-	r.Journal(said.Election, said.Journal)
 	for _, m := range said.Members {
 		err = cmp.Or(err, r.copy(p, s.Seq, said.Election, m, now))
 	}
@@ -215,7 +223,6 @@ func (r *Registry) copy(p *peer, seq int64, name leadership.Election, m entry, n
 		role: m.Role, seen: m.Seen, heard: heard, position: m.Position, note: m.Note, noted: heard, joined: m.Joined, inLine: m.InLine,
 		reader: reader{m.Follows, m.Applied},
 	}
-	r.Journal(name, m.Applied)
 	if m.Joined && n.joined.role != "" && n.joined.heard+moved < heard {
 		r.part(n)
 	}

@@ -160,7 +160,7 @@ func (b *builder) member(n *node, now time.Duration) {
 	p := b.part(n.election.name, m.size())
 	p.Members = append(p.Members, m)
 	if len(n.election.line) > 0 {
-		p.Token = n.election.token
+		p.Token = n.election.noticed.token
 	}
 	n.sent = n.comparable(now)
 }
@@ -179,7 +179,7 @@ func (b *builder) changes(r *Registry, now time.Duration) {
 		}
 	}
 	for e := range r.outgoing.terms {
-		b.part(e.name, 0).Token = e.token
+		b.part(e.name, 0).Token = e.noticed.token
 	}
 	clear(r.outgoing.nodes)
 	clear(r.outgoing.terms)

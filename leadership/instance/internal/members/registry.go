@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/view"
 )
 
 const (
@@ -26,6 +27,7 @@ const (
 // Registry is what one instance knows of the members of all elections.
 type Registry struct {
 	name      string // of this instance in its sheets; "" if there are none
+	view      View
 	began     time.Duration
 	elections map[leadership.Election]*election
 	own       map[*node]struct{} // that are here in any way
@@ -39,11 +41,15 @@ type Registry struct {
 	incoming  incoming
 }
 
+// View calls do with the view that knows who leads, which is locked until do returns.
+type View func(do func(v *view.View, now time.Duration))
+
 // New returns a registry that begins now. Name tells its sheets from those of other instances and
-// of other processes; without one it makes no sheets.
-func New(name string, now time.Duration) *Registry {
+// of other processes; without one it makes no sheets. Each of its elections is held in the view.
+func New(name string, known View, now time.Duration) *Registry {
 	return &Registry{
 		name:      name,
+		view:      known,
 		began:     now,
 		elections: make(map[leadership.Election]*election),
 		own:       make(map[*node]struct{}),
@@ -62,16 +68,19 @@ type election struct {
 	present int // how many of the nodes are members now
 	kept    int // how many have joined or follow a stream here
 	line    map[*node]struct{}
-	leader  leadership.CandidateID // as far as is known; "" for none
-	token   leadership.Token       // the newest that is known
-	lease   *leadership.Lease      // as the store has described it last; nil if it has not
-	leaseAt time.Duration          // when that was
-	journal leadership.Index       // of the journal's last entry, as far as is known
+	known   *view.Election // read it, and nothing else, in View
+	noticed term
 
 	watchers int
 	log      []leadership.MemberChange // while there are watchers
 	first    uint64                    // the number of log[0]
 	recent   uint64                    // the number of the first since the log was cut
+}
+
+// term is who leads, "" for none, under which token.
+type term struct {
+	leader leadership.CandidateID
+	token  leadership.Token
 }
 
 // node is a candidate that is a member of an election, or was lately.
@@ -140,6 +149,7 @@ func (r *Registry) election(name leadership.Election) *election {
 	e, ok := r.elections[name]
 	if !ok {
 		e = &election{name: name, nodes: make(map[leadership.CandidateID]*node), line: make(map[*node]struct{})}
+		r.view(func(v *view.View, _ time.Duration) { e.known = v.Hold(name) })
 		r.elections[name] = e
 	}
 	return e
@@ -285,44 +295,36 @@ func (r *Registry) Applied(name leadership.Election, id leadership.CandidateID, 
 		n.joined.heard, n.joined.until = now, max(n.joined.until, now+reading)
 	}
 	n.reader = reader{true, max(n.reader.applied, i)}
-	r.Journal(name, i)
 	r.settle(n, now, "", 0)
 	return nil
-}
-
-// Journal says where the journal of an election stands. Of an election without members it remembers
-// nothing.
-func (r *Registry) Journal(name leadership.Election, i leadership.Index) {
-	if e, ok := r.elections[name]; ok {
-		e.journal = max(e.journal, i)
-	}
 }
 
 // Appended says where the journal stands after an append at this instance; the next sheet tells of
 // it.
 func (r *Registry) Appended(name leadership.Election, i leadership.Index) {
-	r.Journal(name, i)
 	if o := &r.outgoing; r.name != "" && (len(o.journals) < leadership.MaxMembers || o.journals[name] > 0) {
 		o.journals[name] = max(o.journals[name], i)
 	}
 }
 
-// JournalIndex is where the journal of an election stands, as far as is known; 0 if it is not.
-func (r *Registry) JournalIndex(name leadership.Election) leadership.Index {
-	e, ok := r.elections[name]
-	if !ok {
-		return 0
+// JournalIndex is where the journal of an election with members stands, as far as is known; 0 if it
+// is not.
+func (r *Registry) JournalIndex(name leadership.Election) (i leadership.Index) {
+	if e, ok := r.elections[name]; ok {
+		r.view(func(*view.View, time.Duration) { i = e.known.Head() })
 	}
-	return e.journal
+	return i
 }
 
 // Lag is by how many entries of a journal a member at this instance lags at most.
 func (r *Registry) Lag() (most leadership.Index) {
-	for n := range r.own {
-		if n.reader.follows {
-			most = max(most, n.election.journal-n.reader.applied)
+	r.view(func(*view.View, time.Duration) {
+		for n := range r.own {
+			if n.reader.follows {
+				most = max(most, n.election.known.Head()-n.reader.applied)
+			}
 		}
-	}
+	})
 	return most
 }
 
@@ -372,60 +374,56 @@ func (r *Registry) Lines() (names []leadership.Election) {
 	return names
 }
 
-// Term says which candidate leads the election, "" for none, under which token. Of an election
-// without members it remembers nothing.
-func (r *Registry) Term(name leadership.Election, leader leadership.CandidateID, token leadership.Token, now time.Duration) {
-	e, ok := r.elections[name]
-	if !ok || token < e.token || token == e.token && (leader != "" || e.leader == "") {
-		return // it is not newer
-	}
-	former := e.nodes[e.leader]
-	if e.token != token && len(e.line) > 0 {
-		r.outgoing.terms[e] = struct{}{}
-	}
-	e.leader, e.token = leader, token
-	r.touch(e)
-	if leader != "" {
-		n := r.node(name, leader)
-		n.leads = true
-		r.settle(n, now, "", 0)
-	}
-	if former != nil && former.id != leader {
-		former.leads = false
-		r.settle(former, now, leadership.MemberLeft, Linger) // it may stand in line again
+// Notice draws the conclusions from the present terms of elections: one member leads, and another
+// does no longer; those in line follow its token. Of one without members there are none.
+func (r *Registry) Notice(now time.Duration, elections ...leadership.Election) {
+	news := make(map[*election]term)
+	r.view(func(*view.View, time.Duration) {
+		for _, name := range elections {
+			if e, ok := r.elections[name]; ok {
+				if leader, token := e.known.Term(); token > 0 && e.noticed != (term{leader, token}) {
+					news[e] = term{leader, token}
+				}
+			}
+		}
+	})
+	for e, t := range news {
+		former := e.nodes[e.noticed.leader]
+		if e.noticed.token != t.token && len(e.line) > 0 {
+			r.outgoing.terms[e] = struct{}{}
+		}
+		e.noticed = t
+		r.touch(e)
+		if t.leader != "" {
+			n := r.node(e.name, t.leader)
+			n.leads = true
+			r.settle(n, now, "", 0)
+		}
+		if former != nil && former.id != t.leader {
+			former.leads = false
+			r.settle(former, now, leadership.MemberLeft, Linger) // it may stand in line again
+		}
 	}
 }
 
-// Lease says how an election is, as the store has said it so long ago. It is Term with the policy.
-func (r *Registry) Lease(l leadership.Lease, age, now time.Duration) {
-	e, ok := r.elections[l.Election]
-	if !ok {
-		return
-	}
-	r.Term(l.Election, l.LeaderID, l.Token, now)
-	e.lease, e.leaseAt = &l, now-age
-}
-
-// Token is the newest token of an election that is known here; 0 if the election has no members.
+// Token is the token of an election that was noticed last; 0 if the election has no members.
 func (r *Registry) Token(name leadership.Election) leadership.Token {
 	if e, ok := r.elections[name]; ok {
-		return e.token
+		return e.noticed.token
 	}
 	return 0
 }
 
-// Tracked returns the elections whose terms matter: those with members and those that are watched.
-func (r *Registry) Tracked() (names []leadership.Election) {
+// Tick notices the terms of elections with members or watches, and forgets what is over. Call it
+// once a second.
+func (r *Registry) Tick(now time.Duration) {
+	var tracked []leadership.Election
 	for name, e := range r.elections {
 		if e.present > 0 || e.watchers > 0 {
-			names = append(names, name)
+			tracked = append(tracked, name)
 		}
 	}
-	return names
-}
-
-// Tick forgets what is over. Call it once a second.
-func (r *Registry) Tick(now time.Duration) {
+	r.Notice(now, tracked...)
 	for n := range r.own {
 		kept := n.kept()
 		why := leadership.MemberChangeType("")
@@ -541,6 +539,7 @@ func (r *Registry) tidy(e *election) {
 	if len(e.nodes) > 0 || e.watchers > 0 {
 		return
 	}
+	r.view(func(v *view.View, _ time.Duration) { v.Release(e.known) })
 	delete(r.elections, e.name)
 	delete(r.outgoing.terms, e)
 	for _, p := range r.incoming.peers {

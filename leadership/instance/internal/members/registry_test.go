@@ -11,6 +11,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/members"
+	"regent/leadership/instance/internal/view"
 )
 
 const jobs leadership.Election = "jobs"
@@ -18,20 +19,34 @@ const jobs leadership.Election = "jobs"
 // world is some registries, and the clock that all of them are told.
 type world struct {
 	*testing.T
-	now time.Duration
-	all []*members.Registry
+	now   time.Duration
+	all   []*members.Registry
+	views map[*members.Registry]*view.View
 }
 
 func newWorld(t *testing.T) *world {
 	t.Parallel()
-	return &world{T: t, now: time.Hour}
+	return &world{T: t, now: time.Hour, views: make(map[*members.Registry]*view.View)}
 }
 
 // registry returns a registry that begins now.
 func (w *world) registry(name string) *members.Registry {
-	r := members.New(name, w.now)
+	v := view.New(view.Config{Live: true})
+	r := members.New(name, func(do func(*view.View, time.Duration)) { do(v, w.now) }, w.now)
 	w.all = append(w.all, r)
+	w.views[r] = v
 	return r
+}
+
+// term lets the view of a registry hear who leads.
+func (w *world) term(r *members.Registry, leader leadership.CandidateID, token leadership.Token) {
+	v := w.views[r]
+	e := leadership.Event{Election: jobs, Revision: v.Newest(jobs) + 1, Type: leadership.EventAcquired, LeaderID: leader, Token: token}
+	if leader == "" {
+		e.Type = leadership.EventReleased
+	}
+	v.Heard(e, w.now)
+	r.Notice(w.now, jobs)
 }
 
 // pass lets time pass, second by second.
@@ -135,14 +150,14 @@ func TestThoseInLineFollowTheTokenThatTheirInstanceKnows(t *testing.T) {
 	a, b := w.registry("a"), w.registry("b")
 	line := []members.Stander{{CandidateID: "ann", Role: leadership.RoleCandidate, Position: 1}, {CandidateID: "wit", Role: leadership.RoleWitness}}
 	a.Stand(jobs, line, w.now)
-	a.Term(jobs, "lea", 7, w.now)
+	w.term(a, "lea", 7)
 	w.tell(a, b)
 	for _, r := range []*members.Registry{a, b} {
 		if diff := cmp.Diff([]string{"ann candidate 7", "lea leader 7", "wit witness 7"}, w.members(r, held("lea", 7))); diff != "" {
 			t.Errorf("the members (-want +got):\n%s", diff)
 		}
 	}
-	a.Term(jobs, "leo", 8, w.now)
+	w.term(a, "leo", 8)
 	sheets := a.ChangedSheets(nil, w.now)
 	if len(sheets) != 1 || len(sheets[0]) > 200 {
 		t.Errorf("a new token is told by %d sheets, of which the first is %s", len(sheets), sheets[0])
@@ -155,6 +170,27 @@ func TestThoseInLineFollowTheTokenThatTheirInstanceKnows(t *testing.T) {
 	w.tell(a, b)
 	w.has(a, "the line is empty")
 	w.has(b, "the line is empty")
+}
+
+func TestALeaderIsNoticedOfWhichTheViewHasHeard(t *testing.T) {
+	w := newWorld(t)
+	r := w.registry("")
+	w.join(r, "fay", leadership.RoleFollower, 7)
+	hear := func(e leadership.Event) {
+		e.Election = jobs
+		w.views[r].Heard(e, w.now)
+		w.pass(time.Second)
+	}
+	hear(leadership.Event{Revision: 1, Type: leadership.EventAcquired, LeaderID: "lea", Token: 7})
+	if token := r.Token(jobs); token != 7 {
+		t.Errorf("a second after the event the token is %d, want 7", token)
+	}
+	r.Leave(jobs, "fay", w.now)
+	hear(leadership.Event{Revision: 2, Type: leadership.EventReleased, Token: 7})
+	w.pass(members.Linger + leadership.MaxGrace)
+	if n, known := r.Size().Elections, w.views[r].Elections(); n > 0 || known > 0 {
+		t.Errorf("long after the last member has gone, %d elections are remembered, and %d in the view", n, known)
+	}
 }
 
 func TestOneMemberMoreThanThereIsRoomForIsRefusedByName(t *testing.T) {
@@ -232,9 +268,9 @@ func TestWatchersAreToldOnceWhoHasComeAndGone(t *testing.T) {
 	told("the last has vanished", "fay worker vanished")
 	a.Stand(jobs, []members.Stander{{CandidateID: "ann", Role: leadership.RoleCandidate, Position: 1}}, w.now)
 	a.Stand(jobs, nil, w.now)
-	a.Term(jobs, "ann", 3, w.now)
+	w.term(a, "ann", 3)
 	told("a candidate comes, and leads", "ann candidate joined")
-	a.Term(jobs, "", 3, w.now)
+	w.term(a, "", 3)
 	w.pass(members.Linger - time.Second)
 	a.Stand(jobs, []members.Stander{{CandidateID: "ann", Role: leadership.RoleCandidate, Position: 1}}, w.now)
 	told("its term ends, and it stands in line again")

@@ -87,11 +87,11 @@ func TestAWholeSheetOfManyMembersComesInPiecesUnderAMegabyte(t *testing.T) {
 	a.ChangedSheets(nil, w.now) // is lost
 	pieces = a.WholeSheets(false, nil, w.now)
 	w.send(b, pieces[1:]...)
-	if !b.Present(gone.Election, gone.CandidateID) {
+	if !b.Present(gone.Election, gone.CandidateID, w.now) {
 		t.Error("before all pieces have come, a member is taken for gone")
 	}
 	w.send(b, pieces[0])
-	if b.Present(gone.Election, gone.CandidateID) || b.Size().Remote != leadership.MaxMembers-1 {
+	if b.Present(gone.Election, gone.CandidateID, w.now) || b.Size().Remote != leadership.MaxMembers-1 {
 		t.Errorf("all pieces have come, and %d members are known", b.Size().Remote)
 	}
 }
@@ -278,7 +278,7 @@ func TestTheMembersOfOtherInstancesAreBounded(t *testing.T) {
 	if err := flood("q", 1, 0, 10); err == nil || r.Size().Remote != 100_000 {
 		t.Errorf("%v; %d members of other instances are remembered", err, r.Size().Remote)
 	}
-	if r.Present(jobs, "q0") || len(r.Members(leadership.Lease{Election: jobs}, 0, w.now)) != 100_000 {
+	if r.Present(jobs, "q0", w.now) || len(r.Members(leadership.Lease{Election: jobs}, 0, w.now)) != 100_000 {
 		t.Error("a member beyond the limit counts")
 	}
 	var refused error

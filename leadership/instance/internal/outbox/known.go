@@ -10,7 +10,9 @@ import (
 // at its next change.
 const maxKnown = 100_000
 
-// known remembers how far the elections are announced.
+// known remembers how far the elections are announced. The newest revision, which the view has,
+// does not serve: what was committed may not be out yet, and the view forgets elections that no
+// caller asks about.
 type known struct {
 	mu        sync.Mutex // guards elections
 	elections map[leadership.Election]reach

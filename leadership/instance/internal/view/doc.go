@@ -9,8 +9,9 @@
 //	Heard    an event                 --+--> View ---+--> Open     the line of candidates
 //	SetLive  are all events heard?    --+            +--> Next     what to look at, and why
 //	Looked   events from the history  --+            +--> RenewedHere    news for the others
-//	Expired  the end of a lease       --+
-//	RenewedElsewhere  others' news    --+
+//	Expired  the end of a lease       --+            +--> Term     members, of held elections
+//	RenewedElsewhere  others' news    --+            +--> Head     members, streams of journals
+//	Appended  a journal has grown     --+
 //
 // # Which knowledge counts
 //

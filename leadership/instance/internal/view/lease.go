@@ -287,6 +287,9 @@ func (e *Election) Leads(c leadership.CandidateID, now time.Duration) bool {
 // Event is the newest that was heard, if the store has not been asked since; otherwise nil.
 func (e *Election) Event() *leadership.Event { return e.event }
 
+// Last is the store's last answer, whatever was heard since; nil if there is none.
+func (e *Election) Last() *Lease { return e.lease }
+
 // Lease is the store's last answer, unless an event says that the lease has changed; otherwise nil.
 func (e *Election) Lease() *Lease {
 	if e.lease == nil || e.event == nil {

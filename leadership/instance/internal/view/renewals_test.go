@@ -15,7 +15,7 @@ func TestNewsOfRenewalsElsewhereSaveAllLooksUntilTheyStop(t *testing.T) {
 	for _, lease := range []time.Duration{3 * time.Second, 10 * time.Second, 30 * time.Second, 5 * time.Minute} {
 		there, here := newView(true), newView(true)
 		here.Watch(jobs)
-		waiting := here.Wait(jobs)
+		waiting := here.Wait(jobs, nil)
 		l := held(1, start, lease)
 		there.Learn(l, view.Committed, start, start)
 		here.Follow(l, start)
@@ -70,7 +70,7 @@ func TestNewsOfARenewalElsewhereOnlyPutOffWhatIsKnown(t *testing.T) {
 		"an event of the same term":     {func(v *view.View) { v.Heard(event(2, leadership.EventUpdated, "ann", 1), start) }, 1, lease, lease - time.Second},
 	} {
 		v := newView(true)
-		e := v.Wait(jobs)
+		e := v.Wait(jobs, nil)
 		v.Learn(held(1, start-10*time.Second, lease), view.Read, start-10*time.Second, start-10*time.Second)
 		if c.before != nil {
 			c.before(v)
@@ -93,7 +93,7 @@ func TestRenewedHereAreTheLeasesThatThisInstanceRenewedAndThatLast(t *testing.T)
 		l.Election = e
 		return l
 	}
-	v.Wait("read")
+	v.Wait("read", nil)
 	v.Learn(lease("read", start, time.Minute), view.Read, start, start)
 	v.Learn(lease("short", start, 2*time.Second), view.Committed, start, start)
 	v.Learn(lease("long", start, time.Minute), view.Committed, start, start)

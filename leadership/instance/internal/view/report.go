@@ -36,7 +36,7 @@ func (e *Election) learnReport(l leadership.Lease) {
 	}
 	if r := ReportOf(l); r.After(e.report) {
 		e.report = r
-		e.view.reported = append(e.view.reported, e.name)
+		e.view.reported = append(e.view.reported, e)
 	}
 }
 
@@ -44,7 +44,7 @@ func (e *Election) learnReport(l leadership.Lease) {
 func (e *Election) Report() *Report { return e.report }
 
 // Reported returns the watched elections of which a new report was learnt since it was called last.
-func (v *View) Reported() []leadership.Election {
+func (v *View) Reported() []*Election {
 	all := v.reported
 	v.reported = nil
 	return all

@@ -17,7 +17,7 @@ func says(r leadership.Revision, t leadership.EventType, detail string) leadersh
 
 func TestEventsOfAHandOverSayHowFarItHasCome(t *testing.T) {
 	v := newView(true)
-	e := v.Wait(jobs)
+	e := v.Wait(jobs, nil)
 	v.Learn(held(1, start, time.Minute), view.Read, start, start)
 	for _, step := range []struct {
 		event leadership.Event
@@ -58,7 +58,7 @@ func TestEventsOfAHandOverSayHowFarItHasCome(t *testing.T) {
 
 func TestAYieldedLeaseEndsSoonAndNoNewsOfARenewalPutsThatOff(t *testing.T) {
 	v := newView(true)
-	e := v.Wait(jobs)
+	e := v.Wait(jobs, nil)
 	v.Learn(held(1, start, time.Hour), view.Committed, start, start)
 	if n := len(v.RenewedHere(start)); n != 1 {
 		t.Fatalf("%d leases were renewed here, want 1", n)
@@ -84,7 +84,7 @@ func TestAYieldedLeaseEndsSoonAndNoNewsOfARenewalPutsThatOff(t *testing.T) {
 
 func TestTheEndOfATermThatWasHandedOverIsNoVacancy(t *testing.T) {
 	v := newView(true)
-	e := v.Wait(jobs)
+	e := v.Wait(jobs, nil)
 	v.Learn(held(1, start, time.Hour), view.Read, start, start)
 	released := event(2, leadership.EventReleased, "", 1)
 	released.Detail = `{"endsBecause":"handOver","to":"bob"}`
@@ -96,7 +96,7 @@ func TestTheEndOfATermThatWasHandedOverIsNoVacancy(t *testing.T) {
 
 func TestAnInventedYieldIsForgotten(t *testing.T) {
 	v := newView(true)
-	e := v.Wait(jobs)
+	e := v.Wait(jobs, nil)
 	v.Learn(held(1, start, time.Hour), view.Read, start, start)
 	v.Heard(says(2, leadership.EventYielded, `{"to":"eve"}`), start)
 	v.Learn(held(1, start+time.Second, time.Hour), view.Read, start+time.Second, start+time.Second)

@@ -2,6 +2,8 @@ package view
 
 import (
 	"container/heap"
+	"iter"
+	"maps"
 	"math"
 	"time"
 
@@ -37,7 +39,7 @@ type View struct {
 	sweepAt   time.Duration          // no sweep before that
 	schedule  schedule
 	sooner    bool
-	reported  []leadership.Election  // see Reported
+	reported  []*Election            // see Reported
 	renewed   map[*Election]struct{} // see RenewedHere; some may have ended
 	thinAt    time.Duration          // no sooner those are dropped
 }
@@ -52,14 +54,17 @@ func New(c Config) *View {
 	}
 }
 
-// Election is what the view knows of one election. It exists while there is anything to remember.
+// Election is what the view knows of one. It exists while there is anything to remember, or it is
+// held.
 type Election struct {
+	Listeners
 	view *View
 	name leadership.Election
 
 	reads    int // of the store that are under way
 	waiters  int
 	watchers int
+	holders  int
 
 	lease   *Lease              // the store's last word, if it is kept for readers or waiters
 	event   *leadership.Event   // the newest that was heard, if that was after the store's last word
@@ -73,6 +78,7 @@ type Election struct {
 	ordered leadership.Revision // of the newest of them
 
 	succession succession
+	journal    leadership.Index // of the last entry of its journal, as far as is known
 
 	end     end
 	history *history // while there are watchers
@@ -80,6 +86,14 @@ type Election struct {
 
 	at    time.Duration // its place in the schedule: never after its next moment
 	index int           // in the schedule; -1 if it is not there
+}
+
+// Listeners are the channels by which the driver wakes the listeners of an election. The view does
+// not use them.
+type Listeners struct {
+	Lines   map[chan struct{}]struct{} // the wake of each Wait, a channel of one
+	News    chan struct{}              // closed when there is news for the watches; nil if none waits
+	Appends chan struct{}              // of one, when the journal is further; nil if nothing follows it
 }
 
 // Elections is how many elections are remembered.
@@ -104,16 +118,21 @@ func (v *View) SetLive(live bool, now time.Duration) {
 	}
 }
 
-// Wait adds a line of candidates to the election. Its Election is there until Unwait.
-func (v *View) Wait(name leadership.Election) *Election {
+// Wait lets a line of candidates listen to the election, for its lease or because it is that of a
+// part: the driver sends to wake when there is news. The Election is there until Unwait.
+func (v *View) Wait(name leadership.Election, wake chan struct{}) *Election {
 	e := v.election(name)
-	e.waiters++
+	if e.waiters++; e.Lines == nil {
+		e.Lines = make(map[chan struct{}]struct{})
+	}
+	e.Lines[wake] = struct{}{}
 	return e
 }
 
-// Unwait removes a line.
-func (v *View) Unwait(e *Election) {
+// Unwait ends the listening.
+func (v *View) Unwait(e *Election, wake chan struct{}) {
 	e.waiters--
+	delete(e.Lines, wake)
 	v.settle(e)
 }
 
@@ -135,6 +154,20 @@ func (v *View) Unwatch(e *Election) {
 	v.settle(e)
 }
 
+// Hold has the election remembered, with the store's last word on it, until Release. It is no reason
+// to look at it.
+func (v *View) Hold(name leadership.Election) *Election {
+	e := v.election(name)
+	e.holders++
+	return e
+}
+
+// Release ends a Hold.
+func (v *View) Release(e *Election) {
+	e.holders--
+	v.settle(e)
+}
+
 // Listened reports whether the election has watchers or waiters.
 func (v *View) Listened(name leadership.Election) bool {
 	e, ok := v.elections[name]
@@ -146,11 +179,14 @@ func (e *Election) listened() bool { return e.waiters+e.watchers > 0 }
 // Find returns the election; nil if it is not remembered.
 func (v *View) Find(name leadership.Election) *Election { return v.elections[name] }
 
+// All yields the elections that are remembered, in no order.
+func (v *View) All() iter.Seq[*Election] { return maps.Values(v.elections) }
+
 // Name returns the election's name.
 func (e *Election) Name() leadership.Election { return e.name }
 
-// wanted reports whether the lease is remembered, for readers or for waiters.
-func (e *Election) wanted() bool { return e.waiters > 0 || e.isKept() }
+// wanted reports whether the lease is remembered.
+func (e *Election) wanted() bool { return e.waiters+e.holders > 0 || e.isKept() }
 
 func (e *Election) isKept() bool {
 	_, kept := e.view.kept[e]
@@ -174,7 +210,7 @@ func (v *View) settle(e *Election) {
 	if !e.wanted() {
 		e.lease = nil
 	}
-	if e.lease == nil && e.reads == 0 && !e.listened() && e.end.revision == 0 {
+	if e.lease == nil && e.reads+e.holders == 0 && !e.listened() && e.end.revision == 0 {
 		delete(v.elections, e.name)
 		delete(v.renewed, e)
 	}

@@ -170,7 +170,7 @@ func TestAWaiterHasEachEndLookedAt(t *testing.T) {
 	const lease = 30 * time.Second
 	v := newView(true)
 	v.Watch(jobs)
-	v.Wait(jobs)
+	v.Wait(jobs, nil)
 	v.Follow(held(1, start, lease), start)
 	at, _ := due(v, start+10*time.Minute, func(task view.Task, now time.Duration) {
 		v.Expired(task, held(1, now, lease), nil, now, now)
@@ -183,7 +183,7 @@ func TestAWaiterHasEachEndLookedAt(t *testing.T) {
 func TestNeitherATicketNorOverridesAreKept(t *testing.T) {
 	for _, from := range []view.Source{view.Read, view.Committed} {
 		v := newView(true)
-		e := v.Wait(jobs)
+		e := v.Wait(jobs, nil)
 		l := held(1, start, time.Minute)
 		l.Ticket, l.Overrides = "the leader's", "an operator's"
 		v.Learn(l, from, start, start)
@@ -210,7 +210,7 @@ func TestNoLeaseIsMadeUpFromAnEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newView(true)
-			e := v.Wait(jobs)
+			e := v.Wait(jobs, nil)
 			v.Learn(held(1, start, time.Minute), view.Read, start, start)
 			if !v.Heard(c.event, start+1) {
 				t.Error("an event that was not heard before is no news")
@@ -234,7 +234,7 @@ func TestNoLeaseIsMadeUpFromAnEvent(t *testing.T) {
 func TestReaderIsShownOnlyResultsOfReads(t *testing.T) {
 	v := newView(true)
 	v.Heard(event(9, leadership.EventReleased, "", 9), start) // of an election that is not remembered
-	v.Wait(jobs)
+	v.Wait(jobs, nil)
 	v.Learn(held(8, start, time.Minute), view.Committed, start-1, start+1)
 	if l := v.Fresh(jobs, 0); l != nil {
 		t.Errorf("shown revision %d, and 9 was heard before", l.Revision)
@@ -340,7 +340,7 @@ func TestALeaseThatNoRenewalExtendsIsLookedAfterAtItsEnd(t *testing.T) {
 
 func TestANewEpochMakesTheOldTokenStaleAtOnceAndItsLeaderLeadsOn(t *testing.T) {
 	v := newView(true)
-	e := v.Wait(jobs)
+	e := v.Wait(jobs, nil)
 	l := held(2, start, time.Minute)
 	v.Reading(jobs)
 	v.Landed(jobs, &l, start, start)
@@ -374,7 +374,7 @@ func TestADeposedLeaderIsGoneAtOnceAndAskedForAfterItsLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newView(true)
-			e := v.Wait(jobs)
+			e := v.Wait(jobs, nil)
 			if c.known {
 				v.Learn(held(2, start, time.Minute), view.Read, start, start)
 			}
@@ -391,7 +391,7 @@ func TestADeposedLeaderIsGoneAtOnceAndAskedForAfterItsLock(t *testing.T) {
 
 func TestEventsAfterWhichABarMayBeGoneAreCountedOnceHoweverTheyCome(t *testing.T) {
 	v := newView(true)
-	e := v.Wait(jobs)
+	e := v.Wait(jobs, nil)
 	v.Learn(held(5, start, time.Minute), view.Read, start, start)
 	for i, c := range []struct {
 		event  leadership.Event
@@ -429,11 +429,48 @@ func TestWhatIsLeftAgesWithALease(t *testing.T) {
 
 func TestAnOrderThatWasMadeUpDoesNotHideThoseThatFollow(t *testing.T) {
 	v := newView(true)
-	e := v.Wait(jobs)
+	e := v.Wait(jobs, nil)
 	v.Learn(held(5, start, time.Minute), view.Read, start, start)
 	v.Heard(event(1<<40, leadership.EventLifted, "ann", 1), start+1)
 	v.Learn(held(5, start+2, time.Minute), view.Read, start+2, start+3)
 	if v.Heard(event(6, leadership.EventLifted, "ann", 1), start+4); e.Orders() != 2 {
 		t.Errorf("%d events of orders are counted, want the one that was made up and the one that was not", e.Orders())
+	}
+}
+
+func TestAHeldElectionIsRememberedAndNotLookedAt(t *testing.T) {
+	v := newView(true)
+	e := v.Hold(jobs)
+	v.Learn(held(1, start, time.Minute), view.Read, start, start)
+	v.Heard(event(2, leadership.EventAcquired, "bob", 2), start)
+	if leader, token := e.Term(); leader != "bob" || token != 2 || e.Last() == nil || v.Fresh(jobs, 0) != nil {
+		t.Errorf("%q leads with token %d, the last lease is %v; want bob, 2, and ann's, which no reader is shown", leader, token, e.Last())
+	}
+	if at, _ := due(v, start+time.Hour, func(view.Task, time.Duration) {}); len(at) > 0 {
+		t.Errorf("it is looked at %d times", len(at))
+	}
+	if v.Release(e); v.Elections() > 0 {
+		t.Error("it is remembered after its release")
+	}
+}
+
+func TestTheHeadOfAJournalIsWhatWasToldLastOrReadSince(t *testing.T) {
+	v := newView(true)
+	if v.Appended(jobs, 3) {
+		t.Error("it is news of an election that is not remembered")
+	}
+	e := v.Hold(jobs)
+	if !v.Appended(jobs, 3) || v.Appended(jobs, 3) || v.Appended(jobs, 2) {
+		t.Error("only a higher index is news")
+	}
+	for _, c := range []struct{ read, before, want leadership.Index }{
+		{4, 3, 4},
+		{2, 3, 4}, // 4 was told while the store was asked
+		{2, 4, 2}, // 4 was made up
+		{5, 0, 5},
+	} {
+		if e.HeadRead(c.read, c.before); e.Head() != c.want {
+			t.Errorf("the store says %d, asked when it was %d: %d, want %d", c.read, c.before, e.Head(), c.want)
+		}
 	}
 }

@@ -401,25 +401,8 @@ func (c *Change) stand(s Snapshot, t EventType, o Override) bool {
 }
 
 // detail is the order for an event.
-func (o Override) detail() string { return o.detailOf("") }
-
-// detailOf is that of an event that has ended a term, too, because of a limit.
-func (o Override) detailOf(because EndReason) string {
-	d := map[string]any{"override": o.ID, "until": stamp(o.Until)}
-	if because != "" {
-		d["endsBecause"] = because
-	}
-	if o.CandidateID != "" {
-		d["candidateId"] = o.CandidateID
-	}
-	if o.Principal != "" {
-		d["principal"] = o.Principal
-	}
-	if o.Mode != "" {
-		d["mode"] = o.Mode
-	}
-	text, _ := encodeJSON(d) // texts always have a JSON form
-	return string(text)
+func (o Override) detail() Detail {
+	return Detail{CandidateID: o.CandidateID, Mode: o.Mode, Override: o.ID, Principal: o.Principal, Until: o.Until.UTC()}
 }
 
 func (c *Change) assign(s Snapshot, cmd Order) {
@@ -471,7 +454,7 @@ func (c *Change) evict(s Snapshot, cmd Order) error {
 	c.endsOrdered(EndsEvicted)
 	if !banned {
 		c.announce(EventEvicted, "")
-		c.explain("", fmt.Sprintf(`{"endsBy":%q}`, stamp(r.LeaseEnd())))
+		c.explain("", Detail{EndsBy: r.LeaseEnd().UTC()})
 	}
 	return nil
 }

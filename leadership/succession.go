@@ -240,8 +240,7 @@ func (c HandOver) Apply(s Snapshot) (Change, error) {
 	*now, ch.Record.Standing.Named = next, handOvers{r.Token, strings.Join(append(named, words), " ")}
 	ch.limit(promised)
 	ch.announce(EventHandingOver, "")
-	e := &ch.Events[0]
-	e.Reason, e.Detail = c.Reason, fmt.Sprintf(`{"because":"handOver","endsBy":%q,"to":%q}`, stamp(ch.Record.EndsBy), c.To)
+	ch.explain(c.Reason, Detail{Because: string(EndsHandOver), EndsBy: ch.Record.EndsBy.UTC(), To: c.To})
 	return ch, nil
 }
 
@@ -286,7 +285,7 @@ func (cmd SayReady) Apply(s Snapshot) (Change, error) {
 		now.Ready, now.Key, now.Bound = c.CandidateID, c.KeyHash, ""
 	}
 	ch.announce(EventReady, "")
-	ch.Events[0].Detail = fmt.Sprintf(`{"candidateId":%q}`, c.CandidateID)
+	ch.explain("", Detail{CandidateID: c.CandidateID})
 	return ch, nil
 }
 
@@ -331,7 +330,7 @@ func (cmd Yield) Apply(s Snapshot) (Change, error) {
 	}
 	ch.Record.EndsBy, ch.Record.EndsBecause = ch.Record.Standing.end() // no promise is broken: the leader gives it up
 	ch.announce(EventYielded, "")
-	ch.Events[0].Detail = fmt.Sprintf(`{"to":%q}`, now.Ready)
+	ch.explain("", Detail{To: now.Ready})
 	return ch, nil
 }
 
@@ -370,7 +369,7 @@ func (s Snapshot) takeOver(c AcquireCommand) (Change, error) {
 	ch.Record.Standing.endProbation(s.Record.LeaderID, s.Now)
 	ch.vacate(EventReleased, s.Now, 0)
 	ch.Record.Standing.Ended = ended{ch.Record.Token, EndsHandOver}
-	ch.Events[0].Detail = fmt.Sprintf(`{"endsBecause":%q,"to":%q}`, EndsHandOver, c.CandidateID)
+	ch.explain("", Detail{EndsBecause: EndsHandOver, To: c.CandidateID})
 	ch.grant(c, s.Now)
 	return ch, nil
 }

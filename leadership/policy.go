@@ -268,10 +268,7 @@ func (c Config) validate() (field string, err error) {
 	if field, err := c.validateHierarchy(); err != nil {
 		return field, err
 	}
-	if err := validateText(c.Description); err != nil {
-		return "description", fmt.Errorf("description is %w", err)
-	}
-	return "", nil
+	return "description", validateLine("description", c.Description)
 }
 
 func (c Config) validateMax() error {

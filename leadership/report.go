@@ -121,8 +121,8 @@ func (r Report) validate() error {
 	if r.Errors > r.Calls && r.Calls > 0 {
 		return fmt.Errorf("%d errors are more than %d calls", r.Errors, r.Calls)
 	}
-	if err := validateText(r.Health); err != nil {
-		return fmt.Errorf("health is %w", err)
+	if err := validateLine("health", r.Health); err != nil {
+		return err
 	}
 	if r.ETA == "" {
 		return nil

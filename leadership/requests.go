@@ -117,8 +117,8 @@ func (r AcquireRequest) command() (AcquireCommand, Key, error) {
 	if err != nil {
 		return AcquireCommand{}, none, invalid("metadata", err)
 	}
-	if err := validateText(r.Note); err != nil {
-		return AcquireCommand{}, none, invalid("note", fmt.Errorf("note is %w", err))
+	if err := validateLine("note", r.Note); err != nil {
+		return AcquireCommand{}, none, invalid("note", err)
 	}
 	key := NewKey()
 	if r.Key != nil {

@@ -159,10 +159,7 @@ func (c HandOver) Validate() error {
 	case d < MinWithin || d > MaxWithin || d%time.Millisecond != 0:
 		return invalid("within", fmt.Errorf("within is from %s to %s in whole milliseconds, not %s", spoken(MinWithin), spoken(MaxWithin), spoken(d)))
 	}
-	if err := validateText(c.Reason); err != nil {
-		return invalid("reason", fmt.Errorf("reason is %w", err))
-	}
-	return nil
+	return fields("reason", validateLine("reason", c.Reason))
 }
 
 func (c HandOver) within() time.Duration { return cmp.Or(c.Within, DefaultWithin) }

@@ -208,10 +208,10 @@ func (c Order) fields() []orderField {
 	return []orderField{
 		{"candidateId", c.CandidateID != "", c.CandidateID.Validate},
 		{"principal", c.Principal != "", func() error { return validateLine("principal", c.Principal) }},
-		{"for", c.For != 0, func() error { return validateSpan("for", c.For, MaxOrder) }},
+		{"for", c.For != 0, func() error { return OrderBounds.Check("for", c.For) }},
 		{"mode", c.Mode != "", c.Mode.validate},
 		{"fencingToken", c.Token != 0, c.Token.validate},
-		{"ban", c.Ban != 0, func() error { return validateSpan("ban", c.Ban, MaxOrder) }},
+		{"ban", c.Ban != 0, func() error { return OrderBounds.Check("ban", c.Ban) }},
 		{"newEpoch", c.NewEpoch, nil},
 		{"override", c.Override != "", c.Override.validate},
 	}

@@ -244,20 +244,16 @@ func (c Config) Explicit() Config {
 }
 
 func (c Config) validate() (field string, err error) {
-	if err := validateLeaseDuration(c.LeaseDuration); err != nil {
-		return "leaseDuration", err
+	if field, err := validateBounds(
+		bounded{"leaseDuration", c.LeaseDuration, LeaseBounds},
+		bounded{"maxLeaseDuration", c.MaxLeaseDuration, MaxLeaseBounds},
+		bounded{"lockDelay", c.LockDelay, LockBounds},
+		bounded{"retireAfter", c.RetireAfter, RetireBounds},
+	); err != nil {
+		return field, err
 	}
-	if err := c.validateMax(); err != nil {
-		return "maxLeaseDuration", err
-	}
-	if c.LockDelay < 0 || c.LockDelay > MaxLockDelay {
-		return "lockDelay", fmt.Errorf("lockDelay is from 0s to %s, not %s", spoken(MaxLockDelay), spoken(c.LockDelay))
-	}
-	if c.LockDelay%time.Millisecond != 0 {
-		return "lockDelay", fmt.Errorf("lockDelay is in whole milliseconds, not %v", c.LockDelay)
-	}
-	if err := validateRetireAfter(c.RetireAfter); err != nil {
-		return "retireAfter", err
+	if lease, most := c.leaseDuration(), c.MaxLeaseDuration; most != 0 && lease > most {
+		return "maxLeaseDuration", fmt.Errorf("maxLeaseDuration is at least leaseDuration (%s), not %s; set a shorter leaseDuration too", spoken(lease), spoken(most))
 	}
 	if field, err := c.Term.validate(c.leaseDuration()); err != nil {
 		return field, err
@@ -269,57 +265,4 @@ func (c Config) validate() (field string, err error) {
 		return field, err
 	}
 	return "description", validateLine("description", c.Description)
-}
-
-func (c Config) validateMax() error {
-	switch d := c.MaxLeaseDuration; {
-	case d == 0:
-		return nil
-	case d < MinLeaseDuration || d > MaxLeaseDuration:
-		return fmt.Errorf("maxLeaseDuration is from %s to %s, not %s; leave it out for no limit of the election's own",
-			spoken(MinLeaseDuration), spoken(MaxLeaseDuration), spoken(d))
-	case d%time.Millisecond != 0:
-		return fmt.Errorf("maxLeaseDuration is in whole milliseconds, not %v", d)
-	case c.leaseDuration() > d:
-		return fmt.Errorf("maxLeaseDuration is at least leaseDuration (%s), not %s; set a shorter leaseDuration too", spoken(c.leaseDuration()), spoken(d))
-	}
-	return nil
-}
-
-// validateLeaseDuration accepts 0, which stands for the default.
-func validateLeaseDuration(d time.Duration) error {
-	switch {
-	case d == 0:
-		return nil
-	case d < MinLeaseDuration || d > MaxLeaseDuration:
-		return fmt.Errorf("leaseDuration is from %s to %s, not %s", spoken(MinLeaseDuration), spoken(MaxLeaseDuration), spoken(d))
-	case d%time.Millisecond != 0:
-		return fmt.Errorf("leaseDuration is in whole milliseconds, not %v", d)
-	}
-	return nil
-}
-
-// validateRetireAfter accepts 0, which stands for never.
-func validateRetireAfter(d time.Duration) error {
-	switch {
-	case d == 0:
-		return nil
-	case d < MinRetireAfter || d > MaxRetireAfter:
-		return fmt.Errorf("retireAfter is from %s to %s, or 0s for never, not %s", spoken(MinRetireAfter), spoken(MaxRetireAfter), spoken(d))
-	case d%time.Millisecond != 0:
-		return fmt.Errorf("retireAfter is in whole milliseconds, not %v", d)
-	}
-	return nil
-}
-
-// spoken is the duration as people write it: "24h", where String has "24h0m0s".
-func spoken(d time.Duration) string {
-	text := d.String()
-	if short, ok := strings.CutSuffix(text, "m0s"); ok {
-		text = short + "m"
-	}
-	if short, ok := strings.CutSuffix(text, "h0m"); ok {
-		text = short + "h"
-	}
-	return text
 }

@@ -134,7 +134,7 @@ func (c StepDown) Validate() error {
 	if err := validateWordAs("reason", "-", c.Reason); err != nil || c.For == 0 {
 		return err
 	}
-	return fields("for", validateSpan("for", c.For, MaxOrder))
+	return fields("for", OrderBounds.Check("for", c.For))
 }
 
 // Apply implements Command.

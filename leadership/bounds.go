@@ -30,6 +30,9 @@ var (
 // String is as in "from 1s to 24h".
 func (b Bounds) String() string { return "from " + spoken(b.Min) + " to " + spoken(b.Max) }
 
+// UpTo is as in "up to 24h".
+func (b Bounds) UpTo() string { return "up to " + spoken(b.Max) }
+
 // Check returns why a duration of that name is out of bounds; nil if it is not.
 func (b Bounds) Check(name string, d time.Duration) error {
 	switch {

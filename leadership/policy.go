@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Config is what an operator sets for an election. The zero Config is valid.
+// Config is what an operator sets for an election. The zero Config is valid. Its durations are
+// bounded by LeaseBounds and the others there.
 type Config struct {
-	// LeaseDuration is what a lease gets unless its candidate asks for another: 1 s to 24 h in
-	// whole milliseconds, or 0 for DefaultLeaseDuration.
+	// LeaseDuration is what a lease gets unless its candidate asks for another; 0 is
+	// DefaultLeaseDuration.
 	LeaseDuration time.Duration
-	// MaxLeaseDuration is the longest lease that a candidate may ask for: LeaseDuration to 24 h in
-	// whole milliseconds, or 0 for MaxLeaseDuration of this package. A lease that is held when the
-	// limit becomes lower goes on, and is renewed, with the duration that it has: its leader was
-	// promised that. The next grant obeys the limit.
+	// MaxLeaseDuration is the longest lease that a candidate may ask for: LeaseDuration at least,
+	// or 0 for MaxLeaseDuration of this package. A lease that is held when the limit becomes lower
+	// goes on, and is renewed, with the duration that it has: its leader was promised that. The
+	// next grant obeys the limit.
 	MaxLeaseDuration time.Duration
-	// LockDelay is how long no lease is granted after one that ended without a release: 0 to 24 h
-	// in whole milliseconds. It gives a leader that was cut off time to notice, at the price of a
-	// slower takeover.
+	// LockDelay is how long no lease is granted after one that ended without a release. It gives a
+	// leader that was cut off time to notice, at the price of a slower takeover.
 	LockDelay time.Duration
-	// RetireAfter is how long the election may be vacant before it is deleted; see the rule Retire:
-	// 1 h to 10 years in whole milliseconds, or 0 for never.
+	// RetireAfter is how long the election may be vacant before it is deleted; see the rule Retire.
+	// 0 is never.
 	RetireAfter time.Duration
 	// Term limits the term of a leader.
 	Term TermPolicy

@@ -126,14 +126,14 @@ func addOrderFlag(cmd *cobra.Command, field string, o *leadership.Order) (flag s
 	case "principal":
 		flags.StringVar(&o.Principal, flag, "", "the verified principal, in place of a candidate")
 	case "for":
-		flags.Var(&value[time.Duration]{&o.For, "", "DURATION", parseOrder}, flag, "for how long, from 1s to 720h (30 days)")
+		flags.Var(&value[time.Duration]{&o.For, "", "DURATION", within(leadership.OrderBounds)}, flag, "for how long, "+leadership.OrderBounds.String()+" (30 days)")
 	case "mode":
 		flags.Var(&value[leadership.PauseMode]{&o.Mode, "freeze", "MODE", parseMode}, flag, "freeze: the present leader goes on; drain: its term ends too")
 	case "fencingToken":
 		flag = "token"
 		flags.Var(&value[leadership.Token]{&o.Token, "", "N", parseToken}, flag, "the fencing token of the term that is meant")
 	case "ban":
-		flags.Var(&value[time.Duration]{&o.Ban, "", "DURATION", parseOrder}, flag, "how long the leader's candidate is not granted the lease, from 1s to 720h (30 days)")
+		flags.Var(&value[time.Duration]{&o.Ban, "", "DURATION", within(leadership.OrderBounds)}, flag, "how long the leader's candidate is not granted the lease, "+leadership.OrderBounds.String()+" (30 days)")
 	case "newEpoch":
 		flag = "new-epoch"
 		flags.BoolVar(&o.NewEpoch, flag, false, "let the leader go on under the next fencing token")

@@ -92,7 +92,7 @@ func (c *Change) approve(s Snapshot, cmd Order) error {
 		return nil
 	}
 	c.announce(EventApproved, "")
-	c.explain("", fmt.Sprintf(`{"have":%d,"need":%d}`, have, need))
+	c.explain("", Detail{Have: have, Need: need})
 	if have < need {
 		return nil
 	}
@@ -142,6 +142,6 @@ func (c *Change) epoch(now time.Time) error {
 	r.Standing.Ended = ended{from, EndsEpoch}
 	c.Heartbeat = true
 	c.announce(EventEpoch, r.LeaderID)
-	c.explain("", fmt.Sprintf(`{"from":%d}`, from))
+	c.explain("", Detail{From: from})
 	return nil
 }

@@ -107,10 +107,6 @@ func (p BallotPolicy) validate() (field string, err error) {
 			StrategyCapability, StrategyLeastLoaded, StrategyRandom, StrategyRoundRobin, shown(string(p.Strategy)))
 	case p.Prefer != "" && p.Strategy != StrategyCapability:
 		return "policy.prefer", fmt.Errorf("policy.prefer counts with the strategy %q only; choose it, or leave prefer out", StrategyCapability)
-	case p.Window != NoWindow && (p.Window < 0 || p.Window > MaxWindow):
-		return "policy.window", fmt.Errorf("policy.window is from 0s to %s, not %s", spoken(MaxWindow), spoken(p.Window))
-	case p.Window%time.Millisecond != 0:
-		return "policy.window", fmt.Errorf("policy.window is in whole milliseconds, not %v", p.Window)
 	case p.Preempt && !ranked:
 		return "policy.preempt", fmt.Errorf("policy.preempt goes with the strategies %q, %q and %q: with any other no candidate stays better than the leader",
 			StrategyPriority, StrategyCapability, StrategyLeastLoaded)
@@ -125,10 +121,11 @@ func (p BallotPolicy) validate() (field string, err error) {
 	if err := p.Prefer.validateCapabilities("policy.prefer"); err != nil {
 		return "policy.prefer", err
 	}
-	if p.MinTerm != 0 {
-		if err := validateSpan("policy.minTerm", p.MinTerm, MaxOrder); err != nil {
-			return "policy.minTerm", err
-		}
+	if err := WindowBounds.Check("policy.window", p.Window); err != nil && p.Window != NoWindow {
+		return "policy.window", err
+	}
+	if field, err := validateBounds(bounded{"policy.minTerm", p.MinTerm, OrderBounds}); err != nil {
+		return field, err
 	}
 	return p.Quorum.validate()
 }
@@ -150,12 +147,8 @@ func (q QuorumPolicy) validate() (field string, err error) {
 		return "policy.quorum.electorate", fmt.Errorf("policy.quorum.electorate has at most %d members, not %d", MaxElectorate, len(all))
 	case q.Need < 0 || q.Need > len(all):
 		return "policy.quorum.need", fmt.Errorf("policy.quorum.need is \"majority\", or from 1 to the %d members of the electorate, not %d", len(all), q.Need)
-	case q.Grace < 0 || q.Grace > MaxGrace:
-		return "policy.quorum.grace", fmt.Errorf("policy.quorum.grace is from 0s to %s, not %s", spoken(MaxGrace), spoken(q.Grace))
-	case q.Grace%time.Millisecond != 0:
-		return "policy.quorum.grace", fmt.Errorf("policy.quorum.grace is in whole milliseconds, not %v", q.Grace)
 	}
-	return "", nil
+	return validateBounds(bounded{"policy.quorum.grace", q.Grace, GraceBounds})
 }
 
 // Size is how many members the electorate has; 0 if no quorum is asked for.

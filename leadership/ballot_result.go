@@ -6,18 +6,8 @@ import (
 	"time"
 )
 
-// shownBid is a bid as the event of a grant shows it: what the strategy counts.
-type shownBid struct {
-	CandidateID CandidateID `json:"candidateId"`
-	Draw        string      `json:"draw,omitempty"` // its first eight bytes
-	Load        *int64      `json:"load,omitempty"`
-	Preferred   *int        `json:"preferred,omitempty"`
-	Priority    *int64      `json:"priority,omitempty"`
-	Since       *time.Time  `json:"since,omitempty"`
-}
-
-func (b ballot) shown(bid Bid) shownBid {
-	x := shownBid{CandidateID: bid.CandidateID}
+func (b ballot) shown(bid Bid) ShownBid {
+	x := ShownBid{CandidateID: bid.CandidateID}
 	switch b.policy.Strategy {
 	case StrategyPriority:
 		x.Priority = &bid.Priority
@@ -39,17 +29,8 @@ func (b ballot) shown(bid Bid) shownBid {
 // it has the winner's, and of the others the best ones, as far as there is room.
 func (b ballot) result() string {
 	ranked := Rank(b.policy, b.draw, b.all())
-	detail := struct {
-		Bids     int         `json:"bids"`           // of candidates
-		Last     CandidateID `json:"last,omitempty"` // the last leader
-		Others   []shownBid  `json:"others,omitempty"`
-		Place    int         `json:"place"`             // the winner's among them, from 1
-		Present  int         `json:"present,omitempty"` // members of the electorate
-		Secret   string      `json:"secret,omitempty"`  // of the draw
-		Strategy Strategy    `json:"strategy"`
-		Winner   shownBid    `json:"winner"`
-	}{
-		Bids: len(ranked), Place: b.better + 1, Strategy: b.policy.strategy(), Winner: b.shown(b.own), Present: b.present(),
+	detail := Detail{
+		Bids: len(ranked), Place: b.better + 1, Strategy: b.policy.strategy(), Winner: new(b.shown(b.own)), Present: b.present(),
 	}
 	switch b.policy.Strategy {
 	case StrategyRandom:
@@ -57,19 +38,19 @@ func (b ballot) result() string {
 	case StrategyRoundRobin:
 		detail.Last = b.draw.Last
 	}
-	text, _ := encodeJSON(detail) // it always has a JSON form
+	text := detail.text()
 	for _, bid := range ranked {
 		if bid.CandidateID == b.own.CandidateID {
 			continue
 		}
 		detail.Others = append(detail.Others, b.shown(bid))
-		longer, _ := encodeJSON(detail)
+		longer := detail.text()
 		if len(longer) > MaxDetailBytes {
 			break
 		}
 		text = longer
 	}
-	return string(text)
+	return text
 }
 
 func (p BallotPolicy) strategy() Strategy {

@@ -85,18 +85,15 @@ func (b breakers) without(c CandidateID) breakers {
 	return breakers(writeList(slices.DeleteFunc(b.list(), func(b breaker) bool { return b.CandidateID == c })))
 }
 
-// bar notes a trip of the candidate, and returns the event's detail with until when it is banned.
-// Without a cooldown it is not.
-func (s *Standing) bar(c CandidateID, term Token, cooldown time.Duration, now time.Time, why, detail string) string {
-	object, _ := readObject(detail) // the rules have written it
-	if cooldown == 0 || object == nil {
-		return detail
+// bar notes a trip of the candidate, and returns until when it is banned: zero without a cooldown.
+func (s *Standing) bar(c CandidateID, term Token, cooldown time.Duration, now time.Time, why string) (until time.Time) {
+	if cooldown == 0 {
+		return until
 	}
 	if b, again := s.Breakers.of(c); again {
 		cooldown = min(max(cooldown, 2*b.cooldown()), MaxCooldown)
 	}
-	until := later(now, cooldown)
-	object["until"], _ = encodeJSON(stamp(until))
+	until = later(now, cooldown)
 	all := append(s.Breakers.without(c).list(), breaker{c, term, cooldown.Milliseconds(), until, why})
 	if len(all) > maxBreakers { // the one whose ban has ended first
 		first := slices.IndexFunc(all, func(b breaker) bool {
@@ -105,8 +102,7 @@ func (s *Standing) bar(c CandidateID, term Token, cooldown time.Duration, now ti
 		all = slices.Delete(all, first, first+1)
 	}
 	s.Breakers = breakers(writeList(all))
-	detail, _ = writeObject(object)
-	return detail
+	return until
 }
 
 // probation is of a leader that has tripped before.
@@ -143,7 +139,7 @@ func (c *Change) passProbation(now time.Time) {
 	if lease := time.Duration(p.LeaseMS) * time.Millisecond; lease > r.LeaseDuration {
 		r.LeaseDuration = lease
 		c.announce(EventUpdated, "")
-		c.explain("its probation is over", fmt.Sprintf(`{"leaseDurationMs":%d}`, p.LeaseMS))
+		c.explain("its probation is over", Detail{LeaseDurationMS: p.LeaseMS})
 	}
 }
 

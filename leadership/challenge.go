@@ -1,7 +1,6 @@
 package leadership
 
 import (
-	"fmt"
 	"slices"
 	"time"
 )
@@ -52,7 +51,7 @@ func (s Snapshot) challenge(c AcquireCommand, held Cause) (Change, error) {
 	ch.Record.Standing.Ends.Challenged = later(promised, 0)
 	ch.limit(promised)
 	ch.announce(EventHandingOver, "")
-	ch.Events[0].Detail = preemption(c.CandidateID)
+	ch.explain("", Detail{Because: BecausePreempt, To: c.CandidateID})
 	return ch, nil
 }
 
@@ -104,7 +103,7 @@ func (w Withdraw) Apply(s Snapshot) (Change, error) {
 	if s.Live() && !s.Record.yielded() && standing.Challenger == c && standing.ChallengerAt == instance {
 		ch.unchallenge()
 		ch.announce(EventGoesOn, "")
-		ch.Events[0].Detail = preemption(c)
+		ch.explain("", Detail{Because: BecausePreempt, To: c})
 		return ch, nil
 	}
 	all := standing.Bids.list()
@@ -124,9 +123,6 @@ func (w Withdraw) Apply(s Snapshot) (Change, error) {
 	ch.Quiet = true
 	return ch, nil
 }
-
-// preemption is the detail of an event that tells of a challenge.
-func preemption(to CandidateID) string { return fmt.Sprintf(`{"because":"preempt","to":%q}`, to) }
 
 // unchallenge lifts the end that a challenge has set.
 func (c *Change) unchallenge() {

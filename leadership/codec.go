@@ -360,6 +360,14 @@ func validateText(s string) error {
 	return nil
 }
 
+// validateLine is validateText of a field of that name.
+func validateLine(name, s string) error {
+	if err := validateText(s); err != nil {
+		return fmt.Errorf("%s is %w", name, err)
+	}
+	return nil
+}
+
 // isHidden reports whether the character makes a text look like another one, or like two lines.
 func isHidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)

@@ -179,7 +179,7 @@ func Delegate(s Snapshot, c DelegateCommand) (Change, error) {
 	}
 	ch.Record.Standing.Delegated = next
 	ch.announce(EventDelegated, "")
-	ch.Events[0].Detail = fmt.Sprintf(`{"budget":%d,"child":%q,"children":%d,"depth":%d}`, limits.Budget, c.Child, limits.Children, limits.Depth)
+	ch.explain("", Detail{Budget: &limits.Budget, Child: c.Child, Children: &limits.Children, Depth: &limits.Depth})
 	return ch, nil
 }
 

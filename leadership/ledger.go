@@ -58,8 +58,8 @@ func (r CheckpointRequest) checkpoint() (Checkpoint, error) {
 	if r.Sequence < 1 {
 		return p, invalid("sequence", fmt.Errorf("sequence is 1 for the first checkpoint of a leader and one more for each that follows, not %d", r.Sequence))
 	}
-	if err := validateText(r.Task); err != nil {
-		return p, invalid("task", fmt.Errorf("task is %w", err))
+	if err := validateLine("task", r.Task); err != nil {
+		return p, invalid("task", err)
 	}
 	var err error
 	if p.Data, err = oneOf(r.Data, r.URI, MaxCheckpointBytes); err != nil {

@@ -77,7 +77,7 @@ func TestAValueAtItsLimitIsAccepted(t *testing.T) {
 		"a quorum":                  ballot(BallotPolicy{Quorum: QuorumPolicy{Electorate: names(MaxElectorate, 2), Need: MaxElectorate, Grace: MaxGrace}}),
 		"a lease and its lock":      config(Config{LeaseDuration: MaxLeaseDuration, MaxLeaseDuration: MaxLeaseDuration, LockDelay: MaxLockDelay, RetireAfter: MaxRetireAfter}),
 		"a short lease":             config(Config{LeaseDuration: MinLeaseDuration, MaxLeaseDuration: MinLeaseDuration, RetireAfter: MinRetireAfter}),
-		"an asked lease":            validateLeaseDuration(MaxLeaseDuration),
+		"an asked lease":            LeaseBounds.Check("leaseDuration", MaxLeaseDuration),
 		"a term":                    errOf(TermPolicy{MaxTerm: MaxOrder, Approval: ApprovalPolicy{MaxOrder, MaxApprovals}, Cooldown: MaxCooldown, Verdicts: MaxVerdicts, StuckAfter: MinOrder, Budget: Counters{Calls: maxCounter}}.validate(MinOrder / 2)),
 		"an error rate":             ErrorRate{1, maxCounter}.validate(),
 		"an error rate of one call": ErrorRate{1, 1}.validate(),

@@ -38,10 +38,7 @@ func (r JoinRequest) Validate() error {
 	case r.SeenToken < 0 || r.SeenToken > MaxToken:
 		return invalid("seenToken", fmt.Errorf("seenToken is a fencing token, or left out, and not %d", r.SeenToken))
 	}
-	if err := validateText(r.Note); err != nil {
-		return invalid("note", fmt.Errorf("note is %w", err))
-	}
-	return nil
+	return fields("note", validateLine("note", r.Note))
 }
 
 // LeaveRequest ends a membership that a JoinRequest began.

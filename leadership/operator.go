@@ -214,8 +214,8 @@ func (c Unlock) Apply(s Snapshot) (Change, error) {
 	}
 	ch.Record.LockFor = 0
 	ch.announce(EventUnlocked, previous)
-	e := &ch.Events[len(ch.Events)-1]
-	e.Reason, e.Actor, e.Detail = c.Reason, c.Actor, fmt.Sprintf(`{"twoMayBelieveUntil":%q}`, stamp(until))
+	ch.explain(c.Reason, Detail{TwoMayBelieveUntil: until.UTC()})
+	ch.Events[len(ch.Events)-1].Actor = c.Actor
 	return ch, nil
 }
 

@@ -175,15 +175,46 @@ type Order struct {
 	IfRevision  Revision      // as in Delete
 }
 
-// orderFields are the fields that each kind of order must (true) or may have.
-var orderFields = map[OrderKind]map[string]bool{
-	OrderAssign:  {"candidateId": true, "for": true},
-	OrderEvict:   {"fencingToken": false, "ban": false},
-	OrderPause:   {"for": true, "mode": false},
+// OrderFields are the fields that a kind of order takes beside those that all have, as the API
+// spells them.
+type OrderFields struct{ Needed, Optional []string }
+
+var orderFields = map[OrderKind]OrderFields{
+	OrderAssign:  {Needed: []string{"candidateId", "for"}},
+	OrderEvict:   {Optional: []string{"fencingToken", "ban"}},
+	OrderPause:   {Needed: []string{"for"}, Optional: []string{"mode"}},
 	OrderResume:  {},
-	OrderBan:     {"candidateId": false, "principal": false, "for": true},
-	OrderApprove: {"fencingToken": true, "for": false, "newEpoch": false},
-	OrderLift:    {"override": true},
+	OrderBan:     {Needed: []string{"for"}, Optional: []string{"candidateId", "principal"}},
+	OrderApprove: {Needed: []string{"fencingToken"}, Optional: []string{"for", "newEpoch"}},
+	OrderLift:    {Needed: []string{"override"}},
+}
+
+// Fields returns the fields that the kind of order takes.
+func (k OrderKind) Fields() OrderFields { return orderFields[k] }
+
+// Has reports whether the field is one of them.
+func (f OrderFields) Has(name string) bool {
+	return slices.Contains(f.Needed, name) || slices.Contains(f.Optional, name)
+}
+
+// orderField is the value of a field that some kinds of order take.
+type orderField struct {
+	name     string
+	set      bool
+	validate func() error // of a value that is set; nil if there is none that is wrong
+}
+
+func (c Order) fields() []orderField {
+	return []orderField{
+		{"candidateId", c.CandidateID != "", c.CandidateID.Validate},
+		{"principal", c.Principal != "", func() error { return validateLine("principal", c.Principal) }},
+		{"for", c.For != 0, func() error { return OrderBounds.Check("for", c.For) }},
+		{"mode", c.Mode != "", c.Mode.validate},
+		{"fencingToken", c.Token != 0, c.Token.validate},
+		{"ban", c.Ban != 0, func() error { return OrderBounds.Check("ban", c.Ban) }},
+		{"newEpoch", c.NewEpoch, nil},
+		{"override", c.Override != "", c.Override.validate},
+	}
 }
 
 // Orders returns all kinds of orders.
@@ -211,81 +242,41 @@ func (c Order) Validate() error {
 	return validateCondition(c.IfRevision)
 }
 
-// Takes reports whether an order of that kind has such a field, as the API spells it, besides those
-// that all have.
-func (k OrderKind) Takes(field string) bool {
-	_, may := orderFields[k][field]
-	return may
-}
-
 func (c Order) validate() (field string, err error) {
 	takes, known := orderFields[c.Kind]
 	if !known {
 		return "order", fmt.Errorf("there is no order %s", shown(string(c.Kind)))
 	}
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"candidateId", c.CandidateID != ""},
-		{"principal", c.Principal != ""},
-		{"for", c.For != 0},
-		{"mode", c.Mode != ""},
-		{"fencingToken", c.Token != 0},
-		{"ban", c.Ban != 0},
-		{"newEpoch", c.NewEpoch},
-		{"override", c.Override != ""},
-	} {
-		must, may := takes[f.name]
+	all := c.fields()
+	for _, f := range all {
 		switch {
-		case f.set && !may:
+		case f.set && !takes.Has(f.name):
 			return f.name, fmt.Errorf("%s takes no %s; leave it out", c.Kind, f.name)
-		case !f.set && must:
+		case !f.set && slices.Contains(takes.Needed, f.name):
 			return f.name, fmt.Errorf("%s is missing: %s needs it", f.name, c.Kind)
 		}
 	}
-	return c.validateValues()
-}
-
-func (c Order) validateValues() (field string, err error) {
 	switch {
 	case c.Kind == OrderBan && c.CandidateID == "" && c.Principal == "":
 		return "candidateId", errors.New("candidateId is missing: ban needs it, or a principal")
 	case c.CandidateID != "" && c.Principal != "":
 		return "principal", errors.New("ban takes a candidateId or a principal, not both; give two orders")
 	}
-	if c.CandidateID != "" {
-		if err := c.CandidateID.Validate(); err != nil {
-			return "candidateId", err
+	for _, f := range all {
+		if f.set && f.validate != nil {
+			if err := f.validate(); err != nil {
+				return f.name, err
+			}
 		}
-	}
-	if err := validateText(c.Principal); err != nil {
-		return "principal", fmt.Errorf("principal is %w", err)
-	}
-	if c.Token != 0 {
-		if err := c.Token.validate(); err != nil {
-			return "fencingToken", err
-		}
-	}
-	if c.For != 0 {
-		if err := validateSpan("for", c.For, MaxOrder); err != nil {
-			return "for", err
-		}
-	}
-	if c.Ban != 0 {
-		if err := validateSpan("ban", c.Ban, MaxOrder); err != nil {
-			return "ban", err
-		}
-	}
-	if c.Override != "" {
-		if err := c.Override.validate(); err != nil {
-			return "override", err
-		}
-	}
-	if c.Mode != "" && c.Mode != PauseFreeze && c.Mode != PauseDrain {
-		return "mode", fmt.Errorf("mode is %q or %q, not %s", PauseFreeze, PauseDrain, shown(string(c.Mode)))
 	}
 	return validateWord(c.Actor, c.Reason)
+}
+
+func (m PauseMode) validate() error {
+	if m != PauseFreeze && m != PauseDrain {
+		return fmt.Errorf("mode is %q or %q, not %s", PauseFreeze, PauseDrain, shown(string(m)))
+	}
+	return nil
 }
 
 // validateWordAs is validateWord for a reason that has another name.
@@ -302,16 +293,13 @@ func validateWord(actor, reason string) (field string, err error) {
 	if reason == "" {
 		return "reason", errors.New("reason is missing: say why in a line; the election's history keeps it")
 	}
-	if err := validateText(reason); err != nil {
-		return "reason", fmt.Errorf("reason is %w", err)
+	if err := validateLine("reason", reason); err != nil {
+		return "reason", err
 	}
 	if actor == "" {
 		return "actor", errors.New("actor is missing: say who gives the order; a server that verifies its callers knows it")
 	}
-	if err := validateText(actor); err != nil {
-		return "actor", fmt.Errorf("actor is %w", err)
-	}
-	return "", nil
+	return "actor", validateLine("actor", actor)
 }
 
 // Apply implements Command.
@@ -401,25 +389,8 @@ func (c *Change) stand(s Snapshot, t EventType, o Override) bool {
 }
 
 // detail is the order for an event.
-func (o Override) detail() string { return o.detailOf("") }
-
-// detailOf is that of an event that has ended a term, too, because of a limit.
-func (o Override) detailOf(because EndReason) string {
-	d := map[string]any{"override": o.ID, "until": stamp(o.Until)}
-	if because != "" {
-		d["endsBecause"] = because
-	}
-	if o.CandidateID != "" {
-		d["candidateId"] = o.CandidateID
-	}
-	if o.Principal != "" {
-		d["principal"] = o.Principal
-	}
-	if o.Mode != "" {
-		d["mode"] = o.Mode
-	}
-	text, _ := encodeJSON(d) // texts always have a JSON form
-	return string(text)
+func (o Override) detail() Detail {
+	return Detail{CandidateID: o.CandidateID, Mode: o.Mode, Override: o.ID, Principal: o.Principal, Until: o.Until.UTC()}
 }
 
 func (c *Change) assign(s Snapshot, cmd Order) {
@@ -471,7 +442,7 @@ func (c *Change) evict(s Snapshot, cmd Order) error {
 	c.endsOrdered(EndsEvicted)
 	if !banned {
 		c.announce(EventEvicted, "")
-		c.explain("", fmt.Sprintf(`{"endsBy":%q}`, stamp(r.LeaseEnd())))
+		c.explain("", Detail{EndsBy: r.LeaseEnd().UTC()})
 	}
 	return nil
 }

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Config is what an operator sets for an election. The zero Config is valid.
+// Config is what an operator sets for an election. The zero Config is valid. Its durations are
+// bounded by LeaseBounds and the others there.
 type Config struct {
-	// LeaseDuration is what a lease gets unless its candidate asks for another: 1 s to 24 h in
-	// whole milliseconds, or 0 for DefaultLeaseDuration.
+	// LeaseDuration is what a lease gets unless its candidate asks for another; 0 is
+	// DefaultLeaseDuration.
 	LeaseDuration time.Duration
-	// MaxLeaseDuration is the longest lease that a candidate may ask for: LeaseDuration to 24 h in
-	// whole milliseconds, or 0 for MaxLeaseDuration of this package. A lease that is held when the
-	// limit becomes lower goes on, and is renewed, with the duration that it has: its leader was
-	// promised that. The next grant obeys the limit.
+	// MaxLeaseDuration is the longest lease that a candidate may ask for: LeaseDuration at least,
+	// or 0 for MaxLeaseDuration of this package. A lease that is held when the limit becomes lower
+	// goes on, and is renewed, with the duration that it has: its leader was promised that. The
+	// next grant obeys the limit.
 	MaxLeaseDuration time.Duration
-	// LockDelay is how long no lease is granted after one that ended without a release: 0 to 24 h
-	// in whole milliseconds. It gives a leader that was cut off time to notice, at the price of a
-	// slower takeover.
+	// LockDelay is how long no lease is granted after one that ended without a release. It gives a
+	// leader that was cut off time to notice, at the price of a slower takeover.
 	LockDelay time.Duration
-	// RetireAfter is how long the election may be vacant before it is deleted; see the rule Retire:
-	// 1 h to 10 years in whole milliseconds, or 0 for never.
+	// RetireAfter is how long the election may be vacant before it is deleted; see the rule Retire.
+	// 0 is never.
 	RetireAfter time.Duration
 	// Term limits the term of a leader.
 	Term TermPolicy
@@ -244,20 +244,16 @@ func (c Config) Explicit() Config {
 }
 
 func (c Config) validate() (field string, err error) {
-	if err := validateLeaseDuration(c.LeaseDuration); err != nil {
-		return "leaseDuration", err
+	if field, err := validateBounds(
+		bounded{"leaseDuration", c.LeaseDuration, LeaseBounds},
+		bounded{"maxLeaseDuration", c.MaxLeaseDuration, MaxLeaseBounds},
+		bounded{"lockDelay", c.LockDelay, LockBounds},
+		bounded{"retireAfter", c.RetireAfter, RetireBounds},
+	); err != nil {
+		return field, err
 	}
-	if err := c.validateMax(); err != nil {
-		return "maxLeaseDuration", err
-	}
-	if c.LockDelay < 0 || c.LockDelay > MaxLockDelay {
-		return "lockDelay", fmt.Errorf("lockDelay is from 0s to %s, not %s", spoken(MaxLockDelay), spoken(c.LockDelay))
-	}
-	if c.LockDelay%time.Millisecond != 0 {
-		return "lockDelay", fmt.Errorf("lockDelay is in whole milliseconds, not %v", c.LockDelay)
-	}
-	if err := validateRetireAfter(c.RetireAfter); err != nil {
-		return "retireAfter", err
+	if lease, most := c.leaseDuration(), c.MaxLeaseDuration; most != 0 && lease > most {
+		return "maxLeaseDuration", fmt.Errorf("maxLeaseDuration is at least leaseDuration (%s), not %s; set a shorter leaseDuration too", spoken(lease), spoken(most))
 	}
 	if field, err := c.Term.validate(c.leaseDuration()); err != nil {
 		return field, err
@@ -268,61 +264,5 @@ func (c Config) validate() (field string, err error) {
 	if field, err := c.validateHierarchy(); err != nil {
 		return field, err
 	}
-	if err := validateText(c.Description); err != nil {
-		return "description", fmt.Errorf("description is %w", err)
-	}
-	return "", nil
-}
-
-func (c Config) validateMax() error {
-	switch d := c.MaxLeaseDuration; {
-	case d == 0:
-		return nil
-	case d < MinLeaseDuration || d > MaxLeaseDuration:
-		return fmt.Errorf("maxLeaseDuration is from %s to %s, not %s; leave it out for no limit of the election's own",
-			spoken(MinLeaseDuration), spoken(MaxLeaseDuration), spoken(d))
-	case d%time.Millisecond != 0:
-		return fmt.Errorf("maxLeaseDuration is in whole milliseconds, not %v", d)
-	case c.leaseDuration() > d:
-		return fmt.Errorf("maxLeaseDuration is at least leaseDuration (%s), not %s; set a shorter leaseDuration too", spoken(c.leaseDuration()), spoken(d))
-	}
-	return nil
-}
-
-// validateLeaseDuration accepts 0, which stands for the default.
-func validateLeaseDuration(d time.Duration) error {
-	switch {
-	case d == 0:
-		return nil
-	case d < MinLeaseDuration || d > MaxLeaseDuration:
-		return fmt.Errorf("leaseDuration is from %s to %s, not %s", spoken(MinLeaseDuration), spoken(MaxLeaseDuration), spoken(d))
-	case d%time.Millisecond != 0:
-		return fmt.Errorf("leaseDuration is in whole milliseconds, not %v", d)
-	}
-	return nil
-}
-
-// validateRetireAfter accepts 0, which stands for never.
-func validateRetireAfter(d time.Duration) error {
-	switch {
-	case d == 0:
-		return nil
-	case d < MinRetireAfter || d > MaxRetireAfter:
-		return fmt.Errorf("retireAfter is from %s to %s, or 0s for never, not %s", spoken(MinRetireAfter), spoken(MaxRetireAfter), spoken(d))
-	case d%time.Millisecond != 0:
-		return fmt.Errorf("retireAfter is in whole milliseconds, not %v", d)
-	}
-	return nil
-}
-
-// spoken is the duration as people write it: "24h", where String has "24h0m0s".
-func spoken(d time.Duration) string {
-	text := d.String()
-	if short, ok := strings.CutSuffix(text, "m0s"); ok {
-		text = short + "m"
-	}
-	if short, ok := strings.CutSuffix(text, "h0m"); ok {
-		text = short + "h"
-	}
-	return text
+	return "description", validateLine("description", c.Description)
 }

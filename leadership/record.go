@@ -299,5 +299,6 @@ func (s Snapshot) validateHeld() error {
 	if err := r.LeaderID.Validate(); err != nil {
 		return err
 	}
-	return validateLeaseDuration(r.LeaseDuration)
+	_, err := validateBounds(bounded{"leaseDuration", r.LeaseDuration, LeaseBounds})
+	return err
 }

@@ -121,8 +121,8 @@ func (r Report) validate() error {
 	if r.Errors > r.Calls && r.Calls > 0 {
 		return fmt.Errorf("%d errors are more than %d calls", r.Errors, r.Calls)
 	}
-	if err := validateText(r.Health); err != nil {
-		return fmt.Errorf("health is %w", err)
+	if err := validateLine("health", r.Health); err != nil {
+		return err
 	}
 	if r.ETA == "" {
 		return nil
@@ -168,7 +168,7 @@ func (c Counters) fallen(before Counters) error {
 // trip is why a policy ends a term: a sentence, and the numbers for the event.
 type trip struct {
 	why    string
-	detail string
+	detail Detail
 }
 
 func (t trip) tripped() bool { return t.why != "" }
@@ -180,14 +180,14 @@ func (p TermPolicy) judge(c Counters) trip {
 		if most := limits[i].value; most > 0 && n.value > most {
 			return trip{
 				fmt.Sprintf("%s is %d, and its budget is %d", n.name, n.value, most),
-				fmt.Sprintf(`{"budget":%d,"counter":%q,"value":%d}`, most, n.name, n.value),
+				Detail{Budget: new(most), Counter: n.name, Value: n.value},
 			}
 		}
 	}
 	if r := p.ErrorRate; r.Max > 0 && c.Calls >= r.Min && float64(c.Errors) > r.Max*float64(c.Calls) {
 		return trip{
 			fmt.Sprintf("%d of %d calls have failed, and at most %v may", c.Errors, c.Calls, r.Max),
-			fmt.Sprintf(`{"calls":%d,"errorRate":%v,"errors":%d}`, c.Calls, r.Max, c.Errors),
+			Detail{Calls: c.Calls, ErrorRate: json.Number(fmt.Sprint(r.Max)), Errors: c.Errors},
 		}
 	}
 	return trip{}
@@ -232,16 +232,10 @@ func (c *Change) depose(s Snapshot, t trip) {
 	r := &c.Record
 	promised := s.Record.LeaseEnd()
 	r.Standing.endProbation(r.LeaderID, s.Now)
-	t.detail = r.Standing.bar(r.LeaderID, r.Token, r.Policy.Term.Cooldown, s.Now, t.why, t.detail)
+	t.detail.Until = r.Standing.bar(r.LeaderID, r.Token, r.Policy.Term.Cooldown, s.Now, t.why)
 	r.Standing.Deposed = deposed{Token: r.Token, Why: t.why}
 	c.vacate(EventDeposed, s.Now, promised.Sub(s.Now)+r.Policy.LockDelay+s.Guard)
 	c.explain(t.why, t.detail)
-}
-
-// explain adds to the last event why the change was made.
-func (c *Change) explain(why, detail string) {
-	e := &c.Events[len(c.Events)-1]
-	e.Reason, e.Detail = why, detail
 }
 
 // deposed is the last term, if it ended by a trip.

@@ -104,8 +104,8 @@ func (r AcquireRequest) command() (AcquireCommand, Key, error) {
 	if err := validateNames(r.Election, r.CandidateID); err != nil {
 		return AcquireCommand{}, none, err
 	}
-	if err := validateLeaseDuration(r.LeaseDuration); err != nil {
-		return AcquireCommand{}, none, invalid("leaseDuration", err)
+	if field, err := validateBounds(bounded{"leaseDuration", r.LeaseDuration, LeaseBounds}); err != nil {
+		return AcquireCommand{}, none, invalid(field, err)
 	}
 	if r.Wait < 0 || r.Wait > MaxWait {
 		return AcquireCommand{}, none, invalid("wait", fmt.Errorf("wait is from 0s to %s, not %s; to wait for longer, ask again", spoken(MaxWait), spoken(r.Wait)))
@@ -117,8 +117,8 @@ func (r AcquireRequest) command() (AcquireCommand, Key, error) {
 	if err != nil {
 		return AcquireCommand{}, none, invalid("metadata", err)
 	}
-	if err := validateText(r.Note); err != nil {
-		return AcquireCommand{}, none, invalid("note", fmt.Errorf("note is %w", err))
+	if err := validateLine("note", r.Note); err != nil {
+		return AcquireCommand{}, none, invalid("note", err)
 	}
 	key := NewKey()
 	if r.Key != nil {

@@ -52,17 +52,15 @@ func (c *Change) runOut(endedAt time.Time, guard time.Duration) {
 
 // limited notes what a limit that has ended the term leaves behind, for a change that vacates the
 // election. It returns why the term was tripped, "" if it was not, and the event's detail.
-func (c *Change) limited(because EndReason, endedAt time.Time) (why, detail string) {
+func (c *Change) limited(because EndReason, endedAt time.Time) (why string, detail Detail) {
 	r := &c.Record
-	if because != "" {
-		detail = fmt.Sprintf(`{"endsBecause":%q}`, because)
-	}
+	detail.EndsBecause = because
 	switch p := r.Policy.Term; {
 	case because == EndsStuck && p.StuckAfter > 0 && p.OnTrip != TripNotify:
 		progress := r.Standing.Report.Report().Progress
 		why = fmt.Sprintf("it has reported no progress beyond %d for %s", progress, spoken(p.StuckAfter))
-		detail = fmt.Sprintf(`{"endsBecause":%q,"progress":%d,"stuckAfterMs":%d}`, because, progress, p.StuckAfter.Milliseconds())
-		detail = r.Standing.bar(r.LeaderID, r.Token, p.Cooldown, endedAt, why, detail)
+		detail.Progress, detail.StuckAfterMS = &progress, p.StuckAfter.Milliseconds()
+		detail.Until = r.Standing.bar(r.LeaderID, r.Token, p.Cooldown, endedAt, why)
 	case because == EndsApproval && p.Approval.Every > 0:
 		r.Standing.Approval.Awaited = true // approvals that came too late for this term count for the next
 	}
@@ -344,9 +342,7 @@ func Retire(s Snapshot) (Change, error) {
 	ch.Record.Deleted = true
 	ch.Record.Standing.closeBallot()
 	ch.announce(EventDeleted, "")
-	e := &ch.Events[0]
-	e.Reason = fmt.Sprintf("retired: it was vacant for %s, as its retireAfter says", spoken(after))
-	e.Detail = fmt.Sprintf(`{"retireAfterMs":%d}`, after.Milliseconds())
+	ch.explain(fmt.Sprintf("retired: it was vacant for %s, as its retireAfter says", spoken(after)), Detail{RetireAfterMS: after.Milliseconds()})
 	return ch, nil
 }
 

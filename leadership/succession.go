@@ -159,10 +159,7 @@ func (c HandOver) Validate() error {
 	case d < MinWithin || d > MaxWithin || d%time.Millisecond != 0:
 		return invalid("within", fmt.Errorf("within is from %s to %s in whole milliseconds, not %s", spoken(MinWithin), spoken(MaxWithin), spoken(d)))
 	}
-	if err := validateText(c.Reason); err != nil {
-		return invalid("reason", fmt.Errorf("reason is %w", err))
-	}
-	return nil
+	return fields("reason", validateLine("reason", c.Reason))
 }
 
 func (c HandOver) within() time.Duration { return cmp.Or(c.Within, DefaultWithin) }
@@ -240,8 +237,7 @@ func (c HandOver) Apply(s Snapshot) (Change, error) {
 	*now, ch.Record.Standing.Named = next, handOvers{r.Token, strings.Join(append(named, words), " ")}
 	ch.limit(promised)
 	ch.announce(EventHandingOver, "")
-	e := &ch.Events[0]
-	e.Reason, e.Detail = c.Reason, fmt.Sprintf(`{"because":"handOver","endsBy":%q,"to":%q}`, stamp(ch.Record.EndsBy), c.To)
+	ch.explain(c.Reason, Detail{Because: string(EndsHandOver), EndsBy: ch.Record.EndsBy.UTC(), To: c.To})
 	return ch, nil
 }
 
@@ -286,7 +282,7 @@ func (cmd SayReady) Apply(s Snapshot) (Change, error) {
 		now.Ready, now.Key, now.Bound = c.CandidateID, c.KeyHash, ""
 	}
 	ch.announce(EventReady, "")
-	ch.Events[0].Detail = fmt.Sprintf(`{"candidateId":%q}`, c.CandidateID)
+	ch.explain("", Detail{CandidateID: c.CandidateID})
 	return ch, nil
 }
 
@@ -331,7 +327,7 @@ func (cmd Yield) Apply(s Snapshot) (Change, error) {
 	}
 	ch.Record.EndsBy, ch.Record.EndsBecause = ch.Record.Standing.end() // no promise is broken: the leader gives it up
 	ch.announce(EventYielded, "")
-	ch.Events[0].Detail = fmt.Sprintf(`{"to":%q}`, now.Ready)
+	ch.explain("", Detail{To: now.Ready})
 	return ch, nil
 }
 
@@ -370,7 +366,7 @@ func (s Snapshot) takeOver(c AcquireCommand) (Change, error) {
 	ch.Record.Standing.endProbation(s.Record.LeaderID, s.Now)
 	ch.vacate(EventReleased, s.Now, 0)
 	ch.Record.Standing.Ended = ended{ch.Record.Token, EndsHandOver}
-	ch.Events[0].Detail = fmt.Sprintf(`{"endsBecause":%q,"to":%q}`, EndsHandOver, c.CandidateID)
+	ch.explain("", Detail{EndsBecause: EndsHandOver, To: c.CandidateID})
 	ch.grant(c, s.Now)
 	return ch, nil
 }

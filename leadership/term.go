@@ -55,22 +55,13 @@ const (
 )
 
 func (p TermPolicy) validate(lease time.Duration) (field string, err error) {
-	for _, d := range []struct {
-		field string
-		value time.Duration
-		most  time.Duration
-	}{
-		{"policy.maxTerm", p.MaxTerm, MaxOrder},
-		{"policy.approval.every", p.Approval.Every, MaxOrder},
-		{"policy.stuckAfter", p.StuckAfter, MaxOrder},
-		{"policy.cooldown", p.Cooldown, MaxCooldown},
-	} {
-		if d.value == 0 {
-			continue
-		}
-		if err := validateSpan(d.field, d.value, d.most); err != nil {
-			return d.field, err
-		}
+	if field, err := validateBounds(
+		bounded{"policy.maxTerm", p.MaxTerm, OrderBounds},
+		bounded{"policy.approval.every", p.Approval.Every, OrderBounds},
+		bounded{"policy.stuckAfter", p.StuckAfter, OrderBounds},
+		bounded{"policy.cooldown", p.Cooldown, CooldownBounds},
+	); err != nil {
+		return field, err
 	}
 	switch {
 	case p.Approval.Need < 0 || p.Approval.Need > MaxApprovals:
@@ -91,17 +82,6 @@ func (p TermPolicy) validate(lease time.Duration) (field string, err error) {
 		return "policy.errorRate", err
 	}
 	return "", nil
-}
-
-// validateSpan accepts whole milliseconds from MinOrder to most.
-func validateSpan(field string, d, most time.Duration) error {
-	switch {
-	case d < MinOrder || d > most:
-		return fmt.Errorf("%s is from %s to %s, not %s", field, spoken(MinOrder), spoken(most), spoken(d))
-	case d%time.Millisecond != 0:
-		return fmt.Errorf("%s is in whole milliseconds, not %v", field, d)
-	}
-	return nil
 }
 
 func (r ErrorRate) validate() error {

@@ -97,13 +97,13 @@ func (c Judge) Apply(s Snapshot) (Change, error) {
 	ch := s.change()
 	ch.Record.Standing.Verdicts = verdicts{strings.Join(bad, " "), strings.Join(good, " ")}
 	ch.announce(EventJudged, "")
-	ch.explain(c.Evidence, fmt.Sprintf(`{"bad":%d,"good":%d,"verdict":%q}`, len(bad), len(good), c.Verdict))
+	ch.explain(c.Evidence, Detail{Bad: new(len(bad)), Good: new(len(good)), Verdict: c.Verdict})
 	ch.Events[0].Actor = c.Actor
 	p := r.Policy.Term
 	if p.Verdicts == 0 || len(bad) < p.Verdicts {
 		return ch, nil
 	}
-	t := trip{fmt.Sprintf("%d verifiers judged its work bad", len(bad)), fmt.Sprintf(`{"badVerdicts":%d,"verdicts":%d}`, len(bad), p.Verdicts)}
+	t := trip{fmt.Sprintf("%d verifiers judged its work bad", len(bad)), Detail{BadVerdicts: len(bad), Verdicts: p.Verdicts}}
 	if p.OnTrip == TripNotify {
 		ch.notify(t)
 	} else {
@@ -134,7 +134,7 @@ func (c StepDown) Validate() error {
 	if err := validateWordAs("reason", "-", c.Reason); err != nil || c.For == 0 {
 		return err
 	}
-	return fields("for", validateSpan("for", c.For, MaxOrder))
+	return fields("for", OrderBounds.Check("for", c.For))
 }
 
 // Apply implements Command.
@@ -143,9 +143,7 @@ func (c StepDown) Apply(s Snapshot) (Change, error) {
 	if err != nil || ch.Empty() || !s.Live() {
 		return ch, err
 	}
-	e := &ch.Events[len(ch.Events)-1]
-	e.Reason = c.Reason
-	if c.For == 0 {
+	if ch.Events[len(ch.Events)-1].Reason = c.Reason; c.For == 0 {
 		return ch, nil
 	}
 	since := later(s.Now, 0)
@@ -155,7 +153,9 @@ func (c StepDown) Apply(s Snapshot) (Change, error) {
 	}
 	overrides := &ch.Record.Standing.Overrides // an operator's ban of the candidate stays, too
 	*overrides = NewOverrides(append(ch.Record.Standing.overrides(s.Now), o))
-	e.Detail = o.detailOf(s.Record.yields(s.Now))
+	detail := o.detail()
+	detail.EndsBecause = s.Record.yields(s.Now)
+	ch.explain(c.Reason, detail)
 	if err := overrides.limit(s, MaxOverrides/2, maxOverrideBytes/2); err != nil {
 		return Change{}, s.refuse(LimitExceeded, "election %q has too many overrides for a candidate to add one of its own; step down without for", s.Record.Election)
 	}
@@ -199,10 +199,6 @@ func (c RequestApproval) Apply(s Snapshot) (Change, error) {
 	ch := s.change()
 	ch.Record.Standing.Approval.Asked = true
 	ch.announce(EventApprovalRequested, "")
-	var detail string
-	if due := r.Standing.Ends.Approval; !due.IsZero() { // it is zero if the policy is newer than the term
-		detail = fmt.Sprintf(`{"endsBy":%q}`, stamp(due))
-	}
-	ch.explain(c.Note, detail)
+	ch.explain(c.Note, Detail{EndsBy: r.Standing.Ends.Approval}) // none if the policy is newer than the term
 	return ch, nil
 }

@@ -77,7 +77,7 @@ last leader has left ('regent checkpoint'), and no earlier leader can put anothe
 	}
 	who.add(c, cmd)
 	worth.add(c, cmd)
-	cmd.Flags().Var(&value[time.Duration]{&lease, "", "DURATION", parseLease}, "lease", "how long the lease lasts, from 1s to 24h (default: as the election is configured)")
+	cmd.Flags().Var(&value[time.Duration]{&lease, "", "DURATION", within(leadership.LeaseBounds)}, "lease", "how long the lease lasts, "+leadership.LeaseBounds.String()+" (default: as the election is configured)")
 	cmd.Flags().Var(&value[[]byte]{&metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that describes the leader, such as its address")
 	cmd.Flags().StringVar(&note, "note", "", "what the candidate will do with the lease, in at most 256 bytes; readers see it while the lease lasts")
 	addVia(cmd, &via)

@@ -84,13 +84,13 @@ func TestHowALeaderHasWonIsOneCell(t *testing.T) {
 	for detail, want := range map[string]string{
 		"nonsense":              "",
 		`{"because":"preempt"}`: "",
-		`{"bids":3,"others":[],"place":1,"strategy":"priority","winner":{"candidateId":"a","priority":-7}}`:    "priority -7, best of 3",
-		`{"bids":3,"place":2,"strategy":"leastLoaded","winner":{"candidateId":"a","load":0}}`:                  "leastLoaded 0, place 2 of 3",
-		`{"bids":1,"place":1,"strategy":"roundRobin","last":"b","winner":{"candidateId":"a"}}`:                 "roundRobin",
-		`{"bids":2,"place":1,"strategy":"random","secret":"00","winner":{"candidateId":"a","draw":"00ff"}}`:    "random 00ff, best of 2",
-		`{"bids":2,"place":1,"strategy":"capability","winner":{"candidateId":"a","preferred":2,"priority":1}}`: "capability (2 preferred), best of 2",
-		`{"bids":2,"place":1,"strategy":"firstCome","present":2,"winner":{"candidateId":"a","waitedMs":1500}}`: "firstCome 1.5s, best of 2",
-		`{"bids":2,"place":1,"strategy":"of a later version","winner":{"candidateId":"a"}}`:                    "of a later version, best of 2",
+		`{"bids":3,"others":[],"place":1,"strategy":"priority","winner":{"candidateId":"a","priority":-7}}`:                   "priority -7, best of 3",
+		`{"bids":3,"place":2,"strategy":"leastLoaded","winner":{"candidateId":"a","load":0}}`:                                 "leastLoaded 0, place 2 of 3",
+		`{"bids":1,"place":1,"strategy":"roundRobin","last":"b","winner":{"candidateId":"a"}}`:                                "roundRobin",
+		`{"bids":2,"place":1,"strategy":"random","secret":"00","winner":{"candidateId":"a","draw":"00ff"}}`:                   "random 00ff, best of 2",
+		`{"bids":2,"place":1,"strategy":"capability","winner":{"candidateId":"a","preferred":2,"priority":1}}`:                "capability (2 preferred), best of 2",
+		`{"bids":2,"place":1,"strategy":"firstCome","present":2,"winner":{"candidateId":"a","since":"2026-01-01T12:00:00Z"}}`: "firstCome, best of 2",
+		`{"bids":2,"place":1,"strategy":"of a later version","winner":{"candidateId":"a"}}`:                                   "of a later version, best of 2",
 	} {
 		e := leadership.Event{Type: leadership.EventAcquired, Detail: detail}
 		if got := howWon(e); got != want {

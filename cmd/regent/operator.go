@@ -23,9 +23,7 @@ var settings = []setting{
 	{"max-lease", func(wanted *leadership.Config, now leadership.Config) { wanted.MaxLeaseDuration = now.MaxLeaseDuration }},
 	{"lock-delay", func(wanted *leadership.Config, now leadership.Config) { wanted.LockDelay = now.LockDelay }},
 	{"retire-after", func(wanted *leadership.Config, now leadership.Config) { wanted.RetireAfter = now.RetireAfter }},
-	{"policy", func(wanted *leadership.Config, now leadership.Config) {
-		takePolicy(wanted, now)
-	}},
+	{"policy", takePolicy},
 	{"description", func(wanted *leadership.Config, now leadership.Config) { wanted.Description = now.Description }},
 }
 
@@ -69,10 +67,10 @@ What limits a term: maxTerm, approval, stuckAfter, budget, errorRate, onTrip, co
 			})
 		},
 	}
-	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LeaseDuration, "", "DURATION", parseLease}, "lease", "how long a lease lasts unless its candidate asks for another duration, from 1s to 24h (default for a new election: 30s)")
-	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.MaxLeaseDuration, "", "DURATION", parseMaxLease}, "max-lease", "the longest lease that a candidate may ask for, up to 24h, or none (default for a new election: none)")
-	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LockDelay, "", "DURATION", parseLockDelay}, "lock-delay", "how long the election stays vacant after a lease that ended without a release, up to 24h (default for a new election: 0s)")
-	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.RetireAfter, "", "DURATION", parseRetireAfter}, "retire-after", "how long the election may be vacant before it is deleted, from 1h to 87600h (ten years); 0s keeps it for ever (default for a new election: 0s)")
+	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LeaseDuration, "", "DURATION", within(leadership.LeaseBounds)}, "lease", "how long a lease lasts unless its candidate asks for another duration, "+leadership.LeaseBounds.String()+" (default for a new election: 30s)")
+	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.MaxLeaseDuration, "", "DURATION", parseMaxLease}, "max-lease", "the longest lease that a candidate may ask for, "+leadership.MaxLeaseBounds.UpTo()+", or none (default for a new election: none)")
+	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.LockDelay, "", "DURATION", within(leadership.LockBounds)}, "lock-delay", "how long the election stays vacant after a lease that ended without a release, "+leadership.LockBounds.UpTo()+" (default for a new election: 0s)")
+	cmd.Flags().Var(&value[time.Duration]{&wanted.Config.RetireAfter, "", "DURATION", parseRetireAfter}, "retire-after", "how long the election may be vacant before it is deleted, "+leadership.RetireBounds.String()+" (ten years); 0s keeps it for ever (default for a new election: 0s)")
 	cmd.Flags().Var(&value[leadership.Config]{&policy, "", "JSON", parsePolicy}, "policy", "who should lead, and the limits of a term, as the API takes them, such as {\"strategy\":\"priority\",\"maxTerm\":\"8h\"}; {} for none")
 	cmd.Flags().StringVar(&wanted.Config.Description, "description", "", "what the election is for, in at most 256 bytes; an empty text removes it")
 	addCondition(cmd, &wanted.IfRevision)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os/user"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,11 +17,10 @@ import (
 
 // orderHelp describes the command of one order.
 type orderHelp struct {
-	kind           leadership.OrderKind
-	use            string // after the command's name and the election
-	short, long    string
-	example        string
-	needs, options []string // flags
+	kind        leadership.OrderKind
+	use         string // after the command's name and the election
+	short, long string
+	example     string
 }
 
 // orders are the commands by which an operator overrules.
@@ -32,21 +30,18 @@ var orders = []orderHelp{
 		long: "Until the time is over only this candidate is granted the lease. If another one leads, its term ends at the end that it was\n" +
 			"promised, and is not renewed beyond it.",
 		example: `regent assign reports --candidate agent-7 --for 2h --reason "agent-7 has the cache"`,
-		needs:   []string{"candidate", "for"},
 	},
 	{
 		kind: leadership.OrderEvict, use: "--reason TEXT [--token N] [--ban DURATION]", short: "End the present term",
 		long: "The term ends at the end that its leader was promised: at most one lease from now. The leader hears of it at its next renewal.\n" +
 			"With --ban its candidate is not granted the lease for that long, under any key.",
 		example: `regent evict reports --ban 1h --reason "it writes nonsense"`,
-		options: []string{"token", "ban"},
 	},
 	{
 		kind: leadership.OrderPause, use: "--for DURATION --reason TEXT [--mode freeze|drain]", short: "Let no candidate lead for a time",
 		long: "No candidate is granted the lease until the time is over. The present leader goes on; with --mode drain its term ends too, at\n" +
 			"the end that it was promised.",
 		example: `regent pause reports --for 30m --mode drain --reason "the database is being moved"`,
-		needs:   []string{"for"}, options: []string{"mode"},
 	},
 	{
 		kind: leadership.OrderResume, use: "--reason TEXT", short: "End a pause",
@@ -58,20 +53,17 @@ var orders = []orderHelp{
 		long: "The candidate is not granted the lease, under any key; with --principal no candidate is that calls as that principal, as the\n" +
 			"history names it (an e-mail, or ISSUER|SUBJECT). If it leads, it goes on: evict it as well.",
 		example: `regent ban reports --candidate agent-7 --for 24h --reason "it is being repaired"`,
-		needs:   []string{"for"}, options: []string{"candidate", "principal"},
 	},
 	{
 		kind: leadership.OrderApprove, use: "--token N --reason TEXT [--for DURATION] [--new-epoch]", short: "Let the leader go on",
 		long: "Where the policy asks for approvals, this is one of those that the present term needs to go on. With --new-epoch the leader goes\n" +
 			"on under the next fencing token, so that what was begun before is stale.",
 		example: `regent approve reports --token 12 --reason "checked the draft"`,
-		needs:   []string{"token"}, options: []string{"for", "new-epoch"},
 	},
 	{
 		kind: leadership.OrderLift, use: "--override ID --reason TEXT", short: "End one standing order, or a cooldown",
 		long:    "The id is that of 'regent overrides'.",
 		example: `regent lift reports --override ban-17 --reason "repaired"`,
-		needs:   []string{"override"},
 	},
 }
 
@@ -96,11 +88,12 @@ func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 		},
 	}
 	cmd.Example = "  " + o.example
-	for _, flag := range slices.Concat(o.needs, o.options) {
-		addOrderFlag(cmd, flag, &r)
+	fields := o.kind.Fields()
+	for _, field := range fields.Needed {
+		c.require(cmd, addOrderFlag(cmd, field, &r), "")
 	}
-	for _, flag := range o.needs {
-		c.require(cmd, flag, "")
+	for _, field := range fields.Optional {
+		addOrderFlag(cmd, field, &r)
 	}
 	c.addReason(cmd, "reason", "why, for the election's history", &r.Reason, &r.Actor)
 	addCondition(cmd, &r.IfRevision)
@@ -123,26 +116,31 @@ func giveOrder(ctx context.Context, server *client.Client, r leadership.Order) (
 	return server.Do(ctx, r)
 }
 
-// addOrderFlag adds a flag of some orders.
-func addOrderFlag(cmd *cobra.Command, flag string, o *leadership.Order) {
-	switch flag {
-	case "candidate":
-		cmd.Flags().Var(&value[leadership.CandidateID]{&o.CandidateID, "", "ID", parseCandidate}, flag, "the candidate")
+// addOrderFlag adds the flag of a field that some orders take, and returns its name.
+func addOrderFlag(cmd *cobra.Command, field string, o *leadership.Order) (flag string) {
+	flags := cmd.Flags()
+	switch flag = field; field {
+	case "candidateId":
+		flag = "candidate"
+		flags.Var(&value[leadership.CandidateID]{&o.CandidateID, "", "ID", parseCandidate}, flag, "the candidate")
 	case "principal":
-		cmd.Flags().StringVar(&o.Principal, flag, "", "the verified principal, in place of a candidate")
+		flags.StringVar(&o.Principal, flag, "", "the verified principal, in place of a candidate")
 	case "for":
-		cmd.Flags().Var(&value[time.Duration]{&o.For, "", "DURATION", parseOrder}, flag, "for how long, from 1s to 720h (30 days)")
+		flags.Var(&value[time.Duration]{&o.For, "", "DURATION", within(leadership.OrderBounds)}, flag, "for how long, "+leadership.OrderBounds.String()+" (30 days)")
 	case "mode":
-		cmd.Flags().Var(&value[leadership.PauseMode]{&o.Mode, "freeze", "MODE", parseMode}, flag, "freeze: the present leader goes on; drain: its term ends too")
-	case "token":
-		cmd.Flags().Var(&value[leadership.Token]{&o.Token, "", "N", parseToken}, flag, "the fencing token of the term that is meant")
+		flags.Var(&value[leadership.PauseMode]{&o.Mode, "freeze", "MODE", parseMode}, flag, "freeze: the present leader goes on; drain: its term ends too")
+	case "fencingToken":
+		flag = "token"
+		flags.Var(&value[leadership.Token]{&o.Token, "", "N", parseToken}, flag, "the fencing token of the term that is meant")
 	case "ban":
-		cmd.Flags().Var(&value[time.Duration]{&o.Ban, "", "DURATION", parseOrder}, flag, "how long the leader's candidate is not granted the lease, from 1s to 720h (30 days)")
-	case "new-epoch":
-		cmd.Flags().BoolVar(&o.NewEpoch, flag, false, "let the leader go on under the next fencing token")
+		flags.Var(&value[time.Duration]{&o.Ban, "", "DURATION", within(leadership.OrderBounds)}, flag, "how long the leader's candidate is not granted the lease, "+leadership.OrderBounds.String()+" (30 days)")
+	case "newEpoch":
+		flag = "new-epoch"
+		flags.BoolVar(&o.NewEpoch, flag, false, "let the leader go on under the next fencing token")
 	case "override":
-		cmd.Flags().Var(&value[leadership.OverrideID]{&o.Override, "", "ID", parseOverride}, flag, "the id of the standing order")
+		flags.Var(&value[leadership.OverrideID]{&o.Override, "", "ID", parseOverride}, flag, "the id of the standing order")
 	}
+	return flag
 }
 
 func (c *cli) addReason(cmd *cobra.Command, flag, help string, reason, actor *string) {

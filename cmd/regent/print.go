@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -225,19 +224,12 @@ func (c *cli) printEvents(events []leadership.Event) error {
 
 // howWon says how the leader of an acquired event has won its ballot, and "" if there was none.
 func howWon(e leadership.Event) string {
-	var detail struct {
-		Bids, Place int
-		Strategy    string
-		Winner      struct {
-			Draw                                string
-			Load, Preferred, Priority, WaitedMs *int64
-		}
-	}
-	if e.Type != leadership.EventAcquired || e.Detail == "" || json.Unmarshal([]byte(e.Detail), &detail) != nil || detail.Strategy == "" {
+	detail := e.ReadDetail()
+	if e.Type != leadership.EventAcquired || detail.Strategy == "" || detail.Winner == nil {
 		return ""
 	}
-	text := detail.Strategy
-	switch w := detail.Winner; {
+	text := string(detail.Strategy)
+	switch w := *detail.Winner; {
 	case w.Preferred != nil:
 		text += fmt.Sprintf(" (%d preferred)", *w.Preferred)
 	case w.Priority != nil:
@@ -246,8 +238,6 @@ func howWon(e leadership.Event) string {
 		text += fmt.Sprintf(" %d", *w.Load)
 	case w.Draw != "":
 		text += " " + w.Draw
-	case w.WaitedMs != nil:
-		text += " " + remaining(time.Duration(*w.WaitedMs)*time.Millisecond)
 	}
 	switch {
 	case detail.Place > 1:
@@ -260,27 +250,19 @@ func howWon(e leadership.Event) string {
 
 // tells says what an event of a hand-over, or of a delegation, is about; "" for any other.
 func tells(e leadership.Event) string {
-	var detail struct {
-		To, CandidateID, Child string
-		Because                string
-		EndsBy                 time.Time
-	}
-	if e.Detail == "" || json.Unmarshal([]byte(e.Detail), &detail) != nil {
-		return ""
-	}
 	text := ""
-	switch d := detail; {
+	switch d := e.ReadDetail(); {
 	case e.Type == leadership.EventHandingOver && d.To != "":
-		text = "to " + d.To
+		text = "to " + string(d.To)
 		if !d.EndsBy.IsZero() {
 			text += ", by " + formatTime(d.EndsBy) + " at the latest"
 		}
 	case (e.Type == leadership.EventYielded || e.Type == leadership.EventReleased) && d.To != "":
-		text = "to " + d.To
+		text = "to " + string(d.To)
 	case e.Type == leadership.EventReady:
-		text = d.CandidateID
+		text = string(d.CandidateID)
 	case e.Type == leadership.EventDelegated:
-		text = d.Child
+		text = string(d.Child)
 	}
 	return printable(text)
 }

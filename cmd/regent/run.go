@@ -135,7 +135,7 @@ func (c *cli) runCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.Var(&value[leadership.CandidateID]{&f.candidate.ID, "", "ID", parseCandidate}, "candidate", "the candidate's id (default: a unique one)")
 	c.from(cmd, "candidate", "REGENT_CANDIDATE")
-	flags.Var(&value[time.Duration]{&f.candidate.LeaseDuration, "", "DURATION", parseLease}, "lease", "how long the lease lasts, from 1s to 24h (default: as the election is configured)")
+	flags.Var(&value[time.Duration]{&f.candidate.LeaseDuration, "", "DURATION", within(leadership.LeaseBounds)}, "lease", "how long the lease lasts, "+leadership.LeaseBounds.String()+" (default: as the election is configured)")
 	flags.Var(&value[[]byte]{&f.candidate.Metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that describes the leader, such as its address")
 	f.worth.add(c, cmd)
 	flags.Var(&value[time.Duration]{&f.wait, "forever", "DURATION", parseWait}, "wait", "how long to wait in line while another candidate leads, up to 24h, or forever")

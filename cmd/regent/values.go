@@ -101,8 +101,9 @@ func parseCondition(text string) (leadership.Revision, error) {
 	return n, nil
 }
 
-func parseLease(text string) (time.Duration, error) {
-	return parseDuration(text, leadership.MinLeaseDuration, leadership.MaxLeaseDuration)
+// within parses a duration with those bounds.
+func within(b leadership.Bounds) func(string) (time.Duration, error) {
+	return func(text string) (time.Duration, error) { return parseDuration(text, b.Min, b.Max) }
 }
 
 // parseMaxLease returns 0 for "none".
@@ -110,15 +111,11 @@ func parseMaxLease(text string) (time.Duration, error) {
 	if text == "none" {
 		return 0, nil
 	}
-	d, err := parseLease(text)
+	d, err := within(leadership.MaxLeaseBounds)(text)
 	if err != nil {
 		return 0, fmt.Errorf("%w; or none, for no limit of its own", err)
 	}
 	return d, nil
-}
-
-func parseLockDelay(text string) (time.Duration, error) {
-	return parseDuration(text, 0, leadership.MaxLockDelay)
 }
 
 // parseRetireAfter also takes 0, for never.
@@ -126,12 +123,7 @@ func parseRetireAfter(text string) (time.Duration, error) {
 	if d, err := time.ParseDuration(text); err == nil && d == 0 {
 		return 0, nil
 	}
-	return parseDuration(text, leadership.MinRetireAfter, leadership.MaxRetireAfter)
-}
-
-// parseOrder takes the duration of an order.
-func parseOrder(text string) (time.Duration, error) {
-	return parseDuration(text, leadership.MinOrder, leadership.MaxOrder)
+	return within(leadership.RetireBounds)(text)
 }
 
 func parseMode(text string) (leadership.PauseMode, error) {

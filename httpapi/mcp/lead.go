@@ -90,7 +90,7 @@ func (d *desk) checkLead(in *leadInput) error {
 	if in.LeaseDuration == nil {
 		in.LeaseDuration = new(wire.Duration(0))
 	} else if d := time.Duration(*in.LeaseDuration); d < leadership.MinLeaseDuration || d > leadership.MaxLeaseDuration {
-		return invalid("leaseDuration", "leaseDuration is from %v to 24h, not %v; leave it out for what the election is configured to", leadership.MinLeaseDuration, d)
+		return invalid("leaseDuration", "leaseDuration is %v, not %v; leave it out for what the election is configured to", leadership.LeaseBounds, d)
 	}
 	switch {
 	case in.Keep == nil && d.shared:

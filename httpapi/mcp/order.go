@@ -46,7 +46,7 @@ func (d *desk) evict(ctx context.Context, in evictInput) (election, error) {
 	}
 	if in.Ban != nil {
 		if c.Ban = time.Duration(*in.Ban); c.Ban <= 0 {
-			return election{}, invalid("ban", "ban is from 1s to 720h; leave it out if the candidate may lead again")
+			return election{}, invalid("ban", "ban is %v; leave it out if the candidate may lead again", leadership.OrderBounds)
 		}
 	}
 	return d.order(ctx, in.Election, c)
@@ -84,7 +84,7 @@ func (d *desk) approve(ctx context.Context, in approveInput) (election, error) {
 	c := leadership.Order{Kind: leadership.OrderApprove, Token: in.FencingToken, NewEpoch: in.NewEpoch, Reason: in.Reason}
 	if in.For != nil {
 		if c.For = time.Duration(*in.For); c.For <= 0 {
-			return election{}, invalid("for", "for is from 1s to 720h; leave it out for what the policy says")
+			return election{}, invalid("for", "for is %v; leave it out for what the policy says", leadership.OrderBounds)
 		}
 	}
 	return d.order(ctx, in.Election, c)

@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -88,12 +87,7 @@ func (l *Lease) watchSuccession(ctx context.Context) {
 
 // successionAfter returns the hand-over of a term after an event.
 func successionAfter(s leadership.Succession, e leadership.Event) leadership.Succession {
-	var detail struct {
-		To          leadership.CandidateID `json:"to"`
-		CandidateID leadership.CandidateID `json:"candidateId"`
-		EndsBy      time.Time              `json:"endsBy"`
-	}
-	_ = json.Unmarshal([]byte(e.Detail), &detail) // what cannot be read names no successor
+	detail := e.ReadDetail()
 	to := detail.To
 	if e.Type == leadership.EventAssigned {
 		to = detail.CandidateID

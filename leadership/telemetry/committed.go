@@ -57,14 +57,11 @@ func (m *Metrics) vote(ctx context.Context, tx transaction, events []leadership.
 		switch {
 		case e.Type == leadership.EventAcquired && !before.Standing.Opened.IsZero():
 			m.ballot.Record(ctx, max(e.At.Sub(before.Standing.Opened), 0).Seconds())
-		case e.Type == leadership.EventHandingOver && detailOf(e).Because == becausePreempt:
+		case e.Type == leadership.EventHandingOver && e.ReadDetail().Because == leadership.BecausePreempt:
 			m.preempted.Add(ctx, 1)
 		}
 	}
 }
-
-// becausePreempt is, in the detail of a handingOver, that a better candidate has come.
-const becausePreempt = "preempt"
 
 // bid reports whether the transaction wrote a bid, and did not only take one back.
 func (tx transaction) bid() bool {
@@ -80,7 +77,7 @@ func (tx transaction) bid() bool {
 func limitedBy(before leadership.Record, end leadership.Event) leadership.EndReason {
 	switch why := before.EndsBecause; end.Type {
 	case leadership.EventExpired, leadership.EventDeposed:
-		return detailOf(end).EndsBecause
+		return end.ReadDetail().EndsBecause
 	case leadership.EventReleased:
 		if why == leadership.EndsEvicted || why == leadership.EndsDrained || why == leadership.EndsHandOver {
 			return why

@@ -17,16 +17,13 @@ const (
 	handOverReleased  handOverOutcome = "released"
 )
 
-// becauseHandOver is, in the detail of a handingOver, that the leader has named its successor.
-const becauseHandOver = "handOver"
-
 // handedOver counts hand-overs, and times those that a transaction has completed.
 func (m *Metrics) handedOver(ctx context.Context, tx transaction, events []leadership.Event) {
 	now := tx.before.Record.Standing.Succession
 	named := now.To != "" || now.Ready != ""
 	for i, e := range events {
 		switch {
-		case e.Type == leadership.EventHandingOver && detailOf(e).Because == becauseHandOver:
+		case e.Type == leadership.EventHandingOver && e.ReadDetail().Because == string(leadership.EndsHandOver):
 			m.handOvers.Add(ctx, 1, with("outcome", handOverStarted))
 		case !named:
 		case e.Type == leadership.EventExpired:

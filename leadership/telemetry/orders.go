@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"encoding/json"
 	"time"
 
 	"regent/leadership"
@@ -64,45 +63,29 @@ func (o *orders) learn(snap leadership.Snapshot) {
 	}
 }
 
-// detail is what is of use here in an event's detail.
-type detail struct {
-	Override    leadership.OverrideID `json:"override"`
-	Until       time.Time             `json:"until"`
-	Have        int                   `json:"have"`
-	Need        int                   `json:"need"`
-	EndsBecause leadership.EndReason  `json:"endsBecause"`
-	Because     string                `json:"because"`
-}
-
-// detailOf reads what it can; another form of the text gives nothing.
-func detailOf(e leadership.Event) (d detail) {
-	_ = json.Unmarshal([]byte(e.Detail), &d)
-	return d
-}
-
 // hear changes the orders as the event tells.
 func (o *orders) hear(e leadership.Event) {
 	switch e.Type {
 	case leadership.EventPaused:
-		d := detailOf(e)
+		d := e.ReadDetail()
 		o.stop(d.Override, e.At, d.Until)
 	case leadership.EventResumed:
 		o.resume(e.At)
 	case leadership.EventLifted:
-		if detailOf(e).Override == o.pause {
+		if e.ReadDetail().Override == o.pause {
 			o.resume(e.At)
 		}
 	case leadership.EventApprovalRequested:
 		o.ask(e.At)
 	case leadership.EventApproved:
-		if d := detailOf(e); d.Have >= d.Need {
+		if d := e.ReadDetail(); d.Have >= d.Need {
 			o.approve(e.At)
 		}
 	case leadership.EventAcquired:
 		o.approve(e.At)
 	}
 	switch ended := e.PreviousLeaderID != "" && e.LeaderID == ""; {
-	case ended && detailOf(e).EndsBecause == leadership.EndsApproval:
+	case ended && e.ReadDetail().EndsBecause == leadership.EndsApproval:
 		o.ask(e.At)
 		o.awaited = true
 	case ended: // and with the leader its question

@@ -147,19 +147,6 @@ func (o *object) lease(w *Lease) {
 	o.optionalInteger("maxStalenessMs", w.MaxStalenessMs)
 }
 
-func (o *object) configuration(w *Configuration) {
-	o.text = append(o.text, '{')
-	o.duration("leaseDuration", w.LeaseDuration)
-	o.optionalDuration("maxLeaseDuration", w.MaxLeaseDuration)
-	o.duration("lockDelay", w.LockDelay)
-	o.optionalDuration("retireAfter", w.RetireAfter)
-	o.optional("description", w.Description)
-	if w.Policy != nil {
-		o.any("policy", w.Policy)
-	}
-	o.text = append(o.text, '}')
-}
-
 // any writes a member that is rare, by package json.
 func (o *object) any(name string, v any) {
 	o.name(name)

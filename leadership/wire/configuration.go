@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"time"
 
 	"regent/leadership"
@@ -17,19 +18,18 @@ type Configuration struct {
 }
 
 func newConfiguration(c leadership.Config) Configuration {
-	return Configuration{
-		LeaseDuration:    Duration(c.LeaseDuration),
-		MaxLeaseDuration: Duration(c.MaxLeaseDuration),
-		LockDelay:        Duration(c.LockDelay),
-		RetireAfter:      Duration(c.RetireAfter),
-		Description:      c.Description,
-		Policy:           newPolicy(c),
-	}
+	return Configuration{Duration(c.LeaseDuration), Duration(c.MaxLeaseDuration), Duration(c.LockDelay), Duration(c.RetireAfter), c.Description, newPolicy(c)}
 }
 
 func (w Configuration) leadership() leadership.Config {
-	ballot, _ := w.Policy.ballot() // the server has checked these
-	leadersOf, delegation, _ := w.Policy.hierarchy()
+	c, _ := w.config() // the server has checked it
+	return c
+}
+
+// config returns the configuration also if a part of it is malformed, without that part.
+func (w Configuration) config() (leadership.Config, error) {
+	ballot, err := w.Policy.ballot()
+	leadersOf, delegation, hierarchyErr := w.Policy.hierarchy()
 	return leadership.Config{
 		LeaseDuration:    time.Duration(w.LeaseDuration),
 		MaxLeaseDuration: time.Duration(w.MaxLeaseDuration),
@@ -41,7 +41,42 @@ func (w Configuration) leadership() leadership.Config {
 		Promotion:        given(w.Policy).Promotion,
 		LeadersOf:        leadersOf,
 		Delegation:       delegation,
+	}, cmp.Or(err, hierarchyErr)
+}
+
+// configuration writes a configuration.
+func (o *object) configuration(w *Configuration) {
+	o.text = append(o.text, '{')
+	o.duration("leaseDuration", w.LeaseDuration)
+	o.optionalDuration("maxLeaseDuration", w.MaxLeaseDuration)
+	o.duration("lockDelay", w.LockDelay)
+	o.optionalDuration("retireAfter", w.RetireAfter)
+	o.optional("description", w.Description)
+	if w.Policy != nil {
+		o.any("policy", w.Policy)
 	}
+	o.text = append(o.text, '}')
+}
+
+// configuration reads the members that most configurations have.
+func (s *scan) configuration() (w Configuration) {
+	var had, member members
+	for name := s.first(); name != nil; name = s.next() {
+		switch string(name) {
+		case "leaseDuration":
+			member, w.LeaseDuration = 1<<0, s.duration()
+		case "maxLeaseDuration":
+			member, w.MaxLeaseDuration = 1<<1, s.duration()
+		case "lockDelay":
+			member, w.LockDelay = 1<<2, s.duration()
+		case "retireAfter":
+			member, w.RetireAfter = 1<<3, s.duration()
+		default:
+			member = 0
+		}
+		s.once(&had, member)
+	}
+	return w
 }
 
 // ConfigureRequest is the body of a configuration. A field that is left out is reset to its
@@ -57,14 +92,8 @@ type ConfigureRequest struct {
 
 // NewConfigureRequest writes a request.
 func NewConfigureRequest(c leadership.Config) ConfigureRequest {
-	return ConfigureRequest{
-		LeaseDuration:    optional(Duration(c.LeaseDuration)),
-		MaxLeaseDuration: optional(Duration(c.MaxLeaseDuration)),
-		LockDelay:        Duration(c.LockDelay),
-		RetireAfter:      Duration(c.RetireAfter),
-		Description:      c.Description,
-		Policy:           newPolicy(c),
-	}
+	w := newConfiguration(c)
+	return ConfigureRequest{optional(w.LeaseDuration), optional(w.MaxLeaseDuration), w.LockDelay, w.RetireAfter, w.Description, w.Policy}
 }
 
 // Leadership reads a configuration.
@@ -73,22 +102,8 @@ func (w ConfigureRequest) Leadership() (leadership.Config, error) {
 	if err != nil {
 		return leadership.Config{}, err
 	}
-	most := time.Duration(given(w.MaxLeaseDuration))
-	if w.MaxLeaseDuration != nil && most == 0 {
-		return leadership.Config{}, malformed("/maxLeaseDuration", "maxLeaseDuration is from %v to %gh, not 0s; leave it out for no limit of the election's own",
-			leadership.MinLeaseDuration, leadership.MaxLeaseDuration.Hours())
+	if isEmpty(w.MaxLeaseDuration) {
+		return leadership.Config{}, malformed("/maxLeaseDuration", "%v", leadership.MaxLeaseBounds.Check("maxLeaseDuration", 0))
 	}
-	ballot, err := w.Policy.ballot()
-	if err != nil {
-		return leadership.Config{}, err
-	}
-	leadersOf, delegation, err := w.Policy.hierarchy()
-	if err != nil {
-		return leadership.Config{}, err
-	}
-	return leadership.Config{
-		LeaseDuration: d, MaxLeaseDuration: most, LockDelay: time.Duration(w.LockDelay), RetireAfter: time.Duration(w.RetireAfter),
-		Description: w.Description, Term: w.Policy.term(), Ballot: ballot,
-		Promotion: given(w.Policy).Promotion, LeadersOf: leadersOf, Delegation: delegation,
-	}, nil
+	return Configuration{Duration(d), given(w.MaxLeaseDuration), w.LockDelay, w.RetireAfter, w.Description, w.Policy}.config()
 }

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -34,7 +36,7 @@ func newOrderRequest(c leadership.Order) OrderRequest {
 
 // Command implements Body.
 func (w *OrderRequest) Command(e leadership.Election, at leadership.Revision) (leadership.Command, error) {
-	if err := w.refuseEmpty(w.kind); err != nil {
+	if err := w.refuseEmpty(); err != nil {
 		return nil, err
 	}
 	return leadership.Order{
@@ -45,25 +47,14 @@ func (w *OrderRequest) Command(e leadership.Election, at leadership.Revision) (l
 
 // refuseEmpty refuses fields that stand in the body with the value that leadership.Order has
 // for a field that was left out.
-func (w *OrderRequest) refuseEmpty(kind leadership.OrderKind) error {
-	for _, f := range []struct {
-		name  string
-		empty bool
-	}{
-		{"candidateId", isEmpty(w.CandidateID)},
-		{"principal", isEmpty(w.Principal)},
-		{"for", isEmpty(w.For)},
-		{"mode", isEmpty(w.Mode)},
-		{"fencingToken", isEmpty(w.FencingToken)},
-		{"ban", isEmpty(w.Ban)},
-		{"newEpoch", isEmpty(w.NewEpoch)},
-		{"override", isEmpty(w.Override)},
-	} {
-		switch {
-		case f.empty && !kind.Takes(f.name):
-			return malformed("/"+f.name, "%s takes no %s; leave it out", kind, f.name)
-		case f.empty && f.name != "newEpoch":
-			return malformed("/"+f.name, "%s is empty; give it a value, or leave it out if %s does not need it", f.name, kind)
+func (w *OrderRequest) refuseEmpty() error {
+	for field, v := range reflect.ValueOf(*w).Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch empty := v.Kind() == reflect.Pointer && !v.IsNil() && v.Elem().IsZero(); {
+		case empty && !w.kind.Fields().Has(name):
+			return malformed("/"+name, "%s takes no %s; leave it out", w.kind, name)
+		case empty && name != "newEpoch":
+			return malformed("/"+name, "%s is empty; give it a value, or leave it out if %s does not need it", name, w.kind)
 		}
 	}
 	return nil

@@ -231,23 +231,3 @@ func (s *scan) lease(w, like *Lease, g *Grant) {
 		w.Election = ""
 	}
 }
-
-func (s *scan) configuration() (w Configuration) {
-	var had, member members
-	for name := s.first(); name != nil; name = s.next() {
-		switch string(name) {
-		case "leaseDuration":
-			member, w.LeaseDuration = 1<<0, s.duration()
-		case "maxLeaseDuration":
-			member, w.MaxLeaseDuration = 1<<1, s.duration()
-		case "lockDelay":
-			member, w.LockDelay = 1<<2, s.duration()
-		case "retireAfter":
-			member, w.RetireAfter = 1<<3, s.duration()
-		default:
-			member = 0
-		}
-		s.once(&had, member)
-	}
-	return w
-}

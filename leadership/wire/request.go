@@ -154,8 +154,7 @@ func leaseDuration(d *Duration) (time.Duration, error) {
 	}
 	if *d == 0 {
 		return 0, malformed("/leaseDuration",
-			"leaseDuration is from %v to %gh, not 0s; leave it out for the duration that the election is configured for",
-			leadership.MinLeaseDuration, leadership.MaxLeaseDuration.Hours())
+			"%v; leave it out for the duration that the election is configured for", leadership.LeaseBounds.Check("leaseDuration", 0))
 	}
 	return time.Duration(*d), nil
 }

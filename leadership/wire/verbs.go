@@ -2,6 +2,7 @@ package wire
 
 import (
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -208,6 +209,21 @@ func order(v Verb, suffix, does string) Row {
 	}
 }
 
+// body says what a request has in its body; "?" is after a field that may be left out.
+func body[T any]() string {
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		switch name, options, _ := strings.Cut(f.Tag.Get("json"), ","); {
+		case name == "": // not a field of the document
+		case options == "":
+			names = append(names, name)
+		default:
+			names = append(names, name+"?")
+		}
+	}
+	return "Body `{" + strings.Join(names, ", ") + "}`"
+}
+
 // rows is never changed.
 var rows = []Row{
 	{
@@ -218,7 +234,7 @@ var rows = []Row{
 	{
 		Verb: VerbRenew, Method: http.MethodPost, Path: pathElection + Renew, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "renew", Repeat: RepeatYes, AsCandidate: true,
-		Does: "Body `{candidateId, key, fencingToken, ticket?, report?}`. The lease for another `leaseDuration`, or `LEASE_LOST`: stop at once.",
+		Does: body[LeaseRequest]() + ". The lease for another `leaseDuration`, or `LEASE_LOST`: stop at once.",
 	},
 	{
 		Verb: VerbRelease, Method: http.MethodPost, Path: pathElection + Release, Type: ContentType, Scope: ScopeElection,
@@ -229,7 +245,7 @@ var rows = []Row{
 	{
 		Verb: VerbCheckToken, Method: http.MethodPost, Path: pathElection + CheckToken, Type: ContentType, Scope: ScopeElection,
 		Roles: checks, Cost: CostRead, Metric: "check", Repeat: RepeatRead,
-		Does: "Body `{fencingToken, use?}`. The lease and its `ETag`, or `TOKEN_STALE` with the current token. With `use` `write` also `READ_ONLY`, while too few members are present, and `NOT_READY`, until a new leader is ready.",
+		Does: body[TokenCheck]() + ". The lease and its `ETag`, or `TOKEN_STALE` with the current token. With `use` `write` also `READ_ONLY`, while too few members are present, and `NOT_READY`, until a new leader is ready.",
 	},
 	{
 		Verb: VerbBatchRenew, Method: http.MethodPost, Path: PathBatchRenew, Type: ContentType,
@@ -270,7 +286,7 @@ var rows = []Row{
 		Verb: VerbConfigure, Method: http.MethodPut, Path: pathElection, Type: ContentType, Scope: ScopeElection,
 		Roles: operates, Cost: CostRead, Metric: "configure", Repeat: RepeatYes, Creates: true, Audited: true, Conditional: true,
 		Body: func() Body { return &ConfigureRequest{} },
-		Does: "Body `{leaseDuration?, maxLeaseDuration?, lockDelay?, retireAfter?, description?, policy?}`. Creates an election, changes its configuration, or restores a deleted one. It needs `If-Match` or, to create one, `If-None-Match: *`.",
+		Does: body[ConfigureRequest]() + ". Creates an election, changes its configuration, or restores a deleted one. It needs `If-Match` or, to create one, `If-None-Match: *`.",
 	},
 	{
 		Verb: VerbDelete, Method: http.MethodDelete, Path: pathElection, Type: ContentType, Scope: ScopeElection,
@@ -281,7 +297,7 @@ var rows = []Row{
 		Verb: VerbUnlock, Method: http.MethodPost, Path: pathElection + Unlock, Type: ContentType, Scope: ScopeElection,
 		Roles: unlocks, Cost: CostRead, Metric: "unlock", Repeat: RepeatYes, Audited: true,
 		Body: func() Body { return &UnlockRequest{} },
-		Does: "Body `{reason, acknowledge?, actor?}`. Ends a lease or a lock at once, so that the next candidate can lead. **The one call after which two leaders may believe that they lead**; fencing tokens still tell them apart. `LEASE_HELD` says which sentence `acknowledge` has to repeat, for this lease and no other.",
+		Does: body[UnlockRequest]() + ". Ends a lease or a lock at once, so that the next candidate can lead. **The one call after which two leaders may believe that they lead**; fencing tokens still tell them apart. `LEASE_HELD` says which sentence `acknowledge` has to repeat, for this lease and no other.",
 	},
 	order(VerbAssign, Assign, "Body `{candidateId, for, reason, actor?}`. Until then only this candidate is granted. If another one leads, its term ends at the end already promised."),
 	order(VerbEvict, Evict, "Body `{fencingToken?, ban?, reason, actor?}`. The present term ends at the end already promised; with `ban` its candidate is not granted for that long."),
@@ -299,19 +315,19 @@ var rows = []Row{
 		Verb: VerbJudge, Method: http.MethodPost, Path: pathElection + Judge, Type: ContentType, Scope: ScopeElection,
 		Roles: judges, Cost: CostRead, Metric: "judge", Repeat: RepeatYes, Audited: true, Conditional: true,
 		Body: func() Body { return &JudgeRequest{} },
-		Does: "Body `{fencingToken, verdict, evidence, actor?}`, the verdict `bad` or `good`. As many bad verdicts as the policy says end the term. It needs `If-Match`, with the `ETag` of `checkToken`: a verifier may not read the election.",
+		Does: body[JudgeRequest]() + ", the verdict `bad` or `good`. As many bad verdicts as the policy says end the term. It needs `If-Match`, with the `ETag` of `checkToken`: a verifier may not read the election.",
 	},
 	{
 		Verb: VerbStepDown, Method: http.MethodPost, Path: pathElection + StepDown, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "stepDown", Repeat: RepeatYes, AsCandidate: true,
 		Body: func() Body { return &StepDownRequest{} },
-		Does: "Body `{candidateId, key, fencingToken, reason, for?}`. A release that says why; with `for` the candidate is not granted for that long.",
+		Does: body[StepDownRequest]() + ". A release that says why; with `for` the candidate is not granted for that long.",
 	},
 	{
 		Verb: VerbRequestApproval, Method: http.MethodPost, Path: pathElection + RequestApproval, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "requestApproval", Repeat: RepeatYes, AsCandidate: true,
 		Body: func() Body { return &ApprovalNote{} },
-		Does: "Body `{candidateId, key, fencingToken, note}`. The leader asks operators to approve.",
+		Does: body[ApprovalNote]() + ". The leader asks operators to approve.",
 	},
 	{
 		Verb: VerbExplain, Method: http.MethodGet, Path: pathElection + Candidates + "/{candidate}" + Explain, Type: ContentType, Scope: ScopeElection,
@@ -321,12 +337,12 @@ var rows = []Row{
 	{
 		Verb: VerbJoin, Method: http.MethodPost, Path: pathElection + Join, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRead, Repeat: RepeatYes, AsCandidate: true,
-		Does: "Body `{candidateId, role, ttl, seenToken?, note?}`, the role `follower`, `worker` or `witness`. Makes the caller a member until `ttl` is over; repeat it to stay. Answers the election: who leads, and the token.",
+		Does: body[JoinRequest]() + ", the role `follower`, `worker` or `witness`. Makes the caller a member until `ttl` is over; repeat it to stay. Answers the election: who leads, and the token.",
 	},
 	{
 		Verb: VerbLeave, Method: http.MethodPost, Path: pathElection + Leave, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRead, Repeat: RepeatYes, AsCandidate: true,
-		Does: "Body `{candidateId}`. Ends the membership at once.",
+		Does: body[LeaveRequest]() + ". Ends the membership at once.",
 	},
 	{
 		Verb: VerbMembers, Method: http.MethodGet, Path: pathElection + AllMembers, Type: ContentType, Scope: ScopeElection,
@@ -336,25 +352,25 @@ var rows = []Row{
 	{
 		Verb: VerbAcknowledgement, Method: http.MethodPost, Path: pathElection + AwaitAcknowledgement, Type: ContentType, Scope: ScopeElection,
 		Roles: reads, Cost: CostRead, Repeat: RepeatRead, Waits: true,
-		Does: "Body `{fencingToken?, journalIndex?, need, wait?}`, one of the first two at least. Which members follow the token and have applied the journal so far, and which do not; with `wait` once so many do.",
+		Does: body[AcknowledgementRequest]() + ", one of the first two at least. Which members follow the token and have applied the journal so far, and which do not; with `wait` once so many do.",
 	},
 	{
 		Verb: VerbHandOver, Method: http.MethodPost, Path: pathElection + HandOver, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "handOver", Repeat: RepeatYes, AsCandidate: true,
 		Body: func() Body { return &HandOverRequest{} },
-		Does: "Body `{candidateId, key, fencingToken, to?, within?, reason?}`. Names the successor of the present term, which ends within that time; without `to` the best candidate that waits.",
+		Does: body[HandOverRequest]() + ". Names the successor of the present term, which ends within that time; without `to` the best candidate that waits.",
 	},
 	{
 		Verb: VerbSayReady, Method: http.MethodPost, Path: pathElection + SayReady, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "sayReady", Repeat: RepeatYes, AsCandidate: true,
 		Body: func() Body { return &readiness{} },
-		Does: "Body `{candidateId, key, fencingToken}`, the token of the present leader. The successor, or with the policy `promotion` a new leader, has loaded what it needs.",
+		Does: body[Holder]() + ", the token of the present leader. The successor, or with the policy `promotion` a new leader, has loaded what it needs.",
 	},
 	{
 		Verb: VerbYield, Method: http.MethodPost, Path: pathElection + Yield, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "yield", Repeat: RepeatYes, AsCandidate: true,
 		Body: func() Body { return &yielding{} },
-		Does: "Body `{candidateId, key, fencingToken}`. The leader has stopped: only its successor can take the lease, with its next acquire and no vacancy between. `NOT_READY` while that is not ready.",
+		Does: body[Holder]() + ". The leader has stopped: only its successor can take the lease, with its next acquire and no vacancy between. `NOT_READY` while that is not ready.",
 	},
 	{
 		Verb: VerbDelegate, Method: http.MethodPost, Path: pathElection + Delegate, Type: ContentType, Scope: ScopeElection,
@@ -379,7 +395,7 @@ var rows = []Row{
 	{
 		Verb: VerbOpenJournal, Method: http.MethodPost, Path: pathElection + JournalPath + Open, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "journalOpen", Repeat: RepeatYes, AsCandidate: true, Large: true,
-		Does: "Body `{candidateId, key, fencingToken}`. From then on no earlier leader can append: what is read up to `index` is complete. Answers `{index, snapshotIndex}`.",
+		Does: body[Holder]() + ". From then on no earlier leader can append: what is read up to `index` is complete. Answers `{index, snapshotIndex}`.",
 	},
 	{
 		Verb: VerbAppendJournal, Method: http.MethodPost, Path: pathElection + JournalPath + Append, Type: ContentType, Scope: ScopeElection,

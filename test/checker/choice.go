@@ -377,13 +377,7 @@ func candidacyOf(e leadership.Event, p leadership.BallotPolicy) leadership.Candi
 }
 
 // successorOf is the candidate for which a term ends, or goes on.
-func successorOf(e leadership.Event) leadership.CandidateID {
-	var detail struct{ To leadership.CandidateID }
-	if json.Unmarshal([]byte(e.Detail), &detail) != nil {
-		return ""
-	}
-	return detail.To
-}
+func successorOf(e leadership.Event) leadership.CandidateID { return e.ReadDetail().To }
 
 func union(a, b leadership.Names) leadership.Names {
 	return leadership.NewNames(append(a.List(), b.List()...)...)

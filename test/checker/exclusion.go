@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -129,15 +128,12 @@ func (g *exclusion) unlock(e leadership.Event) {
 	if e.PreviousLeaderID != "" {
 		g.end(e)
 	}
-	var detail struct {
-		Until time.Time `json:"twoMayBelieveUntil"`
-	}
-	err := json.Unmarshal([]byte(e.Detail), &detail)
+	until := e.ReadDetail().TwoMayBelieveUntil
 	said, recorded := g.acknowledged[e.RequestID]
 	switch {
-	case err != nil, detail.Until.Before(g.free):
+	case until.Before(g.free):
 		g.report.add(Unacknowledged, "%s says %s, and the next lease was to be granted from %s on", shown(e), e.Detail, stamp(g.free))
-	case recorded && said != "two leaders may believe until "+stamp(detail.Until.UTC()):
+	case recorded && said != "two leaders may believe until "+stamp(until.UTC()):
 		g.report.add(Unacknowledged, "%s says %s, and the operator acknowledged %q", shown(e), e.Detail, said)
 	}
 	g.free = e.At

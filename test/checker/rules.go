@@ -2,7 +2,6 @@ package checker
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"math"
 	"strings"
@@ -270,16 +269,12 @@ func handed(s leadership.Snapshot, e leadership.Event) (ch leadership.Change, er
 	case e.Type == leadership.EventYielded:
 		ch, err = leadership.Yield{LeaseRequest: named.Request()}.Apply(s)
 	case e.Type == leadership.EventDelegated:
-		var d struct {
-			Budget int64
-			Child  leadership.Election
-			Depth  int
-		}
-		if err := json.Unmarshal([]byte(e.Detail), &d); err != nil {
-			return ch, err, true
+		d := e.ReadDetail()
+		if d.Budget == nil || d.Depth == nil {
+			return ch, errors.New("it does not say what was delegated"), true
 		}
 		ch, err = leadership.Delegate(s, leadership.DelegateCommand{
-			Renewal: named, Child: d.Child, Limits: leadership.Limits{Depth: d.Depth, Budget: d.Budget}, Made: r.Standing.Delegated.Last,
+			Renewal: named, Child: d.Child, Limits: leadership.Limits{Depth: *d.Depth, Budget: *d.Budget}, Made: r.Standing.Delegated.Last,
 		})
 	case byLeader(e):
 		ch, err = leadership.HandOver{LeaseRequest: named.Request(), To: successorOf(e), Within: endsByOf(e).Sub(s.Now), Reason: e.Reason}.Apply(s)
@@ -291,11 +286,7 @@ func handed(s leadership.Snapshot, e leadership.Event) (ch leadership.Change, er
 
 // judged repeats a verdict by its event.
 func judged(s leadership.Snapshot, e leadership.Event) (leadership.Change, error) {
-	var detail struct{ Verdict leadership.Verdict }
-	if err := json.Unmarshal([]byte(e.Detail), &detail); err != nil {
-		return leadership.Change{}, err
-	}
-	return leadership.Judge{Token: s.Record.Token, Verdict: detail.Verdict, Evidence: e.Reason, Actor: e.Actor}.Apply(s)
+	return leadership.Judge{Token: s.Record.Token, Verdict: e.ReadDetail().Verdict, Evidence: e.Reason, Actor: e.Actor}.Apply(s)
 }
 
 // unlock runs the rule with the acknowledgement that it asks for here: ME1 checks that of the call.

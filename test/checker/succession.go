@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"encoding/json"
 	"time"
 
 	"regent/leadership"
@@ -9,8 +8,7 @@ import (
 
 // byLeader reports whether a leader has named its successor itself.
 func byLeader(e leadership.Event) bool {
-	var detail struct{ Because leadership.EndReason }
-	return e.Type == leadership.EventHandingOver && json.Unmarshal([]byte(e.Detail), &detail) == nil && detail.Because == leadership.EndsHandOver
+	return e.Type == leadership.EventHandingOver && e.ReadDetail().Because == string(leadership.EndsHandOver)
 }
 
 // readyOf is the candidate that is ready.
@@ -22,8 +20,4 @@ func readyOf(e leadership.Event) leadership.CandidateID {
 }
 
 // endsByOf is the end that a hand-over sets.
-func endsByOf(e leadership.Event) time.Time {
-	var detail struct{ EndsBy time.Time }
-	_ = json.Unmarshal([]byte(e.Detail), &detail) // zero if it says none
-	return detail.EndsBy
-}
+func endsByOf(e leadership.Event) time.Time { return e.ReadDetail().EndsBy }

@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -47,15 +46,7 @@ func ranOut(e leadership.Event) bool {
 
 // limitOf is why a lease ended that ran out at the end of what it was allowed; "" if it ran out
 // before, or ended otherwise.
-func limitOf(e leadership.Event) leadership.EndReason {
-	var detail struct {
-		Because leadership.EndReason `json:"endsBecause"`
-	}
-	if e.Detail == "" || json.Unmarshal([]byte(e.Detail), &detail) != nil {
-		return ""
-	}
-	return detail.Because
-}
+func limitOf(e leadership.Event) leadership.EndReason { return e.ReadDetail().EndsBecause }
 
 // handedTo is the candidate that takes over from a leader whose term the event ends; "" if it ends
 // otherwise.

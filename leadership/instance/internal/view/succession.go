@@ -1,7 +1,6 @@
 package view
 
 import (
-	"encoding/json"
 	"time"
 
 	"regent/leadership"
@@ -18,36 +17,20 @@ func (s *succession) learnt(l leadership.Lease, now time.Duration) {
 	*s = succession{l.Succession, now + l.Succession.Left}
 }
 
-// handing is what an event of a hand-over says in its detail.
-type handing struct {
-	Because     string                 `json:"because"`
-	EndsBecause leadership.EndReason   `json:"endsBecause"`
-	To          leadership.CandidateID `json:"to"`
-	CandidateID leadership.CandidateID `json:"candidateId"`
-	EndsBy      time.Time              `json:"endsBy"`
-}
-
-func detail(e leadership.Event) (h handing) {
-	if e.Detail != "" {
-		_ = json.Unmarshal([]byte(e.Detail), &h) // what cannot be read says nothing
-	}
-	return h
-}
-
 // Preempts reports whether the event says that a better candidate has challenged the leader.
 func Preempts(e leadership.Event) bool {
-	return e.Type == leadership.EventHandingOver && detail(e).Because == "preempt"
+	return e.Type == leadership.EventHandingOver && e.ReadDetail().Because == leadership.BecausePreempt
 }
 
 // handedOver reports whether the event tells of the end of a term whose successor was granted the
 // lease in the same commit.
 func handedOver(e leadership.Event) bool {
-	return e.Type == leadership.EventReleased && detail(e).EndsBecause == leadership.EndsHandOver
+	return e.Type == leadership.EventReleased && e.ReadDetail().EndsBecause == leadership.EndsHandOver
 }
 
 // heard takes the word of an event of the same term.
 func (s *succession) heard(e leadership.Event, now time.Duration) {
-	h := detail(e)
+	h := e.ReadDetail()
 	switch e.Type {
 	case leadership.EventHandingOver:
 		ready := s.Ready && s.To == h.To

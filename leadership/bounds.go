@@ -1,0 +1,76 @@
+package leadership
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Bounds are the least and the most that a duration may be; it is in whole milliseconds. A setting
+// may also be 0, for its default or for none.
+type Bounds struct {
+	Min, Max time.Duration
+
+	refusal string // of a name, the bounds and a duration that is out of them
+}
+
+// The bounds of what operators and candidates name.
+var (
+	LeaseBounds    = Bounds{Min: MinLeaseDuration, Max: MaxLeaseDuration}
+	MaxLeaseBounds = Bounds{MinLeaseDuration, MaxLeaseDuration, "%s is %s, not %s; leave it out for no limit of the election's own"}
+	LockBounds     = Bounds{Max: MaxLockDelay}
+	RetireBounds   = Bounds{MinRetireAfter, MaxRetireAfter, "%s is %s, or 0s for never, not %s"}
+	OrderBounds    = Bounds{Min: MinOrder, Max: MaxOrder}
+	CooldownBounds = Bounds{Min: MinOrder, Max: MaxCooldown}
+	WindowBounds   = Bounds{Max: MaxWindow}
+	GraceBounds    = Bounds{Max: MaxGrace}
+)
+
+// String is as in "from 1s to 24h".
+func (b Bounds) String() string { return "from " + spoken(b.Min) + " to " + spoken(b.Max) }
+
+// UpTo is as in "up to 24h".
+func (b Bounds) UpTo() string { return "up to " + spoken(b.Max) }
+
+// Check returns why a duration of that name is out of bounds; nil if it is not.
+func (b Bounds) Check(name string, d time.Duration) error {
+	switch {
+	case d < b.Min || d > b.Max:
+		return fmt.Errorf(cmp.Or(b.refusal, "%s is %s, not %s"), name, b, spoken(d))
+	case d%time.Millisecond != 0:
+		return fmt.Errorf("%s is in whole milliseconds, not %v", name, d)
+	}
+	return nil
+}
+
+// bounded is a setting that is a duration, or 0.
+type bounded struct {
+	field  string
+	value  time.Duration
+	bounds Bounds
+}
+
+func validateBounds(all ...bounded) (field string, err error) {
+	for _, d := range all {
+		if d.value == 0 {
+			continue
+		}
+		if err := d.bounds.Check(d.field, d.value); err != nil {
+			return d.field, err
+		}
+	}
+	return "", nil
+}
+
+// spoken is the duration as people write it: "24h", where String has "24h0m0s".
+func spoken(d time.Duration) string {
+	text := d.String()
+	if short, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = short + "m"
+	}
+	if short, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = short + "h"
+	}
+	return text
+}

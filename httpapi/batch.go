@@ -105,8 +105,8 @@ func (b *batch[T]) run(ctx context.Context, do func(context.Context, []T) ([]lea
 	return nil
 }
 
-// answerBatch answers with wire.Results. It writes them one by one, in the memory of one: a batch has
-// up to a hundred.
+// answerBatch answers with wire.Results. It writes them one by one, in the memory of one: a batch
+// has up to a hundred.
 func answerBatch(w http.ResponseWriter, field string, results []leadership.Result, election func(int) leadership.Election, renewed bool) (err error) {
 	body := append(make([]byte, 0, (len(results)+1)*usualReply), `{"results":[`...)
 	var lease wire.Lease

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// requestAlike is requireReadAlike for a request. It reports as what it was read without reflection.
+// requestAlike is requireReadAlike for a request. It reports as what it was read without
+// reflection.
 func requestAlike(t *testing.T, body []byte) (renewal, entry, acquire bool) {
 	t.Helper()
 	taken := requireReadAlike(t, string(body))

@@ -226,8 +226,8 @@ func (g *generator) kind(of ast.Expr) string {
 	return "any"
 }
 
-// elements returns the type of what is written and read of the elements of a slice: of their Value if
-// the slice is Entries, the only generic type in a document.
+// elements returns the type of what is written and read of the elements of a slice: of their Value
+// if the slice is Entries, the only generic type in a document.
 func elements(of ast.Expr) (field string, inner ast.Expr) {
 	if t, entries := of.(*ast.IndexExpr); entries {
 		return "Value", t.Index

@@ -104,6 +104,7 @@ fuzz: ## run each fuzz target for FUZZTIME (30s), or with FUZZTIME="30s 16 3" ev
 emulators: ## start the emulators, print their variables, and run until interrupted
 	@go run ./cmd/emulators
 
-generate: ## rewrite the tables of httpapi/README.md and httpapi/mcp/README.md, and the licenses of the modules in the binary
+generate: ## rewrite the JSON of package wire, the tables of httpapi/README.md and httpapi/mcp/README.md, and the licenses in the binary
+	go generate ./leadership/wire
 	go test ./httpapi ./httpapi/mcp -run Readme -update
 	go test ./cmd/regent -run LicensesAreThose -update

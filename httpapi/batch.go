@@ -105,34 +105,38 @@ func (b *batch[T]) run(ctx context.Context, do func(context.Context, []T) ([]lea
 	return nil
 }
 
-// answerBatch answers with wire.Results. It writes them one by one: a batch has up to a hundred.
+// answerBatch answers with wire.Results. It writes them one by one, in the memory of one: a batch
+// has up to a hundred.
 func answerBatch(w http.ResponseWriter, field string, results []leadership.Result, election func(int) leadership.Election, renewed bool) (err error) {
 	body := append(make([]byte, 0, (len(results)+1)*usualReply), `{"results":[`...)
+	var lease wire.Lease
 	for i := range results {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		if body, err = appendResult(w, body, wire.At(field, i), election(i), &results[i], renewed); err != nil {
+		answer := wire.Result{Election: election(i)}
+		if r := &results[i]; r.Err != nil {
+			answer.Error = problemAt(w, wire.At(field, i), r.Err)
+		} else {
+			lease, answer.Lease = wire.NewLease(r.Lease), &lease
+			if renewed {
+				spread(&lease)
+			}
+		}
+		if body, err = wire.AppendResult(body, &answer); err != nil {
 			return err
 		}
 	}
 	return send(w, append(body, "]}"...), nil)
 }
 
-// appendResult appends the answer to the entry at the pointer.
-func appendResult(w http.ResponseWriter, body []byte, at string, e leadership.Election, r *leadership.Result, renewed bool) ([]byte, error) {
-	if r.Err != nil {
-		problem := wire.NewProblem(r.Err).In(at)
-		if problem.Status >= http.StatusInternalServerError {
-			blame(w, r.Err)
-		}
-		return wire.AppendResult(body, e, nil, &problem)
+// problemAt returns the problem of the entry at the pointer.
+func problemAt(w http.ResponseWriter, at string, err error) *wire.Problem {
+	problem := wire.NewProblem(err).In(at)
+	if problem.Status >= http.StatusInternalServerError {
+		blame(w, err)
 	}
-	lease := wire.NewLease(r.Lease)
-	if renewed {
-		spread(&lease)
-	}
-	return wire.AppendResult(body, e, &lease, nil)
+	return &problem
 }
 
 // blame keeps the first cause of a failure that is hidden from the caller, for the log. The others

@@ -14,7 +14,7 @@ import (
 // Renew.
 func (c *Client) BatchRenew(ctx context.Context, batch []leadership.LeaseRequest) ([]leadership.Result, error) {
 	return callBatch(ctx, c, batch, ofRenewal, "renewals", call{
-		name: "batch renew", path: wire.PathBatchRenew, mutates: wire.VerbBatchRenew.Row().Changes(), text: wire.AppendRenewals(nil, batch),
+		name: "batch renew", path: wire.PathBatchRenew, mutates: wire.VerbBatchRenew.Row().Changes(), body: wire.NewRenewals(batch),
 	})
 }
 

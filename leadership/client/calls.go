@@ -58,7 +58,7 @@ func waited(r leadership.AcquireRequest, answer wire.Grant) time.Duration {
 // read. A server of an older version answers InvalidArgument to it: renew without it then.
 func (c *Client) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	return c.lease(ctx, ofRenewal(r), call{
-		name: "renew", method: http.MethodPost, suffix: wire.Renew, mutates: wire.VerbRenew.Row().Changes(), text: wire.AppendRenewal(nil, r),
+		name: "renew", method: http.MethodPost, suffix: wire.Renew, mutates: wire.VerbRenew.Row().Changes(), body: wire.NewLeaseRequest(r),
 	})
 }
 

@@ -29,7 +29,6 @@ type call struct {
 	wait        time.Duration     // how long the server is asked to wait
 	mutates     bool              // the call may change something, so its outcome can be unknown
 	body        any               // nil for none
-	text        []byte            // the body, if it is written already
 	answer      any               // pointer to the result of a success
 	replyHeader *http.Header      // receives the headers of a success; may be nil
 }
@@ -180,8 +179,8 @@ func within(ctx context.Context, ask func(context.Context) (string, error)) (str
 
 // encode returns the body, and nil for none.
 func (k call) encode() ([]byte, error) {
-	if k.text != nil || k.body == nil {
-		return k.text, nil
+	if k.body == nil {
+		return nil, nil
 	}
 	return wire.Marshal(k.body)
 }

@@ -1,173 +1,62 @@
 package wire
 
 import (
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"regent/leadership"
 )
 
-// The documents that servers write most are written here, field by field, as package json would
-// write them; a test holds them to that.
+// json_gen.go writes and reads the documents of a leader's calls without reflection, and needs
+// what is here and in scan.go for it. Package json does the others.
+//go:generate go run ./generate
 
 // usual is how many bytes a document has, or a few more: a lease has some 500.
 const usual = 640
 
-// appendDocument appends v. It reports false if v is none of the documents that are written here.
-func appendDocument(text []byte, v any) (more []byte, known bool, err error) {
-	switch v := v.(type) {
-	case *Lease:
-		more, err = AppendLease(text, v)
-	case *Grant:
-		more, err = AppendGrant(text, v)
-	case *Event:
-		more, err = appendEvent(text, v)
-	case Event:
-		more, err = appendEvent(text, &v)
-	default:
-		return text, false, nil
-	}
-	return more, true, err
-}
-
-// AppendLease appends a lease as Marshal writes it.
-func AppendLease(text []byte, w *Lease) ([]byte, error) {
-	o := object{text: append(text, '{')}
-	o.lease(w)
-	return o.end()
-}
-
-// AppendGrant appends a grant as Marshal writes it.
-func AppendGrant(text []byte, w *Grant) ([]byte, error) {
-	o := object{text: append(text, '{')}
-	o.lease(&w.Lease)
-	o.optional("key", w.Key)
-	o.optionalInteger("waitedMs", w.WaitedMs)
-	if w.Inherited != nil {
-		o.any("inherited", w.Inherited)
-	}
-	return o.end()
-}
-
-// AppendResult appends the answer to one entry of a batch as Marshal writes it. lease is the
-// entry's, or nil if the answer is a problem.
-func AppendResult(text []byte, e leadership.Election, lease *Lease, problem *Problem) ([]byte, error) {
-	o := object{text: append(text, '{')}
-	o.optional("election", string(e))
-	if lease != nil {
-		o.name("lease")
-		o.text, o.err = AppendLease(o.text, lease)
-	}
-	if problem != nil {
-		o.name("error")
-		document, err := Marshal(problem)
-		o.text, o.err = append(o.text, document...), err
-	}
-	return o.end()
-}
-
-func appendEvent(text []byte, w *Event) ([]byte, error) {
-	o := object{text: append(text, '{')}
-	o.string("election", string(w.Election))
-	o.integer("revision", int64(w.Revision))
-	o.string("type", string(w.Type))
-	o.name("at")
-	o.instant(w.At)
-	o.optional("leaderId", string(w.LeaderID))
-	o.optional("previousLeaderId", string(w.PreviousLeaderID))
-	o.integer("fencingToken", int64(w.FencingToken))
-	o.optional("requestId", w.RequestID)
-	o.optional("actor", w.Actor)
-	o.optional("reason", w.Reason)
-	o.optionalValue("detail", w.Detail)
-	return o.end()
-}
-
-// object is a JSON object under construction. Its names need no escapes.
+// object appends JSON to a text. What comes before a value is the comma and the name of its
+// member, which needs no escapes, or the comma alone in an array. The first comma of an object or
+// array makes room for its bracket.
 type object struct {
 	text []byte
 	err  error // the first
 }
 
-func (o *object) end() ([]byte, error) { return append(o.text, '}'), o.err }
-
-func (o *object) lease(w *Lease) {
-	o.string("election", string(w.Election))
-	o.string("state", string(w.State))
-	o.optional("leaderId", string(w.LeaderID))
-	o.integer("fencingToken", int64(w.FencingToken))
-	o.integer("revision", int64(w.Revision))
-	o.duration("leaseDuration", w.LeaseDuration)
-	if w.ExpiresInMs != nil {
-		o.integer("expiresInMs", *w.ExpiresInMs)
-	}
-	if w.RenewInMs != nil {
-		o.integer("renewInMs", *w.RenewInMs)
-	}
-	o.optionalInteger("lockedForMs", w.LockedForMs)
-	o.optionalInstant("acquiredAt", w.AcquiredAt)
-	o.optionalInstant("lastHeartbeat", w.LastHeartbeat)
-	o.optionalInstant("leaseExpiration", w.LeaseExpiration)
-	o.optionalInstant("readAt", w.ReadAt)
-	o.optionalInstant("endsBy", w.EndsBy)
-	o.optional("endsBecause", string(w.EndsBecause))
-	o.optionalInteger("endsInMs", w.EndsInMs)
-	if w.Succession != nil {
-		o.any("succession", w.Succession)
-	}
-	if w.Ready != nil {
-		o.any("ready", *w.Ready)
-	}
-	if w.Via != nil {
-		o.any("via", w.Via)
-	}
-	o.optionalValue("metadata", w.Metadata)
-	o.optional("note", w.Note)
-	o.optionalValue("report", w.Report)
-	o.optionalInstant("reportedAt", w.ReportedAt)
-	o.optionalInteger("reportAgeMs", w.ReportAgeMs)
-	o.name("configuration")
-	o.configuration(&w.Configuration)
-	if w.Overrides != nil {
-		o.any("overrides", w.Overrides)
-	}
-	if w.Deleted {
-		o.name("deleted")
-		o.text = append(o.text, "true"...)
-	}
-	if w.Configured {
-		o.any("configured", true)
-	}
-	o.optional("ticket", string(w.Ticket))
-	o.optionalInteger("maxStalenessMs", w.MaxStalenessMs)
+func (o *object) begin(before string) (from int) {
+	o.text = append(o.text, before...)
+	return len(o.text)
 }
 
-// any writes a member that is rare, by package json.
-func (o *object) any(name string, v any) {
-	o.name(name)
+func (o *object) end(from int, open, closing byte) {
+	if len(o.text) == from {
+		o.text = append(o.text, ',')
+	}
+	o.text[from] = open
+	o.text = append(o.text, closing)
+}
+
+// room grows the text for n elements, once the array has the first: most are as long.
+func (o *object) room(from, i, n int) {
+	const more = 8 // bytes, as in another number
+	if i == 0 {
+		o.text = slices.Grow(o.text, (n-1)*(len(o.text)-from+more))
+	}
+}
+
+// any writes a value by package json.
+func (o *object) any(before string, v any) {
 	text, err := Marshal(v)
 	if err != nil {
 		o.fail(err)
 	}
-	o.text = append(o.text, text...)
+	o.text = append(append(o.text, before...), text...)
 }
 
-func (o *object) name(name string) {
-	if o.text[len(o.text)-1] != '{' {
-		o.text = append(o.text, ',')
-	}
-	o.text = append(o.text, '"')
-	o.text = append(o.text, name...)
-	o.text = append(o.text, '"', ':')
-}
-
-func (o *object) string(name, s string) {
-	o.name(name)
+func (o *object) string(before, s string) {
+	o.text = append(o.text, before...)
 	if isPlain(s) {
 		o.text = append(o.text, '"')
 		o.text = append(o.text, s...)
@@ -180,121 +69,67 @@ func (o *object) string(name, s string) {
 // isPlain reports whether a string stands in JSON as it is. It may report false for one that does.
 func isPlain(s string) bool {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+		if special[s[i]] {
 			return false
 		}
 	}
 	return true
 }
 
-func (o *object) optional(name, s string) {
-	if s != "" {
-		o.string(name, s)
+// special are the bytes that end a string, have an escape, or are part of a longer character.
+var special = func() (all [256]bool) {
+	for c := range all {
+		all[c] = c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\'
 	}
+	return all
+}()
+
+func (o *object) integer(before string, n int64) {
+	o.text = strconv.AppendInt(append(o.text, before...), n, 10)
 }
 
-func (o *object) integer(name string, n int64) {
-	o.name(name)
-	o.text = strconv.AppendInt(o.text, n, 10)
+func (o *object) bool(before string, b bool) {
+	o.text = strconv.AppendBool(append(o.text, before...), b)
 }
 
-func (o *object) optionalInteger(name string, n int64) {
-	if n != 0 {
-		o.integer(name, n)
-	}
-}
-
-func (o *object) duration(name string, d Duration) {
-	o.name(name)
-	o.text = append(o.text, '"')
+func (o *object) duration(before string, d Duration) {
+	o.text = append(append(o.text, before...), '"')
 	o.text, _ = d.AppendText(o.text) // there is no error
 	o.text = append(o.text, '"')
 }
 
-func (o *object) optionalDuration(name string, d Duration) {
-	if d != 0 {
-		o.duration(name, d)
-	}
-}
-
-func (o *object) optionalInstant(name string, t time.Time) {
-	if !t.IsZero() {
-		o.name(name)
-		o.instant(t)
-	}
-}
-
-func (o *object) instant(t time.Time) {
+func (o *object) instant(before string, t time.Time) {
 	if y := t.Year(); y < 0 || y > 9999 {
 		o.fail(fmt.Errorf("wire: an instant in the year %d, which RFC 3339 cannot show", y))
 	}
-	o.text = append(o.text, '"')
+	o.text = append(append(o.text, before...), '"')
 	o.text = t.AppendFormat(o.text, time.RFC3339Nano)
 	o.text = append(o.text, '"')
 }
 
-// optionalValue appends an object in the canonical form of this program. That has no spaces, but
-// may have escapes that Marshal writes otherwise.
-func (o *object) optionalValue(name string, v jsontext.Value) {
-	if len(v) == 0 {
-		return
-	}
-	o.name(name)
+// value appends JSON in the canonical form of this program. That has no spaces, but may have
+// escapes that Marshal writes otherwise.
+func (o *object) value(before string, v jsontext.Value) {
+	o.text = append(o.text, before...)
 	if isCanonical(v) {
 		o.text = append(o.text, v...)
 		return
 	}
 	text, err := jsontext.AppendFormat(o.text, v, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		o.fail(fmt.Errorf("wire: %s: %w", name, err))
+		o.fail(fmt.Errorf("wire: %s %w", before, err))
 		return
 	}
 	o.text = text
 }
 
-// isCanonical reports whether the text of an object has no escapes.
+// isCanonical reports whether the text is of an object and has no escapes.
 func isCanonical(v jsontext.Value) bool {
-	if v[0] != '{' || v[len(v)-1] != '}' {
-		return false
-	}
-	return !slices.Contains(v, '\\')
+	return len(v) > 1 && v[0] == '{' && v[len(v)-1] == '}' && !slices.Contains(v, '\\')
 }
 
 func (o *object) fail(err error) {
 	if o.err == nil {
 		o.err = err
 	}
-}
-
-// AppendRenewal appends the body of a renewal or a release as Marshal writes it.
-func AppendRenewal(text []byte, r leadership.LeaseRequest) []byte {
-	o := object{text: append(text, '{')}
-	o.renewal(&r)
-	return append(o.text, '}')
-}
-
-// AppendRenewals appends the body of a batch of renewals as Marshal writes it.
-func AppendRenewals(text []byte, batch []leadership.LeaseRequest) []byte {
-	const least = 160 // bytes of a renewal with short names, without a ticket
-	o := object{text: append(slices.Grow(text, len(batch)*least), `{"renewals":[`...)}
-	for i := range batch {
-		if i > 0 {
-			o.text = append(o.text, ',')
-		}
-		o.text = append(o.text, '{')
-		o.string("election", string(batch[i].Election))
-		o.renewal(&batch[i])
-		o.text = append(o.text, '}')
-	}
-	return append(o.text, "]}"...)
-}
-
-func (o *object) renewal(r *leadership.LeaseRequest) {
-	o.string("candidateId", string(r.CandidateID))
-	o.name("key")
-	o.text = base64.RawURLEncoding.AppendEncode(append(o.text, '"'), r.Key[:])
-	o.text = append(o.text, '"')
-	o.integer("fencingToken", int64(r.Token))
-	o.optional("ticket", string(r.Ticket))
-	o.optionalValue("report", rawObject(r.Report))
 }

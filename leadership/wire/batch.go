@@ -2,9 +2,11 @@ package wire
 
 import (
 	"cmp"
+	"encoding/base64"
 	"errors"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -85,11 +87,20 @@ type Renewal struct {
 	LeaseRequest
 }
 
+// keyLength is that of a key's text.
+const keyLength = 43
+
 // NewRenewals writes a batch.
 func NewRenewals(batch []leadership.LeaseRequest) Renewals {
 	w := Renewals{Renewals: make(Entries[Renewal], len(batch))}
-	for i, r := range batch {
-		w.Renewals[i].Value = Renewal{Election: r.Election, LeaseRequest: NewLeaseRequest(r)}
+	var keys strings.Builder // one allocation for all
+	keys.Grow(len(batch) * keyLength)
+	for i := range batch {
+		r := &batch[i]
+		var key [keyLength]byte
+		base64.RawURLEncoding.Encode(key[:], r.Key[:])
+		keys.Write(key[:])
+		w.Renewals[i].Value = Renewal{r.Election, LeaseRequest{r.CandidateID, keys.String()[i*keyLength:], r.Token, r.Ticket, rawObject(r.Report)}}
 	}
 	return w
 }

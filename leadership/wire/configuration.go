@@ -44,41 +44,6 @@ func (w Configuration) config() (leadership.Config, error) {
 	}, cmp.Or(err, hierarchyErr)
 }
 
-// configuration writes a configuration.
-func (o *object) configuration(w *Configuration) {
-	o.text = append(o.text, '{')
-	o.duration("leaseDuration", w.LeaseDuration)
-	o.optionalDuration("maxLeaseDuration", w.MaxLeaseDuration)
-	o.duration("lockDelay", w.LockDelay)
-	o.optionalDuration("retireAfter", w.RetireAfter)
-	o.optional("description", w.Description)
-	if w.Policy != nil {
-		o.any("policy", w.Policy)
-	}
-	o.text = append(o.text, '}')
-}
-
-// configuration reads the members that most configurations have.
-func (s *scan) configuration() (w Configuration) {
-	var had, member members
-	for name := s.first(); name != nil; name = s.next() {
-		switch string(name) {
-		case "leaseDuration":
-			member, w.LeaseDuration = 1<<0, s.duration()
-		case "maxLeaseDuration":
-			member, w.MaxLeaseDuration = 1<<1, s.duration()
-		case "lockDelay":
-			member, w.LockDelay = 1<<2, s.duration()
-		case "retireAfter":
-			member, w.RetireAfter = 1<<3, s.duration()
-		default:
-			member = 0
-		}
-		s.once(&had, member)
-	}
-	return w
-}
-
 // ConfigureRequest is the body of a configuration. A field that is left out is reset to its
 // default.
 type ConfigureRequest struct {

@@ -6,6 +6,9 @@
 // their tags are the only definition of the documents: a field is optional if its tag has omitzero,
 // and required if not.
 //
+// Package json (encoding/json/v2) writes and reads the documents. For those of a leader's calls and
+// of a stream, json_gen.go does the same without reflection; "go generate" makes it of the structs.
+//
 // A verb has one row (Verbs). If it is a command, the row makes its body (Body), which is read and
 // written in one place (Encode): the server and the client carry all commands alike.
 //

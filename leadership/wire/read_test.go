@@ -2,6 +2,7 @@ package wire
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func scanned(t testing.TB) (texts []string, into []func() any) {
 	reported.EndsBy, reported.EndsBecause, reported.EndsIn = reported.LeaseExpiration, leadership.EndsStuck, time.Second
 	reported.Report, reported.ReportedAt, reported.ReportAge = `{"progress":412,"eta":"20m","dependencies":{"bq":"ok"}}`, reported.LastHeartbeat, time.Second
 	results := Results{}
-	for _, l := range []leadership.Lease{held(), held(), noted, bare, ticketed, reported, reported, vacant()} {
+	for _, l := range []leadership.Lease{held(), held(), noted, bare, ticketed, reported, reported, vacant(), limited()} {
 		add(NewLease(l), func() any { return new(Lease) })
 		add(NewReading(leadership.Reading{Lease: l, Bound: time.Second}), func() any { return new(Lease) })
 		add(NewGrant(leadership.Grant{Lease: l, Key: leadership.Key{1}, Waited: time.Minute}), func() any { return new(Grant) })
@@ -58,23 +59,28 @@ func TestUsualRepliesAreReadWithoutReflection(t *testing.T) {
 	}
 }
 
-// requireReadAgrees requires that the text is read only if json does, and in the same way.
-func requireReadAgrees(t *testing.T, text string) {
+// requireReadAlike requires that each document is read without reflection only if json takes the
+// text for it, as a request and as a reply, and with the same meaning. It returns which are.
+func requireReadAlike(t *testing.T, text string) (taken map[reflect.Type]bool) {
 	t.Helper()
-	for _, fresh := range []func() any{func() any { return new(Lease) }, func() any { return new(Grant) }, func() any { return new(Results) }} {
-		got, untouched, want := fresh(), fresh(), fresh()
-		took := read([]byte(text), got)
-		err := json.Unmarshal([]byte(text), want)
-		if !took {
-			want = untouched
-		} else if err != nil {
-			t.Fatalf("%q is read, but json says: %v", text, err)
+	taken = map[reflect.Type]bool{}
+	for i, got := range documents() {
+		want := documents()[i]
+		if read([]byte(text), got) {
+			taken[reflect.TypeOf(got)] = true
+			if err := json.Unmarshal([]byte(text), want); err != nil {
+				t.Fatalf("%q is read as %T, but json says: %v", text, got, err)
+			}
+			if err := decodeAny([]byte(text), documents()[i]); err != nil {
+				t.Fatalf("%q is read as %T, but is refused: %v", text, got, err)
+			}
 		}
 		if !reflect.DeepEqual(want, got) {
 			diff := cmp.Diff(want, got)
-			t.Fatalf("%q (read: %v; -json +read)\n%s", text, took, diff)
+			t.Fatalf("%q (read: %v; -json +read)\n%s", text, taken, diff)
 		}
 	}
+	return taken
 }
 
 func TestNothingIsReadThatJSONRefuses(t *testing.T) {
@@ -85,20 +91,17 @@ func TestNothingIsReadThatJSONRefuses(t *testing.T) {
 		`{"results":[],"results":[]}`, `{"key":"","key":""}`, `{"metadata":{"":"","":""}}`, `{"fencingToken":01}`, `{"fencingToken":1e2}`, `{"leaseDuration":"030s"}`,
 		`{"readAt":"2027-02-29T12:00:00Z"}`, `{"readAt":"2027-03-01T12:00:00.Z"}`, `{"readAt":"2027-03-01T24:00:00Z"}`, `{"readAt":"2027-03-01T12:00:00,5Z"}`,
 	} {
-		requireReadAgrees(t, text)
+		requireReadAlike(t, text)
 	}
 	texts, _ := scanned(t)
-	reported := texts[len(texts)-2*8]
-	if !strings.Contains(reported, `"report"`) {
-		t.Fatalf("%s has no report", reported)
-	}
+	reported := texts[slices.IndexFunc(texts, func(text string) bool { return strings.Contains(text, `"report"`) })]
 	for _, text := range []string{texts[4], texts[6], reported} { // a grant, a batch, and a lease with a report
 		for i := range text {
-			requireReadAgrees(t, text[:i])
-			requireReadAgrees(t, text[:i]+text[i+1:])
+			requireReadAlike(t, text[:i])
+			requireReadAlike(t, text[:i]+text[i+1:])
 			for _, c := range []string{`"`, `\`, "{", "}", "[", "]", ",", ":", "0", "9", "-", ".", " ", "\n", "\x00", "\xff", "é", "Z", "e", "null", `,"deleted":true`, `"deleted":false,`} {
-				requireReadAgrees(t, text[:i]+c+text[i:])
-				requireReadAgrees(t, text[:i]+c+text[i+1:])
+				requireReadAlike(t, text[:i]+c+text[i:])
+				requireReadAlike(t, text[:i]+c+text[i+1:])
 			}
 		}
 	}
@@ -109,7 +112,7 @@ func FuzzReadAgreesWithJSON(f *testing.F) {
 	for _, text := range texts {
 		f.Add(text)
 	}
-	f.Fuzz(requireReadAgrees)
+	f.Fuzz(func(t *testing.T, text string) { requireReadAlike(t, text) })
 }
 
 func FuzzAppendRenewals(f *testing.F) {
@@ -118,16 +121,15 @@ func FuzzAppendRenewals(f *testing.F) {
 	f.Fuzz(func(t *testing.T, election, candidate string, key []byte, token int64, ticket string) {
 		r := leadership.LeaseRequest{Election: leadership.Election(election), CandidateID: leadership.CandidateID(candidate), Token: leadership.Token(token), Ticket: leadership.Ticket(ticket)}
 		copy(r.Key[:], key)
-		compare := func(document any, got []byte) {
-			t.Helper()
-			if want, err := Marshal(document); err != nil || string(got) != string(want) {
-				t.Errorf("appended %s\nwant     %s (%v)", got, want, err)
-			}
-		}
-		compare(NewLeaseRequest(r), AppendRenewal(nil, r))
+		requireWrittenAlike(t, NewLeaseRequest(r))
 		for n := range 3 {
-			batch := []leadership.LeaseRequest{r, {Election: "other"}}[:min(n, 2)]
-			compare(NewRenewals(batch), AppendRenewals(nil, batch))
+			w := NewRenewals([]leadership.LeaseRequest{r, {Election: "other"}}[:n])
+			requireWrittenAlike(t, w)
+			for i, r := range []leadership.LeaseRequest{r, {Election: "other"}}[:n] {
+				if got, want := w.Renewals[i].Value, (Renewal{r.Election, NewLeaseRequest(r)}); !cmp.Equal(got, want) {
+					t.Errorf("an entry is %+v, want %+v", got, want)
+				}
+			}
 		}
 	})
 }

@@ -1,41 +1,17 @@
 package wire
 
 import (
+	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
-// requestAlike requires that a body has the same meaning if it is read without reflection as if
-// package json reads it. It reports whether it was read without reflection.
+// requestAlike is requireReadAlike for a request. It reports as what it was read without
+// reflection.
 func requestAlike(t *testing.T, body []byte) (renewal, entry, acquire bool) {
 	t.Helper()
-	var r, r2 LeaseRequest
-	if renewal = read(body, &r); renewal {
-		if err := decodeAny(body, &r2); err != nil || !cmp.Equal(r, r2) {
-			t.Errorf("%q is read without reflection as %+v, and by json as %+v, %v", body, r, r2, err)
-		}
-	}
-	var e, e2 Renewal
-	if entry = read(body, &e); entry {
-		if err := decodeAny(body, &e2); err != nil || !cmp.Equal(e, e2) {
-			t.Errorf("%q is read without reflection as %+v, and by json as %+v, %v", body, e, e2, err)
-		}
-	}
-	var a, a2 AcquireRequest
-	if acquire = read(body, &a); acquire {
-		err := decodeAny(body, &a2)
-		if diff := cmp.Diff(a2, a); err != nil || diff != "" {
-			t.Errorf("%q is read by json (-) and without reflection (+) as:\n%s, %v", body, diff, err)
-		}
-	} else if diff := cmp.Diff(AcquireRequest{}, a); diff != "" {
-		t.Errorf("%q is not read without reflection, and is %+v all the same", body, a)
-	}
-	if !cmp.Equal(r, LeaseRequest{}) && !renewal || !cmp.Equal(e, Renewal{}) && !entry {
-		t.Errorf("%q is not read without reflection, and is %+v and %+v all the same", body, r, e)
-	}
-	return renewal, entry, acquire
+	taken := requireReadAlike(t, string(body))
+	return taken[reflect.TypeFor[*LeaseRequest]()], taken[reflect.TypeFor[*Renewal]()], taken[reflect.TypeFor[*AcquireRequest]()]
 }
 
 func TestRequestsAreReadWithoutReflectionAsJSONReadsThem(t *testing.T) {
@@ -55,18 +31,27 @@ func TestRequestsAreReadWithoutReflectionAsJSONReadsThem(t *testing.T) {
 		renewal[:len(renewal)-1]:                 {},
 		strings.Replace(renewal, "1}", "1,}", 1): {},
 		strings.Replace(renewal, "1}", "01}", 1): {},
-		strings.Replace(renewal, "1}", "1e2}", 1):                            {},
-		strings.Replace(renewal, "1}", "9999999999999999999}", 1):            {},
-		strings.Replace(renewal, "1}", `1,"fencingToken":1}`, 1):             {},
-		strings.Replace(renewal, "1}", `1,"report":null}`, 1):                {},
-		strings.Replace(renewal, "1}", `1,"report":{},"report":{}}`, 1):      {},
-		strings.Replace(renewal, "1}", `1,"report":{"errors":-1}}`, 1):       {},
-		strings.Replace(renewal, "1}", `1,"report":{"custom":{"a":{}}}}`, 1): {},
-		strings.Replace(renewal, "agent-7", `agent\u002d7`, 1):               {},
-		strings.Replace(renewal, "agent-7", "agent\x7f7", 1):                 {},
-		strings.Replace(renewal, `"candidateId"`, `"candidate\u0049d"`, 1):   {},
-		strings.Replace(renewal, `"candidateId":"agent-7",`, "", 1):          {},
-		strings.Replace(entry, `"election":"planner",`, "", 1):               {true, false},
+		strings.Replace(renewal, "1}", "1e2}", 1):                                             {},
+		strings.Replace(renewal, "1}", "9999999999999999999}", 1):                             {},
+		strings.Replace(renewal, "1}", `1,"fencingToken":1}`, 1):                              {},
+		strings.Replace(renewal, "1}", `1,"report":null}`, 1):                                 {},
+		strings.Replace(renewal, "1}", `1,"report":{},"report":{}}`, 1):                       {},
+		strings.Replace(renewal, "1}", `1,"report":{"errors":-1}}`, 1):                        {true, false},
+		strings.Replace(renewal, "1}", `1,"report":{"custom":{"a":{}}}}`, 1):                  {true, false},
+		strings.Replace(renewal, "1}", `1,"report":{"a":"\u00e9","b":[null,{"c":-1e2}]}}`, 1): {true, false},
+		strings.Replace(renewal, "1}", `1,"report":{"a":1.}}`, 1):                             {},
+		strings.Replace(renewal, "1}", `1,"report":[]}`, 1):                                   {},
+		strings.Replace(renewal, "1}", `1,"report":{"a":[}]}}`, 1):                            {},
+		strings.Replace(renewal, "agent-7", `agent\u002d7\"\\`, 1):                            {true, false},
+		strings.Replace(renewal, "agent-7", `agent\ud800`, 1):                                 {},
+		strings.Replace(renewal, "agent-7", `agent\`, 1):                                      {},
+		strings.Replace(renewal, "agent-7", "agent\x7f7", 1):                                  {true, false},
+		strings.Replace(renewal, "agent-7", "agent é", 1):                                     {true, false},
+		strings.Replace(renewal, "agent-7", "agent\xc3", 1):                                   {},
+		strings.Replace(renewal, "agent-7", "agent\n", 1):                                     {},
+		strings.Replace(renewal, `"candidateId"`, `"candidate\u0049d"`, 1):                    {},
+		strings.Replace(renewal, `"candidateId":"agent-7",`, "", 1):                           {},
+		strings.Replace(entry, `"election":"planner",`, "", 1):                                {true, false},
 	} {
 		r, e, _ := requestAlike(t, []byte(body))
 		if got := [2]bool{r, e}; got != want {
@@ -82,7 +67,7 @@ func TestAcquiresAreReadWithoutReflectionAsJSONReadsThem(t *testing.T) {
 		`{"candidateId":"","key":"","leaseDuration":"0s","metadata":{"a":""},"note":"","wait":"0s"}`:                                     true,
 		` {"wait" : "1m30s", "note":"<&>" , "metadata" : { "b" : "1", "a":"2" } ,"leaseDuration":"1500ms","key":"k","candidateId":"a"} `: true,
 		`{"candidateId":"a","metadata":{"1":"","2":"","3":"","4":"","5":"","6":"","7":"","8":"","9":"","10":""}}`:                        true,
-		`{"candidateId":"a","metadata":{"a":1,"b":{"a":{}}}}`:                                                                            false,
+		`{"candidateId":"a","metadata":{"a":1,"b":{"a":{}}}}`:                                                                            true,
 		`{"candidateId":"a","metadata":{"a":1,"b":{"a":0}}}`:                                                                             true,
 
 		`{"candidateId":"a","role":"","priority":0,"capabilities":[],"load":0}`:                                true,
@@ -90,20 +75,26 @@ func TestAcquiresAreReadWithoutReflectionAsJSONReadsThem(t *testing.T) {
 		`{"candidateId":"a","priority":-1}`:                                                                    false,
 		`{"candidateId":"a","load":1,"load":1}`:                                                                false,
 		`{"candidateId":"a","capabilities":["a",]}`:                                                            false,
-		`{"candidateId":"a","capabilities":["é"]}`:                                                             false,
+		`{"candidateId":"a","capabilities":["é"]}`:                                                             true,
 
 		`{}`:                                false,
 		`{"candidateId":"a","x":1}`:         false,
 		`{"candidateId":"a","wait":"soon"}`: false,
-		`{"candidateId":"a","wait":"1s","wait":"1s"}`:          false,
-		`{"candidateId":"a","key":null}`:                       false,
-		`{"candidateId":"a","metadata":{"a":1.5}}`:             false,
-		`{"candidateId":"a","metadata":{"a":}}`:                false,
-		`{"candidateId":"a","metadata":{"a":{"b":"","b":""}}}`: false,
-		`{"candidateId":"a","metadata":{"a":"1","a":"1"}}`:     false,
-		`{"candidateId":"a","metadata":{"a":{}}}`:              true,
-		`{"candidateId":"a","metadata":{"a":"\n"}}`:            false,
-		`{"candidateId":"a","metadata":{"1":"","2":"","3":"","4":"","5":"","6":"","7":"","8":"","9":"","10":"","11":""}}`: false,
+		`{"candidateId":"a","wait":"1s","wait":"1s"}`:                                            false,
+		`{"candidateId":"a","key":null}`:                                                         false,
+		`{"candidateId":"a","metadata":{"a":1.5}}`:                                               true,
+		`{"candidateId":"a","metadata":{"a":1.5,"a":1.5}}`:                                       false,
+		`{"candidateId":"a","via":{"election":"b","fencingToken":3,"peer":"eu"},"inherit":true}`: true,
+		`{"candidateId":"a","via":{"election":"b"}}`:                                             false,
+		`{"candidateId":"a","via":null}`:                                                         false,
+		`{"candidateId":"a","inherit":false}`:                                                    true,
+		`{"candidateId":"a","inherit":falsey}`:                                                   false,
+		`{"candidateId":"a","metadata":{"a":}}`:                                                  false,
+		`{"candidateId":"a","metadata":{"a":{"b":"","b":""}}}`:                                   false,
+		`{"candidateId":"a","metadata":{"a":"1","a":"1"}}`:                                       false,
+		`{"candidateId":"a","metadata":{"a":{}}}`:                                                true,
+		`{"candidateId":"a","metadata":{"a":"\n"}}`:                                              true,
+		`{"candidateId":"a","metadata":{"1":"","2":"","3":"","4":"","5":"","6":"","7":"","8":"","9":"","10":"","11":""}}`: true,
 	} {
 		if _, _, got := requestAlike(t, []byte(body)); got != want {
 			t.Errorf("%q is read without reflection: %v, want %v", body, got, want)

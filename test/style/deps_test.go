@@ -21,6 +21,7 @@ import (
 var arrows = []arrow{
 	{"regent/leadership", nil, "the domain stands on nothing"},
 	{"regent/leadership/wire", []string{"regent/leadership", "github.com/go-json-experiment/json/..."}, "the JSON forms that server and SDK share must burden neither"},
+	{"regent/leadership/wire/generate", nil, "what writes source needs the standard library alone"},
 	{"regent/leadership/client", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/wire"}, "the SDK brings its users no cloud and no router"},
 	{"regent/leadership/client/clienttest", []string{"regent/leadership/...", "regent/httpapi", "regent/store/memory"}, "a server for users' tests, whole and in memory"},
 	{"regent/leadership/fence", []string{"regent/leadership"}, "the rule of a fence knows no place where marks are kept"},

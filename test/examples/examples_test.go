@@ -74,7 +74,8 @@ func exits(t *testing.T, a *process.Process, code int, says string) {
 }
 
 // pretend is a server that answers each verb with its next reply, a status and a document, over and
-// over. look sees each request that arrived whole: an agent whose command has ended cuts a renewal off.
+// over. look sees each request that arrived whole: an agent whose command has ended cuts a renewal
+// off.
 func pretend(t *testing.T, replies map[string][]string, look func(verb, body string)) string {
 	t.Helper()
 	var mu sync.Mutex // guards replies

@@ -154,8 +154,8 @@ func (v *View) Unwatch(e *Election) {
 	v.settle(e)
 }
 
-// Hold has the election remembered, with the store's last word on it, until Release. It is no reason
-// to look at it.
+// Hold has the election remembered, with the store's last word on it, until Release. It is no
+// reason to look at it.
 func (v *View) Hold(name leadership.Election) *Election {
 	e := v.election(name)
 	e.holders++

@@ -17,7 +17,7 @@ import (
 // time passes in even ones. So the store and the model, whose clocks differ by the duration of the
 // walk, never disagree about which leases are over.
 const (
-	gridHalf  = 100 * time.Second
+	gridHalf  = 5 * time.Minute
 	walkSteps = 60
 )
 

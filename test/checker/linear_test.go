@@ -152,6 +152,34 @@ func TestAConfigurationThatNoAnswerShowsIsBelieved(t *testing.T) {
 	}
 }
 
+// A server went on for a candidate that waited, whose first lease had run out before it was told.
+func TestALeaseThatACallWasGrantedAgainIsAsLongAsItAsked(t *testing.T) {
+	again := func(lease time.Duration) func(*checker.Recording) {
+		return func(r *checker.Recording) {
+			lose(r, 2)
+			call(*r, 2).Lease = lease
+			without(r, 3)
+			for i := range r.History {
+				if r.History[i].RequestID == "r3" {
+					r.History[i].RequestID = "r2"
+				}
+			}
+		}
+	}
+	recorded := func(tb testing.TB) checker.Recording {
+		p := newPlay(tb)
+		p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: 8 * s}}) // r1
+		p.at(2*s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Lease: 4 * s})                  // r2
+		p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Lease: 4 * s})                 // r3
+		p.at(15*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                               // r4
+		return p.recording()
+	}
+	cases(t, recorded,
+		wrongCase{"as long as it asked", linear, again(4 * s), nil},
+		wrongCase{"shorter", linear, again(6 * s), kindsOf(checker.Illegal)},
+	)
+}
+
 func TestAnEventMayComeAfterTheLastCall(t *testing.T) {
 	t.Parallel()
 	r := fourTerms(t)

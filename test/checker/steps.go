@@ -244,7 +244,7 @@ func (p *search) rest() {
 	for i := range p.groups {
 		if g := &p.groups[i]; !g.taken {
 			if e := g.last(); begins(e) {
-				p.foreign[e.Token] = p.durationOf(e.Token)
+				p.foreign[e.Token] = p.durationOf(e)
 			}
 			p.add(step{events: g.events}, math.MinInt64)
 		}
@@ -286,11 +286,17 @@ func (p *search) parentAtEnd(t leadership.Token) leadership.Parent {
 	return leadership.Parent{}
 }
 
-// durationOf is the length of a token's lease, if an answer shows it.
-func (p *search) durationOf(t leadership.Token) time.Duration {
+// durationOf is the length of the lease that began with the event: as an answer shows it, or as it
+// was asked for by a call that waited and was granted before; 0 for the election's.
+func (p *search) durationOf(e leadership.Event) time.Duration {
 	for _, c := range p.calls {
-		if a := c.Answer; a != nil && a.Token == t && a.State == leadership.Held {
+		if a := c.Answer; a != nil && a.Token == e.Token && a.State == leadership.Held {
 			return a.LeaseDuration
+		}
+	}
+	for _, c := range p.calls {
+		if c.Request == e.RequestID {
+			return c.Lease
 		}
 	}
 	return 0

@@ -98,8 +98,9 @@ func (f *Feed) recall(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	began, from := time.Now(), j.window.from
+	after := earliest(f.cursor.at, j.window.mark) // the window takes nothing without what came before it
 	s.mu.Unlock()
-	recent, err := s.since(ctx, f.cursor.at.Add(-overlap))
+	recent, err := s.since(ctx, after.Add(-overlap))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

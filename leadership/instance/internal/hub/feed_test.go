@@ -58,6 +58,27 @@ func TestFeedFindsEventsThatItDidNotHear(t *testing.T) {
 	}
 }
 
+// The cursor is of another instance, whose mark is the later one.
+func TestAFeedThatLooksBackToAfterTheMarkHidesNothingFromOthers(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		h.Shrink(2)
+		f := w.follows(h, "", fromNow)
+		h.Publish(w.change(jobs, 1)...)
+		f.wants("before", "jobs 1")
+		w.change(jobs, 1) // which the instance does not hear of
+		time.Sleep(20 * time.Second)
+		later := cursorOf(t, time.Now().Add(-time.Second))
+		for range 3 { // so that the window begins after that
+			h.Publish(w.change("other", 1)...)
+			synctest.Wait()
+		}
+		w.change(jobs, 1)
+		w.follows(h, "", later)
+		f.wants("after another has looked back", "jobs 1", "other 1", "other 2", "other 3", "jobs 2", "jobs 3")
+	})
+}
+
 // resumes checks that a feed from the cursor tells all that is not among what was seen before, and
 // then what comes.
 func (w *cluster) resumes(h *instance, from hub.Cursor, seen []hub.Item) {

@@ -177,6 +177,26 @@ func TestACandidateWhoseBidIsBeingWithdrawnIsNotToldThatItIsTheBest(t *testing.T
 	})
 }
 
+func TestAQuorumThatIsKnownCostsACallWithoutAWaitNoSecondTransaction(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance(func(c *line.Config) {
+			c.Present = func(leadership.Election, leadership.CandidateID) bool { return true }
+		})
+		i.elects(quorate)
+		if _, err := i.hub.Read(t.Context(), leadership.ReadRequest{Election: jobs}); err != nil {
+			t.Fatal(err)
+		}
+		var asked asks
+		i.hooks(asked.hook)
+		bob := request("bob")
+		bob.Wait = 0
+		i.waits(bob).refused(leadership.LeaseHeld)
+		if got, want := asked.first().InLine.Quorum.Electorate, quorate.Quorum.Electorate; got != want {
+			t.Errorf("the call says that the electorate is %q, want %q", got, want)
+		}
+	})
+}
+
 func TestABidderThatSaysSomethingElseOfItselfBidsAnew(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		all, ann := w.ballots(2, byPriority)

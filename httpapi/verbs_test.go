@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,9 +37,11 @@ func TestTheSpecificationHasTheCallsOfTheRows(t *testing.T) {
 	t.Parallel()
 	doc := apitest.Load(t)
 	var got []string
-	for path, item := range doc.Paths.Map() {
-		for method := range item.Operations() {
-			got = append(got, method+" "+path)
+	for path, item := range doc.At("paths").All() {
+		for method := range item.All() {
+			if method != "parameters" {
+				got = append(got, strings.ToUpper(method)+" "+path)
+			}
 		}
 	}
 	slices.Sort(got)
@@ -46,26 +49,31 @@ func TestTheSpecificationHasTheCallsOfTheRows(t *testing.T) {
 		t.Errorf("rows (-) and specification (+) differ:\n%s", diff)
 	}
 	for _, row := range wire.Verbs() {
-		operation := doc.Paths.Find(row.Path).GetOperation(row.Method)
-		if success := operation.Responses.Status(http.StatusOK).Value; row.Type != "" && success.Content[row.Type] == nil {
+		responses := operationOf(doc, row).At("responses")
+		if row.Type != "" && responses.At("200", "content", row.Type).Value() == nil {
 			t.Errorf("verb %s: the specification has no reply of type %s", row.Verb, row.Type)
 		}
-		if changes := row.Changes(); changes != (operation.Responses.Status(http.StatusGatewayTimeout) != nil) && row.Scope != wire.ScopeService {
+		if changes := row.Changes(); changes != (responses.At("504").Value() != nil) && row.Scope != wire.ScopeService {
 			t.Errorf("verb %s: changes something: %v; OUTCOME_UNKNOWN in the specification: %v", row.Verb, changes, !changes)
 		}
 	}
+}
+
+// operationOf returns what the specification says of a row's call.
+func operationOf(doc apitest.Node, row wire.Row) apitest.Node {
+	return doc.At("paths", row.Path, strings.ToLower(row.Method))
 }
 
 func TestTheSpecificationNamesEveryRefusalThatACallCanGet(t *testing.T) {
 	t.Parallel()
 	doc := apitest.Load(t)
 	for _, row := range wire.Verbs() {
-		operation := doc.Paths.Find(row.Path).GetOperation(row.Method)
+		operation := operationOf(doc, row)
 		want := []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusRequestURITooLong, http.StatusInternalServerError}
 		if row.Type != "" {
 			want = append(want, http.StatusNotAcceptable)
 		}
-		if operation.RequestBody != nil {
+		if operation.At("requestBody").Value() != nil {
 			want = append(want, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 		}
 		guarded := strings.HasPrefix(row.Path, wire.PathGuarded)
@@ -73,15 +81,15 @@ func TestTheSpecificationNamesEveryRefusalThatACallCanGet(t *testing.T) {
 			want = append(want, http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 		}
 		for _, status := range want {
-			if operation.Responses.Status(status) == nil {
+			if operation.At("responses", strconv.Itoa(status)).Value() == nil {
 				t.Errorf("verb %s: the specification does not name status %d", row.Verb, status)
 			}
 		}
-		if asks := operation.Security == nil; asks != guarded { // else that of the whole document applies
+		if asks := operation.At("security").Value() == nil; asks != guarded { // else that of the whole document applies
 			t.Errorf("verb %s: the specification asks for a token: %t, want %t", row.Verb, asks, guarded)
 		}
 	}
-	if bearer := doc.Components.SecuritySchemes["bearer"]; bearer == nil || bearer.Value.Scheme != "bearer" || len(doc.Security) == 0 {
+	if doc.At("components", "securitySchemes", "bearer", "scheme").Value() != "bearer" || doc.At("security", "0").Value() == nil {
 		t.Error("the specification does not say how a caller says who it is")
 	}
 }

@@ -215,8 +215,8 @@ type JournalHead struct {
 	Generation Token
 }
 
-// OpenJournal verifies the caller's lease and raises the journal's mark to its token: what is read
-// from then on is complete, for no earlier leader can append any more. Idempotent. A new epoch
+// OpenJournal verifies the caller's lease and raises the journal's mark to its token. No earlier
+// leader can append then, so entries read from then on are complete. Idempotent. A new epoch
 // alone does not stop the journal: what was sent under the token before may land until the leader
 // opens it, or appends, under the next one.
 //

@@ -67,7 +67,7 @@ func (c *Contract) checkEvent(event string) error {
 	if err := c.checkKeys(Exchange{Body: []byte(data)}); err != nil {
 		return err
 	}
-	return c.fits(c.doc.Components.Schemas[schema], []byte(data))
+	return c.root.At("components", "schemas", schema).fitsJSON([]byte(data))
 }
 
 // checkComment checks a ping, or the time to wait before the stream is opened again.

@@ -81,6 +81,8 @@
 //	candidates that wait            one attempt for each instance and change of leader; and
 //	                                one look in a lease while the leader renews through
 //	                                another instance
+//	a call without a wait, if the   what it costs without a quorum, if the election is in memory;
+//	election has a quorum           one read more otherwise
 //	candidates that an order bars   one attempt for each of them, or one for all if it bars all,
 //	                                and event of an order
 //	a lease that another instance   nothing, while sheets tell that it was renewed; when

@@ -14,7 +14,7 @@ func (i *Instance) Join(ctx context.Context, r leadership.JoinRequest) (leadersh
 	if err := r.Validate(); err != nil {
 		return leadership.Reading{}, err
 	}
-	defer i.hub.Hold(r.Election)() // so that what is read is remembered until it has a member
+	defer i.hub.Hold(r.Election)() // the view keeps the election until it has a member
 	reading, err := i.Read(ctx, leadership.ReadRequest{Election: r.Election})
 	if err == nil {
 		err = i.roll.join(leadership.Actor(ctx), r)

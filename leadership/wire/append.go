@@ -10,8 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// json_gen.go writes and reads the documents of a leader's calls without reflection, and needs
-// what is here and in scan.go for it. Package json does the others.
+// json_gen.go encodes and decodes the documents of a leader's calls without reflection, with the
+// functions of this file and of scan.go. Package json does the others.
 //go:generate go run ./generate
 
 // usual is how many bytes a document has, or a few more: a lease has some 500.

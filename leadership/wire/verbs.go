@@ -395,7 +395,7 @@ var rows = []Row{
 	{
 		Verb: VerbOpenJournal, Method: http.MethodPost, Path: pathElection + JournalPath + Open, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "journalOpen", Repeat: RepeatYes, AsCandidate: true, Large: true,
-		Does: body[Holder]() + ". From then on no earlier leader can append: what is read up to `index` is complete. Answers `{index, snapshotIndex}`.",
+		Does: body[Holder]() + ". From then on no earlier leader can append, and the entries up to `index` are complete. Answers `{index, snapshotIndex}`.",
 	},
 	{
 		Verb: VerbAppendJournal, Method: http.MethodPost, Path: pathElection + JournalPath + Append, Type: ContentType, Scope: ScopeElection,

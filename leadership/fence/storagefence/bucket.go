@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
-	"regexp"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -15,17 +13,31 @@ import (
 	"regent/leadership/fence"
 )
 
-// Config configures a Bucket. Bucket and Client are required.
+// Objects are the objects of a bucket. The package comment has them for
+// cloud.google.com/go/storage. An error must wrap the *googleapi.Error of a reply that is not a
+// success. After any other error the request, or its reply, counts as lost.
+type Objects interface {
+	// Read returns the newest version of the object. The error for one that does not exist wraps
+	// a *googleapi.Error with Code 404.
+	Read(ctx context.Context, name string) (Version, error)
+	// Write replaces the object as a whole, if it still has the generation and the metageneration
+	// of the version. Generation 0 means that it must not exist. It returns the new generation. It
+	// sends one request and does not repeat it: see Config.Attempts.
+	Write(ctx context.Context, name string, replaces Version, metadata map[string]string, content []byte) (Generation, error)
+}
+
+// Version is a version of an object. The zero Version means that the object does not exist.
+type Version struct {
+	Generation     Generation
+	Metageneration int64
+	Metadata       map[string]string
+	// Open returns the content of this generation. The Bucket closes it.
+	Open func() (io.ReadCloser, error)
+}
+
+// Config configures a Bucket. Objects is required.
 type Config struct {
-	Bucket string
-	// Client adds the credentials, with the scope devstorage.read_write. Its Timeout limits each
-	// request and should not be zero.
-	Client *http.Client
-	// Endpoint is the address of the JSON API; "" for https://storage.googleapis.com. An emulator's
-	// address begins with http://.
-	Endpoint string
-	// ContentType is the content type of written objects; "" for application/octet-stream.
-	ContentType string
+	Objects Objects
 	// MaxSize is the largest content in bytes, for writes and reads; 0 for 32 MiB.
 	MaxSize int64
 	// Attempts is how often a call is tried; 0 for 8 times.
@@ -35,19 +47,9 @@ type Config struct {
 // maxObject is Cloud Storage's largest object in bytes.
 const maxObject = 5 << 40
 
-// bucketName is roughly what Cloud Storage accepts as a bucket's name: strict enough for a path.
-var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
-
 func (c Config) validate() error {
-	if !bucketName.MatchString(c.Bucket) {
-		return fmt.Errorf("storagefence: %.64q is not the name of a bucket", c.Bucket)
-	}
-	if c.Client == nil {
-		return errors.New("storagefence: Config.Client is required: it adds the credentials")
-	}
-	u, err := url.Parse(c.Endpoint)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return fmt.Errorf("storagefence: the endpoint must be an address like https://storage.googleapis.com, not %.64q", c.Endpoint)
+	if c.Objects == nil {
+		return errors.New("storagefence: Config.Objects is required")
 	}
 	if c.MaxSize < 0 || c.MaxSize > maxObject || c.Attempts < 0 {
 		return errors.New("storagefence: MaxSize must be 0 to 5 TiB, and Attempts not negative")
@@ -60,8 +62,6 @@ type Bucket struct{ c Config }
 
 // New returns a bucket. It does not check that the bucket exists.
 func New(c Config) (*Bucket, error) {
-	c.Endpoint = strings.TrimSuffix(cmp.Or(c.Endpoint, "https://storage.googleapis.com"), "/")
-	c.ContentType = cmp.Or(c.ContentType, "application/octet-stream")
 	c.MaxSize = cmp.Or(c.MaxSize, 32<<20)
 	c.Attempts = cmp.Or(c.Attempts, 8)
 	if err := c.validate(); err != nil {
@@ -91,7 +91,7 @@ type Object struct {
 //     also finds ctx's error.
 //   - OutcomeUnknown: it may have been written, or may still be written as long as no other writer
 //     comes first. errors.Is also finds the last error.
-//   - *ReplyError: Cloud Storage refused, for example because a permission or the bucket is
+//   - *googleapi.Error: Cloud Storage refused, for example because a permission or the bucket is
 //     missing.
 func (b *Bucket) Write(ctx context.Context, object string, w fence.Mark, content []byte) error {
 	_, err := b.run(ctx, &write{verb: "write", object: object, mark: w, content: content})
@@ -114,7 +114,7 @@ func (b *Bucket) Delete(ctx context.Context, object string, w fence.Mark) error 
 
 // Read returns the object with its content, its generation and its mark, all of one moment. A
 // missing object is no error: it has generation 0. Errors: InvalidArgument if the object's name is
-// invalid or the content is too large; RecordCorrupt; StoreUnavailable; *ReplyError.
+// invalid or the content is too large; RecordCorrupt; StoreUnavailable; *googleapi.Error.
 func (b *Bucket) Read(ctx context.Context, object string) (Object, error) {
 	o, err := b.read(ctx, object)
 	if err != nil {
@@ -138,8 +138,7 @@ func (b *Bucket) read(ctx context.Context, object string) (Object, error) {
 	}
 }
 
-// readOnce reads the object once. It reads the content on the condition of the generation that the
-// mark was read at.
+// readOnce reads the object once, its content and its mark of one generation.
 func (b *Bucket) readOnce(ctx context.Context, object string) (Object, error) {
 	v, err := b.stat(ctx, object)
 	if err != nil {
@@ -151,9 +150,41 @@ func (b *Bucket) readOnce(ctx context.Context, object string) (Object, error) {
 	}
 	o := Object{Generation: v.Generation, Mark: m, Deleted: v.deleted()}
 	if v.Generation != 0 && !o.Deleted {
-		o.Content, err = b.download(ctx, object, v.Generation)
+		o.Content, err = b.content(object, v)
 	}
 	return o, err
+}
+
+// stat returns the newest version of the object.
+func (b *Bucket) stat(ctx context.Context, object string) (Version, error) {
+	if err := ctx.Err(); err != nil {
+		return Version{}, &lostError{err}
+	}
+	v, err := b.c.Objects.Read(ctx, object)
+	if missing(err) {
+		return Version{}, nil
+	}
+	return v, received(err)
+}
+
+// content reads the content of a version.
+func (b *Bucket) content(object string, v Version) ([]byte, error) {
+	r, err := v.Open()
+	if missing(err) { // it existed a moment ago
+		return nil, errOvertaken
+	}
+	if err != nil {
+		return nil, received(err)
+	}
+	defer r.Close()
+	content, err := io.ReadAll(io.LimitReader(r, b.c.MaxSize+1))
+	if err != nil {
+		return nil, received(err)
+	}
+	if int64(len(content)) > b.c.MaxSize {
+		return nil, invalid("content", "the content of %[2]q is larger than %[1]d bytes", b.c.MaxSize, object)
+	}
+	return content, nil
 }
 
 // validateName refuses names that Cloud Storage refuses, and names that would change the meaning of

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/api/googleapi"
 
-	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/fence"
 	"regent/leadership/fence/fencetest"
@@ -20,17 +19,12 @@ import (
 
 func planner(token leadership.Token) fence.Mark { return fence.Mark{Election: "planner", Token: token} }
 
-func (f *fake) bucket(c storagefence.Config) *storagefence.Bucket {
-	f.t.Helper()
-	if c.Bucket == "" {
-		c.Bucket = "ledger"
-	}
-	if c.Client == nil {
-		c.Client = f.client()
-	}
+func (f *fake) bucket(t testing.TB, c storagefence.Config) *storagefence.Bucket {
+	t.Helper()
+	c.Objects = f
 	b, err := storagefence.New(c)
 	if err != nil {
-		f.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return b
 }
@@ -47,7 +41,7 @@ func read(t *testing.T, b *storagefence.Bucket, name string) storagefence.Object
 func TestABucketIsAFence(t *testing.T) {
 	t.Parallel()
 	fencetest.Run(t, func(testing.TB) fencetest.Place {
-		b := newFake(t).bucket(storagefence.Config{})
+		b := newFake().bucket(t, storagefence.Config{})
 		return fencetest.Place{
 			Write: func(ctx context.Context, resource string, w fence.Mark, value int64) error {
 				return b.Write(ctx, resource, w, strconv.AppendInt(nil, value, 10))
@@ -63,7 +57,7 @@ func TestABucketIsAFence(t *testing.T) {
 
 func TestATombstoneKeepsTheMark(t *testing.T) {
 	t.Parallel()
-	b := newFake(t).bucket(storagefence.Config{})
+	b := newFake().bucket(t, storagefence.Config{})
 	if err := b.Write(t.Context(), "state", planner(33), []byte("one")); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +82,7 @@ func TestATombstoneKeepsTheMark(t *testing.T) {
 
 func TestReplaceChangesOnlyWhatWasRead(t *testing.T) {
 	t.Parallel()
-	b := newFake(t).bucket(storagefence.Config{})
+	b := newFake().bucket(t, storagefence.Config{})
 	if diff := cmp.Diff(storagefence.Object{}, read(t, b, "state")); diff != "" {
 		t.Errorf("an object that is not there: %s", diff)
 	}
@@ -129,9 +123,9 @@ func TestObjectWithoutAMarkAdmitsAnyLeader(t *testing.T) {
 		"too large":        {map[string]string{election: "planner", token: "9007199254740992"}, leadership.RecordCorrupt},
 		"not a name":       {map[string]string{election: "Planner", token: "3"}, leadership.RecordCorrupt},
 	} {
-		f := newFake(t)
+		f := newFake()
 		f.put("state", "of others", c.metadata)
-		b := f.bucket(storagefence.Config{})
+		b := f.bucket(t, storagefence.Config{})
 		if _, err := b.Read(t.Context(), "state"); !errors.Is(err, c.want) {
 			t.Errorf("%s: read: %v, want %v", name, err, c.want)
 		}
@@ -143,14 +137,8 @@ func TestObjectWithoutAMarkAdmitsAnyLeader(t *testing.T) {
 
 func TestNamesAreEscaped(t *testing.T) {
 	t.Parallel()
-	f := newFake(t)
-	server := httptest.NewServer(f)
-	t.Cleanup(server.Close)
-	b := f.bucket(storagefence.Config{Endpoint: server.URL + "/", Client: &http.Client{Transport: apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
-		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer of-the-caller") // as the caller's client does
-		return http.DefaultTransport.RoundTrip(r)
-	})}})
+	f := newFake()
+	b := f.bucket(t, storagefence.Config{})
 	for _, name := range []string{
 		"state", "a/b/c", "/", "a//b", "../../etc", "a/../b", "./a", "what? #1 50%", "%2F", "a+b&c=d", "ü/日本.json", `"quoted"\`, "tab\t", strings.Repeat("n", 1024),
 	} {
@@ -172,16 +160,13 @@ func TestNamesAreEscaped(t *testing.T) {
 
 func TestContentSizeIsLimited(t *testing.T) {
 	t.Parallel()
-	f := newFake(t)
-	b := f.bucket(storagefence.Config{MaxSize: 4})
+	f := newFake()
+	b := f.bucket(t, storagefence.Config{MaxSize: 4})
 	if err := b.Write(t.Context(), "state", planner(3), []byte("four")); err != nil {
 		t.Error(err)
 	}
 	if o := read(t, b, "state"); string(o.Content) != "four" {
 		t.Errorf("%q", o.Content)
-	}
-	if got := f.objects["state"].ContentType; got != "application/octet-stream" {
-		t.Errorf("without a configured content type it is %q", got)
 	}
 	if err := b.Write(t.Context(), "state", planner(3), []byte("fives")); !errors.Is(err, leadership.InvalidArgument) {
 		t.Errorf("%v, want INVALID_ARGUMENT", err)
@@ -195,24 +180,28 @@ func TestContentSizeIsLimited(t *testing.T) {
 func TestRefusalOfCloudStorageIsReturned(t *testing.T) {
 	t.Parallel()
 	for status, hint := range map[int]string{
-		http.StatusBadRequest: "", http.StatusUnauthorized: "credentials", http.StatusForbidden: "storage.objects.list", http.StatusRequestEntityTooLarge: "",
+		http.StatusBadRequest: "", http.StatusUnauthorized: "", http.StatusForbidden: "storage.objects.list", http.StatusRequestEntityTooLarge: "",
 	} {
-		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			f := newFake(t)
-			f.faults = func(r *http.Request) fault {
-				if r.Method != method {
+		for _, at := range []request{stat, upload} {
+			f := newFake()
+			f.faults = func(r request) fault {
+				if r != at {
 					return fault{}
 				}
 				return reply(status)
 			}
-			var refusal *storagefence.ReplyError
-			err := f.bucket(storagefence.Config{}).Write(t.Context(), "state", planner(3), nil)
-			if !errors.As(err, &refusal) || refusal.Status != status || !strings.Contains(err.Error(), hint) || coded(err) {
-				t.Errorf("%s, %d: %v", method, status, err)
+			err := f.bucket(t, storagefence.Config{}).Write(t.Context(), "state", planner(3), nil)
+			refusal, ok := errors.AsType[*googleapi.Error](err)
+			if !ok || refusal.Code != status || !strings.Contains(err.Error(), hint) || coded(err) {
+				t.Errorf("%s, %d: %v", at, status, err)
 			}
 		}
 	}
-	nowhere := newFake(t).bucket(storagefence.Config{Bucket: "nowhere"})
+	f := newFake()
+	f.faults = func(request) fault {
+		return fault{refused: &googleapi.Error{Code: http.StatusNotFound, Message: "The specified bucket does not exist."}}
+	}
+	nowhere := f.bucket(t, storagefence.Config{})
 	if err := nowhere.Write(t.Context(), "state", planner(3), nil); err == nil || !strings.Contains(err.Error(), "bucket does not exist") {
 		t.Error(err)
 	}
@@ -227,10 +216,10 @@ func coded(err error) bool {
 
 func TestAnEndedContextWritesNothing(t *testing.T) {
 	t.Parallel()
-	f := newFake(t)
+	f := newFake()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := f.bucket(storagefence.Config{}).Write(ctx, "state", planner(3), nil)
+	err := f.bucket(t, storagefence.Config{}).Write(ctx, "state", planner(3), nil)
 	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) || errors.Is(err, leadership.OutcomeUnknown) || f.requests > 0 {
 		t.Errorf("%v after %d requests, want STORE_UNAVAILABLE and context.Canceled after none", err, f.requests)
 	}
@@ -238,15 +227,12 @@ func TestAnEndedContextWritesNothing(t *testing.T) {
 
 func TestInvalidConfigIsRefused(t *testing.T) {
 	t.Parallel()
-	good := storagefence.Config{Bucket: "ledger", Client: http.DefaultClient}
+	good := storagefence.Config{Objects: newFake()}
 	if _, err := storagefence.New(good); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*storagefence.Config){
-		"no bucket":          func(c *storagefence.Config) { c.Bucket = "" },
-		"a path":             func(c *storagefence.Config) { c.Bucket = "ledger/o" },
-		"no client":          func(c *storagefence.Config) { c.Client = nil },
-		"no scheme":          func(c *storagefence.Config) { c.Endpoint = "localhost:4443" },
+		"no objects":         func(c *storagefence.Config) { c.Objects = nil },
 		"a negative size":    func(c *storagefence.Config) { c.MaxSize = -1 },
 		"a negative attempt": func(c *storagefence.Config) { c.Attempts = -1 },
 	} {

@@ -1,6 +1,54 @@
 // Package storagefence keeps the writes of former leaders out of the objects of a Cloud Storage
-// bucket. It calls the JSON API through the caller's *http.Client, which adds the credentials, and
-// needs no SDK.
+// bucket. It reads and writes them by two methods, Objects, and brings in no client.
+//
+// # The bucket
+//
+// With a client of storage.NewClient, of cloud.google.com/go/storage, these are the two methods:
+//
+//	type objects struct{ *storage.BucketHandle }
+//
+//	func (b objects) Read(ctx context.Context, name string) (storagefence.Version, error) {
+//		o := b.Object(name)
+//		a, err := o.Attrs(ctx)
+//		if err != nil {
+//			return storagefence.Version{}, err
+//		}
+//		return storagefence.Version{
+//			Generation:     storagefence.Generation(a.Generation),
+//			Metageneration: a.Metageneration,
+//			Metadata:       a.Metadata,
+//			Open: func() (io.ReadCloser, error) {
+//				return o.Generation(a.Generation).NewReader(ctx)
+//			},
+//		}, nil
+//	}
+//
+//	func (b objects) Write(ctx context.Context, name string, replaces storagefence.Version,
+//		metadata map[string]string, content []byte,
+//	) (storagefence.Generation, error) {
+//		only := storage.Conditions{
+//			GenerationMatch:     int64(replaces.Generation),
+//			MetagenerationMatch: replaces.Metageneration,
+//		}
+//		if replaces.Generation == 0 {
+//			only = storage.Conditions{DoesNotExist: true}
+//		}
+//		w := b.Object(name).If(only).NewWriter(ctx)
+//		w.ChunkSize = 0 // one request, whatever the size
+//		w.CRC32C, w.SendCRC32C = crc32.Checksum(content, crc32.MakeTable(crc32.Castagnoli)), true
+//		w.ContentType, w.Metadata = "application/json", metadata
+//		_, err := w.Write(content)
+//		if err = cmp.Or(w.Close(), err); err != nil {
+//			return 0, err
+//		}
+//		return storagefence.Generation(w.Attrs().Generation), nil
+//	}
+//
+//	bucket := client.Bucket("ledger").Retryer(storage.WithPolicy(storage.RetryNever))
+//	guarded, err := storagefence.New(storagefence.Config{Objects: objects{bucket}})
+//
+// RetryNever, because the fence repeats requests itself, and reads the object before it repeats an
+// upload. Do not use storage.NewGRPCClient: its errors are not *googleapi.Error.
 //
 // # The mark is part of the object
 //
@@ -12,8 +60,8 @@
 //	regent-write-id        random for each write, so that a write recognises itself
 //
 // A write reads the mark and the object's generation, decides as fence.Mark.Admit does, and uploads
-// the content with the raised mark on the condition that the object is still at that generation
-// (ifGenerationMatch; 0 for an object that does not exist):
+// the content with the raised mark on the condition that the object is still at that generation,
+// or still does not exist:
 //
 //	leader 33                   object                leader 34
 //	   | read: generation 7, 33    |                     |

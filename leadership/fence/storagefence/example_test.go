@@ -12,11 +12,8 @@ import (
 )
 
 func ExampleBucket_Write() {
-	bucket, err := storagefence.New(storagefence.Config{
-		Bucket: "ledger",
-		// yours adds credentials, for example that of golang.org/x/oauth2/google.DefaultClient
-		Client: newFake(nil).client(),
-	})
+	// yours are those of the package comment
+	bucket, err := storagefence.New(storagefence.Config{Objects: newFake()})
 	if err != nil {
 		panic(err)
 	}
@@ -33,11 +30,8 @@ func ExampleBucket_Write() {
 
 // A content that depends on the previous one is read, changed and replaced.
 func ExampleBucket_Replace() {
-	bucket, err := storagefence.New(storagefence.Config{
-		Bucket: "ledger",
-		// yours adds credentials, for example that of golang.org/x/oauth2/google.DefaultClient
-		Client: newFake(nil).client(),
-	})
+	// yours are those of the package comment
+	bucket, err := storagefence.New(storagefence.Config{Objects: newFake()})
 	if err != nil {
 		panic(err)
 	}

@@ -3,7 +3,6 @@ package storagefence_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,9 +12,9 @@ import (
 )
 
 // inTurn applies the faults one after the other to the uploads, or to the other requests.
-func inTurn(method string, faults ...fault) func(*http.Request) fault {
-	return func(r *http.Request) fault {
-		if r.Method != method || len(faults) == 0 {
+func inTurn(uploads bool, faults ...fault) func(request) fault {
+	return func(r request) fault {
+		if (r == upload) != uploads || len(faults) == 0 {
 			return fault{}
 		}
 		next := faults[0]
@@ -29,23 +28,22 @@ func TestWriteIsMadeOnceDespiteLostMessages(t *testing.T) {
 	for name, faults := range map[string][]fault{
 		"the request":               {{lost: true}},
 		"the reply":                 {{lostBack: true}},
-		"half of the request":       {{cut: true}},
 		"half of the reply":         {{cutBack: true}},
-		"one of everything":         {{lost: true}, {cut: true}, reply(503), reply(429), {cutBack: true}},
+		"one of everything":         {{lost: true}, reply(503), reply(429), {cutBack: true}},
 		"a reply, then the service": {reply(500), reply(502), reply(504), reply(408), {lostBack: true}},
 		"a request that comes late": {{late: 100 * time.Millisecond}},
 		"one that comes after":      {{late: time.Hour}},
 	} {
-		for _, method := range []string{http.MethodGet, http.MethodPost} {
+		for _, uploads := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFake(t)
-				b := f.bucket(storagefence.Config{})
+				f := newFake()
+				b := f.bucket(t, storagefence.Config{})
 				f.put("state", "zero", nil)
-				f.faults = inTurn(method, faults...)
+				f.faults = inTurn(uploads, faults...)
 				g, err := b.Replace(t.Context(), "state", 1, planner(3), []byte("one"))
 				time.Sleep(2 * time.Hour)
-				if err != nil || len(f.landed) != 1 || int64(g) != f.landed[0].generation || f.landed[0].content != "one" {
-					t.Errorf("%s of a %s: %v, generation %d, and %d writes; want one", name, method, err, g, len(f.landed))
+				if err != nil || len(f.landed) != 1 || g != f.landed[0].version.Generation || f.landed[0].content != "one" {
+					t.Errorf("%s, of an upload %t: %v, generation %d, and %d writes; want one", name, uploads, err, g, len(f.landed))
 				}
 			})
 		}
@@ -55,10 +53,10 @@ func TestWriteIsMadeOnceDespiteLostMessages(t *testing.T) {
 func TestReadIsRetried(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
+		f := newFake()
 		f.put("state", "a content of some length", nil)
-		f.faults = inTurn(http.MethodGet, fault{lost: true}, fault{cutBack: true}, reply(503), fault{}, fault{cutBack: true})
-		if o := read(t, f.bucket(storagefence.Config{}), "state"); string(o.Content) != "a content of some length" {
+		f.faults = inTurn(false, fault{lost: true}, fault{cutBack: true}, reply(503), fault{}, fault{cutBack: true})
+		if o := read(t, f.bucket(t, storagefence.Config{}), "state"); string(o.Content) != "a content of some length" {
 			t.Errorf("%q", o.Content)
 		}
 	})
@@ -68,13 +66,13 @@ func TestReadIsConsistent(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake(t)
+			f := newFake()
 			f.put("state", "of others", nil)
-			b := f.bucket(storagefence.Config{})
+			b := f.bucket(t, storagefence.Config{})
 			moved := false
-			f.faults = func(r *http.Request) fault {
+			f.faults = func(r request) fault {
 				// between the two requests of a read
-				if r.URL.Query().Get("alt") == "media" && !moved {
+				if r == open && !moved {
 					moved = true
 					f.put("state", "by 34", map[string]string{"regent-election": "planner", "regent-fencing-token": "34"})
 					if gone {
@@ -95,12 +93,12 @@ func TestALateUploadOfAFormerLeaderChangesNothing(t *testing.T) {
 	t.Parallel()
 	for name, there := range map[string]bool{"an object": true, "no object yet": false} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake(t)
-			b := f.bucket(storagefence.Config{})
+			f := newFake()
+			b := f.bucket(t, storagefence.Config{})
 			if there {
 				f.put("state", "zero", nil)
 			}
-			f.faults = inTurn(http.MethodPost, fault{late: time.Minute})
+			f.faults = inTurn(true, fault{late: time.Minute})
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			if err := b.Write(ctx, "state", planner(33), nil); !errors.Is(err, leadership.OutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
@@ -121,11 +119,11 @@ func TestOvertakenWriteWithALostReplyIsUnknown(t *testing.T) {
 	t.Parallel()
 	for by, also := range map[leadership.Token]error{33: nil, 34: leadership.TokenStale} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake(t)
-			b := f.bucket(storagefence.Config{})
-			other := f.bucket(storagefence.Config{})
-			f.faults = func(r *http.Request) fault {
-				if r.Method == http.MethodGet {
+			f := newFake()
+			b := f.bucket(t, storagefence.Config{})
+			other := f.bucket(t, storagefence.Config{})
+			f.faults = func(r request) fault {
+				if r != upload {
 					return fault{}
 				}
 				f.faults = nil
@@ -150,11 +148,11 @@ func TestWriteThatLostARaceIsDecidedAgain(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[leadership.Token]error{32: nil, 33: nil, 34: leadership.TokenStale} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake(t)
-			b := f.bucket(storagefence.Config{})
-			other := f.bucket(storagefence.Config{})
-			f.faults = func(r *http.Request) fault {
-				if r.Method == http.MethodPost {
+			f := newFake()
+			b := f.bucket(t, storagefence.Config{})
+			other := f.bucket(t, storagefence.Config{})
+			f.faults = func(r request) fault {
+				if r == upload {
 					f.faults = nil
 					if err := other.Write(t.Context(), "state", planner(by), nil); err != nil {
 						t.Error(err)
@@ -173,16 +171,16 @@ func TestWriteThatLostARaceIsDecidedAgain(t *testing.T) {
 func TestMarkPatchedWithoutTheContentCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake(t)
+		f := newFake()
 		f.put("state", "zero", nil)
-		f.faults = func(r *http.Request) fault {
-			if r.Method == http.MethodPost && f.objects["state"].metageneration == 1 {
-				f.objects["state"].metageneration++
-				f.objects["state"].Metadata = map[string]string{"regent-election": "planner", "regent-fencing-token": "34"}
+		f.faults = func(r request) fault {
+			if v := &f.objects["state"].version; r == upload && v.Metageneration == 1 {
+				v.Metageneration++
+				v.Metadata = map[string]string{"regent-election": "planner", "regent-fencing-token": "34"}
 			}
 			return fault{}
 		}
-		if err := f.bucket(storagefence.Config{}).Write(t.Context(), "state", planner(33), nil); !errors.Is(err, leadership.TokenStale) {
+		if err := f.bucket(t, storagefence.Config{}).Write(t.Context(), "state", planner(33), nil); !errors.Is(err, leadership.TokenStale) {
 			t.Errorf("%v, want TOKEN_STALE", err)
 		}
 	})
@@ -192,35 +190,29 @@ func TestAttemptsAreBoundedAndGetSlower(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		what     fault
-		method   string
+		at       request
 		code     leadership.Code
 		min, max time.Duration
 	}{
-		"a service that is away":       {reply(503), http.MethodGet, leadership.StoreUnavailable, 30 * time.Second, 96 * time.Second},
-		"uploads that get no reply":    {fault{lost: true}, http.MethodPost, leadership.OutcomeUnknown, 30 * time.Second, 96 * time.Second},
-		"too many writes":              {reply(429), http.MethodPost, leadership.StoreUnavailable, 30 * time.Second, 96 * time.Second},
-		"a service that says how long": {reply(429, "Retry-After", "40"), http.MethodPost, leadership.StoreUnavailable, 7 * 40 * time.Second, 7 * 40 * time.Second},
-		"one that says an hour":        {reply(503, "Retry-After", "3600"), http.MethodGet, leadership.StoreUnavailable, 7 * time.Minute, 7 * time.Minute},
-		"others who come first":        {reply(412), http.MethodPost, leadership.StoreUnavailable, 1500 * time.Millisecond, 5 * time.Second},
+		"a service that is away":       {reply(503), stat, leadership.StoreUnavailable, 30 * time.Second, 96 * time.Second},
+		"uploads that get no reply":    {fault{lost: true}, upload, leadership.OutcomeUnknown, 30 * time.Second, 96 * time.Second},
+		"too many writes":              {reply(429), upload, leadership.StoreUnavailable, 30 * time.Second, 96 * time.Second},
+		"a service that says how long": {reply(429, "Retry-After", "40"), upload, leadership.StoreUnavailable, 7 * 40 * time.Second, 7 * 40 * time.Second},
+		"one that says an hour":        {reply(503, "Retry-After", "3600"), stat, leadership.StoreUnavailable, 7 * time.Minute, 7 * time.Minute},
+		"others who come first":        {reply(412), upload, leadership.StoreUnavailable, 1500 * time.Millisecond, 5 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake(t)
+			f := newFake()
 			n := 0
-			f.faults = func(r *http.Request) fault {
-				if r.Method != c.method {
+			f.faults = func(r request) fault {
+				if r != c.at {
 					return fault{}
 				}
 				n++
-				what := c.what
-				if what.reply != nil {
-					again := *what.reply
-					again.Body = http.NoBody
-					what.reply = &again
-				}
-				return what
+				return c.what
 			}
 			start := time.Now()
-			err := f.bucket(storagefence.Config{}).Write(t.Context(), "state", planner(3), nil)
+			err := f.bucket(t, storagefence.Config{}).Write(t.Context(), "state", planner(3), nil)
 			if took := time.Since(start); n != 8 || took < c.min || took > c.max || !errors.Is(err, c.code) {
 				t.Errorf("%s: %v after %d attempts and %v, want %s after 8 and from %v to %v", name, err, n, took, c.code, c.min, c.max)
 			}

@@ -1,88 +1,61 @@
 package storagefence
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
+
+	"google.golang.org/api/googleapi"
 
 	"regent/leadership"
 )
 
-// ReplyError is a reply of Cloud Storage that is not a success.
-type ReplyError struct {
-	Status int
-	// Cloud Storage's message; for other repliers the beginning of the body, quoted
-	Message    string
-	RetryAfter time.Duration // from the header of that name, in whole seconds; zero if absent
-}
-
-// maxMessage is how many bytes an error shows of a reply that is not from Cloud Storage.
-const maxMessage = 256
-
-func newReplyError(response *http.Response) *ReplyError {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxReply)) // a partial body is enough
-	var reply struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	_ = json.Unmarshal(body, &reply)
-	seconds, _ := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16)
-	return &ReplyError{
-		Status:     response.StatusCode,
-		Message:    cmp.Or(reply.Error.Message, strconv.Quote(string(body[:min(len(body), maxMessage)]))),
-		RetryAfter: time.Duration(seconds) * time.Second,
-	}
-}
-
-// Error returns the reply and, where it is not obvious, what to do.
-func (e *ReplyError) Error() string {
-	text := fmt.Sprintf("HTTP status %d: %s", e.Status, e.Message)
-	switch e.Status {
-	case http.StatusUnauthorized:
-		text += "; Config.Client must add credentials"
-	case http.StatusForbidden:
-		text += "; a write needs storage.objects.get, .create and .delete, and storage.objects.list to see that an object does not exist"
-	}
-	return text
-}
-
-var (
-	errTooLarge  = errors.New("the reply is too large")
-	errOvertaken = errors.New("the object has changed in the meantime")
-)
+var errOvertaken = errors.New("the object has changed in the meantime")
 
 type lostError struct{ error }
 
 func (e *lostError) Unwrap() error { return e.error }
 
+// received returns an error of Objects as the functions below take it.
+func received(err error) error {
+	switch reply, refused := errors.AsType[*googleapi.Error](err); {
+	case err == nil:
+		return nil
+	case !refused:
+		return &lostError{err}
+	case reply.Code == http.StatusForbidden:
+		return fmt.Errorf("%w; a write needs storage.objects.get, .create and .delete, and storage.objects.list to see that an object does not exist", err)
+	}
+	return err
+}
+
+// missing reports whether the object does not exist. A missing bucket also has status 404.
+func missing(err error) bool {
+	reply, ok := errors.AsType[*googleapi.Error](err)
+	return ok && reply.Code == http.StatusNotFound && !strings.Contains(reply.Error(), "bucket does not exist")
+}
+
 // maybeDone reports whether an upload that ended like this may have been made, or may still be
 // made.
 func maybeDone(err error) bool {
-	var reply *ReplyError
-	if errors.As(err, &reply) {
-		return reply.Status == http.StatusRequestTimeout || reply.Status >= 500
+	if reply, ok := errors.AsType[*googleapi.Error](err); ok {
+		return reply.Code == http.StatusRequestTimeout || reply.Code >= 500
 	}
 	return true
 }
 
 // transient reports whether the same request may be answered differently later.
 func transient(err error) bool {
-	var reply *ReplyError
-	var lost *lostError
-	switch {
-	case errors.As(err, &reply):
-		return maybeDone(err) || reply.Status == http.StatusTooManyRequests || reply.Status == http.StatusPreconditionFailed
-	default:
-		return errors.As(err, &lost) || errors.Is(err, errOvertaken)
+	if reply, ok := errors.AsType[*googleapi.Error](err); ok {
+		return maybeDone(err) || reply.Code == http.StatusTooManyRequests || reply.Code == http.StatusPreconditionFailed
 	}
+	_, lost := errors.AsType[*lostError](err)
+	return lost || errors.Is(err, errOvertaken)
 }
 
 // coded adds the code to a transient error.
@@ -129,12 +102,14 @@ func (p *backoff) pause(ctx context.Context, err error) error {
 func (p *backoff) after(err error) time.Duration {
 	d := min(firstPause<<min(p.failures, 10), maxPause)
 	p.failures++
-	var reply *ReplyError
-	if !errors.As(err, &reply) {
-		reply = &ReplyError{}
+	overtaken := errors.Is(err, errOvertaken)
+	var retryAfter uint64 // in seconds
+	if reply, ok := errors.AsType[*googleapi.Error](err); ok {
+		retryAfter, _ = strconv.ParseUint(reply.Header.Get("Retry-After"), 10, 16)
+		overtaken = overtaken || reply.Code == http.StatusPreconditionFailed
 	}
-	if errors.Is(err, errOvertaken) || reply.Status == http.StatusPreconditionFailed {
+	if overtaken {
 		d /= contended
 	}
-	return max(d/2+rand.N(d/2), min(reply.RetryAfter, maxRetryAfter))
+	return max(d/2+rand.N(d/2), min(time.Duration(retryAfter)*time.Second, maxRetryAfter))
 }

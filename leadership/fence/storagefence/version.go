@@ -16,20 +16,12 @@ const (
 	deletedKey  = "regent-deleted"
 )
 
-// version is the metadata of an object that is used here. The zero version means that the object
-// does not exist.
-type version struct {
-	Generation     Generation        `json:"generation,string"`
-	Metageneration int64             `json:"metageneration,string"`
-	Metadata       map[string]string `json:"metadata"`
-}
-
-func (v version) id() string    { return v.Metadata[idKey] }
-func (v version) deleted() bool { return v.Metadata[deletedKey] == "true" }
+func (v Version) id() string    { return v.Metadata[idKey] }
+func (v Version) deleted() bool { return v.Metadata[deletedKey] == "true" }
 
 // mark returns the mark in the metadata, or zero if there is none. It refuses marks that no write
 // leaves.
-func (v version) mark() (fence.Mark, error) {
+func (v Version) mark() (fence.Mark, error) {
 	election, hasElection := v.Metadata[electionKey]
 	text, hasToken := v.Metadata[tokenKey]
 	if !hasElection && !hasToken {

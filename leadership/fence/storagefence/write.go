@@ -63,15 +63,15 @@ func (b *Bucket) attempt(ctx context.Context, w *write) (Generation, error) {
 	if err := w.decide(found); err != nil {
 		return 0, err
 	}
-	g, err := b.upload(ctx, w, found)
-	if err != nil && maybeDone(err) {
+	g, err := b.c.Objects.Write(ctx, w.object, found, w.metadata(), w.content)
+	if err = received(err); err != nil && maybeDone(err) {
 		w.sent = &found.Generation
 	}
 	return g, err
 }
 
 // decide returns why the version that was found must not be replaced.
-func (w *write) decide(found version) error {
+func (w *write) decide(found Version) error {
 	m, err := found.mark()
 	if err != nil {
 		return err

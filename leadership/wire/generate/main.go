@@ -40,13 +40,13 @@ func main() {
 	}
 }
 
-// generator has what is known of the types, and what is written so far.
+// generator holds the types of a document and the source generated so far.
 type generator struct {
 	bytes.Buffer
 	types  map[string]ast.Expr // by name; those of package leadership with its name before it
 	custom map[string]bool     // types whose methods say how they are written
 
-	structs           []string // that are to be written, or read, in the order in which they were met
+	structs           []string // to generate, in the order met
 	strings, instants []string // names of members with such a value; their places are their numbers
 }
 
@@ -226,8 +226,8 @@ func (g *generator) kind(of ast.Expr) string {
 	return "any"
 }
 
-// elements returns the type of what is written and read of the elements of a slice: of their Value
-// if the slice is Entries, the only generic type in a document.
+// elements returns the type of a slice's elements. For Entries, the only generic type in a
+// document, it returns the type of their field Value.
 func elements(of ast.Expr) (field string, inner ast.Expr) {
 	if t, entries := of.(*ast.IndexExpr); entries {
 		return "Value", t.Index

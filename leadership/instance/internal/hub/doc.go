@@ -72,6 +72,7 @@
 //	the store fails          one read a second for each watched election, and one of all each Poll
 //	feeds begin              one read of all; one more for a cursor further back than memory
 //	an election is new       one read of all for its first event, unless that is its first ever
+//	128k elections are known one read of all for the next event of each that has none in memory
 //	feeds, and news          one read of all within a minute
 //	feeds, and no news       one read of all each half hour
 //

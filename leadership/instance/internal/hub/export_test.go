@@ -1,5 +1,12 @@
 package hub
 
 // Shrink lets windows have no more than n entries, but for those that a feed brings which looks
-// further back.
-func (h *Hub) Shrink(n int) { h.feeds.size = n }
+// further back, and know no more than n/2 elections.
+func (h *Hub) Shrink(n int) { h.feeds.size, h.feeds.most = n, n/2 }
+
+// Known is how many elections the window knows.
+func (h *Hub) Known() int {
+	h.feeds.mu.Lock()
+	defer h.feeds.mu.Unlock()
+	return len(h.feeds.journal.window.known)
+}

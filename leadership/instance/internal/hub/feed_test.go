@@ -175,6 +175,31 @@ func TestSlowFeedIsEndedAndDelaysNoOther(t *testing.T) {
 	})
 }
 
+func TestAFeedForgetsElectionsOfWhichItHasNoEventAnyMore(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		h.Shrink(20)
+		f := w.follows(h, "", fromNow)
+		var first []leadership.Event
+		var want []string
+		for n := range 100 {
+			event := w.change(leadership.Election(fmt.Sprint("e", n)), 1)
+			first, want = append(first, event...), append(want, fmt.Sprintf("e%d 1", n))
+			h.Publish(event...)
+			time.Sleep(5 * time.Second)
+			if known := h.Known(); known > 32 { // and 12 more are heard between two looks
+				t.Fatalf("%d elections are known, want 20 at most after a look", known)
+			}
+		}
+		h.reads()
+		h.Publish(first...)
+		f.wants("when all events come again", want...)
+		h.Publish(w.change("e0", 1)...)
+		f.wants("when an election that was forgotten changes", append(want, "e0 2")...)
+		h.wants(t, 0, 1, "a change of an election that was forgotten")
+	})
+}
+
 func TestJournalWithoutReadersCostsNothing(t *testing.T) {
 	inCluster(t, func(t *testing.T, w *cluster) {
 		h := w.hub(false)

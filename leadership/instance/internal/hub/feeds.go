@@ -14,6 +14,7 @@ import (
 type feeds struct {
 	hub  *Hub
 	size int           // of the windows
+	most int           // of the elections that they know
 	wake chan struct{} // of one: run has something to do earlier than it knows
 
 	mu      wakeMutex // guards all below, the journals but for their channels, and where the feeds are
@@ -168,7 +169,7 @@ func (s *feeds) look(ctx context.Context, j *journal) {
 	switch {
 	case err == nil:
 		if j.window == nil {
-			j.window = newWindow(mark, s.size)
+			j.window = newWindow(mark, s.size, s.most)
 			close(j.ready)
 		}
 		j.window.take(recent.Events, settled(recent))

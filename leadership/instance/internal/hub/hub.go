@@ -111,7 +111,7 @@ func New(c Config) (*Hub, error) {
 	h.view = view.New(view.Config{
 		Expiry: h.expiry, Size: cmp.Or(c.Size, DefaultSize), Live: c.Live, Jitter: rand.N[time.Duration],
 	})
-	h.feeds = feeds{hub: h, size: maxEntries, wake: make(chan struct{}, 1)}
+	h.feeds = feeds{hub: h, size: maxEntries, most: maxKnown, wake: make(chan struct{}, 1)}
 	h.life, h.end = context.WithCancelCause(context.Background())
 	return h, nil
 }

@@ -16,14 +16,15 @@ import (
 //   - those up to mark are among the entries;
 //   - those up to the cursor of an entry stand no later than it.
 type window struct {
-	began   time.Time // events committed up to this instant are not new
+	began   time.Time // events of unknown elections that were committed up to this instant are not new
 	from    time.Time
 	mark    time.Time
 	entries []Item
 	first   int                                         // the number of entries[0]; it only rises
-	known   map[leadership.Election]leadership.Revision // of the last entry of each election
+	known   map[leadership.Election]leadership.Revision // of the last entry of each election; see forget
 	fresh   int                                         // how many entries were committed after mark
 	size    int                                         // how many entries there are at most, but for those that widen adds
+	most    int                                         // how many elections are known at most, when take returns
 }
 
 // maxEntries is how many events of all elections are kept in memory. It is well above
@@ -31,9 +32,13 @@ type window struct {
 // read.
 const maxEntries = 16 << 10
 
-// newWindow returns a window of that size on the events that are committed after the instant.
-func newWindow(began time.Time, size int) *window {
-	return &window{began: began, from: began, mark: began, known: make(map[leadership.Election]leadership.Revision), size: size}
+// maxKnown is of how many elections the newest revision is kept in memory. The next event of one
+// that is forgotten costs a look.
+const maxKnown = 8 * maxEntries
+
+// newWindow returns a window on the events that are committed after the instant.
+func newWindow(began time.Time, size, most int) *window {
+	return &window{began: began, from: began, mark: began, known: make(map[leadership.Election]leadership.Revision), size: size, most: most}
 }
 
 // hear enters the event if it is the next of its election, or the first ever. If it is news and
@@ -81,6 +86,21 @@ func (w *window) take(events []leadership.Event, mark time.Time) {
 		if i.Event.At.After(w.mark) {
 			w.fresh++
 		}
+	}
+	w.forget()
+}
+
+// forget forgets the elections without entries if too many are known. Their events were committed
+// up to from. Every event up to the mark has been entered, so if from is not after it, no event of
+// an unknown election from that time is new.
+func (w *window) forget() {
+	if len(w.known) <= w.most || w.from.After(w.mark) {
+		return
+	}
+	w.began = latest(w.began, w.from)
+	w.known = make(map[leadership.Election]leadership.Revision, len(w.entries))
+	for _, i := range w.entries {
+		w.known[i.Event.Election] = i.Event.Revision
 	}
 }
 

@@ -226,6 +226,11 @@ func (l *Line) Withdrawn(c leadership.CandidateID, err error, now time.Duration,
 	}
 }
 
+// replaced reports whether the attempt under way withdraws the place's bid.
+func (l *Line) replaced(p *place) bool {
+	return l.asking != nil && l.asking != p && l.ballot.asked == p.candidacy()
+}
+
 // explain puts the ballot into the refusal of a candidate, and says it in a sentence.
 func (b *ballot) explain(e *leadership.Error, p *place, now time.Duration) string {
 	cause := *b.refusal.Cause

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -153,6 +154,46 @@ func TestABetterCandidateThatComesDuringABallotBidsAtOnce(t *testing.T) {
 			t.Errorf("cy leads after %v, want the window", took)
 		}
 		i.wants(1, "for the grant")
+	})
+}
+
+func TestACandidateWhoseBidIsBeingWithdrawnIsNotToldThatItIsTheBest(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance()
+		i.elects(byPriority)
+		bob := i.waits(rated("bob", 9))
+		i.waits(rated("cy", 1))
+		hook, begun, release := held()
+		defer release()
+		i.hooks(hook)
+		bob.cancel()
+		<-begun // for cy
+		again := rated("bob", 9)
+		again.Wait = 10 * time.Millisecond
+		refusal := i.waits(again).refused(leadership.LeaseHeld)
+		if want := "others who stand in line"; !strings.Contains(refusal.Detail, want) || refusal.Cause != nil {
+			t.Errorf("bob is told %q, want that %s come first", refusal.Detail, want)
+		}
+	})
+}
+
+func TestAQuorumThatIsKnownCostsACallWithoutAWaitNoSecondTransaction(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.instance(func(c *line.Config) {
+			c.Present = func(leadership.Election, leadership.CandidateID) bool { return true }
+		})
+		i.elects(quorate)
+		if _, err := i.hub.Read(t.Context(), leadership.ReadRequest{Election: jobs}); err != nil {
+			t.Fatal(err)
+		}
+		var asked asks
+		i.hooks(asked.hook)
+		bob := request("bob")
+		bob.Wait = 0
+		i.waits(bob).refused(leadership.LeaseHeld)
+		if got, want := asked.first().InLine.Quorum.Electorate, quorate.Quorum.Electorate; got != want {
+			t.Errorf("the call says that the electorate is %q, want %q", got, want)
+		}
 	})
 }
 

@@ -164,8 +164,14 @@ func (q *Queue) begin(first *Caller, request leadership.AcquireRequest, now time
 
 // ask asks the store without a place in line.
 func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	var quorum leadership.QuorumPolicy
+	q.c.Hub.View(func(v *view.View, _ time.Duration) {
+		if e := v.Find(r.Election); e != nil && e.Last() != nil {
+			quorum = e.Last().Config.Ballot.Quorum
+		}
+	})
 	asked := q.c.Hub.Now()
-	r.InLine = leadership.InLine{Instance: q.common.Instance, Present: q.common.present(r.Election), Recheck: r.InLine.Recheck}
+	r.InLine = leadership.InLine{Instance: q.common.Instance, Present: q.common.present(r.Election), Quorum: quorum, Recheck: r.InLine.Recheck}
 	grant, err := q.c.Acquire(ctx, r)
 	if err == nil {
 		q.c.Hub.Learn(grant.Lease, view.Committed, asked)

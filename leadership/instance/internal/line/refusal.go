@@ -36,7 +36,7 @@ func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
 	switch b := l.bars.of(p.request.CandidateID, now); {
 	case b != nil:
 		what = b.explain(e, p.request.CandidateID, now)
-	case l.ballot.open():
+	case l.ballot.open() && !l.replaced(p):
 		what = l.ballot.explain(e, p, now)
 	case l.election.Yielded(now) != "":
 		what = fmt.Sprintf("%q has yielded election %q to %q", leader, name, l.election.Yielded(now))

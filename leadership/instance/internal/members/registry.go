@@ -414,8 +414,8 @@ func (r *Registry) Token(name leadership.Election) leadership.Token {
 	return 0
 }
 
-// Tick notices the terms of elections with members or watches, and forgets what is over. Call it
-// once a second.
+// Tick notices the terms of elections with members or watches, and drops members, logs and absences
+// that have timed out. Call it once a second.
 func (r *Registry) Tick(now time.Duration) {
 	var tracked []leadership.Election
 	for name, e := range r.elections {

@@ -66,6 +66,7 @@ test-all: test ## also the tests with Kubernetes' client, Terraform, a browser a
 
 check: ## check format, vet, staticcheck, dead code, modules, imports, known vulnerabilities
 	go test -count=1 ./test/style
+	go test -run TestPlantedBugsBuild ./test/mutants
 	@test -z "$$($(TOOL) gofumpt -l .)" || { echo "not formatted; run: $(TOOL) gofumpt -w ."; $(TOOL) gofumpt -l .; exit 1; }
 	go vet ./...
 	go fix -diff ./...

@@ -13,6 +13,8 @@ import (
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/leadership/wire"
 	"regent/store/memory"
 )
@@ -20,7 +22,7 @@ import (
 // past is a store with elections that were: of each hundred and one, one is led, fifty were
 // released and fifty deleted. It counts the pages that are read, and keeps none in memory.
 type past struct {
-	leadership.Store
+	service.Store
 	elections   int
 	held, lists atomic.Int64
 	revision    leadership.Revision // of each election
@@ -35,20 +37,20 @@ func (p *past) name(n int) leadership.Election {
 	return leadership.Election(fmt.Sprintf("job-%06d", n))
 }
 
-func (p *past) snapshot(n int) leadership.Snapshot {
+func (p *past) snapshot(n int) rule.Snapshot {
 	now := time.Now()
-	r := leadership.Record{Election: p.name(n), Revision: p.revision, Token: 1, HeartbeatAt: now, AcquiredAt: now.Add(-time.Hour), LeaseDuration: time.Hour}
+	r := rule.Record{Election: p.name(n), Revision: p.revision, Token: 1, HeartbeatAt: now, AcquiredAt: now.Add(-time.Hour), LeaseDuration: time.Hour}
 	switch {
 	case n%101 == 0:
 		r.LeaderID = "ann"
 	case n%2 == 0:
 		r.Deleted = true
 	}
-	return leadership.Snapshot{Record: r, Now: now}
+	return rule.Snapshot{Record: r, Now: now}
 }
 
 // page returns the elections after the one, of which each is so many from the next.
-func (p *past) page(after leadership.Election, step, limit int) (l leadership.Listing) {
+func (p *past) page(after leadership.Election, step, limit int) (l rule.Listing) {
 	n := 0
 	if after != "" {
 		fmt.Sscanf(string(after), "job-%06d", &n)
@@ -63,15 +65,15 @@ func (p *past) page(after leadership.Election, step, limit int) (l leadership.Li
 	return l
 }
 
-func (p *past) Held(_ context.Context, after leadership.Election, limit int) (leadership.Listing, error) {
+func (p *past) Held(_ context.Context, after leadership.Election, limit int) (rule.Listing, error) {
 	p.held.Add(1)
 	return p.page(after, 101, limit), nil
 }
 
-func (p *past) List(ctx context.Context, _ string, after leadership.Election, limit int) (leadership.Listing, error) {
+func (p *past) List(ctx context.Context, _ string, after leadership.Election, limit int) (rule.Listing, error) {
 	p.beforeList(p.lists.Add(1))
 	if ctx.Err() != nil {
-		return leadership.Listing{}, leadership.StoreUnavailable
+		return rule.Listing{}, leadership.StoreUnavailable
 	}
 	return p.page(after, 1, limit), nil
 }

@@ -22,8 +22,8 @@
 //
 // A command (leadership.Command: it changes one election, and is answered with the lease):
 //
-//  1. leadership/operator.go, or another file there: the struct, what is wrong with it, the rule
-//  2. leadership/command.go: its type, where Service.Do lists them
+//  1. leadership/command.go, or another file there: the struct, and what is wrong with it
+//  2. leadership/rule: its rule, and a case of Apply
 //  3. leadership/wire/verbs.go: the row
 //  4. leadership/wire/command.go: the body, read and written
 //  5. httpapi/openapi.yaml: the contract

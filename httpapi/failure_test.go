@@ -14,6 +14,7 @@ import (
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/rule"
 	"regent/leadership/wire"
 )
 
@@ -66,7 +67,7 @@ func TestAFailureIsToldByItsCodeAndLoggedWithItsCause(t *testing.T) {
 		level  string
 	}{
 		{errors.New("disk /dev/sda1 is on fire"), 500, wire.Internal, "ERROR"},
-		{leadership.Corrupt("planner", errors.New("its revision is 3")), 500, leadership.RecordCorrupt, "ERROR"},
+		{rule.Corrupt("planner", errors.New("its revision is 3")), 500, leadership.RecordCorrupt, "ERROR"},
 		{fmt.Errorf("file: /dev/sda1: %w", leadership.StoreUnavailable), 503, leadership.StoreUnavailable, "WARN"},
 		{fmt.Errorf("file: /dev/sda1: %w: %w", leadership.OutcomeUnknown, context.DeadlineExceeded), 504, leadership.OutcomeUnknown, "WARN"},
 		{wire.Draining, 503, wire.Draining, "DEBUG"},

@@ -20,6 +20,7 @@ import (
 	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 	"regent/leadership/wire"
 	"regent/store/memory"
 )
@@ -52,8 +53,8 @@ func (c *clock) Advance(d time.Duration) {
 type fixture struct {
 	t        *testing.T
 	handler  http.Handler
-	service  *leadership.Service
-	ledger   *leadership.Ledger
+	service  *service.Service
+	ledger   *service.Ledger
 	clock    *clock
 	contract *apitest.Contract
 	log      *bytes.Buffer
@@ -64,16 +65,16 @@ func newFixture(t *testing.T) *fixture {
 	c := &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}
 	store := memory.New(memory.Config{Now: c.Now})
 	w := newFixtureOn(t, httpapi.Config{Service: newInstance(t, store, c)})
-	w.service, w.clock = leadership.New(store), c
-	w.ledger = leadership.NewLedger(w.service, store)
+	w.service, w.clock = service.New(store), c
+	w.ledger = service.NewLedger(w.service, store)
 	return w
 }
 
 // newInstance returns the only instance on the store, with the store's clock.
-func newInstance(t testing.TB, store leadership.Store, c *clock) *instance.Instance {
+func newInstance(t testing.TB, store service.Store, c *clock) *instance.Instance {
 	t.Helper()
 	start := c.Now()
-	journal, _ := store.(leadership.Journal)
+	journal, _ := store.(service.Journal)
 	i, err := instance.New(instance.Config{Store: store, Journal: journal, Alone: true, Now: func() time.Duration { return c.Now().Sub(start) }})
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,8 @@ import (
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/leadership/wire"
 	"regent/store/memory"
 )
@@ -209,7 +211,7 @@ func TestLargeDataIsRefusedWithWhatToDo(t *testing.T) {
 
 // newJournal is a fixture in which agent-7 leads. Its streams last as long as limit says, and read
 // the journal that over returns.
-func newJournal(t *testing.T, limit time.Duration, over func(*memory.Store) leadership.Journal) *fixture {
+func newJournal(t *testing.T, limit time.Duration, over func(*memory.Store) service.Journal) *fixture {
 	t.Helper()
 	c := &clock{now: time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)}
 	store := memory.New(memory.Config{Now: c.Now})
@@ -219,15 +221,15 @@ func newJournal(t *testing.T, limit time.Duration, over func(*memory.Store) lead
 		t.Fatal(err)
 	}
 	w := newFixtureOn(t, httpapi.Config{Service: inst, StreamLimit: limit})
-	w.service, w.clock = leadership.New(store), c
-	w.ledger = leadership.NewLedger(w.service, store)
+	w.service, w.clock = service.New(store), c
+	w.ledger = service.NewLedger(w.service, store)
 	w.acquire()
 	return w
 }
 
 func TestStreamOfAJournalResumesAfterTheEntryThatWasReadLast(t *testing.T) {
 	t.Parallel()
-	w := newJournal(t, 200*time.Millisecond, func(s *memory.Store) leadership.Journal { return s })
+	w := newJournal(t, 200*time.Millisecond, func(s *memory.Store) service.Journal { return s })
 	w.onPlanner("/journal:append", leads(`"after":0,"entries":[{"type":"put","data":1},{"data":2},{"data":3}]`)).into(t, &wire.JournalHead{})
 	entry := func(n int) string {
 		extra := map[bool]string{true: `"type":"put",`}[n == 1]
@@ -258,12 +260,12 @@ func TestStreamOfAJournalResumesAfterTheEntryThatWasReadLast(t *testing.T) {
 
 // compacting is a Journal that another instance compacts while a follower waits.
 type compacting struct {
-	leadership.Journal
+	service.Journal
 	looks   atomic.Int32
 	compact func()
 }
 
-func (c *compacting) Look(ctx context.Context, id leadership.LogID) (leadership.Log, error) {
+func (c *compacting) Look(ctx context.Context, id rule.LogID) (rule.Log, error) {
 	if c.looks.Add(1) == 2 { // the first was that of the stream's beginning
 		c.compact()
 	}
@@ -273,7 +275,7 @@ func (c *compacting) Look(ctx context.Context, id leadership.LogID) (leadership.
 func TestStreamOfAJournalEndsWhereOnlyASnapshotIsKept(t *testing.T) {
 	t.Parallel()
 	journal := &compacting{}
-	w := newJournal(t, time.Minute, func(s *memory.Store) leadership.Journal {
+	w := newJournal(t, time.Minute, func(s *memory.Store) service.Journal {
 		journal.Journal = s
 		return journal
 	})

@@ -1,12 +1,12 @@
 package leadership
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 	"time"
+
+	"regent/leadership/internal/form"
 )
 
 // Limits and defaults of a BallotPolicy.
@@ -69,8 +69,8 @@ func Strategies() []Strategy {
 	return []Strategy{StrategyFirstCome, StrategyPriority, StrategyCapability, StrategyLeastLoaded, StrategyRandom, StrategyRoundRobin}
 }
 
-// window is how long bids are collected; 0 if there is no ballot.
-func (p BallotPolicy) window() time.Duration {
+// EffectiveWindow is how long bids are collected; 0 if there is no ballot.
+func (p BallotPolicy) EffectiveWindow() time.Duration {
 	switch {
 	case p.Window > 0:
 		return p.Window
@@ -81,14 +81,14 @@ func (p BallotPolicy) window() time.Duration {
 }
 
 // HasBallot reports whether candidates bid before one is granted.
-func (p BallotPolicy) HasBallot() bool { return p.window() > 0 }
+func (p BallotPolicy) HasBallot() bool { return p.EffectiveWindow() > 0 }
 
-// explicit is p in the one form that is stored.
-func (p BallotPolicy) explicit() BallotPolicy {
+// Explicit is p in the one form that is stored.
+func (p BallotPolicy) Explicit() BallotPolicy {
 	if p.Strategy == StrategyFirstCome {
 		p.Strategy = ""
 	}
-	if w := p.window(); w > 0 {
+	if w := p.EffectiveWindow(); w > 0 {
 		p.Window = w
 	} else if p.Strategy == "" {
 		p.Window = 0
@@ -104,7 +104,7 @@ func (p BallotPolicy) validate() (field string, err error) {
 	switch {
 	case p.Strategy != "" && !slices.Contains(Strategies(), p.Strategy):
 		return "policy.strategy", fmt.Errorf("policy.strategy is %s, %s, %s, %s, %s or %s, not %s", StrategyFirstCome, StrategyPriority,
-			StrategyCapability, StrategyLeastLoaded, StrategyRandom, StrategyRoundRobin, shown(string(p.Strategy)))
+			StrategyCapability, StrategyLeastLoaded, StrategyRandom, StrategyRoundRobin, form.Shown(string(p.Strategy)))
 	case p.Prefer != "" && p.Strategy != StrategyCapability:
 		return "policy.prefer", fmt.Errorf("policy.prefer counts with the strategy %q only; choose it, or leave prefer out", StrategyCapability)
 	case p.Preempt && !ranked:
@@ -131,7 +131,7 @@ func (p BallotPolicy) validate() (field string, err error) {
 }
 
 func (q QuorumPolicy) validate() (field string, err error) {
-	if err := q.Electorate.validate(); err != nil {
+	if err := q.Electorate.Validate(); err != nil {
 		return "policy.quorum.electorate", fmt.Errorf("policy.quorum.electorate: %w", err)
 	}
 	all := q.Electorate.List()
@@ -165,48 +165,29 @@ func (q QuorumPolicy) Needed() int {
 // ToleratedFailures is how many members may be absent.
 func (q QuorumPolicy) ToleratedFailures() int { return q.Size() - q.Needed() }
 
-// present is the set of the members of the electorate that here reports: bit i is the i-th name.
-func (q QuorumPolicy) present(here func(CandidateID) bool) (set uint32) {
-	for i, name := range q.Electorate.List() {
-		if here(CandidateID(name)) {
-			set |= 1 << i
-		}
-	}
-	return set
+// Bid is a candidate as it counts in a ballot.
+type Bid struct {
+	CandidateID CandidateID `json:"candidateId"`
+	Witness     bool        `json:"witness,omitempty"`
+	Priority    int64       `json:"priority,omitempty"`
+	Load        int64       `json:"load,omitempty"`
+	Preferred   int         `json:"preferred,omitempty"` // how many capabilities it has that the policy prefers
+	Since       time.Time   `json:"since,omitzero"`      // when it began to wait, by the store's clock
+	At          time.Time   `json:"at,omitzero"`         // when it was written
+	// Present are the members of the electorate that the bidding instance has heard of lately: bit
+	// i is the i-th name.
+	Present uint32 `json:"present,omitempty"`
+	// Instance is InLine.Instance of the call that wrote it: no other instance withdraws the bid.
+	Instance uint32 `json:"instance,omitempty"`
 }
 
-// count is how many members are in such a set.
-func count(present uint32) int { return bits.OnesCount32(present) }
-
-// ballotMembers are the members of a policy that say who should lead, bound to the fields of p.
-func ballotMembers(p *BallotPolicy) []member {
-	return []member{
-		{name: "strategy", field: (*text)(&p.Strategy)},
-		{name: "require", field: value(&p.Require)},
-		{name: "prefer", field: value(&p.Prefer)},
-		{name: "windowMs", field: (*window)(&p.Window)},
-		{name: "preempt", field: value(&p.Preempt)},
-		{name: "minTermMs", field: (*longMilliseconds)(&p.MinTerm)},
-		{name: "electorate", field: value(&p.Quorum.Electorate)},
-		{name: "quorumNeed", field: value(&p.Quorum.Need)},
-		{name: "quorumGraceMs", field: (*milliseconds)(&p.Quorum.Grace)},
+// Validate returns what is wrong with it.
+func (b Bid) Validate() error {
+	if err := b.CandidateID.Validate(); err != nil {
+		return err
 	}
-}
-
-// window is a window in milliseconds; NoWindow is -1.
-type window time.Duration
-
-func (w *window) encode() json.RawMessage {
-	if *w == 0 {
-		return nil
+	if b.Priority < MinPriority || b.Priority > MaxPriority || b.Load < 0 || b.Load > MaxLoad || b.Preferred < 0 || b.Preferred > MaxCapabilities || b.Present >= 1<<MaxElectorate {
+		return errors.New("a bid has a number that is out of range")
 	}
-	return fmt.Appendf(nil, "%d", time.Duration(*w).Milliseconds())
-}
-
-func (w *window) decode(value json.RawMessage) error {
-	if string(value) == "-1" {
-		*w = window(NoWindow)
-		return nil
-	}
-	return decodeMilliseconds(value, MaxWindow, (*time.Duration)(w))
+	return form.Instants(b.Since, b.At)
 }

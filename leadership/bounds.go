@@ -3,8 +3,9 @@ package leadership
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
+
+	"regent/leadership/internal/form"
 )
 
 // Bounds are the least and the most that a duration may be; it is in whole milliseconds. A setting
@@ -28,16 +29,16 @@ var (
 )
 
 // String is as in "from 1s to 24h".
-func (b Bounds) String() string { return "from " + spoken(b.Min) + " to " + spoken(b.Max) }
+func (b Bounds) String() string { return "from " + form.Spoken(b.Min) + " to " + form.Spoken(b.Max) }
 
 // UpTo is as in "up to 24h".
-func (b Bounds) UpTo() string { return "up to " + spoken(b.Max) }
+func (b Bounds) UpTo() string { return "up to " + form.Spoken(b.Max) }
 
 // Check returns why a duration of that name is out of bounds; nil if it is not.
 func (b Bounds) Check(name string, d time.Duration) error {
 	switch {
 	case d < b.Min || d > b.Max:
-		return fmt.Errorf(cmp.Or(b.refusal, "%s is %s, not %s"), name, b, spoken(d))
+		return fmt.Errorf(cmp.Or(b.refusal, "%s is %s, not %s"), name, b, form.Spoken(d))
 	case d%time.Millisecond != 0:
 		return fmt.Errorf("%s is in whole milliseconds, not %v", name, d)
 	}
@@ -61,16 +62,4 @@ func validateBounds(all ...bounded) (field string, err error) {
 		}
 	}
 	return "", nil
-}
-
-// spoken is the duration as people write it: "24h", where String has "24h0m0s".
-func spoken(d time.Duration) string {
-	text := d.String()
-	if short, ok := strings.CutSuffix(text, "m0s"); ok {
-		text = short + "m"
-	}
-	if short, ok := strings.CutSuffix(text, "h0m"); ok {
-		text = short + "h"
-	}
-	return text
 }

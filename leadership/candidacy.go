@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"regent/leadership/internal/form"
 )
 
 // Limits of what a candidate says of itself.
@@ -39,13 +41,10 @@ type Candidacy struct {
 	Capabilities Names
 }
 
-// witness reports whether the candidate is never granted.
-func (c Candidacy) witness() bool { return c.Role == RoleWitness }
-
 func (c Candidacy) validate() (field string, err error) {
 	switch {
 	case c.Role != "" && c.Role != RoleCandidate && c.Role != RoleWitness:
-		return "role", fmt.Errorf("role is %q or %q, not %s", RoleCandidate, RoleWitness, shown(string(c.Role)))
+		return "role", fmt.Errorf("role is %q or %q, not %s", RoleCandidate, RoleWitness, form.Shown(string(c.Role)))
 	case c.Priority < MinPriority || c.Priority > MaxPriority:
 		return "priority", fmt.Errorf("priority is from %d to %d, not %d", MinPriority, MaxPriority, c.Priority)
 	case c.Load < 0 || c.Load > MaxLoad:
@@ -79,16 +78,16 @@ func (n Names) List() []string {
 // Has reports whether the name is in the set.
 func (n Names) Has(name string) bool { return slices.Contains(n.List(), name) }
 
-// without returns the names of n that are not in other.
-func (n Names) without(other Names) []string {
+// Without returns the names of n that are not in other.
+func (n Names) Without(other Names) []string {
 	return slices.DeleteFunc(n.List(), other.Has)
 }
 
-// shared is how many names are in both sets.
-func (n Names) shared(other Names) int { return len(n.List()) - len(n.without(other)) }
+// Shared is how many names are in both sets.
+func (n Names) Shared(other Names) int { return len(n.List()) - len(n.Without(other)) }
 
-// validate accepts the one form.
-func (n Names) validate() error {
+// Validate accepts the one form.
+func (n Names) Validate() error {
 	all := n.List()
 	for i, name := range all {
 		if name == "" || i > 0 && name <= all[i-1] {
@@ -106,10 +105,10 @@ func (n Names) validateCapabilities(field string) error {
 	}
 	for _, name := range all {
 		if len(name) > MaxCapabilityLength || CandidateID(name).Validate() != nil {
-			return fmt.Errorf("a name of %s is 1 to %d of A-Z, a-z, 0-9 and \"._@:-\", not %s", field, MaxCapabilityLength, shown(name))
+			return fmt.Errorf("a name of %s is 1 to %d of A-Z, a-z, 0-9 and \"._@:-\", not %s", field, MaxCapabilityLength, form.Shown(name))
 		}
 	}
-	if err := n.validate(); err != nil {
+	if err := n.Validate(); err != nil {
 		return fmt.Errorf("%s: %w", field, err)
 	}
 	return nil

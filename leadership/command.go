@@ -1,13 +1,5 @@
 package leadership
 
-import (
-	"cmp"
-	"context"
-	"errors"
-	"fmt"
-	"strings"
-)
-
 // Command is a change of one election that a caller asks for, as data: Service.Do carries it out,
 // and each door and client carries it there. Its methods are pure. The commands are the structs of
 // this package that have them, and not pointers to these.
@@ -18,8 +10,6 @@ type Command interface {
 	Target() Target
 	// Validate returns what is wrong with the command itself, with the code InvalidArgument.
 	Validate() error
-	// Apply is the rule. It decides on a command that is valid; a store may run it more than once.
-	Apply(s Snapshot) (Change, error)
 }
 
 // Target is what a command is about.
@@ -41,76 +31,49 @@ func (r LeaseRequest) acting() Target {
 	return Target{Election: r.Election, Candidate: r.CandidateID, Token: r.Token}
 }
 
-// Do carries out a command. Where the caller is verified, that principal is the actor of an order,
-// an unlock and a verdict. The lease that an order returns has the overrides.
-//
-// Errors: those of Validate and of Apply.
-func (s *Service) Do(ctx context.Context, c Command) (Lease, error) {
-	e := c.Target().Election
-	if err := e.Validate(); err != nil {
-		return Lease{}, invalid("election", err)
-	}
-	c, err := signed(ctx, c)
-	if err != nil {
-		return Lease{}, err
-	}
-	if err := c.Validate(); err != nil {
-		return Lease{}, err
-	}
-	order, ordered := c.(Order)
-	if ordered && order.Principal != "" && Actor(ctx) == "" {
-		return Lease{}, invalid("principal", errors.New("this server does not verify its callers (serve --auth), so it knows no principals; ban a candidate by its id"))
-	}
-	_, unlocks := c.(Unlock) // the first one is refused, and changes nothing
-	snap, err := s.update(ctx, e, Expect{Change: !unlocks}, c.Apply)
-	if err != nil {
-		return Lease{}, err
-	}
-	l := snap.Lease()
-	if ordered {
-		l.Overrides = snap.Orders()
-	}
-	return l, nil
-}
-
-// signed is the command with the principal that gives it, where it has one. A type that is not
-// listed is refused, a pointer to a command too: its actor would go unchecked.
-func signed(ctx context.Context, c Command) (Command, error) {
-	var err error
-	switch c := c.(type) {
-	case Order:
-		c.Actor, err = actor(ctx, c.Actor)
-		return c, err
-	case Unlock:
-		c.Actor, err = actor(ctx, c.Actor)
-		return c, err
-	case Judge:
-		c.Actor, err = actor(ctx, c.Actor)
-		return c, err
-	case Release, StepDown, RequestApproval, HandOver, SayReady, Yield, Configure, Delete, Withdraw:
-		return c, nil
-	}
-	return nil, fmt.Errorf("leadership: a %T is no command", c)
-}
-
-// actor is the principal that makes a call: the verified one, or the one named if none is. A name
-// that is too long for an order is cut, and ends with what tells it apart.
-func actor(ctx context.Context, named string) (string, error) {
-	verified := Actor(ctx)
-	if verified != "" && named != "" {
-		return "", invalid("actor", fmt.Errorf("the actor is the verified caller, %q; leave actor out", verified))
-	}
-	if len(verified) > MaxActorBytes {
-		digest := digestOf(verified)
-		verified = strings.ToValidUTF8(verified[:MaxActorBytes-len(digest)-1], "") + "#" + digest
-	}
-	return cmp.Or(verified, named), nil
-}
-
 // fields makes the error of a Validate from the field that is wrong.
 func fields(field string, err error) error {
 	if err != nil {
-		return invalid(field, err)
+		return Invalid(field, err)
 	}
 	return nil
 }
+
+// Release ends the caller's lease, so that the next candidate need not wait. It leaves a lease that
+// has ended already as it is, whichever candidate leads now: a second release does what the first
+// did. A lease that has run out without a record of it is recorded as expired. A lease that goes on
+// in a new epoch may be released under its earlier token. A lease that its leader has yielded is
+// left to the successor.
+//
+// A release shortly before an end for want of progress or of an approval leaves behind what that
+// end would: a cooldown, or the wait for an approval. Otherwise leaders that obey their deadlines
+// would be granted again at once.
+//
+// A caller that has sent a release must not acquire with the same key before the release was
+// answered: see the package's "Identity".
+//
+// Error: LeaseLost, if the caller cannot have been granted the token: it is that of another
+// candidate's live lease, or a future one.
+type Release struct{ LeaseRequest }
+
+// Name implements Command.
+func (Release) Name() string { return "release" }
+
+// Withdraw forgets the bid of a candidate that has gone, and its challenge: the leader goes on,
+// with an event. It writes nothing if there is neither. No caller may withdraw another one's: it is
+// for the instance in whose line the candidate stood, and does nothing if the candidate has asked
+// through another since.
+type Withdraw struct {
+	Election    Election
+	CandidateID CandidateID
+	Instance    uint32
+}
+
+// Name implements Command. No API has it.
+func (Withdraw) Name() string { return "withdraw" }
+
+// Target implements Command.
+func (w Withdraw) Target() Target { return Target{Election: w.Election, Candidate: w.CandidateID} }
+
+// Validate implements Command.
+func (w Withdraw) Validate() error { return validateNames(w.Election, w.CandidateID) }

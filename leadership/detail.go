@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// BecausePreempt is Detail.Because of a hand-over to a better candidate.
-const BecausePreempt = "preempt"
-
 // Detail is what Event.Detail says, of each event a few members. They are in the order of their
 // names, which is how they are stored. A member that may be 0 and is written then is a pointer.
 type Detail struct {
@@ -68,19 +65,4 @@ func (e Event) ReadDetail() (d Detail) {
 		_ = json.Unmarshal([]byte(e.Detail), &d) // what cannot be read says nothing
 	}
 	return d
-}
-
-// text is the detail as it is stored: "" if it says nothing.
-func (d Detail) text() string {
-	text, _ := encodeJSON(d) // it always has a JSON form
-	if string(text) == "{}" {
-		return ""
-	}
-	return string(text)
-}
-
-// explain adds to the last event why the change was made.
-func (c *Change) explain(why string, d Detail) {
-	e := &c.Events[len(c.Events)-1]
-	e.Reason, e.Detail = why, d.text()
 }

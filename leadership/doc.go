@@ -10,11 +10,9 @@
 //
 //   - The store alone knows which candidate leads. Its clock alone decides whether a lease has
 //     ended: no process's wall clock is ever compared with anything.
-//   - The rules in this package alone decide: Acquire, Withdraw, Renew, Release, StepDown,
-//     RequestApproval, Order, Judge, Expire, Retire, Lapse, Check, Configure, Delete, Unlock,
-//     Carry, Raise, HandOver, SayReady, Yield, Delegate and MakeChild. They are pure: a Snapshot
-//     and a command go in, a Change or an error comes out. A Store runs them inside one
-//     transaction. Simulators, checkers and fuzzers run the very same functions.
+//   - The rules alone decide: package rule. They are pure: a Snapshot and a command go in, a Change
+//     or an error comes out. A Store runs them inside one transaction. Simulators, checkers and
+//     fuzzers run the very same functions.
 //   - The leader decides when it stops: at its own deadline, which lies before the end that the
 //     store knows.
 //
@@ -29,12 +27,17 @@
 //	  |     |           httpapi/kubernetes (Leases), httpapi/mcp (language models)
 //	  |     |           and httpapi/dashboard (people)
 //	  v     v
-//	leadership          this package: types and rules, from the standard library alone
-//	  ^  ^              leadership/instance: one serving process, with the guarded service
-//	  |  |              leadership/client, leadership/fence: the agents' side
-//	  |  +- all of them import leadership and leadership/wire
+//	leadership/instance one serving process, with the guarded service, and the agents' side:
+//	  |                 leadership/client, leadership/fence, which need leadership alone
+//	  v
+//	leadership/service  the protocol over a Store and a Journal
 //	  |
-//	store               memory, file, firestore, spanner: a Store each
+//	  v
+//	leadership/rule     the record, its codec, and the rules  <--  store: memory, file, firestore,
+//	  |                                                            spanner: a Store each
+//	  v
+//	leadership          this package: what callers name, ask and are told, from the standard
+//	                    library alone
 //
 // All doors stand on the same guarded service, so a caller has the same rights and limits at each,
 // and an election has one leader whichever door its candidates use.
@@ -264,26 +267,6 @@
 // With Config.Promotion a leader is not ready until it says so, with the same call; checkToken for
 // a write refuses its token with NotReady until then.
 //
-// # What a leader leaves behind
-//
-// A Ledger keeps two logs for each election beside its record, in the Journal of the same store: a
-// checkpoint, which is replaced as a whole, and a journal, to which entries are appended. A log is
-// guarded by a mark of its own, the highest token that has opened it, with the key of that leader:
-//
-//	open     a strong read verifies the lease; then the mark is raised, if no higher one is there
-//	write    only under the mark, without a read of the lease
-//
-// So a new leader opens the log before it reads it. What it reads is complete: whatever its
-// predecessor sends afterwards is refused with TokenStale. Until then a paused leader may still
-// write, which harms nothing, because the next leader reads it. A log outlives releases, deletions
-// and moves. A store that was restored raises the marks together with the tokens; what was appended
-// since the backup is lost, so followers of a journal start anew then.
-//
-// An append names the index that it follows, and is all or nothing. The same append again has the
-// same answer as long as it is the last one. A snapshot stands for all entries up to an index that
-// the journal has, and they are deleted; a reader of them is told where to start
-// (HistoryCompacted).
-//
 // # Leases that stand on others
 //
 // A lease may stand on another lease: where Config.LeadersOf says so, or where its candidate wants
@@ -327,21 +310,4 @@
 // "yielded", of the term that goes on until "released", and a delegation "delegated". An event may
 // say which principal made the change, why, and more in detail. Later versions add types of events:
 // readers ignore those that they do not know.
-//
-// # What a record may grow
-//
-// Beside what stores need for their conditions a record has two parts that stores only carry:
-//
-//   - Policy: what an operator configures for the election.
-//   - Standing: the state of the election beside the lease.
-//
-// Codec alone encodes and decodes them, strictly. A program keeps members that it does not know and
-// writes them back unchanged. A record says in Needs which version of the program may decide on it,
-// and needs a later one only while it uses a feature that an older program must not ignore. An
-// older program then refuses that election by name (RecordTooNew), lists only its name, and writes
-// nothing to it. So a fleet of two versions works until a new feature is used. The other fields
-// change with the store's schema version: a store refuses a record of a version that it does not
-// know.
-//
-// A Change says what it writes: events, a heartbeat, both, or a quiet change of policy or standing.
 package leadership

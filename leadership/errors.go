@@ -98,7 +98,7 @@ func Compacted(e Election, oldest Revision) error {
 		"the history of election %q is kept from revision %d; read the election as it is now, and go on from its revision, or ask for what comes after %d", e, oldest, oldest-1)}
 }
 
-// invalid refuses a field of a request.
-func invalid(field string, err error) error {
+// Invalid refuses a field of a request.
+func Invalid(field string, err error) error {
 	return &Error{Code: InvalidArgument, Field: field, Detail: err.Error()}
 }

@@ -2,10 +2,7 @@ package leadership
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
-	"unicode/utf8"
 )
 
 // EventType names what a change did. Later versions add types; readers ignore those that they do
@@ -66,20 +63,6 @@ const (
 	MaxDetailBytes = 2 << 10
 )
 
-// validate returns an error if a part of the event that has a form of its own is malformed.
-func (e Event) validate() error {
-	switch {
-	case e.Type == "":
-		return errors.New("it has no type")
-	case len(e.Reason) > MaxReasonBytes || !utf8.ValidString(e.Reason):
-		return fmt.Errorf("its reason is not UTF-8 of at most %d bytes", MaxReasonBytes)
-	}
-	if err := validateObject(e.Detail, MaxDetailBytes); err != nil {
-		return fmt.Errorf("its detail: %w", err)
-	}
-	return nil
-}
-
 // EventID names an event.
 type EventID struct {
 	Election Election
@@ -88,15 +71,6 @@ type EventID struct {
 
 // ID returns the event's name.
 func (e Event) ID() EventID { return EventID{e.Election, e.Revision} }
-
-// Publisher receives what a Service has committed.
-type Publisher interface {
-	// Publish takes the events of one change, in order, after its commit. It must not block: the
-	// caller that made the change waits for it. Several goroutines may call it, and the changes of
-	// one election may come in the wrong order. A change whose outcome is unknown does not come: if
-	// it was made, the store's outbox has it.
-	Publish(events ...Event)
-}
 
 type requestIDKey struct{}
 
@@ -123,14 +97,14 @@ func WithActor(ctx context.Context, actor string, others ...string) context.Cont
 
 // Actor returns the principal that WithActor put there, or "".
 func Actor(ctx context.Context) string {
-	if names := principal(ctx); len(names) > 0 {
+	if names := Principal(ctx); len(names) > 0 {
 		return names[0]
 	}
 	return ""
 }
 
-// principal is the names of the verified principal; none if the caller is not verified.
-func principal(ctx context.Context) []string {
+// Principal is the names of the verified principal; none if the caller is not verified.
+func Principal(ctx context.Context) []string {
 	names, _ := ctx.Value(actorKey{}).([]string)
 	return names
 }

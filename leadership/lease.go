@@ -96,78 +96,44 @@ type Ticket string
 // MaxTicketBytes is the most that a ticket may have.
 const MaxTicketBytes = 1 << 10
 
-func (t Ticket) validate() error {
+// Validate returns what is wrong with it.
+func (t Ticket) Validate() error {
 	if len(t) > MaxTicketBytes {
 		return fmt.Errorf("a ticket has at most %d bytes, and this one has %d; send the one of the last reply as it is, or none", MaxTicketBytes, len(t))
 	}
 	return nil
 }
 
-// renewalsPerLease is how often a leader renews within one lease: two renewals may fail before it
-// is lost.
-const renewalsPerLease = 3
+// Limits and defaults of durations.
+const (
+	MinLeaseDuration     = time.Second
+	MaxLeaseDuration     = 24 * time.Hour
+	DefaultLeaseDuration = 30 * time.Second
+	MaxLockDelay         = 24 * time.Hour
+	MinRetireAfter       = time.Hour
+	MaxRetireAfter       = 10 * 365 * 24 * time.Hour
+)
 
-// leaders is Lease for the leader itself, in answer to its heartbeat.
-func (s Snapshot) leaders() Lease {
-	l := s.Lease()
-	l.Ticket = s.Ticket
-	return l
-}
+// EndReason says why a lease ends at Record.EndsBy. Programs accept reasons that they do not know.
+type EndReason string
 
-// Lease returns what callers may know of s.
-func (s Snapshot) Lease() Lease {
-	r := s.Record
-	l := Lease{
-		Election:      r.Election,
-		State:         Vacant,
-		Token:         r.Token,
-		Revision:      r.Revision,
-		LeaseDuration: r.Policy.leaseDuration(),
-		ReadAt:        s.Now,
-		CreatedAt:     r.created(),
-		Config:        r.Policy.Config.Explicit(),
-		Deleted:       r.Deleted,
-		Lapsed:        r.LeaderID != "" && !s.Live(),
-		DrawSecret:    string(r.Standing.Secret),
-		LastLeader:    r.Standing.LastLeader,
-	}
-	if s.Live() {
-		l.hold(s)
-		return l
-	}
-	l.LockedFor, _ = s.blocked()
-	if l.VacantSince = r.EndedAt; l.Lapsed {
-		l.VacantSince = r.LeaseEnd()
-	}
-	return l
-}
+// The reasons for an EndsBy.
+const (
+	EndsMaxTerm  EndReason = "maxTerm"  // the policy limits the term
+	EndsApproval EndReason = "approval" // the leader needs a new approval by an operator
+	EndsStuck    EndReason = "stuck"    // the leader has reported no progress
+	EndsEvicted  EndReason = "evicted"  // an operator has evicted the leader
+	EndsDrained  EndReason = "drained"  // an operator has paused the election
+	EndsHandOver EndReason = "handOver" // the lease passes to a named successor
+	EndsParent   EndReason = "parent"   // the lease that this one stands on ends
+)
 
-// Draw ranks the candidates for the next term.
-func (l Lease) Draw() Draw {
-	return Draw{Election: l.Election, Token: l.Token + 1, Secret: l.DrawSecret, Last: l.LastLeader}
-}
-
-func (l *Lease) hold(s Snapshot) {
-	r := s.Record
-	l.State, l.LeaderID, l.LeaseDuration, l.Metadata = Held, r.LeaderID, r.LeaseDuration, r.Metadata
-	l.Note, l.Challenger = r.Standing.Note, r.Standing.Challenger
-	l.Succession, l.Unready, l.Parent = s.succession(), r.Standing.Unready, r.Standing.Parent
-	l.PreviousEnd = r.Standing.Ended.because(r.Token - 1)
-	if l.Report = r.Standing.Report; l.Report != "" {
-		l.ReportedAt = r.Standing.ReportedAt
-		l.ReportAge = max(s.Now.Sub(l.ReportedAt), 0)
-	}
-	l.AcquiredAt, l.LastHeartbeat, l.LeaseExpiration = r.AcquiredAt, r.HeartbeatAt, r.LeaseEnd()
-	l.ExpiresIn = l.LeaseExpiration.Sub(s.Now)
-	l.RenewIn = max(r.HeartbeatAt.Add(r.renewEvery()).Sub(s.Now), 0)
-	if !r.EndsBy.IsZero() {
-		l.EndsBy, l.EndsBecause, l.EndsIn = r.EndsBy, r.EndsBecause, r.EndsBy.Sub(s.Now)
-	}
-}
-
-// renewEvery is how long after a heartbeat the next one is due. Near EndsBy that is a third of what
-// is left, so that the leader hears in time if EndsBy moves on, and at least as long as for the
-// shortest lease.
-func (r Record) renewEvery() time.Duration {
-	return max(r.LeaseEnd().Sub(r.HeartbeatAt), MinLeaseDuration) / renewalsPerLease
-}
+// How a term has ended that did not end at its EndsBy, beside the reasons above.
+const (
+	EndsReleased EndReason = "released"
+	EndsExpired  EndReason = "expired" // it was not renewed in time
+	EndsDeposed  EndReason = "deposed"
+	EndsDeleted  EndReason = "deleted"
+	EndsUnlocked EndReason = "unlocked"
+	EndsEpoch    EndReason = "epoch" // the same leader goes on under the next token
+)

@@ -3,6 +3,8 @@ package leadership
 import (
 	"fmt"
 	"time"
+
+	"regent/leadership/internal/form"
 )
 
 // Limits of members. An instance remembers them in memory alone, and no rule but the quorum looks
@@ -30,15 +32,15 @@ func (r JoinRequest) Validate() error {
 	}
 	switch {
 	case r.Role != RoleFollower && r.Role != RoleWorker && r.Role != RoleWitness:
-		return invalid("role", fmt.Errorf("role is %q, %q or %q, not %s; a candidate is a member while it waits, and a leader while it leads", RoleFollower, RoleWorker, RoleWitness, shown(string(r.Role))))
+		return Invalid("role", fmt.Errorf("role is %q, %q or %q, not %s; a candidate is a member while it waits, and a leader while it leads", RoleFollower, RoleWorker, RoleWitness, form.Shown(string(r.Role))))
 	case r.TTL < MinMemberTTL || r.TTL > MaxMemberTTL:
-		return invalid("ttl", fmt.Errorf("ttl is from %s to %s, not %s", spoken(MinMemberTTL), spoken(MaxMemberTTL), spoken(r.TTL)))
+		return Invalid("ttl", fmt.Errorf("ttl is from %s to %s, not %s", form.Spoken(MinMemberTTL), form.Spoken(MaxMemberTTL), form.Spoken(r.TTL)))
 	case r.TTL%time.Millisecond != 0:
-		return invalid("ttl", fmt.Errorf("ttl is in whole milliseconds, not %v", r.TTL))
+		return Invalid("ttl", fmt.Errorf("ttl is in whole milliseconds, not %v", r.TTL))
 	case r.SeenToken < 0 || r.SeenToken > MaxToken:
-		return invalid("seenToken", fmt.Errorf("seenToken is a fencing token, or left out, and not %d", r.SeenToken))
+		return Invalid("seenToken", fmt.Errorf("seenToken is a fencing token, or left out, and not %d", r.SeenToken))
 	}
-	return fields("note", validateLine("note", r.Note))
+	return fields("note", form.Line("note", r.Note))
 }
 
 // LeaveRequest ends a membership that a JoinRequest began.
@@ -110,20 +112,20 @@ type AcknowledgementRequest struct {
 // Validate returns what is wrong with the request, with the code InvalidArgument.
 func (r AcknowledgementRequest) Validate() error {
 	if r.JournalIndex < 0 {
-		return invalid("journalIndex", fmt.Errorf("journalIndex is the index of an entry, or left out, and not %d", r.JournalIndex))
+		return Invalid("journalIndex", fmt.Errorf("journalIndex is the index of an entry, or left out, and not %d", r.JournalIndex))
 	}
 	if r.Token == 0 && r.JournalIndex > 0 {
 		if err := r.Election.Validate(); err != nil {
-			return invalid("election", err)
+			return Invalid("election", err)
 		}
-	} else if err := (TokenCheck{Election: r.Election, Token: r.Token}).validate(); err != nil {
+	} else if err := (TokenCheck{Election: r.Election, Token: r.Token}).Validate(); err != nil {
 		return err
 	}
 	if r.Need < 1 || r.Need > MaxMembers {
-		return invalid("need", fmt.Errorf("need is how many members must follow, from 1 to %d, not %d", MaxMembers, r.Need))
+		return Invalid("need", fmt.Errorf("need is how many members must follow, from 1 to %d, not %d", MaxMembers, r.Need))
 	}
 	if r.Wait < 0 || r.Wait > MaxWait {
-		return invalid("wait", fmt.Errorf("wait is from 0s to %s, not %s; to wait for longer, ask again", spoken(MaxWait), spoken(r.Wait)))
+		return Invalid("wait", fmt.Errorf("wait is from 0s to %s, not %s; to wait for longer, ask again", form.Spoken(MaxWait), form.Spoken(r.Wait)))
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"regent/leadership/internal/form"
 )
 
 // Limits of a leader's metadata.
@@ -96,7 +98,7 @@ func canonicalMetadata(v any) (Metadata, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := encodeJSON(v)
+	text, err := form.JSON(v)
 	if err != nil {
 		return "", fmt.Errorf("metadata: %w", err)
 	}
@@ -144,7 +146,7 @@ func canonicalNumber(n json.Number) (any, error) {
 	}
 	f, err := n.Float64()
 	if err != nil || math.IsInf(f, 0) {
-		return nil, fmt.Errorf("metadata has a number that is out of range: %s", shown(string(n)))
+		return nil, fmt.Errorf("metadata has a number that is out of range: %s", form.Shown(string(n)))
 	}
 	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		return int64(f), nil // 1.0, 1e2 and -0 are spelt 1, 100 and 0

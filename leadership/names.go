@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"regent/leadership/internal/form"
 )
 
 // Limits of names. A limit of 128 keeps every key of every store far below what the store allows.
@@ -34,7 +36,7 @@ func (e Election) Validate() error {
 		inner := i > 0 && i < len(e)-1
 		if !lowerOrDigit(r) && (!inner || !strings.ContainsRune("._-", r)) {
 			return fmt.Errorf("an election's name is made of a-z, 0-9, '.', '_' and '-' and begins and ends with a letter or digit: %s has %q at position %d",
-				shown(string(e)), string(r), i+1)
+				form.Shown(string(e)), string(r), i+1)
 		}
 	}
 	return nil
@@ -46,7 +48,7 @@ func validatePrefix(prefix string) error {
 	for i, r := range prefix {
 		if i >= MaxElectionLength || !lowerOrDigit(r) && (i == 0 || !strings.ContainsRune("._-", r)) {
 			return fmt.Errorf("no election's name begins with %s: a name has at most %d characters of a-z, 0-9, '.', '_' and '-', and begins with a letter or digit",
-				shown(prefix), MaxElectionLength)
+				form.Shown(prefix), MaxElectionLength)
 		}
 	}
 	return nil
@@ -66,22 +68,13 @@ func (c CandidateID) Validate() error {
 	}
 	for i, r := range c {
 		if !lowerOrDigit(r) && (r < 'A' || r > 'Z') && !strings.ContainsRune("._@:-", r) {
-			return fmt.Errorf("a candidate's id is made of A-Z, a-z, 0-9 and \"._@:-\": %s has %q at position %d", shown(string(c)), string(r), i+1)
+			return fmt.Errorf("a candidate's id is made of A-Z, a-z, 0-9 and \"._@:-\": %s has %q at position %d", form.Shown(string(c)), string(r), i+1)
 		}
 	}
 	return nil
 }
 
 func lowerOrDigit(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }
-
-// shown quotes what a caller sent, cut to what a person can read in a log line.
-func shown(s string) string {
-	const limit = 64
-	if len(s) > limit {
-		return fmt.Sprintf("%q…", s[:limit])
-	}
-	return fmt.Sprintf("%q", s)
-}
 
 // Token is a fencing token: a positive integer below 2^53 (so that JSON readers keep it exact) that
 // rises by one at every grant of an election's leadership and is never used twice. Zero is the

@@ -3,9 +3,9 @@ package leadership
 import (
 	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
+
+	"regent/leadership/internal/form"
 )
 
 // Config is what an operator sets for an election. The zero Config is valid. Its durations are
@@ -40,210 +40,20 @@ type Config struct {
 	Description string
 }
 
-// Policy is the configuration of an election as its record has it. A new member is a field of
-// Config, a check in its validate, and a row in policyMembers.
-type Policy struct {
-	Config
-	// Unknown has the members that a newer program has set, as one canonical JSON object; "" if
-	// there are none. They are written back unchanged, also when an operator sets a new Config.
-	Unknown string
-}
-
-// configured is Lease.Configured. A candidate makes an election without a configuration, or with a
-// parent.
-func (p Policy) configured() bool { return p.LeaseDuration > 0 && p.Delegation.Parent == "" }
-
-// Standing is what is going on in an election beside the lease. A new member is a field, a row in
-// standingMembers, and a line in each function that sets or clears it.
-type Standing struct {
-	Note string // of the leader's acquire, while the lease lasts
-
-	Overrides Overrides // standing orders, also some that are over
-	Breakers  breakers  // candidates that have tripped
-	Approval  approval
-	// ApprovalLeft is, of a vacancy, how much of the time was left that the last term had without a
-	// further approval: the next one has that. 0: it has all that the policy says.
-	ApprovalLeft time.Duration
-
-	// Of the present term.
-	Ends       ends
-	Report     ReportText // the last one
-	ReportedAt time.Time
-	Verdicts   verdicts
-	Probation  probation
-	Succession succession
-	Named      handOvers
-	Parent     Parent      // the lease that this one stands on
-	Unready    bool        // with Config.Promotion: the leader has not said that it is ready
-	Notified   bool        // it has tripped, and the policy only tells of it
-	EpochFrom  Token       // of the leader's grant, if operators have begun new epochs since
-	Elected    Bid         // what the leader said of itself, if the policy lets better candidates preempt it
-	Challenger CandidateID // the better candidate for which the term ends
-	// ChallengerAt is InLine.Instance of the challenger's call.
-	ChallengerAt uint32
-
-	// Of a vacancy: the bids, and when the first of them was written. Opened was put off by Delay
-	// since, because bidders have gone.
-	Opened time.Time
-	Delay  time.Duration
-	Bids   bids
-
-	Secret     secret      // of the next draw
-	LastLeader CandidateID // with StrategyRoundRobin
-
-	Deposed   deposed // the last term, until the next grant
-	Ended     ended   // why the last term has ended; kept during the next one
-	Delegated delegated
-	// Created is when the election was created, in seconds since 1970, for people. 0: at the
-	// present grant, if there is one.
-	Created int64
-
-	Unknown string // as in Policy
-}
-
-// policyMembers are the members of a policy, bound to the fields of p.
-func policyMembers(p *Policy) []member {
-	return slices.Concat([]member{
-		{name: "leaseDurationMs", field: (*milliseconds)(&p.LeaseDuration)},
-		{name: "lockDelayMs", field: (*milliseconds)(&p.LockDelay)},
-		{name: "retireAfterMs", field: (*longMilliseconds)(&p.RetireAfter)},
-		{name: "description", field: (*text)(&p.Description)},
-		{name: "maxLeaseDurationMs", field: (*milliseconds)(&p.MaxLeaseDuration)},
-		{name: "promotion", field: value(&p.Promotion)},
-		{name: "leadersOf", field: (*text)(&p.LeadersOf)},
-		{name: "delegation", field: value(&p.Delegation)},
-	}, termMembers(&p.Term), ballotMembers(&p.Ballot))
-}
-
-// standingMembers are the members of a standing, bound to the fields of s.
-func standingMembers(s *Standing) []member {
-	return []member{
-		{name: "note", field: (*text)(&s.Note)},
-		{name: "overrides", field: listField[Override]{(*string)(&s.Overrides), MaxOverrides, Override.validate}},
-		{name: "breakers", field: listField[breaker]{(*string)(&s.Breakers), maxBreakers, breaker.validate}},
-		{name: "approval", field: value(&s.Approval)},
-		{name: "approvalLeftNs", field: value(&s.ApprovalLeft)},
-		{name: "ends", field: value(&s.Ends)},
-		{name: "report", field: (*reportField)(&s.Report)},
-		{name: "reportedAt", field: value(&s.ReportedAt)},
-		{name: "verdicts", field: value(&s.Verdicts)},
-		{name: "probation", field: value(&s.Probation)},
-		{name: "notified", field: value(&s.Notified)},
-		{name: "epochFrom", field: value(&s.EpochFrom)},
-		{name: "deposed", field: value(&s.Deposed)},
-		{name: "elected", field: value(&s.Elected)},
-		{name: "challenger", field: value(&s.Challenger)},
-		{name: "challengerAt", field: value(&s.ChallengerAt)},
-		{name: "ballotOpened", field: value(&s.Opened)},
-		{name: "ballotDelayMs", field: (*milliseconds)(&s.Delay)},
-		{name: "bids", field: listField[Bid]{(*string)(&s.Bids), maxBids, Bid.validate}},
-		{name: "secret", field: value(&s.Secret)},
-		{name: "lastLeader", field: value(&s.LastLeader)},
-		{name: "succession", field: value(&s.Succession)},
-		{name: "parent", field: value(&s.Parent)},
-		{name: "unready", field: value(&s.Unready)},
-		{name: "handOvers", field: value(&s.Named)},
-		{name: "ended", field: value(&s.Ended)},
-		{name: "delegated", field: value(&s.Delegated)},
-		{name: "created", field: (*seconds)(&s.Created)},
-	}
-}
-
-// granted is s after a grant. Orders that are over, and trips of long ago, are forgotten.
-func (s Standing) granted(c AcquireCommand, config Config, now time.Time) Standing {
-	p := config.Ballot
-	s.Note = c.Note
-	s.Parent, s.Unready = c.Parent.Parent, config.Promotion
-	s.closeBallot()
-	if p.Preempt {
-		s.Elected = c.Candidacy.Bid(c.CandidateID, p, time.Time{})
-	}
-	s.Secret, s.LastLeader = "", ""
-	switch p.Strategy {
-	case StrategyRandom:
-		s.Secret = secret(c.Secret)
-	case StrategyRoundRobin:
-		s.LastLeader = c.CandidateID
-	}
-	s.Deposed, s.Approval = deposed{}, approval{}
-	if s.Overrides != "" {
-		s.Overrides = NewOverrides(s.overrides(now))
-	}
-	if s.Breakers != "" {
-		s.Breakers = s.Breakers.at(now)
-	}
-	return s
-}
-
-// reacquired is s after the leader has acquired again. A change of it is an event.
-func (s Standing) reacquired(c AcquireCommand) Standing {
-	s.Note = cmp.Or(c.Note, s.Note)
-	return s
-}
-
-// vacated is s once the lease has ended.
-func (s Standing) vacated() Standing {
-	s.Note = ""
-	s.Ends, s.Report, s.ReportedAt, s.Verdicts = ends{}, "", time.Time{}, verdicts{}
-	s.Probation, s.Notified, s.EpochFrom = probation{}, false, 0
-	s.Elected, s.Challenger, s.ChallengerAt = Bid{}, "", 0
-	s.Succession, s.Named, s.Parent, s.Unready = succession{}, handOvers{}, Parent{}, false
-	if s.Approval.Asked = false; !s.Approval.Awaited {
-		s.Approval = approval{}
-	}
-	return s
-}
-
-// ofTerm reports whether s has parts that only a leader's term has.
-func (s Standing) ofTerm() bool {
-	return s.Ends != (ends{}) || s.Report != "" || !s.ReportedAt.IsZero() || s.Verdicts != (verdicts{}) ||
-		s.Succession != (succession{}) || s.Parent != (Parent{}) || s.Unready || s.Probation != (probation{}) || s.Notified || s.EpochFrom != 0 || s.Elected != (Bid{}) || s.Challenger != ""
-}
-
-// bars names all that bars candidates from grants, whatever the clock of the store.
-func (s Standing) bars() string {
-	var b strings.Builder
-	for _, o := range s.Overrides.List() {
-		b.WriteString(string(o.ID) + " ")
-	}
-	for _, x := range s.Breakers.list() {
-		fmt.Fprintf(&b, "%s %d ", x.CandidateID, x.CooldownMS)
-	}
-	fmt.Fprint(&b, s.Approval.Awaited)
-	return b.String()
-}
-
-// moved is s in a store whose clock is that far ahead.
-func (s Standing) moved(ahead time.Duration) Standing {
-	orders := s.Overrides.List()
-	for i := range orders {
-		o := &orders[i]
-		span := o.Until.Sub(o.Since)
-		o.Since = later(o.Since, ahead)
-		o.Until = o.Since.Add(span)
-	}
-	tripped := s.Breakers.list()
-	for i := range tripped {
-		tripped[i].Until = later(tripped[i].Until, ahead)
-	}
-	s.Overrides, s.Breakers = NewOverrides(orders), breakers(writeList(tripped))
-	s.closeBallot()
-	return s
-}
-
-func (c Config) leaseDuration() time.Duration {
+func (c Config) EffectiveLease() time.Duration {
 	return cmp.Or(c.LeaseDuration, DefaultLeaseDuration)
 }
 
 // Explicit is c with the defaults filled in.
 func (c Config) Explicit() Config {
-	c.LeaseDuration = c.leaseDuration()
+	c.LeaseDuration = c.EffectiveLease()
 	c.Term = c.Term.explicit()
-	c.Ballot = c.Ballot.explicit()
+	c.Ballot = c.Ballot.Explicit()
 	return c
 }
 
-func (c Config) validate() (field string, err error) {
+// Check returns what is wrong with c, and the name of its field in the API.
+func (c Config) Check() (field string, err error) {
 	if field, err := validateBounds(
 		bounded{"leaseDuration", c.LeaseDuration, LeaseBounds},
 		bounded{"maxLeaseDuration", c.MaxLeaseDuration, MaxLeaseBounds},
@@ -252,10 +62,10 @@ func (c Config) validate() (field string, err error) {
 	); err != nil {
 		return field, err
 	}
-	if lease, most := c.leaseDuration(), c.MaxLeaseDuration; most != 0 && lease > most {
-		return "maxLeaseDuration", fmt.Errorf("maxLeaseDuration is at least leaseDuration (%s), not %s; set a shorter leaseDuration too", spoken(lease), spoken(most))
+	if lease, most := c.EffectiveLease(), c.MaxLeaseDuration; most != 0 && lease > most {
+		return "maxLeaseDuration", fmt.Errorf("maxLeaseDuration is at least leaseDuration (%s), not %s; set a shorter leaseDuration too", form.Spoken(lease), form.Spoken(most))
 	}
-	if field, err := c.Term.validate(c.leaseDuration()); err != nil {
+	if field, err := c.Term.validate(c.EffectiveLease()); err != nil {
 		return field, err
 	}
 	if field, err := c.Ballot.validate(); err != nil {
@@ -264,5 +74,5 @@ func (c Config) validate() (field string, err error) {
 	if field, err := c.validateHierarchy(); err != nil {
 		return field, err
 	}
-	return "description", validateLine("description", c.Description)
+	return "description", form.Line("description", c.Description)
 }

@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"regent/leadership/internal/form"
 )
 
 // MaxReportBytes is the most that a report may have, in canonical form.
@@ -29,20 +30,21 @@ type Counters struct {
 	Errors     int64 `json:"errors,omitempty"` // of the calls
 }
 
-// counter is one of the Counters.
-type counter struct {
-	name  string
-	value int64
+// Counter is one of the Counters.
+type Counter struct {
+	Name  string
+	Value int64
 }
 
-func (c Counters) all() []counter {
-	return []counter{{"progress", c.Progress}, {"tasks", c.Tasks}, {"tokensUsed", c.TokensUsed}, {"calls", c.Calls}, {"errors", c.Errors}}
+func (c Counters) All() []Counter {
+	return []Counter{{"progress", c.Progress}, {"tasks", c.Tasks}, {"tokensUsed", c.TokensUsed}, {"calls", c.Calls}, {"errors", c.Errors}}
 }
 
-func (c Counters) validate() error {
-	for _, n := range c.all() {
-		if n.value < 0 || n.value > maxCounter {
-			return fmt.Errorf("%s is from 0 to %d, not %d", n.name, int64(maxCounter), n.value)
+// Validate returns what is wrong with it.
+func (c Counters) Validate() error {
+	for _, n := range c.All() {
+		if n.Value < 0 || n.Value > maxCounter {
+			return fmt.Errorf("%s is from 0 to %d, not %d", n.Name, int64(maxCounter), n.Value)
 		}
 	}
 	return nil
@@ -70,17 +72,17 @@ func ParseReport(text []byte) (ReportText, error) {
 	if len(text) > 4*MaxReportBytes {
 		return "", fmt.Errorf("a report has at most %d bytes", MaxReportBytes)
 	}
-	object, err := readObject(string(text))
+	object, err := form.Object(string(text))
 	if err != nil {
 		return "", fmt.Errorf("a report is a JSON object: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(object)) { // encoding/json would take "Progress" too
 		if !slices.Contains(reportMembers, name) {
-			return "", fmt.Errorf("a report has no %s; it has %s, and your own fields go into custom", shown(name), strings.Join(reportMembers, ", "))
+			return "", fmt.Errorf("a report has no %s; it has %s, and your own fields go into custom", form.Shown(name), strings.Join(reportMembers, ", "))
 		}
 	}
 	var r Report
-	if err := decodeStrictly(text, &r); err != nil {
+	if err := form.Decode(text, &r); err != nil {
 		return "", badMember(err)
 	}
 	return r.Text()
@@ -104,7 +106,7 @@ func (r Report) Text() (ReportText, error) {
 	if err := r.validate(); err != nil {
 		return "", err
 	}
-	text, err := encodeJSON(r)
+	text, err := form.JSON(r)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("a report: %w", err)
@@ -115,20 +117,20 @@ func (r Report) Text() (ReportText, error) {
 }
 
 func (r Report) validate() error {
-	if err := r.Counters.validate(); err != nil {
+	if err := r.Counters.Validate(); err != nil {
 		return err
 	}
 	if r.Errors > r.Calls && r.Calls > 0 {
 		return fmt.Errorf("%d errors are more than %d calls", r.Errors, r.Calls)
 	}
-	if err := validateLine("health", r.Health); err != nil {
+	if err := form.Line("health", r.Health); err != nil {
 		return err
 	}
 	if r.ETA == "" {
 		return nil
 	}
 	if d, err := time.ParseDuration(r.ETA); err != nil || d < 0 {
-		return fmt.Errorf("eta is a duration such as \"20m\", not %s", shown(r.ETA))
+		return fmt.Errorf("eta is a duration such as \"20m\", not %s", form.Shown(r.ETA))
 	}
 	return nil
 }
@@ -136,133 +138,7 @@ func (r Report) validate() error {
 // Report returns what the text says; the zero Report if it is empty.
 func (t ReportText) Report() (r Report) {
 	if t != "" {
-		_ = decodeStrictly([]byte(t), &r) // it is canonical
+		_ = form.Decode([]byte(t), &r) // it is canonical
 	}
 	return r
-}
-
-// decodeStrictly reads one JSON value whose members are all known.
-func decodeStrictly(text []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the JSON value")
-	}
-	return nil
-}
-
-// fallen returns why the report cannot follow the one before: a counter has fallen.
-func (c Counters) fallen(before Counters) error {
-	was := before.all()
-	for i, n := range c.all() {
-		if n.value < was[i].value {
-			return fmt.Errorf("%s has fallen from %d to %d; counters are cumulative for the term, so report the sum", n.name, was[i].value, n.value)
-		}
-	}
-	return nil
-}
-
-// trip is why a policy ends a term: a sentence, and the numbers for the event.
-type trip struct {
-	why    string
-	detail Detail
-}
-
-func (t trip) tripped() bool { return t.why != "" }
-
-// judge returns why the counters trip; the zero trip if they do not.
-func (p TermPolicy) judge(c Counters) trip {
-	limits := p.Budget.all()
-	for i, n := range c.all() {
-		if most := limits[i].value; most > 0 && n.value > most {
-			return trip{
-				fmt.Sprintf("%s is %d, and its budget is %d", n.name, n.value, most),
-				Detail{Budget: new(most), Counter: n.name, Value: n.value},
-			}
-		}
-	}
-	if r := p.ErrorRate; r.Max > 0 && c.Calls >= r.Min && float64(c.Errors) > r.Max*float64(c.Calls) {
-		return trip{
-			fmt.Sprintf("%d of %d calls have failed, and at most %v may", c.Errors, c.Calls, r.Max),
-			Detail{Calls: c.Calls, ErrorRate: json.Number(fmt.Sprint(r.Max)), Errors: c.Errors},
-		}
-	}
-	return trip{}
-}
-
-// report takes a leader's report with its heartbeat. Now may be earlier than the commit, never
-// later: see Expect.
-func (c *Change) report(s Snapshot, text ReportText) error {
-	r := &c.Record
-	before, report, policy := r.Standing.Report.Report(), text.Report(), r.Policy.Term
-	if err := report.fallen(before.Counters); err != nil {
-		return invalid("report", err)
-	}
-	t := policy.judge(report.Counters)
-	if t.tripped() && policy.OnTrip != TripNotify {
-		*c = s.change() // no heartbeat
-		c.depose(s, t)
-		return nil
-	}
-	if stuck := &r.Standing.Ends.Stuck; policy.StuckAfter > 0 && (report.Progress > before.Progress || stuck.IsZero()) {
-		*stuck = later(s.Now, policy.StuckAfter)
-		c.limit(s.Record.LeaseEnd())
-	}
-	r.Standing.Report, r.Standing.ReportedAt = text, later(s.Now, 0)
-	c.passProbation(s.Now)
-	c.notify(t)
-	return nil
-}
-
-// notify tells, once in a term, of a leader that is no good and goes on.
-func (c *Change) notify(t trip) {
-	if standing := &c.Record.Standing; t.tripped() && !standing.Notified {
-		standing.Notified = true
-		c.announce(EventTripped, "")
-		c.explain(t.why, t.detail)
-	}
-}
-
-// depose ends the term now. The leader may not hear of it before the end that it was promised, so
-// no lease is granted before that.
-func (c *Change) depose(s Snapshot, t trip) {
-	r := &c.Record
-	promised := s.Record.LeaseEnd()
-	r.Standing.endProbation(r.LeaderID, s.Now)
-	t.detail.Until = r.Standing.bar(r.LeaderID, r.Token, r.Policy.Term.Cooldown, s.Now, t.why)
-	r.Standing.Deposed = deposed{Token: r.Token, Why: t.why}
-	c.vacate(EventDeposed, s.Now, promised.Sub(s.Now)+r.Policy.LockDelay+s.Guard)
-	c.explain(t.why, t.detail)
-}
-
-// deposed is the last term, if it ended by a trip.
-type deposed struct {
-	Token Token  `json:"fencingToken,omitempty"`
-	Why   string `json:"why,omitempty"`
-}
-
-func (d deposed) validate() error {
-	if d.Why == "" || len(d.Why) > MaxReasonBytes {
-		return errors.New("a term was deposed, and the reason is missing")
-	}
-	return d.Token.validate()
-}
-
-// reportField is a report as a member of a standing.
-type reportField ReportText
-
-func (f *reportField) encode() json.RawMessage {
-	if *f == "" {
-		return nil
-	}
-	return json.RawMessage(*f)
-}
-
-func (f *reportField) decode(text json.RawMessage) error {
-	report, err := ParseReport(text)
-	*f = reportField(report)
-	return err
 }

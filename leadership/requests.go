@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"regent/leadership/internal/form"
 )
 
 // AcquireRequest asks to lead an election.
@@ -56,97 +58,39 @@ type InLine struct {
 	Recheck func() error
 }
 
-// presence asks for the members of an electorate.
-func (i InLine) presence(q QuorumPolicy) Presence {
-	if i.Present == nil {
-		return nil
-	}
-	p := Presence{}
-	for _, name := range q.Electorate.List() {
-		p[CandidateID(name)] = i.Present(CandidateID(name))
-	}
-	return p
-}
-
-// Presence says of members whether an instance has heard of them lately. nil: of none.
-type Presence map[CandidateID]bool
-
-// AcquireCommand is an AcquireRequest as the rule Acquire takes it.
-type AcquireCommand struct {
-	CandidateID   CandidateID
-	Principal     []string // the names of the caller's verified principal; none if it is not verified
-	KeyHash       KeyHash
-	LeaseDuration time.Duration // 0: as the election is configured
-	Metadata      Metadata      // "": none or, for a leader that acquires again, as before
-	Note          string        // so, too
-	Candidacy
-	Instance uint32 // these three are those of AcquireRequest.InLine
-	Waited   time.Duration
-	Withdraw CandidateID
-	Present  Presence    // of the electorate, if there is one
-	Parent   ParentLease // that of AcquireRequest.Via, or of the election's parent, as it is now
-	Secret   string      // of the draw after this term, or of this one if it is the first
-	Restore  Revision
-}
-
 // MaxWait is how long a candidate may stand in line, or a reader wait for news, in one call. To
 // wait for longer, ask again.
 const MaxWait = time.Minute
 
 // Validate returns what is wrong with the request, with the code InvalidArgument.
 func (r AcquireRequest) Validate() error {
-	_, _, err := r.command()
-	return err
-}
-
-func (r AcquireRequest) command() (AcquireCommand, Key, error) {
-	var none Key
 	if err := validateNames(r.Election, r.CandidateID); err != nil {
-		return AcquireCommand{}, none, err
+		return err
 	}
 	if field, err := validateBounds(bounded{"leaseDuration", r.LeaseDuration, LeaseBounds}); err != nil {
-		return AcquireCommand{}, none, invalid(field, err)
+		return Invalid(field, err)
 	}
 	if r.Wait < 0 || r.Wait > MaxWait {
-		return AcquireCommand{}, none, invalid("wait", fmt.Errorf("wait is from 0s to %s, not %s; to wait for longer, ask again", spoken(MaxWait), spoken(r.Wait)))
+		return Invalid("wait", fmt.Errorf("wait is from 0s to %s, not %s; to wait for longer, ask again", form.Spoken(MaxWait), form.Spoken(r.Wait)))
 	}
 	if r.Restore != 0 && r.Wait > 0 {
-		return AcquireCommand{}, none, invalid("wait", errors.New("no candidate waits for a deleted election; ask without wait"))
+		return Invalid("wait", errors.New("no candidate waits for a deleted election; ask without wait"))
 	}
-	metadata, err := ParseMetadata(r.Metadata)
-	if err != nil {
-		return AcquireCommand{}, none, invalid("metadata", err)
+	if _, err := ParseMetadata(r.Metadata); err != nil {
+		return Invalid("metadata", err)
 	}
-	if err := validateLine("note", r.Note); err != nil {
-		return AcquireCommand{}, none, invalid("note", err)
+	if err := form.Line("note", r.Note); err != nil {
+		return Invalid("note", err)
 	}
-	key := NewKey()
 	if r.Key != nil {
-		key = *r.Key
-	}
-	if err := key.validate(); err != nil {
-		return AcquireCommand{}, none, invalid("key", err)
+		if err := r.Key.validate(); err != nil {
+			return Invalid("key", err)
+		}
 	}
 	if field, err := r.Candidacy.validate(); err != nil {
-		return AcquireCommand{}, none, invalid(field, err)
+		return Invalid(field, err)
 	}
-	if field, err := r.Via.validate(); err != nil {
-		return AcquireCommand{}, none, invalid(field, err)
-	}
-	return AcquireCommand{
-		CandidateID:   r.CandidateID,
-		KeyHash:       key.Hash(),
-		LeaseDuration: r.LeaseDuration,
-		Metadata:      metadata,
-		Note:          r.Note,
-		Candidacy:     r.Candidacy,
-		Instance:      r.InLine.Instance,
-		Waited:        r.InLine.Waited,
-		Withdraw:      r.InLine.Withdraw,
-		Present:       r.InLine.presence(r.InLine.Quorum),
-		Secret:        newSecret(),
-		Restore:       r.Restore,
-	}, key, nil
+	return fields(r.Via.validate())
 }
 
 // Grant is a lease as its leader gets it.
@@ -201,42 +145,29 @@ type LeaseRequest struct {
 
 // Validate returns what is wrong with the request, with the code InvalidArgument.
 func (r LeaseRequest) Validate() error {
-	_, err := r.renewal()
+	_, err := r.Parse()
 	return err
 }
 
-// lease is the lease that a valid command names.
-func (r LeaseRequest) lease() Renewal {
-	hash := r.KeyHash
-	if r.Key != (Key{}) {
-		hash = r.Key.Hash()
-	}
-	return Renewal{Election: r.Election, CandidateID: r.CandidateID, KeyHash: hash, Token: r.Token}
-}
-
-// Request names the lease in a command, for a program that does not know the key.
-func (c Renewal) Request() LeaseRequest {
-	return LeaseRequest{Election: c.Election, CandidateID: c.CandidateID, KeyHash: c.KeyHash, Token: c.Token}
-}
-
-func (r LeaseRequest) renewal() (Renewal, error) {
+// Parse is Validate that returns the report, too.
+func (r LeaseRequest) Parse() (ReportText, error) {
 	if err := validateNames(r.Election, r.CandidateID); err != nil {
-		return Renewal{}, err
+		return "", err
 	}
 	if err := r.Key.validate(); err != nil {
-		return Renewal{}, invalid("key", err)
+		return "", Invalid("key", err)
 	}
-	if err := r.Token.validate(); err != nil {
-		return Renewal{}, invalid("fencingToken", err)
+	if err := r.Token.Validate(); err != nil {
+		return "", Invalid("fencingToken", err)
 	}
-	if err := r.Ticket.validate(); err != nil {
-		return Renewal{}, invalid("ticket", err)
+	if err := r.Ticket.Validate(); err != nil {
+		return "", Invalid("ticket", err)
 	}
 	report, err := ParseReport(r.Report)
 	if err != nil {
-		return Renewal{}, invalid("report", err)
+		return "", Invalid("report", err)
 	}
-	return Renewal{Election: r.Election, CandidateID: r.CandidateID, KeyHash: r.Key.Hash(), Token: r.Token, Ticket: r.Ticket, Report: report}, nil
+	return report, nil
 }
 
 // TokenCheck asks whether a token is that of the present leader.
@@ -248,12 +179,13 @@ type TokenCheck struct {
 	Write bool
 }
 
-func (r TokenCheck) validate() error {
+// Validate returns what is wrong with the question, with the code InvalidArgument.
+func (r TokenCheck) Validate() error {
 	if err := r.Election.Validate(); err != nil {
-		return invalid("election", err)
+		return Invalid("election", err)
 	}
-	if err := r.Token.validate(); err != nil {
-		return invalid("fencingToken", err)
+	if err := r.Token.Validate(); err != nil {
+		return Invalid("fencingToken", err)
 	}
 	return nil
 }
@@ -266,7 +198,8 @@ func (k Key) validate() error {
 	return nil
 }
 
-func (t Token) validate() error {
+// Validate returns what is wrong with it.
+func (t Token) Validate() error {
 	if t < 1 || t > MaxToken {
 		return fmt.Errorf("a fencing token is an integer from 1 to %d, not %d", MaxToken, t)
 	}
@@ -295,37 +228,30 @@ type ListRequest struct {
 // ValidatePrefix returns why no name can begin with the prefix, with the code InvalidArgument.
 func ValidatePrefix(prefix string) error {
 	if err := validatePrefix(prefix); err != nil {
-		return invalid("prefix", err)
+		return Invalid("prefix", err)
 	}
 	return nil
 }
 
 // Validate returns what is wrong with the request, with the code InvalidArgument.
 func (r ListRequest) Validate() error {
-	_, err := r.validate()
-	return err
-}
-
-func (r ListRequest) validate() (limit int, err error) {
 	if err := ValidatePrefix(r.Prefix); err != nil {
-		return 0, err
+		return err
 	}
 	if r.After != "" {
 		if err := r.After.Validate(); err != nil {
-			return 0, invalid("pageToken", err)
+			return Invalid("pageToken", err)
 		}
 	}
-	return pageSize("pageSize", r.Limit)
+	return validateLimit("pageSize", r.Limit)
 }
 
-func pageSize(field string, limit int) (int, error) {
-	if limit == 0 {
-		return DefaultPageSize, nil
+// validateLimit accepts 0, for DefaultPageSize.
+func validateLimit(field string, limit int) error {
+	if limit < 0 || limit > MaxPageSize {
+		return Invalid(field, fmt.Errorf("%s is from 1 to %d, not %d", field, MaxPageSize, limit))
 	}
-	if limit < 1 || limit > MaxPageSize {
-		return 0, invalid(field, fmt.Errorf("%s is from 1 to %d, not %d", field, MaxPageSize, limit))
-	}
-	return limit, nil
+	return nil
 }
 
 // Page is a part of the list of elections. Elections whose record cannot be trusted or needs a
@@ -342,14 +268,15 @@ type EventsRequest struct {
 	Limit    int      // 1 to MaxPageSize; 0 for DefaultPageSize
 }
 
-func (r EventsRequest) validate() (limit int, err error) {
+// Validate returns what is wrong with the request, with the code InvalidArgument.
+func (r EventsRequest) Validate() error {
 	if err := r.Election.Validate(); err != nil {
-		return 0, invalid("election", err)
+		return Invalid("election", err)
 	}
 	if r.After < 0 {
-		return 0, invalid("after", fmt.Errorf("after is a revision, 0 or more, not %d", r.After))
+		return Invalid("after", fmt.Errorf("after is a revision, 0 or more, not %d", r.After))
 	}
-	return pageSize("limit", r.Limit)
+	return validateLimit("limit", r.Limit)
 }
 
 // MaxRecent is how many events of all elections are read at once. A reader that is further behind
@@ -364,32 +291,35 @@ type Result struct {
 
 func validateNames(e Election, c CandidateID) error {
 	if err := e.Validate(); err != nil {
-		return invalid("election", err)
+		return Invalid("election", err)
 	}
 	if err := c.Validate(); err != nil {
-		return invalid("candidateId", err)
+		return Invalid("candidateId", err)
 	}
 	return nil
 }
 
 func validateCondition(r Revision) error {
 	if r < 0 {
-		return invalid("If-Match", errors.New("the condition is a revision"))
+		return Invalid("If-Match", errors.New("the condition is a revision"))
 	}
 	return nil
 }
 
-// validateBatch checks the size of a batch and that no election stands in it twice.
-func validateBatch(field string, n int, election func(int) Election) error {
+// ValidateBatch checks the size of a batch and that no election stands in it twice.
+func ValidateBatch(field string, n int, election func(int) Election) error {
 	if n < 1 || n > MaxBatch {
-		return invalid(field, fmt.Errorf("a batch has from 1 to %d elections, this one has %d", MaxBatch, n))
+		return Invalid(field, fmt.Errorf("a batch has from 1 to %d elections, this one has %d", MaxBatch, n))
 	}
 	seen := make(map[Election]bool, n)
 	for i := range n {
 		if seen[election(i)] {
-			return invalid(field, fmt.Errorf("election %s stands in the batch twice", shown(string(election(i)))))
+			return Invalid(field, fmt.Errorf("election %s stands in the batch twice", form.Shown(string(election(i)))))
 		}
 		seen[election(i)] = true
 	}
 	return nil
 }
+
+// MaxBatch is how many elections one batch may have. Firestore takes 500 writes in one request.
+const MaxBatch = 500

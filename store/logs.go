@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // eachLog calls do for every log of the store.
-func eachLog(ctx context.Context, j leadership.Journal, do func(leadership.LogID) error) error {
-	var after leadership.LogID
+func eachLog(ctx context.Context, j service.Journal, do func(rule.LogID) error) error {
+	var after rule.LogID
 	for {
 		ids, err := j.Logs(ctx, after, leadership.MaxPageSize)
 		if err != nil || len(ids) == 0 {
@@ -30,12 +32,12 @@ func eachLog(ctx context.Context, j leadership.Journal, do func(leadership.LogID
 
 // raiseLogs raises the marks of the logs of all elections that are chosen.
 func (r Raising) raiseLogs(ctx context.Context, s Store) error {
-	return eachLog(ctx, s, func(id leadership.LogID) error {
+	return eachLog(ctx, s, func(id rule.LogID) error {
 		if !strings.HasPrefix(string(id.Election), r.Prefix) && !slices.Contains(r.Elections, id.Election) {
 			return nil
 		}
-		_, err := s.Amend(ctx, id, func(l leadership.Log) (leadership.LogChange, error) {
-			return leadership.RaisedLog(l, leadership.Token(r.Above), true)
+		_, err := s.Amend(ctx, id, func(l rule.Log) (rule.LogChange, error) {
+			return rule.RaisedLog(l, leadership.Token(r.Above), true)
 		})
 		return err
 	})
@@ -43,7 +45,7 @@ func (r Raising) raiseLogs(ctx context.Context, s Store) error {
 
 // planLogs collects the logs that cannot be moved.
 func planLogs(ctx context.Context, from, to Store, refused *refusals) error {
-	return eachLog(ctx, from, func(id leadership.LogID) error {
+	return eachLog(ctx, from, func(id rule.LogID) error {
 		old, err := from.Look(ctx, id)
 		if err != nil {
 			return err
@@ -52,7 +54,7 @@ func planLogs(ctx context.Context, from, to Store, refused *refusals) error {
 		if err != nil {
 			return err
 		}
-		after, all, err := leadership.LogCopied(there, leadership.LogCopy{Log: old})
+		after, all, err := rule.LogCopied(there, rule.LogCopy{Log: old})
 		if err == nil && !all {
 			err = samePart(ctx, from, to, id, after)
 		}
@@ -65,25 +67,25 @@ func planLogs(ctx context.Context, from, to Store, refused *refusals) error {
 
 // moveLogs copies all logs, after the elections: those have no leader any more.
 func moveLogs(ctx context.Context, from, to Store) error {
-	return eachLog(ctx, from, func(id leadership.LogID) error {
+	return eachLog(ctx, from, func(id rule.LogID) error {
 		snap, err := from.Get(ctx, id.Election)
 		if err != nil {
 			return err
 		}
 		// From here on no leader that ever was can write in the log, in either store.
-		old, err := from.Amend(ctx, id, func(l leadership.Log) (leadership.LogChange, error) {
-			return leadership.RaisedLog(l, snap.Record.Token, false)
+		old, err := from.Amend(ctx, id, func(l rule.Log) (rule.LogChange, error) {
+			return rule.RaisedLog(l, snap.Record.Token, false)
 		})
 		if err != nil {
 			return err
 		}
-		return moveLog(ctx, from, to, leadership.LogCopy{Log: old})
+		return moveLog(ctx, from, to, rule.LogCopy{Log: old})
 	})
 }
 
 // moveLog copies a log, a part at a time. After each part the copy is a whole journal, if a shorter
 // one.
-func moveLog(ctx context.Context, from, to Store, c leadership.LogCopy) (err error) {
+func moveLog(ctx context.Context, from, to Store, c rule.LogCopy) (err error) {
 	if c.Snapshot, err = from.Snapshot(ctx, c.ID); err != nil {
 		return err
 	}
@@ -92,7 +94,7 @@ func moveLog(ctx context.Context, from, to Store, c leadership.LogCopy) (err err
 		if err != nil {
 			return err
 		}
-		after, all, err := leadership.LogCopied(there, c)
+		after, all, err := rule.LogCopied(there, c)
 		switch {
 		case err != nil:
 			return err
@@ -110,7 +112,7 @@ func moveLog(ctx context.Context, from, to Store, c leadership.LogCopy) (err err
 		if err := reached(ctx, to, c); err != nil {
 			return err
 		}
-		if _, err := to.Amend(ctx, c.ID, func(l leadership.Log) (leadership.LogChange, error) { return leadership.CopyLog(l, c) }); err != nil {
+		if _, err := to.Amend(ctx, c.ID, func(l rule.Log) (rule.LogChange, error) { return rule.CopyLog(l, c) }); err != nil {
 			return err
 		}
 	}
@@ -121,7 +123,7 @@ const aheadLimit = time.Minute
 
 // reached waits until the clock of the new store has come to what the next part of a copy was
 // written at: Spanner refuses a time that is yet to come.
-func reached(ctx context.Context, to Store, c leadership.LogCopy) error {
+func reached(ctx context.Context, to Store, c rule.LogCopy) error {
 	newest := c.Snapshot.At
 	for _, segment := range c.Next {
 		newest = slices.MaxFunc([]time.Time{newest, segment.At}, time.Time.Compare)
@@ -147,13 +149,13 @@ func reached(ctx context.Context, to Store, c leadership.LogCopy) error {
 }
 
 // differs is the error of a log that the new store has otherwise.
-func differs(id leadership.LogID) error {
+func differs(id rule.LogID) error {
 	return &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf(
 		"the %s of election %q is not the same in the two stores: the new one has something else in its place; move to another store", id.Kind, id.Election)}
 }
 
 // samePart compares the last segment that was copied before with its original.
-func samePart(ctx context.Context, from, to Store, id leadership.LogID, after leadership.Index) error {
+func samePart(ctx context.Context, from, to Store, id rule.LogID, after leadership.Index) error {
 	if after == 0 {
 		return nil
 	}
@@ -169,7 +171,7 @@ func samePart(ctx context.Context, from, to Store, id leadership.LogID, after le
 }
 
 // sameLog compares a log with its copy.
-func sameLog(ctx context.Context, from, to Store, c leadership.LogCopy) error {
+func sameLog(ctx context.Context, from, to Store, c rule.LogCopy) error {
 	head, err := to.Look(ctx, c.ID)
 	snapshot, err2 := to.Snapshot(ctx, c.ID)
 	if err := errors.Join(err, err2); err != nil {
@@ -202,6 +204,6 @@ func sameLog(ctx context.Context, from, to Store, c leadership.LogCopy) error {
 }
 
 // sameSegment compares segments with the precision of all stores.
-func sameSegment(a, b leadership.Segment) bool {
+func sameSegment(a, b rule.Segment) bool {
 	return a.First == b.First && a.Last == b.Last && a.Data == b.Data && a.At.Sub(b.At).Abs() <= time.Microsecond
 }

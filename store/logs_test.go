@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/memory"
 )
 
@@ -19,7 +21,7 @@ func termOf(e leadership.Election, token leadership.Token) leadership.LeaseReque
 	return leadership.LeaseRequest{Election: e, CandidateID: "ann", Key: leadership.Key{1}, Token: token}
 }
 
-func ledger(s Store) *leadership.Ledger { return leadership.NewLedger(leadership.New(s), s) }
+func ledger(s Store) *service.Ledger { return service.NewLedger(service.New(s), s) }
 
 // grow appends so many entries, one after the other.
 func grow(t *testing.T, s Store, r leadership.LeaseRequest, after leadership.Index, count int) {
@@ -54,9 +56,9 @@ func leave(t *testing.T, s Store) {
 func logsOf(t *testing.T, s Store) map[string]any {
 	t.Helper()
 	l, all := ledger(s), map[string]any{}
-	err := eachLog(t.Context(), s, func(id leadership.LogID) error {
+	err := eachLog(t.Context(), s, func(id rule.LogID) error {
 		name := fmt.Sprint(id.Election, " ", id.Kind)
-		if id.Kind == leadership.LogCheckpoint {
+		if id.Kind == rule.LogCheckpoint {
 			p, err := l.Checkpoint(t.Context(), id.Election)
 			p.At = p.At.UTC().Truncate(time.Microsecond)
 			all[name] = p
@@ -115,7 +117,7 @@ func TestAfterAMoveNoEarlierLeaderWritesInEitherStore(t *testing.T) {
 		}
 	}
 	c.advance(3 * time.Hour)
-	g, err := leadership.New(to).Acquire(t.Context(), leadership.AcquireRequest{Election: "held", CandidateID: "bob", Key: &leadership.Key{2}, LeaseDuration: time.Hour})
+	g, err := service.New(to).Acquire(t.Context(), leadership.AcquireRequest{Election: "held", CandidateID: "bob", Key: &leadership.Key{2}, LeaseDuration: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +134,7 @@ func TestAfterAMoveNoEarlierLeaderWritesInEitherStore(t *testing.T) {
 	if diff := cmp.Diff(after, logsOf(t, to)); diff != "" {
 		t.Errorf("the same move again has changed the new store:\n%s", diff)
 	}
-	if _, err := leadership.New(to).Do(t.Context(), leadership.Release{LeaseRequest: next}); err != nil {
+	if _, err := service.New(to).Do(t.Context(), leadership.Release{LeaseRequest: next}); err != nil {
 		t.Fatal(err)
 	}
 	moveAll(t, to, from) // and back, where there is a beginning of it
@@ -142,7 +144,7 @@ func TestALongJournalIsMovedInParts(t *testing.T) {
 	t.Parallel()
 	c := &clock{}
 	from, to := c.memory(0), c.memory(0)
-	if _, err := leadership.New(from).Acquire(t.Context(), leadership.AcquireRequest{Election: "held", CandidateID: "ann", Key: &leadership.Key{1}, LeaseDuration: time.Hour}); err != nil {
+	if _, err := service.New(from).Acquire(t.Context(), leadership.AcquireRequest{Election: "held", CandidateID: "ann", Key: &leadership.Key{1}, LeaseDuration: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	grow(t, from, termOf("held", 1), 0, 600)
@@ -171,11 +173,11 @@ func TestAMoveIsRefusedIfTheNewStoreHasALogOfItsOwn(t *testing.T) {
 		from, to := c.memory(0), c.memory(0)
 		populate(t, from, c.advance)
 		e := leadership.Election("held.lock-delay")
-		if _, err := leadership.New(to).Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann", Key: &leadership.Key{1}, LeaseDuration: time.Hour}); err != nil {
+		if _, err := service.New(to).Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann", Key: &leadership.Key{1}, LeaseDuration: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		own(t, to)
-		if _, err := leadership.New(to).Do(t.Context(), leadership.Release{LeaseRequest: termOf(e, 1)}); err != nil {
+		if _, err := service.New(to).Do(t.Context(), leadership.Release{LeaseRequest: termOf(e, 1)}); err != nil {
 			t.Fatal(err)
 		}
 		before, beforeTo := contents(t, from), logsOf(t, to)
@@ -221,7 +223,7 @@ func TestAfterARaiseNoEarlierLeaderWritesInALog(t *testing.T) {
 		t.Error(diff)
 	}
 	c.advance(3 * time.Hour)
-	g, err := leadership.New(s).Acquire(t.Context(), leadership.AcquireRequest{Election: "held", CandidateID: "bob", Key: &leadership.Key{2}, LeaseDuration: time.Hour})
+	g, err := service.New(s).Acquire(t.Context(), leadership.AcquireRequest{Election: "held", CandidateID: "bob", Key: &leadership.Key{2}, LeaseDuration: time.Hour})
 	if err != nil || g.Token != 1001 {
 		t.Fatal(g, err)
 	}
@@ -236,7 +238,7 @@ func TestALogFromAClockThatIsAheadIsMovedOnceTheNewStoreHasReachedIt(t *testing.
 			t.Parallel()
 			from, to := memory.New(memory.Config{Now: func() time.Time { return time.Now().Add(ahead) }}), onSpanner(t)
 			ask := leadership.AcquireRequest{Election: "held", CandidateID: "ann", Key: &leadership.Key{1}, LeaseDuration: time.Hour}
-			if _, err := leadership.New(from).Acquire(t.Context(), ask); err != nil {
+			if _, err := service.New(from).Acquire(t.Context(), ask); err != nil {
 				t.Fatal(err)
 			}
 			grow(t, from, termOf("held", 1), 0, 3)
@@ -257,7 +259,7 @@ func TestTheSharedSecretMovesAndSurvivesARaise(t *testing.T) {
 	from, to, used := c.memory(0), c.memory(0), c.memory(0)
 	secret := func(s Store) string {
 		t.Helper()
-		got, err := leadership.SharedSecret(t.Context(), s)
+		got, err := service.SharedSecret(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // Passage is the effect of a move on one election.
@@ -82,7 +84,7 @@ func Move(ctx context.Context, from, to Store) ([]Passage, error) {
 }
 
 // movable lists a store of which every record can be trusted.
-func movable(ctx context.Context, s leadership.Store) ([]leadership.Election, error) {
+func movable(ctx context.Context, s service.Store) ([]leadership.Election, error) {
 	names, untrusted, err := names(ctx, s, "")
 	if err == nil && len(untrusted) > 0 {
 		err = untrustworthy(untrusted)
@@ -91,7 +93,7 @@ func movable(ctx context.Context, s leadership.Store) ([]leadership.Election, er
 }
 
 // planned is the passage of an election as both stores have it now.
-func planned(ctx context.Context, from, to leadership.Store, e leadership.Election) (Passage, error) {
+func planned(ctx context.Context, from, to service.Store, e leadership.Election) (Passage, error) {
 	old, err := from.Get(ctx, e)
 	if err != nil {
 		return Passage{}, err
@@ -100,7 +102,7 @@ func planned(ctx context.Context, from, to leadership.Store, e leadership.Electi
 	if err != nil {
 		return Passage{}, err
 	}
-	ch, err := leadership.Carry(snap, leadership.CarryCommand{From: old})
+	ch, err := rule.Carry(snap, rule.CarryCommand{From: old})
 	if err != nil {
 		return Passage{}, err
 	}
@@ -110,7 +112,7 @@ func planned(ctx context.Context, from, to leadership.Store, e leadership.Electi
 	return passage(snap, ch.Empty()), nil
 }
 
-func passage(s leadership.Snapshot, present bool) Passage {
+func passage(s rule.Snapshot, present bool) Passage {
 	l := s.Lease()
 	return Passage{Election: l.Election, Token: l.Token, Revision: l.Revision, Deleted: l.Deleted, LockedFor: l.LockedFor, Present: present}
 }
@@ -123,7 +125,7 @@ var errChanged = errors.New("it changes while it is moved: a server still uses t
 
 // move carries an election, then replaces it by a tombstone in the old store, and then carries what
 // the tombstone says of the lease at that moment.
-func move(ctx context.Context, from, to leadership.Store, e leadership.Election) (Passage, error) {
+func move(ctx context.Context, from, to service.Store, e leadership.Election) (Passage, error) {
 	for range attempts {
 		old, err := from.Get(ctx, e)
 		if err != nil {
@@ -145,25 +147,25 @@ func move(ctx context.Context, from, to leadership.Store, e leadership.Election)
 	return Passage{}, errChanged
 }
 
-func carry(ctx context.Context, to leadership.Store, old leadership.Snapshot) (leadership.Snapshot, error) {
-	return to.Update(ctx, old.Record.Election, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Carry(s, leadership.CarryCommand{From: old})
+func carry(ctx context.Context, to service.Store, old rule.Snapshot) (rule.Snapshot, error) {
+	return to.Update(ctx, old.Record.Election, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Carry(s, rule.CarryCommand{From: old})
 	})
 }
 
 // bury leaves a tombstone, if the election has not changed. A renewal is no change; the tombstone
 // has the lease as it was last renewed.
-func bury(ctx context.Context, from leadership.Store, carried leadership.Snapshot) (leadership.Snapshot, error) {
-	return from.Update(ctx, carried.Record.Election, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
+func bury(ctx context.Context, from service.Store, carried rule.Snapshot) (rule.Snapshot, error) {
+	return from.Update(ctx, carried.Record.Election, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
 		if s.Record.Revision != carried.Record.Revision {
-			return leadership.Change{}, errChanged
+			return rule.Change{}, errChanged
 		}
-		return leadership.Delete{Force: true}.Apply(s)
+		return rule.Apply(s, leadership.Delete{Force: true})
 	})
 }
 
 // names reads the names of all elections with the prefix, and of those that cannot be trusted.
-func names(ctx context.Context, s leadership.Store, prefix string) (found, untrusted []leadership.Election, err error) {
+func names(ctx context.Context, s service.Store, prefix string) (found, untrusted []leadership.Election, err error) {
 	if untrusted, err = orphans(ctx, s, prefix); err != nil {
 		return nil, nil, err
 	}
@@ -186,7 +188,7 @@ func names(ctx context.Context, s leadership.Store, prefix string) (found, untru
 
 // orphans returns the elections with the prefix that have a history but no record, if the store's
 // list does not find them.
-func orphans(ctx context.Context, s leadership.Store, prefix string) ([]leadership.Election, error) {
+func orphans(ctx context.Context, s service.Store, prefix string) ([]leadership.Election, error) {
 	finder, ok := s.(interface {
 		Orphans(context.Context) ([]leadership.Election, error)
 	})

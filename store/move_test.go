@@ -15,6 +15,8 @@ import (
 
 	"regent/emulators"
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/file"
 	"regent/store/firestore"
 	"regent/store/memory"
@@ -52,7 +54,7 @@ var elections = []leadership.Election{
 // populate brings the elections of an empty store into their states.
 func populate(t *testing.T, s Store, advance func(time.Duration)) {
 	t.Helper()
-	service := leadership.New(s)
+	service := service.New(s)
 	acquire := func(e leadership.Election, lease time.Duration) leadership.Grant {
 		t.Helper()
 		g, err := service.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann", Key: &leadership.Key{1}, LeaseDuration: lease})
@@ -105,13 +107,13 @@ func populate(t *testing.T, s Store, advance func(time.Duration)) {
 }
 
 // contents are all elections of a store, by name.
-func contents(t *testing.T, s leadership.Store) map[leadership.Election]leadership.Snapshot {
+func contents(t *testing.T, s service.Store) map[leadership.Election]rule.Snapshot {
 	t.Helper()
 	found, untrusted, err := names(t.Context(), s, "")
 	if err != nil || len(untrusted) > 0 {
 		t.Fatalf("untrusted %v, %v", untrusted, err)
 	}
-	all := map[leadership.Election]leadership.Snapshot{}
+	all := map[leadership.Election]rule.Snapshot{}
 	for _, e := range found {
 		if all[e], err = s.Get(t.Context(), e); err != nil {
 			t.Fatal(err)
@@ -121,9 +123,9 @@ func contents(t *testing.T, s leadership.Store) map[leadership.Election]leadersh
 }
 
 // tryAcquire reports whether bob is granted the election and, if not, when he may try again.
-func tryAcquire(t *testing.T, s leadership.Store, e leadership.Election) (token leadership.Token, again time.Duration, err error) {
+func tryAcquire(t *testing.T, s service.Store, e leadership.Election) (token leadership.Token, again time.Duration, err error) {
 	t.Helper()
-	g, err := leadership.New(s).Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "bob"})
+	g, err := service.New(s).Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "bob"})
 	var refused *leadership.Error
 	if errors.As(err, &refused) {
 		again = refused.RetryAfter
@@ -151,7 +153,7 @@ func moveAll(t *testing.T, from, to Store) {
 		if old := left[e].Record; !old.Deleted || old.Revision >= a.Revision {
 			t.Errorf("%s: in the old store %+v is left, in the new one is %+v", e, old, a)
 		}
-		for _, s := range []leadership.Store{from, to} {
+		for _, s := range []service.Store{from, to} {
 			events, err := s.Unannounced(t.Context(), e, 1000)
 			if err != nil || s == to && len(events) == 0 {
 				t.Errorf("%s: to be announced: %v, %v", e, events, err)
@@ -162,7 +164,7 @@ func moveAll(t *testing.T, from, to Store) {
 
 // open expects that the elections of populate whose last lease is over can be granted, with the
 // next tokens.
-func open(t *testing.T, s leadership.Store) {
+func open(t *testing.T, s service.Store) {
 	t.Helper()
 	for e, want := range map[leadership.Election]leadership.Token{"configured": 1, "recreated": 1, "released": 2, "twice": 3, "lapsed": 2} {
 		if token, _, err := tryAcquire(t, s, e); err != nil || token != want {
@@ -280,7 +282,7 @@ func TestAMoveThatWasCutAnywhereEndsLikeOneThatWasNot(t *testing.T) {
 
 // nobodyEarly expects that what has arrived in the new store cannot be led there before the old
 // lease is over.
-func nobodyEarly(t *testing.T, from, to leadership.Store) {
+func nobodyEarly(t *testing.T, from, to service.Store) {
 	t.Helper()
 	old := contents(t, from)
 	for e, snap := range contents(t, to) {
@@ -289,7 +291,7 @@ func nobodyEarly(t *testing.T, from, to leadership.Store) {
 		if was.Record.Deleted {
 			left = was.Lease().LockedFor
 		}
-		ch, err := leadership.Acquire(snap, leadership.AcquireCommand{CandidateID: "bob", KeyHash: leadership.NewKey().Hash()})
+		ch, err := rule.Acquire(snap, rule.AcquireCommand{CandidateID: "bob", KeyHash: leadership.NewKey().Hash()})
 		if err == nil && (left > 0 || ch.Record.Token != was.Record.Token+1) {
 			t.Errorf("%s: token %d would be granted, %v before the end of %d", e, ch.Record.Token, left, was.Record.Token)
 		}
@@ -333,7 +335,7 @@ func (s *spoilt) Orphans(context.Context) ([]leadership.Election, error) {
 	return []leadership.Election{s.orphan}, nil
 }
 
-func (s *spoilt) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+func (s *spoilt) List(ctx context.Context, prefix string, after leadership.Election, limit int) (rule.Listing, error) {
 	l, err := s.Store.List(ctx, prefix, after, limit)
 	for i, snap := range l.Snapshots {
 		if snap.Record.Election == s.hidden {
@@ -344,9 +346,9 @@ func (s *spoilt) List(ctx context.Context, prefix string, after leadership.Elect
 	return l, err
 }
 
-func (s *spoilt) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+func (s *spoilt) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, error) {
 	if e == s.corrupt || e == s.hidden {
-		return leadership.Snapshot{}, leadership.Corrupt(e, errors.New("it is spoilt"))
+		return rule.Snapshot{}, rule.Corrupt(e, errors.New("it is spoilt"))
 	}
 	return s.Store.Get(ctx, e)
 }
@@ -407,9 +409,9 @@ type contest struct {
 }
 
 // grant lets a candidate try to lead on a store.
-func (c *contest) grant(s leadership.Store) {
+func (c *contest) grant(s service.Store) {
 	lease := time.Duration(1+c.rand.IntN(40)) * time.Second
-	g, err := leadership.New(s).Acquire(c.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", LeaseDuration: lease})
+	g, err := service.New(s).Acquire(c.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", LeaseDuration: lease})
 	if err != nil {
 		return
 	}
@@ -423,8 +425,8 @@ func (c *contest) grant(s leadership.Store) {
 }
 
 // step is what candidates and leaders do on a server of the store, and time.
-func (c *contest) step(s leadership.Store) {
-	service := leadership.New(s)
+func (c *contest) step(s service.Store) {
+	service := service.New(s)
 	lease := leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: c.key, Token: max(c.highest, 1)}
 	c.advance(time.Duration(c.rand.IntN(8000)) * time.Millisecond)
 	switch c.rand.IntN(8) {
@@ -444,8 +446,8 @@ func (c *contest) step(s leadership.Store) {
 }
 
 // operate is what an operator does besides.
-func (c *contest) operate(s leadership.Store) {
-	service := leadership.New(s)
+func (c *contest) operate(s service.Store) {
+	service := service.New(s)
 	switch c.rand.IntN(10) {
 	case 0:
 		service.Do(c.Context(), leadership.Delete{Election: "jobs", Force: true})
@@ -522,14 +524,14 @@ func TestALeaseThatIsRenewedDuringAMoveIsWaitedForToItsEnd(t *testing.T) {
 	t.Parallel()
 	c := &clock{}
 	from, to := c.memory(0), c.memory(time.Hour)
-	g, err := leadership.New(from).Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
+	g, err := service.New(from).Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var until time.Duration
 	meanwhile := func() {
 		c.advance(8 * time.Second)
-		l, err := leadership.New(from).Renew(t.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: 1})
+		l, err := service.New(from).Renew(t.Context(), leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: g.Key, Token: 1})
 		if err == nil {
 			until = c.since + l.ExpiresIn
 		}
@@ -576,10 +578,10 @@ func TestTwoSpecsOfOneStoreAreSeen(t *testing.T) {
 
 func TestAnElectionThatNeedsANewerProgramIsNeitherMovedNorRaised(t *testing.T) {
 	t.Parallel()
-	ahead := memory.New(memory.Config{Codec: leadership.Codec{Next: true}})
+	ahead := memory.New(memory.Config{Codec: rule.Codec{Next: true}})
 	for _, e := range []leadership.Election{"new", "plain"} {
-		_, err := ahead.Update(t.Context(), e, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
-			ch, err := leadership.Configure{}.Apply(s)
+		_, err := ahead.Update(t.Context(), e, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
+			ch, err := rule.Apply(s, leadership.Configure{})
 			if e == "new" {
 				ch.Record.Policy.Description = "x"
 			}
@@ -589,7 +591,7 @@ func TestAnElectionThatNeedsANewerProgramIsNeitherMovedNorRaised(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	from, to := ahead.OpenAs(leadership.Codec{}), memory.New(memory.Config{})
+	from, to := ahead.OpenAs(rule.Codec{}), memory.New(memory.Config{})
 	before := contents(t, ahead)
 	if _, err := Move(t.Context(), from, to); !errors.Is(err, leadership.RecordTooNew) || !strings.Contains(err.Error(), `"new"`) {
 		t.Errorf("move: %v", err)

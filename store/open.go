@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/store/file"
 	"regent/store/firestore"
 	"regent/store/internal/history"
@@ -22,14 +23,14 @@ import (
 
 // Store is what every store is: elections, and what their leaders leave behind.
 type Store interface {
-	leadership.Store
-	leadership.Journal
+	service.Store
+	service.Journal
 }
 
 // Config has the settings that all stores have in common; its zero value works.
 type Config struct {
-	// History is how long events are kept, leadership.MinHistory or more; 0 for
-	// leadership.DefaultHistory.
+	// History is how long events are kept, rule.MinHistory or more; 0 for
+	// rule.DefaultHistory.
 	History time.Duration
 	// Log gets the warnings of a local store; nil for none.
 	Log *slog.Logger

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 func TestASpecNamesAStore(t *testing.T) {
@@ -76,7 +77,7 @@ func TestHistoryIsKeptForAnHourAtLeastInEveryStore(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "leases")
 	for _, spec := range []string{"memory:", "file:" + path, "firestore:p", "spanner:projects/p/instances/i/databases/d"} {
-		for _, span := range []time.Duration{-time.Hour, time.Nanosecond, leadership.MinHistory - 1} {
+		for _, span := range []time.Duration{-time.Hour, time.Nanosecond, rule.MinHistory - 1} {
 			s, err := Open(t.Context(), spec, Config{History: span})
 			var refused *leadership.Error
 			if s != nil || !errors.As(err, &refused) || refused.Code != leadership.InvalidArgument || refused.Field != "history" {
@@ -92,7 +93,7 @@ func TestHistoryIsKeptForAnHourAtLeastInEveryStore(t *testing.T) {
 func TestTheStoreOfASpecKeepsHistoryForAsLongAsItIsTold(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []string{"memory:", "file:" + filepath.Join(t.TempDir(), "leases")} {
-		s, err := Open(t.Context(), spec, Config{History: 2 * leadership.MinHistory})
+		s, err := Open(t.Context(), spec, Config{History: 2 * rule.MinHistory})
 		if err != nil {
 			t.Fatalf("%s: %v", spec, err)
 		}
@@ -101,11 +102,11 @@ func TestTheStoreOfASpecKeepsHistoryForAsLongAsItIsTold(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", spec, err)
 		}
-		kept := leadership.MinHistory
+		kept := rule.MinHistory
 		if spec == "memory:" { // there is nothing from before the process
 			kept = 5 * time.Second
 		}
-		for back, want := range map[time.Duration]error{kept: nil, 3 * leadership.MinHistory: leadership.HistoryCompacted} {
+		for back, want := range map[time.Duration]error{kept: nil, 3 * rule.MinHistory: leadership.HistoryCompacted} {
 			if _, err := s.Since(t.Context(), snap.Now.Add(-back), 1); !errors.Is(err, want) {
 				t.Errorf("%s: what was %v ago: %v, want %v", spec, back, err, want)
 			}

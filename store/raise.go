@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // Raising says which elections to raise, and how far.
@@ -17,7 +19,7 @@ type Raising struct {
 	// Elections are raised as well, even if the store does not know them: those that began after
 	// the backup.
 	Elections []leadership.Election
-	// Above and Lock are as in leadership.RaiseCommand.
+	// Above and Lock are as in rule.RaiseCommand.
 	Above leadership.Revision
 	Lock  time.Duration
 }
@@ -35,7 +37,7 @@ type Raised struct {
 }
 
 // Raise brings the elections of a store that was restored from a backup past every revision and
-// token that was seen after the backup; see leadership.Raise. So it does with the marks of their
+// token that was seen after the backup; see rule.Raise. So it does with the marks of their
 // checkpoints and journals: no leader from before the backup can write in them. No server may use
 // the store meanwhile.
 //
@@ -70,13 +72,13 @@ func Raise(ctx context.Context, s Store, r Raising) (Raised, error) {
 	return done, nil
 }
 
-func (r Raising) rule(s leadership.Snapshot) (leadership.Change, error) {
-	return leadership.Raise(s, leadership.RaiseCommand{Above: r.Above, Lock: r.Lock})
+func (r Raising) rule(s rule.Snapshot) (rule.Change, error) {
+	return rule.Raise(s, rule.RaiseCommand{Above: r.Above, Lock: r.Lock})
 }
 
 // check returns the elections that can be raised and those that cannot be trusted, unless another
 // one prevents the raise.
-func (r Raising) check(ctx context.Context, s leadership.Store, all []leadership.Election) (sound, corrupt []leadership.Election, refused error) {
+func (r Raising) check(ctx context.Context, s service.Store, all []leadership.Election) (sound, corrupt []leadership.Election, refused error) {
 	var furthest leadership.Revision
 	for _, e := range all {
 		snap, err := s.Get(ctx, e)
@@ -95,9 +97,9 @@ func (r Raising) check(ctx context.Context, s leadership.Store, all []leadership
 	return sound, corrupt, refused
 }
 
-func (r Raising) raise(ctx context.Context, s leadership.Store, e leadership.Election, done *Raised) error {
+func (r Raising) raise(ctx context.Context, s service.Store, e leadership.Election, done *Raised) error {
 	var present bool
-	snap, err := s.Update(ctx, e, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
+	snap, err := s.Update(ctx, e, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
 		ch, err := r.rule(s)
 		present = ch.Empty()
 		return ch, err

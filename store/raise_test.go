@@ -13,6 +13,8 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 func TestAfterABackupIsRestoredAndRaisedNothingThatWasSeenComesAgain(t *testing.T) {
@@ -72,7 +74,7 @@ func TestAfterABackupIsRestoredAndRaisedNothingThatWasSeenComesAgain(t *testing.
 
 // oldCursorsAreTold expects that a watcher that saw a lost revision of an election is told to begin
 // anew, or gets all later events; and the same of a feed that had read up to the given instant.
-func oldCursorsAreTold(t *testing.T, s leadership.Store, seen map[leadership.Election]leadership.Snapshot, until time.Time) {
+func oldCursorsAreTold(t *testing.T, s service.Store, seen map[leadership.Election]rule.Snapshot, until time.Time) {
 	t.Helper()
 	i, err := instance.New(instance.Config{Store: s, Alone: true})
 	if err != nil {

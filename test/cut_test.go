@@ -15,6 +15,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 	"regent/leadership/wire"
 	ram "regent/store/memory"
 	"regent/test/machine"
@@ -224,7 +225,7 @@ func plainly(l leadership.Lease) string {
 }
 
 // host lets an instance in this process serve a store, and returns its address.
-func host(t testing.TB, leases leadership.Store) (address string) {
+func host(t testing.TB, leases service.Store) (address string) {
 	t.Helper()
 	inst, err := instance.New(instance.Config{Store: leases, Name: "regent-test", Alone: true})
 	if err != nil {

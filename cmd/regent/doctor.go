@@ -16,6 +16,8 @@ import (
 	"regent/cmd/regent/internal/cloud"
 	"regent/leadership"
 	"regent/leadership/instance/pubsub"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store"
 )
 
@@ -214,11 +216,11 @@ func (x *doctorReport) examineStore(ctx context.Context, settings doctorSettings
 }
 
 func (x *doctorReport) examineLease(ctx context.Context, s store.Store, clock *clockWatch) {
-	service := leadership.New(s)
+	svc := service.New(s)
 	key := leadership.NewKey()
 	var grant leadership.Grant
 	acquire := func(ctx context.Context) (detail string, err error) {
-		grant, err = service.Acquire(ctx, leadership.AcquireRequest{
+		grant, err = svc.Acquire(ctx, leadership.AcquireRequest{
 			Election: doctorElection, CandidateID: "doctor", Key: &key, LeaseDuration: doctorLease,
 		})
 		clock.see(grant.ReadAt)
@@ -234,18 +236,18 @@ func (x *doctorReport) examineLease(ctx context.Context, s store.Store, clock *c
 		return
 	}
 	x.check(ctx, "renew", doctorRounds, func(ctx context.Context) (string, error) {
-		l, err := service.Renew(ctx, lease())
+		l, err := svc.Renew(ctx, lease())
 		clock.see(l.ReadAt)
 		return "", err
 	})
-	x.examineLedger(ctx, leadership.NewLedger(service, s), s, lease())
+	x.examineLedger(ctx, service.NewLedger(svc, s), s, lease())
 	x.check(ctx, "release", 1, func(ctx context.Context) (string, error) {
-		l, err := service.Do(ctx, leadership.Release{LeaseRequest: lease()})
+		l, err := svc.Do(ctx, leadership.Release{LeaseRequest: lease()})
 		clock.see(l.ReadAt)
 		return "", err
 	})
 	x.check(ctx, "history", 1, func(ctx context.Context) (string, error) {
-		events, err := service.Events(ctx, leadership.EventsRequest{Election: doctorElection, After: grant.Revision - 1})
+		events, err := svc.Events(ctx, leadership.EventsRequest{Election: doctorElection, After: grant.Revision - 1})
 		if len(events) > 0 {
 			x.news = events[len(events)-1]
 		}
@@ -254,7 +256,7 @@ func (x *doctorReport) examineLease(ctx context.Context, s store.Store, clock *c
 }
 
 // examineLedger leaves a checkpoint, and an entry in the journal that a snapshot replaces.
-func (x *doctorReport) examineLedger(ctx context.Context, ledger *leadership.Ledger, j leadership.Journal, lease leadership.LeaseRequest) {
+func (x *doctorReport) examineLedger(ctx context.Context, ledger *service.Ledger, j service.Journal, lease leadership.LeaseRequest) {
 	x.check(ctx, "checkpoint", 1, func(ctx context.Context) (string, error) {
 		_, err := ledger.PutCheckpoint(ctx, leadership.CheckpointRequest{LeaseRequest: lease, Sequence: 1, Task: "doctor", Data: []byte(`{}`)})
 		if err == nil {
@@ -282,7 +284,7 @@ func (x *doctorReport) examineLedger(ctx context.Context, ledger *leadership.Led
 	}
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
-	if err := j.Trim(ctx, leadership.LogID{Election: lease.Election, Kind: leadership.LogJournal}, head.Index); err != nil {
+	if err := j.Trim(ctx, rule.LogID{Election: lease.Election, Kind: rule.LogJournal}, head.Index); err != nil {
 		x.add(cloud.Finding{Check: "trim the journal", Verdict: cloud.Warning, Text: "entries that a snapshot stands for are not deleted, and cost storage; nothing else depends on it: " + remedy(err)})
 	}
 }
@@ -313,7 +315,7 @@ type clockWatch struct {
 	seen  int
 }
 
-func (w *clockWatch) get(ctx context.Context, s leadership.Store) error {
+func (w *clockWatch) get(ctx context.Context, s service.Store) error {
 	began := time.Now()
 	snap, err := s.Get(ctx, doctorElection)
 	if err != nil {
@@ -427,7 +429,7 @@ func (x *doctorReport) examineMembers(ctx context.Context, topic string) {
 
 // examineQuorums looks for elections with a quorum, whose members may be at several instances that
 // do not tell each other.
-func (x *doctorReport) examineQuorums(ctx context.Context, s leadership.Store) {
+func (x *doctorReport) examineQuorums(ctx context.Context, s service.Store) {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	f := cloud.Finding{Check: "quorums", Verdict: cloud.OK, Text: "no election has one, so that no instance has to know the members at the others"}
@@ -441,7 +443,7 @@ func (x *doctorReport) examineQuorums(ctx context.Context, s leadership.Store) {
 }
 
 // quorums counts the elections with a quorum, and returns the first of them.
-func quorums(ctx context.Context, s leadership.Store) (found int, first leadership.Election, err error) {
+func quorums(ctx context.Context, s service.Store) (found int, first leadership.Election, err error) {
 	for next := leadership.Election(""); ; {
 		page, err := s.List(ctx, "", next, leadership.MaxPageSize)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"regent/cmd/regent/internal/cloud"
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/store/memory"
 )
 
@@ -72,7 +73,7 @@ func TestDoctorWarnsOfAQuorumWhoseMembersAreCountedApart(t *testing.T) {
 		}
 	}
 	says(cloud.OK, "no election has one")
-	service, quorum := leadership.New(leases), leadership.BallotPolicy{Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("n1", "n2", "w")}}
+	service, quorum := service.New(leases), leadership.BallotPolicy{Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("n1", "n2", "w")}}
 	for e, p := range map[leadership.Election]leadership.BallotPolicy{"a": {Strategy: leadership.StrategyPriority}, "deleted": quorum, "jobs": quorum, "reports": quorum} {
 		c := leadership.Configure{Config: leadership.Config{Ballot: p}}
 		if _, err := service.Do(t.Context(), c.In(e)); err != nil {

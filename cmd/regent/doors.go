@@ -9,6 +9,7 @@ import (
 	"regent/httpapi/kubernetes"
 	"regent/httpapi/mcp"
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/leadership/wire"
 )
 
@@ -19,14 +20,14 @@ type doors struct {
 }
 
 // openDoors opens the doors that the settings ask for. config is that of the API.
-func openDoors(s serviceSettings, who *access, rights dashboard.Rights, config httpapi.Config, journal leadership.Journal) (*doors, error) {
+func openDoors(s serviceSettings, who *access, rights dashboard.Rights, config httpapi.Config, journal service.Journal) (*doors, error) {
 	d := &doors{byPath: map[string]httpapi.Door{
 		kubernetes.Path: shut("--kubernetes"), mcp.Path: shut("--mcp"), dashboard.Path: shut("--ui"),
 	}}
 	if s.kubernetes {
 		door := kubernetes.New(kubernetes.Config{
 			Service:     config.Service,
-			Secret:      func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, journal) },
+			Secret:      func(ctx context.Context) ([]byte, error) { return service.SharedSecret(ctx, journal) },
 			Admit:       config.Admit,
 			StreamLimit: config.StreamLimit,
 		})
@@ -64,12 +65,12 @@ func (d *doors) close() {
 
 // openMCP opens the door for language models. It calls the API without a network: the host and the
 // origin of its own requests were checked before.
-func (d *doors) openMCP(who *access, config httpapi.Config, journal leadership.Journal) error {
+func (d *doors) openMCP(who *access, config httpapi.Config, journal service.Journal) error {
 	config.Hosts, config.Ready = nil, nil
 	door, err := mcp.NewDoor(mcp.DoorConfig{
 		API:     httpapi.New(config),
 		Admit:   config.Admit,
-		Secret:  func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, journal) },
+		Secret:  func(ctx context.Context) ([]byte, error) { return service.SharedSecret(ctx, journal) },
 		Version: currentBuild().Version,
 		Log:     config.Log,
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/store"
 )
 
@@ -16,7 +17,7 @@ import (
 func fileWith(t *testing.T) string {
 	t.Helper()
 	spec := "file:" + filepath.Join(t.TempDir(), "leases")
-	inFile(t, spec, func(s *leadership.Service) {
+	inFile(t, spec, func(s *service.Service) {
 		for range 2 {
 			g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: "free", CandidateID: "ann"})
 			if err != nil {
@@ -33,19 +34,19 @@ func fileWith(t *testing.T) string {
 	return spec
 }
 
-func inFile(t *testing.T, spec string, do func(*leadership.Service)) {
+func inFile(t *testing.T, spec string, do func(*service.Service)) {
 	t.Helper()
 	s, err := store.Open(t.Context(), spec, store.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	do(leadership.New(s))
+	do(service.New(s))
 }
 
 func grantIn(t *testing.T, spec string, e leadership.Election) (token leadership.Token) {
 	t.Helper()
-	inFile(t, spec, func(s *leadership.Service) {
+	inFile(t, spec, func(s *service.Service) {
 		g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "bob"})
 		if err == nil {
 			token = g.Token

@@ -14,6 +14,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/leadership/service"
 	"regent/leadership/wire"
 )
 
@@ -76,7 +77,7 @@ func (s *peerSettings) addTo(c *cli, cmd *cobra.Command) {
 }
 
 // peers are those of the settings, to be asked by the service. It is nil if there is none.
-func (s peerSettings) peers() (leadership.Peers, error) {
+func (s peerSettings) peers() (service.Peers, error) {
 	for flag, of := range map[string]map[string]string{"--peer-audience": s.audiences, "--peer-token-file": s.files} {
 		for name := range of {
 			if s.urls[name] == "" {
@@ -107,10 +108,10 @@ func (s peerSettings) peers() (leadership.Peers, error) {
 	return all, nil
 }
 
-// peers implements leadership.Peers.
+// peers implements service.Peers.
 type peers map[string]*client.Client
 
-// Check implements leadership.Peers. A peer that does not answer, or not this question, is a store
+// Check implements service.Peers. A peer that does not answer, or not this question, is a store
 // that is unavailable: the caller may ask again.
 func (p peers) Check(ctx context.Context, peer string, c leadership.TokenCheck) (leadership.Lease, error) {
 	server, known := p[peer]

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/store"
 )
 
@@ -94,8 +95,8 @@ func electionNames(_ *cobra.Command, args []string) error {
 
 func parseAbove(text string) (leadership.Revision, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || leadership.Revision(n) < leadership.MinRaise || leadership.Revision(n) > leadership.MaxRaise {
-		return 0, fmt.Errorf("must be an integer from %d to %d", leadership.MinRaise, leadership.MaxRaise)
+	if err != nil || leadership.Revision(n) < rule.MinRaise || leadership.Revision(n) > rule.MaxRaise {
+		return 0, fmt.Errorf("must be an integer from %d to %d", rule.MinRaise, rule.MaxRaise)
 	}
 	return leadership.Revision(n), nil
 }

@@ -30,6 +30,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance"
 	"regent/leadership/instance/pubsub"
+	"regent/leadership/service"
 	"regent/leadership/telemetry"
 	"regent/leadership/wire"
 	"regent/store"
@@ -276,7 +277,7 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 }
 
 // newInstance returns an instance with a unique name. closeBuses must be called after it has run.
-func (c *cli) newInstance(ctx context.Context, m *measures, name string, s serviceSettings, leases leadership.Store, journal leadership.Journal) (i *instance.Instance, closeBuses func(), err error) {
+func (c *cli) newInstance(ctx context.Context, m *measures, name string, s serviceSettings, leases service.Store, journal service.Journal) (i *instance.Instance, closeBuses func(), err error) {
 	config := instance.Config{Store: leases, Journal: journal, Name: name, Alone: s.local(), CacheExpiry: s.cacheExpiry, Log: m.log}
 	if config.Peers, err = s.peers.peers(); err != nil {
 		return nil, nil, err
@@ -304,7 +305,7 @@ func (c *cli) newInstance(ctx context.Context, m *measures, name string, s servi
 			m.log.Warn("a message of the topic of members was refused: no instance on this store has sent it; find out who else may publish there. Others are counted, and not logged", "topic", s.members)
 		})
 		open, config.Members = append(open, bus), &instance.Sealed{
-			Bus: bus, Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, journal) },
+			Bus: bus, Secret: func(ctx context.Context) ([]byte, error) { return service.SharedSecret(ctx, journal) },
 			Refused: func() { once(); m.Refused(ctx, telemetry.Forged) },
 		}
 	}
@@ -344,7 +345,7 @@ func newServer(h http.Handler, displaced func(), log *slog.Logger) (server *http
 
 // brokenOf returns a channel that is closed when the store has failed for good; nil for a store
 // that may always recover.
-func brokenOf(leases leadership.Store) <-chan struct{} {
+func brokenOf(leases service.Store) <-chan struct{} {
 	if s, ok := leases.(interface{ Broken() <-chan struct{} }); ok {
 		return s.Broken()
 	}
@@ -353,7 +354,7 @@ func brokenOf(leases leadership.Store) <-chan struct{} {
 
 // brokenError returns why the store has failed. It ends the service, for a supervisor to restart
 // it.
-func brokenError(ctx context.Context, leases leadership.Store) error {
+func brokenError(ctx context.Context, leases service.Store) error {
 	_, err := leases.List(ctx, "", "", 1)
 	return fmt.Errorf("the store has failed and has to be opened again: %w", cmp.Or(err, error(leadership.StoreUnavailable)))
 }
@@ -392,7 +393,7 @@ func shutdown(server *http.Server, hurry func(), finish, answer time.Duration) e
 
 // readiness reports whether calls should be sent here.
 type readiness struct {
-	store    leadership.Store
+	store    service.Store
 	instance *instance.Instance
 	crowd    crowd
 	latch    func() string // nil if callers are not verified by the platform

@@ -159,16 +159,16 @@ func TestClosedLogDoesNotEndTheService(t *testing.T) {
 	}
 }
 
-type service struct {
+type backend struct {
 	log  *process.Log
 	stop context.CancelFunc
 	code chan int
 }
 
-func startService(t *testing.T, env []string, args ...string) *service {
+func startService(t *testing.T, env []string, args ...string) *backend {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &service{log: process.NewLog(), stop: cancel, code: make(chan int, 1)}
+	s := &backend{log: process.NewLog(), stop: cancel, code: make(chan int, 1)}
 	go func() {
 		s.code <- run(ctx, append([]string{"serve"}, args...), system{strings.NewReader(""), io.Discard, s.log, env})
 		s.log.Close()
@@ -178,7 +178,7 @@ func startService(t *testing.T, env []string, args ...string) *service {
 }
 
 // end stops the service if it runs, and returns its exit code.
-func (s *service) end() int {
+func (s *backend) end() int {
 	s.stop()
 	code := <-s.code
 	s.code <- code

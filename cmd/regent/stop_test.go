@@ -20,6 +20,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/instance"
+	"regent/leadership/rule"
 	"regent/leadership/telemetry"
 	"regent/leadership/telemetry/export"
 	"regent/store"
@@ -100,8 +101,8 @@ func (failed) Broken() <-chan struct{} {
 	return c
 }
 
-func (failed) List(context.Context, string, leadership.Election, int) (leadership.Listing, error) {
-	return leadership.Listing{}, fmt.Errorf("disk: %w: it is gone", leadership.StoreUnavailable)
+func (failed) List(context.Context, string, leadership.Election, int) (rule.Listing, error) {
+	return rule.Listing{}, fmt.Errorf("disk: %w: it is gone", leadership.StoreUnavailable)
 }
 
 func TestAStoreThatHasFailedForGoodEndsTheService(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/rule"
 	"regent/leadership/wire"
 )
 
@@ -197,8 +198,8 @@ func parseFormat(text string) (format, error) {
 
 func parseHistory(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if err != nil || d < leadership.MinHistory {
-		return 0, fmt.Errorf("must be a duration of %v or more, such as 720h", leadership.MinHistory)
+	if err != nil || d < rule.MinHistory {
+		return 0, fmt.Errorf("must be a duration of %v or more, such as 720h", rule.MinHistory)
 	}
 	return d, nil
 }

@@ -22,7 +22,7 @@ import (
 type Config struct {
 	// Service decides. Put gates before it with instance.Guard.
 	Service instance.Service
-	// Secret returns the secret that all instances on the store share: leadership.SharedSecret.
+	// Secret returns the secret that all instances on the store share: service.SharedSecret.
 	Secret func(context.Context) ([]byte, error)
 	// Admit, if it is not nil, is asked before a body is read.
 	Admit wire.Admit

@@ -18,6 +18,7 @@ import (
 	"regent/httpapi/kubernetes"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 	"regent/leadership/wire"
 	"regent/store/memory"
 	"regent/store/storetest"
@@ -64,7 +65,7 @@ func (f *fixture) restart(gates ...instance.Gate) {
 	go func() { defer close(ran); i.Run(ctx) }()
 	f.Cleanup(func() { cancel(); <-ran })
 	f.service = instance.Guard(i, gates...)
-	f.door = kubernetes.New(kubernetes.Config{Service: f.service, Admit: f.admit, Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, f.journal) }})
+	f.door = kubernetes.New(kubernetes.Config{Service: f.service, Admit: f.admit, Secret: func(ctx context.Context) ([]byte, error) { return service.SharedSecret(ctx, f.journal) }})
 }
 
 const (

@@ -16,6 +16,8 @@ import (
 	cmpdiff "github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/storetest"
 )
 
@@ -26,7 +28,7 @@ type counted struct {
 	renewals, amends atomic.Int64 // leases, and changes of a log
 }
 
-func newCounted(s leadership.Store) *counted {
+func newCounted(s service.Store) *counted {
 	c := new(counted)
 	c.Fake = &storetest.Fake{Store: s, Around: func(ctx context.Context, call storetest.Call, next func(context.Context) error) error {
 		c.renewals.Add(int64(len(call.Leases)))
@@ -35,9 +37,9 @@ func newCounted(s leadership.Store) *counted {
 	return c
 }
 
-func (c *counted) Amend(ctx context.Context, id leadership.LogID, decide func(leadership.Log) (leadership.LogChange, error)) (leadership.Log, error) {
+func (c *counted) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
 	writes := false
-	log, err := c.Fake.Amend(ctx, id, func(l leadership.Log) (leadership.LogChange, error) {
+	log, err := c.Fake.Amend(ctx, id, func(l rule.Log) (rule.LogChange, error) {
 		ch, err := decide(l)
 		writes = err == nil && ch.Text != ""
 		return ch, err

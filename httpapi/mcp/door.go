@@ -33,7 +33,7 @@ type DoorConfig struct {
 	API http.Handler
 	// Admit, if it is not nil, is asked before a body is read.
 	Admit wire.Admit
-	// Secret returns the secret that all instances on the store share: leadership.SharedSecret.
+	// Secret returns the secret that all instances on the store share: service.SharedSecret.
 	Secret  func(context.Context) ([]byte, error)
 	Version string       // of the program
 	Log     *slog.Logger // gets a line per call of a tool, Debug; nil for none

@@ -13,6 +13,7 @@ import (
 	"regent/httpapi/access/authn"
 	"regent/httpapi/mcp"
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/leadership/wire"
 )
 
@@ -200,7 +201,7 @@ func TestWithoutTheSecretOfTheStoreNoLeaseIsGranted(t *testing.T) {
 			if down {
 				return nil, leadership.StoreUnavailable
 			}
-			return leadership.SharedSecret(ctx, f.store)
+			return service.SharedSecret(ctx, f.store)
 		}})
 		if err != nil {
 			t.Fatal(err)

@@ -19,14 +19,15 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 	"regent/leadership/wire"
 	"regent/store/memory"
 )
 
 // store is where a fleet keeps its leases.
 type store interface {
-	leadership.Store
-	leadership.Journal
+	service.Store
+	service.Journal
 }
 
 // fleet is some instances on a store in memory, each with a door.
@@ -74,7 +75,7 @@ func (f *fleet) door() *mcp.Door {
 	f.t.Helper()
 	d, err := mcp.NewDoor(mcp.DoorConfig{
 		API: f.api(), Admit: f.admit, Version: "test", Clock: f.clock,
-		Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, f.store) },
+		Secret: func(ctx context.Context) ([]byte, error) { return service.SharedSecret(ctx, f.store) },
 	})
 	if err != nil {
 		f.t.Fatal(err)
@@ -163,7 +164,7 @@ func (m *model) must(tool string, in any) args {
 // election reads an election from the store.
 func (f *fleet) election(e leadership.Election) leadership.Lease {
 	f.t.Helper()
-	l, err := leadership.New(f.store).Get(f.t.Context(), e)
+	l, err := service.New(f.store).Get(f.t.Context(), e)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -185,7 +186,7 @@ func (f *fleet) revision(e leadership.Election) leadership.Revision { return f.e
 // configure configures an election.
 func (f *fleet) configure(e leadership.Election, c leadership.Config) {
 	f.t.Helper()
-	if _, err := leadership.New(f.store).Do(f.t.Context(), leadership.Configure{Election: e, Config: c}); err != nil {
+	if _, err := service.New(f.store).Do(f.t.Context(), leadership.Configure{Election: e, Config: c}); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -263,7 +264,7 @@ func newDoor(t testing.TB) *mcp.Door {
 	go i.Run(context.Background())
 	d, err := mcp.NewDoor(mcp.DoorConfig{
 		API:    httpapi.New(httpapi.Config{Service: i}),
-		Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, store) },
+		Secret: func(ctx context.Context) ([]byte, error) { return service.SharedSecret(ctx, store) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"regent/httpapi/access/authn"
 	"regent/httpapi/mcp"
 	"regent/leadership"
+	"regent/leadership/service"
 )
 
 // Models lead, ask, stop and forget, through instances that come and go, while operators interfere.
@@ -73,7 +74,7 @@ func pick(r *rand.Rand, own []any) any {
 }
 
 func (f *fleet) token(e leadership.Election) leadership.Token {
-	l, err := leadership.New(f.store).Get(f.t.Context(), e)
+	l, err := service.New(f.store).Get(f.t.Context(), e)
 	if err != nil {
 		return 0
 	}

@@ -34,7 +34,7 @@ type Candidate struct {
 	Rounds int
 
 	// What follows counts where the election's policy says so, as long as the candidate waits: see
-	// leadership.Rank.
+	// rule.Rank.
 
 	// Role is leadership.RoleCandidate, which "" stands for, or RoleWitness: it stands in line,
 	// counts for the quorum, and is never granted the lease.

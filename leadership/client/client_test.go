@@ -17,6 +17,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 	"regent/store/memory"
 )
 
@@ -25,7 +26,7 @@ var _ instance.Protocol = (*client.Client)(nil)
 
 // connect returns a client of an instance on the store, through a real server. Every exchange is
 // checked against the API's specification.
-func connect(t *testing.T, store leadership.Store) *client.Client {
+func connect(t *testing.T, store service.Store) *client.Client {
 	t.Helper()
 	server := httptest.NewServer(api(t, store))
 	t.Cleanup(server.Close)
@@ -33,7 +34,7 @@ func connect(t *testing.T, store leadership.Store) *client.Client {
 }
 
 // api returns the API of the only instance on the store.
-func api(t *testing.T, store leadership.Store) http.Handler {
+func api(t *testing.T, store service.Store) http.Handler {
 	t.Helper()
 	inst, err := instance.New(instance.Config{Store: store, Alone: true})
 	if err != nil {
@@ -59,9 +60,9 @@ func newClient(t *testing.T, config client.Config) *client.Client {
 func TestAClientAnswersAsTheServiceDoes(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
-	newStore := func() leadership.Store { return memory.New(memory.Config{Now: func() time.Time { return now }}) }
+	newStore := func() service.Store { return memory.New(memory.Config{Now: func() time.Time { return now }}) }
 	key := leadership.Key{1}
-	direct, remote := leadership.New(newStore()), connect(t, newStore())
+	direct, remote := service.New(newStore()), connect(t, newStore())
 	lease := func(l leadership.Lease, err error) any { return []any{withoutJitter(l), err} }
 	for _, c := range []struct {
 		name string

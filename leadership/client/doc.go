@@ -62,7 +62,7 @@
 // # Who leads, and who follows
 //
 // Candidate.Priority, Capabilities and Load say what the candidate is worth, where the election's
-// policy asks for it: see leadership.Rank. A better candidate may end the term of a leader that the
+// policy asks for it: see rule.Rank. A better candidate may end the term of a leader that the
 // policy lets it preempt, with NoticeHandOver; NoticeGoesOn says that it has gone again.
 //
 // Member keeps a program a member of an election: it tells the server which token it follows. With
@@ -117,7 +117,7 @@
 //
 // # Calling a server
 //
-// A Client also has the methods of a leadership.Service, with the same errors: errors.Is(err,
+// A Client also has the methods of a service.Service, with the same errors: errors.Is(err,
 // leadership.LeaseHeld) is true here exactly when it is in the server, and errors.As finds the
 // *leadership.Error with the reason, the wait and the election as it was found.
 //

@@ -19,6 +19,8 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/instance"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/memory"
 	"regent/store/storetest"
 )
@@ -73,7 +75,7 @@ func (w *testbed) tell(format string, args ...any) {
 
 // endRecorder records when each lease of the contested election ends.
 type endRecorder struct {
-	leases leadership.Store
+	leases service.Store
 
 	mu   sync.Mutex
 	ends map[leadership.Token]time.Time // guarded by mu
@@ -93,7 +95,7 @@ func (l *endRecorder) around(ctx context.Context, c storetest.Call, next func(co
 	return err
 }
 
-func (l *endRecorder) note(s leadership.Snapshot) {
+func (l *endRecorder) note(s rule.Snapshot) {
 	switch r := s.Record; {
 	case r.LeaderID != "":
 		l.ends[r.Token] = r.LeaseEnd()

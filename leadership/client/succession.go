@@ -12,7 +12,7 @@ import (
 )
 
 // Delegate makes an election for a part of the caller's task, and returns it; see
-// leadership.Delegate.
+// rule.Delegate.
 func (c *Client) Delegate(ctx context.Context, r leadership.DelegateRequest) (leadership.Lease, error) {
 	k := post("delegate", wire.VerbDelegate, wire.NewDelegateRequest(r))
 	var answer wire.Lease
@@ -50,7 +50,7 @@ func post(name string, verb wire.Verb, body any) call {
 	return call{name: name, method: row.Method, suffix: row.Suffix(), mutates: row.Changes(), body: body}
 }
 
-// PutCheckpoint replaces the checkpoint of the election; see leadership.Ledger. If the request has
+// PutCheckpoint replaces the checkpoint of the election; see service.Ledger. If the request has
 // no sequence, it is the next one, whichever that is.
 func (c *Client) PutCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
 	if r.Sequence == 0 {
@@ -97,17 +97,17 @@ func (c *Client) Checkpoint(ctx context.Context, e leadership.Election) (leaders
 }
 
 // OpenJournal keeps earlier leaders from appending to the journal, and returns where it stands; see
-// leadership.Ledger.
+// service.Ledger.
 func (c *Client) OpenJournal(ctx context.Context, r leadership.LeaseRequest) (leadership.JournalHead, error) {
 	return c.journalHead(ctx, r.Election, post("open journal", wire.VerbOpenJournal, wire.NewHolder(r)))
 }
 
-// AppendJournal adds entries to the journal, all or none; see leadership.Ledger.
+// AppendJournal adds entries to the journal, all or none; see service.Ledger.
 func (c *Client) AppendJournal(ctx context.Context, r leadership.AppendRequest) (leadership.JournalHead, error) {
 	return c.journalHead(ctx, r.Election, post("append to journal", wire.VerbAppendJournal, wire.NewAppendRequest(r)))
 }
 
-// SnapshotJournal puts a snapshot in the place of the first entries; see leadership.Ledger.
+// SnapshotJournal puts a snapshot in the place of the first entries; see service.Ledger.
 func (c *Client) SnapshotJournal(ctx context.Context, r leadership.SnapshotRequest) (leadership.JournalHead, error) {
 	return c.journalHead(ctx, r.Election, post("put snapshot", wire.VerbSnapshotJournal, wire.NewSnapshotRequest(r)))
 }

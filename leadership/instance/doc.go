@@ -6,7 +6,7 @@
 //	+------------------v-----------------------------------------------+
 //	| Instance                                                         |
 //	|   acquire, with a wait ----> line ---+                           |
-//	|   renew, release, ... ---------------+---> leadership.Service ---+---> store
+//	|   renew, release, ... ---------------+---> service.Service ---+---> store
 //	|                               |      ^          |                |
 //	|                         reads |      | looks    | what it said,  |
 //	|                               v      |          | and committed  |

@@ -13,7 +13,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// Protocol is what agents and operators may ask for. A *leadership.Service and a *client.Client
+// Protocol is what agents and operators may ask for. A *service.Service and a *client.Client
 // implement it too.
 type Protocol interface {
 	// Do carries out a command.
@@ -32,7 +32,7 @@ type Protocol interface {
 	Delegate(context.Context, leadership.DelegateRequest) (leadership.Lease, error)
 }
 
-// Ledger is what leaders leave behind for their successors. A *leadership.Ledger and a
+// Ledger is what leaders leave behind for their successors. A *service.Ledger and a
 // *client.Client implement it too.
 type Ledger interface {
 	PutCheckpoint(context.Context, leadership.CheckpointRequest) (leadership.Checkpoint, error)

@@ -18,6 +18,7 @@ import (
 	"regent/leadership/instance/internal/outbox"
 	"regent/leadership/instance/internal/renewals"
 	"regent/leadership/instance/internal/view"
+	"regent/leadership/service"
 )
 
 // Bus carries events between the instances on one store. A *pubsub.Bus is one.
@@ -29,12 +30,12 @@ type Bus interface {
 
 // Config says how to make an Instance. Store is required.
 type Config struct {
-	Store leadership.Store
+	Store service.Store
 	// Journal keeps checkpoints and journals, in the same place as Store; nil for none: then calls
 	// about them are refused with InvalidArgument.
-	Journal leadership.Journal
+	Journal service.Journal
 	// Peers are other services, whose leases a candidate may name; nil for none.
-	Peers leadership.Peers
+	Peers service.Peers
 	// Name is a candidate id that no other instance has.
 	Name string
 	// Bus carries the events of other instances; nil for none.
@@ -58,11 +59,11 @@ type Config struct {
 // and by a read that another caller had begun.
 func (i *Instance) CacheReads() (hits, misses, shared int64) { return i.hub.Reads() }
 
-// Instance serves. It has the methods of leadership.Service, and more; all may be called at the
+// Instance serves. It has the methods of service.Service, and more; all may be called at the
 // same time. Without Run it decides and reads, and nothing happens by itself.
 type Instance struct {
-	service *leadership.Service
-	ledger  *leadership.Ledger // nil if there is no journal
+	service *service.Service
+	ledger  *service.Ledger // nil if there is no journal
 	hub     *hub.Hub
 	queue   *line.Queue
 	outbox  *outbox.Outbox // nil without a bus
@@ -88,9 +89,9 @@ func New(c Config) (*Instance, error) {
 		c.Now = boottime.Now
 	}
 	i := &Instance{number: rand.Uint32(), bus: c.Bus, alone: c.Alone, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now}
-	i.service = leadership.New(gathered(c), publisher{i}).WithPeers(c.Peers)
+	i.service = service.New(gathered(c), publisher{i}).WithPeers(c.Peers)
 	if c.Journal != nil {
-		i.ledger = leadership.NewLedger(i.service, c.Journal)
+		i.ledger = service.NewLedger(i.service, c.Journal)
 	}
 	var err error
 	i.hub, err = hub.New(hub.Config{Store: i.service, Live: c.Alone, Expiry: c.CacheExpiry, Now: c.Now, Log: c.Log})
@@ -114,7 +115,7 @@ func New(c Config) (*Instance, error) {
 
 // gathered is the store that the service renews in. A store of one process has better ways to do
 // many renewals at once.
-func gathered(c Config) leadership.Store {
+func gathered(c Config) service.Store {
 	if c.Alone {
 		return c.Store
 	}
@@ -256,7 +257,7 @@ func (i *Instance) setLive(live bool) {
 // publisher gets the events that this instance commits.
 type publisher struct{ *Instance }
 
-// Publish implements leadership.Publisher.
+// Publish implements service.Publisher.
 func (p publisher) Publish(events ...leadership.Event) {
 	p.hub.Publish(events...)
 	if p.outbox != nil {

@@ -13,6 +13,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 	"regent/store/memory"
 	"regent/store/storetest"
 )
@@ -79,7 +80,7 @@ type cluster struct {
 	bus    *bus
 	a, b   *instance.Instance
 	ca, cb storetest.Counter
-	store  leadership.Store // not counted
+	store  service.Store // not counted
 	keys   map[leadership.CandidateID]leadership.Key
 	lines  map[*instance.Instance]*line // from an instance to the bus
 }
@@ -115,7 +116,7 @@ func newCluster(t *testing.T) *cluster {
 }
 
 // start starts an instance, which runs until the test ends.
-func (c *cluster) start(name string, store leadership.Store) *instance.Instance {
+func (c *cluster) start(name string, store service.Store) *instance.Instance {
 	c.Helper()
 	begin := time.Now()
 	own := &line{bus: c.bus}
@@ -373,7 +374,7 @@ func TestDrainAnswersWaitingCallers(t *testing.T) {
 }
 
 // failing is a store whose calls of that method are answered by fail, unless it returns nil.
-func failing(store leadership.Store, method string, fail func(leadership.Election) error) leadership.Store {
+func failing(store service.Store, method string, fail func(leadership.Election) error) service.Store {
 	return &storetest.Fake{Store: store, Around: func(ctx context.Context, c storetest.Call, next func(context.Context) error) error {
 		if c.Method == method {
 			if err := fail(c.Election); err != nil {
@@ -385,7 +386,7 @@ func failing(store leadership.Store, method string, fail func(leadership.Electio
 }
 
 // alone returns the only instance on a store, which does not run.
-func alone(t *testing.T, store leadership.Store) *instance.Instance {
+func alone(t *testing.T, store service.Store) *instance.Instance {
 	t.Helper()
 	i, err := instance.New(instance.Config{Store: store, Name: "a", Alone: true})
 	if err != nil {
@@ -410,7 +411,7 @@ func TestALongPollThatCannotKnowDoesNotSayThatNothingCame(t *testing.T) {
 func TestAStrongLongPollAsksTheStore(t *testing.T) {
 	t.Parallel()
 	store := memory.New(memory.Config{})
-	i, elsewhere := alone(t, store), leadership.New(store.Open())
+	i, elsewhere := alone(t, store), service.New(store.Open())
 	key := leadership.NewKey()
 	if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &key}); err != nil {
 		t.Fatal(err)

@@ -14,11 +14,13 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // counted is a journal that counts the calls, and fails while it is told to.
 type counted struct {
-	leadership.Journal
+	service.Journal
 	looks, reads atomic.Int64
 	fail         atomic.Pointer[error]
 }
@@ -38,22 +40,22 @@ func (c *counted) broken() error {
 	return nil
 }
 
-func (c *counted) Amend(ctx context.Context, id leadership.LogID, decide func(leadership.Log) (leadership.LogChange, error)) (leadership.Log, error) {
+func (c *counted) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
 	if err := c.broken(); err != nil {
-		return leadership.Log{}, err
+		return rule.Log{}, err
 	}
 	return c.Journal.Amend(ctx, id, decide)
 }
 
-func (c *counted) Look(ctx context.Context, id leadership.LogID) (leadership.Log, error) {
+func (c *counted) Look(ctx context.Context, id rule.LogID) (rule.Log, error) {
 	c.looks.Add(1)
 	if err := c.broken(); err != nil {
-		return leadership.Log{}, err
+		return rule.Log{}, err
 	}
 	return c.Journal.Look(ctx, id)
 }
 
-func (c *counted) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) ([]leadership.Segment, error) {
+func (c *counted) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) ([]rule.Segment, error) {
 	c.reads.Add(1)
 	if err := c.broken(); err != nil {
 		return nil, err

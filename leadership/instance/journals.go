@@ -11,6 +11,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/view"
+	"regent/leadership/service"
 )
 
 const (
@@ -38,7 +39,7 @@ const (
 //	                    |
 //	  appends here, and what other instances tell of theirs
 type journals struct {
-	ledger  *leadership.Ledger
+	ledger  *service.Ledger
 	hub     *hub.Hub    // whose end is that of all feeds, and which is told where journals stand
 	hears   func() bool // whether other instances are heard, which tell of their appends
 	log     *slog.Logger
@@ -66,7 +67,7 @@ type follow struct {
 	more   chan struct{}          // closed when there are, or err is set
 }
 
-func newJournals(l *leadership.Ledger, h *hub.Hub, hears func() bool, log *slog.Logger) *journals {
+func newJournals(l *service.Ledger, h *hub.Hub, hears func() bool, log *slog.Logger) *journals {
 	return &journals{ledger: l, hub: h, hears: hears, log: log, follows: make(map[leadership.Election]*follow)}
 }
 

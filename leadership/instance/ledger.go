@@ -16,7 +16,7 @@ var errNoJournal = &leadership.Error{
 	Detail: "this service keeps no checkpoints and no journals, and asking again does not help; its operator has to give it a store that does, as all stores of regent serve do (in Go: set instance.Config.Journal)",
 }
 
-// PutCheckpoint replaces the checkpoint of an election; see leadership.Ledger.
+// PutCheckpoint replaces the checkpoint of an election; see service.Ledger.
 func (i *Instance) PutCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
 	if i.ledger == nil {
 		return leadership.Checkpoint{}, errNoJournal
@@ -24,7 +24,7 @@ func (i *Instance) PutCheckpoint(ctx context.Context, r leadership.CheckpointReq
 	return i.ledger.PutCheckpoint(ctx, r)
 }
 
-// Checkpoint reads the checkpoint of an election; see leadership.Ledger.
+// Checkpoint reads the checkpoint of an election; see service.Ledger.
 func (i *Instance) Checkpoint(ctx context.Context, e leadership.Election) (leadership.Checkpoint, error) {
 	if i.ledger == nil {
 		return leadership.Checkpoint{}, errNoJournal
@@ -32,7 +32,7 @@ func (i *Instance) Checkpoint(ctx context.Context, e leadership.Election) (leade
 	return i.ledger.Checkpoint(ctx, e)
 }
 
-// OpenJournal raises a journal's mark to the caller's token; see leadership.Ledger.
+// OpenJournal raises a journal's mark to the caller's token; see service.Ledger.
 func (i *Instance) OpenJournal(ctx context.Context, r leadership.LeaseRequest) (leadership.JournalHead, error) {
 	if i.ledger == nil {
 		return leadership.JournalHead{}, errNoJournal
@@ -40,7 +40,7 @@ func (i *Instance) OpenJournal(ctx context.Context, r leadership.LeaseRequest) (
 	return i.ledger.OpenJournal(ctx, r)
 }
 
-// AppendJournal adds entries to a journal; see leadership.Ledger. Followers at this instance hear
+// AppendJournal adds entries to a journal; see service.Ledger. Followers at this instance hear
 // of them at once.
 func (i *Instance) AppendJournal(ctx context.Context, r leadership.AppendRequest) (leadership.JournalHead, error) {
 	if i.ledger == nil {
@@ -54,10 +54,10 @@ func (i *Instance) AppendJournal(ctx context.Context, r leadership.AppendRequest
 	return h, err
 }
 
-// ReadJournal reads a part of a journal; see leadership.Ledger. With r.Member the reader is a
+// ReadJournal reads a part of a journal; see service.Ledger. With r.Member the reader is a
 // follower for 30 s, or for as long as it has joined, and has applied the entries up to r.Applied.
 //
-// Errors: those of leadership.Ledger; LimitExceeded if this instance has no room for a member.
+// Errors: those of service.Ledger; LimitExceeded if this instance has no room for a member.
 func (i *Instance) ReadJournal(ctx context.Context, r leadership.JournalRequest) (leadership.JournalPage, error) {
 	if i.ledger == nil {
 		return leadership.JournalPage{}, errNoJournal
@@ -73,7 +73,7 @@ func (i *Instance) ReadJournal(ctx context.Context, r leadership.JournalRequest)
 	return page, err
 }
 
-// SnapshotJournal puts a snapshot; see leadership.Ledger.
+// SnapshotJournal puts a snapshot; see service.Ledger.
 func (i *Instance) SnapshotJournal(ctx context.Context, r leadership.SnapshotRequest) (leadership.JournalHead, error) {
 	if i.ledger == nil {
 		return leadership.JournalHead{}, errNoJournal
@@ -81,7 +81,7 @@ func (i *Instance) SnapshotJournal(ctx context.Context, r leadership.SnapshotReq
 	return i.ledger.SnapshotJournal(ctx, r)
 }
 
-// ReadSnapshot reads the newest snapshot of a journal; see leadership.Ledger.
+// ReadSnapshot reads the newest snapshot of a journal; see service.Ledger.
 func (i *Instance) ReadSnapshot(ctx context.Context, e leadership.Election) (leadership.JournalSnapshot, error) {
 	if i.ledger == nil {
 		return leadership.JournalSnapshot{}, errNoJournal

@@ -100,7 +100,7 @@ func (i *Instance) AwaitAcknowledgement(ctx context.Context, r leadership.Acknow
 	return a, err
 }
 
-// CheckToken asks the store whether a token is the present leader's; see leadership.Service. For a
+// CheckToken asks the store whether a token is the present leader's; see service.Service. For a
 // caller that is going to write it also says ReadOnly while the election has lost its quorum, as
 // far as this instance knows.
 func (i *Instance) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {

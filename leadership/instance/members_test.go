@@ -15,6 +15,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 	"regent/store/memory"
 	"regent/store/storetest"
 )
@@ -112,7 +113,7 @@ func (f *fleet) start(name string) *server {
 }
 
 // startWith starts an instance with that journal; nil for none.
-func (f *fleet) startWith(name string, journal leadership.Journal) *server {
+func (f *fleet) startWith(name string, journal service.Journal) *server {
 	f.Helper()
 	begin := time.Now()
 	s := &server{line: &memberLine{f.members}}

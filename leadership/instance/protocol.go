@@ -9,7 +9,7 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// Acquire asks for the lease; see leadership.Service. With r.Wait it stands in line while another
+// Acquire asks for the lease; see service.Service. With r.Wait it stands in line while another
 // candidate leads; see package line.
 //
 // With r.Inherit the grant comes with what the last leader left behind. If that cannot be read, the
@@ -64,7 +64,7 @@ func (i *Instance) finish(ctx context.Context, r *leadership.AcquireRequest, g *
 	return i.inherit(ctx, g, r.Key != nil)
 }
 
-// Renew keeps the caller's lease; see leadership.Service.
+// Renew keeps the caller's lease; see service.Service.
 func (i *Instance) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
 	asked := i.now()
 	l, err := i.service.Renew(ctx, r)
@@ -74,7 +74,7 @@ func (i *Instance) Renew(ctx context.Context, r leadership.LeaseRequest) (leader
 	return i.load.stretch(l, now), err
 }
 
-// BatchRenew keeps many leases; see leadership.Service.
+// BatchRenew keeps many leases; see service.Service.
 func (i *Instance) BatchRenew(ctx context.Context, batch []leadership.LeaseRequest) ([]leadership.Result, error) {
 	asked := i.now()
 	results, err := i.service.BatchRenew(ctx, batch)
@@ -87,7 +87,7 @@ func (i *Instance) BatchRenew(ctx context.Context, batch []leadership.LeaseReque
 	return results, err
 }
 
-// Do carries out a command; see leadership.Service.
+// Do carries out a command; see service.Service.
 //
 // A hand-over without To is to the best in this instance's line that can lead and has a key of its
 // own or, if none waits here, to the first at another instance that tells of its line. NotEligible,
@@ -121,12 +121,12 @@ func (i *Instance) Do(ctx context.Context, c leadership.Command) (leadership.Lea
 	return i.learn(l, err, view.Committed, asked)
 }
 
-// Overrides reads the standing orders of an election; see leadership.Service.
+// Overrides reads the standing orders of an election; see service.Service.
 func (i *Instance) Overrides(ctx context.Context, e leadership.Election) ([]leadership.Override, error) {
 	return i.service.Overrides(ctx, e)
 }
 
-// Explain says why a candidate does not lead, by one strong read; see leadership.Service. Of one
+// Explain says why a candidate does not lead, by one strong read; see service.Service. Of one
 // that does not, it says from memory where it stands in the line of this instance, or that it does
 // not: it may ask at another. A witness that stands there is said to be one.
 func (i *Instance) Explain(ctx context.Context, r leadership.ExplainRequest) (leadership.Explanation, error) {

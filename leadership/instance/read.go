@@ -11,7 +11,7 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// Get reads an election from the store, strongly; see leadership.Service.
+// Get reads an election from the store, strongly; see service.Service.
 func (i *Instance) Get(ctx context.Context, e leadership.Election) (leadership.Lease, error) {
 	reading, err := i.Read(ctx, leadership.ReadRequest{Election: e, Strong: true})
 	return reading.Lease, err
@@ -26,12 +26,12 @@ func (i *Instance) Read(ctx context.Context, r leadership.ReadRequest) (leadersh
 	return i.hub.Read(ctx, r)
 }
 
-// List reads a page of elections from the store; see leadership.Service.
+// List reads a page of elections from the store; see service.Service.
 func (i *Instance) List(ctx context.Context, r leadership.ListRequest) (leadership.Page, error) {
 	return i.service.List(ctx, r)
 }
 
-// Events reads a part of an election's history from the store; see leadership.Service.
+// Events reads a part of an election's history from the store; see service.Service.
 func (i *Instance) Events(ctx context.Context, r leadership.EventsRequest) ([]leadership.Event, error) {
 	return i.service.Events(ctx, r)
 }

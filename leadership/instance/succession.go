@@ -46,14 +46,14 @@ func (i *Instance) next(ctx context.Context, e leadership.Election, leader leade
 	return best, best != ""
 }
 
-// Delegate makes an election for a part of the caller's task; see leadership.Service.
+// Delegate makes an election for a part of the caller's task; see service.Service.
 func (i *Instance) Delegate(ctx context.Context, r leadership.DelegateRequest) (leadership.Lease, error) {
 	asked := i.now()
 	l, err := i.service.Delegate(ctx, r) // the lease is the child's
 	return i.learn(l, err, view.Read, asked)
 }
 
-// Tree reads an election and what was delegated below it; see leadership.Service.
+// Tree reads an election and what was delegated below it; see service.Service.
 func (i *Instance) Tree(ctx context.Context, e leadership.Election) (leadership.Tree, error) {
 	return i.service.Tree(ctx, e)
 }

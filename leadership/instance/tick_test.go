@@ -11,16 +11,17 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 	"regent/store/memory"
 	"regent/store/storetest"
 )
 
 // overdue is a store with an event that was left behind, three leases that have ended, one that has
 // not, and an election to be retired. It is for a bubble.
-func overdue(t *testing.T, past int) leadership.Store {
+func overdue(t *testing.T, past int) service.Store {
 	t.Helper()
 	store := memory.New(memory.Config{})
-	s := leadership.New(store)
+	s := service.New(store)
 	lead := func(e leadership.Election, d time.Duration) leadership.LeaseRequest {
 		g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann", LeaseDuration: d})
 		if err != nil {
@@ -48,7 +49,7 @@ func overdue(t *testing.T, past int) leadership.Store {
 }
 
 // asleep returns an instance that does not run, on the bubble's clock.
-func asleep(t *testing.T, store leadership.Store, to *bus) *instance.Instance {
+func asleep(t *testing.T, store service.Store, to *bus) *instance.Instance {
 	t.Helper()
 	begin := time.Now()
 	i, err := instance.New(instance.Config{Store: store, Name: "a", Bus: to, Now: func() time.Duration { return time.Since(begin) }})
@@ -59,7 +60,7 @@ func asleep(t *testing.T, store leadership.Store, to *bus) *instance.Instance {
 }
 
 // announced marks all events.
-func announced(t *testing.T, store leadership.Store) {
+func announced(t *testing.T, store service.Store) {
 	t.Helper()
 	for {
 		events, err := store.Unannounced(t.Context(), "", leadership.MaxBatch)

@@ -8,16 +8,18 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // ticketing gives a ticket with each renewal, and keeps what each has brought.
 type ticketing struct {
-	leadership.Store
+	service.Store
 	brought []leadership.Ticket
 	given   int
 }
 
-func (s *ticketing) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+func (s *ticketing) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
 	answers := s.Store.Renew(ctx, leases)
 	for i := range answers {
 		s.brought = append(s.brought, leases[i].Ticket)

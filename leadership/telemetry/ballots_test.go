@@ -8,6 +8,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 	"regent/leadership/telemetry/telemetrytest"
 	"regent/leadership/wire"
 	"regent/store/memory"
@@ -79,7 +80,7 @@ func TestABidThatIsTakenBackIsNoBid(t *testing.T) {
 		bid(w, "jobs", "ann", 1)
 		bid(w, "jobs", "bob", 2)
 		for _, gone := range []leadership.CandidateID{"ann", "bob"} {
-			if _, err := leadership.New(w.Metrics.Store(store)).Do(t.Context(), leadership.Withdraw{Election: "jobs", CandidateID: gone}); err != nil {
+			if _, err := service.New(w.Metrics.Store(store)).Do(t.Context(), leadership.Withdraw{Election: "jobs", CandidateID: gone}); err != nil {
 				t.Fatal(err)
 			}
 		}

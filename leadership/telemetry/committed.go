@@ -9,10 +9,11 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // committed counts and remembers what a transaction of this instance has written.
-func (m *Metrics) committed(ctx context.Context, x leadership.Expect, tx transaction, after leadership.Snapshot) {
+func (m *Metrics) committed(ctx context.Context, x rule.Expect, tx transaction, after rule.Snapshot) {
 	events := make([]leadership.Event, len(tx.change.Events))
 	for i, e := range tx.change.Events {
 		e.At = after.Now // rules do not set it
@@ -57,7 +58,7 @@ func (m *Metrics) vote(ctx context.Context, tx transaction, events []leadership.
 		switch {
 		case e.Type == leadership.EventAcquired && !before.Standing.Opened.IsZero():
 			m.ballot.Record(ctx, max(e.At.Sub(before.Standing.Opened), 0).Seconds())
-		case e.Type == leadership.EventHandingOver && e.ReadDetail().Because == leadership.BecausePreempt:
+		case e.Type == leadership.EventHandingOver && e.ReadDetail().Because == rule.BecausePreempt:
 			m.preempted.Add(ctx, 1)
 		}
 	}
@@ -74,7 +75,7 @@ func (tx transaction) bid() bool {
 
 // limitedBy returns why a term ended before its leader's time; "" if it did not. A leader that is
 // ordered to go may release its lease before it has to.
-func limitedBy(before leadership.Record, end leadership.Event) leadership.EndReason {
+func limitedBy(before rule.Record, end leadership.Event) leadership.EndReason {
 	switch why := before.EndsBecause; end.Type {
 	case leadership.EventExpired, leadership.EventDeposed:
 		return end.ReadDetail().EndsBecause
@@ -94,7 +95,7 @@ type reported struct {
 
 // report counts the work that a renewal has reported: how far its numbers are above those of the
 // report that the record had before, whichever instance took that. So nothing counts twice.
-func (m *Metrics) report(ctx context.Context, c *leadership.Renewal, tx transaction) {
+func (m *Metrics) report(ctx context.Context, c *rule.Renewal, tx transaction) {
 	if c == nil || c.Report == "" || tx.change.Empty() {
 		return
 	}
@@ -146,7 +147,7 @@ func (tx transaction) ending() leadership.EventType {
 }
 
 // likely returns how the last term ended according to the record: only a release leaves no lock.
-func likely(r leadership.Record) leadership.EventType {
+func likely(r rule.Record) leadership.EventType {
 	switch {
 	case r.Standing.Deposed.Token > 0:
 		return leadership.EventDeposed

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // maxElections bounds how many elections are remembered, because callers choose the names. The one
@@ -39,7 +40,7 @@ func newElections(size int) *elections {
 }
 
 // learn remembers answers of the store.
-func (es *elections) learn(snaps ...leadership.Snapshot) {
+func (es *elections) learn(snaps ...rule.Snapshot) {
 	es.mu.Lock()
 	defer es.mu.Unlock()
 	for _, snap := range snaps {

@@ -11,6 +11,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/rule"
 	"regent/leadership/wire"
 )
 
@@ -57,7 +58,7 @@ func (m *Metrics) Enter(ctx context.Context, op instance.Op) (done func(error), 
 func (m *Metrics) operated(ctx context.Context, op instance.Op, err error) {
 	outcome := outcomeOK
 	switch {
-	case errors.Is(err, leadership.ErrCallerLeft):
+	case errors.Is(err, rule.ErrCallerLeft):
 		outcome = outcomeLeft
 	case err != nil:
 		var code leadership.Code

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // handOverOutcome is how far a hand-over has come.
@@ -44,12 +45,12 @@ func (m *Metrics) handedOver(ctx context.Context, tx transaction, events []leade
 
 // stopped returns when the leader has yielded: as its event has said or, if another instance has
 // committed that and it was not heard of, as the record shows; zero if it does not.
-func (m *Metrics) stopped(r leadership.Record) time.Time {
+func (m *Metrics) stopped(r rule.Record) time.Time {
 	if at := m.elections.yielded(r.Election, r.Revision); !at.IsZero() {
 		return at
 	}
 	if end := r.Standing.Succession.Yielded; end.Before(r.LeaseEnd()) {
-		return end.Add(-leadership.YieldWindow)
+		return end.Add(-rule.YieldWindow)
 	}
 	return time.Time{}
 }

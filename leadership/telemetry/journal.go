@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // The calls of a journal.
@@ -17,7 +19,7 @@ const (
 )
 
 // Journal returns the journal with its calls timed, as Store does. nil stays nil.
-func (m *Metrics) Journal(inner leadership.Journal) leadership.Journal {
+func (m *Metrics) Journal(inner service.Journal) service.Journal {
 	if m.idle || inner == nil {
 		return inner
 	}
@@ -25,52 +27,52 @@ func (m *Metrics) Journal(inner leadership.Journal) leadership.Journal {
 }
 
 type journal struct {
-	leadership.Journal
+	service.Journal
 	m *Metrics
 }
 
-// Amend implements leadership.Journal.
-func (j *journal) Amend(ctx context.Context, id leadership.LogID, decide func(leadership.Log) (leadership.LogChange, error)) (leadership.Log, error) {
+// Amend implements service.Journal.
+func (j *journal) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
 	ctx, ended := j.m.time(ctx, journalAmend)
 	log, err := j.Journal.Amend(ctx, id, decide)
 	ended(err)
 	return log, err
 }
 
-// Look implements leadership.Journal.
-func (j *journal) Look(ctx context.Context, id leadership.LogID) (leadership.Log, error) {
+// Look implements service.Journal.
+func (j *journal) Look(ctx context.Context, id rule.LogID) (rule.Log, error) {
 	ctx, ended := j.m.time(ctx, journalLook)
 	log, err := j.Journal.Look(ctx, id)
 	ended(err)
 	return log, err
 }
 
-// Segments implements leadership.Journal.
-func (j *journal) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) ([]leadership.Segment, error) {
+// Segments implements service.Journal.
+func (j *journal) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) ([]rule.Segment, error) {
 	ctx, ended := j.m.time(ctx, journalSegments)
 	segments, err := j.Journal.Segments(ctx, id, after, limit)
 	ended(err)
 	return segments, err
 }
 
-// Snapshot implements leadership.Journal.
-func (j *journal) Snapshot(ctx context.Context, id leadership.LogID) (leadership.Segment, error) {
+// Snapshot implements service.Journal.
+func (j *journal) Snapshot(ctx context.Context, id rule.LogID) (rule.Segment, error) {
 	ctx, ended := j.m.time(ctx, journalSnapshot)
 	segment, err := j.Journal.Snapshot(ctx, id)
 	ended(err)
 	return segment, err
 }
 
-// Trim implements leadership.Journal.
-func (j *journal) Trim(ctx context.Context, id leadership.LogID, upTo leadership.Index) error {
+// Trim implements service.Journal.
+func (j *journal) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) error {
 	ctx, ended := j.m.time(ctx, journalTrim)
 	err := j.Journal.Trim(ctx, id, upTo)
 	ended(err)
 	return err
 }
 
-// Logs implements leadership.Journal.
-func (j *journal) Logs(ctx context.Context, after leadership.LogID, limit int) ([]leadership.LogID, error) {
+// Logs implements service.Journal.
+func (j *journal) Logs(ctx context.Context, after rule.LogID, limit int) ([]rule.LogID, error) {
 	ctx, ended := j.m.time(ctx, journalLogs)
 	logs, err := j.Journal.Logs(ctx, after, limit)
 	ended(err)

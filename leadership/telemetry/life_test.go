@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/leadership/telemetry"
 	"regent/leadership/telemetry/telemetrytest"
 	"regent/store/memory"
@@ -129,7 +131,7 @@ func TestACallThatItsCallerGivesUpIsNoFailure(t *testing.T) {
 		}()
 		w.Settle(time.Second)
 		leave()
-		if err := <-left; !errors.Is(err, leadership.ErrCallerLeft) || !errors.Is(err, context.Canceled) {
+		if err := <-left; !errors.Is(err, rule.ErrCallerLeft) || !errors.Is(err, context.Canceled) {
 			w.Errorf("the call: %v", err)
 		}
 		values(w, "after it", w.Read(), map[string]float64{
@@ -315,7 +317,7 @@ func TestAMissedGrantDoesNotMakeAnElectionLeaderless(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Config{})
-		w, elsewhere := telemetrytest.On(t, store), leadership.New(store.Open())
+		w, elsewhere := telemetrytest.On(t, store), service.New(store.Open())
 		for n := range 5 {
 			w.Lead(leadership.Election(fmt.Sprint("jobs-", n)), "ann")
 		}
@@ -364,7 +366,7 @@ func TestALeaseThatRanOutElsewhereEndedAtItsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Config{})
-		w, elsewhere := telemetrytest.On(t, store), leadership.New(store.Open())
+		w, elsewhere := telemetrytest.On(t, store), service.New(store.Open())
 		if _, err := elsewhere.Acquire(t.Context(), leadership.AcquireRequest{Election: "far", CandidateID: "ann"}); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // orders is what keeps an election waiting for its operators: a pause, or an approval that is due.
@@ -35,7 +36,7 @@ func (o *orders) freed() time.Time {
 }
 
 // learn reads the orders from a record, once for each revision.
-func (o *orders) learn(snap leadership.Snapshot) {
+func (o *orders) learn(snap rule.Snapshot) {
 	r := snap.Record
 	if r.Revision == o.read {
 		return

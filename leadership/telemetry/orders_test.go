@@ -13,6 +13,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/leadership/telemetry"
 	"regent/leadership/telemetry/telemetrytest"
 	"regent/store/memory"
@@ -51,7 +52,7 @@ func TestEachEventReasonAndEndHasItsSeries(t *testing.T) {
 	}
 	for name, want := range map[string][]string{
 		"regent.leadership.changes":       declared(t, "event.go", "EventType", "const ("),
-		"regent.leadership.terms.limited": declared(t, "record.go", "EndReason", "// The reasons for an EndsBy."),
+		"regent.leadership.terms.limited": declared(t, "lease.go", "EndReason", "// The reasons for an EndsBy."),
 		"regent.lease.contention":         append(reasons, "conflict"),
 	} {
 		if diff := gocmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(labels[name]))); diff != "" {
@@ -172,7 +173,7 @@ func TestAPauseThatWasLiftedUnheardIsNotShownForLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Config{})
-		w, elsewhere := telemetrytest.On(t, store), leadership.New(store.Open())
+		w, elsewhere := telemetrytest.On(t, store), service.New(store.Open())
 		for _, e := range []leadership.Election{"a", "b"} {
 			limit(w, e, leadership.TermPolicy{})
 			order(w, e, leadership.Order{Kind: leadership.OrderPause, For: time.Hour})

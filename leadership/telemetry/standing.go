@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // The states that the gauges count.
@@ -50,7 +51,7 @@ type standing struct {
 }
 
 // learn remembers an answer of the store, unless it is older than the known state.
-func (s *standing) learn(snap leadership.Snapshot) {
+func (s *standing) learn(snap rule.Snapshot) {
 	r := snap.Record
 	if r.Revision < s.revision || r.Revision == s.revision && r.LeaderID != "" && r.LeaseEnd().Before(s.leaseEnd) {
 		return
@@ -79,7 +80,7 @@ func (s *standing) learn(snap leadership.Snapshot) {
 }
 
 // granted returns when the last lease was granted, or a time soon after.
-func granted(r leadership.Record) time.Time {
+func granted(r rule.Record) time.Time {
 	if r.LeaderID != "" {
 		return r.AcquiredAt
 	}

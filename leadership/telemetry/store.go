@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // storeOp is a call of the store.
@@ -40,7 +42,7 @@ const (
 
 func outcomeOf(err error) outcome {
 	switch {
-	case err == nil, errors.Is(err, leadership.ErrNotRenewed): // an answer, and no failure
+	case err == nil, errors.Is(err, rule.ErrNotRenewed): // an answer, and no failure
 		return done
 	case errors.Is(err, leadership.OutcomeUnknown):
 		return unknown
@@ -52,7 +54,7 @@ func outcomeOf(err error) outcome {
 
 // Store returns the store with its calls timed, its commits counted and its answers remembered. If
 // the store can report that it has failed for good, so can the result. A Metrics has one store.
-func (m *Metrics) Store(inner leadership.Store) leadership.Store {
+func (m *Metrics) Store(inner service.Store) service.Store {
 	if m.idle {
 		return inner
 	}
@@ -71,7 +73,7 @@ func (m *Metrics) Store(inner leadership.Store) leadership.Store {
 type breakable interface{ Broken() <-chan struct{} }
 
 type store struct {
-	leadership.Store
+	service.Store
 	m *Metrics
 }
 
@@ -95,16 +97,16 @@ func (m *Metrics) time(ctx context.Context, op storeOp) (context.Context, func(e
 // transaction is the last run of a decision.
 type transaction struct {
 	runs    int
-	before  leadership.Snapshot
-	change  leadership.Change
+	before  rule.Snapshot
+	change  rule.Change
 	refused error
 }
 
-// Update implements leadership.Store.
-func (s *store) Update(ctx context.Context, e leadership.Election, x leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+// Update implements service.Store.
+func (s *store) Update(ctx context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
 	ctx, ended := s.m.time(ctx, storeUpdate)
 	var tx transaction
-	after, err := s.Store.Update(ctx, e, x, func(snap leadership.Snapshot) (leadership.Change, error) {
+	after, err := s.Store.Update(ctx, e, x, func(snap rule.Snapshot) (rule.Change, error) {
 		ch, err := decide(snap)
 		tx = transaction{tx.runs + 1, snap, ch, err} // runs counts repetitions after a conflict too
 		return ch, err
@@ -122,8 +124,8 @@ func (s *store) Update(ctx context.Context, e leadership.Election, x leadership.
 	return after, err
 }
 
-// Get implements leadership.Store.
-func (s *store) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+// Get implements service.Store.
+func (s *store) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, error) {
 	ctx, ended := s.m.time(ctx, storeGet)
 	snap, err := s.Store.Get(ctx, e)
 	if ended(err); err == nil {
@@ -132,8 +134,8 @@ func (s *store) Get(ctx context.Context, e leadership.Election) (leadership.Snap
 	return snap, err
 }
 
-// List implements leadership.Store.
-func (s *store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+// List implements service.Store.
+func (s *store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (rule.Listing, error) {
 	ctx, ended := s.m.time(ctx, storeList)
 	l, err := s.Store.List(ctx, prefix, after, limit)
 	ended(err)
@@ -141,8 +143,8 @@ func (s *store) List(ctx context.Context, prefix string, after leadership.Electi
 	return l, err
 }
 
-// Held implements leadership.Store.
-func (s *store) Held(ctx context.Context, after leadership.Election, limit int) (leadership.Listing, error) {
+// Held implements service.Store.
+func (s *store) Held(ctx context.Context, after leadership.Election, limit int) (rule.Listing, error) {
 	ctx, ended := s.m.time(ctx, storeHeld)
 	l, err := s.Store.Held(ctx, after, limit)
 	ended(err)
@@ -150,7 +152,7 @@ func (s *store) Held(ctx context.Context, after leadership.Election, limit int) 
 	return l, err
 }
 
-// Retirable implements leadership.Store.
+// Retirable implements service.Store.
 func (s *store) Retirable(ctx context.Context, at time.Time, limit int) ([]leadership.Election, error) {
 	ctx, ended := s.m.time(ctx, storeRetirable)
 	due, err := s.Store.Retirable(ctx, at, limit)
@@ -158,12 +160,12 @@ func (s *store) Retirable(ctx context.Context, at time.Time, limit int) ([]leade
 	return due, err
 }
 
-// Renew implements leadership.Store. Its outcome is its worst answer.
-func (s *store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+// Renew implements service.Store. Its outcome is its worst answer.
+func (s *store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
 	ctx, ended := s.m.time(ctx, storeRenew)
 	answers := s.Store.Renew(ctx, leases)
 	var worst error
-	var renewed []leadership.Snapshot
+	var renewed []rule.Snapshot
 	for _, a := range answers {
 		switch {
 		case a.Err == nil:
@@ -178,7 +180,7 @@ func (s *store) Renew(ctx context.Context, leases []leadership.Renewal) []leader
 	return answers
 }
 
-// Events implements leadership.Store.
+// Events implements service.Store.
 func (s *store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
 	ctx, ended := s.m.time(ctx, storeEvents)
 	events, err := s.Store.Events(ctx, e, after, limit)
@@ -186,15 +188,15 @@ func (s *store) Events(ctx context.Context, e leadership.Election, after leaders
 	return events, err
 }
 
-// Since implements leadership.Store.
-func (s *store) Since(ctx context.Context, after time.Time, limit int) (leadership.Recent, error) {
+// Since implements service.Store.
+func (s *store) Since(ctx context.Context, after time.Time, limit int) (rule.Recent, error) {
 	ctx, ended := s.m.time(ctx, storeSince)
 	recent, err := s.Store.Since(ctx, after, limit)
 	ended(err)
 	return recent, err
 }
 
-// Unannounced implements leadership.Store. A read of the whole outbox shows the age of its oldest
+// Unannounced implements service.Store. A read of the whole outbox shows the age of its oldest
 // event.
 func (s *store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	ctx, ended := s.m.time(ctx, storeUnannounced)
@@ -211,7 +213,7 @@ func (s *store) Unannounced(ctx context.Context, e leadership.Election, limit in
 	return events, err
 }
 
-// MarkAnnounced implements leadership.Store.
+// MarkAnnounced implements service.Store.
 func (s *store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
 	ctx, ended := s.m.time(ctx, storeMark)
 	err := s.Store.MarkAnnounced(ctx, ids)

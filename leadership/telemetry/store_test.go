@@ -13,6 +13,8 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/leadership/telemetry"
 	"regent/leadership/telemetry/telemetrytest"
 	"regent/store/memory"
@@ -25,15 +27,15 @@ func TestAMeasuredJournalKeepsTheContract(t *testing.T) { storetest.RunJournal(t
 
 // both is a store with its journal.
 type both struct {
-	leadership.Store
-	leadership.Journal
+	service.Store
+	service.Journal
 }
 
 func measured(testing.TB) storetest.Backing {
 	var ahead atomic.Int64
 	first := memory.New(memory.Config{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }, History: storetest.History})
 	return storetest.Backing{
-		Open: func(t testing.TB) leadership.Store {
+		Open: func(t testing.TB) service.Store {
 			m, plain := newMetrics(t), first.Open()
 			s := both{m.Store(plain), m.Journal(plain)}
 			t.Cleanup(func() { s.Close() })
@@ -54,7 +56,7 @@ func newMetrics(t testing.TB) *telemetry.Metrics {
 
 // fragile is a store that says when it has failed.
 type fragile struct {
-	leadership.Store
+	service.Store
 	broken chan struct{}
 }
 
@@ -89,7 +91,7 @@ func TestCallsOfTheStoreAreCountedByOutcome(t *testing.T) {
 				return fault
 			}
 			if decide := *c.Decide; twice {
-				*c.Decide = func(s leadership.Snapshot) (leadership.Change, error) {
+				*c.Decide = func(s rule.Snapshot) (rule.Change, error) {
 					decide(s)
 					return decide(s)
 				}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/store/internal/history"
 )
 
@@ -18,12 +19,12 @@ type batch struct {
 	table   *table
 	now     time.Time
 	history history.Span
-	codec   leadership.Codec
+	codec   rule.Codec
 
 	frame   []byte
 	empty   int // the length of a frame that changes nothing
 	changed map[leadership.Election]*entry
-	logs    map[leadership.LogID]*logEntry
+	logs    map[rule.LogID]*logEntry
 	events  []span  // of new events in frame, in order
 	dropped []place // of forgotten events
 
@@ -32,8 +33,8 @@ type batch struct {
 
 type span struct{ from, to int }
 
-func newBatch(t *table, h history.Span, c leadership.Codec) *batch {
-	return &batch{table: t, history: h, codec: c, changed: make(map[leadership.Election]*entry), logs: make(map[leadership.LogID]*logEntry)}
+func newBatch(t *table, h history.Span, c rule.Codec) *batch {
+	return &batch{table: t, history: h, codec: c, changed: make(map[leadership.Election]*entry), logs: make(map[rule.LogID]*logEntry)}
 }
 
 // begin makes the batch an empty one at the given instant.
@@ -97,12 +98,12 @@ func decideIn[S, C any](b *batch, present S, decide func(S) (C, error)) (ch C, e
 
 // update decides on an election, and adds the change to the batch. If it returns an error it has
 // added nothing.
-func (b *batch) update(e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+func (b *batch) update(e leadership.Election, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
 	snap, err := b.present(e).snapshot(e, b.now)
 	if err != nil {
 		return snap, err
 	}
-	ch, carried, err := b.codec.Decide(snap, func(s leadership.Snapshot) (leadership.Change, error) { return decideIn(b, s, decide) })
+	ch, carried, err := b.codec.Decide(snap, func(s rule.Snapshot) (rule.Change, error) { return decideIn(b, s, decide) })
 	if err != nil || ch.Empty() {
 		return snap, err
 	}
@@ -154,11 +155,11 @@ func (b *batch) prune(n *entry) {
 }
 
 // renew sends a heartbeat, if the lease is the one named.
-func (b *batch) renew(c leadership.Renewal) (a leadership.Renewed) {
-	a.Snapshot, a.Err = b.update(c.Election, func(snap leadership.Snapshot) (leadership.Change, error) {
-		ch, err := leadership.Renew(snap, c)
+func (b *batch) renew(c rule.Renewal) (a rule.Renewed) {
+	a.Snapshot, a.Err = b.update(c.Election, func(snap rule.Snapshot) (rule.Change, error) {
+		ch, err := rule.Renew(snap, c)
 		if err != nil {
-			return ch, leadership.ErrNotRenewed
+			return ch, rule.ErrNotRenewed
 		}
 		a.Before = ch.Before
 		return ch, nil
@@ -175,7 +176,7 @@ func (b *batch) announce(id leadership.EventID) {
 
 // replace replaces a record, and adds no event. If its standing has become too large, that stays as
 // it was: the ends in it are then sooner, not later.
-func (b *batch) replace(r leadership.Record) {
+func (b *batch) replace(r rule.Record) {
 	n := b.own(r.Election)
 	if r.Standing != n.record.Standing {
 		if carried, err := b.codec.Encode(&r); err == nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // start dates the machine's clock. If the machine has begun a new boot, so do all leases and locks
@@ -40,10 +41,10 @@ func (t *table) start(machine Clock, l *log, b *batch) (storeClock, error) {
 // stays ended. A record that cannot be trusted also stays as it is, and is refused when it is read.
 // A record that needs a newer program begins anew too, because that program is not there to do it;
 // its lock delay is not known, so that is taken to be the longest.
-func (n *entry) running(last, now time.Time) (r leadership.Record, runs bool) {
+func (n *entry) running(last, now time.Time) (r rule.Record, runs bool) {
 	r = n.record
 	switch {
-	case leadership.Verify(leadership.Snapshot{Record: r, Now: now}, n.newest) != nil:
+	case rule.Verify(rule.Snapshot{Record: r, Now: now}, n.newest) != nil:
 		return r, false
 	case errors.Is(n.refused, leadership.RecordTooNew):
 		r.Policy.LockDelay = leadership.MaxLockDelay
@@ -56,7 +57,7 @@ func (n *entry) running(last, now time.Time) (r leadership.Record, runs bool) {
 // begun returns r beginning now, and reports whether it ran at the given instant: its lease, the
 // lock after a lease whose end is not recorded, or a recorded lock. The latest ends of the lease
 // stay as far away as they were; standing orders and cooldowns keep their dates.
-func begun(r leadership.Record, at, now time.Time) (_ leadership.Record, runs bool) {
+func begun(r rule.Record, at, now time.Time) (_ rule.Record, runs bool) {
 	held := r.LeaderID != ""
 	switch {
 	case held && r.LeaseEnd().After(at):
@@ -74,7 +75,7 @@ func begun(r leadership.Record, at, now time.Time) (_ leadership.Record, runs bo
 }
 
 // moved returns r with the latest ends of its lease that much later.
-func moved(r leadership.Record, by time.Duration) leadership.Record {
+func moved(r rule.Record, by time.Duration) rule.Record {
 	if !r.EndsBy.IsZero() {
 		r.EndsBy = r.EndsBy.Add(by)
 	}

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/file"
 )
 
 // machine has a store in a folder, which it opens at each boot.
 type machine struct {
-	*leadership.Service
+	*service.Service
 	t      *testing.T
 	path   string
 	uptime time.Duration
@@ -159,8 +161,8 @@ func TestAClockThatWentBackWithinABootCountsAsAnotherBoot(t *testing.T) {
 func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
 	t.Parallel()
 	path, uptime := t.TempDir()+"/leases", time.Hour
-	newer := leadership.Codec{Next: true}
-	open := func(boot string, codec leadership.Codec) *file.Store {
+	newer := rule.Codec{Next: true}
+	open := func(boot string, codec rule.Codec) *file.Store {
 		s, err := file.Open(path, file.Config{Clock: file.Clock{BootID: boot, SinceBoot: func() time.Duration { return uptime }}, Codec: codec})
 		if err != nil {
 			t.Fatal(err)
@@ -169,12 +171,12 @@ func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
 	}
 	s := open("first", newer)
 	config := leadership.Configure{Config: leadership.Config{LockDelay: time.Hour}}
-	if _, err := leadership.New(s).Do(t.Context(), config.In("locked")); err != nil {
+	if _, err := service.New(s).Do(t.Context(), config.In("locked")); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range []leadership.Election{"locked", "known", "new"} {
-		snap, err := s.Update(t.Context(), e, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
-			ch, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "ann", KeyHash: leadership.KeyHash{1}, LeaseDuration: time.Minute})
+		snap, err := s.Update(t.Context(), e, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
+			ch, err := rule.Acquire(s, rule.AcquireCommand{CandidateID: "ann", KeyHash: leadership.KeyHash{1}, LeaseDuration: time.Minute})
 			if e != "locked" {
 				ch.Record.EndsBy, ch.Record.EndsBecause = s.Now.Add(20*time.Second).In(time.FixedZone("", 3600)), leadership.EndsDrained
 			}
@@ -194,7 +196,7 @@ func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
 		}
 	}
 	s.Close()
-	open("second", leadership.Codec{}).Close()
+	open("second", rule.Codec{}).Close()
 	s = open("second", newer)
 	defer s.Close()
 	for _, e := range []leadership.Election{"known", "new"} {
@@ -203,7 +205,7 @@ func TestAfterAnotherBootALatestEndStaysAsFarAway(t *testing.T) {
 			t.Errorf("%s: %v left, %v until its latest end, %v; want 20s", e, l.ExpiresIn, l.EndsIn, err)
 		}
 	}
-	if l, err := leadership.New(s).Get(t.Context(), "locked"); err != nil || l.LockedFor != time.Hour {
+	if l, err := service.New(s).Get(t.Context(), "locked"); err != nil || l.LockedFor != time.Hour {
 		t.Errorf("after the lease of a record that was too new: locked for %v, %v; want 1h", l.LockedFor, err)
 	}
 }
@@ -221,8 +223,8 @@ func TestAfterAnotherBootWhatLimitsATermStaysAsFarAwayAndOrdersKeepTheirDates(t 
 	if _, err := m.Do(t.Context(), ban.In("jobs")); err != nil {
 		t.Fatal(err)
 	}
-	before, err := m.store.Update(t.Context(), "jobs", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) { // so the last commit is of now
-		ch := leadership.Change{Record: s.Record, Quiet: true}
+	before, err := m.store.Update(t.Context(), "jobs", rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) { // so the last commit is of now
+		ch := rule.Change{Record: s.Record, Quiet: true}
 		ch.Record.Standing.Unknown = `{"seen":1}`
 		return ch, nil
 	})
@@ -283,13 +285,13 @@ func TestAfterAnotherBootALeaseThatRanOutByItselfIsNotDeposed(t *testing.T) {
 func TestAfterAnotherBootAStandingThatWouldBecomeTooLargeStaysAsItWas(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, "boot-1", time.Hour)
-	before, err := m.store.Update(t.Context(), "jobs", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
-		ch, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "ann", KeyHash: leadership.KeyHash{1}})
+	before, err := m.store.Update(t.Context(), "jobs", rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
+		ch, err := rule.Acquire(s, rule.AcquireCommand{CandidateID: "ann", KeyHash: leadership.KeyHash{1}})
 		r, ends := &ch.Record, &ch.Record.Standing.Ends
 		ends.Ordered, ends.Because = s.Now.Add(time.Hour).Truncate(time.Second), leadership.EndsDrained
 		r.EndsBy, r.EndsBecause, r.Standing.Unknown = ends.Ordered, ends.Because, `{"x":""}`
-		carried, encoded := leadership.Codec{}.Encode(r)
-		r.Standing.Unknown = `{"x":"` + strings.Repeat("x", leadership.MaxCarriedBytes-len(carried.Policy+carried.Standing)) + `"}`
+		carried, encoded := rule.Codec{}.Encode(r)
+		r.Standing.Unknown = `{"x":"` + strings.Repeat("x", rule.MaxCarriedBytes-len(carried.Policy+carried.Standing)) + `"}`
 		return ch, errors.Join(err, encoded)
 	})
 	if err != nil {

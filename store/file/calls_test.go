@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/store/file"
 )
 
 // behind reads jobs behind all that the writer has taken or has waiting.
-func behind(t *testing.T, s *file.Store) leadership.Record {
+func behind(t *testing.T, s *file.Store) rule.Record {
 	t.Helper()
-	snap, err := s.Update(t.Context(), "jobs", leadership.Expect{}, func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
+	snap, err := s.Update(t.Context(), "jobs", rule.Expect{}, func(rule.Snapshot) (rule.Change, error) { return rule.Change{}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,10 +33,10 @@ func TestAChangeThatWasBegunWhenItsCallerGaveUpIsUnknownAndIsDone(t *testing.T) 
 	s, _ := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
 	ctx, giveUp := context.WithCancel(t.Context())
 	returned := make(chan struct{})
-	_, err := s.Update(ctx, "jobs", leadership.Expect{}, func(snap leadership.Snapshot) (leadership.Change, error) {
+	_, err := s.Update(ctx, "jobs", rule.Expect{}, func(snap rule.Snapshot) (rule.Change, error) {
 		giveUp()
 		<-returned
-		return leadership.Acquire(snap, leadership.AcquireCommand{CandidateID: "ann", KeyHash: leadership.Key{1}.Hash()})
+		return rule.Acquire(snap, rule.AcquireCommand{CandidateID: "ann", KeyHash: leadership.Key{1}.Hash()})
 	})
 	close(returned)
 	if !errors.Is(err, leadership.OutcomeUnknown) || errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) {
@@ -52,13 +53,13 @@ func TestCancelledRenewalIsUnknownAndStaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease := []leadership.Renewal{{Election: "jobs", CandidateID: "ann", KeyHash: g.Key.Hash(), Token: g.Token}}
+	lease := []rule.Renewal{{Election: "jobs", CandidateID: "ann", KeyHash: g.Key.Hash(), Token: g.Token}}
 	first := s.Hold()
 	second := make(chan func(), 1)
 	go func() { second <- s.Hold() }()
 	queued(t, s, 1)
 	ctx, giveUp := context.WithCancel(t.Context())
-	answers := make(chan []leadership.Renewed, 1)
+	answers := make(chan []rule.Renewed, 1)
 	go func() { answers <- s.Renew(ctx, lease) }()
 	ids := []leadership.EventID{{Election: "jobs", Revision: 1}}
 	marked := make(chan error, 1)
@@ -92,9 +93,9 @@ func TestRenewalCancelledBeforeItBeginsIsNotDone(t *testing.T) {
 	}
 	release := s.Hold()
 	ctx, giveUp := context.WithCancel(t.Context())
-	answers := make(chan []leadership.Renewed, 1)
+	answers := make(chan []rule.Renewed, 1)
 	go func() {
-		answers <- s.Renew(ctx, []leadership.Renewal{{Election: "jobs", CandidateID: "ann", KeyHash: g.Key.Hash(), Token: g.Token}})
+		answers <- s.Renew(ctx, []rule.Renewal{{Election: "jobs", CandidateID: "ann", KeyHash: g.Key.Hash(), Token: g.Token}})
 	}()
 	queued(t, s, 1)
 	giveUp()

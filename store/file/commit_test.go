@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/store/file"
 )
 
@@ -185,10 +186,10 @@ func TestAfterACommitThatFailedNothingIsReadOrWritten(t *testing.T) {
 			go func() { queued(t, s, 1); close(goOn) }()
 			waits <- s.MarkAnnounced(t.Context(), []leadership.EventID{{Election: "jobs", Revision: 1}})
 		}()
-		_, err := s.Update(t.Context(), "other", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
+		_, err := s.Update(t.Context(), "other", rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
 			close(begun)
 			<-goOn
-			return leadership.Configure{}.Apply(s)
+			return rule.Apply(s, leadership.Configure{})
 		})
 		if err := <-waits; !errors.Is(err, leadership.StoreUnavailable) {
 			t.Errorf("a call that waits meanwhile: got %v, want %s", err, leadership.StoreUnavailable)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // tag says what an entry of a frame is; see the package's comment.
@@ -48,7 +49,7 @@ func appendRevision(b []byte, t tag, e leadership.Election, r leadership.Revisio
 	return binary.AppendVarint(appendElection(b, t, e), int64(r))
 }
 
-func appendHeartbeat(b []byte, r *leadership.Record) []byte {
+func appendHeartbeat(b []byte, r *rule.Record) []byte {
 	return appendInstant(appendElection(b, tagHeartbeat, r.Election), r.HeartbeatAt)
 }
 
@@ -58,7 +59,7 @@ const (
 	hasKey
 )
 
-func appendRecord(b []byte, r *leadership.Record, carried leadership.Carried) []byte {
+func appendRecord(b []byte, r *rule.Record, carried rule.Carried) []byte {
 	b = appendElection(b, tagRecord, r.Election)
 	var bits byte
 	if r.Deleted {
@@ -85,13 +86,13 @@ func appendRecord(b []byte, r *leadership.Record, carried leadership.Carried) []
 
 // record decodes what appendRecord wrote after the tag. Policy and standing are for the codec to
 // decode.
-func (d *decoder) record(e leadership.Election) (r leadership.Record, carried leadership.Carried) {
+func (d *decoder) record(e leadership.Election) (r rule.Record, carried rule.Carried) {
 	bits := d.byte()
 	if bits&^(isDeleted|hasKey) != 0 {
 		d.fail("a record has unknown bits")
 	}
 	r.Election, r.Deleted = e, bits&isDeleted != 0
-	carried.Needs = leadership.Version(d.varint())
+	carried.Needs = rule.Version(d.varint())
 	r.Token = leadership.Token(d.varint())
 	r.Revision = leadership.Revision(d.varint())
 	r.LeaseDuration, r.LockFor = time.Duration(d.varint()), time.Duration(d.varint())
@@ -231,7 +232,7 @@ func (d *decoder) instant() time.Time {
 
 // same gives every instant of a record the form in which it is read again, because records are
 // compared with ==.
-func same(r leadership.Record) leadership.Record {
+func same(r rule.Record) rule.Record {
 	for _, t := range [...]*time.Time{&r.AcquiredAt, &r.HeartbeatAt, &r.EndsBy, &r.EndedAt} {
 		*t = t.Round(0).UTC()
 	}

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/store/internal/history"
 )
 
 // Spoil changes a record behind the store's back; nil removes it.
-func (s *Store) Spoil(e leadership.Election, change func(*leadership.Record)) {
+func (s *Store) Spoil(e leadership.Election, change func(*rule.Record)) {
 	w := s.writer
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -19,13 +20,13 @@ func (s *Store) Spoil(e leadership.Election, change func(*leadership.Record)) {
 	if change != nil {
 		change(&n.record)
 	} else {
-		n.record, n.carried = leadership.Record{Election: e}, leadership.Carried{}
+		n.record, n.carried = rule.Record{Election: e}, rule.Carried{}
 	}
 	w.table.put(&n)
 }
 
 // SpoilCarried replaces what is kept of an election's policy and standing.
-func (s *Store) SpoilCarried(e leadership.Election, carried leadership.Carried) {
+func (s *Store) SpoilCarried(e leadership.Election, carried rule.Carried) {
 	w := s.writer
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,7 +175,7 @@ func RoundTrip(payload []byte) (again []byte, err error) {
 			r, carried := d.record(leadership.Election(d.text()))
 			again = appendRecord(again, &r, carried)
 		case tagHeartbeat:
-			r := leadership.Record{Election: leadership.Election(d.text()), HeartbeatAt: d.instant()}
+			r := rule.Record{Election: leadership.Election(d.text()), HeartbeatAt: d.instant()}
 			again = appendHeartbeat(again, &r)
 		case tagEvent:
 			from := d.rest
@@ -203,13 +204,13 @@ func RoundTrip(payload []byte) (again []byte, err error) {
 }
 
 // Entries encodes a record and an event.
-func Entries(r leadership.Record, c leadership.Carried, e leadership.Event) []byte {
+func Entries(r rule.Record, c rule.Carried, e leadership.Event) []byte {
 	b := appendHeartbeat(appendRecord(nil, &r, c), &r)
 	return appendEvent(append(b, tagEvent), &e)
 }
 
 // LogEntries encodes a log, a segment of it, and that it was trimmed.
-func LogEntries(l leadership.Log, s leadership.Segment, upTo leadership.Index) []byte {
+func LogEntries(l rule.Log, s rule.Segment, upTo leadership.Index) []byte {
 	b := appendSegment(appendLog(nil, &l), l.ID, &s)
 	return appendTrim(b, l.ID, upTo)
 }
@@ -220,7 +221,7 @@ func Replay(payload []byte) error {
 	if _, err := t.replay(payload); err != nil {
 		return err
 	}
-	t.ready(leadership.Codec{})
+	t.ready(rule.Codec{})
 	return nil
 }
 
@@ -245,7 +246,7 @@ func Fill(path string, elections, events int, random func() uint64) error {
 		return err
 	}
 	defer folder.Close()
-	w, err := openWriter(path, history.Span(leadership.DefaultHistory), Config{})
+	w, err := openWriter(path, history.Span(rule.DefaultHistory), Config{})
 	if err != nil {
 		return err
 	}
@@ -253,12 +254,12 @@ func Fill(path string, elections, events int, random func() uint64) error {
 		w.batch.begin(w.moments.clock.now())
 		for end := min(events, n+inOneCommit); n < end; n++ {
 			e := leadership.Election(fmt.Sprintf("reports.daily-%05d", n%elections))
-			_, err := w.batch.update(e, func(s leadership.Snapshot) (leadership.Change, error) {
+			_, err := w.batch.update(e, func(s rule.Snapshot) (rule.Change, error) {
 				hash := leadership.KeyHash{1, byte(n)}
 				candidate := leadership.CandidateID(fmt.Sprintf("agent-%d", n%elections%7))
-				ch, err := leadership.Acquire(s, leadership.AcquireCommand{CandidateID: candidate, KeyHash: hash, LeaseDuration: time.Minute})
+				ch, err := rule.Acquire(s, rule.AcquireCommand{CandidateID: candidate, KeyHash: hash, LeaseDuration: time.Minute})
 				if s.Live() {
-					ch, err = leadership.Release{LeaseRequest: leadership.Renewal{Election: e, CandidateID: s.Record.LeaderID, KeyHash: s.Record.KeyHash, Token: s.Record.Token}.Request()}.Apply(s)
+					ch, err = rule.Apply(s, leadership.Release{LeaseRequest: rule.Renewal{Election: e, CandidateID: s.Record.LeaderID, KeyHash: s.Record.KeyHash, Token: s.Record.Token}.Request()})
 				}
 				for i := range ch.Events {
 					ch.Events[i].RequestID, ch.Events[i].Actor = fmt.Sprintf("%016x%016x", random(), random()), "agents@example.com"

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/file"
 )
 
@@ -25,7 +27,7 @@ type used struct {
 	config  file.Config
 	uptime  time.Duration
 	random  *rand.Rand
-	service *leadership.Service
+	service *service.Service
 	*file.Store
 }
 
@@ -36,7 +38,7 @@ func newUsed(t testing.TB, checkpoint int64) *used {
 	t.Helper()
 	u := &used{t: t, path: filepath.Join(t.TempDir(), "leases"), uptime: time.Hour, random: rand.New(rand.NewPCG(1, 2))}
 	clock := file.Clock{BootID: "boot", SinceBoot: func() time.Duration { return u.uptime }}
-	u.config = file.Config{Clock: clock, History: leadership.MinHistory, Checkpoint: checkpoint}
+	u.config = file.Config{Clock: clock, History: rule.MinHistory, Checkpoint: checkpoint}
 	u.open(u.path)
 	t.Cleanup(func() { u.Close() })
 	return u
@@ -49,7 +51,7 @@ func (u *used) open(path string) {
 	if err != nil {
 		u.t.Fatal(err)
 	}
-	u.Store, u.service, u.path = s, leadership.New(s), path
+	u.Store, u.service, u.path = s, service.New(s), path
 }
 
 // live makes so many calls of all kinds.
@@ -92,15 +94,15 @@ func (u *used) live(calls int) {
 				u.t.Fatal(err)
 			}
 		case 6:
-			u.amend(leadership.LogID{Election: e, Kind: leadership.LogCheckpoint})
+			u.amend(rule.LogID{Election: e, Kind: rule.LogCheckpoint})
 		case 7:
-			u.amend(leadership.LogID{Election: e, Kind: leadership.LogJournal})
+			u.amend(rule.LogID{Election: e, Kind: rule.LogJournal})
 		}
 	}
 }
 
 // amend changes a log: mostly it adds a segment, and now and then it puts a snapshot and trims.
-func (u *used) amend(id leadership.LogID) {
+func (u *used) amend(id rule.LogID) {
 	u.t.Helper()
 	before, err := u.Segments(u.t.Context(), id, 0, 1000)
 	if err != nil {
@@ -111,12 +113,12 @@ func (u *used) amend(id leadership.LogID) {
 		end = before[n-1].Last
 	}
 	data := fmt.Sprintf(`[{"x":%q}]`, strings.Repeat("z", u.random.IntN(60)))
-	ch := leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, u.random.IntN(100)), Body: data[u.random.IntN(2)*len(data):]}
-	ch.Add = append(ch.Add, leadership.Segment{First: end + 1, Last: end + leadership.Index(1+u.random.IntN(3)), Data: data})
+	ch := rule.LogChange{Text: fmt.Sprintf(`{"n":%d}`, u.random.IntN(100)), Body: data[u.random.IntN(2)*len(data):]}
+	ch.Add = append(ch.Add, rule.Segment{First: end + 1, Last: end + leadership.Index(1+u.random.IntN(3)), Data: data})
 	if u.random.IntN(4) == 0 && end > 0 {
-		ch.Add = append(ch.Add, leadership.Segment{Last: end, Data: data})
+		ch.Add = append(ch.Add, rule.Segment{Last: end, Data: data})
 	}
-	if _, err := u.Amend(u.t.Context(), id, func(leadership.Log) (leadership.LogChange, error) { return ch, nil }); err != nil {
+	if _, err := u.Amend(u.t.Context(), id, func(rule.Log) (rule.LogChange, error) { return ch, nil }); err != nil {
 		u.t.Fatal(err)
 	}
 	if len(ch.Add) > 1 {
@@ -161,7 +163,7 @@ func dump(t testing.TB, s *file.Store) string {
 	for _, e := range waiting {
 		fmt.Fprintln(&b, "waits", e.ID())
 	}
-	ids, err := s.Logs(t.Context(), leadership.LogID{}, 1000)
+	ids, err := s.Logs(t.Context(), rule.LogID{}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +176,7 @@ func dump(t testing.TB, s *file.Store) string {
 		}
 		fmt.Fprintf(&b, "%+v %+v %+v\n", head, snapshot, segments)
 	}
-	recent, err := s.Between(newest.Add(-leadership.MinHistory/2), newest)
+	recent, err := s.Between(newest.Add(-rule.MinHistory/2), newest)
 	fmt.Fprintln(&b, recent, err)
 	_, err = s.Between(newest.Add(-1000*time.Hour), newest)
 	fmt.Fprintln(&b, err) // which says from when on the history is kept
@@ -253,8 +255,8 @@ func TestCheckTellsWhatAFolderHasAndChangesNothing(t *testing.T) {
 		t.Errorf("while it is served: got %v", err)
 	}
 	events, _, _ := u.Kept()
-	last, err := u.Update(t.Context(), "a", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure{Config: leadership.Config{LockDelay: time.Hour}}.Apply(s)
+	last, err := u.Update(t.Context(), "a", rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Apply(s, leadership.Configure{Config: leadership.Config{LockDelay: time.Hour}})
 	})
 	if err != nil {
 		t.Fatal(err)

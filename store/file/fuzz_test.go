@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/store/file"
 )
 
@@ -25,8 +26,8 @@ func FuzzEntries(f *testing.F) {
 		Election: "jobs", Revision: 1 << 40, Type: leadership.EventAcquired, At: day, LeaderID: "ann", PreviousLeaderID: "bob",
 		Token: 2, RequestID: "r", Actor: "a", Reason: "because", Detail: `{"a":"<"}`,
 	}
-	carried := leadership.Carried{Policy: `{"lockDelayMs":1,"x":"<\u2028"}`, Standing: `{"y":1}`, Needs: 2}
-	for _, r := range []leadership.Record{
+	carried := rule.Carried{Policy: `{"lockDelayMs":1,"x":"<\u2028"}`, Standing: `{"y":1}`, Needs: 2}
+	for _, r := range []rule.Record{
 		{Election: "jobs"},
 		{
 			Election: "jobs", Token: 7, Revision: 9, LeaderID: "ann", KeyHash: leadership.Key{1}.Hash(), LeaseDuration: time.Minute,
@@ -50,16 +51,16 @@ func FuzzEntries(f *testing.F) {
 // TestEntriesKeepEveryField compares the forms of records and events that differ in one field.
 func TestEntriesKeepEveryField(t *testing.T) {
 	t.Parallel()
-	seen := map[string]string{string(file.Entries(leadership.Record{}, leadership.Carried{}, leadership.Event{})): "nothing"}
+	seen := map[string]string{string(file.Entries(rule.Record{}, rule.Carried{}, leadership.Event{})): "nothing"}
 	for part := range 3 {
 		for i, more := 0, true; more; i++ {
-			var r leadership.Record
-			var c leadership.Carried
+			var r rule.Record
+			var c rule.Carried
 			var e leadership.Event
 			v := reflect.ValueOf([]any{&r, &c, &e}[part]).Elem()
 			more = i+1 < v.NumField()
 			name := fmt.Sprintf("%T.%s", v.Interface(), v.Type().Field(i).Name)
-			if slices.Contains([]string{"leadership.Record.Policy", "leadership.Record.Standing", "leadership.Record.Needs"}, name) {
+			if slices.Contains([]string{"rule.Record.Policy", "rule.Record.Standing", "rule.Record.Needs"}, name) {
 				continue // they are kept as Carried
 			}
 			change(v.Field(i))
@@ -94,20 +95,20 @@ func change(v reflect.Value) {
 // logPayloads are entries of logs that differ in one field each.
 func logPayloads() (all [][]byte) {
 	day := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
-	id := leadership.LogID{Election: "jobs", Kind: leadership.LogJournal}
-	for _, l := range []leadership.Log{
+	id := rule.LogID{Election: "jobs", Kind: rule.LogJournal}
+	for _, l := range []rule.Log{
 		{ID: id, Text: "{}"},
 		{ID: id, Text: "{}", Body: "b"},
 		{ID: id, Text: "{}", WrittenAt: day},
-		{ID: leadership.LogID{Election: "jobs", Kind: leadership.LogCheckpoint}, Text: "{}"},
-		{ID: leadership.LogID{Election: "job", Kind: leadership.LogJournal}, Text: "{}"},
+		{ID: rule.LogID{Election: "jobs", Kind: rule.LogCheckpoint}, Text: "{}"},
+		{ID: rule.LogID{Election: "job", Kind: rule.LogJournal}, Text: "{}"},
 		{ID: id, Text: `{"a":"<\u2028"}`},
 	} {
-		for _, s := range []leadership.Segment{{First: 1, Last: 1}, {First: 1, Last: 2}, {Last: 2}, {First: 1, Last: 1, Data: "x"}, {First: 1, Last: 1, At: day}} {
+		for _, s := range []rule.Segment{{First: 1, Last: 1}, {First: 1, Last: 2}, {Last: 2}, {First: 1, Last: 1, Data: "x"}, {First: 1, Last: 1, At: day}} {
 			all = append(all, file.LogEntries(l, s, 7))
 		}
 	}
-	return append(all, file.LogEntries(leadership.Log{ID: id, Text: "{}"}, leadership.Segment{First: 1, Last: 1}, 8))
+	return append(all, file.LogEntries(rule.Log{ID: id, Text: "{}"}, rule.Segment{First: 1, Last: 1}, 8))
 }
 
 func TestEntriesKeepEveryFieldOfALog(t *testing.T) {
@@ -126,7 +127,7 @@ func TestEntriesKeepEveryFieldOfALog(t *testing.T) {
 
 // FuzzReplay expects every payload to be read, or refused, without a panic.
 func FuzzReplay(f *testing.F) {
-	f.Add(file.Entries(leadership.Record{Election: "jobs", Token: 1, Revision: 1}, leadership.Carried{Needs: 1}, leadership.Event{Election: "jobs", Revision: 1}))
+	f.Add(file.Entries(rule.Record{Election: "jobs", Token: 1, Revision: 1}, rule.Carried{Needs: 1}, leadership.Event{Election: "jobs", Revision: 1}))
 	for _, entry := range []string{"\x04\x04jobs\x02", "\x05\x04jobs\x02", "\x06\x04jobs\x02", "\x07\x01b\x00\x00", "\x08\x00\x00", "\x09\x01\x00", "\x0a", "\x0b\x04jobs\x07journal\x00\x00\x02{}\x00", "\x0c\x04jobs\x07journal\x02\x02\x00\x00\x01x", "\x0d\x04jobs\x07journal\x02", "\x0e"} {
 		f.Add([]byte("\x00\x00" + entry))
 	}
@@ -142,7 +143,7 @@ func TestEntriesThatCannotBeAreRefused(t *testing.T) {
 		trim    = "\x0d\x04jobs\x07journal\x02"
 	)
 	key := leadership.KeyHash(bytes.Repeat([]byte{7}, 32))
-	record := string(file.Entries(leadership.Record{Election: "jobs", KeyHash: key}, leadership.Carried{Needs: 1}, leadership.Event{Election: "jobs", Revision: 9}))
+	record := string(file.Entries(rule.Record{Election: "jobs", KeyHash: key}, rule.Carried{Needs: 1}, leadership.Event{Election: "jobs", Revision: 9}))
 	event := func(r byte) string { return "\x03\x04jobs" + string(2*r) + strings.Repeat("\x00", 10) }
 	page := func(events int, change func(event string) string) string {
 		var b bytes.Buffer

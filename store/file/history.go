@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/store/internal/history"
 )
 
-// Events implements leadership.Store.
+// Events implements service.Store.
 func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
 	var found []slot
 	err := s.view(ctx, func(t *table, _ time.Time) error {
@@ -29,7 +30,7 @@ func (s *Store) Events(ctx context.Context, e leadership.Election, after leaders
 	return s.read(found, err)
 }
 
-// Unannounced implements leadership.Store.
+// Unannounced implements service.Store.
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	var found []slot
 	err := s.view(ctx, func(t *table, _ time.Time) error {
@@ -67,18 +68,18 @@ func (s *Store) read(found []slot, err error) ([]leadership.Event, error) {
 	return events, nil
 }
 
-// Since implements leadership.Store.
-func (s *Store) Since(ctx context.Context, after time.Time, limit int) (recent leadership.Recent, err error) {
+// Since implements service.Store.
+func (s *Store) Since(ctx context.Context, after time.Time, limit int) (recent rule.Recent, err error) {
 	now, err := s.settled(ctx)
 	if err != nil {
-		return leadership.Recent{}, err
+		return rule.Recent{}, err
 	}
 	var found []leadership.Event
 	if !s.history.Over(after, now) && after.Before(now) { // else there is nothing to find
 		found, err = s.between(ctx, after, now, limit+1)
 	}
 	if err != nil {
-		return leadership.Recent{}, err
+		return rule.Recent{}, err
 	}
 	return s.history.Since(after, now, found, limit)
 }

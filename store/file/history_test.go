@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/file"
 )
 
@@ -25,7 +27,7 @@ type aged struct {
 func newAged(t *testing.T) *aged {
 	t.Helper()
 	f := &aged{t: t, path: filepath.Join(t.TempDir(), "leases"), uptime: time.Hour}
-	f.reopen(leadership.MinHistory)
+	f.reopen(rule.MinHistory)
 	return f
 }
 
@@ -49,9 +51,9 @@ func (f *aged) reopen(history time.Duration) {
 func (f *aged) change(e leadership.Election, times int) {
 	f.t.Helper()
 	for range times {
-		_, err := f.Update(f.t.Context(), e, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
+		_, err := f.Update(f.t.Context(), e, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
 			lock := s.Record.Policy.Config.LockDelay + time.Millisecond
-			return leadership.Configure{Config: leadership.Config{LockDelay: lock}}.Apply(s)
+			return rule.Apply(s, leadership.Configure{Config: leadership.Config{LockDelay: lock}})
 		})
 		if err != nil {
 			f.t.Fatal(err)
@@ -83,7 +85,7 @@ func TestAChangeDeletesAHundredOldEventsAtMostOfItsOwnElectionAndAllTheirTraces(
 	const old = 2*file.MaxPruned + 50
 	f.change("jobs", old)
 	f.change("other", 3)
-	f.uptime += leadership.MinHistory + time.Minute
+	f.uptime += rule.MinHistory + time.Minute
 	for _, left := range []int{old - file.MaxPruned, old - 2*file.MaxPruned, 0, 0} {
 		f.change("jobs", 1)
 		events, err := f.Events(t.Context(), "jobs", 0, 2*old)
@@ -92,7 +94,7 @@ func TestAChangeDeletesAHundredOldEventsAtMostOfItsOwnElectionAndAllTheirTraces(
 		}
 		kept := 0
 		for _, e := range events {
-			if f.now().Sub(e.At) > leadership.MinHistory {
+			if f.now().Sub(e.At) > rule.MinHistory {
 				kept++
 			}
 		}
@@ -107,7 +109,7 @@ func TestAnEventIsKeptUntilItIsOlderThanHistoryIsKept(t *testing.T) {
 	t.Parallel()
 	f := newAged(t)
 	f.change("jobs", 1)
-	f.uptime += leadership.MinHistory - time.Millisecond // just as old as history is kept
+	f.uptime += rule.MinHistory - time.Millisecond // just as old as history is kept
 	f.change("jobs", 1)
 	f.keys(2)
 	f.change("jobs", 1)
@@ -118,17 +120,17 @@ func TestAfterHistoryWasMadeLongerWhatWasDeletedBeforeIsMissed(t *testing.T) {
 	t.Parallel()
 	f := newAged(t)
 	f.change("jobs", 3)
-	f.uptime += 2 * leadership.MinHistory
+	f.uptime += 2 * rule.MinHistory
 	f.change("jobs", 1)
 	f.keys(1)
-	f.reopen(leadership.DefaultHistory)
-	if recent, err := f.Since(t.Context(), f.now().Add(-3*leadership.MinHistory), 10); !errors.Is(err, leadership.HistoryCompacted) {
+	f.reopen(rule.DefaultHistory)
+	if recent, err := f.Since(t.Context(), f.now().Add(-3*rule.MinHistory), 10); !errors.Is(err, leadership.HistoryCompacted) {
 		t.Errorf("since before what was deleted: got %v, %v; want %s", recent.Events, err, leadership.HistoryCompacted)
 	}
-	if recent, err := f.Since(t.Context(), f.now().Add(-2*leadership.MinHistory), 10); err != nil || len(recent.Events) != 1 {
+	if recent, err := f.Since(t.Context(), f.now().Add(-2*rule.MinHistory), 10); err != nil || len(recent.Events) != 1 {
 		t.Errorf("since after it: got %v, %v; want one event", recent.Events, err)
 	}
-	_, err := leadership.New(f).Events(t.Context(), leadership.EventsRequest{Election: "jobs"})
+	_, err := service.New(f).Events(t.Context(), leadership.EventsRequest{Election: "jobs"})
 	if !errors.Is(err, leadership.HistoryCompacted) {
 		t.Errorf("the history of the election: got %v, want %s", err, leadership.HistoryCompacted)
 	}
@@ -139,17 +141,17 @@ func TestWhatWasDeletedBeforeACheckpointIsMissedAfterIt(t *testing.T) {
 	f := newAged(t)
 	const onePage = 256
 	f.change("jobs", onePage)
-	f.uptime += 2 * leadership.MinHistory
+	f.uptime += 2 * rule.MinHistory
 	f.change("jobs", onePage/file.MaxPruned+1) // all of the page, and no more
 	f.keys(onePage/file.MaxPruned + 1)
 	f.config.Checkpoint = 1
-	f.reopen(leadership.MinHistory)
+	f.reopen(rule.MinHistory)
 	if err := f.Checkpointed(); err != nil {
 		t.Fatal(err)
 	}
 	f.config.Checkpoint = 1 << 30
-	f.reopen(leadership.DefaultHistory)
-	if recent, err := f.Since(t.Context(), f.now().Add(-3*leadership.MinHistory), 10); !errors.Is(err, leadership.HistoryCompacted) {
+	f.reopen(rule.DefaultHistory)
+	if recent, err := f.Since(t.Context(), f.now().Add(-3*rule.MinHistory), 10); !errors.Is(err, leadership.HistoryCompacted) {
 		t.Errorf("since before what was deleted: got %v, %v; want %s", recent.Events, err, leadership.HistoryCompacted)
 	}
 	f.keys(onePage/file.MaxPruned + 1)
@@ -165,25 +167,25 @@ func TestAForgottenEventLeavesItsPageAndTheNextSnapshot(t *testing.T) {
 	}
 	f.change("jobs", onePage) // and one of which nothing does
 	full := f.PageBytes()
-	f.reopen(leadership.MinHistory)
+	f.reopen(rule.MinHistory)
 	if again := f.PageBytes(); again > full+full/10 {
 		t.Errorf("opened again, %d events have %d bytes, and had %d", 3*onePage, again, full)
 	}
-	f.uptime += 2 * leadership.MinHistory
+	f.uptime += 2 * rule.MinHistory
 	f.change("jobs", 3*onePage/file.MaxPruned+1+4) // then each page is looked at once more
 	if left := f.PageBytes(); full > 3*onePage*15 || left > full/3 {
 		t.Errorf("%d events had %d bytes, and %d when they were forgotten", 3*onePage, full, left)
 	}
 	f.keys(2 + 3*onePage/file.MaxPruned + 1 + 4)
-	_, err := f.Update(t.Context(), "quiet", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) { // which has no event at all
+	_, err := f.Update(t.Context(), "quiet", rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) { // which has no event at all
 		s.Record.Standing.Unknown = `{"x":1}`
-		return leadership.Change{Record: s.Record, Quiet: true}, nil
+		return rule.Change{Record: s.Record, Quiet: true}, nil
 	})
 	f.CheckpointNow()
 	if err := errors.Join(err, f.Checkpointed()); err != nil {
 		t.Fatal(err)
 	}
-	f.reopen(leadership.MinHistory)
+	f.reopen(rule.MinHistory)
 	f.keys(2 + 3*onePage/file.MaxPruned + 1 + 4)
 }
 
@@ -227,7 +229,7 @@ func TestEachEventOfSeveralPagesIsRead(t *testing.T) {
 		if err := f.Checkpointed(); err != nil {
 			t.Fatal(err)
 		}
-		f.reopen(leadership.MinHistory)
+		f.reopen(rule.MinHistory)
 	}
 }
 

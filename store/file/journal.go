@@ -10,20 +10,22 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // logEntry is a log: its head, its snapshot and its segments. Once it is in a table it is never
 // changed, but for segments that are appended behind the end of its slice.
 type logEntry struct {
-	head     leadership.Log
-	snapshot leadership.Segment
-	segments []leadership.Segment // in order
+	head     rule.Log
+	snapshot rule.Segment
+	segments []rule.Segment // in order
 }
 
-var _ leadership.Journal = (*Store)(nil)
+var _ service.Journal = (*Store)(nil)
 
 // put puts a segment in its place. It changes no segment that another copy of the entry has.
-func (l *logEntry) put(s leadership.Segment) {
+func (l *logEntry) put(s rule.Segment) {
 	at := l.behind(s.First - 1)
 	switch {
 	case s.First == 0:
@@ -47,14 +49,14 @@ func (l *logEntry) trim(upTo leadership.Index) bool {
 
 // behind is the place of the first segment with an entry after the index.
 func (l *logEntry) behind(after leadership.Index) int {
-	at, _ := slices.BinarySearchFunc(l.segments, after, func(s leadership.Segment, i leadership.Index) int {
+	at, _ := slices.BinarySearchFunc(l.segments, after, func(s rule.Segment, i leadership.Index) int {
 		return cmp.Compare(s.Last, i+1)
 	})
 	return at
 }
 
 // log is a log as the batch has it so far.
-func (b *batch) log(id leadership.LogID) *logEntry {
+func (b *batch) log(id rule.LogID) *logEntry {
 	if l := b.logs[id]; l != nil {
 		return l
 	}
@@ -62,7 +64,7 @@ func (b *batch) log(id leadership.LogID) *logEntry {
 }
 
 // ownLog returns a log for the batch to change.
-func (b *batch) ownLog(id leadership.LogID) *logEntry {
+func (b *batch) ownLog(id rule.LogID) *logEntry {
 	if b.logs[id] == nil {
 		own := *b.table.log(id)
 		b.logs[id] = &own
@@ -71,29 +73,29 @@ func (b *batch) ownLog(id leadership.LogID) *logEntry {
 }
 
 // log returns a log of the table, an empty one if it was never written.
-func (t *table) log(id leadership.LogID) *logEntry {
+func (t *table) log(id rule.LogID) *logEntry {
 	if l := t.logs[id]; l != nil {
 		return l
 	}
-	return &logEntry{head: leadership.Log{ID: id}}
+	return &logEntry{head: rule.Log{ID: id}}
 }
 
 // amend decides on a log, and adds the change to the batch. If it returns an error it has added
 // nothing.
-func (b *batch) amend(id leadership.LogID, decide func(leadership.Log) (leadership.LogChange, error)) (leadership.Log, error) {
+func (b *batch) amend(id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
 	head := b.log(id).head
 	ch, err := decideIn(b, head, decide)
 	if err != nil {
-		return leadership.Log{}, err
+		return rule.Log{}, err
 	}
 	if ch.Text == "" {
 		return head, nil
 	}
 	if err := sound(id, ch); err != nil {
-		return leadership.Log{}, err
+		return rule.Log{}, err
 	}
 	l := b.ownLog(id)
-	l.head = leadership.Log{ID: id, Text: ch.Text, Body: ch.Body, WrittenAt: b.now}
+	l.head = rule.Log{ID: id, Text: ch.Text, Body: ch.Body, WrittenAt: b.now}
 	b.frame = appendLog(b.frame, &l.head)
 	for _, s := range ch.Add {
 		if s.At.IsZero() {
@@ -106,7 +108,7 @@ func (b *batch) amend(id leadership.LogID, decide func(leadership.Log) (leadersh
 }
 
 // sound returns an error if a change could make a sector of zeros, or has a segment that cannot be.
-func sound(id leadership.LogID, ch leadership.LogChange) error {
+func sound(id rule.LogID, ch rule.LogChange) error {
 	texts := []string{ch.Text, ch.Body}
 	for _, s := range ch.Add {
 		if s.First < 0 || s.Last < max(s.First, 1) {
@@ -121,36 +123,36 @@ func sound(id leadership.LogID, ch leadership.LogChange) error {
 }
 
 // trim deletes segments of a log.
-func (b *batch) trim(id leadership.LogID, upTo leadership.Index) {
+func (b *batch) trim(id rule.LogID, upTo leadership.Index) {
 	if b.log(id).behind(upTo) > 0 {
 		b.ownLog(id).trim(upTo)
 		b.frame = appendTrim(b.frame, id, upTo)
 	}
 }
 
-// Amend implements leadership.Journal.
-func (s *Store) Amend(ctx context.Context, id leadership.LogID, decide func(leadership.Log) (leadership.LogChange, error)) (leadership.Log, error) {
-	var after leadership.Log
+// Amend implements service.Journal.
+func (s *Store) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
+	var after rule.Log
 	err := s.writer.do(ctx, func(b *batch) (err error) {
 		after, err = b.amend(id, decide)
 		return err
 	})
 	if err != nil {
-		return leadership.Log{}, err
+		return rule.Log{}, err
 	}
 	return after, nil
 }
 
-// Trim implements leadership.Journal.
-func (s *Store) Trim(ctx context.Context, id leadership.LogID, upTo leadership.Index) error {
+// Trim implements service.Journal.
+func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) error {
 	return s.writer.do(ctx, func(b *batch) error {
 		b.trim(id, upTo)
 		return nil
 	})
 }
 
-// Look implements leadership.Journal.
-func (s *Store) Look(ctx context.Context, id leadership.LogID) (head leadership.Log, err error) {
+// Look implements service.Journal.
+func (s *Store) Look(ctx context.Context, id rule.LogID) (head rule.Log, err error) {
 	err = s.view(ctx, func(t *table, _ time.Time) error {
 		head = t.log(id).head
 		return nil
@@ -158,8 +160,8 @@ func (s *Store) Look(ctx context.Context, id leadership.LogID) (head leadership.
 	return head, err
 }
 
-// Segments implements leadership.Journal.
-func (s *Store) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) (found []leadership.Segment, err error) {
+// Segments implements service.Journal.
+func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) (found []rule.Segment, err error) {
 	err = s.view(ctx, func(t *table, _ time.Time) error {
 		l, size := t.log(id), 0
 		for _, segment := range l.segments[l.behind(after):] {
@@ -173,8 +175,8 @@ func (s *Store) Segments(ctx context.Context, id leadership.LogID, after leaders
 	return found, err
 }
 
-// Snapshot implements leadership.Journal.
-func (s *Store) Snapshot(ctx context.Context, id leadership.LogID) (snapshot leadership.Segment, err error) {
+// Snapshot implements service.Journal.
+func (s *Store) Snapshot(ctx context.Context, id rule.LogID) (snapshot rule.Segment, err error) {
 	err = s.view(ctx, func(t *table, _ time.Time) error {
 		snapshot = t.log(id).snapshot
 		return nil
@@ -182,8 +184,8 @@ func (s *Store) Snapshot(ctx context.Context, id leadership.LogID) (snapshot lea
 	return snapshot, err
 }
 
-// Logs implements leadership.Journal.
-func (s *Store) Logs(ctx context.Context, after leadership.LogID, limit int) (ids []leadership.LogID, err error) {
+// Logs implements service.Journal.
+func (s *Store) Logs(ctx context.Context, after rule.LogID, limit int) (ids []rule.LogID, err error) {
 	err = s.view(ctx, func(t *table, _ time.Time) error {
 		for id := range t.logs {
 			if id.Compare(after) > 0 {
@@ -192,35 +194,35 @@ func (s *Store) Logs(ctx context.Context, after leadership.LogID, limit int) (id
 		}
 		return nil
 	})
-	slices.SortFunc(ids, leadership.LogID.Compare)
+	slices.SortFunc(ids, rule.LogID.Compare)
 	return ids[:min(len(ids), max(limit, 0))], err
 }
 
 // appendLogID begins an entry of a log.
-func appendLogID(b []byte, t tag, id leadership.LogID) []byte {
+func appendLogID(b []byte, t tag, id rule.LogID) []byte {
 	return appendText(appendElection(b, t, id.Election), id.Kind)
 }
 
-func appendLog(b []byte, l *leadership.Log) []byte {
+func appendLog(b []byte, l *rule.Log) []byte {
 	return appendText(appendText(appendInstant(appendLogID(b, tagLog, l.ID), l.WrittenAt), l.Text), l.Body)
 }
 
-func appendSegment(b []byte, id leadership.LogID, s *leadership.Segment) []byte {
+func appendSegment(b []byte, id rule.LogID, s *rule.Segment) []byte {
 	b = appendLogID(b, tagSegment, id)
 	b = binary.AppendVarint(binary.AppendVarint(b, int64(s.First)), int64(s.Last))
 	return appendText(appendInstant(b, s.At), s.Data)
 }
 
-func appendTrim(b []byte, id leadership.LogID, upTo leadership.Index) []byte {
+func appendTrim(b []byte, id rule.LogID, upTo leadership.Index) []byte {
 	return binary.AppendVarint(appendLogID(b, tagTrimmed, id), int64(upTo))
 }
 
-func (d *decoder) logID() leadership.LogID {
-	return leadership.LogID{Election: leadership.Election(d.text()), Kind: leadership.LogKind(d.text())}
+func (d *decoder) logID() rule.LogID {
+	return rule.LogID{Election: leadership.Election(d.text()), Kind: rule.LogKind(d.text())}
 }
 
 // log decodes what appendLog wrote after the tag.
-func (d *decoder) log() (l leadership.Log) {
+func (d *decoder) log() (l rule.Log) {
 	l.ID, l.WrittenAt, l.Text, l.Body = d.logID(), d.instant(), string(d.text()), string(d.text())
 	if l.Text == "" {
 		d.fail("a log has no text")
@@ -229,9 +231,9 @@ func (d *decoder) log() (l leadership.Log) {
 }
 
 // segment decodes what appendSegment wrote after the tag.
-func (d *decoder) segment() (id leadership.LogID, s leadership.Segment) {
+func (d *decoder) segment() (id rule.LogID, s rule.Segment) {
 	id = d.logID()
-	s = leadership.Segment{First: leadership.Index(d.varint()), Last: leadership.Index(d.varint()), At: d.instant(), Data: string(d.text())}
+	s = rule.Segment{First: leadership.Index(d.varint()), Last: leadership.Index(d.varint()), At: d.instant(), Data: string(d.text())}
 	if s.First < 0 || s.Last < max(s.First, 1) {
 		d.fail(fmt.Sprintf("a segment goes from %d to %d", s.First, s.Last))
 	}

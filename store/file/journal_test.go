@@ -9,9 +9,10 @@ import (
 	"testing"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
-var journal = leadership.LogID{Election: "jobs", Kind: leadership.LogJournal}
+var journal = rule.LogID{Election: "jobs", Kind: rule.LogJournal}
 
 // appendTo adds a segment to the journal.
 func (u *used) appendTo(n leadership.Index, data string) error {
@@ -19,16 +20,16 @@ func (u *used) appendTo(n leadership.Index, data string) error {
 }
 
 // put changes segments of the journal.
-func (u *used) put(s ...leadership.Segment) error {
-	_, err := u.Amend(u.t.Context(), journal, func(leadership.Log) (leadership.LogChange, error) {
-		return leadership.LogChange{Text: "{}", Add: s}, nil
+func (u *used) put(s ...rule.Segment) error {
+	_, err := u.Amend(u.t.Context(), journal, func(rule.Log) (rule.LogChange, error) {
+		return rule.LogChange{Text: "{}", Add: s}, nil
 	})
 	return err
 }
 
 // run is a segment.
-func run(first, last leadership.Index, data string) leadership.Segment {
-	return leadership.Segment{First: first, Last: last, Data: data}
+func run(first, last leadership.Index, data string) rule.Segment {
+	return rule.Segment{First: first, Last: last, Data: data}
 }
 
 func TestAFolderKeepsLogsOverACheckpoint(t *testing.T) {
@@ -57,15 +58,15 @@ func TestLargeAppendsThatWaitTogetherTakeSeveralCommits(t *testing.T) {
 		t.Fatal(err)
 	}
 	const many = 20
-	data := strings.Repeat("x", leadership.MaxLogBytes)
+	data := strings.Repeat("x", rule.MaxLogBytes)
 	before := u.Sequence()
 	release := u.Hold()
 	answers := make(chan error, many)
 	for i := range many {
-		id := leadership.LogID{Election: leadership.Election(fmt.Sprint("e", i)), Kind: leadership.LogJournal}
+		id := rule.LogID{Election: leadership.Election(fmt.Sprint("e", i)), Kind: rule.LogJournal}
 		go func() {
-			_, err := u.Amend(t.Context(), id, func(leadership.Log) (leadership.LogChange, error) {
-				return leadership.LogChange{Text: "{}", Add: []leadership.Segment{{First: 1, Last: 1, Data: data}}}, nil
+			_, err := u.Amend(t.Context(), id, func(rule.Log) (rule.LogChange, error) {
+				return rule.LogChange{Text: "{}", Add: []rule.Segment{{First: 1, Last: 1, Data: data}}}, nil
 			})
 			answers <- err
 		}()
@@ -90,14 +91,14 @@ func TestALogWithAZeroByteIsRefusedAndNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	u := newUsed(t, 1<<30)
 	before := u.LogEnd()
-	for i, ch := range []leadership.LogChange{
+	for i, ch := range []rule.LogChange{
 		{Text: "{\x00}"},
 		{Text: "{}", Body: strings.Repeat("\x00", 600)},
-		{Text: "{}", Add: []leadership.Segment{{First: 1, Last: 1, Data: "\x00"}}},
-		{Text: "{}", Add: []leadership.Segment{{First: 2, Last: 1, Data: "x"}}},
-		{Text: "{}", Add: []leadership.Segment{{First: 0, Last: 0, Data: "x"}}},
+		{Text: "{}", Add: []rule.Segment{{First: 1, Last: 1, Data: "\x00"}}},
+		{Text: "{}", Add: []rule.Segment{{First: 2, Last: 1, Data: "x"}}},
+		{Text: "{}", Add: []rule.Segment{{First: 0, Last: 0, Data: "x"}}},
 	} {
-		if _, err := u.Amend(t.Context(), journal, func(leadership.Log) (leadership.LogChange, error) { return ch, nil }); err == nil {
+		if _, err := u.Amend(t.Context(), journal, func(rule.Log) (rule.LogChange, error) { return ch, nil }); err == nil {
 			t.Errorf("change %d was written", i)
 		}
 	}
@@ -144,7 +145,7 @@ func TestASegmentTakesItsPlaceAmongTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := u.LogEnd()
-	if err := errors.Join(u.Trim(t.Context(), journal, 1), u.Trim(t.Context(), leadership.LogID{Election: "never"}, 1)); err != nil {
+	if err := errors.Join(u.Trim(t.Context(), journal, 1), u.Trim(t.Context(), rule.LogID{Election: "never"}, 1)); err != nil {
 		t.Fatal(err)
 	}
 	if u.LogEnd() != end {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/store/file"
 )
 
@@ -17,7 +18,7 @@ func TestAHistoryWithoutARecordIsListedAsUntrusted(t *testing.T) {
 	}
 	defer s.Close()
 	for _, e := range []leadership.Election{"a", "a.b", "b", "c"} {
-		if _, err := leadership.New(s).Do(t.Context(), leadership.Configure{Election: e}); err != nil {
+		if _, err := service.New(s).Do(t.Context(), leadership.Configure{Election: e}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // loaded is the content of a folder, with the faults to mend before the folder can be used.
@@ -26,7 +26,7 @@ type loaded struct {
 }
 
 // load reads a folder and verifies it. It changes nothing.
-func load(path string, codec leadership.Codec) (*loaded, error) {
+func load(path string, codec rule.Codec) (*loaded, error) {
 	l := &loaded{path: path, table: newTable()}
 	files, err := list(path)
 	if err != nil {

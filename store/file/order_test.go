@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/store/file"
 )
 
@@ -20,14 +21,14 @@ func TestAReadThatDoesNotSeeAChangeIsNoLaterThanTheChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	var before leadership.Snapshot
-	after, err := s.Update(t.Context(), "reports", leadership.Expect{}, func(now leadership.Snapshot) (leadership.Change, error) {
+	var before rule.Snapshot
+	after, err := s.Update(t.Context(), "reports", rule.Expect{}, func(now rule.Snapshot) (rule.Change, error) {
 		clock.Add(int64(time.Minute)) // it takes its time
 		var err error
 		if before, err = s.Get(t.Context(), "reports"); err != nil {
 			t.Error(err)
 		}
-		return leadership.Configure{}.Apply(now)
+		return rule.Apply(now, leadership.Configure{})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/internal/history"
 )
 
@@ -21,12 +23,12 @@ import (
 type Config struct {
 	// Clock is the store's clock. The zero Clock stands for the machine's own.
 	Clock Clock
-	// History is how long events are kept: leadership.MinHistory or more, 0 for
-	// leadership.DefaultHistory. Older ones are deleted as their election changes; its newest event
+	// History is how long events are kept: rule.MinHistory or more, 0 for
+	// rule.DefaultHistory. Older ones are deleted as their election changes; its newest event
 	// always stays.
 	History time.Duration
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
-	Codec leadership.Codec
+	Codec rule.Codec
 	// Log gets a warning for a new store and for each checkpoint that fails; nil for none.
 	Log *slog.Logger
 
@@ -42,7 +44,7 @@ type Store struct {
 	cache   pageCache
 }
 
-var _ leadership.Store = (*Store)(nil)
+var _ service.Store = (*Store)(nil)
 
 // Open opens the folder at path, or creates it with mode 0700 in a folder that exists. It waits a
 // second for another process to close it, and then returns an error that says that it is in use.
@@ -90,7 +92,7 @@ func Check(path string) (Report, error) {
 		return Report{}, fmt.Errorf("file: %w", err)
 	}
 	defer folder.Close()
-	found, err := load(path, leadership.Codec{})
+	found, err := load(path, rule.Codec{})
 	if err != nil {
 		return Report{}, fmt.Errorf("file: %w", unusable(path, err))
 	}
@@ -118,25 +120,25 @@ func (s *Store) Close() error {
 	return errors.Join(s.writer.close(), s.folder.Close())
 }
 
-// Update implements leadership.Store.
-func (s *Store) Update(ctx context.Context, e leadership.Election, _ leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
-	var after leadership.Snapshot
+// Update implements service.Store.
+func (s *Store) Update(ctx context.Context, e leadership.Election, _ rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
+	var after rule.Snapshot
 	err := s.writer.do(ctx, func(b *batch) (err error) {
 		after, err = b.update(e, decide)
 		return err
 	})
 	if err != nil {
-		return leadership.Snapshot{}, err
+		return rule.Snapshot{}, err
 	}
 	return after, nil
 }
 
-// Renew implements leadership.Store.
-func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+// Renew implements service.Store.
+func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
 	// The writer may still be at work when the caller has given up, so it works on a copy, and its
 	// answers are only taken if it has finished.
 	leases = slices.Clone(leases)
-	renewed := make([]leadership.Renewed, len(leases))
+	renewed := make([]rule.Renewed, len(leases))
 	err := s.writer.do(ctx, func(b *batch) error {
 		for i, c := range leases {
 			renewed[i] = b.renew(c)
@@ -144,12 +146,12 @@ func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leader
 		return nil
 	})
 	if err != nil {
-		return slices.Repeat([]leadership.Renewed{{Err: err}}, len(leases))
+		return slices.Repeat([]rule.Renewed{{Err: err}}, len(leases))
 	}
 	return renewed
 }
 
-// MarkAnnounced implements leadership.Store.
+// MarkAnnounced implements service.Store.
 func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
 	ids = slices.Clone(ids) // for the same reason
 	return s.writer.do(ctx, func(b *batch) error {
@@ -176,8 +178,8 @@ func (s *Store) view(ctx context.Context, read func(t *table, now time.Time) err
 	return read(w.table, now)
 }
 
-// Get implements leadership.Store.
-func (s *Store) Get(ctx context.Context, e leadership.Election) (snap leadership.Snapshot, err error) {
+// Get implements service.Store.
+func (s *Store) Get(ctx context.Context, e leadership.Election) (snap rule.Snapshot, err error) {
 	err = s.view(ctx, func(t *table, now time.Time) error {
 		snap, err = t.entries[e].snapshot(e, now)
 		return err
@@ -185,8 +187,8 @@ func (s *Store) Get(ctx context.Context, e leadership.Election) (snap leadership
 	return snap, err
 }
 
-// List implements leadership.Store.
-func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (listing leadership.Listing, err error) {
+// List implements service.Store.
+func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (listing rule.Listing, err error) {
 	err = s.view(ctx, func(t *table, now time.Time) error {
 		from, found := slices.BinarySearch(t.names, max(after, leadership.Election(prefix)))
 		if found && t.names[from] == after {
@@ -200,8 +202,8 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 	return listing, err
 }
 
-// Held implements leadership.Store, in the order of names.
-func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (listing leadership.Listing, err error) {
+// Held implements service.Store, in the order of names.
+func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (listing rule.Listing, err error) {
 	err = s.view(ctx, func(t *table, now time.Time) error {
 		var names []leadership.Election
 		for e := range t.held {
@@ -217,7 +219,7 @@ func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) 
 }
 
 // listing reads the first of the named elections.
-func (t *table) listing(names []leadership.Election, limit int, now time.Time) (listing leadership.Listing) {
+func (t *table) listing(names []leadership.Election, limit int, now time.Time) (listing rule.Listing) {
 	if limit = max(limit, 0); len(names) > limit {
 		names = names[:limit]
 		if limit > 0 {
@@ -231,7 +233,7 @@ func (t *table) listing(names []leadership.Election, limit int, now time.Time) (
 	return listing
 }
 
-// Retirable implements leadership.Store.
+// Retirable implements service.Store.
 func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) (due []leadership.Election, err error) {
 	err = s.view(ctx, func(t *table, _ time.Time) error {
 		due = t.retire.By(at, limit)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/file"
 	"regent/store/storetest"
 )
@@ -29,7 +31,7 @@ func BenchmarkFileJournal(b *testing.B) {
 	storetest.BenchJournal(b, func(t testing.TB) storetest.Backing {
 		sub, backing := t.(*testing.B), backing(t)
 		open := backing.Open
-		backing.Open = func(t testing.TB) leadership.Store {
+		backing.Open = func(t testing.TB) service.Store {
 			s := open(t)
 			sub.Cleanup(func() { sub.ReportMetric(float64(s.(*handle).Sequence())/float64(sub.N), "commits/op") })
 			return s
@@ -74,9 +76,9 @@ func (f *shared) clock() file.Clock {
 	return file.Clock{BootID: "boot", SinceBoot: func() time.Duration { return time.Since(f.start) + time.Duration(f.ahead.Load()) }}
 }
 
-func (f *shared) open(t testing.TB) leadership.Store { return f.openAs(t, leadership.Codec{}) }
+func (f *shared) open(t testing.TB) service.Store { return f.openAs(t, rule.Codec{}) }
 
-func (f *shared) openAs(t testing.TB, codec leadership.Codec) leadership.Store {
+func (f *shared) openAs(t testing.TB, codec rule.Codec) service.Store {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.store == nil {
@@ -106,38 +108,38 @@ func (h *handle) Close() (err error) {
 
 // damages are the nearest equivalents for a store whose records are in memory. A folder is read
 // whole or not at all.
-var damages = map[storetest.Damage]func(*leadership.Record){
-	storetest.MissingField:  func(r *leadership.Record) { r.KeyHash = leadership.KeyHash{} },
-	storetest.WrongType:     func(r *leadership.Record) { r.LeaderID = "no such name!" },
-	storetest.UnknownSchema: func(r *leadership.Record) { r.LockFor = -1 },
-	storetest.TokenBehind:   func(r *leadership.Record) { r.Token-- },
+var damages = map[storetest.Damage]func(*rule.Record){
+	storetest.MissingField:  func(r *rule.Record) { r.KeyHash = leadership.KeyHash{} },
+	storetest.WrongType:     func(r *rule.Record) { r.LeaderID = "no such name!" },
+	storetest.UnknownSchema: func(r *rule.Record) { r.LockFor = -1 },
+	storetest.TokenBehind:   func(r *rule.Record) { r.Token-- },
 	storetest.RecordGone:    nil,
-	storetest.LeaderNoLease: func(r *leadership.Record) { r.LeaseDuration = 0 },
-	storetest.FutureBeat:    func(r *leadership.Record) { r.HeartbeatAt = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC) },
+	storetest.LeaderNoLease: func(r *rule.Record) { r.LeaseDuration = 0 },
+	storetest.FutureBeat:    func(r *rule.Record) { r.HeartbeatAt = time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC) },
 }
 
 func TestRecordThatDoesNotSayWhatItNeedsIsCorrupt(t *testing.T) {
 	t.Parallel()
-	for _, needs := range []leadership.Version{-1, -100} {
+	for _, needs := range []rule.Version{-1, -100} {
 		s, service := open(t, filepath.Join(t.TempDir(), "leases"), file.Clock{})
 		if _, err := service.Acquire(t.Context(), ask("ann")); err != nil {
 			t.Fatal(err)
 		}
-		s.SpoilCarried("jobs", leadership.Carried{Needs: needs})
+		s.SpoilCarried("jobs", rule.Carried{Needs: needs})
 		if snap, err := s.Get(t.Context(), "jobs"); !errors.Is(err, leadership.RecordCorrupt) {
 			t.Errorf("%d: got %+v, %v; want %s", needs, snap.Record, err, leadership.RecordCorrupt)
 		}
 	}
 }
 
-func open(t testing.TB, path string, clock file.Clock) (*file.Store, *leadership.Service) {
+func open(t testing.TB, path string, clock file.Clock) (*file.Store, *service.Service) {
 	t.Helper()
 	s, err := file.Open(path, file.Config{Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	return s, leadership.New(s)
+	return s, service.New(s)
 }
 
 func ask(candidate string) leadership.AcquireRequest {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/store/internal/retirement"
 )
 
@@ -20,7 +21,7 @@ type table struct {
 	waiting map[leadership.Election]bool // have events that are not announced
 	retire  retirement.Plan
 	events  pages
-	logs    map[leadership.LogID]*logEntry
+	logs    map[rule.LogID]*logEntry
 
 	last   time.Time // of the last commit
 	pruned time.Time // of the newest event that was deleted
@@ -31,10 +32,10 @@ type table struct {
 // entry is an election. Once it is in a table it is never changed, but for elements that are
 // appended behind the ends of its slices.
 type entry struct {
-	record  leadership.Record
-	carried leadership.Carried // its policy and standing as text
-	refused error              // why the codec cannot decode them
-	newest  leadership.Newest
+	record  rule.Record
+	carried rule.Carried // its policy and standing as text
+	refused error        // why the codec cannot decode them
+	newest  rule.Newest
 	places  []place               // of its events, by revision
 	waiting []leadership.Revision // of the events that are not announced
 }
@@ -52,13 +53,13 @@ func newTable() *table {
 		held:    make(map[leadership.Election]bool),
 		waiting: make(map[leadership.Election]bool),
 		retire:  make(retirement.Plan),
-		logs:    make(map[leadership.LogID]*logEntry),
+		logs:    make(map[rule.LogID]*logEntry),
 	}
 }
 
 // snapshot is the election at the given instant; n is nil if it was never seen.
-func (n *entry) snapshot(e leadership.Election, now time.Time) (leadership.Snapshot, error) {
-	snap := leadership.Snapshot{Record: leadership.Record{Election: e}, Now: now}
+func (n *entry) snapshot(e leadership.Election, now time.Time) (rule.Snapshot, error) {
+	snap := rule.Snapshot{Record: rule.Record{Election: e}, Now: now}
 	switch {
 	case n == nil:
 		return snap, nil
@@ -66,11 +67,11 @@ func (n *entry) snapshot(e leadership.Election, now time.Time) (leadership.Snaps
 		return snap, n.refused
 	}
 	snap.Record = n.record
-	return snap, leadership.Verify(snap, n.newest)
+	return snap, rule.Verify(snap, n.newest)
 }
 
 // decode reads policy and standing of the record.
-func (n *entry) decode(c leadership.Codec) {
+func (n *entry) decode(c rule.Codec) {
 	if n.carried.Needs != 0 { // else there is no record
 		n.refused = c.Decode(&n.record, n.carried)
 	}
@@ -80,7 +81,7 @@ func (n *entry) decode(c leadership.Codec) {
 func (n *entry) add(p place, t leadership.Token) {
 	n.places = append(n.places, p)
 	n.waiting = append(n.waiting, p.revision)
-	n.newest = leadership.Newest{Revision: p.revision, Token: t}
+	n.newest = rule.Newest{Revision: p.revision, Token: t}
 }
 
 // behind is the index of the first event after the revision.
@@ -202,7 +203,7 @@ func (t *table) entry(d *decoder) *entry {
 	name := d.text()
 	n := t.entries[leadership.Election(name)]
 	if n == nil {
-		n = &entry{record: leadership.Record{Election: leadership.Election(name)}}
+		n = &entry{record: rule.Record{Election: leadership.Election(name)}}
 		if d.err == nil {
 			t.entries[n.record.Election] = n
 		}
@@ -283,7 +284,7 @@ func (t *table) drop(forgotten []place) {
 }
 
 // ready completes a table after the last replay.
-func (t *table) ready(c leadership.Codec) {
+func (t *table) ready(c rule.Codec) {
 	for e, n := range t.entries {
 		t.names = append(t.names, e)
 		n.decode(c)

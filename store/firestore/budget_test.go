@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/storetest"
 )
 
@@ -29,8 +31,8 @@ func (a agent) lease(e leadership.Election, token leadership.Token) leadership.L
 	return leadership.LeaseRequest{Election: e, CandidateID: a.id, Key: a.key, Token: token}
 }
 
-func (a agent) renewal(e leadership.Election, token leadership.Token) leadership.Renewal {
-	return leadership.Renewal{Election: e, CandidateID: a.id, KeyHash: a.key.Hash(), Token: token}
+func (a agent) renewal(e leadership.Election, token leadership.Token) rule.Renewal {
+	return rule.Renewal{Election: e, CandidateID: a.id, KeyHash: a.key.Hash(), Token: token}
 }
 
 func TestEachOperationCostsTheRPCsThatAreDocumented(t *testing.T) {
@@ -38,7 +40,7 @@ func TestEachOperationCostsTheRPCsThatAreDocumented(t *testing.T) {
 	p := newProject(t)
 	rpcs := new(storetest.RPCs)
 	s := p.open(t, grpc.WithStatsHandler(rpcs))
-	service := leadership.New(s)
+	service := service.New(s)
 	ann, bob := newAgent("ann"), newAgent("bob")
 	ctx := t.Context()
 	do := func(what string, call func() error, want ...string) {
@@ -89,7 +91,7 @@ func TestEachOperationCostsTheRPCsThatAreDocumented(t *testing.T) {
 func TestAHundredRenewalsAreOneBatchWrite(t *testing.T) {
 	t.Parallel()
 	rpcs := new(storetest.RPCs)
-	service := leadership.New(newProject(t).open(t, grpc.WithStatsHandler(rpcs)))
+	service := service.New(newProject(t).open(t, grpc.WithStatsHandler(rpcs)))
 	ann := newAgent("ann")
 	var batch []leadership.LeaseRequest
 	for i := range 100 {
@@ -123,12 +125,12 @@ func TestAGuardThatFailedIsNotTriedAgain(t *testing.T) {
 	rpcs := new(storetest.RPCs)
 	s, other := p.open(t, grpc.WithStatsHandler(rpcs)), p.open(t)
 	ann := acquired(t, s, "jobs")
-	if _, err := leadership.New(other).Renew(t.Context(), ann.lease("jobs", 1)); err != nil {
+	if _, err := service.New(other).Renew(t.Context(), ann.lease("jobs", 1)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range [][]string{{"Commit"}, nil} {
 		rpcs.Take()
-		if got := s.Renew(t.Context(), []leadership.Renewal{ann.renewal("jobs", 1)})[0].Err; !errors.Is(got, leadership.ErrNotRenewed) {
+		if got := s.Renew(t.Context(), []rule.Renewal{ann.renewal("jobs", 1)})[0].Err; !errors.Is(got, rule.ErrNotRenewed) {
 			t.Errorf("got %v, want ErrNotRenewed", got)
 		}
 		if diff := cmp.Diff(want, rpcs.Take()); diff != "" {

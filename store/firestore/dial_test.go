@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // heard are the headers of each call that a server got.
@@ -54,8 +54,8 @@ func callAll(ctx context.Context, s *Store) {
 	s.memory.remember(other, epoch)
 	s.Get(ctx, "jobs")
 	s.List(ctx, "", "", 10)
-	s.Renew(ctx, []leadership.Renewal{renewalOf(held.record)})
-	s.Renew(ctx, []leadership.Renewal{renewalOf(held.record), renewalOf(other.record)})
+	s.Renew(ctx, []rule.Renewal{renewalOf(held.record)})
+	s.Renew(ctx, []rule.Renewal{renewalOf(held.record), renewalOf(other.record)})
 	s.Since(ctx, time.Unix(1, 0), 10)
 }
 

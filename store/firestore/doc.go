@@ -18,7 +18,7 @@
 // and what is left of trimmed segments (see Logs). To edit the first document by hand extends its
 // lease, since its update_time moves. A field that this package does not know makes it refuse the
 // record: labels and the like belong elsewhere. policy and standing are texts that only
-// leadership.Codec looks into; a new member of theirs is no new field.
+// rule.Codec looks into; a new member of theirs is no new field.
 //
 // # Guards
 //
@@ -79,7 +79,7 @@
 // each costs a read; a read that finds nothing else goes on where the snapshot ends.
 //
 // A document has at most 1 MiB, so a head and a segment of a log may each have
-// leadership.MaxLogBytes.
+// rule.MaxLogBytes.
 //
 // # Renewals without a read
 //

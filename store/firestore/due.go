@@ -12,18 +12,19 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // Held reads a page of the elections whose leaderId is not empty, in the order of leaderId and
 // name: one RunQuery. Records are checked as List does.
-func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (leadership.Listing, error) {
+func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (rule.Listing, error) {
 	const operation = "read what is held"
 	if err := s.begin(ctx); err != nil {
-		return leadership.Listing{}, unavailable(ctx, operation, err)
+		return rule.Listing{}, unavailable(ctx, operation, err)
 	}
 	defer s.calls.Leave()
 	if limit < 1 {
-		return leadership.Listing{}, nil
+		return rule.Listing{}, nil
 	}
 	limit = min(limit, maxPage-1)
 	q := leases(filter(leaderField, firestorepb.StructuredQuery_FieldFilter_GREATER_THAN, text("")), leaderField, limit+1)
@@ -32,9 +33,9 @@ func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) 
 	}
 	answer, err := s.find(ctx, s.database.documents(), q)
 	if err != nil {
-		return leadership.Listing{}, unavailable(ctx, operation, indexed(leaderField, err))
+		return rule.Listing{}, unavailable(ctx, operation, indexed(leaderField, err))
 	}
-	var listing leadership.Listing
+	var listing rule.Listing
 	found := answer.docs
 	if len(found) > limit { // the extra one only says that there are more
 		found = found[:limit]

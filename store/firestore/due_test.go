@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"regent/leadership"
+	"regent/leadership/service"
 )
 
 // documents counts the documents that come in replies, which is what Firestore bills. A document
@@ -58,7 +59,7 @@ func TestTickReadsOnlyWhatIsHeldAmongTenThousandPastElections(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
 	var read documents
-	service := leadership.New(p.open(t, grpc.WithStatsHandler(&read)))
+	service := service.New(p.open(t, grpc.WithStatsHandler(&read)))
 	lead := func(e leadership.Election) leadership.LeaseRequest {
 		g, err := service.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann", LeaseDuration: time.Hour})
 		if err != nil {
@@ -100,7 +101,7 @@ func TestTickReadsOnlyWhatIsHeldAmongTenThousandPastElections(t *testing.T) {
 func TestRenewalTouchesNoIndexedField(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
-	service := leadership.New(p.open(t))
+	service := service.New(p.open(t))
 	g, err := service.Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann"})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/firestore"
 )
 
@@ -64,7 +66,7 @@ func TestAChangeWhoseReplyIsLostIsUnknownAndAskingAgainFindsOut(t *testing.T) {
 	t.Parallel()
 	f := new(faults)
 	s := newProject(t).open(t, f.option())
-	service, ann := leadership.New(s), newAgent("ann")
+	service, ann := service.New(s), newAgent("ann")
 	f.plant("Commit", replyLost(codes.Unavailable))
 	if _, err := service.Acquire(t.Context(), ann.ask("jobs")); !errors.Is(err, leadership.OutcomeUnknown) {
 		t.Fatalf("a grant: got %v, want OUTCOME_UNKNOWN", err)
@@ -74,7 +76,7 @@ func TestAChangeWhoseReplyIsLostIsUnknownAndAskingAgainFindsOut(t *testing.T) {
 		t.Fatalf("asked again: got token %d, %v; want 1", g.Token, err)
 	}
 	f.plant("Commit", replyLost(codes.DeadlineExceeded))
-	if got := s.Renew(t.Context(), []leadership.Renewal{ann.renewal("jobs", 1)})[0].Err; !errors.Is(got, leadership.OutcomeUnknown) {
+	if got := s.Renew(t.Context(), []rule.Renewal{ann.renewal("jobs", 1)})[0].Err; !errors.Is(got, leadership.OutcomeUnknown) {
 		t.Fatalf("a renewal: got %v, want OUTCOME_UNKNOWN", got)
 	}
 	if _, err := service.Renew(t.Context(), ann.lease("jobs", 1)); err != nil {
@@ -86,8 +88,8 @@ func TestABatchWhoseReplyIsLostIsUnknownForEachLease(t *testing.T) {
 	t.Parallel()
 	f := new(faults)
 	s := newProject(t).open(t, f.option())
-	service, ann := leadership.New(s), newAgent("ann")
-	batch := []leadership.Renewal{ann.renewal("a", 1), ann.renewal("b", 1), ann.renewal("c", 1)}
+	service, ann := service.New(s), newAgent("ann")
+	batch := []rule.Renewal{ann.renewal("a", 1), ann.renewal("b", 1), ann.renewal("c", 1)}
 	for _, c := range batch[:2] {
 		if _, err := service.Acquire(t.Context(), ann.ask(c.Election)); err != nil {
 			t.Fatal(err)
@@ -97,7 +99,7 @@ func TestABatchWhoseReplyIsLostIsUnknownForEachLease(t *testing.T) {
 	for i, a := range s.Renew(t.Context(), batch) {
 		want := error(leadership.OutcomeUnknown)
 		if i == 2 {
-			want = leadership.ErrNotRenewed // it was never granted, so nothing was sent
+			want = rule.ErrNotRenewed // it was never granted, so nothing was sent
 		}
 		if !errors.Is(a.Err, want) {
 			t.Errorf("%s: got %v, want %v", batch[i].Election, a.Err, want)
@@ -113,7 +115,7 @@ func TestContentionIsTriedAgainAndGivenUpWithTheContext(t *testing.T) {
 	t.Parallel()
 	f := new(faults)
 	s := newProject(t).open(t, f.option())
-	service, ann := leadership.New(s), newAgent("ann")
+	service, ann := service.New(s), newAgent("ann")
 	f.plant("Commit", refusedFirst(codes.Aborted))
 	if g, err := service.Acquire(t.Context(), ann.ask("jobs")); err != nil || g.Token != 1 {
 		t.Fatalf("got token %d, %v; want 1", g.Token, err)
@@ -135,14 +137,14 @@ func TestAHeartbeatBetweenTheReadAndTheCommitMakesATakeoverDecideAgain(t *testin
 	a, b := p.open(t), p.open(t)
 	ann := acquired(t, b, "jobs")
 	decisions := 0
-	snap, err := a.Update(t.Context(), "jobs", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
+	snap, err := a.Update(t.Context(), "jobs", rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
 		if decisions++; decisions == 1 {
-			if got := b.Renew(t.Context(), []leadership.Renewal{ann.renewal("jobs", 1)})[0]; got.Err != nil {
+			if got := b.Renew(t.Context(), []rule.Renewal{ann.renewal("jobs", 1)})[0]; got.Err != nil {
 				t.Error(got.Err)
 			}
 			s.Now = s.Record.LeaseEnd().Add(s.Guard) // as if it were over
 		}
-		return leadership.Expire(s)
+		return rule.Expire(s)
 	})
 	if err != nil || decisions != 2 || !snap.Live() {
 		t.Errorf("after %d decisions: live %v, %v; want 2, and the lease renewed", decisions, snap.Live(), err)
@@ -200,7 +202,7 @@ func TestALateRenewalDoesNotReviveTheLease(t *testing.T) {
 	f := new(faults)
 	p := newProject(t)
 	slow, other := p.open(t, f.option()), p.open(t)
-	service, ann := leadership.New(slow), newAgent("ann")
+	service, ann := service.New(slow), newAgent("ann")
 	ask := ann.ask("jobs")
 	ask.LeaseDuration = leadership.MinLeaseDuration
 	g, err := service.Acquire(t.Context(), ask)
@@ -211,7 +213,7 @@ func TestALateRenewalDoesNotReviveTheLease(t *testing.T) {
 		untilOver(t, other)
 		return invoke()
 	})
-	answer := slow.Renew(t.Context(), []leadership.Renewal{ann.renewal("jobs", 1)})[0]
+	answer := slow.Renew(t.Context(), []rule.Renewal{ann.renewal("jobs", 1)})[0]
 	if answer.Err != nil {
 		t.Fatalf("the heartbeat was not written: %v", answer.Err)
 	}

@@ -12,14 +12,15 @@ import (
 	"google.golang.org/grpc"
 
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/store/storetest"
 )
 
-func acquired(t *testing.T, s leadership.Store, elections ...leadership.Election) agent {
+func acquired(t *testing.T, s service.Store, elections ...leadership.Election) agent {
 	t.Helper()
 	ann := newAgent("ann")
 	for _, e := range elections {
-		if _, err := leadership.New(s).Acquire(t.Context(), ann.ask(e)); err != nil {
+		if _, err := service.New(s).Acquire(t.Context(), ann.ask(e)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,7 +35,7 @@ func TestHistoryBeyondTheNewestEventIsCorruptAndNotTriedForEver(t *testing.T) {
 	ann := acquired(t, s, "jobs")
 	p.write(t, p.lease("jobs")+"/events/00000000000000000002", values{"type": text("acquired")})
 	rpcs.Take()
-	_, err := leadership.New(s).Do(t.Context(), leadership.Release{LeaseRequest: ann.lease("jobs", 1)})
+	_, err := service.New(s).Do(t.Context(), leadership.Release{LeaseRequest: ann.lease("jobs", 1)})
 	if !errors.Is(err, leadership.RecordCorrupt) {
 		t.Errorf("got %v, want RECORD_CORRUPT", err)
 	}
@@ -50,7 +51,7 @@ func TestEventsWithoutARecordAreCorruptAndStartNoTokensAnew(t *testing.T) {
 	acquired(t, s, "jobs")
 	p.remove(t, p.lease("jobs"))
 	p.remove(t, p.lease("jobs")+"/history/newest")
-	if _, err := leadership.New(s).Acquire(t.Context(), newAgent("bob").ask("jobs")); !errors.Is(err, leadership.RecordCorrupt) {
+	if _, err := service.New(s).Acquire(t.Context(), newAgent("bob").ask("jobs")); !errors.Is(err, leadership.RecordCorrupt) {
 		t.Errorf("got %v, want RECORD_CORRUPT", err)
 	}
 }
@@ -61,10 +62,10 @@ func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 	rpcs := new(storetest.RPCs)
 	s := p.open(t, grpc.WithStatsHandler(rpcs))
 	ann := acquired(t, s, "a", "b", "b-c", "c")
-	if _, err := leadership.New(s).Do(t.Context(), leadership.Release{LeaseRequest: ann.lease("b", 1)}); err != nil {
+	if _, err := service.New(s).Do(t.Context(), leadership.Release{LeaseRequest: ann.lease("b", 1)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := leadership.New(s).Acquire(t.Context(), ann.ask("b")); err != nil {
+	if _, err := service.New(s).Acquire(t.Context(), ann.ask("b")); err != nil {
 		t.Fatal(err)
 	}
 	p.write(t, p.lease("b")+"/events/00000000000000000002", values{"type": integer(1)}, "type")
@@ -104,7 +105,7 @@ func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 	}
 }
 
-func unannounced(t *testing.T, s leadership.Store, limit int) []string {
+func unannounced(t *testing.T, s service.Store, limit int) []string {
 	t.Helper()
 	events, err := s.Unannounced(t.Context(), "", limit)
 	if err != nil {
@@ -142,7 +143,7 @@ func TestWhatOthersKeepInTheDatabaseIsLeftAlone(t *testing.T) {
 }
 
 // pages lists everything, so many at a time.
-func pages(t *testing.T, s leadership.Store, limit int) []leadership.Election {
+func pages(t *testing.T, s service.Store, limit int) []leadership.Election {
 	t.Helper()
 	var got []leadership.Election
 	var after leadership.Election
@@ -182,10 +183,10 @@ func TestReadsNeverSeeARecordApartFromItsNewestEvent(t *testing.T) {
 	}
 }
 
-func configureOften(ctx context.Context, s leadership.Store, times int) error {
+func configureOften(ctx context.Context, s service.Store, times int) error {
 	for i := range times {
 		lock := time.Duration(i+1) * time.Millisecond
-		_, err := leadership.New(s).Do(ctx, leadership.Configure{Election: "jobs", Config: leadership.Config{LockDelay: lock}})
+		_, err := service.New(s).Do(ctx, leadership.Configure{Election: "jobs", Config: leadership.Config{LockDelay: lock}})
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,8 @@ import (
 
 	"regent/emulators"
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/firestore"
 	"regent/store/storetest"
 )
@@ -49,8 +51,8 @@ func freshNamed(tb testing.TB) storetest.Backing {
 func (p project) backing() storetest.Backing {
 	return storetest.Backing{
 		Far:     true,
-		Open:    func(tb testing.TB) leadership.Store { return p.open(tb) },
-		OpenAs:  func(tb testing.TB, c leadership.Codec) leadership.Store { return p.openAs(tb, c) },
+		Open:    func(tb testing.TB) service.Store { return p.open(tb) },
+		OpenAs:  func(tb testing.TB, c rule.Codec) service.Store { return p.openAs(tb, c) },
 		Advance: p.advance,
 		Compact: p.compact,
 		Damage:  p.damage,
@@ -91,10 +93,10 @@ func (asOwner) RequireTransportSecurity() bool { return false }
 // open returns one more handle, with a connection of its own.
 func (p project) open(tb testing.TB, options ...grpc.DialOption) *firestore.Store {
 	tb.Helper()
-	return p.openAs(tb, leadership.Codec{}, options...)
+	return p.openAs(tb, rule.Codec{}, options...)
 }
 
-func (p project) openAs(tb testing.TB, c leadership.Codec, options ...grpc.DialOption) *firestore.Store {
+func (p project) openAs(tb testing.TB, c rule.Codec, options ...grpc.DialOption) *firestore.Store {
 	tb.Helper()
 	s, err := firestore.Open(tb.Context(), firestore.Config{
 		Project: p.id, Database: p.name, Emulator: p.host, History: storetest.History, Codec: c, DialOptions: options,

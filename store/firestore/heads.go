@@ -5,7 +5,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // How much a handle remembers of the heads of logs. A head that was forgotten costs its next change
@@ -20,7 +20,7 @@ const (
 // counts.
 type heads struct {
 	mu    sync.Mutex // guards all below
-	known *simplelru.LRU[leadership.LogID, head]
+	known *simplelru.LRU[rule.LogID, head]
 	bytes int // of the known ones
 	most  int // bytes
 }
@@ -28,7 +28,7 @@ type heads struct {
 // newHeads returns a memory of so many heads, at least 1, that have so many bytes together.
 func newHeads(size, bytes int) *heads {
 	h := &heads{most: bytes}
-	known, err := simplelru.NewLRU(size, func(_ leadership.LogID, left head) { h.bytes -= left.size() })
+	known, err := simplelru.NewLRU(size, func(_ rule.LogID, left head) { h.bytes -= left.size() })
 	if err != nil {
 		panic(err) // the size is below 1
 	}
@@ -52,7 +52,7 @@ func (h *heads) remember(seen head) {
 }
 
 // get returns the version of a head that is known; ok is false if there is none.
-func (h *heads) get(id leadership.LogID) (known head, ok bool) {
+func (h *heads) get(id rule.LogID) (known head, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.known.Get(id)

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 func headOf(e leadership.Election, second, bytes int) head {
-	return head{log: leadership.Log{
-		ID: leadership.LogID{Election: e, Kind: leadership.LogJournal}, Text: strings.Repeat("x", bytes), WrittenAt: epoch.Add(time.Duration(second) * time.Second),
+	return head{log: rule.Log{
+		ID: rule.LogID{Election: e, Kind: rule.LogJournal}, Text: strings.Repeat("x", bytes), WrittenAt: epoch.Add(time.Duration(second) * time.Second),
 	}}
 }
 

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // Events reads a part of an election's history: one RunQuery.
@@ -53,7 +54,7 @@ func (s *Store) events(operation string, e leadership.Election, found []reading)
 }
 
 func corruptHistory(operation string, e leadership.Election, why error) error {
-	return fmt.Errorf("firestore: %s: %w", operation, leadership.Corrupt(e, why))
+	return fmt.Errorf("firestore: %s: %w", operation, rule.Corrupt(e, why))
 }
 
 // Unannounced reads the events that are still to be announced: one RunQuery over all elections, or
@@ -150,7 +151,7 @@ func (o *outbox) add(d database, found []reading) (after string) {
 				continue
 			}
 			o.blocked = id.Election
-			o.corrupt = cmp.Or(o.corrupt, leadership.Corrupt(id.Election, err))
+			o.corrupt = cmp.Or(o.corrupt, rule.Corrupt(id.Election, err))
 		}
 		after = d.afterEvents(id.Election)
 	}

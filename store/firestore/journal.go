@@ -7,6 +7,8 @@ import (
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // logSchema is the version of the documents of logs, which evolve as lease documents do; see
@@ -25,12 +27,12 @@ const (
 	atField    = "at" // of a copy: when it was committed where it comes from; else missing, and that is the update_time
 )
 
-var _ leadership.Journal = (*Store)(nil)
+var _ service.Journal = (*Store)(nil)
 
 // head is the head of a log as Firestore holds it. The guard of the next write is the document's
 // update_time, log.WrittenAt; zero if there is no document yet.
 type head struct {
-	log    leadership.Log
+	log    rule.Log
 	writes int64
 }
 
@@ -38,10 +40,10 @@ func (h head) size() int { return len(h.log.Text) + len(h.log.Body) }
 
 // Amend is one Commit if this handle has read or written the log's head lately, and the store still
 // has that head; else one BatchGetDocuments and, if there is something to write, one Commit.
-func (s *Store) Amend(ctx context.Context, id leadership.LogID, decide func(leadership.Log) (leadership.LogChange, error)) (leadership.Log, error) {
+func (s *Store) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
 	operation := amending(id)
 	if err := s.begin(ctx); err != nil {
-		return leadership.Log{}, unavailable(ctx, operation, err)
+		return rule.Log{}, unavailable(ctx, operation, err)
 	}
 	defer s.calls.Leave()
 	if after, ok, err := s.amendUnread(ctx, operation, id, decide); ok {
@@ -50,16 +52,16 @@ func (s *Store) Amend(ctx context.Context, id leadership.LogID, decide func(lead
 	var refused error
 	for attempt := range attempts {
 		if err := pause(ctx, attempt); err != nil {
-			return leadership.Log{}, unavailable(ctx, operation, err)
+			return rule.Log{}, unavailable(ctx, operation, err)
 		}
 		seen, err := s.readHead(ctx, operation, id)
 		if err != nil {
-			return leadership.Log{}, err
+			return rule.Log{}, err
 		}
 		s.heads.remember(seen)
 		ch, err := decide(seen.log)
 		if err != nil {
-			return leadership.Log{}, err
+			return rule.Log{}, err
 		}
 		if ch.Text == "" {
 			return seen.log, nil
@@ -69,14 +71,14 @@ func (s *Store) Amend(ctx context.Context, id leadership.LogID, decide func(lead
 		case err == nil:
 			return after, nil
 		case !contended(err):
-			return leadership.Log{}, unwritten(ctx, operation, err)
+			return rule.Log{}, unwritten(ctx, operation, err)
 		}
 		refused = err
 	}
-	return leadership.Log{}, unavailable(ctx, operation, fmt.Errorf("%w: %w", errContention, refused))
+	return rule.Log{}, unavailable(ctx, operation, fmt.Errorf("%w: %w", errContention, refused))
 }
 
-func amending(id leadership.LogID) string {
+func amending(id rule.LogID) string {
 	return fmt.Sprintf("change the %s of %q", id.Kind, id.Election)
 }
 
@@ -84,40 +86,40 @@ func amending(id leadership.LogID) string {
 // and nothing was done, if none is known, if it is no longer the store's, or if the rule makes no
 // change of it: only a read can tell then.
 func (s *Store) amendUnread(
-	ctx context.Context, operation string, id leadership.LogID, decide func(leadership.Log) (leadership.LogChange, error),
-) (after leadership.Log, ok bool, err error) {
+	ctx context.Context, operation string, id rule.LogID, decide func(rule.Log) (rule.LogChange, error),
+) (after rule.Log, ok bool, err error) {
 	known, ok := s.heads.get(id)
 	if !ok {
-		return leadership.Log{}, false, nil
+		return rule.Log{}, false, nil
 	}
 	ch, err := decide(known.log)
 	if err != nil || ch.Text == "" {
-		return leadership.Log{}, false, nil
+		return rule.Log{}, false, nil
 	}
 	after, err = s.commitLog(ctx, known, ch)
 	switch {
 	case contended(err):
 		s.heads.forget(known)
-		return leadership.Log{}, false, nil
+		return rule.Log{}, false, nil
 	case err != nil:
-		return leadership.Log{}, true, unwritten(ctx, operation, err)
+		return rule.Log{}, true, unwritten(ctx, operation, err)
 	}
 	return after, true, nil
 }
 
 // commitLog writes the change that a rule decided on a head, if the store still has that head. The
 // head comes last, so that also on the emulator a reader that sees it sees its segments.
-func (s *Store) commitLog(ctx context.Context, seen head, ch leadership.LogChange) (leadership.Log, error) {
+func (s *Store) commitLog(ctx context.Context, seen head, ch rule.LogChange) (rule.Log, error) {
 	id := seen.log.ID
 	var writes []*firestorepb.Write
 	for _, segment := range ch.Add {
 		writes = append(writes, put(s.database.segment(id, placeOf(segment)), encodeSegment(segment), nil))
 	}
-	after := head{log: leadership.Log{ID: id, Text: ch.Text, Body: ch.Body}, writes: seen.writes + 1}
+	after := head{log: rule.Log{ID: id, Text: ch.Text, Body: ch.Body}, writes: seen.writes + 1}
 	writes = append(writes, put(s.database.log(id), encodeHead(after), unchangedSince(seen.log.WrittenAt)))
 	done, err := s.commit(ctx, writes...)
 	if err != nil {
-		return leadership.Log{}, err
+		return rule.Log{}, err
 	}
 	after.log.WrittenAt = done.last
 	s.heads.remember(after)
@@ -125,10 +127,10 @@ func (s *Store) commitLog(ctx context.Context, seen head, ch leadership.LogChang
 }
 
 // Look is one BatchGetDocuments.
-func (s *Store) Look(ctx context.Context, id leadership.LogID) (leadership.Log, error) {
+func (s *Store) Look(ctx context.Context, id rule.LogID) (rule.Log, error) {
 	operation := fmt.Sprintf("read the %s of %q", id.Kind, id.Election)
 	if err := s.begin(ctx); err != nil {
-		return leadership.Log{}, unavailable(ctx, operation, err)
+		return rule.Log{}, unavailable(ctx, operation, err)
 	}
 	defer s.calls.Leave()
 	seen, err := s.readHead(ctx, operation, id)
@@ -136,13 +138,13 @@ func (s *Store) Look(ctx context.Context, id leadership.LogID) (leadership.Log, 
 }
 
 // readHead reads the head of a log. The error has a code.
-func (s *Store) readHead(ctx context.Context, operation string, id leadership.LogID) (head, error) {
+func (s *Store) readHead(ctx context.Context, operation string, id rule.LogID) (head, error) {
 	name := s.database.log(id)
 	found, err := s.batchGet(ctx, name)
 	if err != nil {
 		return head{}, unavailable(ctx, operation, err)
 	}
-	h := head{log: leadership.Log{ID: id, WrittenAt: found[name].updated()}}
+	h := head{log: rule.Log{ID: id, WrittenAt: found[name].updated()}}
 	if found[name].doc == nil {
 		return h, nil
 	}
@@ -164,7 +166,7 @@ func encodeHead(h head) values {
 	}
 }
 
-func encodeSegment(s leadership.Segment) values {
+func encodeSegment(s rule.Segment) values {
 	v := values{
 		schemaField: integer(logSchema),
 		firstField:  integer(int64(s.First)),
@@ -178,7 +180,7 @@ func encodeSegment(s leadership.Segment) values {
 }
 
 // corruptLog is the error of a log of which a part cannot be read.
-func corruptLog(operation string, id leadership.LogID, why error) error {
+func corruptLog(operation string, id rule.LogID, why error) error {
 	return fmt.Errorf("firestore: %s: %w", operation, &leadership.Error{
 		Code: leadership.RecordCorrupt, Detail: fmt.Sprintf("the %s of election %q cannot be read: %v", id.Kind, id.Election, why),
 	})

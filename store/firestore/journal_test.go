@@ -20,13 +20,15 @@ import (
 	"google.golang.org/grpc/status"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/firestore"
 	"regent/store/storetest"
 )
 
 // ledgerCalls are those of a leader.
 type ledgerCalls struct {
-	*leadership.Ledger
+	*service.Ledger
 	ctx   context.Context
 	lease leadership.LeaseRequest
 	puts  *int64
@@ -34,7 +36,7 @@ type ledgerCalls struct {
 
 // ledger is a leader's on a handle, which need not be that of its grant.
 func ledger(t *testing.T, s *firestore.Store, lease leadership.LeaseRequest) ledgerCalls {
-	return ledgerCalls{leadership.NewLedger(leadership.New(s), s), t.Context(), lease, new(int64)}
+	return ledgerCalls{service.NewLedger(service.New(s), s), t.Context(), lease, new(int64)}
 }
 
 func (l ledgerCalls) put(data string) error {
@@ -218,7 +220,7 @@ func TestALogThatCannotBeReadIsCorruptAndNotOverwritten(t *testing.T) {
 	if err := errors.Join(ledger(t, s, ann.lease("jobs", 1)).append(0, "1"), ledger(t, s, ann.lease("jobs", 1)).append(1, "2")); err != nil {
 		t.Fatal(err)
 	}
-	id := leadership.LogID{Election: "jobs", Kind: leadership.LogJournal}
+	id := rule.LogID{Election: "jobs", Kind: rule.LogJournal}
 	head, first := p.read(t, journal), p.read(t, journal+"/segments/00000000000000000001")
 	for what, v := range map[string]values{
 		"another schema":   {"schema": integer(99)},
@@ -262,16 +264,16 @@ func TestLogsLeavesOutDocumentsThatAreNoLogs(t *testing.T) {
 	for _, name := range []string{"a", "A!journal", "jobs", "zz", "zzz!", "jobs!!"} {
 		p.write(t, p.database()+"/documents/leadershipLogs/"+name, values{"x": integer(1)})
 	}
-	want := []leadership.LogID{{Election: "b", Kind: leadership.LogJournal}, {Election: "jobs", Kind: leadership.LogCheckpoint}}
+	want := []rule.LogID{{Election: "b", Kind: rule.LogJournal}, {Election: "jobs", Kind: rule.LogCheckpoint}}
 	for _, id := range want {
-		if _, err := s.Amend(t.Context(), id, func(leadership.Log) (leadership.LogChange, error) {
-			return leadership.LogChange{Text: "{}"}, nil
+		if _, err := s.Amend(t.Context(), id, func(rule.Log) (rule.LogChange, error) {
+			return rule.LogChange{Text: "{}"}, nil
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, limit := range []int{2, 3, 10} {
-		got, err := s.Logs(t.Context(), leadership.LogID{}, limit)
+		got, err := s.Logs(t.Context(), rule.LogID{}, limit)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("limit %d: %v (-want +got):\n%s", limit, err, diff)
 		}
@@ -290,15 +292,15 @@ func noDeletion() grpc.DialOption {
 }
 
 // trimmable writes a journal of so many segments of one entry, and a snapshot.
-func trimmable(t *testing.T, s *firestore.Store, n int, snapshot leadership.Index) leadership.LogID {
+func trimmable(t *testing.T, s *firestore.Store, n int, snapshot leadership.Index) rule.LogID {
 	t.Helper()
-	id := leadership.LogID{Election: "jobs", Kind: leadership.LogJournal}
+	id := rule.LogID{Election: "jobs", Kind: rule.LogJournal}
 	for at := 1; at <= n; {
-		ch := leadership.LogChange{Text: "{}", Add: []leadership.Segment{{Last: snapshot, Data: "s"}}}
+		ch := rule.LogChange{Text: "{}", Add: []rule.Segment{{Last: snapshot, Data: "s"}}}
 		for ; at <= n && len(ch.Add) <= 200; at++ {
-			ch.Add = append(ch.Add, leadership.Segment{First: leadership.Index(at), Last: leadership.Index(at), Data: "x"})
+			ch.Add = append(ch.Add, rule.Segment{First: leadership.Index(at), Last: leadership.Index(at), Data: "x"})
 		}
-		if _, err := s.Amend(t.Context(), id, func(leadership.Log) (leadership.LogChange, error) { return ch, nil }); err != nil {
+		if _, err := s.Amend(t.Context(), id, func(rule.Log) (rule.LogChange, error) { return ch, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -401,8 +403,8 @@ func TestTheDocumentsOfLogsAreThoseThatTheDocumentationNames(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
 	s := p.open(t)
-	if _, err := s.Amend(t.Context(), leadership.LogID{Election: "jobs", Kind: leadership.LogJournal}, func(leadership.Log) (leadership.LogChange, error) {
-		return leadership.LogChange{Text: "{}", Body: "b", Add: []leadership.Segment{{First: 1, Last: 3, Data: "[]"}, {Last: 2, Data: "s"}}}, nil
+	if _, err := s.Amend(t.Context(), rule.LogID{Election: "jobs", Kind: rule.LogJournal}, func(rule.Log) (rule.LogChange, error) {
+		return rule.LogChange{Text: "{}", Body: "b", Add: []rule.Segment{{First: 1, Last: 3, Data: "[]"}, {Last: 2, Data: "s"}}}, nil
 	}); err != nil {
 		t.Fatal(err)
 	}

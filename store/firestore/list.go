@@ -6,19 +6,20 @@ import (
 	"path"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // List reads a page of elections: one RunQuery. A record must be readable and agree with itself;
 // whether it agrees with its history is checked by Get and Update.
-func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (rule.Listing, error) {
 	operation := fmt.Sprintf("list %q", prefix)
 	if err := s.begin(ctx); err != nil {
-		return leadership.Listing{}, unavailable(ctx, operation, err)
+		return rule.Listing{}, unavailable(ctx, operation, err)
 	}
 	defer s.calls.Leave()
 	end := leadership.Election(prefix + lastRune)
 	if limit < 1 || after >= end {
-		return leadership.Listing{}, nil
+		return rule.Listing{}, nil
 	}
 	limit = min(limit, maxPage-1)
 	q := query{parent: s.database.documents(), collection: collection, before: s.database.lease(end), limit: limit + 1}
@@ -28,11 +29,11 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 	if string(after) >= prefix && after != "" {
 		q.after = s.database.lease(after)
 	}
-	var listing leadership.Listing
+	var listing rule.Listing
 	for {
 		answer, err := s.run(ctx, q)
 		if err != nil {
-			return leadership.Listing{}, unavailable(ctx, operation, err)
+			return rule.Listing{}, unavailable(ctx, operation, err)
 		}
 		found := answer.docs
 		if len(found) <= limit {
@@ -51,13 +52,13 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 }
 
 // enter adds what was found to the list.
-func (s *Store) enter(l *leadership.Listing, found []reading) {
+func (s *Store) enter(l *rule.Listing, found []reading) {
 	for _, r := range found {
 		e := electionOf(r)
 		doc, err := decodeRecord(string(e), r.doc.Fields, r.updated(), s.codec)
-		snap := leadership.Snapshot{Record: doc.record, Now: r.at, Guard: guard}
+		snap := rule.Snapshot{Record: doc.record, Now: r.at, Guard: guard}
 		if err == nil {
-			err = leadership.VerifyAlone(snap)
+			err = rule.VerifyAlone(snap)
 		}
 		l.Add(e, snap, err)
 	}

@@ -12,18 +12,19 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // Get reads one election, strongly: one BatchGetDocuments.
-func (s *Store) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+func (s *Store) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, error) {
 	operation := fmt.Sprintf("get %q", e)
 	if err := s.begin(ctx); err != nil {
-		return leadership.Snapshot{}, unavailable(ctx, operation, err)
+		return rule.Snapshot{}, unavailable(ctx, operation, err)
 	}
 	defer s.calls.Leave()
 	seen, err := s.look(ctx, operation, e)
 	if err != nil {
-		return leadership.Snapshot{}, err
+		return rule.Snapshot{}, err
 	}
 	return seen.snapshot(), nil
 }
@@ -32,14 +33,14 @@ func (s *Store) Get(ctx context.Context, e leadership.Election) (leadership.Snap
 // event.
 type sight struct {
 	doc           document
-	newest        leadership.Newest
+	newest        rule.Newest
 	newestUpdated time.Time // update_time of the newest event's document; zero if there is none
 	at            time.Time // the store's time
 	apart         bool      // the record is sound but does not fit its newest event
 }
 
-func (s sight) snapshot() leadership.Snapshot {
-	return leadership.Snapshot{Record: s.doc.record, Now: s.at, Guard: guard}
+func (s sight) snapshot() rule.Snapshot {
+	return rule.Snapshot{Record: s.doc.record, Now: s.at, Guard: guard}
 }
 
 // same reports whether both found the very same documents.
@@ -108,12 +109,12 @@ func (s *Store) see(e leadership.Election, lease, newest reading) (sight, error)
 	case badRecord != nil:
 		return seen, badRecord
 	case badNewest != nil:
-		return seen, leadership.Corrupt(e, badNewest)
+		return seen, rule.Corrupt(e, badNewest)
 	}
-	if err := leadership.VerifyAlone(seen.snapshot()); err != nil {
+	if err := rule.VerifyAlone(seen.snapshot()); err != nil {
 		return seen, err
 	}
-	err := leadership.Verify(seen.snapshot(), seen.newest)
+	err := rule.Verify(seen.snapshot(), seen.newest)
 	seen.apart = err != nil
 	return seen, err
 }

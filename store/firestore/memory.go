@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // memorySize is how many leases a handle remembers. With the largest metadata and report one takes
@@ -69,12 +70,12 @@ func (m *memory) sight(e leadership.Election, ticket document) (_ sight, ok bool
 
 // heartbeat returns the write that the renewal rule makes of the remembered lease or of the one in
 // the renewal's ticket; see sight. ok is false if only a read of the store can tell.
-func (m *memory) heartbeat(c leadership.Renewal, ticket document) (held document, ch leadership.Change, ok bool) {
+func (m *memory) heartbeat(c rule.Renewal, ticket document) (held document, ch rule.Change, ok bool) {
 	known, ok := m.sight(c.Election, ticket)
 	if !ok {
-		return document{}, leadership.Change{}, false
+		return document{}, rule.Change{}, false
 	}
-	ch, err := leadership.Renew(known.snapshot(), c)
+	ch, err := rule.Renew(known.snapshot(), c)
 	return known.doc, ch, err == nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // version is the held record as a write at epoch+n seconds left it.
@@ -15,8 +16,8 @@ func version(e leadership.Election, n int) document {
 	return document{record: r, updated: at}
 }
 
-func renewalOf(r leadership.Record) leadership.Renewal {
-	return leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}
+func renewalOf(r rule.Record) rule.Renewal {
+	return rule.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}
 }
 
 func TestALeaseIsNotRenewedByHeartAfterAnyReplyShowedThatItIsOver(t *testing.T) {

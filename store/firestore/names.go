@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 const (
@@ -51,19 +52,19 @@ func (d database) event(id leadership.EventID) string {
 	return fmt.Sprintf("%s/%s/%0*d", d.lease(id.Election), eventsCollection, revisionDigits, id.Revision)
 }
 
-func (d database) log(id leadership.LogID) string {
+func (d database) log(id rule.LogID) string {
 	return d.documents() + "/" + logsCollection + "/" + string(id.Election) + kindMark + string(id.Kind)
 }
 
 // parseLog reads the name of the head of a log; ok is false if it is the name of anything else.
-func parseLog(name string) (id leadership.LogID, ok bool) {
+func parseLog(name string) (id rule.LogID, ok bool) {
 	e, kind, ok := strings.Cut(path.Base(name), kindMark)
-	id = leadership.LogID{Election: leadership.Election(e), Kind: leadership.LogKind(kind)}
+	id = rule.LogID{Election: leadership.Election(e), Kind: rule.LogKind(kind)}
 	return id, ok && id.Election.Validate() == nil && kind != "" && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == ""
 }
 
 // segment is the name of the segment of a log that is kept at the place; see placeOf.
-func (d database) segment(id leadership.LogID, place leadership.Index) string {
+func (d database) segment(id rule.LogID, place leadership.Index) string {
 	return fmt.Sprintf("%s/%s/%0*d", d.log(id), segmentsCollection, indexDigits, place)
 }
 

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/store/firestore"
 )
 
@@ -114,7 +115,7 @@ func TestABoundedLookFindsTheSameAsAnother(t *testing.T) {
 		s, other := p.open(t, sent.option()), p.open(t)
 		leftBehind(t, s, 10)
 		sent.refuse = refuse
-		service, ann := leadership.New(other), newAgent("ann")
+		service, ann := service.New(other), newAgent("ann")
 		for i := range 3 {
 			for _, e := range []leadership.Election{"c", "a", "b"} {
 				g, err := service.Acquire(t.Context(), ann.ask(e))

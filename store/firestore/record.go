@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // recordSchema is the version of a lease document and of its events.
@@ -13,7 +14,7 @@ import (
 // How it evolves. A program refuses a document of a version, or with a field, that it does not
 // know: it would lose the field at the next write. So a field is never renamed, retyped or given
 // another meaning, and one more field means one more version. Policy and standing evolve by
-// themselves: see leadership.Codec.
+// themselves: see rule.Codec.
 const recordSchema = 1
 
 // The fields of a lease document, all always present except renewedAt, renewalDue and retireAt. A
@@ -37,7 +38,7 @@ const (
 	endedField   = "endedAt"
 	lockForField = "lockForMicros" // the rest of a lease that was ended by force is no whole number of milliseconds
 
-	policyField   = "policy"   // as leadership.Codec has it
+	policyField   = "policy"   // as rule.Codec has it
 	standingField = "standing" // so, too
 
 	// acquiredAt is the time of the grant's commit from the next write on; until then it is when
@@ -58,7 +59,7 @@ const (
 
 // document is an election as Firestore holds it.
 type document struct {
-	record     leadership.Record
+	record     rule.Record
 	heartbeats int64
 	updated    time.Time // its update_time: the guard of the next write; zero if there is no document yet
 }
@@ -70,7 +71,7 @@ type writeOf struct {
 }
 
 // encodeRecord is the inverse of decodeRecord. If w is a heartbeat it does not store HeartbeatAt.
-func encodeRecord(r leadership.Record, carried leadership.Carried, heartbeats int64, w writeOf) values {
+func encodeRecord(r rule.Record, carried rule.Carried, heartbeats int64, w writeOf) values {
 	v := values{
 		schemaField:      integer(recordSchema),
 		needsField:       integer(int64(carried.Needs)),
@@ -103,12 +104,12 @@ func encodeRecord(r leadership.Record, carried leadership.Carried, heartbeats in
 }
 
 // decodeRecord reads a lease document: its id, fields and update_time. That the record is
-// consistent is for leadership.Verify to check; here it is only readable. The error has the code
+// consistent is for rule.Verify to check; here it is only readable. The error has the code
 // RecordCorrupt or RecordTooNew.
-func decodeRecord(id string, v values, updated time.Time, codec leadership.Codec) (document, error) {
+func decodeRecord(id string, v values, updated time.Time, codec rule.Codec) (document, error) {
 	doc, carried, err := decodeFields(id, v, updated)
 	if err != nil {
-		return document{}, leadership.Corrupt(leadership.Election(id), err)
+		return document{}, rule.Corrupt(leadership.Election(id), err)
 	}
 	if err := codec.Decode(&doc.record, carried); err != nil {
 		return document{}, err
@@ -117,10 +118,10 @@ func decodeRecord(id string, v values, updated time.Time, codec leadership.Codec
 }
 
 // decodeFields is decodeRecord without policy and standing. The error has no code.
-func decodeFields(id string, v values, updated time.Time) (document, leadership.Carried, error) {
-	r := leadership.Record{Election: leadership.Election(id)}
+func decodeFields(id string, v values, updated time.Time) (document, rule.Carried, error) {
+	r := rule.Record{Election: leadership.Election(id)}
 	if err := r.Election.Validate(); err != nil {
-		return document{}, leadership.Carried{}, err
+		return document{}, rule.Carried{}, err
 	}
 	f := readFields(v)
 	f.schema(recordSchema)
@@ -137,8 +138,8 @@ func decodeFields(id string, v values, updated time.Time) (document, leadership.
 	r.Metadata = f.metadata(metadataField)
 	r.EndedAt = f.instant(endedField)
 	r.LockFor = f.span(lockForField, time.Microsecond)
-	carried := leadership.Carried{
-		Policy: f.text(policyField), Standing: f.text(standingField), Needs: leadership.Version(f.integer(needsField)),
+	carried := rule.Carried{
+		Policy: f.text(policyField), Standing: f.text(standingField), Needs: rule.Version(f.integer(needsField)),
 	}
 	doc := document{record: r, heartbeats: f.integer(heartbeatsField), updated: updated}
 	doc.record.HeartbeatAt = f.start(r, updated)
@@ -152,7 +153,7 @@ func decodeFields(id string, v values, updated time.Time) (document, leadership.
 }
 
 // start reads when the lease started.
-func (f *fields) start(r leadership.Record, updated time.Time) time.Time {
+func (f *fields) start(r rule.Record, updated time.Time) time.Time {
 	renewed, due := f.sparse(renewedField), f.sparse(dueField)
 	switch {
 	case !renewed.IsZero() && !due.IsZero():
@@ -164,7 +165,7 @@ func (f *fields) start(r leadership.Record, updated time.Time) time.Time {
 	case r.LeaderID == "":
 		return time.Time{}
 	}
-	return leadership.StartOf(updated, due, r.LeaseDuration)
+	return rule.StartOf(updated, due, r.LeaseDuration)
 }
 
 func encodeKeyHash(h leadership.KeyHash) []byte {
@@ -196,18 +197,18 @@ func (f *fields) metadata(name string) leadership.Metadata {
 }
 
 // encodeNewest makes the document that names the newest event, apart from the record.
-func encodeNewest(r leadership.Record) values {
+func encodeNewest(r rule.Record) values {
 	return values{tokenField: integer(int64(r.Token)), revisionField: integer(int64(r.Revision))}
 }
 
-func decodeNewest(v values) (leadership.Newest, error) {
+func decodeNewest(v values) (rule.Newest, error) {
 	f := readFields(v)
-	n := leadership.Newest{
+	n := rule.Newest{
 		Revision: leadership.Revision(f.integer(revisionField)),
 		Token:    leadership.Token(f.integer(tokenField)),
 	}
 	if err := f.done(); err != nil {
-		return leadership.Newest{}, fmt.Errorf("its newest event: %w", err)
+		return rule.Newest{}, fmt.Errorf("its newest event: %w", err)
 	}
 	return n, nil
 }

@@ -13,21 +13,22 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 var epoch = time.Date(2031, 5, 6, 7, 8, 9, 123456000, time.UTC)
 
-func heldRecord() leadership.Record {
-	return leadership.Record{
+func heldRecord() rule.Record {
+	return rule.Record{
 		Election: "jobs",
 		Token:    leadership.MaxToken,
 		Revision: 1 << 54,
 		Needs:    1,
-		Policy: leadership.Policy{
+		Policy: rule.Policy{
 			Config:  leadership.Config{LeaseDuration: 45 * time.Second, LockDelay: 1500 * time.Millisecond},
 			Unknown: `{"colour":"red"}`,
 		},
-		Standing:      leadership.Standing{Unknown: `{"weather":[{"n":1.0}]}`},
+		Standing:      rule.Standing{Unknown: `{"weather":[{"n":1.0}]}`},
 		EndsBy:        epoch.Add(time.Hour),
 		EndsBecause:   leadership.EndsMaxTerm,
 		LeaderID:      "agent-7b3f",
@@ -39,8 +40,8 @@ func heldRecord() leadership.Record {
 	}
 }
 
-func vacantRecord() leadership.Record {
-	return leadership.Record{
+func vacantRecord() rule.Record {
+	return rule.Record{
 		Election: "jobs",
 		Token:    3,
 		Revision: 9,
@@ -51,8 +52,8 @@ func vacantRecord() leadership.Record {
 	}
 }
 
-func encoded(r leadership.Record, heartbeats int64, w writeOf) values {
-	carried, err := leadership.Codec{}.Encode(&r)
+func encoded(r rule.Record, heartbeats int64, w writeOf) values {
+	carried, err := rule.Codec{}.Encode(&r)
 	if err != nil {
 		panic(err)
 	}
@@ -60,15 +61,15 @@ func encoded(r leadership.Record, heartbeats int64, w writeOf) values {
 }
 
 func decoded(id string, v values, updated time.Time) (document, error) {
-	return decodeRecord(id, v, updated, leadership.Codec{})
+	return decodeRecord(id, v, updated, rule.Codec{})
 }
 
 func TestARecordComesBackAsItWasWritten(t *testing.T) {
 	t.Parallel()
 	later := epoch.Add(time.Minute)
-	never := leadership.Record{Election: "jobs", Revision: 1, Needs: 1, Policy: leadership.Policy{Config: leadership.Config{LeaseDuration: time.Second}}}
+	never := rule.Record{Election: "jobs", Revision: 1, Needs: 1, Policy: rule.Policy{Config: leadership.Config{LeaseDuration: time.Second}}}
 	for name, c := range map[string]struct {
-		record    leadership.Record
+		record    rule.Record
 		write     writeOf
 		heartbeat time.Time
 	}{
@@ -103,9 +104,9 @@ func TestOnlyADocumentThatIsToBeRetiredSaysWhen(t *testing.T) {
 	held.Policy.RetireAfter = time.Hour
 	tombstone := retiring
 	tombstone.Deleted = true
-	never := leadership.Record{Election: "jobs", Revision: 1, Needs: 1, Policy: retiring.Policy}
+	never := rule.Record{Election: "jobs", Revision: 1, Needs: 1, Policy: retiring.Policy}
 	for name, c := range map[string]struct {
-		record leadership.Record
+		record rule.Record
 		due    bool
 	}{
 		"vacant": {retiring, true}, "held": {held, false}, "deleted": {tombstone, false}, "never led": {never, false}, "without the policy": {vacantRecord(), false},
@@ -234,7 +235,7 @@ func FuzzDecodeRecord(f *testing.F) {
 }
 
 // micros is r with its times as Firestore keeps them.
-func micros(r leadership.Record) leadership.Record {
+func micros(r rule.Record) rule.Record {
 	for _, at := range []*time.Time{&r.AcquiredAt, &r.HeartbeatAt, &r.EndedAt, &r.EndsBy} {
 		*at = at.Truncate(precision)
 	}

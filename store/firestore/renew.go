@@ -13,15 +13,15 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // Renew sends a heartbeat for each lease that this handle remembers, or whose ticket has it, and
 // reads nothing: one Commit for one lease, one BatchWrite for more. Each is guarded by the
 // update_time of that version. A lease that is not known as it is given here, or has changed since,
 // is answered with ErrNotRenewed.
-func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
-	answers := make([]leadership.Renewed, len(leases))
+func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
+	answers := make([]rule.Renewed, len(leases))
 	if err := s.begin(ctx); err != nil {
 		for i := range answers {
 			answers[i].Err = unavailable(ctx, fmt.Sprintf("renew %q", leases[i].Election), err)
@@ -31,7 +31,7 @@ func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leader
 	defer s.calls.Leave()
 	var beats []heartbeat
 	for i, c := range leases {
-		answers[i].Err = leadership.ErrNotRenewed
+		answers[i].Err = rule.ErrNotRenewed
 		if held, ch, ok := s.memory.heartbeat(c, s.open(ctx, c)); ok {
 			beats = append(beats, heartbeat{place: i, held: held, due: ch.Before})
 		}
@@ -99,7 +99,7 @@ func (s *Store) sendBatch(ctx context.Context, beats []heartbeat) []written {
 }
 
 // renewed turns the outcome of a heartbeat into an answer.
-func (s *Store) renewed(ctx context.Context, b heartbeat, w written) leadership.Renewed {
+func (s *Store) renewed(ctx context.Context, b heartbeat, w written) rule.Renewed {
 	doc := b.held
 	if w.err == nil && w.at.IsZero() { // an OK without a time: from when it counts is not known
 		w.err = status.Error(codes.Unknown, errIncomplete.Error())
@@ -107,16 +107,16 @@ func (s *Store) renewed(ctx context.Context, b heartbeat, w written) leadership.
 	switch {
 	case contended(w.err):
 		s.memory.forget(doc)
-		return leadership.Renewed{Err: leadership.ErrNotRenewed}
+		return rule.Renewed{Err: rule.ErrNotRenewed}
 	case w.err != nil:
-		return leadership.Renewed{Err: unwritten(ctx, fmt.Sprintf("renew %q", doc.record.Election), w.err)}
+		return rule.Renewed{Err: unwritten(ctx, fmt.Sprintf("renew %q", doc.record.Election), w.err)}
 	}
 	doc.updated = w.at
 	doc.heartbeats++
-	doc.record.HeartbeatAt = leadership.StartOf(w.at, b.due, doc.record.LeaseDuration)
+	doc.record.HeartbeatAt = rule.StartOf(w.at, b.due, doc.record.LeaseDuration)
 	s.memory.remember(doc, w.at)
-	return leadership.Renewed{
-		Snapshot: leadership.Snapshot{Record: doc.record, Now: w.at, Guard: guard, Ticket: s.ticket(ctx, doc, b.due)},
+	return rule.Renewed{
+		Snapshot: rule.Snapshot{Record: doc.record, Now: w.at, Guard: guard, Ticket: s.ticket(ctx, doc, b.due)},
 		Before:   b.due,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/store/storetest"
 )
 
@@ -18,7 +19,7 @@ type reporting struct {
 	*testing.T
 	project
 	ann         agent
-	here, there *leadership.Service
+	here, there *service.Service
 	rpcs        *storetest.RPCs // of there
 }
 
@@ -26,8 +27,8 @@ type reporting struct {
 func newReporting(t *testing.T, term leadership.TermPolicy) (*reporting, leadership.Grant) {
 	t.Helper()
 	r := &reporting{T: t, project: newProject(t), ann: newAgent("ann"), rpcs: new(storetest.RPCs)}
-	r.here = leadership.New(r.open(t))
-	r.there = leadership.New(r.open(t, grpc.WithStatsHandler(r.rpcs)))
+	r.here = service.New(r.open(t))
+	r.there = service.New(r.open(t, grpc.WithStatsHandler(r.rpcs)))
 	configure(t, r.here, "jobs", leadership.Config{Term: term})
 	if _, err := r.there.Acquire(t.Context(), r.ann.ask("first")); err != nil { // reads the secret of tickets
 		t.Fatal(err)
@@ -39,7 +40,7 @@ func newReporting(t *testing.T, term leadership.TermPolicy) (*reporting, leaders
 	return r, g
 }
 
-func configure(t *testing.T, s *leadership.Service, e leadership.Election, c leadership.Config) {
+func configure(t *testing.T, s *service.Service, e leadership.Election, c leadership.Config) {
 	t.Helper()
 	_, err := s.Do(t.Context(), leadership.Configure{Election: e, Config: c})
 	if err != nil {
@@ -127,7 +128,7 @@ func TestARenewalWithAReportReadsWhereTheLeaseIsNotKnown(t *testing.T) {
 	r.renewed("with an old ticket, and memory that is right", `{"progress":4}`, elsewhere.Ticket, commit)
 }
 
-func evict(t *testing.T, s *leadership.Service) leadership.Lease {
+func evict(t *testing.T, s *service.Service) leadership.Lease {
 	t.Helper()
 	l, err := s.Do(t.Context(), leadership.Order{Election: "jobs", Kind: leadership.OrderEvict, Reason: "it is no good", Actor: "ops"})
 	if err != nil {
@@ -161,7 +162,7 @@ func TestNoReportCarriesALeaseBeyondAnEndThatIsSetMeanwhile(t *testing.T) {
 	t.Parallel()
 	f := new(faults)
 	p := newProject(t)
-	s, other := leadership.New(p.open(t, f.option())), leadership.New(p.open(t))
+	s, other := service.New(p.open(t, f.option())), service.New(p.open(t))
 	configure(t, s, "jobs", leadership.Config{Term: leadership.TermPolicy{StuckAfter: time.Hour}})
 	ann := newAgent("ann")
 	if _, err := s.Acquire(t.Context(), ann.ask("jobs")); err != nil {
@@ -186,7 +187,7 @@ func TestALateReportDoesNotReviveTheLease(t *testing.T) {
 	t.Parallel()
 	f := new(faults)
 	p := newProject(t)
-	s, other := leadership.New(p.open(t, f.option())), p.open(t)
+	s, other := service.New(p.open(t, f.option())), p.open(t)
 	configure(t, s, "jobs", leadership.Config{Term: leadership.TermPolicy{MaxTerm: leadership.MinOrder, StuckAfter: time.Hour}})
 	ann := newAgent("ann")
 	g, err := s.Acquire(t.Context(), ann.ask("jobs"))

@@ -14,19 +14,20 @@ import (
 	"google.golang.org/grpc"
 
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/store/storetest"
 )
 
 // counted is a service on a handle of its own, whose RPCs are counted.
 type counted struct {
-	*leadership.Service
+	*service.Service
 	rpcs *storetest.RPCs
 }
 
 func (p project) counted(t *testing.T) counted {
 	t.Helper()
 	rpcs := new(storetest.RPCs)
-	return counted{leadership.New(p.open(t, grpc.WithStatsHandler(rpcs))), rpcs}
+	return counted{service.New(p.open(t, grpc.WithStatsHandler(rpcs))), rpcs}
 }
 
 // warm lets the handle read the secret of tickets.
@@ -175,8 +176,8 @@ func (s *hanging) SendMsg(m any) error {
 func TestASecretThatCannotBeReadHoldsUpABatchForASecondAtMost(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
-	ann, here := newAgent("ann"), leadership.New(p.open(t))
-	there := leadership.New(p.open(t, hang()))
+	ann, here := newAgent("ann"), service.New(p.open(t))
+	there := service.New(p.open(t, hang()))
 	var batch []leadership.LeaseRequest
 	for i := range 20 {
 		e := leadership.Election(fmt.Sprint("e", i))

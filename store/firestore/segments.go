@@ -8,6 +8,7 @@ import (
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // snapshotPlace is where the snapshot of a log is kept, among its segments; each of the others is
@@ -16,7 +17,7 @@ const snapshotPlace leadership.Index = 0
 
 // placeOf is where a segment is kept: segments sort by their last entries, so that those with an
 // entry after an index are all that follow that place.
-func placeOf(s leadership.Segment) leadership.Index {
+func placeOf(s rule.Segment) leadership.Index {
 	if s.First == 0 {
 		return snapshotPlace
 	}
@@ -25,7 +26,7 @@ func placeOf(s leadership.Segment) leadership.Index {
 
 // Segments is one RunQuery, of which no more is received than it may return. If all that it finds
 // was trimmed, there are two more: one for where the snapshot ends, and one from there on.
-func (s *Store) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) ([]leadership.Segment, error) {
+func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) ([]rule.Segment, error) {
 	operation := fmt.Sprintf("read the entries of the %s of %q", id.Kind, id.Election)
 	if err := s.begin(ctx); err != nil {
 		return nil, unavailable(ctx, operation, err)
@@ -46,7 +47,7 @@ func (s *Store) Segments(ctx context.Context, id leadership.LogID, after leaders
 		if err != nil {
 			return nil, unavailable(ctx, operation, err)
 		}
-		var segments []leadership.Segment
+		var segments []rule.Segment
 		for _, r := range found.docs {
 			q.after = r.doc.Name
 			if emptied(r.doc.Fields) {
@@ -71,7 +72,7 @@ func (s *Store) Segments(ctx context.Context, id leadership.LogID, after leaders
 
 // snapshotEnd returns the last entry that the snapshot of a log stands for, 0 if there is none, by
 // one RunQuery that does not fetch the snapshot's data. The error has a code.
-func (s *Store) snapshotEnd(ctx context.Context, operation string, id leadership.LogID) (leadership.Index, error) {
+func (s *Store) snapshotEnd(ctx context.Context, operation string, id rule.LogID) (leadership.Index, error) {
 	found, err := s.run(ctx, query{
 		parent:     s.database.log(id),
 		collection: segmentsCollection,
@@ -94,32 +95,32 @@ func (s *Store) snapshotEnd(ctx context.Context, operation string, id leadership
 }
 
 // Snapshot is one BatchGetDocuments.
-func (s *Store) Snapshot(ctx context.Context, id leadership.LogID) (leadership.Segment, error) {
+func (s *Store) Snapshot(ctx context.Context, id rule.LogID) (rule.Segment, error) {
 	operation := fmt.Sprintf("read the snapshot of the %s of %q", id.Kind, id.Election)
 	if err := s.begin(ctx); err != nil {
-		return leadership.Segment{}, unavailable(ctx, operation, err)
+		return rule.Segment{}, unavailable(ctx, operation, err)
 	}
 	defer s.calls.Leave()
 	name := s.database.segment(id, snapshotPlace)
 	found, err := s.batchGet(ctx, name)
 	switch {
 	case err != nil:
-		return leadership.Segment{}, unavailable(ctx, operation, err)
+		return rule.Segment{}, unavailable(ctx, operation, err)
 	case found[name].doc == nil:
-		return leadership.Segment{}, nil
+		return rule.Segment{}, nil
 	}
 	snapshot, err := s.decodeSegment(id, found[name])
 	if err != nil {
-		return leadership.Segment{}, corruptLog(operation, id, err)
+		return rule.Segment{}, corruptLog(operation, id, err)
 	}
 	return snapshot, nil
 }
 
 // decodeSegment is the inverse of encodeSegment. The error has no code.
-func (s *Store) decodeSegment(id leadership.LogID, r reading) (leadership.Segment, error) {
+func (s *Store) decodeSegment(id rule.LogID, r reading) (rule.Segment, error) {
 	f := readFields(r.doc.Fields)
 	f.schema(logSchema)
-	segment := leadership.Segment{
+	segment := rule.Segment{
 		First: leadership.Index(f.integer(firstField)),
 		Last:  leadership.Index(f.integer(lastField)),
 		Data:  f.text(dataField),
@@ -132,7 +133,7 @@ func (s *Store) decodeSegment(id leadership.LogID, r reading) (leadership.Segmen
 		f.fail(fmt.Errorf("its indices, %d and %d, are not those of its name", segment.First, segment.Last))
 	}
 	if err := f.done(); err != nil {
-		return leadership.Segment{}, fmt.Errorf("segment %.64q: %w", r.doc.Name, err)
+		return rule.Segment{}, fmt.Errorf("segment %.64q: %w", r.doc.Name, err)
 	}
 	return segment, nil
 }
@@ -145,7 +146,7 @@ const trimPage = 500
 //
 // It deletes nothing, since a service that may delete a segment may delete a lease: it leaves an
 // emptied document in the place of each, which the database deletes by its TTL policy.
-func (s *Store) Trim(ctx context.Context, id leadership.LogID, upTo leadership.Index) error {
+func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) error {
 	operation := fmt.Sprintf("trim the %s of %q", id.Kind, id.Election)
 	if err := s.begin(ctx); err != nil {
 		return unavailable(ctx, operation, err)
@@ -200,17 +201,17 @@ func emptySegment(due time.Time) values {
 func emptied(v values) bool { return v[deleteField] != nil && v[dataField] == nil }
 
 // Logs is one RunQuery, or more if there are documents that are no logs.
-func (s *Store) Logs(ctx context.Context, after leadership.LogID, limit int) ([]leadership.LogID, error) {
+func (s *Store) Logs(ctx context.Context, after rule.LogID, limit int) ([]rule.LogID, error) {
 	const operation = "list logs"
 	if err := s.begin(ctx); err != nil {
 		return nil, unavailable(ctx, operation, err)
 	}
 	defer s.calls.Leave()
 	q := query{parent: s.database.documents(), collection: logsCollection, only: nameField}
-	if after != (leadership.LogID{}) {
+	if after != (rule.LogID{}) {
 		q.after = s.database.log(after)
 	}
-	var logs []leadership.LogID
+	var logs []rule.LogID
 	for len(logs) < limit {
 		q.limit = min(limit-len(logs), maxPage)
 		found, err := s.run(ctx, q)

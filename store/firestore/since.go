@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/store/internal/history"
 )
 
@@ -26,10 +27,10 @@ const usual = rpcTimeout
 // one order, but say nothing of when a commit was requested. If it counts as many as it has read,
 // though, none was added by a late commit, and those that were read were committed soon after their
 // request, before the instant: an event that was not is remembered, and all is read again.
-func (s *Store) Since(ctx context.Context, after time.Time, limit int) (leadership.Recent, error) {
+func (s *Store) Since(ctx context.Context, after time.Time, limit int) (rule.Recent, error) {
 	const operation = "read recent events"
 	if err := s.begin(ctx); err != nil {
-		return leadership.Recent{}, unavailable(ctx, operation, err)
+		return rule.Recent{}, unavailable(ctx, operation, err)
 	}
 	defer s.calls.Leave()
 	window := window{after: after, seen: make(map[int64]int)}
@@ -46,10 +47,10 @@ func (s *Store) Since(ctx context.Context, after time.Time, limit int) (leadersh
 	for {
 		found, err := s.run(ctx, q)
 		if err != nil {
-			return leadership.Recent{}, unavailable(ctx, operation, err)
+			return rule.Recent{}, unavailable(ctx, operation, err)
 		}
 		if err := window.add(s.database, found); err != nil {
-			return leadership.Recent{}, fmt.Errorf("firestore: %s: %w", operation, err)
+			return rule.Recent{}, fmt.Errorf("firestore: %s: %w", operation, err)
 		}
 		whole := len(found.docs) < q.limit
 		if whole {
@@ -127,7 +128,7 @@ func (w *window) add(d database, found findings) error {
 		}
 		ev, err := decodeEvent(id, r.doc.Fields, at)
 		if err != nil {
-			return leadership.Corrupt(id.Election, err)
+			return rule.Corrupt(id.Election, err)
 		}
 		w.events = append(w.events, ev)
 	}

@@ -12,10 +12,11 @@ import (
 	"google.golang.org/grpc"
 
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/store/storetest"
 )
 
-func since(t *testing.T, s leadership.Store, after time.Time) []string {
+func since(t *testing.T, s service.Store, after time.Time) []string {
 	t.Helper()
 	recent, err := s.Since(t.Context(), after, 100)
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/internal/calls"
 	"regent/store/internal/history"
 )
@@ -32,8 +34,8 @@ type Config struct {
 	Project  string // the Google Cloud project's id
 	Database string // "" for "(default)"
 
-	// History is how long events are kept: leadership.MinHistory or more, 0 for
-	// leadership.DefaultHistory. It applies to events written from now on. If it was shorter
+	// History is how long events are kept: rule.MinHistory or more, 0 for
+	// rule.DefaultHistory. It applies to events written from now on. If it was shorter
 	// before, or is shorter in another process, Since may lack events that were written with that.
 	History time.Duration
 
@@ -42,7 +44,7 @@ type Config struct {
 	Emulator string
 
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
-	Codec leadership.Codec
+	Codec rule.Codec
 
 	// DialOptions are added when the connection is made, also to an emulator: a stats handler,
 	// interceptors.
@@ -60,24 +62,24 @@ func (c Config) database() (database, error) {
 	return database("projects/" + c.Project + "/databases/" + name), nil
 }
 
-// Store is a leadership.Store, and a leadership.Journal, on a Firestore database. It may be used
+// Store is a service.Store, and a service.Journal, on a Firestore database. It may be used
 // from many goroutines.
 type Store struct {
 	client   *apiv1.Client
 	emulated bool
 	database database
 	history  history.Span
-	codec    leadership.Codec
+	codec    rule.Codec
 	memory   *memory
 	heads    *heads
-	trimmed  *lru.Cache[leadership.LogID, leadership.Index] // up to where this handle has trimmed the log
+	trimmed  *lru.Cache[rule.LogID, leadership.Index] // up to where this handle has trimmed the log
 	sealer   sealer
 	looks    outboxLooks
 	requests requests
 	calls    calls.Gate
 }
 
-var _ leadership.Store = (*Store)(nil)
+var _ service.Store = (*Store)(nil)
 
 // Open returns a handle on the database. It sends nothing yet: if the database does not exist, or
 // access is denied, the first call returns StoreUnavailable. It uses the application default
@@ -96,7 +98,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("firestore: open %s: %w", db, err)
 	}
-	trimmed, err := lru.New[leadership.LogID, leadership.Index](headsSize)
+	trimmed, err := lru.New[rule.LogID, leadership.Index](headsSize)
 	if err != nil {
 		panic(err) // the size is below 1
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // A ticket is a lease document, sealed: with it any handle can send the heartbeat that otherwise
@@ -76,7 +77,7 @@ func (s *Store) values(doc document, w writeOf) (values, error) {
 // open returns the version of the lease that the renewal's ticket has. It is zero if the ticket is
 // none of this database, of another election, or of a version that this program may not decide on:
 // then reading tells more. Whether the lease is the renewal's is for the rule to say.
-func (s *Store) open(ctx context.Context, c leadership.Renewal) document {
+func (s *Store) open(ctx context.Context, c rule.Renewal) document {
 	if c.Ticket == "" {
 		return document{}
 	}
@@ -152,7 +153,7 @@ func (s *Store) unpack(plain []byte) (document, error) {
 	if err != nil {
 		return document{}, err
 	}
-	return doc, leadership.VerifyAlone(leadership.Snapshot{Record: doc.record, Now: doc.updated, Guard: guard})
+	return doc, rule.VerifyAlone(rule.Snapshot{Record: doc.record, Now: doc.updated, Guard: guard})
 }
 
 // complete adds the large fields with that digest. If this handle has them of an earlier version

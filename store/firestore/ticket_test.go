@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 const ticketDatabase = database("projects/p/databases/(default)")
@@ -42,7 +43,7 @@ func ringOf(tb testing.TB, newest, previous byte) keyring {
 }
 
 // ticketed is a renewal of the lease with a ticket of it.
-func (s *Store) ticketed(tb testing.TB, doc document, due time.Time) leadership.Renewal {
+func (s *Store) ticketed(tb testing.TB, doc document, due time.Time) rule.Renewal {
 	tb.Helper()
 	c := renewalOf(doc.record)
 	if c.Ticket = s.ticket(tb.Context(), doc, due); c.Ticket == "" {
@@ -163,11 +164,11 @@ func TestATicketOpensForNothingButItsOwnLease(t *testing.T) {
 			t.Errorf("a ticket %s renews", what)
 		}
 	}
-	for what, spoil := range map[string]func(*leadership.Renewal){
-		"election":  func(c *leadership.Renewal) { c.Election = "other" },
-		"candidate": func(c *leadership.Renewal) { c.CandidateID = "eve" },
-		"key":       func(c *leadership.Renewal) { c.KeyHash[31]++ },
-		"token":     func(c *leadership.Renewal) { c.Token++ },
+	for what, spoil := range map[string]func(*rule.Renewal){
+		"election":  func(c *rule.Renewal) { c.Election = "other" },
+		"candidate": func(c *rule.Renewal) { c.CandidateID = "eve" },
+		"key":       func(c *rule.Renewal) { c.KeyHash[31]++ },
+		"token":     func(c *rule.Renewal) { c.Token++ },
 	} {
 		c := right
 		spoil(&c)
@@ -187,7 +188,7 @@ func TestATicketOfALeaseThatIsOverOrNeedsANewerProgramDoesNotRenew(t *testing.T)
 		t.Error("it renews a lease that is over by the store's time")
 	}
 	newer := sealing(t, 1)
-	newer.codec = leadership.Codec{Next: true}
+	newer.codec = rule.Codec{Next: true}
 	doc.record.Policy.Description, doc.record.Needs = "x", newer.codec.Program()
 	c = newer.ticketed(t, doc, time.Time{})
 	if got := newer.open(t.Context(), c); got != doc {
@@ -220,13 +221,13 @@ func TestTheKeyBeforeStillOpensTickets(t *testing.T) {
 func TestATicketHasEveryFieldOfALeaseDocument(t *testing.T) {
 	t.Parallel()
 	all := values{renewedField: nil, dueField: nil}
-	maps.Copy(all, encodeRecord(heldRecord(), leadership.Carried{}, 0, writeOf{}))
+	maps.Copy(all, encodeRecord(heldRecord(), rule.Carried{}, 0, writeOf{}))
 	got, want := slices.Sorted(slices.Values(ticketFields())), slices.Sorted(maps.Keys(all))
 	if !slices.Equal(got, want) {
 		t.Errorf("tickets have %v\na document has %v; add what is missing to ticketFields, and raise ticketForm", got, want)
 	}
 	doc := grantedAt("jobs", 0)
-	v := encodeRecord(doc.record, leadership.Carried{}, 0, writeOf{heartbeat: true})
+	v := encodeRecord(doc.record, rule.Carried{}, 0, writeOf{heartbeat: true})
 	v["new"] = integer(1)
 	if _, err := pack(doc, v, true); err == nil {
 		t.Error("a field is dropped")

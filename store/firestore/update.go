@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // The retry of an Update whose commit lost a race. No lock is held meanwhile, and in each round one
@@ -26,36 +27,36 @@ const (
 )
 
 // Update reads and commits: one BatchGetDocuments and, if there is something to write, one Commit.
-// A renewal (leadership.Expect) with a report, or with the lease of a parent, is one Commit
+// A renewal (rule.Expect) with a report, or with the lease of a parent, is one Commit
 // without a read, as in Renew, if the lease is known as it is in the store.
 func (s *Store) Update(
-	ctx context.Context, e leadership.Election, x leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error),
-) (leadership.Snapshot, error) {
+	ctx context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error),
+) (rule.Snapshot, error) {
 	operation := fmt.Sprintf("update %q", e)
 	if err := s.begin(ctx); err != nil {
-		return leadership.Snapshot{}, unavailable(ctx, operation, err)
+		return rule.Snapshot{}, unavailable(ctx, operation, err)
 	}
 	defer s.calls.Leave()
 	if c := x.Held; c != nil && (c.Report != "" || c.Parent.Token > 0) {
-		if after, err := s.updateUnread(ctx, *c, decide); !errors.Is(err, leadership.ErrNotRenewed) {
+		if after, err := s.updateUnread(ctx, *c, decide); !errors.Is(err, rule.ErrNotRenewed) {
 			return after, err
 		}
 	}
 	var refused refusal
 	for attempt := range attempts {
 		if err := pause(ctx, attempt); err != nil {
-			return leadership.Snapshot{}, unavailable(ctx, operation, err)
+			return rule.Snapshot{}, unavailable(ctx, operation, err)
 		}
 		seen, err := s.look(ctx, operation, e)
 		if err != nil {
-			return leadership.Snapshot{}, err
+			return rule.Snapshot{}, err
 		}
 		if refused.believed(seen) {
-			return leadership.Snapshot{}, fmt.Errorf("firestore: %s: %w", operation, leadership.Corrupt(e, refused.cause))
+			return rule.Snapshot{}, fmt.Errorf("firestore: %s: %w", operation, rule.Corrupt(e, refused.cause))
 		}
 		ch, carried, err := s.codec.Decide(seen.snapshot(), decide)
 		if err != nil {
-			return leadership.Snapshot{}, err
+			return rule.Snapshot{}, err
 		}
 		if ch.Empty() {
 			return seen.snapshot(), nil
@@ -65,11 +66,11 @@ func (s *Store) Update(
 		case err == nil:
 			return after, nil
 		case !contended(err):
-			return leadership.Snapshot{}, unwritten(ctx, operation, err)
+			return rule.Snapshot{}, unwritten(ctx, operation, err)
 		}
 		refused = refused.and(err, seen)
 	}
-	return leadership.Snapshot{}, unavailable(ctx, operation, fmt.Errorf("%w: %w", errContention, refused.cause))
+	return rule.Snapshot{}, unavailable(ctx, operation, fmt.Errorf("%w: %w", errContention, refused.cause))
 }
 
 // early is by what part of its StuckAfter a leader may count as stuck too early. Without a read
@@ -82,27 +83,27 @@ const early = 20
 // it but a heartbeat without events, or counts progress too early: only a read can tell then. A
 // plain renewal does not come here, because Renew has tried that.
 func (s *Store) updateUnread(
-	ctx context.Context, c leadership.Renewal, decide func(leadership.Snapshot) (leadership.Change, error),
-) (leadership.Snapshot, error) {
+	ctx context.Context, c rule.Renewal, decide func(rule.Snapshot) (rule.Change, error),
+) (rule.Snapshot, error) {
 	known, ok := s.memory.sight(c.Election, s.open(ctx, c))
 	if !ok {
-		return leadership.Snapshot{}, leadership.ErrNotRenewed
+		return rule.Snapshot{}, rule.ErrNotRenewed
 	}
 	ch, carried, err := s.codec.Decide(known.snapshot(), decide)
 	if err != nil || !ch.Heartbeat || len(ch.Events) > 0 {
-		return leadership.Snapshot{}, leadership.ErrNotRenewed
+		return rule.Snapshot{}, rule.ErrNotRenewed
 	}
 	moved := !ch.Record.Standing.Ends.Stuck.Equal(known.doc.record.Standing.Ends.Stuck)
 	if moved && ch.Before.Sub(known.at) > ch.Record.Policy.Term.StuckAfter/early {
-		return leadership.Snapshot{}, leadership.ErrNotRenewed
+		return rule.Snapshot{}, rule.ErrNotRenewed
 	}
 	after, err := s.commitChange(ctx, known, ch, carried)
 	switch {
 	case contended(err):
 		s.memory.forget(known.doc)
-		return leadership.Snapshot{}, leadership.ErrNotRenewed
+		return rule.Snapshot{}, rule.ErrNotRenewed
 	case err != nil:
-		return leadership.Snapshot{}, unwritten(ctx, fmt.Sprintf("renew %q", c.Election), err)
+		return rule.Snapshot{}, unwritten(ctx, fmt.Sprintf("renew %q", c.Election), err)
 	}
 	return after, nil
 }
@@ -149,8 +150,8 @@ func pause(ctx context.Context, attempt int) error {
 
 // commitChange writes the change that a rule decided on seen, if the record is still that one.
 func (s *Store) commitChange(
-	ctx context.Context, seen sight, ch leadership.Change, carried leadership.Carried,
-) (leadership.Snapshot, error) {
+	ctx context.Context, seen sight, ch rule.Change, carried rule.Carried,
+) (rule.Snapshot, error) {
 	e := ch.Record.Election
 	heartbeats := seen.doc.heartbeats
 	if ch.Heartbeat {
@@ -166,14 +167,14 @@ func (s *Store) commitChange(
 	}
 	done, err := s.commit(ctx, writes...)
 	if err != nil {
-		return leadership.Snapshot{}, err
+		return rule.Snapshot{}, err
 	}
 	doc, err := decodeRecord(string(e), lease, done.updated, s.codec) // what the next read will find
 	if err != nil {
-		return leadership.Snapshot{}, err
+		return rule.Snapshot{}, err
 	}
 	s.memory.remember(doc, done.at)
-	after := leadership.Snapshot{Record: doc.record, Now: done.at, Guard: guard}
+	after := rule.Snapshot{Record: doc.record, Now: done.at, Guard: guard}
 	if ch.Heartbeat {
 		after.Ticket = s.ticket(ctx, doc, ch.Before)
 	}

@@ -1,9 +1,12 @@
 package memory
 
-import "regent/leadership"
+import (
+	"regent/leadership"
+	"regent/leadership/rule"
+)
 
 // Spoil changes a record behind the store's back; nil removes it.
-func (s *Store) Spoil(e leadership.Election, change func(*leadership.Record)) {
+func (s *Store) Spoil(e leadership.Election, change func(*rule.Record)) {
 	s.data.mu.Lock()
 	defer s.data.mu.Unlock()
 	if change == nil {

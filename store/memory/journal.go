@@ -5,19 +5,21 @@ import (
 	"slices"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // logData is a log as it is stored.
 type logData struct {
-	head     leadership.Log
-	snapshot leadership.Segment
-	segments []leadership.Segment // in order
+	head     rule.Log
+	snapshot rule.Segment
+	segments []rule.Segment // in order
 }
 
-var _ leadership.Journal = (*Store)(nil)
+var _ service.Journal = (*Store)(nil)
 
 // look runs a read of a log.
-func (s *Store) look(ctx context.Context, id leadership.LogID, read func(logData)) error {
+func (s *Store) look(ctx context.Context, id rule.LogID, read func(logData)) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
@@ -28,16 +30,16 @@ func (s *Store) look(ctx context.Context, id leadership.LogID, read func(logData
 }
 
 // log is a log, empty if it was never written; mu must be held.
-func (d *data) log(id leadership.LogID) logData {
+func (d *data) log(id rule.LogID) logData {
 	l := d.logs[id]
 	l.head.ID = id
 	return l
 }
 
-// Amend implements leadership.Journal.
-func (s *Store) Amend(ctx context.Context, id leadership.LogID, decide func(leadership.Log) (leadership.LogChange, error)) (leadership.Log, error) {
+// Amend implements service.Journal.
+func (s *Store) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
 	if err := s.ready(ctx); err != nil {
-		return leadership.Log{}, err
+		return rule.Log{}, err
 	}
 	d := s.data
 	d.mu.Lock()
@@ -45,12 +47,12 @@ func (s *Store) Amend(ctx context.Context, id leadership.LogID, decide func(lead
 	l, now := d.log(id), d.now().Round(0)
 	ch, err := decide(l.head)
 	if err != nil {
-		return leadership.Log{}, err
+		return rule.Log{}, err
 	}
 	if ch.Text == "" {
 		return l.head, nil
 	}
-	l.head = leadership.Log{ID: id, Text: ch.Text, Body: ch.Body, WrittenAt: now}
+	l.head = rule.Log{ID: id, Text: ch.Text, Body: ch.Body, WrittenAt: now}
 	l.segments = slices.Clone(l.segments)
 	for _, segment := range ch.Add {
 		if segment.At.IsZero() {
@@ -63,7 +65,7 @@ func (s *Store) Amend(ctx context.Context, id leadership.LogID, decide func(lead
 }
 
 // put puts a segment in its place.
-func (l *logData) put(s leadership.Segment) {
+func (l *logData) put(s rule.Segment) {
 	if s.First == 0 {
 		l.snapshot = s
 		return
@@ -78,18 +80,18 @@ func (l *logData) put(s leadership.Segment) {
 
 // behind is the place of the first segment with an entry after the index.
 func (l *logData) behind(after leadership.Index) int {
-	at, _ := slices.BinarySearchFunc(l.segments, after+1, func(s leadership.Segment, i leadership.Index) int { return int(s.Last - i) })
+	at, _ := slices.BinarySearchFunc(l.segments, after+1, func(s rule.Segment, i leadership.Index) int { return int(s.Last - i) })
 	return at
 }
 
-// Look implements leadership.Journal.
-func (s *Store) Look(ctx context.Context, id leadership.LogID) (head leadership.Log, err error) {
+// Look implements service.Journal.
+func (s *Store) Look(ctx context.Context, id rule.LogID) (head rule.Log, err error) {
 	err = s.look(ctx, id, func(l logData) { head = l.head })
 	return head, err
 }
 
-// Segments implements leadership.Journal.
-func (s *Store) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) (found []leadership.Segment, err error) {
+// Segments implements service.Journal.
+func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) (found []rule.Segment, err error) {
 	err = s.look(ctx, id, func(l logData) {
 		size := 0
 		for _, segment := range l.segments[l.behind(after):] {
@@ -102,14 +104,14 @@ func (s *Store) Segments(ctx context.Context, id leadership.LogID, after leaders
 	return found, err
 }
 
-// Snapshot implements leadership.Journal.
-func (s *Store) Snapshot(ctx context.Context, id leadership.LogID) (snapshot leadership.Segment, err error) {
+// Snapshot implements service.Journal.
+func (s *Store) Snapshot(ctx context.Context, id rule.LogID) (snapshot rule.Segment, err error) {
 	err = s.look(ctx, id, func(l logData) { snapshot = l.snapshot })
 	return snapshot, err
 }
 
-// Trim implements leadership.Journal.
-func (s *Store) Trim(ctx context.Context, id leadership.LogID, upTo leadership.Index) error {
+// Trim implements service.Journal.
+func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) error {
 	return s.look(ctx, id, func(l logData) {
 		if at := l.behind(upTo); at > 0 {
 			l.segments = slices.Clone(l.segments[at:])
@@ -118,19 +120,19 @@ func (s *Store) Trim(ctx context.Context, id leadership.LogID, upTo leadership.I
 	})
 }
 
-// Logs implements leadership.Journal.
-func (s *Store) Logs(ctx context.Context, after leadership.LogID, limit int) ([]leadership.LogID, error) {
+// Logs implements service.Journal.
+func (s *Store) Logs(ctx context.Context, after rule.LogID, limit int) ([]rule.LogID, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
 	s.data.mu.Lock()
 	defer s.data.mu.Unlock()
-	var ids []leadership.LogID
+	var ids []rule.LogID
 	for id := range s.data.logs {
 		if id.Compare(after) > 0 {
 			ids = append(ids, id)
 		}
 	}
-	slices.SortFunc(ids, leadership.LogID.Compare)
+	slices.SortFunc(ids, rule.LogID.Compare)
 	return ids[:min(len(ids), limit)], nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/store/memory"
 )
 
@@ -12,7 +13,7 @@ func TestAHistoryWithoutARecordIsListedAsUntrusted(t *testing.T) {
 	t.Parallel()
 	s := memory.New(memory.Config{})
 	for _, e := range []leadership.Election{"a", "a.b", "b"} {
-		if _, err := leadership.New(s).Do(t.Context(), leadership.Configure{Election: e}); err != nil {
+		if _, err := service.New(s).Do(t.Context(), leadership.Configure{Election: e}); err != nil {
 			t.Fatal(err)
 		}
 	}

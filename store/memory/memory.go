@@ -1,4 +1,4 @@
-// Package memory is the reference implementation of leadership.Store and leadership.Journal:
+// Package memory is the reference implementation of service.Store and service.Journal:
 // everything in one process, behind one mutex, lost when the process ends. The other stores must
 // answer as this one does. It serves tests, simulations and first steps.
 package memory
@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/internal/history"
 	"regent/store/internal/retirement"
 )
@@ -22,19 +24,19 @@ import (
 type Config struct {
 	// Now is the store's clock. It must never go back. nil: the process's monotonic clock.
 	Now func() time.Time
-	// History is how long events are kept; 0 for leadership.DefaultHistory. Older ones are
+	// History is how long events are kept; 0 for rule.DefaultHistory. Older ones are
 	// forgotten as their election changes; its newest event always stays.
 	History time.Duration
 	// Begins is where the history begins: Since refuses earlier instants. Zero: no beginning.
 	Begins time.Time
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
-	Codec leadership.Codec
+	Codec rule.Codec
 }
 
 // Store is one handle on data in memory.
 type Store struct {
 	data  *data
-	codec leadership.Codec
+	codec rule.Codec
 
 	mu     sync.Mutex
 	closed bool // guarded by mu
@@ -50,16 +52,16 @@ type data struct {
 	records   map[leadership.Election]stored
 	events    map[leadership.Election][]leadership.Event
 	announced map[leadership.EventID]bool
-	logs      map[leadership.LogID]logData
+	logs      map[rule.LogID]logData
 }
 
 // stored is a record as it is stored: Policy and Standing only as their text.
 type stored struct {
-	record  leadership.Record
-	carried leadership.Carried
+	record  rule.Record
+	carried rule.Carried
 }
 
-var _ leadership.Store = (*Store)(nil)
+var _ service.Store = (*Store)(nil)
 
 // New returns a handle on new, empty data.
 func New(c Config) *Store {
@@ -69,12 +71,12 @@ func New(c Config) *Store {
 	}
 	return &Store{codec: c.Codec, data: &data{
 		now:       now,
-		history:   history.Span(cmp.Or(c.History, leadership.DefaultHistory)),
+		history:   history.Span(cmp.Or(c.History, rule.DefaultHistory)),
 		begins:    c.Begins,
 		records:   make(map[leadership.Election]stored),
 		events:    make(map[leadership.Election][]leadership.Event),
 		announced: make(map[leadership.EventID]bool),
-		logs:      make(map[leadership.LogID]logData),
+		logs:      make(map[rule.LogID]logData),
 	}}
 }
 
@@ -82,7 +84,7 @@ func New(c Config) *Store {
 func (s *Store) Open() *Store { return s.OpenAs(s.codec) }
 
 // OpenAs is Open for another version of the program.
-func (s *Store) OpenAs(c leadership.Codec) *Store { return &Store{data: s.data, codec: c} }
+func (s *Store) OpenAs(c rule.Codec) *Store { return &Store{data: s.data, codec: c} }
 
 // Close ends this handle. The data stay as long as there is another.
 func (s *Store) Close() error {
@@ -105,21 +107,21 @@ func (s *Store) ready(ctx context.Context) error {
 	return nil
 }
 
-// Update implements leadership.Store.
-func (s *Store) Update(ctx context.Context, e leadership.Election, _ leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+// Update implements service.Store.
+func (s *Store) Update(ctx context.Context, e leadership.Election, _ rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
 	if err := s.ready(ctx); err != nil {
-		return leadership.Snapshot{}, err
+		return rule.Snapshot{}, err
 	}
 	s.data.mu.Lock()
 	defer s.data.mu.Unlock()
 	return s.update(e, decide)
 }
 
-func (s *Store) update(e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+func (s *Store) update(e leadership.Election, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
 	d := s.data
 	snap, err := s.read(e)
 	if err != nil {
-		return leadership.Snapshot{}, err
+		return rule.Snapshot{}, err
 	}
 	ch, carried, err := s.codec.Decide(snap, decide)
 	if err != nil || ch.Empty() {
@@ -132,23 +134,23 @@ func (s *Store) update(e leadership.Election, decide func(leadership.Snapshot) (
 	d.prune(e, snap.Now)
 	snap.Record = ch.Committed(snap.Now)
 	kept := snap.Record
-	kept.Policy, kept.Standing = leadership.Policy{}, leadership.Standing{}
+	kept.Policy, kept.Standing = rule.Policy{}, rule.Standing{}
 	d.records[e] = stored{kept, carried}
 	return snap, nil
 }
 
 // read decodes and verifies an election; data.mu must be held.
-func (s *Store) read(e leadership.Election) (leadership.Snapshot, error) {
+func (s *Store) read(e leadership.Election) (rule.Snapshot, error) {
 	d := s.data
-	snap := leadership.Snapshot{Record: leadership.Record{Election: e}, Now: d.now()}
+	snap := rule.Snapshot{Record: rule.Record{Election: e}, Now: d.now()}
 	if kept, ok := d.records[e]; ok {
 		snap.Record = kept.record
 		if err := s.codec.Decode(&snap.Record, kept.carried); err != nil {
-			return leadership.Snapshot{}, err
+			return rule.Snapshot{}, err
 		}
 	}
-	if err := leadership.Verify(snap, d.newest(e)); err != nil {
-		return leadership.Snapshot{}, err
+	if err := rule.Verify(snap, d.newest(e)); err != nil {
+		return rule.Snapshot{}, err
 	}
 	return snap, nil
 }
@@ -163,30 +165,30 @@ func (d *data) prune(e leadership.Election, now time.Time) {
 	d.events[e] = events
 }
 
-func (d *data) newest(e leadership.Election) leadership.Newest {
+func (d *data) newest(e leadership.Election) rule.Newest {
 	events := d.events[e]
 	if len(events) == 0 {
-		return leadership.Newest{}
+		return rule.Newest{}
 	}
 	last := events[len(events)-1]
-	return leadership.Newest{Revision: last.Revision, Token: last.Token}
+	return rule.Newest{Revision: last.Revision, Token: last.Token}
 }
 
-// Get implements leadership.Store.
-func (s *Store) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
-	return s.Update(ctx, e, leadership.Expect{}, func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
+// Get implements service.Store.
+func (s *Store) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, error) {
+	return s.Update(ctx, e, rule.Expect{}, func(rule.Snapshot) (rule.Change, error) { return rule.Change{}, nil })
 }
 
-// List implements leadership.Store.
-func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+// List implements service.Store.
+func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (rule.Listing, error) {
 	if err := s.ready(ctx); err != nil {
-		return leadership.Listing{}, err
+		return rule.Listing{}, err
 	}
 	d := s.data
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	names := d.names(prefix, after)
-	var listing leadership.Listing
+	var listing rule.Listing
 	if len(names) > limit {
 		names = names[:limit]
 		listing.Next = names[limit-1]
@@ -211,15 +213,15 @@ func (d *data) names(prefix string, after leadership.Election) []leadership.Elec
 	return names
 }
 
-// Held implements leadership.Store, in the order of names.
-func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (leadership.Listing, error) {
+// Held implements service.Store, in the order of names.
+func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (rule.Listing, error) {
 	if err := s.ready(ctx); err != nil {
-		return leadership.Listing{}, err
+		return rule.Listing{}, err
 	}
 	d := s.data
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var listing leadership.Listing
+	var listing rule.Listing
 	var last leadership.Election
 	n := 0
 	for _, e := range d.names("", after) {
@@ -237,7 +239,7 @@ func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) 
 	return listing, nil
 }
 
-// Retirable implements leadership.Store.
+// Retirable implements service.Store.
 func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) ([]leadership.Election, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -254,20 +256,20 @@ func (s *Store) Retirable(ctx context.Context, at time.Time, limit int) ([]leade
 	return due.By(at, limit), nil
 }
 
-// Renew implements leadership.Store.
-func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
-	answers := make([]leadership.Renewed, len(leases))
+// Renew implements service.Store.
+func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
+	answers := make([]rule.Renewed, len(leases))
 	for i, c := range leases {
 		answers[i] = s.renew(ctx, c)
 	}
 	return answers
 }
 
-func (s *Store) renew(ctx context.Context, c leadership.Renewal) (a leadership.Renewed) {
-	a.Snapshot, a.Err = s.Update(ctx, c.Election, leadership.Expect{}, func(snap leadership.Snapshot) (leadership.Change, error) {
-		ch, err := leadership.Renew(snap, c)
+func (s *Store) renew(ctx context.Context, c rule.Renewal) (a rule.Renewed) {
+	a.Snapshot, a.Err = s.Update(ctx, c.Election, rule.Expect{}, func(snap rule.Snapshot) (rule.Change, error) {
+		ch, err := rule.Renew(snap, c)
 		if err != nil {
-			return ch, leadership.ErrNotRenewed
+			return ch, rule.ErrNotRenewed
 		}
 		a.Before = ch.Before
 		return ch, nil
@@ -275,7 +277,7 @@ func (s *Store) renew(ctx context.Context, c leadership.Renewal) (a leadership.R
 	return a
 }
 
-// Events implements leadership.Store.
+// Events implements service.Store.
 func (s *Store) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -291,14 +293,14 @@ func (s *Store) Events(ctx context.Context, e leadership.Election, after leaders
 	return found, nil
 }
 
-// Since implements leadership.Store.
-func (s *Store) Since(ctx context.Context, after time.Time, limit int) (leadership.Recent, error) {
+// Since implements service.Store.
+func (s *Store) Since(ctx context.Context, after time.Time, limit int) (rule.Recent, error) {
 	if err := s.ready(ctx); err != nil {
-		return leadership.Recent{}, err
+		return rule.Recent{}, err
 	}
 	d := s.data
 	if after.Before(d.begins) {
-		return leadership.Recent{}, history.Compacted(after, d.begins)
+		return rule.Recent{}, history.Compacted(after, d.begins)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -314,7 +316,7 @@ func (s *Store) Since(ctx context.Context, after time.Time, limit int) (leadersh
 	return d.history.Since(after, now, found, limit)
 }
 
-// Unannounced implements leadership.Store.
+// Unannounced implements service.Store.
 func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -340,7 +342,7 @@ func (s *Store) Unannounced(ctx context.Context, e leadership.Election, limit in
 	return found, nil
 }
 
-// MarkAnnounced implements leadership.Store.
+// MarkAnnounced implements service.Store.
 func (s *Store) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
 	if err := s.ready(ctx); err != nil {
 		return err

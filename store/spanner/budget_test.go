@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/store/storetest"
 )
 
@@ -47,7 +48,7 @@ func TestACommandThatIsExpectedToWriteIsOneQueryAndOneCommit(t *testing.T) {
 	s, calls := counted(t)
 	for _, c := range []struct {
 		what   string
-		decide func(leadership.Snapshot) (leadership.Change, error)
+		decide func(rule.Snapshot) (rule.Change, error)
 		want   []string
 	}{
 		{"grant", acquire("ann"), []string{statement, commit}},
@@ -57,10 +58,10 @@ func TestACommandThatIsExpectedToWriteIsOneQueryAndOneCommit(t *testing.T) {
 		{"release", releasing("ann"), []string{statement, commit}},
 		{"takeover", acquire("bob"), []string{statement, commit}},
 		{"refusal", acquire("cid"), []string{statement, rollback}},
-		{"nothing to write", leadership.Expire, []string{statement, rollback}},
+		{"nothing to write", rule.Expire, []string{statement, rollback}},
 	} {
 		got := during(calls, func() {
-			_, err := s.Update(t.Context(), "jobs", leadership.Expect{Change: true}, c.decide)
+			_, err := s.Update(t.Context(), "jobs", rule.Expect{Change: true}, c.decide)
 			if refused := c.what == "refusal"; (err != nil) != refused {
 				t.Errorf("%s: %v", c.what, err)
 			}
@@ -74,7 +75,7 @@ func TestACommandThatIsExpectedToWriteIsOneQueryAndOneCommit(t *testing.T) {
 func TestARenewalWithAReportIsOneQueryAndOneCommit(t *testing.T) {
 	t.Parallel()
 	s, calls := counted(t)
-	if _, err := s.Update(t.Context(), "jobs", leadership.Expect{}, acquire("ann")); err != nil {
+	if _, err := s.Update(t.Context(), "jobs", rule.Expect{}, acquire("ann")); err != nil {
 		t.Fatal(err)
 	}
 	for what, want := range map[string][]string{
@@ -84,7 +85,7 @@ func TestARenewalWithAReportIsOneQueryAndOneCommit(t *testing.T) {
 		c := renewalOf("jobs", "ann", 1)
 		c.Report = leadership.ReportText(what)
 		got := during(calls, func() {
-			_, err := s.Update(t.Context(), "jobs", leadership.Expect{Held: &c}, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, c) })
+			_, err := s.Update(t.Context(), "jobs", rule.Expect{Held: &c}, func(s rule.Snapshot) (rule.Change, error) { return rule.Renew(s, c) })
 			if err != nil {
 				t.Errorf("with %q: %v", what, err)
 			}
@@ -95,15 +96,15 @@ func TestARenewalWithAReportIsOneQueryAndOneCommit(t *testing.T) {
 	}
 }
 
-func renewing(id string) func(leadership.Snapshot) (leadership.Change, error) {
-	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Renew(s, renewalOf("jobs", id, 1))
+func renewing(id string) func(rule.Snapshot) (rule.Change, error) {
+	return func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Renew(s, renewalOf("jobs", id, 1))
 	}
 }
 
-func releasing(id string) func(leadership.Snapshot) (leadership.Change, error) {
-	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Release{LeaseRequest: renewalOf("jobs", id, 1).Request()}.Apply(s)
+func releasing(id string) func(rule.Snapshot) (rule.Change, error) {
+	return func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf("jobs", id, 1).Request()})
 	}
 }
 
@@ -112,14 +113,14 @@ func TestARefusalIsOneQueryWithoutALock(t *testing.T) {
 	s, calls := counted(t)
 	for _, c := range []struct {
 		what   string
-		decide func(leadership.Snapshot) (leadership.Change, error)
+		decide func(rule.Snapshot) (rule.Change, error)
 		want   []string
 		err    error
 	}{
-		{"the end of a lease that never was", leadership.Expire, []string{statement}, nil},
+		{"the end of a lease that never was", rule.Expire, []string{statement}, nil},
 		{"grant", acquire("ann"), []string{statement, statement, commit}, nil},
 		{"attempt while ann leads", acquire("bob"), []string{statement}, leadership.LeaseHeld},
-		{"the end of a lease that lasts", leadership.Expire, []string{statement}, nil},
+		{"the end of a lease that lasts", rule.Expire, []string{statement}, nil},
 		{"renewal by another candidate", renewing("bob"), []string{statement}, leadership.LeaseLost},
 		{"configure for another revision", lockDelay(time.Second, 9), []string{statement}, leadership.RevisionMismatch},
 		{"release", releasing("ann"), []string{statement, statement, commit}, nil},
@@ -127,7 +128,7 @@ func TestARefusalIsOneQueryWithoutALock(t *testing.T) {
 		{"renewal of what was released", renewing("ann"), []string{statement}, leadership.LeaseLost},
 	} {
 		got := during(calls, func() {
-			if _, err := s.Update(t.Context(), "jobs", leadership.Expect{}, c.decide); !errors.Is(err, c.err) {
+			if _, err := s.Update(t.Context(), "jobs", rule.Expect{}, c.decide); !errors.Is(err, c.err) {
 				t.Errorf("%s: %v, want %v", c.what, err, c.err)
 			}
 		})
@@ -151,8 +152,8 @@ func TestARefusalDoesNotWaitForATransactionThatIsUnderWay(t *testing.T) {
 		if _, err := tx.Update(ctx, spanner.NewStatement("UPDATE Leadership SET needs = needs WHERE cluster_id = 'e000'")); err != nil {
 			return err
 		}
-		for what, decide := range map[string]func(leadership.Snapshot) (leadership.Change, error){"bob": acquire("bob"), "nothing": leadership.Expire} {
-			if _, err := s.Update(t.Context(), "e000", leadership.Expect{}, decide); err != nil && !errors.Is(err, leadership.LeaseHeld) {
+		for what, decide := range map[string]func(rule.Snapshot) (rule.Change, error){"bob": acquire("bob"), "nothing": rule.Expire} {
+			if _, err := s.Update(t.Context(), "e000", rule.Expect{}, decide); err != nil && !errors.Is(err, leadership.LeaseHeld) {
 				return fmt.Errorf("%s: %w", what, err)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // Config says where the leases live. Only Database has to be set.
@@ -24,12 +24,12 @@ type Config struct {
 	// CallTimeout bounds each call of the Store whose context ends later or never; 0 for
 	// DefaultCallTimeout.
 	CallTimeout time.Duration
-	// History is how long events are kept: leadership.MinHistory or more, 0 for
-	// leadership.DefaultHistory. It applies to events written from now on. If it was shorter
+	// History is how long events are kept: rule.MinHistory or more, 0 for
+	// rule.DefaultHistory. It applies to events written from now on. If it was shorter
 	// before, or is shorter in another process, Since may lack events that were written with that.
 	History time.Duration
 	// Codec reads and writes policy and standing; the zero Codec is this program's.
-	Codec leadership.Codec
+	Codec rule.Codec
 	// DialOptions are added to those of the connections, such as a stats handler.
 	DialOptions []grpc.DialOption
 }

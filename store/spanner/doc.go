@@ -1,5 +1,5 @@
 // Package spanner keeps leases in Cloud Spanner: for a leadership that must outlive a region, or
-// where Spanner is there already. It implements leadership.Store and leadership.Journal.
+// where Spanner is there already. It implements service.Store and service.Journal.
 //
 // # Layout
 //
@@ -8,7 +8,7 @@
 //	LeadershipSchema   one row: the schema version, and the lowest of a program that may use it.
 //	                   Migrate writes it last, Open reads it first
 //	Leadership         a row for each election, by its name, for ever. policy and standing are
-//	                   texts that only leadership.Codec looks into; a new member of theirs is
+//	                   texts that only rule.Codec looks into; a new member of theirs is
 //	                   no new column. Two indexes without NULLs are for the tick: over the
 //	                   elections that have a leader, and over those that are to be retired,
 //	                   by retire_at. No renewal changes them
@@ -93,7 +93,7 @@
 // ask for a lease that is held again and again, and for one that is free once. A refusal then costs
 // half as much, and neither waits for the leader's renewal nor holds it up. What it costs is one
 // more RPC at a grant, a few milliseconds. Release, Configure and Delete nearly always write, and
-// say so (leadership.Expect).
+// say so (rule.Expect).
 //
 // A renewal asks of each lease that it is the one named, that its end has not come, and that its
 // record agrees with its history; it reads nothing beforehand, and one lease that does not match

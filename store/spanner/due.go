@@ -7,6 +7,7 @@ import (
 	"cloud.google.com/go/spanner"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // heldSQL finds the elections with a leader by an index, and then reads their rows. The emulator
@@ -17,10 +18,10 @@ WHERE l.leader_id IS NOT NULL AND l.cluster_id > @after
 ORDER BY l.cluster_id LIMIT @limit`
 
 // Held is one strong query. Records are checked as List does.
-func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (leadership.Listing, error) {
+func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (rule.Listing, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
-		return leadership.Listing{}, err
+		return rule.Listing{}, err
 	}
 	defer done()
 	statement := spanner.Statement{SQL: heldSQL, Params: map[string]any{
@@ -28,7 +29,7 @@ func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) 
 	}}
 	rows, err := collect[found](ctx, s, "held", "elections", statement)
 	if err != nil {
-		return leadership.Listing{}, err
+		return rule.Listing{}, err
 	}
 	return s.listing(rows, limit), nil
 }

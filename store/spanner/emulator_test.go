@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 func TestTheInterceptorsAreForEmulatorsOnly(t *testing.T) {
@@ -30,7 +31,7 @@ func TestTransactionsThatTheEmulatorHasForgottenAreRunAgain(t *testing.T) {
 	for range callers {
 		wg.Go(func() {
 			for range each {
-				if _, err := s.Update(t.Context(), "jobs", leadership.Expect{}, longerLock); err != nil {
+				if _, err := s.Update(t.Context(), "jobs", rule.Expect{}, longerLock); err != nil {
 					t.Error(err)
 				}
 			}
@@ -44,8 +45,8 @@ func TestTransactionsThatTheEmulatorHasForgottenAreRunAgain(t *testing.T) {
 }
 
 // longerLock changes what it read, so that a lost update shows.
-func longerLock(s leadership.Snapshot) (leadership.Change, error) {
+func longerLock(s rule.Snapshot) (rule.Change, error) {
 	c := s.Record.Policy.Config
 	c.LockDelay += time.Second
-	return leadership.Configure{Config: c}.Apply(s)
+	return rule.Apply(s, leadership.Configure{Config: c})
 }

@@ -7,6 +7,7 @@ import (
 	"cloud.google.com/go/spanner"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // eventRow is a row of LeadershipEvents as a query returns it.
@@ -47,7 +48,7 @@ func (r eventRow) event() (leadership.Event, error) {
 	s.require(ev.Revision > 0 && ev.Type != "" && ev.Token >= 0 && ev.Token <= leadership.MaxToken,
 		"it has an event with revision %d, type %q and fencing token %d", ev.Revision, ev.Type, ev.Token)
 	if s.err != nil {
-		return leadership.Event{}, leadership.Corrupt(ev.Election, s.err)
+		return leadership.Event{}, rule.Corrupt(ev.Election, s.err)
 	}
 	return ev, nil
 }

@@ -13,6 +13,7 @@ import (
 	"cloud.google.com/go/spanner/admin/database/apiv1/databasepb"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/store/storetest"
 )
 
@@ -38,9 +39,9 @@ func TestOnlyTheNewestEventOfAnElectionIsNeverDue(t *testing.T) {
 	cfg := migrated(t)
 	s, foreign := opened(t, cfg), client(t, cfg)
 	granted(t, s, 2)
-	update := func(decide func(leadership.Snapshot) (leadership.Change, error)) {
+	update := func(decide func(rule.Snapshot) (rule.Change, error)) {
 		t.Helper()
-		if _, err := s.Update(t.Context(), "e000", leadership.Expect{}, decide); err != nil {
+		if _, err := s.Update(t.Context(), "e000", rule.Expect{}, decide); err != nil {
 			t.Fatal(err)
 		}
 	}

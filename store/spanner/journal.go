@@ -10,6 +10,8 @@ import (
 	"google.golang.org/api/iterator"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // logSchema is the version of the rows of LeadershipLogs, and of their segments.
@@ -25,21 +27,21 @@ const (
 // at its last index.
 const snapshotPlace leadership.Index = 0
 
-var _ leadership.Journal = (*Store)(nil)
+var _ service.Journal = (*Store)(nil)
 
 // amendment is one run of an Amend's transaction.
 type amendment struct {
-	read   leadership.Log
-	change leadership.LogChange
+	read   rule.Log
+	change rule.LogChange
 	answer error // what the caller gets as it is: decide's error, or that the log is corrupt
 }
 
 // Amend is a read-write transaction: it reads the head by its key, and commits. If nothing is to be
 // written the Commit is a Rollback.
-func (s *Store) Amend(ctx context.Context, id leadership.LogID, decide func(leadership.Log) (leadership.LogChange, error)) (leadership.Log, error) {
+func (s *Store) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
-		return leadership.Log{}, err
+		return rule.Log{}, err
 	}
 	defer done()
 	const op = "amend"
@@ -57,13 +59,13 @@ func (s *Store) Amend(ctx context.Context, id leadership.LogID, decide func(lead
 	})
 	switch {
 	case errors.Is(err, errRefused):
-		return leadership.Log{}, a.answer
+		return rule.Log{}, a.answer
 	case errors.Is(err, errNothingToWrite):
 		return a.read, nil
 	case err != nil:
-		return leadership.Log{}, err
+		return rule.Log{}, err
 	}
-	return leadership.Log{ID: id, Text: a.change.Text, Body: a.change.Body, WrittenAt: at}, nil
+	return rule.Log{ID: id, Text: a.change.Text, Body: a.change.Body, WrittenAt: at}, nil
 }
 
 // write adds the decided change to the Commit. Its errors are those of attempt.write.
@@ -99,16 +101,16 @@ func (a *amendment) write(ctx context.Context, tx *spanner.ReadWriteTransaction)
 }
 
 // Look is one strong read by the log's key.
-func (s *Store) Look(ctx context.Context, id leadership.LogID) (leadership.Log, error) {
+func (s *Store) Look(ctx context.Context, id rule.LogID) (rule.Log, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
-		return leadership.Log{}, err
+		return rule.Log{}, err
 	}
 	defer done()
 	const op = "log"
 	row, found, err := readHead(ctx, s.client.Single(), op, id)
 	if err != nil {
-		return leadership.Log{}, failure(ctx, op, nameOf(id), leadership.StoreUnavailable, err)
+		return rule.Log{}, failure(ctx, op, nameOf(id), leadership.StoreUnavailable, err)
 	}
 	return row.log(id, found)
 }
@@ -123,14 +125,14 @@ type headRow struct {
 
 // log is the head of the log; an empty one if no row was found. The error has the code
 // RecordCorrupt.
-func (r headRow) log(id leadership.LogID, found bool) (leadership.Log, error) {
+func (r headRow) log(id rule.LogID, found bool) (rule.Log, error) {
 	switch {
 	case !found:
-		return leadership.Log{ID: id}, nil
+		return rule.Log{ID: id}, nil
 	case r.SchemaVersion != logSchema:
-		return leadership.Log{}, corruptLog(id, fmt.Errorf("its schema_version is %d, and this program reads %d: use the version of regent that wrote it, or a newer one", r.SchemaVersion, logSchema))
+		return rule.Log{}, corruptLog(id, fmt.Errorf("its schema_version is %d, and this program reads %d: use the version of regent that wrote it, or a newer one", r.SchemaVersion, logSchema))
 	}
-	return leadership.Log{ID: id, Text: r.Text, Body: r.Body, WrittenAt: r.WrittenAt.UTC()}, nil
+	return rule.Log{ID: id, Text: r.Text, Body: r.Body, WrittenAt: r.WrittenAt.UTC()}, nil
 }
 
 // keyReader is a transaction of either kind.
@@ -139,7 +141,7 @@ type keyReader interface {
 }
 
 // readHead reads the row of a log. Its errors are the client's own.
-func readHead(ctx context.Context, tx keyReader, op string, id leadership.LogID) (row headRow, found bool, err error) {
+func readHead(ctx context.Context, tx keyReader, op string, id rule.LogID) (row headRow, found bool, err error) {
 	columns := []string{"schema_version", "text", "body", "written_at"}
 	r, err := tx.ReadRowWithOptions(ctx, logsTable, keyOf(id), columns, &spanner.ReadOptions{RequestTag: tag(op)})
 	switch {
@@ -151,21 +153,21 @@ func readHead(ctx context.Context, tx keyReader, op string, id leadership.LogID)
 	return row, true, r.ToStruct(&row)
 }
 
-func keyOf(id leadership.LogID) spanner.Key { return spanner.Key{string(id.Election), string(id.Kind)} }
+func keyOf(id rule.LogID) spanner.Key { return spanner.Key{string(id.Election), string(id.Kind)} }
 
-func placeKey(id leadership.LogID, place leadership.Index) spanner.Key {
+func placeKey(id rule.LogID, place leadership.Index) spanner.Key {
 	return append(keyOf(id), int64(place))
 }
 
-func nameOf(id leadership.LogID) string { return fmt.Sprintf("the %s of %q", id.Kind, id.Election) }
+func nameOf(id rule.LogID) string { return fmt.Sprintf("the %s of %q", id.Kind, id.Election) }
 
 // corruptLog is the error of a log of which a part cannot be read.
-func corruptLog(id leadership.LogID, why error) error {
+func corruptLog(id rule.LogID, why error) error {
 	return &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf("the %s of election %q cannot be read: %v", id.Kind, id.Election, why)}
 }
 
 // Segments is one strong read of a range of keys, given up once it has brought enough.
-func (s *Store) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) ([]leadership.Segment, error) {
+func (s *Store) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) ([]rule.Segment, error) {
 	if limit < 1 {
 		return nil, nil
 	}
@@ -174,17 +176,17 @@ func (s *Store) Segments(ctx context.Context, id leadership.LogID, after leaders
 }
 
 // Snapshot is one strong read by key.
-func (s *Store) Snapshot(ctx context.Context, id leadership.LogID) (leadership.Segment, error) {
+func (s *Store) Snapshot(ctx context.Context, id rule.LogID) (rule.Segment, error) {
 	found, err := s.segments(ctx, "snapshot", id, placeKey(id, snapshotPlace), 1)
 	if err != nil || len(found) == 0 {
-		return leadership.Segment{}, err
+		return rule.Segment{}, err
 	}
 	return found[0], nil
 }
 
 // segments reads up to limit segments of a log, strongly, and no more than MaxReadBytes of them,
 // but at least one.
-func (s *Store) segments(ctx context.Context, op string, id leadership.LogID, keys spanner.KeySet, limit int) ([]leadership.Segment, error) {
+func (s *Store) segments(ctx context.Context, op string, id rule.LogID, keys spanner.KeySet, limit int) ([]rule.Segment, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -193,7 +195,7 @@ func (s *Store) segments(ctx context.Context, op string, id leadership.LogID, ke
 	columns := []string{"place", "first_index", "last_index", "data", "committed_at"}
 	rows := s.client.Single().ReadWithOptions(ctx, segmentsTable, keys, columns, &spanner.ReadOptions{Limit: limit, RequestTag: tag(op)})
 	defer rows.Stop()
-	var found []leadership.Segment
+	var found []rule.Segment
 	for size := 0; ; {
 		var row segmentRow
 		r, err := rows.Next()
@@ -227,17 +229,17 @@ type segmentRow struct {
 }
 
 // segment is the segment of the row. The error has the code RecordCorrupt.
-func (r segmentRow) segment(id leadership.LogID) (leadership.Segment, error) {
+func (r segmentRow) segment(id rule.LogID) (rule.Segment, error) {
 	if r.Place != int64(snapshotPlace) && r.Place != r.LastIndex || (r.Place == int64(snapshotPlace)) != (r.FirstIndex == 0) {
-		return leadership.Segment{}, corruptLog(id, fmt.Errorf("the segment at place %d has the indices %d and %d", r.Place, r.FirstIndex, r.LastIndex))
+		return rule.Segment{}, corruptLog(id, fmt.Errorf("the segment at place %d has the indices %d and %d", r.Place, r.FirstIndex, r.LastIndex))
 	}
-	return leadership.Segment{
+	return rule.Segment{
 		First: leadership.Index(r.FirstIndex), Last: leadership.Index(r.LastIndex), Data: r.Data, At: r.CommittedAt.UTC(),
 	}, nil
 }
 
 // Trim deletes a range of keys, by one mutation however many segments there are.
-func (s *Store) Trim(ctx context.Context, id leadership.LogID, upTo leadership.Index) error {
+func (s *Store) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) error {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return err
@@ -258,7 +260,7 @@ WHERE l.cluster_id > @election OR l.cluster_id = @election AND l.kind > @kind
 ORDER BY l.cluster_id, l.kind LIMIT @limit`
 
 // Logs is one strong query.
-func (s *Store) Logs(ctx context.Context, after leadership.LogID, limit int) ([]leadership.LogID, error) {
+func (s *Store) Logs(ctx context.Context, after rule.LogID, limit int) ([]rule.LogID, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -274,9 +276,9 @@ func (s *Store) Logs(ctx context.Context, after leadership.LogID, limit int) ([]
 	if err != nil {
 		return nil, err
 	}
-	logs := make([]leadership.LogID, len(rows))
+	logs := make([]rule.LogID, len(rows))
 	for i, r := range rows {
-		logs[i] = leadership.LogID{Election: leadership.Election(r.ClusterID), Kind: leadership.LogKind(r.Kind)}
+		logs[i] = rule.LogID{Election: leadership.Election(r.ClusterID), Kind: rule.LogKind(r.Kind)}
 	}
 	return logs, nil
 }

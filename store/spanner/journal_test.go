@@ -10,22 +10,24 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
-var journalID = leadership.LogID{Election: "e000", Kind: leadership.LogJournal}
+var journalID = rule.LogID{Election: "e000", Kind: rule.LogJournal}
 
 // writing changes a log to the text.
-func writing(text string, add ...leadership.Segment) func(leadership.Log) (leadership.LogChange, error) {
-	return func(leadership.Log) (leadership.LogChange, error) {
-		return leadership.LogChange{Text: text, Add: add}, nil
+func writing(text string, add ...rule.Segment) func(rule.Log) (rule.LogChange, error) {
+	return func(rule.Log) (rule.LogChange, error) {
+		return rule.LogChange{Text: text, Add: add}, nil
 	}
 }
 
 func TestAChangeOfALogIsOneReadAndOneCommit(t *testing.T) {
 	t.Parallel()
 	s, calls := counted(t)
-	segment := func(i leadership.Index) leadership.Segment {
-		return leadership.Segment{First: i, Last: i, Data: "x"}
+	segment := func(i leadership.Index) rule.Segment {
+		return rule.Segment{First: i, Last: i, Data: "x"}
 	}
 	refused := errors.New("refused")
 	for _, c := range []struct {
@@ -37,7 +39,7 @@ func TestAChangeOfALogIsOneReadAndOneCommit(t *testing.T) {
 		{"a change", func() error { _, err := s.Amend(t.Context(), journalID, writing("2", segment(2))); return err }, []string{readKeys, commit}},
 		{"a change without a text", func() error { _, err := s.Amend(t.Context(), journalID, writing("")); return err }, []string{readKeys, rollback}},
 		{"a refusal", func() error {
-			_, err := s.Amend(t.Context(), journalID, func(leadership.Log) (leadership.LogChange, error) { return leadership.LogChange{}, refused })
+			_, err := s.Amend(t.Context(), journalID, func(rule.Log) (rule.LogChange, error) { return rule.LogChange{}, refused })
 			if err == refused { //nolint:errorlint // as it is
 				return nil
 			}
@@ -47,7 +49,7 @@ func TestAChangeOfALogIsOneReadAndOneCommit(t *testing.T) {
 		{"segments", func() error { _, err := s.Segments(t.Context(), journalID, 0, 10); return err }, []string{readKeys}},
 		{"snapshot", func() error { _, err := s.Snapshot(t.Context(), journalID); return err }, []string{readKeys}},
 		{"trim", func() error { return s.Trim(t.Context(), journalID, 1) }, []string{"BeginTransaction", commit}},
-		{"logs", func() error { _, err := s.Logs(t.Context(), leadership.LogID{}, 10); return err }, []string{statement}},
+		{"logs", func() error { _, err := s.Logs(t.Context(), rule.LogID{}, 10); return err }, []string{statement}},
 	} {
 		got := during(calls, func() {
 			if err := c.do(); err != nil {
@@ -76,12 +78,12 @@ func TestAChangeOfALogIsDoneOrRefusedOrUnknownAsAChangeOfAnElection(t *testing.T
 			n := new(network)
 			s, whole := unreliable(t, n)
 			key := leadership.NewKey()
-			g, err := leadership.New(whole).Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &key})
+			g, err := service.New(whole).Acquire(t.Context(), leadership.AcquireRequest{Election: "jobs", CandidateID: "ann", Key: &key})
 			if err != nil {
 				t.Fatal(err)
 			}
 			add := func(s *Store, after leadership.Index) (leadership.JournalHead, error) {
-				return leadership.NewLedger(leadership.New(s), s).AppendJournal(t.Context(), leadership.AppendRequest{
+				return service.NewLedger(service.New(s), s).AppendJournal(t.Context(), leadership.AppendRequest{
 					LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: key, Token: g.Token},
 					After:        after, Entries: []leadership.Entry{{Data: json.RawMessage("1")}},
 				})
@@ -97,7 +99,7 @@ func TestAChangeOfALogIsDoneOrRefusedOrUnknownAsAChangeOfAnElection(t *testing.T
 			if c.done {
 				want = 2
 			}
-			head, err := leadership.NewLedger(leadership.New(whole), whole).Head(t.Context(), "jobs")
+			head, err := service.NewLedger(service.New(whole), whole).Head(t.Context(), "jobs")
 			if err != nil || head.Index != want {
 				t.Errorf("the journal is at %d, %v; want %d", head.Index, err, want)
 			}
@@ -113,7 +115,7 @@ func TestALogThatCannotBeReadIsCorruptAndNotOverwritten(t *testing.T) {
 	t.Parallel()
 	cfg := migrated(t)
 	s, hand := opened(t, cfg), client(t, cfg)
-	if _, err := s.Amend(t.Context(), journalID, writing("1", leadership.Segment{First: 1, Last: 2, Data: "x"})); err != nil {
+	if _, err := s.Amend(t.Context(), journalID, writing("1", rule.Segment{First: 1, Last: 2, Data: "x"})); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, hand, "UPDATE LeadershipLogSegments SET last_index = 3 WHERE TRUE", nil)
@@ -142,7 +144,7 @@ func TestSpannerItselfKeepsALogFromBeingLostOrDatedAhead(t *testing.T) {
 	t.Parallel()
 	cfg := migrated(t)
 	s, hand := opened(t, cfg), client(t, cfg)
-	if _, err := s.Amend(t.Context(), journalID, writing("1", leadership.Segment{First: 1, Last: 2, Data: "x"})); err != nil {
+	if _, err := s.Amend(t.Context(), journalID, writing("1", rule.Segment{First: 1, Last: 2, Data: "x"})); err != nil {
 		t.Fatal(err)
 	}
 	for what, sql := range map[string]string{

@@ -11,13 +11,15 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // brief is a lease of ann's on "jobs" in a store whose Commits go as told.
 type brief struct {
 	network  *network
 	s, whole *Store
-	service  *leadership.Service // on s
+	service  *service.Service // on s
 	foreign  *spanner.Client
 	key      leadership.Key
 	grant    leadership.Lease
@@ -27,7 +29,7 @@ func newBrief(t *testing.T, lease time.Duration) *brief {
 	t.Helper()
 	cfg, n := migrated(t), new(network)
 	b := &brief{network: n, s: through(t, n, cfg), whole: opened(t, cfg), foreign: client(t, cfg), key: leadership.NewKey()}
-	b.service = leadership.New(b.s)
+	b.service = service.New(b.s)
 	g, err := b.service.Acquire(t.Context(), b.ask(lease))
 	if err != nil {
 		t.Fatal(err)
@@ -44,13 +46,13 @@ func (b *brief) lease() leadership.LeaseRequest {
 	return leadership.LeaseRequest{Election: "jobs", CandidateID: "ann", Key: b.key, Token: 1}
 }
 
-func (b *brief) renewal() leadership.Renewal {
-	return leadership.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: b.key.Hash(), Token: 1}
+func (b *brief) renewal() rule.Renewal {
+	return rule.Renewal{Election: "jobs", CandidateID: "ann", KeyHash: b.key.Hash(), Token: 1}
 }
 
 // late sends a heartbeat whose Commit waits until Spanner says that the lease is over: its clock is
 // the only one that counts. If the lease is over before the Commit, another one lasts longer.
-func late(t *testing.T, send func(*testing.T, *brief) (leadership.Snapshot, error), r reply) (*brief, leadership.Snapshot, error) {
+func late(t *testing.T, send func(*testing.T, *brief) (rule.Snapshot, error), r reply) (*brief, rule.Snapshot, error) {
 	for lease := leadership.MinLeaseDuration; ; lease *= 2 {
 		b, inTime := newBrief(t, lease), false
 		r.stall = func() {
@@ -89,8 +91,8 @@ func (b *brief) over(t *testing.T) {
 				what, snap.Record.LeaderID, snap.Live(), snap.Record.LeaseEnd(), err, b.grant.LeaseExpiration)
 		}
 	}
-	if a := b.s.Renew(t.Context(), []leadership.Renewal{b.renewal()})[0]; !errors.Is(a.Err, leadership.ErrNotRenewed) {
-		t.Errorf("a batched renewal: %+v, want %v", a, leadership.ErrNotRenewed)
+	if a := b.s.Renew(t.Context(), []rule.Renewal{b.renewal()})[0]; !errors.Is(a.Err, rule.ErrNotRenewed) {
+		t.Errorf("a batched renewal: %+v, want %v", a, rule.ErrNotRenewed)
 	}
 	if _, err := b.service.Renew(t.Context(), b.lease()); !errors.Is(err, leadership.LeaseLost) {
 		t.Errorf("asked again: %v, want %s", err, leadership.LeaseLost)
@@ -98,25 +100,25 @@ func (b *brief) over(t *testing.T) {
 }
 
 // heartbeats are the ways to send one. Each returns what the store answers.
-func heartbeats() map[string]func(*testing.T, *brief) (leadership.Snapshot, error) {
-	update := func(rule func(leadership.Snapshot, *brief) (leadership.Change, error)) func(*testing.T, *brief) (leadership.Snapshot, error) {
-		return func(t *testing.T, b *brief) (leadership.Snapshot, error) {
-			return b.s.Update(t.Context(), "jobs", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) { return rule(s, b) })
+func heartbeats() map[string]func(*testing.T, *brief) (rule.Snapshot, error) {
+	update := func(decide func(rule.Snapshot, *brief) (rule.Change, error)) func(*testing.T, *brief) (rule.Snapshot, error) {
+		return func(t *testing.T, b *brief) (rule.Snapshot, error) {
+			return b.s.Update(t.Context(), "jobs", rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) { return decide(s, b) })
 		}
 	}
-	return map[string]func(*testing.T, *brief) (leadership.Snapshot, error){
-		"a batched renewal": func(t *testing.T, b *brief) (leadership.Snapshot, error) {
-			a := b.s.Renew(t.Context(), []leadership.Renewal{b.renewal()})[0]
+	return map[string]func(*testing.T, *brief) (rule.Snapshot, error){
+		"a batched renewal": func(t *testing.T, b *brief) (rule.Snapshot, error) {
+			a := b.s.Renew(t.Context(), []rule.Renewal{b.renewal()})[0]
 			if a.Err == nil && !a.Before.Equal(b.grant.LeaseExpiration) {
 				t.Errorf("before is %v, want %v", a.Before, b.grant.LeaseExpiration)
 			}
 			return a.Snapshot, a.Err
 		},
-		"a renewal by a decision": update(func(s leadership.Snapshot, b *brief) (leadership.Change, error) {
-			return leadership.Renew(s, b.renewal())
+		"a renewal by a decision": update(func(s rule.Snapshot, b *brief) (rule.Change, error) {
+			return rule.Renew(s, b.renewal())
 		}),
-		"acquired again, for longer": update(func(s leadership.Snapshot, b *brief) (leadership.Change, error) {
-			return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: "ann", KeyHash: b.key.Hash(), LeaseDuration: time.Hour})
+		"acquired again, for longer": update(func(s rule.Snapshot, b *brief) (rule.Change, error) {
+			return rule.Acquire(s, rule.AcquireCommand{CandidateID: "ann", KeyHash: b.key.Hash(), LeaseDuration: time.Hour})
 		}),
 	}
 }
@@ -139,14 +141,14 @@ func TestALateRenewalDoesNotReviveTheLease(t *testing.T) {
 					t.Errorf("answered and read, %v (-answered +read)\n%s", err, diff)
 				}
 				b.over(t) // though it is not undone, as if the process had died here
-				snap, err = b.whole.Update(t.Context(), "jobs", leadership.Expect{}, leadership.Expire)
+				snap, err = b.whole.Update(t.Context(), "jobs", rule.Expect{}, rule.Expire)
 				for err == nil && snap.Record.LeaderID != "" && !snap.Now.After(b.grant.LeaseExpiration.Add(Guard)) {
-					snap, err = b.whole.Update(t.Context(), "jobs", leadership.Expect{}, leadership.Expire)
+					snap, err = b.whole.Update(t.Context(), "jobs", rule.Expect{}, rule.Expire)
 				}
 				if err != nil || !snap.Record.EndedAt.Equal(b.grant.LeaseExpiration) {
 					t.Errorf("ended at %v, %v; want %v", snap.Record.EndedAt, err, b.grant.LeaseExpiration)
 				}
-				if next, err := b.whole.Update(t.Context(), "jobs", leadership.Expect{}, acquire("bob")); err != nil || next.Record.Token != 2 || !next.Live() {
+				if next, err := b.whole.Update(t.Context(), "jobs", rule.Expect{}, acquire("bob")); err != nil || next.Record.Token != 2 || !next.Live() {
 					t.Errorf("the next: %+v, %v", next.Record, err)
 				}
 			})
@@ -158,18 +160,18 @@ func TestOnlyARenewalHasATimeThatItWasDue(t *testing.T) {
 	t.Parallel()
 	cfg := migrated(t)
 	s, foreign := opened(t, cfg), client(t, cfg)
-	var last leadership.Snapshot
-	update := func(decide func(leadership.Snapshot) (leadership.Change, error)) func() (leadership.Snapshot, error) {
-		return func() (leadership.Snapshot, error) { return s.Update(t.Context(), "jobs", leadership.Expect{}, decide) }
+	var last rule.Snapshot
+	update := func(decide func(rule.Snapshot) (rule.Change, error)) func() (rule.Snapshot, error) {
+		return func() (rule.Snapshot, error) { return s.Update(t.Context(), "jobs", rule.Expect{}, decide) }
 	}
-	batched := func() (leadership.Snapshot, error) {
-		a := s.Renew(t.Context(), []leadership.Renewal{renewalOf("jobs", "ann", 1)})[0]
+	batched := func() (rule.Snapshot, error) {
+		a := s.Renew(t.Context(), []rule.Renewal{renewalOf("jobs", "ann", 1)})[0]
 		return a.Snapshot, a.Err
 	}
 	const none, theEndBefore, asItWas = 0, 1, 2
 	for _, c := range []struct {
 		what string
-		do   func() (leadership.Snapshot, error)
+		do   func() (rule.Snapshot, error)
 		due  int
 	}{
 		{"a grant", update(acquire("ann")), none},
@@ -178,8 +180,8 @@ func TestOnlyARenewalHasATimeThatItWasDue(t *testing.T) {
 		{"a batched renewal", batched, theEndBefore},
 		{"configured", update(lockDelay(2*time.Millisecond, 0)), asItWas},
 		{"a batched renewal after that", batched, theEndBefore},
-		{"released", update(func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Release{LeaseRequest: renewalOf("jobs", "ann", 1).Request()}.Apply(s)
+		{"released", update(func(s rule.Snapshot) (rule.Change, error) {
+			return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf("jobs", "ann", 1).Request()})
 		}), none},
 		{"a takeover", update(acquire("bob")), none},
 	} {

@@ -6,7 +6,7 @@ import (
 
 	"cloud.google.com/go/spanner"
 
-	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // TestSQLEndsALeaseWhenTheRulesDo compares leaseEnd with Record.LeaseEnd and StartOf.
@@ -31,7 +31,7 @@ func TestSQLEndsALeaseWhenTheRulesDo(t *testing.T) {
 		"renewed too late, as late as it may end": {at(-time.Hour), at(-time.Hour)},
 		"renewed too late, and ended before":      {at(-time.Second), at(-time.Minute)},
 	} {
-		r := leadership.Record{LeaderID: "ann", LeaseDuration: lease, HeartbeatAt: leadership.StartOf(renewed, c.prior.Time, lease), EndsBy: c.endsBy.Time}
+		r := rule.Record{LeaderID: "ann", LeaseDuration: lease, HeartbeatAt: rule.StartOf(renewed, c.prior.Time, lease), EndsBy: c.endsBy.Time}
 		want := r.LeaseEnd()
 		var got time.Time
 		statement := spanner.Statement{

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // looked are the queries of the outbox that a store sends, each by its index and its bound. With
@@ -112,7 +113,7 @@ func TestALookPassesOverWhatWasAnnouncedLongAgo(t *testing.T) {
 	if got := s.looks.from(); !got.After(first[0].At) {
 		t.Errorf("the next look is bounded by %v, want the last look, after %v", got, first[0].At)
 	}
-	if _, err := other.Update(t.Context(), "e001", leadership.Expect{}, lockDelay(time.Second, 0)); err != nil {
+	if _, err := other.Update(t.Context(), "e001", rule.Expect{}, lockDelay(time.Second, 0)); err != nil {
 		t.Fatal(err)
 	}
 	l.expect(t, s, "e001 2", s.looks.bound())

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
@@ -19,7 +20,7 @@ func TestAnEventThatCannotBeReadHoldsUpItsOwnElectionOnly(t *testing.T) {
 	for i := range 4 {
 		for d := range time.Duration(3) {
 			e := leadership.Election(fmt.Sprintf("e%03d", i))
-			if _, err := s.Update(t.Context(), e, leadership.Expect{}, lockDelay((d+1)*time.Second, 0)); err != nil {
+			if _, err := s.Update(t.Context(), e, rule.Expect{}, lockDelay((d+1)*time.Second, 0)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -47,7 +48,7 @@ func TestTheOutboxOfOneElectionEndsBeforeItsCorruptEvent(t *testing.T) {
 	s, foreign := opened(t, cfg), client(t, cfg)
 	granted(t, s, 3)
 	for d := range time.Duration(2) {
-		if _, err := s.Update(t.Context(), "e001", leadership.Expect{}, lockDelay((d+1)*time.Second, 0)); err != nil {
+		if _, err := s.Update(t.Context(), "e001", rule.Expect{}, lockDelay((d+1)*time.Second, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}

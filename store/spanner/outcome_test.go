@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // reply is what becomes of one Commit, or of every one that follows.
@@ -102,7 +103,7 @@ func TestAFailedCommitIsRefusedOrUnknownOrDoneAgain(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s, whole := unreliable(t, &network{replies: c.replies})
-			_, err := s.Update(t.Context(), "jobs", leadership.Expect{}, acquire("ann"))
+			_, err := s.Update(t.Context(), "jobs", rule.Expect{}, acquire("ann"))
 			if c.want == "" && err != nil || c.want != "" && !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
@@ -120,9 +121,9 @@ func TestAFailedCommitIsRefusedOrUnknownOrDoneAgain(t *testing.T) {
 }
 
 // lockDelay configures the election, if it is at the revision (0: at any).
-func lockDelay(d time.Duration, at leadership.Revision) func(leadership.Snapshot) (leadership.Change, error) {
-	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure{Config: leadership.Config{LockDelay: d}, IfRevision: at}.Apply(s)
+func lockDelay(d time.Duration, at leadership.Revision) func(rule.Snapshot) (rule.Change, error) {
+	return func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Apply(s, leadership.Configure{Config: leadership.Config{LockDelay: d}, IfRevision: at})
 	}
 }
 
@@ -138,12 +139,12 @@ func TestAChangeThatIsRefusedAfterItsReplyWasLostIsUnknown(t *testing.T) {
 	s, whole := unreliable(t, n)
 	granted(t, whole, 1)
 	n.then = func() { // another operator comes between the two runs
-		if _, err := whole.Update(t.Context(), "e000", leadership.Expect{}, lockDelay(time.Minute, 0)); err != nil {
+		if _, err := whole.Update(t.Context(), "e000", rule.Expect{}, lockDelay(time.Minute, 0)); err != nil {
 			t.Error(err)
 		}
 	}
 	n.plan(lostThenAborted()...)
-	snap, err := s.Update(t.Context(), "e000", leadership.Expect{}, lockDelay(time.Second, 1))
+	snap, err := s.Update(t.Context(), "e000", rule.Expect{}, lockDelay(time.Second, 1))
 	if !errors.Is(err, leadership.OutcomeUnknown) || errors.Is(err, leadership.RevisionMismatch) || errors.Is(err, leadership.StoreUnavailable) {
 		t.Errorf("got %+v, %v; want %s only", snap, err, leadership.OutcomeUnknown)
 	}
@@ -158,7 +159,7 @@ func TestAChangeThatIsFoundDoneAfterItsReplyWasLostIsDone(t *testing.T) {
 	s, whole := unreliable(t, n)
 	granted(t, whole, 1)
 	n.plan(lostThenAborted()...)
-	snap, err := s.Update(t.Context(), "e000", leadership.Expect{}, lockDelay(time.Second, 1))
+	snap, err := s.Update(t.Context(), "e000", rule.Expect{}, lockDelay(time.Second, 1))
 	if err != nil || snap.Record.Revision != 2 || snap.Record.Policy.Config.LockDelay != time.Second {
 		t.Errorf("got %+v, %v; want it done", snap.Record, err)
 	}
@@ -170,12 +171,12 @@ func TestARefusalIsNoUnknownOutcomeIfNoReplyWasLost(t *testing.T) {
 	s, whole := unreliable(t, n)
 	granted(t, whole, 1)
 	n.then = func() {
-		if _, err := whole.Update(t.Context(), "e000", leadership.Expect{}, lockDelay(time.Minute, 0)); err != nil {
+		if _, err := whole.Update(t.Context(), "e000", rule.Expect{}, lockDelay(time.Minute, 0)); err != nil {
 			t.Error(err)
 		}
 	}
 	n.plan(reply{answer: codes.Aborted})
-	_, err := s.Update(t.Context(), "e000", leadership.Expect{}, lockDelay(time.Second, 1))
+	_, err := s.Update(t.Context(), "e000", rule.Expect{}, lockDelay(time.Second, 1))
 	if !errors.Is(err, leadership.RevisionMismatch) || errors.Is(err, leadership.OutcomeUnknown) {
 		t.Errorf("got %v, want %s", err, leadership.RevisionMismatch)
 	}
@@ -203,7 +204,7 @@ func TestAContextThatEndsWhileTheCommitIsRepeatedLeavesTheOutcomeUnknown(t *test
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	s, _ := unreliable(t, &network{replies: []reply{{lose: true, answer: codes.Unavailable}}, then: cancel})
-	_, err := s.Update(ctx, "jobs", leadership.Expect{}, acquire("ann"))
+	_, err := s.Update(ctx, "jobs", rule.Expect{}, acquire("ann"))
 	if !errors.Is(err, leadership.OutcomeUnknown) || !errors.Is(err, context.Canceled) || errors.Is(err, leadership.StoreUnavailable) {
 		t.Errorf("got %v, want %s because of %v", err, leadership.OutcomeUnknown, context.Canceled)
 	}
@@ -213,7 +214,7 @@ func TestATransactionThatIsAbortedUntilTheContextEndsHasDoneNothing(t *testing.T
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	s, _ := unreliable(t, &network{replies: []reply{{answer: codes.Aborted}, {answer: codes.Aborted}, {answer: codes.Aborted}}, then: cancel})
-	_, err := s.Update(ctx, "jobs", leadership.Expect{}, acquire("ann"))
+	_, err := s.Update(ctx, "jobs", rule.Expect{}, acquire("ann"))
 	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.Canceled) || errors.Is(err, leadership.OutcomeUnknown) {
 		t.Errorf("got %v, want %s because of %v", err, leadership.StoreUnavailable, context.Canceled)
 	}
@@ -240,11 +241,11 @@ func TestAStoreThatIsGoneIsUnavailableWithinTheTimeout(t *testing.T) {
 	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("get: %v", err)
 	}
-	_, err = s.Update(t.Context(), "jobs", leadership.Expect{}, acquire("ann"))
+	_, err = s.Update(t.Context(), "jobs", rule.Expect{}, acquire("ann"))
 	if !errors.Is(err, leadership.StoreUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("update: %v", err)
 	}
-	if a := s.Renew(t.Context(), []leadership.Renewal{renewalOf("jobs", "ann", 1)}); !errors.Is(a[0].Err, leadership.StoreUnavailable) {
+	if a := s.Renew(t.Context(), []rule.Renewal{renewalOf("jobs", "ann", 1)}); !errors.Is(a[0].Err, leadership.StoreUnavailable) {
 		t.Errorf("renew: %v", a[0].Err)
 	}
 }

@@ -8,18 +8,19 @@ import (
 	"cloud.google.com/go/spanner"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // Get is one strong query.
-func (s *Store) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+func (s *Store) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
-		return leadership.Snapshot{}, err
+		return rule.Snapshot{}, err
 	}
 	defer done()
 	f, err := s.look(ctx, "get", e)
 	if err != nil {
-		return leadership.Snapshot{}, err
+		return rule.Snapshot{}, err
 	}
 	return f.snapshot(e, s.codec)
 }
@@ -76,21 +77,21 @@ func read(ctx context.Context, q querier, op string, e leadership.Election) (fou
 
 // snapshot returns the election, if its record agrees with its history. The error has the code
 // RecordCorrupt.
-func (f found) snapshot(e leadership.Election, codec leadership.Codec) (leadership.Snapshot, error) {
-	snap := leadership.Snapshot{Record: leadership.Record{Election: e}, Now: f.Now.UTC(), Guard: Guard}
+func (f found) snapshot(e leadership.Election, codec rule.Codec) (rule.Snapshot, error) {
+	snap := rule.Snapshot{Record: rule.Record{Election: e}, Now: f.Now.UTC(), Guard: Guard}
 	if f.ClusterID.Valid {
 		var err error
 		if snap.Record, err = f.record(codec); err != nil {
-			return leadership.Snapshot{}, err
+			return rule.Snapshot{}, err
 		}
 	}
-	var history leadership.Newest
+	var history rule.Newest
 	if len(f.Newest) > 0 {
 		history.Revision = leadership.Revision(f.Newest[0].Revision)
 		history.Token = leadership.Token(f.Newest[0].FencingToken)
 	}
-	if err := leadership.Verify(snap, history); err != nil {
-		return leadership.Snapshot{}, err
+	if err := rule.Verify(snap, history); err != nil {
+		return rule.Snapshot{}, err
 	}
 	return snap, nil
 }
@@ -101,10 +102,10 @@ WHERE STARTS_WITH(l.cluster_id, @prefix) AND l.cluster_id > @after
 ORDER BY l.cluster_id LIMIT @limit`
 
 // List is one strong query. It does not compare records with their histories; Get and Update do.
-func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+func (s *Store) List(ctx context.Context, prefix string, after leadership.Election, limit int) (rule.Listing, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
-		return leadership.Listing{}, err
+		return rule.Listing{}, err
 	}
 	defer done()
 	statement := spanner.Statement{SQL: listSQL, Params: map[string]any{
@@ -112,22 +113,22 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 	}}
 	rows, err := collect[found](ctx, s, "list", fmt.Sprintf("%q", prefix), statement)
 	if err != nil {
-		return leadership.Listing{}, err
+		return rule.Listing{}, err
 	}
 	return s.listing(rows, limit), nil
 }
 
-func (s *Store) listing(rows []found, limit int) leadership.Listing {
-	var l leadership.Listing
+func (s *Store) listing(rows []found, limit int) rule.Listing {
+	var l rule.Listing
 	if len(rows) > limit {
 		rows = rows[:limit]
 		l.Next = leadership.Election(rows[limit-1].ClusterID.StringVal)
 	}
 	for _, f := range rows {
 		r, err := f.record(s.codec)
-		snap := leadership.Snapshot{Record: r, Now: f.Now.UTC(), Guard: Guard}
+		snap := rule.Snapshot{Record: r, Now: f.Now.UTC(), Guard: Guard}
 		if err == nil {
-			err = leadership.VerifyAlone(snap)
+			err = rule.VerifyAlone(snap)
 		}
 		l.Add(leadership.Election(f.ClusterID.StringVal), snap, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"cloud.google.com/go/spanner"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // renewSQL sends all heartbeats in one statement. A second statement could not follow in the same
@@ -37,7 +38,7 @@ WHERE l.cluster_id IN UNNEST(@elections)
 		FALSE)
 THEN RETURN ` + rowColumns
 
-// leaseEnd is Record.LeaseEnd in SQL, with leadership.StartOf: the end of a lease whose last
+// leaseEnd is Record.LeaseEnd in SQL, with rule.StartOf: the end of a lease whose last
 // heartbeat came too late is the one it had before, and none lies behind ends_by.
 const leaseEnd = `LEAST(
 	IF(l.renewed_at >= l.prior_end, l.prior_end, TIMESTAMP_ADD(l.renewed_at, INTERVAL l.lease_ms MILLISECOND)),
@@ -56,8 +57,8 @@ type leaseKey struct {
 // that only the renewals of locked rows fail. To send a renewal again is harmless, even if the
 // first one is committed after all: of two heartbeats of a lease the later one counts, if it came
 // before the end that the earlier one left.
-func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
-	whole := piece{leases, make([]leadership.Renewed, len(leases))}
+func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
+	whole := piece{leases, make([]rule.Renewed, len(leases))}
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		whole.fill(nil, err)
@@ -95,8 +96,8 @@ const parts = 8
 
 // piece is some of the leases of one call, with their answers.
 type piece struct {
-	leases  []leadership.Renewal
-	answers []leadership.Renewed
+	leases  []rule.Renewal
+	answers []rule.Renewed
 }
 
 // divide returns the parts of all pieces that have more than one lease.
@@ -154,7 +155,7 @@ func (s *Store) tryEach(ctx context.Context, pieces []piece, patience time.Durat
 
 // try sends the heartbeats of one piece together, and reports whether that took too long.
 func (s *Store) try(ctx context.Context, p piece, patience time.Duration) (slow bool) {
-	answers := make(map[leadership.Election]leadership.Renewed, len(p.leases))
+	answers := make(map[leadership.Election]rule.Renewed, len(p.leases))
 	err := s.renew(ctx, p.leases, answers, patience)
 	p.fill(answers, err)
 	return patience > 0 && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
@@ -162,15 +163,15 @@ func (s *Store) try(ctx context.Context, p piece, patience time.Duration) (slow 
 
 // fill puts the answers in the order of the leases. err is that of all others; nil: they do not
 // match. An outcome that is unknown since an earlier try stays so if this one failed.
-func (p piece) fill(answers map[leadership.Election]leadership.Renewed, err error) {
+func (p piece) fill(answers map[leadership.Election]rule.Renewed, err error) {
 	for i, c := range p.leases {
 		switch a, ok := answers[c.Election]; {
 		case ok:
 			p.answers[i] = a
 		case err == nil:
-			p.answers[i] = leadership.Renewed{Err: leadership.ErrNotRenewed}
+			p.answers[i] = rule.Renewed{Err: rule.ErrNotRenewed}
 		case !errors.Is(p.answers[i].Err, leadership.OutcomeUnknown):
-			p.answers[i] = leadership.Renewed{Err: err}
+			p.answers[i] = rule.Renewed{Err: err}
 		}
 	}
 }
@@ -178,7 +179,7 @@ func (p piece) fill(answers map[leadership.Election]leadership.Renewed, err erro
 // renew adds the answers to the leases that were renewed, and to those whose record is corrupt. Its
 // error is that of all others.
 func (s *Store) renew(
-	ctx context.Context, leases []leadership.Renewal, answers map[leadership.Election]leadership.Renewed, patience time.Duration,
+	ctx context.Context, leases []rule.Renewal, answers map[leadership.Election]rule.Renewed, patience time.Duration,
 ) error {
 	if leases = unanswered(leases, answers); len(leases) == 0 {
 		return nil
@@ -196,7 +197,7 @@ func (s *Store) renew(
 	switch {
 	case errors.Is(err, errRefused): // a corrupt record stays as it is, so once more without it
 		for e, err := range b.corrupt {
-			answers[e] = leadership.Renewed{Err: err}
+			answers[e] = rule.Renewed{Err: err}
 		}
 		return s.renew(ctx, leases, answers, patience)
 	case err != nil:
@@ -204,14 +205,14 @@ func (s *Store) renew(
 	}
 	for _, a := range b.sound {
 		r := &a.Snapshot.Record
-		r.HeartbeatAt, a.Snapshot.Now = leadership.StartOf(at, a.Before, r.LeaseDuration), at
+		r.HeartbeatAt, a.Snapshot.Now = rule.StartOf(at, a.Before, r.LeaseDuration), at
 		answers[r.Election] = a
 	}
 	return nil
 }
 
-func unanswered(leases []leadership.Renewal, answers map[leadership.Election]leadership.Renewed) []leadership.Renewal {
-	var rest []leadership.Renewal
+func unanswered(leases []rule.Renewal, answers map[leadership.Election]rule.Renewed) []rule.Renewal {
+	var rest []rule.Renewal
 	for _, c := range leases {
 		if _, ok := answers[c.Election]; !ok {
 			rest = append(rest, c)
@@ -220,7 +221,7 @@ func unanswered(leases []leadership.Renewal, answers map[leadership.Election]lea
 	return rest
 }
 
-func (s *Store) renewal(leases []leadership.Renewal) spanner.Statement {
+func (s *Store) renewal(leases []rule.Renewal) spanner.Statement {
 	var elections []string
 	var keys []leaseKey
 	for _, c := range leases {
@@ -235,8 +236,8 @@ func (s *Store) renewal(leases []leadership.Renewal) spanner.Statement {
 
 // beats are the rows that one run of renewSQL has changed.
 type beats struct {
-	codec   leadership.Codec
-	sound   []leadership.Renewed // but for the time of the commit
+	codec   rule.Codec
+	sound   []rule.Renewed // but for the time of the commit
 	corrupt map[leadership.Election]error
 }
 
@@ -253,21 +254,21 @@ func (b *beats) add(r *spanner.Row) error {
 		b.corrupt[leadership.Election(changed.ClusterID.StringVal)] = err
 		return nil
 	}
-	b.sound = append(b.sound, leadership.Renewed{Snapshot: snap, Before: snap.Record.LeaseEnd()})
+	b.sound = append(b.sound, rule.Renewed{Snapshot: snap, Before: snap.Record.LeaseEnd()})
 	return nil
 }
 
 // before is the record as it was before renewSQL changed the row, at the moment of the heartbeat
 // before. The error has the code RecordCorrupt.
-func (r row) before(codec leadership.Codec) (leadership.Snapshot, error) {
+func (r row) before(codec rule.Codec) (rule.Snapshot, error) {
 	lease := time.Duration(r.LeaseMS.Int64) * time.Millisecond
 	r.RenewedAt = spanner.NullTime{Time: r.PriorEnd.Time.Add(-lease), Valid: r.PriorEnd.Valid}
 	r.PriorEnd = spanner.NullTime{}
 	rec, err := r.record(codec)
 	if err != nil {
-		return leadership.Snapshot{}, err
+		return rule.Snapshot{}, err
 	}
 	rec.AcquiredAt = r.AcquiredAt.Time.UTC() // as the statement has set it
-	snap := leadership.Snapshot{Record: rec, Now: rec.HeartbeatAt, Guard: Guard}
-	return snap, leadership.VerifyAlone(snap)
+	snap := rule.Snapshot{Record: rec, Now: rec.HeartbeatAt, Guard: Guard}
+	return snap, rule.VerifyAlone(snap)
 }

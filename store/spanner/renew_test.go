@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 func TestARecordThatCannotBeTrustedIsNotRenewedAndTheOthersAre(t *testing.T) {
@@ -38,15 +39,15 @@ func TestARecordThatCannotBeTrustedIsNotRenewedAndTheOthersAre(t *testing.T) {
 			if answers[0].Err != nil || answers[2].Err != nil {
 				t.Errorf("the others: %v, %v", answers[0].Err, answers[2].Err)
 			}
-			if err := answers[1].Err; !errors.Is(err, leadership.ErrNotRenewed) && !errors.Is(err, leadership.RecordCorrupt) {
-				t.Errorf("got %v, want %v or %s", err, leadership.ErrNotRenewed, leadership.RecordCorrupt)
+			if err := answers[1].Err; !errors.Is(err, rule.ErrNotRenewed) && !errors.Is(err, leadership.RecordCorrupt) {
+				t.Errorf("got %v, want %v or %s", err, rule.ErrNotRenewed, leadership.RecordCorrupt)
 			}
 			after := column(t, foreign, "renewed_at")
 			if after["e001"] != before["e001"] || after["e000"] == before["e000"] || after["e002"] == before["e002"] {
 				t.Errorf("heartbeats were at %v, are at %v", before, after)
 			}
-			_, err := s.Update(t.Context(), "e001", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
-				return leadership.Renew(s, leases[1])
+			_, err := s.Update(t.Context(), "e001", rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
+				return rule.Renew(s, leases[1])
 			})
 			if !errors.Is(err, leadership.RecordCorrupt) {
 				t.Errorf("a decision on it: %v, want %s", err, leadership.RecordCorrupt)
@@ -66,8 +67,8 @@ func TestRenewSQLPassesOverRecordsOfNewerPrograms(t *testing.T) {
 		set  string
 		rows int
 	}{
-		{fmt.Sprint("needs = ", leadership.ProgramVersion), 1},
-		{fmt.Sprint("needs = ", leadership.ProgramVersion+1), 0},
+		{fmt.Sprint("needs = ", rule.ProgramVersion), 1},
+		{fmt.Sprint("needs = ", rule.ProgramVersion+1), 0},
 		{"schema_version = 999", 0},
 	} {
 		execute(t, foreign, "UPDATE Leadership SET "+c.set+" WHERE TRUE", nil)
@@ -107,21 +108,21 @@ func TestALeaseIsRenewedOnlyIfEveryPartOfItMatches(t *testing.T) {
 	t.Parallel()
 	s := opened(t, migrated(t))
 	right := granted(t, s, 1)[0]
-	for what, spoil := range map[string]func(*leadership.Renewal){
-		"another candidate": func(r *leadership.Renewal) { r.CandidateID = "bob" },
-		"another key":       func(r *leadership.Renewal) { r.KeyHash[31] ^= 1 },
-		"no key":            func(r *leadership.Renewal) { r.KeyHash = leadership.KeyHash{} },
-		"an older token":    func(r *leadership.Renewal) { r.Token = 0 },
-		"a newer token":     func(r *leadership.Renewal) { r.Token = 2 },
-		"another election":  func(r *leadership.Renewal) { r.Election = "e00" },
+	for what, spoil := range map[string]func(*rule.Renewal){
+		"another candidate": func(r *rule.Renewal) { r.CandidateID = "bob" },
+		"another key":       func(r *rule.Renewal) { r.KeyHash[31] ^= 1 },
+		"no key":            func(r *rule.Renewal) { r.KeyHash = leadership.KeyHash{} },
+		"an older token":    func(r *rule.Renewal) { r.Token = 0 },
+		"a newer token":     func(r *rule.Renewal) { r.Token = 2 },
+		"another election":  func(r *rule.Renewal) { r.Election = "e00" },
 	} {
 		wrong := right
 		spoil(&wrong)
-		if a := s.Renew(t.Context(), []leadership.Renewal{wrong})[0]; !errors.Is(a.Err, leadership.ErrNotRenewed) {
-			t.Errorf("%s: %+v, want %v", what, a, leadership.ErrNotRenewed)
+		if a := s.Renew(t.Context(), []rule.Renewal{wrong})[0]; !errors.Is(a.Err, rule.ErrNotRenewed) {
+			t.Errorf("%s: %+v, want %v", what, a, rule.ErrNotRenewed)
 		}
 	}
-	if a := s.Renew(t.Context(), []leadership.Renewal{right})[0]; a.Err != nil {
+	if a := s.Renew(t.Context(), []rule.Renewal{right})[0]; a.Err != nil {
 		t.Error(a.Err)
 	}
 }
@@ -132,16 +133,16 @@ func TestALeaseThatIsReleasedBetweenTwoRunsOfARenewalIsNotRenewed(t *testing.T) 
 	s, whole := unreliable(t, n)
 	leases := granted(t, whole, 2)
 	n.then = func() {
-		if _, err := whole.Update(t.Context(), "e000", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Release{LeaseRequest: leases[0].Request()}.Apply(s)
+		if _, err := whole.Update(t.Context(), "e000", rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
+			return rule.Apply(s, leadership.Release{LeaseRequest: leases[0].Request()})
 		}); err != nil {
 			t.Error(err)
 		}
 	}
 	n.plan(reply{answer: codes.Aborted})
 	answers := s.Renew(t.Context(), leases)
-	if a := answers[0]; !errors.Is(a.Err, leadership.ErrNotRenewed) {
-		t.Errorf("the one that was released: %+v, want %v", a, leadership.ErrNotRenewed)
+	if a := answers[0]; !errors.Is(a.Err, rule.ErrNotRenewed) {
+		t.Errorf("the one that was released: %+v, want %v", a, rule.ErrNotRenewed)
 	}
 	if a := answers[1]; a.Err != nil || a.Snapshot.Record.Election != "e001" || !a.Snapshot.Now.Before(a.Before) {
 		t.Errorf("the other: %+v, want it renewed", a)
@@ -163,14 +164,14 @@ func TestMetadataComesBackAsItWasWhateverSpannerMakesOfIt(t *testing.T) {
 		}
 		cmd := candidate("ann")
 		cmd.Metadata = want
-		if _, err := s.Update(t.Context(), "jobs", leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Acquire(s, cmd)
+		if _, err := s.Update(t.Context(), "jobs", rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
+			return rule.Acquire(s, cmd)
 		}); err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
 		read, err := s.Get(t.Context(), "jobs")
-		renewed := s.Renew(t.Context(), []leadership.Renewal{renewalOf("jobs", "ann", 1)})[0]
+		renewed := s.Renew(t.Context(), []rule.Renewal{renewalOf("jobs", "ann", 1)})[0]
 		if err != nil || renewed.Err != nil || read.Record.Metadata != want || renewed.Snapshot.Record.Metadata != want {
 			t.Errorf("got %s, %v and %s, %v\nwant %s", read.Record.Metadata, err, renewed.Snapshot.Record.Metadata, renewed.Err, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"cloud.google.com/go/spanner"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // row is a row of Leadership as a query returns it. Everything may be NULL: there may be no row, or
@@ -43,10 +44,10 @@ const rowColumns = `l.cluster_id, l.schema_version, l.fencing_token, l.revision,
 
 // record is the record that the row keeps. It refuses a row of an unknown schema version, and one
 // that this package would not have written; whether the values make sense together is for
-// leadership.Verify to say. The error has the code RecordCorrupt or RecordTooNew.
-func (r row) record(codec leadership.Codec) (leadership.Record, error) {
+// rule.Verify to say. The error has the code RecordCorrupt or RecordTooNew.
+func (r row) record(codec rule.Codec) (rule.Record, error) {
 	var s strict
-	rec := leadership.Record{
+	rec := rule.Record{
 		Election: leadership.Election(r.ClusterID.StringVal),
 		Token:    leadership.Token(s.int("fencing_token", r.FencingToken)),
 		Revision: leadership.Revision(s.int("revision", r.Revision)),
@@ -57,23 +58,23 @@ func (r row) record(codec leadership.Codec) (leadership.Record, error) {
 	} else {
 		r.vacancy(&s, &rec)
 	}
-	carried := leadership.Carried{
-		Policy: r.Policy.StringVal, Standing: r.Standing.StringVal, Needs: leadership.Version(s.int("needs", r.Needs)),
+	carried := rule.Carried{
+		Policy: r.Policy.StringVal, Standing: r.Standing.StringVal, Needs: rule.Version(s.int("needs", r.Needs)),
 	}
 	s.require(rec.Revision > 0, "revision is %d", rec.Revision)
 	if v := r.SchemaVersion; !v.Valid || v.Int64 != SchemaVersion {
 		s.err = fmt.Errorf("schema_version is %v, and this program reads %d: use the version of regent that wrote it, or a newer one", v, SchemaVersion)
 	}
 	if s.err != nil {
-		return leadership.Record{}, leadership.Corrupt(rec.Election, s.err)
+		return rule.Record{}, rule.Corrupt(rec.Election, s.err)
 	}
 	if err := codec.Decode(&rec, carried); err != nil {
-		return leadership.Record{}, err
+		return rule.Record{}, err
 	}
 	return rec, nil
 }
 
-func (r row) lease(s *strict, rec *leadership.Record) {
+func (r row) lease(s *strict, rec *rule.Record) {
 	s.require(r.LeaderID.StringVal != "", "leader_id is empty")
 	s.require(len(r.KeyHash) == len(rec.KeyHash), "key_hash has %d bytes, not %d", len(r.KeyHash), len(rec.KeyHash))
 	s.require(!r.EndedAt.Valid && !r.LockedUntil.Valid, "there is a leader, and ended_at or locked_until is not NULL")
@@ -83,13 +84,13 @@ func (r row) lease(s *strict, rec *leadership.Record) {
 	rec.Metadata = s.metadata(r.Metadata)
 	rec.AcquiredAt = s.time("acquired_at", r.AcquiredAt)
 	rec.EndsBy, rec.EndsBecause = s.sparse("ends_by", r.EndsBy), leadership.EndReason(r.EndsBecause.StringVal)
-	rec.HeartbeatAt = leadership.StartOf(s.time("renewed_at", r.RenewedAt), s.sparse("prior_end", r.PriorEnd), rec.LeaseDuration)
+	rec.HeartbeatAt = rule.StartOf(s.time("renewed_at", r.RenewedAt), s.sparse("prior_end", r.PriorEnd), rec.LeaseDuration)
 	if !r.PriorEnd.Valid {
 		rec.AcquiredAt = rec.HeartbeatAt // it was not renewed since the grant
 	}
 }
 
-func (r row) vacancy(s *strict, rec *leadership.Record) {
+func (r row) vacancy(s *strict, rec *rule.Record) {
 	s.require(r.KeyHash == nil && !r.LeaseMS.Valid && s.metadata(r.Metadata) == "" && !r.AcquiredAt.Valid && !r.RenewedAt.Valid && !r.PriorEnd.Valid && !r.EndsBy.Valid && !r.EndsBecause.Valid,
 		"there is no leader, and a part of a lease is not NULL")
 	if !r.EndedAt.Valid && !r.LockedUntil.Valid {
@@ -159,7 +160,7 @@ func (s *strict) metadata(v spanner.NullString) leadership.Metadata {
 // columns are the values of a row that keeps the changed record. renewed_at and prior_end are among
 // them only if they change: with a heartbeat, the time of the commit and when that had to be; NULL
 // without a leader.
-func columns(ch leadership.Change, carried leadership.Carried) map[string]any {
+func columns(ch rule.Change, carried rule.Carried) map[string]any {
 	r := ch.Record
 	held := r.LeaderID != ""
 	retireAt := r.RetireAt()

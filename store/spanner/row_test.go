@@ -10,15 +10,16 @@ import (
 	"cloud.google.com/go/spanner"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 var instant = time.Date(2026, 2, 28, 23, 59, 59, 123456000, time.UTC)
 
-func heldRecord() leadership.Record {
-	return leadership.Record{
+func heldRecord() rule.Record {
+	return rule.Record{
 		Election: "jobs", Token: 7, Revision: 12, Needs: 1,
-		Policy:   leadership.Policy{Config: leadership.Config{LeaseDuration: time.Minute, LockDelay: time.Second}, Unknown: `{"x":1.0}`},
-		Standing: leadership.Standing{Unknown: `{"y":"<é>"}`},
+		Policy:   rule.Policy{Config: leadership.Config{LeaseDuration: time.Minute, LockDelay: time.Second}, Unknown: `{"x":1.0}`},
+		Standing: rule.Standing{Unknown: `{"y":"<é>"}`},
 		EndsBy:   instant.Add(time.Hour), EndsBecause: leadership.EndsStuck,
 		LeaderID: "ann", KeyHash: leadership.KeyHash{1, 2, 3}, LeaseDuration: 1500 * time.Millisecond,
 		AcquiredAt: instant, HeartbeatAt: instant, Metadata: `{"a":18446744073709551615,"b":["<é>"]}`,
@@ -26,12 +27,12 @@ func heldRecord() leadership.Record {
 }
 
 // rowOf is the row that keeps the record, as Spanner would return it.
-func rowOf(r leadership.Record) row {
-	carried, err := leadership.Codec{}.Encode(&r)
+func rowOf(r rule.Record) row {
+	carried, err := rule.Codec{}.Encode(&r)
 	if err != nil {
 		panic(err)
 	}
-	c := columns(leadership.Change{Record: r}, carried)
+	c := columns(rule.Change{Record: r}, carried)
 	kept := row{
 		ClusterID:     nullText(c["cluster_id"].(string)),
 		SchemaVersion: some(c["schema_version"].(int64)),
@@ -109,11 +110,11 @@ func TestARowThatIsNotRegentsIsRefused(t *testing.T) {
 			t.Parallel()
 			r := rowOf(heldRecord())
 			c.spoil(&r)
-			got, err := r.record(leadership.Codec{})
+			got, err := r.record(rule.Codec{})
 			if !errors.Is(err, leadership.RecordCorrupt) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), `"jobs"`) {
 				t.Errorf("got %v, want %s of election \"jobs\" with %q", err, leadership.RecordCorrupt, c.says)
 			}
-			if got != (leadership.Record{}) {
+			if got != (rule.Record{}) {
 				t.Errorf("and a record: %+v", got)
 			}
 		})

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // locks let renewals of some rows take too long, as if another transaction had locked the rows: the
@@ -61,7 +62,7 @@ func (l *locks) holds(elections []string, within time.Duration) bool {
 
 // locked opens a store whose renewals may wait, and grants n leases in it. It divides renewals, but
 // not because the machine is slow.
-func locked(t *testing.T, l *locks, n *network, leases int) (*Store, []leadership.Renewal) {
+func locked(t *testing.T, l *locks, n *network, leases int) (*Store, []rule.Renewal) {
 	cfg := migrated(t)
 	cfg.DialOptions = []grpc.DialOption{grpc.WithChainStreamInterceptor(l.open), grpc.WithChainUnaryInterceptor(n.intercept)}
 	s := opened(t, cfg)
@@ -170,12 +171,12 @@ func TestAPanicInAPieceIsTheCallers(t *testing.T) {
 func TestPiecesHaveEveryLeaseOnceUntilTheyAreSingle(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2, 7, 8, 9, 17, 64, 100, leadership.MaxBatch} {
-		leases := make([]leadership.Renewal, n)
+		leases := make([]rule.Renewal, n)
 		for i := range leases {
 			leases[i].Election = leadership.Election(fmt.Sprint(i))
 		}
 		rounds := 0
-		for pieces := divide([]piece{{leases, make([]leadership.Renewed, n)}}); len(pieces) > 0; pieces = divide(pieces) {
+		for pieces := divide([]piece{{leases, make([]rule.Renewed, n)}}); len(pieces) > 0; pieces = divide(pieces) {
 			rounds++
 			next := 0 // of those that are not single yet
 			for _, p := range pieces {

@@ -10,6 +10,8 @@ import (
 	"github.com/googleapis/gax-go/v2"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/internal/calls"
 	"regent/store/internal/history"
 )
@@ -20,19 +22,19 @@ import (
 // runs ahead can do harm, and only by as much. 50 ms leaves room.
 const Guard = 50 * time.Millisecond
 
-// Store is a leadership.Store, and a leadership.Journal, on Cloud Spanner.
+// Store is a service.Store, and a service.Journal, on Cloud Spanner.
 type Store struct {
 	client   *spanner.Client
 	timeout  time.Duration
 	patience time.Duration // how long a renewal of several leases may take before it is divided; 0: no limit
 	history  history.Span
-	codec    leadership.Codec
+	codec    rule.Codec
 	turns    turns
 	looks    looks
 	calls    calls.Gate
 }
 
-var _ leadership.Store = (*Store)(nil)
+var _ service.Store = (*Store)(nil)
 
 // Open connects to the database and checks its schema version. It creates nothing: Migrate does. An
 // error says what to do.

@@ -10,6 +10,8 @@ import (
 
 	"regent/emulators"
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/storetest"
 )
 
@@ -30,8 +32,8 @@ func harness(tb testing.TB) storetest.Backing {
 	foreign := client(tb, cfg)
 	return storetest.Backing{
 		Far:  true,
-		Open: func(tb testing.TB) leadership.Store { return opened(tb, cfg) },
-		OpenAs: func(tb testing.TB, c leadership.Codec) leadership.Store {
+		Open: func(tb testing.TB) service.Store { return opened(tb, cfg) },
+		OpenAs: func(tb testing.TB, c rule.Codec) service.Store {
 			as := cfg
 			as.Codec = c
 			return opened(tb, as)
@@ -167,25 +169,25 @@ func try(ctx context.Context, c *spanner.Client, sql string, params map[string]a
 }
 
 // candidate is what a candidate of that name asks with.
-func candidate(id string) leadership.AcquireCommand {
-	return leadership.AcquireCommand{CandidateID: leadership.CandidateID(id), KeyHash: leadership.KeyHash{1, 2, 3}, LeaseDuration: time.Hour}
+func candidate(id string) rule.AcquireCommand {
+	return rule.AcquireCommand{CandidateID: leadership.CandidateID(id), KeyHash: leadership.KeyHash{1, 2, 3}, LeaseDuration: time.Hour}
 }
 
-func acquire(id string) func(leadership.Snapshot) (leadership.Change, error) {
-	return func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Acquire(s, candidate(id)) }
+func acquire(id string) func(rule.Snapshot) (rule.Change, error) {
+	return func(s rule.Snapshot) (rule.Change, error) { return rule.Acquire(s, candidate(id)) }
 }
 
-func renewalOf(e leadership.Election, id string, token leadership.Token) leadership.Renewal {
-	return leadership.Renewal{Election: e, CandidateID: leadership.CandidateID(id), KeyHash: candidate(id).KeyHash, Token: token}
+func renewalOf(e leadership.Election, id string, token leadership.Token) rule.Renewal {
+	return rule.Renewal{Election: e, CandidateID: leadership.CandidateID(id), KeyHash: candidate(id).KeyHash, Token: token}
 }
 
 // granted acquires n elections and returns the renewals of their leases.
-func granted(tb testing.TB, s *Store, n int) []leadership.Renewal {
+func granted(tb testing.TB, s *Store, n int) []rule.Renewal {
 	tb.Helper()
-	leases := make([]leadership.Renewal, n)
+	leases := make([]rule.Renewal, n)
 	for i := range leases {
 		e := leadership.Election(fmt.Sprintf("e%03d", i))
-		if _, err := s.Update(tb.Context(), e, leadership.Expect{}, acquire("ann")); err != nil {
+		if _, err := s.Update(tb.Context(), e, rule.Expect{}, acquire("ann")); err != nil {
 			tb.Fatal(err)
 		}
 		leases[i] = renewalOf(e, "ann", 1)

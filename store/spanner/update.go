@@ -9,14 +9,15 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/store/internal/history"
 )
 
 // attempt is one run of an Update's transaction.
 type attempt struct {
-	read    leadership.Snapshot
-	change  leadership.Change
-	carried leadership.Carried
+	read    rule.Snapshot
+	change  rule.Change
+	carried rule.Carried
 	answer  error // what the caller gets as it is: decide's error, or that the record is corrupt
 }
 
@@ -25,17 +26,17 @@ type attempt struct {
 // read-write transaction decides again, by one query and one Commit; between the two the row is
 // locked, and only the decision is made. If a change is expected, and for a renewal with a report
 // or a parent's lease, it decides at once; if nothing is to be written, the Commit is a Rollback.
-func (s *Store) Update(ctx context.Context, e leadership.Election, x leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+func (s *Store) Update(ctx context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
-		return leadership.Snapshot{}, err
+		return rule.Snapshot{}, err
 	}
 	defer done()
 	var a attempt
 	if !changeExpected(x) {
 		f, err := s.look(ctx, "look", e)
 		if err != nil {
-			return leadership.Snapshot{}, err
+			return rule.Snapshot{}, err
 		}
 		if a.decide(f, e, s.codec, decide); a.answer != nil || a.change.Empty() {
 			return a.settled()
@@ -54,19 +55,19 @@ func (s *Store) Update(ctx context.Context, e leadership.Election, x leadership.
 	case errors.Is(err, errRefused), errors.Is(err, errNothingToWrite):
 		return a.settled()
 	case err != nil:
-		return leadership.Snapshot{}, occupied(e, err)
+		return rule.Snapshot{}, occupied(e, err)
 	}
 	return a.committed(at), nil
 }
 
 // changeExpected reports whether the Update will most likely write. A plain renewal is one that
 // Renew did not find, and will most likely be refused.
-func changeExpected(x leadership.Expect) bool {
+func changeExpected(x rule.Expect) bool {
 	return x.Change || x.Held != nil && (x.Held.Report != "" || x.Held.Parent.Token > 0)
 }
 
 func (a *attempt) decide(
-	f found, e leadership.Election, codec leadership.Codec, decide func(leadership.Snapshot) (leadership.Change, error),
+	f found, e leadership.Election, codec rule.Codec, decide func(rule.Snapshot) (rule.Change, error),
 ) {
 	if a.read, a.answer = f.snapshot(e, codec); a.answer == nil {
 		a.change, a.carried, a.answer = codec.Decide(a.read, decide)
@@ -74,9 +75,9 @@ func (a *attempt) decide(
 }
 
 // settled is what the caller gets if there is nothing to write.
-func (a *attempt) settled() (leadership.Snapshot, error) {
+func (a *attempt) settled() (rule.Snapshot, error) {
 	if a.answer != nil {
-		return leadership.Snapshot{}, a.answer
+		return rule.Snapshot{}, a.answer
 	}
 	return a.read, nil
 }
@@ -122,8 +123,8 @@ func (a *attempt) mutations(due time.Time) []*spanner.Mutation {
 }
 
 // committed is the election after the change.
-func (a *attempt) committed(at time.Time) leadership.Snapshot {
-	return leadership.Snapshot{Record: a.change.Committed(at), Now: at, Guard: Guard}
+func (a *attempt) committed(at time.Time) rule.Snapshot {
+	return rule.Snapshot{Record: a.change.Committed(at), Now: at, Guard: Guard}
 }
 
 // occupied returns the error for the one refusal of a Commit that means a corrupt record: an event
@@ -132,5 +133,5 @@ func occupied(e leadership.Election, err error) error {
 	if spanner.ErrCode(err) != codes.AlreadyExists || errors.Is(err, leadership.OutcomeUnknown) {
 		return err
 	}
-	return leadership.Corrupt(e, errors.New("its history goes on beyond its revision"))
+	return rule.Corrupt(e, errors.New("its history goes on beyond its revision"))
 }

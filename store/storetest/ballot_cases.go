@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // window is that of the ballots in these cases. They let the time pass at once.
@@ -30,7 +32,7 @@ func candidate(id string, priority int64) leadership.AcquireRequest {
 func (t *term) bid(r leadership.AcquireRequest, reason leadership.Reason, events ...string) {
 	t.Helper()
 	what := fmt.Sprintf("bid by %s", r.CandidateID)
-	t.do(what, leadership.LeaseHeld, func(s *leadership.Service) (leadership.Lease, error) {
+	t.do(what, leadership.LeaseHeld, func(s *service.Service) (leadership.Lease, error) {
 		_, err := s.Acquire(t.Context(), r)
 		if e, ok := errors.AsType[*leadership.Error](err); ok && (e.Reason != reason || e.RetryAfter <= 0 || e.Cause == nil && reason != leadership.ReasonHeld) {
 			t.Errorf("%s is refused for %s, %+v, to come back after %v; want %s", what, e.Reason, e.Cause, e.RetryAfter, reason)
@@ -55,7 +57,7 @@ func (t *term) elect(all ...leadership.AcquireRequest) leadership.Lease {
 			switch {
 			case err == nil && r.CandidateID == all[0].CandidateID:
 				t.ticket = g.Ticket
-				t.do("a read", "", func(s *leadership.Service) (leadership.Lease, error) { return s.Get(t.Context(), jobs) }, "acquired")
+				t.do("a read", "", func(s *service.Service) (leadership.Lease, error) { return s.Get(t.Context(), jobs) }, "acquired")
 				return g.Lease
 			case !errors.Is(err, leadership.LeaseHeld):
 				t.Fatalf("bid %d, by %s: %+v, %v", i, r.CandidateID, g, err)
@@ -71,7 +73,7 @@ func (t *term) elect(all ...leadership.AcquireRequest) leadership.Lease {
 }
 
 // bidders are the candidates whose bids the record has, the best first.
-func bidders(r leadership.Record) (names []string) {
+func bidders(r rule.Record) (names []string) {
 	var all []leadership.Bid
 	if r.Standing.Bids != "" {
 		if err := json.Unmarshal([]byte(r.Standing.Bids), &all); err != nil {
@@ -87,7 +89,7 @@ func bidders(r leadership.Record) (names []string) {
 // bid expects those bids in the record, through both handles.
 func (t *term) bids(want ...string) {
 	t.Helper()
-	for _, s := range []leadership.Store{t.a, t.b} {
+	for _, s := range []service.Store{t.a, t.b} {
 		if got := bidders(t.get(s, jobs).Record); !slices.Equal(got, want) {
 			t.Errorf("the bids are %v, want %v", got, want)
 		}
@@ -97,7 +99,7 @@ func (t *term) bids(want ...string) {
 func (t *term) withdraw(candidate string, events ...string) {
 	t.Helper()
 	for range 2 { // as if the reply was lost
-		t.do("withdrawal of "+candidate, "", func(s *leadership.Service) (leadership.Lease, error) {
+		t.do("withdrawal of "+candidate, "", func(s *service.Service) (leadership.Lease, error) {
 			return s.Do(t.Context(), leadership.Withdraw{Election: jobs, CandidateID: leadership.CandidateID(candidate)})
 		}, events...)
 		events = nil
@@ -108,7 +110,7 @@ var ballotCases = []contractCase{
 	{"a bid leaves the token, the revision, the events and the last heartbeat as they are", func(h *handles) {
 		t := newTerm(h, byPriority(time.Hour))
 		l := t.elect(candidate("ann", 1))
-		t.do("release", "", func(s *leadership.Service) (leadership.Lease, error) {
+		t.do("release", "", func(s *service.Service) (leadership.Lease, error) {
 			return s.Do(t.Context(), leadership.Release{LeaseRequest: leaseOf(jobs, "ann", 1)})
 		}, "released")
 		before := t.get(t.a, jobs).Record
@@ -166,7 +168,7 @@ var ballotCases = []contractCase{
 		t.bid(next, leadership.ReasonBallot)
 		t.bids("cid")
 		t.withdraw("cid")
-		if r := t.get(t.b, jobs).Record; r.Standing != (leadership.Standing{Created: r.Standing.Created}) {
+		if r := t.get(t.b, jobs).Record; r.Standing != (rule.Standing{Created: r.Standing.Created}) {
 			t.Errorf("the ballot is open: %+v", r.Standing)
 		}
 		t.withdraw("ann")
@@ -205,7 +207,7 @@ func preempting() leadership.Config {
 // acquireAs is a call that is granted, with an event after those that are given.
 func (t *term) acquireAs(r leadership.AcquireRequest, before ...string) leadership.Lease {
 	t.Helper()
-	return t.do(fmt.Sprintf("acquire by %s", r.CandidateID), "", func(s *leadership.Service) (leadership.Lease, error) {
+	return t.do(fmt.Sprintf("acquire by %s", r.CandidateID), "", func(s *service.Service) (leadership.Lease, error) {
 		g, err := s.Acquire(t.Context(), r)
 		return g.Lease, err
 	}, append(before, "acquired")...)
@@ -217,11 +219,11 @@ func (h *handles) bidTogether() {
 	names := []string{"ann", "bob", "cid", "dan", "eve", "fay"}
 	c := byPriority(time.Hour)
 	c.Ballot.Quorum = leadership.QuorumPolicy{Electorate: leadership.NewNames(names...), Need: len(names)}
-	services := []*leadership.Service{leadership.New(h.a), leadership.New(h.b)}
+	services := []*service.Service{service.New(h.a), service.New(h.b)}
 	for round := range 3 {
 		e := leadership.Election(fmt.Sprintf("together-%d", round))
-		h.update(h.a, e, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Configure{Config: c}.Apply(s)
+		h.update(h.a, e, func(s rule.Snapshot) (rule.Change, error) {
+			return rule.Apply(s, leadership.Configure{Config: c})
 		})
 		var all sync.WaitGroup
 		for i, name := range names {

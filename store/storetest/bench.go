@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"regent/leadership"
+	"regent/leadership/service"
 )
 
 // Bench measures a Service on the store at 1, 64 and 512 callers: cycles of grant and release, each
@@ -20,7 +21,7 @@ func Bench(b *testing.B, h Harness, callers ...int) {
 	}
 	for _, n := range callers {
 		b.Run(fmt.Sprintf("grant+release/callers=%d", n), func(b *testing.B) {
-			bench(b, h, n, func(ctx context.Context, s *leadership.Service, ask leadership.AcquireRequest, _ leadership.Token) error {
+			bench(b, h, n, func(ctx context.Context, s *service.Service, ask leadership.AcquireRequest, _ leadership.Token) error {
 				g, err := s.Acquire(ctx, ask)
 				if err != nil {
 					return err
@@ -30,7 +31,7 @@ func Bench(b *testing.B, h Harness, callers ...int) {
 			})
 		})
 		b.Run(fmt.Sprintf("renew/callers=%d", n), func(b *testing.B) {
-			bench(b, h, n, func(ctx context.Context, s *leadership.Service, ask leadership.AcquireRequest, token leadership.Token) error {
+			bench(b, h, n, func(ctx context.Context, s *service.Service, ask leadership.AcquireRequest, token leadership.Token) error {
 				_, err := s.Renew(ctx, leadership.LeaseRequest{Election: ask.Election, CandidateID: ask.CandidateID, Key: *ask.Key, Token: token})
 				return err
 			})
@@ -38,8 +39,8 @@ func Bench(b *testing.B, h Harness, callers ...int) {
 	}
 }
 
-func bench(b *testing.B, h Harness, callers int, op func(context.Context, *leadership.Service, leadership.AcquireRequest, leadership.Token) error) {
-	s := leadership.New(h(b).Open(b))
+func bench(b *testing.B, h Harness, callers int, op func(context.Context, *service.Service, leadership.AcquireRequest, leadership.Token) error) {
+	s := service.New(h(b).Open(b))
 	asks := make([]leadership.AcquireRequest, callers)
 	tokens := make([]leadership.Token, callers)
 	key := leadership.NewKey()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"regent/leadership"
+	"regent/leadership/service"
 )
 
 // snapshotEvery is after how many appends BenchJournal puts a snapshot, as a leader does that goes
@@ -27,8 +28,8 @@ func BenchJournal(b *testing.B, h Harness, leaders ...int) {
 
 func benchJournal(b *testing.B, h Harness, leaders, entries int) {
 	store := h(b).Open(b)
-	service := leadership.New(store)
-	ledger := leadership.NewLedger(service, journalOf(b, store))
+	svc := service.New(store)
+	ledger := service.NewLedger(svc, journalOf(b, store))
 	all := make([]leadership.Entry, entries)
 	for i := range all {
 		all[i] = leadership.Entry{Type: "put", Data: fmt.Appendf(nil, `{"key":"task-%07d","owner":"agent-%04d","state":"running","attempt":%d,"note":"as before"}`, i, i, i)}
@@ -36,7 +37,7 @@ func benchJournal(b *testing.B, h Harness, leaders, entries int) {
 	leases := make([]leadership.LeaseRequest, leaders)
 	for i := range leases {
 		key := leadership.NewKey()
-		g, err := service.Acquire(b.Context(), leadership.AcquireRequest{Election: leadership.Election(fmt.Sprintf("e%04d", i)), CandidateID: "ann", Key: &key, LeaseDuration: long})
+		g, err := svc.Acquire(b.Context(), leadership.AcquireRequest{Election: leadership.Election(fmt.Sprintf("e%04d", i)), CandidateID: "ann", Key: &key, LeaseDuration: long})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // Members that no program of this version knows.
@@ -20,28 +22,28 @@ const (
 // changes whatever it may.
 var kinds = []struct {
 	name   string
-	decide func(leadership.Snapshot) (leadership.Change, error)
+	decide func(rule.Snapshot) (rule.Change, error)
 }{
-	{"a heartbeat", func(s leadership.Snapshot) (leadership.Change, error) {
-		ch, err := leadership.Renew(s, renewalOf(jobs, "ann", 1))
+	{"a heartbeat", func(s rule.Snapshot) (rule.Change, error) {
+		ch, err := rule.Renew(s, renewalOf(jobs, "ann", 1))
 		r := &ch.Record
 		r.Standing.Unknown = unknownStanding
 		r.EndsBy, r.EndsBecause = s.Record.HeartbeatAt.Add(time.Hour), leadership.EndsStuck
 		return ch, err
 	}},
-	{"a quiet change of the policy", func(s leadership.Snapshot) (leadership.Change, error) {
-		ch := leadership.Change{Record: s.Record, Quiet: true}
+	{"a quiet change of the policy", func(s rule.Snapshot) (rule.Change, error) {
+		ch := rule.Change{Record: s.Record, Quiet: true}
 		ch.Record.Policy.Unknown = unknownPolicy
 		return ch, nil
 	}},
-	{"a quiet change of the standing", func(s leadership.Snapshot) (leadership.Change, error) {
-		ch := leadership.Change{Record: s.Record, Quiet: true}
+	{"a quiet change of the standing", func(s rule.Snapshot) (rule.Change, error) {
+		ch := rule.Change{Record: s.Record, Quiet: true}
 		ch.Record.Standing.Unknown = `{"weather":[]}`
 		return ch, nil
 	}},
 	{"events", limit(2*time.Hour, leadership.EndsMaxTerm)},
-	{"a heartbeat and events", func(s leadership.Snapshot) (leadership.Change, error) {
-		ch, err := leadership.Acquire(s, leadership.AcquireCommand{
+	{"a heartbeat and events", func(s rule.Snapshot) (rule.Change, error) {
+		ch, err := rule.Acquire(s, rule.AcquireCommand{
 			CandidateID: "ann", KeyHash: hashOf("ann"), LeaseDuration: 3 * time.Hour, Metadata: `{"a":1}`,
 		})
 		r := &ch.Record
@@ -49,17 +51,17 @@ var kinds = []struct {
 		r.EndsBy, r.EndsBecause = time.Time{}, ""
 		return ch, err
 	}},
-	{"a quiet change of a vacant election", func(s leadership.Snapshot) (leadership.Change, error) {
-		ch := leadership.Change{Record: s.Record, Quiet: true}
+	{"a quiet change of a vacant election", func(s rule.Snapshot) (rule.Change, error) {
+		ch := rule.Change{Record: s.Record, Quiet: true}
 		ch.Record.Policy.LockDelay, ch.Record.Standing.Unknown = time.Hour, unknownStanding
 		return ch, nil
 	}},
 }
 
 // limit sets the latest end of a lease to that long after its last heartbeat, with an event.
-func limit(after time.Duration, because leadership.EndReason) func(leadership.Snapshot) (leadership.Change, error) {
-	return func(s leadership.Snapshot) (leadership.Change, error) {
-		ch := leadership.Change{Record: s.Record}
+func limit(after time.Duration, because leadership.EndReason) func(rule.Snapshot) (rule.Change, error) {
+	return func(s rule.Snapshot) (rule.Change, error) {
+		ch := rule.Change{Record: s.Record}
 		r := &ch.Record
 		r.EndsBy, r.EndsBecause = r.HeartbeatAt.Add(after), because
 		r.Revision++
@@ -76,8 +78,8 @@ var changeCases = []contractCase{
 		h.exact(acquire("ann", time.Hour))
 		for i, k := range kinds {
 			if i == len(kinds)-1 {
-				h.exact(func(s leadership.Snapshot) (leadership.Change, error) {
-					return leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()}.Apply(s)
+				h.exact(func(s rule.Snapshot) (rule.Change, error) {
+					return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()})
 				})
 			}
 			before := len(h.events(h.b, jobs))
@@ -90,7 +92,7 @@ var changeCases = []contractCase{
 	{"every part of an event is kept, and its type may be one that no program knows", func(h *handles) {
 		h.update(h.a, jobs, acquire("ann", time.Hour))
 		var want leadership.Event
-		snap := h.update(h.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
+		snap := h.update(h.a, jobs, func(s rule.Snapshot) (rule.Change, error) {
 			ch, err := limit(time.Hour, leadership.EndsParent)(s)
 			want = ch.Events[0]
 			return ch, err
@@ -108,46 +110,46 @@ var changeCases = []contractCase{
 	{"a change that is none of the kinds is an error, and nothing is written", func(h *handles) {
 		h.update(h.a, jobs, acquire("ann", time.Hour))
 		want := h.update(h.a, jobs, limit(time.Hour, leadership.EndsStuck)).Record
-		for name, spoil := range map[string]func(leadership.Snapshot, *leadership.Change){
-			"a record without a kind that changes the token": func(_ leadership.Snapshot, ch *leadership.Change) {
+		for name, spoil := range map[string]func(rule.Snapshot, *rule.Change){
+			"a record without a kind that changes the token": func(_ rule.Snapshot, ch *rule.Change) {
 				ch.Quiet, ch.Record.Token = true, 2
 			},
-			"quiet, and it ends the lease": func(_ leadership.Snapshot, ch *leadership.Change) {
+			"quiet, and it ends the lease": func(_ rule.Snapshot, ch *rule.Change) {
 				ch.Quiet, ch.Record.EndsBy = true, ch.Record.EndsBy.Add(-time.Minute)
 			},
-			"quiet, with a heartbeat": func(s leadership.Snapshot, ch *leadership.Change) {
+			"quiet, with a heartbeat": func(s rule.Snapshot, ch *rule.Change) {
 				ch.Quiet, ch.Heartbeat, ch.Before = true, true, s.Record.LeaseEnd()
 			},
-			"a heartbeat that may be committed at any time": func(_ leadership.Snapshot, ch *leadership.Change) { ch.Heartbeat = true },
-			"a heartbeat that changes the policy": func(s leadership.Snapshot, ch *leadership.Change) {
+			"a heartbeat that may be committed at any time": func(_ rule.Snapshot, ch *rule.Change) { ch.Heartbeat = true },
+			"a heartbeat that changes the policy": func(s rule.Snapshot, ch *rule.Change) {
 				ch.Heartbeat, ch.Before, ch.Record.Policy.LockDelay = true, s.Record.LeaseEnd(), time.Second
 			},
-			"an event that leaves a gap": func(s leadership.Snapshot, ch *leadership.Change) {
+			"an event that leaves a gap": func(s rule.Snapshot, ch *rule.Change) {
 				*ch, _ = limit(time.Minute, leadership.EndsStuck)(s)
 				ch.Record.Revision++
 			},
-			"a token that goes back": func(s leadership.Snapshot, ch *leadership.Change) {
+			"a token that goes back": func(s rule.Snapshot, ch *rule.Change) {
 				*ch, _ = limit(time.Minute, leadership.EndsStuck)(s)
 				ch.Record.Token--
 			},
-			"a lease that starts anew without a heartbeat": func(s leadership.Snapshot, ch *leadership.Change) {
+			"a lease that starts anew without a heartbeat": func(s rule.Snapshot, ch *rule.Change) {
 				*ch, _ = limit(time.Minute, leadership.EndsStuck)(s)
 				ch.Record.HeartbeatAt = s.Record.HeartbeatAt.Add(time.Second)
 			},
-			"an event with a detail that is no object": func(s leadership.Snapshot, ch *leadership.Change) {
+			"an event with a detail that is no object": func(s rule.Snapshot, ch *rule.Change) {
 				*ch, _ = limit(time.Minute, leadership.EndsStuck)(s)
 				ch.Events[0].Detail = `[1]`
 			},
-			"a record that nothing could be decided on": func(s leadership.Snapshot, ch *leadership.Change) {
+			"a record that nothing could be decided on": func(s rule.Snapshot, ch *rule.Change) {
 				*ch, _ = limit(time.Minute, leadership.EndsStuck)(s)
 				ch.Record.EndsBecause = ""
 			},
-			"a policy of more than 32 KiB": func(_ leadership.Snapshot, ch *leadership.Change) {
-				ch.Quiet, ch.Record.Policy.Unknown = true, `{"x":"`+strings.Repeat("x", leadership.MaxCarriedBytes)+`"}`
+			"a policy of more than 32 KiB": func(_ rule.Snapshot, ch *rule.Change) {
+				ch.Quiet, ch.Record.Policy.Unknown = true, `{"x":"`+strings.Repeat("x", rule.MaxCarriedBytes)+`"}`
 			},
 		} {
-			_, err := h.a.Update(h.Context(), jobs, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
-				ch := leadership.Change{Record: s.Record}
+			_, err := h.a.Update(h.Context(), jobs, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
+				ch := rule.Change{Record: s.Record}
 				spoil(s, &ch)
 				return ch, nil
 			})
@@ -164,9 +166,9 @@ var changeCases = []contractCase{
 
 // exact makes a change and expects the record to be exactly what was decided, in the answer and for
 // both handles.
-func (h *handles) exact(decide func(leadership.Snapshot) (leadership.Change, error)) leadership.Change {
+func (h *handles) exact(decide func(rule.Snapshot) (rule.Change, error)) rule.Change {
 	h.Helper()
-	e := &exact{Store: h.a, handles: h, want: new(leadership.Record)}
+	e := &exact{Store: h.a, handles: h, want: new(rule.Record)}
 	h.update(e, jobs, decide)
 	e.check()
 	return e.change
@@ -174,25 +176,25 @@ func (h *handles) exact(decide func(leadership.Snapshot) (leadership.Change, err
 
 // exact is a store that holds the record of jobs to what was decided upon it.
 type exact struct {
-	leadership.Store
+	service.Store
 	*handles
-	change leadership.Change  // the last
-	want   *leadership.Record // after it; the zero Record if nothing was written yet
+	change rule.Change  // the last
+	want   *rule.Record // after it; the zero Record if nothing was written yet
 }
 
-// Update implements leadership.Store.
+// Update implements service.Store.
 func (e *exact) Update(
-	ctx context.Context, name leadership.Election, x leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error),
-) (leadership.Snapshot, error) {
+	ctx context.Context, name leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error),
+) (rule.Snapshot, error) {
 	e.Helper()
-	after, err := e.Store.Update(ctx, name, x, func(s leadership.Snapshot) (ch leadership.Change, err error) {
+	after, err := e.Store.Update(ctx, name, x, func(s rule.Snapshot) (ch rule.Change, err error) {
 		ch, err = decide(s)
 		e.change = ch
 		return ch, err
 	})
 	if err == nil && !e.change.Empty() {
 		*e.want = e.change.Committed(after.Now)
-		if _, err := (leadership.Codec{}).Encode(e.want); err != nil {
+		if _, err := (rule.Codec{}).Encode(e.want); err != nil {
 			e.Error(err)
 		}
 		if diff := cmp.Diff(rounded(*e.want), rounded(after.Record)); diff != "" {
@@ -202,15 +204,15 @@ func (e *exact) Update(
 	return after, err
 }
 
-// Renew implements leadership.Store.
-func (e *exact) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+// Renew implements service.Store.
+func (e *exact) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
 	e.Helper()
 	answers := e.Store.Renew(ctx, leases)
 	for _, a := range answers {
 		if a.Err != nil {
 			continue
 		}
-		e.want.HeartbeatAt = leadership.StartOf(a.Snapshot.Now, a.Before, e.want.LeaseDuration)
+		e.want.HeartbeatAt = rule.StartOf(a.Snapshot.Now, a.Before, e.want.LeaseDuration)
 		if diff := cmp.Diff(rounded(*e.want), rounded(a.Snapshot.Record)); diff != "" {
 			e.Errorf("the answer to a renewal (-want +got):\n%s", diff)
 		}
@@ -224,7 +226,7 @@ func (e *exact) check() {
 	if e.want.Election == "" {
 		return
 	}
-	for _, s := range []leadership.Store{e.a, e.b} {
+	for _, s := range []service.Store{e.a, e.b} {
 		if diff := cmp.Diff(rounded(*e.want), rounded(e.get(s, jobs).Record)); diff != "" {
 			e.Errorf("read again (-want +got):\n%s", diff)
 		}
@@ -238,17 +240,17 @@ func (e *exact) aged() {
 		return
 	}
 	got := e.get(e.a, jobs).Record
-	undated := func(r leadership.Record) leadership.Record {
+	undated := func(r rule.Record) rule.Record {
 		for _, t := range []*time.Time{&r.AcquiredAt, &r.HeartbeatAt, &r.EndsBy, &r.EndedAt} {
 			if !t.IsZero() {
 				*t = time.Unix(0, 0)
 			}
 		}
-		r.Standing = leadership.Standing{}
+		r.Standing = rule.Standing{}
 		return r
 	}
-	standing := func(r leadership.Record) string {
-		carried, err := leadership.Codec{}.Encode(&r)
+	standing := func(r rule.Record) string {
+		carried, err := rule.Codec{}.Encode(&r)
 		if err != nil {
 			e.Error(err)
 		}
@@ -272,7 +274,7 @@ const (
 // without.
 func (h *handles) walkToTheLatestEnd() {
 	const free leadership.Election = "free"
-	services := []*leadership.Service{leadership.New(h.a), leadership.New(h.b)}
+	services := []*service.Service{service.New(h.a), service.New(h.b)}
 	for _, e := range []leadership.Election{jobs, free} {
 		h.update(h.a, e, acquire("ann", limitedLease))
 	}
@@ -309,7 +311,7 @@ func (h *handles) walkToTheLatestEnd() {
 			h.Errorf("after its latest end: got %+v, %v", results, err)
 		}
 	}
-	expired := h.update(h.b, jobs, leadership.Expire).Record
+	expired := h.update(h.b, jobs, rule.Expire).Record
 	if expired.LeaderID != "" || !expired.EndedAt.Equal(endsBy) || !expired.EndsBy.IsZero() || expired.EndsBecause != "" {
 		h.Errorf("expired: got %+v, want an end at %v", expired, endsBy)
 	}

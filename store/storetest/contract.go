@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // contractCase is one sentence of the Store contract.
@@ -17,7 +19,7 @@ type contractCase struct {
 type handles struct {
 	testing.TB
 	backing Backing
-	a, b    leadership.Store
+	a, b    service.Store
 }
 
 // RunStore checks each sentence of a store's contract, and compares the store with the rules on
@@ -39,15 +41,15 @@ func RunStore(t *testing.T, h Harness) {
 }
 
 // put makes a change of configuration, which every store must keep and tell of.
-func put(lock time.Duration) func(leadership.Snapshot) (leadership.Change, error) {
-	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure{Config: leadership.Config{LockDelay: lock}}.Apply(s)
+func put(lock time.Duration) func(rule.Snapshot) (rule.Change, error) {
+	return func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Apply(s, leadership.Configure{Config: leadership.Config{LockDelay: lock}})
 	}
 }
 
 // renewalOf is what holder asks to renew or release the lease with that token.
-func renewalOf(e leadership.Election, holder string, token leadership.Token) leadership.Renewal {
-	return leadership.Renewal{Election: e, CandidateID: leadership.CandidateID(holder), KeyHash: hashOf(holder), Token: token}
+func renewalOf(e leadership.Election, holder string, token leadership.Token) rule.Renewal {
+	return rule.Renewal{Election: e, CandidateID: leadership.CandidateID(holder), KeyHash: hashOf(holder), Token: token}
 }
 
 // hashOf stands for the hash of the holder's key.
@@ -57,22 +59,22 @@ func hashOf(holder string) leadership.KeyHash {
 	return k.Hash()
 }
 
-func acquire(holder string, lease time.Duration) func(leadership.Snapshot) (leadership.Change, error) {
-	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: leadership.CandidateID(holder), KeyHash: hashOf(holder), LeaseDuration: lease})
+func acquire(holder string, lease time.Duration) func(rule.Snapshot) (rule.Change, error) {
+	return func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Acquire(s, rule.AcquireCommand{CandidateID: leadership.CandidateID(holder), KeyHash: hashOf(holder), LeaseDuration: lease})
 	}
 }
 
-func (h *handles) update(s leadership.Store, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) leadership.Snapshot {
+func (h *handles) update(s service.Store, e leadership.Election, decide func(rule.Snapshot) (rule.Change, error)) rule.Snapshot {
 	h.Helper()
-	snap, err := s.Update(h.Context(), e, leadership.Expect{}, decide)
+	snap, err := s.Update(h.Context(), e, rule.Expect{}, decide)
 	if err != nil {
 		h.Fatalf("update %s: %v", e, err)
 	}
 	return snap
 }
 
-func (h *handles) get(s leadership.Store, e leadership.Election) leadership.Snapshot {
+func (h *handles) get(s service.Store, e leadership.Election) rule.Snapshot {
 	h.Helper()
 	snap, err := s.Get(h.Context(), e)
 	if err != nil {
@@ -81,7 +83,7 @@ func (h *handles) get(s leadership.Store, e leadership.Election) leadership.Snap
 	return snap
 }
 
-func (h *handles) events(s leadership.Store, e leadership.Election) []leadership.Event {
+func (h *handles) events(s service.Store, e leadership.Election) []leadership.Event {
 	h.Helper()
 	events, err := s.Events(h.Context(), e, 0, 1000)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 func damageCases() []contractCase {
@@ -22,8 +23,8 @@ func (h *handles) refusesDamaged(d Damage) {
 	for _, over := range []bool{false, true} {
 		e := leadership.Election(fmt.Sprintf("damaged-%v", over))
 		h.update(h.a, e, acquire("ann", time.Minute))
-		h.update(h.a, e, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Release{LeaseRequest: renewalOf(e, "ann", 1).Request()}.Apply(s)
+		h.update(h.a, e, func(s rule.Snapshot) (rule.Change, error) {
+			return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(e, "ann", 1).Request()})
 		})
 		h.update(h.a, e, acquire("ann", time.Minute))
 		h.update(h.a, "whole", put(time.Second))
@@ -32,9 +33,9 @@ func (h *handles) refusesDamaged(d Damage) {
 		}
 		h.backing.Damage(h, e, d)
 		for range 2 { // refusing it does not mend it
-			_, err := h.b.Update(h.Context(), e, leadership.Expect{}, acquire("bob", time.Minute))
+			_, err := h.b.Update(h.Context(), e, rule.Expect{}, acquire("bob", time.Minute))
 			h.corrupt("update", err)
-			_, err = h.a.Update(h.Context(), e, leadership.Expect{}, acquire("bob", time.Minute))
+			_, err = h.a.Update(h.Context(), e, rule.Expect{}, acquire("bob", time.Minute))
 			h.corrupt("update by the handle that knew the record", err)
 			_, err = h.b.Get(h.Context(), e)
 			h.corrupt("get", err)

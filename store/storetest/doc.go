@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // History is for how long the stores of a Backing keep events: longer than any case lets pass that
@@ -21,10 +23,10 @@ const History = 24 * time.Hour
 type Backing struct {
 	// Open returns one more handle on the data, independent of the others as far as the store
 	// allows, that keeps events for History. The backing closes it when the test ends.
-	Open func(t testing.TB) leadership.Store
+	Open func(t testing.TB) service.Store
 
 	// OpenAs is Open for a program of another version.
-	OpenAs func(t testing.TB, c leadership.Codec) leadership.Store
+	OpenAs func(t testing.TB, c rule.Codec) service.Store
 
 	// Exclusive says that the data can be open to one version only at a time.
 	Exclusive bool

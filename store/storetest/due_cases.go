@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 var dueCases = []contractCase{
@@ -22,8 +24,8 @@ var dueCases = []contractCase{
 		}
 		h.vacant("never")
 		h.update(h.a, "deleted", put(time.Second))
-		h.update(h.a, "deleted", func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Delete{}.Apply(s)
+		h.update(h.a, "deleted", func(s rule.Snapshot) (rule.Change, error) {
+			return rule.Apply(s, leadership.Delete{})
 		})
 		h.update(h.a, "configured", put(time.Second))
 		h.backing.Advance(h, 90*time.Second)
@@ -49,7 +51,7 @@ var dueCases = []contractCase{
 		h.vacant("released")
 		h.update(h.a, "expired", acquire("ann", time.Minute))
 		h.backing.Advance(h, 2*time.Minute)
-		h.update(h.a, "expired", leadership.Expire)
+		h.update(h.a, "expired", rule.Expire)
 		if got := h.held(10); len(got) != 0 {
 			h.Errorf("got %v, want none", got)
 		}
@@ -90,13 +92,13 @@ var dueCases = []contractCase{
 		}
 	}},
 	{"what changed since is not retired, and what was retired is not again", func(h *handles) {
-		changes := map[leadership.Election]func(leadership.Snapshot) (leadership.Change, error){
+		changes := map[leadership.Election]func(rule.Snapshot) (rule.Change, error){
 			"acquired":     acquire("bob", time.Minute),
 			"reconfigured": put(time.Second),
-			"deleted": func(s leadership.Snapshot) (leadership.Change, error) {
-				return leadership.Delete{}.Apply(s)
+			"deleted": func(s rule.Snapshot) (rule.Change, error) {
+				return rule.Apply(s, leadership.Delete{})
 			},
-			"retired": leadership.Retire,
+			"retired": rule.Retire,
 		}
 		names := slices.Sorted(maps.Keys(changes))
 		for _, e := range names {
@@ -121,7 +123,7 @@ var dueCases = []contractCase{
 		h.retiring(jobs, 2*time.Hour)
 		h.backing.Advance(h, 3*time.Hour)
 		ctx := leadership.WithActor(h.Context(), "scheduler@example.com")
-		if n, err := leadership.New(h.a).RetireAll(ctx); n != 1 || err != nil {
+		if n, err := service.New(h.a).RetireAll(ctx); n != 1 || err != nil {
 			h.Fatalf("retired %d, %v", n, err)
 		}
 		events := h.events(h.b, jobs)
@@ -129,12 +131,12 @@ var dueCases = []contractCase{
 		if last.Type != leadership.EventDeleted || last.Actor != "scheduler@example.com" || !strings.Contains(last.Reason, "retired") || last.Detail != `{"retireAfterMs":7200000}` {
 			h.Errorf("got %+v", last)
 		}
-		_, err := h.b.Update(h.Context(), jobs, leadership.Expect{}, acquire("bob", time.Minute))
+		_, err := h.b.Update(h.Context(), jobs, rule.Expect{}, acquire("bob", time.Minute))
 		if !errors.Is(err, leadership.ElectionDeleted) {
 			h.Errorf("acquire: got %v, want %s", err, leadership.ElectionDeleted)
 		}
 		h.update(h.b, jobs, retireAfter(2*time.Hour))
-		if n, err := leadership.New(h.a).RetireAll(ctx); n != 0 || err != nil {
+		if n, err := service.New(h.a).RetireAll(ctx); n != 0 || err != nil {
 			h.Errorf("just brought back, %d were retired, %v", n, err)
 		}
 		if got := h.update(h.b, jobs, acquire("bob", time.Minute)).Record; got.Token != 2 {
@@ -178,8 +180,8 @@ func (h *handles) retirable(at time.Time, limit int) []leadership.Election {
 func (h *handles) vacant(e leadership.Election) {
 	h.Helper()
 	h.update(h.a, e, acquire("ann", time.Minute))
-	h.update(h.a, e, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Release{LeaseRequest: renewalOf(e, "ann", 1).Request()}.Apply(s)
+	h.update(h.a, e, func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(e, "ann", 1).Request()})
 	})
 }
 
@@ -192,14 +194,14 @@ func (h *handles) retiring(e leadership.Election, after time.Duration) {
 
 func (h *handles) renews(e leadership.Election, holder string) {
 	h.Helper()
-	_, err := leadership.New(h.a).Renew(h.Context(), leaseOf(e, holder, 1))
+	_, err := service.New(h.a).Renew(h.Context(), leaseOf(e, holder, 1))
 	if err != nil {
 		h.Fatal(err)
 	}
 }
 
-func retireAfter(d time.Duration) func(leadership.Snapshot) (leadership.Change, error) {
-	return func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Configure{Config: leadership.Config{RetireAfter: d}}.Apply(s)
+func retireAfter(d time.Duration) func(rule.Snapshot) (rule.Change, error) {
+	return func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Apply(s, leadership.Configure{Config: leadership.Config{RetireAfter: d}})
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// instants are those in a standing, as leadership.Codec writes them.
+// instants are those in a standing, as rule.Codec writes them.
 var instants = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"`)
 
 // Earlier returns the text of a standing with all its instants that much earlier, for the Advance

@@ -6,27 +6,29 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 var failureCases = []contractCase{
 	{"a call whose context has ended does nothing, and says why", func(h *handles) {
 		ctx, cancel := context.WithCancel(h.Context())
 		cancel()
-		_, err := h.a.Update(ctx, jobs, leadership.Expect{}, func(leadership.Snapshot) (leadership.Change, error) {
+		_, err := h.a.Update(ctx, jobs, rule.Expect{}, func(rule.Snapshot) (rule.Change, error) {
 			h.Error("decide was called")
-			return leadership.Change{}, nil
+			return rule.Change{}, nil
 		})
 		h.unavailable("update", err, context.Canceled)
 		_, err = h.a.Get(ctx, jobs)
 		h.unavailable("get", err, context.Canceled)
-		h.unavailable("renew", h.a.Renew(ctx, []leadership.Renewal{renewalOf(jobs, "ann", 1)})[0].Err, nil)
+		h.unavailable("renew", h.a.Renew(ctx, []rule.Renewal{renewalOf(jobs, "ann", 1)})[0].Err, nil)
 		for call, err := range h.rest(ctx) {
 			h.unavailable(call, err, context.Canceled)
 		}
 	}},
 	{"a context that ends while the change is decided stops it, or leaves it unknown, and never half done", func(h *handles) {
 		ctx, cancel := context.WithCancel(h.Context())
-		_, err := h.a.Update(ctx, jobs, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
+		_, err := h.a.Update(ctx, jobs, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
 			cancel()
 			return acquire("ann", time.Hour)(s)
 		})
@@ -46,16 +48,16 @@ var failureCases = []contractCase{
 	}},
 	{"a closed store refuses, and closing it twice does no harm", func(h *handles) {
 		h.update(h.a, jobs, put(time.Second))
-		for _, s := range []leadership.Store{h.a, h.b, h.a} {
+		for _, s := range []service.Store{h.a, h.b, h.a} {
 			if err := s.Close(); err != nil {
 				h.Errorf("close: %v", err)
 			}
 		}
-		_, err := h.a.Update(h.Context(), jobs, leadership.Expect{}, put(2*time.Second))
+		_, err := h.a.Update(h.Context(), jobs, rule.Expect{}, put(2*time.Second))
 		h.unavailable("update", err, nil)
 		_, err = h.a.Get(h.Context(), jobs)
 		h.unavailable("get", err, nil)
-		h.unavailable("renew", h.a.Renew(h.Context(), []leadership.Renewal{renewalOf(jobs, "ann", 1)})[0].Err, nil)
+		h.unavailable("renew", h.a.Renew(h.Context(), []rule.Renewal{renewalOf(jobs, "ann", 1)})[0].Err, nil)
 		for call, err := range h.rest(h.Context()) {
 			h.unavailable(call, err, nil)
 		}

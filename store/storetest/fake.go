@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // Fake is a store, with its journal, whose calls a test observes, answers itself, lets fail, or
 // carries out at another time. It takes the place of a type of one's own for each of that.
 type Fake struct {
-	leadership.Store
+	service.Store
 	// Around is called in the place of each call of the store but Close. It calls next, or does
 	// not, and returns the error that the caller gets; with an error the caller gets nothing else.
 	// ctx is the caller's, next may be given another.
@@ -22,10 +24,10 @@ type Fake struct {
 type Call struct {
 	Method   string              // such as "Update"
 	Election leadership.Election // if the call is about one
-	Leases   []leadership.Renewal
+	Leases   []rule.Renewal
 	Marked   []leadership.EventID
 	// Decide is what an Update decides by. Around may replace it before it calls next.
-	Decide *func(leadership.Snapshot) (leadership.Change, error)
+	Decide *func(rule.Snapshot) (rule.Change, error)
 }
 
 // Writes reports whether the call can change something.
@@ -45,76 +47,76 @@ func around[T any](ctx context.Context, f *Fake, c Call, do func(context.Context
 	return result, nil
 }
 
-// Update implements leadership.Store.
+// Update implements service.Store.
 func (f *Fake) Update(
-	ctx context.Context, e leadership.Election, x leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error),
-) (leadership.Snapshot, error) {
-	return around(ctx, f, Call{Method: "Update", Election: e, Decide: &decide}, func(ctx context.Context) (leadership.Snapshot, error) {
+	ctx context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error),
+) (rule.Snapshot, error) {
+	return around(ctx, f, Call{Method: "Update", Election: e, Decide: &decide}, func(ctx context.Context) (rule.Snapshot, error) {
 		return f.Store.Update(ctx, e, x, decide)
 	})
 }
 
-// Get implements leadership.Store.
-func (f *Fake) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
-	return around(ctx, f, Call{Method: "Get", Election: e}, func(ctx context.Context) (leadership.Snapshot, error) {
+// Get implements service.Store.
+func (f *Fake) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, error) {
+	return around(ctx, f, Call{Method: "Get", Election: e}, func(ctx context.Context) (rule.Snapshot, error) {
 		return f.Store.Get(ctx, e)
 	})
 }
 
-// List implements leadership.Store.
-func (f *Fake) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
-	return around(ctx, f, Call{Method: "List"}, func(ctx context.Context) (leadership.Listing, error) {
+// List implements service.Store.
+func (f *Fake) List(ctx context.Context, prefix string, after leadership.Election, limit int) (rule.Listing, error) {
+	return around(ctx, f, Call{Method: "List"}, func(ctx context.Context) (rule.Listing, error) {
 		return f.Store.List(ctx, prefix, after, limit)
 	})
 }
 
-// Held implements leadership.Store.
-func (f *Fake) Held(ctx context.Context, after leadership.Election, limit int) (leadership.Listing, error) {
-	return around(ctx, f, Call{Method: "Held"}, func(ctx context.Context) (leadership.Listing, error) {
+// Held implements service.Store.
+func (f *Fake) Held(ctx context.Context, after leadership.Election, limit int) (rule.Listing, error) {
+	return around(ctx, f, Call{Method: "Held"}, func(ctx context.Context) (rule.Listing, error) {
 		return f.Store.Held(ctx, after, limit)
 	})
 }
 
-// Retirable implements leadership.Store.
+// Retirable implements service.Store.
 func (f *Fake) Retirable(ctx context.Context, at time.Time, limit int) ([]leadership.Election, error) {
 	return around(ctx, f, Call{Method: "Retirable"}, func(ctx context.Context) ([]leadership.Election, error) {
 		return f.Store.Retirable(ctx, at, limit)
 	})
 }
 
-// Renew implements leadership.Store. An error of Around is the answer to each lease.
-func (f *Fake) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
-	answers, err := around(ctx, f, Call{Method: "Renew", Leases: leases}, func(ctx context.Context) ([]leadership.Renewed, error) {
+// Renew implements service.Store. An error of Around is the answer to each lease.
+func (f *Fake) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
+	answers, err := around(ctx, f, Call{Method: "Renew", Leases: leases}, func(ctx context.Context) ([]rule.Renewed, error) {
 		return f.Store.Renew(ctx, leases), nil
 	})
 	if err != nil {
-		return slices.Repeat([]leadership.Renewed{{Err: err}}, len(leases))
+		return slices.Repeat([]rule.Renewed{{Err: err}}, len(leases))
 	}
 	return answers
 }
 
-// Events implements leadership.Store.
+// Events implements service.Store.
 func (f *Fake) Events(ctx context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
 	return around(ctx, f, Call{Method: "Events", Election: e}, func(ctx context.Context) ([]leadership.Event, error) {
 		return f.Store.Events(ctx, e, after, limit)
 	})
 }
 
-// Since implements leadership.Store.
-func (f *Fake) Since(ctx context.Context, after time.Time, limit int) (leadership.Recent, error) {
-	return around(ctx, f, Call{Method: "Since"}, func(ctx context.Context) (leadership.Recent, error) {
+// Since implements service.Store.
+func (f *Fake) Since(ctx context.Context, after time.Time, limit int) (rule.Recent, error) {
+	return around(ctx, f, Call{Method: "Since"}, func(ctx context.Context) (rule.Recent, error) {
 		return f.Store.Since(ctx, after, limit)
 	})
 }
 
-// Unannounced implements leadership.Store.
+// Unannounced implements service.Store.
 func (f *Fake) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	return around(ctx, f, Call{Method: "Unannounced", Election: e}, func(ctx context.Context) ([]leadership.Event, error) {
 		return f.Store.Unannounced(ctx, e, limit)
 	})
 }
 
-// MarkAnnounced implements leadership.Store.
+// MarkAnnounced implements service.Store.
 func (f *Fake) MarkAnnounced(ctx context.Context, ids []leadership.EventID) error {
 	_, err := around(ctx, f, Call{Method: "MarkAnnounced", Marked: ids}, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, f.Store.MarkAnnounced(ctx, ids)
@@ -123,47 +125,47 @@ func (f *Fake) MarkAnnounced(ctx context.Context, ids []leadership.EventID) erro
 }
 
 // journal is the store's Journal, which every store of this module is.
-func (f *Fake) journal() leadership.Journal { return f.Store.(leadership.Journal) }
+func (f *Fake) journal() service.Journal { return f.Store.(service.Journal) }
 
-// Amend implements leadership.Journal.
-func (f *Fake) Amend(ctx context.Context, id leadership.LogID, decide func(leadership.Log) (leadership.LogChange, error)) (leadership.Log, error) {
-	return around(ctx, f, Call{Method: "Amend", Election: id.Election}, func(ctx context.Context) (leadership.Log, error) {
+// Amend implements service.Journal.
+func (f *Fake) Amend(ctx context.Context, id rule.LogID, decide func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
+	return around(ctx, f, Call{Method: "Amend", Election: id.Election}, func(ctx context.Context) (rule.Log, error) {
 		return f.journal().Amend(ctx, id, decide)
 	})
 }
 
-// Look implements leadership.Journal.
-func (f *Fake) Look(ctx context.Context, id leadership.LogID) (leadership.Log, error) {
-	return around(ctx, f, Call{Method: "Look", Election: id.Election}, func(ctx context.Context) (leadership.Log, error) {
+// Look implements service.Journal.
+func (f *Fake) Look(ctx context.Context, id rule.LogID) (rule.Log, error) {
+	return around(ctx, f, Call{Method: "Look", Election: id.Election}, func(ctx context.Context) (rule.Log, error) {
 		return f.journal().Look(ctx, id)
 	})
 }
 
-// Segments implements leadership.Journal.
-func (f *Fake) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) ([]leadership.Segment, error) {
-	return around(ctx, f, Call{Method: "Segments", Election: id.Election}, func(ctx context.Context) ([]leadership.Segment, error) {
+// Segments implements service.Journal.
+func (f *Fake) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) ([]rule.Segment, error) {
+	return around(ctx, f, Call{Method: "Segments", Election: id.Election}, func(ctx context.Context) ([]rule.Segment, error) {
 		return f.journal().Segments(ctx, id, after, limit)
 	})
 }
 
-// Snapshot implements leadership.Journal.
-func (f *Fake) Snapshot(ctx context.Context, id leadership.LogID) (leadership.Segment, error) {
-	return around(ctx, f, Call{Method: "Snapshot", Election: id.Election}, func(ctx context.Context) (leadership.Segment, error) {
+// Snapshot implements service.Journal.
+func (f *Fake) Snapshot(ctx context.Context, id rule.LogID) (rule.Segment, error) {
+	return around(ctx, f, Call{Method: "Snapshot", Election: id.Election}, func(ctx context.Context) (rule.Segment, error) {
 		return f.journal().Snapshot(ctx, id)
 	})
 }
 
-// Trim implements leadership.Journal.
-func (f *Fake) Trim(ctx context.Context, id leadership.LogID, upTo leadership.Index) error {
+// Trim implements service.Journal.
+func (f *Fake) Trim(ctx context.Context, id rule.LogID, upTo leadership.Index) error {
 	_, err := around(ctx, f, Call{Method: "Trim", Election: id.Election}, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, f.journal().Trim(ctx, id, upTo)
 	})
 	return err
 }
 
-// Logs implements leadership.Journal.
-func (f *Fake) Logs(ctx context.Context, after leadership.LogID, limit int) ([]leadership.LogID, error) {
-	return around(ctx, f, Call{Method: "Logs"}, func(ctx context.Context) ([]leadership.LogID, error) {
+// Logs implements service.Journal.
+func (f *Fake) Logs(ctx context.Context, after rule.LogID, limit int) ([]rule.LogID, error) {
+	return around(ctx, f, Call{Method: "Logs"}, func(ctx context.Context) ([]rule.LogID, error) {
 		return f.journal().Logs(ctx, after, limit)
 	})
 }

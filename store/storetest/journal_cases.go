@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // journalCase is one sentence of the Journal contract.
@@ -25,7 +27,7 @@ type journalCase struct {
 // logs is one case's journal, opened twice.
 type logs struct {
 	*handles
-	a, b leadership.Journal
+	a, b service.Journal
 }
 
 // RunJournal checks each sentence of the contract of a store's Journal, and a Ledger on it. The
@@ -46,35 +48,35 @@ func RunJournal(t *testing.T, h Harness) {
 	}
 }
 
-func journalOf(t testing.TB, s leadership.Store) leadership.Journal {
+func journalOf(t testing.TB, s service.Store) service.Journal {
 	t.Helper()
-	j, is := s.(leadership.Journal)
+	j, is := s.(service.Journal)
 	if !is {
-		t.Fatalf("%T is no leadership.Journal", s)
+		t.Fatalf("%T is no service.Journal", s)
 	}
 	return j
 }
 
 // The logs of most cases.
 var (
-	journal    = leadership.LogID{Election: jobs, Kind: leadership.LogJournal}
-	checkpoint = leadership.LogID{Election: jobs, Kind: leadership.LogCheckpoint}
+	journal    = rule.LogID{Election: jobs, Kind: rule.LogJournal}
+	checkpoint = rule.LogID{Election: jobs, Kind: rule.LogCheckpoint}
 )
 
 // awkward is content that a store must not touch: no JSON, and every kind of quote.
 const awkward = "a 'b' \"c\" `d` \\ \\u0041 % ; -- <&> \t\n\r ä 漢 🙂 \u2028 \ufeff \x7f"
 
 // amend changes a log through the handle.
-func (l *logs) amend(j leadership.Journal, id leadership.LogID, ch leadership.LogChange) leadership.Log {
+func (l *logs) amend(j service.Journal, id rule.LogID, ch rule.LogChange) rule.Log {
 	l.Helper()
-	log, err := j.Amend(l.Context(), id, func(leadership.Log) (leadership.LogChange, error) { return ch, nil })
+	log, err := j.Amend(l.Context(), id, func(rule.Log) (rule.LogChange, error) { return ch, nil })
 	if err != nil {
 		l.Fatalf("amend %v: %v", id, err)
 	}
 	return log
 }
 
-func (l *logs) look(j leadership.Journal, id leadership.LogID) leadership.Log {
+func (l *logs) look(j service.Journal, id rule.LogID) rule.Log {
 	l.Helper()
 	log, err := j.Look(l.Context(), id)
 	if err != nil {
@@ -83,7 +85,7 @@ func (l *logs) look(j leadership.Journal, id leadership.LogID) leadership.Log {
 	return log
 }
 
-func (l *logs) segments(j leadership.Journal, id leadership.LogID, after leadership.Index, limit int) []leadership.Segment {
+func (l *logs) segments(j service.Journal, id rule.LogID, after leadership.Index, limit int) []rule.Segment {
 	l.Helper()
 	found, err := j.Segments(l.Context(), id, after, limit)
 	if err != nil {
@@ -92,7 +94,7 @@ func (l *logs) segments(j leadership.Journal, id leadership.LogID, after leaders
 	return found
 }
 
-func (l *logs) snapshot(j leadership.Journal, id leadership.LogID) leadership.Segment {
+func (l *logs) snapshot(j service.Journal, id rule.LogID) rule.Segment {
 	l.Helper()
 	s, err := j.Snapshot(l.Context(), id)
 	if err != nil {
@@ -102,9 +104,9 @@ func (l *logs) snapshot(j leadership.Journal, id leadership.LogID) leadership.Se
 }
 
 // names reads the names of all logs, so many at a time.
-func (l *logs) names(limit int) (all []leadership.LogID) {
+func (l *logs) names(limit int) (all []rule.LogID) {
 	l.Helper()
-	var after leadership.LogID
+	var after rule.LogID
 	for range 100 {
 		page, err := l.b.Logs(l.Context(), after, limit)
 		switch {
@@ -122,7 +124,7 @@ func (l *logs) names(limit int) (all []leadership.LogID) {
 }
 
 // same expects two heads to be one.
-func (l *logs) same(what string, got, want leadership.Log) {
+func (l *logs) same(what string, got, want rule.Log) {
 	l.Helper()
 	if got.ID != want.ID || got.Text != want.Text || got.Body != want.Body || !got.WrittenAt.Equal(want.WrittenAt) {
 		l.Errorf("%s: got %+v, want %+v", what, got, want)
@@ -130,9 +132,9 @@ func (l *logs) same(what string, got, want leadership.Log) {
 }
 
 // never expects that the log was never written.
-func (l *logs) never(what string, id leadership.LogID) {
+func (l *logs) never(what string, id rule.LogID) {
 	l.Helper()
-	for _, j := range []leadership.Journal{l.a, l.b} {
+	for _, j := range []service.Journal{l.a, l.b} {
 		if got := l.look(j, id); got.ID != id || got.Text != "" || got.Body != "" || !got.WrittenAt.IsZero() {
 			l.Errorf("%s: got head %+v, want an empty one", what, got)
 		}
@@ -149,12 +151,12 @@ func (l *logs) never(what string, id leadership.LogID) {
 }
 
 // run is a segment with a text.
-func run(first, last leadership.Index, data string) leadership.Segment {
-	return leadership.Segment{First: first, Last: last, Data: data}
+func run(first, last leadership.Index, data string) rule.Segment {
+	return rule.Segment{First: first, Last: last, Data: data}
 }
 
 // spans are the places of segments, as "first-last".
-func spans(all []leadership.Segment) (spans []string) {
+func spans(all []rule.Segment) (spans []string) {
 	for _, s := range all {
 		spans = append(spans, fmt.Sprintf("%d-%d", s.First, s.Last))
 	}
@@ -164,16 +166,16 @@ func spans(all []leadership.Segment) (spans []string) {
 var amendCases = []journalCase{
 	{"a log never written has an empty head", func(l *logs) {
 		l.never("at first", journal)
-		log, err := l.a.Amend(l.Context(), journal, func(log leadership.Log) (leadership.LogChange, error) {
+		log, err := l.a.Amend(l.Context(), journal, func(log rule.Log) (rule.LogChange, error) {
 			if log.ID != journal || log.Text != "" || log.Body != "" || !log.WrittenAt.IsZero() {
 				l.Errorf("decide got %+v, want an empty head", log)
 			}
-			return leadership.LogChange{}, nil
+			return rule.LogChange{}, nil
 		})
 		if err != nil {
 			l.Fatal(err)
 		}
-		l.same("a change without a text", log, leadership.Log{ID: journal})
+		l.same("a change without a text", log, rule.Log{ID: journal})
 		l.never("after a change without a text", journal)
 	}},
 	{"what was reported as done is seen by every later call through every handle", func(l *logs) {
@@ -183,11 +185,11 @@ var amendCases = []journalCase{
 				here, there = l.b, l.a
 			}
 			n := leadership.Index(i + 1)
-			log := l.amend(here, journal, leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, i), Body: fmt.Sprint(i), Add: []leadership.Segment{run(n, n, "x"), {Last: n, Data: fmt.Sprint(i)}}})
+			log := l.amend(here, journal, rule.LogChange{Text: fmt.Sprintf(`{"n":%d}`, i), Body: fmt.Sprint(i), Add: []rule.Segment{run(n, n, "x"), {Last: n, Data: fmt.Sprint(i)}}})
 			if want := fmt.Sprintf(`{"n":%d}`, i); log.ID != journal || log.Text != want || log.Body != fmt.Sprint(i) {
 				l.Fatalf("amend returned %+v, want text %s", log, want)
 			}
-			for _, j := range []leadership.Journal{here, there} {
+			for _, j := range []service.Journal{here, there} {
 				l.same("look", l.look(j, journal), log)
 				if got := l.segments(j, journal, 0, 100); len(got) != i+1 || got[i].Last != n {
 					l.Errorf("after change %d: got segments %v", i, spans(got))
@@ -199,11 +201,11 @@ var amendCases = []journalCase{
 		}
 	}},
 	{"nothing is written if decide returns an error, which is returned as it is, or no change", func(l *logs) {
-		before := l.amend(l.a, journal, leadership.LogChange{Text: `{"n":1}`, Body: "b", Add: []leadership.Segment{run(1, 1, "x")}})
+		before := l.amend(l.a, journal, rule.LogChange{Text: `{"n":1}`, Body: "b", Add: []rule.Segment{run(1, 1, "x")}})
 		refused := errors.New("refused")
-		change := leadership.LogChange{Text: `{"n":2}`, Body: "c", Add: []leadership.Segment{run(2, 2, "y"), {Last: 1, Data: "z"}}}
-		for _, j := range []leadership.Journal{l.a, l.b} {
-			if _, err := j.Amend(l.Context(), journal, func(leadership.Log) (leadership.LogChange, error) { return change, refused }); err != refused { //nolint:errorlint // as it is
+		change := rule.LogChange{Text: `{"n":2}`, Body: "c", Add: []rule.Segment{run(2, 2, "y"), {Last: 1, Data: "z"}}}
+		for _, j := range []service.Journal{l.a, l.b} {
+			if _, err := j.Amend(l.Context(), journal, func(rule.Log) (rule.LogChange, error) { return change, refused }); err != refused { //nolint:errorlint // as it is
 				l.Errorf("got error %v, want that of decide itself", err)
 			}
 			none := change
@@ -225,13 +227,13 @@ var amendCases = []journalCase{
 			if i%2 == 1 {
 				here, there = l.b, l.a
 			}
-			l.amend(here, journal, leadership.LogChange{Text: fmt.Sprintf(`{"from":"here %d"}`, i)}) // which it may remember
+			l.amend(here, journal, rule.LogChange{Text: fmt.Sprintf(`{"from":"here %d"}`, i)}) // which it may remember
 			want := fmt.Sprintf(`{"from":"there %d"}`, i)
-			l.amend(there, journal, leadership.LogChange{Text: want, Body: "b"})
-			log, err := here.Amend(l.Context(), journal, func(log leadership.Log) (ch leadership.LogChange, err error) {
+			l.amend(there, journal, rule.LogChange{Text: want, Body: "b"})
+			log, err := here.Amend(l.Context(), journal, func(log rule.Log) (ch rule.LogChange, err error) {
 				switch {
 				case log.Text == want:
-					return leadership.LogChange{Text: `{"from":"last"}`, Body: log.Body + "!"}, nil
+					return rule.LogChange{Text: `{"from":"last"}`, Body: log.Body + "!"}, nil
 				case i < 2:
 					return ch, outdated
 				}
@@ -285,7 +287,7 @@ var amendCases = []journalCase{
 		}
 	}},
 	{"a log has the time of its commit by the store's clock, which never goes back", func(l *logs) {
-		var last leadership.Log
+		var last rule.Log
 		for i := range 6 {
 			here, there := l.a, l.b
 			if i%2 == 1 {
@@ -293,7 +295,7 @@ var amendCases = []journalCase{
 			}
 			before := l.get(l.handles.a, jobs)
 			n := leadership.Index(i + 1)
-			log := l.amend(here, journal, leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, i), Add: []leadership.Segment{run(n, n, "x"), {Last: n, Data: "s"}}})
+			log := l.amend(here, journal, rule.LogChange{Text: fmt.Sprintf(`{"n":%d}`, i), Add: []rule.Segment{run(n, n, "x"), {Last: n, Data: "s"}}})
 			after := l.get(l.handles.b, jobs)
 			if log.WrittenAt.Before(before.Now.Add(-before.Guard-time.Microsecond)) || log.WrittenAt.After(after.Now.Add(after.Guard+time.Microsecond)) {
 				l.Errorf("written at %v, between %v and %v of the store's clock", log.WrittenAt, before.Now, after.Now)
@@ -315,7 +317,7 @@ var amendCases = []journalCase{
 	}},
 	{"a segment keeps the time that a copy brings with it", func(l *logs) {
 		at := time.Date(2024, 2, 29, 12, 0, 0, 123456000, time.UTC)
-		log := l.amend(l.a, journal, leadership.LogChange{Text: "{}", Add: []leadership.Segment{
+		log := l.amend(l.a, journal, rule.LogChange{Text: "{}", Add: []rule.Segment{
 			{First: 1, Last: 1, Data: "x", At: at}, {First: 2, Last: 2, Data: "y"}, {Last: 1, Data: "s", At: at.Add(time.Second)},
 		}})
 		if got := l.segments(l.b, journal, 0, 10); len(got) != 2 || !got[0].At.Equal(at) || !got[1].At.Equal(log.WrittenAt) {
@@ -334,7 +336,7 @@ var amendCases = []journalCase{
 		l.never("afterwards", journal)
 	}},
 	{"a closed store refuses", func(l *logs) {
-		for _, s := range []leadership.Store{l.handles.a, l.handles.b} {
+		for _, s := range []service.Store{l.handles.a, l.handles.b} {
 			if err := s.Close(); err != nil {
 				l.Fatal(err)
 			}
@@ -344,8 +346,8 @@ var amendCases = []journalCase{
 		}
 	}},
 	{"what was done is there after all handles were closed", func(l *logs) {
-		want := l.amend(l.a, journal, leadership.LogChange{Text: `{"n":1}`, Body: awkward, Add: []leadership.Segment{run(1, 3, awkward), {Last: 2, Data: awkward}}})
-		kept := l.amend(l.a, checkpoint, leadership.LogChange{Text: `{"n":2}`})
+		want := l.amend(l.a, journal, rule.LogChange{Text: `{"n":1}`, Body: awkward, Add: []rule.Segment{run(1, 3, awkward), {Last: 2, Data: awkward}}})
+		kept := l.amend(l.a, checkpoint, rule.LogChange{Text: `{"n":2}`})
 		segments, snapshot := l.segments(l.a, journal, 0, 10), l.snapshot(l.a, journal)
 		l.handles.a.Close()
 		l.handles.b.Close()
@@ -358,42 +360,42 @@ var amendCases = []journalCase{
 		if diff := cmp.Diff(l.snapshot(l.b, journal), snapshot); diff != "" {
 			l.Error(diff)
 		}
-		if got := l.names(10); !slices.Equal(got, []leadership.LogID{checkpoint, journal}) {
+		if got := l.names(10); !slices.Equal(got, []rule.LogID{checkpoint, journal}) {
 			l.Errorf("got logs %v", got)
 		}
 	}},
 }
 
 // add adds a name to the journal's head, unless it is there, and a segment with it.
-func (l *logs) add(j leadership.Journal, name string) error {
-	_, err := j.Amend(l.Context(), journal, func(log leadership.Log) (leadership.LogChange, error) {
+func (l *logs) add(j service.Journal, name string) error {
+	_, err := j.Amend(l.Context(), journal, func(log rule.Log) (rule.LogChange, error) {
 		var names []string
 		if log.Body != "" {
 			if err := json.Unmarshal([]byte(log.Body), &names); err != nil {
-				return leadership.LogChange{}, err
+				return rule.LogChange{}, err
 			}
 		}
 		if slices.Contains(names, name) {
-			return leadership.LogChange{}, nil
+			return rule.LogChange{}, nil
 		}
 		names = append(names, name)
 		body, err := json.Marshal(names)
 		at := leadership.Index(len(names))
-		return leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, at), Body: string(body), Add: []leadership.Segment{run(at, at, name)}}, err
+		return rule.LogChange{Text: fmt.Sprintf(`{"n":%d}`, at), Body: string(body), Add: []rule.Segment{run(at, at, name)}}, err
 	})
 	return err
 }
 
 // calls makes every call of the first handle, and returns their errors.
 func (l *logs) calls(ctx context.Context) map[string]error {
-	_, amend := l.a.Amend(ctx, journal, func(leadership.Log) (leadership.LogChange, error) {
+	_, amend := l.a.Amend(ctx, journal, func(rule.Log) (rule.LogChange, error) {
 		l.Error("decide was called")
-		return leadership.LogChange{Text: "{}"}, nil
+		return rule.LogChange{Text: "{}"}, nil
 	})
 	_, look := l.a.Look(ctx, journal)
 	_, segments := l.a.Segments(ctx, journal, 0, 1)
 	_, snapshot := l.a.Snapshot(ctx, journal)
-	_, logs := l.a.Logs(ctx, leadership.LogID{}, 1)
+	_, logs := l.a.Logs(ctx, rule.LogID{}, 1)
 	return map[string]error{
 		"amend": amend, "look": look, "segments": segments, "snapshot": snapshot, "trim": l.a.Trim(ctx, journal, 1), "logs": logs,
 	}
@@ -401,15 +403,15 @@ func (l *logs) calls(ctx context.Context) map[string]error {
 
 var segmentCases = []journalCase{
 	{"segments are read in order, from the one with the next entry, up to a limit", func(l *logs) {
-		all := []leadership.Segment{run(1, 3, "a"), run(4, 4, "b"), run(5, 9, "c"), run(10, 10, "d"), run(11, 510, "e"), run(511, 512, "f")}
+		all := []rule.Segment{run(1, 3, "a"), run(4, 4, "b"), run(5, 9, "c"), run(10, 10, "d"), run(11, 510, "e"), run(511, 512, "f")}
 		for i, s := range all {
-			l.amend(l.a, journal, leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, i), Add: []leadership.Segment{s}})
-			l.amend(l.a, leadership.LogID{Election: jobs + "-2", Kind: leadership.LogJournal}, leadership.LogChange{Text: "{}", Add: []leadership.Segment{run(s.First, s.Last, "other")}})
+			l.amend(l.a, journal, rule.LogChange{Text: fmt.Sprintf(`{"n":%d}`, i), Add: []rule.Segment{s}})
+			l.amend(l.a, rule.LogID{Election: jobs + "-2", Kind: rule.LogJournal}, rule.LogChange{Text: "{}", Add: []rule.Segment{run(s.First, s.Last, "other")}})
 		}
 		for _, c := range []struct {
 			after leadership.Index
 			limit int
-			want  []leadership.Segment
+			want  []rule.Segment
 		}{
 			{0, 100, all},
 			{0, 1, all[:1]},
@@ -443,9 +445,9 @@ var segmentCases = []journalCase{
 	}},
 	{"one read of segments is bounded in bytes, and goes on where it ended", func(l *logs) {
 		const count = 10
-		data := strings.Repeat("0123456789abcdef", leadership.MaxLogBytes/16)
+		data := strings.Repeat("0123456789abcdef", rule.MaxLogBytes/16)
 		for i := leadership.Index(1); i <= count; i++ {
-			l.amend(l.a, journal, leadership.LogChange{Text: "{}", Add: []leadership.Segment{run(i, i, data)}})
+			l.amend(l.a, journal, rule.LogChange{Text: "{}", Add: []rule.Segment{run(i, i, data)}})
 		}
 		var after leadership.Index
 		reads := 0
@@ -469,8 +471,8 @@ var segmentCases = []journalCase{
 		}
 	}},
 	{"a change may add as much as one read returns", func(l *logs) {
-		data := strings.Repeat("x", leadership.MaxLogBytes)
-		change := leadership.LogChange{Text: "{}", Add: []leadership.Segment{{Last: 3, Data: "s"}}}
+		data := strings.Repeat("x", rule.MaxLogBytes)
+		change := rule.LogChange{Text: "{}", Add: []rule.Segment{{Last: 3, Data: "s"}}}
 		i := leadership.Index(1)
 		for size := 0; size < leadership.MaxReadBytes; size += len(data) {
 			change.Add = append(change.Add, run(i, i, data))
@@ -493,13 +495,13 @@ var segmentCases = []journalCase{
 		}
 	}},
 	{"a head and a segment may have as much as a log may", func(l *logs) {
-		large := strings.Repeat("0123456789abcdef", leadership.MaxLogBytes/16)
-		text := `{"x":"` + strings.Repeat("x", leadership.MaxLogBytes-8) + `"}`
-		for _, ch := range []leadership.LogChange{
+		large := strings.Repeat("0123456789abcdef", rule.MaxLogBytes/16)
+		text := `{"x":"` + strings.Repeat("x", rule.MaxLogBytes-8) + `"}`
+		for _, ch := range []rule.LogChange{
 			{Text: text},
 			{Text: "{}", Body: large[2:]},
-			{Text: "{}", Add: []leadership.Segment{run(1, 500, large)}},
-			{Text: "{}", Add: []leadership.Segment{{Last: 500, Data: large}}},
+			{Text: "{}", Add: []rule.Segment{run(1, 500, large)}},
+			{Text: "{}", Add: []rule.Segment{{Last: 500, Data: large}}},
 		} {
 			log := l.amend(l.a, journal, ch)
 			if log.Text != ch.Text || log.Body != ch.Body {
@@ -519,7 +521,7 @@ var segmentCases = []journalCase{
 	{"a store keeps what it is given as it is", func(l *logs) {
 		for _, data := range []string{awkward, "", "null", "[1,2]", `{"a":"b"}`, "\"", "0", " ", strings.Repeat("'", 3000)} {
 			text := string(must(json.Marshal(map[string]string{"x": data})))
-			log := l.amend(l.a, journal, leadership.LogChange{Text: text, Body: data, Add: []leadership.Segment{run(1, 1, data), {Last: 1, Data: data}}})
+			log := l.amend(l.a, journal, rule.LogChange{Text: text, Body: data, Add: []rule.Segment{run(1, 1, data), {Last: 1, Data: data}}})
 			if log.Text != text || log.Body != data {
 				l.Errorf("amend returned text %q, body %q; want %q and %q", log.Text, log.Body, text, data)
 			}
@@ -533,9 +535,9 @@ var segmentCases = []journalCase{
 		}
 	}},
 	{"trim deletes whole segments up to the index, never one with a later entry, and never the snapshot", func(l *logs) {
-		ch := leadership.LogChange{Text: `{"n":1}`, Body: "b", Add: []leadership.Segment{run(1, 3, "a"), run(4, 6, "b"), run(7, 9, "c"), run(10, 10, "d"), {Last: 9, Data: "s"}}}
+		ch := rule.LogChange{Text: `{"n":1}`, Body: "b", Add: []rule.Segment{run(1, 3, "a"), run(4, 6, "b"), run(7, 9, "c"), run(10, 10, "d"), {Last: 9, Data: "s"}}}
 		log := l.amend(l.a, journal, ch)
-		other := leadership.LogID{Election: jobs + "-2", Kind: leadership.LogJournal}
+		other := rule.LogID{Election: jobs + "-2", Kind: rule.LogJournal}
 		l.amend(l.a, other, ch)
 		for _, c := range []struct {
 			upTo leadership.Index
@@ -562,11 +564,11 @@ var segmentCases = []journalCase{
 		if got := l.segments(l.b, other, 0, 10); len(got) != 4 {
 			l.Errorf("of another log: got %v", spans(got))
 		}
-		l.amend(l.b, journal, leadership.LogChange{Text: `{"n":2}`, Add: []leadership.Segment{run(11, 12, "e")}})
+		l.amend(l.b, journal, rule.LogChange{Text: `{"n":2}`, Add: []rule.Segment{run(11, 12, "e")}})
 		if got := spans(l.segments(l.a, journal, 10, 10)); !slices.Equal(got, []string{"11-12"}) {
 			l.Errorf("after the trim: got %v, want 11-12", got)
 		}
-		never := leadership.LogID{Election: "never", Kind: leadership.LogJournal}
+		never := rule.LogID{Election: "never", Kind: rule.LogJournal}
 		if err := l.a.Trim(l.Context(), never, 5); err != nil {
 			l.Errorf("of a log never written: %v", err)
 		}
@@ -575,7 +577,7 @@ var segmentCases = []journalCase{
 }
 
 // trim trims a log until it has no more than so many segments: a store may leave some at first.
-func (l *logs) trim(id leadership.LogID, upTo leadership.Index, left int) {
+func (l *logs) trim(id rule.LogID, upTo leadership.Index, left int) {
 	l.Helper()
 	for range 20 {
 		if err := l.a.Trim(l.Context(), id, upTo); err != nil {
@@ -596,14 +598,14 @@ func must[T any](v T, err error) T {
 
 var logCases = []journalCase{
 	{"logs are listed in the order of elections and then kinds, after a name, up to a limit", func(l *logs) {
-		var want []leadership.LogID
+		var want []rule.LogID
 		for _, e := range []leadership.Election{"a", "a-b", "a.b", "a.b.c", "a0", "ab", "b"} {
-			for _, kind := range []leadership.LogKind{leadership.LogCheckpoint, leadership.LogJournal} {
-				if e == "a0" && kind == leadership.LogCheckpoint || e == "ab" && kind == leadership.LogJournal {
+			for _, kind := range []rule.LogKind{rule.LogCheckpoint, rule.LogJournal} {
+				if e == "a0" && kind == rule.LogCheckpoint || e == "ab" && kind == rule.LogJournal {
 					continue
 				}
-				id := leadership.LogID{Election: e, Kind: kind}
-				l.amend(l.a, id, leadership.LogChange{Text: fmt.Sprintf(`{"of":%q}`, e), Add: []leadership.Segment{run(1, 1, "x"), run(2, 2, "y"), {Last: 1, Data: "s"}}})
+				id := rule.LogID{Election: e, Kind: kind}
+				l.amend(l.a, id, rule.LogChange{Text: fmt.Sprintf(`{"of":%q}`, e), Add: []rule.Segment{run(1, 1, "x"), run(2, 2, "y"), {Last: 1, Data: "s"}}})
 				want = append(want, id)
 			}
 		}
@@ -614,12 +616,12 @@ var logCases = []journalCase{
 			}
 		}
 		for _, c := range []struct {
-			after leadership.LogID
-			want  leadership.LogID
+			after rule.LogID
+			want  rule.LogID
 		}{
-			{leadership.LogID{Election: "a.b", Kind: leadership.LogCheckpoint}, leadership.LogID{Election: "a.b", Kind: leadership.LogJournal}},
-			{leadership.LogID{Election: "a.a", Kind: leadership.LogJournal}, leadership.LogID{Election: "a.b", Kind: leadership.LogCheckpoint}},
-			{leadership.LogID{Election: "a.b.c", Kind: leadership.LogJournal}, leadership.LogID{Election: "a0", Kind: leadership.LogJournal}},
+			{rule.LogID{Election: "a.b", Kind: rule.LogCheckpoint}, rule.LogID{Election: "a.b", Kind: rule.LogJournal}},
+			{rule.LogID{Election: "a.a", Kind: rule.LogJournal}, rule.LogID{Election: "a.b", Kind: rule.LogCheckpoint}},
+			{rule.LogID{Election: "a.b.c", Kind: rule.LogJournal}, rule.LogID{Election: "a0", Kind: rule.LogJournal}},
 		} {
 			if got, err := l.b.Logs(l.Context(), c.after, 1); err != nil || len(got) != 1 || got[0] != c.want {
 				l.Errorf("after %v: got %v, %v; want %v", c.after, got, err, c.want)
@@ -632,7 +634,7 @@ var logCases = []journalCase{
 		}
 	}},
 	{"a log never touches its election, and an election never its logs", func(l *logs) {
-		l.amend(l.a, journal, leadership.LogChange{Text: `{"n":1}`, Add: []leadership.Segment{run(1, 1, "j")}})
+		l.amend(l.a, journal, rule.LogChange{Text: `{"n":1}`, Add: []rule.Segment{run(1, 1, "j")}})
 		if got := l.get(l.handles.b, jobs).Record; got.Revision != 0 {
 			l.Errorf("an election never seen: got %+v", got)
 		}
@@ -642,9 +644,9 @@ var logCases = []journalCase{
 		want := l.update(l.handles.a, jobs, acquire("ann", time.Hour)).Record
 		log := l.look(l.b, journal)
 		for i := range leadership.Index(3) {
-			log = l.amend(l.b, journal, leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, i), Body: "b", Add: []leadership.Segment{run(i+2, i+2, "k")}})
+			log = l.amend(l.b, journal, rule.LogChange{Text: fmt.Sprintf(`{"n":%d}`, i), Body: "b", Add: []rule.Segment{run(i+2, i+2, "k")}})
 		}
-		l.update(l.handles.b, jobs, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
+		l.update(l.handles.b, jobs, func(s rule.Snapshot) (rule.Change, error) { return rule.Change{}, nil })
 		if got := l.get(l.handles.a, jobs).Record; !sameRecord(got, want) {
 			l.Errorf("got %+v\nwant %+v", got, want)
 		}
@@ -658,8 +660,8 @@ var logCases = []journalCase{
 		var asking sync.WaitGroup
 		for i := range secrets {
 			asking.Go(func() {
-				j := []leadership.Journal{l.a, l.b}[i%2]
-				secret, err := leadership.SharedSecret(l.Context(), j)
+				j := []service.Journal{l.a, l.b}[i%2]
+				secret, err := service.SharedSecret(l.Context(), j)
 				if err != nil || len(secret) != 32 {
 					l.Errorf("got %d bytes, %v; want 32", len(secret), err)
 				}
@@ -670,17 +672,17 @@ var logCases = []journalCase{
 		if one := slices.Compact(secrets); len(one) != 1 || one[0] == string(make([]byte, 32)) {
 			l.Errorf("got %d secrets, want one, of random bytes", len(one))
 		}
-		if got := l.names(10); len(got) != 1 || got[0].Kind != leadership.LogSecret {
+		if got := l.names(10); len(got) != 1 || got[0].Kind != rule.LogSecret {
 			l.Fatalf("it is kept in %v", got)
 		}
-		l.amend(l.a, l.names(1)[0], leadership.LogChange{Text: `{}`, Body: "YWJj"})
-		if _, err := leadership.SharedSecret(l.Context(), l.b); !errors.Is(err, leadership.RecordCorrupt) {
+		l.amend(l.a, l.names(1)[0], rule.LogChange{Text: `{}`, Body: "YWJj"})
+		if _, err := service.SharedSecret(l.Context(), l.b); !errors.Is(err, leadership.RecordCorrupt) {
 			l.Errorf("of three bytes: got %v, want %v", err, leadership.RecordCorrupt)
 		}
 	}},
 	{"a log is kept over the release, the end and the deletion of its election, and over its history", func(l *logs) {
-		change := leadership.LogChange{Text: `{"n":1}`, Body: awkward, Add: []leadership.Segment{run(1, 2, "x"), {Last: 1, Data: "s"}}}
-		journalHead, checkpointHead := l.amend(l.a, journal, change), l.amend(l.a, checkpoint, leadership.LogChange{Text: `{"n":2}`, Body: "c"})
+		change := rule.LogChange{Text: `{"n":1}`, Body: awkward, Add: []rule.Segment{run(1, 2, "x"), {Last: 1, Data: "s"}}}
+		journalHead, checkpointHead := l.amend(l.a, journal, change), l.amend(l.a, checkpoint, rule.LogChange{Text: `{"n":2}`, Body: "c"})
 		kept := func(what string) {
 			l.Helper()
 			l.same(what+": the journal", l.look(l.b, journal), journalHead)
@@ -691,16 +693,16 @@ var logCases = []journalCase{
 		}
 		l.update(l.handles.a, jobs, acquire("ann", time.Hour))
 		kept("acquired")
-		l.update(l.handles.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()}.Apply(s)
+		l.update(l.handles.a, jobs, func(s rule.Snapshot) (rule.Change, error) {
+			return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()})
 		})
 		kept("released")
 		l.update(l.handles.a, jobs, acquire("bob", time.Minute))
 		l.backing.Advance(l, time.Hour)
 		l.update(l.handles.a, jobs, acquire("cid", time.Minute))
 		kept("expired")
-		l.update(l.handles.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Delete{Force: true}.Apply(s)
+		l.update(l.handles.a, jobs, func(s rule.Snapshot) (rule.Change, error) {
+			return rule.Apply(s, leadership.Delete{Force: true})
 		})
 		kept("deleted")
 		l.backing.Advance(l, 3*History)

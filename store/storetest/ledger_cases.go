@@ -7,20 +7,21 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/service"
 )
 
 // terms are leaders one after the other, with a service and a ledger on both handles.
 type terms struct {
 	*logs
-	service [2]*leadership.Service
-	ledger  [2]*leadership.Ledger
+	service [2]*service.Service
+	ledger  [2]*service.Ledger
 }
 
 func (l *logs) terms() *terms {
 	t := &terms{logs: l}
-	for i, s := range []leadership.Store{l.handles.a, l.handles.b} {
-		t.service[i] = leadership.New(s)
-		t.ledger[i] = leadership.NewLedger(t.service[i], journalOf(l, s))
+	for i, s := range []service.Store{l.handles.a, l.handles.b} {
+		t.service[i] = service.New(s)
+		t.ledger[i] = service.NewLedger(t.service[i], journalOf(l, s))
 	}
 	return t
 }

@@ -11,6 +11,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 )
 
 // protocolCase is one sentence of the protocol.
@@ -21,7 +22,7 @@ type protocolCase struct {
 
 // RunProtocol checks that a Service on the store obeys the protocol.
 func RunProtocol(t *testing.T, h Harness) {
-	runProtocol(t, h, func(_ testing.TB, store leadership.Store) Subject { return leadership.New(store) })
+	runProtocol(t, h, func(_ testing.TB, store service.Store) Subject { return service.New(store) })
 }
 
 // RunProtocolOverHTTP checks that an instance on the store, behind the REST API and its client,
@@ -29,7 +30,7 @@ func RunProtocol(t *testing.T, h Harness) {
 // and for one that is far away: what the API adds is the same on every store.
 func RunProtocolOverHTTP(t *testing.T, h Harness) { runProtocol(t, h, overHTTP) }
 
-func runProtocol(t *testing.T, h Harness, front func(testing.TB, leadership.Store) Subject) {
+func runProtocol(t *testing.T, h Harness, front func(testing.TB, service.Store) Subject) {
 	for _, cases := range [][]protocolCase{leaseCases, historyCases, operatorCases, batchCases, timeCases, repeatCases()} {
 		for _, c := range cases {
 			t.Run(c.rule, func(t *testing.T) {
@@ -54,7 +55,7 @@ func runProtocol(t *testing.T, h Harness, front func(testing.TB, leadership.Stor
 // overHTTP puts an instance, a real server and a real client in front of the store, and checks each
 // of their exchanges against the API's contract. The instance does nothing by itself: it does not
 // run.
-func overHTTP(t testing.TB, store leadership.Store) Subject {
+func overHTTP(t testing.TB, store service.Store) Subject {
 	inst, err := instance.New(instance.Config{Store: store, Journal: journalOf(t, store)})
 	if err != nil {
 		t.Fatal(err)

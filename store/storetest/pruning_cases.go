@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 var pruningCases = []contractCase{
@@ -41,8 +43,8 @@ var pruningCases = []contractCase{
 	}},
 	{"a record outlives its history, and goes on from where it was", func(h *handles) {
 		h.update(h.a, jobs, acquire("ann", time.Minute))
-		h.update(h.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()}.Apply(s)
+		h.update(h.a, jobs, func(s rule.Snapshot) (rule.Change, error) {
+			return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()})
 		})
 		for range 2 { // also if it is idle for longer than history is kept
 			h.age(History + time.Hour)
@@ -61,15 +63,15 @@ var pruningCases = []contractCase{
 		h.update(h.a, jobs, acquire("ann", leadership.MaxLeaseDuration))
 		for range 3 {
 			h.age(leadership.MaxLeaseDuration - time.Hour)
-			h.update(h.b, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-				return leadership.Renew(s, renewalOf(jobs, "ann", 1))
+			h.update(h.b, jobs, func(s rule.Snapshot) (rule.Change, error) {
+				return rule.Renew(s, renewalOf(jobs, "ann", 1))
 			})
 			if snap := h.get(h.a, jobs); !snap.Live() || snap.Record.Token != 1 {
 				h.Errorf("got %+v at %v, want the lease with token 1", snap.Record, snap.Now)
 			}
 		}
 		h.age(2 * History)
-		h.update(h.a, jobs, leadership.Expire)
+		h.update(h.a, jobs, rule.Expire)
 		h.whole(h.events(h.b, jobs), 1, 2)
 	}},
 	{"a record that is lost is missed, though its history was deleted", func(h *handles) {
@@ -77,11 +79,11 @@ var pruningCases = []contractCase{
 		h.update(h.a, jobs, put(time.Second))
 		h.age(History + time.Hour)
 		h.backing.Damage(h, jobs, RecordGone)
-		_, err := h.b.Update(h.Context(), jobs, leadership.Expect{}, acquire("bob", time.Minute))
+		_, err := h.b.Update(h.Context(), jobs, rule.Expect{}, acquire("bob", time.Minute))
 		h.corrupt("update", err)
 	}},
 	{"a request for deleted history is told the first revision that remains", func(h *handles) {
-		s := leadership.New(h.b)
+		s := service.New(h.b)
 		for i := range 4 {
 			h.update(h.a, jobs, put(time.Duration(i+1)*time.Second))
 		}

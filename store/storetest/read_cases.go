@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 var readCases = []contractCase{
@@ -13,8 +15,8 @@ var readCases = []contractCase{
 		for _, e := range names {
 			h.update(h.a, e, put(time.Second))
 		}
-		h.update(h.a, "a0", func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Delete{}.Apply(s)
+		h.update(h.a, "a0", func(s rule.Snapshot) (rule.Change, error) {
+			return rule.Apply(s, leadership.Delete{})
 		})
 		for _, c := range []struct {
 			prefix string
@@ -51,7 +53,7 @@ var readCases = []contractCase{
 	{"the time is read by a name that no election has, whatever the others are, and nothing is written", func(h *handles) {
 		h.update(h.a, "now", acquire("ann", time.Minute))
 		before := h.get(h.a, "now")
-		now, err := leadership.New(h.b).Now(h.Context())
+		now, err := service.New(h.b).Now(h.Context())
 		if err != nil || now.Before(before.Now.Add(-before.Guard)) {
 			h.Errorf("got %v, %v; want %v or later", now, err, before.Now)
 		}
@@ -59,7 +61,7 @@ var readCases = []contractCase{
 			h.Errorf("then there are %v", got)
 		}
 		h.backing.Damage(h, "now", UnknownSchema)
-		if _, err := leadership.New(h.a).Now(h.Context()); err != nil {
+		if _, err := service.New(h.a).Now(h.Context()); err != nil {
 			h.Errorf("beside a record that cannot be trusted: %v", err)
 		}
 	}},

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 var renewCases = []contractCase{
@@ -12,32 +14,32 @@ var renewCases = []contractCase{
 		first := h.update(h.a, jobs, acquire("ann", time.Minute))
 		wrong := renewalOf(jobs, "ann", 1)
 		wrong.KeyHash = hashOf("eve")
-		for _, c := range []leadership.Renewal{wrong, renewalOf(jobs, "bob", 1), renewalOf(jobs, "ann", 2), renewalOf("unseen", "ann", 1)} {
-			if got := h.a.Renew(h.Context(), []leadership.Renewal{c})[0]; !errors.Is(got.Err, leadership.ErrNotRenewed) {
+		for _, c := range []rule.Renewal{wrong, renewalOf(jobs, "bob", 1), renewalOf(jobs, "ann", 2), renewalOf("unseen", "ann", 1)} {
+			if got := h.a.Renew(h.Context(), []rule.Renewal{c})[0]; !errors.Is(got.Err, rule.ErrNotRenewed) {
 				h.Errorf("%+v: got %v, want ErrNotRenewed", c, got.Err)
 			}
 		}
 		if got := h.get(h.b, jobs).Record; !sameRecord(got, first.Record) {
 			h.Errorf("got %+v, want %+v", got, first.Record)
 		}
-		h.renewed(h.a.Renew(h.Context(), []leadership.Renewal{renewalOf(jobs, "ann", 1)})[0], first)
+		h.renewed(h.a.Renew(h.Context(), []rule.Renewal{renewalOf(jobs, "ann", 1)})[0], first)
 	}},
 	{"a lease that is over is not renewed", func(h *handles) {
 		h.update(h.a, jobs, acquire("ann", time.Minute))
 		h.backing.Advance(h, time.Minute+time.Second)
-		for _, s := range []leadership.Store{h.a, h.b} {
-			if got := s.Renew(h.Context(), []leadership.Renewal{renewalOf(jobs, "ann", 1)})[0]; !errors.Is(got.Err, leadership.ErrNotRenewed) {
+		for _, s := range []service.Store{h.a, h.b} {
+			if got := s.Renew(h.Context(), []rule.Renewal{renewalOf(jobs, "ann", 1)})[0]; !errors.Is(got.Err, rule.ErrNotRenewed) {
 				h.Errorf("got %v, want ErrNotRenewed", got.Err)
 			}
 		}
 	}},
 	{"a lease of another grant is not renewed, though a handle may remember the old one", func(h *handles) {
 		h.update(h.a, jobs, acquire("ann", time.Minute))
-		h.update(h.b, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()}.Apply(s)
+		h.update(h.b, jobs, func(s rule.Snapshot) (rule.Change, error) {
+			return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()})
 		})
 		second := h.update(h.b, jobs, acquire("bob", time.Minute))
-		if got := h.a.Renew(h.Context(), []leadership.Renewal{renewalOf(jobs, "ann", 1)})[0]; !errors.Is(got.Err, leadership.ErrNotRenewed) {
+		if got := h.a.Renew(h.Context(), []rule.Renewal{renewalOf(jobs, "ann", 1)})[0]; !errors.Is(got.Err, rule.ErrNotRenewed) {
 			h.Errorf("got %v, want ErrNotRenewed", got.Err)
 		}
 		if got := h.get(h.a, jobs).Record; !sameRecord(got, second.Record) {
@@ -52,7 +54,7 @@ var renewCases = []contractCase{
 			}
 			c := renewalOf(jobs, "ann", 1)
 			c.Ticket = last.Ticket
-			a := [...]leadership.Store{h.b, h.a}[i%2].Renew(h.Context(), []leadership.Renewal{c})[0]
+			a := [...]service.Store{h.b, h.a}[i%2].Renew(h.Context(), []rule.Renewal{c})[0]
 			h.renewed(a, last)
 			if last.Ticket != "" && a.Snapshot.Ticket == last.Ticket {
 				h.Error("a renewal has the ticket of the heartbeat before")
@@ -68,17 +70,17 @@ var renewCases = []contractCase{
 		other := h.update(h.a, "other", acquire("ann", time.Minute))
 		wrong := renewalOf(jobs, "ann", 1)
 		wrong.KeyHash = hashOf("eve")
-		for _, c := range []leadership.Renewal{wrong, renewalOf(jobs, "bob", 1), renewalOf(jobs, "ann", 2), renewalOf("unseen", "ann", 1)} {
+		for _, c := range []rule.Renewal{wrong, renewalOf(jobs, "bob", 1), renewalOf(jobs, "ann", 2), renewalOf("unseen", "ann", 1)} {
 			for _, ticket := range []leadership.Ticket{first.Ticket, other.Ticket, "forged"} {
 				c.Ticket = ticket
-				for _, s := range []leadership.Store{h.a, h.b} {
-					if got := s.Renew(h.Context(), []leadership.Renewal{c})[0]; !errors.Is(got.Err, leadership.ErrNotRenewed) {
+				for _, s := range []service.Store{h.a, h.b} {
+					if got := s.Renew(h.Context(), []rule.Renewal{c})[0]; !errors.Is(got.Err, rule.ErrNotRenewed) {
 						h.Errorf("%+v: got %v, want ErrNotRenewed", c, got.Err)
 					}
 				}
 			}
 		}
-		for _, was := range []leadership.Snapshot{first, other} {
+		for _, was := range []rule.Snapshot{first, other} {
 			if got := h.get(h.b, was.Record.Election).Record; !sameRecord(got, was.Record) {
 				h.Errorf("got %+v, want %+v", got, was.Record)
 			}
@@ -90,14 +92,14 @@ var renewCases = []contractCase{
 			return // a store that needs none
 		}
 		ann := renewalOf(jobs, "ann", 1)
-		renew := func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Renew(s, ann) }
-		release := func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Release{LeaseRequest: ann.Request()}.Apply(s)
+		renew := func(s rule.Snapshot) (rule.Change, error) { return rule.Renew(s, ann) }
+		release := func(s rule.Snapshot) (rule.Change, error) {
+			return rule.Apply(s, leadership.Release{LeaseRequest: ann.Request()})
 		}
-		for i, change := range []func(leadership.Snapshot) (leadership.Change, error){renew, limit(90*time.Second, leadership.EndsEvicted), release} {
+		for i, change := range []func(rule.Snapshot) (rule.Change, error){renew, limit(90*time.Second, leadership.EndsEvicted), release} {
 			ann.Ticket = h.update(h.a, jobs, acquire("ann", time.Minute)).Ticket
 			changed := h.update(h.a, jobs, change)
-			if got := h.b.Renew(h.Context(), []leadership.Renewal{ann})[0]; !errors.Is(got.Err, leadership.ErrNotRenewed) {
+			if got := h.b.Renew(h.Context(), []rule.Renewal{ann})[0]; !errors.Is(got.Err, rule.ErrNotRenewed) {
 				h.Errorf("change %d: got %v, want ErrNotRenewed", i, got.Err)
 			}
 			if got := h.get(h.b, jobs).Record; !sameRecord(got, changed.Record) {
@@ -108,7 +110,7 @@ var renewCases = []contractCase{
 }
 
 // renewed checks the answer to a renewal of the lease in before.
-func (h *handles) renewed(a leadership.Renewed, before leadership.Snapshot) {
+func (h *handles) renewed(a rule.Renewed, before rule.Snapshot) {
 	h.Helper()
 	if a.Err != nil {
 		h.Fatalf("renew %s: %v", before.Record.Election, a.Err)

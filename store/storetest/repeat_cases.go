@@ -13,6 +13,8 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/test/machine"
 )
 
@@ -54,7 +56,7 @@ type step func(context.Context, *repeated) error
 type repeated struct {
 	*pair
 	leadership.Election
-	store   leadership.Store
+	store   service.Store
 	service Subject // what leads to a situation needs no server
 	via     Subject // of the call under way
 	answer  any     // to the last call of the ledger, as far as a copy has the same one
@@ -191,7 +193,7 @@ func (r *repeated) ledger() instance.Ledger {
 	if client, is := r.via.(instance.Ledger); is {
 		return client
 	}
-	return leadership.NewLedger(r.service.(*leadership.Service), journalOf(r, r.store))
+	return service.NewLedger(r.service.(*service.Service), journalOf(r, r.store))
 }
 
 func opened(l leadership.LeaseRequest) step {
@@ -238,7 +240,7 @@ func inherited(who leadership.CandidateID) step {
 	return func(ctx context.Context, r *repeated) error {
 		key := r.key[who]
 		g, err := r.via.Acquire(ctx, leadership.AcquireRequest{Election: r.Election, CandidateID: who, Key: &key, Inherit: true})
-		if ledger, is := r.ledger().(*leadership.Ledger); is && err == nil { // a Service alone does not look at it
+		if ledger, is := r.ledger().(*service.Ledger); is && err == nil { // a Service alone does not look at it
 			g.Inherited, err = ledger.Inherit(ctx, g)
 		}
 		r.answer = g.Inherited
@@ -432,15 +434,15 @@ func (r *repeated) come(situation string, row repeat) {
 		r.do("next", row.next...)
 	}
 	if situation == restored {
-		_, err := r.store.Update(r.Context(), r.Election, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
-			return leadership.Raise(s, leadership.RaiseCommand{Above: forgotten})
+		_, err := r.store.Update(r.Context(), r.Election, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
+			return rule.Raise(s, rule.RaiseCommand{Above: forgotten})
 		})
 		if err != nil {
 			r.Fatalf("%s: restore: %v", r.Election, err)
 		}
 		for _, kind := range logKinds {
-			if _, err := journalOf(r, r.store).Amend(r.Context(), leadership.LogID{Election: r.Election, Kind: kind}, func(l leadership.Log) (leadership.LogChange, error) {
-				return leadership.RaisedLog(l, leadership.Token(forgotten), true)
+			if _, err := journalOf(r, r.store).Amend(r.Context(), rule.LogID{Election: r.Election, Kind: kind}, func(l rule.Log) (rule.LogChange, error) {
+				return rule.RaisedLog(l, leadership.Token(forgotten), true)
 			}); err != nil {
 				r.Fatalf("%s: restore the %s: %v", r.Election, kind, err)
 			}
@@ -460,7 +462,7 @@ func (r *repeated) orders() (ids []leadership.OverrideID) {
 }
 
 // logKinds are those of a leader.
-var logKinds = []leadership.LogKind{leadership.LogCheckpoint, leadership.LogJournal}
+var logKinds = []rule.LogKind{rule.LogCheckpoint, rule.LogJournal}
 
 // told is the history of the election and of its child, without the part that a restore has
 // forgotten, and the contents of its logs.
@@ -477,17 +479,17 @@ func (r *repeated) told(after leadership.Revision) (lines []string) {
 	slices.Sort(lines)
 	journal := journalOf(r, r.store)
 	for _, kind := range logKinds {
-		head, err := journal.Look(r.Context(), leadership.LogID{Election: r.Election, Kind: kind})
+		head, err := journal.Look(r.Context(), rule.LogID{Election: r.Election, Kind: kind})
 		if err != nil {
 			r.Fatalf("%s: look at the %s: %v", r.Election, kind, err)
 		}
 		lines = append(lines, string(kind)+" "+head.Text+" "+head.Body)
 	}
-	snapshot, err := journal.Snapshot(r.Context(), leadership.LogID{Election: r.Election, Kind: leadership.LogJournal})
+	snapshot, err := journal.Snapshot(r.Context(), rule.LogID{Election: r.Election, Kind: rule.LogJournal})
 	if err != nil {
 		r.Fatalf("%s: snapshot: %v", r.Election, err)
 	}
-	segments, err := journal.Segments(r.Context(), leadership.LogID{Election: r.Election, Kind: leadership.LogJournal}, 0, 1000)
+	segments, err := journal.Segments(r.Context(), rule.LogID{Election: r.Election, Kind: rule.LogJournal}, 0, 1000)
 	if err != nil {
 		r.Fatalf("%s: segments: %v", r.Election, err)
 	}
@@ -517,9 +519,9 @@ func repeatCases() (all []protocolCase) {
 	return all
 }
 
-func (p *pair) repeat(store leadership.Store, row repeat, situation string, want leadership.Code) {
+func (p *pair) repeat(store service.Store, row repeat, situation string, want leadership.Code) {
 	p.Helper()
-	r := &repeated{pair: p, Election: leadership.Election(row.verb), store: store, service: leadership.New(store), key: make(map[leadership.CandidateID]leadership.Key)}
+	r := &repeated{pair: p, Election: leadership.Election(row.verb), store: store, service: service.New(store), key: make(map[leadership.CandidateID]leadership.Key)}
 	r.via = r.service
 	for _, who := range []leadership.CandidateID{"ann", "bob", "cy", "dan"} {
 		r.key[who] = leadership.NewKey()

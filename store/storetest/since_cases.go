@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 var sinceCases = []contractCase{
@@ -18,7 +20,7 @@ var sinceCases = []contractCase{
 			h.Errorf("before anything was done: got %v", start.Events)
 		}
 		all := h.busy()
-		for _, s := range []leadership.Store{h.a, h.b} {
+		for _, s := range []service.Store{h.a, h.b} {
 			recent := h.since(s, start.Now.Add(-time.Second))
 			h.sameEvents(recent.Events, all)
 			if last := all[len(all)-1].At; recent.Now.Before(last) {
@@ -107,7 +109,7 @@ var sinceCases = []contractCase{
 func (h *handles) write(e leadership.Election, times int) {
 	for range times {
 		err := h.eventually(func() error {
-			_, err := h.a.Update(h.Context(), e, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
+			_, err := h.a.Update(h.Context(), e, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
 				return put(s.Record.Policy.LockDelay + time.Millisecond)(s)
 			})
 			return err
@@ -124,8 +126,8 @@ func (h *handles) busy() []leadership.Event {
 	h.Helper()
 	elections := []leadership.Election{"b", "a", "a-b", "a.b"}
 	for i, e := range elections {
-		h.update([]leadership.Store{h.a, h.b}[i%2], e, acquire("ann", time.Minute))
-		h.update([]leadership.Store{h.b, h.a}[i%2], "a", put(time.Duration(i+1)*time.Millisecond))
+		h.update([]service.Store{h.a, h.b}[i%2], e, acquire("ann", time.Minute))
+		h.update([]service.Store{h.b, h.a}[i%2], "a", put(time.Duration(i+1)*time.Millisecond))
 	}
 	h.backing.Advance(h, 2*time.Minute)
 	if two := h.update(h.b, "b", acquire("bob", time.Minute)); two.Record.Revision != 3 {
@@ -141,7 +143,7 @@ func (h *handles) busy() []leadership.Event {
 	return all
 }
 
-func (h *handles) since(s leadership.Store, after time.Time) leadership.Recent {
+func (h *handles) since(s service.Store, after time.Time) rule.Recent {
 	h.Helper()
 	recent, err := s.Since(h.Context(), after, 1000)
 	if err != nil {
@@ -163,7 +165,7 @@ func (h *handles) sameEvents(got, want []leadership.Event) {
 }
 
 // compacted expects no events and an error with the code HistoryCompacted.
-func (h *handles) compacted(err error, recent leadership.Recent) {
+func (h *handles) compacted(err error, recent rule.Recent) {
 	h.Helper()
 	var e *leadership.Error
 	if !errors.As(err, &e) || e.Code != leadership.HistoryCompacted || len(recent.Events) > 0 {

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // termPolicy has every member of a policy that limits terms.
@@ -28,7 +30,7 @@ var termPolicy = leadership.TermPolicy{
 // store to the whole record that the rules decided on, after each step, read through both.
 type term struct {
 	*handles
-	services [2]*leadership.Service
+	services [2]*service.Service
 	stores   [2]*exact
 	steps    int
 	ticket   leadership.Ticket
@@ -36,10 +38,10 @@ type term struct {
 }
 
 func newTerm(h *handles, c leadership.Config) *term {
-	want := new(leadership.Record)
+	want := new(rule.Record)
 	t := &term{handles: h, stores: [2]*exact{{Store: h.a, handles: h, want: want}, {Store: h.b, handles: h, want: want}}}
 	for i, s := range t.stores {
-		t.services[i] = leadership.New(s)
+		t.services[i] = service.New(s)
 	}
 	t.configure(c, "configured")
 	return t
@@ -47,7 +49,7 @@ func newTerm(h *handles, c leadership.Config) *term {
 
 // do makes one call through the next handle. The error must have the code; "" for none. events are
 // the types of those that it must add.
-func (t *term) do(what string, code leadership.Code, call func(*leadership.Service) (leadership.Lease, error), events ...string) leadership.Lease {
+func (t *term) do(what string, code leadership.Code, call func(*service.Service) (leadership.Lease, error), events ...string) leadership.Lease {
 	t.Helper()
 	t.steps++
 	var l leadership.Lease
@@ -78,14 +80,14 @@ func (t *term) do(what string, code leadership.Code, call func(*leadership.Servi
 
 func (t *term) configure(c leadership.Config, event string) {
 	t.Helper()
-	t.do("configure", "", func(s *leadership.Service) (leadership.Lease, error) {
+	t.do("configure", "", func(s *service.Service) (leadership.Lease, error) {
 		return s.Do(t.Context(), leadership.Configure{Election: jobs, Config: c})
 	}, event)
 }
 
 func (t *term) acquire(candidate string, code leadership.Code, events ...string) leadership.Lease {
 	t.Helper()
-	return t.do("acquire by "+candidate, code, func(s *leadership.Service) (leadership.Lease, error) {
+	return t.do("acquire by "+candidate, code, func(s *service.Service) (leadership.Lease, error) {
 		g, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: leadership.CandidateID(candidate), Key: keyOf(candidate)})
 		return g.Lease, err
 	}, events...)
@@ -94,7 +96,7 @@ func (t *term) acquire(candidate string, code leadership.Code, events ...string)
 // refused is acquire that must be refused for that reason.
 func (t *term) refused(candidate string, reason leadership.Reason) {
 	t.Helper()
-	t.do("acquire by "+candidate, leadership.LeaseHeld, func(s *leadership.Service) (leadership.Lease, error) {
+	t.do("acquire by "+candidate, leadership.LeaseHeld, func(s *service.Service) (leadership.Lease, error) {
 		_, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: leadership.CandidateID(candidate), Key: keyOf(candidate)})
 		if e, ok := errors.AsType[*leadership.Error](err); ok && e.Reason != reason {
 			t.Errorf("%s is refused for %s, want %s: %v", candidate, e.Reason, reason, err)
@@ -113,7 +115,7 @@ func (t *term) orderBy(c leadership.Order, events ...string) leadership.Lease {
 	t.Helper()
 	var l leadership.Lease
 	for range 2 { // as if the reply was lost
-		l = t.do(string(c.Kind), "", func(s *leadership.Service) (leadership.Lease, error) {
+		l = t.do(string(c.Kind), "", func(s *service.Service) (leadership.Lease, error) {
 			return s.Do(t.Context(), c.In(jobs))
 		}, events...)
 		events = nil
@@ -123,7 +125,7 @@ func (t *term) orderBy(c leadership.Order, events ...string) leadership.Lease {
 
 func (t *term) report(candidate string, token leadership.Token, report string, code leadership.Code, events ...string) leadership.Lease {
 	t.Helper()
-	return t.do("renewal with "+report, code, func(s *leadership.Service) (leadership.Lease, error) {
+	return t.do("renewal with "+report, code, func(s *service.Service) (leadership.Lease, error) {
 		c := leaseOf(jobs, candidate, token)
 		c.Report, c.Ticket = []byte(report), t.ticket
 		return s.Renew(t.Context(), c)
@@ -179,7 +181,7 @@ var termCases = []contractCase{
 		l := t.report("ann", 1, `{"progress":1,"tokensUsed":60,"eta":"20m","health":"<ok> é","custom":{"a":[1.50,9007199254740993]}}`, "")
 		t.ends(leadership.EndsStuck, 5*time.Hour-40*time.Minute)
 		t.report("ann", 1, `{"progress":2,"tokensUsed":59}`, leadership.InvalidArgument)
-		t.do("renewal without one", "", func(s *leadership.Service) (leadership.Lease, error) {
+		t.do("renewal without one", "", func(s *service.Service) (leadership.Lease, error) {
 			c := leaseOf(jobs, "ann", 1)
 			c.Ticket = l.Ticket
 			return s.Renew(t.Context(), c)
@@ -245,7 +247,7 @@ var termCases = []contractCase{
 				}
 			}
 		}
-		if snap := t.update(t.a, jobs, leadership.Expire); snap.Record.LeaderID != "" || !snap.Record.EndedAt.Equal(end) {
+		if snap := t.update(t.a, jobs, rule.Expire); snap.Record.LeaderID != "" || !snap.Record.EndedAt.Equal(end) {
 			t.Errorf("it has ended at %v, want %v: %+v", snap.Record.EndedAt, end, snap.Record)
 		}
 	}},
@@ -256,7 +258,7 @@ var termCases = []contractCase{
 		t.report("ann", 1, `{"calls":2}`, leadership.LeaseLost, "deposed")
 		t.advance(time.Hour)
 		t.acquire("cid", "", "acquired")
-		t.do("delete", "", func(s *leadership.Service) (leadership.Lease, error) {
+		t.do("delete", "", func(s *service.Service) (leadership.Lease, error) {
 			return s.Do(t.Context(), leadership.Delete{Election: jobs, Force: true})
 		}, "deleted")
 		t.advance(time.Hour)

@@ -7,19 +7,21 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 var updateCases = []contractCase{
 	{"an election never seen has a zero record but for its name", func(h *handles) {
-		want := leadership.Record{Election: jobs}
+		want := rule.Record{Election: jobs}
 		if got := h.get(h.a, jobs).Record; got != want {
 			h.Errorf("get: %+v", got)
 		}
-		h.update(h.a, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
+		h.update(h.a, jobs, func(s rule.Snapshot) (rule.Change, error) {
 			if s.Record != want || s.Now.IsZero() {
 				h.Errorf("update: %+v at %v", s.Record, s.Now)
 			}
-			return leadership.Change{}, nil
+			return rule.Change{}, nil
 		})
 		if got := h.events(h.a, jobs); len(got) != 0 {
 			h.Errorf("events: %v", got)
@@ -27,7 +29,7 @@ var updateCases = []contractCase{
 	}},
 	{"an error of decide is returned as it is, and nothing is written", func(h *handles) {
 		want := errors.New("no")
-		_, err := h.a.Update(h.Context(), jobs, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) {
+		_, err := h.a.Update(h.Context(), jobs, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) {
 			ch, _ := acquire("ann", 0)(s)
 			return ch, want
 		})
@@ -40,7 +42,7 @@ var updateCases = []contractCase{
 	}},
 	{"an empty change writes nothing and gives the record as it was read", func(h *handles) {
 		first := h.update(h.a, jobs, put(time.Second))
-		snap := h.update(h.b, jobs, func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
+		snap := h.update(h.b, jobs, func(rule.Snapshot) (rule.Change, error) { return rule.Change{}, nil })
 		if !sameRecord(snap.Record, first.Record) || snap.Now.Before(first.Now.Add(-snap.Guard)) {
 			h.Errorf("got %+v at %v, want %+v", snap.Record, snap.Now, first.Record)
 		}
@@ -48,7 +50,7 @@ var updateCases = []contractCase{
 	{"the store's time does not go back, whichever handle is asked", func(h *handles) {
 		var last time.Time
 		for i := range 12 {
-			s := []leadership.Store{h.a, h.b}[i%2]
+			s := []service.Store{h.a, h.b}[i%2]
 			snap := h.get(s, jobs)
 			if i%3 == 0 {
 				snap = h.update(s, jobs, put(time.Duration(i+1)*time.Second))
@@ -64,7 +66,7 @@ var updateCases = []contractCase{
 		var wg sync.WaitGroup
 		for i := range callers {
 			wg.Go(func() {
-				s := []leadership.Store{h.a, h.b}[i%2]
+				s := []service.Store{h.a, h.b}[i%2]
 				for range each {
 					if err := h.eventually(func() error { return increment(h.Context(), s) }); err != nil {
 						h.Errorf("increment: %v", err)
@@ -90,25 +92,25 @@ var updateCases = []contractCase{
 					h.Error("the panic did not reach its caller")
 				}
 			}()
-			h.a.Update(h.Context(), jobs, leadership.Expect{}, func(leadership.Snapshot) (leadership.Change, error) { panic("planted") })
+			h.a.Update(h.Context(), jobs, rule.Expect{}, func(rule.Snapshot) (rule.Change, error) { panic("planted") })
 		}()
 		h.update(h.a, jobs, acquire("ann", 0))
 	}},
 }
 
 // increment adds a millisecond to the lock delay.
-func increment(ctx context.Context, s leadership.Store) error {
-	_, err := s.Update(ctx, jobs, leadership.Expect{}, func(snap leadership.Snapshot) (leadership.Change, error) {
+func increment(ctx context.Context, s service.Store) error {
+	_, err := s.Update(ctx, jobs, rule.Expect{}, func(snap rule.Snapshot) (rule.Change, error) {
 		return put(snap.Record.Policy.LockDelay + time.Millisecond)(snap)
 	})
 	return err
 }
 
 // sameRecord compares what two records say, whatever form their times have.
-func sameRecord(a, b leadership.Record) bool { return rounded(a) == rounded(b) }
+func sameRecord(a, b rule.Record) bool { return rounded(a) == rounded(b) }
 
 // rounded returns r with its times in one form, and with the precision of all stores.
-func rounded(r leadership.Record) leadership.Record {
+func rounded(r rule.Record) rule.Record {
 	for _, t := range []*time.Time{&r.AcquiredAt, &r.HeartbeatAt, &r.EndsBy, &r.EndedAt} {
 		*t = t.UTC().Round(time.Microsecond)
 	}

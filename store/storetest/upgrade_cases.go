@@ -11,23 +11,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // The two versions in a fleet that is being upgraded: this program, and the next one, which keeps a
 // description in a member that the older one does not know and must not ignore.
 var (
-	older = leadership.Codec{}
-	newer = leadership.Codec{Next: true}
+	older = rule.Codec{}
+	newer = rule.Codec{Next: true}
 )
 
 // fleet is a store that programs of two versions use.
 type fleet struct {
 	*handles
-	open map[leadership.Version]leadership.Store
+	open map[rule.Version]service.Store
 }
 
 // as returns a handle for a program of that version.
-func (f *fleet) as(c leadership.Codec) leadership.Store {
+func (f *fleet) as(c rule.Codec) service.Store {
 	f.Helper()
 	v := c.Program()
 	if f.open[v] != nil {
@@ -50,7 +52,7 @@ func runUpgrade(t *testing.T, h Harness) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run(&fleet{handles: &handles{TB: t, backing: h(t)}, open: make(map[leadership.Version]leadership.Store)})
+			run(&fleet{handles: &handles{TB: t, backing: h(t)}, open: make(map[rule.Version]service.Store)})
 		})
 	}
 }
@@ -76,8 +78,8 @@ func (f *fleet) upgrade() {
 	if got := f.get(f.as(older), jobs).Record; got.Needs != 1 || got.Policy.LockDelay != 7*time.Second {
 		f.Errorf("once the feature is no longer used: got %+v", got)
 	}
-	f.update(f.as(older), jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Release{LeaseRequest: renewalOf(jobs, "cid", 3).Request()}.Apply(s)
+	f.update(f.as(older), jobs, func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(jobs, "cid", 3).Request()})
 	})
 }
 
@@ -94,7 +96,7 @@ func (f *fleet) olderRefusesWhatItFinds() {
 	f.backing.Advance(f, 3*time.Hour)
 	now := f.get(f.as(newer), due).Now
 	for _, e := range []leadership.Election{held, due} {
-		if _, err := f.as(older).Update(f.Context(), e, leadership.Expect{}, acquire("bob", time.Minute)); !errors.Is(err, leadership.RecordTooNew) {
+		if _, err := f.as(older).Update(f.Context(), e, rule.Expect{}, acquire("bob", time.Minute)); !errors.Is(err, leadership.RecordTooNew) {
 			f.Errorf("acquire %s by the older program: got %v, want %s", e, err, leadership.RecordTooNew)
 		}
 	}
@@ -102,7 +104,7 @@ func (f *fleet) olderRefusesWhatItFinds() {
 	if err != nil || len(listing.Snapshots) != 0 || !slices.Equal(listing.TooNew, []leadership.Election{held}) {
 		f.Errorf("held, by the older program: got %+v, %v; want only the name", listing, err)
 	}
-	if n, err := leadership.New(f.as(older)).RetireAll(f.Context()); n != 0 || err != nil {
+	if n, err := service.New(f.as(older)).RetireAll(f.Context()); n != 0 || err != nil {
 		f.Errorf("retire all by the older program: %d, %v", n, err)
 	}
 	if names, err := f.as(newer).Retirable(f.Context(), now, 10); err != nil || !slices.Equal(names, []leadership.Election{due}) {
@@ -116,12 +118,12 @@ func (f *fleet) olderRefusesWhatItHasRenewed() {
 	const plain, changed = "plain", "changed"
 	for _, e := range []leadership.Election{plain, changed} {
 		f.update(f.as(older), e, acquire("ann", time.Minute))
-		if _, err := leadership.New(f.as(older)).Renew(f.Context(), leaseOf(e, "ann", 1)); err != nil {
+		if _, err := service.New(f.as(older)).Renew(f.Context(), leaseOf(e, "ann", 1)); err != nil {
 			f.Errorf("%s, before the change: %v", e, err)
 		}
 	}
 	want := f.update(f.as(newer), changed, titled("red")).Record
-	s := leadership.New(f.as(older))
+	s := service.New(f.as(older))
 	for range 2 {
 		if _, err := s.Renew(f.Context(), leaseOf(plain, "ann", 1)); err != nil {
 			f.Errorf("the older program does not renew an election that was not changed: %v", err)
@@ -151,7 +153,7 @@ func (f *fleet) olderRefusesWhatItHasRenewed() {
 // opened leaves bids in the first election, and a leader with a challenger in the second.
 func (f *fleet) opened(balloted, challenged leadership.Election) {
 	f.Helper()
-	s := leadership.New(f.as(older))
+	s := service.New(f.as(older))
 	for _, e := range []leadership.Election{balloted, challenged} {
 		for i, id := range []string{"ann", "bob"} {
 			ask := candidate(id, int64(i))
@@ -169,7 +171,7 @@ func (f *fleet) opened(balloted, challenged leadership.Election) {
 
 // reopened has an election with a leader and one without, in which as much stands as can.
 func (f *fleet) reopened() {
-	s := leadership.New(f.as(older))
+	s := service.New(f.as(older))
 	ctx := f.Context()
 	must := func(_ leadership.Lease, err error) {
 		f.Helper()
@@ -207,7 +209,7 @@ func (f *fleet) reopened() {
 		if diff := cmp.Diff(rounded(want.Record), rounded(f.get(f.as(older), e).Record)); diff != "" {
 			f.Errorf("%s, opened again (-before +after):\n%s", e, diff)
 		}
-		if got := f.get(f.as(older), e).Record.Standing; got != want.Record.Standing || got == (leadership.Standing{}) {
+		if got := f.get(f.as(older), e).Record.Standing; got != want.Record.Standing || got == (rule.Standing{}) {
 			f.Errorf("%s, opened again: got %+v\nwant %+v", e, got, want.Record.Standing)
 		}
 	}
@@ -225,18 +227,18 @@ func (f *fleet) restart() {
 }
 
 // carrying is a change that writes members that neither program knows.
-func carrying(policy, standing string) func(leadership.Snapshot) (leadership.Change, error) {
-	return func(s leadership.Snapshot) (leadership.Change, error) {
-		ch := leadership.Change{Record: s.Record, Quiet: true}
+func carrying(policy, standing string) func(rule.Snapshot) (rule.Change, error) {
+	return func(s rule.Snapshot) (rule.Change, error) {
+		ch := rule.Change{Record: s.Record, Quiet: true}
 		ch.Record.Policy.Unknown, ch.Record.Standing.Unknown = policy, standing
 		return ch, nil
 	}
 }
 
 // titled is a change of the member that only the newer program knows.
-func titled(title string) func(leadership.Snapshot) (leadership.Change, error) {
-	return func(s leadership.Snapshot) (leadership.Change, error) {
-		ch := leadership.Change{Record: s.Record, Quiet: true}
+func titled(title string) func(rule.Snapshot) (rule.Change, error) {
+	return func(s rule.Snapshot) (rule.Change, error) {
+		ch := rule.Change{Record: s.Record, Quiet: true}
 		ch.Record.Policy.Description = title
 		return ch, nil
 	}
@@ -251,13 +253,13 @@ func (f *fleet) olderKeepsWhatItDoesNotKnow() {
 		f.Errorf("the older program reads %+v\nwant %+v", got, want)
 	}
 	for range 2 { // a store that does not remember the lease reads first
-		if _, err := leadership.New(s).Renew(f.Context(), leaseOf(jobs, "ann", 1)); err != nil {
+		if _, err := service.New(s).Renew(f.Context(), leaseOf(jobs, "ann", 1)); err != nil {
 			f.Errorf("renew: %v", err)
 		}
 	}
 	f.update(s, jobs, put(7*time.Second))
-	f.update(s, jobs, func(s leadership.Snapshot) (leadership.Change, error) {
-		return leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()}.Apply(s)
+	f.update(s, jobs, func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Apply(s, leadership.Release{LeaseRequest: renewalOf(jobs, "ann", 1).Request()})
 	})
 	last := f.update(s, jobs, acquire("bob", time.Minute)).Record
 	got := f.get(f.as(newer), jobs).Record
@@ -272,7 +274,7 @@ func (f *fleet) olderRefusesByName() {
 	f.Helper()
 	want, events := f.get(f.as(newer), jobs).Record, len(f.events(f.as(newer), jobs))
 	s := f.as(older)
-	service, ctx := leadership.New(s), f.Context()
+	service, ctx := service.New(s), f.Context()
 	for name, call := range map[string]func() error{
 		"get":   func() error { _, err := service.Get(ctx, jobs); return err },
 		"renew": func() error { _, err := service.Renew(ctx, leaseOf(jobs, "bob", 2)); return err },
@@ -316,7 +318,7 @@ func (f *fleet) olderRefusesByName() {
 			f.Errorf("%s by the older program: got %v, want %s of election %q that says %s", name, err, leadership.RecordTooNew, jobs, needed)
 		}
 	}
-	if a := s.Renew(ctx, []leadership.Renewal{renewalOf(jobs, "bob", 2)})[0]; a.Err == nil {
+	if a := s.Renew(ctx, []rule.Renewal{renewalOf(jobs, "bob", 2)})[0]; a.Err == nil {
 		f.Errorf("the older store has renewed: %+v", a.Snapshot)
 	}
 	if n, err := service.ExpireAll(ctx); n != 0 || err != nil {

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/memory"
 )
 
@@ -34,7 +36,7 @@ type randomWalk struct {
 	*handles
 	rand    *rand.Rand
 	store   [2]*exact // one for each handle
-	model   leadership.Store
+	model   service.Store
 	now     time.Time
 	tokens  map[string]leadership.Token // the last that each candidate was granted
 	tickets []leadership.Ticket         // of the store, the newest last
@@ -47,7 +49,7 @@ func (h *handles) walk(seed uint64) {
 		now:     time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		tokens:  make(map[string]leadership.Token),
 	}
-	want := new(leadership.Record)
+	want := new(rule.Record)
 	w.store = [2]*exact{{Store: h.a, handles: h, want: want}, {Store: h.b, handles: h, want: want}}
 	w.model = memory.New(memory.Config{Now: func() time.Time {
 		w.now = w.now.Add(time.Microsecond) // so that no two changes are of the same instant
@@ -108,7 +110,7 @@ func (w *randomWalk) ticket() leadership.Ticket {
 	return w.tickets[n-1]
 }
 
-type command func(leadership.Store) (leadership.Lease, error)
+type command func(service.Store) (leadership.Lease, error)
 
 // command picks what happens next.
 func (w *randomWalk) command() (string, command) {
@@ -127,53 +129,53 @@ func (w *randomWalk) command() (string, command) {
 		if w.rand.IntN(8) == 0 {
 			ask.Role = leadership.RoleWitness
 		}
-		return fmt.Sprintf("acquire by %s for %v with %+v", who, ask.LeaseDuration, ask.Candidacy), func(s leadership.Store) (leadership.Lease, error) {
-			g, err := leadership.New(s).Acquire(ctx, ask)
+		return fmt.Sprintf("acquire by %s for %v with %+v", who, ask.LeaseDuration, ask.Candidacy), func(s service.Store) (leadership.Lease, error) {
+			g, err := service.New(s).Acquire(ctx, ask)
 			return g.Lease, err
 		}
 	case 4, 5:
-		return fmt.Sprintf("renew by %s with %d", who, token), func(s leadership.Store) (leadership.Lease, error) { return leadership.New(s).Renew(ctx, lease) }
+		return fmt.Sprintf("renew by %s with %d", who, token), func(s service.Store) (leadership.Lease, error) { return service.New(s).Renew(ctx, lease) }
 	case 6:
-		return fmt.Sprintf("release by %s with %d", who, token), func(s leadership.Store) (leadership.Lease, error) {
-			return leadership.New(s).Do(ctx, leadership.Release{LeaseRequest: lease})
+		return fmt.Sprintf("release by %s with %d", who, token), func(s service.Store) (leadership.Lease, error) {
+			return service.New(s).Do(ctx, leadership.Release{LeaseRequest: lease})
 		}
 	case 7:
-		return "expire", func(s leadership.Store) (leadership.Lease, error) { return leadership.New(s).Expire(ctx, jobs) }
+		return "expire", func(s service.Store) (leadership.Lease, error) { return service.New(s).Expire(ctx, jobs) }
 	case 8:
 		force := w.rand.IntN(2) == 0
-		return fmt.Sprintf("delete, force %v", force), func(s leadership.Store) (leadership.Lease, error) {
-			return leadership.New(s).Do(ctx, leadership.Delete{Election: jobs, Force: force})
+		return fmt.Sprintf("delete, force %v", force), func(s service.Store) (leadership.Lease, error) {
+			return service.New(s).Do(ctx, leadership.Delete{Election: jobs, Force: force})
 		}
 	case 9, 10:
 		terms := w.rand.IntN(2)
-		return fmt.Sprintf("limit to %d terms more", terms), w.direct(func(s leadership.Snapshot) (leadership.Change, error) {
+		return fmt.Sprintf("limit to %d terms more", terms), w.direct(func(s rule.Snapshot) (rule.Change, error) {
 			if !s.Live() {
-				return leadership.Change{}, nil
+				return rule.Change{}, nil
 			}
 			return limit(s.Record.LeaseEnd().Sub(s.Record.HeartbeatAt)+time.Duration(terms)*2*gridHalf, leadership.EndsStuck)(s)
 		})
 	case 11:
 		members := []string{"", unknownPolicy, `{"a":{}}`}[w.rand.IntN(3)]
-		return fmt.Sprintf("quiet change to %q", members), w.direct(func(s leadership.Snapshot) (leadership.Change, error) {
+		return fmt.Sprintf("quiet change to %q", members), w.direct(func(s rule.Snapshot) (rule.Change, error) {
 			if s.Record.Revision == 0 {
-				return leadership.Change{}, nil
+				return rule.Change{}, nil
 			}
-			ch := leadership.Change{Record: s.Record, Quiet: true}
+			ch := rule.Change{Record: s.Record, Quiet: true}
 			ch.Record.Policy.Unknown, ch.Record.Standing.Unknown = members, members
 			return ch, nil
 		})
 	case 12:
-		return fmt.Sprintf("withdrawal of %s", who), func(s leadership.Store) (leadership.Lease, error) {
-			return leadership.New(s).Do(ctx, leadership.Withdraw{Election: jobs, CandidateID: leadership.CandidateID(who)})
+		return fmt.Sprintf("withdrawal of %s", who), func(s service.Store) (leadership.Lease, error) {
+			return service.New(s).Do(ctx, leadership.Withdraw{Election: jobs, CandidateID: leadership.CandidateID(who)})
 		}
 	}
 	return w.configuration(ctx)
 }
 
 // direct is a command that no Service has yet.
-func (w *randomWalk) direct(decide func(leadership.Snapshot) (leadership.Change, error)) command {
-	return func(s leadership.Store) (leadership.Lease, error) {
-		snap, err := s.Update(w.Context(), jobs, leadership.Expect{}, decide)
+func (w *randomWalk) direct(decide func(rule.Snapshot) (rule.Change, error)) command {
+	return func(s service.Store) (leadership.Lease, error) {
+		snap, err := s.Update(w.Context(), jobs, rule.Expect{}, decide)
 		return snap.Lease(), err
 	}
 }
@@ -183,8 +185,8 @@ func (w *randomWalk) configuration(ctx context.Context) (string, command) {
 	if w.rand.IntN(2) == 0 { // a window would end by the clock of the store, which is not the model's
 		c.Ballot = leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true}
 	}
-	return fmt.Sprintf("configure %+v", c), func(s leadership.Store) (leadership.Lease, error) {
-		return leadership.New(s).Do(ctx, leadership.Configure{Election: jobs, Config: c})
+	return fmt.Sprintf("configure %+v", c), func(s service.Store) (leadership.Lease, error) {
+		return service.New(s).Do(ctx, leadership.Configure{Election: jobs, Config: c})
 	}
 }
 
@@ -202,8 +204,8 @@ func outcome(l leadership.Lease, err error) string {
 }
 
 func (w *randomWalk) sameHistory() {
-	read := func(s leadership.Store) (lines []string) {
-		events, err := leadership.New(s).Events(w.Context(), leadership.EventsRequest{Election: jobs, Limit: leadership.MaxPageSize})
+	read := func(s service.Store) (lines []string) {
+		events, err := service.New(s).Events(w.Context(), leadership.EventsRequest{Election: jobs, Limit: leadership.MaxPageSize})
 		if err != nil && !errors.Is(err, leadership.NotFound) {
 			w.Fatal(err)
 		}

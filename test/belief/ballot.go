@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // Ballot is a model of how candidates bid, with the real rules Acquire, Withdraw, Renew, Release
@@ -78,7 +79,7 @@ func QuickBallots() []Ballot {
 // are one if their keys are equal.
 type ballotState struct {
 	now    time.Time
-	record leadership.Record
+	record rule.Record
 	since  time.Time            // the first bid of the present ballot that counts; zero if there is none
 	heard  []leadership.Bid     // what counts, as the model knows it
 	until  map[string]time.Time // that each candidate believes in; none in the map if it does not
@@ -104,18 +105,18 @@ func (m *Ballot) Search() (r Result, grants, preempted int) {
 	return r, grants, preempted
 }
 
-func (m *Ballot) begin() leadership.Record {
-	s := leadership.Snapshot{Record: leadership.Record{Election: "reports"}, Now: now}
+func (m *Ballot) begin() rule.Record {
+	s := rule.Snapshot{Record: rule.Record{Election: "reports"}, Now: now}
 	config := leadership.Config{LeaseDuration: m.Lease, Ballot: m.Policy}
-	ch, err := leadership.Configure{Config: config}.Apply(s)
+	ch, err := rule.Apply(s, leadership.Configure{Config: config})
 	if err != nil {
 		panic(err)
 	}
 	return ch.Committed(now)
 }
 
-func (s ballotState) snapshot() leadership.Snapshot {
-	return leadership.Snapshot{Record: s.record, Now: s.now}
+func (s ballotState) snapshot() rule.Snapshot {
+	return rule.Snapshot{Record: s.record, Now: s.now}
 }
 
 // clone is a state that may be changed.
@@ -130,7 +131,7 @@ func (m *Ballot) next(s ballotState, visit func(string, ballotState, Property)) 
 	tick := s.clone()
 	tick.now = s.now.Add(m.Tick)
 	visit(fmt.Sprintf("%v pass", m.Tick), tick, "")
-	if ch, _ := leadership.Expire(s.snapshot()); !ch.Empty() {
+	if ch, _ := rule.Expire(s.snapshot()); !ch.Empty() {
 		after := s.clone()
 		after.write(ch)
 		visit("the store records the end of the lease", after, "")
@@ -162,7 +163,7 @@ func (s *ballotState) goes(id leadership.CandidateID) {
 }
 
 // write commits a change.
-func (s *ballotState) write(ch leadership.Change) {
+func (s *ballotState) write(ch rule.Change) {
 	before := s.record
 	s.record = ch.Committed(s.now)
 	if s.record.LeaderID != "" || before.LeaderID != "" {
@@ -173,8 +174,8 @@ func (s *ballotState) write(ch leadership.Change) {
 // ask lets the candidate's instance ask for it.
 func (m *Ballot) ask(s ballotState, who int, visit func(string, ballotState, Property)) {
 	id := name(int8(who))
-	cmd := leadership.AcquireCommand{CandidateID: id, KeyHash: key(int8(who), false), Candidacy: m.Candidates[who].Candidacy}
-	cmd.Present = leadership.Presence{}
+	cmd := rule.AcquireCommand{CandidateID: id, KeyHash: key(int8(who), false), Candidacy: m.Candidates[who].Candidacy}
+	cmd.Present = rule.Presence{}
 	for _, member := range m.Policy.Quorum.Electorate.List() {
 		cmd.Present[leadership.CandidateID(member)] = false
 	}
@@ -182,7 +183,7 @@ func (m *Ballot) ask(s ballotState, who int, visit func(string, ballotState, Pro
 		member := name(int8(n))
 		cmd.Present[member] = other.Instance == m.Candidates[who].Instance && s.here[string(member)]
 	}
-	ch, err := leadership.Acquire(s.snapshot(), cmd)
+	ch, err := rule.Acquire(s.snapshot(), cmd)
 	if err != nil || ch.Empty() {
 		return
 	}
@@ -230,15 +231,15 @@ func (m *Ballot) leader(s ballotState, who int, visit func(string, ballotState, 
 		visit(fmt.Sprintf("the deadline of %s has come", id), after, "")
 		return
 	}
-	c := leadership.Renewal{Election: s.record.Election, CandidateID: id, KeyHash: key(int8(who), false), Token: s.record.Token}
-	if ch, err := leadership.Renew(s.snapshot(), c); err == nil {
+	c := rule.Renewal{Election: s.record.Election, CandidateID: id, KeyHash: key(int8(who), false), Token: s.record.Token}
+	if ch, err := rule.Renew(s.snapshot(), c); err == nil {
 		after := s.clone()
 		after.write(ch)
 		visit(fmt.Sprintf("%s renews, and does not hear the answer", id), after.clone(), "")
 		after.until[string(id)] = after.record.LeaseEnd()
 		visit(fmt.Sprintf("%s renews", id), after, "")
 	}
-	if ch, err := (leadership.Release{LeaseRequest: c.Request()}).Apply(s.snapshot()); err == nil && !ch.Empty() {
+	if ch, err := rule.Apply(s.snapshot(), (leadership.Release{LeaseRequest: c.Request()})); err == nil && !ch.Empty() {
 		after := s.clone()
 		after.goes(id)
 		after.write(ch)
@@ -248,7 +249,7 @@ func (m *Ballot) leader(s ballotState, who int, visit func(string, ballotState, 
 
 // withdraw lets an instance withdraw a candidate that has gone.
 func (m *Ballot) withdraw(s ballotState, id leadership.CandidateID, visit func(string, ballotState, Property)) {
-	ch, err := leadership.Withdraw{CandidateID: id}.Apply(s.snapshot())
+	ch, err := rule.Apply(s.snapshot(), leadership.Withdraw{CandidateID: id})
 	if err != nil || ch.Empty() {
 		return
 	}
@@ -267,8 +268,8 @@ func (m *Ballot) withdraw(s ballotState, id leadership.CandidateID, visit func(s
 }
 
 // bid is what the candidate's call bids.
-func (s ballotState) bid(m *Ballot, cmd leadership.AcquireCommand) leadership.Bid {
-	b := cmd.Candidacy.Bid(cmd.CandidateID, m.Policy, s.now)
+func (s ballotState) bid(m *Ballot, cmd rule.AcquireCommand) leadership.Bid {
+	b := rule.NewBid(cmd.Candidacy, cmd.CandidateID, m.Policy, s.now)
 	b.At = s.now
 	for i, member := range m.Policy.Quorum.Electorate.List() {
 		if leadership.CandidateID(member) == cmd.CandidateID || cmd.Present[leadership.CandidateID(member)] {
@@ -300,11 +301,11 @@ func (s *ballotState) hears(m *Ballot, b leadership.Bid) {
 }
 
 // misgranted is a property that a grant breaks.
-func (m *Ballot) misgranted(s ballotState, cmd leadership.AcquireCommand, winner leadership.CandidateID) Property {
+func (m *Ballot) misgranted(s ballotState, cmd rule.AcquireCommand, winner leadership.CandidateID) Property {
 	var own leadership.Bid
 	for i, c := range m.Candidates {
 		if name(int8(i)) == winner {
-			own = c.Candidacy.Bid(winner, m.Policy, s.now)
+			own = rule.NewBid(c.Candidacy, winner, m.Policy, s.now)
 		}
 	}
 	counting := slices.DeleteFunc(s.counting(m), func(b leadership.Bid) bool { return b.CandidateID == winner })
@@ -326,7 +327,7 @@ func (m *Ballot) misgranted(s ballotState, cmd leadership.AcquireCommand, winner
 		return NoWitness
 	case !s.here[string(winner)]:
 		return NoneGone
-	case s.now.Before(since.Add(m.Policy.Window + time.Duration(better)*leadership.BidTurn)):
+	case s.now.Before(since.Add(m.Policy.Window + time.Duration(better)*rule.BidTurn)):
 		return InTurn
 	case ones(set) < m.Policy.Quorum.Needed():
 		return QuorumHeard
@@ -358,7 +359,7 @@ func (m *Ballot) broken(s ballotState) Property {
 	switch {
 	case believers > 1:
 		return NeverTwo
-	case leadership.VerifyAlone(s.snapshot()) != nil:
+	case rule.VerifyAlone(s.snapshot()) != nil:
 		return RecordHolds
 	}
 	return ""
@@ -378,11 +379,11 @@ func (m *Ballot) key(s ballotState) string {
 	if r.LeaderID != "" {
 		fmt.Fprint(&b, " ", age(r.LeaseEnd(), 0), age(r.HeartbeatAt, m.Lease), age(r.AcquiredAt, m.Policy.MinTerm), age(r.EndsBy, 0))
 	}
-	turns := m.Policy.Window + time.Duration(len(m.Candidates))*leadership.BidTurn
+	turns := m.Policy.Window + time.Duration(len(m.Candidates))*rule.BidTurn
 	// Turns may begin ever later while better bidders come and go. Those that begin later than two
 	// turns from now are not told apart, or there would be no end of states.
 	begins := func(opened time.Time) time.Duration {
-		return max(age(opened, turns), -2*leadership.BidTurn)
+		return max(age(opened, turns), -2*rule.BidTurn)
 	}
 	for i, bids := range [][]leadership.Bid{bidsOf(r), s.heard} {
 		opened := []time.Time{r.Standing.Opened, s.since}[i]
@@ -405,7 +406,7 @@ func (m *Ballot) key(s ballotState) string {
 }
 
 // bidsOf are the bids of a record, as its stored form has them.
-func bidsOf(r leadership.Record) (bids []leadership.Bid) {
+func bidsOf(r rule.Record) (bids []leadership.Bid) {
 	if r.Standing.Bids != "" {
 		if err := json.Unmarshal([]byte(r.Standing.Bids), &bids); err != nil {
 			panic(err)

@@ -1,6 +1,6 @@
 // Package belief is a small model of ME-2, searched exhaustively: no candidate believes that it
 // leads after its lease has ended, and no two believe it at once. The decisions in it are the real
-// ones: the rules leadership.Acquire, Renew, Release, Expire, Lapse, Retire, Delete, Configure,
+// ones: the rules rule.Acquire, Renew, Release, Expire, Lapse, Retire, Delete, Configure,
 // Unlock, Order and Judge for the store, and leadership.Deadline for the candidates.
 //
 // # What can happen
@@ -41,7 +41,7 @@
 //   - Commits: a transaction reads the record, and commits later, or never; or it is aborted,
 //     because another has changed the record since, and reads again. Its caller may have given up,
 //     and its reply may be lost. So a heartbeat may be committed after the end of the lease. Then
-//     it leaves the end where it was, as in all stores (leadership.StartOf), and the
+//     it leaves the end where it was, as in all stores (rule.StartOf), and the
 //     service takes it back, at any time or never.
 //
 // With Commits a call that arrives again is decided and committed at one instant, except for a

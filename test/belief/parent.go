@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // Parents is the model of a lease that stands on another one. The parent's is granted, renewed and
@@ -25,17 +26,17 @@ const mostTerms = 3
 type family struct {
 	now           int8
 	parent, child int32 // the numbers of their records
-	read          leadership.ParentLease
+	read          rule.ParentLease
 	last          [mostTerms + 1]int8 // the latest end that each of the parent's terms was to have
 }
 
 // Search visits all that can be reached within the horizon, nearest first, or stops where the
 // property does not hold.
 func (m Parents) Search() Result {
-	store := handing{number: make(map[leadership.Record]int32)}
-	config := leadership.Policy{Config: leadership.Config{LeaseDuration: time.Duration(m.Lease) * second}}
-	above := leadership.Record{Election: "reports", Policy: config}
-	below := leadership.Record{Election: "pages", Policy: config}
+	store := handing{number: make(map[rule.Record]int32)}
+	config := rule.Policy{Config: leadership.Config{LeaseDuration: time.Duration(m.Lease) * second}}
+	above := rule.Record{Election: "reports", Policy: config}
+	below := rule.Record{Election: "pages", Policy: config}
 	below.Policy.LeadersOf = "reports"
 	begin := family{parent: store.remember(above), child: store.remember(below)}
 	all, r := explore(begin, func(s family) family { return s }, func(s family, visit func(family, string, Property)) {
@@ -63,9 +64,9 @@ func (m Parents) next(store *handing, s family, visit func(family, string)) {
 		after.now++
 		visit(after, "a second has passed")
 	}
-	parent := leadership.Snapshot{Record: store.records[s.parent], Now: at}
-	child := leadership.Snapshot{Record: store.records[s.child], Now: at}
-	above := func(ch leadership.Change, err error, text string) {
+	parent := rule.Snapshot{Record: store.records[s.parent], Now: at}
+	child := rule.Snapshot{Record: store.records[s.child], Now: at}
+	above := func(ch rule.Change, err error, text string) {
 		if err != nil || ch.Empty() || ch.Record.Token > mostTerms {
 			return
 		}
@@ -76,7 +77,7 @@ func (m Parents) next(store *handing, s family, visit func(family, string)) {
 		}
 		visit(after, text)
 	}
-	below := func(ch leadership.Change, err error, text string) {
+	below := func(ch rule.Change, err error, text string) {
 		if err != nil || ch.Empty() || ch.Record.Token > mostTerms {
 			return
 		}
@@ -85,22 +86,22 @@ func (m Parents) next(store *handing, s family, visit func(family, string)) {
 		visit(after, text)
 	}
 	for i := range parties {
-		ch, err := leadership.Acquire(parent, leadership.AcquireCommand{CandidateID: "ann", KeyHash: partyKey(i)})
+		ch, err := rule.Acquire(parent, rule.AcquireCommand{CandidateID: "ann", KeyHash: partyKey(i)})
 		above(ch, err, "the parent is acquired, or renewed")
 	}
 	p := parent.Record
-	named := leadership.Renewal{Election: p.Election, CandidateID: p.LeaderID, KeyHash: p.KeyHash, Token: p.Token}
-	ch, err := leadership.Release{LeaseRequest: named.Request()}.Apply(parent)
+	named := rule.Renewal{Election: p.Election, CandidateID: p.LeaderID, KeyHash: p.KeyHash, Token: p.Token}
+	ch, err := rule.Apply(parent, leadership.Release{LeaseRequest: named.Request()})
 	above(ch, err, "the parent is released")
 
 	if parent.Live() {
 		after := s
-		after.read = leadership.ParentLease{Parent: leadership.Parent{Election: p.Election, Token: p.Token, Until: p.LeaseEnd()}, LeaderID: p.LeaderID}
+		after.read = rule.ParentLease{Parent: leadership.Parent{Election: p.Election, Token: p.Token, Until: p.LeaseEnd()}, LeaderID: p.LeaderID}
 		visit(after, "the child's leader reads the parent")
 	}
-	ch, err = leadership.Acquire(child, leadership.AcquireCommand{CandidateID: "ann", KeyHash: partyKey(ann), Parent: s.read})
+	ch, err = rule.Acquire(child, rule.AcquireCommand{CandidateID: "ann", KeyHash: partyKey(ann), Parent: s.read})
 	below(ch, err, "the child is acquired, or renewed")
 	c := child.Record
-	ch, err = leadership.Renew(child, leadership.Renewal{Election: c.Election, CandidateID: c.LeaderID, KeyHash: c.KeyHash, Token: c.Token, Parent: s.read})
+	ch, err = rule.Renew(child, rule.Renewal{Election: c.Election, CandidateID: c.LeaderID, KeyHash: c.KeyHash, Token: c.Token, Parent: s.read})
 	below(ch, err, "the child is renewed")
 }

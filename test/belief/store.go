@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // lease is what the store knows of the election, without the token, which is only known to be the
@@ -123,7 +124,7 @@ func (m *Model) decide(l lease, r request) decision {
 		return decision{lease: l, done: err == nil}
 	}
 	late := m.commit(&change, r)
-	s := leadership.Snapshot{Record: change.Record, Now: now}
+	s := rule.Snapshot{Record: change.Record, Now: now}
 	d := decision{lease: m.lease(s.Record, l, r), changed: true, granted: s.Record.Token == newest+1, done: true}
 	d.lease.late = late
 	if s.Record.LeaderID != "" && !late {
@@ -136,8 +137,8 @@ func (m *Model) decide(l lease, r request) decision {
 // snapshot is the election as the transaction has read it: now or, if it has read before, when the
 // lease still lasted. How long before makes no difference, because the rules ask no more of that
 // moment.
-func (m *Model) snapshot(l lease, r request) leadership.Snapshot {
-	s := leadership.Snapshot{Record: m.record(l), Now: now}
+func (m *Model) snapshot(l lease, r request) rule.Snapshot {
+	s := rule.Snapshot{Record: m.record(l), Now: now}
 	if end := s.Record.LeaseEnd(); s.Record.LeaderID != "" && r.read == readLive && !now.Before(end) {
 		s.Now = end.Add(-1)
 	}
@@ -145,9 +146,9 @@ func (m *Model) snapshot(l lease, r request) leadership.Snapshot {
 }
 
 // commit sets the instant of the commit, as the stores do. A heartbeat that comes too late leaves
-// the end where it was: see leadership.StartOf. A heartbeat that was decided at this very instant
+// the end where it was: see rule.StartOf. A heartbeat that was decided at this very instant
 // is never late: there the rule has no such safeguard.
-func (m *Model) commit(c *leadership.Change, r request) (late bool) {
+func (m *Model) commit(c *rule.Change, r request) (late bool) {
 	if !c.Heartbeat {
 		return false
 	}
@@ -161,7 +162,7 @@ func (m *Model) commit(c *leadership.Change, r request) (late bool) {
 }
 
 // misdecided is a property that the decision on the lease breaks.
-func (m *Model) misdecided(l lease, from request, r leadership.Record, d decision) Property {
+func (m *Model) misdecided(l lease, from request, r rule.Record, d decision) Property {
 	lasted := l.leader != 0 && int(l.age) < m.Lease
 	switch {
 	case l.cap > 0 && (from.verb == renew || from.verb == acquire) && !d.granted && d.left > l.cap:
@@ -187,23 +188,23 @@ func (m *Model) misdecided(l lease, from request, r leadership.Record, d decisio
 }
 
 // rule is the real one.
-func (m *Model) rule(s leadership.Snapshot, r request) (leadership.Change, error) {
+func (m *Model) rule(s rule.Snapshot, r request) (rule.Change, error) {
 	id, key := name(r.who), key(r.who, r.former)
-	renewal := leadership.Renewal{Election: s.Record.Election, CandidateID: id, KeyHash: key, Token: newest}
+	renewal := rule.Renewal{Election: s.Record.Election, CandidateID: id, KeyHash: key, Token: newest}
 	if r.behind {
 		renewal.Token--
 	}
 	switch r.verb {
 	case acquire:
-		return leadership.Acquire(s, leadership.AcquireCommand{CandidateID: id, KeyHash: key, LeaseDuration: time.Duration(m.Lease) * second})
+		return rule.Acquire(s, rule.AcquireCommand{CandidateID: id, KeyHash: key, LeaseDuration: time.Duration(m.Lease) * second})
 	case renew:
-		return leadership.Renew(s, renewal)
+		return rule.Renew(s, renewal)
 	case release:
-		return leadership.Release{LeaseRequest: renewal.Request()}.Apply(s)
+		return rule.Apply(s, leadership.Release{LeaseRequest: renewal.Request()})
 	case takeBack:
-		return leadership.Lapse(s, newest, s.Record.HeartbeatAt, s.Record.LeaseEnd())
+		return rule.Lapse(s, newest, s.Record.HeartbeatAt, s.Record.LeaseEnd())
 	case cut, drop:
-		return leadership.Delete{Force: r.verb == cut}.Apply(s)
+		return rule.Apply(s, leadership.Delete{Force: r.verb == cut})
 	case free, freeBlind:
 		return m.unlock(s, r)
 	case retire:
@@ -211,18 +212,18 @@ func (m *Model) rule(s leadership.Snapshot, r request) (leadership.Change, error
 	case evict, drain, resume, epoch:
 		return m.order(s, r.verb)
 	case depose:
-		return leadership.Judge{Token: newest, Verdict: leadership.VerdictBad, Evidence: "it is wrong", Actor: "eve"}.Apply(s)
+		return rule.Apply(s, leadership.Judge{Token: newest, Verdict: leadership.VerdictBad, Evidence: "it is wrong", Actor: "eve"})
 	case bringBack:
 		if !s.Record.Deleted {
-			return leadership.Change{}, nil
+			return rule.Change{}, nil
 		}
-		return leadership.Configure{Config: m.config()}.Apply(s)
+		return rule.Apply(s, leadership.Configure{Config: m.config()})
 	}
-	return leadership.Expire(s)
+	return rule.Expire(s)
 }
 
 // order runs the rule for an operator's order.
-func (m *Model) order(s leadership.Snapshot, v verb) (leadership.Change, error) {
+func (m *Model) order(s rule.Snapshot, v verb) (rule.Change, error) {
 	c := leadership.Order{Reason: "it has to be", Actor: "eve"}
 	switch v {
 	case evict:
@@ -234,31 +235,31 @@ func (m *Model) order(s leadership.Snapshot, v verb) (leadership.Change, error) 
 	case epoch:
 		c.Kind, c.Token, c.NewEpoch = leadership.OrderApprove, newest, true
 	}
-	return c.Apply(s)
+	return rule.Apply(s, c)
 }
 
 // pauseFor is the time of a pause. It ends by a resume alone.
 const pauseFor = time.Hour
 
 // unlock runs the rule with the acknowledgement that its refusal asks for, or without any.
-func (m *Model) unlock(s leadership.Snapshot, r request) (leadership.Change, error) {
+func (m *Model) unlock(s rule.Snapshot, r request) (rule.Change, error) {
 	c := leadership.Unlock{Reason: "it hangs"}
-	change, err := c.Apply(s)
+	change, err := rule.Apply(s, c)
 	if r.verb == free {
 		_, c.Acknowledge, _ = strings.Cut(fmt.Sprint(err), "with exactly this acknowledge: ")
-		return c.Apply(s)
+		return rule.Apply(s, c)
 	}
 	return change, err
 }
 
 // retire runs the rule on an election that has been vacant for long enough, if it is vacant: how
 // long it was makes no difference to anything else.
-func (m *Model) retire(s leadership.Snapshot) (leadership.Change, error) {
+func (m *Model) retire(s rule.Snapshot) (rule.Change, error) {
 	if r := &s.Record; r.LeaderID == "" {
 		r.EndedAt = r.EndedAt.Add(-m.config().RetireAfter)
 		r.LockFor += min(r.LockFor, 1) * m.config().RetireAfter // it ends when it would have
 	}
-	return leadership.Retire(s)
+	return rule.Retire(s)
 }
 
 func (m *Model) config() leadership.Config {
@@ -273,9 +274,9 @@ func (m *Model) config() leadership.Config {
 }
 
 // record is the lease as the store has it.
-func (m *Model) record(l lease) leadership.Record {
-	r := leadership.Record{
-		Election: "reports", Token: newest, Revision: leadership.Revision(2 * newest), Policy: leadership.Policy{Config: m.config()}, Deleted: l.deleted,
+func (m *Model) record(l lease) rule.Record {
+	r := rule.Record{
+		Election: "reports", Token: newest, Revision: leadership.Revision(2 * newest), Policy: rule.Policy{Config: m.config()}, Deleted: l.deleted,
 	}
 	if l.paused {
 		r.Standing.Overrides = leadership.NewOverrides([]leadership.Override{{
@@ -299,7 +300,7 @@ func (m *Model) record(l lease) leadership.Record {
 }
 
 // lease is what matters of the record that the request has left.
-func (m *Model) lease(r leadership.Record, before lease, from request) lease {
+func (m *Model) lease(r rule.Record, before lease, from request) lease {
 	switch {
 	case r.LeaderID == "":
 		return m.vacant(r, before, from)
@@ -317,7 +318,7 @@ func (m *Model) lease(r leadership.Record, before lease, from request) lease {
 }
 
 // vacant is what matters of a record without a leader.
-func (m *Model) vacant(r leadership.Record, before lease, from request) lease {
+func (m *Model) vacant(r rule.Record, before lease, from request) lease {
 	lasted := int(before.age) < m.Lease
 	after := before
 	after.paused = r.Standing.Overrides != ""

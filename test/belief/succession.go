@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // Succession is the model of a hand-over: ann leads, and may hand over to bob; a thief has bob's
@@ -70,8 +71,8 @@ type handState struct {
 // handing is a search of the model.
 type handing struct {
 	model   Succession
-	records []leadership.Record
-	number  map[leadership.Record]int32
+	records []rule.Record
+	number  map[rule.Record]int32
 	served  map[handInput]handAnswer
 	broken  Property
 }
@@ -79,9 +80,9 @@ type handing struct {
 // Search visits all that can be reached within the horizon, nearest first, or stops where a
 // property does not hold.
 func (m Succession) Search() Result {
-	x := handing{model: m, number: make(map[leadership.Record]int32), served: make(map[handInput]handAnswer)}
-	policy := leadership.Policy{Config: leadership.Config{LeaseDuration: time.Duration(m.Lease) * second}}
-	begin := handState{record: x.remember(leadership.Record{Election: "reports", Policy: policy})}
+	x := handing{model: m, number: make(map[rule.Record]int32), served: make(map[handInput]handAnswer)}
+	policy := rule.Policy{Config: leadership.Config{LeaseDuration: time.Duration(m.Lease) * second}}
+	begin := handState{record: x.remember(rule.Record{Election: "reports", Policy: policy})}
 	all, r := explore(begin, func(s handState) handState { return s }, func(s handState, visit func(handState, string, Property)) {
 		x.next(s, func(to handState, how string) {
 			visit(to, fmt.Sprintf("%d s: %s", to.now, how), cmp.Or(x.broken, x.check(to)))
@@ -97,7 +98,7 @@ func (m Succession) Search() Result {
 }
 
 // remember numbers a record. Revisions and events make no difference to the rules.
-func (x *handing) remember(r leadership.Record) int32 {
+func (x *handing) remember(r rule.Record) int32 {
 	r.Revision = 1
 	if r.Token == 0 {
 		r.Revision = 0
@@ -129,8 +130,8 @@ func (x *handing) check(s handState) Property {
 	return ""
 }
 
-func (x *handing) snapshot(s handState) leadership.Snapshot {
-	return leadership.Snapshot{Record: x.records[s.record], Now: now.Add(time.Duration(s.now) * second)}
+func (x *handing) snapshot(s handState) rule.Snapshot {
+	return rule.Snapshot{Record: x.records[s.record], Now: now.Add(time.Duration(s.now) * second)}
 }
 
 func partyKey(i int) leadership.KeyHash { return leadership.KeyHash{byte(i + 1)} }
@@ -256,21 +257,21 @@ func (x *handing) serve(s *handState, i int, v verb) (yes bool, left, token int8
 func (x *handing) decide(in handInput) handAnswer {
 	no := handAnswer{record: in.record, first: in.first}
 	before := x.records[in.record]
-	snap := leadership.Snapshot{Record: before, Now: now.Add(time.Duration(in.now) * second)}
-	named := leadership.Renewal{Election: before.Election, CandidateID: partyID(int(in.party)), KeyHash: partyKey(int(in.party)), Token: leadership.Token(in.token)}
-	var ch leadership.Change
+	snap := rule.Snapshot{Record: before, Now: now.Add(time.Duration(in.now) * second)}
+	named := rule.Renewal{Election: before.Election, CandidateID: partyID(int(in.party)), KeyHash: partyKey(int(in.party)), Token: leadership.Token(in.token)}
+	var ch rule.Change
 	var err error
 	switch in.verb {
 	case acquire:
-		ch, err = leadership.Acquire(snap, leadership.AcquireCommand{CandidateID: named.CandidateID, KeyHash: named.KeyHash})
+		ch, err = rule.Acquire(snap, rule.AcquireCommand{CandidateID: named.CandidateID, KeyHash: named.KeyHash})
 	case renew:
-		ch, err = leadership.Renew(snap, named)
+		ch, err = rule.Renew(snap, named)
 	case handOver:
-		ch, err = leadership.HandOver{LeaseRequest: named.Request(), To: partyID(bob), Within: time.Duration(x.model.Lease) * second}.Apply(snap)
+		ch, err = rule.Apply(snap, leadership.HandOver{LeaseRequest: named.Request(), To: partyID(bob), Within: time.Duration(x.model.Lease) * second})
 	case sayReady:
-		ch, err = leadership.SayReady{LeaseRequest: leadership.Renewal{CandidateID: named.CandidateID, KeyHash: named.KeyHash, Token: snap.Record.Token}.Request()}.Apply(snap)
+		ch, err = rule.Apply(snap, leadership.SayReady{LeaseRequest: rule.Renewal{CandidateID: named.CandidateID, KeyHash: named.KeyHash, Token: snap.Record.Token}.Request()})
 	case yield:
-		ch, err = leadership.Yield{LeaseRequest: named.Request()}.Apply(snap)
+		ch, err = rule.Apply(snap, leadership.Yield{LeaseRequest: named.Request()})
 	}
 	if err != nil {
 		return no

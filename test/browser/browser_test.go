@@ -21,6 +21,7 @@ import (
 	"regent/httpapi"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 	"regent/store/memory"
 	"regent/test/machine"
 )
@@ -51,7 +52,7 @@ type exchange struct {
 // regent is a server as serve runs it without access control, with an election that ann leads.
 type regent struct {
 	t       *testing.T
-	service *leadership.Service
+	service *service.Service
 	url     *url.URL
 
 	mu   sync.Mutex
@@ -72,7 +73,7 @@ func serve(t *testing.T) *regent {
 	var running sync.WaitGroup
 	running.Go(func() { inst.Run(ctx) })
 	t.Cleanup(func() { stop(); running.Wait() })
-	r := &regent{t: t, service: leadership.New(store)}
+	r := &regent{t: t, service: service.New(store)}
 	if _, err := r.service.Acquire(t.Context(), leadership.AcquireRequest{Election: "reports", CandidateID: leader, LeaseDuration: time.Hour}); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // grace is what a takeover may take beyond the lease and its lock delay; late is how long after its
@@ -143,7 +144,7 @@ func (l *liveness) ballots() {
 			continue
 		}
 		p := c.Answer.Config.Ballot
-		l.ballot = max(l.ballot, cmp.Or(max(p.Window, 0), leadership.DefaultWindow)+time.Duration(len(candidates))*leadership.BidTurn)
+		l.ballot = max(l.ballot, cmp.Or(max(p.Window, 0), leadership.DefaultWindow)+time.Duration(len(candidates))*rule.BidTurn)
 		l.quorum = l.quorum || p.Quorum.Electorate != ""
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // bridge takes the step with one or more unconfirmed heartbeats before it, if so many were asked
@@ -80,7 +81,7 @@ func (p *search) adopted(s state, in step, guard time.Duration) []state {
 }
 
 // tokenAfter is the token of the present leader after the step.
-func (in step) tokenAfter(r leadership.Record) leadership.Token {
+func (in step) tokenAfter(r rule.Record) leadership.Token {
 	if n := len(in.events); n > 0 && in.events[n-1].Type == leadership.EventEpoch {
 		return r.Token + 1
 	}
@@ -147,7 +148,7 @@ func (p *search) sooner(s state, in step, guard time.Duration) (all []state) {
 }
 
 // took is how long a change of the lease whose answer was lost may have taken until its commit.
-func (p *search) took(r leadership.Record) (took time.Duration) {
+func (p *search) took(r rule.Record) (took time.Duration) {
 	for _, g := range p.groups {
 		e := g.last()
 		if e.Token != r.Token || e.Revision > r.Revision || e.RequestID == "" {
@@ -165,7 +166,7 @@ func (p *search) took(r leadership.Record) (took time.Duration) {
 // renewals are what an unconfirmed heartbeat may have made of the record: it may have brought one
 // of the reports whose answers were lost, and of a lease that stands on another one it may have
 // moved on the end: to that which explains what was seen, or beyond the end of the lease.
-func (p *search) renewals(r leadership.Record, in step, at, end time.Time) (all []leadership.Record) {
+func (p *search) renewals(r rule.Record, in step, at, end time.Time) (all []rule.Record) {
 	all = p.reported(r, in, at)
 	if r.Standing.Parent.Token == 0 {
 		return all
@@ -179,21 +180,21 @@ func (p *search) renewals(r leadership.Record, in step, at, end time.Time) (all 
 }
 
 // reported are what a heartbeat may have made of the record, with any of the reports.
-func (p *search) reported(r leadership.Record, in step, at time.Time) []leadership.Record {
+func (p *search) reported(r rule.Record, in step, at time.Time) []rule.Record {
 	plain := r
 	plain.HeartbeatAt = at
-	all, tried := []leadership.Record{plain}, map[leadership.ReportText]bool{"": true}
+	all, tried := []rule.Record{plain}, map[leadership.ReportText]bool{"": true}
 	for _, c := range p.lost {
 		if c.Asked > in.span.until || tried[c.Report] || !c.Key.Equal(r.KeyHash) || !c.mayBeat(r.LeaderID, r.Token) {
 			continue
 		}
 		tried[c.Report] = true
-		s := leadership.Snapshot{Record: r, Now: at}
+		s := rule.Snapshot{Record: r, Now: at}
 		if a := in.answer; a != nil && a.Report == c.Report && a.ReportedAt.After(r.HeartbeatAt) {
 			s.Now = a.ReportedAt
 		}
-		named := leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Report: c.Report}
-		if ch, err := leadership.Renew(s, named); err == nil && len(ch.Events) == 0 {
+		named := rule.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Report: c.Report}
+		if ch, err := rule.Renew(s, named); err == nil && len(ch.Events) == 0 {
 			ch.Record.HeartbeatAt = at
 			all = append(all, ch.Record)
 		}
@@ -212,7 +213,7 @@ const tick = time.Nanosecond
 // explanations are the instants of a heartbeat that could explain what was seen, the earliest of
 // each kind: the one that is shown; one with which the lease still lasted; one with which the next
 // grant was not yet allowed.
-func explanations(r leadership.Record, in step, guard time.Duration) []time.Time {
+func explanations(r rule.Record, in step, guard time.Duration) []time.Time {
 	if a := in.answer; a != nil && a.State == leadership.Held && a.Token == r.Token && !in.call.beat() {
 		return []time.Time{a.LastHeartbeat}
 	}

@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // CH checks which candidate was chosen, by the history and by what candidates were told:
 //
 //   - no witness is granted, nor a candidate that lacks what the policy requires;
 //   - where the policy asks for a ballot, the detail of the grant says how the winner was ranked:
-//     leadership.Rank, run on the bids in it, gives the same order; the draws are those of its
+//     rule.Rank, run on the bids in it, gives the same order; the draws are those of its
 //     secret, which was told of no grant before; the last leader is the last leader;
 //   - the winner's bid is what it said when it asked;
 //   - the grant comes after the end of the last lease by the window and a turn for each better bid;
@@ -137,17 +138,17 @@ func (x *choice) granted(e leadership.Event) {
 
 // ranked repeats the ranking.
 func (x *choice) ranked(e leadership.Event, b shownBallot) {
-	d := leadership.Draw{Election: e.Election, Token: e.Token, Secret: b.Secret, Last: b.Last}
+	d := rule.Draw{Election: e.Election, Token: e.Token, Secret: b.Secret, Last: b.Last}
 	bids := []leadership.Bid{b.Winner.bid()}
 	for _, other := range b.Others {
 		bids = append(bids, other.bid())
 	}
 	better := 0
 	for i, bid := range bids[1:] {
-		if x.policy.Better(d, bid, bids[0]) {
+		if rule.Better(x.policy, d, bid, bids[0]) {
 			better++
 		}
-		if i > 0 && !x.policy.Better(d, bids[i], bid) {
+		if i > 0 && !rule.Better(x.policy, d, bids[i], bid) {
 			x.report.add(Misranked, "%s says %s: %q is not better than %q", shown(e), e.Detail, bids[i].CandidateID, bid.CandidateID)
 		}
 	}
@@ -187,7 +188,7 @@ func (x *choice) turn(e leadership.Event, b shownBallot) {
 	if x.since.Revision == 0 || ranOut(x.since) && x.guard > time.Microsecond { // that was decided some time before it was committed
 		return
 	}
-	if turn := x.since.At.Add(window + time.Duration(b.Place-1)*leadership.BidTurn - x.guard); e.At.Before(turn) {
+	if turn := x.since.At.Add(window + time.Duration(b.Place-1)*rule.BidTurn - x.guard); e.At.Before(turn) {
 		x.report.add(TooSoon, "%s was granted before its turn, which came at %s", shown(e), stamp(turn))
 	}
 }
@@ -216,7 +217,7 @@ func (x *choice) quorum(e leadership.Event, b shownBallot) {
 
 // said checks the winner's bid.
 func (x *choice) said(e leadership.Event, b shownBid, c leadership.Candidacy) {
-	own := c.Bid(e.LeaderID, x.policy, time.Time{})
+	own := rule.NewBid(c, e.LeaderID, x.policy, time.Time{})
 	same := b.CandidateID == e.LeaderID
 	switch x.policy.Strategy {
 	case leadership.StrategyPriority:
@@ -236,8 +237,8 @@ func (x *choice) passed(e leadership.Event, b shownBallot, c leadership.Candidac
 	if strategyOf(x.policy) == leadership.StrategyFirstCome || b.Place > 1 { // a better one has missed its turn
 		return
 	}
-	d := leadership.Draw{Election: e.Election, Token: e.Token, Secret: b.Secret, Last: b.Last}
-	winner := c.Bid(e.LeaderID, x.policy, time.Time{})
+	d := rule.Draw{Election: e.Election, Token: e.Token, Secret: b.Secret, Last: b.Last}
+	winner := rule.NewBid(c, e.LeaderID, x.policy, time.Time{})
 	for _, told := range x.calls {
 		if told.Verb != Acquire || told.Because != leadership.ReasonBallot || told.Waited > 0 || told.Answer == nil || told.Candidate == e.LeaderID ||
 			!told.Answer.ReadAt.Before(e.At.Add(-x.guard)) || told.Answer.Revision < x.since.Revision || e.At.Sub(told.Answer.ReadAt) > x.bidKept() ||
@@ -245,7 +246,7 @@ func (x *choice) passed(e leadership.Event, b shownBallot, c leadership.Candidac
 			continue
 		}
 		said := x.candidacies(told.Candidate, e)
-		if len(said) != 1 || !x.policy.Better(d, said[0].Bid(told.Candidate, x.policy, time.Time{}), winner) {
+		if len(said) != 1 || !rule.Better(x.policy, d, rule.NewBid(said[0], told.Candidate, x.policy, time.Time{}), winner) {
 			continue
 		}
 		later := told.Answer.ReadAt.Add(told.Again).After(e.At.Add(x.guard)) // it was told to ask later
@@ -274,7 +275,7 @@ func (c Call) leftBefore(later Call) bool {
 // again reports whether the call came when the former one's caller was told to ask again, and told
 // it how the election went on.
 func (c Call) again(former Call) bool {
-	return c.Verb == Acquire && c.Candidate == former.Candidate && c.Asked > former.Answered && c.Asked <= former.Answered+former.Again+leadership.BidTurn/2 &&
+	return c.Verb == Acquire && c.Candidate == former.Candidate && c.Asked > former.Answered && c.Asked <= former.Answered+former.Again+rule.BidTurn/2 &&
 		c.Answer != nil && c.Answered != Forever
 }
 
@@ -295,8 +296,8 @@ func (x *choice) preempted(e leadership.Event) {
 		x.report.add(TooSoon, "%s, and its term began at %s and is safe for %v", shown(e), stamp(x.begun.At), x.policy.MinTerm)
 	case len(challenger) == 1 && len(leader) == 1:
 		// With equal ids only what the strategy counts makes one of them better.
-		own, other := challenger[0].Bid(id, x.policy, time.Time{}), leader[0].Bid(id, x.policy, time.Time{})
-		if own.Witness || !x.policy.Better(leadership.Draw{}, own, other) {
+		own, other := rule.NewBid(challenger[0], id, x.policy, time.Time{}), rule.NewBid(leader[0], id, x.policy, time.Time{})
+		if own.Witness || !rule.Better(x.policy, rule.Draw{}, own, other) {
 			x.report.add(Needless, "%s, and %+v is not better than %+v", shown(e), challenger[0], leader[0])
 		}
 	}
@@ -369,7 +370,7 @@ func candidacyOf(e leadership.Event, p leadership.BallotPolicy) leadership.Candi
 	b, _ := ballotOf(e) // without a ballot it says nothing
 	capabilities := p.Require
 	for _, name := range p.Prefer.List() {
-		if c := (leadership.Candidacy{Capabilities: capabilities}); c.Bid(e.LeaderID, p, time.Time{}).Preferred < b.Winner.Preferred {
+		if c := (leadership.Candidacy{Capabilities: capabilities}); rule.NewBid(c, e.LeaderID, p, time.Time{}).Preferred < b.Winner.Preferred {
 			capabilities = union(capabilities, leadership.NewNames(name))
 		}
 	}

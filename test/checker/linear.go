@@ -12,6 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // Patience is how long an order is searched for, for one election.
@@ -118,7 +119,7 @@ func searchesOf(t truth, r Recording, guard time.Duration) []*search {
 
 // state is an election between two steps.
 type state struct {
-	record leadership.Record
+	record rule.Record
 	steps  int       // so far, except those whose time is not known
 	now    time.Time // the latest of their times
 	wrote  time.Time // the time of the last step that changed the record
@@ -153,7 +154,7 @@ func (p *search) model(guard time.Duration) porcupine.Model {
 }
 
 // begin is an election never seen.
-func (p *search) begin() state { return state{record: leadership.Record{Election: p.election}} }
+func (p *search) begin() state { return state{record: rule.Record{Election: p.election}} }
 
 // String names the leader and the end of its lease.
 func (s state) String() string {
@@ -210,7 +211,7 @@ func (p *search) try(s state, in step, guard time.Duration) (state, bool) {
 // at takes the step as decided at one of the moments.
 func (p *search) at(s state, in step, moments []time.Time, guard time.Duration) (state, bool) {
 	for _, now := range moments {
-		snap := leadership.Snapshot{Record: s.locked(in, guard), Now: now, Guard: guard}
+		snap := rule.Snapshot{Record: s.locked(in, guard), Now: now, Guard: guard}
 		snap.Record = unbarred(snap, in)
 		snap.Record = approvalShown(snap, in)
 		if after, ok := p.decide(snap, in); ok {
@@ -224,7 +225,7 @@ func (p *search) at(s state, in step, moments []time.Time, guard time.Duration) 
 
 // approvalShown is the record with the end of the time without an approval that the answer shows,
 // if it is near: it counts from when a change was decided, which may be unknown.
-func approvalShown(s leadership.Snapshot, in step) leadership.Record {
+func approvalShown(s rule.Snapshot, in step) rule.Record {
 	r, a := s.Record, in.answer
 	if a == nil {
 		return r
@@ -257,7 +258,7 @@ func approvalShown(s leadership.Snapshot, in step) leadership.Record {
 
 // movedOn is the record with the later end of the lease that its own stands on, if the answer shows
 // one that the heartbeat before has brought, and that no other has shown.
-func (in step) movedOn(r leadership.Record) leadership.Record {
+func (in step) movedOn(r rule.Record) rule.Record {
 	a, at := in.answer, r.Standing.Parent
 	if a == nil || a.State != leadership.Held || a.Token != in.tokenAfter(r) || at.Token == 0 || in.call.beat() || !a.Parent.Until.After(at.Until) {
 		return r
@@ -270,7 +271,7 @@ func (in step) movedOn(r leadership.Record) leadership.Record {
 
 // standsUntil is the record with a later end of the lease that its own stands on, rounded up to
 // what stores keep.
-func standsUntil(r leadership.Record, until time.Time) (leadership.Record, bool) {
+func standsUntil(r rule.Record, until time.Time) (rule.Record, bool) {
 	p := r.Standing.Parent
 	if short := until.Truncate(time.Microsecond); short.Before(until) {
 		until = short.Add(time.Microsecond)
@@ -280,15 +281,15 @@ func standsUntil(r leadership.Record, until time.Time) (leadership.Record, bool)
 	}
 	p.Until = until
 	live := r.LeaseEnd().Add(-tick)
-	named := leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Parent: leadership.ParentLease{Parent: p, LeaderID: r.LeaderID}}
-	ch, err := leadership.Renew(leadership.Snapshot{Record: r, Now: live}, named)
+	named := rule.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Parent: rule.ParentLease{Parent: p, LeaderID: r.LeaderID}}
+	ch, err := rule.Renew(rule.Snapshot{Record: r, Now: live}, named)
 	ch.Record.HeartbeatAt = r.HeartbeatAt
 	return ch.Record, err == nil
 }
 
 // decided are instants at which the step was decided, if it shows that: what the rules compute from
 // it is kept to the microsecond, and a store may commit later.
-func (in step) decided(r leadership.Record) (all []time.Time) {
+func (in step) decided(r rule.Record) (all []time.Time) {
 	if n := len(in.events); n > 0 {
 		if o, gives := standingOf(in.events[n-1]), max(in.call.Order.For, in.call.Order.Ban, in.call.For); o.ID != "" && gives > 0 {
 			all = append(all, o.Until.Add(-gives))
@@ -300,7 +301,7 @@ func (in step) decided(r leadership.Record) (all []time.Time) {
 		all = append(all, endsByOf(in.events[0]).Add(-cmp.Or(in.call.Within, leadership.DefaultWithin)))
 	case a == nil || a.State != leadership.Held:
 	case in.call.Verb == Yield:
-		all = append(all, a.EndsBy.Add(-leadership.YieldWindow))
+		all = append(all, a.EndsBy.Add(-rule.YieldWindow))
 	case in.call.Report != "":
 		all = append(all, a.ReportedAt)
 	case in.call.Verb == Acquire && a.Token != r.Token:
@@ -329,7 +330,7 @@ func (p *search) endsUnsure(s state, in step) bool {
 // locked is the record, with the lock that the answer shows if it may be longer than is known. The
 // answer is rounded up, so the lock may end up to a millisecond earlier. With a guard it may be
 // shorter, too: what limited the lease counts from an earlier decision.
-func (s state) locked(in step, guard time.Duration) leadership.Record {
+func (s state) locked(in step, guard time.Duration) rule.Record {
 	r, a := s.record, in.answer
 	if !s.unsure || a == nil || a.LockedFor == 0 || a.Token != r.Token {
 		return r
@@ -342,7 +343,7 @@ func (s state) locked(in step, guard time.Duration) leadership.Record {
 
 // unbarred is the record without the bar of the candidate that is granted the lease, or challenges
 // its leader, if that is over by a clock that is ahead.
-func unbarred(s leadership.Snapshot, in step) leadership.Record {
+func unbarred(s rule.Snapshot, in step) rule.Record {
 	r := s.Record
 	n := len(in.events)
 	if s.Guard == 0 || r.Standing.Breakers == "" || n == 0 {
@@ -361,7 +362,7 @@ func unbarred(s leadership.Snapshot, in step) leadership.Record {
 }
 
 // approvalLeft is the time without an approval that is left for the next term; 0 if it has all.
-func approvalLeft(r leadership.Record) time.Duration {
+func approvalLeft(r rule.Record) time.Duration {
 	if end := r.Standing.Ends.Approval; r.LeaderID != "" && !end.IsZero() {
 		return max(end.Sub(r.LeaseEnd()), leadership.MinOrder)
 	}
@@ -397,8 +398,8 @@ func (in step) named() Call {
 }
 
 // decide runs the rule, commits its change, and compares.
-func (p *search) decide(s leadership.Snapshot, in step) (leadership.Record, bool) {
-	var ch leadership.Change
+func (p *search) decide(s rule.Snapshot, in step) (rule.Record, bool) {
+	var ch rule.Change
 	var err error
 	if in.call.Verb == "" {
 		ch, err = p.unasked(s, in.events)
@@ -419,7 +420,7 @@ func (p *search) decide(s leadership.Snapshot, in step) (leadership.Record, bool
 }
 
 // after is the state after a step that made r of the record.
-func (s state) after(r leadership.Record, in step) state {
+func (s state) after(r rule.Record, in step) state {
 	shown := in.answer != nil && r.LeaderID != "" && in.answer.State == leadership.Held
 	switch {
 	case r.Token != s.record.Token || r.LeaderID == "":

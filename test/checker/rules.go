@@ -8,69 +8,70 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // decide runs the rule that the call asks for.
-func (c Call) decide(s leadership.Snapshot) (leadership.Change, error) {
-	named := leadership.Renewal{Election: c.Election, CandidateID: c.Candidate, KeyHash: c.Key, Token: c.Token}
+func (c Call) decide(s rule.Snapshot) (rule.Change, error) {
+	named := rule.Renewal{Election: c.Election, CandidateID: c.Candidate, KeyHash: c.Key, Token: c.Token}
 	seen := s.Record.Revision > 0
 	switch c.Verb {
 	case Acquire:
 		if c.Code == leadership.LeaseLost { // a renewal of its own lease, which came too late
 			named.Token = s.Record.Token
-			return leadership.Renew(s, named)
+			return rule.Renew(s, named)
 		}
 		if c.shared(s.Record) {
-			return leadership.Change{Record: s.Record}, nil
+			return rule.Change{Record: s.Record}, nil
 		}
-		return c.acquire(s, leadership.AcquireCommand{
+		return c.acquire(s, rule.AcquireCommand{
 			CandidateID: c.Candidate, KeyHash: c.Key, LeaseDuration: c.Lease, Metadata: c.Metadata, Candidacy: c.Candidacy, Parent: c.parent(s),
 		})
 	case Renew:
 		named.Report, named.Parent = c.Report, c.parent(s)
-		return leadership.Renew(s, named)
+		return rule.Renew(s, named)
 	case Release:
-		return leadership.Release{LeaseRequest: named.Request()}.Apply(s)
+		return rule.Apply(s, leadership.Release{LeaseRequest: named.Request()})
 	case Configure:
-		return leadership.Configure{Config: c.Config, IfRevision: c.If}.Apply(s)
+		return rule.Apply(s, leadership.Configure{Config: c.Config, IfRevision: c.If})
 	case Delete:
-		return leadership.Delete{IfRevision: c.If, Force: c.Force}.Apply(s)
+		return rule.Apply(s, leadership.Delete{IfRevision: c.If, Force: c.Force})
 	case Unlock:
 		if c.Code == leadership.LeaseHeld {
-			return leadership.Unlock{}.Apply(s)
+			return rule.Apply(s, leadership.Unlock{})
 		}
 		return unlock(s, "", "")
 	case Order:
-		return c.Order.Apply(s)
+		return rule.Apply(s, c.Order)
 	case Judge:
-		return leadership.Judge{Token: c.Token, Verdict: c.Verdict, Evidence: c.Reason, Actor: c.Actor}.Apply(s)
+		return rule.Apply(s, leadership.Judge{Token: c.Token, Verdict: c.Verdict, Evidence: c.Reason, Actor: c.Actor})
 	case StepDown:
-		return leadership.StepDown{LeaseRequest: named.Request(), Reason: c.Reason, For: c.For}.Apply(s)
+		return rule.Apply(s, leadership.StepDown{LeaseRequest: named.Request(), Reason: c.Reason, For: c.For})
 	case RequestApproval:
-		return leadership.RequestApproval{LeaseRequest: named.Request(), Note: c.Reason}.Apply(s)
+		return rule.Apply(s, leadership.RequestApproval{LeaseRequest: named.Request(), Note: c.Reason})
 	case HandOver:
-		return leadership.HandOver{LeaseRequest: named.Request(), To: cmp.Or(c.To, c.Chosen), Chosen: c.To == "", Within: cmp.Or(c.Within, leadership.DefaultWithin), Reason: c.Reason}.Apply(s)
+		return rule.Apply(s, leadership.HandOver{LeaseRequest: named.Request(), To: cmp.Or(c.To, c.Chosen), Chosen: c.To == "", Within: cmp.Or(c.Within, leadership.DefaultWithin), Reason: c.Reason})
 	case Ready:
 		return c.ready(s)
 	case Yield:
-		return leadership.Yield{LeaseRequest: named.Request()}.Apply(s)
+		return rule.Apply(s, leadership.Yield{LeaseRequest: named.Request()})
 	case Delegate: // the child that was counted last exists
-		return leadership.Delegate(s, leadership.DelegateCommand{Renewal: named, Child: c.Child, Limits: c.Limits, Made: s.Record.Standing.Delegated.Last})
+		return rule.Delegate(s, rule.DelegateCommand{Renewal: named, Child: c.Child, Limits: c.Limits, Made: s.Record.Standing.Delegated.Last})
 	case Check:
 		if seen {
-			return leadership.Change{}, c.check(s)
+			return rule.Change{}, c.check(s)
 		}
 	case Get:
 		if seen && !s.Record.Deleted {
-			return leadership.Change{}, nil
+			return rule.Change{}, nil
 		}
 	}
-	return leadership.Change{}, leadership.NotFound
+	return rule.Change{}, leadership.NotFound
 }
 
 // shared reports whether the answer is that of another call with the same key, which was granted:
 // both were waiting.
-func (c Call) shared(r leadership.Record) bool {
+func (c Call) shared(r rule.Record) bool {
 	a := c.Answer
 	return c.Code == "" && a != nil && r.LeaderID == c.Candidate && r.KeyHash.Equal(c.Key) && r.Token == a.Token && r.Revision == a.Revision &&
 		r.HeartbeatAt.Equal(r.AcquiredAt) && a.LastHeartbeat.Equal(r.AcquiredAt)
@@ -78,17 +79,17 @@ func (c Call) shared(r leadership.Record) bool {
 
 // ready runs the rule. Which incarnation of the successor is meant only its instance knows, so that
 // another one may be refused that the rule would take.
-func (c Call) ready(s leadership.Snapshot) (leadership.Change, error) {
-	ch, err := leadership.SayReady{LeaseRequest: leadership.Renewal{CandidateID: c.Candidate, KeyHash: c.Key, Token: c.Token}.Request()}.Apply(s)
+func (c Call) ready(s rule.Snapshot) (rule.Change, error) {
+	ch, err := rule.Apply(s, leadership.SayReady{LeaseRequest: rule.Renewal{CandidateID: c.Candidate, KeyHash: c.Key, Token: c.Token}.Request()})
 	if err == nil && c.Code == leadership.LeaseHeld && c.Because == leadership.ReasonIncarnation && c.Candidate != s.Record.LeaderID {
-		return leadership.Change{}, leadership.LeaseHeld
+		return rule.Change{}, leadership.LeaseHeld
 	}
 	return ch, err
 }
 
 // check is the rule, and what a service says to a caller that is going to write.
-func (c Call) check(s leadership.Snapshot) error {
-	err := leadership.Check(s, c.Token)
+func (c Call) check(s rule.Snapshot) error {
+	err := rule.Check(s, c.Token)
 	if err == nil && c.Write && s.Record.Standing.Unready {
 		return leadership.NotReady
 	}
@@ -97,9 +98,9 @@ func (c Call) check(s leadership.Snapshot) error {
 
 // parent is the lease that the candidate's stands on, as the service has read it: what the answer
 // shows or, where it shows none, as it must have been for this answer.
-func (c Call) parent(s leadership.Snapshot) leadership.ParentLease {
+func (c Call) parent(s rule.Snapshot) rule.ParentLease {
 	soon := s.Now.Add(time.Hour)
-	p := leadership.ParentLease{Parent: leadership.Parent{Peer: c.Via.Peer, Election: c.Via.Election, Token: c.Via.Token, Until: soon}, LeaderID: c.Candidate}
+	p := rule.ParentLease{Parent: leadership.Parent{Peer: c.Via.Peer, Election: c.Via.Election, Token: c.Via.Token, Until: soon}, LeaderID: c.Candidate}
 	if of := s.Record.Policy.Delegation.Parent; of != "" {
 		p.Parent = leadership.Parent{Election: of, Token: 1, Until: soon}
 	}
@@ -111,7 +112,7 @@ func (c Call) parent(s leadership.Snapshot) leadership.ParentLease {
 	case c.Stands.Token > 0 && p.Token > 0: // its end alone is known
 		p.Until = c.Stands.Until
 	case c.Verb == Renew, p.Token == 0:
-		return leadership.ParentLease{}
+		return rule.ParentLease{}
 	case c.Code == leadership.NotEligible && p.Token > 0:
 		p.Until = s.Now
 	case c.Because == leadership.ReasonParent:
@@ -122,11 +123,11 @@ func (c Call) parent(s leadership.Snapshot) leadership.ParentLease {
 
 // acquire runs the rule for a call. One that was refused has not challenged the leader: a challenge
 // is a step by itself.
-func (c Call) acquire(s leadership.Snapshot, cmd leadership.AcquireCommand) (leadership.Change, error) {
+func (c Call) acquire(s rule.Snapshot, cmd rule.AcquireCommand) (rule.Change, error) {
 	granted := c.Code == ""
 	ch, err := acquire(s, granted, cmd)
 	if err == nil && !granted && len(ch.Events) > 0 && ch.Record.LeaderID != "" && s.Record.Policy.Ballot.Quorum.Electorate != "" {
-		return leadership.Change{}, leadership.LeaseHeld // its instance may have known of too few members
+		return rule.Change{}, leadership.LeaseHeld // its instance may have known of too few members
 	}
 	return ch, err
 }
@@ -134,7 +135,7 @@ func (c Call) acquire(s leadership.Snapshot, cmd leadership.AcquireCommand) (lea
 // acquire runs the rule. Bids, and the members that are present, are not recorded: where there is a
 // ballot, a call that was granted is taken for one whose turn had come, and any other for a bid. CH
 // checks the choice.
-func acquire(s leadership.Snapshot, granted bool, cmd leadership.AcquireCommand) (leadership.Change, error) {
+func acquire(s rule.Snapshot, granted bool, cmd rule.AcquireCommand) (rule.Change, error) {
 	policy := s.Record.Policy
 	ballot := &s.Record.Policy.Ballot
 	switch {
@@ -143,7 +144,7 @@ func acquire(s leadership.Snapshot, granted bool, cmd leadership.AcquireCommand)
 	case s.Live():
 		ballot.Quorum = leadership.QuorumPolicy{} // or no candidate would be a challenger
 	}
-	ch, err := leadership.Acquire(s, cmd)
+	ch, err := rule.Acquire(s, cmd)
 	if !ch.Empty() {
 		standing := &ch.Record.Standing
 		ch.Record.Policy = policy
@@ -156,7 +157,7 @@ func acquire(s leadership.Snapshot, granted bool, cmd leadership.AcquireCommand)
 // the term is refused, though the change was made; without an answer either will do. So is a
 // candidate that has bid, or challenged the leader. A check for a write is refused if the instance
 // finds too few members, which no rule knows.
-func (c Call) codeFor(ch leadership.Change, err error) leadership.Code {
+func (c Call) codeFor(ch rule.Change, err error) leadership.Code {
 	switch {
 	case err != nil:
 	case c.Verb == Renew && c.Answer != nil && !ch.Empty() && ch.Record.LeaderID == "":
@@ -179,7 +180,7 @@ func codeOf(err error) leadership.Code {
 // unasked makes a change that no recorded call asked for: a lease ran out, a late heartbeat was
 // taken back, a tick retired the election, the server released a lease whose key it had told no
 // one, or the call was not recorded.
-func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (leadership.Change, error) {
+func (p *search) unasked(s rule.Snapshot, events []leadership.Event) (rule.Change, error) {
 	r := s.Record
 	switch e := events[len(events)-1]; e.Type {
 	case leadership.EventExpired, leadership.EventDeposed:
@@ -190,18 +191,18 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 			if r.EndsBecause == leadership.EndsParent && limitOf(e) == "" { // the renewal was to move the end on
 				s.Record.EndsBy = s.Record.EndsBy.Add(1)
 			}
-			return leadership.Lapse(s, r.Token, r.HeartbeatAt, r.LeaseEnd())
+			return rule.Lapse(s, r.Token, r.HeartbeatAt, r.LeaseEnd())
 		}
-		return leadership.Expire(s)
+		return rule.Expire(s)
 	case leadership.EventReleased:
-		return leadership.Release{LeaseRequest: leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}.Request()}.Apply(s)
+		return rule.Apply(s, leadership.Release{LeaseRequest: rule.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}.Request()})
 	case leadership.EventAcquired:
 		// no one else has this key: unrecorded leases are told apart by their tokens
 		key := leadership.KeyHash{1}
 		if s.Live() { // it takes over
 			key = r.Standing.Succession.Key
 		}
-		return acquire(s, true, leadership.AcquireCommand{
+		return acquire(s, true, rule.AcquireCommand{
 			CandidateID: e.LeaderID, KeyHash: key, LeaseDuration: p.foreign[e.Token], Candidacy: candidacyOf(e, r.Policy.Ballot),
 			Parent: p.foreignParent(s, e),
 		})
@@ -210,74 +211,74 @@ func (p *search) unasked(s leadership.Snapshot, events []leadership.Event) (lead
 			return ch, err
 		}
 		challenger := leadership.Candidacy{Priority: leadership.MaxPriority, Capabilities: union(r.Policy.Ballot.Require, r.Policy.Ballot.Prefer)}
-		return acquire(s, false, leadership.AcquireCommand{CandidateID: successorOf(e), KeyHash: leadership.KeyHash{1}, Candidacy: challenger, Parent: anyParent(s, successorOf(e))})
+		return acquire(s, false, rule.AcquireCommand{CandidateID: successorOf(e), KeyHash: leadership.KeyHash{1}, Candidacy: challenger, Parent: anyParent(s, successorOf(e))})
 	case leadership.EventGoesOn:
 		if s.Record.Standing.Challenger != "" { // another of its line may have taken its place, without an event
 			s.Record.Standing.Challenger = successorOf(e)
 		}
-		return leadership.Withdraw{CandidateID: successorOf(e)}.Apply(s)
+		return rule.Apply(s, leadership.Withdraw{CandidateID: successorOf(e)})
 	case leadership.EventConfigured, leadership.EventRecreated:
-		return leadership.Configure{Config: p.configAt(e.Revision, r.Policy.Config)}.Apply(s)
+		return rule.Apply(s, leadership.Configure{Config: p.configAt(e.Revision, r.Policy.Config)})
 	case leadership.EventDeleted:
 		if strings.HasPrefix(e.Reason, "retired") {
-			return leadership.Retire(s)
+			return rule.Retire(s)
 		}
-		return leadership.Delete{Force: true}.Apply(s)
+		return rule.Apply(s, leadership.Delete{Force: true})
 	case leadership.EventUnlocked:
 		return unlock(s, e.Reason, e.Actor)
 	case leadership.EventJudged:
 		return judged(s, e)
 	case leadership.EventApprovalRequested:
-		named := leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}
-		return leadership.RequestApproval{LeaseRequest: named.Request(), Note: e.Reason}.Apply(s)
+		named := rule.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}
+		return rule.Apply(s, leadership.RequestApproval{LeaseRequest: named.Request(), Note: e.Reason})
 	}
 	if order, ok := orderOf(events, s.Now); ok {
-		return order.Apply(s)
+		return rule.Apply(s, order)
 	}
-	return leadership.Change{}, leadership.NotFound
+	return rule.Change{}, leadership.NotFound
 }
 
 // foreignParent is the lease on which one was granted that no call was told of, or any if no answer
 // shows it.
-func (p *search) foreignParent(s leadership.Snapshot, e leadership.Event) leadership.ParentLease {
+func (p *search) foreignParent(s rule.Snapshot, e leadership.Event) rule.ParentLease {
 	if at := p.parentOf(e.Token); at.Token > 0 {
-		return leadership.ParentLease{Parent: at, LeaderID: e.LeaderID}
+		return rule.ParentLease{Parent: at, LeaderID: e.LeaderID}
 	}
 	return anyParent(s, e.LeaderID)
 }
 
 // anyParent is a lease on which one of the election may stand.
-func anyParent(s leadership.Snapshot, by leadership.CandidateID) leadership.ParentLease {
+func anyParent(s rule.Snapshot, by leadership.CandidateID) rule.ParentLease {
 	of := cmp.Or(s.Record.Policy.Delegation.Parent, leadership.Election(s.Record.Policy.LeadersOf))
 	if of == "" {
-		return leadership.ParentLease{}
+		return rule.ParentLease{}
 	}
-	return leadership.ParentLease{Parent: leadership.Parent{Election: of, Token: 1, Until: s.Now.Add(time.Hour)}, LeaderID: by}
+	return rule.ParentLease{Parent: leadership.Parent{Election: of, Token: 1, Until: s.Now.Add(time.Hour)}, LeaderID: by}
 }
 
 // handed repeats a step of a hand-over, or a delegation, by its event.
-func handed(s leadership.Snapshot, e leadership.Event) (ch leadership.Change, err error, ok bool) {
+func handed(s rule.Snapshot, e leadership.Event) (ch rule.Change, err error, ok bool) {
 	r := s.Record
-	named := leadership.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}
+	named := rule.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}
 	switch {
 	case e.Type == leadership.EventReady:
-		c := leadership.Renewal{CandidateID: readyOf(e), KeyHash: leadership.KeyHash{1}, Token: r.Token}
+		c := rule.Renewal{CandidateID: readyOf(e), KeyHash: leadership.KeyHash{1}, Token: r.Token}
 		if c.CandidateID == r.LeaderID {
 			c.KeyHash = r.KeyHash
 		}
-		ch, err = leadership.SayReady{LeaseRequest: c.Request()}.Apply(s)
+		ch, err = rule.Apply(s, leadership.SayReady{LeaseRequest: c.Request()})
 	case e.Type == leadership.EventYielded:
-		ch, err = leadership.Yield{LeaseRequest: named.Request()}.Apply(s)
+		ch, err = rule.Apply(s, leadership.Yield{LeaseRequest: named.Request()})
 	case e.Type == leadership.EventDelegated:
 		d := e.ReadDetail()
 		if d.Budget == nil || d.Depth == nil {
 			return ch, errors.New("it does not say what was delegated"), true
 		}
-		ch, err = leadership.Delegate(s, leadership.DelegateCommand{
+		ch, err = rule.Delegate(s, rule.DelegateCommand{
 			Renewal: named, Child: d.Child, Limits: leadership.Limits{Depth: *d.Depth, Budget: *d.Budget}, Made: r.Standing.Delegated.Last,
 		})
 	case byLeader(e):
-		ch, err = leadership.HandOver{LeaseRequest: named.Request(), To: successorOf(e), Within: endsByOf(e).Sub(s.Now), Reason: e.Reason}.Apply(s)
+		ch, err = rule.Apply(s, leadership.HandOver{LeaseRequest: named.Request(), To: successorOf(e), Within: endsByOf(e).Sub(s.Now), Reason: e.Reason})
 	default:
 		return ch, nil, false
 	}
@@ -285,17 +286,17 @@ func handed(s leadership.Snapshot, e leadership.Event) (ch leadership.Change, er
 }
 
 // judged repeats a verdict by its event.
-func judged(s leadership.Snapshot, e leadership.Event) (leadership.Change, error) {
-	return leadership.Judge{Token: s.Record.Token, Verdict: e.ReadDetail().Verdict, Evidence: e.Reason, Actor: e.Actor}.Apply(s)
+func judged(s rule.Snapshot, e leadership.Event) (rule.Change, error) {
+	return rule.Apply(s, leadership.Judge{Token: s.Record.Token, Verdict: e.ReadDetail().Verdict, Evidence: e.Reason, Actor: e.Actor})
 }
 
 // unlock runs the rule with the acknowledgement that it asks for here: ME1 checks that of the call.
-func unlock(s leadership.Snapshot, reason, actor string) (leadership.Change, error) {
+func unlock(s rule.Snapshot, reason, actor string) (rule.Change, error) {
 	c := leadership.Unlock{Reason: reason, Actor: actor}
-	ch, err := c.Apply(s)
+	ch, err := rule.Apply(s, c)
 	if refusal, ok := errors.AsType[*leadership.Error](err); ok && refusal.Code == leadership.LeaseHeld {
 		_, c.Acknowledge, _ = strings.Cut(refusal.Detail, "with exactly this acknowledge: ")
-		return c.Apply(s)
+		return rule.Apply(s, c)
 	}
 	return ch, err
 }
@@ -358,7 +359,7 @@ const millisecond = time.Millisecond
 
 // agrees reports whether the answer shows the election as it is. Whether a lease has lapsed is not
 // compared, because it is not always told; nor is when it was acquired, which is for people.
-func agrees(a *leadership.Lease, s leadership.Snapshot) bool {
+func agrees(a *leadership.Lease, s rule.Snapshot) bool {
 	want := s.Lease()
 	rounded := want.LockedFor - a.LockedFor
 	if rounded < 0 {

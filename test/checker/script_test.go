@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/store/memory"
 	"regent/test/checker"
 )
@@ -21,14 +22,14 @@ import (
 type play struct {
 	tb       testing.TB
 	now      time.Duration
-	service  *leadership.Service
+	service  *service.Service
 	recorded checker.Recording
 	calls    int
 }
 
 func newPlay(tb testing.TB) *play {
 	p := &play{tb: tb}
-	p.service = leadership.New(memory.New(memory.Config{Now: func() time.Time { return begin.Add(p.now) }}))
+	p.service = service.New(memory.New(memory.Config{Now: func() time.Time { return begin.Add(p.now) }}))
 	return p
 }
 

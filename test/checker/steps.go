@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // step is something that was done to one election, or seen of it, at one moment of the store's
@@ -314,7 +315,7 @@ func (p *search) add(s step, asked time.Duration) {
 
 // unconfirmed is how many heartbeats of the lease may have been committed without an answer, up to
 // a moment of the recording.
-func (p *search) unconfirmed(r leadership.Record, by time.Duration) int {
+func (p *search) unconfirmed(r rule.Record, by time.Duration) int {
 	if _, foreign := p.foreign[r.Token]; foreign {
 		return math.MaxInt
 	}

@@ -29,7 +29,7 @@ type gate struct {
 	prefix string // of the paths that are for the server
 
 	mu       sync.Mutex // guards all below
-	rules    []*rule
+	rules    []*answer
 	edits    []edit
 	requests []*request
 }
@@ -50,7 +50,7 @@ type request struct {
 }
 
 // rule is what to do with the next requests of a verb.
-type rule struct {
+type answer struct {
 	verb wire.Verb // "" for every one
 	left int
 	act  act
@@ -76,7 +76,7 @@ func newGate(t testing.TB, target string, election leadership.Election) *gate {
 
 // on does that with the next n requests of the verb, after the rules that there are.
 func (g *gate) on(verb wire.Verb, n int, do act) {
-	g.change(func() { g.rules = append(g.rules, &rule{verb, n, do}) })
+	g.change(func() { g.rules = append(g.rules, &answer{verb, n, do}) })
 }
 
 // edit changes each further success.
@@ -136,7 +136,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	do := pass
 	g.change(func() {
 		g.requests = append(g.requests, x.request)
-		i := slices.IndexFunc(g.rules, func(one *rule) bool { return one.left > 0 && (one.verb == "" || one.verb == x.request.verb) })
+		i := slices.IndexFunc(g.rules, func(one *answer) bool { return one.left > 0 && (one.verb == "" || one.verb == x.request.verb) })
 		if i >= 0 {
 			g.rules[i].left--
 			do = g.rules[i].act

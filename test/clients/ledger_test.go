@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/leadership/wire"
 	"regent/test/clients"
 )
@@ -45,8 +46,8 @@ var ledgerTrials = []trial{
 		d := s.start(clients.Options{Idle: true})
 		d.tells("call follow")
 		d.awaits(clients.Item, 2)
-		_, err = s.store.Amend(s.Context(), leadership.LogID{Election: s.election, Kind: leadership.LogJournal}, func(l leadership.Log) (leadership.LogChange, error) {
-			return leadership.RaisedLog(l, 1000, true)
+		_, err = s.store.Amend(s.Context(), rule.LogID{Election: s.election, Kind: rule.LogJournal}, func(l rule.Log) (rule.LogChange, error) {
+			return rule.RaisedLog(l, 1000, true)
 		})
 		s.need(err)
 		d.awaits(clients.Done, 1)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/store/file"
 )
 
@@ -14,7 +15,7 @@ import (
 // and no token that was seen before. After another boot the leases of the last commit run anew,
 // from the instant last or later, but not after late. In the same boot it is late now.
 func (v view) challenge(store *file.Store, otherBoot bool, last, late time.Time) error {
-	service := leadership.New(store)
+	service := service.New(store)
 	for name, e := range v.elections {
 		g, err := service.Acquire(context.Background(), leadership.AcquireRequest{Election: name, CandidateID: "challenger"})
 		refusal, named := errors.AsType[*leadership.Error](err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // compare returns the first difference between the expected view and the seen one.
@@ -28,7 +29,7 @@ func (v view) compare(s *seen, otherBoot bool) error {
 	return v.compareRecent(s, otherBoot)
 }
 
-func (e election) compare(snap leadership.Snapshot, otherBoot bool) error {
+func (e election) compare(snap rule.Snapshot, otherBoot bool) error {
 	r, want := snap.Record, e.lease
 	if otherBoot { // leases run anew: challenge checks that
 		if r.Revision != want.Revision || r.Token != want.Token || r.Deleted != want.Deleted || r.KeyHash != e.key {
@@ -43,7 +44,7 @@ func (e election) compare(snap leadership.Snapshot, otherBoot bool) error {
 		}
 		return nil
 	}
-	if got := (leadership.Snapshot{Record: r, Now: want.ReadAt}).Lease(); got != want {
+	if got := (rule.Snapshot{Record: r, Now: want.ReadAt}).Lease(); got != want {
 		return fmt.Errorf("got %+v, want %+v", got, want)
 	}
 	if r.KeyHash != e.key {

@@ -6,7 +6,7 @@
 // The store has no hooks for a test. So the unmodified store is watched from outside: a tracer
 // sees, in order, each system call of a process that changes a file or a name in the folder or
 // makes it durable, with its data, and each line that the process prints. The process is a writer
-// that makes calls through leadership.Service, several at a time, and prints each call before it is
+// that makes calls through service.Service, several at a time, and prints each call before it is
 // made and each answer when it has come. So one log has both the changes of the disk and the
 // answers.
 //

@@ -8,24 +8,25 @@ import (
 	"strings"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/store/file"
 )
 
 // journalOf is the journal of a caller, which no other caller changes.
-func journalOf(caller string) leadership.LogID {
-	return leadership.LogID{Election: leadership.Election("journal-" + caller), Kind: leadership.LogJournal}
+func journalOf(caller string) rule.LogID {
+	return rule.LogID{Election: leadership.Election("journal-" + caller), Kind: rule.LogJournal}
 }
 
 // everyFifth change of a journal puts a snapshot, and the entries before are then deleted.
 const everyFifth = 5
 
 // journalChange is the n-th change of any journal: always the same.
-func journalChange(n int) leadership.LogChange {
+func journalChange(n int) rule.LogChange {
 	at := leadership.Index(n)
 	data := fmt.Sprintf("change %d %s", n, strings.Repeat("x", n%3*1500)) // some have several sectors
-	ch := leadership.LogChange{Text: fmt.Sprintf(`{"n":%d}`, n), Body: data, Add: []leadership.Segment{{First: at, Last: at, Data: data}}}
+	ch := rule.LogChange{Text: fmt.Sprintf(`{"n":%d}`, n), Body: data, Add: []rule.Segment{{First: at, Last: at, Data: data}}}
 	if n%everyFifth == 0 {
-		ch.Add = append(ch.Add, leadership.Segment{Last: at - 1, Data: "snapshot of " + data})
+		ch.Add = append(ch.Add, rule.Segment{Last: at - 1, Data: "snapshot of " + data})
 	}
 	return ch
 }
@@ -42,7 +43,7 @@ func (c *caller) journal() error {
 	}
 	n++
 	_, err = c.ask(line{ID: c.callID(), Journal: string(c.id), Change: n}, func(ctx context.Context) ([]leadership.Lease, error) {
-		_, err := c.store.Amend(ctx, id, func(leadership.Log) (leadership.LogChange, error) { return journalChange(n), nil })
+		_, err := c.store.Amend(ctx, id, func(rule.Log) (rule.LogChange, error) { return journalChange(n), nil })
 		if err == nil && n%everyFifth == 0 {
 			err = c.store.Trim(ctx, id, trimmedBy(n))
 		}
@@ -52,7 +53,7 @@ func (c *caller) journal() error {
 }
 
 // changesOf is how many changes a journal has.
-func changesOf(store *file.Store, id leadership.LogID) (n int, err error) {
+func changesOf(store *file.Store, id rule.LogID) (n int, err error) {
 	head, err := store.Look(context.Background(), id)
 	if err == nil && head.Text != "" {
 		_, err = fmt.Sscanf(head.Text, `{"n":%d}`, &n)
@@ -73,13 +74,13 @@ func (t *truth) journals(store *file.Store, p plan) error {
 			least[call.Journal] = max(least[call.Journal], call.Change)
 		}
 	}
-	ids, err := store.Logs(context.Background(), leadership.LogID{}, everything)
+	ids, err := store.Logs(context.Background(), rule.LogID{}, everything)
 	if err != nil {
 		return err
 	}
 	for caller, asked := range most {
 		id := journalOf(caller)
-		ids = slices.DeleteFunc(ids, func(other leadership.LogID) bool { return other == id })
+		ids = slices.DeleteFunc(ids, func(other rule.LogID) bool { return other == id })
 		n, err := changesOf(store, id)
 		switch {
 		case err != nil:
@@ -99,7 +100,7 @@ func (t *truth) journals(store *file.Store, p plan) error {
 
 // wholeJournal expects a journal to be as it was after n changes, trimmed at least up to the given
 // entry.
-func wholeJournal(store *file.Store, id leadership.LogID, n int, trimmed leadership.Index) error {
+func wholeJournal(store *file.Store, id rule.LogID, n int, trimmed leadership.Index) error {
 	head, err := store.Look(context.Background(), id)
 	segments, err2 := store.Segments(context.Background(), id, 0, everything)
 	snapshot, err3 := store.Snapshot(context.Background(), id)

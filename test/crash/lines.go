@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // line is what the writer prints: that it asks for something, or what it was told.
@@ -71,4 +72,4 @@ func beginning(start int) time.Duration { return time.Duration(start+1) * 10_000
 const boot = "the-boot-of-the-writer"
 
 // history is how long the writer's store keeps events.
-const history = leadership.MinHistory
+const history = rule.MinHistory

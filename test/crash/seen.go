@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/store/file"
 )
 
 // seen is what an opened image says.
 type seen struct {
 	now         time.Time
-	snapshots   map[leadership.Election]leadership.Snapshot
+	snapshots   map[leadership.Election]rule.Snapshot
 	events      map[leadership.Election][]leadership.Event
 	listed      map[leadership.Election]bool // false: it is not listed, and must be
 	unannounced map[leadership.EventID]bool
@@ -25,7 +26,7 @@ const everything = leadership.MaxRecent
 func see(store *file.Store, names map[leadership.Election]election) (*seen, error) {
 	ctx := context.Background()
 	s := &seen{
-		snapshots:   make(map[leadership.Election]leadership.Snapshot),
+		snapshots:   make(map[leadership.Election]rule.Snapshot),
 		events:      make(map[leadership.Election][]leadership.Event),
 		listed:      make(map[leadership.Election]bool),
 		unannounced: make(map[leadership.EventID]bool),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/store/file"
 )
 
@@ -35,7 +36,7 @@ type writer struct {
 	script
 	clock   *clock
 	store   *file.Store
-	service *leadership.Service
+	service *service.Service
 	told    changes
 }
 
@@ -66,7 +67,7 @@ type changes struct {
 	byID map[string][]leadership.Event // guarded by mu
 }
 
-// Publish implements leadership.Publisher.
+// Publish implements service.Publisher.
 func (c *changes) Publish(events ...leadership.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,7 +91,7 @@ func write(s script) error {
 	if err != nil {
 		return w.say(line{Told: true, Code: codeOpen, Detail: err.Error()})
 	}
-	w.service = leadership.New(w.store, &w.told)
+	w.service = service.New(w.store, &w.told)
 	if err := errors.Join(w.fill(), w.callers()); err != nil || s.Abandon {
 		return err
 	}

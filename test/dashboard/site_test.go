@@ -24,6 +24,7 @@ import (
 	"regent/httpapi/dashboard"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/rule"
 	"regent/store/memory"
 	"regent/test/process"
 )
@@ -61,23 +62,23 @@ func (s *shelf) taken() map[string]int {
 	return taken
 }
 
-func (s *shelf) Update(ctx context.Context, e leadership.Election, x leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+func (s *shelf) Update(ctx context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
 	if err := s.called("update"); err != nil {
-		return leadership.Snapshot{}, err
+		return rule.Snapshot{}, err
 	}
 	return s.Store.Update(ctx, e, x, decide)
 }
 
-func (s *shelf) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+func (s *shelf) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, error) {
 	if err := s.called("get"); err != nil {
-		return leadership.Snapshot{}, err
+		return rule.Snapshot{}, err
 	}
 	return s.Store.Get(ctx, e)
 }
 
-func (s *shelf) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+func (s *shelf) List(ctx context.Context, prefix string, after leadership.Election, limit int) (rule.Listing, error) {
 	if err := s.called("list"); err != nil {
-		return leadership.Listing{}, err
+		return rule.Listing{}, err
 	}
 	return s.Store.List(ctx, prefix, after, limit)
 }
@@ -89,14 +90,14 @@ func (s *shelf) Events(ctx context.Context, e leadership.Election, after leaders
 	return s.Store.Events(ctx, e, after, limit)
 }
 
-func (s *shelf) Look(ctx context.Context, id leadership.LogID) (leadership.Log, error) {
+func (s *shelf) Look(ctx context.Context, id rule.LogID) (rule.Log, error) {
 	if err := s.called("look"); err != nil {
-		return leadership.Log{}, err
+		return rule.Log{}, err
 	}
 	return s.Store.Look(ctx, id)
 }
 
-func (s *shelf) Segments(ctx context.Context, id leadership.LogID, after leadership.Index, limit int) ([]leadership.Segment, error) {
+func (s *shelf) Segments(ctx context.Context, id rule.LogID, after leadership.Index, limit int) ([]rule.Segment, error) {
 	if err := s.called("segments"); err != nil {
 		return nil, err
 	}

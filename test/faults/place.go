@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store"
 	"regent/store/firestore"
 	"regent/store/spanner"
@@ -69,7 +71,7 @@ func (s *session) database() string {
 }
 
 // open opens the store, past all servers and hops. The file must have been left by its server.
-func (s *session) open(ctx context.Context) (leadership.Store, error) {
+func (s *session) open(ctx context.Context) (service.Store, error) {
 	switch s.plan.Store {
 	case Firestore:
 		return firestore.Open(ctx, firestore.Config{Project: s.id, Emulator: s.setup.Firestore})
@@ -110,7 +112,7 @@ func (s *session) discard(ctx context.Context) error {
 
 // truth is what the store has of the elections.
 type truth struct {
-	Records []leadership.Snapshot
+	Records []rule.Snapshot
 	History []leadership.Event
 }
 

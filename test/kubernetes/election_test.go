@@ -25,8 +25,8 @@ import (
 
 	"regent/httpapi"
 	door "regent/httpapi/kubernetes"
-	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 	"regent/store/memory"
 )
 
@@ -48,7 +48,7 @@ func api(t *testing.T, store *memory.Store) http.Handler {
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan struct{})
 	go func() { defer close(ran); i.Run(ctx) }()
-	d := door.New(door.Config{Service: i, Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, store) }})
+	d := door.New(door.Config{Service: i, Secret: func(ctx context.Context) ([]byte, error) { return service.SharedSecret(ctx, store) }})
 	t.Cleanup(func() { cancel(); <-ran })
 	doors := map[string]httpapi.Door{}
 	for _, path := range door.Paths() {

@@ -22,6 +22,7 @@ import (
 	door "regent/httpapi/kubernetes"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 	"regent/store/memory"
 	"regent/test/checker"
 )
@@ -118,7 +119,7 @@ func (f *fleet) begin(n int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan struct{})
 	go func() { defer close(ran); i.Run(ctx) }()
-	d := door.New(door.Config{Service: i, Secret: func(ctx context.Context) ([]byte, error) { return leadership.SharedSecret(ctx, f.store) }})
+	d := door.New(door.Config{Service: i, Secret: func(ctx context.Context) ([]byte, error) { return service.SharedSecret(ctx, f.store) }})
 	b := &f.at[n]
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -230,7 +231,7 @@ func (f *fleet) read(body []byte) (l coordination.Lease, token leadership.Token)
 func (f *fleet) history() (all []leadership.Event) {
 	f.Helper()
 	for {
-		page, err := leadership.New(f.store).Events(context.Background(), leadership.EventsRequest{Election: election, After: leadership.Revision(len(all)), Limit: leadership.MaxPageSize})
+		page, err := service.New(f.store).Events(context.Background(), leadership.EventsRequest{Election: election, After: leadership.Revision(len(all)), Limit: leadership.MaxPageSize})
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 // publisher is told of what an instance has committed.
 type publisher struct{ *instance }
 
-// Publish implements leadership.Publisher: the instance itself hears at once, the others over the
+// Publish implements service.Publisher: the instance itself hears at once, the others over the
 // topic, if it gets there.
 func (p publisher) Publish(events ...leadership.Event) {
 	for _, e := range events {

@@ -7,6 +7,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/instancetest"
+	"regent/leadership/service"
 )
 
 // instance is one process of the service: the real Service on the store, the real view of the
@@ -16,7 +17,7 @@ type instance struct {
 	number  int
 	clock   clock
 	store   *handle
-	service *leadership.Service
+	service *service.Service
 	view    *instancetest.View
 	common  *instancetest.Lines
 	lines   map[leadership.Election]*queue
@@ -39,7 +40,7 @@ func (i *instance) begin() {
 	s := i.s
 	i.life++
 	i.store = &handle{data: s.data, seen: make(map[leadership.Election]int)}
-	i.service = leadership.New(i.store, publisher{i})
+	i.service = service.New(i.store, publisher{i})
 	i.view = instancetest.NewView(instancetest.ViewConfig{Expiry: cacheExpiry, Size: 2, Jitter: s.w.upTo, Live: true})
 	i.common = &instancetest.Lines{Instance: uint32(i.number) + 1, Jitter: s.w.upTo, Key: s.key, View: i.view, Present: i.present}
 	i.lines = make(map[leadership.Election]*queue)

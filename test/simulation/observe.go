@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/test/checker"
 )
 
@@ -100,7 +101,7 @@ func next(l leadership.Lease) leadership.EventID {
 }
 
 // committed records when a change is committed.
-func (r *record) committed(ch leadership.Change) {
+func (r *record) committed(ch rule.Change) {
 	if r == nil {
 		return
 	}

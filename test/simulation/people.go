@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/test/checker"
 )
 
@@ -35,7 +36,7 @@ func (s *simulation) give(e leadership.Election) {
 	case 4:
 		o.Kind, o.CandidateID, o.For = leadership.OrderBan, who, d
 	case 5:
-		orders := leadership.Snapshot{Record: s.data.row(e).record, Now: epoch.Add(w.now)}.Orders().List()
+		orders := rule.Snapshot{Record: s.data.row(e).record, Now: epoch.Add(w.now)}.Orders().List()
 		if len(orders) == 0 {
 			return
 		}
@@ -92,8 +93,8 @@ func (s *simulation) barred(a *agent) bool {
 func (s *simulation) storeNow() time.Time { return epoch.Add(s.w.now + s.data.ahead) }
 
 // barring are the orders, and the approval that is awaited, by which a candidate would be refused.
-func barring(r leadership.Record, c leadership.CandidateID, now time.Time) []leadership.Cause {
-	return slices.DeleteFunc(leadership.Explain(leadership.Snapshot{Record: r, Now: now}, c).Causes, func(c leadership.Cause) bool {
+func barring(r rule.Record, c leadership.CandidateID, now time.Time) []leadership.Cause {
+	return slices.DeleteFunc(rule.Explain(rule.Snapshot{Record: r, Now: now}, c).Causes, func(c leadership.Cause) bool {
 		return !slices.Contains([]leadership.Reason{leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonPaused, leadership.ReasonApproval}, c.Code)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // kind is the kind of a store's transactions.
@@ -140,7 +141,7 @@ func (p plan) turns() time.Duration {
 	if !p.ballot.HasBallot() {
 		return 0
 	}
-	d := windowOf(p.ballot) + time.Duration(p.agents)*leadership.BidTurn + time.Second
+	d := windowOf(p.ballot) + time.Duration(p.agents)*rule.BidTurn + time.Second
 	if p.ballot.Quorum.Electorate != "" {
 		d += 10 * time.Second
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // epoch is what the store's clock shows when a run begins.
@@ -34,7 +36,7 @@ type data struct {
 
 // row is an election as it is stored.
 type row struct {
-	record  leadership.Record
+	record  rule.Record
 	version int // raised by every write
 	events  []leadership.Event
 	last    time.Time           // of its commits
@@ -44,7 +46,7 @@ type row struct {
 func (d *data) row(e leadership.Election) *row {
 	r, ok := d.elections[e]
 	if !ok {
-		r = &row{record: leadership.Record{Election: e}}
+		r = &row{record: rule.Record{Election: e}}
 		d.elections[e] = r
 	}
 	return r
@@ -68,14 +70,14 @@ func (d *data) clock() time.Time {
 }
 
 // snapshot returns the election as a transaction reads it.
-func (d *data) snapshot(e leadership.Election) leadership.Snapshot {
-	return leadership.Snapshot{Record: d.row(e).record, Now: d.clock(), Guard: d.guard()}
+func (d *data) snapshot(e leadership.Election) rule.Snapshot {
+	return rule.Snapshot{Record: d.row(e).record, Now: d.clock(), Guard: d.guard()}
 }
 
 // write commits a change that was decided at that time. The commits of one election, and what was
 // read for them, are in the order of their times in every store; only a read may return an earlier
 // time.
-func (d *data) write(e leadership.Election, ch leadership.Change, decided time.Time) leadership.Snapshot {
+func (d *data) write(e leadership.Election, ch rule.Change, decided time.Time) rule.Snapshot {
 	r := d.row(e)
 	at := latest(d.clock(), decided, r.last.Add(1))
 	r.last = at
@@ -88,12 +90,12 @@ func (d *data) write(e leadership.Election, ch leadership.Change, decided time.T
 	}
 	d.record.committed(ch)
 	d.truth.committed(before, ch, decided, at)
-	return leadership.Snapshot{Record: ch.Record, Now: at, Guard: d.guard()}
+	return rule.Snapshot{Record: ch.Record, Now: at, Guard: d.guard()}
 }
 
 // isLate reports whether a heartbeat that is committed at that time comes after the end of the
 // lease that it renews.
-func isLate(ch leadership.Change, at time.Time) bool {
+func isLate(ch rule.Change, at time.Time) bool {
 	return ch.Heartbeat && !ch.Before.IsZero() && !at.Before(ch.Before)
 }
 
@@ -112,13 +114,13 @@ type handle struct {
 	seen map[leadership.Election]int // the versions that this instance has seen, to guard a write that does not read
 }
 
-var _ leadership.Store = (*handle)(nil)
+var _ service.Store = (*handle)(nil)
 
 // errAborted ends a transaction if another was committed between its read and its commit.
 var errAborted = errors.New("aborted")
 
-// Update implements leadership.Store.
-func (h *handle) Update(ctx context.Context, e leadership.Election, _ leadership.Expect, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+// Update implements service.Store.
+func (h *handle) Update(ctx context.Context, e leadership.Election, _ rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
 	p := processOf(ctx)
 	for range attempts {
 		snap, err := h.try(p, e, decide)
@@ -127,26 +129,26 @@ func (h *handle) Update(ctx context.Context, e leadership.Election, _ leadership
 		}
 		p.wait(h.w.between(time.Millisecond, 50*time.Millisecond))
 	}
-	return leadership.Snapshot{}, unavailable("aborted too often")
+	return rule.Snapshot{}, unavailable("aborted too often")
 }
 
 // try is one transaction.
-func (h *handle) try(p *process, e leadership.Election, decide func(leadership.Snapshot) (leadership.Change, error)) (leadership.Snapshot, error) {
+func (h *handle) try(p *process, e leadership.Election, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
 	p.wait(h.delay())
 	if !p.owner.Alive() {
-		return leadership.Snapshot{}, errDead
+		return rule.Snapshot{}, errDead
 	}
 	if h.w.chance(h.faults.aborted) {
 		h.figures.Faults++
-		return leadership.Snapshot{}, errAborted
+		return rule.Snapshot{}, errAborted
 	}
 	snap, r := h.snapshot(e), h.row(e)
-	if err := leadership.Verify(snap, r.newest()); err != nil {
-		return leadership.Snapshot{}, err
+	if err := rule.Verify(snap, r.newest()); err != nil {
+		return rule.Snapshot{}, err
 	}
 	version := r.version
 	h.seen[e] = version
-	ch, _, err := leadership.Codec{}.Decide(snap, decide)
+	ch, _, err := rule.Codec{}.Decide(snap, decide)
 	if err != nil || ch.Empty() {
 		return snap, err
 	}
@@ -162,25 +164,25 @@ func (h *handle) try(p *process, e leadership.Election, decide func(leadership.S
 
 // commit writes if no other commit came between. Its outcome may be unknown, committed or not. A
 // process that died meanwhile is not told, and does nothing more.
-func (h *handle) commit(p *process, e leadership.Election, ch leadership.Change, version int, decided time.Time) (leadership.Snapshot, error) {
+func (h *handle) commit(p *process, e leadership.Election, ch rule.Change, version int, decided time.Time) (rule.Snapshot, error) {
 	unknown := h.w.chance(h.faults.unknown)
 	if unknown {
 		h.figures.Faults++
 	}
 	if unknown && h.w.chance(0.5) || !p.owner.Alive() && h.w.chance(0.5) {
-		return leadership.Snapshot{}, errUnknown
+		return rule.Snapshot{}, errUnknown
 	}
 	if h.row(e).version != version {
-		return leadership.Snapshot{}, errAborted
+		return rule.Snapshot{}, errAborted
 	}
 	snap := h.write(e, ch, decided)
 	h.seen[e] = h.row(e).version
 	p.wait(h.delay())
 	switch {
 	case !p.owner.Alive():
-		return leadership.Snapshot{}, errDead
+		return rule.Snapshot{}, errDead
 	case unknown:
-		return leadership.Snapshot{}, errUnknown
+		return rule.Snapshot{}, errUnknown
 	}
 	return snap, nil
 }
@@ -203,22 +205,22 @@ func (h *handle) delay() time.Duration {
 	return d
 }
 
-func (r *row) newest() leadership.Newest {
+func (r *row) newest() rule.Newest {
 	if len(r.events) == 0 {
-		return leadership.Newest{}
+		return rule.Newest{}
 	}
 	last := r.events[len(r.events)-1]
-	return leadership.Newest{Revision: last.Revision, Token: last.Token}
+	return rule.Newest{Revision: last.Revision, Token: last.Token}
 }
 
-// Get implements leadership.Store.
-func (h *handle) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
-	return h.Update(ctx, e, leadership.Expect{}, func(leadership.Snapshot) (leadership.Change, error) { return leadership.Change{}, nil })
+// Get implements service.Store.
+func (h *handle) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, error) {
+	return h.Update(ctx, e, rule.Expect{}, func(rule.Snapshot) (rule.Change, error) { return rule.Change{}, nil })
 }
 
-// Renew implements leadership.Store.
-func (h *handle) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
-	answers := make([]leadership.Renewed, len(leases))
+// Renew implements service.Store.
+func (h *handle) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
+	answers := make([]rule.Renewed, len(leases))
 	for i, c := range leases {
 		if h.kind == optimistic {
 			answers[i] = h.blindly(ctx, c)
@@ -229,12 +231,12 @@ func (h *handle) Renew(ctx context.Context, leases []leadership.Renewal) []leade
 	return answers
 }
 
-func (h *handle) renew(ctx context.Context, c leadership.Renewal) (a leadership.Renewed) {
-	a.Snapshot, a.Err = h.Update(ctx, c.Election, leadership.Expect{}, func(snap leadership.Snapshot) (leadership.Change, error) {
-		ch, err := leadership.Renew(snap, c)
+func (h *handle) renew(ctx context.Context, c rule.Renewal) (a rule.Renewed) {
+	a.Snapshot, a.Err = h.Update(ctx, c.Election, rule.Expect{}, func(snap rule.Snapshot) (rule.Change, error) {
+		ch, err := rule.Renew(snap, c)
 		a.Before = ch.Before
 		if err != nil {
-			return ch, leadership.ErrNotRenewed
+			return ch, rule.ErrNotRenewed
 		}
 		return ch, nil
 	})
@@ -243,22 +245,22 @@ func (h *handle) renew(ctx context.Context, c leadership.Renewal) (a leadership.
 
 // blindly renews by a write without a read, if this instance has seen the newest version; it learns
 // the time of the commit afterwards.
-func (h *handle) blindly(ctx context.Context, c leadership.Renewal) (a leadership.Renewed) {
+func (h *handle) blindly(ctx context.Context, c rule.Renewal) (a rule.Renewed) {
 	p, r := processOf(ctx), h.row(c.Election)
 	version, record := r.version, r.record
 	if h.seen[c.Election] != version || record.LeaderID != c.CandidateID || record.Token != c.Token || record.KeyHash != c.KeyHash {
-		return leadership.Renewed{Err: leadership.ErrNotRenewed}
+		return rule.Renewed{Err: rule.ErrNotRenewed}
 	}
 	p.pass(h.delay())
 	a.Before = record.LeaseEnd()
-	a.Snapshot, a.Err = h.commit(p, c.Election, leadership.Change{Record: record, Heartbeat: true, Before: a.Before}, version, time.Time{})
+	a.Snapshot, a.Err = h.commit(p, c.Election, rule.Change{Record: record, Heartbeat: true, Before: a.Before}, version, time.Time{})
 	if errors.Is(a.Err, errAborted) {
-		a.Err = leadership.ErrNotRenewed
+		a.Err = rule.ErrNotRenewed
 	}
 	return a
 }
 
-// Events implements leadership.Store.
+// Events implements service.Store.
 func (h *handle) Events(_ context.Context, e leadership.Election, after leadership.Revision, limit int) ([]leadership.Event, error) {
 	var found []leadership.Event
 	for _, event := range h.row(e).events {
@@ -271,34 +273,34 @@ func (h *handle) Events(_ context.Context, e leadership.Election, after leadersh
 
 // Methods that the simulation does not use.
 
-// List implements leadership.Store.
-func (h *handle) List(context.Context, string, leadership.Election, int) (leadership.Listing, error) {
-	return leadership.Listing{}, unavailable("not simulated")
+// List implements service.Store.
+func (h *handle) List(context.Context, string, leadership.Election, int) (rule.Listing, error) {
+	return rule.Listing{}, unavailable("not simulated")
 }
 
-// Held implements leadership.Store.
-func (h *handle) Held(context.Context, leadership.Election, int) (leadership.Listing, error) {
-	return leadership.Listing{}, unavailable("not simulated")
+// Held implements service.Store.
+func (h *handle) Held(context.Context, leadership.Election, int) (rule.Listing, error) {
+	return rule.Listing{}, unavailable("not simulated")
 }
 
-// Retirable implements leadership.Store.
+// Retirable implements service.Store.
 func (h *handle) Retirable(context.Context, time.Time, int) ([]leadership.Election, error) {
 	return nil, unavailable("not simulated")
 }
 
-// Since implements leadership.Store.
-func (h *handle) Since(context.Context, time.Time, int) (leadership.Recent, error) {
-	return leadership.Recent{}, unavailable("not simulated")
+// Since implements service.Store.
+func (h *handle) Since(context.Context, time.Time, int) (rule.Recent, error) {
+	return rule.Recent{}, unavailable("not simulated")
 }
 
-// Unannounced implements leadership.Store.
+// Unannounced implements service.Store.
 func (h *handle) Unannounced(_ context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	r := h.row(e)
 	first, _ := slices.BinarySearchFunc(r.events, r.told+1, func(event leadership.Event, rev leadership.Revision) int { return int(event.Revision - rev) })
 	return r.events[first:min(first+limit, len(r.events))], nil
 }
 
-// MarkAnnounced implements leadership.Store.
+// MarkAnnounced implements service.Store.
 func (h *handle) MarkAnnounced(_ context.Context, ids []leadership.EventID) error {
 	for _, id := range ids {
 		r := h.row(id.Election)
@@ -307,5 +309,5 @@ func (h *handle) MarkAnnounced(_ context.Context, ids []leadership.EventID) erro
 	return nil
 }
 
-// Close implements leadership.Store.
+// Close implements service.Store.
 func (h *handle) Close() error { return nil }

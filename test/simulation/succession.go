@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 	"regent/test/checker"
 )
 
@@ -174,7 +175,7 @@ func (a *agent) yield() {
 }
 
 // ready notes which incarnation is the successor.
-func (t *truth) ready(r *reign, now leadership.Record, e leadership.Event) {
+func (t *truth) ready(r *reign, now rule.Record, e leadership.Event) {
 	if strings.Contains(e.Detail, `"candidateId":"`+string(e.LeaderID)+`"`) {
 		return // it is the leader
 	}
@@ -185,7 +186,7 @@ func (t *truth) ready(r *reign, now leadership.Record, e leadership.Event) {
 }
 
 // gaveUp notes a yield: what the leader was promised counts no more, and it has stopped.
-func (t *truth) gaveUp(r *reign, now leadership.Record, e leadership.Event) {
+func (t *truth) gaveUp(r *reign, now rule.Record, e leadership.Event) {
 	if r.successor == (leadership.KeyHash{}) {
 		t.accuse(ME1, "%s: token %d is yielded, and no successor is ready", e.Election, e.Token)
 	}
@@ -201,7 +202,7 @@ func (t *truth) gaveUp(r *reign, now leadership.Record, e leadership.Event) {
 }
 
 // takenOver checks a grant to a successor, in the same instant as the end of the term before.
-func (t *truth) takenOver(r *reign, now leadership.Record) {
+func (t *truth) takenOver(r *reign, now rule.Record) {
 	t.figures.TakenOver++
 	if !r.yielded || now.KeyHash != r.successor {
 		t.accuse(ME1, "%s: token %d was handed over to %q; yielded is %t, and the successor has that key: %t", now.Election, now.Token, now.LeaderID, r.yielded, now.KeyHash == r.successor)
@@ -209,7 +210,7 @@ func (t *truth) takenOver(r *reign, now leadership.Record) {
 }
 
 // within checks that a lease that stands on another one lasts no longer than that was ever to last.
-func (t *truth) within(now leadership.Record, end time.Time) {
+func (t *truth) within(now rule.Record, end time.Time) {
 	p := now.Standing.Parent
 	if p.Token == 0 || now.LeaderID == "" {
 		return

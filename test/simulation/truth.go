@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // Property is a checked property, by its name in the design.
@@ -90,7 +91,7 @@ func (t *truth) accuse(p Property, format string, args ...any) {
 
 // committed checks a change that has just been committed at that time of the store's, and was
 // decided at an earlier one.
-func (t *truth) committed(before leadership.Record, ch leadership.Change, decided, at time.Time) {
+func (t *truth) committed(before rule.Record, ch rule.Change, decided, at time.Time) {
 	e, now := before.Election, ch.Record
 	r := t.reign(e)
 	t.numbered(r, now, ch.Events)
@@ -165,14 +166,14 @@ func (t *truth) committed(before leadership.Record, ch leadership.Change, decide
 }
 
 // lasts notes until when a lease is to last, and checks it against the one that it stands on.
-func (t *truth) lasts(now leadership.Record, end time.Time) {
+func (t *truth) lasts(now rule.Record, end time.Time) {
 	id := tokenOf{now.Election, now.Token}
 	t.lasted[id] = latest(t.lasted[id], end)
 	t.within(now, end)
 }
 
 // deposed notes the end of a term by its policy. Its leader may miss that until the promised end.
-func (t *truth) deposed(r *reign, before, now leadership.Record, e leadership.Event) {
+func (t *truth) deposed(r *reign, before, now rule.Record, e leadership.Event) {
 	t.figures.Deposed++
 	if strings.Contains(e.Detail, "endsBecause") { // it ran out
 		t.expired(r, before, now)
@@ -182,7 +183,7 @@ func (t *truth) deposed(r *reign, before, now leadership.Record, e leadership.Ev
 }
 
 // epoch checks that the next token is the same leader's.
-func (t *truth) epoch(r *reign, before, now leadership.Record) {
+func (t *truth) epoch(r *reign, before, now rule.Record) {
 	if before.LeaderID == "" || now.LeaderID != before.LeaderID || now.KeyHash != before.KeyHash || now.Token != before.Token+1 {
 		t.accuse(ME1, "%s: after token %d of %q an epoch gives %d to %q", now.Election, before.Token, before.LeaderID, now.Token, now.LeaderID)
 	}
@@ -190,7 +191,7 @@ func (t *truth) epoch(r *reign, before, now leadership.Record) {
 }
 
 // renewed checks that a renewed lease ends no sooner than it would have.
-func (t *truth) renewed(r *reign, now leadership.Record, at, end time.Time) {
+func (t *truth) renewed(r *reign, now rule.Record, at, end time.Time) {
 	if !at.Before(r.end) {
 		r.late = r.end
 	}
@@ -201,7 +202,7 @@ func (t *truth) renewed(r *reign, now leadership.Record, at, end time.Time) {
 
 // released checks that only a lease that still lasts is released: after one that has run out the
 // lock delay must pass.
-func (t *truth) released(r *reign, now leadership.Record, decided time.Time) {
+func (t *truth) released(r *reign, now rule.Record, decided time.Time) {
 	r.free = true
 	if !decided.Before(r.end) {
 		t.accuse(ME1, "%s: token %d was released at %v, and its lease had run out at %v", now.Election, now.Token, decided.Sub(epoch), r.end.Sub(epoch))
@@ -210,7 +211,7 @@ func (t *truth) released(r *reign, now leadership.Record, decided time.Time) {
 
 // expired checks that a lease is recorded as expired only after its end. A heartbeat that came too
 // late may be taken back.
-func (t *truth) expired(r *reign, before, now leadership.Record) {
+func (t *truth) expired(r *reign, before, now rule.Record) {
 	r.free, r.lock = false, before.Policy.LockDelay
 	if !r.late.IsZero() && now.EndedAt.Equal(r.late) {
 		r.end = r.late
@@ -235,7 +236,7 @@ func (t *truth) unlock(r *reign, e leadership.Event) {
 }
 
 // numbered checks FT and EV: one token for each grant, one revision for each event.
-func (t *truth) numbered(r *reign, now leadership.Record, events []leadership.Event) {
+func (t *truth) numbered(r *reign, now rule.Record, events []leadership.Event) {
 	for _, event := range events {
 		want := r.token
 		switch event.Type {
@@ -259,7 +260,7 @@ func (t *truth) numbered(r *reign, now leadership.Record, events []leadership.Ev
 }
 
 // granted checks ME-1, ME-2 and ID.
-func (t *truth) granted(r *reign, before, now leadership.Record, at time.Time) {
+func (t *truth) granted(r *reign, before, now rule.Record, at time.Time) {
 	t.changes++
 	if last, ok := t.grants[now.KeyHash]; ok && last == before.Token && before.LeaderID != "" && at.Before(r.end) {
 		t.accuse(ID, "%s: %q got token %d after %d, with the same key and while its lease lasted", now.Election, now.LeaderID, now.Token, last)

@@ -19,7 +19,10 @@ import (
 // ends in "/..." takes all below it. A package that is not listed here is refused: a new one must
 // be given its place.
 var arrows = []arrow{
-	{"regent/leadership", nil, "the domain stands on nothing"},
+	{"regent/leadership", []string{"regent/leadership/internal/form"}, "the domain stands on nothing"},
+	{"regent/leadership/internal/form", nil, "how a value is written knows nothing of elections"},
+	{"regent/leadership/rule", []string{"regent/leadership", "regent/leadership/internal/form"}, "the rules know what callers say, and nothing of who runs them"},
+	{"regent/leadership/service", []string{"regent/leadership", "regent/leadership/internal/form", "regent/leadership/rule"}, "the service knows a store by its interface"},
 	{"regent/leadership/wire", []string{"regent/leadership", "github.com/go-json-experiment/json/..."}, "the JSON forms that server and SDK share must burden neither"},
 	{"regent/leadership/wire/generate", nil, "what writes source needs the standard library alone"},
 	{"regent/leadership/client", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/wire"}, "the SDK brings its users no cloud and no router"},
@@ -37,18 +40,18 @@ var arrows = []arrow{
 	{"regent/cmd/regent/internal/leash", []string{"regent/leadership/boottime", "golang.org/x/sys/..."}, "a leash knows processes and a clock, never who leads"},
 	{"regent/cmd/regent/internal/apply", []string{"regent/leadership", "regent/leadership/wire", "go.yaml.in/yaml/..."}, "what applies files knows configurations, and its server as four calls"},
 	{"regent/cmd/regent/internal/cloud", []string{"google.golang.org/api/..."}, "what looks at a project knows its REST APIs, and nothing of Regent"},
-	{"regent/leadership/instance", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/instance/internal/...", "regent/leadership/wire"}, "an instance puts the parts together, on any store and any bus"},
-	{"regent/leadership/instance/internal/view", []string{"regent/leadership", "regent/leadership/instance/internal/backoff"}, "a view has no clock, no lock and no store, and only counts how long a wait is"},
+	{"regent/leadership/instance", []string{"regent/leadership", "regent/leadership/service", "regent/leadership/boottime", "regent/leadership/instance/internal/...", "regent/leadership/wire"}, "an instance puts the parts together, on any store and any bus"},
+	{"regent/leadership/instance/internal/view", []string{"regent/leadership", "regent/leadership/rule", "regent/leadership/instance/internal/backoff"}, "a view has no clock, no lock and no store, and only counts how long a wait is"},
 	{"regent/leadership/instance/internal/members", []string{"regent/leadership", "regent/leadership/instance/internal/view"}, "the registry of members has no clock, no lock, no bus and no store, and reads in the view who leads"},
-	{"regent/leadership/instance/internal/hub", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/instance/internal/backoff", "regent/leadership/instance/internal/view"}, "the hub drives the view, and never knows who carries its events"},
-	{"regent/leadership/instance/internal/line", []string{"regent/leadership", "regent/leadership/instance/internal/backoff", "regent/leadership/instance/internal/hub", "regent/leadership/instance/internal/view"}, "a line reads the view, and asks through a function"},
-	{"regent/leadership/instance/internal/outbox", []string{"regent/leadership", "regent/leadership/boottime", "regent/leadership/instance/internal/backoff", "regent/leadership/instance/internal/failpoint"}, "the outbox knows a topic by its interface"},
-	{"regent/leadership/instance/internal/renewals", []string{"regent/leadership"}, "what gathers renewals knows a store by its interface"},
+	{"regent/leadership/instance/internal/hub", []string{"regent/leadership", "regent/leadership/rule", "regent/leadership/boottime", "regent/leadership/instance/internal/backoff", "regent/leadership/instance/internal/view"}, "the hub drives the view, and never knows who carries its events"},
+	{"regent/leadership/instance/internal/line", []string{"regent/leadership", "regent/leadership/rule", "regent/leadership/instance/internal/backoff", "regent/leadership/instance/internal/hub", "regent/leadership/instance/internal/view"}, "a line reads the view, and asks through a function"},
+	{"regent/leadership/instance/internal/outbox", []string{"regent/leadership", "regent/leadership/rule", "regent/leadership/boottime", "regent/leadership/instance/internal/backoff", "regent/leadership/instance/internal/failpoint"}, "the outbox knows a topic by its interface"},
+	{"regent/leadership/instance/internal/renewals", []string{"regent/leadership", "regent/leadership/rule", "regent/leadership/service"}, "what gathers renewals knows a store by its interface"},
 	{"regent/leadership/instance/internal/failpoint", nil, "a failpoint knows nothing"},
 	{"regent/leadership/instance/internal/backoff", nil, "a wait knows nothing"},
 	{"regent/leadership/instance/pubsub", []string{"regent/leadership", "regent/leadership/instance/internal/backoff", "regent/leadership/wire", "cloud.google.com/go/pubsub/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
 	{"regent/leadership/instance/instancetest", []string{"regent/leadership", "regent/leadership/instance/internal/..."}, "the parts of an instance that tests drive"},
-	{"regent/leadership/telemetry", []string{"regent/leadership", "regent/leadership/instance", "regent/leadership/wire", "github.com/hashicorp/golang-lru/v2/...", "go.opentelemetry.io/..."}, "telemetry is a gate and a decorator; no part that it measures knows of it"},
+	{"regent/leadership/telemetry", []string{"regent/leadership", "regent/leadership/rule", "regent/leadership/service", "regent/leadership/instance", "regent/leadership/wire", "github.com/hashicorp/golang-lru/v2/...", "go.opentelemetry.io/..."}, "telemetry is a gate and a decorator; no part that it measures knows of it"},
 	{"regent/leadership/telemetry/export", []string{"go.opentelemetry.io/...", "github.com/prometheus/client_golang/...", "github.com/go-logr/logr", "golang.org/x/oauth2/google", "google.golang.org/grpc/..."}, "what carries telemetry away knows nothing of Regent"},
 	{"regent/leadership/telemetry/telemetrytest", []string{"regent/leadership/...", "regent/store/memory", "go.opentelemetry.io/..."}, "an instance that is measured, for tests"},
 	{"regent/httpapi/access/authn", []string{"regent/leadership", "regent/leadership/wire", "github.com/go-jose/go-jose/v4", "github.com/go-json-experiment/json/...", "github.com/hashicorp/golang-lru/v2"}, "who calls is found out before anything of the API is known"},
@@ -60,14 +63,14 @@ var arrows = []arrow{
 	{"regent/httpapi/kubernetes", []string{"regent/httpapi/access/authn", "regent/leadership", "regent/leadership/instance", "regent/leadership/wire", "github.com/go-json-experiment/json/...", "google.golang.org/protobuf/encoding/protowire"}, "a door knows the guarded service, never a store or a gate"},
 	{"regent/httpapi/mcp", []string{"regent/httpapi/access/authn", "regent/leadership", "regent/leadership/client", "regent/leadership/wire", "github.com/go-json-experiment/json/...", "github.com/modelcontextprotocol/go-sdk/...", "go.opentelemetry.io/otel/trace"}, "the tools of a model stand on the SDK, and know no service and no gate"},
 	{"regent/httpapi/timing", []string{"regent/leadership/wire", "github.com/go-chi/chi/v5", "go.opentelemetry.io/..."}, "what times requests knows the routes alone"},
-	{"regent/store/memory", []string{"regent/leadership", "regent/store/internal/history", "regent/store/internal/retirement"}, "adapters know the domain, never each other"},
-	{"regent/store/file", []string{"regent/leadership", "regent/store/internal/history", "regent/store/internal/retirement", "regent/leadership/boottime", "golang.org/x/sys/..."}, "adapters know the domain, never each other"},
-	{"regent/store/firestore", []string{"regent/leadership", "regent/store/internal/calls", "regent/store/internal/history", "cloud.google.com/go/firestore/...", "github.com/googleapis/gax-go/v2/...", "github.com/hashicorp/golang-lru/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
-	{"regent/store/spanner", []string{"regent/leadership", "regent/store/internal/calls", "regent/store/internal/history", "cloud.google.com/go/spanner/...", "github.com/googleapis/gax-go/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
+	{"regent/store/memory", []string{"regent/leadership", "regent/leadership/rule", "regent/leadership/service", "regent/store/internal/history", "regent/store/internal/retirement"}, "adapters know the domain, never each other"},
+	{"regent/store/file", []string{"regent/leadership", "regent/leadership/rule", "regent/leadership/service", "regent/store/internal/history", "regent/store/internal/retirement", "regent/leadership/boottime", "golang.org/x/sys/..."}, "adapters know the domain, never each other"},
+	{"regent/store/firestore", []string{"regent/leadership", "regent/leadership/rule", "regent/leadership/service", "regent/store/internal/calls", "regent/store/internal/history", "cloud.google.com/go/firestore/...", "github.com/googleapis/gax-go/v2/...", "github.com/hashicorp/golang-lru/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
+	{"regent/store/spanner", []string{"regent/leadership", "regent/leadership/rule", "regent/leadership/service", "regent/store/internal/calls", "regent/store/internal/history", "cloud.google.com/go/spanner/...", "github.com/googleapis/gax-go/v2/...", "google.golang.org/..."}, "adapters know the domain, never each other"},
 	{"regent/store/internal/calls", nil, "what counts calls knows nothing"},
-	{"regent/store/internal/history", []string{"regent/leadership"}, "what all stores have in common knows the domain"},
-	{"regent/store/internal/retirement", []string{"regent/leadership"}, "what stores in memory have in common knows the domain"},
-	{"regent/store", []string{"regent/leadership", "regent/store/internal/history", "regent/store/memory", "regent/store/file", "regent/store/firestore", "regent/store/spanner"}, "one switch over all stores"},
+	{"regent/store/internal/history", []string{"regent/leadership", "regent/leadership/rule"}, "what all stores have in common knows the domain"},
+	{"regent/store/internal/retirement", []string{"regent/leadership", "regent/leadership/rule"}, "what stores in memory have in common knows the domain"},
+	{"regent/store", []string{"regent/leadership", "regent/leadership/rule", "regent/leadership/service", "regent/store/internal/history", "regent/store/memory", "regent/store/file", "regent/store/firestore", "regent/store/spanner"}, "one switch over all stores"},
 	{"regent/cmd/regent", []string{"regent/cmd/regent/internal/...", "regent/leadership/...", "regent/httpapi/...", "regent/store", "github.com/spf13/...", "golang.org/x/time/rate"}, "the wiring chooses a store by its spec alone"},
 	{"regent/emulators/need", nil, "what ends a test knows nothing"},
 	{"regent/emulators", []string{"regent/emulators/need", "github.com/testcontainers/...", "google.golang.org/...", "golang.org/x/sys/..."}, "emulators know nothing of Regent"},
@@ -182,7 +185,18 @@ func TestShippedCodeImportsNoTestPackage(t *testing.T) {
 }
 
 // clockless are the folders whose decisions must come from the store's clock alone.
-var clockless = []string{top + "/leadership", top + "/store/firestore", top + "/store/spanner"}
+var clockless = []string{top + "/leadership", top + "/leadership/rule", top + "/leadership/service", top + "/store/firestore", top + "/store/spanner"}
+
+// A rule is run again by a store, so it has no part in what happens around it.
+func TestRulesAreData(t *testing.T) {
+	for _, p := range list(t, "regent/leadership/rule") {
+		for _, name := range p.Imports {
+			if name == "context" || name == "sync" || strings.HasPrefix(name, "sync/") {
+				t.Errorf("%s imports %s", p.ImportPath, name)
+			}
+		}
+	}
+}
 
 func TestNoRuleAndNoCloudStoreLooksAtTheProcessClock(t *testing.T) {
 	for _, dir := range clockless {

@@ -18,6 +18,8 @@ import (
 	"regent/httpapi/access/authz"
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/leadership/wire"
 	"regent/store/memory"
 )
@@ -182,11 +184,11 @@ func TestAForbiddenBatchLeavesOneRecord(t *testing.T) {
 
 // counted counts what is listed of the store.
 type counted struct {
-	leadership.Store
+	service.Store
 	seen *atomic.Int64
 }
 
-func (s counted) List(ctx context.Context, prefix string, after leadership.Election, limit int) (leadership.Listing, error) {
+func (s counted) List(ctx context.Context, prefix string, after leadership.Election, limit int) (rule.Listing, error) {
 	l, err := s.Store.List(ctx, prefix, after, limit)
 	s.seen.Add(int64(len(l.Snapshots)))
 	return l, err

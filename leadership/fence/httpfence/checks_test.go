@@ -14,12 +14,13 @@ import (
 	"regent/leadership"
 	"regent/leadership/fence"
 	"regent/leadership/fence/httpfence"
+	"regent/leadership/service"
 )
 
 var (
 	_ httpfence.Checker = (*httpfence.Checks)(nil)
 	_ httpfence.Marks   = (*httpfence.Memory)(nil)
-	_ httpfence.Regent  = (*leadership.Service)(nil)
+	_ httpfence.Regent  = (*service.Service)(nil)
 )
 
 // fixture is Checks with a Regent that has one answer for each token.

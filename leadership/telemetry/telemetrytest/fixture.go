@@ -21,6 +21,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 	"regent/leadership/telemetry"
 	"regent/store/memory"
 )
@@ -42,7 +43,7 @@ type Fixture struct {
 func New(t *testing.T) *Fixture { return On(t, memory.New(memory.Config{})) }
 
 // On is New on a store. Checkpoints and journals are kept there, too, if it can.
-func On(t *testing.T, store leadership.Store) *Fixture {
+func On(t *testing.T, store service.Store) *Fixture {
 	t.Helper()
 	w := &Fixture{T: t, reader: sdkmetric.NewManualReader(), keys: make(map[leadership.CandidateID]leadership.Key)}
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(w.reader))
@@ -51,7 +52,7 @@ func On(t *testing.T, store leadership.Store) *Fixture {
 		t.Fatal(err)
 	}
 	begin := time.Now()
-	journal, _ := store.(leadership.Journal)
+	journal, _ := store.(service.Journal)
 	i, err := instance.New(instance.Config{
 		Store: w.Metrics.Store(store), Journal: w.Metrics.Journal(journal), Name: "a", Alone: true, Now: func() time.Duration { return time.Since(begin) },
 	})

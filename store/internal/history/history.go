@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // Span is how long a store keeps an event.
 type Span time.Duration
 
-// Of returns the span that a store is configured with; 0 stands for leadership.DefaultHistory. Less
-// than leadership.MinHistory is an error with the code InvalidArgument.
+// Of returns the span that a store is configured with; 0 stands for rule.DefaultHistory. Less
+// than rule.MinHistory is an error with the code InvalidArgument.
 func Of(configured time.Duration) (Span, error) {
-	span := cmp.Or(configured, leadership.DefaultHistory)
-	if span < leadership.MinHistory {
+	span := cmp.Or(configured, rule.DefaultHistory)
+	if span < rule.MinHistory {
 		return 0, &leadership.Error{Code: leadership.InvalidArgument, Field: "history", Detail: fmt.Sprintf(
-			"history has to be kept for %s at least, and %s is less", leadership.MinHistory, span)}
+			"history has to be kept for %s at least, and %s is less", rule.MinHistory, span)}
 	}
 	return Span(span), nil
 }
@@ -37,17 +38,17 @@ func (s Span) Over(at, now time.Time) bool { return at.Add(time.Duration(s)).Bef
 
 // Since makes the answer of Store.Since from the events that were found after the instant, in any
 // order. A store that has found more than limit need not look for more.
-func (s Span) Since(after, now time.Time, found []leadership.Event, limit int) (leadership.Recent, error) {
+func (s Span) Since(after, now time.Time, found []leadership.Event, limit int) (rule.Recent, error) {
 	if s.Over(after, now) {
-		return leadership.Recent{}, Compacted(after, now.Add(-time.Duration(s)))
+		return rule.Recent{}, Compacted(after, now.Add(-time.Duration(s)))
 	}
 	if len(found) > limit {
-		return leadership.Recent{}, refuse("there are more than %d events after %s", limit, instant(after))
+		return rule.Recent{}, refuse("there are more than %d events after %s", limit, instant(after))
 	}
 	slices.SortFunc(found, func(a, b leadership.Event) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Election, b.Election), cmp.Compare(a.Revision, b.Revision))
 	})
-	return leadership.Recent{Events: found, Now: now}, nil
+	return rule.Recent{Events: found, Now: now}, nil
 }
 
 // Compacted returns the refusal to read the history after the instant: it is complete only from the

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 var day = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
@@ -15,12 +16,12 @@ var day = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 func TestHistoryIsKeptForAnHourAtLeastAndAMonthUnlessToldOtherwise(t *testing.T) {
 	t.Parallel()
 	for configured, want := range map[time.Duration]time.Duration{
-		0:                         leadership.DefaultHistory,
-		leadership.MinHistory:     leadership.MinHistory,
-		90 * 24 * time.Hour:       90 * 24 * time.Hour,
-		leadership.MinHistory - 1: 0,
-		1:                         0,
-		-time.Hour:                0,
+		0:                   rule.DefaultHistory,
+		rule.MinHistory:     rule.MinHistory,
+		90 * 24 * time.Hour: 90 * 24 * time.Hour,
+		rule.MinHistory - 1: 0,
+		1:                   0,
+		-time.Hour:          0,
 	} {
 		got, err := Of(configured)
 		var refused *leadership.Error
@@ -38,7 +39,7 @@ func TestEventsAreOrderedByTimeThenElectionThenRevision(t *testing.T) {
 	want := []leadership.Event{event(0, "z", 3), event(1, "a", 30), event(1, "a-b", 9), event(1, "b", 7), event(1, "b", 12), event(2, "a", 1)}
 	found := []leadership.Event{want[5], want[4], want[2], want[3], want[0], want[1]}
 	recent, err := Span(time.Hour).Since(day.Add(-1), day.Add(time.Hour-1), found, len(found))
-	if diff := cmp.Diff(leadership.Recent{Events: want, Now: day.Add(time.Hour - 1)}, recent); err != nil || diff != "" {
+	if diff := cmp.Diff(rule.Recent{Events: want, Now: day.Add(time.Hour - 1)}, recent); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
 }

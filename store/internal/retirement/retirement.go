@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // Plan has Record.RetireAt of each election that is to be retired.
 type Plan map[leadership.Election]time.Time
 
 // Set notes the instant at which the record is due, if it is to be retired.
-func (p Plan) Set(r leadership.Record) {
+func (p Plan) Set(r rule.Record) {
 	if at := r.RetireAt(); at.IsZero() {
 		delete(p, r.Election)
 	} else {

@@ -9,6 +9,7 @@ import (
 
 	"regent/emulators"
 	"regent/leadership"
+	"regent/leadership/service"
 )
 
 // Takeover is what a change of leader by a ballot costs, with a candidate at each of so many
@@ -104,10 +105,10 @@ type ballot struct {
 	found    Takeover
 }
 
-func (b *ballot) service(i int) *leadership.Service { return leadership.New(b.handles[i]) }
+func (b *ballot) service(i int) *service.Service { return service.New(b.handles[i]) }
 
 // count adds what a call at that instance costs.
-func (b *ballot) count(i int, to *Cost, call func(*leadership.Service) error) error {
+func (b *ballot) count(i int, to *Cost, call func(*service.Service) error) error {
 	b.handles[i].Take()
 	err := call(b.service(i))
 	asked, _ := b.handles[i].Take()
@@ -131,7 +132,7 @@ func (b *ballot) hold(ctx context.Context) error {
 }
 
 func (b *ballot) release(ctx context.Context) error {
-	return b.count(0, &b.found.Release, func(s *leadership.Service) error {
+	return b.count(0, &b.found.Release, func(s *service.Service) error {
 		_, err := s.Do(ctx, leadership.Release{LeaseRequest: b.last.lease(b.election, 1)})
 		return err
 	})
@@ -140,7 +141,7 @@ func (b *ballot) release(ctx context.Context) error {
 // bid lets the candidate at each instance bid. The instances know that the election is vacant.
 func (b *ballot) bid(ctx context.Context) error {
 	for i, ask := range b.asks {
-		err := b.count(i, &b.found.Bids, func(s *leadership.Service) error {
+		err := b.count(i, &b.found.Bids, func(s *service.Service) error {
 			_, err := s.Acquire(ctx, bidding(ask))
 			return err
 		})
@@ -177,7 +178,7 @@ func (b *ballot) grant(ctx context.Context) error {
 	if b.found.Worst {
 		best = len(b.asks) - 1
 	}
-	err := b.count(best, &b.found.Grant, func(s *leadership.Service) error {
+	err := b.count(best, &b.found.Grant, func(s *service.Service) error {
 		_, err := s.Acquire(ctx, bidding(b.asks[best]))
 		return err
 	})

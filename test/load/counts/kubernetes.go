@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"regent/httpapi/kubernetes"
-	"regent/leadership"
+	"regent/leadership/service"
 )
 
 // The Lease of the operations at the Kubernetes door.
@@ -22,7 +22,7 @@ const (
 // kubernetes lets electors of Kubernetes claim, renew and release a Lease, as client-go does.
 func (s *script) kubernetes() error {
 	door := kubernetes.New(kubernetes.Config{Service: s.inst, Secret: func(ctx context.Context) ([]byte, error) {
-		return leadership.SharedSecret(ctx, s.handle)
+		return service.SharedSecret(ctx, s.handle)
 	}})
 	var last map[string]any // the Lease as it was answered last
 	ask := func(want int, method, target, holder string) func() error {
@@ -52,7 +52,7 @@ func (s *script) kubernetes() error {
 			return nil
 		}
 	}
-	if _, err := leadership.SharedSecret(s.ctx, s.handle); err != nil { // once in the life of a store
+	if _, err := service.SharedSecret(s.ctx, s.handle); err != nil { // once in the life of a store
 		return err
 	}
 	return all(

@@ -8,6 +8,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 )
 
 // Operation is something that Regent does, and what it costs.
@@ -38,7 +39,7 @@ func Operations(ctx context.Context, p Place) ([]Operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &script{ctx: ctx, place: p, handle: h, inst: inst, service: leadership.New(h), ann: newAgent("ann"), bob: newAgent("bob")}
+	s := &script{ctx: ctx, place: p, handle: h, inst: inst, service: service.New(h), ann: newAgent("ann"), bob: newAgent("bob")}
 	for _, act := range []func() error{
 		s.lead, s.batch, s.read, s.handOver, s.runOut, s.reports, s.people, s.candidacies,
 		s.successions, s.checkpoints, s.journals, s.hierarchy, s.announce, s.kubernetes,
@@ -56,7 +57,7 @@ type script struct {
 	place    Place
 	handle   Handle
 	inst     *instance.Instance
-	service  *leadership.Service
+	service  *service.Service
 	ann, bob agent
 	done     []Operation
 }
@@ -123,7 +124,7 @@ func (s *script) batch() error {
 }
 
 // granted lets one candidate lead so many elections.
-func granted(ctx context.Context, service *leadership.Service, a agent, n int) ([]leadership.LeaseRequest, error) {
+func granted(ctx context.Context, service *service.Service, a agent, n int) ([]leadership.LeaseRequest, error) {
 	var leases []leadership.LeaseRequest
 	for i := range n {
 		e := leadership.Election(fmt.Sprintf("e%05d", i))

@@ -10,6 +10,7 @@ import (
 
 	"regent/emulators"
 	"regent/leadership"
+	"regent/leadership/service"
 	"regent/store/firestore"
 	"regent/store/spanner"
 )
@@ -32,8 +33,8 @@ func NewPlace(ctx context.Context, kind emulators.Kind, host string) (Place, err
 
 // keeper keeps elections, and what their leaders leave behind.
 type keeper interface {
-	leadership.Store
-	leadership.Journal
+	service.Store
+	service.Journal
 }
 
 // Handle is a store whose calls are counted.
@@ -54,7 +55,7 @@ func (p Place) Open(ctx context.Context) (Handle, error) {
 		s.Close()
 		return Handle{}, fmt.Errorf("the first read: %w", err)
 	}
-	if err := p.warm(ctx, leadership.New(s)); err != nil {
+	if err := p.warm(ctx, service.New(s)); err != nil {
 		s.Close()
 		return Handle{}, fmt.Errorf("the first grant: %w", err)
 	}
@@ -64,7 +65,7 @@ func (p Place) Open(ctx context.Context) (Handle, error) {
 
 // warm lets a store that gives tickets read their secret, or make it. On a busy machine it gives
 // the first leases without.
-func (p Place) warm(ctx context.Context, service *leadership.Service) error {
+func (p Place) warm(ctx context.Context, service *service.Service) error {
 	for p.kind == emulators.KindFirestore {
 		a := newAgent("warm")
 		g, err := service.Acquire(ctx, a.ask("warm"))

@@ -6,6 +6,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 )
 
 // Readers returns what it costs that so many readers read one election from the cache of one
@@ -24,7 +25,7 @@ func Readers(ctx context.Context, p Place, readers int, lasting time.Duration) (
 	}
 	ask := newAgent("ann").ask("read")
 	ask.LeaseDuration = leadership.MaxLeaseDuration
-	if _, err := leadership.New(h).Acquire(ctx, ask); err != nil {
+	if _, err := service.New(h).Acquire(ctx, ask); err != nil {
 		return Cost{}, err
 	}
 	h.Take()

@@ -7,6 +7,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 )
 
 // The names of the operations of which a test holds more than that they cost what testdata says.
@@ -108,7 +109,7 @@ func (s *script) checkpoints() error {
 }
 
 // ledgerOn is a ledger on a handle.
-func ledgerOn(h Handle) *leadership.Ledger { return leadership.NewLedger(leadership.New(h), h) }
+func ledgerOn(h Handle) *service.Ledger { return service.NewLedger(service.New(h), h) }
 
 // elsewhere is counted through another handle, as another server has it.
 func (s *script) elsewhere(name string, do func(Handle) error) func() error {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"regent/leadership"
 	"regent/leadership/instance"
+	"regent/leadership/service"
 	"regent/test/load"
 )
 
@@ -37,7 +37,7 @@ func Together(ctx context.Context, p Place, leaders ...int) ([]Crowd, error) {
 	if err != nil {
 		return nil, err
 	}
-	leases, err := granted(ctx, leadership.New(h), newAgent("ann"), slices.Max(leaders))
+	leases, err := granted(ctx, service.New(h), newAgent("ann"), slices.Max(leaders))
 	if err != nil {
 		return nil, err
 	}

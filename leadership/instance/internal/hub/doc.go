@@ -45,7 +45,7 @@
 // line would have come. If it cannot announce that, the others find the event in the outbox. If it
 // died together with the leader, another one with a watcher finds the end, up to 6 minutes late,
 // and one with a candidate at once. What no instance has in mind is found by the tick of a
-// scheduler (leadership.Service.ExpireAll). Nothing depends on a look being in time: whether a
+// scheduler (service.Service.ExpireAll). Nothing depends on a look being in time: whether a
 // lease is over is the store's to say.
 //
 // # Reports

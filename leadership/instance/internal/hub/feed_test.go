@@ -10,6 +10,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
+	"regent/leadership/rule"
 	"regent/store/memory"
 )
 
@@ -122,13 +123,13 @@ func (s sight) see(e leadership.Event) error {
 func TestACursorThatIsTooOldIsToldAsSuch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newCluster(t, memory.Config{History: leadership.MinHistory})
+		w := newCluster(t, memory.Config{History: rule.MinHistory})
 		f := w.follows(w.hub(true), "", fromNow)
 		old := f.feed.Cursor()
-		time.Sleep(leadership.MinHistory)
+		time.Sleep(rule.MinHistory)
 		young := f.feed.Cursor()
 		w.change(jobs, 1)
-		time.Sleep(leadership.MinHistory / 3)
+		time.Sleep(rule.MinHistory / 3)
 		h := w.hub(true)
 		w.follows(h, "", fromNow)
 		h.reads()

@@ -8,6 +8,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance/internal/backoff"
 	"regent/leadership/instance/internal/view"
+	"regent/leadership/rule"
 )
 
 // feeds is the state that the feeds of a hub share.
@@ -67,7 +68,7 @@ const (
 	markSoon = time.Second
 	// quiet is how often the mark moves on without events, so that cursors do not grow older than
 	// the history.
-	quiet = leadership.MinHistory / 2
+	quiet = rule.MinHistory / 2
 	// gapEvery is how soon after another look a gap is looked into.
 	gapEvery = 100 * time.Millisecond
 )
@@ -189,7 +190,7 @@ func (s *feeds) look(ctx context.Context, j *journal) {
 // recent reads the events that were committed after the mark. Without a mark it chooses one, and
 // reads some events before it, so that none is missing between events whose times are not in the
 // order of their revisions.
-func (s *feeds) recent(ctx context.Context, mark time.Time) (time.Time, leadership.Recent, error) {
+func (s *feeds) recent(ctx context.Context, mark time.Time) (time.Time, rule.Recent, error) {
 	if !mark.IsZero() {
 		recent, err := s.since(ctx, mark)
 		return mark, recent, err
@@ -200,7 +201,7 @@ func (s *feeds) recent(ctx context.Context, mark time.Time) (time.Time, leadersh
 		return err
 	})
 	if err != nil {
-		return mark, leadership.Recent{}, err
+		return mark, rule.Recent{}, err
 	}
 	for before := overlap; ; before /= 2 {
 		recent, err := s.since(ctx, now.Add(-2*before))
@@ -211,7 +212,7 @@ func (s *feeds) recent(ctx context.Context, mark time.Time) (time.Time, leadersh
 }
 
 // settled returns the mark after a look. Its events are in the order of their times.
-func settled(recent leadership.Recent) (mark time.Time) {
+func settled(recent rule.Recent) (mark time.Time) {
 	for before := overlap; ; before /= 2 {
 		mark = recent.Now.Add(-before)
 		if n := len(recent.Events) - maxFresh; before <= minOverlap || n < 0 || !recent.Events[n].At.After(mark) {
@@ -221,7 +222,7 @@ func settled(recent leadership.Recent) (mark time.Time) {
 }
 
 // since reads the events of all elections that were committed after the instant.
-func (s *feeds) since(ctx context.Context, at time.Time) (recent leadership.Recent, err error) {
+func (s *feeds) since(ctx context.Context, at time.Time) (recent rule.Recent, err error) {
 	err = s.hub.askHistory(ctx, func(ctx context.Context) error {
 		recent, err = s.hub.store.Since(ctx, at)
 		return err

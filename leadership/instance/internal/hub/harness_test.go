@@ -14,6 +14,8 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/view"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/memory"
 )
 
@@ -28,7 +30,7 @@ var errStore = errors.New("a planted fault")
 type cluster struct {
 	t       *testing.T
 	store   *memory.Store
-	service *leadership.Service
+	service *service.Service
 	changes int
 
 	mu  sync.Mutex
@@ -46,11 +48,11 @@ func inCluster(t *testing.T, test func(t *testing.T, w *cluster)) {
 
 func newCluster(t *testing.T, c memory.Config) *cluster {
 	w := &cluster{t: t, store: memory.New(c), log: make(map[leadership.Election][]leadership.Event)}
-	w.service = leadership.New(w.store, w)
+	w.service = service.New(w.store, w)
 	return w
 }
 
-// Publish implements leadership.Publisher: it remembers what was committed.
+// Publish implements service.Publisher: it remembers what was committed.
 func (w *cluster) Publish(events ...leadership.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +91,7 @@ type instance struct {
 }
 
 // hub returns a hub that runs until the test ends.
-func (w *cluster) hub(live bool) *instance { return runs(w.t, leadership.New(w.store), live) }
+func (w *cluster) hub(live bool) *instance { return runs(w.t, service.New(w.store), live) }
 
 // runs returns such a hub on any history.
 func runs(t *testing.T, store hub.Store, live bool) *instance {
@@ -176,8 +178,8 @@ func (a *asked) Events(ctx context.Context, r leadership.EventsRequest) ([]leade
 	return answer(ctx, a, &a.events, func() ([]leadership.Event, error) { return a.Store.Events(ctx, r) })
 }
 
-func (a *asked) Since(ctx context.Context, at time.Time) (leadership.Recent, error) {
-	return answer(ctx, a, &a.since, func() (leadership.Recent, error) { return a.Store.Since(ctx, at) })
+func (a *asked) Since(ctx context.Context, at time.Time) (rule.Recent, error) {
+	return answer(ctx, a, &a.since, func() (rule.Recent, error) { return a.Store.Since(ctx, at) })
 }
 
 func (a *asked) Now(ctx context.Context) (time.Time, error) {

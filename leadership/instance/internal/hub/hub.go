@@ -14,9 +14,10 @@ import (
 	"regent/leadership"
 	"regent/leadership/boottime"
 	"regent/leadership/instance/internal/view"
+	"regent/leadership/rule"
 )
 
-// Store is the source of a Hub. A *leadership.Service is one. Its calls end with their context.
+// Store is the source of a Hub. A *service.Service is one. Its calls end with their context.
 type Store interface {
 	// Get reads an election, strongly: it sees every change that was reported as done before the
 	// call.
@@ -25,7 +26,7 @@ type Store interface {
 	Expire(context.Context, leadership.Election) (leadership.Lease, error)
 	// Events, Since and Now read the history, and the time that the store's clock shows.
 	Events(context.Context, leadership.EventsRequest) ([]leadership.Event, error)
-	Since(context.Context, time.Time) (leadership.Recent, error)
+	Since(context.Context, time.Time) (rule.Recent, error)
 	Now(context.Context) (time.Time, error)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
+	"regent/leadership/rule"
 	"regent/store/memory"
 )
 
@@ -55,10 +56,10 @@ func TestALookThatBeganBeforeTheHubWasLiveIsNotShared(t *testing.T) {
 func TestHistoryThatIsNotKeptIsToldAsSuch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newCluster(t, memory.Config{History: leadership.MinHistory})
+		w := newCluster(t, memory.Config{History: rule.MinHistory})
 		h := w.hub(true)
 		w.change(jobs, 5)
-		time.Sleep(2 * leadership.MinHistory)
+		time.Sleep(2 * rule.MinHistory)
 		w.change(jobs, 1)
 		watch := h.Watch(jobs, 2)
 		defer watch.Close()

@@ -14,6 +14,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/line"
+	"regent/leadership/rule"
 )
 
 // elects sets who should lead the election.
@@ -233,7 +234,7 @@ func TestTheBidOfTheLastOfALineIsWithdrawn(t *testing.T) {
 				time.Sleep(window / 2)
 				leave(i, bob)
 				dee.leads()
-				if took := dee.ended.Sub(released); took < window || took > window+20*time.Millisecond+leadership.BidTurn {
+				if took := dee.ended.Sub(released); took < window || took > window+20*time.Millisecond+rule.BidTurn {
 					t.Errorf("dee leads after %v, want the window", took)
 				}
 				if n := i.withdrawn.Load(); n != 1 {

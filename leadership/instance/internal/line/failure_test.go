@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/service"
 )
 
 var (
@@ -252,7 +253,7 @@ func TestARefusalThatSaysNothingIsNotRepeatedAtOnce(t *testing.T) {
 func TestWhileEventsMayBeMissedTheHeadAsksFromTimeToTime(t *testing.T) {
 	in(t, func(t *testing.T, w *cluster) {
 		i := w.instance()
-		silent := leadership.New(w.store) // its events are not announced
+		silent := service.New(w.store) // its events are not announced
 		leader, err := silent.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", LeaseDuration: time.Minute})
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,8 @@ import (
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/line"
 	"regent/leadership/instance/internal/view"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/memory"
 )
 
@@ -26,12 +28,12 @@ const (
 const guard = 50 * time.Millisecond
 
 // guarded is a store whose servers' clocks may differ.
-type guarded struct{ leadership.Store }
+type guarded struct{ service.Store }
 
-func (s guarded) Update(ctx context.Context, e leadership.Election, x leadership.Expect,
-	decide func(leadership.Snapshot) (leadership.Change, error),
-) (leadership.Snapshot, error) {
-	snap, err := s.Store.Update(ctx, e, x, func(snap leadership.Snapshot) (leadership.Change, error) {
+func (s guarded) Update(ctx context.Context, e leadership.Election, x rule.Expect,
+	decide func(rule.Snapshot) (rule.Change, error),
+) (rule.Snapshot, error) {
+	snap, err := s.Store.Update(ctx, e, x, func(snap rule.Snapshot) (rule.Change, error) {
 		snap.Guard = guard
 		return decide(snap)
 	})
@@ -39,7 +41,7 @@ func (s guarded) Update(ctx context.Context, e leadership.Election, x leadership
 	return snap, err
 }
 
-func (s guarded) Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error) {
+func (s guarded) Get(ctx context.Context, e leadership.Election) (rule.Snapshot, error) {
 	snap, err := s.Store.Get(ctx, e)
 	snap.Guard = guard
 	return snap, err
@@ -48,7 +50,7 @@ func (s guarded) Get(ctx context.Context, e leadership.Election) (leadership.Sna
 // cluster is one store and the instances on it.
 type cluster struct {
 	*testing.T
-	store     leadership.Store
+	store     service.Store
 	delay     time.Duration // of events from one instance to another
 	instances []*instance
 
@@ -72,7 +74,7 @@ func alone(t *testing.T, test func(*testing.T, *instance)) {
 // instance is one process that serves.
 type instance struct {
 	*cluster
-	*leadership.Service
+	*service.Service
 	hub       *hub.Hub
 	queue     *line.Queue
 	calls     atomic.Int64 // of the store, by the queue
@@ -129,10 +131,10 @@ func (w *cluster) instance(change ...func(*line.Config)) *instance {
 	i := &instance{cluster: w}
 	start := time.Now()
 	i.hub = newHub(w.T, hub.Config{
-		Store: leadership.New(w.store), Live: true,
+		Store: service.New(w.store), Live: true,
 		Now: func() time.Duration { return time.Since(start) + time.Duration(i.suspended.Load()) },
 	})
-	i.Service = leadership.New(w.store, i)
+	i.Service = service.New(w.store, i)
 	c := line.Config{
 		Acquire: i.acquire,
 		Do: func(ctx context.Context, c leadership.Command) (leadership.Lease, error) {

@@ -58,7 +58,7 @@ type Line struct {
 	ahead   []*place                                  // those to ask for before their turn: they may have the lease
 	orphans map[leadership.CandidateID]leadership.Key // keys that no caller was told, and that an attempt of unknown outcome may have been granted the lease with
 
-	rule       rule
+	rule       ranking
 	top        top
 	bars       bars
 	ballot     ballot

@@ -11,13 +11,14 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/line"
+	"regent/leadership/service"
 	"regent/store/memory"
 )
 
 func TestAWaiterTakesLessThanTwoKiB(t *testing.T) {
 	const waiters = 10_000
 	before := memoryInUse()
-	s := leadership.New(memory.New(memory.Config{}))
+	s := service.New(memory.New(memory.Config{}))
 	q := line.NewQueue(line.Config{Acquire: s.Acquire, Do: s.Do, Hub: newHub(t, hub.Config{Store: s, Live: true})})
 	t.Cleanup(func() { q.Close(context.Background(), errTestOver) })
 	if _, err := s.Acquire(t.Context(), leadership.AcquireRequest{Election: jobs, CandidateID: "ann", LeaseDuration: time.Hour}); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 func TestHeadsOfDifferentInstancesKeepApart(t *testing.T) {
@@ -95,7 +96,7 @@ func TestCorruptRecordAnswersAllWaitersWithOneCall(t *testing.T) {
 		line := []*waiter{i.waits(request("cy")), i.waits(request("dee"))}
 		bob.refused(leadership.LeaseHeld)
 		i.called()
-		i.hooks(always(leadership.Corrupt(jobs, errors.New("moths"))))
+		i.hooks(always(rule.Corrupt(jobs, errors.New("moths"))))
 		i.releases(leader)
 		for _, c := range line {
 			c.refused(leadership.RecordCorrupt)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/service"
 )
 
 func TestWithoutAWaitTheStoreIsAskedAtOnceAndTheLineLearnsTheAnswer(t *testing.T) {
@@ -150,7 +151,7 @@ func TestALeaderThatReturnsDuringARivalsAttemptDoesNotWaitForItsOwnLease(t *test
 		bob, cy := i.waits(ask), i.waits(request("cy"))
 		stopped, sent, goOn := slowly()
 		i.hooks(tooLate(func(ctx context.Context, r leadership.AcquireRequest, _ acquire) (leadership.Grant, error) {
-			stopped(ctx, r, leadership.New(w.store).Acquire) // of an unknown outcome there is no event yet
+			stopped(ctx, r, service.New(w.store).Acquire) // of an unknown outcome there is no event yet
 			return leadership.Grant{}, errLost
 		}))
 		i.releases(leader)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/service"
 )
 
 func TestWaiterThatDisconnectsAsItsTurnComesIsNeverGranted(t *testing.T) {
@@ -122,7 +123,7 @@ func TestAWaitThatIsOverAfterALeaseElsewhereNamesTheNewLeader(t *testing.T) {
 		r.Wait = time.Second
 		bob := i.waits(r)
 		time.Sleep(r.Wait - w.delay - 1)
-		if _, err := leadership.New(w.store).Do(t.Context(), leadership.Release{LeaseRequest: of(leader)}); err != nil { // of which i does not hear
+		if _, err := service.New(w.store).Do(t.Context(), leadership.Release{LeaseRequest: of(leader)}); err != nil { // of which i does not hear
 			t.Fatal(err)
 		}
 		other.leads("dee")

@@ -12,15 +12,16 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance/internal/hub"
 	"regent/leadership/instance/internal/view"
+	"regent/leadership/rule"
 )
 
 // Config is how a Queue is made. Acquire, Do and Hub are required.
 type Config struct {
-	// Acquire asks the store: leadership.Service.Acquire. It must refuse to grant once its ctx has
+	// Acquire asks the store: service.Service.Acquire. It must refuse to grant once its ctx has
 	// ended. The queue tells the hub of the answer.
 	Acquire func(context.Context, leadership.AcquireRequest) (leadership.Grant, error)
 	// Do releases a lease that no caller can use, and withdraws a candidate that has gone from this
-	// instance: leadership.Service.Do.
+	// instance: service.Service.Do.
 	Do func(context.Context, leadership.Command) (leadership.Lease, error)
 	// Present reports whether the instance has heard of a member of the election lately; nil: of
 	// none. It is called within the store's transactions, and must not block.
@@ -218,7 +219,7 @@ func (q *Queue) withdraw(e leadership.Election, c leadership.CandidateID) error 
 // Standing returns all that stand in line for the election, in the order in which they came. A
 // candidate between two calls is among them for 5 s.
 func (q *Queue) Standing(e leadership.Election) (all []Stander) {
-	var by rule
+	var by ranking
 	q.c.Hub.View(func(_ *view.View, now time.Duration) {
 		if r, ok := q.lines[e]; ok {
 			all, by = r.line.standing(now), r.line.rule
@@ -316,7 +317,7 @@ func (q *Queue) closed() error {
 
 // gone is the error of a call whose context has ended.
 func gone(ctx context.Context) error {
-	return fmt.Errorf("queue: %w: %w: %w", leadership.StoreUnavailable, leadership.ErrCallerLeft, ctx.Err())
+	return fmt.Errorf("queue: %w: %w: %w", leadership.StoreUnavailable, rule.ErrCallerLeft, ctx.Err())
 }
 
 func signal(c chan struct{}) {

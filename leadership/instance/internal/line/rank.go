@@ -5,31 +5,32 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // rule is by what the places of a line rank: the policy and the draw that the store last told.
-type rule struct {
+type ranking struct {
 	policy leadership.BallotPolicy
-	draw   leadership.Draw
+	draw   rule.Draw
 	known  bool // the store has told them, and no event since says that they may be others
 	number int  // counts the changes
 }
 
 // ranked reports whether the best place is asked for, and not the first.
-func (r *rule) ranked() bool {
+func (r *ranking) ranked() bool {
 	return r.policy.Strategy != "" && r.policy.Strategy != leadership.StrategyFirstCome
 }
 
 // learnRule takes over what the store has said.
 func (l *Line) learnRule() {
 	if known := l.election.Lease(); known != nil {
-		l.follow(known.Config.Ballot, known.Draw())
+		l.follow(known.Config.Ballot, rule.NextDraw(known.Lease))
 	}
 }
 
-func (l *Line) follow(p leadership.BallotPolicy, d leadership.Draw) {
+func (l *Line) follow(p leadership.BallotPolicy, d rule.Draw) {
 	if r := &l.rule; p != r.policy || d != r.draw || !r.known {
-		*r = rule{policy: p, draw: d, known: true, number: r.number + 1}
+		*r = ranking{policy: p, draw: d, known: true, number: r.number + 1}
 		l.top.known = false
 	}
 }
@@ -75,12 +76,12 @@ func (l *Line) precedes(a, b *place) bool {
 	if x, y := l.class(a), l.class(b); x != y {
 		return x < y
 	}
-	return l.rule.ranked() && l.rule.policy.Better(l.rule.draw, l.bid(a), l.bid(b))
+	return l.rule.ranked() && rule.Better(l.rule.policy, l.rule.draw, l.bid(a), l.bid(b))
 }
 
 // bid is what the candidate of a place counts as.
 func (l *Line) bid(p *place) leadership.Bid {
-	return p.request.Candidacy.Bid(p.request.CandidateID, l.rule.policy, time.Time{}.Add(p.since))
+	return rule.NewBid(p.request.Candidacy, p.request.CandidateID, l.rule.policy, time.Time{}.Add(p.since))
 }
 
 // best is the best place that can be asked for: it has a caller, is not barred, and is a witness
@@ -146,7 +147,7 @@ func (l *Line) standing(now time.Duration) []Stander {
 }
 
 // place sets the positions.
-func (r *rule) place(all []Stander) {
+func (r *ranking) place(all []Stander) {
 	var order []*Stander
 	for i := range all {
 		if all[i].Role != leadership.RoleWitness {
@@ -156,9 +157,9 @@ func (r *rule) place(all []Stander) {
 	if r.shown() {
 		slices.SortStableFunc(order, func(a, b *Stander) int {
 			switch {
-			case r.policy.Better(r.draw, a.bid, b.bid):
+			case rule.Better(r.policy, r.draw, a.bid, b.bid):
 				return -1
-			case r.policy.Better(r.draw, b.bid, a.bid):
+			case rule.Better(r.policy, r.draw, b.bid, a.bid):
 				return 1
 			}
 			return 0
@@ -171,7 +172,7 @@ func (r *rule) place(all []Stander) {
 
 // shown reports whether a candidate may be told how many are better: the order of a draw is a
 // secret until it has been used.
-func (r *rule) shown() bool {
+func (r *ranking) shown() bool {
 	return r.ranked() && r.policy.Strategy != leadership.StrategyRandom
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/view"
+	"regent/leadership/rule"
 )
 
 // handsOver lets the leader name its successor, through this instance.
@@ -67,7 +68,7 @@ func TestNoOtherCandidateIsAskedForWhileTheLeaseIsYielded(t *testing.T) {
 		a.yields(ann)
 		a.waits(request("eve"))
 		b.waits(request("fay"))
-		time.Sleep(leadership.YieldWindow - time.Millisecond)
+		time.Sleep(rule.YieldWindow - time.Millisecond)
 		if n := w.called(); n != 0 {
 			t.Errorf("the store was asked %d times while the lease was yielded, want 0", n)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/outbox"
+	"regent/leadership/service"
 )
 
 func TestEventWaitsForTheOneBeforeItThatAnotherInstanceCommitted(t *testing.T) {
@@ -36,7 +37,7 @@ func TestEventWaitsForTheOneBeforeItThatAnotherInstanceCommitted(t *testing.T) {
 // torn is a store whose first reads of an election's outbox see the last event alone, as reads that
 // are not of one moment may.
 type torn struct {
-	leadership.Store
+	service.Store
 	reads int
 }
 

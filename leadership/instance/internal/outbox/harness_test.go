@@ -17,6 +17,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/outbox"
+	"regent/leadership/service"
 	"regent/store/memory"
 	"regent/store/storetest"
 )
@@ -106,7 +107,7 @@ type instance struct {
 	*outbox.Outbox
 	fleet   *fleet
 	store   *storetest.Fake
-	service *leadership.Service
+	service *service.Service
 
 	// Set these before the instance runs; nil is for no fault.
 	before  func(ctx context.Context, call string) error // an error fails a call of the store
@@ -126,7 +127,7 @@ type instance struct {
 func (f *fleet) instance(name string) *instance {
 	i := &instance{fleet: f, calls: make(map[string]int), publishing: make(map[leadership.Election]bool)}
 	i.store = &storetest.Fake{Store: f.store, Around: i.around}
-	i.service = leadership.New(i.store, publisher{i})
+	i.service = service.New(i.store, publisher{i})
 	i.Outbox = outbox.New(outbox.Config{
 		Store: i.store, Topic: topicOf{i}, Found: i.note, Clock: f.clock,
 		Log: slog.New(slog.NewTextHandler(f.log, nil)).With("instance", name),

@@ -12,6 +12,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/boottime"
 	"regent/leadership/instance/internal/failpoint"
+	"regent/leadership/rule"
 )
 
 // Topic is where events are announced.
@@ -24,12 +25,12 @@ type Topic interface {
 	Publish(ctx context.Context, events []leadership.Event) (acked int, err error)
 }
 
-// Store is the part of a leadership.Store that an Outbox needs.
+// Store is the part of a service.Store that an Outbox needs.
 type Store interface {
 	Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error)
 	MarkAnnounced(ctx context.Context, ids []leadership.EventID) error
-	Since(ctx context.Context, after time.Time, limit int) (leadership.Recent, error)
-	Get(ctx context.Context, e leadership.Election) (leadership.Snapshot, error)
+	Since(ctx context.Context, after time.Time, limit int) (rule.Recent, error)
+	Get(ctx context.Context, e leadership.Election) (rule.Snapshot, error)
 }
 
 // Config is how an Outbox is made. Store and Topic are required.
@@ -128,7 +129,7 @@ func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 // errFull is why events are left behind that came too fast, or after the end of Run.
 var errFull = errors.New("outbox: too many events wait, or the instance ends")
 
-// Publish implements leadership.Publisher: it announces events that this process has committed. It
+// Publish implements service.Publisher: it announces events that this process has committed. It
 // does not block. What cannot be announced now stays in the outbox for a sweep.
 func (o *Outbox) Publish(events ...leadership.Event) {
 	failpoint.Hit("outbox:committed")

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // An instance that reaches the store and not the topic keeps no other from announcing what it
@@ -270,13 +272,13 @@ func TestSweepGoesOnAlthoughOneElectionIsCorrupt(t *testing.T) {
 }
 
 // damagedStore cannot read the events of the election "damaged".
-type damagedStore struct{ leadership.Store }
+type damagedStore struct{ service.Store }
 
 func (s damagedStore) Unannounced(ctx context.Context, e leadership.Election, limit int) ([]leadership.Event, error) {
 	events, err := s.Store.Unannounced(ctx, e, limit)
 	events = slices.DeleteFunc(events, func(e leadership.Event) bool { return e.Election == "damaged" })
 	if err == nil && len(events) == 0 && (e == "" || e == "damaged") {
-		return nil, leadership.Corrupt("damaged", errPlanted)
+		return nil, rule.Corrupt("damaged", errPlanted)
 	}
 	return events, err
 }
@@ -356,7 +358,7 @@ func TestPausesGrowWhileTheTopicFailsAndStartAgainAfterASuccess(t *testing.T) {
 
 // counted counts the events that are read of the outbox of all elections.
 type counted struct {
-	leadership.Store
+	service.Store
 	events *atomic.Int64
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // Limits of batches.
@@ -21,7 +23,7 @@ const (
 // Store is a store whose renewals of single leases are sent in batches. All else goes to the store
 // as it comes, also renewals that the caller has put in a batch.
 type Store struct {
-	leadership.Store
+	service.Store
 
 	mu      sync.Mutex // guards all below
 	waiting []*call    // in the order in which they came
@@ -29,15 +31,15 @@ type Store struct {
 }
 
 // New returns a Store on the given one.
-func New(s leadership.Store) *Store { return &Store{Store: s} }
+func New(s service.Store) *Store { return &Store{Store: s} }
 
 // call is one renewal and its caller.
 type call struct {
 	ctx   context.Context
-	lease leadership.Renewal
+	lease rule.Renewal
 	sent  *batch        // nil while it waits; guarded by Store.mu
 	done  chan struct{} // closed once there is one of the following
-	is    leadership.Renewed
+	is    rule.Renewed
 	panic any // of the store
 }
 
@@ -49,17 +51,17 @@ type batch struct {
 	left   int // of the calls, how many still have a caller; guarded by Store.mu
 }
 
-// Renew implements leadership.Store. A caller whose context ends gets its answer at once:
+// Renew implements service.Store. A caller whose context ends gets its answer at once:
 // StoreUnavailable if its renewal was not sent, OutcomeUnknown if it was. The batch goes on while
 // another caller waits for it. A panic of the store is a panic of all callers in the batch.
-func (s *Store) Renew(ctx context.Context, leases []leadership.Renewal) []leadership.Renewed {
+func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
 	if len(leases) != 1 {
 		return s.Store.Renew(ctx, leases)
 	}
-	return []leadership.Renewed{s.renew(ctx, leases[0])}
+	return []rule.Renewed{s.renew(ctx, leases[0])}
 }
 
-func (s *Store) renew(ctx context.Context, lease leadership.Renewal) leadership.Renewed {
+func (s *Store) renew(ctx context.Context, lease rule.Renewal) rule.Renewed {
 	c := &call{ctx: ctx, lease: lease, done: make(chan struct{})}
 	if ctx.Err() != nil {
 		return c.cancelled(leadership.StoreUnavailable)
@@ -83,12 +85,12 @@ func (s *Store) renew(ctx context.Context, lease leadership.Renewal) leadership.
 
 // leave takes back a renewal whose caller has gone, if it was not sent. It reports false if there
 // is an answer already.
-func (s *Store) leave(c *call) (leadership.Renewed, bool) {
+func (s *Store) leave(c *call) (rule.Renewed, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
 	case <-c.done:
-		return leadership.Renewed{}, false
+		return rule.Renewed{}, false
 	default:
 	}
 	if c.sent == nil {
@@ -102,8 +104,8 @@ func (s *Store) leave(c *call) (leadership.Renewed, bool) {
 	return c.cancelled(leadership.OutcomeUnknown), true
 }
 
-func (c *call) cancelled(code leadership.Code) leadership.Renewed {
-	return leadership.Renewed{Err: fmt.Errorf("renew %q: %w: caller cancelled: %w", c.lease.Election, code, c.ctx.Err())}
+func (c *call) cancelled(code leadership.Code) rule.Renewed {
+	return rule.Renewed{Err: fmt.Errorf("renew %q: %w: caller cancelled: %w", c.lease.Election, code, c.ctx.Err())}
 }
 
 // send sends the batches that are due. Call with mu held.
@@ -151,11 +153,11 @@ func (s *Store) pass(b *batch) {
 
 // run sends the batch and gives each caller its answer.
 func (s *Store) run(ctx context.Context, b *batch) {
-	leases := make([]leadership.Renewal, len(b.calls))
+	leases := make([]rule.Renewal, len(b.calls))
 	for i, c := range b.calls {
 		leases[i] = c.lease
 	}
-	var answers []leadership.Renewed
+	var answers []rule.Renewed
 	defer func() {
 		failure := recover()
 		if failure == nil && len(answers) != len(leases) {

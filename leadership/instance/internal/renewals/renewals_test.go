@@ -16,6 +16,8 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/renewals"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 	"regent/store/memory"
 	"regent/store/storetest"
 )
@@ -29,9 +31,9 @@ type world struct {
 
 	mu      sync.Mutex // guards all below
 	sent    []string   // each batch, with when it was sent
-	takes   func(leases []leadership.Renewal) time.Duration
-	fails   func(leases []leadership.Renewal) error // after that time
-	context []context.Context                       // of each batch
+	takes   func(leases []rule.Renewal) time.Duration
+	fails   func(leases []rule.Renewal) error // after that time
+	context []context.Context                 // of each batch
 }
 
 // inWorld runs a test on a store where a batch takes 50 ms.
@@ -40,8 +42,8 @@ func inWorld(t *testing.T, test func(*testing.T, *world)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, below: memory.New(memory.Config{}), begin: time.Now()}
-		w.takes = func([]leadership.Renewal) time.Duration { return 50 * time.Millisecond }
-		w.fails = func([]leadership.Renewal) error { return nil }
+		w.takes = func([]rule.Renewal) time.Duration { return 50 * time.Millisecond }
+		w.fails = func([]rule.Renewal) error { return nil }
 		w.store = renewals.New(&storetest.Fake{Store: w.below, Around: w.around})
 		test(t, w)
 	})
@@ -72,23 +74,23 @@ func (w *world) around(ctx context.Context, c storetest.Call, next func(context.
 }
 
 // lease grants one.
-func (w *world) lease(e leadership.Election) leadership.Renewal {
+func (w *world) lease(e leadership.Election) rule.Renewal {
 	w.t.Helper()
-	c := leadership.AcquireCommand{CandidateID: "ann", KeyHash: leadership.KeyHash{1}, LeaseDuration: time.Hour}
-	snap, err := w.below.Update(w.t.Context(), e, leadership.Expect{}, func(s leadership.Snapshot) (leadership.Change, error) { return leadership.Acquire(s, c) })
+	c := rule.AcquireCommand{CandidateID: "ann", KeyHash: leadership.KeyHash{1}, LeaseDuration: time.Hour}
+	snap, err := w.below.Update(w.t.Context(), e, rule.Expect{}, func(s rule.Snapshot) (rule.Change, error) { return rule.Acquire(s, c) })
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return leadership.Renewal{Election: e, CandidateID: "ann", KeyHash: c.KeyHash, Token: snap.Record.Token}
+	return rule.Renewal{Election: e, CandidateID: "ann", KeyHash: c.KeyHash, Token: snap.Record.Token}
 }
 
 // renew begins to renew the elections, in that order, and returns where their answers come.
-func (w *world) renew(ctx context.Context, elections ...leadership.Election) []<-chan leadership.Renewed {
+func (w *world) renew(ctx context.Context, elections ...leadership.Election) []<-chan rule.Renewed {
 	w.t.Helper()
-	var all []<-chan leadership.Renewed
+	var all []<-chan rule.Renewed
 	for _, e := range elections {
-		lease, answer := w.lease(e), make(chan leadership.Renewed, 1)
-		go func() { answer <- w.store.Renew(ctx, []leadership.Renewal{lease})[0] }()
+		lease, answer := w.lease(e), make(chan rule.Renewed, 1)
+		go func() { answer <- w.store.Renew(ctx, []rule.Renewal{lease})[0] }()
 		synctest.Wait() // so that they come in order
 		all = append(all, answer)
 	}
@@ -96,7 +98,7 @@ func (w *world) renew(ctx context.Context, elections ...leadership.Election) []<
 }
 
 // done waits for the answers, and fails if one is not that the lease was renewed.
-func (w *world) done(elections []leadership.Election, answers []<-chan leadership.Renewed) {
+func (w *world) done(elections []leadership.Election, answers []<-chan rule.Renewed) {
 	w.t.Helper()
 	for i, answer := range answers {
 		if a := <-answer; a.Err != nil || a.Snapshot.Record.Election != elections[i] {
@@ -165,12 +167,12 @@ func TestEachCallerGetsTheAnswerToItsOwnRenewal(t *testing.T) {
 		answers := w.renew(t.Context(), "a", "b")
 		lost := w.lease("c")
 		lost.Token++
-		mine := make(chan leadership.Renewed, 1)
-		go func() { mine <- w.store.Renew(t.Context(), []leadership.Renewal{lost})[0] }()
+		mine := make(chan rule.Renewed, 1)
+		go func() { mine <- w.store.Renew(t.Context(), []rule.Renewal{lost})[0] }()
 		synctest.Wait()
 		answers = append(answers, w.renew(t.Context(), "d")...)
-		if a := <-mine; !errors.Is(a.Err, leadership.ErrNotRenewed) {
-			t.Errorf("the lease that is another's: %v, want %v", a.Err, leadership.ErrNotRenewed)
+		if a := <-mine; !errors.Is(a.Err, rule.ErrNotRenewed) {
+			t.Errorf("the lease that is another's: %v, want %v", a.Err, rule.ErrNotRenewed)
 		}
 		w.done([]leadership.Election{"a", "b", "d"}, answers)
 		w.wantSent("0s: a", "50ms: b c d")
@@ -192,7 +194,7 @@ func TestACallerThatGoesAwayBeforeItsRenewalIsSentLeavesNothing(t *testing.T) {
 			t.Errorf("answered after %v, want at once", time.Since(w.begin))
 		}
 		w.done([]leadership.Election{"a", "c"}, staying)
-		if a := w.store.Renew(ctx, []leadership.Renewal{w.lease("d")})[0]; !errors.Is(a.Err, leadership.StoreUnavailable) {
+		if a := w.store.Renew(ctx, []rule.Renewal{w.lease("d")})[0]; !errors.Is(a.Err, leadership.StoreUnavailable) {
 			t.Errorf("a caller that had gone before: %v, want %s", a.Err, leadership.StoreUnavailable)
 		}
 		w.wantSent("0s: a", "50ms: c")
@@ -219,7 +221,7 @@ func TestACallerThatGoesAwayAfterwardsDoesNotKnowAndTheOthersAreRenewed(t *testi
 
 func TestAPanicOfTheStoreIsTheCallers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.fails = func(leases []leadership.Renewal) error {
+		w.fails = func(leases []rule.Renewal) error {
 			if len(leases) == 2 {
 				panic("planted")
 			}
@@ -231,7 +233,7 @@ func TestAPanicOfTheStoreIsTheCallers(t *testing.T) {
 			lease := w.lease(e)
 			go func() {
 				defer func() { caught <- recover() }()
-				w.store.Renew(t.Context(), []leadership.Renewal{lease})
+				w.store.Renew(t.Context(), []rule.Renewal{lease})
 			}()
 		}
 		w.done([]leadership.Election{"a"}, first)
@@ -249,7 +251,7 @@ func TestNoRenewalWaitsLongAndNoneIsSentTwice(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		random, durations := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, 4))
 		came, sent := make(map[leadership.Election]time.Time), make(map[leadership.Election]int)
-		w.takes = func(leases []leadership.Renewal) time.Duration {
+		w.takes = func(leases []rule.Renewal) time.Duration {
 			if len(leases) > renewals.MaxTogether {
 				t.Errorf("%d renewals in a batch", len(leases))
 			}
@@ -273,7 +275,7 @@ func TestNoRenewalWaitsLongAndNoneIsSentTwice(t *testing.T) {
 			w.mu.Unlock()
 			all.Go(func() {
 				defer cancel()
-				a := w.store.Renew(ctx, []leadership.Renewal{lease})[0]
+				a := w.store.Renew(ctx, []rule.Renewal{lease})[0]
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				switch n := sent[lease.Election]; {
@@ -296,7 +298,7 @@ func TestNoRenewalWaitsLongAndNoneIsSentTwice(t *testing.T) {
 func TestABatchOfACallerGoesToTheStoreAsItIs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		first := w.renew(t.Context(), "a")
-		for i, a := range w.store.Renew(t.Context(), []leadership.Renewal{w.lease("b"), w.lease("c")}) {
+		for i, a := range w.store.Renew(t.Context(), []rule.Renewal{w.lease("b"), w.lease("c")}) {
 			if a.Err != nil {
 				t.Errorf("renewal %d: %v", i, a.Err)
 			}
@@ -313,8 +315,8 @@ func TestABatchOfACallerGoesToTheStoreAsItIs(t *testing.T) {
 
 // both is a store with its journal.
 type both struct {
-	leadership.Store
-	leadership.Journal
+	service.Store
+	service.Journal
 }
 
 func TestTheProtocolHoldsOnGatheredRenewals(t *testing.T) {
@@ -327,7 +329,7 @@ func TestTheProtocolHoldsOnGatheredRenewals(t *testing.T) {
 			return time.Now().Add(ahead)
 		}})
 		return storetest.Backing{
-			Open:    func(testing.TB) leadership.Store { return both{renewals.New(below), below} },
+			Open:    func(testing.TB) service.Store { return both{renewals.New(below), below} },
 			Advance: func(_ testing.TB, d time.Duration) { mu.Lock(); defer mu.Unlock(); ahead += d },
 		}
 	})

@@ -26,7 +26,7 @@
 //
 // The events of a hand-over name the successor, and say how far it has come (Succession). Once the
 // leader has yielded it does not count as leading any more (Leads), its lease ends within
-// leadership.YieldWindow, and news of renewals that were sent before count no more.
+// rule.YieldWindow, and news of renewals that were sent before count no more.
 //
 // Whether an order bars a candidate the view does not know. It counts the events after which one
 // may no longer be barred (Orders).

@@ -6,6 +6,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/backoff"
+	"regent/leadership/rule"
 )
 
 // end is the end of a lease that this instance looks after.
@@ -130,7 +131,7 @@ func (e *Election) hearEnd(event leadership.Event, now time.Duration) {
 		return
 	}
 	if event.Type == leadership.EventYielded && event.Revision > e.end.revision && e.end.revision > 0 {
-		e.end.due = min(e.end.due, e.view.dueAfter(leadership.YieldWindow, now))
+		e.end.due = min(e.end.due, e.view.dueAfter(rule.YieldWindow, now))
 	}
 }
 

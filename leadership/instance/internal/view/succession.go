@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
 )
 
 // succession is the hand-over of the present term, as the store or events have told of it.
@@ -19,7 +20,7 @@ func (s *succession) learnt(l leadership.Lease, now time.Duration) {
 
 // Preempts reports whether the event says that a better candidate has challenged the leader.
 func Preempts(e leadership.Event) bool {
-	return e.Type == leadership.EventHandingOver && e.ReadDetail().Because == leadership.BecausePreempt
+	return e.Type == leadership.EventHandingOver && e.ReadDetail().Because == rule.BecausePreempt
 }
 
 // handedOver reports whether the event tells of the end of a term whose successor was granted the
@@ -48,10 +49,10 @@ func (s *succession) heard(e leadership.Event, now time.Duration) {
 		}
 	case leadership.EventYielded:
 		if h.To != s.To {
-			*s = succession{ends: now + leadership.YieldWindow}
+			*s = succession{ends: now + rule.YieldWindow}
 		}
 		s.To, s.Ready, s.Yielded = h.To, true, true
-		s.ends = min(max(s.ends, now), now+leadership.YieldWindow)
+		s.ends = min(max(s.ends, now), now+rule.YieldWindow)
 	default:
 		if !s.Yielded && (mayUnbar(e.Type) || e.Type == leadership.EventGoesOn) {
 			*s = succession{} // an order may have named another successor, or none
@@ -89,7 +90,7 @@ func (e *Election) hearSuccession(event leadership.Event, now time.Duration) {
 	if event.Type != leadership.EventYielded {
 		return
 	}
-	left := e.view.guard + leadership.YieldWindow
+	left := e.view.guard + rule.YieldWindow
 	if e.lease != nil {
 		left += e.lease.Config.LockDelay
 	}

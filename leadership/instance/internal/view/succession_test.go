@@ -6,6 +6,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/instance/internal/view"
+	"regent/leadership/rule"
 )
 
 // says is an event of ann's term with that detail.
@@ -29,8 +30,8 @@ func TestEventsOfAHandOverSayHowFarItHasCome(t *testing.T) {
 		{says(5, leadership.EventReady, `{"candidateId":"ann"}`), leadership.Succession{To: "bob", Since: epoch, Left: 30 * time.Second, Ready: true}},
 		{says(6, leadership.EventHandingOver, `{"because":"handOver","endsBy":"2026-01-02T03:04:45Z","to":"cy"}`), leadership.Succession{To: "cy", Since: epoch, Left: 40 * time.Second}},
 		{says(7, leadership.EventReady, `{"candidateId":"cy"}`), leadership.Succession{To: "cy", Since: epoch, Left: 40 * time.Second, Ready: true}},
-		{says(8, leadership.EventYielded, `{"to":"cy"}`), leadership.Succession{To: "cy", Since: epoch, Left: leadership.YieldWindow, Ready: true, Yielded: true}},
-		{says(9, leadership.EventPaused, ``), leadership.Succession{To: "cy", Since: epoch, Left: leadership.YieldWindow, Ready: true, Yielded: true}},
+		{says(8, leadership.EventYielded, `{"to":"cy"}`), leadership.Succession{To: "cy", Since: epoch, Left: rule.YieldWindow, Ready: true, Yielded: true}},
+		{says(9, leadership.EventPaused, ``), leadership.Succession{To: "cy", Since: epoch, Left: rule.YieldWindow, Ready: true, Yielded: true}},
 	} {
 		if yielded := e.Yielded(start) != ""; yielded {
 			if step.event.Revision <= 8 {
@@ -65,8 +66,8 @@ func TestAYieldedLeaseEndsSoonAndNoNewsOfARenewalPutsThatOff(t *testing.T) {
 	}
 	v.Heard(says(2, leadership.EventYielded, `{"to":"bob"}`), start)
 	v.RenewedElsewhere(jobs, 1, time.Hour, start)
-	if open := e.Open(); open != start+leadership.YieldWindow {
-		t.Errorf("it is open in %v, want %v", open-start, leadership.YieldWindow)
+	if open := e.Open(); open != start+rule.YieldWindow {
+		t.Errorf("it is open in %v, want %v", open-start, rule.YieldWindow)
 	}
 	if all := v.RenewedHere(start); len(all) != 0 {
 		t.Errorf("other instances are told that it was renewed: %v", all)
@@ -74,10 +75,10 @@ func TestAYieldedLeaseEndsSoonAndNoNewsOfARenewalPutsThatOff(t *testing.T) {
 	at, why := due(v, start+time.Minute, func(task view.Task, now time.Duration) {
 		v.Expired(task, leadership.Lease{Election: jobs, State: leadership.Vacant, Token: 1, Revision: 3}, nil, now, now)
 	})
-	if len(at) != 1 || why[0] != view.End || at[0] < start+leadership.YieldWindow || at[0] > start+leadership.YieldWindow+time.Second {
+	if len(at) != 1 || why[0] != view.End || at[0] < start+rule.YieldWindow || at[0] > start+rule.YieldWindow+time.Second {
 		t.Errorf("its end is looked after at %v (%v)", at, why)
 	}
-	if yielded := e.Yielded(start + leadership.YieldWindow); yielded != "" {
+	if yielded := e.Yielded(start + rule.YieldWindow); yielded != "" {
 		t.Errorf("after its end it counts as yielded to %q", yielded)
 	}
 }

@@ -1,0 +1,39 @@
+package rule
+
+import (
+	"fmt"
+
+	"regent/leadership"
+)
+
+// Apply is the rule of a command, which is valid. A store may run it more than once. A type that is
+// none of the commands, a pointer to one too, is an error.
+func Apply(s Snapshot, c leadership.Command) (Change, error) {
+	switch c := c.(type) {
+	case leadership.Release:
+		return release(s, c)
+	case leadership.StepDown:
+		return stepDown(s, c)
+	case leadership.RequestApproval:
+		return requestApproval(s, c)
+	case leadership.HandOver:
+		return handOver(s, c)
+	case leadership.SayReady:
+		return sayReady(s, c)
+	case leadership.Yield:
+		return yield(s, c)
+	case leadership.Withdraw:
+		return withdraw(s, c)
+	case leadership.Configure:
+		return configure(s, c)
+	case leadership.Delete:
+		return remove(s, c)
+	case leadership.Unlock:
+		return unlock(s, c)
+	case leadership.Order:
+		return order(s, c)
+	case leadership.Judge:
+		return judge(s, c)
+	}
+	return Change{}, fmt.Errorf("leadership: a %T is no command", c)
+}

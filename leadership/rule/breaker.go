@@ -1,0 +1,188 @@
+package rule
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/internal/form"
+)
+
+// maxBreakers is how many candidates an election remembers as tripped. If there are more, the one
+// whose ban has ended first is forgotten. While so many bans stand, no candidate is granted: it
+// might trip, and a ban that stands is never dropped.
+const maxBreakers = 8
+
+// forgetTrip is how long after the end of its ban a candidate is forgotten that was not granted
+// since.
+const forgetTrip = 24 * time.Hour
+
+// breaker is a candidate that has tripped. It is not granted until Until. Then it is on probation:
+// its leases are short until it has led for as long as the cooldown was. If it trips again before
+// that, the cooldown doubles.
+type breaker struct {
+	CandidateID leadership.CandidateID `json:"candidateId"`
+	Token       leadership.Token       `json:"token"` // of the term that it tripped in
+	CooldownMS  int64                  `json:"cooldownMs"`
+	Until       time.Time              `json:"until"`
+	Why         string                 `json:"why"`
+}
+
+func (b breaker) Validate() error {
+	if b.CooldownMS < 1 || b.cooldown() > leadership.MaxCooldown || b.Until.IsZero() || len(b.Why) > leadership.MaxReasonBytes {
+		return errors.New("a cooldown has no length, no end, or too long a reason")
+	}
+	if err := form.Instants(b.Until); err != nil {
+		return err
+	}
+	if err := b.Token.Validate(); err != nil {
+		return err
+	}
+	return b.CandidateID.Validate()
+}
+
+func (b breaker) cooldown() time.Duration { return time.Duration(b.CooldownMS) * time.Millisecond }
+
+// override is the ban as readers see it. Its id is the name by which an operator may lift it: that
+// of one trip, so that a late copy of the call lifts no later ban.
+func (b breaker) override() leadership.Override {
+	return leadership.Override{
+		ID: leadership.OverrideID(fmt.Sprintf("%s-%d-%s", leadership.OverrideCooldown, b.Token, b.CandidateID)), Kind: leadership.OverrideCooldown, CandidateID: b.CandidateID,
+		Actor: "policy", Reason: b.Why, Since: b.Until.Add(-b.cooldown()), Until: b.Until,
+	}
+}
+
+// tripped reports whether so many other candidates are banned that a ban of this one would have no
+// place, and returns the ban that ends first.
+func (s Snapshot) tripped(c leadership.CandidateID) (full bool, first breaker) {
+	stand := slices.DeleteFunc(s.Record.Standing.Breakers.list(), func(b breaker) bool { return b.CandidateID == c || !s.Now.Before(b.Until) })
+	if len(stand) < maxBreakers {
+		return false, first
+	}
+	return true, slices.MinFunc(stand, func(x, y breaker) int { return x.Until.Compare(y.Until) })
+}
+
+// breakers is a list of them as a JSON array; "" if there is none.
+type breakers string
+
+func (b breakers) list() []breaker { return form.List[breaker](string(b)) }
+
+func (b breakers) of(c leadership.CandidateID) (breaker, bool) {
+	all := b.list()
+	if i := slices.IndexFunc(all, func(b breaker) bool { return b.CandidateID == c }); i >= 0 {
+		return all[i], true
+	}
+	return breaker{}, false
+}
+
+// at is the list without those that are forgotten by then.
+func (b breakers) at(now time.Time) breakers {
+	return breakers(form.WriteList(slices.DeleteFunc(b.list(), func(b breaker) bool { return !now.Before(b.Until.Add(forgetTrip)) })))
+}
+
+// without is the list without the candidate's.
+func (b breakers) without(c leadership.CandidateID) breakers {
+	return breakers(form.WriteList(slices.DeleteFunc(b.list(), func(b breaker) bool { return b.CandidateID == c })))
+}
+
+// bar notes a trip of the candidate, and returns until when it is banned: zero without a cooldown.
+func (s *Standing) bar(c leadership.CandidateID, term leadership.Token, cooldown time.Duration, now time.Time, why string) (until time.Time) {
+	if cooldown == 0 {
+		return until
+	}
+	if b, again := s.Breakers.of(c); again {
+		cooldown = min(max(cooldown, 2*b.cooldown()), leadership.MaxCooldown)
+	}
+	until = form.Later(now, cooldown)
+	all := append(s.Breakers.without(c).list(), breaker{c, term, cooldown.Milliseconds(), until, why})
+	if len(all) > maxBreakers { // the one whose ban has ended first
+		first := slices.IndexFunc(all, func(b breaker) bool {
+			return !slices.ContainsFunc(all, func(other breaker) bool { return other.Until.Before(b.Until) })
+		})
+		all = slices.Delete(all, first, first+1)
+	}
+	s.Breakers = breakers(form.WriteList(all))
+	return until
+}
+
+// probation is of a leader that has tripped before.
+type probation struct {
+	Until   time.Time `json:"until,omitzero"`    // when it has led for one cooldown
+	LeaseMS int64     `json:"leaseMs,omitempty"` // its lease after that
+}
+
+func (p probation) Validate() error {
+	if p.Until.IsZero() || p.LeaseMS < leadership.MinLeaseDuration.Milliseconds() || p.LeaseMS > leadership.MaxLeaseDuration.Milliseconds() {
+		return errors.New("a probation has no end, or no lease after it")
+	}
+	return form.Instants(p.Until)
+}
+
+// tryOut puts a candidate that has tripped before on probation, at its grant.
+func (c *Change) tryOut(now time.Time) {
+	r := &c.Record
+	b, tripped := r.Standing.Breakers.of(r.LeaderID)
+	if !tripped {
+		return
+	}
+	r.Standing.Probation = probation{form.Later(now, b.cooldown()), r.LeaseDuration.Milliseconds()}
+	r.LeaseDuration = min(r.LeaseDuration, leadership.ProbationLease)
+}
+
+// passProbation ends the probation of a leader that has led for long enough.
+func (c *Change) passProbation(now time.Time) {
+	r := &c.Record
+	p := r.Standing.Probation
+	if !r.Standing.endProbation(r.LeaderID, now) {
+		return
+	}
+	if lease := time.Duration(p.LeaseMS) * time.Millisecond; lease > r.LeaseDuration {
+		r.LeaseDuration = lease
+		c.announce(leadership.EventUpdated, "")
+		c.explain("its probation is over", leadership.Detail{LeaseDurationMS: p.LeaseMS})
+	}
+}
+
+// endProbation forgets the trips of a leader that has led for long enough. It reports whether it
+// has.
+func (s *Standing) endProbation(leader leadership.CandidateID, now time.Time) bool {
+	if s.Probation.Until.IsZero() || now.Before(s.Probation.Until) {
+		return false
+	}
+	s.Breakers, s.Probation = s.Breakers.without(leader), probation{}
+	return true
+}
+
+// listField is a list as the text that writeList makes.
+type listField[T any] struct {
+	text  *string
+	most  int // elements
+	check func(T) error
+}
+
+func (f listField[T]) encode() json.RawMessage {
+	if *f.text == "" {
+		return nil
+	}
+	return json.RawMessage(*f.text)
+}
+
+func (f listField[T]) decode(text json.RawMessage) error {
+	var all []T
+	if err := form.Decode(text, &all); err != nil {
+		return err
+	}
+	if len(all) == 0 || len(all) > f.most {
+		return fmt.Errorf("it has %d elements, and 1 to %d are possible", len(all), f.most)
+	}
+	for _, one := range all {
+		if err := f.check(one); err != nil {
+			return err
+		}
+	}
+	*f.text = form.WriteList(all) // the codec compares it with what was read
+	return nil
+}

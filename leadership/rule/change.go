@@ -1,0 +1,222 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"regent/leadership"
+	"regent/leadership/internal/form"
+)
+
+// Change is what a rule wants written. It is one of:
+//
+//	nothing            the zero Change
+//	events             the record changes in any way that the events tell of
+//	a heartbeat        the lease starts anew, and nothing else changes but EndsBy and Standing
+//	both               as at a grant
+//	a quiet change     Policy or Standing change, and nothing else
+//
+// A store writes the whole record in each of them.
+type Change struct {
+	Record Record
+	// Events are the events of the change, in order, with their revisions; Record.Revision is that
+	// of the last.
+	Events []leadership.Event
+	// Heartbeat says that the lease starts, or starts anew, when the change commits: the store puts
+	// the instant of the commit in the place of Record.HeartbeatAt and, at a grant, of AcquiredAt.
+	// Without it the store keeps both as they are.
+	Heartbeat bool
+	// Quiet says that Policy or Standing are written without an event or a heartbeat.
+	Quiet bool
+	// Before is the end of the lease that a heartbeat renews; zero at a grant. A heartbeat that is
+	// committed no earlier does not count: it leaves the end of the lease where it was (StartOf),
+	// and the caller of the store records that end with Lapse and answers LeaseLost.
+	Before time.Time
+}
+
+// Empty reports whether there is nothing to write.
+func (c Change) Empty() bool { return len(c.Events) == 0 && !c.Heartbeat && !c.Quiet }
+
+// Committed is the record once the change was committed at the given instant.
+func (c Change) Committed(at time.Time) Record {
+	r := c.Record
+	if c.Heartbeat {
+		r.HeartbeatAt = StartOf(at, c.Before, r.LeaseDuration)
+		if c.Before.IsZero() {
+			r.AcquiredAt = r.HeartbeatAt
+		}
+	}
+	return r
+}
+
+// Prolongs is the end of a lease that the change lets go on for longer without a renewal; zero if
+// there is none.
+func (c Change) Prolongs(was Record) time.Time {
+	r := c.Record
+	goesOn := was.LeaderID != "" && r.LeaderID == was.LeaderID && r.KeyHash == was.KeyHash && (r.Token == was.Token || r.GoesOnFrom(was.Token))
+	if !goesOn || !c.Before.IsZero() || !r.LeaseEnd().After(was.LeaseEnd()) {
+		return time.Time{}
+	}
+	return was.LeaseEnd()
+}
+
+// Decide runs decide on what a store has read. It returns the change that the store must write,
+// with Record.Needs set, and what the store keeps of the record's policy and standing. An error of
+// decide is returned as it is. A change that is none of those that Change lists is an error too:
+// the store writes nothing then.
+func (c Codec) Decide(s Snapshot, decide func(Snapshot) (Change, error)) (Change, Carried, error) {
+	ch, err := decide(s)
+	if err != nil || ch.Empty() {
+		return Change{}, Carried{}, err
+	}
+	if err := ch.check(s); err != nil {
+		return Change{}, Carried{}, fmt.Errorf("leadership: change of election %q: %w", s.Record.Election, err)
+	}
+	carried, err := c.Encode(&ch.Record)
+	if err != nil {
+		return Change{}, Carried{}, err
+	}
+	return ch, carried, nil
+}
+
+// check returns why the change is not one that a rule may make of what was read.
+func (c Change) check(s Snapshot) error {
+	before, after := s.Record, c.Record
+	switch {
+	case after.Election != before.Election:
+		return fmt.Errorf("it is for %q", after.Election)
+	case after.Token < before.Token:
+		return fmt.Errorf("fencing token %d follows %d", after.Token, before.Token)
+	case c.Quiet && (c.Heartbeat || len(c.Events) > 0):
+		return errors.New("it is quiet, and has events or a heartbeat")
+	case !c.Heartbeat && !c.Before.IsZero():
+		return errors.New("it has to be committed before an instant, and has no heartbeat")
+	}
+	if err := c.checkHeartbeat(before); err != nil {
+		return err
+	}
+	if err := c.checkEvents(before); err != nil {
+		return err
+	}
+	if err := c.checkPromise(before); err != nil {
+		return err
+	}
+	if err := c.checkSuccessor(s); err != nil {
+		return err
+	}
+	s.Record = after
+	return VerifyAlone(s)
+}
+
+// checkHeartbeat checks the start of the lease and, without events, that nothing else has changed.
+func (c Change) checkHeartbeat(before Record) error {
+	after := c.Record
+	granted := after.Token > before.Token
+	switch {
+	case c.Heartbeat && after.LeaderID == "":
+		return errors.New("it is a heartbeat without a leader")
+	case c.Heartbeat && granted != c.Before.IsZero(), c.Heartbeat && !granted && !c.Before.Equal(before.LeaseEnd()):
+		return errors.New("it is a heartbeat that does not have to be committed before the end of the lease")
+	case !c.Heartbeat && after.LeaderID != "" && (granted || !after.HeartbeatAt.Equal(before.HeartbeatAt)):
+		return errors.New("the lease starts anew, and there is no heartbeat")
+	case len(c.Events) > 0:
+		return nil
+	}
+	after.Standing, after.Needs = before.Standing, before.Needs
+	if c.Heartbeat {
+		after.HeartbeatAt, after.EndsBy, after.EndsBecause = before.HeartbeatAt, before.EndsBy, before.EndsBecause
+	} else {
+		after.Policy = before.Policy
+	}
+	if after != before {
+		return errors.New("it changes more than it may without an event")
+	}
+	return nil
+}
+
+// checkPromise checks that a lease that goes on ends no earlier than its leader was told. (A
+// heartbeat starts when it is committed, perhaps by a clock that is ahead of the one that decided.)
+func (c Change) checkPromise(before Record) error {
+	after := c.Record
+	if before.LeaderID == "" || after.LeaderID != before.LeaderID || after.KeyHash != before.KeyHash {
+		return nil
+	}
+	if after.Yielded() && !before.Yielded() { // the leader has given up what it was promised
+		return nil
+	}
+	if after.HeartbeatAt.Before(before.HeartbeatAt) {
+		after.HeartbeatAt = before.HeartbeatAt
+	}
+	if end, promised := after.LeaseEnd(), before.LeaseEnd(); end.Before(promised) {
+		return fmt.Errorf("the lease ends at %s, and its leader was told %s", stamp(end), stamp(promised))
+	}
+	return nil
+}
+
+// checkSuccessor checks that a lease that goes on passes to the successor that its leader has
+// yielded to, and to no other, and that no yield is taken back.
+func (c Change) checkSuccessor(s Snapshot) error {
+	before, after := s.Record, c.Record
+	same := after.LeaderID == before.LeaderID && after.KeyHash == before.KeyHash
+	switch to := before.Standing.Succession; {
+	case !s.Live() || after.LeaderID == "":
+		return nil
+	case !same && (!before.Yielded() || after.LeaderID != to.Ready || after.KeyHash != to.Key):
+		return fmt.Errorf("%q is granted the lease of %q, which has not yielded to it", after.LeaderID, before.LeaderID)
+	case same && before.Yielded() && (!after.Yielded() || after.Token > before.Token):
+		return fmt.Errorf("%q has yielded, and leads again", before.LeaderID)
+	}
+	return nil
+}
+
+// checkEvents checks that the events have the revisions that follow, and end with the record.
+func (c Change) checkEvents(before Record) error {
+	last := before.Revision
+	for i, e := range c.Events {
+		if e.Election != before.Election || e.Revision <= last || i > 0 && e.Revision != last+1 {
+			return fmt.Errorf("event %d of %q follows revision %d", e.Revision, e.Election, last)
+		}
+		if err := validateEvent(e); err != nil {
+			return fmt.Errorf("event %d: %w", e.Revision, err)
+		}
+		last = e.Revision
+	}
+	if n := len(c.Events); c.Record.Revision != last || n > 0 && c.Events[n-1].Token != c.Record.Token {
+		return fmt.Errorf("its last event does not agree with revision %d and fencing token %d", c.Record.Revision, c.Record.Token)
+	}
+	return nil
+}
+
+// validateEvent returns an error if a part of the event that has a form of its own is malformed.
+func validateEvent(e leadership.Event) error {
+	switch {
+	case e.Type == "":
+		return errors.New("it has no type")
+	case len(e.Reason) > leadership.MaxReasonBytes || !utf8.ValidString(e.Reason):
+		return fmt.Errorf("its reason is not UTF-8 of at most %d bytes", leadership.MaxReasonBytes)
+	}
+	if err := validateObject(e.Detail, leadership.MaxDetailBytes); err != nil {
+		return fmt.Errorf("its detail: %w", err)
+	}
+	return nil
+}
+
+// BecausePreempt is Detail.Because of a hand-over to a better candidate.
+const BecausePreempt = "preempt"
+
+// detailText is the detail as it is stored: "" if it says nothing.
+func detailText(d leadership.Detail) string {
+	text, _ := form.JSON(d) // it always has a JSON form
+	if string(text) == "{}" {
+		return ""
+	}
+	return string(text)
+}
+
+// explain adds to the last event why the change was made.
+func (c *Change) explain(why string, d leadership.Detail) {
+	e := &c.Events[len(c.Events)-1]
+	e.Reason, e.Detail = why, detailText(d)
+}

@@ -1,0 +1,163 @@
+package rule
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/internal/form"
+)
+
+func (s Snapshot) cause(code leadership.Reason, until time.Time) leadership.Cause {
+	return leadership.Cause{Code: code, Until: until, Left: until.Sub(s.Now)}
+}
+
+// Explain says why the candidate does not lead, as far as the record tells. It is what Acquire
+// refuses by.
+func Explain(s Snapshot, c leadership.CandidateID) leadership.Explanation {
+	s = s.ended()
+	x := leadership.Explanation{Election: s.Record.Election, CandidateID: c, ReadAt: s.Now}
+	x.Leads = s.Live() && !s.Record.Yielded() && s.Record.LeaderID == c
+	if !x.Leads {
+		x.Causes = append(s.barriers(c, nil), s.lineUp(c)...)
+		for _, o := range s.Orders().List() { // it is not known as which principal the candidate calls
+			if o.Principal != "" {
+				x.Causes = append(x.Causes, s.ordered(o))
+			}
+		}
+	}
+	standing := s.Record.Standing
+	if b, tripped := standing.Breakers.at(s.Now).of(c); tripped && !s.Now.Before(b.Until) {
+		p := leadership.Cause{Code: leadership.ReasonProbation, Actor: "policy", Because: b.Why}
+		if x.Leads && !standing.Probation.Until.IsZero() {
+			p.Until, p.Left = standing.Probation.Until, max(standing.Probation.Until.Sub(s.Now), 0)
+		}
+		x.Causes = append(x.Causes, p)
+	}
+	if end := standing.Ends.Approval; x.Leads && s.Record.EndsBecause == leadership.EndsApproval {
+		x.Causes = append(x.Causes, s.cause(leadership.ReasonApproval, end))
+	}
+	if challenger := standing.Challenger; x.Leads && challenger != "" {
+		cause := s.cause(leadership.ReasonOutranked, standing.Ends.Challenged)
+		cause.Actor, cause.Because = "policy", fmt.Sprintf("%q is the better candidate", challenger)
+		x.Causes = append(x.Causes, cause)
+	}
+	return x
+}
+
+// lineUp is how the candidate stands among those that want to lead: in the ballot, if one is open,
+// or against a leader that better candidates may preempt. What a candidate that has not bid has to
+// offer is not known here.
+func (s Snapshot) lineUp(c leadership.CandidateID) []leadership.Cause {
+	if s.Live() {
+		if safe := s.safe(); safe.Code != "" {
+			return []leadership.Cause{safe}
+		}
+		return nil
+	}
+	live := s.liveBids()
+	if len(live) == 0 {
+		return nil
+	}
+	if i := slices.IndexFunc(live, func(b leadership.Bid) bool { return b.CandidateID == c }); i >= 0 {
+		return []leadership.Cause{s.ballotOf(live[i], "", "").cause(s.Now)}
+	}
+	p := s.Record.Policy.Ballot
+	if have, need := count(union(live)), p.Quorum.Needed(); have < need {
+		return []leadership.Cause{{Code: leadership.ReasonQuorum, Have: have, Need: need}}
+	}
+	cause := leadership.Cause{Code: leadership.ReasonBallot, Of: len(live)}
+	if end := s.Record.Standing.Opened.Add(p.EffectiveWindow()); s.Now.Before(end) {
+		cause.Until, cause.Left = end, end.Sub(s.Now)
+	}
+	return []leadership.Cause{cause}
+}
+
+// reasonOf is the one for which such an order bars a candidate.
+func reasonOf(k leadership.OverrideKind) leadership.Reason {
+	switch k {
+	case leadership.OverrideAssign:
+		return leadership.ReasonAssigned
+	case leadership.OverridePause:
+		return leadership.ReasonPaused
+	}
+	return leadership.ReasonBanned
+}
+
+// ordered is the cause that an order is.
+func (s Snapshot) ordered(o leadership.Override) leadership.Cause {
+	cause := s.cause(reasonOf(o.Kind), o.Until)
+	cause.Override, cause.Actor, cause.Because, cause.Principal = o.ID, o.Actor, o.Reason, o.Principal
+	if o.Kind == leadership.OverrideAssign {
+		cause.Only = o.CandidateID
+	}
+	return cause
+}
+
+// barriers are what stands against a grant to the candidate now, which calls as the principal: what
+// is about this candidate first, then what is about all. A lease that has ended may have left some,
+// recorded or not.
+func (s Snapshot) barriers(c leadership.CandidateID, principal []string) (all []leadership.Cause) {
+	s = s.ended()
+	orders := s.Orders().List()
+	for _, reason := range []leadership.Reason{leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonPaused} {
+		for _, o := range orders {
+			if reasonOf(o.Kind) == reason && bars(o, c, principal) {
+				all = append(all, s.ordered(o))
+			}
+		}
+	}
+	if full, first := s.tripped(c); full {
+		cause := s.cause(leadership.ReasonBanned, first.Until)
+		cause.Override, cause.Actor = first.override().ID, "policy"
+		cause.Because = fmt.Sprintf("%d other candidates are in their cooldowns, and no more can be remembered", maxBreakers)
+		all = append(all, cause)
+	}
+	if s.Record.Standing.Approval.Awaited && s.Record.Policy.Term.Approval.Every > 0 {
+		all = append(all, leadership.Cause{Code: leadership.ReasonApproval})
+	}
+	if left, reason := s.blocked(); left > 0 {
+		cause := s.cause(reason, s.Now.Add(left))
+		if s.Live() {
+			cause.LeaderID = s.Record.LeaderID
+		}
+		all = append(all, cause)
+	}
+	return all
+}
+
+// endedBecause is why the lease ended, if that was at EndsBy; "" if it ran out by itself. EndsBy
+// may be the end that was promised, rounded up.
+func (r Record) endedBecause(endedAt time.Time) leadership.EndReason {
+	if !r.EndsBy.IsZero() && !r.EndsBy.After(form.Later(endedAt, 0)) {
+		return r.EndsBecause
+	}
+	return ""
+}
+
+// refuseBarred tells a candidate what stands against its grant.
+func (s Snapshot) refuseBarred(by leadership.CandidateID, barriers []leadership.Cause) error {
+	r, first := s.Record, barriers[0]
+	var wait time.Duration
+	for _, b := range barriers {
+		wait = max(wait, b.Left)
+	}
+	in := first.Left.Round(time.Millisecond)
+	var detail string
+	switch first.Code {
+	case leadership.ReasonBanned:
+		detail = fmt.Sprintf("%s is not granted election %q for another %v: %s (ordered by %s)", first.Banned(by), r.Election, in, first.Because, first.Actor)
+	case leadership.ReasonAssigned:
+		detail = fmt.Sprintf("election %q is assigned to another candidate for another %v: %s (ordered by %s)", r.Election, in, first.Because, first.Actor)
+	case leadership.ReasonPaused:
+		detail = fmt.Sprintf("election %q is paused for another %v: %s (ordered by %s)", r.Election, in, first.Because, first.Actor)
+	case leadership.ReasonApproval:
+		detail = fmt.Sprintf("the last term of election %q ended because no operator had approved of it; it is granted again once it is approved (fencing token %d)", r.Election, r.Token)
+	default:
+		return s.refuseHeld(by, first.Left, first.Code)
+	}
+	err := s.Refuse(leadership.LeaseHeld, "%s", detail)
+	err.Reason, err.RetryAfter, err.Cause = first.Code, wait, &first
+	return err
+}

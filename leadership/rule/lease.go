@@ -1,0 +1,76 @@
+package rule
+
+import (
+	"time"
+
+	"regent/leadership"
+)
+
+// renewalsPerLease is how often a leader renews within one lease: two renewals may fail before it
+// is lost.
+const renewalsPerLease = 3
+
+// Leaders is Lease for the leader itself, in answer to its heartbeat.
+func (s Snapshot) Leaders() leadership.Lease {
+	l := s.Lease()
+	l.Ticket = s.Ticket
+	return l
+}
+
+// Lease returns what callers may know of s.
+func (s Snapshot) Lease() leadership.Lease {
+	r := s.Record
+	l := leadership.Lease{
+		Election:      r.Election,
+		State:         leadership.Vacant,
+		Token:         r.Token,
+		Revision:      r.Revision,
+		LeaseDuration: r.Policy.EffectiveLease(),
+		ReadAt:        s.Now,
+		CreatedAt:     r.created(),
+		Config:        r.Policy.Config.Explicit(),
+		Deleted:       r.Deleted,
+		Lapsed:        r.LeaderID != "" && !s.Live(),
+		DrawSecret:    string(r.Standing.Secret),
+		LastLeader:    r.Standing.LastLeader,
+	}
+	if s.Live() {
+		hold(&l, s)
+		return l
+	}
+	l.LockedFor, _ = s.blocked()
+	if l.VacantSince = r.EndedAt; l.Lapsed {
+		l.VacantSince = r.LeaseEnd()
+	}
+	return l
+}
+
+// NextDraw ranks the candidates for the next term.
+func NextDraw(l leadership.Lease) Draw {
+	return Draw{Election: l.Election, Token: l.Token + 1, Secret: l.DrawSecret, Last: l.LastLeader}
+}
+
+func hold(l *leadership.Lease, s Snapshot) {
+	r := s.Record
+	l.State, l.LeaderID, l.LeaseDuration, l.Metadata = leadership.Held, r.LeaderID, r.LeaseDuration, r.Metadata
+	l.Note, l.Challenger = r.Standing.Note, r.Standing.Challenger
+	l.Succession, l.Unready, l.Parent = s.succession(), r.Standing.Unready, r.Standing.Parent
+	l.PreviousEnd = r.Standing.Ended.because(r.Token - 1)
+	if l.Report = r.Standing.Report; l.Report != "" {
+		l.ReportedAt = r.Standing.ReportedAt
+		l.ReportAge = max(s.Now.Sub(l.ReportedAt), 0)
+	}
+	l.AcquiredAt, l.LastHeartbeat, l.LeaseExpiration = r.AcquiredAt, r.HeartbeatAt, r.LeaseEnd()
+	l.ExpiresIn = l.LeaseExpiration.Sub(s.Now)
+	l.RenewIn = max(r.HeartbeatAt.Add(r.renewEvery()).Sub(s.Now), 0)
+	if !r.EndsBy.IsZero() {
+		l.EndsBy, l.EndsBecause, l.EndsIn = r.EndsBy, r.EndsBecause, r.EndsBy.Sub(s.Now)
+	}
+}
+
+// renewEvery is how long after a heartbeat the next one is due. Near EndsBy that is a third of what
+// is left, so that the leader hears in time if EndsBy moves on, and at least as long as for the
+// shortest lease.
+func (r Record) renewEvery() time.Duration {
+	return max(r.LeaseEnd().Sub(r.HeartbeatAt), leadership.MinLeaseDuration) / renewalsPerLease
+}

@@ -1,0 +1,120 @@
+package rule
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/internal/form"
+)
+
+// ParentLease is a Parent as it is now, with the candidate that leads it.
+type ParentLease struct {
+	leadership.Parent
+	LeaderID leadership.CandidateID // "": none, it is over
+	From     leadership.Token       // of its leader's grant, if operators have begun new epochs since
+	// ByCandidate says that no operator has configured the election: a candidate has made it.
+	ByCandidate bool
+	// Least is what must be left of it for a grant to stand on it; 0: anything. Otherwise one
+	// candidate after the other would be granted the last moments of a parent that dies.
+	Least time.Duration
+}
+
+// LeastOf is ParentLease.Least for a parent of that lease duration: as long as the shortest lease,
+// and at most half of the parent's, which is always there while the parent is renewed.
+func LeastOf(d time.Duration) time.Duration { return min(leadership.MinLeaseDuration, d/2) }
+
+// Short reports whether too little is left for a grant.
+func (p ParentLease) Short(now time.Time) bool { return !now.Add(p.Least).Before(p.Until) }
+
+// moveOn lets a lease that stands on another one last as long as that one does now, also in a new
+// epoch of the same leader. If the parent is over, the lease ends at the end that its leader was
+// promised. Another term of the parent is another parent: then it ends at the end that was known.
+func (c *Change) moveOn(p ParentLease) {
+	at := &c.Record.Standing.Parent
+	if p.Token == 0 || at.Peer != p.Peer || at.Election != p.Election || at.Token < cmp.Or(p.From, p.Token) || at.Token > p.Token {
+		return
+	}
+	promised := c.Before
+	if p.LeaderID == "" {
+		if p.Until = form.Later(promised, 0); !p.Until.Before(at.Until) {
+			return
+		}
+	} else if !p.Until.After(at.Until) {
+		return
+	}
+	*at = p.Parent
+	c.limit(promised)
+}
+
+// NeedsParent says that a rule has to be run again with the lease of that election.
+type NeedsParent struct{ Parent leadership.Election }
+
+func (e *NeedsParent) Error() string { return fmt.Sprintf("the lease of %q is needed", e.Parent) }
+
+// refuseOrphan returns why the lease that the candidate names, or names none, is not one that a
+// lease of this election can stand on.
+func (s Snapshot) refuseOrphan(c AcquireCommand) error {
+	r, p := s.Record, c.Parent
+	switch of := r.Policy.LeadersOf; {
+	case witness(c.Candidacy):
+		return nil
+	case of != "" && p.Token == 0:
+		return s.Refuse(leadership.NotEligible, "only the leader of an election whose name begins with %q can lead election %q; send via with that election and its fencing token", of, r.Election)
+	case of != "" && !strings.HasPrefix(string(p.Election), of):
+		return s.Refuse(leadership.NotEligible, "election %q, which via names, does not begin with %q; lead one that does", p.Election, of)
+	case of != "" && p.ByCandidate:
+		return s.Refuse(leadership.NotEligible, "election %q, which via names, was made by a candidate; its leader can lead election %q once an operator has configured it, without a parent", p.Election, r.Election)
+	case r.Policy.Delegation.Parent == "" && p.Token > 0 && !s.Now.Before(p.Until):
+		return s.Refuse(leadership.NotEligible, "the lease of election %q with fencing token %d has ended, so no lease can stand on it", p.Election, p.Token)
+	case r.Policy.Delegation.Parent == "" && p.Token > 0 && p.Short(s.Now):
+		err := s.Refuse(leadership.NotEligible, "the lease of election %q with fencing token %d ends in %v unless it is renewed: too soon for another to stand on it; renew it, and try again", p.Election, p.Token, p.Until.Sub(s.Now).Round(time.Millisecond))
+		err.RetryAfter = leadership.MinLeaseDuration
+		return err
+	}
+	return nil
+}
+
+// refuseAlone returns why no lease can be granted in an election that is a part of another one: its
+// parent has no leader, or has to be looked up first.
+func (s Snapshot) refuseAlone(c AcquireCommand) error {
+	p, parent := c.Parent, s.Record.Policy.Delegation.Parent
+	switch {
+	case parent == "" || witness(c.Candidacy):
+		return nil
+	case p.Token == 0 || p.Peer != "" || p.Election != parent:
+		return &NeedsParent{parent}
+	case p.LeaderID == "" || p.Short(s.Now):
+		return s.RefuseParent(p)
+	}
+	return nil
+}
+
+// RefuseParent tells a candidate that the parent of the election has no leader, or may have none
+// soon.
+func (s Snapshot) RefuseParent(p ParentLease) error {
+	what := "which has no leader; try again once it has one"
+	if left := p.Until.Sub(s.Now); p.LeaderID != "" && left > 0 {
+		what = fmt.Sprintf("whose lease ends in %v unless it is renewed; try again then", left.Round(time.Millisecond))
+	}
+	err := s.Refuse(leadership.LeaseHeld, "election %q is a part of election %q, %s", s.Record.Election, s.Record.Policy.Delegation.Parent, what)
+	err.Reason, err.RetryAfter, err.Cause = leadership.ReasonParent, leadership.MinLeaseDuration, &leadership.Cause{Code: leadership.ReasonParent}
+	return err
+}
+
+// AsParent is the present lease as one that others may stand on.
+func (s Snapshot) AsParent() ParentLease {
+	r := s.Record
+	if !s.Live() || r.Yielded() {
+		return ParentLease{Parent: leadership.Parent{Election: r.Election, Token: max(r.Token, 1), Until: form.Later(s.Now, 0)}}
+	}
+	return ParentLease{
+		Parent:   leadership.Parent{Election: r.Election, Token: r.Token, Until: r.LeaseEnd().UTC().Truncate(form.Precision)},
+		LeaderID: r.LeaderID, From: r.Standing.EpochFrom, ByCandidate: !r.Policy.Configured(), Least: LeastOf(r.LeaseDuration),
+	}
+}
+
+// FollowsUp reports whether a renewal of the lease needs more than a heartbeat.
+func (r Record) FollowsUp() bool { return r.Standing.Parent.Token > 0 || r.Yielded() }

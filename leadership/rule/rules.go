@@ -1,0 +1,395 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/internal/form"
+)
+
+// change starts a Change from what was read.
+func (s Snapshot) change() Change { return Change{Record: s.Record} }
+
+// announce adds the event of a change that is already made in c.Record.
+func (c *Change) announce(t leadership.EventType, previous leadership.CandidateID) {
+	c.Record.Revision++
+	c.Events = append(c.Events, leadership.Event{
+		Election:         c.Record.Election,
+		Revision:         c.Record.Revision,
+		Type:             t,
+		LeaderID:         c.Record.LeaderID,
+		PreviousLeaderID: previous,
+		Token:            c.Record.Token,
+	})
+}
+
+// vacate ends the lease in c.Record.
+func (c *Change) vacate(t leadership.EventType, endedAt time.Time, lockFor time.Duration) {
+	previous, because := c.Record.LeaderID, c.Record.endedBecause(endedAt)
+	c.Record = c.Record.Vacated(endedAt, lockFor)
+	c.Record.Standing.Ended = endedBy(t, c.Record.Token, because)
+	c.announce(t, previous)
+}
+
+// expire records the end of a lease that ran out by itself.
+func (c *Change) expire(guard time.Duration) {
+	c.runOut(c.Record.LeaseEnd(), guard)
+}
+
+// runOut ends a lease that was not renewed before its end. One that ended because its leader made
+// no progress is a trip; after one that ended for want of an approval, no lease is granted until
+// there is one.
+func (c *Change) runOut(endedAt time.Time, guard time.Duration) {
+	r := &c.Record
+	event, because := leadership.EventExpired, r.endedBecause(endedAt)
+	r.Standing.endProbation(r.LeaderID, endedAt)
+	why, detail := c.limited(because, endedAt)
+	if why != "" {
+		event, r.Standing.Deposed = leadership.EventDeposed, deposed{r.Token, why}
+	}
+	c.vacate(event, endedAt, r.Policy.LockDelay+guard)
+	c.explain(why, detail)
+}
+
+// limited notes what a limit that has ended the term leaves behind, for a change that vacates the
+// election. It returns why the term was tripped, "" if it was not, and the event's detail.
+func (c *Change) limited(because leadership.EndReason, endedAt time.Time) (why string, detail leadership.Detail) {
+	r := &c.Record
+	detail.EndsBecause = because
+	switch p := r.Policy.Term; {
+	case because == leadership.EndsStuck && p.StuckAfter > 0 && p.OnTrip != leadership.TripNotify:
+		progress := r.Standing.Report.Report().Progress
+		why = fmt.Sprintf("it has reported no progress beyond %d for %s", progress, form.Spoken(p.StuckAfter))
+		detail.Progress, detail.StuckAfterMS = &progress, p.StuckAfter.Milliseconds()
+		detail.Until = r.Standing.bar(r.LeaderID, r.Token, p.Cooldown, endedAt, why)
+	case because == leadership.EndsApproval && p.Approval.Every > 0:
+		r.Standing.Approval.Awaited = true // approvals that came too late for this term count for the next
+	}
+	return why, detail
+}
+
+// yields is the limit because of which a leader that releases now has to; "" if it need not. A
+// leader that obeys its deadline stops, and releases, a while before the end. So it is the limit if
+// no renewal would move the lease's end on, and at most half of a lease is left.
+func (r Record) yields(now time.Time) leadership.EndReason {
+	var span time.Duration
+	switch r.EndsBecause {
+	case leadership.EndsStuck:
+		span = r.Policy.Term.StuckAfter
+	case leadership.EndsApproval:
+		span = r.Policy.Term.Approval.Every
+	}
+	if span = min(span, r.LeaseDuration); span == 0 || r.EndsBy.Sub(now) > span/2 {
+		return ""
+	}
+	return r.EndsBecause
+}
+
+// Acquire grants the lease, with the next token, if the election has no leader and no lock delay
+// runs.
+//
+// To the leader itself (same candidate, same key, before the end) it is a renewal: same token. It
+// then also takes over a longer lease duration and other metadata, with an event. A shorter
+// duration waits for the next grant: if the reply were lost, the leader would go on believing in
+// the longer one. So does another Candidacy: a leader counts with what it said at its grant.
+//
+// A candidate that asks for more than Config.MaxLeaseDuration is refused, whether the election is
+// held or not. A leader may repeat what it was granted before the limit became lower.
+//
+// Where the policy asks for a ballot, the candidate is granted when its turn has come; before that
+// the change is its bid, if that is of use. Where a better candidate may preempt the leader, the
+// change ends the term at the end that the leader was promised. Then the change grants nothing, and
+// the caller of the store must refuse the candidate: see Service.Acquire.
+//
+// With Restore a deleted election is brought back by the same change, or not at all.
+//
+// Errors: InvalidArgument; LeaseHeld, with a Reason; NotEligible; ElectionDeleted; with Restore
+// RevisionMismatch; RecordCorrupt when there is no further token.
+func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
+	r := s.Record
+	if r.Deleted && c.Restore != 0 {
+		return s.restore(c)
+	}
+	if r.Deleted {
+		return Change{}, s.RefuseDeleted()
+	}
+	if err := s.refuseLonger(c); err != nil {
+		return Change{}, err
+	}
+	if s.Live() && !r.Yielded() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash) {
+		return reacquire(s, c), nil
+	}
+	if err := s.refuseIneligible(c); err != nil {
+		return Change{}, err
+	}
+	if err := s.refuseOrphan(c); err != nil {
+		return Change{}, err
+	}
+	if err := s.refuseUncounted(c); err != nil {
+		return Change{}, err
+	}
+	if s.takesOver(c) {
+		return s.takeOver(c)
+	}
+	if barriers := s.barriers(c.CandidateID, c.Principal); len(barriers) > 0 {
+		if only := barriers[0]; only.Code == leadership.ReasonHeld && r.Policy.Ballot.Preempt {
+			return s.challenge(c, only)
+		}
+		return Change{}, s.refuseBarred(c.CandidateID, barriers)
+	}
+	if err := s.refuseGrant(c); err != nil {
+		return Change{}, err
+	}
+	ch := s.change()
+	if r.LeaderID != "" {
+		ch.expire(s.Guard)
+	}
+	if witness(c.Candidacy) || r.Policy.Ballot.HasBallot() {
+		return s.vote(ch, c)
+	}
+	ch.grant(c, s.Now)
+	return ch, nil
+}
+
+// restore grants the lease of a deleted election, which it brings back.
+func (s Snapshot) restore(c AcquireCommand) (Change, error) {
+	back, err := configure(s, leadership.Configure{IfRevision: c.Restore})
+	if err != nil {
+		return Change{}, err
+	}
+	restored := s
+	restored.Record = back.Record
+	ch, err := Acquire(restored, c)
+	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Lease != nil {
+		refused.Lease = new(s.Lease()) // it stays deleted
+	}
+	ch.Events = append(back.Events, ch.Events...)
+	return ch, err
+}
+
+// refuseGrant returns why there is no grant though nothing stands against the candidate.
+func (s Snapshot) refuseGrant(c AcquireCommand) error {
+	if s.Record.Token >= leadership.MaxToken {
+		return Corrupt(s.Record.Election, fmt.Errorf("there is no fencing token after %d", s.Record.Token))
+	}
+	return s.refuseAlone(c)
+}
+
+func (c *Change) grant(cmd AcquireCommand, now time.Time) {
+	r := &c.Record
+	r.Token++
+	r.LeaderID, r.KeyHash, r.Metadata = cmd.CandidateID, cmd.KeyHash, cmd.Metadata
+	r.Standing = r.Standing.granted(cmd, r.Policy.Config, now)
+	r.LeaseDuration = cmd.LeaseDuration
+	if r.LeaseDuration == 0 {
+		r.LeaseDuration = r.Policy.EffectiveLease()
+	}
+	c.tryOut(now)
+	c.begin(now)
+	r.Standing.Created = r.created()
+	r.AcquiredAt, r.HeartbeatAt = now, now
+	r.EndedAt, r.LockFor = time.Time{}, 0
+	c.Heartbeat = true
+	c.announce(leadership.EventAcquired, "")
+}
+
+func reacquire(s Snapshot, cmd AcquireCommand) Change {
+	ch := s.heartbeat()
+	r := &ch.Record
+	ch.moveOn(cmd.Parent)
+	ch.passProbation(s.Now)
+	if !r.Standing.Probation.Until.IsZero() {
+		cmd.LeaseDuration = min(cmd.LeaseDuration, leadership.ProbationLease)
+	}
+	longer := cmd.LeaseDuration > r.LeaseDuration
+	other := cmd.Metadata != "" && cmd.Metadata != r.Metadata
+	if longer {
+		r.LeaseDuration = cmd.LeaseDuration
+	}
+	if other {
+		r.Metadata = cmd.Metadata
+	}
+	standing := r.Standing.reacquired(cmd)
+	other = other || standing != r.Standing
+	r.Standing = standing
+	if longer || other {
+		ch.announce(leadership.EventUpdated, "")
+	}
+	return ch
+}
+
+// heartbeat renews a live lease.
+func (s Snapshot) heartbeat() Change {
+	ch := s.change()
+	ch.Heartbeat, ch.Before = true, s.Record.LeaseEnd()
+	return ch
+}
+
+// Renewal names the exact lease that its leader wants to keep.
+type Renewal struct {
+	Election    leadership.Election
+	CandidateID leadership.CandidateID
+	KeyHash     leadership.KeyHash
+	Token       leadership.Token
+	// Ticket is of the answer to the last heartbeat, or empty. It saves a store's Renew a read; no
+	// rule looks at it.
+	Ticket leadership.Ticket
+	// Report is what the leader says of its work; empty if nothing. A store's Renew takes none.
+	Report leadership.ReportText
+	// Parent is the lease that this one stands on, as it is now; zero if that was not looked up. A
+	// store's Renew takes none.
+	Parent ParentLease
+}
+
+// Holds reports whether the record has the lease that c names, ended or not.
+func (c Renewal) Holds(r Record) bool {
+	return r.LeaderID != "" && r.Token == c.Token && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash)
+}
+
+// after is the renewal under the token that operators have given its leader since.
+func (c Renewal) after(r Record) Renewal {
+	if r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash) && r.GoesOnFrom(c.Token) {
+		c.Token = r.Token
+	}
+	return c
+}
+
+// Renew lets the lease start anew if it is the caller's and its end has not come. Without a report
+// it has no event.
+//
+// A report is judged by the policy: progress moves the end of the term on, and a leader that trips
+// loses its lease, with an event. Then the change is no heartbeat, and the caller of the store must
+// refuse the renewal: see Service.Renew.
+//
+// Errors: LeaseLost, with the election as it is; InvalidArgument, if a counter has fallen.
+func Renew(s Snapshot, c Renewal) (Change, error) {
+	if !s.Leads(c) {
+		return Change{}, s.RefuseLost(c)
+	}
+	ch := s.heartbeat()
+	ch.moveOn(c.Parent)
+	if c.Report == "" {
+		return ch, nil
+	}
+	if err := ch.report(s, c.Report); err != nil {
+		return Change{}, err
+	}
+	return ch, nil
+}
+
+func release(s Snapshot, cmd leadership.Release) (Change, error) {
+	r := s.Record
+	c := leaseOf(cmd.LeaseRequest).after(r)
+	switch {
+	case c.Token > r.Token, c.Token == r.Token && r.LeaderID != "" && !c.Holds(r):
+		return Change{}, s.RefuseLost(c)
+	case c.Token < r.Token || r.LeaderID == "", s.Live() && r.Yielded():
+		return Change{}, nil
+	}
+	ch := s.change()
+	if s.Live() {
+		ch.Record.Standing.endProbation(r.LeaderID, s.Now)
+		why, detail := ch.limited(r.yields(s.Now), s.Now)
+		ch.vacate(leadership.EventReleased, s.Now, 0)
+		ch.explain(why, detail)
+	} else {
+		ch.expire(s.Guard)
+	}
+	return ch, nil
+}
+
+// Expire records that the lease has run out, if it has. Without a candidate that takes it, some
+// caller has to.
+func Expire(s Snapshot) (Change, error) {
+	if !s.Over() {
+		return Change{}, nil
+	}
+	ch := s.change()
+	ch.expire(s.Guard)
+	return ch, nil
+}
+
+// Retire deletes the election, as Delete does, if it has been vacant for as long as its policy's
+// RetireAfter says. The vacancy begins with the end of the last lease, or when the vacant election
+// was last configured with a RetireAfter. The event says that it was retired.
+func Retire(s Snapshot) (Change, error) {
+	at := s.Record.RetireAt()
+	if at.IsZero() || s.Now.Before(at) {
+		return Change{}, nil
+	}
+	after := s.Record.Policy.RetireAfter
+	ch := s.change()
+	ch.Record.Deleted = true
+	ch.Record.Standing.closeBallot()
+	ch.announce(leadership.EventDeleted, "")
+	ch.explain(fmt.Sprintf("retired: it was vacant for %s, as its retireAfter says", form.Spoken(after)), leadership.Detail{RetireAfterMS: after.Milliseconds()})
+	return ch, nil
+}
+
+// Lapse records the end of a lease whose renewal, or whatever else moved its end on, was committed
+// too late. late is the start that the lease has by that change, before is the end that it had. It
+// does nothing if the record has changed since: the leader was then told that its lease goes on.
+func Lapse(s Snapshot, token leadership.Token, late, before time.Time) (Change, error) {
+	r := s.Record
+	if r.LeaderID == "" || r.Token != token || !r.HeartbeatAt.Equal(late) {
+		return Change{}, nil
+	}
+	ch := s.change()
+	ch.runOut(before, s.Guard)
+	return ch, nil
+}
+
+// Check returns nil if the token is that of the present leader, and an error with the code
+// TokenStale if not. A token whose lease has ended is stale even before the next grant; so is one
+// that was never granted.
+func Check(s Snapshot, token leadership.Token) error {
+	r := s.Record
+	switch {
+	case token == r.Token && s.Live() && !r.Yielded():
+		return nil
+	case token == r.Token && s.Live():
+		return s.Refuse(leadership.TokenStale, "the leader of election %q with fencing token %d has yielded to its successor; do not act on it", r.Election, token)
+	case token > r.Token:
+		return s.Refuse(leadership.TokenStale, "fencing token %d of election %q was never granted; the newest is %d", token, r.Election, r.Token)
+	case token == r.Token:
+		return s.Refuse(leadership.TokenStale, "the lease of fencing token %d of election %q has ended; do not act on it", token, r.Election)
+	}
+	return s.Refuse(leadership.TokenStale, "fencing token %d of election %q is stale: %d has been granted since; do not act on it", token, r.Election, r.Token)
+}
+
+// Presence says of members whether an instance has heard of them lately. nil: of none.
+type Presence map[leadership.CandidateID]bool
+
+// AcquireCommand is an AcquireRequest as the rule Acquire takes it.
+type AcquireCommand struct {
+	CandidateID   leadership.CandidateID
+	Principal     []string // the names of the caller's verified principal; none if it is not verified
+	KeyHash       leadership.KeyHash
+	LeaseDuration time.Duration       // 0: as the election is configured
+	Metadata      leadership.Metadata // "": none or, for a leader that acquires again, as before
+	Note          string              // so, too
+	leadership.Candidacy
+	Instance uint32 // these three are those of AcquireRequest.InLine
+	Waited   time.Duration
+	Withdraw leadership.CandidateID
+	Present  Presence    // of the electorate, if there is one
+	Parent   ParentLease // that of AcquireRequest.Via, or of the election's parent, as it is now
+	Secret   string      // of the draw after this term, or of this one if it is the first
+	Restore  leadership.Revision
+}
+
+// leaseOf is the lease that a valid command names.
+func leaseOf(r leadership.LeaseRequest) Renewal {
+	hash := r.KeyHash
+	if r.Key != (leadership.Key{}) {
+		hash = r.Key.Hash()
+	}
+	return Renewal{Election: r.Election, CandidateID: r.CandidateID, KeyHash: hash, Token: r.Token}
+}
+
+// Request names the lease in a command, for a program that does not know the key.
+func (c Renewal) Request() leadership.LeaseRequest {
+	return leadership.LeaseRequest{Election: c.Election, CandidateID: c.CandidateID, KeyHash: c.KeyHash, Token: c.Token}
+}

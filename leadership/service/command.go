@@ -1,0 +1,76 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"regent/leadership"
+	"regent/leadership/internal/form"
+	"regent/leadership/rule"
+)
+
+// Do carries out a command. Where the caller is verified, that principal is the actor of an order,
+// an unlock and a verdict. The lease that an order returns has the overrides.
+//
+// Errors: those of Validate and of Apply.
+func (s *Service) Do(ctx context.Context, c leadership.Command) (leadership.Lease, error) {
+	e := c.Target().Election
+	if err := e.Validate(); err != nil {
+		return leadership.Lease{}, leadership.Invalid("election", err)
+	}
+	c, err := signed(ctx, c)
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	if err := c.Validate(); err != nil {
+		return leadership.Lease{}, err
+	}
+	order, ordered := c.(leadership.Order)
+	if ordered && order.Principal != "" && leadership.Actor(ctx) == "" {
+		return leadership.Lease{}, leadership.Invalid("principal", errors.New("this server does not verify its callers (serve --auth), so it knows no principals; ban a candidate by its id"))
+	}
+	_, unlocks := c.(leadership.Unlock) // the first one is refused, and changes nothing
+	snap, err := s.update(ctx, e, rule.Expect{Change: !unlocks}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Apply(snap, c) })
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	l := snap.Lease()
+	if ordered {
+		l.Overrides = snap.Orders()
+	}
+	return l, nil
+}
+
+// signed is the command with the principal that gives it, where it has one.
+func signed(ctx context.Context, c leadership.Command) (leadership.Command, error) {
+	var err error
+	switch c := c.(type) {
+	case leadership.Order:
+		c.Actor, err = actor(ctx, c.Actor)
+		return c, err
+	case leadership.Unlock:
+		c.Actor, err = actor(ctx, c.Actor)
+		return c, err
+	case leadership.Judge:
+		c.Actor, err = actor(ctx, c.Actor)
+		return c, err
+	}
+	return c, nil // that of a pointer to one of these goes unchecked: rule.Apply refuses it
+}
+
+// actor is the principal that makes a call: the verified one, or the one named if none is. A name
+// that is too long for an order is cut, and ends with what tells it apart.
+func actor(ctx context.Context, named string) (string, error) {
+	verified := leadership.Actor(ctx)
+	if verified != "" && named != "" {
+		return "", leadership.Invalid("actor", fmt.Errorf("the actor is the verified caller, %q; leave actor out", verified))
+	}
+	if len(verified) > leadership.MaxActorBytes {
+		digest := form.Digest(verified)
+		verified = strings.ToValidUTF8(verified[:leadership.MaxActorBytes-len(digest)-1], "") + "#" + digest
+	}
+	return cmp.Or(verified, named), nil
+}

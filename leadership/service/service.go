@@ -1,0 +1,401 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/rule"
+)
+
+// Service is the protocol on top of a Store: it validates, fills in defaults, and runs the rules in
+// the store's transactions. Its errors are an *Error, or carry one of the codes StoreUnavailable,
+// OutcomeUnknown, RecordTooNew and RecordCorrupt.
+type Service struct {
+	store      Store
+	publishers []Publisher
+	peers      Peers
+	expiring   atomic.Value // the Election where ExpireAll goes on; in the order of Store.Held
+}
+
+// New returns a service on the store that tells the publishers of each change it makes. Closing the
+// store is up to the caller.
+func New(store Store, publishers ...Publisher) *Service {
+	return &Service{store: store, publishers: publishers}
+}
+
+// needed is how often the rule Acquire may say what it has to know: the lease of a parent, and who
+// is present of an electorate. Each changes only with the policy.
+const needed = 4
+
+// command is a request as the rule Acquire takes it, with the key that its candidate has or gets.
+func command(r leadership.AcquireRequest) (rule.AcquireCommand, leadership.Key, error) {
+	if err := r.Validate(); err != nil {
+		return rule.AcquireCommand{}, leadership.Key{}, err
+	}
+	metadata, err := leadership.ParseMetadata(r.Metadata)
+	if err != nil {
+		return rule.AcquireCommand{}, leadership.Key{}, leadership.Invalid("metadata", err)
+	}
+	key := leadership.NewKey()
+	if r.Key != nil {
+		key = *r.Key
+	}
+	return rule.AcquireCommand{
+		CandidateID:   r.CandidateID,
+		KeyHash:       key.Hash(),
+		LeaseDuration: r.LeaseDuration,
+		Metadata:      metadata,
+		Note:          r.Note,
+		Candidacy:     r.Candidacy,
+		Instance:      r.InLine.Instance,
+		Waited:        r.InLine.Waited,
+		Withdraw:      r.InLine.Withdraw,
+		Present:       presence(r.InLine, r.InLine.Quorum),
+		Secret:        rule.NewSecret(),
+		Restore:       r.Restore,
+	}, key, nil
+}
+
+// renewal is a request as the rule Renew takes it.
+func renewal(r leadership.LeaseRequest) (rule.Renewal, error) {
+	report, err := r.Parse()
+	if err != nil {
+		return rule.Renewal{}, err
+	}
+	return rule.Renewal{Election: r.Election, CandidateID: r.CandidateID, KeyHash: r.Key.Hash(), Token: r.Token, Ticket: r.Ticket, Report: report}, nil
+}
+
+// Acquire asks for the lease; see the rule of that name.
+func (s *Service) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	cmd, key, err := command(r)
+	if err != nil {
+		return leadership.Grant{}, err
+	}
+	cmd.Principal = leadership.Principal(ctx)
+	if r.Via != (leadership.Via{}) {
+		if cmd.Parent, err = s.held(ctx, r.Via, r.CandidateID); err != nil {
+			return leadership.Grant{}, err
+		}
+	}
+	granted := false
+	decide := func(snap rule.Snapshot) (rule.Change, error) {
+		ch, err := rule.Acquire(snap, cmd)
+		granted = ch.Before.IsZero()
+		return ch, err
+	}
+	expect := rule.Expect{Change: r.InLine.Writes}
+	snap, err := s.update(ctx, r.Election, expect, decide)
+	for range needed {
+		if needs, ok := errors.AsType[*rule.NeedsParent](err); ok {
+			if cmd.Parent, err = s.parent(ctx, needs.Parent); err != nil {
+				return leadership.Grant{}, err
+			}
+		} else if needs, ok := errors.AsType[*rule.NeedsPresence](err); ok {
+			cmd.Present = presence(r.InLine, needs.Of)
+		} else {
+			break
+		}
+		snap, err = s.update(ctx, r.Election, expect, decide)
+	}
+	if err != nil {
+		return leadership.Grant{}, err
+	}
+	if r := snap.Record; r.LeaderID != cmd.CandidateID || !r.KeyHash.Equal(cmd.KeyHash) { // it has bid, or challenged
+		return leadership.Grant{}, snap.RefuseWaiting(cmd)
+	}
+	if !snap.Live() { // it was granted, but its latest end came before the commit
+		return leadership.Grant{}, &leadership.Error{Code: leadership.OutcomeUnknown, Detail: fmt.Sprintf("the grant of election %q reached the store when its lease had to be over; ask again", r.Election)}
+	}
+	if granted {
+		if err := s.confirm(ctx, snap); err != nil {
+			return leadership.Grant{}, err
+		}
+	}
+	return leadership.Grant{Lease: snap.Leaders(), Key: key}, nil
+}
+
+// Renew keeps the caller's lease; see the rule of that name.
+func (s *Service) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+	c, err := renewal(r)
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	if c.Report != "" {
+		return s.renewed(ctx, c, rule.Renewed{Err: rule.ErrNotRenewed})
+	}
+	return s.renewed(ctx, c, s.store.Renew(ctx, []rule.Renewal{c})[0])
+}
+
+// renewed turns the store's answer into the caller's. Where the store could not renew without
+// reading, it runs the rule Renew.
+func (s *Service) renewed(ctx context.Context, c rule.Renewal, a rule.Renewed) (leadership.Lease, error) {
+	snap, err := a.Snapshot, a.Err
+	switch {
+	case errors.Is(err, rule.ErrNotRenewed):
+		snap, err = s.update(ctx, c.Election, rule.Expect{Held: &c}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Renew(snap, c) })
+		if err == nil && !c.Holds(snap.Record) { // its report has tripped
+			err = snap.RefuseLost(c)
+		}
+	case err == nil:
+		snap, err = s.settle(ctx, snap, a.Before)
+	}
+	if err == nil {
+		snap, err = s.follow(ctx, snap, c)
+	}
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	return snap.Leaders(), nil
+}
+
+// BatchRenew renews up to MaxBatch leases, no election twice. The results stand in the order of the
+// requests; the error is only for a batch that is wrong as a whole.
+func (s *Service) BatchRenew(ctx context.Context, batch []leadership.LeaseRequest) ([]leadership.Result, error) {
+	if err := leadership.ValidateBatch("renewals", len(batch), func(i int) leadership.Election { return batch[i].Election }); err != nil {
+		return nil, err
+	}
+	results := make([]leadership.Result, len(batch))
+	leases := make([]rule.Renewal, 0, len(batch))
+	place := make([]int, 0, len(batch)) // of leases[i] in the batch
+	for i, r := range batch {
+		c, err := renewal(r)
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		leases, place = append(leases, c), append(place, i)
+	}
+	if len(leases) == 0 {
+		return results, nil
+	}
+	var open []int // leases for which the store has to be asked once more
+	answers := s.renewPlain(ctx, leases)
+	for i := range answers {
+		if a := &answers[i]; a.Err == nil && inTime(a.Snapshot, a.Before) && !a.Snapshot.Record.FollowsUp() {
+			results[place[i]].Lease = a.Snapshot.Leaders()
+		} else {
+			open = append(open, i)
+		}
+	}
+	each(len(open), func(n int) {
+		i := open[n]
+		r := &results[place[i]]
+		r.Lease, r.Err = s.renewed(ctx, leases[i], answers[i])
+	})
+	return results, nil
+}
+
+// renewPlain renews the leases that come without a report; the others need a decision.
+func (s *Service) renewPlain(ctx context.Context, leases []rule.Renewal) []rule.Renewed {
+	if !slices.ContainsFunc(leases, func(c rule.Renewal) bool { return c.Report != "" }) {
+		return s.store.Renew(ctx, leases)
+	}
+	answers := make([]rule.Renewed, len(leases))
+	var plain []rule.Renewal
+	var place []int // of plain[i] among the leases
+	for i, c := range leases {
+		if answers[i].Err = rule.ErrNotRenewed; c.Report == "" {
+			plain, place = append(plain, c), append(place, i)
+		}
+	}
+	if len(plain) > 0 {
+		for i, a := range s.store.Renew(ctx, plain) {
+			answers[place[i]] = a
+		}
+	}
+	return answers
+}
+
+// CheckToken returns the lease if the token is that of the present leader; see the rule Check.
+func (s *Service) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
+	if err := r.Validate(); err != nil {
+		return leadership.Lease{}, err
+	}
+	snap, err := s.store.Get(ctx, r.Election)
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	if !snap.Exists() {
+		return leadership.Lease{}, snap.RefuseUnseen()
+	}
+	if err := rule.Check(snap, r.Token); err != nil {
+		return leadership.Lease{}, err
+	}
+	if r.Write && snap.Record.Standing.Unready {
+		return leadership.Lease{}, snap.Refuse(leadership.NotReady, "the leader of election %q has not said that it is ready; do not write yet", r.Election)
+	}
+	l := snap.Lease()
+	l.Configured = snap.Record.Policy.Configured()
+	return l, nil
+}
+
+// BatchCheckTokens checks up to MaxBatch tokens, no election twice. The results stand in the order
+// of the checks.
+func (s *Service) BatchCheckTokens(ctx context.Context, batch []leadership.TokenCheck) ([]leadership.Result, error) {
+	if err := leadership.ValidateBatch("checks", len(batch), func(i int) leadership.Election { return batch[i].Election }); err != nil {
+		return nil, err
+	}
+	results := make([]leadership.Result, len(batch))
+	each(len(batch), func(i int) {
+		results[i].Lease, results[i].Err = s.CheckToken(ctx, batch[i])
+	})
+	return results, nil
+}
+
+func (s *Service) lease(ctx context.Context, e leadership.Election, x rule.Expect, rule func(rule.Snapshot) (rule.Change, error)) (leadership.Lease, error) {
+	snap, err := s.update(ctx, e, x, rule)
+	if err != nil {
+		return leadership.Lease{}, err
+	}
+	return snap.Lease(), nil
+}
+
+// update runs a rule in the store's transaction. A heartbeat that came too late does not count. Nor
+// does what another change does for a lease that had ended when it was committed, as an approval
+// does; the rest of that change stands.
+func (s *Service) update(ctx context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
+	var prolonged time.Time
+	snap, before, err := s.commit(ctx, e, x, func(snap rule.Snapshot) (rule.Change, error) {
+		ch, err := decide(snap)
+		prolonged = ch.Prolongs(snap.Record)
+		return ch, err
+	})
+	switch {
+	case err != nil:
+		return rule.Snapshot{}, err
+	case !inTime(snap, prolonged):
+		return s.lapse(ctx, snap, prolonged)
+	}
+	return s.settle(ctx, snap, before)
+}
+
+// commit runs a rule in the store's transaction and tells the publishers. before is Change.Before.
+func (s *Service) commit(ctx context.Context, e leadership.Election, x rule.Expect, decide func(rule.Snapshot) (rule.Change, error)) (snap rule.Snapshot, before time.Time, err error) {
+	var events []leadership.Event
+	requestID, actor := leadership.RequestID(ctx), leadership.Actor(ctx)
+	snap, err = s.store.Update(ctx, e, x, func(snap rule.Snapshot) (rule.Change, error) {
+		before, events = time.Time{}, nil // the store may run this again
+		if err := ctx.Err(); err != nil {
+			return rule.Change{}, fmt.Errorf("%w: caller cancelled: %w", leadership.StoreUnavailable, err)
+		}
+		ch, err := decide(snap)
+		before, events = ch.Before, ch.Events
+		for i := range events {
+			events[i].Actor = cmp.Or(actor, events[i].Actor)
+			events[i].RequestID = requestID
+		}
+		return ch, err
+	})
+	if err != nil {
+		return rule.Snapshot{}, time.Time{}, err
+	}
+	s.publish(snap, events)
+	return snap, before, nil
+}
+
+// publish tells what was committed at snap.Now.
+func (s *Service) publish(snap rule.Snapshot, events []leadership.Event) {
+	if len(events) == 0 || len(s.publishers) == 0 {
+		return
+	}
+	told := slices.Clone(events) // the others are the store's
+	for i := range told {
+		told[i].At = snap.Now
+	}
+	for _, p := range s.publishers {
+		p.Publish(told...)
+	}
+}
+
+// lapseTimeout bounds the clean-up after a heartbeat that came too late. If the clean-up fails too,
+// the lease runs out by itself; its leader was never told that it was renewed.
+const lapseTimeout = 5 * time.Second
+
+// inTime reports whether a heartbeat that was committed at snap.Now counts. before is the end of
+// the lease that it renewed, zero at a grant.
+func inTime(snap rule.Snapshot, before time.Time) bool {
+	return before.IsZero() || snap.Now.Before(before)
+}
+
+// settle returns snap if its heartbeat was committed before the end of the lease that it renewed.
+// If not, it records that end and returns LeaseLost.
+func (s *Service) settle(ctx context.Context, snap rule.Snapshot, before time.Time) (rule.Snapshot, error) {
+	if inTime(snap, before) {
+		return snap, nil
+	}
+	r := snap.Record
+	after, err := s.lapse(ctx, snap, before)
+	if err != nil {
+		after = rule.Snapshot{Record: r.Vacated(before, r.Policy.LockDelay+snap.Guard), Now: snap.Now, Guard: snap.Guard}
+	}
+	return rule.Snapshot{}, after.Refuse(leadership.LeaseLost, "the renewal of election %q reached the store %v after the lease had ended: stop acting as its leader, and acquire again",
+		r.Election, snap.Now.Sub(before).Round(time.Millisecond))
+}
+
+// lapse records the end of a lease, before, that a change has moved on which was committed later.
+func (s *Service) lapse(ctx context.Context, snap rule.Snapshot, before time.Time) (rule.Snapshot, error) {
+	r := snap.Record
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), lapseTimeout)
+	defer cancel()
+	after, _, err := s.commit(clean, r.Election, rule.Expect{Change: true}, func(now rule.Snapshot) (rule.Change, error) {
+		return rule.Lapse(now, r.Token, r.HeartbeatAt, before)
+	})
+	return after, err
+}
+
+// batchParallelism is how many elections of one batch are read side by side.
+const batchParallelism = 16
+
+// each calls do(0) to do(n-1), a few at a time, and waits for all. A panic of one becomes the
+// caller's.
+func each(n int, do func(int)) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, batchParallelism)
+	panics := make(chan any, n)
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() {
+				if v := recover(); v != nil {
+					panics <- v
+				}
+				<-slots
+			}()
+			do(i)
+		})
+	}
+	wg.Wait()
+	select {
+	case v := <-panics:
+		panic(v)
+	default:
+	}
+}
+
+// Publisher receives what a Service has committed.
+type Publisher interface {
+	// Publish takes the events of one change, in order, after its commit. It must not block: the
+	// caller that made the change waits for it. Several goroutines may call it, and the changes of
+	// one election may come in the wrong order. A change whose outcome is unknown does not come: if
+	// it was made, the store's outbox has it.
+	Publish(events ...leadership.Event)
+}
+
+// presence asks for the members of an electorate.
+func presence(i leadership.InLine, q leadership.QuorumPolicy) rule.Presence {
+	if i.Present == nil {
+		return nil
+	}
+	p := rule.Presence{}
+	for _, name := range q.Electorate.List() {
+		p[leadership.CandidateID(name)] = i.Present(leadership.CandidateID(name))
+	}
+	return p
+}

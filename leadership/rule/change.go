@@ -53,8 +53,8 @@ func (c Change) Committed(at time.Time) Record {
 
 // Prolongs is the end of a lease that the change lets go on for longer without a renewal; zero if
 // there is none.
-func (c Change) Prolongs(was Record) time.Time {
-	r := c.Record
+func (c *Change) Prolongs(was *Record) time.Time {
+	r := &c.Record
 	goesOn := was.LeaderID != "" && r.LeaderID == was.LeaderID && r.KeyHash == was.KeyHash && (r.Token == was.Token || r.GoesOnFrom(was.Token))
 	if !goesOn || !c.Before.IsZero() || !r.LeaseEnd().After(was.LeaseEnd()) {
 		return time.Time{}
@@ -71,7 +71,7 @@ func (c Codec) Decide(s Snapshot, decide func(Snapshot) (Change, error)) (Change
 	if err != nil || ch.Empty() {
 		return Change{}, Carried{}, err
 	}
-	if err := ch.check(s); err != nil {
+	if err := ch.check(&s); err != nil {
 		return Change{}, Carried{}, fmt.Errorf("leadership: change of election %q: %w", s.Record.Election, err)
 	}
 	carried, err := c.Encode(&ch.Record)
@@ -82,8 +82,8 @@ func (c Codec) Decide(s Snapshot, decide func(Snapshot) (Change, error)) (Change
 }
 
 // check returns why the change is not one that a rule may make of what was read.
-func (c Change) check(s Snapshot) error {
-	before, after := s.Record, c.Record
+func (c *Change) check(s *Snapshot) error {
+	before, after := &s.Record, &c.Record
 	switch {
 	case after.Election != before.Election:
 		return fmt.Errorf("it is for %q", after.Election)
@@ -106,12 +106,11 @@ func (c Change) check(s Snapshot) error {
 	if err := c.checkSuccessor(s); err != nil {
 		return err
 	}
-	s.Record = after
-	return VerifyAlone(s)
+	return VerifyAlone(Snapshot{Record: *after, Now: s.Now, Guard: s.Guard})
 }
 
 // checkHeartbeat checks the start of the lease and, without events, that nothing else has changed.
-func (c Change) checkHeartbeat(before Record) error {
+func (c *Change) checkHeartbeat(before *Record) error {
 	after := c.Record
 	granted := after.Token > before.Token
 	switch {
@@ -130,7 +129,7 @@ func (c Change) checkHeartbeat(before Record) error {
 	} else {
 		after.Policy = before.Policy
 	}
-	if after != before {
+	if after != *before {
 		return errors.New("it changes more than it may without an event")
 	}
 	return nil
@@ -138,7 +137,7 @@ func (c Change) checkHeartbeat(before Record) error {
 
 // checkPromise checks that a lease that goes on ends no earlier than its leader was told. (A
 // heartbeat starts when it is committed, perhaps by a clock that is ahead of the one that decided.)
-func (c Change) checkPromise(before Record) error {
+func (c *Change) checkPromise(before *Record) error {
 	after := c.Record
 	if before.LeaderID == "" || after.LeaderID != before.LeaderID || after.KeyHash != before.KeyHash {
 		return nil
@@ -157,8 +156,8 @@ func (c Change) checkPromise(before Record) error {
 
 // checkSuccessor checks that a lease that goes on passes to the successor that its leader has
 // yielded to, and to no other, and that no yield is taken back.
-func (c Change) checkSuccessor(s Snapshot) error {
-	before, after := s.Record, c.Record
+func (c *Change) checkSuccessor(s *Snapshot) error {
+	before, after := &s.Record, &c.Record
 	same := after.LeaderID == before.LeaderID && after.KeyHash == before.KeyHash
 	switch to := before.Standing.Succession; {
 	case !s.Live() || after.LeaderID == "":
@@ -172,7 +171,7 @@ func (c Change) checkSuccessor(s Snapshot) error {
 }
 
 // checkEvents checks that the events have the revisions that follow, and end with the record.
-func (c Change) checkEvents(before Record) error {
+func (c *Change) checkEvents(before *Record) error {
 	last := before.Revision
 	for i, e := range c.Events {
 		if e.Election != before.Election || e.Revision <= last || i > 0 && e.Revision != last+1 {

@@ -78,18 +78,20 @@ func (c Codec) policyMembers(p *Policy) []member {
 // Encode returns what a store keeps of r's policy and standing, and sets r.Needs. The error has the
 // code InvalidArgument if they are too large together.
 func (c Codec) Encode(r *Record) (Carried, error) {
-	if r.Policy == (Policy{}) && r.Standing == (Standing{}) { // most records, at each renewal
-		r.Needs = 1
-		return Carried{Needs: 1}, nil
+	var policy, standing string
+	var policyNeeds, standingNeeds Version
+	var err error
+	if r.Policy != (Policy{}) {
+		p := r.Policy // so that no record goes to the heap
+		if policy, policyNeeds, err = encodeMembers(c.policyMembers(&p), p.Unknown); err != nil {
+			return Carried{}, Corrupt(r.Election, fmt.Errorf("policy: %w", err))
+		}
 	}
-	p, s := r.Policy, r.Standing // so that no record goes to the heap
-	policy, policyNeeds, err := encodeMembers(c.policyMembers(&p), p.Unknown)
-	if err != nil {
-		return Carried{}, Corrupt(r.Election, fmt.Errorf("policy: %w", err))
-	}
-	standing, standingNeeds, err := encodeMembers(standingMembers(&s), s.Unknown)
-	if err != nil {
-		return Carried{}, Corrupt(r.Election, fmt.Errorf("standing: %w", err))
+	if r.Standing != (Standing{}) {
+		s := r.Standing
+		if standing, standingNeeds, err = encodeMembers(standingMembers(&s), s.Unknown); err != nil {
+			return Carried{}, Corrupt(r.Election, fmt.Errorf("standing: %w", err))
+		}
 	}
 	if n := len(policy) + len(standing); n > MaxCarriedBytes {
 		return Carried{}, leadership.Invalid("policy", fmt.Errorf(

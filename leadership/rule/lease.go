@@ -11,7 +11,7 @@ import (
 const renewalsPerLease = 3
 
 // Leaders is Lease for the leader itself, in answer to its heartbeat.
-func (s Snapshot) Leaders() leadership.Lease {
+func (s *Snapshot) Leaders() leadership.Lease {
 	l := s.Lease()
 	l.Ticket = s.Ticket
 	return l
@@ -19,7 +19,7 @@ func (s Snapshot) Leaders() leadership.Lease {
 
 // Lease returns what callers may know of s.
 func (s Snapshot) Lease() leadership.Lease {
-	r := s.Record
+	r := &s.Record
 	l := leadership.Lease{
 		Election:      r.Election,
 		State:         leadership.Vacant,
@@ -35,7 +35,7 @@ func (s Snapshot) Lease() leadership.Lease {
 		LastLeader:    r.Standing.LastLeader,
 	}
 	if s.Live() {
-		hold(&l, s)
+		hold(&l, &s)
 		return l
 	}
 	l.LockedFor, _ = s.blocked()
@@ -50,8 +50,8 @@ func NextDraw(l leadership.Lease) Draw {
 	return Draw{Election: l.Election, Token: l.Token + 1, Secret: l.DrawSecret, Last: l.LastLeader}
 }
 
-func hold(l *leadership.Lease, s Snapshot) {
-	r := s.Record
+func hold(l *leadership.Lease, s *Snapshot) {
+	r := &s.Record
 	l.State, l.LeaderID, l.LeaseDuration, l.Metadata = leadership.Held, r.LeaderID, r.LeaseDuration, r.Metadata
 	l.Note, l.Challenger = r.Standing.Note, r.Standing.Challenger
 	l.Succession, l.Unready, l.Parent = s.succession(), r.Standing.Unready, r.Standing.Parent
@@ -71,6 +71,6 @@ func hold(l *leadership.Lease, s Snapshot) {
 // renewEvery is how long after a heartbeat the next one is due. Near EndsBy that is a third of what
 // is left, so that the leader hears in time if EndsBy moves on, and at least as long as for the
 // shortest lease.
-func (r Record) renewEvery() time.Duration {
+func (r *Record) renewEvery() time.Duration {
 	return max(r.LeaseEnd().Sub(r.HeartbeatAt), leadership.MinLeaseDuration) / renewalsPerLease
 }

@@ -117,4 +117,4 @@ func (s Snapshot) AsParent() ParentLease {
 }
 
 // FollowsUp reports whether a renewal of the lease needs more than a heartbeat.
-func (r Record) FollowsUp() bool { return r.Standing.Parent.Token > 0 || r.Yielded() }
+func (r *Record) FollowsUp() bool { return r.Standing.Parent.Token > 0 || r.Yielded() }

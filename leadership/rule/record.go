@@ -44,7 +44,7 @@ const maxEndReasonBytes = 64
 
 // LeaseEnd is the instant at which the lease ends unless a heartbeat is committed before it:
 // LeaseDuration after HeartbeatAt, and at EndsBy at the latest. It means nothing without a leader.
-func (r Record) LeaseEnd() time.Time {
+func (r *Record) LeaseEnd() time.Time {
 	end := r.HeartbeatAt.Add(r.LeaseDuration)
 	if !r.EndsBy.IsZero() && r.EndsBy.Before(end) {
 		return r.EndsBy
@@ -87,7 +87,7 @@ func (r Record) Vacated(endedAt time.Time, lockFor time.Duration) Record {
 }
 
 // created is Standing.Created, also of a first grant.
-func (r Record) created() int64 {
+func (r *Record) created() int64 {
 	if r.Standing.Created == 0 && !r.AcquiredAt.IsZero() {
 		return r.AcquiredAt.Unix()
 	}
@@ -108,15 +108,15 @@ type Snapshot struct {
 }
 
 // Exists reports whether the election was ever seen.
-func (s Snapshot) Exists() bool { return s.Record.Revision > 0 }
+func (s *Snapshot) Exists() bool { return s.Record.Revision > 0 }
 
 // Live reports whether the election has a leader: a lease was granted and has not ended.
-func (s Snapshot) Live() bool {
+func (s *Snapshot) Live() bool {
 	return s.Record.LeaderID != "" && s.Now.Before(s.Record.LeaseEnd())
 }
 
 // Over reports whether a lease has ended and its end is not recorded yet.
-func (s Snapshot) Over() bool {
+func (s *Snapshot) Over() bool {
 	return s.Record.LeaderID != "" && !s.Now.Before(s.Record.LeaseEnd().Add(s.Guard))
 }
 
@@ -160,7 +160,7 @@ const clockTolerance = time.Minute
 // the history. Every store calls it before it runs a rule, so a damaged or restored record is
 // refused by name and never grants.
 func Verify(s Snapshot, newest Newest) error {
-	r := s.Record
+	r := &s.Record
 	var err error
 	switch {
 	case newest.Revision != r.Revision:
@@ -196,8 +196,8 @@ func tooNew(e leadership.Election, needs, have Version) error {
 		e, needs, have)}
 }
 
-func (s Snapshot) validate() error {
-	r := s.Record
+func (s *Snapshot) validate() error {
+	r := &s.Record
 	if err := r.Election.Validate(); err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (s Snapshot) validate() error {
 	return s.validateHeld()
 }
 
-func (r Record) validateVacant() error {
+func (r *Record) validateVacant() error {
 	switch {
 	case r.KeyHash != (leadership.KeyHash{}) || r.LeaseDuration != 0 || r.Metadata != "" || !r.HeartbeatAt.IsZero(),
 		!r.EndsBy.IsZero() || r.EndsBecause != "":
@@ -236,8 +236,8 @@ func (r Record) validateVacant() error {
 	return nil
 }
 
-func (s Snapshot) validateHeld() error {
-	r := s.Record
+func (s *Snapshot) validateHeld() error {
+	r := &s.Record
 	switch {
 	case r.Deleted:
 		return errors.New("it is deleted and has a leader")

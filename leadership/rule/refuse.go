@@ -90,11 +90,11 @@ func (s Snapshot) RefuseLost(c Renewal) error {
 		err := s.Refuse(leadership.LeaseLost, "the lease of election %q with fencing token %d was ended, as its policy says: %s; stop acting as its leader", r.Election, c.Token, deposed.Why)
 		err.Reason, err.Cause = leadership.ReasonDeposed, &leadership.Cause{Code: leadership.ReasonDeposed, Actor: "policy", Because: deposed.Why}
 		return err
-	case s.Live() && c.Holds(r) && r.Yielded():
+	case s.Live() && c.Holds(&r) && r.Yielded():
 		return s.Refuse(leadership.LeaseLost, "the lease of election %q with fencing token %d was yielded to %q: stop acting as its leader", r.Election, c.Token, s.successor())
 	case r.Deleted:
 		return s.Refuse(leadership.LeaseLost, "election %q is deleted: stop acting as its leader", r.Election)
-	case c.Holds(r):
+	case c.Holds(&r):
 		return s.Refuse(leadership.LeaseLost, "the lease of election %q with fencing token %d has ended: stop acting as its leader, and acquire again", r.Election, c.Token)
 	case s.Live() && r.LeaderID == c.CandidateID && r.Token == c.Token:
 		return s.Refuse(leadership.LeaseLost, "the lease of election %q with fencing token %d was granted with another key; stop acting as its leader", r.Election, c.Token)

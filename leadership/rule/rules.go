@@ -244,7 +244,7 @@ type Renewal struct {
 }
 
 // Holds reports whether the record has the lease that c names, ended or not.
-func (c Renewal) Holds(r Record) bool {
+func (c Renewal) Holds(r *Record) bool {
 	return r.LeaderID != "" && r.Token == c.Token && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash)
 }
 
@@ -254,6 +254,18 @@ func (c Renewal) after(r Record) Renewal {
 		c.Token = r.Token
 	}
 	return c
+}
+
+// Heartbeat is the rule Renew for a renewal without a report and a parent. If it reports true, s is
+// the election after a heartbeat that is committed at s.Now, and before the end that the lease had.
+// Nothing but Record.HeartbeatAt changes, so a store need not look at the rest again.
+func (s *Snapshot) Heartbeat(c Renewal) (before time.Time, ok bool) {
+	if !s.Leads(c) {
+		return time.Time{}, false
+	}
+	before = s.Record.LeaseEnd()
+	s.Record.HeartbeatAt = StartOf(s.Now, before, s.Record.LeaseDuration)
+	return before, true
 }
 
 // Renew lets the lease start anew if it is the caller's and its end has not come. Without a report
@@ -283,7 +295,7 @@ func release(s Snapshot, cmd leadership.Release) (Change, error) {
 	r := s.Record
 	c := leaseOf(cmd.LeaseRequest).after(r)
 	switch {
-	case c.Token > r.Token, c.Token == r.Token && r.LeaderID != "" && !c.Holds(r):
+	case c.Token > r.Token, c.Token == r.Token && r.LeaderID != "" && !c.Holds(&r):
 		return Change{}, s.RefuseLost(c)
 	case c.Token < r.Token || r.LeaderID == "", s.Live() && r.Yielded():
 		return Change{}, nil

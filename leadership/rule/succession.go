@@ -67,10 +67,12 @@ func (s *succession) bind(c leadership.CandidateID, key leadership.KeyHash) {
 func (s *succession) unbind() { s.Bound, s.Key, s.Ready = "", leadership.KeyHash{}, "" }
 
 // Yielded reports whether the leader has stopped, so that its successor may take the lease.
-func (r Record) Yielded() bool { return !r.Standing.Succession.Yielded.IsZero() }
+func (r *Record) Yielded() bool { return !r.Standing.Succession.Yielded.IsZero() }
 
 // Leads reports whether c names the lease of the present leader, which has not yielded.
-func (s Snapshot) Leads(c Renewal) bool { return c.Holds(s.Record) && s.Live() && !s.Record.Yielded() }
+func (s *Snapshot) Leads(c Renewal) bool {
+	return c.Holds(&s.Record) && s.Live() && !s.Record.Yielded()
+}
 
 // successor is the candidate that the present leader is to hand over to; "" if there is none. An
 // operator's order comes first, then a better candidate, then the leader's own choice.
@@ -220,7 +222,7 @@ func yield(s Snapshot, cmd leadership.Yield) (Change, error) {
 	r := s.Record
 	c := leaseOf(cmd.LeaseRequest).after(r)
 	switch now := r.Standing.Succession; {
-	case c.Token > r.Token, c.Token == r.Token && r.LeaderID != "" && !c.Holds(r):
+	case c.Token > r.Token, c.Token == r.Token && r.LeaderID != "" && !c.Holds(&r):
 		return Change{}, s.RefuseLost(c)
 	case c.Token < r.Token, r.LeaderID == "", r.Yielded():
 		return Change{}, nil

@@ -126,7 +126,8 @@ func TestNoOtherTakesAYieldedLease(t *testing.T) {
 func TestAYieldNeverMakesALeaseLonger(t *testing.T) {
 	s := bobIsReady(t)
 	s.Now = noon.Add(29 * time.Second)
-	if end := done(t, s, yield).Record.LeaseEnd(); !end.Equal(noon.Add(30 * time.Second)) {
+	yielded := done(t, s, yield)
+	if end := yielded.Record.LeaseEnd(); !end.Equal(noon.Add(30 * time.Second)) {
 		t.Errorf("it ends at %v", end)
 	}
 	s.Now = noon.Add(30 * time.Second)

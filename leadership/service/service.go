@@ -140,7 +140,7 @@ func (s *Service) renewed(ctx context.Context, c rule.Renewal, a rule.Renewed) (
 	switch {
 	case errors.Is(err, rule.ErrNotRenewed):
 		snap, err = s.update(ctx, c.Election, rule.Expect{Held: &c}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Renew(snap, c) })
-		if err == nil && !c.Holds(snap.Record) { // its report has tripped
+		if err == nil && !c.Holds(&snap.Record) { // its report has tripped
 			err = snap.RefuseLost(c)
 		}
 	case err == nil:
@@ -178,7 +178,7 @@ func (s *Service) BatchRenew(ctx context.Context, batch []leadership.LeaseReques
 	var open []int // leases for which the store has to be asked once more
 	answers := s.renewPlain(ctx, leases)
 	for i := range answers {
-		if a := &answers[i]; a.Err == nil && inTime(a.Snapshot, a.Before) && !a.Snapshot.Record.FollowsUp() {
+		if a := &answers[i]; a.Err == nil && inTime(a.Snapshot.Now, a.Before) && !a.Snapshot.Record.FollowsUp() {
 			results[place[i]].Lease = a.Snapshot.Leaders()
 		} else {
 			open = append(open, i)
@@ -264,13 +264,13 @@ func (s *Service) update(ctx context.Context, e leadership.Election, x rule.Expe
 	var prolonged time.Time
 	snap, before, err := s.commit(ctx, e, x, func(snap rule.Snapshot) (rule.Change, error) {
 		ch, err := decide(snap)
-		prolonged = ch.Prolongs(snap.Record)
+		prolonged = ch.Prolongs(&snap.Record)
 		return ch, err
 	})
 	switch {
 	case err != nil:
 		return rule.Snapshot{}, err
-	case !inTime(snap, prolonged):
+	case !inTime(snap.Now, prolonged):
 		return s.lapse(ctx, snap, prolonged)
 	}
 	return s.settle(ctx, snap, before)
@@ -318,16 +318,14 @@ func (s *Service) publish(snap rule.Snapshot, events []leadership.Event) {
 // the lease runs out by itself; its leader was never told that it was renewed.
 const lapseTimeout = 5 * time.Second
 
-// inTime reports whether a heartbeat that was committed at snap.Now counts. before is the end of
-// the lease that it renewed, zero at a grant.
-func inTime(snap rule.Snapshot, before time.Time) bool {
-	return before.IsZero() || snap.Now.Before(before)
-}
+// inTime reports whether a heartbeat that was committed then counts. before is the end of the lease
+// that it renewed, zero at a grant.
+func inTime(committed, before time.Time) bool { return before.IsZero() || committed.Before(before) }
 
 // settle returns snap if its heartbeat was committed before the end of the lease that it renewed.
 // If not, it records that end and returns LeaseLost.
 func (s *Service) settle(ctx context.Context, snap rule.Snapshot, before time.Time) (rule.Snapshot, error) {
-	if inTime(snap, before) {
+	if inTime(snap.Now, before) {
 		return snap, nil
 	}
 	r := snap.Record

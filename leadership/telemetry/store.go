@@ -165,18 +165,16 @@ func (s *store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 	ctx, ended := s.m.time(ctx, storeRenew)
 	answers := s.Store.Renew(ctx, leases)
 	var worst error
-	var renewed []rule.Snapshot
-	for _, a := range answers {
-		switch {
+	for i := range answers {
+		switch a := &answers[i]; {
 		case a.Err == nil:
-			renewed = append(renewed, a.Snapshot) // a late one is taken back later, and that is seen too
+			s.m.elections.learn(a.Snapshot) // a late one is taken back later, and that is seen too
 		case worst == nil, outcomeOf(a.Err) == unknown, outcomeOf(worst) == done:
 			worst = a.Err
 		}
 	}
 	ended(worst)
 	s.m.batch.Record(ctx, int64(len(leases)))
-	s.m.elections.learn(renewed...)
 	return answers
 }
 

@@ -80,9 +80,10 @@ func (b *batch) present(e leadership.Election) *entry {
 func (b *batch) own(e leadership.Election) *entry {
 	n := b.changed[e]
 	if n == nil {
-		n = new(entry)
 		if before := b.table.entries[e]; before != nil {
-			*n = *before
+			n = new(*before)
+		} else {
+			n = newEntry(e)
 		}
 		b.changed[e] = n
 	}
@@ -114,19 +115,25 @@ func (b *batch) update(e leadership.Election, decide func(rule.Snapshot) (rule.C
 	}
 	before := snap.Record
 	snap.Record = same(ch.Committed(b.now))
-	n := b.own(e)
-	n.record, n.carried = snap.Record, carried
 	before.HeartbeatAt = snap.Record.HeartbeatAt
-	if snap.Record == before && len(ch.Events) == 0 { // a plain renewal changes nothing else
-		b.frame = appendHeartbeat(b.frame, &n.record)
+	if snap.Record == before && len(ch.Events) == 0 { // a heartbeat changes nothing else
+		b.heartbeat(e, before.HeartbeatAt)
 		return snap, nil
 	}
+	n := b.own(e)
+	n.set(snap.Record, carried)
 	b.frame = appendRecord(b.frame, &n.record, carried)
 	for i := range ch.Events {
 		b.event(n, ch.Events[i])
 	}
 	b.prune(n)
 	return snap, nil
+}
+
+// heartbeat adds a change of the heartbeat alone.
+func (b *batch) heartbeat(e leadership.Election, at time.Time) {
+	b.own(e).heartbeat = at
+	b.frame = appendHeartbeat(b.frame, e, at)
 }
 
 func (b *batch) event(n *entry, e leadership.Event) {
@@ -155,16 +162,17 @@ func (b *batch) prune(n *entry) {
 }
 
 // renew sends a heartbeat, if the lease is the one named.
-func (b *batch) renew(c rule.Renewal) (a rule.Renewed) {
-	a.Snapshot, a.Err = b.update(c.Election, func(snap rule.Snapshot) (rule.Change, error) {
-		ch, err := rule.Renew(snap, c)
-		if err != nil {
-			return ch, rule.ErrNotRenewed
-		}
-		a.Before = ch.Before
-		return ch, nil
-	})
-	return a
+func (b *batch) renew(c rule.Renewal, a *rule.Renewed) {
+	a.Snapshot, a.Err = b.present(c.Election).snapshot(c.Election, b.now)
+	if a.Err != nil {
+		return
+	}
+	var ok bool
+	if a.Before, ok = a.Snapshot.Heartbeat(c); !ok {
+		a.Err = rule.ErrNotRenewed
+		return
+	}
+	b.heartbeat(c.Election, a.Snapshot.Record.HeartbeatAt)
 }
 
 // announce marks an event as announced.
@@ -178,15 +186,18 @@ func (b *batch) announce(id leadership.EventID) {
 // it was: the ends in it are then sooner, not later.
 func (b *batch) replace(r rule.Record) {
 	n := b.own(r.Election)
+	carried, refused := n.carried, n.refused
 	if r.Standing != n.record.Standing {
-		if carried, err := b.codec.Encode(&r); err == nil {
-			n.carried = carried
+		if encoded, err := b.codec.Encode(&r); err == nil {
+			carried = encoded
 		} else {
 			r.Standing = n.record.Standing
 		}
 	}
-	n.record = same(r)
-	b.frame = appendRecord(b.frame, &n.record, n.carried)
+	n.set(same(r), carried)
+	n.refused = refused
+	n.verify(b.now)
+	b.frame = appendRecord(b.frame, &n.record, carried)
 }
 
 // newBoot sets the boot in which the store is used.

@@ -42,7 +42,7 @@ func (t *table) start(machine Clock, l *log, b *batch) (storeClock, error) {
 // A record that needs a newer program begins anew too, because that program is not there to do it;
 // its lock delay is not known, so that is taken to be the longest.
 func (n *entry) running(last, now time.Time) (r rule.Record, runs bool) {
-	r = n.record
+	r = n.current()
 	switch {
 	case rule.Verify(rule.Snapshot{Record: r, Now: now}, n.newest) != nil:
 		return r, false

@@ -163,7 +163,8 @@ func (p *page) encode(b []byte) []byte {
 func (n *entry) encode(b []byte) []byte {
 	e := n.record.Election
 	if n.carried.Needs != 0 {
-		b = appendRecord(b, &n.record, n.carried)
+		r := n.current()
+		b = appendRecord(b, &r, n.carried)
 	}
 	if len(n.places) > 0 && n.places[0].revision > 1 {
 		b = appendRevision(b, tagForgotten, e, n.places[0].revision-1)

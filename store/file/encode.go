@@ -49,8 +49,8 @@ func appendRevision(b []byte, t tag, e leadership.Election, r leadership.Revisio
 	return binary.AppendVarint(appendElection(b, t, e), int64(r))
 }
 
-func appendHeartbeat(b []byte, r *rule.Record) []byte {
-	return appendInstant(appendElection(b, tagHeartbeat, r.Election), r.HeartbeatAt)
+func appendHeartbeat(b []byte, e leadership.Election, at time.Time) []byte {
+	return appendInstant(appendElection(b, tagHeartbeat, e), at)
 }
 
 // Bits of a record.

@@ -17,11 +17,14 @@ func (s *Store) Spoil(e leadership.Election, change func(*rule.Record)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := *w.table.entries[e]
+	r, carried := n.current(), n.carried
 	if change != nil {
-		change(&n.record)
+		change(&r)
 	} else {
-		n.record, n.carried = rule.Record{Election: e}, rule.Carried{}
+		r, carried = rule.Record{Election: e}, rule.Carried{}
 	}
+	n.set(r, carried)
+	n.verify(w.table.last)
 	w.table.put(&n)
 }
 
@@ -31,8 +34,8 @@ func (s *Store) SpoilCarried(e leadership.Election, carried rule.Carried) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := *w.table.entries[e]
-	n.carried = carried
-	n.decode(w.batch.codec)
+	n.set(n.current(), carried)
+	n.decode(w.batch.codec, w.table.last)
 	w.table.put(&n)
 }
 
@@ -175,8 +178,7 @@ func RoundTrip(payload []byte) (again []byte, err error) {
 			r, carried := d.record(leadership.Election(d.text()))
 			again = appendRecord(again, &r, carried)
 		case tagHeartbeat:
-			r := rule.Record{Election: leadership.Election(d.text()), HeartbeatAt: d.instant()}
-			again = appendHeartbeat(again, &r)
+			again = appendHeartbeat(again, leadership.Election(d.text()), d.instant())
 		case tagEvent:
 			from := d.rest
 			d.eventHead()
@@ -205,7 +207,7 @@ func RoundTrip(payload []byte) (again []byte, err error) {
 
 // Entries encodes a record and an event.
 func Entries(r rule.Record, c rule.Carried, e leadership.Event) []byte {
-	b := appendHeartbeat(appendRecord(nil, &r, c), &r)
+	b := appendHeartbeat(appendRecord(nil, &r, c), r.Election, r.HeartbeatAt)
 	return appendEvent(append(b, tagEvent), &e)
 }
 

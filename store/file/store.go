@@ -140,8 +140,8 @@ func (s *Store) Renew(ctx context.Context, leases []rule.Renewal) []rule.Renewed
 	leases = slices.Clone(leases)
 	renewed := make([]rule.Renewed, len(leases))
 	err := s.writer.do(ctx, func(b *batch) error {
-		for i, c := range leases {
-			renewed[i] = b.renew(c)
+		for i := range leases {
+			b.renew(leases[i], &renewed[i])
 		}
 		return nil
 	})

@@ -30,14 +30,37 @@ type table struct {
 }
 
 // entry is an election. Once it is in a table it is never changed, but for elements that are
-// appended behind the ends of its slices.
+// appended behind the ends of its slices. It is small: a heartbeat replaces it, and leaves kept.
 type entry struct {
-	record  rule.Record
+	*kept
+	heartbeat time.Time // the record's HeartbeatAt
+	newest    rule.Newest
+	places    []place               // of its events, by revision
+	waiting   []leadership.Revision // of the events that are not announced
+}
+
+// kept is what an election has beside its history. Once it is in a table it is never changed.
+type kept struct {
+	record  rule.Record  // but for HeartbeatAt
 	carried rule.Carried // its policy and standing as text
-	refused error        // why the codec cannot decode them
-	newest  rule.Newest
-	places  []place               // of its events, by revision
-	waiting []leadership.Revision // of the events that are not announced
+	refused error        // why no call may rely on the record
+}
+
+// newEntry is an election that was never seen.
+func newEntry(e leadership.Election) *entry {
+	return &entry{kept: &kept{record: rule.Record{Election: e}}}
+}
+
+// set replaces the record.
+func (n *entry) set(r rule.Record, carried rule.Carried) {
+	n.kept, n.heartbeat = &kept{record: r, carried: carried}, r.HeartbeatAt
+}
+
+// current is the record as it is.
+func (n *entry) current() rule.Record {
+	r := n.record
+	r.HeartbeatAt = n.heartbeat
+	return r
 }
 
 // place says where an event is.
@@ -66,14 +89,22 @@ func (n *entry) snapshot(e leadership.Election, now time.Time) (rule.Snapshot, e
 	case n.refused != nil:
 		return snap, n.refused
 	}
-	snap.Record = n.record
-	return snap, rule.Verify(snap, n.newest)
+	snap.Record = n.current()
+	return snap, nil
 }
 
-// decode reads policy and standing of the record.
-func (n *entry) decode(c rule.Codec) {
+// decode reads policy and standing of a record that was read at the instant, and verifies it. What
+// the store writes itself, Codec.Decide has verified.
+func (n *entry) decode(c rule.Codec, at time.Time) {
 	if n.carried.Needs != 0 { // else there is no record
 		n.refused = c.Decode(&n.record, n.carried)
+	}
+	n.verify(at)
+}
+
+func (n *entry) verify(at time.Time) {
+	if n.refused == nil {
+		n.refused = rule.Verify(rule.Snapshot{Record: n.current(), Now: at}, n.newest)
 	}
 }
 
@@ -116,12 +147,15 @@ func (n *entry) forget(r leadership.Revision) []place {
 // put replaces an election.
 func (t *table) put(n *entry) {
 	e := n.record.Election
-	if t.entries[e] == nil {
+	before := t.entries[e]
+	if before == nil {
 		at, _ := slices.BinarySearch(t.names, e)
 		t.names = slices.Insert(t.names, at, e)
 	}
 	t.entries[e] = n
-	t.note(n)
+	if before == nil || before.kept != n.kept || len(before.waiting) != len(n.waiting) { // no heartbeat
+		t.note(n)
+	}
 }
 
 // note updates the sets and the plan that are derived from an election.
@@ -164,9 +198,9 @@ func (t *table) replayEntry(d *decoder) (last bool) {
 		}
 	case tagRecord:
 		n := t.entry(d)
-		n.record, n.carried = d.record(n.record.Election)
+		n.set(d.record(n.record.Election))
 	case tagHeartbeat:
-		t.entry(d).record.HeartbeatAt = d.instant()
+		t.entry(d).heartbeat = d.instant()
 	case tagAnnounced:
 		t.entry(d).announce(leadership.Revision(d.varint()))
 	case tagWaiting:
@@ -203,7 +237,7 @@ func (t *table) entry(d *decoder) *entry {
 	name := d.text()
 	n := t.entries[leadership.Election(name)]
 	if n == nil {
-		n = &entry{record: rule.Record{Election: leadership.Election(name)}}
+		n = newEntry(leadership.Election(name))
 		if d.err == nil {
 			t.entries[n.record.Election] = n
 		}
@@ -287,7 +321,7 @@ func (t *table) drop(forgotten []place) {
 func (t *table) ready(c rule.Codec) {
 	for e, n := range t.entries {
 		t.names = append(t.names, e)
-		n.decode(c)
+		n.decode(c, t.last)
 		t.note(n)
 	}
 	slices.Sort(t.names)

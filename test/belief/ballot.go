@@ -199,7 +199,8 @@ func (m *Ballot) ask(s ballotState, who int, visit func(string, ballotState, Pro
 	case after.record.LeaderID == "":
 		after.hears(m, s.bid(m, cmd))
 	}
-	if end := s.record.LeaseEnd(); s.snapshot().Live() && after.record.LeaderID == s.record.LeaderID && after.record.LeaseEnd().Before(end) {
+	snap := s.snapshot()
+	if end := s.record.LeaseEnd(); snap.Live() && after.record.LeaderID == s.record.LeaderID && after.record.LeaseEnd().Before(end) {
 		broken = cmp.Or(broken, PromiseKept)
 	}
 	lost := after.clone()
@@ -320,8 +321,8 @@ func (m *Ballot) misgranted(s ballotState, cmd rule.AcquireCommand, winner leade
 			better++
 		}
 	}
-	switch {
-	case s.snapshot().Live():
+	switch snap := s.snapshot(); {
+	case snap.Live():
 		return OneLeaseATime
 	case own.Witness:
 		return NoWitness

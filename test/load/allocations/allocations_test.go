@@ -38,8 +38,8 @@ type call struct {
 
 func (c call) name() string { return strings.TrimSuffix(string(c.verb)+", "+c.what, ", ") }
 
-// What callers send. The elections have a policy, and their leader, who has led before, has reported
-// its work: so it shows if a call reads or copies more of a record than it needs.
+// What callers send. The elections have a policy, and their leader, who has led before, has
+// reported its work: so it shows if a call reads or copies more of a record than it needs.
 const (
 	candidate = `"candidateId":"ann","key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"`
 	leader    = candidate + `,"fencingToken":2`

@@ -157,8 +157,8 @@ type Newest struct {
 const clockTolerance = time.Minute
 
 // Verify returns an error with the code RecordCorrupt unless the record agrees with itself and with
-// the history. Every store calls it before it runs a rule, so a damaged or restored record is
-// refused by name and never grants.
+// the history. Every store calls it on what it reads, so a damaged or restored record is refused by
+// name and never grants.
 func Verify(s Snapshot, newest Newest) error {
 	r := &s.Record
 	var err error

@@ -5,11 +5,11 @@
 //
 // # Real parts and models
 //
-// Real, and the very code that serves: the rules of package leadership and its Service, what an
-// instance knows of an election and when it looks again (cached reads and the ends of leases), the
-// line in which candidates stand (both by package instancetest), what a leader may believe
-// (leadership.Belief), and the fence where its writes arrive (package fence). They have no clock
-// and no goroutine of their own.
+// Real, and the very code that serves: the rules and the service over them (packages rule and
+// service), what an instance knows of an election and when it looks again (cached reads and the
+// ends of leases), the line in which candidates stand (both by package instancetest), what a leader
+// may believe (leadership.Belief), and the fence where its writes arrive (package fence). They have
+// no clock and no goroutine of their own.
 //
 // The rest is modelled: clocks, the network, the store's transactions, how instances hear of
 // events, and the pace at which agents ask, which is like that of package client. The store is one

@@ -10,3 +10,10 @@ func (h *Hub) Known() int {
 	defer h.feeds.mu.Unlock()
 	return len(h.feeds.journal.window.known)
 }
+
+// Gaps is of how many elections something is missing before an event that was heard.
+func (h *Hub) Gaps() int {
+	h.feeds.mu.Lock()
+	defer h.feeds.mu.Unlock()
+	return len(h.feeds.journal.gaps)
+}

@@ -80,6 +80,26 @@ func TestAFeedThatLooksBackToAfterTheMarkHidesNothingFromOthers(t *testing.T) {
 	})
 }
 
+func TestGapsOfManyElectionsAreFoundWithoutBeingRememberedOneByOne(t *testing.T) {
+	inCluster(t, func(t *testing.T, w *cluster) {
+		h := w.hub(true)
+		f := w.follows(h, "", fromNow)
+		h.set(away, nil)
+		for n := range 2000 {
+			h.Publish(w.change(leadership.Election(fmt.Sprint("e", n)), 2)[1]) // not the first
+		}
+		synctest.Wait()
+		if gaps := h.Gaps(); gaps > 1000 {
+			t.Errorf("%d gaps are remembered", gaps)
+		}
+		h.set(nil, nil)
+		time.Sleep(time.Minute)
+		if got := len(f.items()); got != 4000 {
+			t.Errorf("got %d events, want all 4000", got)
+		}
+	})
+}
+
 // resumes checks that a feed from the cursor tells all that is not among what was seen before, and
 // then what comes.
 func (w *cluster) resumes(h *instance, from hub.Cursor, seen []hub.Item) {

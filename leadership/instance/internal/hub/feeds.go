@@ -53,6 +53,9 @@ type gap struct {
 const (
 	settling = 20 * time.Millisecond // between the first two looks into a gap; doubled each time
 	maxTries = 10                    // looks into a gap
+	// maxGaps is of how many elections gaps are remembered. What is missing before others a look
+	// since the mark finds as well.
+	maxGaps = 1000
 
 	// overlap is by how much a mark lies before the store's time of the look that it stands on. It
 	// is far above the store's guard. While there are more than maxFresh events in that time it is
@@ -239,7 +242,12 @@ func (j *journal) hear(e leadership.Event) (entered bool) {
 	if entered && j.unmarked.IsZero() {
 		j.unmarked = time.Now()
 	}
-	if g, ok := j.gaps[e.Election]; missing && (!ok || e.Revision != g.event.Revision) {
+	g, ok := j.gaps[e.Election]
+	switch {
+	case !missing || ok && e.Revision == g.event.Revision:
+	case !ok && len(j.gaps) == maxGaps:
+		j.stale = true
+	default:
 		if ok && e.Revision < g.event.Revision {
 			e = g.event
 		}

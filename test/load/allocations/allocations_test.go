@@ -257,11 +257,11 @@ func (r *reply) Write(part []byte) (int, error) {
 const table = "testdata/allocations.md"
 
 func write(t *testing.T, costs map[string]cost) {
-	text := "| call | allocations | bytes |\n| --- | ---: | ---: |\n"
+	text := []byte("| call | allocations | bytes |\n| --- | ---: | ---: |\n")
 	for _, name := range slices.SortedFunc(maps.Keys(costs), strings.Compare) {
-		text += fmt.Sprintf("| %s | %d | %d |\n", name, costs[name].allocations, costs[name].bytes)
+		text = fmt.Appendf(text, "| %s | %d | %d |\n", name, costs[name].allocations, costs[name].bytes)
 	}
-	if err := os.WriteFile(table, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(table, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

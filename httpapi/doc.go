@@ -22,7 +22,7 @@
 //
 // A command (leadership.Command: it changes one election, and is answered with the lease):
 //
-//  1. leadership/command.go, or another file there: the struct, and what is wrong with it
+//  1. leadership/command.go, or another file there: the struct and its Validate
 //  2. leadership/rule: its rule, and a case of Apply
 //  3. leadership/wire/verbs.go: the row
 //  4. leadership/wire/command.go: the body, read and written

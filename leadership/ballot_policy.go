@@ -181,7 +181,7 @@ type Bid struct {
 	Instance uint32 `json:"instance,omitempty"`
 }
 
-// Validate returns what is wrong with it.
+// Validate returns an error unless each part is within its bounds.
 func (b Bid) Validate() error {
 	if err := b.CandidateID.Validate(); err != nil {
 		return err

@@ -28,7 +28,7 @@ type Delegation struct {
 	Budget   int64    `json:"budget,omitempty"`   // units of the caller's choice that its children get together: up to MaxBudget
 }
 
-// Validate returns what is wrong with it.
+// Validate returns an error unless each part is within its bounds.
 func (d Delegation) Validate() error {
 	if d.Parent != "" {
 		if err := d.Parent.Validate(); err != nil {
@@ -67,7 +67,7 @@ type Limits struct {
 	Budget   int64 `json:"budget,omitempty"`
 }
 
-// Validate returns what is wrong with the limits, with the code InvalidArgument.
+// Validate returns an error with the code InvalidArgument unless each limit is within its bounds.
 func (l Limits) Validate() error {
 	switch {
 	case l.Depth < AsParent || l.Depth > MaxDepth:

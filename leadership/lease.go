@@ -96,7 +96,7 @@ type Ticket string
 // MaxTicketBytes is the most that a ticket may have.
 const MaxTicketBytes = 1 << 10
 
-// Validate returns what is wrong with it.
+// Validate returns an error unless each part is within its bounds.
 func (t Ticket) Validate() error {
 	if len(t) > MaxTicketBytes {
 		return fmt.Errorf("a ticket has at most %d bytes, and this one has %d; send the one of the last reply as it is, or none", MaxTicketBytes, len(t))

@@ -56,7 +56,7 @@ type Override struct {
 	Left time.Duration `json:"-"` // until its end, when it was read
 }
 
-// Validate returns what is wrong with it.
+// Validate returns an error unless each part is within its bounds.
 func (o Override) Validate() error {
 	if o.CandidateID != "" {
 		if err := o.CandidateID.Validate(); err != nil {

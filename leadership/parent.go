@@ -48,7 +48,7 @@ type Parent struct {
 	Until    time.Time `json:"until,omitzero"` // by this store's clock
 }
 
-// Validate returns what is wrong with it.
+// Validate returns an error unless each part is within its bounds.
 func (p Parent) Validate() error {
 	if err := p.Election.Validate(); err != nil {
 		return err

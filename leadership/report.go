@@ -40,7 +40,7 @@ func (c Counters) All() []Counter {
 	return []Counter{{"progress", c.Progress}, {"tasks", c.Tasks}, {"tokensUsed", c.TokensUsed}, {"calls", c.Calls}, {"errors", c.Errors}}
 }
 
-// Validate returns what is wrong with it.
+// Validate returns an error unless each part is within its bounds.
 func (c Counters) Validate() error {
 	for _, n := range c.All() {
 		if n.Value < 0 || n.Value > maxCounter {

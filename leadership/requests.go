@@ -64,33 +64,43 @@ const MaxWait = time.Minute
 
 // Validate returns what is wrong with the request, with the code InvalidArgument.
 func (r AcquireRequest) Validate() error {
+	_, err := r.Parse()
+	return err
+}
+
+// Parse is Validate that returns the metadata, too.
+func (r AcquireRequest) Parse() (Metadata, error) {
 	if err := validateNames(r.Election, r.CandidateID); err != nil {
-		return err
+		return "", err
 	}
 	if field, err := validateBounds(bounded{"leaseDuration", r.LeaseDuration, LeaseBounds}); err != nil {
-		return Invalid(field, err)
+		return "", Invalid(field, err)
 	}
 	if r.Wait < 0 || r.Wait > MaxWait {
-		return Invalid("wait", fmt.Errorf("wait is from 0s to %s, not %s; to wait for longer, ask again", form.Spoken(MaxWait), form.Spoken(r.Wait)))
+		return "", Invalid("wait", fmt.Errorf("wait is from 0s to %s, not %s; to wait for longer, ask again", form.Spoken(MaxWait), form.Spoken(r.Wait)))
 	}
 	if r.Restore != 0 && r.Wait > 0 {
-		return Invalid("wait", errors.New("no candidate waits for a deleted election; ask without wait"))
+		return "", Invalid("wait", errors.New("no candidate waits for a deleted election; ask without wait"))
 	}
-	if _, err := ParseMetadata(r.Metadata); err != nil {
-		return Invalid("metadata", err)
+	metadata, err := ParseMetadata(r.Metadata)
+	if err != nil {
+		return "", Invalid("metadata", err)
 	}
 	if err := form.Line("note", r.Note); err != nil {
-		return Invalid("note", err)
+		return "", Invalid("note", err)
 	}
 	if r.Key != nil {
 		if err := r.Key.validate(); err != nil {
-			return Invalid("key", err)
+			return "", Invalid("key", err)
 		}
 	}
 	if field, err := r.Candidacy.validate(); err != nil {
-		return Invalid(field, err)
+		return "", Invalid(field, err)
 	}
-	return fields(r.Via.validate())
+	if field, err := r.Via.validate(); err != nil {
+		return "", Invalid(field, err)
+	}
+	return metadata, nil
 }
 
 // Grant is a lease as its leader gets it.
@@ -198,7 +208,7 @@ func (k Key) validate() error {
 	return nil
 }
 
-// Validate returns what is wrong with it.
+// Validate returns an error unless each part is within its bounds.
 func (t Token) Validate() error {
 	if t < 1 || t > MaxToken {
 		return fmt.Errorf("a fencing token is an integer from 1 to %d, not %d", MaxToken, t)

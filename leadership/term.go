@@ -84,7 +84,7 @@ func (p TermPolicy) validate(lease time.Duration) (field string, err error) {
 	return "", nil
 }
 
-// Validate returns what is wrong with it.
+// Validate returns an error unless each part is within its bounds.
 func (r ErrorRate) Validate() error {
 	switch {
 	case r == ErrorRate{}:

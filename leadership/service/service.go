@@ -36,12 +36,9 @@ const needed = 4
 
 // command is a request as the rule Acquire takes it, with the key that its candidate has or gets.
 func command(r leadership.AcquireRequest) (rule.AcquireCommand, leadership.Key, error) {
-	if err := r.Validate(); err != nil {
-		return rule.AcquireCommand{}, leadership.Key{}, err
-	}
-	metadata, err := leadership.ParseMetadata(r.Metadata)
+	metadata, err := r.Parse()
 	if err != nil {
-		return rule.AcquireCommand{}, leadership.Key{}, leadership.Invalid("metadata", err)
+		return rule.AcquireCommand{}, leadership.Key{}, err
 	}
 	key := leadership.NewKey()
 	if r.Key != nil {

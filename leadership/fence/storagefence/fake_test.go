@@ -26,7 +26,7 @@ type fake struct {
 	landed   []object           // all uploads, in order
 }
 
-// request is what is asked of the bucket.
+// request is a kind of call to the bucket.
 type request string
 
 const (

@@ -53,8 +53,8 @@ type gap struct {
 const (
 	settling = 20 * time.Millisecond // between the first two looks into a gap; doubled each time
 	maxTries = 10                    // looks into a gap
-	// maxGaps is of how many elections gaps are remembered. What is missing before others a look
-	// since the mark finds as well.
+	// maxGaps limits the elections whose gaps are remembered. Beyond it the next look reads
+	// everything since the mark, and so finds the events that are missing.
 	maxGaps = 1000
 
 	// overlap is by how much a mark lies before the store's time of the look that it stands on. It

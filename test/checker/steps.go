@@ -221,7 +221,7 @@ func (p *search) resolve() {
 			if !g.taken && c.fits(g.last()) {
 				g.taken, applied = true, true
 				c := c
-				c.Code, c.Answer, c.Stands = "", nil, p.parentOf(g.last().Token)
+				c.Code, c.Because, c.Answer, c.Stands = "", "", nil, p.parentOf(g.last().Token)
 				if c.Stands.Token == 0 {
 					c.Stands = p.parentAtEnd(g.last().Token)
 				}

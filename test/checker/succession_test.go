@@ -152,3 +152,33 @@ func TestSuccessionIsNeitherTakenEarlyNorStolen(t *testing.T) {
 		}
 	}
 }
+
+// A candidate of a part waits. Its grant comes too late and is taken back, and the parent has ended
+// when the store is asked why there is none.
+func TestALateGrantIsNotDeniedByTheParentsEnd(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t)
+	p.at(s, checker.Call{Verb: checker.Configure, Config: leadership.Config{LeaseDuration: 10 * s, Delegation: leadership.Delegation{Depth: 1, Children: 1}}}) // r1
+	p.at(2*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                                                                           // r2
+	p.at(3*s, checker.Call{Verb: checker.Delegate, Candidate: "ann", Token: 1, Child: "planner.a", Limits: leadership.Limits{Depth: leadership.AsParent}})     // r3
+	p.at(5*s, checker.Call{Verb: checker.Acquire, Candidate: "bob", Election: "planner.a"})                                                                    // r4
+	p.at(6*s, checker.Call{Verb: checker.Release, Candidate: "bob", Election: "planner.a", Token: 1})                                                          // r5
+	p.at(7*s, checker.Call{Verb: checker.Release, Candidate: "ann", Token: 1})                                                                                 // r6
+	p.at(8*s, checker.Call{Verb: checker.Acquire, Candidate: "bob", Election: "planner.a"})                                                                    // r7: refused
+	r := p.recording()
+	waits := call(r, 7)
+	if waits.Because != leadership.ReasonParent {
+		t.Fatalf("the last call was refused because of %q", waits.Because)
+	}
+	waits.Asked, waits.Waited = call(r, 4).Asked, s
+	without(&r, 4)
+	without(&r, 5)
+	for i, e := range r.History {
+		if e.RequestID == "r4" || e.RequestID == "r5" {
+			r.History[i].RequestID = "r7"
+		}
+	}
+	if err := checker.Linear(r, 0).Err(); err != nil {
+		t.Error(err)
+	}
+}

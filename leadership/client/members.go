@@ -172,16 +172,14 @@ func (m *member) watch(ctx context.Context) {
 
 func (m *member) run(ctx context.Context) error {
 	defer m.leave(ctx)
-	for {
+	for ctx.Err() == nil {
 		pause, err := m.join(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
 		m.rest(ctx, pause)
 	}
+	return nil
 }
 
 // join joins once, and returns the time until the next call, or an error that would stay.
@@ -189,7 +187,7 @@ func (m *member) join(ctx context.Context) (pause time.Duration, err error) {
 	if m.config.SeenToken != nil {
 		m.request.SeenToken = m.config.SeenToken()
 	}
-	reading, err := m.Join(ctx, m.request)
+	reading, err := m.joinOnce(ctx)
 	if err != nil {
 		m.unknown = m.unknown || errors.Is(err, leadership.OutcomeUnknown)
 		if !transient(err) && !errors.Is(err, leadership.LimitExceeded) && !errors.Is(err, leadership.NotFound) {
@@ -209,6 +207,15 @@ func (m *member) join(ctx context.Context) (pause time.Duration, err error) {
 		return 0, nil // it has to say so
 	}
 	return early(m.request.TTL / 3), nil
+}
+
+// joinOnce waits for the answer, also when ctx ends, for as long as it may take to leave: a join
+// that is cut off may be carried out after the member has left.
+func (m *member) joinOnce(ctx context.Context) (leadership.Reading, error) {
+	joining, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(leaveTimeout, cancel) })()
+	return m.Join(joining, m.request)
 }
 
 // hear takes what the member has heard of, and reports whether it now follows another token.

@@ -104,6 +104,44 @@ func TestAMemberJoinsAgainEveryThirdOfItsTTLAndLeavesAtTheEnd(t *testing.T) {
 	})
 }
 
+// A join that is cut off may be carried out after the member has left, which then counts until its
+// TTL is over.
+func TestAMemberLeavesOnlyWhenItsJoinIsAnswered(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		ann := lead(t, server.Client(named("ann")))
+		ctx, stop := context.WithCancel(t.Context())
+		transport := server.Config().HTTP.Transport
+		slow := over(t, server, client.Candidate{}, func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if !strings.HasSuffix(r.URL.Path, wire.Join) {
+				return send()
+			}
+			stop()
+			arrives := make(chan *http.Response, 1)
+			time.AfterFunc(time.Second, func() {
+				response, err := transport.RoundTrip(r.WithContext(context.WithoutCancel(r.Context())))
+				if err != nil {
+					t.Error(err)
+				}
+				arrives <- response
+			})
+			select {
+			case <-r.Context().Done():
+				return nil, r.Context().Err()
+			case response := <-arrives:
+				return response, nil
+			}
+		})
+		if err := slow.Member(ctx, "reports", client.MemberConfig{ID: "node-2"}); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		if m, err := server.Client(client.Candidate{}).Members(t.Context(), "reports"); err != nil || len(m.Members) != 1 {
+			t.Errorf("after it has left the members are %+v, %v", m, err)
+		}
+		ann.Resign(t.Context())
+	})
+}
+
 func TestAMemberFollowsANewTokenAtOnce(t *testing.T) {
 	var told []string
 	config := client.MemberConfig{ID: "node-2", Told: func(leader leadership.CandidateID, token leadership.Token) {

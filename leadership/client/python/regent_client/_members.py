@@ -16,6 +16,7 @@ from ._wire import Duration, check_candidate, seconds, text
 
 ROLES = ("follower", "worker", "witness")
 _LOOK = 1.0  # seconds between two looks at what the member follows
+_JOIN = 10.0  # seconds for a join, which nothing else ends: one that is cut off may be carried out after the member has left
 _LEAVE = 5.0  # seconds for the call of a member that leaves
 
 
@@ -85,7 +86,7 @@ class Membership:
     def _join(self) -> None:
         follows = self._seen() if self._seen else self.token
         seen = {"seenToken": follows} if follows else {}
-        found = self._calls.call("join", "POST", path(self.election, ":join"), {**self._body, **seen}, changes=True)
+        found = self._calls.call("join", "POST", path(self.election, ":join"), {**self._body, **seen}, changes=True, limit=_JOIN, cleans=True)
         with self._lock:
             self._follows = follows
         self._hear(answer(Reading, found, self.election, changes=True))

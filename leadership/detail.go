@@ -23,7 +23,8 @@ type Detail struct {
 	EndsBy             time.Time   `json:"endsBy,omitzero"`
 	ErrorRate          json.Number `json:"errorRate,omitzero"`
 	Errors             int64       `json:"errors,omitzero"`
-	From               Token       `json:"from,omitzero"` // of the epoch before
+	Failures           int         `json:"failures,omitzero"` // of terms, within WithinMS
+	From               Token       `json:"from,omitzero"`     // of the epoch before
 	Good               *int        `json:"good,omitzero"`
 	Have               int         `json:"have,omitzero"` // approvals
 	Last               CandidateID `json:"last,omitzero"` // the last leader
@@ -31,6 +32,7 @@ type Detail struct {
 	Mode               PauseMode   `json:"mode,omitzero"`
 	Need               int         `json:"need,omitzero"`
 	Others             []ShownBid  `json:"others,omitzero"` // the best of them
+	Outcome            Outcome     `json:"outcome,omitzero"`
 	Override           OverrideID  `json:"override,omitzero"`
 	Place              int         `json:"place,omitzero"`   // the winner's among all bids, from 1
 	Present            int         `json:"present,omitzero"` // members of the electorate
@@ -47,6 +49,7 @@ type Detail struct {
 	Verdict            Verdict     `json:"verdict,omitzero"`
 	Verdicts           int         `json:"verdicts,omitzero"` // bad ones that trip
 	Winner             *ShownBid   `json:"winner,omitzero"`
+	WithinMS           int64       `json:"withinMs,omitzero"`
 }
 
 // ShownBid is a bid as the event of a grant shows it: what the strategy counts.

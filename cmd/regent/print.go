@@ -111,6 +111,9 @@ func leaseRows(l leadership.Lease) [][]string {
 	if l.State == leadership.Held {
 		row("leader", string(l.LeaderID))
 	}
+	if l.Parked != "" {
+		row("parked", printable(l.Parked))
+	}
 	row("fencing token", fmt.Sprint(l.Token))
 	row("revision", fmt.Sprint(l.Revision))
 	row("lease", l.LeaseDuration.String())

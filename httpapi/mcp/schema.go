@@ -54,6 +54,7 @@ var properties = map[string]property{
 	"priority":       {"where the election's policy asks for it: greater is better", object{"minimum": leadership.MinPriority, "maximum": leadership.MaxPriority}},
 	"capabilities":   {"what the candidate can do, where the election's policy asks for it", nil},
 	"inherit":        {"also return the checkpoint that the last leader has left", nil},
+	"outcome":        {"done; failed: it cannot be done so; stopped: it was cut short", object{"enum": []leadership.Outcome{leadership.OutcomeDone, leadership.OutcomeFailed, leadership.OutcomeStopped}}},
 	"reason":         {"why, in one line; the election's history keeps it", line},
 	"for":            {"for how long, " + leadership.OrderBounds.String(), duration},
 	"ban":            {"how long the leader's candidate is not granted the lease, " + leadership.OrderBounds.String() + "; not at all if it is left out", duration},

@@ -103,7 +103,7 @@ func tools() []tool {
 		define("report", "Report progress", repeats, wire.VerbRead,
 			"Tell readers of the election, and its policy, how the work goes. Counters are totals of this leadership and never fall. The report travels with one of the next renewals. Where the policy has stuckAfter, a leader without new progress loses the lease.", (*desk).report),
 		define("stop_leading", "Stop leading", replaces, wire.VerbRelease,
-			"Release the lease, so that the next candidate leads at once. Stop everything that acts as leader before. With a reason the election's history keeps it.", (*desk).stopLeading),
+			"Release the lease, so that the next candidate leads at once. Stop everything that acts as leader before. The election's history keeps the outcome and the reason; failed terms may park the election until an operator approves.", (*desk).stopLeading),
 		define("who_leads", "Who leads?", reads, wire.VerbRead,
 			"The present leader of an election, its fencing token, how long its lease lasts, and its last report. A leader may change right after: only the fencing token protects a write.", (*desk).whoLeads),
 		define("why_not", "Why does a candidate not lead?", reads, wire.VerbExplain,

@@ -25,7 +25,7 @@ type Sent struct {
 func Encode(c leadership.Command) (s Sent, err error) {
 	switch c := c.(type) {
 	case leadership.Release:
-		s.Body = NewLeaseRequest(c.LeaseRequest)
+		s.Body = ReleaseRequest{NewLeaseRequest(c.LeaseRequest), c.Outcome, c.Note}
 	case leadership.StepDown:
 		s.Body = StepDownRequest{NewHolder(c.LeaseRequest), c.Reason, Duration(c.For)}
 	case leadership.RequestApproval:
@@ -71,13 +71,20 @@ func (w Holder) Leadership(e leadership.Election) (leadership.LeaseRequest, erro
 	return LeaseRequest{CandidateID: w.CandidateID, Key: w.Key, FencingToken: w.FencingToken}.Leadership(e)
 }
 
+// ReleaseRequest is the body of a release.
+type ReleaseRequest struct {
+	LeaseRequest
+	Outcome leadership.Outcome `json:"outcome,omitzero"`
+	Note    string             `json:"note,omitzero"`
+}
+
 // Command implements Body.
-func (w *LeaseRequest) Command(e leadership.Election, _ leadership.Revision) (leadership.Command, error) {
+func (w *ReleaseRequest) Command(e leadership.Election, _ leadership.Revision) (leadership.Command, error) {
 	r, err := w.Leadership(e)
 	if err == nil && len(r.Report) > 0 {
 		err = malformed("report", "a release takes no report; send it with a renewal before, or leave it out")
 	}
-	return leadership.Release{LeaseRequest: r}, err
+	return leadership.Release{LeaseRequest: r, Outcome: w.Outcome, Note: w.Note}, err
 }
 
 // StepDownRequest is the body of a release that says why.

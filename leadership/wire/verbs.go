@@ -239,8 +239,8 @@ var rows = []Row{
 	{
 		Verb: VerbRelease, Method: http.MethodPost, Path: pathElection + Release, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "release", Repeat: RepeatYes, AsCandidate: true,
-		Body: func() Body { return &LeaseRequest{} },
-		Does: "The same body, without a report. Ends the lease; the lease of a successor is never touched.",
+		Body: func() Body { return &ReleaseRequest{} },
+		Does: "The same body, without a report, and `{outcome?, note?}`: `done`, `failed` or `stopped`, and a line about it. Ends the lease; the lease of a successor is never touched.",
 	},
 	{
 		Verb: VerbCheckToken, Method: http.MethodPost, Path: pathElection + CheckToken, Type: ContentType, Scope: ScopeElection,

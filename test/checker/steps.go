@@ -86,7 +86,11 @@ func together(a, b leadership.Event) bool {
 	case leadership.EventJudged, leadership.EventUpdated:
 		return tripped
 	case leadership.EventReleased:
-		return handedTo(a) != "" && b.Type == leadership.EventAcquired
+		return handedTo(a) != "" && b.Type == leadership.EventAcquired || b.Type == leadership.EventParked
+	case leadership.EventDeposed:
+		return b.Type == leadership.EventParked || ranOut(a)
+	case leadership.EventParked: // by the end of a lease that an acquire, or another change, has found
+		return false
 	}
 	return ranOut(a)
 }
@@ -165,15 +169,15 @@ func (c Call) fits(e leadership.Event) bool {
 	case Acquire:
 		return t == leadership.EventAcquired || t == leadership.EventUpdated
 	case Renew:
-		return c.Report != "" && !ranOut(e) && (t == leadership.EventUpdated || t == leadership.EventTripped || t == leadership.EventDeposed)
+		return c.Report != "" && !ranOut(e) && (t == leadership.EventUpdated || t == leadership.EventTripped || t == leadership.EventDeposed || t == leadership.EventParked)
 	case Order:
 		return slices.Contains(eventsOf[c.Order.Kind], t)
 	case Judge:
-		return t == leadership.EventJudged || t == leadership.EventTripped || t == leadership.EventDeposed
+		return t == leadership.EventJudged || t == leadership.EventTripped || t == leadership.EventDeposed || t == leadership.EventParked
 	case RequestApproval:
 		return t == leadership.EventApprovalRequested
 	case Release, StepDown:
-		return t == leadership.EventReleased || t == leadership.EventExpired
+		return t == leadership.EventReleased || t == leadership.EventExpired || t == leadership.EventParked
 	case Configure:
 		return t == leadership.EventConfigured || t == leadership.EventRecreated
 	case Delete:

@@ -106,6 +106,7 @@ class Lease:
         self.ticket: Reply = {}  # member of the next renewal, if the last reply had one: it spares the server a read
         self.deadline = math.inf  # on the clock; finite from the first extension on, which is the grant
         self.why = ""  # it is over
+        self.outcome, self.note = "done", ""  # how the work ended, for the release
         self.ends_because = ""  # why no renewal goes beyond ends_in(), such as "evicted" or "stuck"; empty if there is no such end
         self._ends_at = math.inf  # that, on the clock
         self._end = math.inf  # of the lease, on the clock
@@ -226,6 +227,12 @@ def lead(server: str, election: str, work: Callable[[Lease], T], *, candidate: s
     keeper.start()
     try:
         result = work(lease)
+    except Exception as error:
+        lease.outcome, lease.note = "failed", type(error).__name__
+        raise
+    except BaseException:
+        lease.outcome = "stopped"
+        raise
     finally:
         done.set()
         keeper.join()
@@ -358,13 +365,16 @@ class _Agent:
     def release(self, lease: Lease) -> None:
         """Gives the lease back, so that the next need not wait for its end. Asks until it is answered, for 5 s and within the lease."""
         end, token = boottime() + min(5.0, lease.remaining()), lease.token
+        said = {"outcome": lease.outcome, **({"note": lease.note} if lease.note else {})}
         while (left := end - boottime()) > 0:
-            status, reply = self._ask("release", {"fencingToken": token}, min(left, lease.patience()), lambda: False)
+            status, reply = self._ask("release", {"fencingToken": token, **said}, min(left, lease.patience()), lambda: False)
             if status == 200 and reply.get("leaderId") == self._candidate and type(later := reply.get("fencingToken")) is int and later > token:
                 token = later  # of a new epoch that it has not heard of; that of another incarnation is refused
                 continue
             if status in (200, 409):
                 return
+            if status == 400:
+                said = {}  # an older server knows no outcome
             time.sleep(0.1 * random.uniform(0.5, 1))
         log(f"could not release {self._election}; the lease ends by itself")
 
@@ -427,6 +437,10 @@ def run(lease: Lease, command: list[str], stopped: Question) -> int:
     while True:
         code, again = _run(lease, command, stopped, reports)
         if not again or not lease.valid() or stopped():
+            if stopped():
+                lease.outcome = "stopped"
+            elif code:
+                lease.outcome, lease.note = "failed", f"exit status {code}"
             return code
         log(f"a new epoch of {lease.election} has begun, and the command starts anew")
 

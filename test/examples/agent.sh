@@ -247,13 +247,14 @@ stop() { # returns when nothing of the command's group runs
 release() { # only ever after stop; asks until it is answered, for 5 s and within the lease
   local end=$((now + 5000 < deadline ? now + 5000 : deadline))
   while now && ((now < end)); do
-    ask true release "$patience" ",\"fencingToken\":$token"
+    ask true release "$patience" ",\"fencingToken\":$token${outcome:+,\"outcome\":$outcome}"
     if [[ $status == 200 && ${reply[leaderId]:-} == "\"$candidate\"" && ${reply[fencingToken]:-} =~ ^[1-9][0-9]{0,15}$ ]] &&
       ((reply[fencingToken] > token)); then
       token=${reply[fencingToken]} # of a new epoch that it has not heard of; that of another incarnation is refused
       continue
     fi
     [[ ! $status =~ ^(200|409)$ ]] || return
+    [[ $status != 400 ]] || outcome="" # an older server knows none
     nap 0.1
   done
   say "could not release $election; the lease ends by itself"
@@ -297,5 +298,8 @@ if [[ -z ${ended:-} ]] && willing; then
   say "the lease is lost, and the command stopped: $why"
   exit 4
 fi
+outcome='"done"'
+((code == 0)) || outcome="\"failed\",\"note\":\"exit status $code\""
+willing || outcome='"stopped"'
 release
 exit $((signal ? signal : code))

@@ -24,7 +24,7 @@ export function fleet(main, stream, status) {
   const body = h('div', {class: 'body', role: 'rowgroup'}), nothing = h('p', {class: 'dim', hidden: true}), counted = h('span', {class: 'dim', role: 'status'});
 
   const flapping = r => [...r.grants.values()].filter(at => wall() - at < flap.within).length >= flap.terms;
-  const waiting = r => r.asked || r.lease.endsBecause === 'approval' && r.end - now() < 300000;
+  const waiting = r => r.asked || r.lease.parked || r.lease.endsBecause === 'approval' && r.end - now() < 300000;
   const filters = {
     all: ['All', 'dim', () => true],
     vacant: ['Without a leader', 'bad', r => r.lease.state === 'vacant' && !neverLed(r.lease)],
@@ -37,6 +37,7 @@ export function fleet(main, stream, status) {
     const l = r.lease;
     if (r.readOnly) return [0, ['square', 'bad', 'Read-only']];
     if (neverLed(l) && !r.pause) return [8, ['ring', 'dim', 'Never led']];
+    if (l.parked) return [0, ['square', 'bad', 'Parked']];
     if (l.state === 'vacant') return r.pause ? [2, ['pause', 'warn', 'Paused, no leader']] : l.lockedForMs ? [1, ['ring', 'bad', 'Locked, no leader']] : [1, ['ring', 'bad', 'No leader']];
     if (waiting(r)) return [3, ['diamond', 'warn', 'Approval waiting']];
     if (flapping(r)) return [4, ['triangle', 'warn', 'Flapping']];

@@ -1,7 +1,7 @@
 import { Backoff } from "./backoff.ts";
 import { post, type CallOptions } from "./api.ts";
 import type { Bounds, Calls } from "./calls.ts";
-import { LeaseLost, transient } from "./errors.ts";
+import { InvalidArgument, LeaseLost, transient } from "./errors.ts";
 import { openJournal, type Journal } from "./journal.ts";
 import { patience, type Keeper } from "./keeper.ts";
 import {
@@ -13,6 +13,7 @@ import type { Notice } from "./notice.ts";
 import type { Report } from "./report.ts";
 import type { Inheritance, Succession } from "./schemas.ts";
 import type { Term } from "./term.ts";
+import { checkOutcome, type ReleaseOptions } from "./outcome.ts";
 import { sleep } from "./wait.ts";
 import { checkOptions, type Election, type LeaseRequest } from "./wire.ts";
 
@@ -35,6 +36,7 @@ export class Lease {
   /** What the leader leaves behind for the next one. */
   readonly checkpoint: LeaderCheckpoint;
   #release: Promise<void> | undefined;
+  #outcome: ReleaseOptions = {};
   #stepsDown: { reason: string; for?: string } | undefined;
   #refused: unknown; // how the server has refused that
 
@@ -182,8 +184,14 @@ export class Lease {
    * Stops renewing and releases the lease, so that the next leader need not wait for its end. Everything that
    * acts as leader must have stopped before. It repeats until it is answered, for 5 s and within the lease; it
    * throws nothing, for a lease that is not released ends by itself. One whose deadline has passed is left.
+   *
+   * The election's history keeps the outcome of the work and a note about it, and its policy may count failed
+   * terms. Rejects with InvalidArgument if there is no such outcome; the lease goes on then.
    */
-  release(): Promise<void> {
+  async release(options: ReleaseOptions = {}): Promise<void> {
+    checkOptions(options);
+    checkOutcome(options);
+    if (!this.#release) this.#outcome = options;
     return (this.#release ??= this.#giveUp());
   }
 
@@ -204,7 +212,7 @@ export class Lease {
     const until = term.clock.now() + Math.min(releaseTimeout, term.untilDeadline());
     const left = (): number => Math.min(until - term.clock.now(), term.untilDeadline());
     if (await this.#endOtherwise(left)) return;
-    await release(this.#calls, term.named(), left, term, this.#log);
+    await release(this.#calls, term.named(), left, term, this.#log, this.#outcome);
   }
 
   // Steps down with the reason, or yields to a successor that is ready. Reports whether nothing is left to do. A
@@ -234,8 +242,12 @@ export class Lease {
  * @internal Releases a lease, and retries until it is answered or no time is left. A release with a token from
  * before a new epoch, of which the leader has not heard, does nothing: the answer has the token to release.
  */
-export async function release(calls: Calls, r: LeaseRequest, left: () => number, term: Pick<Term, "clock">, log: Log): Promise<void> {
-  const failure = await endBy((r, bounds) => calls.release(r, bounds), r, left, term);
+export async function release(
+  calls: Calls, r: LeaseRequest, left: () => number, term: Pick<Term, "clock">, log: Log, { outcome, note }: ReleaseOptions = {},
+): Promise<void> {
+  const by = (said: ReleaseOptions): Promise<unknown> => endBy((r, bounds) => calls.release(r, said, bounds), r, left, term);
+  let failure = await by(outcome ? { outcome, ...(note && { note }) } : {});
+  if (outcome && failure instanceof InvalidArgument) failure = await by({}); // the server takes no outcome
   if (failure === undefined) log("info", "resigned", aboutRequest(r));
   else log("warn", "the lease is not released; it ends by itself", { ...aboutRequest(r), reason: failure });
 }

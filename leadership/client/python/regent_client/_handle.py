@@ -224,7 +224,7 @@ class Handle:
                 self._term.lose(error)
                 self._tell()
 
-    def _release(self, suffix: str = "", body: Mapping[str, Any] | None = None, outcome: Mapping[str, str] | None = None) -> RegentError | None:
+    def _release(self, suffix: str = "", body: Mapping[str, Any] | None = None, outcome: Mapping[str, Any] | None = None) -> RegentError | None:
         """Stops renewing and releases the lease, unless its deadline has passed. What acts as leader must have stopped.
         With a suffix another call is to end the lease; if that is refused, the lease is released, and the error returned.
         Where there may be a successor, the lease is yielded to it, which the server refuses while that is not ready. If

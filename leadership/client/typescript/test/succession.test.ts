@@ -160,6 +160,11 @@ test("a leader steps down with a reason, and asks for an approval", async (t) =>
   await assert.rejects(lease.stepDown("tired", { absence: "1ms" }), InvalidArgument);
   assert.ok(lease.valid());
   await assert.rejects(lease.requestApproval("the second phase begins"), InvalidArgument); // the policy needs none
+  await assert.rejects(lease.requestApproval("x", 7 as never), InvalidArgument);
+  await configure(server.url, { approval: { every: "1h" } });
+  await lease.requestApproval("the second phase begins", { newEpoch: true });
+  const asked = (await client.events("plan")).at(-1)!;
+  assert.deepEqual([asked.type, asked.reason, asked.detail], ["approvalRequested", "the second phase begins", { newEpoch: true }]);
   await lease.stepDown("the disk is full", { absence: "1m" });
   await assert.rejects(lease.stepDown("again"), (e: LeaseLost) => e.end === "RESIGNED" && /without this reason/.test(e.message));
   const last = (await client.events("plan")).at(-1)!;

@@ -65,8 +65,8 @@ func (d *doors) close() {
 }
 
 // openMCP opens the door for language models. It calls the API without a network: the host and the
-// origin of its own requests were checked before. Where this service verifies tokens, a client finds
-// out whose.
+// origin of its own requests were checked before. Where this service verifies tokens, a client
+// finds out whose.
 func (d *doors) openMCP(s accessSettings, who *access, config httpapi.Config, journal service.Journal) error {
 	config.Hosts, config.Ready = nil, nil
 	door, err := mcp.NewDoor(mcp.DoorConfig{

@@ -248,7 +248,8 @@ func howWon(e leadership.Event) string {
 	return printable(text)
 }
 
-// tells says what an event of a hand-over, of a delegation, or of a question for a new epoch is about; "" for any other.
+// tells says what an event of a hand-over, of a delegation, or of a request for a new epoch is
+// about; "" for any other.
 func tells(e leadership.Event) string {
 	text := ""
 	switch d := e.ReadDetail(); {

@@ -31,7 +31,7 @@ type Detail struct {
 	Mode               PauseMode   `json:"mode,omitzero"`
 	Need               int         `json:"need,omitzero"`
 	NewEpoch           bool        `json:"newEpoch,omitzero"` // is asked for
-	Others             []ShownBid  `json:"others,omitzero"` // the best of them
+	Others             []ShownBid  `json:"others,omitzero"`   // the best of them
 	Override           OverrideID  `json:"override,omitzero"`
 	Place              int         `json:"place,omitzero"`   // the winner's among all bids, from 1
 	Present            int         `json:"present,omitzero"` // members of the electorate

@@ -257,7 +257,7 @@ func TestALeaseKeepsTheInstantOfItsCreationUntilItIsDeleted(t *testing.T) {
 	created(f.want(200, "PUT", one, l), first)
 	f.pass(48500 * time.Millisecond)
 	l = f.want(200, "PUT", one, by(f.want(200, "GET", one, nil), "bob")) // the lease of ann has run out
-	for range 2 { // heartbeats of a later term
+	for range 2 {                                                        // heartbeats of a later term
 		f.pass(time.Second)
 		l = f.want(200, "PUT", one, by(f.want(200, "GET", one, nil), "bob"))
 		created(l, first)

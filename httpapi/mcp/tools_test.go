@@ -217,7 +217,7 @@ func TestListAndMembersShowAPageOfWhatThereIs(t *testing.T) {
 		if !slices.Equal(names(last), []any{"a.3", "ann", 1.0}) || last["nextPageToken"] != nil {
 			t.Errorf("list answers %v", last)
 		}
-		go m.call("lead", args{"election": "b", "candidateId": "bob", "wait": "5s"})
+		go func() { m.call("lead", args{"election": "b", "candidateId": "bob", "wait": "5s"}) }()
 		time.Sleep(time.Second)
 		for _, n := range []int{2, 1} {
 			cluster := m.must("members", args{"election": "b", "limit": n})

@@ -172,7 +172,7 @@ class Lease:
         body = {"fencingToken": self.token, "note": note, **({"newEpoch": True} if new_epoch else {})}
         status, reply = self._agent._ask("requestApproval", body, self.patience(), lambda: until() or not self.valid())
         why = reply.get("detail") or f"the answer is {status}"
-        if 400 <= status < 500:
+        if 400 <= status < 500 and status not in (408, 429):
             raise Refused(why)
         if status != 200:
             raise ConnectionError(why)
@@ -503,7 +503,7 @@ class _File:
         self._seen = self._look(self._path)
 
     def read(self, take: Callable[[Reply], None]) -> None:
-        """Takes what the file says, if it has changed. What cannot be taken is logged once, and ignored; what was not answered is taken again."""
+        """Takes what the file says, if it has changed. What is none is logged once, and ignored; what was not answered is taken again."""
         if not self._path or boottime() < self._next or (seen := self._look(self._path)) in (None, self._seen):
             return
         self._seen = seen
@@ -514,11 +514,16 @@ class _File:
                 now = json.load(file)
             if not isinstance(now, dict):
                 raise ValueError("it is no JSON object")
+            if self._look(self._path) != seen:  # it was being written: what was read may not be what was looked at
+                self._seen = None
+                return
             take(now)
             self._bad = False
         except ConnectionError:
             self._seen, self._next = None, boottime() + 1
-        except (OSError, ValueError, TypeError, Refused) as error:
+        except Refused as error:
+            log(f"the {self._what} in {self._path} is refused: {error}")
+        except (OSError, ValueError, TypeError) as error:
             if not self._bad:
                 log(f"the {self._what} in {self._path} is ignored: {error}")
             self._bad = True

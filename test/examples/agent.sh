@@ -172,8 +172,8 @@ request_approval() { # asks operators, if the command has written a new request;
   ask leading requestApproval "$patience" ",\"fencingToken\":$token,${BASH_REMATCH[1]}"
   case $status in
     200) say "operators are asked for an approval" ;;
-    4*) say "the request in $REGENT_APPROVAL_FILE is refused: $why" ;;
-    *) asked="" ask_at=$((now + 1000)) ;;
+    0* | 5* | 408 | 429 | "") asked="" ask_at=$((now + 1000)) ;;
+    *) say "the request in $REGENT_APPROVAL_FILE is refused: $why" ;;
   esac
 }
 

@@ -142,7 +142,7 @@ func TestAgentAsksForAnApprovalWhenItsCommandDoes(t *testing.T) {
 		write(`{"note":"of an earlier command"}`)
 		server := pretend(t, map[string][]string{
 			"acquire": {ours}, "renew": {ours}, "release": {ours},
-			"requestApproval": {"503 {}", ours, `400 {"code":"INVALID_ARGUMENT","detail":"it needs no approval"}`, ours},
+			"requestApproval": {"503 {}", "429 {}", ours, `400 {"code":"INVALID_ARGUMENT","detail":"it needs no approval"}`, ours},
 		}, func(verb, body string) {
 			if verb == "requestApproval" {
 				_, said, _ := strings.Cut(strings.ReplaceAll(body, " ", ""), `"key":`)
@@ -163,7 +163,7 @@ func TestAgentAsksForAnApprovalWhenItsCommandDoes(t *testing.T) {
 		}
 		says("begun")
 		write(`{"note":"page-1"}`)
-		for _, again := range []string{"not answered", "answered"} {
+		for _, again := range []string{"not answered", "one of too many", "answered"} {
 			if got := <-asked; got != `"fencingToken":7,"note":"page-1"}` {
 				t.Errorf("the first request, %s, is %s", again, got)
 			}

@@ -31,7 +31,8 @@ type Detail struct {
 	LeaseDurationMS    int64       `json:"leaseDurationMs,omitzero"`
 	Mode               PauseMode   `json:"mode,omitzero"`
 	Need               int         `json:"need,omitzero"`
-	Others             []ShownBid  `json:"others,omitzero"` // the best of them
+	NewEpoch           bool        `json:"newEpoch,omitzero"` // is asked for
+	Others             []ShownBid  `json:"others,omitzero"`   // the best of them
 	Outcome            Outcome     `json:"outcome,omitzero"`
 	Override           OverrideID  `json:"override,omitzero"`
 	Place              int         `json:"place,omitzero"`   // the winner's among all bids, from 1

@@ -251,7 +251,8 @@ func howWon(e leadership.Event) string {
 	return printable(text)
 }
 
-// tells says what an event of a hand-over, or of a delegation, is about; "" for any other.
+// tells says what an event of a hand-over, of a delegation, or of a request for a new epoch is
+// about; "" for any other.
 func tells(e leadership.Event) string {
 	text := ""
 	switch d := e.ReadDetail(); {
@@ -266,6 +267,8 @@ func tells(e leadership.Event) string {
 		text = string(d.CandidateID)
 	case e.Type == leadership.EventDelegated:
 		text = string(d.Child)
+	case e.Type == leadership.EventApprovalRequested && d.NewEpoch:
+		text = "with a new epoch"
 	}
 	return printable(text)
 }

@@ -220,6 +220,25 @@ func (d *desk) leader(ctx context.Context, handle string) (*term, error) {
 	return t, err
 }
 
+type approvalInput struct {
+	Handle   string `json:"handle"`
+	Note     string `json:"note"`
+	NewEpoch bool   `json:"newEpoch,omitzero"`
+}
+
+func (d *desk) requestApproval(ctx context.Context, in approvalInput) (doneOutput, error) {
+	t, err := d.leader(ctx, in.Handle)
+	if err != nil {
+		return doneOutput{}, err
+	}
+	ask := t.lease.RequestApproval
+	if in.NewEpoch {
+		ask = t.lease.RequestEpoch
+	}
+	err = ask(ctx, in.Note)
+	return doneOutput{err == nil}, t.failed(err)
+}
+
 type stopInput struct {
 	Handle  string             `json:"handle"`
 	Outcome leadership.Outcome `json:"outcome,omitzero"`

@@ -75,6 +75,13 @@ func (l *Lease) RequestApproval(ctx context.Context, note string) error {
 	return err
 }
 
+// RequestEpoch is RequestApproval that asks for an approval with a new epoch, as for a new task:
+// the lease then goes on under the next token. See NoticeNewEpoch.
+func (l *Lease) RequestEpoch(ctx context.Context, note string) error {
+	_, err := l.client.Do(ctx, leadership.RequestApproval{LeaseRequest: l.named(), Note: note, NewEpoch: true})
+	return err
+}
+
 // named returns the lease as a call names it.
 func (l *Lease) named() leadership.LeaseRequest {
 	l.mu.Lock()

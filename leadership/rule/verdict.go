@@ -107,6 +107,6 @@ func requestApproval(s Snapshot, c leadership.RequestApproval) (Change, error) {
 	ch := s.change()
 	ch.Record.Standing.Approval.Asked = true
 	ch.announce(leadership.EventApprovalRequested, "")
-	ch.explain(c.Note, leadership.Detail{EndsBy: r.Standing.Ends.Approval}) // none if the policy is newer than the term
+	ch.explain(c.Note, leadership.Detail{EndsBy: r.Standing.Ends.Approval, NewEpoch: c.NewEpoch}) // none if the policy is newer than the term
 	return ch, nil
 }

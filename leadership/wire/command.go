@@ -29,7 +29,7 @@ func Encode(c leadership.Command) (s Sent, err error) {
 	case leadership.StepDown:
 		s.Body = StepDownRequest{NewHolder(c.LeaseRequest), c.Reason, Duration(c.For)}
 	case leadership.RequestApproval:
-		s.Body = ApprovalNote{NewHolder(c.LeaseRequest), c.Note}
+		s.Body = ApprovalNote{NewHolder(c.LeaseRequest), c.Note, c.NewEpoch}
 	case leadership.HandOver:
 		s.Body = HandOverRequest{NewHolder(c.LeaseRequest), optional(c.To), optional(Duration(c.Within)), optional(c.Reason)}
 	case leadership.SayReady:
@@ -103,13 +103,14 @@ func (w *StepDownRequest) Command(e leadership.Election, _ leadership.Revision) 
 // ApprovalNote is the body of a leader's question to go on.
 type ApprovalNote struct {
 	Holder
-	Note string `json:"note"`
+	Note     string `json:"note"`
+	NewEpoch bool   `json:"newEpoch,omitzero"`
 }
 
 // Command implements Body.
 func (w *ApprovalNote) Command(e leadership.Election, _ leadership.Revision) (leadership.Command, error) {
 	r, err := w.Leadership(e)
-	return leadership.RequestApproval{LeaseRequest: r, Note: w.Note}, err
+	return leadership.RequestApproval{LeaseRequest: r, Note: w.Note, NewEpoch: w.NewEpoch}, err
 }
 
 // HandOverRequest is the body that names a successor.

@@ -327,7 +327,7 @@ var rows = []Row{
 		Verb: VerbRequestApproval, Method: http.MethodPost, Path: pathElection + RequestApproval, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "requestApproval", Repeat: RepeatYes, AsCandidate: true,
 		Body: func() Body { return &ApprovalNote{} },
-		Does: body[ApprovalNote]() + ". The leader asks operators to approve.",
+		Does: body[ApprovalNote]() + ". The leader asks operators to approve; with `newEpoch`, under the next token.",
 	},
 	{
 		Verb: VerbExplain, Method: http.MethodGet, Path: pathElection + Candidates + "/{candidate}" + Explain, Type: ContentType, Scope: ScopeElection,

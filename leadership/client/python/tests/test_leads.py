@@ -264,6 +264,11 @@ class Leaving(RealCase):
         with self.client.lead("reports") as lease:
             lease.request_approval("may I go on?")
             self.assertEqual([e.type for e in self.client.events("reports")], ["configured", "acquired", "approvalRequested"])
+            self.assertNotIn("newEpoch", self.client.events("reports")[-1].detail)
+        with self.client.lead("reports") as lease:
+            lease.request_approval("a new task", new_epoch=True)
+            last = self.client.events("reports")[-1]
+            self.assertEqual((last.type, last.reason, last.detail["newEpoch"]), ("approvalRequested", "a new task", True))
 
     def test_a_block_whose_lease_was_released_inside_ends_without_an_error(self):
         with self.client.lead("reports") as lease:

@@ -20,7 +20,7 @@ export type { Named, OnSuccession, SuccessionOptions } from "./heir.ts";
 export type { Entry, Journal } from "./journal.ts";
 export type { FollowOptions, JournalItem } from "./journal_reader.ts";
 export type { ReleaseOptions } from "./outcome.ts";
-export type { CheckpointOptions, DelegationLimits, HandOverOptions, LeaderCheckpoint, StepDownOptions } from "./leader.ts";
+export type { CheckpointOptions, DelegationLimits, HandOverOptions, LeaderCheckpoint, RequestApprovalOptions, StepDownOptions } from "./leader.ts";
 export type { Member, MemberOptions, Told } from "./member.ts";
 export type { Observable, ObserveOptions, Observed } from "./observe.ts";
 export type * from "./schemas.ts";

@@ -6,7 +6,7 @@ import { openJournal, type Journal } from "./journal.ts";
 import { patience, type Keeper } from "./keeper.ts";
 import {
   LeaderCheckpoint, awaitFollowers, delegate, handOver, requestApproval, stepDownBody,
-  type DelegationLimits, type HandOverOptions, type StepDownOptions,
+  type DelegationLimits, type HandOverOptions, type RequestApprovalOptions, type StepDownOptions,
 } from "./leader.ts";
 import type { Log } from "./log.ts";
 import type { Notice } from "./notice.ts";
@@ -162,7 +162,8 @@ export class Lease {
   }
 
   /** Asks operators to let the term go on, with a note of one line for them. See ending, and the notice approvalDue. */
-  requestApproval(note: string, options: CallOptions = {}): Promise<void> {
+  async requestApproval(note: string, options: RequestApprovalOptions = {}): Promise<void> {
+    checkOptions(options);
     return requestApproval(this.#leader, note, options);
   }
 

@@ -1,6 +1,7 @@
 package rule_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -107,6 +108,18 @@ func TestAChallengerWithoutAQuorumIsToldWhatIsMissing(t *testing.T) {
 	s = play(t, s, time.Second, asks(instead(present(bidder("dee", 9), "m1"), "bob")))
 	if s.Record.Standing.Challenger != "" {
 		t.Errorf("the challenge passes to a candidate without a quorum: %+v", s.Record)
+	}
+}
+
+func TestALeaderThatIsChallengedHandsOverToTheChallenger(t *testing.T) {
+	s := play(t, preemptible(t, nil), time.Second, asks(bidder("bob", 2)))
+	handing := leadership.HandOver{LeaseRequest: annsLease(s).Request(), To: "cy", Chosen: true}
+	if _, err := rule.Apply(s, leadership.HandOver{LeaseRequest: handing.LeaseRequest, To: "cy"}); !errors.Is(err, leadership.NotEligible) {
+		t.Errorf("to another, by name: %v", err)
+	}
+	s = play(t, s, 0, func(s rule.Snapshot) (rule.Change, error) { return rule.Apply(s, handing) })
+	if to := s.Lease().Succession.To; to != "bob" {
+		t.Errorf("the best candidate that waits is %q, want the challenger", to)
 	}
 }
 

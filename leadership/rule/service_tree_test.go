@@ -360,8 +360,8 @@ func TestLimitsOfATreeAreCopiedDownAndCounted(t *testing.T) {
 		t.Errorf("a third child: %v", err)
 	}
 	tr.configure("task", leadership.Config{Delegation: leadership.Delegation{Depth: 2, Children: 1}})
-	if _, err := tr.delegate(root, "c", leadership.Limits{}); err != nil {
-		t.Errorf("the first under new limits: %v", err)
+	if _, err := tr.delegate(root, "c", leadership.Limits{Budget: 1000}); err != nil {
+		t.Errorf("the first under new limits, of which none is of the budget: %v", err)
 	}
 	child := tr.grant("task.a", "bob", 0, leadership.Via{})
 	grandchild, err := tr.delegate(child, "x", asParent)

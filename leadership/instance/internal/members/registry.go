@@ -72,6 +72,7 @@ type election struct {
 	noticed term
 
 	watchers int
+	writing  leadership.MemberChange   // whether the leader may write, as the watchers were told
 	log      []leadership.MemberChange // while there are watchers
 	first    uint64                    // the number of log[0]
 	recent   uint64                    // the number of the first since the log was cut
@@ -439,6 +440,7 @@ func (r *Registry) Tick(now time.Duration) {
 		}
 	}
 	r.incoming.tick(r, now)
+	r.tellWriting(now)
 	r.cutLogs(now)
 	for n := range r.absent {
 		if n.tellAt > 0 && now >= n.tellAt {

@@ -111,6 +111,9 @@ func leaseRows(l leadership.Lease) [][]string {
 	if l.State == leadership.Held {
 		row("leader", string(l.LeaderID))
 	}
+	if address := l.Metadata.Address(); address != "" {
+		row("address", printable(address))
+	}
 	row("fencing token", fmt.Sprint(l.Token))
 	row("revision", fmt.Sprint(l.Revision))
 	row("lease", l.LeaseDuration.String())

@@ -414,7 +414,8 @@ func TestAWatchTellsWhetherTheLeaderMayWrite(t *testing.T) {
 			}
 		}
 		may, mustNot := fmt.Sprintf("n1 leader writable %d", g.Token), fmt.Sprintf("n1 leader readOnly %d", g.Token)
-		first := watch(b) // the leader renews at the other instance
+		time.Sleep(time.Second) // the other instance has heard of the leader
+		first := watch(b)       // the leader renews at the other instance
 		said("two of three are present", first, time.Second, may)
 		b.asks.Take()
 		b.Leave(f.Context(), leadership.LeaveRequest{Election: "jobs", CandidateID: "n2"})

@@ -70,6 +70,7 @@ type election struct {
 	line    map[*node]struct{}
 	known   *view.Election // read it, and nothing else, in View
 	noticed term
+	since   time.Duration // of that
 
 	watchers int
 	writing  leadership.MemberChange   // whether the leader may write, as the watchers were told
@@ -393,7 +394,7 @@ func (r *Registry) Notice(now time.Duration, elections ...leadership.Election) {
 		if e.noticed.token != t.token && len(e.line) > 0 {
 			r.outgoing.terms[e] = struct{}{}
 		}
-		e.noticed = t
+		e.noticed, e.since = t, now
 		r.touch(e)
 		if t.leader != "" {
 			n := r.node(e.name, t.leader)

@@ -48,8 +48,17 @@ func TestALeaderIsToldThatItMustNotWriteAndThatItMay(t *testing.T) {
 	bubble(t, func(t *testing.T, server *clienttest.Server) {
 		quorate(t, server, "ann", "bob", "cyd")
 		come(t, server, "bob")
-		c, heard := noticing(t, server, named("ann"))
-		l := lead(t, c)
+		var deaf atomic.Bool // no stream can be had
+		heard := &noticeLog{}
+		config := server.Config()
+		config.Candidate, config.OnNotice = named("ann"), heard.add
+		config.HTTP = through(config.HTTP, func(r *http.Request, send func() (*http.Response, error)) (*http.Response, error) {
+			if deaf.Load() && strings.HasSuffix(r.URL.Path, wire.Events) {
+				return nil, errLostReply
+			}
+			return send()
+		})
+		l := lead(t, newClient(t, config))
 		told := func(what string, within time.Duration, want ...client.NoticeKind) {
 			t.Helper()
 			time.Sleep(within)
@@ -76,8 +85,11 @@ func TestALeaderIsToldThatItMustNotWriteAndThatItMay(t *testing.T) {
 		}
 		leaves(t, server, "cyd")
 		told("it goes", leadership.DefaultGrace+1200*time.Millisecond, client.NoticeReadOnly)
+		deaf.Store(true)
+		server.Cut()
+		server.Heal()
 		quorate(t, server)
-		told("the policy asks for no quorum any more", 12*time.Second, client.NoticeWritable)
+		told("by a renewal, that the policy asks for no quorum any more", 12*time.Second, client.NoticeWritable)
 		if err := l.Resign(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -57,7 +57,7 @@ func TestAPausedCommandGoesOn(t *testing.T) {
 func TestAPausedCommandIsStoppedWhenTheLeaseIsLost(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	h, child := paused(ctx, t, far, time.Hour)
+	h, child := paused(ctx, t, far, 10*time.Second) // time to end in
 	cancel(errOver)
 	if end := h.wait(); end.Err != errOver || end.Code != 3 {
 		t.Errorf("%+v; want the cause, and code 3: it has run again", end)
@@ -67,7 +67,7 @@ func TestAPausedCommandIsStoppedWhenTheLeaseIsLost(t *testing.T) {
 
 func TestAPausedCommandDoesNotOutliveItsDeadline(t *testing.T) {
 	t.Parallel()
-	const grace = time.Hour // time to end in
+	const grace = 10 * time.Second // time to end in
 	deadline := boottime.Now() + grace + 2*time.Second
 	h, child := paused(t.Context(), t, func() time.Duration { return deadline }, grace)
 	if end := h.wait(); !errors.Is(end.Err, leash.ErrDeadline) || end.Code != 3 || boottime.Now() >= deadline {

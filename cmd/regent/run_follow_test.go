@@ -10,8 +10,9 @@ import (
 	"regent/test/machine"
 )
 
-// replica is a command that follows a leader: it writes a line when it begins and when it ends.
-const replica = `trap 'sleep 0.3; echo ended $REGENT_LEADER_ID >>$LOG; exit' TERM; echo "follows $REGENT_LEADER_ID $REGENT_LEADER_TOKEN at $REGENT_LEADER_ADDRESS" >>$LOG; while :; do sleep 0.02; done`
+// replica is a command that follows a leader: it writes a line when it begins and when it ends,
+// which takes as long as a file says.
+const replica = `trap 'sleep $(cat $LOG.takes); echo ended $REGENT_LEADER_ID >>$LOG; exit' TERM; echo "follows $REGENT_LEADER_ID $REGENT_LEADER_TOKEN at $REGENT_LEADER_ADDRESS" >>$LOG; while :; do sleep 0.02; done`
 
 // followLog is the file that commands which follow write to.
 type followLog string
@@ -32,6 +33,13 @@ func TestACommandFollowsEachLeaderAndNeverRunsBesideTheOwnCommand(t *testing.T) 
 	t.Parallel()
 	p := startProcess(t, "--store", "memory:")
 	log := followLog(filepath.Join(t.TempDir(), "log"))
+	ending := func(takes string) {
+		t.Helper()
+		if err := os.WriteFile(string(log)+".takes", []byte(takes), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ending("0.1")
 	leads := func(id, metadata, says string) *wrapper {
 		t.Helper()
 		r := startRun(t, p.env, "reports", "--candidate", id, "--metadata", metadata, "--", "sh", "-c", worker)
@@ -45,7 +53,7 @@ func TestACommandFollowsEachLeaderAndNeverRunsBesideTheOwnCommand(t *testing.T) 
 		regent(t, p.env, args+" --reason test").want(t, exitDone)
 	}
 	ann := leads("ann", `{"address":"10.0.0.7:80"}`, "leads 1")
-	bob := startRun(t, append(p.env, "LOG="+string(log)), "reports", "--candidate", "bob", "--grace", "5s", "--follow-command", replica, "--",
+	bob := startRun(t, append(p.env, "LOG="+string(log)), "reports", "--candidate", "bob", "--grace", "9s", "--follow-command", replica, "--",
 		"sh", "-c", "echo leads >>$LOG; "+worker)
 	want := []string{"follows ann 1 at 10.0.0.7:80"}
 	log.becomes(t, bob, want...)
@@ -68,6 +76,7 @@ func TestACommandFollowsEachLeaderAndNeverRunsBesideTheOwnCommand(t *testing.T) 
 	log.becomes(t, bob, want...)
 
 	order("assign reports --candidate bob --for 1h")
+	ending("4") // the own command could have begun meanwhile
 	dan.Process.Signal(syscall.SIGTERM)
 	bob.says(t, "leads 4")
 	log.becomes(t, bob, append(want, "ended dan", "leads")...)

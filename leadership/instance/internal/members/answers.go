@@ -229,7 +229,8 @@ func (r *Registry) leases() (all []view.Lease) {
 }
 
 // lease returns the lease of an election as the store has said it last, but with the present
-// leader, who leads since that was noticed; nil if it is not known, or the election has no members. Call it within View.
+// leader, who leads since that was noticed; nil if it is not known, or the election has no members.
+// Call it within View.
 func (e *election) lease() *view.Lease {
 	last := e.known.Last()
 	if e.present == 0 || last == nil || last.Absent != nil {

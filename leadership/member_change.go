@@ -1,6 +1,7 @@
 package leadership
 
-// MemberChange says that a member of an election has come, or has gone.
+// MemberChange says that a member of an election has come, or has gone, or whether its leader may
+// write.
 type MemberChange struct {
 	ID        CandidateID
 	Role      Role
@@ -16,4 +17,8 @@ const (
 	MemberJoined   MemberChangeType = "joined"
 	MemberLeft     MemberChangeType = "left"     // it said so, or has closed its stream
 	MemberVanished MemberChangeType = "vanished" // it was not heard of any more
+
+	// Of the leader, where the policy asks for a quorum: as in Members.ReadOnly.
+	MemberReadOnly MemberChangeType = "readOnly" // the quorum is lost: it must not write
+	MemberWritable MemberChangeType = "writable" // it may write
 )

@@ -23,6 +23,20 @@ const (
 // empty. Equal objects are equal strings.
 type Metadata string
 
+// Address is where the leader can be reached, by the member "address" of its metadata: one line of
+// at most 256 bytes, for the reader to make sense of; "" if there is no such text.
+func (m Metadata) Address() string {
+	var members map[string]any
+	if m == "" || json.Unmarshal([]byte(m), &members) != nil {
+		return ""
+	}
+	address, _ := members["address"].(string)
+	if form.Line("address", address) != nil {
+		return ""
+	}
+	return address
+}
+
 // ParseMetadata turns a JSON object into its canonical form, so that all stores keep and return the
 // same text. Whole numbers of up to 64 bits are kept exactly, any other number as the double
 // nearest to it; one that no double can hold is refused, as is an object deeper than

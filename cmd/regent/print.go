@@ -111,6 +111,9 @@ func leaseRows(l leadership.Lease) [][]string {
 	if l.State == leadership.Held {
 		row("leader", string(l.LeaderID))
 	}
+	if address := l.Metadata.Address(); address != "" {
+		row("address", printable(address))
+	}
 	if l.Parked != "" {
 		row("parked", printable(l.Parked))
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"regent/leadership"
 )
 
 func TestMetadataCannotControlTheTerminal(t *testing.T) {
@@ -63,5 +65,33 @@ func TestABrokenConnectionIsNotAClosedStandardOutput(t *testing.T) {
 	}
 	if n, err := (output{io.Discard}).Write([]byte("abc")); n != 3 || err != nil {
 		t.Errorf("%d, %v", n, err)
+	}
+}
+
+func TestTheAddressOfALeaderIsOneLineOfItsMetadata(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 256)
+	for metadata, want := range map[string]string{
+		"":                                    "",
+		`{"a":1,"address":"10.0.0.7:80"}`:     "10.0.0.7:80",
+		`{"address":"` + long + `"}`:          long,
+		`{"address":"` + long + `x"}`:         "",
+		`{"address":""}`:                      "",
+		`{"address":7}`:                       "",
+		`{"address":["10.0.0.7:80"]}`:         "",
+		`{"Address":"10.0.0.7:80"}`:           "",
+		`{"address":"10.0.0.7\n80"}`:          "",
+		`{"address":"a\u0000b"}`:              "",
+		`{"inner":{"address":"10.0.0.7:80"}}`: "",
+	} {
+		got := ""
+		for _, row := range leaseRows(leadership.Lease{State: leadership.Held, Metadata: leadership.Metadata(metadata)}) {
+			if row[0] == "address" {
+				got = row[1]
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", metadata, got, want)
+		}
 	}
 }

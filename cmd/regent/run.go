@@ -50,9 +50,25 @@ Another signal skips the wait. A waiting 'regent run' is ready to take over at o
 command has ended with exit code 0; its environment has REGENT_ELECTION, REGENT_CANDIDATE_ID, REGENT_SERVER and, of the
 present leader, REGENT_LEADER_ID and REGENT_LEADER_TOKEN. It is killed if the candidate is not to take over any more.
 
+With --follow-command a shell command runs while another candidate leads, never while this process does: it is stopped,
+within the grace period, before the command starts, anew for each leader, and not run while none leads. Its environment is
+that of --on-succession, and REGENT_LEADER_ADDRESS: the string "address" of at most 256 bytes in the leader's --metadata,
+or nothing. Its output goes to standard error. When it ends by itself, it is started again after a pause, from 100ms up
+to 30s.
+
+With --leader-endpoint this process answers GET and HEAD at that address, whatever the path: 200 while it leads, by the
+deadline of its lease at that moment, with a JSON object of its election, candidateId and fencingToken; 503 with the reason
+otherwise. It is plain HTTP, and answers all that can reach the address.
+
 With --inherit the file that REGENT_INHERITED_FILE names has the checkpoint of the last leader, as 'regent acquire --inherit
 --output json' shows it; without a checkpoint there is no such variable. No earlier leader can put another one then.
 The command has no key, so it cannot put one of its own with 'regent checkpoint put'; a program that uses the SDK can.
+
+While the election is read-only, because fewer members of its electorate are present than the policy's quorum needs, for
+longer than its grace time, the leader must not write; it goes on to lead. The log says so within about a second. With
+--on-read-only stop regent stops the command then, releases the lease and ends with exit code 120 or, with --restart, waits
+again. With pause it stops the command's process group from running, with SIGSTOP, and lets it go on when the quorum is
+back; if the lease ends meanwhile, the command is stopped in time as ever. SIGINT, SIGTERM and SIGQUIT wake it, too.
 
 The log says when the end of the term changes, as when an operator evicts the leader. A lease whose term has run out for
 want of progress or of an approval is not released: it ends by itself, so that the election's policy takes effect. When an
@@ -103,14 +119,18 @@ type runFlags struct {
 	reportFile         string
 	progressFromOutput bool
 	awaitFollowers     int
+	onReadOnly         readOnlyAction
 
 	handsOver    bool
 	within       time.Duration // of the hand-over
 	onSuccession string        // a shell command
+
+	leaderEndpoint string // an address
+	followCommand  string // a shell command
 }
 
 func (c *cli) runCommand() *cobra.Command {
-	f := runFlags{wait: forever, grace: derivedGrace, within: leadership.DefaultWithin}
+	f := runFlags{wait: forever, grace: derivedGrace, within: leadership.DefaultWithin, onReadOnly: readOnlyContinue}
 	cmd := &cobra.Command{
 		Use:   "run ELECTION [flags] -- COMMAND...",
 		Short: "Run a command only while leading",
@@ -119,6 +139,8 @@ func (c *cli) runCommand() *cobra.Command {
   regent run reports --lease 10s --restart -- sh -c 'exec worker --token "$REGENT_FENCING_TOKEN"'
   regent run reports --priority cksum --await-followers 2 -- ./coordinate
   regent run reports --hand-over --within 1m --on-succession './load-cache' -- ./serve-reports
+  regent run db --metadata '{"address":"10.0.0.7:5432"}' --leader-endpoint :8081 \
+    --follow-command 'exec replicate "$REGENT_LEADER_ADDRESS"' -- ./serve-db
   regent run nightly --no-wait -- ./backup`,
 		Args:              electionAndCommand,
 		ValidArgsFunction: c.completeElection,
@@ -147,12 +169,33 @@ func (c *cli) runCommand() *cobra.Command {
 	flags.StringVar(&f.reportFile, "report-file", "", "a file with a JSON report that the command rewrites; it is sent with renewals")
 	flags.BoolVar(&f.progressFromOutput, "progress-from-output", false, "report each line that the command prints as progress")
 	flags.Var(&value[int]{&f.awaitFollowers, "", "N", parseFollowers}, "await-followers", "start the command only once N members follow the new token (default: at once)")
+	flags.Var(&value[readOnlyAction]{&f.onReadOnly, string(readOnlyContinue), "ACTION", parseReadOnly}, "on-read-only", "what to do with the command while the election has lost its quorum: stop, pause or continue")
+	c.complete(cmd, "on-read-only", string(readOnlyStop), string(readOnlyPause), string(readOnlyContinue))
 	flags.BoolVar(&f.handsOver, "hand-over", false, "on SIGTERM or SIGINT hand over to a candidate that waits, before the command is stopped")
 	flags.Var(&value[time.Duration]{&f.within, leadership.DefaultWithin.String(), "DURATION", parseWithin}, "within", "with --hand-over: how long that may take, from 1s to 10m")
 	flags.StringVar(&f.onSuccession, "on-succession", "", "a shell `COMMAND` that loads what the command needs, while another candidate leads that is to hand over to this one")
+	flags.Var(&value[string]{&f.leaderEndpoint, "", "ADDR", parseLeaderEndpoint}, "leader-endpoint", "where load balancers and probes ask whether this process leads, such as 127.0.0.1:8081 (default: nowhere)")
+	flags.StringVar(&f.followCommand, "follow-command", "", "a shell `COMMAND` that runs while another candidate leads")
 	flags.BoolVar(&f.candidate.Inherit, "inherit", false, "give the command the checkpoint of the last leader, in the file REGENT_INHERITED_FILE")
 	c.addRemote(cmd)
 	return cmd
+}
+
+// readOnlyAction is what --on-read-only does.
+type readOnlyAction string
+
+const (
+	readOnlyStop     readOnlyAction = "stop"
+	readOnlyPause    readOnlyAction = "pause"
+	readOnlyContinue readOnlyAction = "continue"
+)
+
+func parseReadOnly(text string) (readOnlyAction, error) {
+	switch a := readOnlyAction(text); a {
+	case readOnlyStop, readOnlyPause, readOnlyContinue:
+		return a, nil
+	}
+	return "", errors.New("must be stop, pause or continue")
 }
 
 func parseFollowers(text string) (int, error) {
@@ -223,7 +266,7 @@ func (c *cli) run(ctx context.Context, f runFlags, args []string) error {
 	if err := f.validate(); err != nil {
 		return err
 	}
-	if f.worth.priority.cksum && f.candidate.ID == "" {
+	if (f.worth.priority.cksum || f.followCommand != "") && f.candidate.ID == "" {
 		f.candidate.ID = client.DefaultCandidateID(ctx)
 	}
 	f.worth.addTo(&f.candidate)
@@ -234,6 +277,11 @@ func (c *cli) run(ctx context.Context, f runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	closeEndpoint, err := r.openEndpoint()
+	if err != nil {
+		return err
+	}
+	defer closeEndpoint()
 	defer r.listen()()
 	defer r.logOut.drain()
 	defer r.passOutput()

@@ -37,10 +37,11 @@ type runner struct {
 	logOut   *asyncWriter  // destination of log
 	reporter *reporter     // nil if nothing is reported
 	noticed  chan struct{} // capacity 1: there was a notice
+	endpoint leaderEndpoint
 }
 
 func (c *cli) newRunner(f runFlags, e leadership.Election, args []string) (*runner, error) {
-	r := &runner{cli: c, runFlags: f, election: e, args: args, signals: make(chan os.Signal, 16), logOut: newAsyncWriter(c.err), noticed: make(chan struct{}, 1)}
+	r := &runner{cli: c, runFlags: f, election: e, args: args, signals: make(chan os.Signal, 16), logOut: newAsyncWriter(c.err), noticed: make(chan struct{}, 1), endpoint: leaderEndpoint{election: e}}
 	r.log = newLogTo(r.logOut, isTerminal(c.err), "")
 	config := client.Config{
 		HTTP:      &http.Client{Timeout: c.timeout + leadership.MaxWait},
@@ -125,11 +126,15 @@ func (r *runner) listen() (stop func()) {
 }
 
 func (r *runner) run(ctx context.Context) error {
+	stop := r.follow(ctx)
+	defer func() { stop() }()
 	for pauses := 0; ; {
 		lease, err := r.campaign(ctx)
 		if err != nil {
 			return err
 		}
+		r.endpoint.lease.Store(lease)
+		stop()
 		begun := boottime.Now()
 		end, err := r.awaitedTerm(ctx, lease)
 		ending := lease.EndsBy()
@@ -141,6 +146,7 @@ func (r *runner) run(ctx context.Context) error {
 		if err != nil || !r.again(end) {
 			return cmp.Or(err, r.outcome(end, ending))
 		}
+		stop = r.follow(ctx)
 		if end.Err != nil && !errors.Is(end.Err, leash.ErrGuard) && !errors.Is(end.Err, client.ErrNotFollowed) || boottime.Now()-begun >= longRun {
 			pauses = 0
 			continue
@@ -268,16 +274,32 @@ func (r *runner) awaitedTerm(ctx context.Context, lease *client.Lease) (end leas
 // learn another one.
 var errNewEpoch = errors.New("a new epoch has begun: the command starts anew under the new token")
 
-// attend reports what the command does, and asks for its end if a new epoch begins.
-func (r *runner) attend(lease *client.Lease, token leadership.Token, stop chan<- error, over <-chan struct{}) {
+// errReadOnly stops a command whose election has lost its quorum.
+var errReadOnly = errors.New("the election is read-only")
+
+// attend reports what the command does, asks for its end if a new epoch begins, and does what is to
+// be done while the election is read-only.
+func (r *runner) attend(lease *client.Lease, token leadership.Token, stop chan<- error, pause chan<- bool, over <-chan struct{}) {
 	every := min(lease.Duration()/10, time.Second)
-	for {
+	for paused := false; ; {
 		if r.reporter != nil {
 			r.reporter.step(lease)
 		}
-		if lease.Token() != token {
+		readOnly := lease.ReadOnly()
+		switch {
+		case lease.Token() != token:
 			stop <- errNewEpoch
 			return
+		case readOnly && r.onReadOnly == readOnlyStop:
+			stop <- errReadOnly
+			return
+		case readOnly != paused && r.onReadOnly == readOnlyPause:
+			select {
+			case pause <- readOnly:
+				paused = readOnly
+			case <-over:
+				return
+			}
 		}
 		var later <-chan time.Time
 		if r.reporter != nil {
@@ -307,9 +329,9 @@ func (r *runner) lead(lease *client.Lease) (leash.End, error) {
 	if r.reporter != nil {
 		r.reporter.begin()
 	}
-	stop, over := make(chan error, 1), make(chan struct{})
+	stop, pause, over := make(chan error, 1), make(chan bool), make(chan struct{})
 	var attending sync.WaitGroup
-	attending.Go(func() { r.attend(lease, token, stop, over) })
+	attending.Go(func() { r.attend(lease, token, stop, pause, over) })
 	signals, left := r.signals, []os.Signal(nil)
 	if r.handsOver {
 		signals = make(chan os.Signal, cap(r.signals))
@@ -318,7 +340,7 @@ func (r *runner) lead(lease *client.Lease) (leash.End, error) {
 	end, err := leash.Run(lease.Context(), leash.Config{
 		Path: r.path, Args: r.args, Files: r.files,
 		Env: append(r.commandEnv(lease, token), inherited...), DeadlineVariable: "REGENT_DEADLINE_FILE", NewPrivileges: r.newPrivileges,
-		Deadline: lease.Deadline, Moved: lease.Extended(), Grace: grace, Stop: stop,
+		Deadline: lease.Deadline, Moved: lease.Extended(), Grace: grace, Stop: stop, Pause: pause,
 		Signals: signals, Log: log,
 	})
 	close(over)
@@ -350,7 +372,7 @@ func (r *runner) commandEnv(l *client.Lease, token leadership.Token) []string {
 func (r *runner) publicEnv() []string {
 	replaced := []string{
 		"REGENT_ELECTION", "REGENT_FENCING_TOKEN", "REGENT_CANDIDATE_ID", "REGENT_SERVER", "REGENT_DEADLINE_FILE", "REGENT_REPORT_FILE",
-		"REGENT_INHERITED_FILE", "REGENT_LEADER_ID", "REGENT_LEADER_TOKEN", "REGENT_KEY", "REGENT_TOKEN",
+		"REGENT_INHERITED_FILE", "REGENT_LEADER_ID", "REGENT_LEADER_TOKEN", "REGENT_LEADER_ADDRESS", followMark, "REGENT_KEY", "REGENT_TOKEN",
 	}
 	return slices.DeleteFunc(slices.Clone(r.environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -417,6 +439,8 @@ func (r *runner) outcome(end leash.End, ending client.Ending) error {
 		return exitStatus{exitNoGuard, fmt.Errorf("the command was stopped or not started: %w", end.Err)}
 	case errors.Is(end.Err, client.ErrNotFollowed):
 		return exitStatus{exitLeadershipLost, fmt.Errorf("the command was not started: too few members followed the fencing token of election %q within the duration of its lease; --await-followers asks for %d", r.election, r.awaitFollowers)}
+	case errors.Is(end.Err, errReadOnly):
+		return exitStatus{exitLeadershipLost, fmt.Errorf("election %q has lost its quorum, and the command was stopped: --on-read-only is %s", r.election, readOnlyStop)}
 	case errors.Is(end.Err, client.ErrDeposed):
 		return exitStatus{exitLeadershipLost, fmt.Errorf("the policy of election %q has ended the term, and the command was stopped: %s", r.election, detail(end.Err))}
 	case errors.Is(end.Err, client.ErrLost):

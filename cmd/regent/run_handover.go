@@ -93,10 +93,7 @@ func (r *runner) prepare(ctx context.Context, s client.Succession) error {
 	r.log.Info("preparing to take over", "election", s.Election, "leader", s.LeaderID, "left", s.Left)
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", r.onSuccession)
 	cmd.Stdout, cmd.Stderr = r.files[2], r.files[2]
-	cmd.Env = append(r.publicEnv(),
-		"REGENT_ELECTION="+string(s.Election), "REGENT_CANDIDATE_ID="+string(s.CandidateID), "REGENT_SERVER="+r.cli.server,
-		"REGENT_LEADER_ID="+string(s.LeaderID), fmt.Sprintf("REGENT_LEADER_TOKEN=%d", s.Token),
-	)
+	cmd.Env = r.besideEnv(s.CandidateID, s.LeaderID, s.Token)
 	leash.OwnGroup(cmd)
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil {

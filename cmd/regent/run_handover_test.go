@@ -15,6 +15,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/wire"
 	"regent/test/machine"
+	"regent/test/process"
 )
 
 // worker is a command that says under which token it leads, and that it was told to stop.
@@ -30,7 +31,7 @@ type wrapper struct {
 func startRun(t *testing.T, env []string, args ...string) *wrapper {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"run"}, args...)...)
-	cmd.Env = append([]string{beRegent, "HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}, env...)
+	cmd.Env = append(process.Environ(beRegent, "HOME="+t.TempDir()), env...)
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)

@@ -51,6 +51,10 @@
 // leader does, for readers and for the policy; a report never costs the lease. Lease.StepDown ends
 // a term with a reason, and Lease.RequestApproval asks for more of it.
 //
+// An election that loses the quorum that its policy asks for becomes read-only: its leader goes on,
+// and must not write. With a Config.OnNotice it watches such an election, hears of that, and of the
+// end of that, by NoticeReadOnly and NoticeWritable, and Lease.ReadOnly returns what it heard last.
+//
 // A new epoch changes the token of a lease that goes on: orders from before an operator's
 // checkpoint are stale then. The server refuses the next renewal, and names the new token. The
 // lease is renewed under that at once, and once this is answered, Lease.Token returns it, with

@@ -28,6 +28,7 @@ func (l *Lease) keep(now, pause time.Duration) {
 	defer close(l.kept)
 	k := &keeper{Lease: l, log: l.client.logOf(l), taken: make(chan seat, 1)}
 	defer l.client.groups.leave(k)
+	k.heed(l.config)
 	for next, lasts := k.client.groups.sleep(k, now, pause), true; lasts; {
 		var s seat
 		if s, lasts = k.await(next); lasts {
@@ -45,6 +46,7 @@ type keeper struct {
 	log     *slog.Logger
 	backoff backoff
 	epoch   leadership.Token // under which the lease goes on, once a renewal with it was answered; 0 for none
+	unheed  func()           // ends the watch of the quorum; nil if there is none
 
 	taken  chan seat // capacity 1: where the lease sits that was asleep and is not any more
 	group  *group    // guarded by groups.mu
@@ -190,6 +192,7 @@ func (k *keeper) renewed(sent time.Duration, lease leadership.Lease) (next plan)
 		k.post(Notice{Kind: NoticeNewEpoch})
 	}
 	k.noteEnd(now)
+	k.heed(lease.Config)
 	k.hear(lease.Revision, func(leadership.Succession) leadership.Succession { return lease.Succession })
 	select {
 	case k.extended <- struct{}{}:

@@ -58,6 +58,7 @@ type Lease struct {
 	// which of the errors above that is; nil if another context ended; guarded by mu
 	own      error
 	released bool      // the server has answered its release; guarded by mu
+	readOnly bool      // as ReadOnly says; guarded by mu
 	ends     termEnd   // as the last answer says; guarded by mu
 	reports  reporting // guarded by mu
 	notices  notices
@@ -69,6 +70,7 @@ type Lease struct {
 	parentHook func() bool             // ends the attention to it
 	inherited  *leadership.Inheritance // nil for none
 	unready    bool                    // the policy waits for the leader to be ready; of the grant
+	config     leadership.Config       // so, too
 }
 
 // newLease returns the lease that was granted in reply to a request sent at that time; it may be
@@ -88,7 +90,7 @@ func (c *Client) newLease(ctx context.Context, sent time.Duration, g leadership.
 		extended: make(chan struct{}, 1),
 		kept:     make(chan struct{}),
 
-		parent: c.candidate.Via, inherited: g.Inherited, unready: g.Unready,
+		parent: c.candidate.Via, inherited: g.Inherited, unready: g.Unready, config: g.Config,
 	}
 	now := c.clock()
 	l.belief = leadership.Believe(sent, now, g, margin)

@@ -32,6 +32,8 @@ const (
 	NoticeGoesOn      NoticeKind = "goesOn"      // an end that there was a notice of does not come any more
 	NoticeNewEpoch    NoticeKind = "newEpoch"    // the lease goes on with another token
 	NoticeTripped     NoticeKind = "tripped"     // the policy has ended the term: ErrDeposed
+	NoticeReadOnly    NoticeKind = "readOnly"    // the quorum is lost: do not write; see Lease.ReadOnly
+	NoticeWritable    NoticeKind = "writable"    // it is back
 )
 
 // Ending is the instant that no renewal passes.

@@ -377,6 +377,63 @@ func TestWritersAreRefusedWhileTheQuorumIsLost(t *testing.T) {
 	})
 }
 
+// A watch is told whether the leader may write: at its beginning, and within a second of a change,
+// for which the store is not asked.
+func TestAWatchTellsWhetherTheLeaderMayWrite(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		f.configure(leadership.BallotPolicy{Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("n1", "n2", "n3")}})
+		a, b := f.start("a"), f.start("b")
+		f.join(b, "n2", 0)
+		time.Sleep(2 * time.Second)
+		g := f.lead(a, "n1")
+		watch := func(s *server) (next func(within time.Duration) string) {
+			_, w, err := s.Watch(f.Context(), leadership.WatchRequest{Election: "jobs"})
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Cleanup(w.Close)
+			return func(within time.Duration) string {
+				f.Helper()
+				ctx, cancel := context.WithTimeout(f.Context(), within)
+				defer cancel()
+				for ctx.Err() == nil {
+					news, _ := w.Listen(ctx)
+					for _, m := range news.Members {
+						if m.Change == leadership.MemberReadOnly || m.Change == leadership.MemberWritable {
+							return fmt.Sprintf("%s %s %s %d", m.ID, m.Role, m.Change, m.SeenToken)
+						}
+					}
+				}
+				return ""
+			}
+		}
+		said := func(what string, next func(time.Duration) string, within time.Duration, want string) {
+			f.Helper()
+			if got := next(within); got != want {
+				f.Errorf("%s: within %v it is told %q, want %q", what, within, got, want)
+			}
+		}
+		may, mustNot := fmt.Sprintf("n1 leader writable %d", g.Token), fmt.Sprintf("n1 leader readOnly %d", g.Token)
+		time.Sleep(time.Second) // the other instance has heard of the leader
+		first := watch(b)       // the leader renews at the other instance
+		said("two of three are present", first, time.Second, may)
+		b.asks.Take()
+		b.Leave(f.Context(), leadership.LeaveRequest{Election: "jobs", CandidateID: "n2"})
+		said("one has gone", first, 10*time.Second, "")
+		said("for longer than the grace time", first, 1200*time.Millisecond, mustNot)
+		said("it goes on", first, 30*time.Second, "")
+		if asked := b.asks.Take(); asked["Get"]+asked["Events"] > 0 {
+			f.Errorf("the store was asked meanwhile: %v", asked)
+		}
+		f.join(b, "n3", g.Token)
+		said("another has come", first, 1200*time.Millisecond, may)
+		b.Leave(f.Context(), leadership.LeaveRequest{Election: "jobs", CandidateID: "n3"})
+		said("it goes again", first, 12*time.Second, mustNot)
+		time.Sleep(3 * time.Second) // the other instance has heard of it later
+		said("a watch that begins then", watch(a), time.Second, mustNot)
+	})
+}
+
 func TestAGrantNeedsTheQuorumThatTheInstanceHearsOf(t *testing.T) {
 	inFleet(t, func(f *fleet) {
 		f.configure(leadership.BallotPolicy{Quorum: leadership.QuorumPolicy{Electorate: leadership.NewNames("n1", "n2", "n3")}})

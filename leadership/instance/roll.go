@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -269,12 +270,13 @@ func (r *roll) hears() bool {
 type company struct {
 	*roll
 	request leadership.WatchRequest
-	next    uint64 // of the changes
+	next    uint64                    // of the changes
+	first   []leadership.MemberChange // whether the leader may write
 }
 
 // accompany begins the company of a watch. It refuses a member for which there is no room.
 func (r *roll) accompany(principal string, request leadership.WatchRequest, seen leadership.Token) (c *company, err error) {
-	c = &company{roll: r, request: request, next: members.Newest}
+	c = &company{roll: r, request: request}
 	r.do(func(reg *members.Registry, now time.Duration) {
 		if request.Member != "" {
 			err = reg.As(principal, request.Election, request.Member, func() error { return reg.Open(request.Election, request.Member, seen, now) })
@@ -282,12 +284,13 @@ func (r *roll) accompany(principal string, request leadership.WatchRequest, seen
 		if err == nil {
 			reg.Watch(request.Election)
 			reg.Notice(now, request.Election) // or the leader would come later
+			c.first = reg.Writing(request.Election, now)
+			_, c.next = reg.Changes(request.Election, members.Newest)
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.Changes()
 	return c, nil
 }
 
@@ -303,6 +306,9 @@ func (c *company) Changes() (changes []leadership.MemberChange) {
 	c.do(func(reg *members.Registry, _ time.Duration) {
 		changes, c.next = reg.Changes(c.request.Election, c.next)
 	})
+	if c.first != nil {
+		changes, c.first = slices.Concat(c.first, changes), nil
+	}
 	return changes
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -18,6 +19,7 @@ type child struct {
 	exited chan struct{} // closed when it has exited; its PID stays reserved until reap
 	reaped chan struct{} // closed by reap
 	state  chan *os.ProcessState
+	paused atomic.Bool // by the caller, not by Ctrl-Z
 }
 
 // start starts the gate in a process group of its own.
@@ -55,7 +57,7 @@ func (c *child) live(program string, args []string, attr *os.ProcAttr, foregroun
 	if err != nil {
 		return
 	}
-	awaitExit(c.proc, foreground)
+	awaitExit(c.proc, foreground, &c.paused)
 	close(c.exited)
 	<-c.reaped
 	state, _ := c.proc.Wait()

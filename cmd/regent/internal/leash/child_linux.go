@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -34,9 +35,9 @@ func refusePrivileges(string) error {
 }
 
 // awaitExit returns when the process has exited, without reaping it. A process that has the
-// terminal and is stopped by Ctrl-Z is continued at once: no shell could continue it, and a stopped
-// process cannot lead.
-func awaitExit(p *os.Process, foreground bool) {
+// terminal and is stopped by Ctrl-Z is continued at once, unless it is paused: no shell could
+// continue it, and a stopped process cannot lead.
+func awaitExit(p *os.Process, foreground bool, paused *atomic.Bool) {
 	events := unix.WEXITED
 	if foreground {
 		events |= unix.WSTOPPED
@@ -48,7 +49,9 @@ func awaitExit(p *os.Process, foreground bool) {
 		case errors.Is(err, unix.EINTR):
 		case err == nil && info.Code == cldStopped:
 			unix.Waitid(unix.P_PID, p.Pid, nil, unix.WSTOPPED|unix.WNOHANG, nil)
-			unix.Kill(-p.Pid, unix.SIGCONT)
+			if !paused.Load() {
+				unix.Kill(-p.Pid, unix.SIGCONT)
+			}
 		default:
 			return
 		}

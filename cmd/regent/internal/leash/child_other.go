@@ -5,6 +5,7 @@ package leash
 import (
 	"errors"
 	"os"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -24,4 +25,4 @@ func refusePrivileges(path string) error {
 
 // awaitExit returns when the process has exited. Its PID may be reused at once; the new process
 // would have to lead a group to be mistaken for it.
-func awaitExit(p *os.Process, _ bool) { p.Wait() }
+func awaitExit(p *os.Process, _ bool, _ *atomic.Bool) { p.Wait() }

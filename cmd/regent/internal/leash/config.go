@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Config says what to run, and until when. NewPrivileges, Moved, Stop and Signals are optional.
+// Config says what to run, and until when. NewPrivileges, Moved, Stop,
+// Pause and Signals are optional.
 type Config struct {
 	// Path is the program's file. Args are its arguments; the first is its name.
 	Path string
@@ -36,6 +37,10 @@ type Config struct {
 
 	// Stop stops the command before the deadline; what it receives is End.Err then.
 	Stop <-chan error
+	// Pause stops all processes of the group with SIGSTOP, for true, and continues them, for false.
+	// A paused command that is to end, or gets SIGINT, SIGTERM or SIGQUIT, is continued: with that
+	// signal pending, so that it does nothing before.
+	Pause <-chan bool
 	// Signals are passed on to the process group.
 	Signals <-chan os.Signal
 	Log     *slog.Logger

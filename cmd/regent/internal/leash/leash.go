@@ -40,14 +40,15 @@ func Run(ctx context.Context, c Config) (End, error) {
 	}
 	g := openGroup(child.proc.Pid, os.Getpid(), mark)
 	defer g.close()
-	l := &leash{Config: c, child: child, group: g, file: file, alarm: alarm, started: make(chan startedGuard, 1)}
-	return l.lead(ctx, tty), nil
+	l := &leash{Config: c, child: child, group: g, tty: tty, file: file, alarm: alarm, started: make(chan startedGuard, 1)}
+	return l.lead(ctx), nil
 }
 
 type leash struct {
 	Config
 	child *child
 	group *group
+	tty   terminal
 	file  deadlineFile
 	alarm *alarm
 
@@ -63,20 +64,20 @@ type leash struct {
 }
 
 // lead starts the command, and returns when all of it is gone.
-func (l *leash) lead(ctx context.Context, tty terminal) End {
-	if l.begin(ctx, tty) {
+func (l *leash) lead(ctx context.Context) End {
+	if l.begin(ctx) {
 		l.hold(ctx)
 	}
 	l.group.end(l.Log)
 	l.killGuards()
-	tty.takeBack()
+	l.tty.takeBack()
 	end := l.child.reap()
-	end.Err, end.Passed, end.Terminal = l.why, l.passed, tty.file != nil
+	end.Err, end.Passed, end.Terminal = l.why, l.passed, l.tty.file != nil
 	return end
 }
 
 // begin starts a guard and opens the gate. It reports false if the command must not start.
-func (l *leash) begin(ctx context.Context, tty terminal) bool {
+func (l *leash) begin(ctx context.Context) bool {
 	guard, err := startGuard(l.group, l.Deadline(), l.Deadline()-l.Grace)
 	l.guard = guard
 	switch {
@@ -85,7 +86,7 @@ func (l *leash) begin(ctx context.Context, tty terminal) bool {
 	case ctx.Err() != nil:
 		l.why = context.Cause(ctx)
 	default:
-		tty.lend(l.group.id)
+		l.tty.lend(l.group.id)
 		l.child.begin()
 		return true
 	}
@@ -108,6 +109,8 @@ func (l *leash) hold(ctx context.Context) {
 			l.stop(context.Cause(ctx))
 		case why := <-l.Stop:
 			l.stop(why)
+		case pause := <-l.Pause:
+			l.pause(pause)
 		case <-l.Moved:
 			l.tell()
 		case s := <-l.Signals:
@@ -146,6 +149,7 @@ func (l *leash) stop(why error) {
 	}
 	l.why, l.killAt = why, min(boottime.Now()+l.Grace, l.Deadline())
 	l.group.signal(syscall.SIGTERM)
+	l.pause(false)
 	l.tell()
 	l.Log.Warn("stopping the command", "reason", why, "killed in", l.killAt-boottime.Now())
 }
@@ -155,6 +159,28 @@ func (l *leash) pass(s os.Signal) {
 		l.passed = append(l.passed, s)
 	}
 	l.group.signal(s.(syscall.Signal))
+	if s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGQUIT {
+		l.pause(false)
+	}
+}
+
+// pause stops the group from running, or lets it go on. Meanwhile the caller has the terminal, so
+// that the signals of the keyboard are heard. A command that is being stopped must run.
+func (l *leash) pause(pause bool) {
+	switch {
+	case pause == l.child.paused.Load() || pause && l.why != nil:
+		return
+	case pause:
+		l.child.paused.Store(true) // before: a command with the terminal would be continued
+		l.group.signal(syscall.SIGSTOP)
+		l.tty.takeBack()
+		l.Log.Warn("the command is paused")
+	default:
+		l.child.paused.Store(false)
+		l.tty.lend(l.group.id)
+		l.group.signal(syscall.SIGCONT)
+		l.Log.Info("the command goes on")
+	}
 }
 
 // deadline returns when the command must be gone as things stand.

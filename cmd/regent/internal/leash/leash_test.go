@@ -62,11 +62,13 @@ func beCaller(grace time.Duration) int {
 }
 
 type held struct {
-	t     *testing.T
-	moved chan struct{}
-	dir   string
-	ended chan struct{}
-	end   leash.End
+	t       *testing.T
+	moved   chan struct{}
+	pause   chan bool
+	signals chan os.Signal
+	dir     string
+	ended   chan struct{}
+	end     leash.End
 }
 
 // hold runs a script in sh. It may use $dir, a folder of its own, and stand, which waits until the
@@ -78,19 +80,18 @@ func hold(ctx context.Context, t *testing.T, deadline func() time.Duration, grac
 
 func holdAndLog(ctx context.Context, t *testing.T, deadline func() time.Duration, grace time.Duration, script string, log slog.Handler) *held {
 	t.Helper()
-	h := &held{t: t, moved: make(chan struct{}, 1), dir: t.TempDir(), ended: make(chan struct{})}
+	h := &held{t: t, moved: make(chan struct{}, 1), pause: make(chan bool), signals: make(chan os.Signal, 1), dir: t.TempDir(), ended: make(chan struct{})}
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	signals := make(chan os.Signal, 1)
 	go func() {
 		defer close(h.ended)
 		defer null.Close()
 		h.end, err = leash.Run(ctx, leash.Config{
 			Path: "/bin/sh", Args: []string{"sh", "-c", "stand() { while ! test -e $dir/$1; do sleep 0.01; done; }\n" + script},
 			Env: []string{"PATH=" + os.Getenv("PATH"), "dir=" + h.dir}, DeadlineVariable: variable,
-			Files: [3]*os.File{null, null, os.Stderr}, Signals: signals,
+			Files: [3]*os.File{null, null, os.Stderr}, Signals: h.signals, Pause: h.pause,
 			Deadline: deadline, Moved: h.moved, Grace: grace, Log: slog.New(log),
 		})
 		if err != nil {

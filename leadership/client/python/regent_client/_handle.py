@@ -8,7 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
 
-from . import _cancel, _calls
+from . import _cancel, _calls, _quorum
 from ._backoff import Backoff
 from ._errors import ApiError, Cancelled, LeaseLost, LeaseReleased, Orphaned, RegentError, TokenStale
 from ._model import Checkpoint, answer
@@ -113,6 +113,11 @@ class Handle:
             return self._term.ends_in(self._core.clock())
 
     @property
+    def read_only(self) -> bool:
+        """Whether the election has lost its quorum, so that the leader must not write: as it was heard last, by notices()."""
+        return self._term.read_only
+
+    @property
     def inherited(self) -> Checkpoint | None:
         """What the last leader left behind, if lead was called with inherit=True; None for none."""
         found = self._term.grant.get("inherited")
@@ -155,6 +160,19 @@ class Handle:
         with self._lock:
             return self._term.notices[seen:]
 
+    def _watch_quorum(self) -> None:
+        """Hears whether the leader may write, until it is cancelled."""
+
+        def hear(read_only: bool) -> None:
+            with self._lock:
+                if self._term.over or read_only == self._term.read_only:
+                    return
+                self._term.hear_read_only(read_only)
+                self._tell()
+            log.info("election %s, token %d: read-only: %s", self.election, self.token, read_only)
+
+        _quorum.watch(self._core.calls, self.election, self.candidate, hear)
+
     def _renewal(self, now: float) -> tuple[dict[str, Any], float, bool]:
         """The body of the next renewal, how many seconds it may take, and whether it wants a new connection."""
         with self._lock:
@@ -166,9 +184,9 @@ class Handle:
             return None
         with self._lock:
             term = self._term
-            failing, token, notices = term.failure is not None, term.token, len(term.notices)
+            failing, token, notices, quorum = term.failure is not None, term.token, len(term.notices), term.quorum
             next = term.heard(sent, now, answer)
-            if term.over or len(term.notices) > notices:
+            if term.over or len(term.notices) > notices or term.quorum != quorum:
                 self._tell()
             news, over, failure, left = term.notices[notices:], term.over, term.failure, term.left(now)
         for notice in news:

@@ -73,6 +73,8 @@ class Notice:
 
     Kinds: "evicted", "drained", "handOver", "maxTerm", "approvalDue", "stuck": the term ends, in `left` seconds.
     "goesOn": it does not any more. "newEpoch": the lease goes on with another token. "tripped": the policy has ended it.
+    "readOnly": the quorum that the policy asks for is lost; the lease goes on, and its leader must not write.
+    "writable": it is back.
     """
 
     kind: str
@@ -102,6 +104,7 @@ class Term:
         self.failure: RegentError | None = None  # of the last renewal; None if it was answered
         self.ends_because, self.ends_at, self._ends_on = "", "", 0.0
         self.notices: list[Notice] = []
+        self.quorum = self.read_only = False  # whether the policy asks for one, and whether it is lost
         self.reports = Reporting()
         self.grant = grant
         self._ticket, self._epoch, self._backoff, self._noted = "", 0, Backoff(), ("", "")
@@ -217,6 +220,15 @@ class Term:
         self.ends_because, self.ends_at = (because, at) if isinstance(because, str) and isinstance(at, str) else ("", "")
         self._ends_on = deadline(sent, waited, number(answer, "endsInMs") / 1000, 0)
         self._note(now)
+        self.quorum = _asks_quorum(answer)
+        if not self.quorum:
+            self.hear_read_only(False)
+
+    def hear_read_only(self, now: bool) -> None:
+        """Makes a notice if it is news whether the leader must not write."""
+        if now != self.read_only and (self.quorum or not now):
+            self.read_only = now
+            self.notices.append(Notice("readOnly" if now else "writable", self.token))
 
     def _note(self, now: float) -> None:
         """Makes a notice if the end of the term has changed. Each report of progress moves the end of a leader that could
@@ -249,6 +261,14 @@ class Term:
             return TermEnded(f"{about}the term has ended: {_WHY.get(self.ends_because, self.ends_because)}", self.ends_because)
         why = f": {self.failure}" if self.failure else ""
         return LeaseExpired(f"{about}the lease could not be renewed before its deadline{why}")
+
+
+def _asks_quorum(lease: Json) -> bool:
+    """Whether the policy in an answer asks for a quorum."""
+    found: object = lease
+    for name in ("configuration", "policy", "quorum"):
+        found = found.get(name) if isinstance(found, dict) else None
+    return bool(found)
 
 
 _WHY = {

@@ -23,6 +23,7 @@ from ._errors import LeaseReleased
 from ._handle import Handle
 from ._leads import Log
 from ._outcome import ended, outcome_of
+from ._stream import Beside
 from ._term import Notice, Term
 from ._threads import from_thread, in_loop, in_thread
 
@@ -83,17 +84,24 @@ class Lease(AsyncLeads):
         return task.result()
 
     async def notices(self) -> AsyncIterator[Notice]:
-        """The changes that concern the term, from the grant on, as they come; ends when the lease is over."""
-        seen = 0
-        while True:
-            self._news.clear()
-            valid = self.valid()
-            for notice in self._noticed(seen):
-                seen += 1
-                yield notice
-            if not valid:
-                return
-            await self._news.wait()
+        """The changes that concern the term, from the grant on, as they come; ends when the lease is over. Where the policy
+        asks for a quorum, a stream of the election tells meanwhile whether it is read-only."""
+        seen, beside, heeds = 0, Beside(), False
+        try:
+            while True:
+                self._news.clear()
+                valid = self.valid()
+                if valid and self._term.quorum and not heeds:
+                    heeds = True
+                    beside.go(self._watch_quorum)
+                for notice in self._noticed(seen):
+                    seen += 1
+                    yield notice
+                if not valid:
+                    return
+                await self._news.wait()
+        finally:
+            beside.stop()
 
     async def release(self, outcome: str = "", note: str = "") -> None:
         """Stops renewing and releases the lease, so that the next leader need not wait for its end. All that acts as

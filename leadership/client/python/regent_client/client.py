@@ -15,6 +15,7 @@ from ._handle import Handle
 from ._leads import Leads, Log
 from ._outcome import ended, outcome_of
 from ._reads import Reads
+from ._stream import Beside
 from ._term import Notice, Term
 
 
@@ -47,14 +48,18 @@ class Lease(Leads, Handle):
         return self
 
     def notices(self) -> Iterator[Notice]:
-        """The changes that concern the term, from the grant on, as they come; ends when the lease is over."""
+        """The changes that concern the term, from the grant on, as they come; ends when the lease is over. Where the policy
+        asks for a quorum, a stream of the election tells meanwhile whether it is read-only."""
         news, seen, cancel = _cancel.Wake(), 0, _cancel.current()
-        unlisten = self._listen(news.set)
+        unlisten, beside, heeds = self._listen(news.set), Beside(), False
         try:
             with cancel.hook(news.set):
                 while True:
                     cancel.check()
                     valid = self.valid()
+                    if valid and self._term.quorum and not heeds:
+                        heeds = True
+                        beside.go(self._watch_quorum)
                     for notice in self._noticed(seen):
                         seen += 1
                         yield notice
@@ -62,6 +67,7 @@ class Lease(Leads, Handle):
                         return
                     news.wait(1)
         finally:
+            beside.stop()
             unlisten()
 
     def release(self, outcome: str = "", note: str = "") -> None:

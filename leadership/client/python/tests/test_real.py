@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -34,6 +35,32 @@ class Leading(RealCase):
             self.operator("reports", "evict", fencingToken=lease.token)
             kinds = [n.kind for n in lease.notices()]
         self.assertEqual((caught.exception.because, kinds), ("evicted", ["evicted"]))
+
+    def test_a_leader_is_told_whether_it_may_write(self) -> None:
+        self.configure("reports", quorum={"electorate": ["ann", "bob", "cyd"], "need": "majority", "grace": "1s"})
+        with contextlib.ExitStack() as stack:
+            with self.client.join("reports", member="bob"):
+                lease = stack.enter_context(self.client.lead("reports", lease="10m"))
+                notices = lease.notices()
+            self.assertEqual((next(notices).kind, lease.read_only, lease.valid()), ("readOnly", True, True))
+            with self.client.join("reports", member="cyd"):
+                self.assertEqual((next(notices).kind, lease.read_only), ("writable", False))
+            self.assertEqual(next(notices).kind, "readOnly")
+        self.assertEqual(list(notices), [])
+
+    def test_a_leader_with_asyncio_is_told_whether_it_may_write(self) -> None:
+        self.configure("reports", quorum={"electorate": ["bob", "cyd", "dan"], "need": "majority", "grace": "1s"})
+
+        async def main() -> None:
+            async with aio.Client(self.regent.url, candidate="bob") as client, contextlib.AsyncExitStack() as stack:
+                async with client.join("reports", member="cyd"):
+                    lease = await stack.enter_async_context(client.lead("reports", lease="10m"))
+                    notices = lease.notices()
+                self.assertEqual((await notices.__anext__()).kind, "readOnly")
+                async with client.join("reports", member="dan"):
+                    self.assertEqual((await notices.__anext__()).kind, "writable")
+
+        asyncio.run(main())
 
     def test_many_leases_are_renewed_in_few_calls(self) -> None:
         leases = [self.client.lead(f"e{i:02}", lease="6s").acquire() for i in range(30)]

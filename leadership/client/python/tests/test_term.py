@@ -160,6 +160,17 @@ class Ends(unittest.TestCase):
             term.heard(1001, 1001, answer(**members))
         self.assertEqual([n.kind for n in term.notices], ["approvalDue", "goesOn"])
 
+    def test_a_quorum_is_heard_of_only_where_it_is_asked_for(self) -> None:
+        term = granted(configuration={"policy": {"quorum": {"electorate": ["ann", "bob"]}}})
+        for read_only in (False, True, True, False, True):
+            term.hear_read_only(read_only)
+        self.assertEqual([n.kind for n in term.notices], ["readOnly", "writable", "readOnly"])
+        for policy in ({"policy": {"maxTerm": "8h"}}, {"policy": None}, "nonsense"):
+            term.heard(1001, 1001, answer(configuration=policy))
+            term.hear_read_only(True)
+            self.assertFalse(term.quorum or term.read_only)
+        self.assertEqual([n.kind for n in term.notices][3:], ["writable"])
+
     def test_stuck_is_news_only_when_it_is_near_and_a_parent_never(self) -> None:
         term = granted(endsBecause="stuck", endsBy=self.AT, endsInMs=90000)
         term.heard(1001, 1001, answer(endsBecause="parent", endsBy=self.AT, endsInMs=30000))

@@ -10,6 +10,7 @@ import {
 } from "./leader.ts";
 import type { Log } from "./log.ts";
 import type { Notice } from "./notice.ts";
+import { watchQuorum } from "./quorum.ts";
 import type { Report } from "./report.ts";
 import type { Inheritance, Succession } from "./schemas.ts";
 import type { Term } from "./term.ts";
@@ -39,6 +40,7 @@ export class Lease {
   #outcome: ReleaseOptions = {};
   #stepsDown: { reason: string; for?: string } | undefined;
   #refused: unknown; // how the server has refused that
+  #heeds = false; // the notices were asked for
 
   /** @internal */
   constructor(term: Term, keeper: Keeper, calls: Calls, log: Log) {
@@ -115,9 +117,22 @@ export class Lease {
     this.#term.reports.add(report);
   }
 
-  /** Returns what concerns the term, from its beginning on; ends with the lease. */
+  /**
+   * Returns what concerns the term, from its beginning on; ends with the lease. Where the policy asks for a
+   * quorum, a stream of the election tells from the first call on whether it is read-only.
+   */
   notices(): AsyncGenerator<Notice, void, undefined> {
+    if (!this.#heeds) {
+      this.#heeds = true;
+      this.#term.onQuorum = () => void watchQuorum(this.#calls.http, this.#term, this.#log);
+      this.#term.heed();
+    }
     return this.#term.notices.read();
+  }
+
+  /** Reports whether the election has lost its quorum, so that the leader must not write: as was heard last, by notices. */
+  get readOnly(): boolean {
+    return this.#term.readOnly;
   }
 
   /** What the last leader had left when this lease was granted; undefined if nothing, or without the option inherit. */

@@ -4,8 +4,9 @@ import type { Election } from "./wire.ts";
 /**
  * Tells a leader of a change that concerns its term. Kinds are `evicted`, `drained`, `handOver`, `maxTerm`,
  * `approvalDue` and `stuck`, why the term will end however often it is renewed; `goesOn`, when such an end
- * does not come any more; `newEpoch`, when the lease goes on with another token; and `tripped`, when the
- * election's policy has ended the term. A newer server may send others.
+ * does not come any more; `newEpoch`, when the lease goes on with another token; `tripped`, when the
+ * election's policy has ended the term; `readOnly`, when the quorum that the policy asks for is lost, so that
+ * the leader goes on and must not write; and `writable`, when it is back. A newer server may send others.
  */
 export interface Notice {
   kind: string;

@@ -58,6 +58,10 @@ export class Term {
   readonly #controller = new AbortController();
   readonly #outer: AbortSignal | undefined;
   readonly #parent: Term | undefined;
+  /** Called once the policy asks for a quorum. */
+  onQuorum: (() => void) | undefined;
+  readOnly = false;
+  #quorum = false;
   #ends: TermEnd | undefined;
   #noticed = "";
   #cancelAlarm: () => void = () => {};
@@ -79,6 +83,7 @@ export class Term {
     this.#belief = new Belief(o.sent, this.#now(), grant.waitedMs ?? 0, remains(grant), o.margin);
     this.#ends = termEnd(o.sent, Math.max(0, Math.min(grant.waitedMs ?? 0, clock.now() - o.sent)), grant);
     this.handOver.hear(grant.revision, grant.succession);
+    this.heed(grant);
     this.#leave = [onAbort(this.#outer, this.#look), onAbort(this.#parent?.signal, this.#look)];
     this.look();
   }
@@ -201,7 +206,23 @@ export class Term {
     this.handOver.hear(answer.revision, answer.succession);
     if (epoch) this.post("newEpoch");
     this.noteEnd();
+    this.heed(answer);
     return this.remaining();
+  }
+
+  /** Takes from an answer, if there is one, whether the policy asks for a quorum. */
+  heed(answer?: Election): void {
+    if (answer) this.#quorum = answer.configuration?.policy?.quorum !== undefined;
+    if (!this.#quorum) return this.hearReadOnly(false);
+    this.onQuorum?.();
+    this.onQuorum = undefined;
+  }
+
+  /** Posts a notice if it is news whether the leader must not write. */
+  hearReadOnly(now: boolean): void {
+    if (now === this.readOnly || (now && !this.#quorum)) return;
+    this.readOnly = now;
+    this.post(now ? "readOnly" : "writable");
   }
 
   /** Posts a notice if the end of the term has changed. */

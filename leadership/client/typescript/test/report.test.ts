@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { InvalidArgument, type Lease, type Notice } from "../src/index.ts";
-import { Script, ok, refuse, unreachable } from "./scripted.ts";
+import { Script, ok, refuse, settle, unreachable } from "./scripted.ts";
+import { message } from "./support.ts";
 
 async function leading(more: Record<string, unknown> = {}): Promise<[Script, Lease]> {
   const s = new Script();
@@ -101,4 +102,34 @@ test("a leader that could be stuck is told only when the end is near, one that s
     void lease.release();
     for await (const n of lease.notices()) assert.fail(n.kind);
   }
+});
+
+test("where a quorum is asked for, a leader that reads notices is told whether it may write", async () => {
+  const quorum = { configuration: { leaseDuration: "30s", policy: { quorum: { electorate: ["ann", "bob"], need: "majority" } } } };
+  const [s, lease] = await leading(quorum);
+  let stream: ReadableStreamDefaultController<Uint8Array>;
+  s.on("watch", () => new Response(new ReadableStream({ start: (c) => void (stream = c) }), { headers: { "content-type": "text/event-stream" } }));
+  const say = async (id: string, change: string): Promise<void> => {
+    stream.enqueue(new TextEncoder().encode(message({ name: "member", data: { id, role: "leader", change } })));
+    await settle();
+  };
+  await settle();
+  assert.equal(s.of("watch").length, 0, "before the notices are asked for");
+  const seen: string[] = [];
+  const reading = (async () => {
+    for await (const n of lease.notices()) seen.push(n.kind);
+  })();
+  await settle();
+  for (const [id, change] of [["ann", "writable"], ["bob", "readOnly"], ["ann", "readOnly"], ["ann", "readOnly"], ["ann", "vanished"]] as const) await say(id, change);
+  assert.deepEqual([seen, lease.readOnly, lease.valid()], [["readOnly"], true, true]);
+  await say("ann", "writable");
+  await say("ann", "readOnly");
+  s.on("renew", ok()); // the policy asks for none any more
+  await s.clock.advance(10_000);
+  await say("ann", "readOnly");
+  assert.deepEqual([seen, lease.readOnly], [["readOnly", "writable", "readOnly", "writable"], false]);
+  void lease.release();
+  await reading;
+  await settle();
+  assert.ok(s.of("watch").length === 1 && s.of("watch")[0]!.signal.aborted, "the stream ends with the lease");
 });

@@ -158,8 +158,14 @@ func (r *Registry) Status(l leadership.Lease, members []leadership.Member, age, 
 	}
 	present, lost := r.quorum(l.Election, q, l.LeaderID, now)
 	s.Present, s.Participation = present, float64(present)/float64(q.Size())
-	s.ReadOnly = l.LeaderID != "" && min(lost, age+l.ReadAt.Sub(l.AcquiredAt)) > q.Grace
+	s.ReadOnly = readOnly(l, lost, age)
 	return s
+}
+
+// readOnly reports whether the leader must not write: the quorum is lost for longer than the grace
+// time, and the election has had its leader for as long.
+func readOnly(l leadership.Lease, lost, age time.Duration) bool {
+	return l.LeaderID != "" && min(lost, age+l.ReadAt.Sub(l.AcquiredAt)) > l.Config.Ballot.Quorum.Grace
 }
 
 // quorum returns how many of the electorate are present, the leader among them, and for how long
@@ -210,23 +216,31 @@ func (r *Registry) Stats(now time.Duration) Stats {
 	return all
 }
 
-// leases returns the leases of elections with members, as the store has said them last, but with
-// the present leader.
+// leases returns the leases of elections with members.
 func (r *Registry) leases() (all []view.Lease) {
 	r.view(func(*view.View, time.Duration) {
 		for _, e := range r.elections {
-			last := e.known.Last()
-			if e.present == 0 || last == nil || last.Absent != nil {
-				continue
+			if l := e.lease(); l != nil {
+				all = append(all, *l)
 			}
-			l := *last
-			if leader, token := e.known.Term(); token != l.Token || leader == "" {
-				l.Token, l.LeaderID, l.AcquiredAt = token, leader, l.ReadAt
-			}
-			all = append(all, l)
 		}
 	})
 	return all
+}
+
+// lease returns the lease of an election as the store has said it last, but with the present
+// leader, who leads since that was noticed; nil if it is not known, or the election has no members.
+// Call it within View.
+func (e *election) lease() *view.Lease {
+	last := e.known.Last()
+	if e.present == 0 || last == nil || last.Absent != nil {
+		return nil
+	}
+	l := *last
+	if leader, token := e.known.Term(); token != l.Token || leader == "" {
+		l.Token, l.LeaderID, l.AcquiredAt, l.Asked = token, leader, l.ReadAt, e.since
+	}
+	return &l
 }
 
 // Size is how much is remembered.

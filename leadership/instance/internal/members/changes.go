@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/instance/internal/view"
 )
 
 const (
@@ -24,6 +25,71 @@ func (r *Registry) Unwatch(name leadership.Election) {
 		e.first += uint64(len(e.log))
 		e.log = nil
 		r.tidy(e)
+	}
+}
+
+// Writing says whether the leader of a watched election may write. It returns nothing if no leader
+// is known, or no quorum is asked for.
+func (r *Registry) Writing(name leadership.Election, now time.Duration) []leadership.MemberChange {
+	e := r.elections[name]
+	var l *view.Lease
+	r.view(func(*view.View, time.Duration) { l = e.governed() })
+	if l == nil {
+		return nil
+	}
+	c := r.writing(l, now)
+	if e.watchers == 1 {
+		e.writing = c
+	}
+	if c.ID == "" {
+		return nil
+	}
+	return []leadership.MemberChange{c}
+}
+
+// governed is lease, and nil as well if no quorum is asked for and none was. Call it within View.
+func (e *election) governed() *view.Lease {
+	last := e.known.Last()
+	if last == nil || last.Config.Ballot.Quorum.Electorate == "" && e.writing.ID == "" {
+		return nil
+	}
+	return e.lease()
+}
+
+// writing says whether a leader may write; nothing if there is none.
+func (r *Registry) writing(l *view.Lease, now time.Duration) (c leadership.MemberChange) {
+	if l.LeaderID == "" {
+		return c
+	}
+	c = leadership.MemberChange{ID: l.LeaderID, Role: leadership.RoleLeader, Change: leadership.MemberWritable, SeenToken: l.Token}
+	if q := l.Config.Ballot.Quorum; q.Needed() > 0 {
+		if _, lost := r.quorum(l.Election, q, l.LeaderID, now); readOnly(l.Lease, lost, now-l.Asked) {
+			c.Change = leadership.MemberReadOnly
+		}
+	}
+	return c
+}
+
+// tellWriting tells the watchers whether leaders may write, where that has changed: of a new leader
+// only that it must not.
+func (r *Registry) tellWriting(now time.Duration) {
+	var all []*view.Lease
+	r.view(func(*view.View, time.Duration) {
+		for _, e := range r.elections {
+			if e.watchers == 0 {
+				continue
+			}
+			if l := e.governed(); l != nil {
+				all = append(all, l)
+			}
+		}
+	})
+	for _, l := range all {
+		e, c := r.elections[l.Election], r.writing(l, now)
+		if c.Change != e.writing.Change && (c.Change == leadership.MemberReadOnly || c.ID != "" && c.ID == e.writing.ID) {
+			r.write(e, c)
+		}
+		e.writing = c
 	}
 }
 

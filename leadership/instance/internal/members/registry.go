@@ -70,8 +70,10 @@ type election struct {
 	line    map[*node]struct{}
 	known   *view.Election // read it, and nothing else, in View
 	noticed term
+	since   time.Duration // of that
 
 	watchers int
+	writing  leadership.MemberChange   // whether the leader may write, as the watchers were told
 	log      []leadership.MemberChange // while there are watchers
 	first    uint64                    // the number of log[0]
 	recent   uint64                    // the number of the first since the log was cut
@@ -392,7 +394,7 @@ func (r *Registry) Notice(now time.Duration, elections ...leadership.Election) {
 		if e.noticed.token != t.token && len(e.line) > 0 {
 			r.outgoing.terms[e] = struct{}{}
 		}
-		e.noticed = t
+		e.noticed, e.since = t, now
 		r.touch(e)
 		if t.leader != "" {
 			n := r.node(e.name, t.leader)
@@ -439,6 +441,7 @@ func (r *Registry) Tick(now time.Duration) {
 		}
 	}
 	r.incoming.tick(r, now)
+	r.tellWriting(now)
 	r.cutLogs(now)
 	for n := range r.absent {
 		if n.tellAt > 0 && now >= n.tellAt {

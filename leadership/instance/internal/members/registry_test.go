@@ -317,6 +317,49 @@ func TestQuorumIsLostForAsLongAsTooFewWerePresent(t *testing.T) {
 	is("while there is no leader", 0, false)
 }
 
+// The store was read last before the leader was granted: the grace time counts from when that was
+// heard of.
+func TestANewLeaderMayWriteForTheGraceTime(t *testing.T) {
+	w := newWorld(t)
+	r := w.registry("")
+	r.Watch(jobs)
+	defer r.Unwatch(jobs)
+	l := leadership.Lease{Election: jobs, State: leadership.Vacant, Token: 6, Revision: 1, ReadAt: time.Unix(1000, 0)}
+	l.Config.Ballot.Quorum = leadership.QuorumPolicy{Electorate: leadership.NewNames("n1", "n2", "n3"), Grace: 10 * time.Second}
+	w.views[r].Learn(l, view.Read, w.now, w.now)
+	next := uint64(0)
+	told := func(what string, want ...leadership.MemberChangeType) {
+		t.Helper()
+		var got []leadership.MemberChangeType
+		var changes []leadership.MemberChange
+		for changes, next = r.Changes(jobs, next); len(changes) > 0; changes = changes[1:] {
+			if c := changes[0].Change; c == leadership.MemberReadOnly || c == leadership.MemberWritable {
+				got = append(got, c)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	w.pass(time.Minute)
+	w.term(r, "n1", 7)
+	w.pass(10 * time.Second)
+	told("for the grace time")
+	w.pass(time.Second)
+	told("for longer", leadership.MemberReadOnly)
+	w.join(r, "n2", leadership.RoleFollower, 7)
+	w.pass(time.Second)
+	told("another comes", leadership.MemberWritable)
+	r.Leave(jobs, "n2", w.now)
+	w.pass(11 * time.Second)
+	told("it goes", leadership.MemberReadOnly)
+	w.term(r, "", 7)
+	w.pass(time.Second)
+	w.term(r, "n2", 8)
+	w.pass(5 * time.Second)
+	told("another leads, which was not told that it must not write")
+}
+
 // A principal, and an election, get half of the members that an instance remembers.
 func TestMembersAreShared(t *testing.T) {
 	w := newWorld(t)

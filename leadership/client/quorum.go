@@ -1,0 +1,65 @@
+package client
+
+import (
+	"context"
+
+	"regent/leadership"
+)
+
+// ReadOnly reports whether the election has lost its quorum for longer than the grace time of its
+// policy, as far as the leader has heard: it must not write then, and goes on to lead. It hears of
+// it only with a Config.OnNotice, within about a second; see NoticeReadOnly.
+func (l *Lease) ReadOnly() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.readOnly
+}
+
+// heed sees to it that the leader hears whether it may write while the policy, of the grant or of
+// the last renewal, asks for a quorum. Otherwise it makes no call. Only the renewing goroutine
+// calls it.
+func (k *keeper) heed(c leadership.Config) {
+	switch asked := c.Ballot.Quorum.Electorate != ""; {
+	case asked && k.unheed == nil && k.client.onNotice != nil:
+		ctx, cancel := context.WithCancel(k.ctx)
+		k.unheed = cancel
+		go k.watchQuorum(ctx)
+	case !asked && k.unheed != nil:
+		k.unheed()
+		k.unheed = nil
+		k.setReadOnly(k.ctx, false)
+	}
+}
+
+// watchQuorum hears whether the leader may write, at the beginning of each connection and whenever
+// that changes. While there is none, what was heard last counts.
+func (l *Lease) watchQuorum(ctx context.Context) {
+	for news, err := range l.client.Watch(ctx, WatchRequest{Election: l.Election(), Members: true}) {
+		switch m := news.Member; {
+		case err != nil && ctx.Err() == nil:
+			l.client.logOf(l).Debug("the leader does not hear whether its election is read-only", "reason", err)
+		case m == nil || m.ID != l.CandidateID():
+		case m.Change == leadership.MemberReadOnly, m.Change == leadership.MemberWritable:
+			l.setReadOnly(ctx, m.Change == leadership.MemberReadOnly)
+		}
+	}
+}
+
+// setReadOnly posts a notice if it is news whether the leader must not write. It does nothing once
+// ctx has ended.
+func (l *Lease) setReadOnly(ctx context.Context, now bool) {
+	l.mu.Lock()
+	news := ctx.Err() == nil && l.readOnly != now
+	if news {
+		l.readOnly = now
+	}
+	l.mu.Unlock()
+	switch log := l.client.logOf(l); {
+	case news && now:
+		log.Warn("the election is read-only: too few members of its electorate are present")
+		l.post(Notice{Kind: NoticeReadOnly})
+	case news:
+		log.Info("the election is not read-only any more")
+		l.post(Notice{Kind: NoticeWritable})
+	}
+}

@@ -124,9 +124,9 @@ func (c *Client) As(candidate Candidate) *Client {
 	return &other
 }
 
-// DefaultCandidateID returns the id under which the programs of this host lead. It is the same after
-// a restart, so that orders against the candidate, cooldowns and ranks hold. It is the host's name
-// or, on Cloud Run, where all hosts have the same name, that of the service and the end of the
+// DefaultCandidateID returns the id under which the programs of this host lead. It is the same
+// after a restart, so that orders against the candidate, cooldowns and ranks hold. It is the host's
+// name or, on Cloud Run, where all hosts have the same name, that of the service and the end of the
 // instance's id, or that of the job and the number of the task.
 //
 // Two programs of one host are then two incarnations of one candidate, which their keys tell apart:

@@ -377,7 +377,7 @@ type Presence map[leadership.CandidateID]bool
 // AcquireCommand is an AcquireRequest as the rule Acquire takes it.
 type AcquireCommand struct {
 	CandidateID   leadership.CandidateID
-	Principal     []string // the names of the caller's verified principal; none if it is not verified
+	Principal     []string // the names of the caller's verified principal, the surest last; none if it is not verified
 	KeyHash       leadership.KeyHash
 	LeaseDuration time.Duration       // 0: as the election is configured
 	Metadata      leadership.Metadata // "": none or, for a leader that acquires again, as before

@@ -122,6 +122,7 @@ type Cause struct {
 	Code      leadership.Reason      `json:"code"`
 	LeaderID  leadership.CandidateID `json:"leaderId,omitzero"`
 	Override  leadership.OverrideID  `json:"override,omitzero"`
+	Pattern   leadership.CandidateID `json:"pattern,omitzero"`   // of the candidates that are banned
 	Principal string                 `json:"principal,omitzero"` // that is banned
 	By        string                 `json:"by,omitzero"`        // the principal behind it
 	Reason    string                 `json:"reason,omitzero"`    // in that principal's words
@@ -134,7 +135,7 @@ type Cause struct {
 }
 
 func newCause(c leadership.Cause) Cause {
-	w := Cause{c.Code, c.LeaderID, c.Override, c.Principal, c.Actor, c.Because, c.Until.UTC(), millisUp(c.Left), c.Position, c.Of, nil, c.Need}
+	w := Cause{c.Code, c.LeaderID, c.Override, c.Pattern, c.Principal, c.Actor, c.Because, c.Until.UTC(), millisUp(c.Left), c.Position, c.Of, nil, c.Need}
 	if c.Need > 0 {
 		w.Have = &c.Have
 	}
@@ -143,7 +144,7 @@ func newCause(c leadership.Cause) Cause {
 
 func (w Cause) leadership() leadership.Cause {
 	return leadership.Cause{
-		Code: w.Code, LeaderID: w.LeaderID, Override: w.Override, Principal: w.Principal, Actor: w.By, Because: w.Reason, Until: w.Until,
+		Code: w.Code, LeaderID: w.LeaderID, Override: w.Override, Pattern: w.Pattern, Principal: w.Principal, Actor: w.By, Because: w.Reason, Until: w.Until,
 		Left: fromMillis(w.UntilMs), Position: w.Position, Of: w.Of, Have: given(w.Have), Need: w.Need,
 	}
 }

@@ -28,7 +28,7 @@ func Explain(s Snapshot, c leadership.CandidateID) leadership.Explanation {
 		}
 	}
 	standing := s.Record.Standing
-	if b, tripped := standing.Breakers.at(s.Now).of(c); tripped && !s.Now.Before(b.Until) {
+	if b, tripped := standing.Breakers.at(s.Now).of(c, ""); tripped && !s.Now.Before(b.Until) {
 		p := leadership.Cause{Code: leadership.ReasonProbation, Actor: "policy", Because: b.Why}
 		if x.Leads && !standing.Probation.Until.IsZero() {
 			p.Until, p.Left = standing.Probation.Until, max(standing.Probation.Until.Sub(s.Now), 0)
@@ -114,7 +114,7 @@ func (s Snapshot) barriers(c leadership.CandidateID, principal []string) (all []
 			}
 		}
 	}
-	if full, first := s.tripped(c); full {
+	if full, first := s.tripped(c, principal); full {
 		cause := s.cause(leadership.ReasonBanned, first.Until)
 		cause.Override, cause.Actor = first.override().ID, "policy"
 		cause.Because = fmt.Sprintf("%d other candidates are in their cooldowns, and no more can be remembered", maxBreakers)

@@ -242,7 +242,7 @@ func (c *Change) liftNamed(s Snapshot, id leadership.OverrideID) {
 	standing := &c.Record.Standing
 	for _, b := range standing.Breakers.list() {
 		if o := b.override(); o.ID == id && s.Now.Before(b.Until) {
-			standing.Breakers = standing.Breakers.without(b.CandidateID)
+			standing.Breakers = standing.Breakers.without(b.CandidateID, b.Principal)
 			c.announce(leadership.EventLifted, "")
 			c.explain("", detailOf(o))
 			return

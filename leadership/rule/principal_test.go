@@ -260,3 +260,93 @@ func TestAGrantNotesTheVerifiedPrincipal(t *testing.T) {
 		t.Errorf("a principal of %d bytes is noted as %q: %v", len(long), noted(), err)
 	}
 }
+
+// Three replicas of one service, which share an account. One trips.
+func TestWhatACooldownBars(t *testing.T) {
+	const account = "https://issuer|7"
+	for _, c := range []struct {
+		of       leadership.CooldownOf
+		verified bool
+		others   bool // may lead during the cooldown
+	}{
+		{"", true, true},
+		{leadership.CooldownCandidate, true, true},
+		{leadership.CooldownPrincipal, true, false},
+		{leadership.CooldownPrincipal, false, true},
+	} {
+		tr := newTree(t)
+		ctx, stranger := tr.Context(), tr.as("ann@example.com", "https://issuer|8")
+		if c.verified {
+			ctx = tr.as("web@example.com", account)
+		}
+		tr.configure("jobs", leadership.Config{Term: leadership.TermPolicy{Budget: leadership.Counters{Tasks: 1}, Cooldown: time.Hour, CooldownOf: c.of}})
+		acquire := func(ctx context.Context, id leadership.CandidateID) (leadership.Grant, error) {
+			return tr.Acquire(ctx, leadership.AcquireRequest{Election: "jobs", CandidateID: id})
+		}
+		trips := func(id leadership.CandidateID) leadership.Grant {
+			t.Helper()
+			g, err := acquire(ctx, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := lease(g)
+			r.Report = []byte(`{"tasks":2}`)
+			if _, err := tr.Renew(ctx, r); !errors.Is(err, leadership.LeaseLost) {
+				t.Fatalf("a leader over its budget: %v", err)
+			}
+			tr.now = tr.now.Add(time.Minute) // its lease is over
+			return g
+		}
+		trips("web-1")
+		barred := func(id leadership.CandidateID, principal string) {
+			t.Helper()
+			_, err := acquire(ctx, id)
+			e, ok := errors.AsType[*leadership.Error](err)
+			if !ok || e.Reason != leadership.ReasonBanned || e.Cause.Override != "cooldown-1-web-1" || e.Cause.Principal != principal || e.RetryAfter != time.Hour-time.Minute {
+				t.Errorf("%+v: %s got %v", c, id, err)
+			}
+		}
+		barred("web-1", "")
+		history, err := tr.Events(t.Context(), leadership.EventsRequest{Election: "jobs", After: 2})
+		if err != nil || history[0].Type != leadership.EventDeposed || strings.Contains(history[0].Detail, account) == c.others {
+			t.Errorf("%+v: the history says %+v, %v", c, history, err)
+		}
+		l, err := tr.Overrides(t.Context(), "jobs")
+		if err != nil || len(l) != 1 || l[0].CandidateID != "web-1" || (l[0].Principal == account) == c.others {
+			t.Errorf("%+v: the orders are %+v, %v", c, l, err)
+		}
+		if !c.others {
+			barred("web-2", account)
+			barred("web-3", account)
+			x, err := tr.Explain(t.Context(), leadership.ExplainRequest{Election: "jobs", CandidateID: "web-2"})
+			if err != nil || len(x.Causes) != 1 || x.Causes[0].Principal != account {
+				t.Errorf("web-2 is explained as %+v, %v", x.Causes, err)
+			}
+			if x, err = tr.Explain(t.Context(), leadership.ExplainRequest{Election: "jobs", CandidateID: "web-1"}); err != nil || len(x.Causes) != 1 || x.Causes[0].Principal != "" {
+				t.Errorf("web-1 is explained as %+v, %v", x.Causes, err)
+			}
+			g, err := acquire(stranger, "db-1")
+			if err != nil {
+				t.Fatalf("another account: %v", err)
+			}
+			if _, err := tr.Do(stranger, leadership.Release{LeaseRequest: lease(g)}); err != nil {
+				t.Fatal(err)
+			}
+			tr.now = tr.now.Add(time.Hour - time.Minute)
+		}
+		g := trips("web-2")
+		if probation := g.LeaseDuration == leadership.ProbationLease; probation == c.others {
+			t.Errorf("%+v: the lease of web-2 is of %v", c, g.LeaseDuration)
+		}
+		if l, err = tr.Overrides(t.Context(), "jobs"); err != nil || l[len(l)-1].CandidateID != "web-2" || (l[len(l)-1].Until.Sub(l[len(l)-1].Since) == 2*time.Hour) == c.others {
+			t.Errorf("%+v: after the second trip the orders are %+v, %v", c, l, err)
+		}
+		last := l[len(l)-1]
+		if _, err := tr.Do(tr.as("dan"), leadership.Order{Election: "jobs", Kind: leadership.OrderLift, Override: last.ID, Reason: "mended"}); err != nil {
+			t.Fatal(err)
+		}
+		if g, err := acquire(ctx, "web-3"); err != nil || g.LeaseDuration == leadership.ProbationLease {
+			t.Errorf("%+v: once it is lifted: a lease of %v, %v", c, g.LeaseDuration, err)
+		}
+	}
+}

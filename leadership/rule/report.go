@@ -87,7 +87,7 @@ func (c *Change) depose(s Snapshot, t trip) {
 	r := &c.Record
 	promised := s.Record.LeaseEnd()
 	r.Standing.endProbation(r.LeaderID, s.Now)
-	t.detail.Until = r.Standing.bar(r.LeaderID, r.Token, r.Policy.Term.Cooldown, s.Now, t.why)
+	r.bar(s.Now, t.why, &t.detail)
 	r.Standing.Deposed = deposed{Token: r.Token, Why: t.why}
 	c.vacate(leadership.EventDeposed, s.Now, promised.Sub(s.Now)+r.Policy.LockDelay+s.Guard)
 	c.explain(t.why, t.detail)

@@ -63,7 +63,7 @@ func (c *Change) limited(because leadership.EndReason, endedAt time.Time) (why s
 		progress := r.Standing.Report.Report().Progress
 		why = fmt.Sprintf("it has reported no progress beyond %d for %s", progress, form.Spoken(p.StuckAfter))
 		detail.Progress, detail.StuckAfterMS = &progress, p.StuckAfter.Milliseconds()
-		detail.Until = r.Standing.bar(r.LeaderID, r.Token, p.Cooldown, endedAt, why)
+		r.bar(endedAt, why, &detail)
 	case because == leadership.EndsApproval && p.Approval.Every > 0:
 		r.Standing.Approval.Awaited = true // approvals that came too late for this term count for the next
 	}

@@ -496,6 +496,9 @@ func (o *object) policy(before string, w *Policy) {
 	if w.Cooldown != 0 {
 		o.duration(`,"cooldown":`, w.Cooldown)
 	}
+	if w.CooldownOf != "" {
+		o.string(`,"cooldownOf":`, string(w.CooldownOf))
+	}
 	if w.Verdicts != 0 {
 		o.integer(`,"verdicts":`, int64(w.Verdicts))
 	}
@@ -1173,8 +1176,11 @@ func (s *scan) policy() (w Policy) {
 		case "cooldown":
 			s.once(&had, 1<<16)
 			w.Cooldown = s.duration()
-		case "verdicts":
+		case "cooldownOf":
 			s.once(&had, 1<<17)
+			w.CooldownOf = leadership.CooldownOf(s.string(28))
+		case "verdicts":
+			s.once(&had, 1<<18)
 			w.Verdicts = s.int()
 		default:
 			s.fail()
@@ -1190,7 +1196,7 @@ func (s *scan) delegation() (w Delegation) {
 		switch string(name) {
 		case "parent":
 			s.once(&had, 1<<0)
-			w.Parent = new(leadership.Election(s.string(28)))
+			w.Parent = new(leadership.Election(s.string(29)))
 		case "depth":
 			s.once(&had, 1<<1)
 			w.Depth = new(s.int())
@@ -1273,6 +1279,6 @@ func (s *scan) errorRate() (w ErrorRate) {
 
 // How many names there are of members with such values.
 const (
-	stringNames  = 29
+	stringNames  = 30
 	instantNames = 9
 )

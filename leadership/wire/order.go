@@ -190,14 +190,15 @@ type Policy struct {
 	LeadersOf  *string     `json:"leadersOf,omitzero"`
 	Delegation *Delegation `json:"delegation,omitzero"`
 
-	MaxTerm    Duration          `json:"maxTerm,omitzero"`
-	Approval   *Approval         `json:"approval,omitzero"`
-	StuckAfter Duration          `json:"stuckAfter,omitzero"`
-	Budget     *Budget           `json:"budget,omitzero"`
-	ErrorRate  *ErrorRate        `json:"errorRate,omitzero"`
-	OnTrip     leadership.OnTrip `json:"onTrip,omitzero"`
-	Cooldown   Duration          `json:"cooldown,omitzero"`
-	Verdicts   int               `json:"verdicts,omitzero"`
+	MaxTerm    Duration              `json:"maxTerm,omitzero"`
+	Approval   *Approval             `json:"approval,omitzero"`
+	StuckAfter Duration              `json:"stuckAfter,omitzero"`
+	Budget     *Budget               `json:"budget,omitzero"`
+	ErrorRate  *ErrorRate            `json:"errorRate,omitzero"`
+	OnTrip     leadership.OnTrip     `json:"onTrip,omitzero"`
+	Cooldown   Duration              `json:"cooldown,omitzero"`
+	CooldownOf leadership.CooldownOf `json:"cooldownOf,omitzero"`
+	Verdicts   int                   `json:"verdicts,omitzero"`
 }
 
 // Approval is how often, and by how many, a leader must be approved of.
@@ -229,7 +230,7 @@ func newPolicy(c leadership.Config) *Policy {
 	w := &Policy{
 		Promotion: c.Promotion, LeadersOf: optional(c.LeadersOf), Delegation: newDelegation(c.Delegation),
 		Strategy: optional(b.Strategy), Require: b.Require.List(), Prefer: b.Prefer.List(), Preempt: b.Preempt, MinTerm: Duration(b.MinTerm),
-		MaxTerm: Duration(p.MaxTerm), StuckAfter: Duration(p.StuckAfter), OnTrip: p.OnTrip, Cooldown: Duration(p.Cooldown), Verdicts: p.Verdicts,
+		MaxTerm: Duration(p.MaxTerm), StuckAfter: Duration(p.StuckAfter), OnTrip: p.OnTrip, Cooldown: Duration(p.Cooldown), CooldownOf: p.CooldownOf, Verdicts: p.Verdicts,
 	}
 	if b.Window != 0 {
 		w.Window = new(max(Duration(b.Window), 0)) // NoWindow is 0s
@@ -253,7 +254,7 @@ func (w *Policy) term() (p leadership.TermPolicy) {
 	if w == nil {
 		return p
 	}
-	p = leadership.TermPolicy{MaxTerm: time.Duration(w.MaxTerm), StuckAfter: time.Duration(w.StuckAfter), OnTrip: w.OnTrip, Cooldown: time.Duration(w.Cooldown), Verdicts: w.Verdicts}
+	p = leadership.TermPolicy{MaxTerm: time.Duration(w.MaxTerm), StuckAfter: time.Duration(w.StuckAfter), OnTrip: w.OnTrip, Cooldown: time.Duration(w.Cooldown), CooldownOf: w.CooldownOf, Verdicts: w.Verdicts}
 	if w.Approval != nil {
 		p.Approval = leadership.ApprovalPolicy{Every: time.Duration(w.Approval.Every), Need: w.Approval.Need}
 	}

@@ -194,9 +194,20 @@ func (c *cli) printOverrides(all []leadership.Override) error {
 		if o.Mode != "" {
 			kind += " (" + string(o.Mode) + ")"
 		}
-		rows = append(rows, []string{string(o.ID), kind, orDash(o.CandidateID), remaining(o.Left), printable(o.Actor), printable(o.Reason)})
+		rows = append(rows, []string{string(o.ID), kind, cmp.Or(barred(o.CandidateID, o.Principal), "-"), remaining(o.Left), printable(o.Actor), printable(o.Reason)})
 	}
 	return c.printTable(rows)
+}
+
+// barred is what an order is about: a candidate or a pattern, a principal, or both.
+func barred(c leadership.CandidateID, principal string) string {
+	switch {
+	case principal == "":
+		return string(c)
+	case c == "":
+		return "principal " + printable(principal)
+	}
+	return fmt.Sprintf("%s, principal %s", c, printable(principal))
 }
 
 func (c *cli) judgeCommand() *cobra.Command {
@@ -374,8 +385,11 @@ func sentence(cause leadership.Cause, id leadership.CandidateID) string {
 	if text == "" {
 		text = string(cause.Code)
 	}
-	if cause.Principal != "" {
+	switch {
+	case cause.Principal != "":
 		text = "principal " + cause.Principal + " is banned, and the candidate if it calls as that"
+	case cause.Pattern != "":
+		text += ", as each candidate of " + string(cause.Pattern)
 	}
 	switch {
 	case cause.Left == 0:

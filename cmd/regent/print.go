@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -248,7 +249,7 @@ func howWon(e leadership.Event) string {
 	return printable(text)
 }
 
-// tells says what an event of a hand-over, or of a delegation, is about; "" for any other.
+// tells says what an event of a hand-over, of a delegation or of a ban is about; "" for any other.
 func tells(e leadership.Event) string {
 	text := ""
 	switch d := e.ReadDetail(); {
@@ -263,6 +264,10 @@ func tells(e leadership.Event) string {
 		text = string(d.CandidateID)
 	case e.Type == leadership.EventDelegated:
 		text = string(d.Child)
+	case strings.HasPrefix(string(d.Override), string(leadership.OverrideBan)), e.Type == leadership.EventLifted:
+		text = cmp.Or(barred(d.CandidateID, d.Principal), string(d.Override))
+	case e.Type == leadership.EventDeposed && !d.Until.IsZero(): // the cooldown
+		text = barred(e.PreviousLeaderID, d.Principal) + ", until " + formatTime(d.Until)
 	}
 	return printable(text)
 }

@@ -12,9 +12,9 @@ import (
 
 // OV checks that no lease is granted against an order that stands, by the store's instants: none to
 // a candidate that is banned, by an operator or by its own step-down, or by a pattern of its id, or
-// that calls as a principal that is; none to another candidate than the one that the election is assigned to; and none while the
-// election is paused. Deleting and recreating an election ends no order. Guard is by how much the
-// clocks of the store's servers may differ.
+// that calls as a principal that is; none to another candidate than the one that the election is
+// assigned to; and none while the election is paused. Deleting and recreating an election ends no
+// order. Guard is by how much the clocks of the store's servers may differ.
 //
 // What the policy forbids, and approvals, are left to Linear.
 func OV(r Recording, guard time.Duration) Report {

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	"regent/httpapi/apitest"
+	"regent/leadership"
 	"regent/leadership/client"
+	"regent/leadership/client/clienttest"
 )
 
 func TestDefaultCandidateIDIsTheSameAfterARestart(t *testing.T) {
@@ -92,5 +95,34 @@ func TestSilentMetadataServerDoesNotBlock(t *testing.T) {
 		if d := time.Since(began); d != time.Second {
 			t.Errorf("it took %v to give up", d)
 		}
+	})
+}
+
+// Two programs of one host that name no candidate.
+func TestASecondIncarnationOfACandidateWaitsAsAnyOther(t *testing.T) {
+	bubble(t, func(t *testing.T, server *clienttest.Server) {
+		first, second := server.Client(client.Candidate{LeaseDuration: 10 * time.Second}), server.Client(client.Candidate{LeaseDuration: 10 * time.Second})
+		l := lead(t, first)
+		_, err := second.TryAcquire(t.Context(), "reports")
+		if e, ok := errors.AsType[*leadership.Error](err); !ok || e.Code != leadership.LeaseHeld || e.Reason != leadership.ReasonIncarnation {
+			t.Errorf("while the first leads: %v", err)
+		}
+		next := make(chan *client.Lease, 1)
+		go func() { next <- lead(t, second) }()
+		time.Sleep(5 * time.Minute)
+		if len(next) > 0 || !l.Valid() || l.CandidateID() != leader(t, server) {
+			t.Errorf("the second leads beside the first, which is valid: %t", l.Valid())
+		}
+		if err := l.HandOver(t.Context(), ""); err == nil || !l.Valid() {
+			t.Errorf("handed over to itself: %v", err)
+		}
+		if err := l.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		other := <-next
+		if other.CandidateID() != l.CandidateID() || other.Token() != l.Token()+1 || l.Valid() {
+			t.Errorf("%s leads with token %d, after %s with %d", other.CandidateID(), other.Token(), l.CandidateID(), l.Token())
+		}
+		other.Resign(t.Context())
 	})
 }

@@ -333,6 +333,9 @@ func orderSentence(o leadership.Override) string {
 	text := fmt.Sprintf("Candidate %s is banned", o.CandidateID)
 	if o.Principal != "" {
 		text = fmt.Sprintf("Principal %s is banned", o.Principal)
+		if o.CandidateID != "" {
+			text += fmt.Sprintf(", as which candidate %s called,", o.CandidateID)
+		}
 	}
 	switch o.Kind {
 	case leadership.OverrideAssign:

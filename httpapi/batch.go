@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"regent/leadership"
 	"regent/leadership/wire"
@@ -108,7 +109,9 @@ func (b *batch[T]) run(ctx context.Context, do func(context.Context, []T) ([]lea
 // answerBatch answers with wire.Results. It writes them one by one, in the memory of one: a batch
 // has up to a hundred.
 func answerBatch(w http.ResponseWriter, field string, results []leadership.Result, election func(int) leadership.Election, renewed bool) (err error) {
-	body := append(make([]byte, 0, (len(results)+1)*usualReply), `{"results":[`...)
+	reused := batchReplies.Get().(*[]byte)
+	defer batchReplies.Put(reused)
+	body := append((*reused)[:0], `{"results":[`...)
 	var lease wire.Lease
 	for i := range results {
 		if i > 0 {
@@ -127,8 +130,13 @@ func answerBatch(w http.ResponseWriter, field string, results []leadership.Resul
 			return err
 		}
 	}
-	return send(w, append(body, "]}"...), nil)
+	body = append(body, "]}"...)
+	*reused = body
+	return send(w, body, nil)
 }
+
+// batchReplies has the memory of replies, of which none is much longer than the longest batch.
+var batchReplies = sync.Pool{New: func() any { return new([]byte) }}
 
 // problemAt returns the problem of the entry at the pointer.
 func problemAt(w http.ResponseWriter, at string, err error) *wire.Problem {

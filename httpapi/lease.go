@@ -87,7 +87,7 @@ func (a *api) renew(w http.ResponseWriter, r *http.Request) error {
 
 // release is answered as a renewal is, without an ETag.
 func (a *api) release(w http.ResponseWriter, r *http.Request) error {
-	var body wire.LeaseRequest
+	var body wire.ReleaseRequest
 	if err := call(w, r, &body); err != nil {
 		return err
 	}

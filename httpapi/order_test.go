@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,8 +142,11 @@ func TestVerdictsAndSteppingDownAndApprovals(t *testing.T) {
 	judge := func(actor string) answer {
 		return w.do("POST", "/v1/elections/planner:judge", `{"fencingToken":1,"verdict":"bad","evidence":"page 7","actor":"`+actor+`"}`)
 	}
-	if l := w.onPlanner(":requestApproval", leads(`"note":"12 steps"`)).lease(t); l.Revision != 3 {
+	if l := w.onPlanner(":requestApproval", leads(`"note":"12 steps","newEpoch":true`)).lease(t); l.Revision != 3 {
 		t.Errorf("asked for an approval: %+v", l)
+	}
+	if a := w.do("GET", "/v1/elections/planner/events?after=2", ""); !strings.Contains(string(a.body), `"reason":"12 steps"`) || !strings.Contains(string(a.body), `"newEpoch":true`) {
+		t.Errorf("the event of it: %s", a.body)
 	}
 	for i, actor := range []string{"ann", "bob"} {
 		a := w.do("POST", "/v1/elections/planner:approve", `{"fencingToken":1,"for":"2h","reason":"sound","actor":"`+actor+`"}`)

@@ -200,6 +200,7 @@ func TestWrongFieldsAreRefused(t *testing.T) {
 		{name: "a verdict without evidence", request: to(":judge"), body: `{"fencingToken":1,"verdict":"bad","actor":"eve"}`, status: 400, code: wrong, detail: "evidence is missing", where: "/evidence"},
 		{name: "stepping down without a reason", request: to(":stepDown"), body: asLeader, status: 400, code: wrong, detail: "reason is missing", where: "/reason"},
 		{name: "asking where no approval is needed", request: to(":requestApproval"), body: leads(`"note":"x"`), status: 400, code: wrong, detail: "needs no approval", where: "election"},
+		{name: "asking for a new epoch in words", request: to(":requestApproval"), body: leads(`"note":"x","newEpoch":"yes"`), status: 400, code: wrong, detail: "newEpoch", where: "/newEpoch"},
 		{name: "an explanation of no candidate", request: "GET " + toPlanner + "/candidates/a%20b:explain", status: 400, code: wrong, detail: `has " " at position 2`, where: "/candidateId"},
 		{name: "a member with a fine ttl", request: to(":join"), body: `{"candidateId":"node-2","role":"worker","ttl":"10.0005s"}`, status: 400, code: wrong, where: "/ttl", detail: "ttl is in whole milliseconds"},
 		{name: "a check to delete", request: toCheck, body: `{"fencingToken":1,"use":"delete"}`, status: 400, code: wrong, where: "/use", detail: `use is "read" or "write", or left out, not "delete"`},

@@ -1,5 +1,7 @@
 package leadership
 
+import "errors"
+
 // Command is a change of one election that a caller asks for, as data: Service.Do carries it out,
 // and each door and client carries it there. Its methods are pure. The commands are the structs of
 // this package that have them, and not pointers to these.
@@ -52,12 +54,35 @@ func fields(field string, err error) error {
 // A caller that has sent a release must not acquire with the same key before the release was
 // answered: see the package's "Identity".
 //
+// With an Outcome the event says how the work has ended, and a failed one counts for SeriesPolicy.
+//
 // Error: LeaseLost, if the caller cannot have been granted the token: it is that of another
 // candidate's live lease, or a future one.
-type Release struct{ LeaseRequest }
+type Release struct {
+	LeaseRequest
+	Outcome Outcome // "" if the caller does not say
+	Note    string  // with an outcome, for people: at most MaxReasonBytes bytes in one line
+}
 
 // Name implements Command.
 func (Release) Name() string { return "release" }
+
+// Validate implements Command.
+func (c Release) Validate() error {
+	if err := c.LeaseRequest.Validate(); err != nil {
+		return err
+	}
+	if err := c.Outcome.Validate(); err != nil {
+		return Invalid("outcome", err)
+	}
+	if c.Note == "" {
+		return nil
+	}
+	if c.Outcome == "" {
+		return Invalid("note", errors.New("a note says more about an outcome; send outcome, too, or step down with a reason"))
+	}
+	return validateWordAs("note", "-", c.Note)
+}
 
 // Withdraw forgets the bid of a candidate that has gone, and its challenge: the leader goes on,
 // with an event. It writes nothing if there is neither. No caller may withdraw another one's: it is

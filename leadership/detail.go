@@ -23,14 +23,17 @@ type Detail struct {
 	EndsBy             time.Time   `json:"endsBy,omitzero"`
 	ErrorRate          json.Number `json:"errorRate,omitzero"`
 	Errors             int64       `json:"errors,omitzero"`
-	From               Token       `json:"from,omitzero"` // of the epoch before
+	Failures           int         `json:"failures,omitzero"` // of terms, within WithinMS
+	From               Token       `json:"from,omitzero"`     // of the epoch before
 	Good               *int        `json:"good,omitzero"`
 	Have               int         `json:"have,omitzero"` // approvals
 	Last               CandidateID `json:"last,omitzero"` // the last leader
 	LeaseDurationMS    int64       `json:"leaseDurationMs,omitzero"`
 	Mode               PauseMode   `json:"mode,omitzero"`
 	Need               int         `json:"need,omitzero"`
-	Others             []ShownBid  `json:"others,omitzero"` // the best of them
+	NewEpoch           bool        `json:"newEpoch,omitzero"` // is asked for
+	Others             []ShownBid  `json:"others,omitzero"`   // the best of them
+	Outcome            Outcome     `json:"outcome,omitzero"`
 	Override           OverrideID  `json:"override,omitzero"`
 	Place              int         `json:"place,omitzero"`   // the winner's among all bids, from 1
 	Present            int         `json:"present,omitzero"` // members of the electorate
@@ -47,6 +50,7 @@ type Detail struct {
 	Verdict            Verdict     `json:"verdict,omitzero"`
 	Verdicts           int         `json:"verdicts,omitzero"` // bad ones that trip
 	Winner             *ShownBid   `json:"winner,omitzero"`
+	WithinMS           int64       `json:"withinMs,omitzero"`
 }
 
 // ShownBid is a bid as the event of a grant shows it: what the strategy counts.

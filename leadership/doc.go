@@ -170,6 +170,10 @@
 // once in a term. A leader without progress needs no trip: it cannot renew beyond its end, and is
 // deposed then.
 //
+// What many terms cost together SeriesPolicy limits: how many may fail, and how much they may use.
+// Beyond it the election is parked, with an event, by the change that ends the term: no lease is
+// granted until there is an approval, under the last fencing token.
+//
 // The policy's cooldown makes a trip a circuit breaker, one for each candidate:
 //
 //	+--------------------+        trip: for the cooldown         +-------------------+

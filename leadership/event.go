@@ -33,6 +33,7 @@ const (
 	EventJudged            EventType = "judged"            // a verifier has judged the leader's work
 	EventTripped           EventType = "tripped"           // the leader's work is not as its policy wants it; it goes on
 	EventDeposed           EventType = "deposed"           // so, and PreviousLeaderID's term has ended
+	EventParked            EventType = "parked"            // the terms together are not as the policy wants them: no grant before an approval
 
 	EventHandingOver EventType = "handingOver" // the term of LeaderID ends at the end already promised, for a successor
 	EventGoesOn      EventType = "goesOn"      // that candidate has gone, and LeaderID goes on

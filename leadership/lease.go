@@ -75,6 +75,9 @@ type Lease struct {
 	Unready bool
 	// Parent is the lease that this one stands on.
 	Parent Parent
+	// Parked is why no candidate is granted until operators approve; see SeriesPolicy. "" if that
+	// is not so.
+	Parked string
 	// PreviousEnd is why the last term ended; for what a leader inherits.
 	PreviousEnd EndReason
 

@@ -36,6 +36,12 @@ type Counter struct {
 	Value int64
 }
 
+// Plus is the sum of both, each counter bounded as it is everywhere.
+func (c Counters) Plus(d Counters) Counters {
+	sum := func(a, b int64) int64 { return min(a+b, maxCounter) }
+	return Counters{sum(c.Progress, d.Progress), sum(c.Tasks, d.Tasks), sum(c.TokensUsed, d.TokensUsed), sum(c.Calls, d.Calls), sum(c.Errors, d.Errors)}
+}
+
 func (c Counters) All() []Counter {
 	return []Counter{{"progress", c.Progress}, {"tasks", c.Tasks}, {"tokensUsed", c.TokensUsed}, {"calls", c.Calls}, {"errors", c.Errors}}
 }

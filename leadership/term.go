@@ -32,6 +32,7 @@ type TermPolicy struct {
 	Cooldown   time.Duration // how long a tripped candidate is not granted: 1 s to 24 h; 0: not at all
 	CooldownOf CooldownOf    // "" for CooldownCandidate
 	Verdicts   int           // so many bad verdicts trip: 1 to 16; 0: none do
+	Series     SeriesPolicy  // what many terms may cost together
 }
 
 // ApprovalPolicy lets a term end unless operators approve of it now and then.
@@ -95,7 +96,7 @@ func (p TermPolicy) validate(lease time.Duration) (field string, err error) {
 	if err := p.ErrorRate.Validate(); err != nil {
 		return "policy.errorRate", err
 	}
-	return "", nil
+	return p.Series.validate()
 }
 
 // Validate returns an error unless each part is within its bounds.

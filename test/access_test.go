@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"regent/httpapi/access/authn"
 	"regent/httpapi/access/authn/issuertest"
 	"regent/httpapi/access/authz"
 	"regent/httpapi/mcp"
@@ -95,6 +96,17 @@ func TestEveryDoorKnowsItsCallersAndTheirRights(t *testing.T) {
 			case !may && r.status != http.StatusForbidden:
 				t.Errorf("%s: %s %s %s: %d %s; want 403", role, c.method, c.path, c.body, r.status, r.body)
 			}
+		}
+	}
+	for path, resource := range map[string]string{"": forRegent, mcp.Path: forRegent + mcp.Path} {
+		r := a.ask("", "GET", authn.ResourcePath+path, "")
+		if want := `{"resource":"` + resource + `","authorization_servers":["` + issuer.URL() + `"],`; r.status != http.StatusOK || !strings.HasPrefix(string(r.body), want) {
+			t.Errorf("GET %s%s: %d %s; want %s", authn.ResourcePath, path, r.status, r.body, want)
+		}
+	}
+	for path, want := range map[string]string{mcp.Path: `Bearer realm="regent", resource_metadata="` + forRegent + authn.ResourcePath + mcp.Path + `"`, "/v1/elections": `Bearer realm="regent"`, leases: `Bearer realm="regent"`} {
+		if r := a.ask("", "GET", path, ""); r.header.Get("WWW-Authenticate") != want {
+			t.Errorf("GET %s asks for %q, not %q", path, r.header.Get("WWW-Authenticate"), want)
 		}
 	}
 	for _, path := range []string{wire.PathLive, wire.PathReady, wire.PathSpec} {

@@ -249,8 +249,9 @@ func (a *access) verified(r *http.Request) bool {
 	return err == nil
 }
 
-// door authenticates the callers of a door whose errors have a form of their own.
-func (a *access) door(d httpapi.Door) httpapi.Door {
+// door authenticates the callers of a door whose errors have a form of their own. What a refusal
+// asks for also says challenge, unless that is empty.
+func (a *access) door(d httpapi.Door, challenge string) httpapi.Door {
 	if a.who == nil {
 		return d
 	}
@@ -262,7 +263,13 @@ func (a *access) door(d httpapi.Door) httpapi.Door {
 			p.Write(w, p)
 		}
 	}
-	d.Handler = authn.RequireAs(a.who, a.refused, refuse)(d.Handler)
+	d.Handler = authn.RequireAs(a.who, a.refused, func(w http.ResponseWriter, err error) {
+		const header = "WWW-Authenticate"
+		if asks := w.Header().Get(header); asks != "" && challenge != "" {
+			w.Header().Set(header, asks+", "+challenge)
+		}
+		refuse(w, err)
+	})(d.Handler)
 	return d
 }
 

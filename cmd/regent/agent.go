@@ -166,13 +166,19 @@ read; no renewal needs it.`,
 }
 
 func (c *cli) releaseCommand() *cobra.Command {
-	return c.leaseCommand(&cobra.Command{
-		Use:   "release ELECTION [--candidate ID] --token N",
+	var outcome leadership.Outcome
+	var note string
+	cmd := c.leaseCommand(&cobra.Command{
+		Use:   "release ELECTION [--candidate ID] --token N [--outcome OUTCOME [--note TEXT]]",
 		Short: "Release a lease",
-		Long:  "Release a lease, so that the next leader need not wait for its end. Releasing twice is the same as once.",
+		Long: `Release a lease, so that the next leader need not wait for its end. Releasing twice is the same as once. With --outcome
+the history says how the work has ended: done, failed or stopped. A policy with a "series" counts failed terms.`,
 	}, func(server *client.Client, ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-		return server.Do(ctx, leadership.Release{LeaseRequest: r})
+		return server.Do(ctx, leadership.Release{LeaseRequest: r, Outcome: outcome, Note: note})
 	})
+	cmd.Flags().StringVar((*string)(&outcome), "outcome", "", "how the work has ended: done, failed or stopped")
+	cmd.Flags().StringVar(&note, "note", "", "with --outcome: a line about it, for people")
+	return cmd
 }
 
 // leaseCommand completes a command that acts on a lease the caller holds.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"regent/httpapi"
+	"regent/httpapi/access/authn"
 	"regent/httpapi/dashboard"
 	"regent/httpapi/kubernetes"
 	"regent/httpapi/mcp"
@@ -32,16 +33,16 @@ func openDoors(s serviceSettings, who *access, rights dashboard.Rights, config h
 			StreamLimit: config.StreamLimit,
 		})
 		for _, path := range kubernetes.Paths() {
-			d.byPath[path] = who.door(httpapi.Door{Handler: door, Refuse: kubernetes.Refuse})
+			d.byPath[path] = who.door(httpapi.Door{Handler: door, Refuse: kubernetes.Refuse}, "")
 		}
 	}
 	if s.ui {
 		// The files hold no secret: a visitor without a credential is told there how to sign in.
-		page := httpapi.Door{Handler: dashboard.New(who.door(httpapi.Door{Handler: dashboard.Visitor(rights)}).Handler)}
+		page := httpapi.Door{Handler: dashboard.New(who.door(httpapi.Door{Handler: dashboard.Visitor(rights)}, "").Handler)}
 		d.byPath[dashboard.Path], d.byPath["/"] = page, page
 	}
 	if s.mcp {
-		if err := d.openMCP(who, config, journal); err != nil {
+		if err := d.openMCP(s.access, who, config, journal); err != nil {
 			return nil, err
 		}
 	}
@@ -64,8 +65,9 @@ func (d *doors) close() {
 }
 
 // openMCP opens the door for language models. It calls the API without a network: the host and the
-// origin of its own requests were checked before.
-func (d *doors) openMCP(who *access, config httpapi.Config, journal service.Journal) error {
+// origin of its own requests were checked before. Where this service verifies tokens, a client
+// finds out whose.
+func (d *doors) openMCP(s accessSettings, who *access, config httpapi.Config, journal service.Journal) error {
 	config.Hosts, config.Ready = nil, nil
 	door, err := mcp.NewDoor(mcp.DoorConfig{
 		API:     httpapi.New(config),
@@ -77,7 +79,17 @@ func (d *doors) openMCP(who *access, config httpapi.Config, journal service.Jour
 	if err != nil {
 		return err
 	}
-	d.byPath[mcp.Path] = who.door(httpapi.Door{Handler: door})
 	d.closers = append(d.closers, door.Close)
+	challenge := ""
+	if s.auth == authOIDC {
+		resource, err := authn.NewResource(mcp.Path, s.issuers, s.audiences)
+		if err != nil {
+			return err
+		}
+		if resource != nil {
+			d.byPath[authn.ResourcePath], challenge = httpapi.Door{Handler: resource}, resource.Challenge(mcp.Path)
+		}
+	}
+	d.byPath[mcp.Path] = who.door(httpapi.Door{Handler: door}, challenge)
 	return nil
 }

@@ -7,7 +7,33 @@ import (
 	"testing"
 
 	"regent/httpapi"
+	"regent/httpapi/access/authn"
 )
+
+func TestMetadataOfTheIssuersIsThereForModelsWhereTokensAreVerifiedHere(t *testing.T) {
+	t.Parallel()
+	issuers, url := []string{"https://issuer.test"}, []string{"1234", "https://regent.test"}
+	for what, c := range map[string]struct {
+		access accessSettings
+		mcp    bool
+		there  bool
+	}{
+		"oidc":                       {accessSettings{auth: authOIDC, issuers: issuers, audiences: url}, true, true},
+		"oidc without --mcp":         {accessSettings{auth: authOIDC, issuers: issuers, audiences: url}, false, false},
+		"oidc, not known by any URL": {accessSettings{auth: authOIDC, issuers: issuers, audiences: url[:1]}, true, false},
+		"platform":                   {accessSettings{auth: authPlatform, audiences: url}, true, false},
+		"none":                       {accessSettings{auth: authNone}, true, false},
+	} {
+		d, err := openDoors(serviceSettings{access: c.access, mcp: c.mcp}, &access{}, nil, httpapi.Config{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, there := d.byPath[authn.ResourcePath]; there != c.there {
+			t.Errorf("%s: the metadata is there: %v", what, there)
+		}
+		d.close()
+	}
+}
 
 func TestADoorThatIsShutNamesItsFlag(t *testing.T) {
 	t.Parallel()

@@ -283,7 +283,10 @@ func (c *cli) whyElection(ctx context.Context, server *client.Client, e leadersh
 	for _, o := range all {
 		lines = append(lines, orderSentence(o))
 	}
-	if l.State == leadership.Vacant && l.Config.Term.Approval.Every > 0 {
+	switch {
+	case l.Parked != "":
+		lines = append(lines, fmt.Sprintf("It is parked: %s. If it shall go on, approve fencing token %d.", printable(l.Parked), l.Token))
+	case l.State == leadership.Vacant && l.Config.Term.Approval.Every > 0:
 		x, err := server.Explain(ctx, leadership.ExplainRequest{Election: e, CandidateID: "-"}) // it bars all alike
 		if err != nil {
 			return err
@@ -375,6 +378,7 @@ func sentence(cause leadership.Cause, id leadership.CandidateID) string {
 		leadership.ReasonBanned:      "candidate " + string(id) + " is banned",
 		leadership.ReasonAssigned:    "the election is assigned to another candidate",
 		leadership.ReasonApproval:    "an operator's approval is needed",
+		leadership.ReasonParked:      "the election is parked until an operator approves",
 		leadership.ReasonProbation:   "it is on probation: its leases are short",
 		leadership.ReasonInLine:      fmt.Sprintf("it waits in line, at place %d of %d", cause.Position, cause.Of),
 		leadership.ReasonNotAsking:   "it does not ask for the lease at the server that was asked",

@@ -112,6 +112,9 @@ func leaseRows(l leadership.Lease) [][]string {
 	if l.State == leadership.Held {
 		row("leader", string(l.LeaderID))
 	}
+	if l.Parked != "" {
+		row("parked", printable(l.Parked))
+	}
 	row("fencing token", fmt.Sprint(l.Token))
 	row("revision", fmt.Sprint(l.Revision))
 	row("lease", l.LeaseDuration.String())
@@ -249,7 +252,8 @@ func howWon(e leadership.Event) string {
 	return printable(text)
 }
 
-// tells says what an event of a hand-over, of a delegation or of a ban is about; "" for any other.
+// tells says what an event of a hand-over, of a delegation, of a ban, or of a request for a new
+// epoch is about; "" for any other.
 func tells(e leadership.Event) string {
 	text := ""
 	switch d := e.ReadDetail(); {
@@ -268,6 +272,8 @@ func tells(e leadership.Event) string {
 		text = cmp.Or(barred(d.CandidateID, d.Principal), string(d.Override))
 	case e.Type == leadership.EventDeposed && !d.Until.IsZero(): // the cooldown
 		text = barred(e.PreviousLeaderID, d.Principal) + ", until " + formatTime(d.Until)
+	case e.Type == leadership.EventApprovalRequested && d.NewEpoch:
+		text = "with a new epoch"
 	}
 	return printable(text)
 }

@@ -136,7 +136,7 @@ func (r *runner) run(ctx context.Context) error {
 		if errors.Is(end.Err, leash.ErrDeadline) && ending.MustRunOut() {
 			lease.LetEnd()
 		} else {
-			r.resign(lease)
+			r.resign(lease, end)
 		}
 		if err != nil || !r.again(end) {
 			return cmp.Or(err, r.outcome(end, ending))
@@ -158,7 +158,7 @@ func (r *runner) campaign(ctx context.Context) (*client.Lease, error) {
 	lease, err := r.ask(ctx)
 	if signal := heard(); signal != nil {
 		if err == nil { // lease and signal arrived together
-			r.resign(lease)
+			r.resign(lease, leash.End{Passed: []os.Signal{signal}})
 		}
 		r.log.Info("the wait was interrupted", "election", r.election, "signal", signal.String())
 		return nil, exitStatus{code: exitSignal + int(signal.(syscall.Signal))}
@@ -361,12 +361,20 @@ func (r *runner) publicEnv() []string {
 // releaseLimit is how long a release may take beyond the end of the lease.
 const releaseLimit = time.Second
 
-// resign releases the lease. The command must be gone.
-func (r *runner) resign(lease *client.Lease) {
+// resign releases the lease, with how the command has ended. It must be gone.
+func (r *runner) resign(lease *client.Lease, end leash.End) {
 	limit := max(min(lease.Deadline()-boottime.Now(), r.timeout), 0) + releaseLimit
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	if err := lease.Resign(ctx); err != nil {
+	outcome, note := leadership.OutcomeStopped, ""
+	switch {
+	case end.Err != nil || byKeyboard(end) || slices.ContainsFunc(end.Passed, ends):
+	case end.Code == exitDone:
+		outcome = leadership.OutcomeDone
+	default:
+		outcome, note = leadership.OutcomeFailed, fmt.Sprintf("exit status %d", end.Code)
+	}
+	if err := lease.Finish(ctx, outcome, note); err != nil {
 		r.log.Warn("the lease could not be released; it will expire", "election", r.election, "reason", err)
 	}
 }
@@ -377,11 +385,15 @@ const (
 	maxRestartPause = 30 * time.Second
 )
 
+// byKeyboard reports whether a person has ended the command.
+func byKeyboard(end leash.End) bool {
+	return end.Terminal && (end.Signal == syscall.SIGINT || end.Signal == syscall.SIGQUIT)
+}
+
 // again reports whether to run the command once more.
 func (r *runner) again(end leash.End) bool {
-	byKeyboard := end.Terminal && (end.Signal == syscall.SIGINT || end.Signal == syscall.SIGQUIT)
 	unusable := end.Err == nil && (end.Code == exitNotExecutable || end.Code == exitNotFound)
-	return r.restart && !byKeyboard && !unusable && !slices.ContainsFunc(end.Passed, ends)
+	return r.restart && !byKeyboard(end) && !unusable && !slices.ContainsFunc(end.Passed, ends)
 }
 
 // pause waits before the next campaign, unless a signal comes.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"regent/cmd/regent/internal/leash"
 	"regent/httpapi/apitest"
 	"regent/leadership"
 	"regent/leadership/client"
@@ -86,7 +87,7 @@ func TestSignalWhileFollowersAreAwaitedEndsTheRun(t *testing.T) {
 	if !errors.As(err, &end) || end.code != exitSignal+int(syscall.SIGTERM) || !lease.Valid() {
 		t.Errorf("it returned %v; want that SIGTERM ended it, and that the lease is still to be released", err)
 	}
-	r.resign(lease)
+	r.resign(lease, leash.End{})
 }
 
 func TestBlockedLogDoesNotBlockTheWriter(t *testing.T) {

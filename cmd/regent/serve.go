@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -149,6 +150,10 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 
 // serve runs the service until ctx ends, a signal comes, or the store has failed for good.
 func (c *cli) serve(ctx context.Context, s serviceSettings) error {
+	if c.env["GOGC"] == "" { // calls leave much behind, of which little lives
+		debug.SetGCPercent(400)
+		debug.SetMemoryLimit(httpapi.MemoryLimit())
+	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	name := instanceName(c.env)

@@ -83,6 +83,27 @@ again later, or release the lease. The leader must not act in either case.`,
 	})
 }
 
+func (c *cli) requestApprovalCommand() *cobra.Command {
+	var r leadership.RequestApproval
+	cmd := &cobra.Command{
+		Use:   "request-approval ELECTION --candidate ID --token N --note TEXT [--new-epoch]",
+		Short: "Ask operators to let the term go on",
+		Long: `Ask operators to let the present term go on, as its leader. This is for elections whose policy has "approval". The leader keeps
+renewing meanwhile; operators see the question, and answer it with 'regent approve'. Asking again before they have answered
+changes nothing. With --new-epoch the leader asks to go on under the next fencing token, as for a new task; it is for the
+operator to approve with --new-epoch, too.`,
+		Example: `  regent request-approval reports --candidate agent-1 --token 7 --note "the draft is ready"
+  regent request-approval reports --candidate agent-1 --token 7 --note "the second report begins" --new-epoch`,
+	}
+	cmd.Flags().Var(&value[string]{&r.Note, "", "TEXT", parseText}, "note", "what to approve, for operators: one line of at most 256 bytes")
+	cmd.Flags().BoolVar(&r.NewEpoch, "new-epoch", false, "ask to go on under the next fencing token")
+	c.require(cmd, "note", "")
+	return c.leaseCommand(cmd, func(server *client.Client, ctx context.Context, lease leadership.LeaseRequest) (leadership.Lease, error) {
+		r.LeaseRequest = lease
+		return server.Do(ctx, r)
+	})
+}
+
 func (c *cli) delegateCommand() *cobra.Command {
 	r := leadership.DelegateRequest{Limits: leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent, Budget: leadership.AsParent}}
 	cmd := &cobra.Command{

@@ -250,13 +250,18 @@ func TestALeaseKeepsTheInstantOfItsCreationUntilItIsDeleted(t *testing.T) {
 			}
 		}
 	}
-	const first, second = "2027-03-01T12:00:00Z", "2027-03-01T12:01:40Z"
+	const first, second = "2027-03-01T12:00:00Z", "2027-03-01T12:01:42Z"
 	l := f.want(201, "POST", leases, claim("ann"))
 	l["metadata"].(object)["creationTimestamp"] = nil // as client-go writes none
 	f.pass(1500 * time.Millisecond)
 	created(f.want(200, "PUT", one, l), first)
 	f.pass(48500 * time.Millisecond)
 	l = f.want(200, "PUT", one, by(f.want(200, "GET", one, nil), "bob")) // the lease of ann has run out
+	for range 2 {                                                        // heartbeats of a later term
+		f.pass(time.Second)
+		l = f.want(200, "PUT", one, by(f.want(200, "GET", one, nil), "bob"))
+		created(l, first)
+	}
 	created(f.want(200, "PUT", one, by(l, "")), first)
 	f.want(200, "DELETE", one, nil)
 	f.pass(50 * time.Second)

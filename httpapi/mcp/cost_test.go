@@ -59,6 +59,7 @@ func (c *counted) take() string {
 		what string
 	}{
 		{n["Get"], "strong read"},
+		{n["List"], "page of the list"},
 		{n["Events"], "read of events"},
 		{n["Update"], "transaction"},
 		{int(c.renewals.Swap(0)), "renewal"},
@@ -95,6 +96,7 @@ func (f *fleet) costs() (rows []string) {
 		{door, "lead", "HTTP", "`lead`", args{"election": "reports", "leaseDuration": "1h", "keep": "1h"}},
 		{door, "leading", "HTTP", "`leading`", args{}},
 		{door, "report", "HTTP", "`report`", args{"progress": 1}},
+		{door, "request_approval", "HTTP", "`request_approval`", args{"note": "may I?"}},
 		{door, "checkpoint_put", "HTTP", "`checkpoint_put`, the first of a leader", args{"data": 1}},
 		{door, "checkpoint_put", "HTTP", "`checkpoint_put`", args{"data": 2}},
 		{door, "journal_append", "HTTP", "`journal_append`, the first of a leader at an instance", args{"entries": []any{args{"data": 1}}}},
@@ -104,12 +106,15 @@ func (f *fleet) costs() (rows []string) {
 		{own, "lead", "stdin", "`lead`", args{"election": "backups", "leaseDuration": "1h"}},
 		{own, "leading", "stdin", "`leading`", args{}},
 		{own, "report", "stdin", "`report`", args{"progress": 1}},
+		{own, "request_approval", "stdin", "`request_approval`", args{"note": "may I?"}},
 		{own, "checkpoint_put", "stdin", "`checkpoint_put`, the first of a leader", args{"data": 1}},
 		{own, "checkpoint_put", "stdin", "`checkpoint_put`", args{"data": 2}},
 		{own, "journal_append", "stdin", "`journal_append`, the first of a leader", args{"entries": []any{args{"data": 1}}}},
 		{own, "journal_append", "stdin", "`journal_append`", args{"entries": []any{args{"data": 2}}}},
 		{own, "who_leads", "either", "`who_leads`, of which the instance has heard nothing lately", args{"election": "idle"}},
 		{own, "who_leads", "either", "`who_leads`, otherwise", args{"election": "idle"}},
+		{own, "list", "either", "`list`", args{}},
+		{own, "members", "either", "`members`", args{"election": "idle"}},
 		{own, "why_not", "either", "`why_not`", args{"election": "idle", "candidateId": "ann"}},
 		{own, "history", "either", "`history`", args{"election": "idle"}},
 		{own, "check_token", "either", "`check_token`", args{"election": "backups", "fencingToken": 1}},
@@ -120,8 +125,13 @@ func (f *fleet) costs() (rows []string) {
 		{own, "stop_leading", "stdin", "`stop_leading`", args{}},
 	} {
 		switch one.tool {
-		case "leading", "report", "checkpoint_put", "journal_append", "stop_leading":
+		case "leading", "report", "request_approval", "checkpoint_put", "journal_append", "stop_leading":
 			one.in["handle"] = cmp.Or(handles[one.m], handles[door])
+		}
+		if one.tool == "request_approval" { // later than the grant, which creates the election
+			for _, e := range []leadership.Election{"reports", "backups"} {
+				f.configure(e, leadership.Config{Term: leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 30 * 24 * time.Hour}}})
+			}
 		}
 		synctest.Wait()
 		store.take()

@@ -220,9 +220,29 @@ func (d *desk) leader(ctx context.Context, handle string) (*term, error) {
 	return t, err
 }
 
+type approvalInput struct {
+	Handle   string `json:"handle"`
+	Note     string `json:"note"`
+	NewEpoch bool   `json:"newEpoch,omitzero"`
+}
+
+func (d *desk) requestApproval(ctx context.Context, in approvalInput) (doneOutput, error) {
+	t, err := d.leader(ctx, in.Handle)
+	if err != nil {
+		return doneOutput{}, err
+	}
+	ask := t.lease.RequestApproval
+	if in.NewEpoch {
+		ask = t.lease.RequestEpoch
+	}
+	err = ask(ctx, in.Note)
+	return doneOutput{err == nil}, t.failed(err)
+}
+
 type stopInput struct {
-	Handle string `json:"handle"`
-	Reason string `json:"reason,omitzero"`
+	Handle  string             `json:"handle"`
+	Outcome leadership.Outcome `json:"outcome,omitzero"`
+	Reason  string             `json:"reason,omitzero"`
 }
 
 type stopOutput struct {
@@ -233,8 +253,14 @@ func (d *desk) stopLeading(ctx context.Context, in stopInput) (stopOutput, error
 	if strings.ContainsFunc(in.Reason, unicode.IsControl) { // the SDK would release the lease without it
 		return stopOutput{}, invalid("reason", "a reason is one line of text, without control characters")
 	}
+	if err := in.Outcome.Validate(); err != nil {
+		return stopOutput{}, invalid("outcome", "%v", err)
+	}
 	end := (*client.Lease).Resign
-	if in.Reason != "" {
+	switch {
+	case in.Outcome != "":
+		end = func(l *client.Lease, ctx context.Context) error { return l.Finish(ctx, in.Outcome, in.Reason) }
+	case in.Reason != "":
 		end = func(l *client.Lease, ctx context.Context) error { return l.StepDown(ctx, in.Reason, 0) }
 	}
 	err := d.terms.stop(ctx, in.Handle, func(ctx context.Context, l *client.Lease) error { return end(l, ctx) })

@@ -56,6 +56,70 @@ func (d *desk) whoLeads(ctx context.Context, in about) (election, error) {
 	return newElection(r.Lease, r.Bound), nil
 }
 
+type listInput struct {
+	Prefix    string              `json:"prefix,omitzero"`
+	PageToken leadership.Election `json:"pageToken,omitzero"`
+	Limit     *int                `json:"limit,omitzero"`
+}
+
+type listOutput struct {
+	Elections     []listed            `json:"elections"`
+	NextPageToken leadership.Election `json:"nextPageToken,omitzero"`
+}
+
+// listed is an election in a list: without what its leader says of itself, which may be much.
+type listed struct {
+	Election     leadership.Election    `json:"election"`
+	State        leadership.State       `json:"state"`
+	LeaderID     leadership.CandidateID `json:"leaderId,omitzero"`
+	FencingToken leadership.Token       `json:"fencingToken"`
+	ExpiresInMs  int64                  `json:"expiresInMs,omitzero"`
+}
+
+func (d *desk) list(ctx context.Context, in listInput) (listOutput, error) {
+	limit, err := pageSize(in.Limit)
+	if err != nil {
+		return listOutput{}, err
+	}
+	page, err := d.calls.List(ctx, leadership.ListRequest{Prefix: in.Prefix, After: in.PageToken, Limit: limit})
+	out := listOutput{Elections: []listed{}, NextPageToken: page.Next}
+	for _, l := range page.Leases {
+		e := newElection(l, 0)
+		out.Elections = append(out.Elections, listed{e.Election, e.State, e.LeaderID, e.FencingToken, e.ExpiresInMs})
+	}
+	return out, err
+}
+
+type membersInput struct {
+	Election leadership.Election `json:"election"`
+	Limit    *int                `json:"limit,omitzero"`
+}
+
+type membersOutput struct {
+	wire.Members
+	Nodes []node `json:"nodes"` // the first of them, in the order of their ids
+	More  bool   `json:"more"`
+}
+
+// node is a member of an election.
+type node struct {
+	wire.Member
+	Position int `json:"position,omitzero"`
+}
+
+func (d *desk) members(ctx context.Context, in membersInput) (membersOutput, error) {
+	limit, err := pageSize(in.Limit)
+	if err != nil {
+		return membersOutput{}, err
+	}
+	m, err := d.calls.Members(ctx, in.Election)
+	out := membersOutput{Members: wire.NewMembers(m), Nodes: []node{}, More: len(m.Members) > limit}
+	for _, one := range m.Members[:min(limit, len(m.Members))] {
+		out.Nodes = append(out.Nodes, node{wire.NewMember(one), one.Position})
+	}
+	return out, err
+}
+
 type whyInput struct {
 	Election    leadership.Election    `json:"election"`
 	CandidateID leadership.CandidateID `json:"candidateId"`

@@ -54,11 +54,14 @@ var properties = map[string]property{
 	"priority":       {"where the election's policy asks for it: greater is better", object{"minimum": leadership.MinPriority, "maximum": leadership.MaxPriority}},
 	"capabilities":   {"what the candidate can do, where the election's policy asks for it", nil},
 	"inherit":        {"also return the checkpoint that the last leader has left", nil},
+	"outcome":        {"done; failed: it cannot be done so; stopped: it was cut short", object{"enum": []leadership.Outcome{leadership.OutcomeDone, leadership.OutcomeFailed, leadership.OutcomeStopped}}},
 	"reason":         {"why, in one line; the election's history keeps it", line},
 	"for":            {"for how long, " + leadership.OrderBounds.String(), duration},
 	"ban":            {"how long the leader's candidate is not granted the lease, " + leadership.OrderBounds.String() + "; not at all if it is left out", duration},
 	"mode":           {"freeze: the present leader goes on; drain: its term ends, too", object{"enum": []string{"freeze", "drain"}}},
-	"newEpoch":       {"let the leader go on under the next fencing token", nil},
+	"newEpoch":       {"the leader is to go on under the next fencing token", nil},
+	"prefix":         {"only elections whose names begin with it", object{"maxLength": leadership.MaxElectionLength}},
+	"pageToken":      {"nextPageToken of the page before", object{"maxLength": leadership.MaxElectionLength}},
 	"write":          {"the caller is going to write: also refuse while the election is read-only, or its leader not ready", nil},
 	"task":           {"what it is about, in one line", object{"maxLength": leadership.MaxTaskBytes}},
 	"data":           {"any JSON but null", object{}},
@@ -112,13 +115,35 @@ var properties = map[string]property{
 	"index":          {"its place in the journal or, of an answer, that of the last entry", counter},
 	"snapshot":       {"stands for all entries up to upTo", nil},
 	"upTo":           {"the last index that it stands for", counter},
-	"more":           {"whether more entries follow: read again after the last index", nil},
+	"more":           {"whether there are more; of a journal, read again after the last index", nil},
 	"current":        {"the token is that of the present leader", nil},
 	"stopped":        {"true: the caller does not lead any more", nil},
 	"done":           {"true: it was done", nil},
 	"kind":           {"what has happened: evicted, drained, handOver, maxTerm, approvalDue, stuck, goesOn, newEpoch, tripped", nil},
 	"leftMs":         {"how long the term still lasts, in ms; 0 if it has no end", counter},
 	"endedBecause":   {"why the last term ended", nil},
+	"elections":      {"in the order of their names", nil},
+	"nextPageToken":  {"send it as pageToken to read on; left out on the last page", nil},
+
+	// of a cluster
+	"clusterSize":        {"how many members there are", counter},
+	"leader":             {"the candidate that leads", nil},
+	"term":               {"the fencing token of the election or, of a member, that it follows, as far as it has said", counter},
+	"status":             {"healthy, noLeader, noQuorum: too few members are present, or diverged: a member follows another token than the leader's", nil},
+	"participation":      {"the part of the electorate that is present or, without one, of the members that follow the leader; 0 to 1", nil},
+	"complete":           {"whether the members at all instances are among them", nil},
+	"readOnly":           {"the quorum is lost: do not write", nil},
+	"quorum":             {"how many members of the electorate have to be present, and are", nil},
+	"size":               {"of the electorate", counter},
+	"present":            {"how many of it are present", counter},
+	"toleratedFailures":  {"how many of it may fail", counter},
+	"journalIndex":       {"of the last entry of the journal, as far as it is known", counter},
+	"nodes":              {"the members, in the order of their ids", nil},
+	"id":                 {"the member's id", nil},
+	"role":               {"leader, candidate, follower, worker or witness", nil},
+	"lastHeartbeatAgoMs": {"since the member was last heard of, in ms", counter},
+	"applied":            {"the last index of the journal that the member has applied", counter},
+	"lag":                {"how many entries it has not applied", counter},
 }
 
 // schema is that of an input, without what has no meaning here.
@@ -169,6 +194,8 @@ func typeOf(t reflect.Type) object {
 		return object{"type": "string"}
 	case reflect.Bool:
 		return object{"type": "boolean"}
+	case reflect.Float64:
+		return object{"type": "number"}
 	case reflect.Slice:
 		return object{"type": "array", "items": typeOf(t.Elem())}
 	case reflect.Struct:

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,113 @@ func TestALeaderLeavesACheckpointAndAJournalBehind(t *testing.T) {
 		connect(t, door, bob()).must("checkpoint_put", at)
 		if p := m.must("checkpoint_get", args{"election": "reports"}); p["uri"] != at["uri"] || p["sha256"] != at["sha256"] {
 			t.Errorf("checkpoint_get answers %v", p)
+		}
+	})
+}
+
+// asked are the notes of the requests for an approval, those with a new epoch in capitals.
+func asked(m *model, election string) (notes []string) {
+	for _, e := range m.must("history", args{"election": election})["events"].([]any) {
+		if e := e.(args); e["type"] == "approvalRequested" {
+			note := e["reason"].(string)
+			if detail := e["detail"].(args); detail["newEpoch"] == true {
+				note = strings.ToUpper(note)
+			}
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}
+
+func TestALeaderAsksForAnApprovalAndNoFormerOneDoes(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		f.configure("reports", leadership.Config{Term: leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: time.Hour}}})
+		door := f.door()
+		m, other := connect(t, door, ann()), connect(t, door, bob())
+		handle := m.must("lead", args{"election": "reports", "candidateId": "ann", "leaseDuration": "30s", "keep": "1h"})["handle"]
+		for what, in := range map[string]args{
+			"handle is missing":      {"note": "x"},
+			"note is missing":        {"handle": handle, "note": ""},
+			"256 bytes":              {"handle": handle, "note": strings.Repeat("x", 257)},
+			"newEpoch":               {"handle": handle, "note": "x", "newEpoch": "yes"},
+			"no handle of yours":     {"handle": "reports", "note": "x"},
+			"unknown member \"why\"": {"handle": handle, "note": "x", "why": "x"},
+		} {
+			if _, refusal := m.call("request_approval", in); !begins(refusal, leadership.InvalidArgument) {
+				t.Errorf("%s: %s", what, refusal)
+			}
+		}
+		if _, refusal := other.call("request_approval", args{"handle": handle, "note": "x"}); !begins(refusal, leadership.InvalidArgument) {
+			t.Errorf("with the handle of another: %s", refusal)
+		}
+		m.must("request_approval", args{"handle": handle, "note": "page 1"})
+		m.must("request_approval", args{"handle": handle, "note": "page 1", "newEpoch": true}) // it is asked already
+		other.must("approve", args{"election": "reports", "fencingToken": 1, "reason": "fine"})
+		connect(t, f.door(), ann()).must("request_approval", args{"handle": handle, "note": "page 2", "newEpoch": true})
+		other.must("approve", args{"election": "reports", "fencingToken": 1, "newEpoch": true, "reason": "fine"})
+		other.must("evict", args{"election": "reports", "fencingToken": 2, "ban": "1h", "reason": "enough"})
+		time.Sleep(time.Minute)
+		led := other.must("lead", args{"election": "reports", "candidateId": "bob"})
+		for _, late := range []*model{m, connect(t, f.door(), ann())} {
+			if out, refusal := late.call("request_approval", args{"handle": handle, "note": "page 3"}); !begins(refusal, leadership.LeaseLost) {
+				t.Errorf("under the handle of a former leader: %v, %s", out, refusal)
+			}
+		}
+		if got := asked(other, "reports"); !slices.Equal(got, []string{"page 1", "PAGE 2"}) {
+			t.Errorf("asked: %q", got)
+		}
+		other.must("stop_leading", args{"handle": led["handle"]})
+		led = other.must("lead", args{"election": "backups", "candidateId": "bob"})
+		if _, refusal := other.call("request_approval", args{"handle": led["handle"], "note": "x"}); !begins(refusal, leadership.InvalidArgument) || !strings.Contains(refusal, "needs no approval") {
+			t.Errorf("where none is needed: %s", refusal)
+		}
+	})
+}
+
+func TestListAndMembersShowAPageOfWhatThereIs(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		m := connect(t, f.door(), ann())
+		for _, e := range []string{"a.1", "a.2", "a.3", "b"} {
+			m.must("lead", args{"election": e, "candidateId": "ann", "metadata": args{"address": "10.0.0.7"}})
+		}
+		names := func(out args) (all []any) {
+			for _, e := range out["elections"].([]any) {
+				all = append(all, e.(args)["election"], e.(args)["leaderId"], e.(args)["fencingToken"])
+			}
+			return all
+		}
+		first := m.must("list", args{"prefix": "a.", "limit": 2})
+		if !slices.Equal(names(first), []any{"a.1", "ann", 1.0, "a.2", "ann", 1.0}) || first["nextPageToken"] != "a.2" {
+			t.Errorf("list answers %v", first)
+		}
+		last := m.must("list", args{"prefix": "a.", "limit": 2, "pageToken": first["nextPageToken"]})
+		if !slices.Equal(names(last), []any{"a.3", "ann", 1.0}) || last["nextPageToken"] != nil {
+			t.Errorf("list answers %v", last)
+		}
+		go func() { m.call("lead", args{"election": "b", "candidateId": "bob", "wait": "5s"}) }()
+		time.Sleep(time.Second)
+		for _, n := range []int{2, 1} {
+			cluster := m.must("members", args{"election": "b", "limit": n})
+			nodes := cluster["nodes"].([]any)
+			one := nodes[0].(args)
+			if cluster["status"] != "healthy" || cluster["leader"] != "ann" || cluster["term"] != 1.0 || cluster["clusterSize"] != 2.0 || cluster["more"] != (n == 1) ||
+				len(nodes) != n || one["id"] != "ann" || one["role"] != "leader" || one["position"] != nil || n == 2 && nodes[1].(args)["position"] != 1.0 {
+				t.Errorf("members answers %v", cluster)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		for tool, in := range map[string]args{
+			"list": {"limit": 0}, "members": {"election": "b", "limit": 1001},
+		} {
+			if _, refusal := m.call(tool, in); !begins(refusal, leadership.InvalidArgument) || !strings.Contains(refusal, "limit is from 1 to 1000") {
+				t.Errorf("%s %v: %s", tool, in, refusal)
+			}
+		}
+		if _, refusal := m.call("list", args{"prefix": "A"}); !begins(refusal, leadership.InvalidArgument) {
+			t.Errorf("list: %s", refusal)
+		}
+		if _, refusal := m.call("members", args{"election": "never-seen"}); !begins(refusal, leadership.NotFound) {
+			t.Errorf("members: %s", refusal)
 		}
 	})
 }

@@ -188,6 +188,12 @@ func (l *Lease) yields() bool {
 // giveUp yields to the successor if there is one that is ready, and releases the lease otherwise.
 // The server decides which it is: a yield that it refuses has changed nothing.
 func (l *Lease) giveUp(ctx context.Context, r leadership.LeaseRequest) error {
+	return l.giveUpBy(ctx, r, released)
+}
+
+// giveUpBy is giveUp with another command for the release. If the server does not take it, the
+// lease is released without what it says.
+func (l *Lease) giveUpBy(ctx context.Context, r leadership.LeaseRequest, end func(leadership.LeaseRequest) leadership.Command) error {
 	if l.yields() {
 		err := l.client.release(ctx, r, yielded)
 		switch {
@@ -198,6 +204,11 @@ func (l *Lease) giveUp(ctx context.Context, r leadership.LeaseRequest) error {
 			return err
 		}
 	}
+	err := l.client.release(ctx, r, end)
+	if !errors.Is(err, leadership.InvalidArgument) {
+		return err
+	}
+	l.client.logOf(l).Warn("the server takes no outcome; the lease is released without it", "reason", err)
 	return l.client.release(ctx, r, released)
 }
 

@@ -37,11 +37,48 @@ func (l *Lease) StepDown(ctx context.Context, reason string, absence time.Durati
 	})
 }
 
+// Finish is Resign with the outcome of the work, which counts where the election's policy limits
+// what many terms may cost together: see leadership.SeriesPolicy. The note, of one line of at most
+// leadership.MaxReasonBytes bytes, is for people; it may be empty.
+//
+// Another outcome or note is InvalidArgument, and the lease goes on. A server that takes no outcome
+// is sent the release without it.
+func (l *Lease) Finish(ctx context.Context, outcome leadership.Outcome, note string) error {
+	command := leadership.Release{LeaseRequest: l.named(), Outcome: outcome, Note: note}
+	if err := command.Validate(); err != nil {
+		return err
+	}
+	return l.resign(ctx, func(ctx context.Context, r leadership.LeaseRequest) error {
+		return l.giveUpBy(ctx, r, func(r leadership.LeaseRequest) leadership.Command {
+			command.LeaseRequest = r
+			return command
+		})
+	})
+}
+
+// outcomeOf is the outcome of a function that led, and returned err, and a note of what fits.
+func outcomeOf(ctx context.Context, err error) (outcome leadership.Outcome, note string) {
+	switch {
+	case ctx.Err() != nil:
+		return leadership.OutcomeStopped, ""
+	case err == nil:
+		return leadership.OutcomeDone, ""
+	}
+	return leadership.OutcomeFailed, leadership.Noted(err.Error())
+}
+
 // RequestApproval tells operators that the leader needs an approval to go on, with a note of one
 // line for them. Asking again before they have answered changes nothing. InvalidArgument: the
 // election's policy needs no approval. See EndsBy and NoticeApprovalDue.
 func (l *Lease) RequestApproval(ctx context.Context, note string) error {
 	_, err := l.client.Do(ctx, leadership.RequestApproval{LeaseRequest: l.named(), Note: note})
+	return err
+}
+
+// RequestEpoch is RequestApproval that asks for an approval with a new epoch, as for a new task:
+// the lease then goes on under the next token. See NoticeNewEpoch.
+func (l *Lease) RequestEpoch(ctx context.Context, note string) error {
+	_, err := l.client.Do(ctx, leadership.RequestApproval{LeaseRequest: l.named(), Note: note, NewEpoch: true})
 	return err
 }
 

@@ -290,6 +290,13 @@ func TestALeaderAsksForApprovalAndGoesOnWithIt(t *testing.T) {
 		}
 		time.Sleep(7 * time.Minute)
 		order(t, server, leadership.Order{Kind: leadership.OrderApprove, Token: 1})
+		if err := l.RequestEpoch(t.Context(), "another task"); err != nil {
+			t.Fatal(err)
+		}
+		events, err := c.Events(t.Context(), leadership.EventsRequest{Election: l.Election()})
+		if last := events[len(events)-1]; err != nil || last.Reason != "another task" || !last.ReadDetail().NewEpoch || events[len(events)-3].ReadDetail().NewEpoch {
+			t.Errorf("the events are %+v, %v", events, err)
+		}
 		time.Sleep(5 * time.Minute)
 		if got := kinds(heard.take()); !slices.Equal(got, []client.NoticeKind{client.NoticeApprovalDue}) {
 			t.Errorf("after the approval, notices %v", got)

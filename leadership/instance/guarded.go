@@ -256,7 +256,7 @@ func opened[S interface{ OnClose(func()) }](ctx context.Context, g *Guarded, ver
 func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, part func(T) Op, call func(context.Context, []T) ([]leadership.Result, error)) ([]leadership.Result, error) {
 	whole := &Batch{}
 	return guarded(ctx, g, verb, Op{N: max(len(batch), 1), Batch: whole}, func(ctx context.Context, batch []T) (results []leadership.Result, err error) {
-		made := make([]T, 0, len(batch))
+		made := batch                    // those that were let in
 		at := make([]int, 0, len(batch)) // of made[i] in the batch
 		ins := make([]entered, len(batch))
 		err = errPanicked
@@ -274,13 +274,19 @@ func batched[T any](ctx context.Context, g *Guarded, verb wire.Verb, batch []T, 
 			op.Batch = whole
 			in, refused := g.enter(ctx, g.rows[verb].Parts, op)
 			if refused == nil {
-				ins[i], made, at = in, append(made, r), append(at, i)
+				ins[i], at = in, append(at, i)
 				continue
 			}
 			if results == nil {
 				results = make([]leadership.Result, len(batch))
 			}
 			results[i].Err = refused
+		}
+		if len(at) < len(batch) {
+			made = nil
+			for _, i := range at {
+				made = append(made, batch[i])
+			}
 		}
 		if len(made) == 0 && len(batch) > 0 {
 			return results, nil

@@ -48,11 +48,10 @@ func (l *load) share(now time.Duration) float64 {
 
 // stretch puts off the leader's next renewal: from a third of the lease, without load, to half of
 // what is left of it, so that one renewal may still be lost.
-func (l *load) stretch(lease leadership.Lease, now time.Duration) leadership.Lease {
+func (l *load) stretch(lease *leadership.Lease, now time.Duration) {
 	if room := lease.ExpiresIn/2 - lease.RenewIn; room > 0 {
 		lease.RenewIn += time.Duration(l.share(now) * float64(room))
 	}
-	return lease
 }
 
 // Stretch is how far leaders are told to put their renewals off, because renewals take long: from

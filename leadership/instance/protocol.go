@@ -57,7 +57,7 @@ func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (le
 
 // finish adds to a grant what its caller is told alone.
 func (i *Instance) finish(ctx context.Context, r *leadership.AcquireRequest, g *leadership.Grant) error {
-	g.Lease = i.load.stretch(g.Lease, i.now())
+	i.load.stretch(&g.Lease, i.now())
 	if !r.Inherit {
 		return nil
 	}
@@ -71,7 +71,8 @@ func (i *Instance) Renew(ctx context.Context, r leadership.LeaseRequest) (leader
 	now := i.now()
 	i.load.took(now-asked, now)
 	l, err = i.learn(l, err, view.Committed, asked)
-	return i.load.stretch(l, now), err
+	i.load.stretch(&l, now)
+	return l, err
 }
 
 // BatchRenew keeps many leases; see service.Service.
@@ -80,9 +81,9 @@ func (i *Instance) BatchRenew(ctx context.Context, batch []leadership.LeaseReque
 	results, err := i.service.BatchRenew(ctx, batch)
 	now := i.now()
 	i.load.took(now-asked, now)
+	i.hub.LearnAll(results, asked)
 	for n := range results {
-		i.learn(results[n].Lease, results[n].Err, view.Committed, asked)
-		results[n].Lease = i.load.stretch(results[n].Lease, now)
+		i.load.stretch(&results[n].Lease, now)
 	}
 	return results, err
 }

@@ -74,7 +74,7 @@ func (c *Change) approve(s Snapshot, cmd leadership.Order) error {
 		return s.Refuse(leadership.TokenStale, "election %q has no leader, and its next one needs no approval before it is granted the lease", r.Election)
 	case cmd.Token != r.Token:
 		return s.Refuse(leadership.TokenStale, "fencing token %d of election %q is not that of the present leader, so there is nothing to approve; the newest is %d", cmd.Token, r.Election, r.Token)
-	case policy.Every == 0 && !cmd.NewEpoch:
+	case policy.Every == 0 && !cmd.NewEpoch && !r.parked():
 		return leadership.Invalid("fencingToken", fmt.Errorf("election %q needs no approval; its policy has no approval.every", r.Election))
 	case cmd.NewEpoch && r.LeaderID == "":
 		return s.Refuse(leadership.TokenStale, "election %q has no leader, so there is no new epoch to begin", r.Election)
@@ -101,6 +101,7 @@ func (c *Change) approved(now time.Time) error {
 	won := *a
 	*a = approval{Orders: won.Orders} // a new round
 	if r.LeaderID == "" {
+		r.Standing.Series = series{}
 		return nil
 	}
 	if r.Policy.Term.Approval.Every > 0 {

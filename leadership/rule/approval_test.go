@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"regent/leadership"
 	"regent/leadership/rule"
 )
@@ -77,6 +79,49 @@ func TestTheShortestTimeThatIsApprovedCounts(t *testing.T) {
 	s = play(t, s, 0, approve("bob@x", 1, 30*24*time.Hour, false))
 	if !s.Record.EndsBy.Equal(noon.Add(2 * time.Hour)) {
 		t.Errorf("until %v", s.Record.EndsBy)
+	}
+}
+
+func TestANewEpochThatIsAskedForStandsInTheEventAlone(t *testing.T) {
+	s := approvedHeld(t, 1)
+	ask := func(l rule.Renewal, epoch bool) func(rule.Snapshot) (rule.Change, error) {
+		return func(s rule.Snapshot) (rule.Change, error) {
+			return rule.Apply(s, leadership.RequestApproval{LeaseRequest: l.Request(), Note: "a new task", NewEpoch: epoch})
+		}
+	}
+	plain, _ := playEvents(t, s, 0, ask(annsLease(s), false))
+	asked, events := playEvents(t, s, 0, ask(annsLease(s), true))
+	if len(events) != 1 || events[0].Detail != `{"endsBy":"2026-01-01T13:00:00Z","newEpoch":true}` || events[0].Reason != "a new task" {
+		t.Errorf("asked: %+v", events)
+	}
+	if diff := cmp.Diff(plain.Record, asked.Record); diff != "" {
+		t.Errorf("the record is another with a new epoch: %s", diff)
+	}
+	requireNothing(t, "asked again without", asked, ask(annsLease(s), false))
+	requireNothing(t, "asked for a new epoch later", plain, ask(annsLease(s), true))
+	if s = play(t, asked, 0, approve("op", 1, 0, false)); s.Record.Token != 1 {
+		t.Errorf("approved without a new epoch: token %d", s.Record.Token)
+	}
+}
+
+func TestOnlyTheLeaderAsksForAnApproval(t *testing.T) {
+	s := approvedHeld(t, 1)
+	former := annsLease(s)
+	other, late := former, former
+	other.KeyHash, late.Token = hash('b'), 2
+	anew := play(t, play(t, s, 0, released), 0, by("ann"))
+	for what, c := range map[string]struct {
+		s rule.Snapshot
+		l rule.Renewal
+	}{
+		"with another key": {s, other}, "with a token that was never granted": {s, late},
+		"after a release": {play(t, s, 0, released), former}, "once another leads": {play(t, play(t, s, 0, released), 0, by("bob")), former},
+		"under the token of its term before": {anew, former}, "after its end": {at(s, noon.Add(48*time.Hour)), former},
+	} {
+		ch, err := rule.Apply(c.s, leadership.RequestApproval{LeaseRequest: c.l.Request(), Note: "may I"})
+		if !errors.Is(err, leadership.LeaseLost) || !ch.Empty() {
+			t.Errorf("%s: %+v, %v", what, ch.Events, err)
+		}
 	}
 }
 

@@ -32,6 +32,7 @@ func fullest() (Policy, Standing) {
 		Term: leadership.TermPolicy{
 			MaxTerm: leadership.MaxOrder, StuckAfter: leadership.MaxOrder, Cooldown: leadership.MaxCooldown, CooldownOf: leadership.CooldownPrincipal, Verdicts: leadership.MaxVerdicts, OnTrip: leadership.TripNotify, Budget: counters,
 			Approval: leadership.ApprovalPolicy{Every: leadership.MaxOrder, Need: leadership.MaxApprovals}, ErrorRate: leadership.ErrorRate{Max: 0.30000000000000004, Min: maxCounter},
+			Series: leadership.SeriesPolicy{Failures: leadership.MaxFailures, Within: leadership.MaxOrder, Budget: counters, BudgetWithin: leadership.MaxOrder},
 		},
 		Ballot: leadership.BallotPolicy{
 			Strategy: leadership.StrategyCapability, Require: longNames(leadership.MaxCapabilities, leadership.MaxCapabilityLength), Prefer: longNames(leadership.MaxCapabilities, leadership.MaxCapabilityLength),
@@ -55,7 +56,12 @@ func fullest() (Policy, Standing) {
 	if err != nil || len(text) != leadership.MaxReportBytes {
 		panic(fmt.Sprint(len(text), err))
 	}
+	parked := judgeSeries(leadership.SeriesPolicy{Budget: leadership.Counters{TokensUsed: maxCounter - 1}, BudgetWithin: leadership.MaxOrder - time.Millisecond}, counters)
 	s := Standing{
+		Series: series{
+			form.WriteList(slices.Repeat([]failure{{leadership.MaxToken, aMoment}}, leadership.MaxFailures)),
+			form.WriteList(slices.Repeat([]spending{{aMoment, counters}}, maxSpendings+1)), parked.why,
+		},
 		Note: quotes(form.MaxText), Principal: quotes(form.MaxText), Breakers: breakers(form.WriteList(tripped)), Report: text, ReportedAt: aMoment, Notified: true, EpochFrom: leadership.MaxToken - 1,
 		Approval: approval{digests(leadership.MaxApprovals), leadership.MaxOrder.Milliseconds(), true, digests(maxApprovalOrders), true, true},
 		Ends:     ends{aMoment, aMoment, aMoment, aMoment, leadership.EndsHandOver, aMoment}, Verdicts: verdicts{digests(leadership.MaxVerdicts), digests(leadership.MaxVerdicts)},

@@ -31,6 +31,7 @@ func TestEachDetailIsReadAndWrittenAsItIs(t *testing.T) {
 		`{"endsBecause":"handOver","to":"bob"}`,
 		`{"endsBecause":"stuck","progress":0,"stuckAfterMs":20000,"until":"2026-01-01T12:01:19Z"}`,
 		`{"endsBy":"2026-01-01T12:00:00Z"}`,
+		`{"endsBy":"2026-01-01T12:00:00Z","newEpoch":true}`,
 		`{"from":1}`,
 		`{"have":1,"need":2}`,
 		`{"leaseDurationMs":30000}`,

@@ -120,7 +120,10 @@ func (s Snapshot) barriers(c leadership.CandidateID, principal []string) (all []
 		cause.Because = fmt.Sprintf("%d other candidates are in their cooldowns, and no more can be remembered", maxBreakers)
 		all = append(all, cause)
 	}
-	if s.Record.Standing.Approval.Awaited && s.Record.Policy.Term.Approval.Every > 0 {
+	switch standing := s.Record.Standing; {
+	case s.Record.parked():
+		all = append(all, leadership.Cause{Code: leadership.ReasonParked, Actor: "policy", Because: standing.Series.Parked})
+	case standing.Approval.Awaited && s.Record.Policy.Term.Approval.Every > 0:
 		all = append(all, leadership.Cause{Code: leadership.ReasonApproval})
 	}
 	if left, reason := s.blocked(); left > 0 {
@@ -158,6 +161,8 @@ func (s Snapshot) refuseBarred(by leadership.CandidateID, barriers []leadership.
 		detail = fmt.Sprintf("election %q is assigned to another candidate for another %v: %s (ordered by %s)", r.Election, in, first.Because, first.Actor)
 	case leadership.ReasonPaused:
 		detail = fmt.Sprintf("election %q is paused for another %v: %s (ordered by %s)", r.Election, in, first.Because, first.Actor)
+	case leadership.ReasonParked:
+		detail = fmt.Sprintf("election %q is parked: %s; it is granted again once an operator approves (fencing token %d)", r.Election, first.Because, r.Token)
 	case leadership.ReasonApproval:
 		detail = fmt.Sprintf("the last term of election %q ended because no operator had approved of it; it is granted again once it is approved (fencing token %d)", r.Election, r.Token)
 	default:

@@ -38,6 +38,7 @@ func (s Snapshot) Lease() leadership.Lease {
 		hold(&l, &s)
 		return l
 	}
+	l.Parked = s.ended().Record.Standing.Series.Parked
 	l.LockedFor, _ = s.blocked()
 	if l.VacantSince = r.EndedAt; l.Lapsed {
 		l.VacantSince = r.LeaseEnd()

@@ -33,6 +33,7 @@ type Standing struct {
 	Overrides leadership.Overrides // standing orders, also some that are over
 	Breakers  breakers             // candidates that have tripped
 	Approval  approval
+	Series    series // over many terms
 	// ApprovalLeft is, of a vacancy, how much of the time was left that the last term had without a
 	// further approval: the next one has that. 0: it has all that the policy says.
 	ApprovalLeft time.Duration
@@ -96,6 +97,9 @@ func standingMembers(s *Standing) []member {
 		{name: "breakers", field: listField[breaker]{(*string)(&s.Breakers), maxBreakers, breaker.Validate}},
 		{name: "approval", field: value(&s.Approval)},
 		{name: "approvalLeftNs", field: value(&s.ApprovalLeft)},
+		{name: "failed", field: listField[failure]{&s.Series.Failed, leadership.MaxFailures, failure.Validate}},
+		{name: "spent", field: listField[spending]{&s.Series.Spent, maxSpendings + 1, spending.Validate}},
+		{name: "parked", field: (*text)(&s.Series.Parked)},
 		{name: "ends", field: value(&s.Ends)},
 		{name: "report", field: (*reportField)(&s.Report)},
 		{name: "reportedAt", field: value(&s.ReportedAt)},
@@ -202,6 +206,14 @@ func (s Standing) moved(ahead time.Duration) Standing {
 	for i := range tripped {
 		tripped[i].Until = form.Later(tripped[i].Until, ahead)
 	}
+	failed, spent := form.List[failure](s.Series.Failed), form.List[spending](s.Series.Spent)
+	for i := range failed {
+		failed[i].At = form.Later(failed[i].At, ahead)
+	}
+	for i := range spent {
+		spent[i].Since = form.Later(spent[i].Since, ahead)
+	}
+	s.Series.Failed, s.Series.Spent = form.WriteList(failed), form.WriteList(spent)
 	s.Overrides, s.Breakers = leadership.NewOverrides(orders), breakers(form.WriteList(tripped))
 	s.closeBallot()
 	return s

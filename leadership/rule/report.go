@@ -57,8 +57,12 @@ func (c *Change) report(s Snapshot, text leadership.ReportText) error {
 		return leadership.Invalid("report", err)
 	}
 	t := judgeCounters(policy, report.Counters)
+	if series := policy.Series; !t.tripped() && series.BudgetWithin > 0 {
+		t = judgeSeries(series, r.Standing.Series.used(series, s.Now, report.Counters))
+	}
 	if t.tripped() && policy.OnTrip != leadership.TripNotify {
 		*c = s.change() // no heartbeat
+		c.Record.Standing.Report = text
 		c.depose(s, t)
 		return nil
 	}
@@ -87,10 +91,14 @@ func (c *Change) depose(s Snapshot, t trip) {
 	r := &c.Record
 	promised := s.Record.LeaseEnd()
 	r.Standing.endProbation(r.LeaderID, s.Now)
-	r.bar(s.Now, t.why, &t.detail)
+	if t.detail.WithinMS == 0 { // else it is not this leader's fault
+		r.bar(s.Now, t.why, &t.detail)
+	}
 	r.Standing.Deposed = deposed{Token: r.Token, Why: t.why}
+	c.fail(s.Now)
 	c.vacate(leadership.EventDeposed, s.Now, promised.Sub(s.Now)+r.Policy.LockDelay+s.Guard)
 	c.explain(t.why, t.detail)
+	c.park(s.Now)
 }
 
 // deposed is the last term, if it ended by a trip.

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -28,6 +29,7 @@ func (c *Change) announce(t leadership.EventType, previous leadership.CandidateI
 // vacate ends the lease in c.Record.
 func (c *Change) vacate(t leadership.EventType, endedAt time.Time, lockFor time.Duration) {
 	previous, because := c.Record.LeaderID, c.Record.endedBecause(endedAt)
+	c.spend(endedAt)
 	c.Record = c.Record.Vacated(endedAt, lockFor)
 	c.Record.Standing.Ended = endedBy(t, c.Record.Token, because)
 	c.announce(t, previous)
@@ -49,8 +51,12 @@ func (c *Change) runOut(endedAt time.Time, guard time.Duration) {
 	if why != "" {
 		event, r.Standing.Deposed = leadership.EventDeposed, deposed{r.Token, why}
 	}
+	if why != "" || because == "" {
+		c.fail(endedAt)
+	}
 	c.vacate(event, endedAt, r.Policy.LockDelay+guard)
 	c.explain(why, detail)
+	c.park(endedAt)
 }
 
 // limited notes what a limit that has ended the term leaves behind, for a change that vacates the
@@ -292,6 +298,15 @@ func Renew(s Snapshot, c Renewal) (Change, error) {
 }
 
 func release(s Snapshot, cmd leadership.Release) (Change, error) {
+	ch, err := leave(s, cmd)
+	if err == nil && !ch.Empty() && s.Live() {
+		ch.park(s.Now)
+	}
+	return ch, err
+}
+
+// leave is release before the election is parked.
+func leave(s Snapshot, cmd leadership.Release) (Change, error) {
 	r := s.Record
 	c := leaseOf(cmd.LeaseRequest).after(r)
 	switch {
@@ -304,8 +319,11 @@ func release(s Snapshot, cmd leadership.Release) (Change, error) {
 	if s.Live() {
 		ch.Record.Standing.endProbation(r.LeaderID, s.Now)
 		why, detail := ch.limited(r.yields(s.Now), s.Now)
+		if detail.Outcome = cmd.Outcome; cmd.Outcome == leadership.OutcomeFailed || why != "" {
+			ch.fail(s.Now)
+		}
 		ch.vacate(leadership.EventReleased, s.Now, 0)
-		ch.explain(why, detail)
+		ch.explain(cmp.Or(why, cmd.Note), detail)
 	} else {
 		ch.expire(s.Guard)
 	}

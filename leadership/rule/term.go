@@ -23,6 +23,10 @@ func termMembers(p *leadership.TermPolicy) []member {
 		{name: "cooldownMs", field: (*milliseconds)(&p.Cooldown)},
 		{name: "cooldownOf", field: (*text)(&p.CooldownOf)},
 		{name: "verdicts", field: value(&p.Verdicts)},
+		{name: "seriesFailures", field: value(&p.Series.Failures)},
+		{name: "seriesWithinMs", field: (*longMilliseconds)(&p.Series.Within)},
+		{name: "seriesBudget", field: value(&p.Series.Budget)},
+		{name: "seriesBudgetWithinMs", field: (*longMilliseconds)(&p.Series.BudgetWithin)},
 	}
 }
 
@@ -168,6 +172,12 @@ func (c *Change) relax(before leadership.BallotPolicy) {
 	}
 	if p.StuckAfter == 0 {
 		e.Stuck = time.Time{}
+	}
+	if p.Series == (leadership.SeriesPolicy{}) {
+		if r.parked() && p.Approval.Every == 0 {
+			r.Standing.Approval = approval{}
+		}
+		r.Standing.Series = series{}
 	}
 	ballot := r.Policy.Ballot
 	if ballot != before {

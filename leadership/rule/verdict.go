@@ -69,11 +69,12 @@ func judge(s Snapshot, c leadership.Judge) (Change, error) {
 }
 
 func stepDown(s Snapshot, c leadership.StepDown) (Change, error) {
-	ch, err := release(s, leadership.Release{LeaseRequest: c.LeaseRequest})
+	ch, err := leave(s, leadership.Release{LeaseRequest: c.LeaseRequest})
 	if err != nil || ch.Empty() || !s.Live() {
 		return ch, err
 	}
 	if ch.Events[len(ch.Events)-1].Reason = c.Reason; c.For == 0 {
+		ch.park(s.Now)
 		return ch, nil
 	}
 	since := form.Later(s.Now, 0)
@@ -89,6 +90,7 @@ func stepDown(s Snapshot, c leadership.StepDown) (Change, error) {
 	if err := limitOverrides(*overrides, s, leadership.MaxOverrides/2, maxOverrideBytes/2); err != nil {
 		return Change{}, s.Refuse(leadership.LimitExceeded, "election %q has too many overrides for a candidate to add one of its own; step down without for", s.Record.Election)
 	}
+	ch.park(s.Now)
 	return ch, nil
 }
 
@@ -105,6 +107,6 @@ func requestApproval(s Snapshot, c leadership.RequestApproval) (Change, error) {
 	ch := s.change()
 	ch.Record.Standing.Approval.Asked = true
 	ch.announce(leadership.EventApprovalRequested, "")
-	ch.explain(c.Note, leadership.Detail{EndsBy: r.Standing.Ends.Approval}) // none if the policy is newer than the term
+	ch.explain(c.Note, leadership.Detail{EndsBy: r.Standing.Ends.Approval, NewEpoch: c.NewEpoch}) // none if the policy is newer than the term
 	return ch, nil
 }

@@ -182,7 +182,7 @@ func (s *Service) Explain(ctx context.Context, r leadership.ExplainRequest) (lea
 // the line.
 func orphaned(x *leadership.Explanation) {
 	at := slices.IndexFunc(x.Causes, func(c leadership.Cause) bool {
-		return !slices.Contains([]leadership.Reason{leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonPaused, leadership.ReasonApproval}, c.Code)
+		return !slices.Contains([]leadership.Reason{leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonPaused, leadership.ReasonApproval, leadership.ReasonParked}, c.Code)
 	})
 	if at < 0 {
 		at = len(x.Causes)

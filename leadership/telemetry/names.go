@@ -322,7 +322,7 @@ var (
 		leadership.EventConfigured, leadership.EventDeleted, leadership.EventRecreated, leadership.EventUnlocked,
 		leadership.EventAssigned, leadership.EventEvicted, leadership.EventPaused, leadership.EventResumed,
 		leadership.EventBanned, leadership.EventLifted, leadership.EventApproved,
-		leadership.EventApprovalRequested, leadership.EventEpoch, leadership.EventJudged, leadership.EventTripped, leadership.EventDeposed,
+		leadership.EventApprovalRequested, leadership.EventEpoch, leadership.EventJudged, leadership.EventTripped, leadership.EventDeposed, leadership.EventParked,
 		leadership.EventHandingOver, leadership.EventGoesOn,
 		leadership.EventReady, leadership.EventYielded, leadership.EventDelegated,
 	}
@@ -333,7 +333,7 @@ var (
 	// refusals are the reasons of LeaseHeld.
 	refusals = []leadership.Reason{
 		leadership.ReasonHeld, leadership.ReasonIncarnation, leadership.ReasonLockDelay,
-		leadership.ReasonPaused, leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonApproval,
+		leadership.ReasonPaused, leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonApproval, leadership.ReasonParked,
 		leadership.ReasonBallot, leadership.ReasonOutranked, leadership.ReasonQuorum, leadership.ReasonParent, leadership.ReasonWitness,
 	}
 	handOverOutcomes = []handOverOutcome{handOverStarted, handOverCompleted, handOverTimedOut, handOverReleased}

@@ -54,7 +54,7 @@ func (o *orders) learn(snap rule.Snapshot) {
 		o.resume(snap.Now)
 	}
 	switch approval := r.Standing.Approval; {
-	case approval.Awaited && r.Policy.Term.Approval.Every > 0:
+	case approval.Awaited && (r.Policy.Term.Approval.Every > 0 || r.Standing.Series.Parked != ""):
 		o.ask(r.EndedAt)
 		o.awaited = true
 	case approval.Asked:
@@ -78,6 +78,9 @@ func (o *orders) hear(e leadership.Event) {
 		}
 	case leadership.EventApprovalRequested:
 		o.ask(e.At)
+	case leadership.EventParked:
+		o.ask(e.At)
+		o.awaited = true
 	case leadership.EventApproved:
 		if d := e.ReadDetail(); d.Have >= d.Need {
 			o.approve(e.At)

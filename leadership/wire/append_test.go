@@ -52,7 +52,7 @@ func fill(t *testing.T, v reflect.Value, n *int) {
 
 // documents are those that are written or read without reflection.
 func documents() []any {
-	return []any{new(Lease), new(Grant), new(Result), new(Results), new(Event), new(LeaseRequest), new(Renewal), new(Renewals), new(AcquireRequest)}
+	return []any{new(Lease), new(Grant), new(Result), new(Results), new(Event), new(LeaseRequest), new(ReleaseRequest), new(Renewal), new(Renewals), new(AcquireRequest)}
 }
 
 func TestEveryGeneratedDocumentIsTested(t *testing.T) {

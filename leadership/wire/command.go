@@ -25,11 +25,11 @@ type Sent struct {
 func Encode(c leadership.Command) (s Sent, err error) {
 	switch c := c.(type) {
 	case leadership.Release:
-		s.Body = NewLeaseRequest(c.LeaseRequest)
+		s.Body = ReleaseRequest{NewLeaseRequest(c.LeaseRequest), c.Outcome, c.Note}
 	case leadership.StepDown:
 		s.Body = StepDownRequest{NewHolder(c.LeaseRequest), c.Reason, Duration(c.For)}
 	case leadership.RequestApproval:
-		s.Body = ApprovalNote{NewHolder(c.LeaseRequest), c.Note}
+		s.Body = ApprovalNote{NewHolder(c.LeaseRequest), c.Note, c.NewEpoch}
 	case leadership.HandOver:
 		s.Body = HandOverRequest{NewHolder(c.LeaseRequest), optional(c.To), optional(Duration(c.Within)), optional(c.Reason)}
 	case leadership.SayReady:
@@ -71,13 +71,20 @@ func (w Holder) Leadership(e leadership.Election) (leadership.LeaseRequest, erro
 	return LeaseRequest{CandidateID: w.CandidateID, Key: w.Key, FencingToken: w.FencingToken}.Leadership(e)
 }
 
+// ReleaseRequest is the body of a release.
+type ReleaseRequest struct {
+	LeaseRequest
+	Outcome leadership.Outcome `json:"outcome,omitzero"`
+	Note    string             `json:"note,omitzero"`
+}
+
 // Command implements Body.
-func (w *LeaseRequest) Command(e leadership.Election, _ leadership.Revision) (leadership.Command, error) {
+func (w *ReleaseRequest) Command(e leadership.Election, _ leadership.Revision) (leadership.Command, error) {
 	r, err := w.Leadership(e)
 	if err == nil && len(r.Report) > 0 {
 		err = malformed("report", "a release takes no report; send it with a renewal before, or leave it out")
 	}
-	return leadership.Release{LeaseRequest: r}, err
+	return leadership.Release{LeaseRequest: r, Outcome: w.Outcome, Note: w.Note}, err
 }
 
 // StepDownRequest is the body of a release that says why.
@@ -96,13 +103,14 @@ func (w *StepDownRequest) Command(e leadership.Election, _ leadership.Revision) 
 // ApprovalNote is the body of a leader's question to go on.
 type ApprovalNote struct {
 	Holder
-	Note string `json:"note"`
+	Note     string `json:"note"`
+	NewEpoch bool   `json:"newEpoch,omitzero"`
 }
 
 // Command implements Body.
 func (w *ApprovalNote) Command(e leadership.Election, _ leadership.Revision) (leadership.Command, error) {
 	r, err := w.Leadership(e)
-	return leadership.RequestApproval{LeaseRequest: r, Note: w.Note}, err
+	return leadership.RequestApproval{LeaseRequest: r, Note: w.Note, NewEpoch: w.NewEpoch}, err
 }
 
 // HandOverRequest is the body that names a successor.

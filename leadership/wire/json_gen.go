@@ -27,6 +27,10 @@ func appendDocument(text []byte, v any) (more []byte, known bool, err error) {
 		text, err = AppendLeaseRequest(text, v)
 	case LeaseRequest:
 		text, err = AppendLeaseRequest(text, &v)
+	case *ReleaseRequest:
+		text, err = AppendReleaseRequest(text, v)
+	case ReleaseRequest:
+		text, err = AppendReleaseRequest(text, &v)
 	case *Renewals:
 		text, err = AppendRenewals(text, v)
 	case Renewals:
@@ -69,6 +73,13 @@ func AppendEvent(text []byte, w *Event) ([]byte, error) {
 func AppendLeaseRequest(text []byte, w *LeaseRequest) ([]byte, error) {
 	o := object{text: text}
 	o.leaseRequest("", w)
+	return o.text, o.err
+}
+
+// AppendReleaseRequest appends the document as Marshal writes it.
+func AppendReleaseRequest(text []byte, w *ReleaseRequest) ([]byte, error) {
+	o := object{text: text}
+	o.releaseRequest("", w)
 	return o.text, o.err
 }
 
@@ -151,6 +162,9 @@ func (o *object) lease(before string, w *Lease) {
 			o.room(at, i, len(w.Overrides))
 		}
 		o.end(at, '[', ']')
+	}
+	if w.Parked != "" {
+		o.string(`,"parked":`, string(w.Parked))
 	}
 	if w.Deleted {
 		o.bool(`,"deleted":`, w.Deleted)
@@ -240,6 +254,9 @@ func (o *object) grant(before string, w *Grant) {
 		}
 		o.end(at, '[', ']')
 	}
+	if w.Parked != "" {
+		o.string(`,"parked":`, string(w.Parked))
+	}
 	if w.Deleted {
 		o.bool(`,"deleted":`, w.Deleted)
 	}
@@ -316,6 +333,26 @@ func (o *object) leaseRequest(before string, w *LeaseRequest) {
 	}
 	if w.Report != nil {
 		o.value(`,"report":`, w.Report)
+	}
+	o.end(from, '{', '}')
+}
+
+func (o *object) releaseRequest(before string, w *ReleaseRequest) {
+	from := o.begin(before)
+	o.string(`,"candidateId":`, string(w.CandidateID))
+	o.string(`,"key":`, string(w.Key))
+	o.integer(`,"fencingToken":`, int64(w.FencingToken))
+	if w.Ticket != "" {
+		o.string(`,"ticket":`, string(w.Ticket))
+	}
+	if w.Report != nil {
+		o.value(`,"report":`, w.Report)
+	}
+	if w.Outcome != "" {
+		o.string(`,"outcome":`, string(w.Outcome))
+	}
+	if w.Note != "" {
+		o.string(`,"note":`, string(w.Note))
 	}
 	o.end(from, '{', '}')
 }
@@ -502,6 +539,9 @@ func (o *object) policy(before string, w *Policy) {
 	if w.Verdicts != 0 {
 		o.integer(`,"verdicts":`, int64(w.Verdicts))
 	}
+	if w.Series != nil {
+		o.series(`,"series":`, w.Series)
+	}
 	o.end(from, '{', '}')
 }
 
@@ -558,6 +598,23 @@ func (o *object) errorRate(before string, w *ErrorRate) {
 	o.end(from, '{', '}')
 }
 
+func (o *object) series(before string, w *Series) {
+	from := o.begin(before)
+	if w.Failures != 0 {
+		o.integer(`,"failures":`, int64(w.Failures))
+	}
+	if w.Within != 0 {
+		o.duration(`,"within":`, w.Within)
+	}
+	if w.Budget != nil {
+		o.budget(`,"budget":`, w.Budget)
+	}
+	if w.BudgetWithin != 0 {
+		o.duration(`,"budgetWithin":`, w.BudgetWithin)
+	}
+	o.end(from, '{', '}')
+}
+
 // read reads a document. It reports false if it is none of these, or if scan does not take the
 // text; then it leaves the document alone.
 func read(text []byte, into any) bool {
@@ -565,6 +622,8 @@ func read(text []byte, into any) bool {
 	switch into := into.(type) {
 	case *LeaseRequest:
 		return took(&s, into, s.leaseRequest())
+	case *ReleaseRequest:
+		return took(&s, into, s.releaseRequest())
 	case *Renewal:
 		return took(&s, into, s.renewal())
 	case *Renewals:
@@ -608,13 +667,46 @@ func (s *scan) leaseRequest() (w LeaseRequest) {
 	return w
 }
 
+func (s *scan) releaseRequest() (w ReleaseRequest) {
+	var had members
+	for name := s.first(); name != nil; name = s.next() {
+		switch string(name) {
+		case "candidateId":
+			s.once(&had, 1<<0)
+			w.CandidateID = leadership.CandidateID(s.string(0))
+		case "key":
+			s.once(&had, 1<<1)
+			w.Key = string(s.string(1))
+		case "fencingToken":
+			s.once(&had, 1<<2)
+			w.FencingToken = leadership.Token(s.number())
+		case "ticket":
+			s.once(&had, 1<<3)
+			w.Ticket = leadership.Ticket(s.string(2))
+		case "report":
+			s.once(&had, 1<<4)
+			w.Report = s.object()
+		case "outcome":
+			s.once(&had, 1<<5)
+			w.Outcome = leadership.Outcome(s.string(3))
+		case "note":
+			s.once(&had, 1<<6)
+			w.Note = string(s.string(4))
+		default:
+			s.fail()
+		}
+	}
+	s.require(had, 0x7)
+	return w
+}
+
 func (s *scan) renewal() (w Renewal) {
 	var had members
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
 		case "election":
 			s.once(&had, 1<<0)
-			w.Election = leadership.Election(s.string(3))
+			w.Election = leadership.Election(s.string(5))
 		case "candidateId":
 			s.once(&had, 1<<1)
 			w.CandidateID = leadership.CandidateID(s.string(0))
@@ -680,14 +772,14 @@ func (s *scan) acquireRequest() (w AcquireRequest) {
 			w.Wait = s.duration()
 		case "role":
 			s.once(&had, 1<<6)
-			w.Role = new(leadership.Role(s.string(5)))
+			w.Role = new(leadership.Role(s.string(6)))
 		case "priority":
 			s.once(&had, 1<<7)
 			w.Priority = int64(s.number())
 		case "capabilities":
 			s.once(&had, 1<<8)
 			for w.Capabilities = make([]string, 0, s.room(false)); s.more(len(w.Capabilities)); {
-				w.Capabilities = append(w.Capabilities, string(s.string(6)))
+				w.Capabilities = append(w.Capabilities, string(s.string(7)))
 			}
 		case "load":
 			s.once(&had, 1<<9)
@@ -729,13 +821,13 @@ func (s *scan) lease() (w Lease) {
 		switch string(name) {
 		case "election":
 			s.once(&had, 1<<0)
-			w.Election = leadership.Election(s.string(3))
+			w.Election = leadership.Election(s.string(5))
 		case "state":
 			s.once(&had, 1<<1)
-			w.State = leadership.State(s.string(7))
+			w.State = leadership.State(s.string(8))
 		case "leaderId":
 			s.once(&had, 1<<2)
-			w.LeaderID = leadership.CandidateID(s.string(8))
+			w.LeaderID = leadership.CandidateID(s.string(9))
 		case "fencingToken":
 			s.once(&had, 1<<3)
 			w.FencingToken = leadership.Token(s.number())
@@ -771,7 +863,7 @@ func (s *scan) lease() (w Lease) {
 			w.EndsBy = s.instant(4)
 		case "endsBecause":
 			s.once(&had, 1<<14)
-			w.EndsBecause = leadership.EndReason(s.string(9))
+			w.EndsBecause = leadership.EndReason(s.string(10))
 		case "endsInMs":
 			s.once(&had, 1<<15)
 			w.EndsInMs = int64(s.number())
@@ -807,17 +899,20 @@ func (s *scan) lease() (w Lease) {
 			for w.Overrides = make([]Override, 0, s.room(true)); s.more(len(w.Overrides)); {
 				w.Overrides = append(w.Overrides, s.override())
 			}
-		case "deleted":
+		case "parked":
 			s.once(&had, 1<<26)
+			w.Parked = string(s.string(11))
+		case "deleted":
+			s.once(&had, 1<<27)
 			w.Deleted = s.bool()
 		case "configured":
-			s.once(&had, 1<<27)
+			s.once(&had, 1<<28)
 			w.Configured = s.bool()
 		case "ticket":
-			s.once(&had, 1<<28)
+			s.once(&had, 1<<29)
 			w.Ticket = leadership.Ticket(s.string(2))
 		case "maxStalenessMs":
-			s.once(&had, 1<<29)
+			s.once(&had, 1<<30)
 			w.MaxStalenessMs = int64(s.number())
 		default:
 			s.fail()
@@ -833,13 +928,13 @@ func (s *scan) grant() (w Grant) {
 		switch string(name) {
 		case "election":
 			s.once(&had, 1<<0)
-			w.Election = leadership.Election(s.string(3))
+			w.Election = leadership.Election(s.string(5))
 		case "state":
 			s.once(&had, 1<<1)
-			w.State = leadership.State(s.string(7))
+			w.State = leadership.State(s.string(8))
 		case "leaderId":
 			s.once(&had, 1<<2)
-			w.LeaderID = leadership.CandidateID(s.string(8))
+			w.LeaderID = leadership.CandidateID(s.string(9))
 		case "fencingToken":
 			s.once(&had, 1<<3)
 			w.FencingToken = leadership.Token(s.number())
@@ -875,7 +970,7 @@ func (s *scan) grant() (w Grant) {
 			w.EndsBy = s.instant(4)
 		case "endsBecause":
 			s.once(&had, 1<<14)
-			w.EndsBecause = leadership.EndReason(s.string(9))
+			w.EndsBecause = leadership.EndReason(s.string(10))
 		case "endsInMs":
 			s.once(&had, 1<<15)
 			w.EndsInMs = int64(s.number())
@@ -911,26 +1006,29 @@ func (s *scan) grant() (w Grant) {
 			for w.Overrides = make([]Override, 0, s.room(true)); s.more(len(w.Overrides)); {
 				w.Overrides = append(w.Overrides, s.override())
 			}
-		case "deleted":
+		case "parked":
 			s.once(&had, 1<<26)
+			w.Parked = string(s.string(11))
+		case "deleted":
+			s.once(&had, 1<<27)
 			w.Deleted = s.bool()
 		case "configured":
-			s.once(&had, 1<<27)
+			s.once(&had, 1<<28)
 			w.Configured = s.bool()
 		case "ticket":
-			s.once(&had, 1<<28)
+			s.once(&had, 1<<29)
 			w.Ticket = leadership.Ticket(s.string(2))
 		case "maxStalenessMs":
-			s.once(&had, 1<<29)
+			s.once(&had, 1<<30)
 			w.MaxStalenessMs = int64(s.number())
 		case "key":
-			s.once(&had, 1<<30)
+			s.once(&had, 1<<31)
 			w.Key = string(s.string(1))
 		case "waitedMs":
-			s.once(&had, 1<<31)
+			s.once(&had, 1<<32)
 			w.WaitedMs = int64(s.number())
 		case "inherited":
-			s.once(&had, 1<<32)
+			s.once(&had, 1<<33)
 			w.Inherited = new(s.inheritance())
 		default:
 			s.fail()
@@ -946,13 +1044,13 @@ func (s *scan) via() (w Via) {
 		switch string(name) {
 		case "election":
 			s.once(&had, 1<<0)
-			w.Election = leadership.Election(s.string(3))
+			w.Election = leadership.Election(s.string(5))
 		case "fencingToken":
 			s.once(&had, 1<<1)
 			w.FencingToken = leadership.Token(s.number())
 		case "peer":
 			s.once(&had, 1<<2)
-			w.Peer = new(string(s.string(10)))
+			w.Peer = new(string(s.string(12)))
 		default:
 			s.fail()
 		}
@@ -967,7 +1065,7 @@ func (s *scan) result() (w Result) {
 		switch string(name) {
 		case "election":
 			s.once(&had, 1<<0)
-			w.Election = leadership.Election(s.string(3))
+			w.Election = leadership.Election(s.string(5))
 		case "lease":
 			s.once(&had, 1<<1)
 			w.Lease = new(s.lease())
@@ -988,7 +1086,7 @@ func (s *scan) succession() (w Succession) {
 		switch string(name) {
 		case "to":
 			s.once(&had, 1<<0)
-			w.To = leadership.CandidateID(s.string(11))
+			w.To = leadership.CandidateID(s.string(13))
 		case "since":
 			s.once(&had, 1<<1)
 			w.Since = s.instant(6)
@@ -1027,7 +1125,7 @@ func (s *scan) configuration() (w Configuration) {
 			w.RetireAfter = s.duration()
 		case "description":
 			s.once(&had, 1<<4)
-			w.Description = string(s.string(12))
+			w.Description = string(s.string(14))
 		case "policy":
 			s.once(&had, 1<<5)
 			w.Policy = new(s.policy())
@@ -1045,25 +1143,25 @@ func (s *scan) override() (w Override) {
 		switch string(name) {
 		case "id":
 			s.once(&had, 1<<0)
-			w.ID = leadership.OverrideID(s.string(13))
+			w.ID = leadership.OverrideID(s.string(15))
 		case "kind":
 			s.once(&had, 1<<1)
-			w.Kind = leadership.OverrideKind(s.string(14))
+			w.Kind = leadership.OverrideKind(s.string(16))
 		case "candidateId":
 			s.once(&had, 1<<2)
 			w.CandidateID = leadership.CandidateID(s.string(0))
 		case "principal":
 			s.once(&had, 1<<3)
-			w.Principal = string(s.string(15))
+			w.Principal = string(s.string(17))
 		case "mode":
 			s.once(&had, 1<<4)
-			w.Mode = leadership.PauseMode(s.string(16))
+			w.Mode = leadership.PauseMode(s.string(18))
 		case "actor":
 			s.once(&had, 1<<5)
-			w.Actor = string(s.string(17))
+			w.Actor = string(s.string(19))
 		case "reason":
 			s.once(&had, 1<<6)
-			w.Reason = string(s.string(18))
+			w.Reason = string(s.string(20))
 		case "since":
 			s.once(&had, 1<<7)
 			w.Since = s.instant(6)
@@ -1090,25 +1188,25 @@ func (s *scan) inheritance() (w Inheritance) {
 			w.FencingToken = leadership.Token(s.number())
 		case "leaderId":
 			s.once(&had, 1<<1)
-			w.LeaderID = leadership.CandidateID(s.string(8))
+			w.LeaderID = leadership.CandidateID(s.string(9))
 		case "task":
 			s.once(&had, 1<<2)
-			w.Task = string(s.string(19))
+			w.Task = string(s.string(21))
 		case "at":
 			s.once(&had, 1<<3)
 			w.At = s.instant(8)
 		case "endedBecause":
 			s.once(&had, 1<<4)
-			w.EndedBecause = leadership.EndReason(s.string(20))
+			w.EndedBecause = leadership.EndReason(s.string(22))
 		case "data":
 			s.once(&had, 1<<5)
 			w.Data = s.object()
 		case "uri":
 			s.once(&had, 1<<6)
-			w.URI = string(s.string(21))
+			w.URI = string(s.string(23))
 		case "sha256":
 			s.once(&had, 1<<7)
-			w.SHA256 = string(s.string(22))
+			w.SHA256 = string(s.string(24))
 		default:
 			s.fail()
 		}
@@ -1123,16 +1221,16 @@ func (s *scan) policy() (w Policy) {
 		switch string(name) {
 		case "strategy":
 			s.once(&had, 1<<0)
-			w.Strategy = new(leadership.Strategy(s.string(23)))
+			w.Strategy = new(leadership.Strategy(s.string(25)))
 		case "require":
 			s.once(&had, 1<<1)
 			for w.Require = make([]string, 0, s.room(false)); s.more(len(w.Require)); {
-				w.Require = append(w.Require, string(s.string(24)))
+				w.Require = append(w.Require, string(s.string(26)))
 			}
 		case "prefer":
 			s.once(&had, 1<<2)
 			for w.Prefer = make([]string, 0, s.room(false)); s.more(len(w.Prefer)); {
-				w.Prefer = append(w.Prefer, string(s.string(25)))
+				w.Prefer = append(w.Prefer, string(s.string(27)))
 			}
 		case "window":
 			s.once(&had, 1<<3)
@@ -1151,7 +1249,7 @@ func (s *scan) policy() (w Policy) {
 			w.Promotion = s.bool()
 		case "leadersOf":
 			s.once(&had, 1<<8)
-			w.LeadersOf = new(string(s.string(26)))
+			w.LeadersOf = new(string(s.string(28)))
 		case "delegation":
 			s.once(&had, 1<<9)
 			w.Delegation = new(s.delegation())
@@ -1172,16 +1270,19 @@ func (s *scan) policy() (w Policy) {
 			w.ErrorRate = new(s.errorRate())
 		case "onTrip":
 			s.once(&had, 1<<15)
-			w.OnTrip = leadership.OnTrip(s.string(27))
+			w.OnTrip = leadership.OnTrip(s.string(29))
 		case "cooldown":
 			s.once(&had, 1<<16)
 			w.Cooldown = s.duration()
 		case "cooldownOf":
 			s.once(&had, 1<<17)
-			w.CooldownOf = leadership.CooldownOf(s.string(28))
+			w.CooldownOf = leadership.CooldownOf(s.string(30))
 		case "verdicts":
 			s.once(&had, 1<<18)
 			w.Verdicts = s.int()
+		case "series":
+			s.once(&had, 1<<19)
+			w.Series = new(s.series())
 		default:
 			s.fail()
 		}
@@ -1196,7 +1297,7 @@ func (s *scan) delegation() (w Delegation) {
 		switch string(name) {
 		case "parent":
 			s.once(&had, 1<<0)
-			w.Parent = new(leadership.Election(s.string(29)))
+			w.Parent = new(leadership.Election(s.string(31)))
 		case "depth":
 			s.once(&had, 1<<1)
 			w.Depth = new(s.int())
@@ -1277,8 +1378,32 @@ func (s *scan) errorRate() (w ErrorRate) {
 	return w
 }
 
+func (s *scan) series() (w Series) {
+	var had members
+	for name := s.first(); name != nil; name = s.next() {
+		switch string(name) {
+		case "failures":
+			s.once(&had, 1<<0)
+			w.Failures = s.int()
+		case "within":
+			s.once(&had, 1<<1)
+			w.Within = s.duration()
+		case "budget":
+			s.once(&had, 1<<2)
+			w.Budget = new(s.budget())
+		case "budgetWithin":
+			s.once(&had, 1<<3)
+			w.BudgetWithin = s.duration()
+		default:
+			s.fail()
+		}
+	}
+	s.require(had, 0x0)
+	return w
+}
+
 // How many names there are of members with such values.
 const (
-	stringNames  = 30
+	stringNames  = 32
 	instantNames = 9
 )

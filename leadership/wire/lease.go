@@ -39,6 +39,7 @@ type Lease struct {
 	ReportAgeMs     int64                  `json:"reportAgeMs,omitzero"` // with report, rounded up
 	Configuration   Configuration          `json:"configuration"`
 	Overrides       []Override             `json:"overrides,omitzero"` // in the answer to an order
+	Parked          string                 `json:"parked,omitzero"`    // while vacant: why it is, until an operator approves
 	Deleted         bool                   `json:"deleted,omitzero"`
 	Configured      bool                   `json:"configured,omitzero"` // in the answer to checkToken
 	Ticket          leadership.Ticket      `json:"ticket,omitzero"`     // for the leader's next renewal
@@ -71,6 +72,7 @@ func NewLease(l leadership.Lease) Lease {
 		ReportedAt:      l.ReportedAt.UTC(),
 		ReportAgeMs:     millisUp(l.ReportAge),
 		Configuration:   newConfiguration(l.Config),
+		Parked:          l.Parked,
 		Deleted:         l.Deleted,
 		Configured:      l.Configured,
 		Ticket:          l.Ticket,
@@ -141,6 +143,7 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 		EndsBecause:     w.EndsBecause,
 		EndsIn:          fromMillis(w.EndsInMs),
 		Succession:      w.Succession.leadership(),
+		Parked:          w.Parked,
 		Unready:         w.Ready != nil && !*w.Ready,
 		Parent:          leadership.Parent{Peer: given(given(w.Via).Peer), Election: given(w.Via).Election, Token: given(w.Via).FencingToken},
 		Config:          w.Configuration.leadership(),

@@ -199,6 +199,7 @@ type Policy struct {
 	Cooldown   Duration              `json:"cooldown,omitzero"`
 	CooldownOf leadership.CooldownOf `json:"cooldownOf,omitzero"`
 	Verdicts   int                   `json:"verdicts,omitzero"`
+	Series     *Series               `json:"series,omitzero"`
 }
 
 // Approval is how often, and by how many, a leader must be approved of.
@@ -216,6 +217,33 @@ type Budget struct {
 	Errors     int64 `json:"errors,omitzero"`
 }
 
+// Series is what many terms may cost together.
+type Series struct {
+	Failures     int      `json:"failures,omitzero"`
+	Within       Duration `json:"within,omitzero"`
+	Budget       *Budget  `json:"budget,omitzero"`
+	BudgetWithin Duration `json:"budgetWithin,omitzero"`
+}
+
+func newSeries(p leadership.SeriesPolicy) *Series {
+	if p == (leadership.SeriesPolicy{}) {
+		return nil
+	}
+	w := &Series{Failures: p.Failures, Within: Duration(p.Within), BudgetWithin: Duration(p.BudgetWithin)}
+	if p.Budget != (leadership.Counters{}) {
+		w.Budget = new(Budget(p.Budget))
+	}
+	return w
+}
+
+func (w *Series) leadership() (p leadership.SeriesPolicy) {
+	if w != nil {
+		p.Failures, p.Within, p.BudgetWithin = w.Failures, time.Duration(w.Within), time.Duration(w.BudgetWithin)
+		p.Budget = leadership.Counters(given(w.Budget))
+	}
+	return p
+}
+
 // ErrorRate is how many of a leader's calls may fail.
 type ErrorRate struct {
 	Max float64 `json:"max"`
@@ -230,7 +258,7 @@ func newPolicy(c leadership.Config) *Policy {
 	w := &Policy{
 		Promotion: c.Promotion, LeadersOf: optional(c.LeadersOf), Delegation: newDelegation(c.Delegation),
 		Strategy: optional(b.Strategy), Require: b.Require.List(), Prefer: b.Prefer.List(), Preempt: b.Preempt, MinTerm: Duration(b.MinTerm),
-		MaxTerm: Duration(p.MaxTerm), StuckAfter: Duration(p.StuckAfter), OnTrip: p.OnTrip, Cooldown: Duration(p.Cooldown), CooldownOf: p.CooldownOf, Verdicts: p.Verdicts,
+		MaxTerm: Duration(p.MaxTerm), StuckAfter: Duration(p.StuckAfter), OnTrip: p.OnTrip, Cooldown: Duration(p.Cooldown), CooldownOf: p.CooldownOf, Verdicts: p.Verdicts, Series: newSeries(p.Series),
 	}
 	if b.Window != 0 {
 		w.Window = new(max(Duration(b.Window), 0)) // NoWindow is 0s
@@ -254,7 +282,7 @@ func (w *Policy) term() (p leadership.TermPolicy) {
 	if w == nil {
 		return p
 	}
-	p = leadership.TermPolicy{MaxTerm: time.Duration(w.MaxTerm), StuckAfter: time.Duration(w.StuckAfter), OnTrip: w.OnTrip, Cooldown: time.Duration(w.Cooldown), CooldownOf: w.CooldownOf, Verdicts: w.Verdicts}
+	p = leadership.TermPolicy{MaxTerm: time.Duration(w.MaxTerm), StuckAfter: time.Duration(w.StuckAfter), OnTrip: w.OnTrip, Cooldown: time.Duration(w.Cooldown), CooldownOf: w.CooldownOf, Verdicts: w.Verdicts, Series: w.Series.leadership()}
 	if w.Approval != nil {
 		p.Approval = leadership.ApprovalPolicy{Every: time.Duration(w.Approval.Every), Need: w.Approval.Need}
 	}

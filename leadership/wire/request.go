@@ -84,7 +84,7 @@ func (w AcquireRequest) Leadership(e leadership.Election) (leadership.AcquireReq
 	return r, nil
 }
 
-// LeaseRequest is the body of a renewal and of a release.
+// LeaseRequest is the body of a renewal.
 type LeaseRequest struct {
 	CandidateID  leadership.CandidateID `json:"candidateId"`
 	Key          string                 `json:"key"`

@@ -239,8 +239,8 @@ var rows = []Row{
 	{
 		Verb: VerbRelease, Method: http.MethodPost, Path: pathElection + Release, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "release", Repeat: RepeatYes, AsCandidate: true,
-		Body: func() Body { return &LeaseRequest{} },
-		Does: "The same body, without a report. Ends the lease; the lease of a successor is never touched.",
+		Body: func() Body { return &ReleaseRequest{} },
+		Does: "The same body, without a report, and `{outcome?, note?}`: `done`, `failed` or `stopped`, and a line about it. Ends the lease; the lease of a successor is never touched.",
 	},
 	{
 		Verb: VerbCheckToken, Method: http.MethodPost, Path: pathElection + CheckToken, Type: ContentType, Scope: ScopeElection,
@@ -327,7 +327,7 @@ var rows = []Row{
 		Verb: VerbRequestApproval, Method: http.MethodPost, Path: pathElection + RequestApproval, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "requestApproval", Repeat: RepeatYes, AsCandidate: true,
 		Body: func() Body { return &ApprovalNote{} },
-		Does: body[ApprovalNote]() + ". The leader asks operators to approve.",
+		Does: body[ApprovalNote]() + ". The leader asks operators to approve; with `newEpoch`, under the next token.",
 	},
 	{
 		Verb: VerbExplain, Method: http.MethodGet, Path: pathElection + Candidates + "/{candidate}" + Explain, Type: ContentType, Scope: ScopeElection,

@@ -75,8 +75,9 @@ func (s *Store) Kept() (events, waiting, alive int) {
 	return events, waiting, alive
 }
 
-// PageBytes is how many bytes the events take in memory.
+// PageBytes is how many bytes the events take in memory, once what follows the last commit is done.
 func (s *Store) PageBytes() (n int) {
+	_ = s.writer.do(context.Background(), func(*batch) error { return nil })
 	_ = s.view(context.Background(), func(t *table, _ time.Time) error {
 		for _, p := range t.events.list {
 			n += len(p.raw) + len(p.packed)

@@ -252,6 +252,31 @@ var termCases = []contractCase{
 			t.Errorf("it has ended at %v, want %v: %+v", snap.Record.EndedAt, end, snap.Record)
 		}
 	}},
+	{"terms that fail one after the other park their election until it is approved", func(h *handles) {
+		t := newTerm(h, leadership.Config{LeaseDuration: time.Hour, Term: leadership.TermPolicy{Series: leadership.SeriesPolicy{
+			Failures: 3, Within: 24 * time.Hour, Budget: leadership.Counters{Calls: 100}, BudgetWithin: 24 * time.Hour,
+		}}})
+		fails := func(token leadership.Token, types ...string) {
+			t.Helper()
+			t.report("ann", token, `{"calls":10}`, "")
+			t.do("release", "", func(s *service.Service) (leadership.Lease, error) {
+				return s.Do(t.Context(), leadership.Release{LeaseRequest: leaseOf(jobs, "ann", token), Outcome: leadership.OutcomeFailed, Note: "exit status 1"})
+			}, types...)
+		}
+		t.acquire("ann", "", "acquired")
+		fails(1, "released")
+		t.acquire("ann", "", "acquired")
+		t.advance(2 * time.Hour)
+		t.acquire("ann", "", "expired", "acquired")
+		fails(3, "released", "parked")
+		t.refused("bob", leadership.ReasonParked)
+		t.order(leadership.Order{Kind: leadership.OrderApprove, Token: 3}, "approved")
+		t.acquire("ann", "", "acquired")
+		fails(4, "released")
+		t.acquire("ann", "", "acquired")
+		t.report("ann", 5, `{"calls":91}`, leadership.LeaseLost, "deposed", "parked")
+		t.refused("bob", leadership.ReasonParked)
+	}},
 	{"bans survive the deletion of their election", func(h *handles) {
 		t := newTerm(h, leadership.Config{LeaseDuration: time.Minute, Term: leadership.TermPolicy{Budget: leadership.Counters{Calls: 1}, Cooldown: 24 * time.Hour}})
 		t.order(leadership.Order{Kind: leadership.OrderBan, CandidateID: "bob", For: 30 * 24 * time.Hour}, "banned")

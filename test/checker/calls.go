@@ -77,6 +77,8 @@ type Call struct {
 	// judge: the evidence; stepDown; handOver; requestApproval: the note
 	Reason string        `json:"reason,omitempty"`
 	For    time.Duration `json:"for,omitzero"` // stepDown
+	// release
+	Outcome leadership.Outcome `json:"outcome,omitempty"`
 
 	Asked    time.Duration `json:"asked"`
 	Answered time.Duration `json:"answered"` // Forever if the answer was lost

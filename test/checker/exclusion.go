@@ -116,7 +116,9 @@ func (g *exclusion) end(e leadership.Event) {
 		g.free = e.At
 	case ranOut(e) && e.At.Before(promised):
 		g.report.add(CutShort, "%s ended before %s, which had been promised", shown(e), stamp(promised))
-		fallthrough
+		g.free = promised.Add(g.delay)
+	case promised.IsZero() && limitOf(e) == leadership.EndsParent: // it may have been over when it was granted: no one led
+		g.free = g.grant.At
 	default:
 		g.free = later(promised, g.grant.At).Add(g.delay)
 	}

@@ -135,7 +135,7 @@ func (t truth) deleted(e leadership.Election, at leadership.Revision) bool {
 // checkUnmade checks that the history does not have what a caller was told was refused.
 func checkUnmade(report *Report, c Call, made []leadership.Event) {
 	for _, e := range made {
-		late := c.Code == leadership.LeaseLost && (e.Type == leadership.EventUpdated || e.Type == leadership.EventDeposed)
+		late := c.Code == leadership.LeaseLost && (e.Type == leadership.EventUpdated || e.Type == leadership.EventDeposed || e.Type == leadership.EventParked)
 		challenged := c.Verb == Acquire && c.Code == leadership.LeaseHeld && e.Type == leadership.EventHandingOver
 		if e.Election == c.Election && !ranOut(e) && !late && !challenged {
 			report.add(Denied, "%v: %s", c, shown(e))

@@ -31,7 +31,7 @@ func (c Call) decide(s rule.Snapshot) (rule.Change, error) {
 		named.Report, named.Parent = c.Report, c.parent(s)
 		return rule.Renew(s, named)
 	case Release:
-		return rule.Apply(s, leadership.Release{LeaseRequest: named.Request()})
+		return rule.Apply(s, leadership.Release{LeaseRequest: named.Request(), Outcome: c.Outcome, Note: c.Reason})
 	case Configure:
 		return rule.Apply(s, leadership.Configure{Config: c.Config, IfRevision: c.If})
 	case Delete:
@@ -181,8 +181,11 @@ func codeOf(err error) leadership.Code {
 // taken back, a tick retired the election, the server released a lease whose key it had told no
 // one, or the call was not recorded.
 func (p *search) unasked(s rule.Snapshot, events []leadership.Event) (rule.Change, error) {
-	r := s.Record
-	switch e := events[len(events)-1]; e.Type {
+	r, last := s.Record, len(events)-1
+	if last > 0 && events[last].Type == leadership.EventParked { // by what ended the term before it
+		last--
+	}
+	switch e := events[last]; e.Type {
 	case leadership.EventExpired, leadership.EventDeposed:
 		if events[0].Type == leadership.EventJudged {
 			return judged(s, events[0])
@@ -195,7 +198,11 @@ func (p *search) unasked(s rule.Snapshot, events []leadership.Event) (rule.Chang
 		}
 		return rule.Expire(s)
 	case leadership.EventReleased:
-		return rule.Apply(s, leadership.Release{LeaseRequest: rule.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}.Request()})
+		given := leadership.Release{LeaseRequest: rule.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token}.Request(), Outcome: e.ReadDetail().Outcome}
+		if given.Outcome != "" {
+			given.Note = e.Reason
+		}
+		return rule.Apply(s, given)
 	case leadership.EventAcquired:
 		// no one else has this key: unrecorded leases are told apart by their tokens
 		key := leadership.KeyHash{1}

@@ -86,7 +86,11 @@ func together(a, b leadership.Event) bool {
 	case leadership.EventJudged, leadership.EventUpdated:
 		return tripped
 	case leadership.EventReleased:
-		return handedTo(a) != "" && b.Type == leadership.EventAcquired
+		return handedTo(a) != "" && b.Type == leadership.EventAcquired || b.Type == leadership.EventParked
+	case leadership.EventDeposed:
+		return b.Type == leadership.EventParked || ranOut(a)
+	case leadership.EventParked: // by the end of a lease that an acquire, or another change, has found
+		return false
 	}
 	return ranOut(a)
 }
@@ -165,15 +169,15 @@ func (c Call) fits(e leadership.Event) bool {
 	case Acquire:
 		return t == leadership.EventAcquired || t == leadership.EventUpdated
 	case Renew:
-		return c.Report != "" && !ranOut(e) && (t == leadership.EventUpdated || t == leadership.EventTripped || t == leadership.EventDeposed)
+		return c.Report != "" && !ranOut(e) && (t == leadership.EventUpdated || t == leadership.EventTripped || t == leadership.EventDeposed || t == leadership.EventParked)
 	case Order:
 		return slices.Contains(eventsOf[c.Order.Kind], t)
 	case Judge:
-		return t == leadership.EventJudged || t == leadership.EventTripped || t == leadership.EventDeposed
+		return t == leadership.EventJudged || t == leadership.EventTripped || t == leadership.EventDeposed || t == leadership.EventParked
 	case RequestApproval:
 		return t == leadership.EventApprovalRequested
 	case Release, StepDown:
-		return t == leadership.EventReleased || t == leadership.EventExpired
+		return t == leadership.EventReleased || t == leadership.EventExpired || t == leadership.EventParked
 	case Configure:
 		return t == leadership.EventConfigured || t == leadership.EventRecreated
 	case Delete:
@@ -264,19 +268,28 @@ func (p *search) parentOf(t leadership.Token) (earliest leadership.Parent) {
 
 // parentAtEnd is what a lease stands on that no answer shows, if it has ended with that: the end
 // follows from an answer that shows for how long the election is locked. Without one, any end after
-// the grant agrees with all that was seen.
+// the grant agrees with all that was seen; or one before it, if the next grant shows that the lease
+// was over when it was committed.
 func (p *search) parentAtEnd(t leadership.Token) leadership.Parent {
-	var granted time.Time
+	var granted, next time.Time
 	for _, g := range p.groups {
-		if last := g.last(); begins(last) && last.Token == t {
+		switch last := g.last(); {
+		case begins(last) && last.Token == t:
 			granted = last.At
+		case begins(last) && last.Token == t+1:
+			next = last.At
 		}
+	}
+	for _, g := range p.groups {
 		e := g.events[0]
 		if e.Token != t || !ranOut(e) || limitOf(e) != leadership.EndsParent {
 			continue
 		}
 		until := granted.Truncate(time.Microsecond).Add(time.Microsecond)
 		lock := p.guard + p.configAt(e.Revision, leadership.Config{}).LockDelay
+		if before := next.Add(-lock).Truncate(time.Microsecond); !next.IsZero() && before.Before(until) {
+			until = before
+		}
 		for _, c := range p.calls {
 			if a := c.Answer; a != nil && c.shows() && a.State == leadership.Vacant && a.Token == t && a.LockedFor > 0 {
 				until = a.ReadAt.Add(a.LockedFor - lock).Truncate(time.Microsecond)

@@ -63,6 +63,17 @@ func TestTheFleetShowsWhatNeedsAPersonFirst(t *testing.T) {
 	p.shot("fleet-search")
 }
 
+func TestTheFleetSaysThatANewEpochIsAskedFor(t *testing.T) {
+	p, s := newTab(t), newSite(t, "")
+	s.call("PUT", "deploy", `{"policy":{"approval":{"every":"10h"}}}`)
+	s.lead("deploy", "dep-1")
+	s.post("deploy:requestApproval", as("dep-1", 1, `,"note":"the next migration","newEpoch":true`))
+	p.open(s.url)
+	p.says("[data-name=deploy] .state", "Approval of a new epoch waiting")
+	s.post("deploy:approve", `{"fencingToken":1,"newEpoch":true,"reason":"fine","actor":"ann"}`)
+	p.says("[data-name=deploy] .state", "Leads")
+}
+
 func TestEachColumnSortsBothWays(t *testing.T) {
 	p, s := newTab(t), newSite(t, "")
 	s.lead("a", "zoe")

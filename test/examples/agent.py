@@ -32,6 +32,10 @@ What the leader does may be reported: `lease.report(progress=412, health="ok")`,
 object that the command rewrites. A report that is refused does not end the lease. `lease.ends_because` and `lease.ends_in()` say whether
 and when the term ends however often it is renewed, as when an operator evicts the leader.
 
+A leader whose policy needs approvals asks operators for one: `lease.request_approval("the draft is ready")`, or by the file that
+REGENT_APPROVAL_FILE names, as a JSON object such as {"note": "the draft is ready"} that the command rewrites. With new_epoch=True, or
+"newEpoch": true, it asks to go on under the next token, as for a new task.
+
 The token must reach the write. A process that is stopped at the wrong moment, or whose agent was killed, acts late in spite of
 every deadline. Send `lease.token` (REGENT_FENCING_TOKEN) with each write; the service that takes it must refuse a token lower than
 one it has seen.
@@ -107,12 +111,14 @@ class Lease:
         self.ticket: Reply = {}  # member of the next renewal, if the last reply had one: it spares the server a read
         self.deadline = math.inf  # on the clock; finite from the first extension on, which is the grant
         self.why = ""  # it is over
+        self.outcome, self.note = "done", ""  # how the work ended, for the release
         self.ends_because = ""  # why no renewal goes beyond ends_in(), such as "evicted" or "stuck"; empty if there is no such end
         self._ends_at = math.inf  # that, on the clock
         self._end = math.inf  # of the lease, on the clock
         self._report: Reply = {}
         self._told = "{}"  # the last report that was taken or refused
         self._plain = 0  # how many renewals go without a report before the next
+        self._agent: _Agent | None = None  # which renews it
         self._clock = clock
         self._lock = threading.RLock()  # guards all that changes
 
@@ -160,6 +166,18 @@ class Lease:
             if len(json.dumps(merged, separators=(",", ":"), ensure_ascii=False).encode()) > MAX_REPORT:
                 raise ValueError(f"a report has at most {MAX_REPORT} bytes")
             self._report = merged
+
+    def request_approval(self, note: str, new_epoch: bool = False, until: Question = lambda: False) -> None:
+        """Asks operators to let the term go on, with a line for them; asking again before they have answered changes nothing. Raises Refused,
+        or ConnectionError if there was no answer, `until` was true or the lease is over: ask again then, if it is valid."""
+        assert self._agent is not None
+        body = {"fencingToken": self.token, "note": note, **({"newEpoch": True} if new_epoch else {})}
+        status, reply = self._agent._ask("requestApproval", body, self.patience(), lambda: until() or not self.valid())
+        why = reply.get("detail") or f"the answer is {status}"
+        if 400 <= status < 500 and status not in (408, 429):
+            raise Refused(why)
+        if status != 200:
+            raise ConnectionError(why)
 
     def next_report(self) -> Reply:
         """Member of the next renewal, if there is something new: with every third, or with each while the term is about to end
@@ -227,6 +245,12 @@ def lead(server: str, election: str, work: Callable[[Lease], T], *, candidate: s
     keeper.start()
     try:
         result = work(lease)
+    except Exception as error:
+        lease.outcome, lease.note = "failed", type(error).__name__
+        raise
+    except BaseException:
+        lease.outcome = "stopped"
+        raise
     finally:
         done.set()
         keeper.join()
@@ -331,6 +355,7 @@ class _Agent:
             status, reply = self._ask("acquire", {"wait": f"{WAIT:.0f}s", **self._worth()}, WAIT + 10, stopped)
             lease = Lease(self._election, self._candidate, reply.get("fencingToken", 0))
             if status == 200 and lease.extend(sent, reply):
+                lease._agent = self
                 return lease
             why = reply.get("detail") or f"the answer is {status}; is this the address of a Regent server?"
             if reply.get("code") in ("ELECTION_DELETED", "NOT_ELIGIBLE") or (400 <= status < 500 and status not in (408, 409, 429)):
@@ -381,13 +406,16 @@ class _Agent:
     def release(self, lease: Lease) -> None:
         """Gives the lease back, so that the next need not wait for its end. Asks until it is answered, for 5 s and within the lease."""
         end, token = boottime() + min(5.0, lease.remaining()), lease.token
+        said = {"outcome": lease.outcome, **({"note": lease.note} if lease.note else {})}
         while (left := end - boottime()) > 0:
-            status, reply = self._ask("release", {"fencingToken": token}, min(left, lease.patience()), lambda: False)
+            status, reply = self._ask("release", {"fencingToken": token, **said}, min(left, lease.patience()), lambda: False)
             if status == 200 and reply.get("leaderId") == self._candidate and type(later := reply.get("fencingToken")) is int and later > token:
                 token = later  # of a new epoch that it has not heard of; that of another incarnation is refused
                 continue
             if status in (200, 409):
                 return
+            if status == 400:
+                said = {}  # an older server knows no outcome
             time.sleep(0.1 * random.uniform(0.5, 1))
         log(f"could not release {self._election}; the lease ends by itself")
 
@@ -446,30 +474,46 @@ def _notice(lease: Lease, told: str) -> str:
 def run(lease: Lease, command: list[str], stopped: Question) -> int:
     """Runs the command in a session of its own until it ends, the lease is about to end, or `stopped`; anew in each new epoch. All of it is
     gone when this returns."""
-    reports = _ReportFile(os.environ.get("REGENT_REPORT_FILE", ""))
+    reports, approvals = _ReportFile("report", os.environ.get("REGENT_REPORT_FILE", "")), _File("request", os.environ.get("REGENT_APPROVAL_FILE", ""))
     while True:
-        code, again = _run(lease, command, stopped, reports)
+        code, again = _run(lease, command, stopped, reports, approvals)
         if not again or not lease.valid() or stopped():
+            if stopped():
+                lease.outcome = "stopped"
+            elif code:
+                lease.outcome, lease.note = "failed", f"exit status {code}"
             return code
         log(f"a new epoch of {lease.election} has begun, and the command starts anew")
 
 
-def _run(lease: Lease, command: list[str], stopped: Question, reports: _ReportFile) -> tuple[int, bool]:
+def _run(lease: Lease, command: list[str], stopped: Question, reports: _ReportFile, approvals: _File) -> tuple[int, bool]:
     """Runs the command under one token. Returns its exit code, and whether it was stopped because that token is stale."""
     token, again = lease.token, False
     names = {"REGENT_ELECTION": lease.election, "REGENT_FENCING_TOKEN": str(token), "REGENT_CANDIDATE_ID": lease.candidate}
     reports.begin()
+    approvals.begin()
+
+    def over() -> bool:
+        return child.poll() is not None or lease.remaining() <= GRACE * lease.length or lease.token != token or stopped()
+
+    def request(now: Reply) -> None:
+        if set(now) - {"note", "newEpoch"}:
+            raise ValueError("it has a note, and newEpoch or not, and nothing else")
+        lease.request_approval(now.get("note", ""), now.get("newEpoch") is True, over)
+        log("operators are asked for an approval")
+
     try:
         child = subprocess.Popen(command, env={"REGENT_SERVER": DEFAULT_SERVER, **os.environ, **names}, start_new_session=True)
     except OSError as error:
         raise Refused(f"{command[0]!r} cannot be run: {error.strerror}; name another after --") from None
     try:
         log(f"leads {lease.election} as {lease.candidate} with fencing token {token}")
-        while child.poll() is None and (held := lease.remaining() > GRACE * lease.length) and lease.token == token and not stopped():
-            reports.read(lease)
+        while not over():
+            reports.read(lambda now: reports.add(lease, now))
+            approvals.read(request)
             time.sleep(TICK)
         if child.returncode is None and not stopped():
-            if again := held:
+            if again := lease.token != token and lease.remaining() > GRACE * lease.length:
                 log("the token of the command is stale, and it is stopped")
             else:
                 lease.end(lease.expiry())
@@ -478,13 +522,11 @@ def _run(lease: Lease, command: list[str], stopped: Question, reports: _ReportFi
     return child.returncode if child.returncode >= 0 else 128 - child.returncode, again
 
 
-class _ReportFile:
-    """The file that commands rewrite. The counters of several commands under one lease are added."""
+class _File:
+    """A file that commands rewrite: a JSON object for the server."""
 
-    def __init__(self, path: str) -> None:
-        self._path, self._seen, self._bad = path, self._look(path), False
-        self._before: dict[str, int] = {}
-        self._now: Reply = {}
+    def __init__(self, what: str, path: str) -> None:
+        self._what, self._path, self._seen, self._bad, self._next = what, path, self._look(path), False, 0.0
 
     @staticmethod
     def _look(path: str) -> tuple[int, int, int] | None:
@@ -495,12 +537,11 @@ class _ReportFile:
 
     def begin(self) -> None:
         """What an earlier command has left in the file is not the next one's."""
-        self._before = {name: self._before.get(name, 0) + self._now.get(name, 0) for name in COUNTERS}
-        self._now, self._seen = {}, self._look(self._path)
+        self._seen = self._look(self._path)
 
-    def read(self, lease: Lease) -> None:
-        """Reports what the file says, if it has changed. What is no report is logged once, and ignored."""
-        if not self._path or (seen := self._look(self._path)) in (None, self._seen):
+    def read(self, take: Callable[[Reply], None]) -> None:
+        """Takes what the file says, if it has changed. What is none is logged once, and ignored; what was not answered is taken again."""
+        if not self._path or boottime() < self._next or (seen := self._look(self._path)) in (None, self._seen):
             return
         self._seen = seen
         try:
@@ -510,12 +551,37 @@ class _ReportFile:
                 now = json.load(file)
             if not isinstance(now, dict):
                 raise ValueError("it is no JSON object")
-            lease.report(**{name: value + self._before.get(name, 0) if name in COUNTERS else value for name, value in now.items()})
-            self._now, self._bad = now, False
+            if self._look(self._path) != seen:  # it was being written: what was read may not be what was looked at
+                self._seen = None
+                return
+            take(now)
+            self._bad = False
+        except ConnectionError:
+            self._seen, self._next = None, boottime() + 1
+        except Refused as error:
+            log(f"the {self._what} in {self._path} is refused: {error}")
         except (OSError, ValueError, TypeError) as error:
             if not self._bad:
-                log(f"the report in {self._path} is ignored: {error}")
+                log(f"the {self._what} in {self._path} is ignored: {error}")
             self._bad = True
+
+
+class _ReportFile(_File):
+    """The counters of several commands under one lease are added."""
+
+    def __init__(self, what: str, path: str) -> None:
+        super().__init__(what, path)
+        self._before: dict[str, int] = {}
+        self._now: Reply = {}
+
+    def begin(self) -> None:
+        self._before = {name: self._before.get(name, 0) + self._now.get(name, 0) for name in COUNTERS}
+        self._now = {}
+        super().begin()
+
+    def add(self, lease: Lease, now: Reply) -> None:
+        lease.report(**{name: value + self._before.get(name, 0) if name in COUNTERS else value for name, value in now.items()})
+        self._now = now
 
 
 def _end(child: subprocess.Popen[bytes], kill_at: float) -> None:
@@ -551,6 +617,7 @@ Runs COMMAND while it leads ELECTION. REGENT_SERVER is the server (http://127.0.
 (that of this host).
 REGENT_PRIORITY (a number, or cksum), REGENT_CAPABILITIES (gpu,eu) and REGENT_LOAD count where the election's policy says so.
 With REGENT_REPORT_FILE it reports what COMMAND writes there: a JSON object such as {"progress": 412, "health": "ok"}.
+With REGENT_APPROVAL_FILE it asks operators for an approval when COMMAND rewrites that: {"note": "the draft is ready"}.
 The command finds REGENT_ELECTION, REGENT_FENCING_TOKEN, REGENT_CANDIDATE_ID and REGENT_SERVER in its environment.
 Exit codes: the command's own; 2 wrong use; 4 the lease was lost; 128 + n ended by signal n."""
 

@@ -18,6 +18,9 @@
 # If REGENT_REPORT_FILE names a file, the command reports what it does by rewriting it: a JSON object such as {"progress":412} of at most
 # 2 KiB, whose counters must not fall, not even when the command is started anew. A report that is refused does not end the lease.
 #
+# If REGENT_APPROVAL_FILE names a file, the command asks operators for an approval by rewriting it: {"note":"the draft is ready"}, with
+# "newEpoch":true for one with a new epoch. It is asked once for each text; a request that is refused does not end the lease.
+#
 # The token must reach the write: the service that takes the command's writes must refuse a token lower than one it has seen. If this script
 # is killed or stopped, the command is not stopped in time, and only the token protects.
 #
@@ -27,7 +30,7 @@ set -u +a +x # the key is neither in an environment nor in a trace
 declare +x key=""
 declare -A reply=()
 now=0 sent=0 signal=0 work="" token="" ticket="" status="" deadline=0 grace=0 patience=0 renew_at=0 why="" worth=""
-report="" told="" plain=0 because="" ends=0 again=""
+report="" told="" asked="" ask_at=0 plain=0 because="" ends=0 again=""
 
 say() { (echo "agent.sh: $*" >&2 &); } # in the background: a stopped reader must not hold the leader up
 fail() { say "$*" && exit 2; }
@@ -170,17 +173,32 @@ campaign() { # waits until it leads; the same key keeps the place in the queue, 
 
 near() { ((ends <= grace * 10 + 9)); } # whether the lease ends with its term
 
-read_report() { # sets text to what the command says of its work; empty if there is no file
+read_text() { # FILE: sets text to what the command has written there; empty if there is no such file
   text=""
-  [[ -n ${REGENT_REPORT_FILE:-} && -f $REGENT_REPORT_FILE ]] || return
-  { IFS= read -rd '' -n 2050 text <"$REGENT_REPORT_FILE"; } 2>/dev/null
+  [[ -n $1 && -f $1 ]] || return
+  { IFS= read -rd '' -n 2050 text <"$1"; } 2>/dev/null
+}
+
+request_approval() { # asks operators, if the command has written a new request; tries again if that was not answered
+  local text status why
+  local -A reply=()
+  ((now >= ask_at)) || return
+  read_text "${REGENT_APPROVAL_FILE:-}"
+  [[ $text != "$asked" && $text =~ ^[[:space:]]*\{(.*)\}[[:space:]]*$ ]] || return
+  asked=$text
+  ask leading requestApproval "$patience" ",\"fencingToken\":$token,${BASH_REMATCH[1]}"
+  case $status in
+    200) say "operators are asked for an approval" ;;
+    0* | 5* | 408 | 429 | "") asked="" ask_at=$((now + 1000)) ;;
+    *) say "the request in $REGENT_APPROVAL_FILE is refused: $why" ;;
+  esac
 }
 
 next_report() { # sets report, for the next renewal: what is new, with every third, or with each while the term is about to end without progress
   local text
   report=""
   ((plain == 0)) || { [[ $because == stuck ]] && near; } || return
-  read_report
+  read_text "${REGENT_REPORT_FILE:-}"
   [[ $text != "$told" && $text =~ ^[[:space:]]*\{.*\}[[:space:]]*$ ]] || return
   report=$text
   ((${#text} <= 2048)) || { report="" told=$text && say "the report in $REGENT_REPORT_FILE is ignored: it has more than 2 KiB"; }
@@ -210,6 +228,7 @@ keep() { # renews until the lease is lost, a new epoch has begun (which sets aga
   local failed=0 noticed="" old=$token later
   while leading; do
     if ((now < renew_at)); then
+      request_approval
       nap 0.1
       continue
     fi
@@ -264,13 +283,14 @@ stop() { # returns when nothing of the command's group runs
 release() { # only ever after stop; asks until it is answered, for 5 s and within the lease
   local end=$((now + 5000 < deadline ? now + 5000 : deadline))
   while now && ((now < end)); do
-    ask true release "$patience" ",\"fencingToken\":$token"
+    ask true release "$patience" ",\"fencingToken\":$token${outcome:+,\"outcome\":$outcome}"
     if [[ $status == 200 && ${reply[leaderId]:-} == "\"$candidate\"" && ${reply[fencingToken]:-} =~ ^[1-9][0-9]{0,15}$ ]] &&
       ((reply[fencingToken] > token)); then
       token=${reply[fencingToken]} # of a new epoch that it has not heard of; that of another incarnation is refused
       continue
     fi
     [[ ! $status =~ ^(200|409)$ ]] || return
+    [[ $status != 400 ]] || outcome="" # an older server knows none
     nap 0.1
   done
   say "could not release $election; the lease ends by itself"
@@ -285,9 +305,11 @@ trap 'signal=130' INT
 trap 'signal=129' HUP
 campaign
 trap 'now; stop' EXIT
-begin() { # starts the command; what an earlier one has left in the file is not its report
+begin() { # starts the command; what an earlier one has left in the files is not its own
   local text
-  read_report
+  read_text "${REGENT_APPROVAL_FILE:-}"
+  asked=$text
+  read_text "${REGENT_REPORT_FILE:-}"
   told=$text
   (
     trap - INT QUIT # which are ignored in what runs in the background
@@ -314,5 +336,8 @@ if [[ -z ${ended:-} ]] && willing; then
   say "the lease is lost, and the command stopped: $why"
   exit 4
 fi
+outcome='"done"'
+((code == 0)) || outcome="\"failed\",\"note\":\"exit status $code\""
+willing || outcome='"stopped"'
 release
 exit $((signal ? signal : code))

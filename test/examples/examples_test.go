@@ -174,6 +174,65 @@ func TestTheCandidateIsTheSameAfterARestart(t *testing.T) {
 	})
 }
 
+func TestAgentAsksForAnApprovalWhenItsCommandDoes(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		file, asked := filepath.Join(t.TempDir(), "approval"), make(chan string, 100)
+		write := func(text string) {
+			t.Helper()
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(`{"note":"of an earlier command"}`)
+		server := pretend(t, map[string][]string{
+			"acquire": {ours}, "renew": {ours}, "release": {ours},
+			"requestApproval": {"503 {}", "429 {}", ours, `400 {"code":"INVALID_ARGUMENT","detail":"it needs no approval"}`, ours},
+		}, func(verb, body string) {
+			if verb == "requestApproval" {
+				_, said, _ := strings.Cut(strings.ReplaceAll(body, " ", ""), `"key":`)
+				_, said, _ = strings.Cut(said, ",")
+				asked <- said
+			}
+		})
+		a := p.agent(t, server, []string{"REGENT_APPROVAL_FILE=" + file}, "sh", "-c", `echo begun; until [ -e "$REGENT_APPROVAL_FILE.end" ]; do sleep 0.1; done`)
+		says := func(what string) {
+			t.Helper()
+			for !strings.Contains(a.Log.String(), what) {
+				select {
+				case <-a.Gone:
+					t.Fatalf("it has not said %q:\n%s", what, a.Log)
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+		}
+		says("begun")
+		write(`{"note":"page-1"}`)
+		for _, again := range []string{"not answered", "one of too many", "answered"} {
+			if got := <-asked; got != `"fencingToken":7,"note":"page-1"}` {
+				t.Errorf("the first request, %s, is %s", again, got)
+			}
+		}
+		says("operators are asked")
+		write(`{"note":"page-2","newEpoch":true}`)
+		if got := <-asked; got != `"fencingToken":7,"note":"page-2","newEpoch":true}` {
+			t.Errorf("the request for a new epoch is %s", got)
+		}
+		says("it needs no approval")
+		write("nonsense")
+		write(`{"note":"page-3"}`)
+		if got := <-asked; got != `"fencingToken":7,"note":"page-3"}` {
+			t.Errorf("after nonsense, the request is %s", got)
+		}
+		if err := os.WriteFile(file+".end", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		exits(t, a, 0, "")
+		if len(asked) > 0 {
+			t.Errorf("a request is sent twice: %s", <-asked)
+		}
+	})
+}
+
 func TestEpochOfAnotherLeaseIsNotFollowed(t *testing.T) {
 	each(t, func(t *testing.T, p program) {
 		const epoch = `409 {"code":"LEASE_LOST","reason":"EPOCH","detail":"gone","election":"reports","state":"held","leaderId":"ann","fencingToken":8}`

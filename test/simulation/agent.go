@@ -408,11 +408,15 @@ func (a *agent) resign() {
 
 func (a *agent) release() {
 	r := leadership.LeaseRequest{Election: a.election, CandidateID: a.name, Key: a.key, Token: a.token}
-	c := checker.Call{Verb: checker.Release, Key: r.Key.Hash(), Token: a.token}
+	release := leadership.Release{LeaseRequest: r}
+	if a.s.plan.policy.Series.Failures > 0 && a.s.w.chance(0.3) {
+		release.Outcome = leadership.OutcomeFailed
+	}
+	c := checker.Call{Verb: checker.Release, Key: r.Key.Hash(), Token: a.token, Outcome: release.Outcome}
 	late := a.s.plan.faults.late > 0 && a.s.w.chance(0.1)
 	serve := func(i *instance, id string, answer func(reply, func())) {
 		do := func(ctx context.Context) (leadership.Lease, error) {
-			return i.service.Do(ctx, leadership.Release{LeaseRequest: r})
+			return i.service.Do(ctx, release)
 		}
 		i.serve(id, do, func(l leadership.Lease, err error) {
 			answer(reply{lease: &l, err: err}, func() {

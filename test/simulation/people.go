@@ -95,7 +95,7 @@ func (s *simulation) storeNow() time.Time { return epoch.Add(s.w.now + s.data.ah
 // barring are the orders, and the approval that is awaited, by which a candidate would be refused.
 func barring(r rule.Record, c leadership.CandidateID, now time.Time) []leadership.Cause {
 	return slices.DeleteFunc(rule.Explain(rule.Snapshot{Record: r, Now: now}, c).Causes, func(c leadership.Cause) bool {
-		return !slices.Contains([]leadership.Reason{leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonPaused, leadership.ReasonApproval}, c.Code)
+		return !slices.Contains([]leadership.Reason{leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonPaused, leadership.ReasonApproval, leadership.ReasonParked}, c.Code)
 	})
 }
 

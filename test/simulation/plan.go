@@ -101,6 +101,20 @@ func (w *timeline) draw() plan {
 		p.ballot = w.drawBallot(p)
 	}
 	p.handing = w.drawHanding()
+	if p.faults.people && p.policy != (leadership.TermPolicy{}) { // else no operator would approve
+		p.policy.Series = w.drawSeries(p.lease)
+	}
+	return p
+}
+
+// drawSeries draws what terms may cost together.
+func (w *timeline) drawSeries(lease time.Duration) (p leadership.SeriesPolicy) {
+	if w.chance(0.7) {
+		p.Failures, p.Within = 1+w.random.IntN(4), w.between(10*lease, 500*lease).Truncate(time.Millisecond)
+	}
+	if w.chance(0.5) {
+		p.Budget.TokensUsed, p.BudgetWithin = 50+w.random.Int64N(500), w.between(50*lease, 500*lease).Truncate(time.Millisecond)
+	}
 	return p
 }
 

@@ -7,14 +7,14 @@ import {timeline} from './timeline.js';
 const marks = {
   acquired: ['disc', 'good'], epoch: ['disc', 'good'], recreated: ['disc', 'good'], approved: ['disc', 'good'], ready: ['disc', 'good'], resumed: ['disc', 'good'],
   released: ['ring', 'info'], yielded: ['arrow', 'info'], handingOver: ['arrow', 'info'], goesOn: ['arrow', 'info'], assigned: ['arrow', 'info'],
-  expired: ['ring', 'bad'], deposed: ['ring', 'bad'], evicted: ['ring', 'bad'], deleted: ['square', 'bad'], unlocked: ['square', 'bad'],
+  expired: ['ring', 'bad'], deposed: ['ring', 'bad'], parked: ['square', 'bad'], evicted: ['ring', 'bad'], deleted: ['square', 'bad'], unlocked: ['square', 'bad'],
   tripped: ['triangle', 'warn'], judged: ['triangle', 'warn'], approvalRequested: ['diamond', 'warn'], paused: ['pause', 'warn'], banned: ['square', 'warn'],
 };
 
 // codes says in words what bars a candidate, and how the members are.
 const codes = {
   HELD: 'another candidate leads', OTHER_INCARNATION: 'it leads with another key', LOCK_DELAY: 'the lease is locked after its last term', PAUSED: 'the election is paused', BANNED: 'it is banned',
-  ASSIGNED: 'the election is assigned to another candidate', APPROVAL: 'an approval is awaited', BALLOT: 'bids are collected', OUTRANKED: 'better candidates have bid', QUORUM: 'too few members are present',
+  ASSIGNED: 'the election is assigned to another candidate', APPROVAL: 'an approval is awaited', PARKED: 'the election is parked until an operator approves', BALLOT: 'bids are collected', OUTRANKED: 'better candidates have bid', QUORUM: 'too few members are present',
   PARENT: 'the election above has no lasting leader', WITNESS: 'it is a witness, which never leads', PROBATION: 'its leases are short after a trip', IN_LINE: 'it waits behind others',
   NOT_ASKING: 'it does not wait for the lease at this instance', RIGHTS: 'your policy does not let it lead',
   noLeader: 'no member leads', noQuorum: 'too few members are present', diverged: 'a member follows another token than that of the leader',
@@ -26,7 +26,7 @@ const kept = {events: 200, listed: 50};
 const silent = 30000;
 
 // After these events other orders may stand.
-const ordered = ['assigned', 'evicted', 'paused', 'resumed', 'banned', 'lifted', 'tripped', 'deposed', 'deleted'];
+const ordered = ['assigned', 'evicted', 'paused', 'resumed', 'banned', 'lifted', 'tripped', 'deposed', 'parked', 'approved', 'deleted'];
 
 // election shows one election: its lease, its terms, its events, and what operators can do.
 export function election(main, name, visitor, stream) {
@@ -77,6 +77,7 @@ export function election(main, name, visitor, stream) {
     if (l.deleted) return ['square', 'bad', 'Deleted'];
     if (readOnly) return ['square', 'bad', l.leaderId ? 'Leads, read-only' : 'Read-only, no leader'];
     if (l.state !== 'held') {
+      if (l.parked) return ['square', 'bad', 'Parked'];
       if (buttons.paused()) return ['pause', 'warn', 'Paused, no leader'];
       if (locked > 0) return ['ring', 'bad', `Locked for ${span(locked)}`];
       return neverLed(l) ? ['ring', 'dim', 'Never led'] : ['ring', 'bad', 'No leader'];

@@ -24,7 +24,7 @@ export function fleet(main, stream, status) {
   const body = h('div', {class: 'body', role: 'rowgroup'}), nothing = h('p', {class: 'dim', hidden: true}), counted = h('span', {class: 'dim', role: 'status'});
 
   const flapping = r => [...r.grants.values()].filter(at => wall() - at < flap.within).length >= flap.terms;
-  const waiting = r => r.asked || r.lease.endsBecause === 'approval' && r.end - now() < 300000;
+  const waiting = r => r.asked || r.lease.parked || r.lease.endsBecause === 'approval' && r.end - now() < 300000;
   const filters = {
     all: ['All', 'dim', () => true],
     vacant: ['Without a leader', 'bad', r => r.lease.state === 'vacant' && !neverLed(r.lease)],
@@ -37,8 +37,9 @@ export function fleet(main, stream, status) {
     const l = r.lease;
     if (r.readOnly) return [0, ['square', 'bad', 'Read-only']];
     if (neverLed(l) && !r.pause) return [8, ['ring', 'dim', 'Never led']];
+    if (l.parked) return [0, ['square', 'bad', 'Parked']];
     if (l.state === 'vacant') return r.pause ? [2, ['pause', 'warn', 'Paused, no leader']] : l.lockedForMs ? [1, ['ring', 'bad', 'Locked, no leader']] : [1, ['ring', 'bad', 'No leader']];
-    if (waiting(r)) return [3, ['diamond', 'warn', 'Approval waiting']];
+    if (waiting(r)) return [3, ['diamond', 'warn', r.asked || 'Approval waiting']];
     if (flapping(r)) return [4, ['triangle', 'warn', 'Flapping']];
     if (l.succession) return [5, ['arrow', 'info', `Hands over to ${l.succession.to}`]];
     if (ending(l)) return [6, ['clock', 'info', `Ends: ${l.endsBecause}`]];
@@ -127,8 +128,8 @@ export function fleet(main, stream, status) {
   function note(r, e) {
     const at = Date.parse(e.at);
     if (e.type === 'acquired') r.grants.set(e.fencingToken, at);
-    if (e.type === 'approvalRequested') r.asked = true;
-    if (['approved', 'acquired', 'released', 'expired', 'epoch'].includes(e.type)) r.asked = false;
+    if (e.type === 'approvalRequested') r.asked = e.detail?.newEpoch ? 'Approval of a new epoch waiting' : 'Approval waiting';
+    if (['approved', 'acquired', 'released', 'expired', 'epoch'].includes(e.type)) r.asked = '';
     if (e.type === 'paused') r.pause = {id: e.detail?.override, until: now() + Date.parse(e.detail?.until) - wall()};
     if (e.type === 'resumed' || e.type === 'lifted' && e.detail?.override === r.pause?.id) r.pause = undefined;
     r.changed = Math.max(r.changed, at);

@@ -25,7 +25,7 @@ const kinds = {
 // bars says why an order makes no sense now; '' if it does.
 function bars(kind, l, paused) {
   if (kind === 'evict' && l.state !== 'held') return 'Evict needs a leader.';
-  if (kind === 'approve' && l.state !== 'held' && !l.configuration.policy?.approval) return 'Approve needs a leader, or a policy that asks for approvals.';
+  if (kind === 'approve' && l.state !== 'held' && !l.configuration.policy?.approval && !l.parked) return 'Approve needs a leader, a parked election, or a policy that asks for approvals.';
   if (kind === 'resume' && !paused) return 'Resume needs a pause.';
   return '';
 }

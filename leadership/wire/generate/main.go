@@ -23,8 +23,8 @@ import (
 // The documents of a leader's calls, and those that servers write most. The structs in them are
 // written and read alike.
 var (
-	written = []string{"Lease", "Grant", "Result", "Event", "LeaseRequest", "Renewals"}
-	read    = []string{"LeaseRequest", "Renewal", "Renewals", "AcquireRequest", "Results", "Lease", "Grant"}
+	written = []string{"Lease", "Grant", "Result", "Event", "LeaseRequest", "ReleaseRequest", "Renewals"}
+	read    = []string{"LeaseRequest", "ReleaseRequest", "Renewal", "Renewals", "AcquireRequest", "Results", "Lease", "Grant"}
 )
 
 const output = "json_gen.go"

@@ -74,7 +74,7 @@ func readBody(call *checker.Call, body []byte) error {
 		r := c.(leadership.HandOver)
 		call.Candidate, call.Key, call.Token, call.To, call.Within, call.Reason = r.CandidateID, r.Key.Hash(), r.Token, r.To, r.Within, r.Reason
 	case checker.Renew, checker.Release, checker.Yield, checker.Ready:
-		var w wire.LeaseRequest
+		var w wire.ReleaseRequest // with all that the others have
 		if err := json.Unmarshal(body, &w); err != nil {
 			return err
 		}
@@ -84,6 +84,7 @@ func readBody(call *checker.Call, body []byte) error {
 		}
 		call.Candidate, call.Key, call.Token = r.CandidateID, r.Key.Hash(), r.Token
 		call.Report, _ = leadership.ParseReport(r.Report) // one that is none is refused
+		call.Outcome, call.Reason = w.Outcome, w.Note
 	case checker.Check:
 		var w wire.TokenCheck
 		err := json.Unmarshal(body, &w)

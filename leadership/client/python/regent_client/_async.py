@@ -158,8 +158,8 @@ class AsyncLeads(Handle):
     async def delegate(self, child: str, *, depth: int | None = None, children: int | None = None, budget: int | None = None) -> str:
         return await in_thread(lambda: self._leads.delegate(child, depth=depth, children=children, budget=budget))
 
-    async def request_approval(self, note: str) -> None:
-        await in_thread(lambda: self._leads.request_approval(note))
+    async def request_approval(self, note: str, *, new_epoch: bool = False) -> None:
+        await in_thread(lambda: self._leads.request_approval(note, new_epoch=new_epoch))
 
     async def step_down(self, reason: str, *, absence: Duration = 0) -> None:
         await in_thread(lambda: self._leads.step_down(reason, absence=absence))

@@ -224,10 +224,11 @@ class Handle:
                 self._term.lose(error)
                 self._tell()
 
-    def _release(self, suffix: str = "", body: Mapping[str, Any] | None = None) -> RegentError | None:
+    def _release(self, suffix: str = "", body: Mapping[str, Any] | None = None, outcome: Mapping[str, Any] | None = None) -> RegentError | None:
         """Stops renewing and releases the lease, unless its deadline has passed. What acts as leader must have stopped.
         With a suffix another call is to end the lease; if that is refused, the lease is released, and the error returned.
-        Where there may be a successor, the lease is yielded to it, which the server refuses while that is not ready."""
+        Where there may be a successor, the lease is yielded to it, which the server refuses while that is not ready. If
+        the server takes no outcome, the lease is released without it."""
         left = self.remaining()
         if self._pid != os.getpid():
             return None
@@ -239,10 +240,14 @@ class Handle:
         if not left:
             return None
         end = self._core.clock() + min(left, RELEASE_LIMIT)
-        suffix = suffix or (":yield" if self._yields or self._term.ends_because == "handOver" else ":release")
-        error = self._give_back(end, suffix, body or {})
-        if suffix != ":release" and error and not isinstance(error, LeaseLost) and not getattr(error, "will_help", False):
-            self._give_back(end, ":release", {})
+        if not suffix and (self._yields or self._term.ends_because == "handOver"):
+            suffix = ":yield"
+        error = self._give_back(end, suffix or ":release", (body if suffix else outcome) or {})
+        refused = error
+        for less in ([outcome or {}] if suffix else []) + ([{}] if outcome else []):
+            if not refused or isinstance(refused, LeaseLost) or getattr(refused, "will_help", False):
+                break
+            refused = self._give_back(end, ":release", less)
         return None if isinstance(error, LeaseLost) else error
 
     def _give_back(self, end: float, suffix: str, body: Mapping[str, Any]) -> RegentError | None:

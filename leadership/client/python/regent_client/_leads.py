@@ -127,10 +127,11 @@ class Leads:
         made = ask(self._lease, Reading, "delegate", ":delegate", {"child": child, **({"limits": limits} if limits else {})}, name)
         return made.election
 
-    def request_approval(self, note: str) -> None:
-        """Asks operators to let the term go on, with a line for them. Asking again before they have answered changes
-        nothing. InvalidArgument: the election's policy needs no approval."""
-        ask(self._lease, Reading, "request approval", ":requestApproval", {"note": note})
+    def request_approval(self, note: str, *, new_epoch: bool = False) -> None:
+        """Asks operators to let the term go on, with a line for them; with new_epoch under the next token, as for a new
+        task. Asking again before they have answered changes nothing. InvalidArgument: the election's policy needs no
+        approval."""
+        ask(self._lease, Reading, "request approval", ":requestApproval", {"note": note, **({"newEpoch": True} if new_epoch else {})})
 
     def step_down(self, reason: str, *, absence: Duration = 0) -> None:
         """Releases the lease with a reason of one line, which the election's history keeps. The candidate is not granted

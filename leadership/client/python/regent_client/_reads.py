@@ -48,12 +48,12 @@ class Member:
     def __enter__(self) -> Member:
         try:
             self._membership.begin()
+            self._beside.go(self._membership.stay)
+            self._beside.go(self._membership.watch)
         except BaseException as error:  # a KeyboardInterrupt, too, leaves no member behind
             if isinstance(error, Cancelled) or not isinstance(error, RegentError):
                 self._membership.leave()
             raise
-        self._beside.go(self._membership.stay)
-        self._beside.go(self._membership.watch)
         return self
 
     def __exit__(self, *error: object) -> None:

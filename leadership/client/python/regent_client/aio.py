@@ -22,6 +22,7 @@ from ._core import Core
 from ._errors import LeaseReleased
 from ._handle import Handle
 from ._leads import Log
+from ._outcome import ended, outcome_of
 from ._term import Notice, Term
 from ._threads import from_thread, in_loop, in_thread
 
@@ -94,11 +95,12 @@ class Lease(AsyncLeads):
                 return
             await self._news.wait()
 
-    async def release(self) -> None:
+    async def release(self, outcome: str = "", note: str = "") -> None:
         """Stops renewing and releases the lease, so that the next leader need not wait for its end. All that acts as
         leader must have stopped before. It is repeated until it is answered, for 5 s at most and within the lease, even
-        if the task is cancelled. Does nothing if the lease is over."""
-        await in_thread(self._release)
+        if the task is cancelled. Does nothing if the lease is over. For the outcome see the client for threads."""
+        said = outcome_of(outcome, note)
+        await in_thread(lambda: self._release(outcome=said))
 
 
 class Leading:
@@ -125,7 +127,7 @@ class Leading:
         lease, self._lease = self._lease, None
         assert lease is not None
         lost = lease.lost
-        await lease.release()
+        await lease.release(*ended(error))
         if lost and error is None and not isinstance(lost, LeaseReleased):
             raise lost.with_traceback(None)
 

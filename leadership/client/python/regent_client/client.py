@@ -13,6 +13,7 @@ from ._core import Core
 from ._errors import LeaseReleased
 from ._handle import Handle
 from ._leads import Leads, Log
+from ._outcome import ended, outcome_of
 from ._reads import Reads
 from ._term import Notice, Term
 
@@ -63,12 +64,15 @@ class Lease(Leads, Handle):
         finally:
             unlisten()
 
-    def release(self) -> None:
+    def release(self, outcome: str = "", note: str = "") -> None:
         """Stops renewing and releases the lease, so that the next leader need not wait for its end. All that acts as
         leader must have stopped before. It is repeated until it is answered, for 5 s at most and within the lease. Does
         nothing if the lease is over. It is not for a signal handler, which has interrupted what acts as leader: raise
-        SystemExit there, so that the block ends."""
-        self._release()
+        SystemExit there, so that the block ends.
+
+        The outcome is "done", "failed" or "stopped", and the note a line about it. The election's history keeps both, and
+        its policy may count failed terms. InvalidArgument: there is no such outcome, and the lease goes on."""
+        self._release(outcome=outcome_of(outcome, note))
 
 
 class Leading:
@@ -91,7 +95,7 @@ class Leading:
         lease, self._lease = self._lease, None
         assert lease is not None
         lost = lease.lost
-        lease.release()
+        lease.release(*ended(error))
         if lost and error is None and not isinstance(lost, LeaseReleased):
             raise lost.with_traceback(None)
 

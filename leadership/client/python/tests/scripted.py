@@ -104,6 +104,8 @@ class Server:
             return 200, {"results": [self.result(one, i) for i, one in enumerate(body["renewals"])]}
         if request.verb == "read":
             return (200, self.lease(request.election)) if e.token else self.problem("", "NOT_FOUND")
+        if request.verb in ("join", "leave"):
+            return 200, self.lease(request.election)
         if request.verb == "release" and mine and body["fencingToken"] == e.token:
             e.leader, e.revision = "", e.revision + 1
             self.changed.notify_all()

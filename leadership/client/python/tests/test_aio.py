@@ -187,7 +187,12 @@ class Cancelling(Case):
         self.server.faults["join"].append(held)
         task = asyncio.create_task(stay())
         await self.until(held.begun.is_set, "the join")
-        await self.stop(task)
+        task.cancel()
+        await asyncio.sleep(0.05)
+        self.assertEqual(self.server.of("leave"), [])
+        held.go.set()
+        await asyncio.wait([task], timeout=PATIENCE)
+        self.assertTrue(task.cancelled(), task)
         self.assertEqual(len(self.server.of("leave")), 1)
 
     async def test_after_the_end_of_all_nothing_is_left(self) -> None:

@@ -239,6 +239,24 @@ class Leaving(RealCase):
         self.assertEqual((last.leader_id, last.previous_leader_id, last.reason), ("", "ann", "my disk fails"))
         self.assertIn("BANNED", [why["code"] for why in self.client.explain("reports", "ann").reasons])
 
+    def test_the_history_says_how_the_work_has_ended(self):
+        with self.client.lead("reports"):
+            pass
+        with self.assertRaises(ValueError), self.client.lead("reports"):
+            raise ValueError("no disk\tis left\nat all")
+        with self.assertRaises(SystemExit), self.client.lead("reports"):
+            raise SystemExit(3)
+        with self.client.lead("reports") as lease:
+            for outcome, note in (("fine", ""), ("", "why"), ("failed", "x" * 257), ("failed", "two\nlines")):
+                with self.subTest((outcome, note[:9])), self.assertRaises(InvalidArgument):
+                    lease.release(outcome, note)
+            lease.check()
+            lease.release("failed", "no input")
+        self.client.lead("reports").acquire().release()
+        ends = [e for e in self.client.events("reports") if e.type == "released"]
+        self.assertEqual([((e.detail or {}).get("outcome"), e.reason) for e in ends], [
+            ("done", ""), ("failed", "ValueError: no disk is left"), ("stopped", ""), ("failed", "no input"), (None, "")])
+
     def test_an_approval_is_asked_for_where_the_policy_needs_one(self):
         with self.client.lead("plain") as lease, self.assertRaises(InvalidArgument):
             lease.request_approval("may I go on?")
@@ -246,6 +264,11 @@ class Leaving(RealCase):
         with self.client.lead("reports") as lease:
             lease.request_approval("may I go on?")
             self.assertEqual([e.type for e in self.client.events("reports")], ["configured", "acquired", "approvalRequested"])
+            self.assertNotIn("newEpoch", self.client.events("reports")[-1].detail)
+        with self.client.lead("reports") as lease:
+            lease.request_approval("a new task", new_epoch=True)
+            last = self.client.events("reports")[-1]
+            self.assertEqual((last.type, last.reason, last.detail["newEpoch"]), ("approvalRequested", "a new task", True))
 
     def test_a_block_whose_lease_was_released_inside_ends_without_an_error(self):
         with self.client.lead("reports") as lease:

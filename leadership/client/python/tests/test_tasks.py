@@ -122,7 +122,7 @@ class Tasks(RealCase):
                 async with client.lead("plan", lease="20s") as lease:
                     part = await client.lead(await lease.delegate("part"), via=lease).acquire()
                     with self.assertRaises(InvalidArgument):
-                        await lease.request_approval("may I?")
+                        await lease.request_approval("may I?", new_epoch=True)
                     await lease.step_down("tired", absence="1h")
                 with self.assertRaises(Orphaned):
                     part.check()

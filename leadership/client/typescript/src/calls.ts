@@ -40,8 +40,8 @@ export class Calls {
     return this.#lease("renew", r, { election: r.election, held: true, leader: r.candidate, token: r.token }, bounds);
   }
 
-  release(r: LeaseRequest, bounds: Bounds = {}): Promise<Election> {
-    return this.#lease("release", r, { election: r.election }, bounds);
+  release(r: LeaseRequest, said: { outcome?: string; note?: string } = {}, bounds: Bounds = {}): Promise<Election> {
+    return this.#lease("release", r, { election: r.election }, bounds, said);
   }
 
   /** Reads an election from the store. */
@@ -68,9 +68,9 @@ export class Calls {
     return readLease(k, result.lease, { election: r.election, held: true, leader: r.candidate, token: r.token });
   }
 
-  async #lease(name: string, r: LeaseRequest, x: Expected, bounds: Bounds): Promise<Election> {
+  async #lease(name: string, r: LeaseRequest, x: Expected, bounds: Bounds, said: object = {}): Promise<Election> {
     const k = { name, path: path(r.election, ":" + name), changes: true, ...bounds };
-    const reply = await this.http.call({ ...k, body: leaseBody(r) });
+    const reply = await this.http.call({ ...k, body: { ...leaseBody(r), ...said } });
     return readLease(k, reply.body, x);
   }
 }

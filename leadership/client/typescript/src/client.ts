@@ -14,6 +14,7 @@ import { promote } from "./leader.ts";
 import type { Lease } from "./lease.ts";
 import { callback, harmless, type Log } from "./log.ts";
 import { Member, type MemberOptions } from "./member.ts";
+import { noteOf, type ReleaseOptions } from "./outcome.ts";
 import { observe, type Observable, type ObserveOptions, type Observed } from "./observe.ts";
 import type {
   Checkpoint, ElectionEvent, ElectionState, Explanation, JoinRequest, Members, Override, Tree,
@@ -86,8 +87,8 @@ export class Client {
   }
 
   /**
-   * Leads once: calls the body when it leads, waits for it, and then releases the lease. Returns what the body
-   * returns. Throws what lead and the body throw, and LeaseLost if the lease was over before the body returned.
+   * Leads once: calls the body when it leads, waits for it, and then releases the lease, with the outcome done,
+   * failed if the body throws, or stopped if the signal is aborted. Returns what the body returns. Throws what lead and the body throw, and LeaseLost if the lease was over before the body returned.
    */
   async run<T>(election: string, body: (lease: Lease) => T | Promise<T>, options: LeadOptions & RunOptions = {}): Promise<T> {
     checkOptions(options);
@@ -107,10 +108,15 @@ export class Client {
     const lease = await this.lead(election, options);
     let result: T;
     let lost: LeaseLost | undefined;
+    let outcome: ReleaseOptions = { outcome: "stopped" };
     try {
       await followed(lease, options.awaitFollowers);
       ends?.leads(lease);
       result = await body(lease);
+      if (!options.signal?.aborted) outcome = { outcome: "done" };
+    } catch (e) {
+      if (!options.signal?.aborted) outcome = { outcome: "failed", note: noteOf(e) };
+      throw e;
     } finally {
       await ends?.returned();
       lease.valid();
@@ -119,7 +125,7 @@ export class Client {
         lost = cause;
         lost.overran = lease.term.overran;
       }
-      await lease.release();
+      await lease.release(outcome);
     }
     if (lost) throw lost;
     return result;

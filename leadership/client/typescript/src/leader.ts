@@ -229,9 +229,14 @@ export async function delegate(leader: Leader, child: string, limits: Delegation
   return made.election;
 }
 
+export interface RequestApprovalOptions extends CallOptions {
+  /** Asks for an approval with a new epoch, as for a new task: the lease then goes on under the next token. */
+  newEpoch?: boolean | undefined;
+}
+
 /** @internal Tells operators that the leader needs an approval to go on. */
-export async function requestApproval(leader: Leader, note: string, options: CallOptions): Promise<void> {
-  await post<ElectionState>(leader.http, ":requestApproval", leader.term.named(), { note }, options);
+export async function requestApproval(leader: Leader, note: string, options: RequestApprovalOptions): Promise<void> {
+  await post<ElectionState>(leader.http, ":requestApproval", leader.term.named(), { note, ...(options.newEpoch && { newEpoch: true }) }, options);
 }
 
 export interface StepDownOptions {

@@ -1,18 +1,19 @@
 import { Backoff } from "./backoff.ts";
 import { post, type CallOptions } from "./api.ts";
 import type { Bounds, Calls } from "./calls.ts";
-import { LeaseLost, transient } from "./errors.ts";
+import { InvalidArgument, LeaseLost, transient } from "./errors.ts";
 import { openJournal, type Journal } from "./journal.ts";
 import { patience, type Keeper } from "./keeper.ts";
 import {
   LeaderCheckpoint, awaitFollowers, delegate, handOver, requestApproval, stepDownBody,
-  type DelegationLimits, type HandOverOptions, type StepDownOptions,
+  type DelegationLimits, type HandOverOptions, type RequestApprovalOptions, type StepDownOptions,
 } from "./leader.ts";
 import type { Log } from "./log.ts";
 import type { Notice } from "./notice.ts";
 import type { Report } from "./report.ts";
 import type { Inheritance, Succession } from "./schemas.ts";
 import type { Term } from "./term.ts";
+import { checkOutcome, type ReleaseOptions } from "./outcome.ts";
 import { sleep } from "./wait.ts";
 import { checkOptions, type Election, type LeaseRequest } from "./wire.ts";
 
@@ -35,6 +36,7 @@ export class Lease {
   /** What the leader leaves behind for the next one. */
   readonly checkpoint: LeaderCheckpoint;
   #release: Promise<void> | undefined;
+  #outcome: ReleaseOptions = {};
   #stepsDown: { reason: string; for?: string } | undefined;
   #refused: unknown; // how the server has refused that
 
@@ -160,7 +162,8 @@ export class Lease {
   }
 
   /** Asks operators to let the term go on, with a note of one line for them. See ending, and the notice approvalDue. */
-  requestApproval(note: string, options: CallOptions = {}): Promise<void> {
+  async requestApproval(note: string, options: RequestApprovalOptions = {}): Promise<void> {
+    checkOptions(options);
     return requestApproval(this.#leader, note, options);
   }
 
@@ -182,8 +185,14 @@ export class Lease {
    * Stops renewing and releases the lease, so that the next leader need not wait for its end. Everything that
    * acts as leader must have stopped before. It repeats until it is answered, for 5 s and within the lease; it
    * throws nothing, for a lease that is not released ends by itself. One whose deadline has passed is left.
+   *
+   * The election's history keeps the outcome of the work and a note about it, and its policy may count failed
+   * terms. Rejects with InvalidArgument if there is no such outcome; the lease goes on then.
    */
-  release(): Promise<void> {
+  async release(options: ReleaseOptions = {}): Promise<void> {
+    checkOptions(options);
+    checkOutcome(options);
+    if (!this.#release) this.#outcome = options;
     return (this.#release ??= this.#giveUp());
   }
 
@@ -204,7 +213,7 @@ export class Lease {
     const until = term.clock.now() + Math.min(releaseTimeout, term.untilDeadline());
     const left = (): number => Math.min(until - term.clock.now(), term.untilDeadline());
     if (await this.#endOtherwise(left)) return;
-    await release(this.#calls, term.named(), left, term, this.#log);
+    await release(this.#calls, term.named(), left, term, this.#log, this.#outcome);
   }
 
   // Steps down with the reason, or yields to a successor that is ready. Reports whether nothing is left to do. A
@@ -234,8 +243,12 @@ export class Lease {
  * @internal Releases a lease, and retries until it is answered or no time is left. A release with a token from
  * before a new epoch, of which the leader has not heard, does nothing: the answer has the token to release.
  */
-export async function release(calls: Calls, r: LeaseRequest, left: () => number, term: Pick<Term, "clock">, log: Log): Promise<void> {
-  const failure = await endBy((r, bounds) => calls.release(r, bounds), r, left, term);
+export async function release(
+  calls: Calls, r: LeaseRequest, left: () => number, term: Pick<Term, "clock">, log: Log, { outcome, note }: ReleaseOptions = {},
+): Promise<void> {
+  const by = (said: ReleaseOptions): Promise<unknown> => endBy((r, bounds) => calls.release(r, said, bounds), r, left, term);
+  let failure = await by(outcome ? { outcome, ...(note && { note }) } : {});
+  if (outcome && failure instanceof InvalidArgument) failure = await by({}); // the server takes no outcome
   if (failure === undefined) log("info", "resigned", aboutRequest(r));
   else log("warn", "the lease is not released; it ends by itself", { ...aboutRequest(r), reason: failure });
 }

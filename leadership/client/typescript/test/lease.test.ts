@@ -194,6 +194,35 @@ test("a release that meets a new epoch releases the token of that", async () => 
   assert.deepEqual(s.of("release").map((a) => a.body.fencingToken), [1, 3]);
 });
 
+test("a release says how the work has ended, if the server takes that", async () => {
+  const said = (s: Script): unknown[] => s.of("release").map((a) => [a.body.outcome, a.body.note]);
+  const [s, lease] = await leading();
+  for (const wrong of [{ outcome: "fine" }, { note: "why" }, { outcome: "failed", note: "x".repeat(257) }, { outcome: "failed", note: "two\nlines" }]) {
+    await assert.rejects(lease.release(wrong as never), InvalidArgument);
+  }
+  assert.ok(lease.valid());
+  await lease.release({ outcome: "failed", note: "no input" });
+  await lease.release({ outcome: "done" });
+  assert.deepEqual(said(s), [["failed", "no input"]]);
+  const [old, other] = await leading();
+  old.on("release", refuse(400, "INVALID_ARGUMENT"), vacant);
+  await other.release({ outcome: "done" });
+  assert.deepEqual(said(old), [["done", undefined], [undefined, undefined]]);
+});
+
+test("run says done, failed with what was thrown, or stopped", async () => {
+  const s = new Script();
+  s.on("acquire", ok());
+  s.on("release", vacant);
+  await s.client().run("reports", () => 7);
+  await assert.rejects(s.client().run("reports", () => { throw new Error("no disk\tis left\nat all"); }));
+  const stop = new AbortController();
+  await s.client().run("reports", () => stop.abort(), { signal: stop.signal });
+  assert.deepEqual(s.of("release").map((a) => [a.body.outcome, a.body.note]), [
+    ["done", undefined], ["failed", "Error: no disk is left"], ["stopped", undefined],
+  ]);
+});
+
 test("stepping down from a lease that is over says so", async () => {
   const [s, lease] = await leading();
   s.on("stepDown", vacant);

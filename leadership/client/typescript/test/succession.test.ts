@@ -155,11 +155,18 @@ test("a new leader is ready once it has prepared, where the policy asks for that
 test("a leader steps down with a reason, and asks for an approval", async (t) => {
   const server = await serve(t);
   const client = clientOf(server.url, "ann");
+  const other = await client.lead("other");
+  await assert.rejects(other.requestApproval("the second phase begins"), InvalidArgument); // the policy needs none
+  await other.release();
+  await configure(server.url, { approval: { every: "1h" } });
   const lease = await client.lead("plan");
   for (const reason of ["", "a\nb", "x".repeat(257), null as never, 7 as never]) await assert.rejects(lease.stepDown(reason), InvalidArgument);
   await assert.rejects(lease.stepDown("tired", { absence: "1ms" }), InvalidArgument);
   assert.ok(lease.valid());
-  await assert.rejects(lease.requestApproval("the second phase begins"), InvalidArgument); // the policy needs none
+  await assert.rejects(lease.requestApproval("x", 7 as never), InvalidArgument);
+  await lease.requestApproval("the second phase begins", { newEpoch: true });
+  const asked = (await client.events("plan")).at(-1)!;
+  assert.deepEqual([asked.type, asked.reason, asked.detail?.["newEpoch"]], ["approvalRequested", "the second phase begins", true]);
   await lease.stepDown("the disk is full", { absence: "1m" });
   await assert.rejects(lease.stepDown("again"), (e: LeaseLost) => e.end === "RESIGNED" && /without this reason/.test(e.message));
   const last = (await client.events("plan")).at(-1)!;

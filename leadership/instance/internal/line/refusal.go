@@ -76,6 +76,8 @@ func (b *bar) explain(e *leadership.Error, c leadership.CandidateID, now time.Du
 		what = fmt.Sprintf("election %q is paused for another %v", name, left)
 	case leadership.ReasonApproval:
 		return fmt.Sprintf("the last term of election %q ended because no operator had approved of it, and it is granted again once it is approved", name)
+	case leadership.ReasonParked:
+		return fmt.Sprintf("election %q is parked: %s; it is granted again once an operator approves", name, cause.Because)
 	case leadership.ReasonParent:
 		return fmt.Sprintf("election %q is a part of election %q, which has no leader, or one whose lease is about to end", name, b.refusal.Lease.Config.Delegation.Parent)
 	default:

@@ -1,0 +1,127 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/internal/form"
+)
+
+// failure is a term that has failed.
+type failure struct {
+	Token leadership.Token `json:"token"`
+	At    time.Time        `json:"at"`
+}
+
+func (f failure) Validate() error { return errors.Join(f.Token.Validate(), form.Instants(f.At)) }
+
+// spending is what the terms have used that ended within a step of SeriesPolicy.BudgetWithin.
+type spending struct {
+	Since time.Time           `json:"since"`
+	Used  leadership.Counters `json:"used"`
+}
+
+func (p spending) Validate() error { return errors.Join(p.Used.Validate(), form.Instants(p.Since)) }
+
+// maxSpendings is how many steps are kept apart. One more is under way.
+const maxSpendings = 16
+
+// series is what the terms since the last approval have left behind.
+type series struct {
+	Failed string // failures, the last of them, as a JSON array; "" if there is none
+	Spent  string // spendings, so, too
+	Parked string // why the election is parked; "" if it is not
+}
+
+// parked reports whether no candidate is granted because of how the last terms were.
+func (r *Record) parked() bool { return r.Standing.Series.Parked != "" }
+
+// step is the length of one spending.
+func step(p leadership.SeriesPolicy) time.Duration { return p.BudgetWithin / maxSpendings }
+
+// failed is the failures that count at the moment.
+func (s series) failed(p leadership.SeriesPolicy, now time.Time) []failure {
+	all := slices.DeleteFunc(form.List[failure](s.Failed), func(f failure) bool { return !now.Before(f.At.Add(p.Within)) })
+	return all[max(len(all)-leadership.MaxFailures+1, 0):]
+}
+
+// spent is the spendings that count at the moment.
+func (s series) spent(p leadership.SeriesPolicy, now time.Time) []spending {
+	all := slices.DeleteFunc(form.List[spending](s.Spent), func(x spending) bool { return !now.Before(x.Since.Add(step(p) + p.BudgetWithin)) })
+	return all[max(len(all)-maxSpendings, 0):]
+}
+
+// used is the sum of what was spent, and of what a term uses now.
+func (s series) used(p leadership.SeriesPolicy, now time.Time, term leadership.Counters) leadership.Counters {
+	for _, x := range s.spent(p, now) {
+		term = term.Plus(x.Used)
+	}
+	return term
+}
+
+// fail counts the term of c.Record as a failed one.
+func (c *Change) fail(now time.Time) {
+	r := &c.Record
+	if p, s := r.Policy.Term.Series, &r.Standing.Series; p.Failures > 0 {
+		s.Failed = form.WriteList(append(s.failed(p, now), failure{r.Token, form.Later(now, 0)}))
+	}
+}
+
+// spend counts what the term of c.Record, which ends now, has used.
+func (c *Change) spend(now time.Time) {
+	r := &c.Record
+	p, s := r.Policy.Term.Series, &r.Standing.Series
+	if p.BudgetWithin == 0 {
+		return
+	}
+	used := r.Standing.Report.Report().Counters
+	if used == (leadership.Counters{}) {
+		return
+	}
+	all := s.spent(p, now)
+	if n := len(all); n > 0 && now.Before(all[n-1].Since.Add(step(p))) {
+		all[n-1].Used = all[n-1].Used.Plus(used)
+	} else {
+		all = append(all, spending{form.Later(now, 0), used})
+	}
+	s.Spent = form.WriteList(all)
+}
+
+// park lets no candidate be granted without an approval if the terms until now, of which the last
+// has just ended, are not as the policy wants them.
+func (c *Change) park(now time.Time) {
+	r := &c.Record
+	p, s := r.Policy.Term.Series, &r.Standing.Series
+	if p == (leadership.SeriesPolicy{}) {
+		return
+	}
+	t := judgeSeries(p, s.used(p, now, leadership.Counters{}))
+	if failed := s.failed(p, now); !t.tripped() && p.Failures > 0 && len(failed) >= p.Failures {
+		t = trip{
+			fmt.Sprintf("%d terms have failed within %s, the last with fencing token %d", len(failed), form.Spoken(p.Within), failed[len(failed)-1].Token),
+			leadership.Detail{Failures: len(failed), WithinMS: p.Within.Milliseconds()},
+		}
+	}
+	if !t.tripped() {
+		return
+	}
+	s.Parked, r.Standing.Approval.Awaited = t.why, true
+	c.announce(leadership.EventParked, "")
+	c.explain(t.why, t.detail)
+}
+
+// judgeSeries returns why what was used by all terms together trips.
+func judgeSeries(p leadership.SeriesPolicy, used leadership.Counters) trip {
+	if p.BudgetWithin == 0 {
+		return trip{}
+	}
+	t := judgeCounters(leadership.TermPolicy{Budget: p.Budget}, used)
+	if t.tripped() {
+		t.why += " for all terms within " + form.Spoken(p.BudgetWithin)
+		t.detail.WithinMS = p.BudgetWithin.Milliseconds()
+	}
+	return t
+}

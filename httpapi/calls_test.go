@@ -293,7 +293,7 @@ func TestTheSpecificationIsServed(t *testing.T) {
 func TestAConfigurationIsShownAsItWasSet(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
-	const all = `"policy":{"maxTerm":"28800s","approval":{"every":"3600s","need":2},"stuckAfter":"300s","budget":{"tokensUsed":200000},"errorRate":{"max":0.5,"min":20},"onTrip":"notify","cooldown":"600s","verdicts":2}`
+	const all = `"policy":{"maxTerm":"28800s","approval":{"every":"3600s","need":2},"stuckAfter":"300s","budget":{"tokensUsed":200000},"errorRate":{"max":0.5,"min":20},"onTrip":"notify","cooldown":"600s","cooldownOf":"principal","verdicts":2}`
 	for body, want := range map[string]string{
 		`{` + all + `}`: all,
 		`{"policy":{"require":[],"prefer":[],"preempt":false,"minTerm":"0s"}}`:                                            `{"leaseDuration":"30s","lockDelay":"0s"}`,

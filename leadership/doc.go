@@ -187,9 +187,11 @@
 //	          +------------------------- | leases of 10 s    | <-------------------+
 //	                                     +-------------------+    the ban is over
 //
-// It is closed, too, once an operator lifts the ban, or if the candidate was not granted for a day
-// after the ban. While eight bans stand no other candidate is granted either, for a ninth would
-// have no place. A longer lease after a probation begins with the leader's next report or acquire.
+// It bars the candidate or, with cooldownOf principal, also all that call as the principal that the
+// grant has noted, who then share the probation. It is closed, too, once an operator lifts the ban,
+// or if the candidate was not granted for a day after the ban. While eight bans stand no other
+// candidate is granted either, for a ninth would have no place. A longer lease after a probation
+// begins with the leader's next report or acquire.
 //
 // Explain says why a candidate does not lead. Acquire refuses by the same reasons.
 //

@@ -91,7 +91,8 @@ func RequestID(ctx context.Context) string {
 type actorKey struct{}
 
 // WithActor returns a context whose changes are recorded as made by the given verified principal.
-// Bans count for its other names, too.
+// Bans count for its other names, too. The last name is the one that stays the same for good: a
+// record notes it of the leader.
 func WithActor(ctx context.Context, actor string, others ...string) context.Context {
 	return context.WithValue(ctx, actorKey{}, append([]string{actor}, others...))
 }

@@ -14,6 +14,7 @@ type Cause struct {
 	Only      CandidateID   // with ASSIGNED: the one candidate that is granted
 	Override  OverrideID    // the standing order
 	Actor     string        // that gave it
+	Pattern   CandidateID   // with BANNED: all candidates of this pattern are
 	Principal string        // with BANNED: it is banned, and the candidate only if it calls as it
 	Because   string        // what that principal said
 	Position  int           // in line, or with BALLOT, OUTRANKED and QUORUM among the bids, from 1; 0 if it is not known
@@ -33,8 +34,11 @@ type Explanation struct {
 
 // Banned names what a cause of the code BANNED bars, where it bars the candidate.
 func (c Cause) Banned(by CandidateID) string {
-	if c.Principal != "" {
+	switch {
+	case c.Principal != "":
 		return fmt.Sprintf("principal %q, as which %q calls,", c.Principal, by)
+	case c.Pattern != "":
+		return fmt.Sprintf("%q, as each candidate of %q,", by, c.Pattern)
 	}
 	return fmt.Sprintf("%q", by)
 }

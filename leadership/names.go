@@ -74,6 +74,31 @@ func (c CandidateID) Validate() error {
 	return nil
 }
 
+// MinPattern is how many characters a pattern of ids has before its "*".
+const MinPattern = 3
+
+// ValidatePattern is Validate for an id or a pattern: the beginning of ids, and "*". No id has a
+// "*".
+func (c CandidateID) ValidatePattern() error {
+	begin, pattern := strings.CutSuffix(string(c), "*")
+	switch {
+	case strings.Contains(begin, "*"):
+		return fmt.Errorf("a \"*\" stands at the end, as in \"writer-*\", and not as in %s", form.Shown(string(c)))
+	case pattern && len(begin) < MinPattern:
+		return fmt.Errorf("a pattern has at least %d characters before the \"*\", and %s has %d; to bar all candidates, pause the election", MinPattern, form.Shown(string(c)), len(begin))
+	}
+	return CandidateID(begin).Validate()
+}
+
+// IsPattern reports whether c is not an id, but a pattern of ids.
+func (c CandidateID) IsPattern() bool { return strings.HasSuffix(string(c), "*") }
+
+// Covers reports whether c is that id, or a pattern of it.
+func (c CandidateID) Covers(id CandidateID) bool {
+	begin, pattern := strings.CutSuffix(string(c), "*")
+	return pattern && strings.HasPrefix(string(id), begin) || c == id
+}
+
 func lowerOrDigit(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }
 
 // Token is a fencing token: a positive integer below 2^53 (so that JSON readers keep it exact) that

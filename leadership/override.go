@@ -28,7 +28,7 @@ type OverrideKind string
 const (
 	OverrideAssign   OverrideKind = "assign"   // only CandidateID is granted
 	OverridePause    OverrideKind = "pause"    // no candidate is granted
-	OverrideBan      OverrideKind = "ban"      // CandidateID is not granted, or no candidate of Principal
+	OverrideBan      OverrideKind = "ban"      // CandidateID is not granted, or none that it is a pattern of, or none of Principal
 	OverrideCooldown OverrideKind = "cooldown" // so, because the policy has ended its term
 )
 
@@ -45,7 +45,7 @@ const (
 type Override struct {
 	ID          OverrideID   `json:"id"`
 	Kind        OverrideKind `json:"kind"`
-	CandidateID CandidateID  `json:"candidateId,omitempty"`
+	CandidateID CandidateID  `json:"candidateId,omitempty"` // of a ban, perhaps a pattern of ids
 	Principal   string       `json:"principal,omitempty"`
 	Mode        PauseMode    `json:"mode,omitempty"`
 	Actor       string       `json:"actor"` // the principal that gave it; "policy" of a cooldown
@@ -58,16 +58,14 @@ type Override struct {
 
 // Validate returns an error unless each part is within its bounds.
 func (o Override) Validate() error {
-	if o.CandidateID != "" {
-		if err := o.CandidateID.Validate(); err != nil {
-			return err
-		}
+	if err := o.CandidateID.ValidatePattern(); o.CandidateID != "" && err != nil {
+		return err
 	}
 	switch {
 	case o.Kind != OverrideAssign && o.Kind != OverridePause && o.Kind != OverrideBan:
 		return fmt.Errorf("%s is no kind of override", form.Shown(string(o.Kind)))
 	case (o.CandidateID == "" && o.Principal == "") != (o.Kind == OverridePause) || (o.Mode == "") == (o.Kind == OverridePause),
-		o.Principal != "" && (o.Kind != OverrideBan || o.CandidateID != ""):
+		o.Kind != OverrideBan && (o.Principal != "" || o.CandidateID.IsPattern()), o.Principal != "" && o.CandidateID != "":
 		return fmt.Errorf("override %s has not what its kind needs", form.Shown(string(o.ID)))
 	case o.ID == "" || o.Until.IsZero() || !o.Until.After(o.Since):
 		return errors.New("an override has no id, or no end")
@@ -123,12 +121,12 @@ const (
 type Order struct {
 	Election    Election
 	Kind        OrderKind
-	CandidateID CandidateID   // assign, ban
-	Principal   string        // ban, in place of CandidateID: as the history names it, or "ISSUER|SUBJECT"
+	CandidateID CandidateID   // assign; ban, and evict with Ban: that candidate, or all of a pattern
+	Principal   string        // ban and evict, in place of CandidateID: as the history names it, or "ISSUER|SUBJECT"
 	For         time.Duration // assign, pause, ban: 1 s to 30 days; approve: so, or 0 for the policy's
 	Mode        PauseMode     // pause; "" for PauseFreeze
 	Token       Token         // approve; evict: the term to end, or 0 for the present one (do not repeat that blindly)
-	Ban         time.Duration // evict: how long its candidate is banned; 0: not
+	Ban         time.Duration // evict: how long its candidate, or what the two above say, is banned; 0: not
 	NewEpoch    bool          // approve: the leader goes on under the next token
 	Override    OverrideID    // lift
 	ToKey       KeyHash       // assign: as in HandOver, for the term that it ends; set by an Instance
@@ -143,7 +141,7 @@ type OrderFields struct{ Needed, Optional []string }
 
 var orderFields = map[OrderKind]OrderFields{
 	OrderAssign:  {Needed: []string{"candidateId", "for"}},
-	OrderEvict:   {Optional: []string{"fencingToken", "ban"}},
+	OrderEvict:   {Optional: []string{"fencingToken", "ban", "candidateId", "principal"}},
 	OrderPause:   {Needed: []string{"for"}, Optional: []string{"mode"}},
 	OrderResume:  {},
 	OrderBan:     {Needed: []string{"for"}, Optional: []string{"candidateId", "principal"}},
@@ -167,8 +165,12 @@ type orderField struct {
 }
 
 func (c Order) fields() []orderField {
+	candidate := c.CandidateID.ValidatePattern
+	if c.Kind == OrderAssign {
+		candidate = c.CandidateID.Validate
+	}
 	return []orderField{
-		{"candidateId", c.CandidateID != "", c.CandidateID.Validate},
+		{"candidateId", c.CandidateID != "", candidate},
 		{"principal", c.Principal != "", func() error { return form.Line("principal", c.Principal) }},
 		{"for", c.For != 0, func() error { return OrderBounds.Check("for", c.For) }},
 		{"mode", c.Mode != "", c.Mode.validate},
@@ -222,7 +224,9 @@ func (c Order) validate() (field string, err error) {
 	case c.Kind == OrderBan && c.CandidateID == "" && c.Principal == "":
 		return "candidateId", errors.New("candidateId is missing: ban needs it, or a principal")
 	case c.CandidateID != "" && c.Principal != "":
-		return "principal", errors.New("ban takes a candidateId or a principal, not both; give two orders")
+		return "principal", fmt.Errorf("%s takes a candidateId or a principal, not both; give two orders", c.Kind)
+	case c.Kind == OrderEvict && c.Ban == 0 && (c.CandidateID != "" || c.Principal != ""):
+		return "ban", errors.New("ban is missing: candidateId and principal say what evict bans, so say for how long; to name the term, give its fencingToken")
 	}
 	for _, f := range all {
 		if f.set && f.validate != nil {

@@ -53,6 +53,8 @@ type InLine struct {
 	// Quorum is the quorum policy that the instance last saw, so that the service need not read the
 	// election to know whose presence to ask for.
 	Quorum QuorumPolicy
+	// Principal is as which the candidate calls: an order may bar one, and no other of the same id.
+	Principal string
 	// Recheck is asked before each attempt of a candidate that waits: what the candidate may do can
 	// have changed. nil: it may still lead.
 	Recheck func() error

@@ -30,6 +30,7 @@ type TermPolicy struct {
 	ErrorRate  ErrorRate
 	OnTrip     OnTrip        // "" for TripStepDown
 	Cooldown   time.Duration // how long a tripped candidate is not granted: 1 s to 24 h; 0: not at all
+	CooldownOf CooldownOf    // "" for CooldownCandidate
 	Verdicts   int           // so many bad verdicts trip: 1 to 16; 0: none do
 	Series     SeriesPolicy  // what many terms may cost together
 }
@@ -55,6 +56,15 @@ const (
 	TripNotify   OnTrip = "notify"   // there is an event, once in a term
 )
 
+// CooldownOf says what a cooldown bars.
+type CooldownOf string
+
+// The kinds of CooldownOf. Of a leader whose caller was not verified a cooldown bars the candidate.
+const (
+	CooldownCandidate CooldownOf = "candidate" // the candidate that has tripped, and no replica of it
+	CooldownPrincipal CooldownOf = "principal" // all candidates that call as its principal, too
+)
+
 func (p TermPolicy) validate(lease time.Duration) (field string, err error) {
 	if field, err := validateBounds(
 		bounded{"policy.maxTerm", p.MaxTerm, OrderBounds},
@@ -73,6 +83,10 @@ func (p TermPolicy) validate(lease time.Duration) (field string, err error) {
 		return "policy.stuckAfter", fmt.Errorf("policy.stuckAfter is at least two leases (%s), not %s: reports come with renewals", form.Spoken(2*lease), form.Spoken(p.StuckAfter))
 	case p.OnTrip != "" && p.OnTrip != TripStepDown && p.OnTrip != TripNotify:
 		return "policy.onTrip", fmt.Errorf("policy.onTrip is %q or %q, not %s", TripStepDown, TripNotify, form.Shown(string(p.OnTrip)))
+	case p.CooldownOf != "" && p.CooldownOf != CooldownCandidate && p.CooldownOf != CooldownPrincipal:
+		return "policy.cooldownOf", fmt.Errorf("policy.cooldownOf is %q or %q, not %s", CooldownCandidate, CooldownPrincipal, form.Shown(string(p.CooldownOf)))
+	case p.CooldownOf == CooldownPrincipal && p.Cooldown == 0:
+		return "policy.cooldown", errors.New("policy.cooldown is missing: policy.cooldownOf says what it bars, so say for how long")
 	case p.Verdicts < 0 || p.Verdicts > MaxVerdicts:
 		return "policy.verdicts", fmt.Errorf("policy.verdicts is from 0 to %d, not %d", MaxVerdicts, p.Verdicts)
 	}
@@ -105,6 +119,9 @@ func (p TermPolicy) explicit() TermPolicy {
 	}
 	if p.OnTrip == TripStepDown {
 		p.OnTrip = ""
+	}
+	if p.CooldownOf == CooldownCandidate {
+		p.CooldownOf = ""
 	}
 	return p
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,15 +17,34 @@ type candidateFlags struct {
 	key keyFlags
 }
 
+// add adds the flags of a command about a candidate that has asked for the lease before.
 func (f *candidateFlags) add(c *cli, cmd *cobra.Command) {
-	f.addOptional(cmd)
-	c.require(cmd, "candidate", "REGENT_CANDIDATE")
+	f.key.add(cmd)
+	c.addCandidate(cmd, &f.id, "the candidate's id", c.sameCandidate)
 }
 
-// addOptional is add for a command that does not always need a candidate.
-func (f *candidateFlags) addOptional(cmd *cobra.Command) {
-	cmd.Flags().Var(&value[leadership.CandidateID]{&f.id, "", "ID", parseCandidate}, "candidate", "the candidate's id")
-	f.key.add(cmd)
+// addCandidate adds a flag whose default is the candidate of this host.
+func (c *cli) addCandidate(cmd *cobra.Command, id *leadership.CandidateID, help string, standard func(context.Context) (string, error)) {
+	cmd.Flags().Var(&value[leadership.CandidateID]{id, "", "ID", parseCandidate}, "candidate", help+" (default: this host's name)")
+	c.source(cmd, source{flag: "candidate", variable: "REGENT_CANDIDATE", standard: standard})
+}
+
+// newCandidate is the id of this host's candidate. It says so if that is another one each time.
+func (c *cli) newCandidate(ctx context.Context) (string, error) {
+	id, stable := client.DefaultCandidateID(ctx)
+	if !stable {
+		fmt.Fprintf(c.err, "regent: this host has no name of its own, so the candidate is %s now, and another one next time; orders against it do not hold then: give --candidate, or set REGENT_CANDIDATE\n", id)
+	}
+	return string(id), nil
+}
+
+// sameCandidate is newCandidate for what an earlier call has begun.
+func (c *cli) sameCandidate(ctx context.Context) (string, error) {
+	id, stable := client.DefaultCandidateID(ctx)
+	if !stable {
+		return "", fmt.Errorf("%w; this host has no name of its own that could stand for it", missing(source{flag: "candidate", variable: "REGENT_CANDIDATE"}))
+	}
+	return string(id), nil
 }
 
 func (c *cli) acquireCommand() *cobra.Command {
@@ -36,11 +56,14 @@ func (c *cli) acquireCommand() *cobra.Command {
 	var via leadership.Via
 	var inherit bool
 	cmd := &cobra.Command{
-		Use:   "acquire ELECTION --candidate ID",
+		Use:   "acquire ELECTION [--candidate ID]",
 		Short: "Ask to lead an election",
 		Long: `Ask to lead an election. If it is vacant, the candidate leads until its lease ends, and keeps the lease by renewing it. If
 the answer is lost, ask again with the same candidate and key to get the same lease. Without a key, the server chooses one
 and it is printed only this once. If another candidate leads, the exit code is 3.
+
+The candidate is this host, unless --candidate names another. Programs of one host are then incarnations of one candidate:
+one leads, and the others wait. Name them if orders, such as a ban, or ranks shall tell them apart.
 
 With --wait the candidate waits in line while another one leads, and retries while the server cannot be reached. If it does
 not lead when the time is over, the exit code is 6. An interrupt makes it leave the line.
@@ -75,7 +98,8 @@ last leader has left ('regent checkpoint'), and no earlier leader can put anothe
 			}, wait)
 		},
 	}
-	who.add(c, cmd)
+	who.key.add(cmd)
+	c.addCandidate(cmd, &who.id, "the candidate's id", c.newCandidate)
 	worth.add(c, cmd)
 	cmd.Flags().Var(&value[time.Duration]{&lease, "", "DURATION", within(leadership.LeaseBounds)}, "lease", "how long the lease lasts, "+leadership.LeaseBounds.String()+" (default: as the election is configured)")
 	cmd.Flags().Var(&value[[]byte]{&metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that describes the leader, such as its address")
@@ -126,7 +150,7 @@ func acquireInTurn(ctx context.Context, server *client.Client, r leadership.Acqu
 func (c *cli) renewCommand() *cobra.Command {
 	var ticket string
 	cmd := c.leaseCommand(&cobra.Command{
-		Use:   "renew ELECTION --candidate ID --token N",
+		Use:   "renew ELECTION [--candidate ID] --token N",
 		Short: "Renew a lease",
 		Long: `Renew a lease: it lasts its full duration again, from now. If it is lost, the exit code is 4: stop acting as leader at
 once. After any other failure the lease may still be valid: retry until your own deadline.
@@ -145,7 +169,7 @@ func (c *cli) releaseCommand() *cobra.Command {
 	var outcome leadership.Outcome
 	var note string
 	cmd := c.leaseCommand(&cobra.Command{
-		Use:   "release ELECTION --candidate ID --token N [--outcome OUTCOME [--note TEXT]]",
+		Use:   "release ELECTION [--candidate ID] --token N [--outcome OUTCOME [--note TEXT]]",
 		Short: "Release a lease",
 		Long: `Release a lease, so that the next leader need not wait for its end. Releasing twice is the same as once. With --outcome
 the history says how the work has ended: done, failed or stopped. A policy with a "series" counts failed terms.`,

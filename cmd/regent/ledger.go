@@ -134,7 +134,7 @@ func (c *cli) checkpointPutCommand() *cobra.Command {
 	var data dataFlags
 	var r leadership.CheckpointRequest
 	cmd := &cobra.Command{
-		Use:   "put ELECTION --candidate ID --token N [--file FILE | --uri URI] [--task TEXT]",
+		Use:   "put ELECTION [--candidate ID] --token N [--file FILE | --uri URI] [--task TEXT]",
 		Short: "Replace the checkpoint of an election, as its leader",
 		Long: `Replace the checkpoint of an election, as its leader, by the JSON on standard input or in a file, or by a URI. If a later
 leader has taken over, the exit code is 3: nothing was written, and this leader must stop. The same command again is safe.`,
@@ -205,7 +205,7 @@ func (c *cli) journalAppendCommand() *cobra.Command {
 	var file, kind string
 	var r leadership.AppendRequest
 	cmd := &cobra.Command{
-		Use:   "append ELECTION --candidate ID --token N [--after INDEX] [--type TYPE] [--file FILE]",
+		Use:   "append ELECTION [--candidate ID] --token N [--after INDEX] [--type TYPE] [--file FILE]",
 		Short: "Add entries to the journal of an election, as its leader",
 		Long: `Add each JSON value on standard input, or in a file, as an entry of the journal: up to 500 with 512 KiB, all or none. It
 prints the index of the last one. If a later leader has opened the journal, the exit code is 3: this leader must stop.
@@ -456,7 +456,7 @@ func (c *cli) journalSnapshotCommand() *cobra.Command {
 	var data dataFlags
 	var r leadership.SnapshotRequest
 	cmd := &cobra.Command{
-		Use:   "snapshot ELECTION [--up-to INDEX --candidate ID --token N [--file FILE | --uri URI]]",
+		Use:   "snapshot ELECTION [--up-to INDEX --token N [--candidate ID] [--file FILE | --uri URI]]",
 		Short: "Show the snapshot of a journal or, as its leader, put another one",
 		Long: `Show the newest snapshot of a journal or, with --up-to, put another one as the leader: the JSON on standard input or in a
 file, of at most 512 KiB, or a URI. It stands for the entries up to that index, which are then deleted: a follower that
@@ -465,8 +465,8 @@ needs them gets the snapshot. A snapshot that does not reach as far as the prese
   regent journal snapshot state --up-to 40 --candidate agent-1 --token 7 --file state.json`,
 	}
 	cmd.Flags().Var(&value[leadership.Index]{&r.UpTo, "", "INDEX", parseUpTo}, "up-to", "the index of the last entry that the snapshot stands for")
-	who.addOptional(cmd)
-	c.from(cmd, "candidate", "REGENT_CANDIDATE")
+	who.key.add(cmd)
+	c.addCandidate(cmd, &who.id, "the candidate's id", nil)
 	cmd.Flags().Var(&value[leadership.Token]{&r.Token, "", "N", parseToken}, "token", "the fencing token that came with the lease")
 	c.from(cmd, "token", "REGENT_TOKEN")
 	data.add(cmd)
@@ -486,10 +486,15 @@ needs them gets the snapshot. A snapshot that does not reach as far as the prese
 				return c.printSnapshot(s)
 			})
 		}
-		for _, s := range []source{{flag: "candidate", variable: "REGENT_CANDIDATE"}, {flag: "token", variable: "REGENT_TOKEN"}} {
-			if !cmd.Flags().Changed(s.flag) {
-				return usageError{missing(s)}
+		if !cmd.Flags().Changed("token") {
+			return usageError{missing(source{flag: "token", variable: "REGENT_TOKEN"})}
+		}
+		if who.id == "" {
+			id, err := c.sameCandidate(cmd.Context())
+			if err != nil {
+				return usageError{err}
 			}
+			who.id = leadership.CandidateID(id)
 		}
 		key, err := c.keyBeside(data.file, who.key)
 		if err != nil {

@@ -44,10 +44,9 @@ func (c *cli) mcpCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.serveModel(cmd.Context(), candidate, actor) },
 	}
-	cmd.Flags().Var(&value[leadership.CandidateID]{&candidate, "", "ID", parseCandidate}, "candidate", "the candidate's id, unless a call of lead says another one (default: a unique one)")
+	c.addCandidate(cmd, &candidate, "the candidate's id, unless a call of lead says another one", c.newCandidate)
 	cmd.Flags().Var(&value[string]{&actor, "", "NAME", parseText}, "actor", "who gives orders, where the server does not verify its callers (default: the user of this machine)")
 	c.addRemote(cmd)
-	c.from(cmd, "candidate", "REGENT_CANDIDATE")
 	c.from(cmd, "actor", "REGENT_ACTOR")
 	return cmd
 }

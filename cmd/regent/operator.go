@@ -52,7 +52,8 @@ The policy is given as a whole, as the API takes it; {} is none. Who should lead
   leadersOf "orders.": only leaders of elections whose names begin so, and that are configured, can lead this one ('regent acquire --via')
   promotion true: a new leader must not write until it has said that it is ready ('regent ready', 'regent check --write')
   delegation {"depth":2,"children":8,"budget":50000}: what its leader may delegate ('regent delegate')
-What limits a term: maxTerm, approval, stuckAfter, budget, errorRate, onTrip, cooldown, verdicts.`,
+What limits a term: maxTerm, approval, stuckAfter, budget, errorRate, onTrip, cooldown, cooldownOf, verdicts. With cooldownOf
+"principal" a trip bars all candidates that call as the leader's verified principal; else the one that has tripped.`,
 		Example: `  regent configure reports --policy '{"strategy":"priority","window":"10s"}'
   regent configure reports --policy '{"strategy":"capability","require":["gpu"],"prefer":["eu"],"preempt":true,"minTerm":"5m"}'
   regent configure reports --policy '{"quorum":{"electorate":["node-1","node-2","witness-1"],"need":"majority"}}'

@@ -32,9 +32,10 @@ var orders = []orderHelp{
 		example: `regent assign reports --candidate agent-7 --for 2h --reason "agent-7 has the cache"`,
 	},
 	{
-		kind: leadership.OrderEvict, use: "--reason TEXT [--token N] [--ban DURATION]", short: "End the present term",
+		kind: leadership.OrderEvict, use: "--reason TEXT [--token N] [--ban DURATION [--candidate ID|ID*|--principal P]]", short: "End the present term",
 		long: "The term ends at the end that its leader was promised: at most one lease from now. The leader hears of it at its next renewal.\n" +
-			"With --ban its candidate is not granted the lease for that long, under any key.",
+			"With --ban its candidate is not granted the lease for that long, under any key; with --candidate, a pattern that covers it, or\n" +
+			"--principal what that names, as for 'regent ban'.",
 		example: `regent evict reports --ban 1h --reason "it writes nonsense"`,
 	},
 	{
@@ -49,10 +50,12 @@ var orders = []orderHelp{
 		example: `regent resume reports --reason "the database has moved"`,
 	},
 	{
-		kind: leadership.OrderBan, use: "--candidate ID|--principal P --for DURATION --reason TEXT", short: "Let a candidate not lead for a time",
-		long: "The candidate is not granted the lease, under any key; with --principal no candidate is that calls as that principal, as the\n" +
-			"history names it (an e-mail, or ISSUER|SUBJECT). If it leads, it goes on: evict it as well.",
-		example: `regent ban reports --candidate agent-7 --for 24h --reason "it is being repaired"`,
+		kind: leadership.OrderBan, use: "--candidate ID|ID*|--principal P --for DURATION --reason TEXT", short: "Let a candidate not lead for a time",
+		long: "The candidate is not granted the lease, under any key. A pattern, with a * at the end and at least three characters before it,\n" +
+			"stands for all candidates whose ids begin so, those that come later too; with --principal no candidate is granted that calls as\n" +
+			"that principal, as the history names it (an e-mail, or ISSUER|SUBJECT). If it leads, it goes on: evict it as well.",
+		example: `regent ban reports --candidate agent-7 --for 24h --reason "it is being repaired"
+  regent ban reports --candidate 'writer-*' --for 24h --reason "this version writes nonsense"`,
 	},
 	{
 		kind: leadership.OrderApprove, use: "--token N --reason TEXT [--for DURATION] [--new-epoch]", short: "Let the leader go on",
@@ -122,7 +125,11 @@ func addOrderFlag(cmd *cobra.Command, field string, o *leadership.Order) (flag s
 	switch flag = field; field {
 	case "candidateId":
 		flag = "candidate"
-		flags.Var(&value[leadership.CandidateID]{&o.CandidateID, "", "ID", parseCandidate}, flag, "the candidate")
+		parse, help := parsePattern, "the candidate, or all whose ids begin as in 'writer-*'"
+		if o.Kind == leadership.OrderAssign {
+			parse, help = parseCandidate, "the candidate"
+		}
+		flags.Var(&value[leadership.CandidateID]{&o.CandidateID, "", "ID", parse}, flag, help)
 	case "principal":
 		flags.StringVar(&o.Principal, flag, "", "the verified principal, in place of a candidate")
 	case "for":
@@ -187,9 +194,20 @@ func (c *cli) printOverrides(all []leadership.Override) error {
 		if o.Mode != "" {
 			kind += " (" + string(o.Mode) + ")"
 		}
-		rows = append(rows, []string{string(o.ID), kind, orDash(o.CandidateID), remaining(o.Left), printable(o.Actor), printable(o.Reason)})
+		rows = append(rows, []string{string(o.ID), kind, cmp.Or(barred(o.CandidateID, o.Principal), "-"), remaining(o.Left), printable(o.Actor), printable(o.Reason)})
 	}
 	return c.printTable(rows)
+}
+
+// barred is what an order is about: a candidate or a pattern, a principal, or both.
+func barred(c leadership.CandidateID, principal string) string {
+	switch {
+	case principal == "":
+		return string(c)
+	case c == "":
+		return "principal " + printable(principal)
+	}
+	return fmt.Sprintf("%s, principal %s", c, printable(principal))
 }
 
 func (c *cli) judgeCommand() *cobra.Command {
@@ -318,6 +336,9 @@ func orderSentence(o leadership.Override) string {
 	text := fmt.Sprintf("Candidate %s is banned", o.CandidateID)
 	if o.Principal != "" {
 		text = fmt.Sprintf("Principal %s is banned", o.Principal)
+		if o.CandidateID != "" {
+			text += fmt.Sprintf(", as which candidate %s called,", o.CandidateID)
+		}
 	}
 	switch o.Kind {
 	case leadership.OverrideAssign:
@@ -371,8 +392,11 @@ func sentence(cause leadership.Cause, id leadership.CandidateID) string {
 	if text == "" {
 		text = string(cause.Code)
 	}
-	if cause.Principal != "" {
+	switch {
+	case cause.Principal != "":
 		text = "principal " + cause.Principal + " is banned, and the candidate if it calls as that"
+	case cause.Pattern != "":
+		text += ", as each candidate of " + string(cause.Pattern)
 	}
 	switch {
 	case cause.Left == 0:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -254,8 +255,8 @@ func howWon(e leadership.Event) string {
 	return printable(text)
 }
 
-// tells says what an event of a hand-over, of a delegation, or of a request for a new epoch is
-// about; "" for any other.
+// tells says what an event of a hand-over, of a delegation, of a ban, or of a request for a new
+// epoch is about; "" for any other.
 func tells(e leadership.Event) string {
 	text := ""
 	switch d := e.ReadDetail(); {
@@ -270,6 +271,10 @@ func tells(e leadership.Event) string {
 		text = string(d.CandidateID)
 	case e.Type == leadership.EventDelegated:
 		text = string(d.Child)
+	case strings.HasPrefix(string(d.Override), string(leadership.OverrideBan)), e.Type == leadership.EventLifted:
+		text = cmp.Or(barred(d.CandidateID, d.Principal), string(d.Override))
+	case e.Type == leadership.EventDeposed && !d.Until.IsZero(): // the cooldown
+		text = barred(e.PreviousLeaderID, d.Principal) + ", until " + formatTime(d.Until)
 	case e.Type == leadership.EventApprovalRequested && d.NewEpoch:
 		text = "with a new epoch"
 	}

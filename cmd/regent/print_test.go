@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"regent/leadership"
 )
@@ -93,5 +94,37 @@ func TestTheAddressOfALeaderIsOneLineOfItsMetadata(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %q, want %q", metadata, got, want)
 		}
+	}
+}
+
+func TestWhatBarsACandidateIsTold(t *testing.T) {
+	t.Parallel()
+	const account = "https://issuer|7"
+	for _, c := range []struct {
+		candidate     leadership.CandidateID
+		principal     string
+		order, column string
+	}{
+		{"web-1", "", "Candidate web-1 is banned for another 1h0m0s (ann: broken).", "web-1"},
+		{"web-*", "", "Candidate web-* is banned for another 1h0m0s (ann: broken).", "web-*"},
+		{"", account, "Principal https://issuer|7 is banned for another 1h0m0s (ann: broken).", "principal https://issuer|7"},
+		{"web-1", account, "Principal https://issuer|7 is banned, as which candidate web-1 called, for another 1h0m0s (ann: broken).", "web-1, principal https://issuer|7"},
+	} {
+		o := leadership.Override{Kind: leadership.OverrideBan, CandidateID: c.candidate, Principal: c.principal, Actor: "ann", Reason: "broken", Left: time.Hour}
+		if got := orderSentence(o); got != c.order {
+			t.Errorf("%q, want %q", got, c.order)
+		}
+		if got := barred(c.candidate, c.principal); got != c.column {
+			t.Errorf("%q, want %q", got, c.column)
+		}
+	}
+	until := time.Date(2026, 3, 1, 13, 0, 0, 0, time.UTC)
+	e := leadership.Event{Type: leadership.EventDeposed, PreviousLeaderID: "web-1", Detail: `{"principal":"https://issuer|7","until":"2026-03-01T13:00:00Z"}`}
+	if got, want := tells(e), "web-1, principal https://issuer|7, until "+formatTime(until); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	cause := leadership.Cause{Code: leadership.ReasonBanned, Principal: account, Actor: "ann", Because: "broken", Left: time.Hour}
+	if got, want := sentence(cause, "web-2"), "Principal https://issuer|7 is banned, and the candidate if it calls as that, for another 1h0m0s (ann: broken)."; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -38,6 +38,10 @@ JSON object of at most 2 KiB such as {"progress":412,"tokensUsed":81000,"health"
 A file that is no report is ignored, and the log says so once. With --progress-from-output each line on standard output is
 progress; standard output is then a pipe, even if regent's own is a terminal.
 
+The candidate is this host, unless --candidate names another, so that an order against it, or a cooldown, holds when it is
+started again. Several on one host are incarnations of one candidate: one leads, and the others wait. Name them if orders or
+ranks shall tell them apart, and for --hand-over from one to another.
+
 Who leads next is the election's policy: see --priority, --capabilities and --load, and 'regent configure --help'. With
 --await-followers N the command starts only once N members follow the new token ('regent join', or the SDK); the lease is
 renewed meanwhile. If too few do within the duration of the lease, regent releases it, so that another candidate may lead,
@@ -155,8 +159,7 @@ func (c *cli) runCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.Var(&value[leadership.CandidateID]{&f.candidate.ID, "", "ID", parseCandidate}, "candidate", "the candidate's id (default: a unique one)")
-	c.from(cmd, "candidate", "REGENT_CANDIDATE")
+	c.addCandidate(cmd, &f.candidate.ID, "the candidate's id", c.newCandidate)
 	flags.Var(&value[time.Duration]{&f.candidate.LeaseDuration, "", "DURATION", within(leadership.LeaseBounds)}, "lease", "how long the lease lasts, "+leadership.LeaseBounds.String()+" (default: as the election is configured)")
 	flags.Var(&value[[]byte]{&f.candidate.Metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that describes the leader, such as its address")
 	f.worth.add(c, cmd)
@@ -265,9 +268,6 @@ func (e exitStatus) Error() string {
 func (c *cli) run(ctx context.Context, f runFlags, args []string) error {
 	if err := f.validate(); err != nil {
 		return err
-	}
-	if (f.worth.priority.cksum || f.followCommand != "") && f.candidate.ID == "" {
-		f.candidate.ID = client.DefaultCandidateID(ctx)
 	}
 	f.worth.addTo(&f.candidate)
 	if f.handsOver {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
@@ -12,6 +13,7 @@ type source struct {
 	flag     string
 	variable string // "" if there is none
 	required bool
+	standard func(context.Context) (string, error) // computes the default; nil if it is a constant
 }
 
 // from lets an environment variable set a flag of cmd that is not on the command line. An empty
@@ -40,8 +42,20 @@ func (c *cli) resolveFlags(cmd *cobra.Command) error {
 		return err
 	}
 	for _, s := range c.sources[cmd] {
-		if s.required && !cmd.Flags().Changed(s.flag) {
+		if cmd.Flags().Changed(s.flag) {
+			continue
+		}
+		if s.required {
 			return missing(s)
+		}
+		if s.standard != nil {
+			value, err := s.standard(cmd.Context())
+			if err == nil {
+				err = cmd.Flags().Set(s.flag, value)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -134,3 +134,21 @@ func TestServeAndDoctorPublishThroughTheEndpoint(t *testing.T) {
 		}
 	}
 }
+
+func TestAHostWithoutANameOfItsOwnIsTold(t *testing.T) {
+	t.Setenv("K_SERVICE", "writer") // read by the SDK
+	t.Setenv("GCE_METADATA_HOST", "127.0.0.1:1")
+	env := startServer(t, newClock())
+	r := regent(t, env, "acquire jobs --output json")
+	if r.code != exitDone || !strings.Contains(r.out, `"leaderId":"writer.`) || strings.Count(r.err, "no name of its own") != 1 || !strings.Contains(r.err, "REGENT_CANDIDATE") {
+		t.Errorf("acquire: %+v", r)
+	}
+	r = regent(t, env, "renew jobs --token 1 --key "+testKey(1))
+	if r.code != exitUsage || !strings.Contains(r.err, "--candidate is missing; give it, or set REGENT_CANDIDATE; this host has no name of its own") {
+		t.Errorf("renew: %+v", r)
+	}
+	t.Setenv("CLOUD_RUN_JOB", "nightly")
+	if r = regent(t, env, "acquire other --output json"); strings.Contains(r.err, "no name") || !strings.Contains(r.out, `"leaderId":"nightly-"`) {
+		t.Errorf("a job: %+v", r)
+	}
+}

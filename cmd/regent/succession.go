@@ -16,7 +16,7 @@ import (
 func (c *cli) handOverCommand() *cobra.Command {
 	var r leadership.HandOver
 	cmd := &cobra.Command{
-		Use:   "hand-over ELECTION --candidate ID --token N [--to ID] [--within DURATION]",
+		Use:   "hand-over ELECTION [--candidate ID] --token N [--to ID] [--within DURATION]",
 		Short: "Name the successor of the present term",
 		Long: `Name the successor of the present term, as its leader. The leader goes on until the successor has loaded what it needs
 ('regent ready'); 'regent status' shows that. Then it stops, and says so with 'regent yield': the successor leads with its
@@ -44,7 +44,7 @@ func parseWithin(text string) (time.Duration, error) {
 func (c *cli) readyCommand() *cobra.Command {
 	var who candidateFlags
 	cmd := &cobra.Command{
-		Use:   "ready ELECTION --candidate ID",
+		Use:   "ready ELECTION [--candidate ID]",
 		Short: "Say that a successor, or a new leader, has loaded what it needs",
 		Long: `Say that the candidate has loaded what it needs to lead. A successor that a leader has named says so before the leader stops,
 with the key under which it is going to lead: no other key can take its place then. It waits in line meanwhile, with
@@ -72,7 +72,7 @@ until then 'regent check --write' refuses its token.`,
 
 func (c *cli) yieldCommand() *cobra.Command {
 	return c.leaseCommand(&cobra.Command{
-		Use:   "yield ELECTION --candidate ID --token N",
+		Use:   "yield ELECTION [--candidate ID] --token N",
 		Short: "Stop leading in favour of a successor that is ready",
 		Long: `Say that the leader has stopped, so that its successor can lead. From then on the leader must not act. Only the successor
 that has said 'regent ready' is granted the lease, in one step with the end of this term; if it does not come within 10s, or
@@ -107,7 +107,7 @@ operator to approve with --new-epoch, too.`,
 func (c *cli) delegateCommand() *cobra.Command {
 	r := leadership.DelegateRequest{Limits: leadership.Limits{Depth: leadership.AsParent, Children: leadership.AsParent, Budget: leadership.AsParent}}
 	cmd := &cobra.Command{
-		Use:   "delegate ELECTION --child NAME --candidate ID --token N [--depth N] [--children N] [--budget N]",
+		Use:   "delegate ELECTION --child NAME [--candidate ID] --token N [--depth N] [--children N] [--budget N]",
 		Short: "Make an election for a part of the leader's task",
 		Long: `Make the election ELECTION.NAME for a part of the task, as the leader of ELECTION. Its candidates acquire it as any other, and
 a lease there ends with the leader's at the latest. The leader of the child may delegate in turn, within the limits given

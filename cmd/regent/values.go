@@ -52,6 +52,11 @@ func parseTexts(text string) ([]string, error) {
 	return parts, nil
 }
 
+func parsePattern(text string) (leadership.CandidateID, error) {
+	id := leadership.CandidateID(text)
+	return id, id.ValidatePattern()
+}
+
 func parseCandidate(text string) (leadership.CandidateID, error) {
 	id := leadership.CandidateID(text)
 	return id, id.Validate()

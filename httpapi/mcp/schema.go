@@ -98,6 +98,8 @@ var properties = map[string]property{
 	"reasons":        {"why not, the most lasting first", nil},
 	"code":           {"the reason, in a word", nil},
 	"override":       {"the order behind it", nil},
+	"pattern":        {"all candidates that it bars: those whose ids begin so", nil},
+	"principal":      {"the verified caller that it bars; the candidate only if it calls as that", nil},
 	"by":             {"the principal behind it", nil},
 	"untilMs":        {"how long it still counts, in ms", counter},
 	"position":       {"in line, from 1", counter},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/service"
 )
 
 func TestAModelThatDoesNotLeadLearnsWhoDoes(t *testing.T) {
@@ -271,6 +272,16 @@ func TestOperatorsOverrule(t *testing.T) {
 			t.Errorf("why_not answers %v", why)
 		}
 		olga.must("resume", args{"election": "reports", "reason": "the sale is over"})
+		for _, ban := range []leadership.Order{{CandidateID: "web-*"}, {Principal: "eve@example.com"}} {
+			ban.Election, ban.Kind, ban.For, ban.Reason = "reports", leadership.OrderBan, time.Hour, "nonsense"
+			if _, err := service.New(f.store).Do(leadership.WithActor(t.Context(), bob().String()), ban); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reasons := m.must("why_not", args{"election": "reports", "candidateId": "web-1"})["reasons"].([]any)
+		if r, p := reasons[0].(args), reasons[2].(args); r["code"] != "BANNED" || r["pattern"] != "web-*" || p["code"] != "BANNED" || p["principal"] != "eve@example.com" {
+			t.Errorf("why_not answers %v", reasons)
+		}
 		out := olga.must("assign", args{"election": "reports", "candidateId": "cy", "for": "1h", "reason": "cy has the cache"})
 		if out["endsBecause"] != "handOver" {
 			t.Errorf("assign answers %v", out)

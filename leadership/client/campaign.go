@@ -378,7 +378,12 @@ func (c *Client) candidateID(ctx context.Context) leadership.CandidateID {
 	case c.candidate.Via != nil:
 		return c.candidate.Via.CandidateID()
 	}
-	c.id.once.Do(func() { c.id.id = DefaultCandidateID(ctx) })
+	c.id.once.Do(func() {
+		var stable bool
+		if c.id.id, stable = DefaultCandidateID(ctx); !stable {
+			c.log.Warn("this host has no name of its own: the candidate has another id after each start, and no order against it holds then; set Candidate.ID", "candidate", c.id.id)
+		}
+	})
 	return c.id.id
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"os"
 	"strings"
@@ -15,8 +16,8 @@ import (
 
 // Candidate says which candidate campaigns with a Client, and how. The zero value works.
 type Candidate struct {
-	// ID must be unique in the election: a second process with the same id cannot lead while the
-	// first one does. "" selects a DefaultCandidateID, one for the whole Client.
+	// ID should be unique in the election: a second process with the same id cannot lead while the
+	// first one does. "" selects the DefaultCandidateID, one for the whole Client.
 	ID leadership.CandidateID
 	// LeaseDuration is the duration to ask for: 1 s to 24 h in whole milliseconds; 0 for the
 	// election's configuration. The shorter it is, the sooner a dead leader is succeeded, and the
@@ -123,55 +124,60 @@ func (c *Client) As(candidate Candidate) *Client {
 	return &other
 }
 
-// DefaultCandidateID generates an id that no other process has. On Cloud Run, where all hosts have
-// the same name, it consists of the name of the revision, or of the job's execution and task; the
-// end of the instance id, if the metadata server returns it within a second; and 64 random bits.
-// Elsewhere it is the host's name and 64 random bits. Each call generates another id.
-func DefaultCandidateID(ctx context.Context) leadership.CandidateID {
-	return drawCandidateID(ctx, os.Getenv, thisMetadataServer())
-}
-
-func drawCandidateID(ctx context.Context, env func(string) string, server metadataServer) leadership.CandidateID {
-	if name := platformName(env); name != "" {
-		return joinCandidateID(name, instanceID(ctx, server), randomText())
-	}
+// DefaultCandidateID returns the id under which the programs of this host lead. It is the same
+// after a restart, so that orders against the candidate, cooldowns and ranks hold. It is the host's
+// name or, on Cloud Run, where all hosts have the same name, that of the service and the end of the
+// instance's id, or that of the job and the number of the task.
+//
+// Two programs of one host are then two incarnations of one candidate, which their keys tell apart:
+// the second waits in line as any candidate does, but it is never the successor of the first, and
+// counts as one member with it. Give them ids of their own where that matters.
+//
+// stable is false if the host has no name of its own, or if Cloud Run's metadata server does not
+// name the instance within a second. Then the id ends with 64 random bits, and each call returns
+// another one.
+func DefaultCandidateID(ctx context.Context) (id leadership.CandidateID, stable bool) {
 	host, _ := os.Hostname()
-	return joinCandidateID(host, randomText())
+	return defaultCandidateID(ctx, os.Getenv, host, thisMetadataServer())
 }
 
-// maxPart keeps three joined parts within the length of a candidate id.
-const maxPart = 40
-
-// joinCandidateID joins the parts that are not empty, and replaces characters that are not allowed
-// in an id.
-func joinCandidateID(parts ...string) leadership.CandidateID {
-	var kept []string
-	for _, p := range parts {
-		p = strings.Map(func(r rune) rune {
-			if leadership.CandidateID(r).Validate() != nil {
-				return '-'
-			}
-			return r
-		}, p)
-		if p != "" {
-			kept = append(kept, p[:min(len(p), maxPart)])
-		}
+func defaultCandidateID(ctx context.Context, env func(string) string, host string, server metadataServer) (id leadership.CandidateID, stable bool) {
+	name := host
+	first, _, _ := strings.Cut(host, ".")
+	stable = first != "" && !strings.EqualFold(first, "localhost")
+	if job := env("CLOUD_RUN_JOB"); job != "" {
+		name, stable = job+"-"+env("CLOUD_RUN_TASK_INDEX"), true
+	} else if service := env("K_SERVICE"); service != "" {
+		instance := instanceID(ctx, server)
+		name, stable = service+"."+instance, instance != ""
 	}
-	return leadership.CandidateID(strings.Join(kept, "."))
+	if !stable {
+		name = strings.TrimSuffix(cmp.Or(name, "agent"), ".") + "." + randomText()
+	}
+	return candidateID(name), stable
+}
+
+// candidateID is a name as an id: other characters than an id may have become "-", and of one that
+// is too long the end becomes 64 bits of the name's SHA-256.
+func candidateID(name string) leadership.CandidateID {
+	id := strings.Map(func(r rune) rune {
+		if leadership.CandidateID(r).Validate() != nil {
+			return '-'
+		}
+		return r
+	}, name)
+	if len(id) > leadership.MaxCandidateLength {
+		sum := sha256.Sum256([]byte(name))
+		end := "." + hex.EncodeToString(sum[:8])
+		id = id[:leadership.MaxCandidateLength-len(end)] + end
+	}
+	return leadership.CandidateID(id)
 }
 
 func randomText() string {
 	var b [8]byte
 	rand.Read(b[:])
 	return hex.EncodeToString(b[:])
-}
-
-// platformName returns Cloud Run's name for what runs here, or "" elsewhere.
-func platformName(env func(string) string) string {
-	if execution := env("CLOUD_RUN_EXECUTION"); execution != "" {
-		return execution + "-" + env("CLOUD_RUN_TASK_INDEX")
-	}
-	return env("K_REVISION")
 }
 
 // instanceID returns the end of the platform's instance id, where ids differ, or "" if it is not

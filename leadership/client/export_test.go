@@ -15,9 +15,9 @@ func (c *Client) Through(transport http.RoundTripper) { c.http.Transport = trans
 // Spare replaces the transport of retried renewals.
 func (c *Client) Spare(transport http.RoundTripper) { c.spare = transport }
 
-// DrawCandidateID is DefaultCandidateID in another environment.
-func DrawCandidateID(ctx context.Context, env func(string) string, transport http.RoundTripper) leadership.CandidateID {
-	return drawCandidateID(ctx, env, newMetadataServer(env, transport))
+// CandidateIDOn is DefaultCandidateID on another host.
+func CandidateIDOn(ctx context.Context, env func(string) string, host string, transport http.RoundTripper) (id leadership.CandidateID, stable bool) {
+	return defaultCandidateID(ctx, env, host, newMetadataServer(env, transport))
 }
 
 // MetadataTokenFrom is MetadataToken with another metadata server.

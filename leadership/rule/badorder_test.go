@@ -113,6 +113,8 @@ func TestBadOrdersReportsAndPoliciesAreRefusedWithTheirSentence(t *testing.T) {
 		{"policy.errorRate", "policy.errorRate.max is above 0 and at most 1, not 1.5", policy(leadership.TermPolicy{ErrorRate: leadership.ErrorRate{Max: 1.5, Min: 1}})},
 		{"policy.errorRate", "policy.errorRate.max is above 0 and at most 1, not 0", policy(leadership.TermPolicy{ErrorRate: leadership.ErrorRate{Min: 1}})},
 		{"policy.errorRate", "policy.errorRate.min is from 1 to", policy(leadership.TermPolicy{ErrorRate: leadership.ErrorRate{Max: 0.5}})},
+		{"policy.cooldownOf", `policy.cooldownOf is "candidate" or "principal", not "pod"`, policy(leadership.TermPolicy{Cooldown: time.Hour, CooldownOf: "pod"})},
+		{"policy.cooldown", "policy.cooldown is missing: policy.cooldownOf says what it bars", policy(leadership.TermPolicy{CooldownOf: leadership.CooldownPrincipal})},
 		{"policy.onTrip", `policy.onTrip is "stepDown" or "notify", not "explode"`, policy(leadership.TermPolicy{OnTrip: "explode"})},
 
 		{"description", "", config(leadership.Config{Description: strings.Repeat("ä", 128) + "a"})},

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type breaker struct {
 	CooldownMS  int64                  `json:"cooldownMs"`
 	Until       time.Time              `json:"until"`
 	Why         string                 `json:"why"`
+	Principal   string                 `json:"principal,omitempty"` // if the policy bars that: all that call as it
 }
 
 func (b breaker) Validate() error {
@@ -41,7 +43,12 @@ func (b breaker) Validate() error {
 	if err := b.Token.Validate(); err != nil {
 		return err
 	}
-	return b.CandidateID.Validate()
+	return cmp.Or(form.Text(b.Principal), b.CandidateID.Validate())
+}
+
+// concerns reports whether it is about the candidate, or about a principal as which that calls.
+func (b breaker) concerns(c leadership.CandidateID, principal ...string) bool {
+	return b.CandidateID == c || b.Principal != "" && slices.Contains(principal, b.Principal)
 }
 
 func (b breaker) cooldown() time.Duration { return time.Duration(b.CooldownMS) * time.Millisecond }
@@ -51,14 +58,14 @@ func (b breaker) cooldown() time.Duration { return time.Duration(b.CooldownMS) *
 func (b breaker) override() leadership.Override {
 	return leadership.Override{
 		ID: leadership.OverrideID(fmt.Sprintf("%s-%d-%s", leadership.OverrideCooldown, b.Token, b.CandidateID)), Kind: leadership.OverrideCooldown, CandidateID: b.CandidateID,
-		Actor: "policy", Reason: b.Why, Since: b.Until.Add(-b.cooldown()), Until: b.Until,
+		Principal: b.Principal, Actor: "policy", Reason: b.Why, Since: b.Until.Add(-b.cooldown()), Until: b.Until,
 	}
 }
 
 // tripped reports whether so many other candidates are banned that a ban of this one would have no
 // place, and returns the ban that ends first.
-func (s Snapshot) tripped(c leadership.CandidateID) (full bool, first breaker) {
-	stand := slices.DeleteFunc(s.Record.Standing.Breakers.list(), func(b breaker) bool { return b.CandidateID == c || !s.Now.Before(b.Until) })
+func (s Snapshot) tripped(c leadership.CandidateID, principal []string) (full bool, first breaker) {
+	stand := slices.DeleteFunc(s.Record.Standing.Breakers.list(), func(b breaker) bool { return b.concerns(c, principal...) || !s.Now.Before(b.Until) })
 	if len(stand) < maxBreakers {
 		return false, first
 	}
@@ -70,9 +77,10 @@ type breakers string
 
 func (b breakers) list() []breaker { return form.List[breaker](string(b)) }
 
-func (b breakers) of(c leadership.CandidateID) (breaker, bool) {
+// of is the one that concerns the candidate, or the principal as which it calls.
+func (b breakers) of(c leadership.CandidateID, principal string) (breaker, bool) {
 	all := b.list()
-	if i := slices.IndexFunc(all, func(b breaker) bool { return b.CandidateID == c }); i >= 0 {
+	if i := slices.IndexFunc(all, func(b breaker) bool { return b.concerns(c, principal) }); i >= 0 {
 		return all[i], true
 	}
 	return breaker{}, false
@@ -83,21 +91,26 @@ func (b breakers) at(now time.Time) breakers {
 	return breakers(form.WriteList(slices.DeleteFunc(b.list(), func(b breaker) bool { return !now.Before(b.Until.Add(forgetTrip)) })))
 }
 
-// without is the list without the candidate's.
-func (b breakers) without(c leadership.CandidateID) breakers {
-	return breakers(form.WriteList(slices.DeleteFunc(b.list(), func(b breaker) bool { return b.CandidateID == c })))
+// without is the list without those that concern the candidate, or the principal.
+func (b breakers) without(c leadership.CandidateID, principal string) breakers {
+	return breakers(form.WriteList(slices.DeleteFunc(b.list(), func(b breaker) bool { return b.concerns(c, principal) })))
 }
 
-// bar notes a trip of the candidate, and returns until when it is banned: zero without a cooldown.
-func (s *Standing) bar(c leadership.CandidateID, term leadership.Token, cooldown time.Duration, now time.Time, why string) (until time.Time) {
+// bar notes a trip of the leader. The event's detail says until when it is banned and, where the
+// policy bars that, as which principal; nothing without a cooldown.
+func (r *Record) bar(now time.Time, why string, detail *leadership.Detail) {
+	s, c, cooldown := &r.Standing, r.LeaderID, r.Policy.Term.Cooldown
 	if cooldown == 0 {
-		return until
+		return
 	}
-	if b, again := s.Breakers.of(c); again {
+	if r.Policy.Term.CooldownOf == leadership.CooldownPrincipal {
+		detail.Principal = s.Principal
+	}
+	if b, again := s.Breakers.of(c, detail.Principal); again {
 		cooldown = min(max(cooldown, 2*b.cooldown()), leadership.MaxCooldown)
 	}
-	until = form.Later(now, cooldown)
-	all := append(s.Breakers.without(c).list(), breaker{c, term, cooldown.Milliseconds(), until, why})
+	detail.Until = form.Later(now, cooldown)
+	all := append(s.Breakers.without(c, detail.Principal).list(), breaker{c, r.Token, cooldown.Milliseconds(), detail.Until, why, detail.Principal})
 	if len(all) > maxBreakers { // the one whose ban has ended first
 		first := slices.IndexFunc(all, func(b breaker) bool {
 			return !slices.ContainsFunc(all, func(other breaker) bool { return other.Until.Before(b.Until) })
@@ -105,7 +118,6 @@ func (s *Standing) bar(c leadership.CandidateID, term leadership.Token, cooldown
 		all = slices.Delete(all, first, first+1)
 	}
 	s.Breakers = breakers(form.WriteList(all))
-	return until
 }
 
 // probation is of a leader that has tripped before.
@@ -124,7 +136,7 @@ func (p probation) Validate() error {
 // tryOut puts a candidate that has tripped before on probation, at its grant.
 func (c *Change) tryOut(now time.Time) {
 	r := &c.Record
-	b, tripped := r.Standing.Breakers.of(r.LeaderID)
+	b, tripped := r.Standing.Breakers.of(r.LeaderID, r.Standing.Principal)
 	if !tripped {
 		return
 	}
@@ -152,7 +164,7 @@ func (s *Standing) endProbation(leader leadership.CandidateID, now time.Time) bo
 	if s.Probation.Until.IsZero() || now.Before(s.Probation.Until) {
 		return false
 	}
-	s.Breakers, s.Probation = s.Breakers.without(leader), probation{}
+	s.Breakers, s.Probation = s.Breakers.without(leader, s.Principal), probation{}
 	return true
 }
 

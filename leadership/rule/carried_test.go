@@ -30,7 +30,7 @@ func fullest() (Policy, Standing) {
 	p := Policy{Config: leadership.Config{
 		LeaseDuration: leadership.MaxLeaseDuration, MaxLeaseDuration: leadership.MaxLeaseDuration, LockDelay: leadership.MaxLockDelay, RetireAfter: leadership.MaxRetireAfter, Description: quotes(form.MaxText),
 		Term: leadership.TermPolicy{
-			MaxTerm: leadership.MaxOrder, StuckAfter: leadership.MaxOrder, Cooldown: leadership.MaxCooldown, Verdicts: leadership.MaxVerdicts, OnTrip: leadership.TripNotify, Budget: counters,
+			MaxTerm: leadership.MaxOrder, StuckAfter: leadership.MaxOrder, Cooldown: leadership.MaxCooldown, CooldownOf: leadership.CooldownPrincipal, Verdicts: leadership.MaxVerdicts, OnTrip: leadership.TripNotify, Budget: counters,
 			Approval: leadership.ApprovalPolicy{Every: leadership.MaxOrder, Need: leadership.MaxApprovals}, ErrorRate: leadership.ErrorRate{Max: 0.30000000000000004, Min: maxCounter},
 			Series: leadership.SeriesPolicy{Failures: leadership.MaxFailures, Within: leadership.MaxOrder, Budget: counters, BudgetWithin: leadership.MaxOrder},
 		},
@@ -48,7 +48,7 @@ func fullest() (Policy, Standing) {
 	}
 	var tripped []breaker
 	for i := range maxBreakers {
-		tripped = append(tripped, breaker{id(i), leadership.MaxToken, leadership.MaxCooldown.Milliseconds(), aMoment, why.why})
+		tripped = append(tripped, breaker{id(i), leadership.MaxToken, leadership.MaxCooldown.Milliseconds(), aMoment, why.why, quotes(form.MaxText)})
 	}
 	report := leadership.Report{Counters: counters, Health: "ok", Custom: map[string]json.RawMessage{"x": nil}}
 	report.Custom["x"] = json.RawMessage(`"` + strings.Repeat("x", leadership.MaxReportBytes-len(encoded(report))+len("null")-2) + `"`)
@@ -62,7 +62,7 @@ func fullest() (Policy, Standing) {
 			form.WriteList(slices.Repeat([]failure{{leadership.MaxToken, aMoment}}, leadership.MaxFailures)),
 			form.WriteList(slices.Repeat([]spending{{aMoment, counters}}, maxSpendings+1)), parked.why,
 		},
-		Note: quotes(form.MaxText), Breakers: breakers(form.WriteList(tripped)), Report: text, ReportedAt: aMoment, Notified: true, EpochFrom: leadership.MaxToken - 1,
+		Note: quotes(form.MaxText), Principal: quotes(form.MaxText), Breakers: breakers(form.WriteList(tripped)), Report: text, ReportedAt: aMoment, Notified: true, EpochFrom: leadership.MaxToken - 1,
 		Approval: approval{digests(leadership.MaxApprovals), leadership.MaxOrder.Milliseconds(), true, digests(maxApprovalOrders), true, true},
 		Ends:     ends{aMoment, aMoment, aMoment, aMoment, leadership.EndsHandOver, aMoment}, Verdicts: verdicts{digests(leadership.MaxVerdicts), digests(leadership.MaxVerdicts)},
 		Probation: probation{aMoment, leadership.MaxLeaseDuration.Milliseconds()}, Deposed: deposed{leadership.MaxToken, why.why},

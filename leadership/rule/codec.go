@@ -22,7 +22,7 @@ type Version int
 const ProgramVersion Version = 1
 
 // MaxCarriedBytes is the most that a record's policy and standing may have together, encoded.
-const MaxCarriedBytes = 40 << 10
+const MaxCarriedBytes = 48 << 10
 
 // Codec reads and writes the parts of a record that stores carry without looking into them. The
 // zero Codec is this program's.

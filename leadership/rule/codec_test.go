@@ -97,7 +97,7 @@ func TestCodecRefusesTextsThatNoProgramWrites(t *testing.T) {
 	}
 	half := `{"x":"` + strings.Repeat("x", MaxCarriedBytes/2) + `"}`
 	r := Record{Election: "jobs", Policy: Policy{Unknown: half}, Standing: Standing{Unknown: half}}
-	if _, err := (Codec{}).Encode(&r); !errors.Is(err, leadership.InvalidArgument) || !strings.Contains(err.Error(), "at most 40960 bytes") {
+	if _, err := (Codec{}).Encode(&r); !errors.Is(err, leadership.InvalidArgument) || !strings.Contains(err.Error(), "at most 49152 bytes") {
 		t.Errorf("too large to be written: %v", err)
 	}
 	r = Record{Election: "jobs", Policy: Policy{Unknown: `{"lockDelayMs":1}`}}

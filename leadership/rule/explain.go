@@ -22,13 +22,13 @@ func Explain(s Snapshot, c leadership.CandidateID) leadership.Explanation {
 	if !x.Leads {
 		x.Causes = append(s.barriers(c, nil), s.lineUp(c)...)
 		for _, o := range s.Orders().List() { // it is not known as which principal the candidate calls
-			if o.Principal != "" {
-				x.Causes = append(x.Causes, s.ordered(o))
+			if o.Principal != "" && !bars(o, c, nil) {
+				x.Causes = append(x.Causes, s.ordered(o, c))
 			}
 		}
 	}
 	standing := s.Record.Standing
-	if b, tripped := standing.Breakers.at(s.Now).of(c); tripped && !s.Now.Before(b.Until) {
+	if b, tripped := standing.Breakers.at(s.Now).of(c, ""); tripped && !s.Now.Before(b.Until) {
 		p := leadership.Cause{Code: leadership.ReasonProbation, Actor: "policy", Because: b.Why}
 		if x.Leads && !standing.Probation.Until.IsZero() {
 			p.Until, p.Left = standing.Probation.Until, max(standing.Probation.Until.Sub(s.Now), 0)
@@ -85,12 +85,18 @@ func reasonOf(k leadership.OverrideKind) leadership.Reason {
 	return leadership.ReasonBanned
 }
 
-// ordered is the cause that an order is.
-func (s Snapshot) ordered(o leadership.Override) leadership.Cause {
+// ordered is the cause that an order is for the candidate. It names what bars it, unless that is
+// the candidate itself.
+func (s Snapshot) ordered(o leadership.Override, c leadership.CandidateID) leadership.Cause {
 	cause := s.cause(reasonOf(o.Kind), o.Until)
-	cause.Override, cause.Actor, cause.Because, cause.Principal = o.ID, o.Actor, o.Reason, o.Principal
-	if o.Kind == leadership.OverrideAssign {
+	cause.Override, cause.Actor, cause.Because = o.ID, o.Actor, o.Reason
+	switch {
+	case o.Kind == leadership.OverrideAssign:
 		cause.Only = o.CandidateID
+	case o.CandidateID.IsPattern():
+		cause.Pattern = o.CandidateID
+	case o.CandidateID != c:
+		cause.Principal = o.Principal
 	}
 	return cause
 }
@@ -104,11 +110,11 @@ func (s Snapshot) barriers(c leadership.CandidateID, principal []string) (all []
 	for _, reason := range []leadership.Reason{leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonPaused} {
 		for _, o := range orders {
 			if reasonOf(o.Kind) == reason && bars(o, c, principal) {
-				all = append(all, s.ordered(o))
+				all = append(all, s.ordered(o, c))
 			}
 		}
 	}
-	if full, first := s.tripped(c); full {
+	if full, first := s.tripped(c, principal); full {
 		cause := s.cause(leadership.ReasonBanned, first.Until)
 		cause.Override, cause.Actor = first.override().ID, "policy"
 		cause.Because = fmt.Sprintf("%d other candidates are in their cooldowns, and no more can be remembered", maxBreakers)

@@ -17,8 +17,8 @@ func TestAValueAtItsLimitIsAccepted(t *testing.T) {
 	for name, err := range map[string]error{
 		"an approval":               approval{By: words(leadership.MaxApprovals), Orders: words(maxApprovalOrders), ForMS: leadership.MaxOrder.Milliseconds()}.Validate(),
 		"no approval":               approval{}.Validate(),
-		"a cooldown":                breaker{"ann", leadership.MaxToken, leadership.MaxCooldown.Milliseconds(), at, long(leadership.MaxReasonBytes)}.Validate(),
-		"a short cooldown":          breaker{"ann", 1, 1, at, ""}.Validate(),
+		"a cooldown":                breaker{"ann", leadership.MaxToken, leadership.MaxCooldown.Milliseconds(), at, long(leadership.MaxReasonBytes), long(leadership.MaxActorBytes)}.Validate(),
+		"a short cooldown":          breaker{"ann", 1, 1, at, "", ""}.Validate(),
 		"a probation":               probation{at, leadership.MaxLeaseDuration.Milliseconds()}.Validate(),
 		"a short probation":         probation{at, leadership.MinLeaseDuration.Milliseconds()}.Validate(),
 		"a deposed term":            deposed{1, long(leadership.MaxReasonBytes)}.Validate(),

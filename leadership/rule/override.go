@@ -21,10 +21,10 @@ func bars(o leadership.Override, c leadership.CandidateID, principal []string) b
 		return true
 	case o.Kind == leadership.OverrideAssign:
 		return o.CandidateID != c
-	case o.Principal != "":
-		return slices.Contains(principal, o.Principal)
+	case o.Principal != "" && slices.Contains(principal, o.Principal):
+		return true
 	}
-	return o.CandidateID == c
+	return o.CandidateID.Covers(c)
 }
 
 // repeats reports whether the order is the same as another one, given once more.
@@ -122,7 +122,8 @@ func overrideOf(c leadership.Order, kind leadership.OverrideKind, candidate lead
 }
 
 // stand adds a standing order in the place of the one of the same kind (of a ban: for the same
-// candidate or principal), with an event, unless it stands already. It reports whether it did.
+// candidate, pattern or principal), with an event, unless it stands already. It reports whether it
+// did.
 func (c *Change) stand(s Snapshot, t leadership.EventType, o leadership.Override) bool {
 	all := c.Record.Standing.overrides(s.Now)
 	if slices.ContainsFunc(all, func(other leadership.Override) bool { return repeats(o, other) }) {
@@ -185,8 +186,13 @@ func (c *Change) evict(s Snapshot, cmd leadership.Order) error {
 		return s.Refuse(leadership.TokenStale, "election %q has no leader, so there is no term to end; ban a candidate by its id", r.Election)
 	case r.LeaderID == "" || cmd.Token != 0 && cmd.Token < r.Token && !r.GoesOnFrom(cmd.Token):
 		return c.evictedBefore(s, cmd)
+	case cmd.CandidateID != "" && !cmd.CandidateID.Covers(r.LeaderID):
+		return leadership.Invalid("candidateId", fmt.Errorf("%q leads election %q, and %q does not cover it; ban other candidates with an order of their own", r.LeaderID, r.Election, cmd.CandidateID))
 	}
-	banned := cmd.Ban > 0 && c.stand(s, leadership.EventEvicted, overrideOf(cmd, leadership.OverrideBan, r.LeaderID, cmd.Ban, s.Now))
+	if cmd.CandidateID == "" && cmd.Principal == "" {
+		cmd.CandidateID = r.LeaderID
+	}
+	banned := cmd.Ban > 0 && c.stand(s, leadership.EventEvicted, overrideOf(cmd, leadership.OverrideBan, cmd.CandidateID, cmd.Ban, s.Now))
 	if evicted {
 		return nil
 	}
@@ -236,7 +242,7 @@ func (c *Change) liftNamed(s Snapshot, id leadership.OverrideID) {
 	standing := &c.Record.Standing
 	for _, b := range standing.Breakers.list() {
 		if o := b.override(); o.ID == id && s.Now.Before(b.Until) {
-			standing.Breakers = standing.Breakers.without(b.CandidateID)
+			standing.Breakers = standing.Breakers.without(b.CandidateID, b.Principal)
 			c.announce(leadership.EventLifted, "")
 			c.explain("", detailOf(o))
 			return

@@ -27,7 +27,8 @@ func (p Policy) Configured() bool { return p.LeaseDuration > 0 && p.Delegation.P
 // Standing is what is going on in an election beside the lease. A new member is a field, a row in
 // standingMembers, and a line in each function that sets or clears it.
 type Standing struct {
-	Note string // of the leader's acquire, while the lease lasts
+	Note      string // of the leader's acquire, while the lease lasts
+	Principal string // as which the leader called then, verified: the last of its names; "" if it was not
 
 	Overrides leadership.Overrides // standing orders, also some that are over
 	Breakers  breakers             // candidates that have tripped
@@ -91,6 +92,7 @@ func policyMembers(p *Policy) []member {
 func standingMembers(s *Standing) []member {
 	return []member{
 		{name: "note", field: (*text)(&s.Note)},
+		{name: "principal", field: (*text)(&s.Principal)},
 		{name: "overrides", field: listField[leadership.Override]{(*string)(&s.Overrides), leadership.MaxOverrides, leadership.Override.Validate}},
 		{name: "breakers", field: listField[breaker]{(*string)(&s.Breakers), maxBreakers, breaker.Validate}},
 		{name: "approval", field: value(&s.Approval)},
@@ -127,7 +129,10 @@ func standingMembers(s *Standing) []member {
 // granted is s after a grant. Orders that are over, and trips of long ago, are forgotten.
 func (s Standing) granted(c AcquireCommand, config leadership.Config, now time.Time) Standing {
 	p := config.Ballot
-	s.Note = c.Note
+	s.Note, s.Principal = c.Note, ""
+	if n := len(c.Principal); n > 0 {
+		s.Principal = c.Principal[n-1]
+	}
 	s.Parent, s.Unready = c.Parent.Parent, config.Promotion
 	s.closeBallot()
 	if p.Preempt {
@@ -158,7 +163,7 @@ func (s Standing) reacquired(c AcquireCommand) Standing {
 
 // vacated is s once the lease has ended.
 func (s Standing) vacated() Standing {
-	s.Note = ""
+	s.Note, s.Principal = "", ""
 	s.Ends, s.Report, s.ReportedAt, s.Verdicts = ends{}, "", time.Time{}, verdicts{}
 	s.Probation, s.Notified, s.EpochFrom = probation{}, false, 0
 	s.Elected, s.Challenger, s.ChallengerAt = leadership.Bid{}, "", 0
@@ -171,7 +176,7 @@ func (s Standing) vacated() Standing {
 
 // ofTerm reports whether s has parts that only a leader's term has.
 func (s Standing) ofTerm() bool {
-	return s.Ends != (ends{}) || s.Report != "" || !s.ReportedAt.IsZero() || s.Verdicts != (verdicts{}) ||
+	return s.Principal != "" || s.Ends != (ends{}) || s.Report != "" || !s.ReportedAt.IsZero() || s.Verdicts != (verdicts{}) ||
 		s.Succession != (succession{}) || s.Parent != (leadership.Parent{}) || s.Unready || s.Probation != (probation{}) || s.Notified || s.EpochFrom != 0 || s.Elected != (leadership.Bid{}) || s.Challenger != ""
 }
 

@@ -92,7 +92,7 @@ func (c *Change) depose(s Snapshot, t trip) {
 	promised := s.Record.LeaseEnd()
 	r.Standing.endProbation(r.LeaderID, s.Now)
 	if t.detail.WithinMS == 0 { // else it is not this leader's fault
-		t.detail.Until = r.Standing.bar(r.LeaderID, r.Token, r.Policy.Term.Cooldown, s.Now, t.why)
+		r.bar(s.Now, t.why, &t.detail)
 	}
 	r.Standing.Deposed = deposed{Token: r.Token, Why: t.why}
 	c.fail(s.Now)

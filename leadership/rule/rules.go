@@ -69,7 +69,7 @@ func (c *Change) limited(because leadership.EndReason, endedAt time.Time) (why s
 		progress := r.Standing.Report.Report().Progress
 		why = fmt.Sprintf("it has reported no progress beyond %d for %s", progress, form.Spoken(p.StuckAfter))
 		detail.Progress, detail.StuckAfterMS = &progress, p.StuckAfter.Milliseconds()
-		detail.Until = r.Standing.bar(r.LeaderID, r.Token, p.Cooldown, endedAt, why)
+		r.bar(endedAt, why, &detail)
 	case because == leadership.EndsApproval && p.Approval.Every > 0:
 		r.Standing.Approval.Awaited = true // approvals that came too late for this term count for the next
 	}
@@ -395,7 +395,7 @@ type Presence map[leadership.CandidateID]bool
 // AcquireCommand is an AcquireRequest as the rule Acquire takes it.
 type AcquireCommand struct {
 	CandidateID   leadership.CandidateID
-	Principal     []string // the names of the caller's verified principal; none if it is not verified
+	Principal     []string // the names of the caller's verified principal, the surest last; none if it is not verified
 	KeyHash       leadership.KeyHash
 	LeaseDuration time.Duration       // 0: as the election is configured
 	Metadata      leadership.Metadata // "": none or, for a leader that acquires again, as before

@@ -21,6 +21,7 @@ func termMembers(p *leadership.TermPolicy) []member {
 		{name: "errorRate", field: value(&p.ErrorRate)},
 		{name: "onTrip", field: (*text)(&p.OnTrip)},
 		{name: "cooldownMs", field: (*milliseconds)(&p.Cooldown)},
+		{name: "cooldownOf", field: (*text)(&p.CooldownOf)},
 		{name: "verdicts", field: value(&p.Verdicts)},
 		{name: "seriesFailures", field: value(&p.Series.Failures)},
 		{name: "seriesWithinMs", field: (*longMilliseconds)(&p.Series.Within)},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"regent/leadership"
@@ -68,9 +69,26 @@ func actor(ctx context.Context, named string) (string, error) {
 	if verified != "" && named != "" {
 		return "", leadership.Invalid("actor", fmt.Errorf("the actor is the verified caller, %q; leave actor out", verified))
 	}
-	if len(verified) > leadership.MaxActorBytes {
-		digest := form.Digest(verified)
-		verified = strings.ToValidUTF8(verified[:leadership.MaxActorBytes-len(digest)-1], "") + "#" + digest
+	return cmp.Or(bounded(verified), named), nil
+}
+
+// bounded is a principal's name, cut if it is too long.
+func bounded(name string) string {
+	if len(name) <= leadership.MaxActorBytes {
+		return name
 	}
-	return cmp.Or(verified, named), nil
+	digest := form.Digest(name)
+	return strings.ToValidUTF8(name[:leadership.MaxActorBytes-len(digest)-1], "") + "#" + digest
+}
+
+// principal is the names of the verified principal, as a record may keep them.
+func principal(ctx context.Context) []string {
+	names := leadership.Principal(ctx)
+	for i, name := range names {
+		if short := bounded(name); short != name {
+			names = slices.Clone(names)
+			names[i] = short
+		}
+	}
+	return names
 }

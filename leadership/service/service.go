@@ -75,7 +75,7 @@ func (s *Service) Acquire(ctx context.Context, r leadership.AcquireRequest) (lea
 	if err != nil {
 		return leadership.Grant{}, err
 	}
-	cmd.Principal = leadership.Principal(ctx)
+	cmd.Principal = principal(ctx)
 	if r.Via != (leadership.Via{}) {
 		if cmd.Parent, err = s.held(ctx, r.Via, r.CandidateID); err != nil {
 			return leadership.Grant{}, err

@@ -35,7 +35,7 @@ var requests = []string{
 	`{"fencingToken":4,"ban":"0s","reason":""}`, `{"mode":"","for":"-1s","newEpoch":false,"override":"ban-3","reason":"x"}`,
 	// configurations
 	`{}`, `{"leaseDuration":"90s","lockDelay":"0.5s"}`, `{"leaseDuration":"0s","lockDelay":"-1ns"}`,
-	`{"policy":{"maxTerm":"8h","approval":{"every":"1h","need":2},"stuckAfter":"5m","budget":{"tokensUsed":7},"errorRate":{"max":0.5,"min":20},"onTrip":"notify","cooldown":"10m","verdicts":2}}`,
+	`{"policy":{"maxTerm":"8h","approval":{"every":"1h","need":2},"stuckAfter":"5m","budget":{"tokensUsed":7},"errorRate":{"max":0.5,"min":20},"onTrip":"notify","cooldown":"10m","cooldownOf":"principal","verdicts":2}}`,
 	`{"policy":{"strategy":"capability","require":["gpu"],"prefer":["eu","ssd"],"window":"1.5s","preempt":true,"minTerm":"5m","quorum":{"electorate":["a","b"],"need":"majority","grace":"10s"}}}`,
 	`{"policy":{"strategy":"","require":["a","a"],"window":"-1ms","quorum":{"electorate":[],"need":1.5,"grace":"0s"}}}`,
 	`{"policy":{"window":"0s","quorum":{"electorate":["a"],"need":1}}}`, `{"policy":{"approval":{"need":-1},"budget":{},"errorRate":{"max":1e308}}}`,

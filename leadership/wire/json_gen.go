@@ -533,6 +533,9 @@ func (o *object) policy(before string, w *Policy) {
 	if w.Cooldown != 0 {
 		o.duration(`,"cooldown":`, w.Cooldown)
 	}
+	if w.CooldownOf != "" {
+		o.string(`,"cooldownOf":`, string(w.CooldownOf))
+	}
 	if w.Verdicts != 0 {
 		o.integer(`,"verdicts":`, int64(w.Verdicts))
 	}
@@ -1271,11 +1274,14 @@ func (s *scan) policy() (w Policy) {
 		case "cooldown":
 			s.once(&had, 1<<16)
 			w.Cooldown = s.duration()
-		case "verdicts":
+		case "cooldownOf":
 			s.once(&had, 1<<17)
+			w.CooldownOf = leadership.CooldownOf(s.string(30))
+		case "verdicts":
+			s.once(&had, 1<<18)
 			w.Verdicts = s.int()
 		case "series":
-			s.once(&had, 1<<18)
+			s.once(&had, 1<<19)
 			w.Series = new(s.series())
 		default:
 			s.fail()
@@ -1291,7 +1297,7 @@ func (s *scan) delegation() (w Delegation) {
 		switch string(name) {
 		case "parent":
 			s.once(&had, 1<<0)
-			w.Parent = new(leadership.Election(s.string(30)))
+			w.Parent = new(leadership.Election(s.string(31)))
 		case "depth":
 			s.once(&had, 1<<1)
 			w.Depth = new(s.int())
@@ -1398,6 +1404,6 @@ func (s *scan) series() (w Series) {
 
 // How many names there are of members with such values.
 const (
-	stringNames  = 31
+	stringNames  = 32
 	instantNames = 9
 )

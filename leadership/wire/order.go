@@ -122,6 +122,7 @@ type Cause struct {
 	Code      leadership.Reason      `json:"code"`
 	LeaderID  leadership.CandidateID `json:"leaderId,omitzero"`
 	Override  leadership.OverrideID  `json:"override,omitzero"`
+	Pattern   leadership.CandidateID `json:"pattern,omitzero"`   // of the candidates that are banned
 	Principal string                 `json:"principal,omitzero"` // that is banned
 	By        string                 `json:"by,omitzero"`        // the principal behind it
 	Reason    string                 `json:"reason,omitzero"`    // in that principal's words
@@ -134,7 +135,7 @@ type Cause struct {
 }
 
 func newCause(c leadership.Cause) Cause {
-	w := Cause{c.Code, c.LeaderID, c.Override, c.Principal, c.Actor, c.Because, c.Until.UTC(), millisUp(c.Left), c.Position, c.Of, nil, c.Need}
+	w := Cause{c.Code, c.LeaderID, c.Override, c.Pattern, c.Principal, c.Actor, c.Because, c.Until.UTC(), millisUp(c.Left), c.Position, c.Of, nil, c.Need}
 	if c.Need > 0 {
 		w.Have = &c.Have
 	}
@@ -143,7 +144,7 @@ func newCause(c leadership.Cause) Cause {
 
 func (w Cause) leadership() leadership.Cause {
 	return leadership.Cause{
-		Code: w.Code, LeaderID: w.LeaderID, Override: w.Override, Principal: w.Principal, Actor: w.By, Because: w.Reason, Until: w.Until,
+		Code: w.Code, LeaderID: w.LeaderID, Override: w.Override, Pattern: w.Pattern, Principal: w.Principal, Actor: w.By, Because: w.Reason, Until: w.Until,
 		Left: fromMillis(w.UntilMs), Position: w.Position, Of: w.Of, Have: given(w.Have), Need: w.Need,
 	}
 }
@@ -189,15 +190,16 @@ type Policy struct {
 	LeadersOf  *string     `json:"leadersOf,omitzero"`
 	Delegation *Delegation `json:"delegation,omitzero"`
 
-	MaxTerm    Duration          `json:"maxTerm,omitzero"`
-	Approval   *Approval         `json:"approval,omitzero"`
-	StuckAfter Duration          `json:"stuckAfter,omitzero"`
-	Budget     *Budget           `json:"budget,omitzero"`
-	ErrorRate  *ErrorRate        `json:"errorRate,omitzero"`
-	OnTrip     leadership.OnTrip `json:"onTrip,omitzero"`
-	Cooldown   Duration          `json:"cooldown,omitzero"`
-	Verdicts   int               `json:"verdicts,omitzero"`
-	Series     *Series           `json:"series,omitzero"`
+	MaxTerm    Duration              `json:"maxTerm,omitzero"`
+	Approval   *Approval             `json:"approval,omitzero"`
+	StuckAfter Duration              `json:"stuckAfter,omitzero"`
+	Budget     *Budget               `json:"budget,omitzero"`
+	ErrorRate  *ErrorRate            `json:"errorRate,omitzero"`
+	OnTrip     leadership.OnTrip     `json:"onTrip,omitzero"`
+	Cooldown   Duration              `json:"cooldown,omitzero"`
+	CooldownOf leadership.CooldownOf `json:"cooldownOf,omitzero"`
+	Verdicts   int                   `json:"verdicts,omitzero"`
+	Series     *Series               `json:"series,omitzero"`
 }
 
 // Approval is how often, and by how many, a leader must be approved of.
@@ -256,7 +258,7 @@ func newPolicy(c leadership.Config) *Policy {
 	w := &Policy{
 		Promotion: c.Promotion, LeadersOf: optional(c.LeadersOf), Delegation: newDelegation(c.Delegation),
 		Strategy: optional(b.Strategy), Require: b.Require.List(), Prefer: b.Prefer.List(), Preempt: b.Preempt, MinTerm: Duration(b.MinTerm),
-		MaxTerm: Duration(p.MaxTerm), StuckAfter: Duration(p.StuckAfter), OnTrip: p.OnTrip, Cooldown: Duration(p.Cooldown), Verdicts: p.Verdicts, Series: newSeries(p.Series),
+		MaxTerm: Duration(p.MaxTerm), StuckAfter: Duration(p.StuckAfter), OnTrip: p.OnTrip, Cooldown: Duration(p.Cooldown), CooldownOf: p.CooldownOf, Verdicts: p.Verdicts, Series: newSeries(p.Series),
 	}
 	if b.Window != 0 {
 		w.Window = new(max(Duration(b.Window), 0)) // NoWindow is 0s
@@ -280,7 +282,7 @@ func (w *Policy) term() (p leadership.TermPolicy) {
 	if w == nil {
 		return p
 	}
-	p = leadership.TermPolicy{MaxTerm: time.Duration(w.MaxTerm), StuckAfter: time.Duration(w.StuckAfter), OnTrip: w.OnTrip, Cooldown: time.Duration(w.Cooldown), Verdicts: w.Verdicts, Series: w.Series.leadership()}
+	p = leadership.TermPolicy{MaxTerm: time.Duration(w.MaxTerm), StuckAfter: time.Duration(w.StuckAfter), OnTrip: w.OnTrip, Cooldown: time.Duration(w.Cooldown), CooldownOf: w.CooldownOf, Verdicts: w.Verdicts, Series: w.Series.leadership()}
 	if w.Approval != nil {
 		p.Approval = leadership.ApprovalPolicy{Every: time.Duration(w.Approval.Every), Need: w.Approval.Need}
 	}

@@ -40,7 +40,7 @@ func limited() leadership.Lease {
 	l.Config.Term = leadership.TermPolicy{
 		MaxTerm: 8 * time.Hour, Approval: leadership.ApprovalPolicy{Every: time.Hour, Need: 2}, StuckAfter: 5 * time.Minute,
 		Budget: leadership.Counters{Progress: 1, Tasks: 2, TokensUsed: 1<<53 - 1, Calls: 4, Errors: 5}, ErrorRate: leadership.ErrorRate{Max: 0.1, Min: 20},
-		OnTrip: leadership.TripNotify, Cooldown: 10 * time.Minute, Verdicts: 3,
+		OnTrip: leadership.TripNotify, Cooldown: 10 * time.Minute, CooldownOf: leadership.CooldownPrincipal, Verdicts: 3,
 	}
 	l.Config.Ballot = leadership.BallotPolicy{
 		Strategy: leadership.StrategyCapability, Require: leadership.NewNames("gpu"), Prefer: leadership.NewNames("eu", "ssd"), Window: 1500 * time.Millisecond,

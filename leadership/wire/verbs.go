@@ -300,10 +300,10 @@ var rows = []Row{
 		Does: body[UnlockRequest]() + ". Ends a lease or a lock at once, so that the next candidate can lead. **The one call after which two leaders may believe that they lead**; fencing tokens still tell them apart. `LEASE_HELD` says which sentence `acknowledge` has to repeat, for this lease and no other.",
 	},
 	order(VerbAssign, Assign, "Body `{candidateId, for, reason, actor?}`. Until then only this candidate is granted. If another one leads, its term ends at the end already promised."),
-	order(VerbEvict, Evict, "Body `{fencingToken?, ban?, reason, actor?}`. The present term ends at the end already promised; with `ban` its candidate is not granted for that long."),
+	order(VerbEvict, Evict, "Body `{fencingToken?, ban?, candidateId?, principal?, reason, actor?}`. The present term ends at the end already promised; with `ban` its candidate, or what the next two name, is not granted for that long."),
 	order(VerbPause, Pause, "Body `{for, mode?, reason, actor?}`. No candidate is granted. With `mode` `drain` the present term ends too, at the end already promised; with `freeze`, the default, it goes on."),
 	order(VerbResume, Resume, "Body `{reason, actor?}`. Ends the pause."),
-	order(VerbBan, Ban, "Body `{candidateId or principal, for, reason, actor?}`. This candidate, in every incarnation, is not granted; or no candidate that calls as this principal."),
+	order(VerbBan, Ban, "Body `{candidateId or principal, for, reason, actor?}`. This candidate, in every incarnation, is not granted, or none whose id begins so (`writer-*`); or no candidate that calls as this principal."),
 	order(VerbApprove, Approve, "Body `{fencingToken, for?, newEpoch?, reason, actor?}`. Approves of the present term, as its policy needs it. With `newEpoch` the same leader goes on under the next token."),
 	order(VerbLift, Lift, "Body `{override, reason, actor?}`. Ends one standing order, or a cooldown, by its id."),
 	{

@@ -144,7 +144,7 @@ var changeCases = []contractCase{
 				*ch, _ = limit(time.Minute, leadership.EndsStuck)(s)
 				ch.Record.EndsBecause = ""
 			},
-			"a policy of more than 40 KiB": func(_ rule.Snapshot, ch *rule.Change) {
+			"a policy of more than 48 KiB": func(_ rule.Snapshot, ch *rule.Change) {
 				ch.Quiet, ch.Record.Policy.Unknown = true, `{"x":"`+strings.Repeat("x", rule.MaxCarriedBytes)+`"}`
 			},
 		} {

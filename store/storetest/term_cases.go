@@ -23,6 +23,7 @@ var termPolicy = leadership.TermPolicy{
 	ErrorRate:  leadership.ErrorRate{Max: 0.5, Min: 20},
 	OnTrip:     leadership.TripStepDown,
 	Cooldown:   30 * time.Minute,
+	CooldownOf: leadership.CooldownPrincipal,
 	Verdicts:   2,
 }
 

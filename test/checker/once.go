@@ -100,6 +100,9 @@ func explicit(c leadership.Config) leadership.Config {
 	if c.Term.OnTrip == leadership.TripStepDown {
 		c.Term.OnTrip = ""
 	}
+	if c.Term.CooldownOf == leadership.CooldownCandidate {
+		c.Term.CooldownOf = ""
+	}
 	b := &c.Ballot
 	if b.Strategy == leadership.StrategyFirstCome {
 		b.Strategy = ""

@@ -4,16 +4,17 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"regent/leadership"
 )
 
 // OV checks that no lease is granted against an order that stands, by the store's instants: none to
-// a candidate that is banned, by an operator or by its own step-down, or calls as a principal that
-// is; none to another candidate than the one that the election is assigned to; and none while the
-// election is paused. Deleting and recreating an election ends no order. Guard is by how much the
-// clocks of the store's servers may differ.
+// a candidate that is banned, by an operator or by its own step-down, or by a pattern of its id, or
+// that calls as a principal that is; none to another candidate than the one that the election is
+// assigned to; and none while the election is paused. Deleting and recreating an election ends no
+// order. Guard is by how much the clocks of the store's servers may differ.
 //
 // What the policy forbids, and approvals, are left to Linear.
 func OV(r Recording, guard time.Duration) Report {
@@ -82,7 +83,7 @@ func (o *orders) granted(e leadership.Event) {
 		order standing
 		bars  bool
 	}{
-		{o.banned[e.LeaderID], true},
+		{o.ban(e.LeaderID), true},
 		{o.principals[e.Actor], true},
 		{o.assigned, e.LeaderID != o.assigned.CandidateID},
 		{o.paused, true},
@@ -92,6 +93,17 @@ func (o *orders) granted(e leadership.Event) {
 			return
 		}
 	}
+}
+
+// ban is the one of the candidate, or of its pattern, that stands longest.
+func (o *orders) ban(c leadership.CandidateID) (longest standing) {
+	for banned, order := range o.banned {
+		begin, pattern := strings.CutSuffix(string(banned), "*")
+		if (banned == c || pattern && strings.HasPrefix(string(c), begin)) && order.Until.After(longest.Until) {
+			longest = order
+		}
+	}
+	return longest
 }
 
 // lift ends an order.
@@ -127,7 +139,7 @@ func orderOf(events []leadership.Event, now time.Time) (c leadership.Order, ok b
 		c.Kind, c.CandidateID, c.Principal, c.For = leadership.OrderBan, given.CandidateID, given.Principal, given.Until.Sub(since)
 	case leadership.EventEvicted:
 		if c.Kind = leadership.OrderEvict; given.ID != "" {
-			c.Ban = given.Until.Sub(since)
+			c.CandidateID, c.Principal, c.Ban = given.CandidateID, given.Principal, given.Until.Sub(since)
 		}
 	case leadership.EventResumed:
 		c.Kind = leadership.OrderResume

@@ -127,6 +127,10 @@ func TestBrokenOrdersAreFound(t *testing.T) {
 			says(13, `"candidateId":"eve"`, `"principal":"eve@example.com"`)(r)
 			r.History[15].Actor = "eve@example.com"
 		}, kindsOf(checker.Barred)},
+		{"a grant to a candidate of a pattern that is banned", ov, func(r *checker.Recording) {
+			says(13, `"candidateId":"eve"`, `"candidateId":"eve*"`)(r)
+			leads(r, 16, "eve-2")
+		}, kindsOf(checker.Barred)},
 		{"a grant to a candidate that is banned", ov, func(r *checker.Recording) { leads(r, 6, "ann") }, kindsOf(checker.Barred)},
 		{"a grant to another than the assigned one", ov, func(r *checker.Recording) { leads(r, 6, "cy") }, kindsOf(checker.Barred)},
 		{"a grant to another once the assignment is over", ov, func(r *checker.Recording) { leads(r, 6, "cy"); at(r, 6, 36*s) }, nil},

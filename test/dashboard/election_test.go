@@ -78,6 +78,9 @@ func TestOneElectionShowsAllThatIsKnownOfIt(t *testing.T) {
 	}
 	explain("agent-3", "agent-3 leads")
 	explain("agent-2", "BANNED", "by ann", "its disk fails", "more")
+	s.post("planner:ban", `{"candidateId":"writer-*","for":"1h","reason":"its version","actor":"ann"}`)
+	p.says("#overrides", "writer-*")
+	explain("writer-7", "BANNED", "as each candidate of writer-*", "its version")
 	explain("agent-9", "HELD", "another candidate leads", "agent-3 leads")
 
 	// The first entries of the journal give way to a snapshot, which the page learns as it opens.

@@ -45,6 +45,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
 import http.client
 import ipaddress
 import json
@@ -261,9 +262,31 @@ def lead(server: str, election: str, work: Callable[[Lease], T], *, candidate: s
 
 
 def default_candidate() -> str:
-    """A unique name. On Cloud Run every host is called localhost, so the revision stands for it."""
-    host = os.environ.get("K_REVISION") or socket.gethostname() or "agent"
-    return re.sub(r"[^A-Za-z0-9._@:-]", "-", host)[:100] + "-" + secrets.token_hex(5)
+    """The name of this host's candidate, the same after a restart, so that orders against it hold."""
+    name = socket.gethostname()
+    stable = name.split(".")[0].lower() not in ("", "localhost")
+    if job := os.environ.get("CLOUD_RUN_JOB"):
+        name, stable = f"{job}-{os.environ.get('CLOUD_RUN_TASK_INDEX', '')}", True
+    elif service := os.environ.get("K_SERVICE"):  # on Cloud Run every host is called localhost
+        instance = _instance()
+        name, stable = f"{service}.{instance}" if instance else service, bool(instance)
+    if not stable:
+        name = f"{name or 'agent'}.{secrets.token_hex(8)}"
+        log(f"this host has no name of its own: the candidate is {name} now, and another one next time; orders against it do not hold then: set REGENT_CANDIDATE")
+    candidate = re.sub(r"[^A-Za-z0-9._@:-]", "-", name)
+    return candidate if len(candidate) <= 128 else candidate[:111] + "." + hashlib.sha256(name.encode()).hexdigest()[:16]
+
+
+def _instance() -> str:
+    """The end of the instance's id on Cloud Run; "" if that is not known within a second."""
+    connection = http.client.HTTPConnection(os.environ.get("GCE_METADATA_HOST") or "metadata.google.internal", timeout=1)
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+        connection.request("GET", "/computeMetadata/v1/instance/id", headers={"Metadata-Flavor": "Google"})
+        reply = connection.getresponse()
+        text = reply.read(1024).decode("ascii", "replace").strip()
+        if reply.status == 200 and reply.getheader("Metadata-Flavor") == "Google":
+            return text[-12:]
+    return ""
 
 
 def cksum_priority(candidate: str) -> int:
@@ -590,7 +613,8 @@ def log(text: str) -> None:
 
 USAGE = """usage: agent.py ELECTION -- COMMAND [ARGUMENT...]
 
-Runs COMMAND while it leads ELECTION. REGENT_SERVER is the server (http://127.0.0.1:8080), REGENT_CANDIDATE the name to lead by.
+Runs COMMAND while it leads ELECTION. REGENT_SERVER is the server (http://127.0.0.1:8080), REGENT_CANDIDATE the name to lead by
+(that of this host).
 REGENT_PRIORITY (a number, or cksum), REGENT_CAPABILITIES (gpu,eu) and REGENT_LOAD count where the election's policy says so.
 With REGENT_REPORT_FILE it reports what COMMAND writes there: a JSON object such as {"progress": 412, "health": "ok"}.
 With REGENT_APPROVAL_FILE it asks operators for an approval when COMMAND rewrites that: {"note": "the draft is ready"}.

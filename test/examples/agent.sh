@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Leads an election of Regent, and runs a command while it does: agent.sh ELECTION -- COMMAND [ARGUMENT...]
 #
-# REGENT_SERVER is the server (http://127.0.0.1:8080), REGENT_CANDIDATE the candidate's name; REGENT_INSECURE=true allows http:// to another
+# REGENT_SERVER is the server (http://127.0.0.1:8080), REGENT_CANDIDATE the candidate's name (that of this host); REGENT_INSECURE=true allows http:// to another
 # machine. The command's environment has REGENT_ELECTION, REGENT_FENCING_TOKEN, REGENT_CANDIDATE_ID and REGENT_SERVER. It is stopped
 # (SIGTERM, then SIGKILL) before the lease is over. Exit codes: the command's own; 2 wrong use; 4 the lease was lost; 128 + n ended by
 # signal n.
@@ -41,7 +41,7 @@ willing() { ((signal == 0)); }
 leading() { now && ((now < deadline - grace)) && kill -0 "$work" 2>/dev/null && willing; }
 
 settle() { # ARGUMENT...: reads the command line and the environment
-  local LC_ALL=C host=${K_REVISION:-$HOSTNAME} tool # on Cloud Run every host is called localhost
+  local LC_ALL=C tool
   [[ $# -ge 3 && $2 == -- ]] || fail "usage: agent.sh ELECTION -- COMMAND [ARGUMENT...]; REGENT_SERVER and REGENT_CANDIDATE are settings"
   election=$1 server=${REGENT_SERVER:-http://127.0.0.1:8080}
   [[ $election =~ ^[a-z0-9]([a-z0-9._-]{0,126}[a-z0-9])?$ ]] ||
@@ -50,8 +50,7 @@ settle() { # ARGUMENT...: reads the command line and the environment
     fail "'$server' is no server; set REGENT_SERVER to an address such as http://127.0.0.1:8080"
   [[ $server =~ ^(https:|http://(127\.[0-9.]+|localhost|\[::1\])(:|/|$)) || ${REGENT_INSECURE:-} == true ]] ||
     fail "'$server' is on another machine, and over http:// the key can be read on the way; use https://, or set REGENT_INSECURE=true"
-  candidate=${host//[^A-Za-z0-9._@:-]/-}
-  candidate=${REGENT_CANDIDATE:-${candidate:0:100}-$(random 9)}
+  candidate=${REGENT_CANDIDATE:-$(name)}
   [[ $candidate =~ ^[A-Za-z0-9._@:-]{1,128}$ ]] ||
     fail "'$candidate' is no candidate; set REGENT_CANDIDATE to 1 to 128 of A-Z a-z 0-9 . _ @ : -, or leave it out"
   for tool in curl setsid base64 "$3"; do
@@ -60,6 +59,24 @@ settle() { # ARGUMENT...: reads the command line and the environment
   weigh
   now || fail "there is no /proc/uptime; use agent.py"
   server=${server%/}
+}
+
+name() { # prints the name of this host's candidate, the same after a restart, so that orders against it hold
+  local host=$HOSTNAME instance="" stable=1
+  [[ ! ${host,,} =~ ^(localhost)?(\.|$) ]] || stable=0
+  if [[ -n ${CLOUD_RUN_JOB:-} ]]; then
+    host=$CLOUD_RUN_JOB-${CLOUD_RUN_TASK_INDEX:-} stable=1
+  elif [[ -n ${K_SERVICE:-} ]]; then # on Cloud Run every host is called localhost
+    instance=$(curl -qfs --noproxy '*' --max-time 1 -H 'Metadata-Flavor: Google' \
+      "http://${GCE_METADATA_HOST:-metadata.google.internal}/computeMetadata/v1/instance/id")
+    host=$K_SERVICE.${instance:(-12)} stable=1
+    [[ $instance =~ ^[0-9A-Za-z]{12,}$ ]] || host=$K_SERVICE stable=0
+  fi
+  ((stable)) || host=${host:-agent}.$(random 9)
+  host=${host//[^A-Za-z0-9._@:-]/-}
+  ((${#host} <= 128)) || host=${host:0:111}.$(printf %s "$host" | sha256sum | head -c 16)
+  ((stable)) || say "this host has no name of its own: the candidate is $host now, and another one next time; orders against it do not hold then: set REGENT_CANDIDATE"
+  printf %s "$host"
 }
 
 weigh() { # sets worth to the members of an acquire that say what the candidate is worth

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -126,6 +127,49 @@ func TestAgentEndsAsItsCommandDoesAndWithAllThatItHasStarted(t *testing.T) {
 		pid, err := strconv.Atoi(strings.Fields(beside)[0])
 		if _, state := process.Stat(pid); err != nil || state != "" && state != "Z" {
 			t.Errorf("what the command has left behind still runs: %d, %v", pid, err)
+		}
+	})
+}
+
+func TestTheCandidateIsTheSameAfterARestart(t *testing.T) {
+	each(t, func(t *testing.T, p program) {
+		server := serve(t)
+		const long = "nightly-of-the-department-that-writes-all-reports-of-the-quarter-nightly-of-the-department-that-writes-all-reports-of-the-quarter"
+		host, err := os.Hostname()
+		if err != nil {
+			t.Fatal(err)
+		}
+		metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Metadata-Flavor", "Google")
+			fmt.Fprintln(w, "0069c7a98896d7d4a8c5a3ed")
+		}))
+		t.Cleanup(metadata.Close)
+		at := "GCE_METADATA_HOST=" + strings.TrimPrefix(metadata.URL, "http://")
+		for _, c := range []struct {
+			env    []string
+			want   string
+			stable bool
+		}{
+			{nil, regexp.QuoteMeta(host), !strings.HasPrefix(host, "localhost")},
+			{[]string{"K_SERVICE=writer", at}, `writer\.d7d4a8c5a3ed`, true},
+			{[]string{"CLOUD_RUN_JOB=nightly", "CLOUD_RUN_TASK_INDEX=3"}, `nightly-3`, true},
+			{[]string{"CLOUD_RUN_JOB=" + long}, long[:111] + `\.[0-9a-f]{16}`, true},
+			{[]string{"K_SERVICE=writer", "GCE_METADATA_HOST=127.0.0.1:1"}, `writer\.[0-9A-Za-z_-]{12,16}`, false},
+		} {
+			var ids []string
+			for range 2 {
+				a := p.start(t, append(c.env, "REGENT_SERVER="+server), "reports", "--", "sh", "-c", `echo "it is <$REGENT_CANDIDATE_ID>"`)
+				exits(t, a, 0, "it is <")
+				_, id, _ := strings.Cut(a.Log.String(), "it is <")
+				id, _, _ = strings.Cut(id, ">")
+				ids = append(ids, id)
+				if said := strings.Count(a.Log.String(), "no name of its own"); c.stable != (said == 0) || said > 1 {
+					t.Errorf("%s: it says so %d times:\n%s", c.env, said, a.Log)
+				}
+			}
+			if !regexp.MustCompile("^"+c.want+"$").MatchString(ids[0]) && c.stable || c.stable != (ids[0] == ids[1]) {
+				t.Errorf("%s: the candidates are %q, not %s", c.env, ids, c.want)
+			}
 		}
 	})
 }

@@ -1,6 +1,7 @@
 """Unit tests of agent.py's rule, on a clock of their own."""
 
 import unittest
+from unittest import mock
 
 import agent
 
@@ -173,9 +174,26 @@ class Rule(unittest.TestCase):
             self.assertTrue(report)
             self.lease.reported(report)
 
-    def test_ids_are_valid_and_differ(self):
-        self.assertRegex(agent.default_candidate(), r"^[A-Za-z0-9._@:-]{1,128}$")
-        self.assertNotEqual(agent.default_candidate(), agent.default_candidate())
+    def test_the_candidate_is_the_host_and_the_same_after_a_restart(self):
+        def on(host, **environment):
+            with mock.patch.dict(agent.os.environ, environment, clear=True), mock.patch("socket.gethostname", lambda: host), \
+                    mock.patch.object(agent, "log", said.append):
+                return agent.default_candidate()
+
+        said = []
+        self.assertEqual(on("writer-7d4b9"), "writer-7d4b9")
+        self.assertEqual(on("a b/ü"), "a-b--")
+        self.assertRegex(on("r" * 200), r"^r{111}\.[0-9a-f]{16}$")
+        self.assertEqual(on("localhost", CLOUD_RUN_JOB="nightly", CLOUD_RUN_TASK_INDEX="3"), "nightly-3")
+        with mock.patch.object(agent, "_instance", lambda: "b0a8c5a3ed4e"):
+            self.assertEqual(on("localhost", K_SERVICE="writer"), "writer.b0a8c5a3ed4e")
+        self.assertEqual(said, [])
+        for host in ("localhost.localdomain", ""):
+            self.assertRegex(on(host), r"^[A-Za-z0-9._@:-]{1,128}$")
+            self.assertNotEqual(on(host), on(host))
+        self.assertRegex(on("localhost", K_SERVICE="writer", GCE_METADATA_HOST="127.0.0.1:1"), r"^writer\.[0-9a-f]{16}$")
+        self.assertEqual(len(said), 7)
+        self.assertIn("set REGENT_CANDIDATE", said[0])
 
 
 if __name__ == "__main__":

@@ -164,7 +164,7 @@ export function election(main, name, visitor, stream) {
   }
   async function explain() {
     await part('explain', '/candidates/' + encodeURIComponent(who.value) + ':explain', d => d.leads ? h('p', {}, mark('disc', 'good'), ` ${d.candidateId} leads.`) :
-      list(d.reasons, r => h('div', {}, h('b', {}, r.code), [codes[r.code], r.leaderId && `${r.leaderId} leads`, r.position && `place ${r.position} of ${r.of}`, r.need && `${r.have} of ${r.need} present`, r.by && `by ${r.by}`, r.reason, r.untilMs && `for ${span(r.untilMs)} more`].filter(Boolean).map(t => ' · ' + t).join('')), 'Nothing bars it.'));
+      list(d.reasons, r => h('div', {}, h('b', {}, r.code), [codes[r.code], r.leaderId && `${r.leaderId} leads`, r.pattern && `as each candidate of ${r.pattern}`, r.principal && `if it calls as ${r.principal}`, r.position && `place ${r.position} of ${r.of}`, r.need && `${r.have} of ${r.need} present`, r.by && `by ${r.by}`, r.reason, r.untilMs && `for ${span(r.untilMs)} more`].filter(Boolean).map(t => ' · ' + t).join('')), 'Nothing bars it.'));
   }
 
   function line(e) {

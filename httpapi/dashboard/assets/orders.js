@@ -9,6 +9,8 @@ const promised = l => {
 // The furthest that a browser's calendar goes is some 275,000 years.
 const until = ms => ms > 0 && ms < 1e15 ? `${clock(wall() + ms)} (in ${span(ms)})` : '…';
 const who = d => d.candidateId || 'this candidate';
+// target names the candidate, the pattern or the principal that an order is about; '' for all.
+const target = o => [o.candidateId, o.principal && `principal ${o.principal}`].filter(Boolean).join(', ');
 
 // kinds says of each order which fields it has and what will happen.
 const kinds = {
@@ -16,7 +18,7 @@ const kinds = {
   evict: {text: 'Evict', danger: true, term: true, fields: ['ban'], says: (l, d) => `The present term ends.${promised(l)} ${d.ban ? `It is not granted the lease again before ${d.until}.` : 'It may lead again unless you name a ban.'} Nothing takes an eviction back.`},
   pause: {text: 'Pause', fields: ['for', 'mode'], says: (l, d) => `Until ${d.until} no candidate is granted the lease. ${d.mode === 'drain' ? 'The present term ends.' + promised(l) : 'The present leader goes on.'}`},
   resume: {text: 'Resume', fields: [], says: () => 'The pause ends now, and candidates are granted the lease again.'},
-  ban: {text: 'Ban', danger: true, fields: ['candidateId', 'for'], says: (_, d) => `Until ${d.until} ${who(d)} is not granted the lease. A term that it has goes on.`},
+  ban: {text: 'Ban', danger: true, fields: ['candidateId', 'for'], says: (_, d) => `Until ${d.until} ${d.candidateId?.endsWith('*') ? `no candidate of ${d.candidateId} is` : `${who(d)} is not`} granted the lease. A term that it has goes on.`},
   approve: {text: 'Approve', term: true, fields: ['for', 'newEpoch'], optional: true, says: (l, d) => `${l.leaderId ? `${l.leaderId}, the leader of token ${l.fencingToken},` : 'The next leader'} may go on${d.for ? ` until ${d.until}` : ' for as long as the policy says'}.${d.newEpoch ? ' It goes on under the next token: orders from before are stale.' : ''}`},
 };
 
@@ -58,8 +60,8 @@ export function orders(visitor, done) {
 
 // override shows a standing order, with a button that lifts it.
 export function override(o, name, visitor, done) {
-  const k = {text: 'Lift', fields: [], fixed: {override: o.id}, says: () => `The ${o.kind}${o.candidateId || o.principal ? ` of ${o.candidateId || o.principal}` : ''} ends now, and not at ${clock(o.until)}.`};
-  return h('div', {class: 'order'}, h('div', {}, h('div', {}, h('b', {}, o.kind), o.candidateId || o.principal ? h('span', {class: 'id'}, ' ' + (o.candidateId || o.principal)) : '', o.mode ? ` (${o.mode})` : '', ' until ', when(o.until)),
+  const k = {text: 'Lift', fields: [], fixed: {override: o.id}, says: () => `The ${o.kind}${target(o) && ` of ${target(o)}`} ends now, and not at ${clock(o.until)}.`};
+  return h('div', {class: 'order'}, h('div', {}, h('div', {}, h('b', {}, o.kind), target(o) ? h('span', {class: 'id'}, ' ' + target(o)) : '', o.mode ? ` (${o.mode})` : '', ' until ', when(o.until)),
     h('div', {class: 'dim'}, `${o.actor}: ${o.reason}`)),
     visitor.may.includes('lift') ? h('button', {'data-lift': o.id, 'aria-label': `Lift ${o.id}`, onclick: () => ask('lift', k, {election: name}, visitor, done)}, 'Lift') : '');
 }

@@ -23,8 +23,9 @@ class Base(Generic[L]):
         self, server: str, *, candidate: str | None = None, token: Token | None = None, insecure: bool = False,
         tls: ssl.SSLContext | None = None, clock: Callable[[], float] = _clock.now,
     ) -> None:
-        """`server` is a URL; http:// is for this machine only, unless `insecure` is set. `candidate` names this process; a
-        unique name is drawn otherwise. `token` identifies the caller. `tls` is for servers with certificates of their own.
+        """`server` is a URL; http:// is for this machine only, unless `insecure` is set. `candidate` names this process; it
+        is the host's name otherwise, so that orders against it hold after a restart. Two processes of one host are then
+        incarnations of one candidate: one leads, and the other waits. `token` identifies the caller. `tls` is for servers with certificates of their own.
         `clock` counts deadlines in seconds: nothing may set it, and it must run while the machine is suspended."""
         self._core = Core(server, candidate=candidate, token=token, insecure=insecure, tls=tls, clock=clock)
 

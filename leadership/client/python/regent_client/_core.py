@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import http.client
+import logging
 import os
 import re
 import secrets
@@ -13,7 +17,10 @@ from typing import Callable
 from . import _clock
 from ._calls import Calls, Token
 from ._keep import Keeper
+from ._tokens import metadata
 from ._wire import check_candidate, check_type
+
+log = logging.getLogger("regent_client")
 
 
 class Core:
@@ -56,12 +63,27 @@ if hasattr(os, "register_at_fork"):
 
 
 def default_candidate() -> str:
-    """A name that no other process has: that of the host, or of the revision or the job's task on Cloud Run, where all
-    hosts have one name, and 64 random bits."""
-    if host := os.environ.get("CLOUD_RUN_EXECUTION", ""):
-        host += "-" + os.environ.get("CLOUD_RUN_TASK_INDEX", "")
-    host = host or os.environ.get("K_REVISION") or socket.gethostname() or "python"
-    return re.sub(r"[^A-Za-z0-9._@:-]", "-", host)[:40] + "." + secrets.token_hex(8)
+    """The name of this host's candidate, the same after a restart, so that orders against it hold: the host's name or, on
+    Cloud Run, where all hosts have one name, that of the service and the end of the instance's id, or of the job and the
+    number of the task. Where there is no such name it ends with 64 random bits, and the log says so."""
+    name = socket.gethostname()
+    stable = name.split(".")[0].lower() not in ("", "localhost")
+    if job := os.environ.get("CLOUD_RUN_JOB", ""):
+        name, stable = f"{job}-{os.environ.get('CLOUD_RUN_TASK_INDEX', '')}", True
+    elif service := os.environ.get("K_SERVICE", ""):
+        instance = ""
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            instance = metadata("id", 1.0)[-12:]
+        name, stable = f"{service}.{instance}", instance != ""
+    if not stable:
+        name = (name or "agent").removesuffix(".") + "." + secrets.token_hex(8)
+    candidate = re.sub(r"[^A-Za-z0-9._@:-]", "-", name)
+    if len(candidate) > 128:
+        candidate = candidate[:111] + "." + hashlib.sha256(name.encode()).hexdigest()[:16]
+    if not stable:
+        log.warning("this host has no name of its own: the candidate is %s now, and another one after a restart, so that no order against it holds; "
+                    "give Client a candidate", candidate)
+    return candidate
 
 
 def cksum_priority(candidate: str) -> int:

@@ -67,7 +67,8 @@ class MetadataToken:
     def _replace(self, call: _Call) -> None:
         expires = 0.0
         try:
-            call.token = _ask(self._audience)
+            query = urllib.parse.urlencode({"audience": self._audience, "format": "full"})
+            call.token = metadata(f"service-accounts/default/identity?{query}", _TIMEOUT)
             expires = expiry(call.token)
         except Exception as error:  # whatever it is, the callers wait
             call.error = error
@@ -90,15 +91,15 @@ class _Call:
         self.error: Exception | None = None
 
 
-def _ask(audience: str) -> str:
-    """Asks without a proxy. See https://cloud.google.com/run/docs/authenticating/service-to-service."""
-    query = urllib.parse.urlencode({"audience": audience, "format": "full"})
-    path = f"/computeMetadata/v1/instance/service-accounts/default/identity?{query}"
-    ends = time.monotonic() + _TIMEOUT
-    connection = http.client.HTTPConnection(os.environ.get("GCE_METADATA_HOST") or "metadata.google.internal", timeout=_TIMEOUT)
+def metadata(path: str, timeout: float) -> str:
+    """Asks the metadata server of the instance, without a proxy.
+
+    See https://cloud.google.com/run/docs/container-contract#metadata-server."""
+    ends = time.monotonic() + timeout
+    connection = http.client.HTTPConnection(os.environ.get("GCE_METADATA_HOST") or "metadata.google.internal", timeout=timeout)
     body = b""
     with contextlib.closing(connection):
-        connection.request("GET", path, headers={_FLAVOR: "Google"})
+        connection.request("GET", f"/computeMetadata/v1/instance/{path}", headers={_FLAVOR: "Google"})
         with connection.getresponse() as reply:
             while part := reply.read1(_LIMIT):
                 body += part

@@ -1,14 +1,16 @@
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { invalid } from "./errors.ts";
 import type { SuccessionOptions } from "./heir.ts";
 import type { Lease } from "./lease.ts";
+import type { Log } from "./log.ts";
+import { metadata } from "./tokens.ts";
 import { candidateID, milliseconds, quote, type Duration, type Schemas } from "./wire.ts";
 
 /** How a candidate campaigns. Everything may be left out. */
 export interface LeadOptions extends SuccessionOptions {
   /**
-   * Must be unique in the election: a second process with the same id cannot lead while the first one does. By
+   * Should be unique in the election: a second process with the same id cannot lead while the first one does. By
    * default that of the client, or of `via`.
    */
   candidate?: string | undefined;
@@ -88,20 +90,32 @@ export function candidacy(o: LeadOptions, candidate: string): Omit<Schemas["Acqu
 }
 
 /** @internal Returns the candidate's id: that of the options, of the lease it stands on, or the client's. */
-export function idOf(o: LeadOptions, own: () => string): string {
-  const id = candidateID(o.candidate ?? o.via?.candidate ?? own());
+export async function idOf(o: LeadOptions, own: () => string | Promise<string>): Promise<string> {
+  const id = candidateID(o.candidate ?? o.via?.candidate ?? (await own()));
   if (o.via && id !== o.via.candidate) throw invalid(`candidate: ${id} cannot stand on the lease of ${o.via.candidate}; leave it out`);
   return id;
 }
 
 /**
- * Returns an id that no other process has: the host's name, or on Cloud Run that of the revision, or of the
- * job's execution and task, and 64 random bits.
+ * Returns the id of this host's candidate, the same after a restart, so that orders against it hold: the host's name
+ * or, on Cloud Run, where all hosts have one name, that of the service and the end of the instance's id, or of the job
+ * and the number of the task. Where there is no such name it ends with 64 random bits, and the log gets a line.
  */
-export function defaultCandidate(): string {
-  const { CLOUD_RUN_EXECUTION: execution, CLOUD_RUN_TASK_INDEX: task, K_REVISION: revision } = process.env;
-  const name = execution ? `${execution}-${task ?? ""}` : revision || hostname() || "agent";
-  return name.replace(/[^A-Za-z0-9._@:-]/g, "-").slice(0, 80) + "." + randomBytes(8).toString("hex");
+export async function defaultCandidate(log?: Log): Promise<string> {
+  const { CLOUD_RUN_JOB: job, CLOUD_RUN_TASK_INDEX: task, K_SERVICE: service } = process.env;
+  let name = hostname();
+  let stable = !["", "localhost"].includes(name.split(".")[0]!.toLowerCase());
+  if (job) {
+    [name, stable] = [`${job}-${task ?? ""}`, true];
+  } else if (service) {
+    const instance = (await metadata("id", 1_000).catch(() => "")).slice(-12);
+    [name, stable] = [`${service}.${instance}`, instance !== ""];
+  }
+  if (!stable) name = `${(name || "agent").replace(/\.$/, "")}.${randomBytes(8).toString("hex")}`;
+  let id = name.replace(/[^A-Za-z0-9._@:-]/gu, "-");
+  if (id.length > 128) id = `${id.slice(0, 111)}.${createHash("sha256").update(name).digest("hex").slice(0, 16)}`;
+  if (!stable) log?.("warn", "this host has no name of its own: the candidate is another one after a restart, and no order against it holds; give the client a candidate", { candidate: id });
+  return id;
 }
 
 /**

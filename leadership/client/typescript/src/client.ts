@@ -24,7 +24,7 @@ import { candidateID, checkFunction, checkOptions, path } from "./wire.ts";
 
 /** How a client calls its server. Everything may be left out. */
 export interface ClientOptions {
-  /** The candidate that leads, unless a call names another; by default one that no other process has. */
+  /** The candidate that leads, unless a call names another; by default this host: see defaultCandidate. */
   candidate?: string | undefined;
   /** The bearer token that identifies the caller; a function is asked before each request. */
   token?: TokenSource | undefined;
@@ -45,7 +45,7 @@ export interface ClientOptions {
 export class Client {
   readonly #means: Means;
   readonly #candidate: string | undefined;
-  #drawn: string | undefined;
+  #drawn: Promise<string> | undefined;
 
   /** Does not connect. Throws InvalidArgument for an address that is wrong, or of another machine over http://. */
   constructor(server: string, options: ClientOptions = {}) {
@@ -74,7 +74,7 @@ export class Client {
     checkOptions(options);
     checkFunction("onPromotion", options.onPromotion);
     checkFunction("onSuccession", options.onSuccession);
-    const candidate = idOf(options, () => this.#id());
+    const candidate = await idOf(options, () => this.#id());
     const lease = await new Campaign(this.#means, election, candidate, options).run();
     try {
       const { onPromotion } = options;
@@ -239,8 +239,8 @@ export class Client {
     return this.#means.calls.http;
   }
 
-  #id(): string {
-    return this.#candidate ?? (this.#drawn ??= defaultCandidate());
+  #id(): string | Promise<string> {
+    return this.#candidate ?? (this.#drawn ??= defaultCandidate(this.#means.log));
   }
 
   /** @internal */

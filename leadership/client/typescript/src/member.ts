@@ -49,7 +49,8 @@ const leaveLimit = 5_000;
  */
 export class Member implements AsyncDisposable {
   readonly election: string;
-  readonly id: string;
+  /** "" while the default of the client is looked up, until it has joined. */
+  id = "";
   /** Resolves when the membership has ended, and rejects with an error that would stay, such as PermissionDenied. */
   readonly done: Promise<void>;
   /** Resolves when the member has joined once; rejects if it never does. */
@@ -72,11 +73,11 @@ export class Member implements AsyncDisposable {
   #due = false; // it has to say what it follows
 
   /** @internal */
-  constructor(http: Http, log: Log, election: string, id: string, options: MemberOptions) {
+  constructor(http: Http, log: Log, election: string, id: string | Promise<string>, options: MemberOptions) {
     path(election); // checks the name
     this.#http = http;
     this.election = election;
-    this.id = candidateID(id);
+    if (typeof id === "string") this.id = candidateID(id);
     this.#options = options;
     this.#seenToken = callback(log, "seenToken", options.seenToken);
     this.#onTold = callback(log, "onTold", options.onTold);
@@ -95,7 +96,7 @@ export class Member implements AsyncDisposable {
     const leave = onAbort(signal, end);
     if (signal?.aborted) end();
     void this.#watch();
-    this.done = this.#run(joined).finally(() => {
+    this.done = this.#run(id, joined).finally(() => {
       leave();
       this.#end.abort();
     });
@@ -117,9 +118,10 @@ export class Member implements AsyncDisposable {
     return this.leave();
   }
 
-  async #run(joined: () => void): Promise<void> {
+  async #run(id: string | Promise<string>, joined: () => void): Promise<void> {
     const { signal } = this.#end;
     try {
+      if (typeof id !== "string") this.id = await id;
       while (!signal.aborted) {
         const pause = await this.#join();
         if (this.#answered) joined();

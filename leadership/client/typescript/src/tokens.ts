@@ -34,7 +34,8 @@ export function metadataToken(audience: string): () => Promise<string> {
   let pending: Promise<string> | undefined;
   const replace = async (): Promise<string> => {
     try {
-      const token = await askMetadata(audience);
+      const query = new URLSearchParams({ audience, format: "full" });
+      const token = await metadata(`service-accounts/default/identity?${query}`, metadataTimeout);
       expires = expiry(token);
       return (last = token);
     } finally {
@@ -51,17 +52,16 @@ export function metadataToken(audience: string): () => Promise<string> {
   };
 }
 
-/** See https://cloud.google.com/run/docs/authenticating/service-to-service. */
-async function askMetadata(audience: string): Promise<string> {
+/** @internal Asks the metadata server of the instance. See https://cloud.google.com/run/docs/container-contract#metadata-server. */
+export async function metadata(what: string, timeout: number): Promise<string> {
   const host = process.env["GCE_METADATA_HOST"] || "metadata.google.internal";
-  const query = new URLSearchParams({ audience, format: "full" });
   let response: Response;
   let text: string;
   try {
-    response = await fetch(`http://${host}/computeMetadata/v1/instance/service-accounts/default/identity?${query}`, {
+    response = await fetch(`http://${host}/computeMetadata/v1/instance/${what}`, {
       headers: { "Metadata-Flavor": "Google" },
       redirect: "manual",
-      signal: AbortSignal.timeout(metadataTimeout),
+      signal: AbortSignal.timeout(timeout),
     });
     text = await limited(response);
   } catch (e) {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ElectionDeleted, InvalidArgument, LeaseHeld, NotEligible, PermissionDenied, StoreUnavailable, cksumPriority, defaultCandidate, type LeadOptions } from "../src/index.ts";
+import { scripted } from "./support.ts";
 import { Script, broken, late, ok, refuse, settle, silent, unreachable, vacant } from "./scripted.ts";
 
 const inLine = refuse(409, "LEASE_HELD", { reason: "HELD" });
@@ -242,7 +243,31 @@ test("the priority by cksum is that of cksum", () => {
   assert.equal(cksumPriority("a-much-longer-candidate.0123456789abcdef"), 1197918189);
 });
 
-test("a default candidate is a valid id, and another one each time", () => {
-  assert.match(defaultCandidate(), /^[A-Za-z0-9._@:-]{18,128}$/);
-  assert.notEqual(defaultCandidate(), defaultCandidate());
+test("a default candidate is the same after a restart, where the host has a name of its own", async (t) => {
+  const logged: string[] = [];
+  const log = (level: string, message: string): void => void logged.push(`${level} ${message}`);
+  const on = async (env: Record<string, string>): Promise<string> => {
+    const names = ["CLOUD_RUN_JOB", "CLOUD_RUN_TASK_INDEX", "K_SERVICE", "GCE_METADATA_HOST"];
+    for (const name of names) if (env[name] === undefined) delete process.env[name]; else process.env[name] = env[name];
+    try {
+      return await defaultCandidate(log);
+    } finally {
+      for (const name of names) delete process.env[name];
+    }
+  };
+  const url = await scripted(t, (_, response) => void response.writeHead(200, { "Metadata-Flavor": "Google" }).end("0069c7a98896d7d4a8c5a3ed\n"));
+  const metadata = { K_SERVICE: "writer", GCE_METADATA_HOST: new URL(url).host };
+  assert.equal(await on(metadata), "writer.d7d4a8c5a3ed");
+  assert.equal(await on({ CLOUD_RUN_JOB: "nightly", CLOUD_RUN_TASK_INDEX: "3", K_SERVICE: "writer" }), "nightly-3");
+  assert.equal(await on({ CLOUD_RUN_JOB: "a b/ü" }), "a-b---");
+  const long = await on({ CLOUD_RUN_JOB: "j".repeat(200), CLOUD_RUN_TASK_INDEX: "1" });
+  assert.match(long, /^j{111}\.[0-9a-f]{16}$/);
+  assert.notEqual(await on({ CLOUD_RUN_JOB: "j".repeat(200), CLOUD_RUN_TASK_INDEX: "2" }), long);
+  assert.deepEqual(logged, []);
+  const gone = { K_SERVICE: "writer", GCE_METADATA_HOST: "127.0.0.1:1" };
+  const first = await on(gone);
+  assert.match(first, /^writer\.[0-9a-f]{16}$/);
+  assert.notEqual(await on(gone), first);
+  assert.equal(logged.length, 2);
+  assert.match(logged[0]!, /^warn this host has no name of its own/);
 });

@@ -64,7 +64,7 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 func (l *Line) request(p *place, now time.Duration) leadership.AcquireRequest {
 	r := p.request
 	r.InLine = leadership.InLine{
-		Instance: l.common.Instance, Waited: now - p.since, Writes: l.writes(),
+		Instance: l.common.Instance, Principal: p.request.InLine.Principal, Waited: now - p.since, Writes: l.writes(),
 		Present: l.common.present(r.Election), Quorum: l.rule.policy.Quorum,
 	}
 	if l.claim.id != r.CandidateID && (!l.claim.challenge || l.replaces(p, now)) {
@@ -207,7 +207,7 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 	l.tried(a, refusal, now)
 	l.passed(a, refusal)
 	if barred && a.orders == l.election.Orders() {
-		l.barred(a.Request.CandidateID, refusal, now)
+		l.barred(callerOf(a.Request), refusal, now)
 	}
 }
 

@@ -17,10 +17,18 @@ type bar struct {
 
 // bars are those that the line has been refused for, and that no event may have lifted since.
 type bars struct {
-	own  map[leadership.CandidateID]*bar // against one candidate
-	only *bar                            // against all candidates but Cause.Only
-	all  *bar                            // against all
+	own  map[caller]*bar // against one candidate, as the principal as which it calls
+	only *bar            // against all candidates but Cause.Only
+	all  *bar            // against all
 }
+
+// caller is a candidate, and the principal as which it calls.
+type caller struct {
+	id        leadership.CandidateID
+	principal string
+}
+
+func callerOf(r leadership.AcquireRequest) caller { return caller{r.CandidateID, r.InLine.Principal} }
 
 const (
 	// unheard is how long one candidate stands aside at most while not all events are heard.
@@ -36,11 +44,11 @@ func (b *bar) stands(now time.Duration) bool { return b != nil && now < b.until 
 func (b *bars) any() bool { return len(b.own) > 0 || b.only != nil || b.all != nil }
 
 // of is what bars the candidate now; nil if nothing is known.
-func (b *bars) of(c leadership.CandidateID, now time.Duration) *bar {
+func (b *bars) of(c caller, now time.Duration) *bar {
 	if own := b.own[c]; own.stands(now) {
 		return own
 	}
-	if b.only.stands(now) && b.only.refusal.Cause.Only != c {
+	if b.only.stands(now) && b.only.refusal.Cause.Only != c.id {
 		return b.only
 	}
 	if b.all.stands(now) {
@@ -66,14 +74,14 @@ func (b *bars) over(now time.Duration) time.Duration {
 }
 
 // barred takes a refusal that an order, or the policy, is behind.
-func (l *Line) barred(c leadership.CandidateID, refusal *leadership.Error, now time.Duration) {
+func (l *Line) barred(c caller, refusal *leadership.Error, now time.Duration) {
 	cause := refusal.Cause
 	b := &bar{learnt: now, refusal: refusal}
 	left, most := cause.Left, unheard
 	switch {
 	case cause.Code == leadership.ReasonBanned, cause.Code == leadership.ReasonAssigned && cause.Only == "":
 		if l.bars.own == nil {
-			l.bars.own = make(map[leadership.CandidateID]*bar)
+			l.bars.own = make(map[caller]*bar)
 		}
 		l.bars.own[c] = b
 	case cause.Code == leadership.ReasonAssigned:

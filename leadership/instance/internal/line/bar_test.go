@@ -2,6 +2,7 @@ package line_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -192,5 +193,47 @@ func TestABanCostsAPollWhileEventsAreMissed(t *testing.T) {
 		}
 		i.orders(leadership.Order{Kind: leadership.OrderLift, Override: "ban-3"})
 		bob.leads()
+	})
+}
+
+func TestABanOfAPatternBarsThoseThatWaitAtEachInstance(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i, other := w.instance(), w.instance()
+		leader := i.leads("ann")
+		here, there := i.waits(request("bad-1")), other.waits(request("bad-2"))
+		bob := other.waits(request("bob"))
+		time.Sleep(time.Second)
+		i.bans("bad-*")
+		i.releases(leader)
+		leader = bob.leads()
+		time.Sleep(time.Second)
+		late := other.waits(request("bad-3"))
+		other.releases(leader)
+		time.Sleep(time.Minute)
+		for _, barred := range []*waiter{here, there, late} {
+			e := barred.refused(leadership.LeaseHeld) // its wait is over
+			if e.Reason != leadership.ReasonBanned || e.Cause.Pattern != "bad-*" || !strings.Contains(e.Detail, `as each candidate of "bad-*"`) {
+				t.Errorf("%s was told %+v", barred.candidate, e)
+			}
+		}
+	})
+}
+
+func TestABannedPrincipalBarsNoOtherOfTheSameCandidate(t *testing.T) {
+	in(t, func(t *testing.T, w *cluster) {
+		i := w.vacant()
+		l, err := i.Do(leadership.WithActor(t.Context(), "dan"), leadership.Order{Election: jobs, Kind: leadership.OrderBan, Principal: "https://issuer|7", For: time.Hour, Reason: "for the test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i.learns(l)
+		i.called()
+		eve := i.waits(keyed(request("web-1")), "eve", "https://issuer|7")
+		other := i.waits(keyed(request("web-1")), "ann", "https://issuer|8")
+		other.after(0, 0)
+		i.releases(other.leads())
+		time.Sleep(time.Second)
+		eve.waiting("though it is banned")
+		i.wants(3, "for each of them once, and for one more, as it might be the leader")
 	})
 }

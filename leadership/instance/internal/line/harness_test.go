@@ -307,14 +307,17 @@ type waiter struct {
 }
 
 // waits begins a call, and returns when it stands in line or is answered.
-func (i *instance) waits(r leadership.AcquireRequest) *waiter {
-	w := i.begins(r)
+func (i *instance) waits(r leadership.AcquireRequest, as ...string) *waiter {
+	w := i.begins(r, as...)
 	synctest.Wait()
 	return w
 }
 
-func (i *instance) begins(r leadership.AcquireRequest) *waiter {
+func (i *instance) begins(r leadership.AcquireRequest, as ...string) *waiter {
 	ctx, cancel := context.WithCancel(i.Context())
+	if len(as) > 0 {
+		ctx = leadership.WithActor(ctx, as[0], as[1:]...)
+	}
 	w := &waiter{instance: i, candidate: r.CandidateID, began: time.Now(), cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)

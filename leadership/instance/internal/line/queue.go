@@ -111,6 +111,7 @@ func (q *Queue) enter(ctx context.Context, r *leadership.AcquireRequest) (*call,
 	if err := r.Validate(); err != nil {
 		return nil, nil, err
 	}
+	r.InLine.Principal = leadership.Actor(ctx)
 	for told := leadership.Token(0); ; {
 		own, err := q.join(c, r, told)
 		if err != nil {

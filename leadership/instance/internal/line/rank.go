@@ -104,7 +104,7 @@ func (l *Line) best(now time.Duration) *place {
 
 func (l *Line) mayAsk(p *place, now time.Duration) bool {
 	counts := p.request.Role != leadership.RoleWitness || l.rule.policy.Quorum.Electorate != "" || !l.rule.known || !l.seen.live
-	return counts && len(p.callers) > 0 && l.bars.of(p.request.CandidateID, now) == nil
+	return counts && len(p.callers) > 0 && l.bars.of(callerOf(p.request), now) == nil
 }
 
 // consider compares a place that a caller has come to with the best one.

@@ -33,7 +33,7 @@ func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
 	leader := l.election.Leader()
 	var what string
 	name := l.election.Name()
-	switch b := l.bars.of(p.request.CandidateID, now); {
+	switch b := l.bars.of(callerOf(p.request), now); {
 	case b != nil:
 		what = b.explain(e, p.request.CandidateID, now)
 	case l.ballot.open() && !l.replaced(p):

@@ -87,7 +87,7 @@ func (l *Line) Next(leader leadership.CandidateID, now time.Duration) leadership
 	for p := range l.each() {
 		switch {
 		case p.drawn, p.request.CandidateID == leader, p.forfeit(now), l.class(p) != eligible:
-		case l.bars.of(p.request.CandidateID, now) != nil:
+		case l.bars.of(callerOf(p.request), now) != nil:
 		case best == nil || l.precedes(p, best):
 			best = p
 		}

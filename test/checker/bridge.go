@@ -19,6 +19,12 @@ func (p *search) bridge(s state, in step, guard time.Duration) (state, bool) {
 	if left <= 0 {
 		return s, false
 	}
+	// committed too late, by a clock that is ahead of the reader's: it leaves the end where it was
+	end := r.LeaseEnd()
+	if late := end.Add(-r.LeaseDuration); late.Before(r.HeartbeatAt) && shows(in, late) && !in.at.Before(end.Add(-guard)) && s.loose < left {
+		s.record.HeartbeatAt, s.loose = late, s.loose+1
+		return p.try(s, in, guard)
+	}
 	for _, at := range explanations(r, in, guard) {
 		end := at.Add(r.LeaseDuration)
 		if told := shows(in, at); told && at.Before(s.seen.Add(-guard)) {

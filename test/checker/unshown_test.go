@@ -90,3 +90,38 @@ func TestWaitingCandidateMayRecordTheEndsOfSeveralTerms(t *testing.T) {
 		t.Errorf("the same end twice: %v", got)
 	}
 }
+
+// ann's renewal at the end of her term is committed by a clock that is ahead, and too late. A read
+// by one that is behind shows her lease, with the start that it then has.
+func TestReadMayShowAHeartbeatThatCameTooLate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		before  time.Duration // the end, the read
+		start   time.Duration
+		without []int
+		want    []checker.Kind
+	}{
+		{"just before the end", storeGuard, 14 * s, nil, nil},
+		{"sooner than the clocks differ", storeGuard + 1, 14 * s, nil, kindsOf(checker.Illegal)},
+		{"another start", storeGuard, 14*s - 1, nil, kindsOf(checker.Illegal)},
+		{"without a renewal", storeGuard, 14 * s, []int{4}, kindsOf(checker.Illegal)},
+	} {
+		p := newPlay(t)
+		config := leadership.Config{LeaseDuration: 8 * s, Term: leadership.TermPolicy{MaxTerm: 12 * s}}
+		p.at(s, checker.Call{Verb: checker.Configure, Config: config})                  // r1
+		p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})               // r2: until 22 s at the latest
+		p.at(16*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})       // r3: until 22 s
+		p.at(22*s-60*ms, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1}) // r4
+		p.at(22*s-c.before, checker.Call{Verb: checker.Get})                            // r5
+		p.at(23*s, checker.Call{Verb: checker.Release, Candidate: "ann", Token: 1})     // r6
+		r := p.recording()
+		lose(&r, 4)
+		a := call(r, 5).Answer
+		a.LastHeartbeat = begin.Add(c.start)
+		without(&r, c.without...)
+		if diff := cmp.Diff(c.want, kinds(guarded(r))); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s%v", c.name, diff, guarded(r).Err())
+		}
+	}
+}

@@ -125,3 +125,27 @@ func TestReadMayShowAHeartbeatThatCameTooLate(t *testing.T) {
 		}
 	}
 }
+
+// A call of ann is granted a lease that is over when it would be told, and asks again. The answer
+// to its second grant is that of another call with the same key.
+func TestCallMayBeGrantedAgainWhatWasOver(t *testing.T) {
+	t.Parallel()
+	p := kept(t)
+	p.at(19*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})         // r3: token 2
+	p.at(20*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 2}) // r4
+	r := p.recording()
+	joined := *call(r, 3)
+	joined.Request = "joined"
+	r.Calls = append(r.Calls, joined)
+	call(r, 3).Asked = call(r, 2).Asked
+	lose(&r, 3)
+	without(&r, 2)
+	r.History[1].RequestID = "r3"
+	if err := linear(r).Err(); err != nil {
+		t.Error(err)
+	}
+	call(r, 3).Key = keyOf("bob").Hash()
+	if diff := cmp.Diff(kindsOf(checker.Illegal), kinds(linear(r))); diff != "" {
+		t.Errorf("with another key: (-want +got):\n%s", diff)
+	}
+}

@@ -71,9 +71,8 @@ func (p *search) adopted(s state, in step, guard time.Duration) []state {
 		return c.Report != "" && c.Asked <= in.span.until && c.Key.Equal(r.KeyHash) && c.mayBeat(r.LeaderID, r.Token)
 	})
 	brought := slices.ContainsFunc(p.lost, func(c Call) bool { return c.Report == a.Report })
-	approved := r.EndsBecause == leadership.EndsApproval && a.EndsBecause == r.EndsBecause && slices.ContainsFunc(p.lost, func(c Call) bool {
-		return c.Verb == Acquire && c.Key.Equal(r.KeyHash) // it was granted after a term whose end is not known
-	})
+	less := r.Standing.Ends.Approval.Sub(a.EndsBy) // the term before ended so much later than is known
+	approved := a.EndsBecause == leadership.EndsApproval && less > 0 && less < s.less+time.Microsecond
 	handsOver := r.EndsBecause == leadership.EndsHandOver && a.EndsBecause == leadership.EndsHandOver // at the end of a heartbeat that is not known
 	// challenged at the end of a parent that a heartbeat without an answer had moved on
 	challenged := a.EndsBecause == leadership.EndsParent && !r.Standing.Ends.Challenged.IsZero() && p.unconfirmed(r, in.span.until) > 0

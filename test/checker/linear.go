@@ -132,6 +132,9 @@ type state struct {
 	// unconfirmed heartbeats that the lease depends on since; the last is at record.HeartbeatAt or
 	// later
 	loose int
+	// by how much later than is known the lease before may have ended; zero once an answer has
+	// shown how much of its time without an approval was left
+	less time.Duration
 	// It has ended, and may have had unconfirmed heartbeats: its lock may be longer than is known.
 	unsure bool
 	// the token of a lease that ended sooner than its last change seemed to say
@@ -429,6 +432,12 @@ func (s state) after(r rule.Record, in step) state {
 		s.sure, s.seen, s.used, s.loose = r.HeartbeatAt, later(s.seen, in.at), s.used+s.loose, 0
 	case in.answer != nil && s.over.IsZero():
 		s.over = in.at
+	}
+	switch last := s.record; {
+	case shown, approvalLeft(last) == 0:
+		s.less = 0
+	case last.LeaderID != "" && (r.LeaderID == "" || r.Token != last.Token):
+		s.less = in.at.Sub(last.LeaseEnd())
 	}
 	if r != s.record {
 		s.wrote = later(s.wrote, in.at)

@@ -149,3 +149,41 @@ func TestCallMayBeGrantedAgainWhatWasOver(t *testing.T) {
 		t.Errorf("with another key: (-want +got):\n%s", diff)
 	}
 }
+
+// The replies to ann's last renewal and to bob's grant are lost. How much of the time without an
+// approval was left for bob is known from the answer to a call that asks again.
+func TestTimeWithoutAnApprovalIsThatWhichAnAnswerShows(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		sooner time.Duration
+		want   []checker.Kind
+	}{
+		{"as it was", 0, nil},
+		{"had the term lasted until the grant", 3 * s, nil},
+		{"had it lasted longer", 3*s + time.Microsecond, kindsOf(checker.Illegal)},
+		{"had it ended before it was seen", -5 * s, kindsOf(checker.Illegal)},
+	} {
+		p := newPlay(t)
+		config := leadership.Config{LeaseDuration: 4 * s, Term: leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: 20 * s, Need: 1}}}
+		p.at(s, checker.Call{Verb: checker.Configure, Config: config})           // r1
+		p.at(2*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})         // r2: until 6 s, and 22 s at the latest
+		p.at(5*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1}) // r3: until 9 s
+		p.at(12*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})        // r4: until 25 s at the latest
+		p.at(13*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})        // r5: the same
+		r := p.recording()
+		lose(&r, 3)
+		call(r, 5).Asked = call(r, 4).Asked
+		without(&r, 4)
+		for i, e := range r.History {
+			if e.RequestID == "r4" {
+				r.History[i].RequestID = "r5"
+			}
+		}
+		a := call(r, 5).Answer
+		a.EndsBy = a.EndsBy.Add(-c.sooner)
+		if diff := cmp.Diff(c.want, kinds(linear(r))); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s%v", c.name, diff, linear(r).Err())
+		}
+	}
+}

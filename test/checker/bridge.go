@@ -75,7 +75,9 @@ func (p *search) adopted(s state, in step, guard time.Duration) []state {
 	approved := a.EndsBecause == leadership.EndsApproval && less > 0 && less < s.less+time.Microsecond
 	handsOver := r.EndsBecause == leadership.EndsHandOver && a.EndsBecause == leadership.EndsHandOver // at the end of a heartbeat that is not known
 	// challenged at the end of a parent that a heartbeat without an answer had moved on
-	challenged := a.EndsBecause == leadership.EndsParent && !r.Standing.Ends.Challenged.IsZero() && p.unconfirmed(r, in.span.until) > 0
+	was, further := r.Standing.Ends.Challenged, a.EndsBecause == leadership.EndsParent
+	further = further || a.EndsBecause == leadership.EndsHandOver && a.Parent.Token > 0 && a.EndsBy.After(was) // and another since
+	challenged := further && !was.IsZero() && p.unconfirmed(r, in.span.until) > 0
 	if guard == 0 && !reported && !handsOver && !approved && !challenged || a.Report != r.Standing.Report && !brought && !shown {
 		return nil
 	}

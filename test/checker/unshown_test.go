@@ -187,3 +187,54 @@ func TestTimeWithoutAnApprovalIsThatWhichAnAnswerShows(t *testing.T) {
 		}
 	}
 }
+
+// challengedUnderParent is a lease of ann that stands on one that bob challenges, as is to be known
+// from the answers to her renewals alone.
+func challengedUnderParent(tb testing.TB) *play {
+	p := newPlay(tb)
+	p.configured("region")
+	p.configured("regent")
+	config := leadership.Config{
+		LeaseDuration: 30 * s, LeadersOf: "reg",
+		Ballot: leadership.BallotPolicy{Strategy: leadership.StrategyPriority, Window: leadership.NoWindow, Preempt: true},
+	}
+	via := func(e leadership.Election) leadership.Via { return leadership.Via{Election: e, Token: 1} }
+	p.at(s, checker.Call{Verb: checker.Configure, Config: config})                                                                     // r1
+	p.at(2*s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Election: "region", Lease: 10 * s})                                // r2
+	p.at(3*s, checker.Call{Verb: checker.Acquire, Candidate: "bob", Election: "regent", Lease: time.Minute})                           // r3
+	p.at(4*s, checker.Call{Verb: checker.Acquire, Candidate: "ann", Via: via("region")})                                               // r4: until 12 s
+	p.at(6*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Election: "region", Token: 1})                                       // r5: until 16 s
+	p.at(7*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})                                                           // r6: until 16 s
+	p.at(8*s, checker.Call{Verb: checker.Acquire, Candidate: "bob", Via: via("regent"), Candidacy: leadership.Candidacy{Priority: 1}}) // r7: challenged, at 16 s
+	p.at(10*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Election: "region", Token: 1})                                      // r8: until 20 s
+	p.at(11*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})                                                          // r9: until 16 s
+	return p
+}
+
+func TestChallengeMayEndWithAParentThatNoAnswerShows(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		breakIt func(*checker.Recording)
+		want    []checker.Kind
+	}{
+		{"a renewal that had moved it on", func(r *checker.Recording) { lose(r, 6) }, nil},
+		{"an end before the one that was known", func(r *checker.Recording) {
+			lose(r, 6)
+			a := call(*r, 9).Answer
+			a.EndsBy, a.LeaseExpiration, a.ExpiresIn = begin.Add(12*s-ms), begin.Add(12*s-ms), s-ms
+		}, kindsOf(checker.Illegal)},
+		{"an end beyond the parent's", func(r *checker.Recording) {
+			lose(r, 6)
+			a := call(*r, 9).Answer
+			a.EndsBy, a.LeaseExpiration, a.ExpiresIn = begin.Add(20*s+ms), begin.Add(20*s+ms), 9*s+ms
+		}, kindsOf(checker.Illegal)},
+	} {
+		r := challengedUnderParent(t).recording()
+		lose(&r, 7)
+		c.breakIt(&r)
+		if diff := cmp.Diff(c.want, kinds(linear(r))); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s%v", c.name, diff, linear(r).Err())
+		}
+	}
+}

@@ -172,7 +172,8 @@ func (p *search) took(r rule.Record) (took time.Duration) {
 
 // renewals are what an unconfirmed heartbeat may have made of the record: it may have brought one
 // of the reports whose answers were lost, and of a lease that stands on another one it may have
-// moved on the end: to that which explains what was seen, or beyond the end of the lease.
+// moved on the end: to that which explains what was seen, or beyond the end of the lease; or it may
+// have found that the other one is over.
 func (p *search) renewals(r rule.Record, in step, at, end time.Time) (all []rule.Record) {
 	all = p.reported(r, in, at)
 	if r.Standing.Parent.Token == 0 {
@@ -182,6 +183,9 @@ func (p *search) renewals(r rule.Record, in step, at, end time.Time) (all []rule
 		if moved, ok := standsUntil(r, until); ok {
 			all = append(all, p.reported(moved, in, at)...)
 		}
+	}
+	if over, ok := stands(r, rule.ParentLease{Parent: r.Standing.Parent}); ok && over != r {
+		all = append(all, p.reported(over, in, at)...)
 	}
 	return all
 }

@@ -283,8 +283,13 @@ func standsUntil(r rule.Record, until time.Time) (rule.Record, bool) {
 		return r, false
 	}
 	p.Until = until
+	return stands(r, rule.ParentLease{Parent: p, LeaderID: r.LeaderID})
+}
+
+// stands is the record once a renewal has seen what its lease stands on.
+func stands(r rule.Record, on rule.ParentLease) (rule.Record, bool) {
 	live := r.LeaseEnd().Add(-tick)
-	named := rule.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Parent: rule.ParentLease{Parent: p, LeaderID: r.LeaderID}}
+	named := rule.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Parent: on}
 	ch, err := rule.Renew(rule.Snapshot{Record: r, Now: live}, named)
 	ch.Record.HeartbeatAt = r.HeartbeatAt
 	return ch.Record, err == nil

@@ -1,6 +1,7 @@
 package checker_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -236,5 +237,24 @@ func TestChallengeMayEndWithAParentThatNoAnswerShows(t *testing.T) {
 		if diff := cmp.Diff(c.want, kinds(linear(r))); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s%v", c.name, diff, linear(r).Err())
 		}
+	}
+}
+
+func TestLostRenewalMayHaveFoundTheParentOver(t *testing.T) {
+	t.Parallel()
+	p := challengedUnderParent(t)
+	p.at(12*s, checker.Call{Verb: checker.Release, Candidate: "ann", Election: "region", Token: 1}) // r10
+	p.at(13*s, checker.Call{Verb: checker.Renew, Candidate: "ann", Token: 1})                       // r11: it ends with the parent
+	p.at(17*s, checker.Call{Verb: checker.Release, Candidate: "ann", Token: 1})                     // r12
+	r := p.recording()
+	lose(&r, 11)
+	if err := linear(r).Err(); err != nil {
+		t.Error(err)
+	}
+	for i, e := range r.History {
+		r.History[i].Detail = strings.Replace(e.Detail, `{"endsBecause":"parent"}`, `{"endsBecause":"maxTerm"}`, 1)
+	}
+	if diff := cmp.Diff(kindsOf(checker.Illegal), kinds(linear(r))); diff != "" {
+		t.Errorf("another end: (-want +got):\n%s", diff)
 	}
 }

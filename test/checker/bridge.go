@@ -19,6 +19,12 @@ func (p *search) bridge(s state, in step, guard time.Duration) (state, bool) {
 	if left <= 0 {
 		return s, false
 	}
+	// committed too late, by a clock that is ahead of the reader's: it leaves the end where it was
+	end := r.LeaseEnd()
+	if late := end.Add(-r.LeaseDuration); late.Before(r.HeartbeatAt) && shows(in, late) && !in.at.Before(end.Add(-guard)) && s.loose < left {
+		s.record.HeartbeatAt, s.loose = late, s.loose+1
+		return p.try(s, in, guard)
+	}
 	for _, at := range explanations(r, in, guard) {
 		end := at.Add(r.LeaseDuration)
 		if told := shows(in, at); told && at.Before(s.seen.Add(-guard)) {
@@ -65,12 +71,13 @@ func (p *search) adopted(s state, in step, guard time.Duration) []state {
 		return c.Report != "" && c.Asked <= in.span.until && c.Key.Equal(r.KeyHash) && c.mayBeat(r.LeaderID, r.Token)
 	})
 	brought := slices.ContainsFunc(p.lost, func(c Call) bool { return c.Report == a.Report })
-	approved := r.EndsBecause == leadership.EndsApproval && a.EndsBecause == r.EndsBecause && slices.ContainsFunc(p.lost, func(c Call) bool {
-		return c.Verb == Acquire && c.Key.Equal(r.KeyHash) // it was granted after a term whose end is not known
-	})
+	less := r.Standing.Ends.Approval.Sub(a.EndsBy) // the term before ended so much later than is known
+	approved := a.EndsBecause == leadership.EndsApproval && less > 0 && less < s.less+time.Microsecond
 	handsOver := r.EndsBecause == leadership.EndsHandOver && a.EndsBecause == leadership.EndsHandOver // at the end of a heartbeat that is not known
 	// challenged at the end of a parent that a heartbeat without an answer had moved on
-	challenged := a.EndsBecause == leadership.EndsParent && !r.Standing.Ends.Challenged.IsZero() && p.unconfirmed(r, in.span.until) > 0
+	was, further := r.Standing.Ends.Challenged, a.EndsBecause == leadership.EndsParent
+	further = further || a.EndsBecause == leadership.EndsHandOver && a.Parent.Token > 0 && a.EndsBy.After(was) // and another since
+	challenged := further && !was.IsZero() && p.unconfirmed(r, in.span.until) > 0
 	if guard == 0 && !reported && !handsOver && !approved && !challenged || a.Report != r.Standing.Report && !brought && !shown {
 		return nil
 	}
@@ -165,7 +172,8 @@ func (p *search) took(r rule.Record) (took time.Duration) {
 
 // renewals are what an unconfirmed heartbeat may have made of the record: it may have brought one
 // of the reports whose answers were lost, and of a lease that stands on another one it may have
-// moved on the end: to that which explains what was seen, or beyond the end of the lease.
+// moved on the end: to that which explains what was seen, or beyond the end of the lease; or it may
+// have found that the other one is over.
 func (p *search) renewals(r rule.Record, in step, at, end time.Time) (all []rule.Record) {
 	all = p.reported(r, in, at)
 	if r.Standing.Parent.Token == 0 {
@@ -175,6 +183,9 @@ func (p *search) renewals(r rule.Record, in step, at, end time.Time) (all []rule
 		if moved, ok := standsUntil(r, until); ok {
 			all = append(all, p.reported(moved, in, at)...)
 		}
+	}
+	if over, ok := stands(r, rule.ParentLease{Parent: r.Standing.Parent}); ok && over != r {
+		all = append(all, p.reported(over, in, at)...)
 	}
 	return all
 }

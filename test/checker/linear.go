@@ -132,6 +132,9 @@ type state struct {
 	// unconfirmed heartbeats that the lease depends on since; the last is at record.HeartbeatAt or
 	// later
 	loose int
+	// by how much later than is known the lease before may have ended; zero once an answer has
+	// shown how much of its time without an approval was left
+	less time.Duration
 	// It has ended, and may have had unconfirmed heartbeats: its lock may be longer than is known.
 	unsure bool
 	// the token of a lease that ended sooner than its last change seemed to say
@@ -280,8 +283,13 @@ func standsUntil(r rule.Record, until time.Time) (rule.Record, bool) {
 		return r, false
 	}
 	p.Until = until
+	return stands(r, rule.ParentLease{Parent: p, LeaderID: r.LeaderID})
+}
+
+// stands is the record once a renewal has seen what its lease stands on.
+func stands(r rule.Record, on rule.ParentLease) (rule.Record, bool) {
 	live := r.LeaseEnd().Add(-tick)
-	named := rule.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Parent: rule.ParentLease{Parent: p, LeaderID: r.LeaderID}}
+	named := rule.Renewal{Election: r.Election, CandidateID: r.LeaderID, KeyHash: r.KeyHash, Token: r.Token, Parent: on}
 	ch, err := rule.Renew(rule.Snapshot{Record: r, Now: live}, named)
 	ch.Record.HeartbeatAt = r.HeartbeatAt
 	return ch.Record, err == nil
@@ -429,6 +437,12 @@ func (s state) after(r rule.Record, in step) state {
 		s.sure, s.seen, s.used, s.loose = r.HeartbeatAt, later(s.seen, in.at), s.used+s.loose, 0
 	case in.answer != nil && s.over.IsZero():
 		s.over = in.at
+	}
+	switch last := s.record; {
+	case shown, approvalLeft(last) == 0:
+		s.less = 0
+	case last.LeaderID != "" && (r.LeaderID == "" || r.Token != last.Token):
+		s.less = in.at.Sub(last.LeaseEnd())
 	}
 	if r != s.record {
 		s.wrote = later(s.wrote, in.at)

@@ -208,7 +208,8 @@ var eventsOf = map[leadership.OrderKind][]leadership.EventType{
 }
 
 // resolve looks up in the history the calls whose outcome is unknown, or that a server may have
-// made more than once; and keeps the heartbeats of which it knows nothing.
+// made more than once; and keeps the heartbeats of which it knows nothing. A grant that was over
+// before its answer is asked for again, so that one call may have several.
 func (p *search) resolve() {
 	byRequest := make(map[string][]*group)
 	for i := range p.groups {
@@ -229,8 +230,9 @@ func (p *search) resolve() {
 				if c.Stands.Token == 0 {
 					c.Stands = p.parentAtEnd(g.last().Token)
 				}
-				p.add(step{call: c, events: g.events}, c.Asked)
-				break
+				if p.add(step{call: c, events: g.events}, c.Asked); !begins(g.last()) {
+					break
+				}
 			}
 		}
 		if c.standsOn() { // it renews, and moves the end on in a second transaction

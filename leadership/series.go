@@ -2,9 +2,7 @@ package leadership
 
 import (
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
 
 	"regent/leadership/internal/form"
 )
@@ -60,21 +58,6 @@ const (
 	OutcomeFailed  Outcome = "failed"  // it cannot be done so: the term counts for SeriesPolicy.Failures
 	OutcomeStopped Outcome = "stopped" // it was cut short from outside
 )
-
-// Noted is the beginning of a text that may be a note: its first line, without control characters.
-func Noted(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	line = strings.ToValidUTF8(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, line), "?")
-	if len(line) > MaxReasonBytes {
-		line = strings.ToValidUTF8(line[:MaxReasonBytes], "")
-	}
-	return strings.TrimSpace(line)
-}
 
 // Validate returns an error unless it is empty or one of the outcomes.
 func (o Outcome) Validate() error {

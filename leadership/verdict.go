@@ -77,14 +77,14 @@ func (c StepDown) Validate() error {
 	return fields("for", OrderBounds.Check("for", c.For))
 }
 
-// RequestApproval tells operators that the leader needs an approval, once until they have answered:
-// until then another one changes nothing. The event says until when.
+// RequestApproval tells operators that the leader needs an approval, once until they have answered,
+// and once more for a new epoch: until then another one changes nothing. The event says until when.
 //
 // Errors: LeaseLost; InvalidArgument, if the election's policy needs no approval.
 type RequestApproval struct {
 	LeaseRequest
 	Note string // for people: one line of 1 to MaxReasonBytes bytes
-	// NewEpoch asks for an approval with a new epoch, as for a new task. The event alone keeps it.
+	// NewEpoch asks for an approval with a new epoch, as for a new task. The event says so.
 	NewEpoch bool
 }
 

@@ -60,7 +60,8 @@ var orders = []orderHelp{
 	{
 		kind: leadership.OrderApprove, use: "--token N --reason TEXT [--for DURATION] [--new-epoch]", short: "Let the leader go on",
 		long: "Where the policy asks for approvals, this is one of those that the present term needs to go on. With --new-epoch the leader goes\n" +
-			"on under the next fencing token, so that what was begun before is stale.",
+			"on under the next fencing token, so that what was begun before is stale. If the election is parked, as its policy's series says,\n" +
+			"it goes on, and the count begins anew: see 'regent why ELECTION' before.",
 		example: `regent approve reports --token 12 --reason "checked the draft"`,
 	},
 	{

@@ -60,9 +60,9 @@ that of --on-succession, and REGENT_LEADER_ADDRESS: the string "address" of at m
 or nothing. Its output goes to standard error. When it ends by itself, it is started again after a pause, from 100ms up
 to 30s.
 
-With --leader-endpoint this process answers GET and HEAD at that address, whatever the path: 200 while it leads, by the
-deadline of its lease at that moment, with a JSON object of its election, candidateId and fencingToken; 503 with the reason
-otherwise. It is plain HTTP, and answers all that can reach the address.
+With --leader-endpoint this process answers GET and HEAD at that address, whatever the path: 200 while the command runs,
+by the deadline of the lease at that moment, with a JSON object of its election, candidateId and fencingToken; 503 with the
+reason otherwise, also while the command is paused. It is plain HTTP, and answers all that can reach the address.
 
 With --inherit the file that REGENT_INHERITED_FILE names has the checkpoint of the last leader, as 'regent acquire --inherit
 --output json' shows it; without a checkpoint there is no such variable. No earlier leader can put another one then.

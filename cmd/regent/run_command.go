@@ -133,7 +133,6 @@ func (r *runner) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r.endpoint.lease.Store(lease)
 		stop()
 		begun := boottime.Now()
 		end, err := r.awaitedTerm(ctx, lease)
@@ -141,6 +140,7 @@ func (r *runner) run(ctx context.Context) error {
 		if errors.Is(end.Err, leash.ErrDeadline) && ending.MustRunOut() {
 			lease.LetEnd()
 		} else {
+			end.Err = cmp.Or(end.Err, err) // with which it did not begin
 			r.resign(lease, end)
 		}
 		if err != nil || !r.again(end) {
@@ -297,6 +297,7 @@ func (r *runner) attend(lease *client.Lease, token leadership.Token, stop chan<-
 			select {
 			case pause <- readOnly:
 				paused = readOnly
+				r.endpoint.paused.Store(readOnly)
 			case <-over:
 				return
 			}
@@ -337,6 +338,8 @@ func (r *runner) lead(lease *client.Lease) (leash.End, error) {
 		signals = make(chan os.Signal, cap(r.signals))
 		attending.Go(func() { left = r.relay(lease, signals, over) })
 	}
+	r.endpoint.paused.Store(false)
+	r.endpoint.lease.Store(lease)
 	end, err := leash.Run(lease.Context(), leash.Config{
 		Path: r.path, Args: r.args, Files: r.files,
 		Env: append(r.commandEnv(lease, token), inherited...), DeadlineVariable: "REGENT_DEADLINE_FILE", NewPrivileges: r.newPrivileges,

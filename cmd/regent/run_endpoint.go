@@ -20,7 +20,8 @@ import (
 // leaderEndpoint tells load balancers and probes whether this process leads.
 type leaderEndpoint struct {
 	election leadership.Election
-	lease    atomic.Pointer[client.Lease] // the last one; nil before the first
+	lease    atomic.Pointer[client.Lease] // the last one under which the command ran; nil before the first
+	paused   atomic.Bool                  // the command is
 }
 
 // Limits of the endpoint.
@@ -80,6 +81,8 @@ func (e *leaderEndpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer.Reason = "this process does not lead yet"
 	case !lease.Valid():
 		answer.Reason = "this process does not lead any more: " + context.Cause(lease.Context()).Error()
+	case e.paused.Load():
+		answer.Reason = "the command is paused, because the election is read-only"
 	default:
 		status, answer.CandidateID, answer.Token = http.StatusOK, lease.CandidateID(), lease.Token()
 	}

@@ -50,9 +50,13 @@ func beside(ctx context.Context, run func(context.Context)) (stop func()) {
 func (r *runner) followLeaders(ctx context.Context) {
 	known, stop := followed{}, func() {}
 	defer func() { stop() }()
+	warned := false
 	become := func(now followed) {
 		if now.id == r.candidate.ID {
-			now = followed{}
+			if !warned {
+				r.log.Warn("another process of this candidate leads, beside which the command does not run; give each a --candidate of its own", "election", r.election, "candidate", now.id)
+			}
+			now, warned = followed{}, true
 		}
 		if now == known {
 			return

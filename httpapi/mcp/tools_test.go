@@ -175,7 +175,7 @@ func TestALeaderAsksForAnApprovalAndNoFormerOneDoes(t *testing.T) {
 			t.Errorf("with the handle of another: %s", refusal)
 		}
 		m.must("request_approval", args{"handle": handle, "note": "page 1"})
-		m.must("request_approval", args{"handle": handle, "note": "page 1", "newEpoch": true}) // it is asked already
+		m.must("request_approval", args{"handle": handle, "note": "page 1"}) // it is asked already
 		other.must("approve", args{"election": "reports", "fencingToken": 1, "reason": "fine"})
 		connect(t, f.door(), ann()).must("request_approval", args{"handle": handle, "note": "page 2", "newEpoch": true})
 		other.must("approve", args{"election": "reports", "fencingToken": 1, "newEpoch": true, "reason": "fine"})

@@ -22,8 +22,8 @@ const (
 )
 
 // Run leads once: it campaigns as Campaign does, calls lead, waits for it to return, and then
-// releases the lease, with the outcome done or, if lead returned an error, failed; stopped if ctx
-// had ended. It never releases the lease before.
+// releases the lease, with the outcome done or, if lead returned an error while it led, failed;
+// stopped if ctx or the lease had ended. It never releases the lease before.
 //
 // The context of lead ends at the deadline at the latest, and soon after ctx ends; context.Cause
 // says why. lead must then return within the Candidate's Margin. From that moment the lease is not
@@ -71,7 +71,7 @@ func (c *Client) Run(ctx context.Context, election leadership.Election, lead fun
 		err = l.callLead(lead)
 		handedOver()
 	}
-	late := c.clock() >= l.end()
+	outcome, late := l.outcomeOf(ctx, err), c.clock() >= l.end()
 	cause, own := l.ending()
 
 	timeout := releaseTimeout
@@ -80,8 +80,7 @@ func (c *Client) Run(ctx context.Context, election leadership.Election, lead fun
 	}
 	release, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
-	outcome, note := outcomeOf(ctx, err)
-	if err := l.Finish(release, outcome, note); err != nil && own != ErrExpired {
+	if err := l.Finish(release, outcome, ""); err != nil && own != ErrExpired {
 		c.logOf(l).Warn("the lease could not be released; it will expire", "reason", err)
 	}
 	if own != nil && own != ErrResigned {

@@ -56,15 +56,15 @@ func (l *Lease) Finish(ctx context.Context, outcome leadership.Outcome, note str
 	})
 }
 
-// outcomeOf is the outcome of a function that led, and returned err, and a note of what fits.
-func outcomeOf(ctx context.Context, err error) (outcome leadership.Outcome, note string) {
+// outcomeOf is the outcome of a function that led, and returned err.
+func (l *Lease) outcomeOf(ctx context.Context, err error) leadership.Outcome {
 	switch {
-	case ctx.Err() != nil:
-		return leadership.OutcomeStopped, ""
+	case ctx.Err() != nil, l.ctx.Err() != nil, errors.Is(err, ErrNotFollowed): // it was cut short, or did not begin
+		return leadership.OutcomeStopped
 	case err == nil:
-		return leadership.OutcomeDone, ""
+		return leadership.OutcomeDone
 	}
-	return leadership.OutcomeFailed, leadership.Noted(err.Error())
+	return leadership.OutcomeFailed
 }
 
 // RequestApproval tells operators that the leader needs an approval to go on, with a note of one

@@ -22,6 +22,8 @@ type approval struct {
 	Asked  bool   `json:"asked,omitempty"`  // the leader has asked for it
 	// Awaited: the last term has ended for want of it, so no lease is granted.
 	Awaited bool `json:"awaited,omitempty"`
+	// AskedEpoch: the leader has asked for a new epoch, too.
+	AskedEpoch bool `json:"askedEpoch,omitempty"`
 }
 
 // maxApprovalOrders is how many orders are remembered, so that one that is sent again is known.
@@ -70,6 +72,8 @@ func (c *Change) approve(s Snapshot, cmd leadership.Order) error {
 	switch {
 	case cmd.Token == r.Token && r.Yielded():
 		return s.Refuse(leadership.TokenStale, "the leader of election %q has yielded to its successor, so there is nothing to approve; the next leader has another fencing token", r.Election)
+	case cmd.Token == r.Token && r.parked() && !s.Record.parked():
+		return s.Refuse(leadership.TokenStale, "the term of election %q has ended, and the election is parked: %s; look at that, and approve anew if it shall go on", r.Election, r.Standing.Series.Parked)
 	case cmd.Token == r.Token && r.LeaderID == "" && !a.Awaited:
 		return s.Refuse(leadership.TokenStale, "election %q has no leader, and its next one needs no approval before it is granted the lease", r.Election)
 	case cmd.Token != r.Token:

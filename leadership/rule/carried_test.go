@@ -63,7 +63,7 @@ func fullest() (Policy, Standing) {
 			form.WriteList(slices.Repeat([]spending{{aMoment, counters}}, maxSpendings+1)), parked.why,
 		},
 		Note: quotes(form.MaxText), Principal: quotes(form.MaxText), Breakers: breakers(form.WriteList(tripped)), Report: text, ReportedAt: aMoment, Notified: true, EpochFrom: leadership.MaxToken - 1,
-		Approval: approval{digests(leadership.MaxApprovals), leadership.MaxOrder.Milliseconds(), true, digests(maxApprovalOrders), true, true},
+		Approval: approval{digests(leadership.MaxApprovals), leadership.MaxOrder.Milliseconds(), true, digests(maxApprovalOrders), true, true, true},
 		Ends:     ends{aMoment, aMoment, aMoment, aMoment, leadership.EndsHandOver, aMoment}, Verdicts: verdicts{digests(leadership.MaxVerdicts), digests(leadership.MaxVerdicts)},
 		Probation: probation{aMoment, leadership.MaxLeaseDuration.Milliseconds()}, Deposed: deposed{leadership.MaxToken, why.why},
 	}

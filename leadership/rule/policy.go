@@ -168,7 +168,7 @@ func (s Standing) vacated() Standing {
 	s.Probation, s.Notified, s.EpochFrom = probation{}, false, 0
 	s.Elected, s.Challenger, s.ChallengerAt = leadership.Bid{}, "", 0
 	s.Succession, s.Named, s.Parent, s.Unready = succession{}, handOvers{}, leadership.Parent{}, false
-	if s.Approval.Asked = false; !s.Approval.Awaited {
+	if s.Approval.Asked, s.Approval.AskedEpoch = false, false; !s.Approval.Awaited {
 		s.Approval = approval{}
 	}
 	return s

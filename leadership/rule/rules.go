@@ -319,7 +319,7 @@ func leave(s Snapshot, cmd leadership.Release) (Change, error) {
 	if s.Live() {
 		ch.Record.Standing.endProbation(r.LeaderID, s.Now)
 		why, detail := ch.limited(r.yields(s.Now), s.Now)
-		if detail.Outcome = cmd.Outcome; cmd.Outcome == leadership.OutcomeFailed || why != "" {
+		if detail.Outcome = cmd.Outcome; cmd.Outcome == leadership.OutcomeFailed || why != "" && cmd.Outcome != leadership.OutcomeDone {
 			ch.fail(s.Now)
 		}
 		ch.vacate(leadership.EventReleased, s.Now, 0)

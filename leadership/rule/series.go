@@ -44,14 +44,12 @@ func step(p leadership.SeriesPolicy) time.Duration { return p.BudgetWithin / max
 
 // failed is the failures that count at the moment.
 func (s series) failed(p leadership.SeriesPolicy, now time.Time) []failure {
-	all := slices.DeleteFunc(form.List[failure](s.Failed), func(f failure) bool { return !now.Before(f.At.Add(p.Within)) })
-	return all[max(len(all)-leadership.MaxFailures+1, 0):]
+	return slices.DeleteFunc(form.List[failure](s.Failed), func(f failure) bool { return !now.Before(f.At.Add(p.Within)) })
 }
 
 // spent is the spendings that count at the moment.
 func (s series) spent(p leadership.SeriesPolicy, now time.Time) []spending {
-	all := slices.DeleteFunc(form.List[spending](s.Spent), func(x spending) bool { return !now.Before(x.Since.Add(step(p) + p.BudgetWithin)) })
-	return all[max(len(all)-maxSpendings, 0):]
+	return slices.DeleteFunc(form.List[spending](s.Spent), func(x spending) bool { return !now.Before(x.Since.Add(step(p) + p.BudgetWithin)) })
 }
 
 // used is the sum of what was spent, and of what a term uses now.
@@ -66,7 +64,8 @@ func (s series) used(p leadership.SeriesPolicy, now time.Time, term leadership.C
 func (c *Change) fail(now time.Time) {
 	r := &c.Record
 	if p, s := r.Policy.Term.Series, &r.Standing.Series; p.Failures > 0 {
-		s.Failed = form.WriteList(append(s.failed(p, now), failure{r.Token, form.Later(now, 0)}))
+		all := append(s.failed(p, now), failure{r.Token, form.Later(now, 0)})
+		s.Failed = form.WriteList(all[max(len(all)-leadership.MaxFailures, 0):])
 	}
 }
 
@@ -87,7 +86,7 @@ func (c *Change) spend(now time.Time) {
 	} else {
 		all = append(all, spending{form.Later(now, 0), used})
 	}
-	s.Spent = form.WriteList(all)
+	s.Spent = form.WriteList(all[max(len(all)-maxSpendings-1, 0):])
 }
 
 // park lets no candidate be granted without an approval if the terms until now, of which the last
@@ -108,7 +107,8 @@ func (c *Change) park(now time.Time) {
 	if !t.tripped() {
 		return
 	}
-	s.Parked, r.Standing.Approval.Awaited = t.why, true
+	s.Parked = t.why
+	r.Standing.Approval = approval{Orders: r.Standing.Approval.Orders, Awaited: true} // what was approved before was the term
 	c.announce(leadership.EventParked, "")
 	c.explain(t.why, t.detail)
 }

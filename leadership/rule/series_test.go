@@ -67,6 +67,33 @@ func TestAnElectionIsParkedByFailedTermsUntilAnOperatorApproves(t *testing.T) {
 	}
 }
 
+func TestAsManyFailuresAsThereMayBePark(t *testing.T) {
+	s := seriesHeld(t, leadership.SeriesPolicy{Failures: leadership.MaxFailures, Within: time.Hour})
+	for range leadership.MaxFailures - 1 {
+		s = play(t, play(t, s, time.Second, releasing(leadership.OutcomeFailed, "")), 0, by("ann"))
+	}
+	if s = play(t, s, time.Second, releasing(leadership.OutcomeFailed, "")); refusal(by("bob"), s) != leadership.ReasonParked {
+		t.Errorf("after %d failures: %v", leadership.MaxFailures, refusal(by("bob"), s))
+	}
+}
+
+// An operator that approves of a leader has not looked at why the election is parked.
+func TestAnApprovalOfATermDoesNotUnpark(t *testing.T) {
+	p := leadership.TermPolicy{Series: leadership.SeriesPolicy{Failures: 1, Within: time.Hour}, Approval: leadership.ApprovalPolicy{Every: time.Hour, Need: 2}}
+	s := play(t, limitedHeld(t, p), time.Second, approve("ann@x", 1, 0, false))
+	over := at(s, s.Now.Add(time.Minute)) // its end is not recorded yet
+	if _, err := approve("bob@x", 1, 0, false)(over); !errors.Is(err, leadership.TokenStale) {
+		t.Errorf("an approval that comes after the end: %v", err)
+	}
+	s = play(t, over, 0, rule.Expire)
+	if s = play(t, s, 0, approve("bob@x", 1, 0, false)); refusal(by("cy"), s) != leadership.ReasonParked {
+		t.Errorf("the approval before the end counts: %v", refusal(by("cy"), s))
+	}
+	if s = play(t, s, 0, approve("cy@x", 1, 0, false)); refusal(by("cy"), s) != "<nil>" {
+		t.Errorf("after two: %v", refusal(by("cy"), s))
+	}
+}
+
 func TestATripAndALackOfProgressAreFailures(t *testing.T) {
 	p := leadership.TermPolicy{Series: leadership.SeriesPolicy{Failures: 1, Within: time.Hour}, Budget: leadership.Counters{Tasks: 1}, StuckAfter: 30 * time.Second}
 	for name, end := range map[string]func(s rule.Snapshot) (rule.Snapshot, []leadership.Event){
@@ -145,6 +172,9 @@ func TestAParkedElectionIsFreeOnceItHasNoSeries(t *testing.T) {
 	s = play(t, s, time.Second, releasing(leadership.OutcomeFailed, ""))
 	if other := play(t, s, 0, limits(leadership.TermPolicy{})); refusal(by("bob"), other) != "<nil>" {
 		t.Errorf("without a policy: %v", refusal(by("bob"), other))
+	}
+	if other := play(t, s, 0, limits(leadership.TermPolicy{Approval: leadership.ApprovalPolicy{Every: time.Hour}})); refusal(by("bob"), other) != "<nil>" {
+		t.Errorf("with approvals: %v", refusal(by("bob"), other))
 	}
 	if other := play(t, s, 0, limits(leadership.TermPolicy{Series: leadership.SeriesPolicy{Failures: 9, Within: time.Hour}})); refusal(by("bob"), other) != leadership.ReasonParked {
 		t.Errorf("with another one: %v", refusal(by("bob"), other))

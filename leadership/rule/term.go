@@ -174,7 +174,7 @@ func (c *Change) relax(before leadership.BallotPolicy) {
 		e.Stuck = time.Time{}
 	}
 	if p.Series == (leadership.SeriesPolicy{}) {
-		if r.parked() && p.Approval.Every == 0 {
+		if r.parked() {
 			r.Standing.Approval = approval{}
 		}
 		r.Standing.Series = series{}

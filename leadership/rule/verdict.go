@@ -101,11 +101,11 @@ func requestApproval(s Snapshot, c leadership.RequestApproval) (Change, error) {
 		return Change{}, s.RefuseLost(leaseOf(c.LeaseRequest))
 	case r.Policy.Term.Approval.Every == 0:
 		return Change{}, leadership.Invalid("election", fmt.Errorf("election %q needs no approval; its policy has no approval.every", r.Election))
-	case r.Standing.Approval.Asked:
+	case r.Standing.Approval.Asked && (r.Standing.Approval.AskedEpoch || !c.NewEpoch):
 		return Change{}, nil
 	}
 	ch := s.change()
-	ch.Record.Standing.Approval.Asked = true
+	ch.Record.Standing.Approval.Asked, ch.Record.Standing.Approval.AskedEpoch = true, c.NewEpoch
 	ch.announce(leadership.EventApprovalRequested, "")
 	ch.explain(c.Note, leadership.Detail{EndsBy: r.Standing.Ends.Approval, NewEpoch: c.NewEpoch}) // none if the policy is newer than the term
 	return ch, nil

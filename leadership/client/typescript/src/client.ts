@@ -14,7 +14,7 @@ import { promote } from "./leader.ts";
 import type { Lease } from "./lease.ts";
 import { callback, harmless, type Log } from "./log.ts";
 import { Member, type MemberOptions } from "./member.ts";
-import { noteOf, type ReleaseOptions } from "./outcome.ts";
+import type { ReleaseOptions } from "./outcome.ts";
 import { observe, type Observable, type ObserveOptions, type Observed } from "./observe.ts";
 import type {
   Checkpoint, ElectionEvent, ElectionState, Explanation, JoinRequest, Members, Override, Tree,
@@ -109,13 +109,15 @@ export class Client {
     let result: T;
     let lost: LeaseLost | undefined;
     let outcome: ReleaseOptions = { outcome: "stopped" };
+    let began = false;
     try {
       await followed(lease, options.awaitFollowers);
       ends?.leads(lease);
+      began = true;
       result = await body(lease);
       if (!options.signal?.aborted) outcome = { outcome: "done" };
     } catch (e) {
-      if (!options.signal?.aborted) outcome = { outcome: "failed", note: noteOf(e) };
+      if (began && lease.valid() && !options.signal?.aborted) outcome = { outcome: "failed" };
       throw e;
     } finally {
       await ends?.returned();

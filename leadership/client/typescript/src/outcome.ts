@@ -23,9 +23,3 @@ export function checkOutcome({ outcome, note }: ReleaseOptions): void {
   }
 }
 
-/** @internal The note about what a body has thrown. */
-export function noteOf(thrown: unknown): string {
-  let line = String(thrown).trim().split("\n")[0]!.replace(/\p{Cc}|\p{Cs}/gu, " ").trim();
-  while (Buffer.byteLength(line) > most) line = [...line].slice(0, -1).join("");
-  return line;
-}

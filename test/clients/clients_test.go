@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"regent/emulators/need"
+	"regent/test/clients"
 	"regent/test/machine"
 )
 
@@ -49,6 +50,7 @@ func each(t *testing.T, some []trial) {
 						t.Parallel()
 						need.Programs(t, k.tools...)
 						s := newScene(t, k, c)
+						k.command(s, &clients.Options{}) // builds it, before another one leads for a time
 						c.run(s)
 						s.judge()
 					})

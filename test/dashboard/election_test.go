@@ -194,7 +194,7 @@ func TestARefusedOrderSaysWhyAndKeepsTheDialogOpen(t *testing.T) {
 	p.says("dialog .problem", "The term of token 2 has ended meanwhile: no candidate leads.")
 	p.until("document.querySelector('dialog [data-send]').disabled")
 	p.do(click("dialog [type=button]"))
-	p.says("#orders-note", "Evict needs a leader. Resume needs a pause. Approve needs a leader, or a policy that asks for approvals.")
+	p.says("#orders-note", "Evict needs a leader. Resume needs a pause. Approve needs a leader, a parked election, or a policy that asks for approvals.")
 }
 
 func TestAnOrderThatGetsNoAnswerIsTakenBackAndSaysWhatMayHaveHappened(t *testing.T) {

@@ -277,8 +277,8 @@ var errNewEpoch = errors.New("a new epoch has begun: the command starts anew und
 // errReadOnly stops a command whose election has lost its quorum.
 var errReadOnly = errors.New("the election is read-only")
 
-// attend reports what the command does, asks for its end if a new epoch begins, and does what is to
-// be done while the election is read-only.
+// attend reports what the command does, and asks for its end if a new epoch begins. It stops or
+// pauses it while the election is read-only, if the flags ask for that.
 func (r *runner) attend(lease *client.Lease, token leadership.Token, stop chan<- error, pause chan<- bool, over <-chan struct{}) {
 	every := min(lease.Duration()/10, time.Second)
 	for paused := false; ; {

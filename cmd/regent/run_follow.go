@@ -54,7 +54,7 @@ func (r *runner) followLeaders(ctx context.Context) {
 	become := func(now followed) {
 		if now.id == r.candidate.ID {
 			if !warned {
-				r.log.Warn("another process of this candidate leads, beside which the command does not run; give each a --candidate of its own", "election", r.election, "candidate", now.id)
+				r.log.Warn("this candidate itself leads, by another process or in an earlier term, and beside that the command does not run; give each process a --candidate of its own", "election", r.election, "candidate", now.id)
 			}
 			now, warned = followed{}, true
 		}

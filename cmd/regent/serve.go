@@ -151,7 +151,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 // serve runs the service until ctx ends, a signal comes, or the store has failed for good.
 func (c *cli) serve(ctx context.Context, s serviceSettings) error {
 	if c.env["GOGC"] == "" { // calls leave much behind, of which little lives
-		debug.SetGCPercent(400)
+		debug.SetGCPercent(200)
 		debug.SetMemoryLimit(httpapi.MemoryLimit())
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)

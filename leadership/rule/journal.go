@@ -28,6 +28,7 @@ type LogKind string
 const (
 	LogCheckpoint LogKind = "checkpoint"
 	LogJournal    LogKind = "journal"
+	LogProposals  LogKind = "proposals"
 )
 
 // LogID names a log.
@@ -348,8 +349,11 @@ func OpenCheckpoint(l Log, c Renewal) (LogChange, error) {
 // the given one: for a store whose elections were raised after a restore, or that is being moved. A
 // journal that was restored begins a generation: its readers may know of entries that are gone.
 func RaisedLog(l Log, token leadership.Token, restored bool) (LogChange, error) {
-	if l.ID.Kind == LogSecret { // it has no leader
+	switch l.ID.Kind {
+	case LogSecret: // it has no leader
 		return LogChange{}, nil
+	case LogProposals:
+		return l.raisedProposals(token)
 	}
 	var mark *Mark
 	var head any
@@ -388,6 +392,10 @@ type LogCopy struct {
 func LogCopied(there Log, c LogCopy) (after leadership.Index, all bool, err error) {
 	if c.ID.Kind == LogSecret { // a store that has one already keeps it: it may be in use
 		return 0, there.Text != "", nil
+	}
+	if c.ID.Kind == LogProposals {
+		all, err := there.hasProposals(c.Log)
+		return 0, all, err
 	}
 	if c.ID.Kind != LogJournal {
 		var have, from checkpointHead

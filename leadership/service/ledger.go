@@ -17,15 +17,19 @@ import (
 	"regent/leadership/rule"
 )
 
-// Ledger is what leaders leave behind: checkpoints and journals. It validates, verifies leases, and
-// runs the rules in the transactions of a Journal.
+// Ledger is what leaders leave behind: checkpoints and journals, and decisions on what they were
+// asked. It validates, verifies leases, and runs the rules in the transactions of a Journal.
 type Ledger struct {
 	service *Service
 	journal Journal
+
+	// Told, if set, is called with the proposals that each Propose and Decide leaves. It must not
+	// block.
+	Told func(leadership.Proposals)
 }
 
 // NewLedger returns a ledger on the journal, which must be in the store of the service.
-func NewLedger(service *Service, journal Journal) *Ledger { return &Ledger{service, journal} }
+func NewLedger(service *Service, journal Journal) *Ledger { return &Ledger{service: service, journal: journal} }
 
 func checkpoint(r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
 	p := leadership.Checkpoint{Sequence: r.Sequence, Task: r.Task, URI: r.URI, SHA256: strings.ToLower(r.SHA256)}

@@ -206,4 +206,53 @@ var ledgerCases = []journalCase{
 		t.appended(0, ann, 15, 2)
 		t.has(1, 16, 17)
 	}},
+	{"a proposal is known and decided once through every handle, while the election is vacant too", func(l *logs) {
+		t := l.terms()
+		ann := t.grant(0, "ann")
+		propose := func(handle int, id leadership.ProposalID) (leadership.Proposal, error) {
+			return t.ledger[handle].Propose(t.Context(), leadership.ProposeRequest{Election: jobs, CandidateID: "dora", ID: id, Kind: "scale", Data: json.RawMessage(` {"to": 3}`), TTL: 2 * long})
+		}
+		decide := func(handle int, g leadership.Grant, id leadership.ProposalID, v leadership.ProposalVerdict) (leadership.Proposal, error) {
+			return t.ledger[handle].Decide(t.Context(), leadership.DecideRequest{LeaseRequest: leaseIn(g), ID: id, Verdict: v, Note: "as asked"})
+		}
+		for handle := range 2 {
+			if p, err := propose(handle, "p"); err != nil || p.Decision != nil || string(p.Data) != `{"to":3}` || p.Until.Sub(p.At) != 2*long {
+				t.Fatalf("propose: got %+v, %v", p, err)
+			}
+		}
+		p, err := decide(1, ann, "p", leadership.ProposalAccepted)
+		if err != nil || p.Decision == nil || p.Decision.Token != ann.Token || p.Decision.At.IsZero() {
+			t.Fatalf("decide: got %+v, %v", p, err)
+		}
+		if again, err := decide(0, ann, "p", leadership.ProposalAccepted); err != nil || *again.Decision != *p.Decision {
+			t.Errorf("decide again: got %+v, %v; want %+v", again.Decision, err, p.Decision)
+		}
+		_, err = decide(0, ann, "p", leadership.ProposalRejected)
+		t.refused("another verdict", err, leadership.InvalidArgument)
+		if again, err := propose(0, "p"); err != nil || again.Decision == nil || again.Decision.Verdict != leadership.ProposalAccepted {
+			t.Errorf("propose again: got %+v, %v; want the decision", again, err)
+		}
+		t.expire() // of the lease, while the proposals are kept
+		if _, err := propose(1, "q"); err != nil {
+			t.Fatalf("propose to a vacant election: %v", err)
+		}
+		_, err = decide(0, ann, "q", leadership.ProposalAccepted)
+		t.refused("decide after the lease has ended", err, leadership.LeaseLost)
+		bob := t.grant(1, "bob")
+		if p, err := decide(1, bob, "q", leadership.ProposalRejected); err != nil || p.Decision.LeaderID != "bob" {
+			t.Fatalf("decide by the successor: got %+v, %v", p, err)
+		}
+		_, err = decide(0, ann, "q", leadership.ProposalAccepted)
+		t.refused("decide by the earlier leader", err, leadership.TokenStale)
+		all, err := t.ledger[0].Proposals(t.Context(), jobs)
+		if err != nil || len(all.Open) != 0 || len(all.Decided) != 2 || all.Decided[1].ID != "q" {
+			t.Errorf("read: got %+v, %v", all, err)
+		}
+		t.backing.Advance(t, 2*long+time.Hour)
+		if all, err := t.ledger[1].Proposals(t.Context(), jobs); err != nil || len(all.Open)+len(all.Decided) > 0 {
+			t.Errorf("after their ttl: got %+v, %v", all, err)
+		}
+		_, err = decide(0, bob, "p", leadership.ProposalAccepted)
+		t.refused("decide what is kept no longer", err, leadership.LeaseLost)
+	}},
 }

@@ -235,6 +235,24 @@ func snapped(upTo leadership.Index) func(leadership.LeaseRequest) step {
 	}
 }
 
+func proposed(id leadership.ProposalID) step {
+	return func(ctx context.Context, r *repeated) error {
+		p, err := r.ledger().Propose(ctx, leadership.ProposeRequest{Election: r.Election, CandidateID: "dora", ID: id, Kind: "ask"})
+		r.answer = p.At
+		return err
+	}
+}
+
+func decided(id leadership.ProposalID) func(leadership.LeaseRequest) step {
+	return func(l leadership.LeaseRequest) step {
+		return func(ctx context.Context, r *repeated) error {
+			p, err := r.ledger().Decide(ctx, leadership.DecideRequest{LeaseRequest: l, ID: id, Verdict: leadership.ProposalAccepted})
+			r.answer = p.Decision
+			return err
+		}
+	}
+}
+
 // inherited is an acquire that asks for the checkpoint of the leader before.
 func inherited(who leadership.CandidateID) step {
 	return func(ctx context.Context, r *repeated) error {
@@ -396,6 +414,15 @@ var repeats = []repeat{
 		verb: "snapshot-not-opened-since", before: []step{write(appended(0))}, call: written(snapped(1)), undo: []step{write(snapped(2))},
 		want: [5]leadership.Code{4: stale},
 	},
+	{verb: "propose", call: steady(proposed("p")), undo: []step{write(decided("p"))}}, // as long as it is kept
+	{
+		verb: "decide", before: []step{proposed("p"), proposed("q")}, call: written(decided("p")), next: []step{write(decided("q"))},
+		want: [5]leadership.Code{"", noCell, stale, stale, stale},
+	},
+	{
+		verb: "decide-none-since", before: []step{proposed("p")}, call: written(decided("p")),
+		want: [5]leadership.Code{"", noCell, leadership.LeaseLost, leadership.LeaseLost, stale},
+	},
 }
 
 // unlock is the call that ends the present wait.
@@ -462,7 +489,7 @@ func (r *repeated) orders() (ids []leadership.OverrideID) {
 }
 
 // logKinds are those of a leader.
-var logKinds = []rule.LogKind{rule.LogCheckpoint, rule.LogJournal}
+var logKinds = []rule.LogKind{rule.LogCheckpoint, rule.LogJournal, rule.LogProposals}
 
 // told is the history of the election and of its child, without the part that a restore has
 // forgotten, and the contents of its logs.

@@ -1,0 +1,138 @@
+package leadership
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"regent/leadership/internal/form"
+)
+
+// Limits of the proposals of an election.
+const (
+	MaxOpenProposals     = 64      // that are not decided
+	MaxDecidedProposals  = 64      // that are kept, the last ones
+	MaxOwnProposals      = 8       // open ones of one candidate, and of one principal
+	MaxProposalLength    = 128     // of an id
+	MaxProposalKindBytes = 64      // of a kind
+	MaxProposalBytes     = 2 << 10 // of the data
+	MinProposalTTL       = time.Second
+	MaxProposalTTL       = 24 * time.Hour
+	DefaultProposalTTL   = 10 * time.Minute
+)
+
+// ProposalID names a proposal: 1 to 128 of A-Z, a-z, 0-9 and "._@:-", unique within the election.
+type ProposalID string
+
+// Validate returns an error that says why the id is invalid, or nil.
+func (id ProposalID) Validate() error {
+	return validateID("a proposal", string(id), MaxProposalLength)
+}
+
+// Proposal asks the leader of an election, whichever candidate that is, for a decision.
+type Proposal struct {
+	Election    Election
+	ID          ProposalID
+	CandidateID CandidateID     // of the proposer
+	Principal   string          // that has proposed it; "" if it was not verified
+	Kind        string          // one line
+	Data        json.RawMessage // any JSON; may be empty
+	At          time.Time       // when it was proposed, by the store's clock
+	Until       time.Time       // it is kept until then; a decision moves that on by the ttl
+	Decision    *Decision       // nil while it is open
+}
+
+// Decision is what a leader has said of a proposal. It never changes.
+type Decision struct {
+	Verdict  ProposalVerdict
+	Note     string // for people; may be empty
+	Token    Token  // of the leader
+	LeaderID CandidateID
+	At       time.Time // by the store's clock
+}
+
+// ProposalVerdict is what a leader decides.
+type ProposalVerdict string
+
+// The verdicts on proposals.
+const (
+	ProposalAccepted ProposalVerdict = "accepted"
+	ProposalRejected ProposalVerdict = "rejected"
+)
+
+// Proposals are those of an election that are kept.
+type Proposals struct {
+	Election Election
+	Open     []Proposal // in the order in which they were proposed
+	Decided  []Proposal // in the order in which they were decided
+	Changes  int64      // counts the changes of them
+}
+
+// Find returns the proposal, or nil.
+func (p Proposals) Find(id ProposalID) *Proposal {
+	for _, all := range [][]Proposal{p.Open, p.Decided} {
+		for i := range all {
+			if all[i].ID == id {
+				return &all[i]
+			}
+		}
+	}
+	return nil
+}
+
+// ProposeRequest proposes something to the leader.
+type ProposeRequest struct {
+	Election    Election
+	CandidateID CandidateID // of the proposer, which need not be a candidate nor a member
+	ID          ProposalID
+	Kind        string          // 1 to MaxProposalKindBytes bytes, one line
+	Data        json.RawMessage // any JSON, of at most MaxProposalBytes bytes; may be empty
+	TTL         time.Duration   // MinProposalTTL to MaxProposalTTL; 0 for DefaultProposalTTL
+	// Wait is how long to wait for the decision: 0 to MaxWait, and no longer than the TTL. A Ledger
+	// alone answers at once; an Instance waits.
+	Wait time.Duration
+}
+
+// Validate returns what is wrong with the request, with the code InvalidArgument; the service
+// checks the data.
+func (r ProposeRequest) Validate() error {
+	if err := validateNames(r.Election, r.CandidateID); err != nil {
+		return err
+	}
+	if err := r.ID.Validate(); err != nil {
+		return Invalid("proposalId", err)
+	}
+	switch {
+	case r.Kind == "" || len(r.Kind) > MaxProposalKindBytes || form.Text(r.Kind) != nil:
+		return Invalid("kind", fmt.Errorf("kind is one line of 1 to %d bytes that says what is proposed", MaxProposalKindBytes))
+	case r.TTL != 0 && (r.TTL < MinProposalTTL || r.TTL > MaxProposalTTL):
+		return Invalid("ttl", fmt.Errorf("ttl is from %s to %s, not %s", form.Spoken(MinProposalTTL), form.Spoken(MaxProposalTTL), form.Spoken(r.TTL)))
+	case r.TTL%time.Millisecond != 0:
+		return Invalid("ttl", fmt.Errorf("ttl is in whole milliseconds, not %v", r.TTL))
+	case r.Wait < 0 || r.Wait > MaxWait:
+		return Invalid("wait", fmt.Errorf("wait is from 0s to %s, not %s; to wait for longer, propose the same again", form.Spoken(MaxWait), form.Spoken(r.Wait)))
+	}
+	return nil
+}
+
+// DecideRequest decides a proposal.
+type DecideRequest struct {
+	LeaseRequest
+	ID      ProposalID
+	Verdict ProposalVerdict
+	Note    string // for people: one line of at most 256 bytes; may be empty
+}
+
+// Validate returns what is wrong with the request, with the code InvalidArgument.
+func (r DecideRequest) Validate() error {
+	if err := r.LeaseRequest.Validate(); err != nil {
+		return err
+	}
+	if r.Verdict != ProposalAccepted && r.Verdict != ProposalRejected {
+		return Invalid("verdict", fmt.Errorf("verdict is %q or %q, not %s", ProposalAccepted, ProposalRejected, form.Shown(string(r.Verdict))))
+	}
+	if err := r.ID.Validate(); err != nil {
+		return Invalid("proposalId", err)
+	}
+	return fields("note", form.Line("note", r.Note))
+}

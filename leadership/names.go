@@ -60,15 +60,19 @@ type CandidateID string
 
 // Validate returns an error that says why the id is invalid, or nil.
 func (c CandidateID) Validate() error {
+	return validateID("a candidate", string(c), MaxCandidateLength)
+}
+
+func validateID(of, id string, most int) error {
 	switch {
-	case c == "":
-		return errors.New("a candidate needs an id")
-	case len(c) > MaxCandidateLength:
-		return fmt.Errorf("a candidate's id has at most %d characters, this one has %d", MaxCandidateLength, len(c))
+	case id == "":
+		return fmt.Errorf("%s needs an id", of)
+	case len(id) > most:
+		return fmt.Errorf("%s's id has at most %d characters, this one has %d", of, most, len(id))
 	}
-	for i, r := range c {
+	for i, r := range id {
 		if !lowerOrDigit(r) && (r < 'A' || r > 'Z') && !strings.ContainsRune("._@:-", r) {
-			return fmt.Errorf("a candidate's id is made of A-Z, a-z, 0-9 and \"._@:-\": %s has %q at position %d", form.Shown(string(c)), string(r), i+1)
+			return fmt.Errorf("%s's id is made of A-Z, a-z, 0-9 and \"._@:-\": %s has %q at position %d", of, form.Shown(id), string(r), i+1)
 		}
 	}
 	return nil

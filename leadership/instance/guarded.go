@@ -42,6 +42,9 @@ type Ledger interface {
 	ReadJournal(context.Context, leadership.JournalRequest) (leadership.JournalPage, error)
 	SnapshotJournal(context.Context, leadership.SnapshotRequest) (leadership.JournalHead, error)
 	ReadSnapshot(context.Context, leadership.Election) (leadership.JournalSnapshot, error)
+	BeginEffect(context.Context, leadership.EffectRequest) (leadership.Effect, error)
+	FinishEffect(context.Context, leadership.FinishRequest) (leadership.Effect, error)
+	Effects(context.Context, leadership.Election) (leadership.Effects, error)
 }
 
 // Service is what a door, such as the REST API, calls: an *Instance, or a *Guarded before it.

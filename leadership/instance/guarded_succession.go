@@ -141,3 +141,22 @@ func (g *Guarded) SnapshotJournal(ctx context.Context, r leadership.SnapshotRequ
 func (g *Guarded) ReadSnapshot(ctx context.Context, e leadership.Election) (leadership.JournalSnapshot, error) {
 	return guarded(ctx, g, wire.VerbReadSnapshot, Op{Election: e, N: 1}, g.service.ReadSnapshot, e)
 }
+
+// BeginEffect implements Ledger.
+func (g *Guarded) BeginEffect(ctx context.Context, r leadership.EffectRequest) (leadership.Effect, error) {
+	op := leaseOp(r.LeaseRequest)
+	op.Bytes = len(r.ID)
+	return guarded(ctx, g, wire.VerbBeginEffect, op, g.service.BeginEffect, r)
+}
+
+// FinishEffect implements Ledger.
+func (g *Guarded) FinishEffect(ctx context.Context, r leadership.FinishRequest) (leadership.Effect, error) {
+	op := leaseOp(r.LeaseRequest)
+	op.Bytes = len(r.ID) + len(r.Result)
+	return guarded(ctx, g, wire.VerbFinishEffect, op, g.service.FinishEffect, r)
+}
+
+// Effects implements Ledger.
+func (g *Guarded) Effects(ctx context.Context, e leadership.Election) (leadership.Effects, error) {
+	return guarded(ctx, g, wire.VerbEffects, Op{Election: e, N: 1}, g.service.Effects, e)
+}

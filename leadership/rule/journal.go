@@ -28,6 +28,7 @@ type LogKind string
 const (
 	LogCheckpoint LogKind = "checkpoint"
 	LogJournal    LogKind = "journal"
+	LogEffects    LogKind = "effects"
 )
 
 // LogID names a log.
@@ -181,6 +182,20 @@ func (l Log) readHead(head any) error {
 		return &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf("the head of the %s of election %q cannot be read: %v", l.ID.Kind, l.ID.Election, err)}
 	}
 	return nil
+}
+
+// readMark reads the mark alone of a log that has no segments.
+func (l Log) readMark(m *Mark) error {
+	if l.ID.Kind == LogEffects {
+		var h effectsHead
+		err := l.readHead(&h)
+		*m = h.Mark
+		return err
+	}
+	var h checkpointHead
+	err := l.readHead(&h)
+	*m = h.Mark
+	return err
 }
 
 func HeadText(head any) string {
@@ -348,8 +363,11 @@ func OpenCheckpoint(l Log, c Renewal) (LogChange, error) {
 // the given one: for a store whose elections were raised after a restore, or that is being moved. A
 // journal that was restored begins a generation: its readers may know of entries that are gone.
 func RaisedLog(l Log, token leadership.Token, restored bool) (LogChange, error) {
-	if l.ID.Kind == LogSecret { // it has no leader
+	switch l.ID.Kind {
+	case LogSecret: // it has no leader
 		return LogChange{}, nil
+	case LogEffects:
+		return l.raisedEffects(token)
 	}
 	var mark *Mark
 	var head any
@@ -390,8 +408,8 @@ func LogCopied(there Log, c LogCopy) (after leadership.Index, all bool, err erro
 		return 0, there.Text != "", nil
 	}
 	if c.ID.Kind != LogJournal {
-		var have, from checkpointHead
-		err := errors.Join(there.readHead(&have), c.readHead(&from))
+		var have, from Mark
+		err := errors.Join(there.readMark(&have), c.readMark(&from))
 		return 0, have.Token > from.Token || there.Text == c.Text && there.Body == c.Body, err
 	}
 	var have, from journalHead

@@ -139,26 +139,30 @@ func (l *Ledger) Checkpoint(ctx context.Context, e leadership.Election) (leaders
 	return p, err
 }
 
-// Inherit reads what the last leader left behind, for a leader that was just granted the lease. The
-// mark is raised first, so that no late put of an earlier leader can follow. nil if there is none,
-// or if the caller has put it itself.
+// Inherit adds to a lease that was just granted what earlier leaders left behind: the last
+// checkpoint, unless the caller has put it itself, and the effects in doubt. The marks are raised
+// first, so that nothing of an earlier leader can follow; that of effects only if there are any,
+// and BeginEffect finds what comes later.
 //
 // Error: TokenStale, if a later leader has inherited.
-func (l *Ledger) Inherit(ctx context.Context, g leadership.Grant) (*leadership.Inheritance, error) {
+func (l *Ledger) Inherit(ctx context.Context, g *leadership.Grant) error {
 	c := rule.Renewal{Election: g.Election, CandidateID: g.LeaderID, KeyHash: g.Key.Hash(), Token: g.Token}
 	log, err := l.journal.Amend(ctx, rule.LogID{Election: g.Election, Kind: rule.LogCheckpoint}, func(log rule.Log) (rule.LogChange, error) { return rule.OpenCheckpoint(log, c) })
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p, err := log.Checkpoint()
-	if err != nil || p.Token == 0 || p.Token == g.Token {
-		return nil, err
+	if err != nil {
+		return err
 	}
-	because := leadership.EndReason("")
-	if p.Token == g.Token-1 {
-		because = g.PreviousEnd
+	if p.Token != 0 && p.Token != g.Token {
+		g.Inherited = &leadership.Inheritance{Checkpoint: p}
+		if p.Token == g.Token-1 {
+			g.Inherited.EndedBecause = g.PreviousEnd
+		}
 	}
-	return &leadership.Inheritance{Checkpoint: p, EndedBecause: because}, nil
+	g.InDoubt, err = l.inDoubt(ctx, c)
+	return err
 }
 
 // OpenJournal verifies the caller's lease and raises the journal's mark to its token. No earlier

@@ -278,6 +278,14 @@ func (o *object) grant(before string, w *Grant) {
 	if w.Inherited != nil {
 		o.inheritance(`,"inherited":`, w.Inherited)
 	}
+	if w.InDoubt != nil {
+		at := o.begin(`,"inDoubt":`)
+		for i := range w.InDoubt {
+			o.effect(`,`, &w.InDoubt[i])
+			o.room(at, i, len(w.InDoubt))
+		}
+		o.end(at, '[', ']')
+	}
 	o.end(from, '{', '}')
 }
 
@@ -451,6 +459,19 @@ func (o *object) inheritance(before string, w *Inheritance) {
 	}
 	if w.SHA256 != "" {
 		o.string(`,"sha256":`, string(w.SHA256))
+	}
+	o.end(from, '{', '}')
+}
+
+func (o *object) effect(before string, w *Effect) {
+	from := o.begin(before)
+	o.string(`,"effectId":`, string(w.EffectID))
+	o.string(`,"state":`, string(w.State))
+	o.integer(`,"fencingToken":`, int64(w.FencingToken))
+	o.string(`,"leaderId":`, string(w.LeaderID))
+	o.instant(`,"at":`, w.At)
+	if w.Result != nil {
+		o.value(`,"result":`, w.Result)
 	}
 	o.end(from, '{', '}')
 }
@@ -1030,6 +1051,11 @@ func (s *scan) grant() (w Grant) {
 		case "inherited":
 			s.once(&had, 1<<33)
 			w.Inherited = new(s.inheritance())
+		case "inDoubt":
+			s.once(&had, 1<<34)
+			for w.InDoubt = make([]Effect, 0, s.room(true)); s.more(len(w.InDoubt)); {
+				w.InDoubt = append(w.InDoubt, s.effect())
+			}
 		default:
 			s.fail()
 		}
@@ -1215,22 +1241,52 @@ func (s *scan) inheritance() (w Inheritance) {
 	return w
 }
 
+func (s *scan) effect() (w Effect) {
+	var had members
+	for name := s.first(); name != nil; name = s.next() {
+		switch string(name) {
+		case "effectId":
+			s.once(&had, 1<<0)
+			w.EffectID = leadership.EffectID(s.string(25))
+		case "state":
+			s.once(&had, 1<<1)
+			w.State = leadership.EffectState(s.string(8))
+		case "fencingToken":
+			s.once(&had, 1<<2)
+			w.FencingToken = leadership.Token(s.number())
+		case "leaderId":
+			s.once(&had, 1<<3)
+			w.LeaderID = leadership.CandidateID(s.string(9))
+		case "at":
+			s.once(&had, 1<<4)
+			w.At = s.instant(8)
+		case "result":
+			s.once(&had, 1<<5)
+			w.Result = s.object()
+		default:
+			s.fail()
+		}
+	}
+	s.require(had, 0x1f)
+	return w
+}
+
 func (s *scan) policy() (w Policy) {
 	var had members
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
 		case "strategy":
 			s.once(&had, 1<<0)
-			w.Strategy = new(leadership.Strategy(s.string(25)))
+			w.Strategy = new(leadership.Strategy(s.string(26)))
 		case "require":
 			s.once(&had, 1<<1)
 			for w.Require = make([]string, 0, s.room(false)); s.more(len(w.Require)); {
-				w.Require = append(w.Require, string(s.string(26)))
+				w.Require = append(w.Require, string(s.string(27)))
 			}
 		case "prefer":
 			s.once(&had, 1<<2)
 			for w.Prefer = make([]string, 0, s.room(false)); s.more(len(w.Prefer)); {
-				w.Prefer = append(w.Prefer, string(s.string(27)))
+				w.Prefer = append(w.Prefer, string(s.string(28)))
 			}
 		case "window":
 			s.once(&had, 1<<3)
@@ -1249,7 +1305,7 @@ func (s *scan) policy() (w Policy) {
 			w.Promotion = s.bool()
 		case "leadersOf":
 			s.once(&had, 1<<8)
-			w.LeadersOf = new(string(s.string(28)))
+			w.LeadersOf = new(string(s.string(29)))
 		case "delegation":
 			s.once(&had, 1<<9)
 			w.Delegation = new(s.delegation())
@@ -1270,13 +1326,13 @@ func (s *scan) policy() (w Policy) {
 			w.ErrorRate = new(s.errorRate())
 		case "onTrip":
 			s.once(&had, 1<<15)
-			w.OnTrip = leadership.OnTrip(s.string(29))
+			w.OnTrip = leadership.OnTrip(s.string(30))
 		case "cooldown":
 			s.once(&had, 1<<16)
 			w.Cooldown = s.duration()
 		case "cooldownOf":
 			s.once(&had, 1<<17)
-			w.CooldownOf = leadership.CooldownOf(s.string(30))
+			w.CooldownOf = leadership.CooldownOf(s.string(31))
 		case "verdicts":
 			s.once(&had, 1<<18)
 			w.Verdicts = s.int()
@@ -1297,7 +1353,7 @@ func (s *scan) delegation() (w Delegation) {
 		switch string(name) {
 		case "parent":
 			s.once(&had, 1<<0)
-			w.Parent = new(leadership.Election(s.string(31)))
+			w.Parent = new(leadership.Election(s.string(32)))
 		case "depth":
 			s.once(&had, 1<<1)
 			w.Depth = new(s.int())
@@ -1404,6 +1460,6 @@ func (s *scan) series() (w Series) {
 
 // How many names there are of members with such values.
 const (
-	stringNames  = 32
+	stringNames  = 33
 	instantNames = 9
 )

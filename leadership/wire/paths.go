@@ -52,6 +52,9 @@ const (
 	Open           = ":open"
 	Append         = ":append"
 	SnapshotPath   = "/snapshot"
+	Begin          = ":begin"
+	Finish         = ":finish"
+	EffectsPath    = "/effects"
 )
 
 // OwnPrefix begins the names of elections that the instances of Regent hold among themselves. They

@@ -57,6 +57,9 @@ const (
 	VerbFollowJournal    Verb = "followJournal"
 	VerbSnapshotJournal  Verb = "snapshotJournal"
 	VerbReadSnapshot     Verb = "readSnapshot"
+	VerbBeginEffect      Verb = "beginEffect"
+	VerbFinishEffect     Verb = "finishEffect"
+	VerbEffects          Verb = "effects"
 	VerbTick             Verb = "tick"
 	VerbLive             Verb = "live"
 	VerbReady            Verb = "ready"
@@ -421,6 +424,21 @@ var rows = []Row{
 		Verb: VerbReadSnapshot, Method: http.MethodGet, Path: pathElection + JournalPath + SnapshotPath, Type: ContentType, Scope: ScopeElection,
 		Roles: inherits, Cost: CostRead, Repeat: RepeatRead,
 		Does: "The newest snapshot of the journal: `{upTo, fencingToken, at, data or uri}`.",
+	},
+	{
+		Verb: VerbBeginEffect, Method: http.MethodPost, Path: pathElection + Begin, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "effectBegin", Repeat: RepeatYes, AsCandidate: true,
+		Does: body[EffectRequest]() + ". Notes that the leader is about to cause an effect. `state` is `new`: do it; `done`, with the `result`: it was done; `inDoubt`: an earlier leader has begun it and not finished it. `LIMIT_EXCEEDED` with 100 that are not finished. `TOKEN_STALE` once a later leader has begun one, or has inherited.",
+	},
+	{
+		Verb: VerbFinishEffect, Method: http.MethodPost, Path: pathElection + Finish, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "effectFinish", Repeat: RepeatYes, AsCandidate: true,
+		Does: body[FinishRequest]() + ", the result up to 1 KiB of JSON. The effect was caused: `begin` answers `done` from now on. Also of one that an earlier leader has begun. `INVALID_ARGUMENT` if it is done with another result.",
+	},
+	{
+		Verb: VerbEffects, Method: http.MethodGet, Path: pathElection + EffectsPath, Type: ContentType, Scope: ScopeElection,
+		Roles: inherits, Cost: CostRead, Repeat: RepeatRead, Many: true,
+		Does: "The last 1,000 effects, fewer if they have more than 512 KiB: `{fencingToken, effects: [{effectId, state, fencingToken, leaderId, at, result?}]}`, with `begun` of the present leader's.",
 	},
 	{
 		Verb: VerbTick, Method: http.MethodPost, Path: PathTick, Type: ContentType,

@@ -25,7 +25,12 @@ func (a *api) successionHandlers() handlers {
 			wire.AppendRequest.Leadership, instance.Service.AppendJournal, wire.NewJournalHead),
 		wire.VerbSnapshotJournal: write(a, largest{wire.MaxSnapshotBody, "put larger data elsewhere, and send its uri"},
 			wire.SnapshotRequest.Leadership, instance.Service.SnapshotJournal, wire.NewJournalHead),
-		wire.VerbReadSnapshot:  look(a, instance.Service.ReadSnapshot, wire.NewJournalSnapshot),
+		wire.VerbReadSnapshot: look(a, instance.Service.ReadSnapshot, wire.NewJournalSnapshot),
+		wire.VerbBeginEffect: write(a, largest{wire.MaxBody, "an effect's id has at most 128 bytes"},
+			wire.EffectRequest.Leadership, instance.Service.BeginEffect, wire.NewEffect),
+		wire.VerbFinishEffect: write(a, largest{wire.MaxBody, "put a larger result elsewhere, and send where it is"},
+			wire.FinishRequest.Leadership, instance.Service.FinishEffect, wire.NewEffect),
+		wire.VerbEffects:       look(a, instance.Service.Effects, wire.NewEffects),
 		wire.VerbJournal:       a.journal,
 		wire.VerbFollowJournal: a.followJournal,
 	}

@@ -1,7 +1,7 @@
 package leadership
 
-// MemberChange says that a member of an election has come, or has gone, or whether its leader may
-// write.
+// MemberChange says that a member of an election has come, or has gone, whether its leader may
+// write, or that its leader is asked something.
 type MemberChange struct {
 	ID        CandidateID
 	Role      Role
@@ -21,4 +21,8 @@ const (
 	// Of the leader, where the policy asks for a quorum: as in Members.ReadOnly.
 	MemberReadOnly MemberChangeType = "readOnly" // the quorum is lost: it must not write
 	MemberWritable MemberChangeType = "writable" // it may write
+
+	// Of the leader: there is an open proposal, which was just made, or made again. It may be told
+	// several times, and may get lost if no proposer asks again.
+	MemberAsked MemberChangeType = "asked"
 )

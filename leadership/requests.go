@@ -115,6 +115,11 @@ type Grant struct {
 	Waited time.Duration
 	// Inherited is what the last leader left behind, if the request asked for it and there is some.
 	Inherited *Inheritance
+	// InDoubt are the effects that earlier leaders have begun and not finished, if the request asked
+	// to inherit.
+	InDoubt []Effect
+	// Proposals are those that are open, if the request asked to inherit.
+	Proposals []Proposal
 }
 
 // ReadRequest asks for an election as it is, or as it was a moment ago.

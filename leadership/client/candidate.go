@@ -63,6 +63,9 @@ type Candidate struct {
 	// Inherit asks for the checkpoint that the last leader has left, in the election's grant: see
 	// Lease.Inherited. It costs the store a read and a write more.
 	Inherit bool
+	// HearProposals has the leader watch its election, to hear of proposals by NoticeAsked: a
+	// stream for each lease.
+	HearProposals bool
 	// Via is a lease on which the new one shall stand: it ends with that one at the latest. The
 	// election's policy may ask for it (leadersOf). The candidate must have the id of that lease,
 	// which "" selects, and both clients the same Clock.

@@ -46,7 +46,8 @@ type Config struct {
 	// term of a leader: once for each change, in order and one at a time for each lease, from a
 	// goroutine beside the one that renews. It may block: that delays further notices and no
 	// renewal. It may be called after the lease is over. With it a leader also watches an election
-	// whose policy asks for a quorum, for NoticeReadOnly: a stream for each such lease.
+	// whose policy asks for a quorum, for NoticeReadOnly, or with Candidate.HearProposals: a stream
+	// for each such lease.
 	OnNotice func(Notice)
 	// OnSuccession, if set, is called on a candidate that waits in Run or Campaign when the present
 	// leader is to hand over to it: it loads what the successor needs. Once it returns nil, the

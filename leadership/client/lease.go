@@ -69,8 +69,10 @@ type Lease struct {
 	parent     *Lease                  // on which this one stands, and whose mu is locked after this one's; nil for none
 	parentHook func() bool             // ends the attention to it
 	inherited  *leadership.Inheritance // nil for none
-	unready    bool                    // the policy waits for the leader to be ready; of the grant
-	config     leadership.Config       // so, too
+	inDoubt    []leadership.Effect
+	proposals  []leadership.Proposal
+	unready    bool              // the policy waits for the leader to be ready; of the grant
+	config     leadership.Config // so, too
 }
 
 // newLease returns the lease that was granted in reply to a request sent at that time; it may be
@@ -90,7 +92,7 @@ func (c *Client) newLease(ctx context.Context, sent time.Duration, g leadership.
 		extended: make(chan struct{}, 1),
 		kept:     make(chan struct{}),
 
-		parent: c.candidate.Via, inherited: g.Inherited, unready: g.Unready, config: g.Config,
+		parent: c.candidate.Via, inherited: g.Inherited, inDoubt: g.InDoubt, proposals: g.Proposals, unready: g.Unready, config: g.Config,
 	}
 	now := c.clock()
 	l.belief = leadership.Believe(sent, now, g, margin)

@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ const (
 	NoticeTripped     NoticeKind = "tripped"     // the policy has ended the term: ErrDeposed
 	NoticeReadOnly    NoticeKind = "readOnly"    // the quorum is lost: do not write; see Lease.ReadOnly
 	NoticeWritable    NoticeKind = "writable"    // it is back
+	NoticeAsked       NoticeKind = "asked"       // there are proposals to decide; see Candidate.HearProposals
 )
 
 // Ending is the instant that no renewal passes.
@@ -145,6 +147,9 @@ func (l *Lease) post(n Notice) {
 	q := &l.notices
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if n.Kind == NoticeAsked && slices.ContainsFunc(q.waiting, func(w Notice) bool { return w.Kind == NoticeAsked }) {
+		return
+	}
 	if q.waiting = append(q.waiting, n); !q.running {
 		q.running = true
 		go l.deliver()

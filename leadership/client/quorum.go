@@ -16,31 +16,37 @@ func (l *Lease) ReadOnly() bool {
 }
 
 // heed sees to it that the leader hears whether it may write while the policy, of the grant or of
-// the last renewal, asks for a quorum. Otherwise it makes no call. Only the renewing goroutine
-// calls it.
+// the last renewal, asks for a quorum, and of proposals if it wants to. Otherwise it makes no call.
+// Only the renewing goroutine calls it.
 func (k *keeper) heed(c leadership.Config) {
-	switch asked := c.Ballot.Quorum.Electorate != ""; {
-	case asked && k.unheed == nil && k.client.onNotice != nil:
+	quorum := c.Ballot.Quorum.Electorate != ""
+	switch watched := quorum || k.client.candidate.HearProposals; {
+	case watched && k.unheed == nil && k.client.onNotice != nil:
 		ctx, cancel := context.WithCancel(k.ctx)
 		k.unheed = cancel
-		go k.watchQuorum(ctx)
-	case !asked && k.unheed != nil:
+		go k.watchElection(ctx)
+	case !watched && k.unheed != nil:
 		k.unheed()
 		k.unheed = nil
+	}
+	if !quorum {
 		k.setReadOnly(k.ctx, false)
 	}
 }
 
-// watchQuorum hears whether the leader may write, at the beginning of each connection and whenever
-// that changes. While there is none, what was heard last counts.
-func (l *Lease) watchQuorum(ctx context.Context) {
+// watchElection hears whether the leader may write, at the beginning of each connection and
+// whenever that changes, and of proposals. While there is no connection, what was heard last
+// counts.
+func (l *Lease) watchElection(ctx context.Context) {
 	for news, err := range l.client.Watch(ctx, WatchRequest{Election: l.Election(), Members: true}) {
 		switch m := news.Member; {
 		case err != nil && ctx.Err() == nil:
-			l.client.logOf(l).Debug("the leader does not hear whether its election is read-only", "reason", err)
+			l.client.logOf(l).Debug("the leader does not hear whether its election is read-only, nor of proposals", "reason", err)
 		case m == nil || m.ID != l.CandidateID():
 		case m.Change == leadership.MemberReadOnly, m.Change == leadership.MemberWritable:
 			l.setReadOnly(ctx, m.Change == leadership.MemberReadOnly)
+		case m.Change == leadership.MemberAsked && l.client.candidate.HearProposals:
+			l.post(Notice{Kind: NoticeAsked})
 		}
 	}
 }

@@ -32,7 +32,7 @@ type Protocol interface {
 	Delegate(context.Context, leadership.DelegateRequest) (leadership.Lease, error)
 }
 
-// Ledger is what leaders leave behind for their successors. A *service.Ledger and a
+// Ledger is what leaders leave behind for their successors, and what they are asked. A *service.Ledger and a
 // *client.Client implement it too.
 type Ledger interface {
 	PutCheckpoint(context.Context, leadership.CheckpointRequest) (leadership.Checkpoint, error)
@@ -42,6 +42,12 @@ type Ledger interface {
 	ReadJournal(context.Context, leadership.JournalRequest) (leadership.JournalPage, error)
 	SnapshotJournal(context.Context, leadership.SnapshotRequest) (leadership.JournalHead, error)
 	ReadSnapshot(context.Context, leadership.Election) (leadership.JournalSnapshot, error)
+	BeginEffect(context.Context, leadership.EffectRequest) (leadership.Effect, error)
+	FinishEffect(context.Context, leadership.FinishRequest) (leadership.Effect, error)
+	Effects(context.Context, leadership.Election) (leadership.Effects, error)
+	Propose(context.Context, leadership.ProposeRequest) (leadership.Proposal, error)
+	Decide(context.Context, leadership.DecideRequest) (leadership.Proposal, error)
+	Proposals(context.Context, leadership.Election) (leadership.Proposals, error)
 }
 
 // Service is what a door, such as the REST API, calls: an *Instance, or a *Guarded before it.

@@ -141,3 +141,42 @@ func (g *Guarded) SnapshotJournal(ctx context.Context, r leadership.SnapshotRequ
 func (g *Guarded) ReadSnapshot(ctx context.Context, e leadership.Election) (leadership.JournalSnapshot, error) {
 	return guarded(ctx, g, wire.VerbReadSnapshot, Op{Election: e, N: 1}, g.service.ReadSnapshot, e)
 }
+
+// BeginEffect implements Ledger.
+func (g *Guarded) BeginEffect(ctx context.Context, r leadership.EffectRequest) (leadership.Effect, error) {
+	op := leaseOp(r.LeaseRequest)
+	op.Bytes = len(r.ID)
+	return guarded(ctx, g, wire.VerbBeginEffect, op, g.service.BeginEffect, r)
+}
+
+// FinishEffect implements Ledger.
+func (g *Guarded) FinishEffect(ctx context.Context, r leadership.FinishRequest) (leadership.Effect, error) {
+	op := leaseOp(r.LeaseRequest)
+	op.Bytes = len(r.ID) + len(r.Result)
+	return guarded(ctx, g, wire.VerbFinishEffect, op, g.service.FinishEffect, r)
+}
+
+// Effects implements Ledger.
+func (g *Guarded) Effects(ctx context.Context, e leadership.Election) (leadership.Effects, error) {
+	return guarded(ctx, g, wire.VerbEffects, Op{Election: e, N: 1}, g.service.Effects, e)
+}
+
+// Propose implements Ledger.
+func (g *Guarded) Propose(ctx context.Context, r leadership.ProposeRequest) (leadership.Proposal, error) {
+	op := Op{Election: r.Election, Candidate: r.CandidateID, Waits: r.Wait > 0, N: 1, Bytes: len(r.Data) + len(r.Kind)}
+	return guarded(ctx, g, wire.VerbPropose, op, g.service.Propose, r)
+}
+
+// Decide implements Ledger.
+func (g *Guarded) Decide(ctx context.Context, r leadership.DecideRequest) (leadership.Proposal, error) {
+	op := leaseOp(r.LeaseRequest)
+	op.Bytes = len(r.Note)
+	return guarded(ctx, g, wire.VerbDecide, op, g.service.Decide, r)
+}
+
+// Proposals implements Ledger.
+func (g *Guarded) Proposals(ctx context.Context, e leadership.Election) (leadership.Proposals, error) {
+	all, err := guarded(ctx, g, wire.VerbProposals, Op{Election: e, N: 1}, g.service.Proposals, e)
+	g.answered(ctx, wire.VerbProposals, len(all.Open)+len(all.Decided))
+	return all, err
+}

@@ -73,8 +73,9 @@ type Instance struct {
 	alone   bool
 	deaf    atomic.Bool // the bus may miss events
 
-	journals *journals // so, too
-	census   censusPages
+	journals  *journals  // so, too
+	proposals *proposals // so, too
+	census    censusPages
 
 	storeTime atomic.Pointer[time.Time] // a time that the store has said
 	load      load
@@ -105,6 +106,7 @@ func New(c Config) (*Instance, error) {
 	i.roll = newRoll(c, i.hub, i.queue, i.log)
 	if i.ledger != nil {
 		i.journals = newJournals(i.ledger, i.hub, i.roll.hears, i.log)
+		i.proposals = newProposals(i.ledger, i.hub, i.roll, i.log)
 	}
 	if c.Bus != nil {
 		i.deaf.Store(true)
@@ -159,6 +161,7 @@ func (i *Instance) Run(ctx context.Context) {
 	i.hub.WaitReads()
 	if i.journals != nil {
 		i.journals.running.Wait()
+		i.proposals.running.Wait()
 	}
 }
 

@@ -89,6 +89,30 @@ func (i *Instance) ReadSnapshot(ctx context.Context, e leadership.Election) (lea
 	return i.ledger.ReadSnapshot(ctx, e)
 }
 
+// BeginEffect notes that the leader is about to cause an effect; see service.Ledger.
+func (i *Instance) BeginEffect(ctx context.Context, r leadership.EffectRequest) (leadership.Effect, error) {
+	if i.ledger == nil {
+		return leadership.Effect{}, errNoJournal
+	}
+	return i.ledger.BeginEffect(ctx, r)
+}
+
+// FinishEffect notes that an effect was caused; see service.Ledger.
+func (i *Instance) FinishEffect(ctx context.Context, r leadership.FinishRequest) (leadership.Effect, error) {
+	if i.ledger == nil {
+		return leadership.Effect{}, errNoJournal
+	}
+	return i.ledger.FinishEffect(ctx, r)
+}
+
+// Effects reads the effects of an election; see service.Ledger.
+func (i *Instance) Effects(ctx context.Context, e leadership.Election) (leadership.Effects, error) {
+	if i.ledger == nil {
+		return leadership.Effects{}, errNoJournal
+	}
+	return i.ledger.Effects(ctx, e)
+}
+
 // FollowJournal opens a stream of the entries after r.After, to be closed by its owner. With
 // r.Member the reader is a follower while the stream is open, and has applied the entries up to
 // r.Applied; it says by ReadJournal, or by another stream, that it has applied more.
@@ -134,7 +158,7 @@ const (
 func (i *Instance) inherit(ctx context.Context, g *leadership.Grant, knows bool) (err error) {
 	reading, cancel := context.WithTimeout(ctx, inheriting)
 	defer cancel()
-	if g.Inherited, err = i.ledger.Inherit(reading, *g); err == nil {
+	if err = i.ledger.Inherit(reading, g); err == nil {
 		return nil
 	}
 	if !knows {

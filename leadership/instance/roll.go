@@ -25,6 +25,8 @@ type roll struct {
 	log   *slog.Logger
 	alone bool
 	soon  chan struct{} // of one: changes are to be told without delay
+	// asked is called when another instance tells of a change of an election's proposals; nil: none
+	asked func(e leadership.Election, changes int64)
 
 	mu       sync.Mutex // guards all below; no other mutex is taken while it is held, but the hub's
 	registry *members.Registry
@@ -107,6 +109,19 @@ func (r *roll) members(l leadership.Lease, age time.Duration) (all []leadership.
 // appended tells the others where a journal stands after an append at this instance.
 func (r *roll) appended(e leadership.Election, i leadership.Index) {
 	r.do(func(reg *members.Registry, _ time.Duration) { reg.Appended(e, i) })
+	r.hurryUp()
+}
+
+// proposed tells the others of a change of an election's proposals at this instance and, if one is
+// open, the leader that watches here.
+func (r *roll) proposed(e leadership.Election, p members.Proposals) {
+	r.do(func(reg *members.Registry, _ time.Duration) { reg.Proposed(e, p) })
+	r.hub.MembersChanged(e)
+	r.hurryUp()
+}
+
+// hurryUp has the others told without delay.
+func (r *roll) hurryUp() {
 	if r.bus != nil {
 		select {
 		case r.soon <- struct{}{}:

@@ -23,7 +23,8 @@ type MemberBus interface {
 }
 
 const (
-	// hurry is how soon after another a sheet may follow that tells of an append to a journal.
+	// hurry is how soon after another a sheet may follow that tells of an append to a journal, or of
+	// a proposal.
 	hurry = 100 * time.Millisecond
 	// glance is how often the registry is told of the time, and how long changes are collected
 	// before the other instances are told.
@@ -132,6 +133,12 @@ func (r *roll) hear(message []byte) {
 	}
 	for _, j := range heard.Journals {
 		r.hub.Appended(j.Election, j.Index)
+	}
+	for _, p := range heard.Proposals {
+		r.hub.MembersChanged(p.Election)
+		if r.asked != nil {
+			r.asked(p.Election, p.Changes)
+		}
 	}
 	if len(heard.Renewed) > 0 {
 		renewals := make([]view.Renewal, len(heard.Renewed))

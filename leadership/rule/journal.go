@@ -29,6 +29,7 @@ const (
 	LogCheckpoint LogKind = "checkpoint"
 	LogJournal    LogKind = "journal"
 	LogProposals  LogKind = "proposals"
+	LogEffects    LogKind = "effects"
 )
 
 // LogID names a log.
@@ -182,6 +183,20 @@ func (l Log) readHead(head any) error {
 		return &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf("the head of the %s of election %q cannot be read: %v", l.ID.Kind, l.ID.Election, err)}
 	}
 	return nil
+}
+
+// readMark reads the mark alone of a log that has no segments.
+func (l Log) readMark(m *Mark) error {
+	if l.ID.Kind == LogEffects {
+		var h effectsHead
+		err := l.readHead(&h)
+		*m = h.Mark
+		return err
+	}
+	var h checkpointHead
+	err := l.readHead(&h)
+	*m = h.Mark
+	return err
 }
 
 func HeadText(head any) string {
@@ -354,6 +369,8 @@ func RaisedLog(l Log, token leadership.Token, restored bool) (LogChange, error) 
 		return LogChange{}, nil
 	case LogProposals:
 		return l.raisedProposals(token)
+	case LogEffects:
+		return l.raisedEffects(token)
 	}
 	var mark *Mark
 	var head any
@@ -398,8 +415,8 @@ func LogCopied(there Log, c LogCopy) (after leadership.Index, all bool, err erro
 		return 0, all, err
 	}
 	if c.ID.Kind != LogJournal {
-		var have, from checkpointHead
-		err := errors.Join(there.readHead(&have), c.readHead(&from))
+		var have, from Mark
+		err := errors.Join(there.readMark(&have), c.readMark(&from))
 		return 0, have.Token > from.Token || there.Text == c.Text && there.Body == c.Body, err
 	}
 	var have, from journalHead

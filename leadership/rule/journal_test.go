@@ -69,10 +69,13 @@ func TestOnlyTheLeaderThatOpenedALogLastWritesToIt(t *testing.T) {
 	otherKey.KeyHash = leadership.Key{9}.Hash()
 	otherName := leaderOf(6)
 	otherName.CandidateID = "another"
-	for _, kind := range []LogKind{LogJournal, LogCheckpoint} {
+	for _, kind := range []LogKind{LogJournal, LogCheckpoint, LogEffects} {
 		opens, writes := opens, func(c Renewal) func(Log) (LogChange, error) { return appends(c, 1, `1`) }
-		if kind == LogCheckpoint {
+		switch kind {
+		case LogCheckpoint:
 			opens, writes = inherits, func(c Renewal) func(Log) (LogChange, error) { return puts(c, `1`) }
+		case LogEffects:
+			opens, writes = opensEffects, func(c Renewal) func(Log) (LogChange, error) { return begins(c, string(c.CandidateID)) }
 		}
 		for name, c := range map[string]struct {
 			rule func(Log) (LogChange, error)

@@ -206,4 +206,3 @@ func (l Log) Proposals(now time.Time) (leadership.Proposals, error) {
 	}
 	return leadership.Proposals{Election: l.ID.Election, Open: show(all.Open), Decided: show(all.Decided), Changes: h.Changes}, err
 }
-

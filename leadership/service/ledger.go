@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -23,13 +24,15 @@ type Ledger struct {
 	service *Service
 	journal Journal
 
-	// Told, if set, is called with the proposals that each Propose and Decide leaves. It must not
-	// block.
-	Told func(leadership.Proposals)
+	// Told, if set, is called with the proposals that each Propose and Decide leaves, and whether it
+	// was about one that is open. It must not block.
+	Told func(all leadership.Proposals, open bool)
 }
 
 // NewLedger returns a ledger on the journal, which must be in the store of the service.
-func NewLedger(service *Service, journal Journal) *Ledger { return &Ledger{service: service, journal: journal} }
+func NewLedger(service *Service, journal Journal) *Ledger {
+	return &Ledger{service: service, journal: journal}
+}
 
 func checkpoint(r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
 	p := leadership.Checkpoint{Sequence: r.Sequence, Task: r.Task, URI: r.URI, SHA256: strings.ToLower(r.SHA256)}
@@ -143,27 +146,39 @@ func (l *Ledger) Checkpoint(ctx context.Context, e leadership.Election) (leaders
 	return p, err
 }
 
-// Inherit reads what the last leader left behind, for a leader that was just granted the lease. The
-// mark is raised first, so that no late put of an earlier leader can follow. nil if there is none,
-// or if the caller has put it itself.
+// Inherit adds to a lease that was just granted what earlier leaders left behind: the last
+// checkpoint, unless the caller has put it itself, and the effects in doubt. The marks are raised
+// first, so that nothing of an earlier leader can follow; that of effects only if there are any,
+// and BeginEffect finds what comes later. And it adds the proposals that are open, which need no
+// mark: what is decided until the caller decides one stands.
 //
 // Error: TokenStale, if a later leader has inherited.
-func (l *Ledger) Inherit(ctx context.Context, g leadership.Grant) (*leadership.Inheritance, error) {
+func (l *Ledger) Inherit(ctx context.Context, g *leadership.Grant) error {
 	c := rule.Renewal{Election: g.Election, CandidateID: g.LeaderID, KeyHash: g.Key.Hash(), Token: g.Token}
 	log, err := l.journal.Amend(ctx, rule.LogID{Election: g.Election, Kind: rule.LogCheckpoint}, func(log rule.Log) (rule.LogChange, error) { return rule.OpenCheckpoint(log, c) })
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p, err := log.Checkpoint()
-	if err != nil || p.Token == 0 || p.Token == g.Token {
-		return nil, err
+	if err != nil {
+		return err
 	}
-	because := leadership.EndReason("")
-	if p.Token == g.Token-1 {
-		because = g.PreviousEnd
+	if p.Token != 0 && p.Token != g.Token {
+		g.Inherited = &leadership.Inheritance{Checkpoint: p}
+		if p.Token == g.Token-1 {
+			g.Inherited.EndedBecause = g.PreviousEnd
+		}
 	}
-	return &leadership.Inheritance{Checkpoint: p, EndedBecause: because}, nil
+	if g.InDoubt, err = l.inDoubt(ctx, c); err != nil {
+		return err
+	}
+	all, err := l.LookAtProposals(ctx, g.Election, g.ReadAt.Add(-clocksApart))
+	g.Proposals = all.Open
+	return err
 }
+
+// clocksApart is more than the clocks of one store's servers are.
+const clocksApart = time.Second
 
 // OpenJournal verifies the caller's lease and raises the journal's mark to its token. No earlier
 // leader can append then, so entries read from then on are complete. Idempotent. A new epoch

@@ -85,10 +85,11 @@ func (l *Ledger) changeProposals(ctx context.Context, s rule.Snapshot, id leader
 	if err != nil {
 		return leadership.Proposal{}, err
 	}
+	p := all.Find(id) // the rule has put it there, or found it
 	if l.Told != nil {
-		l.Told(all)
+		l.Told(all, p.Decision == nil)
 	}
-	return *all.Find(id), nil // the rule has put it there, or found it
+	return *p, nil
 }
 
 // Proposals reads the proposals of an election that are kept, strongly. Error: NotFound, if the

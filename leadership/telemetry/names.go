@@ -354,6 +354,7 @@ func actingOps() []string {
 	verbs := []wire.Verb{
 		wire.VerbRenew, wire.VerbCheckToken, wire.VerbRequestApproval, wire.VerbHandOver, wire.VerbDelegate,
 		wire.VerbPutCheckpoint, wire.VerbOpenJournal, wire.VerbAppendJournal, wire.VerbSnapshotJournal,
+		wire.VerbBeginEffect, wire.VerbFinishEffect,
 	}
 	all := make([]string, len(verbs))
 	for i, v := range verbs {
@@ -364,7 +365,7 @@ func actingOps() []string {
 
 // ledgerOps returns the operations that leave data behind.
 func ledgerOps() []string {
-	return []string{wire.VerbPutCheckpoint.Row().Metric, wire.VerbAppendJournal.Row().Metric, wire.VerbSnapshotJournal.Row().Metric}
+	return []string{wire.VerbPutCheckpoint.Row().Metric, wire.VerbAppendJournal.Row().Metric, wire.VerbSnapshotJournal.Row().Metric, wire.VerbBeginEffect.Row().Metric, wire.VerbFinishEffect.Row().Metric}
 }
 
 // storeOutcomes returns the outcomes of a call of a store.

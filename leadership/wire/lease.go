@@ -184,7 +184,7 @@ func optionalMillis(ms *int64) time.Duration {
 
 // NewGrant writes a grant, its key too.
 func NewGrant(g leadership.Grant) Grant {
-	return Grant{Lease: NewLease(g.Lease), Key: g.Key.Text(), WaitedMs: millisDown(g.Waited), Inherited: newInheritance(g.Inherited)}
+	return Grant{Lease: NewLease(g.Lease), Key: g.Key.Text(), WaitedMs: millisDown(g.Waited), Inherited: newInheritance(g.Inherited), InDoubt: newEffects(g.InDoubt), Proposals: newProposals(g.Proposals)}
 }
 
 // Grant is the reply to an acquire.
@@ -196,4 +196,8 @@ type Grant struct {
 	WaitedMs int64 `json:"waitedMs,omitzero"`
 	// Inherited is what the last leader left behind, if the request asked for it.
 	Inherited *Inheritance `json:"inherited,omitzero"`
+	// InDoubt are the effects that earlier leaders have not finished, if the request asked to inherit.
+	InDoubt []Effect `json:"inDoubt,omitzero"`
+	// Proposals are those that are open, if the request asked to inherit.
+	Proposals []Proposal `json:"proposals,omitzero"`
 }

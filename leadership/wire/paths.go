@@ -52,6 +52,12 @@ const (
 	Open           = ":open"
 	Append         = ":append"
 	SnapshotPath   = "/snapshot"
+	Begin          = ":begin"
+	Finish         = ":finish"
+	EffectsPath    = "/effects"
+	Propose        = ":propose"
+	Decide         = ":decide"
+	ProposalsPath  = "/proposals"
 )
 
 // OwnPrefix begins the names of elections that the instances of Regent hold among themselves. They

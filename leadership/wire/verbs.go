@@ -57,6 +57,12 @@ const (
 	VerbFollowJournal    Verb = "followJournal"
 	VerbSnapshotJournal  Verb = "snapshotJournal"
 	VerbReadSnapshot     Verb = "readSnapshot"
+	VerbBeginEffect      Verb = "beginEffect"
+	VerbFinishEffect     Verb = "finishEffect"
+	VerbEffects          Verb = "effects"
+	VerbPropose          Verb = "propose"
+	VerbDecide           Verb = "decide"
+	VerbProposals        Verb = "proposals"
 	VerbTick             Verb = "tick"
 	VerbLive             Verb = "live"
 	VerbReady            Verb = "ready"
@@ -421,6 +427,36 @@ var rows = []Row{
 		Verb: VerbReadSnapshot, Method: http.MethodGet, Path: pathElection + JournalPath + SnapshotPath, Type: ContentType, Scope: ScopeElection,
 		Roles: inherits, Cost: CostRead, Repeat: RepeatRead,
 		Does: "The newest snapshot of the journal: `{upTo, fencingToken, at, data or uri}`.",
+	},
+	{
+		Verb: VerbBeginEffect, Method: http.MethodPost, Path: pathElection + Begin, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "effectBegin", Repeat: RepeatYes, AsCandidate: true,
+		Does: body[EffectRequest]() + ". Notes that the leader is about to cause an effect. `state` is `new`: do it; `done`, with the `result`: it was done; `inDoubt`: an earlier leader has begun it and not finished it. `LIMIT_EXCEEDED` with 100 that are not finished. `TOKEN_STALE` once a later leader has begun one, or has inherited.",
+	},
+	{
+		Verb: VerbFinishEffect, Method: http.MethodPost, Path: pathElection + Finish, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "effectFinish", Repeat: RepeatYes, AsCandidate: true,
+		Does: body[FinishRequest]() + ", the result up to 1 KiB of JSON. The effect was caused: `begin` answers `done` from now on. Also of one that an earlier leader has begun. `INVALID_ARGUMENT` if it is done with another result.",
+	},
+	{
+		Verb: VerbEffects, Method: http.MethodGet, Path: pathElection + EffectsPath, Type: ContentType, Scope: ScopeElection,
+		Roles: inherits, Cost: CostRead, Repeat: RepeatRead, Many: true,
+		Does: "The last 1,000 effects, fewer if they have more than 512 KiB: `{fencingToken, effects: [{effectId, state, fencingToken, leaderId, at, result?}]}`, with `begun` of the present leader's.",
+	},
+	{
+		Verb: VerbPropose, Method: http.MethodPost, Path: pathElection + Propose, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRead, Metric: "propose", Repeat: RepeatYes, Waits: true, AsCandidate: true,
+		Does: body[ProposeRequest]() + ", the data up to 2 KiB of JSON. Asks the leader, whichever candidate that is, now or within the `ttl`. With `wait` the answer comes once it is decided; the same call again is about the same proposal. `LIMIT_EXCEEDED` with 64 open ones of the election, or 8 of the caller.",
+	},
+	{
+		Verb: VerbDecide, Method: http.MethodPost, Path: pathElection + Decide, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "decide", Repeat: RepeatYes, AsCandidate: true,
+		Does: body[DecideRequest]() + ", the verdict `accepted` or `rejected`. The leader decides a proposal, once: `INVALID_ARGUMENT` if it is decided otherwise, `NOT_FOUND` once its `ttl` is over, `TOKEN_STALE` once a later leader has decided one.",
+	},
+	{
+		Verb: VerbProposals, Method: http.MethodGet, Path: pathElection + ProposalsPath, Type: ContentType, Scope: ScopeElection,
+		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
+		Does: "The proposals that are kept: `{open: [{proposalId, candidateId, principal?, kind, data?, at, until}], decided: [{…, decision: {verdict, note?, fencingToken, leaderId, at}}]}`, 64 of each at most.",
 	},
 	{
 		Verb: VerbTick, Method: http.MethodPost, Path: PathTick, Type: ContentType,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"regent/leadership"
@@ -114,6 +115,31 @@ func (t *terms) refused(what string, err error, code leadership.Code) *leadershi
 	}
 	e, _ := errors.AsType[*leadership.Error](err)
 	return e
+}
+
+func (t *terms) begin(handle int, g leadership.Grant, id leadership.EffectID) (leadership.Effect, error) {
+	return t.ledger[handle].BeginEffect(t.Context(), leadership.EffectRequest{LeaseRequest: leaseIn(g), ID: id})
+}
+
+// begins expects an effect to be in the state, by the leader with that token.
+func (t *terms) begins(handle int, g leadership.Grant, id leadership.EffectID, state leadership.EffectState, by leadership.Token) leadership.Effect {
+	t.Helper()
+	e, err := t.begin(handle, g, id)
+	if err != nil || e.ID != id || e.State != state || e.Token != by || e.At.IsZero() {
+		t.Fatalf("begin %s with token %d: got %+v, %v; want %s by token %d", id, g.Token, e, err, state, by)
+	}
+	return e
+}
+
+func (t *terms) finish(handle int, g leadership.Grant, id leadership.EffectID, result string) (leadership.Effect, error) {
+	return t.ledger[handle].FinishEffect(t.Context(), leadership.FinishRequest{EffectRequest: leadership.EffectRequest{LeaseRequest: leaseIn(g), ID: id}, Result: json.RawMessage(result)})
+}
+
+func (t *terms) finishes(handle int, g leadership.Grant, id leadership.EffectID, result string) {
+	t.Helper()
+	if e, err := t.finish(handle, g, id, result); err != nil || e.State != leadership.EffectDone || string(e.Result) != result || e.Token != g.Token {
+		t.Fatalf("finish %s with token %d: got %+v, %v", id, g.Token, e, err)
+	}
 }
 
 var ledgerCases = []journalCase{
@@ -254,5 +280,48 @@ var ledgerCases = []journalCase{
 		}
 		_, err = decide(0, bob, "p", leadership.ProposalAccepted)
 		t.refused("decide what is kept no longer", err, leadership.LeaseLost)
+	}},
+	{"an effect is begun by one leader at a time, and is done for all that follow once it is finished", func(l *logs) {
+		t := l.terms()
+		ann := t.grant(0, "ann")
+		t.begins(0, ann, "mail", leadership.EffectNew, ann.Token)
+		t.begins(1, ann, "mail", leadership.EffectNew, ann.Token) // the reply was lost
+		t.begins(0, ann, "bill", leadership.EffectNew, ann.Token)
+		t.finishes(1, ann, "bill", `{"n":1}`)
+		t.finishes(0, ann, "bill", `{"n":1}`)
+		_, err := t.finish(0, ann, "bill", `{"n":2}`)
+		t.refused("another result", err, leadership.InvalidArgument)
+		_, err = t.finish(0, ann, "call", `1`)
+		t.refused("an effect that was not begun", err, leadership.NotFound)
+		t.expire()
+		bob := t.grant(1, "bob")
+		t.begins(0, ann, "call", leadership.EffectNew, ann.Token) // late, and before the successor has looked
+		if err := t.ledger[1].Inherit(t.Context(), &bob); err != nil {
+			t.Fatal(err)
+		}
+		var ids []leadership.EffectID
+		for _, e := range bob.InDoubt {
+			ids = append(ids, e.ID)
+			if e.State != leadership.EffectInDoubt || e.Token != ann.Token || e.LeaderID != "ann" || e.At.IsZero() {
+				t.Errorf("in doubt: got %+v", e)
+			}
+		}
+		if !slices.Equal(ids, []leadership.EffectID{"mail", "call"}) {
+			t.Errorf("in doubt are %v, want mail and call", ids)
+		}
+		_, err = t.begin(0, ann, "late")
+		t.refused("begin by the earlier leader", err, leadership.TokenStale)
+		_, err = t.finish(0, ann, "mail", "")
+		t.refused("finish by the earlier leader", err, leadership.TokenStale)
+		if e := t.begins(1, bob, "bill", leadership.EffectDone, ann.Token); string(e.Result) != `{"n":1}` {
+			t.Errorf("done with the result %s", e.Result)
+		}
+		t.begins(1, bob, "call", leadership.EffectInDoubt, ann.Token)
+		t.finishes(1, bob, "call", "")
+		t.begins(0, bob, "call", leadership.EffectDone, bob.Token)
+		all, err := t.ledger[0].Effects(t.Context(), jobs)
+		if err != nil || all.Token != bob.Token || len(all.Effects) != 3 {
+			t.Errorf("effects: got %+v, %v", all, err)
+		}
 	}},
 }

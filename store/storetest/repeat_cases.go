@@ -253,15 +253,34 @@ func decided(id leadership.ProposalID) func(leadership.LeaseRequest) step {
 	}
 }
 
+func begins(id leadership.EffectID) func(leadership.LeaseRequest) step {
+	return func(l leadership.LeaseRequest) step {
+		return func(ctx context.Context, r *repeated) error {
+			e, err := r.ledger().BeginEffect(ctx, leadership.EffectRequest{LeaseRequest: l, ID: id})
+			r.answer = e.ID
+			return err
+		}
+	}
+}
+
+func finishes(id leadership.EffectID, result string) func(leadership.LeaseRequest) step {
+	return func(l leadership.LeaseRequest) step {
+		return func(ctx context.Context, r *repeated) (err error) {
+			r.answer, err = r.ledger().FinishEffect(ctx, leadership.FinishRequest{EffectRequest: leadership.EffectRequest{LeaseRequest: l, ID: id}, Result: []byte(result)})
+			return err
+		}
+	}
+}
+
 // inherited is an acquire that asks for the checkpoint of the leader before.
 func inherited(who leadership.CandidateID) step {
 	return func(ctx context.Context, r *repeated) error {
 		key := r.key[who]
 		g, err := r.via.Acquire(ctx, leadership.AcquireRequest{Election: r.Election, CandidateID: who, Key: &key, Inherit: true})
 		if ledger, is := r.ledger().(*service.Ledger); is && err == nil { // a Service alone does not look at it
-			g.Inherited, err = ledger.Inherit(ctx, g)
+			err = ledger.Inherit(ctx, &g)
 		}
-		r.answer = g.Inherited
+		r.answer = []any{g.Inherited, g.InDoubt}
 		return err
 	}
 }
@@ -387,6 +406,18 @@ var repeats = []repeat{
 		want: [5]leadership.Code{"", leadership.IndexMismatch, leadership.IndexMismatch, leadership.IndexMismatch, stale},
 	},
 	{
+		verb: "begin-effect", call: written(begins("one")), undo: []step{write(finishes("one", "1"))}, next: []step{write(begins("two"))},
+		want: [5]leadership.Code{2: stale, 3: stale, 4: stale},
+	},
+	{
+		verb: "begin-effect-not-begun-since", call: written(begins("one")), undo: []step{write(finishes("one", "1"))},
+		want: [5]leadership.Code{4: stale},
+	},
+	{
+		verb: "finish-effect", before: []step{write(begins("one"))}, call: written(finishes("one", "1")), undo: []step{write(begins("two"))}, next: []step{write(begins("three"))},
+		want: [5]leadership.Code{2: stale, 3: stale, 4: stale},
+	},
+	{
 		verb: "open-journal", call: written(opened), next: []step{write(opened)},
 		want: [5]leadership.Code{"", noCell, leadership.LeaseLost, leadership.LeaseLost, leadership.LeaseLost},
 	},
@@ -489,7 +520,7 @@ func (r *repeated) orders() (ids []leadership.OverrideID) {
 }
 
 // logKinds are those of a leader.
-var logKinds = []rule.LogKind{rule.LogCheckpoint, rule.LogJournal, rule.LogProposals}
+var logKinds = []rule.LogKind{rule.LogCheckpoint, rule.LogJournal, rule.LogEffects, rule.LogProposals}
 
 // told is the history of the election and of its child, without the part that a restore has
 // forgotten, and the contents of its logs.

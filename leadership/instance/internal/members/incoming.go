@@ -54,15 +54,22 @@ func (c *copied) ended() leadership.MemberChangeType {
 
 // Heard is what a sheet says beside its members.
 type Heard struct {
-	Ask      bool // for a whole sheet
-	Renewed  []Renewed
-	Journals []Journal
+	Ask       bool // for a whole sheet
+	Renewed   []Renewed
+	Journals  []Journal
+	Proposals []Asked
 }
 
 // Journal is where the journal of an election stands at least.
 type Journal struct {
 	Election leadership.Election
 	Index    leadership.Index
+}
+
+// Asked is how the proposals of an election stand.
+type Asked struct {
+	Election leadership.Election
+	Proposals
 }
 
 // errTooMany refuses the sheet of an instance beyond maxPeers.
@@ -99,6 +106,10 @@ func (r *Registry) Hear(data []byte, now time.Duration) (Heard, error) {
 	for _, part := range s.Elections {
 		if head := part.head(); head > 0 {
 			heard.Journals = append(heard.Journals, Journal{part.Election, head})
+		}
+		if part.Asked != nil {
+			heard.Proposals = append(heard.Proposals, Asked{part.Election, *part.Asked})
+			r.tellLeader(part.Election, *part.Asked)
 		}
 		err = cmp.Or(err, r.take(p, s, part, now))
 	}

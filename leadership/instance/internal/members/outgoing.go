@@ -15,14 +15,16 @@ type outgoing struct {
 	left  map[leadership.Election]map[leadership.CandidateID]time.Duration
 	count int // of left
 
-	journals map[leadership.Election]leadership.Index // that have grown by appends at this instance
+	journals  map[leadership.Election]leadership.Index // that have grown by appends at this instance
+	proposals map[leadership.Election]Proposals        // of which this instance has to tell
 }
 
 func newOutgoing() outgoing {
 	return outgoing{
 		nodes: make(map[*node]struct{}), terms: make(map[*election]struct{}),
-		left:     make(map[leadership.Election]map[leadership.CandidateID]time.Duration),
-		journals: make(map[leadership.Election]leadership.Index),
+		left:      make(map[leadership.Election]map[leadership.CandidateID]time.Duration),
+		journals:  make(map[leadership.Election]leadership.Index),
+		proposals: make(map[leadership.Election]Proposals),
 	}
 }
 
@@ -58,7 +60,7 @@ type Renewed struct {
 func (r *Registry) ChangedSheets(renewed []Renewed, now time.Duration) [][]byte {
 	var b builder
 	b.changes(r, now)
-	b.journals(r)
+	b.logs(r)
 	b.renewed(renewed)
 	return r.number(b.finish(), false)
 }
@@ -76,7 +78,7 @@ func (r *Registry) WholeSheets(ask bool, renewed []Renewed, now time.Duration) [
 		n.sent = n.comparable(now) // what it has ceased to be is missing in the whole
 	}
 	r.outgoing.nodes, r.outgoing.terms = newOutgoing().nodes, newOutgoing().terms
-	b.journals(r)
+	b.logs(r)
 	b.renewed(renewed)
 	pieces := b.finish()
 	if ask && len(pieces) == 0 {
@@ -93,7 +95,7 @@ func (r *Registry) Bye() []byte { return r.number([]sheet{{Bye: true}}, false)[0
 
 // Changed reports whether ChangedSheets has changes of members to tell.
 func (r *Registry) Changed() bool {
-	return len(r.outgoing.nodes)+len(r.outgoing.terms)+len(r.outgoing.journals)+r.outgoing.count > 0
+	return len(r.outgoing.nodes)+len(r.outgoing.terms)+len(r.outgoing.journals)+len(r.outgoing.proposals)+r.outgoing.count > 0
 }
 
 // number numbers the sheets, and encodes them.
@@ -185,11 +187,15 @@ func (b *builder) changes(r *Registry, now time.Duration) {
 	clear(r.outgoing.terms)
 }
 
-func (b *builder) journals(r *Registry) {
+func (b *builder) logs(r *Registry) {
 	for e, i := range r.outgoing.journals {
 		b.part(e, 0).Journal = i
 	}
+	for e, p := range r.outgoing.proposals {
+		b.part(e, perEntry).Asked = &p
+	}
 	clear(r.outgoing.journals)
+	clear(r.outgoing.proposals)
 }
 
 func (b *builder) left(r *Registry, now time.Duration) {

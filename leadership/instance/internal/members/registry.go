@@ -309,6 +309,30 @@ func (r *Registry) Appended(name leadership.Election, i leadership.Index) {
 	}
 }
 
+// Proposed says how an election's proposals stand after a call at this instance; the next sheet
+// tells of it.
+func (r *Registry) Proposed(name leadership.Election, p Proposals) {
+	r.tellLeader(name, p)
+	if o := &r.outgoing; r.name != "" && (len(o.proposals) < leadership.MaxMembers || o.proposals[name].Changes > 0) {
+		last := o.proposals[name]
+		o.proposals[name] = Proposals{max(p.Changes, last.Changes), p.Open || last.Open}
+	}
+}
+
+// tellLeader tells the leader of a watched election, if it is known, that there is a proposal.
+func (r *Registry) tellLeader(name leadership.Election, p Proposals) {
+	e := r.elections[name]
+	if e == nil || !p.Open {
+		return
+	}
+	var leader leadership.CandidateID
+	var token leadership.Token
+	r.view(func(*view.View, time.Duration) { leader, token = e.known.Term() })
+	if leader != "" {
+		r.write(e, leadership.MemberChange{ID: leader, Role: leadership.RoleLeader, Change: leadership.MemberAsked, SeenToken: token})
+	}
+}
+
 // JournalIndex is where the journal of an election with members stands, as far as is known; 0 if it
 // is not.
 func (r *Registry) JournalIndex(name leadership.Election) (i leadership.Index) {

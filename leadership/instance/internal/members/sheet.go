@@ -40,7 +40,14 @@ type part struct {
 	Members  []entry                  `json:"m,omitzero"`
 	Gone     []leadership.CandidateID `json:"gone,omitzero"` // they are not at this instance any more
 	Journal  leadership.Index         `json:"x,omitzero"`    // its last entry, if the instance has appended some
+	Asked    *Proposals               `json:"q,omitzero"`    // if proposals have changed by a call at the instance
 	Left     []departed               `json:"left,omitzero"` // they have left, wherever they had joined
+}
+
+// Proposals is how an election's proposals stand after a call.
+type Proposals struct {
+	Changes int64 `json:"n"`             // as leadership.Proposals counts them
+	Open    bool  `json:"open,omitzero"` // the call was about one that is open: its leader is to know
 }
 
 // entry is one member.
@@ -145,6 +152,9 @@ func (p part) validate() error {
 	}
 	if p.Journal < 0 {
 		return fmt.Errorf("it has a journal of election %q with the index %d", p.Election, p.Journal)
+	}
+	if p.Asked != nil && p.Asked.Changes < 1 {
+		return fmt.Errorf("it has %d changes of the proposals of election %q", p.Asked.Changes, p.Election)
 	}
 	if !isToken(p.Token) {
 		return fmt.Errorf("it has the fencing token %d of election %q", p.Token, p.Election)

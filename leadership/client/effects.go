@@ -1,0 +1,78 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+// InDoubt returns the effects that earlier leaders had begun and not finished when this lease was
+// granted, if Candidate.Inherit is set.
+func (l *Lease) InDoubt() []leadership.Effect { return l.inDoubt }
+
+// BeginEffect notes that the leader is about to cause an effect, and returns how it stands: see
+// service.Ledger. Only with leadership.EffectNew the leader may cause it; it calls FinishEffect
+// right after. It blocks until the note is durable, and is repeated as Checkpoint is.
+//
+// Errors: those of Checkpoint; leadership.LimitExceeded.
+func (l *Lease) BeginEffect(ctx context.Context, id leadership.EffectID) (leadership.Effect, error) {
+	return persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Effect, error) {
+		return l.client.BeginEffect(ctx, leadership.EffectRequest{LeaseRequest: r, ID: id})
+	})
+}
+
+// FinishEffect notes that an effect was caused, so that no leader causes it again: result is
+// anything that encoding/json can write, at most leadership.MaxResultBytes of it; nil for none.
+//
+// Errors: those of Checkpoint; leadership.NotFound, if it was not begun; InvalidArgument, if it is
+// done with another result.
+func (l *Lease) FinishEffect(ctx context.Context, id leadership.EffectID, result any) error {
+	f := leadership.FinishRequest{EffectRequest: leadership.EffectRequest{ID: id}}
+	if result != nil {
+		var err error
+		if f.Result, err = encoded("result", result); err != nil {
+			return err
+		}
+	}
+	_, err := persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Effect, error) {
+		f.LeaseRequest = r
+		return l.client.FinishEffect(ctx, f)
+	})
+	return err
+}
+
+// BeginEffect notes that the leader is about to cause an effect; see service.Ledger.
+func (c *Client) BeginEffect(ctx context.Context, r leadership.EffectRequest) (leadership.Effect, error) {
+	return c.effect(ctx, r, post("begin effect", wire.VerbBeginEffect, wire.NewEffectRequest(r)))
+}
+
+// FinishEffect notes that an effect was caused; see service.Ledger.
+func (c *Client) FinishEffect(ctx context.Context, r leadership.FinishRequest) (leadership.Effect, error) {
+	return c.effect(ctx, r.EffectRequest, post("finish effect", wire.VerbFinishEffect, wire.NewFinishRequest(r)))
+}
+
+func (c *Client) effect(ctx context.Context, r leadership.EffectRequest, k call) (leadership.Effect, error) {
+	var answer wire.Effect
+	k.answer = &answer
+	err := c.about(ctx, r.Election, k)
+	if err == nil && answer.EffectID != r.ID {
+		err = misread(k.name, k.mutates, errors.New("it is about another effect"))
+	}
+	if err != nil {
+		return leadership.Effect{}, err
+	}
+	return answer.Leadership(), nil
+}
+
+// Effects reads the effects of an election.
+func (c *Client) Effects(ctx context.Context, e leadership.Election) (leadership.Effects, error) {
+	var answer wire.Effects
+	k := call{name: "effects", method: http.MethodGet, suffix: wire.EffectsPath, answer: &answer}
+	if err := c.about(ctx, e, k); err != nil {
+		return leadership.Effects{}, err
+	}
+	return answer.Leadership(), k.matchElection(answer.Election, e)
+}

@@ -1,0 +1,86 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+// Propose asks the leader of an election for a decision, whichever candidate that is; see
+// service.Ledger. With r.Wait it blocks until there is one, or for that long, which may be more
+// than leadership.MaxWait, up to the ttl: it asks again then, and after a failure that may pass.
+// It returns the proposal as it stands: without a Decision it is open. A r.CandidateID of "" is
+// that of the Client's Candidate.
+//
+// Errors: leadership.NotFound, if the election does not exist, or the proposal is kept no longer;
+// LimitExceeded; InvalidArgument, also if the id is that of another proposal; PayloadTooLarge.
+func (c *Client) Propose(ctx context.Context, r leadership.ProposeRequest) (leadership.Proposal, error) {
+	if ttl := cmp.Or(r.TTL, leadership.DefaultProposalTTL); r.Wait > ttl {
+		return leadership.Proposal{}, invalid("wait", "the proposal is kept for %v, so wait for no longer than that, and not for %v", ttl, r.Wait)
+	}
+	r.CandidateID = cmp.Or(r.CandidateID, c.candidateID(ctx))
+	until := c.clock() + r.Wait
+	for pause := (backoff{}); ; {
+		p, err := c.propose(ctx, r)
+		if r.Wait = until - c.clock(); r.Wait <= 0 || p.Decision != nil || ctx.Err() != nil || err != nil && !transient(err) {
+			return p, err
+		}
+		if err != nil {
+			sleep(ctx, min(pause.after(err), r.Wait))
+		}
+	}
+}
+
+func (c *Client) propose(ctx context.Context, r leadership.ProposeRequest) (leadership.Proposal, error) {
+	r.Wait = min(r.Wait, leadership.MaxWait)
+	k := post("propose", wire.VerbPropose, wire.NewProposeRequest(r))
+	k.wait = max(r.Wait, 0)
+	return c.proposal(ctx, r.Election, r.ID, k)
+}
+
+// Decide decides a proposal; see service.Ledger.
+func (c *Client) Decide(ctx context.Context, r leadership.DecideRequest) (leadership.Proposal, error) {
+	return c.proposal(ctx, r.Election, r.ID, post("decide", wire.VerbDecide, wire.NewDecideRequest(r)))
+}
+
+func (c *Client) proposal(ctx context.Context, e leadership.Election, id leadership.ProposalID, k call) (leadership.Proposal, error) {
+	var answer wire.Proposal
+	k.answer = &answer
+	err := c.about(ctx, e, k)
+	if err == nil && (answer.Election != e || answer.ProposalID != id) {
+		err = misread(k.name, k.mutates, errors.New("it is about another proposal"))
+	}
+	if err != nil {
+		return leadership.Proposal{}, err
+	}
+	return answer.Leadership(), nil
+}
+
+// Proposals reads the proposals of an election that are kept.
+func (c *Client) Proposals(ctx context.Context, e leadership.Election) (leadership.Proposals, error) {
+	var answer wire.Proposals
+	k := call{name: "proposals", method: http.MethodGet, suffix: wire.ProposalsPath, answer: &answer}
+	if err := c.about(ctx, e, k); err != nil {
+		return leadership.Proposals{}, err
+	}
+	return answer.Leadership(), k.matchElection(answer.Election, e)
+}
+
+// OpenProposals returns the proposals that were open when this lease was granted, if
+// Candidate.Inherit is set. Client.Proposals reads those of the moment.
+func (l *Lease) OpenProposals() []leadership.Proposal { return l.proposals }
+
+// Decide decides a proposal, once and for good; note is a line for people, or empty. It is repeated
+// as Checkpoint is.
+//
+// Errors: those of Checkpoint; leadership.NotFound, if there is no such proposal or its ttl is
+// over; InvalidArgument, if it is decided otherwise.
+func (l *Lease) Decide(ctx context.Context, id leadership.ProposalID, verdict leadership.ProposalVerdict, note string) (leadership.Proposal, error) {
+	return persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Proposal, error) {
+		return l.client.Decide(ctx, leadership.DecideRequest{LeaseRequest: r, ID: id, Verdict: verdict, Note: note})
+	})
+}

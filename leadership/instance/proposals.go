@@ -1,0 +1,216 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance/internal/hub"
+	"regent/leadership/instance/internal/members"
+	"regent/leadership/service"
+)
+
+// proposals lets callers wait for decisions. What is read of an election's proposals meanwhile they
+// share: for each election with waiters there is one proposalWait. It looks as a follow does of a
+// journal: when this instance, or another, tells of a change, and else now and then.
+type proposals struct {
+	ledger  *service.Ledger
+	hub     *hub.Hub // whose end is that of all waits
+	roll    *roll    // tells the other instances, and the leaders
+	log     *slog.Logger
+	running sync.WaitGroup // of the waits
+
+	mu    sync.Mutex // guards all below, and the waits
+	waits map[leadership.Election]*proposalWait
+}
+
+// proposalWait is what the callers share that wait for decisions of one election.
+type proposalWait struct {
+	election leadership.Election
+	wake     chan struct{} // of one: told has changed
+	end      context.CancelFunc
+	rest     int // looks to leave out while the other instances are heard
+
+	waiters int
+	known   leadership.Proposals // as they were last read or changed here
+	told    int64                // how many changes there are, as far as is known
+	changed chan struct{}        // closed when known is newer
+}
+
+func newProposals(l *service.Ledger, h *hub.Hub, r *roll, log *slog.Logger) *proposals {
+	p := &proposals{ledger: l, hub: h, roll: r, log: log, waits: make(map[leadership.Election]*proposalWait)}
+	l.Told = p.changedHere
+	r.asked = p.changedElsewhere
+	return p
+}
+
+// changedHere takes the proposals after a call at this instance.
+func (p *proposals) changedHere(all leadership.Proposals, open bool) {
+	p.mu.Lock()
+	if w, ok := p.waits[all.Election]; ok {
+		w.take(all)
+	}
+	p.mu.Unlock()
+	p.roll.proposed(all.Election, members.Proposals{Changes: all.Changes, Open: open})
+}
+
+// changedElsewhere takes the news of a call at another instance.
+func (p *proposals) changedElsewhere(e leadership.Election, changes int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w, ok := p.waits[e]; ok && changes > w.told {
+		w.told = changes
+		select {
+		case w.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// take takes proposals, and wakes the waiters if they are newer. Call with mu held.
+func (w *proposalWait) take(all leadership.Proposals) {
+	if all.Changes > w.known.Changes {
+		w.known, w.told = all, max(w.told, all.Changes)
+		close(w.changed)
+		w.changed = make(chan struct{})
+	}
+}
+
+// join adds a waiter, and begins to look if it is the first. leave must be called.
+func (p *proposals) join(e leadership.Election) (w *proposalWait, leave func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, ok := p.waits[e]
+	if !ok {
+		ctx, end := context.WithCancel(context.Background())
+		w = &proposalWait{election: e, wake: make(chan struct{}, 1), end: end, changed: make(chan struct{})}
+		p.waits[e] = w
+		p.running.Go(func() { p.run(ctx, w) })
+	}
+	w.waiters++
+	return w, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if w.waiters--; w.waiters == 0 {
+			w.end()
+			delete(p.waits, e)
+		}
+	}
+}
+
+// run looks until ctx ends, or the instance drains.
+func (p *proposals) run(ctx context.Context, w *proposalWait) {
+	look := time.NewTicker(journalLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-w.wake:
+		case <-look.C:
+			if w.rest > 0 && p.roll.hears() && !p.behind(w) {
+				w.rest--
+				continue
+			}
+		case <-ctx.Done():
+			return
+		case <-p.hub.Done():
+			return
+		}
+		p.look(ctx, w)
+	}
+}
+
+// behind reports whether there are changes that are not known.
+func (p *proposals) behind(w *proposalWait) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return w.told > w.known.Changes
+}
+
+// look reads the proposals. What was told before and is more was made up, or is void by a restore.
+func (p *proposals) look(ctx context.Context, w *proposalWait) {
+	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
+	defer cancel()
+	p.mu.Lock()
+	told := w.told
+	p.mu.Unlock()
+	all, err := p.ledger.LookAtProposals(ctx, w.election, time.Time{})
+	if err != nil {
+		p.log.LogAttrs(ctx, slog.LevelDebug, "proposals cannot be read; callers wait for decisions", slog.String("election", string(w.election)), slog.Any("cause", err))
+		return
+	}
+	w.rest = journalRest + rand.N(journalRest+1)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.take(all); w.told == told {
+		w.told = w.known.Changes
+	}
+}
+
+// await blocks until the proposal is decided, or the time is over, and returns it as it stands.
+func (p *proposals) await(ctx context.Context, w *proposalWait, proposal leadership.Proposal, wait time.Duration) (leadership.Proposal, error) {
+	over := time.After(wait)
+	for {
+		p.mu.Lock()
+		now, changed := w.known.Find(proposal.ID), w.changed
+		p.mu.Unlock()
+		switch {
+		case now == nil:
+			return proposal, &leadership.Error{Code: leadership.NotFound, Detail: fmt.Sprintf(
+				"proposal %q of election %q is not kept any more: its ttl is over, or many others were decided since", proposal.ID, proposal.Election)}
+		case now.Decision != nil:
+			return *now, nil
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return *now, nil
+		case <-ctx.Done():
+			return proposal, ctx.Err()
+		case <-p.hub.Done():
+			return proposal, p.hub.Cause()
+		}
+	}
+}
+
+// Propose asks the leader of an election for a decision; see service.Ledger. With r.Wait it blocks
+// until there is one, for as long as the proposal is open at most, and returns the proposal as it
+// stands then. While the instances hear each other, waiting costs the store nothing. The leader is
+// told of the proposal if it watches the election.
+//
+// Errors: those of service.Ledger; the cause of Drain.
+func (i *Instance) Propose(ctx context.Context, r leadership.ProposeRequest) (leadership.Proposal, error) {
+	if i.ledger == nil {
+		return leadership.Proposal{}, errNoJournal
+	}
+	if r.Wait <= 0 || r.Validate() != nil {
+		return i.ledger.Propose(ctx, r)
+	}
+	w, leave := i.proposals.join(r.Election) // before, or a decision could be missed
+	defer leave()
+	p, err := i.ledger.Propose(ctx, r)
+	if err != nil || p.Decision != nil {
+		return p, err
+	}
+	return i.proposals.await(ctx, w, p, min(r.Wait, p.Until.Sub(p.At)))
+}
+
+// Decide decides a proposal; see service.Ledger. Callers that wait for it, here and at other
+// instances, are told.
+func (i *Instance) Decide(ctx context.Context, r leadership.DecideRequest) (leadership.Proposal, error) {
+	if i.ledger == nil {
+		return leadership.Proposal{}, errNoJournal
+	}
+	return i.ledger.Decide(ctx, r)
+}
+
+// Proposals reads the proposals of an election; see service.Ledger.
+func (i *Instance) Proposals(ctx context.Context, e leadership.Election) (leadership.Proposals, error) {
+	if i.ledger == nil {
+		return leadership.Proposals{}, errNoJournal
+	}
+	return i.ledger.Proposals(ctx, e)
+}

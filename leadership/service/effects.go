@@ -1,0 +1,113 @@
+package service
+
+import (
+	"context"
+	"fmt"
+
+	"regent/leadership"
+	"regent/leadership/rule"
+)
+
+func effectsOf(e leadership.Election) rule.LogID {
+	return rule.LogID{Election: e, Kind: rule.LogEffects}
+}
+
+// BeginEffect notes that the leader is about to cause an effect. The answer's state is EffectNew,
+// also of a call that is repeated under the same token: the leader may cause it. It is EffectDone
+// if a leader has finished it, with the result, and EffectInDoubt if an earlier one has begun it
+// and not finished it: then the leader finds out whether the target has it, and finishes it.
+//
+// This is not exactly once: a leader that stops between the effect and FinishEffect leaves it in
+// doubt. A target that takes an idempotency key should get the effect's id as that. The caller's
+// lease is verified when it first begins or finishes one; from then on the log's own mark guards
+// it, and no earlier leader can begin any. An effect is forgotten once MaxEffects newer ones are
+// done, or if the store is restored from a backup that does not have it.
+//
+// Errors: TokenStale, once a later leader has begun one, or has inherited; LeaseLost;
+// LimitExceeded, with MaxOpenEffects that are not finished; InvalidArgument.
+func (l *Ledger) BeginEffect(ctx context.Context, r leadership.EffectRequest) (leadership.Effect, error) {
+	return l.effect(ctx, r, func(log rule.Log, c rule.Renewal) (rule.LogChange, error) { return rule.BeginEffect(log, c, r.ID) })
+}
+
+// FinishEffect notes that an effect was caused, with its result, for leaders that begin it later.
+// The caller, or an earlier leader, has begun it. The same call again gives the same answer.
+//
+// Errors: NotFound, if it was not begun; InvalidArgument, if it is done with another result;
+// TokenStale; LeaseLost; PayloadTooLarge.
+func (l *Ledger) FinishEffect(ctx context.Context, r leadership.FinishRequest) (leadership.Effect, error) {
+	if len(r.Result) > 0 {
+		var err error
+		if r.Result, err = compact("result", r.Result); err != nil {
+			return leadership.Effect{}, err
+		}
+	}
+	if n := len(r.Result); n > leadership.MaxResultBytes {
+		return leadership.Effect{}, &leadership.Error{Code: leadership.PayloadTooLarge, Field: "result", Detail: fmt.Sprintf(
+			"the result of an effect has at most %d bytes of JSON, and this one has %d; put it elsewhere, and send where it is", leadership.MaxResultBytes, n)}
+	}
+	return l.effect(ctx, r.EffectRequest, func(log rule.Log, c rule.Renewal) (rule.LogChange, error) {
+		return rule.FinishEffect(log, c, r.ID, r.Result)
+	})
+}
+
+// effect changes an effect, and says how it stands then for the caller.
+func (l *Ledger) effect(ctx context.Context, r leadership.EffectRequest, decide func(rule.Log, rule.Renewal) (rule.LogChange, error)) (leadership.Effect, error) {
+	c, err := renewal(r.LeaseRequest)
+	if err != nil {
+		return leadership.Effect{}, err
+	}
+	if err := r.Validate(); err != nil {
+		return leadership.Effect{}, err
+	}
+	log, err := l.write(ctx, effectsOf(r.Election), c, rule.OpenEffects, func(log rule.Log) (rule.LogChange, error) { return decide(log, c) })
+	if err != nil {
+		return leadership.Effect{}, err
+	}
+	all, err := log.Effects()
+	if err != nil {
+		return leadership.Effect{}, err
+	}
+	for _, e := range all.Effects {
+		if e.ID != r.ID {
+			continue
+		}
+		if e.State == leadership.EffectBegun {
+			e.State = leadership.EffectNew
+		}
+		return e, nil
+	}
+	return leadership.Effect{}, &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf("effect %q of election %q was written, and is missing", r.ID, r.Election)}
+}
+
+// Effects reads the effects of an election, strongly.
+func (l *Ledger) Effects(ctx context.Context, e leadership.Election) (leadership.Effects, error) {
+	if err := e.Validate(); err != nil {
+		return leadership.Effects{}, leadership.Invalid("election", err)
+	}
+	log, err := l.journal.Look(ctx, effectsOf(e))
+	if err != nil {
+		return leadership.Effects{}, err
+	}
+	return log.Effects()
+}
+
+// inDoubt raises the mark of the effects, if there are any, and returns those that earlier leaders
+// have not finished.
+func (l *Ledger) inDoubt(ctx context.Context, c rule.Renewal) (left []leadership.Effect, err error) {
+	log, err := l.journal.Amend(ctx, effectsOf(c.Election), func(log rule.Log) (rule.LogChange, error) {
+		if log.Text == "" {
+			return rule.LogChange{}, nil
+		}
+		return rule.OpenEffects(log, c)
+	})
+	if err != nil {
+		return nil, err
+	}
+	all, err := log.Effects()
+	for _, e := range all.Effects {
+		if e.State == leadership.EffectInDoubt {
+			left = append(left, e)
+		}
+	}
+	return left, err
+}

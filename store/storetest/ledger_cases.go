@@ -236,13 +236,13 @@ var ledgerCases = []journalCase{
 		t := l.terms()
 		ann := t.grant(0, "ann")
 		propose := func(handle int, id leadership.ProposalID) (leadership.Proposal, error) {
-			return t.ledger[handle].Propose(t.Context(), leadership.ProposeRequest{Election: jobs, CandidateID: "dora", ID: id, Kind: "scale", Data: json.RawMessage(` {"to": 3}`), TTL: 2 * long})
+			return t.ledger[handle].Propose(t.Context(), leadership.ProposeRequest{Election: jobs, CandidateID: "dora", ID: id, Kind: "scale", Data: json.RawMessage(` {"to": 3}`), TTL: 5 * long})
 		}
 		decide := func(handle int, g leadership.Grant, id leadership.ProposalID, v leadership.ProposalVerdict) (leadership.Proposal, error) {
 			return t.ledger[handle].Decide(t.Context(), leadership.DecideRequest{LeaseRequest: leaseIn(g), ID: id, Verdict: v, Note: "as asked"})
 		}
 		for handle := range 2 {
-			if p, err := propose(handle, "p"); err != nil || p.Decision != nil || string(p.Data) != `{"to":3}` || p.Until.Sub(p.At) != 2*long {
+			if p, err := propose(handle, "p"); err != nil || p.Decision != nil || string(p.Data) != `{"to":3}` || p.Until.Sub(p.At) != 5*long {
 				t.Fatalf("propose: got %+v, %v", p, err)
 			}
 		}
@@ -274,7 +274,7 @@ var ledgerCases = []journalCase{
 		if err != nil || len(all.Open) != 0 || len(all.Decided) != 2 || all.Decided[1].ID != "q" {
 			t.Errorf("read: got %+v, %v", all, err)
 		}
-		t.backing.Advance(t, 2*long+time.Hour)
+		t.backing.Advance(t, 5*long+time.Hour)
 		if all, err := t.ledger[1].Proposals(t.Context(), jobs); err != nil || len(all.Open)+len(all.Decided) > 0 {
 			t.Errorf("after their ttl: got %+v, %v", all, err)
 		}

@@ -34,6 +34,7 @@ const (
 
 // Effect is an effect that a leader has noted before it caused it.
 type Effect struct {
+	Election Election
 	ID       EffectID
 	State    EffectState
 	Token    Token // of the leader that began it or, if it is done, of the one that finished it

@@ -38,8 +38,10 @@ func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (lead
 	if err != nil {
 		return leadership.Grant{}, misread("acquire", true, err)
 	}
-	grant := leadership.Grant{Lease: lease, Waited: waited(r, answer), Inherited: answer.Inherited.Leadership(r.Election), InDoubt: wire.LeadershipEffects(answer.InDoubt),
-		Proposals: wire.LeadershipProposals(answer.Proposals)}
+	grant := leadership.Grant{
+		Lease: lease, Waited: waited(r, answer), Inherited: answer.Inherited.Leadership(r.Election),
+		InDoubt: wire.LeadershipEffects(r.Election, answer.InDoubt), Proposals: wire.LeadershipProposals(answer.Proposals),
+	}
 	if r.Key != nil {
 		grant.Key = *r.Key
 	} else if grant.Key, err = leadership.ParseKey(answer.Key); err != nil {

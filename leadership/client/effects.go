@@ -55,7 +55,7 @@ func (c *Client) FinishEffect(ctx context.Context, r leadership.FinishRequest) (
 }
 
 func (c *Client) effect(ctx context.Context, r leadership.EffectRequest, k call) (leadership.Effect, error) {
-	var answer wire.Effect
+	var answer wire.EffectReply
 	k.answer = &answer
 	err := c.about(ctx, r.Election, k)
 	if err == nil && answer.EffectID != r.ID {
@@ -64,7 +64,7 @@ func (c *Client) effect(ctx context.Context, r leadership.EffectRequest, k call)
 	if err != nil {
 		return leadership.Effect{}, err
 	}
-	return answer.Leadership(), nil
+	return answer.Leadership(), k.matchElection(answer.Election, r.Election)
 }
 
 // Effects reads the effects of an election.

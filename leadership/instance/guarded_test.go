@@ -133,6 +133,11 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 			s.SnapshotJournal(ctx, leadership.SnapshotRequest{LeaseRequest: lease, Data: []byte("{}")})
 		}, instance.Op{Election: "e", Candidate: "ann", Token: 7, Bytes: 2, N: 1}, wire.VerbSnapshotJournal},
 		{func() { s.ReadSnapshot(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbReadSnapshot},
+		{func() { s.BeginEffect(ctx, leadership.EffectRequest{LeaseRequest: lease, ID: "mail"}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, Bytes: 4, N: 1}, wire.VerbBeginEffect},
+		{func() {
+			s.FinishEffect(ctx, leadership.FinishRequest{EffectRequest: leadership.EffectRequest{LeaseRequest: lease, ID: "mail"}, Result: []byte("1")})
+		}, instance.Op{Election: "e", Candidate: "ann", Token: 7, Bytes: 5, N: 1}, wire.VerbFinishEffect},
+		{func() { s.Effects(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbEffects},
 	} {
 		spy.ops = nil
 		c.call()

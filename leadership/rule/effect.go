@@ -142,7 +142,7 @@ func (l Log) Effects() (leadership.Effects, error) {
 		case e.Token == h.Token:
 			state = leadership.EffectBegun
 		}
-		effects.Effects = append(effects.Effects, leadership.Effect{ID: e.ID, State: state, Token: e.Token, LeaderID: e.LeaderID, At: e.At, Result: e.Result})
+		effects.Effects = append(effects.Effects, leadership.Effect{Election: l.ID.Election, ID: e.ID, State: state, Token: e.Token, LeaderID: e.LeaderID, At: e.At, Result: e.Result})
 	}
 	return effects, err
 }

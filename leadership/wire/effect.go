@@ -58,30 +58,40 @@ type Effect struct {
 	Result       jsontext.Value         `json:"result,omitzero"`
 }
 
-// NewEffect writes an effect.
-func NewEffect(e leadership.Effect) Effect {
+func newEffect(e leadership.Effect) Effect {
 	return Effect{e.ID, e.State, e.Token, e.LeaderID, e.At.UTC(), jsontext.Value(e.Result)}
 }
 
-// Leadership reads an effect.
-func (w Effect) Leadership() leadership.Effect {
-	return leadership.Effect{ID: w.EffectID, State: w.State, Token: w.FencingToken, LeaderID: w.LeaderID, At: w.At, Result: json.RawMessage(w.Result)}
+func (w Effect) leadership(e leadership.Election) leadership.Effect {
+	return leadership.Effect{Election: e, ID: w.EffectID, State: w.State, Token: w.FencingToken, LeaderID: w.LeaderID, At: w.At, Result: json.RawMessage(w.Result)}
 }
 
 func newEffects(all []leadership.Effect) (w []Effect) {
 	for _, e := range all {
-		w = append(w, NewEffect(e))
+		w = append(w, newEffect(e))
 	}
 	return w
 }
 
-// LeadershipEffects reads effects.
-func LeadershipEffects(w []Effect) (all []leadership.Effect) {
-	for _, e := range w {
-		all = append(all, e.Leadership())
+// LeadershipEffects reads effects of the election.
+func LeadershipEffects(e leadership.Election, w []Effect) (all []leadership.Effect) {
+	for _, one := range w {
+		all = append(all, one.leadership(e))
 	}
 	return all
 }
+
+// EffectReply is how an effect stands for the caller.
+type EffectReply struct {
+	Election leadership.Election `json:"election"`
+	Effect
+}
+
+// NewEffectReply writes a reply.
+func NewEffectReply(e leadership.Effect) EffectReply { return EffectReply{e.Election, newEffect(e)} }
+
+// Leadership reads a reply.
+func (w EffectReply) Leadership() leadership.Effect { return w.leadership(w.Election) }
 
 // Effects are the effects of an election.
 type Effects struct {
@@ -97,5 +107,5 @@ func NewEffects(e leadership.Effects) Effects {
 
 // Leadership reads the effects of an election.
 func (w Effects) Leadership() leadership.Effects {
-	return leadership.Effects{Election: w.Election, Token: w.FencingToken, Effects: LeadershipEffects(w.Effects)}
+	return leadership.Effects{Election: w.Election, Token: w.FencingToken, Effects: LeadershipEffects(w.Election, w.Effects)}
 }

@@ -30,6 +30,7 @@ func All(r Recording, slack, guard time.Duration) Findings {
 		{"Own", Own(r)},
 		{"OV", OV(r, guard)},
 		{"CH", CH(r, guard)},
+		{"EF", EF(r)},
 		{"Linear", Linear(r, guard)},
 	}
 }

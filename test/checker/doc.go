@@ -14,6 +14,7 @@
 //	Own     a leader is not kept waiting for its own lease
 //	OV      no lease is granted against an operator's order
 //	CH      the best candidate is chosen, with the members that have to be present
+//	EF      an effect is begun by one leader, and once it is done it stays so
 //	Linear  the rules themselves, run one after the other in some order, give exactly these
 //	        answers and this history
 //

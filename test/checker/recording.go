@@ -25,6 +25,7 @@ type Recording struct {
 	Faults    []Fault            `json:"faults,omitempty"`
 	Willing   []Willing          `json:"willing,omitempty"`
 	Present   []Present          `json:"present,omitempty"`
+	Effects   []EffectCall       `json:"effects,omitempty"`
 }
 
 // Write writes the recording as one JSON object.

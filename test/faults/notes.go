@@ -22,6 +22,7 @@ type notes struct {
 	faults    []checker.Fault
 	willing   []checker.Willing
 	failures  []string
+	effects   []checker.EffectCall
 }
 
 type beliefID struct {
@@ -49,6 +50,8 @@ func (b *notes) add(l record.Line) {
 	case l.Delivery != nil:
 		c := b.consumer(l.Delivery.Consumer)
 		c.Got = append(c.Got, l.Delivery.Event.Leadership())
+	case l.Effect != nil:
+		b.effects = append(b.effects, *l.Effect)
 	case l.Failure != "":
 		b.failures = append(b.failures, l.Failure)
 	}
@@ -121,7 +124,7 @@ func (b *notes) recording(history []leadership.Event) checker.Recording {
 	defer b.mu.Unlock()
 	r := checker.Recording{
 		History: history, Calls: slices.Clone(b.calls), Readings: slices.Clone(b.readings), Writes: slices.Clone(b.writes), Faults: slices.Clone(b.faults),
-		Willing: slices.Clone(b.willing),
+		Willing: slices.Clone(b.willing), Effects: slices.Clone(b.effects),
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.consumers)) {
 		c := *b.consumers[name]

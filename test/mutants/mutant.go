@@ -40,6 +40,7 @@ func Properties() []Property {
 		"the lock delay is kept",
 		"the fence holds",
 		"asking again is safe",
+		"an effect is begun by one leader, and is done once",
 		"unknown is said",
 		"what was acknowledged stays",
 		"a damaged record grants nothing",

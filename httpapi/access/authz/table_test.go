@@ -93,6 +93,9 @@ var cases = []struct {
 	{"follow as a member", wire.VerbFollowJournal, "GET", "/v1/elections/{e}/journal?member={c}", "", wire.StreamType},
 	{"snapshot journal", wire.VerbSnapshotJournal, "PUT", "/v1/elections/{e}/journal/snapshot", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"upTo":1,"data":1}`, ""},
 	{"read snapshot", wire.VerbReadSnapshot, "GET", "/v1/elections/{e}/journal/snapshot", "", ""},
+	{"begin effect", wire.VerbBeginEffect, "POST", "/v1/elections/{e}:begin", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"effectId":"mail"}`, ""},
+	{"finish effect", wire.VerbFinishEffect, "POST", "/v1/elections/{e}:finish", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"effectId":"mail","result":1}`, ""},
+	{"effects", wire.VerbEffects, "GET", "/v1/elections/{e}/effects", "", ""},
 	{"tick", wire.VerbTick, "POST", "/v1/maintenance:tick", "", ""},
 }
 

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 
 	"regent/leadership"
 	"regent/leadership/client"
+	"regent/test/checker"
 	"regent/test/faults/record"
 )
 
@@ -41,6 +44,7 @@ func (p *agent) term(ctx context.Context, l *client.Lease) {
 		}
 		enough()
 	})
+	leaving.Go(func() { p.cause(ctx, l) })
 	p.lead(p.Election, l.Token(), func() bool { return ctx.Err() == nil && l.Valid() })
 }
 
@@ -68,4 +72,30 @@ func (p *agent) resign(ctx context.Context, l *client.Lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*p.Lease)
 	defer cancel()
 	_ = l.Resign(ctx) // a lease that is not released runs out
+}
+
+// cause has one effect a second in an election, as a job that is due each second: all its leaders
+// begin the same ones. What falls between a begin and its finish, such as a kill, leaves it in doubt.
+func (p *agent) cause(ctx context.Context, l *client.Lease) {
+	who := fmt.Sprintf("%s#%d", p.name, l.Token())
+	for ctx.Err() == nil && l.Valid() {
+		id := leadership.EffectID(fmt.Sprint("second-", p.recorder.Now()/time.Second))
+		c := checker.EffectCall{Who: who, Election: p.Election, ID: id, Token: l.Token(), Asked: p.recorder.Now(), Answered: checker.Forever}
+		e, err := l.BeginEffect(ctx, id)
+		if err == nil {
+			c.Answered, c.State, c.By, c.Result = p.recorder.Now(), e.State, e.Token, e.Result
+		}
+		p.recorder.Effect(c)
+		if err != nil || e.State == leadership.EffectDone {
+			sleep(ctx, p.Pace)
+			continue
+		}
+		sleep(ctx, p.Pace/2)
+		c = checker.EffectCall{Who: who, Election: p.Election, ID: id, Token: l.Token(), Finish: true, Asked: p.recorder.Now(), Answered: checker.Forever}
+		c.Result = json.RawMessage(fmt.Sprintf("%q", who))
+		if err := l.FinishEffect(ctx, id, c.Result); err == nil {
+			c.Answered, c.State, c.By = p.recorder.Now(), leadership.EffectDone, c.Token
+		}
+		p.recorder.Effect(c)
+	}
 }

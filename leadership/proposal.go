@@ -1,6 +1,7 @@
 package leadership
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -109,6 +110,8 @@ func (r ProposeRequest) Validate() error {
 		return Invalid("ttl", fmt.Errorf("ttl is from %s to %s, not %s", form.Spoken(MinProposalTTL), form.Spoken(MaxProposalTTL), form.Spoken(r.TTL)))
 	case r.TTL%time.Millisecond != 0:
 		return Invalid("ttl", fmt.Errorf("ttl is in whole milliseconds, not %v", r.TTL))
+	case r.Wait > cmp.Or(r.TTL, DefaultProposalTTL):
+		return Invalid("wait", fmt.Errorf("wait is no longer than ttl, which is %s, and not %s", form.Spoken(cmp.Or(r.TTL, DefaultProposalTTL)), form.Spoken(r.Wait)))
 	case r.Wait < 0 || r.Wait > MaxWait:
 		return Invalid("wait", fmt.Errorf("wait is from 0s to %s, not %s; to wait for longer, propose the same again", form.Spoken(MaxWait), form.Spoken(r.Wait)))
 	}

@@ -87,7 +87,7 @@ func (p *proposals) join(e leadership.Election) (w *proposalWait, leave func()) 
 	w, ok := p.waits[e]
 	if !ok {
 		ctx, end := context.WithCancel(context.Background())
-		w = &proposalWait{election: e, wake: make(chan struct{}, 1), end: end, changed: make(chan struct{})}
+		w = &proposalWait{election: e, wake: make(chan struct{}, 1), end: end, rest: someRest(), changed: make(chan struct{})}
 		p.waits[e] = w
 		p.running.Go(func() { p.run(ctx, w) })
 	}
@@ -123,6 +123,8 @@ func (p *proposals) run(ctx context.Context, w *proposalWait) {
 	}
 }
 
+func someRest() int { return journalRest + rand.N(journalRest+1) }
+
 // behind reports whether there are changes that are not known.
 func (p *proposals) behind(w *proposalWait) bool {
 	p.mu.Lock()
@@ -142,7 +144,7 @@ func (p *proposals) look(ctx context.Context, w *proposalWait) {
 		p.log.LogAttrs(ctx, slog.LevelDebug, "proposals cannot be read; callers wait for decisions", slog.String("election", string(w.election)), slog.Any("cause", err))
 		return
 	}
-	w.rest = journalRest + rand.N(journalRest+1)
+	w.rest = someRest()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w.take(all); w.told == told {
@@ -177,8 +179,7 @@ func (p *proposals) await(ctx context.Context, w *proposalWait, proposal leaders
 }
 
 // Propose asks the leader of an election for a decision; see service.Ledger. With r.Wait it blocks
-// until there is one, for as long as the proposal is open at most, and returns the proposal as it
-// stands then. While the instances hear each other, waiting costs the store nothing. The leader is
+// until there is one, or for that long, and returns the proposal as it stands then. While the instances hear each other, waiting costs the store nothing. The leader is
 // told of the proposal if it watches the election.
 //
 // Errors: those of service.Ledger; the cause of Drain.
@@ -186,7 +187,7 @@ func (i *Instance) Propose(ctx context.Context, r leadership.ProposeRequest) (le
 	if i.ledger == nil {
 		return leadership.Proposal{}, errNoJournal
 	}
-	if r.Wait <= 0 || r.Validate() != nil {
+	if r.Wait == 0 || r.Validate() != nil {
 		return i.ledger.Propose(ctx, r)
 	}
 	w, leave := i.proposals.join(r.Election) // before, or a decision could be missed
@@ -195,7 +196,7 @@ func (i *Instance) Propose(ctx context.Context, r leadership.ProposeRequest) (le
 	if err != nil || p.Decision != nil {
 		return p, err
 	}
-	return i.proposals.await(ctx, w, p, min(r.Wait, p.Until.Sub(p.At)))
+	return i.proposals.await(ctx, w, p, r.Wait)
 }
 
 // Decide decides a proposal; see service.Ledger. Callers that wait for it, here and at other

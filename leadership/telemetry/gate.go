@@ -41,7 +41,12 @@ func (m *Metrics) Enter(ctx context.Context, op instance.Op) (done func(error), 
 			open = &m.followed
 		}
 		open.Add(1)
-		return func(error) { open.Add(-1) }, nil
+		return func(err error) {
+			open.Add(-1)
+			if op.Metric != "" {
+				m.operated(ctx, op, err)
+			}
+		}, nil
 	case op.Metric == "":
 		return nil, nil
 	case slices.Contains(ledgerOps(), op.Metric):

@@ -354,7 +354,7 @@ func actingOps() []string {
 	verbs := []wire.Verb{
 		wire.VerbRenew, wire.VerbCheckToken, wire.VerbRequestApproval, wire.VerbHandOver, wire.VerbDelegate,
 		wire.VerbPutCheckpoint, wire.VerbOpenJournal, wire.VerbAppendJournal, wire.VerbSnapshotJournal,
-		wire.VerbBeginEffect, wire.VerbFinishEffect,
+		wire.VerbBeginEffect, wire.VerbFinishEffect, wire.VerbDecide,
 	}
 	all := make([]string, len(verbs))
 	for i, v := range verbs {

@@ -138,6 +138,11 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 			s.FinishEffect(ctx, leadership.FinishRequest{EffectRequest: leadership.EffectRequest{LeaseRequest: lease, ID: "mail"}, Result: []byte("1")})
 		}, instance.Op{Election: "e", Candidate: "ann", Token: 7, Bytes: 5, N: 1}, wire.VerbFinishEffect},
 		{func() { s.Effects(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbEffects},
+		{func() {
+			s.Propose(ctx, leadership.ProposeRequest{Election: "e", CandidateID: "ann", Kind: "k", Data: []byte("{}"), Wait: 1e6})
+		}, instance.Op{Election: "e", Candidate: "ann", Waits: true, Bytes: 3, N: 1}, wire.VerbPropose},
+		{func() { s.Decide(ctx, leadership.DecideRequest{LeaseRequest: lease, Note: "no"}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, Bytes: 2, N: 1}, wire.VerbDecide},
+		{func() { s.Proposals(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbProposals},
 	} {
 		spy.ops = nil
 		c.call()

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -35,6 +36,9 @@ func (w ProposeRequest) Leadership(e leadership.Election) (leadership.ProposeReq
 	}
 	if err := shallow("/data", w.Data); err != nil {
 		return r, err
+	}
+	if ttl := cmp.Or(r.TTL, leadership.DefaultProposalTTL); r.Wait > ttl {
+		return r, malformed("/wait", "wait is no longer than ttl, which is %v, and not %v", Duration(ttl), w.Wait)
 	}
 	return r, r.Validate()
 }

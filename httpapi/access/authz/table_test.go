@@ -96,6 +96,9 @@ var cases = []struct {
 	{"begin effect", wire.VerbBeginEffect, "POST", "/v1/elections/{e}:begin", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"effectId":"mail"}`, ""},
 	{"finish effect", wire.VerbFinishEffect, "POST", "/v1/elections/{e}:finish", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"effectId":"mail","result":1}`, ""},
 	{"effects", wire.VerbEffects, "GET", "/v1/elections/{e}/effects", "", ""},
+	{"propose", wire.VerbPropose, "POST", "/v1/elections/{e}:propose", `{"candidateId":"{c}","proposalId":"p","kind":"scale"}`, ""},
+	{"decide", wire.VerbDecide, "POST", "/v1/elections/{e}:decide", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"proposalId":"p","verdict":"accepted"}`, ""},
+	{"proposals", wire.VerbProposals, "GET", "/v1/elections/{e}/proposals", "", ""},
 	{"tick", wire.VerbTick, "POST", "/v1/maintenance:tick", "", ""},
 }
 

@@ -104,6 +104,7 @@ const (
 	exitLeadershipLost = 120
 	exitNotRenewed     = 121
 	exitNoGuard        = 122
+	exitInDoubt        = 123
 	exitNotRun         = 125
 	exitNotExecutable  = 126
 	exitNotFound       = 127
@@ -131,6 +132,9 @@ type runFlags struct {
 
 	leaderEndpoint string // an address
 	followCommand  string // a shell command
+
+	effect    leadership.EffectID // of regent once; "" for regent run
+	ifInDoubt inDoubtAction
 }
 
 func (c *cli) runCommand() *cobra.Command {
@@ -145,30 +149,21 @@ func (c *cli) runCommand() *cobra.Command {
   regent run reports --hand-over --within 1m --on-succession './load-cache' -- ./serve-reports
   regent run db --metadata '{"address":"10.0.0.7:5432"}' --leader-endpoint :8081 \
     --follow-command 'exec replicate "$REGENT_LEADER_ADDRESS"' -- ./serve-db
-  regent run nightly --no-wait -- ./backup`,
-		Args:              electionAndCommand,
+  regent once nightly "$(date +%F)" -- ./backup # once a day, on whichever machine`,
+		Args:              beforeCommand("run ELECTION", oneElection),
 		ValidArgsFunction: c.completeElection,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.noWait && cmd.Flags().Changed("wait") {
-				return usagef("give --no-wait or --wait, not both")
-			}
 			if !f.handsOver && cmd.Flags().Changed("within") {
 				return usagef("--within is for --hand-over, which is not given")
 			}
 			return c.run(cmd.Context(), f, args)
 		},
 	}
+	c.addTerm(cmd, &f)
 	flags := cmd.Flags()
-	c.addCandidate(cmd, &f.candidate.ID, "the candidate's id", c.newCandidate)
-	flags.Var(&value[time.Duration]{&f.candidate.LeaseDuration, "", "DURATION", within(leadership.LeaseBounds)}, "lease", "how long the lease lasts, "+leadership.LeaseBounds.String()+" (default: as the election is configured)")
 	flags.Var(&value[[]byte]{&f.candidate.Metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that describes the leader, such as its address")
 	f.worth.add(c, cmd)
-	flags.Var(&value[time.Duration]{&f.wait, "forever", "DURATION", parseWait}, "wait", "how long to wait in line while another candidate leads, up to 24h, or forever")
-	c.complete(cmd, "wait", "30s", "5m", "forever")
-	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait in line")
-	flags.Var(&value[time.Duration]{&f.grace, "", "DURATION", parseGrace}, "grace", "the time between SIGTERM and SIGKILL, up to a third of the lease (default: a tenth of it, 5s at most)")
 	flags.BoolVar(&f.restart, "restart", false, "campaign again when the command has ended")
-	flags.BoolVar(&f.newPrivileges, "allow-new-privileges", false, "let set-uid programs such as sudo work in the command; such a process may outlive the lease")
 	flags.StringVar(&f.reportFile, "report-file", "", "a file with a JSON report that the command rewrites; it is sent with renewals")
 	flags.BoolVar(&f.progressFromOutput, "progress-from-output", false, "report each line that the command prints as progress")
 	flags.Var(&value[int]{&f.awaitFollowers, "", "N", parseFollowers}, "await-followers", "start the command only once N members follow the new token (default: at once)")
@@ -180,8 +175,21 @@ func (c *cli) runCommand() *cobra.Command {
 	flags.Var(&value[string]{&f.leaderEndpoint, "", "ADDR", parseLeaderEndpoint}, "leader-endpoint", "where load balancers and probes ask whether this process leads, such as 127.0.0.1:8081 (default: nowhere)")
 	flags.StringVar(&f.followCommand, "follow-command", "", "a shell `COMMAND` that runs while another candidate leads")
 	flags.BoolVar(&f.candidate.Inherit, "inherit", false, "give the command the checkpoint of the last leader, in the file REGENT_INHERITED_FILE")
-	c.addRemote(cmd)
 	return cmd
+}
+
+// addTerm adds what a run and a once have in common.
+func (c *cli) addTerm(cmd *cobra.Command, f *runFlags) {
+	flags := cmd.Flags()
+	c.addCandidate(cmd, &f.candidate.ID, "the candidate's id", c.newCandidate)
+	flags.Var(&value[time.Duration]{&f.candidate.LeaseDuration, "", "DURATION", within(leadership.LeaseBounds)}, "lease", "how long the lease lasts, "+leadership.LeaseBounds.String()+" (default: as the election is configured)")
+	flags.Var(&value[time.Duration]{&f.wait, "forever", "DURATION", parseWait}, "wait", "how long to wait in line while another candidate leads, up to 24h, or forever")
+	c.complete(cmd, "wait", "30s", "5m", "forever")
+	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait in line")
+	flags.Var(&value[time.Duration]{&f.grace, "", "DURATION", parseGrace}, "grace", "the time between SIGTERM and SIGKILL, up to a third of the lease (default: a tenth of it, 5s at most)")
+	flags.BoolVar(&f.newPrivileges, "allow-new-privileges", false, "let set-uid programs such as sudo work in the command; such a process may outlive the lease")
+	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
+	c.addRemote(cmd)
 }
 
 // readOnlyAction is what --on-read-only does.
@@ -209,12 +217,14 @@ func parseFollowers(text string) (int, error) {
 	return n, err
 }
 
-func electionAndCommand(cmd *cobra.Command, args []string) error {
-	switch dash := cmd.ArgsLenAtDash(); {
-	case dash < 0 || dash == len(args):
-		return errors.New("run needs a command, after --, as in: regent run ELECTION -- COMMAND")
-	default:
-		return oneElection(cmd, args[:dash])
+// beforeCommand checks the arguments before the command, of which there must be one.
+func beforeCommand(use string, check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		dash := cmd.ArgsLenAtDash()
+		if dash < 0 || dash == len(args) {
+			return fmt.Errorf("%s needs a command, after --, as in: regent %s -- COMMAND", cmd.Name(), use)
+		}
+		return check(cmd, args[:dash])
 	}
 }
 

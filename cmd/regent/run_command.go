@@ -240,7 +240,15 @@ func (r *runner) term(lease *client.Lease) (end leash.End, err error) {
 		r.reporter.granted()
 	}
 	for {
-		end, err = r.lead(lease)
+		switch run, err := r.begin(lease); {
+		case err != nil && !lease.Valid():
+			return leash.End{Err: err}, nil
+		case !run:
+			return leash.End{}, err
+		}
+		if end, err = r.lead(lease); r.effect != "" && err == nil && end.Err == nil && end.Code == exitDone {
+			err = r.finish(lease)
+		}
 		if !errors.Is(end.Err, errNewEpoch) || slices.ContainsFunc(end.Passed, ends) {
 			return end, err
 		}
@@ -368,6 +376,9 @@ func (r *runner) commandEnv(l *client.Lease, token leadership.Token) []string {
 	if r.reporter != nil && r.reporter.path != "" {
 		ours = append(ours, "REGENT_REPORT_FILE="+r.reporter.path)
 	}
+	if r.effect != "" {
+		ours = append(ours, "REGENT_EFFECT="+string(r.effect))
+	}
 	return append(r.publicEnv(), ours...)
 }
 
@@ -375,7 +386,7 @@ func (r *runner) commandEnv(l *client.Lease, token leadership.Token) []string {
 func (r *runner) publicEnv() []string {
 	replaced := []string{
 		"REGENT_ELECTION", "REGENT_FENCING_TOKEN", "REGENT_CANDIDATE_ID", "REGENT_SERVER", "REGENT_DEADLINE_FILE", "REGENT_REPORT_FILE",
-		"REGENT_INHERITED_FILE", "REGENT_LEADER_ID", "REGENT_LEADER_TOKEN", "REGENT_LEADER_ADDRESS", followMark, "REGENT_KEY", "REGENT_TOKEN",
+		"REGENT_INHERITED_FILE", "REGENT_EFFECT", "REGENT_LEADER_ID", "REGENT_LEADER_TOKEN", "REGENT_LEADER_ADDRESS", followMark, "REGENT_KEY", "REGENT_TOKEN",
 	}
 	return slices.DeleteFunc(slices.Clone(r.environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

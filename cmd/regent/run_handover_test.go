@@ -30,7 +30,13 @@ type wrapper struct {
 
 func startRun(t *testing.T, env []string, args ...string) *wrapper {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"run"}, args...)...)
+	return startCommand(t, env, append([]string{"run"}, args...)...)
+}
+
+// startCommand starts a `regent run` or a `regent once`.
+func startCommand(t *testing.T, env []string, args ...string) *wrapper {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(process.Environ(beRegent, "HOME="+t.TempDir()), env...)
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {

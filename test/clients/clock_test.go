@@ -54,8 +54,8 @@ var clockTrials = []trial{
 	}},
 }
 
-// setClocks has the driver's wall clock jump by two hours, there and back, each second: by a
-// library that stands before the C library.
+// setClocks has the driver's wall clock jump by two hours, there and back, each millisecond:
+// by a library that stands before the C library.
 func (s *scene) setClocks() {
 	s.Helper()
 	need.Programs(s.T, "cc")

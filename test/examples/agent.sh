@@ -35,7 +35,7 @@ report="" told="" asked="" ask_at=0 plain=0 because="" ends=0 again=""
 say() { (echo "agent.sh: $*" >&2 &); } # in the background: a stopped reader must not hold the leader up
 fail() { say "$*" && exit 2; }
 now() { local uptime && read -r uptime _ </proc/uptime && now=$((10#${uptime/./} * 10)); }
-nap() { IFS= read -rt "$1" -u "$never"; } # seconds, without a process
+nap() { sleep "$1"; } # seconds; a read with a time limit would go by the wall clock, which may be set back meanwhile
 random() { head -c "$1" /dev/urandom | base64 | tr '+/' '-_' | tr -d '=\n'; }
 willing() { ((signal == 0)); }
 leading() { now && ((now < deadline - grace)) && kill -0 "$work" 2>/dev/null && willing; }
@@ -53,7 +53,7 @@ settle() { # ARGUMENT...: reads the command line and the environment
   candidate=${REGENT_CANDIDATE:-$(name)}
   [[ $candidate =~ ^[A-Za-z0-9._@:-]{1,128}$ ]] ||
     fail "'$candidate' is no candidate; set REGENT_CANDIDATE to 1 to 128 of A-Z a-z 0-9 . _ @ : -, or leave it out"
-  for tool in curl setsid base64 "$3"; do
+  for tool in curl setsid base64 sleep "$3"; do
     type -P "$tool" >/dev/null || fail "'$tool' is no command that can be run; install it, or name another after --"
   done
   weigh
@@ -93,10 +93,11 @@ weigh() { # sets worth to the members of an acquire that say what the candidate 
   [[ -z $names ]] || worth+=",\"capabilities\":[\"${names//,/\",\"}\"]"
 }
 
-ask() { # QUESTION VERB MILLISECONDS MEMBERS: sends a request; sets sent, status and reply. Gives up when the answer to the question is no.
-  local answer body curl out in seconds part text="" code=142
-  printf -v seconds '%d.%03d' $(($3 / 1000)) $(($3 % 1000))
+ask() { # QUESTION VERB MILLISECONDS MEMBERS: sends a request; sets sent, status and reply. Gives up when the answer to the question is no, and a leader when it has to stop.
+  local answer body curl out in seconds part text="" code=142 limit=$3
   now && sent=$now
+  [[ $1 != leading ]] || ((limit < deadline - grace - now)) || limit=$((deadline - grace > now ? deadline - grace - now : 1))
+  printf -v seconds '%d.%03d' $((limit / 1000)) $((limit % 1000))
   coproc CURL { exec curl -qs --max-time "$seconds" -H 'Content-Type: application/json' -w '\n%{http_code}' --data-binary @- \
     "$server/v1/elections/$election:$2"; } 2>/dev/null
   curl=$CURL_PID out=${CURL[0]} in=${CURL[1]} # while curl waits for its body: bash forgets them when it ends
@@ -298,7 +299,6 @@ release() { # only ever after stop; asks until it is answered, for 5 s and withi
 
 settle "$@" && shift 2
 key=$(random 32)
-exec {never}<> <(:)
 # From here on nothing is substituted by the output of a command: in bash 5.2 a signal that comes meanwhile gets lost.
 trap 'signal=143' TERM
 trap 'signal=130' INT
@@ -313,7 +313,6 @@ begin() { # starts the command; what an earlier one has left in the files is not
   told=$text
   (
     trap - INT QUIT # which are ignored in what runs in the background
-    exec {never}>&-
     export REGENT_ELECTION=$election REGENT_FENCING_TOKEN=$token REGENT_CANDIDATE_ID=$candidate REGENT_SERVER=$server
     exec setsid "$@"
   ) <&0 &

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"regent/leadership"
+	"regent/leadership/client"
+	"regent/leadership/wire"
+)
+
+const onceHelp = `Run a command once, on whichever machine: regent waits for leadership, notes the effect, runs the command as 'regent run'
+does, and notes that it is done once the command has ended with exit code 0. If the effect is done already, now or by the time
+that regent leads, the command is not run, and the exit code is 0. The effect is named by 1 to 128 of A-Z, a-z, 0-9 and
+"._@:-", such as a date; the command has it in REGENT_EFFECT, and a service that takes an idempotency key should get it.
+
+An effect is in doubt if a command was begun, and was not seen to end with exit code 0: it has failed or was stopped, or its
+machine went down. It may have had its effect, or a part of it; no one else can tell. --if-in-doubt says what to do then:
+  fail   do not run the command; the exit code is 123. Find out, and run regent again with one of these:
+  run    run the command again, as for one that may be repeated. To note that all is done: --if-in-doubt run -- true
+  skip   do not run the command; the exit code is 0, and the effect stays in doubt
+
+'regent effects ELECTION' shows the effects of an election: the last 1,000, fewer if they have more than 512 KiB. One that is
+forgotten would be new again.
+
+Exit codes: those of 'regent run', and
+  123  the effect is in doubt, or the command has ended and that could not be noted`
+
+// inDoubtAction is what --if-in-doubt does.
+type inDoubtAction string
+
+const (
+	inDoubtFail inDoubtAction = "fail"
+	inDoubtRun  inDoubtAction = "run"
+	inDoubtSkip inDoubtAction = "skip"
+)
+
+func parseInDoubt(text string) (inDoubtAction, error) {
+	switch a := inDoubtAction(text); a {
+	case inDoubtFail, inDoubtRun, inDoubtSkip:
+		return a, nil
+	}
+	return "", errors.New("must be fail, run or skip")
+}
+
+func (c *cli) onceCommand() *cobra.Command {
+	f := runFlags{wait: forever, grace: derivedGrace, onReadOnly: readOnlyContinue, ifInDoubt: inDoubtFail}
+	cmd := &cobra.Command{
+		Use:   "once ELECTION EFFECT [flags] -- COMMAND...",
+		Short: "Run a command once, on whichever machine",
+		Long:  onceHelp,
+		Example: `  regent once nightly "$(date +%F)" -- ./backup
+  regent once invoices 2026-11 --if-in-doubt run -- sh -c './send-invoices --idempotency-key "$REGENT_EFFECT"'`,
+		Args: beforeCommand("once ELECTION EFFECT", func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return errors.New("once needs an election and an effect, as in: regent once ELECTION EFFECT -- COMMAND")
+			}
+			return errors.Join(oneElection(cmd, args[:1]), leadership.EffectID(args[1]).Validate())
+		}),
+		ValidArgsFunction: c.completeElection,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.effect = leadership.EffectID(args[1])
+			return c.once(cmd.Context(), f, append(args[:1:1], args[2:]...))
+		},
+	}
+	c.addTerm(cmd, &f)
+	cmd.Flags().Var(&value[inDoubtAction]{&f.ifInDoubt, string(inDoubtFail), "ACTION", parseInDoubt}, "if-in-doubt", "what to do if the effect was begun, and is not known to be done: fail, run or skip")
+	c.complete(cmd, "if-in-doubt", string(inDoubtFail), string(inDoubtRun), string(inDoubtSkip))
+	return cmd
+}
+
+// once does not wait for leadership if the effect is done.
+func (c *cli) once(ctx context.Context, f runFlags, args []string) error {
+	done := false
+	if err := c.ask(ctx, func(ctx context.Context, server *client.Client) error {
+		all, err := server.Effects(ctx, leadership.Election(args[0]))
+		for _, one := range all.Effects {
+			done = done || one.ID == f.effect && one.State == leadership.EffectDone
+		}
+		return err
+	}); err != nil || done {
+		return err
+	}
+	return c.run(ctx, f, args)
+}
+
+// begin notes the effect, if there is one, and reports whether the command is to be run. Signals
+// that come meanwhile are for the command.
+func (r *runner) begin(lease *client.Lease) (run bool, err error) {
+	if r.effect == "" {
+		return true, nil
+	}
+	e, err := lease.BeginEffect(lease.Context(), r.effect)
+	log := r.log.With("election", r.election, "effect", r.effect, "token", e.Token, "leader", e.LeaderID, "at", formatTime(e.At))
+	switch {
+	case err != nil:
+		return false, err
+	case e.State == leadership.EffectDone:
+		log.Info("the effect is done already")
+		return false, nil
+	case e.State != leadership.EffectInDoubt:
+		return true, nil
+	case r.ifInDoubt == inDoubtFail:
+		return false, exitStatus{exitInDoubt, fmt.Errorf("effect %q of election %q is in doubt: %s has begun it at %s, under fencing token %d, and it is not known to be done. Find out whether it is, and say so with --if-in-doubt", r.effect, r.election, e.LeaderID, formatTime(e.At), e.Token)}
+	}
+	log.Warn("the effect is in doubt", "action", string(r.ifInDoubt))
+	return r.ifInDoubt == inDoubtRun, nil
+}
+
+// finish notes that the effect is done. The lease lasts for as long as this takes.
+func (r *runner) finish(lease *client.Lease) error {
+	ctx, cancel := context.WithTimeout(lease.Context(), time.Minute)
+	defer cancel()
+	if err := lease.FinishEffect(ctx, r.effect, nil); err != nil {
+		return exitStatus{exitInDoubt, fmt.Errorf("the command has ended with exit code 0, and effect %q of election %q stays in doubt, as that could not be noted: %w", r.effect, r.election, err)}
+	}
+	return nil
+}
+
+func (c *cli) effectsCommand() *cobra.Command {
+	return c.remote(&cobra.Command{
+		Use:   "effects ELECTION",
+		Short: "Show what the leaders of an election have done once",
+		Long: `Show the effects that leaders of an election have noted, with 'regent once' or the SDK: those that were changed last at the
+end. BY is the leader that has begun it or, if it is done, finished it. A state of begun is of the present leader; inDoubt, of
+an earlier one that was not seen to finish it.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+				all, err := server.Effects(ctx, leadership.Election(args[0]))
+				if err != nil {
+					return err
+				}
+				if c.output == document {
+					return printDocuments(c, []leadership.Effects{all}, wire.NewEffects)
+				}
+				rows := [][]string{{"EFFECT", "STATE", "AT", "BY", "TOKEN", "RESULT"}}
+				for _, e := range all.Effects {
+					rows = append(rows, []string{string(e.ID), string(e.State), formatTime(e.At), string(e.LeaderID), fmt.Sprint(e.Token), printable(string(e.Result))})
+				}
+				return c.printTable(rows)
+			})
+		},
+	})
+}

@@ -196,6 +196,6 @@ type Grant struct {
 	WaitedMs int64 `json:"waitedMs,omitzero"`
 	// Inherited is what the last leader left behind, if the request asked for it.
 	Inherited *Inheritance `json:"inherited,omitzero"`
-	// InDoubt are the effects that earlier leaders have not finished, if the request asked for them.
+	// InDoubt are the effects that earlier leaders have not finished, if it asked for those.
 	InDoubt []Effect `json:"inDoubt,omitzero"`
 }

@@ -115,8 +115,8 @@ type Grant struct {
 	Waited time.Duration
 	// Inherited is what the last leader left behind, if the request asked for it and there is some.
 	Inherited *Inheritance
-	// InDoubt are the effects that earlier leaders have begun and not finished, if the request asked
-	// to inherit.
+	// InDoubt are the effects that earlier leaders have not finished, if the request asked for what
+	// they left behind.
 	InDoubt []Effect
 	// Proposals are those that are open, if the request asked to inherit.
 	Proposals []Proposal

@@ -101,6 +101,9 @@ func (f *fleet) costs() (rows []string) {
 		{door, "checkpoint_put", "HTTP", "`checkpoint_put`", args{"data": 2}},
 		{door, "journal_append", "HTTP", "`journal_append`, the first of a leader at an instance", args{"entries": []any{args{"data": 1}}}},
 		{door, "journal_append", "HTTP", "`journal_append`", args{"entries": []any{args{"data": 2}}}},
+		{door, "effect_begin", "HTTP", "`effect_begin`, the first of a leader", args{"effectId": "mail"}},
+		{door, "effect_begin", "HTTP", "`effect_begin`", args{"effectId": "bill"}},
+		{door, "effect_finish", "HTTP", "`effect_finish`", args{"effectId": "mail"}},
 		{other, "leading", "HTTP", "`leading`, the first time at another instance", args{}},
 		{door, "stop_leading", "HTTP", "`stop_leading`", args{}},
 		{own, "lead", "stdin", "`lead`", args{"election": "backups", "leaseDuration": "1h"}},
@@ -111,6 +114,9 @@ func (f *fleet) costs() (rows []string) {
 		{own, "checkpoint_put", "stdin", "`checkpoint_put`", args{"data": 2}},
 		{own, "journal_append", "stdin", "`journal_append`, the first of a leader", args{"entries": []any{args{"data": 1}}}},
 		{own, "journal_append", "stdin", "`journal_append`", args{"entries": []any{args{"data": 2}}}},
+		{own, "effect_begin", "stdin", "`effect_begin`, the first of a leader", args{"effectId": "mail"}},
+		{own, "effect_begin", "stdin", "`effect_begin`", args{"effectId": "bill"}},
+		{own, "effect_finish", "stdin", "`effect_finish`", args{"effectId": "mail"}},
 		{own, "who_leads", "either", "`who_leads`, of which the instance has heard nothing lately", args{"election": "idle"}},
 		{own, "who_leads", "either", "`who_leads`, otherwise", args{"election": "idle"}},
 		{own, "list", "either", "`list`", args{}},
@@ -125,7 +131,7 @@ func (f *fleet) costs() (rows []string) {
 		{own, "stop_leading", "stdin", "`stop_leading`", args{}},
 	} {
 		switch one.tool {
-		case "leading", "report", "request_approval", "checkpoint_put", "journal_append", "stop_leading":
+		case "leading", "report", "request_approval", "checkpoint_put", "journal_append", "effect_begin", "effect_finish", "stop_leading":
 			one.in["handle"] = cmp.Or(handles[one.m], handles[door])
 		}
 		if one.tool == "request_approval" { // later than the grant, which creates the election

@@ -42,6 +42,7 @@ type leadOutput struct {
 	LeaseDuration wire.Duration `json:"leaseDuration"`
 	Keep          wire.Duration `json:"keep,omitzero"`
 	Inherited     *checkpoint   `json:"inherited,omitzero"`
+	InDoubt       []noted       `json:"inDoubt,omitzero"`
 }
 
 // standing is how a leadership stands.
@@ -295,6 +296,56 @@ func (d *desk) putCheckpoint(ctx context.Context, in checkpointInput) (doneOutpu
 	} else {
 		err = t.lease.Checkpoint(ctx, in.Task, in.Data)
 	}
+	return doneOutput{err == nil}, t.failed(err)
+}
+
+type effectInput struct {
+	Handle   string              `json:"handle"`
+	EffectID leadership.EffectID `json:"effectId"`
+}
+
+// noted is an effect as a model sees it.
+type noted struct {
+	EffectID     leadership.EffectID    `json:"effectId"`
+	EffectState  leadership.EffectState `json:"effectState"`
+	FencingToken leadership.Token       `json:"fencingToken"`
+	LeaderID     leadership.CandidateID `json:"leaderId"`
+	At           time.Time              `json:"at"`
+	Result       jsontext.Value         `json:"result,omitzero"`
+}
+
+func newNoted(e leadership.Effect) noted {
+	return noted{e.ID, e.State, e.Token, e.LeaderID, e.At.UTC(), jsontext.Value(e.Result)}
+}
+
+func (d *desk) beginEffect(ctx context.Context, in effectInput) (noted, error) {
+	t, err := d.leader(ctx, in.Handle)
+	if err != nil {
+		return noted{}, err
+	}
+	e, err := t.lease.BeginEffect(ctx, in.EffectID)
+	if err != nil {
+		return noted{}, t.failed(err)
+	}
+	return newNoted(e), nil
+}
+
+type finishInput struct {
+	Handle   string              `json:"handle"`
+	EffectID leadership.EffectID `json:"effectId"`
+	Result   jsontext.Value      `json:"result,omitzero"`
+}
+
+func (d *desk) finishEffect(ctx context.Context, in finishInput) (doneOutput, error) {
+	t, err := d.leader(ctx, in.Handle)
+	if err != nil {
+		return doneOutput{}, err
+	}
+	var result any
+	if in.Result != nil {
+		result = in.Result
+	}
+	err = t.lease.FinishEffect(ctx, in.EffectID, result)
 	return doneOutput{err == nil}, t.failed(err)
 }
 

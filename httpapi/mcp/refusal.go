@@ -31,6 +31,8 @@ var adviceTo = map[wire.Verb]map[leadership.Code]string{
 	wire.VerbApprove:       {leadership.TokenStale: ordered},
 	wire.VerbPutCheckpoint: {leadership.TokenStale: succeeded},
 	wire.VerbAppendJournal: {leadership.TokenStale: succeeded},
+	wire.VerbBeginEffect:   {leadership.TokenStale: succeeded},
+	wire.VerbFinishEffect:  {leadership.TokenStale: succeeded},
 }
 
 const (

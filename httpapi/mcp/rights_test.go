@@ -69,6 +69,8 @@ func inputs(election string, handle any) map[string]args {
 		"history":          {"election": election},
 		"watch":            {"election": election, "afterRevision": 0},
 		"checkpoint_put":   {"handle": handle, "data": 1},
+		"effect_begin":     {"handle": handle, "effectId": "mail"},
+		"effect_finish":    {"handle": handle, "effectId": "mail"},
 		"checkpoint_get":   {"election": election},
 		"journal_append":   {"handle": handle, "entries": []any{args{"data": 1}}},
 		"journal_read":     {"election": election},
@@ -104,6 +106,7 @@ func TestEachRoleMayCallTheToolsOfItsVerbs(t *testing.T) {
 						}
 						handle := leader.must("lead", args{"election": election, "candidateId": "ann"})["handle"]
 						leader.must("checkpoint_put", args{"handle": handle, "data": 1})
+						leader.must("effect_begin", args{"handle": handle, "effectId": "mail"})
 						r.give(t, role)
 						allowed := election == "own" && verb.Row().Allows(role)
 						out, refusal := m.call(name, inputs(election, handle)[name])

@@ -125,7 +125,11 @@ func (t *term) standing() standing {
 }
 
 func (t *term) led(handle string) leadOutput {
-	return leadOutput{Handle: handle, standing: t.standing(), LeaseDuration: wire.Duration(t.lease.Duration()), Keep: wire.Duration(t.keep), Inherited: inherited(t.lease.Inherited())}
+	out := leadOutput{Handle: handle, standing: t.standing(), LeaseDuration: wire.Duration(t.lease.Duration()), Keep: wire.Duration(t.keep), Inherited: inherited(t.lease.Inherited())}
+	for _, e := range t.lease.InDoubt() {
+		out.InDoubt = append(out.InDoubt, newNoted(e))
+	}
+	return out
 }
 
 // why says why the lease is over, without what the transport said of each try.

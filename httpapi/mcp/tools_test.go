@@ -91,6 +91,41 @@ func TestWatchWaitsForTheNextChange(t *testing.T) {
 	})
 }
 
+func TestAnEffectIsHadOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		door := f.door()
+		m := connect(t, door, ann())
+		handle := m.must("lead", args{"election": "reports", "candidateId": "ann"})["handle"]
+		effect := func(m *model, handle any, id, state string) args {
+			t.Helper()
+			out := m.must("effect_begin", args{"handle": handle, "effectId": id})
+			if out["effectState"] != state || out["effectId"] != id {
+				t.Errorf("effect_begin answers %v, want %s", out, state)
+			}
+			return out
+		}
+		effect(m, handle, "mail", "new")
+		effect(m, handle, "bill", "new")
+		m.must("effect_finish", args{"handle": handle, "effectId": "bill", "result": args{"number": 17}})
+		if _, refusal := m.call("effect_finish", args{"handle": handle, "effectId": "call"}); !begins(refusal, leadership.NotFound) {
+			t.Errorf("effect_finish of what was not begun: %s", refusal)
+		}
+		m.must("stop_leading", args{"handle": handle})
+		second := connect(t, door, bob())
+		next := second.must("lead", args{"election": "reports", "candidateId": "bob", "inherit": true})
+		if left, _ := next["inDoubt"].([]any); len(left) != 1 || left[0].(args)["effectId"] != "mail" {
+			t.Errorf("lead answers %v", next)
+		}
+		if out := effect(second, next["handle"], "bill", "done"); out["result"].(args)["number"] != 17.0 {
+			t.Errorf("the result is %v", out)
+		}
+		effect(second, next["handle"], "mail", "inDoubt")
+		if out := second.must("effect_finish", args{"handle": next["handle"], "effectId": "mail"}); out["done"] != true {
+			t.Errorf("effect_finish answers %v", out)
+		}
+	})
+}
+
 func TestALeaderLeavesACheckpointAndAJournalBehind(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		door := f.door()

@@ -100,9 +100,11 @@
 //
 // Lease.Checkpoint keeps up to 64 KiB for the next leader, which has them from Lease.Inherited if
 // Candidate.Inherit is set: with its grant, and so that no late checkpoint of the former leader can
-// follow. Lease.Journal opens a log that only the present leader can append to; what Append returns
-// as done is durable. Client.Follow is a loop over it, for any process: each index once, in order,
-// whichever instance serves it.
+// follow. Lease.BeginEffect notes what must not be done twice before the leader does it, and
+// Lease.FinishEffect that it is done: a later leader is told so, or that it is in doubt, as
+// Lease.InDoubt lists with the grant. Lease.Journal opens a log that only the present leader can
+// append to; what Append returns as done is durable. Client.Follow is a loop over it, for any
+// process: each index once, in order, whichever instance serves it.
 //
 // # Leases that stand on others
 //

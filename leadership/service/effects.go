@@ -94,12 +94,10 @@ func (l *Ledger) Effects(ctx context.Context, e leadership.Election) (leadership
 // inDoubt raises the mark of the effects, if there are any, and returns those that earlier leaders
 // have not finished.
 func (l *Ledger) inDoubt(ctx context.Context, c rule.Renewal) (left []leadership.Effect, err error) {
-	log, err := l.journal.Amend(ctx, effectsOf(c.Election), func(log rule.Log) (rule.LogChange, error) {
-		if log.Text == "" {
-			return rule.LogChange{}, nil
-		}
-		return rule.OpenEffects(log, c)
-	})
+	log, err := l.journal.Look(ctx, effectsOf(c.Election))
+	if err == nil && log.Text != "" {
+		log, err = l.journal.Amend(ctx, effectsOf(c.Election), func(log rule.Log) (rule.LogChange, error) { return rule.OpenEffects(log, c) })
+	}
 	if err != nil {
 		return nil, err
 	}

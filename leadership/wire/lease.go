@@ -196,7 +196,7 @@ type Grant struct {
 	WaitedMs int64 `json:"waitedMs,omitzero"`
 	// Inherited is what the last leader left behind, if the request asked for it.
 	Inherited *Inheritance `json:"inherited,omitzero"`
-	// InDoubt are the effects that earlier leaders have not finished, if the request asked to inherit.
+	// InDoubt are the effects that earlier leaders have not finished, if it asked for those.
 	InDoubt []Effect `json:"inDoubt,omitzero"`
 	// Proposals are those that are open, if the request asked to inherit.
 	Proposals []Proposal `json:"proposals,omitzero"`

@@ -89,6 +89,8 @@
 //	             and, while it leads:
 //	               checkpoint  keep the JSON string "here" as the election's checkpoint
 //	               newer       keep the JSON string "there" as its checkpoint
+//	               begin       begin the effect "once", whose state is the type of an "item"
+//	               finish      finish it, with the JSON string "here"
 //	               append      append the JSON string "here" to its journal
 //	               handover    hand the term over to the best candidate in line
 //	               check       ask whether the token of the lease is the newest

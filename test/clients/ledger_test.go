@@ -37,6 +37,28 @@ var ledgerTrials = []trial{
 		}
 		d.stops()
 	}},
+	{name: "an effect that an earlier leader has not finished is in doubt, and is finished once", needs: []ability{callsToo}, run: func(s *scene) {
+		bob := s.bob()
+		_, err := s.present.owner.BeginEffect(s.Context(), leadership.EffectRequest{LeaseRequest: bob.LeaseRequest, ID: "once"})
+		s.need(err)
+		bob.release()
+		s.gate.on("begin", 1, lose)
+		s.gate.on("finish", 1, lose)
+		d := s.start(clients.Options{})
+		d.leads(2)
+		d.tells("call begin")
+		if e := d.awaits(clients.Item, 1); e.Type != string(leadership.EffectInDoubt) {
+			s.Errorf("the effect is %q\n%s", e.Type, s.story())
+		}
+		d.tells("call finish")
+		d.awaits(clients.Done, 2)
+		all, err := s.present.owner.Effects(s.Context(), s.election)
+		s.need(err)
+		if e := all.Effects; len(e) != 1 || e[0].State != leadership.EffectDone || e[0].Token != 2 || string(e[0].Result) != `"here"` {
+			s.Errorf("the effects are %+v\n%s", all, s.story())
+		}
+		d.stops()
+	}},
 	{name: "a follower of a journal begins anew after its store was restored", needs: []ability{callsToo}, run: func(s *scene) {
 		bob := s.bob()
 		_, err := s.present.owner.AppendJournal(s.Context(), leadership.AppendRequest{LeaseRequest: bob.LeaseRequest, Entries: []leadership.Entry{

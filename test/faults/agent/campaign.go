@@ -75,7 +75,7 @@ func (p *agent) resign(ctx context.Context, l *client.Lease) {
 }
 
 // cause has one effect a second in an election, as a job that is due each second: all its leaders
-// begin the same ones. What falls between a begin and its finish, such as a kill, leaves it in doubt.
+// begin the same ones. A kill between a begin and its finish leaves it in doubt.
 func (p *agent) cause(ctx context.Context, l *client.Lease) {
 	who := fmt.Sprintf("%s#%d", p.name, l.Token())
 	for ctx.Err() == nil && l.Valid() {

@@ -16,6 +16,9 @@ const (
 	putUnknownName   = "checkpoint, through a server that has not had one"
 	grantName        = "grant of a vacant election, without inheriting"
 	inheritName      = "grant of a vacant election that inherits a checkpoint"
+	beginAgainName   = "begin of an effect, each further one of a term"
+	finishName       = "finish of an effect"
+	inDoubtName      = "grant of a vacant election that inherits a checkpoint and effects in doubt"
 	appendName       = "append of an entry to a journal"
 	appendMostName   = "append of 500 entries"
 	appendRepeatName = "append repeated, whose reply was lost"
@@ -105,6 +108,48 @@ func (s *script) checkpoints() error {
 		s.elsewhere(grantName, grant(s.bob, false)),
 		release(s.bob, 2),
 		s.elsewhere(inheritName, grant(s.bob, true)),
+	)
+}
+
+// effects lets a leader do things once.
+func (s *script) effects() error {
+	const e = "effects"
+	ledger := ledgerOn(s.handle)
+	begin := func(id leadership.EffectID) func() error {
+		return func() error {
+			_, err := ledger.BeginEffect(s.ctx, leadership.EffectRequest{LeaseRequest: s.ann.lease(e, 1), ID: id})
+			return err
+		}
+	}
+	finish := func() error {
+		_, err := ledger.FinishEffect(s.ctx, leadership.FinishRequest{EffectRequest: leadership.EffectRequest{LeaseRequest: s.ann.lease(e, 1), ID: "b"}, Result: json.RawMessage("1")})
+		return err
+	}
+	return all(
+		s.hour(e, nil), s.acquire(s.ann, e),
+		s.counted("begin of an effect, the first of a term", begin("a")),
+		s.counted(beginAgainName, begin("b")),
+		s.counted(finishName, finish),
+		s.counted("the same again, whose reply was lost", finish),
+		s.counted("reading the effects", func() error { _, err := ledger.Effects(s.ctx, e); return err }),
+		func() error {
+			_, err := ledger.PutCheckpoint(s.ctx, leadership.CheckpointRequest{LeaseRequest: s.ann.lease(e, 1), Sequence: 1, Data: json.RawMessage("1")})
+			return err
+		},
+		func() error {
+			_, err := s.service.Do(s.ctx, leadership.Release{LeaseRequest: s.ann.lease(e, 1)})
+			return err
+		},
+		s.elsewhere(inDoubtName, func(h Handle) error {
+			g, err := service.New(h).Acquire(s.ctx, s.bob.ask(e))
+			if err == nil {
+				err = ledgerOn(h).Inherit(s.ctx, &g)
+			}
+			if err == nil && len(g.InDoubt) != 1 {
+				err = fmt.Errorf("in doubt are %+v", g.InDoubt)
+			}
+			return err
+		}),
 	)
 }
 

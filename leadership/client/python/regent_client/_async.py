@@ -9,7 +9,7 @@ from ._core import Core
 from ._follow import Item
 from ._handle import Handle
 from ._leads import Checkpoints, Journal, Leads, Log
-from ._model import JSON, Acknowledgement, Checkpoint, Event, Explanation, Members, Reading
+from ._model import JSON, Acknowledgement, Checkpoint, Effect, Effects, Event, Explanation, Members, Reading
 from ._reads import Events, Member, Reads
 from ._threads import in_thread
 from ._wire import Duration
@@ -117,6 +117,9 @@ class AsyncReads:
     async def checkpoint(self, election: str) -> Checkpoint:
         return await in_thread(lambda: self._reads.checkpoint(election))
 
+    async def effects(self, election: str) -> Effects:
+        return await in_thread(lambda: self._reads.effects(election))
+
     def follow(self, election: str, *, after: int = 0, member: str | None = None) -> AsyncGenerator[Item, None]:
         return iterate(self._reads.follow(election, after=after, member=member))
 
@@ -157,6 +160,12 @@ class AsyncLeads(Handle):
 
     async def delegate(self, child: str, *, depth: int | None = None, children: int | None = None, budget: int | None = None) -> str:
         return await in_thread(lambda: self._leads.delegate(child, depth=depth, children=children, budget=budget))
+
+    async def begin_effect(self, effect_id: str) -> Effect:
+        return await in_thread(lambda: self._leads.begin_effect(effect_id))
+
+    async def finish_effect(self, effect_id: str, result: JSON = None) -> None:
+        await in_thread(lambda: self._leads.finish_effect(effect_id, result))
 
     async def request_approval(self, note: str, *, new_epoch: bool = False) -> None:
         await in_thread(lambda: self._leads.request_approval(note, new_epoch=new_epoch))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
 from . import _cancel, _calls, _quorum
 from ._backoff import Backoff
 from ._errors import ApiError, Cancelled, LeaseLost, LeaseReleased, Orphaned, RegentError, TokenStale
-from ._model import Checkpoint, answer
+from ._model import Checkpoint, Effect, Effects, answer
 from ._term import Json, Next, Notice, Term, number
 
 if TYPE_CHECKING:
@@ -122,6 +122,12 @@ class Handle:
         """What the last leader left behind, if lead was called with inherit=True; None for none."""
         found = self._term.grant.get("inherited")
         return None if found is None else answer(Checkpoint, found)
+
+    @property
+    def in_doubt(self) -> list[Effect]:
+        """The effects that earlier leaders had begun and not finished when the lease was granted, if lead was called with
+        inherit=True. Find out whether their targets have them, and finish them."""
+        return answer(Effects, {"election": self.election, "effects": self._term.grant.get("inDoubt") or []}).effects
 
     def report(self, **what: Any) -> None:
         """Says what the leader does: counters (progress, tasks, tokens_used, calls, errors), of which the larger value

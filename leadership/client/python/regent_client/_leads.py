@@ -15,7 +15,7 @@ from ._calls import LIMIT, path
 from ._errors import ApiError, IndexMismatch, InvalidArgument, NotReady, OutcomeUnknown, PayloadTooLarge, TokenStale
 from ._follow import Follow, Item
 from ._handle import Handle
-from ._model import JSON, Acknowledgement, Checkpoint, JournalHead, Reading, answer
+from ._model import JSON, Acknowledgement, Checkpoint, Effect, JournalHead, Reading, answer
 from ._reads import MAX_WAIT
 from ._stream import Beside
 from ._succession import Hearing
@@ -24,6 +24,7 @@ from ._wire import Duration, check_candidate, seconds, text
 T = TypeVar("T")
 
 MAX_CHECKPOINT = 64 << 10  # bytes of the JSON of one
+MAX_RESULT = 1 << 10  # of an effect
 MAX_APPEND = 512 << 10  # of all entries of one append, and of a snapshot
 MAX_ENTRIES = 500  # of one append
 
@@ -126,6 +127,34 @@ class Leads:
         name = f"{self._lease.election}.{child}"
         made = ask(self._lease, Reading, "delegate", ":delegate", {"child": child, **({"limits": limits} if limits else {})}, name)
         return made.election
+
+    def begin_effect(self, effect_id: str) -> Effect:
+        """Notes that the leader is about to cause an effect, such as "invoice-2026-11", and returns how it stands. Returns
+        once the note is durable. Only with the state "new", also of a call repeated under the same token, the leader may
+        cause the effect; it calls finish_effect right after. "done": a leader has finished it, with this result.
+        "inDoubt": it was begun under an earlier token and not finished; find out whether the target has it, and finish it.
+
+        This is not exactly once: a leader that stops in between leaves the effect in doubt. A target that takes an
+        idempotency key should get the effect's id as that. Errors: TokenStale, once a later leader has begun one, or has
+        inherited; LeaseLost; LimitExceeded, if too many are not finished; InvalidArgument; OutcomeUnknown."""
+        return self._effect("begin effect", ":begin", {"effectId": effect_id})
+
+    def finish_effect(self, effect_id: str, result: JSON = None) -> None:
+        """Notes that an effect was caused, so that no leader causes it again: the result, for those that begin it later,
+        is anything that json can write, 1 KiB at most; None for none. The same call again changes nothing.
+
+        Errors: those of begin_effect; NotFound, if it was not begun; InvalidArgument, if it is done with another result;
+        PayloadTooLarge."""
+        body = {"effectId": effect_id}
+        if result is not None:
+            body["result"] = _encoded("result", result, MAX_RESULT, "put it elsewhere, and give where it is")[0]
+        self._effect("finish effect", ":finish", body)
+
+    def _effect(self, name: str, suffix: str, body: dict[str, Any]) -> Effect:
+        found = ask(self._lease, Effect, name, suffix, body)
+        if found.effect_id != body["effectId"]:
+            raise OutcomeUnknown(f"{name}: the reply is about another effect")
+        return found
 
     def request_approval(self, note: str, *, new_epoch: bool = False) -> None:
         """Asks operators to let the term go on, with a line for them; with new_epoch under the next token, as for a new

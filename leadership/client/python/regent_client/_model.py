@@ -163,6 +163,27 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
+class Effect:
+    """What a leader has noted before it caused it. The states are "new" (the answer to begin_effect: the caller may cause
+    it), "begun", "done", and "inDoubt" (begun under an earlier token and not finished); later versions may add some."""
+
+    effect_id: str
+    state: str
+    token: int  # of the leader that began it or, if it is done, of the one that finished it
+    leader_id: str
+    at: str
+    election: str = ""
+    result: JSON = None  # if it is done and has one
+
+
+@dataclass(frozen=True)
+class Effects:
+    election: str
+    effects: list[Effect]  # those that were changed last at the end
+    token: int = 0  # the highest under which effects were begun, finished or inherited; 0: none
+
+
+@dataclass(frozen=True)
 class Entry:
     """An entry of a journal."""
 

@@ -9,7 +9,7 @@ from ._core import Core
 from ._errors import Cancelled, RegentError
 from ._follow import Follow, Item
 from ._members import Membership
-from ._model import Acknowledgement, Checkpoint, Event, Explanation, History, Members, Page, Reading, answer
+from ._model import Acknowledgement, Checkpoint, Effects, Event, Explanation, History, Members, Page, Reading, answer
 from ._stream import Beside
 from ._watch import Watch
 from ._wire import Duration, check_candidate, seconds, text
@@ -143,6 +143,10 @@ class Reads:
         """Reads what a leader has left behind. NotFound: there is nothing. A successor asks for it by lead(inherit=True)
         instead, because of what a late put could still change."""
         return self._get(Checkpoint, election, "/checkpoint")
+
+    def effects(self, election: str) -> Effects:
+        """Reads the effects that leaders have begun and finished; see Lease.begin_effect. Old ones are forgotten."""
+        return self._get(Effects, election, "/effects")
 
     def follow(self, election: str, *, after: int = 0, member: str | None = None) -> Generator[Item, None, None]:
         """Yields the entries of an election's journal after an index, 0 for all, and then each one as it is appended:

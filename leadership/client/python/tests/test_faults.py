@@ -62,10 +62,13 @@ class LostReplies(RealCase):
 
     def test_a_call_whose_reply_is_lost_is_made_again_and_done_once(self):
         self.configure("reports", promotion=True, approval={"every": "1h"}, delegation={"children": 1})
-        self.way.lose = dict.fromkeys((":acquire", ":ready", ":delegate", "/checkpoint", ":open", ":append", "/snapshot", ":requestApproval", ":stepDown"), 1)
+        self.way.lose = dict.fromkeys((
+            ":acquire", ":ready", ":delegate", "/checkpoint", ":begin", ":finish", ":open", ":append", "/snapshot", ":requestApproval", ":stepDown"), 1)
         with self.client.lead("reports") as lease:
             self.assertEqual(lease.delegate("part"), "reports.part")
             lease.checkpoint.put("here")
+            self.assertEqual(lease.begin_effect("mail").state, "new")
+            lease.finish_effect("mail", 17)
             self.assertEqual([lease.journal.append(text) for text in ("a", "b")], [1, 2])
             lease.journal.snapshot(1, "a")
             lease.request_approval("may I?")
@@ -74,6 +77,7 @@ class LostReplies(RealCase):
         direct = self.new("eve")
         self.assertEqual([e.type for e in direct.events("reports")], ["configured", "acquired", "ready", "delegated", "approvalRequested", "released"])
         self.assertEqual([i.index for i in itertools.islice(direct.follow("reports"), 2)], [1, 2])
+        self.assertEqual([(e.state, e.result) for e in direct.effects("reports").effects], [("done", 17)])
 
     def test_a_hand_over_whose_replies_are_lost_is_done_once(self):
         self.way.lose = {":handOver": 1, ":ready": 1, ":yield": 1}

@@ -134,6 +134,16 @@ class Leading(Case):
         with self.client.lead("reports"):
             self.assertEqual(len(self.server.of("ready")), 2)
 
+    def test_a_reply_about_another_effect_is_not_believed(self) -> None:
+        effect = {"election": "reports", "effectId": "mail", "state": "new", "fencingToken": 1, "leaderId": "ann", "at": "2027-03-01T12:00:00Z"}
+        for more in ({"election": "others"}, {}, {"effectId": "letter"}):
+            self.server.faults["begin"].append(reply(200, {**effect, **more}))
+        with self.client.lead("reports") as lease:
+            self.assertEqual(lease.begin_effect("mail").state, "new")
+            with self.assertRaises(OutcomeUnknown):
+                lease.begin_effect("mail")
+        self.assertEqual(len(self.server.of("begin")), 3)
+
     def test_what_is_too_large_is_not_sent(self) -> None:
         with self.client.lead("reports") as lease:
             lease.journal._log.index = 0

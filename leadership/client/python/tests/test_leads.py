@@ -4,7 +4,9 @@ import itertools
 import threading
 from contextlib import closing
 
-from regent_client import Entry, IndexMismatch, InvalidArgument, LeaseLost, NotEligible, NotFound, NotReady, Orphaned, Reading, Snapshot
+from regent_client import (
+    Entry, IndexMismatch, InvalidArgument, LeaseLost, NotEligible, NotFound, NotReady, Orphaned, PayloadTooLarge, Reading, Snapshot, TokenStale,
+)
 from regent_client._leads import ask
 from tests.real import PATIENCE, RealCase, until
 
@@ -147,6 +149,41 @@ class LeftBehind(RealCase):
             lease.check()
         with self.client.lead("reports") as lease:
             self.assertIsNone(lease.inherited)
+
+    def test_an_effect_is_done_once_and_one_that_is_not_finished_is_in_doubt(self):
+        with self.client.lead("reports", inherit=True) as former:
+            self.assertEqual((former.in_doubt, self.client.effects("reports").effects), ([], []))
+            with self.assertRaises(NotFound):
+                former.finish_effect("mail-1")
+            self.assertEqual([former.begin_effect("mail-1").state for _ in range(2)], ["new", "new"])
+            for _ in range(2):
+                former.finish_effect("mail-1", {"id": "ö"})
+            with self.assertRaises(InvalidArgument):
+                former.finish_effect("mail-1", {"id": 2})
+            former.begin_effect("mail-2")
+            holder = former._term.holder()
+        with self.new("bob").lead("reports", inherit=True) as lease:
+            self.assertEqual([(e.effect_id, e.state, e.token, e.leader_id) for e in lease.in_doubt], [("mail-2", "inDoubt", 1, "ann")])
+            for suffix in (":begin", ":finish"):
+                with self.subTest(suffix), self.assertRaises(TokenStale):
+                    self.client._core.calls.call("late", "POST", "/v1/elections/reports" + suffix, {**holder, "effectId": "mail-2"}, changes=True)
+            with self.assertRaises(LeaseLost):
+                former.begin_effect("mail-3")
+            done = lease.begin_effect("mail-1")
+            self.assertEqual((done.state, done.token, done.leader_id, done.result, done.election), ("done", 1, "ann", {"id": "ö"}, "reports"))
+            self.assertEqual(lease.begin_effect("mail-2").state, "inDoubt")
+            lease.finish_effect("mail-2")
+            lease.begin_effect("mail-3")
+            found = self.client.effects("reports")
+            self.assertEqual((found.token, [(e.effect_id, e.state, e.token, e.result) for e in found.effects]), (
+                2, [("mail-1", "done", 1, {"id": "ö"}), ("mail-2", "done", 2, None), ("mail-3", "begun", 2, None)]))
+            for effect in ("", "a b", "x" * 129, None, 1):
+                with self.subTest(effect), self.assertRaises(InvalidArgument):
+                    lease.begin_effect(effect)
+            for result, error in (({1, 2}, InvalidArgument), ("x" * (1 << 10), PayloadTooLarge)):
+                with self.subTest(error), self.assertRaises(error):
+                    lease.finish_effect("mail-3", result)
+            lease.check()
 
     def test_a_journal_is_appended_to_read_and_followed(self):
         with self.client.lead("reports") as lease, closing(self.new("bob").follow("reports", member="bob")) as items:

@@ -75,9 +75,13 @@ class Tasks(RealCase):
                     self.assertEqual((await ann.checkpoint("reports")).data, [1])
                     self.assertEqual((await lease.journal.append("a"), await lease.journal.append_all([("t", "b"), ("t", "c")])), (1, 3))
                     await lease.journal.snapshot(1, "up to 1")
+                    self.assertEqual([(await lease.begin_effect(name)).state for name in ("a", "b")], ["new", "new"])
+                    await lease.finish_effect("a", 17)
                     former = lease
                 async with bob.lead("reports", inherit=True) as lease:
                     self.assertEqual(lease.inherited.task, "a")
+                    self.assertEqual([e.effect_id for e in lease.in_doubt], ["b"])
+                    self.assertEqual([(e.state, e.result) for e in (await bob.effects("reports")).effects], [("inDoubt", None), ("done", 17)])
                     await lease.checkpoint.put_at("gs://b/o")
                     self.assertEqual(await lease.journal.open(), 3)
                     self.assertEqual([i.index async for i in lease.journal.read()], [1, 2, 3])

@@ -1,10 +1,10 @@
 import type { Bounds } from "./calls.ts";
 import { invalid } from "./errors.ts";
 import { misread, type Call, type Http } from "./http.ts";
-import { candidateID, path, quote, text, type LeaseRequest } from "./wire.ts";
+import { candidateID, path, quote, text, type LeaseRequest, type Schemas } from "./wire.ts";
 import type {
-  Acknowledgement, Checkpoint, ElectionEvent, ElectionPage, ElectionState, Explanation, JoinRequest, JournalHead, JournalPage, JournalSnapshot,
-  Members, Override, Tree,
+  Acknowledgement, Checkpoint, Effects, ElectionEvent, ElectionPage, ElectionState, Explanation, JoinRequest, JournalHead, JournalPage,
+  JournalSnapshot, Members, Override, Tree,
 } from "./schemas.ts";
 
 /** What a call may have beside its arguments. */
@@ -168,6 +168,20 @@ export function checkpoint(http: Http, election: string, options: CallOptions = 
 /** @internal */
 export function putCheckpoint(http: Http, lease: LeaseRequest, content: object, options: CallOptions = {}): Promise<Checkpoint> {
   return about(http, lease.election, "put checkpoint", "/checkpoint", { method: "PUT", body: as(lease, content), changes: true, signal: options.signal });
+}
+
+/** @internal Reads the effects of an election. */
+export function effects(http: Http, election: string, options: CallOptions = {}): Promise<Effects> {
+  return about(http, election, "effects", "/effects", get(options));
+}
+
+/** @internal Begins or finishes an effect, as the suffix says. */
+export async function changeEffect(
+  http: Http, suffix: ":begin" | ":finish", lease: LeaseRequest, effectId: string, result: unknown, options: CallOptions = {},
+): Promise<Schemas["EffectReply"]> {
+  const reply = await post<Schemas["EffectReply"]>(http, suffix, lease, { effectId, result }, { signal: options.signal });
+  if (reply.effectId !== effectId) throw misread({ name: suffix.slice(1), changes: true }, `it is about effect ${quote(reply.effectId)}, not ${quote(effectId)}`);
+  return reply;
 }
 
 export interface JournalOptions extends CallOptions {

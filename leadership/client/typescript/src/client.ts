@@ -17,7 +17,7 @@ import { Member, type MemberOptions } from "./member.ts";
 import type { ReleaseOptions } from "./outcome.ts";
 import { observe, type Observable, type ObserveOptions, type Observed } from "./observe.ts";
 import type {
-  Checkpoint, ElectionEvent, ElectionState, Explanation, JoinRequest, Members, Override, Tree,
+  Checkpoint, Effects, ElectionEvent, ElectionState, Explanation, JoinRequest, Members, Override, Tree,
 } from "./schemas.ts";
 import { watch, type News, type WatchRequest } from "./watch.ts";
 import { candidateID, checkFunction, checkOptions, path } from "./wire.ts";
@@ -230,6 +230,11 @@ export class Client {
   /** Reads the checkpoint of an election. NotFound: it has none. */
   checkpoint(election: string, options: CallOptions = {}): Promise<Checkpoint> {
     return api.checkpoint(this.#http, election, options);
+  }
+
+  /** Reads the effects that leaders have begun and finished; see Lease.beginEffect. Old ones are forgotten. */
+  effects(election: string, options: CallOptions = {}): Promise<Effects> {
+    return api.effects(this.#http, election, options);
   }
 
   /** What onConnection throws does not end the loop. */

@@ -1,9 +1,9 @@
-import { awaitAcknowledgement, delegate as delegateTo, checkData, post, putCheckpoint, sayReady, type CallOptions } from "./api.ts";
+import { awaitAcknowledgement, changeEffect, delegate as delegateTo, checkData, post, putCheckpoint, sayReady, type CallOptions } from "./api.ts";
 import { Backoff } from "./backoff.ts";
 import { IndexMismatch, LeaseLost, NotReady, RegentError, TokenStale, invalid, transient } from "./errors.ts";
 import type { Http } from "./http.ts";
 import { epochOf } from "./keeper.ts";
-import type { ElectionState } from "./schemas.ts";
+import type { Effect, ElectionState } from "./schemas.ts";
 import { successionAfter } from "./succession.ts";
 import type { Term } from "./term.ts";
 import { onAbort, sleep } from "./wait.ts";
@@ -211,6 +211,17 @@ export class LeaderCheckpoint {
       }
     }
   }
+}
+
+/** @internal Notes that the leader is about to cause an effect. */
+export function beginEffect(leader: Leader, id: string, options: CallOptions): Promise<Effect> {
+  return persist(leader, options, (r, o) => changeEffect(leader.http, ":begin", r, id, undefined, o));
+}
+
+/** @internal Notes that an effect was caused. */
+export async function finishEffect(leader: Leader, id: string, result: unknown, options: CallOptions): Promise<void> {
+  if (result !== undefined) checkData("result", result);
+  await persist(leader, options, (r, o) => changeEffect(leader.http, ":finish", r, id, result, o));
 }
 
 /** What the leader of an election below may delegate in turn: depth and children are as for this election by default, the budget none. */

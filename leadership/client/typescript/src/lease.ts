@@ -5,14 +5,14 @@ import { InvalidArgument, LeaseLost, transient } from "./errors.ts";
 import { openJournal, type Journal } from "./journal.ts";
 import { patience, type Keeper } from "./keeper.ts";
 import {
-  LeaderCheckpoint, awaitFollowers, delegate, handOver, requestApproval, stepDownBody,
+  LeaderCheckpoint, awaitFollowers, beginEffect, delegate, finishEffect, handOver, requestApproval, stepDownBody,
   type DelegationLimits, type HandOverOptions, type RequestApprovalOptions, type StepDownOptions,
 } from "./leader.ts";
 import type { Log } from "./log.ts";
 import type { Notice } from "./notice.ts";
 import { watchQuorum } from "./quorum.ts";
 import type { Report } from "./report.ts";
-import type { Inheritance, Succession } from "./schemas.ts";
+import type { Effect, Inheritance, Succession } from "./schemas.ts";
 import type { Term } from "./term.ts";
 import { checkOutcome, type ReleaseOptions } from "./outcome.ts";
 import { sleep } from "./wait.ts";
@@ -138,6 +138,40 @@ export class Lease {
   /** What the last leader had left when this lease was granted; undefined if nothing, or without the option inherit. */
   get inherited(): Inheritance | undefined {
     return this.#term.grant.inherited;
+  }
+
+  /**
+   * The effects that earlier leaders had begun and not finished when this lease was granted, with the option
+   * inherit. Find out whether their targets have them, and finish them.
+   */
+  get inDoubt(): Effect[] {
+    return this.#term.grant.inDoubt ?? [];
+  }
+
+  /**
+   * Notes that the leader is about to cause an effect, such as "invoice-2026-11", and returns how it stands once
+   * the note is durable. Only with the state "new", also of a call repeated under the same token, the leader may
+   * cause the effect; it calls finishEffect right after. "done": a leader has finished it, with this result.
+   * "inDoubt": it was begun under an earlier token and not finished; find out whether the target has it, and
+   * finish it.
+   *
+   * This is not exactly once: a leader that stops in between leaves the effect in doubt. A target that takes an
+   * idempotency key should get the effect's id as that. It is repeated as checkpoint.put is. Errors: TokenStale,
+   * once a later leader has begun one, or has inherited; LeaseLost; LimitExceeded, if too many are not finished;
+   * InvalidArgument; OutcomeUnknown.
+   */
+  beginEffect(id: string, options: CallOptions = {}): Promise<Effect> {
+    return beginEffect(this.#leader, id, options);
+  }
+
+  /**
+   * Notes that an effect was caused, so that no leader causes it again: the result, for those that begin it later,
+   * is any JSON but null, of at most 1 KiB, or left out. The same call again changes nothing. Errors: those of
+   * beginEffect; NotFound, if it was not begun; InvalidArgument, if it is done with another result;
+   * PayloadTooLarge.
+   */
+  finishEffect(id: string, result?: unknown, options: CallOptions = {}): Promise<void> {
+    return finishEffect(this.#leader, id, result, options);
   }
 
   /** Opens the election's journal: no earlier leader can append to it any more, so what it reads is complete. */

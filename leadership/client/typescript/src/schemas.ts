@@ -20,6 +20,9 @@ export type Succession = Schemas["Succession"];
 export type Checkpoint = Schemas["Checkpoint"];
 /** What an earlier leader has left behind. */
 export type Inheritance = Schemas["Inheritance"];
+/** What a leader has noted before it caused it. */
+export type Effect = Schemas["Effect"];
+export type Effects = Schemas["Effects"];
 export type JournalHead = Schemas["JournalHead"];
 export type JournalPage = Schemas["JournalPage"];
 export type JournalEntry = Schemas["JournalEntry"];

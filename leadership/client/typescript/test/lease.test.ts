@@ -238,6 +238,16 @@ test("stepping down from a lease that is over says so", async () => {
   assert.equal(s.of("stepDown").length + other.of("stepDown").length, 0);
 });
 
+test("an answer about another effect is not believed", async () => {
+  const [s, lease] = await leading();
+  const effect = { election: "reports", effectId: "mail", state: "new", fencingToken: 1, leaderId: "ann", at: "2026-01-01T00:00:00Z" };
+  s.on("begin", () => reply({ ...effect, effectId: "letter" }), () => reply(effect));
+  const begun = lease.beginEffect("mail");
+  await s.clock.advance(5_000);
+  assert.equal((await begun).effectId, "mail");
+  assert.equal(s.of("begin").length, 2);
+});
+
 test("wrong arguments are refused, and the lease goes on", async () => {
   const [s, lease] = await leading();
   s.on("open", () => reply({ election: "reports", index: 0 }));
@@ -246,6 +256,7 @@ test("wrong arguments are refused, and the lease goes on", async () => {
   for (const entries of [null, 5, [null], ["a"]]) await assert.rejects(journal.append(entries as never), InvalidArgument);
   await assert.rejects(journal.append({ data: 1 }, null as never), InvalidArgument);
   await assert.rejects(lease.checkpoint.put(1, { signal: {} as never }), InvalidArgument);
+  await assert.rejects(lease.beginEffect("mail", null as never), InvalidArgument);
   await assert.rejects(lease.handOver(null as never), InvalidArgument);
   await assert.rejects(lease.stepDown("tired", null as never), InvalidArgument);
   assert.ok(lease.valid());

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { putCheckpoint } from "../src/api.ts";
+import { changeEffect, putCheckpoint } from "../src/api.ts";
 import { Client, InvalidArgument, LeaseLost, NotFound, PayloadTooLarge, TokenStale, type JournalItem } from "../src/index.ts";
 import { folder, line, serve, take, until } from "./support.ts";
 
@@ -31,6 +31,36 @@ test("the next leader inherits what the last one has left", async (t) => {
   const cycle: Record<string, unknown> = {};
   cycle["self"] = cycle;
   await assert.rejects(lease.checkpoint.put(cycle), /cannot be written as JSON/);
+  await lease.release();
+});
+
+test("an effect is done once, and one that is not finished is in doubt for the next leader", async (t) => {
+  const server = await serve(t);
+  const ann = new Client(server.url, { candidate: "ann" });
+  const former = await ann.lead("plan", { inherit: true });
+  assert.deepEqual([former.inDoubt, (await ann.effects("plan")).effects], [[], []]);
+  await assert.rejects(former.finishEffect("mail-1"), NotFound);
+  for (let i = 0; i < 2; i++) assert.equal((await former.beginEffect("mail-1")).state, "new");
+  for (let i = 0; i < 2; i++) await former.finishEffect("mail-1", { id: "ö" });
+  await assert.rejects(former.finishEffect("mail-1", { id: 2 }), InvalidArgument);
+  await former.beginEffect("mail-2");
+  const named = former.term.named();
+  await former.release();
+  await using lease = await new Client(server.url, { candidate: "bob" }).lead("plan", { inherit: true });
+  assert.deepEqual(lease.inDoubt.map((e) => [e.effectId, e.state, e.fencingToken, e.leaderId]), [["mail-2", "inDoubt", 1, "ann"]]);
+  for (const suffix of [":begin", ":finish"] as const) await assert.rejects(changeEffect(ann.means.calls.http, suffix, named, "mail-2", undefined), TokenStale);
+  await assert.rejects(former.beginEffect("mail-3"), LeaseLost);
+  const { state, fencingToken, result } = await lease.beginEffect("mail-1");
+  assert.deepEqual([state, fencingToken, result], ["done", 1, { id: "ö" }]);
+  assert.equal((await lease.beginEffect("mail-2")).state, "inDoubt");
+  await lease.finishEffect("mail-2");
+  await lease.beginEffect("mail-3");
+  const found = await ann.effects("plan");
+  assert.equal(found.fencingToken, 2);
+  assert.deepEqual(found.effects.map((e) => [e.effectId, e.state, e.fencingToken]), [["mail-1", "done", 1], ["mail-2", "done", 2], ["mail-3", "begun", 2]]);
+  for (const id of ["", "a b", "x".repeat(129), undefined, 1]) await assert.rejects(lease.beginEffect(id as string), InvalidArgument);
+  for (const wrong of [null, () => 1, 1n]) await assert.rejects(lease.finishEffect("mail-3", wrong), InvalidArgument);
+  await assert.rejects(lease.finishEffect("mail-3", "x".repeat(1024)), PayloadTooLarge);
   await lease.release();
 });
 

@@ -99,6 +99,13 @@ func (d *driver) make(kind string) (err error) {
 		err = l.Checkpoint(d.ctx, "", "here")
 	case "newer":
 		err = l.Checkpoint(d.ctx, "", "there")
+	case "begin":
+		var e leadership.Effect
+		if e, err = l.BeginEffect(d.ctx, "once"); err == nil {
+			write(clients.Event{Event: clients.Item, Type: string(e.State)})
+		}
+	case "finish":
+		err = l.FinishEffect(d.ctx, "once", "here")
 	case "append":
 		var j *client.Journal
 		if j, err = l.Journal(d.ctx); err == nil {

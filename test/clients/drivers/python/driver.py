@@ -170,6 +170,7 @@ class Threads:
             "read": lambda: client.read(ELECTION, strong=True), "members": lambda: client.members(ELECTION),
             "follow": lambda: [tell_item(item) for item in itertools.islice(client.follow(ELECTION), 5)],
             "checkpoint": lambda: lease.checkpoint.put("here"), "newer": lambda: lease.checkpoint.put("there"),
+            "begin": lambda: write("item", type=lease.begin_effect("once").state), "finish": lambda: lease.finish_effect("once", "here"),
             "append": lambda: lease.journal.append("here"), "handover": lambda: lease.hand_over(),
             "check": lambda: client.check_token(ELECTION, lease.token),
         }
@@ -284,6 +285,7 @@ class Tasks:
             "read": lambda: client.read(ELECTION, strong=True), "members": lambda: client.members(ELECTION),
             "follow": lambda: follow(client),
             "checkpoint": lambda: lease.checkpoint.put("here"), "newer": lambda: lease.checkpoint.put("there"),
+            "begin": lambda: begin(lease), "finish": lambda: lease.finish_effect("once", "here"),
             "append": lambda: lease.journal.append("here"), "handover": lambda: lease.hand_over(),
             "check": lambda: client.check_token(ELECTION, lease.token),
         }
@@ -292,6 +294,10 @@ class Tasks:
             write("done", call=kind)
         except (Exception, asyncio.CancelledError) as error:
             fail(kind, error)
+
+
+async def begin(lease: Any) -> None:
+    write("item", type=(await lease.begin_effect("once")).state)
 
 
 def tell_item(item: Any) -> None:

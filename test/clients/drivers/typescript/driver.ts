@@ -127,6 +127,8 @@ async function make(kind: string): Promise<unknown> {
   if (!leading) throw new Error("it does not lead");
   if (kind === "checkpoint") return leading.checkpoint.put("here", { signal });
   if (kind === "newer") return leading.checkpoint.put("there", { signal });
+  if (kind === "begin") return write({ event: "item", type: (await leading.beginEffect("once", { signal })).state });
+  if (kind === "finish") return leading.finishEffect("once", "here", { signal });
   if (kind === "append") return (await leading.journal({ signal })).append({ data: "here" }, { signal });
   if (kind === "handover") return leading.handOver({ signal });
   if (kind === "check") return client.checkToken(election, leading.token, { signal });

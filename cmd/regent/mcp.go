@@ -18,8 +18,8 @@ import (
 
 const mcpHelp = `Serve tools for a language model, over standard input and output, in the Model Context Protocol: lead, leading, report,
 stop_leading, request_approval, who_leads, list, members, why_not, history, watch, checkpoint_put, checkpoint_get,
-journal_append, journal_read, check_token and, for operators, assign, evict, pause, resume, approve. A program that runs a model starts this command; its settings are
-such as
+journal_append, journal_read, effect_begin, effect_finish, propose, proposals, decide, check_token and, for operators,
+assign, evict, pause, resume, approve. A program that runs a model starts this command; its settings are such as
 
   {"mcpServers": {"regent": {"command": "regent", "args": ["mcp", "--server", "https://regent.example.com"]}}}
 

@@ -104,6 +104,8 @@ func (f *fleet) costs() (rows []string) {
 		{door, "effect_begin", "HTTP", "`effect_begin`, the first of a leader", args{"effectId": "mail"}},
 		{door, "effect_begin", "HTTP", "`effect_begin`", args{"effectId": "bill"}},
 		{door, "effect_finish", "HTTP", "`effect_finish`", args{"effectId": "mail"}},
+		{door, "propose", "HTTP", "`propose`", args{"election": "reports", "candidateId": "dora", "proposalId": "p", "proposalKind": "scale"}},
+		{door, "decide", "HTTP", "`decide`", args{"proposalId": "p", "verdict": "accepted"}},
 		{other, "leading", "HTTP", "`leading`, the first time at another instance", args{}},
 		{door, "stop_leading", "HTTP", "`stop_leading`", args{}},
 		{own, "lead", "stdin", "`lead`", args{"election": "backups", "leaseDuration": "1h"}},
@@ -117,6 +119,9 @@ func (f *fleet) costs() (rows []string) {
 		{own, "effect_begin", "stdin", "`effect_begin`, the first of a leader", args{"effectId": "mail"}},
 		{own, "effect_begin", "stdin", "`effect_begin`", args{"effectId": "bill"}},
 		{own, "effect_finish", "stdin", "`effect_finish`", args{"effectId": "mail"}},
+		{own, "propose", "stdin", "`propose`", args{"election": "backups", "candidateId": "dora", "proposalId": "p", "proposalKind": "scale"}},
+		{own, "decide", "stdin", "`decide`", args{"proposalId": "p", "verdict": "accepted"}},
+		{own, "proposals", "either", "`proposals`", args{"election": "backups"}},
 		{own, "who_leads", "either", "`who_leads`, of which the instance has heard nothing lately", args{"election": "idle"}},
 		{own, "who_leads", "either", "`who_leads`, otherwise", args{"election": "idle"}},
 		{own, "list", "either", "`list`", args{}},
@@ -131,7 +136,7 @@ func (f *fleet) costs() (rows []string) {
 		{own, "stop_leading", "stdin", "`stop_leading`", args{}},
 	} {
 		switch one.tool {
-		case "leading", "report", "request_approval", "checkpoint_put", "journal_append", "effect_begin", "effect_finish", "stop_leading":
+		case "leading", "report", "request_approval", "checkpoint_put", "journal_append", "effect_begin", "effect_finish", "decide", "stop_leading":
 			one.in["handle"] = cmp.Or(handles[one.m], handles[door])
 		}
 		if one.tool == "request_approval" { // later than the grant, which creates the election

@@ -43,6 +43,7 @@ type leadOutput struct {
 	Keep          wire.Duration `json:"keep,omitzero"`
 	Inherited     *checkpoint   `json:"inherited,omitzero"`
 	InDoubt       []noted       `json:"inDoubt,omitzero"`
+	Open          []proposed    `json:"open,omitzero"`
 }
 
 // standing is how a leadership stands.

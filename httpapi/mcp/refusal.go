@@ -33,6 +33,7 @@ var adviceTo = map[wire.Verb]map[leadership.Code]string{
 	wire.VerbAppendJournal: {leadership.TokenStale: succeeded},
 	wire.VerbBeginEffect:   {leadership.TokenStale: succeeded},
 	wire.VerbFinishEffect:  {leadership.TokenStale: succeeded},
+	wire.VerbDecide:        {leadership.TokenStale: succeeded},
 }
 
 const (

@@ -71,6 +71,9 @@ func inputs(election string, handle any) map[string]args {
 		"checkpoint_put":   {"handle": handle, "data": 1},
 		"effect_begin":     {"handle": handle, "effectId": "mail"},
 		"effect_finish":    {"handle": handle, "effectId": "mail"},
+		"propose":          {"election": election, "candidateId": "ann", "proposalId": "p", "proposalKind": "scale"},
+		"proposals":        {"election": election},
+		"decide":           {"handle": handle, "proposalId": "p", "verdict": "accepted"},
 		"checkpoint_get":   {"election": election},
 		"journal_append":   {"handle": handle, "entries": []any{args{"data": 1}}},
 		"journal_read":     {"election": election},
@@ -107,6 +110,7 @@ func TestEachRoleMayCallTheToolsOfItsVerbs(t *testing.T) {
 						handle := leader.must("lead", args{"election": election, "candidateId": "ann"})["handle"]
 						leader.must("checkpoint_put", args{"handle": handle, "data": 1})
 						leader.must("effect_begin", args{"handle": handle, "effectId": "mail"})
+						leader.must("propose", inputs(election, handle)["propose"])
 						r.give(t, role)
 						allowed := election == "own" && verb.Row().Allows(role)
 						out, refusal := m.call(name, inputs(election, handle)[name])

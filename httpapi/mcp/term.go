@@ -129,6 +129,9 @@ func (t *term) led(handle string) leadOutput {
 	for _, e := range t.lease.InDoubt() {
 		out.InDoubt = append(out.InDoubt, newNoted(e))
 	}
+	if open := t.lease.OpenProposals(); len(open) > 0 {
+		out.Open = newProposed(open...)
+	}
 	return out
 }
 

@@ -73,7 +73,7 @@ type tool struct {
 // wait.
 func (t tool) limit() time.Duration {
 	switch t.verb {
-	case wire.VerbAcquire, wire.VerbWatch:
+	case wire.VerbAcquire, wire.VerbWatch, wire.VerbPropose:
 		return maxWait + answerTime
 	}
 	return answerTime
@@ -130,6 +130,12 @@ func tools() []tool {
 			"As leader, note an effect that must not be had twice, such as a payment, right before you cause it. Cause it only if effectState is new. done: it was caused, with this result. inDoubt: an earlier leader has begun it and not finished it; find out whether it was caused, cause it if not, and finish it. Send effectId as the idempotency key, where there is one.", (*desk).beginEffect),
 		define("effect_finish", "Note that it is done", repeats, wire.VerbFinishEffect,
 			"As leader, note that an effect was caused, right after, with its result of at most 1 KiB. From then on it is done for all leaders.", (*desk).finishEffect),
+		define("propose", "Ask the leader", repeats, wire.VerbPropose,
+			"Ask the leader of an election for a decision, whichever candidate that is, now or within ttl. With wait, wait for the verdict; without a verdict in the answer it is open: make the same call again. A new question takes a new proposalId. It is an address, not a message bus: 8 questions of one caller are open at most.", (*desk).propose),
+		define("proposals", "What the leader is asked", reads, wire.VerbProposals,
+			"The proposals to the leader of an election that are open, and the last decisions. As leader, look every now and then, and decide what is open.", (*desk).proposals),
+		define("decide", "Decide a proposal", repeats, wire.VerbDecide,
+			"As leader, accept or reject a proposal, once and for good. The proposer waits for it.", (*desk).decide),
 		define("check_token", "Is a fencing token current?", reads, wire.VerbCheckToken,
 			"Whether a fencing token is that of the present leader. Whatever takes a leader's orders or writes checks it; TOKEN_STALE means: refuse them.", (*desk).checkToken),
 		define("assign", "Assign an election (operators)", replaces, wire.VerbAssign,

@@ -126,6 +126,39 @@ func TestAnEffectIsHadOnce(t *testing.T) {
 	})
 }
 
+func TestALeaderDecidesWhatItIsAsked(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fleet) {
+		door := f.door()
+		m := connect(t, door, ann())
+		handle := m.must("lead", args{"election": "reports", "candidateId": "ann"})["handle"]
+		question := args{"election": "reports", "candidateId": "bob", "proposalId": "p", "proposalKind": "scale", "data": args{"to": 3}, "wait": "2m"}
+		answer := make(chan args)
+		go func() { answer <- connect(t, door, bob()).must("propose", question) }()
+		time.Sleep(90 * time.Second) // longer than one call of the API waits
+		open, _ := m.must("proposals", args{"election": "reports"})["open"].([]any)
+		if len(open) != 1 || open[0].(args)["proposalKind"] != "scale" || open[0].(args)["data"].(args)["to"] != 3.0 || open[0].(args)["verdict"] != nil {
+			t.Errorf("proposals answers %v", open)
+		}
+		if _, refusal := m.call("decide", args{"handle": handle, "proposalId": "q", "verdict": "accepted"}); !begins(refusal, leadership.NotFound) {
+			t.Errorf("decide of an unknown one: %s", refusal)
+		}
+		m.must("decide", args{"handle": handle, "proposalId": "p", "verdict": "rejected", "note": "too many"})
+		if out := <-answer; out["verdict"] != "rejected" || out["note"] != "too many" || out["leaderId"] != "ann" || out["fencingToken"] != 1.0 {
+			t.Errorf("propose answers %v", out)
+		}
+		if _, refusal := m.call("decide", args{"handle": handle, "proposalId": "p", "verdict": "accepted"}); !begins(refusal, leadership.InvalidArgument) {
+			t.Errorf("another verdict: %s", refusal)
+		}
+		question["proposalId"], question["wait"] = "q", "0s"
+		connect(t, door, bob()).must("propose", question)
+		m.must("stop_leading", args{"handle": handle})
+		next := connect(t, door, bob()).must("lead", args{"election": "reports", "candidateId": "bob", "inherit": true})
+		if open, _ := next["open"].([]any); len(open) != 1 || open[0].(args)["proposalId"] != "q" {
+			t.Errorf("lead answers %v", next)
+		}
+	})
+}
+
 func TestALeaderLeavesACheckpointAndAJournalBehind(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		door := f.door()

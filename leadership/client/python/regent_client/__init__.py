@@ -14,7 +14,9 @@ from ._errors import *  # noqa: F403
 from ._errors import CODES, RegentError
 from ._follow import Item
 from ._handle import Handle
-from ._model import Acknowledgement, Checkpoint, Effect, Effects, Entry, Event, Explanation, Members, Node, Reading, Snapshot, Succession
+from ._model import (
+    Acknowledgement, Checkpoint, Decision, Effect, Effects, Entry, Event, Explanation, Members, Node, Proposal, Proposals, Reading, Snapshot, Succession,
+)
 from ._reads import Member
 from ._term import Notice
 from ._tokens import FileToken, MetadataToken
@@ -22,7 +24,7 @@ from .client import Client, Lease
 from .fence import guard
 
 __all__ = [
-    "Acknowledgement", "CODES", "Cancel", "Checkpoint", "Client", "Effect", "Effects", "Entry", "Event", "Explanation", "FileToken", "Handle", "Item",
-    "Lease", "Member", "Members", "MetadataToken", "Node", "Notice", "Reading", "Snapshot", "Succession", "cksum_priority", "guard",
+    "Acknowledgement", "CODES", "Cancel", "Checkpoint", "Client", "Decision", "Effect", "Effects", "Entry", "Event", "Explanation", "FileToken", "Handle", "Item",
+    "Lease", "Member", "Members", "MetadataToken", "Node", "Notice", "Proposal", "Proposals", "Reading", "Snapshot", "Succession", "cksum_priority", "guard",
 ]
 __all__ += [name for name, kind in vars(_errors).items() if isinstance(kind, type) and issubclass(kind, RegentError)]

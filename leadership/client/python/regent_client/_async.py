@@ -9,7 +9,7 @@ from ._core import Core
 from ._follow import Item
 from ._handle import Handle
 from ._leads import Checkpoints, Journal, Leads, Log
-from ._model import JSON, Acknowledgement, Checkpoint, Effect, Effects, Event, Explanation, Members, Reading
+from ._model import JSON, Acknowledgement, Checkpoint, Effect, Effects, Event, Explanation, Members, Proposal, Proposals, Reading
 from ._reads import Events, Member, Reads
 from ._threads import in_thread
 from ._wire import Duration
@@ -120,6 +120,14 @@ class AsyncReads:
     async def effects(self, election: str) -> Effects:
         return await in_thread(lambda: self._reads.effects(election))
 
+    async def propose(
+        self, election: str, proposal_id: str, kind: str, data: JSON = None, *, ttl: Duration = 600, wait: Duration = 0, candidate: str | None = None
+    ) -> Proposal:
+        return await in_thread(lambda: self._reads.propose(election, proposal_id, kind, data, ttl=ttl, wait=wait, candidate=candidate))
+
+    async def proposals(self, election: str) -> Proposals:
+        return await in_thread(lambda: self._reads.proposals(election))
+
     def follow(self, election: str, *, after: int = 0, member: str | None = None) -> AsyncGenerator[Item, None]:
         return iterate(self._reads.follow(election, after=after, member=member))
 
@@ -166,6 +174,12 @@ class AsyncLeads(Handle):
 
     async def finish_effect(self, effect_id: str, result: JSON = None) -> None:
         await in_thread(lambda: self._leads.finish_effect(effect_id, result))
+
+    async def decide(self, proposal_id: str, verdict: Literal["accepted", "rejected"], note: str = "") -> Proposal:
+        return await in_thread(lambda: self._leads.decide(proposal_id, verdict, note))
+
+    def asked(self) -> AsyncGenerator[Proposal, None]:
+        return iterate(self._leads.asked())
 
     async def request_approval(self, note: str, *, new_epoch: bool = False) -> None:
         await in_thread(lambda: self._leads.request_approval(note, new_epoch=new_epoch))

@@ -58,8 +58,8 @@ class Base(Generic[L]):
         line, counts for the quorum, and never leads.
 
         `via` is a lease of this process that the new one stands on, and ends with at the latest; `via_peer` names the
-        service that has granted it, if it is another. `inherit` asks for the checkpoint that the last leader has left, and
-        for the effects that earlier leaders have not finished.
+        service that has granted it, if it is another. `inherit` asks for the checkpoint that the last leader has left,
+        for the effects that earlier leaders have not finished, and for open proposals.
 
         `on_succession` is called, beside, on a candidate that waits when the present leader is to hand over to it: it loads
         what the successor needs. Once it returns, the candidate says that it is ready, and the lease passes to it when the

@@ -13,6 +13,7 @@ from ._errors import InvalidArgument, NotRegent, StoreUnavailable
 from ._wire import address, check_election
 
 LIMIT = 30.0  # seconds of a call, in addition to the wait that it asks for
+MAX_WAIT = 60.0  # seconds that one call may wait
 LARGE = 16 << 20  # bytes of a reply with many elections
 
 #: The bearer token that identifies the caller, or a function that returns it, called before each request.

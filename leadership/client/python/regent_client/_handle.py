@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, TypeVar
 from . import _cancel, _calls, _quorum
 from ._backoff import Backoff
 from ._errors import ApiError, Cancelled, LeaseLost, LeaseReleased, Orphaned, RegentError, TokenStale
-from ._model import Checkpoint, Effect, Effects, answer
+from ._model import Checkpoint, Effect, Effects, Proposal, answer
 from ._term import Json, Next, Notice, Term, number
 
 if TYPE_CHECKING:
@@ -129,6 +129,11 @@ class Handle:
         inherit=True. Find out whether their targets have them, and finish them."""
         return answer(Effects, {"election": self.election, "effects": self._term.grant.get("inDoubt") or []}).effects
 
+    @property
+    def open_proposals(self) -> list[Proposal]:
+        """The proposals that were open when the lease was granted, if lead was called with inherit=True. See asked."""
+        return [answer(Proposal, found, self.election) for found in self._term.grant.get("proposals") or []]
+
     def report(self, **what: Any) -> None:
         """Says what the leader does: counters (progress, tasks, tokens_used, calls, errors), of which the larger value
         counts; eta, a duration; health, one line; and the dicts capabilities, dependencies and custom, whose members are
@@ -169,9 +174,10 @@ class Handle:
     def _watch_quorum(self) -> None:
         """Hears whether the leader may write, until it is cancelled."""
 
-        def hear(read_only: bool) -> None:
+        def hear(change: str) -> None:
+            read_only = change == "readOnly"
             with self._lock:
-                if self._term.over or read_only == self._term.read_only:
+                if change == "asked" or self._term.over or read_only == self._term.read_only:
                     return
                 self._term.hear_read_only(read_only)
                 self._tell()

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import Any, Generator, Iterable, TypeVar
+from typing import Any, Generator, Iterable, Literal, TypeVar
 
 from . import _cancel
 from ._backoff import Backoff
-from ._calls import LIMIT, path
+from ._calls import LIMIT, MAX_WAIT, path
 from ._errors import ApiError, IndexMismatch, InvalidArgument, NotReady, OutcomeUnknown, PayloadTooLarge, TokenStale
 from ._follow import Follow, Item
 from ._handle import Handle
-from ._model import JSON, Acknowledgement, Checkpoint, Effect, JournalHead, Reading, answer
-from ._reads import MAX_WAIT
+from ._model import JSON, Acknowledgement, Checkpoint, Effect, JournalHead, Proposal, Reading, answer
+from ._proposals import proposals_to
 from ._stream import Beside
 from ._succession import Hearing
-from ._wire import Duration, check_candidate, seconds, text
+from ._wire import Duration, check_candidate, encoded, seconds, text
 
 T = TypeVar("T")
 
@@ -147,7 +147,7 @@ class Leads:
         PayloadTooLarge."""
         body = {"effectId": effect_id}
         if result is not None:
-            body["result"] = _encoded("result", result, MAX_RESULT, "put it elsewhere, and give where it is")[0]
+            body["result"] = encoded("result", result, MAX_RESULT, "put it elsewhere, and give where it is")[0]
         self._effect("finish effect", ":finish", body)
 
     def _effect(self, name: str, suffix: str, body: dict[str, Any]) -> Effect:
@@ -155,6 +155,22 @@ class Leads:
         if found.effect_id != body["effectId"]:
             raise OutcomeUnknown(f"{name}: the reply is about another effect")
         return found
+
+    def decide(self, proposal_id: str, verdict: Literal["accepted", "rejected"], note: str = "") -> Proposal:
+        """Decides a proposal, once and for good; the proposer, if it waits, is told. The same call again changes nothing.
+
+        Errors: TokenStale, once a later leader has decided one; LeaseLost; NotFound, if there is no such proposal or its
+        ttl is over; InvalidArgument, also if it is decided otherwise; OutcomeUnknown."""
+        body = {"proposalId": proposal_id, "verdict": verdict, **({"note": note} if note else {})}
+        found = ask(self._lease, Proposal, "decide", ":decide", body)
+        if found.proposal_id != proposal_id:
+            raise OutcomeUnknown("decide: the reply is about another proposal")
+        return found
+
+    def asked(self) -> Generator[Proposal, None, None]:
+        """Yields the proposals to the leader of the election that are open, and then each one as it comes, until the lease
+        is over. It hears of them by a stream; what was decided meanwhile is left out."""
+        return proposals_to(self._lease)
 
     def request_approval(self, note: str, *, new_epoch: bool = False) -> None:
         """Asks operators to let the term go on, with a line for them; with new_epoch under the next token, as for a new
@@ -197,7 +213,7 @@ class Checkpoints:
     def put(self, data: JSON, *, task: str = "") -> None:
         """Replaces the election's checkpoint, for the next leader to inherit: data is anything that json can write but
         None, 64 KiB at most, and task one line that says what it is about. Returns once it is durable."""
-        self._put({"data": _encoded("data", data, MAX_CHECKPOINT, "put it elsewhere, and use put_at")[0]}, task)
+        self._put({"data": encoded("data", data, MAX_CHECKPOINT, "put it elsewhere, and use put_at")[0]}, task)
 
     def put_at(self, uri: str, *, sha256: str = "", task: str = "") -> None:
         """Is put for data that is elsewhere. sha256 is its sum in hexadecimal, if that is known."""
@@ -250,7 +266,7 @@ class Journal:
         batch: list[dict[str, Any]] = []
         room, less = MAX_APPEND, "append fewer at once, or put data elsewhere"
         for type, data in entries:
-            item, size = _encoded(f"entries/{len(batch)}/data", data, room, less, MAX_APPEND)
+            item, size = encoded(f"entries/{len(batch)}/data", data, room, less, MAX_APPEND)
             batch.append({"data": item, **({"type": type} if type else {})})
             room -= size
         if not 0 < len(batch) <= MAX_ENTRIES:
@@ -275,7 +291,7 @@ class Journal:
     def snapshot(self, up_to: int, data: JSON) -> None:
         """Puts a snapshot, 512 KiB at most, in the place of all entries up to an index: they are deleted, and readers that
         need them get the snapshot instead."""
-        self._head("/snapshot", {"upTo": up_to, "data": _encoded("data", data, MAX_APPEND, "put it elsewhere, and use snapshot_at")[0]}, "PUT")
+        self._head("/snapshot", {"upTo": up_to, "data": encoded("data", data, MAX_APPEND, "put it elsewhere, and use snapshot_at")[0]}, "PUT")
 
     def snapshot_at(self, up_to: int, uri: str) -> None:
         """Is snapshot for data that is elsewhere."""
@@ -288,17 +304,3 @@ class Journal:
 
     def _head(self, suffix: str, body: dict[str, Any], method: str = "POST") -> JournalHead:
         return ask(self._lease, JournalHead, "journal" + suffix, "/journal" + suffix, body, method=method)
-
-
-def _encoded(field: str, data: JSON, room: int, remedy: str, most: int = 0) -> tuple[JSON, int]:
-    """The data, if it can be written as JSON of that many bytes, and how many it has. If there is less room than usual,
-    most says how much that is."""
-    try:
-        size = len(json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode())
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidArgument(f"{field} cannot be written as JSON: {error}") from None
-    if data is None:
-        raise InvalidArgument(f"{field} is None, and has to be something")
-    if size > room:
-        raise PayloadTooLarge(f"{field} has {size} bytes of JSON, of {most or room} that there may be in all; {remedy}")
-    return data, size

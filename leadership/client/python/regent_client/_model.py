@@ -184,6 +184,39 @@ class Effects:
 
 
 @dataclass(frozen=True)
+class Decision:
+    """What a leader has said of a proposal. It never changes."""
+
+    verdict: str  # "accepted" or "rejected"
+    token: int  # of the leader
+    leader_id: str
+    at: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What the leader of an election is asked, whichever candidate that is."""
+
+    election: str
+    proposal_id: str
+    candidate_id: str  # of the proposer
+    kind: str
+    at: str
+    until: str  # it is kept until then, by the store's clock; a decision for the ttl anew
+    data: JSON = None
+    principal: str = ""  # as which the proposer has called, if that was verified
+    decision: Decision | None = None  # None while it is open
+
+
+@dataclass(frozen=True)
+class Proposals:
+    election: str
+    open: list[Proposal]
+    decided: list[Proposal]  # the last ones, in the order of their decisions
+
+
+@dataclass(frozen=True)
 class Entry:
     """An entry of a journal."""
 

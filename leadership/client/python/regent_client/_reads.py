@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Callable, Generator, Literal, TypeVar
 
-from ._calls import LARGE, LIMIT, path
+from . import _proposals
+from ._calls import LARGE, LIMIT, MAX_WAIT, path
 from ._core import Core
 from ._errors import Cancelled, RegentError
 from ._follow import Follow, Item
 from ._members import Membership
-from ._model import Acknowledgement, Checkpoint, Effects, Event, Explanation, History, Members, Page, Reading, answer
+from ._model import JSON, Acknowledgement, Checkpoint, Effects, Event, Explanation, History, Members, Page, Proposal, Proposals, Reading, answer
 from ._stream import Beside
 from ._watch import Watch
 from ._wire import Duration, check_candidate, seconds, text
 
 T = TypeVar("T")
 Events = list[Event]
-
-MAX_WAIT = 60.0  # seconds that one call may wait
 
 
 class Member:
@@ -147,6 +146,26 @@ class Reads:
     def effects(self, election: str) -> Effects:
         """Reads the effects that leaders have begun and finished; see Lease.begin_effect. Old ones are forgotten."""
         return self._get(Effects, election, "/effects")
+
+    def propose(
+        self, election: str, proposal_id: str, kind: str, data: JSON = None, *, ttl: Duration = 600, wait: Duration = 0, candidate: str | None = None
+    ) -> Proposal:
+        """Asks the leader of an election for a decision, whichever candidate that is, now or within `ttl` (1 s to 24 h);
+        the election may be vacant. kind is one line of at most 64 bytes, and data what else the leader has to know: anything
+        that json can write, 2 KiB at most; None for nothing. The proposer is this client's candidate unless another is
+        named; it needs no lease. The same call again is about the same proposal: take a new id for each.
+
+        With `wait`, up to ttl, it blocks until there is a decision, also while the server cannot be reached. It returns the
+        proposal as it stands: without a decision it is open.
+
+        Errors: NotFound, if the election does not exist, or the proposal is kept no longer; LimitExceeded, with 8 open ones
+        of one proposer, or 64 of the election; InvalidArgument, also if the id is that of another proposal; PayloadTooLarge."""
+        body = {"candidateId": check_candidate(self._core.candidate if candidate is None else candidate), "proposalId": proposal_id, "kind": kind}
+        return _proposals.propose(self._core, election, body, data, seconds(ttl, "ttl"), seconds(wait, "wait"))
+
+    def proposals(self, election: str) -> Proposals:
+        """Reads the proposals of an election that are open, and the last that were decided. None is kept after its ttl."""
+        return self._get(Proposals, election, "/proposals")
 
     def follow(self, election: str, *, after: int = 0, member: str | None = None) -> Generator[Item, None, None]:
         """Yields the entries of an election's journal after an index, 0 for all, and then each one as it is appended:

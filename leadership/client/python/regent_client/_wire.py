@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from ._errors import InvalidArgument
+from ._errors import InvalidArgument, PayloadTooLarge
 
 #: A duration: seconds, a timedelta, or text such as "30s", "1m30s" or "1500ms".
 Duration = float | str | timedelta
@@ -120,3 +122,17 @@ def _is_here(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def encoded(field: str, data: Any, room: int, remedy: str, most: int = 0) -> tuple[Any, int]:
+    """The data, if it can be written as JSON of that many bytes, and how many it has. If there is less room than usual,
+    most says how much that is."""
+    try:
+        size = len(json.dumps(data, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument(f"{field} cannot be written as JSON: {error}") from None
+    if data is None:
+        raise InvalidArgument(f"{field} is None, and has to be something")
+    if size > room:
+        raise PayloadTooLarge(f"{field} has {size} bytes of JSON, of {most or room} that there may be in all; {remedy}")
+    return data, size

@@ -185,6 +185,47 @@ class LeftBehind(RealCase):
                     lease.finish_effect("mail-3", result)
             lease.check()
 
+    def test_a_proposal_is_made_heard_of_and_decided_once(self):
+        dora = self.new("dora")
+        with self.assertRaises(NotFound):
+            dora.propose("reports", "p", "scale")
+        with self.client.lead("reports", inherit=True) as former:
+            self.assertEqual(former.open_proposals, [])
+            made = dora.propose("reports", "p", "scale", {"to": 3})
+            self.assertEqual((made.candidate_id, made.data, made.decision, made.election), ("dora", {"to": 3}, None, "reports"))
+            asked, answers = former.asked(), []
+            self.assertEqual(next(asked), made)
+            done = self.beside(lambda: answers.append(dora.propose("reports", "q", "stop", ttl="1m", wait="30s")))
+            self.assertEqual(next(asked).proposal_id, "q")
+            for _ in range(2):
+                decided = former.decide("q", "rejected", "not now").decision
+                self.assertEqual((decided.verdict, decided.note, decided.token, decided.leader_id), ("rejected", "not now", 1, "ann"))
+            done()
+            self.assertEqual([p.decision for p in answers], [decided])
+            with self.assertRaises(InvalidArgument):
+                former.decide("q", "accepted")
+            with self.assertRaises(NotFound):
+                former.decide("r", "accepted")
+            holder = former._term.holder()
+        self.assertEqual(list(asked), [])
+        with self.new("bob").lead("reports", inherit=True) as lease:
+            self.assertEqual(lease.open_proposals, [made])
+            with self.assertRaises(LeaseLost):
+                former.decide("p", "accepted")
+            lease.decide("p", "accepted")
+            with self.assertRaises(TokenStale):
+                self.client._core.calls.call(
+                    "late", "POST", "/v1/elections/reports:decide", {**holder, "proposalId": "p", "verdict": "accepted"}, changes=True)
+            found = self.client.proposals("reports")
+            self.assertEqual((found.open, [(p.proposal_id, p.decision.token) for p in found.decided]), ([], [("q", 1), ("p", 2)]))
+            self.assertEqual(dora.propose("reports", "p", "scale", {"to": 3}, wait=30).decision.verdict, "accepted")
+        for name, kind, more, error in (
+            ("p", "scale", {}, InvalidArgument), ("a b", "k", {}, InvalidArgument), ("s", "", {}, InvalidArgument), ("s", "k", {"data": {1}}, InvalidArgument),
+            ("s", "k", {"ttl": 5, "wait": 6}, InvalidArgument), ("s", "k", {"data": "x" * (2 << 10)}, PayloadTooLarge),
+        ):
+            with self.subTest(name=name, more=more), self.assertRaises(error):
+                dora.propose("reports", name, kind, **more)
+
     def test_a_journal_is_appended_to_read_and_followed(self):
         with self.client.lead("reports") as lease, closing(self.new("bob").follow("reports", member="bob")) as items:
             self.assertEqual((lease.journal.index, lease.journal.append({"a": 1}, type="put")), (0, 1))

@@ -93,6 +93,7 @@ class Readme(RealCase):
         "[('ann', 'leader'), ('bob', 'follower')]\nbob follows ann\n1 acquired ann\n2 released \n",
         "ann has left {'up_to': 3}\npage 1 {'page': 1}\npage 2 {'page': 2}\npage 3 {'page': 3}\n",
         "send it\nsent before: {'number': 17}\n",
+        "accepted by ann - from noon on\n",
     )
 
     def test_its_programs_run_and_print(self):

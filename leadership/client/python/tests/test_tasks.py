@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import aclosing
 
 from regent_client import InvalidArgument, LeaseLost, Orphaned, Snapshot, aio
 from tests.real import PATIENCE, RealCase
@@ -77,6 +78,10 @@ class Tasks(RealCase):
                     await lease.journal.snapshot(1, "up to 1")
                     self.assertEqual([(await lease.begin_effect(name)).state for name in ("a", "b")], ["new", "new"])
                     await lease.finish_effect("a", 17)
+                    proposed = asyncio.create_task(bob.propose("reports", "p", "scale", wait=30))
+                    async with aclosing(lease.asked()) as asked:
+                        self.assertEqual((await lease.decide((await anext(asked)).proposal_id, "accepted")).decision, (await proposed).decision)
+                    self.assertEqual(len((await ann.proposals("reports")).decided), 1)
                     former = lease
                 async with bob.lead("reports", inherit=True) as lease:
                     self.assertEqual(lease.inherited.task, "a")

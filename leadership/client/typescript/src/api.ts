@@ -19,15 +19,16 @@ type Rest = Omit<Call, "name" | "path" | "changes"> & { changes?: boolean };
 /** Limits the replies that are pages and trees: twice a full page with the largest metadata. */
 const maxPage = 16 << 20;
 
-/** Makes a call about one election, and checks that the reply is about it. */
-async function about<T extends { election: string }>(http: Http, election: string, name: string, suffix: string, rest: Rest): Promise<T> {
+/** @internal Makes a call about one election, and checks that the reply is about it. */
+export async function about<T extends { election: string }>(http: Http, election: string, name: string, suffix: string, rest: Rest): Promise<T> {
   const call: Call = { name, path: path(election, suffix), changes: false, ...rest };
   const { body } = await http.call<T>(call);
   if (body.election !== election) throw misread(call, `it is about election ${quote(body.election)}, not ${quote(election)}`);
   return body;
 }
 
-const get = (options: CallOptions, query: Record<string, string | number | undefined> = {}): Rest => ({ method: "GET", query, signal: options.signal, maxReply: maxPage });
+/** @internal What a read is sent with. */
+export const get = (options: CallOptions, query: Record<string, string | number | undefined> = {}): Rest => ({ method: "GET", query, signal: options.signal, maxReply: maxPage });
 
 /** The body of a call in the name of a lease. */
 const as = (r: LeaseRequest, more: object): object => ({ candidateId: r.candidate, key: r.key.reveal(), fencingToken: r.token, ...more });

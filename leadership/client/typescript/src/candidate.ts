@@ -50,7 +50,7 @@ export interface LeadOptions extends SuccessionOptions {
   via?: Lease | undefined;
   /** The name under which the service knows the one that has granted `via`; left out if both are the same. */
   viaPeer?: string | undefined;
-  /** Asks for the checkpoint that the last leader has left, and for the effects that earlier leaders have not finished. */
+  /** Asks for the checkpoint that the last leader has left, for effects that earlier leaders have not finished, and for open proposals. */
   inherit?: boolean | undefined;
 }
 

@@ -15,9 +15,10 @@ import type { Lease } from "./lease.ts";
 import { callback, harmless, type Log } from "./log.ts";
 import { Member, type MemberOptions } from "./member.ts";
 import type { ReleaseOptions } from "./outcome.ts";
+import { proposals, propose, type ProposeOptions } from "./proposals.ts";
 import { observe, type Observable, type ObserveOptions, type Observed } from "./observe.ts";
 import type {
-  Checkpoint, Effects, ElectionEvent, ElectionState, Explanation, JoinRequest, Members, Override, Tree,
+  Checkpoint, Effects, ElectionEvent, ElectionState, Explanation, JoinRequest, Members, Override, Proposal, Proposals, Tree,
 } from "./schemas.ts";
 import { watch, type News, type WatchRequest } from "./watch.ts";
 import { candidateID, checkFunction, checkOptions, path } from "./wire.ts";
@@ -235,6 +236,26 @@ export class Client {
   /** Reads the effects that leaders have begun and finished; see Lease.beginEffect. Old ones are forgotten. */
   effects(election: string, options: CallOptions = {}): Promise<Effects> {
     return api.effects(this.#http, election, options);
+  }
+
+  /**
+   * Asks the leader of an election for a decision, whichever candidate that is, now or within the ttl; the election
+   * may be vacant. `kind` is one line of at most 64 bytes. The proposer needs no lease. The same call again is about
+   * the same proposal: take a new id for each. With `wait` it resolves once there is a decision, also over failures
+   * of the server. It resolves to the proposal as it stands: without a decision it is open.
+   *
+   * Errors: NotFound, if the election does not exist, or the proposal is kept no longer; LimitExceeded, with 8 open
+   * ones of one proposer, or 64 of the election; InvalidArgument, also if the id is that of another proposal;
+   * PayloadTooLarge; the reason of the signal.
+   */
+  async propose(election: string, proposalId: string, kind: string, options: ProposeOptions = {}): Promise<Proposal> {
+    checkOptions(options);
+    return propose(this.#http, this.#means.clock, election, proposalId, kind, options.candidate ?? (await this.#id()), options);
+  }
+
+  /** Reads the proposals of an election that are open, and the last that were decided. None is kept after its ttl. */
+  proposals(election: string, options: CallOptions = {}): Promise<Proposals> {
+    return proposals(this.#http, election, options);
   }
 
   /** What onConnection throws does not end the loop. */

@@ -23,6 +23,7 @@ export type { ReleaseOptions } from "./outcome.ts";
 export type { CheckpointOptions, DelegationLimits, HandOverOptions, LeaderCheckpoint, RequestApprovalOptions, StepDownOptions } from "./leader.ts";
 export type { Member, MemberOptions, Told } from "./member.ts";
 export type { Observable, ObserveOptions, Observed } from "./observe.ts";
+export type { ProposeOptions } from "./proposals.ts";
 export type * from "./schemas.ts";
 export { fileToken, metadataToken } from "./tokens.ts";
 export type { News, WatchRequest } from "./watch.ts";

@@ -10,9 +10,10 @@ import {
 } from "./leader.ts";
 import type { Log } from "./log.ts";
 import type { Notice } from "./notice.ts";
+import { asked, decide } from "./proposals.ts";
 import { watchQuorum } from "./quorum.ts";
 import type { Report } from "./report.ts";
-import type { Effect, Inheritance, Succession } from "./schemas.ts";
+import type { Effect, Inheritance, Proposal, Succession } from "./schemas.ts";
 import type { Term } from "./term.ts";
 import { checkOutcome, type ReleaseOptions } from "./outcome.ts";
 import { sleep } from "./wait.ts";
@@ -172,6 +173,28 @@ export class Lease {
    */
   finishEffect(id: string, result?: unknown, options: CallOptions = {}): Promise<void> {
     return finishEffect(this.#leader, id, result, options);
+  }
+
+  /** The proposals that were open when this lease was granted, with the option inherit. See asked. */
+  get openProposals(): Proposal[] {
+    return this.#term.grant.proposals ?? [];
+  }
+
+  /**
+   * Yields the proposals to the leader of the election that are open, and then each one as it comes, until the lease
+   * is over. It hears of them by a stream; what was decided meanwhile is left out.
+   */
+  asked(options: CallOptions = {}): AsyncGenerator<Proposal, void, undefined> {
+    return asked(this.#leader, options);
+  }
+
+  /**
+   * Decides a proposal, once and for good; the proposer, if it waits, is told. The same call again changes nothing.
+   * It is repeated as checkpoint.put is. Errors: TokenStale, once a later leader has decided one; LeaseLost; NotFound,
+   * if there is no such proposal or its ttl is over; InvalidArgument, also if it is decided otherwise; OutcomeUnknown.
+   */
+  decide(id: string, verdict: "accepted" | "rejected", note = "", options: CallOptions = {}): Promise<Proposal> {
+    return decide(this.#leader, id, verdict, note, options);
   }
 
   /** Opens the election's journal: no earlier leader can append to it any more, so what it reads is complete. */

@@ -23,6 +23,9 @@ export type Inheritance = Schemas["Inheritance"];
 /** What a leader has noted before it caused it. */
 export type Effect = Schemas["Effect"];
 export type Effects = Schemas["Effects"];
+/** What the leader of an election is asked. Without a decision it is open. */
+export type Proposal = Schemas["Proposal"];
+export type Proposals = Schemas["Proposals"];
 export type JournalHead = Schemas["JournalHead"];
 export type JournalPage = Schemas["JournalPage"];
 export type JournalEntry = Schemas["JournalEntry"];

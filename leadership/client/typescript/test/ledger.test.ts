@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { changeEffect, putCheckpoint } from "../src/api.ts";
-import { Client, InvalidArgument, LeaseLost, NotFound, PayloadTooLarge, TokenStale, type JournalItem } from "../src/index.ts";
+import { Client, InvalidArgument, LeaseLost, NotFound, PayloadTooLarge, TokenStale, type JournalItem, type Proposal } from "../src/index.ts";
 import { folder, line, serve, take, until } from "./support.ts";
 
 const text = (i: JournalItem): string => (i.kind === "entry" ? `${i.index}:${JSON.stringify(i.entry.data)}` : `upTo ${i.index}:${JSON.stringify(i.snapshot.data)}`);
@@ -61,6 +61,40 @@ test("an effect is done once, and one that is not finished is in doubt for the n
   for (const id of ["", "a b", "x".repeat(129), undefined, 1]) await assert.rejects(lease.beginEffect(id as string), InvalidArgument);
   for (const wrong of [null, () => 1, 1n]) await assert.rejects(lease.finishEffect("mail-3", wrong), InvalidArgument);
   await assert.rejects(lease.finishEffect("mail-3", "x".repeat(1024)), PayloadTooLarge);
+  await lease.release();
+});
+
+test("a proposal is made, heard of and decided once, and what is open is inherited", async (t) => {
+  const server = await serve(t);
+  const [ann, dora] = [new Client(server.url, { candidate: "ann" }), new Client(server.url, { candidate: "dora" })];
+  await assert.rejects(dora.propose("plan", "p", "scale"), NotFound);
+  const former = await ann.lead("plan", { inherit: true });
+  assert.deepEqual(former.openProposals, []);
+  const made = await dora.propose("plan", "p", "scale", { data: { to: 3 } });
+  assert.deepEqual([made.candidateId, made.data, made.decision], ["dora", { to: 3 }, undefined]);
+  const asked = former.asked();
+  assert.deepEqual((await asked.next()).value, made);
+  const answer = dora.propose("plan", "q", "stop", { ttl: "1m", wait: "30s" });
+  assert.equal(((await asked.next()).value as Proposal).proposalId, "q");
+  for (let i = 0; i < 2; i++) {
+    const { decision } = await former.decide("q", "rejected", "not now");
+    assert.deepEqual([decision?.verdict, decision?.note, decision?.fencingToken, decision?.leaderId], ["rejected", "not now", 1, "ann"]);
+  }
+  assert.equal((await answer).decision?.verdict, "rejected");
+  await assert.rejects(former.decide("q", "accepted"), InvalidArgument);
+  await assert.rejects(former.decide("r", "accepted"), NotFound);
+  await former.release();
+  assert.equal((await asked.next()).done, true);
+  await using lease = await new Client(server.url, { candidate: "bob" }).lead("plan", { inherit: true });
+  assert.deepEqual(lease.openProposals, [made]);
+  await assert.rejects(former.decide("p", "accepted"), LeaseLost);
+  await lease.decide("p", "accepted");
+  const found = await ann.proposals("plan");
+  assert.deepEqual([found.open, found.decided.map((p) => [p.proposalId, p.decision?.fencingToken])], [[], [["q", 1], ["p", 2]]]);
+  for (const [id, kind, options, error] of [
+    ["p", "scale", {}, InvalidArgument], ["a b", "k", {}, InvalidArgument], ["s", "", {}, InvalidArgument], ["s", "k", { data: null }, InvalidArgument],
+    ["s", "k", { ttl: "5s", wait: "6s" }, InvalidArgument], ["s", "k", { data: "x".repeat(2048) }, PayloadTooLarge],
+  ] as const) await assert.rejects(dora.propose("plan", id, kind, options), error);
   await lease.release();
 });
 

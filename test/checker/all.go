@@ -31,6 +31,7 @@ func All(r Recording, slack, guard time.Duration) Findings {
 		{"OV", OV(r, guard)},
 		{"CH", CH(r, guard)},
 		{"EF", EF(r)},
+		{"PR", PR(r)},
 		{"Linear", Linear(r, guard)},
 	}
 }

@@ -15,6 +15,7 @@
 //	OV      no lease is granted against an operator's order
 //	CH      the best candidate is chosen, with the members that have to be present
 //	EF      an effect is begun by one leader, and once it is done it stays so
+//	PR      a proposal is decided once, and by no former leader
 //	Linear  the rules themselves, run one after the other in some order, give exactly these
 //	        answers and this history
 //

@@ -26,6 +26,7 @@ type Recording struct {
 	Willing   []Willing          `json:"willing,omitempty"`
 	Present   []Present          `json:"present,omitempty"`
 	Effects   []EffectCall       `json:"effects,omitempty"`
+	Proposals []ProposalCall     `json:"proposals,omitempty"`
 }
 
 // Write writes the recording as one JSON object.

@@ -23,6 +23,7 @@ type notes struct {
 	willing   []checker.Willing
 	failures  []string
 	effects   []checker.EffectCall
+	proposals []checker.ProposalCall
 }
 
 type beliefID struct {
@@ -52,6 +53,8 @@ func (b *notes) add(l record.Line) {
 		c.Got = append(c.Got, l.Delivery.Event.Leadership())
 	case l.Effect != nil:
 		b.effects = append(b.effects, *l.Effect)
+	case l.Proposal != nil:
+		b.proposals = append(b.proposals, *l.Proposal)
 	case l.Failure != "":
 		b.failures = append(b.failures, l.Failure)
 	}
@@ -124,7 +127,7 @@ func (b *notes) recording(history []leadership.Event) checker.Recording {
 	defer b.mu.Unlock()
 	r := checker.Recording{
 		History: history, Calls: slices.Clone(b.calls), Readings: slices.Clone(b.readings), Writes: slices.Clone(b.writes), Faults: slices.Clone(b.faults),
-		Willing: slices.Clone(b.willing), Effects: slices.Clone(b.effects),
+		Willing: slices.Clone(b.willing), Effects: slices.Clone(b.effects), Proposals: slices.Clone(b.proposals),
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.consumers)) {
 		c := *b.consumers[name]

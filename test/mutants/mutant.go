@@ -41,6 +41,7 @@ func Properties() []Property {
 		"the fence holds",
 		"asking again is safe",
 		"an effect is begun by one leader, and is done once",
+		"a proposal is decided once",
 		"unknown is said",
 		"what was acknowledged stays",
 		"a damaged record grants nothing",

@@ -16,6 +16,10 @@ import (
 // campaign leads over and over: half of the times by Run, half by Campaign and Resign. Where
 // leaders hand over it does so every other time.
 func (p *agent) campaign(ctx context.Context) {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	server := p.server()
+	asking.Go(func() { p.propose(ctx, server) })
 	for ctx.Err() == nil {
 		if p.rand.IntN(2) == 0 {
 			_ = p.server().Run(ctx, p.Election, func(_ context.Context, l *client.Lease) error {
@@ -45,6 +49,8 @@ func (p *agent) term(ctx context.Context, l *client.Lease) {
 		enough()
 	})
 	leaving.Go(func() { p.cause(ctx, l) })
+	server := p.server()
+	leaving.Go(func() { p.decide(ctx, l, server) })
 	p.lead(p.Election, l.Token(), func() bool { return ctx.Err() == nil && l.Valid() })
 }
 
@@ -98,4 +104,50 @@ func (p *agent) cause(ctx context.Context, l *client.Lease) {
 		}
 		p.recorder.Effect(c)
 	}
+}
+
+// propose asks the leader of the election one question after the other, each until it is decided, or
+// three times.
+func (p *agent) propose(ctx context.Context, server *client.Client) {
+	for n := 0; ctx.Err() == nil; n++ {
+		r := leadership.ProposeRequest{Election: p.Election, CandidateID: candidate(p.Name), ID: leadership.ProposalID(fmt.Sprintf("%s:%d", p.name, n)), Kind: "ask", Wait: p.Pace}
+		for range 3 {
+			c := checker.ProposalCall{Who: p.name, Election: p.Election, ID: r.ID, Asked: p.recorder.Now()}
+			answer, err := server.Propose(ctx, r)
+			if p.recordProposal(c, answer, err); answer.Decision != nil {
+				break
+			}
+			sleep(ctx, p.Pace/2)
+		}
+	}
+}
+
+// decide decides what is open, each leader in its own way.
+func (p *agent) decide(ctx context.Context, l *client.Lease, server *client.Client) {
+	who := fmt.Sprintf("%s#%d", p.name, l.Token())
+	for ctx.Err() == nil && l.Valid() {
+		all, _ := server.Proposals(ctx, p.Election) // none if it cannot be read
+		for _, open := range all.Open {
+			verdict := leadership.ProposalAccepted
+			if l.Token()%2 == 0 {
+				verdict = leadership.ProposalRejected
+			}
+			c := checker.ProposalCall{Who: who, Election: p.Election, ID: open.ID, Token: l.Token(), Asked: p.recorder.Now()}
+			answer, err := l.Decide(ctx, open.ID, verdict, "")
+			p.recordProposal(c, answer, err)
+		}
+		sleep(ctx, p.Pace)
+	}
+}
+
+// recordProposal writes down a call with its outcome.
+func (p *agent) recordProposal(c checker.ProposalCall, answer leadership.Proposal, err error) {
+	c.Answered = checker.Forever
+	if err == nil {
+		c.Answered = p.recorder.Now()
+		if d := answer.Decision; d != nil {
+			c.Verdict, c.By = d.Verdict, d.Token
+		}
+	}
+	p.recorder.Propose(c)
 }

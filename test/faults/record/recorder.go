@@ -15,14 +15,15 @@ import (
 
 // Line is one thing that an agent did or saw. Exactly one of its members is set, beside N.
 type Line struct {
-	Sent     *checker.Call       `json:"sent,omitempty"`   // with the outcome unknown, which it is if no Call of the same N follows
-	Call     *checker.Call       `json:"call,omitempty"`   // with its outcome
-	N        int                 `json:"n,omitempty"`      // of Sent and Call: numbers the recorder's calls from 1
-	Belief   *checker.Belief     `json:"belief,omitempty"` // all with one Who, Election and Token are one, from the first to the last
-	Reading  *checker.Reading    `json:"reading,omitempty"`
-	Consumer *checker.Consumer   `json:"consumer,omitempty"`
-	Delivery *Delivery           `json:"delivery,omitempty"`
-	Effect   *checker.EffectCall `json:"effect,omitempty"`
+	Sent     *checker.Call         `json:"sent,omitempty"`   // with the outcome unknown, which it is if no Call of the same N follows
+	Call     *checker.Call         `json:"call,omitempty"`   // with its outcome
+	N        int                   `json:"n,omitempty"`      // of Sent and Call: numbers the recorder's calls from 1
+	Belief   *checker.Belief       `json:"belief,omitempty"` // all with one Who, Election and Token are one, from the first to the last
+	Reading  *checker.Reading      `json:"reading,omitempty"`
+	Consumer *checker.Consumer     `json:"consumer,omitempty"`
+	Delivery *Delivery             `json:"delivery,omitempty"`
+	Effect   *checker.EffectCall   `json:"effect,omitempty"`
+	Proposal *checker.ProposalCall `json:"proposal,omitempty"`
 	// Failure is an error that an agent should never meet, whatever is broken around it.
 	Failure string `json:"failure,omitempty"`
 }
@@ -76,6 +77,9 @@ func (d *Recorder) Read(r checker.Reading) { d.write(Line{Reading: &r}) }
 
 // Effect writes down a begin or a finish of an effect, with its outcome.
 func (d *Recorder) Effect(c checker.EffectCall) { d.write(Line{Effect: &c}) }
+
+// Propose writes down a proposal or a decision, with its outcome.
+func (d *Recorder) Propose(c checker.ProposalCall) { d.write(Line{Proposal: &c}) }
 
 // Expect names a consumer that is to be told of changes.
 func (d *Recorder) Expect(c checker.Consumer) { d.write(Line{Consumer: &c}) }

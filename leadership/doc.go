@@ -83,11 +83,12 @@
 // something names what it changes: the token of a term, the revision that it was decided on, the id
 // of an order, the end of a wait. Then a copy is known, or refused, and changes nothing: at once,
 // after its effect was undone, in a later term or epoch, and after a restore. There are
-// four exceptions. An acquire grants anew once its lease was released (see "Identity"). A leader's
+// five exceptions. An acquire grants anew once its lease was released (see "Identity"). A leader's
 // request for an approval that comes after the approval asks once more, and changes nothing else.
 // A ready counts for each hand-over of its term to the same candidate, so also for a second one.
 // A leave ends a later membership of the same id until that member joins again, as it does to stay;
-// a membership counts for a quorum alone. Package store/storetest has the table of all verbs.
+// a membership counts for a quorum alone. A proposal whose ttl is over is open anew. Package
+// store/storetest has the table of all verbs.
 //
 // A copy of a call that was refused is decided as the first one was, and may succeed then. So a
 // release, a step-down and a yield are a leader's last word: once it has sent one it must not act

@@ -106,6 +106,14 @@
 // append to; what Append returns as done is durable. Client.Follow is a loop over it, for any
 // process: each index once, in order, whichever instance serves it.
 //
+// # What a leader is asked
+//
+// Client.Propose asks the leader of an election for a decision, whichever candidate that is, and
+// waits for it. With Candidate.HearProposals and a Config.OnNotice a leader watches its election,
+// and hears by NoticeAsked that there are proposals: it reads them by Client.Proposals, and decides
+// by Lease.Decide, once and for good. A notice may get lost if no proposer asks again; so a leader
+// also looks now and then, and at first: Lease.OpenProposals has what was open before its term.
+//
 // # Leases that stand on others
 //
 // Candidate.Via is a lease of the same process that the new one stands on: a regional leader that

@@ -84,7 +84,7 @@ var unmeasured = []wire.Verb{
 	wire.VerbUnlock, wire.VerbApprove, wire.VerbLift, wire.VerbStepDown, wire.VerbRequestApproval, wire.VerbExplain, wire.VerbLeave,
 	wire.VerbHandOver, wire.VerbSayReady, wire.VerbYield, wire.VerbDelegate, wire.VerbTree, wire.VerbTick, wire.VerbReady, wire.VerbSpec,
 	wire.VerbPutCheckpoint, wire.VerbCheckpoint, wire.VerbOpenJournal, wire.VerbAppendJournal, wire.VerbJournal, wire.VerbSnapshotJournal, wire.VerbReadSnapshot,
-	wire.VerbBeginEffect, wire.VerbFinishEffect, wire.VerbEffects,
+	wire.VerbBeginEffect, wire.VerbFinishEffect, wire.VerbEffects, wire.VerbPropose, wire.VerbDecide, wire.VerbProposals,
 }
 
 // many is how many parts a batch has, and a list.

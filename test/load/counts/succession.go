@@ -18,6 +18,8 @@ const (
 	inheritName      = "grant of a vacant election that inherits a checkpoint"
 	beginAgainName   = "begin of an effect, each further one of a term"
 	finishName       = "finish of an effect"
+	proposeName      = "proposal, each further one"
+	decideName       = "decision on a proposal"
 	inDoubtName      = "grant of a vacant election that inherits a checkpoint and effects in doubt"
 	appendName       = "append of an entry to a journal"
 	appendMostName   = "append of 500 entries"
@@ -150,6 +152,30 @@ func (s *script) effects() error {
 			}
 			return err
 		}),
+	)
+}
+
+// proposals asks a leader something.
+func (s *script) proposals() error {
+	const e = "proposals"
+	ledger := ledgerOn(s.handle)
+	propose := func(id leadership.ProposalID) func() error {
+		return func() error {
+			_, err := ledger.Propose(s.ctx, leadership.ProposeRequest{Election: e, CandidateID: "dora", ID: id, Kind: "ask"})
+			return err
+		}
+	}
+	decide := func() error {
+		_, err := ledger.Decide(s.ctx, leadership.DecideRequest{LeaseRequest: s.ann.lease(e, 1), ID: "b", Verdict: leadership.ProposalAccepted})
+		return err
+	}
+	return all(
+		s.hour(e, nil), s.acquire(s.ann, e),
+		s.counted("proposal, the first of an election", propose("a")),
+		s.counted(proposeName, propose("b")),
+		s.counted("proposal repeated, whose reply was lost", propose("b")),
+		s.counted(decideName, decide),
+		s.counted("reading the proposals", func() error { _, err := ledger.Proposals(s.ctx, e); return err }),
 	)
 }
 

@@ -32,7 +32,7 @@ type Protocol interface {
 	Delegate(context.Context, leadership.DelegateRequest) (leadership.Lease, error)
 }
 
-// Ledger is what leaders leave behind for their successors, and what they are asked. A *service.Ledger and a
+// Ledger is what leaders leave behind for their successors, and are asked. A *service.Ledger and a
 // *client.Client implement it too.
 type Ledger interface {
 	PutCheckpoint(context.Context, leadership.CheckpointRequest) (leadership.Checkpoint, error)

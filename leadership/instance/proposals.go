@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -15,8 +14,8 @@ import (
 )
 
 // proposals lets callers wait for decisions. What is read of an election's proposals meanwhile they
-// share: for each election with waiters there is one proposalWait. It looks as a follow does of a
-// journal: when this instance, or another, tells of a change, and else now and then.
+// share: for each election with waiters there is one proposalWait. It looks when another instance
+// tells of a change and, while the others are not heard, each journalLook.
 type proposals struct {
 	ledger  *service.Ledger
 	hub     *hub.Hub // whose end is that of all waits
@@ -33,7 +32,6 @@ type proposalWait struct {
 	election leadership.Election
 	wake     chan struct{} // of one: told has changed
 	end      context.CancelFunc
-	rest     int // looks to leave out while the other instances are heard
 
 	waiters int
 	known   leadership.Proposals // as they were last read or changed here
@@ -87,7 +85,7 @@ func (p *proposals) join(e leadership.Election) (w *proposalWait, leave func()) 
 	w, ok := p.waits[e]
 	if !ok {
 		ctx, end := context.WithCancel(context.Background())
-		w = &proposalWait{election: e, wake: make(chan struct{}, 1), end: end, rest: someRest(), changed: make(chan struct{})}
+		w = &proposalWait{election: e, wake: make(chan struct{}, 1), end: end, changed: make(chan struct{})}
 		p.waits[e] = w
 		p.running.Go(func() { p.run(ctx, w) })
 	}
@@ -110,8 +108,7 @@ func (p *proposals) run(ctx context.Context, w *proposalWait) {
 		select {
 		case <-w.wake:
 		case <-look.C:
-			if w.rest > 0 && p.roll.hears() && !p.behind(w) {
-				w.rest--
+			if (p.roll.alone || p.roll.hears()) && !p.behind(w) {
 				continue
 			}
 		case <-ctx.Done():
@@ -122,8 +119,6 @@ func (p *proposals) run(ctx context.Context, w *proposalWait) {
 		p.look(ctx, w)
 	}
 }
-
-func someRest() int { return journalRest + rand.N(journalRest+1) }
 
 // behind reports whether there are changes that are not known.
 func (p *proposals) behind(w *proposalWait) bool {
@@ -144,7 +139,6 @@ func (p *proposals) look(ctx context.Context, w *proposalWait) {
 		p.log.LogAttrs(ctx, slog.LevelDebug, "proposals cannot be read; callers wait for decisions", slog.String("election", string(w.election)), slog.Any("cause", err))
 		return
 	}
-	w.rest = someRest()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w.take(all); w.told == told {
@@ -154,7 +148,7 @@ func (p *proposals) look(ctx context.Context, w *proposalWait) {
 
 // await blocks until the proposal is decided, or the time is over, and returns it as it stands.
 func (p *proposals) await(ctx context.Context, w *proposalWait, proposal leadership.Proposal, wait time.Duration) (leadership.Proposal, error) {
-	over := time.After(wait)
+	over, last := time.After(wait), false
 	for {
 		p.mu.Lock()
 		now, changed := w.known.Find(proposal.ID), w.changed
@@ -166,10 +160,14 @@ func (p *proposals) await(ctx context.Context, w *proposalWait, proposal leaders
 		case now.Decision != nil:
 			return *now, nil
 		}
+		if last {
+			return *now, nil
+		}
 		select {
 		case <-changed:
-		case <-over:
-			return *now, nil
+		case <-over: // what another instance has told may be lost
+			p.look(ctx, w)
+			last = true
 		case <-ctx.Done():
 			return proposal, ctx.Err()
 		case <-p.hub.Done():
@@ -179,8 +177,9 @@ func (p *proposals) await(ctx context.Context, w *proposalWait, proposal leaders
 }
 
 // Propose asks the leader of an election for a decision; see service.Ledger. With r.Wait it blocks
-// until there is one, or for that long, and returns the proposal as it stands then. While the instances hear each other, waiting costs the store nothing. The leader is
-// told of the proposal if it watches the election.
+// until there is one, or for that long, and returns the proposal as it stands then. While the
+// instances hear each other, waiting costs the store nothing, but for a look when it was in vain.
+// The leader is told of the proposal if it watches the election.
 //
 // Errors: those of service.Ledger; the cause of Drain.
 func (i *Instance) Propose(ctx context.Context, r leadership.ProposeRequest) (leadership.Proposal, error) {

@@ -23,8 +23,8 @@ type MemberBus interface {
 }
 
 const (
-	// hurry is how soon after another a sheet may follow that tells of an append to a journal, or of
-	// a proposal.
+	// hurry is how soon after another a sheet may follow that tells of an append to a journal, or
+	// of a proposal.
 	hurry = 100 * time.Millisecond
 	// glance is how often the registry is told of the time, and how long changes are collected
 	// before the other instances are told.

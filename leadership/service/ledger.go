@@ -24,8 +24,8 @@ type Ledger struct {
 	service *Service
 	journal Journal
 
-	// Told, if set, is called with the proposals that each Propose and Decide leaves, and whether it
-	// was about one that is open. It must not block.
+	// Told, if set, is called with the proposals that each Propose and Decide leaves, and whether
+	// it was about one that is open. It must not block.
 	Told func(all leadership.Proposals, open bool)
 }
 

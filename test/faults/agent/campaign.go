@@ -106,8 +106,8 @@ func (p *agent) cause(ctx context.Context, l *client.Lease) {
 	}
 }
 
-// propose asks the leader of the election one question after the other, each until it is decided, or
-// three times.
+// propose asks the leader of the election one question after the other, each until it is decided,
+// or three times.
 func (p *agent) propose(ctx context.Context, server *client.Client) {
 	for n := 0; ctx.Err() == nil; n++ {
 		r := leadership.ProposeRequest{Election: p.Election, CandidateID: candidate(p.Name), ID: leadership.ProposalID(fmt.Sprintf("%s:%d", p.name, n)), Kind: "ask", Wait: p.Pace}

@@ -31,8 +31,8 @@
 //
 //	change   what has changed at an instance since its last sheet; a second after it has
 //	whole    all that it knows, in pieces; every 15 s while it has members
-//	         appends to journals, and changes of proposals, are told in one, 0.1 s after another at
-//	         the earliest
+//	         appends to journals and changes of proposals are told in one, 0.1 s after another
+//	         at the earliest
 //	bye      the instance ends: its members are forgotten at once
 //	ask      on any of them: the instance has just begun to hear, send a whole one
 //

@@ -18,6 +18,9 @@ type Result struct {
 	Changes    int          // revisions
 	Leaders    int          // changes of leader: grants but for the first of each election
 	Deliveries int          // events that consumers got
+	Effects    int          // that leaders have finished
+	InDoubt    int          // that leaders were told are in doubt
+	Decisions  int          // that leaders have made
 	Faults     map[Kind]int // that were planned, and happened
 	Late       int          // times at which the machine itself was late, or a store's time went back
 }
@@ -125,6 +128,10 @@ func (f findings) valid(p Plan) error {
 		return fmt.Errorf("%w: %d operations in %.1f s, and %d are the least", ErrInvalid, f.result.Operations, seconds, least)
 	case f.excused != nil:
 		return fmt.Errorf("%w: %w", ErrInvalid, f.excused)
+	case f.result.Effects == 0:
+		return fmt.Errorf("%w: no leader has finished an effect", ErrInvalid)
+	case f.result.Decisions == 0:
+		return fmt.Errorf("%w: no leader has decided a proposal", ErrInvalid)
 	case f.result.Leaders == 0:
 		return fmt.Errorf("%w: the leader never changed", ErrInvalid)
 	}
@@ -150,6 +157,19 @@ func resultOf(p Plan, r checker.Recording) Result {
 	}
 	for _, c := range r.Consumers {
 		result.Deliveries += len(c.Got)
+	}
+	for _, c := range r.Effects {
+		switch {
+		case c.State == leadership.EffectInDoubt:
+			result.InDoubt++
+		case c.State == leadership.EffectDone && c.Finish:
+			result.Effects++
+		}
+	}
+	for _, c := range r.Proposals {
+		if c.Token > 0 && c.By == c.Token {
+			result.Decisions++
+		}
 	}
 	led := map[leadership.Election]bool{}
 	for _, e := range r.History {

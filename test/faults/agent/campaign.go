@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -83,27 +84,42 @@ func (p *agent) resign(ctx context.Context, l *client.Lease) {
 // cause has one effect a second in an election, as a job that is due each second: all its leaders
 // begin the same ones. A kill between a begin and its finish leaves it in doubt.
 func (p *agent) cause(ctx context.Context, l *client.Lease) {
-	who := fmt.Sprintf("%s#%d", p.name, l.Token())
 	for ctx.Err() == nil && l.Valid() {
-		id := leadership.EffectID(fmt.Sprint("second-", p.recorder.Now()/time.Second))
-		c := checker.EffectCall{Who: who, Election: p.Election, ID: id, Token: l.Token(), Asked: p.recorder.Now(), Answered: checker.Forever}
-		e, err := l.BeginEffect(ctx, id)
-		if err == nil {
-			c.Answered, c.State, c.By, c.Result = p.recorder.Now(), e.State, e.Token, e.Result
+		c := checker.EffectCall{
+			Who: fmt.Sprintf("%s#%d", p.name, l.Token()), Election: p.Election, Token: l.Token(),
+			ID: leadership.EffectID(fmt.Sprint("second-", int(p.recorder.Now().Seconds()))),
 		}
-		p.recorder.Effect(c)
-		if err != nil || e.State == leadership.EffectDone {
+		begun := p.effect(c, func(c *checker.EffectCall) error {
+			e, err := l.BeginEffect(ctx, c.ID)
+			c.State, c.By, c.Result = e.State, e.Token, e.Result
+			return err
+		})
+		if begun == "" || begun == leadership.EffectDone {
 			sleep(ctx, p.Pace)
 			continue
 		}
 		sleep(ctx, p.Pace/2)
-		c = checker.EffectCall{Who: who, Election: p.Election, ID: id, Token: l.Token(), Finish: true, Asked: p.recorder.Now(), Answered: checker.Forever}
-		c.Result = json.RawMessage(fmt.Sprintf("%q", who))
-		if err := l.FinishEffect(ctx, id, c.Result); err == nil {
-			c.Answered, c.State, c.By = p.recorder.Now(), leadership.EffectDone, c.Token
-		}
-		p.recorder.Effect(c)
+		c.Finish, c.Result = true, json.RawMessage(fmt.Sprintf("%q", c.Who))
+		p.effect(c, func(c *checker.EffectCall) error {
+			c.State, c.By = leadership.EffectDone, c.Token
+			return l.FinishEffect(ctx, c.ID, c.Result)
+		})
 	}
+}
+
+// effect makes a call, writes it down, and returns what it was answered; "" for nothing.
+func (p *agent) effect(c checker.EffectCall, do func(*checker.EffectCall) error) leadership.EffectState {
+	c.Asked = p.recorder.Now()
+	err := do(&c)
+	c.Answered = p.recorder.Now()
+	if err != nil {
+		c.State, c.Answered = "", checker.Forever
+	}
+	if errors.Is(err, leadership.InvalidArgument) || errors.Is(err, leadership.NotFound) {
+		p.recorder.Fail("%v: %v", c, err)
+	}
+	p.recorder.Effect(c)
+	return c.State
 }
 
 // propose asks the leader of the election one question after the other, each until it is decided,
@@ -132,8 +148,9 @@ func (p *agent) decide(ctx context.Context, l *client.Lease, server *client.Clie
 			if l.Token()%2 == 0 {
 				verdict = leadership.ProposalRejected
 			}
-			c := checker.ProposalCall{Who: who, Election: p.Election, ID: open.ID, Token: l.Token(), Asked: p.recorder.Now()}
+			c := checker.ProposalCall{Who: who, Election: p.Election, ID: open.ID, Asked: p.recorder.Now()}
 			answer, err := l.Decide(ctx, open.ID, verdict, "")
+			c.Token = l.Token() // a new epoch may have come meanwhile
 			p.recordProposal(c, answer, err)
 		}
 		sleep(ctx, p.Pace)

@@ -33,6 +33,10 @@ func TestAValueAtItsLimitIsAccepted(t *testing.T) {
 	handOver := func(within time.Duration) error {
 		return HandOver{LeaseRequest: LeaseRequest{Election: "jobs", CandidateID: "ann", Key: NewKey(), Token: 1}, To: "bob", Within: within}.Validate()
 	}
+	propose := func(r ProposeRequest) error {
+		r.Election, r.CandidateID = "jobs", "ann"
+		return r.Validate()
+	}
 	elections := func(n int) error {
 		return ValidateBatch("elections", n, func(i int) Election { return Election(fmt.Sprint(i)) })
 	}
@@ -72,6 +76,8 @@ func TestAValueAtItsLimitIsAccepted(t *testing.T) {
 		"one member":                await(AcknowledgementRequest{Need: 1}),
 		"a hand-over":               handOver(MaxWithin),
 		"a hand-over at once":       handOver(MinWithin),
+		"a proposal":                propose(ProposeRequest{ID: ProposalID(long(MaxProposalLength)), Kind: long(MaxProposalKindBytes), TTL: MaxProposalTTL, Wait: MaxWait}),
+		"a proposal for a second":   propose(ProposeRequest{ID: "p", Kind: "k", TTL: MinProposalTTL, Wait: MinProposalTTL}),
 		"a page":                    ListRequest{Limit: MaxPageSize}.Validate(),
 		"a page of one":             ListRequest{Limit: 1}.Validate(),
 		"a batch":                   elections(MaxBatch),

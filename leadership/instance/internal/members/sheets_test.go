@@ -233,6 +233,7 @@ func TestJunkIsRefusedAndChangesNothing(t *testing.T) {
 		"a note too long":      part(`{"e":"jobs","m":[{"id":"x","r":"worker","n":"` + strings.Repeat("x", 257) + `"}]}`),
 		"no member has gone":   part(`{"e":"jobs","gone":["?"]}`),
 		"no member has left":   part(`{"e":"jobs","left":[{"id":"?"}]}`),
+		"no proposals":         part(`{"e":"jobs","q":{"n":0}}`),
 		"no lease":             sheet(`,"renewed":[{"e":"?","t":1,"left":1}]`),
 		"a lease that is over": sheet(`,"renewed":[{"e":"jobs","t":1,"left":-1}]`),
 		"a lease for ever":     sheet(`,"renewed":[{"e":"jobs","t":1,"left":9000000000}]`),

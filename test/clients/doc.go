@@ -86,7 +86,10 @@
 //	               read        read the election
 //	               members     read its members
 //	               follow      follow its journal for five items, each of which is an "item"
+//	               propose     propose "ask" of the kind "ask", and wait for the decision, whose
+//	                           verdict is the type of an "item"
 //	             and, while it leads:
+//	               decide      accept the proposal "ask"
 //	               checkpoint  keep the JSON string "here" as the election's checkpoint
 //	               newer       keep the JSON string "there" as its checkpoint
 //	               begin       begin the effect "once", whose state is the type of an "item"

@@ -59,6 +59,30 @@ var ledgerTrials = []trial{
 		}
 		d.stops()
 	}},
+	{name: "a proposal is awaited over a lost reply, and decided once", needs: []ability{callsToo}, run: func(s *scene) {
+		s.gate.on(wire.VerbPropose, 1, lose)
+		s.gate.on(wire.VerbDecide, 1, lose)
+		d := s.start(clients.Options{})
+		d.leads(1)
+		d.tells("call propose")
+		for open := 0; open == 0; {
+			all, err := s.present.owner.Proposals(s.Context(), s.election)
+			s.need(err)
+			open = len(all.Open)
+			time.Sleep(10 * time.Millisecond)
+		}
+		d.tells("call decide")
+		if e := d.awaits(clients.Item, 1); e.Type != string(leadership.ProposalAccepted) {
+			s.Errorf("the proposal is %q\n%s", e.Type, s.story())
+		}
+		d.awaits(clients.Done, 2)
+		all, err := s.present.owner.Proposals(s.Context(), s.election)
+		s.need(err)
+		if p := all.Decided; len(p) != 1 || len(all.Open) > 0 || p[0].Decision.Token != 1 {
+			s.Errorf("the proposals are %+v\n%s", all, s.story())
+		}
+		d.stops()
+	}},
 	{name: "a follower of a journal begins anew after its store was restored", needs: []ability{callsToo}, run: func(s *scene) {
 		bob := s.bob()
 		_, err := s.present.owner.AppendJournal(s.Context(), leadership.AppendRequest{LeaseRequest: bob.LeaseRequest, Entries: []leadership.Entry{

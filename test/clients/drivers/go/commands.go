@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"regent/leadership"
 	"regent/leadership/client"
@@ -85,7 +86,7 @@ func (d *driver) call(kind string) {
 
 func (d *driver) make(kind string) (err error) {
 	l := d.leading()
-	if l == nil && kind != "read" && kind != "members" && kind != "follow" {
+	if l == nil && kind != "read" && kind != "members" && kind != "follow" && kind != "propose" {
 		return errors.New("it does not lead")
 	}
 	switch kind {
@@ -95,6 +96,14 @@ func (d *driver) make(kind string) (err error) {
 		_, err = d.client.Members(d.ctx, d.election)
 	case "follow":
 		return d.follow()
+	case "propose":
+		var p leadership.Proposal
+		p, err = d.client.Propose(d.ctx, leadership.ProposeRequest{Election: d.election, ID: "ask", Kind: "ask", Wait: 5 * time.Minute})
+		if err == nil && p.Decision != nil {
+			write(clients.Event{Event: clients.Item, Type: string(p.Decision.Verdict)})
+		}
+	case "decide":
+		_, err = l.Decide(d.ctx, "ask", leadership.ProposalAccepted, "")
 	case "checkpoint":
 		err = l.Checkpoint(d.ctx, "", "here")
 	case "newer":

@@ -170,6 +170,7 @@ class Threads:
             "read": lambda: client.read(ELECTION, strong=True), "members": lambda: client.members(ELECTION),
             "follow": lambda: [tell_item(item) for item in itertools.islice(client.follow(ELECTION), 5)],
             "checkpoint": lambda: lease.checkpoint.put("here"), "newer": lambda: lease.checkpoint.put("there"),
+            "propose": lambda: tell_decision(client.propose(ELECTION, "ask", "ask", wait="5m")), "decide": lambda: lease.decide("ask", "accepted"),
             "begin": lambda: write("item", type=lease.begin_effect("once").state), "finish": lambda: lease.finish_effect("once", "here"),
             "append": lambda: lease.journal.append("here"), "handover": lambda: lease.hand_over(),
             "check": lambda: client.check_token(ELECTION, lease.token),
@@ -285,6 +286,7 @@ class Tasks:
             "read": lambda: client.read(ELECTION, strong=True), "members": lambda: client.members(ELECTION),
             "follow": lambda: follow(client),
             "checkpoint": lambda: lease.checkpoint.put("here"), "newer": lambda: lease.checkpoint.put("there"),
+            "propose": lambda: propose(client), "decide": lambda: lease.decide("ask", "accepted"),
             "begin": lambda: begin(lease), "finish": lambda: lease.finish_effect("once", "here"),
             "append": lambda: lease.journal.append("here"), "handover": lambda: lease.hand_over(),
             "check": lambda: client.check_token(ELECTION, lease.token),
@@ -294,6 +296,14 @@ class Tasks:
             write("done", call=kind)
         except (Exception, asyncio.CancelledError) as error:
             fail(kind, error)
+
+
+def tell_decision(proposal: Any) -> None:
+    write("item", type=proposal.decision and proposal.decision.verdict)
+
+
+async def propose(client: Any) -> None:
+    tell_decision(await client.propose(ELECTION, "ask", "ask", wait="5m"))
 
 
 async def begin(lease: Any) -> None:

@@ -124,9 +124,14 @@ async function make(kind: string): Promise<unknown> {
   if (kind === "read") return client.read(election, { signal, strong: true });
   if (kind === "members") return client.members(election, { signal });
   if (kind === "follow") return follow(signal);
+  if (kind === "propose") {
+    const { decision } = await client.propose(election, "ask", "ask", { wait: "5m", signal });
+    return write({ event: "item", type: decision?.verdict });
+  }
   if (!leading) throw new Error("it does not lead");
   if (kind === "checkpoint") return leading.checkpoint.put("here", { signal });
   if (kind === "newer") return leading.checkpoint.put("there", { signal });
+  if (kind === "decide") return leading.decide("ask", "accepted", "", { signal });
   if (kind === "begin") return write({ event: "item", type: (await leading.beginEffect("once", { signal })).state });
   if (kind === "finish") return leading.finishEffect("once", "here", { signal });
   if (kind === "append") return (await leading.journal({ signal })).append({ data: "here" }, { signal });

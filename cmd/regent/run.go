@@ -188,7 +188,12 @@ func (c *cli) addTerm(cmd *cobra.Command, f *runFlags) {
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait in line")
 	flags.Var(&value[time.Duration]{&f.grace, "", "DURATION", parseGrace}, "grace", "the time between SIGTERM and SIGKILL, up to a third of the lease (default: a tenth of it, 5s at most)")
 	flags.BoolVar(&f.newPrivileges, "allow-new-privileges", false, "let set-uid programs such as sudo work in the command; such a process may outlive the lease")
-	cmd.MarkFlagsMutuallyExclusive("wait", "no-wait")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if f.noWait && cmd.Flags().Changed("wait") {
+			return usagef("give --no-wait or --wait, not both")
+		}
+		return nil
+	}
 	c.addRemote(cmd)
 }
 

@@ -43,8 +43,8 @@ func refusal(err error) error {
 		return malformed(at, "%s must be an integer of at most 64 bits, not %s", name, Quote(string(semantic.JSONValue)))
 	}
 	errors.As(err, &kind) // the error of this package knows more than json
-	if name == "data" && kind.sent == jsontext.KindNull {
-		return malformed(at, "data is any JSON but null; send an empty object if there is nothing to say")
+	if (name == "data" || name == "result") && kind.sent == jsontext.KindNull {
+		return malformed(at, "%s is any JSON but null; send an empty object if there is nothing to say", name)
 	}
 	if at == "" {
 		return malformed("", "send a JSON object, not %s", kindOf(kind.sent))

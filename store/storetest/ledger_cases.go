@@ -9,6 +9,7 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/service"
+	"regent/test/machine"
 )
 
 // terms are leaders one after the other, with a service and a ledger on both handles.
@@ -235,8 +236,9 @@ var ledgerCases = []journalCase{
 	{"a proposal is known and decided once through every handle, while the election is vacant too", func(l *logs) {
 		t := l.terms()
 		ann := t.grant(0, "ann")
+		ttl := 5 * long
 		propose := func(handle int, id leadership.ProposalID) (leadership.Proposal, error) {
-			return t.ledger[handle].Propose(t.Context(), leadership.ProposeRequest{Election: jobs, CandidateID: "dora", ID: id, Kind: "scale", Data: json.RawMessage(` {"to": 3}`), TTL: 5 * long})
+			return t.ledger[handle].Propose(t.Context(), leadership.ProposeRequest{Election: jobs, CandidateID: "dora", ID: id, Kind: "scale", Data: json.RawMessage(` {"to": 3}`), TTL: ttl})
 		}
 		decide := func(handle int, g leadership.Grant, id leadership.ProposalID, v leadership.ProposalVerdict) (leadership.Proposal, error) {
 			return t.ledger[handle].Decide(t.Context(), leadership.DecideRequest{LeaseRequest: leaseIn(g), ID: id, Verdict: v, Note: "as asked"})
@@ -274,12 +276,17 @@ var ledgerCases = []journalCase{
 		if err != nil || len(all.Open) != 0 || len(all.Decided) != 2 || all.Decided[1].ID != "q" {
 			t.Errorf("read: got %+v, %v", all, err)
 		}
-		t.backing.Advance(t, 5*long+time.Hour)
-		if all, err := t.ledger[1].Proposals(t.Context(), jobs); err != nil || len(all.Open)+len(all.Decided) > 0 {
-			t.Errorf("after their ttl: got %+v, %v", all, err)
+		ttl = leadership.MinProposalTTL
+		if _, err := propose(0, "r"); err != nil {
+			t.Fatalf("propose for a second: %v", err)
 		}
-		_, err = decide(0, bob, "p", leadership.ProposalAccepted)
-		t.refused("decide what is kept no longer", err, leadership.LeaseLost)
+		t.backing.Advance(t, 2*ttl)
+		machine.Eventually(t, "its ttl is over", func() bool {
+			all, err := t.ledger[1].Proposals(t.Context(), jobs)
+			return err == nil && len(all.Open) == 0 && len(all.Decided) == 2
+		})
+		_, err = decide(0, bob, "r", leadership.ProposalAccepted)
+		t.refused("decide what is kept no longer", err, leadership.NotFound)
 	}},
 	{"an effect is begun by one leader at a time, and is done for all that follow once it is finished", func(l *logs) {
 		t := l.terms()

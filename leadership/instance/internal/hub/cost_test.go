@@ -138,6 +138,7 @@ func TestAnElectionsEventsInMemoryAreBounded(t *testing.T) {
 func inUse() int {
 	var m runtime.MemStats
 	runtime.GC()
+	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
 }

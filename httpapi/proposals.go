@@ -11,8 +11,8 @@ func (a *api) proposalHandlers() handlers {
 	return handlers{
 		wire.VerbPropose: a.propose,
 		wire.VerbDecide: write(a, largest{wire.MaxBody, "say more elsewhere, and note where"},
-			wire.DecideRequest.Leadership, instance.Service.Decide, wire.NewProposal),
-		wire.VerbProposals: look(a, instance.Service.Proposals, wire.NewProposals),
+			wire.DecideRequest.Leadership, instance.Service.Decide, same),
+		wire.VerbProposals: look(a, instance.Service.Proposals, same),
 	}
 }
 
@@ -35,5 +35,5 @@ func (a *api) propose(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return ok(w, wire.NewProposal(proposal))
+	return ok(w, proposal)
 }

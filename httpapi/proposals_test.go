@@ -44,10 +44,10 @@ func TestAProposalIsMadeDecidedAndRead(t *testing.T) {
 	w.onPlanner(":decide", leads(`"proposalId":"scale-3","verdict":"perhaps"`)).wantRefusal(t, leadership.InvalidArgument)
 	w.onPlanner(":decide", leads(`"proposalId":"scale-4","verdict":"accepted"`)).wantRefusal(t, leadership.NotFound)
 	w.onPlanner(":decide", asOther+`,"fencingToken":1,"proposalId":"scale-3","verdict":"accepted"}`).wantRefusal(t, leadership.LeaseLost)
-	var p wire.Proposal
+	var p leadership.Proposal
 	for range 2 {
 		w.onPlanner(":decide", leads(`"proposalId":"scale-3","verdict":"accepted","note":"at noon"`)).into(t, &p)
-		if d := p.Decision; d == nil || *d != (wire.Decision{Verdict: leadership.ProposalAccepted, Note: "at noon", FencingToken: 1, LeaderID: "agent-7", At: d.At}) {
+		if d := p.Decision; d == nil || *d != (leadership.Decision{Verdict: leadership.ProposalAccepted, Note: "at noon", Token: 1, LeaderID: "agent-7", At: d.At}) {
 			t.Errorf("decided: %+v", p)
 		}
 	}
@@ -55,7 +55,7 @@ func TestAProposalIsMadeDecidedAndRead(t *testing.T) {
 		t.Errorf("another verdict: %+v", p)
 	}
 	w.onPlanner(":propose", asksToScale+`,"data":{"to":3},"wait":"60s"}`).into(t, &p)
-	var all wire.Proposals
+	var all leadership.Proposals
 	w.do("GET", toPlanner+"/proposals", "").into(t, &all)
 	if p.Decision == nil || len(all.Open) != 0 || len(all.Decided) != 1 || all.Decided[0].Decision.Note != "at noon" {
 		t.Errorf("there is %+v, and %+v", p, all)
@@ -64,7 +64,7 @@ func TestAProposalIsMadeDecidedAndRead(t *testing.T) {
 	w.clock.Advance(31 * time.Second)
 	var g wire.Grant
 	w.onPlanner(":acquire", asOther+`,"inherit":true}`).into(t, &g)
-	if len(g.Proposals) != 1 || g.Proposals[0].ProposalID != "b" {
+	if len(g.Proposals) != 1 || g.Proposals[0].ID != "b" {
 		t.Errorf("the next leader inherits %+v", g.Proposals)
 	}
 }

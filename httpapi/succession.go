@@ -17,20 +17,20 @@ func (a *api) successionHandlers() handlers {
 		wire.VerbTree:     look(a, instance.Service.Tree, wire.NewTree),
 
 		wire.VerbPutCheckpoint: write(a, largest{wire.MaxCheckpointBody, "put larger data elsewhere, and send its uri"},
-			wire.CheckpointRequest.Leadership, instance.Service.PutCheckpoint, wire.NewCheckpoint),
-		wire.VerbCheckpoint: look(a, instance.Service.Checkpoint, wire.NewCheckpoint),
+			wire.CheckpointRequest.Leadership, instance.Service.PutCheckpoint, same),
+		wire.VerbCheckpoint: look(a, instance.Service.Checkpoint, same),
 		wire.VerbOpenJournal: write(a, largest{wire.MaxBody, "send the lease alone"},
-			wire.Holder.Leadership, instance.Service.OpenJournal, wire.NewJournalHead),
+			wire.Holder.Leadership, instance.Service.OpenJournal, same),
 		wire.VerbAppendJournal: write(a, largest{wire.MaxAppendBody, "append the entries in parts"},
-			wire.AppendRequest.Leadership, instance.Service.AppendJournal, wire.NewJournalHead),
+			wire.AppendRequest.Leadership, instance.Service.AppendJournal, same),
 		wire.VerbSnapshotJournal: write(a, largest{wire.MaxSnapshotBody, "put larger data elsewhere, and send its uri"},
-			wire.SnapshotRequest.Leadership, instance.Service.SnapshotJournal, wire.NewJournalHead),
-		wire.VerbReadSnapshot: look(a, instance.Service.ReadSnapshot, wire.NewJournalSnapshot),
+			wire.SnapshotRequest.Leadership, instance.Service.SnapshotJournal, same),
+		wire.VerbReadSnapshot: look(a, instance.Service.ReadSnapshot, same),
 		wire.VerbBeginEffect: write(a, largest{wire.MaxBody, "an effect's id has at most 128 bytes"},
-			wire.EffectRequest.Leadership, instance.Service.BeginEffect, wire.NewEffectReply),
+			wire.EffectRequest.Leadership, instance.Service.BeginEffect, same),
 		wire.VerbFinishEffect: write(a, largest{wire.MaxBody, "put a larger result elsewhere, and send where it is"},
-			wire.FinishRequest.Leadership, instance.Service.FinishEffect, wire.NewEffectReply),
-		wire.VerbEffects:       look(a, instance.Service.Effects, wire.NewEffects),
+			wire.FinishRequest.Leadership, instance.Service.FinishEffect, same),
+		wire.VerbEffects:       look(a, instance.Service.Effects, same),
 		wire.VerbJournal:       a.journal,
 		wire.VerbFollowJournal: a.followJournal,
 	}
@@ -57,6 +57,9 @@ func (a *api) delegate(w http.ResponseWriter, r *http.Request) error {
 	lease, err := a.service.Delegate(r.Context(), request)
 	return shown(w, lease, err)
 }
+
+// same is a reply that is shown as it is.
+func same[T any](v T) T { return v }
 
 // look answers a read of what belongs to the election in the path.
 func look[R, W any](a *api, read func(instance.Service, context.Context, leadership.Election) (R, error), show func(R) W) handler {
@@ -125,7 +128,7 @@ func (a *api) journal(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return ok(w, wire.NewJournalPage(page))
+	return ok(w, page)
 }
 
 // journalRequest reads what a page and a stream of a journal have in common.
@@ -212,7 +215,7 @@ func (f *following) next(ctx context.Context) ([]message, error) {
 	messages := make([]message, len(page.Entries))
 	for i, e := range page.Entries {
 		f.after = e.Index
-		messages[i] = message{id: f.cursor(), name: wire.StreamEntry, data: wire.NewJournalEntry(e)}
+		messages[i] = message{id: f.cursor(), name: wire.StreamEntry, data: e}
 	}
 	return messages, nil
 }

@@ -88,7 +88,7 @@ func TestSuccessorInheritsTheCheckpointAndNoLatePutChangesIt(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.acquire()
-	var put wire.Checkpoint
+	var put leadership.Checkpoint
 	w.onPlanner("/checkpoint", leads(`"sequence":1,"data":{ "done" : [1] }`)).into(t, &put)
 	for range 2 {
 		w.onPlanner("/checkpoint", leads(`"sequence":2,"task":"page 3","data":{ "done" : [1,3], "a": null }`)).into(t, &put)
@@ -104,15 +104,15 @@ func TestSuccessorInheritsTheCheckpointAndNoLatePutChangesIt(t *testing.T) {
 	w.clock.Advance(31 * time.Second)
 	var g wire.Grant
 	w.onPlanner(":acquire", asOther+`,"inherit":true}`).into(t, &g)
-	if i := g.Inherited; g.FencingToken != 2 || i == nil || i.FencingToken != 1 || i.LeaderID != "agent-7" || i.Task != "page 3" || i.EndedBecause != leadership.EndsExpired || string(i.Data) != `{"done":[1,3],"a":null}` {
+	if i := g.Inherited; g.FencingToken != 2 || i == nil || i.Token != 1 || i.LeaderID != "agent-7" || i.Task != "page 3" || i.EndedBecause != leadership.EndsExpired || string(i.Data) != `{"done":[1,3],"a":null}` {
 		t.Fatalf("granted: %+v", g)
 	}
 	if p := w.onPlanner("/checkpoint", leads(`"sequence":3,"data":"late"`)).wantRefusal(t, leadership.TokenStale); !strings.Contains(p.Detail, "stop acting with fencing token 1") {
 		t.Errorf("a late put: %+v", p)
 	}
-	put = wire.Checkpoint{}
+	put = leadership.Checkpoint{}
 	w.onPlanner("/checkpoint", asOther+`,"fencingToken":2,"sequence":1,"uri":"gs://bucket/object#1","sha256":"`+strings.Repeat("0A", 32)+`"}`).into(t, &put)
-	if put.URI != "gs://bucket/object#1" || put.SHA256 != strings.Repeat("0a", 32) || put.Data != nil || put.FencingToken != 2 {
+	if put.URI != "gs://bucket/object#1" || put.SHA256 != strings.Repeat("0a", 32) || put.Data != nil || put.Token != 2 {
 		t.Errorf("elsewhere: %+v", put)
 	}
 }
@@ -121,17 +121,17 @@ func TestJournalIsAppendedOnceAndReadInOrder(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	w.acquire()
-	var head wire.JournalHead
-	page := func(query string) (p wire.JournalPage) {
+	var head leadership.JournalHead
+	page := func(query string) (p leadership.JournalPage) {
 		t.Helper()
 		w.do("GET", toPlanner+"/journal"+query, "").into(t, &p)
 		return p
 	}
-	if p := page(""); p.Index != 0 || p.Entries == nil || p.FencingToken != 0 {
+	if p := page(""); p.Index != 0 || p.Entries == nil || p.Token != 0 {
 		t.Errorf("never opened: %+v", p)
 	}
 	w.onPlanner("/journal:open", asLeader).into(t, &head)
-	if head.FencingToken != 1 || head.Index != 0 || head.SnapshotIndex != 0 {
+	if head.Token != 1 || head.Index != 0 || head.Snapshot != 0 {
 		t.Errorf("opened: %+v", head)
 	}
 	if p := w.onPlanner("/journal:append", leads(`"after":7,"entries":[{"data":1}]`)).wantRefusal(t, leadership.IndexMismatch); p.Index != 0 || !strings.Contains(p.Detail, "is at index 0, not 7") {
@@ -144,16 +144,16 @@ func TestJournalIsAppendedOnceAndReadInOrder(t *testing.T) {
 		}
 	}
 	p := page("?after=1&limit=1")
-	if len(p.Entries) != 1 || p.Entries[0].Index != 2 || string(p.Entries[0].Data) != "[2]" || p.Index != 3 || p.Entries[0].FencingToken != 1 || p.Entries[0].At.IsZero() {
+	if len(p.Entries) != 1 || p.Entries[0].Index != 2 || string(p.Entries[0].Data) != "[2]" || p.Index != 3 || p.Entries[0].Token != 1 || p.Entries[0].At.IsZero() {
 		t.Errorf("a page of one: %+v", p)
 	}
 	if p := page(""); len(p.Entries) != 3 || p.Entries[0].Type != "put" || string(p.Entries[0].Data) != `{"n":1}` {
 		t.Errorf("all: %+v", p)
 	}
 	w.onPlanner("/journal/snapshot", leads(`"upTo":2,"data":{"sum": 3}`)).into(t, &head)
-	var snapshot wire.JournalSnapshot
+	var snapshot leadership.JournalSnapshot
 	w.do("GET", toPlanner+"/journal/snapshot", "").into(t, &snapshot)
-	if head.SnapshotIndex != 2 || head.Index != 3 || snapshot.UpTo != 2 || string(snapshot.Data) != `{"sum":3}` || snapshot.FencingToken != 1 {
+	if head.Snapshot != 2 || head.Index != 3 || snapshot.UpTo != 2 || string(snapshot.Data) != `{"sum":3}` || snapshot.Token != 1 {
 		t.Errorf("compacted: %+v, with the snapshot %+v", head, snapshot)
 	}
 	w.onPlanner("/journal/snapshot", leads(`"upTo":3,"uri":"gs://bucket/3"`)).into(t, &head)
@@ -165,7 +165,7 @@ func TestJournalIsAppendedOnceAndReadInOrder(t *testing.T) {
 	w.clock.Advance(31 * time.Second)
 	w.onPlanner(":acquire", asOther+"}").lease(t)
 	w.onPlanner("/journal:open", asOther+`,"fencingToken":2}`).into(t, &head)
-	if head.Index != 3 || head.FencingToken != 2 {
+	if head.Index != 3 || head.Token != 2 {
 		t.Errorf("opened by the next leader: %+v", head)
 	}
 	w.onPlanner("/journal:open", asLeader).wantRefusal(t, leadership.LeaseLost)
@@ -197,14 +197,14 @@ func TestLargeDataIsRefusedWithWhatToDo(t *testing.T) {
 			t.Errorf("%s: %q at %q, want %q at %q", c.suffix, p.Detail, where(p), c.detail, c.where)
 		}
 	}
-	var head wire.JournalHead
+	var head leadership.JournalHead
 	w.onPlanner("/journal:append", leads(entries(leadership.MaxEntries, leadership.MaxAppendBytes/leadership.MaxEntries))).into(t, &head)
 	if head.Index != leadership.MaxEntries {
 		t.Errorf("as much as may be appended: %+v", head)
 	}
-	w.onPlanner("/checkpoint", leads(`"sequence":1,"data":`+text(leadership.MaxCheckpointBytes))).into(t, &wire.Checkpoint{})
+	w.onPlanner("/checkpoint", leads(`"sequence":1,"data":`+text(leadership.MaxCheckpointBytes))).into(t, &leadership.Checkpoint{})
 	w.onPlanner("/journal/snapshot", leads(`"upTo":500,"data":`+text(leadership.MaxSnapshotBytes))).into(t, &head)
-	if head.SnapshotIndex != leadership.MaxEntries {
+	if head.Snapshot != leadership.MaxEntries {
 		t.Errorf("as large a snapshot as may be: %+v", head)
 	}
 }
@@ -230,7 +230,7 @@ func newJournal(t *testing.T, limit time.Duration, over func(*memory.Store) serv
 func TestStreamOfAJournalResumesAfterTheEntryThatWasReadLast(t *testing.T) {
 	t.Parallel()
 	w := newJournal(t, 200*time.Millisecond, func(s *memory.Store) service.Journal { return s })
-	w.onPlanner("/journal:append", leads(`"after":0,"entries":[{"type":"put","data":1},{"data":2},{"data":3}]`)).into(t, &wire.JournalHead{})
+	w.onPlanner("/journal:append", leads(`"after":0,"entries":[{"type":"put","data":1},{"data":2},{"data":3}]`)).into(t, &leadership.JournalHead{})
 	entry := func(n int) string {
 		extra := map[bool]string{true: `"type":"put",`}[n == 1]
 		return fmt.Sprintf("event: entry\nid: %d\ndata: {\"index\":%d,\"fencingToken\":1,\"at\":\"2027-03-01T12:00:00Z\",%s\"data\":%d}\n\n", n, n, extra, n)

@@ -34,20 +34,20 @@ const (
 
 // Effect is an effect that a leader has noted before it caused it.
 type Effect struct {
-	Election Election
-	ID       EffectID
-	State    EffectState
-	Token    Token // of the leader that began it or, if it is done, of the one that finished it
-	LeaderID CandidateID
-	At       time.Time       // when that was, by the store's clock
-	Result   json.RawMessage // if it is done; may be empty
+	Election Election        `json:"election,omitzero"`
+	ID       EffectID        `json:"effectId"`
+	State    EffectState     `json:"state"`
+	Token    Token           `json:"fencingToken"` // of the leader that began it or, if it is done, of the one that finished it
+	LeaderID CandidateID     `json:"leaderId"`
+	At       time.Time       `json:"at,omitzero"`     // when that was, by the store's clock
+	Result   json.RawMessage `json:"result,omitzero"` // if it is done; may be empty
 }
 
 // Effects are the effects of an election.
 type Effects struct {
-	Election Election
-	Token    Token    // the highest that has begun or finished one, or inherited them; 0: none
-	Effects  []Effect // those that were changed last at the end
+	Election Election `json:"election"`
+	Token    Token    `json:"fencingToken,omitzero"` // the highest that has begun or finished one, or inherited them; 0: none
+	Effects  []Effect `json:"effects"`               // those that were changed last at the end
 }
 
 // EffectRequest begins an effect.

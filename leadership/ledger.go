@@ -8,22 +8,23 @@ import (
 
 // Checkpoint is what a leader leaves behind of its task.
 type Checkpoint struct {
-	Election Election
-	Token    Token // of the leader that put it; 0 if there is none
-	LeaderID CandidateID
+	Election Election    `json:"election"`
+	Token    Token       `json:"fencingToken"` // of the leader that put it; 0 if there is none
+	LeaderID CandidateID `json:"leaderId"`
 	// Sequence is how many checkpoints the leader has put that inherited or put last.
-	Sequence int64
-	Task     string          // one line of at most MaxTaskBytes bytes
-	Data     json.RawMessage // any JSON, of at most MaxCheckpointBytes bytes; or
-	URI      string          // where it is
-	SHA256   string          // of what is at the URI, in hexadecimal
-	At       time.Time       // when it was put, by the store's clock
+	Sequence int64           `json:"sequence,omitzero"`
+	Task     string          `json:"task,omitzero"`   // one line of at most MaxTaskBytes bytes
+	At       time.Time       `json:"at"`              // when it was put, by the store's clock
+	Data     json.RawMessage `json:"data,omitzero"`   // any JSON, of at most MaxCheckpointBytes bytes; or
+	URI      string          `json:"uri,omitzero"`    // where it is
+	SHA256   string          `json:"sha256,omitzero"` // of what is at the URI, in hexadecimal
 }
 
 // Inheritance is the checkpoint of an earlier term, for its successor.
 type Inheritance struct {
 	Checkpoint
-	EndedBecause EndReason // why the last term ended; "" if that is not known, or another one put it
+	// EndedBecause is why the last term ended; "" if that is not known, or another one put it.
+	EndedBecause EndReason `json:"endedBecause,omitzero"`
 }
 
 // CheckpointRequest puts a checkpoint.
@@ -38,13 +39,13 @@ type CheckpointRequest struct {
 
 // JournalHead is where a journal stands.
 type JournalHead struct {
-	Election Election
-	Token    Token // the highest that has opened it; 0: none
-	Index    Index // of the last entry; 0: none
-	Snapshot Index // entries up to it can only be had as a snapshot; 0: none
+	Election Election `json:"election"`
+	Token    Token    `json:"fencingToken,omitzero"` // the highest that has opened it; 0: none
+	Index    Index    `json:"index"`                 // of the last entry; 0: none
+	Snapshot Index    `json:"snapshotIndex"`         // entries up to it can only be had as a snapshot; 0: none
 	// Generation rises when the store is restored from a backup: the journal may have lost entries,
 	// and others may stand in their places. 0: it never was.
-	Generation Token
+	Generation Token `json:"generation,omitzero"`
 }
 
 // AppendRequest adds entries to a journal.
@@ -56,12 +57,12 @@ type AppendRequest struct {
 
 // JournalSnapshot stands for the entries of a journal up to an index.
 type JournalSnapshot struct {
-	Election Election        `json:"-"`
-	UpTo     Index           `json:"-"`
-	Token    Token           `json:"token"`
-	At       time.Time       `json:"-"`
-	Data     json.RawMessage `json:"data,omitempty"` // or
-	URI      string          `json:"uri,omitempty"`
+	Election Election        `json:"election,omitzero"`
+	UpTo     Index           `json:"upTo,omitzero"`
+	Token    Token           `json:"fencingToken"`
+	At       time.Time       `json:"at,omitzero"`
+	Data     json.RawMessage `json:"data,omitzero"` // or
+	URI      string          `json:"uri,omitzero"`
 }
 
 // SnapshotRequest puts a snapshot in the place of the entries up to an index.
@@ -105,7 +106,7 @@ func (r JournalRequest) Validate() error {
 // JournalPage is a part of a journal, with where the journal stood when it was read, or later.
 type JournalPage struct {
 	JournalHead
-	Entries []Entry // in their order, without a gap, the first right after what was asked for
+	Entries []Entry `json:"entries"` // in their order, without a gap, the first right after what was asked for
 }
 
 // Limits of a journal and of a checkpoint.
@@ -128,9 +129,9 @@ type Index int64
 
 // Entry is one entry of a journal.
 type Entry struct {
-	Index Index           `json:"-"`
-	Token Token           `json:"token"`
-	At    time.Time       `json:"-"`
-	Type  string          `json:"type,omitempty"`
+	Index Index           `json:"index,omitzero"`
+	Token Token           `json:"fencingToken"`
+	At    time.Time       `json:"at,omitzero"`
+	Type  string          `json:"type,omitzero"`
 	Data  json.RawMessage `json:"data"`
 }

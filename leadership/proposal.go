@@ -32,24 +32,24 @@ func (id ProposalID) Validate() error {
 
 // Proposal asks the leader of an election, whichever candidate that is, for a decision.
 type Proposal struct {
-	Election    Election
-	ID          ProposalID
-	CandidateID CandidateID     // of the proposer
-	Principal   string          // that has proposed it; "" if it was not verified
-	Kind        string          // one line
-	Data        json.RawMessage // any JSON; may be empty
-	At          time.Time       // when it was proposed, by the store's clock
-	Until       time.Time       // it is kept until then; a decision moves that on by the ttl
-	Decision    *Decision       // nil while it is open
+	Election    Election        `json:"election,omitzero"`
+	ID          ProposalID      `json:"proposalId"`
+	CandidateID CandidateID     `json:"candidateId"`        // of the proposer
+	Principal   string          `json:"principal,omitzero"` // that has proposed it; "" if it was not verified
+	Kind        string          `json:"kind"`               // one line
+	Data        json.RawMessage `json:"data,omitzero"`      // any JSON; may be empty
+	At          time.Time       `json:"at,omitzero"`        // when it was proposed, by the store's clock
+	Until       time.Time       `json:"until,omitzero"`     // it is kept until then; a decision moves that on by the ttl
+	Decision    *Decision       `json:"decision,omitzero"`  // nil while it is open
 }
 
 // Decision is what a leader has said of a proposal. It never changes.
 type Decision struct {
-	Verdict  ProposalVerdict
-	Note     string // for people; may be empty
-	Token    Token  // of the leader
-	LeaderID CandidateID
-	At       time.Time // by the store's clock
+	Verdict  ProposalVerdict `json:"verdict"`
+	Note     string          `json:"note,omitzero"` // for people; may be empty
+	Token    Token           `json:"fencingToken"`  // of the leader
+	LeaderID CandidateID     `json:"leaderId"`
+	At       time.Time       `json:"at,omitzero"` // by the store's clock
 }
 
 // ProposalVerdict is what a leader decides.
@@ -63,10 +63,10 @@ const (
 
 // Proposals are those of an election that are kept.
 type Proposals struct {
-	Election Election
-	Open     []Proposal // in the order in which they were proposed
-	Decided  []Proposal // in the order in which they were decided
-	Changes  int64      // counts the changes of them
+	Election Election   `json:"election"`
+	Open     []Proposal `json:"open"`    // in the order in which they were proposed
+	Decided  []Proposal `json:"decided"` // in the order in which they were decided
+	Changes  int64      `json:"-"`       // counts the changes of them
 }
 
 // Find returns the proposal, or nil.

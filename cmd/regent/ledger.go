@@ -17,7 +17,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/client"
-	"regent/leadership/wire"
 )
 
 // dataFlags name the data that a leader leaves behind.
@@ -168,7 +167,7 @@ leader has taken over, the exit code is 3: nothing was written, and this leader 
 
 func (c *cli) printCheckpoint(p leadership.Checkpoint) error {
 	if c.output == document {
-		return printDocuments(c, []leadership.Checkpoint{p}, wire.NewCheckpoint)
+		return c.printDocument(p)
 	}
 	return c.printTable(checkpointRows(p))
 }
@@ -269,7 +268,7 @@ func (c *cli) readEntries(file, kind string) ([]leadership.Entry, error) {
 
 func (c *cli) printHead(h leadership.JournalHead) error {
 	if c.output == document {
-		return printDocuments(c, []leadership.JournalHead{h}, wire.NewJournalHead)
+		return c.printDocument(h)
 	}
 	rows := [][]string{{"election", string(h.Election)}, {"index", fmt.Sprint(h.Index)}}
 	if h.Snapshot > 0 {
@@ -338,7 +337,7 @@ func entryRow(e leadership.Entry) []string {
 
 func (c *cli) printEntries(entries []leadership.Entry) error {
 	if c.output == document {
-		return printDocuments(c, entries, wire.NewJournalEntry)
+		return printDocuments(c, entries, func(e leadership.Entry) leadership.Entry { return e })
 	}
 	rows := [][]string{entryHeader}
 	for _, e := range entries {
@@ -377,21 +376,6 @@ type follower struct {
 	count  int // of lines; 0 for no limit
 }
 
-type itemDocument struct {
-	Entry    *wire.JournalEntry    `json:"entry,omitzero"`
-	Snapshot *wire.JournalSnapshot `json:"snapshot,omitzero"`
-}
-
-func newItemDocument(i client.JournalItem) (d itemDocument) {
-	if i.Entry != nil {
-		d.Entry = new(wire.NewJournalEntry(*i.Entry))
-	}
-	if i.Snapshot != nil {
-		d.Snapshot = new(wire.NewJournalSnapshot(*i.Snapshot))
-	}
-	return d
-}
-
 // follow prints items until a signal comes, count items were printed, or a permanent error.
 func (c *cli) follow(ctx context.Context, e leadership.Election, f follower) error {
 	server, err := c.connect()
@@ -428,7 +412,7 @@ func (c *cli) follow(ctx context.Context, e leadership.Election, f follower) err
 
 func (c *cli) itemPrinter() func(client.JournalItem) error {
 	if c.output == document {
-		return func(i client.JournalItem) error { return printDocuments(c, []client.JournalItem{i}, newItemDocument) }
+		return func(i client.JournalItem) error { return c.printDocument(i) }
 	}
 	table := columns{widths: []int{5, 20, 5, 8, 4}}
 	begun := false
@@ -525,7 +509,7 @@ func parseUpTo(text string) (leadership.Index, error) {
 
 func (c *cli) printSnapshot(s leadership.JournalSnapshot) error {
 	if c.output == document {
-		return printDocuments(c, []leadership.JournalSnapshot{s}, wire.NewJournalSnapshot)
+		return c.printDocument(s)
 	}
 	rows := [][]string{{"election", string(s.Election)}, {"up to", fmt.Sprint(s.UpTo)}, {"fencing token", fmt.Sprint(s.Token)}, {"put", formatTime(s.At)}}
 	if s.URI != "" {

@@ -45,7 +45,7 @@ The last lines say how the cluster stands:
 
 func (c *cli) printMembers(m leadership.Members) error {
 	if c.output == document {
-		return printDocuments(c, []leadership.Members{m}, wire.NewMembers)
+		return c.printDocument(wire.NewMembers(m))
 	}
 	rows := [][]string{{"ID", "ROLE", "TERM", "HEARD", "POSITION", "NOTE"}}
 	for _, one := range m.Members {

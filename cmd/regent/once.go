@@ -10,7 +10,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/client"
-	"regent/leadership/wire"
 )
 
 const onceHelp = `Run a command once, on whichever machine: regent waits for leadership, notes the effect, runs the command as 'regent run'
@@ -135,7 +134,7 @@ an earlier one that was not seen to finish it.`,
 					return err
 				}
 				if c.output == document {
-					return printDocuments(c, []leadership.Effects{all}, wire.NewEffects)
+					return c.printDocument(all)
 				}
 				rows := [][]string{{"EFFECT", "STATE", "AT", "BY", "TOKEN", "RESULT"}}
 				for _, e := range all.Effects {

@@ -352,7 +352,7 @@ func orderSentence(o leadership.Override) string {
 
 func (c *cli) printExplanation(x leadership.Explanation) error {
 	if c.output == document {
-		return printDocuments(c, []leadership.Explanation{x}, wire.NewExplanation)
+		return c.printDocument(wire.NewExplanation(x))
 	}
 	var lines []string
 	if x.Leads {

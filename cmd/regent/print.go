@@ -29,14 +29,19 @@ func (o output) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// printDocument writes a document on a line of its own.
+func (c *cli) printDocument(document any) error {
+	text, err := wire.Marshal(document)
+	if err == nil {
+		_, err = c.out.Write(append(text, '\n'))
+	}
+	return err
+}
+
 // printDocuments writes each document on a line of its own.
 func printDocuments[T, W any](c *cli, items []T, toWire func(T) W) error {
 	for _, item := range items {
-		text, err := wire.Marshal(toWire(item))
-		if err != nil {
-			return err
-		}
-		if _, err := c.out.Write(append(text, '\n')); err != nil {
+		if err := c.printDocument(toWire(item)); err != nil {
 			return err
 		}
 	}
@@ -102,7 +107,7 @@ func inheritedRows(i leadership.Inheritance) (rows [][]string) {
 
 func (c *cli) printLease(l leadership.Lease) error {
 	if c.output == document {
-		return printDocuments(c, []leadership.Lease{l}, wire.NewLease)
+		return c.printDocument(wire.NewLease(l))
 	}
 	return c.printTable(leaseRows(l))
 }

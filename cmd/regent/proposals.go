@@ -11,7 +11,6 @@ import (
 
 	"regent/leadership"
 	"regent/leadership/client"
-	"regent/leadership/wire"
 )
 
 // oneProposal expects the name of an election and the id of a proposal.
@@ -138,7 +137,7 @@ func parseProposalVerdict(text string) (leadership.ProposalVerdict, error) {
 
 func (c *cli) printProposal(p leadership.Proposal) error {
 	if c.output == document {
-		return printDocuments(c, []leadership.Proposal{p}, wire.NewProposal)
+		return c.printDocument(p)
 	}
 	rows := [][]string{{"election", string(p.Election)}, {"proposal", string(p.ID)}, {"proposer", string(p.CandidateID)}, {"kind", printable(p.Kind)}}
 	if len(p.Data) > 0 {
@@ -174,7 +173,7 @@ the leader that has decided, and TOKEN its fencing token. Nothing is kept after 
 					return err
 				}
 				if c.output == document {
-					return printDocuments(c, []leadership.Proposals{all}, wire.NewProposals)
+					return c.printDocument(all)
 				}
 				rows := [][]string{{"PROPOSAL", "PROPOSER", "KIND", "PROPOSED", "STATE", "BY", "TOKEN", "NOTE", "DATA"}}
 				for _, list := range [][]leadership.Proposal{all.Open, all.Decided} {

@@ -190,7 +190,7 @@ func TestARunGivesItsCommandTheInheritedCheckpoint(t *testing.T) {
 	if !r.lines.Scan() {
 		t.Fatal(r.logged())
 	}
-	var got wire.Inheritance
+	var got leadership.Inheritance
 	if err := json.Unmarshal([]byte(r.lines.Text()), &got); err != nil || got.LeaderID != "ann" || got.Task != "nightly" || string(got.Data) != `{"done":4}` || got.EndedBecause != "released" {
 		t.Errorf("%s (%v)", r.lines.Text(), err)
 	}

@@ -158,7 +158,7 @@ func (c *cli) treeCommand() *cobra.Command {
 
 func (c *cli) printTree(t leadership.Tree) error {
 	if c.output == document {
-		return printDocuments(c, []leadership.Tree{t}, wire.NewTree)
+		return c.printDocument(wire.NewTree(t))
 	}
 	below := map[leadership.Election][]leadership.Lease{}
 	for _, l := range t.Leases[1:] {

@@ -39,11 +39,11 @@ type leadInput struct {
 type leadOutput struct {
 	Handle string `json:"handle"`
 	standing
-	LeaseDuration wire.Duration `json:"leaseDuration"`
-	Keep          wire.Duration `json:"keep,omitzero"`
-	Inherited     *checkpoint   `json:"inherited,omitzero"`
-	InDoubt       []noted       `json:"inDoubt,omitzero"`
-	Open          []proposed    `json:"open,omitzero"`
+	LeaseDuration wire.Duration           `json:"leaseDuration"`
+	Keep          wire.Duration           `json:"keep,omitzero"`
+	Inherited     *leadership.Inheritance `json:"inherited,omitzero"`
+	InDoubt       []leadership.Effect     `json:"inDoubt,omitzero"`
+	Open          []leadership.Proposal   `json:"open,omitzero"`
 }
 
 // standing is how a leadership stands.
@@ -305,30 +305,13 @@ type effectInput struct {
 	EffectID leadership.EffectID `json:"effectId"`
 }
 
-// noted is an effect as a model sees it.
-type noted struct {
-	EffectID     leadership.EffectID    `json:"effectId"`
-	EffectState  leadership.EffectState `json:"effectState"`
-	FencingToken leadership.Token       `json:"fencingToken"`
-	LeaderID     leadership.CandidateID `json:"leaderId"`
-	At           time.Time              `json:"at"`
-	Result       jsontext.Value         `json:"result,omitzero"`
-}
-
-func newNoted(e leadership.Effect) noted {
-	return noted{e.ID, e.State, e.Token, e.LeaderID, e.At.UTC(), jsontext.Value(e.Result)}
-}
-
-func (d *desk) beginEffect(ctx context.Context, in effectInput) (noted, error) {
+func (d *desk) beginEffect(ctx context.Context, in effectInput) (leadership.Effect, error) {
 	t, err := d.leader(ctx, in.Handle)
 	if err != nil {
-		return noted{}, err
+		return leadership.Effect{}, err
 	}
 	e, err := t.lease.BeginEffect(ctx, in.EffectID)
-	if err != nil {
-		return noted{}, t.failed(err)
-	}
-	return newNoted(e), nil
+	return e, t.failed(err)
 }
 
 type finishInput struct {

@@ -271,12 +271,8 @@ func (d *desk) watch(ctx context.Context, in watchInput) (watchOutput, error) {
 	return out, nil
 }
 
-func (d *desk) checkpoint(ctx context.Context, in about) (checkpoint, error) {
-	p, err := d.calls.Checkpoint(ctx, in.Election)
-	if err != nil {
-		return checkpoint{}, err
-	}
-	return newCheckpoint(p), nil
+func (d *desk) checkpoint(ctx context.Context, in about) (leadership.Checkpoint, error) {
+	return d.calls.Checkpoint(ctx, in.Election)
 }
 
 type journalInput struct {
@@ -287,31 +283,13 @@ type journalInput struct {
 }
 
 type journalOutput struct {
-	Snapshot *snapshot        `json:"snapshot,omitzero"`
-	Entries  []entry          `json:"entries"`
-	Index    leadership.Index `json:"index"`
-	// Generation is to be sent with the next afterIndex.
-	Generation leadership.Token `json:"generation,omitzero"`
-	More       bool             `json:"more"`
-}
-
-type snapshot struct {
-	UpTo leadership.Index `json:"upTo"`
-	At   time.Time        `json:"at"`
-	Data jsontext.Value   `json:"data,omitzero"`
-	URI  string           `json:"uri,omitzero"`
-}
-
-type entry struct {
-	Index        leadership.Index `json:"index"`
-	FencingToken leadership.Token `json:"fencingToken"`
-	At           time.Time        `json:"at"`
-	Type         string           `json:"type,omitzero"`
-	Data         jsontext.Value   `json:"data"`
+	leadership.JournalPage
+	Compacted *leadership.JournalSnapshot `json:"snapshot,omitzero"`
+	More      bool                        `json:"more"`
 }
 
 func (d *desk) readJournal(ctx context.Context, in journalInput) (journalOutput, error) {
-	out := journalOutput{Entries: []entry{}}
+	var out journalOutput
 	limit, err := pageSize(in.Limit)
 	if err == nil {
 		err = checkAfter("afterIndex", "an index", int64(in.AfterIndex))
@@ -327,7 +305,7 @@ func (d *desk) readJournal(ctx context.Context, in journalInput) (journalOutput,
 		if err != nil && (!errors.Is(err, leadership.NotFound) || refusal.Generation == in.Generation) {
 			return out, err
 		}
-		out.Snapshot = &snapshot{s.UpTo, s.At.UTC(), jsontext.Value(s.Data), s.URI}
+		out.Compacted = &s
 		r.After, r.Generation = s.UpTo, refusal.Generation
 		if page, err = d.calls.ReadJournal(ctx, r); err != nil {
 			return out, err
@@ -335,12 +313,7 @@ func (d *desk) readJournal(ctx context.Context, in journalInput) (journalOutput,
 	} else if err != nil {
 		return out, err
 	}
-	last := r.After
-	for _, e := range page.Entries {
-		out.Entries = append(out.Entries, entry{e.Index, e.Token, e.At.UTC(), e.Type, jsontext.Value(e.Data)})
-		last = e.Index
-	}
-	out.Index, out.Generation, out.More = page.Index, page.Generation, last < page.Index
+	out.JournalPage, out.More = page, r.After+leadership.Index(len(page.Entries)) < page.Index
 	return out, nil
 }
 

@@ -71,7 +71,7 @@ func inputs(election string, handle any) map[string]args {
 		"checkpoint_put":   {"handle": handle, "data": 1},
 		"effect_begin":     {"handle": handle, "effectId": "mail"},
 		"effect_finish":    {"handle": handle, "effectId": "mail"},
-		"propose":          {"election": election, "candidateId": "ann", "proposalId": "p", "proposalKind": "scale"},
+		"propose":          {"election": election, "candidateId": "ann", "proposalId": "p", "kind": "scale"},
 		"proposals":        {"election": election},
 		"decide":           {"handle": handle, "proposalId": "p", "verdict": "accepted"},
 		"checkpoint_get":   {"election": election},

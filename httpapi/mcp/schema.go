@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"encoding"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -87,15 +88,13 @@ var properties = map[string]property{
 	"inherited":      {"what the last leader has left", nil},
 	"inDoubt":        {"effects that earlier leaders have begun and not finished", nil},
 	"effectId":       {"a name for the effect, unique in the election: A-Z, a-z, 0-9 and ._@:-", candidate},
-	"effectState":    {"new: cause it; done: it was caused; inDoubt: it may have been", nil},
 	"result":         {"any JSON but null; what is to be known of it later", object{}},
 	"open":           {"proposals that are not decided, in the order in which they were made", nil},
 	"decided":        {"the last decisions, in their order", nil},
 	"proposalId":     {"a name for the proposal, unique in the election: A-Z, a-z, 0-9 and ._@:-", candidate},
-	"proposalKind":   {"what is proposed, in a word or two", object{"minLength": 1, "maxLength": leadership.MaxProposalKindBytes}},
 	"ttl":            {"how long it is open, from 1s to 24h; \"10m\" if it is left out", duration},
-	"verdict":        {"the leader's; left out while the proposal is open", object{"enum": []leadership.ProposalVerdict{leadership.ProposalAccepted, leadership.ProposalRejected}}},
-	"state":          {"held by a leader, or vacant", object{"enum": []string{string(leadership.Held), string(leadership.Vacant)}}},
+	"verdict":        {"what the leader decides", object{"enum": []leadership.ProposalVerdict{leadership.ProposalAccepted, leadership.ProposalRejected}}},
+	"state":          {"of an election: held by a leader, or vacant; of an effect: new (cause it), begun, done (it was caused) or inDoubt (it may have been)", nil},
 	"leaderId":       {"the candidate that leads or, of a checkpoint, an effect or a decision, that put, noted or made it", nil},
 	"previousLeader": {"the candidate that led until this change", nil},
 	"revision":       {"counts the changes of the election", counter},
@@ -109,7 +108,11 @@ var properties = map[string]property{
 	"code":           {"the reason, in a word", nil},
 	"override":       {"the order behind it", nil},
 	"pattern":        {"all candidates that it bars: those whose ids begin so", nil},
-	"principal":      {"the verified caller that it bars; the candidate only if it calls as that", nil},
+	"principal":      {"the verified caller that proposed it or, of a reason, that it bars: the candidate only if it calls as that", nil},
+	"until":          {"when it is kept no longer, by the store's clock", nil},
+	"decision":       {"what a leader has said; left out while the proposal is open", nil},
+	"sequence":       {"how many checkpoints its leader has put", counter},
+	"snapshotIndex":  {"entries up to it are only to be had as a snapshot", counter},
 	"by":             {"the principal behind it", nil},
 	"untilMs":        {"how long it still counts, in ms", counter},
 	"position":       {"in line, from 1", counter},
@@ -129,7 +132,7 @@ var properties = map[string]property{
 	"current":        {"the token is that of the present leader", nil},
 	"stopped":        {"true: the caller does not lead any more", nil},
 	"done":           {"true: it was done", nil},
-	"kind":           {"what has happened: evicted, drained, handOver, maxTerm, approvalDue, stuck, goesOn, newEpoch, tripped", nil},
+	"kind":           {"of a proposal: what it asks for, in a word or two of at most 64 bytes; of a notice: evicted, drained, handOver, maxTerm, approvalDue, stuck, goesOn, newEpoch, tripped", nil},
 	"leftMs":         {"how long the term still lasts, in ms; 0 if it has no end", counter},
 	"endedBecause":   {"why the last term ended", nil},
 	"elections":      {"in the order of their names", nil},
@@ -170,7 +173,7 @@ func schemaOf(t reflect.Type) object {
 	members, required := object{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {
 		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Anonymous || name == "" {
+		if f.Anonymous || name == "" || name == "-" {
 			continue
 		}
 		p := properties[name]
@@ -192,7 +195,7 @@ func schemaOf(t reflect.Type) object {
 // typeOf returns what JSON schema says of a type.
 func typeOf(t reflect.Type) object {
 	switch {
-	case t == reflect.TypeFor[jsontext.Value]():
+	case t == reflect.TypeFor[jsontext.Value](), t == reflect.TypeFor[json.RawMessage]():
 		return nil // any
 	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		return object{"type": "string"}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 
 	"regent/leadership"
 	"regent/leadership/client"
@@ -125,14 +124,10 @@ func (t *term) standing() standing {
 }
 
 func (t *term) led(handle string) leadOutput {
-	out := leadOutput{Handle: handle, standing: t.standing(), LeaseDuration: wire.Duration(t.lease.Duration()), Keep: wire.Duration(t.keep), Inherited: inherited(t.lease.Inherited())}
-	for _, e := range t.lease.InDoubt() {
-		out.InDoubt = append(out.InDoubt, newNoted(e))
+	return leadOutput{
+		Handle: handle, standing: t.standing(), LeaseDuration: wire.Duration(t.lease.Duration()), Keep: wire.Duration(t.keep),
+		Inherited: t.lease.Inherited(), InDoubt: t.lease.InDoubt(), Open: t.lease.OpenProposals(),
 	}
-	if open := t.lease.OpenProposals(); len(open) > 0 {
-		out.Open = newProposed(open...)
-	}
-	return out
 }
 
 // why says why the lease is over, without what the transport said of each try.
@@ -221,29 +216,4 @@ func (t *term) opened(ctx context.Context) (*client.Journal, error) {
 		t.journal = journal
 	}
 	return t.journal, nil
-}
-
-// checkpoint is what a leader has left.
-type checkpoint struct {
-	FencingToken leadership.Token       `json:"fencingToken"`
-	LeaderID     leadership.CandidateID `json:"leaderId"`
-	Task         string                 `json:"task,omitzero"`
-	At           time.Time              `json:"at"`
-	EndedBecause leadership.EndReason   `json:"endedBecause,omitzero"`
-	Data         jsontext.Value         `json:"data,omitzero"`
-	URI          string                 `json:"uri,omitzero"`
-	SHA256       string                 `json:"sha256,omitzero"`
-}
-
-func newCheckpoint(p leadership.Checkpoint) checkpoint {
-	return checkpoint{FencingToken: p.Token, LeaderID: p.LeaderID, Task: p.Task, At: p.At.UTC(), Data: jsontext.Value(p.Data), URI: p.URI, SHA256: p.SHA256}
-}
-
-func inherited(i *leadership.Inheritance) *checkpoint {
-	if i == nil {
-		return nil
-	}
-	p := newCheckpoint(i.Checkpoint)
-	p.EndedBecause = i.EndedBecause
-	return &p
 }

@@ -99,7 +99,7 @@ func TestAnEffectIsHadOnce(t *testing.T) {
 		effect := func(m *model, handle any, id, state string) args {
 			t.Helper()
 			out := m.must("effect_begin", args{"handle": handle, "effectId": id})
-			if out["effectState"] != state || out["effectId"] != id {
+			if out["state"] != state || out["effectId"] != id {
 				t.Errorf("effect_begin answers %v, want %s", out, state)
 			}
 			return out
@@ -131,19 +131,19 @@ func TestALeaderDecidesWhatItIsAsked(t *testing.T) {
 		door := f.door()
 		m := connect(t, door, ann())
 		handle := m.must("lead", args{"election": "reports", "candidateId": "ann"})["handle"]
-		question := args{"election": "reports", "candidateId": "bob", "proposalId": "p", "proposalKind": "scale", "data": args{"to": 3}, "wait": "2m"}
+		question := args{"election": "reports", "candidateId": "bob", "proposalId": "p", "kind": "scale", "data": args{"to": 3}, "wait": "2m"}
 		answer := make(chan args)
 		go func() { answer <- connect(t, door, bob()).must("propose", question) }()
 		time.Sleep(90 * time.Second) // longer than one call of the API waits
 		open, _ := m.must("proposals", args{"election": "reports"})["open"].([]any)
-		if len(open) != 1 || open[0].(args)["proposalKind"] != "scale" || open[0].(args)["data"].(args)["to"] != 3.0 || open[0].(args)["verdict"] != nil {
+		if len(open) != 1 || open[0].(args)["kind"] != "scale" || open[0].(args)["data"].(args)["to"] != 3.0 || open[0].(args)["decision"] != nil {
 			t.Errorf("proposals answers %v", open)
 		}
 		if _, refusal := m.call("decide", args{"handle": handle, "proposalId": "q", "verdict": "accepted"}); !begins(refusal, leadership.NotFound) {
 			t.Errorf("decide of an unknown one: %s", refusal)
 		}
 		m.must("decide", args{"handle": handle, "proposalId": "p", "verdict": "rejected", "note": "too many"})
-		if out := <-answer; out["verdict"] != "rejected" || out["note"] != "too many" || out["leaderId"] != "ann" || out["fencingToken"] != 1.0 {
+		if out := (<-answer)["decision"].(args); out["verdict"] != "rejected" || out["note"] != "too many" || out["leaderId"] != "ann" || out["fencingToken"] != 1.0 {
 			t.Errorf("propose answers %v", out)
 		}
 		if _, refusal := m.call("decide", args{"handle": handle, "proposalId": "p", "verdict": "accepted"}); !begins(refusal, leadership.InvalidArgument) {

@@ -39,8 +39,8 @@ func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (lead
 		return leadership.Grant{}, misread("acquire", true, err)
 	}
 	grant := leadership.Grant{
-		Lease: lease, Waited: waited(r, answer), Inherited: answer.Inherited.Leadership(r.Election),
-		InDoubt: wire.LeadershipEffects(r.Election, answer.InDoubt), Proposals: wire.LeadershipProposals(answer.Proposals),
+		Lease: lease, Waited: waited(r, answer),
+		Inherited: answer.Inherited, InDoubt: answer.InDoubt, Proposals: answer.Proposals,
 	}
 	if r.Key != nil {
 		grant.Key = *r.Key

@@ -2,8 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
-	"net/http"
 
 	"regent/leadership"
 	"regent/leadership/wire"
@@ -55,24 +53,10 @@ func (c *Client) FinishEffect(ctx context.Context, r leadership.FinishRequest) (
 }
 
 func (c *Client) effect(ctx context.Context, r leadership.EffectRequest, k call) (leadership.Effect, error) {
-	var answer wire.EffectReply
-	k.answer = &answer
-	err := c.about(ctx, r.Election, k)
-	if err == nil && answer.EffectID != r.ID {
-		err = misread(k.name, k.mutates, errors.New("it is about another effect"))
-	}
-	if err != nil {
-		return leadership.Effect{}, err
-	}
-	return answer.Leadership(), k.matchElection(answer.Election, r.Election)
+	return ask(ctx, c, r.Election, k, func(answer leadership.Effect) bool { return answer.Election == r.Election && answer.ID == r.ID })
 }
 
 // Effects reads the effects of an election.
 func (c *Client) Effects(ctx context.Context, e leadership.Election) (leadership.Effects, error) {
-	var answer wire.Effects
-	k := call{name: "effects", method: http.MethodGet, suffix: wire.EffectsPath, answer: &answer}
-	if err := c.about(ctx, e, k); err != nil {
-		return leadership.Effects{}, err
-	}
-	return answer.Leadership(), k.matchElection(answer.Election, e)
+	return ask(ctx, c, e, look("effects", wire.EffectsPath), func(answer leadership.Effects) bool { return answer.Election == e })
 }

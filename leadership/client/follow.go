@@ -21,8 +21,8 @@ type JournalItem struct {
 	// Snapshot stands for all entries up to its UpTo, those that were yielded before included: what
 	// was built from them is to be replaced by it. After the store was restored from a backup it
 	// comes anew; if there is none, it has UpTo 0 and no data: begin with nothing.
-	Snapshot *leadership.JournalSnapshot
-	Entry    *leadership.Entry
+	Snapshot *leadership.JournalSnapshot `json:"snapshot,omitzero"`
+	Entry    *leadership.Entry           `json:"entry,omitzero"`
 }
 
 // Index is that of the entry, or of the last one that the snapshot stands for.
@@ -270,11 +270,10 @@ func (f *journalReader) stream() call {
 func (f *journalReader) receive(m message) error {
 	switch m.name {
 	case wire.StreamEntry:
-		var document wire.JournalEntry
-		if err := wire.Unmarshal(m.data, &document); err != nil {
+		var e leadership.Entry
+		if err := wire.Unmarshal(m.data, &e); err != nil {
 			return badMessage(m, err)
 		}
-		e := document.Leadership()
 		if m.id != wire.EntryID(leadership.Token(f.generation.Load()), e.Index) {
 			return badMessage(m, fmt.Errorf("it has index %d, but its id is %s", e.Index, wire.Quote(m.id)))
 		}

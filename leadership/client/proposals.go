@@ -3,8 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"errors"
-	"net/http"
 
 	"regent/leadership"
 	"regent/leadership/wire"
@@ -48,26 +46,12 @@ func (c *Client) Decide(ctx context.Context, r leadership.DecideRequest) (leader
 }
 
 func (c *Client) proposal(ctx context.Context, e leadership.Election, id leadership.ProposalID, k call) (leadership.Proposal, error) {
-	var answer wire.Proposal
-	k.answer = &answer
-	err := c.about(ctx, e, k)
-	if err == nil && (answer.Election != e || answer.ProposalID != id) {
-		err = misread(k.name, k.mutates, errors.New("it is about another proposal"))
-	}
-	if err != nil {
-		return leadership.Proposal{}, err
-	}
-	return answer.Leadership(), nil
+	return ask(ctx, c, e, k, func(answer leadership.Proposal) bool { return answer.Election == e && answer.ID == id })
 }
 
 // Proposals reads the proposals of an election that are kept.
 func (c *Client) Proposals(ctx context.Context, e leadership.Election) (leadership.Proposals, error) {
-	var answer wire.Proposals
-	k := call{name: "proposals", method: http.MethodGet, suffix: wire.ProposalsPath, answer: &answer}
-	if err := c.about(ctx, e, k); err != nil {
-		return leadership.Proposals{}, err
-	}
-	return answer.Leadership(), k.matchElection(answer.Election, e)
+	return ask(ctx, c, e, look("proposals", wire.ProposalsPath), func(answer leadership.Proposals) bool { return answer.Election == e })
 }
 
 // OpenProposals returns the proposals that were open when this lease was granted, if

@@ -33,7 +33,8 @@ func (c *Client) Delegate(ctx context.Context, r leadership.DelegateRequest) (le
 // Tree reads an election and what was delegated below it, the parents before their children.
 func (c *Client) Tree(ctx context.Context, e leadership.Election) (leadership.Tree, error) {
 	var answer wire.Tree
-	k := call{name: "tree", method: http.MethodGet, suffix: wire.TreePath, answer: &answer}
+	k := look("tree", wire.TreePath)
+	k.answer = &answer
 	if err := c.about(ctx, e, k); err != nil {
 		return leadership.Tree{}, err
 	}
@@ -43,6 +44,21 @@ func (c *Client) Tree(ctx context.Context, e leadership.Election) (leadership.Tr
 	}
 	return tree, k.matchElection(answer.Election, e)
 }
+
+// ask makes a call about an election, and reads its reply, which must be about what was asked for.
+func ask[T any](ctx context.Context, c *Client, e leadership.Election, k call, isIt func(T) bool) (answer T, err error) {
+	k.answer = &answer
+	if err := c.about(ctx, e, k); err != nil {
+		return *new(T), err
+	}
+	if !isIt(answer) {
+		return *new(T), misread(k.name, k.mutates, errors.New("it is about something else"))
+	}
+	return answer, nil
+}
+
+// look is a call that reads.
+func look(name, suffix string) call { return call{name: name, method: http.MethodGet, suffix: suffix} }
 
 // post is a call with a body.
 func post(name string, verb wire.Verb, body any) call {
@@ -77,23 +93,16 @@ func (c *Client) putNextCheckpoint(ctx context.Context, r leadership.CheckpointR
 }
 
 func (c *Client) putCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
-	var answer wire.Checkpoint
-	k := post("put checkpoint", wire.VerbPutCheckpoint, wire.NewCheckpointRequest(r))
-	k.answer = &answer
-	if err := c.about(ctx, r.Election, k); err != nil {
-		return leadership.Checkpoint{}, err
-	}
-	return answer.Leadership(), k.matchElection(answer.Election, r.Election)
+	return c.checkpoint(ctx, r.Election, post("put checkpoint", wire.VerbPutCheckpoint, wire.NewCheckpointRequest(r)))
 }
 
 // Checkpoint reads the checkpoint of an election. NotFound: it has none.
 func (c *Client) Checkpoint(ctx context.Context, e leadership.Election) (leadership.Checkpoint, error) {
-	var answer wire.Checkpoint
-	k := call{name: "checkpoint", method: http.MethodGet, suffix: wire.CheckpointPath, answer: &answer}
-	if err := c.about(ctx, e, k); err != nil {
-		return leadership.Checkpoint{}, err
-	}
-	return answer.Leadership(), k.matchElection(answer.Election, e)
+	return c.checkpoint(ctx, e, look("checkpoint", wire.CheckpointPath))
+}
+
+func (c *Client) checkpoint(ctx context.Context, e leadership.Election, k call) (leadership.Checkpoint, error) {
+	return ask(ctx, c, e, k, func(answer leadership.Checkpoint) bool { return answer.Election == e })
 }
 
 // OpenJournal keeps earlier leaders from appending to the journal, and returns where it stands; see
@@ -113,22 +122,12 @@ func (c *Client) SnapshotJournal(ctx context.Context, r leadership.SnapshotReque
 }
 
 func (c *Client) journalHead(ctx context.Context, e leadership.Election, k call) (leadership.JournalHead, error) {
-	var answer wire.JournalHead
-	k.answer = &answer
-	if err := c.about(ctx, e, k); err != nil {
-		return leadership.JournalHead{}, err
-	}
-	return answer.Leadership(), k.matchElection(answer.Election, e)
+	return ask(ctx, c, e, k, func(answer leadership.JournalHead) bool { return answer.Election == e })
 }
 
 // ReadSnapshot reads the newest snapshot of a journal. NotFound: it has none.
 func (c *Client) ReadSnapshot(ctx context.Context, e leadership.Election) (leadership.JournalSnapshot, error) {
-	var answer wire.JournalSnapshot
-	k := call{name: "read snapshot", method: http.MethodGet, suffix: wire.JournalPath + wire.SnapshotPath, answer: &answer}
-	if err := c.about(ctx, e, k); err != nil {
-		return leadership.JournalSnapshot{}, err
-	}
-	return answer.Leadership(), k.matchElection(answer.Election, e)
+	return ask(ctx, c, e, look("read snapshot", wire.JournalPath+wire.SnapshotPath), func(answer leadership.JournalSnapshot) bool { return answer.Election == e })
 }
 
 // ReadJournal reads a part of a journal: entries in their order and without a gap.
@@ -140,10 +139,7 @@ func (c *Client) ReadJournal(ctx context.Context, r leadership.JournalRequest) (
 	setNumber(query, "limit", int64(r.Limit))
 	setText(query, "member", string(r.Member))
 	setNumber(query, "applied", int64(r.Applied))
-	var answer wire.JournalPage
-	k := call{name: "journal", method: http.MethodGet, suffix: wire.JournalPath, query: query, answer: &answer}
-	if err := c.about(ctx, r.Election, k); err != nil {
-		return leadership.JournalPage{}, err
-	}
-	return answer.Leadership(), k.matchElection(answer.Election, r.Election)
+	k := look("journal", wire.JournalPath)
+	k.query = query
+	return ask(ctx, c, r.Election, k, func(answer leadership.JournalPage) bool { return answer.Election == r.Election })
 }

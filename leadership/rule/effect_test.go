@@ -17,6 +17,9 @@ func begins(c Renewal, id string) func(Log) (LogChange, error) {
 
 func finishes(c Renewal, id, result string) func(Log) (LogChange, error) {
 	return func(l Log) (LogChange, error) {
+		if result == "" {
+			return FinishEffect(l, c, leadership.EffectID(id), nil)
+		}
 		return FinishEffect(l, c, leadership.EffectID(id), json.RawMessage(result))
 	}
 }
@@ -85,7 +88,7 @@ func TestTheOldestEffectsThatAreDoneAreForgotten(t *testing.T) {
 		log.does(t, opensEffects(ann), begins(ann, "doubt"))
 		h, all, err := log.readEffects()
 		for i := 1; i < c.kept; i++ {
-			all = append(all, keptEffect{ID: leadership.EffectID(fmt.Sprintf(c.id, i)), Token: leadership.MaxToken, LeaderID: leadership.CandidateID(strings.Repeat("l", 100)), At: aMoment, Done: true, Result: json.RawMessage(c.result)})
+			all = append(all, leadership.Effect{ID: leadership.EffectID(fmt.Sprintf(c.id, i)), Token: leadership.MaxToken, LeaderID: leadership.CandidateID(strings.Repeat("l", 100)), At: aMoment, State: leadership.EffectDone, Result: json.RawMessage(c.result)})
 		}
 		full, failed := writtenEffects(h, all)
 		if err != nil || failed != nil {

@@ -80,7 +80,7 @@ func (s Segment) Entries() ([]leadership.Entry, error) {
 		return nil, fmt.Errorf("the entries %d to %d cannot be read (%w)", s.First, s.Last, errors.Join(err, leadership.RecordCorrupt))
 	}
 	for i := range all {
-		all[i].Index, all[i].At = s.First+leadership.Index(i), s.At
+		all[i].Index, all[i].At = s.First+leadership.Index(i), s.At.UTC()
 	}
 	return all, nil
 }
@@ -175,11 +175,14 @@ func (p *left) holds(other left) bool {
 }
 
 // readHead reads the text of a head into it.
-func (l Log) readHead(head any) error {
-	if l.Text == "" {
+func (l Log) readHead(head any) error { return l.read(l.Text, head) }
+
+// read reads the text of a head, or its body, if it has any.
+func (l Log) read(text string, into any) error {
+	if text == "" {
 		return nil
 	}
-	if err := form.Decode([]byte(l.Text), head); err != nil {
+	if err := form.Decode([]byte(text), into); err != nil {
 		return &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf("the head of the %s of election %q cannot be read: %v", l.ID.Kind, l.ID.Election, err)}
 	}
 	return nil
@@ -188,10 +191,7 @@ func (l Log) readHead(head any) error {
 // readMark reads the mark alone of a log that has no segments.
 func (l Log) readMark(m *Mark) error {
 	if l.ID.Kind == LogEffects {
-		var h effectsHead
-		err := l.readHead(&h)
-		*m = h.Mark
-		return err
+		return l.readHead(m)
 	}
 	var h checkpointHead
 	err := l.readHead(&h)
@@ -210,17 +210,19 @@ func (m Mark) stale(id LogID, token leadership.Token) error {
 		"a leader with fencing token %d has opened the %s of election %q since; stop acting with fencing token %d", m.Token, id.Kind, id.Election, token)}
 }
 
-// admit returns whether the leader may write at once. If not, and without an error, its lease has
-// to be verified first.
-func (m Mark) admit(id LogID, c Renewal) (bool, error) {
+// admit returns nil if the leader may write at once, and ErrUnopened if its lease has to be verified
+// first.
+func (m Mark) admit(id LogID, c Renewal) error {
 	switch {
 	case m.Token > c.Token:
-		return false, m.stale(id, c.Token)
-	case m.Token == c.Token && (m.Leader != c.CandidateID || !m.Key.Equal(c.KeyHash)):
-		return false, &leadership.Error{Code: leadership.LeaseLost, Detail: fmt.Sprintf(
+		return m.stale(id, c.Token)
+	case m.Token < c.Token:
+		return ErrUnopened
+	case m.Leader != c.CandidateID || !m.Key.Equal(c.KeyHash):
+		return &leadership.Error{Code: leadership.LeaseLost, Detail: fmt.Sprintf(
 			"the lease of election %q with fencing token %d is not that of %q with this key, or the store was moved or restored since; stop acting as its leader, and acquire again", id.Election, c.Token, c.CandidateID)}
 	}
-	return m.Token == c.Token, nil
+	return nil
 }
 
 // ErrUnopened says that the caller's lease has to be verified, and the mark raised.
@@ -229,7 +231,7 @@ var ErrUnopened = errors.New("the log is not opened by this leader")
 // raise puts the mark of a leader, whose lease was verified, into the head of a log. same reports
 // whether it is the leader of before, with the same key, in a new epoch.
 func (m *Mark) raise(id LogID, c Renewal) (raised, same bool, err error) {
-	if open, err := m.admit(id, c); open || err != nil {
+	if err := m.admit(id, c); !errors.Is(err, ErrUnopened) {
 		return false, false, err
 	}
 	same = m.Leader == c.CandidateID && m.Key.Equal(c.KeyHash)
@@ -261,10 +263,8 @@ func AppendEntries(l Log, c Renewal, after leadership.Index, entries []leadershi
 	if err := l.readHead(&h); err != nil {
 		return LogChange{}, err
 	}
-	if open, err := h.admit(l.ID, c); err != nil {
+	if err := h.admit(l.ID, c); err != nil {
 		return LogChange{}, err
-	} else if !open {
-		return LogChange{}, ErrUnopened
 	}
 	data, err := form.JSON(entries)
 	if err != nil {
@@ -298,10 +298,8 @@ func SnapJournal(l Log, c Renewal, upTo leadership.Index, data string) (LogChang
 	if err := l.readHead(&h); err != nil {
 		return LogChange{}, err
 	}
-	if open, err := h.admit(l.ID, c); err != nil {
+	if err := h.admit(l.ID, c); err != nil {
 		return LogChange{}, err
-	} else if !open {
-		return LogChange{}, ErrUnopened
 	}
 	switch {
 	case upTo > h.Index:
@@ -322,10 +320,8 @@ func PutCheckpoint(l Log, c Renewal, p leadership.Checkpoint) (LogChange, error)
 	if err := l.readHead(&h); err != nil {
 		return LogChange{}, err
 	}
-	if open, err := h.admit(l.ID, c); err != nil {
+	if err := h.admit(l.ID, c); err != nil {
 		return LogChange{}, err
-	} else if !open {
-		return LogChange{}, ErrUnopened
 	}
 	next := left{Token: c.Token, LeaderID: c.CandidateID, Task: p.Task, URI: p.URI, SHA256: p.SHA256}
 	switch {
@@ -354,10 +350,7 @@ func OpenCheckpoint(l Log, c Renewal) (LogChange, error) {
 	if !same {
 		h.Sequence = 0
 	}
-	if h.Left != nil && h.Left.At.IsZero() {
-		h.Left.At = l.WrittenAt
-	}
-	return LogChange{Text: HeadText(h), Body: l.Body}, nil
+	return h.written(l)
 }
 
 // RaisedLog is the change of a log after which no leader can write in it whose token is not above
@@ -367,31 +360,42 @@ func RaisedLog(l Log, token leadership.Token, restored bool) (LogChange, error) 
 	switch l.ID.Kind {
 	case LogSecret: // it has no leader
 		return LogChange{}, nil
+	case LogJournal:
+		var h journalHead
+		err := l.readHead(&h)
+		return l.raised(&h.Mark, token, err, func() (LogChange, error) {
+			if restored {
+				h.Generation = token
+			}
+			return LogChange{Text: HeadText(h), Body: l.Body}, nil
+		})
 	case LogProposals:
-		return l.raisedProposals(token)
+		h, all, err := l.readProposals(time.Time{})
+		return l.raised(&h.Mark, token, err, func() (LogChange, error) { return all.written(h) })
 	case LogEffects:
-		return l.raisedEffects(token)
+		m, all, err := l.readEffects()
+		return l.raised(&m, token, err, func() (LogChange, error) { return writtenEffects(m, all) })
 	}
-	var mark *Mark
-	var head any
-	if l.ID.Kind == LogJournal {
-		h := &journalHead{}
-		head, mark = h, &h.Mark
-	} else {
-		h := &checkpointHead{}
-		head, mark = h, &h.Mark
-	}
-	if err := l.readHead(head); err != nil || l.Text == "" || mark.Token > token || *mark == (Mark{Token: token}) {
+	var h checkpointHead
+	err := l.readHead(&h)
+	return l.raised(&h.Mark, token, err, func() (LogChange, error) { return h.written(l) })
+}
+
+// raised is RaisedLog for a log that was read, or not for that reason; written is the change then.
+func (l Log) raised(m *Mark, token leadership.Token, err error, written func() (LogChange, error)) (LogChange, error) {
+	if err != nil || l.Text == "" || m.Token > token || *m == (Mark{Token: token}) {
 		return LogChange{}, err
 	}
-	*mark = Mark{Token: token}
-	if h, ok := head.(*journalHead); ok && restored {
-		h.Generation = token
-	}
-	if h, ok := head.(*checkpointHead); ok && h.Left != nil && h.Left.At.IsZero() {
+	*m = Mark{Token: token}
+	return written()
+}
+
+// written is the change of a head whose checkpoint stays, with its time.
+func (h checkpointHead) written(l Log) (LogChange, error) {
+	if h.Left != nil && h.Left.At.IsZero() {
 		h.Left.At = l.WrittenAt
 	}
-	return LogChange{Text: HeadText(head), Body: l.Body}, nil
+	return LogChange{Text: HeadText(h), Body: l.Body}, nil
 }
 
 // LogCopy is a log of another store, which nothing writes any more (see RaisedLog), or its next
@@ -469,9 +473,9 @@ func (l Log) Checkpoint() (leadership.Checkpoint, error) {
 	if err := l.readHead(&h); err != nil || h.Left == nil {
 		return leadership.Checkpoint{Election: l.ID.Election}, err
 	}
-	at := h.Left.At
+	at := h.Left.At.UTC()
 	if at.IsZero() {
-		at = l.WrittenAt
+		at = l.WrittenAt.UTC()
 	}
 	p := leadership.Checkpoint{Election: l.ID.Election, Token: h.Left.Token, LeaderID: h.Left.LeaderID, Sequence: h.Sequence, Task: h.Left.Task, URI: h.Left.URI, SHA256: h.Left.SHA256, At: at}
 	if l.Body != "" {

@@ -1,7 +1,6 @@
 package rule
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,25 +23,11 @@ type proposals struct {
 	Decided []proposal `json:"decided,omitempty"` // in the order of their decisions
 }
 
-// proposal is a proposal as the body has it.
+// proposal is a proposal as the body has it: At, and that of its decision, are zero if this head was
+// written with it.
 type proposal struct {
-	ID        leadership.ProposalID  `json:"id"`
-	By        leadership.CandidateID `json:"by"`
-	Principal string                 `json:"principal,omitempty"`
-	Kind      string                 `json:"kind"`
-	Data      json.RawMessage        `json:"data,omitempty"`
-	TTLMs     int64                  `json:"ttlMs"`
-	At        time.Time              `json:"at,omitzero"` // zero if this head was written with it
-	Decision  *decision              `json:"decision,omitempty"`
-}
-
-// decision is a decision as the body has it.
-type decision struct {
-	Verdict  leadership.ProposalVerdict `json:"verdict"`
-	Note     string                     `json:"note,omitempty"`
-	Token    leadership.Token           `json:"token"`
-	LeaderID leadership.CandidateID     `json:"leaderId"`
-	At       time.Time                  `json:"at,omitzero"` // zero if this head was written with it
+	leadership.Proposal
+	TTLMs int64 `json:"ttlMs"`
 }
 
 // until is when the proposal is not kept any more.
@@ -57,25 +42,20 @@ func (p proposal) until() time.Time {
 // readProposals reads the proposals of a log, with their times. now is a time of the store, no
 // later than the present one: what was to be kept until then is left out.
 func (l Log) readProposals(now time.Time) (h proposalsHead, all proposals, err error) {
-	if err := l.readHead(&h); err != nil || l.Body == "" {
-		return h, all, err
-	}
-	if err := form.Decode([]byte(l.Body), &all); err != nil {
-		return h, all, &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf("the proposals of election %q cannot be read: %v", l.ID.Election, err)}
-	}
+	err = errors.Join(l.readHead(&h), l.read(l.Body, &all))
 	for _, list := range []*[]proposal{&all.Open, &all.Decided} {
 		for i := range *list {
 			p := &(*list)[i]
 			if p.At.IsZero() {
-				p.At = l.WrittenAt
+				p.At = l.WrittenAt.UTC()
 			}
 			if p.Decision != nil && p.Decision.At.IsZero() {
-				p.Decision.At = l.WrittenAt
+				p.Decision.At = l.WrittenAt.UTC()
 			}
 		}
 		*list = slices.DeleteFunc(*list, func(p proposal) bool { return !now.Before(p.until()) })
 	}
-	return h, all, nil
+	return h, all, err
 }
 
 // find returns the proposal, or nil.
@@ -106,17 +86,17 @@ func Propose(l Log, p leadership.ProposeRequest, principal string, now time.Time
 	if err != nil {
 		return LogChange{}, err
 	}
-	next := proposal{ID: p.ID, By: p.CandidateID, Principal: principal, Kind: p.Kind, Data: p.Data, TTLMs: p.TTL.Milliseconds()}
+	next := proposal{leadership.Proposal{ID: p.ID, CandidateID: p.CandidateID, Principal: principal, Kind: p.Kind, Data: p.Data}, p.TTL.Milliseconds()}
 	if known := all.find(p.ID); known != nil {
-		if known.By != next.By || known.Kind != next.Kind || string(known.Data) != string(next.Data) {
+		if known.CandidateID != next.CandidateID || known.Kind != next.Kind || string(known.Data) != string(next.Data) {
 			err = leadership.Invalid("proposalId", fmt.Errorf(
-				"election %q has another proposal %q already, of kind %q by %q; take a new id for each proposal", l.ID.Election, p.ID, known.Kind, known.By))
+				"election %q has another proposal %q already, of kind %q by %q; take a new id for each proposal", l.ID.Election, p.ID, known.Kind, known.CandidateID))
 		}
 		return LogChange{}, err
 	}
 	own, ofPrincipal := 0, 0
 	for _, o := range all.Open {
-		if o.By == next.By {
+		if o.CandidateID == next.CandidateID {
 			own++
 		}
 		if principal != "" && o.Principal == principal {
@@ -129,7 +109,7 @@ func Propose(l Log, p leadership.ProposeRequest, principal string, now time.Time
 	}
 	switch {
 	case own >= leadership.MaxOwnProposals:
-		return refuse(own, fmt.Sprintf(" of %q", next.By))
+		return refuse(own, fmt.Sprintf(" of %q", next.CandidateID))
 	case ofPrincipal >= leadership.MaxOwnProposals:
 		return refuse(ofPrincipal, " of "+principal)
 	case len(all.Open) >= leadership.MaxOpenProposals:
@@ -166,20 +146,10 @@ func Decide(l Log, c Renewal, d leadership.DecideRequest, leads bool, now time.T
 			d.ID, l.ID.Election, p.Decision.Verdict, p.Decision.LeaderID, p.Decision.Token))
 	}
 	done := *p
-	done.Decision = &decision{Verdict: d.Verdict, Note: d.Note, Token: c.Token, LeaderID: c.CandidateID}
+	done.Decision = &leadership.Decision{Verdict: d.Verdict, Note: d.Note, Token: c.Token, LeaderID: c.CandidateID}
 	all.Open = slices.DeleteFunc(all.Open, func(o proposal) bool { return o.ID == d.ID })
 	all.Decided = append(all.Decided, done)
 	all.Decided = all.Decided[max(len(all.Decided)-leadership.MaxDecidedProposals, 0):]
-	return all.written(h)
-}
-
-// raisedProposals is RaisedLog for proposals: their times are kept.
-func (l Log) raisedProposals(token leadership.Token) (LogChange, error) {
-	h, all, err := l.readProposals(time.Time{})
-	if err != nil || l.Text == "" || h.Token > token || h.Mark == (Mark{Token: token}) {
-		return LogChange{}, err
-	}
-	h.Mark = Mark{Token: token}
 	return all.written(h)
 }
 
@@ -196,11 +166,8 @@ func (l Log) Proposals(now time.Time) (leadership.Proposals, error) {
 	h, all, err := l.readProposals(now)
 	show := func(list []proposal) (shown []leadership.Proposal) {
 		for _, p := range list {
-			one := leadership.Proposal{Election: l.ID.Election, ID: p.ID, CandidateID: p.By, Principal: p.Principal, Kind: p.Kind, Data: p.Data, At: p.At, Until: p.until()}
-			if p.Decision != nil {
-				one.Decision = new(leadership.Decision(*p.Decision))
-			}
-			shown = append(shown, one)
+			p.Election, p.Until = l.ID.Election, p.until()
+			shown = append(shown, p.Proposal)
 		}
 		return shown
 	}

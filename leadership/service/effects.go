@@ -35,15 +35,9 @@ func (l *Ledger) BeginEffect(ctx context.Context, r leadership.EffectRequest) (l
 // Errors: NotFound, if it was not begun; InvalidArgument, if it is done with another result;
 // TokenStale; LeaseLost; PayloadTooLarge.
 func (l *Ledger) FinishEffect(ctx context.Context, r leadership.FinishRequest) (leadership.Effect, error) {
-	if len(r.Result) > 0 {
-		var err error
-		if r.Result, err = compact("result", r.Result); err != nil {
-			return leadership.Effect{}, err
-		}
-	}
-	if n := len(r.Result); n > leadership.MaxResultBytes {
-		return leadership.Effect{}, &leadership.Error{Code: leadership.PayloadTooLarge, Field: "result", Detail: fmt.Sprintf(
-			"the result of an effect has at most %d bytes of JSON, and this one has %d; put it elsewhere, and send where it is", leadership.MaxResultBytes, n)}
+	var err error
+	if r.Result, err = small("result", r.Result, leadership.MaxResultBytes); err != nil {
+		return leadership.Effect{}, err
 	}
 	return l.effect(ctx, r.EffectRequest, func(log rule.Log, c rule.Renewal) (rule.LogChange, error) {
 		return rule.FinishEffect(log, c, r.ID, r.Result)

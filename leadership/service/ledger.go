@@ -63,10 +63,18 @@ func oneOf(data json.RawMessage, uri string, most int) (json.RawMessage, error) 
 		}
 		return nil, nil
 	}
-	data, err := compact("data", data)
+	return small("data", data, most)
+}
+
+// small is the JSON without spaces, if that is not too long; nil if there is none.
+func small(field string, data json.RawMessage, most int) (json.RawMessage, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	data, err := compact(field, data)
 	if err == nil && len(data) > most {
-		err = &leadership.Error{Code: leadership.PayloadTooLarge, Field: "data", Detail: fmt.Sprintf(
-			"data has at most %d bytes of JSON, and this one has %d; put it elsewhere, and send its uri", most, len(data))}
+		err = &leadership.Error{Code: leadership.PayloadTooLarge, Field: field, Detail: fmt.Sprintf(
+			"%s has at most %d bytes of JSON, and this one has %d; put it elsewhere, and send its uri", field, most, len(data))}
 	}
 	return data, err
 }
@@ -325,7 +333,7 @@ func (l *Ledger) ReadSnapshot(ctx context.Context, e leadership.Election) (leade
 	case segment.Last == 0:
 		return leadership.JournalSnapshot{}, &leadership.Error{Code: leadership.NotFound, Detail: fmt.Sprintf("the journal of election %q has no snapshot; read it from index 0", e)}
 	}
-	s := leadership.JournalSnapshot{Election: e, UpTo: segment.Last, At: segment.At}
+	s := leadership.JournalSnapshot{Election: e, UpTo: segment.Last, At: segment.At.UTC()}
 	if err := form.Decode([]byte(segment.Data), &s); err != nil {
 		return s, &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf("the snapshot of the journal of election %q cannot be read: %v", e, err)}
 	}

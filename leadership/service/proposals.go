@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"regent/leadership"
@@ -29,16 +28,9 @@ func (l *Ledger) Propose(ctx context.Context, r leadership.ProposeRequest) (lead
 		return leadership.Proposal{}, err
 	}
 	r.TTL = cmp.Or(r.TTL, leadership.DefaultProposalTTL)
-	if len(r.Data) > 0 {
-		data, err := compact("data", r.Data)
-		if err == nil && len(data) > leadership.MaxProposalBytes {
-			err = &leadership.Error{Code: leadership.PayloadTooLarge, Field: "data", Detail: fmt.Sprintf(
-				"the data of a proposal has at most %d bytes of JSON, and this one has %d; put it elsewhere, and propose where it is", leadership.MaxProposalBytes, len(data))}
-		}
-		if err != nil {
-			return leadership.Proposal{}, err
-		}
-		r.Data = data
+	var err error
+	if r.Data, err = small("data", r.Data, leadership.MaxProposalBytes); err != nil {
+		return leadership.Proposal{}, err
 	}
 	snap, err := l.service.look(ctx, r.Election)
 	if err != nil {

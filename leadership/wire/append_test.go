@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	stdjson "encoding/json"
 	"fmt"
 	"os"
 	"reflect"
@@ -24,7 +25,7 @@ func fill(t *testing.T, v reflect.Value, n *int) {
 	switch {
 	case v.Type() == reflect.TypeFor[time.Time]():
 		v.Set(reflect.ValueOf(time.Unix(int64(*n), int64(*n)*1e6).UTC()))
-	case v.Type() == reflect.TypeFor[jsontext.Value]():
+	case v.Type() == reflect.TypeFor[jsontext.Value](), v.Type() == reflect.TypeFor[stdjson.RawMessage]():
 		v.SetBytes(fmt.Appendf(nil, `{"n":%d}`, *n))
 	case v.Kind() == reflect.Struct:
 		for _, field := range v.Fields() {

@@ -276,23 +276,13 @@ func (o *object) grant(before string, w *Grant) {
 		o.integer(`,"waitedMs":`, int64(w.WaitedMs))
 	}
 	if w.Inherited != nil {
-		o.inheritance(`,"inherited":`, w.Inherited)
+		o.any(`,"inherited":`, w.Inherited)
 	}
 	if w.InDoubt != nil {
-		at := o.begin(`,"inDoubt":`)
-		for i := range w.InDoubt {
-			o.effect(`,`, &w.InDoubt[i])
-			o.room(at, i, len(w.InDoubt))
-		}
-		o.end(at, '[', ']')
+		o.any(`,"inDoubt":`, w.InDoubt)
 	}
 	if w.Proposals != nil {
-		at := o.begin(`,"proposals":`)
-		for i := range w.Proposals {
-			o.proposal(`,`, &w.Proposals[i])
-			o.room(at, i, len(w.Proposals))
-		}
-		o.end(at, '[', ']')
+		o.any(`,"proposals":`, w.Proposals)
 	}
 	o.end(from, '{', '}')
 }
@@ -448,62 +438,6 @@ func (o *object) override(before string, w *Override) {
 	o.end(from, '{', '}')
 }
 
-func (o *object) inheritance(before string, w *Inheritance) {
-	from := o.begin(before)
-	o.integer(`,"fencingToken":`, int64(w.FencingToken))
-	o.string(`,"leaderId":`, string(w.LeaderID))
-	if w.Task != "" {
-		o.string(`,"task":`, string(w.Task))
-	}
-	o.instant(`,"at":`, w.At)
-	if w.EndedBecause != "" {
-		o.string(`,"endedBecause":`, string(w.EndedBecause))
-	}
-	if w.Data != nil {
-		o.value(`,"data":`, w.Data)
-	}
-	if w.URI != "" {
-		o.string(`,"uri":`, string(w.URI))
-	}
-	if w.SHA256 != "" {
-		o.string(`,"sha256":`, string(w.SHA256))
-	}
-	o.end(from, '{', '}')
-}
-
-func (o *object) effect(before string, w *Effect) {
-	from := o.begin(before)
-	o.string(`,"effectId":`, string(w.EffectID))
-	o.string(`,"state":`, string(w.State))
-	o.integer(`,"fencingToken":`, int64(w.FencingToken))
-	o.string(`,"leaderId":`, string(w.LeaderID))
-	o.instant(`,"at":`, w.At)
-	if w.Result != nil {
-		o.value(`,"result":`, w.Result)
-	}
-	o.end(from, '{', '}')
-}
-
-func (o *object) proposal(before string, w *Proposal) {
-	from := o.begin(before)
-	o.string(`,"election":`, string(w.Election))
-	o.string(`,"proposalId":`, string(w.ProposalID))
-	o.string(`,"candidateId":`, string(w.CandidateID))
-	if w.Principal != "" {
-		o.string(`,"principal":`, string(w.Principal))
-	}
-	o.string(`,"kind":`, string(w.Kind))
-	if w.Data != nil {
-		o.value(`,"data":`, w.Data)
-	}
-	o.instant(`,"at":`, w.At)
-	o.instant(`,"until":`, w.Until)
-	if w.Decision != nil {
-		o.decision(`,"decision":`, w.Decision)
-	}
-	o.end(from, '{', '}')
-}
-
 func (o *object) renewal(before string, w *Renewal) {
 	from := o.begin(before)
 	o.string(`,"election":`, string(w.Election))
@@ -591,18 +525,6 @@ func (o *object) policy(before string, w *Policy) {
 	if w.Series != nil {
 		o.series(`,"series":`, w.Series)
 	}
-	o.end(from, '{', '}')
-}
-
-func (o *object) decision(before string, w *Decision) {
-	from := o.begin(before)
-	o.string(`,"verdict":`, string(w.Verdict))
-	if w.Note != "" {
-		o.string(`,"note":`, string(w.Note))
-	}
-	o.integer(`,"fencingToken":`, int64(w.FencingToken))
-	o.string(`,"leaderId":`, string(w.LeaderID))
-	o.instant(`,"at":`, w.At)
 	o.end(from, '{', '}')
 }
 
@@ -1090,17 +1012,13 @@ func (s *scan) grant() (w Grant) {
 			w.WaitedMs = int64(s.number())
 		case "inherited":
 			s.once(&had, 1<<33)
-			w.Inherited = new(s.inheritance())
+			w.Inherited = scanAny[*leadership.Inheritance](s)
 		case "inDoubt":
 			s.once(&had, 1<<34)
-			for w.InDoubt = make([]Effect, 0, s.room(true)); s.more(len(w.InDoubt)); {
-				w.InDoubt = append(w.InDoubt, s.effect())
-			}
+			w.InDoubt = scanAny[[]leadership.Effect](s)
 		case "proposals":
 			s.once(&had, 1<<35)
-			for w.Proposals = make([]Proposal, 0, s.room(true)); s.more(len(w.Proposals)); {
-				w.Proposals = append(w.Proposals, s.proposal())
-			}
+			w.Proposals = scanAny[[]leadership.Proposal](s)
 		default:
 			s.fail()
 		}
@@ -1250,127 +1168,22 @@ func (s *scan) override() (w Override) {
 	return w
 }
 
-func (s *scan) inheritance() (w Inheritance) {
-	var had members
-	for name := s.first(); name != nil; name = s.next() {
-		switch string(name) {
-		case "fencingToken":
-			s.once(&had, 1<<0)
-			w.FencingToken = leadership.Token(s.number())
-		case "leaderId":
-			s.once(&had, 1<<1)
-			w.LeaderID = leadership.CandidateID(s.string(9))
-		case "task":
-			s.once(&had, 1<<2)
-			w.Task = string(s.string(21))
-		case "at":
-			s.once(&had, 1<<3)
-			w.At = s.instant(8)
-		case "endedBecause":
-			s.once(&had, 1<<4)
-			w.EndedBecause = leadership.EndReason(s.string(22))
-		case "data":
-			s.once(&had, 1<<5)
-			w.Data = s.object()
-		case "uri":
-			s.once(&had, 1<<6)
-			w.URI = string(s.string(23))
-		case "sha256":
-			s.once(&had, 1<<7)
-			w.SHA256 = string(s.string(24))
-		default:
-			s.fail()
-		}
-	}
-	s.require(had, 0xb)
-	return w
-}
-
-func (s *scan) effect() (w Effect) {
-	var had members
-	for name := s.first(); name != nil; name = s.next() {
-		switch string(name) {
-		case "effectId":
-			s.once(&had, 1<<0)
-			w.EffectID = leadership.EffectID(s.string(25))
-		case "state":
-			s.once(&had, 1<<1)
-			w.State = leadership.EffectState(s.string(8))
-		case "fencingToken":
-			s.once(&had, 1<<2)
-			w.FencingToken = leadership.Token(s.number())
-		case "leaderId":
-			s.once(&had, 1<<3)
-			w.LeaderID = leadership.CandidateID(s.string(9))
-		case "at":
-			s.once(&had, 1<<4)
-			w.At = s.instant(8)
-		case "result":
-			s.once(&had, 1<<5)
-			w.Result = s.object()
-		default:
-			s.fail()
-		}
-	}
-	s.require(had, 0x1f)
-	return w
-}
-
-func (s *scan) proposal() (w Proposal) {
-	var had members
-	for name := s.first(); name != nil; name = s.next() {
-		switch string(name) {
-		case "election":
-			s.once(&had, 1<<0)
-			w.Election = leadership.Election(s.string(5))
-		case "proposalId":
-			s.once(&had, 1<<1)
-			w.ProposalID = leadership.ProposalID(s.string(26))
-		case "candidateId":
-			s.once(&had, 1<<2)
-			w.CandidateID = leadership.CandidateID(s.string(0))
-		case "principal":
-			s.once(&had, 1<<3)
-			w.Principal = string(s.string(17))
-		case "kind":
-			s.once(&had, 1<<4)
-			w.Kind = string(s.string(16))
-		case "data":
-			s.once(&had, 1<<5)
-			w.Data = s.object()
-		case "at":
-			s.once(&had, 1<<6)
-			w.At = s.instant(8)
-		case "until":
-			s.once(&had, 1<<7)
-			w.Until = s.instant(7)
-		case "decision":
-			s.once(&had, 1<<8)
-			w.Decision = new(s.decision())
-		default:
-			s.fail()
-		}
-	}
-	s.require(had, 0xd7)
-	return w
-}
-
 func (s *scan) policy() (w Policy) {
 	var had members
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
 		case "strategy":
 			s.once(&had, 1<<0)
-			w.Strategy = new(leadership.Strategy(s.string(27)))
+			w.Strategy = new(leadership.Strategy(s.string(21)))
 		case "require":
 			s.once(&had, 1<<1)
 			for w.Require = make([]string, 0, s.room(false)); s.more(len(w.Require)); {
-				w.Require = append(w.Require, string(s.string(28)))
+				w.Require = append(w.Require, string(s.string(22)))
 			}
 		case "prefer":
 			s.once(&had, 1<<2)
 			for w.Prefer = make([]string, 0, s.room(false)); s.more(len(w.Prefer)); {
-				w.Prefer = append(w.Prefer, string(s.string(29)))
+				w.Prefer = append(w.Prefer, string(s.string(23)))
 			}
 		case "window":
 			s.once(&had, 1<<3)
@@ -1389,7 +1202,7 @@ func (s *scan) policy() (w Policy) {
 			w.Promotion = s.bool()
 		case "leadersOf":
 			s.once(&had, 1<<8)
-			w.LeadersOf = new(string(s.string(30)))
+			w.LeadersOf = new(string(s.string(24)))
 		case "delegation":
 			s.once(&had, 1<<9)
 			w.Delegation = new(s.delegation())
@@ -1410,13 +1223,13 @@ func (s *scan) policy() (w Policy) {
 			w.ErrorRate = new(s.errorRate())
 		case "onTrip":
 			s.once(&had, 1<<15)
-			w.OnTrip = leadership.OnTrip(s.string(31))
+			w.OnTrip = leadership.OnTrip(s.string(25))
 		case "cooldown":
 			s.once(&had, 1<<16)
 			w.Cooldown = s.duration()
 		case "cooldownOf":
 			s.once(&had, 1<<17)
-			w.CooldownOf = leadership.CooldownOf(s.string(32))
+			w.CooldownOf = leadership.CooldownOf(s.string(26))
 		case "verdicts":
 			s.once(&had, 1<<18)
 			w.Verdicts = s.int()
@@ -1431,40 +1244,13 @@ func (s *scan) policy() (w Policy) {
 	return w
 }
 
-func (s *scan) decision() (w Decision) {
-	var had members
-	for name := s.first(); name != nil; name = s.next() {
-		switch string(name) {
-		case "verdict":
-			s.once(&had, 1<<0)
-			w.Verdict = leadership.ProposalVerdict(s.string(33))
-		case "note":
-			s.once(&had, 1<<1)
-			w.Note = string(s.string(4))
-		case "fencingToken":
-			s.once(&had, 1<<2)
-			w.FencingToken = leadership.Token(s.number())
-		case "leaderId":
-			s.once(&had, 1<<3)
-			w.LeaderID = leadership.CandidateID(s.string(9))
-		case "at":
-			s.once(&had, 1<<4)
-			w.At = s.instant(8)
-		default:
-			s.fail()
-		}
-	}
-	s.require(had, 0x1d)
-	return w
-}
-
 func (s *scan) delegation() (w Delegation) {
 	var had members
 	for name := s.first(); name != nil; name = s.next() {
 		switch string(name) {
 		case "parent":
 			s.once(&had, 1<<0)
-			w.Parent = new(leadership.Election(s.string(34)))
+			w.Parent = new(leadership.Election(s.string(27)))
 		case "depth":
 			s.once(&had, 1<<1)
 			w.Depth = new(s.int())
@@ -1571,6 +1357,6 @@ func (s *scan) series() (w Series) {
 
 // How many names there are of members with such values.
 const (
-	stringNames  = 35
-	instantNames = 9
+	stringNames  = 28
+	instantNames = 8
 )

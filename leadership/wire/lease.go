@@ -184,7 +184,7 @@ func optionalMillis(ms *int64) time.Duration {
 
 // NewGrant writes a grant, its key too.
 func NewGrant(g leadership.Grant) Grant {
-	return Grant{Lease: NewLease(g.Lease), Key: g.Key.Text(), WaitedMs: millisDown(g.Waited), Inherited: newInheritance(g.Inherited), InDoubt: newEffects(g.InDoubt), Proposals: newProposals(g.Proposals)}
+	return Grant{Lease: NewLease(g.Lease), Key: g.Key.Text(), WaitedMs: millisDown(g.Waited), Inherited: g.Inherited, InDoubt: g.InDoubt, Proposals: g.Proposals}
 }
 
 // Grant is the reply to an acquire.
@@ -195,9 +195,9 @@ type Grant struct {
 	// rounded down.
 	WaitedMs int64 `json:"waitedMs,omitzero"`
 	// Inherited is what the last leader left behind, if the request asked for it.
-	Inherited *Inheritance `json:"inherited,omitzero"`
+	Inherited *leadership.Inheritance `json:"inherited,omitzero"`
 	// InDoubt are the effects that earlier leaders have not finished, if it asked for those.
-	InDoubt []Effect `json:"inDoubt,omitzero"`
+	InDoubt []leadership.Effect `json:"inDoubt,omitzero"`
 	// Proposals are those that are open, if the request asked to inherit.
-	Proposals []Proposal `json:"proposals,omitzero"`
+	Proposals []leadership.Proposal `json:"proposals,omitzero"`
 }

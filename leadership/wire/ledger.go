@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/json"
 	"strconv"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -20,19 +19,17 @@ const (
 
 // CheckpointRequest is the body that puts a checkpoint.
 type CheckpointRequest struct {
-	CandidateID  leadership.CandidateID `json:"candidateId"`
-	Key          string                 `json:"key"`
-	FencingToken leadership.Token       `json:"fencingToken"`
-	Sequence     int64                  `json:"sequence"`
-	Task         string                 `json:"task,omitzero"`
-	Data         jsontext.Value         `json:"data,omitzero"`
-	URI          *string                `json:"uri,omitzero"`
-	SHA256       *string                `json:"sha256,omitzero"`
+	Holder
+	Sequence int64          `json:"sequence"`
+	Task     string         `json:"task,omitzero"`
+	Data     jsontext.Value `json:"data,omitzero"`
+	URI      *string        `json:"uri,omitzero"`
+	SHA256   *string        `json:"sha256,omitzero"`
 }
 
 // NewCheckpointRequest writes a request.
 func NewCheckpointRequest(r leadership.CheckpointRequest) CheckpointRequest {
-	return CheckpointRequest{r.CandidateID, r.Key.Text(), r.Token, r.Sequence, r.Task, jsontext.Value(r.Data), optional(r.URI), optional(r.SHA256)}
+	return CheckpointRequest{NewHolder(r.LeaseRequest), r.Sequence, r.Task, jsontext.Value(r.Data), optional(r.URI), optional(r.SHA256)}
 }
 
 // Leadership reads a request about the election.
@@ -45,7 +42,7 @@ func (w CheckpointRequest) Leadership(e leadership.Election) (leadership.Checkpo
 	if err != nil {
 		return r, err
 	}
-	r.LeaseRequest, err = Holder{w.CandidateID, w.Key, w.FencingToken}.Leadership(e)
+	r.LeaseRequest, err = w.Holder.Leadership(e)
 	return r, err
 }
 
@@ -95,86 +92,11 @@ func Deeper(data []byte, most int) bool {
 	return false
 }
 
-// Checkpoint is what a leader has left behind of its task.
-type Checkpoint struct {
-	Election     leadership.Election    `json:"election"`
-	FencingToken leadership.Token       `json:"fencingToken"`
-	LeaderID     leadership.CandidateID `json:"leaderId"`
-	Sequence     int64                  `json:"sequence"`
-	Task         string                 `json:"task,omitzero"`
-	At           time.Time              `json:"at"`
-	Data         jsontext.Value         `json:"data,omitzero"`
-	URI          string                 `json:"uri,omitzero"`
-	SHA256       string                 `json:"sha256,omitzero"`
-}
-
-// NewCheckpoint writes a checkpoint.
-func NewCheckpoint(p leadership.Checkpoint) Checkpoint {
-	return Checkpoint{p.Election, p.Token, p.LeaderID, p.Sequence, p.Task, p.At.UTC(), jsontext.Value(p.Data), p.URI, p.SHA256}
-}
-
-// Leadership reads a checkpoint.
-func (w Checkpoint) Leadership() leadership.Checkpoint {
-	return leadership.Checkpoint{
-		Election: w.Election, Token: w.FencingToken, LeaderID: w.LeaderID, Sequence: w.Sequence, Task: w.Task, At: w.At, Data: json.RawMessage(w.Data), URI: w.URI, SHA256: w.SHA256,
-	}
-}
-
-// Inheritance is a checkpoint as a successor gets it.
-type Inheritance struct {
-	FencingToken leadership.Token       `json:"fencingToken"`
-	LeaderID     leadership.CandidateID `json:"leaderId"`
-	Task         string                 `json:"task,omitzero"`
-	At           time.Time              `json:"at"`
-	EndedBecause leadership.EndReason   `json:"endedBecause,omitzero"`
-	Data         jsontext.Value         `json:"data,omitzero"`
-	URI          string                 `json:"uri,omitzero"`
-	SHA256       string                 `json:"sha256,omitzero"`
-}
-
-func newInheritance(i *leadership.Inheritance) *Inheritance {
-	if i == nil {
-		return nil
-	}
-	return &Inheritance{i.Token, i.LeaderID, i.Task, i.At.UTC(), i.EndedBecause, jsontext.Value(i.Data), i.URI, i.SHA256}
-}
-
-// Leadership reads what was inherited in the election; nil if there is none.
-func (w *Inheritance) Leadership(e leadership.Election) *leadership.Inheritance {
-	if w == nil {
-		return nil
-	}
-	return &leadership.Inheritance{EndedBecause: w.EndedBecause, Checkpoint: leadership.Checkpoint{
-		Election: e, Token: w.FencingToken, LeaderID: w.LeaderID, Task: w.Task, At: w.At, Data: json.RawMessage(w.Data), URI: w.URI, SHA256: w.SHA256,
-	}}
-}
-
-// JournalHead is where a journal stands.
-type JournalHead struct {
-	Election      leadership.Election `json:"election"`
-	FencingToken  leadership.Token    `json:"fencingToken,omitzero"` // the highest that has opened it
-	Index         leadership.Index    `json:"index"`
-	SnapshotIndex leadership.Index    `json:"snapshotIndex"`
-	Generation    leadership.Token    `json:"generation,omitzero"`
-}
-
-// NewJournalHead writes a head.
-func NewJournalHead(h leadership.JournalHead) JournalHead {
-	return JournalHead{h.Election, h.Token, h.Index, h.Snapshot, h.Generation}
-}
-
-// Leadership reads a head.
-func (w JournalHead) Leadership() leadership.JournalHead {
-	return leadership.JournalHead{Election: w.Election, Token: w.FencingToken, Index: w.Index, Snapshot: w.SnapshotIndex, Generation: w.Generation}
-}
-
 // AppendRequest is the body that adds entries to a journal.
 type AppendRequest struct {
-	CandidateID  leadership.CandidateID `json:"candidateId"`
-	Key          string                 `json:"key"`
-	FencingToken leadership.Token       `json:"fencingToken"`
-	After        leadership.Index       `json:"after"`
-	Entries      []NewEntry             `json:"entries"`
+	Holder
+	After   leadership.Index `json:"after"`
+	Entries []NewEntry       `json:"entries"`
 }
 
 // NewEntry is an entry that is not in the journal yet.
@@ -185,7 +107,7 @@ type NewEntry struct {
 
 // NewAppendRequest writes a request.
 func NewAppendRequest(r leadership.AppendRequest) AppendRequest {
-	w := AppendRequest{r.CandidateID, r.Key.Text(), r.Token, r.After, []NewEntry{}}
+	w := AppendRequest{NewHolder(r.LeaseRequest), r.After, []NewEntry{}}
 	for _, e := range r.Entries {
 		w.Entries = append(w.Entries, NewEntry{e.Type, jsontext.Value(e.Data)})
 	}
@@ -205,66 +127,21 @@ func (w AppendRequest) Leadership(e leadership.Election) (leadership.AppendReque
 		r.Entries[i] = leadership.Entry{Type: one.Type, Data: json.RawMessage(one.Data)}
 	}
 	var err error
-	r.LeaseRequest, err = Holder{w.CandidateID, w.Key, w.FencingToken}.Leadership(e)
+	r.LeaseRequest, err = w.Holder.Leadership(e)
 	return r, err
-}
-
-// JournalEntry is one entry of a journal.
-type JournalEntry struct {
-	Index        leadership.Index `json:"index"`
-	FencingToken leadership.Token `json:"fencingToken"`
-	At           time.Time        `json:"at"`
-	Type         string           `json:"type,omitzero"`
-	Data         jsontext.Value   `json:"data"`
-}
-
-// NewJournalEntry writes an entry.
-func NewJournalEntry(e leadership.Entry) JournalEntry {
-	return JournalEntry{e.Index, e.Token, e.At.UTC(), e.Type, jsontext.Value(e.Data)}
-}
-
-// Leadership reads an entry.
-func (w JournalEntry) Leadership() leadership.Entry {
-	return leadership.Entry{Index: w.Index, Token: w.FencingToken, At: w.At, Type: w.Type, Data: json.RawMessage(w.Data)}
-}
-
-// JournalPage is a part of a journal.
-type JournalPage struct {
-	JournalHead
-	Entries []JournalEntry `json:"entries"`
-}
-
-// NewJournalPage writes a page.
-func NewJournalPage(p leadership.JournalPage) JournalPage {
-	w := JournalPage{NewJournalHead(p.JournalHead), []JournalEntry{}}
-	for _, e := range p.Entries {
-		w.Entries = append(w.Entries, NewJournalEntry(e))
-	}
-	return w
-}
-
-// Leadership reads a page.
-func (w JournalPage) Leadership() leadership.JournalPage {
-	p := leadership.JournalPage{JournalHead: w.JournalHead.Leadership()}
-	for _, e := range w.Entries {
-		p.Entries = append(p.Entries, e.Leadership())
-	}
-	return p
 }
 
 // SnapshotRequest is the body that puts a snapshot in the place of entries.
 type SnapshotRequest struct {
-	CandidateID  leadership.CandidateID `json:"candidateId"`
-	Key          string                 `json:"key"`
-	FencingToken leadership.Token       `json:"fencingToken"`
-	UpTo         leadership.Index       `json:"upTo"`
-	Data         jsontext.Value         `json:"data,omitzero"`
-	URI          *string                `json:"uri,omitzero"`
+	Holder
+	UpTo leadership.Index `json:"upTo"`
+	Data jsontext.Value   `json:"data,omitzero"`
+	URI  *string          `json:"uri,omitzero"`
 }
 
 // NewSnapshotRequest writes a request.
 func NewSnapshotRequest(r leadership.SnapshotRequest) SnapshotRequest {
-	return SnapshotRequest{r.CandidateID, r.Key.Text(), r.Token, r.UpTo, jsontext.Value(r.Data), optional(r.URI)}
+	return SnapshotRequest{NewHolder(r.LeaseRequest), r.UpTo, jsontext.Value(r.Data), optional(r.URI)}
 }
 
 // Leadership reads a request about the election.
@@ -274,26 +151,6 @@ func (w SnapshotRequest) Leadership(e leadership.Election) (leadership.SnapshotR
 	if err != nil {
 		return r, err
 	}
-	r.LeaseRequest, err = Holder{w.CandidateID, w.Key, w.FencingToken}.Leadership(e)
+	r.LeaseRequest, err = w.Holder.Leadership(e)
 	return r, err
-}
-
-// JournalSnapshot stands for the entries of a journal up to an index.
-type JournalSnapshot struct {
-	Election     leadership.Election `json:"election"`
-	UpTo         leadership.Index    `json:"upTo"`
-	FencingToken leadership.Token    `json:"fencingToken"`
-	At           time.Time           `json:"at"`
-	Data         jsontext.Value      `json:"data,omitzero"`
-	URI          string              `json:"uri,omitzero"`
-}
-
-// NewJournalSnapshot writes a snapshot.
-func NewJournalSnapshot(s leadership.JournalSnapshot) JournalSnapshot {
-	return JournalSnapshot{s.Election, s.UpTo, s.Token, s.At.UTC(), jsontext.Value(s.Data), s.URI}
-}
-
-// Leadership reads a snapshot.
-func (w JournalSnapshot) Leadership() leadership.JournalSnapshot {
-	return leadership.JournalSnapshot{Election: w.Election, UpTo: w.UpTo, Token: w.FencingToken, At: w.At, Data: json.RawMessage(w.Data), URI: w.URI}
 }

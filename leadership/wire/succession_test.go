@@ -122,17 +122,17 @@ func TestLedgerIsReadAsItWasWritten(t *testing.T) {
 		{Election: "planner", Token: 4, LeaderID: "agent-7", Task: "page 3", Data: data, At: at},
 		{Election: "planner", Token: 4, LeaderID: "agent-7", URI: "gs://b/o", SHA256: strings.Repeat("0f", 32), At: at},
 	} {
-		same(p, writtenAgain(t, NewCheckpoint(p)).Leadership())
+		same(p, writtenAgain(t, p))
 		grant := leadership.Grant{Lease: held(), Inherited: &leadership.Inheritance{Checkpoint: p, EndedBecause: leadership.EndsExpired}}
-		same(grant.Inherited, writtenAgain(t, NewGrant(grant)).Inherited.Leadership("planner"))
+		same(grant.Inherited, writtenAgain(t, NewGrant(grant)).Inherited)
 	}
-	same((*leadership.Inheritance)(nil), writtenAgain(t, NewGrant(leadership.Grant{Lease: held()})).Inherited.Leadership("planner"))
+	same((*leadership.Inheritance)(nil), writtenAgain(t, NewGrant(leadership.Grant{Lease: held()})).Inherited)
 	head := leadership.JournalHead{Election: "planner", Token: 4, Index: 41, Snapshot: 40}
-	same(head, writtenAgain(t, NewJournalHead(head)).Leadership())
+	same(head, writtenAgain(t, head))
 	page := leadership.JournalPage{JournalHead: head, Entries: []leadership.Entry{{Index: 41, Token: 4, At: at, Type: "put", Data: data}, {Index: 42, Token: 4, At: at, Data: json.RawMessage(`0`)}}}
-	same(page, writtenAgain(t, NewJournalPage(page)).Leadership())
+	same(page, writtenAgain(t, page))
 	for _, s := range []leadership.JournalSnapshot{{Election: "planner", UpTo: 40, Token: 4, At: at, Data: data}, {Election: "planner", UpTo: 40, Token: 4, At: at, URI: "gs://b/o"}} {
-		same(s, writtenAgain(t, NewJournalSnapshot(s)).Leadership())
+		same(s, writtenAgain(t, s))
 	}
 	member := leadership.Member{ID: "node-2", Role: leadership.RoleFollower, Applied: 39, Lag: 2}
 	same(member, writtenAgain(t, NewMember(member)).Leadership())

@@ -179,8 +179,8 @@ export function effects(http: Http, election: string, options: CallOptions = {})
 /** @internal Begins or finishes an effect, as the suffix says. */
 export async function changeEffect(
   http: Http, suffix: ":begin" | ":finish", lease: LeaseRequest, effectId: string, result: unknown, options: CallOptions = {},
-): Promise<Schemas["EffectReply"]> {
-  const reply = await post<Schemas["EffectReply"]>(http, suffix, lease, { effectId, result }, { signal: options.signal });
+): Promise<Schemas["Effect"]> {
+  const reply = await post<Schemas["Effect"]>(http, suffix, lease, { effectId, result }, { signal: options.signal });
   if (reply.effectId !== effectId) throw misread({ name: suffix.slice(1), changes: true }, `it is about effect ${quote(reply.effectId)}, not ${quote(effectId)}`);
   return reply;
 }

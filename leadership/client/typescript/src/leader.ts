@@ -202,7 +202,7 @@ export class LeaderCheckpoint {
       const sequence = this.#known + 1;
       try {
         const put = await persist(this.#leader, options, (r, o) => putCheckpoint(this.#leader.http, r, { sequence, ...content }, o));
-        this.#known = put.sequence;
+        this.#known = put.sequence ?? sequence;
         return;
       } catch (e) {
         if (!(e instanceof IndexMismatch)) throw e;

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -32,9 +31,8 @@ func (f *candidacyFlags) add(c *cli, cmd *cobra.Command) {
 	flags.Var(&value[priority]{&f.priority, "0", "N", parsePriority}, "priority", "where the policy goes by priority: a greater one is better; or cksum, the checksum of the candidate's id less 2^31")
 	flags.Var(&value[[]string]{&f.capabilities, "", "NAMES", parseCapabilities}, "capabilities", "what the candidate can do, comma-separated, such as gpu,eu")
 	flags.Var(&value[int64]{&f.load, "0", "N", parseLoad}, "load", "where the policy goes by load: a smaller one is better")
-	flags.Var(&value[leadership.Role]{&f.role, string(leadership.RoleCandidate), "ROLE", parseLineRole}, "role", "candidate; or witness: it stands in line, counts for the quorum, and never leads")
+	addChoice(c, cmd, &f.role, leadership.RoleCandidate, "role", "ROLE", "candidate; or witness: it stands in line, counts for the quorum, and never leads", leadership.RoleCandidate, leadership.RoleWitness)
 	c.complete(cmd, "priority", cksumPriority)
-	c.complete(cmd, "role", string(leadership.RoleCandidate), string(leadership.RoleWitness))
 }
 
 // of is the candidacy of the candidate with that id.
@@ -86,12 +84,4 @@ func parseCapabilities(text string) ([]string, error) {
 		}
 	}
 	return names, nil
-}
-
-func parseLineRole(text string) (leadership.Role, error) {
-	switch role := leadership.Role(text); role {
-	case leadership.RoleCandidate, leadership.RoleWitness:
-		return role, nil
-	}
-	return "", errors.New("must be candidate or witness")
 }

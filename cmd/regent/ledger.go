@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -391,9 +389,8 @@ func (c *cli) follow(ctx context.Context, e leadership.Election, f follower) err
 	}); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends the process
 	show := c.itemPrinter()
 	for item, err := range server.FollowAs(ctx, e, f.after, f.member) {
 		if ctx.Err() != nil {

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -123,19 +120,10 @@ With --output json each line is a document: {"election":…,"leader":…,"term":
 		},
 	}
 	config.Role = leadership.RoleFollower
-	cmd.Flags().Var(&value[leadership.Role]{&config.Role, string(config.Role), "ROLE", parseMemberRole}, "role", "follower, worker or witness")
+	addChoice(c, cmd, &config.Role, leadership.RoleFollower, "role", "ROLE", "follower, worker or witness", leadership.RoleFollower, leadership.RoleWorker, leadership.RoleWitness)
 	cmd.Flags().Var(&value[time.Duration]{&config.TTL, "30s", "DURATION", parseTTL}, "ttl", "how long the member counts after it was last heard of, from 10s to 5m; it joins again every third of it")
 	cmd.Flags().StringVar(&config.Note, "note", "", "what the member does, for people: one line of at most 256 bytes")
-	c.complete(cmd, "role", string(leadership.RoleFollower), string(leadership.RoleWorker), string(leadership.RoleWitness))
 	return c.remote(cmd)
-}
-
-func parseMemberRole(text string) (leadership.Role, error) {
-	switch role := leadership.Role(text); role {
-	case leadership.RoleFollower, leadership.RoleWorker, leadership.RoleWitness:
-		return role, nil
-	}
-	return "", errors.New("must be follower, worker or witness")
 }
 
 func parseTTL(text string) (time.Duration, error) {
@@ -156,9 +144,8 @@ func (c *cli) join(ctx context.Context, e leadership.Election, config client.Mem
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends the process
 	member, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := time.AfterFunc(c.timeout, func() { cancel(c.noAnswer()) })

@@ -38,14 +38,6 @@ const (
 	inDoubtSkip inDoubtAction = "skip"
 )
 
-func parseInDoubt(text string) (inDoubtAction, error) {
-	switch a := inDoubtAction(text); a {
-	case inDoubtFail, inDoubtRun, inDoubtSkip:
-		return a, nil
-	}
-	return "", errors.New("must be fail, run or skip")
-}
-
 func (c *cli) onceCommand() *cobra.Command {
 	f := runFlags{wait: forever, grace: derivedGrace, onReadOnly: readOnlyContinue, ifInDoubt: inDoubtFail}
 	cmd := &cobra.Command{
@@ -67,8 +59,8 @@ func (c *cli) onceCommand() *cobra.Command {
 		},
 	}
 	c.addTerm(cmd, &f)
-	cmd.Flags().Var(&value[inDoubtAction]{&f.ifInDoubt, string(inDoubtFail), "ACTION", parseInDoubt}, "if-in-doubt", "what to do if the effect was begun, and is not known to be done: fail, run or skip")
-	c.complete(cmd, "if-in-doubt", string(inDoubtFail), string(inDoubtRun), string(inDoubtSkip))
+	addChoice(c, cmd, &f.ifInDoubt, inDoubtFail, "if-in-doubt", "ACTION", "what to do if the effect was begun, and is not known to be done: fail, run or skip",
+		inDoubtFail, inDoubtRun, inDoubtSkip)
 	return cmd
 }
 

@@ -94,10 +94,10 @@ func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 	cmd.Example = "  " + o.example
 	fields := o.kind.Fields()
 	for _, field := range fields.Needed {
-		c.require(cmd, addOrderFlag(cmd, field, &r), "")
+		c.require(cmd, c.addOrderFlag(cmd, field, &r), "")
 	}
 	for _, field := range fields.Optional {
-		addOrderFlag(cmd, field, &r)
+		c.addOrderFlag(cmd, field, &r)
 	}
 	c.addReason(cmd, "reason", "why, for the election's history", &r.Reason, &r.Actor)
 	addCondition(cmd, &r.IfRevision)
@@ -121,7 +121,7 @@ func giveOrder(ctx context.Context, server *client.Client, r leadership.Order) (
 }
 
 // addOrderFlag adds the flag of a field that some orders take, and returns its name.
-func addOrderFlag(cmd *cobra.Command, field string, o *leadership.Order) (flag string) {
+func (c *cli) addOrderFlag(cmd *cobra.Command, field string, o *leadership.Order) (flag string) {
 	flags := cmd.Flags()
 	switch flag = field; field {
 	case "candidateId":
@@ -136,7 +136,7 @@ func addOrderFlag(cmd *cobra.Command, field string, o *leadership.Order) (flag s
 	case "for":
 		flags.Var(&value[time.Duration]{&o.For, "", "DURATION", within(leadership.OrderBounds)}, flag, "for how long, "+leadership.OrderBounds.String()+" (30 days)")
 	case "mode":
-		flags.Var(&value[leadership.PauseMode]{&o.Mode, "freeze", "MODE", parseMode}, flag, "freeze: the present leader goes on; drain: its term ends too")
+		addChoice(c, cmd, &o.Mode, leadership.PauseFreeze, flag, "MODE", "freeze: the present leader goes on; drain: its term ends too", leadership.PauseFreeze, leadership.PauseDrain)
 	case "fencingToken":
 		flag = "token"
 		flags.Var(&value[leadership.Token]{&o.Token, "", "N", parseToken}, flag, "the fencing token of the term that is meant")
@@ -226,10 +226,9 @@ the election's policy says end the term. Only the roles verifier and admin may d
 		},
 	}
 	cmd.Flags().Var(&value[leadership.Token]{&r.Token, "", "N", parseToken}, "token", "the fencing token of the work")
-	cmd.Flags().Var(&value[leadership.Verdict]{&r.Verdict, "", "VERDICT", parseVerdict}, "verdict", "bad or good")
+	addChoice(c, cmd, &r.Verdict, "", "verdict", "VERDICT", "bad or good", leadership.VerdictBad, leadership.VerdictGood)
 	c.require(cmd, "token", "REGENT_TOKEN")
 	c.require(cmd, "verdict", "")
-	c.complete(cmd, "verdict", string(leadership.VerdictBad), string(leadership.VerdictGood))
 	c.addReason(cmd, "evidence", "what the verdict rests on", &r.Evidence, &r.Actor)
 	addCondition(cmd, &r.IfRevision)
 	return c.remote(cmd)

@@ -120,19 +120,10 @@ exit code is 3: this leader must stop.`,
 	}
 	who.add(c, cmd)
 	c.addToken(cmd, &r.Token)
-	cmd.Flags().Var(&value[leadership.ProposalVerdict]{&r.Verdict, "", "VERDICT", parseProposalVerdict}, "verdict", "accepted or rejected")
+	addChoice(c, cmd, &r.Verdict, "", "verdict", "VERDICT", "accepted or rejected", leadership.ProposalAccepted, leadership.ProposalRejected)
 	cmd.Flags().StringVar(&r.Note, "note", "", "why, for people: one line of at most 256 bytes")
 	c.require(cmd, "verdict", "")
-	c.complete(cmd, "verdict", string(leadership.ProposalAccepted), string(leadership.ProposalRejected))
 	return c.oneProposal(cmd)
-}
-
-func parseProposalVerdict(text string) (leadership.ProposalVerdict, error) {
-	switch v := leadership.ProposalVerdict(text); v {
-	case leadership.ProposalAccepted, leadership.ProposalRejected:
-		return v, nil
-	}
-	return "", errors.New("must be accepted or rejected")
 }
 
 func (c *cli) printProposal(p leadership.Proposal) error {

@@ -32,9 +32,8 @@ func (c *cli) addRemote(cmd *cobra.Command) {
 
 func (c *cli) addOutput(cmd *cobra.Command) {
 	c.output = table
-	cmd.Flags().Var(&value[format]{&c.output, string(table), "FORMAT", parseFormat}, "output", "table, or json: one document of the API per line, and errors as problem documents on standard error")
+	addChoice(c, cmd, &c.output, table, "output", "FORMAT", "table, or json: one document of the API per line, and errors as problem documents on standard error", table, document)
 	c.from(cmd, "output", "REGENT_OUTPUT")
-	c.complete(cmd, "output", string(table), string(document))
 }
 
 // remote completes a command that calls a server and prints data. Unless cmd says otherwise, its

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -167,8 +166,8 @@ func (c *cli) runCommand() *cobra.Command {
 	flags.StringVar(&f.reportFile, "report-file", "", "a file with a JSON report that the command rewrites; it is sent with renewals")
 	flags.BoolVar(&f.progressFromOutput, "progress-from-output", false, "report each line that the command prints as progress")
 	flags.Var(&value[int]{&f.awaitFollowers, "", "N", parseFollowers}, "await-followers", "start the command only once N members follow the new token (default: at once)")
-	flags.Var(&value[readOnlyAction]{&f.onReadOnly, string(readOnlyContinue), "ACTION", parseReadOnly}, "on-read-only", "what to do with the command while the election has lost its quorum: stop, pause or continue")
-	c.complete(cmd, "on-read-only", string(readOnlyStop), string(readOnlyPause), string(readOnlyContinue))
+	addChoice(c, cmd, &f.onReadOnly, readOnlyContinue, "on-read-only", "ACTION", "what to do with the command while the election has lost its quorum: stop, pause or continue",
+		readOnlyStop, readOnlyPause, readOnlyContinue)
 	flags.BoolVar(&f.handsOver, "hand-over", false, "on SIGTERM or SIGINT hand over to a candidate that waits, before the command is stopped")
 	flags.Var(&value[time.Duration]{&f.within, leadership.DefaultWithin.String(), "DURATION", parseWithin}, "within", "with --hand-over: how long that may take, from 1s to 10m")
 	flags.StringVar(&f.onSuccession, "on-succession", "", "a shell `COMMAND` that loads what the command needs, while another candidate leads that is to hand over to this one")
@@ -205,14 +204,6 @@ const (
 	readOnlyPause    readOnlyAction = "pause"
 	readOnlyContinue readOnlyAction = "continue"
 )
-
-func parseReadOnly(text string) (readOnlyAction, error) {
-	switch a := readOnlyAction(text); a {
-	case readOnlyStop, readOnlyPause, readOnlyContinue:
-		return a, nil
-	}
-	return "", errors.New("must be stop, pause or continue")
-}
 
 func parseFollowers(text string) (int, error) {
 	n, err := parseCount(text)

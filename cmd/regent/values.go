@@ -3,9 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -33,6 +36,23 @@ func (v *value[T]) Set(text string) error {
 
 func (v *value[T]) String() string { return v.text }
 func (v *value[T]) Type() string   { return v.kind }
+
+// addChoice adds a flag that takes one of the words; the help names the usual one, which *to or its
+// zero value stands for.
+func addChoice[T ~string](c *cli, cmd *cobra.Command, to *T, usual T, flag, kind, usage string, words ...T) {
+	var all []string
+	for _, word := range words {
+		all = append(all, string(word))
+	}
+	last := len(all) - 1
+	cmd.Flags().Var(&value[T]{to, string(usual), kind, func(text string) (T, error) {
+		if !slices.Contains(all, text) {
+			return "", fmt.Errorf("must be %s or %s", strings.Join(all[:last], ", "), all[last])
+		}
+		return T(text), nil
+	}}, flag, usage)
+	c.complete(cmd, flag, all...)
+}
 
 // parseText refuses an empty text, which a script passes when it forgot to set a variable.
 func parseText(text string) (string, error) {
@@ -132,22 +152,6 @@ func parseRetireAfter(text string) (time.Duration, error) {
 	return within(leadership.RetireBounds)(text)
 }
 
-func parseMode(text string) (leadership.PauseMode, error) {
-	switch m := leadership.PauseMode(text); m {
-	case leadership.PauseFreeze, leadership.PauseDrain:
-		return m, nil
-	}
-	return "", errors.New("must be freeze or drain")
-}
-
-func parseVerdict(text string) (leadership.Verdict, error) {
-	switch v := leadership.Verdict(text); v {
-	case leadership.VerdictBad, leadership.VerdictGood:
-		return v, nil
-	}
-	return "", errors.New("must be bad or good")
-}
-
 func parseOverride(text string) (leadership.OverrideID, error) {
 	id, err := parseText(text)
 	return leadership.OverrideID(id), err
@@ -192,14 +196,6 @@ const (
 	table    format = "table"
 	document format = "json"
 )
-
-func parseFormat(text string) (format, error) {
-	switch f := format(text); f {
-	case table, document:
-		return f, nil
-	}
-	return "", errors.New("must be table or json")
-}
 
 func parseHistory(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)

@@ -66,6 +66,13 @@ func oneWatched(cmd *cobra.Command, args []string) error {
 	return oneElection(cmd, args)
 }
 
+// untilSignal ends with SIGINT or SIGTERM. The second one ends the process.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
 // watch prints news until a signal comes, count items were printed, or a permanent error. A count
 // of 0 means no limit.
 func (c *cli) watch(ctx context.Context, r client.WatchRequest, count int) error {
@@ -73,9 +80,8 @@ func (c *cli) watch(ctx context.Context, r client.WatchRequest, count int) error
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends the process
 	watching, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	late := time.AfterFunc(c.timeout, func() { cancel(c.noAnswer()) })

@@ -226,11 +226,11 @@ func TestAStreamTellsOfMembersWithoutAnID(t *testing.T) {
 	}
 	acknowledged := func(want string) {
 		t.Helper()
-		var a wire.Acknowledgement
+		var a leadership.Acknowledgement
 		if err := json.NewDecoder(l.open("POST", "/v1/elections/planner:awaitAcknowledgement", `{"fencingToken":1,"need":1}`).Body).Decode(&a); err != nil {
 			t.Fatal(err)
 		}
-		if got := fmt.Sprint(a.Acknowledged, a.Follow, a.Missing); got != want {
+		if got := fmt.Sprint(a.Done, a.Follow, a.Missing); got != want {
 			t.Errorf("who follows: %s, want %s", got, want)
 		}
 	}

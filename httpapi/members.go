@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -11,7 +12,7 @@ func (a *api) memberHandlers() handlers {
 	return handlers{
 		wire.VerbJoin:            a.join,
 		wire.VerbLeave:           a.leave,
-		wire.VerbMembers:         a.members,
+		wire.VerbMembers:         look(a, instance.Service.Members, wire.NewMembers),
 		wire.VerbAcknowledgement: a.awaitAcknowledgement,
 	}
 }
@@ -48,17 +49,6 @@ func (a *api) leave(w http.ResponseWriter, r *http.Request) error {
 	return ok(w, wire.Left{Election: request.Election})
 }
 
-func (a *api) members(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
-	}
-	members, err := a.service.Members(r.Context(), election(r))
-	if err != nil {
-		return err
-	}
-	return ok(w, wire.NewMembers(members))
-}
-
 func (a *api) awaitAcknowledgement(w http.ResponseWriter, r *http.Request) error {
 	var body wire.AcknowledgementRequest
 	if err := call(w, r, &body); err != nil {
@@ -74,5 +64,5 @@ func (a *api) awaitAcknowledgement(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	return ok(w, wire.NewAcknowledgement(acknowledgement))
+	return ok(w, acknowledgement)
 }

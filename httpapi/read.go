@@ -12,6 +12,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/wire"
 )
 
@@ -22,7 +23,7 @@ func (a *api) readHandlers() handlers {
 		wire.VerbEvents:    a.history,
 		wire.VerbWatch:     a.watch,
 		wire.VerbWatchAll:  a.allEvents,
-		wire.VerbOverrides: a.overrides,
+		wire.VerbOverrides: look(a, instance.Service.Overrides, wire.NewOverrides),
 		wire.VerbExplain:   a.explain,
 	}
 }
@@ -142,17 +143,6 @@ func (a *api) history(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return ok(w, wire.NewHistory(request.After, events))
-}
-
-func (a *api) overrides(w http.ResponseWriter, r *http.Request) error {
-	if err := noQuery(r); err != nil {
-		return err
-	}
-	orders, err := a.service.Overrides(r.Context(), election(r))
-	if err != nil {
-		return err
-	}
-	return ok(w, wire.NewOverrides(orders))
 }
 
 func (a *api) explain(w http.ResponseWriter, r *http.Request) error {

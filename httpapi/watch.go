@@ -101,7 +101,7 @@ func (w watching) next(ctx context.Context) ([]message, error) {
 	}
 	messages := w.messages(news.Events)
 	for _, c := range news.Members {
-		messages = append(messages, message{name: wire.StreamMember, data: wire.NewMemberChange(c)})
+		messages = append(messages, message{name: wire.StreamMember, data: c})
 	}
 	return messages, err
 }

@@ -3,10 +3,10 @@ package leadership
 // MemberChange says that a member of an election has come, or has gone, whether its leader may
 // write, or that its leader is asked something.
 type MemberChange struct {
-	ID        CandidateID
-	Role      Role
-	Change    MemberChangeType
-	SeenToken Token // the newest that it follows, or did; 0: unknown
+	ID        CandidateID      `json:"id"`
+	Role      Role             `json:"role"`
+	Change    MemberChangeType `json:"change"`
+	SeenToken Token            `json:"term,omitzero"` // the newest that it follows, or did; 0: unknown
 }
 
 // MemberChangeType is how a member has come or gone.

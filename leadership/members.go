@@ -94,10 +94,10 @@ type Members struct {
 
 // QuorumStatus is how a quorum stands.
 type QuorumStatus struct {
-	Size              int // of the electorate
-	Need              int
-	Present           int
-	ToleratedFailures int // of Size
+	Size              int `json:"size"` // of the electorate
+	Need              int `json:"need"`
+	Present           int `json:"present"`
+	ToleratedFailures int `json:"toleratedFailures"` // of Size
 }
 
 // AcknowledgementRequest asks which members follow a token, or have applied a journal, or both.
@@ -132,14 +132,14 @@ func (r AcknowledgementRequest) Validate() error {
 
 // Acknowledgement says which members follow what was asked for. The leader is not among them.
 type Acknowledgement struct {
-	Election     Election
-	Token        Token
-	JournalIndex Index
-	Need         int
-	Done         bool // enough follow
-	Complete     bool // as in Members
-	Follow       []CandidateID
-	Missing      []CandidateID
+	Election     Election      `json:"election"`
+	Token        Token         `json:"fencingToken,omitzero"`
+	JournalIndex Index         `json:"journalIndex,omitzero"`
+	Need         int           `json:"need"`
+	Done         bool          `json:"acknowledged"` // enough follow
+	Complete     bool          `json:"complete"`     // as in Members
+	Follow       []CandidateID `json:"follow"`
+	Missing      []CandidateID `json:"missing"`
 }
 
 // RefuseMember refuses a member because the instance has no room for it.

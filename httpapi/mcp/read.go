@@ -126,32 +126,13 @@ type whyInput struct {
 }
 
 type whyOutput struct {
-	Leads   bool    `json:"leads"`
-	Reasons []cause `json:"reasons"`
-}
-
-type cause struct {
-	Code      leadership.Reason      `json:"code"`
-	LeaderID  leadership.CandidateID `json:"leaderId,omitzero"`
-	Override  leadership.OverrideID  `json:"override,omitzero"`
-	Pattern   string                 `json:"pattern,omitzero"`
-	Principal string                 `json:"principal,omitzero"`
-	By        string                 `json:"by,omitzero"`
-	Reason    string                 `json:"reason,omitzero"`
-	UntilMs   int64                  `json:"untilMs,omitzero"`
-	Position  int                    `json:"position,omitzero"`
-	Of        int                    `json:"of,omitzero"`
-	Have      *int                   `json:"have,omitzero"`
-	Need      int                    `json:"need,omitzero"`
+	Leads   bool         `json:"leads"`
+	Reasons []wire.Cause `json:"reasons"`
 }
 
 func (d *desk) whyNot(ctx context.Context, in whyInput) (whyOutput, error) {
 	x, err := d.calls.Explain(ctx, leadership.ExplainRequest{Election: in.Election, CandidateID: in.CandidateID})
-	out := whyOutput{Leads: x.Leads, Reasons: []cause{}}
-	for _, c := range wire.NewExplanation(x).Reasons {
-		out.Reasons = append(out.Reasons, cause{c.Code, c.LeaderID, c.Override, string(c.Pattern), c.Principal, c.By, c.Reason, c.UntilMs, c.Position, c.Of, c.Have, c.Need})
-	}
-	return out, err
+	return whyOutput{x.Leads, wire.NewExplanation(x).Reasons}, err
 }
 
 type historyInput struct {

@@ -109,7 +109,7 @@ var properties = map[string]property{
 	"override":       {"the order behind it", nil},
 	"pattern":        {"all candidates that it bars: those whose ids begin so", nil},
 	"principal":      {"the verified caller that proposed it or, of a reason, that it bars: the candidate only if it calls as that", nil},
-	"until":          {"when it is kept no longer, by the store's clock", nil},
+	"until":          {"when it counts, or is kept, no longer, by the store's clock", nil},
 	"decision":       {"what a leader has said; left out while the proposal is open", nil},
 	"sequence":       {"how many checkpoints its leader has put", counter},
 	"snapshotIndex":  {"entries up to it are only to be had as a snapshot", counter},

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-
 	"regent/leadership"
 	"regent/leadership/client"
 	"regent/leadership/wire"

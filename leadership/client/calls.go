@@ -60,16 +60,12 @@ func waited(r leadership.AcquireRequest, answer wire.Grant) time.Duration {
 // Renew renews the caller's lease. The Ticket of the last answer, in the request, saves the store a
 // read. A server of an older version answers InvalidArgument to it: renew without it then.
 func (c *Client) Renew(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-	return c.lease(ctx, ofRenewal(r), call{
-		name: "renew", method: http.MethodPost, suffix: wire.Renew, mutates: wire.VerbRenew.Row().Changes(), body: wire.NewLeaseRequest(r),
-	})
+	return c.lease(ctx, ofRenewal(r), post("renew", wire.VerbRenew, wire.NewLeaseRequest(r)))
 }
 
 // CheckToken returns the lease if the token is the current leader's.
 func (c *Client) CheckToken(ctx context.Context, r leadership.TokenCheck) (leadership.Lease, error) {
-	return c.lease(ctx, ofCheck(r), call{
-		name: "check token", method: http.MethodPost, suffix: wire.CheckToken, mutates: wire.VerbCheckToken.Row().Changes(), body: wire.NewTokenCheck(r),
-	})
+	return c.lease(ctx, ofCheck(r), post("check token", wire.VerbCheckToken, wire.NewTokenCheck(r)))
 }
 
 // Get reads an election from the store.
@@ -225,11 +221,8 @@ func spoken(verb string) string {
 
 // Overrides reads the standing orders of an election, the oldest first.
 func (c *Client) Overrides(ctx context.Context, e leadership.Election) ([]leadership.Override, error) {
-	var answer wire.Overrides
-	if err := c.about(ctx, e, call{name: "overrides", method: http.MethodGet, suffix: wire.AllOverrides, answer: &answer}); err != nil {
-		return nil, err
-	}
-	return answer.Leadership(), nil
+	answer, err := ask(ctx, c, e, look("overrides", wire.AllOverrides), func(wire.Overrides) bool { return true }) // they name no election
+	return answer.Leadership(), err
 }
 
 // Explain says why a candidate does not lead.
@@ -237,12 +230,11 @@ func (c *Client) Explain(ctx context.Context, r leadership.ExplainRequest) (lead
 	if err := r.CandidateID.Validate(); err != nil {
 		return leadership.Explanation{}, &leadership.Error{Code: leadership.InvalidArgument, Field: "candidateId", Detail: err.Error()}
 	}
-	var answer wire.Explanation
-	suffix := wire.Candidates + "/" + string(r.CandidateID) + wire.Explain
-	if err := c.about(ctx, r.Election, call{name: "explain", method: http.MethodGet, suffix: suffix, answer: &answer}); err != nil {
-		return leadership.Explanation{}, err
-	}
-	return answer.Leadership(), nil
+	k := look("explain", wire.Candidates+"/"+string(r.CandidateID)+wire.Explain)
+	answer, err := ask(ctx, c, r.Election, k, func(answer wire.Explanation) bool {
+		return answer.Election == r.Election && answer.CandidateID == r.CandidateID
+	})
+	return answer.Leadership(), err
 }
 
 // lease makes a call whose reply is a lease, and checks that the lease matches x.

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -16,63 +14,31 @@ import (
 // Join makes the caller a member of an election until r.TTL is over, and returns who leads, as a
 // read does: see Read. Join again to stay, or use Member. LimitExceeded: the instance has no room.
 func (c *Client) Join(ctx context.Context, r leadership.JoinRequest) (leadership.Reading, error) {
-	return c.reading(ctx, leadership.ReadRequest{Election: r.Election}, call{
-		name: "join", method: http.MethodPost, suffix: wire.Join, mutates: wire.VerbJoin.Row().Changes(), body: wire.NewJoinRequest(r),
-	})
+	return c.reading(ctx, leadership.ReadRequest{Election: r.Election}, post("join", wire.VerbJoin, wire.NewJoinRequest(r)))
 }
 
 // Leave ends a membership at once. To leave twice is like once.
 func (c *Client) Leave(ctx context.Context, r leadership.LeaveRequest) error {
-	var answer wire.Left
-	k := call{
-		name: "leave", method: http.MethodPost, suffix: wire.Leave, mutates: wire.VerbLeave.Row().Changes(),
-		body: wire.LeaveRequest{CandidateID: r.CandidateID}, answer: &answer,
-	}
-	if err := c.about(ctx, r.Election, k); err != nil {
-		return err
-	}
-	return k.matchElection(answer.Election, r.Election)
+	k := post("leave", wire.VerbLeave, wire.LeaveRequest{CandidateID: r.CandidateID})
+	_, err := ask(ctx, c, r.Election, k, func(answer wire.Left) bool { return answer.Election == r.Election })
+	return err
 }
 
 // Members reads an election as a cluster: its members with their roles, what token each follows,
 // the quorum, and a status.
 func (c *Client) Members(ctx context.Context, e leadership.Election) (leadership.Members, error) {
-	var answer wire.Members
-	k := call{name: "members", method: http.MethodGet, suffix: wire.AllMembers, answer: &answer}
-	if err := c.about(ctx, e, k); err != nil {
-		return leadership.Members{}, err
-	}
-	if answer.Status == "" {
-		return leadership.Members{}, misread(k.name, k.mutates, errors.New("it has no status"))
-	}
-	return answer.Leadership(), k.matchElection(answer.Election, e)
+	answer, err := ask(ctx, c, e, look("members", wire.AllMembers), func(answer wire.Members) bool { return answer.Election == e && answer.Status != "" })
+	return answer.Leadership(), err
 }
 
 // AwaitAcknowledgement says which members follow a token, and which do not. With a Wait it blocks
 // until r.Need of them do, for up to that time; too few are no error: see Acknowledgement.Done.
 func (c *Client) AwaitAcknowledgement(ctx context.Context, r leadership.AcknowledgementRequest) (leadership.Acknowledgement, error) {
-	var answer wire.Acknowledgement
-	k := call{
-		name: "await acknowledgement", method: http.MethodPost, suffix: wire.AwaitAcknowledgement, wait: min(max(r.Wait, 0), leadership.MaxWait),
-		body: wire.NewAcknowledgementRequest(r), answer: &answer,
-	}
-	if err := c.about(ctx, r.Election, k); err != nil {
-		return leadership.Acknowledgement{}, err
-	}
-	err := k.matchElection(answer.Election, r.Election)
-	if err == nil && (answer.FencingToken != r.Token || answer.JournalIndex != r.JournalIndex) {
-		err = misread(k.name, k.mutates, fmt.Errorf("it is about fencing token %d and index %d, not %d and %d",
-			answer.FencingToken, answer.JournalIndex, r.Token, r.JournalIndex))
-	}
-	return answer.Leadership(), err
-}
-
-// matchElection returns an error if a reply is about another election than the call.
-func (k call) matchElection(got, want leadership.Election) error {
-	if err := (expected{election: want}).match(leadership.Lease{Election: got}); err != nil {
-		return misread(k.name, k.mutates, err)
-	}
-	return nil
+	k := post("await acknowledgement", wire.VerbAcknowledgement, wire.NewAcknowledgementRequest(r))
+	k.wait = min(max(r.Wait, 0), leadership.MaxWait)
+	return ask(ctx, c, r.Election, k, func(answer leadership.Acknowledgement) bool {
+		return answer.Election == r.Election && answer.Token == r.Token && answer.JournalIndex == r.JournalIndex
+	})
 }
 
 // MemberConfig says which member a program is, and how.

@@ -31,9 +31,8 @@ func (w *watcher) receiveMember(m message) error {
 	if !w.request.Members {
 		return nil
 	}
-	var document wire.MemberChange
-	err := wire.Unmarshal(m.data, &document)
-	change := document.Leadership()
+	var change leadership.MemberChange
+	err := wire.Unmarshal(m.data, &change)
 	if err == nil {
 		err = change.ID.Validate()
 	}

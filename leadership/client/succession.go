@@ -32,17 +32,16 @@ func (c *Client) Delegate(ctx context.Context, r leadership.DelegateRequest) (le
 
 // Tree reads an election and what was delegated below it, the parents before their children.
 func (c *Client) Tree(ctx context.Context, e leadership.Election) (leadership.Tree, error) {
-	var answer wire.Tree
 	k := look("tree", wire.TreePath)
-	k.answer = &answer
-	if err := c.about(ctx, e, k); err != nil {
+	answer, err := ask(ctx, c, e, k, func(answer wire.Tree) bool { return answer.Election == e })
+	if err != nil {
 		return leadership.Tree{}, err
 	}
 	tree, err := answer.Leadership()
 	if err != nil {
-		return tree, misread(k.name, k.mutates, err)
+		err = misread(k.name, k.mutates, err)
 	}
-	return tree, k.matchElection(answer.Election, e)
+	return tree, err
 }
 
 // ask makes a call about an election, and reads its reply, which must be about what was asked for.

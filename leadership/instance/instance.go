@@ -59,11 +59,16 @@ type Config struct {
 // and by a read that another caller had begun.
 func (i *Instance) CacheReads() (hits, misses, shared int64) { return i.hub.Reads() }
 
+// keeps has the methods of a Ledger that an Instance has as they are.
+type keeps = Ledger
+
 // Instance serves. It has the methods of service.Service, and more; all may be called at the
 // same time. Without Run it decides and reads, and nothing happens by itself.
 type Instance struct {
+	keeps   // the ledger, as a whole
 	service *service.Service
-	ledger  *service.Ledger // nil if there is no journal
+	ledger  *service.Ledger
+	journal bool // there is one
 	hub     *hub.Hub
 	queue   *line.Queue
 	outbox  *outbox.Outbox // nil without a bus
@@ -73,8 +78,8 @@ type Instance struct {
 	alone   bool
 	deaf    atomic.Bool // the bus may miss events
 
-	journals  *journals  // so, too
-	proposals *proposals // so, too
+	journals  *journals
+	proposals *proposals
 	census    censusPages
 
 	storeTime atomic.Pointer[time.Time] // a time that the store has said
@@ -91,9 +96,11 @@ func New(c Config) (*Instance, error) {
 	}
 	i := &Instance{number: rand.Uint32(), bus: c.Bus, alone: c.Alone, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now}
 	i.service = service.New(gathered(c), publisher{i}).WithPeers(c.Peers)
-	if c.Journal != nil {
-		i.ledger = service.NewLedger(i.service, c.Journal)
+	if i.journal = c.Journal != nil; !i.journal {
+		c.Journal = noJournal{}
 	}
+	i.ledger = service.NewLedger(i.service, c.Journal)
+	i.keeps = i.ledger
 	var err error
 	i.hub, err = hub.New(hub.Config{Store: i.service, Live: c.Alone, Expiry: c.CacheExpiry, Now: c.Now, Log: c.Log})
 	if err != nil {
@@ -104,10 +111,8 @@ func New(c Config) (*Instance, error) {
 		Acquire: i.acquire, Do: i.Do, Instance: i.number, Present: i.present, Hub: i.hub, Jitter: jitter(c.Alone),
 	})
 	i.roll = newRoll(c, i.hub, i.queue, i.log)
-	if i.ledger != nil {
-		i.journals = newJournals(i.ledger, i.hub, i.roll.hears, i.log)
-		i.proposals = newProposals(i.ledger, i.hub, i.roll, i.log)
-	}
+	i.journals = newJournals(i.ledger, i.hub, i.roll.hears, i.log)
+	i.proposals = newProposals(i.ledger, i.hub, i.roll, i.log)
 	if c.Bus != nil {
 		i.deaf.Store(true)
 		i.outbox = outbox.New(outbox.Config{Store: c.Store, Topic: c.Bus, Found: i.hub.Publish, Clock: c.Now, Log: c.Log})
@@ -159,10 +164,8 @@ func (i *Instance) Run(ctx context.Context) {
 	})
 	all.Wait()
 	i.hub.WaitReads()
-	if i.journals != nil {
-		i.journals.running.Wait()
-		i.proposals.running.Wait()
-	}
+	i.journals.running.Wait()
+	i.proposals.running.Wait()
 }
 
 // note logs work that could not be finished at the end.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/rule"
+	"regent/leadership/service"
 )
 
 // errNoJournal answers calls about checkpoints and journals where none are kept. It is lasting: as
@@ -16,36 +18,28 @@ var errNoJournal = &leadership.Error{
 	Detail: "this service keeps no checkpoints and no journals, and asking again does not help; its operator has to give it a store that does, as all stores of regent serve do (in Go: set instance.Config.Journal)",
 }
 
-// PutCheckpoint replaces the checkpoint of an election; see service.Ledger.
-func (i *Instance) PutCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
-	if i.ledger == nil {
-		return leadership.Checkpoint{}, errNoJournal
-	}
-	return i.ledger.PutCheckpoint(ctx, r)
+// noJournal is the journal of an instance that has none.
+type noJournal struct{ service.Journal }
+
+func (noJournal) Amend(context.Context, rule.LogID, func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
+	return rule.Log{}, errNoJournal
 }
 
-// Checkpoint reads the checkpoint of an election; see service.Ledger.
-func (i *Instance) Checkpoint(ctx context.Context, e leadership.Election) (leadership.Checkpoint, error) {
-	if i.ledger == nil {
-		return leadership.Checkpoint{}, errNoJournal
-	}
-	return i.ledger.Checkpoint(ctx, e)
+func (noJournal) Look(context.Context, rule.LogID) (rule.Log, error) {
+	return rule.Log{}, errNoJournal
 }
 
-// OpenJournal raises a journal's mark to the caller's token; see service.Ledger.
-func (i *Instance) OpenJournal(ctx context.Context, r leadership.LeaseRequest) (leadership.JournalHead, error) {
-	if i.ledger == nil {
-		return leadership.JournalHead{}, errNoJournal
-	}
-	return i.ledger.OpenJournal(ctx, r)
+func (noJournal) Segments(context.Context, rule.LogID, leadership.Index, int) ([]rule.Segment, error) {
+	return nil, errNoJournal
+}
+
+func (noJournal) Snapshot(context.Context, rule.LogID) (rule.Segment, error) {
+	return rule.Segment{}, errNoJournal
 }
 
 // AppendJournal adds entries to a journal; see service.Ledger. Followers at this instance hear
 // of them at once.
 func (i *Instance) AppendJournal(ctx context.Context, r leadership.AppendRequest) (leadership.JournalHead, error) {
-	if i.ledger == nil {
-		return leadership.JournalHead{}, errNoJournal
-	}
 	h, err := i.ledger.AppendJournal(ctx, r)
 	if err == nil {
 		i.hub.Appended(r.Election, h.Index)
@@ -59,9 +53,6 @@ func (i *Instance) AppendJournal(ctx context.Context, r leadership.AppendRequest
 //
 // Errors: those of service.Ledger; LimitExceeded if this instance has no room for a member.
 func (i *Instance) ReadJournal(ctx context.Context, r leadership.JournalRequest) (leadership.JournalPage, error) {
-	if i.ledger == nil {
-		return leadership.JournalPage{}, errNoJournal
-	}
 	page, err := i.ledger.ReadJournal(ctx, r)
 	if err != nil {
 		return page, err
@@ -73,55 +64,12 @@ func (i *Instance) ReadJournal(ctx context.Context, r leadership.JournalRequest)
 	return page, err
 }
 
-// SnapshotJournal puts a snapshot; see service.Ledger.
-func (i *Instance) SnapshotJournal(ctx context.Context, r leadership.SnapshotRequest) (leadership.JournalHead, error) {
-	if i.ledger == nil {
-		return leadership.JournalHead{}, errNoJournal
-	}
-	return i.ledger.SnapshotJournal(ctx, r)
-}
-
-// ReadSnapshot reads the newest snapshot of a journal; see service.Ledger.
-func (i *Instance) ReadSnapshot(ctx context.Context, e leadership.Election) (leadership.JournalSnapshot, error) {
-	if i.ledger == nil {
-		return leadership.JournalSnapshot{}, errNoJournal
-	}
-	return i.ledger.ReadSnapshot(ctx, e)
-}
-
-// BeginEffect notes that the leader is about to cause an effect; see service.Ledger.
-func (i *Instance) BeginEffect(ctx context.Context, r leadership.EffectRequest) (leadership.Effect, error) {
-	if i.ledger == nil {
-		return leadership.Effect{}, errNoJournal
-	}
-	return i.ledger.BeginEffect(ctx, r)
-}
-
-// FinishEffect notes that an effect was caused; see service.Ledger.
-func (i *Instance) FinishEffect(ctx context.Context, r leadership.FinishRequest) (leadership.Effect, error) {
-	if i.ledger == nil {
-		return leadership.Effect{}, errNoJournal
-	}
-	return i.ledger.FinishEffect(ctx, r)
-}
-
-// Effects reads the effects of an election; see service.Ledger.
-func (i *Instance) Effects(ctx context.Context, e leadership.Election) (leadership.Effects, error) {
-	if i.ledger == nil {
-		return leadership.Effects{}, errNoJournal
-	}
-	return i.ledger.Effects(ctx, e)
-}
-
 // FollowJournal opens a stream of the entries after r.After, to be closed by its owner. With
 // r.Member the reader is a follower while the stream is open, and has applied the entries up to
 // r.Applied; it says by ReadJournal, or by another stream, that it has applied more.
 //
 // Errors: those of ReadJournal.
 func (i *Instance) FollowJournal(ctx context.Context, r leadership.JournalRequest) (*JournalFeed, error) {
-	if i.ledger == nil {
-		return nil, errNoJournal
-	}
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
@@ -140,9 +88,6 @@ func (i *Instance) FollowJournal(ctx context.Context, r leadership.JournalReques
 // JournalStats returns how many streams of journals are open, and by how many entries the member at
 // this instance that lags most is behind, as far as is known.
 func (i *Instance) JournalStats() (feeds, lag int64) {
-	if i.ledger == nil {
-		return 0, 0
-	}
 	return i.journals.stats(), int64(i.roll.lag())
 }
 

@@ -183,9 +183,6 @@ func (p *proposals) await(ctx context.Context, w *proposalWait, proposal leaders
 //
 // Errors: those of service.Ledger; the cause of Drain.
 func (i *Instance) Propose(ctx context.Context, r leadership.ProposeRequest) (leadership.Proposal, error) {
-	if i.ledger == nil {
-		return leadership.Proposal{}, errNoJournal
-	}
 	if r.Wait == 0 || r.Validate() != nil {
 		return i.ledger.Propose(ctx, r)
 	}
@@ -196,21 +193,4 @@ func (i *Instance) Propose(ctx context.Context, r leadership.ProposeRequest) (le
 		return p, err
 	}
 	return i.proposals.await(ctx, w, p, r.Wait)
-}
-
-// Decide decides a proposal; see service.Ledger. Callers that wait for it, here and at other
-// instances, are told.
-func (i *Instance) Decide(ctx context.Context, r leadership.DecideRequest) (leadership.Proposal, error) {
-	if i.ledger == nil {
-		return leadership.Proposal{}, errNoJournal
-	}
-	return i.ledger.Decide(ctx, r)
-}
-
-// Proposals reads the proposals of an election; see service.Ledger.
-func (i *Instance) Proposals(ctx context.Context, e leadership.Election) (leadership.Proposals, error) {
-	if i.ledger == nil {
-		return leadership.Proposals{}, errNoJournal
-	}
-	return i.ledger.Proposals(ctx, e)
 }

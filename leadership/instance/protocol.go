@@ -16,7 +16,7 @@ import (
 // caller gets the error, and asks again with its key: it has the lease. A lease whose key the
 // caller does not know is released.
 func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
-	if r.Inherit && i.ledger == nil {
+	if r.Inherit && !i.journal {
 		return leadership.Grant{}, errNoJournal
 	}
 	g, err := i.queue.Acquire(ctx, r)
@@ -31,7 +31,7 @@ func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (le
 
 // Campaign implements Service.
 func (i *Instance) Campaign(ctx context.Context, r *leadership.AcquireRequest) (*leadership.Grant, error) {
-	if r.Inherit && i.ledger == nil {
+	if r.Inherit && !i.journal {
 		return nil, errNoJournal
 	}
 	g, err := i.queue.Stand(ctx, r)

@@ -77,27 +77,16 @@ type Members struct {
 	Participation float64                  `json:"participation"`
 	Complete      bool                     `json:"complete"`
 	ReadOnly      bool                     `json:"readOnly,omitzero"`
-	Quorum        *QuorumStatus            `json:"quorum,omitzero"`
+	Quorum        *leadership.QuorumStatus `json:"quorum,omitzero"`
 	JournalIndex  leadership.Index         `json:"journalIndex,omitzero"` // of the journal's last entry, as far as the instance knows
 	Nodes         []Member                 `json:"nodes"`
-}
-
-// QuorumStatus is how a quorum stands.
-type QuorumStatus struct {
-	Size              int `json:"size"`
-	Need              int `json:"need"`
-	Present           int `json:"present"`
-	ToleratedFailures int `json:"toleratedFailures"`
 }
 
 // NewMembers writes the members.
 func NewMembers(m leadership.Members) Members {
 	w := Members{
 		Election: m.Election, ClusterSize: len(m.Members), Leader: m.LeaderID, Term: m.Token, Status: m.Status,
-		Participation: m.Participation, Complete: m.Complete, ReadOnly: m.ReadOnly, JournalIndex: m.Journal, Nodes: []Member{},
-	}
-	if m.Quorum != nil {
-		w.Quorum = new(QuorumStatus(*m.Quorum))
+		Participation: m.Participation, Complete: m.Complete, ReadOnly: m.ReadOnly, JournalIndex: m.Journal, Quorum: m.Quorum,
 	}
 	for _, one := range m.Members {
 		w.Nodes = append(w.Nodes, NewMember(one))
@@ -109,10 +98,7 @@ func NewMembers(m leadership.Members) Members {
 func (w Members) Leadership() leadership.Members {
 	m := leadership.Members{
 		Election: w.Election, LeaderID: w.Leader, Token: w.Term, Status: w.Status,
-		Participation: w.Participation, Complete: w.Complete, ReadOnly: w.ReadOnly, Journal: w.JournalIndex,
-	}
-	if w.Quorum != nil {
-		m.Quorum = new(leadership.QuorumStatus(*w.Quorum))
+		Participation: w.Participation, Complete: w.Complete, ReadOnly: w.ReadOnly, Journal: w.JournalIndex, Quorum: w.Quorum,
 	}
 	for _, one := range w.Nodes {
 		m.Members = append(m.Members, one.Leadership())
@@ -149,35 +135,6 @@ func (w AcknowledgementRequest) Leadership(e leadership.Election) (leadership.Ac
 		return r, err
 	}
 	return r, r.Validate()
-}
-
-// Acknowledgement is the reply to that question.
-type Acknowledgement struct {
-	Election     leadership.Election      `json:"election"`
-	FencingToken leadership.Token         `json:"fencingToken,omitzero"`
-	JournalIndex leadership.Index         `json:"journalIndex,omitzero"`
-	Need         int                      `json:"need"`
-	Acknowledged bool                     `json:"acknowledged"`
-	Complete     bool                     `json:"complete"`
-	Follow       []leadership.CandidateID `json:"follow"`
-	Missing      []leadership.CandidateID `json:"missing"`
-}
-
-// NewAcknowledgement writes an acknowledgement.
-func NewAcknowledgement(a leadership.Acknowledgement) Acknowledgement {
-	return Acknowledgement{a.Election, a.Token, a.JournalIndex, a.Need, a.Done, a.Complete, emptyNotNull(a.Follow), emptyNotNull(a.Missing)}
-}
-
-// Leadership reads an acknowledgement.
-func (w Acknowledgement) Leadership() leadership.Acknowledgement {
-	return leadership.Acknowledgement{Election: w.Election, Token: w.FencingToken, JournalIndex: w.JournalIndex, Need: w.Need, Done: w.Acknowledged, Complete: w.Complete, Follow: w.Follow, Missing: w.Missing}
-}
-
-func emptyNotNull[T any](all []T) []T {
-	if all == nil {
-		return []T{}
-	}
-	return all
 }
 
 // Quorum is which members must be present.

@@ -38,24 +38,6 @@ func NewStreamReported(r leadership.ReportText, at time.Time, token leadership.T
 	return StreamReported{rawReport(r), at.UTC(), token}
 }
 
-// MemberChange says that a member has come or gone.
-type MemberChange struct {
-	ID     leadership.CandidateID      `json:"id"`
-	Role   leadership.Role             `json:"role"`
-	Change leadership.MemberChangeType `json:"change"`
-	Term   leadership.Token            `json:"term,omitzero"` // the token that it follows, or did, as far as it has said
-}
-
-// NewMemberChange writes a change.
-func NewMemberChange(c leadership.MemberChange) MemberChange {
-	return MemberChange{c.ID, c.Role, c.Change, c.SeenToken}
-}
-
-// Leadership reads a change.
-func (w MemberChange) Leadership() leadership.MemberChange {
-	return leadership.MemberChange{ID: w.ID, Role: w.Role, Change: w.Change, SeenToken: w.Term}
-}
-
 // StreamStop says why a stream ends.
 type StreamStop struct {
 	Reason StopReason `json:"reason"`

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"time"
 
 	"regent/leadership"
 	"regent/leadership/instance"
@@ -30,7 +31,12 @@ func (a *api) successionHandlers() handlers {
 			wire.EffectRequest.Leadership, instance.Service.BeginEffect, same),
 		wire.VerbFinishEffect: write(a, largest{wire.MaxBody, "put a larger result elsewhere, and send where it is"},
 			wire.FinishRequest.Leadership, instance.Service.FinishEffect, same),
-		wire.VerbEffects:       look(a, instance.Service.Effects, same),
+		wire.VerbEffects: look(a, instance.Service.Effects, same),
+		wire.VerbPropose: write(a, largest{wire.MaxBody, "put larger data elsewhere, and propose where it is"},
+			wire.ProposeRequest.Leadership, instance.Service.Propose, same),
+		wire.VerbDecide: write(a, largest{wire.MaxBody, "say more elsewhere, and note where"},
+			wire.DecideRequest.Leadership, instance.Service.Decide, same),
+		wire.VerbProposals:     look(a, instance.Service.Proposals, same),
 		wire.VerbJournal:       a.journal,
 		wire.VerbFollowJournal: a.followJournal,
 	}
@@ -81,7 +87,7 @@ type largest struct {
 	advice string
 }
 
-// write answers a leader that leaves something behind.
+// write answers a call that leaves something behind. A request with Patience may wait for so long.
 func write[B, Q, R, W any](a *api, most largest, read func(B, leadership.Election) (Q, error), do func(instance.Service, context.Context, Q) (R, error), show func(R) W) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := noQuery(r); err != nil {
@@ -101,7 +107,11 @@ func write[B, Q, R, W any](a *api, most largest, read func(B, leadership.Electio
 		if err != nil {
 			return err
 		}
-		ctx, cancel := a.patience(w, r, 0)
+		var wait time.Duration
+		if p, ok := any(request).(interface{ Patience() time.Duration }); ok {
+			wait = p.Patience()
+		}
+		ctx, cancel := a.patience(w, r, wait)
 		defer cancel()
 		result, err := do(a.service, ctx, request)
 		if err != nil {

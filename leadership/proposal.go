@@ -30,7 +30,7 @@ func (id ProposalID) Validate() error {
 	return validateID("a proposal", string(id), MaxProposalLength)
 }
 
-// Proposal asks the leader of an election, whichever candidate that is, for a decision.
+// Proposal asks the leader of an election for a decision.
 type Proposal struct {
 	Election    Election        `json:"election,omitzero"`
 	ID          ProposalID      `json:"proposalId"`
@@ -94,6 +94,9 @@ type ProposeRequest struct {
 	Wait time.Duration
 }
 
+// Patience is how long the call may take beside its work.
+func (r ProposeRequest) Patience() time.Duration { return r.Wait }
+
 // Validate returns what is wrong with the request, with the code InvalidArgument; the service
 // checks the data.
 func (r ProposeRequest) Validate() error {
@@ -105,7 +108,7 @@ func (r ProposeRequest) Validate() error {
 	}
 	switch {
 	case r.Kind == "" || len(r.Kind) > MaxProposalKindBytes || form.Text(r.Kind) != nil:
-		return Invalid("kind", fmt.Errorf("kind is one line of 1 to %d bytes that says what is proposed", MaxProposalKindBytes))
+		return Invalid("kind", fmt.Errorf("kind is one line of 1 to %d bytes, such as scale", MaxProposalKindBytes))
 	case r.TTL != 0 && (r.TTL < MinProposalTTL || r.TTL > MaxProposalTTL):
 		return Invalid("ttl", fmt.Errorf("ttl is from %s to %s, not %s", form.Spoken(MinProposalTTL), form.Spoken(MaxProposalTTL), form.Spoken(r.TTL)))
 	case r.TTL%time.Millisecond != 0:

@@ -191,9 +191,7 @@ func (c *cli) leaseCommand(cmd *cobra.Command, call func(*client.Client, context
 			return err
 		}
 		r := leadership.LeaseRequest{Election: leadership.Election(args[0]), CandidateID: who.id, Key: key, Token: token}
-		return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
-			return call(server, ctx, r)
-		})
+		return answer(cmd.Context(), c, r, call, c.printLease)
 	}
 	who.add(c, cmd)
 	c.addToken(cmd, &token)
@@ -216,9 +214,7 @@ too, while the election is read-only because too few members of its electorate a
 that it is ready, where the policy asks for that.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := leadership.TokenCheck{Election: leadership.Election(args[0]), Token: token, Write: write}
-			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
-				return server.CheckToken(ctx, r)
-			})
+			return answer(cmd.Context(), c, r, (*client.Client).CheckToken, c.printLease)
 		},
 	}
 	c.addToken(cmd, &token)

@@ -63,11 +63,7 @@ func parsePriority(text string) (priority, error) {
 }
 
 func parseLoad(text string) (int64, error) {
-	n, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || n < 0 {
-		return 0, fmt.Errorf("must be an integer from 0 to %d", leadership.MaxLoad)
-	}
-	return n, nil
+	return integer[int64](text, 0, leadership.MaxLoad, fmt.Sprintf("must be an integer from 0 to %d", leadership.MaxLoad))
 }
 
 func parseCapabilities(text string) ([]string, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -124,6 +125,16 @@ func (c *cli) helpCommand() *cobra.Command {
 			}
 			return about.Help()
 		},
+	}
+}
+
+// electionAnd expects the name of an election, and one thing more.
+func electionAnd[T ~string](thing string, validate func(T) error) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 2 {
+			return fmt.Errorf("%s takes two arguments, the election's name and the %s, but got %d", cmd.Name(), thing, len(args))
+		}
+		return errors.Join(oneElection(cmd, args[:1]), validate(T(args[1])))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"unicode/utf8"
@@ -146,13 +147,7 @@ leader has taken over, the exit code is 3: nothing was written, and this leader 
 				return err
 			}
 			r.Election, r.CandidateID, r.Key, r.URI = leadership.Election(args[0]), who.id, key, data.uri
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				p, err := server.PutCheckpoint(ctx, r)
-				if err != nil {
-					return err
-				}
-				return c.printCheckpoint(p)
-			})
+			return answer(cmd.Context(), c, r, (*client.Client).PutCheckpoint, c.printCheckpoint)
 		},
 	}
 	who.add(c, cmd)
@@ -164,10 +159,7 @@ leader has taken over, the exit code is 3: nothing was written, and this leader 
 }
 
 func (c *cli) printCheckpoint(p leadership.Checkpoint) error {
-	if c.output == document {
-		return c.printDocument(p)
-	}
-	return c.printTable(checkpointRows(p))
+	return c.show(p, checkpointRows(p))
 }
 
 func checkpointRows(p leadership.Checkpoint) [][]string {
@@ -190,11 +182,7 @@ which are then deleted.`,
 
 // parseIndex accepts 0 as well: the beginning of the journal.
 func parseIndex(text string) (leadership.Index, error) {
-	n, err := parseRevision(text)
-	if err != nil {
-		return 0, errors.New("an index is an integer, 0 or more")
-	}
-	return leadership.Index(n), nil
+	return integer[leadership.Index](text, 0, math.MaxInt64, "an index is an integer, 0 or more")
 }
 
 func (c *cli) journalAppendCommand() *cobra.Command {
@@ -265,14 +253,11 @@ func (c *cli) readEntries(file, kind string) ([]leadership.Entry, error) {
 }
 
 func (c *cli) printHead(h leadership.JournalHead) error {
-	if c.output == document {
-		return c.printDocument(h)
-	}
 	rows := [][]string{{"election", string(h.Election)}, {"index", fmt.Sprint(h.Index)}}
 	if h.Snapshot > 0 {
 		rows = append(rows, []string{"snapshot", fmt.Sprintf("up to %d", h.Snapshot)})
 	}
-	return c.printTable(rows)
+	return c.show(h, rows)
 }
 
 func (c *cli) journalReadCommand() *cobra.Command {
@@ -459,13 +444,7 @@ needs them gets the snapshot. A snapshot that does not reach as far as the prese
 					return usagef("--%s puts a snapshot; say for which entries it stands, with --up-to", flag)
 				}
 			}
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				s, err := server.ReadSnapshot(ctx, r.Election)
-				if err != nil {
-					return err
-				}
-				return c.printSnapshot(s)
-			})
+			return answer(cmd.Context(), c, r.Election, (*client.Client).ReadSnapshot, c.printSnapshot)
 		}
 		if !cmd.Flags().Changed("token") {
 			return usageError{missing(source{flag: "token", variable: "REGENT_TOKEN"})}
@@ -485,32 +464,19 @@ needs them gets the snapshot. A snapshot that does not reach as far as the prese
 			return err
 		}
 		r.CandidateID, r.Key, r.URI = who.id, key, data.uri
-		return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-			head, err := server.SnapshotJournal(ctx, r)
-			if err != nil {
-				return err
-			}
-			return c.printHead(head)
-		})
+		return answer(cmd.Context(), c, r, (*client.Client).SnapshotJournal, c.printHead)
 	}
 	return c.remote(cmd)
 }
 
 func parseUpTo(text string) (leadership.Index, error) {
-	n, err := parseIndex(text)
-	if err != nil || n == 0 {
-		return 0, errors.New("must be the index of an entry, 1 or more")
-	}
-	return n, nil
+	return integer[leadership.Index](text, 1, math.MaxInt64, "must be the index of an entry, 1 or more")
 }
 
 func (c *cli) printSnapshot(s leadership.JournalSnapshot) error {
-	if c.output == document {
-		return c.printDocument(s)
-	}
 	rows := [][]string{{"election", string(s.Election)}, {"up to", fmt.Sprint(s.UpTo)}, {"fencing token", fmt.Sprint(s.Token)}, {"put", formatTime(s.At)}}
 	if s.URI != "" {
-		return c.printTable(append(rows, []string{"uri", printable(s.URI)}))
+		return c.show(s, append(rows, []string{"uri", printable(s.URI)}))
 	}
-	return c.printTable(append(rows, []string{"data", printable(string(s.Data))}))
+	return c.show(s, append(rows, []string{"data", printable(string(s.Data))}))
 }

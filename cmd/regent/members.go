@@ -29,13 +29,7 @@ The last lines say how the cluster stands:
   participation   the part of the electorate that is present; without an electorate, of the members that follow the leader
   incomplete      only the members at the instance that was asked are shown: its server has no topic for the others`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				m, err := server.Members(ctx, leadership.Election(args[0]))
-				if err != nil {
-					return err
-				}
-				return c.printMembers(m)
-			})
+			return answer(cmd.Context(), c, leadership.Election(args[0]), (*client.Client).Members, c.printMembers)
 		},
 	})
 }
@@ -104,15 +98,7 @@ With --output json each line is a document: {"election":…,"leader":…,"term":
 		Example: `  regent join reports node-2
   regent join reports worker-17 --role worker --note "shard 3"
   regent join reports witness-1 --role witness --ttl 10s`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return fmt.Errorf("join takes two arguments, the election's name and the member's id, but got %d", len(args))
-			}
-			if err := leadership.CandidateID(args[1]).Validate(); err != nil {
-				return err
-			}
-			return oneElection(cmd, args[:1])
-		},
+		Args:              electionAnd("member's id", leadership.CandidateID.Validate),
 		ValidArgsFunction: c.completeElection,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			config.ID = leadership.CandidateID(args[1])
@@ -121,13 +107,9 @@ With --output json each line is a document: {"election":…,"leader":…,"term":
 	}
 	config.Role = leadership.RoleFollower
 	addChoice(c, cmd, &config.Role, leadership.RoleFollower, "role", "ROLE", "follower, worker or witness", leadership.RoleFollower, leadership.RoleWorker, leadership.RoleWitness)
-	cmd.Flags().Var(&value[time.Duration]{&config.TTL, "30s", "DURATION", parseTTL}, "ttl", "how long the member counts after it was last heard of, from 10s to 5m; it joins again every third of it")
+	cmd.Flags().Var(&value[time.Duration]{&config.TTL, "30s", "DURATION", between(leadership.MinMemberTTL, leadership.MaxMemberTTL)}, "ttl", "how long the member counts after it was last heard of, from 10s to 5m; it joins again every third of it")
 	cmd.Flags().StringVar(&config.Note, "note", "", "what the member does, for people: one line of at most 256 bytes")
 	return c.remote(cmd)
-}
-
-func parseTTL(text string) (time.Duration, error) {
-	return parseDuration(text, leadership.MinMemberTTL, leadership.MaxMemberTTL)
 }
 
 // joinedDocument is a line of join.
@@ -171,7 +153,7 @@ func (c *cli) join(ctx context.Context, e leadership.Election, config client.Mem
 
 func (c *cli) printJoined(d joinedDocument) error {
 	if c.output == document {
-		return printDocuments(c, []joinedDocument{d}, func(d joinedDocument) joinedDocument { return d })
+		return c.printDocument(d)
 	}
 	text := "No candidate leads."
 	if d.Leader != "" {

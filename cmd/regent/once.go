@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -46,12 +45,7 @@ func (c *cli) onceCommand() *cobra.Command {
 		Long:  onceHelp,
 		Example: `  regent once nightly "$(date +%F)" -- ./backup
   regent once invoices 2026-11 --if-in-doubt run -- sh -c './send-invoices --idempotency-key "$REGENT_EFFECT"'`,
-		Args: beforeCommand("once ELECTION EFFECT", func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return errors.New("once needs an election and an effect, as in: regent once ELECTION EFFECT -- COMMAND")
-			}
-			return errors.Join(oneElection(cmd, args[:1]), leadership.EffectID(args[1]).Validate())
-		}),
+		Args:              beforeCommand("once ELECTION EFFECT", electionAnd("effect's id", leadership.EffectID.Validate)),
 		ValidArgsFunction: c.completeElection,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.effect = leadership.EffectID(args[1])
@@ -120,19 +114,12 @@ func (c *cli) effectsCommand() *cobra.Command {
 end. BY is the leader that has begun it or, if it is done, finished it. A state of begun is of the present leader; inDoubt, of
 an earlier one that was not seen to finish it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				all, err := server.Effects(ctx, leadership.Election(args[0]))
-				if err != nil {
-					return err
-				}
-				if c.output == document {
-					return c.printDocument(all)
-				}
+			return answer(cmd.Context(), c, leadership.Election(args[0]), (*client.Client).Effects, func(all leadership.Effects) error {
 				rows := [][]string{{"EFFECT", "STATE", "AT", "BY", "TOKEN", "RESULT"}}
 				for _, e := range all.Effects {
 					rows = append(rows, []string{string(e.ID), string(e.State), formatTime(e.At), string(e.LeaderID), fmt.Sprint(e.Token), printable(string(e.Result))})
 				}
-				return c.printTable(rows)
+				return c.show(all, rows)
 			})
 		},
 	})

@@ -174,21 +174,12 @@ func (c *cli) overridesCommand() *cobra.Command {
 		Use:   "overrides ELECTION",
 		Short: "Show the standing orders of an election",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				all, err := server.Overrides(ctx, leadership.Election(args[0]))
-				if err != nil {
-					return err
-				}
-				return c.printOverrides(all)
-			})
+			return answer(cmd.Context(), c, leadership.Election(args[0]), (*client.Client).Overrides, c.printOverrides)
 		},
 	})
 }
 
 func (c *cli) printOverrides(all []leadership.Override) error {
-	if c.output == document {
-		return printDocuments(c, [][]leadership.Override{all}, wire.NewOverrides)
-	}
 	rows := [][]string{{"ID", "KIND", "CANDIDATE", "ENDS IN", "BY", "REASON"}}
 	for _, o := range all {
 		kind := string(o.Kind)
@@ -197,7 +188,7 @@ func (c *cli) printOverrides(all []leadership.Override) error {
 		}
 		rows = append(rows, []string{string(o.ID), kind, cmp.Or(barred(o.CandidateID, o.Principal), "-"), remaining(o.Left), printable(o.Actor), printable(o.Reason)})
 	}
-	return c.printTable(rows)
+	return c.show(wire.NewOverrides(all), rows)
 }
 
 // barred is what an order is about: a candidate or a pattern, a principal, or both.
@@ -220,9 +211,7 @@ func (c *cli) judgeCommand() *cobra.Command {
 the election's policy says end the term. Only the roles verifier and admin may do this.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Election, r.Actor = leadership.Election(args[0]), c.actor(r.Actor)
-			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
-				return server.Do(ctx, r)
-			})
+			return answer(cmd.Context(), c, leadership.Command(r), (*client.Client).Do, c.printLease)
 		},
 	}
 	cmd.Flags().Var(&value[leadership.Token]{&r.Token, "", "N", parseToken}, "token", "the fencing token of the work")
@@ -277,7 +266,7 @@ func (c *cli) whyElection(ctx context.Context, server *client.Client, e leadersh
 	if c.output == document {
 		w := wire.NewLease(l)
 		w.Overrides = wire.NewOverrides(all).Overrides
-		return printDocuments(c, []wire.Lease{w}, func(w wire.Lease) wire.Lease { return w })
+		return c.printDocument(w)
 	}
 	lines := append([]string{standing(l)}, successionLines(l)...)
 	for _, o := range all {

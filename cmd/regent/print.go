@@ -38,6 +38,14 @@ func (c *cli) printDocument(document any) error {
 	return err
 }
 
+// show prints a document or, for people, a table.
+func (c *cli) show(v any, rows [][]string) error {
+	if c.output == document {
+		return c.printDocument(v)
+	}
+	return c.printTable(rows)
+}
+
 // printDocuments writes each document on a line of its own.
 func printDocuments[T, W any](c *cli, items []T, toWire func(T) W) error {
 	for _, item := range items {
@@ -87,10 +95,7 @@ func (c *cli) printGranted(g leadership.Grant, withKey bool) error {
 	} else {
 		w.Key = ""
 	}
-	if c.output == document {
-		return printDocuments(c, []wire.Grant{w}, func(w wire.Grant) wire.Grant { return w })
-	}
-	return c.printTable(rows)
+	return c.show(w, rows)
 }
 
 func inheritedRows(i leadership.Inheritance) (rows [][]string) {
@@ -106,10 +111,7 @@ func inheritedRows(i leadership.Inheritance) (rows [][]string) {
 }
 
 func (c *cli) printLease(l leadership.Lease) error {
-	if c.output == document {
-		return c.printDocument(wire.NewLease(l))
-	}
-	return c.printTable(leaseRows(l))
+	return c.show(wire.NewLease(l), leaseRows(l))
 }
 
 func leaseRows(l leadership.Lease) [][]string {

@@ -13,35 +13,22 @@ import (
 	"regent/leadership/client"
 )
 
-// oneProposal expects the name of an election and the id of a proposal.
-func (c *cli) oneProposal(cmd *cobra.Command) *cobra.Command {
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) != 2 {
-			return fmt.Errorf("%s takes two arguments, the election's name and the proposal's id, but got %d", cmd.Name(), len(args))
-		}
-		if err := leadership.ProposalID(args[1]).Validate(); err != nil {
-			return err
-		}
-		return oneElection(cmd, args[:1])
-	}
-	cmd.ValidArgsFunction = c.completeElection
-	return c.remote(cmd)
-}
-
 func (c *cli) proposeCommand() *cobra.Command {
 	var r leadership.ProposeRequest
 	cmd := &cobra.Command{
 		Use:   "propose ELECTION ID --kind KIND [--data JSON] [--ttl DURATION] [--wait DURATION] [--candidate ID]",
 		Short: "Ask the leader of an election for a decision",
-		Long: `Ask the leader of an election for a decision, whichever candidate that is, now or within --ttl: a successor gets what is open.
-ID names the proposal; the same command again is about the same one, so take a new id for each. The proposer is this host,
-unless --candidate names another; it needs no lease. It is an address and not a message bus: 64 proposals of an election are
-open at most, 8 of them of one proposer.
+		Long: `Ask the leader of an election for a decision, now or within --ttl: a successor gets the open ones. ID names the
+proposal; the same command again is about the same one, so take a new id for each. The proposer is this host, unless
+--candidate names another; it needs no lease. It is an address and not a message bus: 64 proposals of an election are open at
+most, 8 of them of one proposer.
 
 With --wait it waits for the decision, and goes on while the server cannot be reached. The exit code is 0 if the proposal was
 accepted, 3 if it was rejected, and 6 if it is still open when the time is over; without --wait, 0 if it is open.`,
 		Example: `  regent propose reports scale-3 --kind scale --data '{"to":3}' --wait 5m
   regent propose reports reindex-2026-11-29 --kind reindex --ttl 1h --candidate worker-17`,
+		Args:              electionAnd("proposal's id", leadership.ProposalID.Validate),
+		ValidArgsFunction: c.completeElection,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Election, r.ID = leadership.Election(args[0]), leadership.ProposalID(args[1])
 			if r.TTL == 0 {
@@ -51,17 +38,13 @@ accepted, 3 if it was rejected, and 6 if it is still open when the time is over;
 		},
 	}
 	c.addCandidate(cmd, &r.CandidateID, "the proposer's id", c.newCandidate)
-	cmd.Flags().StringVar(&r.Kind, "kind", "", "what is proposed: one line of at most 64 bytes")
+	cmd.Flags().StringVar(&r.Kind, "kind", "", "the kind of proposal: one line of at most 64 bytes")
 	cmd.Flags().Var(&value[json.RawMessage]{&r.Data, "", "JSON", parseJSON}, "data", "what the leader has to know: any JSON of at most 2 KiB")
-	cmd.Flags().Var(&value[time.Duration]{&r.TTL, "", "DURATION", func(text string) (time.Duration, error) {
-		return parseDuration(text, leadership.MinProposalTTL, leadership.MaxProposalTTL)
-	}}, "ttl", "how long the proposal is open, from 1s to 24h (default: 10m, or as long as --wait)")
-	cmd.Flags().Var(&value[time.Duration]{&r.Wait, "0s", "DURATION", func(text string) (time.Duration, error) {
-		return parseDuration(text, 0, leadership.MaxProposalTTL)
-	}}, "wait", "how long to wait for the decision; --timeout is added")
+	cmd.Flags().Var(&value[time.Duration]{&r.TTL, "", "DURATION", between(leadership.MinProposalTTL, leadership.MaxProposalTTL)}, "ttl", "how long the proposal is open, from 1s to 24h (default: 10m, or as long as --wait)")
+	cmd.Flags().Var(&value[time.Duration]{&r.Wait, "0s", "DURATION", between(0, leadership.MaxProposalTTL)}, "wait", "how long to wait for the decision; --timeout is added")
 	c.require(cmd, "kind", "")
 	c.complete(cmd, "wait", "30s", "5m")
-	return c.oneProposal(cmd)
+	return c.remote(cmd)
 }
 
 func parseJSON(text string) (json.RawMessage, error) {
@@ -100,22 +83,18 @@ func (c *cli) decideCommand() *cobra.Command {
 		Use:   "decide ELECTION ID --verdict accepted|rejected [--note TEXT] [--candidate ID] --token N",
 		Short: "Decide a proposal, as the leader of its election",
 		Long: `Decide a proposal, as the leader of its election, once and for good; 'regent proposals' shows those that are open. The same
-command again is safe, and another verdict or note is refused with exit code 2. If a later leader has decided one since, the
-exit code is 3: this leader must stop.`,
-		Example: `  regent decide reports scale-3 --verdict accepted --note "from noon on" --candidate agent-1 --token 7`,
+command again is safe, and another verdict or note is refused with exit code 2. The exit code is 3 if a later leader has
+decided one since, and 4 if the lease is over: this leader must stop.`,
+		Example:           `  regent decide reports scale-3 --verdict accepted --note "from noon on" --candidate agent-1 --token 7`,
+		Args:              electionAnd("proposal's id", leadership.ProposalID.Validate),
+		ValidArgsFunction: c.completeElection,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key, err := c.requireKey(who.key)
 			if err != nil {
 				return err
 			}
 			r.Election, r.CandidateID, r.Key, r.ID = leadership.Election(args[0]), who.id, key, leadership.ProposalID(args[1])
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				p, err := server.Decide(ctx, r)
-				if err != nil {
-					return err
-				}
-				return c.printProposal(p)
-			})
+			return answer(cmd.Context(), c, r, (*client.Client).Decide, c.printProposal)
 		},
 	}
 	who.add(c, cmd)
@@ -123,13 +102,10 @@ exit code is 3: this leader must stop.`,
 	addChoice(c, cmd, &r.Verdict, "", "verdict", "VERDICT", "accepted or rejected", leadership.ProposalAccepted, leadership.ProposalRejected)
 	cmd.Flags().StringVar(&r.Note, "note", "", "why, for people: one line of at most 256 bytes")
 	c.require(cmd, "verdict", "")
-	return c.oneProposal(cmd)
+	return c.remote(cmd)
 }
 
 func (c *cli) printProposal(p leadership.Proposal) error {
-	if c.output == document {
-		return c.printDocument(p)
-	}
 	rows := [][]string{{"election", string(p.Election)}, {"proposal", string(p.ID)}, {"proposer", string(p.CandidateID)}, {"kind", printable(p.Kind)}}
 	if len(p.Data) > 0 {
 		rows = append(rows, []string{"data", printable(string(p.Data))})
@@ -141,7 +117,7 @@ func (c *cli) printProposal(p leadership.Proposal) error {
 			rows = append(rows, []string{"note", printable(d.Note)})
 		}
 	}
-	return c.printTable(rows)
+	return c.show(p, rows)
 }
 
 func proposalState(p leadership.Proposal) string {
@@ -158,14 +134,7 @@ func (c *cli) proposalsCommand() *cobra.Command {
 		Long: `Show the proposals of an election: those that are open, in the order in which they were made, and the last 64 decisions. BY is
 the leader that has decided, and TOKEN its fencing token. Nothing is kept after its ttl.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				all, err := server.Proposals(ctx, leadership.Election(args[0]))
-				if err != nil {
-					return err
-				}
-				if c.output == document {
-					return c.printDocument(all)
-				}
+			return answer(cmd.Context(), c, leadership.Election(args[0]), (*client.Client).Proposals, func(all leadership.Proposals) error {
 				rows := [][]string{{"PROPOSAL", "PROPOSER", "KIND", "PROPOSED", "STATE", "BY", "TOKEN", "NOTE", "DATA"}}
 				for _, list := range [][]leadership.Proposal{all.Open, all.Decided} {
 					for _, p := range list {
@@ -176,7 +145,7 @@ the leader that has decided, and TOKEN its fencing token. Nothing is kept after 
 						rows = append(rows, []string{string(p.ID), string(p.CandidateID), printable(p.Kind), formatTime(p.At), proposalState(p), string(d.LeaderID), numberOrDash(int64(d.Token)), printable(d.Note), printable(string(p.Data))})
 					}
 				}
-				return c.printTable(rows)
+				return c.show(all, rows)
 			})
 		},
 	})

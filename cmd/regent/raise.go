@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,7 +46,7 @@ they are (exit code 1); those elections cannot have a leader.`,
 	}
 	cmd.Flags().Var(&value[string]{&spec, "", "STORE", parseText}, "store", "the store, as for serve")
 	cmd.Flags().Var(&value[leadership.Revision]{&r.Above, "", "N", parseAbove}, "above", "at least the highest revision, and so the highest token, that was ever seen")
-	cmd.Flags().Var(&value[time.Duration]{&r.Lock, "", "DURATION", parseRaiseLock}, "lock", "how long all elections stay vacant at least, up to 48h")
+	cmd.Flags().Var(&value[time.Duration]{&r.Lock, "", "DURATION", between(0, leadership.MaxLeaseDuration+leadership.MaxLockDelay)}, "lock", "how long all elections stay vacant at least, up to 48h")
 	cmd.Flags().Var(&value[string]{&r.Prefix, "", "PREFIX", parsePrefix}, "prefix", "only elections whose names begin with PREFIX, and those that are named")
 	c.require(cmd, "store", "REGENT_STORE")
 	c.require(cmd, "above", "")
@@ -94,15 +93,7 @@ func electionNames(_ *cobra.Command, args []string) error {
 }
 
 func parseAbove(text string) (leadership.Revision, error) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || leadership.Revision(n) < rule.MinRaise || leadership.Revision(n) > rule.MaxRaise {
-		return 0, fmt.Errorf("must be an integer from %d to %d", rule.MinRaise, rule.MaxRaise)
-	}
-	return leadership.Revision(n), nil
-}
-
-func parseRaiseLock(text string) (time.Duration, error) {
-	return parseDuration(text, 0, leadership.MaxLeaseDuration+leadership.MaxLockDelay)
+	return integer(text, rule.MinRaise, rule.MaxRaise, fmt.Sprintf("must be an integer from %d to %d", rule.MinRaise, rule.MaxRaise))
 }
 
 func parsePrefix(text string) (string, error) { return text, leadership.ValidatePrefix(text) }

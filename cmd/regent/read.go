@@ -14,9 +14,7 @@ func (c *cli) statusCommand() *cobra.Command {
 		Use:   "status ELECTION",
 		Short: "Show who leads an election",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
-				return server.Get(ctx, leadership.Election(args[0]))
-			})
+			return answer(cmd.Context(), c, leadership.Election(args[0]), (*client.Client).Get, c.printLease)
 		},
 	})
 }

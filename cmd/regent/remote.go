@@ -22,7 +22,7 @@ const (
 func (c *cli) addRemote(cmd *cobra.Command) {
 	c.server, c.timeout = defaultServer, defaultTimeout
 	cmd.Flags().Var(&value[string]{&c.server, defaultServer, "URL", parseText}, "server", "the Regent server")
-	cmd.Flags().Var(&value[time.Duration]{&c.timeout, defaultTimeout.String(), "DURATION", parseTimeout}, "timeout", "how long to wait for the server")
+	cmd.Flags().Var(&value[time.Duration]{&c.timeout, defaultTimeout.String(), "DURATION", between(time.Millisecond, time.Hour)}, "timeout", "how long to wait for the server")
 	cmd.Flags().BoolVar(&c.insecure, "insecure", false, "allow http:// to another machine: keys and tokens can be read on the way")
 	c.from(cmd, "server", "REGENT_SERVER")
 	c.from(cmd, "insecure", "REGENT_INSECURE")
@@ -86,5 +86,16 @@ func (c *cli) askLease(ctx context.Context, call func(context.Context, *client.C
 			return err
 		}
 		return c.printLease(lease)
+	})
+}
+
+// answer makes a call with a request, and prints what comes back.
+func answer[R, T any](ctx context.Context, c *cli, r R, call func(*client.Client, context.Context, R) (T, error), show func(T) error) error {
+	return c.ask(ctx, func(ctx context.Context, server *client.Client) error {
+		v, err := call(server, ctx, r)
+		if err != nil {
+			return err
+		}
+		return show(v)
 	})
 }

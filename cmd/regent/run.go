@@ -169,7 +169,7 @@ func (c *cli) runCommand() *cobra.Command {
 	addChoice(c, cmd, &f.onReadOnly, readOnlyContinue, "on-read-only", "ACTION", "what to do with the command while the election has lost its quorum: stop, pause or continue",
 		readOnlyStop, readOnlyPause, readOnlyContinue)
 	flags.BoolVar(&f.handsOver, "hand-over", false, "on SIGTERM or SIGINT hand over to a candidate that waits, before the command is stopped")
-	flags.Var(&value[time.Duration]{&f.within, leadership.DefaultWithin.String(), "DURATION", parseWithin}, "within", "with --hand-over: how long that may take, from 1s to 10m")
+	flags.Var(&value[time.Duration]{&f.within, leadership.DefaultWithin.String(), "DURATION", between(leadership.MinWithin, leadership.MaxWithin)}, "within", "with --hand-over: how long that may take, from 1s to 10m")
 	flags.StringVar(&f.onSuccession, "on-succession", "", "a shell `COMMAND` that loads what the command needs, while another candidate leads that is to hand over to this one")
 	flags.Var(&value[string]{&f.leaderEndpoint, "", "ADDR", parseLeaderEndpoint}, "leader-endpoint", "where load balancers and probes ask whether this process leads, such as 127.0.0.1:8081 (default: nowhere)")
 	flags.StringVar(&f.followCommand, "follow-command", "", "a shell `COMMAND` that runs while another candidate leads")
@@ -185,7 +185,7 @@ func (c *cli) addTerm(cmd *cobra.Command, f *runFlags) {
 	flags.Var(&value[time.Duration]{&f.wait, "forever", "DURATION", parseWait}, "wait", "how long to wait in line while another candidate leads, up to 24h, or forever")
 	c.complete(cmd, "wait", "30s", "5m", "forever")
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait in line")
-	flags.Var(&value[time.Duration]{&f.grace, "", "DURATION", parseGrace}, "grace", "the time between SIGTERM and SIGKILL, up to a third of the lease (default: a tenth of it, 5s at most)")
+	flags.Var(&value[time.Duration]{&f.grace, "", "DURATION", between(0, leadership.MaxLeaseDuration/3)}, "grace", "the time between SIGTERM and SIGKILL, up to a third of the lease (default: a tenth of it, 5s at most)")
 	flags.BoolVar(&f.newPrivileges, "allow-new-privileges", false, "let set-uid programs such as sudo work in the command; such a process may outlive the lease")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if f.noWait && cmd.Flags().Changed("wait") {
@@ -229,10 +229,6 @@ const (
 	derivedGrace time.Duration = -1
 	maxGrace                   = 5 * time.Second // for the derived grace period
 )
-
-func parseGrace(text string) (time.Duration, error) {
-	return parseDuration(text, 0, leadership.MaxLeaseDuration/3)
-}
 
 // validate returns an error if the flags contradict each other.
 func (f runFlags) validate() error {

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,16 +29,12 @@ Without --to it is the best candidate that waits in line; if none waits, the exi
   regent hand-over reports --candidate agent-1 --token 7 --to agent-2 --within 2m --reason "this host is drained"`,
 	}
 	cmd.Flags().Var(&value[leadership.CandidateID]{&r.To, "", "ID", parseCandidate}, "to", "the successor (default: the best candidate that waits)")
-	cmd.Flags().Var(&value[time.Duration]{&r.Within, leadership.DefaultWithin.String(), "DURATION", parseWithin}, "within", "how long the hand-over may take, from 1s to 10m; the term ends then, but not before the end that was promised")
+	cmd.Flags().Var(&value[time.Duration]{&r.Within, leadership.DefaultWithin.String(), "DURATION", between(leadership.MinWithin, leadership.MaxWithin)}, "within", "how long the hand-over may take, from 1s to 10m; the term ends then, but not before the end that was promised")
 	cmd.Flags().StringVar(&r.Reason, "reason", "", "why, for the election's history: one line of at most 256 bytes")
 	return c.leaseCommand(cmd, func(server *client.Client, ctx context.Context, lease leadership.LeaseRequest) (leadership.Lease, error) {
 		r.LeaseRequest = lease
 		return server.Do(ctx, r)
 	})
-}
-
-func parseWithin(text string) (time.Duration, error) {
-	return parseDuration(text, leadership.MinWithin, leadership.MaxWithin)
 }
 
 func (c *cli) readyCommand() *cobra.Command {
@@ -133,11 +129,7 @@ func parseLimit(text string) (int, error) {
 }
 
 func parseLimit64(text string) (int64, error) {
-	n, err := parseRevision(text)
-	if err != nil {
-		return 0, errors.New("must be an integer, 0 or more")
-	}
-	return int64(n), nil
+	return integer[int64](text, 0, math.MaxInt64, "must be an integer, 0 or more")
 }
 
 func (c *cli) treeCommand() *cobra.Command {
@@ -145,13 +137,7 @@ func (c *cli) treeCommand() *cobra.Command {
 		Use:   "tree ELECTION",
 		Short: "Draw an election with what was delegated below it",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
-				t, err := server.Tree(ctx, leadership.Election(args[0]))
-				if err != nil {
-					return err
-				}
-				return c.printTree(t)
-			})
+			return answer(cmd.Context(), c, leadership.Election(args[0]), (*client.Client).Tree, c.printTree)
 		},
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,12 +83,17 @@ func parseCandidate(text string) (leadership.CandidateID, error) {
 	return id, id.Validate()
 }
 
-func parseToken(text string) (leadership.Token, error) {
+// integer parses an integer between the bounds. Of anything else the error says what it must be.
+func integer[T ~int | ~int64](text string, least, most T, must string) (T, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 1 || n > int64(leadership.MaxToken) {
-		return 0, fmt.Errorf("a fencing token is an integer from 1 to %d", leadership.MaxToken)
+	if err != nil || n < int64(least) || n > int64(most) {
+		return 0, errors.New(must)
 	}
-	return leadership.Token(n), nil
+	return T(n), nil
+}
+
+func parseToken(text string) (leadership.Token, error) {
+	return integer(text, 1, leadership.MaxToken, fmt.Sprintf("a fencing token is an integer from 1 to %d", leadership.MaxToken))
 }
 
 func parseVia(text string) (v leadership.Via, err error) {
@@ -112,24 +118,19 @@ func parseVia(text string) (v leadership.Via, err error) {
 
 // parseRevision accepts 0 as well: the beginning of the history.
 func parseRevision(text string) (leadership.Revision, error) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 {
-		return 0, errors.New("a revision is an integer, 0 or more")
-	}
-	return leadership.Revision(n), nil
+	return integer[leadership.Revision](text, 0, math.MaxInt64, "a revision is an integer, 0 or more")
 }
 
 func parseCondition(text string) (leadership.Revision, error) {
-	n, err := parseRevision(text)
-	if err != nil || n == 0 {
-		return 0, errors.New("must be the revision that status showed, 1 or more")
-	}
-	return n, nil
+	return integer[leadership.Revision](text, 1, math.MaxInt64, "must be the revision that status showed, 1 or more")
 }
 
 // within parses a duration with those bounds.
-func within(b leadership.Bounds) func(string) (time.Duration, error) {
-	return func(text string) (time.Duration, error) { return parseDuration(text, b.Min, b.Max) }
+func within(b leadership.Bounds) func(string) (time.Duration, error) { return between(b.Min, b.Max) }
+
+// between parses a duration with those bounds.
+func between(least, most time.Duration) func(string) (time.Duration, error) {
+	return func(text string) (time.Duration, error) { return parseDuration(text, least, most) }
 }
 
 // parseMaxLease returns 0 for "none".
@@ -165,10 +166,6 @@ func parsePolicy(text string) (leadership.Config, error) {
 		return leadership.Config{}, fmt.Errorf("must be a JSON object as the API takes it, such as {\"maxTerm\":\"8h\"}, or {} for none: %w", err)
 	}
 	return body.Leadership()
-}
-
-func parseTimeout(text string) (time.Duration, error) {
-	return parseDuration(text, time.Millisecond, time.Hour)
 }
 
 func parseDuration(text string, least, most time.Duration) (time.Duration, error) {
@@ -222,18 +219,10 @@ func parseStreamLimit(text string) (time.Duration, error) {
 }
 
 func parseCount(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, errors.New("must be an integer, 1 or more")
-	}
-	return n, nil
+	return integer(text, 1, math.MaxInt, "must be an integer, 1 or more")
 }
 
 // parseConcurrency refuses 1, of which no part is left to long calls.
 func parseConcurrency(text string) (int, error) {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 2 {
-		return 0, errors.New("must be an integer, 2 or more: with one request at a time, no candidate could wait and no stream be open; leave it out if the platform sets no limit")
-	}
-	return n, nil
+	return integer(text, 2, math.MaxInt, "must be an integer, 2 or more: with one request at a time, no candidate could wait and no stream be open; leave it out if the platform sets no limit")
 }

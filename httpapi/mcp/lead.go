@@ -222,23 +222,33 @@ func (d *desk) leader(ctx context.Context, handle string) (*term, error) {
 	return t, err
 }
 
+func (h handled) handle() string { return h.Handle }
+
+// asLeader is a tool of a leader whose lease lasts.
+func asLeader[In interface{ handle() string }, Out any](call func(*term, context.Context, In) (Out, error)) func(*desk, context.Context, In) (Out, error) {
+	return func(d *desk, ctx context.Context, in In) (out Out, err error) {
+		t, err := d.leader(ctx, in.handle())
+		if err == nil {
+			out, err = call(t, ctx, in)
+			err = t.failed(err)
+		}
+		return out, err
+	}
+}
+
 type approvalInput struct {
-	Handle   string `json:"handle"`
+	handled
 	Note     string `json:"note"`
 	NewEpoch bool   `json:"newEpoch,omitzero"`
 }
 
-func (d *desk) requestApproval(ctx context.Context, in approvalInput) (doneOutput, error) {
-	t, err := d.leader(ctx, in.Handle)
-	if err != nil {
-		return doneOutput{}, err
-	}
+func (t *term) requestApproval(ctx context.Context, in approvalInput) (doneOutput, error) {
 	ask := t.lease.RequestApproval
 	if in.NewEpoch {
 		ask = t.lease.RequestEpoch
 	}
-	err = ask(ctx, in.Note)
-	return doneOutput{err == nil}, t.failed(err)
+	err := ask(ctx, in.Note)
+	return doneOutput{err == nil}, err
 }
 
 type stopInput struct {
@@ -301,40 +311,30 @@ func (d *desk) putCheckpoint(ctx context.Context, in checkpointInput) (doneOutpu
 }
 
 type effectInput struct {
-	Handle   string              `json:"handle"`
+	handled
 	EffectID leadership.EffectID `json:"effectId"`
 }
 
-func (d *desk) beginEffect(ctx context.Context, in effectInput) (leadership.Effect, error) {
-	t, err := d.leader(ctx, in.Handle)
-	if err != nil {
-		return leadership.Effect{}, err
-	}
-	e, err := t.lease.BeginEffect(ctx, in.EffectID)
-	return e, t.failed(err)
+func (t *term) beginEffect(ctx context.Context, in effectInput) (leadership.Effect, error) {
+	return t.lease.BeginEffect(ctx, in.EffectID)
 }
 
 type finishInput struct {
-	Handle   string              `json:"handle"`
-	EffectID leadership.EffectID `json:"effectId"`
-	Result   jsontext.Value      `json:"result,omitzero"`
+	effectInput
+	Result jsontext.Value `json:"result,omitzero"`
 }
 
-func (d *desk) finishEffect(ctx context.Context, in finishInput) (doneOutput, error) {
-	t, err := d.leader(ctx, in.Handle)
-	if err != nil {
-		return doneOutput{}, err
-	}
+func (t *term) finishEffect(ctx context.Context, in finishInput) (doneOutput, error) {
 	var result any
 	if in.Result != nil {
 		result = in.Result
 	}
-	err = t.lease.FinishEffect(ctx, in.EffectID, result)
-	return doneOutput{err == nil}, t.failed(err)
+	err := t.lease.FinishEffect(ctx, in.EffectID, result)
+	return doneOutput{err == nil}, err
 }
 
 type appendInput struct {
-	Handle  string     `json:"handle"`
+	handled
 	Entries []newEntry `json:"entries"`
 }
 
@@ -347,15 +347,11 @@ type indexOutput struct {
 	Index leadership.Index `json:"index"`
 }
 
-func (d *desk) appendJournal(ctx context.Context, in appendInput) (indexOutput, error) {
-	t, err := d.leader(ctx, in.Handle)
-	if err != nil {
-		return indexOutput{}, err
-	}
+func (t *term) appendJournal(ctx context.Context, in appendInput) (indexOutput, error) {
 	var entries []client.Entry
 	for _, e := range in.Entries {
 		entries = append(entries, client.Entry{Type: e.Type, Data: e.Data})
 	}
 	index, err := t.append(ctx, entries)
-	return indexOutput{index}, t.failed(err)
+	return indexOutput{index}, err
 }

@@ -36,17 +36,12 @@ func (d *desk) proposals(ctx context.Context, in about) (leadership.Proposals, e
 }
 
 type decideInput struct {
-	Handle     string                     `json:"handle"`
+	handled
 	ProposalID leadership.ProposalID      `json:"proposalId"`
 	Verdict    leadership.ProposalVerdict `json:"verdict"`
 	Note       string                     `json:"note,omitzero"`
 }
 
-func (d *desk) decide(ctx context.Context, in decideInput) (leadership.Proposal, error) {
-	t, err := d.leader(ctx, in.Handle)
-	if err != nil {
-		return leadership.Proposal{}, err
-	}
-	p, err := t.lease.Decide(ctx, in.ProposalID, in.Verdict, in.Note)
-	return p, t.failed(err)
+func (t *term) decide(ctx context.Context, in decideInput) (leadership.Proposal, error) {
+	return t.lease.Decide(ctx, in.ProposalID, in.Verdict, in.Note)
 }

@@ -12,6 +12,12 @@ func leaseOp(r leadership.LeaseRequest) Op {
 	return Op{Election: r.Election, Candidate: r.CandidateID, Token: r.Token, N: 1}
 }
 
+func sizedOp(r leadership.LeaseRequest, bytes int) Op {
+	op := leaseOp(r)
+	op.Bytes = bytes
+	return op
+}
+
 // Delegate implements Protocol. Its caller must be allowed to acquire the child by the same
 // candidate id: so no call makes an election that its caller could not make by itself.
 func (g *Guarded) Delegate(ctx context.Context, r leadership.DelegateRequest) (leadership.Lease, error) {
@@ -75,9 +81,7 @@ func (g *Guarded) Tree(ctx context.Context, e leadership.Election) (leadership.T
 
 // PutCheckpoint implements Ledger.
 func (g *Guarded) PutCheckpoint(ctx context.Context, r leadership.CheckpointRequest) (leadership.Checkpoint, error) {
-	op := leaseOp(r.LeaseRequest)
-	op.Bytes = len(r.Data) + len(r.Task) + len(r.URI)
-	return guarded(ctx, g, wire.VerbPutCheckpoint, op, g.service.PutCheckpoint, r)
+	return guarded(ctx, g, wire.VerbPutCheckpoint, sizedOp(r.LeaseRequest, len(r.Data)+len(r.Task)+len(r.URI)), g.service.PutCheckpoint, r)
 }
 
 // Checkpoint implements Ledger.
@@ -132,9 +136,7 @@ func (g *Guarded) FollowJournal(ctx context.Context, r leadership.JournalRequest
 
 // SnapshotJournal implements Ledger.
 func (g *Guarded) SnapshotJournal(ctx context.Context, r leadership.SnapshotRequest) (leadership.JournalHead, error) {
-	op := leaseOp(r.LeaseRequest)
-	op.Bytes = len(r.Data) + len(r.URI)
-	return guarded(ctx, g, wire.VerbSnapshotJournal, op, g.service.SnapshotJournal, r)
+	return guarded(ctx, g, wire.VerbSnapshotJournal, sizedOp(r.LeaseRequest, len(r.Data)+len(r.URI)), g.service.SnapshotJournal, r)
 }
 
 // ReadSnapshot implements Ledger.
@@ -144,16 +146,12 @@ func (g *Guarded) ReadSnapshot(ctx context.Context, e leadership.Election) (lead
 
 // BeginEffect implements Ledger.
 func (g *Guarded) BeginEffect(ctx context.Context, r leadership.EffectRequest) (leadership.Effect, error) {
-	op := leaseOp(r.LeaseRequest)
-	op.Bytes = len(r.ID)
-	return guarded(ctx, g, wire.VerbBeginEffect, op, g.service.BeginEffect, r)
+	return guarded(ctx, g, wire.VerbBeginEffect, sizedOp(r.LeaseRequest, len(r.ID)), g.service.BeginEffect, r)
 }
 
 // FinishEffect implements Ledger.
 func (g *Guarded) FinishEffect(ctx context.Context, r leadership.FinishRequest) (leadership.Effect, error) {
-	op := leaseOp(r.LeaseRequest)
-	op.Bytes = len(r.ID) + len(r.Result)
-	return guarded(ctx, g, wire.VerbFinishEffect, op, g.service.FinishEffect, r)
+	return guarded(ctx, g, wire.VerbFinishEffect, sizedOp(r.LeaseRequest, len(r.ID)+len(r.Result)), g.service.FinishEffect, r)
 }
 
 // Effects implements Ledger.
@@ -169,9 +167,7 @@ func (g *Guarded) Propose(ctx context.Context, r leadership.ProposeRequest) (lea
 
 // Decide implements Ledger.
 func (g *Guarded) Decide(ctx context.Context, r leadership.DecideRequest) (leadership.Proposal, error) {
-	op := leaseOp(r.LeaseRequest)
-	op.Bytes = len(r.Note)
-	return guarded(ctx, g, wire.VerbDecide, op, g.service.Decide, r)
+	return guarded(ctx, g, wire.VerbDecide, sizedOp(r.LeaseRequest, len(r.Note)), g.service.Decide, r)
 }
 
 // Proposals implements Ledger.

@@ -24,15 +24,10 @@ type noJournal struct{ service.Journal }
 func (noJournal) Amend(context.Context, rule.LogID, func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
 	return rule.Log{}, errNoJournal
 }
-
-func (noJournal) Look(context.Context, rule.LogID) (rule.Log, error) {
-	return rule.Log{}, errNoJournal
-}
-
+func (noJournal) Look(context.Context, rule.LogID) (rule.Log, error) { return rule.Log{}, errNoJournal }
 func (noJournal) Segments(context.Context, rule.LogID, leadership.Index, int) ([]rule.Segment, error) {
 	return nil, errNoJournal
 }
-
 func (noJournal) Snapshot(context.Context, rule.LogID) (rule.Segment, error) {
 	return rule.Segment{}, errNoJournal
 }

@@ -17,9 +17,9 @@ func proposalsOf(e leadership.Election) rule.LogID {
 // storeTime is the store's time of a read, by the one of its clocks that is most behind.
 func storeTime(s rule.Snapshot) time.Time { return s.Now.Add(-s.Guard) }
 
-// Propose asks the leader of an election for a decision, whichever candidate that is, and now or
-// within the ttl: the election may be vacant. It returns the proposal as it stands, and does not
-// wait. Idempotent as long as the proposal is kept; later the same call opens it anew.
+// Propose asks the leader of an election for a decision, now or within the ttl: the election may be
+// vacant. It returns the proposal as it stands, and does not wait. Idempotent as long as the
+// proposal is kept; later the same call opens it anew.
 //
 // Errors: NotFound, if the election does not exist; LimitExceeded; InvalidArgument, also if the id
 // is that of another proposal; PayloadTooLarge.

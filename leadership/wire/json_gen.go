@@ -508,7 +508,7 @@ func (o *object) policy(before string, w *Policy) {
 		o.budget(`,"budget":`, w.Budget)
 	}
 	if w.ErrorRate != nil {
-		o.errorRate(`,"errorRate":`, w.ErrorRate)
+		o.any(`,"errorRate":`, w.ErrorRate)
 	}
 	if w.OnTrip != "" {
 		o.string(`,"onTrip":`, string(w.OnTrip))
@@ -571,13 +571,6 @@ func (o *object) budget(before string, w *Budget) {
 	if w.Errors != 0 {
 		o.integer(`,"errors":`, int64(w.Errors))
 	}
-	o.end(from, '{', '}')
-}
-
-func (o *object) errorRate(before string, w *ErrorRate) {
-	from := o.begin(before)
-	o.any(`,"max":`, w.Max)
-	o.integer(`,"min":`, int64(w.Min))
 	o.end(from, '{', '}')
 }
 
@@ -1220,7 +1213,7 @@ func (s *scan) policy() (w Policy) {
 			w.Budget = new(s.budget())
 		case "errorRate":
 			s.once(&had, 1<<14)
-			w.ErrorRate = new(s.errorRate())
+			w.ErrorRate = scanAny[*leadership.ErrorRate](s)
 		case "onTrip":
 			s.once(&had, 1<<15)
 			w.OnTrip = leadership.OnTrip(s.string(25))
@@ -1310,24 +1303,6 @@ func (s *scan) budget() (w Budget) {
 		}
 	}
 	s.require(had, 0x0)
-	return w
-}
-
-func (s *scan) errorRate() (w ErrorRate) {
-	var had members
-	for name := s.first(); name != nil; name = s.next() {
-		switch string(name) {
-		case "max":
-			s.once(&had, 1<<0)
-			w.Max = scanAny[float64](s)
-		case "min":
-			s.once(&had, 1<<1)
-			w.Min = int64(s.number())
-		default:
-			s.fail()
-		}
-	}
-	s.require(had, 0x3)
 	return w
 }
 

@@ -194,7 +194,7 @@ type Policy struct {
 	Approval   *Approval             `json:"approval,omitzero"`
 	StuckAfter Duration              `json:"stuckAfter,omitzero"`
 	Budget     *Budget               `json:"budget,omitzero"`
-	ErrorRate  *ErrorRate            `json:"errorRate,omitzero"`
+	ErrorRate  *leadership.ErrorRate `json:"errorRate,omitzero"`
 	OnTrip     leadership.OnTrip     `json:"onTrip,omitzero"`
 	Cooldown   Duration              `json:"cooldown,omitzero"`
 	CooldownOf leadership.CooldownOf `json:"cooldownOf,omitzero"`
@@ -244,12 +244,6 @@ func (w *Series) leadership() (p leadership.SeriesPolicy) {
 	return p
 }
 
-// ErrorRate is how many of a leader's calls may fail.
-type ErrorRate struct {
-	Max float64 `json:"max"`
-	Min int64   `json:"min"`
-}
-
 func newPolicy(c leadership.Config) *Policy {
 	p, b := c.Term, c.Ballot
 	if p == (leadership.TermPolicy{}) && b == (leadership.BallotPolicy{}) && !c.Promotion && c.LeadersOf == "" && c.Delegation == (leadership.Delegation{}) {
@@ -258,7 +252,7 @@ func newPolicy(c leadership.Config) *Policy {
 	w := &Policy{
 		Promotion: c.Promotion, LeadersOf: optional(c.LeadersOf), Delegation: newDelegation(c.Delegation),
 		Strategy: optional(b.Strategy), Require: b.Require.List(), Prefer: b.Prefer.List(), Preempt: b.Preempt, MinTerm: Duration(b.MinTerm),
-		MaxTerm: Duration(p.MaxTerm), StuckAfter: Duration(p.StuckAfter), OnTrip: p.OnTrip, Cooldown: Duration(p.Cooldown), CooldownOf: p.CooldownOf, Verdicts: p.Verdicts, Series: newSeries(p.Series),
+		MaxTerm: Duration(p.MaxTerm), StuckAfter: Duration(p.StuckAfter), OnTrip: p.OnTrip, Cooldown: Duration(p.Cooldown), CooldownOf: p.CooldownOf, Verdicts: p.Verdicts, Series: newSeries(p.Series), ErrorRate: optional(p.ErrorRate),
 	}
 	if b.Window != 0 {
 		w.Window = new(max(Duration(b.Window), 0)) // NoWindow is 0s
@@ -272,9 +266,6 @@ func newPolicy(c leadership.Config) *Policy {
 	if p.Budget != (leadership.Counters{}) {
 		w.Budget = new(Budget(p.Budget))
 	}
-	if p.ErrorRate != (leadership.ErrorRate{}) {
-		w.ErrorRate = &ErrorRate{p.ErrorRate.Max, p.ErrorRate.Min}
-	}
 	return w
 }
 
@@ -282,15 +273,12 @@ func (w *Policy) term() (p leadership.TermPolicy) {
 	if w == nil {
 		return p
 	}
-	p = leadership.TermPolicy{MaxTerm: time.Duration(w.MaxTerm), StuckAfter: time.Duration(w.StuckAfter), OnTrip: w.OnTrip, Cooldown: time.Duration(w.Cooldown), CooldownOf: w.CooldownOf, Verdicts: w.Verdicts, Series: w.Series.leadership()}
+	p = leadership.TermPolicy{MaxTerm: time.Duration(w.MaxTerm), StuckAfter: time.Duration(w.StuckAfter), OnTrip: w.OnTrip, Cooldown: time.Duration(w.Cooldown), CooldownOf: w.CooldownOf, Verdicts: w.Verdicts, Series: w.Series.leadership(), ErrorRate: given(w.ErrorRate)}
 	if w.Approval != nil {
 		p.Approval = leadership.ApprovalPolicy{Every: time.Duration(w.Approval.Every), Need: w.Approval.Need}
 	}
 	if w.Budget != nil {
 		p.Budget = leadership.Counters(*w.Budget)
-	}
-	if w.ErrorRate != nil {
-		p.ErrorRate = leadership.ErrorRate{Max: w.ErrorRate.Max, Min: w.ErrorRate.Min}
 	}
 	return p
 }

@@ -61,11 +61,9 @@ func (w *Via) leadership() (v leadership.Via, err error) {
 
 // DelegateRequest is the body that makes an election for a part of a task.
 type DelegateRequest struct {
-	CandidateID  leadership.CandidateID `json:"candidateId"`
-	Key          string                 `json:"key"`
-	FencingToken leadership.Token       `json:"fencingToken"`
-	Child        string                 `json:"child"`
-	Limits       *Limits                `json:"limits,omitzero"`
+	Holder
+	Child  string  `json:"child"`
+	Limits *Limits `json:"limits,omitzero"`
 }
 
 // Limits are what the leader of a delegated election may delegate in turn. What is left out is as
@@ -78,7 +76,7 @@ type Limits struct {
 
 // NewDelegateRequest writes a request.
 func NewDelegateRequest(r leadership.DelegateRequest) DelegateRequest {
-	w := DelegateRequest{CandidateID: r.CandidateID, Key: r.Key.Text(), FencingToken: r.Token, Child: r.Child}
+	w := DelegateRequest{Holder: NewHolder(r.LeaseRequest), Child: r.Child}
 	var l Limits
 	if r.Limits.Depth != leadership.AsParent {
 		l.Depth = &r.Limits.Depth
@@ -119,7 +117,7 @@ func (w DelegateRequest) Leadership(e leadership.Election) (leadership.DelegateR
 		r.Limits.Budget = *l.Budget
 	}
 	var err error
-	r.LeaseRequest, err = Holder{w.CandidateID, w.Key, w.FencingToken}.Leadership(e)
+	r.LeaseRequest, err = w.Holder.Leadership(e)
 	return r, err
 }
 

@@ -446,7 +446,7 @@ var rows = []Row{
 	{
 		Verb: VerbPropose, Method: http.MethodPost, Path: pathElection + Propose, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRead, Metric: "propose", Repeat: RepeatYes, Waits: true, AsCandidate: true,
-		Does: body[ProposeRequest]() + ", the data up to 2 KiB of JSON. Asks the leader, whichever candidate that is, now or within the `ttl`. With `wait` the answer comes once it is decided; the same call again is about the same proposal. `LIMIT_EXCEEDED` with 64 open ones of the election, or 8 of the caller.",
+		Does: body[ProposeRequest]() + ", the data up to 2 KiB of JSON. Asks the leader, now or within the `ttl`. With `wait` the answer comes once it is decided; the same call again is about the same proposal. `LIMIT_EXCEEDED` with 64 open ones of the election, or 8 of the caller.",
 	},
 	{
 		Verb: VerbDecide, Method: http.MethodPost, Path: pathElection + Decide, Type: ContentType, Scope: ScopeElection,

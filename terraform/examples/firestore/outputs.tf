@@ -3,11 +3,6 @@ output "agent_environment" {
   value       = module.regent.agent_environment
 }
 
-output "audience" {
-  description = "The audience of the agents' ID tokens."
-  value       = module.regent.audience
-}
-
 output "store" {
   description = "The store, for `regent migrate` and `regent doctor`."
   value       = module.regent.store

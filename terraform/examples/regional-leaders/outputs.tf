@@ -8,11 +8,6 @@ output "regional_agent_environment" {
   value       = { for name, r in module.region : name => r.agent_environment }
 }
 
-output "audience" {
-  description = "The audience of the agents' ID tokens at the global Regent."
-  value       = module.regent.audience
-}
-
 output "store" {
   description = "The store of the global Regent, for `regent doctor`."
   value       = module.regent.store

@@ -196,7 +196,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What the leader of an election is asked, whichever candidate that is."""
+    """What the leader of an election is asked."""
 
     election: str
     proposal_id: str

@@ -150,8 +150,7 @@ class Reads:
     def propose(
         self, election: str, proposal_id: str, kind: str, data: JSON = None, *, ttl: Duration = 600, wait: Duration = 0, candidate: str | None = None
     ) -> Proposal:
-        """Asks the leader of an election for a decision, whichever candidate that is, now or within `ttl` (1 s to 24 h);
-        the election may be vacant. kind is one line of at most 64 bytes, and data what else the leader has to know: anything
+        """Asks the leader of an election for a decision, now or within `ttl` (1 s to 24 h); the election may be vacant. kind is one line of at most 64 bytes, and data what else the leader has to know: anything
         that json can write, 2 KiB at most; None for nothing. The proposer is this client's candidate unless another is
         named; it needs no lease. The same call again is about the same proposal: take a new id for each.
 

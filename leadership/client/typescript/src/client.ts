@@ -239,10 +239,10 @@ export class Client {
   }
 
   /**
-   * Asks the leader of an election for a decision, whichever candidate that is, now or within the ttl; the election
-   * may be vacant. `kind` is one line of at most 64 bytes. The proposer needs no lease. The same call again is about
-   * the same proposal: take a new id for each. With `wait` it resolves once there is a decision, also over failures
-   * of the server. It resolves to the proposal as it stands: without a decision it is open.
+   * Asks the leader of an election for a decision, now or within the ttl; the election may be vacant. `kind` is one
+   * line of at most 64 bytes. The proposer needs no lease. The same call again is about the same proposal: take a new
+   * id for each. With `wait` it resolves once there is a decision, also over failures of the server. It resolves to
+   * the proposal as it stands: without a decision it is open.
    *
    * Errors: NotFound, if the election does not exist, or the proposal is kept no longer; LimitExceeded, with 8 open
    * ones of one proposer, or 64 of the election; InvalidArgument, also if the id is that of another proposal;

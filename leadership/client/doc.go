@@ -111,8 +111,8 @@
 // Client.Propose asks the leader of an election for a decision, and waits for it. With
 // Candidate.HearProposals and a Config.OnNotice a leader watches its election, and hears by
 // NoticeAsked that there are proposals: it reads them by Client.Proposals, and decides by
-// Lease.Decide, once and for good. A notice may get lost if no proposer asks again; so a leader also
-// looks now and then, and at first: Lease.OpenProposals has those from before its term.
+// Lease.Decide, once and for good. A notice may get lost if no proposer asks again; so a leader
+// also looks now and then, and at first: Lease.OpenProposals has those from before its term.
 //
 // # Leases that stand on others
 //

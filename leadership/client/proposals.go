@@ -9,8 +9,9 @@ import (
 )
 
 // Propose asks the leader of an election for a decision; see service.Ledger. With r.Wait it blocks
-// until there is one, or for that long, which may be more than leadership.MaxWait, up to the ttl: it
-// asks again then, and after a failure that may pass.
+// until there is one, or for that long, which may be more than leadership.MaxWait, up to the ttl:
+// it asks again then, and after a failure that may pass.
+//
 // It returns the proposal as it stands: without a Decision it is open. A r.CandidateID of "" is
 // that of the Client's Candidate.
 //

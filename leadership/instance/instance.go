@@ -96,9 +96,7 @@ func New(c Config) (*Instance, error) {
 	}
 	i := &Instance{number: rand.Uint32(), bus: c.Bus, alone: c.Alone, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now}
 	i.service = service.New(gathered(c), publisher{i}).WithPeers(c.Peers)
-	if i.journal = c.Journal != nil; !i.journal {
-		c.Journal = noJournal{}
-	}
+	i.journal = c.Journal != nil
 	i.ledger = service.NewLedger(i.service, c.Journal)
 	i.keeps = i.ledger
 	var err error

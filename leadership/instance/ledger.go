@@ -7,30 +7,7 @@ import (
 	"time"
 
 	"regent/leadership"
-	"regent/leadership/rule"
-	"regent/leadership/service"
 )
-
-// errNoJournal answers calls about checkpoints and journals where none are kept. It is lasting: as
-// for a peer that the operator has not named, the request is wrong at this service.
-var errNoJournal = &leadership.Error{
-	Code:   leadership.InvalidArgument,
-	Detail: "this service keeps no checkpoints and no journals, and asking again does not help; its operator has to give it a store that does, as all stores of regent serve do (in Go: set instance.Config.Journal)",
-}
-
-// noJournal is the journal of an instance that has none.
-type noJournal struct{ service.Journal }
-
-func (noJournal) Amend(context.Context, rule.LogID, func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
-	return rule.Log{}, errNoJournal
-}
-func (noJournal) Look(context.Context, rule.LogID) (rule.Log, error) { return rule.Log{}, errNoJournal }
-func (noJournal) Segments(context.Context, rule.LogID, leadership.Index, int) ([]rule.Segment, error) {
-	return nil, errNoJournal
-}
-func (noJournal) Snapshot(context.Context, rule.LogID) (rule.Segment, error) {
-	return rule.Segment{}, errNoJournal
-}
 
 // AppendJournal adds entries to a journal; see service.Ledger. Followers at this instance hear
 // of them at once.

@@ -7,6 +7,7 @@ import (
 	"regent/leadership"
 	"regent/leadership/instance/internal/line"
 	"regent/leadership/instance/internal/view"
+	"regent/leadership/service"
 )
 
 // Acquire asks for the lease; see service.Service. With r.Wait it stands in line while another
@@ -17,7 +18,7 @@ import (
 // caller does not know is released.
 func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	if r.Inherit && !i.journal {
-		return leadership.Grant{}, errNoJournal
+		return leadership.Grant{}, service.ErrNoJournal
 	}
 	g, err := i.queue.Acquire(ctx, r)
 	if err == nil {
@@ -32,7 +33,7 @@ func (i *Instance) Acquire(ctx context.Context, r leadership.AcquireRequest) (le
 // Campaign implements Service.
 func (i *Instance) Campaign(ctx context.Context, r *leadership.AcquireRequest) (*leadership.Grant, error) {
 	if r.Inherit && !i.journal {
-		return nil, errNoJournal
+		return nil, service.ErrNoJournal
 	}
 	g, err := i.queue.Stand(ctx, r)
 	if err == nil {

@@ -23,7 +23,7 @@ func (l Log) readEffects() (m Mark, all []leadership.Effect, err error) {
 	return m, all, err
 }
 
-// changeEffects reads the effects for the leader of the mark, and the place of one; -1: it has none.
+// changeEffects reads the effects for the leader of the mark, and the place of one, or -1.
 func (l Log) changeEffects(c Renewal, id leadership.EffectID) (m Mark, all []leadership.Effect, at int, err error) {
 	if m, all, err = l.readEffects(); err == nil {
 		err = m.admit(l.ID, c)

@@ -210,8 +210,8 @@ func (m Mark) stale(id LogID, token leadership.Token) error {
 		"a leader with fencing token %d has opened the %s of election %q since; stop acting with fencing token %d", m.Token, id.Kind, id.Election, token)}
 }
 
-// admit returns nil if the leader may write at once, and ErrUnopened if its lease has to be verified
-// first.
+// admit returns nil if the leader may write at once, and ErrUnopened if its lease has to be
+// verified first.
 func (m Mark) admit(id LogID, c Renewal) error {
 	switch {
 	case m.Token > c.Token:

@@ -23,8 +23,8 @@ type proposals struct {
 	Decided []proposal `json:"decided,omitempty"` // in the order of their decisions
 }
 
-// proposal is a proposal as the body has it: At, and that of its decision, are zero if this head was
-// written with it.
+// proposal is a proposal as the body has it: At, and that of its decision, are zero if this head
+// was written with it.
 type proposal struct {
 	leadership.Proposal
 	TTLMs int64 `json:"ttlMs"`

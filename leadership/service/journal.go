@@ -47,3 +47,27 @@ type Journal interface {
 	// and then kinds. LogID{} comes before all.
 	Logs(ctx context.Context, after rule.LogID, limit int) ([]rule.LogID, error)
 }
+
+// ErrNoJournal answers calls about checkpoints and journals where none are kept. It is lasting: as
+// for a peer that the operator has not named, the request is wrong at this service.
+var ErrNoJournal = &leadership.Error{
+	Code:   leadership.InvalidArgument,
+	Detail: "this service keeps no checkpoints and no journals, and asking again does not help; its operator has to give it a store that does, as all stores of regent serve do (in Go: set instance.Config.Journal)",
+}
+
+// noJournal is the journal of a Ledger that has none.
+type noJournal struct{ Journal }
+
+func (noJournal) Amend(context.Context, rule.LogID, func(rule.Log) (rule.LogChange, error)) (rule.Log, error) {
+	return rule.Log{}, ErrNoJournal
+}
+
+func (noJournal) Look(context.Context, rule.LogID) (rule.Log, error) { return rule.Log{}, ErrNoJournal }
+
+func (noJournal) Segments(context.Context, rule.LogID, leadership.Index, int) ([]rule.Segment, error) {
+	return nil, ErrNoJournal
+}
+
+func (noJournal) Snapshot(context.Context, rule.LogID) (rule.Segment, error) {
+	return rule.Segment{}, ErrNoJournal
+}

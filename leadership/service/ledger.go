@@ -29,8 +29,12 @@ type Ledger struct {
 	Told func(all leadership.Proposals, open bool)
 }
 
-// NewLedger returns a ledger on the journal, which must be in the store of the service.
+// NewLedger returns a ledger on the journal, which must be in the store of the service. Without one
+// it answers with ErrNoJournal.
 func NewLedger(service *Service, journal Journal) *Ledger {
+	if journal == nil {
+		journal = noJournal{}
+	}
 	return &Ledger{service: service, journal: journal}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,17 +61,12 @@ func (c *cli) onceCommand() *cobra.Command {
 
 // once does not wait for leadership if the effect is done.
 func (c *cli) once(ctx context.Context, f runFlags, args []string) error {
-	done := false
-	if err := c.ask(ctx, func(ctx context.Context, server *client.Client) error {
-		all, err := server.Effects(ctx, leadership.Election(args[0]))
-		for _, one := range all.Effects {
-			done = done || one.ID == f.effect && one.State == leadership.EffectDone
+	return answer(ctx, c, leadership.Election(args[0]), (*client.Client).Effects, func(all leadership.Effects) error {
+		if slices.ContainsFunc(all.Effects, func(e leadership.Effect) bool { return e.ID == f.effect && e.State == leadership.EffectDone }) {
+			return nil
 		}
-		return err
-	}); err != nil || done {
-		return err
-	}
-	return c.run(ctx, f, args)
+		return c.run(ctx, f, args)
+	})
 }
 
 // begin notes the effect, if there is one, and reports whether the command is to be run. Signals

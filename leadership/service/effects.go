@@ -2,7 +2,7 @@ package service
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
 	"regent/leadership"
 	"regent/leadership/rule"
@@ -61,16 +61,11 @@ func (l *Ledger) effect(ctx context.Context, r leadership.EffectRequest, decide 
 	if err != nil {
 		return leadership.Effect{}, err
 	}
-	for _, e := range all.Effects {
-		if e.ID != r.ID {
-			continue
-		}
-		if e.State == leadership.EffectBegun {
-			e.State = leadership.EffectNew
-		}
-		return e, nil
+	e := all.Effects[slices.IndexFunc(all.Effects, func(e leadership.Effect) bool { return e.ID == r.ID })] // the rule has put it there, or found it
+	if e.State == leadership.EffectBegun {
+		e.State = leadership.EffectNew
 	}
-	return leadership.Effect{}, &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf("effect %q of election %q was written, and is missing", r.ID, r.Election)}
+	return e, nil
 }
 
 // Effects reads the effects of an election, strongly.

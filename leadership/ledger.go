@@ -58,7 +58,7 @@ type AppendRequest struct {
 // JournalSnapshot stands for the entries of a journal up to an index.
 type JournalSnapshot struct {
 	Election Election        `json:"election,omitzero"`
-	UpTo     Index           `json:"upTo,omitzero"`
+	UpTo     Index           `json:"upTo"`
 	Token    Token           `json:"fencingToken"`
 	At       time.Time       `json:"at,omitzero"`
 	Data     json.RawMessage `json:"data,omitzero"` // or

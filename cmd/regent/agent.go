@@ -105,7 +105,7 @@ last leader has left ('regent checkpoint'), and no earlier leader can put anothe
 	cmd.Flags().Var(&value[[]byte]{&metadata, "", "JSON", parseMetadata}, "metadata", "a JSON object that describes the leader, such as its address")
 	cmd.Flags().StringVar(&note, "note", "", "what the candidate will do with the lease, in at most 256 bytes; readers see it while the lease lasts")
 	addVia(cmd, &via)
-	cmd.Flags().BoolVar(&inherit, "inherit", false, "get the checkpoint of the last leader with the lease")
+	cmd.Flags().BoolVar(&inherit, "inherit", false, "get with the lease what earlier leaders have left: the checkpoint, effects in doubt and open proposals")
 	cmd.Flags().Var(&value[time.Duration]{&wait, "0s", "DURATION", parseWait}, "wait", "how long to wait in line while another candidate leads, up to 24h, or forever; --timeout is added")
 	c.complete(cmd, "wait", "30s", "5m", "forever")
 	return c.remote(cmd)

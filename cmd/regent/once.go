@@ -17,8 +17,8 @@ does, and notes that it is done once the command has ended with exit code 0. If 
 that regent leads, the command is not run, and the exit code is 0. The effect is named by 1 to 128 of A-Z, a-z, 0-9 and
 "._@:-", such as a date; the command has it in REGENT_EFFECT, and a service that takes an idempotency key should get it.
 
-An effect is in doubt if a command was begun, and was not seen to end with exit code 0: it has failed or was stopped, or its
-machine went down. It may have had its effect, or a part of it; no one else can tell. --if-in-doubt says what to do then:
+An effect is in doubt if a command was begun, and was not seen to end with exit code 0: it has failed or was asked to stop, or
+its machine went down. It may have had its effect, or a part of it; no one else can tell. --if-in-doubt says what to do then:
   fail   do not run the command; the exit code is 123. Find out, and run regent again with one of these:
   run    run the command again, as for one that may be repeated. To note that all is done: --if-in-doubt run -- true
   skip   do not run the command; the exit code is 0, and the effect stays in doubt
@@ -27,7 +27,7 @@ machine went down. It may have had its effect, or a part of it; no one else can 
 forgotten would be new again.
 
 Exit codes: those of 'regent run', and
-  123  the effect is in doubt, or the command has ended and that could not be noted`
+  123  the effect is in doubt, or the command has ended and that could not be noted, or after SIGTERM or SIGINT`
 
 // inDoubtAction is what --if-in-doubt does.
 type inDoubtAction string
@@ -83,17 +83,21 @@ func (r *runner) begin(lease *client.Lease) (run bool, err error) {
 	case e.State == leadership.EffectDone:
 		log.Info("the effect is done already")
 		return false, nil
-	case e.State != leadership.EffectInDoubt:
+	case e.State == leadership.EffectNew:
 		return true, nil
-	case r.ifInDoubt == inDoubtFail:
+	case r.ifInDoubt == inDoubtFail || e.State != leadership.EffectInDoubt:
 		return false, exitStatus{exitInDoubt, fmt.Errorf("effect %q of election %q is in doubt: %s has begun it at %s, under fencing token %d, and it is not known to be done. Find out whether it is, and say so with --if-in-doubt", r.effect, r.election, e.LeaderID, formatTime(e.At), e.Token)}
 	}
 	log.Warn("the effect is in doubt", "action", string(r.ifInDoubt))
 	return r.ifInDoubt == inDoubtRun, nil
 }
 
-// finish notes that the effect is done. The lease lasts for as long as this takes.
-func (r *runner) finish(lease *client.Lease) error {
+// finish notes that the effect is done, unless the command was asked to stop. The lease lasts for
+// as long as this takes.
+func (r *runner) finish(lease *client.Lease, stopped bool) error {
+	if stopped {
+		return exitStatus{exitInDoubt, fmt.Errorf("the command has ended with exit code 0 after it was asked to stop, so effect %q of election %q stays in doubt", r.effect, r.election)}
+	}
 	ctx, cancel := context.WithTimeout(lease.Context(), time.Minute)
 	defer cancel()
 	if err := lease.FinishEffect(ctx, r.effect, nil); err != nil {

@@ -69,6 +69,10 @@ func TestAKilledCommandLeavesItsEffectInDoubt(t *testing.T) {
 	if !strings.Contains(r.err, `an effect's id is made of`) {
 		t.Errorf("a wrong id: %s", r.err)
 	}
+	stopped := startCommand(t, p.env, "once", "nightly", "day-3", "--", "sh", "-c", "trap 'exit 0' TERM; echo begun; while :; do sleep 0.1; done")
+	stopped.says(t, "begun")
+	stopped.Process.Signal(syscall.SIGTERM)
+	stopped.ends(t, exitInDoubt)
 	regent(t, p.env, "once nightly -- true").want(t, exitUsage)
 	regent(t, p.env, "once nightly day-2").want(t, exitUsage)
 }

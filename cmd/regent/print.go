@@ -87,6 +87,9 @@ func (c *cli) printGranted(g leadership.Grant, withKey bool) error {
 	if g.Inherited != nil {
 		rows = append(rows, inheritedRows(*g.Inherited)...)
 	}
+	if n := len(g.InDoubt); n > 0 {
+		rows = append(rows, []string{"effects in doubt", fmt.Sprint(n)})
+	}
 	if n := len(g.Proposals); n > 0 {
 		rows = append(rows, []string{"open proposals", fmt.Sprint(n)})
 	}

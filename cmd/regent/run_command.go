@@ -242,14 +242,16 @@ func (r *runner) term(lease *client.Lease) (end leash.End, err error) {
 	for {
 		switch run, err := r.begin(lease); {
 		case err != nil && !lease.Valid():
-			return leash.End{Err: err}, nil
+			return leash.End{Err: context.Cause(lease.Context())}, nil
 		case !run:
 			return leash.End{}, err
 		}
-		if end, err = r.lead(lease); r.effect != "" && err == nil && end.Err == nil && end.Code == exitDone {
-			err = r.finish(lease)
+		end, err = r.lead(lease)
+		stopped := slices.ContainsFunc(end.Passed, ends)
+		if r.effect != "" && err == nil && end.Err == nil && end.Code == exitDone {
+			err = r.finish(lease, stopped)
 		}
-		if !errors.Is(end.Err, errNewEpoch) || slices.ContainsFunc(end.Passed, ends) {
+		if !errors.Is(end.Err, errNewEpoch) || stopped {
 			return end, err
 		}
 	}

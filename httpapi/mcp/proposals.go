@@ -13,7 +13,7 @@ import (
 
 type proposeInput struct {
 	Election    leadership.Election    `json:"election"`
-	CandidateID leadership.CandidateID `json:"candidateId,omitzero"`
+	CandidateID leadership.CandidateID `json:"candidateId"`
 	ProposalID  leadership.ProposalID  `json:"proposalId"`
 	Kind        string                 `json:"kind"`
 	Data        jsontext.Value         `json:"data,omitzero"`

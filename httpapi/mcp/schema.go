@@ -40,7 +40,7 @@ type property struct {
 var properties = map[string]property{
 	// what a call is about
 	"election":       {"the name of the election: a-z, 0-9, '.', '_' and '-'", object{"minLength": 1, "maxLength": leadership.MaxElectionLength, "pattern": electionPattern}},
-	"candidateId":    {"the candidate's id, unique in its election: A-Z, a-z, 0-9 and ._@:-; lead and propose make one up if it is left out", candidate},
+	"candidateId":    {"the candidate's id, unique in its election: A-Z, a-z, 0-9 and ._@:-; lead makes one up if it is left out", candidate},
 	"handle":         {"the handle that lead has returned; keep it to yourself", object{"minLength": 1, "maxLength": maxHandle}},
 	"fencingToken":   {"the fencing token: it rises with every new leader, and goes with every write", object{"minimum": 0, "maximum": int64(leadership.MaxToken)}},
 	"afterRevision":  {"what comes after this revision of the election; 0 is before the first", counter},

@@ -60,8 +60,8 @@ type Candidate struct {
 	// leadership.DefaultWithin in Lease.HandOver, and for 6 s when the context of Run ends.
 	// NoHandOver: Run then releases the lease at once.
 	HandOverWithin time.Duration
-	// Inherit asks for the checkpoint that the last leader has left, in the election's grant: see
-	// Lease.Inherited. It costs the store a read and a write more.
+	// Inherit asks for what earlier leaders have left, in the election's grant: see
+	// Lease.Inherited, InDoubt and OpenProposals. It costs the store some reads and a write more.
 	Inherit bool
 	// HearProposals has the leader watch its election, to hear of proposals by NoticeAsked: a
 	// stream for each lease.

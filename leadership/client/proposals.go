@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"regent/leadership"
 	"regent/leadership/wire"
@@ -35,9 +36,9 @@ func (c *Client) Propose(ctx context.Context, r leadership.ProposeRequest) (lead
 }
 
 func (c *Client) propose(ctx context.Context, r leadership.ProposeRequest) (leadership.Proposal, error) {
-	r.Wait = min(r.Wait, leadership.MaxWait)
+	r.Wait = min((max(r.Wait, 0) + time.Millisecond - 1).Truncate(time.Millisecond), leadership.MaxWait)
 	k := post("propose", wire.VerbPropose, wire.NewProposeRequest(r))
-	k.wait = max(r.Wait, 0)
+	k.wait = r.Wait
 	return c.proposal(ctx, r.Election, r.ID, k)
 }
 

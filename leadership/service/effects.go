@@ -36,7 +36,7 @@ func (l *Ledger) BeginEffect(ctx context.Context, r leadership.EffectRequest) (l
 // TokenStale; LeaseLost; PayloadTooLarge.
 func (l *Ledger) FinishEffect(ctx context.Context, r leadership.FinishRequest) (leadership.Effect, error) {
 	var err error
-	if r.Result, err = small("result", r.Result, leadership.MaxResultBytes); err != nil {
+	if r.Result, err = small("result", r.Result, leadership.MaxResultBytes, "and send where it is"); err != nil {
 		return leadership.Effect{}, err
 	}
 	return l.effect(ctx, r.EffectRequest, func(log rule.Log, c rule.Renewal) (rule.LogChange, error) {

@@ -48,11 +48,11 @@ type Journal interface {
 	Logs(ctx context.Context, after rule.LogID, limit int) ([]rule.LogID, error)
 }
 
-// ErrNoJournal answers calls about checkpoints and journals where none are kept. It is lasting: as
+// ErrNoJournal answers calls about what a Ledger keeps, where there is none. It is lasting: as
 // for a peer that the operator has not named, the request is wrong at this service.
 var ErrNoJournal = &leadership.Error{
 	Code:   leadership.InvalidArgument,
-	Detail: "this service keeps no checkpoints and no journals, and asking again does not help; its operator has to give it a store that does, as all stores of regent serve do (in Go: set instance.Config.Journal)",
+	Detail: "this service keeps nothing that leaders leave behind or are asked (checkpoints, journals, effects, proposals), and asking again does not help; its operator has to give it a store that does, as all stores of regent serve do (in Go: set instance.Config.Journal)",
 }
 
 // noJournal is the journal of a Ledger that has none.

@@ -67,18 +67,18 @@ func oneOf(data json.RawMessage, uri string, most int) (json.RawMessage, error) 
 		}
 		return nil, nil
 	}
-	return small("data", data, most)
+	return small("data", data, most, "and send its uri")
 }
 
 // small is the JSON without spaces, if that is not too long; nil if there is none.
-func small(field string, data json.RawMessage, most int) (json.RawMessage, error) {
+func small(field string, data json.RawMessage, most int, remedy string) (json.RawMessage, error) {
 	if len(data) == 0 {
 		return nil, nil
 	}
 	data, err := compact(field, data)
 	if err == nil && len(data) > most {
 		err = &leadership.Error{Code: leadership.PayloadTooLarge, Field: field, Detail: fmt.Sprintf(
-			"%s has at most %d bytes of JSON, and this one has %d; put it elsewhere, and send its uri", field, most, len(data))}
+			"%s has at most %d bytes of JSON, and this one has %d; put it elsewhere, %s", field, most, len(data), remedy)}
 	}
 	return data, err
 }
@@ -337,10 +337,11 @@ func (l *Ledger) ReadSnapshot(ctx context.Context, e leadership.Election) (leade
 	case segment.Last == 0:
 		return leadership.JournalSnapshot{}, &leadership.Error{Code: leadership.NotFound, Detail: fmt.Sprintf("the journal of election %q has no snapshot; read it from index 0", e)}
 	}
-	s := leadership.JournalSnapshot{Election: e, UpTo: segment.Last, At: segment.At.UTC()}
+	var s leadership.JournalSnapshot
 	if err := form.Decode([]byte(segment.Data), &s); err != nil {
 		return s, &leadership.Error{Code: leadership.RecordCorrupt, Detail: fmt.Sprintf("the snapshot of the journal of election %q cannot be read: %v", e, err)}
 	}
+	s.Election, s.UpTo, s.At = e, segment.Last, segment.At.UTC()
 	return s, nil
 }
 

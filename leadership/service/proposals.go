@@ -29,7 +29,7 @@ func (l *Ledger) Propose(ctx context.Context, r leadership.ProposeRequest) (lead
 	}
 	r.TTL = cmp.Or(r.TTL, leadership.DefaultProposalTTL)
 	var err error
-	if r.Data, err = small("data", r.Data, leadership.MaxProposalBytes); err != nil {
+	if r.Data, err = small("data", r.Data, leadership.MaxProposalBytes, "and propose where it is"); err != nil {
 		return leadership.Proposal{}, err
 	}
 	snap, err := l.service.look(ctx, r.Election)

@@ -441,7 +441,7 @@ var rows = []Row{
 	{
 		Verb: VerbEffects, Method: http.MethodGet, Path: pathElection + EffectsPath, Type: ContentType, Scope: ScopeElection,
 		Roles: inherits, Cost: CostRead, Repeat: RepeatRead, Many: true,
-		Does: "The last 1,000 effects, fewer if they have more than 512 KiB: `{fencingToken, effects: [{effectId, state, fencingToken, leaderId, at, result?}]}`, with `begun` of the present leader's.",
+		Does: "The last 1,000 effects, fewer if they have more than 512 KiB: `{fencingToken, effects: [{election, effectId, state, fencingToken, leaderId, at, result?}]}`, with `begun` of the present leader's.",
 	},
 	{
 		Verb: VerbPropose, Method: http.MethodPost, Path: pathElection + Propose, Type: ContentType, Scope: ScopeElection,
@@ -456,7 +456,7 @@ var rows = []Row{
 	{
 		Verb: VerbProposals, Method: http.MethodGet, Path: pathElection + ProposalsPath, Type: ContentType, Scope: ScopeElection,
 		Roles: reads, Cost: CostRead, Repeat: RepeatRead,
-		Does: "The proposals that are kept: `{open: [{proposalId, candidateId, principal?, kind, data?, at, until}], decided: [{…, decision: {verdict, note?, fencingToken, leaderId, at}}]}`, 64 of each at most.",
+		Does: "The proposals that are kept: `{open: [{election, proposalId, candidateId, principal?, kind, data?, at, until}], decided: [{…, decision: {verdict, note?, fencingToken, leaderId, at}}]}`, 64 of each at most.",
 	},
 	{
 		Verb: VerbTick, Method: http.MethodPost, Path: PathTick, Type: ContentType,

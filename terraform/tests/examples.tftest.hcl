@@ -16,7 +16,7 @@ run "firestore" {
   }
 
   assert {
-    condition     = output.store == "firestore:my-project/regent" && output.topic == "projects/my-project/topics/regent" && output.audience == "regent.my-project"
+    condition     = output.store == "firestore:my-project/regent" && output.topic == "projects/my-project/topics/regent" && output.agent_environment.REGENT_AUDIENCE == "regent.my-project"
     error_message = "the outputs show another store, topic or audience"
   }
 }
@@ -43,7 +43,7 @@ run "multi_region" {
   }
 
   assert {
-    condition     = output.agent_environment.REGENT_SERVER == "https://regent.example.com" && output.audience == "https://regent.example.com"
+    condition     = output.agent_environment.REGENT_SERVER == "https://regent.example.com" && output.agent_environment.REGENT_AUDIENCE == "https://regent.example.com"
     error_message = "agents do not use the load balancer"
   }
   assert {

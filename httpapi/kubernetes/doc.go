@@ -12,7 +12,8 @@
 //	holder wanted | the store says            | call of the service, or the answer
 //	--------------+---------------------------+-----------------------------------------
 //	none          | vacant                    | none; 409 for another version
-//	none          | held by this caller       | Release; else 403
+//	none          | held by this caller       | Release; 409 for another version
+//	none          | held by another one       | 403
 //	X             | held by X for this caller | Renew; and Acquire for other labels
 //	              |                           | or a longer duration; 409 once the term must
 //	              |                           | end before the duration would

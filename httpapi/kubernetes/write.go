@@ -275,8 +275,9 @@ const processLabel = "regent/process"
 // release ends the lease of the caller. Clients name no holder when they release, so the version
 // says which term is meant, and processLabel which process of the caller it was: client-go reads
 // the Lease anew before it releases it, even if another process holds it by now, and overwrites its
-// own labels alone. A patch is not made of what was read, and needs no label. A refusal is 403:
-// client-go repeats the call at once on 409.
+// own labels alone. A patch is not made of what was read, and needs no label. A refusal is 403,
+// since client-go reads the Lease and repeats the call at once on 409: that is for a process whose
+// own renewal, given up but under way, came between its reading and its release.
 func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error) {
 	known, err := d.read(ctx, a.election)
 	switch {
@@ -296,12 +297,12 @@ func (d *Door) release(ctx context.Context, a attempt) (leadership.Lease, error)
 	switch {
 	case a.foreign(known):
 		return leadership.Lease{}, forbidden(a.name, "%q holds the lease, and %q releases its own alone", holder, cut(a.manager))
-	case a.outdated(known):
-		return leadership.Lease{}, forbidden(a.name, "the object has been modified, and %q holds the lease; read it again before you release it", holder)
 	case process == "" && !a.patched:
 		return leadership.Lease{}, forbidden(a.name, "a release does not say which process holds the lease, so it may be that of another one; give each process a label %q of its own, or let the lease of %q run out", processLabel, holder)
 	case process != extraOf(known.Metadata).Labels[processLabel]:
 		return leadership.Lease{}, forbidden(a.name, "%q holds the lease with another label %q, so this is the release of another process", holder, processLabel)
+	case a.outdated(known):
+		return leadership.Lease{}, a.errOutdated()
 	}
 	l, err := d.config.Service.Do(ctx, leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: a.election, CandidateID: known.LeaderID, Key: key, Token: known.Token}})
 	if refused, ok := errors.AsType[*leadership.Error](err); ok && refused.Code == leadership.LeaseLost {

@@ -72,7 +72,7 @@ locals {
       query     = "min(${local.series.participation}) < ${local.limits.participation}"
       threshold = local.limits.participation
       seconds   = 300
-      means     = "For five minutes less than ${local.limits.participation * 100} % of an election's electorate has been present or, without one, of its members has followed the leader."
+      means     = "For five minutes less than ${format("%.4g", 100 * local.limits.participation)} % of an election's electorate has been present or, without one, of its members has followed the leader."
     }
     contention = {
       title     = "Contention"
@@ -132,7 +132,7 @@ locals {
         "and sum(increase(${local.series.operations_failed}[5m])) >= 5", # few operations make no ratio
       ])
       seconds = 60
-      means   = "More than ${local.limits.error_ratio * 100} % of the operations fail because of the service."
+      means   = "More than ${format("%.4g", 100 * local.limits.error_ratio)} % of the operations fail because of the service."
     }
     unverified-callers = {
       title     = "Callers are not verified"

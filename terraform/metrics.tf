@@ -29,6 +29,11 @@ locals {
     ledger_size     = { otlp = "regent.ledger.size", prometheus = "regent_ledger_size_bytes" }
     limited         = { otlp = "regent.leadership.terms.limited", prometheus = "regent_leadership_terms_limited_total" }
     members         = { otlp = "regent.members", prometheus = "regent_members" }
+    named_age       = { otlp = "regent.election.changed.age", prometheus = "regent_election_changed_age_seconds" }
+    named_led       = { otlp = "regent.election.led", prometheus = "regent_election_led" }
+    named_omitted   = { otlp = "regent.election.omitted", prometheus = "regent_election_omitted" }
+    named_token     = { otlp = "regent.election.token", prometheus = "regent_election_token" }
+    named_waiting   = { otlp = "regent.election.waiting", prometheus = "regent_election_waiting" }
     operations      = { otlp = "regent.lease.operations", prometheus = "regent_lease_operations_total" }
     participation   = { otlp = "regent.elections.participation", prometheus = "regent_elections_participation" }
     paused          = { otlp = "regent.elections.paused", prometheus = "regent_elections_paused" }

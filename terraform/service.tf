@@ -34,6 +34,8 @@ locals {
     }, length(var.peers) == 0 ? {} : {
     REGENT_PEERS          = join(",", [for name, peer in var.peers : "${name}=${peer.url}"])
     REGENT_PEER_AUDIENCES = join(",", [for name, peer in var.peers : "${name}=${coalesce(peer.audience, peer.url)}"])
+    }, length(var.metrics_elections) == 0 ? {} : {
+    REGENT_METRICS_ELECTIONS = join(",", var.metrics_elections)
     }, var.events_region == null ? {} : {
     REGENT_EVENTS_ENDPOINT = "${var.events_region}-pubsub.googleapis.com:443"
     }, var.auth == "platform" && length(local.probe) > 0 ? {

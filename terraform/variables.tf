@@ -664,6 +664,18 @@ variable "alert_thresholds" {
   }
 }
 
+variable "metrics_elections" {
+  description = "The elections that metrics show by name: names, and beginnings of names with a *, such as deploy.*; the first 200 of them. Each costs four series per instance."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for e in var.metrics_elections : can(regex("^([a-z0-9]([a-z0-9._-]{0,126}[a-z0-9])?|([a-z0-9][a-z0-9._-]{0,127})?[*])$", e))])
+    error_message = "metrics_elections contains what is neither an election's name nor the beginning of names and a *, such as deploy.*."
+  }
+}
+
 variable "metric_names" {
   description = "The form of the metrics' names where they arrive: otlp (as sent to telemetry.googleapis.com, with dots and without suffixes) or prometheus (as scraped from /metrics by a collector, with _total, _seconds and the like)."
   type        = string

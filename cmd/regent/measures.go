@@ -36,6 +36,14 @@ func (c *cli) openMeasures(ctx context.Context, s serviceSettings, instance stri
 	if m.Metrics, err = telemetry.New(pipeline.Meters, pipeline.Tracers); err != nil {
 		return nil, err
 	}
+	if len(s.named) > 0 {
+		if err := m.ByName(s.named); err != nil {
+			return nil, err
+		}
+		if m.Idle() {
+			m.log.Warn("--metrics-elections has no effect: metrics go nowhere; give --metrics-listen, or set OTEL_EXPORTER_OTLP_ENDPOINT")
+		}
+	}
 	if s.metricsListen == "" {
 		return m, nil
 	}

@@ -80,7 +80,8 @@ With --tls-cert and --tls-key, PEM files, it serves HTTPS (TLS 1.2 or later, HTT
 without a restart.
 
 OpenTelemetry's variables, such as OTEL_EXPORTER_OTLP_ENDPOINT=https://telemetry.googleapis.com,
-send metrics and traces to a collector; --metrics-listen serves metrics to Prometheus.
+send metrics and traces to a collector; --metrics-listen serves metrics to Prometheus. With --metrics-elections they also
+show these elections by name: whether each is led, its token, for how long, and the candidates in line.
 
 PORT, which Cloud Run sets, means 0.0.0.0:PORT unless an address is given. If a variable such as
 SPANNER_EMULATOR_HOST is set, serve starts only with --dev, and then serves this machine only.`,
@@ -119,6 +120,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[string]{&s.certificate.key, "", "FILE", parseText}, "tls-key", "the key of the certificate, in PEM")
 	cmd.Flags().Var(&value[[]string]{&s.hosts, "", "NAME,…", parseTexts}, "allow-host", "with --auth none: names under which a proxy on this machine or a container calls the service")
 	cmd.Flags().Var(&value[string]{&s.metricsListen, "", "HOST:PORT", parseText}, "metrics-listen", "where to serve metrics to Prometheus, at /metrics (default: nowhere)")
+	cmd.Flags().Var(&value[[]instance.Span]{&s.named, "", "NAME|PREFIX*,…", parseSpans}, "metrics-elections", "elections that metrics show by name, the first 200 of them: names, and beginnings of names with a *, such as 'deploy.*,nightly' (default: none)")
 	c.complete(cmd, "auth", authNone, authPlatform, authOIDC)
 	cmd.Flags().BoolVar(&s.kubernetes, "kubernetes", false, "also serve Leases to Kubernetes clients, below "+kubernetes.Path+"; see 'regent kubeconfig'")
 	cmd.Flags().BoolVar(&s.ui, "ui", true, "also serve the dashboard, at "+dashboard.Path)
@@ -143,6 +145,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "tls-key", "REGENT_TLS_KEY")
 	c.from(cmd, "allow-host", "REGENT_ALLOW_HOST")
 	c.from(cmd, "metrics-listen", "REGENT_METRICS_LISTEN")
+	c.from(cmd, "metrics-elections", "REGENT_METRICS_ELECTIONS")
 	c.from(cmd, "kubernetes", "REGENT_KUBERNETES")
 	c.from(cmd, "ui", "REGENT_UI")
 	c.from(cmd, "mcp", "REGENT_MCP")
@@ -239,6 +242,7 @@ func (c *cli) serveStore(ctx context.Context, m *measures, who *access, name str
 	running.Go(func() { inst.Run(background) })
 	running.Go(func() { who.run(background) })
 	running.Go(func() { m.run(background) })
+	running.Go(func() { m.Follow(background, inst) })
 	running.Go(func() { at.run(background) })
 	defer running.Wait()
 	defer cancel()

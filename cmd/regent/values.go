@@ -73,6 +73,19 @@ func parseTexts(text string) ([]string, error) {
 	return parts, nil
 }
 
+// parseSpans reads names of elections, and beginnings of names with a "*".
+func parseSpans(text string) (spans []instance.Span, err error) {
+	parts, err := parseTexts(text)
+	for _, part := range parts {
+		span, err := instance.ParseSpan(part)
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither a name nor the beginning of names and a *: %w", part, err)
+		}
+		spans = append(spans, span)
+	}
+	return spans, err
+}
+
 func parsePattern(text string) (leadership.CandidateID, error) {
 	id := leadership.CandidateID(text)
 	return id, id.ValidatePattern()

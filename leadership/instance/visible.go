@@ -3,6 +3,7 @@ package instance
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -15,6 +16,28 @@ type Span struct {
 	Name string
 	Open bool
 }
+
+// ParseSpan reads the name of an election or, with a "*" at the end, the beginning of names.
+func ParseSpan(text string) (Span, error) {
+	name, open := strings.CutSuffix(text, "*")
+	s := Span{name, open}
+	return s, s.Validate()
+}
+
+// Validate returns why no election has such a name, as a sentence for the author of a setting.
+func (s Span) Validate() error {
+	if !s.Open {
+		return leadership.Election(s.Name).Validate()
+	}
+	err := leadership.ValidatePrefix(s.Name)
+	if refusal, ok := errors.AsType[*leadership.Error](err); ok { // whose code means nothing there
+		return errors.New(refusal.Detail)
+	}
+	return err
+}
+
+// Covers reports whether the election is one of the span's.
+func (s Span) Covers(e leadership.Election) bool { return s.covers(Span{Name: string(e)}) }
 
 // within returns the part of the spans that begins with the prefix, in the order of names and each
 // name once.
@@ -80,7 +103,7 @@ func (g *Guarded) visible(ctx context.Context, r leadership.ListRequest) (leader
 				return leadership.Page{}, err
 			}
 			for _, l := range page.Leases {
-				if span.covers(Span{Name: string(l.Election)}) && g.shows(ctx, op, l.Election) {
+				if span.Covers(l.Election) && g.shows(ctx, op, l.Election) {
 					kept = append(kept, l)
 				}
 			}

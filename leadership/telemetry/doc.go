@@ -33,5 +33,7 @@
 //
 // All names, units and labels are in Catalogue. The values of a label are a closed list: callers
 // choose the names of elections and candidates, and a label with such a name would cost one series
-// for each. A span may hold an election's name, in the path of the request. Neither holds a key.
+// for each. Only Metrics.ByName shows elections by name: those that an operator chooses, and 200 of
+// them at most. A span may hold an election's name, in the path of the request. Neither holds a
+// key.
 package telemetry

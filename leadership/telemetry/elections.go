@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"regent/leadership"
+	"regent/leadership/instance"
 	"regent/leadership/rule"
 )
 
@@ -24,13 +25,18 @@ type elections struct {
 	eyed         map[*standing]struct{} // notable ones
 	held, vacant int
 	deep         [leadership.MaxDepth + 2]int // those with a leader, or vacant, at each depth
+
+	named   []instance.Span // what is shown by name; set before the first election is known
+	matched int             // those of them that have a leader, or are vacant
+	shown   map[leadership.Election]*standing
 }
 
 func newElections(size int) *elections {
-	es := &elections{clock: newClock(), eyed: make(map[*standing]struct{})}
+	es := &elections{clock: newClock(), eyed: make(map[*standing]struct{}), shown: make(map[leadership.Election]*standing)}
 	var err error
-	es.known, err = simplelru.NewLRU(size, func(_ leadership.Election, s *standing) {
+	es.known, err = simplelru.NewLRU(size, func(e leadership.Election, s *standing) {
 		delete(es.eyed, s)
+		delete(es.shown, e)
 		es.add(s, -1)
 	})
 	if err != nil {
@@ -208,7 +214,7 @@ func (es *elections) standing(e leadership.Election, r leadership.Revision) *sta
 	}
 	s, ok := es.known.Get(e)
 	if !ok {
-		s = &standing{election: e}
+		s = &standing{election: e, named: es.names(e)}
 		es.known.Add(e, s)
 	}
 	return s
@@ -219,6 +225,7 @@ func (es *elections) change(s *standing, do func()) {
 	es.add(s, -1)
 	do()
 	es.add(s, +1)
+	es.show(s)
 	if s.notable(es.clock.now()) {
 		es.eyed[s] = struct{}{}
 	}
@@ -234,6 +241,9 @@ func (es *elections) add(s *standing, n int) {
 		return
 	}
 	es.deep[s.depth] += n
+	if s.named {
+		es.matched += n
+	}
 }
 
 // clock returns the store's time without asking: the last that it told, and the monotonic time

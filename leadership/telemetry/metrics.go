@@ -89,6 +89,9 @@ func New(meters metric.MeterProvider, tracers trace.TracerProvider) (*Metrics, e
 	return m, errors.Join(b.failed...)
 }
 
+// Idle reports whether nothing is measured, because both providers are no-op providers.
+func (m *Metrics) Idle() bool { return m.idle }
+
 // observe registers the gauges, which are read at each collection.
 func (m *Metrics) observe(b *builder) {
 	known, flapping, waiting, watchers := b.gauge(nameElections), b.gauge(nameFlapping), b.gauge(nameWaiting), b.gauge(nameWatchers)

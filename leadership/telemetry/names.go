@@ -44,7 +44,8 @@ const (
 	Gauge     Kind = "gauge"
 )
 
-// Label is an attribute of a metric, with all values that it can have.
+// Label is an attribute of a metric, with all values that it can have; none if they are names of
+// elections, which only Metrics.ByName shows.
 type Label struct {
 	Key    string
 	Values []string
@@ -98,11 +99,16 @@ const (
 	nameDisplaced    = "regent.connections.displaced"
 	nameTroubles     = "regent.events.troubles"
 	nameLatched      = "regent.callers.unverified"
+	nameLed          = "regent.election.led"
+	nameToken        = "regent.election.token"
+	nameChanged      = "regent.election.changed.age"
+	nameInLine       = "regent.election.waiting"
+	nameOmitted      = "regent.election.omitted"
 )
 
 // Catalogue returns Regent's own metrics, ordered by name. Those of HTTP are OpenTelemetry's.
 func Catalogue() []Metric {
-	all := slices.Concat(leaderships(), ballots(), handOvers(), elected(), ledgers(), members(), reports(), calls(), parts())
+	all := slices.Concat(leaderships(), ballots(), handOvers(), elected(), named(), ledgers(), members(), reports(), calls(), parts())
 	slices.SortFunc(all, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
@@ -242,6 +248,23 @@ func elected() []Metric {
 		Name: nameDepth, Kind: Gauge, Unit: "{level}",
 		Description: "How many levels the deepest of them is below an election that was not delegated, as far as this instance knows. 0: there is none.",
 	}}
+}
+
+// named are gauges of what an instance knows of the elections of --metrics-elections.
+func named() []Metric {
+	gauge := func(name, unit, what string) Metric {
+		return Metric{Name: name, Kind: Gauge, Unit: unit, Labels: []Label{{Key: "election"}}, Description: what + " Only elections of --metrics-elections."}
+	}
+	return []Metric{
+		gauge(nameLed, "{leader}", "1 while the election has a leader, as far as this instance knows; else 0."),
+		gauge(nameToken, "{token}", "The fencing token of the leader or, without one, of the last one, as far as this instance knows. Take the largest."),
+		gauge(nameChanged, "s", "How long the election has had its leader or, without one, has been vacant. Take the smallest."),
+		gauge(nameInLine, "{candidate}", "Candidates that wait for the election at this instance. Sum over instances."),
+		{
+			Name: nameOmitted, Kind: Gauge, Unit: "{election}",
+			Description: "Elections of --metrics-elections that are not shown, because 200 others came first, as far as this instance knows.",
+		},
+	}
 }
 
 // reports sum up what leaders say of their work.

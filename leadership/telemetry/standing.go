@@ -41,6 +41,8 @@ type standing struct {
 	yieldedAt time.Time           // when the leader has last yielded
 	yielded   leadership.Revision // of that
 
+	named bool // it is one of those to be shown by name
+
 	depth int // levels below an election that was not delegated, as far as that is known
 
 	orders orders

@@ -512,6 +512,19 @@ run "opens_the_doors" {
   }
 }
 
+run "shows_elections_by_name" {
+  command = plan
+
+  variables {
+    metrics_elections = ["nightly", "deploy.*"]
+  }
+
+  assert {
+    condition     = output.settings.REGENT_METRICS_ELECTIONS == "nightly,deploy.*"
+    error_message = "the metrics do not show the elections that were asked for"
+  }
+}
+
 run "signs_people_in_by_a_name_of_their_own" {
   command = apply
 

@@ -57,30 +57,35 @@ func anchor(heading string) string {
 	return strings.ReplaceAll(heading, " ", "-")
 }
 
+// widget is a chart of the dashboard.
+type widget struct {
+	Title   string
+	XYChart struct {
+		DataSets []struct {
+			LegendTemplate  string
+			TimeSeriesQuery struct{ PrometheusQuery string }
+		}
+	}
+}
+
+func (p plan) widgets(t *testing.T) []widget {
+	t.Helper()
+	text, _ := p.one(t, "google_monitoring_dashboard.main").Values["dashboard_json"].(string)
+	var dashboard struct{ GridLayout struct{ Widgets []widget } }
+	if err := json.Unmarshal([]byte(text), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	return dashboard.GridLayout.Widgets
+}
+
 // spelling is a row of metrics.tf.
 var spelling = regexp.MustCompile(`otlp = "([^"]+)", prometheus = "([^"]+)"`)
 
 // showsEachMetric checks that the dashboard is valid JSON and has every named metric.
 func (p plan) showsEachMetric(t *testing.T) {
 	t.Helper()
-	text, _ := p.one(t, "google_monitoring_dashboard.main").Values["dashboard_json"].(string)
-	var dashboard struct {
-		GridLayout struct {
-			Widgets []struct {
-				Title   string
-				XYChart struct {
-					DataSets []struct {
-						TimeSeriesQuery struct{ PrometheusQuery string }
-					}
-				}
-			}
-		}
-	}
-	if err := json.Unmarshal([]byte(text), &dashboard); err != nil {
-		t.Fatal(err)
-	}
 	var queries strings.Builder
-	for _, w := range dashboard.GridLayout.Widgets {
+	for _, w := range p.widgets(t) {
 		for _, d := range w.XYChart.DataSets {
 			queries.WriteString(d.TimeSeriesQuery.PrometheusQuery + "\n")
 		}

@@ -110,6 +110,7 @@ var hostile = []attack{
 	{refuses: "alert_thresholds", value: vars{"readonly_seconds": 30}, says: "multiples of 60"},
 	{refuses: "alert_thresholds", value: vars{"transition_seconds": 0.5}, says: "each ordinary change of leader would fire"},
 	{refuses: "alert_thresholds", value: vars{"silence_seconds": 90}, says: "300 is five minutes"},
+	{refuses: "metrics_elections", value: []string{"deploy.*.eu"}, says: "such as deploy.*"},
 	{refuses: "metric_names", value: "statsd", says: "choose otlp unless"},
 	{refuses: "trace_ratio", value: 5, says: "write 1 % as 0.01"},
 	{refuses: "uptime_check", value: true, says: "or omit the check", also: vars{"ingress": "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"}},
@@ -154,6 +155,7 @@ func TestValidVariablesAreAccepted(t *testing.T) {
 		{"image": "europe-docker.pkg.dev/p/r/regent@sha256:" + strings.Repeat("0", 64), "tick_schedule": "*/5 8-18 * * MON-FRI", "uptime_check": true},
 		{"regions": []string{"europe-west1", "europe-west4"}, "events_region": "europe-west4", "domain": "regent.example.com"},
 		{"domain": "regent.example.com", "iap_domain": "regent-ui.example.com", "iap_audiences": []string{"/projects/1/global/backendServices/7"}, "mcp": true, "kubernetes": true, "ui": false},
+		{"metrics_elections": []string{"nightly", "deploy.*", "*"}},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()

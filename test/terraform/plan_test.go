@@ -42,19 +42,26 @@ func planExample(t *testing.T, example string) plan {
 	if example == "multi-region" {
 		values["domain"] = "regent.example.com"
 	}
-	c.must(t, c.folder(example), "plan", "-input=false", "-out=plan", c.variables(t, values))
+	return c.plan(t, example, values)
+}
+
+// plan plans the module, or an example.
+func (c checkout) plan(t *testing.T, example string, values ...vars) plan {
+	t.Helper()
+	c.must(t, c.folder(example), "plan", "-input=false", "-out=plan", c.variables(t, values...))
 	var shown struct {
 		Planned struct {
 			Outputs map[string]struct{ Value json.RawMessage }
 			Root    struct {
-				Children []struct{ Resources []resource } `json:"child_modules"`
+				Resources []resource
+				Children  []struct{ Resources []resource } `json:"child_modules"`
 			} `json:"root_module"`
 		} `json:"planned_values"`
 	}
 	if err := json.Unmarshal([]byte(c.must(t, c.folder(example), "show", "-json", "plan")), &shown); err != nil {
 		t.Fatal(err)
 	}
-	p := plan{outputs: map[string]json.RawMessage{}}
+	p := plan{resources: shown.Planned.Root.Resources, outputs: map[string]json.RawMessage{}}
 	for _, m := range shown.Planned.Root.Children {
 		for _, r := range m.Resources {
 			r.Address = strings.TrimPrefix(r.Address, "module.regent.")
@@ -73,7 +80,7 @@ func TestPlanOfEachExample(t *testing.T) {
 		t.Run(example, func(t *testing.T) {
 			t.Parallel()
 			p := planExample(t, example)
-			golden(t, example+".txt", p.list())
+			golden(t, "testdata/"+example+".txt", p.list())
 			p.keepsToItsProject(t)
 			p.hasLeastRights(t)
 			p.hearsByTheRightsThatTheCodeNames(t)
@@ -83,7 +90,7 @@ func TestPlanOfEachExample(t *testing.T) {
 			p.mountsAPolicy(t)
 			p.preparesTheStore(t)
 			if example == "firestore" { // which changes no threshold
-				golden(t, "alerts.json", p.alerts(t))
+				golden(t, "testdata/alerts.json", p.alerts(t))
 			}
 			p.pointsToTheRunbook(t)
 			p.showsEachMetric(t)
@@ -291,10 +298,9 @@ func list(v any) []string {
 	return texts
 }
 
-// golden compares with the file in testdata.
-func golden(t *testing.T, name, got string) {
+// golden compares with the file.
+func golden(t *testing.T, file, got string) {
 	t.Helper()
-	file := "testdata/" + name
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)

@@ -203,15 +203,7 @@ func validateAll(patterns []pattern, valid func(name string, open bool) error) e
 }
 
 func validElection(name string, open bool) error {
-	if !open {
-		return leadership.Election(name).Validate()
-	}
-	err := leadership.ValidatePrefix(name)
-	var refusal *leadership.Error
-	if errors.As(err, &refusal) { // whose code means nothing to the author of a policy
-		return errors.New(refusal.Detail)
-	}
-	return err
+	return instance.Span{Name: name, Open: open}.Validate()
 }
 
 func validCandidate(name string, _ bool) error { return leadership.CandidateID(name).Validate() }

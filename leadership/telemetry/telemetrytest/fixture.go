@@ -45,6 +45,17 @@ func New(t *testing.T) *Fixture { return On(t, memory.New(memory.Config{})) }
 // On is New on a store. Checkpoints and journals are kept there, too, if it can.
 func On(t *testing.T, store service.Store) *Fixture {
 	t.Helper()
+	return start(t, store, true)
+}
+
+// Beside is On for an instance beside others, of which it hears nothing over a bus.
+func Beside(t *testing.T, store service.Store) *Fixture {
+	t.Helper()
+	return start(t, store, false)
+}
+
+func start(t *testing.T, store service.Store, alone bool) *Fixture {
+	t.Helper()
 	w := &Fixture{T: t, reader: sdkmetric.NewManualReader(), keys: make(map[leadership.CandidateID]leadership.Key)}
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(w.reader))
 	var err error
@@ -54,7 +65,7 @@ func On(t *testing.T, store service.Store) *Fixture {
 	begin := time.Now()
 	journal, _ := store.(service.Journal)
 	i, err := instance.New(instance.Config{
-		Store: w.Metrics.Store(store), Journal: w.Metrics.Journal(journal), Name: "a", Alone: true, Now: func() time.Duration { return time.Since(begin) },
+		Store: w.Metrics.Store(store), Journal: w.Metrics.Journal(journal), Name: "a", Alone: alone, Now: func() time.Duration { return time.Since(begin) },
 	})
 	if err != nil {
 		t.Fatal(err)

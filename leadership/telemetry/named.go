@@ -1,0 +1,166 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"regent/leadership"
+	"regent/leadership/instance"
+)
+
+// maxNamed is how many elections are shown by name at most, because each costs four series.
+const maxNamed = 200
+
+// ByName shows the elections of the spans by their names, the first ones that are known: whether
+// each is led, its token, how long that has been so, and how many candidates wait here. The series
+// of an election end when it is deleted. A collection reads nothing: Follow does. Call it once,
+// before the store is used.
+func (m *Metrics) ByName(spans []instance.Span) error {
+	m.elections.named = spans
+	b := newBuilder(m.meter)
+	led, token, waiting, omitted := b.gauge(nameLed), b.gauge(nameToken), b.gauge(nameInLine), b.gauge(nameOmitted)
+	age := b.age(nameChanged)
+	b.callback(func(_ context.Context, o metric.Observer) error {
+		shown, more := m.elections.byName()
+		for _, s := range shown {
+			of := with("election", s.election)
+			o.ObserveInt64(led, s.led, of)
+			o.ObserveInt64(token, int64(s.token), of)
+			o.ObserveInt64(waiting, int64(s.waiting), of)
+			if s.known {
+				o.ObserveFloat64(age, s.age.Seconds(), of)
+			}
+		}
+		o.ObserveInt64(omitted, int64(more))
+		return nil
+	}, led, token, waiting, omitted, age)
+	return errors.Join(b.failed...)
+}
+
+// named is what is shown of an election by its name.
+type byName struct {
+	election leadership.Election
+	led      int64
+	token    leadership.Token
+	waiting  int
+	age      time.Duration
+	known    bool // the age is
+}
+
+// byName returns what is shown, and how many others match. Those that are shown count as news: they
+// are the last to be forgotten.
+func (es *elections) byName() (shown []byName, more int) {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	now := es.clock.now()
+	for e, s := range es.shown {
+		es.known.Get(e)
+		one := byName{election: e, token: s.token, waiting: s.waiting}
+		since := s.endedAt
+		if s.state == held {
+			one.led, since = 1, s.grants[0]
+		}
+		one.age, one.known = max(now.Sub(since), 0), !since.IsZero()
+		shown = append(shown, one)
+	}
+	return shown, es.matched - len(es.shown)
+}
+
+// names reports whether an election is one of those to be shown by name.
+func (es *elections) names(e leadership.Election) bool {
+	return slices.ContainsFunc(es.named, func(s instance.Span) bool { return s.Covers(e) })
+}
+
+// show begins or ends the series of an election that has changed. Call with mu held.
+func (es *elections) show(s *standing) {
+	switch {
+	case !s.named:
+	case s.state != held && s.state != vacant:
+		delete(es.shown, s.election)
+	case len(es.shown) < maxNamed:
+		es.shown[s.election] = s
+	}
+}
+
+// shows reports whether an election is shown by its name.
+func (es *elections) shows(e leadership.Election) bool {
+	es.mu.Lock()
+	defer es.mu.Unlock()
+	return es.shown[e] != nil
+}
+
+// Source is an instance, which reads from the store that the Metrics have measured.
+type Source interface {
+	List(context.Context, leadership.ListRequest) (leadership.Page, error)
+	Await(ctx context.Context, r leadership.ReadRequest, wait time.Duration) (reading leadership.Reading, news bool, err error)
+	Feed(ctx context.Context, prefix string, after instance.Cursor) (*instance.Feed, error)
+}
+
+// pauseNamed is how long Follow waits after an error of the store.
+const pauseNamed = 5 * time.Second
+
+// Follow keeps what is shown by name up to date until ctx ends: it reads those elections once, up
+// to a page for each span, and then hears the events of all. With a bus that costs one read of the
+// history a minute, and none while there is no news.
+func (m *Metrics) Follow(ctx context.Context, of Source) {
+	if m.idle || len(m.elections.named) == 0 {
+		return
+	}
+	for ctx.Err() == nil {
+		_ = m.follow(ctx, of) // what is known counts until the store answers again
+		select {
+		case <-time.After(pauseNamed):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (m *Metrics) follow(ctx context.Context, of Source) error {
+	feed, err := of.Feed(ctx, "", instance.Cursor{})
+	if err != nil {
+		return err
+	}
+	defer feed.Close()
+	for _, span := range m.elections.named {
+		if err := m.meet(ctx, of, span); err != nil {
+			return err
+		}
+	}
+	for {
+		items, err := feed.Next(ctx)
+		if err != nil {
+			return err
+		}
+		for _, i := range items {
+			m.elections.hear(i.Event)
+		}
+	}
+}
+
+// meet reads the elections of a span that exist already. Await also has the end of a lease recorded
+// that was granted before this instance began.
+func (m *Metrics) meet(ctx context.Context, of Source, span instance.Span) error {
+	names := []leadership.Election{leadership.Election(span.Name)}
+	if span.Open {
+		page, err := of.List(ctx, leadership.ListRequest{Prefix: span.Name, Limit: leadership.MaxPageSize})
+		if err != nil {
+			return err
+		}
+		names = nil
+		for _, l := range page.Leases {
+			if m.elections.shows(l.Election) {
+				names = append(names, l.Election)
+			}
+		}
+	}
+	for _, e := range names {
+		if _, _, err := of.Await(ctx, leadership.ReadRequest{Election: e}, 0); err != nil && !errors.Is(err, leadership.NotFound) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package telemetry_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"regent/leadership"
+	"regent/leadership/instance"
+	"regent/leadership/service"
+	"regent/leadership/telemetry/telemetrytest"
+	"regent/store/memory"
+)
+
+// byName has the fixture show elections by name.
+func byName(w *telemetrytest.Fixture, spans ...instance.Span) {
+	w.Helper()
+	if err := w.Metrics.ByName(spans); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// wantNamed checks what is shown by name.
+func wantNamed(w *telemetrytest.Fixture, when string, want map[string]float64) {
+	w.Helper()
+	got := map[string]float64{}
+	for series, value := range w.Read() {
+		if name, ok := strings.CutPrefix(series, "regent.election."); ok {
+			got[name] = value
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.Errorf("%s: -want +got:\n%s", when, diff)
+	}
+}
+
+func deleteElection(w *telemetrytest.Fixture, e leadership.Election) {
+	w.Helper()
+	if _, err := w.Service.Do(w.Context(), leadership.Delete{Election: e, Force: true}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestElectionsThatMatchAreShownByNameUntilTheyAreDeleted(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
+		byName(w, instance.Span{Name: "deploy.", Open: true}, instance.Span{Name: "nightly"})
+		ann := w.Lead("deploy.eu", "ann")
+		w.Lead("deployed", "ann")
+		go w.Acquire("deploy.eu", "bob", time.Minute)
+		w.Settle(7 * time.Second)
+		wantNamed(w, "ann leads", map[string]float64{
+			"led{election=deploy.eu}": 1, "token{election=deploy.eu}": 1, "changed.age{election=deploy.eu}": 7, "waiting{election=deploy.eu}": 1, "omitted": 0,
+		})
+		before := w.Read()
+		if calls := w.Read().Since(before).Sum("regent.store.duration:count"); calls > 0 {
+			w.Errorf("a collection makes %v calls of the store", calls)
+		}
+		w.Release(ann)
+		w.Settle(3 * time.Second)
+		wantNamed(w, "bob leads", map[string]float64{
+			"led{election=deploy.eu}": 1, "token{election=deploy.eu}": 2, "changed.age{election=deploy.eu}": 3, "waiting{election=deploy.eu}": 0, "omitted": 0,
+		})
+		w.Lead("nightly", "ann")
+		deleteElection(w, "deploy.eu")
+		w.Settle(35 * time.Second)
+		wantNamed(w, "ann's lease has run out", map[string]float64{
+			"led{election=nightly}": 0, "token{election=nightly}": 1, "changed.age{election=nightly}": 5, "waiting{election=nightly}": 0, "omitted": 0,
+		})
+		deleteElection(w, "nightly")
+		wantNamed(w, "both are deleted", map[string]float64{"omitted": 0})
+	})
+}
+
+func TestTwoHundredElectionsAreShownByNameAndTheOthersCounted(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
+		byName(w, instance.Span{Open: true})
+		for n := range 202 {
+			w.Lead(leadership.Election(fmt.Sprint("e-", n)), "ann")
+		}
+		shown := func() (n int, omitted float64) {
+			got := w.Read()
+			for series := range got {
+				if strings.HasPrefix(series, "regent.election.led") {
+					n++
+				}
+			}
+			return n, got["regent.election.omitted"]
+		}
+		if n, omitted := shown(); n != 200 || omitted != 2 {
+			w.Errorf("%d shown and %v omitted; want 200 and 2", n, omitted)
+		}
+		deleteElection(w, "e-0")
+		w.Lead("e-201", "ann") // which is news of it
+		if n, omitted := shown(); n != 200 || omitted != 1 || w.Read()["regent.election.led{election=e-201}"] != 1 {
+			w.Errorf("%d shown and %v omitted after one was deleted; want 200 and 1, with e-201", n, omitted)
+		}
+	})
+}
+
+// An instance that begins knows what is there already, and hears what others change.
+func TestElectionsOfOtherInstancesAreShownByName(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(memory.Config{})
+		others := service.New(store.Open())
+		lead := func(e leadership.Election) {
+			t.Helper()
+			if _, err := others.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann", Key: new(leadership.NewKey())}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lead("jobs.a") // by a leader that is gone, with its instance
+		w := telemetrytest.Beside(t, store.Open())
+		byName(w, instance.Span{Name: "jobs.", Open: true}, instance.Span{Name: "once"})
+		go w.Metrics.Follow(t.Context(), w.Service)
+		w.Settle(10 * time.Second)
+		wantNamed(w, "at the start", map[string]float64{
+			"led{election=jobs.a}": 1, "token{election=jobs.a}": 1, "changed.age{election=jobs.a}": 10, "waiting{election=jobs.a}": 0, "omitted": 0,
+		})
+		lead("once")
+		w.Settle(10 * time.Second)
+		if got := w.Read(); got["regent.election.led{election=once}"] != 1 || got["regent.election.changed.age{election=once}"] != 10 {
+			w.Errorf("the grant of another instance was not heard of: %v", got)
+		}
+		if _, err := others.Do(t.Context(), leadership.Delete{Election: "once", Force: true}); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle(15 * time.Second)
+		wantNamed(w, "one is deleted elsewhere, and a lease has run out unseen", map[string]float64{
+			"led{election=jobs.a}": 0, "token{election=jobs.a}": 1, "changed.age{election=jobs.a}": 5, "waiting{election=jobs.a}": 0, "omitted": 0,
+		})
+	})
+}

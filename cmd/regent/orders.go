@@ -152,9 +152,14 @@ func (c *cli) addOrderFlag(cmd *cobra.Command, field string, o *leadership.Order
 }
 
 func (c *cli) addReason(cmd *cobra.Command, flag, help string, reason, actor *string) {
-	cmd.Flags().Var(&value[string]{reason, "", "TEXT", parseText}, flag, help+": one line of at most 256 bytes")
-	cmd.Flags().Var(&value[string]{actor, "", "NAME", parseText}, "actor", "who gives it, where the server does not verify its callers (default: the user of this machine)")
+	c.offerReason(cmd, flag, help, reason, actor)
 	c.require(cmd, flag, "")
+}
+
+// offerReason is addReason for a command with a reason of its own.
+func (c *cli) offerReason(cmd *cobra.Command, flag, help string, reason, actor *string) {
+	cmd.Flags().Var(&value[string]{reason, *reason, "TEXT", parseText}, flag, help+": one line of at most 256 bytes")
+	cmd.Flags().Var(&value[string]{actor, "", "NAME", parseText}, "actor", "who gives it, where the server does not verify its callers (default: the user of this machine)")
 	c.from(cmd, "actor", "REGENT_ACTOR")
 }
 

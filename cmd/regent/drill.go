@@ -176,21 +176,19 @@ func (d *drill) choose(ctx context.Context, last leadership.Election) (leadershi
 
 // spare says why a term is not to be ended, or "".
 func (d *drill) spare(ctx context.Context, l leadership.Lease) (why string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
-	defer cancel()
 	switch {
 	case l.State != leadership.Held:
 		return "no candidate leads", nil
 	case d.alone:
 		return "", nil
 	}
-	m, err := d.server.Members(ctx, l.Election)
+	m, err := patiently(ctx, d.timeout, d.server.Members, l.Election)
 	why = "no candidate is in line"
 	for _, one := range m.Members {
 		if one.Role != leadership.RoleCandidate || one.Position == 0 {
 			continue
 		}
-		x, err := d.server.Explain(ctx, leadership.ExplainRequest{Election: l.Election, CandidateID: one.ID})
+		x, err := patiently(ctx, d.timeout, d.server.Explain, leadership.ExplainRequest{Election: l.Election, CandidateID: one.ID})
 		if err != nil {
 			return "", err
 		}

@@ -41,7 +41,7 @@ func (m *Metrics) ByName(spans []instance.Span) error {
 	return errors.Join(b.failed...)
 }
 
-// named is what is shown of an election by its name.
+// byName is what is shown of an election by its name.
 type byName struct {
 	election leadership.Election
 	led      int64

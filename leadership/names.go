@@ -54,6 +54,25 @@ func validatePrefix(prefix string) error {
 	return nil
 }
 
+// ValidatePattern is Validate for a name or a pattern: the beginning of names, and "*".
+func (e Election) ValidatePattern() error {
+	if begin, pattern := strings.CutSuffix(string(e), "*"); pattern {
+		return validatePrefix(begin)
+	}
+	return e.Validate()
+}
+
+// IsPattern reports whether e is not a name, but a pattern of names.
+func (e Election) IsPattern() bool { return strings.HasSuffix(string(e), "*") }
+
+// Covers reports whether e is that name, or a pattern of it.
+func (e Election) Covers(name Election) bool { return covers(e, name) }
+
+func covers[T ~string](e, name T) bool {
+	begin, pattern := strings.CutSuffix(string(e), "*")
+	return pattern && strings.HasPrefix(string(name), begin) || e == name
+}
+
 // CandidateID names an agent that wants to lead: 1 to 128 of A-Z, a-z, 0-9 and "._@:-", unique
 // within the election.
 type CandidateID string
@@ -98,10 +117,7 @@ func (c CandidateID) ValidatePattern() error {
 func (c CandidateID) IsPattern() bool { return strings.HasSuffix(string(c), "*") }
 
 // Covers reports whether c is that id, or a pattern of it.
-func (c CandidateID) Covers(id CandidateID) bool {
-	begin, pattern := strings.CutSuffix(string(c), "*")
-	return pattern && strings.HasPrefix(string(id), begin) || c == id
-}
+func (c CandidateID) Covers(id CandidateID) bool { return covers(c, id) }
 
 func lowerOrDigit(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' }
 

@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"regent/cmd/regent/internal/apply"
 	"regent/leadership"
@@ -35,15 +32,20 @@ type outcome struct {
 	Refused  string              `json:"refused,omitzero"`
 }
 
-// applyReport prints what becomes of steps as soon as it is known: if regent is killed, its output
-// says what was done.
-type applyReport struct {
+// tally counts what becomes of many elections.
+type tally struct {
 	*cli
 	counts map[string]int // by what the summary calls them
-	err    error          // of standard output, the first one; the steps go on
+	err    error          // of standard output, the first one; the rest goes on
 }
 
-func newApplyReport(c *cli) *applyReport { return &applyReport{cli: c, counts: map[string]int{}} }
+func newTally(c *cli) *tally { return &tally{cli: c, counts: map[string]int{}} }
+
+// applyReport prints what becomes of steps as soon as it is known: if regent is killed, its output
+// says what was done.
+type applyReport struct{ *tally }
+
+func newApplyReport(c *cli) applyReport { return applyReport{newTally(c)} }
 
 // plan prints steps that are not done.
 func (r *applyReport) plan(steps []apply.Step) {
@@ -56,9 +58,8 @@ func (r *applyReport) plan(steps []apply.Step) {
 // carryOut does the steps one after another, up to the first that fails, or a signal. The step that
 // is being done then is done in full.
 func (r *applyReport) carryOut(ctx context.Context, server apply.Server, steps []apply.Step) (err error) {
-	signalled, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	signalled, stop := untilSignal(ctx)
 	defer stop()
-	context.AfterFunc(signalled, stop) // the second signal ends the process
 	for _, s := range steps {
 		var lease leadership.Lease
 		result := stepDone
@@ -118,14 +119,14 @@ func (r *applyReport) printOutcome(o outcome, what string) error {
 	return r.printTable(rows)
 }
 
-func (r *applyReport) keep(err error) { r.err = cmp.Or(r.err, err) }
+func (t *tally) keep(err error) { t.err = cmp.Or(t.err, err) }
 
 var (
 	signs    = map[apply.Action]string{apply.Create: "+", apply.Restore: "+", apply.Change: "~", apply.Delete: "-"}
 	verbs    = map[apply.Action]string{apply.Create: "created", apply.Restore: "restored", apply.Change: "changed", apply.Delete: "deleted"}
 	inOrder  = []apply.Action{apply.Create, apply.Restore, apply.Change, apply.Delete}
 	asItIs   = "as declared"
-	hasEnded = map[applied]string{stepFailed: "failed", stepNotTried: "not tried"}
+	hasEnded = map[applied]string{stepPlanned: "to be done", stepDone: "done", stepFailed: "failed", stepNotTried: "not tried"}
 )
 
 // says is what became of a step in words.
@@ -141,34 +142,31 @@ func (o outcome) says() string {
 	return hasEnded[o.Result]
 }
 
-// summary counts the steps in one line. Documents need none.
 func (r *applyReport) summary(all int) {
-	if r.output == document {
+	var kinds []string
+	for _, prefix := range []string{"", "to be "} {
+		for _, a := range inOrder {
+			kinds = append(kinds, prefix+verbs[a])
+		}
+	}
+	r.tally.summary(all, "nothing is declared", append(kinds, hasEnded[stepFailed], hasEnded[stepNotTried], asItIs)...)
+}
+
+// summary counts the elections in one line. Documents need none.
+func (t *tally) summary(all int, none string, kinds ...string) {
+	if t.output == document {
 		return
 	}
 	var parts []string
-	for _, prefix := range []string{"", "to be "} {
-		for _, a := range inOrder {
-			parts = r.count(parts, prefix+verbs[a])
+	for _, what := range kinds {
+		if n := t.counts[what]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	for _, what := range []string{hasEnded[stepFailed], hasEnded[stepNotTried], asItIs} {
-		parts = r.count(parts, what)
-	}
-	text := fmt.Sprintf("%d elections: %s\n", all, strings.Join(parts, ", "))
-	switch all {
-	case 0:
-		text = "0 elections: nothing is declared\n"
-	case 1:
+	text := fmt.Sprintf("%d elections: %s\n", all, cmp.Or(strings.Join(parts, ", "), none))
+	if all == 1 {
 		text = strings.Replace(text, "elections", "election", 1)
 	}
-	_, err := r.out.Write([]byte(text))
-	r.keep(err)
-}
-
-func (r *applyReport) count(parts []string, what string) []string {
-	if n := r.counts[what]; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d %s", n, what))
-	}
-	return parts
+	_, err := t.out.Write([]byte(text))
+	t.keep(err)
 }

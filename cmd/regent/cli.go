@@ -54,6 +54,7 @@ Exit codes:
   6  the wait for the lease timed out
   7  'regent apply --dry-run' found differences
   8  'regent apply' found an election that another caller has changed meanwhile
+  9  an order for many elections was carried out for some, and failed for others
 'regent run' returns the exit code of its command; see 'regent run --help' for that, and for 120 to 127.
 
 Data is written to standard output, everything else to standard error. There is no colour. With --output json an error is

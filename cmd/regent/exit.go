@@ -25,6 +25,7 @@ const (
 	exitTimedOut    = 6
 	exitDiffers     = 7
 	exitConflict    = 8
+	exitSome        = 9
 )
 
 // usageError is a mistake in the command line or in a setting.

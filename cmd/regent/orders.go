@@ -21,6 +21,7 @@ type orderHelp struct {
 	use         string // after the command's name and the election
 	short, long string
 	example     string
+	many        bool // it may be about many elections
 }
 
 // orders are the commands by which an operator overrules.
@@ -36,18 +37,23 @@ var orders = []orderHelp{
 		long: "The term ends at the end that its leader was promised: at most one lease from now. The leader hears of it at its next renewal.\n" +
 			"With --ban its candidate is not granted the lease for that long, under any key; with --candidate, a pattern that covers it, or\n" +
 			"--principal what that names, as for 'regent ban'.",
-		example: `regent evict reports --ban 1h --reason "it writes nonsense"`,
+		example: `regent evict reports --ban 1h --reason "it writes nonsense"
+  regent evict --leader agent-7 --reason "its host is sold" --dry-run`,
+		many: true,
 	},
 	{
 		kind: leadership.OrderPause, use: "--for DURATION --reason TEXT [--mode freeze|drain]", short: "Let no candidate lead for a time",
 		long: "No candidate is granted the lease until the time is over. The present leader goes on; with --mode drain its term ends too, at\n" +
 			"the end that it was promised.",
-		example: `regent pause reports --for 30m --mode drain --reason "the database is being moved"`,
+		example: `regent pause reports --for 30m --mode drain --reason "the database is being moved"
+  regent pause 'jobs.*' --for 30m --mode drain --reason "the database is being moved"`,
+		many: true,
 	},
 	{
 		kind: leadership.OrderResume, use: "--reason TEXT", short: "End a pause",
 		long:    "Candidates are granted the lease again, and a leader whose term was to end because of the pause goes on.",
 		example: `regent resume reports --reason "the database has moved"`,
+		many:    true,
 	},
 	{
 		kind: leadership.OrderBan, use: "--candidate ID|ID*|--principal P --for DURATION --reason TEXT", short: "Let a candidate not lead for a time",
@@ -56,6 +62,7 @@ var orders = []orderHelp{
 			"that principal, as the history names it (an e-mail, or ISSUER|SUBJECT). If it leads, it goes on: evict it as well.",
 		example: `regent ban reports --candidate agent-7 --for 24h --reason "it is being repaired"
   regent ban reports --candidate 'writer-*' --for 24h --reason "this version writes nonsense"`,
+		many: true,
 	},
 	{
 		kind: leadership.OrderApprove, use: "--token N --reason TEXT [--for DURATION] [--new-epoch]", short: "Let the leader go on",
@@ -80,12 +87,19 @@ func (c *cli) orderCommands() (all []*cobra.Command) {
 
 func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 	r := leadership.Order{Kind: o.kind}
+	var m many
 	cmd := &cobra.Command{
-		Use:   string(o.kind) + " ELECTION " + o.use,
-		Short: o.short,
-		Long:  o.long + "\n\nThe election's history keeps the reason and who gave the order. Only the roles operator and admin may do this.",
+		Use:               string(o.kind) + " ELECTION " + o.use,
+		Short:             o.short,
+		Long:              o.long + "\n\nThe election's history keeps the reason and who gave the order. Only the roles operator and admin may do this.",
+		Args:              o.args(&m),
+		ValidArgsFunction: c.completeElection,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r.Election, r.Actor = leadership.Election(args[0]), c.actor(r.Actor)
+			r.Actor = c.actor(r.Actor)
+			if m.meant(args) {
+				return c.orderMany(cmd.Context(), m, append(args, "*")[0], r)
+			}
+			r.Election = leadership.Election(args[0])
 			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
 				return giveOrder(ctx, server, r)
 			})
@@ -101,6 +115,9 @@ func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 	}
 	c.addReason(cmd, "reason", "why, for the election's history", &r.Reason, &r.Actor)
 	addCondition(cmd, &r.IfRevision)
+	if o.many {
+		m.add(cmd)
+	}
 	return c.remote(cmd)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"regent/cmd/regent/internal/apply"
 	"regent/leadership"
 	"regent/leadership/client"
 )
@@ -39,7 +40,7 @@ func (c *cli) listCommand() *cobra.Command {
 	return c.remote(cmd)
 }
 
-func list(ctx context.Context, server *client.Client, prefix string) ([]leadership.Lease, error) {
+func list(ctx context.Context, server apply.Server, prefix string) ([]leadership.Lease, error) {
 	var leases []leadership.Lease
 	r := leadership.ListRequest{Prefix: prefix, Limit: leadership.MaxPageSize}
 	for {

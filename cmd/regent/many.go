@@ -1,0 +1,199 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"regent/cmd/regent/internal/apply"
+	"regent/leadership"
+	"regent/leadership/wire"
+)
+
+// many says of which elections an order for many is, beside a pattern of their names.
+type many struct {
+	leader leadership.CandidateID
+	dryRun bool
+}
+
+const manyHelp = `
+
+In place of one election name a pattern, with a * at the end and at least three characters before it, or --leader, or both:
+the order is given to each election that there is, of those names and with that leader, a few at a time, and goes on after an
+error. The exit code is 9 if it failed for some of them. Elections that come later are not concerned. See --dry-run before.`
+
+// add adds the flags.
+func (m *many) add(cmd *cobra.Command) {
+	cmd.Use = strings.Replace(cmd.Use, "ELECTION", "ELECTION|'PATTERN*' [--leader ID]", 1)
+	cmd.Long += manyHelp
+	cmd.Flags().Var(&value[leadership.CandidateID]{&m.leader, "", "ID", parseCandidate}, "leader", "only elections that this candidate leads now: all of them, if none is named")
+	cmd.Flags().BoolVar(&m.dryRun, "dry-run", false, "do nothing; print to which elections the order would be given")
+}
+
+// meant reports whether the order is one for many.
+func (m *many) meant(args []string) bool {
+	return *m != many{} || leadership.Election(args[0]).IsPattern()
+}
+
+// args expects the name of an election or, of an order that may be about many, what says of which.
+func (o orderHelp) args(m *many) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 || !leadership.Election(args[0]).IsPattern() {
+			if len(args) > 0 || m.leader == "" {
+				if err := oneElection(cmd, args); err != nil {
+					return err
+				}
+			}
+		} else if err := o.pattern(args[0]); err != nil {
+			return err
+		}
+		for _, flag := range []string{"token", "if-revision"} {
+			if cmd.Flags().Changed(flag) && m.meant(args) {
+				return fmt.Errorf("--%s is for an order that names one election; leave it out: each is read first", flag)
+			}
+		}
+		return nil
+	}
+}
+
+// pattern returns why an order is not to be given to the elections of a pattern.
+func (o orderHelp) pattern(text string) error {
+	switch begin := len(text) - len("*"); {
+	case !o.many:
+		return fmt.Errorf("%s is about one election, and %q stands for many; name one", o.kind, text)
+	case begin < leadership.MinPattern:
+		return fmt.Errorf("a pattern has at least %d characters before the \"*\", and %q has %d", leadership.MinPattern, text, begin)
+	}
+	return leadership.Election(text).ValidatePattern()
+}
+
+// ordersAtOnce is how many of the orders for many are under way at a time.
+const ordersAtOnce = 8
+
+// orderMany gives an order to the elections that are meant, and prints what becomes of each.
+func (c *cli) orderMany(ctx context.Context, m many, names string, r leadership.Order) error {
+	server, err := c.connect()
+	if err != nil {
+		return err
+	}
+	patient := patientServer{server, c.timeout}
+	leases, err := list(ctx, patient, strings.TrimSuffix(names, "*"))
+	if err != nil {
+		return err
+	}
+	leases = slices.DeleteFunc(leases, func(l leadership.Lease) bool {
+		return !leadership.Election(names).Covers(l.Election) || strings.HasPrefix(string(l.Election), wire.OwnPrefix)
+	})
+	if len(leases) == 0 {
+		return &leadership.Error{Code: leadership.NotFound, Detail: fmt.Sprintf("there is no election %q", names)}
+	}
+	leases = slices.DeleteFunc(leases, func(l leadership.Lease) bool {
+		return (m.leader != "" || r.Kind == leadership.OrderEvict) && (l.State != leadership.Held || m.leader != "" && l.LeaderID != m.leader)
+	})
+
+	signalled, stop := untilSignal(ctx)
+	defer stop()
+	t := newOrderTable(c, leases)
+	var failed error // the first
+	for chunk := range slices.Chunk(leases, ordersAtOnce) {
+		results := make([]orderResult, len(chunk))
+		var all sync.WaitGroup
+		for i, l := range chunk {
+			results[i] = newOrderResult(l)
+			switch {
+			case m.dryRun:
+			case signalled.Err() != nil:
+				results[i].Result, failed = stepNotTried, cmp.Or(failed, errors.New("interrupted; give the order again for the rest"))
+			default:
+				all.Go(func() { results[i].give(ctx, patient, l, r) })
+			}
+		}
+		all.Wait()
+		for _, result := range results {
+			t.print(result)
+			failed = cmp.Or(failed, result.err)
+		}
+	}
+	t.summary(len(leases), "none that the order is for", hasEnded[stepPlanned], hasEnded[stepDone], hasEnded[stepFailed], hasEnded[stepNotTried])
+	if failed != nil && t.counts[hasEnded[stepDone]] > 0 {
+		return exitStatus{exitSome, failed}
+	}
+	return cmp.Or(failed, t.err)
+}
+
+// orderResult is what became of an order for one of many elections, as a document for programs.
+type orderResult struct {
+	Election leadership.Election    `json:"election"`
+	LeaderID leadership.CandidateID `json:"leaderId,omitzero"`     // as it was found
+	Token    leadership.Token       `json:"fencingToken,omitzero"` // so
+	Result   applied                `json:"result"`
+	Revision leadership.Revision    `json:"revision,omitzero"` // once it is done
+	Problem  *wire.Problem          `json:"problem,omitzero"`
+
+	err error
+}
+
+func newOrderResult(l leadership.Lease) orderResult {
+	r := orderResult{Election: l.Election, Token: l.Token, Result: stepPlanned}
+	if l.State == leadership.Held {
+		r.LeaderID = l.LeaderID
+	}
+	return r
+}
+
+// give gives the order to the election that was found. An eviction is of the term that was found,
+// and of no later one.
+func (o *orderResult) give(ctx context.Context, server apply.Server, l leadership.Lease, r leadership.Order) {
+	r.Election = l.Election
+	if r.Kind == leadership.OrderEvict {
+		r.Token = l.Token
+	}
+	lease, err := server.Do(ctx, r)
+	if err != nil {
+		o.Result, o.err = stepFailed, err
+		return
+	}
+	o.Result, o.Revision = stepDone, lease.Revision
+}
+
+// orderTable prints results as soon as they are known.
+type orderTable struct {
+	*tally
+	columns
+}
+
+func newOrderTable(c *cli, leases []leadership.Lease) *orderTable {
+	t := &orderTable{newTally(c), columns{make([]int, 3)}}
+	for _, l := range leases {
+		t.widths[0], t.widths[1] = max(t.widths[0], len(l.Election)), max(t.widths[1], len(l.LeaderID))
+	}
+	if c.output != document && len(leases) > 0 {
+		t.row("ELECTION", "LEADER", "RESULT")
+	}
+	return t
+}
+
+func (t *orderTable) row(cells ...string) {
+	_, err := t.out.Write([]byte(t.line(cells)))
+	t.keep(err)
+}
+
+func (t *orderTable) print(o orderResult) {
+	text := hasEnded[o.Result]
+	t.counts[text]++
+	if o.err != nil {
+		o.Problem = new(t.problem(o.err))
+		text += ": " + t.sentence(o.err)
+	}
+	if t.output == document {
+		t.keep(t.printDocument(o))
+		return
+	}
+	t.row(string(o.Election), orDash(o.LeaderID), text)
+}

@@ -67,6 +67,33 @@ func TestAnOrderLeavesAnEventWithItsActorAndItsReason(t *testing.T) {
 	}
 }
 
+func TestAHaltIsOfAPatternAndStandsInAnElectionOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	halt := func(pattern string) answer {
+		return w.do("POST", "/v1/elections/"+pattern+":halt", `{"for":"1h",`+word, "If-Match", `"1"`)
+	}
+	for _, pattern := range []string{"planner", "regent.*", "*planner", "-*"} {
+		if p := halt(pattern).problem(t); p.Code != leadership.InvalidArgument {
+			t.Errorf("%s: %+v", pattern, p)
+		}
+	}
+	l := halt("plan*").lease(t)
+	if len(l.Overrides) != 1 || l.Election != leadership.HaltsElection || l.Overrides[0].Elections != "plan*" || l.Overrides[0].Kind != leadership.OverrideHalt {
+		t.Errorf("the answer is %+v", l)
+	}
+	p := w.do("POST", "/v1/elections/planner:acquire", asOther+"}").problem(t)
+	if p.Reason != leadership.ReasonHalted || p.RetryAfterMs != 3_600_000 || p.Cause == nil || p.Cause.Elections != "plan*" || p.Cause.By != "ann@example.com" {
+		t.Errorf("refused with %+v", p)
+	}
+	var standing wire.Overrides
+	if w.do("GET", "/v1/elections/regent.halts/overrides", "").into(t, &standing); !cmp.Equal(standing.Overrides, l.Overrides) {
+		t.Errorf("the halts are %+v", standing)
+	}
+	w.do("POST", "/v1/elections/plan*:unhalt", "{"+word, "If-Match", `"1"`).lease(t)
+	w.do("POST", "/v1/elections/planner:acquire", asOther+"}").lease(t)
+}
+
 func TestOverridesAreReadAsTheyStand(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)

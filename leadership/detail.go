@@ -19,6 +19,7 @@ type Detail struct {
 	Children           *int        `json:"children,omitzero"`
 	Counter            string      `json:"counter,omitzero"`
 	Depth              *int        `json:"depth,omitzero"`
+	Elections          Election    `json:"elections,omitzero"` // of a halt
 	EndsBecause        EndReason   `json:"endsBecause,omitzero"`
 	EndsBy             time.Time   `json:"endsBy,omitzero"`
 	ErrorRate          json.Number `json:"errorRate,omitzero"`

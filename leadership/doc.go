@@ -152,6 +152,12 @@
 // nothing. An eviction that may be repeated must name its fencing token: without one it is about
 // the leader of that moment.
 //
+// A halt is on all elections of a pattern of names, also on those that do not exist yet. The halts
+// are the overrides of an election of their own, HaltsElection. No store reads two elections in the
+// transaction of a grant, so an instance reads the halts before it, at most five seconds before,
+// and gives a grant back that took longer if the election is halted by then. An instance that hears
+// of a halt reads anew. Leaders go on.
+//
 // Approvals are counted in rounds. A round ends when as many principals as the policy needs have
 // approved. The shortest time that one of them gave counts. The same order is counted once: it
 // names the revision that it was decided on, so that the same words at a later one are a new order.

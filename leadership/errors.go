@@ -47,6 +47,7 @@ const (
 	ReasonIncarnation Reason = "OTHER_INCARNATION" // the same candidate leads, with another key
 	ReasonLockDelay   Reason = "LOCK_DELAY"        // the last lease ended without a release, and its lock delay, or the store's guard, runs
 	ReasonPaused      Reason = "PAUSED"            // an operator has paused the election
+	ReasonHalted      Reason = "HALTED"            // so, with all elections of a pattern
 	ReasonBanned      Reason = "BANNED"            // an operator, or the policy after a trip, has banned the candidate
 	ReasonAssigned    Reason = "ASSIGNED"          // an operator has assigned the election to another candidate
 	ReasonApproval    Reason = "APPROVAL"          // the last term ended for want of an approval, and there is none yet

@@ -27,6 +27,7 @@ const (
 	EventBanned   EventType = "banned"   // an operator lets a candidate not be granted
 	EventLifted   EventType = "lifted"   // an operator has ended a standing order
 	EventApproved EventType = "approved" // an operator has approved of the leader
+	EventHalted   EventType = "halted"   // no candidate is to be granted any election of a pattern: in HaltsElection
 
 	EventApprovalRequested EventType = "approvalRequested" // the leader asks for an approval
 	EventEpoch             EventType = "epoch"             // LeaderID goes on with the next token, Token

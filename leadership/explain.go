@@ -15,6 +15,7 @@ type Cause struct {
 	Override  OverrideID    // the standing order
 	Actor     string        // that gave it
 	Pattern   CandidateID   // with BANNED: all candidates of this pattern are
+	Elections Election      // with HALTED: all elections of this pattern are
 	Principal string        // with BANNED: it is banned, and the candidate only if it calls as it
 	Because   string        // what that principal said
 	Position  int           // in line, or with BALLOT, OUTRANKED and QUORUM among the bids, from 1; 0 if it is not known

@@ -81,7 +81,8 @@ type Lease struct {
 	// PreviousEnd is why the last term ended; for what a leader inherits.
 	PreviousEnd EndReason
 
-	// Overrides are the standing orders, in the answer to an order and to who asks for them.
+	// Overrides are the standing orders, in the answer to an order and to who asks for them, and
+	// always of HaltsElection.
 	Overrides Overrides
 
 	// Ticket is in the answer to the leader's own acquire and renewal, if the store needs one: the

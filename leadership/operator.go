@@ -1,6 +1,9 @@
 package leadership
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Configure sets an election's configuration. It creates an election that was never seen, and
 // brings back one that is deleted. A lease that is held keeps its duration; the next one gets the
@@ -40,6 +43,9 @@ func (c Configure) Validate() error {
 	if err := c.Election.Validate(); err != nil {
 		return Invalid("election", err)
 	}
+	if err := refuseHalts(c.Election); err != nil {
+		return err
+	}
 	if field, err := c.Config.Check(); err != nil {
 		return Invalid(field, err)
 	}
@@ -71,7 +77,9 @@ func (Delete) Name() string { return "delete" }
 func (c Delete) Target() Target { return Target{Election: c.Election} }
 
 // Validate implements Command.
-func (c Delete) Validate() error { return validateCondition(c.IfRevision) }
+func (c Delete) Validate() error {
+	return cmp.Or(refuseHalts(c.Election), validateCondition(c.IfRevision))
+}
 
 // Unlock lets the next lease be granted at once: it ends the lease, the wait for a lease that was
 // deleted by force, and the lock delay. It is for a lease that is too long to wait for and whose

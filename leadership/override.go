@@ -18,6 +18,19 @@ const (
 	MaxActorBytes = 256
 )
 
+// HaltsElection has the halts: its standing orders are on all elections of a pattern each, also on
+// those that do not exist yet. Otherwise it is an election like any other, with a history and a
+// stream; but no candidate can lead it, and it cannot be configured or deleted.
+const HaltsElection Election = "regent.halts"
+
+// refuseHalts refuses what the election of the halts is not for.
+func refuseHalts(e Election) error {
+	if e == HaltsElection {
+		return Invalid("election", fmt.Errorf("election %q has the halts, and is for nothing else; choose another name", e))
+	}
+	return nil
+}
+
 // OverrideID names a standing order within its election, as "ban-17".
 type OverrideID string
 
@@ -30,6 +43,7 @@ const (
 	OverridePause    OverrideKind = "pause"    // no candidate is granted
 	OverrideBan      OverrideKind = "ban"      // CandidateID is not granted, or none that it is a pattern of, or none of Principal
 	OverrideCooldown OverrideKind = "cooldown" // so, because the policy has ended its term
+	OverrideHalt     OverrideKind = "halt"     // no candidate is granted any of Elections; only in HaltsElection
 )
 
 // PauseMode says what a pause does to the present leader.
@@ -48,7 +62,8 @@ type Override struct {
 	CandidateID CandidateID  `json:"candidateId,omitempty"` // of a ban, perhaps a pattern of ids
 	Principal   string       `json:"principal,omitempty"`
 	Mode        PauseMode    `json:"mode,omitempty"`
-	Actor       string       `json:"actor"` // the principal that gave it; "policy" of a cooldown
+	Elections   Election     `json:"elections,omitempty"` // of a halt: a pattern of names
+	Actor       string       `json:"actor"`               // the principal that gave it; "policy" of a cooldown
 	Reason      string       `json:"reason"`
 	Since       time.Time    `json:"since"`
 	Until       time.Time    `json:"until"`
@@ -61,10 +76,12 @@ func (o Override) Validate() error {
 	if err := o.CandidateID.ValidatePattern(); o.CandidateID != "" && err != nil {
 		return err
 	}
+	halt := o.Kind == OverrideHalt
 	switch {
-	case o.Kind != OverrideAssign && o.Kind != OverridePause && o.Kind != OverrideBan:
+	case o.Kind != OverrideAssign && o.Kind != OverridePause && o.Kind != OverrideBan && !halt:
 		return fmt.Errorf("%s is no kind of override", form.Shown(string(o.Kind)))
-	case (o.CandidateID == "" && o.Principal == "") != (o.Kind == OverridePause) || (o.Mode == "") == (o.Kind == OverridePause),
+	case halt != o.Elections.IsPattern() || o.Elections.IsPattern() != (o.Elections != "") || halt && o.Elections.ValidatePattern() != nil,
+		(o.CandidateID == "" && o.Principal == "") != (o.Kind == OverridePause || halt) || (o.Mode == "") == (o.Kind == OverridePause),
 		o.Kind != OverrideBan && (o.Principal != "" || o.CandidateID.IsPattern()), o.Principal != "" && o.CandidateID != "":
 		return fmt.Errorf("override %s has not what its kind needs", form.Shown(string(o.ID)))
 	case o.ID == "" || o.Until.IsZero() || !o.Until.After(o.Since):
@@ -94,6 +111,13 @@ func (o Overrides) At(now time.Time) []Override {
 	return all
 }
 
+// Halting returns the halts among the orders that are on the election at the instant.
+func (o Overrides) Halting(e Election, now time.Time) []Override {
+	return slices.DeleteFunc(o.List(), func(o Override) bool {
+		return o.Kind != OverrideHalt || !o.Elections.Covers(e) || !now.Before(o.Until)
+	})
+}
+
 // OrderKind names an operator's order.
 type OrderKind string
 
@@ -106,7 +130,12 @@ const (
 	OrderBan     OrderKind = "ban"     // a candidate is not granted for a time
 	OrderApprove OrderKind = "approve" // the leader may go on
 	OrderLift    OrderKind = "lift"    // one standing order is over
+	OrderHalt    OrderKind = "halt"    // no candidate is granted any election of a pattern for a time
+	OrderUnhalt  OrderKind = "unhalt"  // the halt of that pattern is over
 )
+
+// Halts reports whether the order is about all elections of a pattern, and stands in HaltsElection.
+func (k OrderKind) Halts() bool { return k == OrderHalt || k == OrderUnhalt }
 
 // Order is an operator's order. Each kind takes the fields that are named with it, and Reason,
 // Actor and IfRevision. It never ends a lease before the end that its leader was promised: a
@@ -119,11 +148,11 @@ const (
 // Errors: NotFound; ElectionDeleted; RevisionMismatch; InvalidArgument; TokenStale, if the order is
 // about a term that is over; LimitExceeded.
 type Order struct {
-	Election    Election
+	Election    Election // halt and unhalt: a pattern of names, such as "jobs.*", or "*" for all
 	Kind        OrderKind
 	CandidateID CandidateID   // assign; ban, and evict with Ban: that candidate, or all of a pattern
 	Principal   string        // ban and evict, in place of CandidateID: as the history names it, or "ISSUER|SUBJECT"
-	For         time.Duration // assign, pause, ban: 1 s to 30 days; approve: so, or 0 for the policy's
+	For         time.Duration // assign, pause, ban, halt: 1 s to 30 days; approve: so, or 0 for the policy's
 	Mode        PauseMode     // pause; "" for PauseFreeze
 	Token       Token         // approve; evict: the term to end, or 0 for the present one (do not repeat that blindly)
 	Ban         time.Duration // evict: how long its candidate, or what the two above say, is banned; 0: not
@@ -147,6 +176,8 @@ var orderFields = map[OrderKind]OrderFields{
 	OrderBan:     {Needed: []string{"for"}, Optional: []string{"candidateId", "principal"}},
 	OrderApprove: {Needed: []string{"fencingToken"}, Optional: []string{"for", "newEpoch"}},
 	OrderLift:    {Needed: []string{"override"}},
+	OrderHalt:    {Needed: []string{"for"}},
+	OrderUnhalt:  {},
 }
 
 // Fields returns the fields that the kind of order takes.
@@ -183,7 +214,7 @@ func (c Order) fields() []orderField {
 
 // Orders returns all kinds of orders.
 func Orders() []OrderKind {
-	return []OrderKind{OrderAssign, OrderEvict, OrderPause, OrderResume, OrderBan, OrderApprove, OrderLift}
+	return []OrderKind{OrderAssign, OrderEvict, OrderPause, OrderResume, OrderBan, OrderApprove, OrderLift, OrderHalt, OrderUnhalt}
 }
 
 // In is the order about an election.
@@ -198,6 +229,14 @@ func (c Order) Name() string { return string(c.Kind) }
 // Target implements Command.
 func (c Order) Target() Target { return Target{Election: c.Election, Reason: c.Reason} }
 
+// Record is the election whose record the order changes.
+func (c Order) Record() Election {
+	if c.Kind.Halts() {
+		return HaltsElection
+	}
+	return c.Election
+}
+
 // Validate implements Command.
 func (c Order) Validate() error {
 	if field, err := c.validate(); err != nil {
@@ -210,6 +249,14 @@ func (c Order) validate() (field string, err error) {
 	takes, known := orderFields[c.Kind]
 	if !known {
 		return "order", fmt.Errorf("there is no order %s", form.Shown(string(c.Kind)))
+	}
+	if c.Kind.Halts() {
+		if err := c.Election.ValidatePattern(); err != nil {
+			return "election", err
+		}
+		if !c.Election.IsPattern() {
+			return "election", fmt.Errorf("%s is about all elections of a pattern, such as \"jobs.*\", and %q is one; pause that", c.Kind, c.Election)
+		}
 	}
 	all := c.fields()
 	for _, f := range all {
@@ -277,7 +324,7 @@ func (id OverrideID) validate() error {
 		if n, err := strconv.ParseInt(token, 10, 64); err == nil && Token(n).Validate() == nil {
 			return CandidateID(candidate).Validate()
 		}
-	case OverrideAssign, OverridePause, OverrideBan:
+	case OverrideAssign, OverridePause, OverrideBan, OverrideHalt:
 		if n, err := strconv.ParseUint(rest, 10, 63); err == nil && n > 0 {
 			return nil
 		}

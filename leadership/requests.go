@@ -55,6 +55,8 @@ type InLine struct {
 	Quorum QuorumPolicy
 	// Principal is as which the candidate calls: an order may bar one, and no other of the same id.
 	Principal string
+	// Halts are those that the instance knows of, of all elections.
+	Halts Overrides
 	// Recheck is asked before each attempt of a candidate that waits: what the candidate may do can
 	// have changed. nil: it may still lead.
 	Recheck func() error
@@ -73,6 +75,9 @@ func (r AcquireRequest) Validate() error {
 // Parse is Validate that returns the metadata, too.
 func (r AcquireRequest) Parse() (Metadata, error) {
 	if err := validateNames(r.Election, r.CandidateID); err != nil {
+		return "", err
+	}
+	if err := refuseHalts(r.Election); err != nil {
 		return "", err
 	}
 	if field, err := validateBounds(bounded{"leaseDuration", r.LeaseDuration, LeaseBounds}); err != nil {
@@ -227,6 +232,7 @@ func (t Token) Validate() error {
 type ExplainRequest struct {
 	Election    Election
 	CandidateID CandidateID
+	Halts       Overrides // as in InLine
 }
 
 // Limits of pages.

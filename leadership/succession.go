@@ -46,6 +46,7 @@ type HandOver struct {
 	ToKey  KeyHash       // of the incarnation that is meant, set by the Instance in whose line it waits; zero: of the first that says it is ready
 	Within time.Duration // the term ends so long from now at the latest: MinWithin to MaxWithin; 0: DefaultWithin
 	Reason string        // for people: one line of at most MaxReasonBytes bytes; may be empty
+	Halts  Overrides     // of all elections, as far as the Instance that sets them knows
 }
 
 // Name implements Command.

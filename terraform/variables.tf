@@ -520,9 +520,9 @@ variable "policy" {
   }
   validation {
     condition = length(setsubtract(
-      try(flatten([for g in yamldecode(var.policy).grants : g.roles]), []), ["candidate", "observer", "verifier", "scheduler", "operator", "admin"]
+      try(flatten([for g in yamldecode(var.policy).grants : g.roles]), []), ["candidate", "observer", "verifier", "scheduler", "halter", "operator", "admin"]
     )) == 0
-    error_message = "policy grants an unknown role; the roles are candidate, observer, verifier, scheduler, operator and admin."
+    error_message = "policy grants an unknown role; the roles are candidate, observer, verifier, scheduler, halter, operator and admin."
   }
   validation {
     condition     = try(length(setsubtract(keys(yamldecode(var.policy)), ["grants", "limits"])) == 0, true)

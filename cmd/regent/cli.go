@@ -92,7 +92,7 @@ func (c *cli) root() *cobra.Command {
 	c.add(root, groupAgent, c.handOverCommand(), c.readyCommand(), c.yieldCommand(), c.requestApprovalCommand(), c.checkpointCommand(), c.journalCommand(), c.effectsCommand(), c.proposeCommand(), c.decideCommand(), c.delegateCommand())
 	c.add(root, groupAgent, c.mcpCommand(), c.skillCommand(), c.kubeconfigCommand())
 	c.add(root, groupOperator, c.statusCommand(), c.membersCommand(), c.proposalsCommand(), c.listCommand(), c.treeCommand(), c.historyCommand(), c.watchCommand(), c.applyCommand(), c.configureCommand(), c.deleteCommand(), c.unlockCommand())
-	c.add(root, groupOverrule, append(c.orderCommands(), c.overridesCommand(), c.judgeCommand(), c.whyCommand(), c.drillCommand())...)
+	c.add(root, groupOverrule, append(c.orderCommands(), c.haltsCommand(), c.overridesCommand(), c.judgeCommand(), c.whyCommand(), c.drillCommand())...)
 	c.add(root, groupService, c.serveCommand(), c.doctorCommand(), c.migrateCommand(), c.raiseCommand())
 	c.add(root, "", c.versionCommand(), c.licensesCommand(), c.completionCommand())
 	root.SetHelpCommand(c.helpCommand())

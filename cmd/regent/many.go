@@ -44,6 +44,12 @@ func (m *many) meant(args []string) bool {
 // args expects the name of an election or, of an order that may be about many, what says of which.
 func (o orderHelp) args(m *many) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
+		if o.kind.Halts() {
+			if len(args) != 1 {
+				return fmt.Errorf("%s takes one argument, a pattern of elections, but got %d", cmd.Name(), len(args))
+			}
+			return leadership.Order{Kind: leadership.OrderUnhalt, Election: leadership.Election(args[0]), Reason: "-", Actor: "-"}.Validate()
+		}
 		if len(args) != 1 || !leadership.Election(args[0]).IsPattern() {
 			if len(args) > 0 || m.leader == "" {
 				if err := oneElection(cmd, args); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os/user"
 	"strings"
@@ -21,7 +22,7 @@ type orderHelp struct {
 	use         string // after the command's name and the election
 	short, long string
 	example     string
-	many        bool // it may be about many elections
+	many        bool // it may be about many elections that there are
 }
 
 // orders are the commands by which an operator overrules.
@@ -76,6 +77,19 @@ var orders = []orderHelp{
 		long:    "The id is that of 'regent overrides'.",
 		example: `regent lift reports --override ban-17 --reason "repaired"`,
 	},
+	{
+		kind: leadership.OrderHalt, use: "--for DURATION --reason TEXT", short: "Let no candidate lead any election of a pattern for a time",
+		long: "The pattern is the beginning of names and a *, or a * alone for all elections. Until the time is over no candidate is granted any\n" +
+			"of these elections, also none that does not exist yet. Each server knows of it within five seconds, and at once where it hears of\n" +
+			"the others. Present leaders go on until they end: to stop them, too, give 'regent pause PATTERN --mode drain'. A halt takes the\n" +
+			"place of the one of the same pattern.",
+		example: `regent halt 'jobs.*' --for 2h --reason "the queue is poisoned"`,
+	},
+	{
+		kind: leadership.OrderUnhalt, use: "--reason TEXT", short: "End the halt of a pattern",
+		long:    "The pattern is that of 'regent halts'.",
+		example: `regent unhalt 'jobs.*' --reason "the queue is drained"`,
+	},
 }
 
 func (c *cli) orderCommands() (all []*cobra.Command) {
@@ -88,18 +102,30 @@ func (c *cli) orderCommands() (all []*cobra.Command) {
 func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 	r := leadership.Order{Kind: o.kind}
 	var m many
+	about, roles := "ELECTION", "Only the roles operator and admin may do this."
+	if r.Kind.Halts() {
+		about = "'PATTERN*'"
+	}
+	if r.Kind == leadership.OrderHalt {
+		roles = "The roles halter, operator and admin may do this."
+	}
 	cmd := &cobra.Command{
-		Use:               string(o.kind) + " ELECTION " + o.use,
+		Use:               string(o.kind) + " " + about + " " + o.use,
 		Short:             o.short,
-		Long:              o.long + "\n\nThe election's history keeps the reason and who gave the order. Only the roles operator and admin may do this.",
+		Long:              o.long + "\n\nThe election's history keeps the reason and who gave the order. " + roles,
 		Args:              o.args(&m),
 		ValidArgsFunction: c.completeElection,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Actor = c.actor(r.Actor)
-			if m.meant(args) {
+			if o.many && m.meant(args) {
 				return c.orderMany(cmd.Context(), m, append(args, "*")[0], r)
 			}
 			r.Election = leadership.Election(args[0])
+			if r.Kind.Halts() {
+				return answer(cmd.Context(), c, leadership.Command(r), (*client.Client).Do, func(l leadership.Lease) error {
+					return c.printHalts(l.Overrides.At(l.ReadAt))
+				})
+			}
 			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
 				return giveOrder(ctx, server, r)
 			})
@@ -213,6 +239,31 @@ func (c *cli) printOverrides(all []leadership.Override) error {
 	return c.show(wire.NewOverrides(all), rows)
 }
 
+func (c *cli) haltsCommand() *cobra.Command {
+	return c.remote(&cobra.Command{
+		Use:   "halts",
+		Short: "Show the halts, which are the standing orders of election " + string(leadership.HaltsElection),
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+				all, err := server.Overrides(ctx, leadership.HaltsElection)
+				if err != nil && !errors.Is(err, leadership.NotFound) { // there never was one
+					return err
+				}
+				return c.printHalts(all)
+			})
+		},
+	})
+}
+
+func (c *cli) printHalts(all []leadership.Override) error {
+	rows := [][]string{{"ELECTIONS", "ENDS IN", "BY", "REASON"}}
+	for _, o := range all {
+		rows = append(rows, []string{string(o.Elections), remaining(o.Left), printable(o.Actor), printable(o.Reason)})
+	}
+	return c.show(wire.NewOverrides(all), rows)
+}
+
 // barred is what an order is about: a candidate or a pattern, a principal, or both.
 func barred(c leadership.CandidateID, principal string) string {
 	switch {
@@ -297,13 +348,16 @@ func (c *cli) whyElection(ctx context.Context, server *client.Client, e leadersh
 	switch {
 	case l.Parked != "":
 		lines = append(lines, fmt.Sprintf("It is parked: %s. If it shall go on, approve fencing token %d.", printable(l.Parked), l.Token))
-	case l.State == leadership.Vacant && l.Config.Term.Approval.Every > 0:
+	case l.State == leadership.Vacant:
 		x, err := server.Explain(ctx, leadership.ExplainRequest{Election: e, CandidateID: "-"}) // it bars all alike
 		if err != nil {
 			return err
 		}
 		for _, cause := range x.Causes {
-			if cause.Code == leadership.ReasonApproval {
+			switch cause.Code {
+			case leadership.ReasonHalted:
+				lines = append(lines, sentence(cause, ""))
+			case leadership.ReasonApproval:
 				lines = append(lines, fmt.Sprintf("The last term ended without an operator's approval, and none is granted before it: approve fencing token %d.", l.Token))
 			}
 		}
@@ -356,6 +410,8 @@ func orderSentence(o leadership.Override) string {
 		text = fmt.Sprintf("Only candidate %s is granted the lease", o.CandidateID)
 	case leadership.OverridePause:
 		text = "The election is paused"
+	case leadership.OverrideHalt:
+		text = fmt.Sprintf("All elections of %s are halted", o.Elections)
 	}
 	return printable(fmt.Sprintf("%s for another %s (%s: %s).", text, remaining(o.Left), o.Actor, o.Reason))
 }
@@ -386,6 +442,7 @@ func sentence(cause leadership.Cause, id leadership.CandidateID) string {
 		leadership.ReasonIncarnation: "it leads already, under another key",
 		leadership.ReasonLockDelay:   "the last lease ended without a release, so no lease is granted yet",
 		leadership.ReasonPaused:      "the election is paused",
+		leadership.ReasonHalted:      "all elections of " + string(cause.Elections) + " are halted",
 		leadership.ReasonBanned:      "candidate " + string(id) + " is banned",
 		leadership.ReasonAssigned:    "the election is assigned to another candidate",
 		leadership.ReasonApproval:    "an operator's approval is needed",

@@ -282,10 +282,12 @@ func tells(e leadership.Event) string {
 		text = "to " + string(d.To)
 	case e.Type == leadership.EventReady:
 		text = string(d.CandidateID)
+	case e.Type == leadership.EventHalted:
+		text = string(d.Elections)
 	case e.Type == leadership.EventDelegated:
 		text = string(d.Child)
 	case strings.HasPrefix(string(d.Override), string(leadership.OverrideBan)), e.Type == leadership.EventLifted:
-		text = cmp.Or(barred(d.CandidateID, d.Principal), string(d.Override))
+		text = cmp.Or(barred(d.CandidateID, d.Principal), string(d.Elections), string(d.Override))
 	case e.Type == leadership.EventDeposed && !d.Until.IsZero(): // the cooldown
 		text = barred(e.PreviousLeaderID, d.Principal) + ", until " + formatTime(d.Until)
 	case e.Type == leadership.EventApprovalRequested && d.NewEpoch:

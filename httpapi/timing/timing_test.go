@@ -175,7 +175,7 @@ func TestARequestContinuesItsCallersTraceToTheStore(t *testing.T) {
 			t.Errorf("span %q is of trace %s", s.Name(), got)
 		}
 	}
-	if !names["POST /v1/elections/{election}:acquire"] || !names["store update"] || len(names) != 2 {
+	if !names["POST /v1/elections/{election}:acquire"] || !names["store get"] || !names["store update"] || len(names) != 3 {
 		t.Errorf("spans %v", names)
 	}
 }
@@ -230,8 +230,8 @@ func TestAStreamIsCountedWhileItIsOpenAndNeitherTimedNorTraced(t *testing.T) {
 	if got := e.series(); len(got) != 1 {
 		t.Errorf("series %q, want that of the acquire alone", got)
 	}
-	if n := len(e.spans.Started()); n != 2 {
-		t.Errorf("%d spans, want the acquire's two", n)
+	if n := len(e.spans.Started()); n != 3 {
+		t.Errorf("%d spans, want the acquire's three", n)
 	}
 }
 

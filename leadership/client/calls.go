@@ -172,6 +172,12 @@ func (c *Client) Do(ctx context.Context, command leadership.Command) (lease lead
 	row := wire.Verb(command.Name()).Row()
 	k := call{name: spoken(command.Name()), method: row.Method, suffix: row.Suffix(), query: sent.Query, mutates: row.Changes(), body: sent.Body}
 	x := expected{election: command.Target().Election}
+	if order, ok := command.(leadership.Order); ok && order.Kind.Halts() {
+		if err := order.Validate(); err != nil { // a wrong pattern could change the meaning of the path
+			return leadership.Lease{}, err
+		}
+		x.election, k.path = order.Record(), wire.Path(order.Election, k.suffix)
+	}
 	if !row.Conditional {
 		return c.lease(ctx, x, k)
 	}
@@ -260,7 +266,9 @@ func (c *Client) about(ctx context.Context, e leadership.Election, k call) error
 	if err := e.Validate(); err != nil {
 		return &leadership.Error{Code: leadership.InvalidArgument, Field: "election", Detail: err.Error()}
 	}
-	k.path = wire.Path(e, k.suffix)
+	if k.path == "" {
+		k.path = wire.Path(e, k.suffix)
+	}
 	return c.do(ctx, k)
 }
 

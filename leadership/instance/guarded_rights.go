@@ -69,7 +69,7 @@ func (g *Guarded) recheck(ctx context.Context, op Op) error {
 
 // withoutOrder leaves out which order is behind a cause, whose it is, and why.
 func withoutOrder(c leadership.Cause) leadership.Cause {
-	c.Override, c.Actor, c.Because, c.Pattern, c.Principal = "", "", "", "", ""
+	c.Override, c.Actor, c.Because, c.Pattern, c.Elections, c.Principal = "", "", "", "", "", ""
 	return c
 }
 

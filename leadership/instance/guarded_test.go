@@ -102,6 +102,8 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 		{func() { s.Do(ctx, order(leadership.OrderBan)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbBan},
 		{func() { s.Do(ctx, order(leadership.OrderApprove)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbApprove},
 		{func() { s.Do(ctx, order(leadership.OrderLift)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbLift},
+		{func() { s.Do(ctx, order(leadership.OrderHalt)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbHalt},
+		{func() { s.Do(ctx, order(leadership.OrderUnhalt)) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbUnhalt},
 		{func() { s.Overrides(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbOverrides},
 		{func() { s.Do(ctx, leadership.Judge{Election: "e", Token: 7, Evidence: "why"}) }, instance.Op{Election: "e", Reason: "why", N: 1}, wire.VerbJudge},
 		{func() { s.Do(ctx, leadership.StepDown{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbStepDown},

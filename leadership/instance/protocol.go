@@ -46,14 +46,26 @@ func (i *Instance) Campaign(ctx context.Context, r *leadership.AcquireRequest) (
 }
 
 // acquire is one attempt, of whose answer the queue tells the hub. A candidate whose rights went
-// while it stood in line is refused.
+// while it stood in line is refused. Every grant is made here.
 func (i *Instance) acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
 	if recheck := r.InLine.Recheck; recheck != nil {
 		if err := recheck(); err != nil {
 			return leadership.Grant{}, err
 		}
 	}
-	return i.service.Acquire(ctx, r)
+	halts, asked, err := i.halts(ctx)
+	if err != nil {
+		return leadership.Grant{}, err
+	}
+	r.InLine.Halts = halts
+	g, err := i.service.Acquire(ctx, r)
+	if err == nil && i.now()-asked > maxHaltAge {
+		err = i.recall(ctx, g)
+	}
+	if err != nil {
+		return leadership.Grant{}, err
+	}
+	return g, nil
 }
 
 // finish adds to a grant what its caller is told alone.
@@ -105,6 +117,10 @@ func (i *Instance) Do(ctx context.Context, c leadership.Command) (leadership.Lea
 			return leadership.Lease{}, err
 		}
 		order.ToKey = i.queue.KeyOf(order.Election, order.To)
+		var err error
+		if order.Halts, _, err = i.halts(ctx); err != nil {
+			return leadership.Lease{}, err
+		}
 		c = order
 	case leadership.Order:
 		if order.Kind == leadership.OrderAssign {
@@ -132,6 +148,10 @@ func (i *Instance) Overrides(ctx context.Context, e leadership.Election) ([]lead
 // that does not, it says from memory where it stands in the line of this instance, or that it does
 // not: it may ask at another. A witness that stands there is said to be one.
 func (i *Instance) Explain(ctx context.Context, r leadership.ExplainRequest) (leadership.Explanation, error) {
+	var err error
+	if r.Halts, _, err = i.halts(ctx); err != nil {
+		return leadership.Explanation{}, err
+	}
 	x, err := i.service.Explain(ctx, r)
 	if err != nil || x.Leads {
 		return x, err

@@ -81,6 +81,8 @@ func reasonOf(k leadership.OverrideKind) leadership.Reason {
 		return leadership.ReasonAssigned
 	case leadership.OverridePause:
 		return leadership.ReasonPaused
+	case leadership.OverrideHalt:
+		return leadership.ReasonHalted
 	}
 	return leadership.ReasonBanned
 }
@@ -91,6 +93,8 @@ func (s Snapshot) ordered(o leadership.Override, c leadership.CandidateID) leade
 	cause := s.cause(reasonOf(o.Kind), o.Until)
 	cause.Override, cause.Actor, cause.Because = o.ID, o.Actor, o.Reason
 	switch {
+	case o.Kind == leadership.OverrideHalt:
+		cause.Elections = o.Elections
 	case o.Kind == leadership.OverrideAssign:
 		cause.Only = o.CandidateID
 	case o.CandidateID.IsPattern():
@@ -113,6 +117,9 @@ func (s Snapshot) barriers(c leadership.CandidateID, principal []string) (all []
 				all = append(all, s.ordered(o, c))
 			}
 		}
+	}
+	for _, o := range s.Halts.Halting(s.Record.Election, s.Now) {
+		all = append(all, s.ordered(o, c))
 	}
 	if full, first := s.tripped(c, principal); full {
 		cause := s.cause(leadership.ReasonBanned, first.Until)
@@ -161,6 +168,8 @@ func (s Snapshot) refuseBarred(by leadership.CandidateID, barriers []leadership.
 		detail = fmt.Sprintf("election %q is assigned to another candidate for another %v: %s (ordered by %s)", r.Election, in, first.Because, first.Actor)
 	case leadership.ReasonPaused:
 		detail = fmt.Sprintf("election %q is paused for another %v: %s (ordered by %s)", r.Election, in, first.Because, first.Actor)
+	case leadership.ReasonHalted:
+		detail = fmt.Sprintf("election %q is halted, as all of %q, for another %v: %s (ordered by %s)", r.Election, first.Elections, in, first.Because, first.Actor)
 	case leadership.ReasonParked:
 		detail = fmt.Sprintf("election %q is parked: %s; it is granted again once an operator approves (fencing token %d)", r.Election, first.Because, r.Token)
 	case leadership.ReasonApproval:

@@ -43,6 +43,9 @@ func (s Snapshot) Lease() leadership.Lease {
 	if l.VacantSince = r.EndedAt; l.Lapsed {
 		l.VacantSince = r.LeaseEnd()
 	}
+	if r.Election == leadership.HaltsElection { // it has nothing else
+		l.Overrides = s.Orders()
+	}
 	return l
 }
 

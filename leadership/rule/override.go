@@ -29,7 +29,7 @@ func bars(o leadership.Override, c leadership.CandidateID, principal []string) b
 
 // repeats reports whether the order is the same as another one, given once more.
 func repeats(o leadership.Override, other leadership.Override) bool {
-	return o.Kind == other.Kind && o.CandidateID == other.CandidateID && o.Principal == other.Principal && o.Mode == other.Mode &&
+	return o.Kind == other.Kind && o.Elections == other.Elections && o.CandidateID == other.CandidateID && o.Principal == other.Principal && o.Mode == other.Mode &&
 		o.Actor == other.Actor && o.Reason == other.Reason && o.Until.Sub(o.Since) == other.Until.Sub(other.Since)
 }
 
@@ -56,7 +56,9 @@ func (s Snapshot) Orders() leadership.Overrides {
 
 func order(s Snapshot, c leadership.Order) (Change, error) {
 	switch {
-	case !s.Exists():
+	case !s.Exists() && c.Kind == leadership.OrderUnhalt:
+		return Change{}, s.Refuse(leadership.NotFound, "no elections were ever halted")
+	case !s.Exists() && c.Kind != leadership.OrderHalt:
 		return Change{}, s.RefuseUnseen()
 	case s.Record.Deleted:
 		return Change{}, s.Refuse(leadership.ElectionDeleted, "election %q is deleted, so there is nothing to order; bring it back by configuring it", s.Record.Election)
@@ -72,8 +74,12 @@ func order(s Snapshot, c leadership.Order) (Change, error) {
 	if len(ch.Events) == recorded {
 		return Change{}, nil
 	}
-	if err := s.require(c.IfRevision); err != nil {
+	if err := s.require(c.IfRevision); err != nil && s.Exists() {
 		return Change{}, err
+	}
+	if !s.Exists() { // the first halt
+		ch.Record.Standing.Created = s.Now.Unix()
+		ch.countVacancy(s.Now)
 	}
 	ch.dropBarred(s.Now)
 	for i := recorded; i < len(ch.Events); i++ {
@@ -111,6 +117,12 @@ func (c *Change) order(s Snapshot, cmd leadership.Order) error {
 		return c.approve(s, cmd)
 	case leadership.OrderLift:
 		c.liftNamed(s, cmd.Override)
+	case leadership.OrderHalt:
+		o := overrideOf(cmd, leadership.OverrideHalt, "", cmd.For, s.Now)
+		o.Elections = cmd.Election
+		c.stand(s, leadership.EventHalted, o)
+	case leadership.OrderUnhalt:
+		c.lift(s, func(o leadership.Override) bool { return o.Elections == cmd.Election }, leadership.EventLifted)
 	}
 	return nil
 }
@@ -122,15 +134,15 @@ func overrideOf(c leadership.Order, kind leadership.OverrideKind, candidate lead
 }
 
 // stand adds a standing order in the place of the one of the same kind (of a ban: for the same
-// candidate, pattern or principal), with an event, unless it stands already. It reports whether it
-// did.
+// candidate, pattern or principal; of a halt: of the same pattern), with an event, unless it stands
+// already. It reports whether it did.
 func (c *Change) stand(s Snapshot, t leadership.EventType, o leadership.Override) bool {
 	all := c.Record.Standing.overrides(s.Now)
 	if slices.ContainsFunc(all, func(other leadership.Override) bool { return repeats(o, other) }) {
 		return false
 	}
 	all = slices.DeleteFunc(all, func(other leadership.Override) bool {
-		return other.Kind == o.Kind && (o.Kind != leadership.OverrideBan || other.CandidateID == o.CandidateID && other.Principal == o.Principal)
+		return other.Kind == o.Kind && other.Elections == o.Elections && (o.Kind != leadership.OverrideBan || other.CandidateID == o.CandidateID && other.Principal == o.Principal)
 	})
 	c.Record.Standing.closeBallot() // bids that stood before the order would keep the others waiting
 	c.announce(t, "")
@@ -142,7 +154,7 @@ func (c *Change) stand(s Snapshot, t leadership.EventType, o leadership.Override
 
 // detailOf is the order for an event.
 func detailOf(o leadership.Override) leadership.Detail {
-	return leadership.Detail{CandidateID: o.CandidateID, Mode: o.Mode, Override: o.ID, Principal: o.Principal, Until: o.Until.UTC()}
+	return leadership.Detail{CandidateID: o.CandidateID, Elections: o.Elections, Mode: o.Mode, Override: o.ID, Principal: o.Principal, Until: o.Until.UTC()}
 }
 
 func (c *Change) assign(s Snapshot, cmd leadership.Order) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -203,7 +204,7 @@ func (c *course) configure() func(rule.Snapshot) (rule.Change, error) {
 
 // order gives an order of any kind, and then once more.
 func (c *course) order(token leadership.Token) {
-	cmd := leadership.Order{Kind: pick(c, leadership.Orders()...), Reason: "because", Actor: pick(c, "op1", "op2", "op3")}
+	cmd := leadership.Order{Kind: pick(c, slices.DeleteFunc(leadership.Orders(), leadership.OrderKind.Halts)...), Reason: "because", Actor: pick(c, "op1", "op2", "op3")}
 	span := pick(c, time.Second, 10*time.Second, time.Minute)
 	switch cmd.Kind {
 	case leadership.OrderAssign, leadership.OrderBan:

@@ -105,6 +105,8 @@ type Snapshot struct {
 	// Ticket is for the next renewal. Only a store that needs tickets sets it, and only in its
 	// answer to a heartbeat.
 	Ticket leadership.Ticket
+	// Halts are those of all elections, where a rule has to know them. No store sets them.
+	Halts leadership.Overrides
 }
 
 // Exists reports whether the election was ever seen.

@@ -115,6 +115,7 @@ func (r Record) yields(now time.Time) leadership.EndReason {
 // RevisionMismatch; RecordCorrupt when there is no further token.
 func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	r := s.Record
+	s.Halts = c.Halts
 	if r.Deleted && c.Restore != 0 {
 		return s.restore(c)
 	}
@@ -408,6 +409,7 @@ type AcquireCommand struct {
 	Parent   ParentLease // that of AcquireRequest.Via, or of the election's parent, as it is now
 	Secret   string      // of the draw after this term, or of this one if it is the first
 	Restore  leadership.Revision
+	Halts    leadership.Overrides // of all elections
 }
 
 // leaseOf is the lease that a valid command names.

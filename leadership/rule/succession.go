@@ -143,6 +143,7 @@ func wordsOf(c leadership.HandOver) string {
 func handOver(s Snapshot, c leadership.HandOver) (Change, error) {
 	lease := leaseOf(c.LeaseRequest)
 	r := s.Record
+	s.Halts = c.Halts
 	if !s.Leads(lease) {
 		return Change{}, s.RefuseLost(lease)
 	}
@@ -157,7 +158,7 @@ func handOver(s Snapshot, c leadership.HandOver) (Change, error) {
 		switch barrier.Code {
 		case leadership.ReasonAssigned:
 			return Change{}, s.Refuse(leadership.NotEligible, "an operator has assigned election %q to %q; hand it over to no other", r.Election, barrier.Only)
-		case leadership.ReasonBanned, leadership.ReasonPaused:
+		case leadership.ReasonBanned, leadership.ReasonPaused, leadership.ReasonHalted:
 			return Change{}, s.refuseBarred(c.To, []leadership.Cause{barrier})
 		}
 	}

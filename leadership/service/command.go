@@ -19,6 +19,10 @@ import (
 // Errors: those of Validate and of Apply.
 func (s *Service) Do(ctx context.Context, c leadership.Command) (leadership.Lease, error) {
 	e := c.Target().Election
+	order, ordered := c.(leadership.Order)
+	if ordered {
+		e = order.Record()
+	}
 	if err := e.Validate(); err != nil {
 		return leadership.Lease{}, leadership.Invalid("election", err)
 	}
@@ -29,7 +33,6 @@ func (s *Service) Do(ctx context.Context, c leadership.Command) (leadership.Leas
 	if err := c.Validate(); err != nil {
 		return leadership.Lease{}, err
 	}
-	order, ordered := c.(leadership.Order)
 	if ordered && order.Principal != "" && leadership.Actor(ctx) == "" {
 		return leadership.Lease{}, leadership.Invalid("principal", errors.New("this server does not verify its callers (serve --auth), so it knows no principals; ban a candidate by its id"))
 	}

@@ -165,6 +165,7 @@ func (s *Service) Explain(ctx context.Context, r leadership.ExplainRequest) (lea
 	if err != nil {
 		return leadership.Explanation{}, err
 	}
+	snap.Halts = r.Halts
 	x := rule.Explain(snap, r.CandidateID)
 	if parent := snap.Record.Policy.Delegation.Parent; parent != "" && !snap.Live() {
 		p, err := s.parent(ctx, parent)
@@ -182,7 +183,7 @@ func (s *Service) Explain(ctx context.Context, r leadership.ExplainRequest) (lea
 // the line.
 func orphaned(x *leadership.Explanation) {
 	at := slices.IndexFunc(x.Causes, func(c leadership.Cause) bool {
-		return !slices.Contains([]leadership.Reason{leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonPaused, leadership.ReasonApproval, leadership.ReasonParked}, c.Code)
+		return !slices.Contains([]leadership.Reason{leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonPaused, leadership.ReasonHalted, leadership.ReasonApproval, leadership.ReasonParked}, c.Code)
 	})
 	if at < 0 {
 		at = len(x.Causes)

@@ -57,6 +57,7 @@ func command(r leadership.AcquireRequest) (rule.AcquireCommand, leadership.Key, 
 		Present:       presence(r.InLine, r.InLine.Quorum),
 		Secret:        rule.NewSecret(),
 		Restore:       r.Restore,
+		Halts:         r.InLine.Halts,
 	}, key, nil
 }
 

@@ -344,7 +344,7 @@ var (
 		leadership.EventAcquired, leadership.EventUpdated, leadership.EventReleased, leadership.EventExpired,
 		leadership.EventConfigured, leadership.EventDeleted, leadership.EventRecreated, leadership.EventUnlocked,
 		leadership.EventAssigned, leadership.EventEvicted, leadership.EventPaused, leadership.EventResumed,
-		leadership.EventBanned, leadership.EventLifted, leadership.EventApproved,
+		leadership.EventBanned, leadership.EventLifted, leadership.EventApproved, leadership.EventHalted,
 		leadership.EventApprovalRequested, leadership.EventEpoch, leadership.EventJudged, leadership.EventTripped, leadership.EventDeposed, leadership.EventParked,
 		leadership.EventHandingOver, leadership.EventGoesOn,
 		leadership.EventReady, leadership.EventYielded, leadership.EventDelegated,
@@ -356,7 +356,7 @@ var (
 	// refusals are the reasons of LeaseHeld.
 	refusals = []leadership.Reason{
 		leadership.ReasonHeld, leadership.ReasonIncarnation, leadership.ReasonLockDelay,
-		leadership.ReasonPaused, leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonApproval, leadership.ReasonParked,
+		leadership.ReasonPaused, leadership.ReasonHalted, leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonApproval, leadership.ReasonParked,
 		leadership.ReasonBallot, leadership.ReasonOutranked, leadership.ReasonQuorum, leadership.ReasonParent, leadership.ReasonWitness,
 	}
 	handOverOutcomes = []handOverOutcome{handOverStarted, handOverCompleted, handOverTimedOut, handOverReleased}

@@ -430,6 +430,9 @@ func (o *object) override(before string, w *Override) {
 	if w.Mode != "" {
 		o.string(`,"mode":`, string(w.Mode))
 	}
+	if w.Elections != "" {
+		o.string(`,"elections":`, string(w.Elections))
+	}
 	o.string(`,"actor":`, string(w.Actor))
 	o.string(`,"reason":`, string(w.Reason))
 	o.instant(`,"since":`, w.Since)
@@ -1138,26 +1141,29 @@ func (s *scan) override() (w Override) {
 		case "mode":
 			s.once(&had, 1<<4)
 			w.Mode = leadership.PauseMode(s.string(18))
-		case "actor":
+		case "elections":
 			s.once(&had, 1<<5)
-			w.Actor = string(s.string(19))
-		case "reason":
+			w.Elections = leadership.Election(s.string(19))
+		case "actor":
 			s.once(&had, 1<<6)
-			w.Reason = string(s.string(20))
-		case "since":
+			w.Actor = string(s.string(20))
+		case "reason":
 			s.once(&had, 1<<7)
+			w.Reason = string(s.string(21))
+		case "since":
+			s.once(&had, 1<<8)
 			w.Since = s.instant(6)
 		case "until":
-			s.once(&had, 1<<8)
+			s.once(&had, 1<<9)
 			w.Until = s.instant(7)
 		case "untilMs":
-			s.once(&had, 1<<9)
+			s.once(&had, 1<<10)
 			w.UntilMs = int64(s.number())
 		default:
 			s.fail()
 		}
 	}
-	s.require(had, 0x3e3)
+	s.require(had, 0x7c3)
 	return w
 }
 
@@ -1167,16 +1173,16 @@ func (s *scan) policy() (w Policy) {
 		switch string(name) {
 		case "strategy":
 			s.once(&had, 1<<0)
-			w.Strategy = new(leadership.Strategy(s.string(21)))
+			w.Strategy = new(leadership.Strategy(s.string(22)))
 		case "require":
 			s.once(&had, 1<<1)
 			for w.Require = make([]string, 0, s.room(false)); s.more(len(w.Require)); {
-				w.Require = append(w.Require, string(s.string(22)))
+				w.Require = append(w.Require, string(s.string(23)))
 			}
 		case "prefer":
 			s.once(&had, 1<<2)
 			for w.Prefer = make([]string, 0, s.room(false)); s.more(len(w.Prefer)); {
-				w.Prefer = append(w.Prefer, string(s.string(23)))
+				w.Prefer = append(w.Prefer, string(s.string(24)))
 			}
 		case "window":
 			s.once(&had, 1<<3)
@@ -1195,7 +1201,7 @@ func (s *scan) policy() (w Policy) {
 			w.Promotion = s.bool()
 		case "leadersOf":
 			s.once(&had, 1<<8)
-			w.LeadersOf = new(string(s.string(24)))
+			w.LeadersOf = new(string(s.string(25)))
 		case "delegation":
 			s.once(&had, 1<<9)
 			w.Delegation = new(s.delegation())
@@ -1216,13 +1222,13 @@ func (s *scan) policy() (w Policy) {
 			w.ErrorRate = scanAny[*leadership.ErrorRate](s)
 		case "onTrip":
 			s.once(&had, 1<<15)
-			w.OnTrip = leadership.OnTrip(s.string(25))
+			w.OnTrip = leadership.OnTrip(s.string(26))
 		case "cooldown":
 			s.once(&had, 1<<16)
 			w.Cooldown = s.duration()
 		case "cooldownOf":
 			s.once(&had, 1<<17)
-			w.CooldownOf = leadership.CooldownOf(s.string(26))
+			w.CooldownOf = leadership.CooldownOf(s.string(27))
 		case "verdicts":
 			s.once(&had, 1<<18)
 			w.Verdicts = s.int()
@@ -1243,7 +1249,7 @@ func (s *scan) delegation() (w Delegation) {
 		switch string(name) {
 		case "parent":
 			s.once(&had, 1<<0)
-			w.Parent = new(leadership.Election(s.string(27)))
+			w.Parent = new(leadership.Election(s.string(28)))
 		case "depth":
 			s.once(&had, 1<<1)
 			w.Depth = new(s.int())
@@ -1332,6 +1338,6 @@ func (s *scan) series() (w Series) {
 
 // How many names there are of members with such values.
 const (
-	stringNames  = 28
+	stringNames  = 29
 	instantNames = 8
 )

@@ -85,6 +85,7 @@ type Override struct {
 	CandidateID leadership.CandidateID  `json:"candidateId,omitzero"`
 	Principal   string                  `json:"principal,omitzero"`
 	Mode        leadership.PauseMode    `json:"mode,omitzero"`
+	Elections   leadership.Election     `json:"elections,omitzero"` // of a halt: a pattern of names
 	Actor       string                  `json:"actor"`
 	Reason      string                  `json:"reason"`
 	Since       time.Time               `json:"since"`
@@ -101,7 +102,7 @@ type Overrides struct {
 func NewOverrides(all []leadership.Override) Overrides {
 	w := Overrides{Overrides: []Override{}}
 	for _, o := range all {
-		w.Overrides = append(w.Overrides, Override{o.ID, o.Kind, o.CandidateID, o.Principal, o.Mode, o.Actor, o.Reason, o.Since.UTC(), o.Until.UTC(), millisUp(o.Left)})
+		w.Overrides = append(w.Overrides, Override{o.ID, o.Kind, o.CandidateID, o.Principal, o.Mode, o.Elections, o.Actor, o.Reason, o.Since.UTC(), o.Until.UTC(), millisUp(o.Left)})
 	}
 	return w
 }
@@ -111,7 +112,7 @@ func (w Overrides) Leadership() []leadership.Override {
 	var all []leadership.Override
 	for _, o := range w.Overrides {
 		all = append(all, leadership.Override{
-			ID: o.ID, Kind: o.Kind, CandidateID: o.CandidateID, Principal: o.Principal, Mode: o.Mode, Actor: o.Actor, Reason: o.Reason, Since: o.Since, Until: o.Until, Left: fromMillis(o.UntilMs),
+			ID: o.ID, Kind: o.Kind, CandidateID: o.CandidateID, Principal: o.Principal, Mode: o.Mode, Elections: o.Elections, Actor: o.Actor, Reason: o.Reason, Since: o.Since, Until: o.Until, Left: fromMillis(o.UntilMs),
 		})
 	}
 	return all
@@ -123,6 +124,7 @@ type Cause struct {
 	LeaderID  leadership.CandidateID `json:"leaderId,omitzero"`
 	Override  leadership.OverrideID  `json:"override,omitzero"`
 	Pattern   leadership.CandidateID `json:"pattern,omitzero"`   // of the candidates that are banned
+	Elections leadership.Election    `json:"elections,omitzero"` // that are halted: a pattern of names
 	Principal string                 `json:"principal,omitzero"` // that is banned
 	By        string                 `json:"by,omitzero"`        // the principal behind it
 	Reason    string                 `json:"reason,omitzero"`    // in that principal's words
@@ -135,7 +137,7 @@ type Cause struct {
 }
 
 func newCause(c leadership.Cause) Cause {
-	w := Cause{c.Code, c.LeaderID, c.Override, c.Pattern, c.Principal, c.Actor, c.Because, c.Until.UTC(), millisUp(c.Left), c.Position, c.Of, nil, c.Need}
+	w := Cause{c.Code, c.LeaderID, c.Override, c.Pattern, c.Elections, c.Principal, c.Actor, c.Because, c.Until.UTC(), millisUp(c.Left), c.Position, c.Of, nil, c.Need}
 	if c.Need > 0 {
 		w.Have = &c.Have
 	}
@@ -144,7 +146,7 @@ func newCause(c leadership.Cause) Cause {
 
 func (w Cause) leadership() leadership.Cause {
 	return leadership.Cause{
-		Code: w.Code, LeaderID: w.LeaderID, Override: w.Override, Pattern: w.Pattern, Principal: w.Principal, Actor: w.By, Because: w.Reason, Until: w.Until,
+		Code: w.Code, LeaderID: w.LeaderID, Override: w.Override, Pattern: w.Pattern, Elections: w.Elections, Principal: w.Principal, Actor: w.By, Because: w.Reason, Until: w.Until,
 		Left: fromMillis(w.UntilMs), Position: w.Position, Of: w.Of, Have: given(w.Have), Need: w.Need,
 	}
 }

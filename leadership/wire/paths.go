@@ -30,6 +30,8 @@ const (
 	Ban             = ":ban"
 	Approve         = ":approve"
 	Lift            = ":lift"
+	Halt            = ":halt"
+	Unhalt          = ":unhalt"
 	Judge           = ":judge"
 	StepDown        = ":stepDown"
 	RequestApproval = ":requestApproval"

@@ -35,6 +35,8 @@ const (
 	VerbBan              Verb = "ban"
 	VerbApprove          Verb = "approve"
 	VerbLift             Verb = "lift"
+	VerbHalt             Verb = "halt"
+	VerbUnhalt           Verb = "unhalt"
 	VerbOverrides        Verb = "overrides"
 	VerbJudge            Verb = "judge"
 	VerbStepDown         Verb = "stepDown"
@@ -78,13 +80,14 @@ const (
 	RoleObserver  Role = "observer"
 	RoleVerifier  Role = "verifier"
 	RoleScheduler Role = "scheduler"
+	RoleHalter    Role = "halter"
 	RoleOperator  Role = "operator"
 	RoleAdmin     Role = "admin"
 )
 
 // Roles returns all roles.
 func Roles() []Role {
-	return []Role{RoleCandidate, RoleObserver, RoleVerifier, RoleScheduler, RoleOperator, RoleAdmin}
+	return []Role{RoleCandidate, RoleObserver, RoleVerifier, RoleScheduler, RoleHalter, RoleOperator, RoleAdmin}
 }
 
 // Cost is the limit that a call counts against.
@@ -200,6 +203,7 @@ var (
 	inherits = []Role{RoleCandidate, RoleOperator, RoleAdmin} // reads what leaders leave behind, which may be confidential
 	surveys  = []Role{RoleObserver, RoleOperator, RoleAdmin}
 	operates = []Role{RoleOperator, RoleAdmin}
+	halts    = []Role{RoleHalter, RoleOperator, RoleAdmin}
 	deletes  = []Role{RoleAdmin}
 	unlocks  = []Role{RoleAdmin}
 	judges   = []Role{RoleVerifier, RoleAdmin}
@@ -213,6 +217,12 @@ func order(v Verb, suffix, does string) Row {
 		Roles: operates, Cost: CostRead, Metric: string(v), Repeat: RepeatYes, Audited: true, Conditional: true, Does: does,
 		Body: func() Body { return &OrderRequest{kind: leadership.OrderKind(v)} },
 	}
+}
+
+// grantedTo is the row with other roles.
+func (r Row) grantedTo(roles []Role) Row {
+	r.Roles = roles
+	return r
 }
 
 // body says what a request has in its body; "?" is after a field that may be left out.
@@ -312,6 +322,10 @@ var rows = []Row{
 	order(VerbBan, Ban, "Body `{candidateId or principal, for, reason, actor?}`. This candidate, in every incarnation, is not granted, or none whose id begins so (`writer-*`); or no candidate that calls as this principal."),
 	order(VerbApprove, Approve, "Body `{fencingToken, for?, newEpoch?, reason, actor?}`. Approves of the present term, as its policy needs it. With `newEpoch` the same leader goes on under the next token."),
 	order(VerbLift, Lift, "Body `{override, reason, actor?}`. Ends one standing order, or a cooldown, by its id."),
+	// These two have a pattern in the place of a name. A grant over elections covers it if it
+	// covers all names that begin so.
+	order(VerbHalt, Halt, "Body `{for, reason, actor?}`. `election` is a pattern: the beginning of names, and `*`. No candidate is granted any election of these names, also none that comes later; leaders go on. The halts are the overrides of election `regent.halts`, which the answer shows.").grantedTo(halts),
+	order(VerbUnhalt, Unhalt, "Body `{reason, actor?}`. Ends the halt of that pattern."),
 	{
 		Verb: VerbOverrides, Method: http.MethodGet, Path: pathElection + AllOverrides, Type: ContentType, Scope: ScopeElection,
 		Roles: reads, Cost: CostRead, Repeat: RepeatRead,

@@ -39,8 +39,9 @@
 //	            why a candidate does not lead, and which members follow a token; check tokens
 //	verifier    check tokens; judge
 //	scheduler   tick
+//	halter      halt, by a pattern that its elections cover
 //	operator    what an observer may; read checkpoints and journals; configure; tick; order:
-//	            assign, evict, pause, resume, ban, approve, lift
+//	            assign, evict, pause, resume, ban, approve, lift, halt, unhalt
 //	admin       what an operator may; judge; delete; unlock
 //
 // Followers, workers and witnesses have the role candidate, for their own ids: what keeps a witness

@@ -32,6 +32,7 @@ grants:
   - {principals: [observer@test], roles: [observer], elections: ["own*"]}
   - {principals: [verifier@test], roles: [verifier], elections: ["own*"]}
   - {principals: [scheduler@test], roles: [scheduler]}
+  - {principals: [halter@test], roles: [halter], elections: ["own*"]}
   - {principals: [operator@test], roles: [operator], elections: ["own*"]}
   - {principals: [admin@test], roles: [admin], elections: ["own*"]}
 `
@@ -66,6 +67,9 @@ var cases = []struct {
 	{"resume", wire.VerbResume, "POST", "/v1/elections/{e}:resume", `{"reason":"the sale is over"}`, ""},
 	{"ban", wire.VerbBan, "POST", "/v1/elections/{e}:ban", `{"candidateId":"ann","for":"1h","reason":"it hangs"}`, ""},
 	{"approve", wire.VerbApprove, "POST", "/v1/elections/{e}:approve", `{"fencingToken":1,"newEpoch":true,"reason":"checked"}`, ""},
+	{"halt", wire.VerbHalt, "POST", "/v1/elections/{e}*:halt", `{"for":"1h","reason":"poisoned"}`, ""},
+	{"halt of more", wire.VerbHalt, "POST", "/v1/elections/o*:halt", `{"for":"1h","reason":"poisoned"}`, ""},
+	{"unhalt", wire.VerbUnhalt, "POST", "/v1/elections/{e}*:unhalt", `{"reason":"mended"}`, ""},
 	{"lift", wire.VerbLift, "POST", "/v1/elections/{e}:lift", `{"override":"ban-1","reason":"it is well again"}`, ""},
 	{"overrides", wire.VerbOverrides, "GET", "/v1/elections/{e}/overrides", "", ""},
 	{"judge", wire.VerbJudge, "POST", "/v1/elections/{e}:judge", `{"fencingToken":1,"verdict":"bad","evidence":"page 7"}`, ""},
@@ -247,7 +251,7 @@ func TestEveryVerbHasARowInTheTableOfRights(t *testing.T) {
 	asked := map[wire.Verb]bool{}
 	for _, c := range cases {
 		row := c.verb.Row()
-		if path := strings.NewReplacer("{election}", "{e}", "{candidate}", "{c}").Replace(row.Path); row.Method != c.method || path != strings.SplitN(c.path, "?", 2)[0] {
+		if path := strings.NewReplacer("{election}", "{e}", "{candidate}", "{c}").Replace(row.Path); row.Method != c.method || path != strings.NewReplacer("{e}*", "{e}", "o*", "{e}").Replace(strings.SplitN(c.path, "?", 2)[0]) {
 			t.Errorf("case %q is for verb %s, which is %s %s", c.call, c.verb, row.Method, row.Path)
 		}
 		asked[c.verb] = true

@@ -56,12 +56,14 @@ func (s *script) kubernetes() error {
 		return err
 	}
 	return all(
+		func() error { return s.halts(s.inst) },
 		s.counted("Kubernetes: a Lease is created and claimed, and the secret read", ask(http.StatusCreated, http.MethodPost, leasesPath, "ann")),
 		s.counted("Kubernetes: renewal", ask(http.StatusOK, http.MethodPut, leasePath, "ann")),
 		s.counted("Kubernetes: renewal after it", ask(http.StatusOK, http.MethodPut, leasePath, "ann")),
 		s.counted(pollName, ask(http.StatusOK, http.MethodGet, leasePath, "")),
 		s.counted("Kubernetes: takeover that is refused", ask(http.StatusConflict, http.MethodPut, leasePath, "bob")),
 		s.counted("Kubernetes: release", ask(http.StatusOK, http.MethodPut, leasePath, "")),
+		func() error { return s.halts(s.inst) },
 		s.counted("Kubernetes: claim of a vacant Lease", ask(http.StatusOK, http.MethodPut, leasePath, "bob")),
 	)
 }

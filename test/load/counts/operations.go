@@ -162,12 +162,22 @@ func (s *script) read() error {
 		}),
 		s.counted("read, not in the cache", first),
 		s.counted("read, in the cache", first),
+		s.counted("read of the halts before a grant, once in five seconds", func() error { return s.halts(s.inst) }),
 		s.counted("joining, asking who is a member, and leaving", s.member),
 		s.counted("first watch on an election", s.watch),
 		s.counted("each further watch on it", s.watch),
 		s.counted(fmt.Sprintf("list of %d elections", many), func() error { _, err := s.service.List(s.ctx, leadership.ListRequest{Prefix: "e"}); return err }),
 		s.counted(fmt.Sprintf("census, with %d elections held", many+1), s.census),
 	)
+}
+
+// halts reads the halts, so that the next grant through the instance need not.
+func (s *script) halts(inst *instance.Instance) error {
+	_, err := inst.Read(s.ctx, leadership.ReadRequest{Election: leadership.HaltsElection})
+	if errors.Is(err, leadership.NotFound) { // there are none
+		return nil
+	}
+	return err
 }
 
 func (s *script) census() error {

@@ -84,6 +84,10 @@ func (s *script) checkpoints() error {
 			if err != nil {
 				return err
 			}
+			if err := s.halts(inst); err != nil {
+				return err
+			}
+			h.Take()
 			ask := a.ask(e)
 			ask.Inherit = inherit
 			g, err := inst.Acquire(s.ctx, ask)

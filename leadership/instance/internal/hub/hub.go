@@ -205,8 +205,14 @@ func (h *Hub) Appended(name leadership.Election, i leadership.Index) {
 func (h *Hub) Publish(events ...leadership.Event) {
 	h.View(func(v *view.View, now time.Duration) {
 		for _, e := range events {
-			if v.Heard(e, now) {
-				h.wake(e.Election)
+			if !v.Heard(e, now) {
+				continue
+			}
+			h.wake(e.Election)
+			if e.Election == leadership.HaltsElection { // which bars the lines of others
+				for other := range v.All() {
+					wakeLines(other)
+				}
 			}
 		}
 	})

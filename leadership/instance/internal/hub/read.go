@@ -27,9 +27,9 @@ func (h *Hub) WaitReads() { h.running.Wait() }
 // when Read returns; ReadAt is when the store was read, by its own clock. An answer that was not
 // asked for as Strong has an Age even if the store was asked for it.
 //
-// Errors: those of the store, of which only NotFound is kept, as a lease is; RevisionMismatch, with
-// the election as it is, if the store has less than Known; StoreUnavailable if ctx ended, or if the
-// store took longer than the expiry.
+// Errors: those of the store, of which only NotFound is kept, as a lease is, and comes with an Age
+// then; RevisionMismatch, with the election as it is, if the store has less than Known;
+// StoreUnavailable if ctx ended, or if the store took longer than the expiry.
 func (h *Hub) Read(ctx context.Context, r leadership.ReadRequest) (leadership.Reading, error) {
 	if !r.Strong {
 		if reading, err, ok := h.fresh(r); ok {
@@ -54,16 +54,25 @@ func (h *Hub) fresh(r leadership.ReadRequest) (reading leadership.Reading, absen
 	}
 	now := h.now() // after the lease was found, or its age would be too low
 	switch {
-	case now >= l.Over(h.expiry):
+	case now >= l.Over(h.bound(r.Election)):
 		return reading, nil, false
 	case l.Absent != nil:
-		return reading, l.Absent, true
+		return leadership.Reading{Age: now - l.Asked}, l.Absent, true
 	}
 	return h.aged(l, now-l.Asked), nil, true
 }
 
+// bound is how old a cached reading may be. Leases are granted by the halts, whose age does not
+// depend on the configuration.
+func (h *Hub) bound(e leadership.Election) time.Duration {
+	if e == leadership.HaltsElection {
+		return min(h.expiry, DefaultExpiry)
+	}
+	return h.expiry
+}
+
 func (h *Hub) aged(l *view.Lease, age time.Duration) leadership.Reading {
-	return leadership.Reading{Lease: l.Aged(age), Age: age, Bound: h.expiry}
+	return leadership.Reading{Lease: l.Aged(age), Age: age, Bound: h.bound(l.Election)}
 }
 
 // miss reads the store, or waits for a read that another caller has begun.
@@ -143,8 +152,8 @@ func (h *Hub) join(ctx context.Context, r leadership.ReadRequest) (l *landing, o
 	h.mu.Lock()
 	defer h.unlock()
 	now := h.now()
-	if fresh := h.view.Fresh(r.Election, r.Known); fresh != nil && now < fresh.Over(h.expiry) {
-		l = &landing{asked: fresh.Asked, lease: fresh, err: fresh.Absent, done: make(chan struct{})}
+	if fresh := h.view.Fresh(r.Election, r.Known); fresh != nil && now < fresh.Over(h.bound(r.Election)) {
+		l = &landing{election: r.Election, asked: fresh.Asked, lease: fresh, err: fresh.Absent, done: make(chan struct{})}
 		close(l.done)
 		return l, true
 	}
@@ -161,7 +170,7 @@ func (h *Hub) join(ctx context.Context, r leadership.ReadRequest) (l *landing, o
 
 // carryOut reads the store and wakes all waiting callers.
 func (h *Hub) carryOut(ctx context.Context, l *landing) {
-	ctx, cancel := context.WithTimeout(ctx, h.expiry)
+	ctx, cancel := context.WithTimeout(ctx, h.bound(l.election))
 	defer cancel()
 	var brought *leadership.Lease
 	defer func() {
@@ -209,13 +218,13 @@ func (h *Hub) await(ctx context.Context, l *landing) (leadership.Reading, error)
 	case <-ctx.Done():
 		return leadership.Reading{}, fmt.Errorf("cache: %w: %w", leadership.StoreUnavailable, ctx.Err())
 	}
-	switch age := h.now() - l.asked; {
+	switch age, bound := h.now()-l.asked, h.bound(l.election); {
 	case l.panicked != nil:
 		panic(l.panicked)
 	case l.err != nil:
-		return leadership.Reading{}, l.err
-	case age > h.expiry:
-		return leadership.Reading{}, fmt.Errorf("cache: %w: the store took %v to answer, and a reading may be %v old", leadership.StoreUnavailable, age, h.expiry)
+		return leadership.Reading{Age: age}, l.err
+	case age > bound:
+		return leadership.Reading{}, fmt.Errorf("cache: %w: the store took %v to answer, and a reading may be %v old", leadership.StoreUnavailable, age, bound)
 	default:
 		return h.aged(l.lease, age), nil
 	}

@@ -27,6 +27,7 @@ type Attempt struct {
 
 	place  *place
 	orders int // the election's, when the attempt began
+	halts  int // so
 }
 
 // Outcome is how an attempt ended.
@@ -54,7 +55,7 @@ func (l *Line) Turn(now time.Duration, closed bool) (a *Attempt, idle time.Durat
 	}
 	if p := l.asking; p != nil {
 		l.next = never
-		return &Attempt{Request: l.request(p, now), Caller: p.callers[len(p.callers)-1], place: p, orders: l.seen.orders}, 0, false
+		return &Attempt{Request: l.request(p, now), Caller: p.callers[len(p.callers)-1], place: p, orders: l.seen.orders, halts: l.seen.halts}, 0, false
 	}
 	return nil, keep, false
 }
@@ -206,7 +207,7 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 	l.reschedule(now)
 	l.tried(a, refusal, now)
 	l.passed(a, refusal)
-	if barred && a.orders == l.election.Orders() {
+	if barred && a.orders == l.election.Orders() && a.halts == l.common.halts() {
 		l.barred(callerOf(a.Request), refusal, now)
 	}
 }

@@ -77,6 +77,7 @@
 //	BANNED    this candidate, in whatever place: it stands aside, and the next one is asked for
 //	ASSIGNED  all candidates but one, which is asked for wherever it stands
 //	PAUSED    all
+//	HALTED    all, until an event of the halts
 //	APPROVAL  all; no time is stated, so the head asks once a minute
 //
 // Such a candidate keeps its place and its wait. While events may be missed, the head asks after a

@@ -25,6 +25,8 @@ type Common struct {
 	View *view.View
 	// Present reports whether the instance has heard of a member lately; nil: of none.
 	Present func(leadership.Election, leadership.CandidateID) bool
+	// Halts is what the view knows of leadership.HaltsElection; nil if there are no halts.
+	Halts *view.Election
 
 	changes int // of who stands in line, in any of them
 }
@@ -34,6 +36,14 @@ func (c *Common) jitter(limit time.Duration) time.Duration {
 		return 0
 	}
 	return c.Jitter(limit)
+}
+
+// halts changes whenever an event may have changed which elections are halted.
+func (c *Common) halts() int {
+	if c.Halts == nil {
+		return 0
+	}
+	return c.Halts.Orders()
 }
 
 // present is leadership.InLine.Present for an election.

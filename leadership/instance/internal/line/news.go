@@ -22,6 +22,7 @@ type seen struct {
 	version int
 	terms   int
 	orders  int
+	halts   int
 	epoch   int
 	putOff  int
 	live    bool
@@ -49,6 +50,9 @@ func (l *Line) notice(now time.Duration) {
 	if l.seen.orders != last.orders {
 		l.unbar(eventSpread, now)
 	}
+	if l.seen.halts != last.halts { // of perhaps thousands of elections
+		l.unbar(soon, now)
+	}
 	if l.seen.epoch != last.epoch && l.seen.live { // something may have been missed
 		l.unbar(soon, now)
 		l.askAt(min(l.next, now+l.common.jitter(soon)))
@@ -67,7 +71,7 @@ func (l *Line) notice(now time.Duration) {
 // see takes note of the view as it is.
 func (l *Line) see() {
 	v := l.common.View
-	l.seen = seen{l.election.Version(), l.election.Terms(), l.election.Orders(), v.Epoch(), l.election.PutOff(), v.Live(), l.parent.version()}
+	l.seen = seen{l.election.Version(), l.election.Terms(), l.election.Orders(), l.common.halts(), v.Epoch(), l.election.PutOff(), v.Live(), l.parent.version()}
 }
 
 // recognize lets the places of a new leader be asked for before their turn. A caller there may have

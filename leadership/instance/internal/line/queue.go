@@ -60,7 +60,9 @@ func NewQueue(c Config) *Queue {
 		common:  Common{Instance: c.Instance, Jitter: c.Jitter, Key: leadership.NewKey, Present: c.Present},
 		lines:   make(map[leadership.Election]*runner),
 	}
-	c.Hub.View(func(v *view.View, _ time.Duration) { q.common.View = v })
+	c.Hub.View(func(v *view.View, _ time.Duration) {
+		q.common.View, q.common.Halts = v, v.Hold(leadership.HaltsElection)
+	})
 	return q
 }
 

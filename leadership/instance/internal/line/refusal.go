@@ -74,6 +74,8 @@ func (b *bar) explain(e *leadership.Error, c leadership.CandidateID, now time.Du
 		what = fmt.Sprintf("election %q is assigned to another candidate for another %v", name, left)
 	case leadership.ReasonPaused:
 		what = fmt.Sprintf("election %q is paused for another %v", name, left)
+	case leadership.ReasonHalted:
+		what = fmt.Sprintf("election %q is halted, as all of %q, for another %v", name, cause.Elections, left)
 	case leadership.ReasonApproval:
 		return fmt.Sprintf("the last term of election %q ended because no operator had approved of it, and it is granted again once it is approved", name)
 	case leadership.ReasonParked:

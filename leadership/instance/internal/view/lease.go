@@ -95,7 +95,10 @@ func (v *View) opens(l leadership.Lease, now time.Duration) time.Duration {
 
 // learn takes the store's word if it counts. exact says that open is the store's word as well.
 func (e *Election) learn(l leadership.Lease, asked, now, open time.Duration, exact bool) (wake bool) {
-	l.Ticket, l.Overrides = "", "" // they are for the caller alone
+	l.Ticket = "" // it is for the caller alone, and so are the overrides, but for the halts
+	if !e.isHalts() {
+		l.Overrides = ""
+	}
 	version := e.version
 	switch order, later := e.compare(l), asked > e.changed; {
 	case order < 0 && !later:

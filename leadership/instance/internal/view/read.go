@@ -50,7 +50,7 @@ func (v *View) Landed(name leadership.Election, l *leadership.Lease, asked, now 
 	if l != nil {
 		e.learnEnd(*l, Read, now)
 		wake = e.learn(*l, asked, now, v.opens(*l, now), false)
-		if !e.isKept() && e.lease != nil && e.event == nil && v.room(now) {
+		if !e.isKept() && e.lease != nil && e.event == nil && (v.room(now) || e.isHalts()) {
 			v.kept[e] = struct{}{}
 		}
 	}
@@ -65,13 +65,16 @@ func (v *View) Landed(name leadership.Election, l *leadership.Lease, asked, now 
 // no election has.
 func (v *View) Missing(l leadership.Lease, absent error, asked, now time.Duration) {
 	e := v.elections[l.Election]
-	if e.event == nil && e.newest == l.Revision && (e.isKept() || len(v.kept) < v.c.Size/2 && v.room(now)) {
+	if e.event == nil && e.newest == l.Revision && (e.isKept() || e.isHalts() || len(v.kept) < v.c.Size/2 && v.room(now)) {
 		v.kept[e] = struct{}{}
 		e.lease = &Lease{Lease: l, Asked: asked, Learnt: now, Absent: absent}
 	}
 	e.reads--
 	v.settle(e)
 }
+
+// isHalts reports whether each grant needs the election, so that there is always room for it.
+func (e *Election) isHalts() bool { return e.name == leadership.HaltsElection }
 
 // sweepsPerExpiry limits the cost of a full cache.
 const sweepsPerExpiry = 10

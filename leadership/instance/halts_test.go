@@ -1,0 +1,155 @@
+package instance_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/instance"
+)
+
+// halts halts all elections whose names begin with "jobs", or ends that.
+func (c *cluster) halts(on *instance.Instance, kind leadership.OrderKind) {
+	c.Helper()
+	o := leadership.Order{Election: "jobs*", Kind: kind, Reason: "poisoned", Actor: "olga"}
+	if kind == leadership.OrderHalt {
+		o.For = time.Hour
+	}
+	if _, err := on.Do(c.Context(), o); err != nil {
+		c.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// wantHalted asks for the lease, and expects the refusal for a halt.
+func (c *cluster) wantHalted(on *instance.Instance, candidate leadership.CandidateID) {
+	c.Helper()
+	_, err := on.Acquire(c.Context(), c.ask(candidate, 0))
+	refusal, ok := errors.AsType[*leadership.Error](err)
+	if !ok || refusal.Code != leadership.LeaseHeld || refusal.Reason != leadership.ReasonHalted || refusal.RetryAfter <= 0 ||
+		refusal.Cause.Elections != "jobs*" || refusal.Cause.Actor != "olga" || refusal.Cause.Because != "poisoned" {
+		c.Errorf("got %+v, want %s for olga's halt of jobs*", err, leadership.ReasonHalted)
+	}
+}
+
+func TestAHaltIsObeyedAtOnceWhereItIsHeardAndWithinFiveSecondsElsewhere(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.release(c.b, c.lead(c.b, "ann")) // b knows that there is no halt
+		c.halts(c.a, leadership.OrderHalt)
+		c.wantHalted(c.a, "ann")
+		c.wantHalted(c.b, "ann")
+		if _, err := c.b.Acquire(t.Context(), leadership.AcquireRequest{Election: "other", CandidateID: "ann"}); err != nil {
+			t.Errorf("an election of another name: %v", err)
+		}
+		c.halts(c.b, leadership.OrderUnhalt)
+		lease := c.lead(c.a, "ann")
+
+		c.lead(c.b, "ann") // b has read the halts just now
+		c.bus.setCut(true)
+		c.halts(c.a, leadership.OrderHalt)
+		c.renew(c.b, lease, 20*time.Second) // leaders go on
+		if g, err := c.b.Acquire(t.Context(), c.ask("ann", 0)); err != nil || g.Token != lease.Token {
+			t.Errorf("a leader that asks again gets %+v, %v", g, err)
+		}
+		c.release(c.a, lease)
+		c.wantHalted(c.b, "ann")
+	})
+}
+
+func TestAHaltIsObeyedWithinFiveSecondsWhateverTheCacheExpiry(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		begin := time.Now()
+		deaf, err := instance.New(instance.Config{Store: c.store, CacheExpiry: instance.MaxCacheExpiry, Now: func() time.Duration { return time.Since(begin) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.release(deaf, c.lead(deaf, "ann")) // it knows that there is none
+		c.halts(c.a, leadership.OrderHalt)
+		time.Sleep(5 * time.Second)
+		c.wantHalted(deaf, "ann")
+	})
+}
+
+func TestTheHaltsCostAGrantNothingWhileTheyAreCached(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.release(c.b, c.lead(c.b, "ann"))
+		for _, halted := range []bool{false, true} {
+			if halted {
+				c.halts(c.a, leadership.OrderHalt)
+				c.wantHalted(c.b, "ann")
+			}
+			c.take()
+			for range 3 {
+				if halted {
+					c.wantHalted(c.b, "ann")
+				} else {
+					c.release(c.b, c.lead(c.b, "ann"))
+				}
+			}
+			if n := c.cb.Take()["Get"]; n != 0 {
+				t.Errorf("halted %v: %d reads, want none", halted, n)
+			}
+		}
+	})
+}
+
+func TestACandidateThatWaitsInAHaltCostsNothingAndLeadsOnceThatIsLifted(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.halts(c.a, leadership.OrderHalt)
+		granted := make(chan error, 1)
+		go func() {
+			_, err := c.b.Acquire(t.Context(), c.ask("ann", time.Minute))
+			granted <- err
+		}()
+		time.Sleep(time.Second)
+		c.take()
+		time.Sleep(40 * time.Second)
+		if n := c.cb.Take(); n["Get"]+n["Update"] != 0 {
+			t.Errorf("while it waits the store is asked %d times", n["Get"]+n["Update"])
+		}
+		c.halts(c.a, leadership.OrderUnhalt)
+		lifted := time.Now()
+		if err := <-granted; err != nil || time.Since(lifted) > 1100*time.Millisecond {
+			t.Errorf("%v after the halt is lifted: %v", time.Since(lifted), err)
+		}
+
+		c.halts(c.a, leadership.OrderHalt)
+		x, err := c.b.Explain(t.Context(), leadership.ExplainRequest{Election: "jobs", CandidateID: "bob"})
+		if err != nil || len(x.Causes) == 0 || x.Causes[0].Code != leadership.ReasonHalted {
+			t.Errorf("why: %+v, %v", x, err)
+		}
+		if _, err := c.a.Acquire(t.Context(), leadership.AcquireRequest{Election: leadership.HaltsElection, CandidateID: "eve"}); !errors.Is(err, leadership.InvalidArgument) {
+			t.Errorf("the election of the halts is to be led: %v", err)
+		}
+	})
+}
+
+func TestAGrantThatTookLongerThanHaltsMayBeOldIsGivenBackIfItIsHalted(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		left := 2 // updates that are slow
+		slow := c.start("slow", failing(c.store, "Update", func(e leadership.Election) error {
+			if e == "jobs" && left > 0 {
+				left--
+				time.Sleep(6 * time.Second)
+			}
+			return nil
+		}))
+		lease := c.lead(slow, "ann") // without a halt it is granted
+		c.release(c.a, lease)
+		answer := make(chan error, 1)
+		go func() {
+			_, err := slow.Acquire(t.Context(), c.ask("ann", 0))
+			answer <- err
+		}()
+		time.Sleep(time.Second)
+		c.halts(c.a, leadership.OrderHalt)
+		if err := <-answer; !errors.Is(err, leadership.StoreUnavailable) {
+			t.Errorf("got %v, want %s", err, leadership.StoreUnavailable)
+		}
+		if l, err := c.a.Get(t.Context(), "jobs"); err != nil || l.State != leadership.Vacant || l.Token != lease.Token+1 {
+			t.Errorf("got %+v, %v; want a vacant election after one more term", l, err)
+		}
+	})
+}

@@ -3,8 +3,7 @@
 // An election is a named contest for one leadership. The candidate that wins it is its leader and
 // holds a lease: the right to lead for leaseDuration from its last heartbeat. A heartbeat is the
 // grant or a renewal. Every grant raises the election's fencing token by one. The lease makes it
-// rare that a former leader still acts. The token, checked where the write happens, makes it
-// harmless.
+// rare that a former leader still acts; the token, checked where it writes, makes it harmless.
 //
 // # Who is authoritative for what
 //
@@ -18,7 +17,7 @@
 //
 // # Where it stands
 //
-// Imports run as the arrows do, and no others; a test holds them.
+// Imports run as the arrows do:
 //
 //	cmd/regent          one binary: serves, and is typed by agents and operators
 //	  |     |
@@ -39,8 +38,7 @@
 //	leadership          this package: what callers name, ask and are told, from the standard
 //	                    library alone
 //
-// All doors stand on the same guarded service, so a caller has the same rights and limits at each,
-// and an election has one leader whichever door its candidates use.
+// All doors stand on the same guarded service: rights, limits and leaders are the same at each.
 //
 // # States
 //
@@ -73,27 +71,25 @@
 // A key is spent once its release was sent. A release whose reply was lost may still be under way,
 // and would end a lease that the same key was granted after it. So repeat the release until it is
 // answered, or take a new key. (Once it was answered, the next grant has a higher token, and a late
-// copy of the release names a lease that has ended.) An acquire that arrives after the release was
-// answered grants a lease that its caller does not know of. It costs the others one lease duration
-// and no more.
+// copy of the release names a lease that has ended.) An acquire that arrives after that costs the
+// others one lease duration, and no more.
 //
 // # Repeats
 //
 // A copy of a call may come late, also when its caller has long gone on. So a call that changes
 // something names what it changes: the token of a term, the revision that it was decided on, the id
 // of an order, the end of a wait. Then a copy is known, or refused, and changes nothing: at once,
-// after its effect was undone, in a later term or epoch, and after a restore. There are
-// five exceptions. An acquire grants anew once its lease was released (see "Identity"). A leader's
-// request for an approval that comes after the approval asks once more, and changes nothing else.
-// A ready counts for each hand-over of its term to the same candidate, so also for a second one.
-// A leave ends a later membership of the same id until that member joins again, as it does to stay;
-// a membership counts for a quorum alone. A proposal whose ttl is over is open anew. Package
-// store/storetest has the table of all verbs.
+// after its effect was undone, in a later term or epoch, and after a restore. There are five
+// exceptions. An acquire grants anew once its lease was released (see "Identity"). A request for an
+// approval that comes after the approval asks once more, and changes nothing else. A ready counts
+// for each hand-over of its term to the same candidate. A leave ends a later membership of the same
+// id until that member joins again, as it does to stay. A proposal whose ttl is over is open anew.
+// Package store/storetest has the table of all verbs.
 //
 // A copy of a call that was refused is decided as the first one was, and may succeed then. So a
 // release, a step-down and a yield are a leader's last word: once it has sent one it must not act
 // under that token again, nor under one that the same lease gets in a new epoch, whatever the
-// answer. If that was a refusal (NotReady, LimitExceeded), it releases, or yields once more later.
+// answer. If that was a refusal (NotReady, LimitExceeded), it repeats that later.
 //
 // # Time
 //
@@ -120,7 +116,7 @@
 // command.
 //
 // An operator who deletes a held election ends the lease in the store. Its leader learns of it at
-// its next renewal. Until the lease would have ended by itself no other lease is granted.
+// its next renewal; until the lease would have ended by itself no other is granted.
 //
 // Unlock is the one exception. An operator ends a wait at once that no caller can end otherwise,
 // and acknowledges until when the former leader may believe: two leaders may then believe at the
@@ -162,9 +158,8 @@
 // approved. The shortest time that one of them gave counts. The same order is counted once: it
 // names the revision that it was decided on, so that the same words at a later one are a new order.
 // If a term ends for want of an approval, no lease is granted until there is one, under the last
-// fencing token. With newEpoch the same leader goes on
-// under the next token: what was begun before is stale. Its renewal with the old token is refused
-// with the reason EPOCH; it acquires again, with its key.
+// fencing token. With newEpoch the same leader goes on under the next token: what was begun before
+// is stale. Its renewal with the old token is refused with the reason EPOCH; it acquires again.
 //
 // A leader that obeys its deadline releases a while before the end. A release with half of a lease
 // or less left before an end for want of an approval, or of progress, leaves behind what that end
@@ -198,9 +193,8 @@
 // grant has noted, who then share the probation. It is closed, too, once an operator lifts the ban,
 // or if the candidate was not granted for a day after the ban. While eight bans stand no other
 // candidate is granted either, for a ninth would have no place. A longer lease after a probation
-// begins with the leader's next report or acquire.
-//
-// Explain says why a candidate does not lead. Acquire refuses by the same reasons.
+// begins with the leader's next report or acquire. Explain says why a candidate does not lead.
+// Acquire refuses by the same reasons.
 //
 // # Who should lead
 //
@@ -228,9 +222,9 @@
 // 16. A new policy, a standing order, a deletion, and a move of the election end a ballot; the next
 // call opens another.
 //
-// The event of the grant tells in its detail what each bid had to offer and, of a random draw, the
-// secret: a reader can repeat the result with Rank. An instance bids only the best candidate of its
-// own line. Rank also says what a candidate can and cannot do to steer a draw.
+// The event of the grant tells what each bid had to offer, so that a reader can repeat the result
+// with Rank, which says, too, what a candidate can do to steer a draw. An instance bids only the
+// best candidate of its own line.
 //
 // Where the policy says preempt, a better candidate need not wait for the leader to stop: its
 // challenge lets the term end, at the end that the leader was promised and never earlier, and the
@@ -241,10 +235,16 @@
 //
 // A quorum lets a candidate be granted only while enough members of an electorate are present. Each
 // bid names the members that its instance has heard of lately; the union of the live bids counts,
-// each member once. If the quorum is complete only after the window, the best bidder is granted,
-// and the others wait for it for a second. A challenge needs a quorum at the challenger's own
-// instance. A quorum is a policy. It keeps a leader from working for too few, and is no part of
-// what keeps leaders apart: that is the store, whose grants are the same without it.
+// each member once. If it is complete only after the window, the best bidder is granted, and the
+// others wait for it for a second. A challenge needs a quorum at its own instance. A quorum keeps a
+// leader from working for too few, and is no part of what keeps leaders apart.
+//
+// # Seats
+//
+// An election with Config.Seats is led by so many: each grant is of one of its seats, an election
+// of its own. The policy and the standing orders of the whole count for all. A seat has the newest
+// revision of the whole that it has heard of, and takes no grant by an older one; a change of the
+// whole is answered once all have heard. With fewer seats, the terms at those beyond run out.
 //
 // # Succession
 //

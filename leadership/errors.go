@@ -51,6 +51,7 @@ const (
 	ReasonBanned      Reason = "BANNED"            // an operator, or the policy after a trip, has banned the candidate
 	ReasonAssigned    Reason = "ASSIGNED"          // an operator has assigned the election to another candidate
 	ReasonApproval    Reason = "APPROVAL"          // the last term ended for want of an approval, and there is none yet
+	ReasonSeats       Reason = "SEATS"             // it is no seat any more: the election has fewer now
 	ReasonParked      Reason = "PARKED"            // the last terms have failed, or used up what they had together, and there is no approval yet
 	ReasonBallot      Reason = "BALLOT"            // bids are collected, and the candidate's is the best so far
 	ReasonOutranked   Reason = "OUTRANKED"         // better candidates have bid

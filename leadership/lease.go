@@ -59,6 +59,8 @@ type Lease struct {
 
 	Config  Config
 	Deleted bool
+	// Seat is the number of the seat that the election is; 0 if it is none. See Config.Seats.
+	Seat int
 	// Configured, in the answer to CheckToken, says that an operator has configured the election.
 	// Others are made by candidates: by the first acquire, or as a part of a task.
 	Configured bool
@@ -130,6 +132,7 @@ const (
 	EndsDrained  EndReason = "drained"  // an operator has paused the election
 	EndsHandOver EndReason = "handOver" // the lease passes to a named successor
 	EndsParent   EndReason = "parent"   // the lease that this one stands on ends
+	EndsSeats    EndReason = "seats"    // the election has fewer seats now, and this one is none of them
 )
 
 // How a term has ended that did not end at its EndsBy, beside the reasons above.

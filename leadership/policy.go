@@ -36,6 +36,10 @@ type Config struct {
 	LeadersOf string
 	// Delegation limits what the leader may delegate, and names the parent of a delegated election.
 	Delegation Delegation
+	// Seats, if it is not 0, is how many leaders the election has at most, each at a seat: an
+	// election of its own, of the name that Election.Seat says. The election itself is only
+	// acquired, and the grant is of a seat. An election that has seats keeps at least one.
+	Seats int
 	// Description tells people what the election is for: one line of at most 256 bytes.
 	Description string
 }
@@ -72,6 +76,9 @@ func (c Config) Check() (field string, err error) {
 		return field, err
 	}
 	if field, err := c.validateHierarchy(); err != nil {
+		return field, err
+	}
+	if field, err := c.validateSeats(); err != nil {
 		return field, err
 	}
 	return "description", form.Line("description", c.Description)

@@ -1,6 +1,7 @@
 package leadership
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -57,9 +58,21 @@ type InLine struct {
 	Principal string
 	// Halts are those that the instance knows of, of all elections.
 	Halts Overrides
+	// Seats knows the seats of an election that has some. nil: the service reads them.
+	Seats Seating
 	// Recheck is asked before each attempt of a candidate that waits: what the candidate may do can
 	// have changed. nil: it may still lead.
 	Recheck func() error
+}
+
+// Seating knows the seats of elections. It is never asked within a transaction.
+type Seating interface {
+	// Order says in which order the store is to be asked for the seats of the election: the one
+	// that the candidate has, and those that may be vacant; last of all the one that may be had
+	// first, so that the candidate is told when to ask again.
+	Order(ctx context.Context, whole Lease, by CandidateID) ([]Election, error)
+	// Refused hears what the store says of a seat that it has not granted.
+	Refused(*Error)
 }
 
 // MaxWait is how long a candidate may stand in line, or a reader wait for news, in one call. To

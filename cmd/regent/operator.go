@@ -30,7 +30,7 @@ var settings = []setting{
 // takePolicy sets what the flag policy is about.
 func takePolicy(to *leadership.Config, from leadership.Config) {
 	to.Term, to.Ballot = from.Term, from.Ballot
-	to.Promotion, to.LeadersOf, to.Delegation = from.Promotion, from.LeadersOf, from.Delegation
+	to.Seats, to.Promotion, to.LeadersOf, to.Delegation = from.Seats, from.Promotion, from.LeadersOf, from.Delegation
 }
 
 func (c *cli) configureCommand() *cobra.Command {
@@ -50,6 +50,7 @@ The policy is given as a whole, as the API takes it; {} is none. Who should lead
   quorum    {"electorate":[ids],"need":"majority" or a number,"grace":"10s"}: no lease is granted while fewer of the electorate
             are present, and after grace the election is read-only; see 'regent members' and 'regent check --write'
   leadersOf "orders.": only leaders of elections whose names begin so, and that are configured, can lead this one ('regent acquire --via')
+  seats     so many leaders at most, from 1 to 100: 'regent acquire gpu' and 'regent run gpu' lead one of gpu.1, gpu.2 and so on
   promotion true: a new leader must not write until it has said that it is ready ('regent ready', 'regent check --write')
   delegation {"depth":2,"children":8,"budget":50000}: what its leader may delegate ('regent delegate')
 What limits a term: maxTerm, approval, stuckAfter, budget, errorRate, onTrip, cooldown, cooldownOf, verdicts. With cooldownOf

@@ -447,6 +447,7 @@ func sentence(cause leadership.Cause, id leadership.CandidateID) string {
 		leadership.ReasonAssigned:    "the election is assigned to another candidate",
 		leadership.ReasonApproval:    "an operator's approval is needed",
 		leadership.ReasonParked:      "the election is parked until an operator approves",
+		leadership.ReasonSeats:       "it is no seat any more: the election has fewer now",
 		leadership.ReasonProbation:   "it is on probation: its leases are short",
 		leadership.ReasonInLine:      fmt.Sprintf("it waits in line, at place %d of %d", cause.Position, cause.Of),
 		leadership.ReasonNotAsking:   "it does not ask for the lease at the server that was asked",

@@ -121,6 +121,10 @@ func leaseRows(l leadership.Lease) [][]string {
 	var rows [][]string
 	row := func(name, value string) { rows = append(rows, []string{name, value}) }
 	row("election", string(l.Election))
+	if l.Seat > 0 {
+		of, n, _ := l.Election.SeatOf()
+		row("seat", fmt.Sprintf("%d of %s", n, of))
+	}
 	row("state", stateOf(l))
 	if l.State == leadership.Held {
 		row("leader", string(l.LeaderID))
@@ -208,12 +212,21 @@ func (c *cli) printLeases(leases []leadership.Lease) error {
 		return printDocuments(c, leases, wire.NewLease)
 	}
 	rows := [][]string{{"ELECTION", "STATE", "LEADER", "TOKEN", "EXPIRES IN", "REVISION"}}
+	seats := map[leadership.Election]int{} // that are led
 	for _, l := range leases {
-		leader, expires := "-", "-"
+		if of, _, _ := l.Election.SeatOf(); l.Seat > 0 && l.State == leadership.Held {
+			seats[of]++
+		}
+	}
+	for _, l := range leases {
+		leader, expires, state := "-", "-", stateOf(l)
+		if l.Config.Seats > 0 {
+			state = fmt.Sprintf("%d of %d", seats[l.Election], l.Config.Seats)
+		}
 		if l.State == leadership.Held {
 			leader, expires = string(l.LeaderID), remaining(l.ExpiresIn)
 		}
-		rows = append(rows, []string{string(l.Election), stateOf(l), leader, fmt.Sprint(l.Token), expires, fmt.Sprint(l.Revision)})
+		rows = append(rows, []string{string(l.Election), state, leader, fmt.Sprint(l.Token), expires, fmt.Sprint(l.Revision)})
 	}
 	return c.printTable(rows)
 }

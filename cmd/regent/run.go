@@ -17,6 +17,7 @@ it runs. When the lease is lost or cannot be renewed, regent stops the command: 
 
 The command's environment contains
   REGENT_ELECTION, REGENT_CANDIDATE_ID, REGENT_SERVER
+  REGENT_SEAT            the number of the seat, of an election with seats, whose name REGENT_SEAT_OF has
   REGENT_FENCING_TOKEN   send it with each write, and have lower ones refused there
   REGENT_DEADLINE_FILE   a file whose first line is when the command will have been killed unless the lease is renewed, in
                          milliseconds of CLOCK_BOOTTIME (/proc/uptime); the second line is the same for people. It is

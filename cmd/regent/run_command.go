@@ -375,6 +375,9 @@ func (r *runner) commandEnv(l *client.Lease, token leadership.Token) []string {
 		"REGENT_CANDIDATE_ID=" + string(l.CandidateID()),
 		"REGENT_SERVER=" + r.cli.server,
 	}
+	if l.Seat() > 0 {
+		ours = append(ours, "REGENT_SEAT_OF="+string(r.election), fmt.Sprintf("REGENT_SEAT=%d", l.Seat()))
+	}
 	if r.reporter != nil && r.reporter.path != "" {
 		ours = append(ours, "REGENT_REPORT_FILE="+r.reporter.path)
 	}
@@ -388,7 +391,7 @@ func (r *runner) commandEnv(l *client.Lease, token leadership.Token) []string {
 func (r *runner) publicEnv() []string {
 	replaced := []string{
 		"REGENT_ELECTION", "REGENT_FENCING_TOKEN", "REGENT_CANDIDATE_ID", "REGENT_SERVER", "REGENT_DEADLINE_FILE", "REGENT_REPORT_FILE",
-		"REGENT_INHERITED_FILE", "REGENT_EFFECT", "REGENT_LEADER_ID", "REGENT_LEADER_TOKEN", "REGENT_LEADER_ADDRESS", followMark, "REGENT_KEY", "REGENT_TOKEN",
+		"REGENT_INHERITED_FILE", "REGENT_EFFECT", "REGENT_SEAT", "REGENT_SEAT_OF", "REGENT_LEADER_ID", "REGENT_LEADER_TOKEN", "REGENT_LEADER_ADDRESS", followMark, "REGENT_KEY", "REGENT_TOKEN",
 	}
 	return slices.DeleteFunc(slices.Clone(r.environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -164,6 +164,9 @@ func (d *Door) decide(ctx context.Context, a attempt, known leadership.Lease) (l
 	case known.State == leadership.Held:
 		return leadership.Lease{}, conflict(a.name, "%q holds the lease for another %d ms by the server's clock", identity(known), known.ExpiresIn.Milliseconds())
 	}
+	if known.Config.Seats > 0 {
+		return leadership.Lease{}, invalid(a.name, "metadata.name", "its election has seats, and each is a Lease of its own; use %s", known.Election.Seat(1)[len(a.election)-len(a.name):])
+	}
 	if err := a.refuseLong(known.Config.Term); err != nil {
 		return leadership.Lease{}, err
 	}

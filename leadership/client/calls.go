@@ -33,7 +33,7 @@ func (c *Client) Acquire(ctx context.Context, r leadership.AcquireRequest) (lead
 	}
 	lease, err := answer.Leadership()
 	if err == nil {
-		err = expected{election: r.Election, held: true, leader: r.CandidateID}.match(lease)
+		err = expected{election: r.Election, seats: true, held: true, leader: r.CandidateID}.match(lease)
 	}
 	if err != nil {
 		return leadership.Grant{}, misread("acquire", true, err)

@@ -73,6 +73,7 @@ type Lease struct {
 	proposals  []leadership.Proposal
 	unready    bool              // the policy waits for the leader to be ready; of the grant
 	config     leadership.Config // so, too
+	seat       int               // so, too
 }
 
 // newLease returns the lease that was granted in reply to a request sent at that time; it may be
@@ -92,7 +93,7 @@ func (c *Client) newLease(ctx context.Context, sent time.Duration, g leadership.
 		extended: make(chan struct{}, 1),
 		kept:     make(chan struct{}),
 
-		parent: c.candidate.Via, inherited: g.Inherited, inDoubt: g.InDoubt, proposals: g.Proposals, unready: g.Unready, config: g.Config,
+		parent: c.candidate.Via, inherited: g.Inherited, inDoubt: g.InDoubt, proposals: g.Proposals, unready: g.Unready, config: g.Config, seat: g.Seat,
 	}
 	now := c.clock()
 	l.belief = leadership.Believe(sent, now, g, margin)
@@ -120,6 +121,10 @@ func (l *Lease) look() {
 
 // Election returns the election that is led.
 func (l *Lease) Election() leadership.Election { return l.request.Election }
+
+// Seat is the number of the seat that the lease is of, if the election that was asked for has seats
+// (leadership.Config.Seats); otherwise 0. Election then is the name of the seat.
+func (l *Lease) Seat() int { return l.seat }
 
 // CandidateID returns the leader's id.
 func (l *Lease) CandidateID() leadership.CandidateID { return l.request.CandidateID }

@@ -12,13 +12,18 @@ import (
 // may mix up replies, and a leader that believes in another's lease leads without one.
 type expected struct {
 	election leadership.Election
+	seats    bool // it may be a seat of that election
 	held     bool
 	leader   leadership.CandidateID // if it is held; "" for any
 	token    leadership.Token       // if it is held; 0 for any
 }
 
 func (x expected) match(l leadership.Lease) error {
+	of, _, _ := l.Election.SeatOf()
 	switch {
+	case x.seats && l.Seat > 0 && of == x.election:
+		x.election = l.Election
+		return x.match(l)
 	case l.Election != x.election:
 		return fmt.Errorf("it is about election %s, not %q", wire.Quote(string(l.Election)), x.election)
 	case !x.held:

@@ -27,6 +27,7 @@ const (
 	NoticeEvicted     NoticeKind = "evicted"     // an operator ends the term
 	NoticeDrained     NoticeKind = "drained"     // an operator pauses the election, and ends the term
 	NoticeHandOver    NoticeKind = "handOver"    // the lease passes to another candidate: see Lease.Succession
+	NoticeSeats       NoticeKind = "seats"       // the election has fewer seats now, and this one ends
 	NoticeMaxTerm     NoticeKind = "maxTerm"     // the policy limits the term
 	NoticeApprovalDue NoticeKind = "approvalDue" // the term ends unless operators approve; see Lease.RequestApproval
 	NoticeStuck       NoticeKind = "stuck"       // the term ends with this lease unless new progress is reported
@@ -93,6 +94,8 @@ func (e *TermError) why() string {
 		return "the lease passes to another candidate"
 	case leadership.EndsParent:
 		return "the lease that this one stands on has ended, or could not be read"
+	case leadership.EndsSeats:
+		return "the election has fewer seats now"
 	}
 	return fmt.Sprint(e.Because)
 }

@@ -7,8 +7,15 @@ import (
 )
 
 // Apply is the rule of a command, which is valid. A store may run it more than once. A type that is
-// none of the commands, a pointer to one too, is an error.
+// none of the commands, a pointer to one too, is an error. A change of an election that has seats
+// is told to them, by Tell.
 func Apply(s Snapshot, c leadership.Command) (Change, error) {
+	ch, err := apply(s, c)
+	ch.untold(s.Record)
+	return ch, err
+}
+
+func apply(s Snapshot, c leadership.Command) (Change, error) {
 	switch c := c.(type) {
 	case leadership.Release:
 		return release(s, c)

@@ -64,7 +64,7 @@ func fullest() (Policy, Standing) {
 		},
 		Note: quotes(form.MaxText), Principal: quotes(form.MaxText), Breakers: breakers(form.WriteList(tripped)), Report: text, ReportedAt: aMoment, Notified: true, EpochFrom: leadership.MaxToken - 1,
 		Approval: approval{digests(leadership.MaxApprovals), leadership.MaxOrder.Milliseconds(), true, digests(maxApprovalOrders), true, true, true},
-		Ends:     ends{aMoment, aMoment, aMoment, aMoment, leadership.EndsHandOver, aMoment}, Verdicts: verdicts{digests(leadership.MaxVerdicts), digests(leadership.MaxVerdicts)},
+		Ends:     ends{aMoment, aMoment, aMoment, aMoment, leadership.EndsHandOver, aMoment, wholeEnd{aMoment, leadership.EndsDrained}}, Verdicts: verdicts{digests(leadership.MaxVerdicts), digests(leadership.MaxVerdicts)},
 		Probation: probation{aMoment, leadership.MaxLeaseDuration.Milliseconds()}, Deposed: deposed{leadership.MaxToken, why.why},
 	}
 	bid := leadership.Bid{CandidateID: id(0), Witness: true, Priority: leadership.MinPriority, Load: leadership.MaxLoad, Preferred: leadership.MaxCapabilities, Since: aMoment, At: aMoment, Present: 1<<leadership.MaxElectorate - 1, Instance: math.MaxUint32}
@@ -81,6 +81,7 @@ func fullest() (Policy, Standing) {
 	s.Parent = leadership.Parent{Peer: strings.Repeat("p", leadership.MaxPeerLength), Election: longElection(1), Token: leadership.MaxToken, Until: aMoment}
 	s.Unready, s.Ended, s.Created = true, ended{leadership.MaxToken, leadership.EndsHandOver}, math.MaxInt64
 	s.Delegated = delegated{leadership.MaxChildren, leadership.MaxBudget, longElection(2), leadership.Limits{Depth: leadership.MaxDepth, Children: leadership.MaxChildren, Budget: leadership.MaxBudget}}
+	s.Seat, s.Untold = math.MaxInt64, leadership.MaxSeats // seats themselves do not go with all of this
 	p.Promotion, p.Delegation = true, leadership.Delegation{Parent: longElection(3), Depth: leadership.MaxDepth, Children: leadership.MaxChildren, Budget: leadership.MaxBudget}
 	var orders []leadership.Override
 	for i := 0; ; i++ {

@@ -34,6 +34,9 @@ func (s Snapshot) Lease() leadership.Lease {
 		DrawSecret:    string(r.Standing.Secret),
 		LastLeader:    r.Standing.LastLeader,
 	}
+	if r.Standing.Seat > 0 {
+		_, l.Seat, _ = r.Election.SeatOf()
+	}
 	if s.Live() {
 		hold(&l, &s)
 		return l

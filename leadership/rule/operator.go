@@ -14,6 +14,15 @@ func configure(s Snapshot, c leadership.Configure) (Change, error) {
 	if err := s.require(c.IfRevision); err != nil {
 		return Change{}, err
 	}
+	if err := s.refuseSeats(c.Config); err != nil {
+		return Change{}, err
+	}
+	return s.reconfigure(c.Config), nil
+}
+
+// reconfigure gives the election another configuration.
+func (s Snapshot) reconfigure(config leadership.Config) Change {
+	r := s.Record
 	ch := s.change()
 	if r.LeaderID != "" && !s.Live() {
 		ch.expire(s.Guard) // its lock is that of the old configuration
@@ -22,21 +31,21 @@ func configure(s Snapshot, c leadership.Configure) (Change, error) {
 	if r.Deleted {
 		event = leadership.EventRecreated // token, revision and a lock that still runs stay
 	}
-	ch.Record.Deleted, ch.Record.Policy.Config = false, c.Config.Explicit()
+	ch.Record.Deleted, ch.Record.Policy.Config = false, config.Explicit()
 	if !s.Exists() || r.Deleted {
 		ch.Record.Standing.Created = s.Now.Unix()
 	}
 	ch.Record.Standing.closeBallot() // what a bid counts for is another now
-	if c.Config.Term.Approval.Every != r.Policy.Term.Approval.Every {
+	if config.Term.Approval.Every != r.Policy.Term.Approval.Every {
 		ch.Record.Standing.ApprovalLeft = 0
 	}
-	if c.Config.Delegation != r.Policy.Delegation {
+	if config.Delegation != r.Policy.Delegation {
 		ch.Record.Standing.Delegated = delegated{}
 	}
 	ch.countVacancy(s.Now)
 	ch.announce(event, "")
 	ch.relax(r.Policy.Ballot.Explicit())
-	return ch, nil
+	return ch
 }
 
 // countVacancy lets a vacancy begin now. A lock ends when it would have.
@@ -59,6 +68,9 @@ func remove(s Snapshot, c leadership.Delete) (Change, error) {
 	}
 	if !s.Exists() {
 		return Change{}, s.RefuseUnseen()
+	}
+	if err := s.ofSeat("goes when that has fewer seats, or is deleted"); err != nil {
+		return Change{}, err
 	}
 	if err := s.require(c.IfRevision); err != nil {
 		return Change{}, err

@@ -63,6 +63,11 @@ func order(s Snapshot, c leadership.Order) (Change, error) {
 	case s.Record.Deleted:
 		return Change{}, s.Refuse(leadership.ElectionDeleted, "election %q is deleted, so there is nothing to order; bring it back by configuring it", s.Record.Election)
 	}
+	if c.Kind != leadership.OrderEvict || c.Ban > 0 {
+		if err := s.ofSeat("stands under its orders; give this one to that, or evict the leader of the seat"); err != nil {
+			return Change{}, err
+		}
+	}
 	ch := s.change()
 	if s.Record.LeaderID != "" && !s.Live() { // the order is about what comes next
 		ch.expire(s.Guard)
@@ -104,6 +109,9 @@ func limitOverrides(o leadership.Overrides, s Snapshot, most, bytes int) error {
 func (c *Change) order(s Snapshot, cmd leadership.Order) error {
 	switch cmd.Kind {
 	case leadership.OrderAssign:
+		if c.Record.Policy.Seats > 0 {
+			return leadership.Invalid("election", fmt.Errorf("election %q has seats, and who came first is granted the next one; ban others", c.Record.Election))
+		}
 		c.assign(s, cmd)
 	case leadership.OrderEvict:
 		return c.evict(s, cmd)

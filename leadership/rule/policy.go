@@ -67,6 +67,13 @@ type Standing struct {
 	Deposed   deposed // the last term, until the next grant
 	Ended     ended   // why the last term has ended; kept during the next one
 	Delegated delegated
+
+	// Seat is the newest revision of the election that this one is a seat of, as far as it has
+	// heard; 0 if it is none. Untold is the highest seat of this election that may not have heard
+	// of its last change; 0 if all have.
+	Seat   leadership.Revision
+	Untold int
+
 	// Created is when the election was created, in seconds since 1970, for people. 0: at the
 	// present grant, if there is one.
 	Created int64
@@ -85,6 +92,7 @@ func policyMembers(p *Policy) []member {
 		{name: "promotion", field: value(&p.Promotion)},
 		{name: "leadersOf", field: (*text)(&p.LeadersOf)},
 		{name: "delegation", field: value(&p.Delegation)},
+		{name: "seats", field: value(&p.Seats)},
 	}, termMembers(&p.Term), ballotMembers(&p.Ballot))
 }
 
@@ -123,6 +131,8 @@ func standingMembers(s *Standing) []member {
 		{name: "ended", field: value(&s.Ended)},
 		{name: "delegated", field: value(&s.Delegated)},
 		{name: "created", field: (*seconds)(&s.Created)},
+		{name: "seat", field: value(&s.Seat)},
+		{name: "untold", field: value(&s.Untold)},
 	}
 }
 

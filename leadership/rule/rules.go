@@ -111,6 +111,8 @@ func (r Record) yields(now time.Time) leadership.EndReason {
 //
 // With Restore a deleted election is brought back by the same change, or not at all.
 //
+// Of an election that has seats none is granted but them: see NeedsSeat.
+//
 // Errors: InvalidArgument; LeaseHeld, with a Reason; NotEligible; ElectionDeleted; with Restore
 // RevisionMismatch; RecordCorrupt when there is no further token.
 func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
@@ -127,6 +129,24 @@ func Acquire(s Snapshot, c AcquireCommand) (Change, error) {
 	}
 	if s.Live() && !r.Yielded() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash) {
 		return reacquire(s, c), nil
+	}
+	if r.Policy.Seats > 0 {
+		if witness(c.Candidacy) {
+			return Change{}, s.Refuse(leadership.NotEligible, "election %q has seats, and no ballot in which a witness would count", r.Election)
+		}
+		if barriers := s.barriers(c.CandidateID, c.Principal); len(barriers) > 0 {
+			return Change{}, s.refuseBarred(c.CandidateID, barriers)
+		}
+		return Change{}, &NeedsSeat{s}
+	}
+	s, err := s.seated(c)
+	if err != nil {
+		return Change{}, err
+	}
+	if r = s.Record; r.Standing.Seat > 0 { // by the policy that it has now
+		if err := s.refuseLonger(c); err != nil {
+			return Change{}, err
+		}
 	}
 	if err := s.refuseIneligible(c); err != nil {
 		return Change{}, err
@@ -409,6 +429,7 @@ type AcquireCommand struct {
 	Parent   ParentLease // that of AcquireRequest.Via, or of the election's parent, as it is now
 	Secret   string      // of the draw after this term, or of this one if it is the first
 	Restore  leadership.Revision
+	Whole    *Snapshot            // of a seat: the election that it is a seat of, as it was read; else nil
 	Halts    leadership.Overrides // of all elections
 }
 

@@ -147,6 +147,9 @@ func handOver(s Snapshot, c leadership.HandOver) (Change, error) {
 	if !s.Leads(lease) {
 		return Change{}, s.RefuseLost(lease)
 	}
+	if r.Standing.Seat > 0 {
+		return Change{}, s.Refuse(leadership.NotEligible, "election %q is a seat, and its lease passes to whoever came first; release it", r.Election)
+	}
 	words := wordsOf(c)
 	if better := r.Standing.Challenger; better != "" && better != c.To {
 		if !c.Chosen {

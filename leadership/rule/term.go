@@ -67,13 +67,22 @@ type ends struct {
 	Because leadership.EndReason `json:"because,omitempty"`
 	// Challenged is set by a better candidate.
 	Challenged time.Time `json:"challenged,omitzero"`
+	// Whole is set by the election that this one is a seat of.
+	Whole wholeEnd `json:"whole,omitzero"`
+}
+
+// wholeEnd is an end, and why.
+type wholeEnd struct {
+	At      time.Time            `json:"at,omitzero"`
+	Because leadership.EndReason `json:"because,omitempty"`
 }
 
 func (e ends) Validate() error {
-	if e.Ordered.IsZero() != (e.Because == "") || len(e.Because) > maxEndReasonBytes {
+	if e.Ordered.IsZero() != (e.Because == "") || len(e.Because) > maxEndReasonBytes ||
+		e.Whole.At.IsZero() != (e.Whole.Because == "") || len(e.Whole.Because) > maxEndReasonBytes {
 		return errors.New("an end by an order has no reason, or a reason has no end")
 	}
-	return form.Instants(e.Term, e.Approval, e.Stuck, e.Ordered, e.Challenged)
+	return form.Instants(e.Term, e.Approval, e.Stuck, e.Ordered, e.Challenged, e.Whole.At)
 }
 
 // limited reports whether anything sets a latest end of the present term.
@@ -94,6 +103,7 @@ func (s Standing) end() (at time.Time, because leadership.EndReason) {
 		because leadership.EndReason
 	}{
 		{e.Ordered, e.Because},
+		{e.Whole.At, e.Whole.Because},
 		{e.Stuck, leadership.EndsStuck},
 		{e.Approval, leadership.EndsApproval},
 		{e.Term, leadership.EndsMaxTerm},
@@ -113,7 +123,7 @@ func (s Standing) end() (at time.Time, because leadership.EndReason) {
 func (s Standing) TermMoved(by time.Duration) Standing {
 	e := &s.Ends
 	all := []*time.Time{
-		&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &e.Challenged, &s.Probation.Until,
+		&e.Term, &e.Approval, &e.Stuck, &e.Ordered, &e.Challenged, &e.Whole.At, &s.Probation.Until,
 		&s.Succession.Since, &s.Succession.Ends, &s.Succession.Yielded,
 	}
 	if s.Parent.Peer == "" {

@@ -167,6 +167,18 @@ func (s *Service) Explain(ctx context.Context, r leadership.ExplainRequest) (lea
 	}
 	snap.Halts = r.Halts
 	x := rule.Explain(snap, r.CandidateID)
+	switch r := snap.Record; {
+	case x.Leads:
+	case r.Policy.Seats > 0:
+		return s.explainSeats(ctx, snap, x)
+	case r.Standing.Seat > 0: // the orders of the whole stand for it
+		of, _, _ := r.Election.SeatOf()
+		whole, err := s.whole(ctx, of)
+		if err != nil {
+			return leadership.Explanation{}, err
+		}
+		x.Causes = append(rule.Explain(*whole, x.CandidateID).Causes, x.Causes...)
+	}
 	if parent := snap.Record.Policy.Delegation.Parent; parent != "" && !snap.Live() {
 		p, err := s.parent(ctx, parent)
 		if err != nil {

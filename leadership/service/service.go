@@ -30,8 +30,9 @@ func New(store Store, publishers ...Publisher) *Service {
 	return &Service{store: store, publishers: publishers}
 }
 
-// needed is how often the rule Acquire may say what it has to know: the lease of a parent, and who
-// is present of an electorate. Each changes only with the policy.
+// needed is how often the rule Acquire may say what it has to know: the lease of a parent, who is
+// present of an electorate, and the election that this one is a seat of. Each changes only with the
+// policy.
 const needed = 4
 
 // command is a request as the rule Acquire takes it, with the key that its candidate has or gets.
@@ -70,13 +71,23 @@ func renewal(r leadership.LeaseRequest) (rule.Renewal, error) {
 	return rule.Renewal{Election: r.Election, CandidateID: r.CandidateID, KeyHash: r.Key.Hash(), Token: r.Token, Ticket: r.Ticket, Report: report}, nil
 }
 
-// Acquire asks for the lease; see the rule of that name.
+// Acquire asks for the lease; see the rule of that name. Of an election that has seats it asks for
+// one of them.
 func (s *Service) Acquire(ctx context.Context, r leadership.AcquireRequest) (leadership.Grant, error) {
+	g, err := s.acquire(ctx, r, nil)
+	if needs, ok := errors.AsType[*rule.NeedsSeat](err); ok {
+		return s.acquireSeat(ctx, r, needs.Whole)
+	}
+	return g, err
+}
+
+// acquire is Acquire of one election. whole is the one that it is a seat of, if that is known.
+func (s *Service) acquire(ctx context.Context, r leadership.AcquireRequest, whole *rule.Snapshot) (leadership.Grant, error) {
 	cmd, key, err := command(r)
 	if err != nil {
 		return leadership.Grant{}, err
 	}
-	cmd.Principal = principal(ctx)
+	cmd.Principal, cmd.Whole = principal(ctx), whole
 	if r.Via != (leadership.Via{}) {
 		if cmd.Parent, err = s.held(ctx, r.Via, r.CandidateID); err != nil {
 			return leadership.Grant{}, err
@@ -97,10 +108,17 @@ func (s *Service) Acquire(ctx context.Context, r leadership.AcquireRequest) (lea
 			}
 		} else if needs, ok := errors.AsType[*rule.NeedsPresence](err); ok {
 			cmd.Present = presence(r.InLine, needs.Of)
+		} else if needs, ok := errors.AsType[*rule.NeedsWhole](err); ok {
+			if cmd.Whole, err = s.whole(ctx, needs.Whole); err != nil {
+				return leadership.Grant{}, err
+			}
 		} else {
 			break
 		}
 		snap, err = s.update(ctx, r.Election, expect, decide)
+	}
+	if needs, ok := errors.AsType[*rule.NeedsWhole](err); ok {
+		err = rule.Corrupt(r.Election, fmt.Errorf("it has heard of a revision of election %q that this store does not have", needs.Whole))
 	}
 	if err != nil {
 		return leadership.Grant{}, err

@@ -351,12 +351,12 @@ var (
 	}
 	endReasons = []leadership.EndReason{
 		leadership.EndsMaxTerm, leadership.EndsApproval, leadership.EndsStuck, leadership.EndsEvicted, leadership.EndsDrained,
-		leadership.EndsHandOver, leadership.EndsParent,
+		leadership.EndsHandOver, leadership.EndsParent, leadership.EndsSeats,
 	}
 	// refusals are the reasons of LeaseHeld.
 	refusals = []leadership.Reason{
 		leadership.ReasonHeld, leadership.ReasonIncarnation, leadership.ReasonLockDelay,
-		leadership.ReasonPaused, leadership.ReasonHalted, leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonApproval, leadership.ReasonParked,
+		leadership.ReasonPaused, leadership.ReasonHalted, leadership.ReasonBanned, leadership.ReasonAssigned, leadership.ReasonApproval, leadership.ReasonParked, leadership.ReasonSeats,
 		leadership.ReasonBallot, leadership.ReasonOutranked, leadership.ReasonQuorum, leadership.ReasonParent, leadership.ReasonWitness,
 	}
 	handOverOutcomes = []handOverOutcome{handOverStarted, handOverCompleted, handOverTimedOut, handOverReleased}

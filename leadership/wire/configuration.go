@@ -38,6 +38,7 @@ func (w Configuration) config() (leadership.Config, error) {
 		Description:      w.Description,
 		Term:             w.Policy.term(),
 		Ballot:           ballot,
+		Seats:            given(w.Policy).Seats,
 		Promotion:        given(w.Policy).Promotion,
 		LeadersOf:        leadersOf,
 		Delegation:       delegation,

@@ -93,6 +93,12 @@ func AppendRenewals(text []byte, w *Renewals) ([]byte, error) {
 func (o *object) lease(before string, w *Lease) {
 	from := o.begin(before)
 	o.string(`,"election":`, string(w.Election))
+	if w.Seat != 0 {
+		o.integer(`,"seat":`, int64(w.Seat))
+	}
+	if w.Of != "" {
+		o.string(`,"of":`, string(w.Of))
+	}
 	o.string(`,"state":`, string(w.State))
 	if w.LeaderID != "" {
 		o.string(`,"leaderId":`, string(w.LeaderID))
@@ -184,6 +190,12 @@ func (o *object) lease(before string, w *Lease) {
 func (o *object) grant(before string, w *Grant) {
 	from := o.begin(before)
 	o.string(`,"election":`, string(w.Election))
+	if w.Seat != 0 {
+		o.integer(`,"seat":`, int64(w.Seat))
+	}
+	if w.Of != "" {
+		o.string(`,"of":`, string(w.Of))
+	}
 	o.string(`,"state":`, string(w.State))
 	if w.LeaderID != "" {
 		o.string(`,"leaderId":`, string(w.LeaderID))
@@ -488,6 +500,9 @@ func (o *object) policy(before string, w *Policy) {
 	}
 	if w.Quorum != nil {
 		o.any(`,"quorum":`, w.Quorum)
+	}
+	if w.Seats != 0 {
+		o.integer(`,"seats":`, int64(w.Seats))
 	}
 	if w.Promotion {
 		o.bool(`,"promotion":`, w.Promotion)
@@ -801,103 +816,109 @@ func (s *scan) lease() (w Lease) {
 		case "election":
 			s.once(&had, 1<<0)
 			w.Election = leadership.Election(s.string(5))
-		case "state":
+		case "seat":
 			s.once(&had, 1<<1)
-			w.State = leadership.State(s.string(8))
-		case "leaderId":
+			w.Seat = s.int()
+		case "of":
 			s.once(&had, 1<<2)
-			w.LeaderID = leadership.CandidateID(s.string(9))
-		case "fencingToken":
+			w.Of = leadership.Election(s.string(8))
+		case "state":
 			s.once(&had, 1<<3)
+			w.State = leadership.State(s.string(9))
+		case "leaderId":
+			s.once(&had, 1<<4)
+			w.LeaderID = leadership.CandidateID(s.string(10))
+		case "fencingToken":
+			s.once(&had, 1<<5)
 			w.FencingToken = leadership.Token(s.number())
 		case "revision":
-			s.once(&had, 1<<4)
+			s.once(&had, 1<<6)
 			w.Revision = leadership.Revision(s.number())
 		case "leaseDuration":
-			s.once(&had, 1<<5)
+			s.once(&had, 1<<7)
 			w.LeaseDuration = s.duration()
 		case "expiresInMs":
-			s.once(&had, 1<<6)
+			s.once(&had, 1<<8)
 			w.ExpiresInMs = s.pointer(s.number())
 		case "renewInMs":
-			s.once(&had, 1<<7)
+			s.once(&had, 1<<9)
 			w.RenewInMs = s.pointer(s.number())
 		case "lockedForMs":
-			s.once(&had, 1<<8)
+			s.once(&had, 1<<10)
 			w.LockedForMs = int64(s.number())
 		case "acquiredAt":
-			s.once(&had, 1<<9)
+			s.once(&had, 1<<11)
 			w.AcquiredAt = s.instant(0)
 		case "lastHeartbeat":
-			s.once(&had, 1<<10)
+			s.once(&had, 1<<12)
 			w.LastHeartbeat = s.instant(1)
 		case "leaseExpiration":
-			s.once(&had, 1<<11)
+			s.once(&had, 1<<13)
 			w.LeaseExpiration = s.instant(2)
 		case "readAt":
-			s.once(&had, 1<<12)
+			s.once(&had, 1<<14)
 			w.ReadAt = s.instant(3)
 		case "endsBy":
-			s.once(&had, 1<<13)
+			s.once(&had, 1<<15)
 			w.EndsBy = s.instant(4)
 		case "endsBecause":
-			s.once(&had, 1<<14)
-			w.EndsBecause = leadership.EndReason(s.string(10))
+			s.once(&had, 1<<16)
+			w.EndsBecause = leadership.EndReason(s.string(11))
 		case "endsInMs":
-			s.once(&had, 1<<15)
+			s.once(&had, 1<<17)
 			w.EndsInMs = int64(s.number())
 		case "succession":
-			s.once(&had, 1<<16)
+			s.once(&had, 1<<18)
 			w.Succession = new(s.succession())
 		case "ready":
-			s.once(&had, 1<<17)
+			s.once(&had, 1<<19)
 			w.Ready = new(s.bool())
 		case "via":
-			s.once(&had, 1<<18)
+			s.once(&had, 1<<20)
 			w.Via = new(s.via())
 		case "metadata":
-			s.once(&had, 1<<19)
+			s.once(&had, 1<<21)
 			w.Metadata = s.object()
 		case "note":
-			s.once(&had, 1<<20)
+			s.once(&had, 1<<22)
 			w.Note = string(s.string(4))
 		case "report":
-			s.once(&had, 1<<21)
+			s.once(&had, 1<<23)
 			w.Report = s.object()
 		case "reportedAt":
-			s.once(&had, 1<<22)
+			s.once(&had, 1<<24)
 			w.ReportedAt = s.instant(5)
 		case "reportAgeMs":
-			s.once(&had, 1<<23)
+			s.once(&had, 1<<25)
 			w.ReportAgeMs = int64(s.number())
 		case "configuration":
-			s.once(&had, 1<<24)
+			s.once(&had, 1<<26)
 			w.Configuration = s.configuration()
 		case "overrides":
-			s.once(&had, 1<<25)
+			s.once(&had, 1<<27)
 			for w.Overrides = make([]Override, 0, s.room(true)); s.more(len(w.Overrides)); {
 				w.Overrides = append(w.Overrides, s.override())
 			}
 		case "parked":
-			s.once(&had, 1<<26)
-			w.Parked = string(s.string(11))
+			s.once(&had, 1<<28)
+			w.Parked = string(s.string(12))
 		case "deleted":
-			s.once(&had, 1<<27)
+			s.once(&had, 1<<29)
 			w.Deleted = s.bool()
 		case "configured":
-			s.once(&had, 1<<28)
+			s.once(&had, 1<<30)
 			w.Configured = s.bool()
 		case "ticket":
-			s.once(&had, 1<<29)
+			s.once(&had, 1<<31)
 			w.Ticket = leadership.Ticket(s.string(2))
 		case "maxStalenessMs":
-			s.once(&had, 1<<30)
+			s.once(&had, 1<<32)
 			w.MaxStalenessMs = int64(s.number())
 		default:
 			s.fail()
 		}
 	}
-	s.require(had, 0x100003b)
+	s.require(had, 0x40000e9)
 	return w
 }
 
@@ -908,118 +929,124 @@ func (s *scan) grant() (w Grant) {
 		case "election":
 			s.once(&had, 1<<0)
 			w.Election = leadership.Election(s.string(5))
-		case "state":
+		case "seat":
 			s.once(&had, 1<<1)
-			w.State = leadership.State(s.string(8))
-		case "leaderId":
+			w.Seat = s.int()
+		case "of":
 			s.once(&had, 1<<2)
-			w.LeaderID = leadership.CandidateID(s.string(9))
-		case "fencingToken":
+			w.Of = leadership.Election(s.string(8))
+		case "state":
 			s.once(&had, 1<<3)
+			w.State = leadership.State(s.string(9))
+		case "leaderId":
+			s.once(&had, 1<<4)
+			w.LeaderID = leadership.CandidateID(s.string(10))
+		case "fencingToken":
+			s.once(&had, 1<<5)
 			w.FencingToken = leadership.Token(s.number())
 		case "revision":
-			s.once(&had, 1<<4)
+			s.once(&had, 1<<6)
 			w.Revision = leadership.Revision(s.number())
 		case "leaseDuration":
-			s.once(&had, 1<<5)
+			s.once(&had, 1<<7)
 			w.LeaseDuration = s.duration()
 		case "expiresInMs":
-			s.once(&had, 1<<6)
+			s.once(&had, 1<<8)
 			w.ExpiresInMs = s.pointer(s.number())
 		case "renewInMs":
-			s.once(&had, 1<<7)
+			s.once(&had, 1<<9)
 			w.RenewInMs = s.pointer(s.number())
 		case "lockedForMs":
-			s.once(&had, 1<<8)
+			s.once(&had, 1<<10)
 			w.LockedForMs = int64(s.number())
 		case "acquiredAt":
-			s.once(&had, 1<<9)
+			s.once(&had, 1<<11)
 			w.AcquiredAt = s.instant(0)
 		case "lastHeartbeat":
-			s.once(&had, 1<<10)
+			s.once(&had, 1<<12)
 			w.LastHeartbeat = s.instant(1)
 		case "leaseExpiration":
-			s.once(&had, 1<<11)
+			s.once(&had, 1<<13)
 			w.LeaseExpiration = s.instant(2)
 		case "readAt":
-			s.once(&had, 1<<12)
+			s.once(&had, 1<<14)
 			w.ReadAt = s.instant(3)
 		case "endsBy":
-			s.once(&had, 1<<13)
+			s.once(&had, 1<<15)
 			w.EndsBy = s.instant(4)
 		case "endsBecause":
-			s.once(&had, 1<<14)
-			w.EndsBecause = leadership.EndReason(s.string(10))
+			s.once(&had, 1<<16)
+			w.EndsBecause = leadership.EndReason(s.string(11))
 		case "endsInMs":
-			s.once(&had, 1<<15)
+			s.once(&had, 1<<17)
 			w.EndsInMs = int64(s.number())
 		case "succession":
-			s.once(&had, 1<<16)
+			s.once(&had, 1<<18)
 			w.Succession = new(s.succession())
 		case "ready":
-			s.once(&had, 1<<17)
+			s.once(&had, 1<<19)
 			w.Ready = new(s.bool())
 		case "via":
-			s.once(&had, 1<<18)
+			s.once(&had, 1<<20)
 			w.Via = new(s.via())
 		case "metadata":
-			s.once(&had, 1<<19)
+			s.once(&had, 1<<21)
 			w.Metadata = s.object()
 		case "note":
-			s.once(&had, 1<<20)
+			s.once(&had, 1<<22)
 			w.Note = string(s.string(4))
 		case "report":
-			s.once(&had, 1<<21)
+			s.once(&had, 1<<23)
 			w.Report = s.object()
 		case "reportedAt":
-			s.once(&had, 1<<22)
+			s.once(&had, 1<<24)
 			w.ReportedAt = s.instant(5)
 		case "reportAgeMs":
-			s.once(&had, 1<<23)
+			s.once(&had, 1<<25)
 			w.ReportAgeMs = int64(s.number())
 		case "configuration":
-			s.once(&had, 1<<24)
+			s.once(&had, 1<<26)
 			w.Configuration = s.configuration()
 		case "overrides":
-			s.once(&had, 1<<25)
+			s.once(&had, 1<<27)
 			for w.Overrides = make([]Override, 0, s.room(true)); s.more(len(w.Overrides)); {
 				w.Overrides = append(w.Overrides, s.override())
 			}
 		case "parked":
-			s.once(&had, 1<<26)
-			w.Parked = string(s.string(11))
+			s.once(&had, 1<<28)
+			w.Parked = string(s.string(12))
 		case "deleted":
-			s.once(&had, 1<<27)
+			s.once(&had, 1<<29)
 			w.Deleted = s.bool()
 		case "configured":
-			s.once(&had, 1<<28)
+			s.once(&had, 1<<30)
 			w.Configured = s.bool()
 		case "ticket":
-			s.once(&had, 1<<29)
+			s.once(&had, 1<<31)
 			w.Ticket = leadership.Ticket(s.string(2))
 		case "maxStalenessMs":
-			s.once(&had, 1<<30)
+			s.once(&had, 1<<32)
 			w.MaxStalenessMs = int64(s.number())
 		case "key":
-			s.once(&had, 1<<31)
+			s.once(&had, 1<<33)
 			w.Key = string(s.string(1))
 		case "waitedMs":
-			s.once(&had, 1<<32)
+			s.once(&had, 1<<34)
 			w.WaitedMs = int64(s.number())
 		case "inherited":
-			s.once(&had, 1<<33)
+			s.once(&had, 1<<35)
 			w.Inherited = scanAny[*leadership.Inheritance](s)
 		case "inDoubt":
-			s.once(&had, 1<<34)
+			s.once(&had, 1<<36)
 			w.InDoubt = scanAny[[]leadership.Effect](s)
 		case "proposals":
-			s.once(&had, 1<<35)
+			s.once(&had, 1<<37)
 			w.Proposals = scanAny[[]leadership.Proposal](s)
 		default:
 			s.fail()
 		}
 	}
-	s.require(had, 0x100003b)
+	s.require(had, 0x40000e9)
 	return w
 }
 
@@ -1035,7 +1062,7 @@ func (s *scan) via() (w Via) {
 			w.FencingToken = leadership.Token(s.number())
 		case "peer":
 			s.once(&had, 1<<2)
-			w.Peer = new(string(s.string(12)))
+			w.Peer = new(string(s.string(13)))
 		default:
 			s.fail()
 		}
@@ -1071,7 +1098,7 @@ func (s *scan) succession() (w Succession) {
 		switch string(name) {
 		case "to":
 			s.once(&had, 1<<0)
-			w.To = leadership.CandidateID(s.string(13))
+			w.To = leadership.CandidateID(s.string(14))
 		case "since":
 			s.once(&had, 1<<1)
 			w.Since = s.instant(6)
@@ -1110,7 +1137,7 @@ func (s *scan) configuration() (w Configuration) {
 			w.RetireAfter = s.duration()
 		case "description":
 			s.once(&had, 1<<4)
-			w.Description = string(s.string(14))
+			w.Description = string(s.string(15))
 		case "policy":
 			s.once(&had, 1<<5)
 			w.Policy = new(s.policy())
@@ -1128,28 +1155,28 @@ func (s *scan) override() (w Override) {
 		switch string(name) {
 		case "id":
 			s.once(&had, 1<<0)
-			w.ID = leadership.OverrideID(s.string(15))
+			w.ID = leadership.OverrideID(s.string(16))
 		case "kind":
 			s.once(&had, 1<<1)
-			w.Kind = leadership.OverrideKind(s.string(16))
+			w.Kind = leadership.OverrideKind(s.string(17))
 		case "candidateId":
 			s.once(&had, 1<<2)
 			w.CandidateID = leadership.CandidateID(s.string(0))
 		case "principal":
 			s.once(&had, 1<<3)
-			w.Principal = string(s.string(17))
+			w.Principal = string(s.string(18))
 		case "mode":
 			s.once(&had, 1<<4)
-			w.Mode = leadership.PauseMode(s.string(18))
+			w.Mode = leadership.PauseMode(s.string(19))
 		case "elections":
 			s.once(&had, 1<<5)
-			w.Elections = leadership.Election(s.string(19))
+			w.Elections = leadership.Election(s.string(20))
 		case "actor":
 			s.once(&had, 1<<6)
-			w.Actor = string(s.string(20))
+			w.Actor = string(s.string(21))
 		case "reason":
 			s.once(&had, 1<<7)
-			w.Reason = string(s.string(21))
+			w.Reason = string(s.string(22))
 		case "since":
 			s.once(&had, 1<<8)
 			w.Since = s.instant(6)
@@ -1173,16 +1200,16 @@ func (s *scan) policy() (w Policy) {
 		switch string(name) {
 		case "strategy":
 			s.once(&had, 1<<0)
-			w.Strategy = new(leadership.Strategy(s.string(22)))
+			w.Strategy = new(leadership.Strategy(s.string(23)))
 		case "require":
 			s.once(&had, 1<<1)
 			for w.Require = make([]string, 0, s.room(false)); s.more(len(w.Require)); {
-				w.Require = append(w.Require, string(s.string(23)))
+				w.Require = append(w.Require, string(s.string(24)))
 			}
 		case "prefer":
 			s.once(&had, 1<<2)
 			for w.Prefer = make([]string, 0, s.room(false)); s.more(len(w.Prefer)); {
-				w.Prefer = append(w.Prefer, string(s.string(24)))
+				w.Prefer = append(w.Prefer, string(s.string(25)))
 			}
 		case "window":
 			s.once(&had, 1<<3)
@@ -1196,44 +1223,47 @@ func (s *scan) policy() (w Policy) {
 		case "quorum":
 			s.once(&had, 1<<6)
 			w.Quorum = scanAny[*Quorum](s)
-		case "promotion":
+		case "seats":
 			s.once(&had, 1<<7)
+			w.Seats = s.int()
+		case "promotion":
+			s.once(&had, 1<<8)
 			w.Promotion = s.bool()
 		case "leadersOf":
-			s.once(&had, 1<<8)
-			w.LeadersOf = new(string(s.string(25)))
-		case "delegation":
 			s.once(&had, 1<<9)
+			w.LeadersOf = new(string(s.string(26)))
+		case "delegation":
+			s.once(&had, 1<<10)
 			w.Delegation = new(s.delegation())
 		case "maxTerm":
-			s.once(&had, 1<<10)
+			s.once(&had, 1<<11)
 			w.MaxTerm = s.duration()
 		case "approval":
-			s.once(&had, 1<<11)
+			s.once(&had, 1<<12)
 			w.Approval = new(s.approval())
 		case "stuckAfter":
-			s.once(&had, 1<<12)
+			s.once(&had, 1<<13)
 			w.StuckAfter = s.duration()
 		case "budget":
-			s.once(&had, 1<<13)
+			s.once(&had, 1<<14)
 			w.Budget = new(s.budget())
 		case "errorRate":
-			s.once(&had, 1<<14)
+			s.once(&had, 1<<15)
 			w.ErrorRate = scanAny[*leadership.ErrorRate](s)
 		case "onTrip":
-			s.once(&had, 1<<15)
-			w.OnTrip = leadership.OnTrip(s.string(26))
-		case "cooldown":
 			s.once(&had, 1<<16)
+			w.OnTrip = leadership.OnTrip(s.string(27))
+		case "cooldown":
+			s.once(&had, 1<<17)
 			w.Cooldown = s.duration()
 		case "cooldownOf":
-			s.once(&had, 1<<17)
-			w.CooldownOf = leadership.CooldownOf(s.string(27))
-		case "verdicts":
 			s.once(&had, 1<<18)
+			w.CooldownOf = leadership.CooldownOf(s.string(28))
+		case "verdicts":
+			s.once(&had, 1<<19)
 			w.Verdicts = s.int()
 		case "series":
-			s.once(&had, 1<<19)
+			s.once(&had, 1<<20)
 			w.Series = new(s.series())
 		default:
 			s.fail()
@@ -1249,7 +1279,7 @@ func (s *scan) delegation() (w Delegation) {
 		switch string(name) {
 		case "parent":
 			s.once(&had, 1<<0)
-			w.Parent = new(leadership.Election(s.string(28)))
+			w.Parent = new(leadership.Election(s.string(29)))
 		case "depth":
 			s.once(&had, 1<<1)
 			w.Depth = new(s.int())
@@ -1338,6 +1368,6 @@ func (s *scan) series() (w Series) {
 
 // How many names there are of members with such values.
 const (
-	stringNames  = 29
+	stringNames  = 30
 	instantNames = 8
 )

@@ -14,6 +14,8 @@ import (
 // is one line here, one in NewLease, one in Leadership, and one in httpapi/openapi.yaml.
 type Lease struct {
 	Election        leadership.Election    `json:"election"`
+	Seat            int                    `json:"seat,omitzero"` // the number of the seat that it is
+	Of              leadership.Election    `json:"of,omitzero"`   // with seat: the election that has it
 	State           leadership.State       `json:"state"`
 	LeaderID        leadership.CandidateID `json:"leaderId,omitzero"`
 	FencingToken    leadership.Token       `json:"fencingToken"`
@@ -82,6 +84,10 @@ func NewLease(l leadership.Lease) Lease {
 		w.ExpiresInMs, w.RenewInMs = &rest[0], &rest[1]
 	}
 	w.Succession, w.Via = newSuccession(l.Succession), newVia(l.Parent.Peer, l.Parent.Election, l.Parent.Token)
+	if l.Seat > 0 {
+		w.Seat = l.Seat
+		w.Of, _, _ = l.Election.SeatOf()
+	}
 	if l.Unready {
 		w.Ready = new(false)
 	}
@@ -148,6 +154,7 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 		Parent:          leadership.Parent{Peer: given(given(w.Via).Peer), Election: given(w.Via).Election, Token: given(w.Via).FencingToken},
 		Config:          w.Configuration.leadership(),
 		Deleted:         w.Deleted,
+		Seat:            w.Seat,
 		Configured:      w.Configured,
 		Ticket:          w.ticket(),
 	}, nil

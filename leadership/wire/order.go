@@ -188,6 +188,7 @@ type Policy struct {
 	MinTerm  Duration             `json:"minTerm,omitzero"`
 	Quorum   *Quorum              `json:"quorum,omitzero"`
 
+	Seats      int         `json:"seats,omitzero"`
 	Promotion  bool        `json:"promotion,omitzero"`
 	LeadersOf  *string     `json:"leadersOf,omitzero"`
 	Delegation *Delegation `json:"delegation,omitzero"`
@@ -248,11 +249,11 @@ func (w *Series) leadership() (p leadership.SeriesPolicy) {
 
 func newPolicy(c leadership.Config) *Policy {
 	p, b := c.Term, c.Ballot
-	if p == (leadership.TermPolicy{}) && b == (leadership.BallotPolicy{}) && !c.Promotion && c.LeadersOf == "" && c.Delegation == (leadership.Delegation{}) {
+	if p == (leadership.TermPolicy{}) && b == (leadership.BallotPolicy{}) && c.Seats == 0 && !c.Promotion && c.LeadersOf == "" && c.Delegation == (leadership.Delegation{}) {
 		return nil
 	}
 	w := &Policy{
-		Promotion: c.Promotion, LeadersOf: optional(c.LeadersOf), Delegation: newDelegation(c.Delegation),
+		Seats: c.Seats, Promotion: c.Promotion, LeadersOf: optional(c.LeadersOf), Delegation: newDelegation(c.Delegation),
 		Strategy: optional(b.Strategy), Require: b.Require.List(), Prefer: b.Prefer.List(), Preempt: b.Preempt, MinTerm: Duration(b.MinTerm),
 		MaxTerm: Duration(p.MaxTerm), StuckAfter: Duration(p.StuckAfter), OnTrip: p.OnTrip, Cooldown: Duration(p.Cooldown), CooldownOf: p.CooldownOf, Verdicts: p.Verdicts, Series: newSeries(p.Series), ErrorRate: optional(p.ErrorRate),
 	}

@@ -26,7 +26,7 @@ type handles struct {
 // random walks.
 func RunStore(t *testing.T, h Harness) {
 	runUpgrade(t, h)
-	for _, cases := range [][]contractCase{updateCases, renewCases, readCases, dueCases, sinceCases, outboxCases, pruningCases, failureCases, changeCases, termCases, ballotCases, damageCases(), walkCases()} {
+	for _, cases := range [][]contractCase{updateCases, renewCases, readCases, dueCases, sinceCases, outboxCases, pruningCases, failureCases, changeCases, termCases, ballotCases, seatCases, damageCases(), walkCases()} {
 		for _, c := range cases {
 			t.Run(c.rule, func(t *testing.T) {
 				t.Parallel()

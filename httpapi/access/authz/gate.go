@@ -109,6 +109,7 @@ func (g *Gate) MayLead(ctx context.Context, op instance.Op) bool {
 // lease. Renewals leave none.
 func (g *Gate) Granted(ctx context.Context, op instance.Op, grant leadership.Grant) {
 	who, _ := authn.From(ctx)
+	op.Election = grant.Election // or a seat of the one that was asked for
 	g.record(ctx, who, op, Record{Token: grant.Token})
 }
 

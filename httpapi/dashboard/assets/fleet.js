@@ -27,14 +27,18 @@ export function fleet(main, stream, status) {
   const waiting = r => r.asked || r.lease.parked || r.lease.endsBecause === 'approval' && r.end - now() < 300000;
   const filters = {
     all: ['All', 'dim', () => true],
-    vacant: ['Without a leader', 'bad', r => r.lease.state === 'vacant' && !neverLed(r.lease)],
+    vacant: ['Without a leader', 'bad', r => r.lease.state === 'vacant' && !neverLed(r.lease) && !r.lease.configuration?.policy?.seats],
     readOnly: ['Read-only', 'bad', r => r.readOnly],
     approval: ['Approval waiting', 'warn', waiting],
     flapping: ['Flapping', 'warn', flapping],
   };
   // state says what to know of an election first: the lower its rank, the more it needs a person.
   function state(r) {
-    const l = r.lease;
+    const l = r.lease, seats = l.configuration?.policy?.seats;
+    if (seats) {
+      const led = [...all.values()].filter(s => s.lease.of === l.election && s.lease.state === 'held').length;
+      return r.pause ? [2, ['pause', 'warn', `Paused, ${led} of ${seats} seats led`]] : [led ? 9 : 8, [led ? 'disc' : 'ring', led ? 'good' : 'dim', `${led} of ${seats} seats led`]];
+    }
     if (r.readOnly) return [0, ['square', 'bad', 'Read-only']];
     if (neverLed(l) && !r.pause) return [8, ['ring', 'dim', 'Never led']];
     if (l.parked) return [0, ['square', 'bad', 'Parked']];
@@ -101,7 +105,12 @@ export function fleet(main, stream, status) {
     seen.observe(r.e);
   }
   function forget(r) { all.delete(r.name); if (r.e) seen.unobserve(r.e); sort = true; }
-  function touch(r) { dirty.add(r); sort = true; }
+  function touch(r) {
+    dirty.add(r);
+    const whole = all.get(r.lease.of); // which says how many of its seats are led
+    if (whole) dirty.add(whole);
+    sort = true;
+  }
 
   function learn(lease) {
     heard(lease);

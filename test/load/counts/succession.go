@@ -271,3 +271,20 @@ func (s *script) hierarchy() error {
 		s.counted("tree of two elections", func() error { _, err := s.service.Tree(s.ctx, top); return err }),
 	)
 }
+
+// seats lets an election have several leaders.
+func (s *script) seats() error {
+	const whole = "gpu"
+	seats := func(n int) func() error {
+		return func() error {
+			_, err := s.service.Do(s.ctx, leadership.Configure{Election: whole, Config: leadership.Config{Seats: n, LeaseDuration: time.Hour}})
+			return err
+		}
+	}
+	return all(
+		s.counted("giving an election 3 seats", seats(3)),
+		s.counted("grant of a seat, of 3 that are read first", s.acquire(s.ann, whole)),
+		s.acquire(s.bob, whole),
+		s.counted("one seat less", seats(2)),
+	)
+}

@@ -17,7 +17,7 @@ from ._handle import Handle
 from ._model import Succession
 from ._stream import Beside
 from ._succession import Heir
-from ._term import Term, default_margin, lease_seconds, mismatch, number
+from ._term import Term, default_margin, lease_seconds, mismatch, number, seat_of
 
 log = logging.getLogger("regent_client")
 
@@ -125,7 +125,7 @@ class Campaign(Generic[H]):
         self._unknown = True  # unless an answer says otherwise
         try:
             grant = self._core.calls.call("acquire", "POST", self._path, body, changes=True, limit=limit)
-            if wrong := mismatch(grant, self._election, self._candidate) or ("" if lease_seconds(grant) else "it has no duration"):
+            if wrong := mismatch(grant, seat_of(grant, self._election), self._candidate) or ("" if lease_seconds(grant) else "it has no duration"):
                 raise OutcomeUnknown(f"acquire: the reply does not answer this call: {wrong}")
             settled = True
             return self._granted(wait, grant)
@@ -184,7 +184,7 @@ class Campaign(Generic[H]):
         try:
             if self._asked.on_promotion:
                 self._asked.on_promotion(lease)
-            ready = path(self._election, ":ready")
+            ready = path(lease._term.election, ":ready")
             lease._persist(lambda holder: self._core.calls.call(
                 "say ready", "POST", ready, {name: holder[name] for name in ("candidateId", "key", "fencingToken")}, changes=True))
         except BaseException:

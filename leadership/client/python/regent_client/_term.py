@@ -44,6 +44,11 @@ def number(document: Json, name: str) -> int:
     return value if type(value) is int and value >= 0 else 0
 
 
+def seat_of(grant: Json, election: str) -> str:
+    """The election that a grant may be about: the one that was asked for, or one of its seats."""
+    return f"{election}.{grant.get('seat')}" if grant.get("of") == election and grant.get("seat") else election
+
+
 def mismatch(lease: Json, election: str, leader: str = "", token: int = 0) -> str:
     """Why the lease cannot be the answer to a call about the election, by its leader if one is named; empty if it can.
     A proxy may mix up replies, and a leader that believes in another's lease leads without one."""

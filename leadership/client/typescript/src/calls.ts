@@ -31,7 +31,7 @@ export class Calls {
     const k = { name: "acquire", path: path(r.election, ":acquire"), changes: true, wait: r.wait, ...bounds };
     const body = r.wait > 0 ? { ...r.body, wait: text(r.wait) } : r.body;
     const reply = await this.http.call({ ...k, body });
-    const grant = readLease<Grant>(k, reply.body, { election: r.election, held: true, leader: r.body.candidateId });
+    const grant = readLease<Grant>(k, reply.body, { election: r.election, seats: true, held: true, leader: r.body.candidateId });
     grant.waitedMs = Math.min(grant.waitedMs ?? 0, r.wait); // it moves the deadline later
     return grant;
   }

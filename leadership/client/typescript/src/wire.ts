@@ -114,6 +114,8 @@ export function leaseBody(r: LeaseRequest): Schemas["RenewRequest"] {
 /** @internal What a lease must say to be the answer to a call. */
 export interface Expected {
   election: string;
+  /** It may be a seat of that election. */
+  seats?: boolean;
   /** It must be held; by this leader and under this token, if they are given. */
   held?: boolean;
   leader?: string;
@@ -153,7 +155,8 @@ function whatIsWrong(body: unknown): string {
 
 /** Says why a lease does not answer a call; "" if it does. */
 function whatDiffers(lease: Election, x: Expected): string {
-  if (lease.election !== x.election) return `it is about election ${quote(lease.election)}, not ${quote(x.election)}`;
+  const seat = x.seats && lease.seat !== undefined && lease.of === x.election && lease.election === `${x.election}.${lease.seat}`;
+  if (lease.election !== x.election && !seat) return `it is about election ${quote(lease.election)}, not ${quote(x.election)}`;
   if (!x.held) return "";
   if (lease.state !== "held") return `it says that election ${quote(x.election)} is vacant`;
   if (x.leader !== undefined && lease.leaderId !== x.leader) return `it says that ${quote(lease.leaderId)} leads, not ${quote(x.leader)}`;

@@ -205,6 +205,9 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 		l.bidden(a, refusal, now)
 	}
 	l.reschedule(now)
+	if len(l.seats) > 0 && l.next <= now+eventSpread { // one got free meanwhile; or the store says otherwise, for a reason that is not known
+		l.next = now + timerSpread
+	}
 	l.tried(a, refusal, now)
 	l.passed(a, refusal)
 	if barred && a.orders == l.election.Orders() && a.halts == l.common.halts() {
@@ -215,8 +218,13 @@ func (l *Line) held(a *Attempt, err error, now time.Duration) {
 // reschedule says when the head asks after an answer of the store. An event that counts more than
 // the answer, because it was heard since the store was asked, is noticed at the next Turn.
 func (l *Line) reschedule(now time.Duration) {
-	version, open := l.election.Version(), l.election.Open()
+	version, open := l.election.Version(), l.open()
 	l.learnRule()
+	if len(l.seats) > 0 {
+		l.see()
+		l.seatsChanged(now)
+		return
+	}
 	if l.ballot.open() {
 		l.next = max(l.ballot.until, now) // the turn: its ranks keep the instances apart
 	}
@@ -284,5 +292,5 @@ func (l *Line) Orphan(err error) (leadership.LeaseRequest, bool) {
 	}
 	lease := refusal.Lease
 	key, ok := orphans[lease.LeaderID]
-	return leadership.LeaseRequest{Election: l.election.Name(), CandidateID: lease.LeaderID, Key: key, Token: lease.Token}, ok
+	return leadership.LeaseRequest{Election: lease.Election, CandidateID: lease.LeaderID, Key: key, Token: lease.Token}, ok
 }

@@ -75,7 +75,8 @@ type Line struct {
 	claim      claim
 	parent     parent
 	heir       heir
-	challenged bool // the present leader is, by a candidate here or elsewhere
+	seats      []*view.Election // those of an election that has some
+	challenged bool             // the present leader is, by a candidate here or elsewhere
 
 	seen     seen
 	term     leadership.Token // of the last leader whose places were looked for
@@ -105,6 +106,11 @@ func (l *Line) Kept() int { return l.kept }
 // Owns reports whether the request may be that of the present leader, as far as is known, and the
 // token of the lease. Such a call is not to stand in line for its own lease.
 func (l *Line) Owns(r leadership.AcquireRequest, now time.Duration) (leadership.Token, bool) {
+	for _, s := range l.seats {
+		if leader, token := s.Term(); r.Key != nil && leader == r.CandidateID && s.Leads(leader, now) {
+			return token, true
+		}
+	}
 	leader, token := l.election.Term()
 	return token, r.Key != nil && leader == r.CandidateID && l.election.Leads(leader, now)
 }

@@ -33,15 +33,18 @@ type seen struct {
 func (l *Line) notice(now time.Duration) {
 	last := l.seen
 	l.see()
-	if l.election.Version() != last.version {
+	if l.seen.version != last.version {
 		l.outdated()
-		if e := l.election.Event(); e == nil {
+		switch e := l.election.Event(); {
+		case len(l.seats) > 0:
+			l.seatsChanged(now)
+		case e == nil:
 			l.learnt(now)
-		} else {
+		default:
 			l.heard(*e, l.seen.terms != last.terms, now)
 		}
 	}
-	if open := l.election.Open(); l.seen.putOff != last.putOff && l.next == l.end && l.next < open {
+	if open := l.open(); l.seen.putOff != last.putOff && l.next == l.end && l.next < open {
 		l.askAtEnd(open)
 	}
 	if l.seen.parent != last.parent {
@@ -71,7 +74,8 @@ func (l *Line) notice(now time.Duration) {
 // see takes note of the view as it is.
 func (l *Line) see() {
 	v := l.common.View
-	l.seen = seen{l.election.Version(), l.election.Terms(), l.election.Orders(), l.common.halts(), v.Epoch(), l.election.PutOff(), v.Live(), l.parent.version()}
+	version, putOff := l.changed()
+	l.seen = seen{version, l.election.Terms(), l.election.Orders(), l.common.halts(), v.Epoch(), putOff, v.Live(), l.parent.version()}
 }
 
 // recognize lets the places of a new leader be asked for before their turn. A caller there may have

@@ -42,6 +42,8 @@ type Queue struct {
 	closing chan struct{}
 	ended   chan struct{} // closed once the queue is closing and there is no line left
 
+	seating seating // of calls that do not stand in line
+
 	// The hub's View guards all below, the lines, and all who stand in them.
 	common Common
 	lines  map[leadership.Election]*runner
@@ -60,6 +62,7 @@ func NewQueue(c Config) *Queue {
 		common:  Common{Instance: c.Instance, Jitter: c.Jitter, Key: leadership.NewKey, Present: c.Present},
 		lines:   make(map[leadership.Election]*runner),
 	}
+	q.seating.q = q
 	c.Hub.View(func(v *view.View, _ time.Duration) {
 		q.common.View, q.common.Halts = v, v.Hold(leadership.HaltsElection)
 	})
@@ -160,6 +163,7 @@ func (q *Queue) join(c *call, r *leadership.AcquireRequest, told leadership.Toke
 // begin makes a line.
 func (q *Queue) begin(first *Caller, request leadership.AcquireRequest, now time.Duration) *runner {
 	r := &runner{q: q, wake: make(chan struct{}, 1)}
+	r.seating = seating{q, r}
 	r.election = q.common.View.Wait(request.Election, r.wake)
 	r.line = New(&q.common, r.election, func() { signal(r.wake) }, first, request, now)
 	q.lines[request.Election] = r
@@ -175,7 +179,7 @@ func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadershi
 		}
 	})
 	asked := q.c.Hub.Now()
-	r.InLine = leadership.InLine{Instance: q.common.Instance, Present: q.common.present(r.Election), Quorum: quorum, Recheck: r.InLine.Recheck}
+	r.InLine = leadership.InLine{Instance: q.common.Instance, Present: q.common.present(r.Election), Quorum: quorum, Recheck: r.InLine.Recheck, Seats: &q.seating}
 	grant, err := q.c.Acquire(ctx, r)
 	if err == nil {
 		q.c.Hub.Learn(grant.Lease, view.Committed, asked)

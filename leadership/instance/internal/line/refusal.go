@@ -23,7 +23,7 @@ func (l *Line) parting(c *Caller, now time.Duration) error {
 
 // refusal tells a candidate whose wait is over the known state of the lease, and how to go on.
 func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
-	e := &leadership.Error{Code: leadership.LeaseHeld, Reason: leadership.ReasonHeld, RetryAfter: max(l.election.Open()-now, 0)}
+	e := &leadership.Error{Code: leadership.LeaseHeld, Reason: leadership.ReasonHeld, RetryAfter: max(l.open()-now, 0)}
 	if known := l.election.Lease(); known != nil {
 		e.Lease = new(aged(known.Lease, now-known.Learnt))
 		if known.State == leadership.Held {
@@ -38,6 +38,8 @@ func (l *Line) refusal(p *place, now time.Duration) *leadership.Error {
 		what = b.explain(e, p.request.CandidateID, now)
 	case l.ballot.open() && !l.replaced(p):
 		what = l.ballot.explain(e, p, now)
+	case len(l.seats) > 0 && e.RetryAfter > 0:
+		what = fmt.Sprintf("all seats of election %q are taken", name)
 	case l.election.Yielded(now) != "":
 		what = fmt.Sprintf("%q has yielded election %q to %q", leader, name, l.election.Yielded(now))
 	case leader == p.request.CandidateID:
@@ -80,6 +82,8 @@ func (b *bar) explain(e *leadership.Error, c leadership.CandidateID, now time.Du
 		return fmt.Sprintf("the last term of election %q ended because no operator had approved of it, and it is granted again once it is approved", name)
 	case leadership.ReasonParked:
 		return fmt.Sprintf("election %q is parked: %s; it is granted again once an operator approves", name, cause.Because)
+	case leadership.ReasonSeats:
+		return fmt.Sprintf("election %q is no seat any more: there are fewer now", name)
 	case leadership.ReasonParent:
 		return fmt.Sprintf("election %q is a part of election %q, which has no leader, or one whose lease is about to end", name, b.refusal.Lease.Config.Delegation.Parent)
 	default:

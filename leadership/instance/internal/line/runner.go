@@ -12,9 +12,11 @@ import (
 type runner struct {
 	q        *Queue
 	election *view.Election
-	line     *Line          // guarded by the hub's View
-	wake     chan struct{}  // of one: there is something to do sooner than it knows
-	parent   *view.Election // to which the line listens, too; nil for none. So guarded, too
+	line     *Line         // guarded by the hub's View
+	wake     chan struct{} // of one: there is something to do sooner than it knows
+	seating  seating
+	seats    []*view.Election // those of an election that has some. So guarded, too
+	parent   *view.Election   // to which the line listens, too; nil for none. So guarded, too
 }
 
 // run asks the store for one head after the other, until the line is empty.
@@ -47,6 +49,9 @@ func (r *runner) turn() (gone leadership.CandidateID, a *Attempt, idle time.Dura
 		if over {
 			delete(r.q.lines, r.election.Name())
 			r.q.common.View.Unwait(r.election, r.wake)
+			for _, e := range r.seats {
+				r.q.common.View.Unwait(e, r.wake)
+			}
 			r.q.end()
 		}
 	})
@@ -111,6 +116,7 @@ func (r *runner) ask(ctx context.Context, request leadership.AcquireRequest) (o 
 	}
 	bounded, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
+	request.InLine.Seats = &r.seating
 	o.Panic = caught(func() { o.Grant, o.Err = r.q.c.Acquire(bounded, request) })
 	return o
 }

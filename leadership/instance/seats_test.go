@@ -1,0 +1,280 @@
+package instance_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"regent/leadership"
+)
+
+// seats gives the election "gpu" so many seats.
+func (f *fleet) seats(s *server, n int) {
+	f.Helper()
+	if _, err := s.Do(f.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: n, LeaseDuration: 10 * time.Second}}); err != nil {
+		f.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// sits is what came of a candidate that asked for a seat.
+type sits struct {
+	leadership.Grant
+	err error
+	at  time.Time
+}
+
+func (f *fleet) asks(s *server, c leadership.CandidateID, wait time.Duration) <-chan sits {
+	f.Helper()
+	answer := make(chan sits, 1)
+	key := leadership.NewKey()
+	ctx := f.Context()
+	go func() {
+		g, err := s.Acquire(ctx, leadership.AcquireRequest{Election: "gpu", CandidateID: c, Key: &key, Wait: wait})
+		answer <- sits{g, err, time.Now()}
+	}()
+	synctest.Wait()
+	return answer
+}
+
+// held are the seats that are led, by the store.
+func (f *fleet) held() (all map[leadership.Election]leadership.CandidateID) {
+	f.Helper()
+	page, err := f.store.List(f.Context(), "gpu.", "", 1000)
+	if err != nil {
+		f.Fatal(err)
+	}
+	all = make(map[leadership.Election]leadership.CandidateID)
+	for _, s := range page.Snapshots {
+		if s.Live() {
+			all[s.Record.Election] = s.Record.LeaderID
+		}
+	}
+	return all
+}
+
+func lease(g leadership.Grant) leadership.LeaseRequest {
+	return leadership.LeaseRequest{Election: g.Election, CandidateID: g.LeaderID, Key: g.Key, Token: g.Token}
+}
+
+func TestASeatThatGetsFreeIsTheNextWaitersAtWhicheverInstance(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		a, b := f.start("a"), f.start("b")
+		f.seats(a, 3)
+		var led []leadership.Grant
+		for i, s := range []*server{a, b, a} {
+			g := <-f.asks(s, leadership.CandidateID(fmt.Sprint("c", i)), 0)
+			if of, _, _ := g.Election.SeatOf(); g.err != nil || of != "gpu" || g.Seat == 0 {
+				t.Fatalf("got %+v, %v; want a seat", g.Grant.Lease, g.err)
+			}
+			led = append(led, g.Grant)
+		}
+		if len(f.held()) != 3 {
+			t.Fatalf("led are %v, want 3 seats", f.held())
+		}
+		if g := <-f.asks(b, "late", 0); !errors.Is(g.err, leadership.LeaseHeld) {
+			t.Errorf("a fourth candidate got %+v, %v", g.Grant, g.err)
+		}
+		first, second := f.asks(a, "w1", time.Minute), f.asks(b, "w2", time.Minute)
+		time.Sleep(3 * time.Second)
+		for range 8 { // all renew, and waiting costs nothing
+			for i := range led {
+				if _, err := []*server{a, b, a}[i].Renew(f.Context(), lease(led[i])); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a.asks.Take()
+			b.asks.Take()
+			time.Sleep(3 * time.Second)
+			for _, s := range []*server{a, b} {
+				if n := s.asks.Take(); n["Get"]+n["Update"] > 0 {
+					t.Errorf("waiting for a seat cost %v", n)
+				}
+			}
+		}
+		began := time.Now()
+		if _, err := b.Do(f.Context(), leadership.Release{LeaseRequest: lease(led[1])}); err != nil {
+			t.Fatal(err)
+		}
+		var next sits
+		select {
+		case next = <-first:
+			first = nil
+		case next = <-second:
+			second = nil
+		}
+		if next.err != nil || next.Election != led[1].Election || next.Token != led[1].Token+1 || next.at.Sub(began) > time.Second {
+			t.Errorf("after %v: %+v, %v; want seat %s under the next token", next.at.Sub(began), next.Grant.Lease, next.err, led[1].Election)
+		}
+		var last sits // the others stop renewing, and the one that still waits gets the first of their seats
+		if first != nil {
+			last = <-first
+		} else {
+			last = <-second
+		}
+		if last.err != nil || last.Seat == 0 || last.Election == next.Election || len(f.held()) > 3 {
+			t.Errorf("%+v, %v; want a seat of those that are over, and %v", last.Grant.Lease, last.err, f.held())
+		}
+		t.Log(last.at.Sub(began), f.reads.Take())
+	})
+}
+
+func TestAReplyThatWasLostCostsNoSecondSeat(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		a, b := f.start("a"), f.start("b")
+		f.seats(a, 3)
+		key := leadership.NewKey()
+		var first leadership.Grant
+		for i, s := range []*server{a, b, a, b} {
+			for _, wait := range []time.Duration{0, time.Minute} {
+				g, err := s.Acquire(f.Context(), leadership.AcquireRequest{Election: "gpu", CandidateID: "ann", Key: &key, Wait: wait})
+				if i == 0 && wait == 0 {
+					first = g
+				}
+				if err != nil || g.Election != first.Election || g.Token != first.Token {
+					t.Fatalf("asked again it got %s under token %d, %v; want %s under %d", g.Election, g.Token, err, first.Election, first.Token)
+				}
+			}
+		}
+	})
+}
+
+func TestWithFewerSeatsTheirLeadersGoOnUntilTheEndTheyWerePromised(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		a, b := f.start("a"), f.start("b")
+		f.seats(a, 3)
+		var led []leadership.Grant
+		for i := range 3 {
+			g := <-f.asks(b, leadership.CandidateID(fmt.Sprint("c", i)), 0)
+			if g.err != nil {
+				t.Fatal(g.err)
+			}
+			led = append(led, g.Grant)
+		}
+		waits := f.asks(b, "waits", time.Minute)
+		time.Sleep(4 * time.Second)
+		f.seats(a, 1)
+		for _, g := range led {
+			l, err := b.Renew(context.Background(), lease(g))
+			if stays := g.Seat == 1; err != nil || stays != (l.EndsBecause == "") || !stays && !l.LeaseExpiration.Equal(g.LeaseExpiration) {
+				t.Errorf("the leader of seat %d renews until %v (%s), %v; it was promised %v", g.Seat, l.LeaseExpiration, l.EndsBecause, err, g.LeaseExpiration)
+			}
+		}
+		time.Sleep(7 * time.Second)
+		if h := f.held(); len(h) != 1 || h["gpu.1"] == "" {
+			t.Errorf("led are %v, want seat 1 alone", h)
+		}
+		direct, err := a.Acquire(f.Context(), leadership.AcquireRequest{Election: "gpu.3", CandidateID: "bob"})
+		if refused, ok := errors.AsType[*leadership.Error](err); !ok || refused.Reason != leadership.ReasonSeats {
+			t.Errorf("a seat that there is no more is granted to %+v, %v", direct, err)
+		}
+		f.seats(b, 2)
+		if g := <-waits; g.err != nil || g.Seat == 0 || len(f.held()) > 2 {
+			t.Errorf("with another seat the one that waits has %+v, %v, and led are %v", g.Grant.Lease, g.err, f.held())
+		}
+		if _, err := a.Do(f.Context(), leadership.Configure{Election: "gpu", Config: leadership.Config{}}); !errors.Is(err, leadership.InvalidArgument) {
+			t.Errorf("without seats: %v", err)
+		}
+		if _, err := a.Do(f.Context(), leadership.Configure{Election: "gpu.1", Config: leadership.Config{LockDelay: time.Second}}); !errors.Is(err, leadership.InvalidArgument) {
+			t.Errorf("a seat alone is configured: %v", err)
+		}
+	})
+}
+
+func TestAnOrderForAllSeatsHoldsOnceItIsAnswered(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		a, b := f.start("a"), f.start("b")
+		f.seats(a, 2)
+		one := <-f.asks(b, "ann", 0)
+		drain := leadership.Order{Election: "gpu", Kind: leadership.OrderPause, Mode: leadership.PauseDrain, For: time.Hour, Reason: "maintenance", Actor: "op"}
+		if _, err := a.Do(f.Context(), drain); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := b.Renew(f.Context(), lease(one.Grant)); err != nil || l.EndsBecause != leadership.EndsDrained {
+			t.Errorf("drained, the leader of a seat goes on until %s, %v", l.EndsBecause, err)
+		}
+		for _, e := range []leadership.Election{"gpu", "gpu.1", "gpu.2"} {
+			_, err := b.Acquire(f.Context(), leadership.AcquireRequest{Election: e, CandidateID: "bob"})
+			if refused, ok := errors.AsType[*leadership.Error](err); !ok || refused.Code != leadership.LeaseHeld || refused.Reason == leadership.ReasonHeld && e != one.Election {
+				t.Errorf("paused, %s is granted: %v", e, err)
+			}
+		}
+		waits := f.asks(b, "bob", time.Minute)
+		if _, err := a.Do(f.Context(), leadership.Order{Election: "gpu", Kind: leadership.OrderResume, Reason: "done", Actor: "op"}); err != nil {
+			t.Fatal(err)
+		}
+		if g := <-waits; g.err != nil {
+			t.Errorf("resumed: %v", g.err)
+		}
+		if l, err := b.Renew(f.Context(), lease(one.Grant)); err != nil || l.EndsBecause != "" {
+			t.Errorf("resumed, the leader goes on until %s, %v", l.EndsBecause, err)
+		}
+		x, err := a.Explain(f.Context(), leadership.ExplainRequest{Election: "gpu", CandidateID: "eve"})
+		if err != nil || x.Leads || len(x.Causes) == 0 || x.Causes[0].Code != leadership.ReasonHeld {
+			t.Errorf("why eve has no seat: %+v, %v", x, err)
+		}
+		if x, err = a.Explain(f.Context(), leadership.ExplainRequest{Election: "gpu", CandidateID: "ann"}); err != nil || !x.Leads || x.Election != one.Election {
+			t.Errorf("why ann: %+v, %v", x, err)
+		}
+	})
+}
+
+func TestAnElectionThatIsUsedBecomesNoSeat(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		a := f.start("a")
+		if _, err := a.Do(f.Context(), leadership.Configure{Election: "gpu.2", Config: leadership.Config{LockDelay: time.Second}}); err != nil {
+			t.Fatal(err)
+		}
+		two := leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 2}}
+		if _, err := a.Do(f.Context(), two); !errors.Is(err, leadership.InvalidArgument) {
+			t.Errorf("a configured election becomes a seat: %v", err)
+		}
+		if _, err := a.Get(f.Context(), "gpu"); !errors.Is(err, leadership.NotFound) {
+			t.Errorf("refused, it has changed something: %v", err)
+		}
+		if _, err := a.Do(f.Context(), leadership.Delete{Election: "gpu.2"}); err != nil {
+			t.Fatal(err)
+		}
+		f.seats(a, 2)
+		one := <-f.asks(a, "ann", 0)
+		for _, c := range []leadership.Command{
+			leadership.Delete{Election: "gpu.1", Force: true},
+			leadership.Order{Election: "gpu.1", Kind: leadership.OrderPause, For: time.Hour, Reason: "r", Actor: "op"},
+			leadership.Configure{Election: "gpu.1", Config: leadership.Config{Seats: 2}},
+		} {
+			if _, err := a.Do(f.Context(), c); !errors.Is(err, leadership.InvalidArgument) {
+				t.Errorf("%s of one seat: %v", c.Name(), err)
+			}
+		}
+		if _, err := a.Do(f.Context(), leadership.HandOver{LeaseRequest: lease(one.Grant), To: "bob", Within: time.Minute}); !errors.Is(err, leadership.NotEligible) {
+			t.Errorf("a seat is handed over: %v", err)
+		}
+		if l, err := a.Do(f.Context(), leadership.Delete{Election: "gpu"}); err != nil || !l.Deleted {
+			t.Fatalf("%+v, %v", l, err)
+		}
+		if l, err := a.Renew(f.Context(), lease(one.Grant)); err != nil || l.EndsBecause != leadership.EndsSeats {
+			t.Errorf("without the election its leader goes on until %s, %v", l.EndsBecause, err)
+		}
+	})
+}
+
+func TestOneMoreSeatWakesThoseWhoWait(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		a := f.start("a")
+		f.seats(a, 1)
+		one := <-f.asks(a, "ann", 0)
+		waits := f.asks(a, "bob", time.Minute)
+		time.Sleep(5 * time.Second)
+		if _, err := a.Renew(f.Context(), lease(one.Grant)); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		f.seats(a, 2)
+		if g := <-waits; g.err != nil || g.at.Sub(began) > 2*time.Second {
+			t.Errorf("after %v: %+v, %v", g.at.Sub(began), g.Grant.Lease, g.err)
+		}
+	})
+}

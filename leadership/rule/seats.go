@@ -1,0 +1,194 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"regent/leadership"
+	"regent/leadership/internal/form"
+)
+
+// An election that has seats, the whole, is never granted itself. A seat's record has the newest
+// revision of the whole that the seat has heard of, and a grant takes the whole at that revision or
+// a later one: so its number of seats, its policy and its standing orders count for every grant,
+// whichever copy of the whole a caller has read. Whoever changes the whole tells all its seats
+// before the change is answered; until then Standing.Untold says that some may not know.
+
+// NeedsSeat is the error of Acquire for an election that has seats, if nothing in it bars the
+// candidate: one of its seats is to be acquired, with the whole in AcquireCommand.Whole.
+type NeedsSeat struct{ Whole Snapshot }
+
+func (e *NeedsSeat) Error() string {
+	return fmt.Sprintf("a seat of %q is to be acquired", e.Whole.Record.Election)
+}
+
+// NeedsWhole says that a rule has to be run again with that election, of which the one that it was
+// run for is a seat.
+type NeedsWhole struct{ Whole leadership.Election }
+
+func (e *NeedsWhole) Error() string { return fmt.Sprintf("%q is needed", e.Whole) }
+
+// seated is the election with what the whole says, if it is a seat, or is to be one.
+//
+// Errors: NeedsWhole; LeaseHeld if it is no seat any more, or if the whole bars the candidate.
+func (s Snapshot) seated(c AcquireCommand) (Snapshot, error) {
+	r := &s.Record
+	if c.Whole == nil && r.Standing.Seat == 0 {
+		return s, nil
+	}
+	of, n, _ := r.Election.SeatOf()
+	if c.Whole == nil || c.Whole.Record.Revision < r.Standing.Seat {
+		return s, &NeedsWhole{of}
+	}
+	whole := *c.Whole
+	whole.Now = s.Now
+	if !whole.hasSeat(n) {
+		err := s.Refuse(leadership.LeaseHeld, "election %q has no seat %d any more; acquire %q", of, n, of)
+		err.Reason, err.Cause = leadership.ReasonSeats, &leadership.Cause{Code: leadership.ReasonSeats}
+		return s, err
+	}
+	if barriers := whole.barriers(c.CandidateID, c.Principal); len(barriers) > 0 {
+		return s, whole.refuseBarred(c.CandidateID, barriers)
+	}
+	r.Policy.Config, r.Standing.Seat = whole.seatConfig(), whole.Record.Revision
+	return s, nil
+}
+
+// hasSeat reports whether the whole has so many seats.
+func (s Snapshot) hasSeat(n int) bool { return !s.Record.Deleted && n <= s.Record.Policy.Seats }
+
+// seatConfig is the configuration of each seat of the whole.
+func (s Snapshot) seatConfig() leadership.Config {
+	c := s.Record.Policy.Config
+	c.Seats = 0
+	return c.Explicit()
+}
+
+// Tell lets a seat hear of the whole as it is now. It gets the policy of the whole. If the whole
+// has fewer seats now, or is paused and drained, the term at the seat ends at the end that its
+// leader was promised; one of too many seats that is vacant is deleted. A seat that has heard of
+// that change, or of a later one, stays as it is.
+//
+// Error: InvalidArgument, if the election is no seat yet, and is used for something else.
+func Tell(s, whole Snapshot) (Change, error) {
+	r := s.Record
+	of, n, ok := r.Election.SeatOf()
+	switch {
+	case !ok || of != whole.Record.Election:
+		return Change{}, fmt.Errorf("leadership: %q is no seat of %q", r.Election, whole.Record.Election)
+	case r.Standing.Seat >= whole.Record.Revision:
+		return Change{}, nil
+	}
+	if err := RefuseSeat(s); err != nil {
+		return Change{}, err
+	}
+	whole.Now = s.Now
+	ch, config := s.change(), whole.seatConfig()
+	if !s.Exists() || whole.hasSeat(n) && (r.Deleted || r.Policy.Config.Explicit() != config) {
+		ch = s.reconfigure(config)
+	}
+	if r.Standing.Seat == 0 { // also what it has from before it was deleted
+		standing := &ch.Record.Standing
+		standing.Overrides, standing.Breakers, standing.Approval, standing.Series = "", "", approval{}, series{}
+	}
+	switch {
+	case ch.Record.LeaderID == "" && !whole.hasSeat(n) && !ch.Record.Deleted:
+		ch.Record.Deleted = true
+		ch.announce(leadership.EventDeleted, "")
+	case ch.Record.LeaderID != "" && s.Live() && ch.endsAtSeat(whole.endsSeat(n)) && len(ch.Events) == 0:
+		ch.announce(leadership.EventConfigured, "")
+	}
+	ch.Record.Standing.Seat = whole.Record.Revision
+	ch.Quiet = len(ch.Events) == 0
+	return ch, nil
+}
+
+// RefuseSeat returns why an election that is no seat yet cannot become one: an operator uses it for
+// something else. nil if it can.
+func RefuseSeat(s Snapshot) error {
+	r := s.Record
+	if r.Standing.Seat > 0 || r.Deleted || !s.Exists() {
+		return nil
+	}
+	if r.Policy.LeaseDuration > 0 || r.Standing.Overrides != "" || r.Standing.Breakers != "" {
+		return leadership.Invalid("policy.seats", fmt.Errorf("election %q, which would be a seat, exists already, with a configuration or orders of its own; delete it, or choose another name or fewer seats", r.Election))
+	}
+	return nil
+}
+
+// endsSeat is why the term at the seat ends; "" if the whole lets it go on.
+func (s Snapshot) endsSeat(n int) leadership.EndReason {
+	if !s.hasSeat(n) {
+		return leadership.EndsSeats
+	}
+	for _, o := range s.Record.Standing.overrides(s.Now) {
+		if o.Mode == leadership.PauseDrain {
+			return leadership.EndsDrained
+		}
+	}
+	return ""
+}
+
+// endsAtSeat lets the term end at the end that was promised, because the whole says so, or no
+// longer, with "". It reports whether that is a change.
+func (c *Change) endsAtSeat(because leadership.EndReason) bool {
+	e := &c.Record.Standing.Ends
+	if e.Whole.Because == because {
+		return false
+	}
+	promised := c.Record.LeaseEnd()
+	switch {
+	case because == "":
+		e.Whole.At = time.Time{}
+	case e.Whole.At.IsZero():
+		e.Whole.At = form.Later(promised, 0)
+	}
+	e.Whole.Because = because
+	c.limit(promised)
+	return true
+}
+
+// Told notes in the whole that all its seats have heard of the change with that revision. If there
+// was another since, whoever made it tells them.
+func Told(whole Snapshot, r leadership.Revision) (Change, error) {
+	if whole.Record.Standing.Untold == 0 || whole.Record.Revision != r {
+		return Change{}, nil
+	}
+	ch := whole.change()
+	ch.Record.Standing.Untold, ch.Quiet = 0, true
+	return ch, nil
+}
+
+// untold notes in a change of the whole that its seats have not heard of it yet.
+func (c *Change) untold(before Record) {
+	if len(c.Events) > 0 {
+		r := &c.Record
+		r.Standing.Untold = max(r.Standing.Untold, before.Policy.Seats, r.Policy.Seats)
+	}
+}
+
+// ofSeat refuses what is for the whole, or for elections that are no seats.
+func (s Snapshot) ofSeat(what string) error {
+	of, _, ok := s.Record.Election.SeatOf()
+	if !ok || s.Record.Standing.Seat == 0 {
+		return nil
+	}
+	return leadership.Invalid("election", fmt.Errorf("election %q is a seat of %q, and %s", s.Record.Election, of, what))
+}
+
+// refuseSeats returns why the election cannot be configured so, because of seats; nil if it can.
+func (s Snapshot) refuseSeats(c leadership.Config) error {
+	r := s.Record
+	switch was := r.Policy.Seats; {
+	case r.Standing.Seat > 0:
+		return s.ofSeat("is configured with it")
+	case was > 0 && c.Seats == 0:
+		return leadership.Invalid("policy.seats", errors.New("an election that has seats keeps them, 1 at least, also if it was deleted: leaders at them may not have heard yet"))
+	case was == 0 && c.Seats > 0 && s.Live():
+		return s.Refuse(leadership.LeaseHeld, "election %q is led by %q; wait for its release, or evict it, before the election gets seats", r.Election, r.LeaderID)
+	case c.Seats > 0 && r.Election.Seat(leadership.MaxSeats).Validate() != nil:
+		return leadership.Invalid("policy.seats", fmt.Errorf("a name of %d characters is too long for an election with seats, whose names are longer", len(r.Election)))
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package leadership
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// MaxSeats is how many seats an election may have.
+const MaxSeats = 100
+
+// Seat is the name of a seat of the election, from 1: "gpu.2". Each is an election like any other,
+// with its own token and history.
+func (e Election) Seat(n int) Election { return Election(string(e) + "." + strconv.Itoa(n)) }
+
+// SeatOf returns the election of which one with that name may be a seat, and the seat's number. It
+// is one only if Lease.Seat says so.
+func (e Election) SeatOf() (of Election, n int, ok bool) {
+	at := strings.LastIndexByte(string(e), '.')
+	if at < 0 {
+		return "", 0, false
+	}
+	n, err := strconv.Atoi(string(e[at+1:]))
+	if err != nil || n < 1 || n > MaxSeats || e[:at].Seat(n) != e {
+		return "", 0, false
+	}
+	return e[:at], n, true
+}
+
+// validateSeats checks the number of seats, and what does not go with it.
+func (c Config) validateSeats() (field string, err error) {
+	const name = "policy.seats"
+	switch {
+	case c.Seats == 0:
+		return "", nil
+	case c.Seats < 0 || c.Seats > MaxSeats:
+		return name, fmt.Errorf("policy.seats is from 1 to %d, not %d", MaxSeats, c.Seats)
+	case c.RetireAfter > 0:
+		return name, errors.New("policy.seats does not go with retireAfter: a seat that is vacant is not given up")
+	case c.Delegation.Parent != "":
+		return name, errors.New("policy.seats does not go with policy.delegation.parent: a part of a task has one leader")
+	case c.Ballot.Explicit() != BallotPolicy{}.Explicit():
+		return name, errors.New("policy.seats does not go with a policy of who should lead: who came first is granted the next seat")
+	case c.Term.Approval.Every > 0 || c.Term.Cooldown > 0 || c.Term.Series != (SeriesPolicy{}):
+		return name, errors.New("policy.seats does not go with approval, cooldown or series: what bars candidates from one seat would let them have another")
+	}
+	return "", nil
+}

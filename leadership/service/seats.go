@@ -1,0 +1,146 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"regent/leadership"
+	"regent/leadership/rule"
+)
+
+// acquireSeat asks for one seat of the whole after the other, until it is granted one. A key of the
+// candidate's own gets back the seat that an earlier call was granted, as far as that is known to
+// whoever says the order.
+func (s *Service) acquireSeat(ctx context.Context, r leadership.AcquireRequest, whole rule.Snapshot) (leadership.Grant, error) {
+	if whole.Record.Standing.Untold > 0 { // whoever changed it has stopped before all seats were told
+		_ = s.tell(ctx, whole) // a grant is by the whole as it was read, whoever else has heard
+	}
+	if r.Key == nil {
+		r.Key = new(leadership.NewKey())
+	}
+	seating := r.InLine.Seats
+	if seating == nil {
+		seating = seats{s}
+	}
+	order, err := seating.Order(ctx, whole.Lease(), r.CandidateID)
+	if err != nil {
+		return leadership.Grant{}, err
+	}
+	refused := whole.Refuse(leadership.LeaseHeld, "election %q has no seat that can be acquired now", whole.Record.Election)
+	refused.Reason = leadership.ReasonHeld
+	for _, seat := range order {
+		r.Election = seat
+		g, err := s.acquire(ctx, r, &whole)
+		refusal, ok := errors.AsType[*leadership.Error](err)
+		switch {
+		case ok && refusal.Code == leadership.LeaseHeld && refusal.Lease != nil && refusal.Lease.Election == seat:
+			if seating.Refused(refusal); refusal.Cause == nil || refused.Lease.Election == whole.Record.Election {
+				refused = refusal // a halt of one seat is nothing to those who wait for another
+			}
+		case ok && (refusal.Code == leadership.ElectionDeleted || refusal.Code == leadership.RecordCorrupt): // the others are as they were
+		default:
+			return g, err
+		}
+	}
+	return leadership.Grant{}, refused
+}
+
+// seats is a Seating that reads the seats from the store.
+type seats struct{ *Service }
+
+// Refused implements leadership.Seating.
+func (seats) Refused(*leadership.Error) {}
+
+// Order implements leadership.Seating.
+func (s seats) Order(ctx context.Context, whole leadership.Lease, by leadership.CandidateID) (own []leadership.Election, err error) {
+	leases, err := s.readSeats(ctx, whole.Election, whole.Config.Seats)
+	var free []leadership.Election
+	var first leadership.Lease
+	for _, l := range leases {
+		switch {
+		case l.State == leadership.Held && l.LeaderID == by:
+			own = append(own, l.Election)
+		case l.State == leadership.Vacant && l.LockedFor == 0:
+			free = append(free, l.Election)
+		case first.Election == "" || l.ExpiresIn+l.LockedFor < first.ExpiresIn+first.LockedFor:
+			first = l
+		}
+	}
+	if own = append(own, free...); first.Election != "" {
+		own = append(own, first.Election)
+	}
+	return own, err
+}
+
+// readSeats reads the seats of an election that are not deleted, strongly.
+func (s *Service) readSeats(ctx context.Context, whole leadership.Election, n int) ([]leadership.Lease, error) {
+	all := make([]rule.Snapshot, n)
+	errs := make([]error, n)
+	each(n, func(i int) { all[i], errs[i] = s.store.Get(ctx, whole.Seat(i+1)) })
+	var leases []leadership.Lease
+	for _, snap := range all {
+		if !snap.Record.Deleted {
+			leases = append(leases, snap.Lease())
+		}
+	}
+	return leases, errors.Join(errs...)
+}
+
+// whole reads the election that another one is a seat of.
+func (s *Service) whole(ctx context.Context, e leadership.Election) (*rule.Snapshot, error) {
+	snap, err := s.store.Get(ctx, e)
+	return &snap, err
+}
+
+// tell lets all seats of the whole hear of its last change. If some could not be told, the next
+// change of it, the same again too, or the next acquire tells them.
+func (s *Service) tell(ctx context.Context, whole rule.Snapshot) error {
+	r := whole.Record
+	errs := make([]error, r.Standing.Untold)
+	each(len(errs), func(i int) {
+		_, errs[i] = s.update(ctx, r.Election.Seat(i+1), rule.Expect{Change: true}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Tell(snap, whole) })
+	})
+	if err := cmp.Or(errs...); err != nil {
+		return err
+	}
+	_, err := s.update(ctx, r.Election, rule.Expect{Change: true}, func(snap rule.Snapshot) (rule.Change, error) { return rule.Told(snap, r.Revision) })
+	return err
+}
+
+// refuseSeats returns why one of the elections that would be seats cannot be one.
+func (s *Service) refuseSeats(ctx context.Context, c leadership.Configure) error {
+	errs := make([]error, c.Config.Seats)
+	each(len(errs), func(i int) {
+		snap, err := s.store.Get(ctx, c.Election.Seat(i+1))
+		if err == nil {
+			err = rule.RefuseSeat(snap)
+		}
+		errs[i] = err
+	})
+	return cmp.Or(errs...)
+}
+
+// explainSeats says why the candidate leads at no seat of the whole, or at which it does: x is what
+// the whole itself says.
+func (s *Service) explainSeats(ctx context.Context, whole rule.Snapshot, x leadership.Explanation) (leadership.Explanation, error) {
+	leases, err := s.readSeats(ctx, whole.Record.Election, whole.Record.Policy.Seats)
+	if err != nil {
+		return leadership.Explanation{}, err
+	}
+	if i := slices.IndexFunc(leases, func(l leadership.Lease) bool { return l.State == leadership.Held && l.LeaderID == x.CandidateID }); i >= 0 {
+		return s.Explain(ctx, leadership.ExplainRequest{Election: leases[i].Election, CandidateID: x.CandidateID})
+	}
+	held := leadership.Cause{Code: leadership.ReasonHeld}
+	for _, l := range leases {
+		switch left := l.ExpiresIn + l.LockedFor; {
+		case left == 0:
+			return x, nil
+		case held.Left == 0 || left < held.Left:
+			held.LeaderID, held.Left, held.Until = l.LeaderID, left, l.ReadAt.Add(left)
+		}
+	}
+	x.Causes = append(x.Causes, held)
+	return x, nil
+}

@@ -38,8 +38,6 @@
 //	leadership          this package: what callers name, ask and are told, from the standard
 //	                    library alone
 //
-// All doors stand on the same guarded service: rights, limits and leaders are the same at each.
-//
 // # States
 //
 //	             acquire: token+1, "acquired"
@@ -148,11 +146,9 @@
 // nothing. An eviction that may be repeated must name its fencing token: without one it is about
 // the leader of that moment.
 //
-// A halt is on all elections of a pattern of names, also on those that do not exist yet. The halts
-// are the overrides of an election of their own, HaltsElection. No store reads two elections in the
-// transaction of a grant, so an instance reads the halts before it, at most five seconds before,
-// and gives a grant back that took longer if the election is halted by then. An instance that hears
-// of a halt reads anew. Leaders go on.
+// A halt bars grants in all elections of a pattern of names, also in those that do not exist yet.
+// An instance reads the halts at most five seconds before a grant, or gives the grant back if the
+// election is halted by then. Leaders go on.
 //
 // Approvals are counted in rounds. A round ends when as many principals as the policy needs have
 // approved. The shortest time that one of them gave counts. The same order is counted once: it
@@ -273,9 +269,8 @@
 // leader's choice. An order that bars the successor takes the hand-over back.
 //
 // A yield is the one way in which a lease gets shorter than was promised, because its leader gives
-// the promise up. So a caller that has sent one must not act as the leader again, even if the
-// answer is NotReady: see "Repeats". A release after a yield changes nothing: the lease is left to
-// the successor.
+// the promise up. So a caller that has sent one must not act as the leader again, whatever the
+// answer: see "Repeats". A release after it changes nothing.
 //
 // With Config.Promotion a leader is not ready until it says so, with the same call; checkToken for
 // a write refuses its token with NotReady until then.
@@ -321,6 +316,5 @@
 // ("acquired") and one that ends it ("released", "expired", "deposed", "deleted" or "unlocked"); a
 // new epoch ("epoch") ends one and begins the next. A hand-over adds "handingOver", "ready" and
 // "yielded", of the term that goes on until "released", and a delegation "delegated". An event may
-// say which principal made the change, why, and more in detail. Later versions add types of events:
-// readers ignore those that they do not know.
+// say which principal made the change, why, and more in detail. Readers ignore unknown types.
 package leadership

@@ -43,11 +43,11 @@ type InLine struct {
 	// Instance tells the instances apart: 0, or a number that each draws. A candidate that has come
 	// back through another instance is not withdrawn by the former one.
 	Instance uint32
-	Waited   time.Duration // since the candidate began to wait
-	// Withdraw is a candidate of the same line that has bid and has gone since; or empty.
-	Withdraw CandidateID
 	// Writes says that the store will most likely write: see Expect.
 	Writes bool
+	Waited time.Duration // since the candidate began to wait
+	// Withdraw is a candidate of the same line that has bid and has gone since; or empty.
+	Withdraw CandidateID
 	// Present reports whether the instance has heard of the member lately; nil: of none. The
 	// service asks it before the rule decides, and never within a transaction.
 	Present func(CandidateID) bool
@@ -59,20 +59,20 @@ type InLine struct {
 	// Halts are those that the instance knows of, of all elections.
 	Halts Overrides
 	// Seats knows the seats of an election that has some. nil: the service reads them.
-	Seats Seating
+	Seats *Seating
 	// Recheck is asked before each attempt of a candidate that waits: what the candidate may do can
 	// have changed. nil: it may still lead.
 	Recheck func() error
 }
 
 // Seating knows the seats of elections. It is never asked within a transaction.
-type Seating interface {
+type Seating struct {
 	// Order says in which order the store is to be asked for the seats of the election: the one
 	// that the candidate has, and those that may be vacant; last of all the one that may be had
 	// first, so that the candidate is told when to ask again.
-	Order(ctx context.Context, whole Lease, by CandidateID) ([]Election, error)
+	Order func(ctx context.Context, whole Lease, by CandidateID) ([]Election, error)
 	// Refused hears what the store says of a seat that it has not granted.
-	Refused(*Error)
+	Refused func(*Error)
 }
 
 // MaxWait is how long a candidate may stand in line, or a reader wait for news, in one call. To

@@ -22,7 +22,7 @@ func (s *Service) acquireSeat(ctx context.Context, r leadership.AcquireRequest, 
 	}
 	seating := r.InLine.Seats
 	if seating == nil {
-		seating = seats{s}
+		seating = &leadership.Seating{Order: s.seats, Refused: func(*leadership.Error) {}}
 	}
 	order, err := seating.Order(ctx, whole.Lease(), r.CandidateID)
 	if err != nil {
@@ -47,14 +47,8 @@ func (s *Service) acquireSeat(ctx context.Context, r leadership.AcquireRequest, 
 	return leadership.Grant{}, refused
 }
 
-// seats is a Seating that reads the seats from the store.
-type seats struct{ *Service }
-
-// Refused implements leadership.Seating.
-func (seats) Refused(*leadership.Error) {}
-
-// Order implements leadership.Seating.
-func (s seats) Order(ctx context.Context, whole leadership.Lease, by leadership.CandidateID) (own []leadership.Election, err error) {
+// seats is Seating.Order by what the store says.
+func (s *Service) seats(ctx context.Context, whole leadership.Lease, by leadership.CandidateID) (own []leadership.Election, err error) {
 	leases, err := s.readSeats(ctx, whole.Election, whole.Config.Seats)
 	var free []leadership.Election
 	var first leadership.Lease

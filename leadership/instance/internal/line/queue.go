@@ -62,7 +62,7 @@ func NewQueue(c Config) *Queue {
 		common:  Common{Instance: c.Instance, Jitter: c.Jitter, Key: leadership.NewKey, Present: c.Present},
 		lines:   make(map[leadership.Election]*runner),
 	}
-	q.seating.q = q
+	q.seating.begin(q, nil)
 	c.Hub.View(func(v *view.View, _ time.Duration) {
 		q.common.View, q.common.Halts = v, v.Hold(leadership.HaltsElection)
 	})
@@ -163,7 +163,7 @@ func (q *Queue) join(c *call, r *leadership.AcquireRequest, told leadership.Toke
 // begin makes a line.
 func (q *Queue) begin(first *Caller, request leadership.AcquireRequest, now time.Duration) *runner {
 	r := &runner{q: q, wake: make(chan struct{}, 1)}
-	r.seating = seating{q, r}
+	r.seating.begin(q, r)
 	r.election = q.common.View.Wait(request.Election, r.wake)
 	r.line = New(&q.common, r.election, func() { signal(r.wake) }, first, request, now)
 	q.lines[request.Election] = r
@@ -179,7 +179,7 @@ func (q *Queue) ask(ctx context.Context, r leadership.AcquireRequest) (leadershi
 		}
 	})
 	asked := q.c.Hub.Now()
-	r.InLine = leadership.InLine{Instance: q.common.Instance, Present: q.common.present(r.Election), Quorum: quorum, Recheck: r.InLine.Recheck, Seats: &q.seating}
+	r.InLine = leadership.InLine{Instance: q.common.Instance, Present: q.common.present(r.Election), Quorum: quorum, Recheck: r.InLine.Recheck, Seats: &q.seating.Seating}
 	grant, err := q.c.Acquire(ctx, r)
 	if err == nil {
 		q.c.Hub.Learn(grant.Lease, view.Committed, asked)

@@ -116,7 +116,7 @@ func (r *runner) ask(ctx context.Context, request leadership.AcquireRequest) (o 
 	}
 	bounded, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	request.InLine.Seats = &r.seating
+	request.InLine.Seats = &r.seating.Seating
 	o.Panic = caught(func() { o.Grant, o.Err = r.q.c.Acquire(bounded, request) })
 	return o
 }

@@ -52,14 +52,19 @@ func (l *Line) seatsChanged(now time.Duration) {
 	}
 }
 
-// seating is a leadership.Seating that knows what the view does.
+// seating knows of seats what the view does.
 type seating struct {
+	leadership.Seating
 	q      *Queue
 	runner *runner // nil for candidates that do not stand in line
 }
 
-// Order implements leadership.Seating. What is not known is read.
-func (s *seating) Order(ctx context.Context, whole leadership.Lease, by leadership.CandidateID) ([]leadership.Election, error) {
+func (s *seating) begin(q *Queue, r *runner) {
+	*s = seating{leadership.Seating{Order: s.order, Refused: s.refused}, q, r}
+}
+
+// order is Seating.Order. What is not known is read.
+func (s *seating) order(ctx context.Context, whole leadership.Lease, by leadership.CandidateID) ([]leadership.Election, error) {
 	known := make([]seat, whole.Config.Seats)
 	var unknown sync.WaitGroup
 	errs := make([]error, len(known))
@@ -106,8 +111,7 @@ func (s *seating) Order(ctx context.Context, whole leadership.Lease, by leadersh
 // longAgo is when the store was asked for what may be older than anything that was heard.
 const longAgo time.Duration = 0
 
-// Refused implements leadership.Seating.
-func (s *seating) Refused(refusal *leadership.Error) {
+func (s *seating) refused(refusal *leadership.Error) {
 	s.q.c.Hub.Learn(*refusal.Lease, view.Read, longAgo)
 }
 

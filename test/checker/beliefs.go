@@ -13,7 +13,9 @@ import (
 // different tokens of one election never overlap, and none lasts beyond
 //
 //   - the first answer, to any caller, that shows a higher token, or that shows the lease to have
-//     run out or to be released. A deletion by force ends no belief: the next token does;
+//     run out or to be released. A deletion by force ends no belief: the next token does. One
+//     that shows it to have run out, before that is on record, may be by a clock of the store that
+//     is ahead of the one by which the leader was answered: by slack at most;
 //   - the first answer, to any caller, that shows that its leader has yielded; and the call by
 //     which it did;
 //   - the lease, counted from the last answer that let it start anew, and no longer than what
@@ -30,7 +32,7 @@ import (
 func ME2(r Recording, slack time.Duration) Report {
 	truth, report := truthOf(r.History)
 	yields := yieldsOf(truth, r.Calls)
-	over, unlocked, reign := endingsOf(r.Calls, truth.allTerms()), truth.unlocked(), truth.reign()
+	over, unlocked, reign := endingsOf(r.Calls, truth.allTerms(), slack), truth.unlocked(), truth.reign()
 	beats := make(map[grantID][]Call)
 	for _, c := range r.Calls {
 		if c.beat() {
@@ -105,18 +107,21 @@ type ending struct {
 // forced are the ends of a lease that end no belief: the next token does.
 var forced = []leadership.EventType{leadership.EventDeleted, leadership.EventUnlocked, leadership.EventDeposed}
 
-func endingsOf(calls []Call, terms map[grantID]term) endings {
+func endingsOf(calls []Call, terms map[grantID]term, slack time.Duration) endings {
 	first := make(map[grantID]time.Duration)
 	for _, c := range calls {
 		if !c.shows() || c.Answer.Token == 0 {
 			continue
 		}
-		id := grantID{c.Election, c.Answer.Token}
+		id, by := grantID{c.Election, c.Answer.Token}, c.Answered
+		if c.Answer.State == leadership.Vacant && c.Answer.Revision < terms[id].ended.Revision {
+			by += slack
+		}
 		if c.Answer.State == leadership.Held && !c.Answer.Succession.Yielded || slices.Contains(forced, terms[id].ended.Type) {
 			id.token-- // this token exists, so the one before is over
 		}
-		if by, ok := first[id]; !ok || c.Answered < by {
-			first[id] = c.Answered
+		if known, ok := first[id]; !ok || by < known {
+			first[id] = by
 		}
 	}
 	o := make(endings)

@@ -335,7 +335,7 @@ func TestChangeThatShortensAPromiseIsRefused(t *testing.T) {
 		"an earlier end":  func(r *Record) { r.EndsBy, r.EndsBecause = aMoment.Add(time.Minute-1), leadership.EndsEvicted },
 		"a shorter lease": func(r *Record) { r.LeaseDuration = 59 * time.Second },
 	} {
-		_, _, err := Codec{}.Decide(s, func(s Snapshot) (Change, error) {
+		_, _, err := Codec{}.Decide(s, Carried{}, func(s Snapshot) (Change, error) {
 			ch := s.change()
 			shorten(&ch.Record)
 			ch.announce(leadership.EventEvicted, "")
@@ -346,7 +346,7 @@ func TestChangeThatShortensAPromiseIsRefused(t *testing.T) {
 		}
 	}
 	s.Now = aMoment.Add(-time.Millisecond) // by the clock of a server that is behind
-	if _, _, err := (Codec{}).Decide(s, func(s Snapshot) (Change, error) { ch := s.change(); return ch, ch.epoch(s.Now) }); err != nil {
+	if _, _, err := (Codec{}).Decide(s, Carried{}, func(s Snapshot) (Change, error) { ch := s.change(); return ch, ch.epoch(s.Now) }); err != nil {
 		t.Errorf("a new epoch, which begins when it is committed: %v", err)
 	}
 }
@@ -372,7 +372,7 @@ func TestChangeThatPassesALiveLeaseToAnyButTheSuccessorIsRefused(t *testing.T) {
 		"to another incarnation":                 {yielded, "bob", 9, "has not yielded to it"},
 		"back to the leader under another token": {yielded, "ann", 1, "leads again"},
 	} {
-		_, _, err := Codec{}.Decide(c.s, func(s Snapshot) (Change, error) {
+		_, _, err := Codec{}.Decide(c.s, Carried{}, func(s Snapshot) (Change, error) {
 			ch := s.change()
 			ch.vacate(leadership.EventReleased, s.Now, 0)
 			ch.grant(AcquireCommand{CandidateID: c.to, KeyHash: leadership.Key{c.key}.Hash()}, s.Now)
@@ -382,7 +382,7 @@ func TestChangeThatPassesALiveLeaseToAnyButTheSuccessorIsRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
 	}
-	_, _, err := Codec{}.Decide(yielded, func(s Snapshot) (Change, error) {
+	_, _, err := Codec{}.Decide(yielded, Carried{}, func(s Snapshot) (Change, error) {
 		ch := s.change()
 		ch.Record.Standing.Succession, ch.Record.EndsBy, ch.Record.EndsBecause = succession{}, time.Time{}, ""
 		ch.announce(leadership.EventGoesOn, "")

@@ -3,6 +3,7 @@ package rule
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 	"unicode/utf8"
 
@@ -65,14 +66,19 @@ func (c *Change) Prolongs(was *Record) time.Time {
 // Decide runs decide on what a store has read. It returns the change that the store must write,
 // with Record.Needs set, and what the store keeps of the record's policy and standing. An error of
 // decide is returned as it is. A change that is none of those that Change lists is an error too:
-// the store writes nothing then.
-func (c Codec) Decide(s Snapshot, decide func(Snapshot) (Change, error)) (Change, Carried, error) {
+// the store writes nothing then. kept is what the store keeps of s.Record, if that is at hand, and
+// otherwise zero: most grants change nothing of it, and need not encode it again.
+func (c Codec) Decide(s Snapshot, kept Carried, decide func(Snapshot) (Change, error)) (Change, Carried, error) {
 	ch, err := decide(s)
 	if err != nil || ch.Empty() {
 		return Change{}, Carried{}, err
 	}
 	if err := ch.check(&s); err != nil {
 		return Change{}, Carried{}, fmt.Errorf("leadership: change of election %q: %w", s.Record.Election, err)
+	}
+	if r := &ch.Record; kept.Needs > 0 && r.Standing == s.Record.Standing && r.Policy == s.Record.Policy {
+		r.Needs = kept.Needs
+		return ch, kept, nil
 	}
 	carried, err := c.Encode(&ch.Record)
 	if err != nil {
@@ -207,10 +213,10 @@ const BecausePreempt = "preempt"
 
 // detailText is the detail as it is stored: "" if it says nothing.
 func detailText(d leadership.Detail) string {
-	text, _ := form.JSON(d) // it always has a JSON form
-	if string(text) == "{}" {
+	if reflect.ValueOf(&d).Elem().IsZero() {
 		return ""
 	}
+	text, _ := form.JSON(d) // it always has a JSON form
 	return string(text)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"regent/leadership"
@@ -137,6 +138,15 @@ func (c Codec) Decode(r *Record, from Carried) error {
 // encodeMembers returns the object of the known and the unknown members, and what the known ones
 // need.
 func encodeMembers(known []member, unknown string) (text string, needs Version, err error) {
+	values := make([]named, 0, 8)
+	for _, m := range known {
+		if value := m.field.encode(); value != nil {
+			values, needs = append(values, named{m.name, value}), max(needs, m.needs)
+		}
+	}
+	if unknown == "" {
+		return writeNamed(values), needs, nil
+	}
 	object, err := form.Object(unknown)
 	if err != nil {
 		return "", 0, fmt.Errorf("unknown members: %w", err)
@@ -145,15 +155,34 @@ func encodeMembers(known []member, unknown string) (text string, needs Version, 
 		if _, twice := object[m.name]; twice {
 			return "", 0, fmt.Errorf("member %q is known and unknown", m.name)
 		}
-		if value := m.field.encode(); value != nil {
-			if object == nil {
-				object = make(map[string]json.RawMessage)
-			}
-			object[m.name], needs = value, max(needs, m.needs)
-		}
+	}
+	for _, v := range values {
+		object[v.name] = v.value
 	}
 	text, err = form.WriteObject(object)
 	return text, needs, err
+}
+
+// named is a member as it is written.
+type named struct {
+	name  string
+	value json.RawMessage
+}
+
+// writeNamed is form.WriteObject of known members, which each grant writes: without a map.
+func writeNamed(values []named) string {
+	if len(values) == 0 {
+		return ""
+	}
+	slices.SortFunc(values, func(a, b named) int { return strings.Compare(a.name, b.name) })
+	var b strings.Builder
+	for i, v := range values {
+		b.WriteByte("{,"[min(i, 1)])
+		b.WriteString(`"` + v.name + `":`)
+		b.Write(v.value)
+	}
+	b.WriteByte('}')
+	return b.String()
 }
 
 // decodeMembers sets the known members, and returns the others.

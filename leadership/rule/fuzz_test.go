@@ -101,7 +101,7 @@ func (m *machine) step(what, who, wait byte) {
 		m.clock = m.clock.Add(time.Duration(who%4) * 30 * time.Minute) // else nothing is ever due
 		m.snap.Now = m.clock
 	}
-	ch, _, err := rule.Codec{}.Decide(m.snap, func(rule.Snapshot) (rule.Change, error) { return m.decide(what, who) })
+	ch, _, err := rule.Codec{}.Decide(m.snap, rule.Carried{}, func(rule.Snapshot) (rule.Change, error) { return m.decide(what, who) })
 	if err != nil {
 		var e *leadership.Error
 		if !errors.As(err, &e) || e.Detail == "" || e.Code == leadership.RecordCorrupt {

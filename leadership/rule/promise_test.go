@@ -395,7 +395,7 @@ func (c *course) replay(rule func(rule.Snapshot) (rule.Change, error)) {
 func (c *course) do(what string, decide func(rule.Snapshot) (rule.Change, error)) error {
 	c.last = what
 	before := c.snap
-	ch, carried, err := rule.Codec{}.Decide(c.snap, decide)
+	ch, carried, err := rule.Codec{}.Decide(c.snap, rule.Carried{}, decide)
 	var e *leadership.Error
 	switch {
 	case err != nil && (!errors.As(err, &e) || e.Detail == "" || e.Code == leadership.RecordCorrupt):

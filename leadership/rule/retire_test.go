@@ -60,7 +60,7 @@ func TestElectionIsRetiredOnceItWasVacantForSoLongAndNeverBefore(t *testing.T) {
 		"at the longest that may be asked": {vacancy(leadership.MaxRetireAfter, 0), leadership.MaxRetireAfter, true},
 	} {
 		s := rule.Snapshot{Record: c.record, Now: retireBegin.Add(c.after)}
-		ch, carried, err := rule.Codec{}.Decide(s, rule.Retire)
+		ch, carried, err := rule.Codec{}.Decide(s, rule.Carried{}, rule.Retire)
 		if err != nil || !ch.Empty() != c.want {
 			t.Errorf("%s: got %+v, %v; want retired=%v", name, ch, err, c.want)
 		}
@@ -107,7 +107,7 @@ func TestVacancyCountsFromTheLastConfigurationAndALockStaysAsItIs(t *testing.T) 
 		if at := ch.Record.RetireAt(); at.Before(now.Add(2 * time.Hour)) {
 			t.Errorf("%s: it is retired at %v", name, at)
 		}
-		if _, _, err := (rule.Codec{}).Decide(s, func(s rule.Snapshot) (rule.Change, error) {
+		if _, _, err := (rule.Codec{}).Decide(s, rule.Carried{}, func(s rule.Snapshot) (rule.Change, error) {
 			return rule.Apply(s, leadership.Configure{Config: config})
 		}); err != nil {
 			t.Errorf("%s: %v", name, err)

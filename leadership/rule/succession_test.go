@@ -52,7 +52,7 @@ func yielded(t *testing.T) rule.Snapshot { return done(t, bobIsReady(t), yield) 
 
 // decided is what a store would write.
 func decided(s rule.Snapshot, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, rule.Change, error) {
-	ch, _, err := rule.Codec{}.Decide(s, decide)
+	ch, _, err := rule.Codec{}.Decide(s, rule.Carried{}, decide)
 	if err != nil {
 		return s, ch, err
 	}

@@ -32,7 +32,7 @@ func play(t *testing.T, s rule.Snapshot, later time.Duration, rule func(rule.Sna
 func playEvents(t *testing.T, s rule.Snapshot, later time.Duration, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, []leadership.Event) {
 	t.Helper()
 	s.Now = s.Now.Add(later)
-	ch, carried, err := rule.Codec{}.Decide(s, decide)
+	ch, carried, err := rule.Codec{}.Decide(s, rule.Carried{}, decide)
 	if err != nil {
 		t.Fatal(err)
 	}

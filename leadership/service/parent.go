@@ -106,11 +106,11 @@ func (s *Service) parent(ctx context.Context, e leadership.Election) (rule.Paren
 // grant was committed. Then the grant is given back, unless a copy of the call was answered
 // meanwhile, and the candidate is refused.
 func (s *Service) confirm(ctx context.Context, snap rule.Snapshot) error {
-	r := snap.Record
-	at := r.Standing.Parent
+	at := snap.Record.Standing.Parent
 	if at.Token == 0 {
 		return nil
 	}
+	r := snap.Record
 	p, err := s.parentLease(ctx, leadership.Via{Peer: at.Peer, Election: at.Election, Token: at.Token})
 	ended := over(p, err)
 	if err == nil && !ended {

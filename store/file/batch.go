@@ -100,11 +100,16 @@ func decideIn[S, C any](b *batch, present S, decide func(S) (C, error)) (ch C, e
 // update decides on an election, and adds the change to the batch. If it returns an error it has
 // added nothing.
 func (b *batch) update(e leadership.Election, decide func(rule.Snapshot) (rule.Change, error)) (rule.Snapshot, error) {
-	snap, err := b.present(e).snapshot(e, b.now)
+	present := b.present(e)
+	snap, err := present.snapshot(e, b.now)
 	if err != nil {
 		return snap, err
 	}
-	ch, carried, err := b.codec.Decide(snap, func(s rule.Snapshot) (rule.Change, error) { return decideIn(b, s, decide) })
+	var kept rule.Carried
+	if present != nil {
+		kept = present.carried
+	}
+	ch, carried, err := b.codec.Decide(snap, kept, func(s rule.Snapshot) (rule.Change, error) { return decideIn(b, s, decide) })
 	if err != nil || ch.Empty() {
 		return snap, err
 	}

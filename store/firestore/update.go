@@ -54,7 +54,7 @@ func (s *Store) Update(
 		if refused.believed(seen) {
 			return rule.Snapshot{}, fmt.Errorf("firestore: %s: %w", operation, rule.Corrupt(e, refused.cause))
 		}
-		ch, carried, err := s.codec.Decide(seen.snapshot(), decide)
+		ch, carried, err := s.codec.Decide(seen.snapshot(), rule.Carried{}, decide)
 		if err != nil {
 			return rule.Snapshot{}, err
 		}
@@ -89,7 +89,7 @@ func (s *Store) updateUnread(
 	if !ok {
 		return rule.Snapshot{}, rule.ErrNotRenewed
 	}
-	ch, carried, err := s.codec.Decide(known.snapshot(), decide)
+	ch, carried, err := s.codec.Decide(known.snapshot(), rule.Carried{}, decide)
 	if err != nil || !ch.Heartbeat || len(ch.Events) > 0 {
 		return rule.Snapshot{}, rule.ErrNotRenewed
 	}

@@ -123,7 +123,7 @@ func (s *Store) update(e leadership.Election, decide func(rule.Snapshot) (rule.C
 	if err != nil {
 		return rule.Snapshot{}, err
 	}
-	ch, carried, err := s.codec.Decide(snap, decide)
+	ch, carried, err := s.codec.Decide(snap, rule.Carried{}, decide)
 	if err != nil || ch.Empty() {
 		return snap, err
 	}

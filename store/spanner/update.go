@@ -70,7 +70,7 @@ func (a *attempt) decide(
 	f found, e leadership.Election, codec rule.Codec, decide func(rule.Snapshot) (rule.Change, error),
 ) {
 	if a.read, a.answer = f.snapshot(e, codec); a.answer == nil {
-		a.change, a.carried, a.answer = codec.Decide(a.read, decide)
+		a.change, a.carried, a.answer = codec.Decide(a.read, rule.Carried{}, decide)
 	}
 }
 

@@ -148,7 +148,7 @@ func (h *handle) try(p *process, e leadership.Election, decide func(rule.Snapsho
 	}
 	version := r.version
 	h.seen[e] = version
-	ch, _, err := rule.Codec{}.Decide(snap, decide)
+	ch, _, err := rule.Codec{}.Decide(snap, rule.Carried{}, decide)
 	if err != nil || ch.Empty() {
 		return snap, err
 	}

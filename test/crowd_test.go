@@ -3,7 +3,6 @@ package test
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -131,13 +130,13 @@ func (p *crowdRun) await(c *load.Crowd, what string, want func(load.Report) bool
 				return r
 			}
 		case <-deadline:
-			p.tb.Fatalf("waits for %s in vain. The agents:\n%s\nThe servers:\n%s\nSo far:%v", what, states(p.waiters, p.watchers, c), p.logs(), p)
+			p.tb.Fatalf("waits for %s in vain. The agents:\n%v\nThe servers:\n%s\nSo far:%v", what, states(p.waiters, p.watchers, c), p.logs(), p)
 		}
 	}
 }
 
-// states describes what the agents of the crowds do, those that there are.
-func states(crowds ...*load.Crowd) string {
+// states is how many agents of the crowds, of those that there are, are in which state.
+func states(crowds ...*load.Crowd) map[string]int {
 	all := map[string]int{}
 	for _, c := range crowds {
 		if c == nil {
@@ -147,7 +146,10 @@ func states(crowds ...*load.Crowd) string {
 		for late := time.After(10 * time.Second); ; {
 			select {
 			case r, ok := <-c.Reports:
-				if maps.Copy(all, r.States); ok && r.States == nil {
+				for state, n := range r.States {
+					all[state] += n
+				}
+				if ok && r.States == nil {
 					continue
 				}
 			case <-late:
@@ -155,7 +157,7 @@ func states(crowds ...*load.Crowd) string {
 			break
 		}
 	}
-	return fmt.Sprint(all)
+	return all
 }
 
 // settle waits until all calls of the store after a change are made, and returns the calls since

@@ -205,13 +205,19 @@ func (s *Store) List(ctx context.Context, prefix string, after leadership.Electi
 // Held implements service.Store, in the order of names.
 func (s *Store) Held(ctx context.Context, after leadership.Election, limit int) (listing rule.Listing, err error) {
 	err = s.view(ctx, func(t *table, now time.Time) error {
+		from, found := slices.BinarySearch(t.names, after)
+		if found {
+			from++
+		}
 		var names []leadership.Election
-		for e := range t.held {
-			if e > after {
+		for _, e := range t.names[from:] {
+			if t.held[e] {
 				names = append(names, e)
 			}
+			if len(names) > limit {
+				break
+			}
 		}
-		slices.Sort(names)
 		listing = t.listing(names, limit, now)
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"regent/leadership"
+	"regent/leadership/client"
 )
 
 // Main runs a crowd if the environment asks for one, until the standard input ends. It reports
@@ -20,6 +21,7 @@ func Main() (is bool) {
 		return false
 	}
 	m := &members{out: json.NewEncoder(os.Stdout), heard: make(map[leadership.Revision]*hearing), states: make(map[string]int)}
+	m.sdks = sync.OnceValues(m.newSDKs)
 	if err := json.Unmarshal([]byte(spec), &m.Config); err != nil {
 		m.report(Report{Failure: err.Error()})
 		return true
@@ -34,6 +36,7 @@ func Main() (is bool) {
 // members are the agents of a crowd.
 type members struct {
 	Config
+	sdks func() ([]*client.Client, error)
 
 	mu      sync.Mutex // guards all below
 	out     *json.Encoder
@@ -71,10 +74,7 @@ const connecting = 64
 
 // gather starts all agents, a few at a time.
 func (m *members) gather() {
-	behave := m.wait
-	if m.Kind == Watchers {
-		behave = m.watch
-	}
+	behave := map[Kind]func(int, func()) error{Waiters: m.wait, Watchers: m.watch, Leaders: m.campaign, Candidates: m.campaign}[m.Kind]
 	slots := make(chan struct{}, connecting)
 	for i := range m.Size {
 		slots <- struct{}{}

@@ -19,6 +19,9 @@ type Kind string
 const (
 	Waiters  Kind = "waiters"  // ask to lead and wait, until they do; then they do nothing more
 	Watchers Kind = "watchers" // read the stream of the election
+	// These use the Go SDK, and each has an election of its own, whose name ends with its number.
+	Leaders    Kind = "leaders"    // lead, and renew
+	Candidates Kind = "candidates" // wait until they lead
 )
 
 // Config describes a crowd.
@@ -28,6 +31,9 @@ type Config struct {
 	Servers  []string // host:port; the agents take them in turn
 	Election leadership.Election
 	From     string // the loopback address to connect from; "" for any
+	// With the Go SDK.
+	First int           // the first agent's number
+	Lease time.Duration // of its leases
 }
 
 // Report is one thing that happened: exactly one field is set. Instants are those of boottime.Now,

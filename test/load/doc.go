@@ -7,6 +7,7 @@
 // The measurements themselves:
 //
 //	test/crowd_test.go     what ten thousand waiting and watching agents cost (make load)
+//	test/many_test.go      what 100,000 elections cost beside 10,000 (make load)
 //	test/load/counts       what Regent asks of Firestore and Spanner, in RPCs, documents and rows
 //	test/load/allocations  what each call allocates, from the HTTP door to the local store
 //	test/load/etcd         Regent beside etcd, and beside spindle on Spanner, in a module of its

@@ -9,9 +9,10 @@ TOOL    := go tool -modfile=test/tools.mod
 # Starts the emulators once for a whole run, and ends them after it.
 WITH_EMULATORS := go run ./cmd/emulators --
 
-# Tests and the shipped binary are built alike: static, without paths of this machine. The race detector needs C.
+# Tests and the shipped binary are built alike: static, without paths of this machine, and without what gRPC and
+# Spanner's client have for service meshes and for pages of traces, a third of the binary. The race detector needs C.
 export CGO_ENABLED := 0
-export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath -tags=disable_grpc_modules,grpcnotrace)
 race: export CGO_ENABLED := 1
 
 # Tests that need heavy dependencies have modules of their own. test/load/etcd, which measures, is none of them.

@@ -67,7 +67,7 @@ func TestTheImageIsPinnedAndHasNoShellAndNoRoot(t *testing.T) {
 }
 
 // flagsOf are the flags of a build that determine its bytes.
-var flagsOf = []string{"CGO_ENABLED=0", "-trimpath", "-buildvcs=false", "-s", "-w", "-buildid=", "main.version="}
+var flagsOf = []string{"CGO_ENABLED=0", "-trimpath", "-tags=disable_grpc_modules,grpcnotrace", "-buildvcs=false", "-s", "-w", "-buildid=", "main.version="}
 
 func TestKoBuildsWhatTheDockerfileBuilds(t *testing.T) {
 	t.Parallel()
@@ -117,7 +117,7 @@ func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
 		t.Helper()
 		binary := filepath.Join(t.TempDir(), "regent")
 		cmd := exec.CommandContext(within(t, 10*time.Minute), "go", "build",
-			"-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version=v1", "-o", binary, "./cmd/regent")
+			"-trimpath", "-tags=disable_grpc_modules,grpcnotrace", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version=v1", "-o", binary, "./cmd/regent")
 		cmd.Dir, cmd.Env = dir, process.Environ(append(env, "CGO_ENABLED=0", "GOFLAGS=")...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)

@@ -81,7 +81,6 @@ func (c *cli) root() *cobra.Command {
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	root.SetVersionTemplate("regent {{.Version}}\n")
 	root.AddGroup(
 		&cobra.Group{ID: groupAgent, Title: "For agents:"},
 		&cobra.Group{ID: groupOperator, Title: "For operators:"},

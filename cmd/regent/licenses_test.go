@@ -44,7 +44,7 @@ type linked struct {
 func linkedPackages(t *testing.T) (all []linked) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=Dir,Standard,Module", ".")
-	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=")
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=-tags=disable_grpc_modules,grpcnotrace")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -8,8 +8,10 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -180,6 +182,22 @@ func TestShippedCodeImportsNoTestPackage(t *testing.T) {
 			if ok && !slices.Contains(strings.Split(user, ", "), p.ImportPath) && !tester && !strings.HasPrefix(p.ImportPath, "regent/test") {
 				t.Errorf("%s imports %s, which is for tests", p.ImportPath, imported)
 			}
+		}
+	}
+}
+
+// What the tags of the Makefile leave out is a third of the binary. With net/trace the linker also
+// keeps every exported method, for the templates of its pages.
+func TestTheShippedBinaryIsLight(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile(filepath.Join(top, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tags := regexp.MustCompile(`-tags=[a-z_,]+`).FindString(string(makefile))
+	for _, name := range list(t, tags, "regent/cmd/regent")[0].Deps {
+		if name == "golang.org/x/net/trace" || strings.HasPrefix(name, "github.com/envoyproxy/") {
+			t.Errorf("the binary has %s in it", name)
 		}
 	}
 }

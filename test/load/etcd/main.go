@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string) error {
 // build builds a command of the module in that folder, puts it into dir, and returns its path.
 func build(ctx context.Context, module, command, dir string) (string, error) {
 	binary := filepath.Join(dir, filepath.Base(command)+"-program")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, command)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags=disable_grpc_modules,grpcnotrace", "-o", binary, command)
 	cmd.Dir, cmd.Stderr = module, os.Stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	return binary, cmd.Run()

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// reservedFiles are for the store, the topic, keys, policies and connections that are being closed.
+// reservedFiles are for the store, the topic, keys, access files and connections that are being
+// closed.
 const reservedFiles = 64
 
 // mostByFiles returns for how many connections the process may open files, beside those that it

@@ -71,7 +71,7 @@ const (
 	ReasonProbation Reason = "PROBATION"  // the candidate has tripped before, so its leases are short
 	ReasonInLine    Reason = "IN_LINE"    // it waits behind others
 	ReasonNotAsking Reason = "NOT_ASKING" // it does not wait for the lease at this instance
-	ReasonRights    Reason = "RIGHTS"     // the caller's policy does not let it lead
+	ReasonRights    Reason = "RIGHTS"     // the server's access file does not let it lead
 )
 
 // Error is a refusal with what the caller needs to act on it.

@@ -124,9 +124,9 @@ resource "google_spanner_database_iam_member" "server" {
   member   = google_service_account.server.member
 }
 
-resource "google_secret_manager_secret_iam_member" "policy" {
+resource "google_secret_manager_secret_iam_member" "access" {
   project   = var.project_id
-  secret_id = google_secret_manager_secret.policy.secret_id
+  secret_id = google_secret_manager_secret.access.secret_id
   role      = "roles/secretmanager.secretAccessor"
   member    = google_service_account.server.member
 }

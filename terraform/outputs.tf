@@ -26,9 +26,9 @@ output "settings" {
   value       = local.settings
 }
 
-output "policy" {
-  description = "The mounted policy, with the scheduler's grant."
-  value       = local.policy
+output "access" {
+  description = "The mounted access file, with the scheduler's grant."
+  value       = local.access
 }
 
 output "store" {

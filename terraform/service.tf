@@ -1,8 +1,8 @@
 # The service, once in each region.
 
 locals {
-  policy_folder = "/etc/regent"
-  policy_file   = "policy.yaml"
+  access_folder = "/etc/regent"
+  access_file   = "access.yaml"
 
   google = "https://accounts.google.com"
 
@@ -22,7 +22,7 @@ locals {
     REGENT_STREAM_LIMIT  = "${var.stream_limit_seconds}s"
     REGENT_AUTH          = var.auth
     REGENT_AUTH_AUDIENCE = local.audience
-    REGENT_POLICY        = "${local.policy_folder}/${local.policy_file}"
+    REGENT_ACCESS        = "${local.access_folder}/${local.access_file}"
 
     REGENT_MAX_CONCURRENCY = tostring(var.concurrency) # long calls leave a part of it to renewals
 
@@ -122,8 +122,8 @@ resource "google_cloud_run_v2_service" "main" {
       }
 
       volume_mounts {
-        name       = "policy"
-        mount_path = local.policy_folder
+        name       = "access"
+        mount_path = local.access_folder
       }
 
       # An instance gets no requests until its store has answered once and, with auth = "platform", it has tried for 10 s
@@ -151,14 +151,14 @@ resource "google_cloud_run_v2_service" "main" {
     }
 
     volumes {
-      name = "policy"
+      name = "access"
 
       secret {
-        secret       = google_secret_manager_secret.policy.secret_id
+        secret       = google_secret_manager_secret.access.secret_id
         default_mode = 292 # 0444
 
         items {
-          path    = local.policy_file
+          path    = local.access_file
           version = "latest"
         }
       }
@@ -179,8 +179,8 @@ resource "google_cloud_run_v2_service" "main" {
     google_project_iam_member.telemetry,
     google_pubsub_topic_iam_member.members,
     google_pubsub_topic_iam_member.server,
-    google_secret_manager_secret_iam_member.policy,
-    google_secret_manager_secret_version.policy,
+    google_secret_manager_secret_iam_member.access,
+    google_secret_manager_secret_version.access,
     google_spanner_database_iam_member.server,
   ]
 }

@@ -14,7 +14,7 @@ data "google_project" "main" {
   project_id = var.project_id
 }
 
-# This right lets Cloud Monitoring's agent pass Cloud Run, and nothing more: the policy does not contain it.
+# This right lets Cloud Monitoring's agent pass Cloud Run, and nothing more: the access file does not contain it.
 resource "google_cloud_run_v2_service_iam_member" "uptime" {
   for_each = var.uptime_check ? toset(var.regions) : []
 

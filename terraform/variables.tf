@@ -204,7 +204,7 @@ variable "members" {
 }
 
 variable "peers" {
-  description = "Other Regents by name, whose leases candidates here may name with via, such as those of its regions for a global one. Regent asks them with its service account's identity, which must be among their invokers and have a grant in their policy: observer for the elections. Without an audience, it is the URL."
+  description = "Other Regents by name, whose leases candidates here may name with via, such as those of its regions for a global one. Regent asks them with its service account's identity, which must be among their invokers and have a grant in their access file: observer for the elections. Without an audience, it is the URL."
   type        = map(object({ url = string, audience = optional(string) }))
   default     = {}
   nullable    = false
@@ -388,7 +388,7 @@ variable "domain" {
 # Doors.
 
 variable "ui" {
-  description = "Whether the service has the dashboard, at /ui. The policy decides what a visitor sees there and may do."
+  description = "Whether the service has the dashboard, at /ui. The access file decides what a visitor sees there and may do."
   type        = bool
   default     = true
   nullable    = false
@@ -457,7 +457,7 @@ variable "auth_probe_required" {
 }
 
 variable "oidc_issuer" {
-  description = "With auth oidc, the issuer of the agents' tokens, as their iss has it. With another one than Google the policy names principals as ISSUER|SUBJECT."
+  description = "With auth oidc, the issuer of the agents' tokens, as their iss has it. With another one than Google the access file names principals as ISSUER|SUBJECT."
   type        = string
   default     = "https://accounts.google.com"
   nullable    = false
@@ -473,7 +473,7 @@ variable "oidc_issuer" {
 }
 
 variable "invokers" {
-  description = "With auth platform, the IAM members that may call the service. The policy says what each may do."
+  description = "With auth platform, the IAM members that may call the service. The access file says what each may do."
   type        = list(string)
   default     = []
   nullable    = false
@@ -484,7 +484,7 @@ variable "invokers" {
   }
   validation {
     condition     = length(var.invokers) == 0 || var.auth != "oidc"
-    error_message = "invokers has no effect with auth oidc, where Regent itself verifies callers; omit it, and name the callers in the policy."
+    error_message = "invokers has no effect with auth oidc, where Regent itself verifies callers; omit it, and name the callers in the access file."
   }
   validation {
     condition     = length(setintersection(["allusers", "allauthenticatedusers"], [for m in var.invokers : lower(m)])) == 0
@@ -502,48 +502,48 @@ variable "invokers" {
   }
 }
 
-variable "policy" {
-  description = "The text of the policy file, in YAML: which principal has which role in which elections. Everything else is refused. The scheduler's grant is added. It is not secret; it is kept in Secret Manager so that it can be mounted and changed without a new revision."
+variable "access" {
+  description = "The text of the access file, in YAML: which principal has which role in which elections. Everything else is refused. The scheduler's grant is added. It is not secret; it is kept in Secret Manager so that it can be mounted and changed without a new revision."
   type        = string
   nullable    = false
 
   validation {
-    condition     = try(length(yamldecode(var.policy).grants) > 0, false)
-    error_message = "policy is not a YAML document with a list of grants, so no caller would be admitted; give the text of a policy file, such as file(\"policy.yaml\")."
+    condition     = try(length(yamldecode(var.access).grants) > 0, false)
+    error_message = "access is not a YAML document with a list of grants, so no caller would be admitted; give the text of an access file, such as file(\"access.yaml\")."
   }
   validation {
-    condition = !can(yamldecode(var.policy).grants) || alltrue([
-      for g in try(yamldecode(var.policy).grants, []) :
+    condition = !can(yamldecode(var.access).grants) || alltrue([
+      for g in try(yamldecode(var.access).grants, []) :
       try(length(g.principals) > 0 && length(g.roles) > 0 && length(setsubtract(keys(g), ["principals", "roles", "elections", "candidates", "maxLeaseDuration"])) == 0, false)
     ])
-    error_message = "policy has a grant that Regent would refuse; each has principals and roles, neither empty, optionally elections, candidates and maxLeaseDuration, and nothing else."
+    error_message = "access has a grant that Regent would refuse; each has principals and roles, neither empty, optionally elections, candidates and maxLeaseDuration, and nothing else."
   }
   validation {
     condition = length(setsubtract(
-      try(flatten([for g in yamldecode(var.policy).grants : g.roles]), []), ["candidate", "observer", "verifier", "scheduler", "halter", "operator", "admin"]
+      try(flatten([for g in yamldecode(var.access).grants : g.roles]), []), ["candidate", "observer", "verifier", "scheduler", "halter", "operator", "admin"]
     )) == 0
-    error_message = "policy grants an unknown role; the roles are candidate, observer, verifier, scheduler, halter, operator and admin."
+    error_message = "access grants an unknown role; the roles are candidate, observer, verifier, scheduler, halter, operator and admin."
   }
   validation {
-    condition     = try(length(setsubtract(keys(yamldecode(var.policy)), ["grants", "limits"])) == 0, true)
-    error_message = "policy has a key that Regent would refuse; it has grants, optionally limits, and nothing else."
+    condition     = try(length(setsubtract(keys(yamldecode(var.access)), ["grants", "limits"])) == 0, true)
+    error_message = "access has a key that Regent would refuse; it has grants, optionally limits, and nothing else."
   }
   validation {
-    condition = try(yamldecode(var.policy).limits, null) == null || try(alltrue([
-      for l in yamldecode(var.policy).limits :
+    condition = try(yamldecode(var.access).limits, null) == null || try(alltrue([
+      for l in yamldecode(var.access).limits :
       length(l.principals) > 0 && length(setsubtract(keys(l), ["principals", "renewals", "campaigns", "reads", "waiters", "watchers", "elections"])) == 0
     ]), false)
-    error_message = "policy has limits that Regent would refuse; each has principals, some of renewals, campaigns, reads, waiters, watchers and elections, and nothing else."
+    error_message = "access has limits that Regent would refuse; each has principals, some of renewals, campaigns, reads, waiters, watchers and elections, and nothing else."
   }
   validation {
     condition = var.auth != "oidc" || try(alltrue([
-      for g in yamldecode(var.policy).grants : !contains(g.principals, "*") || length(setsubtract(g.roles, ["observer"])) == 0
+      for g in yamldecode(var.access).grants : !contains(g.principals, "*") || length(setsubtract(g.roles, ["observer"])) == 0
     ]), true)
-    error_message = "policy lets everyone who has a token of the issuer (\"*\") do more than look, and with auth oidc that may be every Google account; name the principals, or give only the role observer."
+    error_message = "access lets everyone who has a token of the issuer (\"*\") do more than look, and with auth oidc that may be every Google account; name the principals, or give only the role observer."
   }
   validation {
-    condition     = length(var.policy) <= 60000
-    error_message = "policy is longer than Secret Manager's limit of 64 KiB; grant roles over prefixes of elections, such as jobs.*, instead of over each."
+    condition     = length(var.access) <= 60000
+    error_message = "access is longer than Secret Manager's limit of 64 KiB; grant roles over prefixes of elections, such as jobs.*, instead of over each."
   }
 }
 

@@ -36,7 +36,7 @@ const (
 	attackers = 64
 )
 
-// tenants is a policy for a tenant that leads and one that attacks; setup prepares what is
+// tenants is an access file for a tenant that leads and one that attacks; setup prepares what is
 // attacked.
 const tenants = `
 grants:
@@ -49,7 +49,7 @@ limits:
 // attack is one way to exhaust an instance.
 type attack struct {
 	flags   []string
-	policy  string                                        // what follows tenants
+	access  string                                        // what follows tenants
 	prepare func(*attacked)                               // nil for nothing
 	one     func(ctx context.Context, a *attacked, i int) // one round of one connection
 	many    int                                           // connections; attackers if it is 0
@@ -86,7 +86,7 @@ func TestAnInstanceUnderAttackServesOthers(t *testing.T) {
 			}
 			a.raw(ctx, "POST "+wire.PathBatchRenew+" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+a.token+"\r\nContent-Type: application/json\r\n"+length+"\r\n", endless)
 		}},
-		"members": {until: "409", policy: "  - {principals: [noisy@test], reads: 100000}\n", one: func(ctx context.Context, a *attacked, i int) {
+		"members": {until: "409", access: "  - {principals: [noisy@test], reads: 100000}\n", one: func(ctx context.Context, a *attacked, i int) {
 			for n := 0; ctx.Err() == nil && a.call(ctx, "POST", "/v1/elections/noise-0"+wire.Join, fmt.Sprintf(`{"candidateId":"m-%d-%d","role":"follower","ttl":"5m"}`, i, n)) == http.StatusOK; n++ {
 			}
 		}, prepare: func(a *attacked) {
@@ -167,8 +167,8 @@ type attacked struct {
 func (x attack) begin(t *testing.T) *attacked {
 	t.Helper()
 	issuer := newIssuer(t)
-	s := newAuthServer(t, issuer, tenants+x.policy)
-	at := inFile(t).with("--auth-audience", forRegent, "--policy", s.policy, "--auth", "oidc", "--auth-issuer", issuer.URL()).with(x.flags...)
+	s := newAuthServer(t, issuer, tenants+x.access)
+	at := inFile(t).with("--auth-audience", forRegent, "--access", s.access, "--auth", "oidc", "--auth-issuer", issuer.URL()).with(x.flags...)
 	limited := []string{"-c", fmt.Sprintf(`ulimit -n %d; exec "$@"`, instanceFiles), "sh", process.Regent.Path(t), "serve", "--listen", "127.0.0.1:0"}
 	cmd := exec.Command("sh", append(limited, at.args...)...)
 	cmd.Env = process.Environ("GOMEMLIMIT=" + instanceMemory)

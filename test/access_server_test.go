@@ -35,7 +35,7 @@ type authServer struct {
 	*server
 	t      *testing.T
 	issuer *issuertest.Issuer
-	policy string   // the file
+	access string   // the file
 	line   string   // the address of a line to the server on which keys are heard
 	heard  *secrets // these, and tokens
 
@@ -59,24 +59,24 @@ func newIssuer(t *testing.T) *issuertest.Issuer {
 }
 
 // serveAsking starts a server on a file of its own, and an issuer for it.
-func serveAsking(t *testing.T, policy string) *authServer {
+func serveAsking(t *testing.T, access string) *authServer {
 	t.Helper()
 	issuer := newIssuer(t)
-	return serveTo(t, issuer, nil, policy, "--auth", "oidc", "--auth-issuer", issuer.URL())
+	return serveTo(t, issuer, nil, access, "--auth", "oidc", "--auth-issuer", issuer.URL())
 }
 
 // serveTo is serveAsking with an existing issuer, and with the flags in how.
-func serveTo(t *testing.T, issuer *issuertest.Issuer, env []string, policy string, how ...string) *authServer {
+func serveTo(t *testing.T, issuer *issuertest.Issuer, env []string, access string, how ...string) *authServer {
 	t.Helper()
-	a := newAuthServer(t, issuer, policy)
-	a.begin(inFile(t).withEnv(env...).with("--auth-audience", forRegent, "--policy", a.policy).with(how...).serve(t))
+	a := newAuthServer(t, issuer, access)
+	a.begin(inFile(t).withEnv(env...).with("--auth-audience", forRegent, "--access", a.access).with(how...).serve(t))
 	return a
 }
 
-func newAuthServer(t *testing.T, issuer *issuertest.Issuer, policy string) *authServer {
+func newAuthServer(t *testing.T, issuer *issuertest.Issuer, access string) *authServer {
 	t.Helper()
-	a := &authServer{t: t, issuer: issuer, policy: filepath.Join(t.TempDir(), "policy.yaml"), tokens: map[string]string{}}
-	if err := os.WriteFile(a.policy, []byte(policy), 0o600); err != nil {
+	a := &authServer{t: t, issuer: issuer, access: filepath.Join(t.TempDir(), "access.yaml"), tokens: map[string]string{}}
+	if err := os.WriteFile(a.access, []byte(access), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return a

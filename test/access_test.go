@@ -23,8 +23,8 @@ import (
 	"regent/test/process"
 )
 
-// roles is a policy that gives each role to a principal of its name, over elections that begin with
-// "own".
+// roles is an access file that gives each role to a principal of its name, over elections that
+// begin with "own".
 const roles = `
 grants:
   - {principals: [candidate@test], roles: [candidate], elections: ["own*", "k8s.default.*"], candidates: ["ann*"]}
@@ -42,13 +42,13 @@ func TestReadmePoliciesAreValid(t *testing.T) {
 				continue
 			}
 			policies++
-			if _, err := authz.ParsePolicy([]byte(block), authz.Admitted); err != nil {
+			if _, err := authz.ParseAccess([]byte(block), authz.Admitted); err != nil {
 				t.Errorf("%s: %v", page, err)
 			}
 		}
 	}
 	if policies == 0 {
-		t.Error("the pages have no policy")
+		t.Error("the pages have no access file")
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 	forProxy        = "/projects/123456789/locations/europe-west1/services/regent"
 )
 
-// people are in the policy by what names them with a second issuer beside Google.
+// people are in the access file by what names them with a second issuer beside Google.
 const people = `
 grants:
   - {principals: ["https://accounts.google.com|id-operator-test"], roles: [operator], elections: ["*"]}

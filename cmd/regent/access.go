@@ -40,7 +40,7 @@ type accessSettings struct {
 	auth      string
 	audiences []string
 	issuers   []string
-	policy    string   // a file
+	file      string   // the access file
 	probe     []string // for authPlatform: the service's own URL, probeRequired, or both
 	// proxies are the audiences of Identity-Aware Proxy in front of the service; see
 	// authn.IAPConfig.
@@ -74,16 +74,16 @@ func (s accessSettings) resolve(env map[string]string, exposed bool) (accessSett
 	if len(s.audiences) == 0 {
 		return s, usagef("--auth %s needs --auth-audience: the audience of valid tokens, such as the URL of this service", s.auth)
 	}
-	if s.policy == "" {
-		return s, usagef("--auth %s needs --policy FILE, which says who may do what: without it every call is refused", s.auth)
+	if s.file == "" {
+		return s, usagef("--auth %s needs --access FILE, which says who may do what: without it every call is refused", s.auth)
 	}
 	return s, nil
 }
 
 func (s accessSettings) checkNone(exposed bool) error {
 	switch {
-	case len(s.audiences) > 0 || len(s.issuers) > 0 || s.policy != "" || len(s.probe) > 0 || len(s.proxies) > 0:
-		return usagef("--auth-audience, --auth-issuer, --auth-probe, --iap-audience and --policy have no effect without authentication; give --auth %s or --auth %s, too", authPlatform, authOIDC)
+	case len(s.audiences) > 0 || len(s.issuers) > 0 || s.file != "" || len(s.probe) > 0 || len(s.proxies) > 0:
+		return usagef("--auth-audience, --auth-issuer, --auth-probe, --iap-audience and --access have no effect without authentication; give --auth %s or --auth %s, too", authPlatform, authOIDC)
 	case exposed:
 		return usagef("other machines can reach this address, and callers would not be authenticated; give --auth %s (behind Cloud Run's IAM) or --auth %s, or --listen %s",
 			authPlatform, authOIDC, defaultListen)
@@ -91,14 +91,14 @@ func (s accessSettings) checkNone(exposed bool) error {
 	return nil
 }
 
-// access verifies callers and their rights. Without a policy everyone may do everything.
+// access verifies callers and their rights. Without an access file everyone may do everything.
 type access struct {
 	who    authn.Authenticator
 	keep   []func(context.Context) error // keep the authenticators up to date
 	latch  func() string                 // says why every call is refused; nil if that cannot be
-	policy *authz.File
-	limits *limit.Gate // nil without a policy
-	rights *authz.Gate // nil without a policy
+	file   *authz.File
+	limits *limit.Gate // nil without an access file
+	rights *authz.Gate // nil without an access file
 	bodies *limit.Bodies
 	// strangers bounds the lines in the log about callers that are not known, so that they cannot
 	// fill it. The metrics count all of them.
@@ -131,12 +131,12 @@ func openAccess(ctx context.Context, s accessSettings, env map[string]string, m 
 	if s.auth == authOIDC {
 		crowd = authz.Anyone
 	}
-	if a.policy, err = authz.OpenFile(s.policy, crowd, m.log); err != nil {
-		return nil, usagef("--policy %s: %w", s.policy, err)
+	if a.file, err = authz.OpenFile(s.file, crowd, m.log); err != nil {
+		return nil, usagef("--access %s: %w", s.file, err)
 	}
-	limits := func(who authn.Principal) limit.Limits { return a.policy.Policy().Limits(who) }
+	limits := func(who authn.Principal) limit.Limits { return a.file.Access().Limits(who) }
 	a.limits = limit.New(limit.Config{Limits: limits, Refused: a.refusedCall})
-	a.rights = authz.NewGate(a.policy.Policy, a.audit)
+	a.rights = authz.NewGate(a.file.Access, a.audit)
 	return a, nil
 }
 
@@ -172,14 +172,14 @@ func (a *access) openProxies(s accessSettings) error {
 	return nil
 }
 
-// run keeps keys and policy up to date until ctx ends.
+// run keeps keys and rights up to date until ctx ends.
 func (a *access) run(ctx context.Context) {
 	var running sync.WaitGroup
 	for _, keep := range a.keep {
 		running.Go(func() { _ = keep(ctx) }) // the error of ctx
 	}
-	if a.policy != nil {
-		running.Go(func() { a.policy.Run(ctx) })
+	if a.file != nil {
+		running.Go(func() { a.file.Run(ctx) })
 	}
 	running.Wait()
 }
@@ -187,13 +187,13 @@ func (a *access) run(ctx context.Context) {
 // gates returns what every call of the service passes: the limits, and then the rights. Concurrency
 // is how many requests the platform sends at a time; 0 if it does not bound them.
 func (a *access) gates(concurrency int) (gates []instance.Gate) {
-	if a.policy != nil {
+	if a.file != nil {
 		gates = append(gates, a.limits)
 	}
-	if concurrency > 0 || a.policy != nil {
+	if concurrency > 0 || a.file != nil {
 		gates = append(gates, limit.NewLong(concurrency, httpapi.MostConnections(), a.refusedCall))
 	}
-	if a.policy != nil {
+	if a.file != nil {
 		gates = append(gates, a.rights)
 	}
 	return gates
@@ -201,7 +201,7 @@ func (a *access) gates(concurrency int) (gates []instance.Gate) {
 
 // admit is the wire.Admit of all doors.
 func (a *access) admit(ctx context.Context, ask wire.Admission) (admitted context.Context, done func(), err error) {
-	if a.policy != nil {
+	if a.file != nil {
 		op := instance.Op{Row: ask.Row, Election: ask.Election, N: 1, Bytes: int(ask.Body)}
 		if ctx, err = a.limits.Admit(ctx, op); err == nil {
 			err = a.rights.Admit(ctx, op)

@@ -62,8 +62,8 @@ Members:
 Who may call:
   --auth none                                  every program on this machine and, of pages in a browser, the dashboard; the service
                                                answers only under IP addresses, localhost and the names of --allow-host
-  --auth platform                              callers that Cloud Run's IAM admits, as the policy allows
-  --auth oidc                                  callers with a token (RS256) of an issuer for an audience, as the policy allows
+  --auth platform                              callers that Cloud Run's IAM admits, as the access file allows
+  --auth oidc                                  callers with a token (RS256) of an issuer for an audience, as the access file allows
   --iap-audience, with either                  also people whose browser comes through Google's Identity-Aware Proxy; where a
                                                request has its assertion, that alone says who calls
 
@@ -115,7 +115,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "the issuer of valid tokens (default "+defaultIssuer+")")
 	cmd.Flags().Var(&value[[]string]{&s.access.probe, "", "URL,…", parseTexts}, "auth-probe", "with platform: the URL of this service, which is asked without a token to see that Cloud Run refuses that (default: the URL that Cloud Run gives it); required, alone or beside a URL: refuse every call until that is seen")
 	cmd.Flags().Var(&value[[]string]{&s.access.proxies, "", "AUDIENCE,…", parseTexts}, "iap-audience", "also admit people who come through Google's Identity-Aware Proxy, whose assertions have this audience: /projects/NUMBER/locations/REGION/services/SERVICE")
-	cmd.Flags().Var(&value[string]{&s.access.policy, "", "FILE", parseText}, "policy", "a YAML file that says who may do what; changes are followed")
+	cmd.Flags().Var(&value[string]{&s.access.file, "", "FILE", parseText}, "access", "a YAML file that says who may do what; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.cert, "", "FILE", parseText}, "tls-cert", "serve HTTPS with this certificate, in PEM, its issuers' after it; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.key, "", "FILE", parseText}, "tls-key", "the key of the certificate, in PEM")
 	cmd.Flags().Var(&value[[]string]{&s.hosts, "", "NAME,…", parseTexts}, "allow-host", "with --auth none: names under which a proxy on this machine or a container calls the service")
@@ -140,7 +140,7 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	c.from(cmd, "auth-issuer", "REGENT_AUTH_ISSUER")
 	c.from(cmd, "auth-probe", "REGENT_AUTH_PROBE")
 	c.from(cmd, "iap-audience", "REGENT_IAP_AUDIENCE")
-	c.from(cmd, "policy", "REGENT_POLICY")
+	c.from(cmd, "access", "REGENT_ACCESS")
 	c.from(cmd, "tls-cert", "REGENT_TLS_CERT")
 	c.from(cmd, "tls-key", "REGENT_TLS_KEY")
 	c.from(cmd, "allow-host", "REGENT_ALLOW_HOST")

@@ -228,8 +228,8 @@ func TestMemoryStoreLogsAWarning(t *testing.T) {
 
 func TestARequiredProbeNeedsAURLToProbe(t *testing.T) {
 	t.Parallel()
-	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(policy, []byte("grants: [{principals: [a@b.c], roles: [observer], elections: [reports]}]"), 0o600); err != nil {
+	access := filepath.Join(t.TempDir(), "access.yaml")
+	if err := os.WriteFile(access, []byte("grants: [{principals: [a@b.c], roles: [observer], elections: [reports]}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -238,7 +238,7 @@ func TestARequiredProbeNeedsAURLToProbe(t *testing.T) {
 	}))
 	t.Cleanup(metadata.Close)
 	env := []string{"K_SERVICE=x", "GCE_METADATA_HOST=" + strings.TrimPrefix(metadata.URL, "http://"), "REGENT_AUTH_PROBE=required"}
-	r := regent(t, env, "serve --listen 127.0.0.1:0 --store memory: --auth platform --auth-audience a --policy", policy).want(t, exitUsage)
+	r := regent(t, env, "serve --listen 127.0.0.1:0 --store memory: --auth platform --auth-audience a --access", access).want(t, exitUsage)
 	if !strings.Contains(r.err, "names no region") || !strings.Contains(r.err, "--auth-probe") {
 		t.Errorf("%q: want that the URL is not known, and how to name it", r.err)
 	}

@@ -19,7 +19,7 @@ import (
 func TestWhereServeListensAndStores(t *testing.T) {
 	t.Parallel()
 	home := []string{"HOME=/home/me"}
-	open := accessSettings{auth: authOIDC, audiences: []string{"https://regent.test"}, policy: "policy.yaml"}
+	open := accessSettings{auth: authOIDC, audiences: []string{"https://regent.test"}, file: "access.yaml"}
 	for _, c := range []struct {
 		name          string
 		set           serviceSettings

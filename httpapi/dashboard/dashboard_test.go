@@ -28,14 +28,14 @@ func get(h http.Handler, who *authn.Principal, path string) *http.Response {
 	return w.Result()
 }
 
-// guarded lets in what the policy allows. It has no service: no call is made.
+// guarded lets in what the access file allows. It has no service: no call is made.
 func guarded(t *testing.T, role wire.Role) http.Handler {
 	t.Helper()
-	policy, err := authz.ParsePolicy([]byte("grants: [{principals: [ann@example.com], roles: ["+string(role)+"], elections: [\"*\"]}]"), authz.Admitted)
+	access, err := authz.ParseAccess([]byte("grants: [{principals: [ann@example.com], roles: ["+string(role)+"], elections: [\"*\"]}]"), authz.Admitted)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate := authz.NewGate(func() *authz.Policy { return policy }, func(context.Context, authz.Record) { t.Error("the question left a record") })
+	gate := authz.NewGate(func() *authz.Access { return access }, func(context.Context, authz.Record) { t.Error("the question left a record") })
 	return dashboard.New(dashboard.Visitor(instance.Guard(nil, gate)))
 }
 

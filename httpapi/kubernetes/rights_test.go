@@ -46,11 +46,11 @@ func walk(t *testing.T, role wire.Role, allowed []string) {
 	case wire.RoleScheduler:
 		covers = ""
 	}
-	p, err := authz.ParsePolicy(fmt.Appendf(nil, "grants:\n  - {principals: [olga@test], roles: [candidate, admin], elections: [\"*\"], candidates: [\"*\"]}\n  - {principals: [ann@test], roles: [%s]%s}\n", role, covers), authz.Admitted)
+	p, err := authz.ParseAccess(fmt.Appendf(nil, "grants:\n  - {principals: [olga@test], roles: [candidate, admin], elections: [\"*\"], candidates: [\"*\"]}\n  - {principals: [ann@test], roles: [%s]%s}\n", role, covers), authz.Admitted)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate := authz.NewGate(func() *authz.Policy { return p }, func(context.Context, authz.Record) {})
+	gate := authz.NewGate(func() *authz.Access { return p }, func(context.Context, authz.Record) {})
 	const single = leases + "?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Djobs"
 	for _, c := range []struct {
 		call, lease    string // held by olga, by the caller if it may (own), by none, or deleted

@@ -20,8 +20,8 @@ import (
 	"regent/leadership/wire"
 )
 
-// rights is a gate with a policy that a test changes.
-type rights struct{ current atomic.Pointer[authz.Policy] }
+// rights is a gate with an access file that a test changes.
+type rights struct{ current atomic.Pointer[authz.Access] }
 
 // give lets ann have a role over the elections whose names begin with own, as candidates whose
 // names begin with ann. olga may lead all elections.
@@ -35,7 +35,7 @@ func (r *rights) give(t *testing.T, role wire.Role) {
 	if !special {
 		covers = `, elections: ["own*"]`
 	}
-	p, err := authz.ParsePolicy(fmt.Appendf(nil, `
+	p, err := authz.ParseAccess(fmt.Appendf(nil, `
 grants:
   - {principals: [olga@test], roles: [candidate], elections: ["*"], candidates: ["*"]}
   - {principals: [ann@test], roles: [%s]%s}
@@ -128,7 +128,7 @@ func TestEachRoleMayCallTheToolsOfItsVerbs(t *testing.T) {
 	}
 }
 
-// A policy binds candidates to principals; so does a door.
+// An access file binds candidates to principals; so does a door.
 func TestACallerLeadsOnlyAsItsOwnCandidate(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fleet) {
 		r := &rights{}

@@ -9,7 +9,7 @@ import (
 	"regent/leadership"
 )
 
-// Verb names a call. Audit records, policies and error texts use the name.
+// Verb names a call. Audit records, access files and error texts use the name.
 type Verb string
 
 // The verbs. A stream and a history share a path; the header Accept tells them apart.
@@ -71,7 +71,7 @@ const (
 	VerbSpec             Verb = "spec"
 )
 
-// Role is a set of verbs that a policy grants.
+// Role is a set of verbs that an access file grants.
 type Role string
 
 // The roles.

@@ -8,7 +8,7 @@ variables {
   image               = "europe-west1-docker.pkg.dev/my-project/regent/regent:v1.2.3"
   store               = "firestore"
   invokers            = ["serviceAccount:agent@my-project.iam.gserviceaccount.com"]
-  policy              = "grants: [{principals: [a@example.com], roles: [observer], elections: ['*']}]"
+  access              = "grants: [{principals: [a@example.com], roles: [observer], elections: ['*']}]"
   notification_emails = ["oncall@example.com"]
 }
 
@@ -131,9 +131,9 @@ run "no_invokers" {
   command = plan
   variables {
     invokers = []
-    policy   = "grants: []"
+    access   = "grants: []"
   }
-  expect_failures = [var.invokers, var.policy]
+  expect_failures = [var.invokers, var.access]
 }
 
 run "invalid_telemetry" {
@@ -142,7 +142,7 @@ run "invalid_telemetry" {
     notification_emails = ["nobody"]
     alert_thresholds    = { leaderless_seconds = -1 }
     metric_names        = "statsd"
-    policy              = "grants: [{principals: [a@example.com], roles: [owner], elections: ['*']}]"
+    access              = "grants: [{principals: [a@example.com], roles: [owner], elections: ['*']}]"
   }
-  expect_failures = [var.notification_emails, var.alert_thresholds, var.metric_names, var.policy]
+  expect_failures = [var.notification_emails, var.alert_thresholds, var.metric_names, var.access]
 }

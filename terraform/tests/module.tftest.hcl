@@ -14,7 +14,7 @@ mock_provider "google" {
     defaults = { name = "projects/my-project/roles/made_up" }
   }
   mock_resource "google_secret_manager_secret" {
-    defaults = { id = "projects/my-project/secrets/regent-policy" }
+    defaults = { id = "projects/my-project/secrets/regent-access" }
   }
   mock_resource "google_monitoring_notification_channel" {
     defaults = { name = "projects/my-project/notificationChannels/1" }
@@ -30,7 +30,7 @@ variables {
   image               = "europe-west1-docker.pkg.dev/my-project/regent/regent:v1.2.3"
   store               = "firestore"
   invokers            = ["serviceAccount:agent@my-project.iam.gserviceaccount.com", "group:agents@example.com"]
-  policy              = <<-YAML
+  access              = <<-YAML
     grants:
       - principals: [agent@my-project.iam.gserviceaccount.com]
         roles: [candidate]
@@ -157,12 +157,12 @@ run "the_service" {
   assert {
     condition = (
       "${google_cloud_run_v2_service.main["europe-west1"].template[0].containers[0].volume_mounts[0].mount_path}/${google_cloud_run_v2_service.main["europe-west1"].template[0].volumes[0].secret[0].items[0].path}"
-      == output.settings.REGENT_POLICY
+      == output.settings.REGENT_ACCESS
     )
-    error_message = "the policy is not where Regent looks for it"
+    error_message = "the access file is not where Regent looks for it"
   }
   assert {
-    condition     = yamldecode(output.policy).grants[1] == { principals = ["regent-scheduler@my-project.iam.gserviceaccount.com"], roles = ["scheduler"] }
+    condition     = yamldecode(output.access).grants[1] == { principals = ["regent-scheduler@my-project.iam.gserviceaccount.com"], roles = ["scheduler"] }
     error_message = "the scheduler may not tick"
   }
   assert {
@@ -356,11 +356,11 @@ run "members_stay_at_their_instance" {
   }
 }
 
-run "keeps_the_limits_of_the_policy" {
+run "keeps_the_limits_of_the_access_file" {
   command = plan
 
   variables {
-    policy = <<-YAML
+    access = <<-YAML
       grants:
         - principals: [agent@my-project.iam.gserviceaccount.com]
           roles: [candidate]
@@ -373,12 +373,12 @@ run "keeps_the_limits_of_the_policy" {
   }
 
   assert {
-    condition     = yamldecode(output.policy).limits == [{ principals = ["*"], renewals = 5 }]
-    error_message = "the mounted policy has other limits than were given"
+    condition     = yamldecode(output.access).limits == [{ principals = ["*"], renewals = 5 }]
+    error_message = "the mounted access file has other limits than were given"
   }
   assert {
-    condition     = yamldecode(output.policy).grants[0].maxLeaseDuration == "5m" && length(yamldecode(output.policy).grants) == 2
-    error_message = "the mounted policy has other grants than were given, and the scheduler's"
+    condition     = yamldecode(output.access).grants[0].maxLeaseDuration == "5m" && length(yamldecode(output.access).grants) == 2
+    error_message = "the mounted access file has other grants than were given, and the scheduler's"
   }
 }
 
@@ -470,7 +470,7 @@ run "verifies_callers_of_another_issuer_itself" {
     error_message = "the service does not verify the tokens of both the agents and the scheduler"
   }
   assert {
-    condition     = startswith(yamldecode(output.policy).grants[1].principals[0], "https://accounts.google.com|")
+    condition     = startswith(yamldecode(output.access).grants[1].principals[0], "https://accounts.google.com|")
     error_message = "the scheduler is not named by its subject, though no e-mail is believed"
   }
 }

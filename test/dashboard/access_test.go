@@ -11,14 +11,14 @@ import (
 const audience = "https://regent.test"
 
 // newGuarded starts a process that verifies its callers, by tokens of the issuer.
-func newGuarded(t *testing.T, policy string) (*running, *issuertest.Issuer) {
+func newGuarded(t *testing.T, access string) (*running, *issuertest.Issuer) {
 	t.Helper()
 	issuer := issuertest.Start(t)
-	file := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(file, []byte(policy), 0o600); err != nil {
+	file := filepath.Join(t.TempDir(), "access.yaml")
+	if err := os.WriteFile(file, []byte(access), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := newProcess(t, "--auth", "oidc", "--auth-issuer", issuer.URL(), "--auth-audience", audience, "--policy", file)
+	s := newProcess(t, "--auth", "oidc", "--auth-issuer", issuer.URL(), "--auth-audience", audience, "--access", file)
 	s.start()
 	return s, issuer
 }
@@ -52,7 +52,7 @@ grants:
 	p.open(s.url)
 	p.says("h1", "Sign in")
 
-	p.bearer(issuer.Token(audience, "dan@example.com")) // whom the policy does not know
+	p.bearer(issuer.Token(audience, "dan@example.com")) // whom the access file does not know
 	p.open(s.url)
 	p.says("h1", "Open an election")
 	p.says("main", "You may not list elections")

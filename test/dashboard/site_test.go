@@ -135,9 +135,9 @@ var (
 	bob = &authn.Principal{Issuer: "i", Subject: "b", Email: "bob@example.com"}
 )
 
-// newSite serves until the end of the test, without access control if there is no policy. Every
-// caller is bob, unless the test says otherwise.
-func newSite(t *testing.T, policy string) *site {
+// newSite serves until the end of the test, without access control if there is no access file.
+// Every caller is bob, unless the test says otherwise.
+func newSite(t *testing.T, access string) *site {
 	t.Helper()
 	s := &site{t: t, store: &shelf{Store: memory.New(memory.Config{Now: newClock()}), calls: map[string]int{}}}
 	inst, err := instance.New(instance.Config{Store: s.store, Journal: s.store, Name: "test", Alone: true})
@@ -145,12 +145,12 @@ func newSite(t *testing.T, policy string) *site {
 		t.Fatal(err)
 	}
 	var gates []instance.Gate
-	if policy != "" {
-		rules, err := authz.ParsePolicy([]byte(policy), authz.Admitted)
+	if access != "" {
+		rules, err := authz.ParseAccess([]byte(access), authz.Admitted)
 		if err != nil {
 			t.Fatal(err)
 		}
-		gates = append(gates, authz.NewGate(func() *authz.Policy { return rules }, func(context.Context, authz.Record) {}), limit.New(limit.Config{Limits: rules.Limits}))
+		gates = append(gates, authz.NewGate(func() *authz.Access { return rules }, func(context.Context, authz.Record) {}), limit.New(limit.Config{Limits: rules.Limits}))
 		s.who.Store(bob)
 	}
 	service := instance.Guard(inst, gates...)

@@ -90,12 +90,12 @@ func (p plan) starts(t *testing.T, service resource, env map[string]string) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	policy := filepath.Join(t.TempDir(), filepath.Base(env["REGENT_POLICY"]))
-	write(t, policy, p.policy(t))
+	access := filepath.Join(t.TempDir(), filepath.Base(env["REGENT_ACCESS"]))
+	write(t, access, p.access(t))
 	set := []string{"K_SERVICE=regent", "K_REVISION=regent-00001", "OTEL_SDK_DISABLED=true", "REGENT_LISTEN=" + taken.Addr().String()}
 	for name, value := range env {
-		if name == "REGENT_POLICY" {
-			value = policy
+		if name == "REGENT_ACCESS" {
+			value = access
 		}
 		if strings.HasPrefix(name, "REGENT_") {
 			set = append(set, name+"="+value)

@@ -87,7 +87,7 @@ func TestPlanOfEachExample(t *testing.T) {
 			p.setsWhatTheBinaryReads(t)
 			p.publishesThroughOneEndpoint(t)
 			p.keepsNoMembers(t)
-			p.mountsAPolicy(t)
+			p.mountsAnAccessFile(t)
 			p.preparesTheStore(t)
 			if example == "firestore" { // which changes no threshold
 				golden(t, "testdata/alerts.json", p.alerts(t))
@@ -227,28 +227,28 @@ func (p plan) keepsNoMembers(t *testing.T) {
 	}
 }
 
-// mountsAPolicy checks that the code itself can read the policy.
-func (p plan) mountsAPolicy(t *testing.T) {
+// mountsAnAccessFile checks that the code itself can read the access file.
+func (p plan) mountsAnAccessFile(t *testing.T) {
 	t.Helper()
-	policy := p.policy(t)
-	if _, err := authz.ParsePolicy([]byte(policy), authz.Admitted); err != nil {
-		t.Errorf("Regent refuses the policy: %v\n%s", err, policy)
+	access := p.access(t)
+	if _, err := authz.ParseAccess([]byte(access), authz.Admitted); err != nil {
+		t.Errorf("Regent refuses the access file: %v\n%s", err, access)
 	}
-	if scheduler := "regent-scheduler@" + project + ".iam.gserviceaccount.com"; !strings.Contains(policy, scheduler) {
-		t.Errorf("the policy does not know %s:\n%s", scheduler, policy)
+	if scheduler := "regent-scheduler@" + project + ".iam.gserviceaccount.com"; !strings.Contains(access, scheduler) {
+		t.Errorf("the access file does not know %s:\n%s", scheduler, access)
 	}
 	text := read(t, repository+"/terraform/variables.tf")
-	_, rule, _ := strings.Cut(text, "yamldecode(var.policy).grants : g.roles")
+	_, rule, _ := strings.Cut(text, "yamldecode(var.access).grants : g.roles")
 	for _, role := range wire.Roles() {
 		if !strings.Contains(rule[:200], fmt.Sprintf("%q", role)) {
-			t.Errorf("the variable policy does not know the role %s", role)
+			t.Errorf("the variable access does not know the role %s", role)
 		}
 	}
 }
 
-func (p plan) policy(t *testing.T) string {
+func (p plan) access(t *testing.T) string {
 	t.Helper()
-	text, _ := p.one(t, "google_secret_manager_secret_version.policy").Values["secret_data"].(string)
+	text, _ := p.one(t, "google_secret_manager_secret_version.access").Values["secret_data"].(string)
 	return text
 }
 

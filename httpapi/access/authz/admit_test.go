@@ -23,7 +23,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 func TestABodyOfACallerThatMayNotMakeTheCallIsNotRead(t *testing.T) {
 	t.Parallel()
-	h := guarded(t, policyText)
+	h := guarded(t, accessText)
 	malformed := `{"renewals":[` + strings.Repeat("{},", 80_000)
 	for _, c := range []struct {
 		who, method, path string

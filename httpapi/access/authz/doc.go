@@ -1,7 +1,7 @@
 // Package authz decides who may do what.
 //
-// A Policy is a file that an operator writes: grants, each of roles to principals, over elections.
-// Everything that no grant allows is refused.
+// An Access is what an access file says, which an operator writes: grants, each of roles to
+// principals, over elections. Everything that no grant allows is refused.
 //
 //	grants:
 //	  - principals: [writer@my-project.iam.gserviceaccount.com]
@@ -60,7 +60,7 @@
 // Which role may make which call stands in wire.Verbs. Limits change what a principal may ask of
 // one instance; see limit.Limits.
 //
-// A Gate asks the policy about every call, and about a waiting candidate once more before each
+// A Gate asks the access file about every call, and about a waiting candidate once more before each
 // attempt to grant it the lease. It leaves a Record of each call that it refuses (one for all parts
 // of a batch), of each acquire that was answered with a lease, of each delegation, and of each call
 // that needs a verifier, an operator or an admin, with the reason that its caller gave.

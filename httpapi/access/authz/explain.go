@@ -12,15 +12,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// explain names the line and the key of the first mistake in a policy that the decoder refused with
-// err: the decoder itself names the types of this package. It returns nil if it finds no mistake,
-// or the text is no YAML.
+// explain names the line and the key of the first mistake in an access file that the decoder
+// refused with err: the decoder itself names the types of this package. It returns nil if it finds
+// no mistake, or the text is no YAML.
 func explain(text []byte, err error) error {
 	var root yaml.Node
 	if !errors.As(err, new(*yaml.TypeError)) || yaml.Unmarshal(text, &root) != nil || len(root.Content) == 0 {
 		return nil
 	}
-	return explainNode(root.Content[0], reflect.TypeFor[document](), "the policy")
+	return explainNode(root.Content[0], reflect.TypeFor[document](), "the access file")
 }
 
 // explainNode returns the first mistake in a node that is to be decoded into such a type.

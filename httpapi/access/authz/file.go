@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// File is a policy in a file that may change. Its methods may be called at the same time.
+// File is an access file, which may change. Its methods may be called at the same time.
 type File struct {
 	path    string
 	crowd   Crowd
@@ -21,10 +21,10 @@ type File struct {
 	text    []byte // parsed last, good or bad; only Run uses it
 	seen    []byte // read last; only Run uses it
 	trouble string // logged last; only Run uses it
-	current atomic.Pointer[Policy]
+	current atomic.Pointer[Access]
 }
 
-// OpenFile reads the policy of a service that such a crowd can call. Changes of the file, and
+// OpenFile reads the access file of a service that such a crowd can call. Changes of the file, and
 // errors in them, are logged.
 func OpenFile(path string, crowd Crowd, log *slog.Logger) (*File, error) {
 	f := &File{path: path, crowd: crowd, log: log}
@@ -32,24 +32,24 @@ func OpenFile(path string, crowd Crowd, log *slog.Logger) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	policy, err := ParsePolicy(text, crowd)
+	access, err := ParseAccess(text, crowd)
 	if err != nil {
 		return nil, err
 	}
 	f.text = text
-	f.current.Store(policy)
+	f.current.Store(access)
 	return f, nil
 }
 
-// Policy returns the newest valid policy.
-func (f *File) Policy() *Policy { return f.current.Load() }
+// Access returns the newest valid access file.
+func (f *File) Access() *Access { return f.current.Load() }
 
 // reloadEvery is how often the file is read. A secret mounted as a file sends no notification.
 const reloadEvery = 5 * time.Second
 
-// Run follows the file until ctx ends. An invalid policy changes nothing, so that a typing error
-// neither lets callers in nor locks them out. A change counts once it was read twice, so that a
-// file which is still being written is not taken.
+// Run follows the file until ctx ends. An invalid access file changes nothing, so that a typing
+// error neither lets callers in nor locks them out. A change counts once it was read twice, so that
+// a file which is still being written is not taken.
 func (f *File) Run(ctx context.Context) {
 	for ticks := time.NewTicker(reloadEvery); ; {
 		select {
@@ -72,25 +72,25 @@ func (f *File) reload(ctx context.Context) {
 		f.seen = text
 		return
 	}
-	policy := f.Policy()
+	access := f.Access()
 	if err == nil {
 		f.text = text
-		policy, err = ParsePolicy(text, f.crowd)
+		access, err = ParseAccess(text, f.crowd)
 	}
 	if err != nil {
 		f.complain(ctx, err.Error())
 		return
 	}
 	f.trouble = ""
-	f.current.Store(policy)
-	f.log.LogAttrs(ctx, slog.LevelInfo, "the policy has changed", slog.Int("grants", len(policy.grants)))
+	f.current.Store(access)
+	f.log.LogAttrs(ctx, slog.LevelInfo, "the access file has changed", slog.Int("grants", len(access.grants)))
 }
 
 // complain logs the problem, once.
 func (f *File) complain(ctx context.Context, trouble string) {
 	if trouble != f.trouble {
 		f.trouble = trouble
-		f.log.LogAttrs(ctx, slog.LevelError, "the policy file cannot be used; the policy before it stays in force", slog.String("reason", trouble))
+		f.log.LogAttrs(ctx, slog.LevelError, "the access file cannot be used; the access file before it stays in force", slog.String("reason", trouble))
 	}
 }
 
@@ -103,7 +103,7 @@ func (f *File) read() ([]byte, error) {
 	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, cmp.Or(err, fmt.Errorf("%s is not a regular file", f.path))
 	}
-	text, err := io.ReadAll(io.LimitReader(in, MaxPolicy+1))
+	text, err := io.ReadAll(io.LimitReader(in, MaxAccess+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.path, err)
 	}

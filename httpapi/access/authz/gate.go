@@ -27,18 +27,18 @@ type Record struct {
 	RequestID string
 }
 
-// Gate is an instance.Filter that lets in what the policy allows. The caller is the principal of
-// the context; without one, everything is refused. It asks the policy before anything is read, so
-// that a stranger cannot tell an election that exists from one that does not.
+// Gate is an instance.Filter that lets in what the access file allows. The caller is the principal
+// of the context; without one, everything is refused. It asks the access file before anything is
+// read, so that a stranger cannot tell an election that exists from one that does not.
 type Gate struct {
-	policy func() *Policy
+	access func() *Access
 	audit  func(context.Context, Record)
 }
 
-// NewGate returns a Gate. It calls policy at each call, and audit for each Record; both may be
+// NewGate returns a Gate. It calls access at each call, and audit for each Record; both may be
 // called from many goroutines.
-func NewGate(policy func() *Policy, audit func(context.Context, Record)) *Gate {
-	return &Gate{policy, audit}
+func NewGate(access func() *Access, audit func(context.Context, Record)) *Gate {
+	return &Gate{access, audit}
 }
 
 // Enter implements instance.Gate. The parts of a batch ask by themselves; those that are refused
@@ -71,7 +71,7 @@ func (g *Gate) Enter(ctx context.Context, op instance.Op) (done func(error), err
 // of the call is read.
 func (g *Gate) Admit(ctx context.Context, op instance.Op) error {
 	who, known := authn.From(ctx)
-	if !known || !g.policy().permits(who, op) {
+	if !known || !g.access().permits(who, op) {
 		g.record(ctx, who, op, Record{Code: wire.PermissionDenied})
 		return denied(who, op)
 	}
@@ -81,16 +81,16 @@ func (g *Gate) Admit(ctx context.Context, op instance.Op) error {
 // Recheck implements instance.Rechecker. It leaves no Record.
 func (g *Gate) Recheck(ctx context.Context, op instance.Op) error {
 	who, known := authn.From(ctx)
-	policy := g.policy()
-	if !known || !policy.allows(who, op) {
+	access := g.access()
+	if !known || !access.allows(who, op) {
 		return denied(who, op)
 	}
 	if op.Lease == 0 {
 		return nil
 	}
-	if most := policy.longest(who, op); most > 0 && op.Lease > most {
+	if most := access.longest(who, op); most > 0 && op.Lease > most {
 		return &leadership.Error{Code: leadership.InvalidArgument, Field: "leaseDuration", Detail: fmt.Sprintf(
-			"%s may ask for a lease of %v at most on election %q, as the policy says, not %v; ask for less, or for none to get what the election is configured for",
+			"%s may ask for a lease of %v at most on election %q, as the access file says, not %v; ask for less, or for none to get what the election is configured for",
 			who, most, op.Election, op.Lease)}
 	}
 	return nil
@@ -100,9 +100,9 @@ func (g *Gate) Recheck(ctx context.Context, op instance.Op) error {
 // the caller's grants, and any other by those of all principals.
 func (g *Gate) MayLead(ctx context.Context, op instance.Op) bool {
 	if who, known := authn.From(ctx); known && isOwn(who.String(), op.Candidate) {
-		return g.policy().allows(who, op)
+		return g.access().allows(who, op)
 	}
-	return slices.ContainsFunc(g.policy().grants, func(grant grant) bool { return grant.mayLead(op) })
+	return slices.ContainsFunc(g.access().grants, func(grant grant) bool { return grant.mayLead(op) })
 }
 
 // Granted implements instance.Witness: it leaves a Record of each acquire that was answered with a
@@ -125,13 +125,13 @@ func codeOf(err error) (code leadership.Code) {
 func (g *Gate) Visible(ctx context.Context, op instance.Op, e leadership.Election) bool {
 	who, known := authn.From(ctx)
 	op.Election = e
-	return known && g.policy().allows(who, op)
+	return known && g.access().allows(who, op)
 }
 
 // Spans implements instance.Filter.
 func (g *Gate) Spans(ctx context.Context, op instance.Op) []instance.Span {
 	who, _ := authn.From(ctx)
-	return g.policy().spans(who, op)
+	return g.access().spans(who, op)
 }
 
 // record completes a Record of the call, and hands it over.
@@ -153,5 +153,5 @@ func denied(who authn.Principal, op instance.Op) error {
 		about = fmt.Sprintf(" with the prefix %q", op.Prefix)
 	}
 	return &leadership.Error{Code: wire.PermissionDenied, Detail: fmt.Sprintf(
-		"%s may not %s%s; an operator of this service can grant it in the policy", who, op.Verb, about)}
+		"%s may not %s%s; an operator of this service can grant it in the access file", who, op.Verb, about)}
 }

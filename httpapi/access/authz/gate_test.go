@@ -28,7 +28,7 @@ func by(t *testing.T, name string) context.Context {
 }
 
 // stranger may do something, but nothing with these.
-const stranger = policyText + `  - {principals: [stranger@test], roles: [admin], elections: [elsewhere]}`
+const stranger = accessText + `  - {principals: [stranger@test], roles: [admin], elections: [elsewhere]}`
 
 func TestAStrangerCannotTellWhetherAnElectionExists(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestAStrangerCannotTellWhetherAnElectionExists(t *testing.T) {
 
 func TestAPageTokenIsNoNameThatTheCallerMayNotRead(t *testing.T) {
 	t.Parallel()
-	h := guarded(t, policyText)
+	h := guarded(t, accessText)
 	for _, e := range []leadership.Election{"a", "b", "own-1", "own-2", "own-3", "x", "y"} {
 		if _, err := h.instance.Acquire(t.Context(), leadership.AcquireRequest{Election: e, CandidateID: "ann"}); err != nil {
 			t.Fatal(err)
@@ -128,7 +128,7 @@ grants:
 
 func TestRefusedAndPrivilegedCallsLeaveARecord(t *testing.T) {
 	t.Parallel()
-	h := guarded(t, policyText)
+	h := guarded(t, accessText)
 	var revision leadership.Revision // of the last change
 	for _, c := range []struct{ who, method, path, body string }{
 		{"candidate", "POST", "/v1/elections/own:acquire", `{"candidateId":"ann"}`}, // a grant: revision 1
@@ -240,7 +240,7 @@ grants:
 
 func TestTheActorOfAnOrderIsTheVerifiedCaller(t *testing.T) {
 	t.Parallel()
-	h := guarded(t, policyText)
+	h := guarded(t, accessText)
 	if _, err := h.instance.Acquire(t.Context(), leadership.AcquireRequest{Election: "own", CandidateID: "ann"}); err != nil {
 		t.Fatal(err)
 	}

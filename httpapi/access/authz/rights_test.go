@@ -61,8 +61,8 @@ grants:
 	}
 }
 
-// serve returns a service in a bubble, behind a gate with the policy of the moment.
-func serve(t *testing.T, policy func() *authz.Policy) *instance.Guarded {
+// serve returns a service in a bubble, behind a gate with the access file of the moment.
+func serve(t *testing.T, access func() *authz.Access) *instance.Guarded {
 	t.Helper()
 	start := time.Now()
 	inst, err := instance.New(instance.Config{
@@ -75,13 +75,13 @@ func serve(t *testing.T, policy func() *authz.Policy) *instance.Guarded {
 	var running sync.WaitGroup
 	running.Go(func() { inst.Run(ctx) })
 	t.Cleanup(func() { stop(); running.Wait() })
-	return instance.Guard(inst, authz.NewGate(policy, func(context.Context, authz.Record) {}))
+	return instance.Guard(inst, authz.NewGate(access, func(context.Context, authz.Record) {}))
 }
 
-// candidates is a policy in which the principals may lead the elections, as any candidate.
-func candidates(t *testing.T, principals, elections string) *authz.Policy {
+// candidates is an access file in which the principals may lead the elections, as any candidate.
+func candidates(t *testing.T, principals, elections string) *authz.Access {
 	t.Helper()
-	p, err := authz.ParsePolicy([]byte("grants: [{principals: ["+principals+"], roles: [candidate], elections: ["+elections+"], candidates: [\"*\"]}]"), authz.Admitted)
+	p, err := authz.ParseAccess([]byte("grants: [{principals: ["+principals+"], roles: [candidate], elections: ["+elections+"], candidates: [\"*\"]}]"), authz.Admitted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,10 +92,10 @@ func candidates(t *testing.T, principals, elections string) *authz.Policy {
 func TestAWaiterWithoutRightsIsNotGranted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		parse := func(principals string) *authz.Policy { return candidates(t, principals, "jobs") }
-		var policy atomic.Pointer[authz.Policy]
-		policy.Store(parse("leader@test, bob@test, cy@test"))
-		service := serve(t, policy.Load)
+		parse := func(principals string) *authz.Access { return candidates(t, principals, "jobs") }
+		var access atomic.Pointer[authz.Access]
+		access.Store(parse("leader@test, bob@test, cy@test"))
+		service := serve(t, access.Load)
 
 		leader, err := service.Acquire(by(t, "leader"), leadership.AcquireRequest{Election: "jobs", CandidateID: "leader"})
 		if err != nil {
@@ -113,7 +113,7 @@ func TestAWaiterWithoutRightsIsNotGranted(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		policy.Store(parse("leader@test, cy@test"))
+		access.Store(parse("leader@test, cy@test"))
 		if _, err := service.Do(by(t, "leader"), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "jobs", CandidateID: "leader", Key: leader.Key, Token: leader.Token}}); err != nil {
 			t.Fatal(err)
 		}
@@ -131,15 +131,15 @@ func TestStrangersMayLookAndChangeNothing(t *testing.T) {
 		if role == wire.RoleObserver {
 			text = `grants: [{principals: ["*"], roles: [observer], elections: ["*"]}]`
 		}
-		_, err := authz.ParsePolicy([]byte(text), authz.Anyone)
+		_, err := authz.ParseAccess([]byte(text), authz.Anyone)
 		looks := role == wire.RoleObserver
-		if (err == nil) != looks || err != nil && !strings.Contains(err.Error(), `grant 1 of the policy: principal "*" may not be a `+string(role)) {
+		if (err == nil) != looks || err != nil && !strings.Contains(err.Error(), `grant 1 of the access file: principal "*" may not be a `+string(role)) {
 			t.Errorf("%s for everyone with a token: %v; want it accepted: %v", role, err, looks)
 		}
-		if _, err := authz.ParsePolicy([]byte(text), authz.Admitted); err != nil {
+		if _, err := authz.ParseAccess([]byte(text), authz.Admitted); err != nil {
 			t.Errorf("%s for everyone whom the platform lets in: %v", role, err)
 		}
-		if _, err := authz.ParsePolicy([]byte(strings.Replace(text, `"*"`, "ann@test", 1)), authz.Anyone); err != nil {
+		if _, err := authz.ParseAccess([]byte(strings.Replace(text, `"*"`, "ann@test", 1)), authz.Anyone); err != nil {
 			t.Errorf("%s for one principal: %v", role, err)
 		}
 	}
@@ -164,7 +164,7 @@ func TestAGrantMayNameThePrincipalBySubject(t *testing.T) {
 
 func TestAForbiddenBatchLeavesOneRecord(t *testing.T) {
 	t.Parallel()
-	h := guarded(t, policyText)
+	h := guarded(t, accessText)
 	var batch []leadership.LeaseRequest
 	for i := range leadership.MaxBatch {
 		batch = append(batch, leadership.LeaseRequest{Election: leadership.Election(fmt.Sprintf("foreign-%d", i)), CandidateID: "ann", Token: 1})
@@ -209,7 +209,7 @@ func TestAListReadsNothingThatTheCallerMayNotSee(t *testing.T) {
 			}
 		}
 	}
-	policy, err := authz.ParsePolicy([]byte(`
+	access, err := authz.ParseAccess([]byte(`
 grants:
   - {principals: [ann@test], roles: [observer], elections: ["a-00*", "a-001", a-42, "hidden-499", "z-0*", "z-00*", missing]}
   - {principals: [ann@test], roles: [verifier], elections: ["hidden-*"]}
@@ -217,7 +217,7 @@ grants:
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := instance.Guard(inst, authz.NewGate(func() *authz.Policy { return policy }, func(context.Context, authz.Record) {}))
+	service := instance.Guard(inst, authz.NewGate(func() *authz.Access { return access }, func(context.Context, authz.Record) {}))
 	for prefix, want := range map[string]int{"": 10 + 1 + 100, "a-": 10, "hidden-": 1, "hidden-1": 0, "z-05": 10, "zz": 0} {
 		for _, limit := range []int{1, 3, 10, 100, 1000} {
 			seen.Store(0)
@@ -248,10 +248,10 @@ grants:
 func TestAWaiterWhoseParentWasTakenAwayIsNotGranted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		parse := func(elections string) *authz.Policy { return candidates(t, "leader@test, bob@test", elections) }
-		var policy atomic.Pointer[authz.Policy]
-		policy.Store(parse("global, orders.eu"))
-		service := serve(t, policy.Load)
+		parse := func(elections string) *authz.Access { return candidates(t, "leader@test, bob@test", elections) }
+		var access atomic.Pointer[authz.Access]
+		access.Store(parse("global, orders.eu"))
+		service := serve(t, access.Load)
 
 		leader, err := service.Acquire(by(t, "leader"), leadership.AcquireRequest{Election: "global", CandidateID: "leader"})
 		if err != nil {
@@ -271,7 +271,7 @@ func TestAWaiterWhoseParentWasTakenAwayIsNotGranted(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		policy.Store(parse("global"))
+		access.Store(parse("global"))
 		if _, err := service.Do(by(t, "leader"), leadership.Release{LeaseRequest: leadership.LeaseRequest{Election: "global", CandidateID: "leader", Key: leader.Key, Token: leader.Token}}); err != nil {
 			t.Fatal(err)
 		}

@@ -25,8 +25,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden table anew")
 
-// policyText gives each role to a principal of its name, over elections that begin with "own".
-const policyText = `
+// accessText gives each role to a principal of its name, over elections that begin with "own".
+const accessText = `
 grants:
   - {principals: [candidate@test], roles: [candidate], elections: ["own*"], candidates: ["ann*"]}
   - {principals: [observer@test], roles: [observer], elections: ["own*"]}
@@ -203,7 +203,7 @@ func (w *endless) Flush() {
 // newService returns an API behind a Gate, with ann leading the election.
 func newService(t *testing.T, election string, key leadership.Key) http.Handler {
 	t.Helper()
-	handler := guarded(t, policyText)
+	handler := guarded(t, accessText)
 	_, err := handler.instance.Acquire(t.Context(), leadership.AcquireRequest{Election: leadership.Election(election), CandidateID: "ann", Key: &key})
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func guarded(t *testing.T, text string) gated {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, err := authz.ParsePolicy([]byte(text), authz.Admitted)
+	access, err := authz.ParseAccess([]byte(text), authz.Admitted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func guarded(t *testing.T, text string) gated {
 		inst.Run(ctx)
 	}()
 	t.Cleanup(func() { stop(); <-ran })
-	gate := authz.NewGate(func() *authz.Policy { return policy }, func(_ context.Context, r authz.Record) { records = append(records, r) })
+	gate := authz.NewGate(func() *authz.Access { return access }, func(_ context.Context, r authz.Record) { records = append(records, r) })
 	service := instance.Guard(inst, gate)
 	admit := func(ctx context.Context, ask wire.Admission) (context.Context, func(), error) {
 		return ctx, func() {}, gate.Admit(ctx, instance.Op{Row: ask.Row, Election: ask.Election})

@@ -143,8 +143,8 @@ func (a *account) idle() bool {
 	return a.waiters == 0 && a.watchers == 0
 }
 
-// maxAccounts bounds the memory of an instance whose policy lets everyone in. Only idle accounts
-// are forgotten, so there may be more.
+// maxAccounts bounds the memory of an instance whose access file lets everyone in. Only idle
+// accounts are forgotten, so there may be more.
 const maxAccounts = 1000
 
 // accounts are those of the principals that have called lately.

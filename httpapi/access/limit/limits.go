@@ -17,7 +17,7 @@ type Limits struct {
 	Bytes     int `yaml:"bytes"`     // left behind in journals, snapshots and checkpoints per second
 }
 
-// Default applies where the policy says nothing else.
+// Default applies where the access file says nothing else.
 var Default = Limits{Renewals: 1000, Campaigns: 100, Reads: 500, Waiters: 1000, Watchers: 1000, Elections: 10_000, Bytes: 1 << 20}
 
 // Validate returns an error for each limit that is out of range.

@@ -45,7 +45,7 @@ function signIn(e) {
     h('p', {}, 'With Google\u2019s Identity-Aware Proxy before the server, and serve --iap-audience, open the address of the proxy; if this is it, reload the page.'),
     h('p', {}, 'Or open the page through a proxy of your own that adds your token:'),
     h('pre', {tabindex: '0'}, 'gcloud run services proxy SERVICE --region REGION --port 8081\nopen http://127.0.0.1:8081/ui/'),
-    h('p', {}, 'Your account needs the role observer or operator in the policy of the server.')));
+    h('p', {}, 'Your account needs the role observer or operator in the access file of the server.')));
 }
 
 // openOne asks for the name of an election, of a visitor that may not see them all.

@@ -16,7 +16,7 @@ const codes = {
   HELD: 'another candidate leads', OTHER_INCARNATION: 'it leads with another key', LOCK_DELAY: 'the lease is locked after its last term', PAUSED: 'the election is paused', BANNED: 'it is banned',
   HALTED: 'the election is halted, with all of a pattern', ASSIGNED: 'the election is assigned to another candidate', APPROVAL: 'an approval is awaited', PARKED: 'the election is parked until an operator approves', BALLOT: 'bids are collected', OUTRANKED: 'better candidates have bid', QUORUM: 'too few members are present',
   PARENT: 'the election above has no lasting leader', WITNESS: 'it is a witness, which never leads', PROBATION: 'its leases are short after a trip', IN_LINE: 'it waits behind others',
-  NOT_ASKING: 'it does not wait for the lease at this instance', RIGHTS: 'your policy does not let it lead',
+  NOT_ASKING: 'it does not wait for the lease at this instance', RIGHTS: 'the access file does not let it lead',
   noLeader: 'no member leads', noQuorum: 'too few members are present', diverged: 'a member follows another token than that of the leader',
 };
 

@@ -7,6 +7,6 @@ module "regent" {
   image               = var.image
   store               = "firestore"
   invokers            = var.agents
-  policy              = templatefile("${path.module}/policy.yaml", { project_id = var.project_id })
+  access              = templatefile("${path.module}/access.yaml", { project_id = var.project_id })
   notification_emails = var.notification_emails
 }

@@ -16,7 +16,7 @@ module "regent" {
   domain                   = var.domain
   ingress                  = "INGRESS_TRAFFIC_INTERNAL_LOAD_BALANCER"
   invokers                 = var.agents
-  policy                   = templatefile("${path.module}/policy.yaml", { project_id = var.project_id })
+  access                   = templatefile("${path.module}/access.yaml", { project_id = var.project_id })
   notification_emails      = var.notification_emails
 
   # Instances learn of a change in another region somewhat later.

@@ -17,7 +17,7 @@ module "region" {
   store               = "firestore"
   firestore_database  = "regent-${each.key}"
   invokers            = concat(var.agents, ["serviceAccount:regent-server@${var.project_id}.iam.gserviceaccount.com"]) # the global one asks
-  policy              = templatefile("${path.module}/region.yaml", { project_id = var.project_id, region = each.key })
+  access              = templatefile("${path.module}/region.yaml", { project_id = var.project_id, region = each.key })
   notification_emails = var.notification_emails
 }
 
@@ -32,6 +32,6 @@ module "regent" {
   store               = "firestore"
   invokers            = var.agents
   peers               = { for name, r in module.region : name => { url = r.url, audience = r.audience } }
-  policy              = templatefile("${path.module}/policy.yaml", { project_id = var.project_id })
+  access              = templatefile("${path.module}/access.yaml", { project_id = var.project_id })
   notification_emails = var.notification_emails
 }

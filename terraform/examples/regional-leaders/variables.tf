@@ -9,7 +9,7 @@ variable "image" {
 }
 
 variable "agents" {
-  description = "IAM members that may call the service. policy.yaml says what they may do."
+  description = "IAM members that may call the service. access.yaml says what they may do."
   type        = list(string)
 }
 

@@ -8,6 +8,6 @@ module "regent" {
   store                    = "spanner"
   spanner_processing_units = 100
   invokers                 = var.agents
-  policy                   = templatefile("${path.module}/policy.yaml", { project_id = var.project_id })
+  access                   = templatefile("${path.module}/access.yaml", { project_id = var.project_id })
   notification_emails      = var.notification_emails
 }

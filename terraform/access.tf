@@ -1,21 +1,21 @@
-# The policy, mounted as a file at its newest version, so that a change needs no new revision.
+# The access file, mounted at its newest version, so that a change needs no new revision.
 
 locals {
   # An e-mail address names a principal only while there is one issuer: see service.tf.
   scheduler = length(local.issuers) == 1 ? "${google_service_account.scheduler.account_id}@${var.project_id}.iam.gserviceaccount.com" : "${local.google}|${google_service_account.scheduler.unique_id}"
 
   # With the scheduler's grant. Everything else stays as it is.
-  policy = yamlencode(merge(yamldecode(var.policy), {
-    grants = concat(yamldecode(var.policy).grants, [{
+  access = yamlencode(merge(yamldecode(var.access), {
+    grants = concat(yamldecode(var.access).grants, [{
       principals = [local.scheduler]
       roles      = ["scheduler"]
     }])
   }))
 }
 
-resource "google_secret_manager_secret" "policy" {
+resource "google_secret_manager_secret" "access" {
   project   = var.project_id
-  secret_id = "${var.name}-policy"
+  secret_id = "${var.name}-access"
   labels    = var.labels
 
   replication {
@@ -25,9 +25,9 @@ resource "google_secret_manager_secret" "policy" {
   depends_on = [google_project_service.main]
 }
 
-resource "google_secret_manager_secret_version" "policy" {
-  secret      = google_secret_manager_secret.policy.id
-  secret_data = local.policy
+resource "google_secret_manager_secret_version" "access" {
+  secret      = google_secret_manager_secret.access.id
+  secret_data = local.access
 
   lifecycle {
     create_before_destroy = true # at no moment is there none

@@ -19,16 +19,16 @@ import (
 	"regent/leadership/wire"
 )
 
-// MaxPolicy is the size limit of a policy file in bytes.
-const MaxPolicy = 1 << 20
+// MaxAccess is the size limit of an access file in bytes.
+const MaxAccess = 1 << 20
 
-// Policy says who may do what. It does not change.
-type Policy struct {
+// Access says who may do what. It does not change.
+type Access struct {
 	grants []grant
 	limits map[string]limit.Limits // by principal
 }
 
-// document is a policy file.
+// document is an access file.
 type document struct {
 	Grants []grant     `yaml:"grants"`
 	Limits []allowance `yaml:"limits"`
@@ -65,37 +65,37 @@ const (
 	Anyone   Crowd = "anyone"   // all that can get a token of the issuer: with Google, every account
 )
 
-// ParsePolicy reads a policy for a service that such a crowd can call. An error names the mistake,
-// the place, and what to do.
-func ParsePolicy(text []byte, crowd Crowd) (*Policy, error) {
-	if len(text) > MaxPolicy {
-		return nil, fmt.Errorf("a policy must not exceed %d bytes, this one has %d", MaxPolicy, len(text))
+// ParseAccess reads an access file for a service that such a crowd can call. An error names the
+// mistake, the place, and what to do.
+func ParseAccess(text []byte, crowd Crowd) (*Access, error) {
+	if len(text) > MaxAccess {
+		return nil, fmt.Errorf("an access file must not exceed %d bytes, this one has %d", MaxAccess, len(text))
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	var d document
 	if err := decoder.Decode(&d); err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil, errors.New("the policy is empty and would refuse every call; write a list of grants")
+			return nil, errors.New("the access file is empty and would refuse every call; write a list of grants")
 		}
-		return nil, fmt.Errorf("the policy cannot be read: %w", cmp.Or(explain(text, err), err))
+		return nil, fmt.Errorf("the access file cannot be read: %w", cmp.Or(explain(text, err), err))
 	}
 	if err := decoder.Decode(&document{}); !errors.Is(err, io.EOF) {
-		return nil, errors.New("the policy has more than one YAML document; write all grants into the first")
+		return nil, errors.New("the access file has more than one YAML document; write all grants into the first")
 	}
 	if len(d.Grants) == 0 {
-		return nil, errors.New("the policy has no grants and would refuse every call")
+		return nil, errors.New("the access file has no grants and would refuse every call")
 	}
 	for i, g := range d.Grants {
 		if err := cmp.Or(g.validate(), g.refuseCrowd(crowd)); err != nil {
-			return nil, fmt.Errorf("grant %d of the policy: %w", i+1, err)
+			return nil, fmt.Errorf("grant %d of the access file: %w", i+1, err)
 		}
 	}
 	limits, err := gather(d.Limits)
 	if err != nil {
 		return nil, err
 	}
-	return &Policy{grants: d.Grants, limits: limits}, nil
+	return &Access{grants: d.Grants, limits: limits}, nil
 }
 
 // gather returns the limits of each principal. It refuses a second entry for one.
@@ -110,7 +110,7 @@ func gather(all []allowance) (map[string]limit.Limits, error) {
 			limits[p] = a.Limits
 		}
 		if err != nil {
-			return nil, fmt.Errorf("limits %d of the policy: %w", i+1, err)
+			return nil, fmt.Errorf("limits %d of the access file: %w", i+1, err)
 		}
 	}
 	return limits, nil
@@ -118,7 +118,7 @@ func gather(all []allowance) (map[string]limit.Limits, error) {
 
 // Limits returns the limits of a principal: its own, by its e-mail or else as "ISSUER|SUBJECT", or
 // else those of "*". Zeros mean the default.
-func (p *Policy) Limits(who authn.Principal) limit.Limits {
+func (p *Access) Limits(who authn.Principal) limit.Limits {
 	for _, name := range []string{who.String(), who.Pinned()} {
 		if own, ok := p.limits[name]; ok {
 			return own
@@ -223,13 +223,13 @@ func (p pattern) covers(prefix string) bool {
 }
 
 // allows reports whether a grant lets the principal make the call.
-func (p *Policy) allows(who authn.Principal, op instance.Op) bool {
+func (p *Access) allows(who authn.Principal, op instance.Op) bool {
 	return slices.ContainsFunc(p.grants, func(g grant) bool { return g.allows(who, op) })
 }
 
 // permits reports whether a grant lets the principal make the call, as some candidate if it is made
 // as one.
-func (p *Policy) permits(who authn.Principal, op instance.Op) bool {
+func (p *Access) permits(who authn.Principal, op instance.Op) bool {
 	return slices.ContainsFunc(p.grants, func(g grant) bool { return g.permits(who, op) })
 }
 
@@ -243,7 +243,7 @@ func (g grant) permits(who authn.Principal, op instance.Op) bool {
 
 // longest returns the longest lease that the grants of the call allow; 0 for no limit. A lease as
 // the election is configured is the operator's choice, and always allowed.
-func (p *Policy) longest(who authn.Principal, op instance.Op) (most time.Duration) {
+func (p *Access) longest(who authn.Principal, op instance.Op) (most time.Duration) {
 	for _, g := range p.grants {
 		if !g.allows(who, op) {
 			continue
@@ -263,7 +263,7 @@ func (g grant) isFor(who authn.Principal) bool {
 }
 
 // spans returns the names of elections that the principal's grants for the call cover.
-func (p *Policy) spans(who authn.Principal, op instance.Op) []instance.Span {
+func (p *Access) spans(who authn.Principal, op instance.Op) []instance.Span {
 	var all []instance.Span
 	for _, g := range p.grants {
 		if !g.isFor(who) || !slices.ContainsFunc(g.Roles, op.Allows) {

@@ -272,8 +272,8 @@
 // the promise up. So a caller that has sent one must not act as the leader again, whatever the
 // answer: see "Repeats". A release after it changes nothing.
 //
-// With Config.Promotion a leader is not ready until it says so, with the same call; checkToken for
-// a write refuses its token with NotReady until then.
+// With Config.Promotion a new leader does not serve until it says so (SayServing); checkToken for a
+// write refuses its token with NotReady until then.
 //
 // # Leases that stand on others
 //
@@ -315,6 +315,6 @@
 // restored. A plain renewal leaves no event. Each term has exactly one event that begins it
 // ("acquired") and one that ends it ("released", "expired", "deposed", "deleted" or "unlocked"); a
 // new epoch ("epoch") ends one and begins the next. A hand-over adds "handingOver", "ready" and
-// "yielded", of the term that goes on until "released", and a delegation "delegated". An event may
-// say which principal made the change, why, and more in detail. Readers ignore unknown types.
+// "yielded", of the term that goes on until "released"; then there are "serving" and "delegated".
+// An event may say who made the change, why, and more in detail. Readers ignore unknown types.
 package leadership

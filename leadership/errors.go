@@ -27,7 +27,7 @@ const (
 	RecordTooNew     Code = "RECORD_TOO_NEW"    // the record needs a newer program; nothing was done; try again until your own deadline
 	StoreUnavailable Code = "STORE_UNAVAILABLE" // nothing was done; try again until your own deadline
 	NotEligible      Code = "NOT_ELIGIBLE"      // the candidate lacks what the policy requires; waiting helps only if there is a RetryAfter
-	NotReady         Code = "NOT_READY"         // the leader, or its successor, has not said that it is ready
+	NotReady         Code = "NOT_READY"         // the leader has not said that it serves, or its successor that it is ready
 	DepthExceeded    Code = "DEPTH_EXCEEDED"    // the election is as deep in the tree as its limits allow
 	IndexMismatch    Code = "INDEX_MISMATCH"    // the journal has entries that the caller does not know of
 	PayloadTooLarge  Code = "PAYLOAD_TOO_LARGE" // the data is larger than may be kept; put it elsewhere, and send its uri

@@ -38,7 +38,8 @@ const (
 
 	EventHandingOver EventType = "handingOver" // the term of LeaderID ends at the end already promised, for a successor
 	EventGoesOn      EventType = "goesOn"      // that candidate has gone, and LeaderID goes on
-	EventReady       EventType = "ready"       // the successor is ready, or the leader is that had to say so
+	EventReady       EventType = "ready"       // the successor is ready
+	EventServing     EventType = "serving"     // the leader, which had to say so, has loaded what it needs
 	EventYielded     EventType = "yielded"     // LeaderID has stopped, and only its successor can take the lease
 	EventDelegated   EventType = "delegated"   // LeaderID has made an election for a part of its task
 )

@@ -73,8 +73,8 @@ type Lease struct {
 	Challenger CandidateID
 	// Succession is the hand-over that is under way.
 	Succession Succession
-	// Unready says that the leader has not said that it is ready, and the policy wants it to.
-	Unready bool
+	// NotServing says that the leader has not said that it serves, and the policy wants it to.
+	NotServing bool
 	// Parent is the lease that this one stands on.
 	Parent Parent
 	// Parked is why no candidate is granted until operators approve; see SeriesPolicy. "" if that

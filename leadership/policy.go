@@ -29,7 +29,7 @@ type Config struct {
 	Term TermPolicy
 	// Ballot says which candidate should lead.
 	Ballot BallotPolicy
-	// Promotion lets a new leader not be ready until it says so: see SayReady.
+	// Promotion lets a new leader not serve until it says so: see SayServing.
 	Promotion bool
 	// LeadersOf, if it is not empty, lets only candidates lead that lead an election whose name
 	// begins so, and that an operator has configured: see Via.

@@ -72,18 +72,26 @@ func (c HandOver) Validate() error {
 	return fields("reason", form.Line("reason", c.Reason))
 }
 
-// SayReady notes that the successor may take the lease over or, with Config.Promotion, that the
-// leader itself is ready. c has the id and the key of that candidate, and the token of the present
-// leader: a copy that comes in a later term binds no incarnation that has gone. If it is not said
-// yet which incarnation of the successor is meant (see HandOver), it is the one that says so first:
-// no other can take its place. Idempotent.
+// SayReady notes that the successor may take the lease over. It has the id and the key of that
+// candidate, and the token of the present leader: a copy that comes in a later term binds no
+// incarnation that has gone. If it is not said yet which incarnation of the successor is meant (see
+// HandOver), it is the one that says so first: no other can take its place. Idempotent.
 //
-// Errors: TokenStale, in another term; NotEligible, if the caller is neither; LeaseHeld with
-// ReasonIncarnation.
+// Errors: TokenStale, in another term; NotEligible, if the caller is not the successor; LeaseHeld
+// with ReasonIncarnation.
 type SayReady struct{ LeaseRequest }
 
 // Name implements Command.
 func (SayReady) Name() string { return "sayReady" }
+
+// SayServing notes that the leader has loaded what it needs, where Config.Promotion waits for that.
+// Idempotent.
+//
+// Errors: LeaseLost.
+type SayServing struct{ LeaseRequest }
+
+// Name implements Command.
+func (SayServing) Name() string { return "sayServing" }
 
 // Yield says that the leader has stopped: from now on it must not act. The successor takes the
 // lease with its next acquire, in one commit with the end of this term. If it has not come within

@@ -211,7 +211,7 @@ func (c *cli) checkCommand() *cobra.Command {
 		Short: "Check whether a fencing token is the current leader's",
 		Long: `Check whether a fencing token is the current leader's. If it is not, the exit code is 3: do not act on it. With --write it is 3,
 too, while the election is read-only because too few members of its electorate are present, and until its leader has said
-that it is ready, where the policy asks for that.`,
+that it serves, where the policy asks for that.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := leadership.TokenCheck{Election: leadership.Election(args[0]), Token: token, Write: write}
 			return answer(cmd.Context(), c, r, (*client.Client).CheckToken, c.printLease)

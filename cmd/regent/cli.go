@@ -88,7 +88,7 @@ func (c *cli) root() *cobra.Command {
 		&cobra.Group{ID: groupService, Title: "The service:"},
 	)
 	c.add(root, groupAgent, c.acquireCommand(), c.renewCommand(), c.releaseCommand(), c.checkCommand(), c.runCommand(), c.onceCommand(), c.joinCommand())
-	c.add(root, groupAgent, c.handOverCommand(), c.readyCommand(), c.yieldCommand(), c.requestApprovalCommand(), c.checkpointCommand(), c.journalCommand(), c.effectsCommand(), c.proposeCommand(), c.decideCommand(), c.delegateCommand())
+	c.add(root, groupAgent, c.handOverCommand(), c.readyCommand(), c.servingCommand(), c.yieldCommand(), c.requestApprovalCommand(), c.checkpointCommand(), c.journalCommand(), c.effectsCommand(), c.proposeCommand(), c.decideCommand(), c.delegateCommand())
 	c.add(root, groupAgent, c.mcpCommand(), c.skillCommand(), c.kubeconfigCommand())
 	c.add(root, groupOperator, c.statusCommand(), c.membersCommand(), c.proposalsCommand(), c.listCommand(), c.treeCommand(), c.historyCommand(), c.watchCommand(), c.applyCommand(), c.configureCommand(), c.deleteCommand(), c.unlockCommand())
 	c.add(root, groupOverrule, append(c.orderCommands(), c.haltsCommand(), c.overridesCommand(), c.judgeCommand(), c.whyCommand(), c.drillCommand())...)

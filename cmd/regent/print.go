@@ -163,8 +163,8 @@ func leaseRows(l leadership.Lease) [][]string {
 	if l.Succession.To != "" {
 		row("hand-over", successionText(l))
 	}
-	if l.Unready {
-		row("ready", "no: it must not write yet")
+	if l.NotServing {
+		row("serving", "no: it must not write yet")
 	}
 	if l.Parent.Election != "" {
 		row("via", viaText(l.Parent))

@@ -41,11 +41,10 @@ func (c *cli) readyCommand() *cobra.Command {
 	var who candidateFlags
 	cmd := &cobra.Command{
 		Use:   "ready ELECTION [--candidate ID]",
-		Short: "Say that a successor, or a new leader, has loaded what it needs",
+		Short: "Say that the successor has loaded what it needs",
 		Long: `Say that the candidate has loaded what it needs to lead. A successor that a leader has named says so before the leader stops,
 with the key under which it is going to lead: no other key can take its place then. It waits in line meanwhile, with
-'regent acquire --wait' under the same key. Where the policy of the election has "promotion":true, a new leader says so too:
-until then 'regent check --write' refuses its token.`,
+'regent acquire --wait' under the same key.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key, err := c.requireKey(who.key)
 			if err != nil {
@@ -64,6 +63,17 @@ until then 'regent check --write' refuses its token.`,
 	}
 	who.add(c, cmd)
 	return c.remote(cmd)
+}
+
+func (c *cli) servingCommand() *cobra.Command {
+	return c.leaseCommand(&cobra.Command{
+		Use:   "serving ELECTION [--candidate ID] --token N",
+		Short: "Say that a new leader has loaded what it needs",
+		Long: `Say that a new leader has loaded what it needs, where the policy of the election has "promotion":true: until then
+'regent check --write' refuses its token.`,
+	}, func(server *client.Client, ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
+		return server.Do(ctx, leadership.SayServing{LeaseRequest: r})
+	})
 }
 
 func (c *cli) yieldCommand() *cobra.Command {

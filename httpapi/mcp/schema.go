@@ -63,7 +63,7 @@ var properties = map[string]property{
 	"newEpoch":       {"the leader is to go on under the next fencing token", nil},
 	"prefix":         {"only elections whose names begin with it", object{"maxLength": leadership.MaxElectionLength}},
 	"pageToken":      {"nextPageToken of the page before", object{"maxLength": leadership.MaxElectionLength}},
-	"write":          {"the caller is going to write: also refuse while the election is read-only, or its leader not ready", nil},
+	"write":          {"the caller is going to write: also refuse while the election is read-only, or its leader does not serve yet", nil},
 	"task":           {"what it is about, in one line", object{"maxLength": leadership.MaxTaskBytes}},
 	"data":           {"any JSON but null", object{}},
 	"uri":            {"where the data is", object{"maxLength": leadership.MaxURIBytes}},

@@ -92,9 +92,9 @@ func (k *campaigner) attended(ctx, within context.Context) (*Lease, error) {
 	return k.run(ctx, within)
 }
 
-// promote says that the new leader is ready, where the election's policy asks for that.
+// promote says that the new leader serves, where the election's policy asks for that.
 func (l *Lease) promote(ctx context.Context) error {
-	if !l.unready {
+	if !l.notServing {
 		return nil
 	}
 	ctx, cancel := l.during(ctx)
@@ -105,7 +105,7 @@ func (l *Lease) promote(ctx context.Context) error {
 		}
 	}
 	_, err := persist(ctx, l, func(ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {
-		return l.client.Do(ctx, leadership.SayReady{LeaseRequest: r})
+		return l.client.Do(ctx, leadership.SayServing{LeaseRequest: r})
 	})
 	return err
 }

@@ -103,9 +103,7 @@ func successionAfter(s leadership.Succession, e leadership.Event) leadership.Suc
 		}
 		return s
 	case leadership.EventReady:
-		if detail.CandidateID != e.LeaderID { // or the leader itself has said so
-			s.To, s.Ready = detail.CandidateID, true
-		}
+		s.To, s.Ready = detail.CandidateID, true
 		return s
 	case leadership.EventYielded:
 		s.To, s.Ready, s.Yielded = to, true, true

@@ -71,7 +71,7 @@ type Lease struct {
 	inherited  *leadership.Inheritance // nil for none
 	inDoubt    []leadership.Effect
 	proposals  []leadership.Proposal
-	unready    bool              // the policy waits for the leader to be ready; of the grant
+	notServing bool              // the policy waits for the leader to serve; of the grant
 	config     leadership.Config // so, too
 	seat       int               // so, too
 }
@@ -93,7 +93,7 @@ func (c *Client) newLease(ctx context.Context, sent time.Duration, g leadership.
 		extended: make(chan struct{}, 1),
 		kept:     make(chan struct{}),
 
-		parent: c.candidate.Via, inherited: g.Inherited, inDoubt: g.InDoubt, proposals: g.Proposals, unready: g.Unready, config: g.Config, seat: g.Seat,
+		parent: c.candidate.Via, inherited: g.Inherited, inDoubt: g.InDoubt, proposals: g.Proposals, notServing: g.NotServing, config: g.Config, seat: g.Seat,
 	}
 	now := c.clock()
 	l.belief = leadership.Believe(sent, now, g, margin)

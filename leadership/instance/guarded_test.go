@@ -118,6 +118,7 @@ func TestEveryMethodEntersUnderItsVerb(t *testing.T) {
 		{func() { s.Tick(ctx) }, instance.Op{N: 1}, wire.VerbTick},
 		{func() { s.Do(ctx, leadership.HandOver{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbHandOver},
 		{func() { s.Do(ctx, leadership.SayReady{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbSayReady},
+		{func() { s.Do(ctx, leadership.SayServing{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbSayServing},
 		{func() { s.Do(ctx, leadership.Yield{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", N: 1}, wire.VerbYield},
 		{func() { s.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: lease}) }, instance.Op{Election: "e", Candidate: "ann", Token: 7, N: 1}, wire.VerbDelegate},
 		{func() { s.Tree(ctx, "e") }, instance.Op{Election: "e", N: 1}, wire.VerbTree},

@@ -27,6 +27,8 @@ func apply(s Snapshot, c leadership.Command) (Change, error) {
 		return handOver(s, c)
 	case leadership.SayReady:
 		return sayReady(s, c)
+	case leadership.SayServing:
+		return sayServing(s, c)
 	case leadership.Yield:
 		return yield(s, c)
 	case leadership.Withdraw:

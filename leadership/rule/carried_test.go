@@ -79,7 +79,7 @@ func fullest() (Policy, Standing) {
 	s.ApprovalLeft = leadership.MaxOrder
 	s.Named = handOvers{leadership.MaxToken, digests(maxNamed)}
 	s.Parent = leadership.Parent{Peer: strings.Repeat("p", leadership.MaxPeerLength), Election: longElection(1), Token: leadership.MaxToken, Until: aMoment}
-	s.Unready, s.Ended, s.Created = true, ended{leadership.MaxToken, leadership.EndsHandOver}, math.MaxInt64
+	s.NotServing, s.Ended, s.Created = true, ended{leadership.MaxToken, leadership.EndsHandOver}, math.MaxInt64
 	s.Delegated = delegated{leadership.MaxChildren, leadership.MaxBudget, longElection(2), leadership.Limits{Depth: leadership.MaxDepth, Children: leadership.MaxChildren, Budget: leadership.MaxBudget}}
 	s.Seat, s.Untold = math.MaxInt64, leadership.MaxSeats // seats themselves do not go with all of this
 	p.Promotion, p.Delegation = true, leadership.Delegation{Parent: longElection(3), Depth: leadership.MaxDepth, Children: leadership.MaxChildren, Budget: leadership.MaxBudget}
@@ -242,7 +242,7 @@ func TestCodecRefusesMembersThatNoProgramWrites(t *testing.T) {
 		"a child without a name":            `{"delegated":{"children":1}}`,
 		"a negative budget of a child":      `{"delegated":{"children":1,"budget":-1,"last":"jobs.a"}}`,
 		"negative limits":                   `{"delegated":{"children":1,"last":"jobs.a","limits":{"depth":-1}}}`,
-		"ready as a false":                  `{"unready":false}`,
+		"serving as a false":                `{"notServing":false}`,
 		"an end of no term":                 `{"ended":{"because":"expired"}}`,
 	} {
 		r := Record{Election: "jobs"}
@@ -306,7 +306,7 @@ func TestRecordThatDisagreesWithItsTermIsNotTrusted(t *testing.T) {
 		"vacant and handed over":            {vacant, func(r *Record) { r.Standing.Succession = handingOver }},
 		"vacant with a parent":              {vacant, func(r *Record) { r.Standing.Parent = leadership.Parent{Election: "orders", Token: 1, Until: aMoment} }},
 		"a lock without a beginning":        {vacant, func(r *Record) { r.LockFor, r.EndedAt = time.Hour, time.Time{} }},
-		"vacant and not ready":              {vacant, func(r *Record) { r.Standing.Unready = true }},
+		"vacant and not serving":            {vacant, func(r *Record) { r.Standing.NotServing = true }},
 		"its parent ends and it does not":   {held, func(r *Record) { r.Standing.Parent = leadership.Parent{Election: "orders", Token: 1, Until: aMoment} }},
 		"a hand-over that does not end it":  {held, func(r *Record) { r.Standing.Succession = handingOver }},
 		"its own successor":                 {held, func(r *Record) { r.Standing.Succession.Ready = "ann" }},

@@ -61,7 +61,7 @@ func hold(l *leadership.Lease, s *Snapshot) {
 	r := &s.Record
 	l.State, l.LeaderID, l.LeaseDuration, l.Metadata = leadership.Held, r.LeaderID, r.LeaseDuration, r.Metadata
 	l.Note, l.Challenger = r.Standing.Note, r.Standing.Challenger
-	l.Succession, l.Unready, l.Parent = s.succession(), r.Standing.Unready, r.Standing.Parent
+	l.Succession, l.NotServing, l.Parent = s.succession(), r.Standing.NotServing, r.Standing.Parent
 	l.PreviousEnd = r.Standing.Ended.because(r.Token - 1)
 	if l.Report = r.Standing.Report; l.Report != "" {
 		l.ReportedAt = r.Standing.ReportedAt

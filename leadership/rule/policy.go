@@ -47,7 +47,7 @@ type Standing struct {
 	Succession succession
 	Named      handOvers
 	Parent     leadership.Parent      // the lease that this one stands on
-	Unready    bool                   // with Config.Promotion: the leader has not said that it is ready
+	NotServing bool                   // with Config.Promotion: the leader has not said that it is ready
 	Notified   bool                   // it has tripped, and the policy only tells of it
 	EpochFrom  leadership.Token       // of the leader's grant, if operators have begun new epochs since
 	Elected    leadership.Bid         // what the leader said of itself, if the policy lets better candidates preempt it
@@ -126,7 +126,7 @@ func standingMembers(s *Standing) []member {
 		{name: "lastLeader", field: value(&s.LastLeader)},
 		{name: "succession", field: value(&s.Succession)},
 		{name: "parent", field: value(&s.Parent)},
-		{name: "unready", field: value(&s.Unready)},
+		{name: "notServing", field: value(&s.NotServing)},
 		{name: "handOvers", field: value(&s.Named)},
 		{name: "ended", field: value(&s.Ended)},
 		{name: "delegated", field: value(&s.Delegated)},
@@ -143,7 +143,7 @@ func (s Standing) granted(c AcquireCommand, config leadership.Config, now time.T
 	if n := len(c.Principal); n > 0 {
 		s.Principal = c.Principal[n-1]
 	}
-	s.Parent, s.Unready = c.Parent.Parent, config.Promotion
+	s.Parent, s.NotServing = c.Parent.Parent, config.Promotion
 	s.closeBallot()
 	if p.Preempt {
 		s.Elected = NewBid(c.Candidacy, c.CandidateID, p, time.Time{})
@@ -177,7 +177,7 @@ func (s Standing) vacated() Standing {
 	s.Ends, s.Report, s.ReportedAt, s.Verdicts = ends{}, "", time.Time{}, verdicts{}
 	s.Probation, s.Notified, s.EpochFrom = probation{}, false, 0
 	s.Elected, s.Challenger, s.ChallengerAt = leadership.Bid{}, "", 0
-	s.Succession, s.Named, s.Parent, s.Unready = succession{}, handOvers{}, leadership.Parent{}, false
+	s.Succession, s.Named, s.Parent, s.NotServing = succession{}, handOvers{}, leadership.Parent{}, false
 	if s.Approval.Asked, s.Approval.AskedEpoch = false, false; !s.Approval.Awaited {
 		s.Approval = approval{}
 	}
@@ -187,7 +187,7 @@ func (s Standing) vacated() Standing {
 // ofTerm reports whether s has parts that only a leader's term has.
 func (s Standing) ofTerm() bool {
 	return s.Principal != "" || s.Ends != (ends{}) || s.Report != "" || !s.ReportedAt.IsZero() || s.Verdicts != (verdicts{}) ||
-		s.Succession != (succession{}) || s.Parent != (leadership.Parent{}) || s.Unready || s.Probation != (probation{}) || s.Notified || s.EpochFrom != 0 || s.Elected != (leadership.Bid{}) || s.Challenger != ""
+		s.Succession != (succession{}) || s.Parent != (leadership.Parent{}) || s.NotServing || s.Probation != (probation{}) || s.Notified || s.EpochFrom != 0 || s.Elected != (leadership.Bid{}) || s.Challenger != ""
 }
 
 // bars names all that bars candidates from grants, whatever the clock of the store.

@@ -201,11 +201,6 @@ func sayReady(s Snapshot, cmd leadership.SayReady) (Change, error) {
 		return Change{}, s.RefuseUnseen()
 	case c.Token != r.Token && !r.GoesOnFrom(c.Token):
 		return Change{}, s.Refuse(leadership.TokenStale, "fencing token %d of election %q is not that of the present term, which has %d; a candidate is ready in the term in which it was named", c.Token, r.Election, r.Token)
-	case s.Live() && !r.Yielded() && r.LeaderID == c.CandidateID && r.KeyHash.Equal(c.KeyHash):
-		if !r.Standing.Unready {
-			return Change{}, nil
-		}
-		ch.Record.Standing.Unready = false
 	case !s.Live() || s.successor() != c.CandidateID:
 		return Change{}, s.Refuse(leadership.NotEligible, "%q is not the successor in election %q; wait for a hand-over to it, which its events tell of, or acquire", c.CandidateID, r.Election)
 	case now.Ready == c.CandidateID && now.Key.Equal(c.KeyHash):
@@ -219,6 +214,20 @@ func sayReady(s Snapshot, cmd leadership.SayReady) (Change, error) {
 	}
 	ch.announce(leadership.EventReady, "")
 	ch.explain("", leadership.Detail{CandidateID: c.CandidateID})
+	return ch, nil
+}
+
+func sayServing(s Snapshot, cmd leadership.SayServing) (Change, error) {
+	c := leaseOf(cmd.LeaseRequest).after(s.Record)
+	switch {
+	case !s.Leads(c):
+		return Change{}, s.RefuseLost(c)
+	case !s.Record.Standing.NotServing:
+		return Change{}, nil
+	}
+	ch := s.change()
+	ch.Record.Standing.NotServing = false
+	ch.announce(leadership.EventServing, "")
 	return ch, nil
 }
 

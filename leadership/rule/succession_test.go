@@ -30,6 +30,12 @@ func ready(id leadership.CandidateID, key byte) func(rule.Snapshot) (rule.Change
 	}
 }
 
+func serving(id leadership.CandidateID, key byte) func(rule.Snapshot) (rule.Change, error) {
+	return func(s rule.Snapshot) (rule.Change, error) {
+		return rule.Apply(s, leadership.SayServing{LeaseRequest: rule.Renewal{CandidateID: id, KeyHash: hash(key), Token: s.Record.Token}.Request()})
+	}
+}
+
 func yield(s rule.Snapshot) (rule.Change, error) {
 	return rule.Apply(s, leadership.Yield{LeaseRequest: annsLease(s).Request()})
 }
@@ -310,7 +316,7 @@ func TestABetterCandidateDoesNotShortenAHandOver(t *testing.T) {
 	wantRefusal(t, "an incarnation of a former challenge", gone, yield, leadership.NotReady, "")
 }
 
-func TestALeaderIsNotReadyBeforeItSaysSoWherePolicyWantsThat(t *testing.T) {
+func TestALeaderDoesNotServeBeforeItSaysSoWherePolicyWantsThat(t *testing.T) {
 	promoted := func(on bool) func(rule.Snapshot) (rule.Change, error) {
 		return func(s rule.Snapshot) (rule.Change, error) {
 			return rule.Apply(s, leadership.Configure{Config: leadership.Config{Promotion: on}})
@@ -318,10 +324,11 @@ func TestALeaderIsNotReadyBeforeItSaysSoWherePolicyWantsThat(t *testing.T) {
 	}
 	s := done(t, elsewhere(), promoted(true))
 	s = done(t, s, acquire("ann", 'a'))
-	if !s.Lease().Unready {
-		t.Error("it is ready from the start")
+	if !s.Lease().NotServing {
+		t.Error("it serves from the start")
 	}
-	wantRefusal(t, "with another key", s, ready("ann", 'x'), leadership.NotEligible, "")
+	wantRefusal(t, "with another key", s, serving("ann", 'x'), leadership.LeaseLost, "")
+	wantRefusal(t, "in the words of a successor", s, ready("ann", 'a'), leadership.NotEligible, "")
 	service, check := service.New(&past{snap: s}), leadership.TokenCheck{Election: "jobs", Token: s.Record.Token}
 	if _, err := service.CheckToken(t.Context(), check); err != nil {
 		t.Errorf("its token is checked: %v", err)
@@ -330,18 +337,18 @@ func TestALeaderIsNotReadyBeforeItSaysSoWherePolicyWantsThat(t *testing.T) {
 	if _, err := service.CheckToken(t.Context(), check); !errors.Is(err, leadership.NotReady) {
 		t.Errorf("its token is checked for a write: %v", err)
 	}
-	told, ch, err := decided(s, ready("ann", 'a'))
-	if err != nil || told.Lease().Unready || len(ch.Events) != 1 || ch.Events[0].Type != leadership.EventReady {
+	told, ch, err := decided(s, serving("ann", 'a'))
+	if err != nil || told.Lease().NotServing || len(ch.Events) != 1 || ch.Events[0].Type != leadership.EventServing {
 		t.Errorf("it says so: %+v, %v", ch, err)
 	}
-	if ch, err := ready("ann", 'a')(told); err != nil || !ch.Empty() {
+	if ch, err := serving("ann", 'a')(told); err != nil || !ch.Empty() {
 		t.Errorf("again: %+v, %v", ch, err)
 	}
-	if done(t, s, promoted(false)).Lease().Unready {
-		t.Error("it is not ready though the policy does not ask")
+	if done(t, s, promoted(false)).Lease().NotServing {
+		t.Error("it does not serve though the policy does not ask")
 	}
-	if s := done(t, held(t, 0), promoted(true)); s.Lease().Unready {
-		t.Error("a leader of before is not ready")
+	if s := done(t, held(t, 0), promoted(true)); s.Lease().NotServing {
+		t.Error("a leader of before does not serve")
 	}
 }
 

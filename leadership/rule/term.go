@@ -197,7 +197,7 @@ func (c *Change) relax(before leadership.BallotPolicy) {
 		r.Standing.Elected = leadership.Bid{}
 	}
 	if !r.Policy.Promotion {
-		r.Standing.Unready = false
+		r.Standing.NotServing = false
 	}
 	if ballot.Strategy == leadership.StrategyRoundRobin && r.LeaderID != "" {
 		r.Standing.LastLeader = r.LeaderID

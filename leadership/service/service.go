@@ -244,8 +244,8 @@ func (s *Service) CheckToken(ctx context.Context, r leadership.TokenCheck) (lead
 	if err := rule.Check(snap, r.Token); err != nil {
 		return leadership.Lease{}, err
 	}
-	if r.Write && snap.Record.Standing.Unready {
-		return leadership.Lease{}, snap.Refuse(leadership.NotReady, "the leader of election %q has not said that it is ready; do not write yet", r.Election)
+	if r.Write && snap.Record.Standing.NotServing {
+		return leadership.Lease{}, snap.Refuse(leadership.NotReady, "the leader of election %q has not said that it serves; do not write yet", r.Election)
 	}
 	l := snap.Lease()
 	l.Configured = snap.Record.Policy.Configured()

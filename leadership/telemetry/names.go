@@ -347,7 +347,7 @@ var (
 		leadership.EventBanned, leadership.EventLifted, leadership.EventApproved, leadership.EventHalted,
 		leadership.EventApprovalRequested, leadership.EventEpoch, leadership.EventJudged, leadership.EventTripped, leadership.EventDeposed, leadership.EventParked,
 		leadership.EventHandingOver, leadership.EventGoesOn,
-		leadership.EventReady, leadership.EventYielded, leadership.EventDelegated,
+		leadership.EventReady, leadership.EventServing, leadership.EventYielded, leadership.EventDelegated,
 	}
 	endReasons = []leadership.EndReason{
 		leadership.EndsMaxTerm, leadership.EndsApproval, leadership.EndsStuck, leadership.EndsEvicted, leadership.EndsDrained,

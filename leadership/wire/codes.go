@@ -46,7 +46,7 @@ func Meanings() []Meaning {
 		{leadership.TokenStale, http.StatusConflict, "Token stale", "the token is not that of the current leader; do not act on it"},
 		{leadership.ElectionDeleted, http.StatusConflict, "Election deleted", "an operator brings the election back by configuring it"},
 		{leadership.NotEligible, http.StatusConflict, "Not eligible", "the candidate lacks what the policy of the election requires; waiting does not help"},
-		{leadership.NotReady, http.StatusConflict, "Not ready", "the leader, or its successor, has not said that it is ready; try again later"},
+		{leadership.NotReady, http.StatusConflict, "Not ready", "the leader has not said that it serves, or its successor that it is ready; try again later"},
 		{leadership.DepthExceeded, http.StatusConflict, "Depth exceeded", "the election is as deep as its limits allow; its leader does the work itself"},
 		{leadership.IndexMismatch, http.StatusConflict, "Index mismatch", "the journal or the checkpoint is further than you know; read it, and go on from there"},
 		{leadership.ReadOnly, http.StatusConflict, "Read-only", "too few members of the election's electorate are present: do not write; reads go on"},

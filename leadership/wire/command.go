@@ -34,6 +34,8 @@ func Encode(c leadership.Command) (s Sent, err error) {
 		s.Body = HandOverRequest{NewHolder(c.LeaseRequest), optional(c.To), optional(Duration(c.Within)), optional(c.Reason)}
 	case leadership.SayReady:
 		s.Body = NewHolder(c.LeaseRequest)
+	case leadership.SayServing:
+		s.Body = NewHolder(c.LeaseRequest)
 	case leadership.Yield:
 		s.Body = NewHolder(c.LeaseRequest)
 	case leadership.Configure:
@@ -142,6 +144,15 @@ type readiness struct{ Holder }
 func (w *readiness) Command(e leadership.Election, _ leadership.Revision) (leadership.Command, error) {
 	r, err := w.Leadership(e)
 	return leadership.SayReady{LeaseRequest: r}, err
+}
+
+// serving is the body of a new leader that serves.
+type serving struct{ Holder }
+
+// Command implements Body.
+func (w *serving) Command(e leadership.Election, _ leadership.Revision) (leadership.Command, error) {
+	r, err := w.Leadership(e)
+	return leadership.SayServing{LeaseRequest: r}, err
 }
 
 // yielding is the body of a leader that has stopped.

@@ -139,8 +139,8 @@ func (o *object) lease(before string, w *Lease) {
 	if w.Succession != nil {
 		o.succession(`,"succession":`, w.Succession)
 	}
-	if w.Ready != nil {
-		o.bool(`,"ready":`, *w.Ready)
+	if w.Serving != nil {
+		o.bool(`,"serving":`, *w.Serving)
 	}
 	if w.Via != nil {
 		o.via(`,"via":`, w.Via)
@@ -236,8 +236,8 @@ func (o *object) grant(before string, w *Grant) {
 	if w.Succession != nil {
 		o.succession(`,"succession":`, w.Succession)
 	}
-	if w.Ready != nil {
-		o.bool(`,"ready":`, *w.Ready)
+	if w.Serving != nil {
+		o.bool(`,"serving":`, *w.Serving)
 	}
 	if w.Via != nil {
 		o.via(`,"via":`, w.Via)
@@ -870,9 +870,9 @@ func (s *scan) lease() (w Lease) {
 		case "succession":
 			s.once(&had, 1<<18)
 			w.Succession = new(s.succession())
-		case "ready":
+		case "serving":
 			s.once(&had, 1<<19)
-			w.Ready = new(s.bool())
+			w.Serving = new(s.bool())
 		case "via":
 			s.once(&had, 1<<20)
 			w.Via = new(s.via())
@@ -983,9 +983,9 @@ func (s *scan) grant() (w Grant) {
 		case "succession":
 			s.once(&had, 1<<18)
 			w.Succession = new(s.succession())
-		case "ready":
+		case "serving":
 			s.once(&had, 1<<19)
-			w.Ready = new(s.bool())
+			w.Serving = new(s.bool())
 		case "via":
 			s.once(&had, 1<<20)
 			w.Via = new(s.via())

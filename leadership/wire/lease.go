@@ -32,7 +32,7 @@ type Lease struct {
 	EndsBecause     leadership.EndReason   `json:"endsBecause,omitzero"`
 	EndsInMs        int64                  `json:"endsInMs,omitzero"` // rounded down; with endsBy
 	Succession      *Succession            `json:"succession,omitzero"`
-	Ready           *bool                  `json:"ready,omitzero"`    // false until the leader says so, with the policy promotion
+	Serving         *bool                  `json:"serving,omitzero"`  // false until the leader says so, with the policy promotion
 	Via             *Via                   `json:"via,omitzero"`      // the lease that this one stands on
 	Metadata        jsontext.Value         `json:"metadata,omitzero"` // an object
 	Note            string                 `json:"note,omitzero"`
@@ -88,8 +88,8 @@ func NewLease(l leadership.Lease) Lease {
 		w.Seat = l.Seat
 		w.Of, _, _ = l.Election.SeatOf()
 	}
-	if l.Unready {
-		w.Ready = new(false)
+	if l.NotServing {
+		w.Serving = new(false)
 	}
 	if l.Overrides != "" {
 		w.Overrides = NewOverrides(l.Overrides.At(l.ReadAt)).Overrides
@@ -150,7 +150,7 @@ func (w Lease) Leadership() (leadership.Lease, error) {
 		EndsIn:          fromMillis(w.EndsInMs),
 		Succession:      w.Succession.leadership(),
 		Parked:          w.Parked,
-		Unready:         w.Ready != nil && !*w.Ready,
+		NotServing:      w.Serving != nil && !*w.Serving,
 		Parent:          leadership.Parent{Peer: given(given(w.Via).Peer), Election: given(w.Via).Election, Token: given(w.Via).FencingToken},
 		Config:          w.Configuration.leadership(),
 		Deleted:         w.Deleted,

@@ -46,6 +46,7 @@ const (
 
 	HandOver       = ":handOver"
 	SayReady       = ":ready"
+	SayServing     = ":serving"
 	Yield          = ":yield"
 	Delegate       = ":delegate"
 	TreePath       = "/tree"

@@ -49,7 +49,7 @@ func limited() leadership.Lease {
 	}
 	l.Config.Promotion, l.Config.Delegation = true, leadership.Delegation{Parent: "plan", Depth: 0, Children: 3, Budget: 1 << 52}
 	l.Succession = leadership.Succession{To: "agent-9", Since: l.LastHeartbeat, Left: l.EndsIn, Ready: true, Yielded: true}
-	l.Unready, l.Parent = true, leadership.Parent{Peer: "eu", Election: "plan", Token: 12}
+	l.NotServing, l.Parent = true, leadership.Parent{Peer: "eu", Election: "plan", Token: 12}
 	l.Overrides = leadership.NewOverrides([]leadership.Override{
 		{ID: "pause-3", Kind: leadership.OverridePause, Mode: leadership.PauseDrain, Actor: "ann@example.com", Reason: "<the> \"sale\"", Since: l.AcquiredAt, Until: l.ReadAt.Add(time.Hour)},
 		{ID: "cooldown-3-agent-8", Kind: leadership.OverrideCooldown, CandidateID: "agent-8", Actor: "policy", Reason: "calls", Since: l.AcquiredAt, Until: l.ReadAt.Add(time.Minute)},

@@ -48,6 +48,7 @@ const (
 	VerbAcknowledgement  Verb = "awaitAcknowledgement"
 	VerbHandOver         Verb = "handOver"
 	VerbSayReady         Verb = "sayReady"
+	VerbSayServing       Verb = "sayServing"
 	VerbYield            Verb = "yield"
 	VerbDelegate         Verb = "delegate"
 	VerbTree             Verb = "tree"
@@ -317,7 +318,7 @@ var rows = []Row{
 	},
 	order(VerbAssign, Assign, "Body `{candidateId, for, reason, actor?}`. Until then only this candidate is granted. If another one leads, its term ends at the end already promised."),
 	order(VerbEvict, Evict, "Body `{fencingToken?, ban?, candidateId?, principal?, reason, actor?}`. The present term ends at the end already promised; with `ban` its candidate, or what the next two name, is not granted for that long."),
-	order(VerbPause, Pause, "Body `{for, mode?, reason, actor?}`. No candidate is granted. With `mode` `drain` the present term ends too, at the end already promised; with `freeze`, the default, it goes on."),
+	order(VerbPause, Pause, "Body `{for, mode?, reason, actor?}`. No candidate is granted. With `mode` `drain` the present term ends too, at the end already promised; with `freeze`, the default, its leader goes on until `drain` or `evict` ends it."),
 	order(VerbResume, Resume, "Body `{reason, actor?}`. Ends the pause."),
 	order(VerbBan, Ban, "Body `{candidateId or principal, for, reason, actor?}`. This candidate, in every incarnation, is not granted, or none whose id begins so (`writer-*`); or no candidate that calls as this principal."),
 	order(VerbApprove, Approve, "Body `{fencingToken, for?, newEpoch?, reason, actor?}`. Approves of the present term, as its policy needs it. With `newEpoch` the same leader goes on under the next token."),
@@ -384,7 +385,13 @@ var rows = []Row{
 		Verb: VerbSayReady, Method: http.MethodPost, Path: pathElection + SayReady, Type: ContentType, Scope: ScopeElection,
 		Roles: leads, Cost: CostRenewal, Metric: "sayReady", Repeat: RepeatYes, AsCandidate: true,
 		Body: func() Body { return &readiness{} },
-		Does: body[Holder]() + ", the token of the present leader. The successor, or with the policy `promotion` a new leader, has loaded what it needs.",
+		Does: body[Holder]() + ", the token of the present leader. The successor has loaded what it needs.",
+	},
+	{
+		Verb: VerbSayServing, Method: http.MethodPost, Path: pathElection + SayServing, Type: ContentType, Scope: ScopeElection,
+		Roles: leads, Cost: CostRenewal, Metric: "sayServing", Repeat: RepeatYes, AsCandidate: true,
+		Body: func() Body { return &serving{} },
+		Does: body[Holder]() + ". With the policy `promotion` a new leader has loaded what it needs: until then `checkToken` for a write answers `NOT_READY`.",
 	},
 	{
 		Verb: VerbYield, Method: http.MethodPost, Path: pathElection + Yield, Type: ContentType, Scope: ScopeElection,

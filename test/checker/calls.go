@@ -30,6 +30,7 @@ const (
 
 	HandOver Verb = "handOver"
 	Ready    Verb = "ready"
+	Serving  Verb = "serving"
 	Yield    Verb = "yield"
 	Delegate Verb = "delegate" // as the parent's election sees it
 )

@@ -67,7 +67,7 @@ func checkMade(report *Report, c Call, t truth, terms map[grantID]term) {
 		report.add(Missing, "%v: the history has no deletion", c)
 	case c.Verb == HandOver && !t.tells(c, leadership.EventHandingOver, c.To), c.Verb == Yield && !t.tells(c, leadership.EventYielded, "") && !(granted && term.over()):
 		report.add(Missing, "%v: the history has no such hand-over", c)
-	case c.Verb == Ready && c.Answer.LeaderID != c.Candidate && !t.tells(c, leadership.EventReady, c.Candidate):
+	case c.Verb == Ready && !t.tells(c, leadership.EventReady, c.Candidate):
 		report.add(Missing, "%v: the history has no such successor", c)
 	case c.Verb == Configure && (!exists || t.deleted(c.Election, c.Answer.Revision)):
 		report.add(Missing, "%v: the history has no configuration", c)

@@ -53,6 +53,8 @@ func (c Call) decide(s rule.Snapshot) (rule.Change, error) {
 		return rule.Apply(s, leadership.HandOver{LeaseRequest: named.Request(), To: cmp.Or(c.To, c.Chosen), Chosen: c.To == "", Within: cmp.Or(c.Within, leadership.DefaultWithin), Reason: c.Reason})
 	case Ready:
 		return c.ready(s)
+	case Serving:
+		return rule.Apply(s, leadership.SayServing{LeaseRequest: named.Request()})
 	case Yield:
 		return rule.Apply(s, leadership.Yield{LeaseRequest: named.Request()})
 	case Delegate: // the child that was counted last exists
@@ -81,7 +83,7 @@ func (c Call) shared(r rule.Record) bool {
 // another one may be refused that the rule would take.
 func (c Call) ready(s rule.Snapshot) (rule.Change, error) {
 	ch, err := rule.Apply(s, leadership.SayReady{LeaseRequest: rule.Renewal{CandidateID: c.Candidate, KeyHash: c.Key, Token: c.Token}.Request()})
-	if err == nil && c.Code == leadership.LeaseHeld && c.Because == leadership.ReasonIncarnation && c.Candidate != s.Record.LeaderID {
+	if err == nil && c.Code == leadership.LeaseHeld && c.Because == leadership.ReasonIncarnation {
 		return rule.Change{}, leadership.LeaseHeld
 	}
 	return ch, err
@@ -90,7 +92,7 @@ func (c Call) ready(s rule.Snapshot) (rule.Change, error) {
 // check is the rule, and what a service says to a caller that is going to write.
 func (c Call) check(s rule.Snapshot) error {
 	err := rule.Check(s, c.Token)
-	if err == nil && c.Write && s.Record.Standing.Unready {
+	if err == nil && c.Write && s.Record.Standing.NotServing {
 		return leadership.NotReady
 	}
 	return err
@@ -213,7 +215,7 @@ func (p *search) unasked(s rule.Snapshot, events []leadership.Event) (rule.Chang
 			CandidateID: e.LeaderID, KeyHash: key, LeaseDuration: p.foreign[e.Token], Candidacy: candidacyOf(e, r.Policy.Ballot),
 			Parent: p.foreignParent(s, e),
 		})
-	case leadership.EventHandingOver, leadership.EventReady, leadership.EventYielded, leadership.EventDelegated:
+	case leadership.EventHandingOver, leadership.EventReady, leadership.EventServing, leadership.EventYielded, leadership.EventDelegated:
 		if ch, err, ok := handed(s, e); ok {
 			return ch, err
 		}
@@ -270,10 +272,9 @@ func handed(s rule.Snapshot, e leadership.Event) (ch rule.Change, err error, ok 
 	switch {
 	case e.Type == leadership.EventReady:
 		c := rule.Renewal{CandidateID: readyOf(e), KeyHash: leadership.KeyHash{1}, Token: r.Token}
-		if c.CandidateID == r.LeaderID {
-			c.KeyHash = r.KeyHash
-		}
 		ch, err = rule.Apply(s, leadership.SayReady{LeaseRequest: c.Request()})
+	case e.Type == leadership.EventServing:
+		ch, err = rule.Apply(s, leadership.SayServing{LeaseRequest: named.Request()})
 	case e.Type == leadership.EventYielded:
 		ch, err = rule.Apply(s, leadership.Yield{LeaseRequest: named.Request()})
 	case e.Type == leadership.EventDelegated:
@@ -376,7 +377,7 @@ func agrees(a *leadership.Lease, s rule.Snapshot) bool {
 		a.LeaseDuration == want.LeaseDuration && a.Metadata == want.Metadata && a.Config == want.Config && a.Deleted == want.Deleted &&
 		a.EndsBy.Equal(want.EndsBy) && a.EndsBecause == want.EndsBecause && a.Report == want.Report &&
 		a.LastHeartbeat.Equal(want.LastHeartbeat) && a.LeaseExpiration.Equal(want.LeaseExpiration) &&
-		a.Succession.Yielded == want.Succession.Yielded && a.Succession.Ready == want.Succession.Ready && a.Unready == want.Unready && a.Parent == want.Parent &&
+		a.Succession.Yielded == want.Succession.Yielded && a.Succession.Ready == want.Succession.Ready && a.NotServing == want.NotServing && a.Parent == want.Parent &&
 		rounded < millisecond && remains(a)
 }
 

@@ -119,6 +119,8 @@ func (p *play) call(ctx context.Context, key leadership.Key, call checker.Call) 
 		return p.service.Do(ctx, leadership.HandOver{LeaseRequest: named, To: call.To, Within: call.Within, Reason: call.Reason})
 	case checker.Ready:
 		return p.service.Do(ctx, leadership.SayReady{LeaseRequest: leadership.LeaseRequest{Election: call.Election, CandidateID: call.Candidate, Key: key, Token: call.Token}})
+	case checker.Serving:
+		return p.service.Do(ctx, leadership.SayServing{LeaseRequest: named})
 	case checker.Delegate:
 		parent := string(call.Election) + "."
 		return p.service.Delegate(ctx, leadership.DelegateRequest{LeaseRequest: named, Child: strings.TrimPrefix(string(call.Child), parent), Limits: call.Limits})
@@ -248,7 +250,7 @@ func TestHistoriesAreWhatTheRulesSay(t *testing.T) {
 		},
 		{approved, "configured acquired approvalRequested approved approved epoch", "8 10 11"},
 		{working, "configured acquired deposed acquired paused expired acquired", "8 9 12"},
-		{handedOver, "configured acquired ready handingOver ready yielded released acquired ready handingOver ready yielded expired acquired", "3 6 8 12 13 14 20"},
+		{handedOver, "configured acquired serving handingOver ready yielded released acquired serving handingOver ready yielded expired acquired", "3 6 8 12 13 14 20"},
 		{underParent, "configured acquired configured acquired released", "3 4 10 11"},
 		{parts, "configured acquired delegated delegated released configured acquired configured", "5 7 11 12"},
 	} {

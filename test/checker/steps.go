@@ -188,6 +188,8 @@ func (c Call) fits(e leadership.Event) bool {
 		return t == leadership.EventHandingOver
 	case Ready:
 		return t == leadership.EventReady
+	case Serving:
+		return t == leadership.EventServing
 	case Yield:
 		return t == leadership.EventYielded
 	case Delegate:

@@ -14,8 +14,8 @@ func handedOver(tb testing.TB) checker.Recording {
 	config := leadership.Config{LeaseDuration: 30 * s, LockDelay: s, Promotion: true}
 	p.at(s, checker.Call{Verb: checker.Configure, Config: config})                                                         // r1: revision 1
 	p.at(10*s, checker.Call{Verb: checker.Acquire, Candidate: "ann"})                                                      // r2: revision 2, token 1, until 40 s
-	p.at(11*s, checker.Call{Verb: checker.Check, Candidate: "ann", Token: 1, Write: true})                                 // r3: not ready
-	p.at(12*s, checker.Call{Verb: checker.Ready, Candidate: "ann", Token: 1})                                              // r4: revision 3
+	p.at(11*s, checker.Call{Verb: checker.Check, Candidate: "ann", Token: 1, Write: true})                                 // r3: it does not serve yet
+	p.at(12*s, checker.Call{Verb: checker.Serving, Candidate: "ann", Token: 1})                                            // r4: revision 3
 	p.at(13*s, checker.Call{Verb: checker.Check, Candidate: "ann", Token: 1, Write: true})                                 // r5
 	p.at(14*s, checker.Call{Verb: checker.Ready, Candidate: "bob", Token: 1})                                              // r6: refused
 	p.at(15*s, checker.Call{Verb: checker.HandOver, Candidate: "ann", Token: 1, To: "bob", Within: 5 * s, Reason: "I go"}) // r7: revision 4, until 40 s
@@ -27,7 +27,7 @@ func handedOver(tb testing.TB) checker.Recording {
 	p.at(21*s, checker.Call{Verb: checker.Check, Candidate: "ann", Token: 1})                                              // r13: stale
 	p.at(22*s, checker.Call{Verb: checker.Acquire, Candidate: "cy"})                                                       // r14: refused
 	p.at(23*s, checker.Call{Verb: checker.Acquire, Candidate: "bob"})                                                      // r15: revisions 7 and 8, token 2, until 53 s
-	p.at(24*s, checker.Call{Verb: checker.Ready, Candidate: "bob", Token: 2})                                              // r16: revision 9
+	p.at(24*s, checker.Call{Verb: checker.Serving, Candidate: "bob", Token: 2})                                            // r16: revision 9
 	p.at(25*s, checker.Call{Verb: checker.HandOver, Candidate: "bob", Token: 2, To: "cy", Within: 40 * s})                 // r17: revision 10, until 65 s
 	p.at(26*s, checker.Call{Verb: checker.Ready, Candidate: "cy", Token: 2})                                               // r18: revision 11
 	p.at(27*s, checker.Call{Verb: checker.Yield, Candidate: "bob", Token: 2})                                              // r19: revision 12, until 37 s

@@ -156,7 +156,7 @@ func (s *simulation) reigns(a *agent) {
 		s.w.after(s.w.upTo(s.plan.lease), func() {
 			a.does(func() {
 				if still() {
-					a.saysReady()
+					a.serves()
 				}
 			})
 		})

@@ -14,7 +14,7 @@ import (
 // handing is what is drawn of hand-overs, and of leases that stand on others.
 type handing struct {
 	share     float64 // of the leaders that hand over when their term is over
-	promotion bool    // leaders have to say that they are ready
+	promotion bool    // leaders have to say that they serve
 	tree      bool    // the second election is for leaders of the first; the third is a part of the first
 }
 
@@ -127,7 +127,15 @@ func (a *agent) handsOver() {
 	})
 }
 
-// saysReady says so, with the key with which the candidate campaigns, or leads.
+// serves says so of a new leader.
+func (a *agent) serves() {
+	r := a.named()
+	a.aside(checker.Call{Verb: checker.Serving, Key: a.key.Hash(), Token: r.Token}, func(ctx context.Context, i *instance) (leadership.Lease, error) {
+		return i.service.Do(ctx, leadership.SayServing{LeaseRequest: r})
+	}, func(leadership.Lease, error) {})
+}
+
+// saysReady says so, with the key with which the candidate campaigns.
 func (a *agent) saysReady() {
 	if a.keyless {
 		return
@@ -176,9 +184,6 @@ func (a *agent) yield() {
 
 // ready notes which incarnation is the successor.
 func (t *truth) ready(r *reign, now rule.Record, e leadership.Event) {
-	if strings.Contains(e.Detail, `"candidateId":"`+string(e.LeaderID)+`"`) {
-		return // it is the leader
-	}
 	r.successor = now.Standing.Succession.Key
 	if r.yielded {
 		t.accuse(ME1, "%s: after the yield of token %d another successor is ready: %s", e.Election, e.Token, e.Detail)

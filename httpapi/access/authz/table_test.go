@@ -84,6 +84,7 @@ var cases = []struct {
 	{"acquire via foreign", wire.VerbAcquire, "POST", "/v1/elections/{e}:acquire", `{"candidateId":"{c}","via":{"election":"foreign","fencingToken":1}}`, ""},
 	{"hand over", wire.VerbHandOver, "POST", "/v1/elections/{e}:handOver", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"to":"bob"}`, ""},
 	{"say ready", wire.VerbSayReady, "POST", "/v1/elections/{e}:ready", `{"candidateId":"{c}","key":"{k}","fencingToken":1}`, ""},
+	{"say serving", wire.VerbSayServing, "POST", "/v1/elections/{e}:serving", `{"candidateId":"{c}","key":"{k}","fencingToken":1}`, ""},
 	{"yield", wire.VerbYield, "POST", "/v1/elections/{e}:yield", `{"candidateId":"{c}","key":"{k}","fencingToken":1}`, ""},
 	{"delegate", wire.VerbDelegate, "POST", "/v1/elections/{e}:delegate", `{"candidateId":"{c}","key":"{k}","fencingToken":1,"child":"part"}`, ""},
 	{"tree", wire.VerbTree, "GET", "/v1/elections/{e}/tree", "", ""},

@@ -5,7 +5,7 @@ import {timeline} from './timeline.js';
 
 // How each type of event is marked; others with a dim disc.
 const marks = {
-  acquired: ['disc', 'good'], epoch: ['disc', 'good'], recreated: ['disc', 'good'], approved: ['disc', 'good'], ready: ['disc', 'good'], resumed: ['disc', 'good'],
+  acquired: ['disc', 'good'], epoch: ['disc', 'good'], recreated: ['disc', 'good'], approved: ['disc', 'good'], ready: ['disc', 'good'], serving: ['disc', 'good'], resumed: ['disc', 'good'],
   released: ['ring', 'info'], yielded: ['arrow', 'info'], handingOver: ['arrow', 'info'], goesOn: ['arrow', 'info'], assigned: ['arrow', 'info'],
   expired: ['ring', 'bad'], deposed: ['ring', 'bad'], parked: ['square', 'bad'], evicted: ['ring', 'bad'], deleted: ['square', 'bad'], unlocked: ['square', 'bad'],
   tripped: ['triangle', 'warn'], judged: ['triangle', 'warn'], approvalRequested: ['diamond', 'warn'], paused: ['pause', 'warn'], banned: ['square', 'warn'],
@@ -111,7 +111,7 @@ export function election(main, name, visitor, stream) {
     if (!l) return;
     state.set(condition(l));
     const soon = [l.endsBy && `The term ends by ${clock(l.endsBy)}, in ${span(left(l, l.endsInMs))}: ${l.endsBecause}.`, l.succession && `${l.succession.to} is to lead next, and is ${l.succession.ready ? 'ready' : 'not ready yet'}.`,
-      l.ready === false && 'The leader has not said yet that it is ready.'].filter(Boolean).join(' ');
+      l.serving === false && 'The leader has not said yet that it serves.'].filter(Boolean).join(' ');
     say(notice, soon, ending(l) || l.succession ? 'ends' : 'ends dim');
     notice.hidden = !soon;
   }

@@ -73,7 +73,7 @@ func readBody(call *checker.Call, body []byte) error {
 		}
 		r := c.(leadership.HandOver)
 		call.Candidate, call.Key, call.Token, call.To, call.Within, call.Reason = r.CandidateID, r.Key.Hash(), r.Token, r.To, r.Within, r.Reason
-	case checker.Renew, checker.Release, checker.Yield, checker.Ready:
+	case checker.Renew, checker.Release, checker.Yield, checker.Ready, checker.Serving:
 		var w wire.ReleaseRequest // with all that the others have
 		if err := json.Unmarshal(body, &w); err != nil {
 			return err

@@ -63,8 +63,8 @@ func (s *script) successions() error {
 		}),
 		s.counted("hand-over: the successor takes over", s.acquire(s.bob, e)),
 		s.hour("promoted", func(c *leadership.Config) { c.Promotion = true }), s.acquire(s.ann, "promoted"),
-		s.counted("promotion: the leader is ready", func() error {
-			_, err := s.service.Do(s.ctx, leadership.SayReady{LeaseRequest: s.ann.lease("promoted", 1)})
+		s.counted("promotion: the leader serves", func() error {
+			_, err := s.service.Do(s.ctx, leadership.SayServing{LeaseRequest: s.ann.lease("promoted", 1)})
 			return err
 		}),
 	)

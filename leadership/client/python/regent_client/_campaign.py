@@ -178,15 +178,15 @@ class Campaign(Generic[H]):
         return pause if isinstance(error, RateLimited) else min(pause, LINE_PAUSE)
 
     def _promote(self, lease: H) -> None:
-        """Says that the new leader is ready, where the election's policy asks for that."""
-        if lease._term.grant.get("ready") is not False:
+        """Says that the new leader serves, where the election's policy asks for that."""
+        if lease._term.grant.get("serving") is not False:
             return
         try:
             if self._asked.on_promotion:
                 self._asked.on_promotion(lease)
-            ready = path(lease._term.election, ":ready")
+            serving = path(lease._term.election, ":serving")
             lease._persist(lambda holder: self._core.calls.call(
-                "say ready", "POST", ready, {name: holder[name] for name in ("candidateId", "key", "fencingToken")}, changes=True))
+                "say serving", "POST", serving, {name: holder[name] for name in ("candidateId", "key", "fencingToken")}, changes=True))
         except BaseException:
             self._unknown = False
             lease._release()

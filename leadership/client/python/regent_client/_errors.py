@@ -179,7 +179,7 @@ class NotEligible(ApiError):
 
 
 class NotReady(ApiError):
-    """The leader, or its successor, has not said that it is ready."""
+    """The leader has not said that it serves, or its successor that it is ready."""
 
     code = "NOT_READY"
 

@@ -52,7 +52,7 @@ class Reading:
     ends_because: str = ""
     ends_in: float = 0.0
     succession: Succession | None = None
-    ready: bool = True
+    serving: bool = True
     deleted: bool = False
     note: str = ""
     metadata: Object | None = None

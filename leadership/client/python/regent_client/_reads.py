@@ -103,7 +103,7 @@ class Reads:
 
     def check_token(self, election: str, token: int, *, use: Literal["read", "write"] = "read") -> Reading:
         """Returns the election if the token is its leader's, and raises TokenStale otherwise. With use="write" also
-        ReadOnly, while too few members are present, and NotReady, until a new leader is ready."""
+        ReadOnly, while too few members are present, and NotReady, until a new leader serves."""
         body = {"fencingToken": token, "use": use}
         return answer(Reading, self._core.calls.call("check token", "POST", path(election, ":checkToken"), body), election)
 

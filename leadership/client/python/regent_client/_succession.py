@@ -29,7 +29,7 @@ def after(now: Succession | None, event: Event) -> Succession | None:
         renamed = to and to != event.leader_id and (now is None or to != now.to)
         return Succession(to, ready=False, until=0.0) if renamed else now
     if event.type == "ready":
-        return Succession(to, ready=True, until=0.0) if to != event.leader_id else now  # or the leader itself has said so
+        return Succession(to, ready=True, until=0.0)
     if event.type == "yielded":
         return Succession(to, ready=True, until=0.0, yielded=True)
     if event.type in ("goesOn", "acquired") or not event.leader_id:

@@ -63,7 +63,7 @@ class LostReplies(RealCase):
     def test_a_call_whose_reply_is_lost_is_made_again_and_done_once(self):
         self.configure("reports", promotion=True, approval={"every": "1h"}, delegation={"children": 1})
         self.way.lose = dict.fromkeys((
-            ":acquire", ":ready", ":delegate", "/checkpoint", ":begin", ":finish", ":open", ":append", "/snapshot", ":requestApproval", ":stepDown"), 1)
+            ":acquire", ":serving", ":delegate", "/checkpoint", ":begin", ":finish", ":open", ":append", "/snapshot", ":requestApproval", ":stepDown"), 1)
         with self.client.lead("reports") as lease:
             self.assertEqual(lease.delegate("part"), "reports.part")
             lease.checkpoint.put("here")
@@ -75,7 +75,7 @@ class LostReplies(RealCase):
             lease.step_down("tired")
         self.assertEqual(set(self.way.lose.values()), {0})
         direct = self.new("eve")
-        self.assertEqual([e.type for e in direct.events("reports")], ["configured", "acquired", "ready", "delegated", "approvalRequested", "released"])
+        self.assertEqual([e.type for e in direct.events("reports")], ["configured", "acquired", "serving", "delegated", "approvalRequested", "released"])
         self.assertEqual([i.index for i in itertools.islice(direct.follow("reports"), 2)], [1, 2])
         self.assertEqual([(e.state, e.result) for e in direct.effects("reports").effects], [("done", 17)])
 

@@ -128,11 +128,11 @@ class Leading(Case):
         with self.client.lead("reports", wait=0) as lease:
             self.assertEqual(lease.token, 1)
 
-    def test_a_new_leader_says_that_it_is_ready_where_the_policy_asks(self) -> None:
-        self.server.more["ready"] = False
-        self.server.faults["ready"].extend((cut, reply(200, {})))
+    def test_a_new_leader_says_that_it_serves_where_the_policy_asks(self) -> None:
+        self.server.more["serving"] = False
+        self.server.faults["serving"].extend((cut, reply(200, {})))
         with self.client.lead("reports"):
-            self.assertEqual(len(self.server.of("ready")), 2)
+            self.assertEqual(len(self.server.of("serving")), 2)
 
     def test_a_reply_about_another_effect_is_not_believed(self) -> None:
         effect = {"election": "reports", "effectId": "mail", "state": "new", "fencingToken": 1, "leaderId": "ann", "at": "2027-03-01T12:00:00Z"}

@@ -14,7 +14,7 @@ class Reads(RealCase):
         with self.client.lead("reports", note="the weekly ones", metadata={"at": "host-1"}) as lease:
             now = self.client.read("reports", strong=True)
             self.assertEqual((now.election, now.state, now.leader_id, now.token), ("reports", "held", "ann", lease.token))
-            self.assertEqual((now.note, now.metadata, now.ready), ("the weekly ones", {"at": "host-1"}, True))
+            self.assertEqual((now.note, now.metadata, now.serving), ("the weekly ones", {"at": "host-1"}, True))
             self.assertTrue(0 < now.expires_in <= 30)
             self.assertEqual(self.client.check_token("reports", lease.token, use="write").leader_id, "ann")
         self.assertEqual(self.client.read("reports", strong=True).state, "vacant")

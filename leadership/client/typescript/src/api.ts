@@ -147,7 +147,7 @@ export function post<T extends { election: string }>(http: Http, suffix: string,
   return about(http, lease.election, suffix.slice(1), suffix, { body: as(lease, more), changes: true, ...bounds });
 }
 
-/** @internal Says that a successor, or a new leader, has loaded what it needs. The token is that of the present leader. */
+/** @internal Says that a successor has loaded what it needs. The token is that of the present leader. */
 export function sayReady(http: Http, lease: LeaseRequest, options: CallOptions = {}): Promise<ElectionState> {
   return post(http, ":ready", lease, {}, { signal: options.signal });
 }

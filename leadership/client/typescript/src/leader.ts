@@ -1,4 +1,4 @@
-import { awaitAcknowledgement, changeEffect, delegate as delegateTo, checkData, post, putCheckpoint, sayReady, type CallOptions } from "./api.ts";
+import { awaitAcknowledgement, changeEffect, delegate as delegateTo, checkData, post, putCheckpoint, type CallOptions } from "./api.ts";
 import { Backoff } from "./backoff.ts";
 import { IndexMismatch, LeaseLost, NotReady, RegentError, TokenStale, invalid, transient } from "./errors.ts";
 import type { Http } from "./http.ts";
@@ -131,11 +131,11 @@ async function watchSuccession({ http, term }: Leader, signal: AbortSignal): Pro
   }
 }
 
-/** @internal Prepares a new leader, where the election's policy asks for that, and says that it is ready. */
+/** @internal Prepares a new leader, where the election's policy asks for that, and says that it serves. */
 export async function promote({ http, term }: Leader, prepare: (() => void | Promise<void>) | undefined, options: CallOptions): Promise<void> {
-  if (term.grant.ready !== false) return;
+  if (term.grant.serving !== false) return;
   await prepare?.();
-  await persist({ http, term }, options, (r, o) => sayReady(http, r, o));
+  await persist({ http, term }, options, (r, o) => post(http, ":serving", r, {}, { signal: o.signal }));
 }
 
 /** Milliseconds that one call waits for followers. */

@@ -8,9 +8,8 @@ export function successionAfter(s: Succession | undefined, e: ElectionEvent): Su
     case "handingOver":
     case "assigned":
       return named(s, e, e.type === "assigned" ? candidateId : to, detail.endsBy);
-    case "ready": // of the successor, or the leader itself has said so
-      if (candidateId === undefined || candidateId === e.leaderId) return s;
-      return { ...(s ?? { untilMs: 0 }), to: candidateId, ready: true };
+    case "ready":
+      return candidateId === undefined ? s : { ...(s ?? { untilMs: 0 }), to: candidateId, ready: true };
     case "yielded":
       return to === undefined ? s : { ...(s ?? { untilMs: 0 }), to, ready: true, yielded: true };
     case "goesOn":

@@ -138,7 +138,7 @@ async function configure(url: string, policy: object): Promise<void> {
   assert.equal(reply.status, 200, await reply.text());
 }
 
-test("a new leader is ready once it has prepared, where the policy asks for that", async (t) => {
+test("a new leader serves once it has prepared, where the policy asks for that", async (t) => {
   const server = await serve(t);
   await configure(server.url, { promotion: true });
   const client = clientOf(server.url, "ann");
@@ -197,7 +197,7 @@ test("the events of a hand-over are understood", () => {
   assert.equal(successionAfter(undefined, event("assigned", { candidateId: "bob" }, "ann"))?.to, "bob");
   assert.equal(successionAfter(undefined, event("assigned", { candidateId: "ann" }, "ann")), undefined);
   assert.equal(successionAfter(named, event("ready", { candidateId: "bob" }, "ann"))?.ready, true);
-  assert.equal(successionAfter(named, event("ready", { candidateId: "ann" }, "ann"))?.ready, false);
+  assert.equal(successionAfter(named, event("serving", {}, "ann"))?.ready, false);
   assert.equal(successionAfter(named, event("yielded", { to: "bob" }, "ann"))?.yielded, true);
   for (const type of ["goesOn", "acquired"]) assert.equal(successionAfter(named, event(type, {}, "ann")), undefined);
   assert.equal(successionAfter(named, event("configured", {}, "ann")), named);

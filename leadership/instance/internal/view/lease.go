@@ -216,7 +216,7 @@ func mayUnbar(t leadership.EventType) bool {
 	case leadership.EventAcquired, leadership.EventUpdated, leadership.EventReleased, leadership.EventExpired,
 		leadership.EventUnlocked, leadership.EventApprovalRequested, leadership.EventJudged,
 		leadership.EventTripped, leadership.EventDeposed, leadership.EventHandingOver, leadership.EventGoesOn,
-		leadership.EventReady, leadership.EventYielded, leadership.EventDelegated:
+		leadership.EventReady, leadership.EventServing, leadership.EventYielded, leadership.EventDelegated:
 		return false
 	}
 	return true

@@ -40,13 +40,10 @@ func (s *succession) heard(e leadership.Event, now time.Duration) {
 			s.ends += h.EndsBy.Sub(e.At)
 		}
 	case leadership.EventReady:
-		switch {
-		case h.CandidateID == "" || h.CandidateID == e.LeaderID: // the leader itself is
-		case h.CandidateID != s.To:
-			*s = succession{Succession: leadership.Succession{To: h.CandidateID, Ready: true}, ends: s.ends}
-		default:
-			s.Ready = true
+		if h.CandidateID != s.To {
+			*s = succession{Succession: leadership.Succession{To: h.CandidateID}, ends: s.ends}
 		}
+		s.Ready = true
 	case leadership.EventYielded:
 		if h.To != s.To {
 			*s = succession{ends: now + rule.YieldWindow}

@@ -27,7 +27,7 @@ func TestEventsOfAHandOverSayHowFarItHasCome(t *testing.T) {
 		{says(2, leadership.EventHandingOver, `{"because":"handOver","endsBy":"2026-01-02T03:04:35Z","to":"bob"}`), leadership.Succession{To: "bob", Since: epoch, Left: 30 * time.Second}},
 		{says(3, leadership.EventDelegated, `{"child":"jobs.part"}`), leadership.Succession{To: "bob", Since: epoch, Left: 30 * time.Second}},
 		{says(4, leadership.EventReady, `{"candidateId":"bob"}`), leadership.Succession{To: "bob", Since: epoch, Left: 30 * time.Second, Ready: true}},
-		{says(5, leadership.EventReady, `{"candidateId":"ann"}`), leadership.Succession{To: "bob", Since: epoch, Left: 30 * time.Second, Ready: true}},
+		{says(5, leadership.EventServing, ``), leadership.Succession{To: "bob", Since: epoch, Left: 30 * time.Second, Ready: true}},
 		{says(6, leadership.EventHandingOver, `{"because":"handOver","endsBy":"2026-01-02T03:04:45Z","to":"cy"}`), leadership.Succession{To: "cy", Since: epoch, Left: 40 * time.Second}},
 		{says(7, leadership.EventReady, `{"candidateId":"cy"}`), leadership.Succession{To: "cy", Since: epoch, Left: 40 * time.Second, Ready: true}},
 		{says(8, leadership.EventYielded, `{"to":"cy"}`), leadership.Succession{To: "cy", Since: epoch, Left: rule.YieldWindow, Ready: true, Yielded: true}},

@@ -127,6 +127,9 @@ func (c *cli) orderMany(ctx context.Context, m many, names string, r leadership.
 		}
 	}
 	t.summary(len(leases), "none that the order is for", hasEnded[stepPlanned], hasEnded[stepDone], hasEnded[stepFailed], hasEnded[stepNotTried])
+	if !m.dryRun && slices.ContainsFunc(leases, func(l leadership.Lease) bool { return l.State == leadership.Held }) {
+		t.err = cmp.Or(t.err, c.tellFrozen(r, "Each leader"))
+	}
 	if failed != nil && t.counts[hasEnded[stepDone]] > 0 {
 		return exitStatus{exitSome, failed}
 	}

@@ -38,7 +38,7 @@ func (c *cli) printMembers(m leadership.Members) error {
 	if c.output == document {
 		return c.printDocument(wire.NewMembers(m))
 	}
-	rows := [][]string{{"ID", "ROLE", "TERM", "HEARD", "POSITION", "NOTE"}}
+	rows := [][]string{{"ID", "ROLE", "TOKEN", "HEARD", "POSITION", "NOTE"}}
 	for _, one := range m.Members {
 		rows = append(rows, []string{
 			string(one.ID), string(one.Role), numberOrDash(int64(one.SeenToken)), remaining(one.HeardAgo) + " ago", numberOrDash(int64(one.Position)), printable(one.Note),
@@ -94,7 +94,7 @@ SIGTERM; then it leaves. If it is killed, it vanishes once --ttl is over. A memb
 A follower obeys the leader, a worker does its tasks, and a witness counts for the quorum without leading; to Regent they
 differ in nothing else. The id must not be that of another member or candidate.
 
-With --output json each line is a document: {"election":…,"leader":…,"term":…}, without a leader while there is none.`,
+With --output json each line is a document: {"election":…,"leader":…,"fencingToken":…}, without a leader while there is none.`,
 		Example: `  regent join reports node-2
   regent join reports worker-17 --role worker --note "shard 3"
   regent join reports witness-1 --role witness --ttl 10s`,
@@ -116,7 +116,7 @@ With --output json each line is a document: {"election":…,"leader":…,"term":
 type joinedDocument struct {
 	Election leadership.Election    `json:"election"`
 	Leader   leadership.CandidateID `json:"leader,omitzero"`
-	Term     leadership.Token       `json:"term"`
+	Token    leadership.Token       `json:"fencingToken"`
 }
 
 // join is a member until a signal comes, or an error that stays. It fails if it has not joined
@@ -157,7 +157,7 @@ func (c *cli) printJoined(d joinedDocument) error {
 	}
 	text := "No candidate leads."
 	if d.Leader != "" {
-		text = fmt.Sprintf("Candidate %s leads with fencing token %d.", d.Leader, d.Term)
+		text = fmt.Sprintf("Candidate %s leads with fencing token %d.", d.Leader, d.Token)
 	}
 	return c.printLines([]string{text})
 }

@@ -24,10 +24,10 @@ func TestMembersArePrintedAsACluster(t *testing.T) {
 		w.Header().Set("Content-Type", wire.ContentType)
 		io.WriteString(w, threeMembers)
 	})
-	want := `ID      ROLE       TERM  HEARD      POSITION  NOTE
-node-1  leader     7     900ms ago  -         
-node-2  candidate  -     0s ago     1         
-node-3  follower   6     12s ago    -         shard\u0007 3
+	want := `ID      ROLE       TOKEN  HEARD      POSITION  NOTE
+node-1  leader     7      900ms ago  -         
+node-2  candidate  -      0s ago     1         
+node-3  follower   6      12s ago    -         shard\u0007 3
 diverged: 3 members, node-1 leads with fencing token 7, participation 50 %; incomplete
 quorum: 2 of 5 present, 3 needed, 2 may fail; read-only: do not write
 `

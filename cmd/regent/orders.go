@@ -126,8 +126,15 @@ func (c *cli) orderCommand(o orderHelp) *cobra.Command {
 					return c.printHalts(l.Overrides.At(l.ReadAt))
 				})
 			}
-			return c.askLease(cmd.Context(), func(ctx context.Context, server *client.Client) (leadership.Lease, error) {
-				return giveOrder(ctx, server, r)
+			return c.ask(cmd.Context(), func(ctx context.Context, server *client.Client) error {
+				l, err := giveOrder(ctx, server, r)
+				if err != nil {
+					return err
+				}
+				if err := c.printLease(l); err != nil || l.State != leadership.Held {
+					return err
+				}
+				return c.tellFrozen(r, l.LeaderID)
 			})
 		},
 	}
@@ -161,6 +168,15 @@ func giveOrder(ctx context.Context, server *client.Client, r leadership.Order) (
 		r.Token = l.Token
 	}
 	return server.Do(ctx, r)
+}
+
+// tellFrozen says after a pause that leaves a leader where it is how to end its term, too.
+func (c *cli) tellFrozen(r leadership.Order, leader leadership.CandidateID) error {
+	if r.Kind != leadership.OrderPause || r.Mode == leadership.PauseDrain || c.output == document {
+		return nil
+	}
+	_, err := fmt.Fprintf(c.err, "%s leads, and goes on. To end its term, too, give this pause with --mode drain, or 'regent evict'.\n", leader)
+	return err
 }
 
 // addOrderFlag adds the flag of a field that some orders take, and returns its name.
@@ -384,8 +400,8 @@ func successionLines(l leadership.Lease) (lines []string) {
 	if l.State != leadership.Held {
 		return nil
 	}
-	if l.Unready {
-		lines = append(lines, "It has not said yet that it is ready, so it must not write.")
+	if l.NotServing {
+		lines = append(lines, "It has not said yet that it serves, so it must not write.")
 	}
 	if l.Parent.Election != "" {
 		lines = append(lines, fmt.Sprintf("Its lease stands on that of %s, and ends with it at the latest.", viaText(l.Parent)))

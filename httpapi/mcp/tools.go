@@ -143,7 +143,7 @@ func tools() []tool {
 		define("evict", "End the present term (operators)", replaces, wire.VerbEvict,
 			"For operators: the present term ends at the end that its leader was promised, at most one lease from now. With ban its candidate is not granted the lease again for that long.", (*desk).evict),
 		define("pause", "Pause an election (operators)", replaces, wire.VerbPause,
-			"For operators: no candidate is granted the election for a time. The present leader goes on (freeze) or its term ends, too (drain).", (*desk).pause),
+			"For operators: no candidate is granted the election for a time. The present leader goes on, unless mode is drain, or evict ends its term.", (*desk).pause),
 		define("resume", "Resume an election (operators)", repeats, wire.VerbResume,
 			"For operators: end a pause, so that candidates are granted the lease again.", (*desk).resume),
 		define("approve", "Approve of a leader (operators)", repeats, wire.VerbApprove,

@@ -450,14 +450,14 @@ variable "auth" {
 }
 
 variable "auth_probe_required" {
-  description = "With auth platform, answer no call before the instance has seen that Cloud Run refuses one without a token, however long that takes. Otherwise it waits 10 s. The service must reach its own URL: its domain, or its run.app URL if ingress lets it."
+  description = "With auth platform, answer no call before the instance has seen that Cloud Run refuses one without a credential, however long that takes. Otherwise it waits 10 s. The service must reach its own URL: its domain, or its run.app URL if ingress lets it."
   type        = bool
   default     = false
   nullable    = false
 }
 
 variable "oidc_issuer" {
-  description = "With auth oidc, the issuer of the agents' tokens, as their iss has it. With another one than Google the access file names principals as ISSUER|SUBJECT."
+  description = "With auth oidc, the issuer of the agents' credentials, as their iss has it. With another one than Google the access file names principals as ISSUER|SUBJECT."
   type        = string
   default     = "https://accounts.google.com"
   nullable    = false
@@ -539,7 +539,7 @@ variable "access" {
     condition = var.auth != "oidc" || try(alltrue([
       for g in yamldecode(var.access).grants : !contains(g.principals, "*") || length(setsubtract(g.roles, ["observer"])) == 0
     ]), true)
-    error_message = "access lets everyone who has a token of the issuer (\"*\") do more than look, and with auth oidc that may be every Google account; name the principals, or give only the role observer."
+    error_message = "access lets everyone who has a credential of the issuer (\"*\") do more than look, and with auth oidc that may be every Google account; name the principals, or give only the role observer."
   }
   validation {
     condition     = length(var.access) <= 60000

@@ -164,7 +164,7 @@ func (a *authServer) as(email string, candidate client.Candidate) *client.Client
 	a.t.Helper()
 	c, err := client.New(client.Config{
 		Server: a.line, Candidate: candidate, Log: slog.New(slog.DiscardHandler),
-		Token: func(context.Context) (string, error) { return a.token(email), nil },
+		Credential: func(context.Context) (string, error) { return a.token(email), nil },
 	})
 	if err != nil {
 		a.t.Fatal(err)

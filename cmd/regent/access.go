@@ -72,7 +72,7 @@ func (s accessSettings) resolve(env map[string]string, exposed bool) (accessSett
 		return s, usagef("--auth %q is not %s, %s or %s", s.auth, authNone, authPlatform, authOIDC)
 	}
 	if len(s.audiences) == 0 {
-		return s, usagef("--auth %s needs --auth-audience: the audience of valid tokens, such as the URL of this service", s.auth)
+		return s, usagef("--auth %s needs --auth-audience: the audience of valid credentials, such as the URL of this service", s.auth)
 	}
 	if s.file == "" {
 		return s, usagef("--auth %s needs --access FILE, which says who may do what: without it every call is refused", s.auth)

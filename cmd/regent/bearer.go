@@ -27,13 +27,13 @@ func (c *cli) addBearer(cmd *cobra.Command) {
 	c.from(cmd, "id-token-file", "REGENT_ID_TOKEN_FILE")
 }
 
-// token returns the function for client.Config.Token, or nil if no flag asks for a token.
-func (f bearerFlags) token() func(context.Context) (string, error) {
+// credential returns the function for client.Config.Credential, or nil if no flag asks for one.
+func (f bearerFlags) credential() func(context.Context) (string, error) {
 	switch {
 	case f.file != "":
 		return f.read
 	case f.audience != "":
-		return client.MetadataToken(f.audience)
+		return client.MetadataCredential(f.audience)
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func (f bearerFlags) read(context.Context) (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" || strings.ContainsAny(token, " \t\r\n") {
-		return "", errors.New("--id-token-file: the file does not contain a token")
+		return "", errors.New("--id-token-file: the file does not contain an ID token")
 	}
 	return token, nil
 }

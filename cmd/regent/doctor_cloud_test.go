@@ -42,7 +42,7 @@ retention of members: ok
 expiry of members' subscriptions: ok
 service regent: ok
 invokers: ok
-call without a token: FAILED`
+call without a credential: FAILED`
 	if strings.Join(got, "\n") != want || x.failed != 8 {
 		t.Errorf("%d failed:\n%s\nwant\n%s", x.failed, strings.Join(got, "\n"), want)
 	}

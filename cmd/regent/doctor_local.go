@@ -43,7 +43,7 @@ var differences = []struct{ part, check, text string }{
 	{pubsubEmulator, "Pub/Sub: IAM", "any program that reaches the emulator may publish and subscribe; on Pub/Sub whoever may publish to the topic of members can pretend to be an instance"},
 	{pubsubEmulator, "Pub/Sub: messages", "the emulator is one process, and messages and subscriptions are gone with it; Pub/Sub keeps messages until they are acknowledged or too old"},
 	{localService, "service: callers", "every program on this machine may call, and none is identified; on Cloud Run IAM admits callers, and --access says what they may do"},
-	{localService, "service: TLS", "keys and tokens travel in the clear, which only this machine can read; Cloud Run serves https:// alone"},
+	{localService, "service: TLS", "keys and credentials travel in the clear, which only this machine can read; Cloud Run serves https:// alone"},
 	{localService, "service: life", "an instance runs until it is stopped; Cloud Run starts and stops instances as it likes (SIGKILL 10 s after SIGTERM), and ends long requests"},
 }
 

@@ -29,7 +29,7 @@ started with 'regent serve --kubernetes'. Nothing is sent to the server.
   regent kubeconfig --server https://regent.example.com > regent.kubeconfig
   kubectl --kubeconfig regent.kubeconfig get leases
 
-The kubeconfig holds no token. With --audience, clients run 'regent kubeconfig credential' for one, and again when it
+The kubeconfig holds no credential. With --audience, clients run 'regent kubeconfig credential' for one, and again when it
 expires: regent must be in their PATH. With --id-token-file, they read it from that file, and again when it has
 changed.`,
 		Args: noArguments,
@@ -97,7 +97,7 @@ func (c *cli) credentialCommand() *cobra.Command {
 Clients run this command by themselves, as the kubeconfig tells them.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ask := c.bearer.token()
+			ask := c.bearer.credential()
 			if ask == nil {
 				return usagef("give --audience AUDIENCE or --id-token-file FILE")
 			}

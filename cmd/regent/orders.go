@@ -224,7 +224,7 @@ func (c *cli) offerReason(cmd *cobra.Command, flag, help string, reason, actor *
 
 // actor is who a command says it acts for. A server that verifies its callers knows better.
 func (c *cli) actor(named string) string {
-	if named != "" || c.bearer.token() != nil {
+	if named != "" || c.bearer.credential() != nil {
 		return named
 	}
 	if u, err := user.Current(); err == nil && u.Username != "" {

@@ -70,15 +70,15 @@ type peerSettings struct {
 func (s *peerSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(named{&s.urls, "NAME=URL"}, "peer", "another service, whose leases candidates here may name; may be given several times, https:// unless it is on this machine")
 	cmd.Flags().Var(named{&s.audiences, "NAME=AUDIENCE"}, "peer-audience", "identify this service to that peer by an ID token for this audience from Google Cloud's metadata server")
-	cmd.Flags().Var(named{&s.files, "NAME=FILE"}, "peer-token-file", "identify this service to that peer by the ID token in this file, which is read for each request")
+	cmd.Flags().Var(named{&s.files, "NAME=FILE"}, "peer-id-token-file", "identify this service to that peer by the ID token in this file, which is read for each request")
 	c.from(cmd, "peer", "REGENT_PEERS")
 	c.from(cmd, "peer-audience", "REGENT_PEER_AUDIENCES")
-	c.from(cmd, "peer-token-file", "REGENT_PEER_TOKEN_FILES")
+	c.from(cmd, "peer-id-token-file", "REGENT_PEER_ID_TOKEN_FILES")
 }
 
 // peers are those of the settings, to be asked by the service. It is nil if there is none.
 func (s peerSettings) peers() (service.Peers, error) {
-	for flag, of := range map[string]map[string]string{"--peer-audience": s.audiences, "--peer-token-file": s.files} {
+	for flag, of := range map[string]map[string]string{"--peer-audience": s.audiences, "--peer-id-token-file": s.files} {
 		for name := range of {
 			if s.urls[name] == "" {
 				return nil, usagef("%s names %s, which is no peer; give --peer %s=URL, too", flag, name, name)
@@ -91,11 +91,11 @@ func (s peerSettings) peers() (service.Peers, error) {
 	all := peers{}
 	for _, name := range slices.Sorted(maps.Keys(s.urls)) {
 		if s.audiences[name] != "" && s.files[name] != "" {
-			return nil, usagef("peer %s: give --peer-audience or --peer-token-file, not both", name)
+			return nil, usagef("peer %s: give --peer-audience or --peer-id-token-file, not both", name)
 		}
 		server, err := client.New(client.Config{
 			Server: s.urls[name], HTTP: &http.Client{Timeout: peerTimeout},
-			Token: bearerFlags{audience: s.audiences[name], file: s.files[name]}.token(),
+			Credential: bearerFlags{audience: s.audiences[name], file: s.files[name]}.credential(),
 		})
 		switch {
 		case errors.Is(err, client.ErrPlainHTTP):

@@ -23,7 +23,7 @@ func (c *cli) addRemote(cmd *cobra.Command) {
 	c.server, c.timeout = defaultServer, defaultTimeout
 	cmd.Flags().Var(&value[string]{&c.server, defaultServer, "URL", parseText}, "server", "the Regent server")
 	cmd.Flags().Var(&value[time.Duration]{&c.timeout, defaultTimeout.String(), "DURATION", between(time.Millisecond, time.Hour)}, "timeout", "how long to wait for the server")
-	cmd.Flags().BoolVar(&c.insecure, "insecure", false, "allow http:// to another machine: keys and tokens can be read on the way")
+	cmd.Flags().BoolVar(&c.insecure, "insecure", false, "allow http:// to another machine: keys and credentials can be read on the way")
 	c.from(cmd, "server", "REGENT_SERVER")
 	c.from(cmd, "insecure", "REGENT_INSECURE")
 	c.from(cmd, "timeout", "REGENT_TIMEOUT")
@@ -57,7 +57,7 @@ func (c *cli) connect() (*client.Client, error) {
 
 // connectWith returns a client of the server, with the server and the identity from the flags.
 func (c *cli) connectWith(config client.Config) (*client.Client, error) {
-	config.Server, config.Insecure, config.Token = c.server, c.insecure, c.bearer.token()
+	config.Server, config.Insecure, config.Credential = c.server, c.insecure, c.bearer.credential()
 	server, err := client.New(config)
 	switch {
 	case errors.Is(err, client.ErrPlainHTTP):

@@ -63,7 +63,7 @@ Who may call:
   --auth none                                  every program on this machine and, of pages in a browser, the dashboard; the service
                                                answers only under IP addresses, localhost and the names of --allow-host
   --auth platform                              callers that Cloud Run's IAM admits, as the access file allows
-  --auth oidc                                  callers with a token (RS256) of an issuer for an audience, as the access file allows
+  --auth oidc                                  callers with a credential (a JWT, RS256) of an issuer for an audience, as the access file allows
   --iap-audience, with either                  also people whose browser comes through Google's Identity-Aware Proxy; where a
                                                request has its assertion, that alone says who calls
 
@@ -74,7 +74,7 @@ Doors, beside REST:
 
 Peers are other services, such as the one of a whole company for those of its regions. A candidate here may name a lease
 that it holds there ('regent acquire --via'), and its own then ends with that one. Each peer is asked with :checkToken; it
-must let this service read: --peer-audience and --peer-token-file say with which identity.
+must let this service read: --peer-audience and --peer-id-token-file say with which identity.
 
 With --tls-cert and --tls-key, PEM files, it serves HTTPS (TLS 1.2 or later, HTTP/2). Changed files are used within seconds,
 without a restart.
@@ -111,9 +111,9 @@ func (s *serviceSettings) addTo(c *cli, cmd *cobra.Command) {
 	cmd.Flags().Var(&value[time.Duration]{&s.streamLimit, "", "DURATION", parseStreamLimit}, "stream-limit", "how long a stream lasts before its reader must resume; less than the request limit of a proxy in front (default 4m30s)")
 	cmd.Flags().Var(&value[int]{&s.maxConcurrency, "", "N", parseConcurrency}, "max-concurrency", "how many requests the platform sends at a time, 2 or more, such as Cloud Run's concurrency; waits and streams take 80 % of them at most (default: unbounded)")
 	cmd.Flags().Var(&value[string]{&s.access.auth, "", "HOW", parseText}, "auth", "how to authenticate callers: none, platform or oidc (default "+authNone+")")
-	cmd.Flags().Var(&value[[]string]{&s.access.audiences, "", "AUDIENCE,…", parseTexts}, "auth-audience", "the audience of valid tokens, such as the URL of this service")
-	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "the issuer of valid tokens (default "+defaultIssuer+")")
-	cmd.Flags().Var(&value[[]string]{&s.access.probe, "", "URL,…", parseTexts}, "auth-probe", "with platform: the URL of this service, which is asked without a token to see that Cloud Run refuses that (default: the URL that Cloud Run gives it); required, alone or beside a URL: refuse every call until that is seen")
+	cmd.Flags().Var(&value[[]string]{&s.access.audiences, "", "AUDIENCE,…", parseTexts}, "auth-audience", "the audience of valid credentials, such as the URL of this service")
+	cmd.Flags().Var(&value[[]string]{&s.access.issuers, "", "URL,…", parseTexts}, "auth-issuer", "the issuer of valid credentials (default "+defaultIssuer+")")
+	cmd.Flags().Var(&value[[]string]{&s.access.probe, "", "URL,…", parseTexts}, "auth-probe", "with platform: the URL of this service, which is asked without a credential to see that Cloud Run refuses that (default: the URL that Cloud Run gives it); required, alone or beside a URL: refuse every call until that is seen")
 	cmd.Flags().Var(&value[[]string]{&s.access.proxies, "", "AUDIENCE,…", parseTexts}, "iap-audience", "also admit people who come through Google's Identity-Aware Proxy, whose assertions have this audience: /projects/NUMBER/locations/REGION/services/SERVICE")
 	cmd.Flags().Var(&value[string]{&s.access.file, "", "FILE", parseText}, "access", "a YAML file that says who may do what; changes are followed")
 	cmd.Flags().Var(&value[string]{&s.certificate.cert, "", "FILE", parseText}, "tls-cert", "serve HTTPS with this certificate, in PEM, its issuers' after it; changes are followed")

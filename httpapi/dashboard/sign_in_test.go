@@ -58,7 +58,7 @@ func TestAVisitorWithoutACredentialGetsThePageAndIsToldToSignIn(t *testing.T) {
 			says                string
 		}{
 			{"/ui/", "", "", http.StatusOK, "/ui/assets/app.js"},
-			{"/ui/visitor", "", "", http.StatusUnauthorized, "the request has no token"},
+			{"/ui/visitor", "", "", http.StatusUnauthorized, "the request has no credential"},
 			{"/ui/visitor", "Authorization", "Bearer nonsense", http.StatusUnauthorized, "not an ID token"},
 			{"/ui/visitor", "X-Goog-IAP-JWT-Assertion", c.token, http.StatusUnauthorized, "assertion of Identity-Aware Proxy is refused"},
 			{"/ui/visitor", "Authorization", "Bearer " + c.token, http.StatusOK, `"principal":"ann@example.com"`},

@@ -232,11 +232,11 @@ func (d *Door) reserve(ctx context.Context, in leadInput) (*term, string, func(*
 
 // settle keeps a new lease, and returns its handle.
 func (d *Door) settle(ctx context.Context, principal string, t *term) (string, error) {
-	text, err := d.seals.seal(ctx, principal, handle{t.lease.Credentials(), t.keep})
+	text, err := d.seals.seal(ctx, principal, handle{t.lease.Handle(), t.keep})
 	if err != nil {
 		return "", err
 	}
-	k := newKept(principal, t.lease.Credentials().Key)
+	k := newKept(principal, t.lease.Handle().Key)
 	k.term = t
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -21,7 +21,7 @@ var advice = map[leadership.Code]string{
 	leadership.OutcomeUnknown:   "It may have been done. Make the same call again to find out.",
 	leadership.StoreUnavailable: "Nothing was done. Try again in a few seconds; do not act as leader unless leading says true.",
 	wire.PermissionDenied:       "Trying again does not help; ask a person who administers Regent for the right.",
-	wire.Unauthenticated:        "Trying again does not help; the client needs a valid token of its identity.",
+	wire.Unauthenticated:        "Trying again does not help; the client needs a valid credential.",
 	wire.RateLimited:            "Make fewer calls, and this one again later.",
 }
 

@@ -34,9 +34,9 @@ type Config struct {
 	// Silence is how long the connection of a Watch may bring nothing, not even a ping, before it
 	// is replaced; 0 for 45 s. A server pings every 15 s.
 	Silence time.Duration
-	// Token, if set, returns the bearer token that identifies the caller. It is called before each
-	// request. If it fails, the call fails with StoreUnavailable. See MetadataToken.
-	Token func(context.Context) (string, error)
+	// Credential, if set, returns what identifies the caller, a bearer token. It is called before
+	// each request. If it fails, the call fails with StoreUnavailable. See MetadataCredential.
+	Credential func(context.Context) (string, error)
 	// Candidate is the candidate of Run, Campaign and TryAcquire.
 	Candidate Candidate
 	// Log gets one line when a lease is granted, cannot be renewed, is renewed again, and ends,
@@ -78,12 +78,12 @@ type Client struct {
 	limit    time.Duration     // of a call, in addition to the wait it asks for; 0 for none
 	silence  time.Duration     // of a stream
 
-	token     func(context.Context) (string, error)
-	candidate Candidate
-	id        *identity // if the candidate has none
-	groups    *groups   // of its leases, shared with the clients that As returns
-	log       *slog.Logger
-	onNotice  func(Notice) // nil for none, as the next two
+	credential func(context.Context) (string, error)
+	candidate  Candidate
+	id         *identity // if the candidate has none
+	groups     *groups   // of its leases, shared with the clients that As returns
+	log        *slog.Logger
+	onNotice   func(Notice) // nil for none, as the next two
 
 	onSuccession func(context.Context, Succession) error
 	onPromotion  func(context.Context, *Lease) error
@@ -97,7 +97,7 @@ const (
 )
 
 // ErrPlainHTTP is New's error for a Server on another machine that is called over plain HTTP.
-var ErrPlainHTTP = errors.New("the server is on another machine, and over http:// keys and tokens can be read on the way")
+var ErrPlainHTTP = errors.New("the server is on another machine, and over http:// keys and credentials can be read on the way")
 
 // New returns a client. It does not connect; it returns an error if the server's URL is invalid or,
 // unless c.Insecure is set, ErrPlainHTTP.
@@ -115,7 +115,7 @@ func New(c Config) (*Client, error) {
 	}
 	client := &Client{
 		template: template, json: []string{wire.ContentType}, buffers: &sync.Pool{New: func() any { return new(bytes.Buffer) }}, limit: defaultLimit, silence: cmp.Or(c.Silence, defaultSilence),
-		token: c.Token, candidate: c.Candidate, id: &identity{}, groups: &groups{}, log: cmp.Or(c.Log, slog.Default()), onNotice: c.OnNotice, clock: c.Clock,
+		credential: c.Credential, candidate: c.Candidate, id: &identity{}, groups: &groups{}, log: cmp.Or(c.Log, slog.Default()), onNotice: c.OnNotice, clock: c.Clock,
 		onSuccession: c.OnSuccession, onPromotion: c.OnPromotion,
 	}
 	if client.clock == nil {

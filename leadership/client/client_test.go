@@ -210,7 +210,7 @@ func TestNothingIsSentOverPlainHTTPToAnotherMachine(t *testing.T) {
 			t.Errorf("%s was sent", r.URL)
 			return nil, errors.New("refused")
 		})
-		config := client.Config{Server: server, HTTP: &http.Client{Transport: sent}, Token: func(context.Context) (string, error) {
+		config := client.Config{Server: server, HTTP: &http.Client{Transport: sent}, Credential: func(context.Context) (string, error) {
 			t.Error("a token was asked for")
 			return "secret", nil
 		}}

@@ -149,12 +149,12 @@ func (c *Client) request(ctx context.Context, k call) (*http.Request, error) {
 }
 
 func (c *Client) authorize(r *http.Request) error {
-	if c.token == nil {
+	if c.credential == nil {
 		return nil
 	}
-	token, err := within(r.Context(), c.token)
+	token, err := within(r.Context(), c.credential)
 	if err != nil {
-		return fmt.Errorf("%w: no token to identify the caller: %w", leadership.StoreUnavailable, err)
+		return fmt.Errorf("%w: no credential to identify the caller: %w", leadership.StoreUnavailable, err)
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
 	return nil

@@ -34,7 +34,7 @@
 // unless it tells of a new epoch. A leader that asks its Lease never believes that it leads after
 // the lease has ended in the store, as long as its clock loses no more than one part in a thousand.
 //
-// Client.Resume goes on with a lease in another process, by its Credentials.
+// Client.Resume goes on with a lease in another process, by its Handle.
 //
 // The leases of a Client, and of the clients that As returns, are renewed together: a process that
 // leads 100 elections sends one call in each period, up to 100 leases in one. To that end a lease

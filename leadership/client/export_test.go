@@ -20,8 +20,8 @@ func CandidateIDOn(ctx context.Context, env func(string) string, host string, tr
 	return defaultCandidateID(ctx, env, host, newMetadataServer(env, transport))
 }
 
-// MetadataTokenFrom is MetadataToken with another metadata server.
-func MetadataTokenFrom(audience string, transport http.RoundTripper) func(context.Context) (string, error) {
+// MetadataCredentialFrom is MetadataCredential with another metadata server.
+func MetadataCredentialFrom(audience string, transport http.RoundTripper) func(context.Context) (string, error) {
 	return (&metadataTokens{audience: audience, server: metadataServer{"metadata", transport}}).token
 }
 

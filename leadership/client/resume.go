@@ -7,9 +7,9 @@ import (
 	"regent/leadership"
 )
 
-// Credentials returns what Resume needs: the names, the present token and the key of the lease. The
+// Handle returns what Resume needs: the names, the present token and the key of the lease. The
 // key is a secret: a process that has it can renew and release the lease.
-func (l *Lease) Credentials() leadership.LeaseRequest { return l.named() }
+func (l *Lease) Handle() leadership.LeaseRequest { return l.named() }
 
 // Resume goes on with a lease that was granted to another Client, even in another process: it
 // renews the lease under its key, and then keeps it as Campaign does. The Client's Candidate gives

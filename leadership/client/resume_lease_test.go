@@ -18,7 +18,7 @@ func TestAnotherClientGoesOnWithALease(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		first.LetEnd()
-		second, err := server.Client(client.Candidate{}).Resume(t.Context(), first.Credentials())
+		second, err := server.Client(client.Candidate{}).Resume(t.Context(), first.Handle())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestALeaseThatIsOverIsNotResumed(t *testing.T) {
 		expired.LetEnd()
 		time.Sleep(time.Minute)
 		for _, l := range []*client.Lease{released, expired} {
-			if _, err := c.Resume(t.Context(), l.Credentials()); !errors.Is(err, leadership.LeaseLost) {
+			if _, err := c.Resume(t.Context(), l.Handle()); !errors.Is(err, leadership.LeaseLost) {
 				t.Errorf("the lease with token %d: %v", l.Token(), err)
 			}
 		}
@@ -66,7 +66,7 @@ func TestALeaseIsResumedInItsNewEpoch(t *testing.T) {
 		before := lead(t, c)
 		before.LetEnd()
 		order(t, server, leadership.Order{Kind: leadership.OrderApprove, Token: 1, NewEpoch: true})
-		after, err := c.Resume(t.Context(), before.Credentials())
+		after, err := c.Resume(t.Context(), before.Handle())
 		if err != nil || after.Token() != 2 || !after.Valid() {
 			t.Fatalf("%+v, %v; want token 2", after, err)
 		}

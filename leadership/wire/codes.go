@@ -35,7 +35,7 @@ type Meaning struct {
 func Meanings() []Meaning {
 	return []Meaning{
 		{leadership.InvalidArgument, http.StatusBadRequest, "Invalid argument", "the request is wrong; correct it before you send it again"},
-		{Unauthenticated, http.StatusUnauthorized, "Unauthenticated", "send a token that says who calls"},
+		{Unauthenticated, http.StatusUnauthorized, "Unauthenticated", "send a credential that says who calls"},
 		{PermissionDenied, http.StatusForbidden, "Permission denied", "the caller has no right to do this; ask an operator for it"},
 		{leadership.NotFound, http.StatusNotFound, "Not found", "it does not exist"},
 		{MethodNotAllowed, http.StatusMethodNotAllowed, "Method not allowed", "this path has other methods; see the header Allow"},

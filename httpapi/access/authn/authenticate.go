@@ -41,7 +41,7 @@ func bearer(h http.Header, name string) (string, error) {
 	values := h.Values(name)
 	switch len(values) {
 	case 0:
-		return "", refuse("the request has no token: send an ID token in the header %s: Bearer TOKEN", name)
+		return "", refuse("the request has no credential: send an ID token in the header %s: Bearer TOKEN", name)
 	case 1:
 	default:
 		return "", refuse("the header %s is there more than once; send it once", name)

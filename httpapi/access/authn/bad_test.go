@@ -124,9 +124,9 @@ func badHeaders(good string) []bad {
 	query := request()
 	query.URL.RawQuery = "access_token=" + good + "&id_token=" + good
 	return []bad{
-		{"nothing", request(), "the request has no token: send an ID token"},
-		{"in the query", query, "the request has no token"},
-		{"in another header", request("X-Serverless-Authorization", "Bearer "+good), "the request has no token"},
+		{"nothing", request(), "the request has no credential: send an ID token"},
+		{"in the query", query, "the request has no credential"},
+		{"in another header", request("X-Serverless-Authorization", "Bearer "+good), "the request has no credential"},
 		{"twice", request("Authorization", "Bearer "+good, "Authorization", "Bearer "+good), "more than once"},
 		{"an empty header", request("Authorization", ""), shape},
 		{"no scheme", request("Authorization", good), shape},

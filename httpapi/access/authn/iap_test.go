@@ -85,10 +85,10 @@ func TestARequestWithoutAnAssertionIsLeftToTheOther(t *testing.T) {
 	issuer, proxy := newIssuer(t), issuertest.NewProxy(t)
 	i := asserting(t, proxy, verifier(t, issuer))
 	wantCaller(t, i, with(issuer.Token(audience, ann)), ann)
-	wantUnauthenticated(t, i, request(), "has no token")
+	wantUnauthenticated(t, i, request(), "has no credential")
 	wantUnauthenticated(t, i, with(proxy.Assertion(byRun, ann)), "only tokens signed with RS256")
-	wantUnauthenticated(t, i, request("Cookie", "GCP_IAP_UID=7; "+assertion+"="+proxy.Assertion(byRun, ann)), "has no token")
-	wantUnauthenticated(t, i, request("X-Goog-Authenticated-User-Email", "accounts.google.com:"+ann), "has no token")
+	wantUnauthenticated(t, i, request("Cookie", "GCP_IAP_UID=7; "+assertion+"="+proxy.Assertion(byRun, ann)), "has no credential")
+	wantUnauthenticated(t, i, request("X-Goog-Authenticated-User-Email", "accounts.google.com:"+ann), "has no credential")
 }
 
 // The caller does not choose how it is checked: a token beside an assertion counts for nothing.

@@ -51,7 +51,7 @@ func (l *latch) open() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.why != "" {
-		l.log.Warn("calls are answered again: the platform refuses callers without a token", "was", l.why)
+		l.log.Warn("calls are answered again: the platform refuses callers without a credential", "was", l.why)
 	}
 	l.why, l.awaiting = "", false
 }
@@ -158,7 +158,7 @@ func (p *Platform) Run(ctx context.Context) error {
 		verdict := probe(ctx, p.client, p.url)
 		switch verdict {
 		case itself:
-			p.latch.close("a call of " + p.url + " without a token came through to the service: " + openAdvice)
+			p.latch.close("a call of " + p.url + " without a credential came through to the service: " + openAdvice)
 		case platform:
 			p.latch.open()
 		case unclear:

@@ -48,7 +48,7 @@ func TestPlatformBelievesWhatCloudRunHasChecked(t *testing.T) {
 		{"Google's other name", []string{authorization, bearer(checked(map[string]any{"iss": "accounts.google.com"}))}, ""},
 		{"just expired", []string{authorization, bearer(checked(map[string]any{"exp": now - 50}))}, ""},
 
-		{"nothing", nil, "the request has no token"},
+		{"nothing", nil, "the request has no credential"},
 		{"through Identity-Aware Proxy, whose own token Cloud Run has checked", []string{serverless, cut, assertion, "a.b.c"}, "came through Identity-Aware Proxy"},
 		{"a real signature", []string{authorization, bearer(whole)}, "not checked by the platform"},
 		{"a real signature in the header of Cloud Run", []string{serverless, bearer(whole)}, "not checked by the platform"},
@@ -57,7 +57,7 @@ func TestPlatformBelievesWhatCloudRunHasChecked(t *testing.T) {
 		{"an empty header of Cloud Run", []string{serverless, "", authorization, bearer("opaque")}, serverless + " must be"},
 		{"the header of Cloud Run twice", []string{serverless, cut, serverless, cut}, serverless + " is there more than once"},
 		{"Authorization twice", []string{authorization, cut, authorization, cut}, "more than once"},
-		{"names in headers", []string{"X-Goog-Authenticated-User-Email", "accounts.google.com:" + ann, "X-Forwarded-User", ann, "X-Forwarded-Email", ann, "X-Forwarded-For", "127.0.0.1"}, "the request has no token"},
+		{"names in headers", []string{"X-Goog-Authenticated-User-Email", "accounts.google.com:" + ann, "X-Forwarded-User", ann, "X-Forwarded-Email", ann, "X-Forwarded-For", "127.0.0.1"}, "the request has no credential"},
 		{"more than a marker", []string{authorization, cut + "A"}, "not checked by the platform"},
 		{"alg none", []string{authorization, bearer(issuertest.Encode([]byte(`{"alg":"none"}`)) + "." + strings.Split(whole, ".")[1] + ".SIGNATURE_REMOVED_BY_GOOGLE")}, "RS256"},
 		{"another issuer", []string{authorization, bearer(checked(map[string]any{"iss": issuer.URL()}))}, "issuer of the token must be https://accounts.google.com"},

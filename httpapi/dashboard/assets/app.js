@@ -41,9 +41,9 @@ async function health() {
 function signIn(e) {
   say(live, 'Not signed in', 'bad');
   main.replaceChildren(h('h1', {}, 'Sign in'), h('div', {class: 'notice'}, h('p', {class: 'problem'}, e.message),
-    h('p', {}, 'This server verifies its callers, and a browser sends no token by itself. There are two ways to sign in:'),
+    h('p', {}, 'This server verifies its callers, and a browser sends no credential by itself. There are two ways to sign in:'),
     h('p', {}, 'With Google\u2019s Identity-Aware Proxy before the server, and serve --iap-audience, open the address of the proxy; if this is it, reload the page.'),
-    h('p', {}, 'Or open the page through a proxy of your own that adds your token:'),
+    h('p', {}, 'Or open the page through a proxy of your own that adds your credential:'),
     h('pre', {tabindex: '0'}, 'gcloud run services proxy SERVICE --region REGION --port 8081\nopen http://127.0.0.1:8081/ui/'),
     h('p', {}, 'Your account needs the role observer or operator in the access file of the server.')));
 }

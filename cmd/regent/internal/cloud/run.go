@@ -81,7 +81,7 @@ func (c *Client) invokers(ctx context.Context, name string, verified bool) Findi
 // Uninvited calls a service without a token, which must be refused: by IAM or, if verified, by
 // Regent.
 func (c *Client) Uninvited(ctx context.Context, service string, verified bool) Finding {
-	const check = "call without a token"
+	const check = "call without a credential"
 	plain := cmp.Or(c.Plain, &http.Client{})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(service, "/")+"/v1/elections?pageSize=1", nil)
 	if err != nil {

@@ -19,12 +19,12 @@ from ._model import (
 )
 from ._reads import Member
 from ._term import Notice
-from ._tokens import FileToken, MetadataToken
+from ._credentials import FileCredential, MetadataCredential
 from .client import Client, Lease
 from .fence import guard
 
 __all__ = [
-    "Acknowledgement", "CODES", "Cancel", "Checkpoint", "Client", "Decision", "Effect", "Effects", "Entry", "Event", "Explanation", "FileToken", "Handle", "Item",
-    "Lease", "Member", "Members", "MetadataToken", "Node", "Notice", "Proposal", "Proposals", "Reading", "Snapshot", "Succession", "cksum_priority", "guard",
+    "Acknowledgement", "CODES", "Cancel", "Checkpoint", "Client", "Decision", "Effect", "Effects", "Entry", "Event", "Explanation", "FileCredential", "Handle", "Item",
+    "Lease", "Member", "Members", "MetadataCredential", "Node", "Notice", "Proposal", "Proposals", "Reading", "Snapshot", "Succession", "cksum_priority", "guard",
 ]
 __all__ += [name for name, kind in vars(_errors).items() if isinstance(kind, type) and issubclass(kind, RegentError)]

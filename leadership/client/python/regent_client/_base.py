@@ -6,7 +6,7 @@ import ssl
 from typing import Any, Callable, Generic, Iterable, Mapping, TypeVar
 
 from . import _clock, _wire
-from ._calls import Token
+from ._calls import Credential
 from ._campaign import Options
 from ._core import Core
 from ._errors import InvalidArgument
@@ -20,14 +20,14 @@ class Base(Generic[L]):
     """See client.Client and aio.Client."""
 
     def __init__(
-        self, server: str, *, candidate: str | None = None, token: Token | None = None, insecure: bool = False,
+        self, server: str, *, candidate: str | None = None, credential: Credential | None = None, insecure: bool = False,
         tls: ssl.SSLContext | None = None, clock: Callable[[], float] = _clock.now,
     ) -> None:
         """`server` is a URL; http:// is for this machine only, unless `insecure` is set. `candidate` names this process; it
         is the host's name otherwise, so that orders against it hold after a restart. Two processes of one host are then
-        incarnations of one candidate: one leads, and the other waits. `token` identifies the caller. `tls` is for servers with certificates of their own.
+        incarnations of one candidate: one leads, and the other waits. `credential` identifies the caller. `tls` is for servers with certificates of their own.
         `clock` counts deadlines in seconds: nothing may set it, and it must run while the machine is suspended."""
-        self._core = Core(server, candidate=candidate, token=token, insecure=insecure, tls=tls, clock=clock)
+        self._core = Core(server, candidate=candidate, credential=credential, insecure=insecure, tls=tls, clock=clock)
 
     @property
     def candidate(self) -> str:

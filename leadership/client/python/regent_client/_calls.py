@@ -1,4 +1,4 @@
-"""Calls of a server: names of paths, tokens of the caller, and errors by code."""
+"""Calls of a server: names of paths, the credential of the caller, and errors by code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_WAIT = 60.0  # seconds that one call may wait
 LARGE = 16 << 20  # bytes of a reply with many elections
 
 #: The bearer token that identifies the caller, or a function that returns it, called before each request.
-Token = str | Callable[[], str]
+Credential = str | Callable[[], str]
 
 
 def path(election: str, suffix: str = "") -> str:
@@ -28,8 +28,8 @@ def path(election: str, suffix: str = "") -> str:
 class Calls:
     """Makes calls. Its methods may be called by several threads at once."""
 
-    def __init__(self, server: str, token: Token | None, insecure: bool, tls: ssl.SSLContext | None) -> None:
-        self._server, self._tls, self._token = address(server, insecure), tls, token
+    def __init__(self, server: str, credential: Credential | None, insecure: bool, tls: ssl.SSLContext | None) -> None:
+        self._server, self._tls, self._credential = address(server, insecure), tls, credential
         self.begin()
 
     def begin(self) -> None:
@@ -88,14 +88,14 @@ class Calls:
         return _cancel.Both(_cancel.current(), self._closed)
 
     def _head(self) -> dict[str, str]:
-        if self._token is None:
+        if self._credential is None:
             return {}
         try:
-            token = self._token() if callable(self._token) else self._token
+            token = self._credential() if callable(self._credential) else self._credential
         except Exception as error:
-            raise StoreUnavailable(f"no token to identify the caller: {error}") from error
+            raise StoreUnavailable(f"no credential to identify the caller: {error}") from error
         if not token or not token.isascii() or not token.isprintable() or " " in token:
-            raise InvalidArgument("the token that identifies the caller is empty, or has a space or another character that no token has")
+            raise InvalidArgument("the credential that identifies the caller is empty, or has a space or another character that no bearer token has")
         return {"Authorization": f"Bearer {token}"}
 
 

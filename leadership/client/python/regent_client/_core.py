@@ -15,9 +15,9 @@ import weakref
 from typing import Callable
 
 from . import _clock
-from ._calls import Calls, Token
+from ._calls import Calls, Credential
+from ._credentials import metadata
 from ._keep import Keeper
-from ._tokens import metadata
 from ._wire import check_candidate, check_type
 
 log = logging.getLogger("regent_client")
@@ -27,14 +27,14 @@ class Core:
     """A server to call, the leases that are renewed there, and the candidate's name."""
 
     def __init__(
-        self, server: str, *, candidate: str | None = None, token: Token | None = None, insecure: bool = False,
+        self, server: str, *, candidate: str | None = None, credential: Credential | None = None, insecure: bool = False,
         tls: ssl.SSLContext | None = None, clock: Callable[[], float] = _clock.now,
     ) -> None:
-        check_type("token", token, "a text or a function that returns one", token is None or isinstance(token, str) or callable(token))
+        check_type("credential", credential, "a text or a function that returns one", credential is None or isinstance(credential, str) or callable(credential))
         check_type("insecure", insecure, "True or False", isinstance(insecure, bool))
         check_type("tls", tls, "an ssl.SSLContext", tls is None or isinstance(tls, ssl.SSLContext))
         check_type("clock", clock, "a function", callable(clock))
-        self.calls = Calls(server, token, insecure, tls)
+        self.calls = Calls(server, credential, insecure, tls)
         self.candidate = default_candidate() if candidate is None else check_candidate(candidate)
         self.clock = clock
         self.keeper = Keeper(self.calls, clock)

@@ -102,7 +102,7 @@ def address(server: str, insecure: bool) -> Address:
     name = host[1].strip("[]").lower()
     if url.scheme == "http" and not insecure and not _is_here(name):
         raise InvalidArgument(
-            "the server is on another machine, and over http:// keys and tokens can be read on the way; "
+            "the server is on another machine, and over http:// keys and credentials can be read on the way; "
             "use https://, or set insecure=True if the connection is encrypted otherwise"
         )
     secure = url.scheme == "https"

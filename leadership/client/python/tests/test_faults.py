@@ -8,7 +8,7 @@ import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from unittest import mock
 
-from regent_client import Cancel, Cancelled, Client, Event, FileToken, IndexMismatch, InvalidArgument, OutcomeUnknown, PermissionDenied, StoreUnavailable
+from regent_client import Cancel, Cancelled, Client, Event, FileCredential, IndexMismatch, InvalidArgument, OutcomeUnknown, PermissionDenied, StoreUnavailable
 from regent_client._members import Membership
 from tests.real import PATIENCE, RealCase, until
 from tests.streams import Scripted, end, message, reply, stream
@@ -179,7 +179,7 @@ class Calls(ScriptedCase):
 
     def test_a_token_is_read_for_each_call_and_in_no_error(self):
         tokens = iter(("first-secret", "second-secret", "third secret"))
-        client = self.client_of(reply(403, "PERMISSION_DENIED"), reply(404, "NOT_FOUND"), token=lambda: next(tokens))
+        client = self.client_of(reply(403, "PERMISSION_DENIED"), reply(404, "NOT_FOUND"), credential=lambda: next(tokens))
         for kind in (PermissionDenied, Exception, InvalidArgument):
             with self.assertRaises(kind) as caught:
                 client.members("reports")
@@ -187,7 +187,7 @@ class Calls(ScriptedCase):
         self.assertEqual([h["authorization"] for _, h, _ in self.server.requests], ["Bearer first-secret", "Bearer second-secret"])
 
     def test_a_token_that_cannot_be_had_passes(self):
-        client = self.client_of(token=FileToken("/nonexistent/token"))
+        client = self.client_of(credential=FileCredential("/nonexistent/token"))
         with self.assertRaisesRegex(StoreUnavailable, "/nonexistent/token"):
             client.members("reports")
 

@@ -92,7 +92,7 @@ class Leading(Case):
         with self.assertRaises(InvalidArgument):
             self.client.lead("reports", inherit=True).acquire()
         with self.assertRaises(InvalidArgument):
-            self.new("ann", token="two words").lead("reports").acquire()
+            self.new("ann", credential="two words").lead("reports").acquire()
         self.assertEqual(self.server.of("read"), [])
 
     def test_a_server_that_is_away_is_asked_until_the_wait_is_over(self) -> None:
@@ -179,7 +179,7 @@ class Leading(Case):
                 call()
             self.assertNotIn("secret", str(caught.exception))
         wrong: list[tuple[Callable[..., Any], list[dict[str, Any]]]] = [
-            (functools.partial(Client, self.server.url), [{"token": 5}, {"tls": "x"}, {"insecure": "no"}, {"candidate": ""}, {"clock": 1}]),
+            (functools.partial(Client, self.server.url), [{"credential": 5}, {"tls": "x"}, {"insecure": "no"}, {"candidate": ""}, {"clock": 1}]),
             (functools.partial(self.client.lead, "reports"), [
                 {"via": "x"}, {"note": b"x"}, {"metadata": 5}, {"candidate": ""}, {"on_succession": 5}, {"on_promotion": 5}, {"priority": "high"},
                 {"role": 1}, {"inherit": "no"}, {"load": "low"}, {"capabilities": 5}, {"capabilities": b"gpu"}, {"via_peer": 5},
@@ -297,7 +297,7 @@ class Secrets(Case):
         self.server.renew = 0.03
         texts = []
         with self.assertLogs("regent_client", "DEBUG") as logs:
-            client = self.new("ann", token="tok-secret")
+            client = self.new("ann", credential="tok-secret")
             lease = client.lead("reports").acquire()
             key = self.server.of("acquire")[0].body["key"]
             self.assertEqual(self.server.of("acquire")[0].headers["Authorization"], "Bearer tok-secret")
@@ -316,7 +316,7 @@ class Secrets(Case):
             with self.assertRaises(TypeError) as caught:
                 pickle.dumps(lease._term.key)
             texts.append(str(caught.exception))
-        bad = self.new("ann", token="tok secret\n")
+        bad = self.new("ann", credential="tok secret\n")
         with self.assertRaises(InvalidArgument) as refused:
             bad.lead("reports").acquire()
         texts.append(str(refused.exception))
@@ -326,7 +326,7 @@ class Secrets(Case):
 
     def test_a_token_may_be_a_function_that_is_asked_anew(self) -> None:
         tokens = iter(("one", "two"))
-        client = self.new("ann", token=lambda: next(tokens))
+        client = self.new("ann", credential=lambda: next(tokens))
         with client.lead("reports"):
             pass
         self.assertEqual([r.headers["Authorization"] for r in self.server.requests], ["Bearer one", "Bearer two"])

@@ -4,7 +4,7 @@ import { invalid } from "./errors.ts";
 import type { SuccessionOptions } from "./heir.ts";
 import type { Lease } from "./lease.ts";
 import type { Log } from "./log.ts";
-import { metadata } from "./tokens.ts";
+import { metadata } from "./credentials.ts";
 import { candidateID, milliseconds, quote, type Duration, type Schemas } from "./wire.ts";
 
 /** How a candidate campaigns. Everything may be left out. */

@@ -7,7 +7,7 @@ import { systemClock, type Clock } from "./clock.ts";
 import { EndsWithHandOver, checkNeed, followed, type RunOptions } from "./ending.ts";
 import { LeaseLost, invalid } from "./errors.ts";
 import { Groups } from "./groups.ts";
-import { Http, type TokenSource } from "./http.ts";
+import { Http, type Credential } from "./http.ts";
 import { index } from "./journal.ts";
 import { JournalReader, type FollowOptions, type JournalItem } from "./journal_reader.ts";
 import { promote } from "./leader.ts";
@@ -27,10 +27,10 @@ import { candidateID, checkFunction, checkOptions, path } from "./wire.ts";
 export interface ClientOptions {
   /** The candidate that leads, unless a call names another; by default this host: see defaultCandidate. */
   candidate?: string | undefined;
-  /** The bearer token that identifies the caller; a function is asked before each request. */
-  token?: TokenSource | undefined;
+  /** What identifies the caller, a bearer token; a function is asked before each request. */
+  credential?: Credential | undefined;
   /**
-   * Allows http:// to other machines. Keys and tokens can then be read, and used, on the way. Right only where
+   * Allows http:// to other machines. Keys and credentials can then be read, and used, on the way. Right only where
    * something else encrypts the connection, such as a tunnel.
    */
   insecure?: boolean | undefined;
@@ -54,7 +54,7 @@ export class Client {
     checkFunction("log", options.log);
     const clock = options.clock ?? systemClock();
     const call = options.fetch ?? globalThis.fetch;
-    const http = new Http({ server, insecure: options.insecure ?? false, token: options.token, fetch: call, clock });
+    const http = new Http({ server, insecure: options.insecure ?? false, credential: options.credential, fetch: call, clock });
     const calls = new Calls(http);
     this.#means = { calls, groups: new Groups(calls), clock, log: harmless(options.log) };
     this.#candidate = options.candidate;

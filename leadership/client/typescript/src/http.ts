@@ -6,7 +6,7 @@ import {
 import { onAbort } from "./wait.ts";
 
 /** A bearer token: a text, or a function that is asked before each request. */
-export type TokenSource = string | ((signal: AbortSignal) => string | Promise<string>);
+export type Credential = string | ((signal: AbortSignal) => string | Promise<string>);
 
 /** @internal One call of the API. */
 export interface Call {
@@ -40,7 +40,7 @@ export interface Reply<T> {
 export interface HttpOptions {
   server: string;
   insecure: boolean;
-  token: TokenSource | undefined;
+  credential: Credential | undefined;
   fetch: typeof fetch;
   clock: Clock;
 }
@@ -55,15 +55,15 @@ const maxStart = 256;
 /** @internal Exchanges requests and replies with one server. It follows no redirect: a request has a key in it. */
 export class Http {
   readonly server: string;
-  readonly #token: TokenSource | undefined;
+  readonly #credential: Credential | undefined;
   readonly #fetch: typeof fetch;
   readonly #clock: Clock;
 
   constructor(options: HttpOptions) {
     this.server = parseServer(options.server, options.insecure);
-    const { token } = options;
-    if (token !== undefined && typeof token !== "string" && typeof token !== "function") throw invalid("token: it is a text, or a function that returns one");
-    this.#token = token;
+    const { credential } = options;
+    if (credential !== undefined && typeof credential !== "string" && typeof credential !== "function") throw invalid("credential: it is a text, or a function that returns one");
+    this.#credential = credential;
     this.#fetch = options.fetch;
     this.#clock = options.clock;
   }
@@ -125,14 +125,14 @@ export class Http {
   }
 
   async #authorize(k: Call, headers: Headers, limited: Limited): Promise<void> {
-    if (this.#token === undefined) return;
+    if (this.#credential === undefined) return;
     let token: string;
     try {
-      token = typeof this.#token === "string" ? this.#token : await limited.within(Promise.resolve(this.#token(limited.signal)));
+      token = typeof this.#credential === "string" ? this.#credential : await limited.within(Promise.resolve(this.#credential(limited.signal)));
     } catch (e) {
       limited.check();
       const of = isMissing(e) ? Unauthenticated : StoreUnavailable; // a file that is missing stays so
-      throw new of(`${k.name}: there is no token to identify the caller: ${reasonOf(e)} (${of.code})`, { cause: e });
+      throw new of(`${k.name}: there is no credential to identify the caller: ${reasonOf(e)} (${of.code})`, { cause: e });
     }
     // fetch would repeat a token that it cannot send
     if (typeof token !== "string" || !/^[\x21-\x7e]+$/.test(token)) throw invalid(`${k.name}: the bearer token is no text, is empty or has characters that cannot be sent`);
@@ -239,7 +239,7 @@ function isMissing(e: unknown): boolean {
   return ["ENOENT", "ENOTDIR", "EISDIR", "EACCES"].includes(codeOf(e));
 }
 
-/** Says why fetch, or a token source, has failed. */
+/** Says why fetch, or a credential, has failed. */
 function reasonOf(e: unknown): string {
   const last = (e as { cause?: unknown } | undefined)?.cause ?? e;
   const { message, code } = (last ?? {}) as { message?: string; code?: string };
@@ -328,7 +328,7 @@ function parseServer(server: string, insecure: boolean): string {
   if (/[?#]/.test(server)) throw invalid("the server's address must not contain ? or #");
   if (url.protocol === "http:" && !insecure && !isLoopback(url.hostname)) {
     throw new InvalidArgument(
-      "the server is on another machine, and over http:// keys and tokens can be read on the way; use https://, or set insecure if the connection is encrypted otherwise",
+      "the server is on another machine, and over http:// keys and credentials can be read on the way; use https://, or set insecure if the connection is encrypted otherwise",
     );
   }
   return (url.origin + url.pathname).replace(/\/+$/, "");

@@ -7,7 +7,7 @@ export {
   RecordCorrupt, RecordTooNew, RegentError, RequestTimeout, RevisionMismatch, StoreUnavailable, TokenStale, URITooLong, Unauthenticated,
   UnsupportedMediaType, errorClasses, type Details, type End, type Problem,
 } from "./errors.ts";
-export type { TokenSource } from "./http.ts";
+export type { Credential } from "./http.ts";
 export type { Lease } from "./lease.ts";
 export type { Log } from "./log.ts";
 export type { Notice } from "./notice.ts";
@@ -25,5 +25,5 @@ export type { Member, MemberOptions, Told } from "./member.ts";
 export type { Observable, ObserveOptions, Observed } from "./observe.ts";
 export type { ProposeOptions } from "./proposals.ts";
 export type * from "./schemas.ts";
-export { fileToken, metadataToken } from "./tokens.ts";
+export { fileCredential, metadataCredential } from "./credentials.ts";
 export type { News, WatchRequest } from "./watch.ts";

@@ -126,9 +126,9 @@ test("an abort while the bearer token is asked for sends nothing more than a loo
   const s = new Script();
   const stop = new AbortController();
   let asked = 0;
-  const token = (): Promise<string> => (asked++ === 0 ? new Promise<string>(() => {}) : Promise.resolve("t"));
+  const credential = (): Promise<string> => (asked++ === 0 ? new Promise<string>(() => {}) : Promise.resolve("t"));
   s.on("get", vacant);
-  const failing = assert.rejects(s.client({ token }).lead("reports", { signal: stop.signal }), /enough/);
+  const failing = assert.rejects(s.client({ credential }).lead("reports", { signal: stop.signal }), /enough/);
   await settle();
   stop.abort(new Error("enough"));
   await s.clock.advance(6_000);
@@ -234,7 +234,7 @@ test("the options may be undefined, and capabilities are no text", () => {
   const options: LeadOptions = { candidate: name, lease: name, wait: name, margin: name, note: name, viaPeer: name, capabilities: new Set(["gpu"]), onSuccession: undefined, onPromotion: undefined };
   // @ts-expect-error: a text is iterable, too
   options.capabilities = "gpu";
-  assert.ok(new Script().client({ candidate: name, token: name }));
+  assert.ok(new Script().client({ candidate: name, credential: name }));
 });
 
 test("the priority by cksum is that of cksum", () => {

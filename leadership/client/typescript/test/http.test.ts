@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import { type AddressInfo } from "node:net";
 import { test, type TestContext } from "node:test";
 import { inspect } from "node:util";
-import { Client, InvalidArgument, OutcomeUnknown, PermissionDenied, RateLimited, RegentError, StoreUnavailable, Unauthenticated, fileToken } from "../src/index.ts";
+import { Client, InvalidArgument, OutcomeUnknown, PermissionDenied, RateLimited, RegentError, StoreUnavailable, Unauthenticated, fileCredential } from "../src/index.ts";
 import { Http, type Call } from "../src/http.ts";
 import { systemClock } from "../src/clock.ts";
 import { Script, held, unreachable } from "./scripted.ts";
@@ -20,7 +20,7 @@ async function serve(t: TestContext, answer: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-const http = (server: string, token?: string): Http => new Http({ server, insecure: false, token, fetch, clock: systemClock() });
+const http = (server: string, credential?: string): Http => new Http({ server, insecure: false, credential, fetch, clock: systemClock() });
 const change: Call = { name: "change", path: "/v1/elections/reports:acquire", body: { key: "k".repeat(43) }, changes: true };
 
 test("a body that is slow ends with the time for the whole exchange", async (t) => {
@@ -65,10 +65,10 @@ test("a bearer token that cannot be sent is refused without being shown", async 
   }
 });
 
-test("a token source that fails makes the call fail with nothing done", async () => {
-  const failing = new Http({ server: "http://127.0.0.1:1", insecure: false, token: () => Promise.reject(new Error("no metadata")), fetch, clock: systemClock() });
+test("a credential that fails makes the call fail with nothing done", async () => {
+  const failing = new Http({ server: "http://127.0.0.1:1", insecure: false, credential: () => Promise.reject(new Error("no metadata")), fetch, clock: systemClock() });
   await assert.rejects(failing.call(change), StoreUnavailable);
-  const silent = new Http({ server: "http://127.0.0.1:1", insecure: false, token: () => new Promise<string>(() => {}), fetch, clock: systemClock() });
+  const silent = new Http({ server: "http://127.0.0.1:1", insecure: false, credential: () => new Promise<string>(() => {}), fetch, clock: systemClock() });
   await assert.rejects(silent.call({ ...change, limit: 20 }), StoreUnavailable);
 });
 
@@ -77,9 +77,9 @@ test("what stays is not tried again, and the error at the end of a wait says wha
   const untrusted = (): Promise<never> => Promise.reject(new TypeError("fetch failed", { cause: Object.assign(new Error("self-signed certificate"), { code: "DEPTH_ZERO_SELF_SIGNED_CERT" }) }));
   s.on("acquire", untrusted);
   await assert.rejects(s.client().lead("reports"), (e: RegentError) => e.code === "" && /certificate is not trusted: self-signed/.test(e.message));
-  await assert.rejects(s.client({ token: fileToken("/no/such/file") }).lead("reports"), Unauthenticated);
-  await assert.rejects(s.client({ token: () => undefined as never }).lead("reports"), InvalidArgument);
-  assert.throws(() => s.client({ token: 5 as never }), InvalidArgument);
+  await assert.rejects(s.client({ credential: fileCredential("/no/such/file") }).lead("reports"), Unauthenticated);
+  await assert.rejects(s.client({ credential: () => undefined as never }).lead("reports"), InvalidArgument);
+  assert.throws(() => s.client({ credential: 5 as never }), InvalidArgument);
   assert.equal(s.asked.length, 1);
   s.on("acquire", unreachable);
   const failing = assert.rejects(s.client().lead("reports", { wait: "20s" }), /acquire: no answer: refused \(STORE_UNAVAILABLE\)/);

@@ -321,7 +321,7 @@ test("neither the key nor the bearer token is shown", async () => {
   s.on("acquire", ok());
   s.on("renew", (asked) => new Response(`you sent ${JSON.stringify(asked.body)} ${asked.headers.get("authorization")}`, { status: 502 }));
   const bearer = "bearer-of-" + "x".repeat(40);
-  const client = s.client({ token: bearer });
+  const client = s.client({ credential: bearer });
   const lease = await client.lead("reports");
   await s.clock.advance(40_000);
   const key = String(s.of("acquire")[0]!.body.key);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
-import { Client, Unauthenticated, fileToken, metadataToken } from "../src/index.ts";
+import { Client, Unauthenticated, fileCredential, metadataCredential } from "../src/index.ts";
 import { folder, reply, scripted, until } from "./support.ts";
 
 /** A token that expires after so many seconds. */
@@ -35,7 +35,7 @@ async function metadata(t: TestContext, answer: Metadata["answer"]): Promise<Met
 test("the metadata server is asked as Cloud Run documents it, and once for many callers", async (t) => {
   const token = idToken(3600);
   const m = await metadata(t, token + "\n");
-  const ask = metadataToken("https://regent.example.com");
+  const ask = metadataCredential("https://regent.example.com");
   assert.deepEqual(await Promise.all([ask(), ask(), ask()]), [token, token, token]);
   assert.equal(await ask(), token);
   assert.equal(m.asked, 1);
@@ -46,7 +46,7 @@ test("a token is replaced before it expires, and used meanwhile", async (t) => {
   const old = idToken(60, 1); // less than the margin
   let answer!: (token: string) => void;
   const m = await metadata(t, old);
-  const ask = metadataToken("a");
+  const ask = metadataCredential("a");
   assert.equal(await ask(), old);
   m.answer = () => new Promise((resolve) => (answer = resolve));
   assert.equal(await ask(), old);
@@ -60,7 +60,7 @@ test("a token is replaced before it expires, and used meanwhile", async (t) => {
 
 test("an expired token is not used, and a failure is not kept", async (t) => {
   const m = await metadata(t, idToken(-10));
-  const ask = metadataToken("a");
+  const ask = metadataCredential("a");
   await ask();
   m.status = 404;
   await assert.rejects(ask(), /HTTP status 404/);
@@ -73,7 +73,7 @@ test("an expired token is not used, and a failure is not kept", async (t) => {
 
 test("what is no metadata server is not believed", async (t) => {
   const m = await metadata(t, idToken(3600));
-  const ask = metadataToken("a");
+  const ask = metadataCredential("a");
   m.headers = {};
   await assert.rejects(ask(), /HTTP status 200/);
   m.headers = { "Metadata-Flavor": "Google" };
@@ -90,7 +90,7 @@ test("the file of a token is read anew for each request, and no error shows it",
     reply(response, 200, { elections: [] });
   });
   const path = join(folder(t), "token");
-  const client = new Client(url, { token: fileToken(path) });
+  const client = new Client(url, { credential: fileCredential(path) });
   const list = async (): Promise<void> => { for await (const e of client.list()) assert.fail(e.election); };
   await assert.rejects(list(), (e: Error) => e instanceof Unauthenticated && /no such file/.test(e.message)); // there is none yet
   for (const token of ["secret-one", "secret-two"]) {

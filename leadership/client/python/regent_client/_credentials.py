@@ -1,6 +1,6 @@
-"""Bearer tokens that change: Client(token=FileToken(path)) or Client(token=MetadataToken(audience)).
+"""Credentials that change: Client(credential=FileCredential(path)) or Client(credential=MetadataCredential(audience)).
 
-Both are functions without arguments that return the present token. They may be called from several threads."""
+Both are functions without arguments that return the present bearer token. They may be called from several threads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LIMIT = 16 << 10  # bytes of an answer; an ID token has about 1 KiB
 _FLAVOR = "Metadata-Flavor"
 
 
-class FileToken:
+class FileCredential:
     """A token in a file, which is read anew for each call, as one that a platform projects and rotates."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -35,10 +35,10 @@ class FileToken:
         return text
 
     def __repr__(self) -> str:
-        return f"FileToken({self._path!r})"
+        return f"FileCredential({self._path!r})"
 
 
-class MetadataToken:
+class MetadataCredential:
     """An ID token of the process's service account, from Google Cloud's metadata server.
 
     audience is the URL of the Regent service, or its custom audience. The token is kept, and replaced in the background before it
@@ -79,7 +79,7 @@ class MetadataToken:
         call.done.set()
 
     def __repr__(self) -> str:
-        return f"MetadataToken({self._audience!r})"
+        return f"MetadataCredential({self._audience!r})"
 
 
 class _Call:

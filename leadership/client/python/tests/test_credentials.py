@@ -11,8 +11,8 @@ import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from unittest import mock
 
-from regent_client import FileToken, MetadataToken
-from regent_client._tokens import MARGIN, expiry
+from regent_client import FileCredential, MetadataCredential
+from regent_client._credentials import MARGIN, expiry
 
 
 def id_token(expires, name="t"):
@@ -27,13 +27,13 @@ class OfFile(unittest.TestCase):
         self.path = pathlib.Path(folder.name) / "token"
 
     def test_it_is_read_for_each_call(self):
-        token = FileToken(self.path)
+        token = FileCredential(self.path)
         for text in ("first\n", "second"):
             self.path.write_text(text)
             self.assertEqual(token(), text.strip())
 
     def test_what_is_no_token_is_refused_and_not_shown(self):
-        token = FileToken(self.path)
+        token = FileCredential(self.path)
         for text in ("", " \n", "two secrets", "secret\nInjected: x", "secretö", "x" * 20000):
             self.path.write_text(text, encoding="utf-8")
             with self.subTest(text[:20]), self.assertRaises(OSError) as caught:
@@ -42,7 +42,7 @@ class OfFile(unittest.TestCase):
 
     def test_no_file_is_an_error_that_names_it(self):
         with self.assertRaisesRegex(OSError, "token"):
-            FileToken(self.path)()
+            FileCredential(self.path)()
 
 
 class OfMetadataServer(unittest.TestCase):
@@ -72,12 +72,12 @@ class OfMetadataServer(unittest.TestCase):
         environment.start()
         self.addCleanup(environment.stop)
         self.now = time.time()
-        clock = mock.patch("regent_client._tokens.time.time", lambda: self.now)
+        clock = mock.patch("regent_client._credentials.time.time", lambda: self.now)
         clock.start()
         self.addCleanup(clock.stop)
 
     def test_it_is_asked_for_the_audience_and_kept(self):
-        token, text = MetadataToken("https://regent.example/a b"), id_token(int(self.now) + 3600)
+        token, text = MetadataCredential("https://regent.example/a b"), id_token(int(self.now) + 3600)
         self.answers = [(200, text + "\n")]
         self.assertEqual([token(), token(), token()], [text] * 3)
         self.assertEqual(self.asked, [(
@@ -85,7 +85,7 @@ class OfMetadataServer(unittest.TestCase):
         )])
 
     def test_many_threads_wait_for_one_answer(self):
-        token, text, got = MetadataToken("a"), id_token(int(self.now) + 3600), []
+        token, text, got = MetadataCredential("a"), id_token(int(self.now) + 3600), []
         self.answers = [(200, text)]
         self.gate.clear()
         threads = [threading.Thread(target=lambda: got.append(token())) for _ in range(20)]
@@ -97,7 +97,7 @@ class OfMetadataServer(unittest.TestCase):
         self.assertEqual((got, len(self.asked)), ([text] * 20, 1))
 
     def test_it_is_replaced_before_it_expires_and_nobody_waits_for_that(self):
-        token = MetadataToken("a")
+        token = MetadataCredential("a")
         first, second = id_token(int(self.now) + 3600, "first"), id_token(int(self.now) + 7200, "second")
         self.answers = [(200, first), (200, second)]
         self.assertEqual(token(), first)
@@ -110,7 +110,7 @@ class OfMetadataServer(unittest.TestCase):
         self.assertEqual((token(), len(self.asked)), (second, 2))
 
     def test_an_expired_token_is_never_returned(self):
-        token = MetadataToken("a")
+        token = MetadataCredential("a")
         self.answers = [(200, id_token(int(self.now) + 3600)), (500, "down"), (200, id_token(int(self.now) + 7300, "new"))]
         token()
         self.now += 3601
@@ -122,7 +122,7 @@ class OfMetadataServer(unittest.TestCase):
         for answer in ((404, "no"), (200, "<html>login</html>"), (200, "a.b.c"), (200, id_token(int(self.now) + 3600, "x" * 20000))):
             self.answers = [answer]
             with self.subTest(answer[1][:10]), self.assertRaises(OSError):
-                MetadataToken("a")()
+                MetadataCredential("a")()
         self.flavor, self.answers = "", [(200, id_token(int(self.now) + 3600))]
         with self.assertRaises(OSError):
-            MetadataToken("a")()
+            MetadataCredential("a")()

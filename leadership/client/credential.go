@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// MetadataToken returns a Config.Token that gets an ID token of the process's service account from
-// Google Cloud's metadata server. audience is the URL of the Regent service, or its custom
-// audience. A token is replaced before it expires. It may be called concurrently.
-func MetadataToken(audience string) func(context.Context) (string, error) {
+// MetadataCredential returns a Config.Credential that gets an ID token of the process's service
+// account from Google Cloud's metadata server. audience is the URL of the Regent service, or its
+// custom audience. A token is replaced before it expires. It may be called concurrently.
+func MetadataCredential(audience string) func(context.Context) (string, error) {
 	return (&metadataTokens{audience: audience, server: thisMetadataServer()}).token
 }
 

@@ -28,7 +28,7 @@ func TestMetadataTokenIsReplacedBeforeItExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked, down := 0, false
-		token := client.MetadataTokenFrom("https://regent.test", apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
+		token := client.MetadataCredentialFrom("https://regent.test", apitest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			asked++
 			if r.URL.String() != "http://metadata/computeMetadata/v1/instance/service-accounts/default/identity?audience=https%3A%2F%2Fregent.test&format=full" ||
 				r.Header.Get("Metadata-Flavor") != "Google" {
@@ -80,7 +80,7 @@ func TestHangingTokenSourceDoesNotCostTheLease(t *testing.T) {
 		held := make(chan struct{})
 		config := server.Config()
 		config.Candidate, config.Log = named("ann"), slog.New(slog.DiscardHandler)
-		config.Token = func(context.Context) (string, error) { // it ignores its context
+		config.Credential = func(context.Context) (string, error) { // it ignores its context
 			if hang.Load() {
 				<-held
 			}
@@ -110,7 +110,7 @@ func TestInvalidTokenIsRefused(t *testing.T) {
 		// from another server
 		{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(idToken(time.Now().Add(time.Hour))))},
 	} {
-		token := client.MetadataTokenFrom("a", apitest.RoundTrip(func(*http.Request) (*http.Response, error) { return reply, nil }))
+		token := client.MetadataCredentialFrom("a", apitest.RoundTrip(func(*http.Request) (*http.Response, error) { return reply, nil }))
 		if text, err := token(t.Context()); err == nil {
 			t.Errorf("%q was taken for a token", text)
 		}
@@ -127,7 +127,7 @@ func TestEachRequestCarriesTheToken(t *testing.T) {
 			sent = append(sent, r.Header.Get("Authorization"))
 			return nil, io.EOF
 		})},
-		Token: func(context.Context) (string, error) { return fmt.Sprintf("token-%d", len(sent)), broken },
+		Credential: func(context.Context) (string, error) { return fmt.Sprintf("token-%d", len(sent)), broken },
 	})
 	if err != nil {
 		t.Fatal(err)

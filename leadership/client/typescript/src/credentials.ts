@@ -4,10 +4,10 @@ import { readFile } from "node:fs/promises";
 const maxToken = 16 << 10;
 
 /**
- * Returns a token source that reads the file at each call, as whatever renews the token writes it
+ * Returns a credential that reads the file at each call, as whatever renews the token writes it
  * anew. White space around the token does not count.
  */
-export function fileToken(path: string): () => Promise<string> {
+export function fileCredential(path: string): () => Promise<string> {
   return async () => {
     const token = (await readFile(path, "utf8")).trim();
     if (token === "" || token.length > maxToken || /[^\x21-\x7e]/.test(token)) {
@@ -23,12 +23,12 @@ const tokenMargin = 120_000;
 const metadataTimeout = 5_000;
 
 /**
- * Returns a token source that gets an ID token of the process's service account from Google Cloud's
+ * Returns a credential that gets an ID token of the process's service account from Google Cloud's
  * metadata server. audience is the URL of the Regent service, or its custom audience. A token is kept
  * until shortly before it expires, and is then replaced in the background. Callers that wait at the
  * same time share one call. The environment variable GCE_METADATA_HOST names another server.
  */
-export function metadataToken(audience: string): () => Promise<string> {
+export function metadataCredential(audience: string): () => Promise<string> {
   let last = "";
   let expires = 0; // on Date.now
   let pending: Promise<string> | undefined;

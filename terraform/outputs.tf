@@ -22,7 +22,7 @@ output "agent_environment" {
 }
 
 output "settings" {
-  description = "The service's environment variables; with them, `regent migrate` and `regent doctor` use the same store and topics."
+  description = "The service's environment variables; with them, `regent admin migrate` and `regent doctor` use the same store and topics."
   value       = local.settings
 }
 

@@ -38,7 +38,7 @@ resource "google_spanner_database" "main" {
   deletion_protection      = var.deletion_protection
 
   lifecycle {
-    # `regent migrate` makes later versions: for the provider, different statements mean another database.
+    # `regent admin migrate` makes later versions: for the provider, different statements mean another database.
     ignore_changes = [ddl]
   }
 }

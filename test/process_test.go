@@ -104,7 +104,7 @@ func within(t testing.TB, d time.Duration) context.Context {
 // migrate prepares a store.
 func migrate(t testing.TB, env []string, spec string) {
 	t.Helper()
-	cmd := invoke(t, process.Regent, env, "migrate", "--store", spec)
+	cmd := invoke(t, process.Regent, env, "admin", "migrate", "--store", spec)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("migrate: %v\n%s", err, out)
 	}

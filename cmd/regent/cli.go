@@ -24,6 +24,8 @@ type cli struct {
 	bearer   bearerFlags
 	output   format
 
+	groups []group
+
 	// started is false until a command runs: an error before that is a usage error.
 	started bool
 }
@@ -39,12 +41,15 @@ func newCLI(sys system) *cli {
 	return c
 }
 
-const rootHelp = `Regent gives a fleet of agents one leader at a time.
+const aboutRegent = `Regent gives a fleet of agents one leader at a time.
 
 A leader holds a lease, which it renews, and a fencing token, which rises with every new leader. The lease makes it rare
 that two leaders act at once; the token, checked where the write happens, makes it harmless.
 
-Exit codes:
+Commands:
+`
+
+const exitHelp = `Exit codes:
   0  done
   1  another error
   2  the command line or a setting is wrong
@@ -59,20 +64,13 @@ Exit codes:
 
 Data is written to standard output, everything else to standard error. There is no colour. With --output json an error is
 one line of JSON on standard error, a problem document of the API: code, detail and, where they apply, leaderId,
-fencingToken, expiresInMs, retryAfterMs.`
-
-const (
-	groupService  = "service"
-	groupAgent    = "agent"
-	groupOperator = "operator"
-	groupOverrule = "overrule"
-)
+fencingToken, expiresInMs, retryAfterMs.
+`
 
 func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:               "regent",
 		Short:             "Leadership as a service",
-		Long:              rootHelp,
 		Version:           currentBuild().Version,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -81,28 +79,30 @@ func (c *cli) root() *cobra.Command {
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	root.AddGroup(
-		&cobra.Group{ID: groupAgent, Title: "For agents:"},
-		&cobra.Group{ID: groupOperator, Title: "For operators:"},
-		&cobra.Group{ID: groupOverrule, Title: "To overrule:"},
-		&cobra.Group{ID: groupService, Title: "The service:"},
-	)
-	c.add(root, groupAgent, c.acquireCommand(), c.renewCommand(), c.releaseCommand(), c.checkCommand(), c.runCommand(), c.onceCommand(), c.joinCommand())
-	c.add(root, groupAgent, c.handOverCommand(), c.readyCommand(), c.servingCommand(), c.yieldCommand(), c.requestApprovalCommand(), c.checkpointCommand(), c.journalCommand(), c.effectsCommand(), c.proposeCommand(), c.decideCommand(), c.delegateCommand())
-	c.add(root, groupAgent, c.mcpCommand(), c.skillCommand(), c.kubeconfigCommand())
-	c.add(root, groupOperator, c.statusCommand(), c.membersCommand(), c.proposalsCommand(), c.listCommand(), c.treeCommand(), c.historyCommand(), c.watchCommand(), c.applyCommand(), c.configureCommand(), c.deleteCommand(), c.unlockCommand())
-	c.add(root, groupOverrule, append(c.orderCommands(), c.haltsCommand(), c.overridesCommand(), c.judgeCommand(), c.whyCommand(), c.drillCommand())...)
-	c.add(root, groupService, c.serveCommand(), c.doctorCommand(), c.migrateCommand(), c.raiseCommand())
-	c.add(root, "", c.versionCommand(), c.licensesCommand(), c.completionCommand())
-	root.SetHelpCommand(c.helpCommand())
+	root.SetFlagErrorFunc(unknownFlag)
+	root.DisableSuggestions = true // see unknownCommand
+	c.groups = c.makeGroups()
+	for _, g := range c.groups {
+		c.add(root, g.commands...)
+	}
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		root.SetHelpCommand(help) // and not cobra's own
+	}
+	ofCommand := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if cmd != root {
+			ofCommand(cmd, args)
+			return
+		}
+		fmt.Fprint(c.out, c.rootHelp())
+	})
 	return root
 }
 
 // add puts commands under another one, which may be the root. An error before a command runs is a
 // usage error.
-func (c *cli) add(parent *cobra.Command, group string, commands ...*cobra.Command) {
+func (c *cli) add(parent *cobra.Command, commands ...*cobra.Command) {
 	for _, cmd := range commands {
-		cmd.GroupID = group
 		cmd.DisableFlagsInUseLine = true
 		run := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -110,21 +110,6 @@ func (c *cli) add(parent *cobra.Command, group string, commands ...*cobra.Comman
 			return run(cmd, args)
 		}
 		parent.AddCommand(cmd)
-	}
-}
-
-// helpCommand is cobra's own, except that it fails for an unknown command.
-func (c *cli) helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Show the help of a command",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			about, _, err := cmd.Root().Find(args)
-			if err != nil {
-				return err
-			}
-			return about.Help()
-		},
 	}
 }
 

@@ -4,7 +4,7 @@
 //	regent serve                              run the service
 //	regent acquire reports --candidate me     ask to lead
 //	regent run reports -- ./make-reports      run a command only while leading
-//	regent --help                             everything else, and the exit codes
+//	regent help all                           everything else, and the exit codes
 //
 // The package is wiring: each command reads its flags and the environment into plain values (a flag
 // overrides the environment, which overrides the default), calls the package that does the work,

@@ -14,7 +14,7 @@ import (
 	"regent/leadership/wire"
 )
 
-// Exit codes. Scripts rely on them; the root command's help has the table.
+// Exit codes. Scripts rely on them; 'regent help all' has the table.
 const (
 	exitDone        = 0
 	exitOther       = 1
@@ -38,7 +38,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // report prints what went wrong and what to do next, and returns the exit code.
 func (c *cli) report(cmd *cobra.Command, err error) int {
 	if err != nil && !c.started {
-		err = usageError{err}
+		err = usageError{c.unknownCommand(err)}
 		if mistake, _, ok := strings.Cut(err.Error(), ": strconv.ParseBool:"); ok { // of a flag
 			err = usagef("%s: must be true or false", mistake)
 		}
@@ -136,7 +136,6 @@ func (c *cli) sentence(err error) string {
 			text = wire.MeaningOf(refusal.Code).Title + ": " + text
 		}
 	}
-	text = strings.ReplaceAll(text, "\n\nDid you mean this?", "; did you mean:")
 	return strings.Join(strings.Fields(text), " ")
 }
 

@@ -29,7 +29,7 @@ started with 'regent serve --kubernetes'. Nothing is sent to the server.
   regent kubeconfig --server https://regent.example.com > regent.kubeconfig
   kubectl --kubeconfig regent.kubeconfig get leases
 
-The kubeconfig holds no credential. With --audience, clients run 'regent kubeconfig credential' for one, and again when it
+The kubeconfig holds no credential. With --audience, clients run 'regent admin credential' for one, and again when it
 expires: regent must be in their PATH. With --id-token-file, they read it from that file, and again when it has
 changed.`,
 		Args: noArguments,
@@ -58,7 +58,6 @@ changed.`,
 	cmd.Flags().Var(&value[string]{&namespace, "default", "NAME", parseNamespace}, "namespace", "the namespace of clients that name none")
 	cmd.Flags().Var(&value[string]{&authority, "", "FILE", parseText}, "certificate-authority", "clients trust the certificates that those in this file have signed (default: those that the system trusts)")
 	c.addRemote(cmd)
-	c.add(cmd, "", c.credentialCommand())
 	return cmd
 }
 
@@ -67,7 +66,7 @@ func (f bearerFlags) kubernetesUser() (map[string]any, error) {
 	switch {
 	case f.audience != "":
 		return map[string]any{"exec": map[string]any{
-			"apiVersion": credentialVersion, "command": "regent", "args": []string{"kubeconfig", "credential", "--audience", f.audience},
+			"apiVersion": credentialVersion, "command": "regent", "args": []string{"admin", "credential", "--audience", f.audience},
 			"interactiveMode": "Never", "provideClusterInfo": false,
 			"installHint": "regent must be in PATH: it gets the ID token for the Regent server",
 		}}, nil

@@ -90,7 +90,7 @@ func (c *cli) family(name, short, long string, commands ...*cobra.Command) *cobr
 		}
 		return usagef("%s needs a command: %s", name, strings.Join(names, ", "))
 	}
-	c.add(parent, "", commands...)
+	c.add(parent, commands...)
 	return parent
 }
 

@@ -29,8 +29,8 @@ nothing. No election is granted before the lease that the old store knew would h
 
 Stop every server of both stores first, and start none before the command has ended with exit code 0. If it is interrupted,
 run it again: it continues where it was. To go back, move in the other direction.`,
-		Example: `  regent migrate --store spanner:projects/P/instances/I/databases/D
-  regent migrate --from firestore:P --store spanner:projects/P/instances/I/databases/D --dry-run`,
+		Example: `  regent admin migrate --store spanner:projects/P/instances/I/databases/D
+  regent admin migrate --from firestore:P --store spanner:projects/P/instances/I/databases/D --dry-run`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.migrate(cmd.Context(), m) },
 	}

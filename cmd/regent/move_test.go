@@ -58,7 +58,7 @@ func grantIn(t *testing.T, spec string, e leadership.Election) (token leadership
 func TestMigrateMovesAStoreIntoAnother(t *testing.T) {
 	t.Parallel()
 	from, to := fileWith(t), "file:"+filepath.Join(t.TempDir(), "new.db")
-	plan := regent(t, nil, "migrate --dry-run --from "+from+" --store "+to).want(t, exitDone)
+	plan := regent(t, nil, "admin migrate --dry-run --from "+from+" --store "+to).want(t, exitDone)
 	want := "free: move, fencing token 2, revision 7, vacant\nheld: move, fencing token 1, revision 4, locked for 1h0m"
 	if !strings.HasPrefix(plan.out, want) {
 		t.Errorf("the plan is\n%swant\n%s", plan.out, want)
@@ -66,17 +66,17 @@ func TestMigrateMovesAStoreIntoAnother(t *testing.T) {
 	if _, err := os.Stat(strings.TrimPrefix(to, "file:")); err == nil {
 		t.Error("a dry run has created a file")
 	}
-	done := regent(t, nil, "migrate --from "+from+" --store "+to).want(t, exitDone)
+	done := regent(t, nil, "admin migrate --from "+from+" --store "+to).want(t, exitDone)
 	for _, want := range []string{"2 elections of " + from + " are now in " + to + ", 0 of them deleted; 0 were there before", "all can be led in 1h0m"} {
 		if !strings.Contains(done.out, want) {
 			t.Errorf("%q does not say %q", done.out, want)
 		}
 	}
-	again := regent(t, []string{"REGENT_STORE=" + to}, "migrate --from "+from).want(t, exitDone)
+	again := regent(t, []string{"REGENT_STORE=" + to}, "admin migrate --from "+from).want(t, exitDone)
 	if !strings.Contains(again.out, "2 were there before") {
 		t.Errorf("again: %q", again.out)
 	}
-	there := regent(t, nil, "migrate --dry-run --from "+from+" --store "+to).want(t, exitDone)
+	there := regent(t, nil, "admin migrate --dry-run --from "+from+" --store "+to).want(t, exitDone)
 	if !strings.Contains(there.out, "free: already there, fencing token 2") {
 		t.Errorf("a plan for elections that exist already: %q", there.out)
 	}
@@ -93,15 +93,15 @@ func TestMigrateMovesAStoreIntoAnother(t *testing.T) {
 func TestRaiseRaisesAStoreThatWasRestored(t *testing.T) {
 	t.Parallel()
 	spec := fileWith(t)
-	low := regent(t, nil, "raise --above 4 --store "+spec).want(t, exitUsage)
+	low := regent(t, nil, "admin raise --above 4 --store "+spec).want(t, exitUsage)
 	if !strings.Contains(low.err, `"free" is at revision 4`) {
 		t.Errorf("too low: %q", low.err)
 	}
-	first := regent(t, nil, "raise late --above 1000 --lock 1s --store "+spec).want(t, exitDone)
+	first := regent(t, nil, "admin raise late --above 1000 --lock 1s --store "+spec).want(t, exitDone)
 	if want := "3 elections of " + spec + " are now at fencing token 1000; 0 already were; all can be led in 1h0m0s\n"; first.out != want {
 		t.Errorf("got  %swant %s", first.out, want)
 	}
-	again := regent(t, []string{"REGENT_STORE=" + spec}, "raise late --above 1000").want(t, exitDone)
+	again := regent(t, []string{"REGENT_STORE=" + spec}, "admin raise late --above 1000").want(t, exitDone)
 	if !strings.Contains(again.out, "3 already were") {
 		t.Errorf("again: %q", again.out)
 	}
@@ -127,7 +127,7 @@ func TestAStoreInUseIsNeitherMovedNorRaised(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for _, args := range []string{"migrate --from " + served + " --store " + spec, "migrate --from " + spec + " --store " + served, "raise --above 10 --store " + served} {
+	for _, args := range []string{"admin migrate --from " + served + " --store " + spec, "admin migrate --from " + spec + " --store " + served, "admin raise --above 10 --store " + served} {
 		if r := regent(t, nil, args).want(t, exitOther); !strings.Contains(r.err, "in use by another process") {
 			t.Errorf("%s: %q", args, r.err)
 		}
@@ -138,7 +138,7 @@ func TestEmulatorIsMentioned(t *testing.T) {
 	t.Parallel()
 	env := []string{"FILE_EMULATOR_HOST=127.0.0.1:1"} // no such emulator exists
 	spec, to := fileWith(t), "file:"+filepath.Join(t.TempDir(), "new.db")
-	for _, args := range []string{"migrate --store " + to, "migrate --dry-run --from " + spec + " --store " + to, "migrate --from " + spec + " --store " + to, "raise --above 100 --store " + to} {
+	for _, args := range []string{"admin migrate --store " + to, "admin migrate --dry-run --from " + spec + " --store " + to, "admin migrate --from " + spec + " --store " + to, "admin raise --above 100 --store " + to} {
 		if r := regent(t, env, args).want(t, exitDone); !strings.HasPrefix(r.err, "FILE_EMULATOR_HOST is set: ") || !strings.Contains(r.err, "the emulator at 127.0.0.1:1\n") {
 			t.Errorf("%s: %q", args, r.err)
 		}

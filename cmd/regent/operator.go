@@ -51,7 +51,7 @@ The policy is given as a whole, as the API takes it; {} is none. Who should lead
             are present, and after grace the election is read-only; see 'regent members' and 'regent check --write'
   leadersOf "orders.": only leaders of elections whose names begin so, and that are configured, can lead this one ('regent acquire --via')
   seats     so many leaders at most, from 1 to 100: 'regent acquire gpu' and 'regent run gpu' lead one of gpu.1, gpu.2 and so on
-  promotion true: a new leader must not write until it has said that it serves ('regent serving', 'regent check --write')
+  promotion true: a new leader must not write until it has said that it serves ('regent term serving', 'regent check --write')
   delegation {"depth":2,"children":8,"budget":50000}: what its leader may delegate ('regent delegate')
 What limits a term: maxTerm, approval, stuckAfter, budget, errorRate, onTrip, cooldown, cooldownOf, verdicts. With cooldownOf
 "principal" a trip bars all candidates that call as the leader's verified principal; else the one that has tripped.`,
@@ -132,8 +132,8 @@ two apart.
 Without --acknowledge it does nothing, and prints the sentence to repeat. The sentence names the instant until which the
 former leader may believe, and is another after each renewal. Only the role admin may do this, and the election's history
 keeps the reason.`,
-		Example: `  regent unlock reports --reason "the host is gone"
-  regent unlock reports --reason "the host is gone" --acknowledge "two leaders may believe until 2026-11-22T18:00:30.25Z"`,
+		Example: `  regent admin unlock reports --reason "the host is gone"
+  regent admin unlock reports --reason "the host is gone" --acknowledge "two leaders may believe until 2026-11-22T18:00:30.25Z"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Election, r.Actor = leadership.Election(args[0]), c.actor(r.Actor)
 			return answer(cmd.Context(), c, leadership.Command(r), (*client.Client).Do, c.printLease)

@@ -23,6 +23,7 @@ type orderHelp struct {
 	short, long string
 	example     string
 	many        bool // it may be about many elections that there are
+	admin       bool // it stands below 'regent admin'
 }
 
 // orders are the commands by which an operator overrules.
@@ -75,7 +76,8 @@ var orders = []orderHelp{
 	{
 		kind: leadership.OrderLift, use: "--override ID --reason TEXT", short: "End one standing order, or a cooldown",
 		long:    "The id is that of 'regent overrides'.",
-		example: `regent lift reports --override ban-17 --reason "repaired"`,
+		example: `regent admin lift reports --override ban-17 --reason "repaired"`,
+		admin:   true,
 	},
 	{
 		kind: leadership.OrderHalt, use: "--for DURATION --reason TEXT", short: "Let no candidate lead any election of a pattern for a time",
@@ -92,9 +94,11 @@ var orders = []orderHelp{
 	},
 }
 
-func (c *cli) orderCommands() (all []*cobra.Command) {
+func (c *cli) orderCommands(admin bool) (all []*cobra.Command) {
 	for _, o := range orders {
-		all = append(all, c.orderCommand(o))
+		if o.admin == admin {
+			all = append(all, c.orderCommand(o))
+		}
 	}
 	return all
 }

@@ -34,8 +34,8 @@ leases than configured.
 Stop every server of the store first. If it is interrupted, run it again with the same N: it continues where it was, and
 raises nothing twice. If N is too low for any election, it fails and changes nothing. Corrupt records are named and left as
 they are (exit code 1); those elections cannot have a leader.`,
-		Example: `  regent raise --store firestore:P/regent-2 --above 1000000
-  regent raise reports.daily --store file:/var/lib/regent/leases --above 1000000 --lock 5m`,
+		Example: `  regent admin raise --store firestore:P/regent-2 --above 1000000
+  regent admin raise reports.daily --store file:/var/lib/regent/leases --above 1000000 --lock 5m`,
 		Args: electionNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range args {

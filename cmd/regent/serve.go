@@ -49,7 +49,7 @@ Stores:
   memory:                                      in memory, lost when the process ends
   file:PATH                                    one local folder, for one process
   firestore:PROJECT[/DATABASE]                 Firestore
-  spanner:projects/P/instances/I/databases/D   Spanner; create the tables with 'regent migrate'
+  spanner:projects/P/instances/I/databases/D   Spanner; create the tables with 'regent admin migrate'
 
 Events:
   none                                         events stay in this process; right for memory: and file:

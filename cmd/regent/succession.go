@@ -19,7 +19,7 @@ func (c *cli) handOverCommand() *cobra.Command {
 		Use:   "hand-over ELECTION [--candidate ID] --token N [--to ID] [--within DURATION]",
 		Short: "Name the successor of the present term",
 		Long: `Name the successor of the present term, as its leader. The leader goes on until the successor has loaded what it needs
-('regent ready'); 'regent status' shows that. Then it stops, and says so with 'regent yield': the successor leads with its
+('regent term ready'); 'regent status' shows that. Then it stops, and says so with 'regent term yield': the successor leads with its
 next acquire, without a vacancy, and no other candidate can come between. If the successor does not come, the term ends all
 the same within the time given, and the line goes on.
 
@@ -81,7 +81,7 @@ func (c *cli) yieldCommand() *cobra.Command {
 		Use:   "yield ELECTION [--candidate ID] --token N",
 		Short: "Stop leading in favour of a successor that is ready",
 		Long: `Say that the leader has stopped, so that its successor can lead. From then on the leader must not act. Only the successor
-that has said 'regent ready' is granted the lease, in one step with the end of this term; if it does not come within 10s, or
+that has said 'regent term ready' is granted the lease, in one step with the end of this term; if it does not come within 10s, or
 the end of the lease, the line goes on. While no successor is ready the exit code is 3: yield
 again later, or release the lease. The leader must not act in either case.`,
 	}, func(server *client.Client, ctx context.Context, r leadership.LeaseRequest) (leadership.Lease, error) {

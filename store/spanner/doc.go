@@ -3,7 +3,7 @@
 //
 // # Layout
 //
-// schema.sql has the tables; `regent migrate` creates them from it, and so can Terraform.
+// schema.sql has the tables; `regent admin migrate` creates them from it, and so can Terraform.
 //
 //	LeadershipSchema   one row: the schema version, and the lowest of a program that may use it.
 //	                   Migrate writes it last, Open reads it first

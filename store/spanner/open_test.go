@@ -29,7 +29,7 @@ func TestAnInterruptedMigrationIsFinishedByTheNext(t *testing.T) {
 	cfg := migrated(t)
 	c := client(t, cfg)
 	execute(t, c, "DELETE FROM LeadershipSchema WHERE TRUE", nil) // the version is written last
-	refusedToOpen(t, cfg, "regent migrate --store spanner:"+cfg.Database)
+	refusedToOpen(t, cfg, "regent admin migrate --store spanner:"+cfg.Database)
 	if err := Migrate(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestADatabaseWithoutTablesIsNotOpenedAndNotChanged(t *testing.T) {
 	if err := createDatabase(t.Context(), cfg, n, admin); err != nil {
 		t.Fatal(err)
 	}
-	refusedToOpen(t, cfg, "regent migrate --store spanner:"+cfg.Database)
+	refusedToOpen(t, cfg, "regent admin migrate --store spanner:"+cfg.Database)
 	ddl, err := admin.GetDatabaseDdl(t.Context(), &databasepb.GetDatabaseDdlRequest{Database: cfg.Database})
 	if err != nil || len(ddl.GetStatements()) != 0 {
 		t.Errorf("opening has created %q, %v", ddl.GetStatements(), err)
@@ -64,7 +64,7 @@ func TestADatabaseThatIsNotThereIsNotOpened(t *testing.T) {
 	noDatabase.Database += "x"
 	for _, cfg := range []Config{noInstance, noDatabase} {
 		refusedToOpen(t, cfg, "does not exist")
-		refusedToOpen(t, cfg, "regent migrate --store spanner:"+cfg.Database)
+		refusedToOpen(t, cfg, "regent admin migrate --store spanner:"+cfg.Database)
 	}
 }
 

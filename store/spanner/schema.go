@@ -43,11 +43,11 @@ func checkSchema(ctx context.Context, client *spanner.Client, database string) (
 	v, err := readVersions(ctx, client)
 	switch {
 	case spanner.ErrCode(err) == codes.NotFound:
-		err = fmt.Errorf("spanner: %s does not exist; create the database, then its tables with: regent migrate --store spanner:%[1]s: %w", database, err)
+		err = fmt.Errorf("spanner: %s does not exist; create the database, then its tables with: regent admin migrate --store spanner:%[1]s: %w", database, err)
 	case err != nil:
 		err = failure(ctx, "open", database, leadership.StoreUnavailable, err)
 	case v.Version == 0:
-		err = fmt.Errorf("spanner: %s has no tables for leases; create them with: regent migrate --store spanner:%[1]s", database)
+		err = fmt.Errorf("spanner: %s has no tables for leases; create them with: regent admin migrate --store spanner:%[1]s", database)
 	case !v.allow(SchemaVersion):
 		err = fmt.Errorf("spanner: %s has schema version %d, and this program knows version %d: use the version of regent that made it, or a newer one",
 			database, v.Version, SchemaVersion)

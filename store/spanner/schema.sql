@@ -1,4 +1,4 @@
--- The tables of Regent on Cloud Spanner. `regent migrate` and Terraform both read this file: statements end with a semicolon, comments
+-- The tables of Regent on Cloud Spanner. `regent admin migrate` and Terraform both read this file: statements end with a semicolon, comments
 -- have a line of their own. Kept within what emulator 1.5.28 understands.
 
 -- One row: the version of what follows, and lowest, that of the oldest programs that may use it: a fleet changes its program, and goes back,

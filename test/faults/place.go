@@ -31,7 +31,7 @@ func (s *session) place(ctx context.Context) (env map[string]string, args []stri
 		env["FIRESTORE_EMULATOR_HOST"] = s.setup.Firestore
 	case Spanner:
 		env["SPANNER_EMULATOR_HOST"] = s.setup.Spanner
-		migrate := s.setup.command(regent, []string{"SPANNER_EMULATOR_HOST=" + s.setup.Spanner}, "migrate", "--store", s.spec())
+		migrate := s.setup.command(regent, []string{"SPANNER_EMULATOR_HOST=" + s.setup.Spanner}, "admin", "migrate", "--store", s.spec())
 		if out, err := migrate.CombinedOutput(); err != nil {
 			return nil, nil, fmt.Errorf("migrate: %w: %s", err, out)
 		}

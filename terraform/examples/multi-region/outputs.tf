@@ -4,7 +4,7 @@ output "agent_environment" {
 }
 
 output "store" {
-  description = "The store, for `regent migrate` and `regent doctor`."
+  description = "The store, for `regent admin migrate` and `regent doctor`."
   value       = module.regent.store
 }
 

@@ -106,7 +106,7 @@ func (s *spanner) ofSpindle(ctx context.Context) (site, error) {
 // process.
 func (s *spanner) ofRegent(ctx context.Context) (site, error) {
 	store := "spanner:" + s.database()
-	if err := s.tool(ctx, s.binary, "migrate", "--store", store); err != nil {
+	if err := s.tool(ctx, s.binary, "admin", "migrate", "--store", store); err != nil {
 		return site{}, err
 	}
 	server, err := serve(ctx, "regent on Spanner", exec.Command(s.binary, "serve", "--dev", "--listen", "127.0.0.1:0", "--store", store), emulatorVariable+"="+s.host)

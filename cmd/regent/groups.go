@@ -41,7 +41,7 @@ func (c *cli) makeGroups() []group {
 			c.doctorCommand(),
 			c.family("admin", "Repair an election, or prepare a store", "These commands are seldom needed, and for those who know the service.",
 				slices.Concat(c.orderCommands(true), []*cobra.Command{c.unlockCommand(), c.migrateCommand(), c.raiseCommand(), c.credentialCommand()})...),
-			c.kubeconfigCommand(), c.mcpCommand(), c.skillCommand(), c.completionCommand(), c.helpCommand(), c.versionCommand(), c.licensesCommand(),
+			c.kubeconfigCommand(), c.mcpCommand(), c.skillCommand(), c.explainCommand(), c.completionCommand(), c.helpCommand(), c.versionCommand(), c.licensesCommand(),
 		}},
 	}
 }
@@ -96,7 +96,7 @@ func (c *cli) rootHelp() string {
 		fmt.Fprintf(&text, "  regent help %-12s %s\n", g.name, g.about)
 	}
 	fmt.Fprintf(&text, "  regent help %-12s All of them, the exit codes, and what is printed where\n", allHelp)
-	text.WriteString("\n'regent COMMAND --help' explains a command.\n")
+	text.WriteString("\n'regent COMMAND --help' explains a command, and 'regent explain WORD' a word.\n")
 	return text.String()
 }
 

@@ -13,19 +13,16 @@ import (
 	"regent/test/process"
 )
 
-// withoutCloud is the section of README.md whose session has make dev for a server.
-const withoutCloud = "## Develop without the cloud\n"
-
-// The section is run by itself: make dev in one terminal, and all else in another.
+// The page is run by itself: make dev in one terminal, and all else in another.
 func TestDevelopingWithoutTheCloudIsAsPrinted(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../README.md")
+	text, err := os.ReadFile("../emulators/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	session := commandsOf(blocksOf(section(string(text), withoutCloud), "console"))
+	session := commandsOf(blocksOf(string(text), "console"))
 	if len(session) < 6 || session[0].typed != "make dev" {
-		t.Fatalf("the section has the commands %q", session)
+		t.Fatalf("the page has the commands %q", session)
 	}
 	dir := made(t)
 	m := startMakeDev(t, dir)

@@ -29,8 +29,9 @@ var readmePages = []string{
 
 // testedElsewhere have tests of their own: httpapi/mcp, leadership/client/python/tests,
 // test/dashboard, test/kubernetes, test/terraform, test/typescript, and test/load/etcd, which
-// writes its page.
+// writes its page; emulators in this package, and leadership has no session.
 var testedElsewhere = []string{
+	"emulators/README.md", "leadership/README.md",
 	"httpapi/dashboard/README.md", "httpapi/kubernetes/README.md", "httpapi/mcp/README.md",
 	"leadership/client/python/README.md", "leadership/client/typescript/README.md", "terraform/README.md",
 	"test/load/etcd/README.md", "test/terraform/provider/README.md",
@@ -65,7 +66,7 @@ func TestReadmeSessionsWorkAsPrinted(t *testing.T) {
 	dir := made(t) // before any session, whose leases expire
 	commands := 0
 	for _, page := range readmePages {
-		session := readSession(t, "../"+page, withoutCloud)
+		session := readSession(t, "../"+page)
 		commands += len(session)
 		if len(session) > 0 {
 			t.Run(page, func(t *testing.T) { runSession(t, dir, session) })
@@ -147,13 +148,6 @@ func TestReadmeProgramsRun(t *testing.T) {
 	}
 }
 
-// section returns the section of a page that begins with the heading.
-func section(page, heading string) string {
-	_, rest, _ := strings.Cut(page, heading)
-	rest, _, _ = strings.Cut(rest, "\n## ")
-	return rest
-}
-
 // readBlocks returns the code blocks of a page in one language.
 func readBlocks(t *testing.T, name, language string) []string {
 	t.Helper()
@@ -174,18 +168,14 @@ func blocksOf(text, language string) (blocks []string) {
 // command is a line that a reader types, and its output as printed on the page.
 type command struct{ typed, printed string }
 
-// readSession returns the commands of all console blocks but those of a section, in their order.
-func readSession(t *testing.T, name, but string) []command {
+// readSession returns the commands of all console blocks, in their order.
+func readSession(t *testing.T, name string) []command {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := string(text)
-	if own := section(page, but); own != "" {
-		page = strings.Replace(page, own, "", 1)
-	}
-	return commandsOf(blocksOf(page, "console"))
+	return commandsOf(blocksOf(string(text), "console"))
 }
 
 func commandsOf(blocks []string) (session []command) {

@@ -27,11 +27,11 @@ var readmePages = []string{
 	"leadership/fence/README.md", "store/README.md", "test/README.md",
 }
 
-// testedElsewhere have tests of their own: httpapi/mcp, leadership/client/python/tests,
+// testedElsewhere have tests of their own: cmd/regent, httpapi/mcp, leadership/client/python/tests,
 // test/dashboard, test/kubernetes, test/terraform, test/typescript, and test/load/etcd, which
 // writes its page.
 var testedElsewhere = []string{
-	"httpapi/dashboard/README.md", "httpapi/kubernetes/README.md", "httpapi/mcp/README.md",
+	"httpapi/dashboard/README.md", "httpapi/kubernetes/README.md", "httpapi/mcp/README.md", "leadership/README.md",
 	"leadership/client/python/README.md", "leadership/client/typescript/README.md", "terraform/README.md",
 	"test/load/etcd/README.md", "test/terraform/provider/README.md",
 }

@@ -27,9 +27,9 @@ var readmePages = []string{
 	"leadership/fence/README.md", "store/README.md", "test/README.md",
 }
 
-// testedElsewhere have tests of their own: httpapi/mcp, leadership/client/python/tests,
+// testedElsewhere have tests of their own: cmd/regent, httpapi/mcp, leadership/client/python/tests,
 // test/dashboard, test/kubernetes, test/terraform, test/typescript, and test/load/etcd, which
-// writes its page; emulators in this package, and leadership has no session.
+// writes its page; emulators in this package.
 var testedElsewhere = []string{
 	"emulators/README.md", "leadership/README.md",
 	"httpapi/dashboard/README.md", "httpapi/kubernetes/README.md", "httpapi/mcp/README.md",

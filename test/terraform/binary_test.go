@@ -110,12 +110,12 @@ func (p plan) starts(t *testing.T, service resource, env map[string]string) {
 func TestRunbookNamesExistingCommands(t *testing.T) {
 	t.Parallel()
 	code := regexp.MustCompile("(?s)```sh\n.*?```|`[^`\n]+`").FindAllString(read(t, repository+"/terraform/README.md"), -1)
-	commands := regexp.MustCompile("\\bregent ([a-z]+)([^`\n]*)").FindAllStringSubmatch(strings.Join(code, "\n"), -1)
+	commands := regexp.MustCompile("\\bregent ((?:(?:admin|term) )?[a-z]+)([^`\n]*)").FindAllStringSubmatch(strings.Join(code, "\n"), -1)
 	if len(commands) < 15 {
 		t.Fatalf("found %d commands only", len(commands))
 	}
 	for _, c := range commands {
-		help := ask(t, nil, c[1], "--help")
+		help := ask(t, nil, append(strings.Fields(c[1]), "--help")...)
 		if !strings.Contains(help, "regent "+c[1]) || strings.Contains(help, "unknown command") {
 			t.Errorf("the runbook says %q, and there is no such command: %s", c[0], help)
 			continue

@@ -28,6 +28,15 @@ func (e Election) SeatOf() (of Election, n int, ok bool) {
 	return e[:at], n, true
 }
 
+// Whole is the election of which this one is a seat; "" if it is none.
+func (l Lease) Whole() Election {
+	if l.Seat == 0 {
+		return ""
+	}
+	of, _, _ := l.Election.SeatOf()
+	return of
+}
+
 // validateSeats checks the number of seats, and what does not go with it.
 func (c Config) validateSeats() (field string, err error) {
 	const name = "policy.seats"

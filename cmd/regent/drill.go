@@ -182,7 +182,7 @@ func (d *drill) spare(ctx context.Context, l leadership.Lease) (why string, err 
 	case d.alone:
 		return "", nil
 	}
-	m, err := patiently(ctx, d.timeout, d.server.Members, l.Election)
+	m, err := patiently(ctx, d.timeout, d.server.Members, cmp.Or(l.Whole(), l.Election)) // seats have one line
 	why = "no candidate is in line"
 	for _, one := range m.Members {
 		if one.Role != leadership.RoleCandidate || one.Position == 0 {

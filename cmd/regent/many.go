@@ -24,7 +24,7 @@ type many struct {
 
 const manyHelp = `
 
-In place of one election name a pattern, with a * at the end and at least three characters before it, or --leader, or both:
+In place of one election name a pattern, with a * at the end, or --leader, or both:
 the order is given to each election that there is, of those names and with that leader, a few at a time, and goes on after an
 error. The exit code is 9 if it failed for some of them. Elections that come later are not concerned. See --dry-run before.
 
@@ -59,7 +59,9 @@ func (o orderHelp) args(m *many) cobra.PositionalArgs {
 					return err
 				}
 			}
-		} else if err := o.pattern(args[0]); err != nil {
+		} else if !o.many {
+			return fmt.Errorf("%s is about one election, and %q stands for many; name one", o.kind, args[0])
+		} else if err := leadership.Election(args[0]).ValidatePattern(); err != nil {
 			return err
 		}
 		for _, flag := range []string{"token", "if-revision"} {
@@ -69,17 +71,6 @@ func (o orderHelp) args(m *many) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// pattern returns why an order is not to be given to the elections of a pattern.
-func (o orderHelp) pattern(text string) error {
-	switch begin := len(text) - len("*"); {
-	case !o.many:
-		return fmt.Errorf("%s is about one election, and %q stands for many; name one", o.kind, text)
-	case begin < leadership.MinPattern:
-		return fmt.Errorf("a pattern has at least %d characters before the \"*\", and %q has %d", leadership.MinPattern, text, begin)
-	}
-	return leadership.Election(text).ValidatePattern()
 }
 
 // ordersAtOnce is how many of the orders for many are under way at a time.

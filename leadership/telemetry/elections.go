@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"regent/leadership"
-	"regent/leadership/instance"
 	"regent/leadership/rule"
 )
 
@@ -26,8 +25,8 @@ type elections struct {
 	held, vacant int
 	deep         [leadership.MaxDepth + 2]int // those with a leader, or vacant, at each depth
 
-	named   []instance.Span // what is shown by name; set before the first election is known
-	matched int             // those of them that have a leader, or are vacant
+	named   []leadership.Election // names and patterns: what is shown by name; set before the first election is known
+	matched int                   // those of them that have a leader, or are vacant
 	shown   map[leadership.Election]*standing
 }
 

@@ -15,12 +15,12 @@ import (
 // maxNamed is how many elections are shown by name at most, because each costs four series.
 const maxNamed = 200
 
-// ByName shows the elections of the spans by their names, the first ones that are known: whether
+// ByName shows the elections of those names and patterns by their names, the first ones that are known: whether
 // each is led, its token, how long that has been so, and how many candidates wait here. The series
 // of an election end when it is deleted. A collection reads nothing: Follow does. Call it once,
 // before the store is used.
-func (m *Metrics) ByName(spans []instance.Span) error {
-	m.elections.named = spans
+func (m *Metrics) ByName(all []leadership.Election) error {
+	m.elections.named = all
 	b := newBuilder(m.meter)
 	led, token, waiting, omitted := b.gauge(nameLed), b.gauge(nameToken), b.gauge(nameInLine), b.gauge(nameOmitted)
 	age := b.age(nameChanged)
@@ -72,7 +72,7 @@ func (es *elections) byName() (shown []byName, more int) {
 
 // names reports whether an election is one of those to be shown by name.
 func (es *elections) names(e leadership.Election) bool {
-	return slices.ContainsFunc(es.named, func(s instance.Span) bool { return s.Covers(e) })
+	return slices.ContainsFunc(es.named, func(p leadership.Election) bool { return p.Covers(e) })
 }
 
 // show begins or ends the series of an election that has changed. Call with mu held.
@@ -104,7 +104,7 @@ type Source interface {
 const pauseNamed = 5 * time.Second
 
 // Follow keeps what is shown by name up to date until ctx ends: it reads those elections once, up
-// to a page for each span, and then hears the events of all. With a bus that costs one read of the
+// to a page for each pattern, and then hears the events of all. With a bus that costs one read of the
 // history a minute, and none while there is no news.
 func (m *Metrics) Follow(ctx context.Context, of Source) {
 	if m.idle || len(m.elections.named) == 0 {
@@ -125,8 +125,8 @@ func (m *Metrics) follow(ctx context.Context, of Source) error {
 		return err
 	}
 	defer feed.Close()
-	for _, span := range m.elections.named {
-		if err := m.meet(ctx, of, span); err != nil {
+	for _, e := range m.elections.named {
+		if err := m.meet(ctx, of, e); err != nil {
 			return err
 		}
 	}
@@ -141,12 +141,12 @@ func (m *Metrics) follow(ctx context.Context, of Source) error {
 	}
 }
 
-// meet reads the elections of a span that exist already. Await also has the end of a lease recorded
+// meet reads the elections of a name or pattern that exist already. Await also has the end of a lease recorded
 // that was granted before this instance began.
-func (m *Metrics) meet(ctx context.Context, of Source, span instance.Span) error {
-	names := []leadership.Election{leadership.Election(span.Name)}
-	if span.Open {
-		page, err := of.List(ctx, leadership.ListRequest{Prefix: span.Name, Limit: leadership.MaxPageSize})
+func (m *Metrics) meet(ctx context.Context, of Source, e leadership.Election) error {
+	names := []leadership.Election{e}
+	if begin, pattern := e.Pattern(); pattern {
+		page, err := of.List(ctx, leadership.ListRequest{Prefix: begin, Limit: leadership.MaxPageSize})
 		if err != nil {
 			return err
 		}

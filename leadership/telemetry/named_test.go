@@ -10,16 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"regent/leadership"
-	"regent/leadership/instance"
 	"regent/leadership/service"
 	"regent/leadership/telemetry/telemetrytest"
 	"regent/store/memory"
 )
 
 // byName has the fixture show elections by name.
-func byName(w *telemetrytest.Fixture, spans ...instance.Span) {
+func byName(w *telemetrytest.Fixture, all ...leadership.Election) {
 	w.Helper()
-	if err := w.Metrics.ByName(spans); err != nil {
+	if err := w.Metrics.ByName(all); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -47,7 +46,7 @@ func deleteElection(w *telemetrytest.Fixture, e leadership.Election) {
 
 func TestElectionsThatMatchAreShownByNameUntilTheyAreDeleted(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
-		byName(w, instance.Span{Name: "deploy.", Open: true}, instance.Span{Name: "nightly"})
+		byName(w, "deploy.*", "nightly")
 		ann := w.Lead("deploy.eu", "ann")
 		w.Lead("deployed", "ann")
 		go w.Acquire("deploy.eu", "bob", time.Minute)
@@ -77,7 +76,7 @@ func TestElectionsThatMatchAreShownByNameUntilTheyAreDeleted(t *testing.T) {
 
 func TestTwoHundredElectionsAreShownByNameAndTheOthersCounted(t *testing.T) {
 	story(t, func(w *telemetrytest.Fixture) {
-		byName(w, instance.Span{Open: true})
+		byName(w, "*")
 		for n := range 202 {
 			w.Lead(leadership.Election(fmt.Sprint("e-", n)), "ann")
 		}
@@ -115,7 +114,7 @@ func TestElectionsOfOtherInstancesAreShownByName(t *testing.T) {
 		}
 		lead("jobs.a") // by a leader that is gone, with its instance
 		w := telemetrytest.Beside(t, store.Open())
-		byName(w, instance.Span{Name: "jobs.", Open: true}, instance.Span{Name: "once"})
+		byName(w, "jobs.*", "once")
 		go w.Metrics.Follow(t.Context(), w.Service)
 		w.Settle(10 * time.Second)
 		wantNamed(w, "at the start", map[string]float64{

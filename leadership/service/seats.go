@@ -48,24 +48,13 @@ func (s *Service) acquireSeat(ctx context.Context, r leadership.AcquireRequest, 
 }
 
 // seats is Seating.Order by what the store says.
-func (s *Service) seats(ctx context.Context, whole leadership.Lease, by leadership.CandidateID) (own []leadership.Election, err error) {
+func (s *Service) seats(ctx context.Context, whole leadership.Lease, by leadership.CandidateID) ([]leadership.Election, error) {
 	leases, err := s.readSeats(ctx, whole.Election, whole.Config.Seats)
-	var free []leadership.Election
-	var first leadership.Lease
+	var known []leadership.Seat
 	for _, l := range leases {
-		switch {
-		case l.State == leadership.Held && l.LeaderID == by:
-			own = append(own, l.Election)
-		case l.State == leadership.Vacant && l.LockedFor == 0:
-			free = append(free, l.Election)
-		case first.Election == "" || l.ExpiresIn+l.LockedFor < first.ExpiresIn+first.LockedFor:
-			first = l
-		}
+		known = append(known, leadership.Seat{Election: l.Election, Leader: l.LeaderID, Left: l.ExpiresIn + l.LockedFor})
 	}
-	if own = append(own, free...); first.Election != "" {
-		own = append(own, first.Election)
-	}
-	return own, err
+	return leadership.OrderSeats(known, by), err
 }
 
 // readSeats reads the seats of an election that are not deleted, strongly.

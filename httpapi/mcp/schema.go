@@ -151,6 +151,8 @@ var properties = map[string]property{
 	"present":            {"how many of it are present", counter},
 	"toleratedFailures":  {"how many of it may fail", counter},
 	"journalIndex":       {"of the last entry of the journal, as far as it is known", counter},
+	"seats":              {"how many seats the election has, each with a leader of its own: the members are those of all", counter},
+	"seat":               {"the number of the seat of which it is a member; left out of one of the election itself, such as a candidate in line", counter},
 	"nodes":              {"the members, in the order of their ids", nil},
 	"id":                 {"the member's id", nil},
 	"role":               {"leader, candidate, follower, worker or witness", nil},

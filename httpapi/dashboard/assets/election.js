@@ -125,7 +125,7 @@ export function election(main, name, visitor, stream) {
       show(parts[id], e.status === 404 ? none('None.') : h('span', {class: 'problem', 'data-empty': true}, e.message));
     }
   }
-  const node = n => h('tr', {}, h('td', {class: 'id'}, n.id), h('td', {}, n.position ? `${n.position}. in line` : n.role), h('td', {class: 'num'}, n.term ? '#' + n.term : ''),
+  const node = n => h('tr', {}, h('td', {class: 'id'}, n.id), h('td', {}, n.position ? `${n.position}. in line` : n.role, n.seat ? ` at seat ${n.seat}` : ''), h('td', {class: 'num'}, n.term ? '#' + n.term : ''),
     h('td', {class: 'num'}, n.applied === undefined ? '' : `${n.applied}${n.lag ? `, ${n.lag} behind` : ''}`), h('td', {}, n.note ?? ''));
   const members = d => {
     if (!suggested) who.value ||= suggested = (d.nodes.find(n => n.position) ?? d.nodes[0])?.id ?? ''; // once: not while a person types

@@ -100,6 +100,31 @@ func TestTwoHundredElectionsAreShownByNameAndTheOthersCounted(t *testing.T) {
 	})
 }
 
+func TestOfAnElectionWithSeatsTheFreeOnesAreShown(t *testing.T) {
+	story(t, func(w *telemetrytest.Fixture) {
+		byName(w, "gpu")
+		seats := leadership.Configure{Election: "gpu", Config: leadership.Config{Seats: 2}}
+		if _, err := w.Service.Do(w.Context(), seats); err != nil {
+			t.Fatal(err)
+		}
+		w.Lead("gpu", "ann")
+		wantNamed(w, "ann leads", map[string]float64{
+			"led{election=gpu}": 1, "seats.free{election=gpu}": 1, "token{election=gpu}": 0, "waiting{election=gpu}": 0, "omitted": 0,
+		})
+		w.Lead("gpu", "bob")
+		go w.Acquire("gpu", "cy", time.Minute)
+		w.Settle(25 * time.Second)
+		values(w, "all seats are led", w.Read(), map[string]float64{
+			"regent.election.seats.free{election=gpu}": 0, "regent.election.waiting{election=gpu}": 1, "regent.elections.leaderless": 0,
+		})
+		order(w, "gpu", leadership.Order{Kind: leadership.OrderPause, For: 10 * time.Minute})
+		w.Settle(35 * time.Second)
+		values(w, "paused, with free seats", w.Read(), map[string]float64{
+			"regent.election.seats.free{election=gpu}": 2, "regent.elections.paused": 1, "regent.elections.leaderless": 0,
+		})
+	})
+}
+
 // An instance that begins knows what is there already, and hears what others change.
 func TestElectionsOfOtherInstancesAreShownByName(t *testing.T) {
 	t.Parallel()

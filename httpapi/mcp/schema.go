@@ -135,7 +135,7 @@ var properties = map[string]property{
 	"kind":           {"of a proposal: what it asks for, in a word or two of at most 64 bytes; of a notice: evicted, drained, handOver, maxTerm, approvalDue, stuck, goesOn, newEpoch, tripped", nil},
 	"leftMs":         {"how long the term still lasts, in ms; 0 if it has no end", counter},
 	"endedBecause":   {"why the last term ended", nil},
-	"elections":      {"in the order of their names", nil},
+	"elections":      {"of a list, in the order of their names; of the reason HALTED, the pattern of names that is halted", nil},
 	"nextPageToken":  {"send it as pageToken to read on; left out on the last page", nil},
 
 	// of a cluster

@@ -218,7 +218,7 @@ func TestAnOrderForAllSeatsHoldsOnceItIsAnswered(t *testing.T) {
 		if err != nil || x.Leads || len(x.Causes) == 0 || x.Causes[0].Code != leadership.ReasonHeld {
 			t.Errorf("why eve has no seat: %+v, %v", x, err)
 		}
-		if x, err = a.Explain(f.Context(), leadership.ExplainRequest{Election: "gpu", CandidateID: "ann"}); err != nil || !x.Leads || x.Election != one.Election {
+		if x, err = a.Explain(f.Context(), leadership.ExplainRequest{Election: "gpu", CandidateID: "ann"}); err != nil || !x.Leads || x.Election != "gpu" || x.Seat != one.Seat {
 			t.Errorf("why ann: %+v, %v", x, err)
 		}
 	})

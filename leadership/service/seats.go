@@ -113,7 +113,9 @@ func (s *Service) explainSeats(ctx context.Context, whole rule.Snapshot, x leade
 		return leadership.Explanation{}, err
 	}
 	if i := slices.IndexFunc(leases, func(l leadership.Lease) bool { return l.State == leadership.Held && l.LeaderID == x.CandidateID }); i >= 0 {
-		return s.Explain(ctx, leadership.ExplainRequest{Election: leases[i].Election, CandidateID: x.CandidateID})
+		x, err := s.Explain(ctx, leadership.ExplainRequest{Election: leases[i].Election, CandidateID: x.CandidateID})
+		x.Election, x.Seat = whole.Record.Election, leases[i].Seat
+		return x, err
 	}
 	held := leadership.Cause{Code: leadership.ReasonHeld}
 	for _, l := range leases {

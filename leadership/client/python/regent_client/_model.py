@@ -145,6 +145,7 @@ class Explanation:
     candidate_id: str
     leads: bool
     reasons: list[Object]
+    seat: int = 0  # at which it leads, of an election with seats
     read_at: str = ""
 
 

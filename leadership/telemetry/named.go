@@ -16,11 +16,10 @@ import (
 // with seats five.
 const maxNamed = 200
 
-// ByName shows the elections of those names and patterns by their names, the first ones that are known: whether
-// each is led, its token, how long that has been so, how many candidates wait here, and how many of
-// its seats are free. The series
-// of an election end when it is deleted. A collection reads nothing: Follow does. Call it once,
-// before the store is used.
+// ByName shows the elections of those names and patterns by their names, the first ones that are
+// known: whether each is led, its token, how long that has been so, how many candidates wait here,
+// and how many of its seats are free. The series of an election end when it is deleted. A
+// collection reads nothing: Follow does. Call it once, before the store is used.
 func (m *Metrics) ByName(all []leadership.Election) error {
 	m.elections.named = all
 	b := newBuilder(m.meter)
@@ -114,8 +113,8 @@ type Source interface {
 const pauseNamed = 5 * time.Second
 
 // Follow keeps what is shown by name up to date until ctx ends: it reads those elections once, up
-// to a page for each pattern, and then hears the events of all. With a bus that costs one read of the
-// history a minute, and none while there is no news.
+// to a page for each pattern, and then hears the events of all. With a bus that costs one read of
+// the history a minute, and none while there is no news.
 func (m *Metrics) Follow(ctx context.Context, of Source) {
 	if m.idle || len(m.elections.named) == 0 {
 		return
@@ -151,8 +150,8 @@ func (m *Metrics) follow(ctx context.Context, of Source) error {
 	}
 }
 
-// meet reads the elections of a name or pattern that exist already. Await also has the end of a lease recorded
-// that was granted before this instance began.
+// meet reads the elections of a name or pattern that exist already. Await also has the end of a
+// lease recorded that was granted before this instance began.
 func (m *Metrics) meet(ctx context.Context, of Source, e leadership.Election) error {
 	names := []leadership.Election{e}
 	if begin, pattern := e.Pattern(); pattern {

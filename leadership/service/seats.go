@@ -11,11 +11,11 @@ import (
 )
 
 // acquireSeat asks for one seat of the whole after the other, until it is granted one. A key of the
-// candidate's own gets back the seat that an earlier call was granted, as far as that is known to
-// whoever says the order.
+// candidate's own gets back the seat that an earlier call was granted, as far as Seating.Order
+// knows of it.
 func (s *Service) acquireSeat(ctx context.Context, r leadership.AcquireRequest, whole rule.Snapshot) (leadership.Grant, error) {
-	if whole.Record.Standing.Untold > 0 { // whoever changed it has stopped before all seats were told
-		_ = s.tell(ctx, whole) // a grant is by the whole as it was read, whoever else has heard
+	if whole.Record.Standing.Untold > 0 { // the caller that changed it stopped before all seats were told
+		_ = s.tell(ctx, whole) // a grant is by the whole as it was read, even if some seats have not heard
 	}
 	if r.Key == nil {
 		r.Key = new(leadership.NewKey())

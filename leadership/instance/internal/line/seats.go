@@ -11,11 +11,11 @@ import (
 	"regent/leadership/instance/internal/view"
 )
 
-// Seats says which seats the election has, as the view knows them. The line listens to them: it
-// asks when one of them may be had.
+// Seats sets the seats of the election, as the view has them. The line listens to them, and asks
+// when one of them can be granted.
 func (l *Line) Seats(all []*view.Election) { l.seats = all }
 
-// open is when asking for the lease, or for any seat, may help.
+// open returns when the lease, or a seat, can be granted.
 func (l *Line) open() time.Duration {
 	if len(l.seats) == 0 {
 		return l.election.Open()
